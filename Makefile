@@ -1,0 +1,96 @@
+# A thin front to meson: `make run` shows Berth at work, `make test` tests it, `make help` lists the rest.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+# Warnings are errors where the compilers are known: in CI.
+WERROR ?= false
+FUZZ_SECONDS ?= 60
+# A part of a test's name: `make test T=base` builds and runs only those.
+T ?=
+
+GCC = $(BUILD)/gcc
+GCC_OPTIONS = -Dwerror=$(WERROR)
+CLANG = $(BUILD)/clang
+CLANG_OPTIONS = -Dwerror=true --native-file=tools/clang.ini
+SANITIZE = $(BUILD)/sanitize
+# gcc warns about code that only its own instrumentation makes suspicious.
+SANITIZE_OPTIONS = -Dwarning_level=0 -Db_sanitize=address,undefined
+FUZZ = $(BUILD)/fuzz
+FUZZ_OPTIONS = -Dwerror=$(WERROR) -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false --native-file=tools/clang.ini
+
+.DEFAULT_GOAL := help
+
+##: for everyone
+
+run: ## build Berth and plan the example cluster
+	@tools/setup run
+	@tools/build $(GCC) "$(GCC_OPTIONS)" src/cli/berth
+	@tools/show $(GCC)/src/cli/berth
+
+test: ## build with gcc, run unit and property tests (T=part-of-a-name for some)
+	@tools/setup run test
+	@tools/test --options="$(GCC_OPTIONS)" $(GCC) $(T)
+
+bench: ## measure planning on this machine
+	@tools/setup run
+	@tools/build $(GCC) "$(GCC_OPTIONS)" src/cli/berth
+	@BERTH_BUILD=$(abspath $(GCC)) bench/run
+
+install: ## install program, library, header (DESTDIR, PREFIX)
+	@tools/setup run
+	@tools/build $(BUILD)/install "--prefix=$(PREFIX) -Dtests=false" all
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)/install --no-rebuild --quiet
+	@[ -n "$(DESTDIR)" ] || ldconfig
+
+clean: ## remove all that was built
+	rm -rf $(BUILD)
+
+##: for those who change it
+
+build: ## build everything with gcc
+	@tools/setup run
+	@tools/build $(GCC) "$(GCC_OPTIONS)" all
+
+lint: ## formatting, static analysis, includes, symbols, sizes, scripts
+	@tools/setup run test check
+	@tools/build $(CLANG) "$(CLANG_OPTIONS)"
+	@tools/lint $(GCC) "$(GCC_OPTIONS)" $(CLANG)
+
+format: ## format all C files in place
+	@tools/setup check
+	@tools/files '*.c' '*.h' | xargs clang-format -i
+
+check: ## what takes long: clang, sanitizers, fuzzers, long tests, installation
+	@tools/tally check-clang sanitize fuzz-briefly check-long check-install
+
+check-clang: ## the tests of `make test`, built by clang without warnings
+	@tools/setup run test check
+	@tools/test --options="$(CLANG_OPTIONS)" $(CLANG) $(T)
+
+sanitize: ## the tests of `make test` under the address and undefined-behaviour sanitizers
+	@tools/setup run test
+	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	    tools/test --slow 5 --options="$(SANITIZE_OPTIONS)" $(SANITIZE) $(T)
+
+fuzz: ## every fuzzer for FUZZ_SECONDS (default 60)
+	@tools/setup run test check
+	@tools/build $(FUZZ) "$(FUZZ_OPTIONS)" all
+	@tools/fuzz $(FUZZ) $(FUZZ_SECONDS) $(T)
+
+fuzz-briefly:
+	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=10
+
+check-long: ## tests/*_check.c and tests/*_check.sh
+	@tools/setup run test check
+	@tools/test --suite check --options="$(GCC_OPTIONS)" $(GCC) $(T)
+
+check-install: ## install to a scratch folder and build the example against it
+	@tools/setup run test
+	@tools/check-install $(BUILD)
+
+help: ## this list
+	@awk -F ':.*## ' '/^##: /{sub("##: ", ""); print "\n" $$0 ":"} /^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' \
+	    $(firstword $(MAKEFILE_LIST))
+
+.PHONY: run test bench install clean build lint format check check-clang sanitize fuzz fuzz-briefly check-long check-install help

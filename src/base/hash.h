@@ -1,0 +1,25 @@
+/* hash.h - 64-bit hashes of bytes and words; for tables and fingerprints, not for secrets.
+ *
+ * The same on every machine and compiler: a journal may keep them.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A bijective mix (the finaliser of splitmix64). */
+static inline uint64_t hash_u64(uint64_t x)
+{
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9u;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+static inline uint64_t hash_pair(uint64_t a, uint64_t b)
+{
+    return hash_u64(hash_u64(a + 0x9e3779b97f4a7c15u) ^ b);
+}
+
+uint64_t hash_bytes(const void *p, size_t len, uint64_t seed);

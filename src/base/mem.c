@@ -1,0 +1,69 @@
+/* mem.c - checked allocation. */
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXIT_NO_MEMORY = 71 };
+
+static void *checked(void *p, size_t size)
+{
+    if (p || size == 0)
+        return p;
+    (void)fprintf(stderr, "berth: out of memory (asked for %zu bytes)\n", size);
+    _Exit(EXIT_NO_MEMORY);
+}
+
+static size_t product(size_t len, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(len, size, &bytes))
+        (void)checked(NULL, SIZE_MAX);
+    return bytes;
+}
+
+void *mem_alloc(size_t size)
+{
+    return checked(malloc(size), size);
+}
+
+void *mem_zalloc(size_t size)
+{
+    return checked(calloc(1, size), size);
+}
+
+void *mem_alloc_aligned(size_t align, size_t size)
+{
+    if (size > SIZE_MAX - (align - 1))
+        return checked(NULL, size);
+    size = (size + align - 1) & ~(align - 1); /* aligned_alloc wants a multiple */
+    return checked(aligned_alloc(align, size), size);
+}
+
+void *mem_array(size_t len, size_t size)
+{
+    return mem_alloc(product(len, size));
+}
+
+void *mem_zarray(size_t len, size_t size)
+{
+    return checked(calloc(len, size), product(len, size));
+}
+
+void *mem_resize(void *old, size_t len, size_t size)
+{
+    size_t bytes = product(len, size);
+    return checked(realloc(old, bytes), bytes);
+}
+
+char *mem_strdup(const char *s)
+{
+    size_t size = strlen(s) + 1;
+    return memcpy(mem_alloc(size), s, size);
+}
+
+void mem_free(void *p)
+{
+    free(p);
+}

@@ -1,0 +1,74 @@
+/* sort.c - radix sort of keyed records, merge sort of indices. */
+#include "base/sort.h"
+
+#include <string.h>
+
+enum { RUN = 12 };
+
+void sort_keyed(struct keyed *at, struct keyed *scratch, size_t len)
+{
+    struct keyed *from = at, *to = scratch;
+    uint64_t all_or = 0, all_and = UINT64_MAX;
+
+    for (size_t i = 0; i < len; i++) {
+        all_or |= at[i].key;
+        all_and &= at[i].key;
+    }
+    for (unsigned shift = 0; shift < 64; shift += 8) {
+        if (((all_or ^ all_and) >> shift & 0xff) == 0)
+            continue; /* the same byte everywhere */
+        size_t start[257] = {0};
+        for (size_t i = 0; i < len; i++)
+            start[(from[i].key >> shift & 0xff) + 1]++;
+        for (size_t b = 0; b < 256; b++)
+            start[b + 1] += start[b];
+        for (size_t i = 0; i < len; i++)
+            to[start[from[i].key >> shift & 0xff]++] = from[i];
+        struct keyed *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != at)
+        memcpy(at, from, len * sizeof *at);
+}
+
+static void sort_run(uint32_t *at, size_t len, sort_compare *compare, const void *ctx)
+{
+    for (size_t i = 1; i < len; i++) {
+        uint32_t x = at[i];
+        size_t j = i;
+        for (; j > 0 && compare(ctx, at[j - 1], x) > 0; j--)
+            at[j] = at[j - 1];
+        at[j] = x;
+    }
+}
+
+static void merge(const uint32_t *from, uint32_t *to, size_t mid, size_t len, sort_compare *compare, const void *ctx)
+{
+    size_t a = 0, b = mid;
+    for (size_t i = 0; i < len; i++) {
+        if (a < mid && (b >= len || compare(ctx, from[a], from[b]) <= 0))
+            to[i] = from[a++];
+        else
+            to[i] = from[b++];
+    }
+}
+
+void sort_indices(uint32_t *at, uint32_t *scratch, size_t len, sort_compare *compare, const void *ctx)
+{
+    for (size_t i = 0; i < len; i += RUN)
+        sort_run(at + i, len - i < RUN ? len - i : RUN, compare, ctx);
+
+    uint32_t *from = at, *to = scratch;
+    for (size_t width = RUN; width < len; width *= 2) {
+        for (size_t i = 0; i < len; i += 2 * width) {
+            size_t n = len - i < 2 * width ? len - i : 2 * width;
+            merge(from + i, to + i, width < n ? width : n, n, compare, ctx);
+        }
+        uint32_t *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != at)
+        memcpy(at, from, len * sizeof *at);
+}

@@ -1,0 +1,47 @@
+/* vec.h - a growable array of any type: `VEC(struct node) nodes = {0};`.
+ *
+ * The fields are plain: v.at[i], v.len. Growth doubles; elements move, so keep indices, not pointers.
+ */
+#pragma once
+
+#include <string.h>
+
+#include "base/mem.h"
+
+#define VEC(type)                                                                                                      \
+    struct {                                                                                                           \
+        type *at;                                                                                                      \
+        size_t len, cap;                                                                                               \
+    }
+
+#define vec_reserve(v, n)                                                                                              \
+    do {                                                                                                               \
+        size_t want_ = (n);                                                                                            \
+        if (want_ > (v)->cap) {                                                                                        \
+            size_t cap_ = (v)->cap ? (v)->cap * 2 : 8;                                                                 \
+            (v)->cap = cap_ > want_ ? cap_ : want_;                                                                    \
+            (v)->at = mem_resize((v)->at, (v)->cap, sizeof *(v)->at);                                                  \
+        }                                                                                                              \
+    } while (0)
+
+#define vec_push(v, x)                                                                                                 \
+    do {                                                                                                               \
+        vec_reserve(v, (v)->len + 1);                                                                                  \
+        (v)->at[(v)->len++] = (x);                                                                                     \
+    } while (0)
+
+/* Grows or shrinks to n elements; new ones are zeroed. */
+#define vec_resize(v, n)                                                                                               \
+    do {                                                                                                               \
+        size_t to_ = (n);                                                                                              \
+        vec_reserve(v, to_);                                                                                           \
+        if (to_ > (v)->len)                                                                                            \
+            memset((v)->at + (v)->len, 0, (to_ - (v)->len) * sizeof *(v)->at);                                         \
+        (v)->len = to_;                                                                                                \
+    } while (0)
+
+#define vec_done(v)                                                                                                    \
+    do {                                                                                                               \
+        mem_free((v)->at);                                                                                             \
+        memset((v), 0, sizeof *(v));                                                                                   \
+    } while (0)

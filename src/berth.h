@@ -1,0 +1,490 @@
+/* berth.h - plan a whole cluster in one call.
+ *
+ * The public face of libberth. A cluster holds nodes, workloads and instances; a snapshot freezes it at one moment;
+ * berth_plan_make is a pure function of the snapshot and a policy:
+ *
+ *     cluster --berth_freeze--> snapshot --berth_plan_make--> plan {actions, facts, recheck}
+ *
+ * The same snapshot and policy give the same plan on every machine, whatever the order in which the cluster was told
+ * its parts; a plan that has been applied leaves nothing to do. The library opens no file, reads no clock and starts no
+ * thread. It is not a daemon: recording, running and reporting are the caller's.
+ *
+ * Conventions. Descriptions (struct berth_node, ...) are plain data, read during the call and copied. A zeroed field
+ * means "not asked for". Strings are UTF-8; NULL and "" are the same. Times are nanoseconds on the caller's clock.
+ * Amounts are integers: `cpu` in thousandths of a core, `memory` and all other sizes in bytes, everything else in
+ * units. Functions that can fail return 0 or a negative errno, say why in *err (which may be NULL) and change nothing.
+ * One cluster belongs to one thread at a time; a snapshot or a plan may be read on any. Memory that cannot be had ends
+ * the process (status 71).
+ *
+ * To add a field to a description: here, in core/describe.c (its rules), src/wire/ (its spelling), and where it is used.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+#define BERTH_API __attribute__((visibility("default")))
+
+/* Limits of the model; what exceeds them is refused by name. */
+enum {
+    BERTH_NAME_MAX = 253,       /* bytes of an id, label key or value, resource name */
+    BERTH_LIST_MAX = 1024,      /* entries of any one list in a description */
+    BERTH_RESOURCES_MAX = 256,  /* distinct resource names in a cluster */
+    BERTH_NODE_GPUS_MAX = 64,   /* GPUs of one node */
+    BERTH_REPLICAS_MAX = 10000000,
+    BERTH_GPU_MILLI = 1000,     /* one whole GPU */
+    BERTH_RATIO_ONE = 1000,     /* over-commit of exactly what is there */
+    BERTH_WEIGHT_MAX = 100,
+};
+#define BERTH_AMOUNT_MAX ((int64_t)1 << 53) /* 8 PiB; the largest amount of anything on one node or in one request */
+#define BERTH_NEVER_NS INT64_MAX
+
+/* ---- what a cluster is made of --------------------------------------------------------------------------------- */
+
+struct berth_label {
+    const char *key, *value;
+};
+
+struct berth_amount {
+    const char *resource;
+    int64_t amount;
+};
+
+enum berth_match { BERTH_IN, BERTH_NOT_IN, BERTH_EXISTS, BERTH_NOT_EXISTS, BERTH_GT, BERTH_LT };
+
+/* One condition on a label. GT and LT compare integers: one value, and the label must be an integer too. NOT_IN and
+ * NOT_EXISTS also hold where the label is missing. */
+struct berth_expr {
+    const char *key;
+    enum berth_match match;
+    const char *const *values;
+    size_t values_len;
+};
+
+/* Holds when every expression holds. An empty term holds nowhere. */
+struct berth_term {
+    const struct berth_expr *exprs;
+    size_t exprs_len;
+    int32_t weight; /* of a preference: 1 to BERTH_WEIGHT_MAX, or negative to avoid; 0 for a requirement */
+};
+
+enum berth_effect { BERTH_EFFECT_ANY, BERTH_NO_SCHEDULE, BERTH_PREFER_NO_SCHEDULE, BERTH_NO_EXECUTE };
+
+struct berth_taint {
+    const char *key, *value;
+    enum berth_effect effect; /* not ANY */
+};
+
+/* No key and `exists`: tolerates everything. */
+struct berth_toleration {
+    const char *key, *value;
+    bool exists; /* whatever the value */
+    enum berth_effect effect;
+};
+
+struct berth_gpu {
+    const char *model;
+    int64_t memory_bytes;
+};
+
+enum berth_protocol { BERTH_TCP, BERTH_UDP, BERTH_SCTP };
+
+/* A block of `count` ports (0 counts as 1) from `port` upwards. */
+struct berth_port {
+    enum berth_protocol protocol;
+    uint16_t port, count;
+};
+
+struct berth_image {
+    const char *name;
+    int64_t size_bytes;
+};
+
+enum berth_node_state {
+    BERTH_NODE_READY,
+    BERTH_NODE_JOINING,  /* not yet */
+    BERTH_NODE_CORDONED, /* keeps what it has, gets nothing new */
+    BERTH_NODE_DRAINING, /* what it has moves away */
+    BERTH_NODE_LOST,     /* stopped reporting at since_ns */
+};
+
+struct berth_node {
+    const char *id;
+    enum berth_node_state state;
+    int64_t since_ns; /* of the state */
+    const char *zone, *rack, *domain, *arch;
+    uint32_t rank; /* of nodes with equal scores the lowest rank is taken, then one order that ends in the id */
+    int64_t page_size_bytes; /* the one huge-page size this node is held to; 0: any */
+
+    const struct berth_amount *allocatable; /* the total less the system's reserve, never "what is left" */
+    size_t allocatable_len;
+    const struct berth_amount *overcommit; /* thousandths of allocatable that may be promised; 1000 where absent */
+    size_t overcommit_len;
+    const struct berth_amount *consumed; /* of cumulative resources, since consumed_ns */
+    size_t consumed_len;
+    int64_t consumed_ns;
+    const struct berth_label *labels;
+    size_t labels_len;
+    const struct berth_taint *taints;
+    size_t taints_len;
+    const struct berth_gpu *gpus; /* a device is named by its place in this list */
+    size_t gpus_len;
+    const char *const *runtimes; /* "process", "oci", "vm", ...; empty: any */
+    size_t runtimes_len;
+    const struct berth_image *images;
+    size_t images_len;
+    const struct berth_port *ports; /* taken by the system itself */
+    size_t ports_len;
+};
+
+enum berth_resource_kind {
+    BERTH_INSTANT,    /* CPU, memory, bandwidth: free again at the end */
+    BERTH_CUMULATIVE, /* storage, traffic: also what was consumed counts, until the period ends */
+};
+
+/* A resource needs a definition only when it is cumulative. */
+struct berth_resource {
+    const char *name;
+    enum berth_resource_kind kind;
+    int64_t period_ns; /* consumption counts from zero again this long after consumed_ns; 0: never */
+};
+
+/* Of `count` GPUs each is held wholly, or, with count 1, `milli` thousandths of one are. */
+struct berth_gpu_need {
+    uint32_t count;
+    uint32_t milli;       /* 0 or 1000: whole */
+    int64_t memory_bytes; /* of each device: its size, or of a share: what is still free */
+    const char *const *models; /* any of these; empty: any */
+    size_t models_len;
+};
+
+/* Counting within domains: nodes that share the value of the label `topology` ("node", "zone" and "rack" are built in).
+ * `select` picks by the labels of workloads whose pods count. */
+struct berth_spread {
+    const char *topology;
+    struct berth_term select;
+    uint32_t max_skew; /* above the emptiest domain that could take the pod; at least 1 */
+    bool soft;         /* a preference, not a requirement */
+};
+
+struct berth_near {
+    const char *topology;
+    struct berth_term select; /* its weight: 0 a requirement, else a preference */
+    bool apart;               /* anti-affinity; a required one binds both sides */
+};
+
+enum berth_limit_kind { BERTH_ABSOLUTE, BERTH_WEIGHTED };
+
+/* What the agent enforces. An absolute limit with `max` above `amount` is raised towards it under load, where the node
+ * has room, and lowered again when idle. */
+struct berth_limit {
+    const char *resource;
+    enum berth_limit_kind kind;
+    int64_t amount; /* or the weight, under contention */
+    int64_t max;
+};
+
+/* What one pod asks of a node. Pods with equal shapes are planned together. */
+struct berth_shape {
+    const struct berth_amount *requests;
+    size_t requests_len;
+    struct berth_gpu_need gpu;
+    const struct berth_limit *limits;
+    size_t limits_len;
+    const char *node;   /* exactly this one */
+    const char *arch, *runtime;
+    const char *const *domains; /* any of these; empty: anywhere */
+    size_t domains_len;
+    const struct berth_term *require; /* on node labels; any one suffices */
+    size_t require_len;
+    const struct berth_term *prefer;
+    size_t prefer_len;
+    const struct berth_toleration *tolerations;
+    size_t tolerations_len;
+    const struct berth_port *ports;
+    size_t ports_len;
+    const char *const *volumes; /* ids */
+    size_t volumes_len;
+    const char *const *images;
+    size_t images_len;
+    const char *near_zone; /* where its data or its clients are */
+    const struct berth_spread *spread;
+    size_t spread_len;
+    const struct berth_near *near;
+    size_t near_len;
+    uint32_t max_per_node; /* pods of this workload on one node; 0: no limit */
+};
+
+enum berth_workload_kind { BERTH_SERVICE, BERTH_JOB, BERTH_VM };
+
+/* When the node of an instance is lost. */
+enum berth_on_lost {
+    BERTH_LOST_DEFAULT, /* services with several replicas: replace; others: fence */
+    BERTH_LOST_REPLACE, /* at once */
+    BERTH_LOST_FENCE,   /* after fence_ns, when its agent has stopped it */
+    BERTH_LOST_WAIT,    /* for the node */
+};
+
+/* When its node is drained. */
+enum berth_on_drain {
+    BERTH_DRAIN_DEFAULT, /* services: move; others: wait */
+    BERTH_DRAIN_MOVE,    /* the new one is ready before the old one stops */
+    BERTH_DRAIN_WAIT,    /* for its end */
+    BERTH_DRAIN_STOP,    /* and start elsewhere */
+};
+
+struct berth_workload {
+    const char *id;
+    enum berth_workload_kind kind;
+    uint32_t replicas; /* or tasks */
+    int32_t priority;  /* higher first */
+    int64_t created_ns; /* among equals, earlier first; then by id */
+    bool suspended;
+    uint32_t min_available; /* never fewer ready on purpose; 0: all but one, and 1 of 1 */
+    enum berth_on_lost on_lost;
+    enum berth_on_drain on_drain;
+    int64_t fence_ns;  /* 0: 10 minutes */
+    const char *gang;  /* workloads of one gang are placed together or not at all */
+    uint32_t gang_min; /* tasks of this workload that must be placed at least; 0: all */
+    const struct berth_label *labels;
+    size_t labels_len;
+    struct berth_shape shape;
+};
+
+/* What a pod may mount. */
+struct berth_volume {
+    const char *id;
+    const char *zone, *node; /* where it can be reached; empty: everywhere */
+    const char *driver;      /* counts against the node's `attach-DRIVER` resource, once per volume and node */
+    bool shared;             /* mountable on several nodes at once */
+};
+
+enum berth_state {
+    BERTH_RESERVED, /* placed, but waiting for named instances to stop; its node does not hear of it */
+    BERTH_ASSIGNED,
+    BERTH_STARTING,
+    BERTH_RUNNING,
+    BERTH_STOPPING,
+    BERTH_ENDED, /* well; a task of a job that is done */
+};
+
+struct berth_usage {
+    const char *resource;
+    int64_t used;
+    int64_t used_since_ns; /* of the present level of use */
+    int64_t limit;         /* in force; 0: as the workload says */
+    int64_t limit_since_ns;
+};
+
+struct berth_instance {
+    uint64_t id; /* above 0; never used again */
+    const char *workload;
+    uint32_t ordinal; /* the pod is WORKLOAD/ORDINAL */
+    const char *node;
+    enum berth_state state;
+    bool ready; /* healthy; counts as available */
+    int64_t since_ns;
+    uint64_t gpus;     /* devices held, a bit each */
+    uint64_t replaces; /* the instance this one takes over from; 0: none */
+    const uint64_t *waits; /* of a reserved one: the instances whose stop it awaits */
+    size_t waits_len;
+    const struct berth_usage *usage;
+    size_t usage_len;
+    const struct berth_shape *shape; /* as it was placed; NULL: the workload's present one */
+};
+
+struct berth_cluster;
+
+BERTH_API struct berth_cluster *berth_cluster_new(void);
+BERTH_API void berth_cluster_free(struct berth_cluster *cluster); /* its snapshots and plans first */
+
+/* Adds, or replaces what has the same id. An instance needs its node; one whose workload is not there is stopped by the
+ * next plan. A node that still holds instances cannot be removed. Removing a workload leaves its instances, to be
+ * stopped by the next plan. An instance that holds a port or a GPU which another one holds is refused with -EBUSY. */
+BERTH_API int berth_resource_put(struct berth_cluster *cluster, const struct berth_resource *resource, struct berth_err *err);
+BERTH_API int berth_node_put(struct berth_cluster *cluster, const struct berth_node *node, struct berth_err *err);
+BERTH_API int berth_node_remove(struct berth_cluster *cluster, const char *id, struct berth_err *err);
+BERTH_API int berth_volume_put(struct berth_cluster *cluster, const struct berth_volume *volume, struct berth_err *err);
+BERTH_API int berth_workload_put(struct berth_cluster *cluster, const struct berth_workload *workload, struct berth_err *err);
+BERTH_API int berth_workload_remove(struct berth_cluster *cluster, const char *id, struct berth_err *err);
+BERTH_API int berth_instance_put(struct berth_cluster *cluster, const struct berth_instance *instance, struct berth_err *err);
+BERTH_API int berth_instance_remove(struct berth_cluster *cluster, uint64_t id, struct berth_err *err);
+
+/* Compares every maintained counter and list with a recomputation from the instances, and checks that no port and no GPU
+ * is held twice. -EBADMSG and the first breach in words if one is found. O(all). */
+BERTH_API int berth_audit(const struct berth_cluster *cluster, struct berth_err *err);
+/* Nodes that hold more than their capacity, which a shrinking node may, and which no plan brings about. O(all). */
+BERTH_API size_t berth_over(const struct berth_cluster *cluster);
+
+/* ---- deciding --------------------------------------------------------------------------------------------------- */
+
+struct berth_snapshot;
+
+/* O(nodes + changes since the last freeze). The cluster may change afterwards; the snapshot does not. */
+BERTH_API struct berth_snapshot *berth_freeze(struct berth_cluster *cluster, int64_t now_ns, uint64_t seed);
+BERTH_API void berth_snapshot_free(struct berth_snapshot *snapshot);
+
+struct berth_weight {
+    const char *score;
+    int32_t weight; /* 1 to BERTH_WEIGHT_MAX */
+};
+
+/* Which filters and which scores. */
+struct berth_profile {
+    const char *name;
+    const char *const *filters; /* empty: all */
+    size_t filters_len;
+    const struct berth_weight *scores;
+    size_t scores_len;
+    const char *const *resources; /* that allocation scores look at; empty: cpu and memory */
+    size_t resources_len;
+};
+
+/* The profiles that are built in, "default" first; NULL past the end. */
+BERTH_API const struct berth_profile *berth_profile_at(size_t i);
+BERTH_API const struct berth_profile *berth_profile_find(const char *name); /* NULL: none of that name */
+
+struct berth_policy {
+    const struct berth_profile *profile; /* NULL: "default" */
+    /* Told now and then; has no influence. */
+    void (*progress)(void *ctx, size_t done, size_t total);
+    void *progress_ctx;
+};
+
+enum berth_op {
+    BERTH_PLACE,   /* a pod gets an instance on a node; with `replaces`, to take over from that one */
+    BERTH_RESERVE, /* the same, waiting for stops */
+    BERTH_PROMOTE, /* a reserved instance becomes assigned */
+    BERTH_STOP,    /* an instance is told to stop; a reserved one is dropped */
+    BERTH_LOSE,    /* an instance on a lost node counts as ended: its agent has fenced it */
+    BERTH_ADJUST,  /* an instance gets another limit */
+};
+
+enum berth_cause {
+    BERTH_CAUSE_PENDING,   /* no instance yet */
+    BERTH_CAUSE_REMOVED,   /* its workload is gone */
+    BERTH_CAUSE_SUSPENDED,
+    BERTH_CAUSE_SCALED,    /* more than asked for */
+    BERTH_CAUSE_LOST,      /* its node is lost */
+    BERTH_CAUSE_DRAINED,   /* its node is being drained */
+    BERTH_CAUSE_MOVED,     /* its replacement is ready, or evens out the load */
+    BERTH_CAUSE_BROKEN,    /* its gang lost a task */
+    BERTH_CAUSE_INFEASIBLE,/* a reservation that fits no longer */
+    BERTH_CAUSE_BUSY,      /* use near its limit */
+    BERTH_CAUSE_IDLE,      /* use far below its limit */
+};
+
+struct berth_action {
+    enum berth_op op;
+    enum berth_cause cause;
+    const char *workload;
+    uint32_t ordinal;
+    const char *node;
+    uint64_t instance; /* concerned; 0 for one yet to be made */
+    uint64_t replaces;
+    uint64_t gpus; /* devices to hold */
+    const uint64_t *waits;
+    size_t waits_len;
+    const char *resource; /* of ADJUST */
+    int64_t limit;
+};
+
+/* What a decision leaves to be remembered, in the same commit as the actions. A later snapshot brings it back. */
+enum berth_fact_kind {
+    BERTH_FACT_USAGE,       /* (amount, at) of a tenant, decayed in closed form */
+    BERTH_FACT_RESERVATION, /* (job, start, devices) */
+    BERTH_FACT_MIGRATION,   /* (old instance, phase, since) */
+    BERTH_FACT_SINCE,       /* of hysteresis and back-off */
+    BERTH_FACT_LEDGER,      /* cumulative consumption */
+    BERTH_FACT_PREDICTION,  /* (value, version) */
+    BERTH_FACT_POLICY,      /* version in force */
+};
+
+struct berth_fact {
+    enum berth_fact_kind kind;
+    uint64_t subject; /* an instance id where the kind is about one */
+    const char *key;  /* else */
+    int64_t value;
+    int64_t at_ns;
+    bool over; /* no longer true: forget it */
+};
+
+enum berth_migration_phase { BERTH_MIGRATION_STARTING = 1, BERTH_MIGRATION_STOPPING };
+
+BERTH_API int berth_fact_put(struct berth_cluster *cluster, const struct berth_fact *fact, struct berth_err *err);
+
+/* Why a node refuses a pod, or why a pod waits. */
+struct berth_reason {
+    const char *reason; /* a stable word, one of berth_reason_at */
+    const char *what;   /* the resource, label, taint, ... where there is one; else "" */
+    uint64_t nodes;     /* that refuse for it, whatever else they refuse for */
+    uint64_t only;      /* of these: that refuse for nothing else */
+    const char *text;   /* a sentence */
+};
+
+/* The vocabulary: word and sentence; NULL past the end. */
+BERTH_API const char *berth_reason_at(size_t i, const char **ret_sentence);
+/* The plugins by name, with a sentence each; NULL past the end. */
+BERTH_API const char *berth_filter_at(size_t i, const char **ret_sentence);
+BERTH_API const char *berth_score_at(size_t i, const char **ret_sentence);
+
+/* Pods of one workload that got no place. */
+struct berth_pending {
+    const char *workload;
+    const uint32_t *ordinals;
+    size_t ordinals_len;
+    const struct berth_reason *reasons; /* most nodes first */
+    size_t reasons_len;
+    const char *help; /* the smallest change that would let one more be placed; "" if none was found */
+};
+
+struct berth_plan;
+
+/* Decides. On success *ret_plan is the caller's, to be freed before the snapshot. Fails only for a policy that names
+ * what does not exist. */
+BERTH_API int berth_plan_make(const struct berth_snapshot *snapshot, const struct berth_policy *policy,
+                              struct berth_plan **ret_plan, struct berth_err *err);
+BERTH_API void berth_plan_free(struct berth_plan *plan);
+
+BERTH_API size_t berth_plan_actions(const struct berth_plan *plan);
+BERTH_API struct berth_action berth_plan_action(const struct berth_plan *plan, size_t i);
+BERTH_API size_t berth_plan_facts(const struct berth_plan *plan);
+BERTH_API struct berth_fact berth_plan_fact(const struct berth_plan *plan, size_t i);
+/* One per workload with pods left over, in order of the plan. The first call for a shape evaluates its reasons. */
+BERTH_API size_t berth_plan_pendings(const struct berth_plan *plan);
+BERTH_API struct berth_pending berth_plan_pending(struct berth_plan *plan, size_t i);
+/* The first moment at which time alone could change the plan; BERTH_NEVER_NS: none. */
+BERTH_API int64_t berth_plan_recheck_ns(const struct berth_plan *plan);
+/* More than a third of the nodes are lost: nothing was replaced, somebody should look. */
+BERTH_API bool berth_plan_alarm(const struct berth_plan *plan);
+/* A fingerprint of actions, facts and recheck. */
+BERTH_API uint64_t berth_plan_hash(const struct berth_plan *plan);
+/* Search effort, for benchmarks and the curious. */
+struct berth_plan_stats {
+    uint64_t searches;      /* for the best node */
+    uint64_t blocks_opened; /* of 64 nodes, over all searches */
+    uint64_t blocks;        /* in the cluster */
+    uint64_t placed, unplaced;
+};
+BERTH_API struct berth_plan_stats berth_plan_stats(const struct berth_plan *plan);
+
+/* Does to the cluster what a commit of the whole plan would: new instances get ids from first_id upwards, in order of
+ * the actions. The cluster must be as it was at the freeze. */
+BERTH_API int berth_apply(struct berth_cluster *cluster, const struct berth_plan *plan, uint64_t first_id, struct berth_err *err);
+
+BERTH_API const char *berth_op_name(enum berth_op op);
+BERTH_API const char *berth_cause_name(enum berth_cause cause);
+BERTH_API const char *berth_state_name(enum berth_state state);
+BERTH_API const char *berth_node_state_name(enum berth_node_state state);
+BERTH_API const char *berth_version(void);
+
+#if defined(__cplusplus)
+}
+#endif

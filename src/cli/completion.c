@@ -1,0 +1,320 @@
+/* completion.c - `berth completion SHELL`: scripts for bash, zsh and fish, printed from the tables of commands. */
+#include <stdio.h>
+#include <string.h>
+
+#include "berth.h"
+#include "cli/command.h"
+
+/* Calls back for every option of a command, the common ones included. */
+static void each_option(const struct command *command,
+                        void (*tell)(FILE *out, const struct command *command, const struct option *option), FILE *out)
+{
+    for (size_t i = 0; i < command->options_len; i++)
+        tell(out, command, &command->options[i]);
+    for (size_t i = 0; i < common_options_len; i++)
+        tell(out, command, &common_options[i]);
+}
+
+static bool takes_file(const struct option *option)
+{
+    return option->kind == OPTION_TEXT && strcmp(option->value, "FILE") == 0;
+}
+
+static bool takes_profile(const struct option *option)
+{
+    return option->kind == OPTION_TEXT && strcmp(option->name, "profile") == 0;
+}
+
+/* The values an option may have, with a space between; nothing if they cannot be listed. */
+static void values_print(FILE *out, const struct option *option)
+{
+    for (size_t i = 0; option->choices && option->choices[i]; i++)
+        fprintf(out, "%s%s", i ? " " : "", option->choices[i]);
+    for (size_t i = 0; takes_profile(option) && berth_profile_at(i); i++)
+        fprintf(out, "%s%s", i ? " " : "", berth_profile_at(i)->name);
+}
+
+/* A sentence within single quotes; none of ours has one, but a table may grow. */
+static void quoted(FILE *out, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '\'')
+            fputs("'\\''", out);
+        else
+            fputc(*text, out);
+    }
+}
+
+/* The second word of "bench plan", or NULL. */
+static const char *second_word(const struct command *command)
+{
+    const char *space = strchr(command->name, ' ');
+
+    return space ? space + 1 : NULL;
+}
+
+static const char *const shells[] = {"bash", "zsh", "fish"};
+
+/* What may stand where no option does. */
+static void operands_print(FILE *out, const struct command *command)
+{
+    for (size_t i = 0; command == &completion_command && i < sizeof shells / sizeof shells[0]; i++)
+        fprintf(out, " %s", shells[i]);
+    for (size_t i = 0; i < commands_len; i++) {
+        size_t len = strlen(command->name);
+        if (command == &help_command ? !second_word(commands[i])
+                                     : strncmp(commands[i]->name, command->name, len) == 0 && commands[i]->name[len])
+            fprintf(out, " %s", command == &help_command ? commands[i]->name : second_word(commands[i]));
+    }
+}
+
+/* ---- bash ------------------------------------------------------------------------------------------------------- */
+
+static void bash_option_name(FILE *out, const struct command *command, const struct option *option)
+{
+    (void)command;
+    fprintf(out, " --%s", option->name);
+    if (option->letter)
+        fprintf(out, " -%c", option->letter);
+}
+
+static void bash_option_values(FILE *out, const struct command *command, const struct option *option)
+{
+    if (option->kind == OPTION_FLAG)
+        return;
+    fprintf(out, "    '%s:--%s'", command->name, option->name);
+    if (option->letter)
+        fprintf(out, " | '%s:-%c'", command->name, option->letter);
+    fputs(") words='", out);
+    values_print(out, option);
+    fputs("' ;;\n", out);
+}
+
+static void bash_print(FILE *out)
+{
+    fputs("# bash completion of berth: eval \"$(berth completion bash)\"\n"
+          "_berth() {\n"
+          "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} verb=${COMP_WORDS[1]} words=\n"
+          "  [[ $prev == = ]] && prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
+          "  [[ $cur == = ]] && cur=\n"
+          "  COMPREPLY=()\n"
+          "  if ((COMP_CWORD == 1)); then\n"
+          "    COMPREPLY=($(compgen -W '",
+          out);
+    for (size_t i = 0, n = 0; i < commands_len; i++) {
+        if (!second_word(commands[i]))
+            fprintf(out, "%s%s", n++ ? " " : "", commands[i]->name);
+    }
+    fputs("' -- \"$cur\"))\n"
+          "    return\n"
+          "  fi\n"
+          "  case \"$verb ${COMP_WORDS[2]}\" in\n",
+          out);
+    for (size_t i = 0; i < commands_len; i++) {
+        if (second_word(commands[i]))
+            fprintf(out, "    '%s') ((COMP_CWORD > 2)) && verb='%s' ;;\n", commands[i]->name, commands[i]->name);
+    }
+    fputs("  esac\n"
+          "  case \"$verb:$prev\" in\n",
+          out);
+    for (size_t i = 0; i < commands_len; i++)
+        each_option(commands[i], bash_option_values, out);
+    fputs("    *)\n"
+          "      case \"$verb:$cur\" in\n",
+          out);
+    for (size_t i = 0; i < commands_len; i++) {
+        fprintf(out, "        '%s:-'*) words='", commands[i]->name);
+        each_option(commands[i], bash_option_name, out);
+        fputs("' ;;\n", out);
+        fprintf(out, "        '%s:'*) words='", commands[i]->name);
+        operands_print(out, commands[i]);
+        fputs("' ;;\n", out);
+    }
+    fputs("      esac ;;\n"
+          "  esac\n"
+          "  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+          "}\n"
+          "complete -o default -F _berth berth\n",
+          out);
+}
+
+/* ---- zsh -------------------------------------------------------------------------------------------------------- */
+
+/* In _arguments a colon ends a field and brackets a sentence. */
+static void zsh_text(FILE *out, const char *text)
+{
+    for (; *text; text++) {
+        if (strchr(":[]\\", *text))
+            fputc('\\', out);
+        if (*text == '\'')
+            fputs("'\\''", out);
+        else
+            fputc(*text, out);
+    }
+}
+
+static void zsh_value(FILE *out, const struct option *option)
+{
+    if (option->kind == OPTION_FLAG)
+        return;
+    fprintf(out, ":%s:", option->choices ? "value" : option->value);
+    if (takes_file(option)) {
+        fputs("_files", out);
+    } else if (option->choices || takes_profile(option)) {
+        fputc('(', out);
+        values_print(out, option);
+        fputc(')', out);
+    }
+}
+
+static void zsh_option(FILE *out, const struct command *command, const struct option *option)
+{
+    (void)command;
+    for (int is_letter = 0; is_letter <= (option->letter != 0); is_letter++) {
+        fputs(" \\\n        '", out);
+        if (is_letter)
+            fprintf(out, "-%c", option->letter);
+        else
+            fprintf(out, "--%s%s", option->name, option->kind == OPTION_FLAG ? "" : "=");
+        fputc('[', out);
+        zsh_text(out, option->text);
+        fputc(']', out);
+        zsh_value(out, option);
+        fputc('\'', out);
+    }
+}
+
+static void zsh_print(FILE *out)
+{
+    fputs("#compdef berth\n"
+          "# zsh completion of berth: berth completion zsh > \"${fpath[1]}/_berth\"\n"
+          "_berth() {\n"
+          "  local verb=${words[2]}\n"
+          "  if ((CURRENT == 2)); then\n"
+          "    local -a verbs=(",
+          out);
+    for (size_t i = 0; i < commands_len; i++) {
+        if (second_word(commands[i]))
+            continue;
+        fprintf(out, "\n      '%s:", commands[i]->name);
+        zsh_text(out, commands[i]->summary);
+        fputc('\'', out);
+    }
+    fputs("\n    )\n"
+          "    _describe command verbs\n"
+          "    return\n"
+          "  fi\n",
+          out);
+    for (size_t i = 0; i < commands_len; i++) {
+        if (second_word(commands[i]))
+            fprintf(out, "  [[ \"${words[2]} ${words[3]}\" == '%s' ]] && ((CURRENT > 3)) && verb='%s'\n",
+                    commands[i]->name, commands[i]->name);
+    }
+    fputs("  shift words\n"
+          "  ((CURRENT--))\n"
+          "  case $verb in\n",
+          out);
+    for (size_t i = 0; i < commands_len; i++) {
+        fprintf(out, "    '%s')\n      _arguments", commands[i]->name);
+        each_option(commands[i], zsh_option, out);
+        if (commands[i] == &plan_command) {
+            fputs(" \\\n        '*:file:_files'", out);
+        } else {
+            fputs(" \\\n        '*:word:(", out);
+            operands_print(out, commands[i]);
+            fputs(")'", out);
+        }
+        fputs("\n      ;;\n", out);
+    }
+    fputs("  esac\n"
+          "}\n"
+          "if [[ ${funcstack[1]} == _berth ]]; then _berth \"$@\"; else compdef _berth berth; fi\n",
+          out);
+}
+
+/* ---- fish ------------------------------------------------------------------------------------------------------- */
+
+/* Holds when this command, and none below it, is on the line. */
+static void fish_when(FILE *out, const struct command *command)
+{
+    fprintf(out, "complete -c berth -n 'test (__berth_verb) = \"%s\"'", command->name);
+}
+
+static void fish_option(FILE *out, const struct command *command, const struct option *option)
+{
+    fish_when(out, command);
+    fprintf(out, " -l %s", option->name);
+    if (option->letter)
+        fprintf(out, " -s %c", option->letter);
+    if (takes_file(option)) {
+        fputs(" -r -F", out);
+    } else if (option->kind != OPTION_FLAG) {
+        fputs(" -x -a '", out);
+        values_print(out, option);
+        fputc('\'', out);
+    }
+    fputs(" -d '", out);
+    quoted(out, option->text);
+    fputs("'\n", out);
+}
+
+static void fish_print(FILE *out)
+{
+    fputs("# fish completion of berth: berth completion fish > ~/.config/fish/completions/berth.fish\n"
+          "function __berth_verb\n"
+          "    set -l words (commandline -opc) '' ''\n"
+          "    switch \"$words[2] $words[3]\"\n",
+          out);
+    for (size_t i = 0; i < commands_len; i++) {
+        if (second_word(commands[i]))
+            fprintf(out, "        case '%s'\n            echo '%s'\n", commands[i]->name, commands[i]->name);
+    }
+    fputs("        case '*'\n"
+          "            echo \"$words[2]\"\n"
+          "    end\n"
+          "end\n",
+          out);
+    for (size_t i = 0; i < commands_len; i++) {
+        if (second_word(commands[i]))
+            continue;
+        fprintf(out, "complete -c berth -f -n __fish_use_subcommand -a %s -d '", commands[i]->name);
+        quoted(out, commands[i]->summary);
+        fputs("'\n", out);
+    }
+    for (size_t i = 0; i < commands_len; i++) {
+        if (commands[i] != &plan_command) {
+            fish_when(out, commands[i]);
+            fputs(" -f -a '", out);
+            operands_print(out, commands[i]);
+            fputs("'\n", out);
+        }
+        each_option(commands[i], fish_option, out);
+    }
+}
+
+static int run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    static void (*const print[])(FILE * out) = {bash_print, zsh_print, fish_print};
+
+    (void)values;
+    for (size_t i = 0; i < sizeof shells / sizeof shells[0]; i++) {
+        if (strcmp(operands->at[0], shells[i]) == 0) {
+            print[i](cli->out);
+            return EXIT_OK;
+        }
+    }
+    return cli_fail(cli, EXIT_USAGE, "no completion for '%s'; there is one for bash, zsh and fish", operands->at[0]);
+}
+
+const struct command completion_command = {
+    .name = "completion",
+    .operands = "bash|zsh|fish",
+    .operands_min = 1,
+    .operands_max = 1,
+    .summary = "Print a script that completes commands and options in a shell.",
+    .text = "To use it:\n"
+            "  eval \"$(berth completion bash)\"\n"
+            "  berth completion zsh > \"${fpath[1]}/_berth\"\n"
+            "  berth completion fish > ~/.config/fish/completions/berth.fish",
+    .run = run,
+};

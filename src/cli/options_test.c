@@ -1,0 +1,139 @@
+/* options_test.c - the command line reader. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/options.h"
+
+enum { WORDS_MAX = 8 };
+
+struct values {
+    bool strict, all;
+    const char *why;
+    struct option_count seed;
+    unsigned output;
+};
+
+static const char *const outputs[] = {"table", "json", NULL};
+
+static const struct option options[] = {
+    OPTION_FLAG_ROW("strict", 0, values, strict, ""),
+    OPTION_FLAG_ROW("all", 'a', values, all, ""),
+    OPTION_TEXT_ROW("why", 'w', values, why, "POD", ""),
+    OPTION_COUNT_ROW("seed", 0, values, seed, 1, 5000000, ""),
+    OPTION_CHOICE_ROW("output", 'o', values, output, outputs, ""),
+};
+
+static int parse(const char *const *words, struct values *ret, struct operands *operands, struct berth_err *err)
+{
+    struct option_set set = {options, sizeof options / sizeof options[0], ret};
+    int argc = 0;
+
+    *ret = (struct values){0};
+    while (words[argc])
+        argc++;
+    return options_parse(&set, 1, argc, (char *const *)words, operands, err);
+}
+
+static void values_are_read(void **state)
+{
+    static const struct {
+        const char *words[WORDS_MAX];
+        struct values want;
+        size_t operands;
+    } rows[] = {
+        {{"file"},                      {0},                         1},
+        {{"--strict", "file"},          {.strict = true},            1},
+        {{"file", "--strict"},          {.strict = true},            1},
+        {{"--why", "web/3"},            {.why = "web/3"},            0},
+        {{"--why=web/3"},               {.why = "web/3"},            0},
+        {{"--why="},                    {.why = ""},                 0},
+        {{"--why", "--strict"},         {.why = "--strict"},         0},
+        {{"-wweb", "a", "b"},           {.why = "web"},              2},
+        {{"-w", "web"},                 {.why = "web"},              0},
+        {{"-aw", "web"},                {.why = "web", .all = true}, 0},
+        {{"-awweb"},                    {.why = "web", .all = true}, 0},
+        {{"-w=web"},                    {.why = "web"},              0},
+        {{"-o", "json"},                {.output = 1},               0},
+        {{"-ojson"},                    {.output = 1},               0},
+        {{"--output=table"},            {.output = 0},               0},
+        {{"-o", "json", "-o", "table"}, {.output = 0},               0},
+        {{"--seed", "12k"},             {.seed = {12000, true}},     0},
+        {{"--seed=2M"},                 {.seed = {2000000, true}},   0},
+        {{"-", "x"},                    {0},                         2},
+        {{"--", "--strict", "-a"},      {0},                         2},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *at[WORDS_MAX];
+        struct operands operands = {.at = at};
+        struct values got;
+        struct berth_err err;
+        int rc = parse(rows[i].words, &got, &operands, &err);
+        if (rc != 0)
+            fail_msg("row %zu: %s", i, err.text);
+        assert_int_equal(got.strict, rows[i].want.strict);
+        assert_int_equal(got.all, rows[i].want.all);
+        assert_int_equal(got.output, rows[i].want.output);
+        assert_int_equal(got.seed.n, rows[i].want.seed.n);
+        assert_int_equal(got.seed.given, rows[i].want.seed.given);
+        assert_int_equal(operands.len, rows[i].operands);
+        if (rows[i].want.why)
+            assert_string_equal(got.why, rows[i].want.why);
+        else
+            assert_null(got.why);
+    }
+}
+
+static void mistakes_are_explained(void **state)
+{
+    static const struct {
+        const char *words[WORDS_MAX];
+        const char *says;
+    } rows[] = {
+        {{"--stric"},                         "did you mean --strict?"        },
+        {{"--ouput=json"},                    "did you mean --output?"        },
+        {{"--outptu", "json"},                "did you mean --output?"        },
+        {{"--nothing-like-it"},               "no option --nothing-like-it"   },
+        {{"--strict=yes"},                    "--strict takes no value"       },
+        {{"--why"},                           "--why needs a value"           },
+        {{"-w"},                              "-w needs a value"              },
+        {{"-x"},                              "no option -x"                  },
+        {{"-ax"},                             "no option -x"                  },
+        {{"-o", "yaml"},                      "one of table, json, not 'yaml'"},
+        {{"--seed", "many"},                  "takes a number"                },
+        {{"--seed", "-1"},                    "takes a number"                },
+        {{"--seed", "1kk"},                   "takes a number"                },
+        {{"--seed", ""},                      "takes a number"                },
+        {{"--seed", "k"},                     "takes a number"                },
+        {{"--seed", "99999999999999999999"},  "takes a number"                },
+        {{"--seed", "18446744073709551615k"}, "takes a number"                },
+        {{"--seed", "0"},                     "at least 1"                    },
+        {{"--seed", "6M"},                    "at most 5000000"               },
+        {{"--=x"},                            "no option --"                  },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *at[WORDS_MAX];
+        struct operands operands = {.at = at};
+        struct values got;
+        struct berth_err err = {0};
+        assert_int_not_equal(parse(rows[i].words, &got, &operands, &err), 0);
+        if (!strstr(err.text, rows[i].says))
+            fail_msg("row %zu: \"%s\" should say \"%s\"", i, err.text, rows[i].says);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_read),
+        cmocka_unit_test(mistakes_are_explained),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

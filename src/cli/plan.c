@@ -1,0 +1,178 @@
+/* plan.c - `berth plan FILE`: reads a cluster, plans it, prints the plan. */
+#include <stddef.h>
+#include <string.h>
+
+#include "berth.h"
+#include "cli/command.h"
+#include "cli/peek.h"
+#include "cli/plan_view.h"
+#include "cli/progress.h"
+#include "cli/suggest.h"
+#include "cli/why.h"
+#include "wire/cluster_file.h"
+#include "wire/moment.h"
+#include "wire/plan_json.h"
+
+enum output { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON };
+static const char *const outputs[] = {"table", "wide", "json", NULL};
+
+struct plan_values {
+    const char *why, *profile, *now;
+    struct option_count seed, moves;
+    unsigned output;
+    bool strict, summary;
+};
+
+static const struct option options[] = {
+    OPTION_TEXT_ROW("why", 0, plan_values, why, "POD",
+                    "Say only what becomes of this pod, and why. POD is WORKLOAD or WORKLOAD/ORDINAL."),
+    OPTION_TEXT_ROW("profile", 0, plan_values, profile, "NAME",
+                    "Filters and scores: one defined in the file, or built in (see 'berth profiles')."),
+    OPTION_CHOICE_ROW("output", 'o', plan_values, output, outputs,
+                      "A table (large plans are folded), every action, or one JSON object."),
+    OPTION_FLAG_ROW("summary", 0, plan_values, summary, "Only counts, by action and cause."),
+    OPTION_FLAG_ROW("strict", 0, plan_values, strict, "End with exit code 3 when something is pending."),
+    OPTION_TEXT_ROW("now", 0, plan_values, now, "TIME",
+                    "Plan for this moment, not the file's: 2026-03-01T12:00:00Z, or seconds since 1970."),
+    OPTION_COUNT_ROW("seed", 0, plan_values, seed, 0, 0, "Of the seeded random score; in place of the file's."),
+    OPTION_COUNT_ROW("moves", 0, plan_values, moves, 0, UINT32_MAX,
+                     "Even out the load with at most N migrations under way at once. Default: none."),
+};
+
+struct job {
+    struct cli *cli;
+    const struct plan_values *values;
+    struct cluster_file file;
+    const struct berth_profile *profile; /* NULL: the default one */
+    struct berth_snapshot *snapshot;
+    struct berth_plan *plan;
+    double seconds; /* of freeze and plan */
+};
+
+static void job_cleanup(struct job *job)
+{
+    berth_plan_free(job->plan);
+    berth_snapshot_free(job->snapshot);
+    cluster_file_done(&job->file);
+}
+
+static int read_file(struct job *job, const char *path)
+{
+    struct progress progress;
+    struct berth_err err;
+
+    progress_start(&progress, job->cli, "Reading");
+    int rc = cluster_file_read(path, progress_tell, &progress, &job->file, &err);
+    progress_end(&progress);
+    if (rc != 0)
+        return cli_fail(job->cli, EXIT_FAILED, "%s", err.text);
+    if (job->values->now && timestamp_parse_text(job->values->now, &job->file.now_ns, &err) != 0)
+        return cli_fail(job->cli, EXIT_USAGE, "--now: %s", err.text);
+    if (job->values->seed.given)
+        job->file.seed = job->values->seed.n;
+    return EXIT_OK;
+}
+
+static int profile_unknown(const struct job *job)
+{
+    const char *name = job->values->profile;
+    struct suggest near;
+
+    suggest_init(&near, name);
+    for (size_t i = 0; i < job->file.profiles_len; i++)
+        suggest_offer(&near, job->file.profiles[i].name);
+    for (size_t i = 0; berth_profile_at(i); i++)
+        suggest_offer(&near, berth_profile_at(i)->name);
+    if (near.len)
+        return cli_fail(job->cli, EXIT_FAILED, "no profile '%s'; did you mean '%s'?", name, near.at[0]);
+    return cli_fail(job->cli, EXIT_FAILED, "no profile '%s'; 'berth profiles' lists those built in, and the file %s",
+                    name, job->file.profiles_len ? "has others" : "has none of its own");
+}
+
+static int make_plan(struct job *job)
+{
+    struct progress progress;
+    struct berth_err err;
+
+    if (job->values->profile) {
+        job->profile = cluster_file_profile(&job->file, job->values->profile);
+        if (!job->profile)
+            return profile_unknown(job);
+    }
+    struct berth_policy policy = {
+        .profile = job->profile,
+        .moves_max = (uint32_t)job->values->moves.n,
+        .progress = progress_tell,
+        .progress_ctx = &progress,
+    };
+    progress_start(&progress, job->cli, "Planning");
+    int64_t start_ns = cli_clock_ns();
+    job->snapshot = berth_freeze(job->file.cluster, job->file.now_ns, job->file.seed);
+    int rc = berth_plan_make(job->snapshot, &policy, &job->plan, &err);
+    job->seconds = (double)(cli_clock_ns() - start_ns) / 1e9;
+    progress_end(&progress);
+    return rc == 0 ? EXIT_OK : cli_fail(job->cli, EXIT_FAILED, "%s", err.text);
+}
+
+static int print_plan(const struct job *job)
+{
+    struct plan_view view = {
+        .cli = job->cli,
+        .plan = job->plan,
+        .nodes = peek_nodes(job->file.cluster),
+        .all = job->values->output == OUTPUT_WIDE,
+    };
+
+    if (job->values->why)
+        return why_print(&view, job->file.cluster, job->profile, job->values->why);
+    if (job->values->output == OUTPUT_JSON) {
+        int rc = plan_json_write(job->plan, job->cli->out);
+        return rc == 0 ? EXIT_OK : cli_fail(job->cli, EXIT_FAILED, "cannot write the plan: %s", strerror(-rc));
+    }
+    if (job->values->summary) {
+        plan_view_counts(&view);
+    } else {
+        plan_view_actions(&view);
+        plan_view_pending(&view);
+    }
+    if (berth_plan_actions(job->plan) || (berth_plan_pendings(job->plan) && !job->values->summary))
+        fputc('\n', job->cli->out);
+    plan_view_summary(&view, job->seconds, job->file.now_ns);
+    return EXIT_OK;
+}
+
+static int run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    __attribute__((cleanup(job_cleanup))) struct job job = {.cli = cli, .values = values};
+
+    int rc = read_file(&job, operands->at[0]);
+    if (rc == EXIT_OK)
+        rc = make_plan(&job);
+    if (rc == EXIT_OK)
+        rc = print_plan(&job);
+    if (rc == EXIT_OK && job.values->strict && plan_pending_pods(job.plan))
+        rc = EXIT_PENDING;
+    return rc;
+}
+
+const struct command plan_command = {
+    .name = "plan",
+    .operands = "FILE",
+    .operands_min = 1,
+    .operands_max = 1,
+    .summary = "Read a cluster from a file and print what to do: what is placed, moved, stopped, and what must wait.",
+    .text = "FILE describes the nodes, the workloads and what runs already, in JSON or YAML; '-' is standard input. "
+            "Nothing is changed: the plan is a function of the file.\n"
+            "\n"
+            "With -o json one object is printed: 'actions' (each with op, pod, node) and 'pending' (each with pod and "
+            "reasons: reason, nodes, text).\n"
+            "\n"
+            "Examples:\n"
+            "  berth plan examples/lab.yaml\n"
+            "  berth plan examples/lab.yaml --why training/3\n"
+            "  berth plan cluster.json -o json | jq '.actions | length'",
+    .options = options,
+    .options_len = sizeof options / sizeof options[0],
+    .values_size = sizeof(struct plan_values),
+    .run = run,
+};

@@ -1,0 +1,14 @@
+/* show.h - numbers as people read them. */
+#pragma once
+
+#include <stdint.h>
+
+struct shown {
+    char text[40];
+};
+
+struct shown show_count(uint64_t n);       /* 1,562 */
+struct shown show_seconds(double seconds); /* 0.21 ms, 38 ms, 1.25 s */
+struct shown show_bytes(uint64_t bytes);   /* 812 MiB */
+struct shown show_ratio(double ratio);     /* 1.8x */
+const char *plural(uint64_t n);            /* "" for one, else "s" */

@@ -1,0 +1,95 @@
+/* apply.c - a plan done to a cluster, as a commit of all its units would. */
+#include <assert.h>
+#include <errno.h>
+
+#include "core/cluster.h"
+#include "core/plan.h"
+
+/* Slots of the snapshot are slots of the cluster as long as nothing changed in between; the names are compared. */
+static int check_same(const struct berth_cluster *c, const struct berth_plan *p, const struct act *a,
+                      struct berth_err *err)
+{
+    const struct workload *then = snapshot_workload(p->s, a->workload);
+    bool same = a->workload < c->workloads.len && cluster_workload(c, a->workload)->id == then->id &&
+                p->s->layout->slot[a->position] < c->nodes.len &&
+                cluster_node(c, p->s->layout->slot[a->position])->body == p->s->layout->body[a->position];
+    if (same && a->instance != NONE)
+        same = a->instance < c->instances.len &&
+               cluster_instance(c, a->instance)->id == snapshot_instance(p->s, a->instance)->id;
+    return same ? 0 : err_set(err, ESTALE, "workload \"%s\": the cluster has changed since the plan was made",
+                              snapshot_text(p->s, then->id));
+}
+
+static void apply_place(struct berth_cluster *c, const struct berth_plan *p, const struct act *a, uint64_t id)
+{
+    struct instance_change change = {
+        .record = {.id = id,
+                   .workload = {a->workload},
+                   .ordinal = a->ordinal,
+                   .node = {p->s->layout->slot[a->position]},
+                   .class = cluster_workload(c, a->workload)->class,
+                   .state = a->op == BERTH_RESERVE ? BERTH_RESERVED : BERTH_ASSIGNED,
+                   .since_ns = p->s->now_ns,
+                   .gpus = a->gpus,
+                   .replaces = a->replaces == NONE ? 0 : snapshot_instance(p->s, a->replaces)->id},
+        .waits = p->c.waits.at + (a->op == BERTH_RESERVE ? a->aux : 0),
+        .waits_len = a->op == BERTH_RESERVE ? a->aux_len : 0};
+    (void)instance_add(c, &change);
+}
+
+static void apply_adjust(struct berth_cluster *c, const struct berth_plan *p, const struct act *a)
+{
+    const struct instance *i = cluster_instance(c, a->instance);
+    for (uint32_t at = i->usage; at != NONE; at = ((const struct usage *)pages_at(&c->usages, at))->more) {
+        struct usage *u = pages_edit(&c->usages, at);
+        if (u->resource != a->aux)
+            continue;
+        u->limit = a->limit;
+        u->limit_since_ns = p->s->now_ns;
+    }
+}
+
+/* In order of the plan, so that a workload that is gone is still there for its last stop. */
+static void apply_one(struct berth_cluster *c, const struct berth_plan *p, const struct act *a, uint64_t *id)
+{
+    switch ((enum berth_op)a->op) {
+    case BERTH_PLACE:
+    case BERTH_RESERVE:
+        apply_place(c, p, a, (*id)++);
+        break;
+    case BERTH_PROMOTE:
+        instance_set_state(c, a->instance, BERTH_ASSIGNED, p->s->now_ns);
+        break;
+    case BERTH_STOP:
+        if (cluster_instance(c, a->instance)->state == BERTH_RESERVED)
+            instance_drop(c, a->instance);
+        else
+            instance_set_state(c, a->instance, BERTH_STOPPING, p->s->now_ns);
+        break;
+    case BERTH_LOSE:
+        instance_drop(c, a->instance);
+        break;
+    case BERTH_ADJUST:
+        apply_adjust(c, p, a);
+        break;
+    }
+}
+
+int berth_apply(struct berth_cluster *c, const struct berth_plan *p, uint64_t first_id, struct berth_err *err)
+{
+    for (size_t i = 0; i < p->c.acts.len; i++) {
+        int rc = check_same(c, p, &p->c.acts.at[i], err);
+        if (rc)
+            return rc;
+    }
+    if (first_id == 0)
+        return err_set(err, EINVAL, "instance ids start above 0");
+    for (size_t i = 0; i < p->c.acts.len; i++)
+        apply_one(c, p, &p->c.acts.at[i], &first_id);
+    for (size_t i = 0; i < p->facts.len; i++) {
+        int rc = berth_fact_put(c, &p->facts.at[i], err);
+        assert(rc == 0); /* the plan's own */
+        (void)rc;
+    }
+    return 0;
+}

@@ -1,0 +1,195 @@
+/* audit.c - everything that is maintained, recomputed from the instances and compared. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "core/cluster.h"
+
+static int breach(struct berth_err *err, const char *what, const char *kind, const char *name, int64_t is, int64_t should)
+{
+    return err_set(err, EBADMSG, "audit: %s of %s \"%s\" is %lld and should be %lld", what, kind, name, (long long)is,
+                   (long long)should);
+}
+
+static const char *node_name(const struct berth_cluster *c, uint32_t slot)
+{
+    return intern_text(&c->names, cluster_node(c, slot)->body->id);
+}
+
+static bool first_here(const struct berth_cluster *c, uint32_t thing, uint32_t node, uint32_t instance)
+{
+    const struct hold *h;
+    for (uint32_t at = ((const struct thing *)pages_at(&c->things, thing))->first; at != NONE; at = h->next) {
+        h = pages_at(&c->holds, at);
+        if (h->node == node && h->instance != NONE && h->instance < instance)
+            return false;
+    }
+    return true;
+}
+
+static void book_expect(struct book *b, enum berth_state state, int64_t amount)
+{
+    b->active += state_active(state) ? amount : 0;
+    b->stopping += state == BERTH_STOPPING ? amount : 0;
+    b->reserved += state == BERTH_RESERVED ? amount : 0;
+}
+
+static int audit_books(const struct berth_cluster *c, struct berth_err *err)
+{
+    size_t nodes = c->nodes.len, resources = c->resources.len;
+    CLEANUP(mem) struct book *want = mem_zarray(nodes * resources + 1, sizeof *want);
+
+    for (uint32_t s = 0; s < c->instances.len; s++) {
+        const struct instance *i = cluster_instance(c, s);
+        if (!i->id || i->state == BERTH_ENDED)
+            continue;
+        const struct class *k = cluster_class(c, i->class);
+        for (uint32_t n = 0; n < k->needs_len; n++)
+            book_expect(&want[i->node.v * resources + k->needs[n].resource], i->state, k->needs[n].amount);
+        for (uint32_t n = 0; n < k->volumes_len; n++) {
+            const struct thing *t = pages_at(&c->things, k->volumes[n]);
+            if (t->driver != NONE && first_here(c, k->volumes[n], i->node.v, s))
+                want[i->node.v * resources + t->driver].active++;
+        }
+    }
+    for (uint32_t n = 0; n < nodes; n++)
+        for (uint32_t r = 0; r < resources && cluster_node(c, n)->body; r++) {
+            struct book zero = {0}, w = want[n * resources + r];
+            const struct book *b = n < c->books.at[r].len ? &c->books.at[r].at[n] : &zero;
+            const char *name = intern_text(&c->names, c->resources.at[r].name);
+            if (b->active != w.active)
+                return breach(err, name, "node", node_name(c, n), b->active, w.active);
+            if (b->stopping != w.stopping || b->reserved != w.reserved)
+                return breach(err, "what is stopping or reserved", "node", node_name(c, n), b->stopping, w.stopping);
+        }
+    return 0;
+}
+
+static int audit_devices(const struct berth_cluster *c, struct berth_err *err)
+{
+    for (uint32_t n = 0; n < c->nodes.len; n++) {
+        const struct node *node = cluster_node(c, n);
+        for (uint32_t d = 0; node->body && d < node->body->devices_len; d++) {
+            struct book milli = {0};
+            for (uint32_t s = node->first; s != NONE; s = cluster_instance(c, s)->next_of_node) {
+                const struct instance *i = cluster_instance(c, s);
+                if (i->gpus >> d & 1 && i->state != BERTH_ENDED)
+                    book_expect(&milli, i->state, cluster_class(c, i->class)->gpu.milli);
+            }
+            const struct device_book *b = &node->devices[d];
+            if (b->active != milli.active || b->stopping != milli.stopping || b->reserved != milli.reserved)
+                return breach(err, "a GPU", "node", node_name(c, n), b->active, milli.active);
+            if (milli.active > BERTH_GPU_MILLI || milli.active - milli.stopping + milli.reserved > BERTH_GPU_MILLI)
+                return breach(err, "a GPU held twice", "node", node_name(c, n), milli.active, BERTH_GPU_MILLI);
+        }
+    }
+    return 0;
+}
+
+/* Chains visit each instance once and carry the right owner; counts and settledness follow from them. */
+static int audit_workloads(const struct berth_cluster *c, struct berth_err *err)
+{
+    uint32_t seen = 0, live = 0;
+    for (uint32_t s = 0; s < c->instances.len; s++)
+        live += cluster_instance(c, s)->id != 0;
+    for (uint32_t n = 0; n < c->workloads.len; n++) {
+        const struct workload *w = cluster_workload(c, n);
+        uint32_t plain = 0, ended = 0, other = 0;
+        if (!w->live)
+            continue;
+        const char *name = intern_text(&c->names, w->id);
+        for (uint32_t s = w->first; s != NONE; s = cluster_instance(c, s)->next_of_workload, seen++) {
+            const struct instance *i = cluster_instance(c, s);
+            bool odd = i->state == BERTH_STOPPING || i->state == BERTH_RESERVED || i->replaces;
+            ended += i->state == BERTH_ENDED;
+            other += i->state != BERTH_ENDED && odd;
+            plain += i->state != BERTH_ENDED && !odd;
+            if (i->workload.v != n)
+                return breach(err, "the owner of an instance", "workload", name, i->workload.v, n);
+        }
+        if (w->plain != plain || w->ended != ended || w->other != other)
+            return breach(err, "the count of instances", "workload", name, w->plain, plain);
+        uint32_t want = w->gone || w->suspended ? 0 : w->replicas;
+        bool settled = plain + (w->kind == BERTH_JOB ? ended : 0) == want && other == 0;
+        if (settled == bits_has(c->unsettled.at, n))
+            return breach(err, "being settled", "workload", name, !settled, settled);
+    }
+    return seen == live ? 0 : breach(err, "the number of instances", "the", "cluster", seen, live);
+}
+
+static int audit_nodes(const struct berth_cluster *c, struct berth_err *err)
+{
+    uint32_t nodes = 0;
+    for (uint32_t n = 0; n < c->nodes.len; n++) {
+        const struct node *node = cluster_node(c, n);
+        uint32_t count = 0;
+        if (!node->body)
+            continue;
+        nodes++;
+        for (uint32_t s = node->first; s != NONE; s = cluster_instance(c, s)->next_of_node, count++)
+            if (cluster_instance(c, s)->node.v != n)
+                return breach(err, "the place of an instance", "node", node_name(c, n), cluster_instance(c, s)->node.v,
+                              n);
+        if (count != node->instances)
+            return breach(err, "the number of instances", "node", node_name(c, n), node->instances, count);
+    }
+    return nodes == c->nodes_len ? 0 : breach(err, "the number of nodes", "the", "cluster", c->nodes_len, nodes);
+}
+
+static bool state_holds(const struct berth_cluster *c, const struct hold *h)
+{
+    return h->instance == NONE || cluster_instance(c, h->instance)->state != BERTH_STOPPING;
+}
+
+/* A port has one holder on a node, besides one that waits for the other's stop. */
+static int audit_ports(const struct berth_cluster *c, struct berth_err *err)
+{
+    for (uint32_t t = 0; t < c->things.len; t++) {
+        const struct thing *thing = pages_at(&c->things, t);
+        const struct hold *a, *b;
+        for (uint32_t x = thing->first; x != NONE && thing->kind == THING_PORT; x = a->next) {
+            a = pages_at(&c->holds, x);
+            for (uint32_t y = a->next; y != NONE; y = b->next) {
+                b = pages_at(&c->holds, y);
+                if (a->node == b->node && state_holds(c, a) && state_holds(c, b))
+                    return err_set(err, EBADMSG, "audit: port %s is held twice on node \"%s\"",
+                                   intern_text(&c->names, thing->name), node_name(c, a->node));
+            }
+        }
+    }
+    return 0;
+}
+
+int berth_audit(const struct berth_cluster *c, struct berth_err *err)
+{
+    int (*const checks[])(const struct berth_cluster *, struct berth_err *) = {
+        audit_nodes, audit_workloads, audit_books, audit_devices, audit_ports};
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+        int rc = checks[i](c, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static bool node_over(const struct berth_cluster *c, uint32_t n)
+{
+    const struct node_body *body = cluster_node(c, n)->body;
+    for (uint32_t r = 0; r < c->resources.len; r++) {
+        int64_t capacity = c->resources.at[r].optional ? BERTH_AMOUNT_MAX : 0;
+        for (uint32_t i = 0; i < body->capacities_len; i++)
+            capacity = body->capacities[i].resource == r ? body->capacities[i].capacity : capacity;
+        const struct book *b = n < c->books.at[r].len ? &c->books.at[r].at[n] : NULL;
+        if (b && (b->active > capacity || b->active - b->stopping + b->reserved > capacity))
+            return true;
+    }
+    return false;
+}
+
+size_t berth_over(const struct berth_cluster *c)
+{
+    size_t over = 0;
+    for (uint32_t n = 0; n < c->nodes.len; n++)
+        over += cluster_node(c, n)->body && node_over(c, n);
+    return over;
+}

@@ -1,0 +1,273 @@
+/* cluster.c - life of a cluster, resources, things that are held, facts. */
+#include "core/cluster.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/hash.h"
+#include "base/str.h"
+#include "core/layout.h"
+
+struct berth_cluster *berth_cluster_new(void)
+{
+    struct berth_cluster *c = mem_zalloc(sizeof *c);
+    intern_init(&c->names);
+    shapes_init(&c->shapes);
+    pages_init(&c->nodes, sizeof(struct node));
+    pages_init(&c->workloads, sizeof(struct workload));
+    pages_init(&c->instances, sizeof(struct instance));
+    pages_init(&c->things, sizeof(struct thing));
+    pages_init(&c->holds, sizeof(struct hold));
+    pages_init(&c->usages, sizeof(struct usage));
+    pages_init(&c->waits, sizeof(struct wait));
+    pages_init(&c->label_sets, sizeof(struct label_set));
+    pages_init(&c->facts, sizeof(struct fact));
+    pages_init(&c->gangs, sizeof(struct gang));
+    pages_init(&c->pairs, sizeof(struct pair));
+    pages_init(&c->postings, sizeof(struct posting));
+    pages_init(&c->uses, sizeof(struct use));
+    pages_init(&c->tie_uses, sizeof(uint32_t));
+    c->apart_loose = NONE;
+    (void)cluster_resource_put(c, "cpu");
+    (void)cluster_resource_put(c, "memory");
+    (void)cluster_resource_put(c, "pods");
+    (void)cluster_label_set_put(c, NULL, 0);
+    return c;
+}
+
+void berth_cluster_free(struct berth_cluster *c)
+{
+    if (!c)
+        return;
+    for (uint32_t i = 0; i < c->nodes.len; i++) {
+        const struct node *n = cluster_node(c, i);
+        mem_free(n->devices);
+        if (n->body)
+            node_body_unref(n->body);
+    }
+    layout_unref(c->layout);
+    struct pages *tables[] = {&c->nodes,  &c->workloads, &c->instances,  &c->things, &c->holds,
+                              &c->usages, &c->waits,     &c->label_sets, &c->facts,  &c->pairs,
+                              &c->uses,   &c->tie_uses,  &c->postings,   &c->gangs};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        pages_done(tables[i]);
+    struct map *maps[] = {&c->nodes_by_id,    &c->workloads_by_id,      &c->instances_by_id,
+                          &c->things_by_name, &c->label_sets_by_labels, &c->facts_by_subject,
+                          &c->pairs_by_label, &c->gangs_by_id};
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
+        map_done(maps[i]);
+    slot_list *free_lists[] = {&c->nodes_free,  &c->workloads_free, &c->instances_free, &c->holds_free,
+                               &c->usages_free, &c->waits_free,     &c->facts_free,     &c->uses_free};
+    for (size_t i = 0; i < sizeof free_lists / sizeof *free_lists; i++)
+        vec_done(free_lists[i]);
+    for (size_t r = 0; r < c->books.len; r++)
+        vec_done(&c->books.at[r]);
+    vec_done(&c->books);
+    vec_done(&c->resources);
+    vec_done(&c->unsettled);
+    vec_done(&c->watched);
+    vec_done(&c->by_id);
+    vec_done(&c->by_id_new);
+    vec_done(&c->ranks);
+    shapes_done(&c->shapes);
+    intern_done(&c->names);
+    mem_free(c);
+}
+
+uint32_t slot_take(struct pages *table, slot_list *unused)
+{
+    if (unused->len == 0)
+        return pages_push(table);
+    uint32_t slot = unused->at[--unused->len];
+    memset(pages_edit(table, slot), 0, table->record);
+    return slot;
+}
+
+/* ---- resources -------------------------------------------------------------------------------------------------- */
+
+uint32_t cluster_resource_put(struct berth_cluster *c, const char *name)
+{
+    sym s = intern_put(&c->names, name);
+    for (uint32_t r = 0; r < c->resources.len; r++) /* few, and the common ones come first */
+        if (c->resources.at[r].name == s)
+            return r;
+    struct resource fresh = {.name = s, .page_size_bytes = describe_page_size(name),
+                             .optional = strcmp(name, "pods") == 0 || strncmp(name, "attach-", 7) == 0};
+    vec_push(&c->resources, fresh);
+    vec_resize(&c->books, c->resources.len);
+    return (uint32_t)c->resources.len - 1;
+}
+
+int berth_resource_put(struct berth_cluster *c, const struct berth_resource *r, struct berth_err *err)
+{
+    int rc = describe_resource(r, err);
+    if (rc)
+        return rc;
+    sym known = intern_find(&c->names, r->name);
+    bool seen = false;
+    for (uint32_t i = 0; i < c->resources.len; i++)
+        seen |= c->resources.at[i].name == known;
+    if (!seen && c->resources.len >= BERTH_RESOURCES_MAX)
+        return err_set(err, EINVAL, "resource \"%s\": more than %d resources", r->name, BERTH_RESOURCES_MAX);
+    struct resource *to = &c->resources.at[cluster_resource_put(c, r->name)];
+    to->kind = r->kind;
+    to->period_ns = r->period_ns;
+    return 0;
+}
+
+struct book *cluster_book(struct berth_cluster *c, uint32_t resource, uint32_t node)
+{
+    __typeof__(c->books.at) column = &c->books.at[resource];
+    if (node >= column->len)
+        vec_resize(column, c->nodes.len);
+    return &column->at[node];
+}
+
+/* ---- ports and volumes ------------------------------------------------------------------------------------------ */
+
+struct thing_key {
+    enum thing_kind kind;
+    sym name;
+};
+
+static bool thing_same(const void *ctx, uint32_t value, const void *key)
+{
+    const struct thing *t = pages_at(&((const struct berth_cluster *)ctx)->things, value);
+    const struct thing_key *k = key;
+    return t->kind == k->kind && t->name == k->name;
+}
+
+static uint64_t thing_hash(struct thing_key k)
+{
+    return hash_pair(k.kind, k.name);
+}
+
+static uint32_t thing_find(const struct berth_cluster *c, struct thing_key k)
+{
+    return map_find(&c->things_by_name, thing_hash(k), thing_same, c, &k);
+}
+
+static uint32_t thing_put(struct berth_cluster *c, struct thing_key k)
+{
+    uint32_t found = thing_find(c, k);
+    if (found != MAP_NONE)
+        return found;
+    uint32_t ix = pages_push(&c->things);
+    *(struct thing *)pages_edit(&c->things, ix) =
+        (struct thing){.kind = k.kind, .name = k.name, .driver = NONE, .first = NONE};
+    map_add(&c->things_by_name, thing_hash(k), ix);
+    return ix;
+}
+
+uint32_t cluster_port_put(struct berth_cluster *c, enum berth_protocol protocol, uint16_t port)
+{
+    static const char *const names[] = {[BERTH_TCP] = "tcp", [BERTH_UDP] = "udp", [BERTH_SCTP] = "sctp"};
+    char text[32];
+    size_t n = strlen(names[protocol]);
+
+    memcpy(text, names[protocol], n);
+    text[n++] = '/';
+    (void)str_u64(port, text + n);
+    return thing_put(c, (struct thing_key){THING_PORT, intern_put(&c->names, text)});
+}
+
+uint32_t cluster_volume_find(const struct berth_cluster *c, const char *id)
+{
+    sym s = intern_find(&c->names, id);
+    return s == MAP_NONE ? NONE : thing_find(c, (struct thing_key){THING_VOLUME, s});
+}
+
+int berth_volume_put(struct berth_cluster *c, const struct berth_volume *v, struct berth_err *err)
+{
+    int rc = describe_volume(v, err);
+    if (rc)
+        return rc;
+    uint32_t ix = thing_put(c, (struct thing_key){THING_VOLUME, intern_put(&c->names, v->id)});
+    struct thing *t = pages_edit(&c->things, ix);
+    uint32_t driver = NONE;
+    if (v->driver && *v->driver) {
+        char name[BERTH_NAME_MAX + 8] = "attach-";
+        memcpy(name + 7, v->driver, strlen(v->driver) + 1);
+        driver = cluster_resource_put(c, name);
+    }
+    if (t->first != NONE && (t->driver != driver))
+        return err_set(err, EBUSY, "volume \"%s\": its driver cannot change while it is in use", v->id);
+    t->zone = intern_put(&c->names, v->zone);
+    t->node = intern_put(&c->names, v->node);
+    t->shared = v->shared;
+    t->driver = driver;
+    return 0;
+}
+
+uint32_t cluster_hold(struct berth_cluster *c, uint32_t thing, uint32_t node, uint32_t instance, uint32_t more)
+{
+    uint32_t ix = slot_take(&c->holds, &c->holds_free);
+    struct thing *t = pages_edit(&c->things, thing);
+    *(struct hold *)pages_edit(&c->holds, ix) = (struct hold){thing, node, instance, t->first, NONE, more};
+    if (t->first != NONE)
+        ((struct hold *)pages_edit(&c->holds, t->first))->prev = ix;
+    t->first = ix;
+    return ix;
+}
+
+void cluster_unhold(struct berth_cluster *c, uint32_t hold)
+{
+    struct hold h = *(const struct hold *)pages_at(&c->holds, hold);
+    if (h.prev != NONE)
+        ((struct hold *)pages_edit(&c->holds, h.prev))->next = h.next;
+    else
+        ((struct thing *)pages_edit(&c->things, h.thing))->first = h.next;
+    if (h.next != NONE)
+        ((struct hold *)pages_edit(&c->holds, h.next))->prev = h.prev;
+    vec_push(&c->holds_free, hold);
+}
+
+bool cluster_holds(const struct berth_cluster *c, uint32_t thing, uint32_t node, uint32_t but)
+{
+    const struct hold *h;
+    for (uint32_t i = ((const struct thing *)pages_at(&c->things, thing))->first; i != NONE; i = h->next) {
+        h = pages_at(&c->holds, i);
+        if (h->node == node && h->instance != but)
+            return true;
+    }
+    return false;
+}
+
+/* ---- facts ------------------------------------------------------------------------------------------------------ */
+
+static uint64_t fact_hash(const struct fact *f)
+{
+    return hash_pair(hash_pair(f->kind, f->subject), f->key);
+}
+
+static bool fact_same(const void *ctx, uint32_t value, const void *key)
+{
+    const struct fact *a = pages_at(&((const struct berth_cluster *)ctx)->facts, value), *b = key;
+    return a->kind == b->kind && a->subject == b->subject && a->key == b->key;
+}
+
+int berth_fact_put(struct berth_cluster *c, const struct berth_fact *from, struct berth_err *err)
+{
+    if (from->kind > BERTH_FACT_POLICY)
+        return err_set(err, EINVAL, "fact: kind %d is unknown", (int)from->kind);
+    if (from->key && strlen(from->key) > BERTH_NAME_MAX)
+        return err_set(err, EINVAL, "fact: its key is longer than %d bytes", BERTH_NAME_MAX);
+    struct fact f = {from->kind, from->subject, intern_put(&c->names, from->key), from->value, from->at_ns, true};
+    uint32_t found = map_find(&c->facts_by_subject, fact_hash(&f), fact_same, c, &f);
+    if (from->over) {
+        if (found == MAP_NONE)
+            return 0;
+        ((struct fact *)pages_edit(&c->facts, found))->live = false;
+        map_drop(&c->facts_by_subject, fact_hash(&f), found);
+        vec_push(&c->facts_free, found);
+        return 0;
+    }
+    if (found == MAP_NONE) {
+        found = slot_take(&c->facts, &c->facts_free);
+        map_add(&c->facts_by_subject, fact_hash(&f), found);
+    }
+    *(struct fact *)pages_edit(&c->facts, found) = f;
+    return 0;
+}

@@ -1,0 +1,306 @@
+/* cluster.h - the maintained state: what is told through berth.h, kept so that freezing it is cheap.
+ *
+ * Records sit in copy-on-write tables and refer to each other by index; an index ("slot") stays with its object for
+ * life. Counters (what is held on each node, how many instances a workload has) are kept with every change and
+ * compared with a recomputation by audit.c. Decisions are not made here, and nothing here depends on the order in which
+ * parts arrive, except the numbers of slots and strings, which no decision looks at.
+ */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "base/vec.h"
+#include "core/shape.h"
+
+struct node_ix {
+    uint32_t v;
+};
+struct workload_ix {
+    uint32_t v;
+};
+struct instance_ix {
+    uint32_t v;
+};
+
+#define NONE UINT32_MAX
+
+/* Known from the start, at these indices. */
+enum { RESOURCE_CPU, RESOURCE_MEMORY, RESOURCE_PODS, RESOURCES_BUILT_IN };
+
+struct resource {
+    sym name;
+    enum berth_resource_kind kind;
+    int64_t period_ns;
+    int64_t page_size_bytes; /* of huge pages */
+    bool optional;           /* a node that does not say how much it has takes any number: pods, attached volumes */
+};
+
+struct taint {
+    sym key, value;
+    enum berth_effect effect;
+};
+
+struct device {
+    sym model;
+    int64_t memory_bytes;
+};
+
+struct image {
+    sym name;
+    int64_t size_bytes;
+};
+
+struct capacity {
+    uint32_t resource;
+    int64_t capacity; /* allocatable times the over-commit ratio */
+};
+
+/* What rarely changes of a node: one block of memory, shared by layouts. */
+struct node_body {
+    atomic_uint refs;     /* of the record and of layouts */
+    uint64_t fingerprint; /* of the content */
+    sym id, zone, rack, domain, arch;
+    uint32_t rank;
+    int64_t page_size_bytes;
+    int64_t consumed_ns;
+    struct labels labels;
+    struct syms runtimes;
+    const struct taint *taints;
+    const struct device *devices;
+    const struct image *images;
+    const struct capacity *capacities, *consumed;
+    const uint32_t *ports; /* things */
+    uint32_t taints_len, devices_len, images_len, capacities_len, consumed_len, ports_len;
+};
+
+struct device_book {
+    int32_t active, stopping, reserved; /* milli */
+    int64_t mem_active, mem_stopping, mem_reserved;
+};
+
+struct node {
+    struct node_body *body; /* NULL: a slot to be used again */
+    struct device_book *devices;
+    enum berth_node_state state;
+    int64_t since_ns;
+    uint32_t first; /* instance; NONE */
+    uint32_t instances;
+};
+
+/* What is held of one resource on one node. */
+struct book {
+    int64_t active, stopping, reserved; /* `active` includes `stopping` */
+};
+
+/* An exclusive thing that is held on a node: a port or a volume. */
+enum thing_kind { THING_PORT, THING_VOLUME };
+
+struct thing {
+    enum thing_kind kind;
+    sym name; /* "tcp/80" or the volume's id */
+    sym zone, node;
+    uint32_t driver; /* resource, or NONE */
+    bool shared;
+    uint32_t first; /* hold */
+};
+
+struct hold {
+    uint32_t thing, node, instance; /* instance NONE: the node's own */
+    uint32_t next, prev;            /* of the thing */
+    uint32_t more;                  /* of the instance, or free list */
+};
+
+struct workload {
+    sym id;
+    enum berth_workload_kind kind;
+    uint32_t replicas, min_available, gang_min;
+    int32_t priority;
+    int64_t created_ns, fence_ns;
+    enum berth_on_lost on_lost;   /* resolved: never DEFAULT */
+    enum berth_on_drain on_drain; /* likewise */
+    bool suspended;
+    bool gone; /* removed, or never there: only its instances are left */
+    bool live; /* the slot is in use */
+    uint32_t gang; /* index, NONE */
+    uint32_t next_in_gang, prev_in_gang;
+    struct class_ix class;
+    uint32_t label_set;
+    uint32_t first;        /* instance */
+    uint32_t uses;         /* chain */
+    uint32_t plain;        /* instances that are assigned, starting or running and take over from nobody */
+    uint32_t ended, other; /* ended ones; those reserved, stopping or taking over */
+    uint32_t next_labelled, prev_labelled; /* workloads with the same labels */
+};
+
+struct gang {
+    sym id;
+    uint32_t first; /* workload */
+};
+
+struct usage {
+    uint32_t resource, more;
+    int64_t used, used_since_ns, limit, limit_since_ns;
+};
+
+struct wait {
+    uint64_t id;
+    uint32_t more;
+};
+
+struct instance {
+    uint64_t id; /* 0: a slot to be used again */
+    struct workload_ix workload;
+    uint32_t ordinal;
+    struct node_ix node;
+    struct class_ix class;
+    enum berth_state state;
+    bool ready;
+    int64_t since_ns;
+    uint64_t gpus, replaces;
+    uint32_t waits, usage, holds; /* chains */
+    uint32_t next_of_workload, prev_of_workload, next_of_node, prev_of_node;
+};
+
+struct label_set {
+    struct labels labels;
+    const uint32_t *pairs; /* of each label */
+    uint32_t first;        /* workload */
+};
+
+/* One key and value that occurs in label sets or in the conditions of ties. */
+struct pair {
+    struct label label;
+    uint32_t first;       /* posting */
+    uint32_t first_apart; /* required `apart` tie whose first anchor this is */
+};
+
+struct posting {
+    uint32_t set, next;
+};
+
+/* A workload whose pods keep others away. */
+struct use {
+    uint32_t tie, workload;
+    uint32_t next, prev; /* of the tie */
+    uint32_t more;       /* of the workload */
+};
+
+struct fact {
+    enum berth_fact_kind kind;
+    uint64_t subject;
+    sym key;
+    int64_t value, at_ns;
+    bool live;
+};
+
+struct named {
+    uint32_t slot;
+    sym id;
+};
+
+/* Slots that can be used again. */
+typedef VEC(uint32_t) slot_list;
+
+struct berth_cluster {
+    struct intern names;
+    struct cluster_shapes shapes;
+    VEC(struct resource) resources;
+    VEC(VEC(struct book)) books; /* [resource].at[node] */
+
+    struct pages nodes, workloads, instances, things, holds, usages, waits, label_sets, facts;
+    struct pages gangs;
+    struct pages pairs, postings, uses, tie_uses; /* tie_uses[tie]: its first use */
+    uint32_t apart_loose; /* first required `apart` tie without an anchor */
+    slot_list nodes_free, workloads_free, instances_free, holds_free, usages_free, waits_free, facts_free, uses_free;
+    struct map nodes_by_id, workloads_by_id, instances_by_id, things_by_name, label_sets_by_labels, facts_by_subject;
+    struct map pairs_by_label, gangs_by_id;
+    uint32_t nodes_len; /* in use */
+
+    VEC(uint64_t) unsettled; /* workloads that a plan must look at, a bit each */
+    VEC(uint64_t) watched;   /* instances whose limits may be adjusted */
+    uint32_t stopping, reserved, replacing; /* instances in such a state: books of two kinds are needed */
+
+    struct layout *layout; /* of the nodes as they are; NULL: to be made anew */
+    VEC(struct named) by_id;     /* workloads sorted by id */
+    VEC(struct named) by_id_new; /* not yet merged in */
+    bool by_id_stale;            /* some were removed */
+    VEC(uint32_t) ranks;         /* [workload]: its place in by_id */
+};
+
+static inline const struct node *cluster_node(const struct berth_cluster *c, uint32_t i)
+{
+    return pages_at(&c->nodes, i);
+}
+static inline const struct workload *cluster_workload(const struct berth_cluster *c, uint32_t i)
+{
+    return pages_at(&c->workloads, i);
+}
+static inline const struct instance *cluster_instance(const struct berth_cluster *c, uint32_t i)
+{
+    return pages_at(&c->instances, i);
+}
+static inline const struct class *cluster_class(const struct berth_cluster *c, struct class_ix k)
+{
+    return ((const struct pooled *)pages_at(&c->shapes.classes.items, k.v))->object;
+}
+static inline const struct resource *cluster_resource(const struct berth_cluster *c, uint32_t r)
+{
+    return &c->resources.at[r];
+}
+static inline bool state_active(enum berth_state s)
+{
+    return s != BERTH_RESERVED && s != BERTH_ENDED;
+}
+
+/* The index of a resource, made known if need be; of a port; of a volume (NONE if unknown). */
+uint32_t cluster_resource_put(struct berth_cluster *c, const char *name);
+uint32_t cluster_port_put(struct berth_cluster *c, enum berth_protocol protocol, uint16_t port);
+uint32_t cluster_volume_find(const struct berth_cluster *c, const char *id);
+/* The slot of an id, or NONE. */
+uint32_t cluster_node_find(const struct berth_cluster *c, const char *id);
+uint32_t cluster_workload_find(const struct berth_cluster *c, const char *id);
+uint32_t cluster_instance_find(const struct berth_cluster *c, uint64_t id);
+uint32_t cluster_label_set_put(struct berth_cluster *c, const struct berth_label *labels, size_t len);
+
+uint32_t cluster_pair_put(struct berth_cluster *c, struct label label);
+/* Enters a new required `apart` tie where its anchor will find it. */
+void cluster_apart_add(struct berth_cluster *c, struct tie_ix tie);
+
+/* A slot that was freed, or a new one at the end. */
+uint32_t slot_take(struct pages *table, slot_list *unused);
+
+struct book *cluster_book(struct berth_cluster *c, uint32_t resource, uint32_t node);
+/* Adds a hold of the thing on the node to the instance's chain (or to the node itself: instance NONE); returns it. */
+uint32_t cluster_hold(struct berth_cluster *c, uint32_t thing, uint32_t node, uint32_t instance, uint32_t more);
+void cluster_unhold(struct berth_cluster *c, uint32_t hold);
+/* Does any instance other than `but` hold the volume on the node? */
+bool cluster_holds(const struct berth_cluster *c, uint32_t thing, uint32_t node, uint32_t but);
+
+/* Recomputes whether a plan must look at the workload. */
+void cluster_settle(struct berth_cluster *c, uint32_t workload);
+/* A workload slot for an id of which only instances are known. */
+uint32_t workload_ghost(struct berth_cluster *c, const char *id);
+void workload_drop_if_empty(struct berth_cluster *c, uint32_t workload);
+
+void node_body_unref(struct node_body *b);
+
+/* What apply.c and instances.c share: makes, changes and removes instances that are known to be valid. */
+struct instance_change {
+    struct instance record; /* fields up to `replaces`; chains are ignored */
+    const uint64_t *waits;
+    size_t waits_len;
+    const struct berth_usage *usage;
+    size_t usage_len;
+};
+uint32_t instance_add(struct berth_cluster *c, const struct instance_change *change);
+void instance_drop(struct berth_cluster *c, uint32_t slot);
+void instance_set_state(struct berth_cluster *c, uint32_t slot, enum berth_state state, int64_t since_ns);
+
+/* Checks of descriptions (describe.c): 0, or -EINVAL and a text that names the object. */
+int describe_resource(const struct berth_resource *r, struct berth_err *err);
+int describe_node(const struct berth_cluster *c, const struct berth_node *n, struct berth_err *err);
+int describe_volume(const struct berth_volume *v, struct berth_err *err);
+int describe_workload(const struct berth_cluster *c, const struct berth_workload *w, struct berth_err *err);
+int describe_instance(const struct berth_cluster *c, const struct berth_instance *i, struct berth_err *err);
+/* "hugepages-2Mi" -> 2 MiB; 0 for other names, -1 for a size that is none. */
+int64_t describe_page_size(const char *resource);

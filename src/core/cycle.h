@@ -1,0 +1,146 @@
+/* cycle.h - the working state of one plan: what is free as the plan goes on, and bounds over it.
+ *
+ * Columns are indexed by position (layout.h) and padded to whole blocks. For each entry of each level the cycle keeps
+ * the maximum of every column and of the key over the nodes covered; that is what lets search.c leave most blocks
+ * closed. cycle_take and cycle_give keep columns and keys exact at once and leave bounds to cycle_refresh: between the
+ * two a bound may be too high (after take), never too low.
+ */
+#pragma once
+
+#include "core/profile.h"
+#include "core/snapshot.h"
+
+/* Columns after those of resources: whole GPUs free; most milli free of a GPU in part use; whole GPUs free on a node of
+ * which some GPU is in use. */
+enum { GPU_FREE, GPU_PART, GPU_USED_FREE, GPU_COLUMNS };
+
+struct bounds {
+    uint32_t len;
+    int64_t **max; /* [column][entry] */
+    int32_t *key;  /* [entry] */
+};
+
+/* A topology: which domain each node is in. */
+struct topology {
+    sym key;
+    const uint32_t *domain; /* [position], NONE where the node has none; NULL: each node is its own */
+    uint32_t domains;
+    struct topology *next;
+};
+
+/* Domains of a topology in which some node satisfies some rules. */
+struct eligible {
+    uint32_t rules;
+    const struct topology *topology;
+    const uint64_t *domains; /* a bit each */
+    uint32_t count;
+    struct eligible *next;
+};
+
+struct label_column {
+    sym key;
+    const sym *at; /* [position] */
+    struct label_column *next;
+};
+
+struct taste_column {
+    int32_t *at;                    /* [position] */
+    int32_t *max[LEVELS_MAX + 1];   /* [level][entry] */
+};
+
+/* A thing held by what this plan places. */
+struct fresh_hold {
+    uint32_t position;
+    struct fresh_hold *next;
+};
+
+enum act_flags { ACT_UNDONE = 1 };
+
+/* One action, compact. */
+struct act {
+    uint8_t op, cause, flags;
+    uint32_t workload, ordinal, position;
+    uint32_t instance; /* slot concerned, or NONE */
+    uint32_t replaces; /* slot, or NONE */
+    uint32_t next;     /* earlier placement of the same workload, or NONE */
+    uint32_t aux;      /* waits: index into cycle.waits; ADJUST: resource */
+    uint32_t aux_len;
+    uint64_t gpus;
+    int64_t limit;
+};
+
+struct typical;
+struct gpu_cluster;
+
+struct cycle {
+    const struct berth_snapshot *s;
+    const struct layout *l;
+    struct profile profile;
+    struct arena *arena;   /* lives as long as the plan */
+    struct arena *scratch; /* given back at the end of each turn */
+    uint32_t len, blocks, columns, resources;
+
+    int64_t **free;            /* [column][position]: what may be promised at once; NULL: nobody has any */
+    int64_t **now, **later;    /* [resource][position]; NULL without two books: both are `free` */
+    struct device_free *devices;
+    int32_t *key;              /* [position] */
+    struct bounds bounds[LEVELS_MAX + 1];
+    uint64_t *heap;            /* of search.c, with room for every entry of every level */
+    uint64_t *leaving;         /* positions with instances that stop: worth reserving */
+    bool any_leaving;
+    uint64_t *stopped;         /* instance slots that this plan stops */
+    uint64_t *removed;         /* instance slots that are gone after this plan */
+    uint32_t *dirty;           /* blocks whose bounds are to be refreshed */
+    uint32_t dirty_len;
+    uint64_t *dirty_bits;
+
+    uint64_t **rules_mask;     /* [rules]: positions that satisfy every static filter; NULL: not asked yet */
+    struct taste_column *tastes; /* [taste] */
+    uint8_t *taste_state;      /* [taste]: 0 unknown, 1 neutral, 2 has a column */
+    uint8_t *dead;             /* [class]: 1 no node can take one more */
+    struct fresh_hold **fresh_holds; /* [thing]; NULL until one is needed */
+    uint32_t *fresh;           /* [workload]: its last placement in this plan, an index of acts, or NONE */
+    struct topology *topologies;
+    struct eligible *eligibles;
+    struct label_column *labels;
+    const struct typical *typical;   /* of fragmentation.c */
+    struct gpu_cluster *gpu_clusters; /* of score/dims.c */
+    int64_t largest[1 + PROFILE_RESOURCES_MAX]; /* capacity of any node: GPUs in milli, then the profile's resources */
+
+    VEC(struct act) acts;
+    VEC(uint64_t) waits;
+    uint64_t searches, opened;
+};
+
+void cycle_init(struct cycle *c, const struct berth_snapshot *s, const struct profile *p, struct arena *arena,
+                struct arena *scratch);
+
+/* Takes what one pod of the class needs from the node, or gives it back. `gpus` are the devices. With `later`, only the
+ * later book changes (a reserved pod). */
+void cycle_take(struct cycle *c, const struct class *k, uint32_t position, uint64_t gpus, bool later, int sign);
+/* What an instance holds will be free once it has stopped. */
+void cycle_leave(struct cycle *c, const struct instance *i);
+/* What a reserved instance was promised is given up, or becomes real. */
+void cycle_unreserve(struct cycle *c, const struct instance *i);
+void cycle_promote(struct cycle *c, const struct instance *i);
+/* What an instance holds is free at once: its node has fenced it. */
+void cycle_lose(struct cycle *c, const struct instance *i);
+/* Makes bounds tight again where something was taken since. */
+void cycle_refresh(struct cycle *c);
+
+const struct topology *cycle_topology(struct cycle *c, sym key);
+/* The value of a label on each node, MAP_NONE where it is missing. */
+const sym *cycle_labels(struct cycle *c, sym key);
+
+/* A column as seen now, or once all stops are done. */
+static inline const int64_t *cycle_column(const struct cycle *c, uint32_t column, bool later)
+{
+    if (column >= c->columns || !c->free[column])
+        return NULL;
+    return later && c->later ? c->later[column] : c->free[column];
+}
+
+static inline uint32_t cycle_gpu_column(const struct cycle *c, unsigned which)
+{
+    return c->resources + which;
+}

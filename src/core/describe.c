@@ -1,0 +1,469 @@
+/* describe.c - the rules of descriptions: what is refused, with the object named.
+ *
+ * Every description passes here before anything changes, so the rest of the core may assert what is checked here.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "core/cluster.h"
+
+/* Whose trouble it is: "workload "web"". */
+struct subject {
+    const char *kind, *id;
+    struct berth_err *err;
+};
+
+#define REFUSE(s, fmt, ...) err_set((s)->err, EINVAL, "%s \"%.100s\": " fmt, (s)->kind, (s)->id, __VA_ARGS__)
+#define TRY(call)                                                                                                      \
+    do {                                                                                                               \
+        int rc_ = (call);                                                                                              \
+        if (rc_)                                                                                                       \
+            return rc_;                                                                                                \
+    } while (0)
+
+static const char *text_of(const char *s)
+{
+    return s ? s : "";
+}
+
+/* A name: no control characters, UTF-8, of bounded length. */
+static int check_text(const struct subject *s, const char *what, const char *text, bool required)
+{
+    text = text_of(text);
+    size_t len = strlen(text);
+    if (len == 0)
+        return required ? REFUSE(s, "%s is missing", what) : 0;
+    if (len > BERTH_NAME_MAX)
+        return REFUSE(s, "%s \"%.40s...\" has %zu bytes; at most %d are allowed", what, text, len, BERTH_NAME_MAX);
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+            return REFUSE(s, "%s has a control character at byte %zu", what, i + 1);
+    return str_utf8_valid(text, len) ? 0 : REFUSE(s, "%s is not valid UTF-8", what);
+}
+
+static int check_id(const struct subject *s)
+{
+    struct subject unnamed = {s->kind, "", s->err};
+    TRY(check_text(&unnamed, "id", s->id, true));
+    for (const char *p = s->id; *p; p++)
+        if (*p == ' ' || *p == '/')
+            return REFUSE(s, "an id has no '%c'", *p);
+    return 0;
+}
+
+static int check_len(const struct subject *s, const char *what, size_t len)
+{
+    return len <= BERTH_LIST_MAX ? 0 : REFUSE(s, "%zu %s; at most %d are allowed", len, what, BERTH_LIST_MAX);
+}
+
+static int check_amount(const struct subject *s, const char *what, const char *of, int64_t amount)
+{
+    if (amount < 0)
+        return REFUSE(s, "%s of %s is negative (%lld)", what, of, (long long)amount);
+    if (amount > BERTH_AMOUNT_MAX)
+        return REFUSE(s, "%s of %s is too large (%lld)", what, of, (long long)amount);
+    return 0;
+}
+
+int64_t describe_page_size(const char *resource)
+{
+    static const char prefix[] = "hugepages-";
+    int64_t size = 0;
+
+    if (strncmp(resource, prefix, sizeof prefix - 1) != 0)
+        return 0;
+    const char *at = resource + sizeof prefix - 1;
+    for (; *at >= '0' && *at <= '9' && size < 1 << 20; at++)
+        size = size * 10 + (*at - '0');
+    int shift = strcmp(at, "Ki") == 0 ? 10 : strcmp(at, "Mi") == 0 ? 20 : strcmp(at, "Gi") == 0 ? 30 : -1;
+    return shift < 0 || size <= 0 || size >= 1 << 20 ? -1 : size << shift;
+}
+
+static int check_resource_name(const struct subject *s, const char *name)
+{
+    TRY(check_text(s, "a resource name", name, true));
+    return describe_page_size(name) < 0 ? REFUSE(s, "resource %s has no page size; say hugepages-2Mi", name) : 0;
+}
+
+static int check_amounts(const struct subject *s, const char *what, const struct berth_amount *at, size_t len)
+{
+    TRY(check_len(s, what, len));
+    for (size_t i = 0; i < len; i++) {
+        TRY(check_resource_name(s, at[i].resource));
+        TRY(check_amount(s, what, at[i].resource, at[i].amount));
+        int64_t page = describe_page_size(at[i].resource);
+        if (page && at[i].amount % page)
+            return REFUSE(s, "%s of %s is not a whole number of pages (%lld bytes)", what, at[i].resource,
+                          (long long)at[i].amount);
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(at[i].resource, at[j].resource) == 0)
+                return REFUSE(s, "%s lists %s twice", what, at[i].resource);
+    }
+    return 0;
+}
+
+/* All resource names of the description that the cluster does not know yet must still fit. */
+static int check_resource_room(const struct subject *s, const struct berth_cluster *c, const struct berth_amount *at,
+                               size_t len)
+{
+    size_t fresh = 0;
+    for (size_t i = 0; i < len; i++) {
+        sym known = intern_find(&c->names, at[i].resource);
+        bool seen = false;
+        for (uint32_t r = 0; known != MAP_NONE && r < c->resources.len; r++)
+            seen |= c->resources.at[r].name == known;
+        fresh += !seen;
+    }
+    if (c->resources.len + fresh > BERTH_RESOURCES_MAX)
+        return REFUSE(s, "more than %d distinct resources", BERTH_RESOURCES_MAX);
+    return 0;
+}
+
+static int check_texts(const struct subject *s, const char *what, const char *const *at, size_t len)
+{
+    TRY(check_len(s, what, len));
+    for (size_t i = 0; i < len; i++) {
+        TRY(check_text(s, what, at[i], true));
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(at[i], at[j]) == 0)
+                return REFUSE(s, "%s lists %s twice", what, at[i]);
+    }
+    return 0;
+}
+
+static int check_labels(const struct subject *s, const struct berth_label *at, size_t len)
+{
+    TRY(check_len(s, "labels", len));
+    for (size_t i = 0; i < len; i++) {
+        TRY(check_text(s, "a label key", at[i].key, true));
+        TRY(check_text(s, "the value of a label", at[i].value, false));
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(at[i].key, at[j].key) == 0)
+                return REFUSE(s, "label %s is there twice", at[i].key);
+    }
+    return 0;
+}
+
+static int check_ports(const struct subject *s, const struct berth_port *at, size_t len)
+{
+    TRY(check_len(s, "ports", len));
+    for (size_t i = 0; i < len; i++) {
+        unsigned count = at[i].count ? at[i].count : 1;
+        if (at[i].protocol > BERTH_SCTP)
+            return REFUSE(s, "protocol %d of port %u is unknown", (int)at[i].protocol, at[i].port);
+        if (at[i].port == 0 || at[i].port + count > 65536)
+            return REFUSE(s, "ports %u to %u are not between 1 and 65535", at[i].port, at[i].port + count - 1);
+        for (size_t j = 0; j < i; j++) {
+            unsigned other = at[j].count ? at[j].count : 1;
+            if (at[i].protocol == at[j].protocol && at[i].port < at[j].port + other &&
+                at[j].port < at[i].port + count)
+                return REFUSE(s, "port %u is there twice", at[i].port > at[j].port ? at[i].port : at[j].port);
+        }
+    }
+    return 0;
+}
+
+static int check_term(const struct subject *s, const struct berth_term *t)
+{
+    TRY(check_len(s, "conditions", t->exprs_len));
+    for (size_t i = 0; i < t->exprs_len; i++) {
+        const struct berth_expr *e = &t->exprs[i];
+        int64_t number;
+        TRY(check_text(s, "a label key", e->key, true));
+        TRY(check_len(s, "values", e->values_len));
+        for (size_t v = 0; v < e->values_len; v++)
+            TRY(check_text(s, "a label value", e->values[v], false));
+        switch (e->match) {
+        case BERTH_IN:
+        case BERTH_NOT_IN:
+            if (e->values_len == 0)
+                return REFUSE(s, "the condition on %s has no values", e->key);
+            break;
+        case BERTH_EXISTS:
+        case BERTH_NOT_EXISTS:
+            if (e->values_len)
+                return REFUSE(s, "the condition on %s takes no values", e->key);
+            break;
+        case BERTH_GT:
+        case BERTH_LT:
+            if (e->values_len != 1 || !str_parse_i64(text_of(e->values[0]), &number))
+                return REFUSE(s, "the condition on %s takes one whole number", e->key);
+            break;
+        default:
+            return REFUSE(s, "the condition on %s has an unknown operator (%d)", e->key, (int)e->match);
+        }
+    }
+    return 0;
+}
+
+static int check_weight(const struct subject *s, int32_t weight, int32_t from)
+{
+    if (weight < from || weight > BERTH_WEIGHT_MAX || (from < 0 && weight == 0))
+        return REFUSE(s, "weight %d of a preference is not between 1 and %d", weight, BERTH_WEIGHT_MAX);
+    return 0;
+}
+
+static int check_terms(const struct subject *s, const struct berth_term *at, size_t len, bool preferences)
+{
+    TRY(check_len(s, "terms", len));
+    for (size_t i = 0; i < len; i++) {
+        TRY(check_term(s, &at[i]));
+        if (preferences)
+            TRY(check_weight(s, at[i].weight, -BERTH_WEIGHT_MAX));
+        else if (at[i].weight)
+            return REFUSE(s, "a requirement has no weight (%d)", at[i].weight);
+    }
+    return 0;
+}
+
+/* ---- objects ---------------------------------------------------------------------------------------------------- */
+
+int describe_resource(const struct berth_resource *r, struct berth_err *err)
+{
+    struct subject s = {"resource", text_of(r->name), err};
+    TRY(check_resource_name(&s, r->name));
+    if (r->kind > BERTH_CUMULATIVE)
+        return REFUSE(&s, "kind %d is unknown", (int)r->kind);
+    return r->period_ns < 0 ? REFUSE(&s, "period %lld is negative", (long long)r->period_ns) : 0;
+}
+
+static int check_overcommit(const struct subject *s, const struct berth_node *n)
+{
+    TRY(check_len(s, "over-commit ratios", n->overcommit_len));
+    for (size_t i = 0; i < n->overcommit_len; i++) {
+        const struct berth_amount *o = &n->overcommit[i];
+        TRY(check_resource_name(s, o->resource));
+        if (o->amount < 1 || o->amount > 100 * BERTH_RATIO_ONE)
+            return REFUSE(s, "over-commit of %s is %lld thousandths; 1 to 100000 are allowed", o->resource,
+                          (long long)o->amount);
+        if (describe_page_size(o->resource) && o->amount != BERTH_RATIO_ONE)
+            return REFUSE(s, "%s cannot be over-committed", o->resource);
+        for (size_t j = 0; j < n->allocatable_len; j++)
+            if (strcmp(n->allocatable[j].resource, o->resource) == 0 &&
+                (__int128)n->allocatable[j].amount * o->amount > (__int128)BERTH_AMOUNT_MAX * BERTH_RATIO_ONE)
+                return REFUSE(s, "over-committed %s is too large", o->resource);
+    }
+    return 0;
+}
+
+static int check_pools(const struct subject *s, const struct berth_node *n)
+{
+    if (n->page_size_bytes < 0)
+        return REFUSE(s, "page size %lld is negative", (long long)n->page_size_bytes);
+    for (size_t i = 0; n->page_size_bytes && i < n->allocatable_len; i++) {
+        int64_t page = describe_page_size(n->allocatable[i].resource);
+        if (page && page != n->page_size_bytes && n->allocatable[i].amount)
+            return REFUSE(s, "is held to another page size than %s", n->allocatable[i].resource);
+    }
+    return 0;
+}
+
+int describe_node(const struct berth_cluster *c, const struct berth_node *n, struct berth_err *err)
+{
+    struct subject s = {"node", text_of(n->id), err};
+    TRY(check_id(&s));
+    if (n->state > BERTH_NODE_LOST)
+        return REFUSE(&s, "state %d is unknown", (int)n->state);
+    TRY(check_text(&s, "zone", n->zone, false));
+    TRY(check_text(&s, "rack", n->rack, false));
+    TRY(check_text(&s, "domain", n->domain, false));
+    TRY(check_text(&s, "architecture", n->arch, false));
+    TRY(check_amounts(&s, "allocatable", n->allocatable, n->allocatable_len));
+    TRY(check_amounts(&s, "consumed", n->consumed, n->consumed_len));
+    TRY(check_overcommit(&s, n));
+    TRY(check_pools(&s, n));
+    TRY(check_labels(&s, n->labels, n->labels_len));
+    TRY(check_len(&s, "taints", n->taints_len));
+    for (size_t i = 0; i < n->taints_len; i++) {
+        TRY(check_text(&s, "the key of a taint", n->taints[i].key, true));
+        TRY(check_text(&s, "the value of a taint", n->taints[i].value, false));
+        if (n->taints[i].effect < BERTH_NO_SCHEDULE || n->taints[i].effect > BERTH_NO_EXECUTE)
+            return REFUSE(&s, "effect %d of taint %s is unknown", (int)n->taints[i].effect, n->taints[i].key);
+    }
+    if (n->gpus_len > BERTH_NODE_GPUS_MAX)
+        return REFUSE(&s, "%zu GPUs; at most %d are allowed", n->gpus_len, BERTH_NODE_GPUS_MAX);
+    for (size_t i = 0; i < n->gpus_len; i++) {
+        TRY(check_text(&s, "the model of a GPU", n->gpus[i].model, false));
+        TRY(check_amount(&s, "memory", "a GPU", n->gpus[i].memory_bytes));
+    }
+    TRY(check_texts(&s, "runtimes", n->runtimes, n->runtimes_len));
+    TRY(check_len(&s, "images", n->images_len));
+    for (size_t i = 0; i < n->images_len; i++) {
+        TRY(check_text(&s, "the name of an image", n->images[i].name, true));
+        TRY(check_amount(&s, "size", "an image", n->images[i].size_bytes));
+    }
+    TRY(check_ports(&s, n->ports, n->ports_len));
+    return check_resource_room(&s, c, n->allocatable, n->allocatable_len);
+}
+
+int describe_volume(const struct berth_volume *v, struct berth_err *err)
+{
+    struct subject s = {"volume", text_of(v->id), err};
+    TRY(check_id(&s));
+    TRY(check_text(&s, "zone", v->zone, false));
+    TRY(check_text(&s, "node", v->node, false));
+    TRY(check_text(&s, "driver", v->driver, false));
+    if (v->driver && strlen(v->driver) + strlen("attach-") > BERTH_NAME_MAX)
+        return REFUSE(&s, "driver %.20s... is too long", v->driver);
+    return 0;
+}
+
+static int check_gpu(const struct subject *s, const struct berth_gpu_need *g)
+{
+    if (g->count > BERTH_NODE_GPUS_MAX)
+        return REFUSE(s, "%u GPUs on one node; at most %d are possible", g->count, BERTH_NODE_GPUS_MAX);
+    if (g->milli > BERTH_GPU_MILLI)
+        return REFUSE(s, "%u thousandths of a GPU are more than one; ask for a count", g->milli);
+    if (g->count != 1 && g->milli && g->milli != BERTH_GPU_MILLI)
+        return REFUSE(s, "a share is of one GPU, not of %u", g->count);
+    TRY(check_amount(s, "memory", "a GPU", g->memory_bytes));
+    return check_texts(s, "GPU models", g->models, g->models_len);
+}
+
+static int check_limits(const struct subject *s, const struct berth_shape *shape)
+{
+    TRY(check_len(s, "limits", shape->limits_len));
+    for (size_t i = 0; i < shape->limits_len; i++) {
+        const struct berth_limit *l = &shape->limits[i];
+        TRY(check_resource_name(s, l->resource));
+        TRY(check_amount(s, "limit", l->resource, l->amount));
+        TRY(check_amount(s, "limit", l->resource, l->max));
+        if (l->kind > BERTH_WEIGHTED)
+            return REFUSE(s, "limit of %s: kind %d is unknown", l->resource, (int)l->kind);
+        if (l->amount == 0)
+            return REFUSE(s, "limit of %s is zero", l->resource);
+        if (l->max && l->max < l->amount)
+            return REFUSE(s, "limit of %s: its maximum is below it", l->resource);
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(shape->limits[j].resource, l->resource) == 0)
+                return REFUSE(s, "limits list %s twice", l->resource);
+        for (size_t j = 0; l->kind == BERTH_ABSOLUTE && j < shape->requests_len; j++)
+            if (strcmp(shape->requests[j].resource, l->resource) == 0 && shape->requests[j].amount > l->amount)
+                return REFUSE(s, "limit of %s is below the request", l->resource);
+    }
+    return 0;
+}
+
+static int check_ties(const struct subject *s, const struct berth_shape *shape)
+{
+    TRY(check_len(s, "spread constraints", shape->spread_len));
+    for (size_t i = 0; i < shape->spread_len; i++) {
+        TRY(check_text(s, "the topology of a spread", shape->spread[i].topology, true));
+        TRY(check_term(s, &shape->spread[i].select));
+        if (shape->spread[i].max_skew < 1 || shape->spread[i].max_skew > BERTH_REPLICAS_MAX)
+            return REFUSE(s, "a spread allows a skew of %u; at least 1 is needed", shape->spread[i].max_skew);
+        if (shape->spread[i].select.weight)
+            return REFUSE(s, "a spread has no weight (%d)", shape->spread[i].select.weight);
+    }
+    TRY(check_len(s, "near and apart constraints", shape->near_len));
+    for (size_t i = 0; i < shape->near_len; i++) {
+        TRY(check_text(s, "the topology of an affinity", shape->near[i].topology, true));
+        TRY(check_term(s, &shape->near[i].select));
+        TRY(check_weight(s, shape->near[i].select.weight, 0));
+    }
+    return 0;
+}
+
+static int check_shape(const struct subject *s, const struct berth_cluster *c, const struct berth_shape *shape)
+{
+    TRY(check_amounts(s, "request", shape->requests, shape->requests_len));
+    TRY(check_gpu(s, &shape->gpu));
+    TRY(check_limits(s, shape));
+    TRY(check_text(s, "node", shape->node, false));
+    TRY(check_text(s, "architecture", shape->arch, false));
+    TRY(check_text(s, "runtime", shape->runtime, false));
+    TRY(check_text(s, "zone", shape->near_zone, false));
+    TRY(check_texts(s, "domains", shape->domains, shape->domains_len));
+    TRY(check_terms(s, shape->require, shape->require_len, false));
+    TRY(check_terms(s, shape->prefer, shape->prefer_len, true));
+    TRY(check_len(s, "tolerations", shape->tolerations_len));
+    for (size_t i = 0; i < shape->tolerations_len; i++) {
+        const struct berth_toleration *t = &shape->tolerations[i];
+        TRY(check_text(s, "the key of a toleration", t->key, !t->exists));
+        TRY(check_text(s, "the value of a toleration", t->value, false));
+        if (t->effect > BERTH_NO_EXECUTE)
+            return REFUSE(s, "effect %d of a toleration is unknown", (int)t->effect);
+        if (t->exists && *text_of(t->value))
+            return REFUSE(s, "a toleration of any value has the value %s", t->value);
+    }
+    TRY(check_ports(s, shape->ports, shape->ports_len));
+    TRY(check_texts(s, "volumes", shape->volumes, shape->volumes_len));
+    for (size_t i = 0; i < shape->volumes_len; i++)
+        if (cluster_volume_find(c, shape->volumes[i]) == NONE)
+            return REFUSE(s, "volume \"%s\" is unknown", shape->volumes[i]);
+    TRY(check_texts(s, "images", shape->images, shape->images_len));
+    TRY(check_ties(s, shape));
+    return check_resource_room(s, c, shape->requests, shape->requests_len);
+}
+
+int describe_workload(const struct berth_cluster *c, const struct berth_workload *w, struct berth_err *err)
+{
+    struct subject s = {"workload", text_of(w->id), err};
+    TRY(check_id(&s));
+    if (w->kind > BERTH_VM)
+        return REFUSE(&s, "kind %d is unknown", (int)w->kind);
+    if (w->replicas > BERTH_REPLICAS_MAX)
+        return REFUSE(&s, "%u replicas; at most %d are allowed", w->replicas, BERTH_REPLICAS_MAX);
+    if (w->on_lost > BERTH_LOST_WAIT)
+        return REFUSE(&s, "on_lost %d is unknown", (int)w->on_lost);
+    if (w->on_drain > BERTH_DRAIN_STOP)
+        return REFUSE(&s, "on_drain %d is unknown", (int)w->on_drain);
+    if (w->fence_ns < 0)
+        return REFUSE(&s, "fence time %lld is negative", (long long)w->fence_ns);
+    if (w->gang_min > w->replicas)
+        return REFUSE(&s, "its gang needs %u tasks of %u", w->gang_min, w->replicas);
+    if (w->gang_min && !*text_of(w->gang))
+        return REFUSE(&s, "a gang minimum of %u without a gang", w->gang_min);
+    TRY(check_text(&s, "gang", w->gang, false));
+    TRY(check_labels(&s, w->labels, w->labels_len));
+    return check_shape(&s, c, &w->shape);
+}
+
+static int check_devices(const struct subject *s, const struct berth_cluster *c, const struct berth_instance *i,
+                         uint32_t node, uint32_t count)
+{
+    const struct node_body *body = cluster_node(c, node)->body;
+    if (i->gpus && (body->devices_len == 0 || i->gpus >> (body->devices_len - 1) >> 1))
+        return REFUSE(s, "holds a GPU that node %s does not have", i->node);
+    if ((uint32_t)__builtin_popcountll(i->gpus) != count && i->state != BERTH_ENDED)
+        return REFUSE(s, "holds %d GPUs; its shape has %u", __builtin_popcountll(i->gpus), count);
+    return 0;
+}
+
+int describe_instance(const struct berth_cluster *c, const struct berth_instance *i, struct berth_err *err)
+{
+    char id[24];
+    struct subject s = {"instance", str_u64(i->id, id), err};
+    if (i->id == 0)
+        return REFUSE(&s, "an id is above %d", 0);
+    if (i->state > BERTH_ENDED)
+        return REFUSE(&s, "state %d is unknown", (int)i->state);
+    struct subject workload = {"instance of workload", text_of(i->workload), err};
+    TRY(check_id(&workload));
+    uint32_t node = cluster_node_find(c, text_of(i->node));
+    if (node == NONE)
+        return REFUSE(&s, "node \"%.100s\" is unknown", text_of(i->node));
+    if (i->ordinal > BERTH_REPLICAS_MAX)
+        return REFUSE(&s, "ordinal %u is too large", i->ordinal);
+    if (i->replaces == i->id)
+        return REFUSE(&s, "%s", "takes over from itself");
+    TRY(check_len(&s, "waits", i->waits_len));
+    if (i->waits_len && i->state != BERTH_RESERVED)
+        return REFUSE(&s, "%s", "waits for others but is not reserved");
+    TRY(check_len(&s, "usages", i->usage_len));
+    for (size_t u = 0; u < i->usage_len; u++) {
+        TRY(check_resource_name(&s, i->usage[u].resource));
+        TRY(check_amount(&s, "use", i->usage[u].resource, i->usage[u].used));
+        TRY(check_amount(&s, "limit", i->usage[u].resource, i->usage[u].limit));
+    }
+    uint32_t count = 0;
+    uint32_t slot = cluster_workload_find(c, i->workload);
+    if (i->shape) {
+        TRY(check_shape(&s, c, i->shape));
+        count = i->shape->gpu.count;
+    } else if (slot != NONE) {
+        count = cluster_class(c, cluster_workload(c, slot)->class)->gpu.count;
+    }
+    return check_devices(&s, c, i, node, count);
+}

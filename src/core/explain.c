@@ -1,0 +1,315 @@
+/* explain.c - why a pod was left over: every filter alone, with counts, and the smallest change that would help.
+ *
+ * Asked after the plan, of the state the plan leaves. One look per class where the class decides.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/str.h"
+#include "core/plan.h"
+#include "core/turn.h"
+
+/* One reason to refuse: a filter, or one aspect of it. */
+struct verdict {
+    const struct filter *filter;
+    const char *what;
+    uint32_t aspect;
+    uint64_t *refused; /* positions */
+    uint64_t nodes, only;
+};
+
+struct inquest {
+    struct berth_plan *p;
+    struct turn t;
+    struct verdict *at;
+    uint32_t len;
+    uint8_t *count; /* [position]: verdicts against it */
+};
+
+/* ---- amounts in words ------------------------------------------------------------------------------------------- */
+
+/* cpu as cores, sizes in the largest binary unit that divides them, else the number. */
+static const char *amount_text(struct arena *a, const char *resource, int64_t amount)
+{
+    static const char *const units[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi"};
+    char number[24];
+    size_t unit = 0;
+
+    if (amount < 0)
+        amount = 0;
+    if (strcmp(resource, "cpu") == 0) {
+        const char *whole = str_u64((uint64_t)amount / 1000, number);
+        if (amount % 1000 == 0)
+            return arena_strdup(a, whole);
+        return arena_fmt(a, "%lldm", (long long)amount);
+    }
+    bool size = strcmp(resource, "memory") == 0 || strncmp(resource, "hugepages-", 10) == 0 ||
+                strstr(resource, "storage") != NULL;
+    if (size && amount >= 10240) { /* two or three digits are enough for a sentence */
+        while (amount >= 10240 && unit < 5) {
+            amount /= 1024;
+            unit++;
+        }
+    }
+    return arena_fmt(a, "%s%s", str_u64((uint64_t)amount, number), units[unit]);
+}
+
+/* ---- hearing ---------------------------------------------------------------------------------------------------- */
+
+static void hear(struct inquest *q, const struct filter *f, uint32_t aspect, bool by_aspect)
+{
+    struct cycle *c = &q->p->c;
+    struct verdict *v = &q->at[q->len];
+    uint64_t *bits = ARENA_ARRAY(&q->p->scratch, uint64_t, c->blocks + 1);
+
+    for (uint32_t b = 0; b < c->blocks; b++)
+        bits[b] = b * BLOCK + BLOCK <= c->len ? UINT64_MAX : UINT64_MAX >> (BLOCK - c->len % BLOCK);
+    *v = (struct verdict){.filter = f, .what = "", .aspect = aspect};
+    if (by_aspect) {
+        f->mask_aspect(&q->t, aspect, (struct range){0, c->blocks}, bits);
+        v->what = f->aspect_name(&q->t, aspect);
+    } else {
+        f->mask(&q->t, (struct range){0, c->blocks}, bits);
+    }
+    for (uint32_t b = 0; b < c->blocks; b++) {
+        uint64_t valid = b * BLOCK + BLOCK <= c->len ? UINT64_MAX : UINT64_MAX >> (BLOCK - c->len % BLOCK);
+        bits[b] = ~bits[b] & valid;
+    }
+    v->refused = bits;
+    v->nodes = bits_count(bits, c->blocks);
+    if (v->nodes)
+        q->len++;
+}
+
+static void hear_all(struct inquest *q)
+{
+    struct cycle *c = &q->p->c;
+    uint32_t most = 0;
+    for (size_t f = 0; f < filters_len; f++)
+        most += filter_rows[f]->aspects && filter_rows[f]->applies(&q->t) ? filter_rows[f]->aspects(&q->t) : 1;
+    q->at = ARENA_ARRAY(&q->p->scratch, struct verdict, most + 1);
+    for (size_t f = 0; f < filters_len; f++) {
+        const struct filter *row = filter_rows[f];
+        if (!(c->profile.filters >> f & 1) || !row->applies(&q->t))
+            continue;
+        uint32_t aspects = row->aspects ? row->aspects(&q->t) : 1;
+        for (uint32_t a = 0; a < aspects; a++)
+            hear(q, row, a, row->aspects != NULL);
+    }
+    q->count = ARENA_ARRAY(&q->p->scratch, uint8_t, (size_t)c->blocks * BLOCK + 1);
+    for (uint32_t i = 0; i < q->len; i++)
+        for (uint32_t b = 0; b < c->blocks; b++)
+            BITS_EACH(lane, q->at[i].refused[b])
+            if (q->count[b * BLOCK + lane] < UINT8_MAX)
+                q->count[b * BLOCK + lane]++;
+    for (uint32_t i = 0; i < q->len; i++)
+        for (uint32_t b = 0; b < c->blocks; b++)
+            BITS_EACH(lane, q->at[i].refused[b])
+            q->at[i].only += q->count[b * BLOCK + lane] == 1;
+}
+
+/* ---- sentences -------------------------------------------------------------------------------------------------- */
+
+static const char *nodes_text(const struct inquest *q, uint64_t nodes)
+{
+    uint32_t all = q->p->c.len;
+    if (nodes == all)
+        return arena_fmt(&q->p->arena, all == 1 ? "the only node" : "all %u nodes", all);
+    return arena_fmt(&q->p->arena, "%llu of %u nodes", (unsigned long long)nodes, all);
+}
+
+static int64_t need_of(const struct inquest *q, const struct verdict *v)
+{
+    return q->t.k->needs[v->aspect].amount;
+}
+
+/* The most that any node has free. */
+static int64_t most_free(const struct inquest *q, const struct verdict *v)
+{
+    const int64_t *column = cycle_column(&q->p->c, q->t.k->needs[v->aspect].resource, false);
+    int64_t most = 0;
+    for (uint32_t p = 0; column && p < q->p->c.len; p++)
+        most = column[p] > most ? column[p] : most;
+    return most;
+}
+
+/* Sentences are of nodes; one node alone "has" where several "have". */
+static const char *verb(const char *sentence, bool one, struct arena *a)
+{
+    static const char *const pairs[][2] = {{"are ", "is "}, {"have ", "has "}, {"hold ", "holds "}, {"do not", "does not"}};
+    for (size_t i = 0; one && i < sizeof pairs / sizeof *pairs; i++)
+        if (strncmp(sentence, pairs[i][0], strlen(pairs[i][0])) == 0)
+            return arena_fmt(a, "%s%s", pairs[i][1], sentence + strlen(pairs[i][0]));
+    return sentence;
+}
+
+static const char *sentence(const struct inquest *q, const struct verdict *v)
+{
+    struct arena *a = &q->p->arena;
+    const char *nodes = nodes_text(q, v->nodes);
+    bool one = v->nodes == 1 && q->p->c.len == 1;
+    const char *says = verb(reasons[v->filter->reason].sentence, one, a);
+
+    if (v->filter->reason == REASON_SHORT)
+        return arena_fmt(a, "%s %s too little %s left: %s needed, at most %s free", nodes, one ? "has" : "have", v->what,
+                         amount_text(a, v->what, need_of(q, v)), amount_text(a, v->what, most_free(q, v)));
+    if (*v->what)
+        return arena_fmt(a, "%s %s: %s", nodes, says, v->what);
+    return arena_fmt(a, "%s %s", nodes, says);
+}
+
+/* ---- the smallest change ---------------------------------------------------------------------------------------- */
+
+static const char *node_name(const struct inquest *q, uint32_t position)
+{
+    return snapshot_text(q->p->s, q->p->c.l->id[position]);
+}
+
+/* Among nodes that refuse only for this resource, the one that lacks least. */
+static uint32_t nearest(const struct inquest *q, const struct verdict *v, int64_t *ret_free)
+{
+    const int64_t *column = cycle_column(&q->p->c, q->t.k->needs[v->aspect].resource, false);
+    uint32_t best = NONE;
+    for (uint32_t p = 0; column && p < q->p->c.len; p++)
+        if (q->count[p] == 1 && bits_has(v->refused, p) && (best == NONE || column[p] > *ret_free)) {
+            best = p;
+            *ret_free = column[p];
+        }
+    return best;
+}
+
+static const char *help_short(const struct inquest *q, const struct verdict *v)
+{
+    struct arena *a = &q->p->arena;
+    int64_t free = 0;
+    uint32_t at = nearest(q, v, &free);
+    if (at == NONE || free <= 0)
+        return NULL;
+    return arena_fmt(a, "asking for %s of %s instead of %s would fit on %s", amount_text(a, v->what, free), v->what,
+                     amount_text(a, v->what, need_of(q, v)), node_name(q, at));
+}
+
+static const char *help_other(const struct inquest *q, const struct verdict *v)
+{
+    static const char *const changes[REASONS_LEN] = {
+        [REASON_STATE] = "once ready again",
+        [REASON_OVER] = "once they hold no more than they have",
+        [REASON_NAME] = "without the node's name",
+        [REASON_LABELS] = "with other required labels",
+        [REASON_TAINT] = "with a toleration of their taint",
+        [REASON_DOMAIN] = "in another domain",
+        [REASON_RUNTIME] = "with another runtime",
+        [REASON_ARCH] = "for another architecture",
+        [REASON_PAGE_SIZE] = "with another huge-page size",
+        [REASON_GPU_KIND] = "with fewer GPUs, or of another model or memory",
+        [REASON_SHORT] = "with less",
+        [REASON_GPU] = "with fewer GPUs, or once some are free",
+        [REASON_PORT] = "with another port",
+        [REASON_VOLUME] = "without the volume, or once it is free",
+        [REASON_ATTACH] = "with fewer volumes",
+        [REASON_SPREAD] = "with a larger skew",
+        [REASON_AFFINITY] = "without the affinity",
+        [REASON_ANTI_AFFINITY] = "without the anti-affinity",
+        [REASON_PER_NODE] = "with more pods allowed per node",
+    };
+    return arena_fmt(&q->p->arena, "%s, %s would take it", changes[v->filter->reason], nodes_text(q, v->only));
+}
+
+/* Nothing helps alone: the node that refuses for the fewest reasons. */
+static const char *help_several(const struct inquest *q)
+{
+    uint32_t best = NONE;
+    for (uint32_t p = 0; p < q->p->c.len; p++)
+        if (q->count[p] && (best == NONE || q->count[p] < q->count[best]))
+            best = p;
+    if (best == NONE)
+        return "";
+    CLEANUP(str) struct str s = {0};
+    str_addf(&s, "nearest is %s, which refuses for:", node_name(q, best));
+    for (uint32_t i = 0; i < q->len; i++)
+        if (bits_has(q->at[i].refused, best))
+            str_addf(&s, " %s%s%s%s", reasons[q->at[i].filter->reason].word, *q->at[i].what ? " (" : "", q->at[i].what,
+                     *q->at[i].what ? ")" : "");
+    return arena_strdup(&q->p->arena, str_text(&s));
+}
+
+static const char *help(const struct inquest *q)
+{
+    const struct verdict *best = NULL;
+    for (uint32_t i = 0; i < q->len; i++)
+        if (q->at[i].only && q->at[i].filter->reason == REASON_SHORT) {
+            const char *text = help_short(q, &q->at[i]);
+            if (text)
+                return text;
+        }
+    for (uint32_t i = 0; i < q->len; i++)
+        if (q->at[i].only && (!best || q->at[i].only > best->only))
+            best = &q->at[i];
+    return best ? help_other(q, best) : help_several(q);
+}
+
+/* ---- explanations ----------------------------------------------------------------------------------------------- */
+
+static bool before(const struct verdict *a, const struct verdict *b)
+{
+    if (a->nodes != b->nodes)
+        return a->nodes > b->nodes;
+    if (a->filter->reason != b->filter->reason)
+        return a->filter->reason < b->filter->reason;
+    return strcmp(a->what, b->what) < 0;
+}
+
+static struct berth_reason *rows_of(struct inquest *q, uint32_t extra)
+{
+    for (uint32_t i = 1; i < q->len; i++) {
+        struct verdict v = q->at[i];
+        uint32_t j = i;
+        for (; j > 0 && before(&v, &q->at[j - 1]); j--)
+            q->at[j] = q->at[j - 1];
+        q->at[j] = v;
+    }
+    struct berth_reason *rows = ARENA_ARRAY(&q->p->arena, struct berth_reason, q->len + extra);
+    for (uint32_t i = 0; i < q->len; i++) {
+        const struct verdict *v = &q->at[i];
+        rows[extra + i] = (struct berth_reason){reasons[v->filter->reason].word, v->what, v->nodes, v->only,
+                                                sentence(q, v)};
+    }
+    return rows;
+}
+
+static struct berth_reason gang_reason(struct berth_plan *p, const struct wish *w)
+{
+    const struct reason_row *r = &reasons[w->blocked ? REASON_STOPPING : REASON_GANG];
+    const char *text = w->blocked ? "earlier instances of the gang are still stopping"
+                                  : arena_fmt(&p->arena, "the gang needs %u pods placed at once; %u found room",
+                                              w->gang_needs, w->gang_fits);
+    return (struct berth_reason){r->word, "", 0, 0, text};
+}
+
+const struct explanation *explain(struct berth_plan *p, const struct wish *w)
+{
+    uint32_t class = snapshot_workload(p->s, w->workload)->class.v;
+    if (!p->explained)
+        p->explained = ARENA_ARRAY(&p->arena, const struct explanation *, p->s->classes.len + 1);
+    if (p->explained[class] && !w->gang_failed)
+        return p->explained[class];
+
+    struct arena_mark mark = arena_mark(&p->scratch);
+    struct inquest q = {.p = p};
+    struct explanation *e = ARENA_NEW(&p->arena, struct explanation);
+    turn_begin(&q.t, &p->c, w->workload, false);
+    hear_all(&q);
+    uint32_t extra = w->gang_failed || p->c.len == 0;
+    struct berth_reason *rows = rows_of(&q, extra);
+    if (w->gang_failed)
+        rows[0] = gang_reason(p, w);
+    else if (extra)
+        rows[0] = (struct berth_reason){reasons[REASON_NO_NODES].word, "", 0, 0, reasons[REASON_NO_NODES].sentence};
+    *e = (struct explanation){rows, q.len + extra, help(&q)};
+    if (q.t.ties_len == 0 && !w->gang_failed)
+        p->explained[class] = e;
+    turn_end(&q.t);
+    arena_rewind(&p->scratch, mark);
+    return e;
+}

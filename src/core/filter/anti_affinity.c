@@ -1,0 +1,32 @@
+/* anti_affinity.c - refuses a node in whose domain there are pods that must stay apart from this one, whichever side says so.
+ */
+#include "core/filter/filters.h"
+
+static bool applies(const struct turn *t)
+{
+    return ties_any(t, TIE_APART, true);
+}
+
+static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+{
+    for (uint32_t i = 0; i < t->ties_len; i++) {
+        const struct tie_state *ts = &t->ties[i];
+        if (!ts->tie || ts->tie->kind != TIE_APART || ts->tie->weight)
+            continue;
+        EACH_NODE(p, blocks, bits)
+        {
+            uint32_t d = tie_domain(ts, p);
+            if (d != NONE && ts->count[d] > 0)
+                NODE_REFUSES(p, blocks, bits);
+        }
+    }
+}
+
+const struct filter filter_anti_affinity = {
+    .name = "anti_affinity",
+    .text = "is apart from the pods to stay away from",
+    .reason = REASON_ANTI_AFFINITY,
+    .when = FILTER_BLOCK,
+    .applies = applies,
+    .mask = mask,
+};

@@ -1,0 +1,24 @@
+/* arch.c - refuses a node of another architecture, or of one that is not known. */
+#include "core/filter/filters.h"
+
+static bool applies(const struct turn *t)
+{
+    return turn_rules(t)->arch != 0;
+}
+
+static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+{
+    sym want = turn_rules(t)->arch;
+    EACH_NODE(p, blocks, bits)
+    if (t->c->l->arch[p] != want)
+        NODE_REFUSES(p, blocks, bits);
+}
+
+const struct filter filter_arch = {
+    .name = "arch",
+    .text = "has the architecture",
+    .reason = REASON_ARCH,
+    .when = FILTER_STATIC,
+    .applies = applies,
+    .mask = mask,
+};

@@ -1,0 +1,54 @@
+/* attach.c - refuses a node to which no more volumes of a driver can be attached.
+ *
+ * A node says how many it takes as its resource `attach-DRIVER`; one that does not say takes any number. A volume counts
+ * once per node.
+ */
+#include "core/filter/filters.h"
+
+static bool applies(const struct turn *t)
+{
+    for (uint32_t i = 0; i < t->k->volumes_len; i++)
+        if (cycle_column_raw(t->c, snapshot_thing(t->c->s, t->k->volumes[i])->driver))
+            return true;
+    return false;
+}
+
+static bool held_here(const struct turn *t, uint32_t thing, uint32_t position)
+{
+    HOLDS_EACH(h, t, thing)
+    if (h.position == position)
+        return true;
+    return false;
+}
+
+/* Volumes of this driver that the pod would newly attach to the node. */
+static int64_t attaches(const struct turn *t, uint32_t driver, uint32_t position)
+{
+    int64_t n = 0;
+    for (uint32_t i = 0; i < t->k->volumes_len; i++)
+        n += snapshot_thing(t->c->s, t->k->volumes[i])->driver == driver &&
+             !held_here(t, t->k->volumes[i], position);
+    return n;
+}
+
+static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+{
+    for (uint32_t i = 0; i < t->k->volumes_len; i++) {
+        uint32_t driver = snapshot_thing(t->c->s, t->k->volumes[i])->driver;
+        const int64_t *left = cycle_column_raw(t->c, driver);
+        if (!left)
+            continue;
+        EACH_NODE(p, blocks, bits)
+        if (left[p] < attaches(t, driver, p))
+            NODE_REFUSES(p, blocks, bits);
+    }
+}
+
+const struct filter filter_attach = {
+    .name = "attach",
+    .text = "can attach the volumes",
+    .reason = REASON_ATTACH,
+    .when = FILTER_TURN,
+    .applies = applies,
+    .mask = mask,
+};

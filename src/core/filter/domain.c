@@ -1,0 +1,24 @@
+/* domain.c - refuses a node outside the domains that are asked for. */
+#include "core/filter/filters.h"
+
+static bool applies(const struct turn *t)
+{
+    return turn_rules(t)->domains.len > 0;
+}
+
+static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+{
+    const struct syms *want = &turn_rules(t)->domains;
+    EACH_NODE(p, blocks, bits)
+    if (!syms_have(want, t->c->l->domain[p]))
+        NODE_REFUSES(p, blocks, bits);
+}
+
+const struct filter filter_domain = {
+    .name = "domain",
+    .text = "is in one of the domains",
+    .reason = REASON_DOMAIN,
+    .when = FILTER_STATIC,
+    .applies = applies,
+    .mask = mask,
+};

@@ -1,0 +1,59 @@
+/* filters.h - what the filters of this folder share: loops over nodes, and the list of them all. */
+#pragma once
+
+#include "base/bits.h"
+#include "core/filter.h"
+#include "core/holds.h"
+#include "core/turn.h"
+
+extern const struct filter filter_state;
+extern const struct filter filter_over;
+extern const struct filter filter_name;
+extern const struct filter filter_labels;
+extern const struct filter filter_taints;
+extern const struct filter filter_domain;
+extern const struct filter filter_runtime;
+extern const struct filter filter_arch;
+extern const struct filter filter_page_size;
+extern const struct filter filter_gpu_kind;
+extern const struct filter filter_ports;
+extern const struct filter filter_volumes;
+extern const struct filter filter_attach;
+extern const struct filter filter_resources;
+extern const struct filter filter_gpu;
+extern const struct filter filter_spread;
+extern const struct filter filter_affinity;
+extern const struct filter filter_anti_affinity;
+extern const struct filter filter_per_node;
+
+/* The loops run over the bits that are still set, so later filters look at fewer nodes. */
+#define EACH_NODE(p, blocks, bits)                                                                                     \
+    for (uint32_t block_ = (blocks).from, p = 0; block_ < (blocks).to; block_++)                                       \
+        for (uint64_t left_ = (bits)[block_ - (blocks).from];                                                          \
+             left_ && ((p = block_ * BLOCK + bits_low(left_)), 1); left_ &= left_ - 1)
+
+#define NODE_REFUSES(p, blocks, bits) ((bits)[(p) / BLOCK - (blocks).from] &= ~((uint64_t)1 << (p) % BLOCK))
+
+static inline const struct rules *turn_rules(const struct turn *t)
+{
+    return snapshot_rules(t->c->s, t->k->rules);
+}
+
+static inline bool syms_have(const struct syms *list, sym x)
+{
+    for (uint32_t i = 0; i < list->len; i++)
+        if (list->at[i] == x)
+            return true;
+    return false;
+}
+
+/* Is there a tie of that kind (a requirement, or a preference)? */
+static inline bool ties_any(const struct turn *t, enum tie_kind kind, bool required)
+{
+    for (uint32_t i = 0; i < t->ties_len; i++)
+        if (t->ties[i].tie && t->ties[i].tie->kind == kind && tie_required(&t->ties[i]) == required)
+            return true;
+    return false;
+}
+
+bool taint_tolerated(const struct taint *taint, const struct tolerations *tolerations);

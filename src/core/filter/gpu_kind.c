@@ -1,0 +1,31 @@
+/* gpu_kind.c - refuses a node that does not have enough GPUs of the model and memory asked for, whoever holds them.
+ */
+#include "core/filter/filters.h"
+#include "core/gpu.h"
+
+static bool applies(const struct turn *t)
+{
+    return turn_rules(t)->gpu.count > 0;
+}
+
+static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+{
+    const struct gpu_need *need = &turn_rules(t)->gpu;
+    EACH_NODE(p, blocks, bits)
+    {
+        uint32_t suited = 0;
+        for (uint32_t d = t->c->l->device[p]; d < t->c->l->device[p + 1]; d++)
+            suited += gpu_device_suits(t->c->l, need, d);
+        if (suited < need->count)
+            NODE_REFUSES(p, blocks, bits);
+    }
+}
+
+const struct filter filter_gpu_kind = {
+    .name = "gpu_kind",
+    .text = "has GPUs of the model and memory",
+    .reason = REASON_GPU_KIND,
+    .when = FILTER_STATIC,
+    .applies = applies,
+    .mask = mask,
+};

@@ -1,0 +1,24 @@
+/* name.c - refuses every node but the one that is named. */
+#include "core/filter/filters.h"
+
+static bool applies(const struct turn *t)
+{
+    return turn_rules(t)->node != 0;
+}
+
+static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+{
+    sym want = turn_rules(t)->node;
+    EACH_NODE(p, blocks, bits)
+    if (t->c->l->id[p] != want)
+        NODE_REFUSES(p, blocks, bits);
+}
+
+const struct filter filter_name = {
+    .name = "name",
+    .text = "is the node that is named",
+    .reason = REASON_NAME,
+    .when = FILTER_STATIC,
+    .applies = applies,
+    .mask = mask,
+};

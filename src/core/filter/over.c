@@ -1,0 +1,23 @@
+/* over.c - refuses a node that holds more than it has, until it no longer does. */
+#include "core/filter/filters.h"
+
+static bool applies(const struct turn *t)
+{
+    (void)t;
+    return true;
+}
+
+static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+{
+    for (uint32_t b = blocks.from; b < blocks.to; b++)
+        bits[b - blocks.from] &= ~t->c->s->over[b];
+}
+
+const struct filter filter_over = {
+    .name = "over",
+    .text = "does not hold more than it has",
+    .reason = REASON_OVER,
+    .when = FILTER_STATIC,
+    .applies = applies,
+    .mask = mask,
+};

@@ -1,0 +1,27 @@
+/* page_size.c - refuses a node that is held to another huge-page size than the one asked for. */
+#include "core/filter/filters.h"
+
+static bool applies(const struct turn *t)
+{
+    return turn_rules(t)->page_size_bytes != 0;
+}
+
+static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+{
+    int64_t want = turn_rules(t)->page_size_bytes;
+    EACH_NODE(p, blocks, bits)
+    {
+        int64_t held_to = t->c->l->body[p]->page_size_bytes;
+        if (held_to && held_to != want)
+            NODE_REFUSES(p, blocks, bits);
+    }
+}
+
+const struct filter filter_page_size = {
+    .name = "page_size",
+    .text = "is not held to another huge-page size",
+    .reason = REASON_PAGE_SIZE,
+    .when = FILTER_STATIC,
+    .applies = applies,
+    .mask = mask,
+};

@@ -1,0 +1,28 @@
+/* per_node.c - refuses a node that has as many pods of the workload as allowed. */
+#include "core/filter/filters.h"
+
+static bool applies(const struct turn *t)
+{
+    return t->k->max_per_node > 0;
+}
+
+static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+{
+    for (uint32_t i = 0; i < t->ties_len; i++) {
+        const struct tie_state *ts = &t->ties[i];
+        if (ts->tie)
+            continue;
+        EACH_NODE(p, blocks, bits)
+        if (ts->count[p] >= (int32_t)t->k->max_per_node)
+            NODE_REFUSES(p, blocks, bits);
+    }
+}
+
+const struct filter filter_per_node = {
+    .name = "per_node",
+    .text = "has fewer pods of the workload than allowed",
+    .reason = REASON_PER_NODE,
+    .when = FILTER_BLOCK,
+    .applies = applies,
+    .mask = mask,
+};

@@ -1,0 +1,47 @@
+/* ports.c - refuses a node on which a port asked for is held.
+ *
+ * Seen from later on, what a stopping instance holds is free.
+ */
+#include "core/filter/filters.h"
+
+static bool applies(const struct turn *t)
+{
+    return t->k->ports_len > 0;
+}
+
+static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+{
+    for (uint32_t i = 0; i < t->k->ports_len; i++)
+        HOLDS_EACH(h, t, t->k->ports[i])
+        if (h.position / BLOCK >= blocks.from && h.position / BLOCK < blocks.to && !(t->later && h.leaving))
+            NODE_REFUSES(h.position, blocks, bits);
+}
+
+static uint32_t aspects(const struct turn *t)
+{
+    return t->k->ports_len;
+}
+
+static void mask_aspect(const struct turn *t, uint32_t aspect, struct range blocks, uint64_t *bits)
+{
+    HOLDS_EACH(h, t, t->k->ports[aspect])
+    if (h.position / BLOCK >= blocks.from && h.position / BLOCK < blocks.to)
+        NODE_REFUSES(h.position, blocks, bits);
+}
+
+static const char *aspect_name(const struct turn *t, uint32_t aspect)
+{
+    return snapshot_text(t->c->s, snapshot_thing(t->c->s, t->k->ports[aspect])->name);
+}
+
+const struct filter filter_ports = {
+    .name = "ports",
+    .text = "has the ports free",
+    .reason = REASON_PORT,
+    .when = FILTER_TURN,
+    .applies = applies,
+    .mask = mask,
+    .aspects = aspects,
+    .mask_aspect = mask_aspect,
+    .aspect_name = aspect_name,
+};

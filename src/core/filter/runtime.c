@@ -1,0 +1,27 @@
+/* runtime.c - refuses a node that lists its runtimes and lacks the one asked for. */
+#include "core/filter/filters.h"
+
+static bool applies(const struct turn *t)
+{
+    return turn_rules(t)->runtime != 0;
+}
+
+static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+{
+    sym want = turn_rules(t)->runtime;
+    EACH_NODE(p, blocks, bits)
+    {
+        const struct syms *has = &t->c->l->body[p]->runtimes;
+        if (has->len && !syms_have(has, want))
+            NODE_REFUSES(p, blocks, bits);
+    }
+}
+
+const struct filter filter_runtime = {
+    .name = "runtime",
+    .text = "has the runtime",
+    .reason = REASON_RUNTIME,
+    .when = FILTER_STATIC,
+    .applies = applies,
+    .mask = mask,
+};

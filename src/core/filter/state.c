@@ -1,0 +1,25 @@
+/* state.c - refuses a node that is not ready: joining, cordoned, draining or lost. */
+#include "core/filter/filters.h"
+
+static bool applies(const struct turn *t)
+{
+    (void)t;
+    return true;
+}
+
+static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+{
+    const uint8_t *state = t->c->s->state;
+    EACH_NODE(p, blocks, bits)
+    if (state[p] != BERTH_NODE_READY)
+        NODE_REFUSES(p, blocks, bits);
+}
+
+const struct filter filter_state = {
+    .name = "state",
+    .text = "ready for new work",
+    .reason = REASON_STATE,
+    .when = FILTER_STATIC,
+    .applies = applies,
+    .mask = mask,
+};

@@ -1,0 +1,55 @@
+/* volumes.c - refuses a node that cannot reach a volume (another zone or node), or one in use elsewhere that only one node may mount.
+ */
+#include "core/filter/filters.h"
+
+static bool applies(const struct turn *t)
+{
+    return t->k->volumes_len > 0;
+}
+
+static void mask_aspect(const struct turn *t, uint32_t aspect, struct range blocks, uint64_t *bits)
+{
+    const struct thing *v = snapshot_thing(t->c->s, t->k->volumes[aspect]);
+
+    EACH_NODE(p, blocks, bits)
+    if ((v->zone && t->c->l->zone[p] != v->zone) || (v->node && t->c->l->id[p] != v->node))
+        NODE_REFUSES(p, blocks, bits);
+    if (v->shared)
+        return;
+    HOLDS_EACH(h, t, t->k->volumes[aspect])
+    {
+        if (t->later && h.leaving)
+            continue;
+        EACH_NODE(p, blocks, bits)
+        if (p != h.position)
+            NODE_REFUSES(p, blocks, bits);
+    }
+}
+
+static uint32_t aspects(const struct turn *t)
+{
+    return t->k->volumes_len;
+}
+
+static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+{
+    for (uint32_t i = 0; i < t->k->volumes_len; i++)
+        mask_aspect(t, i, blocks, bits);
+}
+
+static const char *aspect_name(const struct turn *t, uint32_t aspect)
+{
+    return snapshot_text(t->c->s, snapshot_thing(t->c->s, t->k->volumes[aspect])->name);
+}
+
+const struct filter filter_volumes = {
+    .name = "volumes",
+    .text = "can reach the volumes",
+    .reason = REASON_VOLUME,
+    .when = FILTER_TURN,
+    .applies = applies,
+    .mask = mask,
+    .aspects = aspects,
+    .mask_aspect = mask_aspect,
+    .aspect_name = aspect_name,
+};

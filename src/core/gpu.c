@@ -1,0 +1,74 @@
+/* gpu.c - fitting and picking devices. */
+#include "core/gpu.h"
+
+#include <assert.h>
+
+#include "core/fragmentation.h"
+
+bool gpu_device_suits(const struct layout *l, const struct gpu_need *need, uint32_t device)
+{
+    const struct device *d = &l->devices[device];
+    bool model = need->models.len == 0;
+
+    for (uint32_t i = 0; i < need->models.len; i++)
+        model |= need->models.at[i] == d->model;
+    return model && d->memory_bytes >= need->memory_bytes;
+}
+
+static int32_t milli_left(const struct turn *t, const struct device_free *f)
+{
+    if (t->later)
+        return f->later;
+    return f->now < f->later ? f->now : f->later;
+}
+
+bool gpu_device_fits(const struct turn *t, uint32_t device)
+{
+    const struct device_free *f = &t->c->devices[device];
+    int64_t mem = t->later || f->mem_later < f->mem_now ? f->mem_later : f->mem_now;
+
+    if (milli_left(t, f) < (int32_t)t->k->gpu.milli)
+        return false;
+    if (t->k->gpu.milli < BERTH_GPU_MILLI && mem < t->k->gpu.memory_bytes)
+        return false;
+    return gpu_device_suits(t->c->l, &t->k->gpu, device);
+}
+
+bool gpu_node_fits(const struct turn *t, uint32_t position)
+{
+    const struct layout *l = t->c->l;
+    uint32_t found = 0;
+    for (uint32_t d = l->device[position]; d < l->device[position + 1] && found < t->k->gpu.count; d++)
+        found += gpu_device_fits(t, d);
+    return found >= t->k->gpu.count;
+}
+
+uint64_t gpu_pick(const struct turn *t, uint32_t position)
+{
+    const struct layout *l = t->c->l;
+    uint32_t first = l->device[position], left = t->k->gpu.count;
+    uint64_t picked = 0;
+
+    if (t->k->gpu.milli < BERTH_GPU_MILLI) {
+        if (t->c->profile.fragmentation)
+            return (uint64_t)1 << fragmentation_pick(t, position);
+        int32_t least = INT32_MAX;
+        uint32_t best = NONE;
+        for (uint32_t d = first; d < l->device[position + 1]; d++) {
+            int32_t milli = milli_left(t, &t->c->devices[d]);
+            if (milli < least && gpu_device_fits(t, d)) {
+                least = milli;
+                best = d;
+            }
+        }
+        assert(best != NONE);
+        return (uint64_t)1 << (best - first);
+    }
+    for (uint32_t d = first; d < l->device[position + 1] && left; d++)
+        if (gpu_device_fits(t, d)) {
+            picked |= (uint64_t)1 << (d - first);
+            left--;
+        }
+    assert(left == 0);
+    return picked;
+}

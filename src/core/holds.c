@@ -1,0 +1,86 @@
+/* holds.c - ports and volumes as the plan goes on. */
+#include "core/holds.h"
+
+#include <assert.h>
+
+#include "base/bits.h"
+
+struct holds_walk holds_begin(const struct cycle *c, uint32_t thing)
+{
+    return (struct holds_walk){.c = c, .old = snapshot_thing(c->s, thing)->first,
+                               .fresh = c->fresh_holds ? c->fresh_holds[thing] : NULL};
+}
+
+bool holds_next(struct holds_walk *w)
+{
+    const struct berth_snapshot *s = w->c->s;
+    while (w->old != NONE) {
+        const struct hold *h = pages_at(&s->holds, w->old);
+        w->old = h->next;
+        w->now = (struct held){s->layout->position[h->node], false};
+        if (h->instance == NONE)
+            return true;
+        if (bits_has(w->c->removed, h->instance))
+            continue;
+        w->now.leaving = snapshot_instance(s, h->instance)->state == BERTH_STOPPING ||
+                         bits_has(w->c->stopped, h->instance);
+        return true;
+    }
+    if (!w->fresh)
+        return false;
+    w->now = (struct held){w->fresh->position, false};
+    w->fresh = w->fresh->next;
+    return true;
+}
+
+int64_t *cycle_column_raw(const struct cycle *c, uint32_t resource)
+{
+    return resource < c->resources ? c->free[resource] : NULL;
+}
+
+/* A volume that is new on the node takes one of the driver's places there. */
+static void attach(struct cycle *c, uint32_t thing, uint32_t position, int sign)
+{
+    int64_t *left = cycle_column_raw(c, snapshot_thing(c->s, thing)->driver);
+    if (!left)
+        return;
+    for (struct holds_walk w = holds_begin(c, thing); holds_next(&w);)
+        if (w.now.position == position)
+            return;
+    left[position] -= sign;
+}
+
+static void take_one(struct cycle *c, uint32_t thing, uint32_t position)
+{
+    struct fresh_hold *h = ARENA_NEW(c->arena, struct fresh_hold);
+    *h = (struct fresh_hold){position, c->fresh_holds[thing]};
+    c->fresh_holds[thing] = h;
+}
+
+static void give_one(struct cycle *c, uint32_t thing, uint32_t position)
+{
+    assert(c->fresh_holds[thing]->position == position);
+    c->fresh_holds[thing] = c->fresh_holds[thing]->next;
+}
+
+void holds_take(struct cycle *c, const struct class *k, uint32_t position)
+{
+    if (k->ports_len + k->volumes_len && !c->fresh_holds)
+        c->fresh_holds = ARENA_ARRAY(c->arena, struct fresh_hold *, c->s->things.len + 1);
+    for (uint32_t i = 0; i < k->ports_len; i++)
+        take_one(c, k->ports[i], position);
+    for (uint32_t i = 0; i < k->volumes_len; i++) {
+        attach(c, k->volumes[i], position, 1);
+        take_one(c, k->volumes[i], position);
+    }
+}
+
+void holds_give(struct cycle *c, const struct class *k, uint32_t position)
+{
+    for (uint32_t i = k->volumes_len; i-- > 0;) {
+        give_one(c, k->volumes[i], position);
+        attach(c, k->volumes[i], position, -1);
+    }
+    for (uint32_t i = k->ports_len; i-- > 0;)
+        give_one(c, k->ports[i], position);
+}

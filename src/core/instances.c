@@ -1,0 +1,325 @@
+/* instances.c - putting and removing instances, and what they hold. */
+#include <assert.h>
+#include <errno.h>
+
+#include "base/bits.h"
+#include "base/hash.h"
+#include "core/cluster.h"
+
+static bool instance_same(const void *ctx, uint32_t value, const void *key)
+{
+    return cluster_instance(ctx, value)->id == *(const uint64_t *)key;
+}
+
+uint32_t cluster_instance_find(const struct berth_cluster *c, uint64_t id)
+{
+    return map_find(&c->instances_by_id, hash_u64(id), instance_same, c, &id);
+}
+
+/* ---- accounting ------------------------------------------------------------------------------------------------- */
+
+static void book_add(struct book *b, enum berth_state state, int64_t amount)
+{
+    if (state_active(state))
+        b->active += amount;
+    if (state == BERTH_STOPPING)
+        b->stopping += amount;
+    if (state == BERTH_RESERVED)
+        b->reserved += amount;
+}
+
+static void device_add(struct device_book *d, enum berth_state state, int32_t milli, int64_t mem)
+{
+    if (state_active(state)) {
+        d->active += milli;
+        d->mem_active += mem;
+    }
+    if (state == BERTH_STOPPING) {
+        d->stopping += milli;
+        d->mem_stopping += mem;
+    }
+    if (state == BERTH_RESERVED) {
+        d->reserved += milli;
+        d->mem_reserved += mem;
+    }
+}
+
+/* Adds what the instance holds to the books of its node, or takes it off (sign -1). */
+static void books_change(struct berth_cluster *c, const struct instance *i, int sign)
+{
+    const struct class *k = cluster_class(c, i->class);
+    const struct node *n = cluster_node(c, i->node.v);
+
+    if (i->state == BERTH_ENDED)
+        return;
+    for (uint32_t r = 0; r < k->needs_len; r++)
+        book_add(cluster_book(c, k->needs[r].resource, i->node.v), i->state, sign * k->needs[r].amount);
+    BITS_EACH(d, i->gpus)
+    device_add(&n->devices[d], i->state, sign * (int32_t)k->gpu.milli,
+               sign * (k->gpu.milli < BERTH_GPU_MILLI ? k->gpu.memory_bytes : n->body->devices[d].memory_bytes));
+    c->stopping += (i->state == BERTH_STOPPING ? 1u : 0u) * (unsigned)sign;
+    c->reserved += (i->state == BERTH_RESERVED ? 1u : 0u) * (unsigned)sign;
+    c->replacing += (i->replaces ? 1u : 0u) * (unsigned)sign;
+}
+
+static void counts_change(struct berth_cluster *c, const struct instance *i, int sign)
+{
+    struct workload *w = pages_edit(&c->workloads, i->workload.v);
+    if (i->state == BERTH_ENDED)
+        w->ended += (unsigned)sign;
+    else if (i->state == BERTH_STOPPING || i->state == BERTH_RESERVED || i->replaces)
+        w->other += (unsigned)sign;
+    else
+        w->plain += (unsigned)sign;
+}
+
+/* A volume is attached to a node once, however many instances use it there: the first to come and the last to go count.
+ * Called with the holds of the instance itself in place. */
+static void attach_change(struct berth_cluster *c, uint32_t slot, int sign)
+{
+    const struct instance *i = cluster_instance(c, slot);
+    const struct hold *h;
+    for (uint32_t at = i->holds; at != NONE; at = h->more) {
+        h = pages_at(&c->holds, at);
+        const struct thing *t = pages_at(&c->things, h->thing);
+        if (t->driver != NONE && !cluster_holds(c, h->thing, i->node.v, slot))
+            cluster_book(c, t->driver, i->node.v)->active += sign;
+    }
+}
+
+/* ---- chains ----------------------------------------------------------------------------------------------------- */
+
+static void chains_join(struct berth_cluster *c, uint32_t slot)
+{
+    struct instance *i = pages_edit(&c->instances, slot);
+    struct workload *w = pages_edit(&c->workloads, i->workload.v);
+    struct node *n = pages_edit(&c->nodes, i->node.v);
+
+    i->prev_of_workload = i->prev_of_node = NONE;
+    i->next_of_workload = w->first;
+    i->next_of_node = n->first;
+    if (w->first != NONE)
+        ((struct instance *)pages_edit(&c->instances, w->first))->prev_of_workload = slot;
+    if (n->first != NONE)
+        ((struct instance *)pages_edit(&c->instances, n->first))->prev_of_node = slot;
+    w->first = n->first = slot;
+    n->instances++;
+}
+
+static void chains_leave(struct berth_cluster *c, uint32_t slot)
+{
+    struct instance i = *cluster_instance(c, slot);
+    struct node *n = pages_edit(&c->nodes, i.node.v);
+
+    if (i.prev_of_workload != NONE)
+        ((struct instance *)pages_edit(&c->instances, i.prev_of_workload))->next_of_workload = i.next_of_workload;
+    else
+        ((struct workload *)pages_edit(&c->workloads, i.workload.v))->first = i.next_of_workload;
+    if (i.next_of_workload != NONE)
+        ((struct instance *)pages_edit(&c->instances, i.next_of_workload))->prev_of_workload = i.prev_of_workload;
+    if (i.prev_of_node != NONE)
+        ((struct instance *)pages_edit(&c->instances, i.prev_of_node))->next_of_node = i.next_of_node;
+    else
+        n->first = i.next_of_node;
+    if (i.next_of_node != NONE)
+        ((struct instance *)pages_edit(&c->instances, i.next_of_node))->prev_of_node = i.prev_of_node;
+    n->instances--;
+}
+
+static void lists_fill(struct berth_cluster *c, struct instance *i, const struct instance_change *from)
+{
+    i->waits = i->usage = i->holds = NONE;
+    for (size_t n = from->waits_len; n-- > 0;) {
+        uint32_t at = slot_take(&c->waits, &c->waits_free);
+        *(struct wait *)pages_edit(&c->waits, at) = (struct wait){from->waits[n], i->waits};
+        i->waits = at;
+    }
+    for (size_t n = from->usage_len; n-- > 0;) {
+        const struct berth_usage *u = &from->usage[n];
+        uint32_t resource = cluster_resource_put(c, u->resource);
+        uint32_t at = slot_take(&c->usages, &c->usages_free);
+        *(struct usage *)pages_edit(&c->usages, at) =
+            (struct usage){resource, i->usage, u->used, u->used_since_ns, u->limit, u->limit_since_ns};
+        i->usage = at;
+    }
+}
+
+static void lists_free(struct berth_cluster *c, const struct instance *i)
+{
+    for (uint32_t at = i->waits; at != NONE; at = ((const struct wait *)pages_at(&c->waits, at))->more)
+        vec_push(&c->waits_free, at);
+    for (uint32_t at = i->usage; at != NONE; at = ((const struct usage *)pages_at(&c->usages, at))->more)
+        vec_push(&c->usages_free, at);
+    for (uint32_t at = i->holds, more; at != NONE; at = more) {
+        more = ((const struct hold *)pages_at(&c->holds, at))->more;
+        cluster_unhold(c, at);
+    }
+}
+
+/* ---- add, drop, change ------------------------------------------------------------------------------------------ */
+
+static void hold_things(struct berth_cluster *c, uint32_t slot)
+{
+    struct instance i = *cluster_instance(c, slot);
+    const struct class *k = cluster_class(c, i.class);
+    uint32_t chain = NONE;
+
+    if (i.state == BERTH_ENDED)
+        return;
+    for (uint32_t p = 0; p < k->ports_len; p++)
+        chain = cluster_hold(c, k->ports[p], i.node.v, slot, chain);
+    for (uint32_t v = 0; v < k->volumes_len; v++)
+        chain = cluster_hold(c, k->volumes[v], i.node.v, slot, chain);
+    ((struct instance *)pages_edit(&c->instances, slot))->holds = chain;
+}
+
+uint32_t instance_add(struct berth_cluster *c, const struct instance_change *change)
+{
+    uint32_t slot = slot_take(&c->instances, &c->instances_free);
+    struct instance *i = pages_edit(&c->instances, slot);
+    *i = change->record;
+    lists_fill(c, i, change);
+    chains_join(c, slot);
+    i = pages_edit(&c->instances, slot);
+    map_add(&c->instances_by_id, hash_u64(i->id), slot);
+    books_change(c, i, 1);
+    counts_change(c, i, 1);
+    hold_things(c, slot);
+    attach_change(c, slot, 1);
+    if (slot / 64 >= c->watched.len)
+        vec_resize(&c->watched, slot / 64 + 1);
+    if (change->usage_len && cluster_class(c, change->record.class)->adjustable)
+        bits_add(c->watched.at, slot);
+    cluster_settle(c, change->record.workload.v);
+    return slot;
+}
+
+void instance_drop(struct berth_cluster *c, uint32_t slot)
+{
+    struct instance i = *cluster_instance(c, slot);
+    attach_change(c, slot, -1);
+    lists_free(c, &i);
+    books_change(c, &i, -1);
+    counts_change(c, &i, -1);
+    chains_leave(c, slot);
+    map_drop(&c->instances_by_id, hash_u64(i.id), slot);
+    *(struct instance *)pages_edit(&c->instances, slot) = (struct instance){0};
+    bits_drop(c->watched.at, slot);
+    vec_push(&c->instances_free, slot);
+    cluster_settle(c, i.workload.v);
+    workload_drop_if_empty(c, i.workload.v);
+}
+
+void instance_set_state(struct berth_cluster *c, uint32_t slot, enum berth_state state, int64_t since_ns)
+{
+    struct instance *i = pages_edit(&c->instances, slot);
+    assert(i->state != BERTH_ENDED && state != BERTH_ENDED);
+    books_change(c, i, -1);
+    counts_change(c, i, -1);
+    i->state = state;
+    i->since_ns = since_ns;
+    books_change(c, i, 1);
+    counts_change(c, i, 1);
+    cluster_settle(c, i->workload.v);
+}
+
+/* The books must be able to hold it, however far over its capacity the node is. */
+static int check_sums(const struct berth_cluster *c, const struct instance *i, struct berth_err *err)
+{
+    const struct class *k = cluster_class(c, i->class);
+    for (uint32_t r = 0; r < k->needs_len; r++) {
+        uint32_t resource = k->needs[r].resource;
+        const struct book *b = i->node.v < c->books.at[resource].len ? &c->books.at[resource].at[i->node.v] : NULL;
+        if (b && b->active + b->reserved > INT64_MAX / 4 - k->needs[r].amount)
+            return err_set(err, EOVERFLOW, "instance %llu: the sum of %s on its node is too large",
+                           (unsigned long long)i->id, intern_text(&c->names, cluster_resource(c, resource)->name));
+    }
+    return 0;
+}
+
+/* Held by what will be there at the same time? A reserved instance comes when the stopping ones have gone. */
+static bool clash(enum berth_state a, enum berth_state b)
+{
+    if (a == BERTH_ENDED || b == BERTH_ENDED)
+        return false;
+    bool promise = (a == BERTH_RESERVED && b == BERTH_STOPPING) || (a == BERTH_STOPPING && b == BERTH_RESERVED);
+    return !promise;
+}
+
+static int check_ports(const struct berth_cluster *c, const struct instance *i, struct berth_err *err)
+{
+    const struct class *k = cluster_class(c, i->class);
+    for (uint32_t n = 0; n < k->ports_len; n++) {
+        const struct thing *t = pages_at(&c->things, k->ports[n]);
+        const struct hold *h;
+        for (uint32_t at = t->first; at != NONE; at = h->next) {
+            h = pages_at(&c->holds, at);
+            const struct instance *other = h->instance == NONE ? NULL : cluster_instance(c, h->instance);
+            if (h->node == i->node.v && (!other || (other->id != i->id && clash(other->state, i->state))))
+                return err_set(err, EBUSY, "instance %llu: port %s is held on its node by %s%llu",
+                               (unsigned long long)i->id, intern_text(&c->names, t->name),
+                               other ? "instance " : "the node itself, ", other ? (unsigned long long)other->id : 0);
+        }
+    }
+    return 0;
+}
+
+static int check_gpus(const struct berth_cluster *c, const struct instance *i, struct berth_err *err)
+{
+    int32_t milli = (int32_t)cluster_class(c, i->class)->gpu.milli;
+    uint32_t old_slot = cluster_instance_find(c, i->id);
+    const struct instance *old = old_slot == NONE ? NULL : cluster_instance(c, old_slot);
+    BITS_EACH(d, i->gpus)
+    {
+        struct device_book b = cluster_node(c, i->node.v)->devices[d];
+        if (old && old->node.v == i->node.v && (old->gpus >> d & 1))
+            device_add(&b, old->state, -(int32_t)cluster_class(c, old->class)->gpu.milli, 0);
+        device_add(&b, i->state, milli, 0);
+        if (b.active > BERTH_GPU_MILLI || b.active - b.stopping + b.reserved > BERTH_GPU_MILLI)
+            return err_set(err, EBUSY, "instance %llu: GPU %u of its node is held by others",
+                           (unsigned long long)i->id, (unsigned)d);
+    }
+    return 0;
+}
+
+int berth_instance_put(struct berth_cluster *c, const struct berth_instance *from, struct berth_err *err)
+{
+    int rc = describe_instance(c, from, err);
+    if (rc)
+        return rc;
+    uint32_t workload = cluster_workload_find(c, from->workload);
+    if (workload == NONE)
+        workload = workload_ghost(c, from->workload);
+    struct class_ix class = from->shape ? class_put(c, from->shape) : cluster_workload(c, workload)->class;
+    struct instance_change change = {
+        .record = {.id = from->id, .workload = {workload}, .ordinal = from->ordinal, .class = class,
+                   .node = {cluster_node_find(c, from->node)}, .state = from->state, .ready = from->ready,
+                   .since_ns = from->since_ns, .gpus = from->gpus, .replaces = from->replaces},
+        .waits = from->waits, .waits_len = from->waits_len, .usage = from->usage, .usage_len = from->usage_len};
+    rc = check_sums(c, &change.record, err);
+    if (!rc && from->state != BERTH_ENDED)
+        rc = check_ports(c, &change.record, err);
+    if (!rc && from->state != BERTH_ENDED)
+        rc = check_gpus(c, &change.record, err);
+    if (rc) {
+        workload_drop_if_empty(c, workload);
+        return rc;
+    }
+    uint32_t old = cluster_instance_find(c, from->id);
+    if (old != NONE)
+        instance_drop(c, old);
+    /* The drop may have taken the last trace of a workload that is gone. */
+    if (!cluster_workload(c, workload)->live)
+        change.record.workload.v = workload_ghost(c, from->workload);
+    (void)instance_add(c, &change);
+    return 0;
+}
+
+int berth_instance_remove(struct berth_cluster *c, uint64_t id, struct berth_err *err)
+{
+    uint32_t slot = cluster_instance_find(c, id);
+    if (slot == NONE)
+        return err_set(err, ENOENT, "instance %llu: there is none of that id", (unsigned long long)id);
+    instance_drop(c, slot);
+    return 0;
+}

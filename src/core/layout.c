@@ -1,0 +1,207 @@
+/* layout.c - sorting nodes into columns. */
+#include "core/layout.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/sort.h"
+
+static int compare_u64(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare_text(const struct intern *names, sym a, sym b)
+{
+    return a == b ? 0 : strcmp(intern_text(names, a), intern_text(names, b));
+}
+
+/* Hardware: devices, then capacities in an order that does not depend on which resource was named first. */
+static int compare_kind(const struct berth_cluster *c, const struct node_body *a, const struct node_body *b)
+{
+    int by = compare_u64(a->devices_len, b->devices_len);
+    for (uint32_t d = 0; !by && d < a->devices_len; d++) {
+        by = compare_text(&c->names, a->devices[d].model, b->devices[d].model);
+        if (!by)
+            by = compare_u64((uint64_t)a->devices[d].memory_bytes, (uint64_t)b->devices[d].memory_bytes);
+    }
+    for (uint32_t r = 0; !by && r < RESOURCES_BUILT_IN; r++) {
+        int64_t of[2] = {0, 0};
+        for (uint32_t i = 0; i < a->capacities_len; i++)
+            of[0] += a->capacities[i].resource == r ? a->capacities[i].capacity : 0;
+        for (uint32_t i = 0; i < b->capacities_len; i++)
+            of[1] += b->capacities[i].resource == r ? b->capacities[i].capacity : 0;
+        by = compare_u64((uint64_t)of[1], (uint64_t)of[0]); /* large ones first */
+    }
+    return by;
+}
+
+static int compare_nodes(const void *ctx, uint32_t x, uint32_t y)
+{
+    const struct berth_cluster *c = ctx;
+    const struct node_body *a = cluster_node(c, x)->body, *b = cluster_node(c, y)->body;
+    int by = compare_u64(a->rank, b->rank);
+    if (!by)
+        by = compare_kind(c, a, b);
+    if (!by)
+        by = compare_text(&c->names, a->zone, b->zone);
+    if (!by)
+        by = compare_text(&c->names, a->rack, b->rack);
+    return by ? by : compare_text(&c->names, a->id, b->id);
+}
+
+static void sort_nodes(const struct berth_cluster *c, struct layout *l)
+{
+    uint32_t n = 0;
+    l->slots = c->nodes.len;
+    l->slot = ARENA_ARRAY(&l->arena, uint32_t, l->len + 1);
+    l->position = ARENA_ARRAY(&l->arena, uint32_t, l->slots + 1);
+    uint32_t *scratch = mem_array(l->len + 1, sizeof *scratch);
+    for (uint32_t i = 0; i < l->slots; i++) {
+        l->position[i] = NONE;
+        if (cluster_node(c, i)->body)
+            l->slot[n++] = i;
+    }
+    assert(n == l->len);
+    sort_indices(l->slot, scratch, n, compare_nodes, c);
+    mem_free(scratch);
+    for (uint32_t p = 0; p < n; p++)
+        l->position[l->slot[p]] = p;
+}
+
+static void column_new(struct layout *l, uint32_t r, int64_t capacity)
+{
+    size_t padded = (size_t)l->blocks * BLOCK;
+    l->capacity[r] = arena_column(&l->arena, padded, sizeof **l->capacity);
+    l->inverse[r] = arena_column(&l->arena, padded, sizeof **l->inverse);
+    for (uint32_t p = 0; capacity && p < l->len; p++) {
+        l->capacity[r][p] = capacity;
+        l->inverse[r][p] = UINT64_MAX / (uint64_t)capacity;
+    }
+}
+
+static void fill_columns(const struct berth_cluster *c, struct layout *l)
+{
+    size_t padded = (size_t)l->blocks * BLOCK;
+    l->body = ARENA_ARRAY(&l->arena, const struct node_body *, l->len + 1);
+    l->capacity = ARENA_ARRAY(&l->arena, int64_t *, l->resources);
+    l->inverse = ARENA_ARRAY(&l->arena, uint64_t *, l->resources);
+    sym **syms[] = {&l->id, &l->zone, &l->rack, &l->domain, &l->arch};
+    for (size_t i = 0; i < sizeof syms / sizeof *syms; i++)
+        *syms[i] = arena_column(&l->arena, padded + 1, sizeof(sym));
+    l->tainted = ARENA_ARRAY(&l->arena, uint64_t, l->blocks + 1);
+    for (uint32_t r = 0; r < l->resources; r++)
+        if (cluster_resource(c, r)->optional)
+            column_new(l, r, BERTH_AMOUNT_MAX);
+    for (uint32_t p = 0; p < l->len; p++) {
+        struct node_body *b = cluster_node(c, l->slot[p])->body;
+        atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
+        l->body[p] = b;
+        l->id[p] = b->id;
+        l->zone[p] = b->zone;
+        l->rack[p] = b->rack;
+        l->domain[p] = b->domain;
+        l->arch[p] = b->arch;
+        if (b->taints_len)
+            bits_add(l->tainted, p);
+        for (uint32_t t = 0; t < b->taints_len; t++)
+            l->soft_taints |= b->taints[t].effect == BERTH_PREFER_NO_SCHEDULE;
+        for (uint32_t i = 0; i < b->capacities_len; i++) {
+            uint32_t r = b->capacities[i].resource;
+            int64_t capacity = b->capacities[i].capacity;
+            if (!l->capacity[r])
+                column_new(l, r, 0);
+            l->capacity[r][p] = capacity;
+            l->inverse[r][p] = capacity > 0 ? UINT64_MAX / (uint64_t)capacity : 0;
+        }
+    }
+}
+
+static void fill_devices(struct layout *l)
+{
+    l->device = ARENA_ARRAY(&l->arena, uint32_t, (size_t)l->blocks * BLOCK + 1);
+    for (uint32_t p = 0; p < l->len; p++)
+        l->device[p + 1] = l->device[p] + l->body[p]->devices_len;
+    for (uint32_t p = l->len; p < l->blocks * BLOCK; p++)
+        l->device[p + 1] = l->device[p];
+    struct device *devices = ARENA_ARRAY(&l->arena, struct device, l->device[l->len] + 1);
+    for (uint32_t p = 0; p < l->len; p++)
+        if (l->body[p]->devices_len)
+            memcpy(devices + l->device[p], l->body[p]->devices, l->body[p]->devices_len * sizeof *devices);
+    l->devices = devices;
+}
+
+static void fill_kinds(const struct berth_cluster *c, struct layout *l)
+{
+    l->kind = arena_column(&l->arena, (size_t)l->blocks * BLOCK + 1, sizeof *l->kind);
+    for (uint32_t p = 1; p < l->len; p++)
+        l->kind[p] = l->kind[p - 1] + (compare_kind(c, l->body[p - 1], l->body[p]) != 0);
+}
+
+static void fill_level(struct layout *l, uint32_t n, uint32_t r)
+{
+    struct level *level = &l->level[n], *down = &l->level[n - 1];
+    const uint64_t *min = n == 1 ? l->inverse[r] : down->inverse_min[r];
+    const uint64_t *max = n == 1 ? l->inverse[r] : down->inverse_max[r];
+    uint32_t below_len = n == 1 ? l->len : down->len, fan = n == 1 ? BLOCK : FANOUT;
+
+    level->inverse_min[r] = arena_column(&l->arena, level->len, sizeof **level->inverse_min);
+    level->inverse_max[r] = arena_column(&l->arena, level->len, sizeof **level->inverse_max);
+    for (uint32_t i = 0; i < level->len; i++) {
+        uint64_t least = UINT64_MAX, most = 0;
+        for (uint32_t j = i * fan; j < (i + 1) * fan && j < below_len; j++) {
+            least = min[j] < least ? min[j] : least;
+            most = max[j] > most ? max[j] : most;
+        }
+        level->inverse_min[r][i] = least;
+        level->inverse_max[r][i] = most;
+    }
+}
+
+static void fill_levels(struct layout *l)
+{
+    for (uint32_t len = l->blocks, n = 1; n <= LEVELS_MAX && (n == 1 || len > 1); n++) {
+        struct level *level = &l->level[n];
+        l->levels = n;
+        level->len = len;
+        level->inverse_min = ARENA_ARRAY(&l->arena, uint64_t *, l->resources);
+        level->inverse_max = ARENA_ARRAY(&l->arena, uint64_t *, l->resources);
+        for (uint32_t r = 0; r < l->resources; r++)
+            if (l->capacity[r])
+                fill_level(l, n, r);
+        len = (len + FANOUT - 1) / FANOUT;
+    }
+}
+
+struct layout *layout_new(const struct berth_cluster *c)
+{
+    struct layout *l = mem_zalloc(sizeof *l);
+    atomic_init(&l->refs, 1);
+    arena_init(&l->arena);
+    l->len = c->nodes_len;
+    l->blocks = (l->len + BLOCK - 1) / BLOCK;
+    l->resources = (uint32_t)c->resources.len;
+    sort_nodes(c, l);
+    fill_columns(c, l);
+    fill_devices(l);
+    fill_kinds(c, l);
+    fill_levels(l);
+    return l;
+}
+
+struct layout *layout_ref(struct layout *l)
+{
+    atomic_fetch_add_explicit(&l->refs, 1, memory_order_relaxed);
+    return l;
+}
+
+void layout_unref(struct layout *l)
+{
+    if (!l || atomic_fetch_sub_explicit(&l->refs, 1, memory_order_acq_rel) > 1)
+        return;
+    for (uint32_t p = 0; p < l->len; p++)
+        node_body_unref((struct node_body *)(uintptr_t)l->body[p]);
+    arena_done(&l->arena);
+    mem_free(l);
+}

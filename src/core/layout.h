@@ -1,0 +1,54 @@
+/* layout.h - the order in which nodes stand in columns.
+ *
+ * Position, not slot, is what the planner works with: nodes sorted by rank, hardware kind, zone, rack and id, so that a
+ * block of 64 neighbours is as homogeneous as the cluster allows and a bound over the block is tight. A layout is made
+ * anew when nodes come, go or change (never for a mere change of state) and is shared by the snapshots made meanwhile.
+ * Immutable; O(nodes log nodes) to make.
+ */
+#pragma once
+
+#include "core/cluster.h"
+
+enum { BLOCK = 64, FANOUT = 16, LEVELS_MAX = 4 };
+
+/* Blocks of 64 nodes are level 1; an entry of level l+1 covers FANOUT entries of level l. */
+struct level {
+    uint32_t len;
+    uint64_t **inverse_min, **inverse_max; /* [resource][entry]: over the nodes covered */
+};
+
+struct layout {
+    atomic_uint refs;
+    struct arena arena;
+    uint32_t len;    /* nodes */
+    uint32_t blocks; /* = level[1].len */
+    uint32_t resources;
+    const struct node_body **body; /* [position], referenced */
+    uint32_t *slot;                /* [position] */
+    uint32_t *position;            /* [slot], NONE */
+    uint32_t slots;
+    int64_t **capacity;  /* [resource][position]; NULL: no node has any */
+    uint64_t **inverse;  /* [resource][position]: 2^64 / capacity */
+    uint32_t *device;    /* [position]: its first device; [len] is their number */
+    const struct device *devices;
+    sym *id, *zone, *rack, *domain, *arch; /* [position] */
+    uint64_t *tainted;                     /* positions with a taint */
+    uint32_t *kind;   /* [position]: dense number of equal capacities and devices */
+    bool soft_taints; /* some node has a taint that is only a preference */
+    uint32_t levels;  /* levels 1 .. levels */
+    struct level level[LEVELS_MAX + 1];
+};
+
+struct layout *layout_new(const struct berth_cluster *c);
+struct layout *layout_ref(struct layout *l);
+void layout_unref(struct layout *l);
+
+/* free * 2^LAYOUT_SHARE_BITS / capacity, rounded down; 0 for what is not positive. */
+enum { SHARE_BITS = 16 };
+static inline int32_t share_of(int64_t amount, uint64_t inverse)
+{
+    if (amount <= 0)
+        return 0;
+    unsigned __int128 product = (unsigned __int128)(uint64_t)amount * inverse;
+    return (int32_t)(product >> (64 - SHARE_BITS));
+}

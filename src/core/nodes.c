@@ -1,0 +1,255 @@
+/* nodes.c - putting and removing nodes. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "core/cluster.h"
+#include "core/layout.h"
+
+static bool node_same(const void *ctx, uint32_t value, const void *key)
+{
+    const struct node *n = cluster_node(ctx, value);
+    return n->body->id == *(const sym *)key;
+}
+
+uint32_t cluster_node_find(const struct berth_cluster *c, const char *id)
+{
+    sym s = id ? intern_find(&c->names, id) : MAP_NONE;
+    return s == MAP_NONE ? NONE : map_find(&c->nodes_by_id, hash_u64(s), node_same, c, &s);
+}
+
+void node_body_unref(struct node_body *b)
+{
+    if (b && atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) == 1)
+        mem_free(b);
+}
+
+/* ---- the body, one block ---------------------------------------------------------------------------------------- */
+
+static size_t body_size(const struct berth_node *n, size_t ports)
+{
+    return sizeof(struct node_body) + n->labels_len * sizeof(struct label) + n->taints_len * sizeof(struct taint) +
+           n->gpus_len * sizeof(struct device) + n->images_len * sizeof(struct image) +
+           (n->allocatable_len + n->consumed_len) * sizeof(struct capacity) + n->runtimes_len * sizeof(sym) +
+           ports * sizeof(uint32_t) + 64;
+}
+
+struct bump {
+    unsigned char *at;
+};
+
+static void *bump_take(struct bump *b, size_t size, size_t align)
+{
+    b->at = (unsigned char *)(((uintptr_t)b->at + align - 1) & ~(uintptr_t)(align - 1));
+    void *p = b->at;
+    b->at += size;
+    return p;
+}
+#define BUMP(b, type, len) ((type *)bump_take((b), (len) * sizeof(type), _Alignof(type)))
+
+static int64_t ratio_of(const struct berth_node *n, const char *resource)
+{
+    for (size_t i = 0; i < n->overcommit_len; i++)
+        if (strcmp(n->overcommit[i].resource, resource) == 0)
+            return n->overcommit[i].amount;
+    return BERTH_RATIO_ONE;
+}
+
+static void fill_capacities(struct berth_cluster *c, const struct berth_node *n, struct node_body *b, struct bump *to)
+{
+    struct capacity *caps = BUMP(to, struct capacity, n->allocatable_len);
+    for (size_t i = 0; i < n->allocatable_len; i++) {
+        const struct berth_amount *a = &n->allocatable[i];
+        caps[i].resource = cluster_resource_put(c, a->resource);
+        caps[i].capacity = (int64_t)((__int128)a->amount * ratio_of(n, a->resource) / BERTH_RATIO_ONE);
+    }
+    b->capacities = caps;
+    b->capacities_len = (uint32_t)n->allocatable_len;
+
+    struct capacity *consumed = BUMP(to, struct capacity, n->consumed_len);
+    for (size_t i = 0; i < n->consumed_len; i++) {
+        consumed[i].resource = cluster_resource_put(c, n->consumed[i].resource);
+        consumed[i].capacity = n->consumed[i].amount;
+    }
+    b->consumed = consumed;
+    b->consumed_len = (uint32_t)n->consumed_len;
+}
+
+static void fill_lists(struct berth_cluster *c, const struct berth_node *n, struct node_body *b, struct bump *to)
+{
+    struct label *labels = BUMP(to, struct label, n->labels_len);
+    labels_fill(&c->names, n->labels, n->labels_len, labels);
+    b->labels = (struct labels){labels, (uint32_t)n->labels_len};
+
+    struct taint *taints = BUMP(to, struct taint, n->taints_len);
+    for (size_t i = 0; i < n->taints_len; i++) {
+        taints[i].key = intern_put(&c->names, n->taints[i].key);
+        taints[i].value = intern_put(&c->names, n->taints[i].value);
+        taints[i].effect = n->taints[i].effect;
+    }
+    b->taints = taints;
+    b->taints_len = (uint32_t)n->taints_len;
+
+    struct device *devices = BUMP(to, struct device, n->gpus_len);
+    for (size_t i = 0; i < n->gpus_len; i++) {
+        devices[i].model = intern_put(&c->names, n->gpus[i].model);
+        devices[i].memory_bytes = n->gpus[i].memory_bytes;
+    }
+    b->devices = devices;
+    b->devices_len = (uint32_t)n->gpus_len;
+
+    struct image *images = BUMP(to, struct image, n->images_len);
+    for (size_t i = 0; i < n->images_len; i++) {
+        images[i].name = intern_put(&c->names, n->images[i].name);
+        images[i].size_bytes = n->images[i].size_bytes;
+    }
+    b->images = images;
+    b->images_len = (uint32_t)n->images_len;
+
+    sym *runtimes = BUMP(to, sym, n->runtimes_len);
+    for (size_t i = 0; i < n->runtimes_len; i++)
+        runtimes[i] = intern_put(&c->names, n->runtimes[i]);
+    b->runtimes = (struct syms){runtimes, (uint32_t)n->runtimes_len};
+}
+
+static struct node_body *body_new(struct berth_cluster *c, const struct berth_node *n)
+{
+    size_t ports = 0;
+    for (size_t i = 0; i < n->ports_len; i++)
+        ports += n->ports[i].count ? n->ports[i].count : 1;
+    size_t size = body_size(n, ports);
+    struct node_body *b = mem_zalloc(size);
+    struct bump to = {(unsigned char *)(b + 1)};
+
+    fill_capacities(c, n, b, &to);
+    fill_lists(c, n, b, &to);
+    uint32_t *things = BUMP(&to, uint32_t, ports);
+    for (size_t i = 0; i < n->ports_len; i++)
+        for (uint32_t p = 0; p < (n->ports[i].count ? n->ports[i].count : 1u); p++)
+            things[b->ports_len++] = cluster_port_put(c, n->ports[i].protocol, (uint16_t)(n->ports[i].port + p));
+    b->ports = things;
+    b->id = intern_put(&c->names, n->id);
+    b->zone = intern_put(&c->names, n->zone);
+    b->rack = intern_put(&c->names, n->rack);
+    b->domain = intern_put(&c->names, n->domain);
+    b->arch = intern_put(&c->names, n->arch);
+    b->rank = n->rank;
+    b->page_size_bytes = n->page_size_bytes;
+    b->consumed_ns = n->consumed_ns;
+    /* The lists are numbers only; lengths and scalars go in by hand, pointers stay out. */
+    uint64_t scalars[] = {b->id,         b->zone,           b->rank,         (uint64_t)b->page_size_bytes,
+                          b->rack,       b->domain,         b->arch,         (uint64_t)b->consumed_ns,
+                          b->labels.len, b->runtimes.len,   b->taints_len,   b->devices_len,
+                          b->images_len, b->capacities_len, b->consumed_len, b->ports_len};
+    b->fingerprint = hash_bytes(b + 1, size - sizeof *b, hash_bytes(scalars, sizeof scalars, 0));
+    atomic_init(&b->refs, 1);
+    assert(to.at <= (unsigned char *)b + size);
+    return b;
+}
+
+/* ---- put and remove --------------------------------------------------------------------------------------------- */
+
+static void own_ports(struct berth_cluster *c, uint32_t slot, const struct node_body *b)
+{
+    for (uint32_t i = 0; i < b->ports_len; i++)
+        (void)cluster_hold(c, b->ports[i], slot, NONE, NONE);
+}
+
+static void disown_ports(struct berth_cluster *c, uint32_t slot, const struct node_body *b)
+{
+    for (uint32_t i = 0; i < b->ports_len; i++) {
+        uint32_t at = ((const struct thing *)pages_at(&c->things, b->ports[i]))->first;
+        const struct hold *h = pages_at(&c->holds, at);
+        while (h->node != slot || h->instance != NONE) {
+            at = h->next;
+            h = pages_at(&c->holds, at);
+        }
+        cluster_unhold(c, at);
+    }
+}
+
+static void node_forget_layout(struct berth_cluster *c)
+{
+    layout_unref(c->layout);
+    c->layout = NULL;
+}
+
+static uint64_t held_devices(const struct berth_cluster *c, const struct node *n)
+{
+    uint64_t held = 0;
+    for (uint32_t i = n->first; i != NONE; i = cluster_instance(c, i)->next_of_node)
+        held |= cluster_instance(c, i)->gpus;
+    return held;
+}
+
+/* Devices keep their books by place; more may come, and those not held may go. */
+static int node_replace(struct berth_cluster *c, uint32_t slot, const struct berth_node *from, struct berth_err *err)
+{
+    const struct node *old = cluster_node(c, slot);
+    uint64_t held = held_devices(c, old);
+    if (held && (from->gpus_len == 0 || held >> (from->gpus_len - 1) >> 1))
+        return err_set(err, EBUSY, "node \"%s\": a GPU that is held cannot go (%zu left)", from->id, from->gpus_len);
+    struct node_body *body = body_new(c, from);
+    struct node *n = pages_edit(&c->nodes, slot);
+    n->state = from->state;
+    n->since_ns = from->since_ns;
+    if (body->fingerprint == n->body->fingerprint) {
+        node_body_unref(body);
+        return 0;
+    }
+    disown_ports(c, slot, n->body);
+    if (body->devices_len > n->body->devices_len) {
+        n->devices = mem_resize(n->devices, body->devices_len, sizeof *n->devices);
+        memset(n->devices + n->body->devices_len, 0,
+               (body->devices_len - n->body->devices_len) * sizeof *n->devices);
+    }
+    node_body_unref(n->body);
+    n->body = body;
+    own_ports(c, slot, body);
+    node_forget_layout(c);
+    return 0;
+}
+
+int berth_node_put(struct berth_cluster *c, const struct berth_node *from, struct berth_err *err)
+{
+    int rc = describe_node(c, from, err);
+    if (rc)
+        return rc;
+    uint32_t slot = cluster_node_find(c, from->id);
+    if (slot != NONE)
+        return node_replace(c, slot, from, err);
+
+    struct node_body *body = body_new(c, from);
+    slot = slot_take(&c->nodes, &c->nodes_free);
+    struct node *n = pages_edit(&c->nodes, slot);
+    *n = (struct node){.body = body, .state = from->state, .since_ns = from->since_ns, .first = NONE};
+    n->devices = body->devices_len ? mem_zarray(body->devices_len, sizeof *n->devices) : NULL;
+    for (size_t r = 0; r < c->books.len; r++)
+        if (slot < c->books.at[r].len)
+            c->books.at[r].at[slot] = (struct book){0};
+    map_add(&c->nodes_by_id, hash_u64(body->id), slot);
+    c->nodes_len++;
+    own_ports(c, slot, body);
+    node_forget_layout(c);
+    return 0;
+}
+
+int berth_node_remove(struct berth_cluster *c, const char *id, struct berth_err *err)
+{
+    uint32_t slot = cluster_node_find(c, id);
+    if (slot == NONE)
+        return err_set(err, ENOENT, "node \"%s\": there is none of that name", id ? id : "");
+    struct node *n = pages_edit(&c->nodes, slot);
+    if (n->instances)
+        return err_set(err, EBUSY, "node \"%s\": %u instances are still on it; drain it first", id, n->instances);
+    disown_ports(c, slot, n->body);
+    map_drop(&c->nodes_by_id, hash_u64(n->body->id), slot);
+    node_body_unref(n->body);
+    mem_free(n->devices);
+    *n = (struct node){.first = NONE};
+    vec_push(&c->nodes_free, slot);
+    c->nodes_len--;
+    node_forget_layout(c);
+    return 0;
+}

@@ -1,0 +1,69 @@
+/* order.c - who is looked at, and in which order. */
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/sort.h"
+#include "core/plan.h"
+
+static void mark_gang(const struct berth_snapshot *s, uint64_t *bits, uint32_t workload)
+{
+    const struct workload *w = snapshot_workload(s, workload);
+    if (w->gang == NONE)
+        return;
+    uint32_t at = ((const struct gang *)pages_at(&s->gangs, w->gang))->first;
+    for (; at != NONE; at = snapshot_workload(s, at)->next_in_gang)
+        bits_add(bits, at);
+}
+
+/* Unsettled workloads, those with instances on nodes that are not ready, and the rest of their gangs. */
+static uint64_t *mark(struct berth_plan *p)
+{
+    const struct berth_snapshot *s = p->s;
+    uint64_t *bits = arena_dup(&p->scratch, s->unsettled, (size_t)s->unsettled_len * sizeof *bits);
+
+    for (uint32_t i = 0; i < s->idle_len; i++) {
+        const struct node *n = pages_at(&s->nodes, s->layout->slot[s->idle[i]]);
+        for (uint32_t at = n->first; at != NONE; at = snapshot_instance(s, at)->next_of_node)
+            bits_add(bits, snapshot_instance(s, at)->workload.v);
+    }
+    for (uint32_t w = 0; s->gangs.len && w < s->unsettled_len; w++)
+        BITS_EACH(i, bits[w])
+        mark_gang(s, bits, w * 64 + (uint32_t)i);
+    return bits;
+}
+
+/* Keys of one round of a stable sort, from the least to the most significant. */
+static uint64_t key_of(const struct berth_snapshot *s, unsigned round, uint32_t workload)
+{
+    const struct workload *w = snapshot_workload(s, workload);
+    switch (round) {
+    case 0:
+        return s->ranks[workload];
+    case 1:
+        return (uint64_t)w->created_ns ^ (uint64_t)1 << 63;
+    default:
+        return ~(uint64_t)((uint32_t)w->priority ^ 0x80000000u);
+    }
+}
+
+uint32_t *order_make(struct berth_plan *p, uint32_t *ret_len)
+{
+    const struct berth_snapshot *s = p->s;
+    const uint64_t *bits = mark(p);
+    size_t len = bits_count(bits, s->unsettled_len), n = 0;
+    struct keyed *rows = arena_alloc(&p->scratch, (2 * len + 1) * sizeof *rows);
+
+    for (uint32_t w = 0; w < s->unsettled_len; w++)
+        BITS_EACH(i, bits[w])
+        rows[n++].value = w * 64 + (uint32_t)i;
+    for (unsigned round = 0; round < 3; round++) {
+        for (size_t i = 0; i < len; i++)
+            rows[i].key = key_of(s, round, rows[i].value);
+        sort_keyed(rows, rows + len, len);
+    }
+    uint32_t *order = arena_alloc(&p->scratch, (len + 1) * sizeof *order);
+    for (size_t i = 0; i < len; i++)
+        order[i] = rows[i].value;
+    *ret_len = (uint32_t)len;
+    return order;
+}

@@ -1,0 +1,82 @@
+/* plan.h - a plan in the making and made.
+ *
+ * plan.c runs the passes in order: who is to be looked at (order.c), what is no longer wanted or possible
+ * (reconcile.c), places for what is missing (place.c), limits (adjust.c). explain.c answers for what was left over.
+ */
+#pragma once
+
+#include "base/sort.h"
+#include "core/cycle.h"
+#include "core/reason.h"
+
+/* Pods of one workload that want a place. */
+struct wish {
+    uint32_t workload;
+    uint32_t first, len;      /* ordinals first .. first+len-1, or those listed */
+    const uint32_t *ordinals; /* NULL: as above */
+    uint32_t replaces;        /* an instance slot: the one pod is to take over from it; else NONE */
+    uint32_t placed;          /* of len, in order */
+    uint32_t movable;         /* of a move: instances that are available when it was wished for */
+    uint32_t group;           /* wishes of one gang have one group; NONE */
+    uint32_t needed;          /* of a gang: how many must be placed at least */
+    uint8_t cause;
+    bool blocked;             /* of a gang: too many earlier instances are still stopping */
+    bool gang_failed;
+    uint32_t gang_fits;       /* tasks of the whole gang that found room at once */
+    uint32_t gang_needs;
+};
+
+static inline uint32_t wish_ordinal(const struct wish *w, uint32_t i)
+{
+    return w->ordinals ? w->ordinals[i] : w->first + i;
+}
+
+struct explanation {
+    const struct berth_reason *reasons;
+    size_t len;
+    const char *help;
+};
+
+struct berth_plan {
+    const struct berth_snapshot *s;
+    struct arena arena, scratch;
+    struct cycle c;
+    VEC(struct wish) wishes;
+    VEC(struct berth_fact) facts;
+    const struct keyed *migrations; /* facts of the snapshot, by old instance */
+    uint32_t migrations_len;
+    int64_t recheck_ns;
+    bool alarm;
+    uint32_t lost; /* nodes */
+    uint64_t placed, unplaced;
+    VEC(uint32_t) left;                    /* wishes that were not granted in full */
+    const struct explanation **explained;  /* [class] */
+    struct policy_copy {
+        void (*progress)(void *ctx, size_t done, size_t total);
+        void *ctx;
+    } policy;
+};
+
+/* Workloads that a plan must look at, in order: priority, creation, id; whole gangs stand with their first member. */
+uint32_t *order_make(struct berth_plan *p, uint32_t *ret_len);
+
+/* Stops, drops, loses and promotes; collects wishes. */
+void reconcile(struct berth_plan *p, const uint32_t *order, uint32_t len);
+
+/* Grants wishes, in rounds until nothing changes. */
+void place(struct berth_plan *p);
+
+/* Raises and lowers limits. */
+void adjust(struct berth_plan *p);
+
+/* Reasons of a wish that was left over. */
+const struct explanation *explain(struct berth_plan *p, const struct wish *w);
+
+/* Adds an action. */
+struct act *plan_act(struct berth_plan *p, enum berth_op op, enum berth_cause cause, uint32_t instance);
+/* Tells an instance to stop (a reserved one is dropped), and keeps the books. */
+void plan_stop(struct berth_plan *p, uint32_t instance, enum berth_cause cause);
+/* Time alone may change the plan then. */
+void plan_recheck(struct berth_plan *p, int64_t at_ns);
+/* Remembers, unless it is remembered already. */
+void plan_fact_migration(struct berth_plan *p, uint64_t instance, enum berth_migration_phase phase);

@@ -1,0 +1,39 @@
+/* reason.h - the vocabulary of "no": a stable word and a sentence for each. */
+#pragma once
+
+#include <stddef.h>
+
+enum reason {
+    REASON_STATE,
+    REASON_OVER,
+    REASON_NAME,
+    REASON_LABELS,
+    REASON_TAINT,
+    REASON_DOMAIN,
+    REASON_RUNTIME,
+    REASON_ARCH,
+    REASON_PAGE_SIZE,
+    REASON_GPU_KIND,
+    REASON_SHORT,
+    REASON_GPU,
+    REASON_PORT,
+    REASON_VOLUME,
+    REASON_ATTACH,
+    REASON_SPREAD,
+    REASON_AFFINITY,
+    REASON_ANTI_AFFINITY,
+    REASON_PER_NODE,
+    /* not of nodes */
+    REASON_GANG,
+    REASON_NO_NODES,
+    REASON_STOPPING,
+    REASON_ALARM,
+    REASONS_LEN,
+};
+
+struct reason_row {
+    const char *word;
+    const char *sentence; /* of the nodes that refuse */
+};
+
+extern const struct reason_row reasons[REASONS_LEN];

@@ -1,0 +1,38 @@
+/* score.h - which of the nodes that may take a pod is the best?
+ *
+ * A score is a number from 0 to SCORE_ONE for a node and a pod, times its weight in the profile; the sum decides, then
+ * the position. It is pure and works on columns:
+ *   NODE    is summed into the key of each node (its own part less the shape's part): profile.c and cycle.c;
+ *   STATIC  depends on fixed properties of the node and the taste of the class: one column per taste and plan;
+ *   BLOCK   is evaluated when a block is opened, and bounded before.
+ *
+ * To add one: score/<name>.c, score/<name>_test.c and a row in score/table.c. State its node part, its shape part and
+ * its bound; a bound that is loose costs time, never the result.
+ */
+#pragma once
+
+#include "core/snapshot.h"
+
+enum { SCORE_SPLIT = 60, SCORE_ONE = SCORE_SPLIT << SHARE_BITS };
+
+struct cycle;
+struct turn;
+
+enum score_when { SCORE_NODE, SCORE_STATIC, SCORE_BLOCK };
+
+struct score {
+    const char *name; /* stable: users write it in profiles */
+    const char *text;
+    enum score_when when;
+    /* STATIC: adds weight times the score of each node to the column. May do nothing for a taste that is neutral. */
+    void (*fill)(const struct cycle *c, const struct taste *taste, int32_t weight, int32_t *column);
+    /* BLOCK: is it the same for every node? Then it is left out. */
+    bool (*applies)(const struct turn *t);
+    /* BLOCK: adds weight times the score of each node in `bits`. */
+    void (*add)(const struct turn *t, uint32_t block, uint64_t bits, int32_t weight, int32_t out[BLOCK]);
+    /* BLOCK: no node under this entry scores more; NULL: SCORE_ONE. */
+    int32_t (*bound)(const struct turn *t, uint32_t level, uint32_t entry);
+};
+
+extern const struct score *const score_rows[];
+extern const size_t scores_len;

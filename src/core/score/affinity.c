@@ -1,0 +1,41 @@
+/* affinity.c - the preferences to be near or apart from other pods that a node satisfies, in proportion to all. */
+#include "core/score/scores.h"
+
+static bool wants(const struct tie_state *ts)
+{
+    return ts->tie && ts->tie->kind != TIE_SPREAD && !tie_required(ts);
+}
+
+static bool applies(const struct turn *t)
+{
+    return ties_any(t, TIE_NEAR, false) || ties_any(t, TIE_APART, false);
+}
+
+static int32_t score_of(const struct turn *t, uint32_t p)
+{
+    int64_t all = 0, held = 0;
+    for (uint32_t i = 0; i < t->ties_len; i++) {
+        const struct tie_state *ts = &t->ties[i];
+        if (!wants(ts))
+            continue;
+        uint32_t d = tie_domain(ts, p);
+        bool there = d != NONE && ts->count[d] > 0;
+        all += ts->tie->weight;
+        held += there == (ts->tie->kind == TIE_NEAR) ? ts->tie->weight : 0;
+    }
+    return (int32_t)(held * SCORE_ONE / all);
+}
+
+static void add(const struct turn *t, uint32_t block, uint64_t bits, int32_t weight, int32_t out[BLOCK])
+{
+    BITS_EACH(i, bits)
+    out[i] += weight * score_of(t, block * BLOCK + (uint32_t)i);
+}
+
+const struct score score_affinity = {
+    .name = "affinity",
+    .text = "prefers to be near or apart from other pods, as asked",
+    .when = SCORE_BLOCK,
+    .applies = applies,
+    .add = add,
+};

@@ -1,0 +1,37 @@
+/* best_fit.c - prefers the node that would have the least left.
+ *
+ * One less the mean of (free - need) / largest, over the profile's resources, where `largest` is the largest capacity of any
+ * node.
+ */
+#include "core/score/scores.h"
+
+static bool applies(const struct turn *t)
+{
+    return t->c->profile.resources_len > 0;
+}
+
+static int32_t score_of(const struct turn *t, uint32_t p)
+{
+    uint32_t n = t->c->profile.resources_len;
+    double left = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct dim d = dim_at(t, i, p);
+        if (d.largest > 0)
+            left += 1.0 / n * (double)(d.free - d.need) / (double)d.largest;
+    }
+    return score_from((1 - left));
+}
+
+static void add(const struct turn *t, uint32_t block, uint64_t bits, int32_t weight, int32_t out[BLOCK])
+{
+    BITS_EACH(i, bits)
+    out[i] += weight * score_of(t, block * BLOCK + (uint32_t)i);
+}
+
+const struct score score_best_fit = {
+    .name = "best_fit",
+    .text = "prefers the node that would have the least left",
+    .when = SCORE_BLOCK,
+    .applies = applies,
+    .add = add,
+};

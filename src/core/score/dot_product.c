@@ -1,0 +1,36 @@
+/* dot_product.c - prefers the node whose free resources are least aligned with the request.
+ *
+ * One less the mean of (free / largest) * (need / largest), over the profile's resources.
+ */
+#include "core/score/scores.h"
+
+static bool applies(const struct turn *t)
+{
+    return t->c->profile.resources_len > 0;
+}
+
+static int32_t score_of(const struct turn *t, uint32_t p)
+{
+    uint32_t n = t->c->profile.resources_len;
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct dim d = dim_at(t, i, p);
+        if (d.largest > 0)
+            sum += (double)d.free / (double)d.largest * ((double)d.need / (double)d.largest);
+    }
+    return score_from(1 - 1.0 / n * sum);
+}
+
+static void add(const struct turn *t, uint32_t block, uint64_t bits, int32_t weight, int32_t out[BLOCK])
+{
+    BITS_EACH(i, bits)
+    out[i] += weight * score_of(t, block * BLOCK + (uint32_t)i);
+}
+
+const struct score score_dot_product = {
+    .name = "dot_product",
+    .text = "prefers the node whose free resources are least aligned with the request",
+    .when = SCORE_BLOCK,
+    .applies = applies,
+    .add = add,
+};

@@ -1,0 +1,47 @@
+/* gpu_packing.c - a GPU that is already shared, then a free GPU on a node in use, then an empty node.
+ *
+ * Bound: from the maxima of the GPU columns.
+ */
+#include "core/score/scores.h"
+
+enum { EMPTY_NODE = SCORE_ONE / 3, USED_NODE = 2 * (SCORE_ONE / 3), SHARED_GPU = SCORE_ONE };
+
+static bool applies(const struct turn *t)
+{
+    return t->k->gpu.count > 0;
+}
+
+static int32_t rank(const struct turn *t, int64_t part, int64_t used_free)
+{
+    if (t->k->gpu.milli < BERTH_GPU_MILLI && part >= t->k->gpu.milli)
+        return SHARED_GPU;
+    return used_free >= t->k->gpu.count ? USED_NODE : EMPTY_NODE;
+}
+
+static int32_t score_of(const struct turn *t, uint32_t p)
+{
+    const struct cycle *c = t->c;
+    return rank(t, c->free[cycle_gpu_column(c, GPU_PART)][p], c->free[cycle_gpu_column(c, GPU_USED_FREE)][p]);
+}
+
+static int32_t bound(const struct turn *t, uint32_t level, uint32_t entry)
+{
+    const struct cycle *c = t->c;
+    const struct bounds *b = &c->bounds[level];
+    return rank(t, b->max[cycle_gpu_column(c, GPU_PART)][entry], b->max[cycle_gpu_column(c, GPU_USED_FREE)][entry]);
+}
+
+static void add(const struct turn *t, uint32_t block, uint64_t bits, int32_t weight, int32_t out[BLOCK])
+{
+    BITS_EACH(i, bits)
+    out[i] += weight * score_of(t, block * BLOCK + (uint32_t)i);
+}
+
+const struct score score_gpu_packing = {
+    .name = "gpu_packing",
+    .text = "fills GPUs in part use first, then nodes in part use, then empty ones",
+    .when = SCORE_BLOCK,
+    .applies = applies,
+    .add = add,
+    .bound = bound,
+};

@@ -1,0 +1,16 @@
+/* network_zone.c - prefers the zone where its data or its clients are. */
+#include "core/score/scores.h"
+
+static void fill(const struct cycle *c, const struct taste *taste, int32_t weight, int32_t *column)
+{
+    for (uint32_t p = 0; taste->near_zone && p < c->len; p++)
+        if (c->l->zone[p] == taste->near_zone)
+            column[p] += weight * SCORE_ONE;
+}
+
+const struct score score_network_zone = {
+    .name = "network_zone",
+    .text = "prefers the zone where its data or its clients are",
+    .when = SCORE_STATIC,
+    .fill = fill,
+};

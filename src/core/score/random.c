@@ -1,0 +1,33 @@
+/* random.c - a throw of dice, from the snapshot's seed, the workload's id and the node's id. */
+#include <string.h>
+
+#include "base/hash.h"
+#include "core/score/scores.h"
+
+static bool applies(const struct turn *t)
+{
+    (void)t;
+    return true;
+}
+
+static int32_t score_of(const struct turn *t, uint32_t p)
+{
+    const struct berth_snapshot *s = t->c->s;
+    const char *workload = snapshot_text(s, t->w->id), *node = snapshot_text(s, t->c->l->id[p]);
+    uint64_t h = hash_bytes(node, strlen(node), hash_bytes(workload, strlen(workload), s->seed));
+    return (int32_t)(h % (SCORE_ONE + 1));
+}
+
+static void add(const struct turn *t, uint32_t block, uint64_t bits, int32_t weight, int32_t out[BLOCK])
+{
+    BITS_EACH(i, bits)
+    out[i] += weight * score_of(t, block * BLOCK + (uint32_t)i);
+}
+
+const struct score score_random = {
+    .name = "random",
+    .text = "a throw of the snapshot's seed",
+    .when = SCORE_BLOCK,
+    .applies = applies,
+    .add = add,
+};

@@ -1,0 +1,39 @@
+/* spread.c - spreads pods evenly where that is only a preference: the fewer a domain has, the better.
+ *
+ * Falls as the turn places, which search.c allows for.
+ */
+#include "core/score/scores.h"
+
+static bool applies(const struct turn *t)
+{
+    return ties_any(t, TIE_SPREAD, false);
+}
+
+static int32_t score_of(const struct turn *t, uint32_t p)
+{
+    int64_t sum = 0;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t->ties_len; i++) {
+        const struct tie_state *ts = &t->ties[i];
+        if (!ts->tie || ts->tie->kind != TIE_SPREAD || tie_required(ts))
+            continue;
+        uint32_t d = tie_domain(ts, p);
+        sum += d == NONE ? 0 : SCORE_ONE / (1 + ts->count[d]);
+        n++;
+    }
+    return (int32_t)(sum / n);
+}
+
+static void add(const struct turn *t, uint32_t block, uint64_t bits, int32_t weight, int32_t out[BLOCK])
+{
+    BITS_EACH(i, bits)
+    out[i] += weight * score_of(t, block * BLOCK + (uint32_t)i);
+}
+
+const struct score score_spread = {
+    .name = "spread",
+    .text = "spreads pods evenly where that is only a preference",
+    .when = SCORE_BLOCK,
+    .applies = applies,
+    .add = add,
+};

@@ -1,0 +1,31 @@
+/* search.h - the best node for the pods of a turn, without looking at most nodes.
+ *
+ * Best-first branch and bound over the levels of the layout: an entry's bound is its best key, less the least that the
+ * shape can cost there, plus the bounds of the other scores; entries in which no single column has enough are dropped.
+ * The next block is opened only when no exact score beats its bound, so the answer is the same as that of a full scan:
+ * the highest score, then the lowest position.
+ */
+#pragma once
+
+#include "core/turn.h"
+
+struct search {
+    struct turn *t;
+    uint64_t *heap;
+    uint32_t len;
+    uint32_t block;  /* of the node returned last */
+    int32_t second;  /* the best of its other nodes; INT32_MIN: none */
+    int64_t need[PROFILE_RESOURCES_MAX]; /* of the resources in the key */
+};
+
+void search_begin(struct search *s, struct turn *t);
+/* The best node; false: none can take one more. */
+bool search_next(struct search *s, uint32_t *ret_position);
+/* The node that was returned has been taken, and the turn told so; others may follow. */
+void search_placed(struct search *s, uint32_t position);
+
+/* The best node for what can only be reserved: among nodes on which something is stopping. */
+bool search_later(struct turn *t, uint32_t *ret_position);
+
+/* Is the node still good for one more pod? */
+bool search_check(struct turn *t, uint32_t position);

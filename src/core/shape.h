@@ -1,0 +1,166 @@
+/* shape.h - what a pod asks of a node, in the form that filters and scores read.
+ *
+ * Descriptions of equal content become one `struct class`: pods of a class are planned together. Three parts of a class
+ * are pooled on their own, because far fewer of them differ than classes do: `rules` (what of a node's fixed
+ * properties is required: one mask per plan), `taste` (what of them is preferred: one column per plan) and `tie` (how its
+ * pods stand to other pods). Everything here is immutable and lives as long as its cluster.
+ *
+ * To add a field: here, in shape.c (key and object), and in describe.c (its rules).
+ */
+#pragma once
+
+#include "base/intern.h"
+#include "berth.h"
+
+struct class_ix {
+    uint32_t v;
+};
+struct rules_ix {
+    uint32_t v;
+};
+struct taste_ix {
+    uint32_t v;
+};
+struct tie_ix {
+    uint32_t v;
+};
+
+struct syms {
+    const sym *at;
+    uint32_t len;
+};
+
+struct need {
+    uint32_t resource;
+    int64_t amount; /* above 0 */
+};
+
+struct expr {
+    sym key;
+    enum berth_match match;
+    struct syms values;
+    int64_t number; /* of GT and LT */
+};
+
+struct term {
+    const struct expr *exprs;
+    uint32_t exprs_len;
+    int32_t weight;
+};
+
+struct terms {
+    const struct term *at;
+    uint32_t len;
+};
+
+struct toleration {
+    sym key, value;
+    bool exists;
+    enum berth_effect effect;
+};
+
+struct tolerations {
+    const struct toleration *at;
+    uint32_t len;
+};
+
+struct gpu_need {
+    uint32_t count, milli; /* of each device; milli is BERTH_GPU_MILLI for whole ones */
+    int64_t memory_bytes;
+    struct syms models;
+};
+
+struct rules {
+    sym node, arch, runtime;
+    struct syms domains;
+    struct terms require;
+    struct tolerations tolerations;
+    struct gpu_need gpu;
+    int64_t page_size_bytes; /* of the huge pages asked for; 0: none, -1: several sizes */
+};
+
+struct taste {
+    struct terms prefer;
+    struct tolerations tolerations;
+    struct syms images;
+    sym near_zone;
+};
+
+enum tie_kind { TIE_SPREAD, TIE_NEAR, TIE_APART };
+
+struct tie {
+    enum tie_kind kind;
+    sym topology;
+    struct term select;
+    int32_t weight;    /* 0: required */
+    uint32_t max_skew; /* of a spread */
+    /* Label pairs of which every selected workload has one; empty: none can be named, all label sets are searched. */
+    const uint32_t *anchors;
+    uint32_t anchors_len;
+    uint32_t next_apart; /* among required `apart` ties with the same first anchor */
+};
+
+struct limit {
+    uint32_t resource;
+    enum berth_limit_kind kind;
+    int64_t amount, max;
+};
+
+struct class {
+    struct rules_ix rules;
+    struct taste_ix taste;
+    const struct need *needs;
+    uint32_t needs_len;
+    struct gpu_need gpu;
+    const uint32_t *ports, *volumes; /* indices of things */
+    uint32_t ports_len, volumes_len;
+    const struct tie_ix *ties;
+    uint32_t ties_len;
+    uint32_t max_per_node;
+    const struct limit *limits;
+    uint32_t limits_len;
+    bool adjustable; /* some limit may be raised */
+};
+
+/* Pools of equal things: the byte string a thing is recognised by, and the thing. */
+struct pooled {
+    const void *key;
+    size_t key_len;
+    const void *object;
+};
+
+struct pool {
+    struct map map;
+    struct pages items; /* of struct pooled */
+};
+
+void pool_init(struct pool *p);
+void pool_done(struct pool *p);
+
+struct cluster_shapes {
+    struct arena arena;
+    struct pool classes, rules, tastes, ties;
+};
+
+struct berth_cluster;
+
+void shapes_init(struct cluster_shapes *s);
+void shapes_done(struct cluster_shapes *s);
+
+/* The class of a valid description. New resources, ports and strings are made known to the cluster on the way. */
+struct class_ix class_put(struct berth_cluster *c, const struct berth_shape *shape);
+
+/* Does the term hold for these labels, sorted by key? `number_of` labels are compared through their text. */
+struct label {
+    sym key, value;
+};
+struct labels {
+    const struct label *at;
+    uint32_t len;
+};
+bool term_holds(const struct intern *names, const struct term *term, struct labels labels);
+bool expr_holds(const struct intern *names, const struct expr *expr, sym value, bool present);
+/* The value of a key, or MAP_NONE. */
+sym labels_find(struct labels labels, sym key);
+/* Copies a valid description's labels, sorted by key, into `to`. */
+void labels_fill(struct intern *names, const struct berth_label *from, size_t len, struct label *to);

@@ -1,0 +1,243 @@
+/* snapshot.c - freezing a cluster. */
+#include "core/snapshot.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/sort.h"
+
+/* ---- the order of workload ids ---------------------------------------------------------------------------------- */
+
+struct by_text {
+    const struct berth_cluster *c;
+    const struct named *at;
+};
+
+static int compare_named(const void *ctx, uint32_t a, uint32_t b)
+{
+    const struct by_text *by = ctx;
+    return strcmp(intern_text(&by->c->names, by->at[a].id), intern_text(&by->c->names, by->at[b].id));
+}
+
+static bool named_live(const struct berth_cluster *c, struct named n)
+{
+    const struct workload *w = cluster_workload(c, n.slot);
+    return w->live && w->id == n.id;
+}
+
+/* Sorts what is new and merges it in: O(new log new + workloads). */
+static void ranks_update(struct berth_cluster *c)
+{
+    size_t fresh_len = c->by_id_new.len, len = 0, old = 0;
+    if (fresh_len == 0 && !c->by_id_stale)
+        return;
+
+    uint32_t *order = mem_array(2 * fresh_len + 1, sizeof *order);
+    for (size_t i = 0; i < fresh_len; i++)
+        order[i] = (uint32_t)i;
+    struct by_text by = {c, c->by_id_new.at};
+    sort_indices(order, order + fresh_len, fresh_len, compare_named, &by);
+
+    __typeof__(c->by_id) merged = {0};
+    vec_reserve(&merged, c->by_id.len + fresh_len);
+    for (size_t fresh = 0; old < c->by_id.len || fresh < fresh_len;) {
+        bool take_old = fresh == fresh_len;
+        if (old < c->by_id.len && fresh < fresh_len)
+            take_old = strcmp(intern_text(&c->names, c->by_id.at[old].id),
+                              intern_text(&c->names, c->by_id_new.at[order[fresh]].id)) <= 0;
+        struct named n = take_old ? c->by_id.at[old++] : c->by_id_new.at[order[fresh++]];
+        bool again = len > 0 && merged.at[len - 1].slot == n.slot; /* removed and put again */
+        if (named_live(c, n) && !again)
+            merged.at[len++] = n;
+    }
+    mem_free(order);
+    merged.len = len;
+    vec_done(&c->by_id);
+    memcpy(&c->by_id, &merged, sizeof merged);
+    c->by_id_new.len = 0;
+    c->by_id_stale = false;
+    vec_resize(&c->ranks, c->workloads.len);
+    for (size_t i = 0; i < len; i++)
+        c->ranks.at[c->by_id.at[i].slot] = (uint32_t)i;
+}
+
+/* ---- columns ---------------------------------------------------------------------------------------------------- */
+
+static void gather_states(const struct berth_cluster *c, struct berth_snapshot *s)
+{
+    const struct layout *l = s->layout;
+    uint32_t idle = 0;
+
+    s->state = arena_column(&s->arena, (size_t)l->blocks * BLOCK + 1, sizeof *s->state);
+    s->since = arena_column(&s->arena, (size_t)l->blocks * BLOCK + 1, sizeof *s->since);
+    for (uint32_t p = 0; p < l->len; p++) {
+        const struct node *n = cluster_node(c, l->slot[p]);
+        s->state[p] = (uint8_t)n->state;
+        s->since[p] = n->since_ns;
+        idle += n->state != BERTH_NODE_READY;
+    }
+    uint32_t *list = ARENA_ARRAY(&s->arena, uint32_t, idle + 1);
+    for (uint32_t p = 0; p < l->len && idle; p++)
+        if (s->state[p] != BERTH_NODE_READY)
+            list[s->idle_len++] = p;
+    s->idle = list;
+}
+
+static void gather_column(const struct berth_cluster *c, struct berth_snapshot *s, uint32_t r)
+{
+    const struct layout *l = s->layout;
+    size_t padded = (size_t)l->blocks * BLOCK;
+    const struct book *books = c->books.at[r].at;
+    size_t books_len = c->books.at[r].len;
+
+    s->now[r] = arena_column(&s->arena, padded, sizeof **s->now);
+    if (s->later)
+        s->later[r] = arena_column(&s->arena, padded, sizeof **s->later);
+    for (uint32_t p = 0; p < l->len; p++) {
+        struct book b = l->slot[p] < books_len ? books[l->slot[p]] : (struct book){0};
+        int64_t now = l->capacity[r][p] - b.active;
+        s->now[r][p] = now;
+        if (s->later)
+            s->later[r][p] = now + b.stopping - b.reserved;
+        if (now < 0 || now + b.stopping - b.reserved < 0)
+            bits_add(s->over, p);
+    }
+}
+
+/* A node may hold what it has no capacity of at all; then it is over too. */
+static void gather_strays(const struct berth_cluster *c, struct berth_snapshot *s, uint32_t r)
+{
+    for (uint32_t slot = 0; slot < c->books.at[r].len; slot++) {
+        const struct book *b = &c->books.at[r].at[slot];
+        if ((b->active || b->reserved) && slot < s->layout->slots && s->layout->position[slot] != NONE)
+            bits_add(s->over, s->layout->position[slot]);
+    }
+}
+
+static void gather_consumed(struct berth_snapshot *s)
+{
+    const struct layout *l = s->layout;
+    for (uint32_t p = 0; p < l->len; p++) {
+        const struct node_body *b = l->body[p];
+        for (uint32_t i = 0; i < b->consumed_len; i++) {
+            uint32_t r = b->consumed[i].resource;
+            const struct resource *of = &s->resources[r];
+            if (of->kind != BERTH_CUMULATIVE || r >= l->resources || !s->now[r])
+                continue;
+            int64_t end = BERTH_NEVER_NS;
+            if (of->period_ns && __builtin_add_overflow(b->consumed_ns, of->period_ns, &end))
+                end = BERTH_NEVER_NS;
+            if (end <= s->now_ns)
+                continue; /* a new period has begun */
+            s->recheck_ns = end < s->recheck_ns ? end : s->recheck_ns;
+            s->now[r][p] -= b->consumed[i].capacity;
+            if (s->later)
+                s->later[r][p] -= b->consumed[i].capacity;
+            if (s->now[r][p] < 0)
+                bits_add(s->over, p);
+        }
+    }
+}
+
+static void gather_devices(const struct berth_cluster *c, struct berth_snapshot *s)
+{
+    const struct layout *l = s->layout;
+    s->devices = arena_column(&s->arena, l->device[l->len] + 1, sizeof *s->devices);
+    for (uint32_t p = 0; p < l->len; p++) {
+        const struct node *n = cluster_node(c, l->slot[p]);
+        for (uint32_t d = 0; d < l->body[p]->devices_len; d++) {
+            struct device_book b = n->devices[d];
+            struct device_free *f = &s->devices[l->device[p] + d];
+            f->now = BERTH_GPU_MILLI - b.active;
+            f->later = f->now + b.stopping - b.reserved;
+            f->mem_now = l->devices[l->device[p] + d].memory_bytes - b.mem_active;
+            f->mem_later = f->mem_now + b.mem_stopping - b.mem_reserved;
+            if (f->now < 0 || f->later < 0)
+                bits_add(s->over, p);
+        }
+    }
+}
+
+static uint64_t *copy_words(struct arena *a, const uint64_t *from, size_t len)
+{
+    return arena_dup(a, from, len * sizeof *from);
+}
+
+static void share_tables(struct berth_cluster *c, struct berth_snapshot *s)
+{
+    pages_share(&c->nodes, &s->nodes);
+    pages_share(&c->workloads, &s->workloads);
+    pages_share(&c->instances, &s->instances);
+    pages_share(&c->things, &s->things);
+    pages_share(&c->holds, &s->holds);
+    pages_share(&c->usages, &s->usages);
+    pages_share(&c->waits, &s->waits);
+    pages_share(&c->label_sets, &s->label_sets);
+    pages_share(&c->facts, &s->facts);
+    pages_share(&c->shapes.classes.items, &s->classes);
+    pages_share(&c->shapes.rules.items, &s->rules);
+    pages_share(&c->shapes.tastes.items, &s->tastes);
+    pages_share(&c->shapes.ties.items, &s->ties);
+    pages_share(&c->pairs, &s->pairs);
+    pages_share(&c->postings, &s->postings);
+    pages_share(&c->gangs, &s->gangs);
+    pages_share(&c->uses, &s->uses);
+    pages_share(&c->tie_uses, &s->tie_uses);
+    s->apart_loose = c->apart_loose;
+    pages_share(&c->names.strings, &s->names.strings);
+}
+
+struct berth_snapshot *berth_freeze(struct berth_cluster *c, int64_t now_ns, uint64_t seed)
+{
+    struct berth_snapshot *s = mem_zalloc(sizeof *s);
+    arena_init(&s->arena);
+    if (!c->layout)
+        c->layout = layout_new(c);
+    ranks_update(c);
+    s->layout = layout_ref(c->layout);
+    s->now_ns = now_ns;
+    s->seed = seed;
+    s->recheck_ns = BERTH_NEVER_NS;
+    s->stopping = c->stopping;
+    s->reserved = c->reserved;
+    s->replacing = c->replacing;
+    share_tables(c, s);
+    s->resources_len = (uint32_t)c->resources.len;
+    s->resources = arena_dup(&s->arena, c->resources.at, c->resources.len * sizeof *c->resources.at);
+    s->ranks = arena_dup(&s->arena, c->ranks.at, c->ranks.len * sizeof *c->ranks.at);
+    s->unsettled_len = (uint32_t)c->unsettled.len;
+    s->unsettled = copy_words(&s->arena, c->unsettled.at, c->unsettled.len);
+    s->watched_len = (uint32_t)c->watched.len;
+    s->watched = copy_words(&s->arena, c->watched.at, c->watched.len);
+
+    uint32_t resources = s->layout->resources;
+    s->over = ARENA_ARRAY(&s->arena, uint64_t, s->layout->blocks + 1);
+    s->now = ARENA_ARRAY(&s->arena, int64_t *, resources);
+    s->later = s->stopping || s->reserved ? ARENA_ARRAY(&s->arena, int64_t *, resources) : NULL;
+    gather_states(c, s);
+    for (uint32_t r = 0; r < resources; r++)
+        if (s->layout->capacity[r])
+            gather_column(c, s, r);
+    for (uint32_t r = 0; r < c->books.len; r++)
+        if ((r >= resources || !s->layout->capacity[r]) && !c->resources.at[r].optional)
+            gather_strays(c, s, r);
+    gather_consumed(s);
+    gather_devices(c, s);
+    return s;
+}
+
+void berth_snapshot_free(struct berth_snapshot *s)
+{
+    if (!s)
+        return;
+    struct pages *tables[] = {&s->nodes,      &s->workloads, &s->instances, &s->things,  &s->holds,
+                              &s->usages,     &s->waits,     &s->facts,     &s->classes, &s->rules,
+                              &s->label_sets, &s->tastes,    &s->ties,      &s->pairs,   &s->postings,
+                              &s->uses,       &s->tie_uses,  &s->gangs,     &s->names.strings};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        pages_done(tables[i]);
+    layout_unref(s->layout);
+    arena_done(&s->arena);
+    mem_free(s);
+}

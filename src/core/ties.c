@@ -1,0 +1,219 @@
+/* ties.c - counting pods by domain for spread, affinity and anti-affinity.
+ *
+ * Every instance that has not ended counts, whether reserved, running or stopping, and so does what this plan has
+ * placed. Counts are made when a turn begins, by walking the pods that its ties select, and kept with each placement
+ * of the turn itself; nothing else is placed meanwhile.
+ */
+#include <assert.h>
+
+#include "base/bits.h"
+#include "core/turn.h"
+
+/* ---- walking pods ----------------------------------------------------------------------------------------------- */
+
+static void count_at(struct tie_state *ts, uint32_t position)
+{
+    uint32_t d = tie_domain(ts, position);
+    ts->total++;
+    if (d != NONE)
+        ts->count[d]++;
+}
+
+static void count_workload(const struct cycle *c, struct tie_state *ts, uint32_t workload)
+{
+    const struct instance *i;
+    for (uint32_t at = snapshot_workload(c->s, workload)->first; at != NONE; at = i->next_of_workload) {
+        i = snapshot_instance(c->s, at);
+        if (i->state != BERTH_ENDED && !bits_has(c->removed, at))
+            count_at(ts, snapshot_position(c->s, i));
+    }
+    for (uint32_t at = c->fresh[workload]; at != NONE; at = c->acts.at[at].next)
+        count_at(ts, c->acts.at[at].position);
+}
+
+static void count_label_set(const struct cycle *c, struct tie_state *ts, uint32_t set)
+{
+    const struct label_set *s = pages_at(&c->s->label_sets, set);
+    if (s->first == NONE || !term_holds(&c->s->names, &ts->tie->select, s->labels))
+        return;
+    for (uint32_t w = s->first; w != NONE; w = snapshot_workload(c->s, w)->next_labelled)
+        count_workload(c, ts, w);
+}
+
+/* Pods of all workloads that the tie selects. */
+static void count_selected(const struct cycle *c, struct tie_state *ts)
+{
+    const struct tie *tie = ts->tie;
+    if (tie->anchors_len == 0) {
+        for (uint32_t set = 0; set < c->s->label_sets.len; set++)
+            count_label_set(c, ts, set);
+        return;
+    }
+    for (uint32_t a = 0; a < tie->anchors_len; a++) {
+        const struct pair *pair = pages_at(&c->s->pairs, tie->anchors[a]);
+        const struct posting *p;
+        for (uint32_t at = pair->first; at != NONE; at = p->next) {
+            p = pages_at(&c->s->postings, at);
+            count_label_set(c, ts, p->set);
+        }
+    }
+}
+
+static void count_owners(const struct cycle *c, struct tie_state *ts, uint32_t tie)
+{
+    const struct use *u;
+    for (uint32_t at = *(const uint32_t *)pages_at(&c->s->tie_uses, tie); at != NONE; at = u->next) {
+        u = pages_at(&c->s->uses, at);
+        count_workload(c, ts, u->workload);
+    }
+}
+
+/* ---- spread ----------------------------------------------------------------------------------------------------- */
+
+static const struct eligible *eligible_of(struct turn *t, const struct topology *topology)
+{
+    struct cycle *c = t->c;
+    for (struct eligible *e = c->eligibles; e; e = e->next)
+        if (e->rules == t->k->rules.v && e->topology == topology)
+            return e;
+    const uint64_t *mask = turn_rules_mask(c, t);
+    struct eligible *e = ARENA_NEW(c->arena, struct eligible);
+    uint64_t *domains = ARENA_ARRAY(c->arena, uint64_t, bits_words(topology->domains) + 1);
+    for (uint32_t b = 0; b < c->blocks; b++)
+        BITS_EACH(lane, mask[b])
+        {
+            uint32_t p = b * BLOCK + (uint32_t)lane, d = topology->domain ? topology->domain[p] : p;
+            if (d != NONE)
+                bits_add(domains, d);
+        }
+    *e = (struct eligible){t->k->rules.v, topology, domains,
+                           (uint32_t)bits_count(domains, bits_words(topology->domains)), c->eligibles};
+    c->eligibles = e;
+    return e;
+}
+
+static void spread_least(struct tie_state *ts)
+{
+    int32_t least = INT32_MAX;
+    uint32_t at_least = 0;
+    for (uint32_t w = 0; w < bits_words(ts->topology->domains); w++)
+        BITS_EACH(i, ts->eligible->domains[w])
+        {
+            int32_t n = ts->count[w * 64 + i];
+            if (n < least) {
+                least = n;
+                at_least = 0;
+            }
+            at_least += n == least;
+        }
+    ts->least = at_least ? least : 0;
+    ts->at_least = at_least;
+}
+
+/* ---- the turn's ties -------------------------------------------------------------------------------------------- */
+
+static struct tie_state *state_new(struct turn *t, sym topology)
+{
+    struct tie_state *ts = &t->ties[t->ties_len++];
+    *ts = (struct tie_state){.topology = cycle_topology(t->c, topology)};
+    ts->count = ARENA_ARRAY(t->c->scratch, int32_t, ts->topology->domains + 1);
+    return ts;
+}
+
+static void own_tie(struct turn *t, const struct tie *tie, struct labels labels)
+{
+    struct tie_state *ts = state_new(t, tie->topology);
+    ts->tie = tie;
+    ts->self = term_holds(&t->c->s->names, &tie->select, labels);
+    count_selected(t->c, ts);
+    if (tie->kind == TIE_SPREAD && tie->weight == 0) {
+        ts->eligible = eligible_of(t, ts->topology);
+        spread_least(ts);
+    }
+    /* On single nodes only the node itself is touched, and search.c looks at that one again anyway. */
+    bool shared = ts->topology->domain != NULL;
+    t->entangled |= ts->self && (shared || tie->kind != TIE_APART);
+}
+
+/* Calls for each required `apart` tie of others that selects these labels; counts when `t` has room, else only counts
+ * how many there are. */
+static uint32_t mirror_chain(struct turn *t, uint32_t tie, struct labels labels, bool make)
+{
+    uint32_t found = 0;
+    for (const struct tie *x; tie != NONE; tie = x->next_apart) {
+        x = snapshot_tie(t->c->s, (struct tie_ix){tie});
+        const uint32_t first = *(const uint32_t *)pages_at(&t->c->s->tie_uses, tie);
+        if (first == NONE || !term_holds(&t->c->s->names, &x->select, labels))
+            continue;
+        const struct use *u = pages_at(&t->c->s->uses, first);
+        if (u->workload == t->workload && u->next == NONE)
+            continue; /* only its own, which is among its own ties */
+        found++;
+        if (!make)
+            continue;
+        struct tie_state *ts = state_new(t, x->topology);
+        ts->tie = x;
+        ts->mirror = true;
+        for (uint32_t i = 0; i < t->k->ties_len; i++)
+            ts->self |= t->k->ties[i].v == tie;
+        count_owners(t->c, ts, tie);
+        t->entangled |= ts->self && ts->topology->domain;
+    }
+    return found;
+}
+
+static uint32_t mirrors(struct turn *t, const struct label_set *set, bool make)
+{
+    uint32_t found = mirror_chain(t, t->c->s->apart_loose, set->labels, make);
+    for (uint32_t i = 0; i < set->labels.len; i++) {
+        const struct pair *p = pages_at(&t->c->s->pairs, set->pairs[i]);
+        found += mirror_chain(t, p->first_apart, set->labels, make);
+    }
+    return found;
+}
+
+void ties_begin(struct turn *t)
+{
+    const struct class *k = t->k;
+    const struct label_set *set = pages_at(&t->c->s->label_sets, t->w->label_set);
+    uint32_t others = t->c->s->tie_uses.len ? mirrors(t, set, false) : 0;
+
+    if (k->ties_len + others + (k->max_per_node != 0) == 0)
+        return;
+    t->ties = ARENA_ARRAY(t->c->scratch, struct tie_state, k->ties_len + others + 1);
+    for (uint32_t i = 0; i < k->ties_len; i++)
+        own_tie(t, snapshot_tie(t->c->s, k->ties[i]), set->labels);
+    if (others)
+        (void)mirrors(t, set, true);
+    if (k->max_per_node) {
+        struct tie_state *ts = &t->ties[t->ties_len++];
+        static const struct topology node = {0};
+        struct topology *own = arena_dup(t->c->scratch, &node, sizeof node);
+        own->domains = t->c->len;
+        *ts = (struct tie_state){.topology = own, .self = true};
+        ts->count = ARENA_ARRAY(t->c->scratch, int32_t, t->c->len + 1);
+        count_workload(t->c, ts, t->workload);
+    }
+}
+
+void ties_placed(struct turn *t, uint32_t position)
+{
+    for (uint32_t i = 0; i < t->ties_len; i++) {
+        struct tie_state *ts = &t->ties[i];
+        if (!ts->self)
+            continue;
+        uint32_t d = tie_domain(ts, position);
+        bool first = ts->total++ == 0;
+        if (d == NONE)
+            continue;
+        int32_t before = ts->count[d]++;
+        if (!ts->tie || ts->mirror)
+            continue;
+        if (ts->tie->kind == TIE_NEAR && (first || before == 0))
+            t->rose = true;
+        if (ts->eligible && before == ts->least && bits_has(ts->eligible->domains, d) && --ts->at_least == 0) {
+            spread_least(ts);
+            t->rose = true;
+        }
+    }
+}

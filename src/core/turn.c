@@ -1,0 +1,138 @@
+/* turn.c - beginning and ending a turn. */
+#include "core/turn.h"
+
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "core/gpu.h"
+
+static bool filter_on(const struct cycle *c, size_t f)
+{
+    return c->profile.filters >> f & 1;
+}
+
+const uint64_t *turn_rules_mask(struct cycle *c, const struct turn *t)
+{
+    uint64_t **slot = &c->rules_mask[t->k->rules.v];
+    if (*slot)
+        return *slot;
+    uint64_t *mask = arena_alloc(c->arena, (c->blocks + 1) * sizeof *mask);
+    for (uint32_t b = 0; b < c->blocks; b++)
+        mask[b] = b * BLOCK + BLOCK <= c->len ? UINT64_MAX : (UINT64_MAX >> (BLOCK - c->len % BLOCK));
+    for (size_t f = 0; f < filters_len; f++)
+        if (filter_rows[f]->when == FILTER_STATIC && filter_on(c, f) && filter_rows[f]->applies(t))
+            filter_rows[f]->mask(t, (struct range){0, c->blocks}, mask);
+    *slot = mask;
+    return mask;
+}
+
+/* ---- tastes ----------------------------------------------------------------------------------------------------- */
+
+static bool taste_neutral(const struct cycle *c, const struct taste *taste)
+{
+    return taste->prefer.len == 0 && taste->images.len == 0 && taste->near_zone == 0 && !c->l->soft_taints;
+}
+
+static void taste_bounds(struct cycle *c, struct taste_column *col)
+{
+    for (uint32_t level = 1; level <= c->l->levels; level++) {
+        uint32_t len = c->l->level[level].len, fan = level == 1 ? BLOCK : FANOUT;
+        uint32_t below_len = level == 1 ? c->blocks * BLOCK : c->l->level[level - 1].len;
+        const int32_t *below = level == 1 ? col->at : col->max[level - 1];
+        col->max[level] = arena_alloc(c->arena, (len + 1) * sizeof(int32_t));
+        for (uint32_t i = 0; i < len; i++) {
+            int32_t most = INT32_MIN;
+            for (uint32_t j = i * fan; j < (i + 1) * fan && j < below_len; j++)
+                most = below[j] > most ? below[j] : most;
+            col->max[level][i] = most;
+        }
+    }
+}
+
+static const struct taste_column *taste_of(struct cycle *c, const struct turn *t)
+{
+    uint32_t ix = t->k->taste.v;
+    struct taste_column *col = &c->tastes[ix];
+    if (c->taste_state[ix] == 0) {
+        const struct taste *taste = snapshot_taste(c->s, t->k->taste);
+        c->taste_state[ix] = 1;
+        if (!taste_neutral(c, taste)) {
+            col->at = arena_column(c->arena, (size_t)c->blocks * BLOCK + 1, sizeof *col->at);
+            for (uint32_t i = 0; i < c->profile.scores_len; i++)
+                if (c->profile.scores[i].score->when == SCORE_STATIC)
+                    c->profile.scores[i].score->fill(c, taste, c->profile.scores[i].weight, col->at);
+            taste_bounds(c, col);
+            c->taste_state[ix] = 2;
+        }
+    }
+    return c->taste_state[ix] == 2 ? col : NULL;
+}
+
+/* ---- a turn ----------------------------------------------------------------------------------------------------- */
+
+/* Filters that depend on who holds what make a mask of the turn's own. */
+static void turn_mask(struct turn *t)
+{
+    struct cycle *c = t->c;
+    const uint64_t *rules = turn_rules_mask(c, t);
+
+    t->mask = (uint64_t *)(uintptr_t)rules; /* only read, unless copied below */
+    for (size_t f = 0; f < filters_len; f++) {
+        if (!filter_on(c, f) || filter_rows[f]->when == FILTER_STATIC || !filter_rows[f]->applies(t))
+            continue;
+        if (filter_rows[f]->when == FILTER_BLOCK) {
+            assert(t->dynamic_len < sizeof t->dynamic / sizeof *t->dynamic);
+            t->dynamic[t->dynamic_len++] = filter_rows[f];
+            continue;
+        }
+        if (t->mask == rules)
+            t->mask = arena_dup(c->scratch, rules, (c->blocks + 1) * sizeof *rules);
+        filter_rows[f]->mask(t, (struct range){0, c->blocks}, t->mask);
+    }
+}
+
+void turn_begin(struct turn *t, struct cycle *c, uint32_t workload, bool later)
+{
+    const struct workload *w = snapshot_workload(c->s, workload);
+    *t = (struct turn){.c = c, .w = w, .k = snapshot_class(c->s, w->class), .workload = workload,
+                       .class = w->class.v, .later = later};
+    t->mark = arena_mark(c->scratch);
+    t->taste = taste_of(c, t);
+    ties_begin(t);
+    turn_mask(t);
+    for (uint32_t i = 0; i < c->profile.scores_len; i++) {
+        const struct score *s = c->profile.scores[i].score;
+        if (s->when != SCORE_BLOCK || !s->applies(t))
+            continue;
+        t->live[t->live_len].score = s;
+        t->live[t->live_len++].weight = c->profile.scores[i].weight;
+    }
+}
+
+void turn_placed(struct turn *t, uint32_t position)
+{
+    struct cycle *c = t->c;
+    uint32_t block = position / BLOCK;
+
+    if (t->ties_len)
+        ties_placed(t, position);
+    if (t->k->ports_len) /* two pods of one class never share a node's ports */
+        bits_drop(t->mask, position);
+    for (size_t f = 0; t->k->volumes_len && f < filters_len; f++)
+        if (filter_rows[f]->when == FILTER_TURN && filter_on(c, f) && filter_rows[f]->applies(t))
+            filter_rows[f]->mask(t, (struct range){block, block + 1}, t->mask + block);
+}
+
+void turn_end(struct turn *t)
+{
+    arena_rewind(t->c->scratch, t->mark);
+}
+
+/* ---- devices ---------------------------------------------------------------------------------------------------- */
+
+uint64_t turn_pick_gpus(const struct turn *t, uint32_t position)
+{
+    return t->k->gpu.count ? gpu_pick(t, position) : 0;
+}

@@ -1,0 +1,308 @@
+/* workloads.c - putting and removing workloads; their labels and counts. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/hash.h"
+#include "core/cluster.h"
+
+#define FENCE_DEFAULT_NS (600 * (int64_t)1000000000)
+
+static bool workload_same(const void *ctx, uint32_t value, const void *key)
+{
+    return cluster_workload(ctx, value)->id == *(const sym *)key;
+}
+
+uint32_t cluster_workload_find(const struct berth_cluster *c, const char *id)
+{
+    sym s = id ? intern_find(&c->names, id) : MAP_NONE;
+    return s == MAP_NONE ? NONE : map_find(&c->workloads_by_id, hash_u64(s), workload_same, c, &s);
+}
+
+/* ---- label sets ------------------------------------------------------------------------------------------------- */
+
+static bool label_set_same(const void *ctx, uint32_t value, const void *key)
+{
+    const struct label_set *set = pages_at(&((const struct berth_cluster *)ctx)->label_sets, value);
+    const struct labels *k = key;
+    return set->labels.len == k->len && memcmp(set->labels.at, k->at, k->len * sizeof *k->at) == 0;
+}
+
+static bool pair_same(const void *ctx, uint32_t value, const void *key)
+{
+    const struct pair *p = pages_at(&((const struct berth_cluster *)ctx)->pairs, value);
+    const struct label *k = key;
+    return p->label.key == k->key && p->label.value == k->value;
+}
+
+uint32_t cluster_pair_put(struct berth_cluster *c, struct label label)
+{
+    uint64_t hash = hash_pair(label.key, label.value);
+    uint32_t found = map_find(&c->pairs_by_label, hash, pair_same, c, &label);
+    if (found != MAP_NONE)
+        return found;
+    uint32_t ix = pages_push(&c->pairs);
+    *(struct pair *)pages_edit(&c->pairs, ix) = (struct pair){label, NONE, NONE};
+    map_add(&c->pairs_by_label, hash, ix);
+    return ix;
+}
+
+uint32_t cluster_label_set_put(struct berth_cluster *c, const struct berth_label *labels, size_t len)
+{
+    struct arena_mark mark = arena_mark(&c->shapes.arena);
+    struct label *sorted = ARENA_ARRAY(&c->shapes.arena, struct label, len);
+    labels_fill(&c->names, labels, len, sorted);
+    struct labels key = {sorted, (uint32_t)len};
+    uint64_t hash = hash_bytes(sorted, len * sizeof *sorted, 0);
+    uint32_t found = map_find(&c->label_sets_by_labels, hash, label_set_same, c, &key);
+    if (found != MAP_NONE) {
+        arena_rewind(&c->shapes.arena, mark);
+        return found;
+    }
+    uint32_t ix = pages_push(&c->label_sets);
+    uint32_t *pairs = ARENA_ARRAY(&c->shapes.arena, uint32_t, len);
+    for (size_t i = 0; i < len; i++) {
+        pairs[i] = cluster_pair_put(c, sorted[i]);
+        struct pair *p = pages_edit(&c->pairs, pairs[i]);
+        uint32_t posting = pages_push(&c->postings);
+        *(struct posting *)pages_edit(&c->postings, posting) = (struct posting){ix, p->first};
+        p->first = posting;
+    }
+    *(struct label_set *)pages_edit(&c->label_sets, ix) = (struct label_set){key, pairs, NONE};
+    map_add(&c->label_sets_by_labels, hash, ix);
+    return ix;
+}
+
+static void label_set_join(struct berth_cluster *c, uint32_t slot, uint32_t set)
+{
+    struct label_set *s = pages_edit(&c->label_sets, set);
+    struct workload *w = pages_edit(&c->workloads, slot);
+    w->label_set = set;
+    w->next_labelled = s->first;
+    w->prev_labelled = NONE;
+    if (s->first != NONE)
+        ((struct workload *)pages_edit(&c->workloads, s->first))->prev_labelled = slot;
+    s->first = slot;
+}
+
+static void label_set_leave(struct berth_cluster *c, uint32_t slot)
+{
+    struct workload w = *cluster_workload(c, slot);
+    if (w.prev_labelled != NONE)
+        ((struct workload *)pages_edit(&c->workloads, w.prev_labelled))->next_labelled = w.next_labelled;
+    else
+        ((struct label_set *)pages_edit(&c->label_sets, w.label_set))->first = w.next_labelled;
+    if (w.next_labelled != NONE)
+        ((struct workload *)pages_edit(&c->workloads, w.next_labelled))->prev_labelled = w.prev_labelled;
+}
+
+/* ---- who keeps others away -------------------------------------------------------------------------------------- */
+
+static struct tie *tie_edit(struct berth_cluster *c, uint32_t tie)
+{
+    /* Ties are pooled and immutable but for this chain, which only ever grows at its head. */
+    const struct pooled *item = pages_at(&c->shapes.ties.items, tie);
+    return (struct tie *)(uintptr_t)item->object;
+}
+
+void cluster_apart_add(struct berth_cluster *c, struct tie_ix ix)
+{
+    struct tie *tie = tie_edit(c, ix.v);
+    while (c->tie_uses.len <= ix.v)
+        *(uint32_t *)pages_edit(&c->tie_uses, pages_push(&c->tie_uses)) = NONE;
+    if (tie->anchors_len == 1) {
+        struct pair *p = pages_edit(&c->pairs, tie->anchors[0]);
+        tie->next_apart = p->first_apart;
+        p->first_apart = ix.v;
+    } else {
+        tie->next_apart = c->apart_loose;
+        c->apart_loose = ix.v;
+    }
+}
+
+static void uses_drop(struct berth_cluster *c, uint32_t slot)
+{
+    struct workload *w = pages_edit(&c->workloads, slot);
+    for (uint32_t at = w->uses, more; at != NONE; at = more) {
+        struct use u = *(const struct use *)pages_at(&c->uses, at);
+        more = u.more;
+        if (u.prev != NONE)
+            ((struct use *)pages_edit(&c->uses, u.prev))->next = u.next;
+        else
+            *(uint32_t *)pages_edit(&c->tie_uses, u.tie) = u.next;
+        if (u.next != NONE)
+            ((struct use *)pages_edit(&c->uses, u.next))->prev = u.prev;
+        vec_push(&c->uses_free, at);
+    }
+    w->uses = NONE;
+}
+
+static void uses_add(struct berth_cluster *c, uint32_t slot, const struct class *k)
+{
+    for (uint32_t i = 0; i < k->ties_len; i++) {
+        const struct tie *tie = tie_edit(c, k->ties[i].v);
+        if (tie->kind != TIE_APART || tie->weight)
+            continue;
+        uint32_t at = slot_take(&c->uses, &c->uses_free);
+        uint32_t *first = pages_edit(&c->tie_uses, k->ties[i].v);
+        struct workload *w = pages_edit(&c->workloads, slot);
+        *(struct use *)pages_edit(&c->uses, at) = (struct use){k->ties[i].v, slot, *first, NONE, w->uses};
+        if (*first != NONE)
+            ((struct use *)pages_edit(&c->uses, *first))->prev = at;
+        *first = at;
+        w->uses = at;
+    }
+}
+
+/* ---- gangs ------------------------------------------------------------------------------------------------------ */
+
+static bool gang_same(const void *ctx, uint32_t value, const void *key)
+{
+    const struct gang *g = pages_at(&((const struct berth_cluster *)ctx)->gangs, value);
+    return g->id == *(const sym *)key;
+}
+
+static void gang_leave(struct berth_cluster *c, uint32_t slot)
+{
+    struct workload w = *cluster_workload(c, slot);
+    if (w.gang == NONE)
+        return;
+    if (w.prev_in_gang != NONE)
+        ((struct workload *)pages_edit(&c->workloads, w.prev_in_gang))->next_in_gang = w.next_in_gang;
+    else
+        ((struct gang *)pages_edit(&c->gangs, w.gang))->first = w.next_in_gang;
+    if (w.next_in_gang != NONE)
+        ((struct workload *)pages_edit(&c->workloads, w.next_in_gang))->prev_in_gang = w.prev_in_gang;
+    ((struct workload *)pages_edit(&c->workloads, slot))->gang = NONE;
+}
+
+static void gang_join(struct berth_cluster *c, uint32_t slot, sym id)
+{
+    uint32_t ix = map_find(&c->gangs_by_id, hash_u64(id), gang_same, c, &id);
+    if (ix == MAP_NONE) {
+        ix = pages_push(&c->gangs);
+        *(struct gang *)pages_edit(&c->gangs, ix) = (struct gang){id, NONE};
+        map_add(&c->gangs_by_id, hash_u64(id), ix);
+    }
+    struct gang *g = pages_edit(&c->gangs, ix);
+    struct workload *w = pages_edit(&c->workloads, slot);
+    w->gang = ix;
+    w->prev_in_gang = NONE;
+    w->next_in_gang = g->first;
+    if (g->first != NONE)
+        ((struct workload *)pages_edit(&c->workloads, g->first))->prev_in_gang = slot;
+    g->first = slot;
+}
+
+/* ---- slots ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t workload_new(struct berth_cluster *c, sym id)
+{
+    uint32_t slot = slot_take(&c->workloads, &c->workloads_free);
+    *(struct workload *)pages_edit(&c->workloads, slot) =
+        (struct workload){.id = id, .live = true, .first = NONE, .uses = NONE, .gang = NONE, .on_lost = BERTH_LOST_REPLACE,
+                          .on_drain = BERTH_DRAIN_MOVE, .fence_ns = FENCE_DEFAULT_NS};
+    label_set_join(c, slot, 0);
+    map_add(&c->workloads_by_id, hash_u64(id), slot);
+    vec_push(&c->by_id_new, ((struct named){slot, id}));
+    if (slot / 64 >= c->unsettled.len)
+        vec_resize(&c->unsettled, slot / 64 + 1);
+    return slot;
+}
+
+uint32_t workload_ghost(struct berth_cluster *c, const char *id)
+{
+    uint32_t slot = workload_new(c, intern_put(&c->names, id));
+    struct workload *w = pages_edit(&c->workloads, slot);
+    w->gone = true;
+    w->class = class_put(c, &(struct berth_shape){0});
+    return slot;
+}
+
+void workload_drop_if_empty(struct berth_cluster *c, uint32_t slot)
+{
+    const struct workload *w = cluster_workload(c, slot);
+    if (!w->gone || w->first != NONE)
+        return;
+    label_set_leave(c, slot);
+    uses_drop(c, slot);
+    gang_leave(c, slot);
+    map_drop(&c->workloads_by_id, hash_u64(w->id), slot);
+    *(struct workload *)pages_edit(&c->workloads, slot) = (struct workload){.first = NONE, .uses = NONE, .gang = NONE};
+    bits_drop(c->unsettled.at, slot);
+    vec_push(&c->workloads_free, slot);
+    c->by_id_stale = true;
+}
+
+void cluster_settle(struct berth_cluster *c, uint32_t slot)
+{
+    const struct workload *w = cluster_workload(c, slot);
+    uint32_t want = w->gone || w->suspended ? 0 : w->replicas;
+    uint32_t have = w->plain + (w->kind == BERTH_JOB ? w->ended : 0);
+    bool settled = w->live && have == want && w->other == 0;
+
+    if (settled)
+        bits_drop(c->unsettled.at, slot);
+    else
+        bits_add(c->unsettled.at, slot);
+}
+
+/* ---- put and remove --------------------------------------------------------------------------------------------- */
+
+static void workload_fill(struct workload *w, const struct berth_workload *from)
+{
+    bool several = from->kind == BERTH_SERVICE && from->replicas > 1;
+
+    w->gone = false;
+    w->kind = from->kind;
+    w->replicas = from->replicas;
+    w->priority = from->priority;
+    w->created_ns = from->created_ns;
+    w->suspended = from->suspended;
+    w->fence_ns = from->fence_ns ? from->fence_ns : FENCE_DEFAULT_NS;
+    w->min_available = from->min_available ? from->min_available : from->replicas > 1 ? from->replicas - 1 : 1;
+    w->on_lost = from->on_lost ? from->on_lost : several ? BERTH_LOST_REPLACE : BERTH_LOST_FENCE;
+    w->on_drain = from->on_drain ? from->on_drain : from->kind == BERTH_SERVICE ? BERTH_DRAIN_MOVE : BERTH_DRAIN_WAIT;
+    if (from->gang && *from->gang && w->on_drain == BERTH_DRAIN_MOVE)
+        w->on_drain = BERTH_DRAIN_WAIT; /* a gang is not moved one by one */
+    w->gang_min = from->gang_min ? from->gang_min : from->replicas;
+}
+
+int berth_workload_put(struct berth_cluster *c, const struct berth_workload *from, struct berth_err *err)
+{
+    int rc = describe_workload(c, from, err);
+    if (rc)
+        return rc;
+    uint32_t slot = cluster_workload_find(c, from->id);
+    if (slot == NONE)
+        slot = workload_new(c, intern_put(&c->names, from->id));
+
+    struct class_ix class = class_put(c, &from->shape);
+    uint32_t set = cluster_label_set_put(c, from->labels, from->labels_len);
+    if (set != cluster_workload(c, slot)->label_set) {
+        label_set_leave(c, slot);
+        label_set_join(c, slot, set);
+    }
+    uses_drop(c, slot);
+    uses_add(c, slot, cluster_class(c, class));
+    struct workload *w = pages_edit(&c->workloads, slot);
+    workload_fill(w, from);
+    w->class = class;
+    gang_leave(c, slot);
+    if (from->gang && *from->gang)
+        gang_join(c, slot, intern_put(&c->names, from->gang));
+    cluster_settle(c, slot);
+    return 0;
+}
+
+int berth_workload_remove(struct berth_cluster *c, const char *id, struct berth_err *err)
+{
+    uint32_t slot = cluster_workload_find(c, id);
+    if (slot == NONE || cluster_workload(c, slot)->gone)
+        return err_set(err, ENOENT, "workload \"%s\": there is none of that name", id ? id : "");
+    ((struct workload *)pages_edit(&c->workloads, slot))->gone = true;
+    cluster_settle(c, slot);
+    workload_drop_if_empty(c, slot);
+    return 0;
+}

@@ -1,0 +1,45 @@
+/* document_fuzz.c - any bytes give a tree within the limits, or an error. */
+#include <assert.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "wire/document.h"
+
+enum { LOOKED_AT_MAX = 100000 }; /* aliases can make millions of a small input */
+
+static void tree_check(const json_t *value, unsigned depth, size_t *seen)
+{
+    const char *key;
+    json_t *member;
+    size_t i;
+    assert(depth <= DOCUMENT_DEPTH_MAX + 1);
+    if (++*seen > LOOKED_AT_MAX)
+        return;
+    if (json_is_string(value)) {
+        size_t len = json_string_length(value);
+        assert(strlen(json_string_value(value)) == len);
+        assert(str_utf8_valid(json_string_value(value), len));
+    }
+    json_array_foreach((json_t *)value, i, member) tree_check(member, depth + 1, seen);
+    json_object_foreach((json_t *)value, key, member)
+    {
+        assert(str_utf8_valid(key, strlen(key)));
+        tree_check(member, depth + 1, seen);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    json_t *doc = NULL;
+    struct berth_err err = {0};
+    int rc = document_parse((const char *)data, size, "fuzz", &doc, &err);
+    assert((rc == 0) == (doc != NULL));
+    assert(rc == -err.code);
+    size_t seen = 0;
+    if (doc)
+        tree_check(doc, 1, &seen);
+    json_decref(doc);
+    return 0;
+}

@@ -1,0 +1,195 @@
+/* instance_json.c - instances and remembered facts of the cluster file. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "wire/objects.h"
+
+/* ---- usage ------------------------------------------------------------------------------------------------------- */
+
+#define AT(field) offsetof(struct berth_usage, field)
+static const struct key usage_rows[] = {
+    KEY("used", "amount", "at present", quantity_read, .at = AT(used)),
+    KEY("since", "time", "of the present level of use", time_read, .at = AT(used_since_ns)),
+    KEY("limit", "amount", "in force; as the workload says if not given", quantity_read, .at = AT(limit)),
+    KEY("limit_since", "time", "of the limit in force", time_read, .at = AT(limit_since_ns)),
+};
+#undef AT
+KEY_TABLE(usage_keys, "usage", usage_rows);
+
+static int usage_read(struct reader *r, const struct key *key, const json_t *value, void *object)
+{
+    if (!json_is_object(value))
+        return expected(r, "an object like {cpu: {used: 500m}}", value);
+    struct berth_usage *usage = ARENA_ARRAY(r->arena, struct berth_usage, json_object_size(value));
+    size_t len = 0;
+    const char *name;
+    json_t *member;
+    json_object_foreach((json_t *)value, name, member)
+    {
+        usage[len].resource = r->resource = name;
+        int rc = table_read(r, member, &usage_keys, &usage[len++]);
+        if (rc < 0)
+            return in_member(r, name, rc);
+    }
+    list_set(key, object, usage, len);
+    return 0;
+}
+
+/* ---- instances --------------------------------------------------------------------------------------------------- */
+
+static const struct word state_words[] = {
+    {"reserved", BERTH_RESERVED},
+    {"assigned", BERTH_ASSIGNED},
+    {"starting", BERTH_STARTING},
+    {"running",  BERTH_RUNNING },
+    {"stopping", BERTH_STOPPING},
+    {"ended",    BERTH_ENDED   },
+    {NULL,       0             },
+};
+
+static int devices_read(struct reader *r, const struct key *key, const json_t *value, void *object)
+{
+    uint64_t bits = 0;
+    if (!json_is_array(value))
+        return expected(r, "a list of device numbers", value);
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        const json_t *device = json_array_get(value, i);
+        json_int_t number = json_integer_value(device);
+        if (!json_is_integer(device) || number < 0 || number >= BERTH_NODE_GPUS_MAX)
+            return in_item(r, i, expected(r, "the number of a device, from 0 to 63", device));
+        bits |= (uint64_t)1 << number;
+    }
+    *(uint64_t *)key_field(key, object) = bits;
+    return 0;
+}
+
+static int ids_read(struct reader *r, const struct key *key, const json_t *value, void *object)
+{
+    static const struct key item = {0};
+    if (!json_is_array(value))
+        return expected(r, "a list of instance ids", value);
+    size_t len = json_array_size(value);
+    uint64_t *ids = ARENA_ARRAY(r->arena, uint64_t, len);
+    for (size_t i = 0; i < len; i++) {
+        int rc = u64_read(r, &item, json_array_get(value, i), &ids[i]);
+        if (rc < 0)
+            return in_item(r, i, rc);
+    }
+    list_set(key, object, ids, len);
+    return 0;
+}
+
+static int placed_shape_read(struct reader *r, const struct key *key, const json_t *value, void *object)
+{
+    struct berth_shape *shape = ARENA_NEW(r->arena, struct berth_shape);
+    int rc = table_read(r, value, &shape_keys, shape);
+    if (rc == 0)
+        *(const struct berth_shape **)key_field(key, object) = shape;
+    return rc;
+}
+
+#define AT(field) offsetof(struct instance_entry, field)
+#define LIST(field) .at = AT(instance.field), .len_at = AT(instance.field##_len)
+static const struct key instance_rows[] = {
+    KEY("id", "whole number", "above 0, never used again; must be given", u64_read, .at = AT(instance.id)),
+    KEY("pod", "text", "WORKLOAD/ORDINAL, like `web/0`", text_read, .at = AT(pod)),
+    KEY("workload", "text", "instead of `pod`", text_read, .at = AT(instance.workload)),
+    KEY("ordinal", "whole number", "instead of `pod`", u32_read, .at = AT(instance.ordinal)),
+    KEY("node", "text", "where it is; must be given", text_read, .at = AT(instance.node)),
+    KEY("state", "`reserved`, `assigned`, `starting`, `running`, `stopping` or `ended`", "`running` if not given",
+        word_read, .at = AT(instance.state), .arg = state_words),
+    KEY("ready", "true or false", "healthy; true if not given and running", choice_read, .at = AT(ready)),
+    KEY("since", "time", "when it came into that state", time_read, .at = AT(instance.since_ns)),
+    KEY("gpus", "list of device numbers", "the GPUs of the node it holds, counted from 0", devices_read,
+        .at = AT(instance.gpus)),
+    KEY("replaces", "whole number", "the instance it takes over from", u64_read, .at = AT(instance.replaces)),
+    KEY("waits", "list of whole numbers", "of a reserved one: the instances whose stop it awaits", ids_read,
+        LIST(waits)),
+    KEY("usage", "{resource: [usage](#usage)}", "as reported by its node", usage_read, LIST(usage)),
+    KEY("shape", "keys of a [shape](#shape)", "as it was placed; the workload's present one if not given",
+        placed_shape_read, .at = AT(instance.shape)),
+};
+#undef LIST
+#undef AT
+KEY_TABLE(instance_keys, "instance", instance_rows);
+
+static int pod_split(struct reader *r, const char *pod, struct berth_instance *instance)
+{
+    const char *slash = strrchr(pod, '/');
+    int64_t ordinal;
+    if (!slash || slash == pod || slash[1] == '-' || !str_parse_i64(slash + 1, &ordinal) || ordinal > UINT32_MAX)
+        return err_set(r->err, EINVAL, "pod: expected WORKLOAD/ORDINAL, like web/0");
+    instance->workload = arena_strndup(r->arena, pod, (size_t)(slash - pod));
+    instance->ordinal = (uint32_t)ordinal;
+    return 0;
+}
+
+int instance_entry_read(struct reader *r, const json_t *value, struct berth_instance *ret)
+{
+    struct instance_entry entry = {.instance.state = BERTH_RUNNING, .ready = -1};
+    r->labels_len = 0; /* not known: its shape names what it selects */
+    int rc = table_read(r, value, &instance_keys, &entry);
+    if (rc < 0)
+        return rc;
+    if (entry.pod && (entry.instance.workload || json_object_get(value, "ordinal")))
+        return err_set(r->err, EINVAL, "give either pod, or workload and ordinal");
+    if (entry.pod && (rc = pod_split(r, entry.pod, &entry.instance)) < 0)
+        return rc;
+    if (!entry.instance.id)
+        return missing(r, "id");
+    if (!entry.instance.workload)
+        return missing(r, "pod");
+    if (!entry.instance.node)
+        return missing(r, "node");
+    entry.instance.ready = entry.ready >= 0 ? entry.ready : entry.instance.state == BERTH_RUNNING;
+    *ret = entry.instance;
+    return 0;
+}
+
+/* ---- facts ------------------------------------------------------------------------------------------------------- */
+
+static const struct word fact_words[] = {
+    {"usage",       BERTH_FACT_USAGE      },
+    {"reservation", BERTH_FACT_RESERVATION},
+    {"migration",   BERTH_FACT_MIGRATION  },
+    {"since",       BERTH_FACT_SINCE      },
+    {"ledger",      BERTH_FACT_LEDGER     },
+    {"prediction",  BERTH_FACT_PREDICTION },
+    {"policy",      BERTH_FACT_POLICY     },
+    {NULL,          0                     },
+};
+
+#define AT(field) offsetof(struct berth_fact, field)
+static const struct key fact_rows[] = {
+    KEY("kind", "`usage`, `reservation`, `migration`, `since`, `ledger`, `prediction` or `policy`", "must be given",
+        word_read, .at = AT(kind), .arg = fact_words),
+    KEY("subject", "whole number", "the instance it is about", u64_read, .at = AT(subject)),
+    KEY("key", "text", "what else it is about", text_read, .at = AT(key)),
+    KEY("value", "whole number", "what is remembered", i64_read, .at = AT(value)),
+    KEY("at", "time", "when it was so", time_read, .at = AT(at_ns)),
+    KEY("over", "true or false", "no longer true: forget it", bool_read, .at = AT(over)),
+};
+#undef AT
+KEY_TABLE(fact_keys, "fact", fact_rows);
+
+int fact_entry_read(struct reader *r, const json_t *value, struct berth_fact *ret)
+{
+    struct berth_fact fact = {0};
+    int rc = table_read(r, value, &fact_keys, &fact);
+    if (rc < 0)
+        return rc;
+    if (!json_object_get(value, "kind"))
+        return missing(r, "kind");
+    *ret = fact;
+    return 0;
+}
+
+const char *fact_kind_name(enum berth_fact_kind kind)
+{
+    for (const struct word *w = fact_words; w->name; w++)
+        if (w->value == kind)
+            return w->name;
+    return "unknown";
+}

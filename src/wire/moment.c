@@ -1,0 +1,199 @@
+/* moment.c - durations and timestamps. */
+#include "wire/moment.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "wire/decimal.h"
+#include "wire/words.h"
+
+#define SECOND_NS ((int64_t)1000000000)
+
+static const struct {
+    const char *name;
+    uint64_t ns;
+} units[] = {
+    {"ms", 1000000                         },
+    {"s",  1000000000                      },
+    {"m",  60 * (uint64_t)1000000000       },
+    {"h",  3600 * (uint64_t)1000000000     },
+    {"d",  86400 * (uint64_t)1000000000    },
+    {"w",  7 * 86400 * (uint64_t)1000000000},
+};
+
+/* The unit a text starts with, its name's length in *ret_len; 0: none. */
+static uint64_t unit_read(const char *text, size_t *ret_len)
+{
+    size_t len = 0;
+    while (isalpha((unsigned char)text[len]))
+        len++;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strlen(units[i].name) == len && memcmp(units[i].name, text, len) == 0) {
+            *ret_len = len;
+            return units[i].ns;
+        }
+    return 0;
+}
+
+static int seconds_parse(const char *text, const struct decimal *d, int64_t *ret_ns, struct berth_err *err)
+{
+    char shown[QUOTE_MAX];
+    bool exact;
+    int64_t ns;
+    if (decimal_scale(d, (uint64_t)SECOND_NS, &ns, &exact) < 0)
+        return err_set(err, ERANGE, "%s is too far away", quote(text, shown));
+    *ret_ns = ns; /* what is finer than a nanosecond is dropped */
+    return 0;
+}
+
+int duration_parse_text(const char *text, int64_t *ret_ns, struct berth_err *err)
+{
+    char shown[QUOTE_MAX];
+    struct decimal d;
+    int64_t total = 0;
+    const char *p = text;
+
+    if (decimal_read(text, &d) == 0 && !d.negative && !*d.rest)
+        return seconds_parse(text, &d, ret_ns, err);
+    do {
+        size_t len = 0;
+        if (!isdigit((unsigned char)*p) || decimal_read(p, &d) < 0)
+            return err_set(err, EINVAL, "expected a duration like 30s, 10m, 2h or 30d, found %s", quote(text, shown));
+        uint64_t unit = unit_read(d.rest, &len);
+        if (!unit)
+            return err_set(err, EINVAL, "%s has a unit that is not known; there are ms s m h d w", quote(text, shown));
+        int64_t part;
+        bool exact;
+        if (decimal_scale(&d, unit, &part, &exact) < 0 || __builtin_add_overflow(total, part, &total))
+            return err_set(err, ERANGE, "%s is too long", quote(text, shown));
+        p = d.rest + len;
+    } while (*p);
+    *ret_ns = total;
+    return 0;
+}
+
+/* `len` digits into *ret; false if there are fewer. */
+static bool digits_read(const char **p, size_t len, int64_t *ret)
+{
+    int64_t value = 0;
+    for (size_t i = 0; i < len; i++) {
+        if (!isdigit((unsigned char)(*p)[i]))
+            return false;
+        value = value * 10 + ((*p)[i] - '0');
+    }
+    *p += len;
+    *ret = value;
+    return true;
+}
+
+static bool mark_read(const char **p, const char *any)
+{
+    if (!**p || !strchr(any, **p))
+        return false;
+    (*p)++;
+    return true;
+}
+
+/* Days from 1970-01-01 in the Gregorian calendar; March comes first, so that leap days end a year. */
+static int64_t days_from_civil(int64_t y, int64_t m, int64_t d)
+{
+    y -= m <= 2;
+    int64_t era = y / 400; /* years start at 0 here */
+    int64_t of_era = y - era * 400;
+    int64_t of_year = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
+    return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
+}
+
+static int64_t month_days(int64_t y, int64_t m)
+{
+    static const int8_t days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool leap = (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
+    return days[m - 1] + (m == 2 && leap);
+}
+
+static bool fraction_read(const char **p, int64_t *ret_ns)
+{
+    if (!mark_read(p, "."))
+        return true;
+    int64_t ns = 0, unit = SECOND_NS;
+    const char *from = *p;
+    for (; isdigit((unsigned char)**p); (*p)++) {
+        unit /= 10;
+        ns += (**p - '0') * unit;
+    }
+    *ret_ns = ns;
+    return *p > from;
+}
+
+static bool zone_read(const char **p, int64_t *ret_seconds)
+{
+    if (mark_read(p, "Zz"))
+        return true;
+    bool west = **p == '-';
+    int64_t h, m;
+    if (!mark_read(p, "+-") || !digits_read(p, 2, &h) || !mark_read(p, ":") || !digits_read(p, 2, &m) || h > 23 ||
+        m > 59)
+        return false;
+    *ret_seconds = (h * 3600 + m * 60) * (west ? -1 : 1);
+    return true;
+}
+
+static bool rfc3339_read(const char *p, int64_t *ret_seconds, int64_t *ret_ns)
+{
+    int64_t y, mo, d, h, mi, s, ns = 0, zone = 0;
+    if (!digits_read(&p, 4, &y) || !mark_read(&p, "-") || !digits_read(&p, 2, &mo) || !mark_read(&p, "-") ||
+        !digits_read(&p, 2, &d) || !mark_read(&p, "Tt ") || !digits_read(&p, 2, &h) || !mark_read(&p, ":") ||
+        !digits_read(&p, 2, &mi) || !mark_read(&p, ":") || !digits_read(&p, 2, &s))
+        return false;
+    if (!fraction_read(&p, &ns) || !zone_read(&p, &zone) || *p)
+        return false;
+    if (y < 1 || mo < 1 || mo > 12 || d < 1 || d > month_days(y, mo) || h > 23 || mi > 59 || s > 60)
+        return false;
+    *ret_seconds = days_from_civil(y, mo, d) * 86400 + h * 3600 + mi * 60 + s - zone;
+    *ret_ns = ns;
+    return true;
+}
+
+int timestamp_parse_text(const char *text, int64_t *ret_ns, struct berth_err *err)
+{
+    char shown[QUOTE_MAX];
+    struct decimal d;
+    int64_t seconds, ns;
+
+    if (rfc3339_read(text, &seconds, &ns)) {
+        int64_t total;
+        if (__builtin_mul_overflow(seconds, SECOND_NS, &total) || __builtin_add_overflow(total, ns, &total))
+            return err_set(err, ERANGE, "%s is too far away", quote(text, shown));
+        *ret_ns = total;
+        return 0;
+    }
+    if (decimal_read(text, &d) == 0 && !*d.rest)
+        return seconds_parse(text, &d, ret_ns, err);
+    return err_set(err, EINVAL, "expected a time like 2026-03-01T12:00:00Z or a number of seconds, found %s",
+                   quote(text, shown));
+}
+
+typedef int moment_parse_text(const char *text, int64_t *ret_ns, struct berth_err *err);
+
+static int moment_parse(const json_t *value, moment_parse_text *parse, const char *what, int64_t *ret_ns,
+                        struct berth_err *err)
+{
+    char buf[DECIMAL_TEXT_MAX];
+    if (json_is_string(value))
+        return parse(json_string_value(value), ret_ns, err);
+    if (json_is_number(value))
+        return parse(decimal_text(value, buf), ret_ns, err);
+    return err_set(err, EINVAL, "expected %s", what);
+}
+
+int duration_parse(const json_t *value, int64_t *ret_ns, struct berth_err *err)
+{
+    return moment_parse(value, duration_parse_text, "a duration like \"10m\"", ret_ns, err);
+}
+
+int timestamp_parse(const json_t *value, int64_t *ret_ns, struct berth_err *err)
+{
+    return moment_parse(value, timestamp_parse_text, "a time like \"2026-03-01T12:00:00Z\"", ret_ns, err);
+}

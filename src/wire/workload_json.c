@@ -1,0 +1,95 @@
+/* workload_json.c - workloads of the cluster file: their own keys and, inline, those of their shape. */
+#include "wire/objects.h"
+
+static const struct word kind_words[] = {
+    {"service", BERTH_SERVICE},
+    {"job",     BERTH_JOB    },
+    {"vm",      BERTH_VM     },
+    {NULL,      0            },
+};
+
+static const struct word on_lost_words[] = {
+    {"default", BERTH_LOST_DEFAULT},
+    {"replace", BERTH_LOST_REPLACE},
+    {"fence",   BERTH_LOST_FENCE  },
+    {"wait",    BERTH_LOST_WAIT   },
+    {NULL,      0                 },
+};
+
+static const struct word on_drain_words[] = {
+    {"default", BERTH_DRAIN_DEFAULT},
+    {"move",    BERTH_DRAIN_MOVE   },
+    {"wait",    BERTH_DRAIN_WAIT   },
+    {"stop",    BERTH_DRAIN_STOP   },
+    {NULL,      0                  },
+};
+
+static int gang_read(struct reader *r, const struct key *key, const json_t *value, void *object)
+{
+    if (!json_is_boolean(value))
+        return text_read(r, key, value, object);
+    ((struct workload_entry *)object)->gang_alone = json_is_true(value);
+    return 0;
+}
+
+#define AT(field) offsetof(struct workload_entry, field)
+static const struct key workload_rows[] = {
+    KEY("id", "text", "its name; must be given", text_read, .at = AT(workload.id)),
+    KEY("count", "whole number", "makes this many equal workloads, ID-1, ID-2, ...", u32_read, .at = AT(count)),
+    KEY("kind", "`service`, `job` or `vm`", "`service` if not given", word_read, .at = AT(workload.kind),
+        .arg = kind_words),
+    KEY("replicas", "whole number", "of pods, or tasks of a job; 1 if not given", u32_read,
+        .at = AT(workload.replicas)),
+    KEY("priority", "whole number", "higher comes first", i32_read, .at = AT(workload.priority)),
+    KEY("created", "time", "of equal priorities the earlier comes first, then the id decides", time_read,
+        .at = AT(workload.created_ns)),
+    KEY("suspended", "true or false", "keeps its description, has no pods", bool_read, .at = AT(workload.suspended)),
+    KEY("min_available", "whole number", "never fewer ready pods on purpose; all but one if not given, and 1 of 1",
+        u32_read, .at = AT(workload.min_available)),
+    KEY("on_lost", "`default`, `replace`, `fence` or `wait`",
+        "when the node of a pod is lost: replace it at once; after `fence`, when its agent has stopped it; wait for "
+        "the node. By default services with several replicas are replaced, others fenced",
+        word_read, .at = AT(workload.on_lost), .arg = on_lost_words),
+    KEY("on_drain", "`default`, `move`, `wait` or `stop`",
+        "when the node of a pod is drained: a new pod is ready before the old one stops; wait for its end; stop and "
+        "start elsewhere. By default services move, others wait",
+        word_read, .at = AT(workload.on_drain), .arg = on_drain_words),
+    KEY("fence", "duration", "after which an agent cut off has stopped its pods; 10m if not given", duration_read,
+        .at = AT(workload.fence_ns)),
+    KEY("gang", "text or true", "workloads of one gang are placed together or not at all; `true`: this one alone",
+        gang_read, .at = AT(workload.gang)),
+    KEY("gang_min", "whole number", "tasks of this workload that must be placed at least; all if not given", u32_read,
+        .at = AT(workload.gang_min)),
+    KEY("labels", "{key: text}", "what `spread`, `near` and `apart` look at", labels_read, .at = AT(workload.labels),
+        .len_at = AT(workload.labels_len)),
+};
+#undef AT
+KEY_TABLE(workload_keys, "workload", workload_rows);
+
+int workload_entry_read(struct reader *r, const json_t *value, struct workload_entry *ret)
+{
+    struct workload_entry entry = {.workload.replicas = 1, .count = NO_COUNT};
+    r->labels = NULL;
+    r->labels_len = 0;
+
+    /* The shape's keys may refer to the labels, so these are read before. */
+    const json_t *labels = json_object_get(value, "labels");
+    if (json_is_object(labels)) {
+        static const struct key into = {.at = offsetof(struct reader, labels),
+                                        .len_at = offsetof(struct reader, labels_len)};
+        int rc = labels_read(r, &into, labels, r);
+        if (rc < 0)
+            return in_member(r, "labels", rc);
+    }
+    const struct part parts[] = {
+        {&workload_keys, &entry               },
+        {&shape_keys,    &entry.workload.shape}
+    };
+    int rc = object_read(r, value, parts, sizeof parts / sizeof *parts);
+    if (rc < 0)
+        return rc;
+    if (!entry.workload.id || !*entry.workload.id)
+        return missing(r, "id");
+    *ret = entry;
+    return 0;
+}

@@ -1,0 +1,294 @@
+/* yaml.c - libyaml's events to a tree. No recursion: the open collections stand on a stack of bounded depth. */
+#include "wire/yaml.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "base/intern.h"
+#include "base/vec.h"
+#include "wire/document.h"
+
+struct anchor {
+    json_t *value; /* NULL while its collection is still open */
+    size_t nodes;  /* the value stands for, itself included */
+    size_t height; /* 0 for a scalar */
+};
+
+struct frame {
+    json_t *collection;
+    char *key;         /* waiting for its value */
+    size_t nodes_from; /* of the whole tree, when this was opened */
+    size_t height;     /* seen so far */
+    sym anchor;        /* 0: none */
+};
+
+struct builder {
+    const char *name;
+    struct berth_err *err;
+    struct frame frames[DOCUMENT_DEPTH_MAX];
+    size_t depth, nodes;
+    struct intern names;
+    VEC(struct anchor) anchors; /* by name */
+    json_t *root;
+};
+
+static int fail(struct builder *b, yaml_mark_t at, int code, const char *text)
+{
+    return err_set(b->err, code, "%s:%zu:%zu: %s", b->name, at.line + 1, at.column + 1, text);
+}
+
+static bool wants_key(const struct builder *b)
+{
+    return b->depth > 0 && json_is_object(b->frames[b->depth - 1].collection) && !b->frames[b->depth - 1].key;
+}
+
+static int count(struct builder *b, yaml_mark_t at, size_t nodes)
+{
+    if (nodes > DOCUMENT_NODES_MAX - b->nodes)
+        return fail(b, at, E2BIG, "too many values, counting each alias as what it stands for");
+    b->nodes += nodes;
+    return 0;
+}
+
+static sym anchor_open(struct builder *b, const yaml_char_t *name)
+{
+    if (!name)
+        return 0;
+    sym anchor = intern_put(&b->names, (const char *)name);
+    if (anchor >= b->anchors.len)
+        vec_resize(&b->anchors, (size_t)anchor + 1);
+    json_decref(b->anchors.at[anchor].value); /* a later anchor of the same name takes over */
+    b->anchors.at[anchor] = (struct anchor){0};
+    return anchor;
+}
+
+static void anchor_close(struct builder *b, sym anchor, json_t *value, size_t nodes, size_t height)
+{
+    if (!anchor)
+        return;
+    json_decref(b->anchors.at[anchor].value); /* the same name was used inside */
+    b->anchors.at[anchor] = (struct anchor){json_incref(value), nodes, height};
+}
+
+/* Puts a finished value where it belongs; takes the reference over. */
+static int attach(struct builder *b, yaml_mark_t at, json_t *value, size_t height)
+{
+    if (b->depth == 0) {
+        b->root = value;
+        return 0;
+    }
+    struct frame *f = &b->frames[b->depth - 1];
+    if (height + 1 > f->height)
+        f->height = height + 1;
+    int rc;
+    if (json_is_array(f->collection)) {
+        rc = json_array_append_new(f->collection, value);
+    } else {
+        rc = json_object_set_new(f->collection, f->key, value);
+        mem_free(take_ptr(&f->key));
+    }
+    return rc < 0 ? fail(b, at, ENOMEM, "out of memory") : 0;
+}
+
+static int on_key(struct builder *b, const yaml_event_t *e)
+{
+    struct frame *f = &b->frames[b->depth - 1];
+    if (e->type != YAML_SCALAR_EVENT)
+        return fail(b, e->start_mark, EINVAL, "a key must be plain text");
+    const char *text = (const char *)e->data.scalar.value;
+    if (strlen(text) != e->data.scalar.length)
+        return fail(b, e->start_mark, EINVAL, "a NUL character in a key");
+    if (json_object_get(f->collection, text))
+        return err_set(b->err, EINVAL, "%s:%zu:%zu: the key \"%.64s\" stands here twice", b->name,
+                       e->start_mark.line + 1, e->start_mark.column + 1, text);
+    f->key = mem_strdup(text);
+    return count(b, e->start_mark, 1);
+}
+
+static bool tag_is(const yaml_char_t *tag, const char *name)
+{
+    static const char prefix[] = "tag:yaml.org,2002:";
+    return strncmp((const char *)tag, prefix, sizeof prefix - 1) == 0 &&
+           strcmp((const char *)tag + sizeof prefix - 1, name) == 0;
+}
+
+/* Whether a resolved value is what its tag says. */
+static bool tag_agrees(const yaml_char_t *tag, const json_t *value)
+{
+    return (tag_is(tag, "null") && json_is_null(value)) || (tag_is(tag, "bool") && json_is_boolean(value)) ||
+           (tag_is(tag, "int") && json_is_integer(value)) || (tag_is(tag, "float") && json_is_number(value));
+}
+
+static int on_scalar(struct builder *b, const yaml_event_t *e)
+{
+    const char *text = (const char *)e->data.scalar.value;
+    size_t len = e->data.scalar.length;
+    const yaml_char_t *tag = e->data.scalar.tag;
+    bool as_text = tag ? tag_is(tag, "str") || strcmp((const char *)tag, "!") == 0 : !e->data.scalar.plain_implicit;
+
+    int rc = count(b, e->start_mark, 1);
+    if (rc < 0)
+        return rc;
+    if (memchr(text, 0, len))
+        return fail(b, e->start_mark, EINVAL, "a NUL character in a string");
+    json_t *value = NULL;
+    if (as_text) {
+        value = json_stringn(text, len);
+    } else {
+        rc = yaml_scalar(text, len, &value);
+        if (rc == -ERANGE)
+            return fail(b, e->start_mark, ERANGE, "a number too large to keep; put quotes around it if it is text");
+        if (rc == -EDOM)
+            return fail(b, e->start_mark, EDOM, "not a finite number; put quotes around it if it is text");
+    }
+    if (!value)
+        return fail(b, e->start_mark, ENOMEM, "out of memory");
+    if (tag && !as_text && !tag_agrees(tag, value)) {
+        json_decref(value);
+        return fail(b, e->start_mark, EINVAL,
+                    "the tag does not fit the value, or is none of str, int, float, bool, null");
+    }
+    anchor_close(b, anchor_open(b, e->data.scalar.anchor), value, 1, 0);
+    return attach(b, e->start_mark, value, 0);
+}
+
+static int on_open(struct builder *b, const yaml_event_t *e)
+{
+    bool list = e->type == YAML_SEQUENCE_START_EVENT;
+    const yaml_char_t *tag = list ? e->data.sequence_start.tag : e->data.mapping_start.tag;
+    if (tag && !tag_is(tag, list ? "seq" : "map") && strcmp((const char *)tag, "!") != 0)
+        return fail(b, e->start_mark, EINVAL, "a tag that is not known here");
+    if (b->depth == DOCUMENT_DEPTH_MAX)
+        return fail(b, e->start_mark, E2BIG, "nested too deeply");
+    size_t nodes_from = b->nodes;
+    int rc = count(b, e->start_mark, 1);
+    if (rc < 0)
+        return rc;
+    json_t *collection = list ? json_array() : json_object();
+    if (!collection)
+        return fail(b, e->start_mark, ENOMEM, "out of memory");
+    b->frames[b->depth++] = (struct frame){
+        .collection = collection,
+        .nodes_from = nodes_from,
+        .height = 1,
+        .anchor = anchor_open(b, list ? e->data.sequence_start.anchor : e->data.mapping_start.anchor),
+    };
+    return 0;
+}
+
+static int on_close(struct builder *b, const yaml_event_t *e)
+{
+    struct frame f = b->frames[--b->depth];
+    anchor_close(b, f.anchor, f.collection, b->nodes - f.nodes_from, f.height);
+    return attach(b, e->start_mark, f.collection, f.height);
+}
+
+static int on_alias(struct builder *b, const yaml_event_t *e)
+{
+    sym name = intern_find(&b->names, (const char *)e->data.alias.anchor);
+    if (name == MAP_NONE || name >= b->anchors.len)
+        return fail(b, e->start_mark, EINVAL, "an alias of an anchor that is not defined above");
+    struct anchor anchor = b->anchors.at[name];
+    if (!anchor.value)
+        return fail(b, e->start_mark, EINVAL, "an alias inside what it stands for");
+    if (b->depth + anchor.height > DOCUMENT_DEPTH_MAX)
+        return fail(b, e->start_mark, E2BIG, "nested too deeply");
+    int rc = count(b, e->start_mark, anchor.nodes);
+    if (rc < 0)
+        return rc;
+    return attach(b, e->start_mark, json_incref(anchor.value), anchor.height);
+}
+
+static int on_value(struct builder *b, const yaml_event_t *e)
+{
+    if (e->type == YAML_MAPPING_END_EVENT || e->type == YAML_SEQUENCE_END_EVENT)
+        return on_close(b, e);
+    if (wants_key(b))
+        return on_key(b, e);
+    switch (e->type) {
+    case YAML_SCALAR_EVENT: return on_scalar(b, e);
+    case YAML_ALIAS_EVENT: return on_alias(b, e);
+    case YAML_MAPPING_START_EVENT:
+    case YAML_SEQUENCE_START_EVENT: return on_open(b, e);
+    default: return 0; /* starts and ends of the stream and of the document */
+    }
+}
+
+/* libyaml gives a place for everything but bytes that are no text. */
+static int parser_fail(struct builder *b, const yaml_parser_t *p, const char *text, size_t len)
+{
+    if (p->error == YAML_MEMORY_ERROR)
+        return fail(b, p->mark, ENOMEM, "out of memory");
+    const char *problem = p->problem ? p->problem : "cannot be read";
+    if (p->error != YAML_READER_ERROR)
+        return err_set(b->err, EINVAL, "%s:%zu:%zu: %s%s%s", b->name, p->problem_mark.line + 1,
+                       p->problem_mark.column + 1, problem, p->context ? ", " : "", p->context ? p->context : "");
+    yaml_mark_t at = {0};
+    for (size_t i = 0; i < p->problem_offset && i < len; i++) {
+        at.column++;
+        if (text[i] == '\n') {
+            at.line++;
+            at.column = 0;
+        }
+    }
+    return fail(b, at, EILSEQ, problem);
+}
+
+/* One step; *ret_over when the stream has ended. A second document may only be an empty one at the end, as a trailing
+ * `---` makes it. */
+static int step(struct builder *b, const yaml_event_t *e, bool *ret_over)
+{
+    if (e->type == YAML_STREAM_END_EVENT) {
+        *ret_over = true;
+        return b->root ? 0 : err_set(b->err, EINVAL, "%s: empty", b->name);
+    }
+    if (!b->root)
+        return on_value(b, e);
+    if (e->type == YAML_DOCUMENT_START_EVENT || e->type == YAML_DOCUMENT_END_EVENT)
+        return 0;
+    if (e->type == YAML_SCALAR_EVENT && e->data.scalar.length == 0 && e->data.scalar.plain_implicit)
+        return 0;
+    return fail(b, e->start_mark, EINVAL, "a second document; a file holds one, so put everything before the `---`");
+}
+
+static void builder_done(struct builder *b)
+{
+    for (size_t i = 0; i < b->depth; i++) {
+        json_decref(b->frames[i].collection);
+        mem_free(b->frames[i].key);
+    }
+    for (size_t i = 0; i < b->anchors.len; i++)
+        json_decref(b->anchors.at[i].value);
+    vec_done(&b->anchors);
+    intern_done(&b->names);
+    json_decref(b->root);
+}
+
+int yaml_parse(const char *text, size_t len, const char *name, json_t **ret, struct berth_err *err)
+{
+    struct builder b = {.name = name, .err = err};
+    yaml_parser_t parser;
+    if (!yaml_parser_initialize(&parser))
+        return err_set(err, ENOMEM, "%s: out of memory", name);
+    yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
+    intern_init(&b.names);
+
+    int rc = 0;
+    for (bool over = false; rc == 0 && !over;) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(&parser, &event)) {
+            rc = parser_fail(&b, &parser, text, len);
+            break;
+        }
+        rc = step(&b, &event, &over);
+        yaml_event_delete(&event);
+    }
+    if (rc == 0)
+        *ret = take_ptr(&b.root);
+    builder_done(&b);
+    yaml_parser_delete(&parser);
+    return rc;
+}

@@ -1,0 +1,19 @@
+/* yaml.h - one YAML document becomes a tree of JSON values.
+ *
+ * Plain scalars follow the core schema of YAML 1.2 (null, true, false, whole and decimal numbers; `yes`, `on` and dates
+ * are strings), with one exception: a number with a leading zero, like 007, stays text. Merge keys (<<) are not part of
+ * it. Values that an alias repeats are shared, not copied, and must not be changed.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+/* The limits are those of document.h. On success *ret is a new reference. */
+int yaml_parse(const char *text, size_t len, const char *name, json_t **ret, struct berth_err *err);
+
+/* What a plain (unquoted) scalar means; NULL and -ERANGE or -EDOM for a number that cannot be kept exactly as a
+ * 64-bit whole number, or not at all (.inf, .nan). */
+int yaml_scalar(const char *text, size_t len, json_t **ret);

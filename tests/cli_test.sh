@@ -1,0 +1,285 @@
+#!/bin/bash
+# cli_test.sh - the real program `berth`: plans, explanations, mistakes, determinism, benchmarks, completion.
+set -u
+
+berth=${BERTH_BUILD:?is the build folder}/src/cli/berth
+source=${BERTH_SOURCE:-$(cd "$(dirname "$0")/.." && pwd)}
+if [ ! -x "$berth" ]; then
+    echo "skip: $berth is not built"
+    exit 77
+fi
+if ! command -v python3 >/dev/null; then
+    echo "skip: there is no python3"
+    exit 77
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+unset NO_COLOR
+cases=0
+failed=0
+
+# check NAME COMMAND...: one test case; its output is shown when it fails.
+check() {
+    local name=$1
+    shift
+    cases=$((cases + 1))
+    if "$@" >"$work/log" 2>&1; then
+        echo "ok $cases - $name"
+    else
+        echo "not ok $cases - $name"
+        sed 's/^/# /' "$work/log"
+        failed=$((failed + 1))
+    fi
+}
+
+# ends CODE COMMAND...: the command ends with this exit code. Its output is in $work/out and $work/err.
+ends() {
+    local want=$1 got=0
+    shift
+    "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
+    if [ "$got" != "$want" ]; then
+        echo "exit code $got, not $want: $*"
+        cat "$work/out" "$work/err"
+        return 1
+    fi
+}
+
+# says WORDS: on standard error, in one line that starts with the program's name.
+says() {
+    grep -qF -- "$1" "$work/err" && grep -q '^berth: ' "$work/err" && return
+    echo "standard error should say '$1':"
+    cat "$work/err"
+    return 1
+}
+
+prints() {
+    grep -qE -- "$1" "$work/out" && return
+    echo "standard output should match '$1':"
+    cat "$work/out"
+    return 1
+}
+
+cat >"$work/cluster.json" <<'JSON'
+{
+  "version": 1,
+  "nodes": [
+    {"id": "n1", "allocatable": {"cpu": 4, "memory": "16Gi", "pods": 20}},
+    {"id": "n2", "allocatable": {"cpu": 4, "memory": "16Gi", "pods": 20}},
+    {"id": "n3", "allocatable": {"cpu": 8, "memory": "32Gi", "pods": 20}}
+  ],
+  "workloads": [
+    {"id": "web", "replicas": 3, "requests": {"cpu": 1, "memory": "1Gi"}},
+    {"id": "db", "replicas": 1, "priority": 10, "requests": {"cpu": 2, "memory": "8Gi"}},
+    {"id": "giant", "replicas": 2, "requests": {"cpu": 64, "memory": "1Gi"}}
+  ]
+}
+JSON
+
+shuffle() {
+    python3 - "$1" "$2" <<'PY'
+import json, random, sys
+doc = json.load(open(sys.argv[1]))
+r = random.Random(int(sys.argv[2]))
+for key in ("nodes", "workloads"):
+    r.shuffle(doc[key])
+json.dump(doc, sys.stdout)
+PY
+}
+
+examples_are_planned() {
+    local file
+    for file in lab home zones; do
+        [ -e "$source/examples/$file.yaml" ] || continue
+        ends 0 "$berth" plan "$source/examples/$file.yaml" && prints '^(Planned|Nothing to do)' || return 1
+        ends 0 "$berth" plan "$source/examples/$file.yaml" -o json || return 1
+        python3 -m json.tool <"$work/out" >/dev/null || return 1
+    done
+}
+
+table_shows_actions_and_reasons() {
+    ends 0 "$berth" plan "$work/cluster.json" && prints '^ACTION +POD +NODE' && prints '^place +web/0 +n[123]' &&
+        prints '^  giant/0-1 \(2 pods\)' && prints '[123] of 3 nodes' &&
+        prints '^Planned 4 actions for 3 nodes in .*; 2 pods pending\.'
+}
+
+wide_and_summary() {
+    ends 0 "$berth" plan "$work/cluster.json" -o wide && prints 'INSTANCE' || return 1
+    ends 0 "$berth" plan "$work/cluster.json" --summary || return 1
+    prints '^place +pending +4$' && prints '^Planned 4' || return 1
+    ! grep -q 'web/0' "$work/out"
+}
+
+reads_standard_input() {
+    "$berth" plan - -o json <"$work/cluster.json" >"$work/piped.json" || return 1
+    "$berth" plan "$work/cluster.json" -o json | cmp - "$work/piped.json"
+}
+
+json_has_what_programs_need() {
+    ends 0 "$berth" plan "$work/cluster.json" -o json || return 1
+    python3 - "$work/out" <<'PY'
+import json, sys
+plan = json.load(open(sys.argv[1]))
+assert len(plan["actions"]) == 4, plan
+for action in plan["actions"]:
+    assert action["op"] == "place" and action["pod"] and action["node"] in ("n1", "n2", "n3"), action
+pods = [p["pod"] for p in plan["pending"]]
+assert any("giant" in pod for pod in pods), pods
+for pending in plan["pending"]:
+    assert pending["reasons"], pending
+    for reason in pending["reasons"]:
+        assert reason["reason"] and reason["text"] and reason["nodes"] == 3, reason
+PY
+}
+
+strict_ends_with_3() {
+    ends 3 "$berth" plan "$work/cluster.json" --strict || return 1
+    python3 - "$work/cluster.json" >"$work/fits.json" <<'PY'
+import json, sys
+doc = json.load(open(sys.argv[1]))
+doc["workloads"].pop()
+json.dump(doc, sys.stdout)
+PY
+    ends 0 "$berth" plan "$work/fits.json" --strict && prints 'nothing is pending'
+}
+
+why_explains() {
+    ends 0 "$berth" plan "$work/cluster.json" --why web/1 && prints '^web/1 is placed on n[123]' || return 1
+    ends 0 "$berth" plan "$work/cluster.json" --why web && prints 'web/' || return 1
+    ends 0 "$berth" plan "$work/cluster.json" --why giant/1 || return 1
+    prints '^giant/1 is pending' && prints '3 of 3 nodes' || return 1
+    ends 0 "$berth" plan "$work/cluster.json" --why web/7 && prints 'there is no web/7'
+}
+
+why_knows_near_names() {
+    ends 1 "$berth" plan "$work/cluster.json" --why gaint/1 && says 'did you mean giant?' || return 1
+    ends 1 "$berth" plan "$work/cluster.json" --why nothing-like-it && says "no workload 'nothing-like-it'"
+}
+
+mistakes_are_usage() {
+    ends 2 "$berth" plan && says 'needs FILE' || return 1
+    ends 2 "$berth" plan a b && says "cannot use 'b'" || return 1
+    ends 2 "$berth" plan --ouput json x && says 'did you mean --output?' || return 1
+    ends 2 "$berth" plan -o yaml x && says 'one of table, wide, json' || return 1
+    ends 2 "$berth" plna x && says "did you mean 'berth plan'?" || return 1
+    ends 2 "$berth" plan "$work/cluster.json" --now yesterday && says 'now' || return 1
+    ends 2 "$berth" bench plan --nodes 0 && says 'at least 1' || return 1
+    ends 2 "$berth" --frobnicate && says 'berth help' || return 1
+    ends 2 "$berth" && prints '^Usage: berth COMMAND'
+}
+
+bad_files_are_failures() {
+    ends 1 "$berth" plan "$work/missing.yaml" && says 'missing.yaml' || return 1
+    echo '{"version": 1, "nodes": [' >"$work/bad.json"
+    ends 1 "$berth" plan "$work/bad.json" && says 'bad.json' || return 1
+    echo '{"version": 1, "nodes": [{"id": "n1", "allocatable": {"cpu": -4}}]}' >"$work/bad.json"
+    ends 1 "$berth" plan "$work/bad.json" && says 'n1' || return 1
+    echo '{"version": 1, "nodse": []}' >"$work/bad.json"
+    ends 1 "$berth" plan "$work/bad.json" && says 'nodse' || return 1
+    ends 1 "$berth" plan "$work/cluster.json" --profile defualt && says "did you mean 'default'?" || return 1
+    ends 1 "$berth" plan "$work" && says "$work"
+}
+
+output_errors_are_told() {
+    ends 1 sh -c "'$berth' plan '$work/cluster.json' >/dev/full" && says 'cannot write' || return 1
+    "$berth" plan "$work/cluster.json" -o wide 2>"$work/err" | head -1 >/dev/null
+    ! [ -s "$work/err" ]
+}
+
+the_same_twice() {
+    "$berth" plan "$work/cluster.json" -o json >"$work/a" && "$berth" plan "$work/cluster.json" -o json >"$work/b" &&
+        cmp "$work/a" "$work/b"
+}
+
+the_same_shuffled() {
+    local seed
+    "$berth" plan "$work/cluster.json" -o json >"$work/a" || return 1
+    for seed in 1 2 3 4 5; do
+        shuffle "$work/cluster.json" "$seed" >"$work/shuffled.json"
+        "$berth" plan "$work/shuffled.json" -o json >"$work/b" || return 1
+        cmp "$work/a" "$work/b" || return 1
+    done
+}
+
+colours_only_when_asked() {
+    "$berth" plan "$work/cluster.json" --color always | grep -q $'\033' || return 1
+    ! "$berth" plan "$work/cluster.json" | grep -q $'\033'
+}
+
+bench_case() {
+    ends 0 "$berth" bench plan --nodes 200 --pods 2000 --workloads 200 --shapes 20 --runs 2 -o json "$@" || return 1
+    python3 - "$work/out" "$*" <<'PY'
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert r["audit"] == "ok", r
+assert r["fixpoint"] is True, r
+assert r["placed"] + r["unplaced"] == 2000, r
+assert r["placed"] > 1900, r
+assert 0 < r["seconds_min"] <= r["seconds_median"] <= r["seconds_max"], r
+assert r["rss_bytes"] > 1 << 20, r
+assert ("one_more_seconds_median" in r) == ("--one-more" in sys.argv[2]), r
+print(r["hash"])
+PY
+}
+
+bench_depends_on_arguments_only() {
+    local first second other
+    first=$(bench_case --seed 5) && second=$(bench_case --seed 5 --fresh) && other=$(bench_case --seed 6) || return 1
+    [ "$first" = "$second" ] && [ "$first" != "$other" ]
+}
+
+bench_table() {
+    ends 0 "$berth" bench plan --nodes 100 --pods 500 --runs 1 || return 1
+    prints '^freeze, plan, actions ' && prints '^fixpoint +true'
+}
+
+help_is_complete() {
+    local verb
+    ends 0 "$berth" help && prints '3  plan --strict' || return 1
+    for verb in plan profiles bench 'bench plan' completion version help; do
+        # shellcheck disable=SC2086 # a verb may be two words
+        ends 0 "$berth" help $verb && prints "^Usage: berth $verb" || return 1
+        # shellcheck disable=SC2086
+        ends 0 "$berth" $verb --help && prints '^Options:' || return 1
+    done
+    ends 2 "$berth" help nothing && ends 0 "$berth" --version && prints '^berth [0-9]'
+}
+
+completion_parses() {
+    "$berth" completion bash >"$work/berth.bash" && bash -n "$work/berth.bash" || return 1
+    # shellcheck source=/dev/null
+    words=$(. "$work/berth.bash" && COMP_WORDS=(berth bench plan --no) COMP_CWORD=3 && _berth && echo "${COMPREPLY[@]}")
+    [ "$words" = "--nodes --no-audit" ] || return 1
+    "$berth" completion zsh >"$work/_berth" && "$berth" completion fish >"$work/berth.fish" || return 1
+    if command -v zsh >/dev/null; then zsh -n "$work/_berth" || return 1; fi
+    if command -v fish >/dev/null; then fish -n "$work/berth.fish" || return 1; fi
+    ends 2 "$berth" completion tcsh
+}
+
+profiles_are_listed() {
+    ends 0 "$berth" profiles && prints '^  default ' && prints '^Filters' && prints '^Scores'
+}
+
+echo 1..22
+check "examples are planned" examples_are_planned
+check "the table shows actions and reasons" table_shows_actions_and_reasons
+check "-o wide and --summary" wide_and_summary
+check "'-' is standard input" reads_standard_input
+check "JSON has what programs need" json_has_what_programs_need
+check "--strict ends with 3" strict_ends_with_3
+check "--why explains" why_explains
+check "--why knows near names" why_knows_near_names
+check "mistakes end with 2" mistakes_are_usage
+check "bad files end with 1" bad_files_are_failures
+check "a full disk is told, a closed pipe is not" output_errors_are_told
+check "the same input gives the same bytes" the_same_twice
+check "a shuffled input gives the same plan" the_same_shuffled
+check "colours only when asked for" colours_only_when_asked
+check "bench: plain" bench_case
+check "bench: GPUs, constraints, one more" bench_case --gpu --constraints --one-more
+check "bench: depends on its arguments only" bench_depends_on_arguments_only
+check "bench: table" bench_table
+check "help is complete" help_is_complete
+check "completion parses" completion_parses
+check "profiles are listed" profiles_are_listed
+check "--color never wins" sh -c "! '$berth' help --color never | grep -q '$(printf '\033')'"
+[ "$failed" = 0 ]

@@ -1,0 +1,228 @@
+/* evolve.c - random events, told to the world and to a live cluster alike. */
+#include "evolve.h"
+
+#include <inttypes.h>
+
+#include "rules.h"
+
+struct event {
+    struct world *world;
+    struct berth_cluster *cluster;
+    struct rng *r;
+    struct berth_err err;
+};
+
+static int seat_tell(struct event *e, const struct seat *seat)
+{
+    return berth_instance_put(e->cluster, &seat->is, &e->err);
+}
+
+static int seat_drop(struct event *e, size_t i)
+{
+    uint64_t id = e->world->seats[i].is.id;
+    world_remove_seat(e->world, i);
+    return berth_instance_remove(e->cluster, id, &e->err);
+}
+
+/* The usual life of an instance, one step on. */
+static int seat_advance(struct event *e, size_t i)
+{
+    struct seat *s = &e->world->seats[i];
+    bool job = s->workload != NONE && e->world->workloads[s->workload].kind == BERTH_JOB;
+
+    switch (s->is.state) {
+    case BERTH_ASSIGNED: s->is.state = BERTH_STARTING; break;
+    case BERTH_STARTING:
+        s->is.state = BERTH_RUNNING;
+        s->is.ready = rng_chance(e->r, 80);
+        break;
+    case BERTH_RUNNING:
+        if (job && rng_chance(e->r, 20))
+            s->is.state = BERTH_ENDED;
+        s->is.ready = s->is.state == BERTH_RUNNING && rng_chance(e->r, 90);
+        break;
+    case BERTH_STOPPING: return seat_drop(e, i);
+    case BERTH_RESERVED:
+    case BERTH_ENDED: return 0;
+    }
+    s->is.since_ns = e->world->now_ns;
+    return seat_tell(e, s);
+}
+
+static int reports_arrive(struct event *e)
+{
+    int rc = 0;
+    for (size_t i = e->world->seats_len; i-- > 0 && !rc;)
+        if (e->world->nodes[e->world->seats[i].node].state != BERTH_NODE_LOST && rng_chance(e->r, 50))
+            rc = seat_advance(e, i);
+    return rc;
+}
+
+static int instance_fails(struct event *e)
+{
+    if (!e->world->seats_len)
+        return 0;
+    size_t i = rng_below(e->r, e->world->seats_len);
+    const struct seat *s = &e->world->seats[i];
+    if (s->workload != NONE && e->world->workloads[s->workload].gang)
+        e->world->broken = true;
+    return seat_drop(e, i);
+}
+
+static int usage_changes(struct event *e)
+{
+    if (!e->world->seats_len)
+        return 0;
+    struct seat *s = &e->world->seats[rng_below(e->r, e->world->seats_len)];
+    if (!s->is.usage_len)
+        return 0;
+    struct berth_usage *u = arena_dup(&e->world->arena, s->is.usage, s->is.usage_len * sizeof *u);
+    u[0].used = rng_range(e->r, 0, 2 * u[0].used + 10);
+    u[0].used_since_ns = e->world->now_ns;
+    s->is.usage = u;
+    return seat_tell(e, s);
+}
+
+static int node_changes_state(struct event *e)
+{
+    struct berth_node *n = &e->world->nodes[rng_below(e->r, e->world->nodes_len)];
+    n->state = RNG_PICK(e->r, enum berth_node_state, BERTH_NODE_READY, BERTH_NODE_READY, BERTH_NODE_CORDONED,
+                        BERTH_NODE_DRAINING, BERTH_NODE_LOST);
+    n->since_ns = e->world->now_ns;
+    return berth_node_put(e->cluster, n, &e->err);
+}
+
+/* All but its devices, which instances may hold. */
+static int node_changes(struct event *e)
+{
+    struct berth_node *n = &e->world->nodes[rng_below(e->r, e->world->nodes_len)];
+    struct berth_node other = node_random(e->world, e->r, 0);
+
+    other.id = n->id;
+    other.gpus = n->gpus;
+    other.gpus_len = n->gpus_len;
+    *n = other;
+    e->world->broken = true;
+    return berth_node_put(e->cluster, n, &e->err);
+}
+
+static int node_joins(struct event *e)
+{
+    static const size_t numbers = 1000;
+    size_t number = numbers + rng_below(e->r, 1000);
+    struct berth_node node = node_random(e->world, e->r, number);
+    if (world_find_node(e->world, node.id) != NONE)
+        return 0;
+    return berth_node_put(e->cluster, world_add_node(e->world, node), &e->err);
+}
+
+/* Refused while it holds instances. */
+static int node_leaves(struct event *e)
+{
+    size_t n = rng_below(e->r, e->world->nodes_len);
+    bool held = false;
+
+    for (size_t i = 0; i < e->world->seats_len; i++)
+        held |= e->world->seats[i].node == n;
+    if (held) {
+        int rc = berth_node_remove(e->cluster, e->world->nodes[n].id, NULL);
+        return rc < 0 ? 0 : -1;
+    }
+    if (e->world->nodes_len == 1)
+        return 0;
+    int rc = berth_node_remove(e->cluster, e->world->nodes[n].id, &e->err);
+    world_remove_node(e->world, n);
+    return rc;
+}
+
+static int workload_scales(struct event *e)
+{
+    if (!e->world->workloads_len)
+        return 0;
+    struct berth_workload *w = &e->world->workloads[rng_below(e->r, e->world->workloads_len)];
+    if (w->gang)
+        return 0;
+    w->replicas = rng_below(e->r, 7);
+    w->suspended = rng_chance(e->r, 10);
+    w->priority = RNG_PICK(e->r, int32_t, 0, 5, -5);
+    return berth_workload_put(e->cluster, w, &e->err);
+}
+
+/* Instances told with a shape of their own keep it. Those told without follow the workload, so none of them is left to
+ * break a rule by it. */
+static int workload_changes_shape(struct event *e)
+{
+    if (!e->world->workloads_len)
+        return 0;
+    size_t i = rng_below(e->r, e->world->workloads_len);
+    struct berth_workload *w = &e->world->workloads[i];
+    int rc = 0;
+
+    for (size_t k = 0; k < e->world->seats_len && !rc; k++) {
+        struct seat *s = &e->world->seats[k];
+        if (s->workload != i || s->is.shape)
+            continue;
+        s->is.shape = arena_dup(&e->world->arena, &w->shape, sizeof w->shape);
+        rc = seat_tell(e, s);
+    }
+    w->shape = shape_random(e->world, e->r);
+    world_link(e->world);
+    return rc ? rc : berth_workload_put(e->cluster, w, &e->err);
+}
+
+static int workload_comes(struct event *e)
+{
+    struct berth_workload w = workload_random(e->world, e->r, 1000 + rng_below(e->r, 1000));
+    if (world_find_workload(e->world, w.id) != NONE)
+        return 0;
+    return berth_workload_put(e->cluster, world_add_workload(e->world, w), &e->err);
+}
+
+static int workload_goes(struct event *e)
+{
+    if (!e->world->workloads_len)
+        return 0;
+    size_t w = rng_below(e->r, e->world->workloads_len);
+    int rc = 0;
+
+    for (size_t i = 0; i < e->world->seats_len && !rc; i++) {
+        struct seat *s = &e->world->seats[i];
+        if (s->workload != w || s->is.shape)
+            continue;
+        s->is.shape = arena_dup(&e->world->arena, s->shape, sizeof *s->shape);
+        rc = seat_tell(e, s);
+    }
+    e->world->broken |= e->world->workloads[w].gang != NULL;
+    if (!rc)
+        rc = berth_workload_remove(e->cluster, e->world->workloads[w].id, &e->err);
+    world_remove_workload(e->world, w);
+    return rc;
+}
+
+bool world_evolve(struct world *world, struct berth_cluster *cluster, struct rng *r, struct verdict *v)
+{
+    static const struct {
+        const char *name;
+        unsigned percent;
+        int (*happens)(struct event *e);
+    } events[] = {
+        {"reports arrive",           90, reports_arrive        },
+        {"an instance fails",        20, instance_fails        },
+        {"usage changes",            30, usage_changes         },
+        {"a node changes state",     30, node_changes_state    },
+        {"a node changes",           8,  node_changes          },
+        {"a node joins",             8,  node_joins            },
+        {"a node leaves",            8,  node_leaves           },
+        {"a workload scales",        30, workload_scales       },
+        {"a workload changes shape", 8,  workload_changes_shape},
+        {"a workload comes",         15, workload_comes        },
+        {"a workload goes",          8,  workload_goes         },
+    };
+    struct event e = {.world = world, .cluster = cluster, .r = r};
+
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++)
+        if (rng_chance(r, events[i].percent) && events[i].happens(&e) != 0)
+            return verdict_bad(v, "evolving: %s: %s", events[i].name, e.err.text);
+    world->now_ns += RNG_PICK(r, int64_t, 0, 1, 30, 600) * SECOND_NS;
+    return true;
+}

@@ -1,0 +1,298 @@
+/* judge.c - the actions of a plan, one by one. */
+#include "judge.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "rules.h"
+
+bool verdict_bad(struct verdict *v, const char *fmt, ...)
+{
+    if (v->bad)
+        return false;
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(v->text, sizeof v->text, fmt, ap);
+    va_end(ap);
+    v->bad = true;
+    return false;
+}
+
+/* ---- applying --------------------------------------------------------------------------------------------------- */
+
+static void seat_new(struct world *world, const struct berth_action *a)
+{
+    size_t w = world_find_workload(world, a->workload);
+    struct berth_instance instance = {
+        .id = world->next_id,
+        .workload = world->workloads[w].id,
+        .ordinal = a->ordinal,
+        .node = world->nodes[world_find_node(world, a->node)].id,
+        .state = a->op == BERTH_RESERVE ? BERTH_RESERVED : BERTH_ASSIGNED,
+        .since_ns = world->now_ns,
+        .gpus = a->gpus,
+        .replaces = a->replaces,
+        .waits = arena_dup(&world->arena, a->waits, a->waits_len * sizeof *a->waits),
+        .waits_len = a->waits_len,
+        .shape = arena_dup(&world->arena, &world->workloads[w].shape, sizeof world->workloads[w].shape),
+    };
+    world_add_instance(world, instance);
+}
+
+/* Raises or lowers one limit of an instance, with a new entry where none was reported. */
+static void seat_adjust(struct world *world, struct seat *seat, const struct berth_action *a)
+{
+    size_t len = seat->is.usage_len, at = 0;
+    struct berth_usage *usage = ARENA_ARRAY(&world->arena, struct berth_usage, len + 1);
+
+    if (len)
+        memcpy(usage, seat->is.usage, len * sizeof *usage);
+    while (at < len && !text_same(usage[at].resource, a->resource))
+        at++;
+    if (at == len)
+        usage[len++] = (struct berth_usage){.resource = arena_strdup(&world->arena, a->resource)};
+    usage[at].limit = a->limit;
+    usage[at].limit_since_ns = world->now_ns;
+    seat->is.usage = usage;
+    seat->is.usage_len = len;
+}
+
+static void seat_forget(struct world *world, const struct seat *seat)
+{
+    world_remove_seat(world, (size_t)(seat - world->seats));
+}
+
+void action_apply(struct world *world, const struct berth_action *a)
+{
+    struct seat *seat = world_find_seat(world, a->instance);
+
+    switch (a->op) {
+    case BERTH_PLACE:
+    case BERTH_RESERVE: seat_new(world, a); break;
+    case BERTH_PROMOTE:
+        seat->is.state = BERTH_ASSIGNED;
+        seat->is.since_ns = world->now_ns;
+        seat->is.waits = NULL;
+        seat->is.waits_len = 0;
+        break;
+    case BERTH_STOP:
+        if (seat->is.state == BERTH_RESERVED) {
+            seat_forget(world, seat);
+            break;
+        }
+        seat->is.state = BERTH_STOPPING;
+        seat->is.ready = false;
+        seat->is.since_ns = world->now_ns;
+        break;
+    case BERTH_LOSE: /* it is as if its stop had been confirmed */ seat_forget(world, seat); break;
+    case BERTH_ADJUST: seat_adjust(world, seat, a); break;
+    }
+}
+
+/* ---- judging one action ----------------------------------------------------------------------------------------- */
+
+static const char *action_text(const struct berth_action *a, char *text, size_t size)
+{
+    (void)snprintf(text, size, "%s (%s) %s/%u on %s, instance %" PRIu64, berth_op_name(a->op),
+                   berth_cause_name(a->cause), a->workload ? a->workload : "-", a->ordinal, a->node ? a->node : "-",
+                   a->instance);
+    return text;
+}
+
+static enum berth_on_lost lost_policy(const struct berth_workload *w)
+{
+    if (w->on_lost != BERTH_LOST_DEFAULT)
+        return w->on_lost;
+    return w->kind == BERTH_SERVICE && w->replicas > 1 ? BERTH_LOST_REPLACE : BERTH_LOST_FENCE;
+}
+
+static bool seat_lost(const struct world *world, const struct seat *seat)
+{
+    return world->nodes[seat->node].state == BERTH_NODE_LOST;
+}
+
+/* Another instance of the pod may be there only if this one takes over from it, waits for its stop, or replaces what is
+ * lost with a node. */
+static bool pod_free(const struct world *world, const struct berth_action *a, size_t w, const char *what,
+                     struct verdict *v)
+{
+    for (size_t i = 0; i < world->seats_len; i++) {
+        const struct seat *s = &world->seats[i];
+        if (s->workload != w || s->is.ordinal != a->ordinal || s->is.id == a->instance || s->is.id == a->replaces)
+            continue;
+        bool awaited = false;
+        for (size_t k = 0; k < a->waits_len; k++)
+            awaited |= a->waits[k] == s->is.id;
+        bool given_up = seat_lost(world, s) && lost_policy(&world->workloads[w]) == BERTH_LOST_REPLACE;
+        if (!awaited && !given_up)
+            return verdict_bad(v, "5 single place: %s, but instance %" PRIu64 " is %s", what, s->is.id,
+                               berth_state_name(s->is.state));
+    }
+    return true;
+}
+
+static bool gpus_judge(const struct ask *ask, size_t node, const struct berth_action *a, const char *what,
+                       struct verdict *v)
+{
+    const struct berth_shape *shape = &ask->world->workloads[ask->workload].shape;
+    const struct berth_node *n = &ask->world->nodes[node];
+
+    if ((uint32_t)__builtin_popcountll(a->gpus) != shape->gpu.count)
+        return verdict_bad(v, "3 GPUs: %s holds %" PRIx64 " but needs %u", what, a->gpus, shape->gpu.count);
+    for (size_t d = 0; d < 64; d++) {
+        if (!(a->gpus >> d & 1))
+            continue;
+        if (d >= n->gpus_len)
+            return verdict_bad(v, "3 GPUs: %s holds device %zu of %zu", what, d, n->gpus_len);
+        if (!gpu_free(ask, node, d, shape))
+            return verdict_bad(v, "3 GPUs: %s holds device %zu, which will not do", what, d);
+    }
+    return true;
+}
+
+/* Rule 12 for one new instance, with those in `gone` out of the way. */
+static bool feasible_judge(const struct world *world, const struct berth_action *a, size_t w, const uint64_t *gone,
+                           size_t gone_len, const char *what, struct verdict *v)
+{
+    struct ask ask = {.world = world, .workload = w, .gone = gone, .gone_len = gone_len};
+    size_t node = world_find_node(world, a->node);
+
+    if (node == NONE)
+        return verdict_bad(v, "12 feasible: %s: no such node", what);
+    enum rule rule = rules_first(&ask, node);
+    if (rule != RULES_LEN)
+        return verdict_bad(v, "12 feasible: %s is against the rule of %s", what, rule_name(rule));
+    return gpus_judge(&ask, node, a, what, v);
+}
+
+static bool new_judge(const struct world *world, const struct berth_action *a, const char *what, struct verdict *v)
+{
+    size_t w = world_find_workload(world, a->workload);
+
+    if (w == NONE)
+        return verdict_bad(v, "%s: no such workload", what);
+    if (world->workloads[w].suspended || a->ordinal >= world->workloads[w].replicas)
+        return verdict_bad(v, "%s: nobody asked for it", what);
+    if (a->op == BERTH_RESERVE && !a->waits_len)
+        return verdict_bad(v, "%s waits for nothing", what);
+    if (a->op == BERTH_PLACE && a->waits_len)
+        return verdict_bad(v, "%s waits", what);
+    for (size_t i = 0; i < a->waits_len; i++) {
+        const struct seat *s = world_find_seat(world, a->waits[i]);
+        if (!s || s->is.state != BERTH_STOPPING)
+            return verdict_bad(v, "%s waits for %" PRIu64 ", which is not stopping", what, a->waits[i]);
+    }
+    if (a->replaces && !world_find_seat(world, a->replaces))
+        return verdict_bad(v, "%s replaces %" PRIu64 ", which is not there", what, a->replaces);
+    return pod_free(world, a, w, what, v) && feasible_judge(world, a, w, a->waits, a->waits_len, what, v);
+}
+
+static bool promote_judge(const struct world *world, const struct berth_action *a, const struct seat *seat,
+                          const char *what, struct verdict *v)
+{
+    struct berth_action as_new = *a;
+
+    if (seat->is.state != BERTH_RESERVED || seat->workload == NONE)
+        return verdict_bad(v, "%s: not reserved", what);
+    for (size_t i = 0; i < seat->is.waits_len; i++) {
+        const struct seat *other = world_find_seat(world, seat->is.waits[i]);
+        if (other && state_active(other->is.state))
+            return verdict_bad(v, "%s: %" PRIu64 ", which it waits for, is still there", what, other->is.id);
+    }
+    as_new.node = seat->is.node;
+    as_new.gpus = seat->is.gpus;
+    as_new.replaces = seat->is.replaces;
+    return pod_free(world, &as_new, seat->workload, what, v) &&
+           feasible_judge(world, &as_new, seat->workload, &seat->is.id, 1, what, v);
+}
+
+static bool stop_judge(const struct world *world, const struct berth_action *a, const struct seat *seat,
+                       const char *what, struct verdict *v)
+{
+    const struct berth_workload *w = seat->workload == NONE ? NULL : &world->workloads[seat->workload];
+    enum berth_node_state at = world->nodes[seat->node].state;
+    bool right = true;
+
+    if (seat->is.state == BERTH_STOPPING || seat->is.state == BERTH_ENDED)
+        return verdict_bad(v, "%s: it is %s", what, berth_state_name(seat->is.state));
+    if (a->cause == BERTH_CAUSE_REMOVED)
+        right = !w;
+    else if (a->cause == BERTH_CAUSE_SUSPENDED)
+        right = w && w->suspended;
+    else if (a->cause == BERTH_CAUSE_DRAINED)
+        right = w && at == BERTH_NODE_DRAINING;
+    else if (a->cause == BERTH_CAUSE_LOST)
+        right = w && at == BERTH_NODE_LOST;
+    else if (a->cause == BERTH_CAUSE_INFEASIBLE)
+        right = w && seat->is.state == BERTH_RESERVED;
+    else if (a->cause == BERTH_CAUSE_BROKEN)
+        right = w && w->gang;
+    return right ? true : verdict_bad(v, "%s: not so", what);
+}
+
+static bool lose_judge(const struct world *world, const struct seat *seat, const char *what, struct verdict *v)
+{
+    const struct berth_workload *w = seat->workload == NONE ? NULL : &world->workloads[seat->workload];
+    int64_t fence_ns = w && w->fence_ns ? w->fence_ns : 10 * MINUTE_NS;
+
+    if (!seat_lost(world, seat))
+        return verdict_bad(v, "%s: its node is not lost", what);
+    if (w && lost_policy(w) == BERTH_LOST_FENCE && world->now_ns - world->nodes[seat->node].since_ns < fence_ns)
+        return verdict_bad(v, "%s: before its fence", what);
+    if (w && lost_policy(w) == BERTH_LOST_WAIT && seat->is.state != BERTH_STOPPING)
+        return verdict_bad(v, "%s: it waits for its node", what);
+    return true;
+}
+
+static bool adjust_judge(const struct berth_action *a, const struct seat *seat, const char *what, struct verdict *v)
+{
+    for (size_t i = 0; seat->shape && i < seat->shape->limits_len; i++) {
+        const struct berth_limit *l = &seat->shape->limits[i];
+        if (!text_same(l->resource, a->resource))
+            continue;
+        int64_t max = l->max > l->amount ? l->max : l->amount;
+        if (l->kind == BERTH_ABSOLUTE && a->limit >= l->amount && a->limit <= max)
+            return true;
+    }
+    return verdict_bad(v, "%s: a limit of %" PRId64 " for %s is not its own", what, a->limit,
+                       a->resource ? a->resource : "-");
+}
+
+bool action_judge(const struct world *world, const struct berth_action *a, struct verdict *v)
+{
+    char text[300];
+    const char *what = action_text(a, text, sizeof text);
+
+    if (a->op == BERTH_PLACE || a->op == BERTH_RESERVE)
+        return new_judge(world, a, what, v);
+
+    const struct seat *seat = world_find_seat(world, a->instance);
+    if (!seat)
+        return verdict_bad(v, "%s: no such instance", what);
+    if (!text_same(seat->is.workload, a->workload) || seat->is.ordinal != a->ordinal)
+        return verdict_bad(v, "%s: it belongs to %s/%u", what, seat->is.workload, seat->is.ordinal);
+    switch (a->op) {
+    case BERTH_PROMOTE: return promote_judge(world, a, seat, what, v);
+    case BERTH_STOP: return stop_judge(world, a, seat, what, v);
+    case BERTH_LOSE: return lose_judge(world, seat, what, v);
+    case BERTH_ADJUST: return adjust_judge(a, seat, what, v);
+    default: return verdict_bad(v, "%s: unknown operation", what);
+    }
+}
+
+bool judge_plan(const struct world *before, struct berth_plan *plan, struct world *ret_after, struct verdict *v)
+{
+    bool good = true;
+
+    world_copy(ret_after, before);
+    for (size_t i = 0; good && i < berth_plan_actions(plan); i++) {
+        struct berth_action a = berth_plan_action(plan, i);
+        good = action_judge(ret_after, &a, v);
+        if (good)
+            action_apply(ret_after, &a);
+    }
+    for (size_t i = 0; good && i < berth_plan_facts(plan); i++)
+        world_add_fact(ret_after, berth_plan_fact(plan, i));
+    return good && state_judge(before, ret_after, v) && pendings_judge(ret_after, plan, v);
+}

@@ -1,0 +1,194 @@
+/* judge_pending.c - what a plan says of the pods it did not place. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "judge.h"
+#include "rules.h"
+
+static bool pod_is(const struct seat *s, size_t workload, uint32_t ordinal)
+{
+    return s->workload == workload && s->is.ordinal == ordinal;
+}
+
+/* Has an instance that is to stay. */
+static bool pod_placed(const struct world *world, size_t workload, uint32_t ordinal)
+{
+    for (size_t i = 0; i < world->seats_len; i++) {
+        const struct seat *s = &world->seats[i];
+        if (pod_is(s, workload, ordinal) && state_seated(s->is.state) && s->is.state != BERTH_STOPPING)
+            return true;
+    }
+    return false;
+}
+
+static bool pod_in_state(const struct world *world, size_t workload, uint32_t ordinal, enum berth_state state)
+{
+    for (size_t i = 0; i < world->seats_len; i++)
+        if (pod_is(&world->seats[i], workload, ordinal) && world->seats[i].is.state == state)
+            return true;
+    return false;
+}
+
+static uint32_t pendings_of(struct berth_plan *plan, const char *workload, uint32_t ordinal)
+{
+    uint32_t len = 0;
+    for (size_t i = 0; i < berth_plan_pendings(plan); i++) {
+        struct berth_pending p = berth_plan_pending(plan, i);
+        for (size_t k = 0; k < p.ordinals_len; k++)
+            len += text_same(p.workload, workload) && p.ordinals[k] == ordinal;
+    }
+    return len;
+}
+
+/* 17: exactly one of placed, pending, over. A pod whose instance stops may be said to wait for that. */
+static bool limbo_judge(const struct world *after, struct berth_plan *plan, struct verdict *v)
+{
+    for (size_t w = 0; w < after->workloads_len; w++) {
+        const struct berth_workload *load = &after->workloads[w];
+        for (uint32_t ordinal = 0; ordinal < load->replicas; ordinal++) {
+            bool placed = pod_placed(after, w, ordinal);
+            bool ended = !placed && pod_in_state(after, w, ordinal, BERTH_ENDED);
+            bool stopping = !placed && !ended && pod_in_state(after, w, ordinal, BERTH_STOPPING);
+            uint32_t pending = pendings_of(plan, load->id, ordinal);
+            if (pending > 1 || (pending && (placed || ended || load->suspended)))
+                return verdict_bad(v, "17 no limbo: %s/%u is pending %u times and%s%s%s", load->id, ordinal, pending,
+                                   placed ? " placed" : "", ended ? " ended" : "", load->suspended ? " suspended" : "");
+            if (!pending && !placed && !ended && !stopping && !load->suspended)
+                return verdict_bad(v, "17 no limbo: %s/%u is nowhere", load->id, ordinal);
+        }
+    }
+    return true;
+}
+
+/* ---- work conservation ------------------------------------------------------------------------------------------ */
+
+static bool pod_waits_for_end(const struct world *after, size_t w, uint32_t ordinal)
+{
+    return pod_in_state(after, w, ordinal, BERTH_STOPPING);
+}
+
+/* No node would take a pod that waits, except for what its gang or an instance of its own is waiting for. */
+static bool conservation_judge(const struct world *after, const struct berth_pending *p, struct verdict *v)
+{
+    size_t w = world_find_workload(after, p->workload);
+    struct ask ask = {.world = after, .workload = w};
+
+    if (w == NONE || after->workloads[w].gang)
+        return true;
+    for (size_t k = 0; k < p->ordinals_len; k++) {
+        if (p->ordinals[k] >= after->workloads[w].replicas)
+            return verdict_bad(v, "pending: %s/%u was not asked for", p->workload, p->ordinals[k]);
+        if (pod_waits_for_end(after, w, p->ordinals[k]))
+            continue;
+        for (size_t n = 0; n < after->nodes_len; n++)
+            if (rules_first(&ask, n) == RULES_LEN)
+                return verdict_bad(v, "work conservation: %s/%u is pending, but %s would take it", p->workload,
+                                   p->ordinals[k], after->nodes[n].id);
+        break; /* the others of the workload are asked the same */
+    }
+    return true;
+}
+
+/* ---- reasons ---------------------------------------------------------------------------------------------------- */
+
+/* Words whose meaning is one rule. One that is said of several things (two taints, two topologies) is counted for each of
+ * them, so that only bounds are known. */
+static const struct {
+    const char *word;
+    enum rule rule;
+} words[] = {
+    {"state",         RULE_STATE       },
+    {"name",          RULE_NAME        },
+    {"labels",        RULE_LABELS      },
+    {"taint",         RULE_TAINTS      },
+    {"domain",        RULE_DOMAIN      },
+    {"runtime",       RULE_RUNTIME     },
+    {"arch",          RULE_ARCH        },
+    {"page-size",     RULE_PAGES       },
+    {"port",          RULE_PORTS       },
+    {"attach",        RULE_ATTACH      },
+    {"spread",        RULE_SPREAD      },
+    {"affinity",      RULE_NEAR        },
+    {"over",          RULE_OVER        },
+    {"short",         RULE_RESOURCES   },
+    {"anti-affinity", RULE_APART       },
+    {"per-node",      RULE_MAX_PER_NODE},
+};
+
+static uint64_t refusals(const struct ask *ask, enum rule rule)
+{
+    uint64_t len = 0;
+    for (size_t n = 0; n < ask->world->nodes_len; n++)
+        len += rule_refuses(ask, rule, n);
+    return len;
+}
+
+static bool word_judge(const struct ask *ask, const struct berth_pending *p, const char *word, enum rule rule,
+                       struct verdict *v)
+{
+    uint64_t sum = 0, most = 0, is = refusals(ask, rule);
+
+    for (size_t i = 0; i < p->reasons_len; i++) {
+        if (!text_same(p->reasons[i].reason, word))
+            continue;
+        sum += p->reasons[i].nodes;
+        most = p->reasons[i].nodes > most ? p->reasons[i].nodes : most;
+    }
+    if (is >= most && is <= sum)
+        return true;
+    return verdict_bad(v, "reasons: %s of %s: %" PRIu64 " nodes said, %" PRIu64 " counted", word, p->workload, sum, is);
+}
+
+/* Of each resource alone the count is exact. */
+static bool short_judge(const struct ask *ask, const struct berth_pending *p, struct verdict *v)
+{
+    const struct berth_shape *shape = &ask->world->workloads[ask->workload].shape;
+
+    for (size_t i = 0; i < shape->requests_len; i++) {
+        uint64_t is = 0, said = 0;
+        for (size_t n = 0; n < ask->world->nodes_len; n++)
+            is += request_refused(ask, n, &shape->requests[i]);
+        for (size_t k = 0; k < p->reasons_len; k++)
+            if (text_same(p->reasons[k].reason, "short") && text_same(p->reasons[k].what, shape->requests[i].resource))
+                said += p->reasons[k].nodes;
+        if (is != said)
+            return verdict_bad(v, "reasons: %s of %s: %" PRIu64 " nodes said to be short, %" PRIu64 " counted",
+                               shape->requests[i].resource, p->workload, said, is);
+    }
+    return true;
+}
+
+static bool reasons_judge(const struct world *after, const struct berth_pending *p, struct verdict *v)
+{
+    size_t w = world_find_workload(after, p->workload);
+    struct ask ask = {.world = after, .workload = w};
+
+    if (w == NONE)
+        return verdict_bad(v, "pending: no workload %s", p->workload);
+    if (!p->reasons_len)
+        return verdict_bad(v, "reasons: none for %s", p->workload);
+    for (size_t i = 0; i < p->reasons_len; i++) {
+        const struct berth_reason *r = &p->reasons[i];
+        if (!r->reason || !*r->reason || !r->text || !*r->text || !r->what)
+            return verdict_bad(v, "reasons: an empty one for %s", p->workload);
+        if (r->only > r->nodes || r->nodes > after->nodes_len)
+            return verdict_bad(v, "reasons: %s of %s: %" PRIu64 " nodes, %" PRIu64 " only", r->reason, p->workload,
+                               r->nodes, r->only);
+        if (i && r->nodes > r[-1].nodes)
+            return verdict_bad(v, "reasons: those of %s are not ordered", p->workload);
+    }
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!word_judge(&ask, p, words[i].word, words[i].rule, v))
+            return false;
+    return short_judge(&ask, p, v);
+}
+
+bool pendings_judge(const struct world *after, struct berth_plan *plan, struct verdict *v)
+{
+    for (size_t i = 0; i < berth_plan_pendings(plan); i++) {
+        struct berth_pending p = berth_plan_pending(plan, i);
+        if (!conservation_judge(after, &p, v) || !reasons_judge(after, &p, v))
+            return false;
+    }
+    return limbo_judge(after, plan, v);
+}

@@ -1,0 +1,183 @@
+/* judge_state.c - invariants of the state that a plan leaves behind. */
+#include <inttypes.h>
+
+#include "judge.h"
+#include "rules.h"
+
+/* ---- 1: capacity ------------------------------------------------------------------------------------------------ */
+
+/* What was over before may stay, but gets nothing more. */
+static bool capacity_of(const struct world *before, const struct world *after, size_t node, const char *resource,
+                        struct verdict *v)
+{
+    struct ask was = {.world = before}, is = {.world = after};
+    int64_t capacity = node_capacity(after, node, resource);
+    int64_t active = node_active(&is, node, resource), promised = node_promised(&is, node, resource);
+
+    if (active > capacity && active > node_active(&was, node, resource))
+        return verdict_bad(v, "1 capacity: %s of %s: %" PRId64 " active, %" PRId64 " there", resource,
+                           after->nodes[node].id, active, capacity);
+    if (promised > capacity && promised > node_promised(&was, node, resource))
+        return verdict_bad(v, "1 capacity: %s of %s: %" PRId64 " promised, %" PRId64 " there", resource,
+                           after->nodes[node].id, promised, capacity);
+    return true;
+}
+
+static bool capacity_judge(const struct world *before, const struct world *after, struct verdict *v)
+{
+    for (size_t i = 0; i < after->seats_len; i++) {
+        const struct seat *s = &after->seats[i];
+        for (size_t k = 0; s->shape && k < s->shape->requests_len; k++)
+            if (!capacity_of(before, after, s->node, s->shape->requests[k].resource, v))
+                return false;
+    }
+    return true;
+}
+
+/* ---- 2: ports --------------------------------------------------------------------------------------------------- */
+
+static bool ports_clash(const struct seat *a, const struct seat *b)
+{
+    for (size_t i = 0; a->shape && i < a->shape->ports_len; i++)
+        for (size_t k = 0; b->shape && k < b->shape->ports_len; k++)
+            if (ports_overlap(&a->shape->ports[i], &b->shape->ports[k]))
+                return true;
+    return false;
+}
+
+static bool was_active(const struct world *before, uint64_t id)
+{
+    const struct seat *s = world_find_seat(before, id);
+    return s && state_active(s->is.state);
+}
+
+static bool ports_judge(const struct world *before, const struct world *after, struct verdict *v)
+{
+    for (size_t i = 0; i < after->seats_len; i++)
+        for (size_t k = 0; k < i; k++) {
+            const struct seat *a = &after->seats[i], *b = &after->seats[k];
+            if (a->node != b->node || !state_active(a->is.state) || !state_active(b->is.state))
+                continue;
+            if (ports_clash(a, b) && !(was_active(before, a->is.id) && was_active(before, b->is.id)))
+                return verdict_bad(v, "2 ports: %" PRIu64 " and %" PRIu64 " clash on %s", a->is.id, b->is.id,
+                                   a->is.node);
+        }
+    return true;
+}
+
+/* ---- 3: GPUs ---------------------------------------------------------------------------------------------------- */
+
+static int64_t device_milli(const struct world *world, size_t node, size_t device, bool promised)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < world->seats_len; i++) {
+        const struct seat *s = &world->seats[i];
+        bool counts = promised ? state_seated(s->is.state) && s->is.state != BERTH_STOPPING : state_active(s->is.state);
+        if (s->node == node && counts && s->is.gpus >> device & 1)
+            sum += gpu_share(s->shape);
+    }
+    return sum;
+}
+
+static bool gpus_judge(const struct world *before, const struct world *after, struct verdict *v)
+{
+    for (size_t n = 0; n < after->nodes_len; n++)
+        for (size_t d = 0; d < after->nodes[n].gpus_len; d++)
+            for (int promised = 0; promised < 2; promised++) {
+                int64_t milli = device_milli(after, n, d, promised);
+                if (milli > BERTH_GPU_MILLI && milli > device_milli(before, n, d, promised))
+                    return verdict_bad(v, "3 GPUs: %" PRId64 " thousandths of device %zu of %s are %s", milli, d,
+                                       after->nodes[n].id, promised ? "promised" : "active");
+            }
+    return true;
+}
+
+/* ---- 10: gangs -------------------------------------------------------------------------------------------------- */
+
+/* Tasks that are placed, done, or unknown: those that stop are not. */
+static uint32_t tasks_placed(const struct world *world, size_t workload)
+{
+    uint32_t len = 0;
+    for (uint32_t ordinal = 0; ordinal < world->workloads[workload].replicas; ordinal++)
+        for (size_t i = 0; i < world->seats_len; i++) {
+            const struct seat *s = &world->seats[i];
+            if (s->workload != workload || s->is.ordinal != ordinal || s->is.state == BERTH_STOPPING)
+                continue;
+            len++;
+            break;
+        }
+    return len;
+}
+
+static bool gang_judge(const struct world *world, const char *gang, struct verdict *v)
+{
+    uint32_t placed = 0, short_of = 0;
+    const char *which = "";
+
+    for (size_t i = 0; i < world->workloads_len; i++) {
+        const struct berth_workload *w = &world->workloads[i];
+        if (!text_same(w->gang, gang) || w->suspended)
+            continue;
+        uint32_t least = w->gang_min ? w->gang_min : w->replicas, there = tasks_placed(world, i);
+        placed += there;
+        if (there < least) {
+            short_of += least - there;
+            which = w->id;
+        }
+    }
+    if (placed && short_of)
+        return verdict_bad(v, "10 gangs: %s has %u tasks placed, but %u too few (%s)", gang, placed, short_of, which);
+    return true;
+}
+
+static bool gangs_judge(const struct world *after, struct verdict *v)
+{
+    for (size_t i = 0; i < after->workloads_len; i++)
+        if (after->workloads[i].gang && !gang_judge(after, after->workloads[i].gang, v))
+            return false;
+    return true;
+}
+
+/* ---- minimum available ------------------------------------------------------------------------------------------ */
+
+static uint32_t ready_len(const struct world *world, size_t workload)
+{
+    uint32_t len = 0;
+    for (size_t i = 0; i < world->seats_len; i++) {
+        const struct seat *s = &world->seats[i];
+        len += s->workload == workload && s->is.state == BERTH_RUNNING && s->is.ready &&
+               s->is.ordinal < world->workloads[workload].replicas;
+    }
+    return len;
+}
+
+static uint32_t least_available(const struct berth_workload *w)
+{
+    if (w->min_available)
+        return w->min_available;
+    return w->replicas > 1 ? w->replicas - 1 : w->replicas;
+}
+
+/* Fewer ready pods than the minimum are never made on purpose. Gangs go whole, a lost node is no purpose, and who drains
+ * by stopping has asked for it only as far as the minimum allows. */
+static bool available_judge(const struct world *before, const struct world *after, struct verdict *v)
+{
+    for (size_t w = 0; w < after->workloads_len; w++) {
+        if (after->workloads[w].suspended || after->workloads[w].gang)
+            continue;
+        uint32_t was = ready_len(before, w), is = ready_len(after, w);
+        bool lost = false;
+        for (size_t i = 0; i < before->seats_len; i++)
+            lost |= before->seats[i].workload == w && before->nodes[before->seats[i].node].state == BERTH_NODE_LOST;
+        if (!lost && is < was && is < least_available(&after->workloads[w]))
+            return verdict_bad(v, "availability: %s has %u ready pods of %u before, at least %u are to stay",
+                               after->workloads[w].id, is, was, least_available(&after->workloads[w]));
+    }
+    return true;
+}
+
+bool state_judge(const struct world *before, const struct world *after, struct verdict *v)
+{
+    return capacity_judge(before, after, v) && ports_judge(before, after, v) && gpus_judge(before, after, v) &&
+           gangs_judge(after, v) && available_judge(before, after, v);
+}

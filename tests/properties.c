@@ -1,0 +1,292 @@
+/* properties.c - the properties, one world at a time. */
+#include "properties.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "evolve.h"
+#include "rules.h"
+
+enum { STEPS_MAX = 4, FAILURES_MAX = 5 };
+
+/* A plan with what it was made from. */
+struct made {
+    struct berth_cluster *cluster; /* NULL: not ours */
+    struct berth_snapshot *snapshot;
+    struct berth_plan *plan;
+};
+
+static void made_done(struct made *m)
+{
+    berth_plan_free(m->plan);
+    berth_snapshot_free(m->snapshot);
+    if (m->cluster)
+        berth_cluster_free(m->cluster);
+    memset(m, 0, sizeof *m);
+}
+
+static bool made_from(struct made *ret, const struct world *world, struct berth_cluster *cluster, struct verdict *v)
+{
+    struct made m = {0};
+    m.plan = world_plan(world, cluster, &m.snapshot);
+    if (!m.plan)
+        return verdict_bad(v, "no plan");
+    *ret = m;
+    return true;
+}
+
+static bool made_loaded(struct made *ret, const struct world *world, uint64_t shuffle, struct verdict *v)
+{
+    struct made m = {0};
+    struct berth_cluster *cluster = world_load(world, shuffle);
+    if (!cluster)
+        return verdict_bad(v, "the world was refused");
+    if (!made_from(&m, world, cluster, v)) {
+        berth_cluster_free(cluster);
+        return false;
+    }
+    m.cluster = cluster;
+    *ret = m;
+    return true;
+}
+
+static bool actions_same(const struct berth_action *a, const struct berth_action *b)
+{
+    return a->op == b->op && a->cause == b->cause && text_same(a->workload, b->workload) && a->ordinal == b->ordinal &&
+           text_same(a->node, b->node) && a->instance == b->instance && a->replaces == b->replaces &&
+           a->gpus == b->gpus && a->waits_len == b->waits_len &&
+           (!a->waits_len || memcmp(a->waits, b->waits, a->waits_len * sizeof *a->waits) == 0) &&
+           text_same(a->resource, b->resource) && a->limit == b->limit;
+}
+
+static bool plans_same(const struct berth_plan *a, const struct berth_plan *b, const char *what, struct verdict *v)
+{
+    if (berth_plan_actions(a) != berth_plan_actions(b) || berth_plan_facts(a) != berth_plan_facts(b))
+        return verdict_bad(v, "%s: %zu actions and %zu facts against %zu and %zu", what, berth_plan_actions(a),
+                           berth_plan_facts(a), berth_plan_actions(b), berth_plan_facts(b));
+    for (size_t i = 0; i < berth_plan_actions(a); i++) {
+        struct berth_action x = berth_plan_action(a, i), y = berth_plan_action(b, i);
+        if (!actions_same(&x, &y))
+            return verdict_bad(v, "%s: action %zu is %s %s/%u on %s against %s %s/%u on %s", what, i,
+                               berth_op_name(x.op), x.workload, x.ordinal, x.node, berth_op_name(y.op), y.workload,
+                               y.ordinal, y.node);
+    }
+    if (berth_plan_recheck_ns(a) != berth_plan_recheck_ns(b))
+        return verdict_bad(v, "%s: recheck at %" PRId64 " against %" PRId64, what, berth_plan_recheck_ns(a),
+                           berth_plan_recheck_ns(b));
+    if (berth_plan_alarm(a) != berth_plan_alarm(b))
+        return verdict_bad(v, "%s: alarm in one only", what);
+    if (berth_plan_hash(a) != berth_plan_hash(b))
+        return verdict_bad(v, "%s: the hashes differ", what);
+    return true;
+}
+
+static bool plan_empty(const struct berth_plan *plan, const char *what, struct verdict *v)
+{
+    if (berth_plan_actions(plan)) {
+        struct berth_action a = berth_plan_action(plan, 0);
+        return verdict_bad(v, "%s: still %zu actions, the first: %s (%s) %s/%u on %s", what, berth_plan_actions(plan),
+                           berth_op_name(a.op), berth_cause_name(a.cause), a.workload, a.ordinal, a.node);
+    }
+    if (berth_plan_facts(plan))
+        return verdict_bad(v, "%s: still %zu facts", what, berth_plan_facts(plan));
+    return true;
+}
+
+static bool audited(const struct berth_cluster *cluster, const char *when, struct verdict *v)
+{
+    struct berth_err err = {0};
+    return berth_audit(cluster, &err) == 0 ? true : verdict_bad(v, "audit %s: %s", when, err.text);
+}
+
+/* The plan of a live cluster, against one loaded in another order, and against itself. */
+static bool order_check(const struct world *world, const struct made *live, struct verdict *v)
+{
+    struct made other = {0};
+    struct berth_policy policy = world_policy(world);
+    struct berth_plan *again = NULL;
+    bool good = true;
+
+    if (berth_plan_make(live->snapshot, &policy, &again, NULL) != 0)
+        return verdict_bad(v, "no second plan");
+    good = plans_same(live->plan, again, "deterministic", v);
+    berth_plan_free(again);
+    good = good && made_loaded(&other, world, world->seed * 7 + 1, v);
+    good = good && plans_same(live->plan, other.plan, "order-free", v);
+    made_done(&other);
+    return good;
+}
+
+/* Applied by the library and applied naively: nothing to do in either, and both are the same. */
+static bool fixpoint_check(const struct world *before, const struct world *after, struct berth_cluster *cluster,
+                           const struct made *live, struct verdict *v)
+{
+    struct made next = {0}, naive = {0};
+    struct berth_err err = {0};
+
+    if (berth_apply(cluster, live->plan, before->next_id, &err) != 0)
+        return verdict_bad(v, "apply: %s", err.text);
+    bool good = audited(cluster, "after the plan", v) && made_from(&next, after, cluster, v) &&
+                plan_empty(next.plan, "fixpoint", v) && made_loaded(&naive, after, after->seed * 11 + 3, v) &&
+                plan_empty(naive.plan, "naively applied", v) &&
+                plans_same(next.plan, naive.plan, "applied against naively applied", v);
+    made_done(&next);
+    made_done(&naive);
+    return good;
+}
+
+/* One plan of a live cluster that should be as `world` says; *ret_after is the world then, initialised also on failure. */
+static bool step_check(const struct world *world, struct berth_cluster *cluster, struct world *ret_after,
+                       struct verdict *v)
+{
+    struct made live = {0};
+    bool good = (world->broken || audited(cluster, "before the plan", v)) && made_from(&live, world, cluster, v) &&
+                order_check(world, &live, v);
+
+    if (!good) {
+        world_copy(ret_after, world);
+    } else {
+        good = judge_plan(world, live.plan, ret_after, v) && fixpoint_check(world, ret_after, cluster, &live, v);
+    }
+    if (live.plan)
+        made_done(&live);
+    return good;
+}
+
+bool world_check(const struct world *world, struct verdict *v)
+{
+    struct world after;
+    struct berth_cluster *cluster = world_load(world, 0);
+
+    if (!cluster)
+        return verdict_bad(v, "the world was refused");
+    bool good = step_check(world, cluster, &after, v);
+    world_done(&after);
+    berth_cluster_free(cluster);
+    return good;
+}
+
+/* An old snapshot gives the old plan, whatever has happened to its cluster. */
+static bool frozen_check(struct made *old, const struct world *world, uint64_t hash, struct verdict *v)
+{
+    struct berth_policy policy = world_policy(world);
+    struct berth_plan *plan = NULL;
+
+    if (berth_plan_make(old->snapshot, &policy, &plan, NULL) != 0)
+        return verdict_bad(v, "frozen: no plan");
+    bool good = berth_plan_hash(plan) == hash ? true : verdict_bad(v, "frozen: the snapshot has changed");
+    berth_plan_free(plan);
+    return good;
+}
+
+static bool history_check(struct world *worlds, struct berth_cluster *cluster, struct rng *r, size_t *ret_step,
+                          struct verdict *v)
+{
+    size_t steps = (size_t)rng_range(r, 1, STEPS_MAX);
+
+    for (size_t i = 0; i < steps; i++) {
+        struct made old = {0};
+        *ret_step = i;
+        if (!step_check(&worlds[i], cluster, &worlds[i + 1], v))
+            return false;
+        if (!made_from(&old, &worlds[i + 1], cluster, v))
+            return false;
+        uint64_t hash = berth_plan_hash(old.plan);
+        bool good = world_evolve(&worlds[i + 1], cluster, r, v) && frozen_check(&old, &worlds[i + 1], hash, v);
+        made_done(&old);
+        if (!good)
+            return false;
+    }
+    return true;
+}
+
+/* For a person: the world of the failing step, or the smallest like it. */
+static void failure_show(struct world *world, const struct verdict *v)
+{
+    struct verdict alone = {0};
+    struct made made = {0};
+
+    if (!getenv("BERTH_SEED"))
+        return;
+    if (world_check(world, &alone))
+        fprintf(stderr, "(loaded afresh, this world passes: what came before it matters)\n");
+    else if (getenv("BERTH_SHRINK"))
+        world_shrink(world);
+    world_dump(world, stderr);
+    alone.bad = false;
+    if (made_loaded(&made, world, 0, &alone)) {
+        plan_dump(made.plan, stderr);
+        made_done(&made);
+    }
+    fprintf(stderr, "verdict: %s\n", v->text);
+}
+
+bool seed_check(uint64_t seed, struct verdict *v)
+{
+    struct world worlds[STEPS_MAX + 1];
+    struct rng r = {seed ^ 0xbe47};
+    size_t step = 0;
+    bool good = false;
+
+    memset(worlds, 0, sizeof worlds);
+    world_random(&worlds[0], seed);
+    struct berth_cluster *cluster = world_load(&worlds[0], 0);
+    if (!cluster)
+        verdict_bad(v, "the world was refused");
+    else
+        good = history_check(worlds, cluster, &r, &step, v);
+    if (!good) {
+        fprintf(stderr, "seed %" PRIu64 ", step %zu: %s\n", seed, step, v->text);
+        failure_show(&worlds[step], v);
+    }
+    if (cluster)
+        berth_cluster_free(cluster);
+    for (size_t i = STEPS_MAX + 1; i-- > 0;)
+        world_done(&worlds[i]);
+    return good;
+}
+
+static uint64_t env_number(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text && *text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+/* For the last words of a process that an assertion ends. */
+static volatile uint64_t seed_at_work;
+
+static void seed_cry(int sig)
+{
+    char text[] = "ended by seed 00000000000000000000\n";
+    size_t at = sizeof text - 2;
+
+    for (uint64_t rest = seed_at_work; rest; rest /= 10)
+        text[--at] = (char)('0' + rest % 10);
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    signal(sig, SIG_DFL);
+    raise(sig);
+}
+
+size_t seeds_check(uint64_t first, size_t len)
+{
+    size_t failures = 0;
+
+    first = env_number("BERTH_SEED", first);
+    len = getenv("BERTH_SEED") ? 1 : (size_t)env_number("BERTH_WORLDS", len);
+    signal(SIGABRT, seed_cry);
+    signal(SIGSEGV, seed_cry);
+    for (size_t i = 0; i < len; i++) {
+        struct verdict v = {0};
+        seed_at_work = first + i;
+        if (seed_check(first + i, &v))
+            continue;
+        if (++failures == FAILURES_MAX) {
+            fprintf(stderr, "and so on; run one with BERTH_SEED=n\n");
+            break;
+        }
+    }
+    return failures;
+}

@@ -1,0 +1,79 @@
+/* rules.h - may this node take this pod? The naive answer, rule by rule, from the words of berth.h alone.
+ *
+ * Nothing is cached, nothing is fast: each rule is one small function that looks at the whole world. Where berth.h is
+ * silent, Kubernetes speaks; where both are, the comment at the rule says what was chosen.
+ *
+ * To add one: a row here, a function and a row in rules.c.
+ */
+#pragma once
+
+#include "world.h"
+
+enum rule {
+    /* Of the node alone. */
+    RULE_STATE,
+    RULE_NAME,
+    RULE_DOMAIN,
+    RULE_ARCH,
+    RULE_RUNTIME,
+    RULE_LABELS,
+    RULE_TAINTS,
+    RULE_PAGES,
+    RULE_VOLUME_REACH,
+    RULE_STATIC_LEN,
+    /* Of what else is there. */
+    RULE_OVER = RULE_STATIC_LEN,
+    RULE_RESOURCES,
+    RULE_GPU,
+    RULE_PORTS,
+    RULE_VOLUME_BUSY,
+    RULE_ATTACH,
+    RULE_MAX_PER_NODE,
+    RULE_SPREAD,
+    RULE_NEAR,
+    RULE_APART,
+    RULES_LEN,
+};
+
+/* A pod of `workload` at the door. */
+struct ask {
+    const struct world *world;
+    size_t workload;
+    const uint64_t *gone; /* instances that count as gone already */
+    size_t gone_len;
+};
+
+const char *rule_name(enum rule rule);
+bool rule_refuses(const struct ask *ask, enum rule rule, size_t node);
+/* The first rule that refuses; RULES_LEN: none, the node takes the pod. */
+enum rule rules_first(const struct ask *ask, size_t node);
+/* All of them, a bit each. */
+uint32_t rules_all(const struct ask *ask, size_t node);
+
+/* ---- parts that the judge needs too ------------------------------------------------------------------------------ */
+
+bool text_same(const char *a, const char *b); /* NULL and "" are the same */
+bool state_active(enum berth_state state);    /* assigned, starting, running, stopping */
+bool state_seated(enum berth_state state);    /* active or reserved */
+/* Seated and not in the list of those gone. */
+bool ask_counts(const struct ask *ask, const struct seat *seat);
+
+int64_t amount_of(const struct berth_amount *list, size_t len, const char *resource);
+/* Allocatable times over-commit, less what a cumulative resource has consumed in its period. */
+int64_t node_capacity(const struct world *world, size_t node, const char *resource);
+/* Requested by active instances; and by those that are neither stopping nor reserved, plus the reserved. */
+int64_t node_active(const struct ask *ask, size_t node, const char *resource);
+int64_t node_promised(const struct ask *ask, size_t node, const char *resource);
+bool request_refused(const struct ask *ask, size_t node, const struct berth_amount *request);
+
+/* How many thousandths one instance of the shape holds of each of its devices; 0: no GPU. */
+uint32_t gpu_share(const struct berth_shape *shape);
+/* May one pod of the shape take (its share of) this device, as far as the others on it are concerned? */
+bool gpu_free(const struct ask *ask, size_t node, size_t device, const struct berth_shape *shape);
+/* The lowest devices that will do; 0: not enough of them. */
+uint64_t gpu_pick(const struct ask *ask, size_t node);
+
+bool ports_overlap(const struct berth_port *a, const struct berth_port *b);
+bool term_holds(const struct berth_term *term, const struct berth_label *labels, size_t labels_len);
+/* The value of a topology label of a node; NULL: has none. */
+const char *node_topology(const struct berth_node *node, const char *topology);

@@ -1,0 +1,268 @@
+/* rules_held.c - naive rules about what others hold: resources, GPUs, ports, volumes. */
+#include <string.h>
+
+#include "rules_parts.h"
+
+int64_t amount_of(const struct berth_amount *list, size_t len, const char *resource)
+{
+    for (size_t i = 0; i < len; i++)
+        if (text_same(list[i].resource, resource))
+            return list[i].amount;
+    return 0;
+}
+
+/* The period that began at consumed_ns is over at consumed_ns + period_ns. */
+static int64_t node_consumed(const struct world *world, const struct berth_node *n, const char *resource)
+{
+    size_t r = world_find_resource(world, resource);
+    if (r == NONE || world->resources[r].kind != BERTH_CUMULATIVE)
+        return 0;
+    int64_t period = world->resources[r].period_ns;
+    if (period && world->now_ns - n->consumed_ns >= period)
+        return 0;
+    return amount_of(n->consumed, n->consumed_len, resource);
+}
+
+int64_t node_capacity(const struct world *world, size_t node, const char *resource)
+{
+    const struct berth_node *n = &world->nodes[node];
+    int64_t ratio = amount_of(n->overcommit, n->overcommit_len, resource);
+    __int128 whole = amount_of(n->allocatable, n->allocatable_len, resource);
+
+    return (int64_t)(whole * (ratio ? ratio : BERTH_RATIO_ONE) / BERTH_RATIO_ONE) - node_consumed(world, n, resource);
+}
+
+static int64_t seat_request(const struct seat *seat, const char *resource)
+{
+    return seat->shape ? amount_of(seat->shape->requests, seat->shape->requests_len, resource) : 0;
+}
+
+int64_t node_active(const struct ask *ask, size_t node, const char *resource)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < ask->world->seats_len; i++) {
+        const struct seat *s = &ask->world->seats[i];
+        if (s->node == node && ask_counts(ask, s) && state_active(s->is.state))
+            sum += seat_request(s, resource);
+    }
+    return sum;
+}
+
+int64_t node_promised(const struct ask *ask, size_t node, const char *resource)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < ask->world->seats_len; i++) {
+        const struct seat *s = &ask->world->seats[i];
+        if (s->node == node && ask_counts(ask, s) && s->is.state != BERTH_STOPPING)
+            sum += seat_request(s, resource);
+    }
+    return sum;
+}
+
+/* It must fit beside what is there now, and beside what will be there when stops and reservations have come true. */
+bool request_refused(const struct ask *ask, size_t node, const struct berth_amount *request)
+{
+    int64_t capacity = node_capacity(ask->world, node, request->resource);
+
+    if (request->amount <= 0)
+        return false;
+    return node_active(ask, node, request->resource) + request->amount > capacity ||
+           node_promised(ask, node, request->resource) + request->amount > capacity;
+}
+
+/* A node that holds more of anything than it has gets nothing new, whatever the pod asks for. */
+bool over_refuses(const struct ask *ask, size_t node)
+{
+    for (size_t i = 0; i < ask->world->seats_len; i++) {
+        const struct seat *s = &ask->world->seats[i];
+        if (s->node != node || !s->shape || !state_seated(s->is.state))
+            continue;
+        for (size_t k = 0; k < s->shape->requests_len; k++) {
+            const char *resource = s->shape->requests[k].resource;
+            if (node_active(ask, node, resource) > node_capacity(ask->world, node, resource))
+                return true;
+        }
+    }
+    return false;
+}
+
+bool resources_refuse(const struct ask *ask, size_t node)
+{
+    const struct berth_shape *shape = shape_asked(ask);
+
+    for (size_t i = 0; i < shape->requests_len; i++)
+        if (request_refused(ask, node, &shape->requests[i]))
+            return true;
+    return false;
+}
+
+uint32_t gpu_share(const struct berth_shape *shape)
+{
+    if (!shape || !shape->gpu.count)
+        return 0;
+    return shape->gpu.milli ? shape->gpu.milli : BERTH_GPU_MILLI;
+}
+
+/* The sums of what instances hold of one device. Those that stop count in the first, those reserved in the second. */
+struct gpu_held {
+    int64_t milli_active, milli_promised, bytes_active, bytes_promised;
+};
+
+static struct gpu_held gpu_held(const struct ask *ask, size_t node, size_t device)
+{
+    struct gpu_held held = {0};
+    for (size_t i = 0; i < ask->world->seats_len; i++) {
+        const struct seat *s = &ask->world->seats[i];
+        if (s->node != node || !ask_counts(ask, s) || !(s->is.gpus >> device & 1) || !s->shape)
+            continue;
+        int64_t milli = gpu_share(s->shape), bytes = s->shape->gpu.memory_bytes;
+        held.milli_active += state_active(s->is.state) ? milli : 0;
+        held.bytes_active += state_active(s->is.state) ? bytes : 0;
+        held.milli_promised += s->is.state != BERTH_STOPPING ? milli : 0;
+        held.bytes_promised += s->is.state != BERTH_STOPPING ? bytes : 0;
+    }
+    return held;
+}
+
+bool gpu_free(const struct ask *ask, size_t node, size_t device, const struct berth_shape *shape)
+{
+    const struct berth_gpu *gpu = &ask->world->nodes[node].gpus[device];
+    struct gpu_held held = gpu_held(ask, node, device);
+    int64_t milli = gpu_share(shape), bytes = shape->gpu.memory_bytes;
+
+    if (shape->gpu.models_len && !text_in(gpu->model, shape->gpu.models, shape->gpu.models_len))
+        return false;
+    if (held.milli_active + milli > BERTH_GPU_MILLI || held.milli_promised + milli > BERTH_GPU_MILLI)
+        return false;
+    if (milli == BERTH_GPU_MILLI)
+        return bytes <= gpu->memory_bytes;
+    return held.bytes_active + bytes <= gpu->memory_bytes && held.bytes_promised + bytes <= gpu->memory_bytes;
+}
+
+uint64_t gpu_pick(const struct ask *ask, size_t node)
+{
+    const struct berth_shape *shape = shape_asked(ask);
+    uint64_t picked = 0;
+    uint32_t len = 0;
+
+    for (size_t d = 0; d < ask->world->nodes[node].gpus_len && len < shape->gpu.count; d++)
+        if (gpu_free(ask, node, d, shape)) {
+            picked |= UINT64_C(1) << d;
+            len++;
+        }
+    return len == shape->gpu.count ? picked : 0;
+}
+
+bool gpu_refuses(const struct ask *ask, size_t node)
+{
+    return gpu_share(shape_asked(ask)) && !gpu_pick(ask, node);
+}
+
+bool ports_overlap(const struct berth_port *a, const struct berth_port *b)
+{
+    uint32_t a_end = a->port + (a->count ? a->count : 1u), b_end = b->port + (b->count ? b->count : 1u);
+    return a->protocol == b->protocol && a->port < b_end && b->port < a_end;
+}
+
+static bool ports_clash(const struct berth_shape *shape, const struct berth_port *taken, size_t taken_len)
+{
+    for (size_t i = 0; i < shape->ports_len; i++)
+        for (size_t k = 0; k < taken_len; k++)
+            if (ports_overlap(&shape->ports[i], &taken[k]))
+                return true;
+    return false;
+}
+
+/* A reserved port is taken too. */
+bool ports_refuse(const struct ask *ask, size_t node)
+{
+    const struct berth_shape *shape = shape_asked(ask);
+    const struct berth_node *n = &ask->world->nodes[node];
+
+    for (size_t i = 0; i < ask->world->seats_len; i++) {
+        const struct seat *s = &ask->world->seats[i];
+        if (s->node == node && ask_counts(ask, s) && s->shape &&
+            ports_clash(shape, s->shape->ports, s->shape->ports_len))
+            return true;
+    }
+    return ports_clash(shape, n->ports, n->ports_len);
+}
+
+static bool seat_mounts(const struct seat *seat, const char *volume)
+{
+    return seat->shape && text_in(volume, seat->shape->volumes, seat->shape->volumes_len);
+}
+
+/* A volume that is not shared may be mounted by several pods, but on one node only. */
+bool volume_busy_refuses(const struct ask *ask, size_t node)
+{
+    const struct berth_shape *shape = shape_asked(ask);
+
+    for (size_t v = 0; v < shape->volumes_len; v++) {
+        if (world_find_volume(ask->world, shape->volumes[v])->shared)
+            continue;
+        for (size_t i = 0; i < ask->world->seats_len; i++) {
+            const struct seat *s = &ask->world->seats[i];
+            if (s->node != node && ask_counts(ask, s) && seat_mounts(s, shape->volumes[v]))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool volume_attached(const struct ask *ask, size_t node, const char *volume)
+{
+    for (size_t i = 0; i < ask->world->seats_len; i++) {
+        const struct seat *s = &ask->world->seats[i];
+        if (s->node == node && ask_counts(ask, s) && seat_mounts(s, volume))
+            return true;
+    }
+    return false;
+}
+
+/* Volumes of the driver that would be attached: those that are, and those asked for. */
+static int64_t volumes_attached(const struct ask *ask, size_t node, const char *driver)
+{
+    const struct berth_shape *shape = shape_asked(ask);
+    int64_t len = 0;
+
+    for (size_t i = 0; i < ask->world->volumes_len; i++) {
+        const struct berth_volume *v = &ask->world->volumes[i];
+        if (!text_same(v->driver, driver))
+            continue;
+        len += text_in(v->id, shape->volumes, shape->volumes_len) || volume_attached(ask, node, v->id);
+    }
+    return len;
+}
+
+/* A node that does not name the resource attaches any number, as in Kubernetes. A volume that is attached already costs
+ * nothing more, even where the node is over its limit. */
+bool attach_refuses(const struct ask *ask, size_t node)
+{
+    const struct berth_shape *shape = shape_asked(ask);
+    const struct berth_node *n = &ask->world->nodes[node];
+
+    for (size_t i = 0; i < shape->volumes_len; i++) {
+        const struct berth_volume *v = world_find_volume(ask->world, shape->volumes[i]);
+        if (!text_given(v->driver) || volume_attached(ask, node, v->id))
+            continue;
+        for (size_t k = 0; k < n->allocatable_len; k++) {
+            const struct berth_amount *a = &n->allocatable[k];
+            if (strncmp(a->resource, "attach-", 7) == 0 && text_same(a->resource + 7, v->driver) &&
+                volumes_attached(ask, node, v->driver) > node_capacity(ask->world, node, a->resource))
+                return true;
+        }
+    }
+    return false;
+}
+
+bool max_per_node_refuses(const struct ask *ask, size_t node)
+{
+    uint32_t max = shape_asked(ask)->max_per_node, len = 0;
+
+    for (size_t i = 0; i < ask->world->seats_len; i++) {
+        const struct seat *s = &ask->world->seats[i];
+        len += s->node == node && s->workload == ask->workload && ask_counts(ask, s);
+    }
+    return max && len >= max;
+}

@@ -1,0 +1,21 @@
+/* rules_parts.h - the rules one by one, for the table in rules.c, and what they share. */
+#pragma once
+
+#include "rules.h"
+
+bool text_given(const char *s);
+bool text_in(const char *s, const char *const *list, size_t len);
+const struct berth_shape *shape_asked(const struct ask *ask);
+const struct berth_label *label_find(const struct berth_label *labels, size_t len, const char *key); /* NULL: none */
+
+/* Each: does the node refuse? */
+bool over_refuses(const struct ask *ask, size_t node);
+bool resources_refuse(const struct ask *ask, size_t node);
+bool gpu_refuses(const struct ask *ask, size_t node);
+bool ports_refuse(const struct ask *ask, size_t node);
+bool volume_busy_refuses(const struct ask *ask, size_t node);
+bool attach_refuses(const struct ask *ask, size_t node);
+bool max_per_node_refuses(const struct ask *ask, size_t node);
+bool spread_refuses(const struct ask *ask, size_t node);
+bool near_refuses(const struct ask *ask, size_t node);
+bool apart_refuses(const struct ask *ask, size_t node);

@@ -1,0 +1,133 @@
+/* rules_topology.c - naive rules about where other pods are: spread, near, apart. */
+#include "rules_parts.h"
+
+const char *node_topology(const struct berth_node *node, const char *topology)
+{
+    if (text_same(topology, "node"))
+        return node->id;
+    if (text_same(topology, "zone"))
+        return text_given(node->zone) ? node->zone : NULL;
+    if (text_same(topology, "rack"))
+        return text_given(node->rack) ? node->rack : NULL;
+    const struct berth_label *label = label_find(node->labels, node->labels_len, topology);
+    return label ? label->value : NULL;
+}
+
+static bool workload_selected(const struct world *world, const struct berth_term *select, size_t workload)
+{
+    const struct berth_workload *w = workload == NONE ? NULL : &world->workloads[workload];
+    return w && term_holds(select, w->labels, w->labels_len);
+}
+
+/* Pods that the term picks, on all nodes with that value of the label; value NULL: anywhere. */
+static uint32_t selected_within(const struct ask *ask, const struct berth_term *select, const char *topology,
+                                const char *value)
+{
+    uint32_t len = 0;
+    for (size_t i = 0; i < ask->world->seats_len; i++) {
+        const struct seat *s = &ask->world->seats[i];
+        const char *at = node_topology(&ask->world->nodes[s->node], topology);
+        if (ask_counts(ask, s) && at && (!value || text_same(at, value)))
+            len += workload_selected(ask->world, select, s->workload);
+    }
+    return len;
+}
+
+/* Could take the pod as far as the node itself is concerned. */
+static bool node_eligible(const struct ask *ask, size_t node)
+{
+    for (int rule = 0; rule < RULE_STATIC_LEN; rule++)
+        if (rule_refuses(ask, (enum rule)rule, node))
+            return false;
+    return true;
+}
+
+/* The fewest in any domain that has an eligible node; UINT32_MAX: there is none. */
+static uint32_t spread_least(const struct ask *ask, const struct berth_spread *spread)
+{
+    uint32_t least = UINT32_MAX;
+    for (size_t n = 0; n < ask->world->nodes_len; n++) {
+        const char *value = node_topology(&ask->world->nodes[n], spread->topology);
+        if (!value || !node_eligible(ask, n))
+            continue;
+        uint32_t len = selected_within(ask, &spread->select, spread->topology, value);
+        least = len < least ? len : least;
+    }
+    return least;
+}
+
+/* The pod counts itself only if its own term picks it, as in Kubernetes. */
+bool spread_refuses(const struct ask *ask, size_t node)
+{
+    const struct berth_shape *shape = shape_asked(ask);
+
+    for (size_t i = 0; i < shape->spread_len; i++) {
+        const struct berth_spread *spread = &shape->spread[i];
+        if (spread->soft)
+            continue;
+        const char *value = node_topology(&ask->world->nodes[node], spread->topology);
+        if (!value)
+            return true;
+        uint32_t there = selected_within(ask, &spread->select, spread->topology, value);
+        uint32_t self = workload_selected(ask->world, &spread->select, ask->workload);
+        uint32_t least = spread_least(ask, spread);
+        if (least != UINT32_MAX && there + self > least + spread->max_skew)
+            return true;
+    }
+    return false;
+}
+
+/* The first of a group that wants to be near itself may stand anywhere. */
+bool near_refuses(const struct ask *ask, size_t node)
+{
+    const struct berth_shape *shape = shape_asked(ask);
+
+    for (size_t i = 0; i < shape->near_len; i++) {
+        const struct berth_near *near = &shape->near[i];
+        if (near->apart || near->select.weight)
+            continue;
+        const char *value = node_topology(&ask->world->nodes[node], near->topology);
+        if (!value)
+            return true;
+        if (selected_within(ask, &near->select, near->topology, value))
+            continue;
+        if (selected_within(ask, &near->select, near->topology, NULL) ||
+            !workload_selected(ask->world, &near->select, ask->workload))
+            return true;
+    }
+    return false;
+}
+
+/* One pod there forbids this one beside it, by the shape it was placed with. */
+static bool seat_keeps_apart(const struct ask *ask, const struct seat *seat, size_t node)
+{
+    for (size_t i = 0; seat->shape && i < seat->shape->near_len; i++) {
+        const struct berth_near *near = &seat->shape->near[i];
+        if (!near->apart || near->select.weight)
+            continue;
+        const char *here = node_topology(&ask->world->nodes[node], near->topology);
+        const char *there = node_topology(&ask->world->nodes[seat->node], near->topology);
+        if (here && there && text_same(here, there) && workload_selected(ask->world, &near->select, ask->workload))
+            return true;
+    }
+    return false;
+}
+
+/* A node without the label is apart from everything. */
+bool apart_refuses(const struct ask *ask, size_t node)
+{
+    const struct berth_shape *shape = shape_asked(ask);
+
+    for (size_t i = 0; i < shape->near_len; i++) {
+        const struct berth_near *near = &shape->near[i];
+        const char *value = node_topology(&ask->world->nodes[node], near->topology);
+        if (near->apart && !near->select.weight && value && selected_within(ask, &near->select, near->topology, value))
+            return true;
+    }
+    for (size_t i = 0; i < ask->world->seats_len; i++) {
+        const struct seat *s = &ask->world->seats[i];
+        if (ask_counts(ask, s) && seat_keeps_apart(ask, s, node))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,254 @@
+/* state_random.c - a random present: instances in every state, moves under way, reservations, and what has changed since.
+ *
+ * Instances are put where the naive rules allow them, so that the past was legal; then the world moves on: nodes drain,
+ * are lost or shrink, workloads are scaled, changed, suspended or removed.
+ */
+#include <string.h>
+
+#include "rules.h"
+#include "world.h"
+
+/* Nodes may have changed state since: any will do for what stands there already. */
+static bool node_took(const struct ask *ask, size_t node)
+{
+    uint32_t refusals = rules_all(ask, node);
+    return (refusals & ~(UINT32_C(1) << RULE_STATE)) == 0;
+}
+
+static enum berth_state state_pick(struct rng *r, enum berth_workload_kind kind)
+{
+    if (kind == BERTH_JOB && rng_chance(r, 15))
+        return BERTH_ENDED;
+    return RNG_PICK(r, enum berth_state, BERTH_ASSIGNED, BERTH_STARTING, BERTH_RUNNING, BERTH_RUNNING, BERTH_RUNNING,
+                    BERTH_RUNNING, BERTH_RUNNING, BERTH_STOPPING);
+}
+
+static void usage_random(struct world *world, struct rng *r, const struct berth_shape *shape,
+                         struct berth_instance *instance)
+{
+    struct berth_usage *u = ARENA_ARRAY(&world->arena, struct berth_usage, shape->limits_len + 1);
+
+    for (size_t i = 0; i < shape->limits_len; i++) {
+        const struct berth_limit *l = &shape->limits[i];
+        u[i] = (struct berth_usage){
+            .resource = l->resource,
+            .used = rng_range(r, 0, l->amount * 2),
+            .used_since_ns = world->now_ns - rng_range(r, 0, 30) * MINUTE_NS,
+            .limit_since_ns = world->now_ns - rng_range(r, 0, 30) * MINUTE_NS,
+        };
+        if (l->kind == BERTH_ABSOLUTE && l->max > l->amount && rng_chance(r, 50))
+            u[i].limit = rng_range(r, l->amount, l->max);
+    }
+    instance->usage = u;
+    instance->usage_len = shape->limits_len;
+}
+
+/* Puts one pod on a random node that takes it; NULL if the first few asked do not. */
+static struct seat *pod_seat(struct world *world, struct rng *r, size_t workload, uint32_t ordinal)
+{
+    const struct berth_workload *w = &world->workloads[workload];
+    struct ask ask = {.world = world, .workload = workload};
+
+    for (int tries = 0; tries < 12; tries++) {
+        size_t n = rng_below(r, world->nodes_len);
+        if (!node_took(&ask, n))
+            continue;
+        struct berth_instance instance = {
+            .id = world->next_id,
+            .workload = w->id,
+            .ordinal = ordinal,
+            .node = world->nodes[n].id,
+            .state = BERTH_RUNNING,
+            .since_ns = world->now_ns - rng_range(r, 0, 30) * MINUTE_NS,
+            .gpus = gpu_share(&w->shape) ? gpu_pick(&ask, n) : 0,
+            .shape = rng_chance(r, 50) ? arena_dup(&world->arena, &w->shape, sizeof w->shape) : NULL,
+        };
+        if (rng_chance(r, 60))
+            usage_random(world, r, &w->shape, &instance);
+        return world_add_instance(world, instance);
+    }
+    return NULL;
+}
+
+static void seat_state(struct seat *seat, struct rng *r, enum berth_state state)
+{
+    seat->is.state = state;
+    seat->is.ready = state == BERTH_RUNNING && rng_chance(r, 80);
+}
+
+static void workload_seat(struct world *world, struct rng *r, size_t workload)
+{
+    uint32_t pods = world->workloads[workload].replicas;
+    enum berth_workload_kind kind = world->workloads[workload].kind;
+    unsigned percent = RNG_PICK(r, unsigned, 100, 90, 50);
+
+    if (rng_chance(r, 15))
+        pods += (uint32_t)rng_range(r, 1, 2); /* it was larger once */
+    for (uint32_t ordinal = 0; ordinal < pods; ordinal++) {
+        if (!rng_chance(r, percent))
+            continue;
+        struct seat *seat = pod_seat(world, r, workload, ordinal);
+        if (seat)
+            seat_state(seat, r, state_pick(r, kind));
+    }
+}
+
+/* All members, or, if one finds no place, none. */
+static void gang_seat(struct world *world, struct rng *r, const char *gang)
+{
+    size_t before = world->seats_len;
+
+    for (size_t i = 0; i < world->workloads_len; i++) {
+        const struct berth_workload *w = &world->workloads[i];
+        if (!text_same(w->gang, gang))
+            continue;
+        uint32_t least = w->gang_min ? w->gang_min : w->replicas, seated = 0;
+        for (uint32_t ordinal = 0; ordinal < w->replicas; ordinal++) {
+            struct seat *seat = pod_seat(world, r, i, ordinal);
+            if (!seat)
+                continue;
+            seat_state(seat, r, BERTH_RUNNING);
+            seated++;
+        }
+        if (seated < least) {
+            world->seats_len = before;
+            return;
+        }
+    }
+    /* Something happened to it. */
+    if (world->seats_len > before && rng_chance(r, 20)) {
+        size_t i = before + rng_below(r, world->seats_len - before);
+        if (rng_chance(r, 50))
+            world_remove_seat(world, i);
+        else
+            seat_state(&world->seats[i], r, BERTH_STOPPING);
+        world->broken = true;
+    }
+}
+
+/* A second instance of a pod on its way to take over. */
+static void moves_random(struct world *world, struct rng *r)
+{
+    size_t len = world->seats_len;
+
+    for (size_t i = 0; i < len; i++) {
+        struct berth_instance old = world->seats[i].is;
+        size_t w = world->seats[i].workload;
+        enum berth_node_state at = world->nodes[world->seats[i].node].state;
+        bool leaving = at == BERTH_NODE_DRAINING || at == BERTH_NODE_LOST;
+        if (w == NONE || world->workloads[w].gang || old.state != BERTH_RUNNING || !rng_chance(r, leaving ? 30 : 2))
+            continue;
+        struct seat *seat = pod_seat(world, r, w, old.ordinal);
+        if (!seat)
+            continue;
+        seat_state(seat, r, RNG_PICK(r, enum berth_state, BERTH_ASSIGNED, BERTH_STARTING, BERTH_RUNNING));
+        seat->is.replaces = old.id;
+    }
+}
+
+static bool pod_seated(const struct world *world, size_t workload, uint32_t ordinal)
+{
+    for (size_t i = 0; i < world->seats_len; i++)
+        if (world->seats[i].workload == workload && world->seats[i].is.ordinal == ordinal)
+            return true;
+    return false;
+}
+
+/* Instances on the node that stop. */
+static size_t stopping_on(struct world *world, size_t node, uint64_t **ret_ids)
+{
+    uint64_t *ids = ARENA_ARRAY(&world->arena, uint64_t, world->seats_len + 1);
+    size_t len = 0;
+
+    for (size_t i = 0; i < world->seats_len; i++)
+        if (world->seats[i].node == node && world->seats[i].is.state == BERTH_STOPPING)
+            ids[len++] = world->seats[i].is.id;
+    *ret_ids = ids;
+    return len;
+}
+
+/* A pod that waits where something stops, or stopped a moment ago. */
+static void reservations_random(struct world *world, struct rng *r)
+{
+    for (size_t w = 0; w < world->workloads_len; w++) {
+        if (world->workloads[w].gang || !world->workloads[w].replicas || !rng_chance(r, 20))
+            continue;
+        uint32_t ordinal = rng_below(r, world->workloads[w].replicas);
+        size_t n = rng_below(r, world->nodes_len);
+        uint64_t *waits;
+        size_t waits_len = stopping_on(world, n, &waits);
+        struct ask ask = {.world = world, .workload = w, .gone = waits, .gone_len = waits_len};
+        if (pod_seated(world, w, ordinal) || !node_took(&ask, n))
+            continue;
+        if (!waits_len) {
+            waits[0] = world->next_id++; /* confirmed: nobody has that id any more */
+            waits_len = 1;
+        }
+        world_add_instance(world, (struct berth_instance){
+                                      .id = world->next_id,
+                                      .workload = world->workloads[w].id,
+                                      .ordinal = ordinal,
+                                      .node = world->nodes[n].id,
+                                      .state = BERTH_RESERVED,
+                                      .since_ns = world->now_ns - MINUTE_NS,
+                                      .gpus = gpu_share(&world->workloads[w].shape) ? gpu_pick(&ask, n) : 0,
+                                      .waits = waits,
+                                      .waits_len = waits_len,
+                                  });
+    }
+}
+
+/* Capacity may have shrunk under what is there. */
+static void nodes_shrink(struct world *world, struct rng *r)
+{
+    for (size_t n = 0; n < world->nodes_len; n++) {
+        struct berth_node *node = &world->nodes[n];
+        if (!node->allocatable_len || !rng_chance(r, 3))
+            continue;
+        struct berth_amount *a =
+            arena_dup(&world->arena, node->allocatable, node->allocatable_len * sizeof *node->allocatable);
+        a[rng_below(r, 2) % node->allocatable_len].amount /= 4;
+        node->allocatable = a;
+        world->broken = true;
+    }
+}
+
+/* The workload has another shape by now; instances that were placed with the old one still have it. */
+static void workloads_change(struct world *world, struct rng *r)
+{
+    for (size_t w = 0; w < world->workloads_len; w++) {
+        if (!rng_chance(r, 5))
+            continue;
+        for (size_t i = 0; i < world->seats_len; i++)
+            if (world->seats[i].workload == w && !world->seats[i].is.shape)
+                world->seats[i].is.shape =
+                    arena_dup(&world->arena, &world->workloads[w].shape, sizeof world->workloads[w].shape);
+        world->workloads[w].shape = shape_random(world, r);
+    }
+    if (world->workloads_len && rng_chance(r, 10)) {
+        size_t w = rng_below(r, world->workloads_len);
+        for (size_t i = 0; i < world->seats_len; i++)
+            if (world->seats[i].workload == w && world->seats[i].shape)
+                world->seats[i].is.shape =
+                    arena_dup(&world->arena, world->seats[i].shape, sizeof *world->seats[i].shape);
+        world->broken |= text_same(world->workloads[w].gang, "") ? 0 : 1;
+        world_remove_workload(world, w);
+    }
+    world_link(world);
+}
+
+void instances_random(struct world *world, struct rng *r)
+{
+    unsigned percent = RNG_PICK(r, unsigned, 0, 40, 80, 100);
+
+    for (size_t w = 0; w < world->workloads_len; w++)
+        if (text_same(world->workloads[w].gang, "") && rng_chance(r, percent))
+            workload_seat(world, r, w);
+    for (size_t g = 0; g < 3; g++)
+        if (rng_chance(r, percent))
+            gang_seat(world, r, (const char *[]){"g1", "g2", "g3"}[g]);
+    moves_random(world, r);
+    reservations_random(world, r);
+    nodes_shrink(world, r);
+    workloads_change(world, r);
+}
