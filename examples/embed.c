@@ -63,7 +63,7 @@ int main(void)
         struct berth_pending p = berth_plan_pending(plan, i);
         printf("%zu of %s pending; to place one more: %s\n", p.ordinals_len, p.workload, p.help);
         for (size_t j = 0; j < p.reasons_len; j++)
-            printf("  %" PRIu64 " nodes: %s\n", p.reasons[j].nodes, p.reasons[j].text);
+            printf("  %s\n", p.reasons[j].text);
     }
     berth_plan_free(plan);
     berth_snapshot_free(snapshot);

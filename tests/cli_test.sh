@@ -98,7 +98,7 @@ examples_are_planned() {
 
 table_shows_actions_and_reasons() {
     ends 0 "$berth" plan "$work/cluster.json" && prints '^ACTION +POD +NODE' && prints '^place +web/0 +n[123]' &&
-        prints '^  giant/0-1 \(2 pods\)' && prints '[123] of 3 nodes' &&
+        prints '^  giant/0-1 \(2 pods\)' && prints '3 nodes have too little cpu left' &&
         prints '^Planned 4 actions for 3 nodes in .*; 2 pods pending\.'
 }
 
@@ -146,7 +146,7 @@ why_explains() {
     ends 0 "$berth" plan "$work/cluster.json" --why web/1 && prints '^web/1 is placed on n[123]' || return 1
     ends 0 "$berth" plan "$work/cluster.json" --why web && prints 'web/' || return 1
     ends 0 "$berth" plan "$work/cluster.json" --why giant/1 || return 1
-    prints '^giant/1 is pending' && prints '3 of 3 nodes' || return 1
+    prints '^giant/1 is pending' && prints '3 nodes have too little cpu left' || return 1
     ends 0 "$berth" plan "$work/cluster.json" --why web/7 && prints 'there is no web/7'
 }
 

@@ -112,8 +112,8 @@ static bool seat_lost(const struct world *world, const struct seat *seat)
     return world->nodes[seat->node].state == BERTH_NODE_LOST;
 }
 
-/* Another instance of the pod may be there only if this one takes over from it, waits for its stop, or replaces what is
- * lost with a node. */
+/* Another instance of the pod may be there only if this one takes over from it or waits for its stop, or if the workload
+ * would rather run twice than not at all: then what is lost or stopping does not count. */
 static bool pod_free(const struct world *world, const struct berth_action *a, size_t w, const char *what,
                      struct verdict *v)
 {
@@ -124,7 +124,8 @@ static bool pod_free(const struct world *world, const struct berth_action *a, si
         bool awaited = false;
         for (size_t k = 0; k < a->waits_len; k++)
             awaited |= a->waits[k] == s->is.id;
-        bool given_up = seat_lost(world, s) && lost_policy(&world->workloads[w]) == BERTH_LOST_REPLACE;
+        bool given_up = (seat_lost(world, s) || s->is.state == BERTH_STOPPING) &&
+                        lost_policy(&world->workloads[w]) == BERTH_LOST_REPLACE;
         if (!awaited && !given_up)
             return verdict_bad(v, "5 single place: %s, but instance %" PRIu64 " is %s", what, s->is.id,
                                berth_state_name(s->is.state));
@@ -145,7 +146,7 @@ static bool gpus_judge(const struct ask *ask, size_t node, const struct berth_ac
             continue;
         if (d >= n->gpus_len)
             return verdict_bad(v, "3 GPUs: %s holds device %zu of %zu", what, d, n->gpus_len);
-        if (!gpu_free(ask, node, d, shape))
+        if (!rule_gpu_free(ask, node, d, shape))
             return verdict_bad(v, "3 GPUs: %s holds device %zu, which will not do", what, d);
     }
     return true;
@@ -247,7 +248,7 @@ static bool lose_judge(const struct world *world, const struct seat *seat, const
 
 static bool adjust_judge(const struct berth_action *a, const struct seat *seat, const char *what, struct verdict *v)
 {
-    for (size_t i = 0; seat->shape && i < seat->shape->limits_len; i++) {
+    for (size_t i = 0; i < seat->shape->limits_len; i++) {
         const struct berth_limit *l = &seat->shape->limits[i];
         if (!text_same(l->resource, a->resource))
             continue;

@@ -144,16 +144,17 @@ static bool short_judge(const struct ask *ask, const struct berth_pending *p, st
 {
     const struct berth_shape *shape = &ask->world->workloads[ask->workload].shape;
 
-    for (size_t i = 0; i < shape->requests_len; i++) {
+    for (size_t i = 0; i < rule_requests_len(shape); i++) {
+        struct berth_amount request = rule_request(shape, i);
         uint64_t is = 0, said = 0;
         for (size_t n = 0; n < ask->world->nodes_len; n++)
-            is += request_refused(ask, n, &shape->requests[i]);
+            is += request_refused(ask, n, request);
         for (size_t k = 0; k < p->reasons_len; k++)
-            if (text_same(p->reasons[k].reason, "short") && text_same(p->reasons[k].what, shape->requests[i].resource))
+            if (text_same(p->reasons[k].reason, "short") && text_same(p->reasons[k].what, request.resource))
                 said += p->reasons[k].nodes;
         if (is != said)
             return verdict_bad(v, "reasons: %s of %s: %" PRIu64 " nodes said to be short, %" PRIu64 " counted",
-                               shape->requests[i].resource, p->workload, said, is);
+                               request.resource, p->workload, said, is);
     }
     return true;
 }
@@ -174,7 +175,7 @@ static bool reasons_judge(const struct world *after, const struct berth_pending 
         if (r->only > r->nodes || r->nodes > after->nodes_len)
             return verdict_bad(v, "reasons: %s of %s: %" PRIu64 " nodes, %" PRIu64 " only", r->reason, p->workload,
                                r->nodes, r->only);
-        if (i && r->nodes > r[-1].nodes)
+        if (i && r->nodes > r[-1].nodes && r[-1].nodes) /* reasons that are no node's come first */
             return verdict_bad(v, "reasons: those of %s are not ordered", p->workload);
     }
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)

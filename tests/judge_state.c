@@ -11,13 +11,13 @@ static bool capacity_of(const struct world *before, const struct world *after, s
                         struct verdict *v)
 {
     struct ask was = {.world = before}, is = {.world = after};
-    int64_t capacity = node_capacity(after, node, resource);
-    int64_t active = node_active(&is, node, resource), promised = node_promised(&is, node, resource);
+    int64_t capacity = rule_capacity(after, node, resource);
+    int64_t active = rule_active(&is, node, resource), promised = rule_promised(&is, node, resource);
 
-    if (active > capacity && active > node_active(&was, node, resource))
+    if (active > capacity && active > rule_active(&was, node, resource))
         return verdict_bad(v, "1 capacity: %s of %s: %" PRId64 " active, %" PRId64 " there", resource,
                            after->nodes[node].id, active, capacity);
-    if (promised > capacity && promised > node_promised(&was, node, resource))
+    if (promised > capacity && promised > rule_promised(&was, node, resource))
         return verdict_bad(v, "1 capacity: %s of %s: %" PRId64 " promised, %" PRId64 " there", resource,
                            after->nodes[node].id, promised, capacity);
     return true;
@@ -27,8 +27,8 @@ static bool capacity_judge(const struct world *before, const struct world *after
 {
     for (size_t i = 0; i < after->seats_len; i++) {
         const struct seat *s = &after->seats[i];
-        for (size_t k = 0; s->shape && k < s->shape->requests_len; k++)
-            if (!capacity_of(before, after, s->node, s->shape->requests[k].resource, v))
+        for (size_t k = 0; k < rule_requests_len(s->shape); k++)
+            if (!capacity_of(before, after, s->node, rule_request(s->shape, k).resource, v))
                 return false;
     }
     return true;
@@ -38,9 +38,9 @@ static bool capacity_judge(const struct world *before, const struct world *after
 
 static bool ports_clash(const struct seat *a, const struct seat *b)
 {
-    for (size_t i = 0; a->shape && i < a->shape->ports_len; i++)
-        for (size_t k = 0; b->shape && k < b->shape->ports_len; k++)
-            if (ports_overlap(&a->shape->ports[i], &b->shape->ports[k]))
+    for (size_t i = 0; i < a->shape->ports_len; i++)
+        for (size_t k = 0; k < b->shape->ports_len; k++)
+            if (rule_ports_overlap(&a->shape->ports[i], &b->shape->ports[k]))
                 return true;
     return false;
 }
@@ -74,7 +74,7 @@ static int64_t device_milli(const struct world *world, size_t node, size_t devic
         const struct seat *s = &world->seats[i];
         bool counts = promised ? state_seated(s->is.state) && s->is.state != BERTH_STOPPING : state_active(s->is.state);
         if (s->node == node && counts && s->is.gpus >> device & 1)
-            sum += gpu_share(s->shape);
+            sum += rule_gpu_share(s->shape);
     }
     return sum;
 }

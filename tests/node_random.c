@@ -64,10 +64,15 @@ static void consumed_random(struct world *world, struct rng *r, struct berth_nod
     struct berth_amount *a = ARENA_ARRAY(&world->arena, struct berth_amount, 4);
     size_t len = 0;
 
-    if (world_find_resource(world, "traffic") != NONE && rng_chance(r, 50))
-        a[len++] = (struct berth_amount){"traffic", rng_range(r, 0, 1100)};
-    if (world_find_resource(world, "storage") != NONE && rng_chance(r, 50))
-        a[len++] = (struct berth_amount){"storage", rng_range(r, 0, 60) * GIB};
+    for (size_t i = 0; i < node->allocatable_len; i++) {
+        const char *resource = node->allocatable[i].resource;
+        if (world_find_resource(world, resource) == NONE || !rng_chance(r, 50))
+            continue;
+        if (strcmp(resource, "traffic") == 0)
+            a[len++] = (struct berth_amount){resource, rng_range(r, 0, 1100)};
+        if (strcmp(resource, "storage") == 0)
+            a[len++] = (struct berth_amount){resource, rng_range(r, 0, 60) * GIB};
+    }
     node->consumed = a;
     node->consumed_len = len;
     node->consumed_ns = world->now_ns - rng_range(r, 0, 40) * MINUTE_NS;

@@ -10,7 +10,7 @@
 #include "evolve.h"
 #include "rules.h"
 
-enum { STEPS_MAX = 4, FAILURES_MAX = 5 };
+enum { STEPS_MAX = 4, FAILURES_SHOWN = 5 };
 
 /* A plan with what it was made from. */
 struct made {
@@ -272,7 +272,7 @@ static void seed_cry(int sig)
 
 size_t seeds_check(uint64_t first, size_t len)
 {
-    size_t failures = 0;
+    size_t failures = 0, most = (size_t)env_number("BERTH_FAILURES", FAILURES_SHOWN);
 
     first = env_number("BERTH_SEED", first);
     len = getenv("BERTH_SEED") ? 1 : (size_t)env_number("BERTH_WORLDS", len);
@@ -283,7 +283,7 @@ size_t seeds_check(uint64_t first, size_t len)
         seed_at_work = first + i;
         if (seed_check(first + i, &v))
             continue;
-        if (++failures == FAILURES_MAX) {
+        if (++failures == most) {
             fprintf(stderr, "and so on; run one with BERTH_SEED=n\n");
             break;
         }

@@ -6,8 +6,8 @@
  *   maintained      a cluster that was changed bit by bit plans like one loaded afresh, and a snapshot never changes
  *   judged          the naive judge finds nothing (judge.h), and berth_audit neither
  *
- * A failing seed is printed. BERTH_SEED=n runs that one alone and prints the world and its plan; with BERTH_SHRINK=1 as
- * well, the smallest world found that still fails.
+ * A failing seed is printed; after BERTH_FAILURES of them (5) it ends. BERTH_SEED=n runs that one alone and prints the
+ * world and its plan; with BERTH_SHRINK=1 as well, the smallest world found that still fails.
  */
 #pragma once
 

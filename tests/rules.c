@@ -120,7 +120,7 @@ static bool expr_holds(const struct berth_expr *e, const struct berth_label *lab
     return false;
 }
 
-bool term_holds(const struct berth_term *term, const struct berth_label *labels, size_t labels_len)
+bool rule_term_holds(const struct berth_term *term, const struct berth_label *labels, size_t labels_len)
 {
     for (size_t i = 0; i < term->exprs_len; i++)
         if (!expr_holds(&term->exprs[i], labels, labels_len))
@@ -134,7 +134,7 @@ static bool labels_refuse(const struct ask *ask, size_t node)
     const struct berth_node *n = &ask->world->nodes[node];
 
     for (size_t i = 0; i < shape->require_len; i++)
-        if (term_holds(&shape->require[i], n->labels, n->labels_len))
+        if (rule_term_holds(&shape->require[i], n->labels, n->labels_len))
             return false;
     return shape->require_len > 0;
 }
@@ -215,9 +215,10 @@ static const struct {
     [RULE_LABELS] = {"labels",       labels_refuse       },
     [RULE_TAINTS] = {"taints",       taints_refuse       },
     [RULE_PAGES] = {"pages",        pages_refuse        },
-    [RULE_VOLUME_REACH] = {"volume-reach", volume_reach_refuses},
+    [RULE_GPU_KIND] = {"gpu-kind",     gpu_kind_refuses    },
     [RULE_OVER] = {"over",         over_refuses        },
     [RULE_RESOURCES] = {"resources",    resources_refuse    },
+    [RULE_VOLUME_REACH] = {"volume-reach", volume_reach_refuses},
     [RULE_GPU] = {"gpu",          gpu_refuses         },
     [RULE_PORTS] = {"ports",        ports_refuse        },
     [RULE_VOLUME_BUSY] = {"volume-busy",  volume_busy_refuses },

@@ -19,11 +19,12 @@ enum rule {
     RULE_LABELS,
     RULE_TAINTS,
     RULE_PAGES,
-    RULE_VOLUME_REACH,
+    RULE_GPU_KIND,
+    RULE_OVER,
     RULE_STATIC_LEN,
-    /* Of what else is there. */
-    RULE_OVER = RULE_STATIC_LEN,
-    RULE_RESOURCES,
+    /* Of what else is there, or of the volumes. */
+    RULE_RESOURCES = RULE_STATIC_LEN,
+    RULE_VOLUME_REACH,
     RULE_GPU,
     RULE_PORTS,
     RULE_VOLUME_BUSY,
@@ -59,21 +60,26 @@ bool state_seated(enum berth_state state);    /* active or reserved */
 bool ask_counts(const struct ask *ask, const struct seat *seat);
 
 int64_t amount_of(const struct berth_amount *list, size_t len, const char *resource);
+/* What the shape asks for, one by one: what it lists, and one of `pods` if it does not list that. */
+size_t rule_requests_len(const struct berth_shape *shape);
+struct berth_amount rule_request(const struct berth_shape *shape, size_t i);
 /* Allocatable times over-commit, less what a cumulative resource has consumed in its period. */
-int64_t node_capacity(const struct world *world, size_t node, const char *resource);
+int64_t rule_capacity(const struct world *world, size_t node, const char *resource);
 /* Requested by active instances; and by those that are neither stopping nor reserved, plus the reserved. */
-int64_t node_active(const struct ask *ask, size_t node, const char *resource);
-int64_t node_promised(const struct ask *ask, size_t node, const char *resource);
-bool request_refused(const struct ask *ask, size_t node, const struct berth_amount *request);
+int64_t rule_active(const struct ask *ask, size_t node, const char *resource);
+int64_t rule_promised(const struct ask *ask, size_t node, const char *resource);
+bool request_refused(const struct ask *ask, size_t node, struct berth_amount request);
 
 /* How many thousandths one instance of the shape holds of each of its devices; 0: no GPU. */
-uint32_t gpu_share(const struct berth_shape *shape);
+uint32_t rule_gpu_share(const struct berth_shape *shape);
+/* Is the device of a model and size that the shape asks for? */
+bool rule_gpu_suits(const struct berth_gpu *gpu, const struct berth_shape *shape);
 /* May one pod of the shape take (its share of) this device, as far as the others on it are concerned? */
-bool gpu_free(const struct ask *ask, size_t node, size_t device, const struct berth_shape *shape);
+bool rule_gpu_free(const struct ask *ask, size_t node, size_t device, const struct berth_shape *shape);
 /* The lowest devices that will do; 0: not enough of them. */
-uint64_t gpu_pick(const struct ask *ask, size_t node);
+uint64_t rule_gpu_pick(const struct ask *ask, size_t node);
 
-bool ports_overlap(const struct berth_port *a, const struct berth_port *b);
-bool term_holds(const struct berth_term *term, const struct berth_label *labels, size_t labels_len);
+bool rule_ports_overlap(const struct berth_port *a, const struct berth_port *b);
+bool rule_term_holds(const struct berth_term *term, const struct berth_label *labels, size_t labels_len);
 /* The value of a topology label of a node; NULL: has none. */
-const char *node_topology(const struct berth_node *node, const char *topology);
+const char *rule_topology(const struct berth_node *node, const char *topology);

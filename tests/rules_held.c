@@ -23,21 +23,58 @@ static int64_t node_consumed(const struct world *world, const struct berth_node 
     return amount_of(n->consumed, n->consumed_len, resource);
 }
 
-int64_t node_capacity(const struct world *world, size_t node, const char *resource)
+static bool node_lists(const struct berth_node *n, const char *resource)
+{
+    for (size_t i = 0; i < n->allocatable_len; i++)
+        if (text_same(n->allocatable[i].resource, resource))
+            return true;
+    return false;
+}
+
+/* Of pods and of volumes to attach a node that does not say how many takes any number, as in Kubernetes. */
+static bool resource_optional(const char *resource)
+{
+    return text_same(resource, "pods") || strncmp(resource, "attach-", 7) == 0;
+}
+
+int64_t rule_capacity(const struct world *world, size_t node, const char *resource)
 {
     const struct berth_node *n = &world->nodes[node];
     int64_t ratio = amount_of(n->overcommit, n->overcommit_len, resource);
     __int128 whole = amount_of(n->allocatable, n->allocatable_len, resource);
 
+    if (!node_lists(n, resource))
+        return resource_optional(resource) ? BERTH_AMOUNT_MAX : 0;
     return (int64_t)(whole * (ratio ? ratio : BERTH_RATIO_ONE) / BERTH_RATIO_ONE) - node_consumed(world, n, resource);
+}
+
+static bool shape_lists_pods(const struct berth_shape *shape)
+{
+    for (size_t i = 0; i < shape->requests_len; i++)
+        if (text_same(shape->requests[i].resource, "pods"))
+            return true;
+    return false;
+}
+
+size_t rule_requests_len(const struct berth_shape *shape)
+{
+    return shape->requests_len + !shape_lists_pods(shape);
+}
+
+struct berth_amount rule_request(const struct berth_shape *shape, size_t i)
+{
+    return i < shape->requests_len ? shape->requests[i] : (struct berth_amount){"pods", 1};
 }
 
 static int64_t seat_request(const struct seat *seat, const char *resource)
 {
-    return seat->shape ? amount_of(seat->shape->requests, seat->shape->requests_len, resource) : 0;
+    for (size_t i = 0; i < rule_requests_len(seat->shape); i++)
+        if (text_same(rule_request(seat->shape, i).resource, resource))
+            return rule_request(seat->shape, i).amount;
+    return 0;
 }
 
-int64_t node_active(const struct ask *ask, size_t node, const char *resource)
+int64_t rule_active(const struct ask *ask, size_t node, const char *resource)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < ask->world->seats_len; i++) {
@@ -48,7 +85,7 @@ int64_t node_active(const struct ask *ask, size_t node, const char *resource)
     return sum;
 }
 
-int64_t node_promised(const struct ask *ask, size_t node, const char *resource)
+int64_t rule_promised(const struct ask *ask, size_t node, const char *resource)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < ask->world->seats_len; i++) {
@@ -60,28 +97,36 @@ int64_t node_promised(const struct ask *ask, size_t node, const char *resource)
 }
 
 /* It must fit beside what is there now, and beside what will be there when stops and reservations have come true. */
-bool request_refused(const struct ask *ask, size_t node, const struct berth_amount *request)
+bool request_refused(const struct ask *ask, size_t node, struct berth_amount request)
 {
-    int64_t capacity = node_capacity(ask->world, node, request->resource);
+    int64_t capacity = rule_capacity(ask->world, node, request.resource);
 
-    if (request->amount <= 0)
+    if (request.amount <= 0)
         return false;
-    return node_active(ask, node, request->resource) + request->amount > capacity ||
-           node_promised(ask, node, request->resource) + request->amount > capacity;
+    return rule_active(ask, node, request.resource) + request.amount > capacity ||
+           rule_promised(ask, node, request.resource) + request.amount > capacity;
 }
 
-/* A node that holds more of anything than it has gets nothing new, whatever the pod asks for. */
+static bool over_in(const struct ask *ask, size_t node, const char *resource)
+{
+    int64_t capacity = rule_capacity(ask->world, node, resource);
+    return rule_active(ask, node, resource) > capacity || rule_promised(ask, node, resource) > capacity;
+}
+
+/* A node that holds more of anything than it has, now or when its promises have come true, or of which more was consumed
+ * than there is, gets nothing new, whatever the pod asks for. */
 bool over_refuses(const struct ask *ask, size_t node)
 {
+    const struct berth_node *n = &ask->world->nodes[node];
+
+    for (size_t i = 0; i < n->allocatable_len; i++)
+        if (over_in(ask, node, n->allocatable[i].resource))
+            return true;
     for (size_t i = 0; i < ask->world->seats_len; i++) {
         const struct seat *s = &ask->world->seats[i];
-        if (s->node != node || !s->shape || !state_seated(s->is.state))
-            continue;
-        for (size_t k = 0; k < s->shape->requests_len; k++) {
-            const char *resource = s->shape->requests[k].resource;
-            if (node_active(ask, node, resource) > node_capacity(ask->world, node, resource))
+        for (size_t k = 0; s->node == node && k < rule_requests_len(s->shape); k++)
+            if (over_in(ask, node, rule_request(s->shape, k).resource))
                 return true;
-        }
     }
     return false;
 }
@@ -90,15 +135,15 @@ bool resources_refuse(const struct ask *ask, size_t node)
 {
     const struct berth_shape *shape = shape_asked(ask);
 
-    for (size_t i = 0; i < shape->requests_len; i++)
-        if (request_refused(ask, node, &shape->requests[i]))
+    for (size_t i = 0; i < rule_requests_len(shape); i++)
+        if (request_refused(ask, node, rule_request(shape, i)))
             return true;
     return false;
 }
 
-uint32_t gpu_share(const struct berth_shape *shape)
+uint32_t rule_gpu_share(const struct berth_shape *shape)
 {
-    if (!shape || !shape->gpu.count)
+    if (!shape->gpu.count)
         return 0;
     return shape->gpu.milli ? shape->gpu.milli : BERTH_GPU_MILLI;
 }
@@ -113,9 +158,9 @@ static struct gpu_held gpu_held(const struct ask *ask, size_t node, size_t devic
     struct gpu_held held = {0};
     for (size_t i = 0; i < ask->world->seats_len; i++) {
         const struct seat *s = &ask->world->seats[i];
-        if (s->node != node || !ask_counts(ask, s) || !(s->is.gpus >> device & 1) || !s->shape)
+        if (s->node != node || !ask_counts(ask, s) || !(s->is.gpus >> device & 1))
             continue;
-        int64_t milli = gpu_share(s->shape), bytes = s->shape->gpu.memory_bytes;
+        int64_t milli = rule_gpu_share(s->shape), bytes = s->shape->gpu.memory_bytes;
         held.milli_active += state_active(s->is.state) ? milli : 0;
         held.bytes_active += state_active(s->is.state) ? bytes : 0;
         held.milli_promised += s->is.state != BERTH_STOPPING ? milli : 0;
@@ -124,29 +169,47 @@ static struct gpu_held gpu_held(const struct ask *ask, size_t node, size_t devic
     return held;
 }
 
-bool gpu_free(const struct ask *ask, size_t node, size_t device, const struct berth_shape *shape)
+/* A share may not need more memory than the device has, a whole one neither. */
+bool rule_gpu_suits(const struct berth_gpu *gpu, const struct berth_shape *shape)
+{
+    if (shape->gpu.models_len && !text_in(gpu->model, shape->gpu.models, shape->gpu.models_len))
+        return false;
+    return shape->gpu.memory_bytes <= gpu->memory_bytes;
+}
+
+/* Too few devices of that kind, whoever holds them. */
+bool gpu_kind_refuses(const struct ask *ask, size_t node)
+{
+    const struct berth_shape *shape = shape_asked(ask);
+    uint32_t suited = 0;
+
+    for (size_t d = 0; d < ask->world->nodes[node].gpus_len; d++)
+        suited += rule_gpu_suits(&ask->world->nodes[node].gpus[d], shape);
+    return suited < shape->gpu.count;
+}
+
+bool rule_gpu_free(const struct ask *ask, size_t node, size_t device, const struct berth_shape *shape)
 {
     const struct berth_gpu *gpu = &ask->world->nodes[node].gpus[device];
     struct gpu_held held = gpu_held(ask, node, device);
-    int64_t milli = gpu_share(shape), bytes = shape->gpu.memory_bytes;
+    int64_t milli = rule_gpu_share(shape), bytes = shape->gpu.memory_bytes;
 
-    if (shape->gpu.models_len && !text_in(gpu->model, shape->gpu.models, shape->gpu.models_len))
+    if (!rule_gpu_suits(gpu, shape))
         return false;
     if (held.milli_active + milli > BERTH_GPU_MILLI || held.milli_promised + milli > BERTH_GPU_MILLI)
         return false;
-    if (milli == BERTH_GPU_MILLI)
-        return bytes <= gpu->memory_bytes;
-    return held.bytes_active + bytes <= gpu->memory_bytes && held.bytes_promised + bytes <= gpu->memory_bytes;
+    return milli == BERTH_GPU_MILLI ||
+           (held.bytes_active + bytes <= gpu->memory_bytes && held.bytes_promised + bytes <= gpu->memory_bytes);
 }
 
-uint64_t gpu_pick(const struct ask *ask, size_t node)
+uint64_t rule_gpu_pick(const struct ask *ask, size_t node)
 {
     const struct berth_shape *shape = shape_asked(ask);
     uint64_t picked = 0;
     uint32_t len = 0;
 
     for (size_t d = 0; d < ask->world->nodes[node].gpus_len && len < shape->gpu.count; d++)
-        if (gpu_free(ask, node, d, shape)) {
+        if (rule_gpu_free(ask, node, d, shape)) {
             picked |= UINT64_C(1) << d;
             len++;
         }
@@ -155,10 +218,10 @@ uint64_t gpu_pick(const struct ask *ask, size_t node)
 
 bool gpu_refuses(const struct ask *ask, size_t node)
 {
-    return gpu_share(shape_asked(ask)) && !gpu_pick(ask, node);
+    return rule_gpu_share(shape_asked(ask)) && !rule_gpu_pick(ask, node);
 }
 
-bool ports_overlap(const struct berth_port *a, const struct berth_port *b)
+bool rule_ports_overlap(const struct berth_port *a, const struct berth_port *b)
 {
     uint32_t a_end = a->port + (a->count ? a->count : 1u), b_end = b->port + (b->count ? b->count : 1u);
     return a->protocol == b->protocol && a->port < b_end && b->port < a_end;
@@ -168,7 +231,7 @@ static bool ports_clash(const struct berth_shape *shape, const struct berth_port
 {
     for (size_t i = 0; i < shape->ports_len; i++)
         for (size_t k = 0; k < taken_len; k++)
-            if (ports_overlap(&shape->ports[i], &taken[k]))
+            if (rule_ports_overlap(&shape->ports[i], &taken[k]))
                 return true;
     return false;
 }
@@ -181,8 +244,7 @@ bool ports_refuse(const struct ask *ask, size_t node)
 
     for (size_t i = 0; i < ask->world->seats_len; i++) {
         const struct seat *s = &ask->world->seats[i];
-        if (s->node == node && ask_counts(ask, s) && s->shape &&
-            ports_clash(shape, s->shape->ports, s->shape->ports_len))
+        if (s->node == node && ask_counts(ask, s) && ports_clash(shape, s->shape->ports, s->shape->ports_len))
             return true;
     }
     return ports_clash(shape, n->ports, n->ports_len);
@@ -190,7 +252,7 @@ bool ports_refuse(const struct ask *ask, size_t node)
 
 static bool seat_mounts(const struct seat *seat, const char *volume)
 {
-    return seat->shape && text_in(volume, seat->shape->volumes, seat->shape->volumes_len);
+    return text_in(volume, seat->shape->volumes, seat->shape->volumes_len);
 }
 
 /* A volume that is not shared may be mounted by several pods, but on one node only. */
@@ -249,7 +311,7 @@ bool attach_refuses(const struct ask *ask, size_t node)
         for (size_t k = 0; k < n->allocatable_len; k++) {
             const struct berth_amount *a = &n->allocatable[k];
             if (strncmp(a->resource, "attach-", 7) == 0 && text_same(a->resource + 7, v->driver) &&
-                volumes_attached(ask, node, v->driver) > node_capacity(ask->world, node, a->resource))
+                volumes_attached(ask, node, v->driver) > rule_capacity(ask->world, node, a->resource))
                 return true;
         }
     }

@@ -11,6 +11,7 @@ const struct berth_label *label_find(const struct berth_label *labels, size_t le
 /* Each: does the node refuse? */
 bool over_refuses(const struct ask *ask, size_t node);
 bool resources_refuse(const struct ask *ask, size_t node);
+bool gpu_kind_refuses(const struct ask *ask, size_t node);
 bool gpu_refuses(const struct ask *ask, size_t node);
 bool ports_refuse(const struct ask *ask, size_t node);
 bool volume_busy_refuses(const struct ask *ask, size_t node);

@@ -1,7 +1,7 @@
 /* rules_topology.c - naive rules about where other pods are: spread, near, apart. */
 #include "rules_parts.h"
 
-const char *node_topology(const struct berth_node *node, const char *topology)
+const char *rule_topology(const struct berth_node *node, const char *topology)
 {
     if (text_same(topology, "node"))
         return node->id;
@@ -16,7 +16,7 @@ const char *node_topology(const struct berth_node *node, const char *topology)
 static bool workload_selected(const struct world *world, const struct berth_term *select, size_t workload)
 {
     const struct berth_workload *w = workload == NONE ? NULL : &world->workloads[workload];
-    return w && term_holds(select, w->labels, w->labels_len);
+    return w && rule_term_holds(select, w->labels, w->labels_len);
 }
 
 /* Pods that the term picks, on all nodes with that value of the label; value NULL: anywhere. */
@@ -26,7 +26,7 @@ static uint32_t selected_within(const struct ask *ask, const struct berth_term *
     uint32_t len = 0;
     for (size_t i = 0; i < ask->world->seats_len; i++) {
         const struct seat *s = &ask->world->seats[i];
-        const char *at = node_topology(&ask->world->nodes[s->node], topology);
+        const char *at = rule_topology(&ask->world->nodes[s->node], topology);
         if (ask_counts(ask, s) && at && (!value || text_same(at, value)))
             len += workload_selected(ask->world, select, s->workload);
     }
@@ -47,7 +47,7 @@ static uint32_t spread_least(const struct ask *ask, const struct berth_spread *s
 {
     uint32_t least = UINT32_MAX;
     for (size_t n = 0; n < ask->world->nodes_len; n++) {
-        const char *value = node_topology(&ask->world->nodes[n], spread->topology);
+        const char *value = rule_topology(&ask->world->nodes[n], spread->topology);
         if (!value || !node_eligible(ask, n))
             continue;
         uint32_t len = selected_within(ask, &spread->select, spread->topology, value);
@@ -65,7 +65,7 @@ bool spread_refuses(const struct ask *ask, size_t node)
         const struct berth_spread *spread = &shape->spread[i];
         if (spread->soft)
             continue;
-        const char *value = node_topology(&ask->world->nodes[node], spread->topology);
+        const char *value = rule_topology(&ask->world->nodes[node], spread->topology);
         if (!value)
             return true;
         uint32_t there = selected_within(ask, &spread->select, spread->topology, value);
@@ -86,7 +86,7 @@ bool near_refuses(const struct ask *ask, size_t node)
         const struct berth_near *near = &shape->near[i];
         if (near->apart || near->select.weight)
             continue;
-        const char *value = node_topology(&ask->world->nodes[node], near->topology);
+        const char *value = rule_topology(&ask->world->nodes[node], near->topology);
         if (!value)
             return true;
         if (selected_within(ask, &near->select, near->topology, value))
@@ -101,12 +101,12 @@ bool near_refuses(const struct ask *ask, size_t node)
 /* One pod there forbids this one beside it, by the shape it was placed with. */
 static bool seat_keeps_apart(const struct ask *ask, const struct seat *seat, size_t node)
 {
-    for (size_t i = 0; seat->shape && i < seat->shape->near_len; i++) {
+    for (size_t i = 0; i < seat->shape->near_len; i++) {
         const struct berth_near *near = &seat->shape->near[i];
         if (!near->apart || near->select.weight)
             continue;
-        const char *here = node_topology(&ask->world->nodes[node], near->topology);
-        const char *there = node_topology(&ask->world->nodes[seat->node], near->topology);
+        const char *here = rule_topology(&ask->world->nodes[node], near->topology);
+        const char *there = rule_topology(&ask->world->nodes[seat->node], near->topology);
         if (here && there && text_same(here, there) && workload_selected(ask->world, &near->select, ask->workload))
             return true;
     }
@@ -120,7 +120,7 @@ bool apart_refuses(const struct ask *ask, size_t node)
 
     for (size_t i = 0; i < shape->near_len; i++) {
         const struct berth_near *near = &shape->near[i];
-        const char *value = node_topology(&ask->world->nodes[node], near->topology);
+        const char *value = rule_topology(&ask->world->nodes[node], near->topology);
         if (near->apart && !near->select.weight && value && selected_within(ask, &near->select, near->topology, value))
             return true;
     }

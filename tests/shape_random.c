@@ -133,7 +133,7 @@ static void near_random(struct world *world, struct rng *r, struct berth_shape *
     for (size_t i = 0; i < len; i++) {
         n[i] = (struct berth_near){topology_random(r), select_random(world, r), rng_chance(r, 50)};
         if (rng_chance(r, 35))
-            n[i].select.weight = RNG_PICK(r, int32_t, 1, 50, 100, -7);
+            n[i].select.weight = RNG_PICK(r, int32_t, 1, 50, 100);
     }
     shape->near = n;
     shape->near_len = len;

@@ -60,7 +60,7 @@ static struct seat *pod_seat(struct world *world, struct rng *r, size_t workload
             .node = world->nodes[n].id,
             .state = BERTH_RUNNING,
             .since_ns = world->now_ns - rng_range(r, 0, 30) * MINUTE_NS,
-            .gpus = gpu_share(&w->shape) ? gpu_pick(&ask, n) : 0,
+            .gpus = rule_gpu_share(&w->shape) ? rule_gpu_pick(&ask, n) : 0,
             .shape = rng_chance(r, 50) ? arena_dup(&world->arena, &w->shape, sizeof w->shape) : NULL,
         };
         if (rng_chance(r, 60))
@@ -191,7 +191,7 @@ static void reservations_random(struct world *world, struct rng *r)
                                       .node = world->nodes[n].id,
                                       .state = BERTH_RESERVED,
                                       .since_ns = world->now_ns - MINUTE_NS,
-                                      .gpus = gpu_share(&world->workloads[w].shape) ? gpu_pick(&ask, n) : 0,
+                                      .gpus = rule_gpu_share(&world->workloads[w].shape) ? rule_gpu_pick(&ask, n) : 0,
                                       .waits = waits,
                                       .waits_len = waits_len,
                                   });
@@ -207,7 +207,8 @@ static void nodes_shrink(struct world *world, struct rng *r)
             continue;
         struct berth_amount *a =
             arena_dup(&world->arena, node->allocatable, node->allocatable_len * sizeof *node->allocatable);
-        a[rng_below(r, 2) % node->allocatable_len].amount /= 4;
+        size_t i = rng_below(r, node->allocatable_len);
+        a[i].amount = strncmp(a[i].resource, "hugepages", 9) == 0 ? 0 : a[i].amount / 4;
         node->allocatable = a;
         world->broken = true;
     }

@@ -77,7 +77,6 @@ void world_random(struct world *ret_world, uint64_t seed)
     world_init(w);
     w->seed = seed;
     w->now_ns = 1000000 * SECOND_NS + rng_below(&r, 3) * SECOND_NS / 2;
-    w->moves_max = rng_chance(&r, 20) ? (uint32_t)rng_range(&r, 1, 3) : 0;
     w->next_id = rng_chance(&r, 10) ? (UINT64_C(1) << 40) : 1;
     w->profile = profile_random(&r);
     resources_random(w, &r);
@@ -139,11 +138,15 @@ struct seat *world_find_seat(const struct world *world, uint64_t id)
 
 static void seat_link(const struct world *world, struct seat *seat)
 {
+    static const struct berth_shape unknown;
+
     seat->node = world_find_node(world, seat->is.node);
     seat->workload = world_find_workload(world, seat->is.workload);
     seat->shape = seat->is.shape;
     if (!seat->shape && seat->workload != NONE)
         seat->shape = &world->workloads[seat->workload].shape;
+    if (!seat->shape)
+        seat->shape = &unknown;
 }
 
 void world_link(struct world *world)
@@ -215,14 +218,21 @@ void world_remove_seat(struct world *world, size_t i)
 
 /* ---- telling ---------------------------------------------------------------------------------------------------- */
 
-/* Later ranks rest on earlier ones; within a rank any order will do. */
 enum part { PART_RESOURCE, PART_VOLUME, PART_NODE, PART_WORKLOAD, PART_INSTANCE, PART_FACT };
-static const int part_rank[] = {0, 1, 2, 3, 3, 4};
 
 struct item {
     enum part part;
     size_t i;
 };
+
+/* Later ranks rest on earlier ones; within a rank any order will do. An instance without a shape of its own has that of
+ * its workload, which must be there. */
+static int item_rank(const struct world *world, struct item item)
+{
+    static const int ranks[] = {0, 1, 2, 3, 3, 5};
+    bool follows = item.part == PART_INSTANCE && !world->seats[item.i].is.shape;
+    return follows ? 4 : ranks[item.part];
+}
 
 static int item_put(const struct world *world, struct berth_cluster *c, struct item item, struct berth_err *err)
 {
@@ -284,9 +294,9 @@ static int items_put(const struct world *world, struct berth_cluster *c, const s
                      uint64_t shuffle, struct berth_err *err)
 {
     struct rng r = {shuffle};
-    for (int rank = 0; rank <= 4; rank++)
+    for (int rank = 0; rank <= 5; rank++)
         for (size_t i = 0; i < len; i++) {
-            if (part_rank[items[i].part] != rank)
+            if (item_rank(world, items[i]) != rank)
                 continue;
             int rc = item_put(world, c, items[i], err);
             if (!rc && shuffle && rng_chance(&r, 5))
@@ -324,7 +334,7 @@ struct berth_cluster *world_load(const struct world *world, uint64_t shuffle)
 
 struct berth_policy world_policy(const struct world *world)
 {
-    return (struct berth_policy){.profile = world->profile, .moves_max = world->moves_max};
+    return (struct berth_policy){.profile = world->profile};
 }
 
 struct berth_plan *world_plan(const struct world *world, struct berth_cluster *cluster,

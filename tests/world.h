@@ -27,7 +27,7 @@ struct seat {
     struct berth_instance is;
     size_t node;     /* index */
     size_t workload; /* index; NONE: gone */
-    /* As placed, or the workload's present one; NULL: unknown, asks for nothing. */
+    /* As placed, or the workload's present one; an empty one where neither is known. */
     const struct berth_shape *shape;
 };
 
@@ -35,8 +35,7 @@ struct world {
     struct arena arena;
     uint64_t seed; /* it was made from, and of its snapshots */
     int64_t now_ns;
-    uint64_t next_id; /* above every instance's */
-    uint32_t moves_max;
+    uint64_t next_id;                    /* above every instance's */
     const struct berth_profile *profile; /* NULL: default */
 
     struct berth_resource *resources;

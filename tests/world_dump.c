@@ -138,8 +138,8 @@ static void seat_dump(const struct seat *s, int64_t now_ns, FILE *to)
 
 void world_dump(const struct world *world, FILE *to)
 {
-    fprintf(to, "seed %" PRIu64 " now=%" PRId64 " next_id=%" PRIu64 " moves_max=%u%s\n", world->seed, world->now_ns,
-            world->next_id, world->moves_max, world->broken ? " broken" : "");
+    fprintf(to, "seed %" PRIu64 " now=%" PRId64 " next_id=%" PRIu64 "%s\n", world->seed, world->now_ns, world->next_id,
+            world->broken ? " broken" : "");
     for (size_t i = 0; i < world->resources_len; i++)
         fprintf(to, "resource %s kind=%d period=%" PRId64 "s\n", world->resources[i].name,
                 (int)world->resources[i].kind, world->resources[i].period_ns / SECOND_NS);

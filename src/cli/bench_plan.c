@@ -111,7 +111,7 @@ static void search_print(struct table *t, const struct berth_plan_stats *stats)
     char note[128];
     double each = stats->searches ? (double)stats->blocks_opened / (double)stats->searches : 0;
 
-    snprintf(note, sizeof note, ", each opened %.1f of %s blocks", each, show_count(stats->blocks).text);
+    snprintf(note, sizeof note, "; each opened %.1f blocks, the cluster has %s", each, show_count(stats->blocks).text);
     count_print(t, "searches", stats->searches, note);
 }
 

@@ -28,7 +28,9 @@ struct bench_curve {
     size_t first, len; /* cases */
 };
 
+/* Twice the input, at most twice the time; what lies a tenth above counts as noise. */
 #define BENCH_GROWTH_MOST 2.0
+#define BENCH_GROWTH_NOISE 1.1
 
 struct bench_suite {
     const struct bench_size *cases; /* the seed is left 0 */

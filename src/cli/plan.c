@@ -18,7 +18,7 @@ static const char *const outputs[] = {"table", "wide", "json", NULL};
 
 struct plan_values {
     const char *why, *profile, *now;
-    struct option_count seed, moves;
+    struct option_count seed;
     unsigned output;
     bool strict, summary;
 };
@@ -35,8 +35,6 @@ static const struct option options[] = {
     OPTION_TEXT_ROW("now", 0, plan_values, now, "TIME",
                     "Plan for this moment, not the file's: 2026-03-01T12:00:00Z, or seconds since 1970."),
     OPTION_COUNT_ROW("seed", 0, plan_values, seed, 0, 0, "Of the seeded random score; in place of the file's."),
-    OPTION_COUNT_ROW("moves", 0, plan_values, moves, 0, UINT32_MAX,
-                     "Even out the load with at most N migrations under way at once. Default: none."),
 };
 
 struct job {
@@ -101,7 +99,6 @@ static int make_plan(struct job *job)
     }
     struct berth_policy policy = {
         .profile = job->profile,
-        .moves_max = (uint32_t)job->values->moves.n,
         .progress = progress_tell,
         .progress_ctx = &progress,
     };

@@ -252,30 +252,16 @@ uint64_t plan_pending_pods(struct berth_plan *plan)
 
 void plan_view_reasons(const struct plan_view *v, const struct berth_pending *pending, bool full)
 {
-    char counts[128];
-    size_t width = 0;
-
-    for (size_t i = 0; i < pending->reasons_len; i++) {
-        if (pending->reasons[i].nodes)
-            width = at_least(width, strlen(show_count(pending->reasons[i].nodes).text));
-    }
     for (size_t i = 0; i < pending->reasons_len; i++) {
         const struct berth_reason *reason = &pending->reasons[i];
-        size_t column = 4;
-        fputs("    ", v->cli->out);
-        if (reason->nodes) {
-            snprintf(counts, sizeof counts, "%*s of %s node%s  ", (int)width, show_count(reason->nodes).text,
-                     show_count(v->nodes).text, plural(v->nodes));
-            column += strlen(counts);
-            fprintf(v->cli->out, "%s%s%s", cli_paint(v->cli, COLOR_YELLOW), counts, cli_paint(v->cli, COLOR_NONE));
-        }
         char text[1024];
         if (full && reason->only && reason->only != reason->nodes)
             snprintf(text, sizeof text, "%s (%s of these for nothing else)", reason->text,
                      show_count(reason->only).text);
         else
             snprintf(text, sizeof text, "%s", reason->text);
-        cli_wrap(v->cli, text, column, column);
+        fprintf(v->cli->out, "    %s-%s ", cli_paint(v->cli, COLOR_YELLOW), cli_paint(v->cli, COLOR_NONE));
+        cli_wrap(v->cli, text, 6, 6);
     }
     if (pending->help && *pending->help) {
         fprintf(v->cli->out, "    %sTo place one more:%s ", cli_paint(v->cli, COLOR_GREEN),

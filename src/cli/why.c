@@ -1,16 +1,17 @@
 #include "cli/why.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
+#include "base/bits.h"
 #include "cli/fold.h"
 #include "cli/peek.h"
 #include "cli/pods.h"
 #include "cli/show.h"
 #include "cli/suggest.h"
 
-enum { NOTE_MAX = 160, RANGES_MAX = 48 };
+enum { NOTE_MAX = 160, RANGES_MAX = 48, STAYS_MAX = 10 };
 
 /* What is asked about: a workload, or one pod of it. */
 struct target {
@@ -26,40 +27,54 @@ struct why {
     const struct berth_cluster *cluster;
     const struct berth_profile *profile;
     struct target target;
-    uint64_t told; /* actions and pending pods so far */
+    VEC(uint64_t) told; /* ordinals with an action or pending, a bit each */
+    size_t told_len;
+    VEC(struct peek_instance) stays; /* instances that the plan leaves alone */
 };
 
-static const char *op_sentence(enum berth_op op)
+/* After "is" or "are". */
+static const char *op_words(enum berth_op op)
 {
-    static const char *const sentences[] = {
-        [BERTH_PLACE] = "is placed on",       [BERTH_RESERVE] = "gets a reserved place on",
-        [BERTH_PROMOTE] = "may now start on", [BERTH_STOP] = "stops on",
-        [BERTH_LOSE] = "counts as ended on",  [BERTH_ADJUST] = "gets another limit on",
+    static const char *const words[] = {
+        [BERTH_PLACE] = "placed on",
+        [BERTH_RESERVE] = "promised a place on",
+        [BERTH_PROMOTE] = "now free to start on",
+        [BERTH_STOP] = "stopped on",
+        [BERTH_LOSE] = "given up on",
+        [BERTH_ADJUST] = "given another limit on",
     };
-    return sentences[op];
+    return words[op];
 }
 
-static const char *cause_sentence(enum berth_cause cause)
+static const char *cause_words(enum berth_cause cause)
 {
-    static const char *const sentences[] = {
-        [BERTH_CAUSE_PENDING] = "it had no instance",
-        [BERTH_CAUSE_REMOVED] = "its workload is gone",
-        [BERTH_CAUSE_SUSPENDED] = "its workload is suspended",
-        [BERTH_CAUSE_SCALED] = "its workload asks for fewer pods",
-        [BERTH_CAUSE_LOST] = "its node was lost",
-        [BERTH_CAUSE_DRAINED] = "its node is being drained",
-        [BERTH_CAUSE_MOVED] = "it is moved",
-        [BERTH_CAUSE_BROKEN] = "its gang lost a task",
-        [BERTH_CAUSE_INFEASIBLE] = "its reserved place fits no longer",
-        [BERTH_CAUSE_BUSY] = "its use is near the limit",
-        [BERTH_CAUSE_IDLE] = "its use is far below the limit",
+    static const char *const words[] = {
+        [BERTH_CAUSE_PENDING] = "no instance yet",
+        [BERTH_CAUSE_REMOVED] = "the workload is gone",
+        [BERTH_CAUSE_SUSPENDED] = "the workload is suspended",
+        [BERTH_CAUSE_SCALED] = "fewer pods are asked for",
+        [BERTH_CAUSE_LOST] = "the node was lost",
+        [BERTH_CAUSE_DRAINED] = "the node is being drained",
+        [BERTH_CAUSE_MOVED] = "moved to another node",
+        [BERTH_CAUSE_BROKEN] = "the gang lost a task",
+        [BERTH_CAUSE_INFEASIBLE] = "the reserved place fits no longer",
+        [BERTH_CAUSE_BUSY] = "use is near the limit",
+        [BERTH_CAUSE_IDLE] = "use is far below the limit",
     };
-    return sentences[cause];
+    return words[cause];
 }
 
 static bool matches(const struct target *target, const char *workload, uint32_t ordinal)
 {
     return strcmp(workload, target->workload) == 0 && (target->all || ordinal == target->ordinal);
+}
+
+static void tell(struct why *why, uint32_t ordinal)
+{
+    if (why->told.len < bits_words((size_t)ordinal + 1))
+        vec_resize(&why->told, bits_words((size_t)ordinal + 1));
+    bits_add(why->told.at, ordinal);
+    why->told_len++;
 }
 
 static void has_instance(void *ctx, const struct peek_instance *instance)
@@ -98,13 +113,12 @@ static int name_unknown(const struct why *why, const char *name, const char *wor
     return cli_fail(why->view->cli, EXIT_FAILED, "no workload '%s'; POD is WORKLOAD or WORKLOAD/ORDINAL", name);
 }
 
-/* `text` has room for the name; it is cut where a workload's name ends. */
+/* `text` is a copy of the name, to be cut where a workload's name ends. */
 static int target_find(struct why *why, const char *name, char *text)
 {
     struct target *target = &why->target;
     size_t len;
 
-    strcpy(text, name);
     target->all = true;
     if (workload_exists(target, why->cluster, text))
         return EXIT_OK;
@@ -127,8 +141,8 @@ static void row_print(const struct why *why, const struct fold *fold, const stru
     ranges_print(fold->ordinals.at + row->ordinals_at, row->pods, ranges, sizeof ranges);
     action_note(action, note, sizeof note);
     fprintf(cli->out, "%s%s/%s%s ", cli_paint(cli, COLOR_BOLD), action->workload, ranges, cli_paint(cli, COLOR_NONE));
-    size_t at = (size_t)snprintf(text, sizeof text, "%s %s: %s", op_sentence(action->op), action->node,
-                                 cause_sentence(action->cause));
+    size_t at = (size_t)snprintf(text, sizeof text, "%s %s %s: %s", row->pods == 1 ? "is" : "are", op_words(action->op),
+                                 action->node, cause_words(action->cause));
     if (*note && at < sizeof text)
         at += (size_t)snprintf(text + at, sizeof text - at, "; %s", note);
     if (row->pods == 1 && action->gpus && at < sizeof text)
@@ -152,7 +166,7 @@ static bool actions_print(struct why *why)
             continue;
         fold_add(&fold, &action);
         placed |= action.op == BERTH_PLACE || action.op == BERTH_RESERVE;
-        why->told++;
+        tell(why, action.ordinal);
     }
     fold_end(&fold);
     for (size_t i = 0; i < fold.rows.len; i++)
@@ -188,11 +202,14 @@ static void pending_print(struct why *why)
         size_t count = 0;
         if (strcmp(pending.workload, why->target.workload) != 0)
             continue;
-        for (size_t j = 0; j < pending.ordinals_len; j++)
-            count += matches(&why->target, pending.workload, pending.ordinals[j]);
+        for (size_t j = 0; j < pending.ordinals_len; j++) {
+            if (matches(&why->target, pending.workload, pending.ordinals[j])) {
+                tell(why, pending.ordinals[j]);
+                count++;
+            }
+        }
         if (count == 0)
             continue;
-        why->told += count;
         if (why->target.all)
             ranges_print(pending.ordinals, pending.ordinals_len, ranges, sizeof ranges);
         else
@@ -203,15 +220,37 @@ static void pending_print(struct why *why)
     }
 }
 
-static void instance_print(void *ctx, const struct peek_instance *instance)
+static void stays_add(void *ctx, const struct peek_instance *instance)
 {
     struct why *why = ctx;
+    bool told = instance->ordinal / 64 < why->told.len && bits_has(why->told.at, instance->ordinal);
 
-    if (!matches(&why->target, why->target.workload, instance->ordinal))
-        return;
-    fprintf(why->view->cli->out, "%s/%" PRIu32 " stays as it is: %s on %s (#%" PRIu64 ").\n", why->target.workload,
-            instance->ordinal, berth_state_name(instance->state), instance->node, instance->id);
-    why->told++;
+    if (!told && matches(&why->target, why->target.workload, instance->ordinal))
+        vec_push(&why->stays, *instance);
+}
+
+static int instance_compare(const void *a, const void *b)
+{
+    const struct peek_instance *x = a, *y = b;
+
+    return x->ordinal != y->ordinal ? (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal)
+                                    : (x->id > y->id) - (x->id < y->id);
+}
+
+static void stays_print(struct why *why)
+{
+    FILE *out = why->view->cli->out;
+
+    peek_instances(why->cluster, why->target.workload, stays_add, why);
+    if (why->stays.len)
+        qsort(why->stays.at, why->stays.len, sizeof why->stays.at[0], instance_compare);
+    for (size_t i = 0; i < why->stays.len && i < STAYS_MAX; i++) {
+        const struct peek_instance *instance = &why->stays.at[i];
+        fprintf(out, "%s/%" PRIu32 " stays as it is: %s on %s (#%" PRIu64 ")\n", why->target.workload,
+                instance->ordinal, berth_state_name(instance->state), instance->node, instance->id);
+    }
+    if (why->stays.len > STAYS_MAX)
+        fprintf(out, "... and so do %s more\n", show_count(why->stays.len - STAYS_MAX).text);
 }
 
 static void nothing_print(const struct why *why)
@@ -234,7 +273,7 @@ int why_print(const struct plan_view *view, const struct berth_cluster *cluster,
               const char *name)
 {
     struct why why = {.view = view, .cluster = cluster, .profile = profile};
-    CLEANUP(mem) char *text = mem_alloc(strlen(name) + 1);
+    CLEANUP(mem) char *text = mem_strdup(name);
 
     int rc = target_find(&why, name, text);
     if (rc != EXIT_OK)
@@ -242,9 +281,10 @@ int why_print(const struct plan_view *view, const struct berth_cluster *cluster,
     if (actions_print(&why))
         profile_print(&why);
     pending_print(&why);
-    if (why.told == 0)
-        peek_instances(cluster, why.target.workload, instance_print, &why);
-    if (why.told == 0)
+    stays_print(&why);
+    if (why.told_len + why.stays.len == 0)
         nothing_print(&why);
+    vec_done(&why.told);
+    vec_done(&why.stays);
     return EXIT_OK;
 }

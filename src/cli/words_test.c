@@ -17,21 +17,21 @@ static void pods_are_split_at_the_last_slash(void **state)
 {
     static const struct {
         const char *text;
-        bool is_pod;
         size_t workload_len;
         uint32_t ordinal;
+        bool is_pod;
     } rows[] = {
-        {"web/3",            true,  3, 3         },
-        {"team/web/12",      true,  8, 12        },
-        {"web",              false, 0, 0         },
-        {"team/web",         false, 0, 0         },
-        {"web/",             false, 0, 0         },
-        {"/3",               false, 0, 0         },
-        {"web/3x",           false, 0, 0         },
-        {"web/-3",           false, 0, 0         },
-        {"web/4294967295",   true,  3, UINT32_MAX},
-        {"web/4294967296",   false, 0, 0         },
-        {"web/999999999999", false, 0, 0         },
+        {"web/3",            3, 3,          true },
+        {"team/web/12",      8, 12,         true },
+        {"web",              0, 0,          false},
+        {"team/web",         0, 0,          false},
+        {"web/",             0, 0,          false},
+        {"/3",               0, 0,          false},
+        {"web/3x",           0, 0,          false},
+        {"web/-3",           0, 0,          false},
+        {"web/4294967295",   3, UINT32_MAX, true },
+        {"web/4294967296",   0, 0,          false},
+        {"web/999999999999", 0, 0,          false},
     };
 
     (void)state;

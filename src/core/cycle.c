@@ -5,6 +5,7 @@
 
 #include "base/bits.h"
 #include "base/hash.h"
+#include "base/lanes.h"
 
 /* ---- single nodes ----------------------------------------------------------------------------------------------- */
 
@@ -40,57 +41,86 @@ static void node_gpus(struct cycle *c, uint32_t p)
     c->free[cycle_gpu_column(c, GPU_USED_FREE)][p] = used ? whole : 0;
 }
 
-static void node_dirty(struct cycle *c, uint32_t p)
-{
-    uint32_t block = p / BLOCK;
-    if (!bits_has(c->dirty_bits, block)) {
-        bits_add(c->dirty_bits, block);
-        c->dirty[c->dirty_len++] = block;
-    }
-}
-
 /* ---- bounds ----------------------------------------------------------------------------------------------------- */
 
-static void refresh_entry(struct cycle *c, uint32_t level, uint32_t entry)
+static void refresh_key(struct cycle *c, uint32_t level, uint32_t entry)
 {
-    struct bounds *b = &c->bounds[level];
-    uint32_t fan = level == 1 ? BLOCK : FANOUT;
-    uint32_t from = entry * fan, to = from + fan;
-    uint32_t len = level == 1 ? c->blocks * BLOCK : c->bounds[level - 1].len;
-    const int32_t *keys = level == 1 ? c->key : c->bounds[level - 1].key;
-    int32_t key = INT32_MIN;
-
-    if (to > len)
-        to = len;
-    for (uint32_t i = from; i < to; i++)
-        key = keys[i] > key ? keys[i] : key;
-    b->key[entry] = key;
-    for (uint32_t k = 0; k < c->columns; k++) {
-        if (!c->free[k])
-            continue;
-        const int64_t *column = level == 1 ? c->free[k] : c->bounds[level - 1].max[k];
-        int64_t most = INT64_MIN;
-        for (uint32_t i = from; i < to; i++)
-            most = column[i] > most ? column[i] : most;
-        b->max[k][entry] = most;
+    if (level == 1) {
+        c->bounds[1].key[entry] = lanes_max32(c->key + (size_t)entry * BLOCK);
+        return;
     }
+    const struct bounds *below = &c->bounds[level - 1];
+    int32_t most = INT32_MIN;
+    for (uint32_t i = entry * FANOUT; i < (entry + 1) * FANOUT && i < below->len; i++)
+        most = below->key[i] > most ? below->key[i] : most;
+    c->bounds[level].key[entry] = most;
 }
 
+static void refresh_column(struct cycle *c, uint32_t level, uint32_t entry, uint32_t k)
+{
+    if (level == 1) {
+        c->bounds[1].max[k][entry] = lanes_max64(c->free[k] + (size_t)entry * BLOCK);
+        return;
+    }
+    const struct bounds *below = &c->bounds[level - 1];
+    int64_t most = INT64_MIN;
+    for (uint32_t i = entry * FANOUT; i < (entry + 1) * FANOUT && i < below->len; i++)
+        most = below->max[k][i] > most ? below->max[k][i] : most;
+    c->bounds[level].max[k][entry] = most;
+}
+
+/* Coarser entries whose keys fell, level by level, each once. */
 void cycle_refresh(struct cycle *c)
 {
-    for (uint32_t level = 1; level <= c->l->levels && c->dirty_len; level++) {
+    for (uint32_t level = 2; c->dirty_len; level++) {
         uint32_t parents = 0;
         for (uint32_t i = 0; i < c->dirty_len; i++) {
-            uint32_t entry = c->dirty[i];
-            refresh_entry(c, level, entry);
-            if (level == 1)
-                bits_drop(c->dirty_bits, entry);
-            if (parents == 0 || c->dirty[parents - 1] != entry / FANOUT)
-                c->dirty[parents++] = entry / FANOUT;
+            uint32_t entry = c->dirty[i], parent = entry / FANOUT;
+            bits_drop(c->dirty_bits[level - 1], entry);
+            if (level > c->l->levels || bits_has(c->dirty_bits[level], parent))
+                continue;
+            bits_add(c->dirty_bits[level], parent);
+            refresh_key(c, level, parent);
+            c->dirty[parents++] = parent;
         }
         c->dirty_len = parents;
     }
-    c->dirty_len = 0;
+}
+
+void cycle_tighten(struct cycle *c, uint32_t block)
+{
+    for (uint32_t level = 1, entry = block; level <= c->l->levels; level++, entry /= FANOUT)
+        for (uint32_t k = 0; k < c->columns; k++)
+            if (c->free[k])
+                refresh_column(c, level, entry, k);
+}
+
+static void column_changed(struct cycle *c, uint32_t k, uint32_t p)
+{
+    int64_t value = c->free[k][p];
+    for (uint32_t level = 1, entry = p / BLOCK; level <= c->l->levels; level++, entry /= FANOUT) {
+        if (c->bounds[level].max[k][entry] >= value)
+            return;
+        c->bounds[level].max[k][entry] = value;
+    }
+}
+
+static void key_changed(struct cycle *c, uint32_t p)
+{
+    uint32_t block = p / BLOCK;
+    int32_t before = c->bounds[1].key[block];
+
+    c->key[p] = node_key(c, p);
+    refresh_key(c, 1, block);
+    int32_t after = c->bounds[1].key[block];
+    for (uint32_t level = 2, entry = block / FANOUT; after > before && level <= c->l->levels;
+         level++, entry /= FANOUT)
+        if (c->bounds[level].key[entry] < after)
+            c->bounds[level].key[entry] = after;
+    if (after < before && !bits_has(c->dirty_bits[1], block)) {
+        bits_add(c->dirty_bits[1], block);
+        c->dirty[c->dirty_len++] = block;
+    }
 }
 
 /* ---- two books -------------------------------------------------------------------------------------------------- */
@@ -118,8 +148,7 @@ static void split_books(struct cycle *c)
 
 static void book_changed(struct cycle *c, uint32_t r, uint32_t p)
 {
-    if (c->later)
-        c->free[r][p] = c->now[r][p] < c->later[r][p] ? c->now[r][p] : c->later[r][p];
+    c->free[r][p] = c->now[r][p] < c->later[r][p] ? c->now[r][p] : c->later[r][p];
 }
 
 /* Adds to the books of everything the class needs; a node that is over may go further below zero, never wrap. */
@@ -132,13 +161,15 @@ static void books_add(struct cycle *c, const struct class *k, uint32_t p, uint64
         int64_t amount = sign * k->needs[i].amount;
         if (r >= c->resources || !c->free[r])
             continue; /* held by a node that has none of it: the node is over */
-        if (!c->later) {
+        if (c->later) {
+            c->now[r][p] += now ? amount : 0;
+            c->later[r][p] += later ? amount : 0;
+            book_changed(c, r, p);
+        } else {
             c->free[r][p] += amount;
-            continue;
         }
-        c->now[r][p] += now ? amount : 0;
-        c->later[r][p] += later ? amount : 0;
-        book_changed(c, r, p);
+        if (sign > 0)
+            column_changed(c, r, p);
     }
     BITS_EACH(d, gpus)
     {
@@ -151,10 +182,12 @@ static void books_add(struct cycle *c, const struct class *k, uint32_t p, uint64
         f->mem_now += now ? sign * mem : 0;
         f->mem_later += later ? sign * mem : 0;
     }
-    if (gpus)
+    if (gpus) {
         node_gpus(c, p);
-    c->key[p] = node_key(c, p);
-    node_dirty(c, p);
+        for (unsigned g = 0; g < GPU_COLUMNS; g++)
+            column_changed(c, cycle_gpu_column(c, g), p);
+    }
+    key_changed(c, p);
 }
 
 void cycle_take(struct cycle *c, const struct class *k, uint32_t position, uint64_t gpus, bool later, int sign)
@@ -227,8 +260,12 @@ static void init_bounds(struct cycle *c)
         for (uint32_t k = 0; k < c->columns; k++)
             if (c->free[k])
                 b->max[k] = arena_column(c->arena, b->len, sizeof **b->max);
-        for (uint32_t i = 0; i < b->len; i++)
-            refresh_entry(c, level, i);
+        for (uint32_t i = 0; i < b->len; i++) {
+            refresh_key(c, level, i);
+            for (uint32_t k = 0; k < c->columns; k++)
+                if (c->free[k])
+                    refresh_column(c, level, i, k);
+        }
     }
 }
 
@@ -261,6 +298,10 @@ void cycle_init(struct cycle *c, const struct berth_snapshot *s, const struct pr
     if (p->needs_largest)
         init_largest(c);
     c->heap = ARENA_ARRAY(a, uint64_t, 2 * (size_t)c->blocks + 64);
+    c->score = arena_column(a, (size_t)c->blocks * BLOCK, sizeof *c->score);
+    c->opened_by = ARENA_ARRAY(a, uint64_t, c->blocks + 1);
+    c->kind_search = ARENA_ARRAY(a, uint64_t, c->l->kinds + 1);
+    c->kind_part = ARENA_ARRAY(a, int32_t, c->l->kinds + 1);
     c->leaving = ARENA_ARRAY(a, uint64_t, c->blocks + 1);
     for (uint32_t i = 0; s->stopping && i < s->instances.len; i++) {
         const struct instance *in = snapshot_instance(s, i);
@@ -272,7 +313,8 @@ void cycle_init(struct cycle *c, const struct berth_snapshot *s, const struct pr
     c->stopped = ARENA_ARRAY(a, uint64_t, bits_words(s->instances.len) + 1);
     c->removed = ARENA_ARRAY(a, uint64_t, bits_words(s->instances.len) + 1);
     c->dirty = ARENA_ARRAY(a, uint32_t, c->blocks + 1);
-    c->dirty_bits = ARENA_ARRAY(a, uint64_t, bits_words(c->blocks) + 1);
+    for (uint32_t level = 1; level <= c->l->levels; level++)
+        c->dirty_bits[level] = ARENA_ARRAY(a, uint64_t, bits_words(c->bounds[level].len) + 1);
     c->rules_mask = ARENA_ARRAY(a, uint64_t *, s->rules.len + 1);
     c->tastes = ARENA_ARRAY(a, struct taste_column, s->tastes.len + 1);
     c->taste_state = ARENA_ARRAY(a, uint8_t, s->tastes.len + 1);

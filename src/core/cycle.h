@@ -2,8 +2,9 @@
  *
  * Columns are indexed by position (layout.h) and padded to whole blocks. For each entry of each level the cycle keeps
  * the maximum of every column and of the key over the nodes covered; that is what lets search.c leave most blocks
- * closed. cycle_take and cycle_give keep columns and keys exact at once and leave bounds to cycle_refresh: between the
- * two a bound may be too high (after take), never too low.
+ * closed. A bound may be too high for a while, never too low: what rises, raises the bounds above it at once; the keys
+ * of blocks are always exact, those of coarser entries after cycle_refresh; columns are made tight where a search opened
+ * a block in vain.
  */
 #pragma once
 
@@ -85,14 +86,19 @@ struct cycle {
     struct device_free *devices;
     int32_t *key;              /* [position] */
     struct bounds bounds[LEVELS_MAX + 1];
-    uint64_t *heap;            /* of search.c, with room for every entry of every level */
+    /* Of search.c: a heap with room for every entry of every level; the scores in blocks that a search has opened, and by
+     * which search. */
+    uint64_t *heap, *opened_by;
+    int32_t *score;
+    uint64_t *kind_search; /* [kind]: the search that worked out kind_part */
+    int32_t *kind_part;
     uint64_t *leaving;         /* positions with instances that stop: worth reserving */
     bool any_leaving;
     uint64_t *stopped;         /* instance slots that this plan stops */
     uint64_t *removed;         /* instance slots that are gone after this plan */
-    uint32_t *dirty;           /* blocks whose bounds are to be refreshed */
+    uint32_t *dirty;           /* blocks whose keys fell */
     uint32_t dirty_len;
-    uint64_t *dirty_bits;
+    uint64_t *dirty_bits[LEVELS_MAX + 1];
 
     uint64_t **rules_mask;     /* [rules]: positions that satisfy every static filter; NULL: not asked yet */
     struct taste_column *tastes; /* [taste] */
@@ -125,8 +131,10 @@ void cycle_unreserve(struct cycle *c, const struct instance *i);
 void cycle_promote(struct cycle *c, const struct instance *i);
 /* What an instance holds is free at once: its node has fenced it. */
 void cycle_lose(struct cycle *c, const struct instance *i);
-/* Makes bounds tight again where something was taken since. */
+/* Makes the keys of coarse entries exact where something was taken since. */
 void cycle_refresh(struct cycle *c);
+/* Makes the columns of a block, and what is above it, exact. */
+void cycle_tighten(struct cycle *c, uint32_t block);
 
 const struct topology *cycle_topology(struct cycle *c, sym key);
 /* The value of a label on each node, MAP_NONE where it is missing. */

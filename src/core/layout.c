@@ -137,6 +137,9 @@ static void fill_kinds(const struct berth_cluster *c, struct layout *l)
     l->kind = arena_column(&l->arena, (size_t)l->blocks * BLOCK + 1, sizeof *l->kind);
     for (uint32_t p = 1; p < l->len; p++)
         l->kind[p] = l->kind[p - 1] + (compare_kind(c, l->body[p - 1], l->body[p]) != 0);
+    l->kinds = l->len ? l->kind[l->len - 1] + 1 : 0;
+    for (uint32_t p = l->len; p && p < l->blocks * BLOCK; p++)
+        l->kind[p] = l->kind[p - 1];
 }
 
 static void fill_level(struct layout *l, uint32_t n, uint32_t r)
@@ -161,7 +164,7 @@ static void fill_level(struct layout *l, uint32_t n, uint32_t r)
 
 static void fill_levels(struct layout *l)
 {
-    for (uint32_t len = l->blocks, n = 1; n <= LEVELS_MAX && (n == 1 || len > 1); n++) {
+    for (uint32_t len = l->blocks, n = 1, span = BLOCK; n <= LEVELS_MAX && (n == 1 || len > 1); n++) {
         struct level *level = &l->level[n];
         l->levels = n;
         level->len = len;
@@ -170,6 +173,12 @@ static void fill_levels(struct layout *l)
         for (uint32_t r = 0; r < l->resources; r++)
             if (l->capacity[r])
                 fill_level(l, n, r);
+        level->kind = ARENA_ARRAY(&l->arena, uint32_t, len + 1);
+        for (uint32_t i = 0; i < len; i++) {
+            uint32_t first = i * span, last = (i + 1) * span < l->len ? (i + 1) * span - 1 : l->len - 1;
+            level->kind[i] = l->kind[first] == l->kind[last] ? l->kind[first] : NONE;
+        }
+        span *= FANOUT;
         len = (len + FANOUT - 1) / FANOUT;
     }
 }

@@ -15,6 +15,7 @@ enum { BLOCK = 64, FANOUT = 16, LEVELS_MAX = 4 };
 struct level {
     uint32_t len;
     uint64_t **inverse_min, **inverse_max; /* [resource][entry]: over the nodes covered */
+    uint32_t *kind;                        /* [entry]: if the nodes covered are of one kind, else NONE */
 };
 
 struct layout {
@@ -33,7 +34,8 @@ struct layout {
     const struct device *devices;
     sym *id, *zone, *rack, *domain, *arch; /* [position] */
     uint64_t *tainted;                     /* positions with a taint */
-    uint32_t *kind;   /* [position]: dense number of equal capacities and devices */
+    uint32_t *kind;   /* [position]: dense number of equal cpu, memory, pods and devices */
+    uint32_t kinds;
     bool soft_taints; /* some node has a taint that is only a preference */
     uint32_t levels;  /* levels 1 .. levels */
     struct level level[LEVELS_MAX + 1];

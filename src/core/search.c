@@ -1,9 +1,8 @@
 /* search.c - branch and bound for the best node. */
 #include "core/search.h"
 
-#include <assert.h>
-
 #include "base/bits.h"
+#include "base/lanes.h"
 
 /* An entry is a score, the first position it covers and its level in one word, so that the greatest word is the best
  * score, then the lowest position, then the coarsest entry. */
@@ -86,11 +85,26 @@ static bool entry_open(const struct search *s, uint32_t level, uint32_t e)
     return whole > 0 || b->max[cycle_gpu_column(t->c, GPU_PART)][e] >= t->k->gpu.milli;
 }
 
+/* Entries of one hardware kind share what the shape takes: worked out once per search. */
+static int32_t entry_part(const struct search *s, uint32_t level, uint32_t e)
+{
+    struct cycle *c = s->t->c;
+    const struct level *l = &c->l->level[level];
+    uint32_t kind = l->kind[e];
+
+    if (kind == NONE || !c->profile.uniform)
+        return shape_part(s, l->inverse_min, l->inverse_max, e);
+    if (c->kind_search[kind] != s->id) {
+        c->kind_search[kind] = s->id;
+        c->kind_part[kind] = shape_part(s, l->inverse_min, l->inverse_max, e);
+    }
+    return c->kind_part[kind];
+}
+
 static int32_t entry_bound(const struct search *s, uint32_t level, uint32_t e)
 {
     const struct turn *t = s->t;
-    const struct level *l = &t->c->l->level[level];
-    int32_t bound = t->c->bounds[level].key[e] - shape_part(s, l->inverse_min, l->inverse_max, e);
+    int32_t bound = t->c->bounds[level].key[e] - entry_part(s, level, e);
 
     if (t->taste)
         bound += t->taste->max[level][e];
@@ -110,6 +124,8 @@ static void push_entry(struct search *s, uint32_t level, uint32_t e)
 
 /* ---- blocks ----------------------------------------------------------------------------------------------------- */
 
+enum { UNFIT = INT32_MIN };
+
 /* The nodes of a block that pass every filter. */
 static uint64_t block_fits(const struct turn *t, uint32_t block, uint64_t bits)
 {
@@ -118,50 +134,89 @@ static uint64_t block_fits(const struct turn *t, uint32_t block, uint64_t bits)
     return bits;
 }
 
-static void block_scores(const struct search *s, uint32_t block, uint64_t bits, int32_t out[BLOCK])
+/* What scores beyond the key add for the nodes in `bits`. */
+static void block_extras(const struct turn *t, uint32_t block, uint64_t bits, int32_t out[BLOCK])
 {
-    const struct turn *t = s->t;
-    const struct cycle *c = t->c;
-    uint32_t first = block * BLOCK, last = first + BLOCK - 1 < c->len ? first + BLOCK - 1 : c->len - 1;
-
-    if (c->profile.uniform && c->l->kind[first] == c->l->kind[last]) {
-        int32_t part = shape_part(s, c->l->inverse, c->l->inverse, first);
-        for (uint32_t i = 0; i < BLOCK; i++)
-            out[i] = c->key[first + i] - part;
-    } else {
-        BITS_EACH(i, bits)
-        out[i] = c->key[first + i] - shape_part(s, c->l->inverse, c->l->inverse, first + (uint32_t)i);
-    }
     if (t->taste)
-        for (uint32_t i = 0; i < BLOCK; i++)
-            out[i] += t->taste->at[first + i];
+        BITS_EACH(i, bits)
+        out[i] += t->taste->at[block * BLOCK + i];
     for (uint32_t n = 0; n < t->live_len; n++)
         t->live[n].score->add(t, block, bits, t->live[n].weight, out);
 }
 
-struct best {
-    uint32_t lane;
-    int32_t score, second;
-};
-
-static bool block_best(const struct search *s, uint32_t block, uint64_t within, struct best *ret)
+/* The key of each node of the block less what the shape takes from it: the same for neighbours of one hardware kind. */
+static void block_keys(const struct search *s, uint32_t first, int32_t out[BLOCK])
 {
-    int32_t out[BLOCK];
-    uint64_t bits = block_fits(s->t, block, within);
-    if (!bits)
-        return false;
-    block_scores(s, block, bits, out);
-    *ret = (struct best){0, INT32_MIN, INT32_MIN};
-    BITS_EACH(i, bits)
-    {
-        if (out[i] > ret->score) {
-            ret->second = ret->score;
-            ret->score = out[i];
-            ret->lane = (uint32_t)i;
-        } else if (out[i] > ret->second) {
-            ret->second = out[i];
-        }
+    const struct cycle *c = s->t->c;
+    const uint32_t *kind = c->l->kind + first;
+
+    for (uint32_t i = 0; i < BLOCK;) {
+        uint32_t end = BLOCK;
+        int32_t part = shape_part(s, c->l->inverse, c->l->inverse, first + i);
+        if (kind[i] != kind[BLOCK - 1] || !c->profile.uniform)
+            for (end = i + 1; c->profile.uniform && kind[end] == kind[i]; end++)
+                ;
+        for (; i < end; i++)
+            out[i] = c->key[first + i] - part;
     }
+}
+
+/* Fills the block's scores, UNFIT where the node refuses; returns the best. */
+static int32_t block_open(const struct search *s, uint32_t block, uint64_t within)
+{
+    const struct turn *t = s->t;
+    struct cycle *c = t->c;
+    uint32_t first = block * BLOCK;
+    int32_t *out = c->score + first;
+    uint64_t bits = block_fits(t, block, within);
+
+    c->opened++;
+    if (!bits) {
+        if (!t->later)
+            cycle_tighten(c, block);
+        return UNFIT;
+    }
+    block_keys(s, first, out);
+    if (t->taste || t->live_len)
+        block_extras(t, block, bits, out);
+    BITS_EACH(i, ~bits)
+    out[i] = UNFIT;
+    c->opened_by[block] = s->id;
+    return lanes_max32(out);
+}
+
+/* The same for the one node on which something was placed, in a block that is open. */
+static int32_t block_again(const struct search *s, uint32_t position)
+{
+    const struct turn *t = s->t;
+    struct cycle *c = t->c;
+    uint32_t block = position / BLOCK, lane = position % BLOCK;
+    int32_t *out = c->score + (size_t)block * BLOCK;
+    uint64_t bit = block_fits(t, block, t->mask[block] & (uint64_t)1 << lane);
+
+    if (bit) {
+        out[lane] = c->key[position] - shape_part(s, c->l->inverse, c->l->inverse, position);
+        block_extras(t, block, bit, out);
+    } else {
+        out[lane] = UNFIT;
+    }
+    return lanes_max32(out);
+}
+
+/* Where only keys count, the node with the greatest key is the best of a uniform block, if it fits: then the block need
+ * not be opened, and the bound was exact. */
+static bool block_peek(const struct search *s, uint32_t block, uint32_t *ret_position)
+{
+    const struct turn *t = s->t;
+    const struct cycle *c = t->c;
+    uint32_t first = block * BLOCK;
+
+    if (t->taste || t->live_len || !c->profile.uniform || c->l->level[1].kind[block] == NONE)
+        return false;
+    uint32_t lane = lanes_find32(c->key + first, c->bounds[1].key[block]);
+    if (!block_fits(t, block, t->mask[block] & (uint64_t)1 << lane))
+        return false;
+    *ret_position = first + lane;
     return true;
 }
 
@@ -178,7 +233,7 @@ static void seed(struct search *s)
 static void search_init(struct search *s, struct turn *t)
 {
     const struct profile *f = &t->c->profile;
-    *s = (struct search){.t = t, .heap = t->c->heap, .block = NONE};
+    *s = (struct search){.t = t, .heap = t->c->heap, .id = ++t->c->searches};
     for (uint32_t n = 0; n < f->resources_len; n++)
         for (uint32_t i = 0; i < t->k->needs_len; i++)
             if (t->k->needs[i].resource == f->resources[n] && cycle_column(t->c, f->resources[n], false))
@@ -188,7 +243,6 @@ static void search_init(struct search *s, struct turn *t)
 void search_begin(struct search *s, struct turn *t)
 {
     search_init(s, t);
-    t->c->searches++;
     for (uint32_t i = 0; i < t->k->needs_len; i++)
         if (!cycle_column(t->c, t->k->needs[i].resource, false))
             return; /* nobody has any */
@@ -198,35 +252,45 @@ void search_begin(struct search *s, struct turn *t)
     seed(s);
 }
 
+/* A bound that turned out to be too high goes back with the exact score, unless it still leads. */
+static bool leads(struct search *s, uint64_t exact)
+{
+    if (s->len == 0 || exact > s->heap[0])
+        return true;
+    heap_push(s, exact);
+    return false;
+}
+
+static void expand(struct search *s, uint32_t level, uint32_t position)
+{
+    uint32_t span = BLOCK;
+    for (uint32_t l = 2; l < level; l++)
+        span *= FANOUT;
+    uint32_t first = position / span, len = s->t->c->bounds[level - 1].len;
+    for (uint32_t i = first; i < first + FANOUT && i < len; i++)
+        push_entry(s, level - 1, i);
+}
+
 bool search_next(struct search *s, uint32_t *ret_position)
 {
     struct cycle *c = s->t->c;
     while (s->len) {
         uint64_t e = heap_pop(s);
-        uint32_t level = e & ((1 << LEVEL_BITS) - 1), position = entry_position(e);
+        uint32_t level = e & ((1 << LEVEL_BITS) - 1), position = entry_position(e), block = position / BLOCK;
         if (level > 1) {
-            uint32_t span = BLOCK;
-            for (uint32_t l = 2; l < level; l++)
-                span *= FANOUT;
-            uint32_t first = position / span;
-            for (uint32_t i = first; i < first + FANOUT && i < c->bounds[level - 1].len; i++)
-                push_entry(s, level - 1, i);
+            expand(s, level, position);
             continue;
         }
-        struct best best;
-        uint32_t block = position / BLOCK;
-        c->opened++;
-        if (!block_best(s, block, s->t->mask[block], &best))
-            continue;
-        if (best.score < entry_score(e)) {
-            heap_push(s, entry_pack(best.score, block * BLOCK, 1)); /* exact now */
-            if (s->heap[0] != entry_pack(best.score, block * BLOCK, 1))
+        int32_t best = entry_score(e);
+        if (c->opened_by[block] != s->id && block_peek(s, block, ret_position))
+            return true;
+        /* What the turn itself placed elsewhere may matter here, where ties bind nodes together. */
+        if (c->opened_by[block] != s->id || s->t->entangled) {
+            best = block_open(s, block, s->t->mask[block]);
+            if (best == UNFIT || (best < entry_score(e) && !leads(s, entry_pack(best, position, 1))))
                 continue;
-            (void)heap_pop(s);
         }
-        s->block = block;
-        s->second = best.second;
-        *ret_position = block * BLOCK + best.lane;
+        *ret_position = position + lanes_find32(c->score + position, best);
         return true;
     }
     return false;
@@ -242,40 +306,28 @@ void search_placed(struct search *s, uint32_t position)
         return;
     }
     uint32_t block = position / BLOCK;
-    struct best again;
-    int32_t bound = s->second;
-    assert(block == s->block);
-    if (block_best(s, block, t->mask[block] & (uint64_t)1 << (position % BLOCK), &again) && again.score > bound)
-        bound = again.score;
-    if (bound > INT32_MIN)
-        heap_push(s, entry_pack(bound, block * BLOCK, 1));
+    if (t->c->opened_by[block] != s->id) {
+        push_entry(s, 1, block);
+        return;
+    }
+    int32_t best = block_again(s, position);
+    if (best != UNFIT)
+        heap_push(s, entry_pack(best, block * BLOCK, 1));
 }
 
 bool search_later(struct turn *t, uint32_t *ret_position)
 {
     struct search s;
-    int32_t best_score = INT32_MIN;
-    bool found = false;
+    int32_t best = UNFIT;
 
     search_init(&s, t);
-    t->c->searches++;
     for (uint32_t b = 0; b < t->c->blocks; b++) {
-        struct best best;
         uint64_t within = t->mask[b] & t->c->leaving[b];
-        if (!within || !block_best(&s, b, within, &best))
-            continue;
-        t->c->opened++;
-        if (!found || best.score > best_score) {
-            found = true;
-            best_score = best.score;
-            *ret_position = b * BLOCK + best.lane;
+        int32_t score = within ? block_open(&s, b, within) : UNFIT;
+        if (score > best) {
+            best = score;
+            *ret_position = b * BLOCK + lanes_find32(t->c->score + (size_t)b * BLOCK, score);
         }
     }
-    return found;
-}
-
-bool search_check(struct turn *t, uint32_t position)
-{
-    uint64_t bit = (uint64_t)1 << (position % BLOCK);
-    return block_fits(t, position / BLOCK, t->mask[position / BLOCK] & bit) != 0;
+    return best != UNFIT;
 }

@@ -13,8 +13,7 @@ struct search {
     struct turn *t;
     uint64_t *heap;
     uint32_t len;
-    uint32_t block;  /* of the node returned last */
-    int32_t second;  /* the best of its other nodes; INT32_MIN: none */
+    uint64_t id; /* number of the search */
     int64_t need[PROFILE_RESOURCES_MAX]; /* of the resources in the key */
 };
 
@@ -26,6 +25,3 @@ void search_placed(struct search *s, uint32_t position);
 
 /* The best node for what can only be reserved: among nodes on which something is stopping. */
 bool search_later(struct turn *t, uint32_t *ret_position);
-
-/* Is the node still good for one more pod? */
-bool search_check(struct turn *t, uint32_t position);

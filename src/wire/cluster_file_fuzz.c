@@ -1,5 +1,5 @@
-/* cluster_file_fuzz.c - any file gives a cluster that passes its audit and can be planned, or an error that names
- * something. */
+/* cluster_file_fuzz.c - any file gives a cluster that can be planned and a plan that can be written, or an error that
+ * says something. */
 #include "wire/cluster_file.h"
 
 #include <assert.h>

@@ -7,10 +7,19 @@ static bool applies(const struct turn *t)
     return t->k->gpu.count > 0;
 }
 
+/* A node that could never fit is gpu_kind.c's to refuse, so that each refusal has one reason. */
+static bool could_fit(const struct turn *t, uint32_t position)
+{
+    uint32_t suited = 0;
+    for (uint32_t d = t->c->l->device[position]; d < t->c->l->device[position + 1]; d++)
+        suited += gpu_device_suits(t->c->l, &t->k->gpu, d);
+    return suited >= t->k->gpu.count;
+}
+
 static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 {
     EACH_NODE(p, blocks, bits)
-    if (!gpu_node_fits(t, p))
+    if (!gpu_node_fits(t, p) && could_fit(t, p))
         NODE_REFUSES(p, blocks, bits);
 }
 

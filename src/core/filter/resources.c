@@ -3,24 +3,8 @@
  * Compares requests, never live usage, so that a verdict can be replayed. Knows nothing of over-commit: the layout has
  * applied it.
  */
-#include "base/clones.h"
+#include "base/lanes.h"
 #include "core/filter/filters.h"
-
-typedef int64_t lanes __attribute__((vector_size(32), aligned(8)));
-
-/* One bit per lane of 64 values that are at least `amount`. */
-CLONES static uint64_t at_least(const int64_t *column, int64_t amount)
-{
-    const lanes need = {amount, amount, amount, amount};
-    lanes got = {0};
-    for (unsigned i = 0; i < BLOCK; i += 4) {
-        const lanes *four = (const lanes *)(const void *)(column + i);
-        lanes bit = {(int64_t)((uint64_t)1 << i), (int64_t)((uint64_t)2 << i), (int64_t)((uint64_t)4 << i),
-                     (int64_t)((uint64_t)8 << i)};
-        got |= (*four >= need) & bit;
-    }
-    return (uint64_t)(got[0] | got[1] | got[2] | got[3]);
-}
 
 static bool applies(const struct turn *t)
 {
@@ -33,11 +17,27 @@ static void mask_aspect(const struct turn *t, uint32_t aspect, struct range bloc
     const int64_t *column = cycle_column(t->c, need->resource, t->later);
 
     for (uint32_t b = blocks.from; b < blocks.to; b++)
-        bits[b - blocks.from] &= column ? at_least(column + (size_t)b * BLOCK, need->amount) : 0;
+        bits[b - blocks.from] &= column ? lanes_at_least(column + (size_t)b * BLOCK, need->amount) : 0;
+}
+
+/* One node: no need to look at its neighbours. */
+static bool fits(const struct turn *t, uint32_t position)
+{
+    for (uint32_t i = 0; i < t->k->needs_len; i++) {
+        const int64_t *column = cycle_column(t->c, t->k->needs[i].resource, t->later);
+        if (!column || column[position] < t->k->needs[i].amount)
+            return false;
+    }
+    return true;
 }
 
 static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 {
+    if (blocks.to - blocks.from == 1 && bits[0] && (bits[0] & (bits[0] - 1)) == 0) {
+        if (!fits(t, blocks.from * BLOCK + bits_low(bits[0])))
+            bits[0] = 0;
+        return;
+    }
     for (uint32_t i = 0; i < t->k->needs_len; i++)
         mask_aspect(t, i, blocks, bits);
 }
