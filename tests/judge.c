@@ -100,13 +100,6 @@ static const char *action_text(const struct berth_action *a, char *text, size_t 
     return text;
 }
 
-static enum berth_on_lost lost_policy(const struct berth_workload *w)
-{
-    if (w->on_lost != BERTH_LOST_DEFAULT)
-        return w->on_lost;
-    return w->kind == BERTH_SERVICE && w->replicas > 1 ? BERTH_LOST_REPLACE : BERTH_LOST_FENCE;
-}
-
 static bool seat_lost(const struct world *world, const struct seat *seat)
 {
     return world->nodes[seat->node].state == BERTH_NODE_LOST;
@@ -136,7 +129,7 @@ static bool pod_free(const struct world *world, const struct berth_action *a, si
 static bool gpus_judge(const struct ask *ask, size_t node, const struct berth_action *a, const char *what,
                        struct verdict *v)
 {
-    const struct berth_shape *shape = &ask->world->workloads[ask->workload].shape;
+    const struct berth_shape *shape = ask->shape ? ask->shape : &ask->world->workloads[ask->workload].shape;
     const struct berth_node *n = &ask->world->nodes[node];
 
     if ((uint32_t)__builtin_popcountll(a->gpus) != shape->gpu.count)
@@ -152,11 +145,11 @@ static bool gpus_judge(const struct ask *ask, size_t node, const struct berth_ac
     return true;
 }
 
-/* Rule 12 for one new instance, with those in `gone` out of the way. */
-static bool feasible_judge(const struct world *world, const struct berth_action *a, size_t w, const uint64_t *gone,
-                           size_t gone_len, const char *what, struct verdict *v)
+/* Rule 12 for one new instance. */
+static bool feasible_judge(const struct ask *on, const struct berth_action *a, const char *what, struct verdict *v)
 {
-    struct ask ask = {.world = world, .workload = w, .gone = gone, .gone_len = gone_len};
+    const struct world *world = on->world;
+    const struct ask ask = *on;
     size_t node = world_find_node(world, a->node);
 
     if (node == NONE)
@@ -173,7 +166,9 @@ static bool new_judge(const struct world *world, const struct berth_action *a, c
 
     if (w == NONE)
         return verdict_bad(v, "%s: no such workload", what);
-    if (world->workloads[w].suspended || a->ordinal >= world->workloads[w].replicas)
+    /* Pods of a service are alike: one beyond those asked for may stand for one of them, and be moved. */
+    bool wanted = a->ordinal < world->workloads[w].replicas || (a->replaces && world->workloads[w].kind != BERTH_JOB);
+    if (world->workloads[w].suspended || !wanted)
         return verdict_bad(v, "%s: nobody asked for it", what);
     if (a->op == BERTH_RESERVE && !a->waits_len)
         return verdict_bad(v, "%s waits for nothing", what);
@@ -186,7 +181,8 @@ static bool new_judge(const struct world *world, const struct berth_action *a, c
     }
     if (a->replaces && !world_find_seat(world, a->replaces))
         return verdict_bad(v, "%s replaces %" PRIu64 ", which is not there", what, a->replaces);
-    return pod_free(world, a, w, what, v) && feasible_judge(world, a, w, a->waits, a->waits_len, what, v);
+    struct ask ask = {.world = world, .workload = w, .gone = a->waits, .gone_len = a->waits_len};
+    return pod_free(world, a, w, what, v) && feasible_judge(&ask, a, what, v);
 }
 
 static bool promote_judge(const struct world *world, const struct berth_action *a, const struct seat *seat,
@@ -204,8 +200,9 @@ static bool promote_judge(const struct world *world, const struct berth_action *
     as_new.node = seat->is.node;
     as_new.gpus = seat->is.gpus;
     as_new.replaces = seat->is.replaces;
-    return pod_free(world, &as_new, seat->workload, what, v) &&
-           feasible_judge(world, &as_new, seat->workload, &seat->is.id, 1, what, v);
+    struct ask ask = {
+        .world = world, .workload = seat->workload, .shape = seat->shape, .gone = &seat->is.id, .gone_len = 1};
+    return pod_free(world, &as_new, seat->workload, what, v) && feasible_judge(&ask, &as_new, what, v);
 }
 
 static bool stop_judge(const struct world *world, const struct berth_action *a, const struct seat *seat,
@@ -295,5 +292,5 @@ bool judge_plan(const struct world *before, struct berth_plan *plan, struct worl
     }
     for (size_t i = 0; good && i < berth_plan_facts(plan); i++)
         world_add_fact(ret_after, berth_plan_fact(plan, i));
-    return good && state_judge(before, ret_after, v) && pendings_judge(ret_after, plan, v);
+    return good && state_judge(before, ret_after, berth_plan_alarm(plan), v) && pendings_judge(ret_after, plan, v);
 }

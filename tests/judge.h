@@ -25,5 +25,5 @@ bool judge_plan(const struct world *before, struct berth_plan *plan, struct worl
 bool action_judge(const struct world *world, const struct berth_action *a,
                   struct verdict *v); /* before it is applied */
 void action_apply(struct world *world, const struct berth_action *a);
-bool state_judge(const struct world *before, const struct world *after, struct verdict *v);
+bool state_judge(const struct world *before, const struct world *after, bool alarm, struct verdict *v);
 bool pendings_judge(const struct world *after, struct berth_plan *plan, struct verdict *v);

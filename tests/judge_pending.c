@@ -40,22 +40,91 @@ static uint32_t pendings_of(struct berth_plan *plan, const char *workload, uint3
     return len;
 }
 
-/* 17: exactly one of placed, pending, over. A pod whose instance stops may be said to wait for that. */
+/* Leaves a node that is drained or lost: it is there, and may still be said to wait for a place. */
+static bool pod_leaves(const struct world *world, size_t workload, uint32_t ordinal)
+{
+    for (size_t i = 0; i < world->seats_len; i++) {
+        const struct seat *s = &world->seats[i];
+        enum berth_node_state at = world->nodes[s->node].state;
+        if (pod_is(s, workload, ordinal) && (at == BERTH_NODE_DRAINING || at == BERTH_NODE_LOST))
+            return true;
+    }
+    return false;
+}
+
+/* 17 for a job, whose tasks differ: each is exactly one of placed, pending, over. One whose instance stops may be said to
+ * wait for that. */
+static bool task_judge(const struct world *after, struct berth_plan *plan, size_t w, uint32_t ordinal,
+                       struct verdict *v)
+{
+    const struct berth_workload *load = &after->workloads[w];
+    bool placed = pod_placed(after, w, ordinal);
+    bool ended = !placed && pod_in_state(after, w, ordinal, BERTH_ENDED);
+    bool stopping = !placed && !ended && pod_in_state(after, w, ordinal, BERTH_STOPPING);
+    uint32_t pending = pendings_of(plan, load->id, ordinal);
+
+    if (pending > 1 || (pending && (placed || ended) && !pod_leaves(after, w, ordinal)))
+        return verdict_bad(v, "17 no limbo: %s/%u is pending %u times and%s%s", load->id, ordinal, pending,
+                           placed ? " placed" : "", ended ? " ended" : "");
+    if (!pending && !placed && !ended && !stopping)
+        return verdict_bad(v, "17 no limbo: %s/%u is nowhere", load->id, ordinal);
+    return true;
+}
+
+/* Stands for one of the pods asked for: is to stay, takes over from nobody that stays, and is not given up as lost. */
+static bool seat_stands(const struct world *world, const struct seat *s, bool alarm)
+{
+    const struct seat *old = s->is.replaces ? world_find_seat(world, s->is.replaces) : NULL;
+    bool lost = world->nodes[s->node].state == BERTH_NODE_LOST && s->is.state != BERTH_RESERVED;
+
+    if (!state_seated(s->is.state) || s->is.state == BERTH_STOPPING || seat_given_up(world, s, alarm))
+        return false;
+    return lost || !(old && old != s && old->workload == s->workload && seat_stands(world, old, alarm) &&
+                     world->nodes[old->node].state != BERTH_NODE_LOST);
+}
+
+/* Pods that leave and have not found their new place. */
+static uint32_t leaving_len(const struct world *world, size_t workload)
+{
+    uint32_t len = 0;
+    for (uint32_t ordinal = 0; ordinal < world->workloads[workload].replicas; ordinal++)
+        len += pod_leaves(world, workload, ordinal);
+    return len;
+}
+
+/* 17 for others, whose pods are alike: as many stand or wait as were asked for, not counting those that wait for another
+ * of their name to stop. */
+static bool pods_judge(const struct world *after, struct berth_plan *plan, size_t w, struct verdict *v)
+{
+    const struct berth_workload *load = &after->workloads[w];
+    uint32_t stand = 0, stopping = 0, pending = 0;
+
+    for (size_t i = 0; i < after->seats_len; i++) {
+        const struct seat *s = &after->seats[i];
+        if (s->workload != w)
+            continue;
+        stand += seat_stands(after, s, berth_plan_alarm(plan));
+        stopping += s->is.state == BERTH_STOPPING;
+    }
+    for (uint32_t ordinal = 0; ordinal < load->replicas; ordinal++)
+        pending += pendings_of(plan, load->id, ordinal) && !pod_leaves(after, w, ordinal);
+    if (stand + pending > load->replicas || stand + pending + stopping + leaving_len(after, w) < load->replicas)
+        return verdict_bad(v, "17 no limbo: of %u pods of %s %u stand, %u wait, %u stop", load->replicas, load->id,
+                           stand, pending, stopping);
+    return true;
+}
+
 static bool limbo_judge(const struct world *after, struct berth_plan *plan, struct verdict *v)
 {
     for (size_t w = 0; w < after->workloads_len; w++) {
         const struct berth_workload *load = &after->workloads[w];
-        for (uint32_t ordinal = 0; ordinal < load->replicas; ordinal++) {
-            bool placed = pod_placed(after, w, ordinal);
-            bool ended = !placed && pod_in_state(after, w, ordinal, BERTH_ENDED);
-            bool stopping = !placed && !ended && pod_in_state(after, w, ordinal, BERTH_STOPPING);
-            uint32_t pending = pendings_of(plan, load->id, ordinal);
-            if (pending > 1 || (pending && (placed || ended || load->suspended)))
-                return verdict_bad(v, "17 no limbo: %s/%u is pending %u times and%s%s%s", load->id, ordinal, pending,
-                                   placed ? " placed" : "", ended ? " ended" : "", load->suspended ? " suspended" : "");
-            if (!pending && !placed && !ended && !stopping && !load->suspended)
-                return verdict_bad(v, "17 no limbo: %s/%u is nowhere", load->id, ordinal);
-        }
+        if (load->suspended)
+            continue;
+        for (uint32_t ordinal = 0; load->kind == BERTH_JOB && ordinal < load->replicas; ordinal++)
+            if (!task_judge(after, plan, w, ordinal, v))
+                return false;
+        if (load->kind != BERTH_JOB && !pods_judge(after, plan, w, v))
+            return false;
     }
     return true;
 }

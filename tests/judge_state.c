@@ -94,23 +94,25 @@ static bool gpus_judge(const struct world *before, const struct world *after, st
 
 /* ---- 10: gangs -------------------------------------------------------------------------------------------------- */
 
-/* Tasks that are placed, done, or unknown: those that stop are not. */
-static uint32_t tasks_placed(const struct world *world, size_t workload)
+/* Pods of which an instance is in one of the states, a bit each. Tasks of a job beyond those asked for do not count. */
+static uint32_t tasks_in(const struct world *world, size_t workload, unsigned states, bool alarm)
 {
+    const struct berth_workload *w = &world->workloads[workload];
     uint32_t len = 0;
-    for (uint32_t ordinal = 0; ordinal < world->workloads[workload].replicas; ordinal++)
-        for (size_t i = 0; i < world->seats_len; i++) {
-            const struct seat *s = &world->seats[i];
-            if (s->workload != workload || s->is.ordinal != ordinal || s->is.state == BERTH_STOPPING)
-                continue;
-            len++;
-            break;
-        }
+
+    for (size_t i = 0; i < world->seats_len; i++) {
+        const struct seat *s = &world->seats[i];
+        bool counts = s->workload == workload && states >> s->is.state & 1 && !seat_given_up(world, s, alarm);
+        len += counts && (w->kind != BERTH_JOB || s->is.ordinal < w->replicas);
+    }
     return len;
 }
 
-static bool gang_judge(const struct world *world, const char *gang, struct verdict *v)
+/* Those that stop are not placed; those of a job that ended well are done, and count for the minimum only. */
+static bool gang_judge(const struct world *world, const char *gang, bool alarm, struct verdict *v)
 {
+    const unsigned placed_states =
+        1u << BERTH_RESERVED | 1u << BERTH_ASSIGNED | 1u << BERTH_STARTING | 1u << BERTH_RUNNING;
     uint32_t placed = 0, short_of = 0;
     const char *which = "";
 
@@ -118,8 +120,10 @@ static bool gang_judge(const struct world *world, const char *gang, struct verdi
         const struct berth_workload *w = &world->workloads[i];
         if (!text_same(w->gang, gang) || w->suspended)
             continue;
-        uint32_t least = w->gang_min ? w->gang_min : w->replicas, there = tasks_placed(world, i);
-        placed += there;
+        unsigned done_states = w->kind == BERTH_JOB ? 1u << BERTH_ENDED : 0;
+        uint32_t least = w->gang_min ? w->gang_min : w->replicas;
+        uint32_t there = tasks_in(world, i, placed_states | done_states, alarm);
+        placed += tasks_in(world, i, placed_states, alarm);
         if (there < least) {
             short_of += least - there;
             which = w->id;
@@ -130,23 +134,29 @@ static bool gang_judge(const struct world *world, const char *gang, struct verdi
     return true;
 }
 
-static bool gangs_judge(const struct world *after, struct verdict *v)
+static bool gangs_judge(const struct world *after, bool alarm, struct verdict *v)
 {
     for (size_t i = 0; i < after->workloads_len; i++)
-        if (after->workloads[i].gang && !gang_judge(after, after->workloads[i].gang, v))
+        if (after->workloads[i].gang && !gang_judge(after, after->workloads[i].gang, alarm, v))
             return false;
     return true;
 }
 
 /* ---- minimum available ------------------------------------------------------------------------------------------ */
 
+/* Pods with a ready instance. */
 static uint32_t ready_len(const struct world *world, size_t workload)
 {
     uint32_t len = 0;
     for (size_t i = 0; i < world->seats_len; i++) {
         const struct seat *s = &world->seats[i];
-        len += s->workload == workload && s->is.state == BERTH_RUNNING && s->is.ready &&
-               s->is.ordinal < world->workloads[workload].replicas;
+        bool ready = s->workload == workload && s->is.state == BERTH_RUNNING && s->is.ready;
+        for (size_t k = 0; ready && k < i; k++) { /* counted already */
+            const struct seat *other = &world->seats[k];
+            ready = !(other->workload == workload && other->is.ordinal == s->is.ordinal && other->is.ready &&
+                      other->is.state == BERTH_RUNNING);
+        }
+        len += ready;
     }
     return len;
 }
@@ -158,26 +168,28 @@ static uint32_t least_available(const struct berth_workload *w)
     return w->replicas > 1 ? w->replicas - 1 : w->replicas;
 }
 
-/* Fewer ready pods than the minimum are never made on purpose. Gangs go whole, a lost node is no purpose, and who drains
- * by stopping has asked for it only as far as the minimum allows. */
+/* Fewer ready pods than the minimum are never made on purpose. Tasks of jobs are not alike, gangs go whole, a lost node is no purpose, and who wants to
+ * be stopped by a drain has asked for it. */
 static bool available_judge(const struct world *before, const struct world *after, struct verdict *v)
 {
     for (size_t w = 0; w < after->workloads_len; w++) {
-        if (after->workloads[w].suspended || after->workloads[w].gang)
+        const struct berth_workload *load = &after->workloads[w];
+        if (load->kind == BERTH_JOB || load->suspended || load->gang || load->on_drain == BERTH_DRAIN_STOP)
             continue;
         uint32_t was = ready_len(before, w), is = ready_len(after, w);
+        uint32_t least = least_available(load) < load->replicas ? least_available(load) : load->replicas;
         bool lost = false;
         for (size_t i = 0; i < before->seats_len; i++)
             lost |= before->seats[i].workload == w && before->nodes[before->seats[i].node].state == BERTH_NODE_LOST;
-        if (!lost && is < was && is < least_available(&after->workloads[w]))
-            return verdict_bad(v, "availability: %s has %u ready pods of %u before, at least %u are to stay",
-                               after->workloads[w].id, is, was, least_available(&after->workloads[w]));
+        if (!lost && is < was && is < least)
+            return verdict_bad(v, "availability: %s has %u ready pods of %u before, at least %u are to stay", load->id,
+                               is, was, least);
     }
     return true;
 }
 
-bool state_judge(const struct world *before, const struct world *after, struct verdict *v)
+bool state_judge(const struct world *before, const struct world *after, bool alarm, struct verdict *v)
 {
     return capacity_judge(before, after, v) && ports_judge(before, after, v) && gpus_judge(before, after, v) &&
-           gangs_judge(after, v) && available_judge(before, after, v);
+           gangs_judge(after, alarm, v) && available_judge(before, after, v);
 }

@@ -41,9 +41,23 @@ bool ask_counts(const struct ask *ask, const struct seat *seat)
     return state_seated(seat->is.state);
 }
 
+enum berth_on_lost lost_policy(const struct berth_workload *w)
+{
+    if (w->on_lost != BERTH_LOST_DEFAULT)
+        return w->on_lost;
+    return w->kind == BERTH_SERVICE && w->replicas > 1 ? BERTH_LOST_REPLACE : BERTH_LOST_FENCE;
+}
+
+bool seat_given_up(const struct world *world, const struct seat *seat, bool alarm)
+{
+    bool lost = world->nodes[seat->node].state == BERTH_NODE_LOST && seat->is.state != BERTH_RESERVED;
+    return lost && !alarm && seat->workload != NONE &&
+           lost_policy(&world->workloads[seat->workload]) == BERTH_LOST_REPLACE;
+}
+
 const struct berth_shape *shape_asked(const struct ask *ask)
 {
-    return &ask->world->workloads[ask->workload].shape;
+    return ask->shape ? ask->shape : &ask->world->workloads[ask->workload].shape;
 }
 
 /* ---- of the node alone ------------------------------------------------------------------------------------------ */

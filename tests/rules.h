@@ -40,7 +40,8 @@ enum rule {
 struct ask {
     const struct world *world;
     size_t workload;
-    const uint64_t *gone; /* instances that count as gone already */
+    const struct berth_shape *shape; /* NULL: the workload's present one */
+    const uint64_t *gone;            /* instances that count as gone already */
     size_t gone_len;
 };
 
@@ -58,6 +59,11 @@ bool state_active(enum berth_state state);    /* assigned, starting, running, st
 bool state_seated(enum berth_state state);    /* active or reserved */
 /* Seated and not in the list of those gone. */
 bool ask_counts(const struct ask *ask, const struct seat *seat);
+
+/* What happens to its pods on a lost node: never DEFAULT. */
+enum berth_on_lost lost_policy(const struct berth_workload *w);
+/* On a lost node, of a workload that would rather run twice: it counts for nothing but what it holds. Not in an alarm. */
+bool seat_given_up(const struct world *world, const struct seat *seat, bool alarm);
 
 int64_t amount_of(const struct berth_amount *list, size_t len, const char *resource);
 /* What the shape asks for, one by one: what it lists, and one of `pods` if it does not list that. */

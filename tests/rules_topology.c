@@ -27,7 +27,7 @@ static uint32_t selected_within(const struct ask *ask, const struct berth_term *
     for (size_t i = 0; i < ask->world->seats_len; i++) {
         const struct seat *s = &ask->world->seats[i];
         const char *at = rule_topology(&ask->world->nodes[s->node], topology);
-        if (ask_counts(ask, s) && at && (!value || text_same(at, value)))
+        if (ask_counts(ask, s) && (!value || (at && text_same(at, value))))
             len += workload_selected(ask->world, select, s->workload);
     }
     return len;
@@ -42,7 +42,7 @@ static bool node_eligible(const struct ask *ask, size_t node)
     return true;
 }
 
-/* The fewest in any domain that has an eligible node; UINT32_MAX: there is none. */
+/* The fewest in any domain that has an eligible node; 0 if there is none. */
 static uint32_t spread_least(const struct ask *ask, const struct berth_spread *spread)
 {
     uint32_t least = UINT32_MAX;
@@ -53,7 +53,7 @@ static uint32_t spread_least(const struct ask *ask, const struct berth_spread *s
         uint32_t len = selected_within(ask, &spread->select, spread->topology, value);
         least = len < least ? len : least;
     }
-    return least;
+    return least == UINT32_MAX ? 0 : least;
 }
 
 /* The pod counts itself only if its own term picks it, as in Kubernetes. */
@@ -71,7 +71,7 @@ bool spread_refuses(const struct ask *ask, size_t node)
         uint32_t there = selected_within(ask, &spread->select, spread->topology, value);
         uint32_t self = workload_selected(ask->world, &spread->select, ask->workload);
         uint32_t least = spread_least(ask, spread);
-        if (least != UINT32_MAX && there + self > least + spread->max_skew)
+        if (there + self > least + spread->max_skew)
             return true;
     }
     return false;

@@ -45,27 +45,29 @@ static void node_gpus(struct cycle *c, uint32_t p)
 
 static void refresh_key(struct cycle *c, uint32_t level, uint32_t entry)
 {
-    if (level == 1) {
-        c->bounds[1].key[entry] = lanes_max32(c->key + (size_t)entry * BLOCK);
-        return;
-    }
-    const struct bounds *below = &c->bounds[level - 1];
+    const int32_t *below = level == 1 ? c->key : c->bounds[level - 1].key;
+    struct span of = layout_below(c->l, level, entry);
     int32_t most = INT32_MIN;
-    for (uint32_t i = entry * FANOUT; i < (entry + 1) * FANOUT && i < below->len; i++)
-        most = below->key[i] > most ? below->key[i] : most;
+
+    if (of.to - of.from == LANES)
+        most = lanes_max32(below + of.from);
+    else
+        for (uint32_t i = of.from; i < of.to; i++)
+            most = below[i] > most ? below[i] : most;
     c->bounds[level].key[entry] = most;
 }
 
 static void refresh_column(struct cycle *c, uint32_t level, uint32_t entry, uint32_t k)
 {
-    if (level == 1) {
-        c->bounds[1].max[k][entry] = lanes_max64(c->free[k] + (size_t)entry * BLOCK);
-        return;
-    }
-    const struct bounds *below = &c->bounds[level - 1];
+    const int64_t *below = level == 1 ? c->free[k] : c->bounds[level - 1].max[k];
+    struct span of = layout_below(c->l, level, entry);
     int64_t most = INT64_MIN;
-    for (uint32_t i = entry * FANOUT; i < (entry + 1) * FANOUT && i < below->len; i++)
-        most = below->max[k][i] > most ? below->max[k][i] : most;
+
+    if (of.to - of.from == LANES)
+        most = lanes_max64(below + of.from);
+    else
+        for (uint32_t i = of.from; i < of.to; i++)
+            most = below[i] > most ? below[i] : most;
     c->bounds[level].max[k][entry] = most;
 }
 
@@ -87,9 +89,9 @@ void cycle_refresh(struct cycle *c)
     }
 }
 
-void cycle_tighten(struct cycle *c, uint32_t block)
+void cycle_tighten(struct cycle *c, uint32_t segment)
 {
-    for (uint32_t level = 1, entry = block; level <= c->l->levels; level++, entry /= FANOUT)
+    for (uint32_t level = 1, entry = segment; level <= c->l->levels; level++, entry /= FANOUT)
         for (uint32_t k = 0; k < c->columns; k++)
             if (c->free[k])
                 refresh_column(c, level, entry, k);
@@ -98,7 +100,7 @@ void cycle_tighten(struct cycle *c, uint32_t block)
 static void column_changed(struct cycle *c, uint32_t k, uint32_t p)
 {
     int64_t value = c->free[k][p];
-    for (uint32_t level = 1, entry = p / BLOCK; level <= c->l->levels; level++, entry /= FANOUT) {
+    for (uint32_t level = 1, entry = layout_segment(c->l, p); level <= c->l->levels; level++, entry /= FANOUT) {
         if (c->bounds[level].max[k][entry] >= value)
             return;
         c->bounds[level].max[k][entry] = value;
@@ -107,19 +109,19 @@ static void column_changed(struct cycle *c, uint32_t k, uint32_t p)
 
 static void key_changed(struct cycle *c, uint32_t p)
 {
-    uint32_t block = p / BLOCK;
-    int32_t before = c->bounds[1].key[block];
+    uint32_t segment = layout_segment(c->l, p);
+    int32_t before = c->bounds[1].key[segment];
 
     c->key[p] = node_key(c, p);
-    refresh_key(c, 1, block);
-    int32_t after = c->bounds[1].key[block];
-    for (uint32_t level = 2, entry = block / FANOUT; after > before && level <= c->l->levels;
+    refresh_key(c, 1, segment);
+    int32_t after = c->bounds[1].key[segment];
+    for (uint32_t level = 2, entry = segment / FANOUT; after > before && level <= c->l->levels;
          level++, entry /= FANOUT)
         if (c->bounds[level].key[entry] < after)
             c->bounds[level].key[entry] = after;
-    if (after < before && !bits_has(c->dirty_bits[1], block)) {
-        bits_add(c->dirty_bits[1], block);
-        c->dirty[c->dirty_len++] = block;
+    if (after < before && !bits_has(c->dirty_bits[1], segment)) {
+        bits_add(c->dirty_bits[1], segment);
+        c->dirty[c->dirty_len++] = segment;
     }
 }
 
@@ -188,6 +190,8 @@ static void books_add(struct cycle *c, const struct class *k, uint32_t p, uint64
             column_changed(c, cycle_gpu_column(c, g), p);
     }
     key_changed(c, p);
+    if (sign > 0)
+        vec_push(&c->given, layout_segment(c->l, p));
 }
 
 void cycle_take(struct cycle *c, const struct class *k, uint32_t position, uint64_t gpus, bool later, int sign)
@@ -297,9 +301,10 @@ void cycle_init(struct cycle *c, const struct berth_snapshot *s, const struct pr
     init_bounds(c);
     if (p->needs_largest)
         init_largest(c);
-    c->heap = ARENA_ARRAY(a, uint64_t, 2 * (size_t)c->blocks + 64);
+    c->heap = ARENA_ARRAY(a, uint64_t, 2 * (size_t)c->l->segments + 64);
     c->score = arena_column(a, (size_t)c->blocks * BLOCK, sizeof *c->score);
-    c->opened_by = ARENA_ARRAY(a, uint64_t, c->blocks + 1);
+    c->opened_by = ARENA_ARRAY(a, uint64_t, c->l->segments + 1);
+    c->memos = ARENA_ARRAY(a, struct memo *, s->classes.len + 1);
     c->kind_search = ARENA_ARRAY(a, uint64_t, c->l->kinds + 1);
     c->kind_part = ARENA_ARRAY(a, int32_t, c->l->kinds + 1);
     c->leaving = ARENA_ARRAY(a, uint64_t, c->blocks + 1);
@@ -312,7 +317,7 @@ void cycle_init(struct cycle *c, const struct berth_snapshot *s, const struct pr
     }
     c->stopped = ARENA_ARRAY(a, uint64_t, bits_words(s->instances.len) + 1);
     c->removed = ARENA_ARRAY(a, uint64_t, bits_words(s->instances.len) + 1);
-    c->dirty = ARENA_ARRAY(a, uint32_t, c->blocks + 1);
+    c->dirty = ARENA_ARRAY(a, uint32_t, c->l->segments + 1);
     for (uint32_t level = 1; level <= c->l->levels; level++)
         c->dirty_bits[level] = ARENA_ARRAY(a, uint64_t, bits_words(c->bounds[level].len) + 1);
     c->rules_mask = ARENA_ARRAY(a, uint64_t *, s->rules.len + 1);

@@ -3,8 +3,8 @@
  * Columns are indexed by position (layout.h) and padded to whole blocks. For each entry of each level the cycle keeps
  * the maximum of every column and of the key over the nodes covered; that is what lets search.c leave most blocks
  * closed. A bound may be too high for a while, never too low: what rises, raises the bounds above it at once; the keys
- * of blocks are always exact, those of coarser entries after cycle_refresh; columns are made tight where a search opened
- * a block in vain.
+ * of segments are always exact, those of coarser entries after cycle_refresh; columns are made tight where a search opened
+ * one in vain.
  */
 #pragma once
 
@@ -72,6 +72,7 @@ struct act {
 
 struct typical;
 struct gpu_cluster;
+struct memo;
 
 struct cycle {
     const struct berth_snapshot *s;
@@ -86,17 +87,20 @@ struct cycle {
     struct device_free *devices;
     int32_t *key;              /* [position] */
     struct bounds bounds[LEVELS_MAX + 1];
-    /* Of search.c: a heap with room for every entry of every level; the scores in blocks that a search has opened, and by
-     * which search. */
+    /* Of search.c: a heap with room for every entry of every level; the scores in segments that a search has opened, and
+     * by which search. */
     uint64_t *heap, *opened_by;
     int32_t *score;
+    struct memo **memos;     /* [class]: of search.c */
+    size_t memo_bytes;
+    VEC(uint32_t) given;     /* segments in which something was given back, in order */
     uint64_t *kind_search; /* [kind]: the search that worked out kind_part */
     int32_t *kind_part;
     uint64_t *leaving;         /* positions with instances that stop: worth reserving */
     bool any_leaving;
     uint64_t *stopped;         /* instance slots that this plan stops */
     uint64_t *removed;         /* instance slots that are gone after this plan */
-    uint32_t *dirty;           /* blocks whose keys fell */
+    uint32_t *dirty;           /* segments whose keys fell */
     uint32_t dirty_len;
     uint64_t *dirty_bits[LEVELS_MAX + 1];
 
@@ -133,8 +137,8 @@ void cycle_promote(struct cycle *c, const struct instance *i);
 void cycle_lose(struct cycle *c, const struct instance *i);
 /* Makes the keys of coarse entries exact where something was taken since. */
 void cycle_refresh(struct cycle *c);
-/* Makes the columns of a block, and what is above it, exact. */
-void cycle_tighten(struct cycle *c, uint32_t block);
+/* Makes the columns of a segment, and what is above it, exact. */
+void cycle_tighten(struct cycle *c, uint32_t segment);
 
 const struct topology *cycle_topology(struct cycle *c, sym key);
 /* The value of a label on each node, MAP_NONE where it is missing. */

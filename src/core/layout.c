@@ -135,11 +135,19 @@ static void fill_devices(struct layout *l)
 static void fill_kinds(const struct berth_cluster *c, struct layout *l)
 {
     l->kind = arena_column(&l->arena, (size_t)l->blocks * BLOCK + 1, sizeof *l->kind);
-    for (uint32_t p = 1; p < l->len; p++)
-        l->kind[p] = l->kind[p - 1] + (compare_kind(c, l->body[p - 1], l->body[p]) != 0);
+    l->segment = ARENA_ARRAY(&l->arena, uint32_t, l->len + 1);
+    l->block_segment = ARENA_ARRAY(&l->arena, uint32_t, l->blocks + 1);
+    for (uint32_t p = 0; p < l->len; p++) {
+        bool other = p && compare_kind(c, l->body[p - 1], l->body[p]) != 0;
+        l->kind[p] = p ? l->kind[p - 1] + other : 0;
+        if (p % BLOCK == 0)
+            l->block_segment[p / BLOCK] = l->segments;
+        if (p % BLOCK == 0 || other)
+            l->segment[l->segments++] = p;
+    }
+    l->segment[l->segments] = l->len;
+    l->block_segment[l->blocks] = l->segments;
     l->kinds = l->len ? l->kind[l->len - 1] + 1 : 0;
-    for (uint32_t p = l->len; p && p < l->blocks * BLOCK; p++)
-        l->kind[p] = l->kind[p - 1];
 }
 
 static void fill_level(struct layout *l, uint32_t n, uint32_t r)
@@ -147,13 +155,13 @@ static void fill_level(struct layout *l, uint32_t n, uint32_t r)
     struct level *level = &l->level[n], *down = &l->level[n - 1];
     const uint64_t *min = n == 1 ? l->inverse[r] : down->inverse_min[r];
     const uint64_t *max = n == 1 ? l->inverse[r] : down->inverse_max[r];
-    uint32_t below_len = n == 1 ? l->len : down->len, fan = n == 1 ? BLOCK : FANOUT;
 
     level->inverse_min[r] = arena_column(&l->arena, level->len, sizeof **level->inverse_min);
     level->inverse_max[r] = arena_column(&l->arena, level->len, sizeof **level->inverse_max);
     for (uint32_t i = 0; i < level->len; i++) {
+        struct span below = layout_below(l, n, i);
         uint64_t least = UINT64_MAX, most = 0;
-        for (uint32_t j = i * fan; j < (i + 1) * fan && j < below_len; j++) {
+        for (uint32_t j = below.from; j < below.to; j++) {
             least = min[j] < least ? min[j] : least;
             most = max[j] > most ? max[j] : most;
         }
@@ -164,7 +172,7 @@ static void fill_level(struct layout *l, uint32_t n, uint32_t r)
 
 static void fill_levels(struct layout *l)
 {
-    for (uint32_t len = l->blocks, n = 1, span = BLOCK; n <= LEVELS_MAX && (n == 1 || len > 1); n++) {
+    for (uint32_t len = l->segments, n = 1; n <= LEVELS_MAX && (n == 1 || len > 1); n++) {
         struct level *level = &l->level[n];
         l->levels = n;
         level->len = len;
@@ -173,12 +181,16 @@ static void fill_levels(struct layout *l)
         for (uint32_t r = 0; r < l->resources; r++)
             if (l->capacity[r])
                 fill_level(l, n, r);
+        level->first = ARENA_ARRAY(&l->arena, uint32_t, len + 1);
         level->kind = ARENA_ARRAY(&l->arena, uint32_t, len + 1);
         for (uint32_t i = 0; i < len; i++) {
-            uint32_t first = i * span, last = (i + 1) * span < l->len ? (i + 1) * span - 1 : l->len - 1;
-            level->kind[i] = l->kind[first] == l->kind[last] ? l->kind[first] : NONE;
+            struct span below = layout_below(l, n, i);
+            const struct level *down = &l->level[n - 1];
+            level->first[i] = n == 1 ? below.from : down->first[below.from];
+            uint32_t a = n == 1 ? l->kind[below.from] : down->kind[below.from];
+            uint32_t b = n == 1 ? a : down->kind[below.to - 1];
+            level->kind[i] = a == b ? a : NONE;
         }
-        span *= FANOUT;
         len = (len + FANOUT - 1) / FANOUT;
     }
 }

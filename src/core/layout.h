@@ -11,18 +11,20 @@
 
 enum { BLOCK = 64, FANOUT = 16, LEVELS_MAX = 4 };
 
-/* Blocks of 64 nodes are level 1; an entry of level l+1 covers FANOUT entries of level l. */
+/* Level 1 has the segments: neighbours of one hardware kind within one block of 64 nodes. An entry of level l+1 covers
+ * FANOUT entries of level l. */
 struct level {
     uint32_t len;
     uint64_t **inverse_min, **inverse_max; /* [resource][entry]: over the nodes covered */
     uint32_t *kind;                        /* [entry]: if the nodes covered are of one kind, else NONE */
+    uint32_t *first;                       /* [entry]: the first position covered */
 };
 
 struct layout {
     atomic_uint refs;
     struct arena arena;
     uint32_t len;    /* nodes */
-    uint32_t blocks; /* = level[1].len */
+    uint32_t blocks;
     uint32_t resources;
     const struct node_body **body; /* [position], referenced */
     uint32_t *slot;                /* [position] */
@@ -36,6 +38,9 @@ struct layout {
     uint64_t *tainted;                     /* positions with a taint */
     uint32_t *kind;   /* [position]: dense number of equal cpu, memory, pods and devices */
     uint32_t kinds;
+    uint32_t *segment;       /* [segment]: its first position; [segments] is len */
+    uint32_t *block_segment; /* [block]: its first segment; [blocks] is segments */
+    uint32_t segments;       /* = level[1].len */
     bool soft_taints; /* some node has a taint that is only a preference */
     uint32_t levels;  /* levels 1 .. levels */
     struct level level[LEVELS_MAX + 1];
@@ -45,7 +50,34 @@ struct layout *layout_new(const struct berth_cluster *c);
 struct layout *layout_ref(struct layout *l);
 void layout_unref(struct layout *l);
 
-/* free * 2^LAYOUT_SHARE_BITS / capacity, rounded down; 0 for what is not positive. */
+/* What an entry covers: positions for level 1, else entries of the level below. */
+struct span {
+    uint32_t from, to;
+};
+static inline struct span layout_below(const struct layout *l, uint32_t level, uint32_t entry)
+{
+    if (level == 1)
+        return (struct span){l->segment[entry], l->segment[entry + 1]};
+    uint32_t to = (entry + 1) * FANOUT, len = l->level[level - 1].len;
+    return (struct span){entry * FANOUT, to < len ? to : len};
+}
+
+static inline uint32_t layout_segment(const struct layout *l, uint32_t position)
+{
+    uint32_t s = l->block_segment[position / BLOCK];
+    while (l->segment[s + 1] <= position)
+        s++;
+    return s;
+}
+
+/* The nodes of a segment as bits of its block. */
+static inline uint64_t layout_lanes(const struct layout *l, uint32_t segment)
+{
+    uint32_t first = l->segment[segment], len = l->segment[segment + 1] - first;
+    return (len == BLOCK ? UINT64_MAX : ((uint64_t)1 << len) - 1) << first % BLOCK;
+}
+
+/* amount * 2^SHARE_BITS / capacity, rounded down; 0 for what is not positive. */
 enum { SHARE_BITS = 16 };
 static inline int32_t share_of(int64_t amount, uint64_t inverse)
 {

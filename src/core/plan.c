@@ -195,6 +195,7 @@ void berth_plan_free(struct berth_plan *p)
         return;
     vec_done(&p->c.acts);
     vec_done(&p->c.waits);
+    vec_done(&p->c.given);
     vec_done(&p->wishes);
     vec_done(&p->facts);
     vec_done(&p->left);

@@ -50,6 +50,66 @@ static uint64_t heap_pop(struct search *s)
     return top;
 }
 
+/* ---- what a class remembers ------------------------------------------------------------------------------------- */
+
+/* Scores above this bound were not there, as of the given number of things given back. */
+struct memo {
+    int32_t *bound[LEVELS_MAX + 1]; /* [level][entry] */
+    size_t as_of;
+};
+
+enum { UNFIT = INT32_MIN, MEMO_BYTES_MAX = 64 << 20 };
+
+static struct memo *memo_new(struct cycle *c)
+{
+    size_t bytes = 0;
+    for (uint32_t level = 1; level <= c->l->levels; level++)
+        bytes += c->l->level[level].len * sizeof(int32_t);
+    if (c->memo_bytes + bytes > MEMO_BYTES_MAX)
+        return NULL;
+    c->memo_bytes += bytes;
+    struct memo *m = ARENA_NEW(c->arena, struct memo);
+    m->as_of = c->given.len;
+    for (uint32_t level = 1; level <= c->l->levels; level++) {
+        uint32_t len = c->l->level[level].len;
+        m->bound[level] = arena_alloc(c->arena, len * sizeof(int32_t));
+        for (uint32_t i = 0; i < len; i++)
+            m->bound[level][i] = INT32_MAX;
+    }
+    return m;
+}
+
+/* Only where a score is the key and the taste, and the key falls with what is taken. */
+static bool memo_possible(const struct turn *t)
+{
+    for (uint32_t i = 0; i < t->c->profile.resources_len; i++)
+        if (t->c->profile.linear[i] < 0)
+            return false;
+    return t->live_len == 0 && t->ties_len == 0 && t->k->ports_len == 0 && t->k->volumes_len == 0;
+}
+
+static struct memo *memo_of(struct turn *t)
+{
+    struct cycle *c = t->c;
+    if (!memo_possible(t))
+        return NULL;
+    struct memo **m = &c->memos[t->class];
+    if (!*m) {
+        *m = memo_new(c);
+        return *m;
+    }
+    for (; (*m)->as_of < c->given.len; (*m)->as_of++)
+        for (uint32_t level = 1, e = c->given.at[(*m)->as_of]; level <= c->l->levels; level++, e /= FANOUT)
+            (*m)->bound[level][e] = INT32_MAX;
+    return *m;
+}
+
+static void memo_note(struct search *s, uint32_t level, uint32_t e, int32_t score)
+{
+    if (s->memo)
+        s->memo->bound[level][e] = score;
+}
+
 /* ---- bounds ----------------------------------------------------------------------------------------------------- */
 
 /* What the shape takes from the key at least (`low`), for inverses of one node or the extremes of an entry. */
@@ -72,7 +132,7 @@ static bool entry_open(const struct search *s, uint32_t level, uint32_t e)
     const struct turn *t = s->t;
     const struct bounds *b = &t->c->bounds[level];
 
-    if (level == 1 && t->mask[e] == 0)
+    if (level == 1 && (t->mask[t->c->l->segment[e] / BLOCK] & layout_lanes(t->c->l, e)) == 0)
         return false;
     for (uint32_t i = 0; i < t->k->needs_len; i++)
         if (b->max[t->k->needs[i].resource][e] < t->k->needs[i].amount)
@@ -113,18 +173,20 @@ static int32_t entry_bound(const struct search *s, uint32_t level, uint32_t e)
     return bound;
 }
 
-static void push_entry(struct search *s, uint32_t level, uint32_t e)
+/* Returns the bound, UNFIT if the entry is closed. */
+static int32_t push_entry(struct search *s, uint32_t level, uint32_t e)
 {
-    uint32_t span = BLOCK;
-    for (uint32_t l = 1; l < level; l++)
-        span *= FANOUT;
-    if (entry_open(s, level, e))
-        heap_push(s, entry_pack(entry_bound(s, level, e), e * span, level));
+    int32_t most = s->memo ? s->memo->bound[level][e] : INT32_MAX;
+    if (most == UNFIT || !entry_open(s, level, e))
+        return UNFIT;
+    int32_t bound = entry_bound(s, level, e);
+    if (bound > most)
+        bound = most;
+    heap_push(s, entry_pack(bound, s->t->c->l->level[level].first[e], level));
+    return bound;
 }
 
-/* ---- blocks ----------------------------------------------------------------------------------------------------- */
-
-enum { UNFIT = INT32_MIN };
+/* ---- segments --------------------------------------------------------------------------------------------------- */
 
 /* The nodes of a block that pass every filter. */
 static uint64_t block_fits(const struct turn *t, uint32_t block, uint64_t bits)
@@ -134,7 +196,7 @@ static uint64_t block_fits(const struct turn *t, uint32_t block, uint64_t bits)
     return bits;
 }
 
-/* What scores beyond the key add for the nodes in `bits`. */
+/* What scores beyond the key add for the nodes in `bits` of a block. */
 static void block_extras(const struct turn *t, uint32_t block, uint64_t bits, int32_t out[BLOCK])
 {
     if (t->taste)
@@ -144,79 +206,95 @@ static void block_extras(const struct turn *t, uint32_t block, uint64_t bits, in
         t->live[n].score->add(t, block, bits, t->live[n].weight, out);
 }
 
-/* The key of each node of the block less what the shape takes from it: the same for neighbours of one hardware kind. */
-static void block_keys(const struct search *s, uint32_t first, int32_t out[BLOCK])
+static int32_t span_max(const int32_t *column, struct span of)
 {
-    const struct cycle *c = s->t->c;
-    const uint32_t *kind = c->l->kind + first;
+    int32_t most = UNFIT;
+    if (of.to - of.from == LANES)
+        return lanes_max32(column + of.from);
+    for (uint32_t i = of.from; i < of.to; i++)
+        most = column[i] > most ? column[i] : most;
+    return most;
+}
 
-    for (uint32_t i = 0; i < BLOCK;) {
-        uint32_t end = BLOCK;
-        int32_t part = shape_part(s, c->l->inverse, c->l->inverse, first + i);
-        if (kind[i] != kind[BLOCK - 1] || !c->profile.uniform)
-            for (end = i + 1; c->profile.uniform && kind[end] == kind[i]; end++)
-                ;
-        for (; i < end; i++)
-            out[i] = c->key[first + i] - part;
+/* The first position with this value, which is there. */
+static uint32_t span_find(const int32_t *column, struct span of, int32_t value)
+{
+    if (of.to - of.from == LANES)
+        return of.from + lanes_find32(column + of.from, value);
+    while (column[of.from] != value)
+        of.from++;
+    return of.from;
+}
+
+/* The key of each node less what the shape takes from it: the same for all, where the kind decides. */
+static void segment_keys(const struct search *s, struct span of)
+{
+    struct cycle *c = s->t->c;
+    bool uniform = c->profile.uniform;
+    int32_t part = shape_part(s, c->l->inverse, c->l->inverse, of.from);
+
+    for (uint32_t i = of.from; i < of.to; i++) {
+        if (!uniform)
+            part = shape_part(s, c->l->inverse, c->l->inverse, i);
+        c->score[i] = c->key[i] - part;
     }
 }
 
-/* Fills the block's scores, UNFIT where the node refuses; returns the best. */
-static int32_t block_open(const struct search *s, uint32_t block, uint64_t within)
+/* Fills the scores of a segment, UNFIT where the node refuses; returns the best. */
+static int32_t segment_open(const struct search *s, uint32_t segment, uint64_t within)
 {
     const struct turn *t = s->t;
     struct cycle *c = t->c;
-    uint32_t first = block * BLOCK;
-    int32_t *out = c->score + first;
-    uint64_t bits = block_fits(t, block, within);
+    struct span of = layout_below(c->l, 1, segment);
+    uint32_t block = of.from / BLOCK;
+    uint64_t lanes = layout_lanes(c->l, segment), bits = block_fits(t, block, within & lanes);
+    int32_t *out = c->score + (size_t)block * BLOCK;
 
     c->opened++;
     if (!bits) {
         if (!t->later)
-            cycle_tighten(c, block);
+            cycle_tighten(c, segment);
         return UNFIT;
     }
-    block_keys(s, first, out);
+    segment_keys(s, of);
     if (t->taste || t->live_len)
         block_extras(t, block, bits, out);
-    BITS_EACH(i, ~bits)
+    BITS_EACH(i, lanes & ~bits)
     out[i] = UNFIT;
-    c->opened_by[block] = s->id;
-    return lanes_max32(out);
+    c->opened_by[segment] = s->id;
+    return span_max(c->score, of);
 }
 
-/* The same for the one node on which something was placed, in a block that is open. */
-static int32_t block_again(const struct search *s, uint32_t position)
+/* The same for the one node on which something was placed, in a segment that is open. */
+static int32_t segment_again(const struct search *s, uint32_t segment, uint32_t position)
 {
     const struct turn *t = s->t;
     struct cycle *c = t->c;
     uint32_t block = position / BLOCK, lane = position % BLOCK;
-    int32_t *out = c->score + (size_t)block * BLOCK;
     uint64_t bit = block_fits(t, block, t->mask[block] & (uint64_t)1 << lane);
 
     if (bit) {
-        out[lane] = c->key[position] - shape_part(s, c->l->inverse, c->l->inverse, position);
-        block_extras(t, block, bit, out);
+        c->score[position] = c->key[position] - shape_part(s, c->l->inverse, c->l->inverse, position);
+        block_extras(t, block, bit, c->score + (size_t)block * BLOCK);
     } else {
-        out[lane] = UNFIT;
+        c->score[position] = UNFIT;
     }
-    return lanes_max32(out);
+    return span_max(c->score, layout_below(c->l, 1, segment));
 }
 
-/* Where only keys count, the node with the greatest key is the best of a uniform block, if it fits: then the block need
- * not be opened, and the bound was exact. */
-static bool block_peek(const struct search *s, uint32_t block, uint32_t *ret_position)
+/* Where only keys count, the node with the greatest key is the best of its segment, if it fits: then the segment need not
+ * be opened, and the bound was exact. */
+static bool segment_peek(const struct search *s, uint32_t segment, uint32_t *ret_position)
 {
     const struct turn *t = s->t;
     const struct cycle *c = t->c;
-    uint32_t first = block * BLOCK;
 
-    if (t->taste || t->live_len || !c->profile.uniform || c->l->level[1].kind[block] == NONE)
+    if (t->taste || t->live_len || !c->profile.uniform)
         return false;
-    uint32_t lane = lanes_find32(c->key + first, c->bounds[1].key[block]);
-    if (!block_fits(t, block, t->mask[block] & (uint64_t)1 << lane))
+    uint32_t at = span_find(c->key, layout_below(c->l, 1, segment), c->bounds[1].key[segment]);
+    if (!block_fits(t, at / BLOCK, t->mask[at / BLOCK] & (uint64_t)1 << at % BLOCK))
         return false;
-    *ret_position = first + lane;
+    *ret_position = at;
     return true;
 }
 
@@ -226,8 +304,8 @@ static void seed(struct search *s)
 {
     const struct cycle *c = s->t->c;
     s->len = 0;
-    for (uint32_t e = 0; c->blocks && e < c->bounds[c->l->levels].len; e++)
-        push_entry(s, c->l->levels, e);
+    for (uint32_t e = 0; c->len && e < c->bounds[c->l->levels].len; e++)
+        (void)push_entry(s, c->l->levels, e);
 }
 
 static void search_init(struct search *s, struct turn *t)
@@ -248,6 +326,7 @@ void search_begin(struct search *s, struct turn *t)
             return; /* nobody has any */
     if (t->k->gpu.count && !cycle_column(t->c, cycle_gpu_column(t->c, GPU_FREE), false))
         return;
+    s->memo = memo_of(t);
     cycle_refresh(t->c);
     seed(s);
 }
@@ -261,36 +340,43 @@ static bool leads(struct search *s, uint64_t exact)
     return false;
 }
 
-static void expand(struct search *s, uint32_t level, uint32_t position)
+/* The entry that begins at this position. */
+static uint32_t entry_at(const struct layout *l, uint32_t level, uint32_t position)
 {
-    uint32_t span = BLOCK;
-    for (uint32_t l = 2; l < level; l++)
-        span *= FANOUT;
-    uint32_t first = position / span, len = s->t->c->bounds[level - 1].len;
-    for (uint32_t i = first; i < first + FANOUT && i < len; i++)
-        push_entry(s, level - 1, i);
+    uint32_t e = layout_segment(l, position);
+    while (--level)
+        e /= FANOUT;
+    return e;
 }
 
 bool search_next(struct search *s, uint32_t *ret_position)
 {
     struct cycle *c = s->t->c;
     while (s->len) {
-        uint64_t e = heap_pop(s);
-        uint32_t level = e & ((1 << LEVEL_BITS) - 1), position = entry_position(e), block = position / BLOCK;
+        uint64_t top = heap_pop(s);
+        uint32_t level = top & ((1 << LEVEL_BITS) - 1), position = entry_position(top);
+        uint32_t e = entry_at(c->l, level, position);
         if (level > 1) {
-            expand(s, level, position);
+            struct span below = layout_below(c->l, level, e);
+            int32_t most = UNFIT;
+            for (uint32_t i = below.from; i < below.to; i++) {
+                int32_t bound = push_entry(s, level - 1, i);
+                most = bound > most ? bound : most;
+            }
+            memo_note(s, level, e, most);
             continue;
         }
-        int32_t best = entry_score(e);
-        if (c->opened_by[block] != s->id && block_peek(s, block, ret_position))
+        int32_t best = entry_score(top);
+        if (c->opened_by[e] != s->id && best == entry_bound(s, 1, e) && segment_peek(s, e, ret_position))
             return true;
         /* What the turn itself placed elsewhere may matter here, where ties bind nodes together. */
-        if (c->opened_by[block] != s->id || s->t->entangled) {
-            best = block_open(s, block, s->t->mask[block]);
-            if (best == UNFIT || (best < entry_score(e) && !leads(s, entry_pack(best, position, 1))))
+        if (c->opened_by[e] != s->id || s->t->entangled) {
+            best = segment_open(s, e, s->t->mask[position / BLOCK]);
+            memo_note(s, 1, e, best);
+            if (best == UNFIT || (best < entry_score(top) && !leads(s, entry_pack(best, position, 1))))
                 continue;
         }
-        *ret_position = position + lanes_find32(c->score + position, best);
+        *ret_position = span_find(c->score, layout_below(c->l, 1, e), best);
         return true;
     }
     return false;
@@ -305,28 +391,30 @@ void search_placed(struct search *s, uint32_t position)
         seed(s);
         return;
     }
-    uint32_t block = position / BLOCK;
-    if (t->c->opened_by[block] != s->id) {
-        push_entry(s, 1, block);
+    uint32_t segment = layout_segment(t->c->l, position);
+    if (t->c->opened_by[segment] != s->id) {
+        (void)push_entry(s, 1, segment);
         return;
     }
-    int32_t best = block_again(s, position);
+    int32_t best = segment_again(s, segment, position);
     if (best != UNFIT)
-        heap_push(s, entry_pack(best, block * BLOCK, 1));
+        heap_push(s, entry_pack(best, t->c->l->segment[segment], 1));
 }
 
 bool search_later(struct turn *t, uint32_t *ret_position)
 {
     struct search s;
+    const struct layout *l = t->c->l;
     int32_t best = UNFIT;
 
     search_init(&s, t);
-    for (uint32_t b = 0; b < t->c->blocks; b++) {
-        uint64_t within = t->mask[b] & t->c->leaving[b];
-        int32_t score = within ? block_open(&s, b, within) : UNFIT;
+    for (uint32_t e = 0; e < l->segments; e++) {
+        uint32_t block = l->segment[e] / BLOCK;
+        uint64_t within = t->mask[block] & t->c->leaving[block] & layout_lanes(l, e);
+        int32_t score = within ? segment_open(&s, e, within) : UNFIT;
         if (score > best) {
             best = score;
-            *ret_position = b * BLOCK + lanes_find32(t->c->score + (size_t)b * BLOCK, score);
+            *ret_position = span_find(t->c->score, layout_below(l, 1, e), score);
         }
     }
     return best != UNFIT;

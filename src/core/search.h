@@ -4,6 +4,10 @@
  * shape can cost there, plus the bounds of the other scores; entries in which no single column has enough are dropped.
  * The next block is opened only when no exact score beats its bound, so the answer is the same as that of a full scan:
  * the highest score, then the lowest position.
+ *
+ * In a nearly full cluster bounds are loose: the node with the best key is short of memory, the one with most memory of
+ * cpu. So each class remembers, for each entry, the best score that was really there. As long as nothing is given back
+ * in it, no later search of the class finds better: a score falls with what is taken, and what is full stays full.
  */
 #pragma once
 
@@ -13,7 +17,8 @@ struct search {
     struct turn *t;
     uint64_t *heap;
     uint32_t len;
-    uint64_t id; /* number of the search */
+    uint64_t id;       /* number of the search */
+    struct memo *memo; /* NULL: nothing can be remembered for this turn */
     int64_t need[PROFILE_RESOURCES_MAX]; /* of the resources in the key */
 };
 

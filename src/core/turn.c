@@ -38,13 +38,13 @@ static bool taste_neutral(const struct cycle *c, const struct taste *taste)
 static void taste_bounds(struct cycle *c, struct taste_column *col)
 {
     for (uint32_t level = 1; level <= c->l->levels; level++) {
-        uint32_t len = c->l->level[level].len, fan = level == 1 ? BLOCK : FANOUT;
-        uint32_t below_len = level == 1 ? c->blocks * BLOCK : c->l->level[level - 1].len;
+        uint32_t len = c->l->level[level].len;
         const int32_t *below = level == 1 ? col->at : col->max[level - 1];
         col->max[level] = arena_alloc(c->arena, (len + 1) * sizeof(int32_t));
         for (uint32_t i = 0; i < len; i++) {
+            struct span of = layout_below(c->l, level, i);
             int32_t most = INT32_MIN;
-            for (uint32_t j = i * fan; j < (i + 1) * fan && j < below_len; j++)
+            for (uint32_t j = of.from; j < of.to; j++)
                 most = below[j] > most ? below[j] : most;
             col->max[level][i] = most;
         }
