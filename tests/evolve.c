@@ -92,7 +92,7 @@ static int node_changes_state(struct event *e)
     return berth_node_put(e->cluster, n, &e->err);
 }
 
-/* All but its devices, which instances may hold. */
+/* All but its devices and ports, which instances may hold. */
 static int node_changes(struct event *e)
 {
     struct berth_node *n = &e->world->nodes[rng_below(e->r, e->world->nodes_len)];
@@ -101,6 +101,8 @@ static int node_changes(struct event *e)
     other.id = n->id;
     other.gpus = n->gpus;
     other.gpus_len = n->gpus_len;
+    other.ports = n->ports;
+    other.ports_len = n->ports_len;
     *n = other;
     e->world->broken = true;
     return berth_node_put(e->cluster, n, &e->err);

@@ -43,8 +43,11 @@ static struct berth_cluster *cluster_good(void)
     struct berth_node n2 = {.id = "n2", AMOUNTS(allocatable, {"cpu", 4000}, {"memory", 8 * GIB})};
     struct berth_workload w1 = {.id = "w1", .replicas = 3, .shape = {AMOUNTS(requests, {"cpu", 1000})}};
     struct berth_workload w2 = {.id = "w2", .replicas = 1, .shape = {.gpu = {.count = 1}}};
+    struct berth_workload w3 = {
+        .id = "w3", .replicas = 1, .shape = {LIST(ports, const struct berth_port, {BERTH_TCP, 8000, 16})}};
     struct berth_instance i1 = {.id = 1, .workload = "w1", .node = "n1", .state = BERTH_RUNNING, .ready = true};
     struct berth_instance i2 = {.id = 2, .workload = "w2", .node = "n1", .state = BERTH_RUNNING, .gpus = 1};
+    struct berth_instance i3 = {.id = 3, .workload = "w3", .node = "n1", .state = BERTH_RUNNING};
 
     assert_int_equal(berth_resource_put(c, &(struct berth_resource){"traffic", BERTH_CUMULATIVE, 10}, NULL), 0);
     assert_int_equal(berth_node_put(c, &n1, NULL), 0);
@@ -52,8 +55,10 @@ static struct berth_cluster *cluster_good(void)
     assert_int_equal(berth_volume_put(c, &(struct berth_volume){.id = "v1"}, NULL), 0);
     assert_int_equal(berth_workload_put(c, &w1, NULL), 0);
     assert_int_equal(berth_workload_put(c, &w2, NULL), 0);
+    assert_int_equal(berth_workload_put(c, &w3, NULL), 0);
     assert_int_equal(berth_instance_put(c, &i1, NULL), 0);
     assert_int_equal(berth_instance_put(c, &i2, NULL), 0);
+    assert_int_equal(berth_instance_put(c, &i3, NULL), 0);
     return c;
 }
 
@@ -353,6 +358,8 @@ static const struct {
     {"GPU beyond the node",      "5",            {.id = 5, .workload = "w2", .node = "n1", .state = BERTH_RUNNING, .gpus = 4}                                     },
     {"GPU of a node without",    "5",            {.id = 5, .workload = "w2", .node = "n2", .state = BERTH_RUNNING, .gpus = 1}                                     },
     {"more GPUs than asked for", "5",            {.id = 5, .workload = "w2", .node = "n1", .state = BERTH_RUNNING, .gpus = 3}                                     },
+    {"GPU of another",           "5",            {.id = 5, .workload = "w2", .ordinal = 1, .node = "n1", .state = BERTH_RUNNING, .gpus = 1}                       },
+    {"port of another",          "5",            {.id = 5, .workload = "w3", .ordinal = 1, .node = "n1", .state = BERTH_RUNNING}                                  },
     {"waits for itself",
      "5",                                        {.id = 5, .workload = "w1", .node = "n1", .state = BERTH_RESERVED, LIST(waits, const uint64_t, 5)}               },
     {"replaces itself",          "5",            {.id = 5, .workload = "w1", .node = "n1", .state = BERTH_RUNNING, .replaces = 5}                                 },

@@ -105,8 +105,8 @@ static bool seat_lost(const struct world *world, const struct seat *seat)
     return world->nodes[seat->node].state == BERTH_NODE_LOST;
 }
 
-/* Another instance of the pod may be there only if this one takes over from it or waits for its stop, or if the workload
- * would rather run twice than not at all: then what is lost or stopping does not count. */
+/* Another instance of the pod may be there only if this one takes over from it or waits for its stop. What is lost or stops
+ * does not matter to one that takes over from a third, nor to a workload that would rather run twice than not at all. */
 static bool pod_free(const struct world *world, const struct berth_action *a, size_t w, const char *what,
                      struct verdict *v)
 {
@@ -117,8 +117,8 @@ static bool pod_free(const struct world *world, const struct berth_action *a, si
         bool awaited = false;
         for (size_t k = 0; k < a->waits_len; k++)
             awaited |= a->waits[k] == s->is.id;
-        bool given_up = (seat_lost(world, s) || s->is.state == BERTH_STOPPING) &&
-                        lost_policy(&world->workloads[w]) == BERTH_LOST_REPLACE;
+        bool twice = lost_policy(&world->workloads[w]) == BERTH_LOST_REPLACE;
+        bool given_up = (s->is.state == BERTH_STOPPING || seat_lost(world, s)) && (twice || a->replaces);
         if (!awaited && !given_up)
             return verdict_bad(v, "5 single place: %s, but instance %" PRIu64 " is %s", what, s->is.id,
                                berth_state_name(s->is.state));
@@ -223,7 +223,7 @@ static bool stop_judge(const struct world *world, const struct berth_action *a, 
     else if (a->cause == BERTH_CAUSE_LOST)
         right = w && at == BERTH_NODE_LOST;
     else if (a->cause == BERTH_CAUSE_INFEASIBLE)
-        right = w && seat->is.state == BERTH_RESERVED;
+        right = seat->is.state == BERTH_RESERVED;
     else if (a->cause == BERTH_CAUSE_BROKEN)
         right = w && w->gang;
     return right ? true : verdict_bad(v, "%s: not so", what);

@@ -145,7 +145,7 @@ static bool conservation_judge(const struct world *after, const struct berth_pen
     if (w == NONE || after->workloads[w].gang)
         return true;
     for (size_t k = 0; k < p->ordinals_len; k++) {
-        if (p->ordinals[k] >= after->workloads[w].replicas)
+        if (p->ordinals[k] >= after->workloads[w].replicas && !pod_leaves(after, w, p->ordinals[k]))
             return verdict_bad(v, "pending: %s/%u was not asked for", p->workload, p->ordinals[k]);
         if (pod_waits_for_end(after, w, p->ordinals[k]))
             continue;

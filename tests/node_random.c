@@ -168,15 +168,15 @@ static void page_size_random(struct rng *r, struct berth_node *node)
 
 struct berth_node node_random(struct world *world, struct rng *r, size_t number)
 {
-    struct berth_node node = {
-        .id = arena_fmt(&world->arena, "n%zu", number),
-        .since_ns = world->now_ns - rng_range(r, 0, 20) * MINUTE_NS,
-        .zone = RNG_PICK(r, char *, "za", "za", "zb", "zb", "zc", NULL),
-        .rack = RNG_PICK(r, char *, "k1", "k2", "k3", "k4", ""),
-        .domain = RNG_PICK(r, char *, NULL, NULL, "d1", "d2"),
-        .arch = RNG_PICK(r, char *, "amd64", "amd64", "amd64", "amd64", "arm64", ""),
-        .rank = rng_chance(r, 20) ? rng_below(r, 3) : 0,
-    };
+    struct berth_node node = {.id = arena_fmt(&world->arena, "n%zu", number)};
+
+    /* One draw per statement, here and elsewhere: compilers evaluate initialisers and arguments in orders of their own. */
+    node.since_ns = world->now_ns - rng_range(r, 0, 20) * MINUTE_NS;
+    node.zone = RNG_PICK(r, char *, "za", "za", "zb", "zb", "zc", NULL);
+    node.rack = RNG_PICK(r, char *, "k1", "k2", "k3", "k4", "");
+    node.domain = RNG_PICK(r, char *, NULL, NULL, "d1", "d2");
+    node.arch = RNG_PICK(r, char *, "amd64", "amd64", "amd64", "amd64", "arm64", "");
+    node.rank = rng_chance(r, 20) ? rng_below(r, 3) : 0;
     unsigned dice = rng_below(r, 100);
 
     node.state = dice < 76   ? BERTH_NODE_READY

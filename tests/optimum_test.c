@@ -15,7 +15,7 @@
 #include "rng.h"
 #include "world.h"
 
-enum { NODES_MAX = 4, PODS_MAX = 8, KINDS_MAX = 3, CASES = 400 };
+enum { NODES_MAX = 4, PODS_MAX = 8, KINDS_MAX = 3, CASES = 2000 };
 
 static const char *const kinds[KINDS_MAX] = {"cpu", "memory", "example.com/fpga"};
 
@@ -118,10 +118,11 @@ static void puzzle_plan(const struct puzzle *p, bool alike, const char *profile,
 
 static struct puzzle puzzle_random(struct rng *r, bool alike)
 {
-    struct puzzle p = {.nodes = (size_t)rng_range(r, 1, alike ? 4 : 3),
-                       .pods = (size_t)rng_range(r, 3, PODS_MAX),
-                       .kinds = (size_t)rng_range(r, 1, KINDS_MAX)};
+    struct puzzle p = {0};
 
+    p.nodes = (size_t)rng_range(r, 1, NODES_MAX);
+    p.pods = (size_t)rng_range(r, 3, PODS_MAX);
+    p.kinds = (size_t)rng_range(r, 1, KINDS_MAX);
     for (size_t k = 0; k < p.kinds; k++)
         p.capacity[k] = rng_range(r, 10, 40);
     for (size_t i = 0; i < p.pods; i++)

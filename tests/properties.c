@@ -116,6 +116,12 @@ static bool order_check(const struct world *world, const struct made *live, stru
     berth_plan_free(again);
     good = good && made_loaded(&other, world, world->seed * 7 + 1, v);
     good = good && plans_same(live->plan, other.plan, "order-free", v);
+    if (!good && other.plan && getenv("BERTH_SEED")) {
+        fprintf(stderr, "as it is: ");
+        plan_dump(live->plan, stderr);
+        fprintf(stderr, "told anew: ");
+        plan_dump(other.plan, stderr);
+    }
     made_done(&other);
     return good;
 }

@@ -51,7 +51,8 @@ static void gpu_need_random(struct world *world, struct rng *r, struct berth_sha
     if (rng_chance(r, 40))
         need.memory_bytes = RNG_PICK(r, int64_t, 4, 8, 16, 40, 80) * GIB;
     if (rng_chance(r, 40)) {
-        need.models = strings(world, RNG_PICK(r, char *, "T4", "A100"), RNG_PICK(r, char *, "H100", "B200"));
+        const char *first = RNG_PICK(r, char *, "T4", "A100");
+        need.models = strings(world, first, RNG_PICK(r, char *, "H100", "B200"));
         need.models_len = (size_t)rng_range(r, 1, 2);
     }
     shape->gpu = need;
@@ -118,9 +119,12 @@ static void spread_random(struct world *world, struct rng *r, struct berth_shape
     size_t len = rng_chance(r, 80) ? 1 : 2;
     struct berth_spread *s = ARENA_ARRAY(&world->arena, struct berth_spread, len);
 
-    for (size_t i = 0; i < len; i++)
-        s[i] = (struct berth_spread){topology_random(r), select_random(world, r), (uint32_t)rng_range(r, 1, 3),
-                                     rng_chance(r, 30)};
+    for (size_t i = 0; i < len; i++) {
+        s[i].topology = topology_random(r);
+        s[i].select = select_random(world, r);
+        s[i].max_skew = (uint32_t)rng_range(r, 1, 3);
+        s[i].soft = rng_chance(r, 30);
+    }
     shape->spread = s;
     shape->spread_len = len;
 }
@@ -131,7 +135,9 @@ static void near_random(struct world *world, struct rng *r, struct berth_shape *
     struct berth_near *n = ARENA_ARRAY(&world->arena, struct berth_near, len);
 
     for (size_t i = 0; i < len; i++) {
-        n[i] = (struct berth_near){topology_random(r), select_random(world, r), rng_chance(r, 50)};
+        n[i].topology = topology_random(r);
+        n[i].select = select_random(world, r);
+        n[i].apart = rng_chance(r, 50);
         if (rng_chance(r, 35))
             n[i].select.weight = RNG_PICK(r, int32_t, 1, 50, 100);
     }
@@ -164,8 +170,8 @@ static void ports_random(struct world *world, struct rng *r, struct berth_shape 
 {
     struct berth_port *p = ARENA_ARRAY(&world->arena, struct berth_port, 2);
 
-    p[0] = (struct berth_port){RNG_PICK(r, enum berth_protocol, BERTH_TCP, BERTH_TCP, BERTH_UDP),
-                               RNG_PICK(r, uint16_t, 80, 8000, 8002, 8003, 3978, 65535), 0};
+    p[0].protocol = RNG_PICK(r, enum berth_protocol, BERTH_TCP, BERTH_TCP, BERTH_UDP);
+    p[0].port = RNG_PICK(r, uint16_t, 80, 8000, 8002, 8003, 3978, 65535);
     if (p[0].port < 65535)
         p[0].count = RNG_PICK(r, uint16_t, 0, 1, 2, 4);
     p[1] = (struct berth_port){BERTH_SCTP, RNG_PICK(r, uint16_t, 9000, 9001), 1};
@@ -258,19 +264,17 @@ struct berth_shape shape_random(struct world *world, struct rng *r)
 struct berth_workload workload_random(struct world *world, struct rng *r, size_t number)
 {
     struct berth_label *labels = ARENA_ARRAY(&world->arena, struct berth_label, 2);
-    struct berth_workload w = {
-        .id = arena_fmt(&world->arena, "w%zu", number),
-        .kind = RNG_PICK(r, enum berth_workload_kind, BERTH_SERVICE, BERTH_SERVICE, BERTH_JOB, BERTH_VM),
-        .replicas = (uint32_t)RNG_PICK(r, int, 0, 1, 1, 1, 2, 2, 3, 4, 5, 8),
-        .priority = RNG_PICK(r, int32_t, 0, 0, 0, 10, -5, 2000000000),
-        .created_ns = world->now_ns - rng_range(r, 0, 5) * SECOND_NS,
-        .suspended = rng_chance(r, 6),
-        .min_available = rng_chance(r, 20) ? rng_below(r, 4) : 0,
-        .on_lost = (enum berth_on_lost)rng_below(r, 4),
-        .on_drain = (enum berth_on_drain)rng_below(r, 4),
-        .fence_ns = rng_chance(r, 50) ? 0 : rng_range(r, 1, 20) * MINUTE_NS,
-    };
+    struct berth_workload w = {.id = arena_fmt(&world->arena, "w%zu", number)};
 
+    w.kind = RNG_PICK(r, enum berth_workload_kind, BERTH_SERVICE, BERTH_SERVICE, BERTH_JOB, BERTH_VM);
+    w.replicas = (uint32_t)RNG_PICK(r, int, 0, 1, 1, 1, 2, 2, 3, 4, 5, 8);
+    w.priority = RNG_PICK(r, int32_t, 0, 0, 0, 10, -5, 2000000000);
+    w.created_ns = world->now_ns - rng_range(r, 0, 5) * SECOND_NS;
+    w.suspended = rng_chance(r, 6);
+    w.min_available = rng_chance(r, 20) ? rng_below(r, 4) : 0;
+    w.on_lost = (enum berth_on_lost)rng_below(r, 4);
+    w.on_drain = (enum berth_on_drain)rng_below(r, 4);
+    w.fence_ns = rng_chance(r, 50) ? 0 : rng_range(r, 1, 20) * MINUTE_NS;
     labels[0] = (struct berth_label){"app", RNG_PICK(r, char *, "a", "b", "c", "d")};
     labels[1] = (struct berth_label){"tier", "front"};
     w.labels = labels;

@@ -80,7 +80,7 @@ static void shape_less(struct berth_shape *s, size_t part)
 {
     switch (part) {
     case 0: s->requests_len = s->limits_len = 0; break;
-    case 1: s->gpu.count = 0; break;
+    case 1: s->gpu.count = s->gpu.milli = 0; break;
     case 2: s->limits_len = 0; break;
     case 3: s->node = s->arch = s->runtime = NULL; break;
     case 4: s->domains_len = 0; break;

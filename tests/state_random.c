@@ -30,12 +30,10 @@ static void usage_random(struct world *world, struct rng *r, const struct berth_
 
     for (size_t i = 0; i < shape->limits_len; i++) {
         const struct berth_limit *l = &shape->limits[i];
-        u[i] = (struct berth_usage){
-            .resource = l->resource,
-            .used = rng_range(r, 0, l->amount * 2),
-            .used_since_ns = world->now_ns - rng_range(r, 0, 30) * MINUTE_NS,
-            .limit_since_ns = world->now_ns - rng_range(r, 0, 30) * MINUTE_NS,
-        };
+        u[i].resource = l->resource;
+        u[i].used = rng_range(r, 0, l->amount * 2);
+        u[i].used_since_ns = world->now_ns - rng_range(r, 0, 30) * MINUTE_NS;
+        u[i].limit_since_ns = world->now_ns - rng_range(r, 0, 30) * MINUTE_NS;
         if (l->kind == BERTH_ABSOLUTE && l->max > l->amount && rng_chance(r, 50))
             u[i].limit = rng_range(r, l->amount, l->max);
     }
@@ -59,10 +57,11 @@ static struct seat *pod_seat(struct world *world, struct rng *r, size_t workload
             .ordinal = ordinal,
             .node = world->nodes[n].id,
             .state = BERTH_RUNNING,
-            .since_ns = world->now_ns - rng_range(r, 0, 30) * MINUTE_NS,
             .gpus = rule_gpu_share(&w->shape) ? rule_gpu_pick(&ask, n) : 0,
-            .shape = rng_chance(r, 50) ? arena_dup(&world->arena, &w->shape, sizeof w->shape) : NULL,
         };
+        instance.since_ns = world->now_ns - rng_range(r, 0, 30) * MINUTE_NS;
+        if (rng_chance(r, 50))
+            instance.shape = arena_dup(&world->arena, &w->shape, sizeof w->shape);
         if (rng_chance(r, 60))
             usage_random(world, r, &w->shape, &instance);
         return world_add_instance(world, instance);
@@ -225,6 +224,7 @@ static void workloads_change(struct world *world, struct rng *r)
                 world->seats[i].is.shape =
                     arena_dup(&world->arena, &world->workloads[w].shape, sizeof world->workloads[w].shape);
         world->workloads[w].shape = shape_random(world, r);
+        world_link(world);
     }
     if (world->workloads_len && rng_chance(r, 10)) {
         size_t w = rng_below(r, world->workloads_len);

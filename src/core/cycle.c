@@ -89,12 +89,14 @@ void cycle_refresh(struct cycle *c)
     }
 }
 
-void cycle_tighten(struct cycle *c, uint32_t segment)
+void cycle_tighten(struct cycle *c, const struct class *k, uint32_t segment)
 {
-    for (uint32_t level = 1, entry = segment; level <= c->l->levels; level++, entry /= FANOUT)
-        for (uint32_t k = 0; k < c->columns; k++)
-            if (c->free[k])
-                refresh_column(c, level, entry, k);
+    for (uint32_t level = 1, entry = segment; level <= c->l->levels; level++, entry /= FANOUT) {
+        for (uint32_t i = 0; i < k->needs_len; i++)
+            refresh_column(c, level, entry, k->needs[i].resource);
+        for (unsigned g = 0; k->gpu.count && g < GPU_COLUMNS; g++)
+            refresh_column(c, level, entry, cycle_gpu_column(c, g));
+    }
 }
 
 static void column_changed(struct cycle *c, uint32_t k, uint32_t p)
@@ -305,8 +307,6 @@ void cycle_init(struct cycle *c, const struct berth_snapshot *s, const struct pr
     c->score = arena_column(a, (size_t)c->blocks * BLOCK, sizeof *c->score);
     c->opened_by = ARENA_ARRAY(a, uint64_t, c->l->segments + 1);
     c->memos = ARENA_ARRAY(a, struct memo *, s->classes.len + 1);
-    c->kind_search = ARENA_ARRAY(a, uint64_t, c->l->kinds + 1);
-    c->kind_part = ARENA_ARRAY(a, int32_t, c->l->kinds + 1);
     c->leaving = ARENA_ARRAY(a, uint64_t, c->blocks + 1);
     for (uint32_t i = 0; s->stopping && i < s->instances.len; i++) {
         const struct instance *in = snapshot_instance(s, i);

@@ -94,8 +94,6 @@ struct cycle {
     struct memo **memos;     /* [class]: of search.c */
     size_t memo_bytes;
     VEC(uint32_t) given;     /* segments in which something was given back, in order */
-    uint64_t *kind_search; /* [kind]: the search that worked out kind_part */
-    int32_t *kind_part;
     uint64_t *leaving;         /* positions with instances that stop: worth reserving */
     bool any_leaving;
     uint64_t *stopped;         /* instance slots that this plan stops */
@@ -137,8 +135,8 @@ void cycle_promote(struct cycle *c, const struct instance *i);
 void cycle_lose(struct cycle *c, const struct instance *i);
 /* Makes the keys of coarse entries exact where something was taken since. */
 void cycle_refresh(struct cycle *c);
-/* Makes the columns of a segment, and what is above it, exact. */
-void cycle_tighten(struct cycle *c, uint32_t segment);
+/* Makes what the class needs exact in the columns of a segment and of what is above it. */
+void cycle_tighten(struct cycle *c, const struct class *k, uint32_t segment);
 
 const struct topology *cycle_topology(struct cycle *c, sym key);
 /* The value of a label on each node, MAP_NONE where it is missing. */

@@ -289,7 +289,7 @@ static struct berth_reason gang_reason(struct berth_plan *p, const struct wish *
 
 const struct explanation *explain(struct berth_plan *p, const struct wish *w)
 {
-    uint32_t class = snapshot_workload(p->s, w->workload)->class.v;
+    uint32_t class = w->class.v;
     if (!p->explained)
         p->explained = ARENA_ARRAY(&p->arena, const struct explanation *, p->s->classes.len + 1);
     if (p->explained[class] && !w->gang_failed)
@@ -298,7 +298,7 @@ const struct explanation *explain(struct berth_plan *p, const struct wish *w)
     struct arena_mark mark = arena_mark(&p->scratch);
     struct inquest q = {.p = p};
     struct explanation *e = ARENA_NEW(&p->arena, struct explanation);
-    turn_begin(&q.t, &p->c, w->workload, false);
+    turn_begin(&q.t, &p->c, w->workload, w->class, false);
     hear_all(&q);
     uint32_t extra = w->gang_failed || p->c.len == 0;
     struct berth_reason *rows = rows_of(&q, extra);

@@ -9,7 +9,7 @@
 
 #include "core/cluster.h"
 
-enum { BLOCK = 64, FANOUT = 16, LEVELS_MAX = 4 };
+enum { BLOCK = 64, FANOUT = 8, LEVELS_MAX = 6 };
 
 /* Level 1 has the segments: neighbours of one hardware kind within one block of 64 nodes. An entry of level l+1 covers
  * FANOUT entries of level l. */

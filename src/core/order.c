@@ -5,6 +5,8 @@
 #include "base/sort.h"
 #include "core/plan.h"
 
+enum { PREFETCH = 8 }; /* workloads in order are scattered in memory */
+
 static void mark_gang(const struct berth_snapshot *s, uint64_t *bits, uint32_t workload)
 {
     const struct workload *w = snapshot_workload(s, workload);
@@ -57,8 +59,11 @@ uint32_t *order_make(struct berth_plan *p, uint32_t *ret_len)
         BITS_EACH(i, bits[w])
         rows[n++].value = w * 64 + (uint32_t)i;
     for (unsigned round = 0; round < 3; round++) {
-        for (size_t i = 0; i < len; i++)
+        for (size_t i = 0; i < len; i++) {
+            if (round && i + PREFETCH < len)
+                __builtin_prefetch(snapshot_workload(s, rows[i + PREFETCH].value));
             rows[i].key = key_of(s, round, rows[i].value);
+        }
         sort_keyed(rows, rows + len, len);
     }
     uint32_t *order = arena_alloc(&p->scratch, (len + 1) * sizeof *order);

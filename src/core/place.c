@@ -72,7 +72,7 @@ static void revoke(struct berth_plan *p, struct wish *w)
 {
     struct cycle *c = &p->c;
     struct act a = c->acts.at[--c->acts.len];
-    const struct class *k = snapshot_class(p->s, snapshot_workload(p->s, w->workload)->class);
+    const struct class *k = snapshot_class(p->s, w->class);
 
     assert(a.workload == w->workload && w->placed > 0);
     if (a.op == BERTH_RESERVE)
@@ -94,7 +94,7 @@ static bool place_now(struct berth_plan *p, struct wish *w, uint32_t upto)
     struct search s;
     uint32_t position;
 
-    turn_begin(&t, &p->c, w->workload, false);
+    turn_begin(&t, &p->c, w->workload, w->class, false);
     search_begin(&s, &t);
     while (w->placed < upto && search_next(&s, &position)) {
         grant(p, &t, w, position);
@@ -111,7 +111,7 @@ static void place_later(struct berth_plan *p, struct wish *w, uint32_t upto)
     struct turn t;
     uint32_t position;
 
-    turn_begin(&t, &p->c, w->workload, true);
+    turn_begin(&t, &p->c, w->workload, w->class, true);
     while (w->placed < upto && search_later(&t, &position))
         grant(p, &t, w, position);
     turn_end(&t);
@@ -121,7 +121,7 @@ static void place_later(struct berth_plan *p, struct wish *w, uint32_t upto)
  * by a gang that gives back: `tentative` placements may be given back. */
 static void place_wish(struct berth_plan *p, struct wish *w, uint32_t upto, bool tentative)
 {
-    uint8_t *dead = &p->c.dead[snapshot_workload(p->s, w->workload)->class.v];
+    uint8_t *dead = &p->c.dead[w->class.v];
 
     if (w->placed >= upto)
         return;
@@ -181,7 +181,7 @@ static void place_gang(struct berth_plan *p, struct wish *w, uint32_t len)
 /* Could something placed by others make room for it? */
 static bool may_rise(const struct berth_plan *p, const struct wish *w)
 {
-    const struct class *k = snapshot_class(p->s, snapshot_workload(p->s, w->workload)->class);
+    const struct class *k = snapshot_class(p->s, w->class);
     for (uint32_t i = 0; i < k->ties_len; i++) {
         const struct tie *tie = snapshot_tie(p->s, k->ties[i]);
         if (tie->weight == 0 && tie->kind != TIE_APART)
@@ -195,7 +195,7 @@ static bool wants_round(const struct berth_plan *p, const struct wish *w, uint32
     bool left = false, rise = all;
     for (uint32_t i = 0; i < len; i++) {
         left |= w[i].placed < w[i].len;
-        rise |= may_rise(p, &w[i]);
+        rise = rise || may_rise(p, &w[i]);
     }
     return left && rise;
 }

@@ -12,6 +12,7 @@
 /* Pods of one workload that want a place. */
 struct wish {
     uint32_t workload;
+    struct class_ix class;
     uint32_t first, len;      /* ordinals first .. first+len-1, or those listed */
     const uint32_t *ordinals; /* NULL: as above */
     uint32_t replaces;        /* an instance slot: the one pod is to take over from it; else NONE */

@@ -11,6 +11,8 @@
 #include "base/sort.h"
 #include "core/plan.h"
 
+enum { PREFETCH = 8 }; /* workloads in order are scattered in memory */
+
 enum part {
     PART_NONE,    /* gone with this plan, or ended, or unknown and replaced */
     PART_COUNTED, /* one of the pods asked for */
@@ -308,7 +310,7 @@ static void scale_in(struct berth_plan *p, struct standing *st)
 
 static void wish_move(struct berth_plan *p, const struct standing *st, const struct member *m)
 {
-    struct wish w = {.workload = st->workload, .first = m->ordinal, .len = 1, .replaces = m->slot, .group = NONE,
+    struct wish w = {.workload = st->workload, .class = st->w->class, .first = m->ordinal, .len = 1, .replaces = m->slot, .group = NONE,
                      .cause = BERTH_CAUSE_DRAINED, .movable = st->available};
     vec_push(&p->wishes, w);
 }
@@ -349,7 +351,7 @@ static void move(struct berth_plan *p, struct standing *st)
 static void wish_missing(struct berth_plan *p, const struct standing *st, uint32_t group, uint32_t needed)
 {
     uint32_t missing = st->want - st->done - st->counted;
-    struct wish w = {.workload = st->workload, .len = missing, .replaces = NONE, .group = group, .needed = needed,
+    struct wish w = {.workload = st->workload, .class = st->w->class, .len = missing, .replaces = NONE, .group = group, .needed = needed,
                      .cause = BERTH_CAUSE_PENDING};
     if (st->len > 0) {
         bool twice = st->w->on_lost == BERTH_LOST_REPLACE;
@@ -447,6 +449,8 @@ void reconcile(struct berth_plan *p, const uint32_t *order, uint32_t len)
         place_of[order[i]] = i;
     for (uint32_t i = 0; i < len; i++) {
         const struct workload *w = snapshot_workload(s, order[i]);
+        if (i + PREFETCH < len)
+            __builtin_prefetch(snapshot_workload(s, order[i + PREFETCH]));
         if (w->gang == NONE) {
             struct arena_mark mark = arena_mark(&p->scratch);
             struct standing st;

@@ -145,45 +145,43 @@ static bool entry_open(const struct search *s, uint32_t level, uint32_t e)
     return whole > 0 || b->max[cycle_gpu_column(t->c, GPU_PART)][e] >= t->k->gpu.milli;
 }
 
-/* Entries of one hardware kind share what the shape takes: worked out once per search. */
-static int32_t entry_part(const struct search *s, uint32_t level, uint32_t e)
+/* What scores beyond the key add at most. */
+static int32_t entry_extras(const struct turn *t, uint32_t level, uint32_t e)
 {
-    struct cycle *c = s->t->c;
-    const struct level *l = &c->l->level[level];
-    uint32_t kind = l->kind[e];
-
-    if (kind == NONE || !c->profile.uniform)
-        return shape_part(s, l->inverse_min, l->inverse_max, e);
-    if (c->kind_search[kind] != s->id) {
-        c->kind_search[kind] = s->id;
-        c->kind_part[kind] = shape_part(s, l->inverse_min, l->inverse_max, e);
-    }
-    return c->kind_part[kind];
+    int32_t most = t->taste ? t->taste->max[level][e] : 0;
+    for (uint32_t i = 0; i < t->live_len; i++)
+        most += t->live[i].weight * (t->live[i].score->bound ? t->live[i].score->bound(t, level, e) : SCORE_ONE);
+    return most;
 }
 
-static int32_t entry_bound(const struct search *s, uint32_t level, uint32_t e)
+/* Pushes the entries that are open, each with its bound; returns the greatest, UNFIT if all are closed. Where a search
+ * remembers, it asks whether an entry is open only when its turn comes, and remembers that, too. */
+static int32_t push_entries(struct search *s, uint32_t level, uint32_t from, uint32_t to)
 {
     const struct turn *t = s->t;
-    int32_t bound = t->c->bounds[level].key[e] - entry_part(s, level, e);
+    const struct level *l = &t->c->l->level[level];
+    const int32_t *keys = t->c->bounds[level].key, *memo = s->memo ? s->memo->bound[level] : NULL;
+    bool uniform = t->c->profile.uniform, extras = t->taste || t->live_len;
+    uint32_t kind = NONE;
+    int32_t part = 0, best = UNFIT;
 
-    if (t->taste)
-        bound += t->taste->max[level][e];
-    for (uint32_t i = 0; i < t->live_len; i++)
-        bound += t->live[i].weight * (t->live[i].score->bound ? t->live[i].score->bound(t, level, e) : SCORE_ONE);
-    return bound;
-}
-
-/* Returns the bound, UNFIT if the entry is closed. */
-static int32_t push_entry(struct search *s, uint32_t level, uint32_t e)
-{
-    int32_t most = s->memo ? s->memo->bound[level][e] : INT32_MAX;
-    if (most == UNFIT || !entry_open(s, level, e))
-        return UNFIT;
-    int32_t bound = entry_bound(s, level, e);
-    if (bound > most)
-        bound = most;
-    heap_push(s, entry_pack(bound, s->t->c->l->level[level].first[e], level));
-    return bound;
+    for (uint32_t e = from; e < to; e++) {
+        int32_t most = memo ? memo[e] : INT32_MAX;
+        if (most == UNFIT || (!memo && !entry_open(s, level, e)))
+            continue;
+        if (!uniform || l->kind[e] == NONE || l->kind[e] != kind) { /* one kind: the same part */
+            part = shape_part(s, l->inverse_min, l->inverse_max, e);
+            kind = l->kind[e];
+        }
+        int32_t bound = keys[e] - part;
+        if (extras)
+            bound += entry_extras(t, level, e);
+        if (bound > most)
+            bound = most;
+        heap_push(s, entry_pack(bound, l->first[e], level));
+        best = bound > best ? bound : best;
+    }
+    return best;
 }
 
 /* ---- segments --------------------------------------------------------------------------------------------------- */
@@ -253,7 +251,7 @@ static int32_t segment_open(const struct search *s, uint32_t segment, uint64_t w
     c->opened++;
     if (!bits) {
         if (!t->later)
-            cycle_tighten(c, segment);
+            cycle_tighten(c, t->k, segment);
         return UNFIT;
     }
     segment_keys(s, of);
@@ -283,15 +281,19 @@ static int32_t segment_again(const struct search *s, uint32_t segment, uint32_t 
 }
 
 /* Where only keys count, the node with the greatest key is the best of its segment, if it fits: then the segment need not
- * be opened, and the bound was exact. */
-static bool segment_peek(const struct search *s, uint32_t segment, uint32_t *ret_position)
+ * be opened. A bound below its score is one that is remembered, and says that it does not fit. */
+static bool segment_peek(const struct search *s, uint32_t segment, int32_t bound, uint32_t *ret_position)
 {
     const struct turn *t = s->t;
     const struct cycle *c = t->c;
 
     if (t->taste || t->live_len || !c->profile.uniform)
         return false;
-    uint32_t at = span_find(c->key, layout_below(c->l, 1, segment), c->bounds[1].key[segment]);
+    struct span of = layout_below(c->l, 1, segment);
+    int32_t key = c->bounds[1].key[segment];
+    if (key - shape_part(s, c->l->inverse, c->l->inverse, of.from) != bound)
+        return false;
+    uint32_t at = span_find(c->key, of, key);
     if (!block_fits(t, at / BLOCK, t->mask[at / BLOCK] & (uint64_t)1 << at % BLOCK))
         return false;
     *ret_position = at;
@@ -304,8 +306,8 @@ static void seed(struct search *s)
 {
     const struct cycle *c = s->t->c;
     s->len = 0;
-    for (uint32_t e = 0; c->len && e < c->bounds[c->l->levels].len; e++)
-        (void)push_entry(s, c->l->levels, e);
+    if (c->len)
+        (void)push_entries(s, c->l->levels, 0, c->bounds[c->l->levels].len);
 }
 
 static void search_init(struct search *s, struct turn *t)
@@ -356,18 +358,17 @@ bool search_next(struct search *s, uint32_t *ret_position)
         uint64_t top = heap_pop(s);
         uint32_t level = top & ((1 << LEVEL_BITS) - 1), position = entry_position(top);
         uint32_t e = entry_at(c->l, level, position);
+        if (s->memo && !entry_open(s, level, e)) {
+            memo_note(s, level, e, UNFIT);
+            continue;
+        }
         if (level > 1) {
             struct span below = layout_below(c->l, level, e);
-            int32_t most = UNFIT;
-            for (uint32_t i = below.from; i < below.to; i++) {
-                int32_t bound = push_entry(s, level - 1, i);
-                most = bound > most ? bound : most;
-            }
-            memo_note(s, level, e, most);
+            memo_note(s, level, e, push_entries(s, level - 1, below.from, below.to));
             continue;
         }
         int32_t best = entry_score(top);
-        if (c->opened_by[e] != s->id && best == entry_bound(s, 1, e) && segment_peek(s, e, ret_position))
+        if (c->opened_by[e] != s->id && segment_peek(s, e, best, ret_position))
             return true;
         /* What the turn itself placed elsewhere may matter here, where ties bind nodes together. */
         if (c->opened_by[e] != s->id || s->t->entangled) {
@@ -393,7 +394,7 @@ void search_placed(struct search *s, uint32_t position)
     }
     uint32_t segment = layout_segment(t->c->l, position);
     if (t->c->opened_by[segment] != s->id) {
-        (void)push_entry(s, 1, segment);
+        (void)push_entries(s, 1, segment, segment + 1);
         return;
     }
     int32_t best = segment_again(s, segment, position);

@@ -175,6 +175,8 @@ static uint32_t mirrors(struct turn *t, const struct label_set *set, bool make)
 void ties_begin(struct turn *t)
 {
     const struct class *k = t->k;
+    if (k->ties_len == 0 && k->max_per_node == 0 && t->c->s->tie_uses.len == 0)
+        return;
     const struct label_set *set = pages_at(&t->c->s->label_sets, t->w->label_set);
     uint32_t others = t->c->s->tie_uses.len ? mirrors(t, set, false) : 0;
 

@@ -93,11 +93,10 @@ static void turn_mask(struct turn *t)
     }
 }
 
-void turn_begin(struct turn *t, struct cycle *c, uint32_t workload, bool later)
+void turn_begin(struct turn *t, struct cycle *c, uint32_t workload, struct class_ix class, bool later)
 {
-    const struct workload *w = snapshot_workload(c->s, workload);
-    *t = (struct turn){.c = c, .w = w, .k = snapshot_class(c->s, w->class), .workload = workload,
-                       .class = w->class.v, .later = later};
+    *t = (struct turn){.c = c, .w = snapshot_workload(c->s, workload), .k = snapshot_class(c->s, class),
+                       .workload = workload, .class = class.v, .later = later};
     t->mark = arena_mark(c->scratch);
     t->taste = taste_of(c, t);
     ties_begin(t);

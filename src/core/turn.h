@@ -27,7 +27,6 @@ struct turn {
     const struct class *k;
     uint32_t workload, class;
     bool later;     /* looking at what is free once all stops are done */
-    bool replacing; /* ties are counted as always; the one replaced counts, too */
     uint64_t *mask; /* [block]: nodes that pass static and turn filters */
     struct tie_state *ties;
     uint32_t ties_len;
@@ -44,7 +43,7 @@ struct turn {
     struct arena_mark mark;
 };
 
-void turn_begin(struct turn *t, struct cycle *c, uint32_t workload, bool later);
+void turn_begin(struct turn *t, struct cycle *c, uint32_t workload, struct class_ix class, bool later);
 /* A pod was placed here by this turn. */
 void turn_placed(struct turn *t, uint32_t position);
 void turn_end(struct turn *t);
