@@ -145,19 +145,33 @@ static bool gpus_judge(const struct ask *ask, size_t node, const struct berth_ac
     return true;
 }
 
-/* Rule 12 for one new instance. */
-static bool feasible_judge(const struct ask *on, const struct berth_action *a, const char *what, struct verdict *v)
+/* The first rule against it. Pods count for spread, near, apart and most per node until they have stopped, even for one
+ * that waits for their stop; a promoted one has been counted there all along. */
+static enum rule rule_against(const struct ask *on, enum berth_op op, size_t node)
 {
-    const struct world *world = on->world;
-    const struct ask ask = *on;
-    size_t node = world_find_node(world, a->node);
+    struct ask now = {.world = on->world, .workload = on->workload, .shape = on->shape};
+
+    for (int rule = 0; rule < RULES_LEN; rule++) {
+        bool counts_pods = rule >= RULE_MAX_PER_NODE;
+        if (counts_pods && op == BERTH_PROMOTE)
+            continue;
+        if (rule_refuses(counts_pods ? &now : on, (enum rule)rule, node))
+            return (enum rule)rule;
+    }
+    return RULES_LEN;
+}
+
+/* Rule 12 for one new instance. */
+static bool feasible_judge(const struct ask *ask, const struct berth_action *a, const char *what, struct verdict *v)
+{
+    size_t node = world_find_node(ask->world, a->node);
 
     if (node == NONE)
         return verdict_bad(v, "12 feasible: %s: no such node", what);
-    enum rule rule = rules_first(&ask, node);
+    enum rule rule = rule_against(ask, a->op, node);
     if (rule != RULES_LEN)
         return verdict_bad(v, "12 feasible: %s is against the rule of %s", what, rule_name(rule));
-    return gpus_judge(&ask, node, a, what, v);
+    return gpus_judge(ask, node, a, what, v);
 }
 
 static bool new_judge(const struct world *world, const struct berth_action *a, const char *what, struct verdict *v)

@@ -20,10 +20,10 @@ enum rule {
     RULE_TAINTS,
     RULE_PAGES,
     RULE_GPU_KIND,
-    RULE_OVER,
     RULE_STATIC_LEN,
     /* Of what else is there, or of the volumes. */
-    RULE_RESOURCES = RULE_STATIC_LEN,
+    RULE_OVER = RULE_STATIC_LEN,
+    RULE_RESOURCES,
     RULE_VOLUME_REACH,
     RULE_GPU,
     RULE_PORTS,

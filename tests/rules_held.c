@@ -107,6 +107,34 @@ bool request_refused(const struct ask *ask, size_t node, struct berth_amount req
            rule_promised(ask, node, request.resource) + request.amount > capacity;
 }
 
+static bool seat_mounts(const struct seat *seat, const char *volume)
+{
+    return text_in(volume, seat->shape->volumes, seat->shape->volumes_len);
+}
+
+static bool volume_attached(const struct ask *ask, size_t node, const char *volume)
+{
+    for (size_t i = 0; i < ask->world->seats_len; i++) {
+        const struct seat *s = &ask->world->seats[i];
+        if (s->node == node && ask_counts(ask, s) && seat_mounts(s, volume))
+            return true;
+    }
+    return false;
+}
+
+/* More volumes than the node says it can attach. */
+static bool over_attached(const struct ask *ask, size_t node, const char *resource)
+{
+    int64_t len = 0;
+
+    if (strncmp(resource, "attach-", 7) != 0)
+        return false;
+    for (size_t i = 0; i < ask->world->volumes_len; i++)
+        len += text_same(ask->world->volumes[i].driver, resource + 7) &&
+               volume_attached(ask, node, ask->world->volumes[i].id);
+    return len > rule_capacity(ask->world, node, resource);
+}
+
 static bool over_in(const struct ask *ask, size_t node, const char *resource)
 {
     int64_t capacity = rule_capacity(ask->world, node, resource);
@@ -120,7 +148,7 @@ bool over_refuses(const struct ask *ask, size_t node)
     const struct berth_node *n = &ask->world->nodes[node];
 
     for (size_t i = 0; i < n->allocatable_len; i++)
-        if (over_in(ask, node, n->allocatable[i].resource))
+        if (over_in(ask, node, n->allocatable[i].resource) || over_attached(ask, node, n->allocatable[i].resource))
             return true;
     for (size_t i = 0; i < ask->world->seats_len; i++) {
         const struct seat *s = &ask->world->seats[i];
@@ -250,11 +278,6 @@ bool ports_refuse(const struct ask *ask, size_t node)
     return ports_clash(shape, n->ports, n->ports_len);
 }
 
-static bool seat_mounts(const struct seat *seat, const char *volume)
-{
-    return text_in(volume, seat->shape->volumes, seat->shape->volumes_len);
-}
-
 /* A volume that is not shared may be mounted by several pods, but on one node only. */
 bool volume_busy_refuses(const struct ask *ask, size_t node)
 {
@@ -268,16 +291,6 @@ bool volume_busy_refuses(const struct ask *ask, size_t node)
             if (s->node != node && ask_counts(ask, s) && seat_mounts(s, shape->volumes[v]))
                 return true;
         }
-    }
-    return false;
-}
-
-static bool volume_attached(const struct ask *ask, size_t node, const char *volume)
-{
-    for (size_t i = 0; i < ask->world->seats_len; i++) {
-        const struct seat *s = &ask->world->seats[i];
-        if (s->node == node && ask_counts(ask, s) && seat_mounts(s, volume))
-            return true;
     }
     return false;
 }

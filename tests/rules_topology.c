@@ -13,10 +13,12 @@ const char *rule_topology(const struct berth_node *node, const char *topology)
     return label ? label->value : NULL;
 }
 
+/* Without a workload there are no labels, which NOT_IN and NOT_EXISTS do not mind. */
 static bool workload_selected(const struct world *world, const struct berth_term *select, size_t workload)
 {
-    const struct berth_workload *w = workload == NONE ? NULL : &world->workloads[workload];
-    return w && rule_term_holds(select, w->labels, w->labels_len);
+    if (workload == NONE)
+        return rule_term_holds(select, NULL, 0);
+    return rule_term_holds(select, world->workloads[workload].labels, world->workloads[workload].labels_len);
 }
 
 /* Pods that the term picks, on all nodes with that value of the label; value NULL: anywhere. */
@@ -98,11 +100,14 @@ bool near_refuses(const struct ask *ask, size_t node)
     return false;
 }
 
-/* One pod there forbids this one beside it, by the shape it was placed with. */
+/* One pod there forbids this one beside it, by what its workload says now; without a workload it forbids nothing. */
 static bool seat_keeps_apart(const struct ask *ask, const struct seat *seat, size_t node)
 {
-    for (size_t i = 0; i < seat->shape->near_len; i++) {
-        const struct berth_near *near = &seat->shape->near[i];
+    if (seat->workload == NONE)
+        return false;
+    const struct berth_shape *shape = &ask->world->workloads[seat->workload].shape;
+    for (size_t i = 0; i < shape->near_len; i++) {
+        const struct berth_near *near = &shape->near[i];
         if (!near->apart || near->select.weight)
             continue;
         const char *here = rule_topology(&ask->world->nodes[node], near->topology);

@@ -24,7 +24,7 @@ static void *grown(struct world *world, void *old, size_t len, size_t size)
         return old;
 
     void *grown = arena_zalloc(&world->arena, arena_product(len ? len * 2 : 1, size));
-    if (len)
+    if (len && old)
         memcpy(grown, old, len * size);
     return grown;
 }

@@ -94,23 +94,23 @@ static int audit_workloads(const struct berth_cluster *c, struct berth_err *err)
         live += cluster_instance(c, s)->id != 0;
     for (uint32_t n = 0; n < c->workloads.len; n++) {
         const struct workload *w = cluster_workload(c, n);
-        uint32_t plain = 0, ended = 0, other = 0;
+        struct workload again = *w;
+        again.plain = again.ended = again.other = 0;
+        again.tasks = 0;
         if (!w->live)
             continue;
         const char *name = intern_text(&c->names, w->id);
         for (uint32_t s = w->first; s != NONE; s = cluster_instance(c, s)->next_of_workload, seen++) {
             const struct instance *i = cluster_instance(c, s);
-            bool odd = i->state == BERTH_STOPPING || i->state == BERTH_RESERVED || i->replaces;
-            ended += i->state == BERTH_ENDED;
-            other += i->state != BERTH_ENDED && odd;
-            plain += i->state != BERTH_ENDED && !odd;
+            workload_count(&again, i, 1);
             if (i->workload.v != n)
                 return breach(err, "the owner of an instance", "workload", name, i->workload.v, n);
         }
-        if (w->plain != plain || w->ended != ended || w->other != other)
-            return breach(err, "the count of instances", "workload", name, w->plain, plain);
+        if (w->plain != again.plain || w->ended != again.ended || w->other != again.other || w->tasks != again.tasks)
+            return breach(err, "the count of instances", "workload", name, w->plain, again.plain);
         uint32_t want = w->gone || w->suspended ? 0 : w->replicas;
-        bool settled = plain + (w->kind == BERTH_JOB ? ended : 0) == want && other == 0;
+        bool settled = again.plain + again.ended == want && again.other == 0 &&
+                       (want == 0 || again.tasks == w->tasks_want);
         if (settled == bits_has(c->unsettled.at, n))
             return breach(err, "being settled", "workload", name, !settled, settled);
     }

@@ -128,7 +128,8 @@ struct workload {
     uint32_t first;        /* instance */
     uint32_t uses;         /* chain */
     uint32_t plain;        /* instances that are assigned, starting or running and take over from nobody */
-    uint32_t ended, other; /* ended ones; those reserved, stopping or taking over */
+    uint32_t ended, other; /* tasks done; those reserved, stopping or taking over */
+    uint64_t tasks, tasks_want; /* of a job: sums of hashes of the ordinals it has and should have */
     uint32_t next_labelled, prev_labelled; /* workloads with the same labels */
 };
 
@@ -247,6 +248,11 @@ static inline const struct resource *cluster_resource(const struct berth_cluster
 {
     return &c->resources.at[r];
 }
+/* Is it a task of the job that need not run again? */
+static inline bool workload_done(const struct workload *w, const struct instance *i)
+{
+    return i->state == BERTH_ENDED && w->kind == BERTH_JOB && !w->gone && i->ordinal < w->replicas;
+}
 static inline bool state_active(enum berth_state s)
 {
     return s != BERTH_RESERVED && s != BERTH_ENDED;
@@ -283,6 +289,9 @@ uint32_t workload_ghost(struct berth_cluster *c, const char *id);
 void workload_drop_if_empty(struct berth_cluster *c, uint32_t workload);
 
 void node_body_unref(struct node_body *b);
+
+/* Adds an instance to the counts of its workload, or takes it off (sign -1). */
+void workload_count(struct workload *w, const struct instance *i, int sign);
 
 /* What apply.c and instances.c share: makes, changes and removes instances that are known to be valid. */
 struct instance_change {

@@ -155,6 +155,33 @@ static void book_changed(struct cycle *c, uint32_t r, uint32_t p)
     c->free[r][p] = c->now[r][p] < c->later[r][p] ? c->now[r][p] : c->later[r][p];
 }
 
+/* Does it hold something it has none of? */
+static bool node_strays(const struct cycle *c, uint32_t p)
+{
+    const struct node *n = pages_at(&c->s->nodes, c->l->slot[p]);
+    for (uint32_t at = n->first; at != NONE; at = snapshot_instance(c->s, at)->next_of_node) {
+        const struct instance *i = snapshot_instance(c->s, at);
+        const struct class *k = snapshot_class(c->s, i->class);
+        if (i->state == BERTH_ENDED || bits_has(c->removed, at))
+            continue;
+        for (uint32_t need = 0; need < k->needs_len; need++)
+            if (k->needs[need].resource >= c->resources || !c->free[k->needs[need].resource])
+                return true;
+    }
+    return false;
+}
+
+static bool node_over(const struct cycle *c, uint32_t p)
+{
+    for (uint32_t r = 0; r < c->resources; r++)
+        if (c->free[r] && (c->later ? c->now[r][p] < 0 || c->later[r][p] < 0 : c->free[r][p] < 0))
+            return true;
+    for (uint32_t d = c->l->device[p]; d < c->l->device[p + 1]; d++)
+        if (c->devices[d].now < 0 || c->devices[d].later < 0)
+            return true;
+    return node_strays(c, p);
+}
+
 /* Adds to the books of everything the class needs; a node that is over may go further below zero, never wrap. */
 static void books_add(struct cycle *c, const struct class *k, uint32_t p, uint64_t gpus, int sign, bool now, bool later)
 {
@@ -194,6 +221,8 @@ static void books_add(struct cycle *c, const struct class *k, uint32_t p, uint64
     key_changed(c, p);
     if (sign > 0)
         vec_push(&c->given, layout_segment(c->l, p));
+    if (sign > 0 && bits_has(c->over, p) && !node_over(c, p))
+        bits_drop(c->over, p);
 }
 
 void cycle_take(struct cycle *c, const struct class *k, uint32_t position, uint64_t gpus, bool later, int sign)
@@ -307,6 +336,8 @@ void cycle_init(struct cycle *c, const struct berth_snapshot *s, const struct pr
     c->score = arena_column(a, (size_t)c->blocks * BLOCK, sizeof *c->score);
     c->opened_by = ARENA_ARRAY(a, uint64_t, c->l->segments + 1);
     c->memos = ARENA_ARRAY(a, struct memo *, s->classes.len + 1);
+    c->over = arena_dup(a, s->over, (c->blocks + 1) * sizeof *s->over);
+    c->any_over = bits_count(c->over, c->blocks) > 0;
     c->leaving = ARENA_ARRAY(a, uint64_t, c->blocks + 1);
     for (uint32_t i = 0; s->stopping && i < s->instances.len; i++) {
         const struct instance *in = snapshot_instance(s, i);

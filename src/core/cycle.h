@@ -94,6 +94,8 @@ struct cycle {
     struct memo **memos;     /* [class]: of search.c */
     size_t memo_bytes;
     VEC(uint32_t) given;     /* segments in which something was given back, in order */
+    uint64_t *over;            /* positions where more is held than there is */
+    bool any_over;
     uint64_t *leaving;         /* positions with instances that stop: worth reserving */
     bool any_leaving;
     uint64_t *stopped;         /* instance slots that this plan stops */
@@ -142,12 +144,12 @@ const struct topology *cycle_topology(struct cycle *c, sym key);
 /* The value of a label on each node, MAP_NONE where it is missing. */
 const sym *cycle_labels(struct cycle *c, sym key);
 
-/* A column as seen now, or once all stops are done. */
-static inline const int64_t *cycle_column(const struct cycle *c, uint32_t column, bool later)
+/* A resource as seen now, or once all stops are done; NULL where nobody has any. */
+static inline const int64_t *cycle_column(const struct cycle *c, uint32_t resource, bool later)
 {
-    if (column >= c->columns || !c->free[column])
+    if (resource >= c->resources || !c->free[resource])
         return NULL;
-    return later && c->later ? c->later[column] : c->free[column];
+    return later && c->later ? c->later[resource] : c->free[resource];
 }
 
 static inline uint32_t cycle_gpu_column(const struct cycle *c, unsigned which)

@@ -292,13 +292,16 @@ const struct explanation *explain(struct berth_plan *p, const struct wish *w)
     uint32_t class = w->class.v;
     if (!p->explained)
         p->explained = ARENA_ARRAY(&p->arena, const struct explanation *, p->s->classes.len + 1);
-    if (p->explained[class] && !w->gang_failed)
-        return p->explained[class];
 
     struct arena_mark mark = arena_mark(&p->scratch);
     struct inquest q = {.p = p};
-    struct explanation *e = ARENA_NEW(&p->arena, struct explanation);
     turn_begin(&q.t, &p->c, w->workload, w->class, false);
+    bool shared = q.t.ties_len == 0 && !w->gang_failed; /* the class alone decides */
+    if (shared && p->explained[class]) {
+        turn_end(&q.t);
+        return p->explained[class];
+    }
+    struct explanation *e = ARENA_NEW(&p->arena, struct explanation);
     hear_all(&q);
     uint32_t extra = w->gang_failed || p->c.len == 0;
     struct berth_reason *rows = rows_of(&q, extra);
@@ -307,7 +310,7 @@ const struct explanation *explain(struct berth_plan *p, const struct wish *w)
     else if (extra)
         rows[0] = (struct berth_reason){reasons[REASON_NO_NODES].word, "", 0, 0, reasons[REASON_NO_NODES].sentence};
     *e = (struct explanation){rows, q.len + extra, help(&q)};
-    if (q.t.ties_len == 0 && !w->gang_failed)
+    if (shared)
         p->explained[class] = e;
     turn_end(&q.t);
     arena_rewind(&p->scratch, mark);

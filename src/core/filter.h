@@ -3,7 +3,7 @@
  * A filter is pure: the same turn and nodes give the same bits in the daemon, in the simulator and in a replay. It works
  * on columns, a range of blocks at a time; `berth why` runs each filter alone and counts.
  *   STATIC  depends on the rules of the class and the nodes: once per rules and plan;
- *   TURN    depends on who holds what: once per turn, and again for a block in which the turn placed;
+ *   TURN    depends on who holds what: once per turn, and again after each placement of the turn;
  *   BLOCK   changes as the plan places: whenever a block is opened.
  *
  * To add one: filter/<name>.c, filter/<name>_test.c and a row in filter/table.c.

@@ -64,13 +64,7 @@ static void books_change(struct berth_cluster *c, const struct instance *i, int 
 
 static void counts_change(struct berth_cluster *c, const struct instance *i, int sign)
 {
-    struct workload *w = pages_edit(&c->workloads, i->workload.v);
-    if (i->state == BERTH_ENDED)
-        w->ended += (unsigned)sign;
-    else if (i->state == BERTH_STOPPING || i->state == BERTH_RESERVED || i->replaces)
-        w->other += (unsigned)sign;
-    else
-        w->plain += (unsigned)sign;
+    workload_count(pages_edit(&c->workloads, i->workload.v), i, sign);
 }
 
 /* A volume is attached to a node once, however many instances use it there: the first to come and the last to go count.

@@ -28,7 +28,7 @@ void plan_stop(struct berth_plan *p, uint32_t instance, enum berth_cause cause)
     (void)plan_act(p, BERTH_STOP, cause, instance);
     bits_add(p->c.stopped, instance);
     if (i->state == BERTH_RESERVED) {
-        bits_add(p->c.removed, instance);
+        bits_add(p->c.removed, instance); /* before the books are looked at again */
         cycle_unreserve(&p->c, i);
     } else {
         cycle_leave(&p->c, i);

@@ -28,6 +28,7 @@ struct member {
     bool lost; /* unknown: on a node that does not report, and yet counted */
     bool draining;
     bool available; /* ready and running */
+    bool promote;   /* reserved, and its place is free now */
     uint32_t extra; /* member that takes over from this one, or NONE */
 };
 
@@ -98,7 +99,7 @@ static enum promise promise_of(const struct berth_plan *p, const struct instance
     uint32_t at = snapshot_position(p->s, i);
     bool now = true;
 
-    if (bits_has(p->s->over, at))
+    if (bits_has(c->over, at))
         return PROMISE_BROKEN;
     for (uint32_t n = 0; n < k->needs_len; n++) {
         uint32_t r = k->needs[n].resource;
@@ -118,17 +119,14 @@ static enum promise promise_of(const struct berth_plan *p, const struct instance
     return now && waits_over(p, i) ? PROMISE_HOLDS : PROMISE_WAITS;
 }
 
-static enum part look_reserved(struct berth_plan *p, const struct member *m, const struct instance *i, uint8_t state)
+static enum part look_reserved(struct berth_plan *p, struct member *m, const struct instance *i, uint8_t state)
 {
     enum promise promise = state == BERTH_NODE_READY ? promise_of(p, i) : PROMISE_BROKEN;
     if (promise == PROMISE_BROKEN) {
         plan_stop(p, m->slot, BERTH_CAUSE_INFEASIBLE);
         return PART_NONE;
     }
-    if (promise == PROMISE_HOLDS) {
-        cycle_promote(&p->c, i);
-        (void)plan_act(p, BERTH_PROMOTE, BERTH_CAUSE_PENDING, m->slot);
-    }
+    m->promote = promise == PROMISE_HOLDS;
     return PART_COUNTED;
 }
 
@@ -138,8 +136,8 @@ static enum part look_lost(struct berth_plan *p, struct member *m, const struct 
     int64_t fenced;
 
     m->lost = true;
-    if (p->alarm || w->on_lost == BERTH_LOST_WAIT)
-        return PART_COUNTED;
+    if (p->alarm || w->on_lost == BERTH_LOST_WAIT || w->gone || w->suspended)
+        return PART_COUNTED; /* what is not wanted is told to stop, should it ever listen */
     if (w->on_lost == BERTH_LOST_REPLACE)
         return PART_NONE;
     if (__builtin_add_overflow(p->s->since[at], w->fence_ns, &fenced))
@@ -161,7 +159,7 @@ static void look(struct berth_plan *p, struct standing *st, struct member *m)
 
     m->draining = state == BERTH_NODE_DRAINING;
     if (i->state == BERTH_ENDED)
-        m->part = st->w->kind == BERTH_JOB ? PART_DONE : PART_NONE;
+        m->part = workload_done(st->w, i) ? PART_DONE : PART_NONE;
     else if (i->state == BERTH_STOPPING)
         m->part = PART_LEAVING;
     else if (i->state == BERTH_RESERVED)
@@ -216,6 +214,27 @@ static void pair(struct berth_plan *p, struct standing *st)
     }
 }
 
+/* Is there a younger one of the same ordinal? Then this one came back from a lost node. */
+static bool superseded(const struct standing *st, const struct member *m)
+{
+    for (const struct member *x = m + 1; x < st->at + st->len && x->ordinal == m->ordinal; x++)
+        if (x->part == PART_COUNTED)
+            return true;
+    return false;
+}
+
+/* Tasks have ranks: one beyond the last, or a second one of a rank, is none of those asked for. */
+static void stop_strays(struct berth_plan *p, struct standing *st)
+{
+    for (uint32_t n = 0; n < st->len && st->w->kind == BERTH_JOB && st->want; n++) {
+        struct member *m = &st->at[n];
+        if (m->part != PART_COUNTED || (m->ordinal < st->want && !superseded(st, m)))
+            continue;
+        plan_stop(p, m->slot, BERTH_CAUSE_SCALED);
+        m->part = PART_LEAVING;
+    }
+}
+
 static void stand(struct berth_plan *p, uint32_t workload, struct standing *st)
 {
     *st = (struct standing){.workload = workload, .w = snapshot_workload(p->s, workload)};
@@ -226,9 +245,10 @@ static void stand(struct berth_plan *p, uint32_t workload, struct standing *st)
     for (uint32_t n = 0; n < st->len; n++)
         look(p, st, &st->at[n]);
     pair(p, st);
+    stop_strays(p, st);
     for (uint32_t n = 0; n < st->len; n++) {
         st->counted += st->at[n].part == PART_COUNTED;
-        st->done += st->at[n].part == PART_DONE && st->at[n].ordinal < st->want;
+        st->done += st->at[n].part == PART_DONE && st->want;
         st->available += st->at[n].available && st->at[n].part == PART_COUNTED;
     }
 }
@@ -249,15 +269,6 @@ static void member_stop(struct berth_plan *p, struct standing *st, struct member
     st->at[m->extra].part = PART_LEAVING;
 }
 
-/* Is there a younger one of the same ordinal? Then this one came back from a lost node. */
-static bool superseded(const struct standing *st, const struct member *m)
-{
-    for (const struct member *x = m + 1; x < st->at + st->len && x->ordinal == m->ordinal; x++)
-        if (x->part == PART_COUNTED)
-            return true;
-    return false;
-}
-
 struct victims {
     const struct standing *st;
     const uint32_t *key; /* [member] */
@@ -271,14 +282,14 @@ static int compare_victims(const void *ctx, uint32_t a, uint32_t b)
     return a > b ? -1 : 1; /* the highest ordinal, then the youngest */
 }
 
-/* Whom to stop first: what does not report, leaves anyway, does not work yet, or has been superseded. */
+/* Whom to stop first: what does not report, is not there yet, does not work, leaves anyway, or has been superseded. */
 static uint32_t victim_key(const struct berth_plan *p, const struct standing *st, const struct member *m)
 {
     const struct instance *i = snapshot_instance(p->s, m->slot);
     if (st->w->kind == BERTH_JOB)
         return 0; /* tasks have ranks: the last ones go */
-    return (uint32_t)m->lost << 4 | (uint32_t)m->draining << 3 | (uint32_t)(i->state == BERTH_RESERVED) << 2 |
-           (uint32_t)!m->available << 1 | (uint32_t)superseded(st, m);
+    return (uint32_t)m->lost << 4 | (uint32_t)(i->state == BERTH_RESERVED) << 3 | (uint32_t)!m->available << 2 |
+           (uint32_t)m->draining << 1 | (uint32_t)superseded(st, m);
 }
 
 static void stop_surplus(struct berth_plan *p, struct standing *st, uint32_t surplus)
@@ -335,13 +346,22 @@ static void move(struct berth_plan *p, struct standing *st)
             plan_stop(p, extra->slot, BERTH_CAUSE_DRAINED);
             extra->part = PART_LEAVING;
             extra = NULL;
+            m->extra = NONE;
         }
         if (!m->draining || st->w->on_drain == BERTH_DRAIN_WAIT)
             continue;
-        if (st->w->on_drain == BERTH_DRAIN_STOP)
+        if (extra) {
+            if (st->w->on_drain == BERTH_DRAIN_STOP) { /* the other one takes its place, ready or not */
+                plan_stop(p, m->slot, BERTH_CAUSE_DRAINED);
+                m->part = PART_LEAVING;
+                extra->part = PART_COUNTED;
+                st->available -= m->available;
+            }
+        } else if (st->w->on_drain == BERTH_DRAIN_STOP) {
             member_stop(p, st, m, BERTH_CAUSE_DRAINED);
-        else if (!extra)
+        } else {
             wish_move(p, st, m);
+        }
     }
 }
 
@@ -376,17 +396,41 @@ static void wish_missing(struct berth_plan *p, const struct standing *st, uint32
         vec_push(&p->wishes, w);
 }
 
+/* Reserved places that are still wanted and have become free. */
+static void promote(struct berth_plan *p, struct standing *st)
+{
+    for (uint32_t n = 0; n < st->len; n++) {
+        const struct member *m = &st->at[n];
+        const struct instance *i = snapshot_instance(p->s, m->slot);
+        if (!m->promote || (m->part != PART_COUNTED && m->part != PART_EXTRA) || promise_of(p, i) != PROMISE_HOLDS)
+            continue;
+        cycle_promote(&p->c, i);
+        (void)plan_act(p, BERTH_PROMOTE, BERTH_CAUSE_PENDING, m->slot);
+    }
+}
+
 static void settle(struct berth_plan *p, struct standing *st, uint32_t group, uint32_t needed)
 {
     if (st->counted > st->want - st->done)
         scale_in(p, st);
-    if (st->len)
+    if (st->len) {
         move(p, st);
+        promote(p, st);
+    }
     if (st->want > st->done + st->counted)
         wish_missing(p, st, group, needed);
 }
 
 /* ---- gangs ------------------------------------------------------------------------------------------------------ */
+
+/* Counted members that a drain is about to stop. */
+static uint32_t drained(const struct standing *st)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; st->w->on_drain == BERTH_DRAIN_STOP && i < st->len; i++)
+        n += st->at[i].part == PART_COUNTED && st->at[i].draining && !st->at[i].lost;
+    return n;
+}
 
 /* A gang stands when each of its workloads has its minimum; it may also have nothing. Else it is broken: what is left is
  * stopped, and it starts anew as a whole. */
@@ -400,7 +444,7 @@ static void reconcile_gang(struct berth_plan *p, const uint32_t *members, uint32
         stand(p, members[n], st);
         uint32_t least = st->want ? st->w->gang_min : 0;
         any |= st->counted > 0 && least > 0;
-        whole &= st->counted + st->done >= least;
+        whole &= st->counted - drained(st) + st->done >= least;
     }
     if (any && !whole)
         for (uint32_t n = 0; n < len; n++)

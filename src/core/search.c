@@ -326,7 +326,7 @@ void search_begin(struct search *s, struct turn *t)
     for (uint32_t i = 0; i < t->k->needs_len; i++)
         if (!cycle_column(t->c, t->k->needs[i].resource, false))
             return; /* nobody has any */
-    if (t->k->gpu.count && !cycle_column(t->c, cycle_gpu_column(t->c, GPU_FREE), false))
+    if (t->k->gpu.count && !t->c->free[cycle_gpu_column(t->c, GPU_FREE)])
         return;
     s->memo = memo_of(t);
     cycle_refresh(t->c);

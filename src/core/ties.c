@@ -1,7 +1,7 @@
 /* ties.c - counting pods by domain for spread, affinity and anti-affinity.
  *
  * Every instance that has not ended counts, whether reserved, running or stopping, and so does what this plan has
- * placed. Counts are made when a turn begins, by walking the pods that its ties select, and kept with each placement
+ * placed; only a pod that waits for stops cannot count on being near what stops. Counts are made when a turn begins, by walking the pods that its ties select, and kept with each placement
  * of the turn itself; nothing else is placed meanwhile.
  */
 #include <assert.h>
@@ -11,11 +11,11 @@
 
 /* ---- walking pods ----------------------------------------------------------------------------------------------- */
 
-static void count_at(struct tie_state *ts, uint32_t position)
+static void count_at(struct tie_state *ts, uint32_t position, bool leaving)
 {
     uint32_t d = tie_domain(ts, position);
     ts->total++;
-    if (d != NONE)
+    if (d != NONE && !(leaving && ts->lasting))
         ts->count[d]++;
 }
 
@@ -25,10 +25,10 @@ static void count_workload(const struct cycle *c, struct tie_state *ts, uint32_t
     for (uint32_t at = snapshot_workload(c->s, workload)->first; at != NONE; at = i->next_of_workload) {
         i = snapshot_instance(c->s, at);
         if (i->state != BERTH_ENDED && !bits_has(c->removed, at))
-            count_at(ts, snapshot_position(c->s, i));
+            count_at(ts, snapshot_position(c->s, i), i->state == BERTH_STOPPING || bits_has(c->stopped, at));
     }
     for (uint32_t at = c->fresh[workload]; at != NONE; at = c->acts.at[at].next)
-        count_at(ts, c->acts.at[at].position);
+        count_at(ts, c->acts.at[at].position, false);
 }
 
 static void count_label_set(const struct cycle *c, struct tie_state *ts, uint32_t set)
@@ -125,6 +125,7 @@ static void own_tie(struct turn *t, const struct tie *tie, struct labels labels)
     struct tie_state *ts = state_new(t, tie->topology);
     ts->tie = tie;
     ts->self = term_holds(&t->c->s->names, &tie->select, labels);
+    ts->lasting = t->later && tie->kind == TIE_NEAR;
     count_selected(t->c, ts);
     if (tie->kind == TIE_SPREAD && tie->weight == 0) {
         ts->eligible = eligible_of(t, ts->topology);

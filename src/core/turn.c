@@ -99,6 +99,7 @@ void turn_begin(struct turn *t, struct cycle *c, uint32_t workload, struct class
                        .workload = workload, .class = class.v, .later = later};
     t->mark = arena_mark(c->scratch);
     t->taste = taste_of(c, t);
+    t->entangled = t->k->volumes_len > 0;
     ties_begin(t);
     turn_mask(t);
     for (uint32_t i = 0; i < c->profile.scores_len; i++) {
@@ -113,15 +114,14 @@ void turn_begin(struct turn *t, struct cycle *c, uint32_t workload, struct class
 void turn_placed(struct turn *t, uint32_t position)
 {
     struct cycle *c = t->c;
-    uint32_t block = position / BLOCK;
 
     if (t->ties_len)
         ties_placed(t, position);
     if (t->k->ports_len) /* two pods of one class never share a node's ports */
         bits_drop(t->mask, position);
-    for (size_t f = 0; t->k->volumes_len && f < filters_len; f++)
+    for (size_t f = 0; t->k->volumes_len && f < filters_len; f++) /* a volume binds pods to one node */
         if (filter_rows[f]->when == FILTER_TURN && filter_on(c, f) && filter_rows[f]->applies(t))
-            filter_rows[f]->mask(t, (struct range){block, block + 1}, t->mask + block);
+            filter_rows[f]->mask(t, (struct range){0, c->blocks}, t->mask);
 }
 
 void turn_end(struct turn *t)

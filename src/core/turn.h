@@ -15,6 +15,7 @@ struct tie_state {
     int32_t *count;      /* [domain] */
     int64_t total;       /* pods counted, nodes without the label included */
     bool self;           /* the pods of this turn count, too */
+    bool lasting;        /* what is stopping is not near */
     bool mirror;         /* another workload's `apart`: the pods counted are its own */
     const struct eligible *eligible; /* of a spread */
     int32_t least;       /* of a spread: over eligible domains */

@@ -201,8 +201,7 @@ static uint32_t workload_new(struct berth_cluster *c, sym id)
 {
     uint32_t slot = slot_take(&c->workloads, &c->workloads_free);
     *(struct workload *)pages_edit(&c->workloads, slot) =
-        (struct workload){.id = id, .live = true, .first = NONE, .uses = NONE, .gang = NONE, .on_lost = BERTH_LOST_REPLACE,
-                          .on_drain = BERTH_DRAIN_MOVE, .fence_ns = FENCE_DEFAULT_NS};
+        (struct workload){.id = id, .live = true, .first = NONE, .uses = NONE, .gang = NONE};
     label_set_join(c, slot, 0);
     map_add(&c->workloads_by_id, hash_u64(id), slot);
     vec_push(&c->by_id_new, ((struct named){slot, id}));
@@ -211,12 +210,49 @@ static uint32_t workload_new(struct berth_cluster *c, sym id)
     return slot;
 }
 
+/* Tasks of a job have ranks, so that one too many of one ordinal does not stand for one of another. */
+void workload_count(struct workload *w, const struct instance *i, int sign)
+{
+    bool done = workload_done(w, i);
+    if (i->state == BERTH_ENDED)
+        w->ended += (unsigned)sign * done;
+    else if (i->state == BERTH_STOPPING || i->state == BERTH_RESERVED || i->replaces)
+        w->other += (unsigned)sign;
+    else
+        w->plain += (unsigned)sign;
+    if (w->kind == BERTH_JOB && (done || i->state != BERTH_ENDED))
+        w->tasks += (uint64_t)sign * hash_u64((uint64_t)i->ordinal + 1);
+}
+
+/* What is gone is all alike, whatever it was. */
+static void workload_become_ghost(struct berth_cluster *c, uint32_t slot)
+{
+    struct class_ix nothing = class_put(c, &(struct berth_shape){0});
+    label_set_leave(c, slot);
+    label_set_join(c, slot, 0);
+    uses_drop(c, slot);
+    gang_leave(c, slot);
+    struct workload *w = pages_edit(&c->workloads, slot);
+    *w = (struct workload){.id = w->id,
+                           .live = true,
+                           .gone = true,
+                           .class = nothing,
+                           .gang = NONE,
+                           .uses = NONE,
+                           .on_lost = BERTH_LOST_REPLACE,
+                           .on_drain = BERTH_DRAIN_MOVE,
+                           .first = w->first,
+                           .label_set = w->label_set,
+                           .next_labelled = w->next_labelled,
+                           .prev_labelled = w->prev_labelled};
+    for (uint32_t i = w->first; i != NONE; i = cluster_instance(c, i)->next_of_workload)
+        workload_count(w, cluster_instance(c, i), 1);
+}
+
 uint32_t workload_ghost(struct berth_cluster *c, const char *id)
 {
     uint32_t slot = workload_new(c, intern_put(&c->names, id));
-    struct workload *w = pages_edit(&c->workloads, slot);
-    w->gone = true;
-    w->class = class_put(c, &(struct berth_shape){0});
+    workload_become_ghost(c, slot);
     return slot;
 }
 
@@ -239,8 +275,8 @@ void cluster_settle(struct berth_cluster *c, uint32_t slot)
 {
     const struct workload *w = cluster_workload(c, slot);
     uint32_t want = w->gone || w->suspended ? 0 : w->replicas;
-    uint32_t have = w->plain + (w->kind == BERTH_JOB ? w->ended : 0);
-    bool settled = w->live && have == want && w->other == 0;
+    uint32_t have = w->plain + w->ended;
+    bool settled = w->live && have == want && w->other == 0 && (want == 0 || w->tasks == w->tasks_want);
 
     if (settled)
         bits_drop(c->unsettled.at, slot);
@@ -289,6 +325,12 @@ int berth_workload_put(struct berth_cluster *c, const struct berth_workload *fro
     struct workload *w = pages_edit(&c->workloads, slot);
     workload_fill(w, from);
     w->class = class;
+    w->plain = w->ended = w->other = 0;
+    w->tasks = w->tasks_want = 0;
+    for (uint32_t i = w->first; i != NONE; i = cluster_instance(c, i)->next_of_workload)
+        workload_count(w, cluster_instance(c, i), 1);
+    for (uint32_t i = 0; w->kind == BERTH_JOB && i < w->replicas; i++)
+        w->tasks_want += hash_u64(i + 1);
     gang_leave(c, slot);
     if (from->gang && *from->gang)
         gang_join(c, slot, intern_put(&c->names, from->gang));
@@ -301,7 +343,7 @@ int berth_workload_remove(struct berth_cluster *c, const char *id, struct berth_
     uint32_t slot = cluster_workload_find(c, id);
     if (slot == NONE || cluster_workload(c, slot)->gone)
         return err_set(err, ENOENT, "workload \"%s\": there is none of that name", id ? id : "");
-    ((struct workload *)pages_edit(&c->workloads, slot))->gone = true;
+    workload_become_ghost(c, slot);
     cluster_settle(c, slot);
     workload_drop_if_empty(c, slot);
     return 0;

@@ -3,21 +3,20 @@
 
 static bool applies(const struct turn *t)
 {
-    (void)t;
-    return true;
+    return t->c->any_over;
 }
 
 static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 {
     for (uint32_t b = blocks.from; b < blocks.to; b++)
-        bits[b - blocks.from] &= ~t->c->s->over[b];
+        bits[b - blocks.from] &= ~t->c->over[b];
 }
 
 const struct filter filter_over = {
     .name = "over",
     .text = "does not hold more than it has",
     .reason = REASON_OVER,
-    .when = FILTER_STATIC,
+    .when = FILTER_TURN,
     .applies = applies,
     .mask = mask,
 };

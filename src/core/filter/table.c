@@ -4,7 +4,6 @@
 /* Rows point at the filters, so that each stays in its own file. */
 const struct filter *const filter_rows[] = {
     &filter_state,
-    &filter_over,
     &filter_name,
     &filter_labels,
     &filter_taints,
@@ -13,6 +12,7 @@ const struct filter *const filter_rows[] = {
     &filter_arch,
     &filter_page_size,
     &filter_gpu_kind,
+    &filter_over,
     &filter_ports,
     &filter_volumes,
     &filter_attach,

@@ -16,14 +16,11 @@ static void mask_aspect(const struct turn *t, uint32_t aspect, struct range bloc
         NODE_REFUSES(p, blocks, bits);
     if (v->shared)
         return;
+    /* Even one that is stopping: what waits for it would have to name an instance of another node. */
     HOLDS_EACH(h, t, t->k->volumes[aspect])
-    {
-        if (t->later && h.leaving)
-            continue;
-        EACH_NODE(p, blocks, bits)
-        if (p != h.position)
-            NODE_REFUSES(p, blocks, bits);
-    }
+    EACH_NODE(p, blocks, bits)
+    if (p != h.position)
+        NODE_REFUSES(p, blocks, bits);
 }
 
 static uint32_t aspects(const struct turn *t)

@@ -1,0 +1,67 @@
+/* over_test.c - a node that shrank below what it holds gets nothing new until it has room again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/kit_test.h"
+
+/* n1 with so much of a resource. */
+static void node_with(struct kit *k, const char *resource, int64_t amount)
+{
+    kit_node(k, (struct berth_node){.id = "n1", LIST(allocatable, struct berth_amount, {resource, amount})});
+}
+
+static void holding_more_than_there_is_refuses(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *label, *resource;
+        int64_t held, has;
+        uint64_t want;
+    } rows[] = {
+        {"exactly full",      "cpu",     2000, 2000, 0},
+        {"one too much",      "cpu",     2000, 1999, 1},
+        {"nothing left",      "cpu",     2000, 0,    1},
+        {"of memory",         "memory",  1000, 999,  1},
+        {"of something else", "licence", 2,    1,    1},
+    };
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        CLEANUP(kit) struct kit k = kit_new();
+        struct berth_shape holds = {LIST(requests, struct berth_amount, {rows[i].resource, rows[i].held})};
+        node_with(&k, rows[i].resource, rows[i].held);
+        kit_workload(&k, "old", 1, &holds);
+        kit_running(&k, "old", 0, "n1", 0);
+        node_with(&k, rows[i].resource, rows[i].has);
+        kit_workload(&k, "web", 1, NULL); /* asks for nothing */
+        kit_plan(&k, NULL);
+        kit_expect(&k, rows[i].label, "over", "", rows[i].want);
+    }
+}
+
+static void once_there_is_room_it_takes_pods(void **state)
+{
+    (void)state;
+    CLEANUP(kit) struct kit k = kit_new();
+    struct berth_shape holds = {LIST(requests, struct berth_amount, {"cpu", 2000})};
+    node_with(&k, "cpu", 2000);
+    kit_workload(&k, "old", 1, &holds);
+    kit_running(&k, "old", 0, "n1", 0);
+    node_with(&k, "cpu", 1000);
+    kit_must(&k, berth_workload_remove(k.cluster, "old", &k.err));
+    kit_must(&k, berth_instance_remove(k.cluster, 1, &k.err));
+    kit_workload(&k, "web", 1, NULL);
+    kit_plan(&k, NULL);
+    assert_string_equal(kit_node_of(&k, "web", 0), "n1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(holding_more_than_there_is_refuses),
+        cmocka_unit_test(once_there_is_room_it_takes_pods),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

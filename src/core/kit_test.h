@@ -1,0 +1,206 @@
+/* kit_test.h - small clusters for the tests of filters and scores: told, planned and asked in a line each.
+ *
+ * Include <cmocka.h> and what it needs before this. What goes wrong here fails the test.
+ *
+ * Every workload has the label app=ID, which TERM_APP selects.
+ */
+#pragma once
+
+#include <string.h>
+
+#include "core/plan.h"
+#include "core/turn.h"
+
+struct kit {
+    struct berth_cluster *cluster;
+    struct berth_snapshot *snapshot;
+    struct berth_plan *plan;
+    struct berth_err err;
+    const char *const *resources; /* that scores look at; NULL: cpu and memory */
+    size_t resources_len;
+    uint64_t seed, instances;
+    char order[256];
+};
+
+/* A list and its length among the fields of a description. */
+#define LIST(field, type, ...)                                                                                         \
+    .field = (const type[]){__VA_ARGS__}, .field##_len = sizeof((const type[]){__VA_ARGS__}) / sizeof(type)
+#define NAMES(field, ...) LIST(field, char *const, __VA_ARGS__)
+#define TERM(of, weigh, ...) ((struct berth_term){LIST(exprs, struct berth_expr, {of, __VA_ARGS__}), .weight = (weigh)})
+#define TERM_APP(app, weigh) TERM("app", weigh, BERTH_IN, (const char *const[]){app}, 1)
+#define ROWS(rows) (sizeof(rows) / sizeof *(rows))
+
+#define KIT_GIB ((int64_t)1 << 30)
+
+static inline void kit_forget(struct kit *k)
+{
+    berth_plan_free(k->plan);
+    berth_snapshot_free(k->snapshot);
+    k->plan = NULL;
+    k->snapshot = NULL;
+}
+
+static inline void kit_cleanup(struct kit *k)
+{
+    kit_forget(k);
+    berth_cluster_free(k->cluster);
+}
+
+static inline struct kit kit_new(void)
+{
+    return (struct kit){.cluster = berth_cluster_new()};
+}
+
+static inline void kit_must(const struct kit *k, int rc)
+{
+    if (rc)
+        fail_msg("%s", k->err.text);
+}
+
+/* ---- telling ---------------------------------------------------------------------------------------------------- */
+
+/* A node that does not say what it has has 8 cores and 8 GiB. */
+static inline void kit_node(struct kit *k, struct berth_node n)
+{
+    static const struct berth_amount usual[] = {
+        {"cpu",    8000       },
+        {"memory", 8 * KIT_GIB},
+    };
+    if (!n.allocatable) {
+        n.allocatable = usual;
+        n.allocatable_len = ROWS(usual);
+    }
+    kit_must(k, berth_node_put(k->cluster, &n, &k->err));
+}
+
+static inline void kit_volume(struct kit *k, struct berth_volume v)
+{
+    kit_must(k, berth_volume_put(k->cluster, &v, &k->err));
+}
+
+static inline void kit_workload(struct kit *k, const char *id, uint32_t replicas, const struct berth_shape *shape)
+{
+    const struct berth_label app = {"app", id};
+    struct berth_workload w = {.id = id, .replicas = replicas, .labels = &app, .labels_len = 1};
+    if (shape)
+        w.shape = *shape;
+    kit_must(k, berth_workload_put(k->cluster, &w, &k->err));
+}
+
+/* A pod that is there already; `gpus`: the devices it holds. */
+static inline void kit_running(struct kit *k, const char *workload, uint32_t ordinal, const char *node, uint64_t gpus)
+{
+    struct berth_instance i = {.id = ++k->instances, .workload = workload, .ordinal = ordinal, .node = node};
+    i.state = BERTH_RUNNING;
+    i.ready = true;
+    i.gpus = gpus;
+    kit_must(k, berth_instance_put(k->cluster, &i, &k->err));
+}
+
+/* ---- planning --------------------------------------------------------------------------------------------------- */
+
+/* With this score alone; NULL: the default profile. */
+static inline void kit_plan(struct kit *k, const char *score)
+{
+    const struct berth_weight only = {score, 1};
+    const struct berth_profile profile = {
+        .name = "test", .scores = &only, .scores_len = 1, .resources = k->resources, .resources_len = k->resources_len};
+    const struct berth_policy policy = {.profile = score ? &profile : NULL};
+    kit_forget(k);
+    k->snapshot = berth_freeze(k->cluster, 0, k->seed);
+    kit_must(k, berth_plan_make(k->snapshot, &policy, &k->plan, &k->err));
+}
+
+/* ---- asking ----------------------------------------------------------------------------------------------------- */
+
+/* The placement of a pod by this plan. */
+static inline bool kit_placed(const struct kit *k, const char *workload, uint32_t ordinal, struct berth_action *ret)
+{
+    for (size_t i = 0; i < berth_plan_actions(k->plan); i++) {
+        struct berth_action a = berth_plan_action(k->plan, i);
+        if (a.op == BERTH_PLACE && strcmp(a.workload, workload) == 0 && a.ordinal == ordinal) {
+            *ret = a;
+            return true;
+        }
+    }
+    return false;
+}
+
+static inline const char *kit_node_of(const struct kit *k, const char *workload, uint32_t ordinal)
+{
+    struct berth_action a;
+    return kit_placed(k, workload, ordinal, &a) ? a.node : "";
+}
+
+/* The nodes of pods 0, 1, ... as far as they were placed: "n2 n1". */
+static inline const char *kit_order(struct kit *k, const char *workload)
+{
+    struct berth_action a;
+    size_t len = 0;
+    for (uint32_t i = 0; kit_placed(k, workload, i, &a); i++) {
+        size_t more = strlen(a.node);
+        assert_true(len + more + 2 < sizeof k->order);
+        if (len)
+            k->order[len++] = ' ';
+        memcpy(k->order + len, a.node, more);
+        len += more;
+    }
+    k->order[len] = '\0';
+    return k->order;
+}
+
+/* How many nodes refuse the pods that were left over, for this; 0 where none was left over. */
+static inline uint64_t kit_refusals(const struct kit *k, const char *workload, const char *reason, const char *what)
+{
+    uint64_t nodes = 0;
+    for (size_t i = 0; i < berth_plan_pendings(k->plan); i++) {
+        struct berth_pending p = berth_plan_pending(k->plan, i);
+        for (size_t r = 0; r < p.reasons_len && strcmp(p.workload, workload) == 0; r++)
+            if (strcmp(p.reasons[r].reason, reason) == 0 && strcmp(p.reasons[r].what, what) == 0)
+                nodes += p.reasons[r].nodes;
+    }
+    return nodes;
+}
+
+/* Of the one pod web/0: so many nodes refuse it for this, and it has a place only where none does. */
+static inline void kit_expect(const struct kit *k, const char *label, const char *reason, const char *what,
+                              uint64_t want)
+{
+    uint64_t nodes = kit_refusals(k, "web", reason, what);
+    const char *node = kit_node_of(k, "web", 0);
+    if (nodes != want)
+        fail_msg("%s: %llu nodes refuse for %s, not %llu", label, (unsigned long long)nodes, reason,
+                 (unsigned long long)want);
+    if ((want == 0) != (*node != '\0'))
+        fail_msg("%s: placed on \"%s\"", label, node);
+}
+
+/* ---- looking inside --------------------------------------------------------------------------------------------- */
+
+/* A turn of the workload in the state that the plan left; to be ended. */
+static inline void kit_turn(struct kit *k, const char *workload, struct turn *t)
+{
+    uint32_t w = cluster_workload_find(k->cluster, workload);
+    assert_true(w != NONE);
+    turn_begin(t, &k->plan->c, w, snapshot_workload(k->snapshot, w)->class, false);
+}
+
+static inline uint32_t kit_position(const struct kit *k, const char *node)
+{
+    return k->snapshot->layout->position[cluster_node_find(k->cluster, node)];
+}
+
+/* What scores beyond the key say of one more pod on the node. */
+static inline int32_t kit_score(struct kit *k, const char *workload, const char *node)
+{
+    struct turn t;
+    uint32_t p = kit_position(k, node);
+    int32_t out[BLOCK] = {0};
+
+    kit_turn(k, workload, &t);
+    for (uint32_t i = 0; i < t.live_len; i++)
+        t.live[i].score->add(&t, p / BLOCK, (uint64_t)1 << p % BLOCK, t.live[i].weight, out);
+    int32_t score = out[p % BLOCK] + (t.taste ? t.taste->at[p] : 0);
+    turn_end(&t);
+    return score;
+}
