@@ -171,6 +171,14 @@ static void look(struct berth_plan *p, struct standing *st, struct member *m)
     m->available = m->part == PART_COUNTED && !m->lost && i->state == BERTH_RUNNING && i->ready;
 }
 
+/* Tells it to stop. One that was only reserved is gone at once. */
+static void leave(struct berth_plan *p, struct member *m, enum berth_cause cause)
+{
+    bool reserved = snapshot_instance(p->s, m->slot)->state == BERTH_RESERVED;
+    plan_stop(p, m->slot, cause);
+    m->part = reserved ? PART_NONE : PART_LEAVING;
+}
+
 /* ---- pairs: the old one and the one that takes over ------------------------------------------------------------- */
 
 static uint32_t member_find(const struct standing *st, uint64_t id)
@@ -202,14 +210,11 @@ static void pair(struct berth_plan *p, struct standing *st)
         m->part = PART_EXTRA;
         uint32_t rival = st->at[old].extra;
         if (rival != NONE && !better_extra(m, &st->at[rival])) {
-            plan_stop(p, m->slot, BERTH_CAUSE_SCALED);
-            m->part = PART_LEAVING;
+            leave(p, m, BERTH_CAUSE_SCALED);
             continue;
         }
-        if (rival != NONE) {
-            plan_stop(p, st->at[rival].slot, BERTH_CAUSE_SCALED);
-            st->at[rival].part = PART_LEAVING;
-        }
+        if (rival != NONE)
+            leave(p, &st->at[rival], BERTH_CAUSE_SCALED);
         st->at[old].extra = n;
     }
 }
@@ -223,15 +228,35 @@ static bool superseded(const struct standing *st, const struct member *m)
     return false;
 }
 
-/* Tasks have ranks: one beyond the last, or a second one of a rank, is none of those asked for. */
+/* Stops a counted member and whoever was to take over from it. */
+static void member_stop(struct berth_plan *p, struct standing *st, struct member *m, enum berth_cause cause)
+{
+    assert(m->part == PART_COUNTED);
+    leave(p, m, cause);
+    st->counted--;
+    st->available -= m->available;
+    if (m->extra != NONE)
+        leave(p, &st->at[m->extra], cause);
+}
+
+static bool ordinal_done(const struct standing *st, const struct member *m)
+{
+    for (const struct member *x = m; x-- > st->at && x->ordinal == m->ordinal;)
+        if (x->part == PART_DONE)
+            return true;
+    for (const struct member *x = m + 1; x < st->at + st->len && x->ordinal == m->ordinal; x++)
+        if (x->part == PART_DONE)
+            return true;
+    return false;
+}
+
+/* Tasks have ranks: one beyond the last, a second one of a rank, or one that is done is none of those asked for. */
 static void stop_strays(struct berth_plan *p, struct standing *st)
 {
     for (uint32_t n = 0; n < st->len && st->w->kind == BERTH_JOB && st->want; n++) {
         struct member *m = &st->at[n];
-        if (m->part != PART_COUNTED || (m->ordinal < st->want && !superseded(st, m)))
-            continue;
-        plan_stop(p, m->slot, BERTH_CAUSE_SCALED);
-        m->part = PART_LEAVING;
+        if (m->part == PART_COUNTED && (m->ordinal >= st->want || superseded(st, m) || ordinal_done(st, m)))
+            member_stop(p, st, m, BERTH_CAUSE_SCALED);
     }
 }
 
@@ -245,29 +270,15 @@ static void stand(struct berth_plan *p, uint32_t workload, struct standing *st)
     for (uint32_t n = 0; n < st->len; n++)
         look(p, st, &st->at[n]);
     pair(p, st);
-    stop_strays(p, st);
     for (uint32_t n = 0; n < st->len; n++) {
         st->counted += st->at[n].part == PART_COUNTED;
         st->done += st->at[n].part == PART_DONE && st->want;
         st->available += st->at[n].available && st->at[n].part == PART_COUNTED;
     }
+    stop_strays(p, st);
 }
 
 /* ---- as a whole ------------------------------------------------------------------------------------------------- */
-
-/* Stops a counted member and whoever was to take over from it. */
-static void member_stop(struct berth_plan *p, struct standing *st, struct member *m, enum berth_cause cause)
-{
-    assert(m->part == PART_COUNTED);
-    plan_stop(p, m->slot, cause);
-    m->part = PART_LEAVING;
-    st->counted--;
-    st->available -= m->available;
-    if (m->extra == NONE)
-        return;
-    plan_stop(p, st->at[m->extra].slot, cause);
-    st->at[m->extra].part = PART_LEAVING;
-}
 
 struct victims {
     const struct standing *st;
@@ -336,15 +347,13 @@ static void move(struct berth_plan *p, struct standing *st)
         struct member *extra = m->extra == NONE ? NULL : &st->at[m->extra];
         if (extra && extra->available) {
             plan_fact_migration(p, m->id, BERTH_MIGRATION_STOPPING);
-            plan_stop(p, m->slot, BERTH_CAUSE_MOVED);
-            m->part = PART_LEAVING;
+            leave(p, m, BERTH_CAUSE_MOVED);
             extra->part = PART_COUNTED;
             st->available += !m->available;
             continue;
         }
         if (extra && extra->draining) { /* its new place is being emptied, too */
-            plan_stop(p, extra->slot, BERTH_CAUSE_DRAINED);
-            extra->part = PART_LEAVING;
+            leave(p, extra, BERTH_CAUSE_DRAINED);
             extra = NULL;
             m->extra = NONE;
         }
@@ -352,8 +361,7 @@ static void move(struct berth_plan *p, struct standing *st)
             continue;
         if (extra) {
             if (st->w->on_drain == BERTH_DRAIN_STOP) { /* the other one takes its place, ready or not */
-                plan_stop(p, m->slot, BERTH_CAUSE_DRAINED);
-                m->part = PART_LEAVING;
+                leave(p, m, BERTH_CAUSE_DRAINED);
                 extra->part = PART_COUNTED;
                 st->available -= m->available;
             }
