@@ -19,6 +19,7 @@ struct kit {
     const char *const *resources; /* that scores look at; NULL: cpu and memory */
     size_t resources_len;
     uint64_t seed, instances;
+    int64_t now_ns;
     char order[256];
 };
 
@@ -107,7 +108,7 @@ static inline void kit_plan(struct kit *k, const char *score)
         .name = "test", .scores = &only, .scores_len = 1, .resources = k->resources, .resources_len = k->resources_len};
     const struct berth_policy policy = {.profile = score ? &profile : NULL};
     kit_forget(k);
-    k->snapshot = berth_freeze(k->cluster, 0, k->seed);
+    k->snapshot = berth_freeze(k->cluster, k->now_ns, k->seed);
     kit_must(k, berth_plan_make(k->snapshot, &policy, &k->plan, &k->err));
 }
 

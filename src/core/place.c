@@ -190,9 +190,10 @@ static bool may_rise(const struct berth_plan *p, const struct wish *w)
     return false;
 }
 
+/* A gang that failed may succeed once others have taken what its first members would have chosen. */
 static bool wants_round(const struct berth_plan *p, const struct wish *w, uint32_t len, bool all)
 {
-    bool left = false, rise = all;
+    bool left = false, rise = all || w->group != NONE;
     for (uint32_t i = 0; i < len; i++) {
         left |= w[i].placed < w[i].len;
         rise = rise || may_rise(p, &w[i]);

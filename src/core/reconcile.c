@@ -219,11 +219,35 @@ static void pair(struct berth_plan *p, struct standing *st)
     }
 }
 
-/* Is there a younger one of the same ordinal? Then this one came back from a lost node. */
-static bool superseded(const struct standing *st, const struct member *m)
+/* Ends migrations whose new instance is available. */
+static void take_over(struct berth_plan *p, struct standing *st)
 {
+    for (uint32_t n = 0; n < st->len; n++) {
+        struct member *m = &st->at[n];
+        if (m->part != PART_COUNTED || m->extra == NONE || !st->at[m->extra].available)
+            continue;
+        plan_fact_migration(p, m->id, BERTH_MIGRATION_STOPPING);
+        leave(p, m, BERTH_CAUSE_MOVED);
+        st->at[m->extra].part = PART_COUNTED;
+        m->extra = NONE;
+    }
+}
+
+/* Of two with one ordinal (one came back from a lost node) the one that is available is kept, then the younger. */
+static bool better_twin(const struct member *a, const struct member *b)
+{
+    if (a->available != b->available)
+        return a->available;
+    return a->id > b->id;
+}
+
+static bool outdone(const struct standing *st, const struct member *m)
+{
+    for (const struct member *x = m; x-- > st->at && x->ordinal == m->ordinal;)
+        if (x->part == PART_COUNTED && better_twin(x, m))
+            return true;
     for (const struct member *x = m + 1; x < st->at + st->len && x->ordinal == m->ordinal; x++)
-        if (x->part == PART_COUNTED)
+        if (x->part == PART_COUNTED && better_twin(x, m))
             return true;
     return false;
 }
@@ -250,12 +274,14 @@ static bool ordinal_done(const struct standing *st, const struct member *m)
     return false;
 }
 
-/* Tasks have ranks: one beyond the last, a second one of a rank, or one that is done is none of those asked for. */
+/* No pod has two; and tasks have ranks: one beyond the last, or one that is done, is none of those asked for. */
 static void stop_strays(struct berth_plan *p, struct standing *st)
 {
-    for (uint32_t n = 0; n < st->len && st->w->kind == BERTH_JOB && st->want; n++) {
+    bool ranks = st->w->kind == BERTH_JOB;
+    for (uint32_t n = 0; n < st->len && st->want; n++) {
         struct member *m = &st->at[n];
-        if (m->part == PART_COUNTED && (m->ordinal >= st->want || superseded(st, m) || ordinal_done(st, m)))
+        if (m->part == PART_COUNTED &&
+            (outdone(st, m) || (ranks && (m->ordinal >= st->want || ordinal_done(st, m)))))
             member_stop(p, st, m, BERTH_CAUSE_SCALED);
     }
 }
@@ -270,6 +296,7 @@ static void stand(struct berth_plan *p, uint32_t workload, struct standing *st)
     for (uint32_t n = 0; n < st->len; n++)
         look(p, st, &st->at[n]);
     pair(p, st);
+    take_over(p, st);
     for (uint32_t n = 0; n < st->len; n++) {
         st->counted += st->at[n].part == PART_COUNTED;
         st->done += st->at[n].part == PART_DONE && st->want;
@@ -293,14 +320,14 @@ static int compare_victims(const void *ctx, uint32_t a, uint32_t b)
     return a > b ? -1 : 1; /* the highest ordinal, then the youngest */
 }
 
-/* Whom to stop first: what does not report, is not there yet, does not work, leaves anyway, or has been superseded. */
+/* Whom to stop first: what does not report, is not there yet, does not work, or leaves anyway. */
 static uint32_t victim_key(const struct berth_plan *p, const struct standing *st, const struct member *m)
 {
     const struct instance *i = snapshot_instance(p->s, m->slot);
     if (st->w->kind == BERTH_JOB)
         return 0; /* tasks have ranks: the last ones go */
-    return (uint32_t)m->lost << 4 | (uint32_t)(i->state == BERTH_RESERVED) << 3 | (uint32_t)!m->available << 2 |
-           (uint32_t)m->draining << 1 | (uint32_t)superseded(st, m);
+    return (uint32_t)m->lost << 3 | (uint32_t)(i->state == BERTH_RESERVED) << 2 | (uint32_t)!m->available << 1 |
+           (uint32_t)m->draining;
 }
 
 static void stop_surplus(struct berth_plan *p, struct standing *st, uint32_t surplus)
@@ -337,7 +364,7 @@ static void wish_move(struct berth_plan *p, const struct standing *st, const str
     vec_push(&p->wishes, w);
 }
 
-/* Ends migrations whose new instance is ready, and begins those that a drain asks for. */
+/* Begins the migrations that a drain asks for. */
 static void move(struct berth_plan *p, struct standing *st)
 {
     for (uint32_t n = 0; n < st->len; n++) {
@@ -345,13 +372,6 @@ static void move(struct berth_plan *p, struct standing *st)
         if (m->part != PART_COUNTED || m->lost)
             continue;
         struct member *extra = m->extra == NONE ? NULL : &st->at[m->extra];
-        if (extra && extra->available) {
-            plan_fact_migration(p, m->id, BERTH_MIGRATION_STOPPING);
-            leave(p, m, BERTH_CAUSE_MOVED);
-            extra->part = PART_COUNTED;
-            st->available += !m->available;
-            continue;
-        }
         if (extra && extra->draining) { /* its new place is being emptied, too */
             leave(p, extra, BERTH_CAUSE_DRAINED);
             extra = NULL;

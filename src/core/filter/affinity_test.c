@@ -1,0 +1,100 @@
+/* affinity_test.c - pods that must be near others. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/kit_test.h"
+
+static void nodes(struct kit *k)
+{
+    kit_node(k, (struct berth_node){.id = "a1", .zone = "a", .rack = "a1"});
+    kit_node(k, (struct berth_node){.id = "a2", .zone = "a", .rack = "a2"});
+    kit_node(k, (struct berth_node){.id = "b1", .zone = "b", .rack = "b1"});
+    kit_node(k, (struct berth_node){.id = "x1"});
+}
+
+static void only_domains_with_those_pods(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *label, *topology, *near, *db_on, *pin;
+        uint64_t want;
+    } rows[] = {
+        {"this node",                    "node", "db",   "a2", "a2", 0},
+        {"another node",                 "node", "db",   "a2", "a1", 3},
+        {"this zone",                    "zone", "db",   "a2", "a1", 0},
+        {"another zone",                 "zone", "db",   "b1", "a1", 3},
+        {"another rack",                 "rack", "db",   "a2", "a1", 3},
+        {"they are in no zone",          "zone", "db",   "x1", "x1", 4},
+        {"node is in no zone",           "zone", "db",   "a1", "x1", 2},
+        {"there are no such pods",       "zone", "ldap", "a1", "a1", 4},
+        {"itself, the first",            "zone", "web",  "a1", "b1", 0},
+        {"itself, node is in no zone",   "zone", "web",  "a1", "x1", 1},
+        {"itself, nobody has the label", "row",  "web",  "a1", "a1", 4},
+    };
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        CLEANUP(kit) struct kit k = kit_new();
+        const struct berth_near near = {.topology = rows[i].topology, .select = TERM_APP(rows[i].near, 0)};
+        nodes(&k);
+        kit_workload(&k, "db", 1, NULL);
+        kit_running(&k, "db", 0, rows[i].db_on, 0);
+        kit_workload(&k, "web", 1, &(struct berth_shape){.node = rows[i].pin, .near = &near, .near_len = 1});
+        kit_plan(&k, NULL);
+        kit_expect(&k, rows[i].label, "affinity", "", rows[i].want);
+    }
+}
+
+static void a_preference_refuses_nobody(void **state)
+{
+    (void)state;
+    CLEANUP(kit) struct kit k = kit_new();
+    const struct berth_near near = {.topology = "zone", .select = TERM_APP("db", 1)};
+    nodes(&k);
+    kit_workload(&k, "web", 1, &(struct berth_shape){.node = "x1", .near = &near, .near_len = 1});
+    kit_plan(&k, NULL);
+    assert_string_equal(kit_node_of(&k, "web", 0), "x1");
+}
+
+static void those_after_the_first_follow_it(void **state)
+{
+    (void)state;
+    CLEANUP(kit) struct kit k = kit_new();
+    const struct berth_near near = {.topology = "zone", .select = TERM_APP("web", 0)};
+    struct berth_shape shape = {.near = &near, .near_len = 1, LIST(requests, struct berth_amount, {"cpu", 4000})};
+    nodes(&k);
+    kit_workload(&k, "web", 5, &shape); /* two to a node */
+    kit_plan(&k, NULL);
+    assert_string_equal(kit_order(&k, "web"), "a1 a2 a1 a2");
+    assert_int_equal(kit_refusals(&k, "web", "affinity", ""), 2);
+
+    kit_workload(&k, "web", 3, &shape);
+    kit_running(&k, "web", 2, "b1", 0);
+    kit_plan(&k, NULL);
+    assert_string_equal(kit_order(&k, "web"), "b1");
+}
+
+static void pods_of_the_same_plan_attract(void **state)
+{
+    (void)state;
+    CLEANUP(kit) struct kit k = kit_new();
+    const struct berth_near near = {.topology = "zone", .select = TERM_APP("db", 0)};
+    nodes(&k);
+    kit_workload(&k, "app", 1, &(struct berth_shape){.near = &near, .near_len = 1}); /* its turn comes first */
+    kit_workload(&k, "db", 1, &(struct berth_shape){.node = "b1"});
+    kit_plan(&k, NULL);
+    assert_string_equal(kit_node_of(&k, "app", 0), "b1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_domains_with_those_pods),
+        cmocka_unit_test(a_preference_refuses_nobody),
+        cmocka_unit_test(those_after_the_first_follow_it),
+        cmocka_unit_test(pods_of_the_same_plan_attract),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,235 @@
+/* nodes_test.c - nodes come, change and go; what is refused changes nothing. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/scene_test.h"
+
+#define GPUS(...) LIST(gpus, struct berth_gpu, __VA_ARGS__)
+#define PORT(number) LIST(ports, struct berth_port, {BERTH_TCP, number, 1})
+
+static int put_node(struct scene *s, struct berth_node n)
+{
+    return berth_node_put(s->c, &n, &s->err);
+}
+
+static void a_node_is_replaced_by_id(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    scene_node(&s, "a", 1000, 1000);
+    scene_service(&s, "web", 1, 2000, 100);
+    scene_see(&s, "");
+    scene_node(&s, "a", 4000, 1000);
+    scene_see(&s, "place web/0 a pending");
+    scene_put_node(&s, (struct berth_node){.id = "a", HAS(4000, 1000), .state = BERTH_NODE_CORDONED});
+    scene_see(&s, "");
+    assert_int_equal(s.c->nodes_len, 1);
+    scene_audit(&s);
+    scene_cleanup(&s);
+}
+
+static void a_change_of_state_keeps_the_layout(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    scene_node(&s, "a", 1000, 1000);
+    scene_plan(&s);
+    const struct layout *before = s.c->layout;
+    assert_non_null(before);
+    scene_state(&s, "a", 1000, 1000, BERTH_NODE_DRAINING);
+    assert_ptr_equal(s.c->layout, before);
+    scene_state(&s, "a", 1001, 1000, BERTH_NODE_DRAINING);
+    assert_null(s.c->layout);
+    scene_cleanup(&s);
+}
+
+static void removing(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    assert_int_equal(berth_node_remove(s.c, "a", &s.err), -ENOENT);
+    assert_non_null(strstr(s.err.text, "\"a\""));
+    assert_int_equal(berth_node_remove(s.c, NULL, &s.err), -ENOENT);
+    scene_node(&s, "a", 1000, 1000);
+    scene_service(&s, "web", 1, 100, 100);
+    scene_running(&s, "web", 0, "a");
+    assert_int_equal(berth_node_remove(s.c, "a", &s.err), -EBUSY);
+    assert_non_null(strstr(s.err.text, "drain"));
+    scene_audit(&s);
+    scene_see(&s, "");
+    scene_gone(&s, 1);
+    scene_must(&s, berth_node_remove(s.c, "a", &s.err));
+    assert_int_equal(berth_node_remove(s.c, "a", NULL), -ENOENT);
+    scene_audit(&s);
+    scene_see(&s, "");
+    assert_int_equal(scene_pending(&s, "web"), 1);
+    scene_cleanup(&s);
+}
+
+static void a_slot_that_is_used_again_is_clean(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    scene_put_node(&s, (struct berth_node){.id = "a", HAS(1000, 1000), GPUS({"x", 5}), PORT(80)});
+    scene_put(&s, (struct berth_workload){.id = "w", .replicas = 1, .shape = {NEEDS(900, 900), .gpu = {.count = 1}}});
+    scene_instance(&s, (struct berth_instance){.workload = "w", .node = "a", .state = BERTH_STOPPING, .gpus = 1});
+    scene_gone(&s, 1);
+    uint32_t slot = cluster_node_find(s.c, "a");
+    scene_must(&s, berth_node_remove(s.c, "a", &s.err));
+    scene_put_node(&s, (struct berth_node){.id = "b", HAS(1000, 1000), GPUS({"x", 5}, {"x", 5})});
+    assert_int_equal(cluster_node_find(s.c, "b"), slot);
+    assert_true(cluster_node_find(s.c, "a") == NONE);
+    scene_audit(&s);
+    scene_step(&s, "place w/0 b pending");
+    scene_cleanup(&s);
+}
+
+static void a_gpu_that_is_held_cannot_go(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    scene_put_node(&s, (struct berth_node){.id = "a", HAS(10, 10), GPUS({"x", 1}, {"x", 1}, {"x", 1})});
+    scene_put(&s, (struct berth_workload){.id = "w", .replicas = 1, .shape = {.gpu = {.count = 1}}});
+    scene_instance(&s, (struct berth_instance){.workload = "w", .node = "a", .state = BERTH_RUNNING, .gpus = 2});
+    assert_int_equal(put_node(&s, (struct berth_node){.id = "a", HAS(99, 99), GPUS({"x", 1})}), -EBUSY);
+    assert_non_null(strstr(s.err.text, "\"a\""));
+    assert_int_equal(put_node(&s, (struct berth_node){.id = "a", HAS(99, 99)}), -EBUSY);
+    const struct node *n = cluster_node(s.c, cluster_node_find(s.c, "a"));
+    assert_int_equal(n->body->devices_len, 3); /* nothing changed */
+    assert_int_equal(n->body->capacities[0].capacity, 10);
+    scene_audit(&s);
+    scene_put_node(&s, (struct berth_node){.id = "a", HAS(10, 10), GPUS({"x", 1}, {"x", 1})});
+    scene_audit(&s);
+    scene_gone(&s, 1);
+    scene_put_node(&s, (struct berth_node){.id = "a", HAS(10, 10)});
+    scene_put_node(&s, (struct berth_node){.id = "a", HAS(10, 10), GPUS({"x", 1}, {"x", 1}, {"x", 1}, {"x", 1})});
+    scene_audit(&s);
+    scene_step(&s, "place w/0 a pending");
+    scene_cleanup(&s);
+}
+
+/* Of a GPU that is held wholly, the memory may be told anew. */
+static void gpu_memory_may_change_while_it_is_held(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    scene_put_node(&s, (struct berth_node){.id = "a", HAS(10, 10), GPUS({"x", 10})});
+    scene_put(&s, (struct berth_workload){.id = "w", .shape = {.gpu = {.count = 1}}});
+    scene_instance(&s, (struct berth_instance){.workload = "w", .node = "a", .state = BERTH_RUNNING, .gpus = 1});
+    scene_put_node(&s, (struct berth_node){.id = "a", HAS(10, 10), GPUS({"x", 30})});
+    scene_gone(&s, 1);
+    scene_audit(&s);
+    struct berth_shape share = {.gpu = {.count = 1, .milli = 100, .memory_bytes = 20}};
+    scene_put(&s, (struct berth_workload){.id = "share", .replicas = 2, .shape = share});
+    scene_step(&s, "place share/0 a pending"); /* two of 20 are more than 30 */
+    scene_cleanup(&s);
+}
+
+static void shrinking_makes_a_node_over(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    scene_node(&s, "a", 1000, 1000);
+    scene_node(&s, "b", 100, 1000);
+    scene_service(&s, "web", 1, 600, 10);
+    scene_service(&s, "small", 1, 10, 10);
+    scene_running(&s, "web", 0, "a");
+    assert_int_equal(berth_over(s.c), 0);
+    scene_node(&s, "a", 500, 1000);
+    assert_int_equal(berth_over(s.c), 1);
+    scene_audit(&s);
+    scene_see(&s, "place small/0 b pending"); /* and nothing is stopped for it */
+    scene_node(&s, "a", 600, 1000);
+    assert_int_equal(berth_over(s.c), 0);
+    scene_cleanup(&s);
+}
+
+static void ports_of_the_system(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    scene_put_node(&s, (struct berth_node){.id = "a", HAS(10, 10), PORT(80)});
+    scene_put(&s, (struct berth_workload){.id = "w", .replicas = 1, .shape = {PORT(80)}});
+    scene_see(&s, "");
+    scene_put_node(&s, (struct berth_node){.id = "a", HAS(10, 10), PORT(81)});
+    scene_step(&s, "place w/0 a pending");
+    scene_cleanup(&s);
+}
+
+static void the_system_cannot_take_a_port_that_is_held(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    scene_node(&s, "a", 10, 10);
+    scene_put(&s, (struct berth_workload){.id = "w", .replicas = 1, .shape = {PORT(80)}});
+    scene_running(&s, "w", 0, "a");
+    assert_int_equal(put_node(&s, (struct berth_node){.id = "a", HAS(10, 10), PORT(80)}), -EBUSY);
+    scene_audit(&s);
+    scene_cleanup(&s);
+}
+
+static void overcommit_is_in_the_capacity(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    scene_put_node(&s, (struct berth_node){.id = "a", HAS(1001, 1000), LIST(overcommit, struct berth_amount, {"cpu", 1500})});
+    scene_service(&s, "web", 2, 751, 10);
+    scene_see(&s, "place web/0 a pending"); /* 1501, rounded down */
+    scene_service(&s, "web", 2, 750, 10);
+    scene_step(&s, "place web/0 a pending; place web/1 a pending");
+    assert_int_equal(berth_over(s.c), 0);
+    scene_cleanup(&s);
+}
+
+static void nodes_at_random(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    uint64_t seed = scene_seed();
+    bool there[20] = {false};
+    scene_service(&s, "web", 1000, 1, 1);
+    for (int round = 0; round < 600; round++) {
+        char id[8];
+        uint32_t n = scene_below(&seed, 20);
+        (void)snprintf(id, sizeof id, "n%u", n);
+        if (there[n] && scene_below(&seed, 3) == 0) {
+            int rc = berth_node_remove(s.c, id, NULL);
+            bool held = cluster_node_find(s.c, id) != NONE;
+            assert_int_equal(rc, held ? -EBUSY : 0);
+            there[n] = held;
+        } else {
+            uint16_t port = (uint16_t)(1 + scene_below(&seed, 9));
+            scene_put_node(&s, (struct berth_node){.id = id, HAS(scene_below(&seed, 100), 100), PORT(port)});
+            if (scene_below(&seed, 4) == 0)
+                scene_running(&s, "web", 0, id);
+            there[n] = true;
+        }
+        for (uint64_t i = 1; i < s.next && scene_below(&seed, 5) == 0; i++)
+            (void)berth_instance_remove(s.c, i, NULL);
+        scene_audit(&s);
+    }
+    scene_cleanup(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_node_is_replaced_by_id),
+        cmocka_unit_test(a_change_of_state_keeps_the_layout),
+        cmocka_unit_test(removing),
+        cmocka_unit_test(a_slot_that_is_used_again_is_clean),
+        cmocka_unit_test(a_gpu_that_is_held_cannot_go),
+        cmocka_unit_test(gpu_memory_may_change_while_it_is_held),
+        cmocka_unit_test(shrinking_makes_a_node_over),
+        cmocka_unit_test(ports_of_the_system),
+        cmocka_unit_test(the_system_cannot_take_a_port_that_is_held),
+        cmocka_unit_test(overcommit_is_in_the_capacity),
+        cmocka_unit_test(nodes_at_random),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
