@@ -112,16 +112,13 @@ static void memo_note(struct search *s, uint32_t level, uint32_t e, int32_t scor
 
 /* ---- bounds ----------------------------------------------------------------------------------------------------- */
 
-/* What the shape takes from the key at least (`low`), for inverses of one node or the extremes of an entry. */
-static int32_t shape_part(const struct search *s, uint64_t *const *min, uint64_t *const *max, uint32_t i)
+/* What the shape takes from the key: exactly, for the inverses of one node, or at least, for the extremes of an entry. */
+static inline int32_t shape_part(const struct search *s, uint64_t *const *min, uint64_t *const *max, uint32_t i)
 {
-    const struct profile *f = &s->t->c->profile;
     int32_t part = 0;
-    for (uint32_t n = 0; n < f->resources_len; n++) {
-        uint32_t r = f->resources[n];
-        if (s->need[n] == 0 || f->linear[n] == 0)
-            continue;
-        part += f->linear[n] * share_of(s->need[n], (f->linear[n] > 0 ? min : max)[r][i]);
+    for (uint32_t n = 0; n < s->costs_len; n++) {
+        const struct cost *c = &s->costs[n];
+        part += c->linear * share_of(c->need, (c->linear > 0 ? min : max)[c->resource][i]);
     }
     return part;
 }
@@ -224,29 +221,15 @@ static uint32_t span_find(const int32_t *column, struct span of, int32_t value)
     return of.from;
 }
 
-/* The key of each node less what the shape takes from it: the same for all, where the kind decides. */
-static void segment_keys(const struct search *s, struct span of)
-{
-    struct cycle *c = s->t->c;
-    bool uniform = c->profile.uniform;
-    int32_t part = shape_part(s, c->l->inverse, c->l->inverse, of.from);
-
-    for (uint32_t i = of.from; i < of.to; i++) {
-        if (!uniform)
-            part = shape_part(s, c->l->inverse, c->l->inverse, i);
-        c->score[i] = c->key[i] - part;
-    }
-}
-
 /* Fills the scores of a segment, UNFIT where the node refuses; returns the best. */
 static int32_t segment_open(const struct search *s, uint32_t segment, uint64_t within)
 {
     const struct turn *t = s->t;
     struct cycle *c = t->c;
     struct span of = layout_below(c->l, 1, segment);
-    uint32_t block = of.from / BLOCK;
-    uint64_t lanes = layout_lanes(c->l, segment), bits = block_fits(t, block, within & lanes);
-    int32_t *out = c->score + (size_t)block * BLOCK;
+    uint32_t block = of.from / BLOCK, first = block * BLOCK;
+    uint64_t bits = block_fits(t, block, within & layout_lanes(c->l, segment));
+    int32_t best = UNFIT, part = shape_part(s, c->l->inverse, c->l->inverse, of.from);
 
     c->opened++;
     if (!bits) {
@@ -254,12 +237,20 @@ static int32_t segment_open(const struct search *s, uint32_t segment, uint64_t w
             cycle_tighten(c, t->k, segment);
         return UNFIT;
     }
-    segment_keys(s, of);
-    if (t->taste || t->live_len)
-        block_extras(t, block, bits, out);
-    BITS_EACH(i, lanes & ~bits)
-    out[i] = UNFIT;
     c->opened_by[segment] = s->id;
+    for (uint32_t i = of.from; i < of.to; i++)
+        c->score[i] = UNFIT;
+    BITS_EACH(i, bits)
+    {
+        uint32_t p = first + (uint32_t)i;
+        if (!c->profile.uniform) /* else all nodes of a kind have the same part */
+            part = shape_part(s, c->l->inverse, c->l->inverse, p);
+        c->score[p] = c->key[p] - part;
+        best = c->score[p] > best ? c->score[p] : best;
+    }
+    if (!t->taste && !t->live_len)
+        return best;
+    block_extras(t, block, bits, c->score + first);
     return span_max(c->score, of);
 }
 
@@ -315,9 +306,9 @@ static void search_init(struct search *s, struct turn *t)
     const struct profile *f = &t->c->profile;
     *s = (struct search){.t = t, .heap = t->c->heap, .id = ++t->c->searches};
     for (uint32_t n = 0; n < f->resources_len; n++)
-        for (uint32_t i = 0; i < t->k->needs_len; i++)
+        for (uint32_t i = 0; f->linear[n] && i < t->k->needs_len; i++)
             if (t->k->needs[i].resource == f->resources[n] && cycle_column(t->c, f->resources[n], false))
-                s->need[n] = t->k->needs[i].amount;
+                s->costs[s->costs_len++] = (struct cost){f->resources[n], f->linear[n], t->k->needs[i].amount};
 }
 
 void search_begin(struct search *s, struct turn *t)

@@ -19,7 +19,12 @@ struct search {
     uint32_t len;
     uint64_t id;       /* number of the search */
     struct memo *memo; /* NULL: nothing can be remembered for this turn */
-    int64_t need[PROFILE_RESOURCES_MAX]; /* of the resources in the key */
+    struct cost {
+        uint32_t resource;
+        int32_t linear; /* what a share of it is worth in the key */
+        int64_t need;
+    } costs[PROFILE_RESOURCES_MAX]; /* what the shape takes from the key */
+    uint32_t costs_len;
 };
 
 void search_begin(struct search *s, struct turn *t);

@@ -1,0 +1,264 @@
+/* instances_test.c - instances come, change and go; nothing is held twice; what is refused changes nothing. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/scene_test.h"
+
+#define PORT(number) LIST(ports, struct berth_port, {BERTH_TCP, number, 1})
+
+static int put(struct scene *s, struct berth_instance i)
+{
+    return berth_instance_put(s->c, &i, &s->err);
+}
+
+/* Two nodes with two GPUs; workloads for a port, a GPU and half of one. */
+static struct scene stage(void)
+{
+    struct scene s = scene_new();
+    for (const char *id = "a\0b"; *id; id += 2)
+        scene_put_node(&s, (struct berth_node){.id = id, HAS(1000, 1000), LIST(gpus, struct berth_gpu, {"x", 8}, {"x", 8})});
+    scene_put(&s, (struct berth_workload){.id = "port", .replicas = 9, .shape = {NEEDS(10, 10), PORT(80)}});
+    scene_put(&s, (struct berth_workload){.id = "gpu", .replicas = 9, .shape = {.gpu = {.count = 1}}});
+    scene_put(&s, (struct berth_workload){.id = "half", .replicas = 9, .shape = {.gpu = {.count = 1, .milli = 500}}});
+    return s;
+}
+
+static void an_instance_is_replaced_by_id(void **state)
+{
+    (void)state;
+    struct scene s = stage();
+    scene_must(&s, put(&s, (struct berth_instance){.id = 5, .workload = "port", .node = "a", .state = BERTH_ASSIGNED}));
+    scene_must(&s, put(&s, (struct berth_instance){.id = 5, .workload = "port", .node = "a", .state = BERTH_RUNNING}));
+    scene_audit(&s);
+    scene_must(&s, put(&s, (struct berth_instance){.id = 5, .workload = "port", .node = "b", .state = BERTH_RUNNING}));
+    scene_must(&s, put(&s, (struct berth_instance){.id = 5, .workload = "gpu", .node = "b", .gpus = 2, .state = BERTH_RUNNING}));
+    scene_audit(&s);
+    assert_int_equal(cluster_node(s.c, cluster_node_find(s.c, "a"))->instances, 0);
+    assert_int_equal(cluster_node(s.c, cluster_node_find(s.c, "b"))->instances, 1);
+    scene_cleanup(&s);
+}
+
+static void removing(void **state)
+{
+    (void)state;
+    struct scene s = stage();
+    assert_int_equal(berth_instance_remove(s.c, 5, &s.err), -ENOENT);
+    assert_non_null(strstr(s.err.text, "5"));
+    scene_must(&s, put(&s, (struct berth_instance){.id = 5, .workload = "port", .node = "a", .state = BERTH_RUNNING}));
+    uint32_t slot = cluster_instance_find(s.c, 5);
+    scene_gone(&s, 5);
+    assert_true(cluster_instance_find(s.c, 5) == NONE);
+    assert_int_equal(berth_instance_remove(s.c, 5, NULL), -ENOENT);
+    scene_must(&s, put(&s, (struct berth_instance){.id = 6, .workload = "gpu", .node = "b", .gpus = 1, .state = BERTH_RUNNING}));
+    assert_int_equal(cluster_instance_find(s.c, 6), slot);
+    scene_audit(&s);
+    scene_cleanup(&s);
+}
+
+/* Who may stand beside whom on one port: states of the first and of the second. */
+static void a_port_has_one_holder(void **state)
+{
+    static const struct {
+        enum berth_state first, second;
+        bool allowed;
+    } rows[] = {
+        {BERTH_RUNNING,  BERTH_RUNNING,  false},
+        {BERTH_RUNNING,  BERTH_ASSIGNED, false},
+        {BERTH_STOPPING, BERTH_RUNNING,  false},
+        {BERTH_RUNNING,  BERTH_STOPPING, false},
+        {BERTH_RUNNING,  BERTH_RESERVED, false},
+        {BERTH_RESERVED, BERTH_RESERVED, false},
+        {BERTH_STOPPING, BERTH_RESERVED, true },
+        {BERTH_RESERVED, BERTH_STOPPING, true },
+        {BERTH_ENDED,    BERTH_RUNNING,  true },
+        {BERTH_RUNNING,  BERTH_ENDED,    true },
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct scene s = stage();
+        scene_must(&s, put(&s, (struct berth_instance){.id = 1, .workload = "port", .node = "a", .state = rows[i].first}));
+        int rc = put(&s, (struct berth_instance){.id = 2, .workload = "port", .ordinal = 1, .node = "a", .state = rows[i].second});
+        if (rc != (rows[i].allowed ? 0 : -EBUSY))
+            fail_msg("row %zu: %d", i, rc);
+        if (rc)
+            assert_non_null(strstr(s.err.text, "tcp/80"));
+        assert_true((cluster_instance_find(s.c, 2) != NONE) == rows[i].allowed);
+        scene_must(&s, put(&s, (struct berth_instance){.id = 3, .workload = "port", .node = "b", .state = BERTH_RUNNING}));
+        scene_audit(&s);
+        scene_cleanup(&s);
+    }
+}
+
+static void a_port_of_the_system_is_held(void **state)
+{
+    (void)state;
+    struct scene s = stage();
+    scene_put_node(&s, (struct berth_node){.id = "c", HAS(1, 1), PORT(80)});
+    assert_int_equal(put(&s, (struct berth_instance){.id = 1, .workload = "port", .node = "c", .state = BERTH_RUNNING}), -EBUSY);
+    assert_non_null(strstr(s.err.text, "node itself"));
+    scene_audit(&s);
+    scene_cleanup(&s);
+}
+
+static void a_gpu_is_not_held_twice(void **state)
+{
+    static const struct {
+        const char *workload;
+        uint64_t gpus;
+        enum berth_state state;
+        int rc;
+    } rows[] = {
+        {"gpu",  1, BERTH_RUNNING,  -EBUSY},
+        {"half", 1, BERTH_RUNNING,  -EBUSY},
+        {"gpu",  2, BERTH_RUNNING,  -EBUSY},
+        {"half", 2, BERTH_RUNNING,  0     },
+        {"half", 2, BERTH_RUNNING,  -EBUSY}, /* the fourth half */
+        {"gpu",  1, BERTH_RESERVED, -EBUSY},
+        {"gpu",  1, BERTH_ENDED,    0     },
+    };
+    (void)state;
+    struct scene s = stage();
+    scene_must(&s, put(&s, (struct berth_instance){.id = 1, .workload = "gpu", .node = "a", .gpus = 1, .state = BERTH_RUNNING}));
+    scene_must(&s, put(&s, (struct berth_instance){.id = 2, .workload = "half", .node = "a", .gpus = 2, .state = BERTH_RUNNING}));
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        int rc = put(&s, (struct berth_instance){.id = 10 + i, .workload = rows[i].workload, .node = "a", .gpus = rows[i].gpus,
+                                                 .state = rows[i].state});
+        if (rc != rows[i].rc)
+            fail_msg("row %zu: %d", i, rc);
+        scene_audit(&s);
+    }
+    scene_report(&s, 1, BERTH_STOPPING, false);
+    scene_must(&s, put(&s, (struct berth_instance){.id = 20, .workload = "gpu", .node = "a", .gpus = 1, .state = BERTH_RESERVED}));
+    scene_audit(&s);
+    assert_int_equal(put(&s, (struct berth_instance){.id = 1, .workload = "gpu", .node = "a", .gpus = 1, .state = BERTH_RUNNING}),
+                     -EBUSY); /* it has been promised to another */
+    scene_audit(&s);
+    scene_cleanup(&s);
+}
+
+static void what_is_refused_changes_nothing(void **state)
+{
+    (void)state;
+    struct scene s = stage();
+    scene_must(&s, put(&s, (struct berth_instance){.id = 1, .workload = "port", .node = "a", .state = BERTH_RUNNING}));
+    scene_must(&s, put(&s, (struct berth_instance){.id = 2, .workload = "port", .node = "b", .state = BERTH_RUNNING}));
+    scene_plan(&s);
+    uint64_t before = berth_plan_hash(s.p);
+    /* It would move onto the port of the other. */
+    assert_int_equal(put(&s, (struct berth_instance){.id = 2, .workload = "port", .node = "a", .state = BERTH_RUNNING}), -EBUSY);
+    /* A workload that is not known leaves no trace. */
+    struct berth_shape shape = {PORT(80)};
+    assert_int_equal(put(&s, (struct berth_instance){.id = 3, .workload = "ghost", .node = "a", .state = BERTH_RUNNING, .shape = &shape}),
+                     -EBUSY);
+    assert_true(cluster_workload_find(s.c, "ghost") == NONE);
+    scene_audit(&s);
+    scene_plan(&s);
+    assert_true(berth_plan_hash(s.p) == before);
+    scene_cleanup(&s);
+}
+
+static void an_instance_of_nobody_is_stopped(void **state)
+{
+    (void)state;
+    struct scene s = stage();
+    struct berth_shape shape = {NEEDS(100, 100)};
+    scene_must(&s, berth_workload_remove(s.c, "port", &s.err));
+    scene_must(&s, berth_workload_remove(s.c, "gpu", &s.err));
+    scene_must(&s, berth_workload_remove(s.c, "half", &s.err));
+    scene_must(&s, put(&s, (struct berth_instance){.id = 7, .workload = "ghost", .node = "a", .state = BERTH_RUNNING, .shape = &shape}));
+    s.next = 8;
+    scene_audit(&s);
+    scene_step(&s, "stop ghost/0 a removed #7");
+    scene_must(&s, put(&s, (struct berth_instance){.id = 7, .workload = "ghost", .node = "b", .state = BERTH_STOPPING}));
+    scene_audit(&s);
+    scene_gone(&s, 7);
+    assert_true(cluster_workload_find(s.c, "ghost") == NONE);
+    scene_audit(&s);
+    scene_cleanup(&s);
+}
+
+static void an_instance_keeps_the_shape_it_was_placed_with(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    struct berth_shape old = {NEEDS(900, 10)};
+    scene_node(&s, "a", 1000, 1000);
+    scene_service(&s, "web", 2, 200, 10);
+    scene_must(&s, put(&s, (struct berth_instance){.id = 1, .workload = "web", .node = "a", .state = BERTH_RUNNING, .shape = &old}));
+    scene_see(&s, "");
+    assert_int_equal(scene_reason(&s, "web", "short").nodes, 1);
+    scene_must(&s, put(&s, (struct berth_instance){.id = 1, .workload = "web", .node = "a", .state = BERTH_RUNNING}));
+    scene_see(&s, "place web/1 a pending");
+    scene_cleanup(&s);
+}
+
+static void sums_do_not_wrap(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    struct berth_shape huge = {LIST(requests, struct berth_amount, {"cpu", BERTH_AMOUNT_MAX})};
+    int rc = 0;
+    uint64_t id = 0;
+    scene_node(&s, "a", 1, 1);
+    while (rc == 0 && id < 2000)
+        rc = put(&s, (struct berth_instance){.id = ++id, .workload = "w", .node = "a", .state = BERTH_RUNNING, .shape = &huge});
+    assert_int_equal(rc, -EOVERFLOW);
+    assert_non_null(strstr(s.err.text, "cpu"));
+    scene_audit(&s);
+    assert_int_equal(berth_over(s.c), 1);
+    scene_plan(&s);
+    assert_int_equal(berth_plan_actions(s.p), id - 1); /* all of them are stopped */
+    scene_cleanup(&s);
+}
+
+static void instances_at_random(void **state)
+{
+    static const char *const workloads[] = {"port", "gpu", "half", "ghost"};
+    (void)state;
+    struct scene s = stage();
+    uint64_t seed = scene_seed();
+    for (int round = 0; round < 3000; round++) {
+        uint64_t id = 1 + scene_below(&seed, 24);
+        uint32_t which = scene_below(&seed, 4);
+        struct berth_instance i = {.id = id, .workload = workloads[which], .ordinal = scene_below(&seed, 9),
+                                   .node = scene_below(&seed, 2) ? "a" : "b",
+                                   .state = (enum berth_state)scene_below(&seed, 6), .ready = scene_below(&seed, 2),
+                                   .gpus = which == 1 || which == 2 ? (uint64_t)1 << scene_below(&seed, 2) : 0};
+        if (scene_below(&seed, 4) == 0)
+            i.replaces = id + 1;
+        if (scene_below(&seed, 4) == 0)
+            (void)berth_instance_remove(s.c, id, NULL);
+        else
+            (void)berth_instance_put(s.c, &i, NULL);
+        scene_audit(&s);
+    }
+    for (uint64_t id = 1; id <= 24; id++)
+        (void)berth_instance_remove(s.c, id, NULL);
+    scene_must(&s, berth_node_remove(s.c, "a", &s.err));
+    scene_must(&s, berth_node_remove(s.c, "b", &s.err));
+    scene_audit(&s);
+    assert_int_equal(s.c->stopping + s.c->reserved + s.c->replacing, 0);
+    scene_cleanup(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_instance_is_replaced_by_id),
+        cmocka_unit_test(removing),
+        cmocka_unit_test(a_port_has_one_holder),
+        cmocka_unit_test(a_port_of_the_system_is_held),
+        cmocka_unit_test(a_gpu_is_not_held_twice),
+        cmocka_unit_test(what_is_refused_changes_nothing),
+        cmocka_unit_test(an_instance_of_nobody_is_stopped),
+        cmocka_unit_test(an_instance_keeps_the_shape_it_was_placed_with),
+        cmocka_unit_test(sums_do_not_wrap),
+        cmocka_unit_test(instances_at_random),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
