@@ -72,7 +72,7 @@ struct berth_expr {
 struct berth_term {
     const struct berth_expr *exprs;
     size_t exprs_len;
-    int32_t weight; /* of a preference: 1 to BERTH_WEIGHT_MAX, or negative to avoid; 0 for a requirement */
+    int32_t weight; /* of a preference: 1 to BERTH_WEIGHT_MAX, or of nodes negative to avoid; 0 for a requirement */
 };
 
 enum berth_effect { BERTH_EFFECT_ANY, BERTH_NO_SCHEDULE, BERTH_PREFER_NO_SCHEDULE, BERTH_NO_EXECUTE };

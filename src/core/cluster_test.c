@@ -68,11 +68,14 @@ static void a_resource_that_comes_late_is_nowhere(void **state)
     (void)state;
     static const char *const names[] = {"fpga", "licence", "token", "ticket"};
     struct scene s = scene_new();
-    scene_put_node(&s, (struct berth_node){.id = "a", HAS(1000, 1000), LIST(gpus, struct berth_gpu, {"x", 1}, {"x", 1})});
+    scene_put_node(&s,
+                   (struct berth_node){.id = "a", HAS(1000, 1000), LIST(gpus, struct berth_gpu, {"x", 1}, {"x", 1})});
     scene_see(&s, "");
     for (size_t i = 0; i < ROWS(names); i++) {
         const struct berth_amount one = {names[i], 1};
-        scene_put(&s, (struct berth_workload){.id = names[i], .replicas = 1, .shape = {.requests = &one, .requests_len = 1}});
+        scene_put(&s, (struct berth_workload){
+                          .id = names[i], .replicas = 1, .shape = {.requests = &one, .requests_len = 1}
+        });
     }
     scene_see(&s, "");
     for (size_t i = 0; i < ROWS(names); i++)

@@ -239,10 +239,26 @@ static int check_overcommit(const struct subject *s, const struct berth_node *n)
                           (long long)o->amount);
         if (describe_page_size(o->resource) && o->amount != BERTH_RATIO_ONE)
             return REFUSE(s, "%s cannot be over-committed", o->resource);
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(n->overcommit[j].resource, o->resource) == 0)
+                return REFUSE(s, "over-commit lists %s twice", o->resource);
         for (size_t j = 0; j < n->allocatable_len; j++)
             if (strcmp(n->allocatable[j].resource, o->resource) == 0 &&
                 (__int128)n->allocatable[j].amount * o->amount > (__int128)BERTH_AMOUNT_MAX * BERTH_RATIO_ONE)
                 return REFUSE(s, "over-committed %s is too large", o->resource);
+    }
+    return 0;
+}
+
+/* What is not there cannot be used up. */
+static int check_consumed(const struct subject *s, const struct berth_node *n)
+{
+    for (size_t i = 0; i < n->consumed_len; i++) {
+        bool there = false;
+        for (size_t j = 0; j < n->allocatable_len; j++)
+            there |= strcmp(n->allocatable[j].resource, n->consumed[i].resource) == 0;
+        if (!there)
+            return REFUSE(s, "consumed %s, of which it has none", n->consumed[i].resource);
     }
     return 0;
 }
@@ -271,6 +287,7 @@ int describe_node(const struct berth_cluster *c, const struct berth_node *n, str
     TRY(check_text(&s, "architecture", n->arch, false));
     TRY(check_amounts(&s, "allocatable", n->allocatable, n->allocatable_len));
     TRY(check_amounts(&s, "consumed", n->consumed, n->consumed_len));
+    TRY(check_consumed(&s, n));
     TRY(check_overcommit(&s, n));
     TRY(check_pools(&s, n));
     TRY(check_labels(&s, n->labels, n->labels_len));
@@ -439,23 +456,30 @@ int describe_instance(const struct berth_cluster *c, const struct berth_instance
         return REFUSE(&s, "an id is above %d", 0);
     if (i->state > BERTH_ENDED)
         return REFUSE(&s, "state %d is unknown", (int)i->state);
-    struct subject workload = {"instance of workload", text_of(i->workload), err};
-    TRY(check_id(&workload));
+    struct subject workload = {"workload", text_of(i->workload), err};
+    if (check_id(&workload))
+        return err_prefix(err, "instance %s", id);
     uint32_t node = cluster_node_find(c, text_of(i->node));
     if (node == NONE)
         return REFUSE(&s, "node \"%.100s\" is unknown", text_of(i->node));
-    if (i->ordinal > BERTH_REPLICAS_MAX)
+    if (i->ordinal >= BERTH_REPLICAS_MAX)
         return REFUSE(&s, "ordinal %u is too large", i->ordinal);
     if (i->replaces == i->id)
         return REFUSE(&s, "%s", "takes over from itself");
     TRY(check_len(&s, "waits", i->waits_len));
     if (i->waits_len && i->state != BERTH_RESERVED)
         return REFUSE(&s, "%s", "waits for others but is not reserved");
+    for (size_t w = 0; w < i->waits_len; w++)
+        if (i->waits[w] == i->id)
+            return REFUSE(&s, "%s", "waits for itself");
     TRY(check_len(&s, "usages", i->usage_len));
     for (size_t u = 0; u < i->usage_len; u++) {
         TRY(check_resource_name(&s, i->usage[u].resource));
         TRY(check_amount(&s, "use", i->usage[u].resource, i->usage[u].used));
         TRY(check_amount(&s, "limit", i->usage[u].resource, i->usage[u].limit));
+        for (size_t j = 0; j < u; j++)
+            if (strcmp(i->usage[j].resource, i->usage[u].resource) == 0)
+                return REFUSE(&s, "usage lists %s twice", i->usage[u].resource);
     }
     uint32_t count = 0;
     uint32_t slot = cluster_workload_find(c, i->workload);

@@ -93,13 +93,13 @@ static void ids_are_plain_text(void **state)
     static const struct {
         const char *id, *part;
     } rows[] = {
-        {"",         "missing"          },
-        {"a b",      "has no ' '"       },
-        {"a/b",      "has no '/'"       },
-        {"a\nb",     "control character"},
-        {"a\x7f",    "control character"},
-        {"a\xff",    "UTF-8"            },
-        {name_over,  "254 bytes"        },
+        {"",        "missing"          },
+        {"a b",     "has no ' '"       },
+        {"a/b",     "has no '/'"       },
+        {"a\nb",    "control character"},
+        {"a\x7f",   "control character"},
+        {"a\xff",   "UTF-8"            },
+        {name_over, "254 bytes"        },
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
@@ -279,7 +279,10 @@ static void resource_names_have_a_limit_everywhere(void **state)
     struct berth_node n = {.id = "n2", AMOUNT(consumed, "one-more", 1)};
     struct berth_workload w = {.id = "web",
                                .shape = {LIST(limits, struct berth_limit, {"one-more", BERTH_ABSOLUTE, 1, 2})}};
-    struct berth_instance i = {.id = 1, .workload = "web", .node = "n1", .state = BERTH_RUNNING,
+    struct berth_instance i = {.id = 1,
+                               .workload = "web",
+                               .node = "n1",
+                               .state = BERTH_RUNNING,
                                LIST(usage, struct berth_usage, {.resource = "one-more", .used = 1})};
     struct berth_volume v = {.id = "disk", .driver = "csi"};
     refused(berth_node_put(s.c, &n, &s.err), &s.err, "n2", "256");
@@ -390,13 +393,33 @@ static void shape_amounts(void **state)
     shape_no((struct berth_shape){AMOUNT(requests, "hugepages-2Mi", 1)}, "whole number of pages");
     shape_no((struct berth_shape){.gpu = {.count = 65}}, "65 GPUs");
     shape_yes((struct berth_shape){.gpu = {.count = 64}});
-    shape_no((struct berth_shape){.gpu = {.count = 1, .milli = 1001}}, "1001 thousandths");
-    shape_yes((struct berth_shape){.gpu = {.count = 1, .milli = 1000}});
-    shape_no((struct berth_shape){.gpu = {.count = 2, .milli = 500}}, "a share is of one GPU");
+    shape_no(
+        (struct berth_shape){
+            .gpu = {.count = 1, .milli = 1001}
+    },
+        "1001 thousandths");
+    shape_yes((struct berth_shape){
+        .gpu = {.count = 1, .milli = 1000}
+    });
+    shape_no(
+        (struct berth_shape){
+            .gpu = {.count = 2, .milli = 500}
+    },
+        "a share is of one GPU");
     shape_no((struct berth_shape){.gpu = {.milli = 500}}, "a share is of one GPU, not of 0");
-    shape_yes((struct berth_shape){.gpu = {.count = 2, .milli = 1000}});
-    shape_no((struct berth_shape){.gpu = {.count = 1, .memory_bytes = -1}}, "negative");
-    shape_no((struct berth_shape){.gpu = {.count = 1, NAMES(models, "a", "a")}}, "twice");
+    shape_yes((struct berth_shape){
+        .gpu = {.count = 2, .milli = 1000}
+    });
+    shape_no(
+        (struct berth_shape){
+            .gpu = {.count = 1, .memory_bytes = -1}
+    },
+        "negative");
+    shape_no(
+        (struct berth_shape){
+            .gpu = {.count = 1, NAMES(models, "a", "a")}
+    },
+        "twice");
 }
 
 #define LIMIT(...) LIST(limits, struct berth_limit, __VA_ARGS__)
@@ -532,17 +555,22 @@ static void instance_fields(void **state)
     instance_no((struct berth_instance){.id = 3, .node = "nowhere"}, "node \"nowhere\" is unknown");
     instance_no((struct berth_instance){.id = 3, .ordinal = BERTH_REPLICAS_MAX + 1}, "ordinal 10000001");
     instance_no((struct berth_instance){.id = 3, .replaces = 3}, "itself");
-    instance_no((struct berth_instance){.id = 3, .state = BERTH_RUNNING, .waits = wait, .waits_len = 1}, "not reserved");
+    instance_no((struct berth_instance){.id = 3, .state = BERTH_RUNNING, .waits = wait, .waits_len = 1},
+                "not reserved");
     instance_no((struct berth_instance){.id = 3, LIST(usage, struct berth_usage, {"cpu", -1, 0, 0, 0})}, "use of cpu");
-    instance_no((struct berth_instance){.id = 3, LIST(usage, struct berth_usage, {"cpu", 1, 0, -1, 0})}, "limit of cpu");
+    instance_no((struct berth_instance){.id = 3, LIST(usage, struct berth_usage, {"cpu", 1, 0, -1, 0})},
+                "limit of cpu");
     instance_no((struct berth_instance){.id = 3, LIST(usage, struct berth_usage, {"", 1, 0, 1, 0})}, "resource name");
     instance_no((struct berth_instance){.id = 3, .workload = "gpus", .gpus = 5, .state = BERTH_RUNNING},
                 "GPU that node n1 does not have");
     instance_no((struct berth_instance){.id = 3, .workload = "gpus", .gpus = 1, .state = BERTH_RUNNING},
                 "holds 1 GPUs; its shape has 2");
     instance_no((struct berth_instance){.id = 3, .gpus = 1, .state = BERTH_RUNNING}, "holds 1 GPUs; its shape has 0");
-    instance_no((struct berth_instance){.id = 3, .shape = &(struct berth_shape){.max_per_node = 1, .node = name_over}},
-                "node");
+    instance_no(
+        (struct berth_instance){
+            .id = 3, .shape = &(struct berth_shape){.max_per_node = 1, .node = name_over}
+    },
+        "node");
 }
 
 int main(void)

@@ -44,8 +44,10 @@ static const char *amount_text(struct arena *a, const char *resource, int64_t am
             return arena_strdup(a, whole);
         return arena_fmt(a, "%lldm", (long long)amount);
     }
-    bool size = strcmp(resource, "memory") == 0 || strncmp(resource, "hugepages-", 10) == 0 ||
-                strstr(resource, "storage") != NULL;
+    static const char *const sizes[] = {"memory", "hugepages-", "storage", "ephemeral-storage"};
+    bool size = false;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        size |= strncmp(resource, sizes[i], strlen(sizes[i])) == 0;
     if (size && amount >= 10240) { /* two or three digits are enough for a sentence */
         while (amount >= 10240 && unit < 5) {
             amount /= 1024;
@@ -124,13 +126,13 @@ static int64_t need_of(const struct inquest *q, const struct verdict *v)
     return q->t.k->needs[v->aspect].amount;
 }
 
-/* The most that any node has free. */
+/* The most that any of them has free. */
 static int64_t most_free(const struct inquest *q, const struct verdict *v)
 {
     const int64_t *column = cycle_column(&q->p->c, q->t.k->needs[v->aspect].resource, false);
     int64_t most = 0;
     for (uint32_t p = 0; column && p < q->p->c.len; p++)
-        most = column[p] > most ? column[p] : most;
+        most = column[p] > most && bits_has(v->refused, p) ? column[p] : most;
     return most;
 }
 

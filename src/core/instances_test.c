@@ -21,8 +21,11 @@ static struct scene stage(void)
 {
     struct scene s = scene_new();
     for (const char *id = "a\0b"; *id; id += 2)
-        scene_put_node(&s, (struct berth_node){.id = id, HAS(1000, 1000), LIST(gpus, struct berth_gpu, {"x", 8}, {"x", 8})});
-    scene_put(&s, (struct berth_workload){.id = "port", .replicas = 9, .shape = {NEEDS(10, 10), PORT(80)}});
+        scene_put_node(
+            &s, (struct berth_node){.id = id, HAS(1000, 1000), LIST(gpus, struct berth_gpu, {"x", 8}, {"x", 8})});
+    scene_put(&s, (struct berth_workload){
+                      .id = "port", .replicas = 9, .shape = {NEEDS(10, 10), PORT(80)}
+    });
     scene_put(&s, (struct berth_workload){.id = "gpu", .replicas = 9, .shape = {.gpu = {.count = 1}}});
     scene_put(&s, (struct berth_workload){.id = "half", .replicas = 9, .shape = {.gpu = {.count = 1, .milli = 500}}});
     return s;
@@ -36,7 +39,8 @@ static void an_instance_is_replaced_by_id(void **state)
     scene_must(&s, put(&s, (struct berth_instance){.id = 5, .workload = "port", .node = "a", .state = BERTH_RUNNING}));
     scene_audit(&s);
     scene_must(&s, put(&s, (struct berth_instance){.id = 5, .workload = "port", .node = "b", .state = BERTH_RUNNING}));
-    scene_must(&s, put(&s, (struct berth_instance){.id = 5, .workload = "gpu", .node = "b", .gpus = 2, .state = BERTH_RUNNING}));
+    scene_must(&s, put(&s, (struct berth_instance){
+                               .id = 5, .workload = "gpu", .node = "b", .gpus = 2, .state = BERTH_RUNNING}));
     scene_audit(&s);
     assert_int_equal(cluster_node(s.c, cluster_node_find(s.c, "a"))->instances, 0);
     assert_int_equal(cluster_node(s.c, cluster_node_find(s.c, "b"))->instances, 1);
@@ -54,7 +58,8 @@ static void removing(void **state)
     scene_gone(&s, 5);
     assert_true(cluster_instance_find(s.c, 5) == NONE);
     assert_int_equal(berth_instance_remove(s.c, 5, NULL), -ENOENT);
-    scene_must(&s, put(&s, (struct berth_instance){.id = 6, .workload = "gpu", .node = "b", .gpus = 1, .state = BERTH_RUNNING}));
+    scene_must(&s, put(&s, (struct berth_instance){
+                               .id = 6, .workload = "gpu", .node = "b", .gpus = 1, .state = BERTH_RUNNING}));
     assert_int_equal(cluster_instance_find(s.c, 6), slot);
     scene_audit(&s);
     scene_cleanup(&s);
@@ -81,14 +86,17 @@ static void a_port_has_one_holder(void **state)
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct scene s = stage();
-        scene_must(&s, put(&s, (struct berth_instance){.id = 1, .workload = "port", .node = "a", .state = rows[i].first}));
-        int rc = put(&s, (struct berth_instance){.id = 2, .workload = "port", .ordinal = 1, .node = "a", .state = rows[i].second});
+        scene_must(&s,
+                   put(&s, (struct berth_instance){.id = 1, .workload = "port", .node = "a", .state = rows[i].first}));
+        int rc = put(&s, (struct berth_instance){
+                             .id = 2, .workload = "port", .ordinal = 1, .node = "a", .state = rows[i].second});
         if (rc != (rows[i].allowed ? 0 : -EBUSY))
             fail_msg("row %zu: %d", i, rc);
         if (rc)
             assert_non_null(strstr(s.err.text, "tcp/80"));
         assert_true((cluster_instance_find(s.c, 2) != NONE) == rows[i].allowed);
-        scene_must(&s, put(&s, (struct berth_instance){.id = 3, .workload = "port", .node = "b", .state = BERTH_RUNNING}));
+        scene_must(&s,
+                   put(&s, (struct berth_instance){.id = 3, .workload = "port", .node = "b", .state = BERTH_RUNNING}));
         scene_audit(&s);
         scene_cleanup(&s);
     }
@@ -99,7 +107,8 @@ static void a_port_of_the_system_is_held(void **state)
     (void)state;
     struct scene s = stage();
     scene_put_node(&s, (struct berth_node){.id = "c", HAS(1, 1), PORT(80)});
-    assert_int_equal(put(&s, (struct berth_instance){.id = 1, .workload = "port", .node = "c", .state = BERTH_RUNNING}), -EBUSY);
+    assert_int_equal(put(&s, (struct berth_instance){.id = 1, .workload = "port", .node = "c", .state = BERTH_RUNNING}),
+                     -EBUSY);
     assert_non_null(strstr(s.err.text, "node itself"));
     scene_audit(&s);
     scene_cleanup(&s);
@@ -123,20 +132,26 @@ static void a_gpu_is_not_held_twice(void **state)
     };
     (void)state;
     struct scene s = stage();
-    scene_must(&s, put(&s, (struct berth_instance){.id = 1, .workload = "gpu", .node = "a", .gpus = 1, .state = BERTH_RUNNING}));
-    scene_must(&s, put(&s, (struct berth_instance){.id = 2, .workload = "half", .node = "a", .gpus = 2, .state = BERTH_RUNNING}));
+    scene_must(&s, put(&s, (struct berth_instance){
+                               .id = 1, .workload = "gpu", .node = "a", .gpus = 1, .state = BERTH_RUNNING}));
+    scene_must(&s, put(&s, (struct berth_instance){
+                               .id = 2, .workload = "half", .node = "a", .gpus = 2, .state = BERTH_RUNNING}));
     for (size_t i = 0; i < ROWS(rows); i++) {
-        int rc = put(&s, (struct berth_instance){.id = 10 + i, .workload = rows[i].workload, .node = "a", .gpus = rows[i].gpus,
-                                                 .state = rows[i].state});
+        int rc = put(
+            &s,
+            (struct berth_instance){
+                .id = 10 + i, .workload = rows[i].workload, .node = "a", .gpus = rows[i].gpus, .state = rows[i].state});
         if (rc != rows[i].rc)
             fail_msg("row %zu: %d", i, rc);
         scene_audit(&s);
     }
     scene_report(&s, 1, BERTH_STOPPING, false);
-    scene_must(&s, put(&s, (struct berth_instance){.id = 20, .workload = "gpu", .node = "a", .gpus = 1, .state = BERTH_RESERVED}));
+    scene_must(&s, put(&s, (struct berth_instance){
+                               .id = 20, .workload = "gpu", .node = "a", .gpus = 1, .state = BERTH_RESERVED}));
     scene_audit(&s);
-    assert_int_equal(put(&s, (struct berth_instance){.id = 1, .workload = "gpu", .node = "a", .gpus = 1, .state = BERTH_RUNNING}),
-                     -EBUSY); /* it has been promised to another */
+    assert_int_equal(
+        put(&s, (struct berth_instance){.id = 1, .workload = "gpu", .node = "a", .gpus = 1, .state = BERTH_RUNNING}),
+        -EBUSY); /* it has been promised to another */
     scene_audit(&s);
     scene_cleanup(&s);
 }
@@ -150,10 +165,13 @@ static void what_is_refused_changes_nothing(void **state)
     scene_plan(&s);
     uint64_t before = berth_plan_hash(s.p);
     /* It would move onto the port of the other. */
-    assert_int_equal(put(&s, (struct berth_instance){.id = 2, .workload = "port", .node = "a", .state = BERTH_RUNNING}), -EBUSY);
+    assert_int_equal(put(&s, (struct berth_instance){.id = 2, .workload = "port", .node = "a", .state = BERTH_RUNNING}),
+                     -EBUSY);
     /* A workload that is not known leaves no trace. */
     struct berth_shape shape = {PORT(80)};
-    assert_int_equal(put(&s, (struct berth_instance){.id = 3, .workload = "ghost", .node = "a", .state = BERTH_RUNNING, .shape = &shape}),
+    assert_int_equal(put(&s,
+                         (struct berth_instance){
+                             .id = 3, .workload = "ghost", .node = "a", .state = BERTH_RUNNING, .shape = &shape}),
                      -EBUSY);
     assert_true(cluster_workload_find(s.c, "ghost") == NONE);
     scene_audit(&s);
@@ -170,11 +188,13 @@ static void an_instance_of_nobody_is_stopped(void **state)
     scene_must(&s, berth_workload_remove(s.c, "port", &s.err));
     scene_must(&s, berth_workload_remove(s.c, "gpu", &s.err));
     scene_must(&s, berth_workload_remove(s.c, "half", &s.err));
-    scene_must(&s, put(&s, (struct berth_instance){.id = 7, .workload = "ghost", .node = "a", .state = BERTH_RUNNING, .shape = &shape}));
+    scene_must(&s, put(&s, (struct berth_instance){
+                               .id = 7, .workload = "ghost", .node = "a", .state = BERTH_RUNNING, .shape = &shape}));
     s.next = 8;
     scene_audit(&s);
     scene_step(&s, "stop ghost/0 a removed #7");
-    scene_must(&s, put(&s, (struct berth_instance){.id = 7, .workload = "ghost", .node = "b", .state = BERTH_STOPPING}));
+    scene_must(&s,
+               put(&s, (struct berth_instance){.id = 7, .workload = "ghost", .node = "b", .state = BERTH_STOPPING}));
     scene_audit(&s);
     scene_gone(&s, 7);
     assert_true(cluster_workload_find(s.c, "ghost") == NONE);
@@ -189,7 +209,8 @@ static void an_instance_keeps_the_shape_it_was_placed_with(void **state)
     struct berth_shape old = {NEEDS(900, 10)};
     scene_node(&s, "a", 1000, 1000);
     scene_service(&s, "web", 2, 200, 10);
-    scene_must(&s, put(&s, (struct berth_instance){.id = 1, .workload = "web", .node = "a", .state = BERTH_RUNNING, .shape = &old}));
+    scene_must(&s, put(&s, (struct berth_instance){
+                               .id = 1, .workload = "web", .node = "a", .state = BERTH_RUNNING, .shape = &old}));
     scene_see(&s, "");
     assert_int_equal(scene_reason(&s, "web", "short").nodes, 1);
     scene_must(&s, put(&s, (struct berth_instance){.id = 1, .workload = "web", .node = "a", .state = BERTH_RUNNING}));
@@ -206,7 +227,8 @@ static void sums_do_not_wrap(void **state)
     uint64_t id = 0;
     scene_node(&s, "a", 1, 1);
     while (rc == 0 && id < 2000)
-        rc = put(&s, (struct berth_instance){.id = ++id, .workload = "w", .node = "a", .state = BERTH_RUNNING, .shape = &huge});
+        rc = put(&s, (struct berth_instance){
+                         .id = ++id, .workload = "w", .node = "a", .state = BERTH_RUNNING, .shape = &huge});
     assert_int_equal(rc, -EOVERFLOW);
     assert_non_null(strstr(s.err.text, "cpu"));
     scene_audit(&s);
@@ -225,9 +247,12 @@ static void instances_at_random(void **state)
     for (int round = 0; round < 3000; round++) {
         uint64_t id = 1 + scene_below(&seed, 24);
         uint32_t which = scene_below(&seed, 4);
-        struct berth_instance i = {.id = id, .workload = workloads[which], .ordinal = scene_below(&seed, 9),
+        struct berth_instance i = {.id = id,
+                                   .workload = workloads[which],
+                                   .ordinal = scene_below(&seed, 9),
                                    .node = scene_below(&seed, 2) ? "a" : "b",
-                                   .state = (enum berth_state)scene_below(&seed, 6), .ready = scene_below(&seed, 2),
+                                   .state = (enum berth_state)scene_below(&seed, 6),
+                                   .ready = scene_below(&seed, 2),
                                    .gpus = which == 1 || which == 2 ? (uint64_t)1 << scene_below(&seed, 2) : 0};
         if (scene_below(&seed, 4) == 0)
             i.replaces = id + 1;

@@ -183,6 +183,18 @@ static uint64_t held_devices(const struct berth_cluster *c, const struct node *n
     return held;
 }
 
+/* The instance that holds a port on the node; 0: none. */
+static uint64_t port_holder(const struct berth_cluster *c, uint32_t thing, uint32_t node)
+{
+    const struct hold *h;
+    for (uint32_t at = ((const struct thing *)pages_at(&c->things, thing))->first; at != NONE; at = h->next) {
+        h = pages_at(&c->holds, at);
+        if (h->node == node && h->instance != NONE)
+            return cluster_instance(c, h->instance)->id;
+    }
+    return 0;
+}
+
 /* Devices keep their books by place; more may come, and those not held may go. */
 static int node_replace(struct berth_cluster *c, uint32_t slot, const struct berth_node *from, struct berth_err *err)
 {
@@ -191,6 +203,15 @@ static int node_replace(struct berth_cluster *c, uint32_t slot, const struct ber
     if (held && (from->gpus_len == 0 || held >> (from->gpus_len - 1) >> 1))
         return err_set(err, EBUSY, "node \"%s\": a GPU that is held cannot go (%zu left)", from->id, from->gpus_len);
     struct node_body *body = body_new(c, from);
+    for (uint32_t i = 0; i < body->ports_len; i++) {
+        uint64_t holder = port_holder(c, body->ports[i], slot);
+        if (!holder)
+            continue;
+        const struct thing *t = pages_at(&c->things, body->ports[i]);
+        node_body_unref(body);
+        return err_set(err, EBUSY, "node \"%s\": port %s is held by instance %llu", from->id,
+                       intern_text(&c->names, t->name), (unsigned long long)holder);
+    }
     struct node *n = pages_edit(&c->nodes, slot);
     n->state = from->state;
     n->since_ns = from->since_ns;

@@ -76,7 +76,9 @@ static void a_slot_that_is_used_again_is_clean(void **state)
     (void)state;
     struct scene s = scene_new();
     scene_put_node(&s, (struct berth_node){.id = "a", HAS(1000, 1000), GPUS({"x", 5}), PORT(80)});
-    scene_put(&s, (struct berth_workload){.id = "w", .replicas = 1, .shape = {NEEDS(900, 900), .gpu = {.count = 1}}});
+    scene_put(&s, (struct berth_workload){
+                      .id = "w", .replicas = 1, .shape = {NEEDS(900, 900), .gpu = {.count = 1}}
+    });
     scene_instance(&s, (struct berth_instance){.workload = "w", .node = "a", .state = BERTH_STOPPING, .gpus = 1});
     scene_gone(&s, 1);
     uint32_t slot = cluster_node_find(s.c, "a");
@@ -124,7 +126,9 @@ static void gpu_memory_may_change_while_it_is_held(void **state)
     scene_put_node(&s, (struct berth_node){.id = "a", HAS(10, 10), GPUS({"x", 30})});
     scene_gone(&s, 1);
     scene_audit(&s);
-    struct berth_shape share = {.gpu = {.count = 1, .milli = 100, .memory_bytes = 20}};
+    struct berth_shape share = {
+        .gpu = {.count = 1, .milli = 100, .memory_bytes = 20}
+    };
     scene_put(&s, (struct berth_workload){.id = "share", .replicas = 2, .shape = share});
     scene_step(&s, "place share/0 a pending"); /* two of 20 are more than 30 */
     scene_cleanup(&s);
@@ -177,7 +181,8 @@ static void overcommit_is_in_the_capacity(void **state)
 {
     (void)state;
     struct scene s = scene_new();
-    scene_put_node(&s, (struct berth_node){.id = "a", HAS(1001, 1000), LIST(overcommit, struct berth_amount, {"cpu", 1500})});
+    scene_put_node(
+        &s, (struct berth_node){.id = "a", HAS(1001, 1000), LIST(overcommit, struct berth_amount, {"cpu", 1500})});
     scene_service(&s, "web", 2, 751, 10);
     scene_see(&s, "place web/0 a pending"); /* 1501, rounded down */
     scene_service(&s, "web", 2, 750, 10);

@@ -145,8 +145,8 @@ static void gang_fail(struct berth_plan *p, struct wish *w, uint32_t len, uint32
             revoke(p, &w[i]);
         w[i].gang_failed = true;
     }
-    for (uint32_t i = 0; i < len; i++) {
-        w[i].gang_fits = fits;
+    for (uint32_t i = 0; i < len; i++) { /* of all rounds, the best */
+        w[i].gang_fits = fits > w[i].gang_fits ? fits : w[i].gang_fits;
         w[i].gang_needs = needs;
     }
 }

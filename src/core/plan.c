@@ -137,12 +137,12 @@ static uint64_t hash_plan(const struct berth_plan *p)
         struct berth_action x = berth_plan_action(p, i);
         uint64_t words[] = {a->op, a->cause, a->ordinal, x.instance, x.replaces, x.gpus, (uint64_t)x.limit};
         h = hash_bytes(words, sizeof words, hash_text(x.workload, hash_text(x.node, h)));
-        h = hash_bytes(x.waits, x.waits_len * sizeof *x.waits, h);
+        h = hash_bytes(x.waits, x.waits_len * sizeof *x.waits, hash_text(x.resource ? x.resource : "", h));
     }
     for (size_t i = 0; i < p->facts.len; i++) {
         const struct berth_fact *f = &p->facts.at[i];
         uint64_t words[] = {f->kind, f->subject, (uint64_t)f->value, (uint64_t)f->at_ns, f->over};
-        h = hash_bytes(words, sizeof words, h);
+        h = hash_bytes(words, sizeof words, hash_text(f->key, h));
     }
     return hash_pair(h, (uint64_t)p->recheck_ns);
 }

@@ -35,19 +35,24 @@ static void heap_push(struct search *s, uint64_t e)
     s->heap[i] = e;
 }
 
-static uint64_t heap_pop(struct search *s)
+/* Puts an entry where the top is. */
+static void heap_replace(struct search *s, uint64_t e)
 {
-    uint64_t top = s->heap[0], last = s->heap[--s->len];
     uint32_t i = 0;
     for (uint32_t child; (child = 2 * i + 1) < s->len; i = child) {
         if (child + 1 < s->len && s->heap[child + 1] > s->heap[child])
             child++;
-        if (s->heap[child] <= last)
+        if (s->heap[child] <= e)
             break;
         s->heap[i] = s->heap[child];
     }
-    s->heap[i] = last;
-    return top;
+    s->heap[i] = e;
+}
+
+static void heap_pop(struct search *s)
+{
+    if (--s->len)
+        heap_replace(s, s->heap[s->len]);
 }
 
 /* ---- what a class remembers ------------------------------------------------------------------------------------- */
@@ -273,7 +278,7 @@ static int32_t segment_again(const struct search *s, uint32_t segment, uint32_t 
 
 /* Where only keys count, the node with the greatest key is the best of its segment, if it fits: then the segment need not
  * be opened. A bound below its score is one that is remembered, and says that it does not fit. */
-static bool segment_peek(const struct search *s, uint32_t segment, int32_t bound, uint32_t *ret_position)
+static bool segment_peek(struct search *s, uint32_t segment, int32_t bound, uint32_t *ret_position)
 {
     const struct turn *t = s->t;
     const struct cycle *c = t->c;
@@ -282,7 +287,8 @@ static bool segment_peek(const struct search *s, uint32_t segment, int32_t bound
         return false;
     struct span of = layout_below(c->l, 1, segment);
     int32_t key = c->bounds[1].key[segment];
-    if (key - shape_part(s, c->l->inverse, c->l->inverse, of.from) != bound)
+    s->part = shape_part(s, c->l->inverse, c->l->inverse, of.from);
+    if (key - s->part != bound)
         return false;
     uint32_t at = span_find(c->key, of, key);
     if (!block_fits(t, at / BLOCK, t->mask[at / BLOCK] & (uint64_t)1 << at % BLOCK))
@@ -324,15 +330,6 @@ void search_begin(struct search *s, struct turn *t)
     seed(s);
 }
 
-/* A bound that turned out to be too high goes back with the exact score, unless it still leads. */
-static bool leads(struct search *s, uint64_t exact)
-{
-    if (s->len == 0 || exact > s->heap[0])
-        return true;
-    heap_push(s, exact);
-    return false;
-}
-
 /* The entry that begins at this position. */
 static uint32_t entry_at(const struct layout *l, uint32_t level, uint32_t position)
 {
@@ -342,33 +339,51 @@ static uint32_t entry_at(const struct layout *l, uint32_t level, uint32_t positi
     return e;
 }
 
+static void expand(struct search *s, uint32_t level, uint32_t e)
+{
+    struct span below = layout_below(s->t->c->l, level, e);
+    heap_pop(s);
+    if (s->memo && !entry_open(s, level, e))
+        memo_note(s, level, e, UNFIT);
+    else
+        memo_note(s, level, e, push_entries(s, level - 1, below.from, below.to));
+}
+
+/* Makes the score of the segment on top exact; false: it is no longer on top. */
+static bool settle(struct search *s, uint32_t segment)
+{
+    struct cycle *c = s->t->c;
+    int32_t best = UNFIT;
+    if (!s->memo || entry_open(s, 1, segment))
+        best = segment_open(s, segment, s->t->mask[c->l->segment[segment] / BLOCK]);
+    memo_note(s, 1, segment, best);
+    if (best == UNFIT) {
+        heap_pop(s);
+        return false;
+    }
+    uint64_t exact = entry_pack(best, c->l->segment[segment], 1);
+    if (exact != s->heap[0])
+        heap_replace(s, exact);
+    return exact == s->heap[0];
+}
+
 bool search_next(struct search *s, uint32_t *ret_position)
 {
     struct cycle *c = s->t->c;
     while (s->len) {
-        uint64_t top = heap_pop(s);
-        uint32_t level = top & ((1 << LEVEL_BITS) - 1), position = entry_position(top);
-        uint32_t e = entry_at(c->l, level, position);
-        if (s->memo && !entry_open(s, level, e)) {
-            memo_note(s, level, e, UNFIT);
-            continue;
-        }
+        uint64_t top = s->heap[0];
+        uint32_t level = top & ((1 << LEVEL_BITS) - 1), e = entry_at(c->l, level, entry_position(top));
         if (level > 1) {
-            struct span below = layout_below(c->l, level, e);
-            memo_note(s, level, e, push_entries(s, level - 1, below.from, below.to));
+            expand(s, level, e);
             continue;
         }
-        int32_t best = entry_score(top);
-        if (c->opened_by[e] != s->id && segment_peek(s, e, best, ret_position))
+        bool open = c->opened_by[e] == s->id;
+        if (!open && segment_peek(s, e, entry_score(top), ret_position))
             return true;
         /* What the turn itself placed elsewhere may matter here, where ties bind nodes together. */
-        if (c->opened_by[e] != s->id || s->t->entangled) {
-            best = segment_open(s, e, s->t->mask[position / BLOCK]);
-            memo_note(s, 1, e, best);
-            if (best == UNFIT || (best < entry_score(top) && !leads(s, entry_pack(best, position, 1))))
-                continue;
-        }
-        *ret_position = span_find(c->score, layout_below(c->l, 1, e), best);
+        if ((!open || s->t->entangled) && !settle(s, e))
+            continue;
+        *ret_position = span_find(c->score, layout_below(c->l, 1, e), entry_score(s->heap[0]));
         return true;
     }
     return false;
@@ -383,14 +398,14 @@ void search_placed(struct search *s, uint32_t position)
         seed(s);
         return;
     }
+    /* Its segment is still on top. */
     uint32_t segment = layout_segment(t->c->l, position);
-    if (t->c->opened_by[segment] != s->id) {
-        (void)push_entries(s, 1, segment, segment + 1);
-        return;
-    }
-    int32_t best = segment_again(s, segment, position);
-    if (best != UNFIT)
-        heap_push(s, entry_pack(best, t->c->l->segment[segment], 1));
+    int32_t best = t->c->opened_by[segment] == s->id ? segment_again(s, segment, position)
+                                                     : t->c->bounds[1].key[segment] - s->part;
+    if (best == UNFIT)
+        heap_pop(s);
+    else
+        heap_replace(s, entry_pack(best, t->c->l->segment[segment], 1));
 }
 
 bool search_later(struct turn *t, uint32_t *ret_position)

@@ -13,7 +13,8 @@
 
 #define ONE_OF(of, ...)                                                                                                \
     LIST(exprs, struct berth_expr,                                                                                     \
-         {of, BERTH_IN, (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)})
+         {of, BERTH_IN, (const char *const[]){__VA_ARGS__},                                                            \
+          sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)})
 
 static uint32_t class_of(struct scene *s, struct berth_shape shape)
 {
@@ -23,45 +24,46 @@ static uint32_t class_of(struct scene *s, struct berth_shape shape)
 /* Each shape here differs from every other one in one field. */
 static size_t distinct(struct scene *s, uint32_t *to)
 {
-    const struct berth_term web = {ONE_OF("app", "web")}, db = {ONE_OF("app", "db")}, like = {ONE_OF("app", "web"), .weight = 5};
+    const struct berth_term web = {ONE_OF("app", "web")}, db = {ONE_OF("app", "db")},
+                            like = {ONE_OF("app", "web"), .weight = 5};
     const struct berth_term both = {ONE_OF("app", "web", "db")};
     const struct berth_shape shapes[] = {
-        {0},
-        {NEEDS(1, 1)},
-        {NEEDS(1, 2)},
-        {NEEDS(2, 1)},
-        {.gpu = {.count = 1}},
-        {.gpu = {.count = 2}},
-        {.gpu = {.count = 1, .milli = 500}},
+        {0                                  },
+        {NEEDS(1,                             1)},
+        {NEEDS(1,                                   2)},
+        {NEEDS(2,1)},
+        {.gpu = {.count = 1}                            },
+        {.gpu = {.count = 2}                                  },
+        {.gpu = {.count = 1, .milli = 500}      },
         {.gpu = {.count = 1, .memory_bytes = 1}},
-        {.gpu = {.count = 1, NAMES(models, "a")}},
-        {LIST(limits, struct berth_limit, {"cpu", BERTH_ABSOLUTE, 1, 2})},
-        {LIST(limits, struct berth_limit, {"cpu", BERTH_ABSOLUTE, 1, 3})},
-        {LIST(limits, struct berth_limit, {"cpu", BERTH_WEIGHTED, 1, 2})},
-        {.node = "a"},
-        {.arch = "a"},
-        {.runtime = "a"},
-        {.near_zone = "a"},
-        {NAMES(domains, "a")},
+        {.gpu = {.count = 1, NAMES(models, "a")}                            },
+        {LIST(limits,                                   struct berth_limit, {"cpu", BERTH_ABSOLUTE, 1, 2})},
+        {LIST(limits,       struct berth_limit, {"cpu", BERTH_ABSOLUTE, 1, 3})},
+        {LIST(limits,struct berth_limit, {"cpu", BERTH_WEIGHTED, 1, 2})},
+        {.node = "a"                                  },
+        {.arch = "a"          },
+        {.runtime = "a"                                  },
+        {.near_zone = "a"                                  },
+        {NAMES(domains,                                   "a")},
         {NAMES(images, "a")},
-        {NAMES(volumes, "disk")},
+        {NAMES(volumes,                         "disk")},
         {.require = &web, .require_len = 1},
         {.require = &db, .require_len = 1},
-        {.require = &both, .require_len = 1},
-        {.prefer = &like, .prefer_len = 1},
-        {LIST(tolerations, struct berth_toleration, {"a", "", true, BERTH_EFFECT_ANY})},
-        {LIST(tolerations, struct berth_toleration, {"a", "", true, BERTH_NO_EXECUTE})},
-        {LIST(ports, struct berth_port, {BERTH_TCP, 80, 1})},
-        {LIST(ports, struct berth_port, {BERTH_UDP, 80, 1})},
-        {LIST(ports, struct berth_port, {BERTH_TCP, 80, 2})},
-        {LIST(spread, struct berth_spread, {"zone", web, 1, false})},
-        {LIST(spread, struct berth_spread, {"zone", web, 2, false})},
-        {LIST(spread, struct berth_spread, {"zone", web, 1, true})},
-        {LIST(spread, struct berth_spread, {"rack", web, 1, false})},
+        {.require = &both,.require_len = 1},
+        {.prefer = &like,                        .prefer_len = 1},
+        {LIST(tolerations,                                   struct berth_toleration, {"a", "", true, BERTH_EFFECT_ANY})},
+        {LIST(tolerations,    struct berth_toleration, {"a", "", true, BERTH_NO_EXECUTE})},
+        {LIST(ports,                     struct berth_port, {BERTH_TCP, 80, 1})},
+        {LIST(ports,                                   struct berth_port, {BERTH_UDP, 80, 1})},
+        {LIST(ports,                   struct berth_port, {BERTH_TCP, 80, 2})},
+        {LIST(spread,                    struct berth_spread, {"zone", web, 1, false})},
+        {LIST(spread,                                   struct berth_spread, {"zone", web, 2, false})},
+        {LIST(spread,struct berth_spread, {"zone", web, 1, true})},
+        {LIST(spread,                    struct berth_spread, {"rack", web, 1, false})},
         {LIST(near, struct berth_near, {"zone", web, false})},
-        {LIST(near, struct berth_near, {"zone", web, true})},
+        {LIST(near,                    struct berth_near, {"zone", web, true})},
         {LIST(near, struct berth_near, {"zone", like, false})},
-        {.max_per_node = 1},
+        {.max_per_node = 1                         },
     };
     for (size_t i = 0; i < ROWS(shapes); i++)
         to[i] = class_of(s, shapes[i]);
@@ -92,16 +94,21 @@ static void equal_meanings_share_a_class(void **state)
     struct scene s = scene_new();
     /* Strings are compared by content, not by address. */
     char text[] = "amd64";
-    assert_int_equal(class_of(&s, (struct berth_shape){.arch = text}), class_of(&s, (struct berth_shape){.arch = "amd64"}));
+    assert_int_equal(class_of(&s, (struct berth_shape){.arch = text}),
+                     class_of(&s, (struct berth_shape){.arch = "amd64"}));
     assert_int_equal(class_of(&s, (struct berth_shape){.arch = ""}), class_of(&s, (struct berth_shape){0}));
     assert_int_equal(class_of(&s, (struct berth_shape){LIST(requests, struct berth_amount, {"cpu", 0})}),
                      class_of(&s, (struct berth_shape){0}));
     assert_int_equal(class_of(&s, (struct berth_shape){LIST(requests, struct berth_amount, {"pods", 1})}),
                      class_of(&s, (struct berth_shape){0}));
-    assert_int_equal(class_of(&s, (struct berth_shape){.gpu = {.count = 1}}),
+    assert_int_equal(class_of(&s,
+                              (struct berth_shape){
+                                  .gpu = {.count = 1}
+    }),
                      class_of(&s, (struct berth_shape){.gpu = {.count = 1, .milli = BERTH_GPU_MILLI}}));
-    assert_int_equal(class_of(&s, (struct berth_shape){LIST(ports, struct berth_port, {BERTH_TCP, 80, 2})}),
-                     class_of(&s, (struct berth_shape){LIST(ports, struct berth_port, {BERTH_TCP, 80, 0}, {BERTH_TCP, 81, 1})}));
+    assert_int_equal(
+        class_of(&s, (struct berth_shape){LIST(ports, struct berth_port, {BERTH_TCP, 80, 2})}),
+        class_of(&s, (struct berth_shape){LIST(ports, struct berth_port, {BERTH_TCP, 80, 0}, {BERTH_TCP, 81, 1})}));
     scene_cleanup(&s);
 }
 
@@ -109,9 +116,12 @@ static void parts_are_shared_between_classes(void **state)
 {
     (void)state;
     struct scene s = scene_new();
-    const struct class *a = cluster_class(s.c, (struct class_ix){class_of(&s, (struct berth_shape){NEEDS(1, 1), .arch = "x"})});
-    const struct class *b = cluster_class(s.c, (struct class_ix){class_of(&s, (struct berth_shape){NEEDS(2, 2), .arch = "x"})});
-    const struct class *c = cluster_class(s.c, (struct class_ix){class_of(&s, (struct berth_shape){NEEDS(1, 1), .near_zone = "z"})});
+    const struct class *a =
+        cluster_class(s.c, (struct class_ix){class_of(&s, (struct berth_shape){NEEDS(1, 1), .arch = "x"})});
+    const struct class *b =
+        cluster_class(s.c, (struct class_ix){class_of(&s, (struct berth_shape){NEEDS(2, 2), .arch = "x"})});
+    const struct class *c =
+        cluster_class(s.c, (struct class_ix){class_of(&s, (struct berth_shape){NEEDS(1, 1), .near_zone = "z"})});
     assert_int_equal(a->rules.v, b->rules.v);
     assert_int_equal(a->taste.v, b->taste.v);
     assert_true(a->rules.v != c->rules.v);

@@ -98,7 +98,8 @@ static void what_is_left_out(void **state)
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct scene s = scene_new();
-        scene_put(&s, (struct berth_workload){.id = "w", .kind = rows[i].kind, .replicas = rows[i].replicas, .gang = rows[i].gang});
+        scene_put(&s, (struct berth_workload){
+                          .id = "w", .kind = rows[i].kind, .replicas = rows[i].replicas, .gang = rows[i].gang});
         const struct workload *w = find(&s, "w");
         assert_int_equal(w->on_lost, rows[i].on_lost);
         assert_int_equal(w->on_drain, rows[i].on_drain);
@@ -183,8 +184,12 @@ static void workloads_at_random(void **state)
             (void)berth_workload_remove(s.c, id, NULL);
         } else {
             struct berth_label app = {"app", apps[scene_below(&seed, 2)]};
-            scene_put(&s, (struct berth_workload){.id = id, .replicas = scene_below(&seed, 4), .labels = &app, .labels_len = 1,
-                                                  .suspended = scene_below(&seed, 5) == 0, .gang = gangs[scene_below(&seed, 4)],
+            scene_put(&s, (struct berth_workload){.id = id,
+                                                  .replicas = scene_below(&seed, 4),
+                                                  .labels = &app,
+                                                  .labels_len = 1,
+                                                  .suspended = scene_below(&seed, 5) == 0,
+                                                  .gang = gangs[scene_below(&seed, 4)],
                                                   .shape = {NEEDS(1 + scene_below(&seed, 100), 1)}});
         }
         if (scene_below(&seed, 2) == 0) {

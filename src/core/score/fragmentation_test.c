@@ -1,0 +1,74 @@
+/* fragmentation_test.c - the sigmoid of what a placement takes off a node's fragmentation. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/kit_test.h"
+#include "core/score.h"
+
+static const struct berth_gpu gpu;
+
+/* Half of the usual pods want half a GPU, the others a whole one. Of the GPU of n2 half is held; n3 has none. */
+static void cluster(struct kit *k)
+{
+    struct berth_shape half = {.gpu.count = 1, .gpu.milli = 500}, whole = {.gpu.count = 1};
+    struct berth_workload usual = {.id = "usual", .replicas = 3, .suspended = true, .shape = whole};
+    kit_node(k, (struct berth_node){.id = "n1", .gpus = &gpu, .gpus_len = 1});
+    kit_node(k, (struct berth_node){.id = "n2", .gpus = &gpu, .gpus_len = 1});
+    kit_node(k, (struct berth_node){.id = "n3"});
+    kit_must(k, berth_workload_put(k->cluster, &usual, &k->err));
+    kit_workload(k, "old", 1, &half);
+    kit_running(k, "old", 0, "n2", 1 << 0);
+    kit_workload(k, "web", 2, &half);
+}
+
+static void the_published_formula(void **state)
+{
+    (void)state;
+    CLEANUP(kit) struct kit k = kit_new();
+    cluster(&k);
+    kit_node(&k, (struct berth_node){.id = "n4", .gpus = &gpu, .gpus_len = 1});
+    kit_plan(&k, "fragmentation");
+    /* One fills up n2, where F falls from 500/2 to 0: 0.25 GPU gained. The other breaks up n1: 0.25 lost. */
+    assert_string_equal(kit_order(&k, "web"), "n2 n1");
+    /* The next would fill up n1 or break up n4. */
+    assert_int_equal(kit_score(&k, "web", "n1"), 2210567); /* 1 / (1 + exp(-0.25)) */
+    assert_int_equal(kit_score(&k, "web", "n4"), 1721592); /* 1 / (1 + exp(0.25)) */
+    assert_int_equal(kit_score(&k, "web", "n3"), SCORE_ONE / 2);
+}
+
+static void pods_without_gpus_see_no_difference(void **state)
+{
+    (void)state;
+    CLEANUP(kit) struct kit k = kit_new();
+    cluster(&k);
+    kit_workload(&k, "plain", 2, &(struct berth_shape){.max_per_node = 1});
+    kit_plan(&k, "fragmentation");
+    assert_int_equal(kit_score(&k, "plain", "n1"), SCORE_ONE / 2);
+    assert_int_equal(kit_score(&k, "plain", "n3"), SCORE_ONE / 2);
+}
+
+static void without_gpus_there_is_no_score(void **state)
+{
+    (void)state;
+    CLEANUP(kit) struct kit k = kit_new();
+    kit_node(&k, (struct berth_node){.id = "n1"});
+    kit_node(&k, (struct berth_node){.id = "n2"});
+    kit_workload(&k, "web", 2, &(struct berth_shape){.max_per_node = 1});
+    kit_plan(&k, "fragmentation");
+    assert_int_equal(kit_score(&k, "web", "n1"), 0);
+    assert_string_equal(kit_order(&k, "web"), "n1 n2");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_published_formula),
+        cmocka_unit_test(pods_without_gpus_see_no_difference),
+        cmocka_unit_test(without_gpus_there_is_no_score),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

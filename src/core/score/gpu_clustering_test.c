@@ -1,0 +1,86 @@
+/* gpu_clustering_test.c - nodes that hold pods with the same GPU request. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/kit_test.h"
+#include "core/score.h"
+
+static const struct berth_gpu gpus[4];
+
+static void the_same_request_comes_first(void **state)
+{
+    (void)state;
+    /* n1 is empty, n2 holds a whole GPU, n3 half of one, n4 a pair. */
+    static const struct {
+        const char *label;
+        uint32_t count, milli;
+        const char *like; /* the node that holds the same; "" none */
+    } rows[] = {
+        {"a whole one",       1, 0,    "n2"},
+        {"the same in milli", 1, 1000, "n2"},
+        {"half of one",       1, 500,  "n3"},
+        {"another share",     1, 400,  ""  },
+        {"a pair",            2, 0,    "n4"},
+        {"three",             3, 0,    ""  },
+        {"none",              0, 0,    ""  },
+    };
+    static const char *const names[] = {"n1", "n2", "n3", "n4"};
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        CLEANUP(kit) struct kit k = kit_new();
+        for (size_t n = 0; n < ROWS(names); n++)
+            kit_node(&k, (struct berth_node){.id = names[n], .gpus = gpus, .gpus_len = 4});
+        kit_workload(&k, "whole", 1, &(struct berth_shape){.gpu.count = 1});
+        kit_running(&k, "whole", 0, "n2", 1 << 0);
+        kit_workload(&k, "half", 1, &(struct berth_shape){.gpu.count = 1, .gpu.milli = 500});
+        kit_running(&k, "half", 0, "n3", 1 << 3);
+        kit_workload(&k, "pair", 1, &(struct berth_shape){.gpu.count = 2});
+        kit_running(&k, "pair", 0, "n4", 3 << 1);
+        kit_workload(&k, "web", 0, &(struct berth_shape){.gpu.count = rows[i].count, .gpu.milli = rows[i].milli});
+        kit_plan(&k, "gpu_clustering");
+        print_message("%s\n", rows[i].label);
+        for (size_t n = 0; n < ROWS(names); n++)
+            assert_int_equal(kit_score(&k, "web", names[n]), strcmp(names[n], rows[i].like) == 0 ? SCORE_ONE : 0);
+    }
+}
+
+static void pods_of_one_plan_gather(void **state)
+{
+    (void)state;
+    CLEANUP(kit) struct kit k = kit_new();
+    kit_node(&k, (struct berth_node){.id = "n1", .gpus = gpus, .gpus_len = 2});
+    kit_node(&k, (struct berth_node){.id = "n2", .gpus = gpus, .gpus_len = 2});
+    kit_node(&k, (struct berth_node){.id = "n3", .gpus = gpus, .gpus_len = 2});
+    kit_workload(&k, "old", 1, &(struct berth_shape){.gpu.count = 1});
+    kit_running(&k, "old", 0, "n2", 1 << 0);
+    kit_workload(&k, "web", 4, &(struct berth_shape){.gpu.count = 1});
+    kit_plan(&k, "gpu_clustering");
+    assert_string_equal(kit_order(&k, "web"), "n2 n1 n1 n3");
+}
+
+static void another_workload_with_the_same_request_follows(void **state)
+{
+    (void)state;
+    CLEANUP(kit) struct kit k = kit_new();
+    kit_node(&k, (struct berth_node){.id = "n1", .gpus = gpus, .gpus_len = 4});
+    kit_node(&k, (struct berth_node){.id = "n2", .gpus = gpus, .gpus_len = 4});
+    kit_workload(&k, "a", 1, &(struct berth_shape){.gpu.count = 1, .node = "n2"});
+    kit_workload(&k, "b", 1, &(struct berth_shape){.gpu.count = 1, LIST(requests, struct berth_amount, {"cpu", 1})});
+    kit_workload(&k, "c", 1, &(struct berth_shape){.gpu.count = 2});
+    kit_plan(&k, "gpu_clustering");
+    assert_string_equal(kit_node_of(&k, "b", 0), "n2");
+    assert_string_equal(kit_node_of(&k, "c", 0), "n1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_request_comes_first),
+        cmocka_unit_test(pods_of_one_plan_gather),
+        cmocka_unit_test(another_workload_with_the_same_request_follows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

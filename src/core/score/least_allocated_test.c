@@ -1,0 +1,95 @@
+/* least_allocated_test.c - the node with the larger share left. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/kit_test.h"
+
+static void shares_decide(void **state)
+{
+    (void)state;
+    /* n1 is large, n2 is as large but half of its cpu is held, n3 is small, n4 has no memory. */
+    static const struct {
+        const char *label;
+        int64_t cpu, memory; /* that each pod asks for */
+        const char *want;
+    } rows[] = {
+        {"both",        1000, 1000, "n1 n2 n3"   },
+        {"only cpu",    1000, 0,    "n1 n3 n2 n4"},
+        {"only memory", 0,    2000, "n1 n2 n3"   },
+        {"nothing",     0,    0,    "n1 n3 n2 n4"},
+    };
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        CLEANUP(kit) struct kit k = kit_new();
+        struct berth_shape held = {LIST(requests, struct berth_amount, {"cpu", 4000})};
+        struct berth_shape shape = {
+            .max_per_node = 1, LIST(requests, struct berth_amount, {"cpu", rows[i].cpu}, {"memory", rows[i].memory})};
+        kit_node(&k, (struct berth_node){.id = "n1",
+                                         LIST(allocatable, struct berth_amount, {"cpu", 8000}, {"memory", 8000})});
+        kit_node(&k, (struct berth_node){.id = "n2",
+                                         LIST(allocatable, struct berth_amount, {"cpu", 8000}, {"memory", 8000})});
+        kit_node(&k, (struct berth_node){.id = "n3",
+                                         LIST(allocatable, struct berth_amount, {"cpu", 2000}, {"memory", 2000})});
+        kit_node(&k, (struct berth_node){.id = "n4", LIST(allocatable, struct berth_amount, {"cpu", 8000})});
+        kit_workload(&k, "old", 1, &held);
+        kit_running(&k, "old", 0, "n2", 0);
+        kit_workload(&k, "web", 4, &shape);
+        kit_plan(&k, "least_allocated");
+        if (strcmp(kit_order(&k, "web"), rows[i].want) != 0)
+            fail_msg("%s: %s, not %s", rows[i].label, kit_order(&k, "web"), rows[i].want);
+    }
+}
+
+static void equal_nodes_come_by_rank_and_id(void **state)
+{
+    (void)state;
+    CLEANUP(kit) struct kit k = kit_new();
+    struct berth_shape shape = {.max_per_node = 1, LIST(requests, struct berth_amount, {"cpu", 1000})};
+    kit_node(&k, (struct berth_node){.id = "n3"});
+    kit_node(&k, (struct berth_node){.id = "n1", .rank = 1});
+    kit_node(&k, (struct berth_node){.id = "n2"});
+    kit_workload(&k, "web", 3, &shape);
+    kit_plan(&k, "least_allocated");
+    assert_string_equal(kit_order(&k, "web"), "n2 n3 n1");
+}
+
+static void pods_of_one_plan_count(void **state)
+{
+    (void)state;
+    CLEANUP(kit) struct kit k = kit_new();
+    struct berth_shape shape = {LIST(requests, struct berth_amount, {"cpu", 2000})};
+    kit_node(&k, (struct berth_node){.id = "n1"});
+    kit_node(&k, (struct berth_node){.id = "n2"});
+    kit_workload(&k, "web", 6, &shape);
+    kit_plan(&k, "least_allocated");
+    assert_string_equal(kit_order(&k, "web"), "n1 n2 n1 n2 n1 n2");
+}
+
+static void other_resources_can_be_looked_at(void **state)
+{
+    (void)state;
+    CLEANUP(kit) struct kit k = kit_new();
+    struct berth_shape shape = {.max_per_node = 1, LIST(requests, struct berth_amount, {"licence", 5})};
+    k.resources = (const char *const[]){"licence", "nobody-has-it"};
+    k.resources_len = 2;
+    kit_node(&k, (struct berth_node){.id = "n1", LIST(allocatable, struct berth_amount, {"licence", 20}, {"cpu", 1})});
+    kit_node(&k, (struct berth_node){.id = "n2", LIST(allocatable, struct berth_amount, {"licence", 5}, {"cpu", 1})});
+    kit_node(&k, (struct berth_node){.id = "n3", LIST(allocatable, struct berth_amount, {"licence", 100})});
+    kit_workload(&k, "web", 3, &shape);
+    kit_plan(&k, "least_allocated");
+    assert_string_equal(kit_order(&k, "web"), "n3 n1 n2");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shares_decide),
+        cmocka_unit_test(equal_nodes_come_by_rank_and_id),
+        cmocka_unit_test(pods_of_one_plan_count),
+        cmocka_unit_test(other_resources_can_be_looked_at),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
