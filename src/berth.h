@@ -323,6 +323,29 @@ BERTH_API int berth_audit(const struct berth_cluster *cluster, struct berth_err 
 /* Nodes that hold more than their capacity, which a shrinking node may, and which no plan brings about. O(all). */
 BERTH_API size_t berth_over(const struct berth_cluster *cluster);
 
+/* ---- looking back, for telling people ----------------------------------------------------------------------------- */
+
+struct berth_workload_seen {
+    const char *id; /* valid while the cluster is */
+    uint32_t replicas;
+    bool suspended;
+};
+
+struct berth_instance_seen {
+    uint64_t id;
+    uint32_t ordinal;
+    const char *node;
+    enum berth_state state;
+};
+
+BERTH_API size_t berth_nodes(const struct berth_cluster *cluster);
+/* The workload at place i, in no particular order; false past the end. Places of removed ones have the id "". */
+BERTH_API bool berth_workload_at(const struct berth_cluster *cluster, size_t i, struct berth_workload_seen *ret);
+BERTH_API bool berth_workload_find(const struct berth_cluster *cluster, const char *id, struct berth_workload_seen *ret);
+/* Calls back for every instance of a workload, also of one that was removed. O(its instances). */
+BERTH_API void berth_instances(const struct berth_cluster *cluster, const char *workload,
+                               void (*tell)(void *ctx, const struct berth_instance_seen *instance), void *ctx);
+
 /* ---- deciding --------------------------------------------------------------------------------------------------- */
 
 struct berth_snapshot;

@@ -4,7 +4,7 @@
 
 #include "berth.h"
 #include "cli/command.h"
-#include "cli/peek.h"
+#include "berth.h"
 #include "cli/plan_view.h"
 #include "cli/progress.h"
 #include "cli/suggest.h"
@@ -116,7 +116,7 @@ static int print_plan(const struct job *job)
     struct plan_view view = {
         .cli = job->cli,
         .plan = job->plan,
-        .nodes = peek_nodes(job->file.cluster),
+        .nodes = berth_nodes(job->file.cluster),
         .all = job->values->output == OUTPUT_WIDE,
     };
 

@@ -6,7 +6,7 @@
 
 #include "base/bits.h"
 #include "cli/fold.h"
-#include "cli/peek.h"
+#include "berth.h"
 #include "cli/pods.h"
 #include "cli/show.h"
 #include "cli/suggest.h"
@@ -19,7 +19,7 @@ struct target {
     uint32_t ordinal;
     bool all;   /* every pod */
     bool known; /* the workload is in the cluster; else only instances of it are left */
-    struct peek_workload facts;
+    struct berth_workload_seen facts;
 };
 
 struct why {
@@ -29,7 +29,7 @@ struct why {
     struct target target;
     VEC(uint64_t) told; /* ordinals with an action or pending, a bit each */
     size_t told_len;
-    VEC(struct peek_instance) stays; /* instances that the plan leaves alone */
+    VEC(struct berth_instance_seen) stays; /* instances that the plan leaves alone */
 };
 
 /* After "is" or "are". */
@@ -77,7 +77,7 @@ static void tell(struct why *why, uint32_t ordinal)
     why->told_len++;
 }
 
-static void has_instance(void *ctx, const struct peek_instance *instance)
+static void has_instance(void *ctx, const struct berth_instance_seen *instance)
 {
     (void)instance;
     *(bool *)ctx = true;
@@ -88,21 +88,21 @@ static bool workload_exists(struct target *target, const struct berth_cluster *c
     bool left_over = false;
 
     target->workload = id;
-    target->known = peek_workload_find(cluster, id, &target->facts);
+    target->known = berth_workload_find(cluster, id, &target->facts);
     if (!target->known)
-        peek_instances(cluster, id, has_instance, &left_over);
+        berth_instances(cluster, id, has_instance, &left_over);
     return target->known || left_over;
 }
 
 static int name_unknown(const struct why *why, const char *name, const char *workload)
 {
     struct suggest near;
-    struct peek_workload w;
+    struct berth_workload_seen w;
     char list[3 * (BERTH_NAME_MAX + 8)] = "";
     size_t at = 0;
 
     suggest_init(&near, workload);
-    for (size_t i = 0; peek_workload_at(why->cluster, i, &w); i++) {
+    for (size_t i = 0; berth_workload_at(why->cluster, i, &w); i++) {
         if (*w.id)
             suggest_offer(&near, w.id);
     }
@@ -220,7 +220,7 @@ static void pending_print(struct why *why)
     }
 }
 
-static void stays_add(void *ctx, const struct peek_instance *instance)
+static void stays_add(void *ctx, const struct berth_instance_seen *instance)
 {
     struct why *why = ctx;
     bool told = instance->ordinal / 64 < why->told.len && bits_has(why->told.at, instance->ordinal);
@@ -231,7 +231,7 @@ static void stays_add(void *ctx, const struct peek_instance *instance)
 
 static int instance_compare(const void *a, const void *b)
 {
-    const struct peek_instance *x = a, *y = b;
+    const struct berth_instance_seen *x = a, *y = b;
 
     return x->ordinal != y->ordinal ? (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal)
                                     : (x->id > y->id) - (x->id < y->id);
@@ -241,11 +241,11 @@ static void stays_print(struct why *why)
 {
     FILE *out = why->view->cli->out;
 
-    peek_instances(why->cluster, why->target.workload, stays_add, why);
+    berth_instances(why->cluster, why->target.workload, stays_add, why);
     if (why->stays.len)
         qsort(why->stays.at, why->stays.len, sizeof why->stays.at[0], instance_compare);
     for (size_t i = 0; i < why->stays.len && i < STAYS_MAX; i++) {
-        const struct peek_instance *instance = &why->stays.at[i];
+        const struct berth_instance_seen *instance = &why->stays.at[i];
         fprintf(out, "%s/%" PRIu32 " stays as it is: %s on %s (#%" PRIu64 ")\n", why->target.workload,
                 instance->ordinal, berth_state_name(instance->state), instance->node, instance->id);
     }

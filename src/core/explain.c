@@ -297,7 +297,7 @@ const struct explanation *explain(struct berth_plan *p, const struct wish *w)
 
     struct arena_mark mark = arena_mark(&p->scratch);
     struct inquest q = {.p = p};
-    turn_begin(&q.t, &p->c, w->workload, w->class, false);
+    turn_begin(&q.t, &p->c, wish_asker(w), false);
     bool shared = q.t.ties_len == 0 && !w->gang_failed; /* the class alone decides */
     if (shared && p->explained[class]) {
         turn_end(&q.t);

@@ -104,7 +104,7 @@ static void the_device_that_leaves_most_of_use_is_picked(void **state)
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(kit) struct kit k = kit_new();
         const struct berth_gpu gpus[2] = {0};
-        struct berth_action a;
+        struct berth_action a = {0};
         kit_node(&k, (struct berth_node){.id = "n1", .gpus = gpus, .gpus_len = 2});
         kit_workload(&k, "old", 1, &(struct berth_shape){.gpu.count = 1, .gpu.milli = 300});
         kit_running(&k, "old", 0, "n1", 1 << 1);

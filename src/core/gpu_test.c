@@ -93,7 +93,7 @@ static void without_gpus_nothing_is_held(void **state)
 {
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
-    struct berth_action a;
+    struct berth_action a = {0};
     kit_node(&k, (struct berth_node){.id = "n1", .gpus = gpus, .gpus_len = ROWS(gpus)});
     kit_workload(&k, "web", 1, NULL);
     kit_plan(&k, NULL);
@@ -106,7 +106,7 @@ static void the_last_of_64_is_held(void **state)
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
     struct berth_gpu many[BERTH_NODE_GPUS_MAX] = {0};
-    struct berth_action a;
+    struct berth_action a = {0};
     many[BERTH_NODE_GPUS_MAX - 1].model = "A100";
     kit_node(&k, (struct berth_node){.id = "n1", .gpus = many, .gpus_len = BERTH_NODE_GPUS_MAX});
     kit_workload(&k, "one", 1, &(struct berth_shape){.gpu.count = 1, NAMES(gpu.models, "A100")});

@@ -164,7 +164,7 @@ static void shares_round_down(void **state)
         {-5,               0x10000,          0,      0     },
         {1,                2,                0x7fff, 0x8000},
         {1,                1,                0xffff, 0x10000},
-        {BERTH_AMOUNT_MAX, BERTH_AMOUNT_MAX, 0xffff, 0x10000},
+        {BERTH_AMOUNT_MAX, BERTH_AMOUNT_MAX, 0xffe0, 0x10000}, /* the inverse has 11 bits there */
         {1,                BERTH_AMOUNT_MAX, 0,      0     },
         {3000,             4000,             0xbfff, 0xc000},
     };

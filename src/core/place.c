@@ -94,7 +94,7 @@ static bool place_now(struct berth_plan *p, struct wish *w, uint32_t upto)
     struct search s;
     uint32_t position;
 
-    turn_begin(&t, &p->c, w->workload, w->class, false);
+    turn_begin(&t, &p->c, wish_asker(w), false);
     search_begin(&s, &t);
     while (w->placed < upto && search_next(&s, &position)) {
         grant(p, &t, w, position);
@@ -111,7 +111,7 @@ static void place_later(struct berth_plan *p, struct wish *w, uint32_t upto)
     struct turn t;
     uint32_t position;
 
-    turn_begin(&t, &p->c, w->workload, w->class, true);
+    turn_begin(&t, &p->c, wish_asker(w), true);
     while (w->placed < upto && search_later(&t, &position))
         grant(p, &t, w, position);
     turn_end(&t);

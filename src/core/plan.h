@@ -8,6 +8,7 @@
 #include "base/sort.h"
 #include "core/cycle.h"
 #include "core/reason.h"
+#include "core/turn.h"
 
 /* Pods of one workload that want a place. */
 struct wish {
@@ -30,6 +31,11 @@ struct wish {
 static inline uint32_t wish_ordinal(const struct wish *w, uint32_t i)
 {
     return w->ordinals ? w->ordinals[i] : w->first + i;
+}
+
+static inline struct asker wish_asker(const struct wish *w)
+{
+    return (struct asker){w->workload, w->class, w->replaces};
 }
 
 struct explanation {

@@ -110,6 +110,22 @@ static void spread_least(struct tie_state *ts)
     ts->at_least = at_least;
 }
 
+/* The one that is replaced counts while it is there; and without it the spread must still be even. */
+static void spread_gone(const struct turn *t, struct tie_state *ts)
+{
+    ts->gone = NONE;
+    if (t->replaces == NONE || !ts->self)
+        return;
+    ts->gone = tie_domain(ts, snapshot_position(t->c->s, snapshot_instance(t->c->s, t->replaces)));
+    if (ts->gone == NONE)
+        return;
+    struct tie_state without = *ts;
+    without.count[ts->gone]--;
+    spread_least(&without);
+    ts->gone_least = without.least;
+    ts->count[ts->gone]++;
+}
+
 /* ---- the turn's ties -------------------------------------------------------------------------------------------- */
 
 static struct tie_state *state_new(struct turn *t, sym topology)
@@ -130,6 +146,7 @@ static void own_tie(struct turn *t, const struct tie *tie, struct labels labels)
     if (tie->kind == TIE_SPREAD && tie->weight == 0) {
         ts->eligible = eligible_of(t, ts->topology);
         spread_least(ts);
+        spread_gone(t, ts);
     }
     /* On single nodes only the node itself is touched, and search.c looks at that one again anyway. */
     bool shared = ts->topology->domain != NULL;

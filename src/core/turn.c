@@ -93,10 +93,15 @@ static void turn_mask(struct turn *t)
     }
 }
 
-void turn_begin(struct turn *t, struct cycle *c, uint32_t workload, struct class_ix class, bool later)
+void turn_begin(struct turn *t, struct cycle *c, struct asker who, bool later)
 {
-    *t = (struct turn){.c = c, .w = snapshot_workload(c->s, workload), .k = snapshot_class(c->s, class),
-                       .workload = workload, .class = class.v, .later = later};
+    *t = (struct turn){.c = c,
+                       .w = snapshot_workload(c->s, who.workload),
+                       .k = snapshot_class(c->s, who.class),
+                       .workload = who.workload,
+                       .class = who.class.v,
+                       .replaces = who.replaces,
+                       .later = later};
     t->mark = arena_mark(c->scratch);
     t->taste = taste_of(c, t);
     t->entangled = t->k->volumes_len > 0;

@@ -20,13 +20,22 @@ struct tie_state {
     const struct eligible *eligible; /* of a spread */
     int32_t least;       /* of a spread: over eligible domains */
     uint32_t at_least;   /* domains that have so few */
+    uint32_t gone;       /* of a spread: the domain of the one that is replaced, or NONE */
+    int32_t gone_least;  /* the least once it is gone */
+};
+
+/* Whose turn it is. */
+struct asker {
+    uint32_t workload;
+    struct class_ix class;
+    uint32_t replaces; /* the one pod is to take over from this instance, or NONE */
 };
 
 struct turn {
     struct cycle *c;
     const struct workload *w;
     const struct class *k;
-    uint32_t workload, class;
+    uint32_t workload, class, replaces;
     bool later;     /* looking at what is free once all stops are done */
     uint64_t *mask; /* [block]: nodes that pass static and turn filters */
     struct tie_state *ties;
@@ -44,7 +53,7 @@ struct turn {
     struct arena_mark mark;
 };
 
-void turn_begin(struct turn *t, struct cycle *c, uint32_t workload, struct class_ix class, bool later);
+void turn_begin(struct turn *t, struct cycle *c, struct asker who, bool later);
 /* A pod was placed here by this turn. */
 void turn_placed(struct turn *t, uint32_t position);
 void turn_end(struct turn *t);

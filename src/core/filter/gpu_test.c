@@ -14,27 +14,26 @@ static void what_is_held_is_not_free(void **state)
     /* Of two GPUs with 16 GiB each a pod holds so much of the first and, maybe, another one all of the second. */
     static const struct {
         const char *label;
-        uint32_t held_milli;
+        uint32_t held_milli, second;
         int64_t held_memory;
-        bool second;
         uint32_t count, milli;
         int64_t memory;
         uint64_t want;
     } rows[] = {
-        {"both",                         0,   0,            false, 2, 0,   0,               0},
-        {"both, one is held",            0,   0,            true,  2, 0,   0,               1},
-        {"one, the other is held",       0,   0,            true,  1, 0,   0,               0},
-        {"one, the other is shared",     1,   0,            false, 1, 0,   0,               0},
-        {"both, one is shared",          1,   0,            false, 2, 0,   0,               1},
-        {"one, nothing is untouched",    1,   0,            true,  1, 0,   0,               1},
-        {"share, exactly",               400, 0,            true,  1, 600, 0,               0},
-        {"share, one short",             400, 0,            true,  1, 601, 0,               1},
-        {"share, of the other",          400, 0,            false, 1, 601, 0,               0},
-        {"share memory, exactly",        100, 10 * KIT_GIB, true,  1, 100, 6 * KIT_GIB,     0},
-        {"share memory, one short",      100, 10 * KIT_GIB, true,  1, 100, 6 * KIT_GIB + 1, 1},
-        {"share memory, none was asked", 100, 0,            true,  1, 100, 16 * KIT_GIB,    0},
-        {"share memory, of the other",   100, 10 * KIT_GIB, false, 1, 100, 16 * KIT_GIB,    0},
-        {"no GPU",                       400, 0,            true,  0, 0,   0,               0},
+        {"both",                         0,   0, 0,            2, 0,   0,               0},
+        {"both, one is held",            0,   1, 0,            2, 0,   0,               1},
+        {"one, the other is held",       0,   1, 0,            1, 0,   0,               0},
+        {"one, the other is shared",     1,   0, 0,            1, 0,   0,               0},
+        {"both, one is shared",          1,   0, 0,            2, 0,   0,               1},
+        {"one, nothing is untouched",    1,   1, 0,            1, 0,   0,               1},
+        {"share, exactly",               400, 1, 0,            1, 600, 0,               0},
+        {"share, one short",             400, 1, 0,            1, 601, 0,               1},
+        {"share, of the other",          400, 0, 0,            1, 601, 0,               0},
+        {"share memory, exactly",        100, 1, 10 * KIT_GIB, 1, 100, 6 * KIT_GIB,     0},
+        {"share memory, one short",      100, 1, 10 * KIT_GIB, 1, 100, 6 * KIT_GIB + 1, 1},
+        {"share memory, none was asked", 100, 1, 0,            1, 100, 16 * KIT_GIB,    0},
+        {"share memory, of the other",   100, 0, 10 * KIT_GIB, 1, 100, 16 * KIT_GIB,    0},
+        {"no GPU",                       400, 1, 0,            0, 0,   0,               0},
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(kit) struct kit k = kit_new();

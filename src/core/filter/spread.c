@@ -16,7 +16,8 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
         EACH_NODE(p, blocks, bits)
         {
             uint32_t d = tie_domain(ts, p);
-            if (d == NONE || ts->count[d] > most)
+            if (d == NONE || ts->count[d] > most ||
+                (ts->gone != NONE && ts->count[d] - (d == ts->gone) > most - ts->least + ts->gone_least))
                 NODE_REFUSES(p, blocks, bits);
         }
     }
