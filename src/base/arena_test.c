@@ -50,23 +50,41 @@ static void blocks_are_aligned_and_apart(void **state)
     assert_int_equal(a.bytes, 0);
 }
 
-static void a_big_block_leaves_the_current_chunk_in_use(void **state)
+static void a_big_block_has_room(void **state)
 {
     (void)state;
     struct arena a;
     arena_init(&a);
     unsigned char *small = arena_alloc(&a, 16);
+    memset(small, 3, 16);
     size_t before = a.bytes;
     unsigned char *big = arena_column(&a, BIG / 8, 8);
     assert_true(a.bytes >= before + BIG);
     assert_true(big[0] == 0 && big[BIG - 1] == 0);
-    assert_ptr_equal(arena_alloc(&a, 16), small + 16);
-    arena_done(&a);
-
-    big = arena_alloc(&a, BIG); /* first of all */
-    big[BIG - 1] = 1;
     memset(arena_alloc(&a, 100), 2, 100);
-    assert_int_equal(big[BIG - 1], 1);
+    assert_int_equal(small[15], 3);
+    assert_int_equal(big[BIG - 1], 0);
+    arena_done(&a);
+}
+
+static void rewinding_gives_back_everything_since_the_mark(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {1, 100, BIG};
+    struct arena a;
+    arena_init(&a);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct arena_mark mark = arena_mark(&a);
+        size_t bytes = a.bytes;
+        unsigned char *first = arena_alloc(&a, 16);
+        (void)arena_alloc(&a, sizes[i]);
+        arena_rewind(&a, mark);
+        if (mark.chunk) { /* else the first chunk itself was given back */
+            assert_int_equal(a.bytes, bytes);
+            assert_ptr_equal(arena_alloc(&a, 16), first);
+        }
+        (void)arena_alloc(&a, 16); /* the next mark is in a chunk */
+    }
     arena_done(&a);
 }
 
@@ -137,7 +155,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_are_aligned_and_apart),
-        cmocka_unit_test(a_big_block_leaves_the_current_chunk_in_use),
+        cmocka_unit_test(a_big_block_has_room),
+        cmocka_unit_test(rewinding_gives_back_everything_since_the_mark),
         cmocka_unit_test(copies_and_texts),
         cmocka_unit_test(overflow_ends_the_process),
     };

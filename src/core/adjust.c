@@ -36,9 +36,11 @@ static int64_t room(const struct berth_plan *p, uint32_t resource, uint32_t posi
     return free ? free[position] : 0;
 }
 
-static int64_t percent(int64_t amount, int64_t of_hundred)
+/* a of b, compared with so many percent. */
+static int compare_percent(int64_t a, int64_t b, int percent)
 {
-    return (int64_t)((__int128)amount * of_hundred / 100);
+    __int128 left = (__int128)a * 100, right = (__int128)b * percent;
+    return (left > right) - (left < right);
 }
 
 static void adjust_one(struct berth_plan *p, uint32_t slot, const struct limit *l, const struct usage *u)
@@ -47,14 +49,14 @@ static void adjust_one(struct berth_plan *p, uint32_t slot, const struct limit *
     int64_t limit = u->limit ? u->limit : l->amount, to = limit;
     enum berth_cause cause = BERTH_CAUSE_BUSY;
 
-    if (limit < l->max && u->used >= percent(limit, BUSY_PERCENT)) {
+    if (limit < l->max && compare_percent(u->used, limit, BUSY_PERCENT) >= 0) {
         int64_t step = limit / 4 > 0 ? limit / 4 : 1;
         to = limit + step < l->max ? limit + step : l->max;
         if (to - limit > room(p, l->resource, snapshot_position(p->s, i)) || !held(p, u, BUSY_HOLD_NS))
             return;
-    } else if (limit > l->amount && u->used <= percent(limit, IDLE_PERCENT)) {
+    } else if (limit > l->amount && compare_percent(u->used, limit, IDLE_PERCENT) <= 0) {
         cause = BERTH_CAUSE_IDLE;
-        to = later_of(l->amount, percent(u->used, ROOM_PERCENT));
+        to = later_of(l->amount, (int64_t)((__int128)u->used * ROOM_PERCENT / 100));
         if (to >= limit || !held(p, u, IDLE_HOLD_NS))
             return;
     }

@@ -181,7 +181,7 @@ uint32_t cluster_volume_find(const struct berth_cluster *c, const char *id)
 
 int berth_volume_put(struct berth_cluster *c, const struct berth_volume *v, struct berth_err *err)
 {
-    int rc = describe_volume(v, err);
+    int rc = describe_volume(c, v, err);
     if (rc)
         return rc;
     uint32_t ix = thing_put(c, (struct thing_key){THING_VOLUME, intern_put(&c->names, v->id)});

@@ -308,7 +308,7 @@ void instance_set_state(struct berth_cluster *c, uint32_t slot, enum berth_state
 /* Checks of descriptions (describe.c): 0, or -EINVAL and a text that names the object. */
 int describe_resource(const struct berth_resource *r, struct berth_err *err);
 int describe_node(const struct berth_cluster *c, const struct berth_node *n, struct berth_err *err);
-int describe_volume(const struct berth_volume *v, struct berth_err *err);
+int describe_volume(const struct berth_cluster *c, const struct berth_volume *v, struct berth_err *err);
 int describe_workload(const struct berth_cluster *c, const struct berth_workload *w, struct berth_err *err);
 int describe_instance(const struct berth_cluster *c, const struct berth_instance *i, struct berth_err *err);
 /* "hugepages-2Mi" -> 2 MiB; 0 for other names, -1 for a size that is none. */

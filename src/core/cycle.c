@@ -205,8 +205,7 @@ static void books_add(struct cycle *c, const struct class *k, uint32_t p, uint64
     BITS_EACH(d, gpus)
     {
         struct device_free *f = &c->devices[c->l->device[p] + d];
-        int64_t mem = k->gpu.milli < BERTH_GPU_MILLI ? k->gpu.memory_bytes
-                                                     : c->l->devices[c->l->device[p] + d].memory_bytes;
+        int64_t mem = gpu_memory_held(&k->gpu);
         int32_t milli = sign * (int32_t)k->gpu.milli;
         f->now += now ? milli : 0;
         f->later += later ? milli : 0;

@@ -103,20 +103,25 @@ static int check_amounts(const struct subject *s, const char *what, const struct
     return 0;
 }
 
-/* All resource names of the description that the cluster does not know yet must still fit. */
-static int check_resource_room(const struct subject *s, const struct berth_cluster *c, const struct berth_amount *at,
-                               size_t len)
+/* Resource names of a description that the cluster does not know yet; they must still fit. */
+struct fresh_names {
+    const struct berth_cluster *c;
+    const char *at[BERTH_RESOURCES_MAX + 1];
+    size_t len;
+};
+
+static int fresh_name(const struct subject *s, struct fresh_names *f, const char *name)
 {
-    size_t fresh = 0;
-    for (size_t i = 0; i < len; i++) {
-        sym known = intern_find(&c->names, at[i].resource);
-        bool seen = false;
-        for (uint32_t r = 0; known != MAP_NONE && r < c->resources.len; r++)
-            seen |= c->resources.at[r].name == known;
-        fresh += !seen;
-    }
-    if (c->resources.len + fresh > BERTH_RESOURCES_MAX)
-        return REFUSE(s, "more than %d distinct resources", BERTH_RESOURCES_MAX);
+    sym known = intern_find(&f->c->names, name);
+    for (uint32_t r = 0; known != MAP_NONE && r < f->c->resources.len; r++)
+        if (f->c->resources.at[r].name == known)
+            return 0;
+    for (size_t i = 0; i < f->len; i++)
+        if (strcmp(f->at[i], name) == 0)
+            return 0;
+    if (f->c->resources.len + f->len >= BERTH_RESOURCES_MAX)
+        return REFUSE(s, "more than %d distinct resources, with %s", BERTH_RESOURCES_MAX, name);
+    f->at[f->len++] = name;
     return 0;
 }
 
@@ -311,10 +316,13 @@ int describe_node(const struct berth_cluster *c, const struct berth_node *n, str
         TRY(check_amount(&s, "size", "an image", n->images[i].size_bytes));
     }
     TRY(check_ports(&s, n->ports, n->ports_len));
-    return check_resource_room(&s, c, n->allocatable, n->allocatable_len);
+    struct fresh_names fresh = {.c = c};
+    for (size_t i = 0; i < n->allocatable_len; i++)
+        TRY(fresh_name(&s, &fresh, n->allocatable[i].resource));
+    return 0;
 }
 
-int describe_volume(const struct berth_volume *v, struct berth_err *err)
+int describe_volume(const struct berth_cluster *c, const struct berth_volume *v, struct berth_err *err)
 {
     struct subject s = {"volume", text_of(v->id), err};
     TRY(check_id(&s));
@@ -323,7 +331,12 @@ int describe_volume(const struct berth_volume *v, struct berth_err *err)
     TRY(check_text(&s, "driver", v->driver, false));
     if (v->driver && strlen(v->driver) + strlen("attach-") > BERTH_NAME_MAX)
         return REFUSE(&s, "driver %.20s... is too long", v->driver);
-    return 0;
+    char attach[BERTH_NAME_MAX + 1] = "attach-";
+    struct fresh_names fresh = {.c = c};
+    if (!*text_of(v->driver))
+        return 0;
+    memcpy(attach + strlen(attach), v->driver, strlen(v->driver) + 1);
+    return fresh_name(&s, &fresh, attach);
 }
 
 static int check_gpu(const struct subject *s, const struct berth_gpu_need *g)
@@ -411,7 +424,12 @@ static int check_shape(const struct subject *s, const struct berth_cluster *c, c
             return REFUSE(s, "volume \"%s\" is unknown", shape->volumes[i]);
     TRY(check_texts(s, "images", shape->images, shape->images_len));
     TRY(check_ties(s, shape));
-    return check_resource_room(s, c, shape->requests, shape->requests_len);
+    struct fresh_names fresh = {.c = c};
+    for (size_t i = 0; i < shape->requests_len; i++)
+        TRY(fresh_name(s, &fresh, shape->requests[i].resource));
+    for (size_t i = 0; i < shape->limits_len; i++)
+        TRY(fresh_name(s, &fresh, shape->limits[i].resource));
+    return 0;
 }
 
 int describe_workload(const struct berth_cluster *c, const struct berth_workload *w, struct berth_err *err)
@@ -473,8 +491,10 @@ int describe_instance(const struct berth_cluster *c, const struct berth_instance
         if (i->waits[w] == i->id)
             return REFUSE(&s, "%s", "waits for itself");
     TRY(check_len(&s, "usages", i->usage_len));
+    struct fresh_names fresh = {.c = c};
     for (size_t u = 0; u < i->usage_len; u++) {
         TRY(check_resource_name(&s, i->usage[u].resource));
+        TRY(fresh_name(&s, &fresh, i->usage[u].resource));
         TRY(check_amount(&s, "use", i->usage[u].resource, i->usage[u].used));
         TRY(check_amount(&s, "limit", i->usage[u].resource, i->usage[u].limit));
         for (size_t j = 0; j < u; j++)

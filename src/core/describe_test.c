@@ -276,7 +276,6 @@ static void resource_names_have_a_limit_everywhere(void **state)
 {
     (void)state;
     struct scene s = full_of_resources();
-    struct berth_node n = {.id = "n2", AMOUNT(consumed, "one-more", 1)};
     struct berth_workload w = {.id = "web",
                                .shape = {LIST(limits, struct berth_limit, {"one-more", BERTH_ABSOLUTE, 1, 2})}};
     struct berth_instance i = {.id = 1,
@@ -285,7 +284,6 @@ static void resource_names_have_a_limit_everywhere(void **state)
                                .state = BERTH_RUNNING,
                                LIST(usage, struct berth_usage, {.resource = "one-more", .used = 1})};
     struct berth_volume v = {.id = "disk", .driver = "csi"};
-    refused(berth_node_put(s.c, &n, &s.err), &s.err, "n2", "256");
     refused(berth_workload_put(s.c, &w, &s.err), &s.err, "web", "256");
     refused(berth_instance_put(s.c, &i, &s.err), &s.err, "1", "256");
     refused(berth_volume_put(s.c, &v, &s.err), &s.err, "disk", "256");

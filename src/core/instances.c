@@ -55,8 +55,7 @@ static void books_change(struct berth_cluster *c, const struct instance *i, int 
     for (uint32_t r = 0; r < k->needs_len; r++)
         book_add(cluster_book(c, k->needs[r].resource, i->node.v), i->state, sign * k->needs[r].amount);
     BITS_EACH(d, i->gpus)
-    device_add(&n->devices[d], i->state, sign * (int32_t)k->gpu.milli,
-               sign * (k->gpu.milli < BERTH_GPU_MILLI ? k->gpu.memory_bytes : n->body->devices[d].memory_bytes));
+    device_add(&n->devices[d], i->state, sign * (int32_t)k->gpu.milli, sign * gpu_memory_held(&k->gpu));
     c->stopping += (i->state == BERTH_STOPPING ? 1u : 0u) * (unsigned)sign;
     c->reserved += (i->state == BERTH_RESERVED ? 1u : 0u) * (unsigned)sign;
     c->replacing += (i->replaces ? 1u : 0u) * (unsigned)sign;

@@ -183,7 +183,8 @@ static inline void kit_turn(struct kit *k, const char *workload, struct turn *t)
 {
     uint32_t w = cluster_workload_find(k->cluster, workload);
     assert_true(w != NONE);
-    turn_begin(t, &k->plan->c, w, snapshot_workload(k->snapshot, w)->class, false);
+    struct asker who = {w, snapshot_workload(k->snapshot, w)->class, NONE};
+    turn_begin(t, &k->plan->c, who, false);
 }
 
 static inline uint32_t kit_position(const struct kit *k, const char *node)

@@ -89,6 +89,24 @@ static bool waits_over(const struct berth_plan *p, const struct instance *i)
     return true;
 }
 
+/* Does another still hold one of its ports on the node, or mount one of its volumes elsewhere? */
+static bool things_held(const struct berth_plan *p, const struct instance *i)
+{
+    const struct hold *own, *h;
+    for (uint32_t at = i->holds; at != NONE; at = own->more) {
+        own = pages_at(&p->s->holds, at);
+        const struct thing *t = snapshot_thing(p->s, own->thing);
+        for (uint32_t x = t->first; x != NONE; x = h->next) {
+            h = pages_at(&p->s->holds, x);
+            bool here = h->node == own->node;
+            bool in_the_way = t->kind == THING_PORT ? here : !here && !t->shared;
+            if (x != at && in_the_way && (h->instance == NONE || !bits_has(p->c.removed, h->instance)))
+                return true;
+        }
+    }
+    return false;
+}
+
 enum promise { PROMISE_WAITS, PROMISE_HOLDS, PROMISE_BROKEN };
 
 /* Could a reserved instance have its place at once, later, or never? */
@@ -116,7 +134,7 @@ static enum promise promise_of(const struct berth_plan *p, const struct instance
         if (f->later < 0)
             return PROMISE_BROKEN;
     }
-    return now && waits_over(p, i) ? PROMISE_HOLDS : PROMISE_WAITS;
+    return now && waits_over(p, i) && !things_held(p, i) ? PROMISE_HOLDS : PROMISE_WAITS;
 }
 
 static enum part look_reserved(struct berth_plan *p, struct member *m, const struct instance *i, uint8_t state)
@@ -286,6 +304,15 @@ static void stop_strays(struct berth_plan *p, struct standing *st)
     }
 }
 
+/* Has an earlier one of the same task ended, too? */
+static bool done_before(const struct standing *st, uint32_t n)
+{
+    for (uint32_t x = n; x-- > 0 && st->at[x].ordinal == st->at[n].ordinal;)
+        if (st->at[x].part == PART_DONE)
+            return true;
+    return false;
+}
+
 static void stand(struct berth_plan *p, uint32_t workload, struct standing *st)
 {
     *st = (struct standing){.workload = workload, .w = snapshot_workload(p->s, workload)};
@@ -299,7 +326,7 @@ static void stand(struct berth_plan *p, uint32_t workload, struct standing *st)
     take_over(p, st);
     for (uint32_t n = 0; n < st->len; n++) {
         st->counted += st->at[n].part == PART_COUNTED;
-        st->done += st->at[n].part == PART_DONE && st->want;
+        st->done += st->at[n].part == PART_DONE && st->want && !done_before(st, n);
         st->available += st->at[n].available && st->at[n].part == PART_COUNTED;
     }
     stop_strays(p, st);

@@ -323,9 +323,9 @@ static void enough_stay_available(void **state)
         const char *want; /* with no room for any replacement */
     } rows[] = {
         {3, ""                                                  },
-        {2, "stop web/0 a drained #1"                           },
-        {1, "stop web/0 a drained #1; stop web/1 a drained #2"  },
-        {0, "stop web/0 a drained #1"                           }, /* all but one */
+        {2, "stop web/0 a drained #2"                           },
+        {1, "stop web/0 a drained #2; stop web/1 a drained #3"  },
+        {0, "stop web/0 a drained #2"                           }, /* all but one */
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {

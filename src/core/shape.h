@@ -70,6 +70,12 @@ struct gpu_need {
     struct syms models;
 };
 
+/* What is booked of a device's memory: of one that is held wholly, nothing needs to be. */
+static inline int64_t gpu_memory_held(const struct gpu_need *need)
+{
+    return need->milli < BERTH_GPU_MILLI ? need->memory_bytes : 0;
+}
+
 struct rules {
     sym node, arch, runtime;
     struct syms domains;

@@ -69,6 +69,25 @@ static void pods_of_one_workload_stay_apart(void **state)
     }
 }
 
+static void a_preference_beside_a_requirement_stays_one(void **state)
+{
+    (void)state;
+    CLEANUP(kit) struct kit k = kit_new();
+    const struct berth_near apart[] = {
+        {"node", TERM_APP("db",    5), true},
+        {"node", TERM_APP("noisy", 0), true},
+    };
+    kit_node(&k, (struct berth_node){.id = "n1"});
+    kit_node(&k, (struct berth_node){.id = "n2"});
+    kit_workload(&k, "db", 1, NULL);
+    kit_running(&k, "db", 0, "n1", 0);
+    kit_workload(&k, "noisy", 1, NULL);
+    kit_running(&k, "noisy", 0, "n2", 0);
+    kit_workload(&k, "web", 1, &(struct berth_shape){.near = apart, .near_len = 2});
+    kit_plan(&k, NULL);
+    assert_string_equal(kit_node_of(&k, "web", 0), "n1");
+}
+
 static void pods_of_one_plan_stay_apart(void **state)
 {
     (void)state;
@@ -87,6 +106,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_sides_are_bound),
         cmocka_unit_test(pods_of_one_workload_stay_apart),
+        cmocka_unit_test(a_preference_beside_a_requirement_stays_one),
         cmocka_unit_test(pods_of_one_plan_stay_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

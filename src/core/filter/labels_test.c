@@ -63,16 +63,19 @@ static void all_of_a_term_and_any_of_the_terms(void **state)
     };
     const struct berth_term one_of[] = {
         {both,     2, 0},
-        {both + 1, 1, 0}
+        {both + 1, 1, 0},
+        {both,     2, 0},
     };
     kit_node(&k, (struct berth_node){.id = "n1", LIST(labels, struct berth_label, {"colour", "red"})});
     kit_node(&k, (struct berth_node){.id = "n2", LIST(labels, struct berth_label, {"disk", "ssd"})});
     kit_node(&k, (struct berth_node){.id = "n3"});
     kit_workload(&k, "both", 1, &(struct berth_shape){.require = one_of, .require_len = 1});
-    kit_workload(&k, "either", 1, &(struct berth_shape){.require = one_of, .require_len = 2});
+    kit_workload(&k, "second", 1, &(struct berth_shape){.require = one_of, .require_len = 2});
+    kit_workload(&k, "first", 1, &(struct berth_shape){.require = one_of + 1, .require_len = 2});
     kit_plan(&k, NULL);
     assert_int_equal(kit_refusals(&k, "both", "labels", ""), 3);
-    assert_string_equal(kit_node_of(&k, "either", 0), "n1");
+    assert_string_equal(kit_node_of(&k, "second", 0), "n1");
+    assert_string_equal(kit_node_of(&k, "first", 0), "n1");
 }
 
 static void an_empty_term_holds_nowhere(void **state)

@@ -1,0 +1,184 @@
+/* adjust_test.c - limits follow use: up under load where there is room, down when idle, both only after a while. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/scene_test.h"
+
+enum { NOW_S = 1000 };
+
+/* One instance on a node of 4000: request 1000, limit 1000 up to 2000. */
+static struct scene stage(int64_t used, int64_t used_for_s, int64_t limit, int64_t limit_for_s)
+{
+    struct scene s = scene_new();
+    struct berth_shape shape = {NEEDS(1000, 10), LIST(limits, struct berth_limit, {"cpu", BERTH_ABSOLUTE, 1000, 2000})};
+    scene_node(&s, "a", 4000, 1000);
+    scene_put(&s, (struct berth_workload){.id = "w", .replicas = 1, .shape = shape});
+    const struct berth_usage u = {"cpu", used, (NOW_S - used_for_s) * SCENE_SECOND_NS, limit, (NOW_S - limit_for_s) * SCENE_SECOND_NS};
+    scene_instance(&s, (struct berth_instance){.workload = "w", .node = "a", .state = BERTH_RUNNING, .ready = true, .usage = &u, .usage_len = 1});
+    return s;
+}
+
+static void limits_follow_use(void **state)
+{
+    static const struct {
+        int64_t used, used_for_s, limit, limit_for_s;
+        const char *want;
+        int64_t recheck_s; /* 0: never */
+    } rows[] = {
+        {900,  30,  0,    900, "adjust w/0 a busy #1 cpu=1250", 0         }, /* 0: as the workload says */
+        {900,  30,  1000, 30,  "adjust w/0 a busy #1 cpu=1250", 0         },
+        {900,  29,  1000, 900, "",                              NOW_S + 1 },
+        {900,  900, 1000, 10,  "",                              NOW_S + 20}, /* the limit is too young */
+        {899,  900, 1000, 900, "",                              0         },
+        {1800, 900, 1800, 900, "adjust w/0 a busy #1 cpu=2000", 0         }, /* not above the maximum */
+        {2000, 900, 2000, 900, "",                              0         },
+        {800,  300, 2000, 900, "adjust w/0 a idle #1 cpu=1200", 0         }, /* half as much again as is used */
+        {0,    300, 2000, 300, "adjust w/0 a idle #1 cpu=1000", 0         }, /* not below what the workload says */
+        {800,  299, 2000, 900, "",                              NOW_S + 1 },
+        {1000, 900, 2000, 100, "",                              NOW_S + 200},
+        {1001, 900, 2000, 900, "",                              0         },
+        {0,    900, 1000, 900, "",                              0         },
+        {0,    900, 0,    900, "",                              0         },
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct scene s = stage(rows[i].used, rows[i].used_for_s, rows[i].limit, rows[i].limit_for_s);
+        print_message("row %zu\n", i);
+        scene_see(&s, rows[i].want);
+        assert_true(berth_plan_recheck_ns(s.p) == (rows[i].recheck_s ? rows[i].recheck_s * SCENE_SECOND_NS : BERTH_NEVER_NS));
+        scene_apply(&s);
+        scene_cleanup(&s);
+    }
+}
+
+static void a_raise_needs_room(void **state)
+{
+    static const struct {
+        int64_t others;
+        bool raised;
+    } rows[] = {
+        {2750, true },
+        {2751, false},
+        {3000, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct scene s = stage(1000, 900, 1000, 900);
+        scene_service(&s, "other", 1, rows[i].others, 1);
+        scene_running(&s, "other", 0, "a");
+        scene_step(&s, rows[i].raised ? "adjust w/0 a busy #1 cpu=1250" : "");
+        scene_cleanup(&s);
+    }
+}
+
+static void what_this_plan_places_is_not_room(void **state)
+{
+    (void)state;
+    struct scene s = stage(1000, 900, 1000, 900);
+    scene_service(&s, "other", 1, 2800, 1);
+    scene_step(&s, "place other/0 a pending");
+    scene_cleanup(&s);
+}
+
+static void it_rises_step_by_step(void **state)
+{
+    static const int64_t steps[] = {1250, 1562, 1952, 2000};
+    (void)state;
+    struct scene s = stage(1000, 900, 1000, 900);
+    for (size_t i = 0; i < ROWS(steps); i++) {
+        char want[64];
+        int64_t limit = i ? steps[i - 1] : 1000;
+        const struct berth_usage u = {"cpu", limit, 0, limit, s.now_ns - 30 * SCENE_SECOND_NS};
+        scene_instance(&s, (struct berth_instance){.id = 1, .workload = "w", .node = "a", .state = BERTH_RUNNING, .ready = true, .usage = &u, .usage_len = 1});
+        (void)snprintf(want, sizeof want, "adjust w/0 a busy #1 cpu=%lld", (long long)steps[i]);
+        scene_step(&s, want);
+        assert_true(berth_plan_recheck_ns(s.p) == BERTH_NEVER_NS || steps[i] < 2000);
+        s.now_ns += 40 * SCENE_SECOND_NS;
+    }
+    scene_see(&s, "");
+    scene_cleanup(&s);
+}
+
+static void only_what_runs_is_adjusted(void **state)
+{
+    static const enum berth_state states[] = {BERTH_ASSIGNED, BERTH_STARTING, BERTH_STOPPING, BERTH_ENDED};
+    (void)state;
+    for (size_t i = 0; i < ROWS(states); i++) {
+        struct scene s = stage(1000, 900, 1000, 900);
+        scene_put(&s, (struct berth_workload){.id = "w", .kind = BERTH_JOB, .replicas = 1,
+                                              .shape = {LIST(limits, struct berth_limit, {"cpu", BERTH_ABSOLUTE, 1000, 2000})}});
+        const struct berth_usage u = {"cpu", 1000, 0, 1000, 0};
+        scene_instance(&s, (struct berth_instance){.id = 1, .workload = "w", .node = "a", .state = states[i], .usage = &u, .usage_len = 1});
+        scene_step(&s, "");
+        scene_cleanup(&s);
+    }
+    struct scene s = stage(1000, 900, 1000, 900);
+    scene_must(&s, berth_workload_remove(s.c, "w", &s.err));
+    scene_step(&s, "stop w/0 a removed #1");
+    scene_cleanup(&s);
+}
+
+static void weights_and_fixed_limits_stay(void **state)
+{
+    static const struct berth_limit limits[] = {
+        {"cpu", BERTH_WEIGHTED, 1000, 2000},
+        {"cpu", BERTH_ABSOLUTE, 1000, 1000},
+        {"cpu", BERTH_ABSOLUTE, 1000, 0   },
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(limits); i++) {
+        struct scene s = scene_new();
+        const struct berth_usage u = {"cpu", 1000, 0, 0, 0};
+        scene_node(&s, "a", 4000, 1000);
+        scene_put(&s, (struct berth_workload){.id = "w", .replicas = 1, .shape = {.limits = &limits[i], .limits_len = 1}});
+        scene_instance(&s, (struct berth_instance){.workload = "w", .node = "a", .state = BERTH_RUNNING, .usage = &u, .usage_len = 1});
+        scene_step(&s, "");
+        scene_cleanup(&s);
+    }
+}
+
+/* A limit of one unit that nobody uses is not under load. */
+static void no_use_is_no_load(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    struct berth_shape shape = {LIST(limits, struct berth_limit, {"licence", BERTH_ABSOLUTE, 1, 4})};
+    const struct berth_usage u = {"licence", 0, 0, 1, 0};
+    scene_put_node(&s, (struct berth_node){.id = "a", LIST(allocatable, struct berth_amount, {"licence", 10})});
+    scene_put(&s, (struct berth_workload){.id = "w", .replicas = 1, .shape = shape});
+    scene_instance(&s, (struct berth_instance){.workload = "w", .node = "a", .state = BERTH_RUNNING, .usage = &u, .usage_len = 1});
+    scene_step(&s, "");
+    scene_cleanup(&s);
+}
+
+static void times_that_never_come(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    struct berth_shape shape = {LIST(limits, struct berth_limit, {"cpu", BERTH_ABSOLUTE, 1000, 2000})};
+    const struct berth_usage u = {"cpu", 1000, INT64_MAX, 1000, 0};
+    scene_node(&s, "a", 4000, 1000);
+    scene_put(&s, (struct berth_workload){.id = "w", .replicas = 1, .shape = shape});
+    scene_instance(&s, (struct berth_instance){.workload = "w", .node = "a", .state = BERTH_RUNNING, .usage = &u, .usage_len = 1});
+    scene_step(&s, "");
+    scene_cleanup(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(limits_follow_use),
+        cmocka_unit_test(a_raise_needs_room),
+        cmocka_unit_test(what_this_plan_places_is_not_room),
+        cmocka_unit_test(it_rises_step_by_step),
+        cmocka_unit_test(only_what_runs_is_adjusted),
+        cmocka_unit_test(weights_and_fixed_limits_stay),
+        cmocka_unit_test(no_use_is_no_load),
+        cmocka_unit_test(times_that_never_come),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
