@@ -34,13 +34,13 @@ extern "C" {
 
 /* Limits of the model; what exceeds them is refused by name. */
 enum {
-    BERTH_NAME_MAX = 253,       /* bytes of an id, label key or value, resource name */
-    BERTH_LIST_MAX = 1024,      /* entries of any one list in a description */
-    BERTH_RESOURCES_MAX = 256,  /* distinct resource names in a cluster */
-    BERTH_NODE_GPUS_MAX = 64,   /* GPUs of one node */
+    BERTH_NAME_MAX = 253,      /* bytes of an id, label key or value, resource name */
+    BERTH_LIST_MAX = 1024,     /* entries of any one list in a description */
+    BERTH_RESOURCES_MAX = 256, /* distinct resource names in a cluster */
+    BERTH_NODE_GPUS_MAX = 64,  /* GPUs of one node */
     BERTH_REPLICAS_MAX = 10000000,
-    BERTH_GPU_MILLI = 1000,     /* one whole GPU */
-    BERTH_RATIO_ONE = 1000,     /* over-commit of exactly what is there */
+    BERTH_GPU_MILLI = 1000, /* one whole GPU */
+    BERTH_RATIO_ONE = 1000, /* over-commit of exactly what is there */
     BERTH_WEIGHT_MAX = 100,
 };
 #define BERTH_AMOUNT_MAX ((int64_t)1 << 53) /* 8 PiB; the largest amount of anything on one node or in one request */
@@ -159,8 +159,8 @@ struct berth_resource {
 /* Of `count` GPUs each is held wholly, or, with count 1, `milli` thousandths of one are. */
 struct berth_gpu_need {
     uint32_t count;
-    uint32_t milli;       /* 0 or 1000: whole */
-    int64_t memory_bytes; /* of each device: its size, or of a share: what is still free */
+    uint32_t milli;            /* 0 or 1000: whole */
+    int64_t memory_bytes;      /* of each device: its size, or of a share: what is still free */
     const char *const *models; /* any of these; empty: any */
     size_t models_len;
 };
@@ -198,7 +198,7 @@ struct berth_shape {
     struct berth_gpu_need gpu;
     const struct berth_limit *limits;
     size_t limits_len;
-    const char *node;   /* exactly this one */
+    const char *node; /* exactly this one */
     const char *arch, *runtime;
     const char *const *domains; /* any of these; empty: anywhere */
     size_t domains_len;
@@ -243,8 +243,8 @@ enum berth_on_drain {
 struct berth_workload {
     const char *id;
     enum berth_workload_kind kind;
-    uint32_t replicas; /* or tasks */
-    int32_t priority;  /* higher first */
+    uint32_t replicas;  /* or tasks */
+    int32_t priority;   /* higher first */
     int64_t created_ns; /* among equals, earlier first; then by id */
     bool suspended;
     uint32_t min_available; /* never fewer ready on purpose; 0: all but one, and 1 of 1 */
@@ -291,8 +291,8 @@ struct berth_instance {
     enum berth_state state;
     bool ready; /* healthy; counts as available */
     int64_t since_ns;
-    uint64_t gpus;     /* devices held, a bit each */
-    uint64_t replaces; /* the instance this one takes over from; 0: none */
+    uint64_t gpus;         /* devices held, a bit each */
+    uint64_t replaces;     /* the instance this one takes over from; 0: none */
     const uint64_t *waits; /* of a reserved one: the instances whose stop it awaits */
     size_t waits_len;
     const struct berth_usage *usage;
@@ -308,13 +308,16 @@ BERTH_API void berth_cluster_free(struct berth_cluster *cluster); /* its snapsho
 /* Adds, or replaces what has the same id. An instance needs its node; one whose workload is not there is stopped by the
  * next plan. A node that still holds instances cannot be removed. Removing a workload leaves its instances, to be
  * stopped by the next plan. An instance that holds a port or a GPU which another one holds is refused with -EBUSY. */
-BERTH_API int berth_resource_put(struct berth_cluster *cluster, const struct berth_resource *resource, struct berth_err *err);
+BERTH_API int berth_resource_put(struct berth_cluster *cluster, const struct berth_resource *resource,
+                                 struct berth_err *err);
 BERTH_API int berth_node_put(struct berth_cluster *cluster, const struct berth_node *node, struct berth_err *err);
 BERTH_API int berth_node_remove(struct berth_cluster *cluster, const char *id, struct berth_err *err);
 BERTH_API int berth_volume_put(struct berth_cluster *cluster, const struct berth_volume *volume, struct berth_err *err);
-BERTH_API int berth_workload_put(struct berth_cluster *cluster, const struct berth_workload *workload, struct berth_err *err);
+BERTH_API int berth_workload_put(struct berth_cluster *cluster, const struct berth_workload *workload,
+                                 struct berth_err *err);
 BERTH_API int berth_workload_remove(struct berth_cluster *cluster, const char *id, struct berth_err *err);
-BERTH_API int berth_instance_put(struct berth_cluster *cluster, const struct berth_instance *instance, struct berth_err *err);
+BERTH_API int berth_instance_put(struct berth_cluster *cluster, const struct berth_instance *instance,
+                                 struct berth_err *err);
 BERTH_API int berth_instance_remove(struct berth_cluster *cluster, uint64_t id, struct berth_err *err);
 
 /* Compares every maintained counter and list with a recomputation from the instances, and checks that no port and no GPU
@@ -341,7 +344,8 @@ struct berth_instance_seen {
 BERTH_API size_t berth_nodes(const struct berth_cluster *cluster);
 /* The workload at place i, in no particular order; false past the end. Places of removed ones have the id "". */
 BERTH_API bool berth_workload_at(const struct berth_cluster *cluster, size_t i, struct berth_workload_seen *ret);
-BERTH_API bool berth_workload_find(const struct berth_cluster *cluster, const char *id, struct berth_workload_seen *ret);
+BERTH_API bool berth_workload_find(const struct berth_cluster *cluster, const char *id,
+                                   struct berth_workload_seen *ret);
 /* Calls back for every instance of a workload, also of one that was removed. O(its instances). */
 BERTH_API void berth_instances(const struct berth_cluster *cluster, const char *workload,
                                void (*tell)(void *ctx, const struct berth_instance_seen *instance), void *ctx);
@@ -391,17 +395,17 @@ enum berth_op {
 };
 
 enum berth_cause {
-    BERTH_CAUSE_PENDING,   /* no instance yet */
-    BERTH_CAUSE_REMOVED,   /* its workload is gone */
+    BERTH_CAUSE_PENDING, /* no instance yet */
+    BERTH_CAUSE_REMOVED, /* its workload is gone */
     BERTH_CAUSE_SUSPENDED,
-    BERTH_CAUSE_SCALED,    /* more than asked for */
-    BERTH_CAUSE_LOST,      /* its node is lost */
-    BERTH_CAUSE_DRAINED,   /* its node is being drained */
-    BERTH_CAUSE_MOVED,     /* its replacement is ready, or evens out the load */
-    BERTH_CAUSE_BROKEN,    /* its gang lost a task */
-    BERTH_CAUSE_INFEASIBLE,/* a reservation that fits no longer */
-    BERTH_CAUSE_BUSY,      /* use near its limit */
-    BERTH_CAUSE_IDLE,      /* use far below its limit */
+    BERTH_CAUSE_SCALED,     /* more than asked for */
+    BERTH_CAUSE_LOST,       /* its node is lost */
+    BERTH_CAUSE_DRAINED,    /* its node is being drained */
+    BERTH_CAUSE_MOVED,      /* its replacement is ready, or evens out the load */
+    BERTH_CAUSE_BROKEN,     /* its gang lost a task */
+    BERTH_CAUSE_INFEASIBLE, /* a reservation that fits no longer */
+    BERTH_CAUSE_BUSY,       /* use near its limit */
+    BERTH_CAUSE_IDLE,       /* use far below its limit */
 };
 
 struct berth_action {
@@ -500,7 +504,8 @@ BERTH_API struct berth_plan_stats berth_plan_stats(const struct berth_plan *plan
 
 /* Does to the cluster what a commit of the whole plan would: new instances get ids from first_id upwards, in order of
  * the actions. The cluster must be as it was at the freeze. */
-BERTH_API int berth_apply(struct berth_cluster *cluster, const struct berth_plan *plan, uint64_t first_id, struct berth_err *err);
+BERTH_API int berth_apply(struct berth_cluster *cluster, const struct berth_plan *plan, uint64_t first_id,
+                          struct berth_err *err);
 
 BERTH_API const char *berth_op_name(enum berth_op op);
 BERTH_API const char *berth_cause_name(enum berth_cause cause);

@@ -4,7 +4,6 @@
 
 #include "berth.h"
 #include "cli/command.h"
-#include "berth.h"
 #include "cli/plan_view.h"
 #include "cli/progress.h"
 #include "cli/suggest.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "cli/fold.h"
 #include "berth.h"
+#include "cli/fold.h"
 #include "cli/pods.h"
 #include "cli/show.h"
 #include "cli/suggest.h"

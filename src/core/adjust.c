@@ -92,8 +92,7 @@ void adjust(struct berth_plan *p)
     struct keyed *rows = arena_alloc(&p->scratch, (2 * len + 1) * sizeof *rows);
 
     for (uint32_t w = 0; w < p->s->watched_len; w++)
-        BITS_EACH(i, p->s->watched[w])
-        {
+        BITS_EACH (i, p->s->watched[w]) {
             uint32_t slot = w * 64 + (uint32_t)i;
             rows[n++] = (struct keyed){snapshot_instance(p->s, slot)->id, slot};
         }

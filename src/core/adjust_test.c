@@ -17,8 +17,11 @@ static struct scene stage(int64_t used, int64_t used_for_s, int64_t limit, int64
     struct berth_shape shape = {NEEDS(1000, 10), LIST(limits, struct berth_limit, {"cpu", BERTH_ABSOLUTE, 1000, 2000})};
     scene_node(&s, "a", 4000, 1000);
     scene_put(&s, (struct berth_workload){.id = "w", .replicas = 1, .shape = shape});
-    const struct berth_usage u = {"cpu", used, (NOW_S - used_for_s) * SCENE_SECOND_NS, limit, (NOW_S - limit_for_s) * SCENE_SECOND_NS};
-    scene_instance(&s, (struct berth_instance){.workload = "w", .node = "a", .state = BERTH_RUNNING, .ready = true, .usage = &u, .usage_len = 1});
+    const struct berth_usage u = {"cpu", used, (NOW_S - used_for_s) * SCENE_SECOND_NS, limit,
+                                  (NOW_S - limit_for_s) * SCENE_SECOND_NS};
+    scene_instance(
+        &s, (struct berth_instance){
+                .workload = "w", .node = "a", .state = BERTH_RUNNING, .ready = true, .usage = &u, .usage_len = 1});
     return s;
 }
 
@@ -29,27 +32,28 @@ static void limits_follow_use(void **state)
         const char *want;
         int64_t recheck_s; /* 0: never */
     } rows[] = {
-        {900,  30,  0,    900, "adjust w/0 a busy #1 cpu=1250", 0         }, /* 0: as the workload says */
-        {900,  30,  1000, 30,  "adjust w/0 a busy #1 cpu=1250", 0         },
-        {900,  29,  1000, 900, "",                              NOW_S + 1 },
-        {900,  900, 1000, 10,  "",                              NOW_S + 20}, /* the limit is too young */
-        {899,  900, 1000, 900, "",                              0         },
-        {1800, 900, 1800, 900, "adjust w/0 a busy #1 cpu=2000", 0         }, /* not above the maximum */
-        {2000, 900, 2000, 900, "",                              0         },
-        {800,  300, 2000, 900, "adjust w/0 a idle #1 cpu=1200", 0         }, /* half as much again as is used */
-        {0,    300, 2000, 300, "adjust w/0 a idle #1 cpu=1000", 0         }, /* not below what the workload says */
-        {800,  299, 2000, 900, "",                              NOW_S + 1 },
+        {900,  30,  0,    900, "adjust w/0 a busy #1 cpu=1250", 0          }, /* 0: as the workload says */
+        {900,  30,  1000, 30,  "adjust w/0 a busy #1 cpu=1250", 0          },
+        {900,  29,  1000, 900, "",                              NOW_S + 1  },
+        {900,  900, 1000, 10,  "",                              NOW_S + 20 }, /* the limit is too young */
+        {899,  900, 1000, 900, "",                              0          },
+        {1800, 900, 1800, 900, "adjust w/0 a busy #1 cpu=2000", 0          }, /* not above the maximum */
+        {2000, 900, 2000, 900, "",                              0          },
+        {800,  300, 2000, 900, "adjust w/0 a idle #1 cpu=1200", 0          }, /* half as much again as is used */
+        {0,    300, 2000, 300, "adjust w/0 a idle #1 cpu=1000", 0          }, /* not below what the workload says */
+        {800,  299, 2000, 900, "",                              NOW_S + 1  },
         {1000, 900, 2000, 100, "",                              NOW_S + 200},
-        {1001, 900, 2000, 900, "",                              0         },
-        {0,    900, 1000, 900, "",                              0         },
-        {0,    900, 0,    900, "",                              0         },
+        {1001, 900, 2000, 900, "",                              0          },
+        {0,    900, 1000, 900, "",                              0          },
+        {0,    900, 0,    900, "",                              0          },
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct scene s = stage(rows[i].used, rows[i].used_for_s, rows[i].limit, rows[i].limit_for_s);
         print_message("row %zu\n", i);
         scene_see(&s, rows[i].want);
-        assert_true(berth_plan_recheck_ns(s.p) == (rows[i].recheck_s ? rows[i].recheck_s * SCENE_SECOND_NS : BERTH_NEVER_NS));
+        assert_true(berth_plan_recheck_ns(s.p) ==
+                    (rows[i].recheck_s ? rows[i].recheck_s * SCENE_SECOND_NS : BERTH_NEVER_NS));
         scene_apply(&s);
         scene_cleanup(&s);
     }
@@ -93,7 +97,13 @@ static void it_rises_step_by_step(void **state)
         char want[64];
         int64_t limit = i ? steps[i - 1] : 1000;
         const struct berth_usage u = {"cpu", limit, 0, limit, s.now_ns - 30 * SCENE_SECOND_NS};
-        scene_instance(&s, (struct berth_instance){.id = 1, .workload = "w", .node = "a", .state = BERTH_RUNNING, .ready = true, .usage = &u, .usage_len = 1});
+        scene_instance(&s, (struct berth_instance){.id = 1,
+                                                   .workload = "w",
+                                                   .node = "a",
+                                                   .state = BERTH_RUNNING,
+                                                   .ready = true,
+                                                   .usage = &u,
+                                                   .usage_len = 1});
         (void)snprintf(want, sizeof want, "adjust w/0 a busy #1 cpu=%lld", (long long)steps[i]);
         scene_step(&s, want);
         assert_true(berth_plan_recheck_ns(s.p) == BERTH_NEVER_NS || steps[i] < 2000);
@@ -109,10 +119,14 @@ static void only_what_runs_is_adjusted(void **state)
     (void)state;
     for (size_t i = 0; i < ROWS(states); i++) {
         struct scene s = stage(1000, 900, 1000, 900);
-        scene_put(&s, (struct berth_workload){.id = "w", .kind = BERTH_JOB, .replicas = 1,
-                                              .shape = {LIST(limits, struct berth_limit, {"cpu", BERTH_ABSOLUTE, 1000, 2000})}});
+        scene_put(&s, (struct berth_workload){
+                          .id = "w",
+                          .kind = BERTH_JOB,
+                          .replicas = 1,
+                          .shape = {LIST(limits, struct berth_limit, {"cpu", BERTH_ABSOLUTE, 1000, 2000})}});
         const struct berth_usage u = {"cpu", 1000, 0, 1000, 0};
-        scene_instance(&s, (struct berth_instance){.id = 1, .workload = "w", .node = "a", .state = states[i], .usage = &u, .usage_len = 1});
+        scene_instance(&s, (struct berth_instance){
+                               .id = 1, .workload = "w", .node = "a", .state = states[i], .usage = &u, .usage_len = 1});
         scene_step(&s, "");
         scene_cleanup(&s);
     }
@@ -134,8 +148,11 @@ static void weights_and_fixed_limits_stay(void **state)
         struct scene s = scene_new();
         const struct berth_usage u = {"cpu", 1000, 0, 0, 0};
         scene_node(&s, "a", 4000, 1000);
-        scene_put(&s, (struct berth_workload){.id = "w", .replicas = 1, .shape = {.limits = &limits[i], .limits_len = 1}});
-        scene_instance(&s, (struct berth_instance){.workload = "w", .node = "a", .state = BERTH_RUNNING, .usage = &u, .usage_len = 1});
+        scene_put(&s, (struct berth_workload){
+                          .id = "w", .replicas = 1, .shape = {.limits = &limits[i], .limits_len = 1}
+        });
+        scene_instance(&s, (struct berth_instance){
+                               .workload = "w", .node = "a", .state = BERTH_RUNNING, .usage = &u, .usage_len = 1});
         scene_step(&s, "");
         scene_cleanup(&s);
     }
@@ -150,7 +167,8 @@ static void no_use_is_no_load(void **state)
     const struct berth_usage u = {"licence", 0, 0, 1, 0};
     scene_put_node(&s, (struct berth_node){.id = "a", LIST(allocatable, struct berth_amount, {"licence", 10})});
     scene_put(&s, (struct berth_workload){.id = "w", .replicas = 1, .shape = shape});
-    scene_instance(&s, (struct berth_instance){.workload = "w", .node = "a", .state = BERTH_RUNNING, .usage = &u, .usage_len = 1});
+    scene_instance(
+        &s, (struct berth_instance){.workload = "w", .node = "a", .state = BERTH_RUNNING, .usage = &u, .usage_len = 1});
     scene_step(&s, "");
     scene_cleanup(&s);
 }
@@ -163,7 +181,8 @@ static void times_that_never_come(void **state)
     const struct berth_usage u = {"cpu", 1000, INT64_MAX, 1000, 0};
     scene_node(&s, "a", 4000, 1000);
     scene_put(&s, (struct berth_workload){.id = "w", .replicas = 1, .shape = shape});
-    scene_instance(&s, (struct berth_instance){.workload = "w", .node = "a", .state = BERTH_RUNNING, .usage = &u, .usage_len = 1});
+    scene_instance(
+        &s, (struct berth_instance){.workload = "w", .node = "a", .state = BERTH_RUNNING, .usage = &u, .usage_len = 1});
     scene_step(&s, "");
     scene_cleanup(&s);
 }

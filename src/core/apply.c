@@ -16,8 +16,9 @@ static int check_same(const struct berth_cluster *c, const struct berth_plan *p,
     if (same && a->instance != NONE)
         same = a->instance < c->instances.len &&
                cluster_instance(c, a->instance)->id == snapshot_instance(p->s, a->instance)->id;
-    return same ? 0 : err_set(err, ESTALE, "workload \"%s\": the cluster has changed since the plan was made",
-                              snapshot_text(p->s, then->id));
+    return same ? 0
+                : err_set(err, ESTALE, "workload \"%s\": the cluster has changed since the plan was made",
+                          snapshot_text(p->s, then->id));
 }
 
 static void apply_place(struct berth_cluster *c, const struct berth_plan *p, const struct act *a, uint64_t id)
@@ -33,7 +34,8 @@ static void apply_place(struct berth_cluster *c, const struct berth_plan *p, con
                    .gpus = a->gpus,
                    .replaces = a->replaces == NONE ? 0 : snapshot_instance(p->s, a->replaces)->id},
         .waits = p->c.waits.at + (a->op == BERTH_RESERVE ? a->aux : 0),
-        .waits_len = a->op == BERTH_RESERVE ? a->aux_len : 0};
+        .waits_len = a->op == BERTH_RESERVE ? a->aux_len : 0
+    };
     (void)instance_add(c, &change);
 }
 
@@ -54,24 +56,16 @@ static void apply_one(struct berth_cluster *c, const struct berth_plan *p, const
 {
     switch ((enum berth_op)a->op) {
     case BERTH_PLACE:
-    case BERTH_RESERVE:
-        apply_place(c, p, a, (*id)++);
-        break;
-    case BERTH_PROMOTE:
-        instance_set_state(c, a->instance, BERTH_ASSIGNED, p->s->now_ns);
-        break;
+    case BERTH_RESERVE: apply_place(c, p, a, (*id)++); break;
+    case BERTH_PROMOTE: instance_set_state(c, a->instance, BERTH_ASSIGNED, p->s->now_ns); break;
     case BERTH_STOP:
         if (cluster_instance(c, a->instance)->state == BERTH_RESERVED)
             instance_drop(c, a->instance);
         else
             instance_set_state(c, a->instance, BERTH_STOPPING, p->s->now_ns);
         break;
-    case BERTH_LOSE:
-        instance_drop(c, a->instance);
-        break;
-    case BERTH_ADJUST:
-        apply_adjust(c, p, a);
-        break;
+    case BERTH_LOSE: instance_drop(c, a->instance); break;
+    case BERTH_ADJUST: apply_adjust(c, p, a); break;
     }
 }
 

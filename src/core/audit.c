@@ -5,7 +5,8 @@
 #include "base/bits.h"
 #include "core/cluster.h"
 
-static int breach(struct berth_err *err, const char *what, const char *kind, const char *name, int64_t is, int64_t should)
+static int breach(struct berth_err *err, const char *what, const char *kind, const char *name, int64_t is,
+                  int64_t should)
 {
     return err_set(err, EBADMSG, "audit: %s of %s \"%s\" is %lld and should be %lld", what, kind, name, (long long)is,
                    (long long)should);
@@ -109,8 +110,8 @@ static int audit_workloads(const struct berth_cluster *c, struct berth_err *err)
         if (w->plain != again.plain || w->ended != again.ended || w->other != again.other || w->tasks != again.tasks)
             return breach(err, "the count of instances", "workload", name, w->plain, again.plain);
         uint32_t want = w->gone || w->suspended ? 0 : w->replicas;
-        bool settled = again.plain + again.ended == want && again.other == 0 &&
-                       (want == 0 || again.tasks == w->tasks_want);
+        bool settled =
+            again.plain + again.ended == want && again.other == 0 && (want == 0 || again.tasks == w->tasks_want);
         if (settled == bits_has(c->unsettled.at, n))
             return breach(err, "being settled", "workload", name, !settled, settled);
     }
@@ -162,8 +163,8 @@ static int audit_ports(const struct berth_cluster *c, struct berth_err *err)
 
 int berth_audit(const struct berth_cluster *c, struct berth_err *err)
 {
-    int (*const checks[])(const struct berth_cluster *, struct berth_err *) = {
-        audit_nodes, audit_workloads, audit_books, audit_devices, audit_ports};
+    int (*const checks[])(const struct berth_cluster *, struct berth_err *) = {audit_nodes, audit_workloads,
+                                                                               audit_books, audit_devices, audit_ports};
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         int rc = checks[i](c, err);
         if (rc)

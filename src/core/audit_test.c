@@ -14,9 +14,11 @@ static struct scene stage(void)
 {
     struct scene s = scene_new();
     struct berth_volume v = {.id = "disk", .driver = "csi"};
-    struct berth_shape shape = {NEEDS(100, 100), LIST(ports, struct berth_port, {BERTH_TCP, 80, 1}), .gpu = {.count = 1}, NAMES(volumes, "disk")};
+    struct berth_shape shape = {NEEDS(100, 100), LIST(ports, struct berth_port, {BERTH_TCP, 80, 1}),
+                                .gpu = {.count = 1}, NAMES(volumes, "disk")};
     scene_must(&s, berth_volume_put(s.c, &v, &s.err));
-    scene_put_node(&s, (struct berth_node){.id = "a", HAS(1000, 1000), LIST(gpus, struct berth_gpu, {"x", 1}, {"x", 1})});
+    scene_put_node(&s,
+                   (struct berth_node){.id = "a", HAS(1000, 1000), LIST(gpus, struct berth_gpu, {"x", 1}, {"x", 1})});
     scene_node(&s, "b", 1000, 1000);
     scene_put(&s, (struct berth_workload){.id = "web", .replicas = 2, .shape = shape});
     scene_put(&s, (struct berth_workload){.id = "job", .kind = BERTH_JOB, .replicas = 2, .shape = {NEEDS(10, 10)}});
@@ -139,7 +141,8 @@ static void nodes_that_are_over_are_counted(void **state)
     (void)state;
     struct scene s = scene_new();
     struct berth_shape fpga = {LIST(requests, struct berth_amount, {"fpga", 1})};
-    scene_put_node(&s, (struct berth_node){.id = "a", LIST(allocatable, struct berth_amount, {"cpu", 100}, {"pods", 1})});
+    scene_put_node(&s,
+                   (struct berth_node){.id = "a", LIST(allocatable, struct berth_amount, {"cpu", 100}, {"pods", 1})});
     scene_node(&s, "b", 100, 100);
     scene_node(&s, "c", 100, 100);
     scene_service(&s, "web", 9, 50, 0);

@@ -53,9 +53,8 @@ void berth_cluster_free(struct berth_cluster *c)
                               &c->uses,   &c->tie_uses,  &c->postings,   &c->gangs};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         pages_done(tables[i]);
-    struct map *maps[] = {&c->nodes_by_id,    &c->workloads_by_id,      &c->instances_by_id,
-                          &c->things_by_name, &c->label_sets_by_labels, &c->facts_by_subject,
-                          &c->pairs_by_label, &c->gangs_by_id};
+    struct map *maps[] = {&c->nodes_by_id,          &c->workloads_by_id,  &c->instances_by_id, &c->things_by_name,
+                          &c->label_sets_by_labels, &c->facts_by_subject, &c->pairs_by_label,  &c->gangs_by_id};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         map_done(maps[i]);
     slot_list *free_lists[] = {&c->nodes_free,  &c->workloads_free, &c->instances_free, &c->holds_free,
@@ -93,7 +92,8 @@ uint32_t cluster_resource_put(struct berth_cluster *c, const char *name)
     for (uint32_t r = 0; r < c->resources.len; r++) /* few, and the common ones come first */
         if (c->resources.at[r].name == s)
             return r;
-    struct resource fresh = {.name = s, .page_size_bytes = describe_page_size(name),
+    struct resource fresh = {.name = s,
+                             .page_size_bytes = describe_page_size(name),
                              .optional = strcmp(name, "pods") == 0 || strncmp(name, "attach-", 7) == 0};
     vec_push(&c->resources, fresh);
     vec_resize(&c->books, c->resources.len);

@@ -119,16 +119,16 @@ struct workload {
     enum berth_on_lost on_lost;   /* resolved: never DEFAULT */
     enum berth_on_drain on_drain; /* likewise */
     bool suspended;
-    bool gone; /* removed, or never there: only its instances are left */
-    bool live; /* the slot is in use */
+    bool gone;     /* removed, or never there: only its instances are left */
+    bool live;     /* the slot is in use */
     uint32_t gang; /* index, NONE */
     uint32_t next_in_gang, prev_in_gang;
     struct class_ix class;
     uint32_t label_set;
-    uint32_t first;        /* instance */
-    uint32_t uses;         /* chain */
-    uint32_t plain;        /* instances that are assigned, starting or running and take over from nobody */
-    uint32_t ended, other; /* tasks done; those reserved, stopping or taking over */
+    uint32_t first;             /* instance */
+    uint32_t uses;              /* chain */
+    uint32_t plain;             /* instances that are assigned, starting or running and take over from nobody */
+    uint32_t ended, other;      /* tasks done; those reserved, stopping or taking over */
     uint64_t tasks, tasks_want; /* of a job: sums of hashes of the ordinals it has and should have */
     uint32_t next_labelled, prev_labelled; /* workloads with the same labels */
 };
@@ -211,17 +211,17 @@ struct berth_cluster {
     struct pages nodes, workloads, instances, things, holds, usages, waits, label_sets, facts;
     struct pages gangs;
     struct pages pairs, postings, uses, tie_uses; /* tie_uses[tie]: its first use */
-    uint32_t apart_loose; /* first required `apart` tie without an anchor */
+    uint32_t apart_loose;                         /* first required `apart` tie without an anchor */
     slot_list nodes_free, workloads_free, instances_free, holds_free, usages_free, waits_free, facts_free, uses_free;
     struct map nodes_by_id, workloads_by_id, instances_by_id, things_by_name, label_sets_by_labels, facts_by_subject;
     struct map pairs_by_label, gangs_by_id;
     uint32_t nodes_len; /* in use */
 
-    VEC(uint64_t) unsettled; /* workloads that a plan must look at, a bit each */
-    VEC(uint64_t) watched;   /* instances whose limits may be adjusted */
+    VEC(uint64_t) unsettled;                /* workloads that a plan must look at, a bit each */
+    VEC(uint64_t) watched;                  /* instances whose limits may be adjusted */
     uint32_t stopping, reserved, replacing; /* instances in such a state: books of two kinds are needed */
 
-    struct layout *layout; /* of the nodes as they are; NULL: to be made anew */
+    struct layout *layout;       /* of the nodes as they are; NULL: to be made anew */
     VEC(struct named) by_id;     /* workloads sorted by id */
     VEC(struct named) by_id_new; /* not yet merged in */
     bool by_id_stale;            /* some were removed */

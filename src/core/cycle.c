@@ -202,8 +202,7 @@ static void books_add(struct cycle *c, const struct class *k, uint32_t p, uint64
         if (sign > 0)
             column_changed(c, r, p);
     }
-    BITS_EACH(d, gpus)
-    {
+    BITS_EACH (d, gpus) {
         struct device_free *f = &c->devices[c->l->device[p] + d];
         int64_t mem = gpu_memory_held(&k->gpu);
         int32_t milli = sign * (int32_t)k->gpu.milli;

@@ -45,8 +45,8 @@ struct label_column {
 };
 
 struct taste_column {
-    int32_t *at;                    /* [position] */
-    int32_t *max[LEVELS_MAX + 1];   /* [level][entry] */
+    int32_t *at;                  /* [position] */
+    int32_t *max[LEVELS_MAX + 1]; /* [level][entry] */
 };
 
 /* A thing held by what this plan places. */
@@ -82,39 +82,39 @@ struct cycle {
     struct arena *scratch; /* given back at the end of each turn */
     uint32_t len, blocks, columns, resources;
 
-    int64_t **free;            /* [column][position]: what may be promised at once; NULL: nobody has any */
-    int64_t **now, **later;    /* [resource][position]; NULL without two books: both are `free` */
+    int64_t **free;         /* [column][position]: what may be promised at once; NULL: nobody has any */
+    int64_t **now, **later; /* [resource][position]; NULL without two books: both are `free` */
     struct device_free *devices;
-    int32_t *key;              /* [position] */
+    int32_t *key; /* [position] */
     struct bounds bounds[LEVELS_MAX + 1];
     /* Of search.c: a heap with room for every entry of every level; the scores in segments that a search has opened, and
      * by which search. */
     uint64_t *heap, *opened_by;
     int32_t *score;
-    struct memo **memos;     /* [class]: of search.c */
+    struct memo **memos; /* [class]: of search.c */
     size_t memo_bytes;
-    VEC(uint32_t) given;     /* segments in which something was given back, in order */
-    uint64_t *over;            /* positions where more is held than there is */
+    VEC(uint32_t) given; /* segments in which something was given back, in order */
+    uint64_t *over;      /* positions where more is held than there is */
     bool any_over;
-    uint64_t *leaving;         /* positions with instances that stop: worth reserving */
+    uint64_t *leaving; /* positions with instances that stop: worth reserving */
     bool any_leaving;
-    uint64_t *stopped;         /* instance slots that this plan stops */
-    uint64_t *removed;         /* instance slots that are gone after this plan */
-    uint32_t *dirty;           /* segments whose keys fell */
+    uint64_t *stopped; /* instance slots that this plan stops */
+    uint64_t *removed; /* instance slots that are gone after this plan */
+    uint32_t *dirty;   /* segments whose keys fell */
     uint32_t dirty_len;
     uint64_t *dirty_bits[LEVELS_MAX + 1];
 
-    uint64_t **rules_mask;     /* [rules]: positions that satisfy every static filter; NULL: not asked yet */
-    struct taste_column *tastes; /* [taste] */
-    uint8_t *taste_state;      /* [taste]: 0 unknown, 1 neutral, 2 has a column */
-    uint8_t *dead;             /* [class]: 1 no node can take one more */
+    uint64_t **rules_mask;           /* [rules]: positions that satisfy every static filter; NULL: not asked yet */
+    struct taste_column *tastes;     /* [taste] */
+    uint8_t *taste_state;            /* [taste]: 0 unknown, 1 neutral, 2 has a column */
+    uint8_t *dead;                   /* [class]: 1 no node can take one more */
     struct fresh_hold **fresh_holds; /* [thing]; NULL until one is needed */
-    uint32_t *fresh;           /* [workload]: its last placement in this plan, an index of acts, or NONE */
+    uint32_t *fresh;                 /* [workload]: its last placement in this plan, an index of acts, or NONE */
     struct topology *topologies;
     struct eligible *eligibles;
     struct label_column *labels;
-    const struct typical *typical;   /* of fragmentation.c */
-    struct gpu_cluster *gpu_clusters; /* of score/dims.c */
+    const struct typical *typical;              /* of fragmentation.c */
+    struct gpu_cluster *gpu_clusters;           /* of score/dims.c */
     int64_t largest[1 + PROFILE_RESOURCES_MAX]; /* capacity of any node: GPUs in milli, then the profile's resources */
 
     VEC(struct act) acts;

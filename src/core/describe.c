@@ -161,8 +161,7 @@ static int check_ports(const struct subject *s, const struct berth_port *at, siz
             return REFUSE(s, "ports %u to %u are not between 1 and 65535", at[i].port, at[i].port + count - 1);
         for (size_t j = 0; j < i; j++) {
             unsigned other = at[j].count ? at[j].count : 1;
-            if (at[i].protocol == at[j].protocol && at[i].port < at[j].port + other &&
-                at[j].port < at[i].port + count)
+            if (at[i].protocol == at[j].protocol && at[i].port < at[j].port + other && at[j].port < at[i].port + count)
                 return REFUSE(s, "port %u is there twice", at[i].port > at[j].port ? at[i].port : at[j].port);
         }
     }
@@ -195,8 +194,7 @@ static int check_term(const struct subject *s, const struct berth_term *t)
             if (e->values_len != 1 || !str_parse_i64(text_of(e->values[0]), &number))
                 return REFUSE(s, "the condition on %s takes one whole number", e->key);
             break;
-        default:
-            return REFUSE(s, "the condition on %s has an unknown operator (%d)", e->key, (int)e->match);
+        default: return REFUSE(s, "the condition on %s has an unknown operator (%d)", e->key, (int)e->match);
         }
     }
     return 0;

@@ -102,13 +102,13 @@ static void hear_all(struct inquest *q)
     q->count = ARENA_ARRAY(&q->p->scratch, uint8_t, (size_t)c->blocks * BLOCK + 1);
     for (uint32_t i = 0; i < q->len; i++)
         for (uint32_t b = 0; b < c->blocks; b++)
-            BITS_EACH(lane, q->at[i].refused[b])
-            if (q->count[b * BLOCK + lane] < UINT8_MAX)
-                q->count[b * BLOCK + lane]++;
+            BITS_EACH (lane, q->at[i].refused[b])
+                if (q->count[b * BLOCK + lane] < UINT8_MAX)
+                    q->count[b * BLOCK + lane]++;
     for (uint32_t i = 0; i < q->len; i++)
         for (uint32_t b = 0; b < c->blocks; b++)
-            BITS_EACH(lane, q->at[i].refused[b])
-            q->at[i].only += q->count[b * BLOCK + lane] == 1;
+            BITS_EACH (lane, q->at[i].refused[b])
+                q->at[i].only += q->count[b * BLOCK + lane] == 1;
 }
 
 /* ---- sentences -------------------------------------------------------------------------------------------------- */
@@ -139,7 +139,12 @@ static int64_t most_free(const struct inquest *q, const struct verdict *v)
 /* Sentences are of nodes; one node alone "has" where several "have". */
 static const char *verb(const char *sentence, bool one, struct arena *a)
 {
-    static const char *const pairs[][2] = {{"are ", "is "}, {"have ", "has "}, {"hold ", "holds "}, {"do not", "does not"}};
+    static const char *const pairs[][2] = {
+        {"are ",   "is "     },
+        {"have ",  "has "    },
+        {"hold ",  "holds "  },
+        {"do not", "does not"}
+    };
     for (size_t i = 0; one && i < sizeof pairs / sizeof *pairs; i++)
         if (strncmp(sentence, pairs[i][0], strlen(pairs[i][0])) == 0)
             return arena_fmt(a, "%s%s", pairs[i][1], sentence + strlen(pairs[i][0]));
@@ -154,8 +159,8 @@ static const char *sentence(const struct inquest *q, const struct verdict *v)
     const char *says = verb(reasons[v->filter->reason].sentence, one, a);
 
     if (v->filter->reason == REASON_SHORT)
-        return arena_fmt(a, "%s %s too little %s left: %s needed, at most %s free", nodes, one ? "has" : "have", v->what,
-                         amount_text(a, v->what, need_of(q, v)), amount_text(a, v->what, most_free(q, v)));
+        return arena_fmt(a, "%s %s too little %s left: %s needed, at most %s free", nodes, one ? "has" : "have",
+                         v->what, amount_text(a, v->what, need_of(q, v)), amount_text(a, v->what, most_free(q, v)));
     if (*v->what)
         return arena_fmt(a, "%s %s: %s", nodes, says, v->what);
     return arena_fmt(a, "%s %s", nodes, says);
@@ -274,8 +279,8 @@ static struct berth_reason *rows_of(struct inquest *q, uint32_t extra)
     struct berth_reason *rows = ARENA_ARRAY(&q->p->arena, struct berth_reason, q->len + extra);
     for (uint32_t i = 0; i < q->len; i++) {
         const struct verdict *v = &q->at[i];
-        rows[extra + i] = (struct berth_reason){reasons[v->filter->reason].word, v->what, v->nodes, v->only,
-                                                sentence(q, v)};
+        rows[extra + i] =
+            (struct berth_reason){reasons[v->filter->reason].word, v->what, v->nodes, v->only, sentence(q, v)};
     }
     return rows;
 }

@@ -50,7 +50,11 @@ static int compare_request(const void *ctx, uint32_t x, uint32_t y)
     const struct demand *d = ctx;
     const struct class *a = snapshot_class(d->c->s, (struct class_ix){x});
     const struct class *b = snapshot_class(d->c->s, (struct class_ix){y});
-    int64_t pairs[][2] = {{cpu_need(a), cpu_need(b)}, {a->gpu.milli, b->gpu.milli}, {a->gpu.count, b->gpu.count}};
+    int64_t pairs[][2] = {
+        {cpu_need(a),  cpu_need(b) },
+        {a->gpu.milli, b->gpu.milli},
+        {a->gpu.count, b->gpu.count}
+    };
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         if (pairs[i][0] != pairs[i][1])
             return pairs[i][0] < pairs[i][1] ? -1 : 1;

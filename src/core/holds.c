@@ -7,8 +7,8 @@
 
 struct holds_walk holds_begin(const struct cycle *c, uint32_t thing)
 {
-    return (struct holds_walk){.c = c, .old = snapshot_thing(c->s, thing)->first,
-                               .fresh = c->fresh_holds ? c->fresh_holds[thing] : NULL};
+    return (struct holds_walk){
+        .c = c, .old = snapshot_thing(c->s, thing)->first, .fresh = c->fresh_holds ? c->fresh_holds[thing] : NULL};
 }
 
 bool holds_next(struct holds_walk *w)
@@ -22,8 +22,8 @@ bool holds_next(struct holds_walk *w)
             return true;
         if (bits_has(w->c->removed, h->instance))
             continue;
-        w->now.leaving = snapshot_instance(s, h->instance)->state == BERTH_STOPPING ||
-                         bits_has(w->c->stopped, h->instance);
+        w->now.leaving =
+            snapshot_instance(s, h->instance)->state == BERTH_STOPPING || bits_has(w->c->stopped, h->instance);
         return true;
     }
     if (!w->fresh)

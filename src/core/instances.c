@@ -54,8 +54,8 @@ static void books_change(struct berth_cluster *c, const struct instance *i, int 
         return;
     for (uint32_t r = 0; r < k->needs_len; r++)
         book_add(cluster_book(c, k->needs[r].resource, i->node.v), i->state, sign * k->needs[r].amount);
-    BITS_EACH(d, i->gpus)
-    device_add(&n->devices[d], i->state, sign * (int32_t)k->gpu.milli, sign * gpu_memory_held(&k->gpu));
+    BITS_EACH (d, i->gpus)
+        device_add(&n->devices[d], i->state, sign * (int32_t)k->gpu.milli, sign * gpu_memory_held(&k->gpu));
     c->stopping += (i->state == BERTH_STOPPING ? 1u : 0u) * (unsigned)sign;
     c->reserved += (i->state == BERTH_RESERVED ? 1u : 0u) * (unsigned)sign;
     c->replacing += (i->replaces ? 1u : 0u) * (unsigned)sign;
@@ -262,15 +262,14 @@ static int check_gpus(const struct berth_cluster *c, const struct instance *i, s
     int32_t milli = (int32_t)cluster_class(c, i->class)->gpu.milli;
     uint32_t old_slot = cluster_instance_find(c, i->id);
     const struct instance *old = old_slot == NONE ? NULL : cluster_instance(c, old_slot);
-    BITS_EACH(d, i->gpus)
-    {
+    BITS_EACH (d, i->gpus) {
         struct device_book b = cluster_node(c, i->node.v)->devices[d];
         if (old && old->node.v == i->node.v && (old->gpus >> d & 1))
             device_add(&b, old->state, -(int32_t)cluster_class(c, old->class)->gpu.milli, 0);
         device_add(&b, i->state, milli, 0);
         if (b.active > BERTH_GPU_MILLI || b.active - b.stopping + b.reserved > BERTH_GPU_MILLI)
-            return err_set(err, EBUSY, "instance %llu: GPU %u of its node is held by others",
-                           (unsigned long long)i->id, (unsigned)d);
+            return err_set(err, EBUSY, "instance %llu: GPU %u of its node is held by others", (unsigned long long)i->id,
+                           (unsigned)d);
     }
     return 0;
 }
@@ -285,10 +284,21 @@ int berth_instance_put(struct berth_cluster *c, const struct berth_instance *fro
         workload = workload_ghost(c, from->workload);
     struct class_ix class = from->shape ? class_put(c, from->shape) : cluster_workload(c, workload)->class;
     struct instance_change change = {
-        .record = {.id = from->id, .workload = {workload}, .ordinal = from->ordinal, .class = class,
-                   .node = {cluster_node_find(c, from->node)}, .state = from->state, .ready = from->ready,
-                   .since_ns = from->since_ns, .gpus = from->gpus, .replaces = from->replaces},
-        .waits = from->waits, .waits_len = from->waits_len, .usage = from->usage, .usage_len = from->usage_len};
+        .record = {.id = from->id,
+                   .workload = {workload},
+                   .ordinal = from->ordinal,
+                   .class = class,
+                   .node = {cluster_node_find(c, from->node)},
+                   .state = from->state,
+                   .ready = from->ready,
+                   .since_ns = from->since_ns,
+                   .gpus = from->gpus,
+                   .replaces = from->replaces},
+        .waits = from->waits,
+        .waits_len = from->waits_len,
+        .usage = from->usage,
+        .usage_len = from->usage_len
+    };
     rc = check_sums(c, &change.record, err);
     if (!rc && from->state != BERTH_ENDED)
         rc = check_ports(c, &change.record, err);

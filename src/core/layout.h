@@ -23,26 +23,26 @@ struct level {
 struct layout {
     atomic_uint refs;
     struct arena arena;
-    uint32_t len;    /* nodes */
+    uint32_t len; /* nodes */
     uint32_t blocks;
     uint32_t resources;
     const struct node_body **body; /* [position], referenced */
     uint32_t *slot;                /* [position] */
     uint32_t *position;            /* [slot], NONE */
     uint32_t slots;
-    int64_t **capacity;  /* [resource][position]; NULL: no node has any */
-    uint64_t **inverse;  /* [resource][position]: 2^64 / capacity */
-    uint32_t *device;    /* [position]: its first device; [len] is their number */
+    int64_t **capacity; /* [resource][position]; NULL: no node has any */
+    uint64_t **inverse; /* [resource][position]: 2^64 / capacity */
+    uint32_t *device;   /* [position]: its first device; [len] is their number */
     const struct device *devices;
     sym *id, *zone, *rack, *domain, *arch; /* [position] */
     uint64_t *tainted;                     /* positions with a taint */
-    uint32_t *kind;   /* [position]: dense number of equal cpu, memory, pods and devices */
+    uint32_t *kind;                        /* [position]: dense number of equal cpu, memory, pods and devices */
     uint32_t kinds;
     uint32_t *segment;       /* [segment]: its first position; [segments] is len */
     uint32_t *block_segment; /* [block]: its first segment; [blocks] is segments */
     uint32_t segments;       /* = level[1].len */
-    bool soft_taints; /* some node has a taint that is only a preference */
-    uint32_t levels;  /* levels 1 .. levels */
+    bool soft_taints;        /* some node has a taint that is only a preference */
+    uint32_t levels;         /* levels 1 .. levels */
     struct level level[LEVELS_MAX + 1];
 };
 

@@ -25,10 +25,15 @@ static void put_numbered(struct scene *s, uint32_t i)
         {"x", 1}
     };
     uint32_t kind = kind_of(i);
-    char id[8];
+    char id[16];
     (void)snprintf(id, sizeof id, "n%03u", i);
-    scene_put_node(s, (struct berth_node){.id = id, .zone = zones[i % 3], .rack = racks[i / 3 % 2], .rank = i % 11 == 0,
-                                          .gpus = gpus, .gpus_len = kind == 4 ? 2 : 0, HAS(1000 + 1000 * (int64_t)kind, 64)});
+    scene_put_node(s, (struct berth_node){.id = id,
+                                          .zone = zones[i % 3],
+                                          .rack = racks[i / 3 % 2],
+                                          .rank = i % 11 == 0,
+                                          .gpus = gpus,
+                                          .gpus_len = kind == 4 ? 2 : 0,
+                                          HAS(1000 + 1000 * (int64_t)kind, 64)});
 }
 
 /* The ids in order, joined. */
@@ -160,13 +165,13 @@ static void shares_round_down(void **state)
         int64_t amount, capacity;
         int32_t least, most;
     } rows[] = {
-        {0,                0x10000,          0,      0     },
-        {-5,               0x10000,          0,      0     },
-        {1,                2,                0x7fff, 0x8000},
+        {0,                0x10000,          0,      0      },
+        {-5,               0x10000,          0,      0      },
+        {1,                2,                0x7fff, 0x8000 },
         {1,                1,                0xffff, 0x10000},
         {BERTH_AMOUNT_MAX, BERTH_AMOUNT_MAX, 0xffe0, 0x10000}, /* the inverse has 11 bits there */
-        {1,                BERTH_AMOUNT_MAX, 0,      0     },
-        {3000,             4000,             0xbfff, 0xc000},
+        {1,                BERTH_AMOUNT_MAX, 0,      0      },
+        {3000,             4000,             0xbfff, 0xc000 },
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {

@@ -222,8 +222,7 @@ static int node_replace(struct berth_cluster *c, uint32_t slot, const struct ber
     disown_ports(c, slot, n->body);
     if (body->devices_len > n->body->devices_len) {
         n->devices = mem_resize(n->devices, body->devices_len, sizeof *n->devices);
-        memset(n->devices + n->body->devices_len, 0,
-               (body->devices_len - n->body->devices_len) * sizeof *n->devices);
+        memset(n->devices + n->body->devices_len, 0, (body->devices_len - n->body->devices_len) * sizeof *n->devices);
     }
     node_body_unref(n->body);
     n->body = body;

@@ -199,7 +199,7 @@ static void nodes_at_random(void **state)
     bool there[20] = {false};
     scene_service(&s, "web", 1000, 1, 1);
     for (int round = 0; round < 600; round++) {
-        char id[8];
+        char id[16];
         uint32_t n = scene_below(&seed, 20);
         (void)snprintf(id, sizeof id, "n%u", n);
         if (there[n] && scene_below(&seed, 3) == 0) {

@@ -29,8 +29,8 @@ static uint64_t *mark(struct berth_plan *p)
             bits_add(bits, snapshot_instance(s, at)->workload.v);
     }
     for (uint32_t w = 0; s->gangs.len && w < s->unsettled_len; w++)
-        BITS_EACH(i, bits[w])
-        mark_gang(s, bits, w * 64 + (uint32_t)i);
+        BITS_EACH (i, bits[w])
+            mark_gang(s, bits, w * 64 + (uint32_t)i);
     return bits;
 }
 
@@ -39,12 +39,9 @@ static uint64_t key_of(const struct berth_snapshot *s, unsigned round, uint32_t 
 {
     const struct workload *w = snapshot_workload(s, workload);
     switch (round) {
-    case 0:
-        return s->ranks[workload];
-    case 1:
-        return (uint64_t)w->created_ns ^ (uint64_t)1 << 63;
-    default:
-        return ~(uint64_t)((uint32_t)w->priority ^ 0x80000000u);
+    case 0: return s->ranks[workload];
+    case 1: return (uint64_t)w->created_ns ^ (uint64_t)1 << 63;
+    default: return ~(uint64_t)((uint32_t)w->priority ^ 0x80000000u);
     }
 }
 
@@ -56,8 +53,8 @@ uint32_t *order_make(struct berth_plan *p, uint32_t *ret_len)
     struct keyed *rows = arena_alloc(&p->scratch, (2 * len + 1) * sizeof *rows);
 
     for (uint32_t w = 0; w < s->unsettled_len; w++)
-        BITS_EACH(i, bits[w])
-        rows[n++].value = w * 64 + (uint32_t)i;
+        BITS_EACH (i, bits[w])
+            rows[n++].value = w * 64 + (uint32_t)i;
     for (unsigned round = 0; round < 3; round++) {
         for (size_t i = 0; i < len; i++) {
             if (round && i + PREFETCH < len)

@@ -15,13 +15,18 @@ static void expect_order(struct scene *s, const char *want)
     size_t len = 0;
     scene_plan(s);
     for (size_t i = 0; i < berth_plan_actions(s->p); i++)
-        len += (size_t)snprintf(got + len, sizeof got - len, "%s%s", len ? " " : "", berth_plan_action(s->p, i).workload);
+        len +=
+            (size_t)snprintf(got + len, sizeof got - len, "%s%s", len ? " " : "", berth_plan_action(s->p, i).workload);
     assert_string_equal(got, want);
 }
 
 static void put(struct scene *s, const char *id, int32_t priority, int64_t created_ns, const char *gang)
 {
-    scene_put(s, (struct berth_workload){.id = id, .replicas = 1, .priority = priority, .created_ns = created_ns, .gang = gang,
+    scene_put(s, (struct berth_workload){.id = id,
+                                         .replicas = 1,
+                                         .priority = priority,
+                                         .created_ns = created_ns,
+                                         .gang = gang,
                                          .shape = {NEEDS(10, 10)}});
 }
 
@@ -92,7 +97,7 @@ static void order_is_free_of_history(void **state)
         }
         scene_node(&s, "n", 300, 100000); /* room for some */
         for (uint32_t i = 0; i < 50; i++) {
-            char id[8];
+            char id[16];
             (void)snprintf(id, sizeof id, "w%u", at[i]);
             put(&s, id, (int32_t)(at[i] % 3), at[i] % 4, at[i] % 5 == 0 ? "g" : NULL);
         }
@@ -121,10 +126,8 @@ static void what_is_settled_is_not_looked_at(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(priority_then_creation_then_id),
-        cmocka_unit_test(ids_are_compared_as_bytes),
-        cmocka_unit_test(a_gang_stands_with_its_first_member),
-        cmocka_unit_test(order_is_free_of_history),
+        cmocka_unit_test(priority_then_creation_then_id),      cmocka_unit_test(ids_are_compared_as_bytes),
+        cmocka_unit_test(a_gang_stands_with_its_first_member), cmocka_unit_test(order_is_free_of_history),
         cmocka_unit_test(what_is_settled_is_not_looked_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

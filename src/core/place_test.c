@@ -28,7 +28,11 @@ static struct scene stage(size_t nodes)
 
 static void put_gang(struct scene *s, const char *id, uint32_t replicas, uint32_t least, int64_t cpu)
 {
-    scene_put(s, (struct berth_workload){.id = id, .kind = BERTH_JOB, .replicas = replicas, .gang = "g", .gang_min = least,
+    scene_put(s, (struct berth_workload){.id = id,
+                                         .kind = BERTH_JOB,
+                                         .replicas = replicas,
+                                         .gang = "g",
+                                         .gang_min = least,
                                          .shape = {NEEDS(cpu, 10)}});
 }
 
@@ -58,7 +62,8 @@ static void workloads_of_one_gang_go_together(void **state)
     assert_int_equal(scene_pending(&s, "master"), 1);
     assert_int_equal(scene_pending(&s, "worker"), 3);
     scene_node(&s, "c", 2000, 1000);
-    scene_step(&s, "place master/0 c pending; place worker/0 c pending; place worker/1 b pending; place worker/2 c pending");
+    scene_step(
+        &s, "place master/0 c pending; place worker/0 c pending; place worker/1 b pending; place worker/2 c pending");
     scene_cleanup(&s);
 }
 
@@ -68,10 +73,10 @@ static void an_elastic_gang_needs_its_minimum(void **state)
         size_t nodes;
         const char *want;
     } rows[] = {
-        {1, ""                                                                                                },
-        {2, "place job/0 a pending; place job/1 b pending"                                                    },
-        {3, "place job/0 a pending; place job/1 b pending; place job/2 c pending"                             },
-        {5, "place job/0 a pending; place job/1 b pending; place job/2 c pending; place job/3 d pending"      },
+        {1, ""                                                                                          },
+        {2, "place job/0 a pending; place job/1 b pending"                                              },
+        {3, "place job/0 a pending; place job/1 b pending; place job/2 c pending"                       },
+        {5, "place job/0 a pending; place job/1 b pending; place job/2 c pending; place job/3 d pending"},
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
@@ -110,7 +115,8 @@ static void a_gang_that_fails_gives_everything_back(void **state)
 {
     (void)state;
     struct scene s = scene_new();
-    struct berth_shape shape = {NEEDS(600, 10), .gpu = {.count = 1}, LIST(ports, struct berth_port, {BERTH_TCP, 80, 1})};
+    struct berth_shape shape = {NEEDS(600, 10), .gpu = {.count = 1},
+                                LIST(ports, struct berth_port, {BERTH_TCP, 80, 1})};
     for (const char *id = "a\0b"; *id; id += 2)
         scene_put_node(&s, (struct berth_node){.id = id, HAS(1000, 1000), LIST(gpus, struct berth_gpu, {"x", 1})});
     scene_put(&s, (struct berth_workload){.id = "gang", .replicas = 3, .priority = 9, .gang = "g", .shape = shape});
@@ -173,8 +179,10 @@ static void a_gpu_is_promised(void **state)
     struct scene s = scene_new();
     scene_put_node(&s, (struct berth_node){.id = "a", HAS(10, 10), LIST(gpus, struct berth_gpu, {"x", 1}, {"x", 1})});
     scene_put(&s, (struct berth_workload){.id = "old", .replicas = 2, .shape = {.gpu = {.count = 1}}});
-    scene_instance(&s, (struct berth_instance){.workload = "old", .node = "a", .gpus = 1, .state = BERTH_RUNNING, .ready = true});
-    scene_instance(&s, (struct berth_instance){.workload = "old", .ordinal = 1, .node = "a", .gpus = 2, .state = BERTH_RUNNING});
+    scene_instance(
+        &s, (struct berth_instance){.workload = "old", .node = "a", .gpus = 1, .state = BERTH_RUNNING, .ready = true});
+    scene_instance(
+        &s, (struct berth_instance){.workload = "old", .ordinal = 1, .node = "a", .gpus = 2, .state = BERTH_RUNNING});
     scene_put(&s, (struct berth_workload){.id = "old", .replicas = 1, .shape = {.gpu = {.count = 1}}});
     scene_put(&s, (struct berth_workload){.id = "new", .replicas = 1, .shape = {.gpu = {.count = 1}}});
     scene_see(&s, "stop old/1 a scaled #2; reserve new/0 a pending after 2");
@@ -221,15 +229,24 @@ static void what_fits_nowhere_disturbs_nobody(void **state)
         struct scene s = stage(4);
         scene_service(&s, "web", 5, 300, 100);
         put_gang(&s, "gang", 3, 0, 200);
-        scene_put(&s, (struct berth_workload){.id = "port", .replicas = 3, .shape = {LIST(ports, struct berth_port, {BERTH_TCP, 80, 1})}});
+        scene_put(&s, (struct berth_workload){
+                          .id = "port", .replicas = 3, .shape = {LIST(ports, struct berth_port, {BERTH_TCP, 80, 1})}});
         if (round) {
             struct berth_near near = {.topology = "node", .select = APP("nobody", 0)};
-            scene_put(&s, (struct berth_workload){.id = "x1", .replicas = 2, .priority = 9, .shape = {NEEDS(2000, 10)}});
-            scene_put(&s, (struct berth_workload){.id = "x2", .replicas = 2, .priority = 9, .shape = {.node = "nowhere"}});
-            scene_put(&s, (struct berth_workload){.id = "x3", .replicas = 2, .priority = 9, .shape = {.near = &near, .near_len = 1}});
-            scene_put(&s, (struct berth_workload){.id = "x4", .replicas = 9, .priority = 9, .gang = "x", .shape = {NEEDS(900, 10)}});
-            scene_put(&s, (struct berth_workload){.id = "x5", .replicas = 2, .priority = 9, .shape = {.gpu = {.count = 1}}});
-            scene_put(&s, (struct berth_workload){.id = "x6", .replicas = 2, .priority = 9,
+            scene_put(&s,
+                      (struct berth_workload){.id = "x1", .replicas = 2, .priority = 9, .shape = {NEEDS(2000, 10)}});
+            scene_put(&s,
+                      (struct berth_workload){.id = "x2", .replicas = 2, .priority = 9, .shape = {.node = "nowhere"}});
+            scene_put(&s, (struct berth_workload){
+                              .id = "x3", .replicas = 2, .priority = 9, .shape = {.near = &near, .near_len = 1}
+            });
+            scene_put(&s, (struct berth_workload){
+                              .id = "x4", .replicas = 9, .priority = 9, .gang = "x", .shape = {NEEDS(900, 10)}});
+            scene_put(
+                &s, (struct berth_workload){.id = "x5", .replicas = 2, .priority = 9, .shape = {.gpu = {.count = 1}}});
+            scene_put(&s, (struct berth_workload){.id = "x6",
+                                                  .replicas = 2,
+                                                  .priority = 9,
                                                   .shape = {LIST(requests, struct berth_amount, {"unheard-of", 1})}});
         }
         scene_plan(&s);
@@ -254,9 +271,12 @@ static void a_chain_is_placed_in_one_plan(void **state)
     for (size_t i = 0; i < ROWS(ids); i++) {
         const struct berth_label app = {"app", ids[i]};
         struct berth_near near = {.topology = "zone", .select = APP(ids[(i + 1) % ROWS(ids)], 0)};
-        struct berth_shape shape = {NEEDS(100, 100), .near = &near, .near_len = i + 1 < ROWS(ids), .node = i == 3 ? "a" : NULL};
-        scene_put(&s, (struct berth_workload){.id = ids[i], .replicas = 1, .priority = -(int32_t)i, .labels = &app, .labels_len = 1,
-                                              .shape = shape});
+        struct berth_shape shape = {NEEDS(100, 100), .near = &near, .near_len = i + 1 < ROWS(ids),
+                                    .node = i == 3 ? "a" : NULL};
+        scene_put(
+            &s,
+            (struct berth_workload){
+                .id = ids[i], .replicas = 1, .priority = -(int32_t)i, .labels = &app, .labels_len = 1, .shape = shape});
     }
     scene_step(&s, "place w0/0 a pending; place w1/0 a pending; place w2/0 a pending; place w3/0 a pending");
     scene_cleanup(&s);
@@ -282,7 +302,10 @@ static void a_selected_pod_counts_once(void **state)
     struct scene s = scene_new();
     static const char *const twice[] = {"web", "web"};
     const struct berth_expr expr = {"app", BERTH_IN, twice, 2};
-    struct berth_spread even = {.topology = "zone", .select = {.exprs = &expr, .exprs_len = 1}, .max_skew = 2};
+    struct berth_spread even = {
+        .topology = "zone", .select = {.exprs = &expr, .exprs_len = 1},
+             .max_skew = 2
+    };
     struct berth_shape shape = {NEEDS(100, 100), .spread = &even, .spread_len = 1};
     scene_put_node(&s, (struct berth_node){.id = "a", .zone = "z1", HAS(1000, 1000)});
     scene_put_node(&s, (struct berth_node){.id = "b", .zone = "z2", HAS(100, 100)});
@@ -338,7 +361,7 @@ static void progress_is_told_and_has_no_influence(void **state)
     struct scene s = stage(3);
     size_t calls = 0;
     for (uint32_t i = 0; i < 3000; i++) {
-        char id[8];
+        char id[16];
         (void)snprintf(id, sizeof id, "w%u", i);
         scene_service(&s, id, 1, 1, 1);
     }

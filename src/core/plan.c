@@ -76,8 +76,8 @@ void plan_fact_migration(struct berth_plan *p, uint64_t instance, enum berth_mig
     uint32_t at = migration_find(p, instance);
     if (at != NONE && ((const struct fact *)pages_at(&p->s->facts, p->migrations[at].value))->value == phase)
         return;
-    struct berth_fact fresh = {.kind = BERTH_FACT_MIGRATION, .subject = instance, .key = "", .value = phase,
-                               .at_ns = p->s->now_ns};
+    struct berth_fact fresh = {
+        .kind = BERTH_FACT_MIGRATION, .subject = instance, .key = "", .value = phase, .at_ns = p->s->now_ns};
     vec_push(&p->facts, fresh);
 }
 
@@ -101,8 +101,12 @@ static void facts_close(struct berth_plan *p)
         const struct fact *f = pages_at(&p->s->facts, p->migrations[i].value);
         if (bits_has(there, i))
             continue;
-        struct berth_fact over = {.kind = f->kind, .subject = f->subject, .key = snapshot_text(p->s, f->key),
-                                  .value = f->value, .at_ns = p->s->now_ns, .over = true};
+        struct berth_fact over = {.kind = f->kind,
+                                  .subject = f->subject,
+                                  .key = snapshot_text(p->s, f->key),
+                                  .value = f->value,
+                                  .at_ns = p->s->now_ns,
+                                  .over = true};
         vec_push(&p->facts, over);
     }
     for (size_t i = 1; i < p->facts.len; i++) {

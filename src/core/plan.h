@@ -22,9 +22,9 @@ struct wish {
     uint32_t group;           /* wishes of one gang have one group; NONE */
     uint32_t needed;          /* of a gang: how many must be placed at least */
     uint8_t cause;
-    bool blocked;             /* of a gang: too many earlier instances are still stopping */
+    bool blocked; /* of a gang: too many earlier instances are still stopping */
     bool gang_failed;
-    uint32_t gang_fits;       /* tasks of the whole gang that found room at once */
+    uint32_t gang_fits; /* tasks of the whole gang that found room at once */
     uint32_t gang_needs;
 };
 
@@ -56,8 +56,8 @@ struct berth_plan {
     bool alarm;
     uint32_t lost; /* nodes */
     uint64_t placed, unplaced;
-    VEC(uint32_t) left;                    /* wishes that were not granted in full */
-    const struct explanation **explained;  /* [class] */
+    VEC(uint32_t) left;                   /* wishes that were not granted in full */
+    const struct explanation **explained; /* [class] */
     struct policy_copy {
         void (*progress)(void *ctx, size_t done, size_t total);
         void *ctx;

@@ -13,18 +13,22 @@
 #define CPU_AND_GPU .resources = (const char *const[]){"cpu", "gpu"}, .resources_len = 2
 
 /* What pods ask for themselves counts in every profile. */
-#define ASKED {"preferences", 3}, {"spread", 2}, {"affinity", 2}, {"image_locality", 1}, {"network_zone", 1}
+#define ASKED                                                                                                          \
+    {"preferences", 3}, {"spread", 2}, {"affinity", 2}, {"image_locality", 1},                                         \
+    {                                                                                                                  \
+        "network_zone", 1                                                                                              \
+    }
 
 static const struct berth_profile built_in[] = {
-    {.name = "default", SCORES({"least_allocated", 1}, {"gpu_spare", 1}, {"gpu_packing", 2}, ASKED)},
-    {.name = "pack", SCORES({"most_allocated", 1}, {"gpu_spare", 1}, {"gpu_packing", 2}, ASKED)},
-    {.name = "even", SCORES({"least_allocated", 1}, {"balanced", 1}, {"gpu_spare", 1}, {"gpu_packing", 2}, ASKED)},
-    {.name = "best-fit", CPU_AND_GPU, SCORES({"best_fit", 1})},
-    {.name = "dot-product", CPU_AND_GPU, SCORES({"dot_product", 1})},
-    {.name = "gpu-packing", SCORES({"gpu_packing", 1})},
-    {.name = "gpu-clustering", SCORES({"gpu_clustering", 1})},
-    {.name = "fragmentation", SCORES({"fragmentation", 1})},
-    {.name = "random", SCORES({"random", 1})},
+    {.name = "default",        SCORES({"least_allocated", 1}, {"gpu_spare", 1}, {"gpu_packing", 2}, ASKED)},
+    {.name = "pack",      SCORES({"most_allocated", 1},                             {"gpu_spare", 1}, {"gpu_packing", 2}, ASKED)},
+    {.name = "even",           SCORES({"least_allocated", 1},       {"balanced", 1}, {"gpu_spare", 1}, {"gpu_packing", 2}, ASKED)},
+    {.name = "best-fit",      CPU_AND_GPU,                             SCORES({"best_fit", 1})},
+    {.name = "dot-product",           CPU_AND_GPU, SCORES({"dot_product", 1})},
+    {.name = "gpu-packing",        SCORES({"gpu_packing", 1})                  },
+    {.name = "gpu-clustering",                        SCORES({"gpu_clustering", 1})                                   },
+    {.name = "fragmentation", SCORES({"fragmentation", 1}) },
+    {.name = "random",   SCORES({"random", 1})     },
 };
 
 const struct berth_profile *berth_profile_at(size_t i)
@@ -108,8 +112,8 @@ int profile_resolve(const struct berth_profile *from, const struct berth_snapsho
         if (!score)
             return err_set(err, EINVAL, "profile \"%s\": there is no score \"%s\"", from->name, w->score);
         if (w->weight < 1 || w->weight > BERTH_WEIGHT_MAX)
-            return err_set(err, EINVAL, "profile \"%s\": weight %d of %s is not between 1 and %d", from->name, w->weight,
-                           w->score, BERTH_WEIGHT_MAX);
+            return err_set(err, EINVAL, "profile \"%s\": weight %d of %s is not between 1 and %d", from->name,
+                           w->weight, w->score, BERTH_WEIGHT_MAX);
         total += w->weight;
         p->scores[p->scores_len].score = score;
         p->scores[p->scores_len++].weight = w->weight;

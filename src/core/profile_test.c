@@ -46,7 +46,9 @@ static void built_in_profiles(void **state)
     struct scene s = scene_new();
     size_t len = 0;
     scene_put_node(&s, (struct berth_node){.id = "a", HAS(1000, 1000), LIST(gpus, struct berth_gpu, {"x", 1})});
-    scene_put(&s, (struct berth_workload){.id = "w", .replicas = 1, .shape = {NEEDS(1, 1), .gpu = {.count = 1}}});
+    scene_put(&s, (struct berth_workload){
+                      .id = "w", .replicas = 1, .shape = {NEEDS(1, 1), .gpu = {.count = 1}}
+    });
     assert_string_equal(berth_profile_at(0)->name, "default");
     for (const struct berth_profile *p; (p = berth_profile_at(len)) != NULL; len++) {
         assert_ptr_equal(berth_profile_find(p->name), p);
@@ -71,8 +73,8 @@ static void what_is_refused(void **state)
     refuse((struct berth_profile){SCORES({"balanced", 0})}, "weight 0 of balanced");
     refuse((struct berth_profile){SCORES({"balanced", -1})}, "weight -1");
     refuse((struct berth_profile){SCORES({"balanced", BERTH_WEIGHT_MAX + 1})}, "weight 101");
-    refuse((struct berth_profile){SCORES({"balanced", 100}, {"spread", 100}, {"affinity", 100}, {"random", 100}, {"best_fit", 100},
-                                         {"dot_product", 1})},
+    refuse((struct berth_profile){SCORES({"balanced", 100}, {"spread", 100}, {"affinity", 100}, {"random", 100},
+                                         {"best_fit", 100}, {"dot_product", 1})},
            "501");
     refuse((struct berth_profile){NAMES(resources, "1", "2", "3", "4", "5", "6", "7")}, "7 resources");
     struct berth_weight many[33];
@@ -85,7 +87,8 @@ static void what_is_just_allowed(void **state)
 {
     (void)state;
     allow((struct berth_profile){SCORES({"balanced", BERTH_WEIGHT_MAX})});
-    allow((struct berth_profile){SCORES({"balanced", 100}, {"spread", 100}, {"affinity", 100}, {"random", 100}, {"best_fit", 100})});
+    allow((struct berth_profile){
+        SCORES({"balanced", 100}, {"spread", 100}, {"affinity", 100}, {"random", 100}, {"best_fit", 100})});
     allow((struct berth_profile){NAMES(resources, "1", "2", "3", "4", "5", "6")});
     allow((struct berth_profile){0});
     struct berth_weight many[32];
@@ -115,7 +118,8 @@ static void capacity_is_never_left_out(void **state)
     scene_state(&s, "b", 100, 100, BERTH_NODE_CORDONED);
     scene_service(&s, "cpu", 1, 200, 1);
     scene_put(&s, (struct berth_workload){.id = "gpu", .replicas = 2, .shape = {.gpu = {.count = 1}}});
-    scene_put(&s, (struct berth_workload){.id = "port", .replicas = 2, .shape = {LIST(ports, struct berth_port, {BERTH_TCP, 80, 1})}});
+    scene_put(&s, (struct berth_workload){
+                      .id = "port", .replicas = 2, .shape = {LIST(ports, struct berth_port, {BERTH_TCP, 80, 1})}});
     scene_put(&s, (struct berth_workload){.id = "one", .replicas = 2, .shape = {.max_per_node = 1}});
     s.s = berth_freeze(s.c, 0, 0);
     scene_must(&s, berth_plan_make(s.s, &policy, &s.p, &s.err));
@@ -129,10 +133,8 @@ static void capacity_is_never_left_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(built_in_profiles),
-        cmocka_unit_test(what_is_refused),
-        cmocka_unit_test(what_is_just_allowed),
-        cmocka_unit_test(a_profile_has_a_name),
+        cmocka_unit_test(built_in_profiles),          cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(what_is_just_allowed),       cmocka_unit_test(a_profile_has_a_name),
         cmocka_unit_test(capacity_is_never_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

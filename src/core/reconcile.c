@@ -127,8 +127,7 @@ static enum promise promise_of(const struct berth_plan *p, const struct instance
         if (c->later[r][at] < 0)
             return PROMISE_BROKEN;
     }
-    BITS_EACH(d, i->gpus)
-    {
+    BITS_EACH (d, i->gpus) {
         const struct device_free *f = &c->devices[c->l->device[at] + d];
         now &= f->now >= (int32_t)k->gpu.milli;
         if (f->later < 0)
@@ -298,8 +297,7 @@ static void stop_strays(struct berth_plan *p, struct standing *st)
     bool ranks = st->w->kind == BERTH_JOB;
     for (uint32_t n = 0; n < st->len && st->want; n++) {
         struct member *m = &st->at[n];
-        if (m->part == PART_COUNTED &&
-            (outdone(st, m) || (ranks && (m->ordinal >= st->want || ordinal_done(st, m)))))
+        if (m->part == PART_COUNTED && (outdone(st, m) || (ranks && (m->ordinal >= st->want || ordinal_done(st, m)))))
             member_stop(p, st, m, BERTH_CAUSE_SCALED);
     }
 }
@@ -386,8 +384,14 @@ static void scale_in(struct berth_plan *p, struct standing *st)
 
 static void wish_move(struct berth_plan *p, const struct standing *st, const struct member *m)
 {
-    struct wish w = {.workload = st->workload, .class = st->w->class, .first = m->ordinal, .len = 1, .replaces = m->slot, .group = NONE,
-                     .cause = BERTH_CAUSE_DRAINED, .movable = st->available};
+    struct wish w = {.workload = st->workload,
+                     .class = st->w->class,
+                     .first = m->ordinal,
+                     .len = 1,
+                     .replaces = m->slot,
+                     .group = NONE,
+                     .cause = BERTH_CAUSE_DRAINED,
+                     .movable = st->available};
     vec_push(&p->wishes, w);
 }
 
@@ -426,7 +430,12 @@ static void move(struct berth_plan *p, struct standing *st)
 static void wish_missing(struct berth_plan *p, const struct standing *st, uint32_t group, uint32_t needed)
 {
     uint32_t missing = st->want - st->done - st->counted;
-    struct wish w = {.workload = st->workload, .class = st->w->class, .len = missing, .replaces = NONE, .group = group, .needed = needed,
+    struct wish w = {.workload = st->workload,
+                     .class = st->w->class,
+                     .len = missing,
+                     .replaces = NONE,
+                     .group = group,
+                     .needed = needed,
                      .cause = BERTH_CAUSE_PENDING};
     if (st->len > 0) {
         bool twice = st->w->on_lost == BERTH_LOST_REPLACE;

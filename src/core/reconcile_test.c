@@ -48,7 +48,10 @@ static void scaling_in_takes_the_least_useful_first(void **state)
 {
     (void)state;
     struct scene s = stage(7);
-    scene_put(&s, (struct berth_workload){.id = "web", .replicas = 6, .on_drain = BERTH_DRAIN_WAIT, .on_lost = BERTH_LOST_WAIT,
+    scene_put(&s, (struct berth_workload){.id = "web",
+                                          .replicas = 6,
+                                          .on_drain = BERTH_DRAIN_WAIT,
+                                          .on_lost = BERTH_LOST_WAIT,
                                           .shape = {NEEDS(600, 10)}});
     scene_running(&s, "web", 0, "a"); /* lost */
     scene_running(&s, "web", 1, "b"); /* draining */
@@ -65,8 +68,11 @@ static void scaling_in_takes_the_least_useful_first(void **state)
         "stop web/5 f scaled #6", "stop web/4 e scaled #5", "stop web/3 d scaled #4",
     };
     for (uint32_t i = 0; i < ROWS(order); i++) {
-        scene_put(&s, (struct berth_workload){.id = "web", .replicas = 5 - i, .on_drain = BERTH_DRAIN_WAIT,
-                                              .on_lost = BERTH_LOST_WAIT, .shape = {NEEDS(600, 10)}});
+        scene_put(&s, (struct berth_workload){.id = "web",
+                                              .replicas = 5 - i,
+                                              .on_drain = BERTH_DRAIN_WAIT,
+                                              .on_lost = BERTH_LOST_WAIT,
+                                              .shape = {NEEDS(600, 10)}});
         scene_step(&s, order[i]);
     }
     scene_cleanup(&s);
@@ -196,11 +202,13 @@ static void the_time_to_fence_is_the_workloads(void **state)
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct scene s = stage(4);
         s.now_ns = rows[i].since_ns;
-        scene_put(&s, (struct berth_workload){.id = "job", .kind = BERTH_JOB, .replicas = 1, .fence_ns = rows[i].fence_ns});
+        scene_put(&s,
+                  (struct berth_workload){.id = "job", .kind = BERTH_JOB, .replicas = 1, .fence_ns = rows[i].fence_ns});
         scene_running(&s, "job", 0, "a");
         state_of(&s, "a", BERTH_NODE_LOST);
         scene_step(&s, "");
-        assert_true(berth_plan_recheck_ns(s.p) == (rows[i].never ? BERTH_NEVER_NS : rows[i].since_ns + rows[i].fence_ns));
+        assert_true(berth_plan_recheck_ns(s.p) ==
+                    (rows[i].never ? BERTH_NEVER_NS : rows[i].since_ns + rows[i].fence_ns));
         scene_cleanup(&s);
     }
 }
@@ -322,17 +330,19 @@ static void enough_stay_available(void **state)
         uint32_t min_available;
         const char *want; /* with no room for any replacement */
     } rows[] = {
-        {3, ""                                                  },
-        {2, "stop web/0 a drained #2"                           },
-        {1, "stop web/0 a drained #2; stop web/1 a drained #3"  },
-        {0, "stop web/0 a drained #2"                           }, /* all but one */
+        {3, ""                                                },
+        {2, "stop web/0 a drained #2"                         },
+        {1, "stop web/0 a drained #2; stop web/1 a drained #3"},
+        {0, "stop web/0 a drained #2"                         }, /* all but one */
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct scene s = stage(2);
         scene_service(&s, "full", 1, 900, 10);
         scene_running(&s, "full", 0, "b");
-        scene_put(&s, (struct berth_workload){.id = "web", .replicas = 3, .min_available = rows[i].min_available, .shape = {NEEDS(300, 10)}});
+        scene_put(&s,
+                  (struct berth_workload){
+                      .id = "web", .replicas = 3, .min_available = rows[i].min_available, .shape = {NEEDS(300, 10)}});
         for (uint32_t n = 0; n < 3; n++)
             scene_running(&s, "web", n, "a");
         state_of(&s, "a", BERTH_NODE_DRAINING);
@@ -410,8 +420,13 @@ static void the_replacement_is_lost(void **state)
 
 static void put_gang(struct scene *s, const char *id, uint32_t replicas, uint32_t least, enum berth_on_lost on_lost)
 {
-    scene_put(s, (struct berth_workload){.id = id, .kind = BERTH_JOB, .replicas = replicas, .gang = "g", .gang_min = least,
-                                         .on_lost = on_lost, .shape = {NEEDS(600, 10)}});
+    scene_put(s, (struct berth_workload){.id = id,
+                                         .kind = BERTH_JOB,
+                                         .replicas = replicas,
+                                         .gang = "g",
+                                         .gang_min = least,
+                                         .on_lost = on_lost,
+                                         .shape = {NEEDS(600, 10)}});
 }
 
 static void a_broken_gang_is_stopped_and_starts_anew(void **state)
@@ -539,7 +554,8 @@ static void a_port_is_promised_until_it_is_free(void **state)
     struct berth_shape http = {NEEDS(10, 10), LIST(ports, struct berth_port, {BERTH_TCP, 80, 1})};
     struct scene s = stage(1);
     scene_put(&s, (struct berth_workload){.id = "web", .replicas = 1, .shape = http});
-    scene_instance(&s, (struct berth_instance){.workload = "old", .node = "a", .state = BERTH_STOPPING, .shape = &http});
+    scene_instance(&s,
+                   (struct berth_instance){.workload = "old", .node = "a", .state = BERTH_STOPPING, .shape = &http});
     scene_step(&s, "reserve web/0 a pending after 1");
     scene_gone(&s, 1);
     scene_step(&s, "promote web/0 a pending #2");
@@ -553,7 +569,8 @@ static void a_port_that_is_held_is_not_handed_over(void **state)
     struct berth_shape http = {NEEDS(10, 10), LIST(ports, struct berth_port, {BERTH_TCP, 80, 1})};
     struct scene s = stage(1);
     scene_put(&s, (struct berth_workload){.id = "web", .replicas = 1, .shape = http});
-    scene_instance(&s, (struct berth_instance){.workload = "old", .node = "a", .state = BERTH_STOPPING, .shape = &http});
+    scene_instance(&s,
+                   (struct berth_instance){.workload = "old", .node = "a", .state = BERTH_STOPPING, .shape = &http});
     scene_instance(&s, (struct berth_instance){.workload = "web", .node = "a", .state = BERTH_RESERVED});
     scene_step(&s, "");
     scene_cleanup(&s);

@@ -80,7 +80,8 @@ static inline void scene_node(struct scene *s, const char *id, int64_t cpu, int6
 }
 
 /* The same node in another state, from now on. */
-static inline void scene_state(struct scene *s, const char *id, int64_t cpu, int64_t memory, enum berth_node_state state)
+static inline void scene_state(struct scene *s, const char *id, int64_t cpu, int64_t memory,
+                               enum berth_node_state state)
 {
     scene_put_node(s, (struct berth_node){.id = id, .state = state, .since_ns = s->now_ns, HAS(cpu, memory)});
 }
@@ -106,8 +107,12 @@ static inline void scene_instance(struct scene *s, struct berth_instance i)
 /* A running, ready instance. */
 static inline void scene_running(struct scene *s, const char *workload, uint32_t ordinal, const char *node)
 {
-    scene_instance(s, (struct berth_instance){.workload = workload, .ordinal = ordinal, .node = node,
-                                              .state = BERTH_RUNNING, .ready = true, .since_ns = s->now_ns});
+    scene_instance(s, (struct berth_instance){.workload = workload,
+                                              .ordinal = ordinal,
+                                              .node = node,
+                                              .state = BERTH_RUNNING,
+                                              .ready = true,
+                                              .since_ns = s->now_ns});
 }
 
 /* An agent reports another state of an instance. */
@@ -116,10 +121,14 @@ static inline void scene_report(struct scene *s, uint64_t id, enum berth_state s
     uint32_t slot = cluster_instance_find(s->c, id);
     assert_true(slot != NONE);
     struct instance was = *cluster_instance(s->c, slot);
-    struct berth_instance i = {.id = id, .workload = intern_text(&s->c->names, cluster_workload(s->c, was.workload.v)->id),
+    struct berth_instance i = {.id = id,
+                               .workload = intern_text(&s->c->names, cluster_workload(s->c, was.workload.v)->id),
                                .ordinal = was.ordinal,
                                .node = intern_text(&s->c->names, cluster_node(s->c, was.node.v)->body->id),
-                               .state = state, .ready = ready, .since_ns = s->now_ns, .gpus = was.gpus,
+                               .state = state,
+                               .ready = ready,
+                               .since_ns = s->now_ns,
+                               .gpus = was.gpus,
                                .replaces = was.replaces};
     scene_must(s, berth_instance_put(s->c, &i, &s->err));
 }

@@ -1,6 +1,6 @@
 /* score.h - which of the nodes that may take a pod is the best?
  *
- * A score is a number from 0 to SCORE_ONE for a node and a pod, times its weight in the profile; the sum decides, then
+ * A score is a number from 0 to SCORE_ONE (a STATIC one also down to -SCORE_ONE), times its weight in the profile; the sum decides, then
  * the position. It is pure and works on columns:
  *   NODE    is summed into the key of each node (its own part less the shape's part): profile.c and cycle.c;
  *   STATIC  depends on fixed properties of the node and the taste of the class: one column per taste and plan;

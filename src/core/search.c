@@ -200,8 +200,8 @@ static uint64_t block_fits(const struct turn *t, uint32_t block, uint64_t bits)
 static void block_extras(const struct turn *t, uint32_t block, uint64_t bits, int32_t out[BLOCK])
 {
     if (t->taste)
-        BITS_EACH(i, bits)
-        out[i] += t->taste->at[block * BLOCK + i];
+        BITS_EACH (i, bits)
+            out[i] += t->taste->at[block * BLOCK + i];
     for (uint32_t n = 0; n < t->live_len; n++)
         t->live[n].score->add(t, block, bits, t->live[n].weight, out);
 }
@@ -245,8 +245,7 @@ static int32_t segment_open(const struct search *s, uint32_t segment, uint64_t w
     c->opened_by[segment] = s->id;
     for (uint32_t i = of.from; i < of.to; i++)
         c->score[i] = UNFIT;
-    BITS_EACH(i, bits)
-    {
+    BITS_EACH (i, bits) {
         uint32_t p = first + (uint32_t)i;
         if (!c->profile.uniform) /* else all nodes of a kind have the same part */
             part = shape_part(s, c->l->inverse, c->l->inverse, p);

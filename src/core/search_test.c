@@ -105,7 +105,8 @@ static void give_back(const struct group *g, struct host **from)
 
 /* ---- both ------------------------------------------------------------------------------------------------------- */
 
-static const struct berth_action *find_action(const struct berth_action *at, size_t len, const char *workload, uint32_t ordinal)
+static const struct berth_action *find_action(const struct berth_action *at, size_t len, const char *workload,
+                                              uint32_t ordinal)
 {
     for (size_t i = 0; i < len; i++)
         if (strcmp(at[i].workload, workload) == 0 && at[i].ordinal == ordinal)
@@ -113,7 +114,8 @@ static const struct berth_action *find_action(const struct berth_action *at, siz
     return NULL;
 }
 
-static void compare_group(const struct group *g, struct host **want, const struct berth_action *at, size_t len, uint64_t seed)
+static void compare_group(const struct group *g, struct host **want, const struct berth_action *at, size_t len,
+                          uint64_t seed)
 {
     for (uint32_t r = 0; r < g->replicas; r++) {
         const struct berth_action *a = find_action(at, len, g->id, r);
@@ -150,17 +152,23 @@ static void tell(struct scene *s, const struct model *m)
     static const struct berth_gpu gpu = {"x", 1};
     for (size_t i = 0; i < m->hosts_len; i++) {
         const struct host *h = &m->hosts[i];
-        scene_put_node(s, (struct berth_node){.id = h->id, .rank = h->rank, .gpus = &gpu, .gpus_len = h->gpu, HAS(h->cpu, h->memory)});
+        scene_put_node(s, (struct berth_node){
+                              .id = h->id, .rank = h->rank, .gpus = &gpu, .gpus_len = h->gpu, HAS(h->cpu, h->memory)});
         if (h->cpu_free == h->cpu && h->memory_free == h->memory)
             continue;
         struct berth_shape used = {NEEDS(h->cpu - h->cpu_free, h->memory - h->memory_free)};
-        scene_instance(s, (struct berth_instance){.workload = "base", .ordinal = (uint32_t)i, .node = h->id, .state = BERTH_RUNNING,
-                                                  .ready = true, .shape = &used});
+        scene_instance(s, (struct berth_instance){.workload = "base",
+                                                  .ordinal = (uint32_t)i,
+                                                  .node = h->id,
+                                                  .state = BERTH_RUNNING,
+                                                  .ready = true,
+                                                  .shape = &used});
     }
     scene_service(s, "base", (uint32_t)s->next - 1, 0, 0);
     for (size_t i = 0; i < m->groups_len; i++) {
         const struct group *g = &m->groups[i];
-        scene_put(s, (struct berth_workload){.id = g->id, .replicas = g->replicas, .gang = g->gang, .shape = {NEEDS(g->cpu, g->memory)}});
+        scene_put(s, (struct berth_workload){
+                         .id = g->id, .replicas = g->replicas, .gang = g->gang, .shape = {NEEDS(g->cpu, g->memory)}});
     }
 }
 
@@ -193,7 +201,9 @@ static void draw_groups(struct model *m, const struct dice *d, uint64_t *seed)
     for (size_t i = 0; i < m->groups_len; i++) {
         struct group *g = &m->groups[i];
         uint32_t class = scene_below(seed, CLASSES); /* few, so that searches repeat */
-        *g = (struct group){.replicas = 1 + scene_below(seed, 30), .cpu = 40 + 130 * (int64_t)class, .memory = 400 - 90 * (int64_t)class};
+        *g = (struct group){.replicas = 1 + scene_below(seed, 30),
+                            .cpu = 40 + 130 * (int64_t) class,
+                            .memory = 400 - 90 * (int64_t) class};
         (void)snprintf(g->id, sizeof g->id, "w%03zu", i);
         if (!d->gangs || scene_below(seed, 3))
             continue;
@@ -305,7 +315,8 @@ static void the_one_node_that_fits_is_found(void **state)
         (void)snprintf(id, sizeof id, "n%03u", i);
         scene_node(&s, id, 1000, 1000);
         struct berth_shape used = {NEEDS(i == 357 ? 899 : i % 2 ? 950 : 0, i == 357 ? 899 : i % 2 ? 0 : 950)};
-        scene_instance(&s, (struct berth_instance){.workload = "base", .ordinal = i, .node = id, .state = BERTH_RUNNING, .shape = &used});
+        scene_instance(&s, (struct berth_instance){
+                               .workload = "base", .ordinal = i, .node = id, .state = BERTH_RUNNING, .shape = &used});
     }
     scene_service(&s, "base", 500, 0, 0);
     scene_service(&s, "w1", 1, 101, 101);
@@ -323,7 +334,8 @@ static void whoever_has_none_of_a_resource_is_passed_over(void **state)
         char id[8];
         (void)snprintf(id, sizeof id, "n%03u", i);
         if (i == 211)
-            scene_put_node(&s, (struct berth_node){.id = id, LIST(allocatable, struct berth_amount, {"cpu", 10}, {"fpga", 2})});
+            scene_put_node(
+                &s, (struct berth_node){.id = id, LIST(allocatable, struct berth_amount, {"cpu", 10}, {"fpga", 2})});
         else
             scene_node(&s, id, 1000, 1000);
     }

@@ -28,7 +28,7 @@ bool berth_workload_find(const struct berth_cluster *cluster, const char *id, st
 }
 
 void berth_instances(const struct berth_cluster *cluster, const char *workload,
-                    void (*tell)(void *ctx, const struct berth_instance_seen *instance), void *ctx)
+                     void (*tell)(void *ctx, const struct berth_instance_seen *instance), void *ctx)
 {
     uint32_t slot = cluster_workload_find(cluster, workload);
     if (slot == NONE)

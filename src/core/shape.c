@@ -102,10 +102,8 @@ bool expr_holds(const struct intern *names, const struct expr *expr, sym value, 
     int64_t number;
 
     switch (expr->match) {
-    case BERTH_EXISTS:
-        return present;
-    case BERTH_NOT_EXISTS:
-        return !present;
+    case BERTH_EXISTS: return present;
+    case BERTH_NOT_EXISTS: return !present;
     case BERTH_IN:
     case BERTH_NOT_IN:
         for (uint32_t i = 0; present && i < expr->values.len; i++)
@@ -266,10 +264,14 @@ static void make_anchors(struct maker *m, struct tie *tie)
         if (e->match != BERTH_IN)
             continue;
         uint32_t *at = ARENA_ARRAY(m->arena, uint32_t, e->values.len);
-        for (uint32_t v = 0; v < e->values.len; v++)
-            at[v] = cluster_pair_put(m->c, (struct label){e->key, e->values.at[v]});
+        for (uint32_t v = 0; v < e->values.len; v++) {
+            bool again = false; /* each pod is counted once */
+            for (uint32_t x = 0; x < v; x++)
+                again |= e->values.at[x] == e->values.at[v];
+            if (!again)
+                at[tie->anchors_len++] = cluster_pair_put(m->c, (struct label){e->key, e->values.at[v]});
+        }
         tie->anchors = at;
-        tie->anchors_len = e->values.len;
         return;
     }
 }

@@ -231,9 +231,9 @@ void berth_snapshot_free(struct berth_snapshot *s)
 {
     if (!s)
         return;
-    struct pages *tables[] = {&s->nodes,      &s->workloads, &s->instances, &s->things,  &s->holds,
-                              &s->usages,     &s->waits,     &s->facts,     &s->classes, &s->rules,
-                              &s->label_sets, &s->tastes,    &s->ties,      &s->pairs,   &s->postings,
+    struct pages *tables[] = {&s->nodes,      &s->workloads, &s->instances, &s->things,       &s->holds,
+                              &s->usages,     &s->waits,     &s->facts,     &s->classes,      &s->rules,
+                              &s->label_sets, &s->tastes,    &s->ties,      &s->pairs,        &s->postings,
                               &s->uses,       &s->tie_uses,  &s->gangs,     &s->names.strings};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         pages_done(tables[i]);

@@ -18,7 +18,7 @@ struct berth_snapshot {
     struct layout *layout;
     int64_t now_ns;
     uint64_t seed;
-    int64_t recheck_ns; /* when a period of consumption ends */
+    int64_t recheck_ns;  /* when a period of consumption ends */
     struct intern names; /* for reading */
     struct pages nodes, workloads, instances, things, holds, usages, waits, label_sets, facts;
     struct pages classes, rules, tastes, ties, pairs, postings, uses, tie_uses, gangs;
@@ -26,11 +26,11 @@ struct berth_snapshot {
     const struct resource *resources;
     uint32_t resources_len;
 
-    uint8_t *state;      /* [position], enum berth_node_state */
-    int64_t *since;      /* [position] */
-    uint64_t *over;      /* positions where more is held than there is */
-    int64_t **now;       /* [resource][position], NULL where no node has any */
-    int64_t **later;     /* NULL: the same as now */
+    uint8_t *state;  /* [position], enum berth_node_state */
+    int64_t *since;  /* [position] */
+    uint64_t *over;  /* positions where more is held than there is */
+    int64_t **now;   /* [resource][position], NULL where no node has any */
+    int64_t **later; /* NULL: the same as now */
     struct device_free *devices;
     const uint32_t *ranks; /* [workload]: order of ids */
     uint64_t *unsettled, *watched;

@@ -80,8 +80,7 @@ static const struct eligible *eligible_of(struct turn *t, const struct topology 
     struct eligible *e = ARENA_NEW(c->arena, struct eligible);
     uint64_t *domains = ARENA_ARRAY(c->arena, uint64_t, bits_words(topology->domains) + 1);
     for (uint32_t b = 0; b < c->blocks; b++)
-        BITS_EACH(lane, mask[b])
-        {
+        BITS_EACH (lane, mask[b]) {
             uint32_t p = b * BLOCK + (uint32_t)lane, d = topology->domain ? topology->domain[p] : p;
             if (d != NONE)
                 bits_add(domains, d);
@@ -97,8 +96,7 @@ static void spread_least(struct tie_state *ts)
     int32_t least = INT32_MAX;
     uint32_t at_least = 0;
     for (uint32_t w = 0; w < bits_words(ts->topology->domains); w++)
-        BITS_EACH(i, ts->eligible->domains[w])
-        {
+        BITS_EACH (i, ts->eligible->domains[w]) {
             int32_t n = ts->count[w * 64 + i];
             if (n < least) {
                 least = n;

@@ -1,7 +1,6 @@
 /* turn.c - beginning and ending a turn. */
 #include "core/turn.h"
 
-
 #include <assert.h>
 #include <string.h>
 

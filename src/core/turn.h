@@ -12,16 +12,16 @@
 struct tie_state {
     const struct tie *tie; /* NULL: the limit of pods per node */
     const struct topology *topology;
-    int32_t *count;      /* [domain] */
-    int64_t total;       /* pods counted, nodes without the label included */
-    bool self;           /* the pods of this turn count, too */
-    bool lasting;        /* what is stopping is not near */
-    bool mirror;         /* another workload's `apart`: the pods counted are its own */
+    int32_t *count;                  /* [domain] */
+    int64_t total;                   /* pods counted, nodes without the label included */
+    bool self;                       /* the pods of this turn count, too */
+    bool lasting;                    /* what is stopping is not near */
+    bool mirror;                     /* another workload's `apart`: the pods counted are its own */
     const struct eligible *eligible; /* of a spread */
-    int32_t least;       /* of a spread: over eligible domains */
-    uint32_t at_least;   /* domains that have so few */
-    uint32_t gone;       /* of a spread: the domain of the one that is replaced, or NONE */
-    int32_t gone_least;  /* the least once it is gone */
+    int32_t least;                   /* of a spread: over eligible domains */
+    uint32_t at_least;               /* domains that have so few */
+    uint32_t gone;                   /* of a spread: the domain of the one that is replaced, or NONE */
+    int32_t gone_least;              /* the least once it is gone */
 };
 
 /* Whose turn it is. */

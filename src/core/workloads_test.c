@@ -178,7 +178,7 @@ static void workloads_at_random(void **state)
     scene_node(&s, "a", 500, 500);
     scene_node(&s, "b", 500, 500);
     for (int round = 0; round < 400; round++) {
-        char id[8];
+        char id[16];
         (void)snprintf(id, sizeof id, "w%u", scene_below(&seed, 12));
         if (scene_below(&seed, 3) == 0) {
             (void)berth_workload_remove(s.c, id, NULL);

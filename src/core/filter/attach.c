@@ -26,8 +26,7 @@ static int64_t attaches(const struct turn *t, uint32_t driver, uint32_t position
 {
     int64_t n = 0;
     for (uint32_t i = 0; i < t->k->volumes_len; i++)
-        n += snapshot_thing(t->c->s, t->k->volumes[i])->driver == driver &&
-             !held_here(t, t->k->volumes[i], position);
+        n += snapshot_thing(t->c->s, t->k->volumes[i])->driver == driver && !held_here(t, t->k->volumes[i], position);
     return n;
 }
 

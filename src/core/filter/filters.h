@@ -29,8 +29,8 @@ extern const struct filter filter_per_node;
 /* The loops run over the bits that are still set, so later filters look at fewer nodes. */
 #define EACH_NODE(p, blocks, bits)                                                                                     \
     for (uint32_t block_ = (blocks).from, p = 0; block_ < (blocks).to; block_++)                                       \
-        for (uint64_t left_ = (bits)[block_ - (blocks).from];                                                          \
-             left_ && ((p = block_ * BLOCK + bits_low(left_)), 1); left_ &= left_ - 1)
+        for (uint64_t left_ = (bits)[block_ - (blocks).from]; left_ && ((p = block_ * BLOCK + bits_low(left_)), 1);    \
+             left_ &= left_ - 1)
 
 #define NODE_REFUSES(p, blocks, bits) ((bits)[(p) / BLOCK - (blocks).from] &= ~((uint64_t)1 << (p) % BLOCK))
 

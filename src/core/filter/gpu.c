@@ -1,6 +1,6 @@
 /* gpu.c - refuses a node on which too few suitable GPUs, or too little of one, are left. */
-#include "core/filter/filters.h"
 #include "core/gpu.h"
+#include "core/filter/filters.h"
 
 static bool applies(const struct turn *t)
 {

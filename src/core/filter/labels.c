@@ -11,9 +11,9 @@ static uint64_t term_bits(const struct turn *t, const struct term *term, uint32_
 {
     for (uint32_t i = 0; i < term->exprs_len && bits; i++) {
         const sym *column = cycle_labels(t->c, term->exprs[i].key) + (size_t)block * BLOCK;
-        BITS_EACH(lane, bits)
-        if (!expr_holds(&t->c->s->names, &term->exprs[i], column[lane], column[lane] != MAP_NONE))
-            bits &= ~((uint64_t)1 << lane);
+        BITS_EACH (lane, bits)
+            if (!expr_holds(&t->c->s->names, &term->exprs[i], column[lane], column[lane] != MAP_NONE))
+                bits &= ~((uint64_t)1 << lane);
     }
     return term->exprs_len ? bits : 0;
 }

@@ -13,8 +13,8 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 {
     for (uint32_t i = 0; i < t->k->ports_len; i++)
         HOLDS_EACH(h, t, t->k->ports[i])
-        if (h.position / BLOCK >= blocks.from && h.position / BLOCK < blocks.to && !(t->later && h.leaving))
-            NODE_REFUSES(h.position, blocks, bits);
+    if (h.position / BLOCK >= blocks.from && h.position / BLOCK < blocks.to && !(t->later && h.leaving))
+        NODE_REFUSES(h.position, blocks, bits);
 }
 
 static uint32_t aspects(const struct turn *t)

@@ -25,11 +25,11 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 {
     const struct tolerations *tolerations = &turn_rules(t)->tolerations;
     for (uint32_t b = blocks.from; b < blocks.to; b++)
-        BITS_EACH(lane, bits[b - blocks.from] & t->c->l->tainted[b])
-        {
+        BITS_EACH (lane, bits[b - blocks.from] & t->c->l->tainted[b]) {
             const struct node_body *body = t->c->l->body[b * BLOCK + lane];
             for (uint32_t i = 0; i < body->taints_len; i++)
-                if (body->taints[i].effect != BERTH_PREFER_NO_SCHEDULE && !taint_tolerated(&body->taints[i], tolerations))
+                if (body->taints[i].effect != BERTH_PREFER_NO_SCHEDULE &&
+                    !taint_tolerated(&body->taints[i], tolerations))
                     bits[b - blocks.from] &= ~((uint64_t)1 << lane);
         }
 }

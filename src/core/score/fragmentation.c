@@ -2,8 +2,8 @@
  *
  * The sigmoid of what the placement takes off the node's fragmentation; see core/fragmentation.h.
  */
-#include "base/math.h"
 #include "core/fragmentation.h"
+#include "base/math.h"
 #include "core/score/scores.h"
 
 static bool applies(const struct turn *t)
@@ -18,8 +18,8 @@ static int32_t score_of(const struct turn *t, uint32_t p)
 
 static void add(const struct turn *t, uint32_t block, uint64_t bits, int32_t weight, int32_t out[BLOCK])
 {
-    BITS_EACH(i, bits)
-    out[i] += weight * score_of(t, block * BLOCK + (uint32_t)i);
+    BITS_EACH (i, bits)
+        out[i] += weight * score_of(t, block * BLOCK + (uint32_t)i);
 }
 
 const struct score score_fragmentation = {

@@ -14,8 +14,8 @@ static int32_t score_of(const struct turn *t, uint32_t p)
 
 static void add(const struct turn *t, uint32_t block, uint64_t bits, int32_t weight, int32_t out[BLOCK])
 {
-    BITS_EACH(i, bits)
-    out[i] += weight * score_of(t, block * BLOCK + (uint32_t)i);
+    BITS_EACH (i, bits)
+        out[i] += weight * score_of(t, block * BLOCK + (uint32_t)i);
 }
 
 const struct score score_gpu_clustering = {

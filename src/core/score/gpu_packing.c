@@ -33,8 +33,8 @@ static int32_t bound(const struct turn *t, uint32_t level, uint32_t entry)
 
 static void add(const struct turn *t, uint32_t block, uint64_t bits, int32_t weight, int32_t out[BLOCK])
 {
-    BITS_EACH(i, bits)
-    out[i] += weight * score_of(t, block * BLOCK + (uint32_t)i);
+    BITS_EACH (i, bits)
+        out[i] += weight * score_of(t, block * BLOCK + (uint32_t)i);
 }
 
 const struct score score_gpu_packing = {

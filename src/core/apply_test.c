@@ -1,0 +1,258 @@
+/* apply_test.c - a plan done to the cluster it was made of; a stale one is refused; facts of migrations come and go. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/scene_test.h"
+
+static int apply(struct scene *s, uint64_t first_id)
+{
+    return berth_apply(s->c, s->p, first_id, &s->err);
+}
+
+static void ids_are_given_in_order(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    scene_node(&s, "a", 1000, 1000);
+    scene_service(&s, "web", 3, 10, 10);
+    scene_see(&s, "place web/0 a pending; place web/1 a pending; place web/2 a pending");
+    scene_must(&s, apply(&s, 100));
+    for (uint64_t id = 100; id < 103; id++) {
+        const struct instance *i = cluster_instance(s.c, cluster_instance_find(s.c, id));
+        assert_int_equal(i->ordinal, id - 100);
+        assert_int_equal(i->state, BERTH_ASSIGNED);
+        assert_true(i->since_ns == s.now_ns);
+    }
+    assert_true(cluster_instance_find(s.c, 103) == NONE);
+    scene_audit(&s);
+    scene_cleanup(&s);
+}
+
+static void ids_start_above_zero(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    scene_node(&s, "a", 1000, 1000);
+    scene_service(&s, "web", 1, 10, 10);
+    scene_plan(&s);
+    assert_int_equal(apply(&s, 0), -EINVAL);
+    assert_int_equal(cluster_node(s.c, 0)->instances, 0);
+    scene_must(&s, apply(&s, 1));
+    scene_cleanup(&s);
+}
+
+static void ids_are_never_used_twice(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    scene_node(&s, "a", 1000, 1000);
+    scene_service(&s, "web", 3, 10, 10);
+    scene_running(&s, "web", 0, "a"); /* 1 */
+    scene_plan(&s);
+    assert_true(apply(&s, 1) < 0);
+    scene_audit(&s);
+    assert_int_equal(cluster_node(s.c, 0)->instances, 1);
+    scene_must(&s, apply(&s, 2));
+    scene_cleanup(&s);
+}
+
+/* ---- stale plans ------------------------------------------------------------------------------------------------ */
+
+static void remove_workload(struct scene *s)
+{
+    scene_must(s, berth_workload_remove(s->c, "new", &s->err));
+}
+
+static void swap_workload(struct scene *s)
+{
+    remove_workload(s);
+    scene_service(s, "else", 1, 10, 10); /* in the same slot */
+}
+
+static void change_node(struct scene *s)
+{
+    scene_node(s, "b", 5, 5);
+}
+
+static void remove_node(struct scene *s)
+{
+    scene_must(s, berth_node_remove(s->c, "b", &s->err));
+}
+
+static void swap_node(struct scene *s)
+{
+    remove_node(s);
+    scene_node(s, "c", 1000, 1000);
+}
+
+static void remove_instance(struct scene *s)
+{
+    scene_gone(s, 1);
+}
+
+static void swap_instance(struct scene *s)
+{
+    scene_gone(s, 1);
+    scene_running(s, "old", 0, "a");
+}
+
+static void stale_plans_are_refused(void **state)
+{
+    static void (*const changes[])(struct scene *) = {
+        remove_workload, swap_workload, change_node, remove_node, swap_node, remove_instance, swap_instance,
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(changes); i++) {
+        struct scene s = scene_new();
+        scene_node(&s, "a", 500, 500);
+        scene_node(&s, "b", 1000, 1000);
+        scene_service(&s, "old", 1, 10, 10);
+        scene_running(&s, "old", 0, "a");
+        scene_service(&s, "old", 0, 10, 10);
+        scene_service(&s, "new", 1, 600, 10);
+        scene_see(&s, "stop old/0 a scaled #1; place new/0 b pending");
+        changes[i](&s);
+        struct berth_snapshot *x = berth_freeze(s.c, 0, 0);
+        struct berth_plan *p = NULL;
+        scene_must(&s, berth_plan_make(x, NULL, &p, &s.err));
+        uint64_t before = berth_plan_hash(p);
+        berth_plan_free(p);
+        berth_snapshot_free(x);
+        if (apply(&s, 50) != -ESTALE)
+            fail_msg("change %zu is not noticed", i);
+        scene_audit(&s);
+        assert_true(cluster_instance_find(s.c, 50) == NONE);
+        s.now_ns = 0;
+        scene_plan(&s);
+        assert_true(berth_plan_hash(s.p) == before); /* nothing was done */
+        scene_cleanup(&s);
+    }
+}
+
+static void a_plan_is_applied_once(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    scene_node(&s, "a", 1000, 1000);
+    scene_service(&s, "old", 1, 10, 10);
+    scene_instance(&s, (struct berth_instance){.workload = "old", .node = "a", .state = BERTH_RUNNING});
+    scene_must(&s, berth_workload_remove(s.c, "old", &s.err));
+    scene_step(&s, "stop old/0 a removed #1");
+    assert_int_equal(cluster_instance(s.c, cluster_instance_find(s.c, 1))->state, BERTH_STOPPING);
+    scene_cleanup(&s);
+}
+
+/* ---- what actions do -------------------------------------------------------------------------------------------- */
+
+static void limits_are_noted(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    struct berth_shape shape = {LIST(limits, struct berth_limit, {"cpu", BERTH_ABSOLUTE, 100, 200})};
+    const struct berth_usage u = {"cpu", 100, 0, 0, 0};
+    scene_node(&s, "a", 1000, 1000);
+    scene_put(&s, (struct berth_workload){.id = "w", .replicas = 1, .shape = shape});
+    scene_instance(
+        &s, (struct berth_instance){.workload = "w", .node = "a", .state = BERTH_RUNNING, .usage = &u, .usage_len = 1});
+    scene_step(&s, "adjust w/0 a busy #1 cpu=125");
+    const struct instance *i = cluster_instance(s.c, cluster_instance_find(s.c, 1));
+    const struct usage *now = pages_at(&s.c->usages, i->usage);
+    assert_int_equal(now->limit, 125);
+    assert_true(now->limit_since_ns == s.now_ns);
+    scene_cleanup(&s);
+}
+
+static void a_reserved_instance_remembers_its_waits(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    scene_node(&s, "a", 1000, 1000);
+    scene_service(&s, "old", 2, 500, 10);
+    scene_running(&s, "old", 0, "a");
+    scene_running(&s, "old", 1, "a");
+    scene_service(&s, "old", 0, 500, 10);
+    scene_service(&s, "new", 1, 1000, 10);
+    scene_step(&s, "stop old/0 a scaled #1; stop old/1 a scaled #2; reserve new/0 a pending after 1,2");
+    const struct instance *i = cluster_instance(s.c, cluster_instance_find(s.c, 3));
+    assert_int_equal(i->state, BERTH_RESERVED);
+    const struct wait *first = pages_at(&s.c->waits, i->waits), *second = pages_at(&s.c->waits, first->more);
+    assert_int_equal(first->id, 1);
+    assert_int_equal(second->id, 2);
+    assert_true(second->more == NONE);
+    scene_cleanup(&s);
+}
+
+/* ---- facts ------------------------------------------------------------------------------------------------------ */
+
+/* The one fact of the plan at this moment; or none, where `value` is 0. */
+static void expect_fact(struct scene *s, int64_t value, bool over)
+{
+    scene_plan(s);
+    assert_int_equal(berth_plan_facts(s->p), value ? 1 : 0);
+    if (!value)
+        return;
+    struct berth_fact f = berth_plan_fact(s->p, 0);
+    assert_int_equal(f.kind, BERTH_FACT_MIGRATION);
+    assert_int_equal(f.subject, 1);
+    assert_int_equal(f.value, value);
+    assert_true(f.at_ns == s->now_ns);
+    assert_int_equal(f.over, over);
+}
+
+static void a_migration_is_remembered(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    scene_node(&s, "a", 1000, 1000);
+    scene_node(&s, "b", 1000, 1000);
+    scene_service(&s, "web", 1, 10, 10);
+    scene_running(&s, "web", 0, "a");
+    scene_state(&s, "a", 1000, 1000, BERTH_NODE_DRAINING);
+    expect_fact(&s, BERTH_MIGRATION_STARTING, false);
+    scene_step(&s, "place web/0 b drained for 1");
+    s.now_ns += SCENE_SECOND_NS;
+    expect_fact(&s, 0, false); /* known already */
+    scene_report(&s, 2, BERTH_RUNNING, true);
+    expect_fact(&s, BERTH_MIGRATION_STOPPING, false);
+    scene_step(&s, "stop web/0 a moved #1");
+    expect_fact(&s, 0, false);
+    scene_gone(&s, 1);
+    expect_fact(&s, BERTH_MIGRATION_STOPPING, true);
+    scene_step(&s, "");
+    expect_fact(&s, 0, false);
+    scene_cleanup(&s);
+}
+
+static void a_fact_that_a_later_snapshot_brings_back_counts(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    struct berth_fact f = {.kind = BERTH_FACT_MIGRATION, .subject = 1, .value = BERTH_MIGRATION_STARTING, .at_ns = 5};
+    scene_node(&s, "a", 1000, 1000);
+    scene_must(&s, berth_fact_put(s.c, &f, &s.err));
+    expect_fact(&s, BERTH_MIGRATION_STARTING, true); /* there is no such instance */
+    scene_must(&s, apply(&s, 1));
+    expect_fact(&s, 0, false);
+    scene_cleanup(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ids_are_given_in_order),
+        cmocka_unit_test(ids_start_above_zero),
+        cmocka_unit_test(ids_are_never_used_twice),
+        cmocka_unit_test(stale_plans_are_refused),
+        cmocka_unit_test(a_plan_is_applied_once),
+        cmocka_unit_test(limits_are_noted),
+        cmocka_unit_test(a_reserved_instance_remembers_its_waits),
+        cmocka_unit_test(a_migration_is_remembered),
+        cmocka_unit_test(a_fact_that_a_later_snapshot_brings_back_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,104 @@
+/* holds_test.c - who holds a port or a volume where: as the snapshot says, and as the plan goes on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/holds.h"
+#include "core/plan.h"
+#include "core/scene_test.h"
+
+/* "NODE" of each holder of the thing, "NODE*" where it is leaving, as sorted text. */
+static void expect_holders(struct scene *s, uint32_t thing, const char *want)
+{
+    char text[256] = "", got[SCENE_TEXT_MAX];
+    size_t len = 0;
+    for (struct holds_walk w = holds_begin(&s->p->c, thing); holds_next(&w);)
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s%s%s", len ? "; " : "",
+                                snapshot_text(s->s, s->s->layout->id[w.now.position]), w.now.leaving ? "*" : "");
+    scene_sort(text, got);
+    assert_string_equal(got, want);
+}
+
+static struct berth_shape http(void)
+{
+    static const struct berth_port port = {BERTH_TCP, 80, 1};
+    return (struct berth_shape){.ports = &port, .ports_len = 1};
+}
+
+static void holders_of_a_port(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    struct berth_shape shape = http();
+    scene_put_node(&s, (struct berth_node){.id = "a", LIST(ports, struct berth_port, {BERTH_TCP, 80, 1})});
+    for (const char *id = "b\0c\0d\0e"; *id; id += 2)
+        scene_node(&s, id, 10, 10);
+    scene_put(&s, (struct berth_workload){.id = "web", .replicas = 2, .shape = shape});
+    scene_running(&s, "web", 0, "b");
+    scene_instance(&s,
+                   (struct berth_instance){.workload = "gone", .node = "c", .state = BERTH_RUNNING, .shape = &shape});
+    scene_instance(&s,
+                   (struct berth_instance){.workload = "old", .node = "d", .state = BERTH_STOPPING, .shape = &shape});
+    scene_see(&s, "stop gone/0 c removed #2; place web/1 e pending");
+    expect_holders(&s, cluster_port_put(s.c, BERTH_TCP, 80), "a; b; c*; d*; e");
+    expect_holders(&s, cluster_port_put(s.c, BERTH_TCP, 80), "a; b; c*; d*; e"); /* looking changes nothing */
+    scene_cleanup(&s);
+}
+
+static void what_is_lost_holds_nothing(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    for (const char *id = "a\0b\0c\0d"; *id; id += 2)
+        scene_node(&s, id, 10, 10);
+    scene_put(&s, (struct berth_workload){.id = "web", .replicas = 1, .fence_ns = 1, .shape = http()});
+    scene_running(&s, "web", 0, "a");
+    scene_state(&s, "a", 10, 10, BERTH_NODE_LOST);
+    s.now_ns += 5;
+    scene_see(&s, "lose web/0 a lost #1; place web/0 b lost");
+    expect_holders(&s, cluster_port_put(s.c, BERTH_TCP, 80), "b");
+    scene_cleanup(&s);
+}
+
+static void taking_and_giving_back(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    struct berth_volume v = {.id = "disk", .driver = "csi", .shared = true};
+    scene_must(&s, berth_volume_put(s.c, &v, &s.err));
+    for (const char *id = "a\0b"; *id; id += 2)
+        scene_put_node(&s, (struct berth_node){.id = id, LIST(allocatable, struct berth_amount, {"attach-csi", 3})});
+    struct berth_shape shape = {NAMES(volumes, "disk"), LIST(ports, struct berth_port, {BERTH_TCP, 80, 1})};
+    const struct class *k = cluster_class(s.c, class_put(s.c, &shape));
+    uint32_t disk = cluster_volume_find(s.c, "disk"), port = cluster_port_put(s.c, BERTH_TCP, 80);
+    scene_plan(&s);
+    const int64_t *left = cycle_column_raw(&s.p->c, cluster_resource_put(s.c, "attach-csi"));
+    holds_take(&s.p->c, k, 0);
+    assert_int_equal(left[0], 2);
+    holds_take(&s.p->c, k, 0); /* it is attached there already */
+    assert_int_equal(left[0], 2);
+    holds_take(&s.p->c, k, 1);
+    expect_holders(&s, disk, "a; a; b");
+    expect_holders(&s, port, "a; a; b");
+    holds_give(&s.p->c, k, 1);
+    holds_give(&s.p->c, k, 0);
+    assert_int_equal(left[0], 2);
+    assert_int_equal(left[1], 3);
+    holds_give(&s.p->c, k, 0);
+    assert_int_equal(left[0], 3);
+    expect_holders(&s, disk, "");
+    scene_cleanup(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(holders_of_a_port),
+        cmocka_unit_test(what_is_lost_holds_nothing),
+        cmocka_unit_test(taking_and_giving_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

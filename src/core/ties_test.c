@@ -1,0 +1,235 @@
+/* ties_test.c - which pods count for spread, affinity and anti-affinity; seen through plans.
+ *
+ * Covers the states that count, selection by every operator, both sides of anti-affinity, the limit per node, and
+ * counts that change within one turn and from turn to turn.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/scene_test.h"
+
+static const char *const web_value[] = {"web"};
+static const struct berth_expr web_expr = {"app", BERTH_IN, web_value, 1};
+
+/* Near or apart of pods with app=web on one node. */
+static struct berth_near tie(bool apart)
+{
+    return (struct berth_near){
+        .topology = "node", .select = {.exprs = &web_expr, .exprs_len = 1},
+             .apart = apart
+    };
+}
+
+static void put_web(struct scene *s, uint32_t replicas)
+{
+    scene_put(
+        s, (struct berth_workload){.id = "web", .replicas = replicas, LABEL("app", "web"), .shape = {NEEDS(10, 10)}});
+}
+
+static void what_has_not_ended_counts(void **state)
+{
+    static const struct {
+        enum berth_state state;
+        bool counts;
+    } rows[] = {
+        {BERTH_RESERVED, true },
+        {BERTH_ASSIGNED, true },
+        {BERTH_STARTING, true },
+        {BERTH_RUNNING,  true },
+        {BERTH_STOPPING, true },
+        {BERTH_ENDED,    false},
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct scene s = scene_new();
+        struct berth_near apart = tie(true), near = tie(false);
+        scene_node(&s, "a", 1000, 1000);
+        scene_put(&s, (struct berth_workload){.id = "web", .kind = BERTH_JOB, .replicas = 1, LABEL("app", "web")});
+        scene_instance(&s, (struct berth_instance){.workload = "web", .node = "a", .state = rows[i].state});
+        scene_put(&s, (struct berth_workload){
+                          .id = "far", .replicas = 1, .shape = {.near = &apart, .near_len = 1}
+        });
+        scene_put(&s, (struct berth_workload){
+                          .id = "by", .replicas = 1, .shape = {.near = &near, .near_len = 1}
+        });
+        scene_plan(&s);
+        assert_int_equal(scene_pending(&s, "far"), rows[i].counts);
+        assert_int_equal(scene_pending(&s, "by"), !rows[i].counts);
+        scene_cleanup(&s);
+    }
+}
+
+static void pods_are_selected_by_their_workloads_labels(void **state)
+{
+    static const char *const web[] = {"web"}, *const others[] = {"db", "cache"}, *const three[] = {"3"};
+    static const struct {
+        struct berth_expr expr;
+        bool selects;
+    } rows[] = {
+        {{"app", BERTH_IN, web, 1},           true },
+        {{"app", BERTH_IN, others, 2},        false},
+        {{"app", BERTH_NOT_IN, others, 2},    true },
+        {{"app", BERTH_NOT_IN, web, 1},       false},
+        {{"app", BERTH_EXISTS, NULL, 0},      true },
+        {{"tier", BERTH_EXISTS, NULL, 0},     false},
+        {{"tier", BERTH_NOT_EXISTS, NULL, 0}, true },
+        {{"size", BERTH_GT, three, 1},        true },
+        {{"size", BERTH_LT, three, 1},        false},
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct scene s = scene_new();
+        struct berth_near near = {
+            .topology = "node", .select = {.exprs = &rows[i].expr, .exprs_len = 1}
+        };
+        scene_node(&s, "a", 1000, 1000);
+        scene_put(&s, (struct berth_workload){
+                          .id = "web", .replicas = 1, LIST(labels, struct berth_label, {"app", "web"}, {"size", "5"})});
+        scene_running(&s, "web", 0, "a");
+        scene_put(&s, (struct berth_workload){
+                          .id = "by",
+                          .replicas = 1,
+                          .priority = 1,
+                          LIST(labels, struct berth_label, {"app",         "cache"      },
+                             {"tier",        "x"          }
+                             ),
+                          .shape = {.near = &near, .near_len = 1}
+        });
+        scene_plan(&s);
+        /* One that selects itself may be the first. */
+        bool self = i == 1 || i == 3 || i == 5;
+        if (scene_pending(&s, "by") != (rows[i].selects || self ? 0 : 1))
+            fail_msg("row %zu", i);
+        scene_cleanup(&s);
+    }
+}
+
+static void keeping_apart_binds_both_sides(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    struct berth_near apart = tie(true);
+    scene_node(&s, "a", 1000, 1000);
+    scene_put(&s, (struct berth_workload){
+                      .id = "guard", .replicas = 1, .shape = {.near = &apart, .near_len = 1}
+    });
+    scene_running(&s, "guard", 0, "a");
+    put_web(&s, 1);
+    scene_step(&s, "");
+    assert_int_equal(scene_reason(&s, "web", "anti-affinity").nodes, 1);
+    scene_node(&s, "b", 1000, 1000);
+    scene_step(&s, "place web/0 b pending");
+    scene_must(&s, berth_workload_remove(s.c, "guard", &s.err));
+    put_web(&s, 2); /* what is gone keeps nobody away */
+    scene_see(&s, "stop guard/0 a removed #1; place web/1 a pending");
+    scene_cleanup(&s);
+}
+
+/* Neither is there before the plan. */
+static void what_the_plan_placed_counts(void **state)
+{
+    static const int32_t priorities[] = {-1, 1};
+    (void)state;
+    for (size_t i = 0; i < ROWS(priorities); i++) {
+        struct scene s = scene_new();
+        struct berth_near apart = tie(true);
+        scene_node(&s, "a", 1000, 1000);
+        scene_put(
+            &s, (struct berth_workload){
+                    .id = "guard", .replicas = 1, .priority = priorities[i], .shape = {.near = &apart, .near_len = 1}
+        });
+        put_web(&s, 1);
+        scene_step(&s, i ? "place guard/0 a pending" : "place web/0 a pending");
+        scene_cleanup(&s);
+    }
+}
+
+static void apart_from_its_own(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    struct berth_near apart = tie(true);
+    for (const char *id = "a\0b\0c"; *id; id += 2)
+        scene_node(&s, id, 1000, 1000);
+    scene_put(&s, (struct berth_workload){
+                      .id = "web", .replicas = 4, LABEL("app", "web"), .shape = {.near = &apart, .near_len = 1}
+    });
+    scene_step(&s, "place web/0 a pending; place web/1 b pending; place web/2 c pending");
+    assert_int_equal(scene_pending(&s, "web"), 1);
+    scene_cleanup(&s);
+}
+
+static void the_first_of_those_that_want_each_other(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    const struct berth_near near = {
+        .topology = "zone", .select = {.exprs = &web_expr, .exprs_len = 1}
+    };
+    scene_put_node(&s, (struct berth_node){.id = "a", HAS(1000, 1000)}); /* has no zone */
+    scene_put_node(&s, (struct berth_node){.id = "b", .zone = "z1", HAS(500, 1000)});
+    scene_put_node(&s, (struct berth_node){.id = "c", .zone = "z1", HAS(500, 1000)});
+    scene_put_node(&s, (struct berth_node){.id = "d", .zone = "z2", HAS(500, 1000)});
+    scene_put(
+        &s,
+        (struct berth_workload){
+            .id = "web", .replicas = 3, LABEL("app", "web"), .shape = {NEEDS(300, 10), .near = &near, .near_len = 1}
+    });
+    scene_step(&s, "place web/0 b pending; place web/1 c pending"); /* the zone of the first is full then */
+    assert_int_equal(scene_pending(&s, "web"), 1);
+    scene_cleanup(&s);
+}
+
+static void most_per_node(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    scene_node(&s, "a", 1000, 1000);
+    scene_node(&s, "b", 1000, 1000);
+    scene_put(&s, (struct berth_workload){
+                      .id = "w", .replicas = 6, .shape = {NEEDS(10, 10), .max_per_node = 2}
+    });
+    scene_running(&s, "w", 5, "a");
+    scene_step(&s, "place w/0 b pending; place w/1 a pending; place w/2 b pending");
+    assert_int_equal(scene_reason(&s, "w", "per-node").nodes, 2);
+    scene_cleanup(&s);
+}
+
+/* z1 has two nodes, z2 one that is full: the skew is held against z2, for it could take the pod were it empty. */
+static void a_spread_counts_domains_that_could_take_it(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    const struct berth_spread even = {
+        .topology = "zone", .select = {.exprs = &web_expr, .exprs_len = 1},
+             .max_skew = 1
+    };
+    struct berth_shape shape = {NEEDS(100, 10), .arch = "amd64", .spread = &even, .spread_len = 1};
+    scene_put_node(&s, (struct berth_node){.id = "a", .zone = "z1", .arch = "amd64", HAS(1000, 1000)});
+    scene_put_node(&s, (struct berth_node){.id = "b", .zone = "z2", .arch = "amd64", HAS(100, 1000)});
+    scene_put_node(&s, (struct berth_node){.id = "c", .zone = "z3", .arch = "arm64", HAS(1000, 1000)});
+    scene_put_node(&s, (struct berth_node){.id = "d", .arch = "amd64", HAS(1000, 1000)});
+    scene_put(&s, (struct berth_workload){.id = "web", .replicas = 5, LABEL("app", "web"), .shape = shape});
+    scene_step(&s, "place web/0 a pending; place web/1 b pending; place web/2 a pending");
+    assert_int_equal(scene_reason(&s, "web", "spread").nodes, 2); /* a, and d which is in no zone */
+    scene_cleanup(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_has_not_ended_counts),
+        cmocka_unit_test(pods_are_selected_by_their_workloads_labels),
+        cmocka_unit_test(keeping_apart_binds_both_sides),
+        cmocka_unit_test(what_the_plan_placed_counts),
+        cmocka_unit_test(apart_from_its_own),
+        cmocka_unit_test(the_first_of_those_that_want_each_other),
+        cmocka_unit_test(most_per_node),
+        cmocka_unit_test(a_spread_counts_domains_that_could_take_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
