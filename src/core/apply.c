@@ -21,6 +21,23 @@ static int check_same(const struct berth_cluster *c, const struct berth_plan *p,
                           snapshot_text(p->s, then->id));
 }
 
+/* Ids are above 0 and never used twice. */
+static int check_ids(const struct berth_cluster *c, const struct berth_plan *p, uint64_t first_id,
+                     struct berth_err *err)
+{
+    uint64_t id = first_id;
+    if (first_id == 0 || first_id > UINT64_MAX - p->c.acts.len)
+        return err_set(err, EINVAL, "instance ids cannot start at %llu", (unsigned long long)first_id);
+    for (size_t i = 0; i < p->c.acts.len; i++) {
+        if (p->c.acts.at[i].op != BERTH_PLACE && p->c.acts.at[i].op != BERTH_RESERVE)
+            continue;
+        if (cluster_instance_find(c, id) != NONE)
+            return err_set(err, EEXIST, "instance %llu is there already", (unsigned long long)id);
+        id++;
+    }
+    return 0;
+}
+
 static void apply_place(struct berth_cluster *c, const struct berth_plan *p, const struct act *a, uint64_t id)
 {
     struct instance_change change = {
@@ -71,19 +88,16 @@ static void apply_one(struct berth_cluster *c, const struct berth_plan *p, const
 
 int berth_apply(struct berth_cluster *c, const struct berth_plan *p, uint64_t first_id, struct berth_err *err)
 {
-    for (size_t i = 0; i < p->c.acts.len; i++) {
-        int rc = check_same(c, p, &p->c.acts.at[i], err);
-        if (rc)
-            return rc;
-    }
-    if (first_id == 0)
-        return err_set(err, EINVAL, "instance ids start above 0");
+    int rc = check_ids(c, p, first_id, err);
+    for (size_t i = 0; !rc && i < p->c.acts.len; i++)
+        rc = check_same(c, p, &p->c.acts.at[i], err);
+    if (rc)
+        return rc;
     for (size_t i = 0; i < p->c.acts.len; i++)
         apply_one(c, p, &p->c.acts.at[i], &first_id);
     for (size_t i = 0; i < p->facts.len; i++) {
-        int rc = berth_fact_put(c, &p->facts.at[i], err);
+        rc = berth_fact_put(c, &p->facts.at[i], err);
         assert(rc == 0); /* the plan's own */
-        (void)rc;
     }
     return 0;
 }

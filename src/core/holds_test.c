@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -34,7 +36,7 @@ static void holders_of_a_port(void **state)
     struct scene s = scene_new();
     struct berth_shape shape = http();
     scene_put_node(&s, (struct berth_node){.id = "a", LIST(ports, struct berth_port, {BERTH_TCP, 80, 1})});
-    for (const char *id = "b\0c\0d\0e"; *id; id += 2)
+    for (const char *id = "b\0c\0d\0e\0"; *id; id += 2)
         scene_node(&s, id, 10, 10);
     scene_put(&s, (struct berth_workload){.id = "web", .replicas = 2, .shape = shape});
     scene_running(&s, "web", 0, "b");
@@ -52,7 +54,7 @@ static void what_is_lost_holds_nothing(void **state)
 {
     (void)state;
     struct scene s = scene_new();
-    for (const char *id = "a\0b\0c\0d"; *id; id += 2)
+    for (const char *id = "a\0b\0c\0d\0"; *id; id += 2)
         scene_node(&s, id, 10, 10);
     scene_put(&s, (struct berth_workload){.id = "web", .replicas = 1, .fence_ns = 1, .shape = http()});
     scene_running(&s, "web", 0, "a");
@@ -69,7 +71,7 @@ static void taking_and_giving_back(void **state)
     struct scene s = scene_new();
     struct berth_volume v = {.id = "disk", .driver = "csi", .shared = true};
     scene_must(&s, berth_volume_put(s.c, &v, &s.err));
-    for (const char *id = "a\0b"; *id; id += 2)
+    for (const char *id = "a\0b\0"; *id; id += 2)
         scene_put_node(&s, (struct berth_node){.id = id, LIST(allocatable, struct berth_amount, {"attach-csi", 3})});
     struct berth_shape shape = {NAMES(volumes, "disk"), LIST(ports, struct berth_port, {BERTH_TCP, 80, 1})};
     const struct class *k = cluster_class(s.c, class_put(s.c, &shape));

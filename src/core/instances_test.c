@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -20,7 +22,7 @@ static int put(struct scene *s, struct berth_instance i)
 static struct scene stage(void)
 {
     struct scene s = scene_new();
-    for (const char *id = "a\0b"; *id; id += 2)
+    for (const char *id = "a\0b\0"; *id; id += 2)
         scene_put_node(
             &s, (struct berth_node){.id = id, HAS(1000, 1000), LIST(gpus, struct berth_gpu, {"x", 8}, {"x", 8})});
     scene_put(&s, (struct berth_workload){

@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -117,7 +119,7 @@ static void a_gang_that_fails_gives_everything_back(void **state)
     struct scene s = scene_new();
     struct berth_shape shape = {NEEDS(600, 10), .gpu = {.count = 1},
                                 LIST(ports, struct berth_port, {BERTH_TCP, 80, 1})};
-    for (const char *id = "a\0b"; *id; id += 2)
+    for (const char *id = "a\0b\0"; *id; id += 2)
         scene_put_node(&s, (struct berth_node){.id = id, HAS(1000, 1000), LIST(gpus, struct berth_gpu, {"x", 1})});
     scene_put(&s, (struct berth_workload){.id = "gang", .replicas = 3, .priority = 9, .gang = "g", .shape = shape});
     scene_put(&s, (struct berth_workload){.id = "one", .replicas = 2, .shape = shape});

@@ -553,8 +553,9 @@ void reconcile(struct berth_plan *p, const uint32_t *order, uint32_t len)
     uint64_t *gang_done = ARENA_ARRAY(&p->scratch, uint64_t, bits_words(s->gangs.len) + 1);
 
     vec_reserve(&p->wishes, len);
-    for (uint32_t i = 0; place_of && i < len; i++)
-        place_of[order[i]] = i;
+    if (place_of)
+        for (uint32_t i = 0; i < len; i++)
+            place_of[order[i]] = i;
     for (uint32_t i = 0; i < len; i++) {
         const struct workload *w = snapshot_workload(s, order[i]);
         if (i + PREFETCH < len)
@@ -567,6 +568,7 @@ void reconcile(struct berth_plan *p, const uint32_t *order, uint32_t len)
             arena_rewind(&p->scratch, mark);
         } else if (!bits_has(gang_done, w->gang)) {
             uint32_t members_len;
+            assert(place_of); /* there are gangs */
             bits_add(gang_done, w->gang);
             uint32_t *members = gang_members(p, place_of, w->gang, &members_len);
             reconcile_gang(p, members, members_len, w->gang);

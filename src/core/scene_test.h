@@ -1,13 +1,11 @@
 /* scene_test.h - a cluster that lives: told in a line each, planned at a moment, and the plan read as text.
  *
- * Include <cmocka.h> and what it needs before this. A plan is written as its actions joined by "; ", each as
+ * Include <stdio.h>, <stdlib.h>, <cmocka.h> and what that needs before this. A plan is written as its actions joined by "; ", each as
  *     OP POD NODE CAUSE [#INSTANCE] [for REPLACED] [after WAIT,...] [RESOURCE=LIMIT]
  * and compared as a set: scene_see looks, scene_step also applies it and checks that nothing is left to do.
  */
 #pragma once
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -263,7 +261,7 @@ static inline struct berth_reason scene_reason(struct scene *s, const char *work
                 return p.reasons[r];
     }
     fail_msg("%s is not left over for the reason %s", workload, word);
-    return (struct berth_reason){0};
+    return (struct berth_reason){"", "", 0, 0, ""};
 }
 
 /* ---- chance ----------------------------------------------------------------------------------------------------- */

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -173,41 +175,41 @@ static void operators(void **state)
 {
     static const char *const ab[] = {"a", "b"}, *const five[] = {"5"}, *const minus[] = {"-5"}, *const none[] = {""};
     static const struct {
-        enum berth_match match;
         const char *const *values;
         size_t len;
         const char *value;
+        enum berth_match match;
         bool want;
     } rows[] = {
-        {BERTH_IN,         ab,    2, "a",                   true },
-        {BERTH_IN,         ab,    2, "b",                   true },
-        {BERTH_IN,         ab,    2, "c",                   false},
-        {BERTH_IN,         ab,    2, "",                    false},
-        {BERTH_IN,         ab,    2, NULL,                  false},
-        {BERTH_IN,         none,  1, "",                    true },
-        {BERTH_IN,         none,  1, NULL,                  false},
-        {BERTH_NOT_IN,     ab,    2, "a",                   false},
-        {BERTH_NOT_IN,     ab,    2, "c",                   true },
-        {BERTH_NOT_IN,     ab,    2, NULL,                  true },
-        {BERTH_EXISTS,     NULL,  0, "a",                   true },
-        {BERTH_EXISTS,     NULL,  0, "",                    true },
-        {BERTH_EXISTS,     NULL,  0, NULL,                  false},
-        {BERTH_NOT_EXISTS, NULL,  0, "",                    false},
-        {BERTH_NOT_EXISTS, NULL,  0, NULL,                  true },
-        {BERTH_GT,         five,  1, "6",                   true },
-        {BERTH_GT,         five,  1, "5",                   false},
-        {BERTH_GT,         five,  1, "10",                  true },
-        {BERTH_GT,         minus, 1, "-4",                  true },
-        {BERTH_GT,         five,  1, "six",                 false},
-        {BERTH_GT,         five,  1, "6 ",                  false},
-        {BERTH_GT,         five,  1, "9223372036854775807", true },
-        {BERTH_GT,         five,  1, "9223372036854775808", false},
-        {BERTH_GT,         five,  1, NULL,                  false},
-        {BERTH_LT,         five,  1, "4",                   true },
-        {BERTH_LT,         five,  1, "5",                   false},
-        {BERTH_LT,         five,  1, "-10",                 true },
-        {BERTH_LT,         five,  1, "",                    false},
-        {BERTH_LT,         five,  1, NULL,                  false},
+        {ab,    2, "a",                   BERTH_IN,         true },
+        {ab,    2, "b",                   BERTH_IN,         true },
+        {ab,    2, "c",                   BERTH_IN,         false},
+        {ab,    2, "",                    BERTH_IN,         false},
+        {ab,    2, NULL,                  BERTH_IN,         false},
+        {none,  1, "",                    BERTH_IN,         true },
+        {none,  1, NULL,                  BERTH_IN,         false},
+        {ab,    2, "a",                   BERTH_NOT_IN,     false},
+        {ab,    2, "c",                   BERTH_NOT_IN,     true },
+        {ab,    2, NULL,                  BERTH_NOT_IN,     true },
+        {NULL,  0, "a",                   BERTH_EXISTS,     true },
+        {NULL,  0, "",                    BERTH_EXISTS,     true },
+        {NULL,  0, NULL,                  BERTH_EXISTS,     false},
+        {NULL,  0, "",                    BERTH_NOT_EXISTS, false},
+        {NULL,  0, NULL,                  BERTH_NOT_EXISTS, true },
+        {five,  1, "6",                   BERTH_GT,         true },
+        {five,  1, "5",                   BERTH_GT,         false},
+        {five,  1, "10",                  BERTH_GT,         true },
+        {minus, 1, "-4",                  BERTH_GT,         true },
+        {five,  1, "six",                 BERTH_GT,         false},
+        {five,  1, "6 ",                  BERTH_GT,         false},
+        {five,  1, "9223372036854775807", BERTH_GT,         true },
+        {five,  1, "9223372036854775808", BERTH_GT,         false},
+        {five,  1, NULL,                  BERTH_GT,         false},
+        {five,  1, "4",                   BERTH_LT,         true },
+        {five,  1, "5",                   BERTH_LT,         false},
+        {five,  1, "-10",                 BERTH_LT,         true },
+        {five,  1, "",                    BERTH_LT,         false},
+        {five,  1, NULL,                  BERTH_LT,         false},
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++)

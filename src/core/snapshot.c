@@ -48,8 +48,10 @@ static void ranks_update(struct berth_cluster *c)
                               intern_text(&c->names, c->by_id_new.at[order[fresh]].id)) <= 0;
         struct named n = take_old ? c->by_id.at[old++] : c->by_id_new.at[order[fresh++]];
         bool again = len > 0 && merged.at[len - 1].slot == n.slot; /* removed and put again */
-        if (named_live(c, n) && !again)
-            merged.at[len++] = n;
+        if (!named_live(c, n) || again)
+            continue;
+        assert(merged.at);
+        merged.at[len++] = n;
     }
     mem_free(order);
     merged.len = len;

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -214,7 +216,7 @@ static void nodes_that_hold_more_than_they_have_are_marked(void **state)
     scene_instance(&s, (struct berth_instance){.workload = "web", .node = "a", .state = BERTH_RUNNING});
     scene_instance(&s, (struct berth_instance){.workload = "web", .node = "c", .state = BERTH_RUNNING, .shape = &fpga});
     struct berth_snapshot *x = berth_freeze(s.c, 0, 0);
-    for (const char *id = "a\0b\0c"; *id; id += 2) {
+    for (const char *id = "a\0b\0c\0"; *id; id += 2) {
         uint32_t p = x->layout->position[cluster_node_find(s.c, id)];
         assert_int_equal(x->over[0] >> p & 1, *id != 'b');
     }

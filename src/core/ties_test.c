@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -153,7 +155,7 @@ static void apart_from_its_own(void **state)
     (void)state;
     struct scene s = scene_new();
     struct berth_near apart = tie(true);
-    for (const char *id = "a\0b\0c"; *id; id += 2)
+    for (const char *id = "a\0b\0c\0"; *id; id += 2)
         scene_node(&s, id, 1000, 1000);
     scene_put(&s, (struct berth_workload){
                       .id = "web", .replicas = 4, LABEL("app", "web"), .shape = {.near = &apart, .near_len = 1}

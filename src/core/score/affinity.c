@@ -23,7 +23,7 @@ static int32_t score_of(const struct turn *t, uint32_t p)
         all += ts->tie->weight;
         held += there == (ts->tie->kind == TIE_NEAR) ? ts->tie->weight : 0;
     }
-    return (int32_t)(held * SCORE_ONE / all);
+    return all ? (int32_t)(held * SCORE_ONE / all) : 0;
 }
 
 static void add(const struct turn *t, uint32_t block, uint64_t bits, int32_t weight, int32_t out[BLOCK])

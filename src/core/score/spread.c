@@ -21,7 +21,7 @@ static int32_t score_of(const struct turn *t, uint32_t p)
         sum += d == NONE ? 0 : SCORE_ONE / (1 + ts->count[d]);
         n++;
     }
-    return (int32_t)(sum / n);
+    return n ? (int32_t)(sum / n) : 0;
 }
 
 static void add(const struct turn *t, uint32_t block, uint64_t bits, int32_t weight, int32_t out[BLOCK])
