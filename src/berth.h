@@ -496,7 +496,7 @@ BERTH_API uint64_t berth_plan_hash(const struct berth_plan *plan);
 /* Search effort, for benchmarks and the curious. */
 struct berth_plan_stats {
     uint64_t searches;      /* for the best node */
-    uint64_t blocks_opened; /* of 64 nodes, over all searches */
+    uint64_t blocks_opened; /* of at most 64 nodes of one hardware kind, over all searches */
     uint64_t blocks;        /* in the cluster */
     uint64_t placed, unplaced;
 };

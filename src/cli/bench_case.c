@@ -164,7 +164,10 @@ static int check(const struct bench_case *c, struct berth_cluster *cluster, stru
     CLEANUP(lap) struct lap lap = {0};
     struct berth_err breach;
 
+    size_t over = berth_over(cluster);
     snprintf(ret->audit, sizeof ret->audit, "%s", berth_audit(cluster, &breach) == 0 ? "ok" : breach.text);
+    if (over)
+        snprintf(ret->audit, sizeof ret->audit, "%zu nodes hold more than they have", over);
     int rc = lap_run(cluster, &c->size, &lap, err);
     if (rc != 0)
         return rc;

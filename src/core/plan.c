@@ -290,5 +290,5 @@ uint64_t berth_plan_hash(const struct berth_plan *p)
 
 struct berth_plan_stats berth_plan_stats(const struct berth_plan *p)
 {
-    return (struct berth_plan_stats){p->c.searches, p->c.opened, p->c.blocks, p->placed, p->unplaced};
+    return (struct berth_plan_stats){p->c.searches, p->c.opened, p->c.l->segments, p->placed, p->unplaced};
 }
