@@ -70,7 +70,7 @@ check-clang: ## the tests of `make test`, built by clang without warnings
 
 sanitize: ## the tests of `make test` under the address and undefined-behaviour sanitizers
 	@tools/setup run test
-	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	@ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	    tools/test --slow 5 --options="$(SANITIZE_OPTIONS)" $(SANITIZE) $(T)
 
 fuzz: ## every fuzzer for FUZZ_SECONDS (default 60)
