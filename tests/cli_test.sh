@@ -103,7 +103,9 @@ table_shows_actions_and_reasons() {
 }
 
 wide_and_summary() {
-    ends 0 "$berth" plan "$work/cluster.json" -o wide && prints 'INSTANCE' || return 1
+    ends 0 "$berth" plan "$work/cluster.json" -o wide && prints '^ACTION +POD +NODE +CAUSE$' || return 1
+    echo '{"nodes": [{"id": "n1"}], "instances": [{"id": 7, "pod": "old/0", "node": "n1"}]}' >"$work/old.json"
+    ends 0 "$berth" plan "$work/old.json" -o wide && prints '^stop +old/0 +n1 +removed +#7$' || return 1
     ends 0 "$berth" plan "$work/cluster.json" --summary || return 1
     prints '^place +pending +4$' && prints '^Planned 4' || return 1
     ! grep -q 'web/0' "$work/out"
@@ -147,22 +149,24 @@ why_explains() {
     ends 0 "$berth" plan "$work/cluster.json" --why web && prints 'web/' || return 1
     ends 0 "$berth" plan "$work/cluster.json" --why giant/1 || return 1
     prints '^giant/1 is pending' && prints '3 nodes have too little cpu left' || return 1
-    ends 0 "$berth" plan "$work/cluster.json" --why web/7 && prints 'there is no web/7'
+    ends 1 "$berth" plan "$work/cluster.json" --why web/7 && says 'there is no web/7' || return 1
+    ends 2 "$berth" plan "$work/cluster.json" --why web/1 -o json && says '--why prints text'
 }
 
 why_knows_near_names() {
-    ends 1 "$berth" plan "$work/cluster.json" --why gaint/1 && says 'did you mean giant?' || return 1
+    ends 1 "$berth" plan "$work/cluster.json" --why gaint/1 && says "did you mean 'giant'?" || return 1
     ends 1 "$berth" plan "$work/cluster.json" --why nothing-like-it && says "no workload 'nothing-like-it'"
 }
 
 mistakes_are_usage() {
     ends 2 "$berth" plan && says 'needs FILE' || return 1
-    ends 2 "$berth" plan a b && says "cannot use 'b'" || return 1
+    ends 2 "$berth" plan a b && says "takes FILE, so 'b' is too much" || return 1
     ends 2 "$berth" plan --ouput json x && says 'did you mean --output?' || return 1
     ends 2 "$berth" plan -o yaml x && says 'one of table, wide, json' || return 1
     ends 2 "$berth" plna x && says "did you mean 'berth plan'?" || return 1
     ends 2 "$berth" plan "$work/cluster.json" --now yesterday && says 'now' || return 1
     ends 2 "$berth" bench plan --nodes 0 && says 'at least 1' || return 1
+    ends 2 "$berth" bench plan --pods 10 --workloads 100 && says 'at least as many pods' || return 1
     ends 2 "$berth" --frobnicate && says 'berth help' || return 1
     ends 2 "$berth" && prints '^Usage: berth COMMAND'
 }

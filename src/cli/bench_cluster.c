@@ -265,7 +265,7 @@ static int workload_put(struct maker *m, uint64_t w, struct berth_err *err)
     return berth_workload_put(m->cluster, &workload, err);
 }
 
-static int size_check(const struct bench_size *size, struct berth_err *err)
+int bench_size_check(const struct bench_size *size, struct berth_err *err)
 {
     if (size->nodes == 0 || size->pods == 0 || size->workloads == 0 || size->shapes == 0)
         return err_set(err, EINVAL, "nodes, pods, workloads and shapes must be at least 1");
@@ -291,7 +291,7 @@ static int parts_put(struct maker *m, struct berth_err *err)
 
 int bench_cluster_make(const struct bench_size *size, struct berth_cluster **ret, struct berth_err *err)
 {
-    int rc = size_check(size, err);
+    int rc = bench_size_check(size, err);
     if (rc != 0)
         return rc;
     CLEANUP(mem) struct shape *shapes = mem_array(size->shapes, sizeof *shapes);

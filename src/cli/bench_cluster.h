@@ -18,7 +18,9 @@ struct bench_size {
 
 #define BENCH_NOW_NS ((int64_t)1767225600 * 1000000000) /* 2026-01-01 */
 
-/* -EINVAL if a size makes no sense (no nodes, more workloads than pods, ...). On success *ret is the caller's. */
+/* -EINVAL if a size makes no sense (no nodes, more workloads than pods, ...). */
+int bench_size_check(const struct bench_size *size, struct berth_err *err);
+/* Likewise. On success *ret is the caller's. */
 int bench_cluster_make(const struct bench_size *size, struct berth_cluster **ret, struct berth_err *err);
 
 /* A workload of one small pod, and away with it. */

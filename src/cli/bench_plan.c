@@ -170,6 +170,8 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     struct berth_err err;
 
     (void)operands;
+    if (bench_size_check(&c.size, &err) != 0)
+        return cli_fail(cli, EXIT_USAGE, "%s", err.text);
     int rc = bench_case_run(&c, &result, &err);
     if (rc != 0)
         return cli_fail(cli, EXIT_FAILED, "%s", err.text);

@@ -35,17 +35,24 @@ static int pod_compare_ordinal(const void *ctx, uint32_t a, uint32_t b)
     return (pods[a].ordinal > pods[b].ordinal) - (pods[a].ordinal < pods[b].ordinal);
 }
 
-static void row_add(struct fold *f, const uint32_t *order, size_t len, const char *node, uint64_t nodes)
+/* On how many nodes the pods are, and how many of their GPUs these hold: a GPU that is shared counts once. */
+struct spot {
+    const char *node; /* NULL where there are several */
+    uint64_t nodes, gpus;
+};
+
+static void row_add(struct fold *f, const uint32_t *order, size_t len, struct spot spot)
 {
-    struct fold_row row = {.first = f->open, .pods = len, .nodes = nodes, .ordinals_at = f->ordinals.len};
+    struct fold_row row = {
+        .first = f->open, .pods = len, .nodes = spot.nodes, .gpus = spot.gpus, .ordinals_at = f->ordinals.len};
 
     row.first.ordinal = f->pods.at[order[0]].ordinal;
     row.first.gpus = f->pods.at[order[0]].gpus;
-    row.first.node = node;
-    for (size_t i = 0; i < len; i++) {
-        row.gpus += (uint64_t)__builtin_popcountll(f->pods.at[order[i]].gpus);
+    row.first.node = spot.node;
+    if (len > 1)
+        row.first.replaces = 0;
+    for (size_t i = 0; i < len; i++)
         vec_push(&f->ordinals, f->pods.at[order[i]].ordinal);
-    }
     vec_push(&f->rows, row);
 }
 
@@ -56,7 +63,7 @@ static void close_rows(struct fold *f)
     if (len == 0)
         return;
     CLEANUP(mem) uint32_t *order = mem_array(2 * len, sizeof *order);
-    uint64_t nodes = 0;
+    struct spot all = {0};
 
     for (uint32_t i = 0; i < len; i++)
         order[i] = i;
@@ -64,18 +71,19 @@ static void close_rows(struct fold *f)
         sort_indices(order, order + len, len, pod_compare_node, f->pods.at);
     for (size_t i = 0; i < len;) {
         const char *node = f->pods.at[order[i]].node;
+        uint64_t held = f->pods.at[order[i]].gpus;
         size_t end = i + 1;
         while (f->level != FOLD_NONE && end < len && strcmp(f->pods.at[order[end]].node, node) == 0)
-            end++;
+            held |= f->pods.at[order[end++]].gpus;
+        uint64_t gpus = (uint64_t)__builtin_popcountll(held);
         if (f->level != FOLD_WORKLOAD)
-            row_add(f, order + i, end - i, node, 1);
-        nodes++;
+            row_add(f, order + i, end - i, (struct spot){node, 1, gpus});
+        all = (struct spot){all.nodes ? NULL : node, all.nodes + 1, all.gpus + gpus};
         i = end;
     }
     if (f->level == FOLD_WORKLOAD) {
-        const char *node = nodes == 1 ? f->pods.at[order[0]].node : NULL;
         sort_indices(order, order + len, len, pod_compare_ordinal, f->pods.at);
-        row_add(f, order, len, node, nodes);
+        row_add(f, order, len, all);
     }
     f->pods.len = 0;
 }

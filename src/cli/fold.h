@@ -16,9 +16,9 @@ enum fold_level {
 };
 
 struct fold_row {
-    struct berth_action first; /* node is NULL where there are several */
-    uint64_t pods, nodes, gpus;
-    size_t ordinals_at; /* into fold.ordinals: `pods` of them, ascending */
+    struct berth_action first;  /* node is NULL where there are several, replaces 0 where there are several pods */
+    uint64_t pods, nodes, gpus; /* a GPU that pods share counts once */
+    size_t ordinals_at;         /* into fold.ordinals: `pods` of them, ascending */
 };
 
 struct fold_pod {

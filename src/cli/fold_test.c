@@ -22,7 +22,7 @@
     }
 
 static const struct berth_action actions[] = {
-    PLACE("web", 0, "b", 3), PLACE("web", 1, "a", 0), PLACE("web", 2, "b", 4), STOP("web", 3, "b"),
+    PLACE("web", 0, "b", 3), PLACE("web", 1, "a", 0), PLACE("web", 2, "b", 6), STOP("web", 3, "b"),
     PLACE("db", 0, "b", 0),  PLACE("db", 1, "b", 0),  ADJUST("db", 0, "b"),    ADJUST("db", 1, "b"),
 };
 

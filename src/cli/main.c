@@ -31,8 +31,9 @@ static int operands_check(const struct cli *cli, const struct command *command, 
         return cli_fail(cli, EXIT_USAGE, "%s needs %s; see 'berth %s --help'", command->name, command->operands,
                         command->name);
     if (operands->len > command->operands_max)
-        return cli_fail(cli, EXIT_USAGE, "%s cannot use '%s'; see 'berth %s --help'", command->name,
-                        operands->at[command->operands_max], command->name);
+        return cli_fail(cli, EXIT_USAGE, "%s takes %s, so '%s' is too much; see 'berth %s --help'", command->name,
+                        command->operands_max ? command->operands : "no arguments", operands->at[command->operands_max],
+                        command->name);
     return EXIT_OK;
 }
 

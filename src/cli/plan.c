@@ -141,6 +141,8 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 {
     __attribute__((cleanup(job_cleanup))) struct job job = {.cli = cli, .values = values};
 
+    if (job.values->why && job.values->output == OUTPUT_JSON)
+        return cli_fail(cli, EXIT_USAGE, "--why prints text; -o json alone has the reasons of every pod that waits");
     int rc = read_file(&job, operands->at[0]);
     if (rc == EXIT_OK)
         rc = make_plan(&job);
@@ -165,7 +167,7 @@ const struct command plan_command = {
             "\n"
             "Examples:\n"
             "  berth plan examples/lab.yaml\n"
-            "  berth plan examples/lab.yaml --why training/3\n"
+            "  berth plan examples/lab.yaml --why pretrain/0\n"
             "  berth plan cluster.json -o json | jq '.actions | length'",
     .options = options,
     .options_len = sizeof options / sizeof options[0],

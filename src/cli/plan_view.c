@@ -59,26 +59,27 @@ enum { COLUMN_ACTION, COLUMN_POD, COLUMN_NODE, COLUMN_GPUS, COLUMN_CAUSE, COLUMN
 
 static const struct table_column table_columns[COLUMNS] = {
     [COLUMN_ACTION] = {"ACTION",   TABLE_PLAIN, 0},
-      [COLUMN_POD] = {"POD",      TABLE_CUT,   0},
-    [COLUMN_NODE] = {"NODE",     TABLE_CUT,   0},
-      [COLUMN_GPUS] = {"GPUS",     TABLE_PLAIN, 0},
+      [COLUMN_POD] = {"POD",      TABLE_PLAIN, 0},
+    [COLUMN_NODE] = {"NODE",     TABLE_PLAIN, 0},
+      [COLUMN_GPUS] = {"GPU IDS",  TABLE_PLAIN, 0},
     [COLUMN_CAUSE] = {"CAUSE",    TABLE_WRAP,  0},
       [COLUMN_INSTANCE] = {"INSTANCE", TABLE_RIGHT, 0},
 };
 
-/* Without GPUs in the plan their column is left out. */
+/* The columns of GPUs and of instances are left out where no action has any. */
 static void columns_init(const struct berth_plan *plan, struct table_column *columns)
 {
     size_t len = berth_plan_actions(plan);
+    bool gpus = false, instances = false;
 
-    memcpy(columns, table_columns, sizeof table_columns);
-    columns[COLUMN_GPUS].flags |= TABLE_HIDDEN;
-    for (size_t i = 0; i < len; i++) {
-        if (berth_plan_action(plan, i).gpus) {
-            columns[COLUMN_GPUS].flags &= ~(unsigned)TABLE_HIDDEN;
-            break;
-        }
+    for (size_t i = 0; i < len && !(gpus && instances); i++) {
+        struct berth_action action = berth_plan_action(plan, i);
+        gpus |= action.gpus != 0;
+        instances |= action.instance != 0;
     }
+    memcpy(columns, table_columns, sizeof table_columns);
+    columns[COLUMN_GPUS].flags |= gpus ? 0 : TABLE_HIDDEN;
+    columns[COLUMN_INSTANCE].flags |= instances ? 0 : TABLE_HIDDEN;
 }
 
 static void row_print(struct table *table, const struct berth_action *action)
@@ -156,6 +157,7 @@ static void folded_print(const struct plan_view *v, const struct fold *fold)
 
     columns_init(v->plan, columns);
     columns[COLUMN_POD].name = "PODS";
+    columns[COLUMN_GPUS].name = "GPUS";
     columns[COLUMN_NODE].name = fold->level == FOLD_WORKLOAD ? "NODES" : "NODE";
     table_init(&table, v->cli, columns, COLUMN_INSTANCE);
     for (size_t i = 0; i < len; i++) {
@@ -277,7 +279,8 @@ void plan_view_pending(const struct plan_view *v)
 
     if (len == 0)
         return;
-    fprintf(v->cli->out, "\n%sPending%s\n", cli_paint(v->cli, COLOR_BOLD), cli_paint(v->cli, COLOR_NONE));
+    fprintf(v->cli->out, "%s%sPending%s\n", berth_plan_actions(v->plan) ? "\n" : "", cli_paint(v->cli, COLOR_BOLD),
+            cli_paint(v->cli, COLOR_NONE));
     for (size_t i = 0; i < shown; i++) {
         struct berth_pending pending = berth_plan_pending(v->plan, i);
         char ranges[64];

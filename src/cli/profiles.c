@@ -50,7 +50,7 @@ static void profiles_list(const struct cli *cli)
         char text[1024];
         size_t at = 0;
         for (size_t j = 0; j < profile->scores_len && at < sizeof text; j++)
-            at += (size_t)snprintf(text + at, sizeof text - at, "%s%s %" PRId32, j ? ", " : "",
+            at += (size_t)snprintf(text + at, sizeof text - at, "%s%s=%" PRId32, j ? ", " : "",
                                    profile->scores[j].score, profile->scores[j].weight);
         for (size_t j = 0; j < profile->filters_len && at < sizeof text; j++)
             at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", j ? ", " : "; only the filters ",

@@ -23,8 +23,7 @@ void table_init(struct table *t, const struct cli *cli, const struct table_colum
     for (size_t i = 0; i < columns_len; i++) {
         unsigned flags = columns[i].flags;
         int scols_flags = (flags & TABLE_RIGHT ? SCOLS_FL_RIGHT : 0) | (flags & TABLE_WRAP ? SCOLS_FL_WRAP : 0) |
-                          (flags & TABLE_CUT ? SCOLS_FL_TRUNC : 0) | (flags & TABLE_HIDDEN ? SCOLS_FL_HIDDEN : 0) |
-                          (columns[i].width ? SCOLS_FL_STRICTWIDTH : 0);
+                          (flags & TABLE_HIDDEN ? SCOLS_FL_HIDDEN : 0) | (columns[i].width ? SCOLS_FL_STRICTWIDTH : 0);
         struct libscols_column *column =
             scols_table_new_column(t->scols, columns[i].name, (double)columns[i].width, scols_flags);
         must(column != NULL);

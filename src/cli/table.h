@@ -1,6 +1,6 @@
 /* table.h - tables in the terminal: libsmartcols behind what the verbs need of it.
  *
- * Columns are as wide as their widest cell; on a terminal that is too narrow, columns that may be cut or wrapped are.
+ * Columns are as wide as their widest cell; on a terminal that is too narrow, columns that may be wrapped are.
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 struct libscols_table;
 struct libscols_line;
 
-enum table_flag { TABLE_PLAIN = 0, TABLE_RIGHT = 1, TABLE_WRAP = 2, TABLE_CUT = 4, TABLE_HIDDEN = 8 };
+enum table_flag { TABLE_PLAIN = 0, TABLE_RIGHT = 1, TABLE_WRAP = 2, TABLE_HIDDEN = 4 };
 
 struct table_column {
     const char *name;

@@ -107,7 +107,7 @@ static int name_unknown(const struct why *why, const char *name, const char *wor
             suggest_offer(&near, w.id);
     }
     for (size_t i = 0; i < near.len; i++)
-        at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "", near.at[i]);
+        at += (size_t)snprintf(list + at, sizeof list - at, "%s'%s'", i ? ", " : "", near.at[i]);
     if (near.len)
         return cli_fail(why->view->cli, EXIT_FAILED, "no workload '%s'; did you mean %s?", name, list);
     return cli_fail(why->view->cli, EXIT_FAILED, "no workload '%s'; POD is WORKLOAD or WORKLOAD/ORDINAL", name);
@@ -146,17 +146,18 @@ static void row_print(const struct why *why, const struct fold *fold, const stru
     if (*note && at < sizeof text)
         at += (size_t)snprintf(text + at, sizeof text - at, "; %s", note);
     if (row->pods == 1 && action->gpus && at < sizeof text)
-        snprintf(text + at, sizeof text - at, "; it holds GPU %s", bits_print(action->gpus, gpus, sizeof gpus));
+        snprintf(text + at, sizeof text - at, "; it holds GPU%s %s", plural(row->gpus),
+                 bits_print(action->gpus, gpus, sizeof gpus));
     else if (row->gpus && at < sizeof text)
-        snprintf(text + at, sizeof text - at, "; %s GPUs held", show_count(row->gpus).text);
+        snprintf(text + at, sizeof text - at, "; they hold %s GPU%s", show_count(row->gpus).text, plural(row->gpus));
     cli_wrap(cli, text, 4, strlen(action->workload) + strlen(ranges) + 2);
 }
 
-/* Returns whether something was placed. */
-static bool actions_print(struct why *why)
+/* Returns how many were placed. */
+static size_t actions_print(struct why *why)
 {
     size_t len = berth_plan_actions(why->view->plan);
-    bool placed = false;
+    size_t placed = 0;
     struct fold fold;
 
     fold_init(&fold, FOLD_NODE);
@@ -165,7 +166,7 @@ static bool actions_print(struct why *why)
         if (!matches(&why->target, action.workload, action.ordinal))
             continue;
         fold_add(&fold, &action);
-        placed |= action.op == BERTH_PLACE || action.op == BERTH_RESERVE;
+        placed += action.op == BERTH_PLACE || action.op == BERTH_RESERVE;
         tell(why, action.ordinal);
     }
     fold_end(&fold);
@@ -175,17 +176,18 @@ static bool actions_print(struct why *why)
     return placed;
 }
 
-static void profile_print(const struct why *why)
+static void profile_print(const struct why *why, size_t placed)
 {
     const struct berth_profile *profile = why->profile ? why->profile : berth_profile_at(0);
     char text[1024];
-    size_t at = (size_t)snprintf(text, sizeof text,
-                                 "Of the nodes that passed every filter it scored highest when its turn came. Profile "
-                                 "'%s', by weight: ",
-                                 profile->name);
+    size_t at =
+        (size_t)snprintf(text, sizeof text,
+                         "Of the nodes that passed every filter %s scored highest when %s turn came. Profile "
+                         "'%s', weights: ",
+                         placed == 1 ? "this one" : "each", placed == 1 ? "the pod's" : "its pod's", profile->name);
 
     for (size_t i = 0; i < profile->scores_len && at < sizeof text; i++)
-        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s %" PRId32, i ? ", " : "", profile->scores[i].score,
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s=%" PRId32, i ? ", " : "", profile->scores[i].score,
                                profile->scores[i].weight);
     fputs("  ", why->view->cli->out);
     cli_wrap(why->view->cli, text, 2, 2);
@@ -253,7 +255,7 @@ static void stays_print(struct why *why)
         fprintf(out, "... and so do %s more\n", show_count(why->stays.len - STAYS_MAX).text);
 }
 
-static void nothing_print(const struct why *why)
+static int nothing_print(const struct why *why)
 {
     const struct target *target = &why->target;
     FILE *out = why->view->cli->out;
@@ -263,10 +265,12 @@ static void nothing_print(const struct why *why)
     else if (target->known && target->facts.replicas == 0)
         fprintf(out, "%s asks for no pods: its replicas are 0.\n", target->workload);
     else if (target->known && !target->all && target->ordinal >= target->facts.replicas)
-        fprintf(out, "%s has %" PRIu32 " pod%s, numbered from 0: there is no %s/%" PRIu32 ".\n", target->workload,
-                target->facts.replicas, plural(target->facts.replicas), target->workload, target->ordinal);
+        return cli_fail(why->view->cli, EXIT_FAILED,
+                        "there is no %s/%" PRIu32 ": %s has %" PRIu32 " pod%s, numbered from 0", target->workload,
+                        target->ordinal, target->workload, target->facts.replicas, plural(target->facts.replicas));
     else
         fprintf(out, "The plan does nothing about it.\n");
+    return EXIT_OK;
 }
 
 int why_print(const struct plan_view *view, const struct berth_cluster *cluster, const struct berth_profile *profile,
@@ -278,13 +282,14 @@ int why_print(const struct plan_view *view, const struct berth_cluster *cluster,
     int rc = target_find(&why, name, text);
     if (rc != EXIT_OK)
         return rc;
-    if (actions_print(&why))
-        profile_print(&why);
+    size_t placed = actions_print(&why);
+    if (placed)
+        profile_print(&why, placed);
     pending_print(&why);
     stays_print(&why);
     if (why.told_len + why.stays.len == 0)
-        nothing_print(&why);
+        rc = nothing_print(&why);
     vec_done(&why.told);
     vec_done(&why.stays);
-    return EXIT_OK;
+    return rc;
 }

@@ -72,7 +72,8 @@ static const struct {
     ROW("nodes: [{id: a}, {id: b}, {id: a}]", "nodes[2] \"a\": the id is already taken by nodes[0]"),
     ROW("nodes: [{id: a, count: 3}, {id: a-2}]", "nodes[1] \"a-2\": the id is already taken by nodes[0]"),
     ROW("nodes: [{id: a, count: 2000000}]", "nodes[0]: count: more than 1048576 nodes in all"),
-    ROW("nodes: [{id: a, allocatable: {cpu: -1}}]", "node \"a\": "),
+    ROW("nodes: [{id: a, allocatable: {cpu: -1}}]",
+        "nodes[0] \"a\": allocatable: cpu: expected an amount of 0 or more, found -1"),
     ROW("volumes: [{id: v, shared: 1}]", "volumes[0] \"v\": shared: expected true or false, found 1"),
     ROW("volumes: [{id: v}, {id: v}]", "volumes[1] \"v\": the id is already taken by volumes[0]"),
     ROW("resources: [{name: r, period: ever}]",
@@ -86,6 +87,8 @@ static const struct {
     ROW("workloads: [{id: web, requests: {memory: 4GB}}]",
         "workloads[0] \"web\": requests: memory: \"4GB\" has a unit that is not known; there are k M G T P and Ki Mi Gi "
         "Ti Pi"),
+    ROW("workloads: [{id: web, limits: {memory: -4Gi}}]",
+        "workloads[0] \"web\": limits: memory: expected an amount of 0 or more, found \"-4Gi\""),
     ROW("workloads: [{id: web, gpu: {share: 1.5}}]",
         "workloads[0] \"web\": gpu: share: expected a share of one GPU, above 0 and at most 1, found 1.5"),
     ROW("workloads: [{id: web, gpu: {model: a, models: [b]}}]",

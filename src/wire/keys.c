@@ -249,9 +249,21 @@ int duration_read(struct reader *r, const struct key *key, const json_t *value, 
     return duration_parse(value, key_field(key, object), r->err);
 }
 
+int amount_of(struct reader *r, const char *resource, const json_t *value, int64_t *ret)
+{
+    int64_t amount = 0;
+    int rc = quantity_parse(resource, value, &amount, r->err);
+    if (rc < 0)
+        return rc;
+    if (amount < 0)
+        return expected(r, "an amount of 0 or more", value);
+    *ret = amount;
+    return 0;
+}
+
 int quantity_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
-    return quantity_parse(key->arg ? key->arg : r->resource, value, key_field(key, object), r->err);
+    return amount_of(r, key->arg ? key->arg : r->resource, value, key_field(key, object));
 }
 
 int raw_read(struct reader *r, const struct key *key, const json_t *value, void *object)

@@ -86,6 +86,8 @@ const char *text_keep(struct reader *r, const char *text);
 int text_of(struct reader *r, const json_t *value, const char **ret);
 /* The same for a label, where true and false are text too. */
 int label_text_of(struct reader *r, const json_t *value, const char **ret);
+/* An amount of this resource, not below 0. */
+int amount_of(struct reader *r, const char *resource, const json_t *value, int64_t *ret);
 
 key_read text_read, bool_read, u32_read, i32_read, i64_read, u64_read, time_read, duration_read;
 key_read choice_read;   /* int field: 0 or 1; tells "no" from "not said" */

@@ -86,7 +86,7 @@ static int amount_member(struct reader *r, const char *name, const json_t *value
 {
     struct berth_amount *amount = item;
     amount->resource = name;
-    return quantity_parse(name, value, &amount->amount, r->err);
+    return amount_of(r, name, value, &amount->amount);
 }
 
 int amounts_read(struct reader *r, const struct key *key, const json_t *value, void *object)

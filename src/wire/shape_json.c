@@ -73,7 +73,7 @@ static int limit_read(struct reader *r, const char *resource, const json_t *valu
     struct limit_entry entry = {.limit.resource = resource, .weight = INT64_MIN};
     r->resource = resource;
     int rc = json_is_object(value) ? table_read(r, value, &limit_keys, &entry)
-                                   : quantity_parse(resource, value, &entry.limit.amount, r->err);
+                                   : amount_of(r, resource, value, &entry.limit.amount);
     if (rc < 0)
         return rc;
     if (entry.weight != INT64_MIN) {
