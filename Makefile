@@ -23,7 +23,7 @@ FUZZ_OPTIONS = -Dwerror=$(WERROR) -Dfuzz=true -Db_sanitize=address,undefined -Db
 
 ##: for everyone
 
-run: ## build Berth and plan the example cluster
+run: ## build Berth, plan the example cluster and one of a hundred thousand nodes
 	@tools/setup run
 	@tools/build $(GCC) "$(GCC_OPTIONS)" src/cli/berth
 	@tools/show $(GCC)/src/cli/berth

@@ -155,7 +155,7 @@ static const char *sentence(const struct inquest *q, const struct verdict *v)
 {
     struct arena *a = &q->p->arena;
     const char *nodes = nodes_text(q, v->nodes);
-    bool one = v->nodes == 1 && q->p->c.len == 1;
+    bool one = v->nodes == 1;
     const char *says = verb(reasons[v->filter->reason].sentence, one, a);
 
     if (v->filter->reason == REASON_SHORT)
@@ -210,7 +210,6 @@ static const char *help_other(const struct inquest *q, const struct verdict *v)
         [REASON_ARCH] = "for another architecture",
         [REASON_PAGE_SIZE] = "with another huge-page size",
         [REASON_GPU_KIND] = "with fewer GPUs, or of another model or memory",
-        [REASON_SHORT] = "with less",
         [REASON_GPU] = "with fewer GPUs, or once some are free",
         [REASON_PORT] = "with another port",
         [REASON_VOLUME] = "without the volume, or once it is free",
@@ -220,6 +219,8 @@ static const char *help_other(const struct inquest *q, const struct verdict *v)
         [REASON_ANTI_AFFINITY] = "without the anti-affinity",
         [REASON_PER_NODE] = "with more pods allowed per node",
     };
+    if (v->filter->reason == REASON_SHORT)
+        return arena_fmt(&q->p->arena, "with less %s, %s would take it", v->what, nodes_text(q, v->only));
     return arena_fmt(&q->p->arena, "%s, %s would take it", changes[v->filter->reason], nodes_text(q, v->only));
 }
 

@@ -61,7 +61,7 @@ static void reasons_are_counted_and_sorted(void **state)
     expect_reasons(&s, "w", "short cpu 5/0; short memory 4/0; state 1/1; arch 1/0");
     struct berth_reason r = scene_reason(&s, "w", "short");
     assert_string_equal(r.text, "5 of 6 nodes have too little cpu left: 2 needed, at most 1500m free");
-    assert_string_equal(scene_reason(&s, "w", "state").text, "1 of 6 nodes are not ready for new work");
+    assert_string_equal(scene_reason(&s, "w", "state").text, "1 of 6 nodes is not ready for new work");
     scene_cleanup(&s);
 }
 
@@ -131,7 +131,7 @@ static void what_is_refused_for_is_named(void **state)
     scene_put(&s, (struct berth_workload){.id = "w", .replicas = 1, .shape = shape});
     scene_see(&s, "");
     expect_reasons(&s, "w", "volume disk 2/1; port udp/53 1/0");
-    assert_string_equal(scene_reason(&s, "w", "port").text, "1 of 2 nodes have the port in use: udp/53");
+    assert_string_equal(scene_reason(&s, "w", "port").text, "1 of 2 nodes has the port in use: udp/53");
     assert_string_equal(pending(&s, "w").help, "without the volume, or once it is free, 1 of 2 nodes would take it");
     scene_cleanup(&s);
 }
