@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/hash.h"
 #include "base/sort.h"
 
 static int compare_u64(uint64_t a, uint64_t b)
@@ -17,6 +18,14 @@ static int compare_text(const struct intern *names, sym a, sym b)
     return a == b ? 0 : strcmp(intern_text(names, a), intern_text(names, b));
 }
 
+static int64_t capacity_of(const struct node_body *b, uint32_t resource)
+{
+    for (uint32_t i = 0; i < b->capacities_len; i++)
+        if (b->capacities[i].resource == resource)
+            return b->capacities[i].capacity;
+    return 0;
+}
+
 /* Hardware: devices, then capacities in an order that does not depend on which resource was named first. */
 static int compare_kind(const struct berth_cluster *c, const struct node_body *a, const struct node_body *b)
 {
@@ -26,29 +35,159 @@ static int compare_kind(const struct berth_cluster *c, const struct node_body *a
         if (!by)
             by = compare_u64((uint64_t)a->devices[d].memory_bytes, (uint64_t)b->devices[d].memory_bytes);
     }
-    for (uint32_t r = 0; !by && r < RESOURCES_BUILT_IN; r++) {
-        int64_t of[2] = {0, 0};
-        for (uint32_t i = 0; i < a->capacities_len; i++)
-            of[0] += a->capacities[i].resource == r ? a->capacities[i].capacity : 0;
-        for (uint32_t i = 0; i < b->capacities_len; i++)
-            of[1] += b->capacities[i].resource == r ? b->capacities[i].capacity : 0;
-        by = compare_u64((uint64_t)of[1], (uint64_t)of[0]); /* large ones first */
-    }
+    for (uint32_t r = 0; !by && r < RESOURCES_BUILT_IN; r++)
+        by = compare_u64((uint64_t)capacity_of(b, r), (uint64_t)capacity_of(a, r)); /* large ones first */
     return by;
 }
 
-static int compare_nodes(const void *ctx, uint32_t x, uint32_t y)
+/* ---- order ------------------------------------------------------------------------------------------------------
+ *
+ * There are far fewer kinds, zones and racks than nodes: these are put in order first, then the nodes by number, and only
+ * neighbours that agree in all are compared by id.
+ */
+
+static uint64_t hash_kind(const struct berth_cluster *c, const void *of)
+{
+    const struct node_body *b = of;
+    uint64_t h = 0;
+    (void)c;
+    for (uint32_t d = 0; d < b->devices_len; d++)
+        h = hash_pair(hash_pair(h, b->devices[d].model), (uint64_t)b->devices[d].memory_bytes);
+    for (uint32_t r = 0; r < RESOURCES_BUILT_IN; r++)
+        h = hash_pair(h, (uint64_t)capacity_of(b, r));
+    return h;
+}
+
+static uint64_t hash_zone(const struct berth_cluster *c, const void *of)
+{
+    (void)c;
+    return hash_u64(((const struct node_body *)of)->zone);
+}
+
+static uint64_t hash_rack(const struct berth_cluster *c, const void *of)
+{
+    (void)c;
+    return hash_u64(((const struct node_body *)of)->rack);
+}
+
+static int compare_zone(const struct berth_cluster *c, const struct node_body *a, const struct node_body *b)
+{
+    return compare_text(&c->names, a->zone, b->zone);
+}
+
+static int compare_rack(const struct berth_cluster *c, const struct node_body *a, const struct node_body *b)
+{
+    return compare_text(&c->names, a->rack, b->rack);
+}
+
+/* One property of a node by which nodes are grouped and sorted. */
+struct trait {
+    uint64_t (*hash)(const struct berth_cluster *c, const void *body);
+    int (*compare)(const struct berth_cluster *c, const struct node_body *a, const struct node_body *b);
+};
+
+/* The distinct values of a trait, each by the first node that has it. */
+struct values {
+    const struct berth_cluster *c;
+    const struct trait *trait;
+    VEC(uint32_t) slot;
+};
+
+static const struct node_body *body_at(const struct berth_cluster *c, uint32_t slot)
+{
+    return cluster_node(c, slot)->body;
+}
+
+static bool value_same(const void *ctx, uint32_t value, const void *key)
+{
+    const struct values *v = ctx;
+    return v->trait->compare(v->c, body_at(v->c, v->slot.at[value]), key) == 0;
+}
+
+static int compare_values(const void *ctx, uint32_t a, uint32_t b)
+{
+    const struct values *v = ctx;
+    return v->trait->compare(v->c, body_at(v->c, v->slot.at[a]), body_at(v->c, v->slot.at[b]));
+}
+
+/* For each of the nodes the number of its value, counted in order. */
+static uint32_t *number(const struct berth_cluster *c, const struct trait *trait, const uint32_t *slots, uint32_t len)
+{
+    struct values v = {.c = c, .trait = trait};
+    struct map map = {0};
+    uint32_t *of = mem_array(len + 1, sizeof *of);
+
+    for (uint32_t i = 0; i < len; i++) {
+        const struct node_body *body = body_at(c, slots[i]);
+        uint64_t hash = trait->hash(c, body);
+        of[i] = map_find(&map, hash, value_same, &v, body);
+        if (of[i] != MAP_NONE)
+            continue;
+        of[i] = (uint32_t)v.slot.len;
+        map_add(&map, hash, of[i]);
+        vec_push(&v.slot, slots[i]);
+    }
+    uint32_t distinct = (uint32_t)v.slot.len;
+    uint32_t *order = mem_array(2 * (size_t)distinct + 1, sizeof *order);
+    uint32_t *place = mem_array(distinct + 1, sizeof *place);
+    for (uint32_t i = 0; i < distinct; i++)
+        order[i] = i;
+    sort_indices(order, order + distinct, distinct, compare_values, &v);
+    for (uint32_t i = 0; i < distinct; i++)
+        place[order[i]] = i;
+    for (uint32_t i = 0; i < len; i++)
+        of[i] = place[of[i]];
+    mem_free(order);
+    mem_free(place);
+    vec_done(&v.slot);
+    map_done(&map);
+    return of;
+}
+
+static int compare_ids(const void *ctx, uint32_t x, uint32_t y)
 {
     const struct berth_cluster *c = ctx;
-    const struct node_body *a = cluster_node(c, x)->body, *b = cluster_node(c, y)->body;
-    int by = compare_u64(a->rank, b->rank);
-    if (!by)
-        by = compare_kind(c, a, b);
-    if (!by)
-        by = compare_text(&c->names, a->zone, b->zone);
-    if (!by)
-        by = compare_text(&c->names, a->rack, b->rack);
-    return by ? by : compare_text(&c->names, a->id, b->id);
+    return compare_text(&c->names, body_at(c, x)->id, body_at(c, y)->id);
+}
+
+static bool same_group(const uint32_t *const of[3], const struct berth_cluster *c, const uint32_t *slots, uint32_t a,
+                       uint32_t b)
+{
+    return body_at(c, slots[a])->rank == body_at(c, slots[b])->rank && of[0][a] == of[0][b] && of[1][a] == of[1][b] &&
+           of[2][a] == of[2][b];
+}
+
+/* Sorts slots by rank, kind, zone, rack and id. */
+static void order_nodes(const struct berth_cluster *c, uint32_t *slots, uint32_t len)
+{
+    static const struct trait traits[] = {
+        {hash_kind, compare_kind},
+        {hash_zone, compare_zone},
+        {hash_rack, compare_rack}
+    };
+    uint32_t *of[3];
+    struct keyed *rows = mem_array(2 * (size_t)len + 1, sizeof *rows);
+    uint32_t *sorted = mem_array(2 * (size_t)len + 1, sizeof *sorted);
+
+    for (size_t t = 0; t < 3; t++)
+        of[t] = number(c, &traits[t], slots, len);
+    for (uint32_t i = 0; i < len; i++)
+        rows[i] = (struct keyed){(uint64_t)of[1][i] << 32 | of[2][i], i};
+    sort_keyed(rows, rows + len, len);
+    for (uint32_t i = 0; i < len; i++)
+        rows[i].key = (uint64_t)body_at(c, slots[rows[i].value])->rank << 32 | of[0][rows[i].value];
+    sort_keyed(rows, rows + len, len);
+    for (uint32_t from = 0, to; from < len; from = to) {
+        for (to = from; to < len && same_group((const uint32_t *const *)of, c, slots, rows[from].value, rows[to].value);
+             to++)
+            sorted[to] = slots[rows[to].value];
+        sort_indices(sorted + from, sorted + len, to - from, compare_ids, c);
+    }
+    memcpy(slots, sorted, len * sizeof *slots);
+    for (size_t t = 0; t < 3; t++)
+        mem_free(of[t]);
+    mem_free(sorted);
+    mem_free(rows);
 }
 
 static void sort_nodes(const struct berth_cluster *c, struct layout *l)
@@ -57,15 +196,13 @@ static void sort_nodes(const struct berth_cluster *c, struct layout *l)
     l->slots = c->nodes.len;
     l->slot = ARENA_ARRAY(&l->arena, uint32_t, l->len + 1);
     l->position = ARENA_ARRAY(&l->arena, uint32_t, l->slots + 1);
-    uint32_t *scratch = mem_array(l->len + 1, sizeof *scratch);
     for (uint32_t i = 0; i < l->slots; i++) {
         l->position[i] = NONE;
         if (cluster_node(c, i)->body)
             l->slot[n++] = i;
     }
     assert(n == l->len);
-    sort_indices(l->slot, scratch, n, compare_nodes, c);
-    mem_free(scratch);
+    order_nodes(c, l->slot, n);
     for (uint32_t p = 0; p < n; p++)
         l->position[l->slot[p]] = p;
 }
