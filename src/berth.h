@@ -13,7 +13,7 @@
  * means "not asked for". Strings are UTF-8; NULL and "" are the same. Times are nanoseconds on the caller's clock.
  * Amounts are integers: `cpu` in thousandths of a core, `memory` and all other sizes in bytes, everything else in
  * units. Functions that can fail return 0 or a negative errno, say why in *err (which may be NULL) and change nothing.
- * One cluster belongs to one thread at a time; a snapshot or a plan may be read on any. Memory that cannot be had ends
+ * One cluster belongs to one thread at a time, and so does one plan; a snapshot may be read on any. Memory that cannot be had ends
  * the process (status 71).
  *
  * To add a field to a description: here, in core/describe.c (its rules), src/wire/ (its spelling), and where it is used.
@@ -237,7 +237,7 @@ enum berth_on_drain {
     BERTH_DRAIN_DEFAULT, /* services: move; others: wait */
     BERTH_DRAIN_MOVE,    /* the new one is ready before the old one stops */
     BERTH_DRAIN_WAIT,    /* for its end */
-    BERTH_DRAIN_STOP,    /* and start elsewhere */
+    BERTH_DRAIN_STOP,    /* at once, whatever min_available says, and start elsewhere */
 };
 
 struct berth_workload {
@@ -297,7 +297,7 @@ struct berth_instance {
     size_t waits_len;
     const struct berth_usage *usage;
     size_t usage_len;
-    const struct berth_shape *shape; /* as it was placed; NULL: the workload's present one */
+    const struct berth_shape *shape; /* as it was placed; NULL: as it is, or of a new one the workload's present shape */
 };
 
 struct berth_cluster;
@@ -323,7 +323,7 @@ BERTH_API int berth_instance_remove(struct berth_cluster *cluster, uint64_t id, 
 /* Compares every maintained counter and list with a recomputation from the instances, and checks that no port and no GPU
  * is held twice. -EBADMSG and the first breach in words if one is found. O(all). */
 BERTH_API int berth_audit(const struct berth_cluster *cluster, struct berth_err *err);
-/* Nodes that hold more than their capacity, which a shrinking node may, and which no plan brings about. O(all). */
+/* Nodes whose instances hold more than their capacity, as on a node that shrank; no plan brings it about. O(all). */
 BERTH_API size_t berth_over(const struct berth_cluster *cluster);
 
 /* ---- looking back, for telling people ----------------------------------------------------------------------------- */
@@ -354,7 +354,7 @@ BERTH_API void berth_instances(const struct berth_cluster *cluster, const char *
 
 struct berth_snapshot;
 
-/* O(nodes + changes since the last freeze). The cluster may change afterwards; the snapshot does not. */
+/* O(nodes), a few bits per workload and instance, and what changed since the last freeze. The cluster may change afterwards; the snapshot does not. */
 BERTH_API struct berth_snapshot *berth_freeze(struct berth_cluster *cluster, int64_t now_ns, uint64_t seed);
 BERTH_API void berth_snapshot_free(struct berth_snapshot *snapshot);
 
@@ -450,7 +450,7 @@ BERTH_API int berth_fact_put(struct berth_cluster *cluster, const struct berth_f
 /* Why a node refuses a pod, or why a pod waits. */
 struct berth_reason {
     const char *reason; /* a stable word, one of berth_reason_at */
-    const char *what;   /* the resource, label, taint, ... where there is one; else "" */
+    const char *what;   /* the resource, port or volume, where there is one; else "" */
     uint64_t nodes;     /* that refuse for it, whatever else they refuse for */
     uint64_t only;      /* of these: that refuse for nothing else */
     const char *text;   /* a sentence */
@@ -503,7 +503,7 @@ struct berth_plan_stats {
 BERTH_API struct berth_plan_stats berth_plan_stats(const struct berth_plan *plan);
 
 /* Does to the cluster what a commit of the whole plan would: new instances get ids from first_id upwards, in order of
- * the actions. The cluster must be as it was at the freeze. */
+ * the actions. -ESTALE if the cluster has changed since the freeze. */
 BERTH_API int berth_apply(struct berth_cluster *cluster, const struct berth_plan *plan, uint64_t first_id,
                           struct berth_err *err);
 

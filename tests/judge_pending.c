@@ -192,6 +192,19 @@ static uint64_t refusals(const struct ask *ask, enum rule rule)
     return len;
 }
 
+/* A pod that is to move stands somewhere already. It must keep the spread even once the old one is gone, too, so more
+ * nodes may refuse it than by the rule for a new one. */
+static bool pod_moves(const struct ask *ask, const struct berth_pending *p)
+{
+    for (size_t i = 0; i < ask->world->seats_len; i++) {
+        const struct seat *s = &ask->world->seats[i];
+        if (s->workload == ask->workload && s->is.ordinal == p->ordinals[0] && state_active(s->is.state) &&
+            s->is.state != BERTH_STOPPING)
+            return true;
+    }
+    return false;
+}
+
 static bool word_judge(const struct ask *ask, const struct berth_pending *p, const char *word, enum rule rule,
                        struct verdict *v)
 {
@@ -203,7 +216,7 @@ static bool word_judge(const struct ask *ask, const struct berth_pending *p, con
         sum += p->reasons[i].nodes;
         most = p->reasons[i].nodes > most ? p->reasons[i].nodes : most;
     }
-    if (is >= most && is <= sum)
+    if ((is >= most || (rule == RULE_SPREAD && pod_moves(ask, p))) && is <= sum)
         return true;
     return verdict_bad(v, "reasons: %s of %s: %" PRIu64 " nodes said, %" PRIu64 " counted", word, p->workload, sum, is);
 }

@@ -5,22 +5,6 @@
 #include "core/cluster.h"
 #include "core/plan.h"
 
-/* Slots of the snapshot are slots of the cluster as long as nothing changed in between; the names are compared. */
-static int check_same(const struct berth_cluster *c, const struct berth_plan *p, const struct act *a,
-                      struct berth_err *err)
-{
-    const struct workload *then = snapshot_workload(p->s, a->workload);
-    bool same = a->workload < c->workloads.len && cluster_workload(c, a->workload)->id == then->id &&
-                p->s->layout->slot[a->position] < c->nodes.len &&
-                cluster_node(c, p->s->layout->slot[a->position])->body == p->s->layout->body[a->position];
-    if (same && a->instance != NONE)
-        same = a->instance < c->instances.len &&
-               cluster_instance(c, a->instance)->id == snapshot_instance(p->s, a->instance)->id;
-    return same ? 0
-                : err_set(err, ESTALE, "workload \"%s\": the cluster has changed since the plan was made",
-                          snapshot_text(p->s, then->id));
-}
-
 /* Ids are above 0 and never used twice. */
 static int check_ids(const struct berth_cluster *c, const struct berth_plan *p, uint64_t first_id,
                      struct berth_err *err)
@@ -88,9 +72,9 @@ static void apply_one(struct berth_cluster *c, const struct berth_plan *p, const
 
 int berth_apply(struct berth_cluster *c, const struct berth_plan *p, uint64_t first_id, struct berth_err *err)
 {
+    if (c->revision != p->s->revision) /* slots and classes are those of the snapshot only as long as nothing changed */
+        return err_set(err, ESTALE, "the cluster has changed since the plan was made; freeze and plan again");
     int rc = check_ids(c, p, first_id, err);
-    for (size_t i = 0; !rc && i < p->c.acts.len; i++)
-        rc = check_same(c, p, &p->c.acts.at[i], err);
     if (rc)
         return rc;
     for (size_t i = 0; i < p->c.acts.len; i++)
@@ -99,5 +83,6 @@ int berth_apply(struct berth_cluster *c, const struct berth_plan *p, uint64_t fi
         rc = berth_fact_put(c, &p->facts.at[i], err);
         assert(rc == 0); /* the plan's own */
     }
+    c->revision++;
     return 0;
 }

@@ -97,7 +97,7 @@ static int audit_workloads(const struct berth_cluster *c, struct berth_err *err)
         const struct workload *w = cluster_workload(c, n);
         struct workload again = *w;
         again.plain = again.ended = again.other = 0;
-        again.tasks = 0;
+        again.ordinals = 0;
         if (!w->live)
             continue;
         const char *name = intern_text(&c->names, w->id);
@@ -107,11 +107,9 @@ static int audit_workloads(const struct berth_cluster *c, struct berth_err *err)
             if (i->workload.v != n)
                 return breach(err, "the owner of an instance", "workload", name, i->workload.v, n);
         }
-        if (w->plain != again.plain || w->ended != again.ended || w->other != again.other || w->tasks != again.tasks)
+        if (w->plain != again.plain || w->ended != again.ended || w->other != again.other || w->ordinals != again.ordinals)
             return breach(err, "the count of instances", "workload", name, w->plain, again.plain);
-        uint32_t want = w->gone || w->suspended ? 0 : w->replicas;
-        bool settled =
-            again.plain + again.ended == want && again.other == 0 && (want == 0 || again.tasks == w->tasks_want);
+        bool settled = workload_settled(&again);
         if (settled == bits_has(c->unsettled.at, n))
             return breach(err, "being settled", "workload", name, !settled, settled);
     }

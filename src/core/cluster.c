@@ -67,6 +67,7 @@ void berth_cluster_free(struct berth_cluster *c)
     vec_done(&c->resources);
     vec_done(&c->unsettled);
     vec_done(&c->watched);
+    vec_done(&c->leaving);
     vec_done(&c->by_id);
     vec_done(&c->by_id_new);
     vec_done(&c->ranks);
@@ -96,6 +97,10 @@ uint32_t cluster_resource_put(struct berth_cluster *c, const char *name)
                              .page_size_bytes = describe_page_size(name),
                              .optional = strcmp(name, "pods") == 0 || strncmp(name, "attach-", 7) == 0};
     vec_push(&c->resources, fresh);
+    if (fresh.optional) { /* every node has it from now on */
+        layout_unref(c->layout);
+        c->layout = NULL;
+    }
     vec_resize(&c->books, c->resources.len);
     return (uint32_t)c->resources.len - 1;
 }
@@ -114,6 +119,7 @@ int berth_resource_put(struct berth_cluster *c, const struct berth_resource *r, 
     struct resource *to = &c->resources.at[cluster_resource_put(c, r->name)];
     to->kind = r->kind;
     to->period_ns = r->period_ns;
+    c->revision++;
     return 0;
 }
 
@@ -198,6 +204,7 @@ int berth_volume_put(struct berth_cluster *c, const struct berth_volume *v, stru
     t->node = intern_put(&c->names, v->node);
     t->shared = v->shared;
     t->driver = driver;
+    c->revision++;
     return 0;
 }
 
@@ -256,6 +263,7 @@ int berth_fact_put(struct berth_cluster *c, const struct berth_fact *from, struc
         return err_set(err, EINVAL, "fact: its key is longer than %d bytes", BERTH_NAME_MAX);
     struct fact f = {from->kind, from->subject, intern_put(&c->names, from->key), from->value, from->at_ns, true};
     uint32_t found = map_find(&c->facts_by_subject, fact_hash(&f), fact_same, c, &f);
+    c->revision++;
     if (from->over) {
         if (found == MAP_NONE)
             return 0;

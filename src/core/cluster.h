@@ -84,6 +84,7 @@ struct node {
     enum berth_node_state state;
     int64_t since_ns;
     uint32_t first; /* instance; NONE */
+    uint32_t ports; /* its own, a chain of holds */
     uint32_t instances;
 };
 
@@ -125,11 +126,11 @@ struct workload {
     uint32_t next_in_gang, prev_in_gang;
     struct class_ix class;
     uint32_t label_set;
-    uint32_t first;             /* instance */
-    uint32_t uses;              /* chain */
-    uint32_t plain;             /* instances that are assigned, starting or running and take over from nobody */
-    uint32_t ended, other;      /* tasks done; those reserved, stopping or taking over */
-    uint64_t tasks, tasks_want; /* of a job: sums of hashes of the ordinals it has and should have */
+    uint32_t first;                   /* instance */
+    uint32_t uses;                    /* chain */
+    uint32_t plain;                   /* instances that are assigned, starting or running and take over from nobody */
+    uint32_t ended, other;            /* tasks done; those reserved, stopping or taking over */
+    uint64_t ordinals, ordinals_want; /* sums of hashes of the ordinals it has and should have */
     uint32_t next_labelled, prev_labelled; /* workloads with the same labels */
 };
 
@@ -219,8 +220,10 @@ struct berth_cluster {
 
     VEC(uint64_t) unsettled;                /* workloads that a plan must look at, a bit each */
     VEC(uint64_t) watched;                  /* instances whose limits may be adjusted */
+    VEC(uint64_t) leaving;                  /* instances that are stopping */
     uint32_t stopping, reserved, replacing; /* instances in such a state: books of two kinds are needed */
 
+    uint64_t revision;           /* counts changes */
     struct layout *layout;       /* of the nodes as they are; NULL: to be made anew */
     VEC(struct named) by_id;     /* workloads sorted by id */
     VEC(struct named) by_id_new; /* not yet merged in */
@@ -292,6 +295,8 @@ void node_body_unref(struct node_body *b);
 
 /* Adds an instance to the counts of its workload, or takes it off (sign -1). */
 void workload_count(struct workload *w, const struct instance *i, int sign);
+/* Need a plan not look at it? One whose pods are not numbered in order is looked at each time. */
+bool workload_settled(const struct workload *w);
 
 /* What apply.c and instances.c share: makes, changes and removes instances that are known to be valid. */
 struct instance_change {
@@ -301,6 +306,8 @@ struct instance_change {
     const struct berth_usage *usage;
     size_t usage_len;
 };
+/* The class an instance has that is put without a shape: its own if it is known, else its workload's. */
+struct class_ix instance_class(const struct berth_cluster *c, uint32_t slot, uint32_t workload);
 uint32_t instance_add(struct berth_cluster *c, const struct instance_change *change);
 void instance_drop(struct berth_cluster *c, uint32_t slot);
 void instance_set_state(struct berth_cluster *c, uint32_t slot, enum berth_state state, int64_t since_ns);

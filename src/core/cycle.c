@@ -223,6 +223,21 @@ static void books_add(struct cycle *c, const struct class *k, uint32_t p, uint64
         bits_drop(c->over, p);
 }
 
+void cycle_shift(struct cycle *c, uint32_t resource, uint32_t position, int64_t amount)
+{
+    if (c->later) {
+        c->now[resource][position] += amount;
+        c->later[resource][position] += amount;
+        book_changed(c, resource, position);
+    } else {
+        c->free[resource][position] += amount;
+    }
+    if (amount <= 0)
+        return;
+    column_changed(c, resource, position);
+    vec_push(&c->given, layout_segment(c->l, position));
+}
+
 void cycle_take(struct cycle *c, const struct class *k, uint32_t position, uint64_t gpus, bool later, int sign)
 {
     books_add(c, k, position, gpus, -sign, !later, true);
@@ -337,13 +352,12 @@ void cycle_init(struct cycle *c, const struct berth_snapshot *s, const struct pr
     c->over = arena_dup(a, s->over, (c->blocks + 1) * sizeof *s->over);
     c->any_over = bits_count(c->over, c->blocks) > 0;
     c->leaving = ARENA_ARRAY(a, uint64_t, c->blocks + 1);
-    for (uint32_t i = 0; s->stopping && i < s->instances.len; i++) {
-        const struct instance *in = snapshot_instance(s, i);
-        if (in->id && in->state == BERTH_STOPPING) {
-            bits_add(c->leaving, snapshot_position(s, in));
+    for (uint32_t w = 0; w < s->watched_len; w++)
+        BITS_EACH(i, s->leaving[w])
+        {
+            bits_add(c->leaving, snapshot_position(s, snapshot_instance(s, w * 64 + (uint32_t)i)));
             c->any_leaving = true;
         }
-    }
     c->stopped = ARENA_ARRAY(a, uint64_t, bits_words(s->instances.len) + 1);
     c->removed = ARENA_ARRAY(a, uint64_t, bits_words(s->instances.len) + 1);
     c->dirty = ARENA_ARRAY(a, uint32_t, c->l->segments + 1);

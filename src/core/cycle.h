@@ -34,7 +34,6 @@ struct eligible {
     uint32_t rules;
     const struct topology *topology;
     const uint64_t *domains; /* a bit each */
-    uint32_t count;
     struct eligible *next;
 };
 
@@ -55,11 +54,9 @@ struct fresh_hold {
     struct fresh_hold *next;
 };
 
-enum act_flags { ACT_UNDONE = 1 };
-
 /* One action, compact. */
 struct act {
-    uint8_t op, cause, flags;
+    uint8_t op, cause;
     uint32_t workload, ordinal, position;
     uint32_t instance; /* slot concerned, or NONE */
     uint32_t replaces; /* slot, or NONE */
@@ -135,6 +132,8 @@ void cycle_unreserve(struct cycle *c, const struct instance *i);
 void cycle_promote(struct cycle *c, const struct instance *i);
 /* What an instance holds is free at once: its node has fenced it. */
 void cycle_lose(struct cycle *c, const struct instance *i);
+/* Takes places for attached volumes on a node (amount below 0), or gives them back. */
+void cycle_shift(struct cycle *c, uint32_t resource, uint32_t position, int64_t amount);
 /* Makes the keys of coarse entries exact where something was taken since. */
 void cycle_refresh(struct cycle *c);
 /* Makes what the class needs exact in the columns of a segment and of what is above it. */

@@ -86,6 +86,13 @@ static int check_resource_name(const struct subject *s, const char *name)
     return describe_page_size(name) < 0 ? REFUSE(s, "resource %s has no page size; say hugepages-2Mi", name) : 0;
 }
 
+/* Places for volumes are taken by mounting volumes. */
+static int check_asked_name(const struct subject *s, const char *name)
+{
+    TRY(check_resource_name(s, name));
+    return strncmp(name, "attach-", 7) == 0 ? REFUSE(s, "%s cannot be asked for; name volumes instead", name) : 0;
+}
+
 static int check_amounts(const struct subject *s, const char *what, const struct berth_amount *at, size_t len)
 {
     TRY(check_len(s, what, len));
@@ -203,7 +210,8 @@ static int check_term(const struct subject *s, const struct berth_term *t)
 static int check_weight(const struct subject *s, int32_t weight, int32_t from)
 {
     if (weight < from || weight > BERTH_WEIGHT_MAX || (from < 0 && weight == 0))
-        return REFUSE(s, "weight %d of a preference is not between 1 and %d", weight, BERTH_WEIGHT_MAX);
+        return REFUSE(s, "weight %d of a preference is not between %d and %d", weight, from < 0 ? from : 1,
+                      BERTH_WEIGHT_MAX);
     return 0;
 }
 
@@ -354,7 +362,7 @@ static int check_limits(const struct subject *s, const struct berth_shape *shape
     TRY(check_len(s, "limits", shape->limits_len));
     for (size_t i = 0; i < shape->limits_len; i++) {
         const struct berth_limit *l = &shape->limits[i];
-        TRY(check_resource_name(s, l->resource));
+        TRY(check_asked_name(s, l->resource));
         TRY(check_amount(s, "limit", l->resource, l->amount));
         TRY(check_amount(s, "limit", l->resource, l->max));
         if (l->kind > BERTH_WEIGHTED)
@@ -396,6 +404,8 @@ static int check_ties(const struct subject *s, const struct berth_shape *shape)
 static int check_shape(const struct subject *s, const struct berth_cluster *c, const struct berth_shape *shape)
 {
     TRY(check_amounts(s, "request", shape->requests, shape->requests_len));
+    for (size_t i = 0; i < shape->requests_len; i++)
+        TRY(check_asked_name(s, shape->requests[i].resource));
     TRY(check_gpu(s, &shape->gpu));
     TRY(check_limits(s, shape));
     TRY(check_text(s, "node", shape->node, false));
@@ -422,6 +432,8 @@ static int check_shape(const struct subject *s, const struct berth_cluster *c, c
             return REFUSE(s, "volume \"%s\" is unknown", shape->volumes[i]);
     TRY(check_texts(s, "images", shape->images, shape->images_len));
     TRY(check_ties(s, shape));
+    if (shape->max_per_node > BERTH_REPLICAS_MAX)
+        return REFUSE(s, "%u pods per node; at most %d are allowed", shape->max_per_node, BERTH_REPLICAS_MAX);
     struct fresh_names fresh = {.c = c};
     for (size_t i = 0; i < shape->requests_len; i++)
         TRY(fresh_name(s, &fresh, shape->requests[i].resource));
@@ -473,8 +485,11 @@ int describe_instance(const struct berth_cluster *c, const struct berth_instance
     if (i->state > BERTH_ENDED)
         return REFUSE(&s, "state %d is unknown", (int)i->state);
     struct subject workload = {"workload", text_of(i->workload), err};
-    if (check_id(&workload))
-        return err_prefix(err, "instance %s", id);
+    int rc = check_id(&workload);
+    if (rc) {
+        (void)err_prefix(err, "instance %s", id);
+        return rc;
+    }
     uint32_t node = cluster_node_find(c, text_of(i->node));
     if (node == NONE)
         return REFUSE(&s, "node \"%.100s\" is unknown", text_of(i->node));
@@ -491,7 +506,7 @@ int describe_instance(const struct berth_cluster *c, const struct berth_instance
     TRY(check_len(&s, "usages", i->usage_len));
     struct fresh_names fresh = {.c = c};
     for (size_t u = 0; u < i->usage_len; u++) {
-        TRY(check_resource_name(&s, i->usage[u].resource));
+        TRY(check_asked_name(&s, i->usage[u].resource));
         TRY(fresh_name(&s, &fresh, i->usage[u].resource));
         TRY(check_amount(&s, "use", i->usage[u].resource, i->usage[u].used));
         TRY(check_amount(&s, "limit", i->usage[u].resource, i->usage[u].limit));
@@ -505,7 +520,7 @@ int describe_instance(const struct berth_cluster *c, const struct berth_instance
         TRY(check_shape(&s, c, i->shape));
         count = i->shape->gpu.count;
     } else if (slot != NONE) {
-        count = cluster_class(c, cluster_workload(c, slot)->class)->gpu.count;
+        count = cluster_class(c, instance_class(c, cluster_instance_find(c, i->id), slot))->gpu.count;
     }
     return check_devices(&s, c, i, node, count);
 }

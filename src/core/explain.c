@@ -29,32 +29,28 @@ struct inquest {
 
 /* ---- amounts in words ------------------------------------------------------------------------------------------- */
 
-/* cpu as cores, sizes in the largest binary unit that divides them, else the number. */
-static const char *amount_text(struct arena *a, const char *resource, int64_t amount)
+/* cpu in cores or thousandths; sizes in the largest binary unit they fill, with one decimal rounded up or down, so that
+ * what is needed and what is there never look the same; everything else as it is. */
+static const char *amount_text(struct arena *a, const char *resource, int64_t amount, bool up)
 {
     static const char *const units[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi"};
-    char number[24];
+    static const char *const sizes[] = {"memory", "hugepages-", "storage", "ephemeral-storage"};
     size_t unit = 0;
+    int64_t of = 1;
+    bool size = false;
 
     if (amount < 0)
         amount = 0;
-    if (strcmp(resource, "cpu") == 0) {
-        const char *whole = str_u64((uint64_t)amount / 1000, number);
-        if (amount % 1000 == 0)
-            return arena_strdup(a, whole);
-        return arena_fmt(a, "%lldm", (long long)amount);
-    }
-    static const char *const sizes[] = {"memory", "hugepages-", "storage", "ephemeral-storage"};
-    bool size = false;
+    if (strcmp(resource, "cpu") == 0)
+        return amount % 1000 ? arena_fmt(a, "%lldm", (long long)amount) : arena_fmt(a, "%lld", (long long)amount / 1000);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         size |= strncmp(resource, sizes[i], strlen(sizes[i])) == 0;
-    if (size && amount >= 10240) { /* two or three digits are enough for a sentence */
-        while (amount >= 10240 && unit < 5) {
-            amount /= 1024;
-            unit++;
-        }
-    }
-    return arena_fmt(a, "%s%s", str_u64((uint64_t)amount, number), units[unit]);
+    for (; size && amount / of >= 1024 && unit < 5; unit++)
+        of *= 1024;
+    int64_t tenths = (amount / of) * 10 + (amount % of * 10 + (up ? of - 1 : 0)) / of;
+    if (tenths % 10)
+        return arena_fmt(a, "%lld.%lld%s", (long long)tenths / 10, (long long)tenths % 10, units[unit]);
+    return arena_fmt(a, "%lld%s", (long long)tenths / 10, units[unit]);
 }
 
 /* ---- hearing ---------------------------------------------------------------------------------------------------- */
@@ -66,7 +62,7 @@ static void hear(struct inquest *q, const struct filter *f, uint32_t aspect, boo
     uint64_t *bits = ARENA_ARRAY(&q->p->scratch, uint64_t, c->blocks + 1);
 
     for (uint32_t b = 0; b < c->blocks; b++)
-        bits[b] = b * BLOCK + BLOCK <= c->len ? UINT64_MAX : UINT64_MAX >> (BLOCK - c->len % BLOCK);
+        bits[b] = layout_block_bits(c->l, b);
     *v = (struct verdict){.filter = f, .what = "", .aspect = aspect};
     if (by_aspect) {
         f->mask_aspect(&q->t, aspect, (struct range){0, c->blocks}, bits);
@@ -74,10 +70,8 @@ static void hear(struct inquest *q, const struct filter *f, uint32_t aspect, boo
     } else {
         f->mask(&q->t, (struct range){0, c->blocks}, bits);
     }
-    for (uint32_t b = 0; b < c->blocks; b++) {
-        uint64_t valid = b * BLOCK + BLOCK <= c->len ? UINT64_MAX : UINT64_MAX >> (BLOCK - c->len % BLOCK);
-        bits[b] = ~bits[b] & valid;
-    }
+    for (uint32_t b = 0; b < c->blocks; b++)
+        bits[b] = ~bits[b] & layout_block_bits(c->l, b);
     v->refused = bits;
     v->nodes = bits_count(bits, c->blocks);
     if (v->nodes)
@@ -160,7 +154,7 @@ static const char *sentence(const struct inquest *q, const struct verdict *v)
 
     if (v->filter->reason == REASON_SHORT)
         return arena_fmt(a, "%s %s too little %s left: %s needed, at most %s free", nodes, one ? "has" : "have",
-                         v->what, amount_text(a, v->what, need_of(q, v)), amount_text(a, v->what, most_free(q, v)));
+                         v->what, amount_text(a, v->what, need_of(q, v), true), amount_text(a, v->what, most_free(q, v), false));
     if (*v->what)
         return arena_fmt(a, "%s %s: %s", nodes, says, v->what);
     return arena_fmt(a, "%s %s", nodes, says);
@@ -193,8 +187,8 @@ static const char *help_short(const struct inquest *q, const struct verdict *v)
     uint32_t at = nearest(q, v, &free);
     if (at == NONE || free <= 0)
         return NULL;
-    return arena_fmt(a, "asking for %s of %s instead of %s would fit on %s", amount_text(a, v->what, free), v->what,
-                     amount_text(a, v->what, need_of(q, v)), node_name(q, at));
+    return arena_fmt(a, "asking for %s of %s instead of %s would fit on %s", amount_text(a, v->what, free, false), v->what,
+                     amount_text(a, v->what, need_of(q, v), true), node_name(q, at));
 }
 
 static const char *help_other(const struct inquest *q, const struct verdict *v)

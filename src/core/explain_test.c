@@ -73,7 +73,7 @@ static void the_smallest_change(void **state)
     } rows[] = {
         {2000, 1000, NULL,    "asking for 1500m of cpu instead of 2 would fit on b"        },
         {1600, 900,  "arm64", "asking for 1 of cpu instead of 1600m would fit on d"        },
-        {1000, 5000, NULL,    "asking for 4000 of memory instead of 5000 would fit on d"   },
+        {1000, 5000, NULL,    "asking for 3.9Ki of memory instead of 4.9Ki would fit on d" },
         {1000, 1000, "mips",  "for another architecture, 5 of 6 nodes would take it"       },
         {4000, 4000, "amd64", "once ready again, 1 of 6 nodes would take it"               },
         {5000, 5000, "amd64", "nearest is b, which refuses for: short (cpu) short (memory)"},
@@ -155,12 +155,13 @@ static void sizes_are_readable(void **state)
         int64_t need, has;
         const char *part;
     } rows[] = {
-        {"memory",        (int64_t)64 << 30, (int64_t)32 << 30, "64Gi needed, at most 32Gi free"},
-        {"memory",        5000,              4000,              "5000 needed, at most 4000 free"},
-        {"memory",        20480,             10240,             "20Ki needed, at most 10Ki free"},
-        {"cpu",           2500,              2000,              "2500m needed, at most 2 free"  },
-        {"fpga",          200000,            100000,            "200000 needed, at most 100000" },
-        {"hugepages-2Mi", (int64_t)64 << 20, (int64_t)32 << 20, "64Mi needed, at most 32Mi free"},
+        {"memory",        (int64_t)64 << 30,       (int64_t)32 << 30, "64Gi needed, at most 32Gi free"  },
+        {"memory",        5000,                    4000,              "4.9Ki needed, at most 3.9Ki"     },
+        {"memory",        ((int64_t)10 << 30) + 1, (int64_t)10 << 30, "10.1Gi needed, at most 10Gi free"},
+        {"memory",        20480,                   10240,             "20Ki needed, at most 10Ki free"  },
+        {"cpu",           2500,                    2000,              "2500m needed, at most 2 free"    },
+        {"fpga",          200000,                  100000,            "200000 needed, at most 100000"   },
+        {"hugepages-2Mi", (int64_t)64 << 20,       (int64_t)32 << 20, "64Mi needed, at most 32Mi free"  },
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {

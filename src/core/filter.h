@@ -27,6 +27,7 @@ struct filter {
     const char *text;
     enum reason reason; /* what a refusal means */
     enum filter_when when;
+    bool always; /* in every profile: without it a plan could promise what is not there */
     /* Could it refuse any node at all? */
     bool (*applies)(const struct turn *t);
     /* Clears the bit of every node in the range that refuses. */

@@ -33,21 +33,16 @@ bool holds_next(struct holds_walk *w)
     return true;
 }
 
-int64_t *cycle_column_raw(const struct cycle *c, uint32_t resource)
-{
-    return resource < c->resources ? c->free[resource] : NULL;
-}
-
 /* A volume that is new on the node takes one of the driver's places there. */
 static void attach(struct cycle *c, uint32_t thing, uint32_t position, int sign)
 {
-    int64_t *left = cycle_column_raw(c, snapshot_thing(c->s, thing)->driver);
-    if (!left)
+    uint32_t driver = snapshot_thing(c->s, thing)->driver;
+    if (!cycle_column(c, driver, false))
         return;
     for (struct holds_walk w = holds_begin(c, thing); holds_next(&w);)
         if (w.now.position == position)
             return;
-    left[position] -= sign;
+    cycle_shift(c, driver, position, -sign);
 }
 
 static void take_one(struct cycle *c, uint32_t thing, uint32_t position)
@@ -61,6 +56,13 @@ static void give_one(struct cycle *c, uint32_t thing, uint32_t position)
 {
     assert(c->fresh_holds[thing]->position == position);
     c->fresh_holds[thing] = c->fresh_holds[thing]->next;
+}
+
+void holds_release(struct cycle *c, const struct instance *i)
+{
+    const struct class *k = snapshot_class(c->s, i->class);
+    for (uint32_t v = 0; v < k->volumes_len; v++)
+        attach(c, k->volumes[v], snapshot_position(c->s, i), -1);
 }
 
 void holds_take(struct cycle *c, const struct class *k, uint32_t position)

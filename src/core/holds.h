@@ -26,5 +26,5 @@ bool holds_next(struct holds_walk *w);
 void holds_take(struct cycle *c, const struct class *k, uint32_t position);
 void holds_give(struct cycle *c, const struct class *k, uint32_t position);
 
-/* A resource column for reading and changing, NULL where nobody has any. */
-int64_t *cycle_column_raw(const struct cycle *c, uint32_t resource);
+/* An instance that the plan has marked as removed gives back what it had attached. */
+void holds_release(struct cycle *c, const struct instance *i);

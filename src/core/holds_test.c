@@ -77,7 +77,7 @@ static void taking_and_giving_back(void **state)
     const struct class *k = cluster_class(s.c, class_put(s.c, &shape));
     uint32_t disk = cluster_volume_find(s.c, "disk"), port = cluster_port_put(s.c, BERTH_TCP, 80);
     scene_plan(&s);
-    const int64_t *left = cycle_column_raw(&s.p->c, cluster_resource_put(s.c, "attach-csi"));
+    const int64_t *left = cycle_column(&s.p->c, cluster_resource_put(s.c, "attach-csi"), false);
     holds_take(&s.p->c, k, 0);
     assert_int_equal(left[0], 2);
     holds_take(&s.p->c, k, 0); /* it is attached there already */

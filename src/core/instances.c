@@ -166,6 +166,13 @@ static void hold_things(struct berth_cluster *c, uint32_t slot)
     ((struct instance *)pages_edit(&c->instances, slot))->holds = chain;
 }
 
+struct class_ix instance_class(const struct berth_cluster *c, uint32_t slot, uint32_t workload)
+{
+    if (slot != NONE && cluster_instance(c, slot)->workload.v == workload)
+        return cluster_instance(c, slot)->class;
+    return cluster_workload(c, workload)->class;
+}
+
 uint32_t instance_add(struct berth_cluster *c, const struct instance_change *change)
 {
     uint32_t slot = slot_take(&c->instances, &c->instances_free);
@@ -179,8 +186,12 @@ uint32_t instance_add(struct berth_cluster *c, const struct instance_change *cha
     counts_change(c, i, 1);
     hold_things(c, slot);
     attach_change(c, slot, 1);
-    if (slot / 64 >= c->watched.len)
+    if (slot / 64 >= c->watched.len) {
         vec_resize(&c->watched, slot / 64 + 1);
+        vec_resize(&c->leaving, slot / 64 + 1);
+    }
+    if (change->record.state == BERTH_STOPPING)
+        bits_add(c->leaving.at, slot);
     if (change->usage_len && cluster_class(c, change->record.class)->adjustable)
         bits_add(c->watched.at, slot);
     cluster_settle(c, change->record.workload.v);
@@ -198,6 +209,7 @@ void instance_drop(struct berth_cluster *c, uint32_t slot)
     map_drop(&c->instances_by_id, hash_u64(i.id), slot);
     *(struct instance *)pages_edit(&c->instances, slot) = (struct instance){0};
     bits_drop(c->watched.at, slot);
+    bits_drop(c->leaving.at, slot);
     vec_push(&c->instances_free, slot);
     cluster_settle(c, i.workload.v);
     workload_drop_if_empty(c, i.workload.v);
@@ -211,6 +223,10 @@ void instance_set_state(struct berth_cluster *c, uint32_t slot, enum berth_state
     counts_change(c, i, -1);
     i->state = state;
     i->since_ns = since_ns;
+    if (state == BERTH_STOPPING)
+        bits_add(c->leaving.at, slot);
+    else
+        bits_drop(c->leaving.at, slot);
     books_change(c, i, 1);
     counts_change(c, i, 1);
     cluster_settle(c, i->workload.v);
@@ -282,7 +298,8 @@ int berth_instance_put(struct berth_cluster *c, const struct berth_instance *fro
     uint32_t workload = cluster_workload_find(c, from->workload);
     if (workload == NONE)
         workload = workload_ghost(c, from->workload);
-    struct class_ix class = from->shape ? class_put(c, from->shape) : cluster_workload(c, workload)->class;
+    uint32_t old = cluster_instance_find(c, from->id);
+    struct class_ix class = from->shape ? class_put(c, from->shape) : instance_class(c, old, workload);
     struct instance_change change = {
         .record = {.id = from->id,
                    .workload = {workload},
@@ -308,13 +325,13 @@ int berth_instance_put(struct berth_cluster *c, const struct berth_instance *fro
         workload_drop_if_empty(c, workload);
         return rc;
     }
-    uint32_t old = cluster_instance_find(c, from->id);
     if (old != NONE)
         instance_drop(c, old);
     /* The drop may have taken the last trace of a workload that is gone. */
     if (!cluster_workload(c, workload)->live)
         change.record.workload.v = workload_ghost(c, from->workload);
     (void)instance_add(c, &change);
+    c->revision++;
     return 0;
 }
 
@@ -324,5 +341,6 @@ int berth_instance_remove(struct berth_cluster *c, uint64_t id, struct berth_err
     if (slot == NONE)
         return err_set(err, ENOENT, "instance %llu: there is none of that id", (unsigned long long)id);
     instance_drop(c, slot);
+    c->revision++;
     return 0;
 }

@@ -216,7 +216,7 @@ static void an_instance_keeps_the_shape_it_was_placed_with(void **state)
     scene_see(&s, "");
     assert_int_equal(scene_reason(&s, "web", "short").nodes, 1);
     scene_must(&s, put(&s, (struct berth_instance){.id = 1, .workload = "web", .node = "a", .state = BERTH_RUNNING}));
-    scene_see(&s, "place web/1 a pending");
+    scene_see(&s, ""); /* a report changes nothing of what it holds */
     scene_cleanup(&s);
 }
 

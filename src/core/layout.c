@@ -284,7 +284,6 @@ static void fill_kinds(const struct berth_cluster *c, struct layout *l)
     }
     l->segment[l->segments] = l->len;
     l->block_segment[l->blocks] = l->segments;
-    l->kinds = l->len ? l->kind[l->len - 1] + 1 : 0;
 }
 
 static void fill_level(struct layout *l, uint32_t n, uint32_t r)

@@ -37,7 +37,6 @@ struct layout {
     sym *id, *zone, *rack, *domain, *arch; /* [position] */
     uint64_t *tainted;                     /* positions with a taint */
     uint32_t *kind;                        /* [position]: dense number of equal cpu, memory, pods and devices */
-    uint32_t kinds;
     uint32_t *segment;       /* [segment]: its first position; [segments] is len */
     uint32_t *block_segment; /* [block]: its first segment; [blocks] is segments */
     uint32_t segments;       /* = level[1].len */
@@ -62,6 +61,12 @@ static inline struct span layout_below(const struct layout *l, uint32_t level, u
     return (struct span){entry * FANOUT, to < len ? to : len};
 }
 
+/* The positions of a block at which there is a node. */
+static inline uint64_t layout_block_bits(const struct layout *l, uint32_t block)
+{
+    return (block + 1) * BLOCK <= l->len ? UINT64_MAX : UINT64_MAX >> (BLOCK - l->len % BLOCK);
+}
+
 static inline uint32_t layout_segment(const struct layout *l, uint32_t position)
 {
     uint32_t s = l->block_segment[position / BLOCK];
@@ -77,12 +82,13 @@ static inline uint64_t layout_lanes(const struct layout *l, uint32_t segment)
     return (len == BLOCK ? UINT64_MAX : ((uint64_t)1 << len) - 1) << first % BLOCK;
 }
 
-/* amount * 2^SHARE_BITS / capacity, rounded down; 0 for what is not positive. */
+/* amount * 2^SHARE_BITS / capacity, rounded down; 0 for what is not positive, and at most one: what asks for more than all
+ * does not fit anyway. */
 enum { SHARE_BITS = 16 };
 static inline int32_t share_of(int64_t amount, uint64_t inverse)
 {
     if (amount <= 0)
         return 0;
-    unsigned __int128 product = (unsigned __int128)(uint64_t)amount * inverse;
-    return (int32_t)(product >> (64 - SHARE_BITS));
+    unsigned __int128 share = ((unsigned __int128)(uint64_t)amount * inverse) >> (64 - SHARE_BITS);
+    return share < (1 << SHARE_BITS) ? (int32_t)share : 1 << SHARE_BITS;
 }

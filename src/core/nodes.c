@@ -152,19 +152,16 @@ static struct node_body *body_new(struct berth_cluster *c, const struct berth_no
 
 static void own_ports(struct berth_cluster *c, uint32_t slot, const struct node_body *b)
 {
+    uint32_t chain = NONE;
     for (uint32_t i = 0; i < b->ports_len; i++)
-        (void)cluster_hold(c, b->ports[i], slot, NONE, NONE);
+        chain = cluster_hold(c, b->ports[i], slot, NONE, chain);
+    ((struct node *)pages_edit(&c->nodes, slot))->ports = chain;
 }
 
-static void disown_ports(struct berth_cluster *c, uint32_t slot, const struct node_body *b)
+static void disown_ports(struct berth_cluster *c, uint32_t slot)
 {
-    for (uint32_t i = 0; i < b->ports_len; i++) {
-        uint32_t at = ((const struct thing *)pages_at(&c->things, b->ports[i]))->first;
-        const struct hold *h = pages_at(&c->holds, at);
-        while (h->node != slot || h->instance != NONE) {
-            at = h->next;
-            h = pages_at(&c->holds, at);
-        }
+    for (uint32_t at = cluster_node(c, slot)->ports, more; at != NONE; at = more) {
+        more = ((const struct hold *)pages_at(&c->holds, at))->more;
         cluster_unhold(c, at);
     }
 }
@@ -213,13 +210,14 @@ static int node_replace(struct berth_cluster *c, uint32_t slot, const struct ber
                        intern_text(&c->names, t->name), (unsigned long long)holder);
     }
     struct node *n = pages_edit(&c->nodes, slot);
+    c->revision++;
     n->state = from->state;
     n->since_ns = from->since_ns;
     if (body->fingerprint == n->body->fingerprint) {
         node_body_unref(body);
         return 0;
     }
-    disown_ports(c, slot, n->body);
+    disown_ports(c, slot);
     if (body->devices_len > n->body->devices_len) {
         n->devices = mem_resize(n->devices, body->devices_len, sizeof *n->devices);
         memset(n->devices + n->body->devices_len, 0, (body->devices_len - n->body->devices_len) * sizeof *n->devices);
@@ -243,13 +241,14 @@ int berth_node_put(struct berth_cluster *c, const struct berth_node *from, struc
     struct node_body *body = body_new(c, from);
     slot = slot_take(&c->nodes, &c->nodes_free);
     struct node *n = pages_edit(&c->nodes, slot);
-    *n = (struct node){.body = body, .state = from->state, .since_ns = from->since_ns, .first = NONE};
+    *n = (struct node){.body = body, .state = from->state, .since_ns = from->since_ns, .first = NONE, .ports = NONE};
     n->devices = body->devices_len ? mem_zarray(body->devices_len, sizeof *n->devices) : NULL;
     for (size_t r = 0; r < c->books.len; r++)
         if (slot < c->books.at[r].len)
             c->books.at[r].at[slot] = (struct book){0};
     map_add(&c->nodes_by_id, hash_u64(body->id), slot);
     c->nodes_len++;
+    c->revision++;
     own_ports(c, slot, body);
     node_forget_layout(c);
     return 0;
@@ -263,13 +262,14 @@ int berth_node_remove(struct berth_cluster *c, const char *id, struct berth_err 
     struct node *n = pages_edit(&c->nodes, slot);
     if (n->instances)
         return err_set(err, EBUSY, "node \"%s\": %u instances are still on it; drain it first", id, n->instances);
-    disown_ports(c, slot, n->body);
+    disown_ports(c, slot);
     map_drop(&c->nodes_by_id, hash_u64(n->body->id), slot);
     node_body_unref(n->body);
     mem_free(n->devices);
-    *n = (struct node){.first = NONE};
+    *n = (struct node){.first = NONE, .ports = NONE};
     vec_push(&c->nodes_free, slot);
     c->nodes_len--;
+    c->revision++;
     node_forget_layout(c);
     return 0;
 }

@@ -18,27 +18,27 @@ enum { PROGRESS_EVERY = 1024 };
 
 /* ---- one pod ---------------------------------------------------------------------------------------------------- */
 
-/* The ids of the instances on the node that are about to stop, ascending. */
+/* The ids of the instances on the node that are about to stop, ascending. A promise also needs room before it is kept, so
+ * of very many the first are enough. */
 static void note_waits(struct berth_plan *p, struct act *a)
 {
     struct cycle *c = &p->c;
     const struct node *n = pages_at(&p->s->nodes, p->s->layout->slot[a->position]);
-    size_t from = c->waits.len;
+    struct arena_mark mark = arena_mark(&p->scratch);
+    struct keyed *rows = arena_alloc(&p->scratch, 2 * (size_t)n->instances * sizeof *rows);
+    size_t len = 0;
 
     for (uint32_t at = n->first; at != NONE; at = snapshot_instance(p->s, at)->next_of_node) {
         const struct instance *i = snapshot_instance(p->s, at);
-        if ((i->state != BERTH_STOPPING && !bits_has(c->stopped, at)) || bits_has(c->removed, at))
-            continue;
-        if (c->waits.len - from == BERTH_LIST_MAX)
-            break; /* enough to wait for; the promise also needs room before it is kept */
-        vec_push(&c->waits, i->id);
-        size_t j = c->waits.len - 1;
-        for (; j > from && c->waits.at[j - 1] > i->id; j--)
-            c->waits.at[j] = c->waits.at[j - 1];
-        c->waits.at[j] = i->id;
+        if ((i->state == BERTH_STOPPING || bits_has(c->stopped, at)) && !bits_has(c->removed, at))
+            rows[len++].key = i->id;
     }
-    a->aux = (uint32_t)from;
-    a->aux_len = (uint32_t)(c->waits.len - from);
+    sort_keyed(rows, rows + n->instances, len);
+    a->aux = (uint32_t)c->waits.len;
+    a->aux_len = (uint32_t)(len < BERTH_LIST_MAX ? len : BERTH_LIST_MAX);
+    for (uint32_t i = 0; i < a->aux_len; i++)
+        vec_push(&c->waits, rows[i].key);
+    arena_rewind(&p->scratch, mark);
 }
 
 static void grant(struct berth_plan *p, struct turn *t, struct wish *w, uint32_t position)

@@ -7,6 +7,7 @@
 #include "base/bits.h"
 #include "base/hash.h"
 #include "base/sort.h"
+#include "core/holds.h"
 
 struct act *plan_act(struct berth_plan *p, enum berth_op op, enum berth_cause cause, uint32_t instance)
 {
@@ -30,6 +31,7 @@ void plan_stop(struct berth_plan *p, uint32_t instance, enum berth_cause cause)
     if (i->state == BERTH_RESERVED) {
         bits_add(p->c.removed, instance); /* before the books are looked at again */
         cycle_unreserve(&p->c, i);
+        holds_release(&p->c, i);
     } else {
         cycle_leave(&p->c, i);
     }
@@ -81,25 +83,43 @@ void plan_fact_migration(struct berth_plan *p, uint64_t instance, enum berth_mig
     vec_push(&p->facts, fresh);
 }
 
-static int compare_facts(const struct berth_fact *a, const struct berth_fact *b)
+static void mark_migration(const struct berth_plan *p, uint64_t *bits, uint64_t instance)
 {
-    if (a->kind != b->kind)
-        return a->kind < b->kind ? -1 : 1;
-    return (a->subject > b->subject) - (a->subject < b->subject);
+    uint32_t at = migration_find(p, instance);
+    if (at != NONE)
+        bits_add(bits, at);
 }
 
-/* Migrations whose old instance is gone are over. Facts are few, so they are sorted by insertion. */
+/* Migrations that are still under way: the old instance is there, and it stops or somebody is to take over from it. */
+static uint64_t *migrations_live(struct berth_plan *p)
+{
+    const struct cycle *c = &p->c;
+    size_t words = bits_words(p->migrations_len) + 1;
+    uint64_t *live = ARENA_ARRAY(&p->scratch, uint64_t, words), *there = ARENA_ARRAY(&p->scratch, uint64_t, words);
+
+    for (uint32_t i = 0; p->migrations_len && i < p->s->instances.len; i++) {
+        const struct instance *in = snapshot_instance(p->s, i);
+        if (!in->id || bits_has(c->removed, i))
+            continue;
+        bool stops = in->state == BERTH_STOPPING || bits_has(c->stopped, i);
+        mark_migration(p, there, in->id);
+        mark_migration(p, live, stops ? in->id : in->replaces);
+    }
+    for (size_t i = 0; p->migrations_len && i < c->acts.len; i++)
+        if (c->acts.at[i].replaces != NONE)
+            mark_migration(p, live, snapshot_instance(p->s, c->acts.at[i].replaces)->id);
+    for (size_t w = 0; w < words; w++)
+        live[w] &= there[w];
+    return live;
+}
+
+/* Ends what is over, and puts facts in order of the instances they are about. */
 static void facts_close(struct berth_plan *p)
 {
-    uint64_t *there = ARENA_ARRAY(&p->scratch, uint64_t, bits_words(p->migrations_len) + 1);
-    for (uint32_t i = 0; p->migrations_len && i < p->s->instances.len; i++) {
-        uint32_t at = migration_find(p, snapshot_instance(p->s, i)->id);
-        if (at != NONE && !bits_has(p->c.removed, i))
-            bits_add(there, at);
-    }
+    const uint64_t *live = migrations_live(p);
     for (uint32_t i = 0; i < p->migrations_len; i++) {
         const struct fact *f = pages_at(&p->s->facts, p->migrations[i].value);
-        if (bits_has(there, i))
+        if (bits_has(live, i))
             continue;
         struct berth_fact over = {.kind = f->kind,
                                   .subject = f->subject,
@@ -109,13 +129,13 @@ static void facts_close(struct berth_plan *p)
                                   .over = true};
         vec_push(&p->facts, over);
     }
-    for (size_t i = 1; i < p->facts.len; i++) {
-        struct berth_fact f = p->facts.at[i];
-        size_t j = i;
-        for (; j > 0 && compare_facts(&p->facts.at[j - 1], &f) > 0; j--)
-            p->facts.at[j] = p->facts.at[j - 1];
-        p->facts.at[j] = f;
-    }
+    struct keyed *rows = arena_alloc(&p->scratch, (2 * p->facts.len + 1) * sizeof *rows);
+    struct berth_fact *old = arena_dup(&p->scratch, p->facts.at, p->facts.len * sizeof *old);
+    for (uint32_t i = 0; i < p->facts.len; i++)
+        rows[i] = (struct keyed){old[i].subject, i};
+    sort_keyed(rows, rows + p->facts.len, p->facts.len);
+    for (size_t i = 0; i < p->facts.len; i++)
+        p->facts.at[i] = old[rows[i].value];
 }
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
     .scores_len = sizeof((const struct berth_weight[]){__VA_ARGS__}) / sizeof(struct berth_weight)
 #define CPU_AND_GPU .resources = (const char *const[]){"cpu", "gpu"}, .resources_len = 2
 
-/* What pods ask for themselves counts in every profile. */
+/* What pods ask for themselves counts in the profiles for general use; those of one score are for comparisons. */
 #define ASKED                                                                                                          \
     {"preferences", 3}, {"spread", 2}, {"affinity", 2}, {"image_locality", 1},                                         \
     {                                                                                                                  \
@@ -57,12 +57,8 @@ static int resolve_filters(const struct berth_profile *from, struct profile *p, 
             return err_set(err, EINVAL, "profile \"%s\": there is no filter \"%s\"", from->name, from->filters[i]);
         p->filters |= (uint32_t)1 << f;
     }
-    /* Without these a plan could promise what is not there. */
     for (size_t f = 0; f < filters_len; f++)
-        if (filter_rows[f]->reason == REASON_STATE || filter_rows[f]->reason == REASON_OVER ||
-            filter_rows[f]->reason == REASON_SHORT || filter_rows[f]->reason == REASON_GPU_KIND ||
-            filter_rows[f]->reason == REASON_GPU || filter_rows[f]->reason == REASON_PORT)
-            p->filters |= (uint32_t)1 << f;
+        p->filters |= (uint32_t)filter_rows[f]->always << f;
     return 0;
 }
 
@@ -82,8 +78,9 @@ static int resolve_resources(const struct berth_profile *from, const struct bert
         for (uint32_t k = 0; k < s->resources_len && strcmp(names[i], "gpu") != 0; k++)
             if (strcmp(snapshot_text(s, s->resources[k].name), names[i]) == 0)
                 r = k;
-        if (r == RESOURCE_GPU && strcmp(names[i], "gpu") != 0)
-            continue; /* nobody has or wants any */
+        bool there = r < s->layout->resources && s->layout->capacity[r];
+        if (strcmp(names[i], "gpu") != 0 && !there)
+            continue; /* no node has any */
         p->uniform &= r < RESOURCES_BUILT_IN;
         p->resources[p->resources_len++] = r;
     }
@@ -94,6 +91,7 @@ int profile_resolve(const struct berth_profile *from, const struct berth_snapsho
                     struct berth_err *err)
 {
     int64_t total = 0;
+    size_t named = from->resources_len ? from->resources_len : 2; /* an absent one keeps its part */
     *p = (struct profile){0};
     if (!from->name)
         return err_set(err, EINVAL, "a profile has no name");
@@ -120,7 +118,7 @@ int profile_resolve(const struct berth_profile *from, const struct berth_snapsho
         int32_t sign = score == &score_least_allocated ? 1 : score == &score_most_allocated ? -1 : 0;
         for (uint32_t r = 0; r < p->resources_len; r++)
             if (p->resources[r] != RESOURCE_GPU)
-                p->linear[r] += sign * w->weight * (SCORE_SPLIT / (int32_t)p->resources_len);
+                p->linear[r] += sign * w->weight * (SCORE_SPLIT / (int32_t)named);
         p->spare += score == &score_gpu_spare ? w->weight * SCORE_ONE : 0;
         p->fragmentation |= score == &score_fragmentation;
         p->needs_largest |= score == &score_best_fit || score == &score_dot_product;

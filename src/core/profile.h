@@ -13,7 +13,7 @@ enum { PROFILE_RESOURCES_MAX = 6, PROFILE_WEIGHT_MAX = 500 };
 #define RESOURCE_GPU (UINT32_MAX - 1)
 
 struct profile {
-    uint32_t filters; /* a bit per row of filters[] */
+    uint32_t filters; /* a bit per row of filter_rows[] */
     struct {
         const struct score *score;
         int32_t weight;

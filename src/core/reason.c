@@ -26,7 +26,6 @@ const struct reason_row reasons[REASONS_LEN] = {
     [REASON_GANG] = {"gang",          "the whole gang does not fit at once"                 },
     [REASON_NO_NODES] = {"no-nodes",      "there are no nodes"                                  },
     [REASON_STOPPING] = {"stopping",      "waits for an earlier instance to stop"               },
-    [REASON_ALARM] = {"alarm",         "too many nodes are lost at once; nothing is replaced"},
 };
 
 const char *berth_reason_at(size_t i, const char **ret_sentence)

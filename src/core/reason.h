@@ -27,7 +27,6 @@ enum reason {
     REASON_GANG,
     REASON_NO_NODES,
     REASON_STOPPING,
-    REASON_ALARM,
     REASONS_LEN,
 };
 

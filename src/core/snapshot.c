@@ -136,7 +136,7 @@ static void gather_consumed(struct berth_snapshot *s)
             s->now[r][p] -= b->consumed[i].capacity;
             if (s->later)
                 s->later[r][p] -= b->consumed[i].capacity;
-            if (s->now[r][p] < 0)
+            if (s->now[r][p] < 0 || (s->later && s->later[r][p] < 0))
                 bits_add(s->over, p);
         }
     }
@@ -212,6 +212,8 @@ struct berth_snapshot *berth_freeze(struct berth_cluster *c, int64_t now_ns, uin
     s->unsettled = copy_words(&s->arena, c->unsettled.at, c->unsettled.len);
     s->watched_len = (uint32_t)c->watched.len;
     s->watched = copy_words(&s->arena, c->watched.at, c->watched.len);
+    s->leaving = copy_words(&s->arena, c->leaving.at, c->leaving.len);
+    s->revision = c->revision;
 
     uint32_t resources = s->layout->resources;
     s->over = ARENA_ARRAY(&s->arena, uint64_t, s->layout->blocks + 1);

@@ -33,8 +33,9 @@ struct berth_snapshot {
     int64_t **later; /* NULL: the same as now */
     struct device_free *devices;
     const uint32_t *ranks; /* [workload]: order of ids */
-    uint64_t *unsettled, *watched;
-    uint32_t unsettled_len, watched_len; /* words */
+    uint64_t revision; /* of the cluster */
+    uint64_t *unsettled, *watched, *leaving;
+    uint32_t unsettled_len, watched_len; /* words; leaving has as many as watched */
     uint32_t stopping, reserved, replacing;
     const uint32_t *idle; /* positions of nodes that are not ready */
     uint32_t idle_len;

@@ -5,6 +5,7 @@
 
 #include "base/bits.h"
 #include "base/sort.h"
+#include "core/holds.h"
 
 static int compare_members(const void *ctx, uint32_t a, uint32_t b)
 {
@@ -126,6 +127,7 @@ static enum part look_lost(struct berth_plan *p, struct member *m, const struct 
     (void)plan_act(p, BERTH_LOSE, BERTH_CAUSE_LOST, m->slot);
     bits_add(p->c.removed, m->slot);
     cycle_lose(&p->c, i);
+    holds_release(&p->c, i);
     return PART_NONE;
 }
 

@@ -1,7 +1,7 @@
 /* ties.c - counting pods by domain for spread, affinity and anti-affinity.
  *
  * Every instance that has not ended counts, whether reserved, running or stopping, and so does what this plan has
- * placed; only a pod that waits for stops cannot count on being near what stops. Counts are made when a turn begins, by walking the pods that its ties select, and kept with each placement
+ * placed; when a workload is removed its labels go with it; only a pod that waits for stops cannot count on being near what stops. Counts are made when a turn begins, by walking the pods that its ties select, and kept with each placement
  * of the turn itself; nothing else is placed meanwhile.
  */
 #include <assert.h>
@@ -85,8 +85,7 @@ static const struct eligible *eligible_of(struct turn *t, const struct topology 
             if (d != NONE)
                 bits_add(domains, d);
         }
-    *e = (struct eligible){t->k->rules.v, topology, domains,
-                           (uint32_t)bits_count(domains, bits_words(topology->domains)), c->eligibles};
+    *e = (struct eligible){t->k->rules.v, topology, domains, c->eligibles};
     c->eligibles = e;
     return e;
 }

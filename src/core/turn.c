@@ -19,7 +19,7 @@ const uint64_t *turn_rules_mask(struct cycle *c, const struct turn *t)
         return *slot;
     uint64_t *mask = arena_alloc(c->arena, (c->blocks + 1) * sizeof *mask);
     for (uint32_t b = 0; b < c->blocks; b++)
-        mask[b] = b * BLOCK + BLOCK <= c->len ? UINT64_MAX : (UINT64_MAX >> (BLOCK - c->len % BLOCK));
+        mask[b] = layout_block_bits(c->l, b);
     for (size_t f = 0; f < filters_len; f++)
         if (filter_rows[f]->when == FILTER_STATIC && filter_on(c, f) && filter_rows[f]->applies(t))
             filter_rows[f]->mask(t, (struct range){0, c->blocks}, mask);

@@ -210,7 +210,6 @@ static uint32_t workload_new(struct berth_cluster *c, sym id)
     return slot;
 }
 
-/* Tasks of a job have ranks, so that one too many of one ordinal does not stand for one of another. */
 void workload_count(struct workload *w, const struct instance *i, int sign)
 {
     bool done = workload_done(w, i);
@@ -220,8 +219,15 @@ void workload_count(struct workload *w, const struct instance *i, int sign)
         w->other += (unsigned)sign;
     else
         w->plain += (unsigned)sign;
-    if (w->kind == BERTH_JOB && (done || i->state != BERTH_ENDED))
-        w->tasks += (uint64_t)sign * hash_u64((uint64_t)i->ordinal + 1);
+    if (done || i->state != BERTH_ENDED)
+        w->ordinals += (uint64_t)sign * hash_u64((uint64_t)i->ordinal + 1);
+}
+
+/* Two of one ordinal do not stand for one of another. */
+bool workload_settled(const struct workload *w)
+{
+    uint32_t want = w->gone || w->suspended ? 0 : w->replicas;
+    return w->live && w->plain + w->ended == want && w->other == 0 && (want == 0 || w->ordinals == w->ordinals_want);
 }
 
 /* What is gone is all alike, whatever it was. */
@@ -273,12 +279,7 @@ void workload_drop_if_empty(struct berth_cluster *c, uint32_t slot)
 
 void cluster_settle(struct berth_cluster *c, uint32_t slot)
 {
-    const struct workload *w = cluster_workload(c, slot);
-    uint32_t want = w->gone || w->suspended ? 0 : w->replicas;
-    uint32_t have = w->plain + w->ended;
-    bool settled = w->live && have == want && w->other == 0 && (want == 0 || w->tasks == w->tasks_want);
-
-    if (settled)
+    if (workload_settled(cluster_workload(c, slot)))
         bits_drop(c->unsettled.at, slot);
     else
         bits_add(c->unsettled.at, slot);
@@ -326,15 +327,16 @@ int berth_workload_put(struct berth_cluster *c, const struct berth_workload *fro
     workload_fill(w, from);
     w->class = class;
     w->plain = w->ended = w->other = 0;
-    w->tasks = w->tasks_want = 0;
+    w->ordinals = w->ordinals_want = 0;
     for (uint32_t i = w->first; i != NONE; i = cluster_instance(c, i)->next_of_workload)
         workload_count(w, cluster_instance(c, i), 1);
-    for (uint32_t i = 0; w->kind == BERTH_JOB && i < w->replicas; i++)
-        w->tasks_want += hash_u64(i + 1);
+    for (uint32_t i = 0; i < w->replicas; i++)
+        w->ordinals_want += hash_u64((uint64_t)i + 1);
     gang_leave(c, slot);
     if (from->gang && *from->gang)
         gang_join(c, slot, intern_put(&c->names, from->gang));
     cluster_settle(c, slot);
+    c->revision++;
     return 0;
 }
 
@@ -346,5 +348,6 @@ int berth_workload_remove(struct berth_cluster *c, const char *id, struct berth_
     workload_become_ghost(c, slot);
     cluster_settle(c, slot);
     workload_drop_if_empty(c, slot);
+    c->revision++;
     return 0;
 }

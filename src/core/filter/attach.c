@@ -8,7 +8,7 @@
 static bool applies(const struct turn *t)
 {
     for (uint32_t i = 0; i < t->k->volumes_len; i++)
-        if (cycle_column_raw(t->c, snapshot_thing(t->c->s, t->k->volumes[i])->driver))
+        if (cycle_column(t->c, snapshot_thing(t->c->s, t->k->volumes[i])->driver, false))
             return true;
     return false;
 }
@@ -34,7 +34,7 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 {
     for (uint32_t i = 0; i < t->k->volumes_len; i++) {
         uint32_t driver = snapshot_thing(t->c->s, t->k->volumes[i])->driver;
-        const int64_t *left = cycle_column_raw(t->c, driver);
+        const int64_t *left = cycle_column(t->c, driver, false);
         if (!left)
             continue;
         EACH_NODE(p, blocks, bits)
@@ -48,6 +48,7 @@ const struct filter filter_attach = {
     .text = "can attach the volumes",
     .reason = REASON_ATTACH,
     .when = FILTER_TURN,
+    .always = true,
     .applies = applies,
     .mask = mask,
 };

@@ -28,6 +28,7 @@ const struct filter filter_gpu = {
     .text = "has enough of its GPUs free",
     .reason = REASON_GPU,
     .when = FILTER_BLOCK,
+    .always = true,
     .applies = applies,
     .mask = mask,
 };

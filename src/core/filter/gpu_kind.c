@@ -26,6 +26,7 @@ const struct filter filter_gpu_kind = {
     .text = "has GPUs of the model and memory",
     .reason = REASON_GPU_KIND,
     .when = FILTER_STATIC,
+    .always = true,
     .applies = applies,
     .mask = mask,
 };

@@ -17,6 +17,7 @@ const struct filter filter_over = {
     .text = "does not hold more than it has",
     .reason = REASON_OVER,
     .when = FILTER_TURN,
+    .always = true,
     .applies = applies,
     .mask = mask,
 };

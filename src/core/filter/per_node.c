@@ -13,7 +13,7 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
         if (ts->tie)
             continue;
         EACH_NODE(p, blocks, bits)
-        if (ts->count[p] >= (int32_t)t->k->max_per_node)
+        if ((uint32_t)ts->count[p] >= t->k->max_per_node)
             NODE_REFUSES(p, blocks, bits);
     }
 }

@@ -39,6 +39,7 @@ const struct filter filter_ports = {
     .text = "has the ports free",
     .reason = REASON_PORT,
     .when = FILTER_TURN,
+    .always = true,
     .applies = applies,
     .mask = mask,
     .aspects = aspects,

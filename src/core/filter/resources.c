@@ -57,6 +57,7 @@ const struct filter filter_resources = {
     .text = "has enough of every resource, huge pages included",
     .reason = REASON_SHORT,
     .when = FILTER_BLOCK,
+    .always = true,
     .applies = applies,
     .mask = mask,
     .aspects = aspects,

@@ -20,6 +20,7 @@ const struct filter filter_state = {
     .text = "ready for new work",
     .reason = REASON_STATE,
     .when = FILTER_STATIC,
+    .always = true,
     .applies = applies,
     .mask = mask,
 };

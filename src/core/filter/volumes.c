@@ -44,6 +44,7 @@ const struct filter filter_volumes = {
     .text = "can reach the volumes",
     .reason = REASON_VOLUME,
     .when = FILTER_TURN,
+    .always = true,
     .applies = applies,
     .mask = mask,
     .aspects = aspects,
