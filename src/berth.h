@@ -272,7 +272,7 @@ enum berth_state {
     BERTH_STARTING,
     BERTH_RUNNING,
     BERTH_STOPPING,
-    BERTH_ENDED, /* well; a task of a job that is done */
+    BERTH_ENDED, /* well; a task of a job that is done. Holds nothing; its node may be gone */
 };
 
 struct berth_usage {
@@ -297,7 +297,8 @@ struct berth_instance {
     size_t waits_len;
     const struct berth_usage *usage;
     size_t usage_len;
-    const struct berth_shape *shape; /* as it was placed; NULL: as it is, or of a new one the workload's present shape */
+    const struct berth_shape
+        *shape; /* as it was placed; NULL: as it is, or of a new one the workload's present shape */
 };
 
 struct berth_cluster;

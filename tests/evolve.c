@@ -122,10 +122,15 @@ static int node_joins(struct event *e)
 static int node_leaves(struct event *e)
 {
     size_t n = rng_below(e->r, e->world->nodes_len);
-    bool held = false;
+    bool held = false, ended = false; /* what has ended holds no node, but this world cannot tell of one without */
 
-    for (size_t i = 0; i < e->world->seats_len; i++)
-        held |= e->world->seats[i].node == n;
+    for (size_t i = 0; i < e->world->seats_len; i++) {
+        bool here = e->world->seats[i].node == n;
+        ended |= here && e->world->seats[i].is.state == BERTH_ENDED;
+        held |= here && e->world->seats[i].is.state != BERTH_ENDED;
+    }
+    if (ended && !held)
+        return 0;
     if (held) {
         int rc = berth_node_remove(e->cluster, e->world->nodes[n].id, NULL);
         return rc < 0 ? 0 : -1;

@@ -1,7 +1,7 @@
 /* arena.h - memory that is freed all at once: one arena per plan, per request, per cluster.
  *
  * Chunks double up to a cap; a request larger than that gets a chunk of its own. Pointers stay valid until
- * arena_done. Not for single frees: what comes and goes on its own belongs to base/mem.h.
+ * arena_done or a rewind to before them. Not for single frees: what comes and goes on its own belongs to base/mem.h.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* intern.h - equal strings become equal numbers.
  *
- * A number is only ever compared for equality: which string came first is history, and no decision may depend on
- * it. 0 is the empty string. Strings stay until intern_done.
+ * A number is only good for equality and for finding: which string came first is history, and no decision may depend
+ * on it. 0 is the empty string. Strings stay until intern_done.
  */
 #pragma once
 

@@ -2,7 +2,7 @@
  *
  * `pages_share` makes a second table over the same pages in time of the number of pages, not of records; whoever
  * writes first copies the one page it writes. Reference counts are atomic, so that a frozen table may be read and
- * dropped on another thread while the first goes on changing. A dropped reference to the last page frees it.
+ * dropped on another thread while the first goes on changing. The last reference to a page frees it.
  */
 #pragma once
 

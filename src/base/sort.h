@@ -11,6 +11,6 @@ struct keyed {
 };
 void sort_keyed(struct keyed *at, struct keyed *scratch, size_t len);
 
-/* Merge sort of indices by `less`; `scratch` has room for len. */
+/* Merge sort of indices by `compare`; `scratch` has room for len. */
 typedef int sort_compare(const void *ctx, uint32_t a, uint32_t b);
 void sort_indices(uint32_t *at, uint32_t *scratch, size_t len, sort_compare *compare, const void *ctx);

@@ -189,6 +189,60 @@ static void times_that_never_come(void **state)
     scene_cleanup(&s);
 }
 
+/* Another pod of the workload w on the node a. */
+static void join(struct scene *s, int64_t used, int64_t limit)
+{
+    struct berth_shape shape = {NEEDS(1000, 10), LIST(limits, struct berth_limit, {"cpu", BERTH_ABSOLUTE, 1000, 2000})};
+    const struct berth_usage u = {"cpu", used, 0, limit, 0};
+    scene_put(s, (struct berth_workload){.id = "w", .replicas = 2, .shape = shape});
+    scene_instance(s, (struct berth_instance){.workload = "w",
+                                              .ordinal = 1,
+                                              .node = "a",
+                                              .state = BERTH_RUNNING,
+                                              .ready = true,
+                                              .usage = &u,
+                                              .usage_len = 1});
+}
+
+static void room_is_given_once(void **state)
+{
+    static const struct {
+        int64_t others;
+        const char *want;
+    } rows[] = {
+        {1500, "adjust w/0 a busy #1 cpu=1250; adjust w/1 a busy #2 cpu=1250"},
+        {1501, "adjust w/0 a busy #1 cpu=1250"                               },
+        {1750, "adjust w/0 a busy #1 cpu=1250"                               },
+        {1751, ""                                                            },
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct scene s = stage(1000, 900, 1000, 900);
+        join(&s, 1000, 1000);
+        scene_service(&s, "other", 1, rows[i].others, 1);
+        scene_running(&s, "other", 0, "a");
+        scene_step(&s, rows[i].want);
+        s.now_ns += 100 * SCENE_SECOND_NS;
+        scene_step(&s, ""); /* a limit in force is no room later, either */
+        scene_cleanup(&s);
+    }
+}
+
+/* Whichever of them comes first. */
+static void what_an_idle_one_gives_up_is_room(void **state)
+{
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        struct scene s = first ? stage(0, 900, 2000, 900) : stage(1000, 900, 1000, 900);
+        join(&s, first ? 1000 : 0, first ? 1000 : 2000);
+        scene_service(&s, "other", 1, 1000, 1);
+        scene_running(&s, "other", 0, "a");
+        scene_step(&s, first ? "adjust w/0 a idle #1 cpu=1000; adjust w/1 a busy #2 cpu=1250"
+                             : "adjust w/0 a busy #1 cpu=1250; adjust w/1 a idle #2 cpu=1000");
+        scene_cleanup(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +254,8 @@ int main(void)
         cmocka_unit_test(weights_and_fixed_limits_stay),
         cmocka_unit_test(no_use_is_no_load),
         cmocka_unit_test(times_that_never_come),
+        cmocka_unit_test(room_is_given_once),
+        cmocka_unit_test(what_an_idle_one_gives_up_is_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,6 +29,7 @@ static void apply_place(struct berth_cluster *c, const struct berth_plan *p, con
                    .workload = {a->workload},
                    .ordinal = a->ordinal,
                    .node = {p->s->layout->slot[a->position]},
+                   .node_id = p->s->layout->id[a->position],
                    .class = cluster_workload(c, a->workload)->class,
                    .state = a->op == BERTH_RESERVE ? BERTH_RESERVED : BERTH_ASSIGNED,
                    .since_ns = p->s->now_ns,

@@ -103,10 +103,47 @@ static void swap_instance(struct scene *s)
     scene_running(s, "old", 0, "a");
 }
 
+static void instance_ended(struct scene *s)
+{
+    scene_report(s, 1, BERTH_ENDED, false);
+}
+
+static void instance_reported_again(struct scene *s)
+{
+    scene_report(s, 1, BERTH_RUNNING, true);
+}
+
+static void workload_put_again(struct scene *s)
+{
+    scene_service(s, "new", 1, 600, 10);
+}
+
+static void volume_put(struct scene *s)
+{
+    const struct berth_volume v = {.id = "disk", .driver = "csi"};
+    scene_must(s, berth_volume_put(s->c, &v, &s->err));
+}
+
+static void resource_put(struct scene *s)
+{
+    const struct berth_resource r = {.name = "traffic", .kind = BERTH_CUMULATIVE};
+    scene_must(s, berth_resource_put(s->c, &r, &s->err));
+}
+
+static void fact_put(struct scene *s)
+{
+    const struct berth_fact f = {.kind = BERTH_FACT_MIGRATION, .subject = 1, .value = BERTH_MIGRATION_STARTING};
+    scene_must(s, berth_fact_put(s->c, &f, &s->err));
+}
+
 static void stale_plans_are_refused(void **state)
 {
     static void (*const changes[])(struct scene *) = {
-        remove_workload, swap_workload, change_node, remove_node, swap_node, remove_instance, swap_instance,
+        remove_workload,    swap_workload,  change_node,
+        remove_node,        swap_node,      remove_instance,
+        swap_instance,      instance_ended, instance_reported_again,
+        workload_put_again, volume_put,     resource_put,
+        fact_put,
     };
     (void)state;
     for (size_t i = 0; i < ROWS(changes); i++) {
@@ -147,6 +184,29 @@ static void a_plan_is_applied_once(void **state)
     scene_step(&s, "stop old/0 a removed #1");
     assert_int_equal(cluster_instance(s.c, cluster_instance_find(s.c, 1))->state, BERTH_STOPPING);
     scene_cleanup(&s);
+}
+
+/* Also where no id would be used twice. */
+static void the_same_plan_again_is_stale(void **state)
+{
+    static const uint32_t fresh[] = {0, 1};
+    (void)state;
+    for (size_t i = 0; i < ROWS(fresh); i++) {
+        struct scene s = scene_new();
+        scene_node(&s, "a", 1000, 1000);
+        scene_service(&s, "old", 1, 10, 10);
+        scene_running(&s, "old", 0, "a");
+        scene_service(&s, "old", 0, 10, 10);
+        scene_service(&s, "new", fresh[i], 10, 10);
+        scene_see(&s, fresh[i] ? "stop old/0 a scaled #1; place new/0 a pending" : "stop old/0 a scaled #1");
+        scene_must(&s, apply(&s, 50));
+        assert_int_equal(apply(&s, 60), -ESTALE);
+        assert_true(cluster_instance_find(s.c, 60) == NONE);
+        assert_int_equal(cluster_node(s.c, 0)->instances, 1 + fresh[i]);
+        scene_audit(&s);
+        scene_see(&s, "");
+        scene_cleanup(&s);
+    }
 }
 
 /* ---- what actions do -------------------------------------------------------------------------------------------- */
@@ -243,6 +303,45 @@ static void a_fact_that_a_later_snapshot_brings_back_counts(void **state)
     scene_cleanup(&s);
 }
 
+static void replacement_gone(struct scene *s)
+{
+    scene_gone(s, 2);
+}
+
+static void replacement_stopping(struct scene *s)
+{
+    scene_report(s, 2, BERTH_STOPPING, false);
+}
+
+static void replacement_unwanted(struct scene *s)
+{
+    scene_state(s, "b", 1000, 1000, BERTH_NODE_DRAINING); /* this plan stops it */
+}
+
+/* The drain is cancelled, and its replacement does not come. */
+static void the_fact_of_an_abandoned_migration_is_closed(void **state)
+{
+    static void (*const ways[])(struct scene *) = {replacement_gone, replacement_stopping, replacement_unwanted};
+    (void)state;
+    for (size_t i = 0; i < ROWS(ways); i++) {
+        struct scene s = scene_new();
+        scene_node(&s, "a", 1000, 1000);
+        scene_node(&s, "b", 1000, 1000);
+        scene_service(&s, "web", 1, 10, 10);
+        scene_running(&s, "web", 0, "a");
+        scene_state(&s, "a", 1000, 1000, BERTH_NODE_DRAINING);
+        scene_step(&s, "place web/0 b drained for 1");
+        scene_state(&s, "a", 1000, 1000, BERTH_NODE_READY);
+        expect_fact(&s, 0, false); /* it is still under way */
+        ways[i](&s);
+        s.now_ns += SCENE_SECOND_NS;
+        expect_fact(&s, BERTH_MIGRATION_STARTING, true);
+        scene_apply(&s);
+        expect_fact(&s, 0, false);
+        scene_cleanup(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,10 +350,12 @@ int main(void)
         cmocka_unit_test(ids_are_never_used_twice),
         cmocka_unit_test(stale_plans_are_refused),
         cmocka_unit_test(a_plan_is_applied_once),
+        cmocka_unit_test(the_same_plan_again_is_stale),
         cmocka_unit_test(limits_are_noted),
         cmocka_unit_test(a_reserved_instance_remembers_its_waits),
         cmocka_unit_test(a_migration_is_remembered),
         cmocka_unit_test(a_fact_that_a_later_snapshot_brings_back_counts),
+        cmocka_unit_test(the_fact_of_an_abandoned_migration_is_closed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,7 +107,8 @@ static int audit_workloads(const struct berth_cluster *c, struct berth_err *err)
             if (i->workload.v != n)
                 return breach(err, "the owner of an instance", "workload", name, i->workload.v, n);
         }
-        if (w->plain != again.plain || w->ended != again.ended || w->other != again.other || w->ordinals != again.ordinals)
+        if (w->plain != again.plain || w->ended != again.ended || w->other != again.other ||
+            w->ordinals != again.ordinals)
             return breach(err, "the count of instances", "workload", name, w->plain, again.plain);
         bool settled = workload_settled(&again);
         if (settled == bits_has(c->unsettled.at, n))

@@ -88,7 +88,7 @@ static void hurt_owner(struct scene *s)
 
 static void hurt_place(struct scene *s)
 {
-    instance_edit(s, 2)->node.v = cluster_node_find(s->c, "a");
+    instance_edit(s, 3)->node.v = cluster_node_find(s->c, "a");
 }
 
 static void hurt_node_count(struct scene *s)

@@ -153,7 +153,8 @@ struct instance {
     uint64_t id; /* 0: a slot to be used again */
     struct workload_ix workload;
     uint32_t ordinal;
-    struct node_ix node;
+    struct node_ix node; /* NONE once it has ended: what is done holds no node */
+    sym node_id;
     struct class_ix class;
     enum berth_state state;
     bool ready;

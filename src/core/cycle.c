@@ -353,8 +353,7 @@ void cycle_init(struct cycle *c, const struct berth_snapshot *s, const struct pr
     c->any_over = bits_count(c->over, c->blocks) > 0;
     c->leaving = ARENA_ARRAY(a, uint64_t, c->blocks + 1);
     for (uint32_t w = 0; w < s->watched_len; w++)
-        BITS_EACH(i, s->leaving[w])
-        {
+        BITS_EACH (i, s->leaving[w]) {
             bits_add(c->leaving, snapshot_position(s, snapshot_instance(s, w * 64 + (uint32_t)i)));
             c->any_leaving = true;
         }

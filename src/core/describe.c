@@ -471,7 +471,7 @@ static int check_devices(const struct subject *s, const struct berth_cluster *c,
     const struct node_body *body = cluster_node(c, node)->body;
     if (i->gpus && (body->devices_len == 0 || i->gpus >> (body->devices_len - 1) >> 1))
         return REFUSE(s, "holds a GPU that node %s does not have", i->node);
-    if ((uint32_t)__builtin_popcountll(i->gpus) != count && i->state != BERTH_ENDED)
+    if ((uint32_t)__builtin_popcountll(i->gpus) != count)
         return REFUSE(s, "holds %d GPUs; its shape has %u", __builtin_popcountll(i->gpus), count);
     return 0;
 }
@@ -491,7 +491,8 @@ int describe_instance(const struct berth_cluster *c, const struct berth_instance
         return rc;
     }
     uint32_t node = cluster_node_find(c, text_of(i->node));
-    if (node == NONE)
+    TRY(check_text(&s, "node", i->node, true));
+    if (node == NONE && i->state != BERTH_ENDED)
         return REFUSE(&s, "node \"%.100s\" is unknown", text_of(i->node));
     if (i->ordinal >= BERTH_REPLICAS_MAX)
         return REFUSE(&s, "ordinal %u is too large", i->ordinal);
@@ -522,5 +523,5 @@ int describe_instance(const struct berth_cluster *c, const struct berth_instance
     } else if (slot != NONE) {
         count = cluster_class(c, instance_class(c, cluster_instance_find(c, i->id), slot))->gpu.count;
     }
-    return check_devices(&s, c, i, node, count);
+    return i->state == BERTH_ENDED ? 0 : check_devices(&s, c, i, node, count);
 }

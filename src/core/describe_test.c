@@ -573,6 +573,20 @@ static void instance_fields(void **state)
         "node");
 }
 
+/* Places for volumes are a matter of nodes and volumes alone. */
+static void attach_places_are_not_asked_for(void **state)
+{
+    (void)state;
+    node_yes((struct berth_node){AMOUNT(allocatable, "attach-csi", 4)});
+    shape_no((struct berth_shape){AMOUNT(requests, "attach-csi", 1)}, "attach-csi cannot be asked for");
+    shape_no((struct berth_shape){LIMIT({"attach-csi", BERTH_ABSOLUTE, 1, 2})}, "attach-csi cannot be asked for");
+    shape_no((struct berth_shape){LIMIT({"attach-csi", BERTH_WEIGHTED, 1, 0})}, "attach-csi cannot be asked for");
+    instance_no((struct berth_instance){.id = 3, LIST(usage, struct berth_usage, {"attach-csi", 1, 0, 1, 0})},
+                "attach-csi cannot be asked for");
+    instance_no((struct berth_instance){.id = 3, .shape = &(struct berth_shape){AMOUNT(requests, "attach-csi", 1)}},
+                "attach-csi cannot be asked for");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -599,6 +613,7 @@ int main(void)
         cmocka_unit_test(shape_tolerations_and_ties),
         cmocka_unit_test(shape_names),
         cmocka_unit_test(instance_fields),
+        cmocka_unit_test(attach_places_are_not_asked_for),
     };
     return cmocka_run_group_tests(tests, fill_texts, NULL);
 }

@@ -42,7 +42,8 @@ static const char *amount_text(struct arena *a, const char *resource, int64_t am
     if (amount < 0)
         amount = 0;
     if (strcmp(resource, "cpu") == 0)
-        return amount % 1000 ? arena_fmt(a, "%lldm", (long long)amount) : arena_fmt(a, "%lld", (long long)amount / 1000);
+        return amount % 1000 ? arena_fmt(a, "%lldm", (long long)amount)
+                             : arena_fmt(a, "%lld", (long long)amount / 1000);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         size |= strncmp(resource, sizes[i], strlen(sizes[i])) == 0;
     for (; size && amount / of >= 1024 && unit < 5; unit++)
@@ -154,7 +155,8 @@ static const char *sentence(const struct inquest *q, const struct verdict *v)
 
     if (v->filter->reason == REASON_SHORT)
         return arena_fmt(a, "%s %s too little %s left: %s needed, at most %s free", nodes, one ? "has" : "have",
-                         v->what, amount_text(a, v->what, need_of(q, v), true), amount_text(a, v->what, most_free(q, v), false));
+                         v->what, amount_text(a, v->what, need_of(q, v), true),
+                         amount_text(a, v->what, most_free(q, v), false));
     if (*v->what)
         return arena_fmt(a, "%s %s: %s", nodes, says, v->what);
     return arena_fmt(a, "%s %s", nodes, says);
@@ -187,8 +189,8 @@ static const char *help_short(const struct inquest *q, const struct verdict *v)
     uint32_t at = nearest(q, v, &free);
     if (at == NONE || free <= 0)
         return NULL;
-    return arena_fmt(a, "asking for %s of %s instead of %s would fit on %s", amount_text(a, v->what, free, false), v->what,
-                     amount_text(a, v->what, need_of(q, v), true), node_name(q, at));
+    return arena_fmt(a, "asking for %s of %s instead of %s would fit on %s", amount_text(a, v->what, free, false),
+                     v->what, amount_text(a, v->what, need_of(q, v), true), node_name(q, at));
 }
 
 static const char *help_other(const struct inquest *q, const struct verdict *v)

@@ -47,11 +47,11 @@ static void device_add(struct device_book *d, enum berth_state state, int32_t mi
 /* Adds what the instance holds to the books of its node, or takes it off (sign -1). */
 static void books_change(struct berth_cluster *c, const struct instance *i, int sign)
 {
+    if (i->state == BERTH_ENDED)
+        return;
     const struct class *k = cluster_class(c, i->class);
     const struct node *n = cluster_node(c, i->node.v);
 
-    if (i->state == BERTH_ENDED)
-        return;
     for (uint32_t r = 0; r < k->needs_len; r++)
         book_add(cluster_book(c, k->needs[r].resource, i->node.v), i->state, sign * k->needs[r].amount);
     BITS_EACH (d, i->gpus)
@@ -86,23 +86,25 @@ static void chains_join(struct berth_cluster *c, uint32_t slot)
 {
     struct instance *i = pages_edit(&c->instances, slot);
     struct workload *w = pages_edit(&c->workloads, i->workload.v);
-    struct node *n = pages_edit(&c->nodes, i->node.v);
 
-    i->prev_of_workload = i->prev_of_node = NONE;
+    i->prev_of_workload = i->prev_of_node = i->next_of_node = NONE;
     i->next_of_workload = w->first;
-    i->next_of_node = n->first;
     if (w->first != NONE)
         ((struct instance *)pages_edit(&c->instances, w->first))->prev_of_workload = slot;
+    w->first = slot;
+    if (i->node.v == NONE)
+        return;
+    struct node *n = pages_edit(&c->nodes, i->node.v);
+    ((struct instance *)pages_edit(&c->instances, slot))->next_of_node = n->first;
     if (n->first != NONE)
         ((struct instance *)pages_edit(&c->instances, n->first))->prev_of_node = slot;
-    w->first = n->first = slot;
+    n->first = slot;
     n->instances++;
 }
 
 static void chains_leave(struct berth_cluster *c, uint32_t slot)
 {
     struct instance i = *cluster_instance(c, slot);
-    struct node *n = pages_edit(&c->nodes, i.node.v);
 
     if (i.prev_of_workload != NONE)
         ((struct instance *)pages_edit(&c->instances, i.prev_of_workload))->next_of_workload = i.next_of_workload;
@@ -110,6 +112,9 @@ static void chains_leave(struct berth_cluster *c, uint32_t slot)
         ((struct workload *)pages_edit(&c->workloads, i.workload.v))->first = i.next_of_workload;
     if (i.next_of_workload != NONE)
         ((struct instance *)pages_edit(&c->instances, i.next_of_workload))->prev_of_workload = i.prev_of_workload;
+    if (i.node.v == NONE)
+        return;
+    struct node *n = pages_edit(&c->nodes, i.node.v);
     if (i.prev_of_node != NONE)
         ((struct instance *)pages_edit(&c->instances, i.prev_of_node))->next_of_node = i.next_of_node;
     else
@@ -305,7 +310,8 @@ int berth_instance_put(struct berth_cluster *c, const struct berth_instance *fro
                    .workload = {workload},
                    .ordinal = from->ordinal,
                    .class = class,
-                   .node = {cluster_node_find(c, from->node)},
+                   .node = {from->state == BERTH_ENDED ? NONE : cluster_node_find(c, from->node)},
+                   .node_id = intern_put(&c->names, from->node),
                    .state = from->state,
                    .ready = from->ready,
                    .since_ns = from->since_ns,

@@ -220,6 +220,27 @@ static void an_instance_keeps_the_shape_it_was_placed_with(void **state)
     scene_cleanup(&s);
 }
 
+/* Even when it is the last trace of its workload. */
+static void an_instance_of_a_removed_workload_keeps_what_it_holds(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    struct berth_shape shape = {NEEDS(900, 10), PORT(80)};
+    scene_node(&s, "a", 1000, 1000);
+    scene_put(&s, (struct berth_workload){.id = "web", .replicas = 1, .shape = shape});
+    scene_running(&s, "web", 0, "a");
+    scene_must(&s, berth_workload_remove(s.c, "web", &s.err));
+    scene_must(&s, put(&s, (struct berth_instance){.id = 1, .workload = "web", .node = "a", .state = BERTH_STOPPING}));
+    scene_audit(&s);
+    scene_service(&s, "cpu", 1, 200, 10);
+    scene_put(&s, (struct berth_workload){.id = "port", .replicas = 1, .shape = {PORT(80)}});
+    scene_step(&s, "reserve cpu/0 a pending after 1; reserve port/0 a pending after 1");
+    scene_gone(&s, 1);
+    assert_true(cluster_workload_find(s.c, "web") == NONE);
+    scene_step(&s, "promote cpu/0 a pending #2; promote port/0 a pending #3");
+    scene_cleanup(&s);
+}
+
 static void sums_do_not_wrap(void **state)
 {
     (void)state;
@@ -286,6 +307,7 @@ int main(void)
         cmocka_unit_test(an_instance_keeps_the_shape_it_was_placed_with),
         cmocka_unit_test(sums_do_not_wrap),
         cmocka_unit_test(instances_at_random),
+        cmocka_unit_test(an_instance_of_a_removed_workload_keeps_what_it_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

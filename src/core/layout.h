@@ -37,11 +37,11 @@ struct layout {
     sym *id, *zone, *rack, *domain, *arch; /* [position] */
     uint64_t *tainted;                     /* positions with a taint */
     uint32_t *kind;                        /* [position]: dense number of equal cpu, memory, pods and devices */
-    uint32_t *segment;       /* [segment]: its first position; [segments] is len */
-    uint32_t *block_segment; /* [block]: its first segment; [blocks] is segments */
-    uint32_t segments;       /* = level[1].len */
-    bool soft_taints;        /* some node has a taint that is only a preference */
-    uint32_t levels;         /* levels 1 .. levels */
+    uint32_t *segment;                     /* [segment]: its first position; [segments] is len */
+    uint32_t *block_segment;               /* [block]: its first segment; [blocks] is segments */
+    uint32_t segments;                     /* = level[1].len */
+    bool soft_taints;                      /* some node has a taint that is only a preference */
+    uint32_t levels;                       /* levels 1 .. levels */
     struct level level[LEVELS_MAX + 1];
 };
 

@@ -197,6 +197,62 @@ static void a_gpu_is_promised(void **state)
     scene_cleanup(&s);
 }
 
+static void a_dropped_promise_gives_its_attach_place_back(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    struct berth_volume first = {.id = "v1", .driver = "csi"}, second = {.id = "v2", .driver = "csi"};
+    struct berth_shape web = {NEEDS(800, 10), NAMES(volumes, "v1")}, new = {NEEDS(50, 10), NAMES(volumes, "v2")};
+    scene_must(&s, berth_volume_put(s.c, &first, &s.err));
+    scene_must(&s, berth_volume_put(s.c, &second, &s.err));
+    scene_put_node(
+        &s, (struct berth_node){
+                .id = "a", LIST(allocatable, struct berth_amount, {"cpu", 1000}, {"memory", 1000}, {"attach-csi", 1})});
+    scene_service(&s, "old", 1, 900, 10);
+    scene_running(&s, "old", 0, "a");
+    scene_service(&s, "old", 0, 900, 10);
+    scene_put(&s, (struct berth_workload){.id = "web", .replicas = 1, .shape = web});
+    scene_step(&s, "stop old/0 a scaled #1; reserve web/0 a pending after 1");
+    scene_put(&s, (struct berth_workload){.id = "new", .replicas = 1, .shape = new});
+    scene_step(&s, "");
+    scene_put(&s, (struct berth_workload){.id = "web", .replicas = 0, .shape = web});
+    scene_step(&s, "stop web/0 a scaled #2; place new/0 a pending");
+    scene_cleanup(&s);
+}
+
+/* The hash of a plan with one promise behind 1500 that stop, told in ascending or descending order of their ids. */
+static uint64_t promise_behind_many(bool descending)
+{
+    enum { MANY = 1500 };
+    struct scene s = scene_new();
+    struct berth_shape one = {NEEDS(1, 1)};
+    scene_node(&s, "a", MANY, MANY);
+    for (uint32_t i = 0; i < MANY; i++) {
+        uint32_t n = descending ? MANY - 1 - i : i;
+        scene_instance(
+            &s, (struct berth_instance){
+                    .id = n + 1, .workload = "old", .ordinal = n, .node = "a", .state = BERTH_STOPPING, .shape = &one});
+    }
+    scene_service(&s, "web", 1, MANY, MANY);
+    scene_plan(&s);
+    uint64_t hash = berth_plan_hash(s.p);
+    assert_int_equal(berth_plan_actions(s.p), 1);
+    struct berth_action a = berth_plan_action(s.p, 0);
+    assert_int_equal(a.op, BERTH_RESERVE);
+    assert_int_equal(a.waits_len, BERTH_LIST_MAX);
+    for (size_t i = 0; i < a.waits_len; i++)
+        assert_int_equal(a.waits[i], i + 1);
+    scene_apply(&s);
+    scene_cleanup(&s);
+    return hash;
+}
+
+static void of_very_many_the_lowest_ids_are_awaited(void **state)
+{
+    (void)state;
+    assert_true(promise_behind_many(false) == promise_behind_many(true));
+}
+
 /* ---- order and room --------------------------------------------------------------------------------------------- */
 
 static void scarce_room_goes_to_the_first(void **state)
@@ -400,6 +456,8 @@ int main(void)
         cmocka_unit_test(without_room_to_move_the_old_one_stops),
         cmocka_unit_test(a_single_one_that_cannot_move_stays),
         cmocka_unit_test(progress_is_told_and_has_no_influence),
+        cmocka_unit_test(a_dropped_promise_gives_its_attach_place_back),
+        cmocka_unit_test(of_very_many_the_lowest_ids_are_awaited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

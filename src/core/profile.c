@@ -19,17 +19,19 @@
         "network_zone", 1                                                                                              \
     }
 
+/* clang-format off */
 static const struct berth_profile built_in[] = {
-    {.name = "default",        SCORES({"least_allocated", 1}, {"gpu_spare", 1}, {"gpu_packing", 2}, ASKED)},
-    {.name = "pack",      SCORES({"most_allocated", 1},                             {"gpu_spare", 1}, {"gpu_packing", 2}, ASKED)},
-    {.name = "even",           SCORES({"least_allocated", 1},       {"balanced", 1}, {"gpu_spare", 1}, {"gpu_packing", 2}, ASKED)},
-    {.name = "best-fit",      CPU_AND_GPU,                             SCORES({"best_fit", 1})},
-    {.name = "dot-product",           CPU_AND_GPU, SCORES({"dot_product", 1})},
-    {.name = "gpu-packing",        SCORES({"gpu_packing", 1})                  },
-    {.name = "gpu-clustering",                        SCORES({"gpu_clustering", 1})                                   },
-    {.name = "fragmentation", SCORES({"fragmentation", 1}) },
-    {.name = "random",   SCORES({"random", 1})     },
+    {.name = "default", SCORES({"least_allocated", 1}, {"gpu_spare", 1}, {"gpu_packing", 2}, ASKED)},
+    {.name = "pack", SCORES({"most_allocated", 1}, {"gpu_spare", 1}, {"gpu_packing", 2}, ASKED)},
+    {.name = "even", SCORES({"least_allocated", 1}, {"balanced", 1}, {"gpu_spare", 1}, {"gpu_packing", 2}, ASKED)},
+    {.name = "best-fit", CPU_AND_GPU, SCORES({"best_fit", 1})},
+    {.name = "dot-product", CPU_AND_GPU, SCORES({"dot_product", 1})},
+    {.name = "gpu-packing", SCORES({"gpu_packing", 1})},
+    {.name = "gpu-clustering", SCORES({"gpu_clustering", 1})},
+    {.name = "fragmentation", SCORES({"fragmentation", 1})},
+    {.name = "random", SCORES({"random", 1})},
 };
+/* clang-format on */
 
 const struct berth_profile *berth_profile_at(size_t i)
 {

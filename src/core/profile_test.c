@@ -132,12 +132,76 @@ static void capacity_is_never_left_out(void **state)
     scene_cleanup(&s);
 }
 
+/* Two volumes of a driver of which the node takes one. */
+static void attach_limits_are_never_left_out(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    struct berth_profile labels_only = {.name = "mine", NAMES(filters, "labels")};
+    struct berth_policy policy = {.profile = &labels_only};
+    scene_put_node(&s, (struct berth_node){.id = "a", LIST(allocatable, struct berth_amount, {"attach-csi", 1})});
+    for (const char *id = "v\0w\0"; *id; id += 2) {
+        const struct berth_volume v = {.id = id, .driver = "csi"};
+        scene_must(&s, berth_volume_put(s.c, &v, &s.err));
+        scene_put(&s, (struct berth_workload){
+                          .id = id, .replicas = 1, .shape = {.volumes = &v.id, .volumes_len = 1}
+        });
+    }
+    s.s = berth_freeze(s.c, 0, 0);
+    scene_must(&s, berth_plan_make(s.s, &policy, &s.p, &s.err));
+    assert_int_equal(berth_plan_actions(s.p), 1);
+    assert_int_equal(scene_pending(&s, "w"), 1);
+    scene_must(&s, berth_apply(s.c, s.p, 1, &s.err));
+    assert_int_equal(berth_over(s.c), 0);
+    scene_audit(&s);
+    scene_cleanup(&s);
+}
+
+/* The plan of a small cluster with one score over cpu, memory and licences, of which nobody has any. */
+static uint64_t plan_over_licences(const char *score, bool once_asked_for)
+{
+    struct scene s = scene_new();
+    struct berth_profile profile = {
+        .name = "mine", SCORES({score, 3}, {"least_allocated", 1}), NAMES(resources, "cpu", "licence", "memory")};
+    struct berth_policy policy = {.profile = &profile};
+    for (int64_t i = 0; i < 6; i++) {
+        const char id[] = {(char)('a' + i), '\0'};
+        scene_node(&s, id, 1000 + i * 300, 3000 - i * 400);
+    }
+    if (once_asked_for) {
+        struct berth_shape shape = {LIST(requests, struct berth_amount, {"cpu", 10}, {"licence", 1})};
+        scene_put(&s, (struct berth_workload){.id = "old", .replicas = 1, .shape = shape});
+        scene_must(&s, berth_workload_remove(s.c, "old", &s.err));
+    }
+    scene_service(&s, "web", 9, 200, 150);
+    scene_service(&s, "db", 3, 100, 400);
+    s.s = berth_freeze(s.c, 0, 0);
+    scene_must(&s, berth_plan_make(s.s, &policy, &s.p, &s.err));
+    assert_int_equal(berth_plan_actions(s.p), 12);
+    uint64_t hash = berth_plan_hash(s.p);
+    scene_cleanup(&s);
+    return hash;
+}
+
+static void a_resource_once_asked_for_changes_nothing(void **state)
+{
+    (void)state;
+    const char *score;
+    for (size_t i = 0; (score = berth_score_at(i, NULL)) != NULL; i++)
+        if (plan_over_licences(score, false) != plan_over_licences(score, true))
+            fail_msg("%s: the plan is another one", score);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(built_in_profiles),          cmocka_unit_test(what_is_refused),
-        cmocka_unit_test(what_is_just_allowed),       cmocka_unit_test(a_profile_has_a_name),
+        cmocka_unit_test(built_in_profiles),
+        cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(what_is_just_allowed),
+        cmocka_unit_test(a_profile_has_a_name),
         cmocka_unit_test(capacity_is_never_left_out),
+        cmocka_unit_test(attach_limits_are_never_left_out),
+        cmocka_unit_test(a_resource_once_asked_for_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,30 +3,32 @@
 
 #include "berth.h"
 
+/* clang-format off */
 const struct reason_row reasons[REASONS_LEN] = {
-    [REASON_STATE] = {"state",         "are not ready for new work"                          },
-    [REASON_OVER] = {"over",          "hold more than fits and get nothing new"             },
-    [REASON_NAME] = {"name",          "are not the node that was named"                     },
-    [REASON_LABELS] = {"labels",        "do not have the labels that are required"            },
-    [REASON_TAINT] = {"taint",         "have a taint that is not tolerated"                  },
-    [REASON_DOMAIN] = {"domain",        "are in another domain"                               },
-    [REASON_RUNTIME] = {"runtime",       "do not have the runtime"                             },
-    [REASON_ARCH] = {"arch",          "have another architecture"                           },
-    [REASON_PAGE_SIZE] = {"page-size",     "are held to another huge-page size"                  },
-    [REASON_GPU_KIND] = {"gpu-kind",      "do not have that many GPUs of this model and memory" },
-    [REASON_SHORT] = {"short",         "have too little left"                                },
-    [REASON_GPU] = {"gpu",           "have too few GPUs left"                              },
-    [REASON_PORT] = {"port",          "have the port in use"                                },
-    [REASON_VOLUME] = {"volume",        "cannot reach the volume, or it is in use elsewhere"  },
-    [REASON_ATTACH] = {"attach",        "cannot attach more volumes"                          },
-    [REASON_SPREAD] = {"spread",        "would make the spread too uneven"                    },
-    [REASON_AFFINITY] = {"affinity",      "are not near the pods that are required"             },
-    [REASON_ANTI_AFFINITY] = {"anti-affinity", "are near pods that must stay apart"                  },
-    [REASON_PER_NODE] = {"per-node",      "have as many pods of the workload as allowed"        },
-    [REASON_GANG] = {"gang",          "the whole gang does not fit at once"                 },
-    [REASON_NO_NODES] = {"no-nodes",      "there are no nodes"                                  },
-    [REASON_STOPPING] = {"stopping",      "waits for an earlier instance to stop"               },
+    [REASON_STATE]         = {"state",         "are not ready for new work"},
+    [REASON_OVER]          = {"over",          "hold more than fits and get nothing new"},
+    [REASON_NAME]          = {"name",          "are not the node that was named"},
+    [REASON_LABELS]        = {"labels",        "do not have the labels that are required"},
+    [REASON_TAINT]         = {"taint",         "have a taint that is not tolerated"},
+    [REASON_DOMAIN]        = {"domain",        "are in another domain"},
+    [REASON_RUNTIME]       = {"runtime",       "do not have the runtime"},
+    [REASON_ARCH]          = {"arch",          "have another architecture"},
+    [REASON_PAGE_SIZE]     = {"page-size",     "are held to another huge-page size"},
+    [REASON_GPU_KIND]      = {"gpu-kind",      "do not have that many GPUs of this model and memory"},
+    [REASON_SHORT]         = {"short",         "have too little left"},
+    [REASON_GPU]           = {"gpu",           "have too few GPUs left"},
+    [REASON_PORT]          = {"port",          "have the port in use"},
+    [REASON_VOLUME]        = {"volume",        "cannot reach the volume, or it is in use elsewhere"},
+    [REASON_ATTACH]        = {"attach",        "cannot attach more volumes"},
+    [REASON_SPREAD]        = {"spread",        "would make the spread too uneven"},
+    [REASON_AFFINITY]      = {"affinity",      "are not near the pods that are required"},
+    [REASON_ANTI_AFFINITY] = {"anti-affinity", "are near pods that must stay apart"},
+    [REASON_PER_NODE]      = {"per-node",      "have as many pods of the workload as allowed"},
+    [REASON_GANG]          = {"gang",          "the whole gang does not fit at once"},
+    [REASON_NO_NODES]      = {"no-nodes",      "there are no nodes"},
+    [REASON_STOPPING]      = {"stopping",      "waits for an earlier instance to stop"},
 };
+/* clang-format on */
 
 const char *berth_reason_at(size_t i, const char **ret_sentence)
 {

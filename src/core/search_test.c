@@ -180,7 +180,12 @@ struct dice {
     uint32_t nodes, kinds;
     int64_t fill_percent; /* at most, of what there is */
     bool gangs, gpus, ranks;
+    bool wide; /* nodes and pods of very different sizes */
 };
+
+static const int64_t wide_cpu[] = {100, 1000, 8000, 64000, 128000};
+static const int64_t wide_memory[] = {1000, 1000000, 300000000, 1000000000};
+static const char *const profiles[] = {NULL, "pack"};
 
 static void draw_hosts(struct model *m, const struct dice *d, uint64_t *seed)
 {
@@ -189,6 +194,10 @@ static void draw_hosts(struct model *m, const struct dice *d, uint64_t *seed)
         struct host *h = &m->hosts[i];
         uint32_t kind = scene_below(seed, d->kinds);
         *h = (struct host){.cpu = 1000 + 700 * (int64_t)kind, .memory = 1000 + 500 * (int64_t)(kind % 3)};
+        if (d->wide) {
+            h->cpu = wide_cpu[scene_below(seed, ROWS(wide_cpu))];
+            h->memory = wide_memory[scene_below(seed, ROWS(wide_memory))];
+        }
         h->gpu = d->gpus && scene_below(seed, 4) == 0;
         h->rank = d->ranks ? scene_below(seed, 3) : 0;
         (void)snprintf(h->id, sizeof h->id, "n%04zu", i);
@@ -207,6 +216,10 @@ static void draw_groups(struct model *m, const struct dice *d, uint64_t *seed)
                             .cpu = 40 + 130 * (int64_t) class,
                             .memory = 400 - 90 * (int64_t) class};
         (void)snprintf(g->id, sizeof g->id, "w%03zu", i);
+        if (d->wide && scene_below(seed, 2)) {
+            g->cpu *= 200; /* up to 112 cores */
+            g->memory *= 1000000;
+        }
         if (!d->gangs || scene_below(seed, 3))
             continue;
         /* Takes much of what is free and then fails, for one pod of it finds no place. */
@@ -280,7 +293,41 @@ static void many_nodes_after_gangs_gave_back(void **state)
     run((struct dice){.nodes = 900, .kinds = 5, .fill_percent = 100, .gangs = true}, 15, NULL);
 }
 
+/* Capacities over six orders of magnitude, and pods that ask for far more than all of a small node. */
+static void large_and_tiny_nodes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ROWS(profiles); i++) {
+        run((struct dice){.nodes = 30, .kinds = 1, .fill_percent = 60, .wide = true}, 100, profiles[i]);
+        run((struct dice){.nodes = NODES_MAX, .kinds = 1, .fill_percent = 90, .wide = true}, 8, profiles[i]);
+    }
+}
+
 /* ---- by hand ---------------------------------------------------------------------------------------------------- */
+
+static void a_tiny_node_changes_nothing_for_a_large_pod(void **state)
+{
+    static const struct host hosts[] = {
+        {"n0", 0, 128000, 1000000000, 127000, 900000000, false},
+        {"n1", 0, 128000, 1000000000, 120000, 990000000, false},
+        {"n2", 0, 96000,  500000000,  96000,  500000000, false},
+        {"n3", 0, 100,    1000,       100,    1000,      false}, /* the tiny one */
+    };
+    (void)state;
+    for (size_t i = 0; i < 2 * ROWS(profiles); i++) {
+        static struct model m;
+        struct scene s = scene_new();
+        s.profile = profiles[i / 2];
+        m = (struct model){.hosts_len = ROWS(hosts) - i % 2, .groups_len = 1, .most_allocated = s.profile != NULL};
+        memcpy(m.hosts, hosts, sizeof hosts);
+        m.groups[0] = (struct group){"large", 1, 90000, 400000000, NULL};
+        tell(&s, &m);
+        scene_plan(&s);
+        check_plan(&s, &m, 0);
+        assert_string_equal(berth_plan_action(s.p, 0).node, s.profile ? "n2" : "n1");
+        scene_cleanup(&s);
+    }
+}
 
 static void ties_go_to_the_lowest_rank_then_id(void **state)
 {
@@ -357,10 +404,12 @@ int main(void)
         cmocka_unit_test(the_most_allocated_first),
         cmocka_unit_test(after_gangs_gave_back),
         cmocka_unit_test(many_nodes_after_gangs_gave_back),
+        cmocka_unit_test(large_and_tiny_nodes),
         cmocka_unit_test(ties_go_to_the_lowest_rank_then_id),
         cmocka_unit_test(an_exact_fit_is_a_fit),
         cmocka_unit_test(the_one_node_that_fits_is_found),
         cmocka_unit_test(whoever_has_none_of_a_resource_is_passed_over),
+        cmocka_unit_test(a_tiny_node_changes_nothing_for_a_large_pod),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

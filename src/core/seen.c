@@ -38,7 +38,7 @@ void berth_instances(const struct berth_cluster *cluster, const char *workload,
         struct berth_instance_seen told = {
             .id = instance->id,
             .ordinal = instance->ordinal,
-            .node = intern_text(&cluster->names, cluster_node(cluster, instance->node.v)->body->id),
+            .node = intern_text(&cluster->names, instance->node_id),
             .state = instance->state,
         };
         tell(ctx, &told);

@@ -156,7 +156,7 @@ void shapes_done(struct cluster_shapes *s);
 /* The class of a valid description. New resources, ports and strings are made known to the cluster on the way. */
 struct class_ix class_put(struct berth_cluster *c, const struct berth_shape *shape);
 
-/* Does the term hold for these labels, sorted by key? `number_of` labels are compared through their text. */
+/* Does the term hold for these labels, sorted by key? */
 struct label {
     sym key, value;
 };

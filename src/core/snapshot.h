@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <assert.h>
+
 #include "core/layout.h"
 
 struct device_free {
@@ -33,7 +35,7 @@ struct berth_snapshot {
     int64_t **later; /* NULL: the same as now */
     struct device_free *devices;
     const uint32_t *ranks; /* [workload]: order of ids */
-    uint64_t revision; /* of the cluster */
+    uint64_t revision;     /* of the cluster */
     uint64_t *unsettled, *watched, *leaving;
     uint32_t unsettled_len, watched_len; /* words; leaving has as many as watched */
     uint32_t stopping, reserved, replacing;
@@ -73,9 +75,10 @@ static inline const char *snapshot_text(const struct berth_snapshot *s, sym x)
 {
     return intern_text(&s->names, x);
 }
-/* The position of an instance's node. */
+/* The position of an instance's node; not of one that has ended. */
 static inline uint32_t snapshot_position(const struct berth_snapshot *s, const struct instance *i)
 {
+    assert(i->node.v != NONE);
     return s->layout->position[i->node.v];
 }
 /* The capacity of a resource on a node; 0 where there is none. */

@@ -134,12 +134,13 @@ static enum part look_lost(struct berth_plan *p, struct member *m, const struct 
 static void look(struct berth_plan *p, struct standing *st, struct member *m)
 {
     const struct instance *i = snapshot_instance(p->s, m->slot);
-    uint8_t state = p->s->state[snapshot_position(p->s, i)];
-
-    m->draining = state == BERTH_NODE_DRAINING;
-    if (i->state == BERTH_ENDED)
+    if (i->state == BERTH_ENDED) {
         m->part = workload_done(st->w, i) ? PART_DONE : PART_NONE;
-    else if (i->state == BERTH_STOPPING)
+        return;
+    }
+    uint8_t state = p->s->state[snapshot_position(p->s, i)];
+    m->draining = state == BERTH_NODE_DRAINING;
+    if (i->state == BERTH_STOPPING)
         m->part = PART_LEAVING;
     else if (i->state == BERTH_RESERVED)
         m->part = look_reserved(p, m, i, state);

@@ -261,6 +261,19 @@ static void a_port_that_is_held_is_not_handed_over(void **state)
     scene_cleanup(&s);
 }
 
+/* ---- twins ------------------------------------------------------------------------------------------------------ */
+
+static void two_with_one_ordinal_are_one_pod(void **state)
+{
+    (void)state;
+    struct scene s = stage(3);
+    scene_service(&s, "web", 2, 600, 10);
+    scene_running(&s, "web", 0, "a");
+    scene_running(&s, "web", 0, "b");
+    scene_step(&s, "stop web/0 a scaled #1; place web/1 c pending");
+    scene_cleanup(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +289,7 @@ int main(void)
         cmocka_unit_test(a_promise_is_given_up),
         cmocka_unit_test(a_port_is_promised_until_it_is_free),
         cmocka_unit_test(a_port_that_is_held_is_not_handed_over),
+        cmocka_unit_test(two_with_one_ordinal_are_one_pod),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

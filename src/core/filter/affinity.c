@@ -16,8 +16,7 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
         if (!ts->tie || ts->tie->kind != TIE_NEAR || ts->tie->weight)
             continue;
         bool first = ts->total == 0 && ts->self;
-        EACH_NODE(p, blocks, bits)
-        {
+        EACH_NODE (p, blocks, bits) {
             uint32_t d = tie_domain(ts, p);
             if (d == NONE || (ts->count[d] == 0 && !first))
                 NODE_REFUSES(p, blocks, bits);

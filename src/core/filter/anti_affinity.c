@@ -13,8 +13,7 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
         const struct tie_state *ts = &t->ties[i];
         if (!ts->tie || ts->tie->kind != TIE_APART || ts->tie->weight)
             continue;
-        EACH_NODE(p, blocks, bits)
-        {
+        EACH_NODE (p, blocks, bits) {
             uint32_t d = tie_domain(ts, p);
             if (d != NONE && ts->count[d] > 0)
                 NODE_REFUSES(p, blocks, bits);

@@ -9,9 +9,9 @@ static bool applies(const struct turn *t)
 static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 {
     sym want = turn_rules(t)->arch;
-    EACH_NODE(p, blocks, bits)
-    if (t->c->l->arch[p] != want)
-        NODE_REFUSES(p, blocks, bits);
+    EACH_NODE (p, blocks, bits)
+        if (t->c->l->arch[p] != want)
+            NODE_REFUSES(p, blocks, bits);
 }
 
 const struct filter filter_arch = {

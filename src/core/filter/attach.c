@@ -15,9 +15,9 @@ static bool applies(const struct turn *t)
 
 static bool held_here(const struct turn *t, uint32_t thing, uint32_t position)
 {
-    HOLDS_EACH(h, t, thing)
-    if (h.position == position)
-        return true;
+    HOLDS_EACH (h, t, thing)
+        if (h.position == position)
+            return true;
     return false;
 }
 
@@ -37,9 +37,9 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
         const int64_t *left = cycle_column(t->c, driver, false);
         if (!left)
             continue;
-        EACH_NODE(p, blocks, bits)
-        if (left[p] < attaches(t, driver, p))
-            NODE_REFUSES(p, blocks, bits);
+        EACH_NODE (p, blocks, bits)
+            if (left[p] < attaches(t, driver, p))
+                NODE_REFUSES(p, blocks, bits);
     }
 }
 

@@ -9,9 +9,9 @@ static bool applies(const struct turn *t)
 static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 {
     const struct syms *want = &turn_rules(t)->domains;
-    EACH_NODE(p, blocks, bits)
-    if (!syms_have(want, t->c->l->domain[p]))
-        NODE_REFUSES(p, blocks, bits);
+    EACH_NODE (p, blocks, bits)
+        if (!syms_have(want, t->c->l->domain[p]))
+            NODE_REFUSES(p, blocks, bits);
 }
 
 const struct filter filter_domain = {

@@ -18,9 +18,9 @@ static bool could_fit(const struct turn *t, uint32_t position)
 
 static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 {
-    EACH_NODE(p, blocks, bits)
-    if (!gpu_node_fits(t, p) && could_fit(t, p))
-        NODE_REFUSES(p, blocks, bits);
+    EACH_NODE (p, blocks, bits)
+        if (!gpu_node_fits(t, p) && could_fit(t, p))
+            NODE_REFUSES(p, blocks, bits);
 }
 
 const struct filter filter_gpu = {

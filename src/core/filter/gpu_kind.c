@@ -11,8 +11,7 @@ static bool applies(const struct turn *t)
 static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 {
     const struct gpu_need *need = &turn_rules(t)->gpu;
-    EACH_NODE(p, blocks, bits)
-    {
+    EACH_NODE (p, blocks, bits) {
         uint32_t suited = 0;
         for (uint32_t d = t->c->l->device[p]; d < t->c->l->device[p + 1]; d++)
             suited += gpu_device_suits(t->c->l, need, d);

@@ -9,8 +9,7 @@ static bool applies(const struct turn *t)
 static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 {
     int64_t want = turn_rules(t)->page_size_bytes;
-    EACH_NODE(p, blocks, bits)
-    {
+    EACH_NODE (p, blocks, bits) {
         int64_t held_to = t->c->l->body[p]->page_size_bytes;
         if (held_to && held_to != want)
             NODE_REFUSES(p, blocks, bits);

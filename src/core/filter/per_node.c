@@ -12,9 +12,9 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
         const struct tie_state *ts = &t->ties[i];
         if (ts->tie)
             continue;
-        EACH_NODE(p, blocks, bits)
-        if ((uint32_t)ts->count[p] >= t->k->max_per_node)
-            NODE_REFUSES(p, blocks, bits);
+        EACH_NODE (p, blocks, bits)
+            if ((uint32_t)ts->count[p] >= t->k->max_per_node)
+                NODE_REFUSES(p, blocks, bits);
     }
 }
 

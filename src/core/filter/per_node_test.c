@@ -1,4 +1,5 @@
 /* per_node_test.c - so many pods of a workload on one node. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,12 +64,29 @@ static void workloads_of_one_shape_count_apart(void **state)
     assert_string_equal(kit_order(&k, "b"), "n1");
 }
 
+static void more_than_there_can_be_is_refused(void **state)
+{
+    (void)state;
+    CLEANUP(kit) struct kit k = kit_new();
+    struct berth_workload w = {.id = "web", .replicas = 1, .shape = {.max_per_node = BERTH_REPLICAS_MAX}};
+    kit_node(&k, (struct berth_node){.id = "n1"});
+    kit_must(&k, berth_workload_put(k.cluster, &w, &k.err));
+    kit_plan(&k, NULL);
+    assert_string_equal(kit_order(&k, "web"), "n1");
+    w.shape.max_per_node = BERTH_REPLICAS_MAX + 1;
+    assert_int_equal(berth_workload_put(k.cluster, &w, &k.err), -EINVAL);
+    assert_non_null(strstr(k.err.text, "10000001 pods per node"));
+    w.shape.max_per_node = UINT32_MAX;
+    assert_int_equal(berth_workload_put(k.cluster, &w, &k.err), -EINVAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pods_that_are_there_count),
         cmocka_unit_test(pods_of_one_plan_count),
         cmocka_unit_test(workloads_of_one_shape_count_apart),
+        cmocka_unit_test(more_than_there_can_be_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,9 +12,9 @@ static bool applies(const struct turn *t)
 static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 {
     for (uint32_t i = 0; i < t->k->ports_len; i++)
-        HOLDS_EACH(h, t, t->k->ports[i])
-    if (h.position / BLOCK >= blocks.from && h.position / BLOCK < blocks.to && !(t->later && h.leaving))
-        NODE_REFUSES(h.position, blocks, bits);
+        HOLDS_EACH (h, t, t->k->ports[i])
+            if (h.position / BLOCK >= blocks.from && h.position / BLOCK < blocks.to && !(t->later && h.leaving))
+                NODE_REFUSES(h.position, blocks, bits);
 }
 
 static uint32_t aspects(const struct turn *t)
@@ -24,9 +24,9 @@ static uint32_t aspects(const struct turn *t)
 
 static void mask_aspect(const struct turn *t, uint32_t aspect, struct range blocks, uint64_t *bits)
 {
-    HOLDS_EACH(h, t, t->k->ports[aspect])
-    if (h.position / BLOCK >= blocks.from && h.position / BLOCK < blocks.to)
-        NODE_REFUSES(h.position, blocks, bits);
+    HOLDS_EACH (h, t, t->k->ports[aspect])
+        if (h.position / BLOCK >= blocks.from && h.position / BLOCK < blocks.to)
+            NODE_REFUSES(h.position, blocks, bits);
 }
 
 static const char *aspect_name(const struct turn *t, uint32_t aspect)

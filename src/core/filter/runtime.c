@@ -9,8 +9,7 @@ static bool applies(const struct turn *t)
 static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 {
     sym want = turn_rules(t)->runtime;
-    EACH_NODE(p, blocks, bits)
-    {
+    EACH_NODE (p, blocks, bits) {
         const struct syms *has = &t->c->l->body[p]->runtimes;
         if (has->len && !syms_have(has, want))
             NODE_REFUSES(p, blocks, bits);

@@ -13,8 +13,7 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
         if (!ts->eligible)
             continue;
         int32_t most = ts->least + (int32_t)ts->tie->max_skew - (ts->self ? 1 : 0);
-        EACH_NODE(p, blocks, bits)
-        {
+        EACH_NODE (p, blocks, bits) {
             uint32_t d = tie_domain(ts, p);
             if (d == NONE || ts->count[d] > most ||
                 (ts->gone != NONE && ts->count[d] - (d == ts->gone) > most - ts->least + ts->gone_least))

@@ -10,9 +10,9 @@ static bool applies(const struct turn *t)
 static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 {
     const uint8_t *state = t->c->s->state;
-    EACH_NODE(p, blocks, bits)
-    if (state[p] != BERTH_NODE_READY)
-        NODE_REFUSES(p, blocks, bits);
+    EACH_NODE (p, blocks, bits)
+        if (state[p] != BERTH_NODE_READY)
+            NODE_REFUSES(p, blocks, bits);
 }
 
 const struct filter filter_state = {

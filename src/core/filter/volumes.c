@@ -11,16 +11,16 @@ static void mask_aspect(const struct turn *t, uint32_t aspect, struct range bloc
 {
     const struct thing *v = snapshot_thing(t->c->s, t->k->volumes[aspect]);
 
-    EACH_NODE(p, blocks, bits)
-    if ((v->zone && t->c->l->zone[p] != v->zone) || (v->node && t->c->l->id[p] != v->node))
-        NODE_REFUSES(p, blocks, bits);
+    EACH_NODE (p, blocks, bits)
+        if ((v->zone && t->c->l->zone[p] != v->zone) || (v->node && t->c->l->id[p] != v->node))
+            NODE_REFUSES(p, blocks, bits);
     if (v->shared)
         return;
     /* Even one that is stopping: what waits for it would have to name an instance of another node. */
-    HOLDS_EACH(h, t, t->k->volumes[aspect])
-    EACH_NODE(p, blocks, bits)
-    if (p != h.position)
-        NODE_REFUSES(p, blocks, bits);
+    HOLDS_EACH (h, t, t->k->volumes[aspect])
+        EACH_NODE (p, blocks, bits)
+            if (p != h.position)
+                NODE_REFUSES(p, blocks, bits);
 }
 
 static uint32_t aspects(const struct turn *t)

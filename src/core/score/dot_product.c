@@ -21,11 +21,7 @@ static int32_t score_of(const struct turn *t, uint32_t p)
     return score_from(1 - 1.0 / n * sum);
 }
 
-static void add(const struct turn *t, uint32_t block, uint64_t bits, int32_t weight, int32_t out[BLOCK])
-{
-    BITS_EACH (i, bits)
-        out[i] += weight * score_of(t, block * BLOCK + (uint32_t)i);
-}
+SCORE_ADD(score_of)
 
 const struct score score_dot_product = {
     .name = "dot_product",

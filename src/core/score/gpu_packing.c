@@ -31,11 +31,7 @@ static int32_t bound(const struct turn *t, uint32_t level, uint32_t entry)
     return rank(t, b->max[cycle_gpu_column(c, GPU_PART)][entry], b->max[cycle_gpu_column(c, GPU_USED_FREE)][entry]);
 }
 
-static void add(const struct turn *t, uint32_t block, uint64_t bits, int32_t weight, int32_t out[BLOCK])
-{
-    BITS_EACH (i, bits)
-        out[i] += weight * score_of(t, block * BLOCK + (uint32_t)i);
-}
+SCORE_ADD(score_of)
 
 const struct score score_gpu_packing = {
     .name = "gpu_packing",

@@ -21,6 +21,14 @@ extern const struct score score_image_locality;
 extern const struct score score_network_zone;
 extern const struct score score_random;
 
+/* Defines `add` of a BLOCK score from a function of one node. */
+#define SCORE_ADD(score_of)                                                                                            \
+    static void add(const struct turn *t, uint32_t block, uint64_t bits, int32_t weight, int32_t out[BLOCK])           \
+    {                                                                                                                  \
+        BITS_EACH (i, bits)                                                                                            \
+            out[i] += weight * score_of(t, block * BLOCK + (uint32_t)i);                                               \
+    }
+
 /* One resource of the profile on one node. */
 struct dim {
     int64_t free, need, capacity;

@@ -24,11 +24,7 @@ static int32_t score_of(const struct turn *t, uint32_t p)
     return n ? (int32_t)(sum / n) : 0;
 }
 
-static void add(const struct turn *t, uint32_t block, uint64_t bits, int32_t weight, int32_t out[BLOCK])
-{
-    BITS_EACH (i, bits)
-        out[i] += weight * score_of(t, block * BLOCK + (uint32_t)i);
-}
+SCORE_ADD(score_of)
 
 const struct score score_spread = {
     .name = "spread",
