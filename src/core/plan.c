@@ -99,7 +99,7 @@ static uint64_t *migrations_live(struct berth_plan *p)
 
     for (uint32_t i = 0; p->migrations_len && i < p->s->instances.len; i++) {
         const struct instance *in = snapshot_instance(p->s, i);
-        if (!in->id || bits_has(c->removed, i))
+        if (!in->id || in->state == BERTH_ENDED || bits_has(c->removed, i))
             continue;
         bool stops = in->state == BERTH_STOPPING || bits_has(c->stopped, i);
         mark_migration(p, there, in->id);

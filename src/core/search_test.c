@@ -305,26 +305,27 @@ static void large_and_tiny_nodes(void **state)
 
 /* ---- by hand ---------------------------------------------------------------------------------------------------- */
 
+/* Of so many kinds that the tiny one shares its bounds with only some of them, among these the fullest. */
 static void a_tiny_node_changes_nothing_for_a_large_pod(void **state)
 {
-    static const struct host hosts[] = {
-        {"n0", 0, 128000, 1000000000, 127000, 900000000, false},
-        {"n1", 0, 128000, 1000000000, 120000, 990000000, false},
-        {"n2", 0, 96000,  500000000,  96000,  500000000, false},
-        {"n3", 0, 100,    1000,       100,    1000,      false}, /* the tiny one */
-    };
+    enum { LARGE = 300 };
+    static struct model m;
     (void)state;
     for (size_t i = 0; i < 2 * ROWS(profiles); i++) {
-        static struct model m;
         struct scene s = scene_new();
         s.profile = profiles[i / 2];
-        m = (struct model){.hosts_len = ROWS(hosts) - i % 2, .groups_len = 1, .most_allocated = s.profile != NULL};
-        memcpy(m.hosts, hosts, sizeof hosts);
-        m.groups[0] = (struct group){"large", 1, 90000, 400000000, NULL};
+        m = (struct model){.hosts_len = LARGE + i % 2, .groups_len = 1, .most_allocated = s.profile != NULL};
+        for (size_t n = 0; n <= LARGE; n++) {
+            int64_t cpu = n == LARGE ? 100 : 128000 - 10 * (int64_t)n;
+            m.hosts[n] = (struct host){.cpu = cpu, .cpu_free = cpu, .memory = 1000000, .memory_free = 1000000};
+            (void)snprintf(m.hosts[n].id, sizeof m.hosts[n].id, "n%03zu", n);
+        }
+        m.hosts[LARGE - 1].cpu_free = 121000;
+        m.groups[0] = (struct group){"large", 1, 120000, 1000, NULL};
         tell(&s, &m);
         scene_plan(&s);
         check_plan(&s, &m, 0);
-        assert_string_equal(berth_plan_action(s.p, 0).node, s.profile ? "n2" : "n1");
+        assert_string_equal(berth_plan_action(s.p, 0).node, s.profile ? "n299" : "n000");
         scene_cleanup(&s);
     }
 }
