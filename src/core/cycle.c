@@ -236,6 +236,8 @@ void cycle_shift(struct cycle *c, uint32_t resource, uint32_t position, int64_t 
         return;
     column_changed(c, resource, position);
     vec_push(&c->given, layout_segment(c->l, position));
+    if (bits_has(c->over, position) && !node_over(c, position))
+        bits_drop(c->over, position);
 }
 
 void cycle_take(struct cycle *c, const struct class *k, uint32_t position, uint64_t gpus, bool later, int sign)

@@ -6,7 +6,7 @@
 /* clang-format off */
 const struct reason_row reasons[REASONS_LEN] = {
     [REASON_STATE]         = {"state",         "are not ready for new work"},
-    [REASON_OVER]          = {"over",          "hold more than fits and get nothing new"},
+    [REASON_OVER]          = {"over",          "hold more than fits"},
     [REASON_NAME]          = {"name",          "are not the node that was named"},
     [REASON_LABELS]        = {"labels",        "do not have the labels that are required"},
     [REASON_TAINT]         = {"taint",         "have a taint that is not tolerated"},

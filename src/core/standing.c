@@ -71,14 +71,15 @@ static bool things_held(const struct berth_plan *p, const struct instance *i)
     return false;
 }
 
-enum promise promise_of(const struct berth_plan *p, const struct instance *i)
+enum promise promise_of(struct berth_plan *p, const struct instance *i)
 {
-    const struct cycle *c = &p->c;
+    struct cycle *c = &p->c;
     const struct class *k = snapshot_class(p->s, i->class);
+    const struct turn fixed = {.c = c, .k = k}; /* enough for filters that look at what is fixed of a node */
     uint32_t at = snapshot_position(p->s, i);
     bool now = true;
 
-    if (bits_has(c->over, at))
+    if (bits_has(c->over, at) || !bits_has(turn_rules_mask(c, &fixed), at))
         return PROMISE_BROKEN;
     for (uint32_t n = 0; n < k->needs_len; n++) {
         uint32_t r = k->needs[n].resource;

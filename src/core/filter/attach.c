@@ -37,9 +37,12 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
         const int64_t *left = cycle_column(t->c, driver, false);
         if (!left)
             continue;
-        EACH_NODE (p, blocks, bits)
-            if (left[p] < attaches(t, driver, p))
+        EACH_NODE (p, blocks, bits) {
+            int64_t more =
+                attaches(t, driver, p); /* what is attached already needs no place, even on a node that is over */
+            if (more > 0 && left[p] < more)
                 NODE_REFUSES(p, blocks, bits);
+        }
     }
 }
 
