@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "base/str.h"
+#include "core/filter/filters.h"
 #include "core/plan.h"
 #include "core/turn.h"
 
@@ -182,15 +183,43 @@ static uint32_t nearest(const struct inquest *q, const struct verdict *v, int64_
     return best;
 }
 
+/* The resource of which the least would have to be given up, in proportion, to fit somewhere. */
+static const struct verdict *smallest_cut(const struct inquest *q)
+{
+    const struct verdict *best = NULL;
+    int64_t best_free = 0;
+    for (const struct verdict *v = q->at; v < q->at + q->len; v++) {
+        int64_t free = 0;
+        if (v->filter->reason != REASON_SHORT || !v->only || nearest(q, v, &free) == NONE || free <= 0)
+            continue;
+        if (best && (__int128)free * need_of(q, best) <= (__int128)best_free * need_of(q, v))
+            continue;
+        best = v;
+        best_free = free;
+    }
+    return best;
+}
+
 static const char *help_short(const struct inquest *q, const struct verdict *v)
 {
     struct arena *a = &q->p->arena;
     int64_t free = 0;
     uint32_t at = nearest(q, v, &free);
-    if (at == NONE || free <= 0)
-        return NULL;
     return arena_fmt(a, "asking for %s of %s instead of %s would fit on %s", amount_text(a, v->what, free, false),
                      v->what, amount_text(a, v->what, need_of(q, v), true), node_name(q, at));
+}
+
+/* The taint that keeps the first node away which refuses for nothing else. */
+static const char *taint_name(const struct inquest *q, const struct verdict *v)
+{
+    const struct tolerations *tolerations = &snapshot_rules(q->p->s, q->t.k->rules)->tolerations;
+    for (uint32_t p = 0; p < q->p->c.len; p++) {
+        const struct node_body *body = q->p->c.l->body[p];
+        for (uint32_t i = 0; q->count[p] == 1 && bits_has(v->refused, p) && i < body->taints_len; i++)
+            if (body->taints[i].effect != BERTH_PREFER_NO_SCHEDULE && !taint_tolerated(&body->taints[i], tolerations))
+                return snapshot_text(q->p->s, body->taints[i].key);
+    }
+    return "";
 }
 
 static const char *help_other(const struct inquest *q, const struct verdict *v)
@@ -200,7 +229,6 @@ static const char *help_other(const struct inquest *q, const struct verdict *v)
         [REASON_OVER] = "once they hold no more than they have",
         [REASON_NAME] = "without the node's name",
         [REASON_LABELS] = "with other required labels",
-        [REASON_TAINT] = "with a toleration of their taint",
         [REASON_DOMAIN] = "in another domain",
         [REASON_RUNTIME] = "with another runtime",
         [REASON_ARCH] = "for another architecture",
@@ -215,6 +243,9 @@ static const char *help_other(const struct inquest *q, const struct verdict *v)
         [REASON_ANTI_AFFINITY] = "without the anti-affinity",
         [REASON_PER_NODE] = "with more pods allowed per node",
     };
+    if (v->filter->reason == REASON_TAINT)
+        return arena_fmt(&q->p->arena, "with a toleration of the taint %s, %s would take it", taint_name(q, v),
+                         nodes_text(q, v->only));
     if (v->filter->reason == REASON_SHORT)
         return arena_fmt(&q->p->arena, "with less %s, %s would take it", v->what, nodes_text(q, v->only));
     return arena_fmt(&q->p->arena, "%s, %s would take it", changes[v->filter->reason], nodes_text(q, v->only));
@@ -240,13 +271,9 @@ static const char *help_several(const struct inquest *q)
 
 static const char *help(const struct inquest *q)
 {
-    const struct verdict *best = NULL;
-    for (uint32_t i = 0; i < q->len; i++)
-        if (q->at[i].only && q->at[i].filter->reason == REASON_SHORT) {
-            const char *text = help_short(q, &q->at[i]);
-            if (text)
-                return text;
-        }
+    const struct verdict *best = smallest_cut(q);
+    if (best)
+        return help_short(q, best);
     for (uint32_t i = 0; i < q->len; i++)
         if (q->at[i].only && (!best || q->at[i].only > best->only))
             best = &q->at[i];

@@ -148,6 +148,30 @@ static void without_nodes(void **state)
     scene_cleanup(&s);
 }
 
+static void the_smallest_cut_and_the_taint_are_named(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    scene_node(&s, "a", 900, 1000);
+    scene_node(&s, "b", 1000, 500);
+    scene_service(&s, "w", 1, 1000, 1000);
+    scene_see(&s, "");
+    assert_string_equal(pending(&s, "w").help, "asking for 900m of cpu instead of 1 would fit on a");
+    scene_node(&s, "b", 1000, 950);
+    scene_see(&s, "");
+    assert_string_equal(pending(&s, "w").help, "asking for 950 of memory instead of 1000 would fit on b");
+    scene_cleanup(&s);
+
+    s = scene_new();
+    scene_put_node(&s, (struct berth_node){.id = "a",
+                                           HAS(1000, 1000),
+                                           LIST(taints, struct berth_taint, {"gpu", "", BERTH_NO_SCHEDULE})});
+    scene_service(&s, "w", 1, 10, 10);
+    scene_see(&s, "");
+    assert_string_equal(pending(&s, "w").help, "with a toleration of the taint gpu, the only node would take it");
+    scene_cleanup(&s);
+}
+
 static void sizes_are_readable(void **state)
 {
     static const struct {
@@ -230,6 +254,7 @@ int main(void)
         cmocka_unit_test(the_state_after_the_plan_counts),
         cmocka_unit_test(what_is_refused_for_is_named),
         cmocka_unit_test(without_nodes),
+        cmocka_unit_test(the_smallest_cut_and_the_taint_are_named),
         cmocka_unit_test(sizes_are_readable),
         cmocka_unit_test(workloads_of_one_shape_may_be_told_apart_by_their_labels),
         cmocka_unit_test(pendings_stand_in_the_order_of_the_plan),

@@ -15,28 +15,12 @@
 
 #define MINUTE_NS (60 * SCENE_SECOND_NS)
 
-/* Nodes a, b, ... of 1000 and 1000. */
-static struct scene stage(size_t nodes)
-{
-    struct scene s = scene_new();
-    for (size_t i = 0; i < nodes; i++) {
-        const char id[] = {(char)('a' + i), '\0'};
-        scene_node(&s, id, 1000, 1000);
-    }
-    return s;
-}
-
-static void state_of(struct scene *s, const char *node, enum berth_node_state to)
-{
-    scene_state(s, node, 1000, 1000, to);
-}
-
 /* ---- scaling ---------------------------------------------------------------------------------------------------- */
 
 static void scaling_out_takes_the_lowest_ordinals(void **state)
 {
     (void)state;
-    struct scene s = stage(1);
+    struct scene s = scene_stage(1);
     scene_service(&s, "web", 4, 100, 100);
     scene_running(&s, "web", 1, "a");
     scene_running(&s, "web", 3, "a");
@@ -49,7 +33,7 @@ static void scaling_out_takes_the_lowest_ordinals(void **state)
 static void scaling_in_takes_the_least_useful_first(void **state)
 {
     (void)state;
-    struct scene s = stage(7);
+    struct scene s = scene_stage(7);
     scene_put(&s, (struct berth_workload){.id = "web",
                                           .replicas = 6,
                                           .on_drain = BERTH_DRAIN_WAIT,
@@ -61,8 +45,8 @@ static void scaling_in_takes_the_least_useful_first(void **state)
     scene_running(&s, "web", 3, "d");
     scene_running(&s, "web", 4, "e");
     scene_running(&s, "web", 5, "f");
-    state_of(&s, "a", BERTH_NODE_LOST);
-    state_of(&s, "b", BERTH_NODE_DRAINING);
+    scene_stage_state(&s, "a", BERTH_NODE_LOST);
+    scene_stage_state(&s, "b", BERTH_NODE_DRAINING);
     static const char *const order[] = {
         "stop web/0 a scaled #1", /* does not report */
         "stop web/2 c scaled #3", /* is not ready */
@@ -83,7 +67,7 @@ static void scaling_in_takes_the_least_useful_first(void **state)
 static void a_job_loses_its_last_tasks(void **state)
 {
     (void)state;
-    struct scene s = stage(1);
+    struct scene s = scene_stage(1);
     scene_put(&s, (struct berth_workload){.id = "job", .kind = BERTH_JOB, .replicas = 4});
     scene_instance(&s, (struct berth_instance){.workload = "job", .ordinal = 0, .node = "a", .state = BERTH_STARTING});
     scene_running(&s, "job", 1, "a");
@@ -98,7 +82,7 @@ static void a_job_loses_its_last_tasks(void **state)
 static void tasks_that_ended_are_not_run_again_and_pods_of_services_are(void **state)
 {
     (void)state;
-    struct scene s = stage(1);
+    struct scene s = scene_stage(1);
     scene_put(&s, (struct berth_workload){.id = "job", .kind = BERTH_JOB, .replicas = 2});
     scene_put(&s, (struct berth_workload){.id = "web", .replicas = 2});
     scene_instance(&s, (struct berth_instance){.workload = "job", .node = "a", .state = BERTH_ENDED});
@@ -110,7 +94,7 @@ static void tasks_that_ended_are_not_run_again_and_pods_of_services_are(void **s
 static void suspending_and_resuming(void **state)
 {
     (void)state;
-    struct scene s = stage(1);
+    struct scene s = scene_stage(1);
     struct berth_workload w = {.id = "web", .replicas = 1, .shape = {NEEDS(10, 10)}};
     scene_put(&s, w);
     scene_running(&s, "web", 0, "a");
@@ -129,7 +113,7 @@ static void suspending_and_resuming(void **state)
 static void replicas_need_not_wait_for_a_stop(void **state)
 {
     (void)state;
-    struct scene s = stage(1);
+    struct scene s = scene_stage(1);
     scene_service(&s, "web", 2, 10, 10);
     scene_running(&s, "web", 0, "a");
     scene_instance(&s, (struct berth_instance){.workload = "web", .ordinal = 1, .node = "a", .state = BERTH_STOPPING});
@@ -142,10 +126,10 @@ static void replicas_need_not_wait_for_a_stop(void **state)
 static void a_drain_moves_services(void **state)
 {
     (void)state;
-    struct scene s = stage(2);
+    struct scene s = scene_stage(2);
     scene_service(&s, "web", 1, 600, 10);
     scene_running(&s, "web", 0, "a");
-    state_of(&s, "a", BERTH_NODE_DRAINING);
+    scene_stage_state(&s, "a", BERTH_NODE_DRAINING);
     scene_step(&s, "place web/0 b drained for 1");
     scene_report(&s, 2, BERTH_STARTING, false);
     scene_step(&s, "");
@@ -162,14 +146,14 @@ static void a_drain_moves_services(void **state)
 static void a_drain_waits_for_others(void **state)
 {
     (void)state;
-    struct scene s = stage(2);
+    struct scene s = scene_stage(2);
     scene_put(&s, (struct berth_workload){.id = "job", .kind = BERTH_JOB, .replicas = 1});
     scene_put(&s, (struct berth_workload){.id = "vm", .kind = BERTH_VM, .replicas = 1});
     scene_put(&s, (struct berth_workload){.id = "web", .replicas = 1, .on_drain = BERTH_DRAIN_WAIT});
     scene_running(&s, "job", 0, "a");
     scene_running(&s, "vm", 0, "a");
     scene_running(&s, "web", 0, "a");
-    state_of(&s, "a", BERTH_NODE_DRAINING);
+    scene_stage_state(&s, "a", BERTH_NODE_DRAINING);
     scene_step(&s, "");
     scene_cleanup(&s);
 }
@@ -177,10 +161,10 @@ static void a_drain_waits_for_others(void **state)
 static void a_drain_may_stop(void **state)
 {
     (void)state;
-    struct scene s = stage(2);
+    struct scene s = scene_stage(2);
     scene_put(&s, (struct berth_workload){.id = "job", .kind = BERTH_JOB, .replicas = 1, .on_drain = BERTH_DRAIN_STOP});
     scene_running(&s, "job", 0, "a");
-    state_of(&s, "a", BERTH_NODE_DRAINING);
+    scene_stage_state(&s, "a", BERTH_NODE_DRAINING);
     scene_step(&s, "stop job/0 a drained #1"); /* a task does not run twice */
     scene_gone(&s, 1);
     scene_step(&s, "place job/0 b pending");
@@ -200,7 +184,7 @@ static void enough_stay_available(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
-        struct scene s = stage(2);
+        struct scene s = scene_stage(2);
         scene_service(&s, "full", 1, 900, 10);
         scene_running(&s, "full", 0, "b");
         scene_put(&s,
@@ -208,7 +192,7 @@ static void enough_stay_available(void **state)
                       .id = "web", .replicas = 3, .min_available = rows[i].min_available, .shape = {NEEDS(300, 10)}});
         for (uint32_t n = 0; n < 3; n++)
             scene_running(&s, "web", n, "a");
-        state_of(&s, "a", BERTH_NODE_DRAINING);
+        scene_stage_state(&s, "a", BERTH_NODE_DRAINING);
         scene_step(&s, rows[i].want);
         scene_cleanup(&s);
     }
@@ -217,11 +201,11 @@ static void enough_stay_available(void **state)
 static void what_is_not_available_need_not_be_kept(void **state)
 {
     (void)state;
-    struct scene s = stage(1);
+    struct scene s = scene_stage(1);
     scene_put(&s, (struct berth_workload){.id = "web", .replicas = 2, .min_available = 2, .shape = {NEEDS(300, 10)}});
     scene_running(&s, "web", 0, "a");
     scene_instance(&s, (struct berth_instance){.workload = "web", .ordinal = 1, .node = "a", .state = BERTH_STARTING});
-    state_of(&s, "a", BERTH_NODE_DRAINING);
+    scene_stage_state(&s, "a", BERTH_NODE_DRAINING);
     scene_step(&s, "stop web/1 a drained #2");
     assert_int_equal(scene_pending(&s, "web"), 2); /* the replacement of one, and the other */
     scene_cleanup(&s);
@@ -230,12 +214,12 @@ static void what_is_not_available_need_not_be_kept(void **state)
 static void a_replacement_on_a_node_that_is_drained_too(void **state)
 {
     (void)state;
-    struct scene s = stage(3);
+    struct scene s = scene_stage(3);
     scene_service(&s, "web", 1, 600, 10);
     scene_running(&s, "web", 0, "a");
-    state_of(&s, "a", BERTH_NODE_DRAINING);
+    scene_stage_state(&s, "a", BERTH_NODE_DRAINING);
     scene_step(&s, "place web/0 b drained for 1");
-    state_of(&s, "b", BERTH_NODE_DRAINING);
+    scene_stage_state(&s, "b", BERTH_NODE_DRAINING);
     scene_step(&s, "stop web/0 b drained #2; place web/0 c drained for 1");
     scene_cleanup(&s);
 }
@@ -243,10 +227,10 @@ static void a_replacement_on_a_node_that_is_drained_too(void **state)
 static void a_move_ends_with_its_workload(void **state)
 {
     (void)state;
-    struct scene s = stage(2);
+    struct scene s = scene_stage(2);
     scene_service(&s, "web", 1, 600, 10);
     scene_running(&s, "web", 0, "a");
-    state_of(&s, "a", BERTH_NODE_DRAINING);
+    scene_stage_state(&s, "a", BERTH_NODE_DRAINING);
     scene_step(&s, "place web/0 b drained for 1");
     scene_must(&s, berth_workload_remove(s.c, "web", &s.err));
     scene_step(&s, "stop web/0 a removed #1; stop web/0 b removed #2");
@@ -256,7 +240,7 @@ static void a_move_ends_with_its_workload(void **state)
 static void of_two_replacements_one_is_kept(void **state)
 {
     (void)state;
-    struct scene s = stage(3);
+    struct scene s = scene_stage(3);
     scene_service(&s, "web", 1, 600, 10);
     scene_running(&s, "web", 0, "a");
     scene_instance(&s, (struct berth_instance){.workload = "web", .node = "b", .state = BERTH_STARTING, .replaces = 1});
@@ -268,13 +252,13 @@ static void of_two_replacements_one_is_kept(void **state)
 static void the_replacement_is_lost(void **state)
 {
     (void)state;
-    struct scene s = stage(4);
+    struct scene s = scene_stage(4);
     scene_service(&s, "web", 2, 600, 10);
     scene_running(&s, "web", 0, "a");
     scene_running(&s, "web", 1, "d");
-    state_of(&s, "a", BERTH_NODE_DRAINING);
+    scene_stage_state(&s, "a", BERTH_NODE_DRAINING);
     scene_step(&s, "place web/0 b drained for 1");
-    state_of(&s, "b", BERTH_NODE_LOST);
+    scene_stage_state(&s, "b", BERTH_NODE_LOST);
     scene_step(&s, "place web/0 c drained for 1");
     scene_cleanup(&s);
 }
@@ -295,11 +279,11 @@ static void put_gang(struct scene *s, const char *id, uint32_t replicas, uint32_
 static void a_broken_gang_is_stopped_and_starts_anew(void **state)
 {
     (void)state;
-    struct scene s = stage(7);
+    struct scene s = scene_stage(7);
     put_gang(&s, "g1", 2, 0, BERTH_LOST_FENCE);
     put_gang(&s, "g2", 1, 0, BERTH_LOST_FENCE);
     scene_step(&s, "place g1/0 a pending; place g1/1 b pending; place g2/0 c pending");
-    state_of(&s, "b", BERTH_NODE_LOST);
+    scene_stage_state(&s, "b", BERTH_NODE_LOST);
     scene_step(&s, ""); /* unknown counts as placed until it is fenced */
     s.now_ns += 10 * MINUTE_NS;
     scene_step(&s, "lose g1/1 b lost #2; stop g1/0 a gang-broken #1; stop g2/0 c gang-broken #3");
@@ -314,10 +298,10 @@ static void a_broken_gang_is_stopped_and_starts_anew(void **state)
 static void an_elastic_gang_goes_on_with_its_minimum(void **state)
 {
     (void)state;
-    struct scene s = stage(7);
+    struct scene s = scene_stage(7);
     put_gang(&s, "g1", 3, 2, BERTH_LOST_REPLACE);
     scene_step(&s, "place g1/0 a pending; place g1/1 b pending; place g1/2 c pending");
-    state_of(&s, "b", BERTH_NODE_LOST);
+    scene_stage_state(&s, "b", BERTH_NODE_LOST);
     scene_step(&s, "place g1/1 d lost");
     scene_cleanup(&s);
 }
@@ -325,7 +309,7 @@ static void an_elastic_gang_goes_on_with_its_minimum(void **state)
 static void tasks_that_ended_do_not_break_a_gang(void **state)
 {
     (void)state;
-    struct scene s = stage(3);
+    struct scene s = scene_stage(3);
     put_gang(&s, "g1", 2, 0, BERTH_LOST_FENCE);
     scene_step(&s, "place g1/0 a pending; place g1/1 b pending");
     scene_report(&s, 1, BERTH_ENDED, false);
@@ -338,12 +322,12 @@ static void tasks_that_ended_do_not_break_a_gang(void **state)
 static void a_gang_is_not_moved_one_by_one(void **state)
 {
     (void)state;
-    struct scene s = stage(5);
+    struct scene s = scene_stage(5);
     scene_put(&s, (struct berth_workload){.id = "g1", .replicas = 2, .gang = "g", .shape = {NEEDS(600, 10)}});
     scene_step(&s, "place g1/0 a pending; place g1/1 b pending");
     scene_report(&s, 1, BERTH_RUNNING, true);
     scene_report(&s, 2, BERTH_RUNNING, true);
-    state_of(&s, "a", BERTH_NODE_DRAINING);
+    scene_stage_state(&s, "a", BERTH_NODE_DRAINING);
     scene_step(&s, "");
     scene_cleanup(&s);
 }

@@ -284,3 +284,20 @@ static inline uint64_t scene_seed(void)
     print_message("seed %llu\n", (unsigned long long)seed);
     return seed;
 }
+
+/* Nodes a, b, ... of 1000 and 1000. */
+static inline struct scene scene_stage(size_t nodes)
+{
+    struct scene s = scene_new();
+    for (size_t i = 0; i < nodes; i++) {
+        const char id[] = {(char)('a' + i), '\0'};
+        scene_node(&s, id, 1000, 1000);
+    }
+    return s;
+}
+
+/* One of these changes its state. */
+static inline void scene_stage_state(struct scene *s, const char *node, enum berth_node_state to)
+{
+    scene_state(s, node, 1000, 1000, to);
+}

@@ -15,35 +15,19 @@
 
 #define MINUTE_NS (60 * SCENE_SECOND_NS)
 
-/* Nodes a, b, ... of 1000 and 1000. */
-static struct scene stage(size_t nodes)
-{
-    struct scene s = scene_new();
-    for (size_t i = 0; i < nodes; i++) {
-        const char id[] = {(char)('a' + i), '\0'};
-        scene_node(&s, id, 1000, 1000);
-    }
-    return s;
-}
-
-static void state_of(struct scene *s, const char *node, enum berth_node_state to)
-{
-    scene_state(s, node, 1000, 1000, to);
-}
-
 /* ---- lost nodes ------------------------------------------------------------------------------------------------- */
 
 static void lost_and_replaced_at_once(void **state)
 {
     (void)state;
-    struct scene s = stage(4);
+    struct scene s = scene_stage(4);
     scene_service(&s, "web", 2, 600, 10);
     scene_running(&s, "web", 0, "a");
     scene_running(&s, "web", 1, "b");
-    state_of(&s, "a", BERTH_NODE_LOST);
+    scene_stage_state(&s, "a", BERTH_NODE_LOST);
     scene_step(&s, "place web/0 c lost");
     scene_report(&s, 3, BERTH_RUNNING, true);
-    state_of(&s, "a", BERTH_NODE_READY);
+    scene_stage_state(&s, "a", BERTH_NODE_READY);
     scene_step(&s, "stop web/0 a scaled #1"); /* of two that work the younger one stays */
     scene_cleanup(&s);
 }
@@ -51,13 +35,13 @@ static void lost_and_replaced_at_once(void **state)
 static void the_one_that_works_is_kept(void **state)
 {
     (void)state;
-    struct scene s = stage(4);
+    struct scene s = scene_stage(4);
     scene_service(&s, "web", 2, 600, 10);
     scene_running(&s, "web", 0, "a");
     scene_running(&s, "web", 1, "b");
-    state_of(&s, "a", BERTH_NODE_LOST);
+    scene_stage_state(&s, "a", BERTH_NODE_LOST);
     scene_step(&s, "place web/0 c lost");
-    state_of(&s, "a", BERTH_NODE_READY);
+    scene_stage_state(&s, "a", BERTH_NODE_READY);
     scene_step(&s, "stop web/0 c scaled #3");
     scene_cleanup(&s);
 }
@@ -65,10 +49,10 @@ static void the_one_that_works_is_kept(void **state)
 static void lost_and_fenced(void **state)
 {
     (void)state;
-    struct scene s = stage(4);
+    struct scene s = scene_stage(4);
     scene_service(&s, "db", 1, 600, 10);
     scene_running(&s, "db", 0, "a");
-    state_of(&s, "a", BERTH_NODE_LOST);
+    scene_stage_state(&s, "a", BERTH_NODE_LOST);
     int64_t fenced = s.now_ns + 10 * MINUTE_NS;
     scene_step(&s, "");
     assert_true(berth_plan_recheck_ns(s.p) == fenced);
@@ -96,12 +80,12 @@ static void the_time_to_fence_is_the_workloads(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
-        struct scene s = stage(4);
+        struct scene s = scene_stage(4);
         s.now_ns = rows[i].since_ns;
         scene_put(&s,
                   (struct berth_workload){.id = "job", .kind = BERTH_JOB, .replicas = 1, .fence_ns = rows[i].fence_ns});
         scene_running(&s, "job", 0, "a");
-        state_of(&s, "a", BERTH_NODE_LOST);
+        scene_stage_state(&s, "a", BERTH_NODE_LOST);
         scene_step(&s, "");
         assert_true(berth_plan_recheck_ns(s.p) ==
                     (rows[i].never ? BERTH_NEVER_NS : rows[i].since_ns + rows[i].fence_ns));
@@ -112,10 +96,10 @@ static void the_time_to_fence_is_the_workloads(void **state)
 static void lost_and_waited_for(void **state)
 {
     (void)state;
-    struct scene s = stage(4);
+    struct scene s = scene_stage(4);
     scene_put(&s, (struct berth_workload){.id = "vm", .kind = BERTH_VM, .replicas = 1, .on_lost = BERTH_LOST_WAIT});
     scene_running(&s, "vm", 0, "a");
-    state_of(&s, "a", BERTH_NODE_LOST);
+    scene_stage_state(&s, "a", BERTH_NODE_LOST);
     s.now_ns += 1000 * MINUTE_NS;
     scene_step(&s, "");
     assert_true(berth_plan_recheck_ns(s.p) == BERTH_NEVER_NS);
@@ -139,14 +123,14 @@ static void an_alarm_when_too_many_are_lost(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
-        struct scene s = stage(rows[i].nodes);
+        struct scene s = scene_stage(rows[i].nodes);
         scene_service(&s, "web", 2, 10, 10);
         scene_service(&s, "new", 1, 10, 10);
         scene_running(&s, "web", 0, "a");
         scene_running(&s, "web", 1, "a");
         for (size_t n = 0; n < rows[i].lost; n++) {
             const char id[] = {(char)('a' + n), '\0'};
-            state_of(&s, id, BERTH_NODE_LOST);
+            scene_stage_state(&s, id, BERTH_NODE_LOST);
         }
         scene_plan(&s);
         assert_int_equal(berth_plan_alarm(s.p), rows[i].alarm);
@@ -160,11 +144,11 @@ static void an_alarm_when_too_many_are_lost(void **state)
 static void what_is_not_wanted_is_stopped_on_lost_nodes_too(void **state)
 {
     (void)state;
-    struct scene s = stage(4);
+    struct scene s = scene_stage(4);
     scene_service(&s, "web", 2, 10, 10);
     scene_running(&s, "web", 0, "a");
     scene_running(&s, "web", 1, "b");
-    state_of(&s, "a", BERTH_NODE_LOST);
+    scene_stage_state(&s, "a", BERTH_NODE_LOST);
     scene_must(&s, berth_workload_remove(s.c, "web", &s.err));
     scene_step(&s, "stop web/0 a removed #1; stop web/1 b removed #2");
     scene_cleanup(&s);
@@ -175,7 +159,7 @@ static void what_is_not_wanted_is_stopped_on_lost_nodes_too(void **state)
 /* web/0 is reserved (#2) on a, behind old/0 (#1), which is stopping. */
 static struct scene promised(void)
 {
-    struct scene s = stage(1);
+    struct scene s = scene_stage(1);
     scene_service(&s, "old", 1, 900, 10);
     scene_running(&s, "old", 0, "a");
     scene_must(&s, berth_workload_remove(s.c, "old", &s.err));
@@ -199,7 +183,7 @@ static void a_promise_that_fits_no_longer_is_dropped(void **state)
 {
     (void)state;
     struct scene s = promised();
-    state_of(&s, "a", BERTH_NODE_CORDONED);
+    scene_stage_state(&s, "a", BERTH_NODE_CORDONED);
     scene_step(&s, "stop web/0 a infeasible #2");
     assert_true(cluster_instance_find(s.c, 2) == NONE);
     scene_cleanup(&s);
@@ -211,7 +195,7 @@ static void a_promise_that_fits_no_longer_is_dropped(void **state)
     scene_cleanup(&s);
 
     s = promised();
-    state_of(&s, "a", BERTH_NODE_LOST);
+    scene_stage_state(&s, "a", BERTH_NODE_LOST);
     scene_node(&s, "b", 1000, 1000);
     scene_step(&s, "stop web/0 a infeasible #2; place web/0 b pending");
     scene_cleanup(&s);
@@ -237,7 +221,7 @@ static void a_port_is_promised_until_it_is_free(void **state)
 {
     (void)state;
     struct berth_shape http = {NEEDS(10, 10), LIST(ports, struct berth_port, {BERTH_TCP, 80, 1})};
-    struct scene s = stage(1);
+    struct scene s = scene_stage(1);
     scene_put(&s, (struct berth_workload){.id = "web", .replicas = 1, .shape = http});
     scene_instance(&s,
                    (struct berth_instance){.workload = "old", .node = "a", .state = BERTH_STOPPING, .shape = &http});
@@ -252,7 +236,7 @@ static void a_port_that_is_held_is_not_handed_over(void **state)
 {
     (void)state;
     struct berth_shape http = {NEEDS(10, 10), LIST(ports, struct berth_port, {BERTH_TCP, 80, 1})};
-    struct scene s = stage(1);
+    struct scene s = scene_stage(1);
     scene_put(&s, (struct berth_workload){.id = "web", .replicas = 1, .shape = http});
     scene_instance(&s,
                    (struct berth_instance){.workload = "old", .node = "a", .state = BERTH_STOPPING, .shape = &http});
@@ -266,7 +250,7 @@ static void a_port_that_is_held_is_not_handed_over(void **state)
 static void two_with_one_ordinal_are_one_pod(void **state)
 {
     (void)state;
-    struct scene s = stage(3);
+    struct scene s = scene_stage(3);
     scene_service(&s, "web", 2, 600, 10);
     scene_running(&s, "web", 0, "a");
     scene_running(&s, "web", 0, "b");
