@@ -476,7 +476,7 @@ struct berth_pending {
 struct berth_plan;
 
 /* Decides. On success *ret_plan is the caller's, to be freed before the snapshot. Fails only for a policy that names
- * what does not exist. */
+ * what does not exist, or that has weights or lists out of their range. */
 BERTH_API int berth_plan_make(const struct berth_snapshot *snapshot, const struct berth_policy *policy,
                               struct berth_plan **ret_plan, struct berth_err *err);
 BERTH_API void berth_plan_free(struct berth_plan *plan);

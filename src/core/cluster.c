@@ -190,16 +190,19 @@ int berth_volume_put(struct berth_cluster *c, const struct berth_volume *v, stru
     int rc = describe_volume(c, v, err);
     if (rc)
         return rc;
+    char name[BERTH_NAME_MAX + 8] = "attach-";
+    memcpy(name + 7, v->driver ? v->driver : "", v->driver ? strlen(v->driver) + 1 : 1);
+    bool attached = name[7] != 0;
+    uint32_t known = cluster_volume_find(c, v->id);
+    const struct thing *old = known == NONE ? NULL : pages_at(&c->things, known);
+    if (old && old->first != NONE) { /* before anything is made known to the cluster */
+        const char *has = old->driver == NONE ? "" : intern_text(&c->names, c->resources.at[old->driver].name);
+        if (strcmp(has, attached ? name : "") != 0)
+            return err_set(err, EBUSY, "volume \"%s\": its driver cannot change while it is in use", v->id);
+    }
+    uint32_t driver = attached ? cluster_resource_put(c, name) : NONE;
     uint32_t ix = thing_put(c, (struct thing_key){THING_VOLUME, intern_put(&c->names, v->id)});
     struct thing *t = pages_edit(&c->things, ix);
-    uint32_t driver = NONE;
-    if (v->driver && *v->driver) {
-        char name[BERTH_NAME_MAX + 8] = "attach-";
-        memcpy(name + 7, v->driver, strlen(v->driver) + 1);
-        driver = cluster_resource_put(c, name);
-    }
-    if (t->first != NONE && (t->driver != driver))
-        return err_set(err, EBUSY, "volume \"%s\": its driver cannot change while it is in use", v->id);
     t->zone = intern_put(&c->names, v->zone);
     t->node = intern_put(&c->names, v->node);
     t->shared = v->shared;
