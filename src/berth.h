@@ -247,6 +247,7 @@ struct berth_workload {
     int32_t priority;   /* higher first */
     int64_t created_ns; /* among equals, earlier first; then by id */
     bool suspended;
+    int64_t begin_ns;       /* nothing new is placed before: a start time, or a pause after failures */
     uint32_t min_available; /* never fewer ready on purpose; 0: all but one, and 1 of 1 */
     enum berth_on_lost on_lost;
     enum berth_on_drain on_drain;
@@ -290,6 +291,8 @@ struct berth_instance {
     const char *node;
     enum berth_state state;
     bool ready; /* healthy; counts as available */
+    bool
+        outdated; /* placed from a description that is no longer the wished one: services replace it, a few at a time */
     int64_t since_ns;
     uint64_t gpus;         /* devices held, a bit each */
     uint64_t replaces;     /* the instance this one takes over from; 0: none */
@@ -407,6 +410,7 @@ enum berth_cause {
     BERTH_CAUSE_INFEASIBLE, /* a reservation that fits no longer */
     BERTH_CAUSE_BUSY,       /* use near its limit */
     BERTH_CAUSE_IDLE,       /* use far below its limit */
+    BERTH_CAUSE_OUTDATED,   /* its workload has changed, or is to be restarted */
 };
 
 struct berth_action {
@@ -488,6 +492,8 @@ BERTH_API struct berth_fact berth_plan_fact(const struct berth_plan *plan, size_
 /* One per workload with pods left over, in order of the plan. The first call for a shape evaluates its reasons. */
 BERTH_API size_t berth_plan_pendings(const struct berth_plan *plan);
 BERTH_API struct berth_pending berth_plan_pending(struct berth_plan *plan, size_t i);
+/* Its workload alone, without evaluating reasons. */
+BERTH_API const char *berth_plan_pending_name(const struct berth_plan *plan, size_t i);
 /* The first moment at which time alone could change the plan; BERTH_NEVER_NS: none. */
 BERTH_API int64_t berth_plan_recheck_ns(const struct berth_plan *plan);
 /* More than a third of the nodes are lost: nothing was replaced, somebody should look. */

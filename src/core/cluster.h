@@ -116,7 +116,7 @@ struct workload {
     enum berth_workload_kind kind;
     uint32_t replicas, min_available, gang_min;
     int32_t priority;
-    int64_t created_ns, fence_ns;
+    int64_t created_ns, fence_ns, begin_ns;
     enum berth_on_lost on_lost;   /* resolved: never DEFAULT */
     enum berth_on_drain on_drain; /* likewise */
     bool suspended;
@@ -129,7 +129,7 @@ struct workload {
     uint32_t first;                   /* instance */
     uint32_t uses;                    /* chain */
     uint32_t plain;                   /* instances that are assigned, starting or running and take over from nobody */
-    uint32_t ended, other;            /* tasks done; those reserved, stopping or taking over */
+    uint32_t ended, other;            /* tasks done; those reserved, stopping, taking over or outdated */
     uint64_t ordinals, ordinals_want; /* sums of hashes of the ordinals it has and should have */
     uint32_t next_labelled, prev_labelled; /* workloads with the same labels */
 };
@@ -157,7 +157,7 @@ struct instance {
     sym node_id;
     struct class_ix class;
     enum berth_state state;
-    bool ready;
+    bool ready, outdated;
     int64_t since_ns;
     uint64_t gpus, replaces;
     uint32_t waits, usage, holds; /* chains */

@@ -314,6 +314,7 @@ int berth_instance_put(struct berth_cluster *c, const struct berth_instance *fro
                    .node_id = intern_put(&c->names, from->node),
                    .state = from->state,
                    .ready = from->ready,
+                   .outdated = from->outdated,
                    .since_ns = from->since_ns,
                    .gpus = from->gpus,
                    .replaces = from->replaces},

@@ -275,6 +275,12 @@ size_t berth_plan_pendings(const struct berth_plan *p)
     return p->left.len;
 }
 
+const char *berth_plan_pending_name(const struct berth_plan *p, size_t i)
+{
+    const struct wish *w = &p->wishes.at[p->left.at[i]];
+    return snapshot_text(p->s, snapshot_workload(p->s, w->workload)->id);
+}
+
 struct berth_pending berth_plan_pending(struct berth_plan *p, size_t i)
 {
     const struct wish *w = &p->wishes.at[p->left.at[i]];
@@ -284,7 +290,7 @@ struct berth_pending berth_plan_pending(struct berth_plan *p, size_t i)
     for (uint32_t n = 0; n < left; n++)
         ordinals[n] = wish_ordinal(w, w->placed + n);
     return (struct berth_pending){
-        .workload = snapshot_text(p->s, snapshot_workload(p->s, w->workload)->id),
+        .workload = berth_plan_pending_name(p, i),
         .ordinals = ordinals,
         .ordinals_len = left,
         .reasons = e->reasons,

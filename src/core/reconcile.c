@@ -106,6 +106,29 @@ static void move(struct berth_plan *p, struct standing *st)
     }
 }
 
+/* Replaces what was placed from an older description. Stopped first where the workload can do with fewer for a while (a
+ * single pod can, when it is asked to), else as in a drain: the new one is ready before the old one stops. */
+static void renew(struct berth_plan *p, struct standing *st)
+{
+    const struct workload *w = st->w;
+    if (w->kind != BERTH_SERVICE || st->want == 0)
+        return;
+    bool stop_first = st->want == 1 || st->want > w->min_available;
+    uint32_t least = st->want == 1 ? 0 : w->min_available;
+    uint32_t spare = st->available > least ? st->available - least : 0;
+    for (uint32_t n = 0; n < st->len; n++) {
+        struct member *m = &st->at[n];
+        if (!m->outdated || m->part != PART_COUNTED || m->lost || m->draining)
+            continue;
+        if (!stop_first && w->gang == NONE) {
+            m->draining = true;
+        } else if (!m->available || spare) {
+            spare -= m->available;
+            member_stop(p, st, m, BERTH_CAUSE_OUTDATED);
+        }
+    }
+}
+
 /* ---- what is missing -------------------------------------------------------------------------------------------- */
 
 /* Pods get the lowest free ordinals. One that must not run twice gets no new instance before its old one has stopped. */
@@ -160,10 +183,15 @@ static void settle(struct berth_plan *p, struct standing *st, uint32_t group, ui
     if (st->counted > st->want - st->done)
         scale_in(p, st);
     if (st->len) {
+        renew(p, st);
         move(p, st);
         promote(p, st);
     }
-    if (st->want > st->done + st->counted)
+    if (st->want <= st->done + st->counted)
+        return;
+    if (st->w->begin_ns > p->s->now_ns)
+        plan_recheck(p, st->w->begin_ns);
+    else
         wish_missing(p, st, group, needed);
 }
 

@@ -332,9 +332,99 @@ static void a_gang_is_not_moved_one_by_one(void **state)
     scene_cleanup(&s);
 }
 
+/* ---- renewal ---------------------------------------------------------------------------------------------------- */
+
+static void outdated(struct scene *s, const char *workload, uint32_t ordinal, const char *node, bool ready)
+{
+    scene_instance(s, (struct berth_instance){.workload = workload,
+                                              .ordinal = ordinal,
+                                              .node = node,
+                                              .state = BERTH_RUNNING,
+                                              .ready = ready,
+                                              .outdated = true});
+}
+
+static void outdated_pods_are_renewed_within_min_available(void **state)
+{
+    (void)state;
+    struct scene s = scene_stage(3);
+    scene_put(&s, (struct berth_workload){.id = "web", .replicas = 3, .min_available = 2, .shape = {NEEDS(100, 10)}});
+    outdated(&s, "web", 0, "a", true);
+    outdated(&s, "web", 1, "b", true);
+    outdated(&s, "web", 2, "c", true);
+    /* One may go; the next one waits until it is back. */
+    scene_step(&s, "place web/0 a pending; stop web/0 a outdated #1");
+    scene_cleanup(&s);
+}
+
+static void an_outdated_pod_that_does_not_work_goes_at_once(void **state)
+{
+    (void)state;
+    struct scene s = scene_stage(2);
+    scene_put(
+        &s,
+        (struct berth_workload){
+            .id = "web", .replicas = 2, .on_lost = BERTH_LOST_FENCE, .min_available = 1, .shape = {NEEDS(100, 10)}});
+    outdated(&s, "web", 0, "a", false);
+    scene_running(&s, "web", 1, "b");
+    scene_step(&s, "stop web/0 a outdated #1");
+    scene_cleanup(&s);
+}
+
+static void a_single_outdated_pod_is_stopped_first(void **state)
+{
+    (void)state;
+    struct scene s = scene_stage(1);
+    scene_service(&s, "web", 1, 100, 10);
+    outdated(&s, "web", 0, "a", true);
+    scene_step(&s, "stop web/0 a outdated #1");
+    scene_cleanup(&s);
+}
+
+static void where_all_are_needed_the_new_one_comes_first(void **state)
+{
+    (void)state;
+    struct scene s = scene_stage(2);
+    scene_put(&s, (struct berth_workload){.id = "web", .replicas = 2, .min_available = 2, .shape = {NEEDS(100, 10)}});
+    outdated(&s, "web", 0, "a", true);
+    scene_running(&s, "web", 1, "b");
+    scene_step(&s, "place web/0 a drained for 1");
+    scene_cleanup(&s);
+}
+
+static void outdated_tasks_of_a_job_run_to_their_end(void **state)
+{
+    (void)state;
+    struct scene s = scene_stage(1);
+    scene_put(&s, (struct berth_workload){.id = "job", .kind = BERTH_JOB, .replicas = 1, .shape = {NEEDS(100, 10)}});
+    outdated(&s, "job", 0, "a", true);
+    scene_step(&s, "");
+    scene_cleanup(&s);
+}
+
+static void nothing_is_placed_before_its_time(void **state)
+{
+    (void)state;
+    struct scene s = scene_stage(1);
+    scene_put(&s, (struct berth_workload){
+                      .id = "web", .replicas = 2, .begin_ns = s.now_ns + MINUTE_NS, .shape = {NEEDS(100, 10)}});
+    scene_running(&s, "web", 0, "a");
+    scene_step(&s, "");
+    assert_int_equal(berth_plan_recheck_ns(s.p), s.now_ns + MINUTE_NS);
+    s.now_ns += MINUTE_NS;
+    scene_step(&s, "place web/1 a pending");
+    scene_cleanup(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(outdated_pods_are_renewed_within_min_available),
+        cmocka_unit_test(an_outdated_pod_that_does_not_work_goes_at_once),
+        cmocka_unit_test(a_single_outdated_pod_is_stopped_first),
+        cmocka_unit_test(where_all_are_needed_the_new_one_comes_first),
+        cmocka_unit_test(outdated_tasks_of_a_job_run_to_their_end),
+        cmocka_unit_test(nothing_is_placed_before_its_time),
         cmocka_unit_test(scaling_out_takes_the_lowest_ordinals),
         cmocka_unit_test(scaling_in_takes_the_least_useful_first),
         cmocka_unit_test(a_job_loses_its_last_tasks),

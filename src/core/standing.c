@@ -141,6 +141,7 @@ static void look(struct berth_plan *p, struct standing *st, struct member *m)
     }
     uint8_t state = p->s->state[snapshot_position(p->s, i)];
     m->draining = state == BERTH_NODE_DRAINING;
+    m->outdated = i->outdated;
     if (i->state == BERTH_STOPPING)
         m->part = PART_LEAVING;
     else if (i->state == BERTH_RESERVED)

@@ -23,6 +23,7 @@ struct member {
     enum part part;
     bool lost; /* unknown: on a node that does not report, and yet counted */
     bool draining;
+    bool outdated;
     bool available; /* ready and running */
     bool promote;   /* reserved, and its place is free now */
     uint32_t extra; /* member that takes over from this one, or NONE */

@@ -215,7 +215,7 @@ void workload_count(struct workload *w, const struct instance *i, int sign)
     bool done = workload_done(w, i);
     if (i->state == BERTH_ENDED)
         w->ended += (unsigned)sign * done;
-    else if (i->state == BERTH_STOPPING || i->state == BERTH_RESERVED || i->replaces)
+    else if (i->state == BERTH_STOPPING || i->state == BERTH_RESERVED || i->replaces || i->outdated)
         w->other += (unsigned)sign;
     else
         w->plain += (unsigned)sign;
@@ -297,6 +297,7 @@ static void workload_fill(struct workload *w, const struct berth_workload *from)
     w->priority = from->priority;
     w->created_ns = from->created_ns;
     w->suspended = from->suspended;
+    w->begin_ns = from->begin_ns;
     w->fence_ns = from->fence_ns ? from->fence_ns : FENCE_DEFAULT_NS;
     w->min_available = from->min_available ? from->min_available : from->replicas > 1 ? from->replicas - 1 : 1;
     w->on_lost = from->on_lost ? from->on_lost : several ? BERTH_LOST_REPLACE : BERTH_LOST_FENCE;
