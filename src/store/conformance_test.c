@@ -1,0 +1,795 @@
+/* conformance_test.c - what every kind of store promises, sentence by sentence of store.h. */
+#include "store/store_test.h"
+
+#include <poll.h>
+
+/* ---- transactions ------------------------------------------------------------------------------------------------ */
+
+static void revisions_count_what_changes(void **state)
+{
+    struct store *s = ((struct fixture *)*state)->store;
+    assert_int_equal(store_revision(s), 0);
+    assert_int_equal(store_compacted(s), 0);
+    assert_text(range_text(s, "", 0), "");
+    assert_text(history_text(s, "", 0, 0), "");
+    assert_text(log_text(s, 0), "");
+
+    assert_int_equal(put(s, "a", "1"), 1);
+    assert_int_equal(put(s, "a", "1"), 2); /* the same value is written again */
+    assert_int_equal(drop(s, "b"), 2);     /* nothing was there */
+    struct store_result r = COMMIT(s);
+    assert_int_equal(r.rc, 0);
+    assert_int_equal(r.revision, 2);
+    assert_int_equal(r.log_seq, 0);
+    r = COMMIT(s, .record = TEXT("note")); /* a record is a change */
+    assert_int_equal(r.revision, 3);
+    assert_int_equal(r.log_seq, 1);
+    r = COMMIT(s, OPS(DROP("a"), DROP("b"), PUT("c", "3")), .record = TEXT("more"));
+    assert_int_equal(r.revision, 4);
+    assert_int_equal(r.log_seq, 2);
+    assert_int_equal(store_revision(s), 4);
+    assert_text(range_text(s, "", 0), "c=3@4/4");
+    assert_text(history_text(s, "", 0, 0), "a=1@1/1 a=1@1/2 -a@1/4 c=3@4/4");
+}
+
+static void revision_is_of_what_was_pumped(void **state)
+{
+    struct store *s = ((struct fixture *)*state)->store;
+    struct outcome o;
+    submit(s, &(struct store_txn){OPS(PUT("a", "1"))}, &o);
+    assert_int_equal(store_revision(s), 0);
+    assert_int_equal(o.calls, 0);
+    store_drain(s);
+    assert_int_equal(o.calls, 1);
+    assert_int_equal(store_revision(s), 1);
+    assert_int_equal(store_pump(s), 0);
+}
+
+static void keys_remember_their_creation(void **state)
+{
+    struct store *s = ((struct fixture *)*state)->store;
+    (void)put(s, "a", "1");
+    (void)put(s, "b", "1");
+    (void)put(s, "a", "2");
+    (void)drop(s, "a");
+    (void)put(s, "a", "3");
+    assert_text(range_text(s, "", 0), "a=3@5/5 b=1@2/2");
+    assert_text(history_text(s, "a", 0, 0), "a=1@1/1 a=2@1/3 -a@1/4 a=3@5/5");
+}
+
+static void guards_hold_or_fail(void **state)
+{
+    static const struct {
+        const char *label;
+        struct store_guard guards[3];
+        size_t len;
+        int rc;
+        size_t failed;
+    } rows[] = {
+        {"present",             {{"a", 3}},                     1, 0,       0},
+        {"absent",              {{"x", 0}},                     1, 0,       0},
+        {"present and absent",  {{"a", 3}, {"x", 0}, {"b", 2}}, 3, 0,       0},
+        {"the same twice",      {{"a", 3}, {"a", 3}},           2, 0,       0},
+        {"stale",               {{"a", 1}},                     1, -EAGAIN, 0},
+        {"from the future",     {{"a", 9}},                     1, -EAGAIN, 0},
+        {"there after all",     {{"a", 0}},                     1, -EAGAIN, 0},
+        {"gone",                {{"x", 1}},                     1, -EAGAIN, 0},
+        {"deleted",             {{"d", 4}},                     1, -EAGAIN, 0},
+        {"deleted is absent",   {{"d", 0}},                     1, 0,       0},
+        {"the last of three",   {{"a", 3}, {"b", 2}, {"x", 7}}, 3, -EAGAIN, 2},
+        {"two fail: the first", {{"a", 3}, {"b", 1}, {"x", 7}}, 3, -EAGAIN, 1},
+        {"twice, one stale",    {{"a", 3}, {"a", 1}},           2, -EAGAIN, 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        void *kind = (void *)((struct fixture *)*state)->kind;
+        assert_int_equal(fixture_setup(&kind), 0);
+        struct fixture *f = kind;
+        (void)put(f->store, "a", "1");
+        (void)put(f->store, "b", "1");
+        (void)put(f->store, "a", "2");
+        (void)put(f->store, "d", "1");
+        (void)drop(f->store, "d");
+        CLEANUP(mem) char *before = all_text(f->store);
+        struct store_result r = COMMIT(f->store, .guards = rows[i].guards, .guards_len = rows[i].len,
+                                       OPS(PUT("a", "new"), DROP("b"), PUT("c", "new")), .record = TEXT("r"));
+        if (r.rc != rows[i].rc || r.guard != rows[i].failed)
+            fail_msg("%s: rc %d, guard %zu", rows[i].label, r.rc, r.guard);
+        if (r.rc == 0)
+            assert_text(range_text(f->store, "", 0), "a=new@1/6 c=new@6/6");
+        else
+            assert_text(all_text(f->store), before); /* nothing of it happened */
+        assert_int_equal(r.log_seq, r.rc == 0 ? 1 : 0);
+        (void)fixture_teardown(&kind);
+    }
+}
+
+static void guards_see_what_was_submitted_before(void **state)
+{
+    struct store *s = ((struct fixture *)*state)->store;
+    struct outcome o[4];
+    submit(s, &(struct store_txn){GUARDS({"a", 0}), OPS(PUT("a", "1"))}, &o[0]);
+    submit(s, &(struct store_txn){GUARDS({"a", 0}), OPS(PUT("a", "2"))}, &o[1]);
+    submit(s, &(struct store_txn){GUARDS({"a", 1}), OPS(DROP("a"))}, &o[2]);
+    submit(s, &(struct store_txn){GUARDS({"a", 0}), OPS(PUT("a", "3"))}, &o[3]);
+    store_drain(s);
+    static const int rcs[4] = {0, -EAGAIN, 0, 0};
+    static const uint64_t revisions[4] = {1, 1, 2, 3};
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(o[i].result.rc, rcs[i]);
+        assert_int_equal(o[i].result.revision, revisions[i]);
+    }
+    assert_text(history_text(s, "", 0, 0), "a=1@1/1 -a@1/2 a=3@3/3");
+}
+
+static void a_transaction_is_a_copy(void **state)
+{
+    struct store *s = ((struct fixture *)*state)->store;
+    char key[] = "a", value[] = "1", record[] = "r";
+    struct store_op op = PUT(key, value);
+    struct store_guard guard = {key, 0};
+    struct outcome o;
+    submit(s, &(struct store_txn){&guard, 1, &op, 1, TEXT(record)}, &o);
+    key[0] = value[0] = record[0] = 'z';
+    guard.revision = 7;
+    op.gone = true;
+    store_drain(s);
+    assert_int_equal(o.result.rc, 0);
+    assert_text(range_text(s, "", 0), "a=1@1/1");
+    assert_text(log_text(s, 0), "1:r/1");
+}
+
+static int visit_bytes(void *ctx, const struct store_entry *e)
+{
+    struct bytes *want = ctx;
+    assert_int_equal(e->value.len, want->len);
+    if (want->len)
+        assert_memory_equal(e->value.at, want->at, want->len);
+    return 7;
+}
+
+static void values_are_bytes(void **state)
+{
+    struct store *s = ((struct fixture *)*state)->store;
+    struct bytes values[] = {
+        {NULL,         0              },
+        {"",           0              },
+        {"\0",         1              },
+        {"a\0b\xff\n", 5              },
+        {NULL,         STORE_VALUE_MAX}
+    };
+    CLEANUP(mem) char *large = mem_alloc(STORE_VALUE_MAX);
+    memset(large, 0xa5, STORE_VALUE_MAX);
+    values[4].at = large;
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        assert_int_equal(COMMIT(s, OPS({"k", values[i], false})).rc, 0);
+        assert_int_equal(store_range(s, "k", 0, visit_bytes, &values[i], NULL), 7);
+    }
+    assert_text(history_text(s, "", 1, 2), "k=@1/2"); /* empty is not deleted */
+}
+
+/* ---- limits ------------------------------------------------------------------------------------------------------ */
+
+static void refuse(struct store *s, const char *label, const struct store_txn *txn)
+{
+    struct berth_err err = {0};
+    struct outcome o = {0};
+    int rc = store_submit(s, txn, outcome_note, &o, &err);
+    if (rc != -EINVAL || !err.text[0])
+        fail_msg("%s: %d %s", label, rc, err.text);
+    store_drain(s);
+    assert_int_equal(o.calls, 0);
+}
+
+static void keys_have_a_grammar(void **state)
+{
+    struct store *s = ((struct fixture *)*state)->store;
+    char key[STORE_KEY_MAX + 2];
+    memset(key, 'k', sizeof key);
+    key[STORE_KEY_MAX + 1] = 0;
+    static const char *const bad[] = {"", " ", "a b", "a\n", "\x7f", "caf\xc3\xa9", "tab\t"};
+    for (size_t i = 0; i <= sizeof bad / sizeof *bad; i++) {
+        const char *each = i < sizeof bad / sizeof *bad ? bad[i] : key;
+        refuse(s, each, &(struct store_txn){OPS(PUT(each, "v"))});
+        refuse(s, each, &(struct store_txn){OPS(PUT("a", "v"), DROP(each))});
+        refuse(s, each, &(struct store_txn){GUARDS({each, 0}), OPS(PUT("a", "v"))});
+        if (*each) {
+            struct store_watch *w = NULL;
+            assert_code(store_range(s, each, 0, visit_entry, NULL, NULL), EINVAL);
+            assert_code(store_history(s, each, 0, 0, visit_event, NULL, NULL), EINVAL);
+            assert_code(store_watch(s, each, 0, add_event, NULL, &w, NULL), EINVAL);
+            assert_null(w);
+        }
+    }
+    assert_int_equal(store_revision(s), 0);
+    key[STORE_KEY_MAX] = 0;
+    (void)put(s, key, "long");
+    (void)put(s, "!~/.:[]{}\"'\\%", "printable");
+    assert_int_equal(store_revision(s), 2);
+    key[STORE_KEY_MAX - 1] = 0;
+    CLEANUP(mem) char *found = range_text(s, key, 0);
+    assert_int_equal(strlen(found), STORE_KEY_MAX + strlen("=long@1/1"));
+}
+
+static void counts_and_sizes_are_bounded(void **state)
+{
+    struct store *s = ((struct fixture *)*state)->store;
+    CLEANUP(mem) struct store_op *ops = mem_zarray(STORE_OPS_MAX + 1, sizeof *ops);
+    CLEANUP(mem) struct store_guard *guards = mem_zarray(STORE_GUARDS_MAX + 1, sizeof *guards);
+    CLEANUP(mem) char *names = mem_alloc((STORE_GUARDS_MAX + 1) * 16), *large = mem_zalloc(STORE_VALUE_MAX + 1);
+    for (size_t i = 0; i <= STORE_GUARDS_MAX; i++) {
+        guards[i].key = names + 16 * i;
+        (void)snprintf(names + 16 * i, 16, "key/%06zu", i);
+        if (i <= STORE_OPS_MAX)
+            ops[i] = PUT(guards[i].key, "v");
+    }
+    refuse(s, "ops", &(struct store_txn){.ops = ops, .ops_len = STORE_OPS_MAX + 1});
+    refuse(s, "guards", &(struct store_txn){.guards = guards, .guards_len = STORE_GUARDS_MAX + 1});
+    refuse(s, "value",
+           &(struct store_txn){
+               OPS({"a", {large, STORE_VALUE_MAX + 1}, false}
+               )
+    });
+    refuse(s, "record",
+           &(struct store_txn){
+               .record = {large, STORE_VALUE_MAX + 1}
+    });
+    refuse(s, "twice", &(struct store_txn){OPS(PUT("a", "1"), PUT("b", "1"), PUT("a", "2"))});
+    refuse(s, "twice", &(struct store_txn){OPS(PUT("a", "1"), DROP("a"))});
+    for (size_t i = 0; i < 8; i++)
+        ops[i].value = (struct bytes){large, STORE_VALUE_MAX};
+    refuse(s, "all together", &(struct store_txn){.ops = ops, .ops_len = 8});
+    for (size_t i = 0; i < 8; i++)
+        ops[i].value = TEXT("v");
+    assert_int_equal(store_revision(s), 0);
+
+    struct store_result r =
+        COMMIT(s, .guards = guards, .guards_len = STORE_GUARDS_MAX, .ops = ops, .ops_len = STORE_OPS_MAX);
+    assert_int_equal(r.rc, 0);
+    assert_int_equal(r.revision, 1);
+    char last[32], beyond[32];
+    (void)snprintf(last, sizeof last, "key/%06d", STORE_OPS_MAX - 1);
+    (void)snprintf(beyond, sizeof beyond, "key/%06d", STORE_OPS_MAX);
+    assert_text(range_text(s, beyond, 0), "");
+    CLEANUP(mem) char *found = range_text(s, last, 0);
+    assert_string_equal(found + strlen(last), "=v@1/1");
+    (void)put(s, beyond, "v"); /* does not fall into the places of the one before */
+    assert_text(history_text(s, beyond, 0, 1), "");
+}
+
+static void a_full_queue_says_so(void **state)
+{
+    struct store *s = ((struct fixture *)*state)->store;
+    CLEANUP(mem) struct outcome *o = mem_zarray(STORE_QUEUE_MAX, sizeof *o);
+    struct berth_err err = {0};
+    for (size_t i = 0; i < STORE_QUEUE_MAX; i++)
+        submit(s, &(struct store_txn){OPS(PUT("a", "v"))}, &o[i]);
+    assert_code(store_submit(s, &(struct store_txn){OPS(PUT("b", "v"))}, NULL, NULL, &err), EAGAIN);
+    assert_true(err.text[0]);
+    store_drain(s);
+    for (size_t i = 0; i < STORE_QUEUE_MAX; i++)
+        assert_int_equal(o[i].result.revision, i + 1);
+    (void)put(s, "b", "v");
+    assert_text(range_text(s, "", 0), "a=v@1/16384 b=v@16385/16385");
+}
+
+/* ---- order of telling -------------------------------------------------------------------------------------------- */
+
+struct trace {
+    struct store *store;
+    struct str text;
+    struct store_watch *watch, *other;
+    unsigned left; /* how often to act */
+};
+
+static void trace_event(void *ctx, const struct store_event *e)
+{
+    struct trace *t = ctx;
+    assert_int_equal(store_revision(t->store), e->revision);
+    add_event(&t->text, e);
+}
+
+static void trace_done(void *ctx, const struct store_result *r)
+{
+    struct trace *t = ctx;
+    str_addf(&t->text, " done:%d/%" PRIu64, r->rc, r->revision);
+    assert_int_equal(store_pump(t->store), 0); /* not within a callback */
+}
+
+static void events_come_before_done(void **state)
+{
+    struct store *s = ((struct fixture *)*state)->store;
+    struct trace t = {.store = s};
+    assert_int_equal(store_watch(s, "", 0, trace_event, &t, &t.watch, NULL), 0);
+    const struct store_txn txns[] = {
+        {OPS(PUT("a",  "1"), PUT("b", "1"))},
+        {GUARDS({"a", 9}),     OPS(PUT("a", "2"))},
+        {OPS(DROP("x"))           },
+        {OPS(DROP("a"),DROP("x"), PUT("b", "2"))},
+        {.record = TEXT("r")           },
+    };
+    for (size_t i = 0; i < sizeof txns / sizeof *txns; i++)
+        assert_int_equal(store_submit(s, &txns[i], trace_done, &t, NULL), 0);
+    store_drain(s);
+    assert_string_equal(t.text.at, "a=1@1/1 b=1@1/1 done:0/1 done:-11/1 done:0/1 -a@1/2 b=2@1/2 done:0/2 done:0/3");
+    str_done(&t.text);
+}
+
+static void again(void *ctx, const struct store_result *r)
+{
+    struct trace *t = ctx;
+    str_addf(&t->text, " %" PRIu64, r->revision);
+    if (t->left--)
+        assert_int_equal(store_submit(t->store, &(struct store_txn){OPS(PUT("a", "v"))}, again, t, NULL), 0);
+}
+
+static void done_may_submit_again(void **state)
+{
+    struct store *s = ((struct fixture *)*state)->store;
+    struct trace t = {.store = s, .left = 3};
+    assert_int_equal(store_submit(s, &(struct store_txn){OPS(PUT("a", "v"))}, again, &t, NULL), 0);
+    store_drain(s);
+    assert_string_equal(t.text.at, " 1 2 3 4");
+    str_done(&t.text);
+}
+
+static void for_ever(void *ctx, const struct store_result *r)
+{
+    struct trace *t = ctx;
+    assert_int_equal(r->rc, 0);
+    t->left++;
+    int rc = store_submit(t->store, &(struct store_txn){OPS(PUT("a", "v"))}, for_ever, t, NULL);
+    str_addf(&t->text, "%d", rc);
+}
+
+static void closing_waits_for_all_and_takes_no_more(void **state)
+{
+    struct fixture *f = *state;
+    struct trace t = {.store = f->store};
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(store_submit(f->store, &(struct store_txn){OPS(PUT("a", "v"))}, for_ever, &t, NULL), 0);
+    store_close(f->store);
+    assert_int_equal(t.left, 3); /* each was told, none could submit again */
+    assert_string_equal(t.text.at, "-108-108-108");
+    str_done(&t.text);
+    store_close(NULL);
+    f->store = NULL;
+}
+
+static void the_descriptor_tells_when_to_pump(void **state)
+{
+    struct store *s = ((struct fixture *)*state)->store;
+    struct outcome o;
+    struct pollfd fd = {store_fd(s), POLLIN, 0};
+    if (fd.fd >= 0)
+        assert_int_equal(poll(&fd, 1, 0), 0);
+    submit(s, &(struct store_txn){OPS(PUT("a", "1"))}, &o);
+    if (fd.fd >= 0)
+        assert_int_equal(poll(&fd, 1, 60000), 1);
+    assert_int_equal(store_pump(s), 1);
+    assert_int_equal(o.calls, 1);
+    if (fd.fd >= 0)
+        assert_int_equal(poll(&fd, 1, 0), 0);
+}
+
+/* ---- watches ----------------------------------------------------------------------------------------------------- */
+
+static void watches_hear_their_prefix_from_where_they_start(void **state)
+{
+    struct store *s = ((struct fixture *)*state)->store;
+    static const struct {
+        const char *prefix;
+        uint64_t from;
+        const char *past, *all;
+    } rows[] = {
+        {"",    0, "a/1=1@1/1 b/1=1@2/2 a/1=2@1/3", "a/1=1@1/1 b/1=1@2/2 a/1=2@1/3 -a/1@1/4 a/2=3@4/4 b/1=2@2/5"},
+        {"a/",  0, "a/1=1@1/1 a/1=2@1/3",           "a/1=1@1/1 a/1=2@1/3 -a/1@1/4 a/2=3@4/4"                    },
+        {"a/",  1, "a/1=2@1/3",                     "a/1=2@1/3 -a/1@1/4 a/2=3@4/4"                              },
+        {"a/1", 3, "",                              "-a/1@1/4"                                                  },
+        {"b",   3, "",                              "b/1=2@2/5"                                                 },
+        {"",    4, "",                              "b/1=2@2/5"                                                 }, /* from what is to come */
+        {"",    9, "",                              ""                                                          },
+        {"c",   0, "",                              ""                                                          },
+    };
+    enum { ROWS = sizeof rows / sizeof *rows };
+    struct str heard[ROWS] = {{0}};
+    struct store_watch *watches[ROWS] = {0};
+    (void)put(s, "a/1", "1");
+    (void)put(s, "b/1", "1");
+    (void)put(s, "a/1", "2");
+    for (size_t i = 0; i < ROWS; i++) {
+        assert_int_equal(store_watch(s, rows[i].prefix, rows[i].from, add_event, &heard[i], &watches[i], NULL), 0);
+        assert_non_null(watches[i]);
+        assert_string_equal(str_text(&heard[i]), rows[i].past); /* before it returned */
+    }
+    assert_int_equal(COMMIT(s, OPS(DROP("a/1"), PUT("a/2", "3"))).revision, 4);
+    (void)put(s, "b/1", "2");
+    for (size_t i = 0; i < ROWS; i++) {
+        assert_string_equal(str_text(&heard[i]), rows[i].all);
+        store_unwatch(watches[i]);
+    }
+    (void)put(s, "a/1", "unheard");
+    for (size_t i = 0; i < ROWS; i++) {
+        assert_string_equal(str_text(&heard[i]), rows[i].all);
+        str_done(&heard[i]);
+    }
+    store_unwatch(NULL);
+}
+
+/* What is durable but not pumped is told once, by the pump. */
+static void a_watch_made_in_between_hears_each_change_once(void **state)
+{
+    struct store *s = ((struct fixture *)*state)->store;
+    CLEANUP(str) struct str heard = {0};
+    struct store_watch *w = NULL;
+    struct outcome o;
+    (void)put(s, "a", "1");
+    submit(s, &(struct store_txn){OPS(PUT("a", "2"))}, &o);
+    struct pollfd fd = {store_fd(s), POLLIN, 0};
+    if (fd.fd >= 0)
+        assert_int_equal(poll(&fd, 1, 60000), 1);
+    assert_int_equal(store_watch(s, "", 0, add_event, &heard, &w, NULL), 0);
+    assert_string_equal(heard.at, "a=1@1/1");
+    store_drain(s);
+    assert_string_equal(heard.at, "a=1@1/1 a=2@1/2");
+    store_unwatch(w);
+}
+
+static void end_itself(void *ctx, const struct store_event *e)
+{
+    struct trace *t = ctx;
+    add_event(&t->text, e);
+    if (--t->left == 0)
+        store_unwatch(t->watch);
+}
+
+static void a_watch_may_end_itself(void **state)
+{
+    struct store *s = ((struct fixture *)*state)->store;
+    struct trace t = {.store = s, .left = 2};
+    assert_int_equal(store_watch(s, "", 0, end_itself, &t, &t.watch, NULL), 0);
+    assert_int_equal(COMMIT(s, OPS(PUT("a", "1"), PUT("b", "1"), PUT("c", "1"))).rc, 0);
+    (void)put(s, "d", "1");
+    assert_string_equal(t.text.at, "a=1@1/1 b=1@1/1");
+
+    str_clear(&t.text); /* and while it hears of the past */
+    t.left = 3;
+    assert_int_equal(store_watch(s, "", 0, end_itself, &t, &t.watch, NULL), 0);
+    assert_null(t.watch);
+    (void)put(s, "e", "1");
+    assert_string_equal(t.text.at, "a=1@1/1 b=1@1/1 c=1@1/1");
+    str_done(&t.text);
+}
+
+static void end_other(void *ctx, const struct store_event *e)
+{
+    struct trace *t = ctx;
+    add_event(&t->text, e);
+    store_unwatch(t->other);
+    t->other = NULL;
+}
+
+static void a_watch_may_end_another(void **state)
+{
+    struct store *s = ((struct fixture *)*state)->store;
+    struct trace t = {.store = s};
+    CLEANUP(str) struct str before = {0}, after = {0};
+    struct store_watch *w = NULL;
+    assert_int_equal(store_watch(s, "", 0, add_event, &before, &w, NULL), 0);
+    assert_int_equal(store_watch(s, "", 0, end_other, &t, &t.watch, NULL), 0);
+    assert_int_equal(store_watch(s, "", 0, add_event, &after, &t.other, NULL), 0);
+    (void)put(s, "a", "1");
+    (void)put(s, "a", "2");
+    assert_string_equal(before.at, "a=1@1/1 a=2@1/2");
+    assert_string_equal(str_text(&t.text), "a=1@1/1 a=2@1/2");
+    assert_string_equal(str_text(&after), "");
+    str_done(&t.text);
+}
+
+struct adder {
+    struct store *store;
+    struct str past, now; /* what watches that start at 0 and at the present hear */
+    struct store_watch *watches[2];
+};
+
+static void add_watches(void *ctx, const struct store_event *e)
+{
+    struct adder *a = ctx;
+    if (a->watches[0] || e->revision < 2)
+        return;
+    assert_int_equal(store_watch(a->store, "", 0, add_event, &a->past, &a->watches[0], NULL), 0);
+    assert_int_equal(store_watch(a->store, "", store_revision(a->store), add_event, &a->now, &a->watches[1], NULL), 0);
+}
+
+static void a_watch_may_be_added_by_another(void **state)
+{
+    struct store *s = ((struct fixture *)*state)->store;
+    struct adder a = {.store = s};
+    struct store_watch *w = NULL;
+    assert_int_equal(store_watch(s, "", 0, add_watches, &a, &w, NULL), 0);
+    (void)put(s, "a", "1");
+    assert_int_equal(COMMIT(s, OPS(PUT("a", "2"), PUT("b", "2"))).rc, 0); /* added at the first of these */
+    (void)put(s, "c", "3");
+    assert_string_equal(str_text(&a.past), "a=1@1/1 a=2@1/2 b=2@2/2 c=3@3/3");
+    assert_string_equal(str_text(&a.now), "c=3@3/3");
+    str_done(&a.past);
+    str_done(&a.now);
+}
+
+/* ---- past states ------------------------------------------------------------------------------------------------- */
+
+static void write_past(struct store *s)
+{
+    (void)put(s, "a", "1");                                                       /* 1 */
+    (void)put(s, "b", "1");                                                       /* 2 */
+    assert_int_equal(COMMIT(s, OPS(PUT("a", "2"), PUT("c/x", "1"))).revision, 3); /* 3 */
+    (void)drop(s, "b");                                                           /* 4 */
+    assert_int_equal(COMMIT(s, .record = TEXT("only a record")).revision, 5);     /* 5 */
+    assert_int_equal(COMMIT(s, OPS(PUT("b", "3"), DROP("a"))).revision, 6);       /* 6 */
+    (void)put(s, "c/y", "1");                                                     /* 7 */
+}
+
+static void old_states_can_be_read(void **state)
+{
+    struct store *s = ((struct fixture *)*state)->store;
+    static const char *const states[] = {
+        "b=3@6/6 c/x=1@3/3 c/y=1@7/7", "a=1@1/1",           "a=1@1/1 b=1@2/2",   "a=2@1/3 b=1@2/2 c/x=1@3/3",
+        "a=2@1/3 c/x=1@3/3",           "a=2@1/3 c/x=1@3/3", "b=3@6/6 c/x=1@3/3", "b=3@6/6 c/x=1@3/3 c/y=1@7/7",
+    };
+    write_past(s);
+    for (uint64_t r = 0; r < sizeof states / sizeof *states; r++)
+        assert_text(range_text(s, "", r), states[r]);
+    assert_text(range_text(s, "c/", 3), "c/x=1@3/3");
+    assert_text(range_text(s, "a", 4), "a=2@1/3");
+    assert_text(range_text(s, "a", 6), "");
+    assert_code(store_range(s, "", 8, visit_entry, NULL, NULL), EINVAL);
+}
+
+static void ranges_are_in_byte_order(void **state)
+{
+    struct store *s = ((struct fixture *)*state)->store;
+    static const char *const keys[] = {"b", "a~", "a", "a/", "B", "a!", "a/b", "aa", "~", "!"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        (void)put(s, keys[i], "");
+    assert_text(range_text(s, "", 0), "!=@10/10 B=@5/5 a=@3/3 a!=@6/6 a/=@4/4 a/b=@7/7 aa=@8/8 a~=@2/2 b=@1/1 ~=@9/9");
+    assert_text(range_text(s, "a", 0), "a=@3/3 a!=@6/6 a/=@4/4 a/b=@7/7 aa=@8/8 a~=@2/2");
+    assert_text(range_text(s, "a/", 0), "a/=@4/4 a/b=@7/7");
+    assert_text(range_text(s, "a~", 0), "a~=@2/2");
+}
+
+static void history_has_bounds(void **state)
+{
+    struct store *s = ((struct fixture *)*state)->store;
+    write_past(s);
+    assert_text(history_text(s, "", 0, 2), "a=1@1/1 b=1@2/2");
+    assert_text(history_text(s, "", 2, 4), "a=2@1/3 c/x=1@3/3 -b@2/4");
+    assert_text(history_text(s, "", 4, 5), "");
+    assert_text(history_text(s, "", 5, 0), "b=3@6/6 -a@1/6 c/y=1@7/7");
+    assert_text(history_text(s, "c/", 0, 99), "c/x=1@3/3 c/y=1@7/7");
+    assert_text(history_text(s, "", 7, 0), "");
+    assert_text(history_text(s, "", 99, 0), "");
+    assert_text(history_text(s, "", 5, 3), "");
+    assert_text(history_text(s, "", 3, 3), "");
+}
+
+static void compaction_forgets_the_past_only(void **state)
+{
+    struct fixture *f = *state;
+    write_past(f->store);
+    CLEANUP(mem) char *present = range_text(f->store, "", 0), *log = log_text(f->store, 0);
+    static const char *const later = "b=3@6/6 -a@1/6 c/y=1@7/7";
+    for (int turn = 0; turn < 2; turn++) {
+        struct store *s = f->store;
+        struct berth_err err = {0};
+        struct store_watch *w = NULL;
+        CLEANUP(str) struct str heard = {0};
+        if (turn == 0) {
+            assert_code(store_compact(s, 8, &err), EINVAL); /* not yet known */
+            assert_int_equal(store_compact(s, 0, &err), 0);
+            assert_int_equal(store_compacted(s), 0);
+            assert_int_equal(store_compact(s, 4, &err), 0);
+            assert_int_equal(store_compact(s, 2, &err), 0); /* long done */
+        }
+        assert_int_equal(store_compacted(s), 4);
+        assert_text(range_text(s, "", 0), present);
+        assert_text(range_text(s, "", 4), "a=2@1/3 c/x=1@3/3");
+        assert_text(range_text(s, "", 6), "b=3@6/6 c/x=1@3/3");
+        assert_text(history_text(s, "", 4, 0), later);
+        assert_text(log_text(s, 0), log);
+        for (uint64_t r = 1; r < 4; r++) {
+            assert_code(store_range(s, "", r, visit_entry, NULL, &err), ESTALE);
+            assert_true(err.text[0]);
+        }
+        for (uint64_t r = 0; r < 4; r++) {
+            assert_code(store_history(s, "", r, 0, visit_event, NULL, &err), ESTALE);
+            assert_code(store_watch(s, "", r, add_event, &heard, &w, &err), ESTALE);
+            assert_null(w);
+        }
+        assert_int_equal(store_watch(s, "", 4, add_event, &heard, &w, NULL), 0);
+        assert_string_equal(heard.at, later);
+        store_unwatch(w);
+        f->store = f->kind->restart(f->store, f->dir);
+    }
+    assert_int_equal(store_compact(f->store, 7, NULL), 0);
+    assert_text(range_text(f->store, "", 0), present);
+    assert_text(range_text(f->store, "", 7), present);
+    assert_text(history_text(f->store, "", 7, 0), "");
+    (void)drop(f->store, "b");
+    (void)put(f->store, "b", "4");
+    assert_text(history_text(f->store, "", 7, 0), "-b@6/8 b=4@9/9");
+    assert_text(range_text(f->store, "", 8), "c/x=1@3/3 c/y=1@7/7");
+}
+
+/* ---- the log ----------------------------------------------------------------------------------------------------- */
+
+static void records_are_numbered_and_chained(void **state)
+{
+    struct fixture *f = *state;
+    struct store *s = f->store, *twin = store_memory_new(), *other = store_memory_new();
+    const struct store_txn txns[] = {
+        {OPS(PUT("a",      "1")),                   .record = TEXT("first")},
+        {OPS(PUT("b",                "1"))                            },
+        {.record = TEXT("second")               },
+        {GUARDS({"a", 7}), .record = TEXT("never")},
+        {OPS(DROP("x")),   .record = {"\0\1", 2}},
+    };
+    for (size_t i = 0; i < sizeof txns / sizeof *txns; i++) {
+        (void)commit(s, &txns[i]);
+        (void)commit(twin, &txns[i]);
+        if (i != 1)
+            (void)commit(other, &txns[i]);
+    }
+    assert_text(log_text(s, 2), "2:second/3 3:\0\1/4");
+    for (int turn = 0; turn < 2; turn++) {
+        s = f->store;
+        CLEANUP(mem) char *chain = chain_text(s), *twins = chain_text(twin), *others = chain_text(other);
+        assert_int_equal(strlen(chain), 3 * 17);
+        assert_string_equal(chain, twins); /* the same for every kind */
+        assert_memory_equal(chain, others, 17);
+        assert_memory_not_equal(chain + 17, others + 17, 17); /* it covers revisions */
+        assert_memory_not_equal(chain + 34, others + 34, 17); /* and all that came before */
+        assert_text(log_text(s, 4), "");
+        assert_text(log_text(s, 99), "");
+        CLEANUP(mem) char *all = log_text(s, 0);
+        assert_text(log_text(s, 1), all);
+        f->store = f->kind->restart(f->store, f->dir);
+    }
+    assert_int_equal(COMMIT(f->store, .record = TEXT("more")).log_seq, 4);
+    store_close(twin);
+    store_close(other);
+}
+
+/* ---- visitors ---------------------------------------------------------------------------------------------------- */
+
+struct stopper {
+    unsigned calls, stop_at;
+    int with;
+};
+
+static int stop(struct stopper *st)
+{
+    return ++st->calls == st->stop_at ? st->with : 0;
+}
+
+static int stop_entry(void *ctx, const struct store_entry *e)
+{
+    (void)e;
+    return stop(ctx);
+}
+
+static int stop_event(void *ctx, const struct store_event *e)
+{
+    (void)e;
+    return stop(ctx);
+}
+
+static int stop_record(void *ctx, const struct store_record *r)
+{
+    (void)r;
+    return stop(ctx);
+}
+
+static void a_visitor_ends_its_walk(void **state)
+{
+    struct store *s = ((struct fixture *)*state)->store;
+    for (int i = 0; i < 4; i++) {
+        char key[2] = {(char)('a' + i), 0};
+        assert_int_equal(COMMIT(s, OPS(PUT(key, "v")), .record = TEXT("r")).rc, 0);
+    }
+    static const int codes[] = {1, -ENOENT};
+    for (size_t i = 0; i < 2; i++) {
+        struct stopper st = {0, 2, codes[i]};
+        assert_int_equal(store_range(s, "", 0, stop_entry, &st, NULL), codes[i]);
+        st.calls = 0;
+        assert_int_equal(store_history(s, "", 0, 0, stop_event, &st, NULL), codes[i]);
+        st.calls = 0;
+        assert_int_equal(store_log(s, 0, stop_record, &st, NULL), codes[i]);
+        assert_int_equal(st.calls, 2);
+    }
+}
+
+struct nested {
+    struct store *store;
+    struct str text;
+};
+
+static int read_within(void *ctx, const struct store_entry *e)
+{
+    struct nested *n = ctx;
+    (void)put(n->store, "new", e->key); /* writing goes on under a walk */
+    CLEANUP(mem) char *now = range_text(n->store, "new", 0), *past = history_text(n->store, "new", 2, 0);
+    str_addf(&n->text, "%s: %s | %s\n", e->key, now, past);
+    assert_int_equal(store_compact(n->store, 2, NULL), 0);
+    return 0;
+}
+
+static void a_visitor_may_use_the_store(void **state)
+{
+    struct store *s = ((struct fixture *)*state)->store;
+    struct nested n = {.store = s};
+    (void)put(s, "a", "1");
+    (void)put(s, "b", "1");
+    assert_int_equal(store_range(s, "", 0, read_within, &n, NULL), 0);
+    assert_string_equal(n.text.at, "a: new=a@3/3 | new=a@3/3\nb: new=b@3/4 | new=a@3/3 new=b@3/4\n");
+    str_done(&n.text);
+}
+
+static void sizes_grow_and_backups_need_files(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t before = store_size(f->store);
+    CLEANUP(mem) char *large = mem_zalloc(1 << 20);
+    CLEANUP(str) struct str path = {0};
+    assert_int_equal(COMMIT(f->store, OPS({
+                                          "k", {large, 1 << 20},
+                                           false
+    }))
+                         .rc,
+                     0);
+    assert_true(store_size(f->store) >= before + (1 << 20));
+    str_addf(&path, "%s/backup", f->dir);
+    assert_int_equal(store_backup(f->store, path.at, NULL), f->kind->files ? 0 : -ENOTSUP);
+    assert_int_equal(access(path.at, F_OK), f->kind->files ? 0 : -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(revisions_count_what_changes),
+        cmocka_unit_test(revision_is_of_what_was_pumped),
+        cmocka_unit_test(keys_remember_their_creation),
+        cmocka_unit_test(guards_hold_or_fail),
+        cmocka_unit_test(guards_see_what_was_submitted_before),
+        cmocka_unit_test(a_transaction_is_a_copy),
+        cmocka_unit_test(values_are_bytes),
+        cmocka_unit_test(keys_have_a_grammar),
+        cmocka_unit_test(counts_and_sizes_are_bounded),
+        cmocka_unit_test(a_full_queue_says_so),
+        cmocka_unit_test(events_come_before_done),
+        cmocka_unit_test(done_may_submit_again),
+        cmocka_unit_test(closing_waits_for_all_and_takes_no_more),
+        cmocka_unit_test(the_descriptor_tells_when_to_pump),
+        cmocka_unit_test(watches_hear_their_prefix_from_where_they_start),
+        cmocka_unit_test(a_watch_made_in_between_hears_each_change_once),
+        cmocka_unit_test(a_watch_may_end_itself),
+        cmocka_unit_test(a_watch_may_end_another),
+        cmocka_unit_test(a_watch_may_be_added_by_another),
+        cmocka_unit_test(old_states_can_be_read),
+        cmocka_unit_test(ranges_are_in_byte_order),
+        cmocka_unit_test(history_has_bounds),
+        cmocka_unit_test(compaction_forgets_the_past_only),
+        cmocka_unit_test(records_are_numbered_and_chained),
+        cmocka_unit_test(a_visitor_ends_its_walk),
+        cmocka_unit_test(a_visitor_may_use_the_store),
+        cmocka_unit_test(sizes_grow_and_backups_need_files),
+    };
+    enum { TESTS = sizeof tests / sizeof *tests };
+    struct CMUnitTest all[KINDS_LEN * TESTS];
+    char names[KINDS_LEN * TESTS][96];
+    for (size_t i = 0; i < KINDS_LEN * TESTS; i++) {
+        const struct kind *kind = &kinds[i / TESTS];
+        (void)snprintf(names[i], sizeof names[i], "%s: %s", kind->name, tests[i % TESTS].name);
+        all[i] =
+            (struct CMUnitTest){names[i], tests[i % TESTS].test_func, fixture_setup, fixture_teardown, (void *)kind};
+    }
+    return cmocka_run_group_tests_name("conformance", all, NULL, NULL);
+}

@@ -1,0 +1,381 @@
+/* memory.c - a store in memory, for tests and the simulator.
+ *
+ * History is a list of changes in order of places; the present keys are struct heads. Transactions are evaluated when
+ * they are pumped, one after the other, each told before the next. A copy shares values and records, so that a simulator
+ * can crash a large store often; sharing is counted without locks: a store and its copies live on one thread.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "store/heads.h"
+
+struct kept {
+    unsigned refs;
+    struct change change;
+    size_t value_len;
+    unsigned char data[]; /* value, then key with its NUL */
+};
+
+struct kept_record {
+    unsigned refs;
+    struct store_record record;
+    unsigned char data[];
+};
+
+struct memory {
+    struct store base;
+    struct heads heads;
+    VEC(struct kept *) changes; /* by place */
+    VEC(struct kept_record *) log;
+    uint64_t revision; /* equals base.revision but while a transaction is told */
+    uint64_t compacted;
+    uint64_t bytes;
+    struct queue waiting;
+    int fail_code;
+    size_t fail_next;
+};
+
+static struct memory *memory_of(struct store *s)
+{
+    return (struct memory *)s;
+}
+
+static const struct memory *memory_of_const(const struct store *s)
+{
+    return (const struct memory *)s;
+}
+
+static uint64_t kept_size(const struct kept *kept)
+{
+    return sizeof *kept + kept->value_len + strlen(kept->change.key) + 1;
+}
+
+static void kept_unref(struct kept *kept)
+{
+    if (--kept->refs == 0)
+        mem_free(kept);
+}
+
+static void record_unref(struct kept_record *record)
+{
+    if (--record->refs == 0)
+        mem_free(record);
+}
+
+static void memory_close(struct store *s)
+{
+    struct memory *m = memory_of(s);
+    assert(!m->waiting.first);
+    for (size_t i = 0; i < m->changes.len; i++)
+        kept_unref(m->changes.at[i]);
+    for (size_t i = 0; i < m->log.len; i++)
+        record_unref(m->log.at[i]);
+    vec_done(&m->changes);
+    vec_done(&m->log);
+    heads_done(&m->heads);
+    store_base_done(&m->base);
+    mem_free(m);
+}
+
+/* ---- transactions ------------------------------------------------------------------------------------------------ */
+
+static int memory_submit(struct store *s, const struct store_txn *txn, store_done *done, void *ctx,
+                         struct berth_err *err)
+{
+    (void)err;
+    queue_push(&memory_of(s)->waiting, queued_new(txn, done, ctx));
+    return 0;
+}
+
+static void change_add(struct memory *m, const struct store_op *op, const struct effect *effect)
+{
+    size_t key_len = strlen(op->key) + 1;
+    struct kept *kept = mem_alloc(sizeof *kept + op->value.len + key_len);
+    *kept = (struct kept){
+        .refs = 1,
+        .change = {.place = effect->place,
+                   .replaced = effect->replaced,
+                   .created = effect->created,
+                   .key = (char *)kept->data + op->value.len,
+                   .gone = op->gone},
+        .value_len = op->value.len,
+    };
+    if (op->value.len)
+        memcpy(kept->data, op->value.at, op->value.len);
+    memcpy(kept->data + op->value.len, op->key, key_len);
+    m->bytes += kept_size(kept);
+    vec_push(&m->changes, kept);
+}
+
+static uint64_t record_add(struct memory *m, struct bytes record, uint64_t revision)
+{
+    uint64_t seq = m->log.len + 1, chain = m->log.len ? m->log.at[m->log.len - 1]->record.chain : 0;
+    struct kept_record *kept = mem_alloc(sizeof *kept + record.len);
+    *kept = (struct kept_record){
+        .refs = 1,
+        .record = {seq, revision, store_chain(chain, seq, revision, record), {kept->data, record.len}},
+    };
+    memcpy(kept->data, record.at, record.len);
+    m->bytes += sizeof *kept + record.len;
+    vec_push(&m->log, kept);
+    return seq;
+}
+
+static void happen(struct memory *m, struct queued *q)
+{
+    if (m->fail_next) {
+        m->fail_next--;
+        queued_fail(q, m->fail_code, "the store was told to fail");
+        return;
+    }
+    if (!heads_apply(&m->heads, q, m->revision + 1))
+        return;
+    heads_keep(&m->heads);
+    m->revision++;
+    for (size_t i = 0; i < q->txn.ops_len; i++)
+        if (q->effects[i].place)
+            change_add(m, &q->txn.ops[i], &q->effects[i]);
+    if (q->txn.record.len)
+        q->result.log_seq = record_add(m, q->txn.record, m->revision);
+}
+
+static size_t memory_pump(struct store *s, bool wait)
+{
+    struct memory *m = memory_of(s);
+    struct queue now = m->waiting; /* what callbacks submit waits for the next pump */
+    struct queued *q;
+    size_t n = 0;
+
+    (void)wait;
+    m->waiting = (struct queue){0};
+    for (; (q = queue_pop(&now)); n++) {
+        happen(m, q);
+        store_deliver(s, q);
+    }
+    return n;
+}
+
+static int memory_fd(const struct store *s)
+{
+    (void)s;
+    return -1;
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+/* The index of the first change at this place or after. */
+static size_t change_from(const struct memory *m, uint64_t place)
+{
+    size_t low = 0, high = m->changes.len;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (m->changes.at[mid]->change.place < place)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static struct kept *change_at(const struct memory *m, uint64_t place)
+{
+    size_t i = change_from(m, place);
+    assert(i < m->changes.len && m->changes.at[i]->change.place == place);
+    return m->changes.at[i];
+}
+
+static uint64_t memory_compacted(const struct store *s)
+{
+    return memory_of_const(s)->compacted;
+}
+
+static int memory_range(struct store *s, const char *prefix, uint64_t revision, store_visit *visit, void *ctx,
+                        struct berth_err *err)
+{
+    struct memory *m = memory_of(s);
+    if (revision == 0)
+        revision = m->revision;
+    if (revision < m->compacted)
+        return refuse_compacted(revision, m->compacted, err);
+    if (revision > m->revision)
+        return refuse_future(revision, m->revision, err);
+
+    CLEANUP(versions) struct versions found;
+    versions_init(&found);
+    uint64_t after = place_of(revision + 1, 0);
+    heads_collect(&m->heads, prefix, after - 1, &found);
+    for (size_t i = change_from(m, after); i < m->changes.len; i++) {
+        const struct change *later = &m->changes.at[i]->change;
+        if (later->replaced && later->replaced < after && key_under(later->key, prefix))
+            versions_add(&found, later->key, later->replaced);
+    }
+    versions_sort(&found);
+    /* The visitor may compact: what it has not seen yet must stay. */
+    VEC(struct kept *) held = {0};
+    for (size_t i = 0; i < found.list.len; i++) {
+        struct kept *kept = change_at(m, found.list.at[i].place);
+        kept->refs++;
+        vec_push(&held, kept);
+    }
+    int rc = 0;
+    for (size_t i = 0; i < held.len && rc == 0; i++) {
+        const struct kept *kept = held.at[i];
+        struct store_entry entry = {
+            kept->change.key, {kept->data, kept->value_len},
+             kept->change.created, place_revision(kept->change.place)
+        };
+        rc = visit(ctx, &entry);
+    }
+    for (size_t i = 0; i < held.len; i++)
+        kept_unref(held.at[i]);
+    vec_done(&held);
+    return rc;
+}
+
+static int memory_history(struct store *s, const char *prefix, uint64_t from, uint64_t to, store_visit_event *visit,
+                          void *ctx, struct berth_err *err)
+{
+    struct memory *m = memory_of(s);
+    if (from < m->compacted)
+        return refuse_compacted(from, m->compacted, err);
+    if (to == 0 || to > m->revision)
+        to = m->revision;
+
+    int rc = 0;
+    uint64_t place = from < to ? place_of(from + 1, 0) : place_of(to + 1, 0);
+    while (rc == 0) {
+        /* Found anew at each step: the visitor may compact. */
+        size_t i = change_from(m, place);
+        if (i == m->changes.len || place_revision(m->changes.at[i]->change.place) > to)
+            break;
+        struct kept *kept = m->changes.at[i];
+        place = kept->change.place + 1;
+        if (!key_under(kept->change.key, prefix))
+            continue;
+        kept->refs++;
+        struct store_event event = {
+            .key = kept->change.key,
+            .value = {kept->data, kept->value_len},
+            .gone = kept->change.gone,
+            .created = kept->change.created,
+            .revision = place_revision(kept->change.place)
+        };
+        rc = visit(ctx, &event);
+        kept_unref(kept);
+    }
+    return rc;
+}
+
+static int memory_log(struct store *s, uint64_t from_seq, store_visit_record *visit, void *ctx, struct berth_err *err)
+{
+    const struct memory *m = memory_of(s);
+    int rc = 0;
+
+    (void)err;
+    for (uint64_t seq = from_seq ? from_seq : 1; seq <= m->log.len && rc == 0; seq++)
+        rc = visit(ctx, &m->log.at[seq - 1]->record);
+    return rc;
+}
+
+/* ---- the rest ---------------------------------------------------------------------------------------------------- */
+
+static int memory_compact(struct store *s, uint64_t revision, struct berth_err *err)
+{
+    struct memory *m = memory_of(s);
+    size_t end = change_from(m, place_of(revision + 1, 0)), kept = 0;
+
+    (void)err;
+    m->compacted = revision;
+    /* A change makes what it replaced history, and a deletion is history itself. */
+    VEC(bool) drop = {0};
+    vec_resize(&drop, m->changes.len);
+    for (size_t i = 0; i < end; i++) {
+        const struct change *change = &m->changes.at[i]->change;
+        size_t replaced = change_from(m, change->replaced);
+        if (m->changes.at[replaced]->change.place == change->replaced)
+            drop.at[replaced] = true;
+        if (change->gone)
+            drop.at[i] = true;
+    }
+    for (size_t i = 0; i < m->changes.len; i++) {
+        struct kept *change = m->changes.at[i];
+        if (drop.at[i]) {
+            m->bytes -= kept_size(change);
+            kept_unref(change);
+        } else {
+            m->changes.at[kept++] = change;
+        }
+    }
+    m->changes.len = kept;
+    vec_done(&drop);
+    return 0;
+}
+
+static int memory_backup(struct store *s, const char *path, struct berth_err *err)
+{
+    (void)s;
+    return err_set(err, ENOTSUP, "%s: a store in memory cannot be backed up to a file", path);
+}
+
+static uint64_t memory_size(const struct store *s)
+{
+    return memory_of_const(s)->bytes;
+}
+
+static const struct store_ops memory_ops = {
+    .close = memory_close,
+    .submit = memory_submit,
+    .fd = memory_fd,
+    .pump = memory_pump,
+    .compacted = memory_compacted,
+    .range = memory_range,
+    .history = memory_history,
+    .log = memory_log,
+    .compact = memory_compact,
+    .backup = memory_backup,
+    .size = memory_size,
+};
+
+static struct memory *memory_new(void)
+{
+    struct memory *m = mem_zalloc(sizeof *m);
+    store_base_init(&m->base, &memory_ops);
+    return m;
+}
+
+struct store *store_memory_new(void)
+{
+    return &memory_new()->base;
+}
+
+struct store *store_memory_crash(const struct store *memory)
+{
+    const struct memory *from = memory_of_const(memory);
+    struct memory *m = memory_new();
+
+    m->revision = m->base.revision = from->revision;
+    m->compacted = from->compacted;
+    m->bytes = from->bytes;
+    for (size_t i = 0; i < from->changes.len; i++) {
+        struct kept *kept = from->changes.at[i];
+        const char *wrong = heads_load(&m->heads, &kept->change, place_of(from->compacted + 1, 0) - 1);
+        assert(!wrong);
+        (void)wrong;
+        kept->refs++;
+        vec_push(&m->changes, kept);
+    }
+    heads_keep(&m->heads);
+    for (size_t i = 0; i < from->log.len; i++) {
+        from->log.at[i]->refs++;
+        vec_push(&m->log, from->log.at[i]);
+    }
+    return &m->base;
+}
+
+void store_memory_fail(struct store *memory, int code, size_t n)
+{
+    assert(memory->ops == &memory_ops && code > 0);
+    memory_of(memory)->fail_code = code;
+    memory_of(memory)->fail_next = n;
+}

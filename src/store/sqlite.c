@@ -1,0 +1,274 @@
+/* sqlite.c - a store in an SQLite file: opening, closing, and handing over to the writer's thread and back. */
+#include "store/sqlite.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- handing over ------------------------------------------------------------------------------------------------ */
+
+static int sqlite_submit(struct store *base, const struct store_txn *txn, store_done *done, void *ctx,
+                         struct berth_err *err)
+{
+    struct sqlite_store *s = sqlite_of(base);
+    if (s->readonly)
+        return err_set(err, EROFS, "%s is open for reading only", s->path);
+
+    struct queued *q = queued_new(txn, done, ctx);
+    int rc = 0;
+    (void)pthread_mutex_lock(&s->lock);
+    if (s->broken[0]) {
+        rc = err_set(err, EIO, "%s", s->broken);
+    } else {
+        bool idle = !s->waiting.first;
+        queue_push(&s->waiting, q);
+        q = NULL;
+        if (idle)
+            (void)pthread_cond_signal(&s->work);
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    queued_free(q);
+    return rc;
+}
+
+static size_t sqlite_pump(struct store *base, bool wait)
+{
+    struct sqlite_store *s = sqlite_of(base);
+    struct queue now;
+    struct queued *q;
+    size_t n = 0;
+
+    if (s->readonly)
+        return 0;
+    (void)pthread_mutex_lock(&s->lock);
+    while (wait && !s->finished.first)
+        (void)pthread_cond_wait(&s->news, &s->lock);
+    now = s->finished;
+    s->finished = (struct queue){0};
+    if (s->told) {
+        eventfd_t count;
+        (void)eventfd_read(s->event_fd, &count);
+        s->told = false;
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    while ((q = queue_pop(&now))) {
+        n += !q->found;
+        store_deliver(base, q);
+    }
+    return n;
+}
+
+static int sqlite_fd(const struct store *base)
+{
+    return ((const struct sqlite_store *)base)->event_fd;
+}
+
+int sqlite_call(struct sqlite_store *s, int (*run)(struct sqlite_store *s, void *ctx, struct berth_err *err), void *ctx,
+                struct berth_err *err)
+{
+    if (s->readonly)
+        return run(s, ctx, err);
+    struct job job = {.run = run, .ctx = ctx, .err = err};
+    (void)pthread_mutex_lock(&s->lock);
+    s->job = &job;
+    (void)pthread_cond_signal(&s->work);
+    while (!job.done)
+        (void)pthread_cond_wait(&s->news, &s->lock);
+    (void)pthread_mutex_unlock(&s->lock);
+    return job.rc;
+}
+
+/* ---- small questions --------------------------------------------------------------------------------------------- */
+
+static uint64_t sqlite_compacted(const struct store *base)
+{
+    return ((const struct sqlite_store *)base)->compacted;
+}
+
+static int sqlite_compact(struct store *base, uint64_t revision, struct berth_err *err)
+{
+    struct sqlite_store *s = sqlite_of(base);
+    if (s->readonly)
+        return err_set(err, EROFS, "%s is open for reading only", s->path);
+    int rc = sqlite_call(s, writer_compact, &revision, err);
+    if (rc == 0)
+        s->compacted = revision;
+    return rc;
+}
+
+static uint64_t sqlite_size(const struct store *base)
+{
+    static const char *const names[] = {STORE_FILE, STORE_FILE "-wal"};
+    const struct sqlite_store *s = (const struct sqlite_store *)base;
+    uint64_t sum = 0;
+    struct stat st;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (fstatat(s->folder.fd, names[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
+            sum += (uint64_t)st.st_size;
+    return sum;
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------------- */
+
+static void sqlite_close(struct store *base)
+{
+    struct sqlite_store *s = sqlite_of(base);
+    writer_stop(s);
+    assert(!s->waiting.first);
+    struct queued *q;
+    while ((q = queue_pop(&s->finished)))
+        queued_free(q); /* found on disk just now: nobody waits for it */
+    /* The writer's goes last: the last one writes the log back and removes it. */
+    db_close(&s->reader);
+    db_close(&s->writer);
+    if (s->event_fd >= 0)
+        (void)close(s->event_fd);
+    (void)pthread_cond_destroy(&s->work);
+    (void)pthread_cond_destroy(&s->news);
+    (void)pthread_mutex_destroy(&s->lock);
+    ledger_done(&s->ledger);
+    folder_done(&s->folder);
+    store_base_done(&s->base);
+    mem_free(s->path);
+    mem_free(s);
+}
+
+static const struct store_ops sqlite_ops = {
+    .close = sqlite_close,
+    .submit = sqlite_submit,
+    .fd = sqlite_fd,
+    .pump = sqlite_pump,
+    .compacted = sqlite_compacted,
+    .range = sqlite_range,
+    .history = sqlite_history,
+    .log = sqlite_log,
+    .compact = sqlite_compact,
+    .backup = sqlite_backup,
+    .size = sqlite_size,
+};
+
+/* Does it have all that was acknowledged? The end of a write-ahead log that is damaged is cut without a word. */
+static int check_acked(const struct sqlite_store *s, uint64_t acked, struct berth_err *err)
+{
+    uint64_t revision = s->ledger.now.revision;
+    if (revision >= acked)
+        return 0;
+    return err_set(err, EBADMSG,
+                   "%s is damaged: it ends with revision %" PRIu64 ", but %" PRIu64
+                   " was acknowledged; keep a copy of it and restore a backup",
+                   s->path, revision, acked);
+}
+
+static int use_wal(struct db *db, struct berth_err *err)
+{
+    CLEANUP(stmt) sqlite3_stmt *row = NULL;
+    if (sqlite3_prepare_v2(db->handle, "PRAGMA journal_mode = WAL", -1, &row, NULL) != SQLITE_OK ||
+        sqlite3_step(row) != SQLITE_ROW)
+        return db_failed(db, err);
+    const char *mode = (const char *)sqlite3_column_text(row, 0);
+    bool wal = mode && strcmp(mode, "wal") == 0;
+    if (sqlite3_step(row) != SQLITE_DONE) /* short of its end it would keep its locks */
+        return db_failed(db, err);
+    if (!wal)
+        return err_set(err, ENOTSUP, "%s: the file system cannot share memory; put the store on a local disk",
+                       db->path);
+    return 0;
+}
+
+static int open_readonly(struct sqlite_store *s, uint64_t acked, struct berth_err *err)
+{
+    int64_t version = 0;
+    int rc = db_open(&s->reader, s->path, DB_READ, err);
+    if (rc == 0)
+        rc = db_exec(&s->reader, "BEGIN", err);
+    if (rc == 0)
+        rc = db_number(&s->reader, "PRAGMA user_version", &version, err);
+    if (rc == 0 && version < STORE_FORMAT)
+        rc = err_set(err, ENOTSUP, "%s has an older format; open it once for writing, which brings it up to date",
+                     s->path);
+    if (rc == 0)
+        rc = verify(&s->reader, &s->ledger, err);
+    if (rc == 0)
+        rc = check_acked(s, acked, err);
+    db_rollback(&s->reader);
+    return rc;
+}
+
+static int open_writable(struct sqlite_store *s, uint64_t acked, struct berth_err *err)
+{
+    struct totals totals;
+    int rc = db_open(&s->writer, s->path, DB_WRITE, err);
+    if (rc == 0)
+        rc = verify_migrated(&s->writer, &s->ledger, err);
+    if (rc == 0)
+        rc = check_acked(s, acked, err);
+    if (rc == 0)
+        rc = use_wal(&s->writer, err);
+    /* What a failing disk left in the page cache only is written, and synced, again. */
+    if (rc == 0)
+        rc = db_exec(&s->writer, "PRAGMA main.wal_checkpoint(TRUNCATE)", err);
+    if (rc == 0)
+        rc = db_prepare(&s->writer, err);
+    if (rc == 0)
+        rc = db_open(&s->reader, s->path, DB_READ, err);
+    if (rc == 0)
+        rc = totals_read(&s->reader, &totals, err); /* from here on it holds the log's index, see sqlite.h */
+    if (rc < 0)
+        return rc;
+    writer_settle(s);
+    folder_set_acked(&s->folder, s->ledger.now.revision);
+    s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (s->event_fd < 0)
+        return err_set(err, errno, "cannot make an event descriptor: %s", strerror(errno));
+    return writer_start(s, err);
+}
+
+static int open_folder(struct sqlite_store *s, const char *dir, const struct store_options *options,
+                       struct berth_err *err)
+{
+    bool create = options->create && !options->readonly;
+    int rc = folder_open(dir, create, &s->folder, err);
+    if (rc < 0)
+        return rc;
+    s->path = folder_path(&s->folder, STORE_FILE);
+    bool there = folder_has(&s->folder, STORE_FILE);
+    if (!there && !create)
+        return err_set(err, ENOENT, "there is no store in %s", dir);
+    if (there)
+        rc = format_probe(s->path, err);
+    if (rc == 0 && !s->readonly)
+        rc = folder_lock(&s->folder, err);
+    if (rc == 0 && !folder_has(&s->folder, STORE_FILE))
+        rc = format_create(&s->folder, err);
+    if (rc < 0)
+        return rc;
+    /* Read before the store: it grows meanwhile if another process writes it. */
+    uint64_t acked = folder_acked(&s->folder);
+    return s->readonly ? open_readonly(s, acked, err) : open_writable(s, acked, err);
+}
+
+int store_sqlite_open(const char *dir, const struct store_options *options, struct store **ret, struct berth_err *err)
+{
+    struct sqlite_store *s = mem_zalloc(sizeof *s);
+    store_base_init(&s->base, &sqlite_ops);
+    s->readonly = options->readonly;
+    s->event_fd = -1;
+    (void)pthread_mutex_init(&s->lock, NULL);
+    (void)pthread_cond_init(&s->work, NULL);
+    (void)pthread_cond_init(&s->news, NULL);
+
+    int rc = open_folder(s, dir, options, err);
+    if (rc < 0) {
+        sqlite_close(&s->base);
+        return rc;
+    }
+    s->base.revision = s->ledger.now.revision;
+    s->compacted = s->ledger.now.compacted;
+    *ret = &s->base;
+    return 0;
+}

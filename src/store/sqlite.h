@@ -1,0 +1,247 @@
+/* sqlite.h - the parts of the store in an SQLite file, as they see each other.
+ *
+ *     sqlite.c          opening and closing; handing over between the caller's thread and the writer's
+ *     sqlite_folder.c   DIR: the lock, the mark of what was acknowledged, files that appear whole or not at all
+ *     sqlite_db.c       a connection, its statements, its errors in words
+ *     sqlite_format.c   what makes a file ours; its tables; making and migrating it
+ *     sqlite_verify.c   reading everything once: the present keys, and proof that nothing is damaged
+ *     sqlite_writer.c   the writer's thread: batches, failures, checkpoints
+ *     sqlite_change.c   rows of history: written with a transaction, swept after a compaction
+ *     sqlite_recover.c  opening anew after a failure
+ *     sqlite_read.c     range, history, log
+ *     sqlite_copy.c     backup and restore
+ *
+ * On disk: `change` is all history in order, appended to; a row says which place it replaced, so that neither old
+ * states nor compaction need an index of keys. The present keys are in memory (heads.h). `log` has the records. `meta`
+ * has one row that every commit rewrites. To change the tables: a row in the table of migrations, never an edit of an
+ * old one.
+ *
+ * Two connections: the writer's, used by its thread only, and the reader's, used by the caller's thread only. The
+ * reader's also keeps the index of the write-ahead log alive while the writer's is opened anew after a failure: frames
+ * of a commit that failed stay invisible and are written again. Read back from the page cache they would look good,
+ * though the disk may not have them.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <sqlite3.h>
+
+#include "store/heads.h"
+
+struct sqlite_store;
+
+#define STORE_FILE "store.db"
+#define STORE_FILE_NEW "store.db.new"
+
+/* ---- the folder -------------------------------------------------------------------------------------------------- */
+
+struct folder {
+    char *path; /* absolute */
+    int fd, lock_fd, acked_fd;
+};
+
+/* Opens DIR, making it if asked. */
+int folder_open(const char *dir, bool create, struct folder *ret, struct berth_err *err);
+void folder_done(struct folder *f);
+/* DIR/name, to be freed. */
+char *folder_path(const struct folder *f, const char *name);
+bool folder_has(const struct folder *f, const char *name);
+/* -EBUSY with the pid that has it. Held until folder_done. */
+int folder_lock(struct folder *f, struct berth_err *err);
+/* The last revision that is known to have been acknowledged: a store that has less lost something. 0: not known. The
+ * mark is written without sync, after the commit it speaks of: it may lag, never lead. */
+uint64_t folder_acked(const struct folder *f);
+/* Evidence only: a mark that cannot be written is no failure. */
+void folder_set_acked(struct folder *f, uint64_t revision);
+void folder_forget_acked(struct folder *f);
+/* Makes an empty file that only its owner reads, for SQLite to fill, in place of a leftover. */
+int file_make(const char *path, struct berth_err *err);
+/* Removes a database and what SQLite keeps beside it, or only the latter. */
+void file_remove(const char *path);
+void file_remove_beside(const char *path);
+/* Syncs a file and gives it its name, which must be free (-EEXIST); both lie in one folder, which is synced too. */
+int file_publish(const char *from, const char *to, struct berth_err *err);
+
+/* ---- a connection ------------------------------------------------------------------------------------------------ */
+
+enum statement {
+    ST_BEGIN,
+    ST_COMMIT,
+    ST_ROLLBACK,
+    ST_CHANGE_ADD,
+    ST_CHANGE_DROP,
+    ST_SWEEP,
+    ST_LOG_ADD,
+    ST_META_SET,
+    STATEMENTS_LEN
+};
+
+struct db {
+    sqlite3 *handle;  /* NULL: closed */
+    const char *path; /* for messages; borrowed */
+    sqlite3_stmt *statements[STATEMENTS_LEN];
+};
+
+enum db_mode {
+    DB_WRITE,
+    DB_READ,
+    DB_FROZEN, /* reads the file alone, as if nobody wrote it: no lock, no file beside it */
+};
+
+int db_open(struct db *db, const char *path, enum db_mode mode, struct berth_err *err);
+/* Makes the kept statements, as far as they are not. */
+int db_prepare(struct db *db, struct berth_err *err);
+void db_close(struct db *db);
+int db_exec(struct db *db, const char *sql, struct berth_err *err);
+/* The first bytes of the file itself, whatever the write-ahead log says; not by opening it once more, as closing it would
+ * drop the locks that this process has on it. */
+enum { DB_HEADER_LEN = 100 };
+int db_read_header(struct db *db, unsigned char ret[static DB_HEADER_LEN], struct berth_err *err);
+/* The first column of the first row. */
+int db_number(struct db *db, const char *sql, int64_t *ret, struct berth_err *err);
+/* Runs a kept statement to its end and makes it ready for the next time. */
+int db_run(struct db *db, enum statement st, struct berth_err *err);
+/* What SQLite last failed with, as an errno and a sentence. */
+int db_failed(const struct db *db, struct berth_err *err);
+int db_damaged(const struct db *db, struct berth_err *err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Gives up an open transaction, if there is one. */
+void db_rollback(struct db *db);
+
+static inline void db_cleanup(struct db *db)
+{
+    db_close(db);
+}
+
+static inline void stmt_cleanup(sqlite3_stmt **stmt)
+{
+    sqlite3_finalize(*stmt);
+}
+
+/* ---- format and contents ----------------------------------------------------------------------------------------- */
+
+enum { STORE_FORMAT = 1 };
+
+/* The row of `meta`. */
+struct totals {
+    uint64_t revision, compacted;
+    uint64_t swept;  /* changes up to this place were looked at after a compaction */
+    uint64_t digest; /* sum of all checksums of changes */
+    uint64_t log_seq, log_chain;
+};
+
+/* What a store is, as one thread sees it. */
+struct ledger {
+    struct heads heads;
+    struct totals now;
+};
+
+/* Is the file ours, and not from the future? Changes nothing, not even beside it. */
+int format_probe(const char *path, struct berth_err *err);
+/* Makes DIR/store.db. */
+int format_create(struct folder *f, struct berth_err *err);
+/* Brings the open file to the present format; within the caller's transaction. */
+int format_migrate(struct db *db, struct berth_err *err);
+
+int totals_read(struct db *db, struct totals *ret, struct berth_err *err);
+int totals_write(struct db *db, const struct totals *totals, struct berth_err *err);
+
+uint64_t change_sum(const struct change *change, struct bytes value);
+/* Columns that change_row_read takes, in its order. */
+#define CHANGE_COLUMNS "place, key, replaced, created, sum, value"
+/* Reads and checks a row; what it points to lives until the next step. */
+int change_row_read(const struct db *db, sqlite3_stmt *row, struct change *ret, struct bytes *ret_value,
+                    struct berth_err *err);
+/* Reads and checks a row of `seq, revision, chain, record`, given the chain up to it. */
+int record_read(const struct db *db, sqlite3_stmt *row, uint64_t chain_before, struct store_record *ret,
+                struct berth_err *err);
+
+/* Reads all of a store within the caller's transaction, or refuses it. */
+int verify(struct db *db, struct ledger *ret, struct berth_err *err);
+/* Brings a ledger up to what is on disk by now. */
+int verify_more(struct db *db, struct ledger *ledger, struct berth_err *err);
+/* Migrates, verifies, and commits; or leaves the file as it was. */
+int verify_migrated(struct db *db, struct ledger *ret, struct berth_err *err);
+
+static inline void ledger_done(struct ledger *ledger)
+{
+    heads_done(&ledger->heads);
+}
+
+static inline void ledger_cleanup(struct ledger *ledger)
+{
+    ledger_done(ledger);
+}
+
+/* ---- the store --------------------------------------------------------------------------------------------------- */
+
+/* Something to be done on the writer's thread between two batches, while the caller waits. */
+struct job {
+    int (*run)(struct sqlite_store *s, void *ctx, struct berth_err *err);
+    void *ctx;
+    struct berth_err *err;
+    int rc;
+    bool done;
+};
+
+struct sqlite_store {
+    struct store base;
+    struct folder folder;
+    char *path;
+    bool readonly;
+    uint64_t compacted; /* as the caller's thread knows it */
+    struct db reader;
+
+    pthread_t thread;
+    bool running;
+    int event_fd;
+    pthread_mutex_t lock;
+    pthread_cond_t work, news;
+    /* Under the lock. */
+    struct queue waiting, finished;
+    struct job *job;
+    bool stop;
+    bool told;                       /* the event descriptor is readable */
+    char broken[BERTH_ERR_TEXT_MAX]; /* why nothing is taken any more; empty: all is well */
+
+    /* The writer's own, once its thread runs. */
+    struct ledger ledger;
+    struct db writer;
+    struct queue found; /* ready to be told */
+    int wal_pages, wal_pages_tried;
+    bool idle_failed; /* sweeping waits for a batch that succeeds */
+};
+
+static inline struct sqlite_store *sqlite_of(struct store *s)
+{
+    return (struct sqlite_store *)s;
+}
+
+/* Runs something where the ledger and the writer's connection may be used. */
+int sqlite_call(struct sqlite_store *s, int (*run)(struct sqlite_store *s, void *ctx, struct berth_err *err), void *ctx,
+                struct berth_err *err);
+
+/* Begins with the writer's connection open and settled, and the ledger filled. */
+int writer_start(struct sqlite_store *s, struct berth_err *err);
+/* Ends the thread; nothing waits by now. */
+void writer_stop(struct sqlite_store *s);
+/* For the writer's connection to a file that is known to be good. */
+void writer_settle(struct sqlite_store *s);
+/* Opens the writer's connection if it is closed. What is on disk beyond the ledger is added to `found`. -EBADMSG: the
+ * disk has not what it had. */
+int writer_connect(struct sqlite_store *s, struct queue *found, struct berth_err *err);
+/* A job; ctx: the revision. */
+int writer_compact(struct sqlite_store *s, void *ctx, struct berth_err *err);
+
+/* Evaluates a transaction and, if it happens, writes its rows and counts them in the ledger. */
+int change_write(struct db *db, struct ledger *ledger, struct queued *q, struct berth_err *err);
+enum { SWEEP_MAX = 2048 };
+/* Forgets what the next changes up to the compacted revision have replaced, and deletions among them. */
+int sweep(struct db *db, struct totals *now, int rows_max, struct berth_err *err);
+bool sweep_left(const struct totals *now);
+
+int sqlite_range(struct store *s, const char *prefix, uint64_t revision, store_visit *visit, void *ctx,
+                 struct berth_err *err);
+int sqlite_history(struct store *s, const char *prefix, uint64_t from, uint64_t to, store_visit_event *visit, void *ctx,
+                   struct berth_err *err);
+int sqlite_log(struct store *s, uint64_t from_seq, store_visit_record *visit, void *ctx, struct berth_err *err);
+int sqlite_backup(struct store *s, const char *path, struct berth_err *err);

@@ -1,0 +1,345 @@
+/* sqlite_damage_test.c - damage anywhere is refused with a sentence, and refusing changes nothing. */
+#include "store/sqlite.h"
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/hash.h"
+#include "store/store_test.h"
+
+static const struct store_options existing = {0}, readonly = {.readonly = true};
+
+struct blob {
+    char *at;
+    size_t len;
+};
+
+static struct blob file_read(const char *path)
+{
+    struct blob b = {0};
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return b;
+    assert_int_equal(fseek(f, 0, SEEK_END), 0);
+    b.len = (size_t)ftell(f);
+    b.at = mem_alloc(b.len + 1);
+    rewind(f);
+    assert_int_equal(fread(b.at, 1, b.len, f), b.len);
+    (void)fclose(f);
+    return b;
+}
+
+static void file_write(const char *path, const struct blob *b)
+{
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(b->at, 1, b->len, f), b->len);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* A store, and what it was when it was whole. */
+struct patient {
+    char dir[256], path[300], wal[320], acked[300];
+    struct blob file, log, mark;
+    char *all;
+};
+
+static void write_much(struct store *s)
+{
+    char value[400];
+    memset(value, 'v', sizeof value - 1);
+    value[sizeof value - 1] = 0;
+    for (int i = 0; i < 60; i++) {
+        char key[16];
+        (void)snprintf(key, sizeof key, "key/%02d", i % 17);
+        assert_int_equal(COMMIT(s, OPS(PUT(key, value), PUT("always", key)), .record = TEXT(key)).rc, 0);
+        if (i % 7 == 3)
+            (void)drop(s, key);
+    }
+    assert_int_equal(store_compact(s, 20, NULL), 0);
+    (void)put(s, "last", "1");
+}
+
+static void patient_paths(struct patient *p)
+{
+    folder_make(p->dir);
+    (void)snprintf(p->path, sizeof p->path, "%s/" STORE_FILE, p->dir);
+    (void)snprintf(p->wal, sizeof p->wal, "%s-wal", p->path);
+    (void)snprintf(p->acked, sizeof p->acked, "%s/acked", p->dir);
+}
+
+static void patient_keep(struct patient *p)
+{
+    p->file = file_read(p->path);
+    p->log = file_read(p->wal);
+    p->mark = file_read(p->acked);
+}
+
+static int closed_setup(void **state)
+{
+    struct patient *p = mem_zalloc(sizeof *p);
+    patient_paths(p);
+    struct store *s = sqlite_open_ok(p->dir);
+    write_much(s);
+    p->all = all_text(s);
+    store_close(s);
+    patient_keep(p);
+    assert_null(p->log.at);
+    *state = p;
+    return 0;
+}
+
+/* As a process leaves it that was killed: most of it is in the write-ahead log. */
+static int killed_setup(void **state)
+{
+    struct patient *p = mem_zalloc(sizeof *p);
+    patient_paths(p);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        write_much(sqlite_open_ok(p->dir));
+        _exit(0);
+    }
+    int status = 1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    patient_keep(p);
+    assert_true(p->log.len > 100000);
+    struct store *s = sqlite_open_ok(p->dir);
+    p->all = all_text(s);
+    store_close(s);
+    *state = p;
+    return 0;
+}
+
+static void patient_heal(const struct patient *p)
+{
+    file_remove(p->path);
+    file_write(p->path, &p->file);
+    if (p->log.at)
+        file_write(p->wal, &p->log);
+    file_write(p->acked, &p->mark);
+}
+
+static int patient_teardown(void **state)
+{
+    struct patient *p = *state;
+    folder_remove(p->dir);
+    mem_free(p->file.at);
+    mem_free(p->log.at);
+    mem_free(p->mark.at);
+    mem_free(p->all);
+    mem_free(p);
+    return 0;
+}
+
+static void assert_unchanged(const char *path, const struct blob *before)
+{
+    struct blob now = file_read(path);
+    assert_int_equal(now.len, before->len);
+    assert_memory_equal(now.at, before->at, now.len);
+    mem_free(now.at);
+}
+
+/* Opens it: true if it was refused, with a sentence and without a change; else it must be whole. */
+static bool refused_or_whole(const struct patient *p, const struct store_options *options, struct berth_err *err)
+{
+    struct store *s = NULL;
+    struct blob before = file_read(p->path), log = file_read(p->wal);
+    int rc = store_sqlite_open(p->dir, options, &s, err);
+    if (rc == 0) {
+        assert_text(all_text(s), p->all);
+        store_close(s);
+    } else {
+        assert_null(s);
+        assert_true(rc == -EBADMSG || rc == -EINVAL || rc == -ENOTSUP);
+        assert_non_null(strstr(err->text, p->path));
+        assert_true(strstr(err->text, "restore a backup") || strstr(err->text, "upgrade"));
+        assert_unchanged(p->path, &before);
+        if (log.len)
+            assert_unchanged(p->wal, &log);
+    }
+    mem_free(before.at);
+    mem_free(log.at);
+    return rc < 0;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static void edited_rows_are_refused(void **state)
+{
+    struct patient *p = *state;
+    static const struct {
+        const char *sql, *word;
+    } rows[] = {
+        {"UPDATE change SET value = x'00' WHERE key = 'last'",                                                  "checksum"                         },
+        {"UPDATE change SET value = '1' WHERE key = 'last'",                                                    "checksum"                         }, /* the same byte, but text */
+        {"UPDATE change SET value = NULL WHERE key = 'last'",                                                   "checksum"                         },
+        {"UPDATE change SET value = x'' WHERE value IS NULL",                                                   "checksum"                         },
+        {"UPDATE change SET key = 'lost' WHERE key = 'last'",                                                   "checksum"                         },
+        {"UPDATE change SET key = CAST(key AS BLOB) WHERE key = 'last'",                                        "checksum"                         },
+        {"UPDATE change SET key = '' WHERE key = 'last'",                                                       "checksum"                         },
+        {"UPDATE change SET created = created + 1 WHERE key = 'last'",                                          "checksum"                         },
+        {"UPDATE change SET replaced = 1 WHERE key = 'last'",                                                   "checksum"                         },
+        {"UPDATE change SET sum = sum + 1 WHERE key = 'last'",                                                  "checksum"                         },
+        {"UPDATE change SET place = place + 1 WHERE key = 'last'",                                              "checksum"                         },
+        {"DELETE FROM change WHERE key = 'last'",                                                               "missing"                          },
+        {"DELETE FROM change WHERE place = (SELECT min(place) FROM change)",                                    ""                                 },
+        {"DELETE FROM change WHERE place = (SELECT min(place) FROM change WHERE replaced IN"
+         " (SELECT place FROM change))",                                                               "does not follow"                  },
+        {"DELETE FROM change WHERE place = (SELECT max(place) FROM change WHERE value IS NULL)",                ""                                 },
+        {"DELETE FROM change",                                                                                  "missing"                          },
+        {"INSERT INTO change SELECT place + 1, key, place, created, sum, value FROM change WHERE key = 'last'",
+         "checksum"                                                                                                                                },
+        {"UPDATE log SET record = x'00' WHERE seq = 1",                                                         "log breaks at record 1"           },
+        {"UPDATE log SET record = CAST(record AS TEXT) WHERE seq = 7",                                          "log breaks at record 7"           },
+        {"UPDATE log SET revision = revision + 1 WHERE seq = 30",                                               "log breaks at record 30"          },
+        {"UPDATE log SET chain = chain + 1 WHERE seq = 60",                                                     "log breaks at record 60"          },
+        {"UPDATE log SET seq = 61 WHERE seq = 60",                                                              "log breaks at record 61"          },
+        {"DELETE FROM log WHERE seq = 1",                                                                       "log breaks at record 2"           },
+        {"DELETE FROM log WHERE seq = 30",                                                                      "log breaks at record 31"          },
+        {"DELETE FROM log WHERE seq = 60",                                                                      "ends with record 59 instead of 60"},
+        {"DELETE FROM log",                                                                                     "ends with record 0 instead of 60" },
+        {"UPDATE meta SET revision = revision + 1",                                                             "meta"                             },
+        {"UPDATE meta SET compacted = compacted + 1",                                                           "meta"                             },
+        {"UPDATE meta SET swept = swept - 1",                                                                   "meta"                             },
+        {"UPDATE meta SET digest = digest + 1",                                                                 "meta"                             },
+        {"UPDATE meta SET log_seq = log_seq - 1",                                                               "meta"                             },
+        {"UPDATE meta SET log_chain = log_chain + 1",                                                           "meta"                             },
+        {"UPDATE meta SET sum = sum + 1",                                                                       "meta"                             },
+        {"DELETE FROM meta",                                                                                    "meta is empty"                    },
+        {"DROP TABLE change",                                                                                   "change"                           },
+        {"DROP TABLE log",                                                                                      "log"                              },
+        {"DROP TABLE meta",                                                                                     "meta"                             },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        patient_heal(p);
+        sqlite3 *db = NULL;
+        char *text = NULL;
+        assert_int_equal(sqlite3_open(p->path, &db), SQLITE_OK);
+        if (sqlite3_exec(db, rows[i].sql, NULL, NULL, &text) != SQLITE_OK || sqlite3_total_changes(db) == 0)
+            if (strncmp(rows[i].sql, "DROP", 4) != 0 || text)
+                fail_msg("%s: %s", rows[i].sql, text ? text : "changes nothing");
+        assert_int_equal(sqlite3_close(db), SQLITE_OK);
+        const struct store_options *const options[] = {&readonly, &existing};
+        for (size_t o = 0; o < 2; o++) {
+            struct berth_err err = {0};
+            if (!refused_or_whole(p, options[o], &err) || !strstr(err.text, rows[i].word))
+                fail_msg("%s: \"%s\" has no \"%s\"", rows[i].sql, err.text, rows[i].word);
+        }
+    }
+    patient_heal(p);
+    struct berth_err err = {0};
+    assert_false(refused_or_whole(p, &existing, &err));
+}
+
+/* Rows that carry good checksums but contradict each other, as after a write that the disk lost. */
+static void rows_of_another_time_are_refused(void **state)
+{
+    struct patient *p = *state;
+    struct db db;
+    struct ledger ledger = {0};
+    struct berth_err err = {0};
+    patient_heal(p);
+    assert_int_equal(db_open(&db, p->path, DB_WRITE, NULL), 0);
+    assert_int_equal(db_prepare(&db, NULL), 0);
+    assert_int_equal(verify(&db, &ledger, NULL), 0);
+    ledger.now.revision--; /* the table of changes has one revision more than meta knows */
+    assert_int_equal(totals_write(&db, &ledger.now, NULL), 0);
+    db_close(&db);
+    ledger_done(&ledger);
+    assert_true(refused_or_whole(p, &existing, &err));
+    assert_non_null(strstr(err.text, "out of order"));
+}
+
+/* ---- bytes ------------------------------------------------------------------------------------------------------- */
+
+static void flipped_bytes_are_refused_or_do_no_harm(void **state)
+{
+    struct patient *p = *state;
+    enum { FLIPS = 400 };
+    unsigned refused = 0;
+    for (uint64_t i = 0; i < FLIPS; i++) {
+        struct berth_err err = {0};
+        uint64_t dice = hash_u64(i + 1);
+        size_t at = i < 100 ? i : dice % p->file.len; /* every byte of the header */
+        patient_heal(p);
+        struct blob bad = {mem_alloc(p->file.len), p->file.len};
+        memcpy(bad.at, p->file.at, bad.len);
+        bad.at[at] = (char)(bad.at[at] ^ (1 << dice % 8));
+        file_write(p->path, &bad);
+        mem_free(bad.at);
+        refused += refused_or_whole(p, i % 2 ? &existing : &readonly, &err);
+    }
+    assert_true(refused > FLIPS / 4); /* the rest hit free space and counters */
+}
+
+static void a_short_file_is_refused(void **state)
+{
+    struct patient *p = *state;
+    const size_t lengths[] = {
+        0, 1, 15, 99, 100, 1000, 4095, 4096, 8192, p->file.len / 2, p->file.len - 4096, p->file.len - 1};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        struct berth_err err = {0};
+        patient_heal(p);
+        assert_int_equal(truncate(p->path, (off_t)lengths[i]), 0);
+        if (!refused_or_whole(p, &existing, &err))
+            fail_msg("%zu of %zu bytes were taken for whole", lengths[i], p->file.len);
+    }
+}
+
+/* ---- the write-ahead log ----------------------------------------------------------------------------------------- */
+
+static void an_end_that_was_acknowledged_is_missed(void **state)
+{
+    struct patient *p = *state;
+    struct berth_err err = {0};
+    patient_heal(p);
+    assert_false(refused_or_whole(p, &existing, &err));
+    for (size_t len = 0; len < p->log.len; len += p->log.len / 13) {
+        patient_heal(p);
+        assert_int_equal(truncate(p->wal, (off_t)len), 0);
+        assert_true(refused_or_whole(p, &existing, &err));
+        assert_non_null(strstr(err.text, "was acknowledged"));
+    }
+    patient_heal(p);
+    assert_int_equal(unlink(p->wal), 0);
+    assert_true(refused_or_whole(p, &existing, &err));
+    for (uint64_t i = 0; i < 100; i++) {
+        uint64_t dice = hash_u64(i);
+        patient_heal(p);
+        struct blob bad = {mem_alloc(p->log.len), p->log.len};
+        memcpy(bad.at, p->log.at, bad.len);
+        bad.at[dice % bad.len] ^= 0x10;
+        file_write(p->wal, &bad);
+        mem_free(bad.at);
+        (void)refused_or_whole(p, i % 2 ? &existing : &readonly, &err);
+    }
+}
+
+/* The mark is evidence, not truth: without it the store opens, and it never stands in the way of more. */
+static void a_bad_mark_is_no_evidence(void **state)
+{
+    struct patient *p = *state;
+    static const char *const marks[] = {"", "x", "00000000000000000007", "99999999999999999999 0000000000000000\n"};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        struct berth_err err = {0};
+        patient_heal(p);
+        file_write(p->acked, &(struct blob){(char *)marks[i], strlen(marks[i])});
+        assert_false(refused_or_whole(p, &existing, &err));
+        assert_unchanged(p->acked, &p->mark); /* it is written anew */
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(edited_rows_are_refused, closed_setup, patient_teardown),
+        cmocka_unit_test_setup_teardown(rows_of_another_time_are_refused, closed_setup, patient_teardown),
+        cmocka_unit_test_setup_teardown(flipped_bytes_are_refused_or_do_no_harm, closed_setup, patient_teardown),
+        cmocka_unit_test_setup_teardown(a_short_file_is_refused, closed_setup, patient_teardown),
+        cmocka_unit_test_setup_teardown(an_end_that_was_acknowledged_is_missed, killed_setup, patient_teardown),
+        cmocka_unit_test_setup_teardown(a_bad_mark_is_no_evidence, closed_setup, patient_teardown),
+    };
+    return cmocka_run_group_tests_name("damage", tests, NULL, NULL);
+}

@@ -1,0 +1,197 @@
+/* sqlite_folder.c - the folder of a store: who has it, what was acknowledged, files that appear whole. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/str.h"
+#include "store/sqlite.h"
+
+/* Revision and its hash, of fixed length so that one write replaces the other. */
+#define ACKED_FILE "acked"
+#define ACKED_FORMAT "%020" PRIu64 " %016" PRIx64 "\n"
+enum { ACKED_LEN = 38, ACKED_SEED = 0xac };
+
+static void close_cleanup(int *fd)
+{
+    if (*fd >= 0)
+        (void)close(*fd);
+}
+
+/* Syncs the folder that holds this path: a new name is durable only then. */
+static int sync_parent(const char *path)
+{
+    CLEANUP(mem) char *copy = mem_strdup(path);
+    CLEANUP(close) int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+static int make_folder(const char *dir, struct berth_err *err)
+{
+    if (mkdir(dir, 0700) < 0) {
+        if (errno == EEXIST)
+            return 0;
+        return err_set(err, errno, "cannot make the folder %s: %s", dir, strerror(errno));
+    }
+    int rc = sync_parent(dir);
+    return rc < 0 ? err_set(err, -rc, "cannot sync the folder that holds %s: %s", dir, strerror(-rc)) : 0;
+}
+
+int folder_open(const char *dir, bool create, struct folder *ret, struct berth_err *err)
+{
+    int rc = create ? make_folder(dir, err) : 0;
+    if (rc < 0)
+        return rc;
+    /* Absolute: the process may change its folder before a connection is opened anew. */
+    char *path = realpath(dir, NULL);
+    if (!path)
+        return err_set(err, errno, "cannot open the folder %s: %s", dir, strerror(errno));
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        rc = err_set(err, errno, "cannot open the folder %s: %s", dir, strerror(errno));
+        free(path);
+        return rc;
+    }
+    *ret = (struct folder){.path = mem_strdup(path), .fd = fd, .lock_fd = -1, .acked_fd = -1};
+    free(path);
+    return 0;
+}
+
+void folder_done(struct folder *f)
+{
+    if (!f->path)
+        return;
+    close_cleanup(&f->acked_fd);
+    close_cleanup(&f->lock_fd);
+    close_cleanup(&f->fd);
+    mem_free(f->path);
+    *f = (struct folder){.fd = -1, .lock_fd = -1, .acked_fd = -1};
+}
+
+char *folder_path(const struct folder *f, const char *name)
+{
+    CLEANUP(str) struct str path = {0};
+    str_addf(&path, "%s/%s", f->path, name);
+    return str_take(&path);
+}
+
+bool folder_has(const struct folder *f, const char *name)
+{
+    return faccessat(f->fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+int folder_lock(struct folder *f, struct berth_err *err)
+{
+    CLEANUP(close) int fd = openat(f->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return err_set(err, errno, "cannot open %s/lock: %s", f->path, strerror(errno));
+    char text[32] = "";
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK)
+            return err_set(err, errno, "cannot lock %s/lock: %s", f->path, strerror(errno));
+        ssize_t len = pread(fd, text, sizeof text - 1, 0);
+        text[len > 0 ? strcspn(text, "\n") : 0] = 0;
+        return err_set(err, EBUSY, "the store in %s is in use by process %s; stop it first, or choose another folder",
+                       f->path, *text ? text : "(not known)");
+    }
+    int len = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)len, 0) != len)
+        return err_set(err, errno, "cannot write %s/lock: %s", f->path, strerror(errno));
+    f->lock_fd = fd;
+    fd = -1;
+    return 0;
+}
+
+/* ---- the mark ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t acked_hash(uint64_t revision)
+{
+    return hash_pair(ACKED_SEED, revision);
+}
+
+uint64_t folder_acked(const struct folder *f)
+{
+    CLEANUP(close) int fd = openat(f->fd, ACKED_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    char text[ACKED_LEN + 1] = "", again[ACKED_LEN + 1];
+    if (fd < 0 || pread(fd, text, ACKED_LEN, 0) != ACKED_LEN)
+        return 0;
+    uint64_t revision = strtoull(text, NULL, 10);
+    (void)snprintf(again, sizeof again, ACKED_FORMAT, revision, acked_hash(revision));
+    return strcmp(text, again) == 0 ? revision : 0; /* torn or foreign: no evidence */
+}
+
+void folder_set_acked(struct folder *f, uint64_t revision)
+{
+    if (f->acked_fd < 0)
+        f->acked_fd = openat(f->fd, ACKED_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (f->acked_fd < 0)
+        return;
+    char text[ACKED_LEN + 1];
+    (void)snprintf(text, sizeof text, ACKED_FORMAT, revision, acked_hash(revision));
+    ssize_t written = pwrite(f->acked_fd, text, ACKED_LEN, 0);
+    (void)written;
+}
+
+void folder_forget_acked(struct folder *f)
+{
+    (void)unlinkat(f->fd, ACKED_FILE, 0);
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+void file_remove_beside(const char *path)
+{
+    static const char *const endings[] = {"-journal", "-wal", "-shm"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        CLEANUP(str) struct str name = {0};
+        str_addf(&name, "%s%s", path, endings[i]);
+        (void)unlink(name.at);
+    }
+}
+
+void file_remove(const char *path)
+{
+    (void)unlink(path);
+    file_remove_beside(path);
+}
+
+int file_make(const char *path, struct berth_err *err)
+{
+    file_remove(path);
+    CLEANUP(close) int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return fd < 0 ? err_set(err, errno, "cannot make %s: %s", path, strerror(errno)) : 0;
+}
+
+static int rename_to_free(const char *from, const char *to)
+{
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -errno;
+    /* A file system that knows no such rename has links, which never replace either. */
+    if (link(from, to) < 0)
+        return -errno;
+    (void)unlink(from);
+    return 0;
+}
+
+int file_publish(const char *from, const char *to, struct berth_err *err)
+{
+    CLEANUP(close) int fd = open(from, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fsync(fd) < 0)
+        return err_set(err, errno, "cannot sync %s: %s", from, strerror(errno));
+    int rc = rename_to_free(from, to);
+    if (rc == -EEXIST)
+        return err_set(err, EEXIST, "%s is there already; choose another name or move it away", to);
+    if (rc < 0)
+        return err_set(err, -rc, "cannot rename %s to %s: %s", from, to, strerror(-rc));
+    rc = sync_parent(to);
+    return rc < 0 ? err_set(err, -rc, "cannot sync the folder of %s: %s", to, strerror(-rc)) : 0;
+}

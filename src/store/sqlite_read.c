@@ -1,0 +1,245 @@
+/* sqlite_read.c - range, history and log, on the caller's thread.
+ *
+ * Each reads one state of the file, whatever is committed meanwhile. The state of keys at a revision r is that of the
+ * present keys not written since, and what the first change of every other key after r has replaced.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "store/sqlite.h"
+
+/* A state of the file, held still. A visitor may read too: it gets a connection of its own. */
+struct reading {
+    struct db *db;
+    struct db extra;
+};
+
+static int reading_begin(struct reading *r, struct sqlite_store *s, struct totals *ret, struct berth_err *err)
+{
+    *r = (struct reading){.db = &s->reader};
+    if (!sqlite3_get_autocommit(s->reader.handle)) {
+        int rc = db_open(&r->extra, s->path, DB_READ, err);
+        if (rc < 0)
+            return rc;
+        r->db = &r->extra;
+    }
+    int rc = db_exec(r->db, "BEGIN", err);
+    return rc < 0 ? rc : totals_read(r->db, ret, err); /* the first read is what holds it */
+}
+
+static void reading_cleanup(struct reading *r)
+{
+    if (r->db)
+        db_rollback(r->db);
+    db_close(&r->extra);
+}
+
+/* No byte of a key comes after '~', so these are the keys from the prefix up to the prefix and one more byte. */
+static void bind_prefix(sqlite3_stmt *row, int nth, const char *prefix)
+{
+    char end[STORE_KEY_MAX + 2];
+    size_t len = strlen(prefix);
+    memcpy(end, prefix, len);
+    end[len] = '~' + 1;
+    (void)sqlite3_bind_text(row, nth, prefix, (int)len, SQLITE_TRANSIENT);
+    (void)sqlite3_bind_text(row, nth + 1, end, (int)len + 1, SQLITE_TRANSIENT);
+}
+
+/* ---- range ------------------------------------------------------------------------------------------------------- */
+
+struct gathering {
+    const char *prefix;
+    uint64_t revision; /* set where it was 0 */
+    uint64_t present;
+    struct versions *to;
+};
+
+/* Where the ledger may be read. */
+static int gather(struct sqlite_store *s, void *ctx, struct berth_err *err)
+{
+    struct gathering *g = ctx;
+    const struct totals *now = &s->ledger.now;
+
+    g->present = now->revision;
+    if (g->revision == 0)
+        g->revision = now->revision;
+    if (g->revision < now->compacted)
+        return refuse_compacted(g->revision, now->compacted, err);
+    if (g->revision > now->revision)
+        return refuse_future(g->revision, now->revision, err);
+    heads_collect(&s->ledger.heads, g->prefix, place_of(g->revision + 1, 0) - 1, g->to);
+    return 0;
+}
+
+/* Adds what was replaced since. */
+static int gather_replaced(struct db *db, const struct gathering *g, struct berth_err *err)
+{
+    CLEANUP(stmt) sqlite3_stmt *row = NULL;
+    uint64_t end = place_of(g->revision + 1, 0) - 1;
+    if (g->revision == g->present)
+        return 0;
+    if (sqlite3_prepare_v2(db->handle,
+                           "SELECT key, replaced FROM change WHERE place > ?1 AND place <= ?2"
+                           " AND replaced > 0 AND replaced <= ?1 AND key >= ?3 AND key < ?4",
+                           -1, &row, NULL) != SQLITE_OK)
+        return db_failed(db, err);
+    (void)sqlite3_bind_int64(row, 1, (int64_t)end);
+    (void)sqlite3_bind_int64(row, 2, (int64_t)(place_of(g->present + 1, 0) - 1));
+    bind_prefix(row, 3, g->prefix);
+
+    int code;
+    while ((code = sqlite3_step(row)) == SQLITE_ROW) {
+        const char *key = (const char *)sqlite3_column_text(row, 0);
+        if (!key)
+            return db_failed(db, err);
+        versions_add(g->to, key, (uint64_t)sqlite3_column_int64(row, 1));
+    }
+    return code == SQLITE_DONE ? 0 : db_failed(db, err);
+}
+
+static int visit_versions(struct db *db, const struct versions *found, store_visit *visit, void *ctx,
+                          struct berth_err *err)
+{
+    CLEANUP(stmt) sqlite3_stmt *row = NULL;
+    if (sqlite3_prepare_v2(db->handle, "SELECT " CHANGE_COLUMNS " FROM change WHERE place = ?1", -1, &row, NULL) !=
+        SQLITE_OK)
+        return db_failed(db, err);
+
+    int rc = 0;
+    for (size_t i = 0; i < found->list.len && rc == 0; i++) {
+        const struct version *version = &found->list.at[i];
+        struct change change;
+        struct bytes value;
+        (void)sqlite3_bind_int64(row, 1, (int64_t)version->place);
+        int code = sqlite3_step(row);
+        if (code == SQLITE_ROW)
+            rc = change_row_read(db, row, &change, &value, err);
+        else if (code != SQLITE_DONE)
+            rc = db_failed(db, err);
+        if (rc == 0 && (code == SQLITE_DONE || change.gone || strcmp(change.key, version->key) != 0))
+            rc = db_damaged(db, err, "the value of %.80s in revision %" PRIu64 " is missing", version->key,
+                            place_revision(version->place));
+        if (rc == 0) {
+            struct store_entry entry = {change.key, value, change.created, place_revision(change.place)};
+            rc = visit(ctx, &entry);
+        }
+        (void)sqlite3_reset(row);
+    }
+    return rc;
+}
+
+int sqlite_range(struct store *base, const char *prefix, uint64_t revision, store_visit *visit, void *ctx,
+                 struct berth_err *err)
+{
+    struct sqlite_store *s = sqlite_of(base);
+    CLEANUP(reading) struct reading r = {0};
+    CLEANUP(versions) struct versions found;
+    struct gathering g = {.prefix = prefix, .revision = revision, .to = &found};
+    struct totals totals;
+    int rc;
+
+    versions_init(&found);
+    if (s->readonly) {
+        /* Another process writes: the ledger follows what is read. */
+        rc = reading_begin(&r, s, &totals, err);
+        if (rc == 0)
+            rc = verify_more(r.db, &s->ledger, err);
+        if (rc == 0)
+            rc = gather(s, &g, err);
+        s->compacted = s->ledger.now.compacted;
+    } else {
+        /* First the keys, then the state of the file: it has everything that the keys speak of, as no compaction goes
+         * beyond what was pumped. */
+        rc = sqlite_call(s, gather, &g, err);
+        if (rc == 0)
+            rc = reading_begin(&r, s, &totals, err);
+    }
+    if (rc == 0)
+        rc = gather_replaced(r.db, &g, err);
+    if (rc < 0)
+        return rc;
+    versions_sort(&found);
+    return visit_versions(r.db, &found, visit, ctx, err);
+}
+
+/* ---- history and log --------------------------------------------------------------------------------------------- */
+
+int sqlite_history(struct store *base, const char *prefix, uint64_t from, uint64_t to, store_visit_event *visit,
+                   void *ctx, struct berth_err *err)
+{
+    struct sqlite_store *s = sqlite_of(base);
+    CLEANUP(reading) struct reading r = {0};
+    struct totals totals;
+    int rc = reading_begin(&r, s, &totals, err);
+    if (rc < 0)
+        return rc;
+    if (from < totals.compacted)
+        return refuse_compacted(from, totals.compacted, err);
+    if (to == 0 || to > totals.revision)
+        to = totals.revision;
+    if (from >= to)
+        return 0;
+
+    CLEANUP(stmt) sqlite3_stmt *row = NULL;
+    if (sqlite3_prepare_v2(r.db->handle,
+                           "SELECT " CHANGE_COLUMNS " FROM change WHERE place >= ?1 AND place < ?2"
+                           " AND key >= ?3 AND key < ?4 ORDER BY place",
+                           -1, &row, NULL) != SQLITE_OK)
+        return db_failed(r.db, err);
+    (void)sqlite3_bind_int64(row, 1, (int64_t)place_of(from + 1, 0));
+    (void)sqlite3_bind_int64(row, 2, (int64_t)place_of(to + 1, 0));
+    bind_prefix(row, 3, prefix);
+
+    int code;
+    while ((code = sqlite3_step(row)) == SQLITE_ROW) {
+        struct change change;
+        struct bytes value;
+        rc = change_row_read(r.db, row, &change, &value, err);
+        if (rc == 0) {
+            struct store_event event = {change.key, value, change.gone, change.created, place_revision(change.place)};
+            rc = visit(ctx, &event);
+        }
+        if (rc)
+            return rc;
+    }
+    return code == SQLITE_DONE ? 0 : db_failed(r.db, err);
+}
+
+int sqlite_log(struct store *base, uint64_t from_seq, store_visit_record *visit, void *ctx, struct berth_err *err)
+{
+    CLEANUP(reading) struct reading r = {0};
+    struct totals totals;
+    int rc = reading_begin(&r, sqlite_of(base), &totals, err);
+    if (rc < 0)
+        return rc;
+    if (from_seq == 0)
+        from_seq = 1;
+    if (from_seq > totals.log_seq)
+        return 0;
+
+    CLEANUP(stmt) sqlite3_stmt *row = NULL;
+    if (sqlite3_prepare_v2(r.db->handle, "SELECT seq, revision, chain, record FROM log WHERE seq >= ?1 ORDER BY seq",
+                           -1, &row, NULL) != SQLITE_OK)
+        return db_failed(r.db, err);
+    (void)sqlite3_bind_int64(row, 1, (int64_t)(from_seq - 1));
+
+    int code;
+    uint64_t chain = 0;
+    while ((code = sqlite3_step(row)) == SQLITE_ROW) {
+        struct store_record record;
+        if ((uint64_t)sqlite3_column_int64(row, 0) < from_seq) {
+            chain = (uint64_t)sqlite3_column_int64(row, 2); /* the one before, for the chain */
+            continue;
+        }
+        rc = record_read(r.db, row, chain, &record, err);
+        if (rc == 0) {
+            chain = record.chain;
+            rc = visit(ctx, &record);
+        }
+        if (rc)
+            return rc;
+    }
+    return code == SQLITE_DONE ? 0 : db_failed(r.db, err);
+}

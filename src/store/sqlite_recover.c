@@ -1,0 +1,101 @@
+/* sqlite_recover.c - after a failure: open anew, compare with what is on disk, tell what turned out to be durable. */
+#include <errno.h>
+#include <string.h>
+
+#include "store/sqlite.h"
+
+struct finding {
+    struct queue *to;
+    VEC(struct store_op) ops;
+    VEC(struct effect) effects;
+    uint64_t revision;
+};
+
+/* Makes one found transaction of the changes gathered so far. */
+static void finding_end(struct finding *f)
+{
+    struct store_txn txn = {.ops = f->ops.at, .ops_len = f->ops.len};
+    struct queued *q = queued_new(&txn, NULL, NULL);
+    memcpy(q->effects, f->effects.at, f->effects.len * sizeof *q->effects);
+    q->found = q->happened = true;
+    q->result.revision = f->revision;
+    queue_push(f->to, q);
+    for (size_t i = 0; i < f->ops.len; i++) {
+        mem_free((void *)f->ops.at[i].key);
+        mem_free((void *)f->ops.at[i].value.at);
+    }
+    f->ops.len = f->effects.len = 0;
+}
+
+static void *copy_of(const void *p, size_t len)
+{
+    void *copy = mem_alloc(len ? len : 1);
+    if (len)
+        memcpy(copy, p, len);
+    return copy;
+}
+
+/* Reads back what came after a revision, as transactions that nobody waits for. */
+static int find_changes(struct db *db, uint64_t after, struct queue *to, struct berth_err *err)
+{
+    CLEANUP(stmt) sqlite3_stmt *row = NULL;
+    if (sqlite3_prepare_v2(db->handle, "SELECT " CHANGE_COLUMNS " FROM change WHERE place > ?1 ORDER BY place", -1,
+                           &row, NULL) != SQLITE_OK)
+        return db_failed(db, err);
+    (void)sqlite3_bind_int64(row, 1, (int64_t)(place_of(after + 1, 0) - 1));
+
+    struct finding f = {.to = to};
+    int rc = 0, code;
+    while (rc == 0 && (code = sqlite3_step(row)) == SQLITE_ROW) {
+        struct change change;
+        struct bytes value;
+        rc = change_row_read(db, row, &change, &value, err);
+        if (rc < 0)
+            break;
+        if (f.ops.len && f.revision != place_revision(change.place))
+            finding_end(&f);
+        f.revision = place_revision(change.place);
+        vec_push(&f.ops, ((struct store_op){
+                             mem_strdup(change.key), {copy_of(value.at, value.len), value.len},
+                              change.gone
+        }));
+        vec_push(&f.effects, ((struct effect){change.place, change.replaced, change.created}));
+    }
+    if (rc == 0 && code != SQLITE_DONE)
+        rc = db_failed(db, err);
+    if (f.ops.len)
+        finding_end(&f);
+    vec_done(&f.ops);
+    vec_done(&f.effects);
+    return rc;
+}
+
+static int catch_up(struct sqlite_store *s, struct queue *found, struct berth_err *err)
+{
+    uint64_t known = s->ledger.now.revision;
+    struct queue more = {0};
+    int rc = db_exec(&s->writer, "BEGIN", err);
+    if (rc == 0)
+        rc = verify_more(&s->writer, &s->ledger, err);
+    if (rc == 0 && s->ledger.now.revision > known)
+        rc = find_changes(&s->writer, known, &more, err);
+    db_rollback(&s->writer);
+    queue_append(found, &more);
+    return rc;
+}
+
+int writer_connect(struct sqlite_store *s, struct queue *found, struct berth_err *err)
+{
+    if (s->writer.handle)
+        return 0;
+    int rc = db_open(&s->writer, s->path, DB_WRITE, err);
+    if (rc == 0)
+        rc = db_prepare(&s->writer, err);
+    if (rc == 0)
+        rc = catch_up(s, found, err);
+    if (rc == 0)
+        writer_settle(s);
+    else
+        db_close(&s->writer);
+    return rc;
+}

@@ -1,0 +1,214 @@
+/* sqlite_verify.c - reading a store once through: the present keys, and proof that nothing is damaged.
+ *
+ * Every change has a checksum and names the one it replaced; their checksums sum up to what meta says, so none is
+ * missing; the log is chained. SQLite's own check covers how the pages hang together.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "store/sqlite.h"
+
+uint64_t change_sum(const struct change *change, struct bytes value)
+{
+    uint64_t h = hash_pair(hash_pair(change->place, change->replaced), change->created);
+    h = hash_bytes(change->key, strlen(change->key), h);
+    return hash_bytes(value.at, value.len, hash_pair(h, change->gone));
+}
+
+int change_row_read(const struct db *db, sqlite3_stmt *row, struct change *ret, struct bytes *ret_value,
+                    struct berth_err *err)
+{
+    int type = sqlite3_column_type(row, 5);
+    struct change change = {
+        .place = (uint64_t)sqlite3_column_int64(row, 0),
+        .replaced = (uint64_t)sqlite3_column_int64(row, 2),
+        .created = (uint64_t)sqlite3_column_int64(row, 3),
+        .gone = type == SQLITE_NULL,
+    };
+    bool text = sqlite3_column_type(row, 1) == SQLITE_TEXT;
+    change.key = text ? (const char *)sqlite3_column_text(row, 1) : "";
+    struct bytes value = {sqlite3_column_blob(row, 5), (size_t)sqlite3_column_bytes(row, 5)};
+    if (!change.key || (value.len && !value.at))
+        return db_failed(db, err);
+    if (!text || !key_valid(change.key, (size_t)sqlite3_column_bytes(row, 1)) ||
+        (type != SQLITE_NULL && type != SQLITE_BLOB) ||
+        (uint64_t)sqlite3_column_int64(row, 4) != change_sum(&change, value))
+        return db_damaged(db, err, "the checksum of a change in revision %" PRIu64 " is wrong",
+                          place_revision(change.place));
+    *ret = change;
+    *ret_value = value;
+    return 0;
+}
+
+int record_read(const struct db *db, sqlite3_stmt *row, uint64_t chain_before, struct store_record *ret,
+                struct berth_err *err)
+{
+    struct store_record record = {
+        .seq = (uint64_t)sqlite3_column_int64(row, 0),
+        .revision = (uint64_t)sqlite3_column_int64(row, 1),
+        .chain = (uint64_t)sqlite3_column_int64(row, 2),
+        .record = {sqlite3_column_blob(row, 3), (size_t)sqlite3_column_bytes(row, 3)},
+    };
+    if (record.record.len && !record.record.at)
+        return db_failed(db, err);
+    if (sqlite3_column_type(row, 3) != SQLITE_BLOB ||
+        record.chain != store_chain(chain_before, record.seq, record.revision, record.record))
+        return db_damaged(db, err, "the chain of its log breaks at record %" PRIu64, record.seq);
+    *ret = record;
+    return 0;
+}
+
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
+
+/* Loads the changes after a place, for the caller to keep or undo; adds up their checksums. */
+static int load_rows(struct db *db, struct heads *heads, const struct totals *disk, uint64_t after,
+                     uint64_t *ret_digest, struct berth_err *err)
+{
+    CLEANUP(stmt) sqlite3_stmt *row = NULL;
+    if (sqlite3_prepare_v2(db->handle, "SELECT " CHANGE_COLUMNS " FROM change WHERE place > ?1 ORDER BY place", -1,
+                           &row, NULL) != SQLITE_OK)
+        return db_failed(db, err);
+    (void)sqlite3_bind_int64(row, 1, (int64_t)after);
+
+    int code;
+    uint64_t last = after, digest = 0;
+    while ((code = sqlite3_step(row)) == SQLITE_ROW) {
+        struct change change;
+        struct bytes value;
+        int rc = change_row_read(db, row, &change, &value, err);
+        if (rc < 0)
+            return rc;
+        uint64_t revision = place_revision(change.place);
+        const char *wrong = change.place <= last || revision == 0 || revision > disk->revision
+                                ? "is out of order"
+                                : heads_load(heads, &change, disk->swept);
+        if (wrong)
+            return db_damaged(db, err, "the change of %.80s in revision %" PRIu64 " %s", change.key, revision, wrong);
+        last = change.place;
+        digest += (uint64_t)sqlite3_column_int64(row, 4);
+    }
+    if (code != SQLITE_DONE)
+        return db_failed(db, err);
+    *ret_digest = digest;
+    return 0;
+}
+
+static int load_changes(struct db *db, struct heads *heads, const struct totals *disk, uint64_t after,
+                        uint64_t *ret_digest, struct berth_err *err)
+{
+    int rc = load_rows(db, heads, disk, after, ret_digest, err);
+    if (rc == 0)
+        heads_keep(heads);
+    else
+        heads_undo(heads);
+    return rc;
+}
+
+static int check_log(struct db *db, const struct totals *disk, struct berth_err *err)
+{
+    CLEANUP(stmt) sqlite3_stmt *row = NULL;
+    if (sqlite3_prepare_v2(db->handle, "SELECT seq, revision, chain, record FROM log ORDER BY seq", -1, &row, NULL) !=
+        SQLITE_OK)
+        return db_failed(db, err);
+
+    int code;
+    struct store_record last = {0};
+    while ((code = sqlite3_step(row)) == SQLITE_ROW) {
+        struct store_record record;
+        int rc = record_read(db, row, last.chain, &record, err);
+        if (rc < 0)
+            return rc;
+        if (record.seq != last.seq + 1)
+            return db_damaged(db, err, "record %" PRIu64 " of its log is missing", last.seq + 1);
+        if (record.revision <= last.revision || record.revision > disk->revision)
+            return db_damaged(db, err, "record %" PRIu64 " of its log is out of order", record.seq);
+        last = record;
+    }
+    if (code != SQLITE_DONE)
+        return db_failed(db, err);
+    if (last.seq != disk->log_seq || last.chain != disk->log_chain)
+        return db_damaged(db, err, "its log ends with record %" PRIu64 " instead of %" PRIu64, last.seq, disk->log_seq);
+    return 0;
+}
+
+static int check_pages(struct db *db, struct berth_err *err)
+{
+    CLEANUP(stmt) sqlite3_stmt *row = NULL;
+    if (sqlite3_prepare_v2(db->handle, "PRAGMA quick_check(1)", -1, &row, NULL) != SQLITE_OK ||
+        sqlite3_step(row) != SQLITE_ROW)
+        return db_failed(db, err);
+    const char *found = (const char *)sqlite3_column_text(row, 0);
+    if (!found)
+        return db_failed(db, err);
+    return strcmp(found, "ok") == 0 ? 0 : db_damaged(db, err, "%s", found);
+}
+
+int verify(struct db *db, struct ledger *ret, struct berth_err *err)
+{
+    CLEANUP(ledger) struct ledger made = {0};
+    uint64_t digest = 0;
+    int rc = totals_read(db, &made.now, err);
+    if (rc == 0)
+        rc = check_pages(db, err);
+    if (rc == 0)
+        rc = load_changes(db, &made.heads, &made.now, 0, &digest, err);
+    if (rc == 0 && digest != made.now.digest)
+        rc = db_damaged(db, err, "changes are missing, or some are older than the rest");
+    if (rc == 0)
+        rc = check_log(db, &made.now, err);
+    if (rc < 0)
+        return rc;
+    *ret = made;
+    made = (struct ledger){0};
+    return 0;
+}
+
+int verify_more(struct db *db, struct ledger *ledger, struct berth_err *err)
+{
+    struct totals disk;
+    uint64_t digest = 0;
+    int rc = totals_read(db, &disk, err);
+    if (rc < 0 || disk.revision == ledger->now.revision) {
+        if (rc == 0)
+            ledger->now = disk;
+        return rc;
+    }
+    if (disk.revision < ledger->now.revision)
+        return db_damaged(db, err, "it has revision %" PRIu64 ", but %" PRIu64 " was acknowledged", disk.revision,
+                          ledger->now.revision);
+    if (disk.compacted > ledger->now.revision) {
+        /* Deletions since may be forgotten already: start afresh. */
+        struct ledger whole = {0};
+        rc = verify(db, &whole, err);
+        if (rc == 0) {
+            ledger_done(ledger);
+            *ledger = whole;
+        }
+        return rc;
+    }
+    rc = load_changes(db, &ledger->heads, &disk, place_of(ledger->now.revision + 1, 0) - 1, &digest, err);
+    if (rc == 0)
+        ledger->now = disk;
+    return rc;
+}
+
+int verify_migrated(struct db *db, struct ledger *ret, struct berth_err *err)
+{
+    struct ledger made = {0};
+    int rc = db_exec(db, "BEGIN IMMEDIATE", err);
+    if (rc == 0)
+        rc = format_migrate(db, err);
+    if (rc == 0)
+        rc = verify(db, &made, err);
+    if (rc == 0)
+        rc = db_exec(db, "COMMIT", err);
+    if (rc < 0) {
+        db_rollback(db);
+        ledger_done(&made);
+        return rc;
+    }
+    *ret = made;
+    return 0;
+}

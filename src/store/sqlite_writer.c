@@ -1,0 +1,263 @@
+/* sqlite_writer.c - the writer's thread: everything that changes the file.
+ *
+ * It takes what is queued, evaluates each transaction in order within one SQLite transaction, commits once, and hands
+ * the results back. While it waits for the disk the next batch gathers: the slower the disk, the larger the batches.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "store/sqlite.h"
+
+/* A batch is bounded so that the first in it does not wait long for the last. */
+enum { BATCH_TXNS_MAX = 1024, BATCH_BYTES_MAX = 16 * 1024 * 1024 };
+/* Changes looked at per commit after a compaction: with a batch, and when nothing else is to be done. */
+enum { SWEEP_BUSY = 256, SWEEP_IDLE = SWEEP_MAX };
+/* Pages of the write-ahead log after which it is written back: at once, or when nothing waits. A log that is used again
+ * is faster than one that grows, as its size need not be synced. */
+enum { WAL_BUSY_PAGES = 16384, WAL_IDLE_PAGES = 2048, WAL_RETRY_PAGES = 1024 };
+
+/* ---- batches ----------------------------------------------------------------------------------------------------- */
+
+static bool is_broken(struct sqlite_store *s, struct berth_err *err)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    bool broken = s->broken[0];
+    if (broken)
+        (void)err_set(err, EIO, "%s", s->broken);
+    (void)pthread_mutex_unlock(&s->lock);
+    return broken;
+}
+
+/* Nothing of what is in flight can be trusted any more, and nothing new is taken. */
+static void break_for_good(struct sqlite_store *s, const struct berth_err *why)
+{
+    db_close(&s->writer);
+    (void)pthread_mutex_lock(&s->lock);
+    if (!s->broken[0])
+        memcpy(s->broken, why->text, sizeof s->broken);
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+static int connect(struct sqlite_store *s, struct queue *out, struct berth_err *err)
+{
+    if (is_broken(s, err))
+        return -EIO;
+    int rc = writer_connect(s, out, err);
+    if (rc == -EBADMSG) {
+        break_for_good(s, err);
+        rc = -EIO;
+    }
+    return rc;
+}
+
+/* After a commit that failed, with everything taken back in memory. Returns the code to tell. */
+static int recover(struct sqlite_store *s, int rc, struct queue *out, const struct berth_err *err)
+{
+    db_rollback(&s->writer);
+    switch (rc) {
+    case -ENOSPC:
+    case -EBUSY:
+    case -ENOMEM: return rc; /* SQLite has undone it; the connection is as good as before */
+    case -EBADMSG: break_for_good(s, err); return -EIO;
+    default: break;
+    }
+    db_close(&s->writer);
+    struct berth_err again = {0};
+    (void)connect(s, out, &again); /* else the next batch tries */
+    return rc;
+}
+
+/* Writes a batch, which may be empty: then only what is pending of totals and sweeping. */
+static int batch_write(struct sqlite_store *s, struct queue *batch, int sweep_rows, struct queue *out,
+                       struct totals now, struct berth_err *err)
+{
+    struct db *db = &s->writer;
+    struct totals before = s->ledger.now;
+    int rc = db_run(db, ST_BEGIN, err);
+
+    s->ledger.now = now;
+    for (struct queued *q = batch->first; q && rc == 0; q = q->next)
+        rc = change_write(db, &s->ledger, q, err);
+    if (rc == 0 && sweep_left(&s->ledger.now))
+        rc = sweep(db, &s->ledger.now, sweep_rows, err);
+    if (rc == 0 && memcmp(&s->ledger.now, &before, sizeof before) != 0)
+        rc = totals_write(db, &s->ledger.now, err);
+    if (rc == 0)
+        rc = db_run(db, ST_COMMIT, err);
+    if (rc == 0) {
+        heads_keep(&s->ledger.heads);
+        folder_set_acked(&s->folder, s->ledger.now.revision);
+        return 0;
+    }
+    heads_undo(&s->ledger.heads);
+    s->ledger.now = before;
+    return recover(s, rc, out, err);
+}
+
+/* Moves the batch to `out`, done or failed, after what was found on the way. */
+static void batch_run(struct sqlite_store *s, struct queue *batch, struct queue *out)
+{
+    struct berth_err err = {0};
+    int rc = connect(s, out, &err);
+    if (rc == 0)
+        rc = batch_write(s, batch, SWEEP_BUSY, out, s->ledger.now, &err);
+    for (struct queued *q = batch->first; q && rc < 0; q = q->next)
+        queued_fail(q, -rc, err.text);
+    s->idle_failed = rc < 0;
+    queue_append(out, batch);
+}
+
+/* ---- between batches --------------------------------------------------------------------------------------------- */
+
+int writer_compact(struct sqlite_store *s, void *ctx, struct berth_err *err)
+{
+    struct queue none = {0};
+    int rc = connect(s, &s->found, err);
+    if (rc < 0)
+        return rc;
+    struct totals now = s->ledger.now;
+    now.compacted = *(const uint64_t *)ctx;
+    return batch_write(s, &none, SWEEP_BUSY, &s->found, now, err);
+}
+
+static bool checkpoint_due(const struct sqlite_store *s, int pages)
+{
+    return s->writer.handle && s->wal_pages >= pages &&
+           (s->wal_pages_tried == 0 || s->wal_pages >= s->wal_pages_tried + WAL_RETRY_PAGES);
+}
+
+/* Failing is no harm: the log grows on, and the next one tries again. A reader may hold part of it back. */
+static void checkpoint(struct sqlite_store *s)
+{
+    (void)sqlite3_wal_checkpoint_v2(s->writer.handle, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    s->wal_pages_tried = s->wal_pages;
+}
+
+static int note_wal(void *ctx, sqlite3 *handle, const char *name, int pages)
+{
+    struct sqlite_store *s = ctx;
+    (void)handle;
+    (void)name;
+    if (pages < s->wal_pages)
+        s->wal_pages_tried = 0; /* all of it was written back and it began anew */
+    s->wal_pages = pages;
+    return SQLITE_OK;
+}
+
+void writer_settle(struct sqlite_store *s)
+{
+    (void)sqlite3_wal_hook(s->writer.handle, note_wal, s);
+    (void)sqlite3_db_config(s->writer.handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
+}
+
+static bool idle_due(const struct sqlite_store *s)
+{
+    bool sweeps = s->writer.handle && !s->idle_failed && sweep_left(&s->ledger.now);
+    return sweeps || checkpoint_due(s, WAL_IDLE_PAGES);
+}
+
+static void idle_run(struct sqlite_store *s)
+{
+    struct berth_err err = {0};
+    struct queue none = {0};
+    if (checkpoint_due(s, WAL_IDLE_PAGES))
+        checkpoint(s);
+    else
+        s->idle_failed = batch_write(s, &none, SWEEP_IDLE, &s->found, s->ledger.now, &err) < 0;
+}
+
+/* ---- the thread -------------------------------------------------------------------------------------------------- */
+
+/* Under the lock. */
+static struct queue batch_take(struct sqlite_store *s)
+{
+    struct queue batch = {0};
+    size_t bytes = 0;
+    for (size_t n = 0; s->waiting.first && n < BATCH_TXNS_MAX && bytes < BATCH_BYTES_MAX; n++) {
+        struct queued *q = queue_pop(&s->waiting);
+        bytes += q->bytes;
+        queue_push(&batch, q);
+    }
+    return batch;
+}
+
+/* Under the lock. */
+static void finish(struct sqlite_store *s, struct queue *out)
+{
+    if (!out->first)
+        return;
+    queue_append(&s->finished, out);
+    if (!s->told)
+        s->told = eventfd_write(s->event_fd, 1) == 0;
+    (void)pthread_cond_broadcast(&s->news);
+}
+
+static void *writer_main(void *arg)
+{
+    struct sqlite_store *s = arg;
+    (void)pthread_mutex_lock(&s->lock);
+    for (;;) {
+        struct job *job = s->job;
+        if (job) {
+            s->job = NULL;
+            (void)pthread_mutex_unlock(&s->lock);
+            int rc = job->run(s, job->ctx, job->err);
+            (void)pthread_mutex_lock(&s->lock);
+            job->rc = rc;
+            job->done = true;
+            (void)pthread_cond_broadcast(&s->news);
+        } else if (s->waiting.first) {
+            struct queue batch = batch_take(s);
+            (void)pthread_mutex_unlock(&s->lock);
+            batch_run(s, &batch, &s->found);
+            (void)pthread_mutex_lock(&s->lock);
+            finish(s, &s->found);
+            if (!checkpoint_due(s, WAL_BUSY_PAGES))
+                continue;
+            (void)pthread_mutex_unlock(&s->lock);
+            checkpoint(s);
+            (void)pthread_mutex_lock(&s->lock);
+            continue;
+        } else if (s->stop) {
+            break;
+        } else if (idle_due(s)) {
+            (void)pthread_mutex_unlock(&s->lock);
+            idle_run(s);
+            (void)pthread_mutex_lock(&s->lock);
+        } else {
+            (void)pthread_cond_wait(&s->work, &s->lock);
+            continue;
+        }
+        finish(s, &s->found);
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+int writer_start(struct sqlite_store *s, struct berth_err *err)
+{
+    /* Signals are for the threads of the program. */
+    sigset_t all, before;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    int code = pthread_create(&s->thread, NULL, writer_main, s);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code)
+        return err_set(err, code, "cannot start the store's thread: %s", strerror(code));
+    s->running = true;
+    return 0;
+}
+
+void writer_stop(struct sqlite_store *s)
+{
+    if (!s->running)
+        return;
+    (void)pthread_mutex_lock(&s->lock);
+    s->stop = true;
+    (void)pthread_cond_signal(&s->work);
+    (void)pthread_mutex_unlock(&s->lock);
+    (void)pthread_join(s->thread, NULL);
+    s->running = false;
+}

@@ -1,0 +1,374 @@
+/* store.c - the generic half of a store: arguments, watches, delivery. */
+#include "store/store.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/map.h"
+#include "store/kind.h"
+
+struct store_watch {
+    struct store *store;
+    char *prefix;
+    uint64_t after; /* tells of revisions above it */
+    store_watched *watched;
+    void *ctx;
+    bool ended; /* told nothing more; freed when nobody calls back */
+};
+
+/* ---- arguments --------------------------------------------------------------------------------------------------- */
+
+static bool key_char(char c)
+{
+    return c > ' ' && c <= '~';
+}
+
+bool key_valid(const char *key, size_t len)
+{
+    if (len == 0 || len > STORE_KEY_MAX)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if (!key_char(key[i]))
+            return false;
+    return true;
+}
+
+bool key_under(const char *key, const char *prefix)
+{
+    while (*prefix)
+        if (*key++ != *prefix++)
+            return false;
+    return true;
+}
+
+static int key_check(const char *key, struct berth_err *err)
+{
+    size_t len = strnlen(key, STORE_KEY_MAX + 1);
+    if (key_valid(key, len))
+        return 0;
+    if (len == 0)
+        return err_set(err, EINVAL, "a key is empty");
+    if (len > STORE_KEY_MAX)
+        return err_set(err, EINVAL, "the key %.40s... is longer than %d bytes", key, STORE_KEY_MAX);
+    return err_set(err, EINVAL, "the key \"%s\" has a character other than printable ASCII without spaces", key);
+}
+
+static int prefix_check(const char *prefix, struct berth_err *err)
+{
+    return *prefix ? key_check(prefix, err) : 0;
+}
+
+struct keys {
+    const struct store_op *ops;
+};
+
+static bool same_key(const void *ctx, uint32_t value, const void *key)
+{
+    const struct keys *keys = ctx;
+    return strcmp(keys->ops[value].key, key) == 0;
+}
+
+static int twice_check(const struct store_txn *txn, struct berth_err *err)
+{
+    struct keys keys = {txn->ops};
+    struct map seen = {0};
+    int rc = 0;
+
+    for (size_t i = 0; i < txn->ops_len && txn->ops_len > 1 && rc == 0; i++) {
+        const char *key = txn->ops[i].key;
+        uint64_t hash = hash_bytes(key, strlen(key), 0);
+        if (map_find(&seen, hash, same_key, &keys, key) != MAP_NONE)
+            rc = err_set(err, EINVAL, "the key %s is changed twice in one transaction", key);
+        else
+            map_add(&seen, hash, (uint32_t)i);
+    }
+    map_done(&seen);
+    return rc;
+}
+
+static int value_check(const char *of, const struct bytes *value, struct berth_err *err)
+{
+    assert(value->at || value->len == 0);
+    if (value->len > STORE_VALUE_MAX)
+        return err_set(err, EINVAL, "%s has %zu bytes; at most %d are possible", of, value->len, STORE_VALUE_MAX);
+    return 0;
+}
+
+static int txn_check(const struct store_txn *txn, size_t *ret_bytes, struct berth_err *err)
+{
+    if (txn->ops_len > STORE_OPS_MAX)
+        return err_set(err, EINVAL, "a transaction changes %zu keys; at most %d are possible", txn->ops_len,
+                       STORE_OPS_MAX);
+    if (txn->guards_len > STORE_GUARDS_MAX)
+        return err_set(err, EINVAL, "a transaction rests on %zu keys; at most %d are possible", txn->guards_len,
+                       STORE_GUARDS_MAX);
+    int rc = value_check("the record", &txn->record, err);
+    for (size_t i = 0; i < txn->guards_len && rc == 0; i++)
+        rc = key_check(txn->guards[i].key, err);
+    for (size_t i = 0; i < txn->ops_len && rc == 0; i++) {
+        rc = key_check(txn->ops[i].key, err);
+        if (rc == 0 && !txn->ops[i].gone)
+            rc = value_check(txn->ops[i].key, &txn->ops[i].value, err);
+    }
+    if (rc == 0)
+        rc = twice_check(txn, err);
+    if (rc < 0)
+        return rc;
+    size_t bytes = txn_bytes(txn);
+    if (bytes > STORE_TXN_BYTES_MAX)
+        return err_set(err, EINVAL, "a transaction has %zu bytes; at most %d are possible", bytes, STORE_TXN_BYTES_MAX);
+    *ret_bytes = bytes;
+    return 0;
+}
+
+int refuse_compacted(uint64_t revision, uint64_t compacted, struct berth_err *err)
+{
+    return err_set(err, ESTALE,
+                   "revision %" PRIu64 " is forgotten: history up to %" PRIu64 " was compacted; read the present state",
+                   revision, compacted);
+}
+
+int refuse_future(uint64_t revision, uint64_t present, struct berth_err *err)
+{
+    return err_set(err, EINVAL, "revision %" PRIu64 " has not happened yet: the present one is %" PRIu64, revision,
+                   present);
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------------- */
+
+void store_base_init(struct store *s, const struct store_ops *ops)
+{
+    *s = (struct store){.ops = ops};
+}
+
+static void watch_free(struct store_watch *w)
+{
+    mem_free(w->prefix);
+    mem_free(w);
+}
+
+void store_base_done(struct store *s)
+{
+    for (size_t i = 0; i < s->watches.len; i++)
+        watch_free(s->watches.at[i]);
+    vec_done(&s->watches);
+}
+
+void store_close(struct store *s)
+{
+    if (!s)
+        return;
+    assert(s->calling == 0);
+    s->closing = true; /* or a callback that submits again would keep it open for ever */
+    store_drain(s);
+    (void)store_pump(s);
+    s->ops->close(s);
+}
+
+/* ---- calling back ------------------------------------------------------------------------------------------------ */
+
+static void calling_begin(struct store *s)
+{
+    s->calling++;
+}
+
+static void calling_end(struct store *s)
+{
+    if (--s->calling)
+        return;
+    size_t kept = 0;
+    for (size_t i = 0; i < s->watches.len; i++) {
+        struct store_watch *w = s->watches.at[i];
+        if (w->ended)
+            watch_free(w);
+        else
+            s->watches.at[kept++] = w;
+    }
+    s->watches.len = kept;
+}
+
+static void event_tell(struct store *s, const struct store_event *event)
+{
+    /* By index and length at each turn: a callback may add watches and end them. */
+    for (size_t i = 0; i < s->watches.len; i++) {
+        struct store_watch *w = s->watches.at[i];
+        if (!w->ended && event->revision > w->after && key_under(event->key, w->prefix))
+            w->watched(w->ctx, event);
+    }
+}
+
+void store_deliver(struct store *s, struct queued *q)
+{
+    calling_begin(s);
+    if (q->happened) {
+        assert(q->result.rc == 0 && q->result.revision > s->revision);
+        s->revision = q->result.revision; /* first: a watch made by a callback hears all of it from history */
+        for (size_t i = 0; i < q->txn.ops_len; i++) {
+            const struct store_op *op = &q->txn.ops[i];
+            const struct effect *effect = &q->effects[i];
+            if (effect->place == 0)
+                continue;
+            struct store_event event = {
+                .key = op->key,
+                .value = op->value,
+                .gone = op->gone,
+                .created = effect->created,
+                .revision = q->result.revision,
+            };
+            event_tell(s, &event);
+        }
+    }
+    if (!q->found) {
+        s->waiting--;
+        s->waiting_bytes -= q->bytes;
+    }
+    if (q->done)
+        q->done(q->ctx, &q->result);
+    queued_free(q);
+    calling_end(s);
+}
+
+/* ---- transactions ------------------------------------------------------------------------------------------------ */
+
+int store_submit(struct store *s, const struct store_txn *txn, store_done *done, void *ctx, struct berth_err *err)
+{
+    size_t bytes = 0;
+    if (s->closing)
+        return err_set(err, ESHUTDOWN, "the store is being closed");
+    int rc = txn_check(txn, &bytes, err);
+    if (rc < 0)
+        return rc;
+    if (s->waiting >= STORE_QUEUE_MAX || bytes > STORE_QUEUE_BYTES_MAX - s->waiting_bytes)
+        return err_set(err, EAGAIN, "%zu transactions wait for the store already; try again later", s->waiting);
+    rc = s->ops->submit(s, txn, done, ctx, err);
+    if (rc < 0)
+        return rc;
+    s->waiting++;
+    s->waiting_bytes += bytes;
+    return 0;
+}
+
+int store_fd(const struct store *s)
+{
+    return s->ops->fd(s);
+}
+
+static size_t pump(struct store *s, bool wait)
+{
+    calling_begin(s);
+    size_t n = s->ops->pump(s, wait);
+    calling_end(s);
+    return n;
+}
+
+size_t store_pump(struct store *s)
+{
+    /* Within a callback the transaction it belongs to is not finished, and what follows must wait for that. */
+    return s->calling ? 0 : pump(s, false);
+}
+
+void store_drain(struct store *s)
+{
+    assert(s->calling == 0);
+    while (s->waiting)
+        (void)pump(s, true);
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+uint64_t store_revision(const struct store *s)
+{
+    return s->revision;
+}
+
+uint64_t store_compacted(const struct store *s)
+{
+    return s->ops->compacted(s);
+}
+
+int store_range(struct store *s, const char *prefix, uint64_t revision, store_visit *visit, void *ctx,
+                struct berth_err *err)
+{
+    int rc = prefix_check(prefix, err);
+    return rc < 0 ? rc : s->ops->range(s, prefix, revision, visit, ctx, err);
+}
+
+int store_history(struct store *s, const char *prefix, uint64_t from, uint64_t to, store_visit_event *visit, void *ctx,
+                  struct berth_err *err)
+{
+    int rc = prefix_check(prefix, err);
+    return rc < 0 ? rc : s->ops->history(s, prefix, from, to, visit, ctx, err);
+}
+
+int store_log(struct store *s, uint64_t from_seq, store_visit_record *visit, void *ctx, struct berth_err *err)
+{
+    return s->ops->log(s, from_seq, visit, ctx, err);
+}
+
+int store_compact(struct store *s, uint64_t revision, struct berth_err *err)
+{
+    if (revision > s->revision)
+        return refuse_future(revision, s->revision, err);
+    return revision <= store_compacted(s) ? 0 : s->ops->compact(s, revision, err);
+}
+
+int store_backup(struct store *s, const char *path, struct berth_err *err)
+{
+    return s->ops->backup(s, path, err);
+}
+
+uint64_t store_size(const struct store *s)
+{
+    return s->ops->size(s);
+}
+
+/* ---- watches ----------------------------------------------------------------------------------------------------- */
+
+/* Ends the walk through the past when its watch ended itself. */
+enum { WATCH_ENDED = 1 };
+
+static int tell_past(void *ctx, const struct store_event *event)
+{
+    struct store_watch *w = ctx;
+    w->watched(w->ctx, event);
+    return w->ended ? WATCH_ENDED : 0;
+}
+
+int store_watch(struct store *s, const char *prefix, uint64_t from, store_watched *watched, void *ctx,
+                struct store_watch **ret, struct berth_err *err)
+{
+    int rc = prefix_check(prefix, err);
+    if (rc < 0)
+        return rc;
+
+    struct store_watch *w = mem_zalloc(sizeof *w), *before = *ret;
+    *w = (struct store_watch){s, mem_strdup(prefix), from, watched, ctx, false};
+    *ret = w; /* at once: its callback may end it while it hears of the past */
+    calling_begin(s);
+    vec_push(&s->watches, w);
+    if (from < s->revision) {
+        w->after = s->revision; /* what comes by the pump; the rest is past */
+        rc = s->ops->history(s, prefix, from, s->revision, tell_past, w, err);
+    }
+    if (rc < 0) {
+        *ret = before;
+        w->ended = true;
+    } else if (w->ended) {
+        *ret = NULL;
+    }
+    calling_end(s);
+    return rc < 0 ? rc : 0;
+}
+
+void store_unwatch(struct store_watch *w)
+{
+    if (!w)
+        return;
+    struct store *s = w->store;
+    calling_begin(s);
+    w->ended = true;
+    calling_end(s);
+}
