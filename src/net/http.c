@@ -1,0 +1,212 @@
+/* http.c - the server's life and its place in the loop. */
+#include "net/http.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+
+#include "net/http_inner.h"
+
+enum {
+    CONNECTIONS_MAX = 16384,
+    HEADER_BYTES_MAX = 8192,
+    HEADER_BYTES_MIN = 1024,
+    DESCRIPTORS_SPARE = 128, /* for what is no connection: files, databases, other listeners */
+    ANSWER_SHARES = 3,       /* of request_ns_max, without any progress of the reader */
+};
+
+/* ---- the library in the loop ------------------------------------------------------------------------------------- */
+
+static void server_run(struct http_server *s)
+{
+    MHD_UNSIGNED_LONG_LONG ms = 0;
+
+    assert(!s->running);
+    s->running = true;
+    s->resumed = false;
+    (void)MHD_run(s->mhd);
+    s->running = false;
+    if (s->resumed)
+        loop_timer_set(s->run_timer, 0);
+    else if (MHD_get_timeout(s->mhd, &ms) == MHD_YES)
+        loop_timer_set(s->run_timer, loop_now_ns(s->loop) + (int64_t)ms * NS_PER_MS);
+    else
+        loop_timer_set(s->run_timer, INT64_MAX);
+}
+
+static void run_due(void *ctx)
+{
+    server_run(ctx);
+}
+
+static void mhd_ready(void *ctx, uint32_t events)
+{
+    (void)events;
+    server_run(ctx);
+}
+
+void server_wake(struct http_server *s)
+{
+    if (s->running)
+        s->resumed = true;
+    else if (!s->stopping)
+        loop_timer_set(s->run_timer, 0);
+}
+
+/* Targets are decoded in net/target.c, from what the client sent. */
+static size_t unescape_nothing(void *ctx, struct MHD_Connection *mhd, char *text)
+{
+    (void)ctx;
+    (void)mhd;
+    return strlen(text);
+}
+
+/* ---- the beginning ----------------------------------------------------------------------------------------------- */
+
+static struct MHD_Daemon *daemon_start(struct http_server *s, const struct http_config *config)
+{
+    unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME;
+    struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_MEM_CERT,   0, (void *)config->cert_pem                            },
+        {MHD_OPTION_HTTPS_MEM_KEY,    0, (void *)config->key_pem                             },
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)"NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
+        {MHD_OPTION_HTTPS_MEM_TRUST,  0, (void *)config->client_ca_pem                       },
+        {MHD_OPTION_END,              0, NULL                                                },
+    };
+    if (s->tls)
+        flags |= MHD_USE_TLS;
+    if (!s->tls)
+        tls[0].option = MHD_OPTION_END;
+    else if (!config->client_ca_pem)
+        tls[3].option = MHD_OPTION_END;
+    return MHD_start_daemon(flags, 0, NULL, NULL, request_step, s, MHD_OPTION_ARRAY, tls, /* */
+                            MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->connections_max + 1,
+                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, s->header_bytes_max, /* */
+                            MHD_OPTION_NOTIFY_CONNECTION, conn_notify, s,            /* */
+                            MHD_OPTION_NOTIFY_COMPLETED, request_completed, s,       /* */
+                            MHD_OPTION_URI_LOG_CALLBACK, request_line, s,            /* */
+                            MHD_OPTION_UNESCAPE_CALLBACK, unescape_nothing, NULL,    /* */
+                            MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+}
+
+/* Raises the soft limit as far as is needed and allowed, and lowers the bound to what there is. */
+static void descriptors_reserve(struct http_server *s)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    rlim_t want = s->connections_max + DESCRIPTORS_SPARE;
+    if (limit.rlim_cur < want) {
+        rlim_t soft = limit.rlim_cur;
+        limit.rlim_cur = limit.rlim_max < want ? limit.rlim_max : want;
+        if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+            limit.rlim_cur = soft;
+    }
+    if (limit.rlim_cur < want)
+        s->connections_max = limit.rlim_cur > 2 * DESCRIPTORS_SPARE ? limit.rlim_cur - DESCRIPTORS_SPARE : 16;
+}
+
+static void config_apply(struct http_server *s, const struct http_config *config)
+{
+    s->admit = config->admit;
+    s->handle = config->handle;
+    s->ctx = config->ctx;
+    s->tls = config->cert_pem != NULL;
+    s->connections_max = config->connections_max ? config->connections_max : CONNECTIONS_MAX;
+    s->connections_per_address_max = config->connections_per_address_max;
+    s->header_bytes_max = config->header_bytes_max ? config->header_bytes_max : HEADER_BYTES_MAX;
+    if (s->header_bytes_max < HEADER_BYTES_MIN)
+        s->header_bytes_max = HEADER_BYTES_MIN;
+    s->request_ns_max = config->request_ns_max ? config->request_ns_max : 10 * NS_PER_S;
+    s->idle_ns_max = config->idle_ns_max ? config->idle_ns_max : 60 * NS_PER_S;
+    s->answer_ns_max = ANSWER_SHARES * s->request_ns_max;
+}
+
+int http_server_new(struct loop *l, const struct http_config *config, struct http_server **ret, struct berth_err *err)
+{
+    struct http_server *s = mem_zalloc(sizeof *s);
+
+    assert(config->admit && config->handle && !config->cert_pem == !config->key_pem);
+    s->loop = l;
+    s->listen_fd = -1;
+    s->deadline_next_ns = INT64_MAX;
+    config_apply(s, config);
+    descriptors_reserve(s);
+    (void)!getrandom(&s->peer_seed, sizeof s->peer_seed, 0);
+    s->run_timer = loop_timer_new(l, run_due, s);
+    s->deadline_timer = loop_timer_new(l, deadlines_pass, s);
+    s->accept_timer = loop_timer_new(l, listen_again, s);
+    s->mhd = daemon_start(s, config);
+    int rc = 0;
+    if (!s->mhd) {
+        rc = err_set(err, EINVAL,
+                     s->tls ? "cannot start the HTTP server: is the certificate's file complete?"
+                            : "cannot start the HTTP server: no descriptors or memory left");
+    } else {
+        const union MHD_DaemonInfo *info = MHD_get_daemon_info(s->mhd, MHD_DAEMON_INFO_EPOLL_FD);
+        rc = loop_watch_fd(l, info->epoll_fd, EPOLLIN, mhd_ready, s, &s->mhd_source, err);
+    }
+    if (rc == 0)
+        rc = listen_open(s, config->address, config->port, err);
+    if (rc < 0) {
+        http_server_free(s);
+        return rc;
+    }
+    *ret = s;
+    return 0;
+}
+
+uint16_t http_server_port(const struct http_server *s)
+{
+    return s->port;
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------------------- */
+
+void http_server_quiesce(struct http_server *s)
+{
+    s->quiesced = true;
+    listen_close(s);
+    for (struct conn *c = s->deadlines[DEADLINE_IDLE].first, *next; c; c = next) {
+        next = c->next;
+        deadline_drop(c);
+        conn_shut(c);
+    }
+}
+
+void http_server_free(struct http_server *s)
+{
+    if (!s)
+        return;
+    assert(!s->running);
+    s->stopping = true;
+    listen_close(s);
+    /* The library wants every connection resumed before it ends; ending them ends their exchanges. */
+    for (struct http_exchange *x = s->exchanges; x; x = x->next)
+        if (x->suspended)
+            exchange_resume(x);
+    loop_source_free(s->mhd_source);
+    if (s->mhd)
+        MHD_stop_daemon(s->mhd);
+    while (s->deadlines[DEADLINE_LINGER].first)
+        conn_free(s->deadlines[DEADLINE_LINGER].first);
+    loop_source_free(s->run_timer);
+    loop_source_free(s->deadline_timer);
+    loop_source_free(s->accept_timer);
+    assert(!s->exchanges && s->stats.connections == 0);
+    peers_done(s);
+    mem_free(s);
+}
+
+size_t http_server_busy(const struct http_server *s)
+{
+    return s->busy;
+}
+
+struct http_server_stats http_server_stats(const struct http_server *s)
+{
+    return s->stats;
+}

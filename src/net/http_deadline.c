@@ -1,0 +1,109 @@
+/* http_deadline.c - how long a connection may take for what it does now.
+ *
+ * The library's own timeout starts anew with every byte, which one byte every few seconds defeats. Here a deadline is
+ * set once for each thing that a connection does. All deadlines of one kind have the same length, so a list per kind
+ * that is appended to stays in order, and setting one costs O(1).
+ */
+#include <assert.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "net/http_inner.h"
+
+/* What a reader must take while a deadline passes to get another. */
+enum { READ_BYTES_MIN = 4096 };
+
+void deadline_drop(struct conn *c)
+{
+    struct conn_list *list = &c->server->deadlines[c->deadline];
+    if (c->deadline == DEADLINE_NONE)
+        return;
+    *(c->prev ? &c->prev->next : &list->first) = c->next;
+    *(c->next ? &c->next->prev : &list->last) = c->prev;
+    c->prev = c->next = NULL;
+    c->deadline = DEADLINE_NONE;
+}
+
+static int64_t length_ns(const struct http_server *s, enum deadline deadline)
+{
+    switch (deadline) {
+    case DEADLINE_REQUEST:
+    case DEADLINE_LINGER: return s->request_ns_max;
+    case DEADLINE_IDLE: return s->idle_ns_max;
+    case DEADLINE_ANSWER: return s->answer_ns_max;
+    case DEADLINE_NONE:
+    case DEADLINES: break;
+    }
+    return INT64_MAX;
+}
+
+/* What the peer has acknowledged since it connected: what it took, but for what lies in its kernel. */
+static uint64_t acked_bytes(int fd)
+{
+    struct tcp_info info;
+    socklen_t len = sizeof info;
+    memset(&info, 0, sizeof info);
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 ? info.tcpi_bytes_acked : 0;
+}
+
+void deadline_set(struct conn *c, enum deadline deadline)
+{
+    struct http_server *s = c->server;
+    struct conn_list *list = &s->deadlines[deadline];
+
+    deadline_drop(c);
+    if (__builtin_add_overflow(loop_now_ns(s->loop), length_ns(s, deadline), &c->deadline_ns))
+        c->deadline_ns = INT64_MAX;
+    assert(!list->last || list->last->deadline_ns <= c->deadline_ns);
+    c->deadline = deadline;
+    c->prev = list->last;
+    *(list->last ? &list->last->next : &list->first) = c;
+    list->last = c;
+    if (c->deadline_ns < s->deadline_next_ns) {
+        s->deadline_next_ns = c->deadline_ns;
+        loop_timer_set(s->deadline_timer, c->deadline_ns);
+    }
+}
+
+static void deadline_pass(struct conn *c)
+{
+    struct http_server *s = c->server;
+    enum deadline deadline = c->deadline;
+
+    if (deadline == DEADLINE_ANSWER) {
+        uint64_t acked = acked_bytes(c->fd), before = c->moved_bytes;
+        if (acked >= before + READ_BYTES_MIN) {
+            c->moved_bytes = acked;
+            deadline_set(c, DEADLINE_ANSWER);
+            return;
+        }
+    }
+    deadline_drop(c);
+    if (deadline == DEADLINE_LINGER) {
+        conn_free(c);
+        return;
+    }
+    if (deadline == DEADLINE_REQUEST)
+        conn_say(c, MHD_HTTP_REQUEST_TIMEOUT, "the request did not arrive in time");
+    if (deadline != DEADLINE_IDLE)
+        s->stats.refused++;
+    conn_shut(c);
+}
+
+void deadlines_pass(void *ctx)
+{
+    struct http_server *s = ctx;
+    int64_t now = loop_now_ns(s->loop);
+
+    s->deadline_next_ns = INT64_MAX;
+    for (size_t i = 0; i < DEADLINES; i++) {
+        struct conn_list *list = &s->deadlines[i];
+        while (list->first && list->first->deadline_ns <= now)
+            deadline_pass(list->first);
+        if (list->first && list->first->deadline_ns < s->deadline_next_ns)
+            s->deadline_next_ns = list->first->deadline_ns;
+    }
+    loop_timer_set(s->deadline_timer, s->deadline_next_ns);
+}

@@ -1,0 +1,290 @@
+/* http_request.c - a request from its first line to `handle`, and what it says. */
+#include <assert.h>
+#include <string.h>
+#include <strings.h>
+
+#include "net/http_inner.h"
+
+enum {
+    /* A refused body up to this size is read away, which keeps the connection; beyond it, closing is cheaper. */
+    DISCARD_BYTES_MAX = 64 << 10,
+    /* The library keeps request and answer's header in one piece of memory, and closes without a word where the latter
+     * finds no room: this much of it is for the answer, and each value of a request takes so much beside its text. */
+    ANSWER_HEADER_BYTES = 1024,
+    VALUE_BYTES = 64,
+};
+
+/* ---- the header --------------------------------------------------------------------------------------------------- */
+
+/* What of the header decides about the body, counted: twice is an attempt to be understood in two ways. */
+struct framing {
+    unsigned hosts, lengths, encodings;
+    const char *length, *encoding;
+    bool has_control;
+};
+
+static bool has_control(const char *text)
+{
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++)
+        if ((*p < 0x20 && *p != '\t') || *p == 0x7f)
+            return true;
+    return false;
+}
+
+static enum MHD_Result framing_take(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    struct framing *f = ctx;
+
+    (void)kind;
+    value = value ? value : "";
+    if (has_control(name) || has_control(value))
+        f->has_control = true;
+    if (strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0) {
+        f->hosts++;
+    } else if (strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0) {
+        f->lengths++;
+        f->length = value;
+    } else if (strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0) {
+        f->encodings++;
+        f->encoding = value;
+    }
+    return MHD_YES;
+}
+
+static uint64_t length_of(const char *digits)
+{
+    uint64_t n = 0;
+    for (; *digits >= '0' && *digits <= '9'; digits++)
+        if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(*digits - '0'), &n))
+            return UINT64_MAX;
+    return n;
+}
+
+/* What of the request is wrong before anybody looks at what it wants; NULL: nothing. */
+static const char *fault_of(const struct http_exchange *x, const struct framing *f)
+{
+    if (x->why)
+        return x->why;
+    if (f->has_control)
+        return "the header has control characters";
+    if (f->hosts > 1)
+        return "the header names more than one host";
+    if (f->lengths > 1 || f->encodings > 1 || (f->lengths && f->encodings))
+        return "the header gives the body's length in more than one way";
+    if (f->encoding && strcasecmp(f->encoding, "chunked") != 0)
+        return "the body's transfer encoding is not chunked";
+    return NULL;
+}
+
+/* Answers without the library, and leaves it. */
+static enum MHD_Result refuse_and_close(struct http_exchange *x, unsigned status, const char *text)
+{
+    x->server->stats.refused++;
+    conn_say(x->conn, status, text);
+    x->conn->linger = true;
+    return MHD_NO;
+}
+
+/* The header is there: judges it, and the body that is announced. */
+static enum MHD_Result request_begin(struct http_exchange *x, struct MHD_Connection *mhd, const char *method)
+{
+    struct http_server *s = x->server;
+    struct conn *c = x->conn;
+    struct framing f = {0};
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    size_t header_bytes = info ? info->header_size : 0;
+
+    x->begun = true;
+    x->method = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0 ? MHD_HTTP_METHOD_GET : method;
+    s->stats.requests++;
+    s->stats.bytes_in += header_bytes;
+    (void)MHD_get_connection_values(mhd, MHD_HEADER_KIND, framing_take, &f);
+    int values = MHD_get_connection_values(mhd, MHD_HEADER_KIND | MHD_COOKIE_KIND | MHD_GET_ARGUMENT_KIND, NULL, NULL);
+    if (header_bytes + (size_t)values * VALUE_BYTES + ANSWER_HEADER_BYTES > s->header_bytes_max)
+        return refuse_and_close(x, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE, "the header is too large");
+    uint64_t length = f.length ? length_of(f.length) : 0;
+    bool waits = http_header(x, MHD_HTTP_HEADER_EXPECT) != NULL;
+    const char *fault = fault_of(x, &f);
+
+    if (fault) {
+        answer_refusal(x, MHD_HTTP_BAD_REQUEST, fault);
+    } else {
+        int64_t body_max = s->admit(s->ctx, x);
+        assert(body_max >= 0 || x->answered);
+        x->body_max = body_max < 0 ? 0 : (uint64_t)body_max;
+        if (!x->answered && length > x->body_max)
+            answer_refusal(x, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large");
+    }
+    if (length == 0 && !f.encodings)
+        return MHD_YES; /* asked again at once, for the answer */
+    deadline_set(c, DEADLINE_REQUEST);
+    if (!x->answered || (length <= DISCARD_BYTES_MAX && !f.encodings && !waits))
+        return MHD_YES;
+    c->linger = true;
+    return answer_queue(x);
+}
+
+/* ---- the body ----------------------------------------------------------------------------------------------------- */
+
+static enum MHD_Result request_body(struct http_exchange *x, const char *piece, size_t *len)
+{
+    size_t n = *len;
+
+    *len = 0;
+    x->server->stats.bytes_in += n;
+    if (x->answered)
+        return MHD_YES;
+    /* The library takes no answer between header and end. */
+    if (n > x->body_max - x->body.len)
+        return refuse_and_close(x, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large");
+    str_add_bytes(&x->body, piece, n);
+    return MHD_YES;
+}
+
+/* The request is there as a whole; called again after a suspension, when there is an answer. */
+static enum MHD_Result request_end(struct http_exchange *x)
+{
+    struct http_server *s = x->server;
+
+    deadline_drop(x->conn);
+    if (!x->handled) {
+        x->handled = true;
+        if (!x->answered)
+            s->handle(s->ctx, x);
+    }
+    if (x->answered)
+        return answer_queue(x);
+    exchange_suspend(x);
+    return MHD_YES;
+}
+
+/* ---- what the library calls --------------------------------------------------------------------------------------- */
+
+void *request_line(void *ctx, const char *uri, struct MHD_Connection *mhd)
+{
+    struct http_server *s = ctx;
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct conn *c = info->socket_context;
+    uri = uri ? uri : "";
+    struct http_exchange *x = mem_zalloc(sizeof *x + target_room(uri));
+
+    x->server = s;
+    x->conn = c;
+    if (!target_parse(uri, x->text, &x->target, &x->why))
+        x->target = (struct target){.text = ""};
+    x->next = s->exchanges;
+    if (x->next)
+        x->next->prev = x;
+    s->exchanges = x;
+    s->busy++;
+    c->exchange = x;
+    if (c->deadline == DEADLINE_IDLE)
+        deadline_set(c, DEADLINE_REQUEST);
+    return x;
+}
+
+enum MHD_Result request_step(void *ctx, struct MHD_Connection *mhd, const char *url, const char *method,
+                             const char *version, const char *upload, size_t *upload_len, void **exchange)
+{
+    struct http_exchange *x = *exchange;
+
+    (void)ctx;
+    (void)url;
+    (void)version;
+    if (x->server->stopping)
+        return MHD_NO;
+    if (!x->begun)
+        return request_begin(x, mhd, method);
+    if (*upload_len)
+        return request_body(x, upload, upload_len);
+    return request_end(x);
+}
+
+static void exchange_free(struct http_exchange *x)
+{
+    struct http_server *s = x->server;
+
+    if (x->streams) {
+        s->stats.streams--;
+        if (!x->ended && x->closed)
+            x->closed(x->closed_ctx);
+    }
+    if (x->drop)
+        x->drop(x->data);
+    if (x->response)
+        MHD_destroy_response(x->response);
+    *(x->prev ? &x->prev->next : &s->exchanges) = x->next;
+    if (x->next)
+        x->next->prev = x->prev;
+    s->busy--;
+    str_done(&x->body);
+    str_done(&x->backlog);
+    mem_free(x);
+}
+
+void request_completed(void *ctx, struct MHD_Connection *mhd, void **exchange, enum MHD_RequestTerminationCode how)
+{
+    struct http_server *s = ctx;
+    struct http_exchange *x = *exchange;
+
+    (void)mhd;
+    (void)how;
+    if (!x)
+        return;
+    struct conn *c = x->conn;
+    *exchange = NULL;
+    c->exchange = NULL;
+    loop_source_free(c->watch);
+    c->watch = NULL;
+    exchange_free(x);
+    /* It may be about to be closed, which costs nothing to find out later. */
+    deadline_set(c, DEADLINE_IDLE);
+    if (s->quiesced && !c->linger)
+        conn_shut(c);
+}
+
+/* ---- what it says ------------------------------------------------------------------------------------------------- */
+
+const char *http_method(const struct http_exchange *x)
+{
+    return x->method;
+}
+
+const char *http_path(const struct http_exchange *x)
+{
+    return x->target.text;
+}
+
+const char *http_query(const struct http_exchange *x, const char *name)
+{
+    return target_param(&x->target, name);
+}
+
+const char *http_header(const struct http_exchange *x, const char *name)
+{
+    return MHD_lookup_connection_value(x->conn->mhd, MHD_HEADER_KIND, name);
+}
+
+const char *http_body(const struct http_exchange *x, size_t *ret_len)
+{
+    *ret_len = x->body.len;
+    return str_text(&x->body);
+}
+
+const char *http_remote(const struct http_exchange *x)
+{
+    return x->conn->peer->remote;
+}
+
+void http_set_data(struct http_exchange *x, void *data, void (*drop)(void *data))
+{
+    if (x->drop && x->data != data)
+        x->drop(x->data);
+    x->data = data;
+    x->drop = drop;
+}
+
+void *http_data(const struct http_exchange *x)
+{
+    return x->data;
+}

@@ -1,0 +1,116 @@
+/* http_stream.c - answers without an end.
+ *
+ * The library asks for the next piece when it has sent the last; where there is none, the connection is suspended and
+ * costs nothing. It would not notice then that the peer goes, so we watch the socket for that.
+ */
+#include <assert.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "net/http_inner.h"
+
+enum {
+    BACKLOG_BYTES_MAX = 1 << 20,
+    /* Only for clients of HTTP/1.0; others' pieces go through the connection's memory. */
+    BLOCK_BYTES = 512,
+};
+
+static void peer_gone(void *ctx, uint32_t events)
+{
+    struct http_exchange *x = ctx;
+
+    (void)events;
+    loop_source_free(x->conn->watch);
+    x->conn->watch = NULL;
+    x->dead = true;
+    if (x->suspended)
+        exchange_resume(x);
+    else
+        conn_shut(x->conn);
+}
+
+/* Runs inside the library: the next piece, or a suspension. */
+static ssize_t stream_read(void *ctx, uint64_t at, char *to, size_t max)
+{
+    struct http_exchange *x = ctx;
+
+    (void)at;
+    if (x->dead || x->server->stopping)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    str_done(&x->body);
+    if (x->moved && x->backlog.len == 0) {
+        x->moved = false;
+        if (x->drained && !x->ended) /* whoever ended it has turned away */
+            x->drained(x->drained_ctx);
+    }
+    size_t left = x->backlog.len - x->backlog_sent;
+    if (left == 0) {
+        if (x->ended)
+            return MHD_CONTENT_READER_END_OF_STREAM;
+        exchange_suspend(x);
+        return 0;
+    }
+    size_t n = left < max ? left : max;
+    memcpy(to, x->backlog.at + x->backlog_sent, n);
+    x->backlog_sent += n;
+    x->moved = true;
+    x->server->stats.bytes_out += n;
+    if (n == left) {
+        str_done(&x->backlog);
+        x->backlog_sent = 0;
+    }
+    return (ssize_t)n;
+}
+
+void http_stream(struct http_exchange *x, int status, const struct http_header *headers, const char *content_type,
+                 void (*closed)(void *ctx), void *ctx)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, stream_read, x, NULL);
+    struct conn *c = x->conn;
+
+    assert(response && !x->answered && !c->watch);
+    x->streams = true;
+    x->closed = closed;
+    x->closed_ctx = ctx;
+    x->server->stats.streams++;
+    /* Without this watch the peer's end is noticed when the next piece cannot be sent. */
+    (void)loop_watch_fd(x->server->loop, c->fd, EPOLLRDHUP, peer_gone, x, &c->watch, NULL);
+    answer_with(x, status, headers, content_type, response);
+}
+
+size_t http_stream_backlog(const struct http_exchange *x)
+{
+    return x->backlog.len - x->backlog_sent;
+}
+
+bool http_stream_send(struct http_exchange *x, const void *data, size_t len)
+{
+    assert(x->streams && !x->ended);
+    if (http_stream_backlog(x) > BACKLOG_BYTES_MAX)
+        return false;
+    if (x->backlog_sent > x->backlog.len / 2) {
+        x->backlog.len -= x->backlog_sent;
+        memmove(x->backlog.at, x->backlog.at + x->backlog_sent, x->backlog.len);
+        x->backlog_sent = 0;
+    }
+    str_add_bytes(&x->backlog, data, len);
+    if (x->suspended && len)
+        exchange_resume(x);
+    return true;
+}
+
+void http_stream_on_drained(struct http_exchange *x, void (*drained)(void *ctx), void *ctx)
+{
+    x->drained = drained;
+    x->drained_ctx = ctx;
+}
+
+void http_stream_end(struct http_exchange *x)
+{
+    assert(x->streams && !x->ended);
+    x->ended = true;
+    if (x->suspended)
+        exchange_resume(x);
+}

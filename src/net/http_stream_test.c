@@ -1,0 +1,304 @@
+/* http_stream_test.c - answers without an end: pieces, slow readers, and who hangs up. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/hash.h"
+#include "net/kit_test.h"
+
+static void on_closed(void *ctx)
+{
+    struct kit *k = ctx;
+    k->closed++;
+    k->kept = NULL;
+}
+
+static void on_drained(void *ctx)
+{
+    struct kit *k = ctx;
+    k->drained++;
+}
+
+static void start_stream(void *ctx, struct http_exchange *x)
+{
+    struct kit *k = ctx;
+    kit_keep(ctx, x);
+    http_stream(x, 200, NULL, "application/x-ndjson", on_closed, k);
+    http_stream_on_drained(x, on_drained, k);
+}
+
+/* A stream that has begun: its header was heard. */
+static struct talk watch(struct kit *k)
+{
+    struct talk t = talk_new(k);
+    talk_say(k, &t, GET("/watch"));
+    talk_hear(k, &t, "\r\n\r\n");
+    assert_non_null(strstr(t.heard.at, "\r\nTransfer-Encoding: chunked\r\n"));
+    talk_forget(&t, (size_t)(strstr(t.heard.at, "\r\n\r\n") + 4 - t.heard.at));
+    return t;
+}
+
+static void pieces_arrive_as_they_are_sent(void **state)
+{
+    CLEANUP(kit) struct kit k = {0};
+
+    (void)state;
+    kit_start(&k, (struct http_config){.handle = start_stream});
+    CLEANUP(talk) struct talk t = watch(&k);
+    assert_int_equal(http_server_stats(k.server).streams, 1);
+    assert_int_equal(http_server_busy(k.server), 1);
+    for (unsigned i = 1; i <= 3; i++) {
+        assert_true(http_stream_send(k.kept, "{}\n", 3));
+        assert_int_equal(http_stream_backlog(k.kept), 3);
+        talk_hear(&k, &t, "3\r\n{}\n\r\n");
+        str_clear(&t.heard);
+        KIT_UNTIL(&k, k.drained == i);
+        assert_int_equal(http_stream_backlog(k.kept), 0);
+    }
+    http_stream_end(take_ptr(&k.kept));
+    talk_hear(&k, &t, "0\r\n\r\n");
+    KIT_UNTIL(&k, http_server_busy(k.server) == 0);
+    assert_int_equal(k.closed, 0);
+    assert_int_equal(k.dropped, 1);
+    assert_int_equal(http_server_stats(k.server).streams, 0);
+    str_clear(&t.heard);
+    talk_say(&k, &t, GET("/watch")); /* the connection is as good as before */
+    talk_hear(&k, &t, "\r\n\r\n");
+}
+
+static void two_pieces_and_end(void *ctx, struct http_exchange *x)
+{
+    http_stream(x, 200, NULL, NULL, on_closed, ctx);
+    assert_true(http_stream_send(x, "one,", 4));
+    assert_true(http_stream_send(x, "", 0));
+    assert_true(http_stream_send(x, "two", 3));
+    http_stream_end(x);
+}
+
+static int64_t admit_streams(void *ctx, struct http_exchange *x)
+{
+    two_pieces_and_end(ctx, x);
+    return -1;
+}
+
+static void a_stream_may_end_before_it_has_begun(void **state)
+{
+    const struct http_config configs[] = {{.handle = two_pieces_and_end}, {.admit = admit_streams}};
+
+    (void)state;
+    for (size_t i = 0; i < ROWS(configs); i++) {
+        CLEANUP(kit) struct kit k = {0};
+        kit_start(&k, configs[i]);
+        CLEANUP(talk) struct talk t = talk_new(&k), old = talk_new(&k);
+        talk_say(&k, &t, GET("/"));
+        talk_hear(&k, &t, "one,two\r\n0\r\n\r\n");
+        talk_say(&k, &old, "GET / HTTP/1.0\r\n\r\n"); /* knows no chunks: the end of the connection is the end */
+        talk_hear_end(&k, &old);
+        assert_non_null(strstr(old.heard.at, "\r\n\r\none,two"));
+        talk_say(&k, &t, "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n");
+        talk_hear(&k, &t, "\r\n\r\n");
+        assert_int_equal(k.closed, 0);
+    }
+}
+
+/* Later, from outside a handler. */
+static void an_exchange_may_become_a_stream(void **state)
+{
+    CLEANUP(kit) struct kit k = {0};
+
+    (void)state;
+    kit_start(&k, (struct http_config){.handle = kit_keep});
+    CLEANUP(talk) struct talk t = talk_new(&k);
+    talk_say(&k, &t, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello");
+    KIT_UNTIL(&k, k.kept);
+    kit_round(&k);
+    http_stream(k.kept, 200, NULL, NULL, on_closed, &k);
+    assert_true(http_stream_send(k.kept, "abc", 3));
+    talk_hear(&k, &t, "3\r\nabc\r\n");
+    http_stream_end(k.kept);
+    talk_hear(&k, &t, "0\r\n\r\n");
+}
+
+/* The peer goes while nothing is sent: by closing, by a reset, and by closing its half. */
+static void a_peer_that_goes_is_noticed(void **state)
+{
+    CLEANUP(kit) struct kit k = {0};
+
+    (void)state;
+    kit_start(&k, (struct http_config){.handle = start_stream});
+    for (unsigned i = 1; i <= 3; i++) {
+        CLEANUP(talk) struct talk t = watch(&k);
+        for (int round = 0; round < 3; round++)
+            kit_round(&k);
+        assert_int_equal(k.closed, i - 1);
+        if (i == 2)
+            assert_int_equal(setsockopt(t.fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger)), 0);
+        if (i == 3)
+            assert_int_equal(shutdown(t.fd, SHUT_WR), 0);
+        else
+            talk_close(&t);
+        KIT_UNTIL(&k, k.closed == i && http_server_stats(k.server).connections == 0);
+        assert_int_equal(k.dropped, i);
+        assert_int_equal(http_server_busy(k.server), 0);
+    }
+}
+
+/* Fills what the peer does not read; the backlog is bounded and comes out whole in the end. */
+static void a_slow_reader_is_told_of(void **state)
+{
+    static char piece[100000];
+    CLEANUP(kit) struct kit k = {0};
+    uint64_t sum = 0, sent = 0;
+
+    (void)state;
+    kit_start(&k, (struct http_config){.handle = start_stream});
+    CLEANUP(talk) struct talk t = watch(&k);
+    for (uint64_t i = 0;; i++) {
+        for (size_t b = 0; b < sizeof piece; b++)
+            piece[b] = (char)('a' + hash_u64(i + b) % 26);
+        if (!http_stream_send(k.kept, piece, sizeof piece))
+            break;
+        for (size_t b = 0; b < sizeof piece; b++)
+            sum += (unsigned char)piece[b];
+        sent += sizeof piece;
+        kit_round(&k);
+    }
+    assert_true(http_stream_backlog(k.kept) > 1 << 20);
+    assert_true(http_stream_backlog(k.kept) <= (1 << 20) + sizeof piece);
+    unsigned drained = k.drained;
+    http_stream_end(take_ptr(&k.kept));
+    talk_hear(&k, &t, "\r\n0\r\n\r\n");
+    assert_int_equal(k.drained, drained); /* nobody is called any more */
+    assert_int_equal(k.closed, 0);
+
+    uint64_t heard = 0;
+    for (char *p = t.heard.at, *end; *p != '0'; p = end + 2) {
+        size_t len = strtoul(p, &p, 16);
+        end = p + 2 + len;
+        for (p += 2; p < end; p++)
+            sum -= (unsigned char)*p;
+        heard += len;
+    }
+    assert_int_equal(heard, sent);
+    assert_int_equal(sum, 0);
+}
+
+static void a_peer_that_goes_with_a_backlog_is_noticed(void **state)
+{
+    static char piece[100000];
+    CLEANUP(kit) struct kit k = {0};
+
+    (void)state;
+    kit_start(&k, (struct http_config){.handle = start_stream});
+    CLEANUP(talk) struct talk t = watch(&k);
+    while (http_stream_send(k.kept, piece, sizeof piece))
+        kit_round(&k);
+    talk_close(&t);
+    KIT_UNTIL(&k, k.closed == 1 && http_server_stats(k.server).connections == 0);
+}
+
+/* From inside `drained`: the next piece, and at last the end. */
+static void feed(void *ctx)
+{
+    struct kit *k = ctx;
+    if (++k->drained < 50)
+        assert_true(http_stream_send(k->kept, "piece", 5));
+    else
+        http_stream_end(k->kept);
+}
+
+static void start_feeding(void *ctx, struct http_exchange *x)
+{
+    struct kit *k = ctx;
+    k->kept = x;
+    http_stream(x, 200, NULL, NULL, on_closed, k);
+    http_stream_on_drained(x, feed, k);
+    assert_true(http_stream_send(x, "piece", 5));
+}
+
+static void drained_may_send_more(void **state)
+{
+    CLEANUP(kit) struct kit k = {0};
+
+    (void)state;
+    kit_start(&k, (struct http_config){.handle = start_feeding});
+    CLEANUP(talk) struct talk t = talk_new(&k);
+    talk_say(&k, &t, GET("/"));
+    talk_hear(&k, &t, "0\r\n\r\n");
+    assert_int_equal(k.drained, 50);
+    size_t pieces = 0;
+    for (const char *p = t.heard.at; (p = strstr(p, "piece")); p++)
+        pieces++;
+    assert_int_equal(pieces, 50);
+}
+
+static void a_server_that_ends_closes_its_streams(void **state)
+{
+    static char piece[100000];
+    struct kit k = {0};
+
+    (void)state;
+    kit_start(&k, (struct http_config){.handle = start_stream});
+    CLEANUP(talk) struct talk quiet = watch(&k);
+    CLEANUP(talk) struct talk ended = watch(&k);
+    http_stream_end(k.kept);
+    CLEANUP(talk) struct talk full = watch(&k);
+    while (http_stream_send(k.kept, piece, sizeof piece))
+        kit_round(&k);
+    http_server_quiesce(k.server);
+    talk_hear(&k, &ended, "0\r\n\r\n");
+    assert_int_equal(http_server_stats(k.server).streams, 2);
+    assert_int_equal(k.closed, 0);
+    http_server_free(k.server);
+    assert_int_equal(k.closed, 2);
+    assert_int_equal(k.dropped, 3);
+    talk_hear_end(&k, &quiet);
+    talk_hear_end(&k, &full);
+    loop_free(k.loop);
+}
+
+static void ring(void *ctx)
+{
+    *(bool *)ctx = true;
+}
+
+/* Connections that wait for the server, and one that the server waits for, leave the loop asleep. */
+static void who_waits_costs_no_time(void **state)
+{
+    CLEANUP(kit) struct kit k = {0};
+    bool rung = false;
+    unsigned rounds = 0;
+
+    (void)state;
+    kit_start(&k, (struct http_config){.handle = start_stream});
+    CLEANUP(talk) struct talk quiet = watch(&k), used = watch(&k), fresh = talk_new(&k), half = talk_new(&k);
+    assert_true(http_stream_send(k.kept, "x", 1));
+    talk_hear(&k, &used, "1\r\nx\r\n");
+    talk_say(&k, &half, "GET / HTT");
+    KIT_UNTIL(&k, http_server_stats(k.server).connections == 4);
+    for (int i = 0; i < 10; i++)
+        kit_round(&k);
+    struct loop_source *alarm = loop_timer_new(k.loop, ring, &rung);
+    loop_timer_set(alarm, loop_now_ns(k.loop) + 30 * KIT_MS);
+    for (; !rung; rounds++)
+        assert_int_equal(loop_once(k.loop, -1, NULL), 0);
+    assert_true(rounds <= 3);
+    assert_int_equal(quiet.heard.len, 0);
+    talk_listen(&fresh);
+    assert_false(fresh.ended);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pieces_arrive_as_they_are_sent),  cmocka_unit_test(a_stream_may_end_before_it_has_begun),
+        cmocka_unit_test(an_exchange_may_become_a_stream), cmocka_unit_test(a_peer_that_goes_is_noticed),
+        cmocka_unit_test(a_slow_reader_is_told_of),        cmocka_unit_test(a_peer_that_goes_with_a_backlog_is_noticed),
+        cmocka_unit_test(drained_may_send_more),           cmocka_unit_test(a_server_that_ends_closes_its_streams),
+        cmocka_unit_test(who_waits_costs_no_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

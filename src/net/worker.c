@@ -1,0 +1,166 @@
+/* worker.c - the thread beside the loop.
+ *
+ * What is finished waits in a list of its own with an eventfd in the loop, not in loop_post: once the worker is freed,
+ * nothing is left that could still be called.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "net/loop.h"
+
+struct job {
+    struct job *next;
+    loop_call *work, *after;
+    void *ctx;
+};
+struct jobs {
+    struct job *first, **end; /* end: where the next one goes */
+};
+
+struct worker {
+    struct loop_source *source;
+    int done_fd;
+    pthread_t thread;
+    pthread_mutex_t lock; /* of all below */
+    pthread_cond_t more;
+    struct jobs todo, done;
+    bool stop;
+};
+
+static void jobs_init(struct jobs *list)
+{
+    list->first = NULL;
+    list->end = &list->first;
+}
+
+static void jobs_push(struct jobs *list, struct job *job)
+{
+    job->next = NULL;
+    *list->end = job;
+    list->end = &job->next;
+}
+
+static struct job *jobs_pop(struct jobs *list)
+{
+    struct job *job = list->first;
+    if (job && !(list->first = job->next))
+        list->end = &list->first;
+    return job;
+}
+
+static void jobs_done(struct jobs *list)
+{
+    for (struct job *job; (job = jobs_pop(list));)
+        mem_free(job);
+}
+
+/* The next job, as soon as there is one; NULL: the worker ends. */
+static struct job *job_take(struct worker *w)
+{
+    (void)pthread_mutex_lock(&w->lock);
+    while (!w->todo.first && !w->stop)
+        (void)pthread_cond_wait(&w->more, &w->lock);
+    struct job *job = w->stop ? NULL : jobs_pop(&w->todo);
+    (void)pthread_mutex_unlock(&w->lock);
+    return job;
+}
+
+static void *thread_main(void *ctx)
+{
+    struct worker *w = ctx;
+    for (struct job *job; (job = job_take(w));) {
+        const uint64_t one = 1;
+        job->work(job->ctx);
+        (void)pthread_mutex_lock(&w->lock);
+        jobs_push(&w->done, job);
+        (void)pthread_mutex_unlock(&w->lock);
+        ssize_t written = write(w->done_fd, &one, sizeof one);
+        assert(written == sizeof one || errno == EAGAIN);
+    }
+    return NULL;
+}
+
+/* One call at a time: it may free the worker. */
+static void done_ready(void *ctx, uint32_t events)
+{
+    struct worker *w = ctx;
+    uint64_t count;
+
+    (void)events;
+    (void)pthread_mutex_lock(&w->lock);
+    CLEANUP(mem) struct job *job = jobs_pop(&w->done);
+    if (!w->done.first)
+        (void)!read(w->done_fd, &count, sizeof count);
+    (void)pthread_mutex_unlock(&w->lock);
+    if (job && job->after)
+        job->after(job->ctx);
+}
+
+/* Without a descriptor and a thread the process cannot do its work; as with memory, nobody could go on from here. */
+static _Noreturn void worker_impossible(int code)
+{
+    (void)fprintf(stderr, "berth: cannot start a worker thread: %s\n", strerror(code));
+    _Exit(EXIT_FAILURE);
+}
+
+struct worker *worker_new(struct loop *l)
+{
+    struct worker *w = mem_zalloc(sizeof *w);
+    struct berth_err err;
+    sigset_t all, old;
+
+    (void)pthread_mutex_init(&w->lock, NULL);
+    (void)pthread_cond_init(&w->more, NULL);
+    jobs_init(&w->todo);
+    jobs_init(&w->done);
+    w->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (w->done_fd < 0)
+        worker_impossible(errno);
+    if (loop_watch_fd(l, w->done_fd, EPOLLIN, done_ready, w, &w->source, &err) < 0)
+        worker_impossible(err.code);
+    /* Signals are the loop's. */
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
+    int rc = pthread_create(&w->thread, NULL, thread_main, w);
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (rc)
+        worker_impossible(rc);
+    return w;
+}
+
+void worker_run(struct worker *w, loop_call *work, loop_call *after, void *ctx)
+{
+    struct job *job = mem_alloc(sizeof *job);
+    *job = (struct job){.work = work, .after = after, .ctx = ctx};
+    (void)pthread_mutex_lock(&w->lock);
+    jobs_push(&w->todo, job);
+    (void)pthread_cond_signal(&w->more);
+    (void)pthread_mutex_unlock(&w->lock);
+}
+
+void worker_free(struct worker *w)
+{
+    if (!w)
+        return;
+    (void)pthread_mutex_lock(&w->lock);
+    w->stop = true;
+    (void)pthread_cond_signal(&w->more);
+    (void)pthread_mutex_unlock(&w->lock);
+    (void)pthread_join(w->thread, NULL);
+    loop_source_free(w->source);
+    (void)close(w->done_fd);
+    (void)pthread_cond_destroy(&w->more);
+    (void)pthread_mutex_destroy(&w->lock);
+    jobs_done(&w->todo);
+    jobs_done(&w->done);
+    mem_free(w);
+}
