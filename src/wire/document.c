@@ -66,6 +66,21 @@ static int json_parse(const char *text, size_t len, const char *name, json_t **r
     return 0;
 }
 
+/* Skips a byte-order mark and says where the text begins; past its end if it is blank. */
+static size_t content_at(const char *text, size_t len)
+{
+    size_t at = len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+
+    while (at < len && text[at] && strchr(" \t\r\n", text[at]))
+        at++;
+    return at;
+}
+
+static bool is_json(char first)
+{
+    return first == '{' || first == '[';
+}
+
 int document_parse(const char *text, size_t len, const char *name, json_t **ret, struct berth_err *err)
 {
     if (len > DOCUMENT_BYTES_MAX)
@@ -74,14 +89,74 @@ int document_parse(const char *text, size_t len, const char *name, json_t **ret,
         text += 3;
         len -= 3;
     }
-    size_t first = 0;
-    while (first < len && strchr(" \t\r\n", text[first]) && text[first])
-        first++;
+    size_t first = content_at(text, len);
     if (first == len)
         return err_set(err, EINVAL, "%s: empty", name);
-    if (text[first] == '{' || text[first] == '[')
+    if (is_json(text[first]))
         return json_parse(text, len, name, ret, err);
     return yaml_parse(text, len, name, ret, err);
+}
+
+static void documents_add(void *ctx, json_t *root, size_t line)
+{
+    struct documents *d = ctx;
+    struct document document = {root, line};
+
+    vec_push(d, document);
+}
+
+void documents_done(struct documents *d)
+{
+    for (size_t i = 0; i < d->len; i++)
+        json_decref(d->at[i].root);
+    vec_done(d);
+}
+
+/* JSON values with white space, or a line `---`, between them. */
+static int json_parse_each(const char *text, size_t len, const char *name, struct documents *ret, struct berth_err *err)
+{
+    size_t line = 1, at = content_at(text, len), counted = 0;
+    int rc = json_measure(text, len, name, err);
+
+    while (rc == 0 && at < len) {
+        for (; counted < at; counted++)
+            line += text[counted] == '\n';
+        if (!is_json(text[at]))
+            return err_set(err, EINVAL, "%s:%zu: expected { or [; a file that starts as JSON goes on as JSON", name,
+                           line);
+        json_error_t problem;
+        json_t *root = json_loadb(text + at, len - at, JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, &problem);
+        if (!root)
+            return err_set(err, json_error_code(&problem) == json_error_out_of_memory ? ENOMEM : EINVAL,
+                           "%s:%zu:%d: %s", name, line + (size_t)problem.line - 1, problem.column, problem.text);
+        documents_add(ret, root, line);
+        at += (size_t)problem.position;
+        at += content_at(text + at, len - at);
+        if (len - at >= 3 && memcmp(text + at, "---", 3) == 0) {
+            at += 3;
+            at += content_at(text + at, len - at);
+        }
+    }
+    return rc;
+}
+
+int documents_parse(const char *text, size_t len, const char *name, struct documents *ret, struct berth_err *err)
+{
+    if (len > DOCUMENT_BYTES_MAX)
+        return err_set(err, EFBIG, "%s: larger than %zu bytes", name, DOCUMENT_BYTES_MAX);
+    size_t first = content_at(text, len);
+    int rc;
+
+    *ret = (struct documents){0};
+    if (first == len)
+        return 0;
+    if (is_json(text[first]))
+        rc = json_parse_each(text, len, name, ret, err);
+    else
+        rc = yaml_parse_each(text, len, name, documents_add, ret, err);
+    if (rc != 0)
+        documents_done(ret);
+    return rc;
 }
 
 static void fd_cleanup(int *fd)
@@ -90,10 +165,26 @@ static void fd_cleanup(int *fd)
         (void)close(*fd);
 }
 
-int document_read(const char *path, json_t **ret, struct berth_err *err)
+struct text {
+    char *at;
+    size_t len, cap;
+};
+
+static void text_cleanup(struct text *text)
+{
+    vec_done(text);
+}
+
+static const char *path_name(const char *path)
+{
+    return strcmp(path, "-") == 0 ? "standard input" : path;
+}
+
+/* A whole file, or standard input when path is "-". */
+static int text_read(const char *path, struct text *ret, struct berth_err *err)
 {
     bool standard = strcmp(path, "-") == 0;
-    const char *name = standard ? "standard input" : path;
+    const char *name = path_name(path);
     CLEANUP(fd) int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
         return err_set(err, errno, "%s: %s", name, strerror(errno));
@@ -106,24 +197,37 @@ int document_read(const char *path, json_t **ret, struct berth_err *err)
         expect = (size_t)st.st_size + 1; /* room to see the end */
     }
 
-    VEC(char) text = {0};
     int rc = 0;
-    vec_reserve(&text, expect);
+    vec_reserve(ret, expect);
     while (rc == 0) {
-        if (text.len == text.cap)
-            vec_reserve(&text, text.len + READ_STEP);
-        ssize_t n = read(fd, text.at + text.len, text.cap - text.len);
+        if (ret->len == ret->cap)
+            vec_reserve(ret, ret->len + READ_STEP);
+        ssize_t n = read(fd, ret->at + ret->len, ret->cap - ret->len);
         if (n == 0)
             break;
         if (n < 0 && errno != EINTR)
             rc = err_set(err, errno, "%s: %s", name, strerror(errno));
         else if (n > 0)
-            text.len += (size_t)n;
-        if (text.len > DOCUMENT_BYTES_MAX)
+            ret->len += (size_t)n;
+        if (ret->len > DOCUMENT_BYTES_MAX)
             rc = err_set(err, EFBIG, "%s: larger than %zu bytes", name, DOCUMENT_BYTES_MAX);
     }
-    if (rc == 0)
-        rc = document_parse(text.at, text.len, name, ret, err);
-    vec_done(&text);
     return rc;
+}
+
+int document_read(const char *path, json_t **ret, struct berth_err *err)
+{
+    CLEANUP(text) struct text text = {0};
+    int rc = text_read(path, &text, err);
+
+    return rc == 0 ? document_parse(text.at, text.len, path_name(path), ret, err) : rc;
+}
+
+int documents_read(const char *path, struct documents *ret, struct berth_err *err)
+{
+    CLEANUP(text) struct text text = {0};
+    int rc = text_read(path, &text, err);
+
+    *ret = (struct documents){0};
+    return rc == 0 ? documents_parse(text.at, text.len, path_name(path), ret, err) : rc;
 }

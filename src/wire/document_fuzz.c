@@ -1,10 +1,13 @@
-/* document_fuzz.c - any bytes give a tree within the limits, or an error. */
+/* document_fuzz.c - any bytes give a tree within the limits, or an error; what was read can be written and read back. */
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/str.h"
 #include "wire/document.h"
+#include "wire/yaml.h"
+#include "wire/yaml_write.h"
 
 enum { LOOKED_AT_MAX = 100000 }; /* aliases can make millions of a small input */
 
@@ -29,6 +32,31 @@ static void tree_check(const json_t *value, unsigned depth, size_t *seen)
     }
 }
 
+static void written_check(const json_t *doc)
+{
+    CLEANUP(str) struct str text = {0};
+    json_t *again = NULL;
+    struct berth_err err = {0};
+
+    yaml_write(&text, doc);
+    int rc = yaml_parse(str_text(&text), text.len, "again", &again, &err);
+    assert(rc == 0);
+    assert(json_equal((json_t *)doc, again));
+    json_decref(again);
+}
+
+static void stream_check(const char *text, size_t size)
+{
+    struct documents documents;
+    struct berth_err err = {0};
+    int rc = documents_parse(text, size, "fuzz", &documents, &err);
+    assert(rc == -err.code);
+    assert(rc == 0 || documents.len == 0);
+    for (size_t i = 0; i < documents.len; i++)
+        assert(documents.at[i].root && documents.at[i].line > 0);
+    documents_done(&documents);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -40,6 +68,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t seen = 0;
     if (doc)
         tree_check(doc, 1, &seen);
+    if (doc && seen < LOOKED_AT_MAX)
+        written_check(doc);
     json_decref(doc);
+    stream_check((const char *)data, size);
     return 0;
 }

@@ -215,6 +215,80 @@ static void the_number_of_values_is_bounded(void **state)
     mem_free(text);
 }
 
+/* Every document as "LINE:JSON", a space between them, or "error: TEXT". */
+static char *parsed_each(const char *text)
+{
+    CLEANUP(str) struct str out = {0};
+    struct documents documents;
+    struct berth_err err = {0};
+    int rc = documents_parse(text, strlen(text), "f", &documents, &err);
+
+    if (rc != 0) {
+        assert_int_equal(rc, -err.code);
+        assert_null(documents.at);
+        str_addf(&out, "error: %s", err.text);
+    }
+    for (size_t i = 0; i < documents.len; i++) {
+        char *json = json_dumps(documents.at[i].root, JSON_COMPACT | JSON_ENCODE_ANY);
+        str_addf(&out, "%s%zu:%s", i ? " " : "", documents.at[i].line, json);
+        free(json);
+    }
+    documents_done(&documents);
+    return str_take(&out);
+}
+
+static void a_stream_gives_every_document(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *want;
+    } rows[] = {
+        ROW("a: 1\n", "1:{\"a\":1}"),
+        ROW("a: 1\n---\nb: 2\n", "1:{\"a\":1} 3:{\"b\":2}"),
+        ROW("---\na: 1\n---\n---\n# nothing\n---\n\nb: 2\n---\n", "2:{\"a\":1} 8:{\"b\":2}"),
+        ROW("a: 1\n...\n---\nb: 2\n...\n", "1:{\"a\":1} 4:{\"b\":2}"),
+        ROW("", ""),
+        ROW("# nothing\n", ""),
+        ROW("---\n---\n", ""),
+        ROW("null\n---\nplain\n", "1:null 3:\"plain\""),
+        ROW("a: &x 1\nb: *x\n---\na: &x 2\nb: *x\n", "1:{\"a\":1,\"b\":1} 4:{\"a\":2,\"b\":2}"),
+        ROW("a: &x 1\n---\nb: *x\n", "error: f:3:4: an alias of an anchor that is not defined above"),
+        ROW("a: 1\n---\nb: 2\nb: 3\n", "error: f:4:1: the key \"b\" stands here twice"),
+        ROW("a: 1\n---\nb: [\n", "error: f:4:1: "),
+        ROW("{\"a\":1}", "1:{\"a\":1}"),
+        ROW("\xef\xbb\xbf{\"a\":1}\n\n[2]\n", "1:{\"a\":1} 3:[2]"),
+        ROW("{\"a\":1}\n---\n{\"b\":2}\n---\n", "1:{\"a\":1} 3:{\"b\":2}"),
+        ROW("{\"a\":1}\n{\"b\":\n }", "error: f:3:"),
+        ROW("{\"a\":1}\nb: 2\n", "error: f:2: expected { or ["),
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        CLEANUP(mem) char *got = parsed_each(rows[i].text);
+        bool is_error = strncmp(rows[i].want, "error", 5) == 0;
+        if (is_error ? strncmp(got, rows[i].want, strlen(rows[i].want)) != 0 : strcmp(got, rows[i].want) != 0)
+            fail_msg("row %zu: got %s, not %s", i, got, rows[i].want);
+    }
+}
+
+static void a_stream_is_read_from_a_file(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/document_test.XXXXXX";
+    int fd = mkstemp(path);
+    struct documents documents;
+    struct berth_err err;
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "a: 1\n---\nb: 2\n", 14), 14);
+    close(fd);
+    assert_int_equal(documents_read(path, &documents, &err), 0);
+    assert_int_equal(documents.len, 2);
+    documents_done(&documents);
+    unlink(path);
+    assert_int_equal(documents_read(path, &documents, &err), -ENOENT);
+    assert_int_equal(documents.len, 0);
+}
+
 static void files_are_read_whole(void **state)
 {
     (void)state;
@@ -270,6 +344,8 @@ int main(void)
         cmocka_unit_test(depth_is_bounded),
         cmocka_unit_test(aliases_are_counted_as_what_they_stand_for),
         cmocka_unit_test(the_number_of_values_is_bounded),
+        cmocka_unit_test(a_stream_gives_every_document),
+        cmocka_unit_test(a_stream_is_read_from_a_file),
         cmocka_unit_test(files_are_read_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -101,6 +101,8 @@ static const struct key instance_rows[] = {
     KEY("state", "`reserved`, `assigned`, `starting`, `running`, `stopping` or `ended`", "`running` if not given",
         word_read, .at = AT(instance.state), .arg = state_words),
     KEY("ready", "true or false", "healthy; true if not given and running", choice_read, .at = AT(ready)),
+    KEY("outdated", "true or false", "placed from an older description: services replace it, a few at a time",
+        bool_read, .at = AT(instance.outdated)),
     KEY("since", "time", "when it came into that state", time_read, .at = AT(instance.since_ns)),
     KEY("gpus", "list of device numbers", "the GPUs of the node it holds, counted from 0", devices_read,
         .at = AT(instance.gpus)),
@@ -126,26 +128,34 @@ static int pod_split(struct reader *r, const char *pod, struct berth_instance *i
     return 0;
 }
 
+int instance_entry_finish(struct reader *r, const json_t *value, struct instance_entry *entry)
+{
+    struct berth_instance *instance = &entry->instance;
+    int rc = 0;
+    if (entry->pod && (instance->workload || json_object_get(value, "ordinal")))
+        return err_set(r->err, EINVAL, "give either pod, or workload and ordinal");
+    if (entry->pod && (rc = pod_split(r, entry->pod, instance)) < 0)
+        return rc;
+    if (!instance->id)
+        return missing(r, "id");
+    if (!instance->workload)
+        return missing(r, "pod");
+    if (!instance->node)
+        return missing(r, "node");
+    instance->ready = entry->ready >= 0 ? entry->ready : instance->state == BERTH_RUNNING;
+    return 0;
+}
+
 int instance_entry_read(struct reader *r, const json_t *value, struct berth_instance *ret)
 {
     struct instance_entry entry = {.instance.state = BERTH_RUNNING, .ready = -1};
     r->labels_len = 0; /* not known: its shape names what it selects */
     int rc = table_read(r, value, &instance_keys, &entry);
-    if (rc < 0)
-        return rc;
-    if (entry.pod && (entry.instance.workload || json_object_get(value, "ordinal")))
-        return err_set(r->err, EINVAL, "give either pod, or workload and ordinal");
-    if (entry.pod && (rc = pod_split(r, entry.pod, &entry.instance)) < 0)
-        return rc;
-    if (!entry.instance.id)
-        return missing(r, "id");
-    if (!entry.instance.workload)
-        return missing(r, "pod");
-    if (!entry.instance.node)
-        return missing(r, "node");
-    entry.instance.ready = entry.ready >= 0 ? entry.ready : entry.instance.state == BERTH_RUNNING;
-    *ret = entry.instance;
-    return 0;
+    if (rc == 0)
+        rc = instance_entry_finish(r, value, &entry);
+    if (rc == 0)
+        *ret = entry.instance;
+    return rc;
 }
 
 /* ---- facts ------------------------------------------------------------------------------------------------------- */

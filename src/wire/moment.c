@@ -4,8 +4,10 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "wire/api.h"
 #include "wire/decimal.h"
 #include "wire/words.h"
 
@@ -163,10 +165,10 @@ int timestamp_parse_text(const char *text, int64_t *ret_ns, struct berth_err *er
     int64_t seconds, ns;
 
     if (rfc3339_read(text, &seconds, &ns)) {
-        int64_t total;
-        if (__builtin_mul_overflow(seconds, SECOND_NS, &total) || __builtin_add_overflow(total, ns, &total))
+        __int128 total = (__int128)seconds * SECOND_NS + ns;
+        if (total < INT64_MIN || total > INT64_MAX)
             return err_set(err, ERANGE, "%s is too far away", quote(text, shown));
-        *ret_ns = total;
+        *ret_ns = (int64_t)total;
         return 0;
     }
     if (decimal_read(text, &d) == 0 && !*d.rest)
@@ -196,4 +198,43 @@ int duration_parse(const json_t *value, int64_t *ret_ns, struct berth_err *err)
 int timestamp_parse(const json_t *value, int64_t *ret_ns, struct berth_err *err)
 {
     return moment_parse(value, timestamp_parse_text, "a time like \"2026-03-01T12:00:00Z\"", ret_ns, err);
+}
+
+/* The inverse of days_from_civil. */
+static void civil_from_days(int64_t days, int64_t *ret_y, int64_t *ret_m, int64_t *ret_d)
+{
+    days += 719468;
+    int64_t era = days / 146097; /* 64 bits of nanoseconds never reach the year 0 */
+    int64_t of_era = days - era * 146097;
+    int64_t y = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+    int64_t of_year = of_era - (365 * y + y / 4 - y / 100);
+    int64_t m = (5 * of_year + 2) / 153;
+    *ret_d = of_year - (153 * m + 2) / 5 + 1;
+    *ret_m = m < 10 ? m + 3 : m - 9;
+    *ret_y = y + era * 400 + (*ret_m <= 2);
+}
+
+const char *timestamp_text(int64_t ns, char buf[static TIMESTAMP_MAX])
+{
+    int64_t fraction = ns % SECOND_NS, seconds = ns / SECOND_NS;
+    if (fraction < 0) {
+        fraction += SECOND_NS;
+        seconds--;
+    }
+    int64_t of_day = seconds % 86400, days = seconds / 86400;
+    if (of_day < 0) {
+        of_day += 86400;
+        days--;
+    }
+    int64_t y, m, d;
+    civil_from_days(days, &y, &m, &d);
+    int len = snprintf(buf, TIMESTAMP_MAX, "%04d-%02d-%02dT%02d:%02d:%02d", (int)y, (int)m, (int)d,
+                       (int)(of_day / 3600), (int)(of_day / 60 % 60), (int)(of_day % 60));
+    if (fraction) {
+        len += snprintf(buf + len, TIMESTAMP_MAX - (size_t)len, ".%09d", (int)fraction);
+        while (buf[len - 1] == '0')
+            len--;
+    }
+    (void)snprintf(buf + len, TIMESTAMP_MAX - (size_t)len, "Z");
+    return buf;
 }

@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "wire/api.h"
+
 #define S ((int64_t)1000000000)
 #define REFUSED INT64_MIN
 
@@ -117,12 +119,43 @@ static void every_day_is_where_it_should_be(void **state)
     }
 }
 
+static void times_are_written_as_they_are_read(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t ns;
+        const char *text;
+    } rows[] = {
+        {0,                 "1970-01-01T00:00:00Z"          },
+        {250000000,         "1970-01-01T00:00:00.25Z"       },
+        {-1,                "1969-12-31T23:59:59.999999999Z"},
+        {1772366400 * S,    "2026-03-01T12:00:00Z"          },
+        {951782400 * S + 1, "2000-02-29T00:00:00.000000001Z"},
+        {INT64_MAX,         "2262-04-11T23:47:16.854775807Z"},
+        {INT64_MIN,         "1677-09-21T00:12:43.145224192Z"},
+        {-86400 * S,        "1969-12-31T00:00:00Z"          },
+    };
+    char buf[TIMESTAMP_MAX];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int64_t back = 0;
+        assert_string_equal(timestamp_text(rows[i].ns, buf), rows[i].text);
+        assert_int_equal(timestamp_parse_text(buf, &back, NULL), 0);
+        assert_true(back == rows[i].ns);
+    }
+    for (int64_t day = -80000; day < 100000; day++) {
+        int64_t back = 0, ns = day * 86400 * S + 12345678901;
+        assert_int_equal(timestamp_parse_text(timestamp_text(ns, buf), &back, NULL), 0);
+        assert_true(back == ns);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(durations),
         cmocka_unit_test(timestamps),
         cmocka_unit_test(every_day_is_where_it_should_be),
+        cmocka_unit_test(times_are_written_as_they_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,11 @@
-/* objects.h - the tables of the cluster file and what they fill, one source file per object.
+/* objects.h - the tables of the cluster file and of the daemon's documents, and what they fill; one source file per object.
  *
- * cluster_file.c walks the lists; these read one entry each. Internal to wire/.
+ * cluster_file.c walks the lists; the *_entry_read functions read one entry each. The *_doc.c files (wire/api.h) read the
+ * same tables beside their own. Internal to wire/.
  */
 #pragma once
 
+#include "wire/api.h"
 #include "wire/keys.h"
 
 /* label_json.c: labels and what is said about them. */
@@ -36,6 +38,9 @@ struct workload_entry {
     int gang_alone; /* `gang: true`: the workload's id is the gang's name */
 };
 extern const struct key_table workload_keys;
+/* Its own keys, those of its shape, and those of more tables that the same object may have. */
+int workload_parts_read(struct reader *r, const json_t *value, struct workload_entry *entry, const struct part *more,
+                        size_t more_len);
 
 /* instance_json.c */
 struct instance_entry {
@@ -45,9 +50,22 @@ struct instance_entry {
 };
 extern const struct key_table instance_keys, usage_keys, fact_keys;
 const char *fact_kind_name(enum berth_fact_kind kind);
+/* The keys of a table without what the reader fills in: `pod` or workload and ordinal, and `ready`. */
+int instance_entry_finish(struct reader *r, const json_t *value, struct instance_entry *entry);
 
 /* profile_json.c */
 extern const struct key_table profile_keys;
+
+/* meta_doc.c: what every document of the daemon has, for a struct doc_meta. Where the kind's own table has a key already,
+ * the part with it is left out. */
+extern const struct key_table meta_keys;     /* v, display, generation */
+extern const struct key_table created_keys;  /* created */
+extern const struct key_table identity_keys; /* id */
+/* After reading: an id is there. */
+int meta_finish(struct reader *r, struct doc_meta *meta, const char *id);
+key_read counter_read; /* uint64_t field: a whole number that fits a JSON integer */
+key_read line_read;    /* const char * field: text of at most BERTH_NAME_MAX bytes without control characters */
+key_read tree_read;    /* const json_t * field: an object, for others to read */
 
 enum { NO_COUNT = UINT32_MAX };
 

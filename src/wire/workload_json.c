@@ -1,4 +1,6 @@
 /* workload_json.c - workloads of the cluster file: their own keys and, inline, those of their shape. */
+#include <assert.h>
+
 #include "wire/objects.h"
 
 static const struct word kind_words[] = {
@@ -44,6 +46,8 @@ static const struct key workload_rows[] = {
     KEY("created", "time", "of equal priorities the earlier comes first, then the id decides", time_read,
         .at = AT(workload.created_ns)),
     KEY("suspended", "true or false", "keeps its description, has no pods", bool_read, .at = AT(workload.suspended)),
+    KEY("begin", "time", "nothing of it is placed before; at once if not given", time_read,
+        .at = AT(workload.begin_ns)),
     KEY("min_available", "whole number", "never fewer ready pods on purpose; all but one if not given, and 1 of 1",
         u32_read, .at = AT(workload.min_available)),
     KEY("on_lost", "`default`, `replace`, `fence` or `wait`",
@@ -66,9 +70,9 @@ static const struct key workload_rows[] = {
 #undef AT
 KEY_TABLE(workload_keys, "workload", workload_rows);
 
-int workload_entry_read(struct reader *r, const json_t *value, struct workload_entry *ret)
+int workload_parts_read(struct reader *r, const json_t *value, struct workload_entry *entry, const struct part *more,
+                        size_t more_len)
 {
-    struct workload_entry entry = {.workload.replicas = 1, .count = NO_COUNT};
     r->labels = NULL;
     r->labels_len = 0;
 
@@ -81,11 +85,21 @@ int workload_entry_read(struct reader *r, const json_t *value, struct workload_e
         if (rc < 0)
             return in_member(r, "labels", rc);
     }
-    const struct part parts[] = {
-        {&workload_keys, &entry               },
-        {&shape_keys,    &entry.workload.shape}
+    enum { PARTS_MAX = 6 };
+    struct part parts[PARTS_MAX] = {
+        {&workload_keys, entry                 },
+        {&shape_keys,    &entry->workload.shape}
     };
-    int rc = object_read(r, value, parts, sizeof parts / sizeof *parts);
+    assert(more_len <= PARTS_MAX - 2);
+    for (size_t i = 0; i < more_len; i++)
+        parts[2 + i] = more[i];
+    return object_read(r, value, parts, 2 + more_len);
+}
+
+int workload_entry_read(struct reader *r, const json_t *value, struct workload_entry *ret)
+{
+    struct workload_entry entry = {.workload.replicas = 1, .count = NO_COUNT};
+    int rc = workload_parts_read(r, value, &entry, NULL, 0);
     if (rc < 0)
         return rc;
     if (!entry.workload.id || !*entry.workload.id)

@@ -32,6 +32,9 @@ struct builder {
     struct intern names;
     VEC(struct anchor) anchors; /* by name */
     json_t *root;
+    size_t line;     /* where the root starts, from 1 */
+    yaml_take *take; /* of each document; NULL: there may be one only */
+    void *take_ctx;
 };
 
 static int fail(struct builder *b, yaml_mark_t at, int code, const char *text)
@@ -236,21 +239,48 @@ static int parser_fail(struct builder *b, const yaml_parser_t *p, const char *te
     return fail(b, at, EILSEQ, problem);
 }
 
-/* One step; *ret_over when the stream has ended. A second document may only be an empty one at the end, as a trailing
- * `---` makes it. */
-static int step(struct builder *b, const yaml_event_t *e, bool *ret_over)
+static bool is_nothing(const yaml_event_t *e)
 {
-    if (e->type == YAML_STREAM_END_EVENT) {
-        *ret_over = true;
+    return e->type == YAML_SCALAR_EVENT && e->data.scalar.length == 0 && e->data.scalar.plain_implicit;
+}
+
+/* Of the only document. A second one may only be an empty one at the end, as a trailing `---` makes it. */
+static int step_single(struct builder *b, const yaml_event_t *e)
+{
+    if (e->type == YAML_STREAM_END_EVENT)
         return b->root ? 0 : err_set(b->err, EINVAL, "%s: empty", b->name);
-    }
     if (!b->root)
         return on_value(b, e);
-    if (e->type == YAML_DOCUMENT_START_EVENT || e->type == YAML_DOCUMENT_END_EVENT)
-        return 0;
-    if (e->type == YAML_SCALAR_EVENT && e->data.scalar.length == 0 && e->data.scalar.plain_implicit)
+    if (e->type == YAML_DOCUMENT_START_EVENT || e->type == YAML_DOCUMENT_END_EVENT || is_nothing(e))
         return 0;
     return fail(b, e->start_mark, EINVAL, "a second document; a file holds one, so put everything before the `---`");
+}
+
+/* Anchors are those of one document. */
+static void anchors_clear(struct builder *b)
+{
+    for (size_t i = 0; i < b->anchors.len; i++)
+        json_decref(b->anchors.at[i].value);
+    b->anchors.len = 0;
+}
+
+static int step_each(struct builder *b, const yaml_event_t *e)
+{
+    if (e->type == YAML_DOCUMENT_END_EVENT && b->root) {
+        b->take(b->take_ctx, take_ptr(&b->root), b->line);
+        anchors_clear(b);
+        intern_done(&b->names);
+        intern_init(&b->names);
+    }
+    if (e->type == YAML_STREAM_START_EVENT || e->type == YAML_STREAM_END_EVENT ||
+        e->type == YAML_DOCUMENT_START_EVENT || e->type == YAML_DOCUMENT_END_EVENT)
+        return 0;
+    if (b->depth == 0) {
+        if (is_nothing(e))
+            return 0;
+        b->line = e->start_mark.line + 1;
+    }
+    return on_value(b, e);
 }
 
 static void builder_done(struct builder *b)
@@ -259,36 +289,54 @@ static void builder_done(struct builder *b)
         json_decref(b->frames[i].collection);
         mem_free(b->frames[i].key);
     }
-    for (size_t i = 0; i < b->anchors.len; i++)
-        json_decref(b->anchors.at[i].value);
+    anchors_clear(b);
     vec_done(&b->anchors);
     intern_done(&b->names);
     json_decref(b->root);
 }
 
-int yaml_parse(const char *text, size_t len, const char *name, json_t **ret, struct berth_err *err)
+/* Feeds the builder until the stream has ended. */
+static int parse(struct builder *b, const char *text, size_t len)
 {
-    struct builder b = {.name = name, .err = err};
     yaml_parser_t parser;
     if (!yaml_parser_initialize(&parser))
-        return err_set(err, ENOMEM, "%s: out of memory", name);
+        return err_set(b->err, ENOMEM, "%s: out of memory", b->name);
     yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
-    intern_init(&b.names);
 
     int rc = 0;
     for (bool over = false; rc == 0 && !over;) {
         yaml_event_t event;
         if (!yaml_parser_parse(&parser, &event)) {
-            rc = parser_fail(&b, &parser, text, len);
+            rc = parser_fail(b, &parser, text, len);
             break;
         }
-        rc = step(&b, &event, &over);
+        over = event.type == YAML_STREAM_END_EVENT;
+        rc = b->take ? step_each(b, &event) : step_single(b, &event);
         yaml_event_delete(&event);
     }
+    yaml_parser_delete(&parser);
+    return rc;
+}
+
+int yaml_parse(const char *text, size_t len, const char *name, json_t **ret, struct berth_err *err)
+{
+    struct builder b = {.name = name, .err = err};
+
+    intern_init(&b.names);
+    int rc = parse(&b, text, len);
     if (rc == 0)
         *ret = take_ptr(&b.root);
     builder_done(&b);
-    yaml_parser_delete(&parser);
+    return rc;
+}
+
+int yaml_parse_each(const char *text, size_t len, const char *name, yaml_take *take, void *ctx, struct berth_err *err)
+{
+    struct builder b = {.name = name, .err = err, .take = take, .take_ctx = ctx};
+
+    intern_init(&b.names);
+    int rc = parse(&b, text, len);
+    builder_done(&b);
     return rc;
 }

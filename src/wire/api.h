@@ -1,0 +1,168 @@
+/* api.h - the daemon's documents: what a client may write and what the store holds, read by the same tables.
+ *
+ * A stored document is what the client asked for plus what the daemon adds ("v", "id", "created", "generation", ...; the
+ * `meta` table). Nodes, volumes, resources, profiles, workloads and instances share their keys with the cluster file
+ * (objects.h). Texts in what is read point into the document or the arena. A reader returns 0, or -EINVAL and its kin
+ * with the key named: `endpoints[1]: name: expected text, found 3`.
+ *
+ * To add a key: a row in its table, a line in docs/api.md.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "berth.h"
+#include "wire/keys.h"
+
+struct doc_meta {
+    int64_t version; /* "v" */
+    const char *id;  /* a number is read as text */
+    const char *display;
+    int64_t created_ns;
+    uint64_t generation;
+};
+
+enum { ENDPOINTS_MAX = 16, PORT_BASE = 10000, PORT_END = 32768, PORT_BLOCK = 16 };
+
+struct endpoint {
+    const char *name;
+    enum berth_protocol protocol;
+};
+
+struct work_doc {
+    struct doc_meta meta;
+    struct berth_workload workload; /* its id is the meta's; kind is left alone; `suspended` is hold or stopped */
+    const char *name, *owner, *group;
+    bool hold, stopped, system;
+    bool cancelled; /* of a job: by its user; it counts as held for ever */
+    bool stoppable; /* of a system service: may be disabled; true if not given */
+    const char *const *command;
+    size_t command_len;
+    const struct berth_label *env;
+    size_t env_len;
+    const char *workdir, *image;
+    const struct endpoint *endpoints;
+    size_t endpoints_len;
+    int32_t port_index; /* "index"; -1: none. A workload with endpoints and an index holds a block of ports:
+                                       PORT_BASE + PORT_BLOCK * index and on, one per endpoint, added to its shape here */
+    uint32_t weight;    /* 0 to 100; 100 if not given */
+    uint64_t restarts;  /* "restart": grows with each restart asked for */
+    const json_t *settings, *settings_schema, *install; /* NULL: not given */
+};
+
+struct node_doc {
+    struct doc_meta meta;
+    struct berth_node node;
+    uint64_t epoch, seq; /* of its agent's last report */
+    bool disabled;       /* by the administrator: `enable` brings it back */
+    const char *address; /* where others reach what runs there; NULL: by its id */
+    const char *was;     /* its state before it was lost; NULL: it is not */
+};
+
+struct user_doc {
+    struct doc_meta meta;
+    const char *group, *role;
+    bool disabled;
+    int32_t level;
+};
+
+struct role_doc {
+    struct doc_meta meta;
+    const struct berth_label *permissions; /* permission and scope, as text */
+    size_t permissions_len;
+};
+
+struct token_doc {
+    struct doc_meta meta;
+    const char *user, *node, *role, *note;
+    const char *hash;   /* hexadecimal */
+    int64_t expires_ns; /* BERTH_NEVER_NS: never */
+};
+
+struct port_report {
+    const char *endpoint;
+    uint16_t port;
+};
+
+struct instance_doc {
+    struct doc_meta meta;
+    struct berth_instance instance;
+    uint64_t generation; /* "of": of the workload it was placed from */
+    uint64_t epoch, seq; /* of the last report that changed it */
+    const char *error;   /* what the agent said last */
+    const struct port_report *ports;
+    size_t ports_len;
+};
+
+/* What an agent says. */
+enum report_state { REPORT_STARTING, REPORT_RUNNING, REPORT_STOPPING, REPORT_ENDED, REPORT_FAILED, REPORT_STOPPED };
+struct report_item {
+    uint64_t id;
+    enum report_state state;
+    bool ready;
+    const char *error;
+    const struct port_report *ports;
+    size_t ports_len;
+    const struct berth_amount *usage;
+    size_t usage_len;
+};
+struct report_doc {
+    uint64_t epoch, seq;
+    const struct report_item *items;
+    size_t items_len;
+};
+
+int work_doc_read(const json_t *doc, struct arena *arena, struct work_doc *ret, struct berth_err *err);
+int node_doc_read(const json_t *doc, struct arena *arena, struct node_doc *ret, struct berth_err *err);
+/* `owner` and `group` of a volume are allowed, and the caller's to look at. */
+int volume_doc_read(const json_t *doc, struct arena *arena, struct doc_meta *ret_meta, struct berth_volume *ret,
+                    struct berth_err *err);
+int resource_doc_read(const json_t *doc, struct arena *arena, struct doc_meta *ret_meta, struct berth_resource *ret,
+                      struct berth_err *err);
+int profile_doc_read(const json_t *doc, struct arena *arena, struct doc_meta *ret_meta, struct berth_profile *ret,
+                     struct berth_err *err);
+int group_doc_read(const json_t *doc, struct arena *arena, struct doc_meta *ret, struct berth_err *err);
+int user_doc_read(const json_t *doc, struct arena *arena, struct user_doc *ret, struct berth_err *err);
+int role_doc_read(const json_t *doc, struct arena *arena, struct role_doc *ret, struct berth_err *err);
+int token_doc_read(const json_t *doc, struct arena *arena, struct token_doc *ret, struct berth_err *err);
+int instance_doc_read(const json_t *doc, struct arena *arena, struct instance_doc *ret, struct berth_err *err);
+int fact_doc_read(const json_t *doc, struct arena *arena, struct doc_meta *ret_meta, struct berth_fact *ret,
+                  struct berth_err *err);
+int report_doc_read(const json_t *doc, struct arena *arena, struct report_doc *ret, struct berth_err *err);
+
+/* What the loop writes: the documents of a new or changed instance and of a fact, without "v". New references. A shape is
+ * not written: what an instance was placed from is the workload's document of that generation (KIND_SPEC). */
+json_t *instance_doc_make(const struct instance_doc *d);
+json_t *fact_doc_make(const struct berth_fact *fact);
+/* "migration/17", "since/KEY"; a key that looks like a subject is written "since//17". */
+const char *fact_doc_id(const struct berth_fact *fact, struct arena *arena);
+/* The kind and the subject or key of such an id; -EINVAL. */
+int fact_doc_id_parse(const char *id, struct berth_fact *ret);
+
+/* Removes the keys that only the daemon writes (v, revision, created, generation, status, ...), so that what was read may
+ * be written back. `id` stays. */
+void doc_strip(json_t *doc);
+
+/* Settings against a schema; -EINVAL naming the setting. *ret is a new object with defaults filled in. */
+int settings_check(const json_t *schema, const json_t *settings, json_t **ret, struct berth_err *err);
+/* Is the schema itself well-formed? */
+int settings_schema_check(const json_t *schema, struct berth_err *err);
+
+/* The tables, for /openapi.json: a kind's own keys in the order of the reference. Ends with NULL. */
+extern const struct key_table *const work_tables[],
+    *const node_tables[], *const volume_tables[], *const resource_tables[],
+                                                      *const profile_tables[],
+                                                          *const group_tables[], *const user_tables[],
+                                                                                     *const role_tables[],
+                                                                                         *const token_tables[],
+                                                                                             *const instance_tables[],
+                                                                                                 *const report_tables[];
+
+/* "2026-03-01T12:00:00.25Z": UTC, as many digits as needed. */
+enum { TIMESTAMP_MAX = 40 };
+const char *timestamp_text(int64_t ns, char buf[static TIMESTAMP_MAX]);

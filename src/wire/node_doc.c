@@ -1,0 +1,130 @@
+/* node_doc.c - documents of nodes, volumes, resources and profiles: the keys of the cluster file and the daemon's. */
+#include <errno.h>
+
+#include "wire/objects.h"
+
+#define AT(field) offsetof(struct node_doc, field)
+static const struct key agent_rows[] = {
+    KEY("address", "text", "where others reach what runs there; its id if not given", line_read, .at = AT(address)),
+    KEY("disabled", "true or false", "by the administrator; `enable` brings it back", bool_read, .at = AT(disabled)),
+    KEY("was", "state", "of one that is lost, before; the daemon's", line_read, .at = AT(was)),
+    KEY("epoch", "whole number", "start of its agent that reported last; the daemon's", counter_read, .at = AT(epoch)),
+    KEY("seq", "whole number", "of that agent's last report that changed something; the daemon's", counter_read,
+        .at = AT(seq)),
+};
+#undef AT
+static KEY_TABLE(agent_keys, "agent", agent_rows);
+
+struct owned {
+    const char *owner, *group;
+};
+static const struct key owned_rows[] = {
+    KEY("owner", "user", "the caller if not given", line_read, .at = offsetof(struct owned, owner)),
+    KEY("group", "group", "its owner's; the daemon's", line_read, .at = offsetof(struct owned, group)),
+};
+static KEY_TABLE(owned_keys, "owned", owned_rows);
+
+const struct key_table *const node_tables[] = {&node_keys, &agent_keys, &meta_keys, &created_keys, NULL};
+const struct key_table *const volume_tables[] = {&volume_keys, &owned_keys, &meta_keys, &created_keys, NULL};
+const struct key_table *const resource_tables[] = {&resource_keys, &identity_keys, &meta_keys, &created_keys, NULL};
+const struct key_table *const profile_tables[] = {&profile_keys, &identity_keys, &meta_keys, &created_keys, NULL};
+
+int node_doc_read(const json_t *doc, struct arena *arena, struct node_doc *ret, struct berth_err *err)
+{
+    struct berth_err own = {0};
+    struct reader r;
+    reader_init(&r, arena, err ? err : &own);
+    struct node_doc d = {0};
+    struct node_entry entry = {.count = NO_COUNT};
+    const struct part parts[] = {
+        {&node_keys,    &entry },
+        {&agent_keys,   &d     },
+        {&meta_keys,    &d.meta},
+        {&created_keys, &d.meta},
+    };
+    int rc = object_read(&r, doc, parts, sizeof parts / sizeof *parts);
+    if (rc == 0)
+        rc = meta_finish(&r, &d.meta, entry.node.id);
+    if (rc < 0)
+        return rc;
+    if (entry.count != NO_COUNT)
+        return err_set(err, EINVAL, "count: is for cluster files; add nodes one by one");
+    d.node = entry.node;
+    *ret = d;
+    return 0;
+}
+
+int volume_doc_read(const json_t *doc, struct arena *arena, struct doc_meta *ret_meta, struct berth_volume *ret,
+                    struct berth_err *err)
+{
+    struct berth_err own = {0};
+    struct reader r;
+    reader_init(&r, arena, err ? err : &own);
+    struct doc_meta meta = {0};
+    struct berth_volume volume = {0};
+    struct owned owned;
+    const struct part parts[] = {
+        {&volume_keys,  &volume},
+        {&owned_keys,   &owned },
+        {&meta_keys,    &meta  },
+        {&created_keys, &meta  },
+    };
+    int rc = object_read(&r, doc, parts, sizeof parts / sizeof *parts);
+    if (rc == 0)
+        rc = meta_finish(&r, &meta, volume.id);
+    if (rc < 0)
+        return rc;
+    *ret_meta = meta;
+    *ret = volume;
+    return 0;
+}
+
+/* What has a name of its own: it is the id where it is not given. */
+static int named_read(struct reader *r, const json_t *doc, const struct key_table *table, void *object,
+                      const char **name, struct doc_meta *meta)
+{
+    const struct part parts[] = {
+        {table,          object},
+        {&identity_keys, meta  },
+        {&meta_keys,     meta  },
+        {&created_keys,  meta  },
+    };
+    int rc = object_read(r, doc, parts, sizeof parts / sizeof *parts);
+    if (rc == 0)
+        rc = meta_finish(r, meta, meta->id ? meta->id : *name);
+    if (rc == 0 && (!*name || !**name))
+        *name = meta->id;
+    return rc;
+}
+
+int resource_doc_read(const json_t *doc, struct arena *arena, struct doc_meta *ret_meta, struct berth_resource *ret,
+                      struct berth_err *err)
+{
+    struct berth_err own = {0};
+    struct reader r;
+    reader_init(&r, arena, err ? err : &own);
+    struct doc_meta meta = {0};
+    struct berth_resource resource = {0};
+    int rc = named_read(&r, doc, &resource_keys, &resource, &resource.name, &meta);
+    if (rc < 0)
+        return rc;
+    *ret_meta = meta;
+    *ret = resource;
+    return 0;
+}
+
+int profile_doc_read(const json_t *doc, struct arena *arena, struct doc_meta *ret_meta, struct berth_profile *ret,
+                     struct berth_err *err)
+{
+    struct berth_err own = {0};
+    struct reader r;
+    reader_init(&r, arena, err ? err : &own);
+    struct doc_meta meta = {0};
+    struct berth_profile profile = {0};
+    int rc = named_read(&r, doc, &profile_keys, &profile, &profile.name, &meta);
+    if (rc < 0)
+        return rc;
+    *ret_meta = meta;
+    *ret = profile;
+    return 0;
+}

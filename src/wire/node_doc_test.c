@@ -1,0 +1,124 @@
+/* node_doc_test.c - documents of nodes, volumes, resources and profiles. */
+#include "wire/doc_kit_test.h"
+
+static void a_node_has_the_keys_of_the_file_and_the_daemons(void **state)
+{
+    (void)state;
+    CLEANUP(given)
+    struct given g = given("{v: 1, id: n1, display: Cellar, created: 10, generation: 4, state: cordoned, since: 9, "
+                           "allocatable: {cpu: 4}, gpus: {count: 2, model: A}, address: 10.0.0.1, disabled: true, "
+                           "epoch: 7, seq: 8}");
+    struct node_doc d = {0};
+    READ(&g, node_doc_read, &d);
+    assert_string_equal(d.meta.id, "n1");
+    assert_string_equal(d.meta.display, "Cellar");
+    assert_int_equal(d.meta.created_ns, 10000000000);
+    assert_int_equal(d.meta.generation, 4);
+    assert_int_equal(d.node.state, BERTH_NODE_CORDONED);
+    assert_int_equal(d.node.allocatable[0].amount, 4000);
+    assert_int_equal(d.node.gpus_len, 2);
+    assert_string_equal(d.address, "10.0.0.1");
+    assert_true(d.disabled);
+    assert_int_equal(d.epoch, 7);
+    assert_int_equal(d.seq, 8);
+}
+
+static void nodes_are_refused(void **state)
+{
+    (void)state;
+    static const struct refusal rows[] = {
+        {"{}",                             "id: missing"                   },
+        {"{id: n, count: 3}",              "count: is for cluster files"   },
+        {"{id: n, count: 0}",              "count: is for cluster files"   },
+        {"{id: n, state: gone}",           "state: expected one of"        },
+        {"{id: n, epoch: -1}",             "epoch: expected a whole number"},
+        {"{id: n, seq: '3'}",              "seq: expected a whole number"  },
+        {"{id: n, gpus: {count: 65}}",     "gpus: more than 64"            },
+        {"{id: n, adress: x}",             "did you mean \"address\"?"     },
+        {"{id: n, labels: [a]}",           "labels: expected an object"    },
+        {"{id: n, allocatable: {cpu: x}}", "allocatable: cpu"              },
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        CLEANUP(given) struct given g = given(rows[i].doc);
+        struct node_doc d = {.seq = 5};
+        REFUSED(&rows[i], &g, node_doc_read(g.doc, &g.arena, &d, &g.err));
+        assert_int_equal(d.seq, 5);
+    }
+}
+
+static void volumes(void **state)
+{
+    (void)state;
+    CLEANUP(given) struct given g = given("{id: maps, generation: 2, zone: north, shared: true, owner: a, group: g}");
+    struct doc_meta meta = {0};
+    struct berth_volume volume = {0};
+    READ(&g, volume_doc_read, &meta, &volume);
+    assert_string_equal(volume.id, "maps");
+    assert_string_equal(meta.id, "maps");
+    assert_int_equal(meta.generation, 2);
+    assert_true(volume.shared);
+
+    static const struct refusal rows[] = {
+        {"{zone: north}",      "id: missing"     },
+        {"{id: v, shared: 1}", "shared: expected"},
+        {"{id: v, size: 1}",   "unknown key"     },
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        CLEANUP(given) struct given bad = given(rows[i].doc);
+        REFUSED(&rows[i], &bad, volume_doc_read(bad.doc, &bad.arena, &meta, &volume, &bad.err));
+        assert_string_equal(volume.id, "maps");
+    }
+}
+
+static void a_resource_is_named_by_its_id(void **state)
+{
+    (void)state;
+    struct doc_meta meta = {0};
+    struct berth_resource resource = {0};
+    CLEANUP(given) struct given g = given("{id: traffic, kind: cumulative, period: 30d}");
+    READ(&g, resource_doc_read, &meta, &resource);
+    assert_string_equal(resource.name, "traffic");
+    assert_int_equal(resource.kind, BERTH_CUMULATIVE);
+
+    CLEANUP(given) struct given named = given("{id: hugepages-2mi, name: hugepages-2Mi}");
+    READ(&named, resource_doc_read, &meta, &resource);
+    assert_string_equal(resource.name, "hugepages-2Mi");
+    assert_string_equal(meta.id, "hugepages-2mi");
+
+    CLEANUP(given) struct given unnamed = given("{kind: instant}");
+    assert_true(resource_doc_read(unnamed.doc, &unnamed.arena, &meta, &resource, &unnamed.err) < 0);
+    assert_string_equal(unnamed.err.text, "id: missing");
+}
+
+static void a_profile_is_named_by_its_id(void **state)
+{
+    (void)state;
+    struct doc_meta meta = {0};
+    struct berth_profile profile = {0};
+    CLEANUP(given) struct given g = given("{id: mine, scores: {least_allocated: 2}}");
+    READ(&g, profile_doc_read, &meta, &profile);
+    assert_string_equal(profile.name, "mine");
+    assert_int_equal(profile.scores_len, 1);
+
+    static const struct refusal rows[] = {
+        {"{scores: {}}",                  "id: missing"       },
+        {"{id: p, scores: {nothing: 1}}", "there is no score" },
+        {"{id: p, filters: [nothing]}",   "there is no filter"},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        CLEANUP(given) struct given bad = given(rows[i].doc);
+        REFUSED(&rows[i], &bad, profile_doc_read(bad.doc, &bad.arena, &meta, &profile, &bad.err));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_node_has_the_keys_of_the_file_and_the_daemons),
+        cmocka_unit_test(nodes_are_refused),
+        cmocka_unit_test(volumes),
+        cmocka_unit_test(a_resource_is_named_by_its_id),
+        cmocka_unit_test(a_profile_is_named_by_its_id),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
