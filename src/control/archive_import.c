@@ -1,0 +1,212 @@
+/* archive_import.c - taking a user in: every object through the checks of a request, under names that are free. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "control/archive.h"
+#include "control/user.h"
+#include "wire/api.h"
+#include "wire/document.h"
+#include "wire/words.h"
+
+enum { NAMES_TRIED = 1000 };
+
+struct taking {
+    struct call *call;
+    const char *old_user, *user;
+    json_t *renamed; /* {"volumes/maps": "volumes/maps-2"} */
+    json_t *volumes; /* {old: new} of all, for those who mount them */
+};
+
+static void taking_cleanup(struct taking *t)
+{
+    json_decref(t->renamed);
+    json_decref(t->volumes);
+}
+
+static const char *member(const json_t *doc, const char *key)
+{
+    return json_string_value(json_object_get(doc, key));
+}
+
+static void note_renamed(struct taking *t, enum kind kind, const char *from, const char *to)
+{
+    struct arena *arena = &t->call->arena;
+    if (strcmp(from, to) != 0)
+        (void)json_object_set_new(t->renamed, arena_fmt(arena, "%s/%s", kinds[kind].plural, from),
+                                  json_string(arena_fmt(arena, "%s/%s", kinds[kind].plural, to)));
+}
+
+/* NAME, or NAME-2, NAME-3, ... : the first that no object of the kind has. */
+static int free_name(struct taking *t, enum kind kind, const char *name, const char **ret)
+{
+    struct call *c = t->call;
+    char folded[ID_MAX + 1];
+    int rc = id_fold("id", name, folded, &c->err);
+    if (rc < 0)
+        return rc;
+    *ret = arena_strdup(&c->arena, folded);
+    for (int n = 2; change_rest_on(&c->change, kind, *ret); n++) {
+        if (n > NAMES_TRIED)
+            return err_set(&c->err, EEXIST, "%s %s is there, and so are all like it; say ?as=ID", kinds[kind].name,
+                           folded);
+        char number[16];
+        int len = snprintf(number, sizeof number, "-%d", n);
+        *ret = arena_fmt(&c->arena, "%.*s%s", ID_MAX - len, folded, number);
+    }
+    return 0;
+}
+
+static int put(struct taking *t, enum kind kind, json_t *doc, const char **ret_id)
+{
+    bool is_new;
+    return crud_put(t->call, crud_find(kind), NULL, doc, CRUD_CREATE, ret_id, &is_new);
+}
+
+/* ---- the user ------------------------------------------------------------------------------------------------------- */
+
+static int take_user(struct taking *t, const json_t *archive, const char *as)
+{
+    struct call *c = t->call;
+    CLEANUP(json) json_t *doc = json_deep_copy(json_object_get(archive, "user"));
+    const char *id = member(doc, "id"), *group = call_query(c, "group"), *role = call_query(c, "role"), *made = NULL;
+    if (!id)
+        return err_set(&c->err, EINVAL, "user: id: missing");
+    t->old_user = id = arena_strdup(&c->arena, id);
+    int rc = 0;
+    if (as)
+        t->user = as;
+    else
+        rc = free_name(t, KIND_USER, id, &t->user);
+    if (rc < 0)
+        return err_prefix(&c->err, "user");
+    (void)json_object_set_new(doc, "id", json_string(t->user));
+    if (group)
+        (void)json_object_set_new(doc, "group", json_string(group));
+    if (role)
+        (void)json_object_set_new(doc, "role", json_string(role));
+    rc = put(t, KIND_USER, doc, &made);
+    if (rc < 0)
+        return err_prefix(&c->err, "user");
+    t->user = made;
+    note_renamed(t, KIND_USER, t->old_user, t->user);
+    return 0;
+}
+
+/* ---- what is the user's --------------------------------------------------------------------------------------------- */
+
+/* A number is text, too. */
+static const char *id_of(struct taking *t, const json_t *doc)
+{
+    const json_t *id = json_object_get(doc, "id");
+    if (json_is_integer(id))
+        return arena_fmt(&t->call->arena, "%" JSON_INTEGER_FORMAT, json_integer_value(id));
+    return json_is_string(id) ? arena_strdup(&t->call->arena, json_string_value(id)) : NULL;
+}
+
+static int rename_volume(struct taking *t, json_t *doc, const char *old)
+{
+    const char *name = NULL;
+    int rc = free_name(t, KIND_VOLUME, old, &name);
+    if (rc < 0)
+        return rc;
+    (void)json_object_set_new(t->volumes, old, json_string(name));
+    return json_object_set_new(doc, "id", json_string(name));
+}
+
+static json_t *volume_renamed(struct taking *t, json_t *name)
+{
+    json_t *to = json_is_string(name) ? json_object_get(t->volumes, json_string_value(name)) : NULL;
+    return json_incref(to ? to : name);
+}
+
+/* What it mounts, and the gang it is in: a gang is known by its name in the whole cluster, so each user gets one's own. */
+static void rename_in_work(struct taking *t, json_t *doc)
+{
+    json_t *mounts = json_object_get(doc, "volumes");
+    const char *gang = member(doc, "gang");
+    if (json_is_array(mounts)) {
+        json_t *renamed = json_array();
+        for (size_t i = 0; i < json_array_size(mounts); i++)
+            (void)json_array_append_new(renamed, volume_renamed(t, json_array_get(mounts, i)));
+        (void)json_object_set_new(doc, "volumes", renamed);
+    } else if (mounts) {
+        (void)json_object_set_new(doc, "volumes", volume_renamed(t, mounts));
+    }
+    if (!gang || !*gang)
+        return;
+    const char *dot = strrchr(gang, '.');
+    size_t len = dot && strcmp(dot + 1, t->old_user) == 0 ? (size_t)(dot - gang) : strlen(gang);
+    (void)json_object_set_new(doc, "gang", json_string(arena_fmt(&t->call->arena, "%.*s.%s", (int)len, gang, t->user)));
+}
+
+static int take_item(struct taking *t, enum kind kind, const json_t *item)
+{
+    struct call *c = t->call;
+    CLEANUP(json) json_t *doc = json_deep_copy(item);
+    const char *id = NULL, *old = id_of(t, doc);
+    if (!json_is_object(doc) || !old)
+        return err_set(&c->err, EINVAL, "expected an object with an id");
+    int rc = 0;
+    if (kind == KIND_VOLUME) {
+        rc = rename_volume(t, doc, old);
+    } else {
+        rename_in_work(t, doc);
+        if (kind != KIND_JOB && !member(doc, "name"))
+            (void)json_object_set_new(doc, "name",
+                                      json_string(arena_strndup(&c->arena, old, strcspn(old, ".")))); /* NAME.OWNER */
+        (void)json_object_del(doc, "id");
+    }
+    if (rc < 0)
+        return rc;
+    (void)json_object_set_new(doc, "owner", json_string(t->user));
+    (void)json_object_del(doc, "group");
+    rc = put(t, kind, doc, &id);
+    if (rc == 0)
+        note_renamed(t, kind, old, id);
+    return rc;
+}
+
+static int take_parts(struct taking *t, const json_t *archive)
+{
+    struct call *c = t->call;
+    for (size_t p = 0; p < archive_parts_len; p++) {
+        size_t i;
+        json_t *item;
+        json_array_foreach(json_object_get(archive, archive_parts[p].name), i, item)
+        {
+            int rc = take_item(t, archive_parts[p].kind, item);
+            if (rc < 0)
+                return err_prefix(&c->err, "%s[%zu]", archive_parts[p].name, i);
+        }
+    }
+    return 0;
+}
+
+int archive_import(struct call *c, const json_t *archive, const char *as)
+{
+    CLEANUP(taking) struct taking t = {.call = c, .renamed = json_object(), .volumes = json_object()};
+    bool dry_run = c->dry_run;
+    int rc = archive_check(archive, &c->err);
+    if (rc < 0)
+        return rc;
+    c->dry_run = false; /* a dry run shows one job the next number, but here may be many: numbers are skipped instead */
+    rc = take_user(&t, archive, as);
+    if (rc == 0)
+        rc = take_parts(&t, archive);
+    c->dry_run = dry_run;
+    if (rc < 0)
+        return rc;
+    c->change.verb = "user.import";
+    c->change.subject = arena_fmt(&c->arena, "users/%s", t.user);
+    json_decref(c->answer.body);
+    c->answer.body = json_pack("{s:s, s:O}", "id", t.user, "renamed", t.renamed);
+    c->answer.status = 201;
+    return 0;
+}
+
+int user_import(struct call *c)
+{
+    return archive_import(c, c->body, call_query(c, "as"));
+}

@@ -1,0 +1,116 @@
+/* call.h - one request on its way through the daemon: routed, authenticated, permitted, run, committed, answered.
+ *
+ * Knows no socket: berthd hands requests in, and so do the simulator and tests. A verb is a function of (state, request)
+ * that fills a change and an answer; it is run again if the change meets a conflict, so it must have no other effect.
+ *
+ * To add a route: a row in the table of its area (routes_*.c), which is also its help, its permission and its line in
+ * /openapi.json; and its verb.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "control/change.h"
+#include "control/permit.h"
+#include "wire/keys.h"
+
+struct control;
+struct stream;
+
+struct request {
+    const char *method, *path;
+    const char *token;           /* of "Authorization: Bearer"; NULL: none */
+    const char *peer;            /* common name of a verified client certificate; NULL: none */
+    const char *idempotency_key; /* NULL: none */
+    const char *if_match;        /* a revision; NULL: none */
+    const char *accept;
+    const char *remote; /* address, for the audit and rate limits */
+    const char *body;
+    size_t body_len;
+    const char *(*query)(const void *from, const char *name); /* NULL: not given */
+    const void *query_from;
+};
+
+struct answer {
+    int status;               /* 200 unless the verb says otherwise */
+    json_t *body;             /* owned; NULL: none, or text */
+    struct str text;          /* instead of a body */
+    const char *content_type; /* of text */
+    uint64_t revision;        /* of the commit, or read at; 0: none */
+    int64_t retry_after_s;
+    char etag[48];         /* hash of the content, of what is derived; "": none */
+    struct stream *stream; /* instead: an answer without an end (control/watch.h) */
+    const char *file;      /* instead: a file to be sent and then removed */
+};
+
+enum { ROUTE_ARGS_MAX = 2 };
+
+enum route_flag {
+    ROUTE_CHANGES = 1, /* takes ?dry_run, an idempotency key and If-Match; is audited */
+    ROUTE_STREAMS = 2, /* takes ?watch */
+    ROUTE_RAW = 4,     /* the body is not JSON for the verb to see parsed */
+    ROUTE_WAKES = 8,   /* the scheduling loop looks at once, even if nothing was written */
+};
+
+struct call;
+typedef int call_run(struct call *c);
+
+struct route {
+    const char *method, *path; /* "/v1/jobs/{id}/hold" */
+    enum permission need;
+    uint32_t body_max; /* bytes; 0: no body */
+    unsigned flags;
+    call_run *run;
+    const char *summary;          /* "Hold a job" */
+    const struct key_table *body; /* what the body may hold, for /openapi.json; NULL: see docs */
+    const char *query;            /* names it takes, "limit,after,owner" */
+};
+
+struct call {
+    struct control *control;
+    struct state *state;
+    const struct request *request;
+    const struct route *route;
+    struct caller caller;
+    const char *args[ROUTE_ARGS_MAX]; /* {id}s of the path, decoded, not yet checked */
+    const json_t *body;               /* an object, unless ROUTE_RAW; empty where none was sent */
+    bool dry_run;
+    int64_t now_ns;
+    struct arena arena;
+    struct change change;
+    struct answer answer;
+    struct berth_err err;
+};
+
+/* A verb returns 0, or a negative errno with text in c->err, which becomes a status:
+ *   EINVAL 400  EACCES 403  ENOENT 404  EEXIST, EBUSY, EAGAIN 409  ESTALE 410  E2BIG 413  EDQUOT 429  ENOSPC, EIO 503
+ * or sets c->answer.status itself.  */
+
+const char *call_query(const struct call *c, const char *name);
+/* A whole number of the query, within bounds; `fallback` where it is absent. -EINVAL otherwise. */
+int call_query_number(struct call *c, const char *name, uint64_t min, uint64_t max, uint64_t fallback, uint64_t *ret);
+
+/* The object an argument names, if the caller may do `need` with it; NULL with c->err set otherwise: -ENOENT, in the same
+ * words as for one that is not there, when the caller may not even see it; -EACCES when it may see but not do. For kinds
+ * with owners NAME alone means the caller's own. Reads and guards it through the change. */
+const struct object *call_object(struct call *c, enum kind kind, const char *arg, enum permission need);
+/* May the caller see this object in a list? */
+bool call_sees(const struct call *c, const struct object *o);
+
+/* Every route, in the order of the reference. */
+struct route_table {
+    const char *area, *about;
+    const struct route *routes;
+    const size_t *len;
+};
+extern const struct route_table route_tables[];
+extern const size_t route_tables_len;
+/* NULL: 404, or, with *ret_known, 405. Arguments are copied to the arena. */
+const struct route *route_find(const char *method, const char *path, struct arena *arena,
+                               const char *ret_args[static ROUTE_ARGS_MAX], bool *ret_known);

@@ -1,0 +1,51 @@
+/* change.h - one transaction in the making: what a verb wants to write, and what that rests on.
+ *
+ * A verb reads through the change, so that it sees what earlier parts of the same transaction have written; each object
+ * it reads or writes is guarded by the revision at which it was read. Nothing happens until control.c submits it, so a
+ * dry run is a change that is thrown away, and a conflict is the same verb run again on the newer state.
+ */
+#pragma once
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "control/state.h"
+
+struct change_item {
+    enum kind kind;
+    const char *id;
+    json_t *doc; /* to be written, owned; NULL: deleted, not there, or not looked at yet */
+    bool unread; /* only its revision was looked at */
+    bool write;
+    bool guarded;
+    uint64_t revision; /* as read; 0: not there */
+};
+
+struct change {
+    struct state *state;
+    struct arena *arena;
+    VEC(struct change_item) items;
+    struct map map;      /* of the items, by kind and id */
+    const char *verb;    /* for the audit: "app.stop" */
+    const char *subject; /* "apps/photos.alice" */
+};
+
+void change_init(struct change *c, struct state *state, struct arena *arena);
+void change_done(struct change *c);
+
+/* The object's document as the transaction would leave it: a borrowed reference, NULL if it is not there. Guards it. */
+const json_t *change_read(struct change *c, enum kind kind, const char *id);
+/* Guards it without looking at it. False: it is not there (which is guarded, too). */
+bool change_rest_on(struct change *c, enum kind kind, const char *id);
+/* The same to be altered: a private copy that will be written. NULL if it is not there. */
+json_t *change_edit(struct change *c, enum kind kind, const char *id);
+/* Writes a document (takes the reference; sets "v"). Guards the key: what was read, or its absence. */
+void change_put(struct change *c, enum kind kind, const char *id, json_t *doc);
+/* The same without resting on what was there: for counters, whose order the store keeps. */
+void change_put_unguarded(struct change *c, enum kind kind, const char *id, json_t *doc);
+void change_delete(struct change *c, enum kind kind, const char *id);
+/* The client's own guard: -EAGAIN when the object is not at this revision now. */
+int change_expect(struct change *c, enum kind kind, const char *id, uint64_t revision, struct berth_err *err);
+bool change_empty(const struct change *c); /* writes nothing */
+
+/* The documents it writes, for a dry run: [{"kind", "id", "before", "after"}]. A new reference; secrets are left out. */
+json_t *change_show(const struct change *c);

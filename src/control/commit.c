@@ -1,0 +1,113 @@
+#include "control/commit.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "control/control_parts.h"
+#include "journal/record.h"
+
+struct building {
+    struct arena *arena;
+    VEC(struct store_op) ops;
+    VEC(struct store_guard) guards;
+};
+
+static const char *key_of(struct arena *arena, const struct change_item *item)
+{
+    char buf[OBJECT_KEY_MAX];
+    return arena_strdup(arena, object_key(item->kind, item->id, buf));
+}
+
+/* Would the store have the same bytes as before? */
+static bool unchanged(const struct control *c, const struct change_item *item, const char *text, size_t len)
+{
+    const struct object *o = state_find(c->state, item->kind, item->id);
+    if (!item->doc)
+        return !o;
+    return o && o->doc.len == len && memcmp(o->doc.at, text, len) == 0;
+}
+
+static void add_op(struct building *b, const struct control *c, const struct change_item *item)
+{
+    size_t len = 0;
+    char *text = NULL;
+    if (item->doc) {
+        len = json_dumpb(item->doc, NULL, 0, JSON_COMPACT);
+        text = arena_alloc(b->arena, len + 1);
+        (void)json_dumpb(item->doc, text, len, JSON_COMPACT);
+    }
+    if (unchanged(c, item, text, len))
+        return;
+    struct store_op op = {
+        .key = key_of(b->arena, item), .value = {text, len},
+              .gone = !item->doc
+    };
+    vec_push(&b->ops, op);
+}
+
+/* What refers to others is written after them and removed before them. */
+static void add_ops(struct building *b, const struct control *c, const struct change *change)
+{
+    for (unsigned k = 0; k < KINDS; k++)
+        for (size_t i = 0; i < change->items.len; i++)
+            if (change->items.at[i].kind == k && change->items.at[i].write && change->items.at[i].doc)
+                add_op(b, c, &change->items.at[i]);
+    for (unsigned k = KINDS; k-- > 0;)
+        for (size_t i = 0; i < change->items.len; i++)
+            if (change->items.at[i].kind == k && change->items.at[i].write && !change->items.at[i].doc)
+                add_op(b, c, &change->items.at[i]);
+}
+
+static void add_record(struct building *b, const struct control *c, const struct commit_note *note, struct str *record)
+{
+    struct journal_head head = {.kind = note->verb,
+                                .at_ns = c->now_ns,
+                                .who = note->who,
+                                .subject = note->subject,
+                                .token = note->token,
+                                .remote = note->remote};
+    journal_begin(record, &head);
+    for (size_t i = 0; i < b->ops.len; i++) {
+        const struct store_op *op = &b->ops.at[i];
+        const char *id;
+        bool journalled = kind_journalled(object_key_split(op->key, &id));
+        journal_change(record, op->key, journalled ? op->value.at : NULL, op->value.len, op->gone);
+    }
+    journal_end(record, note->extra.at, note->extra.len);
+}
+
+int commit_submit(struct control *c, const struct change *change, const struct commit_note *note, store_done *done,
+                  void *ctx, struct berth_err *err)
+{
+    if (c->broken[0])
+        return err_set(err, EIO, "%s", c->broken);
+    struct arena arena;
+    CLEANUP(str) struct str record = {0};
+    arena_init(&arena);
+    struct building b = {.arena = &arena};
+    add_ops(&b, c, change);
+    int rc = 0;
+    if (b.ops.len || note->extra.len) {
+        for (size_t i = 0; i < change->items.len; i++)
+            if (change->items.at[i].guarded) {
+                struct store_guard guard = {key_of(&arena, &change->items.at[i]), change->items.at[i].revision};
+                vec_push(&b.guards, guard);
+            }
+        add_record(&b, c, note, &record);
+        struct store_txn txn = {
+            .guards = b.guards.at,
+            .guards_len = b.guards.len,
+            .ops = b.ops.at,
+            .ops_len = b.ops.len,
+            .record = {record.at, record.len}
+        };
+        rc = store_submit(c->store, &txn, done, ctx, err);
+        if (rc == 0)
+            rc = 1;
+    }
+    vec_done(&b.ops);
+    vec_done(&b.guards);
+    arena_done(&arena);
+    return rc;
+}

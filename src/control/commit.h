@@ -1,0 +1,21 @@
+/* commit.h - a change becomes one transaction of the store, with the journal's record of who and why.
+ *
+ * The only place that writes. Documents that would stay as they are are left out.
+ */
+#pragma once
+
+#include "control/change.h"
+#include "control/control.h"
+
+struct commit_note {
+    const char *who;     /* user, "node:ID", or "berth" itself */
+    const char *verb;    /* "POST /v1/jobs", "unit", "lease" */
+    const char *subject; /* "jobs/17" */
+    const char *token, *remote;
+    struct bytes extra; /* members to add to the record: a JSON object's text; empty: none */
+};
+
+/* The number of operations; 0: nothing to write, `done` is not called. Negative as store_submit. A unit that only has a
+ * record passes an empty change and a note with `extra`. */
+int commit_submit(struct control *c, const struct change *change, const struct commit_note *note, store_done *done,
+                  void *ctx, struct berth_err *err);

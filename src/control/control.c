@@ -1,0 +1,232 @@
+#include "control/control.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "control/commit.h"
+#include "control/control_parts.h"
+#include "control/idempotency.h"
+#include "control/upgrade.h"
+#include "wire/api.h"
+
+enum { SECOND = 1000000000, SWEEP_S = 60, SPECS_LOOKED_AT = 64 };
+
+int64_t control_now_ns(struct control *c)
+{
+    int64_t now_ns = c->env.clock_ns(c->env.ctx);
+    if (now_ns > c->now_ns)
+        c->now_ns = now_ns;
+    return c->now_ns;
+}
+
+struct state *control_state(struct control *c)
+{
+    return c->state;
+}
+
+struct store *control_store(struct control *c)
+{
+    return c->store;
+}
+
+struct watch_hub *control_hub(struct control *c)
+{
+    return c->hub;
+}
+
+struct metrics *control_metrics(struct control *c)
+{
+    return c->metrics;
+}
+
+struct scheduler *control_scheduler(struct control *c)
+{
+    return c->scheduler;
+}
+
+const struct control_env *control_env(const struct control *c)
+{
+    return &c->env;
+}
+
+void control_heard(struct control *c, const char *node, uint64_t epoch, uint64_t seq)
+{
+    lease_heard(c->leases, node, epoch, seq, c->env.steady_ns(c->env.ctx));
+}
+
+bool control_last_heard(const struct control *c, const char *node, uint64_t *ret_epoch, uint64_t *ret_seq)
+{
+    return lease_last(c->leases, node, ret_epoch, ret_seq);
+}
+
+/* ---- the store's changes ------------------------------------------------------------------------------------------- */
+
+/* Could a plan differ because of this kind? What the loop itself remembers is in the cluster already. */
+static bool matters(enum kind kind)
+{
+    switch (kind) {
+    case KIND_SETTING:
+    case KIND_USER:
+    case KIND_RESOURCE:
+    case KIND_PROFILE:
+    case KIND_NODE:
+    case KIND_VOLUME:
+    case KIND_APP:
+    case KIND_JOB:
+    case KIND_VM:
+    case KIND_INSTANCE: return true;
+    default: return false;
+    }
+}
+
+static void changed(void *ctx, const struct store_event *event)
+{
+    struct control *c = ctx;
+    struct berth_err err;
+    const char *id;
+    enum kind kind = object_key_split(event->key, &id);
+    size_t assumed = state_assumed(c->state);
+    if (state_apply(c->state, event, &err) < 0) {
+        /* The store holds what this daemon cannot hold: going on would let the two drift apart. */
+        (void)snprintf(c->broken, sizeof c->broken, "%.200s; restart berthd, and see its log", err.text);
+        log_write(c->env.log, c->now_ns, LEVEL_ERROR, "state.broken", LOG_TEXT("key", event->key),
+                  LOG_TEXT("text", err.text));
+    }
+    bool confirmed = kind == KIND_INSTANCE && state_assumed(c->state) < assumed;
+    if (kind != KINDS && matters(kind) && !confirmed)
+        scheduler_wake(c->scheduler);
+    watch_hub_event(c->hub, event);
+}
+
+void control_pump(struct control *c)
+{
+    (void)store_pump(c->store);
+    watch_hub_flush(c->hub);
+    int64_t next = scheduler_step(c->scheduler, c->env.steady_ns(c->env.ctx));
+    if (next != INT64_MAX)
+        c->env.wake_at(c->env.ctx, next);
+}
+
+/* ---- time ---------------------------------------------------------------------------------------------------------- */
+
+static void nothing(void *ctx, const struct store_result *result)
+{
+    (void)ctx;
+    (void)result;
+}
+
+/* Was an instance that is still there placed from it? The id is WORKLOAD/GENERATION. */
+static bool spec_needed(const struct state *s, const struct object *spec)
+{
+    size_t len;
+    const struct object *const *instances = state_list(s, KIND_INSTANCE, &len);
+    const char *slash = strrchr(spec->id, '/');
+    char generation[24];
+    for (size_t i = 0; slash && i < len; i++) {
+        const struct instance_view *v = instances[i]->instance;
+        if (strncmp(v->workload, spec->id, (size_t)(slash - spec->id)) == 0 && v->workload[slash - spec->id] == 0 &&
+            strcmp(str_u64(v->generation, generation), slash + 1) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Replies that are too old, specs that no instance was placed from, history that nobody may ask for. */
+static void sweep(struct control *c)
+{
+    struct arena arena;
+    struct change change;
+    struct berth_err err;
+    arena_init(&arena);
+    change_init(&change, c->state, &arena);
+    (void)reply_expire(&change, control_now_ns(c));
+    size_t len;
+    const struct object *const *specs = state_list(c->state, KIND_SPEC, &len);
+    for (size_t i = 0; i < len && i < SPECS_LOOKED_AT; i++)
+        if (!spec_needed(c->state, specs[i]))
+            change_delete(&change, KIND_SPEC, specs[i]->id);
+    struct commit_note note = {.who = "berth", .verb = "sweep"};
+    if (commit_submit(c, &change, &note, nothing, NULL, &err) < 0)
+        log_write(c->env.log, c->now_ns, LEVEL_WARN, "sweep.failed", LOG_TEXT("text", err.text));
+    change_done(&change);
+    arena_done(&arena);
+
+    uint64_t keep = c->options.history_max ? c->options.history_max : 100000, revision = store_revision(c->store);
+    if (revision > keep && revision - keep > store_compacted(c->store) + keep / 4 &&
+        store_compact(c->store, revision - keep, &err) < 0)
+        log_write(c->env.log, c->now_ns, LEVEL_WARN, "compact.failed", LOG_TEXT("text", err.text));
+}
+
+void control_tick(struct control *c)
+{
+    int64_t steady_ns = c->env.steady_ns(c->env.ctx), next = leases_expire(c, steady_ns);
+    watch_hub_tick(c->hub, control_now_ns(c), steady_ns);
+    if (steady_ns - c->swept_ns >= SWEEP_S * (int64_t)SECOND) {
+        c->swept_ns = steady_ns;
+        sweep(c);
+    }
+    if (next > steady_ns + SECOND)
+        next = steady_ns + SECOND; /* streams look at their tokens */
+    c->env.wake_at(c->env.ctx, next);
+    control_pump(c);
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------------------- */
+
+int control_new(const struct control_env *env, const struct control_options *options, struct store *store,
+                struct control **ret, struct berth_err *err)
+{
+    struct state *state;
+    int rc = upgrade_documents(store, &upgrades, err);
+    if (rc == 0)
+        rc = state_load(store, &state, err);
+    if (rc < 0)
+        return rc;
+    struct control *c = mem_zalloc(sizeof *c);
+    c->env = *env;
+    c->options = *options;
+    c->store = store;
+    c->state = state;
+    c->metrics = metrics_new();
+    c->hub = watch_hub_new(c, options->watchers_max, options->history_max);
+    c->scheduler = scheduler_new(c, options->seed, options->audit_every);
+    uint64_t limits_seed;
+    env->random(env->ctx, &limits_seed, sizeof limits_seed);
+    c->limits = limits_new(0, limits_seed);
+    c->events = events_new();
+    c->leases = leases_new();
+    c->swept_ns = env->steady_ns(env->ctx);
+    (void)control_now_ns(c);
+    rc = store_watch(store, "", state_revision(state), changed, c, &c->watch, err);
+    if (rc < 0) {
+        control_free(c);
+        return rc;
+    }
+    env->wake_at(env->ctx, 0);
+    *ret = c;
+    return 0;
+}
+
+void control_free(struct control *c)
+{
+    if (!c)
+        return;
+    store_unwatch(c->watch);
+    watch_hub_free(c->hub);
+    scheduler_free(c->scheduler);
+    limits_free(c->limits);
+    events_free(c->events);
+    leases_free(c->leases);
+    metrics_free(c->metrics);
+    state_free(c->state);
+    mem_free(c);
+}
+
+void control_quiesce(struct control *c)
+{
+    c->stopping = true;
+    scheduler_stop(c->scheduler);
+    watch_hub_stop(c->hub);
+    store_drain(c->store);
+}

@@ -1,0 +1,66 @@
+/* control.h - the daemon's logic as a library: give it a store, a clock and requests, and it runs a cluster.
+ *
+ * Clock, randomness, threads and network are the caller's (struct control_env), so the same code serves berthd, tests and
+ * the simulator. One thread calls it. See call.h for requests, loop.h for the scheduling loop, state.h for what is known.
+ */
+#pragma once
+
+#include "base/log.h"
+#include "control/call.h"
+
+struct control_env {
+    void *ctx;
+    int64_t (*clock_ns)(void *ctx);  /* since 1970; may jump */
+    int64_t (*steady_ns)(void *ctx); /* never goes back; leases, rate limits, timers */
+    void (*random)(void *ctx, void *buf, size_t len);
+    /* Runs `work` somewhere and `after` on this thread, now or later. */
+    void (*run)(void *ctx, void (*work)(void *), void (*after)(void *), void *arg);
+    /* control_tick is wanted at this steady time, or, if sooner than the last wish, then already. */
+    void (*wake_at)(void *ctx, int64_t steady_ns);
+    const struct log *log;
+};
+
+struct control_options {
+    uint64_t seed;         /* of the plan's seeded score */
+    int64_t lease_ns;      /* silence after which a node is lost; 0: 30 s */
+    size_t audit_every;    /* cycles between audits of every counter; 0: never */
+    double requests_per_s; /* of one caller; 0: no limit. A burst of ten seconds' worth */
+    size_t watchers_max;   /* 0: 12000 */
+    uint64_t history_max;  /* revisions kept for watches; 0: 100000 */
+};
+
+/* Reads the store, then is ready: planning goes on from the durable state at once. The store stays the caller's. */
+int control_new(const struct control_env *env, const struct control_options *options, struct store *store,
+                struct control **ret, struct berth_err *err);
+void control_free(struct control *c);
+
+/* First start on an empty store: the administrator, system objects, a token. -EEXIST when there is a state already.
+ * `ret_token` may be shown once. Commits before it returns. */
+int control_init(struct control *c, char ret_token[static TOKEN_TEXT_MAX], struct berth_err *err);
+
+/* Time has passed: leases, back-off, recheck, history, streams. */
+void control_tick(struct control *c);
+/* The store has something to deliver (store_fd), or may have. */
+void control_pump(struct control *c);
+/* No new work; everything submitted is committed or failed when this returns. */
+void control_quiesce(struct control *c);
+
+typedef void control_answered(void *ctx, struct answer *answer);
+/* Answers exactly once, now or from control_pump. The request need not live on. The answer is the control's: what the
+ * callback wants to keep it moves out. */
+void control_handle(struct control *c, const struct request *request, control_answered *answered, void *ctx);
+/* What is known before a body is there: 0 and its bound, or a status (401, 403, 404, 405, 429) for which
+ * control_handle would answer without looking at the body. */
+int control_admit(struct control *c, const struct request *request, uint64_t *ret_body_max);
+
+struct state *control_state(struct control *c);
+struct store *control_store(struct control *c);
+struct watch_hub *control_hub(struct control *c);
+struct metrics *control_metrics(struct control *c);
+struct scheduler *control_scheduler(struct control *c);
+const struct control_env *control_env(const struct control *c);
+
+/* A node has reported: its lease is renewed, in memory only. */
+void control_heard(struct control *c, const char *node, uint64_t epoch, uint64_t seq);
+/* The last report of a node that was taken; false: none since the daemon started. */
+bool control_last_heard(const struct control *c, const char *node, uint64_t *ret_epoch, uint64_t *ret_seq);

@@ -1,0 +1,33 @@
+/* derived.h - configuration that follows from the state: what each node runs, where each service is, who may what.
+ *
+ * Pure functions of the state: sorted, no time in them, the same bytes for the same content, whoever computes them and
+ * whenever. They are not stored: a restarted daemon publishes what it published before because the state is what it was
+ * before. Compared by content (`derived_hash`).
+ */
+#pragma once
+
+#include "base/str.h"
+#include "control/state.h"
+
+enum { DERIVED_HASH_MAX = 40 };
+
+/* Each appends one JSON object, in one line. -ENOENT: there is no such node or service. */
+
+/* {"node", "instances": [{"id", "workload", "ordinal", "state": "run" or "stop", "generation", "command", "env", "image",
+ * "workdir", "gpus", "limits", "ports": [{"endpoint", "protocol", "start", "count"}], "volumes", "settings", ...}]}: exactly
+ * what shall be there, in order of ids. Reserved instances are not in it; install configuration is, apart from the app's
+ * settings. */
+int node_config_write(const struct state *s, const char *node, struct str *to);
+/* {"node", "routes": [{"service", "endpoint", "targets": [{"instance", "node", "address", "port", "weight"}]}]}: every
+ * service with a ready instance that reported its ports, those on the same node and zone first. */
+int gateway_config_write(const struct state *s, const char *node, struct str *to);
+/* {"service", "selector": {...}, "endpoints": [{"name", "protocol", "instances": [{"instance", "node", "port", "weight",
+ * "ready"}]}]}: made from reports and settings. A migration's new instance enters the selector when it is ready, the old
+ * one leaves it when it is told to stop. */
+int service_info_write(const struct state *s, const char *app, struct str *to);
+/* {"subjects": [{"user", "group", "role", "permissions": {permission: scope}}], "nodes": [...], "apps": [{"app", "owner",
+ * "group"}]} */
+int rbac_write(const struct state *s, const char *unused, struct str *to);
+
+/* Of a document's bytes, in hexadecimal; the ETag. */
+const char *derived_hash(const struct str *text, char buf[static DERIVED_HASH_MAX]);

@@ -1,0 +1,72 @@
+/* derived_out.h - writes one JSON object member by member, in the order of the calls: derived configuration, openapi.json.
+ *
+ * No tree is built: what is published is large, and its bytes must follow from the order of the code alone.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/str.h"
+
+struct out {
+    struct str *to;
+    bool more; /* something stands before in the same object or list: a comma is due */
+};
+
+/* The next member's name, or, with NULL, the next item of a list. */
+static inline void out_key(struct out *o, const char *key)
+{
+    if (o->more)
+        str_add_char(o->to, ',');
+    o->more = true;
+    if (key) {
+        str_add_json(o->to, key);
+        str_add_char(o->to, ':');
+    }
+}
+
+/* `bracket` is '{' or '['. */
+static inline void out_open(struct out *o, const char *key, char bracket)
+{
+    out_key(o, key);
+    str_add_char(o->to, bracket);
+    o->more = false;
+}
+
+static inline void out_close(struct out *o, char bracket)
+{
+    str_add_char(o->to, bracket);
+    o->more = true;
+}
+
+static inline void out_text(struct out *o, const char *key, const char *text)
+{
+    out_key(o, key);
+    str_add_json(o->to, text);
+}
+
+/* Only where there is one. */
+static inline void out_text_given(struct out *o, const char *key, const char *text)
+{
+    if (text && *text)
+        out_text(o, key, text);
+}
+
+static inline void out_number(struct out *o, const char *key, uint64_t n)
+{
+    out_key(o, key);
+    str_addf(o->to, "%llu", (unsigned long long)n);
+}
+
+static inline void out_bool(struct out *o, const char *key, bool value)
+{
+    out_key(o, key);
+    str_add(o->to, value ? "true" : "false");
+}
+
+/* A tree, its members sorted. */
+void out_tree(struct out *o, const char *key, const json_t *tree);
+/* "500m", "16Gi": as every other amount in the API. */
+void out_amount(struct out *o, const char *key, const char *resource, int64_t amount);

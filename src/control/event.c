@@ -1,0 +1,79 @@
+#include "control/event.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "control/permit.h"
+#include "wire/api.h"
+
+struct kept {
+    uint64_t seq;
+    int64_t first_ns, last_ns;
+    uint64_t count;
+    enum kind kind;
+    char type[24], id[ID_OWNED_MAX + 1], owner[ID_MAX + 1], group[ID_MAX + 1], message[EVENT_TEXT_MAX];
+};
+
+struct events {
+    struct kept at[EVENTS_MAX];
+    uint64_t next; /* seq of the next one */
+};
+
+struct events *events_new(void)
+{
+    return mem_zalloc(sizeof(struct events));
+}
+
+void events_free(struct events *e)
+{
+    mem_free(e);
+}
+
+#define COPY(to, from) (void)snprintf(to, sizeof(to), "%s", (from) ? (from) : "")
+
+void events_add(struct events *e, int64_t now_ns, const struct event *event)
+{
+    enum { LOOK_BACK = 128 };
+    for (uint64_t i = e->next; i-- > 0 && e->next - i <= LOOK_BACK;) {
+        struct kept *k = &e->at[i % EVENTS_MAX];
+        if (k->kind != event->kind || strcmp(k->id, event->id) != 0)
+            continue;
+        if (strcmp(k->type, event->type) != 0 || strncmp(k->message, event->message, EVENT_TEXT_MAX - 1) != 0)
+            break;
+        k->count++;
+        k->last_ns = now_ns;
+        return;
+    }
+    struct kept *k = &e->at[e->next % EVENTS_MAX];
+    *k = (struct kept){.seq = ++e->next, .first_ns = now_ns, .last_ns = now_ns, .count = 1, .kind = event->kind};
+    COPY(k->type, event->type);
+    COPY(k->id, event->id);
+    COPY(k->owner, event->owner);
+    COPY(k->group, event->group);
+    COPY(k->message, event->message);
+}
+
+static bool seen_by(const struct kept *k, const struct call *c)
+{
+    enum permission need = k->kind == KIND_NODE ? PERMIT_CLUSTER : PERMIT_READ;
+    return permit(&c->caller, need, k->owner, k->group);
+}
+
+json_t *events_list(const struct events *e, const struct call *c, const char *id, size_t limit)
+{
+    json_t *list = json_array();
+    size_t len = e->next < EVENTS_MAX ? (size_t)e->next : EVENTS_MAX;
+    for (size_t i = 0; i < len && json_array_size(list) < limit; i++) {
+        const struct kept *k = &e->at[(e->next - 1 - i) % EVENTS_MAX];
+        char first[TIMESTAMP_MAX], last[TIMESTAMP_MAX];
+        if ((id && strcmp(k->id, id) != 0) || !seen_by(k, c))
+            continue;
+        (void)json_array_insert_new(list, 0,
+                                    json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s}", "type", k->type, "kind",
+                                              kinds[k->kind].name, "id", k->id, "message", k->message, "count",
+                                              (json_int_t)k->count, "first", timestamp_text(k->first_ns, first), "last",
+                                              timestamp_text(k->last_ns, last)));
+    }
+    return list;
+}

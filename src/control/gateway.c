@@ -1,0 +1,326 @@
+/* gateway.c - routes from one node to every service: the same for all nodes but for the order of the targets. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/vec.h"
+#include "control/derived_out.h"
+#include "control/derived_parts.h"
+#include "wire/document.h"
+
+struct named_port {
+    char *name;
+    uint16_t port;                /* of an instance: as reported */
+    enum berth_protocol protocol; /* of an app */
+};
+
+/* What was read of one object's document, good while its revision is. */
+struct seen {
+    enum kind kind;
+    char *id;
+    uint64_t revision;
+    uint64_t round;               /* of the last refresh that asked for it */
+    char *address, *zone;         /* of a node */
+    VEC(struct named_port) ports; /* of an instance: bound; of an app: its endpoints */
+    uint32_t weight;              /* of an app */
+};
+
+struct target {
+    uint64_t instance;
+    const char *node, *address, *zone;
+    uint16_t port;
+    uint32_t weight;
+};
+
+struct gateway_route {
+    const char *service, *endpoint;
+    enum berth_protocol protocol;
+    size_t targets, targets_len; /* first of gateway.targets, and how many */
+};
+
+struct gateway {
+    VEC(struct seen *) seen;
+    struct map map; /* (kind, id) to a place in seen */
+    uint64_t round;
+    VEC(struct gateway_route) routes; /* texts are those of `seen` */
+    VEC(struct target) targets;
+    struct str text; /* all of the above, for comparing */
+    char hash[DERIVED_HASH_MAX];
+};
+
+/* ---- what was read -------------------------------------------------------------------------------------------------- */
+
+struct seen_key {
+    enum kind kind;
+    const char *id;
+};
+
+static bool seen_same(const void *ctx, uint32_t at, const void *key)
+{
+    const struct gateway *g = ctx;
+    const struct seen_key *k = key;
+    return g->seen.at[at]->kind == k->kind && strcmp(g->seen.at[at]->id, k->id) == 0;
+}
+
+static void seen_clear(struct seen *e)
+{
+    mem_free(e->address);
+    mem_free(e->zone);
+    for (size_t i = 0; i < e->ports.len; i++)
+        mem_free(e->ports.at[i].name);
+    e->ports.len = 0;
+    e->address = e->zone = NULL;
+}
+
+static void seen_free(struct seen *e)
+{
+    seen_clear(e);
+    vec_done(&e->ports);
+    mem_free(e->id);
+    mem_free(e);
+}
+
+static void cache_drop(struct gateway *g)
+{
+    for (size_t i = 0; i < g->seen.len; i++)
+        seen_free(g->seen.at[i]);
+    g->seen.len = 0;
+    map_done(&g->map);
+}
+
+static void seen_port(struct seen *e, const char *name, uint16_t port, enum berth_protocol protocol)
+{
+    struct named_port named = {.name = mem_strdup(name), .port = port, .protocol = protocol};
+    vec_push(&e->ports, named);
+}
+
+static void seen_read(struct seen *e, const struct state *s, const struct object *o)
+{
+    struct arena arena;
+    CLEANUP(json) json_t *doc = object_doc(o);
+    int rc = 0;
+
+    seen_clear(e);
+    arena_init(&arena);
+    if (o->kind == KIND_NODE) {
+        struct place place = node_place(s, o->id, &arena);
+        e->address = mem_strdup(place.address);
+        e->zone = mem_strdup(place.zone);
+    } else if (o->kind == KIND_INSTANCE) {
+        struct instance_doc read;
+        rc = instance_doc_read(doc, &arena, &read, NULL);
+        for (size_t i = 0; rc == 0 && i < read.ports_len; i++)
+            seen_port(e, read.ports[i].endpoint, read.ports[i].port, BERTH_TCP);
+    } else {
+        struct work_doc read;
+        rc = work_doc_read(doc, &arena, &read, NULL);
+        for (size_t i = 0; rc == 0 && i < read.endpoints_len; i++)
+            seen_port(e, read.endpoints[i].name, 0, read.endpoints[i].protocol);
+        e->weight = rc == 0 ? read.weight : 0;
+    }
+    assert(rc == 0); /* it was read when it came */
+    e->revision = o->revision;
+    arena_done(&arena);
+}
+
+static const struct seen *look(struct gateway *g, const struct state *s, const struct object *o)
+{
+    uint64_t hash = hash_bytes(o->id, strlen(o->id), o->kind + 1u);
+    uint32_t at = map_find(&g->map, hash, seen_same, g, &(struct seen_key){o->kind, o->id});
+    struct seen *e;
+
+    if (at == MAP_NONE) {
+        e = mem_zalloc(sizeof *e);
+        e->kind = o->kind;
+        e->id = mem_strdup(o->id);
+        map_add(&g->map, hash, (uint32_t)g->seen.len);
+        vec_push(&g->seen, e);
+    } else {
+        e = g->seen.at[at];
+    }
+    if (e->revision != o->revision)
+        seen_read(e, s, o);
+    e->round = g->round;
+    return e;
+}
+
+/* ---- routes --------------------------------------------------------------------------------------------------------- */
+
+struct gateway *gateway_new(void)
+{
+    return mem_zalloc(sizeof(struct gateway));
+}
+
+void gateway_free(struct gateway *g)
+{
+    if (!g)
+        return;
+    cache_drop(g);
+    vec_done(&g->seen);
+    vec_done(&g->routes);
+    vec_done(&g->targets);
+    str_done(&g->text);
+    mem_free(g);
+}
+
+static uint16_t port_of(const struct seen *instance, const char *endpoint)
+{
+    for (size_t i = 0; i < instance->ports.len; i++)
+        if (strcmp(instance->ports.at[i].name, endpoint) == 0)
+            return instance->ports.at[i].port;
+    return 0;
+}
+
+/* An instance that is ready and has reported the port of this endpoint. */
+static void target_add(struct gateway *g, const struct state *s, const struct object *instance, const char *endpoint,
+                       uint32_t weight)
+{
+    const struct object *node = state_find(s, KIND_NODE, instance->instance->node);
+    const struct seen *ports = look(g, s, instance), *place = node ? look(g, s, node) : NULL;
+    uint16_t port = port_of(ports, endpoint);
+
+    if (!port)
+        return;
+    struct target target = {
+        .instance = instance->instance->number,
+        .node = place ? place->id : "",
+        .address = place ? place->address : "",
+        .zone = place ? place->zone : "",
+        .port = port,
+        .weight = weight,
+    };
+    vec_push(&g->targets, target);
+}
+
+static void service_add(struct gateway *g, const struct state *s, const struct object *app)
+{
+    const struct seen *read = look(g, s, app);
+
+    for (size_t e = 0; e < read->ports.len; e++) {
+        struct gateway_route route = {
+            .service = read->id,
+            .endpoint = read->ports.at[e].name,
+            .protocol = read->ports.at[e].protocol,
+            .targets = g->targets.len,
+        };
+        for (size_t i = 0; i < app->work->instances_len; i++) {
+            const struct instance_view *instance = app->work->instances[i]->instance;
+            if (instance->ready && instance_serves(instance))
+                target_add(g, s, app->work->instances[i], route.endpoint, read->weight);
+        }
+        route.targets_len = g->targets.len - route.targets;
+        if (route.targets_len)
+            vec_push(&g->routes, route);
+    }
+}
+
+/* Zones are in it: they decide the order. */
+static void text_make(struct gateway *g)
+{
+    str_clear(&g->text);
+    for (size_t r = 0; r < g->routes.len; r++) {
+        const struct gateway_route *route = &g->routes.at[r];
+        str_addf(&g->text, "%s\n%s\n%d\n", route->service, route->endpoint, (int)route->protocol);
+        for (size_t t = 0; t < route->targets_len; t++) {
+            const struct target *target = &g->targets.at[route->targets + t];
+            str_addf(&g->text, " %llu\n%s\n%s\n%s\n%u\n%u\n", (unsigned long long)target->instance, target->node,
+                     target->address, target->zone, target->port, target->weight);
+        }
+    }
+}
+
+bool gateway_refresh(struct gateway *g, const struct state *s)
+{
+    char hash[DERIVED_HASH_MAX];
+    size_t len, used = 0;
+    const struct object *const *apps = state_list(s, KIND_APP, &len);
+
+    g->round++;
+    g->routes.len = g->targets.len = 0;
+    for (size_t i = 0; i < len; i++)
+        service_add(g, s, apps[i]);
+    text_make(g);
+    for (size_t i = 0; i < g->seen.len; i++)
+        used += g->seen.at[i]->round == g->round;
+    if (g->seen.len > 2 * used + 1024) { /* mostly of what is gone: read anew what is there */
+        g->routes.len = g->targets.len = 0;
+        cache_drop(g);
+        for (size_t i = 0; i < len; i++)
+            service_add(g, s, apps[i]);
+    }
+    (void)derived_hash(&g->text, hash);
+    bool differs = strcmp(hash, g->hash) != 0;
+    memcpy(g->hash, hash, sizeof hash);
+    return differs;
+}
+
+/* ---- writing -------------------------------------------------------------------------------------------------------- */
+
+enum { HERE, SAME_ZONE, ELSEWHERE, DISTANCES };
+
+static int distance_of(const struct target *t, const char *node, const char *zone)
+{
+    if (strcmp(t->node, node) == 0)
+        return HERE;
+    return *zone && strcmp(t->zone, zone) == 0 ? SAME_ZONE : ELSEWHERE;
+}
+
+static void route_write(struct out *o, const struct gateway *g, const struct gateway_route *route, const char *node,
+                        const char *zone)
+{
+    out_open(o, NULL, '{');
+    out_text(o, "service", route->service);
+    out_text(o, "endpoint", route->endpoint);
+    out_text(o, "protocol", protocol_name(route->protocol));
+    out_open(o, "targets", '[');
+    for (int distance = HERE; distance < DISTANCES; distance++) {
+        for (size_t i = 0; i < route->targets_len; i++) {
+            const struct target *t = &g->targets.at[route->targets + i];
+            if (distance_of(t, node, zone) != distance)
+                continue;
+            out_open(o, NULL, '{');
+            out_number(o, "instance", t->instance);
+            out_text(o, "node", t->node);
+            out_text(o, "address", t->address);
+            out_number(o, "port", t->port);
+            out_number(o, "weight", t->weight);
+            out_close(o, '}');
+        }
+    }
+    out_close(o, ']');
+    out_close(o, '}');
+}
+
+int gateway_write(const struct gateway *g, const struct state *s, const char *node, struct str *to)
+{
+    struct arena arena;
+    struct out o = {.to = to};
+
+    if (!state_find(s, KIND_NODE, node))
+        return -ENOENT;
+    arena_init(&arena);
+    struct place here = node_place(s, node, &arena);
+    out_open(&o, NULL, '{');
+    out_text(&o, "node", node);
+    out_open(&o, "routes", '[');
+    for (size_t i = 0; i < g->routes.len; i++)
+        route_write(&o, g, &g->routes.at[i], node, here.zone);
+    out_close(&o, ']');
+    out_close(&o, '}');
+    arena_done(&arena);
+    return 0;
+}
+
+int gateway_config_write(const struct state *s, const char *node, struct str *to)
+{
+    if (!state_find(s, KIND_NODE, node))
+        return -ENOENT;
+    struct gateway *g = gateway_new();
+    (void)gateway_refresh(g, s);
+    int rc = gateway_write(g, s, node, to);
+    gateway_free(g);
+    return rc;
+}

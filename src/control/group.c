@@ -1,0 +1,65 @@
+/* group.c - groups: a name that users share, and that managers manage. */
+#include <errno.h>
+#include <string.h>
+
+#include "control/user.h"
+#include "wire/api.h"
+
+static int group_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
+{
+    struct doc_meta meta;
+    (void)k;
+    (void)old;
+    int rc = group_doc_read(doc, &c->arena, &meta, &c->err);
+    if (rc < 0)
+        return rc;
+    /* A manager reaches its own group's users, not the group itself. */
+    if (c->caller.scope[PERMIT_USERS] != SCOPE_ALL)
+        return err_set(&c->err, EACCES, "the role %s may not change group %s; ask an administrator", c->caller.role,
+                       id);
+    return 0;
+}
+
+static bool is_member(const json_t *user, const char *group)
+{
+    const char *of = json_string_value(json_object_get(user, "group"));
+    return of && strcmp(of, group) == 0;
+}
+
+/* Somebody in it, as the transaction would leave things; NULL: nobody. */
+static const char *member_of(struct change *change, const char *group)
+{
+    size_t len;
+    const struct object *const *users = state_list(change->state, KIND_USER, &len);
+    for (size_t i = 0; i < len; i++)
+        if (strcmp(users[i]->group, group) == 0 && is_member(change_read(change, KIND_USER, users[i]->id), group))
+            return users[i]->id;
+    for (size_t i = 0; i < change->items.len; i++)
+        if (change->items.at[i].kind == KIND_USER && change->items.at[i].write &&
+            is_member(change->items.at[i].doc, group))
+            return change->items.at[i].id;
+    return NULL;
+}
+
+static int group_leaving(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
+{
+    (void)k;
+    (void)old;
+    if (next)
+        return 0;
+    if (c->caller.scope[PERMIT_USERS] != SCOPE_ALL)
+        return err_set(&c->err, EACCES, "the role %s may not delete group %s; ask an administrator", c->caller.role,
+                       id);
+    const char *user = member_of(&c->change, id);
+    if (user)
+        return err_set(&c->err, EBUSY, "user %s is in group %s; delete or move its users first", user, id);
+    return 0;
+}
+
+const struct crud group_crud = {
+    .kind = KIND_GROUP,
+    .make = PERMIT_USERS,
+    .change = PERMIT_USERS,
+    .check = group_check,
+    .leaving = group_leaving,
+};

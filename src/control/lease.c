@@ -1,0 +1,137 @@
+#include "control/lease.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "control/commit.h"
+#include "control/control_parts.h"
+#include "wire/api.h"
+
+enum { LEASE_NS = 30, SECOND = 1000000000 };
+
+struct lease {
+    char *node;
+    uint64_t epoch, seq;
+    int64_t heard_ns; /* steady */
+    bool told;        /* its end has been written down, or is being */
+};
+
+struct leases {
+    struct map map;
+    VEC(struct lease) at;
+};
+
+struct leases *leases_new(void)
+{
+    return mem_zalloc(sizeof(struct leases));
+}
+
+void leases_free(struct leases *l)
+{
+    if (!l)
+        return;
+    for (size_t i = 0; i < l->at.len; i++)
+        mem_free(l->at.at[i].node);
+    vec_done(&l->at);
+    map_done(&l->map);
+    mem_free(l);
+}
+
+static bool same_node(const void *ctx, uint32_t at, const void *node)
+{
+    return strcmp(((const struct leases *)ctx)->at.at[at].node, node) == 0;
+}
+
+static struct lease *find(const struct leases *l, const char *node)
+{
+    uint32_t at = map_find(&l->map, hash_bytes(node, strlen(node), 0), same_node, l, node);
+    return at == MAP_NONE ? NULL : &l->at.at[at];
+}
+
+void lease_heard(struct leases *l, const char *node, uint64_t epoch, uint64_t seq, int64_t steady_ns)
+{
+    struct lease *lease = find(l, node);
+    if (!lease) {
+        struct lease fresh = {.node = mem_strdup(node)};
+        map_add(&l->map, hash_bytes(node, strlen(node), 0), (uint32_t)l->at.len);
+        vec_push(&l->at, fresh);
+        lease = &l->at.at[l->at.len - 1];
+    }
+    lease->epoch = epoch;
+    lease->seq = seq;
+    lease->heard_ns = steady_ns;
+    lease->told = false;
+}
+
+bool lease_last(const struct leases *l, const char *node, uint64_t *ret_epoch, uint64_t *ret_seq)
+{
+    const struct lease *lease = find(l, node);
+    if (!lease || lease->seq == 0)
+        return false;
+    *ret_epoch = lease->epoch;
+    *ret_seq = lease->seq;
+    return true;
+}
+
+/* Nodes with an agent that has not been heard since this daemon started get a fresh lease. */
+static void grant(struct control *c, int64_t steady_ns)
+{
+    size_t len;
+    const struct object *const *nodes = state_list(c->state, KIND_NODE, &len);
+    for (size_t i = 0; i < len; i++)
+        if (nodes[i]->node->epoch && !find(c->leases, nodes[i]->id))
+            lease_heard(c->leases, nodes[i]->id, nodes[i]->node->epoch, 0, steady_ns);
+}
+
+static void lost_written(void *ctx, const struct store_result *result)
+{
+    struct control *c = ctx;
+    if (result->rc != 0) /* look again: the node may have changed at that moment */
+        for (size_t i = 0; i < c->leases->at.len; i++)
+            c->leases->at.at[i].told = false;
+}
+
+static void write_lost(struct control *c, const struct object *node, int64_t silent_ns)
+{
+    struct arena arena;
+    struct change change;
+    char since[TIMESTAMP_MAX];
+    int64_t now_ns = control_now_ns(c);
+    arena_init(&arena);
+    change_init(&change, c->state, &arena);
+    json_t *doc = change_edit(&change, KIND_NODE, node->id);
+    (void)json_object_set_new(doc, "was", json_string(berth_node_state_name(node->node->state)));
+    (void)json_object_set_new(doc, "state", json_string("lost"));
+    (void)json_object_set_new(doc, "since", json_string(timestamp_text(now_ns, since)));
+    struct commit_note note = {.who = "berth", .verb = "node.lost", .subject = arena_fmt(&arena, "nodes/%s", node->id)};
+    struct berth_err err;
+    if (commit_submit(c, &change, &note, lost_written, c, &err) < 0)
+        log_write(c->env.log, now_ns, LEVEL_ERROR, "node.lost.unwritten", LOG_TEXT("node", node->id),
+                  LOG_TEXT("text", err.text));
+    log_write(c->env.log, now_ns, LEVEL_WARN, "node.lost", LOG_TEXT("node", node->id),
+              LOG_NUMBER("silent_s", silent_ns / SECOND));
+    struct event event = {.type = "NodeLost", .kind = KIND_NODE, .id = node->id, .message = "no report in time"};
+    events_add(c->events, now_ns, &event);
+    change_done(&change);
+    arena_done(&arena);
+}
+
+int64_t leases_expire(struct control *c, int64_t steady_ns)
+{
+    int64_t lease_ns = c->options.lease_ns ? c->options.lease_ns : LEASE_NS * (int64_t)SECOND, next = INT64_MAX;
+    grant(c, steady_ns);
+    for (size_t i = 0; i < c->leases->at.len; i++) {
+        struct lease *lease = &c->leases->at.at[i];
+        const struct object *node = state_find(c->state, KIND_NODE, lease->node);
+        if (!node || node->node->state == BERTH_NODE_LOST || lease->told)
+            continue;
+        int64_t end_ns = lease->heard_ns + lease_ns;
+        if (end_ns > steady_ns) {
+            next = end_ns < next ? end_ns : next;
+            continue;
+        }
+        lease->told = true;
+        write_lost(c, node, steady_ns - lease->heard_ns);
+    }
+    return next;
+}

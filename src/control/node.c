@@ -1,0 +1,151 @@
+/* node.c - nodes as objects: what is checked, what is kept, and what goes with one that is released. */
+#include "control/node.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "control/transition.h"
+#include "core/cluster.h"
+#include "wire/api.h"
+#include "wire/document.h"
+
+enum { NAMED_MAX = 5 }; /* instances in a refusal */
+
+static const char *member(const json_t *doc, const char *key)
+{
+    return json_string_value(json_object_get(doc, key));
+}
+
+/* A node may begin as ready, joining or cordoned; later only verbs change its state. */
+static int prepare(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
+{
+    (void)k;
+    char now[TIMESTAMP_MAX];
+    enum berth_node_state state = BERTH_NODE_READY;
+    const json_t *given = json_object_get(doc, "state");
+    if (given && (!json_is_string(given) || !node_state_find(json_string_value(given), &state)))
+        return err_set(&c->err, EINVAL, "state: expected ready, joining or cordoned");
+    if (!old) {
+        if (state == BERTH_NODE_DRAINING || state == BERTH_NODE_LOST)
+            return err_set(&c->err, EINVAL, "state: a new node is ready, joining or cordoned");
+        (void)json_object_set_new(doc, "state", json_string(berth_node_state_name(state)));
+        (void)json_object_set_new(doc, "since", json_string(timestamp_text(c->now_ns, now)));
+        (void)json_object_del(doc, "disabled");
+        return 0;
+    }
+    static const char *const verbs[] = {"state", "disabled"};
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *was = json_object_get(old, verbs[i]), *is = json_object_get(doc, verbs[i]);
+        bool same = was ? is && json_equal(was, is) : !is || json_is_false(is);
+        if (!same)
+            return err_set(&c->err, EINVAL,
+                           "%s: is changed by POST /v1/nodes/%s/ with enable, disable, cordon or drain", verbs[i], id);
+    }
+    if (json_object_get(old, "since"))
+        (void)json_object_set(doc, "since", json_object_get(old, "since"));
+    return 0;
+}
+
+static int check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
+{
+    (void)k;
+    struct node_doc d;
+    int rc = node_doc_read(doc, &c->arena, &d, &c->err);
+    if (rc == 0)
+        rc = describe_node(state_cluster(c->state), &d.node, &c->err);
+    if (rc == 0 && old)
+        rc = node_held_check(c, id, old, doc);
+    return rc;
+}
+
+/* ---- release --------------------------------------------------------------------------------------------------------- */
+
+static int name_instances(struct call *c, const char *id, const struct node_view *node)
+{
+    CLEANUP(str) struct str names = {0};
+    for (size_t i = 0; i < node->instances_len && i < NAMED_MAX; i++)
+        str_addf(&names, "%s%s of %s", i ? ", " : "", node->instances[i]->id, node->instances[i]->instance->workload);
+    if (node->instances_len > NAMED_MAX)
+        str_addf(&names, " and %zu more", node->instances_len - NAMED_MAX);
+    return err_set(&c->err, EBUSY, "node %s is not empty: instances %s; drain it first, or say ?force=true", id,
+                   str_text(&names));
+}
+
+static bool forced(struct call *c, int *ret_rc)
+{
+    const char *force = call_query(c, "force");
+    *ret_rc = 0;
+    if (!force || strcmp(force, "false") == 0)
+        return false;
+    if (*force && strcmp(force, "true") != 0 && strcmp(force, "1") != 0)
+        *ret_rc = err_set(&c->err, EINVAL, "force: expected true or false");
+    return true;
+}
+
+static void drop_if_there(struct call *c, enum kind kind, const char *id)
+{
+    if (state_find(c->state, kind, id))
+        change_delete(&c->change, kind, id);
+}
+
+int node_release(struct call *c, const char *id)
+{
+    const struct object *node = state_find(c->state, KIND_NODE, id);
+    size_t len = 0;
+    int rc;
+    if (!node)
+        return 0; /* made by an earlier part of the same transaction */
+    bool force = forced(c, &rc);
+    if (rc < 0)
+        return rc;
+    if (node->node->instances_len && !force)
+        return name_instances(c, id, node->node);
+    for (size_t i = 0; i < node->node->instances_len; i++) {
+        const char *instance = node->node->instances[i]->id;
+        change_delete(&c->change, KIND_INSTANCE, instance);
+        drop_if_there(c, KIND_FACT, arena_fmt(&c->arena, "migration/%s", instance));
+    }
+    const struct object *const *tokens = state_list(c->state, KIND_TOKEN, &len);
+    for (size_t i = 0; i < len; i++)
+        if (strcmp(tokens[i]->token->node, id) == 0)
+            change_delete(&c->change, KIND_TOKEN, tokens[i]->id);
+    drop_if_there(c, KIND_LEDGER, id);
+    return 0;
+}
+
+static int leaving(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
+{
+    (void)k;
+    (void)old;
+    return next ? 0 : node_release(c, id);
+}
+
+static bool pass(const struct call *c, const struct object *o)
+{
+    const char *state = call_query(c, "state");
+    return !state || strcmp(state, berth_node_state_name(o->node->state)) == 0;
+}
+
+static void show(const struct call *c, const struct object *o, json_t *doc)
+{
+    (void)c;
+    (void)json_object_set_new(
+        doc, "status",
+        json_pack("{s:s, s:I}", "state", member(doc, "state"), "instances", (json_int_t)o->node->instances_len));
+}
+
+static const char *const keep[] = {"state", "since", "disabled", NULL};
+
+const struct crud node_crud = {
+    .kind = KIND_NODE,
+    .make = PERMIT_NODES,
+    .change = PERMIT_NODES,
+    .prepare = prepare,
+    .check = check,
+    .leaving = leaving,
+    .show = show,
+    .pass = pass,
+    .keep = keep,
+};

@@ -1,0 +1,25 @@
+/* node.h - nodes as objects, their verbs, and what agents report. See crud.h for how they are written.
+ *
+ * `state`, `since` and `disabled` of a node are the daemon's: verbs and reports change them, a document that is written back
+ * leaves them alone. What a node may offer (capabilities) and what steers its use (settings) are parts of its document that
+ * have routes of their own.
+ */
+#pragma once
+
+#include "control/crud.h"
+
+/* -EBUSY when instances hold devices or ports that the new document takes from them. (node_held.c) */
+int node_held_check(struct call *c, const char *id, const json_t *old, const json_t *doc);
+/* The document of a workload as an instance was placed from it. A new reference; NULL: it is not known any more. */
+json_t *instance_work_doc(const struct state *s, const struct object *instance);
+/* Its instances are still there: -EBUSY naming some, or with ?force=true they go too, and all else that is the node's. */
+int node_release(struct call *c, const char *id);
+
+/* Is the volume mounted by any workload's description? NULL: no. (node_volume.c) */
+const char *volume_user(struct call *c, const char *id);
+
+/* Parts of a node's document, by table, for /openapi.json. (node_verbs.c) */
+extern const char *const node_capability_keys[], *const node_setting_keys[];
+
+call_run node_disable, node_enable, node_cordon, node_drain, node_put_capabilities, node_put_settings;
+call_run node_report; /* report.c */

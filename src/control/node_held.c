@@ -1,0 +1,98 @@
+/* node_held.c - what instances on a node hold of it, when its document is about to change. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "control/node.h"
+#include "wire/api.h"
+#include "wire/document.h"
+
+json_t *instance_work_doc(const struct state *s, const struct object *instance)
+{
+    const struct instance_view *v = instance->instance;
+    const struct object *work = state_find_work(s, v->workload);
+    if (!work || work->work->generation != v->generation) {
+        const struct object *spec = state_spec(s, v->workload, v->generation);
+        work = spec ? spec : work;
+    }
+    return work ? object_doc(work) : NULL;
+}
+
+static bool port_in(const struct berth_port *p, const struct berth_port *ports, size_t len, uint32_t *ret)
+{
+    uint32_t first = p->port, last = first + (p->count ? p->count : 1);
+    for (size_t i = 0; i < len; i++) {
+        uint32_t from = ports[i].port, to = from + (ports[i].count ? ports[i].count : 1);
+        if (ports[i].protocol == p->protocol && first < to && from < last) {
+            *ret = first > from ? first : from;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int devices_check(struct call *c, const struct object *instance, size_t gpus_len)
+{
+    struct instance_doc d;
+    CLEANUP(json) json_t *doc = object_doc(instance);
+    int rc = instance_doc_read(doc, &c->arena, &d, &c->err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = gpus_len; i < BERTH_NODE_GPUS_MAX; i++)
+        if (d.instance.gpus >> i & 1)
+            return err_set(&c->err, EBUSY, "gpus: device %zu is held by instance %s of %s", i, instance->id,
+                           instance->instance->workload);
+    return 0;
+}
+
+static int ports_check(struct call *c, const struct object *instance, const struct berth_node *node)
+{
+    struct work_doc d;
+    uint32_t port;
+    CLEANUP(json) json_t *doc = instance_work_doc(c->state, instance);
+    if (!doc || work_doc_read(doc, &c->arena, &d, NULL) < 0)
+        return 0;
+    for (size_t i = 0; i < d.workload.shape.ports_len; i++)
+        if (port_in(&d.workload.shape.ports[i], node->ports, node->ports_len, &port))
+            return err_set(&c->err, EBUSY, "ports: %u is held by instance %s of %s", port, instance->id,
+                           instance->instance->workload);
+    return 0;
+}
+
+/* Has the node fewer devices than before, or more ports of its own? */
+static bool takes_away(const struct berth_node *was, const struct berth_node *is)
+{
+    if (is->gpus_len < was->gpus_len)
+        return true;
+    for (size_t i = 0; i < is->ports_len; i++) {
+        bool known = false;
+        for (size_t j = 0; j < was->ports_len && !known; j++)
+            known = is->ports[i].protocol == was->ports[j].protocol && is->ports[i].port == was->ports[j].port &&
+                    is->ports[i].count == was->ports[j].count;
+        if (!known)
+            return true;
+    }
+    return false;
+}
+
+int node_held_check(struct call *c, const char *id, const json_t *old, const json_t *doc)
+{
+    const struct object *node = state_find(c->state, KIND_NODE, id);
+    struct node_doc was, is;
+    int rc = node_doc_read(old, &c->arena, &was, &c->err);
+    if (rc == 0)
+        rc = node_doc_read(doc, &c->arena, &is, &c->err);
+    if (rc < 0 || !node || !takes_away(&was.node, &is.node))
+        return rc;
+    /* A plan may be placing something there at this moment, which no document shows. */
+    if (was.node.state == BERTH_NODE_READY)
+        return err_set(&c->err, EBUSY, "node %s takes new work; cordon it before it loses GPUs or ports", id);
+    for (size_t i = 0; rc == 0 && i < node->node->instances_len; i++) {
+        if (node->node->instances[i]->instance->state == BERTH_ENDED)
+            continue;
+        rc = devices_check(c, node->node->instances[i], is.node.gpus_len);
+        if (rc == 0)
+            rc = ports_check(c, node->node->instances[i], &is.node);
+    }
+    return rc;
+}

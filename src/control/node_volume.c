@@ -1,0 +1,229 @@
+/* node_volume.c - volumes, resources, profiles and instances as objects. */
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/mem.h"
+#include "control/node.h"
+#include "core/cluster.h"
+#include "wire/api.h"
+#include "wire/document.h"
+
+static const char *member(const json_t *doc, const char *key)
+{
+    return json_string_value(json_object_get(doc, key));
+}
+
+/* ---- volumes --------------------------------------------------------------------------------------------------------- */
+
+static int volume_belongs(struct call *c, const struct crud *k, const char *id, const json_t *doc,
+                          const char **ret_owner, const char **ret_group)
+{
+    char folded[ID_MAX + 1];
+    const json_t *given = json_object_get(doc, "owner");
+    (void)k;
+    (void)id;
+    if (given && !json_is_string(given))
+        return err_set(&c->err, EINVAL, "owner: expected the id of a user");
+    if (given) {
+        int rc = id_fold("owner", json_string_value(given), folded, &c->err);
+        if (rc < 0)
+            return rc;
+    }
+    *ret_owner = arena_strdup(&c->arena, given ? folded : c->caller.user);
+    const char *group = member(change_read(&c->change, KIND_USER, *ret_owner), "group");
+    *ret_group = group ? group : "";
+    return 0;
+}
+
+static int volume_prepare(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
+{
+    const char *owner = NULL, *group = NULL;
+    int rc = volume_belongs(c, k, id, old && !json_object_get(doc, "owner") ? old : doc, &owner, &group);
+    if (rc < 0)
+        return rc;
+    if (old && member(old, "owner") && strcmp(member(old, "owner"), owner) != 0)
+        return err_set(&c->err, EINVAL, "owner: cannot be changed; delete it and create another");
+    if (!change_read(&c->change, KIND_USER, owner))
+        return err_set(&c->err, EINVAL, "owner: there is no user %.80s", owner);
+    (void)json_object_set_new(doc, "owner", json_string(owner));
+    (void)json_object_del(doc, "group");
+    if (*group)
+        (void)json_object_set_new(doc, "group", json_string(group));
+    return 0;
+}
+
+static int volume_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
+{
+    struct doc_meta meta;
+    struct berth_volume volume;
+    (void)k;
+    (void)id;
+    (void)old;
+    int rc = volume_doc_read(doc, &c->arena, &meta, &volume, &c->err);
+    return rc < 0 ? rc : describe_volume(state_cluster(c->state), &volume, &c->err);
+}
+
+static bool mounts(const json_t *doc, const char *id)
+{
+    const json_t *volumes = json_object_get(doc, "volumes");
+    if (json_is_string(volumes))
+        return strcmp(json_string_value(volumes), id) == 0;
+    for (size_t i = 0; i < json_array_size(volumes); i++) {
+        const char *name = json_string_value(json_array_get(volumes, i));
+        if (name && strcmp(name, id) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The text is searched first: most workloads mount nothing of that name. */
+static bool object_mounts(const struct object *o, const char *id)
+{
+    if (!memmem(o->doc.at, o->doc.len, id, strlen(id)))
+        return false;
+    CLEANUP(json) json_t *doc = object_doc(o);
+    return mounts(doc, id);
+}
+
+static const struct change_item *in_change(const struct call *c, enum kind kind, const char *id)
+{
+    for (size_t i = 0; i < c->change.items.len; i++)
+        if (c->change.items.at[i].kind == kind && strcmp(c->change.items.at[i].id, id) == 0)
+            return &c->change.items.at[i];
+    return NULL;
+}
+
+const char *volume_user(struct call *c, const char *id)
+{
+    static const enum kind users[] = {KIND_APP, KIND_JOB, KIND_VM, KIND_SPEC};
+    for (size_t k = 0; k < sizeof users / sizeof *users; k++) {
+        size_t len = 0;
+        const struct object *const *list = state_list(c->state, users[k], &len);
+        for (size_t i = 0; i < len; i++)
+            if (!in_change(c, users[k], list[i]->id) && object_mounts(list[i], id))
+                return list[i]->id;
+    }
+    for (size_t i = 0; i < c->change.items.len; i++) {
+        const struct change_item *item = &c->change.items.at[i];
+        if ((kind_is_workload(item->kind) || item->kind == KIND_SPEC) && item->doc && mounts(item->doc, id))
+            return item->id;
+    }
+    return NULL;
+}
+
+/* Whoever mounts it guards it, so that nobody can begin to while it goes. */
+static int volume_leaving(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
+{
+    (void)k;
+    (void)old;
+    const char *user = next ? NULL : volume_user(c, id);
+    return user ? err_set(&c->err, EBUSY, "volume %s is mounted by %s; change or delete that first", id, user) : 0;
+}
+
+static const char *const volume_keep[] = {"owner", "group", NULL};
+
+const struct crud volume_crud = {
+    .kind = KIND_VOLUME,
+    .make = PERMIT_SUBMIT,
+    .change = PERMIT_MANAGE,
+    .belongs = volume_belongs,
+    .prepare = volume_prepare,
+    .check = volume_check,
+    .leaving = volume_leaving,
+    .keep = volume_keep,
+};
+
+/* ---- resources and profiles: what is called by its name ---------------------------------------------------------------- */
+
+static int named_prepare(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
+{
+    const json_t *name = json_object_get(doc, "name");
+    (void)k;
+    (void)old;
+    if (name && (!json_is_string(name) || strcasecmp(json_string_value(name), id) != 0))
+        return err_set(&c->err, EINVAL, "name: expected %s, its id", id);
+    (void)json_object_set_new(doc, "name", json_string(id));
+    return 0;
+}
+
+static int resource_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
+{
+    struct doc_meta meta;
+    struct berth_resource resource;
+    (void)k;
+    (void)id;
+    (void)old;
+    int rc = resource_doc_read(doc, &c->arena, &meta, &resource, &c->err);
+    return rc < 0 ? rc : describe_resource(&resource, &c->err);
+}
+
+const struct crud resource_crud = {
+    .kind = KIND_RESOURCE,
+    .make = PERMIT_NODES,
+    .change = PERMIT_NODES,
+    .prepare = named_prepare,
+    .check = resource_check,
+};
+
+/* An empty cluster is planned with it: what a plan would refuse is refused here. */
+static int profile_try(struct call *c, const struct berth_profile *profile)
+{
+    struct berth_cluster *cluster = berth_cluster_new();
+    struct berth_snapshot *snapshot = berth_freeze(cluster, 0, 0);
+    struct berth_policy policy = {.profile = profile};
+    struct berth_plan *plan = NULL;
+    int rc = berth_plan_make(snapshot, &policy, &plan, &c->err);
+    if (rc == 0)
+        berth_plan_free(plan);
+    berth_snapshot_free(snapshot);
+    berth_cluster_free(cluster);
+    return rc;
+}
+
+static int profile_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
+{
+    struct doc_meta meta;
+    struct berth_profile profile;
+    (void)k;
+    (void)id;
+    (void)old;
+    int rc = profile_doc_read(doc, &c->arena, &meta, &profile, &c->err);
+    return rc < 0 ? rc : profile_try(c, &profile);
+}
+
+static int profile_leaving(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
+{
+    (void)k;
+    (void)old;
+    const char *used = next ? NULL : member(change_read(&c->change, KIND_SETTING, "system"), "profile");
+    if (used && strcmp(used, id) == 0)
+        return err_set(&c->err, EBUSY, "profile %s is the one in force; set another in /v1/system/settings first", id);
+    return 0;
+}
+
+const struct crud profile_crud = {
+    .kind = KIND_PROFILE,
+    .make = PERMIT_SYSTEM,
+    .change = PERMIT_SYSTEM,
+    .prepare = named_prepare,
+    .check = profile_check,
+    .leaving = profile_leaving,
+};
+
+/* ---- instances: plans make them, agents report them, people only look --------------------------------------------------- */
+
+static bool instance_pass(const struct call *c, const struct object *o)
+{
+    const char *state = call_query(c, "state"), *workload = call_query(c, "workload"), *node = call_query(c, "node");
+    const struct instance_view *v = o->instance;
+    return (!state || strcmp(state, berth_state_name(v->state)) == 0) &&
+           (!workload || strcmp(workload, v->workload) == 0) && (!node || strcmp(node, v->node) == 0);
+}
+
+const struct crud instance_crud = {
+    .kind = KIND_INSTANCE,
+    .make = PERMIT_SYSTEM, /* there is no route for it */
+    .change = PERMIT_SYSTEM,
+    .pass = instance_pass,
+};

@@ -1,0 +1,32 @@
+/* openapi_schema.h - key tables as schemas. Internal to openapi*.c.
+ *
+ * To add a form of value: a row in forms[] (openapi_schema.c).
+ */
+#pragma once
+
+#include "base/vec.h"
+#include "control/derived_out.h"
+#include "control/kind.h"
+#include "wire/keys.h"
+
+/* A schema under components: of a kind, or of an object within one. */
+struct component {
+    char *name;
+    const struct key_table *const *tables; /* ends with NULL; NULL: `table` alone */
+    const struct key_table *table;
+};
+
+struct components {
+    VEC(struct component) at;
+};
+
+/* Every kind with a collection, the report, the routes' own bodies, and all that they are made of. */
+void components_collect(struct components *c);
+void components_done(struct components *c);
+/* NULL: it has none. */
+const char *component_of_table(const struct components *c, const struct key_table *table);
+const char *component_of_kind(const struct components *c, enum kind kind);
+
+/* {"$ref": ...} to a component. */
+void ref_write(struct out *o, const char *key, const char *component);
+void components_write(struct out *o, const struct components *c);

@@ -1,0 +1,267 @@
+/* report.c - what agents say of their node becomes the state of its instances.
+ *
+ * A report says how things are, so one that is repeated or late must not undo what is known since: epochs and numbers only
+ * grow. What has not changed is not written; then the report only renews the node's lease.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "control/control_parts.h"
+#include "control/derived.h"
+#include "control/node.h"
+#include "control/transition.h"
+#include "wire/api.h"
+#include "wire/document.h"
+#include "wire/quantity.h"
+
+struct reporting {
+    struct call *c;
+    const char *node;
+    struct report_doc said;
+    json_t *unknown; /* instances that are not to be there */
+};
+
+static int stale(struct reporting *r, const char *what, uint64_t known)
+{
+    metric_add(r->c->control->metrics, METRIC_REPORTS, 1, 1);
+    return err_set(&r->c->err, EAGAIN, "node %s: %s %" PRIu64 " is known already; the report changes nothing", r->node,
+                   what, known);
+}
+
+static int check_order(struct reporting *r, const json_t *node)
+{
+    uint64_t known = (uint64_t)json_integer_value(json_object_get(node, "epoch")), epoch = 0, seq = 0;
+    if (r->said.epoch < known)
+        return stale(r, "epoch", known);
+    if (!control_last_heard(r->c->control, r->node, &epoch, &seq))
+        return 0;
+    if (r->said.epoch < epoch)
+        return stale(r, "epoch", epoch);
+    return r->said.epoch == epoch && r->said.seq <= seq ? stale(r, "report", seq) : 0;
+}
+
+static void set_since(const struct reporting *r, json_t *doc, const char *state)
+{
+    char now[TIMESTAMP_MAX];
+    (void)json_object_set_new(doc, "state", json_string(state));
+    (void)json_object_set_new(doc, "since", json_string(timestamp_text(r->c->now_ns, now)));
+}
+
+/* ---- use ------------------------------------------------------------------------------------------------------------- */
+
+/* Only what a workload asks for may become a name in the cluster: an agent cannot fill it with others. */
+static bool usage_known(struct reporting *r, const struct object *instance, const json_t *present, const char *resource)
+{
+    if (strcmp(resource, "cpu") == 0 || strcmp(resource, "memory") == 0 || json_object_get(present, resource))
+        return true;
+    CLEANUP(json) json_t *doc = instance_work_doc(r->c->state, instance);
+    return json_object_get(json_object_get(doc, "requests"), resource) ||
+           json_object_get(json_object_get(doc, "limits"), resource);
+}
+
+/* A tenth more or less is the same: reports come often, and each that is written is a new revision. */
+static bool usage_differs(const char *resource, const json_t *present, int64_t used)
+{
+    int64_t was = 0;
+    const json_t *text = json_object_get(present, "used");
+    if (!text || quantity_parse(resource, text, &was, NULL) < 0)
+        return true;
+    int64_t apart = used > was ? used - was : was - used;
+    return apart > was / 10;
+}
+
+static void report_usage(struct reporting *r, const struct object *instance, const struct report_item *item,
+                         json_t *doc)
+{
+    char now[TIMESTAMP_MAX], amount[QUANTITY_TEXT_MAX];
+    json_t *all = json_object_get(doc, "usage");
+    for (size_t i = 0; i < item->usage_len; i++) {
+        const char *resource = item->usage[i].resource;
+        int64_t used = item->usage[i].amount;
+        json_t *one = json_object_get(all, resource);
+        if (used > BERTH_AMOUNT_MAX || !usage_known(r, instance, all, resource) || !usage_differs(resource, one, used))
+            continue;
+        if (!all)
+            (void)json_object_set_new(doc, "usage", all = json_object());
+        if (!one)
+            (void)json_object_set_new(all, resource, one = json_object());
+        (void)json_object_set_new(one, "used", json_string(quantity_print(resource, used, amount)));
+        (void)json_object_set_new(one, "since", json_string(timestamp_text(r->c->now_ns, now)));
+    }
+}
+
+/* ---- one instance ---------------------------------------------------------------------------------------------------- */
+
+static void report_ports(const struct report_item *item, json_t *doc)
+{
+    if (item->ports_len == 0)
+        return;
+    json_t *ports = json_array();
+    for (size_t i = 0; i < item->ports_len; i++)
+        (void)json_array_append_new(
+            ports, json_pack("{s:s, s:i}", "endpoint", item->ports[i].endpoint, "port", item->ports[i].port));
+    (void)json_object_set_new(doc, "ports", ports);
+}
+
+static void tell(struct reporting *r, const struct object *o, const char *type, const struct report_item *item)
+{
+    const struct object *work = state_find_work(r->c->state, o->instance->workload);
+    const char *text = item->error && *item->error ? item->error : "no reason given";
+    struct event event = {
+        .type = type,
+        .kind = work ? work->kind : KIND_INSTANCE,
+        .id = work ? work->id : o->id,
+        .owner = o->owner,
+        .group = o->group,
+        .message = arena_fmt(&r->c->arena, "instance %s on %s: %s", o->id, r->node, text),
+    };
+    if (!r->c->dry_run)
+        events_add(r->c->control->events, r->c->now_ns, &event);
+}
+
+/* It is over: a task that is done stays as a record, everything else frees what it held. */
+static void over(struct reporting *r, const struct object *o, const struct report_item *item)
+{
+    if (item->state == REPORT_FAILED || (item->error && *item->error))
+        tell(r, o, "Failed", item);
+    else if (item->state == REPORT_ENDED)
+        tell(r, o, "Ended", item);
+    change_delete(&r->c->change, KIND_INSTANCE, o->id);
+}
+
+static enum berth_state reported_state(enum report_state said)
+{
+    switch (said) {
+    case REPORT_STARTING: return BERTH_STARTING;
+    case REPORT_RUNNING: return BERTH_RUNNING;
+    case REPORT_STOPPING: return BERTH_STOPPING;
+    default: return BERTH_ENDED;
+    }
+}
+
+static void report_state(struct reporting *r, const struct object *o, const struct report_item *item, json_t *doc)
+{
+    enum berth_state from = o->instance->state, to = reported_state(item->state);
+    if (!instance_transition_ok(from, to)) /* told to stop, and still running: that is known */
+        to = from;
+    if (to != from)
+        set_since(r, doc, berth_state_name(to));
+    (void)json_object_set_new(doc, "ready", json_boolean(to == BERTH_RUNNING && item->ready));
+    if (item->error && *item->error)
+        (void)json_object_set_new(doc, "error", json_string(item->error));
+    else if (to == BERTH_RUNNING)
+        (void)json_object_del(doc, "error");
+}
+
+static int report_item(struct reporting *r, const struct report_item *item)
+{
+    char number[24];
+    const struct object *o = state_find(r->c->state, KIND_INSTANCE, str_u64(item->id, number));
+    bool finished = item->state >= REPORT_ENDED;
+    if (!o || strcmp(o->instance->node, r->node) != 0 || o->instance->state == BERTH_RESERVED ||
+        (o->instance->state == BERTH_ENDED && !finished)) {
+        (void)json_array_append_new(r->unknown, json_integer((json_int_t)item->id));
+        return 0;
+    }
+    if (o->instance->state == BERTH_ENDED)
+        return 0;
+    CLEANUP(json) json_t *was = object_doc(o);
+    CLEANUP(json) json_t *doc = json_deep_copy(was);
+    uint64_t epoch = (uint64_t)json_integer_value(json_object_get(was, "epoch"));
+    if (epoch == r->said.epoch && o->instance->report_seq >= r->said.seq)
+        return stale(r, "report", o->instance->report_seq);
+
+    const struct object *work = state_find_work(r->c->state, o->instance->workload);
+    bool done = item->state == REPORT_ENDED && work && work->kind == KIND_JOB;
+    if (finished && !done) {
+        over(r, o, item);
+        return 0;
+    }
+    report_state(r, o, item, doc);
+    report_ports(item, doc);
+    report_usage(r, o, item, doc);
+    if (json_equal(was, doc))
+        return 0;
+    (void)json_object_set_new(doc, "epoch", json_integer((json_int_t)r->said.epoch));
+    (void)json_object_set_new(doc, "seq", json_integer((json_int_t)r->said.seq));
+    change_put(&r->c->change, KIND_INSTANCE, o->id, take_ptr(&doc));
+    return 0;
+}
+
+/* ---- the node -------------------------------------------------------------------------------------------------------- */
+
+/* It lives: what was lost is what it was before, what was joining has joined. */
+static void report_node(struct reporting *r, const json_t *present)
+{
+    uint64_t epoch = (uint64_t)json_integer_value(json_object_get(present, "epoch"));
+    const char *state = json_string_value(json_object_get(present, "state"));
+    const char *was = json_string_value(json_object_get(present, "was"));
+    enum berth_node_state now = BERTH_NODE_READY, back = BERTH_NODE_READY;
+    if (state)
+        (void)node_state_find(state, &now);
+    if (was)
+        (void)node_state_find(was, &back);
+    if (back == BERTH_NODE_JOINING || back == BERTH_NODE_LOST)
+        back = BERTH_NODE_READY;
+    bool returns = now == BERTH_NODE_LOST || now == BERTH_NODE_JOINING;
+    if (epoch == r->said.epoch && !returns)
+        return;
+    json_t *doc = change_edit(&r->c->change, KIND_NODE, r->node);
+    (void)json_object_set_new(doc, "epoch", json_integer((json_int_t)r->said.epoch));
+    if (returns) {
+        set_since(r, doc, berth_node_state_name(back));
+        (void)json_object_del(doc, "was");
+    }
+}
+
+static int answer(struct reporting *r)
+{
+    char hash[DERIVED_HASH_MAX];
+    CLEANUP(str) struct str config = {0};
+    int rc = node_config_write(r->c->state, r->node, &config);
+    if (rc < 0)
+        return err_set(&r->c->err, -rc, "node %s has no configuration", r->node);
+    r->c->answer.body = json_pack("{s:s, s:O}", "config", derived_hash(&config, hash), "unknown", r->unknown);
+    return 0;
+}
+
+/* A report that is written counts as heard up to the one before, until it is durable: should the commit meet a conflict, it
+ * is run again. What it wrote carries its number, so that it cannot be taken twice. */
+static void hear(struct reporting *r)
+{
+    uint64_t seq = change_empty(&r->c->change) ? r->said.seq : r->said.seq - 1;
+    if (r->c->dry_run)
+        return;
+    control_heard(r->c->control, r->node, r->said.epoch, seq);
+    metric_add(r->c->control->metrics, METRIC_REPORTS, 0, 1);
+}
+
+int node_report(struct call *c)
+{
+    struct reporting r = {.c = c};
+    int rc = crud_id(c, KIND_NODE, c->args[0], &r.node);
+    if (rc < 0 || !state_find(c->state, KIND_NODE, r.node) || !permit(&c->caller, PERMIT_REPORT, r.node, ""))
+        return crud_absent(c, KIND_NODE, c->args[0]);
+    rc = report_doc_read(c->body, &c->arena, &r.said, &c->err);
+    if (rc < 0)
+        return rc;
+    const json_t *node = change_read(&c->change, KIND_NODE, r.node);
+    rc = check_order(&r, node);
+    if (rc < 0)
+        return rc;
+    crud_name(c, KIND_NODE, r.node, "report");
+    CLEANUP(json) json_t *unknown = json_array();
+    r.unknown = unknown;
+    for (size_t i = 0; rc == 0 && i < r.said.items_len; i++)
+        rc = report_item(&r, &r.said.items[i]);
+    if (rc < 0)
+        return rc;
+    report_node(&r, node);
+    rc = answer(&r);
+    if (rc == 0)
+        hear(&r);
+    return rc;
+}

@@ -1,0 +1,23 @@
+/* routes.h - the areas of the API; one table each, in routes_<area>.c. */
+#pragma once
+
+#include "control/call.h"
+
+/* A row of a table, in the order of struct route; after the summary come .body and .query where they are wanted. */
+#define ROUTE(...)                                                                                                     \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
+
+extern const struct route work_routes[]; /* apps, jobs, vms */
+extern const size_t work_routes_len;
+extern const struct route node_routes[]; /* nodes, volumes, resources, profiles, instances, reports */
+extern const size_t node_routes_len;
+extern const struct route system_routes[]; /* settings, system services, transactions */
+extern const size_t system_routes_len;
+extern const struct route users_routes[]; /* users, groups, roles, tokens */
+extern const size_t users_routes_len;
+extern const struct route publish_routes[]; /* derived configuration, health, metrics */
+extern const size_t publish_routes_len;
+extern const struct route decide_routes[]; /* schedule, why, events, audit, backup */
+extern const size_t decide_routes_len;

@@ -1,0 +1,373 @@
+#include "control/scheduler.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/hash.h"
+#include "control/control_parts.h"
+#include "control/unit.h"
+#include "wire/api.h"
+
+enum { SECOND = 1000000000 };
+enum { TOLD_MAX = 4096, TOLD_FOR = 64, EVENTS_PER_CYCLE_MAX = 100, REBUILD_AFTER = 200000 };
+enum { FAILS_FREE = 3, PAUSE_MS = 10, PAUSE_DOUBLINGS_MAX = 10 };
+
+/* One plan in the making; nobody else looks at it until it is made. */
+struct making {
+    struct berth_snapshot *snapshot;
+    struct berth_plan *plan;
+    struct berth_profile profile; /* an own one; its texts are in the arena */
+    bool own_profile;
+    struct arena arena;
+    struct unit_basis basis;
+    struct berth_err err;
+    int rc;
+    int64_t took_ns;
+    int64_t (*steady_ns)(void *ctx);
+    void *clock_ctx;
+};
+
+struct forced {
+    scheduler_planned *planned;
+    void *ctx;
+    uint64_t cycle; /* the first one that includes what the caller knows */
+};
+
+struct scheduler {
+    struct control *control;
+    uint64_t seed;
+    size_t audit_every;
+    struct units *units;
+    bool awake, planning, stopping;
+    struct making making;
+    /* The last plan made, for `why`. */
+    struct berth_snapshot *snapshot;
+    struct berth_plan *plan;
+    struct map pending; /* workload to its place among the plan's pendings */
+    struct scheduler_seen seen;
+    int64_t next_steady_ns; /* ten seconds after the last cycle */
+    VEC(struct forced) forced;
+    size_t changes; /* since the cluster was rebuilt */
+    struct {
+        uint64_t workload, round;
+    } told[TOLD_MAX]; /* workloads whose reasons were looked at lately */
+    unsigned fails;         /* cycles in a row of which some unit failed */
+    int64_t not_before_ns;  /* steady: what fails again and again is not tried without pause */
+};
+
+static void units_idle(void *ctx);
+
+struct scheduler *scheduler_new(struct control *control, uint64_t seed, size_t audit_every)
+{
+    struct scheduler *s = mem_zalloc(sizeof *s);
+    s->control = control;
+    s->seed = seed;
+    s->audit_every = audit_every;
+    s->units = units_new(control, units_idle, s);
+    s->awake = true;
+    s->seen.recheck_ns = BERTH_NEVER_NS;
+    return s;
+}
+
+static void last_plan_drop(struct scheduler *s)
+{
+    berth_plan_free(s->plan);
+    berth_snapshot_free(s->snapshot);
+    s->plan = NULL;
+    s->snapshot = NULL;
+    map_done(&s->pending);
+}
+
+void scheduler_free(struct scheduler *s)
+{
+    if (!s)
+        return;
+    last_plan_drop(s);
+    units_free(s->units);
+    vec_done(&s->forced);
+    mem_free(s);
+}
+
+void scheduler_wake(struct scheduler *s)
+{
+    s->awake = true;
+    s->changes++;
+}
+
+struct scheduler_seen scheduler_seen(const struct scheduler *s)
+{
+    struct scheduler_seen seen = s->seen;
+    seen.assumed = state_assumed(s->control->state);
+    return seen;
+}
+
+/* ---- why ----------------------------------------------------------------------------------------------------------- */
+
+static bool same_pending(const void *ctx, uint32_t at, const void *workload)
+{
+    const struct scheduler *s = ctx;
+    return strcmp(berth_plan_pending_name(s->plan, at), workload) == 0;
+}
+
+bool scheduler_pending(struct scheduler *s, const char *workload, struct berth_pending *ret)
+{
+    if (!s->plan)
+        return false;
+    uint32_t at = map_find(&s->pending, hash_bytes(workload, strlen(workload), 0), same_pending, s, workload);
+    if (at == MAP_NONE)
+        return false;
+    *ret = berth_plan_pending(s->plan, at);
+    return true;
+}
+
+/* "3 of 5 pods wait: 40 nodes have too little memory free, 2 are cordoned". */
+static void pending_sentence(const struct berth_pending *p, const struct object *work, struct str *to)
+{
+    enum { REASONS_MAX = 3 };
+    str_addf(to, "%zu of %u pods wait", p->ordinals_len, work->work->replicas);
+    for (size_t i = 0; i < p->reasons_len && i < REASONS_MAX; i++)
+        str_addf(to, "%s %" PRIu64 " node%s: %s", i ? ";" : ":", p->reasons[i].nodes,
+                 p->reasons[i].nodes == 1 ? "" : "s", p->reasons[i].text);
+}
+
+/* One event for each workload whose pods wait for a reason not yet told. */
+static void tell_pending(struct scheduler *s)
+{
+    size_t len = berth_plan_pendings(s->plan), said = 0;
+    for (size_t i = 0; i < len && said < EVENTS_PER_CYCLE_MAX; i++) {
+        CLEANUP(str) struct str text = {0};
+        const char *id = berth_plan_pending_name(s->plan, i);
+        const struct object *work = state_find_work(s->control->state, id);
+        if (!work)
+            continue;
+        uint64_t hash = hash_bytes(id, strlen(id), 0), slot = hash % TOLD_MAX, round = s->seen.plans / TOLD_FOR;
+        if (s->told[slot].workload == hash && s->told[slot].round == round)
+            continue;
+        struct berth_pending pending = berth_plan_pending(s->plan, i);
+        pending_sentence(&pending, work, &text);
+        struct event event = {.type = "FailedScheduling",
+                              .kind = work->kind,
+                              .id = id,
+                              .owner = work->owner,
+                              .group = work->group,
+                              .message = str_text(&text)};
+        events_add(s->control->events, s->seen.now_ns, &event);
+        s->told[slot].workload = hash;
+        s->told[slot].round = round;
+        said++;
+    }
+}
+
+/* ---- making a plan ------------------------------------------------------------------------------------------------- */
+
+/* On whatever thread: touches nothing but the making. */
+static void make(void *ctx)
+{
+    struct making *m = &((struct scheduler *)ctx)->making;
+    struct berth_policy policy = {.profile = m->own_profile ? &m->profile : berth_profile_find(m->basis.profile)};
+    int64_t start_ns = m->steady_ns(m->clock_ctx);
+    m->rc = berth_plan_make(m->snapshot, &policy, &m->plan, &m->err);
+    m->took_ns += m->steady_ns(m->clock_ctx) - start_ns;
+}
+
+/* The profile that the settings name: a stored one, or one built in. */
+static void choose_profile(struct scheduler *s, struct making *m)
+{
+    const struct object *settings = state_find(s->control->state, KIND_SETTING, "system");
+    json_t *doc = settings ? object_doc(settings) : NULL;
+    const char *name = json_string_value(json_object_get(doc, "profile"));
+    const struct object *own = name ? state_find(s->control->state, KIND_PROFILE, name) : NULL;
+    json_t *own_doc = own ? object_doc(own) : NULL;
+    struct doc_meta meta;
+    m->own_profile = own_doc && profile_doc_read(own_doc, &m->arena, &meta, &m->profile, NULL) == 0;
+    if (!m->own_profile && (!name || !berth_profile_find(name)))
+        name = "default";
+    m->basis.profile = arena_strdup(&m->arena, name);
+    json_decref(own_doc);
+    json_decref(doc);
+}
+
+static void keep_plan(struct scheduler *s, struct making *m)
+{
+    last_plan_drop(s);
+    s->plan = take_ptr(&m->plan);
+    s->snapshot = take_ptr(&m->snapshot);
+    s->seen.pending = 0;
+    for (size_t i = 0; i < berth_plan_pendings(s->plan); i++) {
+        const char *id = berth_plan_pending_name(s->plan, i);
+        map_add(&s->pending, hash_bytes(id, strlen(id), 0), (uint32_t)i);
+    }
+    s->seen.plans++;
+    s->seen.hash = berth_plan_hash(s->plan);
+    s->seen.revision = m->basis.revision;
+    s->seen.now_ns = m->basis.now_ns;
+    s->seen.recheck_ns = berth_plan_recheck_ns(s->plan);
+    s->seen.actions = berth_plan_actions(s->plan);
+    s->seen.placed = (size_t)berth_plan_stats(s->plan).placed;
+    s->seen.pending = (size_t)berth_plan_stats(s->plan).unplaced;
+    s->seen.alarm = berth_plan_alarm(s->plan);
+    s->seen.seconds = (double)m->took_ns / SECOND;
+}
+
+static void tell_forced(struct scheduler *s)
+{
+    for (size_t i = 0; i < s->forced.len;) {
+        struct forced f = s->forced.at[i];
+        if (f.cycle > s->seen.cycles || s->planning) {
+            i++;
+            continue;
+        }
+        s->forced.at[i] = s->forced.at[--s->forced.len];
+        f.planned(f.ctx);
+    }
+}
+
+/* A unit that met a conflict is planned again at once; what keeps failing (a full disk) waits, up to ten seconds. */
+static void look_at_failures(struct scheduler *s)
+{
+    if (!units_failed(s->units)) {
+        if (units_len(s->units) == 0)
+            s->fails = 0;
+        return;
+    }
+    s->awake = true;
+    if (++s->fails <= FAILS_FREE)
+        return;
+    unsigned doublings = s->fails - FAILS_FREE < PAUSE_DOUBLINGS_MAX ? s->fails - FAILS_FREE : PAUSE_DOUBLINGS_MAX;
+    int64_t pause_ns = (int64_t)PAUSE_MS * 1000000 << doublings;
+    s->not_before_ns = s->control->env.steady_ns(s->control->env.ctx) + pause_ns;
+}
+
+static int64_t next_look(const struct scheduler *s)
+{
+    return s->awake ? s->not_before_ns : s->next_steady_ns;
+}
+
+/* Every unit is committed or given back. */
+static void units_idle(void *ctx)
+{
+    struct scheduler *s = ctx;
+    look_at_failures(s);
+    tell_forced(s);
+    s->control->env.wake_at(s->control->env.ctx, next_look(s));
+}
+
+static void made(void *ctx)
+{
+    struct scheduler *s = ctx;
+    struct control *c = s->control;
+    struct making *m = &s->making;
+    s->planning = false;
+    metric_add(c->metrics, METRIC_CYCLES, 0, 1);
+    metric_observe(c->metrics, METRIC_CYCLE_SECONDS, m->took_ns);
+    if (m->rc < 0) {
+        log_write(c->env.log, c->now_ns, LEVEL_ERROR, "plan.failed", LOG_TEXT("text", m->err.text));
+        berth_snapshot_free(m->snapshot);
+        m->snapshot = NULL;
+    } else {
+        m->basis.plan_hash = berth_plan_hash(m->plan);
+        keep_plan(s, m);
+        if (s->seen.alarm)
+            log_write(
+                c->env.log, c->now_ns, LEVEL_ERROR, "nodes.lost",
+                LOG_TEXT("text", "more than a third of the nodes are lost: nothing is replaced; look at the network"));
+        if (s->stopping) {
+            str_done(&m->basis.assumed);
+        } else {
+            tell_pending(s);
+            (void)units_add(s->units, s->plan, &m->basis);
+        }
+    }
+    str_done(&m->basis.assumed);
+    arena_done(&m->arena);
+    if (units_len(s->units) == 0) {
+        look_at_failures(s);
+        tell_forced(s);
+    }
+    c->env.wake_at(c->env.ctx, next_look(s));
+}
+
+static void audit(struct scheduler *s)
+{
+    struct control *c = s->control;
+    struct berth_err err;
+    if (state_audit(c->state, &err) < 0)
+        log_write(c->env.log, c->now_ns, LEVEL_ERROR, "audit.breach", LOG_TEXT("text", err.text));
+}
+
+/* Names and classes that nothing uses any more are dropped with the old cluster. */
+static void rebuild(struct scheduler *s)
+{
+    struct control *c = s->control;
+    struct berth_err err;
+    last_plan_drop(s);
+    if (state_rebuild(c->state, &err) < 0)
+        log_write(c->env.log, c->now_ns, LEVEL_ERROR, "rebuild.failed", LOG_TEXT("text", err.text));
+    s->changes = 0;
+}
+
+static void begin(struct scheduler *s, int64_t now_ns, int64_t steady_ns)
+{
+    struct control *c = s->control;
+    struct making *m = &s->making;
+    if (s->changes > REBUILD_AFTER && state_assumed(c->state) == 0 && units_len(s->units) == 0)
+        rebuild(s);
+    s->seen.cycles++;
+    if (s->audit_every && s->seen.cycles % s->audit_every == 0)
+        audit(s);
+    s->awake = false;
+    s->planning = true;
+    s->next_steady_ns = steady_ns + CYCLE_S_MAX * (int64_t)SECOND;
+    *m = (struct making){.steady_ns = c->env.steady_ns, .clock_ctx = c->env.ctx};
+    arena_init(&m->arena);
+    m->basis = (struct unit_basis){.cycle = s->seen.cycles,
+                                   .revision = state_revision(c->state),
+                                   .state_hash = state_hash(c->state),
+                                   .seed = s->seed,
+                                   .now_ns = now_ns};
+    choose_profile(s, m);
+    if (units_len(s->units))
+        units_assumed(s->units, &m->basis.assumed);
+    m->snapshot = berth_freeze(state_cluster(c->state), now_ns, s->seed);
+    m->took_ns = c->env.steady_ns(c->env.ctx) - steady_ns;
+    c->env.run(c->env.ctx, make, made, s);
+}
+
+int64_t scheduler_step(struct scheduler *s, int64_t steady_ns)
+{
+    if (s->planning || s->stopping)
+        return INT64_MAX;
+    int64_t now_ns = control_now_ns(s->control);
+    if (steady_ns < s->not_before_ns)
+        return s->not_before_ns;
+    if (s->awake || now_ns >= s->seen.recheck_ns || s->forced.len) {
+        begin(s, now_ns, steady_ns);
+        if (s->planning)
+            return INT64_MAX;
+    } else if (steady_ns >= s->next_steady_ns) {
+        metric_add(s->control->metrics, METRIC_CYCLES, 1, 1);
+        s->next_steady_ns = steady_ns + CYCLE_S_MAX * (int64_t)SECOND;
+    }
+    int64_t next = s->next_steady_ns;
+    if (s->seen.recheck_ns != BERTH_NEVER_NS && s->seen.recheck_ns - now_ns < next - steady_ns)
+        next = steady_ns + (s->seen.recheck_ns > now_ns ? s->seen.recheck_ns - now_ns : 0);
+    return next;
+}
+
+void scheduler_stop(struct scheduler *s)
+{
+    s->stopping = true;
+}
+
+void scheduler_force(struct scheduler *s, scheduler_planned *planned, void *ctx)
+{
+    struct forced f = {planned, ctx, s->seen.cycles + 1};
+    vec_push(&s->forced, f);
+    s->control->env.wake_at(s->control->env.ctx, 0);
+}
+
+bool scheduler_planning(const struct scheduler *s)
+{
+    return s->planning;
+}

@@ -1,0 +1,102 @@
+#include "control/settings_table.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "wire/api.h"
+#include "wire/document.h"
+
+static const struct row {
+    const char *name, *help;
+    int64_t number, min, max;
+    const char *text;          /* the default of a text; NULL: it is a whole number */
+    const char *const *values; /* that a text may have, ended by NULL; NULL: any */
+} rows[] = {
+#define NUMBER(name_, default_, min_, max_, help_)                                                                     \
+    {                                                                                                                  \
+        .name = name_, .number = default_, .min = min_, .max = max_, .help = help_                                     \
+    }
+#define TEXT(name_, default_, help_, ...)                                                                              \
+    {                                                                                                                  \
+        .name = name_, .text = default_, .help = help_, __VA_ARGS__                                                    \
+    }
+    [SETTING_LEASE_S] = NUMBER("lease_s", 30, 2, 86400, "seconds of silence after which a node counts as lost"),
+    [SETTING_CYCLE_MAX_S] = NUMBER("cycle_max_s", 10, 1, 3600, "seconds between two looks of the loop at most"),
+    [SETTING_HISTORY_REVISIONS] =
+        NUMBER("history_revisions", 100000, 1000, 100000000, "revisions that watches can go back"),
+    [SETTING_REQUESTS_PER_S] =
+        NUMBER("requests_per_s", 0, 0, 1000000, "requests a second of one caller; 0: as berthd was started"),
+    [SETTING_AUDIT_EVERY] = NUMBER("audit_every", 0, 0, 1000000, "cycles between audits of every counter; 0: never"),
+    [SETTING_HOLDER_SHOWN] =
+        TEXT("holder_shown", "group", "what others see of who holds a device: nobody, the group, or the user",
+             .values = (const char *const[]){"nobody", "group", "user", NULL}),
+    [SETTING_SEED] = NUMBER("seed", 0, 0, (int64_t)1 << 53, "of the score that breaks ties at random"),
+    [SETTING_PROFILE] = TEXT("profile", "default", "filters and scores in force: one of /v1/profiles, or one built in"),
+#undef NUMBER
+#undef TEXT
+};
+static_assert(sizeof rows / sizeof *rows == SYSTEM_SETTINGS, "every setting has its row");
+
+static json_t *row_schema(const struct row *row)
+{
+    json_t *schema = json_pack("{s:s, s:s}", "type", row->text ? "text" : "integer", "help", row->help);
+    if (row->text) {
+        (void)json_object_set_new(schema, "default", json_string(row->text));
+    } else {
+        (void)json_object_set_new(schema, "default", json_integer(row->number));
+        (void)json_object_set_new(schema, "min", json_integer(row->min));
+        (void)json_object_set_new(schema, "max", json_integer(row->max));
+    }
+    if (row->values) {
+        json_t *values = json_array();
+        for (const char *const *value = row->values; *value; value++)
+            (void)json_array_append_new(values, json_string(*value));
+        (void)json_object_set_new(schema, "values", values);
+    }
+    return schema;
+}
+
+json_t *system_settings_schema(void)
+{
+    json_t *schema = json_object();
+    for (size_t i = 0; i < SYSTEM_SETTINGS; i++)
+        (void)json_object_set_new(schema, rows[i].name, row_schema(&rows[i]));
+    return schema;
+}
+
+/* What was set; NULL: nothing. A setting that a later version wrote and this one does not know is not there. */
+static json_t *set_value(const struct state *s, enum system_setting setting)
+{
+    const struct object *o = state_find(s, KIND_SETTING, SETTINGS_ID);
+    if (!o)
+        return NULL;
+    CLEANUP(json) json_t *doc = object_doc(o);
+    return json_incref(json_object_get(doc, rows[setting].name));
+}
+
+json_t *system_settings(const struct state *s)
+{
+    json_t *all = json_object();
+    for (size_t i = 0; i < SYSTEM_SETTINGS; i++) {
+        json_t *value = set_value(s, (enum system_setting)i);
+        if (!value)
+            value = rows[i].text ? json_string(rows[i].text) : json_integer(rows[i].number);
+        (void)json_object_set_new(all, rows[i].name, value);
+    }
+    return all;
+}
+
+int64_t system_setting_number(const struct state *s, enum system_setting setting)
+{
+    assert(!rows[setting].text);
+    CLEANUP(json) json_t *value = set_value(s, setting);
+    return json_is_integer(value) ? json_integer_value(value) : rows[setting].number;
+}
+
+const char *system_setting_text(const struct state *s, enum system_setting setting, struct arena *arena)
+{
+    assert(rows[setting].text);
+    CLEANUP(json) json_t *value = set_value(s, setting);
+    return arena_strdup(arena, json_is_string(value) ? json_string_value(value) : rows[setting].text);
+}

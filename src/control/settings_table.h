@@ -1,0 +1,34 @@
+/* settings_table.h - the system's settings: one row each, with type, default, bounds and help.
+ *
+ * Stored as one document (KIND_SETTING "system") that holds what was set; the rest is the default. What berthd is started
+ * with (folder, address, certificates) is not here.
+ *
+ * To add a setting: a row in settings_table.c, and whoever reads it.
+ */
+#pragma once
+
+#include <jansson.h>
+
+#include "control/state.h"
+
+enum system_setting {
+    SETTING_LEASE_S,
+    SETTING_CYCLE_MAX_S,
+    SETTING_HISTORY_REVISIONS,
+    SETTING_REQUESTS_PER_S,
+    SETTING_AUDIT_EVERY,
+    SETTING_HOLDER_SHOWN,
+    SETTING_SEED,
+    SETTING_PROFILE,
+    SYSTEM_SETTINGS
+};
+
+#define SETTINGS_ID "system"
+
+/* All of them as a schema (wire/api.h), by the table. A new reference. */
+json_t *system_settings_schema(void);
+/* What is in force: what was set, and defaults. A new reference. */
+json_t *system_settings(const struct state *s);
+/* One of them; a text is in the arena. */
+int64_t system_setting_number(const struct state *s, enum system_setting setting);
+const char *system_setting_text(const struct state *s, enum system_setting setting, struct arena *arena);

@@ -1,0 +1,564 @@
+#include "control/state.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/str.h"
+#include "control/state_parts.h"
+
+/* ---- finding ------------------------------------------------------------------------------------------------------- */
+
+struct entry_key {
+    enum kind kind;
+    const char *id;
+};
+
+static uint64_t key_hash(enum kind kind, const char *id)
+{
+    return hash_bytes(id, strlen(id), kind + 1u);
+}
+
+static bool same_entry(const void *ctx, uint32_t slot, const void *key)
+{
+    const struct state *s = ctx;
+    const struct entry_key *k = key;
+    const struct object *o = &s->slots.at[slot]->object;
+    return o->kind == k->kind && strcmp(o->id, k->id) == 0;
+}
+
+struct entry *state_entry(const struct state *s, enum kind kind, const char *id)
+{
+    struct entry_key key = {kind, id};
+    uint32_t slot = map_find(&s->map, key_hash(kind, id), same_entry, s, &key);
+    return slot == MAP_NONE ? NULL : s->slots.at[slot];
+}
+
+const struct object *state_find(const struct state *s, enum kind kind, const char *id)
+{
+    const struct entry *e = state_entry(s, kind, id);
+    return e ? &e->object : NULL;
+}
+
+const struct object *state_find_work(const struct state *s, const char *id)
+{
+    static const enum kind order[] = {KIND_JOB, KIND_APP, KIND_VM};
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        const struct object *o = state_find(s, order[i], id);
+        if (o)
+            return o;
+    }
+    return NULL;
+}
+
+/* ---- tables -------------------------------------------------------------------------------------------------------- */
+
+/* Numbers without leading zeros compare by value when the shorter comes first. */
+static int id_compare(enum kind kind, const char *a, const char *b)
+{
+    if (kinds[kind].grammar == ID_NUMBER) {
+        size_t a_len = strlen(a), b_len = strlen(b);
+        if (a_len != b_len)
+            return a_len < b_len ? -1 : 1;
+    }
+    return strcmp(a, b);
+}
+
+static int object_compare(const void *a, const void *b)
+{
+    const struct object *x = *(struct object *const *)a, *y = *(struct object *const *)b;
+    return id_compare(x->kind, x->id, y->id);
+}
+
+static void table_sort(struct table *t)
+{
+    if (t->unsorted && t->len)
+        qsort(t->at, t->len, sizeof(struct object *), object_compare);
+    t->unsorted = false;
+}
+
+/* Where the id is, or would be. */
+static size_t table_place(const struct table *t, const struct object *o)
+{
+    size_t low = 0, high = t->len;
+    if (high && object_compare(&t->at[high - 1], &o) < 0)
+        return high; /* the newest number */
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (object_compare(&t->at[mid], &o) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static void table_add(struct table *t, struct object *o, bool loading)
+{
+    vec_reserve(t, t->len + 1);
+    size_t at = loading ? t->len : table_place(t, o);
+    memmove(t->at + at + 1, t->at + at, (t->len - at) * sizeof(struct object *));
+    t->at[at] = o;
+    t->len++;
+    t->unsorted = t->unsorted || loading;
+}
+
+static void table_drop(struct table *t, const struct object *o)
+{
+    table_sort(t);
+    size_t at = table_place(t, o);
+    assert(at < t->len && t->at[at] == o);
+    memmove(t->at + at, t->at + at + 1, (t->len - at - 1) * sizeof(struct object *));
+    t->len--;
+}
+
+const struct object *const *state_list(const struct state *s, enum kind kind, size_t *ret_len)
+{
+    const struct table *t = &s->tables[kind];
+    assert(!t->unsorted); /* state_load has sorted */
+    *ret_len = t->len;
+    return (const struct object *const *)t->at;
+}
+
+/* ---- entries ------------------------------------------------------------------------------------------------------- */
+
+/* Of one object with its key and document; the state's hash is their sum, whatever the order. */
+static uint64_t object_hash(const struct object *o)
+{
+    if (!kind_journalled(o->kind))
+        return 0;
+    return hash_pair(hash_pair(key_hash(o->kind, o->id), o->revision), hash_bytes(o->doc.at, o->doc.len, 0));
+}
+
+static struct entry *entry_add(struct state *s, enum kind kind, const char *id)
+{
+    struct entry *e = mem_zalloc(sizeof *e);
+    e->object = (struct object){.kind = kind, .id = mem_strdup(id), .owner = "", .group = ""};
+    if (s->free_slots.len)
+        e->slot = s->free_slots.at[--s->free_slots.len];
+    else {
+        e->slot = (uint32_t)s->slots.len;
+        vec_push(&s->slots, NULL);
+    }
+    s->slots.at[e->slot] = e;
+    map_add(&s->map, key_hash(kind, id), e->slot);
+    table_add(&s->tables[kind], &e->object, s->loading);
+    return e;
+}
+
+static void entry_free(struct entry *e)
+{
+    view_drop(e);
+    mem_free((void *)e->object.doc.at);
+    mem_free((char *)e->object.id);
+    mem_free(e);
+}
+
+static void entry_drop(struct state *s, struct entry *e)
+{
+    map_drop(&s->map, key_hash(e->object.kind, e->object.id), e->slot);
+    table_drop(&s->tables[e->object.kind], &e->object);
+    s->slots.at[e->slot] = NULL;
+    vec_push(&s->free_slots, e->slot);
+    entry_free(e);
+}
+
+json_t *object_doc(const struct object *o)
+{
+    json_t *doc = json_loadb(o->doc.at, o->doc.len, 0, NULL);
+    assert(doc); /* it was read when it came */
+    return doc;
+}
+
+uint64_t state_last_number(const struct state *s, enum kind kind)
+{
+    return s->last_number[kind];
+}
+
+uint64_t state_next_number(struct state *s, enum kind kind)
+{
+    return ++s->last_number[kind];
+}
+
+static void number_seen(struct state *s, enum kind kind, uint64_t n)
+{
+    if (n > s->last_number[kind])
+        s->last_number[kind] = n;
+}
+
+/* Numbers in use, and the last one given out as the counter has it. */
+static void numbers_note(struct state *s, const struct object *o, const json_t *doc)
+{
+    int64_t n;
+    if (kinds[o->kind].grammar == ID_NUMBER && str_parse_i64(o->id, &n) && n > 0)
+        number_seen(s, o->kind, (uint64_t)n);
+    if (o->kind == KIND_COUNTER)
+        for (unsigned k = 0; k < KINDS; k++)
+            if (strcmp(o->id, kinds[k].plural) == 0)
+                number_seen(s, (enum kind)k, (uint64_t)json_integer_value(json_object_get(doc, "last")));
+}
+
+/* ---- changes ------------------------------------------------------------------------------------------------------- */
+
+/* Tells a cluster what the object's document says. */
+static int object_project(struct state *s, struct berth_cluster *cluster, const struct object *o, struct berth_err *err)
+{
+    struct parsed parsed;
+    struct arena_mark mark = arena_mark(&s->scratch);
+    json_t *doc = object_doc(o);
+    int rc = doc_parse(o->kind, doc, &s->scratch, &parsed, err);
+    if (rc == 0)
+        rc = project_put(s, cluster, o, &parsed, &s->scratch, err);
+    json_decref(doc);
+    arena_rewind(&s->scratch, mark);
+    return rc;
+}
+
+/* A user that is disabled or enabled takes its workloads along. */
+static int owner_changed(struct state *s, const char *user, struct berth_err *err)
+{
+    for (unsigned k = KIND_APP; k <= KIND_VM; k++)
+        for (size_t i = 0; i < s->tables[k].len; i++) {
+            const struct entry *e = (const struct entry *)s->tables[k].at[i];
+            if (strcmp(e->object.owner, user) != 0)
+                continue;
+            int rc = object_project(s, s->cluster, &e->object, err);
+            if (rc < 0)
+                return rc;
+        }
+    return 0;
+}
+
+/* The workload named by the part of a text before `end`. */
+static const struct object *work_before(const struct state *s, const char *text, const char *end)
+{
+    char id[OBJECT_KEY_MAX];
+    if (!end || (size_t)(end - text) >= sizeof id)
+        return NULL;
+    memcpy(id, text, (size_t)(end - text));
+    id[end - text] = 0;
+    return state_find_work(s, id);
+}
+
+static int pause_changed(struct state *s, const char *fact, struct berth_err *err)
+{
+    static const char prefix[] = "since/";
+    if (strncmp(fact, prefix, sizeof prefix - 1) != 0)
+        return 0;
+    const struct object *work = state_find_work(s, fact + sizeof prefix - 1);
+    return work ? object_project(s, s->cluster, work, err) : 0;
+}
+
+static void assumed_settle(struct state *s, uint64_t id)
+{
+    for (size_t i = 0; i < s->assumed.len; i++)
+        if (s->assumed.at[i].id == id) {
+            s->assumed.at[i] = s->assumed.at[--s->assumed.len];
+            return;
+        }
+}
+
+/* Puts the document in; nothing can fail any more. */
+static void entry_write(struct state *s, struct entry *e, const struct parsed *parsed, const json_t *doc,
+                        const struct store_event *event)
+{
+    char *text = mem_alloc(event->value.len + 1);
+    memcpy(text, event->value.at, event->value.len);
+    text[event->value.len] = 0;
+    if (e->object.doc.at)
+        s->hash -= object_hash(&e->object);
+    mem_free((void *)e->object.doc.at);
+    e->object.doc = (struct bytes){text, event->value.len};
+    e->object.revision = event->revision;
+    e->object.created = event->created;
+    s->hash += object_hash(&e->object);
+    view_set(s, e, parsed, doc);
+    numbers_note(s, &e->object, doc);
+    links_make(s, e);
+    if (e->object.kind == KIND_INSTANCE)
+        assumed_settle(s, e->view.instance.number);
+}
+
+/* What else looks different now: pods whose workload has changed are outdated, or not any more; a pause begins or ends. */
+static int follow_up(struct state *s, const struct object *o, bool was_disabled, struct berth_err *err)
+{
+    if (s->loading)
+        return 0;
+    if (o->kind == KIND_USER && was_disabled != o->user->disabled)
+        return owner_changed(s, o->id, err);
+    const struct object *work = NULL;
+    if (kind_is_workload(o->kind))
+        work = o;
+    else if (o->kind == KIND_SPEC)
+        work = work_before(s, o->id, strrchr(o->id, '/'));
+    int rc = 0;
+    for (size_t i = 0; work && i < work->work->instances_len && rc == 0; i++)
+        if (work->work->instances[i]->instance->generation != work->work->generation)
+            rc = object_project(s, s->cluster, work->work->instances[i], err);
+    if (o->kind == KIND_FACT)
+        rc = pause_changed(s, o->id, err);
+    return rc;
+}
+
+static int apply_doc(struct state *s, enum kind kind, const char *id, const json_t *doc,
+                     const struct store_event *event, struct berth_err *err)
+{
+    struct parsed parsed;
+    int rc = doc_parse(kind, doc, &s->scratch, &parsed, err);
+    if (rc < 0)
+        return rc;
+    struct entry *e = state_entry(s, kind, id);
+    bool was_disabled = e && kind == KIND_USER && e->view.user.disabled;
+    const struct object unknown = {.kind = kind, .id = id, .owner = "", .group = ""};
+    rc = project_put(s, s->cluster, e ? &e->object : &unknown, &parsed, &s->scratch, err);
+    if (rc < 0)
+        return rc;
+    if (!e)
+        e = entry_add(s, kind, id);
+    entry_write(s, e, &parsed, doc, event);
+    return follow_up(s, &e->object, was_disabled, err);
+}
+
+static int apply_put(struct state *s, enum kind kind, const char *id, const struct store_event *event,
+                     struct berth_err *err)
+{
+    json_error_t where;
+    json_t *doc = json_loadb(event->value.at, event->value.len, 0, &where);
+    int rc;
+    if (!json_is_object(doc))
+        rc = err_set(err, EBADMSG, "the document is not a JSON object: %s", doc ? "another value" : where.text);
+    else {
+        struct arena_mark mark = arena_mark(&s->scratch);
+        rc = apply_doc(s, kind, id, doc, event, err);
+        arena_rewind(&s->scratch, mark);
+    }
+    json_decref(doc);
+    return rc;
+}
+
+static int apply_gone(struct state *s, enum kind kind, const char *id, struct berth_err *err)
+{
+    struct entry *e = state_entry(s, kind, id);
+    if (!e)
+        return 0;
+    int rc = project_remove(s, s->cluster, e, err);
+    if (rc < 0)
+        return rc;
+    s->hash -= object_hash(&e->object);
+    if (kind == KIND_INSTANCE)
+        assumed_settle(s, e->view.instance.number);
+    for (size_t i = 0; i < s->assumed.len; i++)
+        if (s->assumed.at[i].node == e)
+            s->assumed.at[i].node = NULL;
+    links_drop(s, e);
+    char *fact = kind == KIND_FACT ? mem_strdup(id) : NULL;
+    entry_drop(s, e);
+    rc = fact ? pause_changed(s, fact, err) : 0;
+    mem_free(fact);
+    return rc;
+}
+
+int state_apply(struct state *s, const struct store_event *event, struct berth_err *err)
+{
+    const char *id;
+    enum kind kind = object_key_split(event->key, &id);
+    if (kind == KINDS) {
+        s->revision = event->revision;
+        return err_set(err, EBADMSG, "the key %s is of no kind known here", event->key);
+    }
+    int rc = event->gone ? apply_gone(s, kind, id, err) : apply_put(s, kind, id, event, err);
+    if (rc < 0)
+        (void)err_prefix(err, "%s", event->key);
+    s->revision = event->revision;
+    return rc;
+}
+
+uint64_t state_revision(const struct state *s)
+{
+    return s->revision;
+}
+
+uint64_t state_hash(const struct state *s)
+{
+    return s->hash;
+}
+
+/* ---- loading ------------------------------------------------------------------------------------------------------- */
+
+struct loading {
+    struct state *state;
+    struct berth_err *err;
+};
+
+static int load_entry(void *ctx, const struct store_entry *entry)
+{
+    struct loading *l = ctx;
+    struct store_event event = {
+        .key = entry->key, .value = entry->value, .created = entry->created, .revision = entry->revision};
+    uint64_t revision = l->state->revision;
+    int rc = state_apply(l->state, &event, l->err);
+    if (revision > l->state->revision)
+        l->state->revision = revision;
+    return rc;
+}
+
+int state_load(struct store *store, struct state **ret, struct berth_err *err)
+{
+    struct state *s = mem_zalloc(sizeof *s);
+    struct loading l = {.state = s, .err = err};
+    s->cluster = berth_cluster_new();
+    arena_init(&s->scratch);
+    s->loading = true;
+    int rc = 0;
+    /* In order of kinds: each may refer to those before it. */
+    for (unsigned k = 0; k < KINDS && rc == 0; k++) {
+        char prefix[OBJECT_KEY_MAX];
+        (void)object_key((enum kind)k, "", prefix);
+        rc = store_range(store, prefix, 0, load_entry, &l, err);
+        table_sort(&s->tables[k]);
+    }
+    if (rc < 0) {
+        state_free(s);
+        return rc;
+    }
+    s->loading = false;
+    s->revision = store_revision(store);
+    *ret = s;
+    return 0;
+}
+
+void state_free(struct state *s)
+{
+    if (!s)
+        return;
+    berth_cluster_free(s->cluster);
+    for (size_t i = 0; i < s->slots.len; i++)
+        if (s->slots.at[i])
+            entry_free(s->slots.at[i]);
+    for (unsigned k = 0; k < KINDS; k++)
+        mem_free(s->tables[k].at);
+    arena_done(&s->scratch);
+    vec_done(&s->slots);
+    vec_done(&s->free_slots);
+    vec_done(&s->assumed);
+    map_done(&s->map);
+    mem_free(s);
+}
+
+/* ---- the cluster --------------------------------------------------------------------------------------------------- */
+
+struct berth_cluster *state_cluster(struct state *s)
+{
+    return s->cluster;
+}
+
+/* A cluster from the documents alone. */
+static int cluster_make(struct state *s, struct berth_cluster **ret, struct berth_err *err)
+{
+    struct berth_cluster *made = berth_cluster_new();
+    int rc = 0;
+    for (unsigned k = 0; k < KINDS && rc == 0; k++)
+        for (size_t i = 0; i < s->tables[k].len && rc == 0; i++)
+            rc = object_project(s, made, s->tables[k].at[i], err);
+    if (rc < 0) {
+        berth_cluster_free(made);
+        return rc;
+    }
+    *ret = made;
+    return 0;
+}
+
+int state_rebuild(struct state *s, struct berth_err *err)
+{
+    struct berth_cluster *made;
+    int rc = cluster_make(s, &made, err);
+    if (rc < 0)
+        return rc;
+    berth_cluster_free(s->cluster);
+    s->cluster = made;
+    s->assumed.len = 0;
+    return 0;
+}
+
+static int cluster_hash(struct berth_cluster *cluster, uint64_t *ret, struct berth_err *err)
+{
+    static const struct berth_policy policy = {0};
+    struct berth_snapshot *snapshot = berth_freeze(cluster, 0, 0);
+    struct berth_plan *plan;
+    int rc = berth_plan_make(snapshot, &policy, &plan, err);
+    if (rc == 0) {
+        *ret = berth_plan_hash(plan);
+        berth_plan_free(plan);
+    }
+    berth_snapshot_free(snapshot);
+    return rc;
+}
+
+int state_audit(struct state *s, struct berth_err *err)
+{
+    int rc = berth_audit(s->cluster, err);
+    if (rc < 0 || s->assumed.len) /* what is assumed stands in no document yet */
+        return rc;
+    struct berth_cluster *made;
+    rc = cluster_make(s, &made, err);
+    if (rc < 0)
+        return rc;
+    uint64_t kept = 0, fresh = 0;
+    rc = cluster_hash(s->cluster, &kept, err);
+    if (rc == 0)
+        rc = cluster_hash(made, &fresh, err);
+    berth_cluster_free(made);
+    if (rc == 0 && kept != fresh)
+        rc = err_set(err, EBADMSG, "the cluster as kept and as made anew from the documents give different plans");
+    return rc;
+}
+
+int state_assume(struct state *s, const struct berth_instance *instance, struct berth_err *err)
+{
+    int rc = berth_instance_put(s->cluster, instance, err);
+    if (rc < 0)
+        return rc;
+    struct assumed a = {.id = instance->id, .node = state_entry(s, KIND_NODE, instance->node)};
+    vec_push(&s->assumed, a);
+    return 0;
+}
+
+int state_assume_gone(struct state *s, uint64_t id, struct berth_err *err)
+{
+    int rc = berth_instance_remove(s->cluster, id, err);
+    if (rc < 0)
+        return rc;
+    struct assumed a = {.id = id};
+    vec_push(&s->assumed, a);
+    return 0;
+}
+
+int state_assume_fact(struct state *s, const struct berth_fact *fact, struct berth_err *err)
+{
+    return berth_fact_put(s->cluster, fact, err);
+}
+
+void state_restore(struct state *s, enum kind kind, const char *id)
+{
+    const struct object *o = state_find(s, kind, id);
+    int64_t number;
+    if (kind == KIND_INSTANCE && str_parse_i64(id, &number)) {
+        assumed_settle(s, (uint64_t)number);
+        (void)berth_instance_remove(s->cluster, (uint64_t)number, NULL); /* it may be gone already */
+    }
+    if (o)
+        (void)object_project(s, s->cluster, o, NULL); /* it was there before; its node may be gone meanwhile */
+}
+
+size_t state_assumed(const struct state *s)
+{
+    return s->assumed.len;
+}
+
+bool state_work_wanted(const struct state *s, const struct object *work)
+{
+    const struct object *owner = state_find(s, KIND_USER, work->owner);
+    return !work->work->held && !(owner && owner->user->disabled);
+}

@@ -1,0 +1,137 @@
+/* state.h - everything the store holds, typed and in memory, and the cluster the core plans.
+ *
+ * Made from the store's keys at start, kept by its watch, changed by nothing else: what is here is durable. Each object
+ * keeps its document as text, and a typed view of what the daemon looks at often. Assumed instances (control/loop.h) are
+ * in the cluster before they are here.
+ *
+ * Pointers to objects are valid until control returns to the store: never keep one across a commit.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "berth.h"
+#include "control/kind.h"
+#include "store/store.h"
+
+struct state;
+struct object;
+
+/* ---- views: what is read from a document when it arrives; texts live as long as the object ---- */
+
+struct user_view {
+    const char *group; /* "" : none */
+    const char *role;
+    bool disabled;
+    int32_t level;
+};
+
+struct token_view {
+    const char *user; /* or of an agent: "" */
+    const char *node; /* or of a user: "" */
+    const char *role; /* narrower than the user's; "": the user's */
+    unsigned char hash[32];
+    int64_t expires_ns; /* BERTH_NEVER_NS: never */
+};
+
+struct node_view {
+    enum berth_node_state state;
+    int64_t since_ns;
+    uint64_t epoch;            /* of its agent; an older agent is refused */
+    struct object **instances; /* on it, sorted by id */
+    size_t instances_len, instances_cap;
+};
+
+struct work_view { /* of an app, a job, a vm */
+    const char *name, *owner, *group;
+    const char *gang;    /* "": none */
+    uint64_t generation; /* of what the user asked for */
+    uint32_t replicas;
+    bool held; /* by its user: hold of a job, stop of an app or vm */
+    bool cancelled;
+    bool system; /* a system service */
+    int64_t created_ns;
+    int32_t port_index;        /* of its block of ports; -1: none */
+    struct object **instances; /* of it, sorted by id */
+    size_t instances_len, instances_cap;
+};
+
+struct instance_view {
+    uint64_t number;
+    const char *workload, *node;
+    uint32_t ordinal;
+    enum berth_state state;
+    bool ready;
+    int64_t since_ns;
+    uint64_t generation; /* of the workload it was placed from */
+    uint64_t report_seq; /* of the last report that changed it */
+};
+
+struct object {
+    enum kind kind;
+    const char *id;
+    uint64_t created, revision; /* of the store */
+    struct bytes doc;           /* JSON text as stored */
+    const char *owner, *group;  /* "" where the kind has none */
+    union {
+        struct user_view *user;
+        struct token_view *token;
+        struct node_view *node;
+        struct work_view *work;
+        struct instance_view *instance;
+    };
+};
+
+/* Reads all keys. Refuses a document it cannot read, naming the key. */
+int state_load(struct store *store, struct state **ret, struct berth_err *err);
+void state_free(struct state *s);
+
+/* One committed change; called in order of revisions. What cannot be understood was written by somebody else: it is
+ * refused with its key named, and the state is as before. */
+int state_apply(struct state *s, const struct store_event *event, struct berth_err *err);
+/* Of the last change applied. */
+uint64_t state_revision(const struct state *s);
+/* Over every key, revision and document that is in the journal, in whatever order they came. */
+uint64_t state_hash(const struct state *s);
+
+/* NULL: not there. */
+const struct object *state_find(const struct state *s, enum kind kind, const char *id);
+/* The workload of that id, whatever its kind. */
+const struct object *state_find_work(const struct state *s, const char *id);
+/* The workload as it was at a generation that an instance was placed from; NULL: it is the present one, or was not kept. */
+const struct object *state_spec(const struct state *s, const char *workload, uint64_t generation);
+/* All of a kind, sorted by id (numbers by value). Valid until the next change. */
+const struct object *const *state_list(const struct state *s, enum kind kind, size_t *ret_len);
+/* Last number given out for jobs or instances, assumed ones included. */
+uint64_t state_last_number(const struct state *s, enum kind kind);
+/* Gives out the next one; it is never given again, whatever becomes of it, once a transaction puts KIND_COUNTER. */
+uint64_t state_next_number(struct state *s, enum kind kind);
+
+/* A new reference; never NULL: what is stored has been read before. */
+json_t *object_doc(const struct object *o);
+/* How long a workload waits after so many failures in a row: growing, bounded. They are remembered as the fact
+ * "since/WORKLOAD" (value: failures, at: the last one), for as long as it takes until a pod of it is well again. */
+int64_t pause_ns(uint64_t failures);
+/* Is the owner of this workload enabled and the workload not held? */
+bool state_work_wanted(const struct state *s, const struct object *work);
+
+/* The cluster that the core plans; owned by the state. */
+struct berth_cluster *state_cluster(struct state *s);
+/* Rebuilds the cluster from the documents, dropping names that nothing uses; assumed instances are lost. */
+int state_rebuild(struct state *s, struct berth_err *err);
+/* Compares the cluster with one made anew from the documents; -EBADMSG with the first difference. O(all). */
+int state_audit(struct state *s, struct berth_err *err);
+
+/* What a plan wants and no commit has confirmed: in the cluster at once, in no document yet. The change that confirms it
+ * (state_apply) settles it; a commit that fails gives it back. */
+int state_assume(struct state *s, const struct berth_instance *instance, struct berth_err *err);
+int state_assume_fact(struct state *s, const struct berth_fact *fact, struct berth_err *err);
+int state_assume_gone(struct state *s, uint64_t id, struct berth_err *err);
+/* Makes the cluster say of this object what its document says, or that there is none. */
+void state_restore(struct state *s, enum kind kind, const char *id);
+size_t state_assumed(const struct state *s);

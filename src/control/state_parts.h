@@ -1,0 +1,83 @@
+/* state_parts.h - the inside of the state; for state*.c only. */
+#pragma once
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "control/state.h"
+#include "wire/api.h"
+
+enum { KEPT_MAX = 8 };
+
+/* An object with what it owns. The address stays while the object does. */
+struct entry {
+    struct object object;
+    union {
+        struct user_view user;
+        struct token_view token;
+        struct node_view node;
+        struct work_view work;
+        struct instance_view instance;
+        struct {
+            int64_t value, at_ns;
+        } fact;
+    } view;
+    char *kept[KEPT_MAX]; /* texts of the view */
+    size_t kept_len;
+    uint32_t slot;
+    struct entry *on_node, *of_work; /* of an instance: where it is listed; NULL: nowhere */
+    bool linked;
+};
+
+struct table {
+    struct object **at; /* sorted by id, unless `unsorted` */
+    size_t len, cap;
+    bool unsorted; /* while loading */
+};
+
+struct assumed {
+    uint64_t id;              /* of an instance */
+    const struct entry *node; /* of one that has no document yet; NULL: it has one, or it goes */
+};
+
+struct state {
+    struct table tables[KINDS];
+    struct map map; /* (kind, id) to a slot */
+    VEC(struct entry *) slots;
+    VEC(uint32_t) free_slots;
+    struct berth_cluster *cluster;
+    VEC(struct assumed) assumed;
+    uint64_t revision, hash;
+    uint64_t last_number[KINDS];
+    size_t orphans; /* instances whose workload or node is not there */
+    bool loading;
+    struct arena scratch; /* of the change at hand */
+};
+
+struct entry *state_entry(const struct state *s, enum kind kind, const char *id);
+
+/* state_view.c: a document, read once for the view and for the cluster. */
+struct parsed {
+    struct doc_meta meta;
+    union {
+        struct work_doc work;
+        struct node_doc node;
+        struct user_doc user;
+        struct token_doc token;
+        struct role_doc role;
+        struct instance_doc instance;
+        struct berth_volume volume;
+        struct berth_resource resource;
+        struct berth_fact fact;
+    };
+};
+int doc_parse(enum kind kind, const json_t *doc, struct arena *arena, struct parsed *ret, struct berth_err *err);
+void view_set(struct state *s, struct entry *e, const struct parsed *p, const json_t *doc);
+void view_drop(struct entry *e);
+/* Lists an instance with its node and workload, or takes it off. */
+void links_make(struct state *s, struct entry *e);
+void links_drop(struct state *s, struct entry *e);
+
+/* state_project.c: tells the cluster of an object, or that it is gone. On failure the cluster is as before. */
+int project_put(const struct state *s, struct berth_cluster *cluster, const struct object *o, struct parsed *p,
+                struct arena *arena, struct berth_err *err);
+int project_remove(const struct state *s, struct berth_cluster *cluster, const struct entry *e, struct berth_err *err);

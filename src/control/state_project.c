@@ -1,0 +1,166 @@
+/* state_project.c - documents told to the cluster that the core plans. */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/str.h"
+#include "control/state_parts.h"
+
+const struct object *state_spec(const struct state *s, const char *workload, uint64_t generation)
+{
+    char id[OBJECT_KEY_MAX], number[24];
+    (void)snprintf(id, sizeof id, "%s/%s", workload, str_u64(generation, number));
+    return state_find(s, KIND_SPEC, id);
+}
+
+static bool owner_disabled(const struct state *s, const char *owner)
+{
+    const struct object *user = owner ? state_find(s, KIND_USER, owner) : NULL;
+    return user && user->user->disabled;
+}
+
+/* ---- pauses after failures ----------------------------------------------------------------------------------------- */
+
+int64_t pause_ns(uint64_t failures)
+{
+    enum { FIRST_S = 10, DOUBLINGS_MAX = 5 }; /* 10 s, 20 s, ... 320 s */
+    uint64_t doublings = failures ? failures - 1 : 0;
+    return (int64_t)FIRST_S * 1000000000 << (doublings < DOUBLINGS_MAX ? doublings : DOUBLINGS_MAX);
+}
+
+/* When a workload whose pods failed may be tried again; 0: at once. */
+static int64_t begin_after_failures(const struct state *s, const char *work)
+{
+    char id[OBJECT_KEY_MAX];
+    (void)snprintf(id, sizeof id, "since/%s", work);
+    const struct entry *fact = state_entry(s, KIND_FACT, id);
+    return fact && fact->view.fact.value > 0 ? fact->view.fact.at_ns + pause_ns((uint64_t)fact->view.fact.value) : 0;
+}
+
+/* ---- renewal ------------------------------------------------------------------------------------------------------- */
+
+/* What may change without a pod being started anew. Sorted. */
+static const char *const not_template[] = {
+    "begin",    "cancelled", "created",         "display",   "fence",    "generation", "group", "hold",
+    "id",       "labels",    "min_available",   "name",      "on_drain", "on_lost",    "owner", "priority",
+    "replicas", "settings",  "settings_schema", "stoppable", "stopped",  "system",     "v",     "weight",
+};
+
+static json_t *template_of(const struct object *o)
+{
+    json_t *doc = object_doc(o);
+    for (size_t i = 0; i < sizeof not_template / sizeof *not_template; i++)
+        (void)json_object_del(doc, not_template[i]);
+    return doc;
+}
+
+static bool template_differs(const struct object *a, const struct object *b)
+{
+    json_t *x = template_of(a), *y = template_of(b);
+    bool same = json_equal(x, y);
+    json_decref(x);
+    json_decref(y);
+    return !same;
+}
+
+/* ---- putting ------------------------------------------------------------------------------------------------------- */
+
+static int put_work(const struct state *s, struct berth_cluster *cluster, const struct object *o, struct parsed *p,
+                    struct berth_err *err)
+{
+    static const enum berth_workload_kind core_kind[KINDS] = {
+        [KIND_APP] = BERTH_SERVICE, [KIND_JOB] = BERTH_JOB, [KIND_VM] = BERTH_VM};
+    struct berth_workload *w = &p->work.workload;
+    w->id = o->id;
+    w->kind = core_kind[o->kind];
+    w->created_ns = p->work.meta.created_ns;
+    int64_t again_ns = begin_after_failures(s, o->id);
+    w->begin_ns = again_ns > w->begin_ns ? again_ns : w->begin_ns;
+    w->suspended = w->suspended || p->work.hold || p->work.stopped || owner_disabled(s, p->work.owner);
+    return berth_workload_put(cluster, w, err);
+}
+
+/* The shape as it was placed: the workload's present one where nothing changed since, else the one that was kept. */
+static int put_instance(const struct state *s, struct berth_cluster *cluster, struct parsed *p, struct arena *arena,
+                        struct berth_err *err)
+{
+    struct berth_instance *i = &p->instance.instance;
+    const struct object *work = state_find_work(s, i->workload);
+    if (i->shape || (work && work->work->generation == p->instance.generation))
+        return berth_instance_put(cluster, i, err);
+
+    const struct object *spec = state_spec(s, i->workload, p->instance.generation);
+    if (!spec)
+        return berth_instance_put(cluster, i, err);
+    i->outdated = work && template_differs(spec, work);
+    struct work_doc kept;
+    json_t *doc = object_doc(spec);
+    int rc = work_doc_read(doc, arena, &kept, err);
+    if (rc == 0) {
+        i->shape = &kept.workload.shape;
+        rc = berth_instance_put(cluster, i, err);
+    }
+    json_decref(doc);
+    return rc;
+}
+
+int project_put(const struct state *s, struct berth_cluster *cluster, const struct object *o, struct parsed *p,
+                struct arena *arena, struct berth_err *err)
+{
+    switch (o->kind) {
+    case KIND_RESOURCE: return berth_resource_put(cluster, &p->resource, err);
+    case KIND_VOLUME: return berth_volume_put(cluster, &p->volume, err);
+    case KIND_NODE: p->node.node.id = o->id; return berth_node_put(cluster, &p->node.node, err);
+    case KIND_APP:
+    case KIND_JOB:
+    case KIND_VM: return put_work(s, cluster, o, p, err);
+    case KIND_INSTANCE: return put_instance(s, cluster, p, arena, err);
+    case KIND_FACT: return berth_fact_put(cluster, &p->fact, err);
+    default: return 0;
+    }
+}
+
+/* The node goes, and with it whatever the cluster still has on it: its documents go in the same change, or a plan is
+ * about to put something there that will now meet a conflict. */
+static int remove_node(const struct state *s, struct berth_cluster *cluster, const struct entry *e,
+                       struct berth_err *err)
+{
+    for (size_t i = 0; i < e->view.node.instances_len; i++)
+        (void)berth_instance_remove(cluster, e->view.node.instances[i]->instance->number, NULL);
+    for (size_t i = 0; i < s->assumed.len; i++)
+        if (s->assumed.at[i].node == e)
+            (void)berth_instance_remove(cluster, s->assumed.at[i].id, NULL);
+    return berth_node_remove(cluster, e->object.id, err);
+}
+
+static int remove_fact(const struct state *s, struct berth_cluster *cluster, const struct entry *e,
+                       struct berth_err *err)
+{
+    struct parsed parsed;
+    struct arena arena;
+    (void)s;
+    arena_init(&arena);
+    json_t *doc = object_doc(&e->object);
+    int rc = doc_parse(KIND_FACT, doc, &arena, &parsed, err);
+    if (rc == 0) {
+        parsed.fact.over = true;
+        rc = berth_fact_put(cluster, &parsed.fact, err);
+    }
+    json_decref(doc);
+    arena_done(&arena);
+    return rc;
+}
+
+int project_remove(const struct state *s, struct berth_cluster *cluster, const struct entry *e, struct berth_err *err)
+{
+    int rc = 0;
+    switch (e->object.kind) {
+    case KIND_NODE: rc = remove_node(s, cluster, e, err); break;
+    case KIND_APP:
+    case KIND_JOB:
+    case KIND_VM: rc = berth_workload_remove(cluster, e->object.id, err); break;
+    case KIND_INSTANCE: rc = berth_instance_remove(cluster, e->view.instance.number, err); break;
+    case KIND_FACT: rc = remove_fact(s, cluster, e, err); break;
+    default: break; /* a volume or a resource that nothing uses stays known until the cluster is rebuilt */
+    }
+    return rc == -ENOENT ? 0 : rc; /* assumed gone already */
+}

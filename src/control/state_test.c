@@ -1,0 +1,369 @@
+/* state_test.c - documents become objects and a cluster, and go again; nothing half. */
+#include <errno.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "control/state.h"
+
+struct bench {
+    struct store *store;
+    struct state *state;
+    uint64_t revision;
+};
+
+static void open_empty(struct bench *b)
+{
+    *b = (struct bench){.store = store_memory_new()};
+    assert_int_equal(state_load(b->store, &b->state, NULL), 0);
+}
+
+static void bench_cleanup(struct bench *b)
+{
+    state_free(b->state);
+    store_close(b->store);
+}
+
+#define BENCH __attribute__((cleanup(bench_cleanup))) struct bench
+
+static int tell(struct bench *b, const char *key, const char *doc, struct berth_err *err)
+{
+    struct store_event event = {
+        .key = key,
+        .value = {doc, doc ? strlen(doc) : 0},
+        .gone = !doc,
+        .created = b->revision + 1,
+        .revision = b->revision + 1
+    };
+    b->revision++;
+    return state_apply(b->state, &event, err);
+}
+
+static void put(struct bench *b, const char *key, const char *doc)
+{
+    struct berth_err err = {0};
+    int rc = tell(b, key, doc, &err);
+    if (rc != 0)
+        print_error("%s: %s\n", key, err.text);
+    assert_int_equal(rc, 0);
+}
+
+static void gone(struct bench *b, const char *key)
+{
+    assert_int_equal(tell(b, key, NULL, NULL), 0);
+}
+
+static void small_cluster(struct bench *b)
+{
+    put(b, "users/alice", "{\"v\":1,\"id\":\"alice\",\"role\":\"user\",\"group\":\"lab\"}");
+    put(b, "nodes/n1", "{\"v\":1,\"id\":\"n1\",\"allocatable\":{\"cpu\":\"4\",\"memory\":\"8Gi\"}}");
+    put(b, "apps/web.alice",
+        "{\"v\":1,\"id\":\"web.alice\",\"name\":\"web\",\"owner\":\"alice\",\"group\":\"lab\",\"generation\":1,"
+        "\"replicas\":2,\"requests\":{\"cpu\":\"1\"}}");
+    put(b, "instances/1",
+        "{\"v\":1,\"id\":1,\"workload\":\"web.alice\",\"ordinal\":0,\"node\":\"n1\",\"state\":\"running\",\"of\":1}");
+}
+
+/* How many instances a plan of the state's cluster would place. */
+static size_t placements(struct bench *b)
+{
+    struct berth_snapshot *snapshot = berth_freeze(state_cluster(b->state), 0, 0);
+    struct berth_policy policy = {0};
+    struct berth_plan *plan;
+    size_t n = 0;
+    assert_int_equal(berth_plan_make(snapshot, &policy, &plan, NULL), 0);
+    for (size_t i = 0; i < berth_plan_actions(plan); i++)
+        n += berth_plan_action(plan, i).op == BERTH_PLACE;
+    berth_plan_free(plan);
+    berth_snapshot_free(snapshot);
+    return n;
+}
+
+static void documents_become_objects(void **state)
+{
+    (void)state;
+    BENCH b;
+    open_empty(&b);
+    small_cluster(&b);
+
+    const struct object *web = state_find(b.state, KIND_APP, "web.alice");
+    assert_non_null(web);
+    assert_string_equal(web->owner, "alice");
+    assert_string_equal(web->group, "lab");
+    assert_int_equal(web->work->replicas, 2);
+    assert_int_equal(web->work->instances_len, 1);
+    const struct object *one = web->work->instances[0];
+    assert_string_equal(one->owner, "alice");
+    assert_int_equal(one->instance->state, BERTH_RUNNING);
+    assert_ptr_equal(state_find(b.state, KIND_NODE, "n1")->node->instances[0], one);
+    assert_ptr_equal(state_find_work(b.state, "web.alice"), web);
+    assert_null(state_find(b.state, KIND_JOB, "web.alice"));
+    assert_int_equal(state_revision(b.state), 4);
+    assert_int_equal(placements(&b), 1);
+    assert_int_equal(state_audit(b.state, NULL), 0);
+}
+
+static void what_is_refused_changes_nothing(void **state)
+{
+    (void)state;
+    BENCH b;
+    struct berth_err err;
+    static const char *const rows[][2] = {
+        {"apps/web.alice", "{\"v\":1,\"id\":\"web.alice\",\"replicas\":\"many\"}"                                    },
+        {"apps/web.alice", "not json"                                                                                },
+        {"apps/web.alice", "[]"                                                                                      },
+        {"nodes/n1",       "{\"v\":1,\"id\":\"n1\",\"allocatable\":{\"cpu\":-1}}"                                    },
+        {"instances/2",    "{\"v\":1,\"id\":2,\"workload\":\"web.alice\",\"node\":\"nowhere\",\"state\":\"running\"}"},
+        {"things/x",       "{}"                                                                                      },
+    };
+    open_empty(&b);
+    small_cluster(&b);
+    uint64_t hash = state_hash(b.state);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_true(tell(&b, rows[i][0], rows[i][1], &err) < 0);
+        assert_non_null(strstr(err.text, rows[i][0]));
+        assert_int_equal(state_hash(b.state), hash);
+        assert_int_equal(state_audit(b.state, NULL), 0);
+    }
+    assert_null(state_find(b.state, KIND_INSTANCE, "2"));
+    assert_int_equal(state_find(b.state, KIND_APP, "web.alice")->work->replicas, 2);
+}
+
+static void the_hash_does_not_depend_on_the_order(void **state)
+{
+    (void)state;
+    BENCH a, b;
+    struct store_event events[] = {
+        {.key = "groups/x", .value = {"{\"v\":1,\"id\":\"x\"}", 16},                                .revision = 1},
+        {.key = "groups/y", .value = {"{\"v\":1,\"id\":\"y\"}", 16},                                .revision = 2},
+        {.key = "tokens/t", .value = {"{\"v\":1,\"id\":\"t\",\"user\":\"u\",\"hash\":\"00\"}", 40}, .revision = 3},
+    };
+    open_empty(&a);
+    open_empty(&b);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(state_apply(a.state, &events[i], NULL), 0);
+        assert_int_equal(state_apply(b.state, &events[1 - i], NULL), 0);
+    }
+    assert_int_equal(state_hash(a.state), state_hash(b.state));
+    uint64_t hash = state_hash(a.state);
+    struct store_event removed = {.key = "groups/y", .gone = true, .revision = 4};
+    assert_int_equal(state_apply(a.state, &removed, NULL), 0);
+    assert_int_not_equal(state_hash(a.state), hash);
+    assert_int_equal(state_apply(a.state, &events[1], NULL), 0);
+    assert_int_equal(state_hash(a.state), hash);
+}
+
+static void a_disabled_user_suspends_its_workloads(void **state)
+{
+    (void)state;
+    BENCH b;
+    open_empty(&b);
+    small_cluster(&b);
+    assert_int_equal(placements(&b), 1);
+    put(&b, "users/alice", "{\"v\":1,\"id\":\"alice\",\"role\":\"user\",\"group\":\"lab\",\"disabled\":true}");
+    assert_false(state_work_wanted(b.state, state_find(b.state, KIND_APP, "web.alice")));
+    assert_int_equal(placements(&b), 0);
+    put(&b, "users/alice", "{\"v\":1,\"id\":\"alice\",\"role\":\"user\",\"group\":\"lab\"}");
+    assert_int_equal(placements(&b), 1);
+    assert_int_equal(state_audit(b.state, NULL), 0);
+}
+
+static void numbers_are_listed_by_value_and_never_again(void **state)
+{
+    (void)state;
+    BENCH b;
+    static const unsigned order[] = {2, 10, 9, 100, 1};
+    char key[32], doc[128];
+    size_t len;
+    open_empty(&b);
+    for (size_t i = 0; i < 5; i++) {
+        (void)snprintf(key, sizeof key, "jobs/%u", order[i]);
+        (void)snprintf(doc, sizeof doc, "{\"v\":1,\"id\":%u,\"owner\":\"alice\",\"generation\":1}", order[i]);
+        put(&b, key, doc);
+    }
+    const struct object *const *jobs = state_list(b.state, KIND_JOB, &len);
+    static const char *const sorted[] = {"1", "2", "9", "10", "100"};
+    assert_int_equal(len, 5);
+    for (size_t i = 0; i < len; i++)
+        assert_string_equal(jobs[i]->id, sorted[i]);
+    gone(&b, "jobs/100");
+    assert_int_equal(state_next_number(b.state, KIND_JOB), 101);
+    put(&b, "counters/jobs", "{\"v\":1,\"last\":500}");
+    assert_int_equal(state_next_number(b.state, KIND_JOB), 501);
+    assert_int_equal(state_next_number(b.state, KIND_JOB), 502);
+}
+
+static void instances_survive_their_workload(void **state)
+{
+    (void)state;
+    BENCH b;
+    open_empty(&b);
+    small_cluster(&b);
+    put(&b, "specs/web.alice/1",
+        "{\"v\":1,\"id\":\"web.alice\",\"name\":\"web\",\"owner\":\"alice\",\"group\":\"lab\",\"generation\":1,"
+        "\"requests\":{\"cpu\":\"1\"}}");
+    gone(&b, "apps/web.alice");
+    const struct object *one = state_find(b.state, KIND_INSTANCE, "1");
+    assert_string_equal(one->owner, "alice");
+    assert_int_equal(state_audit(b.state, NULL), 0); /* the shape is that of the spec, also when made anew */
+    put(&b, "apps/web.alice", "{\"v\":1,\"id\":\"web.alice\",\"name\":\"web\",\"owner\":\"alice\",\"generation\":2}");
+    assert_int_equal(state_find(b.state, KIND_APP, "web.alice")->work->instances_len, 1);
+    gone(&b, "instances/1");
+    assert_int_equal(state_find(b.state, KIND_APP, "web.alice")->work->instances_len, 0);
+    assert_int_equal(state_find(b.state, KIND_NODE, "n1")->node->instances_len, 0);
+    gone(&b, "nodes/n1");
+}
+
+static void a_node_that_goes_takes_what_is_assumed_on_it(void **state)
+{
+    (void)state;
+    BENCH b;
+    struct berth_instance assumed = {.id = 7, .workload = "web.alice", .ordinal = 1, .node = "n1"};
+    open_empty(&b);
+    small_cluster(&b);
+    assumed.state = BERTH_ASSIGNED;
+    assert_int_equal(state_assume(b.state, &assumed, NULL), 0);
+    assert_int_equal(state_assumed(b.state), 1);
+    assert_int_equal(placements(&b), 0); /* it counts */
+    gone(&b, "nodes/n1");
+    state_restore(b.state, KIND_INSTANCE, "7");
+    assert_int_equal(state_assumed(b.state), 0);
+    gone(&b, "instances/1");
+    assert_int_equal(state_audit(b.state, NULL), 0);
+}
+
+static void what_is_assumed_is_confirmed_or_given_back(void **state)
+{
+    (void)state;
+    BENCH b;
+    struct berth_instance assumed = {.id = 2, .workload = "web.alice", .ordinal = 1, .node = "n1"};
+    open_empty(&b);
+    small_cluster(&b);
+    assumed.state = BERTH_ASSIGNED;
+    assert_int_equal(state_assume(b.state, &assumed, NULL), 0);
+    put(&b, "instances/2",
+        "{\"v\":1,\"id\":2,\"workload\":\"web.alice\",\"ordinal\":1,\"node\":\"n1\",\"state\":\"assigned\",\"of\":1}");
+    assert_int_equal(state_assumed(b.state), 0);
+    assert_int_equal(state_audit(b.state, NULL), 0);
+
+    assert_int_equal(state_assume_gone(b.state, 2, NULL), 0);
+    assert_int_equal(placements(&b), 1);
+    state_restore(b.state, KIND_INSTANCE, "2");
+    assert_int_equal(placements(&b), 0);
+    assert_int_equal(state_audit(b.state, NULL), 0);
+    assert_int_equal(state_rebuild(b.state, NULL), 0);
+    assert_int_equal(placements(&b), 0);
+}
+
+/* The first action of a plan at that time, as "op cause", or "". */
+static void first_action(struct bench *b, int64_t now_ns, char *to, size_t size)
+{
+    struct berth_snapshot *snapshot = berth_freeze(state_cluster(b->state), now_ns, 0);
+    struct berth_policy policy = {0};
+    struct berth_plan *plan;
+    to[0] = 0;
+    assert_int_equal(berth_plan_make(snapshot, &policy, &plan, NULL), 0);
+    if (berth_plan_actions(plan)) {
+        struct berth_action a = berth_plan_action(plan, 0);
+        (void)snprintf(to, size, "%s %s", berth_op_name(a.op), berth_cause_name(a.cause));
+    }
+    berth_plan_free(plan);
+    berth_snapshot_free(snapshot);
+}
+
+#define APP(rest) "{\"v\":1,\"id\":\"web.alice\",\"name\":\"web\",\"owner\":\"alice\"," rest "}"
+
+static void a_changed_template_renews_pods_and_a_changed_number_does_not(void **state)
+{
+    (void)state;
+    BENCH b;
+    char got[64];
+    open_empty(&b);
+    small_cluster(&b);
+    static const char first[] = APP("\"generation\":1,\"replicas\":1,\"image\":\"a\"");
+    put(&b, "apps/web.alice", first);
+    put(&b, "apps/web.alice", APP("\"generation\":2,\"replicas\":1,\"image\":\"a\",\"priority\":3"));
+    put(&b, "specs/web.alice/1", first);
+    first_action(&b, 0, got, sizeof got);
+    assert_string_equal(got, "");
+    put(&b, "apps/web.alice", APP("\"generation\":3,\"replicas\":1,\"image\":\"b\""));
+    first_action(&b, 0, got, sizeof got);
+    assert_string_equal(got, "stop outdated");
+    assert_int_equal(state_audit(b.state, NULL), 0); /* the same from the documents alone */
+    put(&b, "apps/web.alice", APP("\"generation\":4,\"replicas\":1,\"image\":\"a\""));
+    first_action(&b, 0, got, sizeof got);
+    assert_string_equal(got, "");
+}
+
+static void failures_make_a_pause(void **state)
+{
+    (void)state;
+    BENCH b;
+    char got[64];
+    const int64_t second = 1000000000;
+    open_empty(&b);
+    small_cluster(&b);
+    put(&b, "facts/since/web.alice", "{\"v\":1,\"kind\":\"since\",\"key\":\"web.alice\",\"value\":2,\"at\":100}");
+    first_action(&b, 119 * second, got, sizeof got);
+    assert_string_equal(got, "");
+    first_action(&b, 120 * second, got, sizeof got);
+    assert_string_equal(got, "place pending");
+    first_action(&b, 119 * second, got, sizeof got);
+    assert_string_equal(got, "");
+    gone(&b, "facts/since/web.alice");
+    first_action(&b, 119 * second, got, sizeof got);
+    assert_string_equal(got, "place pending");
+    for (uint64_t n = 1; n < 100; n++)
+        assert_true(pause_ns(n) > 0 && pause_ns(n) <= pause_ns(n + 1));
+}
+
+static void a_store_is_loaded_as_it_was_told(void **state)
+{
+    (void)state;
+    BENCH b;
+    open_empty(&b);
+    small_cluster(&b);
+    struct store *store = store_memory_new();
+    for (unsigned k = 0; k < KINDS; k++) {
+        size_t len;
+        const struct object *const *list = state_list(b.state, (enum kind)k, &len);
+        for (size_t i = 0; i < len; i++) {
+            char key[OBJECT_KEY_MAX];
+            struct store_op op = {.key = object_key((enum kind)k, list[i]->id, key), .value = list[i]->doc};
+            struct store_txn txn = {.ops = &op, .ops_len = 1};
+            assert_int_equal(store_submit(store, &txn, NULL, NULL, NULL), 0);
+        }
+    }
+    store_drain(store);
+    struct state *loaded;
+    assert_int_equal(state_load(store, &loaded, NULL), 0);
+    assert_int_equal(state_revision(loaded), 4);
+    assert_int_equal(state_find(loaded, KIND_APP, "web.alice")->work->instances_len, 1);
+    assert_int_equal(state_audit(loaded, NULL), 0);
+    state_free(loaded);
+    store_close(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(documents_become_objects),
+        cmocka_unit_test(what_is_refused_changes_nothing),
+        cmocka_unit_test(the_hash_does_not_depend_on_the_order),
+        cmocka_unit_test(a_disabled_user_suspends_its_workloads),
+        cmocka_unit_test(numbers_are_listed_by_value_and_never_again),
+        cmocka_unit_test(instances_survive_their_workload),
+        cmocka_unit_test(a_node_that_goes_takes_what_is_assumed_on_it),
+        cmocka_unit_test(what_is_assumed_is_confirmed_or_given_back),
+        cmocka_unit_test(a_changed_template_renews_pods_and_a_changed_number_does_not),
+        cmocka_unit_test(failures_make_a_pause),
+        cmocka_unit_test(a_store_is_loaded_as_it_was_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

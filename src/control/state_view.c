@@ -1,0 +1,268 @@
+/* state_view.c - what the daemon looks at often, taken out of a document when it arrives. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "control/state_parts.h"
+
+int doc_parse(enum kind kind, const json_t *doc, struct arena *arena, struct parsed *ret, struct berth_err *err)
+{
+    *ret = (struct parsed){0};
+    switch (kind) {
+    case KIND_APP:
+    case KIND_JOB:
+    case KIND_VM:
+    case KIND_SPEC: return work_doc_read(doc, arena, &ret->work, err);
+    case KIND_NODE: return node_doc_read(doc, arena, &ret->node, err);
+    case KIND_USER: return user_doc_read(doc, arena, &ret->user, err);
+    case KIND_TOKEN: return token_doc_read(doc, arena, &ret->token, err);
+    case KIND_ROLE: return role_doc_read(doc, arena, &ret->role, err);
+    case KIND_GROUP: return group_doc_read(doc, arena, &ret->meta, err);
+    case KIND_INSTANCE: return instance_doc_read(doc, arena, &ret->instance, err);
+    case KIND_VOLUME: return volume_doc_read(doc, arena, &ret->meta, &ret->volume, err);
+    case KIND_RESOURCE: return resource_doc_read(doc, arena, &ret->meta, &ret->resource, err);
+    case KIND_FACT: return fact_doc_read(doc, arena, &ret->meta, &ret->fact, err);
+    case KIND_PROFILE: {
+        struct berth_profile profile;
+        return profile_doc_read(doc, arena, &ret->meta, &profile, err);
+    }
+    default: return 0; /* read by whoever uses it */
+    }
+}
+
+void view_drop(struct entry *e)
+{
+    for (size_t i = 0; i < e->kept_len; i++)
+        mem_free(e->kept[i]);
+    e->kept_len = 0;
+    if (kind_is_workload(e->object.kind))
+        mem_free(e->view.work.instances);
+    if (e->object.kind == KIND_NODE)
+        mem_free(e->view.node.instances);
+}
+
+static const char *keep(struct entry *e, const char *text)
+{
+    if (!text || !*text)
+        return "";
+    assert(e->kept_len < KEPT_MAX);
+    return e->kept[e->kept_len++] = mem_strdup(text);
+}
+
+static const char *member(const json_t *doc, const char *key)
+{
+    return json_string_value(json_object_get(doc, key));
+}
+
+static void view_work(struct entry *e, const struct work_doc *d, const json_t *doc)
+{
+    struct work_view *v = &e->view.work;
+    struct object *o = &e->object;
+    o->work = v;
+    v->name = keep(e, d->name);
+    o->owner = v->owner = keep(e, d->owner);
+    o->group = v->group = keep(e, d->group);
+    v->gang = keep(e, d->workload.gang);
+    v->generation = d->meta.generation;
+    v->replicas = d->workload.replicas;
+    v->cancelled = json_is_true(json_object_get(doc, "cancelled"));
+    v->held = d->hold || d->stopped || v->cancelled;
+    v->system = d->system;
+    v->created_ns = d->meta.created_ns;
+    v->port_index = d->port_index;
+}
+
+static void view_token(struct entry *e, const struct token_doc *d)
+{
+    struct token_view *v = &e->view.token;
+    e->object.token = v;
+    v->user = keep(e, d->user);
+    v->node = keep(e, d->node);
+    v->role = keep(e, d->role);
+    v->expires_ns = d->expires_ns;
+    memset(v->hash, 0, sizeof v->hash);
+    for (size_t i = 0; d->hash && i < sizeof v->hash && d->hash[2 * i] && d->hash[2 * i + 1]; i++) {
+        unsigned byte;
+        char two[3] = {d->hash[2 * i], d->hash[2 * i + 1], 0};
+        v->hash[i] = sscanf(two, "%2x", &byte) == 1 ? (unsigned char)byte : 0;
+    }
+    e->object.owner = v->user;
+}
+
+/* An instance belongs to whom its workload belongs, also when that has gone meanwhile. */
+static void view_instance(struct state *s, struct entry *e, const struct instance_doc *d)
+{
+    struct instance_view *v = &e->view.instance;
+    const struct berth_instance *i = &d->instance;
+    e->object.instance = v;
+    v->number = i->id;
+    v->workload = keep(e, i->workload);
+    v->node = keep(e, i->node);
+    v->ordinal = i->ordinal;
+    v->state = i->state;
+    v->ready = i->ready;
+    v->since_ns = i->since_ns;
+    v->generation = d->generation;
+    v->report_seq = d->seq;
+    const struct object *of = state_find_work(s, v->workload);
+    if (!of)
+        of = state_spec(s, v->workload, v->generation);
+    e->object.owner = keep(e, of ? of->owner : NULL);
+    e->object.group = keep(e, of ? of->group : NULL);
+}
+
+void view_set(struct state *s, struct entry *e, const struct parsed *p, const json_t *doc)
+{
+    char *old[KEPT_MAX];
+    size_t old_len = e->kept_len;
+    memcpy(old, e->kept, sizeof old);
+    e->kept_len = 0;
+
+    switch (e->object.kind) {
+    case KIND_APP:
+    case KIND_JOB:
+    case KIND_VM:
+    case KIND_SPEC: view_work(e, &p->work, doc); break;
+    case KIND_TOKEN: view_token(e, &p->token); break;
+    case KIND_INSTANCE: view_instance(s, e, &p->instance); break;
+    case KIND_NODE:
+        e->object.node = &e->view.node;
+        e->view.node.state = p->node.node.state;
+        e->view.node.since_ns = p->node.node.since_ns;
+        e->view.node.epoch = p->node.epoch;
+        break;
+    case KIND_USER:
+        e->object.user = &e->view.user;
+        e->view.user.group = keep(e, p->user.group);
+        e->view.user.role = keep(e, p->user.role);
+        e->view.user.disabled = p->user.disabled;
+        e->view.user.level = p->user.level;
+        e->object.owner = e->object.id;
+        e->object.group = e->view.user.group;
+        break;
+    case KIND_VOLUME:
+        e->object.owner = keep(e, member(doc, "owner"));
+        e->object.group = keep(e, member(doc, "group"));
+        break;
+    case KIND_GROUP: e->object.group = e->object.id; break;
+    case KIND_FACT:
+        e->view.fact.value = p->fact.value;
+        e->view.fact.at_ns = p->fact.at_ns;
+        break;
+    default: break;
+    }
+    for (size_t i = 0; i < old_len; i++)
+        mem_free(old[i]);
+}
+
+/* ---- instances with their node and workload ------------------------------------------------------------------------ */
+
+struct listing {
+    struct object ***at;
+    size_t *len, *cap;
+};
+
+static struct listing listing_of(struct entry *e)
+{
+    if (e->object.kind == KIND_NODE)
+        return (struct listing){&e->view.node.instances, &e->view.node.instances_len, &e->view.node.instances_cap};
+    return (struct listing){&e->view.work.instances, &e->view.work.instances_len, &e->view.work.instances_cap};
+}
+
+static size_t listing_place(const struct listing *l, uint64_t number)
+{
+    size_t low = 0, high = *l->len;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if ((*l->at)[mid]->instance->number < number)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static void listing_add(struct entry *e, struct object *instance)
+{
+    struct listing l = listing_of(e);
+    if (*l.len == *l.cap) {
+        *l.cap = *l.cap ? *l.cap * 2 : 4;
+        *l.at = mem_resize(*l.at, *l.cap, sizeof **l.at);
+    }
+    size_t at = listing_place(&l, instance->instance->number);
+    memmove(*l.at + at + 1, *l.at + at, (*l.len - at) * sizeof **l.at);
+    (*l.at)[at] = instance;
+    ++*l.len;
+}
+
+static void listing_drop(struct entry *e, const struct object *instance)
+{
+    struct listing l = listing_of(e);
+    size_t at = listing_place(&l, instance->instance->number);
+    assert(at < *l.len && (*l.at)[at] == instance);
+    memmove(*l.at + at, *l.at + at + 1, (*l.len - at - 1) * sizeof **l.at);
+    --*l.len;
+}
+
+static void instance_link(struct state *s, struct entry *e)
+{
+    const struct object *work = state_find_work(s, e->view.instance.workload);
+    e->of_work = work ? state_entry(s, work->kind, work->id) : NULL;
+    e->on_node = state_entry(s, KIND_NODE, e->view.instance.node);
+    if (e->of_work)
+        listing_add(e->of_work, &e->object);
+    if (e->on_node)
+        listing_add(e->on_node, &e->object);
+    s->orphans += !e->of_work || !e->on_node;
+}
+
+static void instance_unlink(struct state *s, struct entry *e)
+{
+    s->orphans -= !e->of_work || !e->on_node;
+    if (e->of_work)
+        listing_drop(e->of_work, &e->object);
+    if (e->on_node)
+        listing_drop(e->on_node, &e->object);
+    e->of_work = e->on_node = NULL;
+}
+
+void links_make(struct state *s, struct entry *e)
+{
+    enum kind kind = e->object.kind;
+    if (kind == KIND_INSTANCE) {
+        if (e->linked)
+            instance_unlink(s, e);
+        instance_link(s, e);
+        e->linked = true;
+    } else if (s->orphans && (kind == KIND_NODE || kind_is_workload(kind)) && !e->linked) {
+        /* Something came back under a name that instances still have. */
+        for (size_t i = 0; i < s->tables[KIND_INSTANCE].len; i++) {
+            struct entry *of = (struct entry *)s->tables[KIND_INSTANCE].at[i];
+            instance_unlink(s, of);
+            instance_link(s, of);
+        }
+    }
+    e->linked = true;
+}
+
+void links_drop(struct state *s, struct entry *e)
+{
+    if (e->object.kind == KIND_INSTANCE) {
+        instance_unlink(s, e);
+        return;
+    }
+    if (e->object.kind != KIND_NODE && !kind_is_workload(e->object.kind))
+        return;
+    struct listing l = listing_of(e);
+    for (size_t i = 0; i < *l.len; i++) {
+        struct entry *of = (struct entry *)(*l.at)[i];
+        s->orphans += of->of_work && of->on_node;
+        if (of->of_work == e)
+            of->of_work = NULL;
+        if (of->on_node == e)
+            of->on_node = NULL;
+    }
+    *l.len = 0;
+}

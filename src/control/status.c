@@ -1,0 +1,221 @@
+#include "control/status.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "control/control_parts.h"
+#include "wire/api.h"
+
+struct counts {
+    size_t placed, running, ready, ended, starting, stopping;
+};
+
+static struct counts count(const struct object *work)
+{
+    struct counts n = {0};
+    for (size_t i = 0; i < work->work->instances_len; i++) {
+        const struct instance_view *v = work->work->instances[i]->instance;
+        n.ready += v->ready;
+        n.placed += v->state != BERTH_STOPPING && v->state != BERTH_ENDED;
+        n.starting += v->state == BERTH_ASSIGNED || v->state == BERTH_STARTING || v->state == BERTH_RESERVED;
+        n.running += v->state == BERTH_RUNNING;
+        n.stopping += v->state == BERTH_STOPPING;
+        n.ended += v->state == BERTH_ENDED;
+    }
+    return n;
+}
+
+static const char *word_for(const struct state *s, const struct object *work, const struct counts *n)
+{
+    const struct work_view *v = work->work;
+    if (work->kind == KIND_JOB && v->replicas && n->ended >= v->replicas)
+        return "ended";
+    if (v->cancelled)
+        return n->placed + n->stopping ? "stopping" : "ended";
+    if (!state_work_wanted(s, work)) {
+        if (n->placed + n->stopping)
+            return "stopping";
+        return v->held ? work->kind == KIND_JOB ? "held" : "stopped" : "suspended";
+    }
+    if (n->placed + n->ended < v->replicas)
+        return n->running ? "partial" : "pending";
+    return n->starting ? "starting" : "running";
+}
+
+const char *work_state_word(const struct state *s, const struct object *work)
+{
+    struct counts n = count(work);
+    return word_for(s, work, &n);
+}
+
+static json_t *reasons_json(const struct berth_pending *p)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < p->reasons_len; i++) {
+        const struct berth_reason *r = &p->reasons[i];
+        (void)json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I, s:s}", "reason", r->reason, "what", r->what,
+                                                    "nodes", (json_int_t)r->nodes, "only", (json_int_t)r->only, "text",
+                                                    r->text));
+    }
+    return list;
+}
+
+/* The condition "Scheduled": true, or false with the counts per reason of the last plan. */
+static void add_condition(const struct call *c, const struct object *work, const struct counts *n, json_t *status)
+{
+    struct berth_pending p;
+    char since[TIMESTAMP_MAX];
+    struct scheduler *scheduler = control_scheduler(c->control);
+    bool waits = state_work_wanted(c->state, work) && n->placed + n->ended < work->work->replicas &&
+                 scheduler_pending(scheduler, work->id, &p);
+    json_t *condition = json_pack("{s:s, s:b, s:s}", "type", "Scheduled", "status", !waits, "since",
+                                  timestamp_text(scheduler_seen(scheduler).now_ns, since));
+    if (waits) {
+        (void)json_object_set_new(status, "pending", json_integer((json_int_t)p.ordinals_len));
+        if (p.reasons_len) {
+            (void)json_object_set_new(status, "reason", json_string(p.reasons[0].reason));
+            (void)json_object_set_new(condition, "reason", json_string(p.reasons[0].reason));
+            (void)json_object_set_new(condition, "message", json_string(p.reasons[0].text));
+        }
+        if (p.help && *p.help)
+            (void)json_object_set_new(status, "help", json_string(p.help));
+        (void)json_object_set_new(condition, "counts", reasons_json(&p));
+    }
+    (void)json_object_set_new(status, "conditions", json_pack("[o]", condition));
+}
+
+static json_t *instances_json(const struct object *work)
+{
+    enum { SHOWN_MAX = 1000 };
+    json_t *list = json_array();
+    for (size_t i = 0; i < work->work->instances_len && i < SHOWN_MAX; i++) {
+        const struct instance_view *v = work->work->instances[i]->instance;
+        (void)json_array_append_new(list, json_pack("{s:I, s:I, s:s, s:s, s:b}", "id", (json_int_t)v->number, "ordinal",
+                                                    (json_int_t)v->ordinal, "node", v->node, "state",
+                                                    berth_state_name(v->state), "ready", v->ready));
+    }
+    return list;
+}
+
+json_t *work_status(const struct call *c, const struct object *work)
+{
+    struct counts n = count(work);
+    json_t *status = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "state", word_for(c->state, work, &n), "replicas",
+                               (json_int_t)work->work->replicas, "placed", (json_int_t)n.placed, "running",
+                               (json_int_t)n.running, "ready", (json_int_t)n.ready, "ended", (json_int_t)n.ended);
+    add_condition(c, work, &n, status);
+    (void)json_object_set_new(status, "instances", instances_json(work));
+    return status;
+}
+
+/* ---- why ----------------------------------------------------------------------------------------------------------- */
+
+static void say(json_t *lines, struct str *text)
+{
+    (void)json_array_append_new(lines, json_string(str_text(text)));
+    str_clear(text);
+}
+
+static void why_waits(struct call *c, const struct object *work, json_t *lines)
+{
+    CLEANUP(str) struct str text = {0};
+    struct berth_pending p;
+    if (!scheduler_pending(control_scheduler(c->control), work->id, &p)) {
+        str_add(&text, "The next plan will look at it; the last one was made before it came.");
+        say(lines, &text);
+        return;
+    }
+    str_addf(&text, "%zu of %" PRIu32 " pods have no place:", p.ordinals_len, work->work->replicas);
+    say(lines, &text);
+    for (size_t i = 0; i < p.reasons_len; i++) {
+        const struct berth_reason *r = &p.reasons[i];
+        str_addf(&text, "  %" PRIu64 " node%s: %s", r->nodes, r->nodes == 1 ? "" : "s", r->text);
+        if (r->only && r->only < r->nodes)
+            str_addf(&text, " (for %" PRIu64 " of them this is all)", r->only);
+        say(lines, &text);
+    }
+    if (p.help && *p.help) {
+        str_addf(&text, "What would help: %s", p.help);
+        say(lines, &text);
+    }
+}
+
+static void why_work(struct call *c, const struct object *work, json_t *lines)
+{
+    CLEANUP(str) struct str text = {0};
+    struct counts n = count(work);
+    const struct object *owner = state_find(c->state, KIND_USER, work->owner);
+    if (work->work->cancelled)
+        str_add(&text, "It was cancelled.");
+    else if (owner && owner->user->disabled)
+        str_addf(&text, "Its owner %s is disabled; 'berth user enable %s' brings it back.", owner->id, owner->id);
+    else if (work->work->held && work->kind == KIND_JOB)
+        str_addf(&text, "It is held; 'berth job release %s' lets it start.", work->id);
+    else if (work->work->held)
+        str_addf(&text, "It is stopped; 'berth %s start %s' starts it.", kinds[work->kind].name, work->id);
+    if (text.len) {
+        say(lines, &text);
+        return;
+    }
+    if (n.placed + n.ended < work->work->replicas)
+        why_waits(c, work, lines);
+    for (size_t i = 0; i < work->work->instances_len; i++) {
+        const struct instance_view *v = work->work->instances[i]->instance;
+        if (v->state == BERTH_RUNNING || v->state == BERTH_ENDED)
+            continue;
+        str_addf(&text, "Pod %" PRIu32 " is %s on node %s.", v->ordinal, berth_state_name(v->state), v->node);
+        if (v->state == BERTH_ASSIGNED)
+            str_add(&text, " Its agent has not reported it yet.");
+        say(lines, &text);
+    }
+    if (json_array_size(lines) == 0) {
+        str_addf(&text, "It is as wished: %zu running, %zu ready, %zu ended of %" PRIu32 ".", n.running, n.ready,
+                 n.ended, work->work->replicas);
+        say(lines, &text);
+    }
+}
+
+static void why_node(struct call *c, const struct object *node, json_t *lines)
+{
+    static const char *const sentences[] = {
+        [BERTH_NODE_READY] = "It is ready and takes work.",
+        [BERTH_NODE_JOINING] = "It is joining: its agent has not reported yet.",
+        [BERTH_NODE_CORDONED] = "It is cordoned: it keeps what it has and gets nothing new.",
+        [BERTH_NODE_DRAINING] = "It is being drained: what it has moves away.",
+        [BERTH_NODE_LOST] = "It is lost: its agent has stopped reporting. Is it running, and can it reach this daemon?",
+    };
+    CLEANUP(str) struct str text = {0};
+    str_add(&text, sentences[node->node->state]);
+    say(lines, &text);
+    str_addf(&text, "%zu instance%s on it.", node->node->instances_len,
+             node->node->instances_len == 1 ? " is" : "s are");
+    say(lines, &text);
+    if (scheduler_seen(control_scheduler(c->control)).alarm) {
+        str_add(&text, "More than a third of all nodes are lost, so nothing is replaced.");
+        say(lines, &text);
+    }
+}
+
+int why_run(struct call *c)
+{
+    enum kind kind = kind_find(c->args[0]);
+    bool fits = kind_is_workload(kind) || kind == KIND_NODE;
+    const struct object *o =
+        fits ? call_object(c, kind, c->args[1], kind == KIND_NODE ? PERMIT_CLUSTER : PERMIT_READ) : NULL;
+    if (!fits)
+        return err_set(&c->err, ENOENT, "there is no why for '%s'; ask about an app, job, vm or node", c->args[0]);
+    if (!o)
+        return -c->err.code;
+    json_t *lines = json_array();
+    if (kind == KIND_NODE)
+        why_node(c, o, lines);
+    else
+        why_work(c, o, lines);
+    c->answer.body = json_pack("{s:s, s:s, s:o}", "kind", kinds[kind].name, "id", o->id, "lines", lines);
+    if (kind != KIND_NODE)
+        (void)json_object_set_new(c->answer.body, "status", work_status(c, o));
+    (void)json_object_set_new(c->answer.body, "events", events_list(c->control->events, c, o->id, 10));
+    return 0;
+}

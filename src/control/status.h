@@ -1,0 +1,15 @@
+/* status.h - how a workload is doing, and why it is not as wished, in a form for people and programs.
+ *
+ * Made when asked for, from the instances and the last plan; nothing of it is stored.
+ */
+#pragma once
+
+#include "control/call.h"
+
+/* The `status` of an app, job or vm as docs/api.md has it. A new reference. */
+json_t *work_status(const struct call *c, const struct object *work);
+/* One word of it: "held", "pending", "running", ... */
+const char *work_state_word(const struct state *s, const struct object *work);
+
+/* GET /v1/why/{kind}/{id} */
+int why_run(struct call *c);

@@ -1,0 +1,186 @@
+/* system.c - settings of the system and its services. */
+#include "control/system.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "control/settings_table.h"
+#include "control/work.h"
+#include "wire/api.h"
+#include "wire/document.h"
+#include "wire/words.h"
+
+static int permitted(struct call *c)
+{
+    if (permit(&c->caller, PERMIT_SYSTEM, "", ""))
+        return 0;
+    return err_set(&c->err, EACCES, "the role %s may not change the system", c->caller.role);
+}
+
+/* ---- settings -------------------------------------------------------------------------------------------------------- */
+
+int system_get_settings(struct call *c)
+{
+    int rc = permitted(c);
+    if (rc < 0)
+        return rc;
+    c->answer.body = call_query(c, "schema") ? system_settings_schema() : system_settings(c->state);
+    c->answer.revision = state_revision(c->state);
+    return 0;
+}
+
+/* The profile in force must be there, and stay. */
+static int profile_known(struct call *c, const json_t *settings)
+{
+    char shown[QUOTE_MAX];
+    const char *name = json_string_value(json_object_get(settings, "profile"));
+    if (!name || berth_profile_find(name) || change_read(&c->change, KIND_PROFILE, name))
+        return 0;
+    return err_set(&c->err, EINVAL, "profile: there is no profile %s; 'berth profiles' lists those built in",
+                   quote(name, shown));
+}
+
+/* Takes the reference, also on failure. */
+static int settings_write(struct call *c, json_t *settings)
+{
+    CLEANUP(json) json_t *next = settings;
+    CLEANUP(json) json_t *schema = system_settings_schema();
+    CLEANUP(json) json_t *filled = NULL;
+    int rc = settings_check(schema, next, &filled, &c->err);
+    if (rc == 0)
+        rc = profile_known(c, next);
+    if (rc < 0)
+        return rc;
+    c->change.verb = "system.settings";
+    c->change.subject = "settings/" SETTINGS_ID;
+    (void)change_read(&c->change, KIND_SETTING, SETTINGS_ID);
+    change_put(&c->change, KIND_SETTING, SETTINGS_ID, take_ptr(&next));
+    c->answer.body = take_ptr(&filled);
+    return 0;
+}
+
+int system_put_settings(struct call *c)
+{
+    int rc = permitted(c);
+    return rc < 0 ? rc : settings_write(c, json_deep_copy(c->body));
+}
+
+int system_patch_settings(struct call *c)
+{
+    const char *name;
+    json_t *value;
+    int rc = permitted(c);
+    if (rc < 0)
+        return rc;
+    const json_t *present = change_read(&c->change, KIND_SETTING, SETTINGS_ID);
+    json_t *next = present ? json_deep_copy(present) : json_object();
+    doc_strip(next);
+    json_object_foreach((json_t *)c->body, name, value)
+    {
+        if (json_is_null(value))
+            (void)json_object_del(next, name);
+        else
+            (void)json_object_set(next, name, value);
+    }
+    return settings_write(c, next);
+}
+
+/* ---- services -------------------------------------------------------------------------------------------------------- */
+
+/* NAME, or NAME.system. */
+static const struct object *service(struct call *c, const char **ret_id)
+{
+    char name[ID_MAX + 1];
+    const char *arg = c->args[0], *dot = strchr(arg, '.');
+    const char *head = dot ? arena_strndup(&c->arena, arg, (size_t)(dot - arg)) : arg;
+    const struct object *o = NULL;
+    if (permitted(c) < 0)
+        return NULL;
+    if (id_fold("id", head, name, NULL) == 0 && (!dot || strcmp(dot, ".system") == 0))
+        o = state_find(c->state, KIND_APP, *ret_id = arena_fmt(&c->arena, "%s.system", name));
+    if (o && o->work->system)
+        return o;
+    char shown[QUOTE_MAX];
+    (void)err_set(&c->err, ENOENT, "no system service %s; GET /v1/system/services lists them", quote(arg, shown));
+    return NULL;
+}
+
+static int service_edit(struct call *c, const char *verb, crud_edit_fn *edit, const void *arg)
+{
+    const char *id = NULL;
+    if (!service(c, &id))
+        return -c->err.code;
+    const json_t *old = change_read(&c->change, KIND_APP, id);
+    CLEANUP(json) json_t *doc = json_deep_copy(old);
+    int rc = edit(c, id, doc, arg);
+    if (rc == 0)
+        rc = crud_write(c, &app_crud, id, old, take_ptr(&doc));
+    if (rc < 0)
+        return rc;
+    c->change.verb = arena_fmt(&c->arena, "service.%s", verb);
+    c->change.subject = arena_fmt(&c->arena, "apps/%s", id);
+    return crud_answer(c, KIND_APP, id, false);
+}
+
+static int disable(struct call *c, const char *id, json_t *doc, const void *arg)
+{
+    if (json_is_false(json_object_get(doc, "stoppable")))
+        return err_set(&c->err, EBUSY, "%s cannot be disabled: the cluster needs it to run; restart it instead", id);
+    return work_stop(c, id, doc, arg);
+}
+
+int system_list_services(struct call *c)
+{
+    size_t len = 0;
+    int rc = permitted(c);
+    if (rc < 0)
+        return rc;
+    const struct object *const *apps = state_list(c->state, KIND_APP, &len);
+    json_t *items = json_array();
+    for (size_t i = 0; i < len; i++)
+        if (apps[i]->work->system)
+            (void)json_array_append_new(items, crud_shown(c, &app_crud, apps[i]));
+    c->answer.revision = state_revision(c->state);
+    c->answer.body = json_pack("{s:o, s:I}", "items", items, "revision", (json_int_t)c->answer.revision);
+    return 0;
+}
+
+int system_get_service(struct call *c)
+{
+    const char *id = NULL;
+    const struct object *o = service(c, &id);
+    if (!o)
+        return -c->err.code;
+    c->answer.body = crud_shown(c, &app_crud, o);
+    c->answer.revision = state_revision(c->state);
+    return 0;
+}
+
+int system_enable_service(struct call *c)
+{
+    return service_edit(c, "enable", work_start, NULL);
+}
+
+int system_disable_service(struct call *c)
+{
+    return service_edit(c, "disable", disable, NULL);
+}
+
+int system_restart_service(struct call *c)
+{
+    return service_edit(c, "restart", work_restart, NULL);
+}
+
+int system_put_service_settings(struct call *c)
+{
+    return service_edit(c, "settings", work_put_map, "settings");
+}
+
+int system_get_service_settings(struct call *c)
+{
+    const char *id = NULL;
+    if (!service(c, &id))
+        return -c->err.code;
+    return work_show_settings(c, change_read(&c->change, KIND_APP, id));
+}

@@ -1,0 +1,17 @@
+/* system.h - verbs of the system itself: its settings, its services, and transactions that clients put together.
+ *
+ * A system service is an app that belongs to `system`: there from the start, never added or removed by hand. It can be
+ * configured and restarted, and where it allows it, disabled.
+ */
+#pragma once
+
+#include "control/crud.h"
+
+call_run system_get_settings, system_put_settings, system_patch_settings;
+call_run system_list_services, system_get_service, system_enable_service, system_disable_service;
+call_run system_restart_service, system_put_service_settings, system_get_service_settings;
+
+/* txn.c: {"guards": [{"kind", "id", "revision"}], "changes": [{"op", "kind", "id", "object"}]}, all or nothing. */
+enum { TXN_GUARDS_MAX = 1000, TXN_CHANGES_MAX = 1000 };
+extern const struct key_table txn_keys, txn_guard_keys, txn_change_keys;
+call_run txn_run;

@@ -1,0 +1,284 @@
+/* token_verb.c - tokens by the API: made, listed, revoked.
+ *
+ * A token is of a user or of a node. One always manages one's own; those of others need the permission over their user, or
+ * over nodes. What a token may is never more than what its maker may. No list and no answer but the first has its secret,
+ * and so a request with an idempotency key, whose answer would be kept, is refused.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <sodium.h>
+#include <string.h>
+
+#include "control/control.h"
+#include "control/user.h"
+#include "control/watch.h"
+#include "wire/api.h"
+#include "wire/document.h"
+#include "wire/moment.h"
+
+/* ---- who may -------------------------------------------------------------------------------------------------------- */
+
+static bool is_own(const struct caller *c, const struct object *token)
+{
+    return c->user[0] && strcmp(token->token->user, c->user) == 0;
+}
+
+static bool sees(const struct call *c, const struct object *token)
+{
+    const struct token_view *v = token->token;
+    if (is_own(&c->caller, token))
+        return true;
+    if (v->node[0])
+        return permit(&c->caller, PERMIT_NODES, "", "");
+    const struct object *user = state_find(c->state, KIND_USER, v->user);
+    return permit(&c->caller, PERMIT_USERS, v->user, user ? user->group : "");
+}
+
+/* The token of the path's argument, guarded; NULL with c->err: it is not there, or not to be seen. */
+static const struct object *token_open(struct call *c)
+{
+    const struct object *o = state_find(c->state, KIND_TOKEN, c->args[0]);
+    if (!o || !sees(c, o)) {
+        (void)crud_absent(c, KIND_TOKEN, c->args[0]);
+        return NULL;
+    }
+    (void)change_rest_on(&c->change, KIND_TOKEN, o->id);
+    return o;
+}
+
+/* ---- seen ----------------------------------------------------------------------------------------------------------- */
+
+static json_t *shown(const struct call *c, const struct object *o)
+{
+    json_t *doc = object_doc(o);
+    crud_hide(&c->caller, o, doc);
+    (void)json_object_set_new(doc, "revision", json_integer((json_int_t)o->revision));
+    return doc;
+}
+
+static bool passes(const struct call *c, const struct object *o)
+{
+    const char *user = call_query(c, "user"), *node = call_query(c, "node");
+    return sees(c, o) && (!user || strcmp(user, o->token->user) == 0) && (!node || strcmp(node, o->token->node) == 0);
+}
+
+int token_list(struct call *c)
+{
+    uint64_t limit = 0, from = 0;
+    int rc = call_query_number(c, "limit", 1, 10000, 1000, &limit);
+    if (rc == 0)
+        rc = call_query_number(c, "watch", 0, INT64_MAX, 0, &from);
+    if (rc < 0)
+        return rc;
+    if (call_query(c, "watch"))
+        return watch_open(c, KIND_TOKEN, from);
+
+    size_t len;
+    const char *after = call_query(c, "after"), *last = NULL;
+    const struct object *const *list = state_list(c->state, KIND_TOKEN, &len);
+    bool more = false;
+    json_t *items = json_array();
+    for (size_t i = 0; i < len && !more; i++) {
+        if ((after && strcmp(list[i]->id, after) <= 0) || !passes(c, list[i]))
+            continue;
+        more = json_array_size(items) == limit;
+        if (more)
+            break;
+        (void)json_array_append_new(items, shown(c, list[i]));
+        last = list[i]->id;
+    }
+    c->answer.revision = state_revision(c->state);
+    c->answer.body = json_pack("{s:o, s:I}", "items", items, "revision", (json_int_t)c->answer.revision);
+    if (more)
+        (void)json_object_set_new(c->answer.body, "continue", json_string(last));
+    return 0;
+}
+
+int token_get(struct call *c)
+{
+    const struct object *o = token_open(c);
+    if (!o)
+        return -c->err.code;
+    c->answer.body = shown(c, o);
+    return 0;
+}
+
+static const char *role_of(const json_t *user)
+{
+    const char *role = json_string_value(json_object_get(user, "role"));
+    return role ? role : "";
+}
+
+/* ---- made ----------------------------------------------------------------------------------------------------------- */
+
+struct wish {
+    const char *user, *node, *role, *note;
+    int64_t expires_ns;
+};
+
+/* `expires` or `ttl`, and not what is over already. */
+static int read_expiry(struct call *c, const json_t *ttl, int64_t *expires_ns)
+{
+    int64_t ttl_ns = 0;
+    if (ttl && *expires_ns != BERTH_NEVER_NS)
+        return err_set(&c->err, EINVAL, "ttl: give ttl or expires, not both");
+    if (ttl) {
+        int rc = duration_parse(ttl, &ttl_ns, &c->err);
+        if (rc < 0)
+            return err_prefix(&c->err, "ttl");
+        if (__builtin_add_overflow(c->now_ns, ttl_ns, expires_ns))
+            *expires_ns = BERTH_NEVER_NS;
+    }
+    if (*expires_ns <= c->now_ns)
+        return err_set(&c->err, EINVAL, "%s: a token that has expired already is of no use", ttl ? "ttl" : "expires");
+    return 0;
+}
+
+static int read_wish(struct call *c, struct wish *ret)
+{
+    static const char *const foreign[] = {"id", "hash", "display"};
+    CLEANUP(json) json_t *body = json_copy((json_t *)c->body);
+    struct token_doc d;
+    json_t *ttl = json_object_get(c->body, "ttl");
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+        if (json_object_get(body, foreign[i]))
+            return err_set(&c->err, EINVAL, "%s: is not for you to choose; leave it out", foreign[i]);
+    (void)json_object_del(body, "ttl");
+    doc_strip(body);
+    (void)json_object_set_new(body, "id", json_string("new")); /* every document has one */
+    int rc = token_doc_read(body, &c->arena, &d, &c->err);
+    if (rc == 0)
+        rc = read_expiry(c, json_is_null(ttl) ? NULL : ttl, &d.expires_ns);
+    if (rc < 0)
+        return rc;
+    *ret = (struct wish){.user = d.user ? d.user : "",
+                         .node = d.node ? d.node : "",
+                         .role = d.role ? d.role : "",
+                         .note = d.note ? d.note : "",
+                         .expires_ns = d.expires_ns};
+    /* The document is about to go. */
+    ret->user = arena_strdup(&c->arena, ret->user);
+    ret->node = arena_strdup(&c->arena, ret->node);
+    ret->role = arena_strdup(&c->arena, ret->role);
+    ret->note = arena_strdup(&c->arena, ret->note);
+    return 0;
+}
+
+static int too_many(struct call *c, const struct wish *w)
+{
+    size_t len, n = 0;
+    const struct object *const *list = state_list(c->state, KIND_TOKEN, &len);
+    for (size_t i = 0; i < len; i++)
+        n += strcmp(list[i]->token->user, w->user) == 0 && strcmp(list[i]->token->node, w->node) == 0;
+    if (n < TOKENS_USER_MAX)
+        return 0;
+    return err_set(&c->err, EBUSY, "%s has %zu tokens; revoke some first", w->node[0] ? w->node : w->user, n);
+}
+
+static int node_wish(struct call *c, struct wish *w)
+{
+    if (!permit(&c->caller, PERMIT_NODES, "", ""))
+        return err_set(&c->err, EACCES, "the role %s may not make tokens for nodes", c->caller.role);
+    if (!crud_open(c, KIND_NODE, w->node, PERMIT_NODES, &w->node))
+        return -c->err.code;
+    if (w->role[0] && strcmp(w->role, "agent") != 0)
+        return err_set(&c->err, EINVAL, "role: a node's token has the role agent; leave it out");
+    w->role = "agent";
+    return 0;
+}
+
+/* What the token would give: the user's role and of that what its own role leaves. */
+static int wish_covered(struct call *c, const struct wish *w, const char *user_role)
+{
+    enum scope gives[PERMISSIONS], narrowed[PERMISSIONS];
+    int rc = role_rest_on(c, user_role, gives);
+    if (rc == 0 && w->role[0])
+        rc = role_rest_on(c, w->role, narrowed);
+    if (rc < 0)
+        return rc;
+    for (size_t p = 0; p < PERMISSIONS && w->role[0]; p++)
+        if (narrowed[p] < gives[p])
+            gives[p] = narrowed[p];
+    if (caller_covers(&c->caller, gives))
+        return 0;
+    return err_set(&c->err, EACCES, "role: the token would have more than your own role %s; give it a narrower one",
+                   c->caller.role);
+}
+
+static int user_wish(struct call *c, struct wish *w)
+{
+    char role[ID_MAX + 1];
+    const json_t *user;
+    if (!w->user[0])
+        w->user = c->caller.user;
+    if (!w->user[0])
+        return err_set(&c->err, EACCES, "an agent makes no tokens");
+    if (w->role[0]) {
+        int rc = id_fold("role", w->role, role, &c->err);
+        if (rc < 0)
+            return rc;
+        w->role = arena_strdup(&c->arena, role);
+    }
+    /* One's own needs no permission; anybody else's the one over users. */
+    const char *id = NULL;
+    if (crud_id(c, KIND_USER, w->user, &id) == 0 && strcmp(id, c->caller.user) == 0) {
+        user = change_read(&c->change, KIND_USER, id);
+        w->user = id;
+        if (!w->role[0] && strcmp(c->caller.role, role_of(user)) != 0)
+            w->role = c->caller.role; /* a narrow token makes narrow tokens */
+    } else {
+        user = crud_open(c, KIND_USER, w->user, PERMIT_USERS, &w->user);
+        if (user && user_covered(c, w->user, user) < 0) /* or one could act in the name of one's betters */
+            user = NULL;
+    }
+    if (!user)
+        return -c->err.code;
+    return wish_covered(c, w, role_of(user));
+}
+
+int token_create(struct call *c)
+{
+    struct wish w;
+    char text[TOKEN_TEXT_MAX];
+    unsigned char random[40];
+    const char *id = NULL;
+    if (c->request->idempotency_key)
+        return err_set(&c->err, EINVAL,
+                       "Idempotency-Key: not for tokens: the answer is a secret and is not kept; revoke one too many");
+    int rc = read_wish(c, &w);
+    if (rc == 0)
+        rc = w.node[0] ? node_wish(c, &w) : user_wish(c, &w);
+    if (rc == 0)
+        rc = too_many(c, &w);
+    if (rc < 0)
+        return rc;
+    const struct control_env *env = control_env(c->control);
+    env->random(env->ctx, random, sizeof random);
+    json_t *doc = token_make(random, w.user, w.node, w.role, w.note, c->now_ns, w.expires_ns, text, &id, &c->arena);
+    change_put(&c->change, KIND_TOKEN, id, doc);
+    crud_name(c, KIND_TOKEN, id, "create");
+    c->answer.status = 201;
+    c->answer.body = c->dry_run ? json_object() : json_pack("{s:s, s:s}", "id", id, "token", text);
+    sodium_memzero(random, sizeof random);
+    sodium_memzero(text, sizeof text);
+    return 0;
+}
+
+/* ---- revoked -------------------------------------------------------------------------------------------------------- */
+
+int token_delete(struct call *c)
+{
+    const struct object *o = token_open(c);
+    if (!o)
+        return -c->err.code;
+    if (o->token->user[0] && !is_own(&c->caller, o)) {
+        const json_t *user = change_read(&c->change, KIND_USER, o->token->user);
+        int rc = user ? user_covered(c, o->token->user, user) : 0;
+        if (rc < 0)
+            return rc;
+    }
+    crud_name(c, KIND_TOKEN, o->id, "delete");
+    change_delete(&c->change, KIND_TOKEN, o->id);
+    c->answer.status = 204;
+    return 0;
+}

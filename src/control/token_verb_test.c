@@ -1,0 +1,235 @@
+/* token_verb_test.c - tokens by the API: who makes, sees and revokes which, and what is never shown. */
+#include "control/user_kit_test.h"
+
+#include "control/user.h"
+
+struct people {
+    struct kit k;
+    char boss[TOKEN_TEXT_MAX], ann[TOKEN_TEXT_MAX], bob[TOKEN_TEXT_MAX], op[TOKEN_TEXT_MAX], node[TOKEN_TEXT_MAX];
+};
+
+static void people_open(struct people *p)
+{
+    kit_open(&p->k);
+    asked(&p->k, p->k.admin, "POST", "/v1/groups", "{\"id\": \"red\"}", 201);
+    asked(&p->k, p->k.admin, "POST", "/v1/groups", "{\"id\": \"blue\"}", 201);
+    asked(&p->k, p->k.admin, "POST", "/v1/nodes", "{\"id\": \"n1\", \"allocatable\": {\"cpu\": 4}}", 201);
+    kit_user(&p->k, "boss", "red", "manager", p->boss);
+    kit_user(&p->k, "ann", "red", "user", p->ann);
+    kit_user(&p->k, "bob", "blue", "user", p->bob);
+    kit_user(&p->k, "op", "", "operator", p->op);
+    kit_token(&p->k, ":n1", p->node);
+}
+
+/* The id within a token's text. */
+static const char *id_of(const char *token, char buf[static TOKEN_ID_LEN + 1])
+{
+    memcpy(buf, token + strlen("berth_"), TOKEN_ID_LEN);
+    buf[TOKEN_ID_LEN] = '\0';
+    return buf;
+}
+
+static void made_and_used(void **state)
+{
+    (void)state;
+    struct people p;
+    char token[TOKEN_TEXT_MAX], id[TOKEN_ID_LEN + 1], path[64];
+    people_open(&p);
+    asked(&p.k, p.ann, "POST", "/v1/tokens", "{\"note\": \"laptop\", \"ttl\": \"10m\"}", 201);
+    assert_int_equal(json_object_size(p.k.body), 3); /* id, token, revision */
+    assert_true(json_integer_value(json_object_get(p.k.body, "revision")) > 0);
+    (void)snprintf(token, sizeof token, "%s", kit_text(p.k.body, "token"));
+    assert_string_equal(kit_text(p.k.body, "id"), id_of(token, id));
+    asked(&p.k, token, "GET", "/v1/whoami", NULL, 200);
+    assert_string_equal(kit_text(p.k.body, "user"), "ann");
+
+    (void)snprintf(path, sizeof path, "/v1/tokens/%s", id);
+    asked(&p.k, p.ann, "GET", path, NULL, 200);
+    assert_string_equal(kit_text(p.k.body, "note"), "laptop");
+    assert_null(strstr(p.k.text, "hash"));
+    assert_null(strstr(p.k.text, token + strlen("berth_") + TOKEN_ID_LEN + 1));
+
+    p.k.now_ns += 599 * (int64_t)KIT_SECOND;
+    asked(&p.k, token, "GET", "/v1/whoami", NULL, 200);
+    p.k.now_ns += KIT_SECOND;
+    asked(&p.k, token, "GET", "/v1/whoami", NULL, 401);
+    asked(&p.k, p.ann, "DELETE", path, NULL, 204);
+    asked(&p.k, p.ann, "GET", path, NULL, 404);
+    asked(&p.k, p.ann, "DELETE", path, NULL, 404);
+
+    /* One may revoke the very token one asks with. */
+    (void)snprintf(path, sizeof path, "/v1/tokens/%s", id_of(p.bob, id));
+    asked(&p.k, p.bob, "DELETE", path, NULL, 204);
+    asked(&p.k, p.bob, "GET", "/v1/whoami", NULL, 401);
+    kit_close(&p.k);
+}
+
+static void bodies(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body;
+        int want;
+        const char *says;
+    } rows[] = {
+        {"{}",                                                       201, NULL            },
+        {"{\"user\": \"ANN\"}",                                      201, NULL            },
+        {"{\"expires\": \"2030-01-01T00:00:00Z\"}",                  201, NULL            },
+        {"{\"ttl\": null, \"expires\": null, \"role\": null}",       201, NULL            },
+        {"{\"role\": \"viewer\"}",                                   403, "more than your"},
+        {"{\"expires\": \"1970-01-01T00:00:00Z\"}",                  400, "expired"       },
+        {"{\"ttl\": 0}",                                             400, "expired"       },
+        {"{\"ttl\": \"soon\"}",                                      400, "ttl"           },
+        {"{\"ttl\": \"1h\", \"expires\": \"2030-01-01T00:00:00Z\"}", 400, "not both"      },
+        {"{\"user\": \"ann\", \"node\": \"n1\"}",                    400, "node"          },
+        {"{\"hash\": \"00\"}",                                       400, "hash"          },
+        {"{\"id\": \"abcdefghijkl\"}",                               400, "id"            },
+        {"{\"note\": \"a\\nb\"}",                                    400, "note"          },
+        {"{\"role\": \"nothing-like-it\"}",                          400, "no role"       },
+        {"{\"role\": \"a b\"}",                                      400, "role"          },
+        {"{\"what\": 1}",                                            400, "what"          },
+        {"{\"user\": \"bob\"}",                                      404, NULL            },
+        {"{\"user\": \"no-such-user\"}",                             404, NULL            },
+        {"{\"node\": \"n1\"}",                                       403, NULL            },
+    };
+    struct people p;
+    people_open(&p);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        uint64_t before = store_revision(p.k.store);
+        int got = ask(&p.k, p.ann, "POST", "/v1/tokens", rows[i].body);
+        if (got != rows[i].want || (rows[i].says && !strstr(kit_message(&p.k), rows[i].says)))
+            fail_msg("%s: expected %d, got %d %s", rows[i].body, rows[i].want, got, p.k.text);
+        assert_int_equal(store_revision(p.k.store) > before, got == 201);
+    }
+    /* The answer is a secret that is not kept, so it cannot be given again. */
+    p.k.idempotency_key = "once";
+    asked(&p.k, p.ann, "POST", "/v1/tokens", "{}", 400);
+    size_t len;
+    (void)state_list(control_state(p.k.control), KIND_REPLY, &len);
+    assert_int_equal(len, 0);
+    /* A dry run makes no secret at all. */
+    asked(&p.k, p.ann, "POST", "/v1/tokens?dry_run=true", "{}", 200);
+    assert_null(strstr(p.k.text, "berth_"));
+    assert_null(strstr(p.k.text, "hash"));
+    kit_close(&p.k);
+}
+
+static size_t listed(struct people *p, const char *who, const char *query)
+{
+    char path[128];
+    (void)snprintf(path, sizeof path, "/v1/tokens%s", query);
+    asked(&p->k, who, "GET", path, NULL, 200);
+    assert_null(strstr(p->k.text, "hash"));
+    return json_array_size(json_object_get(p->k.body, "items"));
+}
+
+static void each_sees_what_is_theirs(void **state)
+{
+    (void)state;
+    struct people p;
+    char id[TOKEN_ID_LEN + 1], path[64];
+    people_open(&p);
+    assert_int_equal(listed(&p, p.k.admin, ""), 6); /* its own, four users', the node's */
+    assert_int_equal(listed(&p, p.ann, ""), 1);
+    assert_int_equal(listed(&p, p.boss, ""), 2); /* boss and ann */
+    assert_int_equal(listed(&p, p.op, ""), 2);   /* its own and the node's */
+    assert_int_equal(listed(&p, p.node, ""), 0);
+    assert_int_equal(listed(&p, p.k.admin, "?user=ann"), 1);
+    assert_int_equal(listed(&p, p.k.admin, "?node=n1"), 1);
+    assert_int_equal(listed(&p, p.boss, "?user=bob"), 0);
+
+    /* Page by page, each once. */
+    char after[64] = "?limit=4";
+    assert_int_equal(listed(&p, p.k.admin, after), 4);
+    (void)snprintf(after, sizeof after, "?limit=4&after=%s", kit_text(p.k.body, "continue"));
+    assert_int_equal(listed(&p, p.k.admin, after), 2);
+    assert_null(json_object_get(p.k.body, "continue"));
+
+    /* Another's token is not there, in the very words of one that never was. */
+    (void)snprintf(path, sizeof path, "/v1/tokens/%s", id_of(p.bob, id));
+    asked(&p.k, p.ann, "GET", path, NULL, 404);
+    CLEANUP(mem) char *said = strdup(p.k.text);
+    for (char *at; (at = strstr(said, id));)
+        memcpy(at, "aaaaaaaaaaaa", TOKEN_ID_LEN);
+    asked(&p.k, p.ann, "GET", "/v1/tokens/aaaaaaaaaaaa", NULL, 404);
+    assert_string_equal(said, p.k.text);
+    asked(&p.k, p.ann, "DELETE", path, NULL, 404);
+    asked(&p.k, p.boss, "DELETE", path, NULL, 404);
+    asked(&p.k, p.op, "DELETE", path, NULL, 404);
+    (void)snprintf(path, sizeof path, "/v1/tokens/%s", id_of(p.ann, id));
+    asked(&p.k, p.boss, "DELETE", path, NULL, 204);
+    asked(&p.k, p.ann, "GET", "/v1/whoami", NULL, 401);
+    kit_close(&p.k);
+}
+
+static void nodes_have_tokens(void **state)
+{
+    (void)state;
+    struct people p;
+    char id[TOKEN_ID_LEN + 1], path[64];
+    people_open(&p);
+    asked(&p.k, p.node, "GET", "/v1/whoami", NULL, 200);
+    assert_string_equal(kit_text(p.k.body, "node"), "n1");
+    assert_string_equal(kit_text(p.k.body, "role"), "agent");
+    asked(&p.k, p.node, "POST", "/v1/tokens", "{}", 403);
+    asked(&p.k, p.node, "POST", "/v1/tokens", "{\"node\": \"n1\"}", 403);
+    asked(&p.k, p.op, "POST", "/v1/tokens", "{\"node\": \"N1\"}", 201);
+    asked(&p.k, p.op, "POST", "/v1/tokens", "{\"node\": \"n2\"}", 404);
+    asked(&p.k, p.op, "POST", "/v1/tokens", "{\"node\": \"n1\", \"role\": \"admin\"}", 400);
+    asked(&p.k, p.op, "POST", "/v1/tokens", "{\"user\": \"ann\"}", 403);
+    (void)snprintf(path, sizeof path, "/v1/tokens/%s", id_of(p.node, id));
+    asked(&p.k, p.boss, "DELETE", path, NULL, 404);
+    asked(&p.k, p.node, "DELETE", path, NULL, 404); /* an agent has nothing of its own */
+    asked(&p.k, p.op, "DELETE", path, NULL, 204);
+    asked(&p.k, p.node, "GET", "/v1/whoami", NULL, 401);
+    kit_close(&p.k);
+}
+
+/* A narrow token does not lead to a wider one. */
+static void narrow_stays_narrow(void **state)
+{
+    (void)state;
+    struct people p;
+    char narrow[TOKEN_TEXT_MAX], second[TOKEN_TEXT_MAX];
+    people_open(&p);
+    asked(&p.k, p.boss, "POST", "/v1/tokens", "{\"role\": \"user\"}", 201);
+    (void)snprintf(narrow, sizeof narrow, "%s", kit_text(p.k.body, "token"));
+    asked(&p.k, narrow, "POST", "/v1/tokens", "{\"role\": \"manager\"}", 403);
+    asked(&p.k, narrow, "POST", "/v1/tokens", "{\"user\": \"ann\"}", 404); /* it has no power over users */
+    asked(&p.k, narrow, "POST", "/v1/tokens", "{}", 201);                  /* as narrow as itself */
+    (void)snprintf(second, sizeof second, "%s", kit_text(p.k.body, "token"));
+    asked(&p.k, second, "GET", "/v1/whoami", NULL, 200);
+    assert_string_equal(kit_text(p.k.body, "role"), "user");
+    assert_null(json_object_get(json_object_get(p.k.body, "permissions"), "users"));
+    /* A role that is wider than the user's adds nothing, and is not refused where it does no harm. */
+    asked(&p.k, p.k.admin, "POST", "/v1/tokens", "{\"user\": \"ann\", \"role\": \"admin\"}", 201);
+    (void)snprintf(second, sizeof second, "%s", kit_text(p.k.body, "token"));
+    asked(&p.k, second, "GET", "/v1/users/bob", NULL, 404);
+    asked(&p.k, second, "POST", "/v1/groups", "{\"id\": \"g\"}", 403);
+    kit_close(&p.k);
+}
+
+static void not_too_many(void **state)
+{
+    (void)state;
+    struct people p;
+    people_open(&p);
+    for (int i = 1; i < TOKENS_USER_MAX; i++)
+        asked(&p.k, p.ann, "POST", "/v1/tokens", "{}", 201);
+    asked(&p.k, p.ann, "POST", "/v1/tokens", "{}", 409);
+    asked(&p.k, p.bob, "POST", "/v1/tokens", "{}", 201);
+    kit_close(&p.k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(made_and_used),
+        cmocka_unit_test(bodies),
+        cmocka_unit_test(each_sees_what_is_theirs),
+        cmocka_unit_test(nodes_have_tokens),
+        cmocka_unit_test(narrow_stays_narrow),
+        cmocka_unit_test(not_too_many),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,560 @@
+#include "control/unit.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/str.h"
+#include "control/commit.h"
+#include "wire/api.h"
+
+/* One action or fact, with all it needs when its unit's turn comes; the plan is gone by then. */
+struct step {
+    enum berth_op op;
+    const char *workload, *node;
+    uint64_t instance;
+    json_t *doc;                  /* of PLACE, RESERVE: the instance's; of a fact: its own. NULL otherwise */
+    const char *fact;             /* the id of a fact's document; NULL: an action */
+    struct berth_fact remembered; /* that fact */
+    const char *resource;         /* of ADJUST */
+    int64_t limit;
+};
+
+struct unit {
+    struct unit *next;
+    struct units *units;
+    struct arena arena;
+    struct unit_basis basis;
+    VEC(struct step) steps;
+    struct str reasons; /* of the pods left over, on the plan's first unit */
+    size_t number, of;
+    int64_t submitted_ns;
+};
+
+struct units {
+    struct control *control;
+    void (*idle)(void *ctx);
+    void *ctx;
+    struct unit *first, *last; /* the first one is under way, if any is */
+    size_t len;
+    VEC(uint64_t) own; /* revisions of our commits, growing */
+    bool failed, submitted;
+};
+
+static void unit_free(struct unit *u)
+{
+    for (size_t i = 0; i < u->steps.len; i++)
+        json_decref(u->steps.at[i].doc);
+    vec_done(&u->steps);
+    str_done(&u->basis.assumed);
+    str_done(&u->reasons);
+    arena_done(&u->arena);
+    mem_free(u);
+}
+
+struct units *units_new(struct control *control, void (*idle)(void *ctx), void *ctx)
+{
+    struct units *u = mem_zalloc(sizeof *u);
+    u->control = control;
+    u->idle = idle;
+    u->ctx = ctx;
+    return u;
+}
+
+void units_free(struct units *u)
+{
+    if (!u)
+        return;
+    while (u->first) {
+        struct unit *next = u->first->next;
+        unit_free(u->first);
+        u->first = next;
+    }
+    vec_done(&u->own);
+    mem_free(u);
+}
+
+size_t units_len(const struct units *u)
+{
+    return u->len;
+}
+
+bool units_failed(struct units *u)
+{
+    bool failed = u->failed;
+    u->failed = false;
+    return failed;
+}
+
+/* ---- from the plan ------------------------------------------------------------------------------------------------- */
+
+static const char *instance_id(struct arena *arena, uint64_t number)
+{
+    char text[24];
+    return arena_strdup(arena, str_u64(number, text));
+}
+
+static uint64_t generation_of(const struct state *s, const char *workload)
+{
+    const struct object *work = state_find_work(s, workload);
+    return work ? work->work->generation : 0;
+}
+
+/* Assumes a new instance; the step carries its document. */
+static int assume_place(struct unit *u, const struct berth_action *a, struct step *step)
+{
+    struct state *s = u->units->control->state;
+    struct instance_doc d = {
+        .instance = {.id = state_next_number(s, KIND_INSTANCE),
+                     .workload = a->workload,
+                     .ordinal = a->ordinal,
+                     .node = a->node,
+                     .state = a->op == BERTH_RESERVE ? BERTH_RESERVED : BERTH_ASSIGNED,
+                     .since_ns = u->basis.now_ns,
+                     .gpus = a->gpus,
+                     .replaces = a->replaces,
+                     .waits = a->waits,
+                     .waits_len = a->waits_len},
+        .generation = generation_of(s, a->workload),
+    };
+    int rc = state_assume(s, &d.instance, NULL);
+    if (rc < 0)
+        return rc;
+    step->instance = d.instance.id;
+    step->doc = instance_doc_make(&d);
+    return 0;
+}
+
+/* Assumes what becomes of an instance that is there. */
+static int assume_change(struct unit *u, const struct berth_action *a)
+{
+    struct state *s = u->units->control->state;
+    char text[24];
+    const struct object *o = state_find(s, KIND_INSTANCE, str_u64(a->instance, text));
+    bool gone = a->op == BERTH_LOSE || (a->op == BERTH_STOP && o && o->instance->state == BERTH_RESERVED);
+    if (gone)
+        return state_assume_gone(s, a->instance, NULL);
+    if (a->op == BERTH_ADJUST)
+        return 0; /* counts nowhere: the report that confirms it changes the cluster */
+    if (!o)
+        return -EAGAIN; /* still assumed itself: wait for its document */
+
+    struct arena_mark mark = arena_mark(&u->arena);
+    struct instance_doc d;
+    json_t *doc = object_doc(o);
+    int rc = instance_doc_read(doc, &u->arena, &d, NULL);
+    if (rc == 0) {
+        d.instance.state = a->op == BERTH_STOP ? BERTH_STOPPING : BERTH_ASSIGNED;
+        d.instance.since_ns = u->basis.now_ns;
+        d.instance.waits_len = 0;
+        rc = state_assume(s, &d.instance, NULL);
+    }
+    json_decref(doc);
+    arena_rewind(&u->arena, mark);
+    return rc;
+}
+
+static void step_add(struct unit *u, const struct berth_action *a)
+{
+    struct step step = {
+        .op = a->op,
+        .workload = arena_strdup(&u->arena, a->workload),
+        .node = arena_strdup(&u->arena, a->node ? a->node : ""),
+        .instance = a->instance,
+        .resource = a->resource ? arena_strdup(&u->arena, a->resource) : NULL,
+        .limit = a->limit,
+    };
+    int rc = a->op == BERTH_PLACE || a->op == BERTH_RESERVE ? assume_place(u, a, &step) : assume_change(u, a);
+    if (rc < 0)
+        u->units->failed = true; /* the cluster has changed while the plan was made */
+    else
+        vec_push(&u->steps, step);
+}
+
+static void fact_add(struct unit *u, const struct berth_fact *fact)
+{
+    struct step step = {.fact = fact_doc_id(fact, &u->arena), .remembered = *fact};
+    step.remembered.key = arena_strdup(&u->arena, fact->key ? fact->key : "");
+    if (!fact->over)
+        step.doc = fact_doc_make(fact);
+    if (state_assume_fact(u->units->control->state, fact, NULL) == 0)
+        vec_push(&u->steps, step);
+}
+
+/* Actions that must share a unit have the same number, above 0: a gang, or a reservation and what it waits for. */
+static uint64_t group_of(const struct state *s, const struct berth_plan *plan, const struct berth_action *a)
+{
+    const struct object *work = state_find_work(s, a->workload);
+    if (work && work->work->gang[0])
+        return hash_bytes(work->work->gang, strlen(work->work->gang), 1) | 1;
+    if (a->op == BERTH_STOP)
+        for (size_t i = 0; i < berth_plan_actions(plan); i++) {
+            struct berth_action other = berth_plan_action(plan, i);
+            if (other.op != BERTH_RESERVE)
+                break; /* reservations come first, if there are any */
+            for (size_t w = 0; w < other.waits_len; w++)
+                if (other.waits[w] == a->instance)
+                    return hash_bytes(other.workload, strlen(other.workload), 2) | 1;
+        }
+    if (a->op == BERTH_RESERVE)
+        return hash_bytes(a->workload, strlen(a->workload), 2) | 1;
+    return 0;
+}
+
+static struct unit *unit_new(struct units *u, const struct unit_basis *basis)
+{
+    struct unit *unit = mem_zalloc(sizeof *unit);
+    unit->units = u;
+    unit->basis = *basis;
+    unit->basis.assumed = (struct str){0};
+    str_add_bytes(&unit->basis.assumed, basis->assumed.at, basis->assumed.len);
+    arena_init(&unit->arena);
+    unit->basis.profile = arena_strdup(&unit->arena, basis->profile);
+    if (u->last)
+        u->last->next = unit;
+    else
+        u->first = unit;
+    u->last = unit;
+    u->len++;
+    return unit;
+}
+
+struct group {
+    uint64_t number;
+    struct unit *unit;
+};
+
+static void advance(struct units *u);
+
+/* Why pods of this plan wait, for the journal: [[workload, pods, [[reason, what, nodes], ...]], ...]. */
+static void reasons_write(struct berth_plan *plan, struct str *to)
+{
+    enum { WORKLOADS_MAX = 100 };
+    size_t len = berth_plan_pendings(plan);
+    str_add_char(to, '[');
+    for (size_t i = 0; i < len && i < WORKLOADS_MAX; i++) {
+        struct berth_pending p = berth_plan_pending(plan, i);
+        str_add(to, i ? ",[" : "[");
+        str_add_json(to, p.workload);
+        str_addf(to, ",%zu,[", p.ordinals_len);
+        for (size_t r = 0; r < p.reasons_len; r++) {
+            str_add(to, r ? ",[" : "[");
+            str_add_json(to, p.reasons[r].reason);
+            str_add_char(to, ',');
+            str_add_json(to, p.reasons[r].what);
+            str_addf(to, ",%" PRIu64 "]", p.reasons[r].nodes);
+        }
+        str_add(to, "]]");
+    }
+    str_add_char(to, ']');
+}
+
+size_t units_add(struct units *u, struct berth_plan *plan, struct unit_basis *basis)
+{
+    struct unit *open = NULL, *first = NULL;
+    VEC(struct group) groups = {0};
+    size_t made = 0, old = 0;
+
+    /* No later plan rests on what was before this one's freeze. */
+    while (old < u->own.len && u->own.at[old] <= basis->revision)
+        old++;
+    memmove(u->own.at, u->own.at + old, (u->own.len - old) * sizeof *u->own.at);
+    u->own.len -= old;
+
+    for (size_t i = 0; i < berth_plan_actions(plan); i++) {
+        struct berth_action a = berth_plan_action(plan, i);
+        uint64_t number = group_of(u->control->state, plan, &a);
+        struct unit *unit = NULL;
+        for (size_t g = 0; number && g < groups.len && !unit; g++)
+            if (groups.at[g].number == number)
+                unit = groups.at[g].unit;
+        if (!unit && (number || !open || open->steps.len >= UNIT_ACTIONS_MAX)) {
+            unit = unit_new(u, basis);
+            unit->number = ++made;
+            first = first ? first : unit;
+            if (number) {
+                struct group group = {number, unit};
+                vec_push(&groups, group);
+            } else {
+                open = unit;
+            }
+        }
+        step_add(unit ? unit : open, &a);
+    }
+    for (size_t i = 0; i < berth_plan_facts(plan); i++) {
+        struct berth_fact fact = berth_plan_fact(plan, i);
+        if (!first) {
+            first = unit_new(u, basis);
+            first->number = ++made;
+        }
+        fact_add(first, &fact);
+    }
+    if (first)
+        reasons_write(plan, &first->reasons);
+    for (struct unit *unit = first; unit; unit = unit->next)
+        unit->of = made;
+    vec_done(&groups);
+    advance(u);
+    return made;
+}
+
+void units_assumed(const struct units *u, struct str *to)
+{
+    bool some = false;
+    str_add_char(to, '[');
+    for (const struct unit *unit = u->first; unit; unit = unit->next)
+        for (size_t i = 0; i < unit->steps.len; i++) {
+            const struct step *s = &unit->steps.at[i];
+            json_t *tree = s->fact ? fact_doc_make(&s->remembered) : json_incref(s->doc);
+            char *doc = tree ? json_dumps(tree, JSON_COMPACT) : NULL;
+            json_decref(tree);
+            str_addf(to, "%s[\"%s\",", some ? "," : "", s->fact ? "fact" : berth_op_name(s->op));
+            if (s->fact)
+                str_add_json(to, s->fact);
+            else
+                str_addf(to, "%" PRIu64, s->instance);
+            str_addf(to, ",%" PRId64 ",%s]", unit->basis.now_ns, doc ? doc : "null");
+            free(doc);
+            some = true;
+        }
+    str_add_char(to, ']');
+}
+
+/* ---- to the store -------------------------------------------------------------------------------------------------- */
+
+static bool is_own(const struct units *u, uint64_t revision)
+{
+    size_t low = 0, high = u->own.len;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (u->own.at[mid] < revision)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < u->own.len && u->own.at[low] == revision;
+}
+
+/* Rests the unit on an object; false when somebody else has changed it since the plan's freeze, or it is gone. */
+static bool rests_on(struct unit *u, struct change *change, enum kind kind, const char *id)
+{
+    const struct object *o = state_find(change->state, kind, id);
+    if (!o || (o->revision > u->basis.revision && !is_own(u->units, o->revision)))
+        return false;
+    return change_rest_on(change, kind, id);
+}
+
+static bool ledger_write(struct unit *u, struct change *change, const char *node)
+{
+    const struct object *ledger = state_find(change->state, KIND_LEDGER, node);
+    if (ledger && !rests_on(u, change, KIND_LEDGER, node))
+        return false;
+    json_int_t cycle = (json_int_t)u->basis.cycle;
+    change_put(change, KIND_LEDGER, node, json_pack("{s:I, s:i}", "cycle", cycle, "unit", (int)u->number));
+    return true;
+}
+
+static bool step_place(struct unit *u, struct change *change, const struct step *s)
+{
+    const struct object *work = state_find_work(change->state, s->workload);
+    if (!work || !rests_on(u, change, work->kind, work->id) || !rests_on(u, change, KIND_NODE, s->node) ||
+        !ledger_write(u, change, s->node))
+        return false;
+    change_put(change, KIND_INSTANCE, instance_id(&u->arena, s->instance), json_incref(s->doc));
+    return true;
+}
+
+static void instance_becomes(json_t *doc, const char *state, int64_t now_ns)
+{
+    char since[TIMESTAMP_MAX];
+    (void)json_object_set_new(doc, "state", json_string(state));
+    (void)json_object_set_new(doc, "since", json_string(timestamp_text(now_ns, since)));
+    (void)json_object_del(doc, "waits");
+}
+
+/* The document of an instance with another limit. */
+static json_t *limit_becomes(struct unit *u, const json_t *doc, const struct step *s)
+{
+    struct instance_doc d;
+    if (instance_doc_read(doc, &u->arena, &d, NULL) < 0)
+        return NULL;
+    struct berth_usage *usage = ARENA_ARRAY(&u->arena, struct berth_usage, d.instance.usage_len);
+    for (size_t i = 0; i < d.instance.usage_len; i++) {
+        usage[i] = d.instance.usage[i];
+        if (strcmp(usage[i].resource, s->resource) == 0) {
+            usage[i].limit = s->limit;
+            usage[i].limit_since_ns = u->basis.now_ns;
+        }
+    }
+    d.instance.usage = usage;
+    return instance_doc_make(&d);
+}
+
+static bool step_change(struct unit *u, struct change *change, const struct step *s)
+{
+    const char *id = instance_id(&u->arena, s->instance);
+    if (!rests_on(u, change, KIND_INSTANCE, id))
+        return false;
+    const struct object *o = state_find(change->state, KIND_INSTANCE, id);
+    if (s->op == BERTH_LOSE || (s->op == BERTH_STOP && o->instance->state == BERTH_RESERVED)) {
+        change_delete(change, KIND_INSTANCE, id);
+        return true;
+    }
+    json_t *doc = change_edit(change, KIND_INSTANCE, id);
+    if (s->op == BERTH_PROMOTE && (!rests_on(u, change, KIND_NODE, s->node) || !ledger_write(u, change, s->node)))
+        return false;
+    if (s->op == BERTH_ADJUST) {
+        json_t *limited = limit_becomes(u, doc, s);
+        if (limited)
+            change_put(change, KIND_INSTANCE, id, limited);
+        return limited;
+    }
+    instance_becomes(doc, s->op == BERTH_STOP ? "stopping" : "assigned", u->basis.now_ns);
+    return true;
+}
+
+static bool unit_build(struct unit *u, struct change *change)
+{
+    bool numbers = false;
+    for (size_t i = 0; i < u->steps.len; i++) {
+        const struct step *s = &u->steps.at[i];
+        bool ok = true;
+        if (s->fact && s->remembered.over)
+            change_delete(change, KIND_FACT, s->fact);
+        else if (s->fact)
+            change_put(change, KIND_FACT, s->fact, json_incref(s->doc));
+        else if (s->op == BERTH_PLACE || s->op == BERTH_RESERVE)
+            ok = numbers = step_place(u, change, s);
+        else
+            ok = step_change(u, change, s);
+        if (!ok)
+            return false;
+    }
+    if (numbers) {
+        json_int_t last = (json_int_t)state_last_number(change->state, KIND_INSTANCE);
+        change_put_unguarded(change, KIND_COUNTER, kinds[KIND_INSTANCE].plural, json_pack("{s:I}", "last", last));
+    }
+    return true;
+}
+
+/* The cluster goes back to what the documents say. */
+static void unit_give_back(struct unit *u)
+{
+    struct state *s = u->units->control->state;
+    for (size_t i = u->steps.len; i-- > 0;) {
+        const struct step *step = &u->steps.at[i];
+        if (step->fact) {
+            struct berth_fact none = step->remembered;
+            none.over = true;
+            (void)state_assume_fact(s, &none, NULL);
+            state_restore(s, KIND_FACT, step->fact);
+        } else
+            state_restore(s, KIND_INSTANCE, instance_id(&u->arena, step->instance));
+    }
+    u->units->failed = true;
+    metric_add(u->units->control->metrics, METRIC_UNITS_CONFLICT, 0, 1);
+}
+
+static void unit_pop(struct units *u)
+{
+    struct unit *unit = u->first;
+    u->first = unit->next;
+    if (!u->first)
+        u->last = NULL;
+    u->len--;
+    unit_free(unit);
+}
+
+static void count_placed(struct unit *u)
+{
+    struct control *c = u->units->control;
+    int64_t now_ns = control_now_ns(c);
+    for (size_t i = 0; i < u->steps.len; i++) {
+        const struct step *s = &u->steps.at[i];
+        if (s->fact)
+            continue;
+        metric_add(c->metrics, METRIC_ACTIONS, s->op, 1);
+        const struct object *work = s->op == BERTH_PLACE ? state_find_work(c->state, s->workload) : NULL;
+        if (work && work->work->created_ns)
+            metric_observe(c->metrics, METRIC_PLACE_SECONDS, now_ns - work->work->created_ns);
+    }
+}
+
+static void unit_done(void *ctx, const struct store_result *result)
+{
+    struct unit *unit = ctx;
+    struct units *u = unit->units;
+    struct control *c = u->control;
+    u->submitted = false;
+    metric_add(c->metrics, METRIC_COMMITS, result->rc == 0 ? 0 : result->rc == -EAGAIN ? 1 : 2, 1);
+    if (result->rc == 0) {
+        vec_push(&u->own, result->revision);
+        count_placed(unit);
+    } else {
+        log_write(c->env.log, c->now_ns, LEVEL_WARN, "unit.failed", LOG_NUMBER("cycle", (int64_t)unit->basis.cycle),
+                  LOG_NUMBER("unit", (int64_t)unit->number), LOG_NUMBER("actions", (int64_t)unit->steps.len),
+                  LOG_TEXT("text", result->rc == -EAGAIN ? "something it rests on has changed" : result->text));
+        unit_give_back(unit);
+    }
+    unit_pop(u);
+    advance(u);
+    if (!u->first)
+        u->idle(u->ctx);
+}
+
+/* The decision's part of the record. */
+static void cycle_write(const struct unit *u, struct str *to)
+{
+    const struct unit_basis *b = &u->basis;
+    str_addf(to,
+             "{\"cycle\":{\"n\":%" PRIu64 ",\"unit\":%zu,\"of\":%zu,\"revision\":%" PRIu64 ",\"state\":\"%016" PRIx64
+             "\",\"now\":%" PRId64 ",\"seed\":%" PRIu64 ",\"plan\":\"%016" PRIx64 "\",\"profile\":",
+             b->cycle, u->number, u->of, b->revision, b->state_hash, b->now_ns, b->seed, b->plan_hash);
+    str_add_json(to, b->profile);
+    if (b->assumed.len) {
+        str_add(to, ",\"assumed\":");
+        str_add_bytes(to, b->assumed.at, b->assumed.len);
+    }
+    if (u->reasons.len) {
+        str_add(to, ",\"pending\":");
+        str_add_bytes(to, u->reasons.at, u->reasons.len);
+    }
+    str_add(to, "}}");
+}
+
+static bool unit_submit(struct unit *u)
+{
+    struct control *c = u->units->control;
+    struct change change;
+    CLEANUP(str) struct str extra = {0};
+    struct berth_err err;
+    change_init(&change, c->state, &u->arena);
+    int rc = unit_build(u, &change) ? 0 : -EAGAIN;
+    if (rc == 0) {
+        cycle_write(u, &extra);
+        struct commit_note note = {
+            .who = "berth", .verb = "unit", .extra = {extra.at, extra.len}
+        };
+        rc = commit_submit(c, &change, &note, unit_done, u, &err);
+        if (rc < 0)
+            log_write(c->env.log, c->now_ns, LEVEL_ERROR, "unit.refused", LOG_TEXT("text", err.text));
+    }
+    change_done(&change);
+    return rc > 0;
+}
+
+/* Submits the first unit, if none is under way; units that cannot be are given back. */
+static void advance(struct units *u)
+{
+    while (u->first && !u->submitted) {
+        if (u->first->steps.len && unit_submit(u->first)) {
+            u->submitted = true;
+            return;
+        }
+        if (u->first->steps.len)
+            unit_give_back(u->first);
+        unit_pop(u);
+    }
+}

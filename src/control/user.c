@@ -1,0 +1,354 @@
+/* user.c - users: what may be written of them, and what goes with them. */
+#include "control/user.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "control/idempotency.h"
+#include "wire/api.h"
+
+enum {
+    TAKEN_ALONG_MAX = 1500, /* workloads and volumes of a user that one transaction deletes or moves to another group */
+    FORGOTTEN_MAX = 500,    /* replies to idempotency keys; the others go by themselves */
+    OPS_MAX = STORE_OPS_MAX - 64,
+};
+
+static const char *member(const json_t *doc, const char *key)
+{
+    const char *text = json_string_value(json_object_get(doc, key));
+    return text ? text : "";
+}
+
+static bool is_disabled(const json_t *doc)
+{
+    return json_is_true(json_object_get(doc, "disabled"));
+}
+
+static bool is_admin(const json_t *doc)
+{
+    return doc && !is_disabled(doc) && strcmp(member(doc, "role"), "admin") == 0;
+}
+
+static bool is_self(const struct call *c, const char *id)
+{
+    return strcmp(c->caller.user, id) == 0;
+}
+
+/* ---- writing -------------------------------------------------------------------------------------------------------- */
+
+/* A name as it is compared and stored; one of digits alone may come without quotes. */
+static int fold_member(struct call *c, json_t *doc, const char *key)
+{
+    char folded[ID_MAX + 1], digits[24];
+    const json_t *value = json_object_get(doc, key);
+    const char *text = json_string_value(value);
+    if (json_is_integer(value) && json_integer_value(value) >= 0)
+        text = str_u64((uint64_t)json_integer_value(value), digits);
+    if (!text || !*text)
+        return 0; /* not given, or for the reader to refuse */
+    int rc = id_fold(key, text, folded, &c->err);
+    if (rc == 0)
+        (void)json_object_set_new(doc, key, json_string(folded));
+    return rc;
+}
+
+static int user_normalise(struct call *c, const struct crud *k, json_t *body)
+{
+    (void)k;
+    int rc = fold_member(c, body, "group");
+    return rc < 0 ? rc : fold_member(c, body, "role");
+}
+
+/* Whoever manages one group makes users of that group. */
+static const char *group_of_new(const struct call *c, const json_t *doc)
+{
+    const char *group = member(doc, "group");
+    return *group || c->caller.scope[PERMIT_USERS] != SCOPE_GROUP ? group : c->caller.group;
+}
+
+static int user_belongs(struct call *c, const struct crud *k, const char *id, const json_t *doc, const char **ret_owner,
+                        const char **ret_group)
+{
+    (void)k;
+    (void)id;
+    *ret_owner = "";
+    *ret_group = group_of_new(c, doc);
+    return 0;
+}
+
+static int user_prepare(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
+{
+    (void)k;
+    (void)id;
+    const char *group = group_of_new(c, doc);
+    if (!old && *group)
+        (void)json_object_set_new(doc, "group", json_string(group));
+    const json_t *role = json_object_get(doc, "role");
+    if (!role || json_is_null(role))
+        (void)json_object_set_new(doc, "role", json_string("user"));
+    return 0;
+}
+
+int role_rest_on(struct call *c, const char *role, enum scope ret[static PERMISSIONS])
+{
+    const struct role *built_in = role_find(role);
+    if (built_in) {
+        memcpy(ret, built_in->scope, sizeof built_in->scope);
+        return 0;
+    }
+    const json_t *doc = change_read(&c->change, KIND_ROLE, role);
+    if (!doc)
+        return err_set(&c->err, EINVAL, "role: there is no role %s; 'berth get roles' lists them", role);
+    return role_doc_scopes(doc, ret, &c->err);
+}
+
+int user_covered(struct call *c, const char *id, const json_t *doc)
+{
+    enum scope scope[PERMISSIONS];
+    if (is_self(c, id) || role_rest_on(c, member(doc, "role"), scope) < 0) {
+        c->err = (struct berth_err){0};
+        return 0; /* a role that is not there gives nothing */
+    }
+    if (caller_covers(&c->caller, scope))
+        return 0;
+    return err_set(&c->err, EACCES, "user %s has the role %s, which may more than yours; ask an administrator", id,
+                   member(doc, "role"));
+}
+
+static int role_check(struct call *c, const char *role)
+{
+    enum scope scope[PERMISSIONS];
+    if (strcmp(role, "agent") == 0)
+        return err_set(&c->err, EINVAL, "role: agent is for tokens of nodes; give users another");
+    int rc = role_rest_on(c, role, scope);
+    if (rc < 0)
+        return rc;
+    if (!caller_covers(&c->caller, scope))
+        return err_set(&c->err, EACCES, "role: %s may more than your own role %s; nobody gives what they do not have",
+                       role, c->caller.role);
+    return 0;
+}
+
+/* Only whoever manages all users moves one from group to group. */
+static int group_check(struct call *c, const char *id, const json_t *old, const char *group)
+{
+    if (*group && !change_rest_on(&c->change, KIND_GROUP, group))
+        return err_set(&c->err, EINVAL, "group: there is no group %s; 'berth get groups' lists them", group);
+    if (c->caller.scope[PERMIT_USERS] == SCOPE_ALL)
+        return 0;
+    const char *stays = old ? member(old, "group") : c->caller.group;
+    if (strcmp(group, stays) != 0)
+        return err_set(&c->err, EACCES, "group: the role %s may not put user %s into %s%s; ask an administrator",
+                       c->caller.role, id, *group ? "group " : "no group", group);
+    return 0;
+}
+
+/* Somebody else is there to administer: guarded, so that two who remove each other cannot both succeed. */
+static int other_admin(struct call *c, const char *id)
+{
+    size_t len;
+    const struct object *const *users = state_list(c->state, KIND_USER, &len);
+    for (size_t i = 0; i < len; i++)
+        if (strcmp(users[i]->id, id) != 0 && !users[i]->user->disabled && strcmp(users[i]->user->role, "admin") == 0 &&
+            is_admin(change_read(&c->change, KIND_USER, users[i]->id)))
+            return 0;
+    return err_set(&c->err, EBUSY, "user %s is the last enabled administrator; make another one first", id);
+}
+
+/* Calls back for everything that belongs to a user; stops when that returns other than 0. */
+typedef int belonging(struct call *c, const struct object *o, void *ctx);
+static int each_belonging(struct call *c, const char *user, belonging *visit, void *ctx)
+{
+    static const enum kind all[] = {KIND_APP, KIND_JOB, KIND_VM, KIND_VOLUME}; /* what uses others first */
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        size_t len;
+        const struct object *const *list = state_list(c->state, all[k], &len);
+        for (size_t i = 0; i < len; i++) {
+            int rc = strcmp(list[i]->owner, user) == 0 ? visit(c, list[i], ctx) : 0;
+            if (rc != 0)
+                return rc;
+        }
+    }
+    return 0;
+}
+
+static int still_there(struct call *c, const struct object *o, void *ctx)
+{
+    const struct object **ret = ctx;
+    if (!change_rest_on(&c->change, o->kind, o->id))
+        return 0; /* deleted by this very transaction */
+    *ret = o;
+    return 1;
+}
+
+/* A token or a workload that was on its way while an earlier user of this name was deleted must not become the new one's. */
+static int leftovers(struct call *c, const char *id)
+{
+    const struct object *left = NULL;
+    size_t len;
+    if (each_belonging(c, id, still_there, &left) > 0)
+        return err_set(&c->err, EBUSY, "%s %s is left from an earlier user %s; delete it first", kinds[left->kind].name,
+                       left->id, id);
+    const struct object *const *tokens = state_list(c->state, KIND_TOKEN, &len);
+    for (size_t i = 0; i < len; i++)
+        if (strcmp(tokens[i]->token->user, id) == 0)
+            change_delete(&c->change, KIND_TOKEN, tokens[i]->id);
+    return 0;
+}
+
+static int user_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
+{
+    struct user_doc d;
+    (void)k;
+    int rc = user_doc_read(doc, &c->arena, &d, &c->err);
+    if (rc == 0 && old)
+        rc = user_covered(c, id, old);
+    if (rc == 0)
+        rc = group_check(c, id, old, member(doc, "group"));
+    if (rc == 0 && (!old || strcmp(member(old, "role"), member(doc, "role")) != 0))
+        rc = role_check(c, member(doc, "role"));
+    if (rc < 0)
+        return rc;
+    if (!old)
+        return leftovers(c, id);
+    if (is_self(c, id) && is_disabled(doc) && !is_disabled(old))
+        return err_set(&c->err, EACCES, "you cannot disable yourself; another administrator can");
+    return is_admin(old) && !is_admin(doc) ? other_admin(c, id) : 0;
+}
+
+/* ---- leaving -------------------------------------------------------------------------------------------------------- */
+
+static int too_many(struct call *c, const char *id)
+{
+    return err_set(&c->err, EBUSY, "user %s has too much for one transaction; delete some of its jobs first", id);
+}
+
+static size_t writes_of(const struct change *change)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < change->items.len; i++)
+        n += change->items.at[i].write;
+    return n;
+}
+
+struct count {
+    size_t n;
+    struct str names; /* of the first few */
+};
+
+static void count_cleanup(struct count *count)
+{
+    str_done(&count->names);
+}
+
+static int count_one(struct call *c, const struct object *o, void *ctx)
+{
+    struct count *count = ctx;
+    if (!change_rest_on(&c->change, o->kind, o->id))
+        return 0;
+    if (count->n < 3)
+        str_addf(&count->names, "%s%s %s", count->n ? ", " : "", kinds[o->kind].name, o->id);
+    return ++count->n > TAKEN_ALONG_MAX;
+}
+
+static int remove_one(struct call *c, const struct object *o, void *ctx)
+{
+    (void)ctx;
+    const char *id = arena_strdup(&c->arena, o->id);
+    return change_rest_on(&c->change, o->kind, id) ? crud_remove(c, crud_find(o->kind), id) : 0;
+}
+
+static int user_delete(struct call *c, const char *id, const json_t *old)
+{
+    const char *force = call_query(c, "force");
+    if (is_self(c, id))
+        return err_set(&c->err, EACCES, "you cannot delete yourself; another administrator can");
+    int rc = user_covered(c, id, old);
+    if (rc == 0 && is_admin(old))
+        rc = other_admin(c, id);
+    if (rc < 0)
+        return rc;
+
+    CLEANUP(count) struct count count = {0};
+    bool many = each_belonging(c, id, count_one, &count) > 0;
+    if (count.n && !(force && strcmp(force, "true") == 0))
+        return err_set(&c->err, EBUSY, "user %s still has %s%s; delete them first, or all with ?force=true", id,
+                       str_text(&count.names), count.n > 3 ? " and more" : "");
+    if (many)
+        return too_many(c, id);
+    crud_name(c, KIND_USER, id, "delete"); /* before its parts do */
+    rc = each_belonging(c, id, remove_one, NULL);
+    if (rc < 0)
+        return rc;
+    size_t len;
+    const struct object *const *tokens = state_list(c->state, KIND_TOKEN, &len);
+    for (size_t i = 0; i < len; i++)
+        if (strcmp(tokens[i]->token->user, id) == 0)
+            change_delete(&c->change, KIND_TOKEN, tokens[i]->id);
+    (void)reply_forget(&c->change, id, FORGOTTEN_MAX);
+    return writes_of(&c->change) > OPS_MAX ? too_many(c, id) : 0;
+}
+
+static int regroup_one(struct call *c, const struct object *o, void *ctx)
+{
+    json_t *doc = change_edit(&c->change, o->kind, o->id);
+    if (doc)
+        (void)json_object_set_new(doc, "group", json_string(ctx));
+    return 0;
+}
+
+static int user_leaving(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
+{
+    (void)k;
+    if (!next)
+        return user_delete(c, id, old);
+    if (strcmp(member(old, "group"), member(next, "group")) == 0)
+        return 0;
+    CLEANUP(count) struct count count = {0};
+    bool many = each_belonging(c, id, count_one, &count) > 0;
+    if (many)
+        return too_many(c, id);
+    return each_belonging(c, id, regroup_one, (void *)member(next, "group"));
+}
+
+static const char *const user_keep[] = {"disabled", NULL};
+
+const struct crud user_crud = {
+    .kind = KIND_USER,
+    .make = PERMIT_USERS,
+    .change = PERMIT_USERS,
+    .normalise = user_normalise,
+    .belongs = user_belongs,
+    .prepare = user_prepare,
+    .check = user_check,
+    .leaving = user_leaving,
+    .keep = user_keep,
+};
+
+/* ---- verbs ---------------------------------------------------------------------------------------------------------- */
+
+/* One document: that its tokens are dead and its apps suspended follows from it. */
+static int edit_disabled(struct call *c, const char *id, json_t *doc, const void *arg)
+{
+    bool disable = *(const bool *)arg;
+    crud_name(c, KIND_USER, id, disable ? "disable" : "enable");
+    if (disable)
+        (void)json_object_set_new(doc, "disabled", json_true());
+    else
+        (void)json_object_del(doc, "disabled");
+    return crud_answer(c, KIND_USER, id, false);
+}
+
+int user_disable(struct call *c)
+{
+    static const bool yes = true;
+    return crud_edit(c, &user_crud, PERMIT_USERS, edit_disabled, &yes);
+}
+
+int user_enable(struct call *c)
+{
+    static const bool no = false;
+    return crud_edit(c, &user_crud, PERMIT_USERS, edit_disabled, &no);
+}

@@ -1,0 +1,339 @@
+/* watch.c - streams: opened by a verb, started by whoever carries them, kept alive, ended with a word. */
+#include "control/watch.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "control/watch_parts.h"
+
+enum { WATCHERS_MAX = 12000 };
+
+struct watch_hub *watch_hub_new(struct control *control, size_t watchers_max, uint64_t history_max)
+{
+    struct watch_hub *h = mem_zalloc(sizeof *h);
+
+    (void)history_max; /* how much the store keeps is the control's; the ring is only the newest part of it */
+    h->control = control;
+    h->watchers_max = watchers_max ? watchers_max : WATCHERS_MAX;
+    h->ring = mem_zarray(RING_ENTRIES_MAX, sizeof *h->ring);
+    h->revision = h->ring_from = state_revision(control_state(control));
+    h->probe = mem_zalloc(sizeof *h->probe);
+    return h;
+}
+
+static void stream_free(struct stream *s)
+{
+    topic_leave(s);
+    *s->link = s->next;
+    if (s->next)
+        s->next->link = s->link;
+    s->hub->watchers--;
+    mem_free(s->texts);
+    mem_free(s);
+}
+
+void watch_hub_free(struct watch_hub *h)
+{
+    if (!h)
+        return;
+    while (h->streams)
+        stream_free(h->streams);
+    topics_done(h);
+    ring_done(h);
+    mem_free(h->before_key);
+    mem_free(h->probe);
+    str_done(&h->scratch);
+    str_done(&h->line);
+    mem_free(h);
+}
+
+size_t watch_hub_len(const struct watch_hub *h)
+{
+    return h->watchers;
+}
+
+static int64_t steady_ns(const struct watch_hub *h)
+{
+    const struct control_env *env = control_env(h->control);
+    return env->steady_ns(env->ctx);
+}
+
+/* ---- sending -------------------------------------------------------------------------------------------------------- */
+
+static void bytes_send(struct stream *s, const char *at, size_t len)
+{
+    s->sending = true;
+    bool taken = s->sink.send(s->sink.ctx, at, len);
+    s->sending = false;
+    s->sent_ns = steady_ns(s->hub);
+    if (!taken)
+        s->end_code = "slow";
+}
+
+void stream_send(struct stream *s, const char *id, const char *line, size_t len)
+{
+    struct str *text = &s->hub->scratch;
+
+    str_clear(text);
+    if (s->sse && id)
+        str_addf(text, "id: %s\n", id);
+    if (s->sse)
+        str_add(text, "data: ");
+    str_add_bytes(text, line, len);
+    str_add(text, s->sse ? "\n\n" : "\n");
+    bytes_send(s, text->at, text->len);
+}
+
+bool stream_open(struct stream *s)
+{
+    if (!s->started || s->stopped || s->end_code)
+        return false;
+    if (!s->full && s->sink.backlog && s->sink.backlog(s->sink.ctx) > BACKLOG_MAX) {
+        s->full = true;
+        s->full_ns = steady_ns(s->hub);
+    }
+    return !s->full;
+}
+
+void stream_end(struct stream *s, const char *code)
+{
+    char line[64];
+    int len = snprintf(line, sizeof line, "{\"type\":\"end\",\"code\":\"%s\"}", code);
+
+    s->end_code = code;
+    if (!s->started)
+        return; /* told when it starts */
+    if (!s->stopped)
+        stream_send(s, NULL, line, (size_t)len);
+    if (!s->stopped)
+        s->sink.end(s->sink.ctx);
+    stream_free(s);
+}
+
+/* Sends what is there; the stream may be gone afterwards. */
+static void stream_serve(struct stream *s)
+{
+    const char *code = NULL;
+    bool more = false;
+
+    if (s->topic && stream_open(s))
+        topic_serve(s);
+    else if (!s->topic)
+        code = ring_serve(s, &more);
+    if (s->end_code)
+        code = s->end_code;
+    if (s->stopped) {
+        stream_free(s);
+    } else if (code) {
+        stream_end(s, code);
+    } else if (more) {
+        const struct control_env *env = control_env(s->hub->control);
+        env->wake_at(env->ctx, steady_ns(s->hub));
+    }
+}
+
+/* ---- opening -------------------------------------------------------------------------------------------------------- */
+
+/* One piece of memory for all the caller's texts. */
+static void caller_copy(struct stream *s, const struct caller *from)
+{
+    const char *texts[] = {from->user, from->group, from->role, from->node, from->token};
+    const char **to[] = {&s->caller.user, &s->caller.group, &s->caller.role, &s->caller.node, &s->caller.token};
+    size_t bytes = 0, at = 0;
+
+    s->caller = *from;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        bytes += strlen(texts[i]) + 1;
+    s->texts = mem_alloc(bytes);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        size_t len = strlen(texts[i]) + 1;
+        memcpy(s->texts + at, texts[i], len);
+        *to[i] = s->texts + at;
+        at += len;
+    }
+}
+
+static int stream_new(struct call *c, struct stream **ret)
+{
+    struct watch_hub *h = control_hub(c->control);
+
+    if (h->stopping)
+        return err_set(&c->err, EAGAIN, "the daemon is stopping; try again in a moment");
+    if (h->watchers >= h->watchers_max)
+        return err_set(&c->err, EDQUOT, "%zu watches are open already; close some, or ask again later", h->watchers);
+    struct stream *s = mem_zalloc(sizeof *s);
+    const struct object *token = state_find(c->state, KIND_TOKEN, c->caller.token);
+    s->hub = h;
+    s->expires_ns = token ? token->token->expires_ns : BERTH_NEVER_NS;
+    s->sse = c->request->accept && strstr(c->request->accept, "text/event-stream");
+    s->sent_ns = steady_ns(h);
+    caller_copy(s, &c->caller);
+    s->next = h->streams;
+    s->link = &h->streams;
+    if (h->streams)
+        h->streams->link = &s->next;
+    h->streams = s;
+    h->watchers++;
+    *ret = s;
+    return 0;
+}
+
+int watch_open(struct call *c, enum kind kind, uint64_t from)
+{
+    const struct watch_hub *h = control_hub(c->control);
+    struct stream *s;
+
+    if (from > h->revision)
+        return err_set(&c->err, EINVAL, "watch: revision %llu is yet to come; the last one is %llu",
+                       (unsigned long long)from, (unsigned long long)h->revision);
+    if (from < store_compacted(control_store(c->control)))
+        return err_set(&c->err, ESTALE,
+                       "changes after revision %llu are no longer known; list again and watch from there",
+                       (unsigned long long)from);
+    int rc = stream_new(c, &s);
+    if (rc < 0)
+        return rc;
+    s->kind = kind;
+    s->after = from;
+    c->answer.stream = s;
+    return 0;
+}
+
+int watch_open_derived(struct call *c, derived_write *write, const char *id, const char *known)
+{
+    struct stream *s;
+    int rc = stream_new(c, &s);
+
+    if (rc < 0)
+        return rc;
+    rc = topic_join(s->hub, s, write, id);
+    assert(rc == 0);
+    if (known)
+        (void)snprintf(s->known, sizeof s->known, "%s", known);
+    c->answer.stream = s;
+    return 0;
+}
+
+const char *stream_content_type(const struct stream *s)
+{
+    return s->sse ? "text/event-stream" : "application/x-ndjson";
+}
+
+void stream_start(struct stream *s, const struct sink *sink)
+{
+    assert(!s->started);
+    s->sink = *sink;
+    s->started = true;
+    if (s->end_code)
+        stream_end(s, s->end_code);
+    else
+        stream_serve(s);
+}
+
+void stream_drained(struct stream *s)
+{
+    if (s->stopped || s->sending)
+        return;
+    s->full = false;
+    stream_serve(s);
+}
+
+void stream_stop(struct stream *s)
+{
+    s->stopped = true;
+    if (!s->sending)
+        stream_free(s);
+}
+
+/* ---- changes -------------------------------------------------------------------------------------------------------- */
+
+void watch_hub_before(struct watch_hub *h, const struct store_event *event)
+{
+    const char *id;
+    enum kind kind = object_key_split(event->key, &id);
+
+    mem_free(h->before_key);
+    h->before_key = mem_strdup(event->key);
+    h->before = kind == KINDS ? (struct who){0} : who_now(control_state(h->control), kind, id);
+    if (kind != KINDS)
+        topics_touch(h, kind, id);
+}
+
+void watch_hub_event(struct watch_hub *h, const struct store_event *event)
+{
+    const struct who nobody = {0};
+    const char *id;
+    enum kind kind = object_key_split(event->key, &id);
+    bool told = h->before_key && strcmp(h->before_key, event->key) == 0;
+
+    h->revision = event->revision;
+    if (kind == KINDS)
+        return;
+    topics_touch(h, kind, id);
+    if (kinds[kind].shown)
+        ring_add(h, event, kind, id, told ? &h->before : &nobody);
+    if (kind == KIND_USER || kind == KIND_TOKEN || kind == KIND_ROLE || (kind == KIND_NODE && event->gone))
+        h->callers_stale = true;
+}
+
+/* Ends the streams of callers that are no longer who they were. */
+static void callers_check(struct watch_hub *h)
+{
+    const struct control_env *env = control_env(h->control);
+    const struct state *state = control_state(h->control);
+    int64_t now_ns = env->clock_ns(env->ctx);
+
+    h->callers_stale = false;
+    for (struct stream *s = h->streams, *next; s; s = next) {
+        next = s->next;
+        const struct object *token = state_find(state, KIND_TOKEN, s->caller.token);
+        if (token)
+            s->expires_ns = token->token->expires_ns;
+        if (caller_alive(state, &s->caller, now_ns))
+            continue;
+        /* Still valid, with other rights: what it may see is another list now. */
+        bool alive = s->caller.token[0] && token_alive(state, s->caller.token, now_ns);
+        stream_end(s, alive ? "compacted" : "unauthenticated");
+    }
+}
+
+void watch_hub_flush(struct watch_hub *h)
+{
+    if (h->callers_stale)
+        callers_check(h);
+    topics_flush(h);
+    for (struct stream *s = h->streams, *next; s; s = next) {
+        next = s->next;
+        if (s->topic ? s->end_code || s->stopped : s->after < h->revision)
+            stream_serve(s);
+    }
+}
+
+void watch_hub_tick(struct watch_hub *h, int64_t now_ns, int64_t steady)
+{
+    watch_hub_flush(h);
+    for (struct stream *s = h->streams, *next; s; s = next) {
+        next = s->next;
+        if (s->expires_ns <= now_ns)
+            stream_end(s, "unauthenticated");
+        else if (s->full && steady - s->full_ns > STALLED_NS)
+            stream_end(s, "slow");
+        else if (s->started && !s->full && steady - s->sent_ns >= HEARTBEAT_NS) {
+            bytes_send(s, s->sse ? ":\n\n" : "\n", s->sse ? 3 : 1);
+            if (s->end_code || s->stopped)
+                stream_serve(s);
+        }
+    }
+}
+
+void watch_hub_stop(struct watch_hub *h)
+{
+    h->stopping = true;
+    for (struct stream *s = h->streams, *next; s; s = next) {
+        next = s->next;
+        stream_end(s, "stopping");
+    }
+}

@@ -1,0 +1,110 @@
+/* watch_line.c - what a watcher is told of a change, and whether it is told at all. */
+#include <assert.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "control/crud.h"
+#include "control/watch_parts.h"
+#include "wire/document.h"
+
+/* ---- who may see it ------------------------------------------------------------------------------------------------- */
+
+bool stream_sees(const struct stream *s, enum kind kind, const struct who *who)
+{
+    struct call *probe = s->hub->probe;
+    struct object o = {.kind = kind, .id = "", .owner = who->owner, .group = who->group};
+
+    probe->caller = s->caller;
+    return call_sees(probe, &o);
+}
+
+bool stream_manages(const struct stream *s, const struct who *who)
+{
+    return permit(&s->caller, PERMIT_MANAGE, who->owner, who->group);
+}
+
+/* A name that does not fit is nobody's: only those who see everything see it. */
+static void who_text(char to[static ID_MAX + 1], const char *text)
+{
+    size_t len = text ? strlen(text) : 0;
+
+    if (len > ID_MAX)
+        len = 0;
+    if (len)
+        memcpy(to, text, len);
+    to[len] = '\0';
+}
+
+static struct who who_make(const char *owner, const char *group)
+{
+    struct who who = {.there = true};
+
+    who_text(who.owner, owner);
+    who_text(who.group, group);
+    return who;
+}
+
+struct who who_now(const struct state *s, enum kind kind, const char *id)
+{
+    const struct object *o = state_find(s, kind, id);
+    return o ? who_make(o->owner, o->group) : (struct who){0};
+}
+
+/* What an instance's document says, or else what is known of its workload. */
+static struct who instance_then(const struct state *s, const json_t *doc)
+{
+    const char *owner = json_string_value(json_object_get(doc, "owner"));
+    const char *group = json_string_value(json_object_get(doc, "group"));
+    const char *workload = json_string_value(json_object_get(doc, "workload"));
+
+    if (owner)
+        return who_make(owner, group);
+    const struct object *of = workload ? state_find_work(s, workload) : NULL;
+    if (!of && workload)
+        of = state_spec(s, workload, (uint64_t)json_integer_value(json_object_get(doc, "of")));
+    return of ? who_make(of->owner, of->group) : who_make(NULL, NULL);
+}
+
+struct who who_then(const struct state *s, enum kind kind, const char *id, const struct bytes *text)
+{
+    CLEANUP(json) json_t *doc = json_loadb(text->at, text->len, 0, NULL);
+    const char *owner = json_string_value(json_object_get(doc, "owner"));
+    const char *group = json_string_value(json_object_get(doc, "group"));
+
+    switch (kind) {
+    case KIND_USER: return who_make(id, group);
+    case KIND_GROUP: return who_make(NULL, id);
+    case KIND_TOKEN: return who_make(json_string_value(json_object_get(doc, "user")), NULL);
+    case KIND_INSTANCE: return instance_then(s, doc);
+    default: return who_make(owner, group);
+    }
+}
+
+/* ---- what it says --------------------------------------------------------------------------------------------------- */
+
+static int text_add(const char *buffer, size_t size, void *to)
+{
+    str_add_bytes(to, buffer, size);
+    return 0;
+}
+
+void line_put(struct str *to, const struct stream *s, enum kind kind, const struct who *who, uint64_t revision,
+              const struct bytes *doc)
+{
+    const struct object o = {.kind = kind, .id = "", .owner = who->owner, .group = who->group};
+    CLEANUP(json) json_t *object = json_loadb(doc->at, doc->len, 0, NULL);
+
+    assert(json_is_object(object)); /* what is stored has been read before */
+    crud_hide(&s->caller, &o, object);
+    (void)json_object_set_new(object, "revision", json_integer((json_int_t)revision));
+    str_addf(to, "{\"type\":\"put\",\"revision\":%llu,\"object\":", (unsigned long long)revision);
+    (void)json_dump_callback(object, text_add, to, JSON_COMPACT);
+    str_add_char(to, '}');
+}
+
+void line_gone(struct str *to, uint64_t revision, const char *id)
+{
+    str_addf(to, "{\"type\":\"gone\",\"revision\":%llu,\"id\":", (unsigned long long)revision);
+    str_add_json(to, id);
+    str_add_char(to, '}');
+}

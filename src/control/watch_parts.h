@@ -1,0 +1,147 @@
+/* watch_parts.h - the inside of a hub and its streams; for watch*.c only.
+ *
+ * watch.c: streams come, go, and are kept alive. watch_ring.c: changes of a collection, from the ring or the store's history.
+ * watch_topic.c: derived documents. watch_line.c: what a line says and who may read it.
+ */
+#pragma once
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "control/control.h"
+#include "control/derived_parts.h"
+#include "control/watch.h"
+
+enum {
+    RING_ENTRIES_MAX = 16384,
+    RING_BYTES_MAX = 32 * 1024 * 1024,
+    BACKLOG_MAX = 256 * 1024,    /* a reader with more than this waiting gets nothing new until it has read it */
+    HISTORY_EVENTS = 512,        /* read from the store at a time, */
+    HISTORY_BYTES = 1024 * 1024, /* unless they are large */
+    HISTORY_TURNS = 4,           /* reads for one stream before others get their turn */
+};
+#define HEARTBEAT_NS (INT64_C(15) * 1000000000)
+#define STALLED_NS (INT64_C(60) * 1000000000)
+
+/* To whom an object belongs. */
+struct who {
+    char owner[ID_MAX + 1], group[ID_MAX + 1];
+    bool there; /* false: no such object */
+};
+
+struct ring_entry {
+    uint64_t revision;
+    enum kind kind;
+    char *id;
+    struct bytes doc; /* owned; empty: gone */
+    struct who before, after;
+    struct str line[2]; /* as those see it who do not manage it, and who do; made when first wanted */
+    size_t bytes;
+};
+
+enum topic_kind { TOPIC_NODE, TOPIC_GATEWAY, TOPIC_SERVICE, TOPIC_SERVICES, TOPIC_RBAC, TOPIC_OTHER };
+
+typedef int derived_write(const struct state *s, const char *id, struct str *to);
+
+/* A derived document that somebody watches. */
+struct topic {
+    enum topic_kind kind;
+    derived_write *write;
+    char *id;
+    struct stream *streams;
+    bool dirty; /* is in hub.dirty */
+    uint32_t slot;
+};
+
+struct stream {
+    struct watch_hub *hub;
+    struct stream *next, **link; /* of the hub's list */
+    struct caller caller;
+    char *texts; /* of the caller */
+    int64_t expires_ns;
+    bool sse, started;
+    bool sending, stopped;    /* the peer went while something was being sent to it */
+    bool full;                /* waits for stream_drained */
+    int64_t full_ns, sent_ns; /* steady: since when; last */
+    const char *end_code;     /* ended before it was started; NULL: no */
+    struct sink sink;
+
+    /* Of a collection. */
+    enum kind kind;
+    uint64_t after;  /* everything up to this revision has been considered */
+    uint64_t part;   /* the revision being considered; 0: none */
+    size_t part_len; /* how many changes of it were */
+    bool part_ring;  /* counted in the ring, not in the history */
+
+    /* Of a derived document. */
+    struct topic *topic; /* NULL: of a collection */
+    struct stream *topic_next, **topic_link;
+    char known[DERIVED_HASH_MAX]; /* hash of what was sent last */
+};
+
+struct watch_hub {
+    struct control *control;
+    size_t watchers_max, watchers;
+    struct stream *streams;
+    struct call *probe; /* carries a caller to call_sees */
+
+    struct ring_entry *ring; /* a circle of RING_ENTRIES_MAX */
+    size_t ring_first, ring_len, ring_bytes;
+    uint64_t ring_from; /* every change after this revision is in the ring */
+    uint64_t revision;  /* of the last change */
+    char *before_key;   /* of the change that watch_hub_before told of */
+    struct who before;
+
+    VEC(struct topic *) topics; /* by slot; NULL: free */
+    VEC(uint32_t) free_topics;
+    VEC(struct topic *) dirty;
+    struct map map; /* (kind, id) to a topic */
+    struct gateway *gateway;
+    size_t topics_len[TOPIC_OTHER + 1];
+    bool gateway_stale, callers_stale, stopping;
+
+    struct str scratch, line;
+};
+
+/* ---- watch_line.c ---- */
+
+/* May the stream's caller see objects of this kind that belong to this one? */
+bool stream_sees(const struct stream *s, enum kind kind, const struct who *who);
+bool stream_manages(const struct stream *s, const struct who *who);
+/* As the state has it. */
+struct who who_now(const struct state *s, enum kind kind, const char *id);
+/* As a document of the past has it. */
+struct who who_then(const struct state *s, enum kind kind, const char *id, const struct bytes *doc);
+/* {"type": "put", "revision", "object"}, without what the stream's caller may not see of it. */
+void line_put(struct str *to, const struct stream *s, enum kind kind, const struct who *who, uint64_t revision,
+              const struct bytes *doc);
+void line_gone(struct str *to, uint64_t revision, const char *id);
+
+/* ---- watch.c ---- */
+
+/* One line. `id` is the event's id in server-sent events; NULL: none. */
+void stream_send(struct stream *s, const char *id, const char *line, size_t len);
+/* False: nothing more can go out now, or ever. */
+bool stream_open(struct stream *s);
+/* Says why, and is gone: the stream must not be touched afterwards. */
+void stream_end(struct stream *s, const char *code);
+
+/* ---- watch_ring.c ---- */
+
+void ring_add(struct watch_hub *h, const struct store_event *event, enum kind kind, const char *id,
+              const struct who *before);
+void ring_done(struct watch_hub *h);
+/* Sends what is there to be sent. Returns why the stream must end; NULL: it goes on. *ret_more: it has had its turn, but
+ * is not done. */
+const char *ring_serve(struct stream *s, bool *ret_more);
+
+/* ---- watch_topic.c ---- */
+
+int topic_join(struct watch_hub *h, struct stream *s, derived_write *write, const char *id);
+void topic_leave(struct stream *s);
+/* A change may alter what is derived from this object, as the state has it now. */
+void topics_touch(struct watch_hub *h, enum kind kind, const char *id);
+/* Sends its document if it differs from what the stream has. */
+void topic_serve(struct stream *s);
+/* Makes the documents that may differ and sends those that do. */
+void topics_flush(struct watch_hub *h);
+void topics_done(struct watch_hub *h);

@@ -1,0 +1,300 @@
+/* watch_ring.c - changes in order: recent ones from the ring, older ones from the store's history. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "control/watch_parts.h"
+
+/* ---- the ring ------------------------------------------------------------------------------------------------------- */
+
+static struct ring_entry *ring_at(const struct watch_hub *h, size_t i)
+{
+    return &h->ring[(h->ring_first + i) % RING_ENTRIES_MAX];
+}
+
+static void entry_clear(struct ring_entry *e)
+{
+    mem_free(e->id);
+    mem_free((void *)e->doc.at);
+    str_done(&e->line[0]);
+    str_done(&e->line[1]);
+    *e = (struct ring_entry){0};
+}
+
+static void ring_drop_first(struct watch_hub *h)
+{
+    struct ring_entry *e = ring_at(h, 0);
+
+    h->ring_from = e->revision;
+    h->ring_bytes -= e->bytes;
+    entry_clear(e);
+    h->ring_first = (h->ring_first + 1) % RING_ENTRIES_MAX;
+    h->ring_len--;
+}
+
+void ring_done(struct watch_hub *h)
+{
+    while (h->ring_len)
+        ring_drop_first(h);
+    mem_free(h->ring);
+}
+
+/* Lines that are made later count too. */
+static void ring_grow(struct watch_hub *h, struct ring_entry *e, size_t bytes)
+{
+    e->bytes += bytes;
+    h->ring_bytes += bytes;
+}
+
+void ring_add(struct watch_hub *h, const struct store_event *event, enum kind kind, const char *id,
+              const struct who *before)
+{
+    if (h->ring_len == RING_ENTRIES_MAX)
+        ring_drop_first(h);
+    struct ring_entry *e = ring_at(h, h->ring_len++);
+    *e = (struct ring_entry){.revision = event->revision, .kind = kind, .id = mem_strdup(id), .before = *before};
+    if (!event->gone) {
+        char *text = mem_alloc(event->value.len + 1);
+        memcpy(text, event->value.at, event->value.len);
+        text[event->value.len] = '\0';
+        e->doc = (struct bytes){text, event->value.len};
+        e->after = who_now(control_state(h->control), kind, id);
+        e->after.there = true;
+    }
+    ring_grow(h, e, sizeof *e + e->doc.len);
+    while (h->ring_bytes > RING_BYTES_MAX && h->ring_len > 1)
+        ring_drop_first(h);
+}
+
+/* The first entry of a later revision. */
+static size_t ring_after(const struct watch_hub *h, uint64_t revision)
+{
+    size_t low = 0, high = h->ring_len;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (ring_at(h, mid)->revision <= revision)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* ---- one change ----------------------------------------------------------------------------------------------------- */
+
+/* Moves the stream's place to the change at hand. False: it was considered before. */
+static bool place_step(struct stream *s, uint64_t revision, size_t *seen, bool ring)
+{
+    if (s->part != revision) {
+        s->part = revision;
+        s->part_len = 0;
+        s->part_ring = ring;
+        s->after = revision - 1;
+        *seen = 0;
+    }
+    if ((*seen)++ < s->part_len)
+        return false;
+    s->part_len++;
+    return true;
+}
+
+static void place_done(struct stream *s, uint64_t revision)
+{
+    s->after = revision;
+    s->part = 0;
+    s->part_len = 0;
+}
+
+static void change_send(struct stream *s, uint64_t revision, const char *line, size_t len)
+{
+    char id[24];
+    stream_send(s, str_u64(revision, id), line, len);
+}
+
+static void gone_send(struct stream *s, uint64_t revision, const char *id)
+{
+    struct str *line = &s->hub->line;
+
+    str_clear(line);
+    line_gone(line, revision, id);
+    change_send(s, revision, line->at, line->len);
+}
+
+static void entry_send(struct stream *s, struct ring_entry *e)
+{
+    if (e->after.there && stream_sees(s, e->kind, &e->after)) {
+        struct str *line = &e->line[stream_manages(s, &e->after)];
+        if (!line->len) {
+            line_put(line, s, e->kind, &e->after, e->revision, &e->doc);
+            ring_grow(s->hub, e, line->len);
+        }
+        change_send(s, e->revision, line->at, line->len);
+    } else if (e->before.there && stream_sees(s, e->kind, &e->before)) {
+        gone_send(s, e->revision, e->id); /* or out of sight, which is the same */
+    }
+}
+
+static void ring_read(struct stream *s)
+{
+    struct watch_hub *h = s->hub;
+    size_t seen = 0;
+
+    for (size_t i = ring_after(h, s->after); i < h->ring_len; i++) {
+        struct ring_entry *e = ring_at(h, i);
+        if (!stream_open(s))
+            return;
+        if (place_step(s, e->revision, &seen, true) && e->kind == s->kind)
+            entry_send(s, e);
+    }
+    if (!s->stopped)
+        place_done(s, h->revision);
+}
+
+/* ---- history -------------------------------------------------------------------------------------------------------- */
+
+struct past_event {
+    uint64_t revision;
+    bool fresh; /* it made the key */
+    bool gone;
+    char *key;
+    struct bytes doc; /* owned */
+};
+
+struct past {
+    VEC(struct past_event) events;
+    size_t bytes;
+    uint64_t part; /* of this revision the first `skip` were considered before */
+    size_t skip;
+};
+
+static void past_done(struct past *p)
+{
+    for (size_t i = 0; i < p->events.len; i++) {
+        mem_free(p->events.at[i].key);
+        mem_free((void *)p->events.at[i].doc.at);
+    }
+    vec_done(&p->events);
+}
+
+static int past_add(void *ctx, const struct store_event *event)
+{
+    struct past *p = ctx;
+
+    if (event->revision == p->part && p->skip) {
+        p->skip--;
+        return 0;
+    }
+    struct past_event copy = {.revision = event->revision,
+                              .fresh = event->created == event->revision,
+                              .gone = event->gone,
+                              .key = mem_strdup(event->key)};
+
+    if (!event->gone) {
+        char *text = mem_alloc(event->value.len + 1);
+        memcpy(text, event->value.at, event->value.len);
+        copy.doc = (struct bytes){text, event->value.len};
+    }
+    vec_push(&p->events, copy);
+    p->bytes += event->value.len;
+    return p->events.len >= HISTORY_EVENTS || p->bytes >= HISTORY_BYTES;
+}
+
+struct finding {
+    const struct state *state;
+    const char *key;
+    struct who found;
+};
+
+static int before_found(void *ctx, const struct store_entry *entry)
+{
+    struct finding *f = ctx;
+    const char *id;
+
+    if (strcmp(entry->key, f->key) != 0)
+        return 0;
+    enum kind kind = object_key_split(entry->key, &id);
+    f->found = who_then(f->state, kind, id, &entry->value);
+    return 1;
+}
+
+/* To whom it belonged until this change. */
+static struct who before_then(const struct watch_hub *h, const struct past_event *e)
+{
+    struct finding f = {.state = control_state(h->control), .key = e->key};
+
+    if (!e->fresh || e->gone)
+        (void)store_range(control_store(h->control), e->key, e->revision - 1, before_found, &f, NULL);
+    return f.found;
+}
+
+static void past_send(struct stream *s, const struct past_event *e)
+{
+    const struct who nobody = {.there = true};
+    const char *id;
+    enum kind kind = object_key_split(e->key, &id);
+    struct who after = {0};
+
+    assert(kind == s->kind);
+    if (!e->gone)
+        after = who_then(control_state(s->hub->control), kind, id, &e->doc);
+    if (after.there && stream_sees(s, kind, &after)) {
+        struct str *line = &s->hub->line;
+        str_clear(line);
+        line_put(line, s, kind, &after, e->revision, &e->doc);
+        change_send(s, e->revision, line->at, line->len);
+        return;
+    }
+    struct who before = nobody;
+    if (!stream_sees(s, kind, &nobody)) /* who sees everything need not be compared with anybody */
+        before = before_then(s->hub, e);
+    if (before.there && stream_sees(s, kind, &before))
+        gone_send(s, e->revision, id);
+}
+
+/* One read of the history. */
+static const char *past_read(struct stream *s)
+{
+    struct watch_hub *h = s->hub;
+    struct past past = {.part = s->part, .skip = s->part_len};
+    char prefix[OBJECT_KEY_MAX];
+    uint64_t to = h->ring_from;
+    size_t seen = s->part_len, i = 0;
+
+    if (s->part && to < s->part)
+        to = s->part; /* begun here, so ended here: the ring counts otherwise */
+    int rc =
+        store_history(control_store(h->control), object_key(s->kind, "", prefix), s->after, to, past_add, &past, NULL);
+    for (; rc >= 0 && i < past.events.len && stream_open(s); i++)
+        if (place_step(s, past.events.at[i].revision, &seen, false))
+            past_send(s, &past.events.at[i]);
+    bool all = rc == 0 && i == past.events.len;
+    past_done(&past);
+    if (all && !s->stopped)
+        place_done(s, to);
+    return rc < 0 ? "compacted" : NULL; /* what cannot be read is as good as gone: list again */
+}
+
+const char *ring_serve(struct stream *s, bool *ret_more)
+{
+    struct watch_hub *h = s->hub;
+
+    *ret_more = false;
+    for (int turn = 0; stream_open(s); turn++) {
+        if (s->part && s->part_ring && s->part <= h->ring_from)
+            return "slow"; /* the rest of the revision has left the ring */
+        if (s->after >= h->ring_from && !(s->part && !s->part_ring)) {
+            ring_read(s);
+            return NULL;
+        }
+        if (turn == HISTORY_TURNS) {
+            *ret_more = true;
+            return NULL;
+        }
+        const char *code = past_read(s);
+        if (code)
+            return code;
+    }
+    return NULL;
+}

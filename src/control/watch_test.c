@@ -1,0 +1,624 @@
+#include "control/watch.h"
+
+#include <stdlib.h>
+
+#include "control/watch_kit_test.h"
+
+static int setup(void **state)
+{
+    struct kit *k = mem_zalloc(sizeof *k);
+    const struct control_options options = {0};
+
+    kit_open(k, &options);
+    *state = k;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    kit_done(*state);
+    mem_free(*state);
+    return 0;
+}
+
+/* ---- changes -------------------------------------------------------------------------------------------------------- */
+
+static void changes_come_in_order(void **state)
+{
+    struct kit *k = *state;
+    struct reader_end e;
+    uint64_t start = store_revision(k->store);
+
+    (void)kit_job(k, 1, "admin", "", "");
+    kit_watch(k, k->admin, "/v1/jobs", start, &e);
+    assert_string_equal(e.type, "application/x-ndjson");
+    end_expect(&e, "put", "id", "1"); /* what is past */
+    (void)kit_job(k, 2, "admin", "", ",\"name\":\"x\"");
+    (void)kit_put(k, "settings/other", "{\"v\":1}"); /* of another kind */
+    (void)kit_put(k, "jobs/1", NULL);
+    CLEANUP(json) json_t *line = end_next(&e);
+    CLEANUP(json)
+    json_t *want = json_pack("{s:s, s:I, s:{s:i, s:s, s:s, s:s, s:b, s:i, s:s, s:I}}", "type", "put", "revision",
+                             (json_int_t)(start + 2), "object", "v", 1, "id", "2", "owner", "admin", "group", "",
+                             "hold", 1, "generation", 1, "name", "x", "revision", (json_int_t)(start + 2));
+    assert_true(json_equal(line, want));
+    CLEANUP(json) json_t *gone = end_next(&e);
+    CLEANUP(json)
+    json_t *want_gone = json_pack("{s:s, s:I, s:s}", "type", "gone", "revision", (json_int_t)(start + 4), "id", "1");
+    assert_true(json_equal(gone, want_gone));
+    end_expect_nothing(&e);
+    end_done(&e);
+    assert_int_equal(watch_hub_len(control_hub(k->control)), 0);
+}
+
+static void server_sent_events(void **state)
+{
+    struct kit *k = *state;
+    struct reader_end e;
+    char from[24], want[128];
+    uint64_t start = store_revision(k->store);
+
+    kit_get(k, k->admin, "/v1/jobs", str_u64(start, from), "text/html, text/event-stream", &e);
+    assert_string_equal(e.type, "text/event-stream");
+    end_start(&e);
+    (void)kit_job(k, 1, "admin", "", "");
+    (void)snprintf(want, sizeof want, "id: %llu\ndata: {\"type\":\"put\",\"revision\":%llu,",
+                   (unsigned long long)start + 1, (unsigned long long)start + 1);
+    assert_int_equal(strncmp(e.text.at, want, strlen(want)), 0);
+    assert_string_equal(e.text.at + e.text.len - 2, "\n\n");
+    str_clear(&e.text);
+    watch_hub_tick(control_hub(k->control), k->now_ns, k->steady_ns + INT64_C(15) * 1000000000);
+    assert_string_equal(e.text.at, ":\n\n");
+    str_clear(&e.text);
+    watch_hub_stop(control_hub(k->control));
+    assert_string_equal(e.text.at, "data: {\"type\":\"end\",\"code\":\"stopping\"}\n\n");
+    assert_true(e.ended);
+    end_done(&e);
+}
+
+static void revisions_that_cannot_be_watched(void **state)
+{
+    struct kit *k = *state;
+    struct reader_end e;
+    struct berth_err err;
+    char text[24];
+
+    for (unsigned i = 1; i < 10; i++)
+        (void)kit_job(k, i, "admin", "", "");
+    assert_int_equal(store_compact(k->store, store_revision(k->store) - 3, &err), 0);
+    kit_get(k, k->admin, "/v1/jobs", str_u64(store_revision(k->store) - 4, text), NULL, &e);
+    assert_int_equal(e.status, 410);
+    end_done(&e);
+    kit_get(k, k->admin, "/v1/jobs", str_u64(store_revision(k->store) + 1, text), NULL, &e);
+    assert_int_equal(e.status, 400);
+    end_done(&e);
+    kit_get(k, k->admin, "/v1/jobs", "-1", NULL, &e);
+    assert_int_equal(e.status, 400);
+    end_done(&e);
+    kit_get(k, k->admin, "/v1/jobs", str_u64(store_revision(k->store) - 3, text), NULL, &e);
+    assert_int_equal(e.status, 200);
+    end_done(&e); /* never started, so it must be stopped */
+    assert_int_equal(watch_hub_len(control_hub(k->control)), 0);
+}
+
+static void there_are_only_so_many(void **state)
+{
+    (void)state;
+    struct kit k;
+    struct reader_end a, b, c;
+    const struct control_options options = {.watchers_max = 2};
+
+    kit_open(&k, &options);
+    kit_watch(&k, k.admin, "/v1/jobs", 1, &a);
+    kit_watch(&k, k.admin, "/v1/nodes", 1, &b);
+    kit_get(&k, k.admin, "/v1/jobs", "1", NULL, &c);
+    assert_int_equal(c.status, 429);
+    end_done(&c);
+    end_done(&b);
+    kit_watch(&k, k.admin, "/v1/jobs", 1, &c);
+    end_done(&a);
+    end_done(&c);
+    kit_done(&k);
+}
+
+/* ---- who sees what -------------------------------------------------------------------------------------------------- */
+
+static void tenants_see_their_own(void **state)
+{
+    struct kit *k = *state;
+    char alice[TOKEN_TEXT_MAX], carol[TOKEN_TEXT_MAX];
+    struct reader_end own, group, all;
+
+    kit_user(k, "alice", "lab", "user", BERTH_NEVER_NS, alice, NULL);
+    kit_user(k, "carol", "lab", "viewer", BERTH_NEVER_NS, carol, NULL);
+    uint64_t start = store_revision(k->store);
+    kit_watch(k, alice, "/v1/jobs", start, &own);
+    kit_watch(k, carol, "/v1/jobs", start, &group);
+    kit_watch(k, k->admin, "/v1/jobs", start, &all);
+    (void)kit_job(k, 1, "alice", "lab", "");
+    (void)kit_job(k, 2, "bob", "lab", "");
+    (void)kit_job(k, 3, "eve", "other", "");
+    (void)kit_put(k, "jobs/1", NULL);
+    (void)kit_put(k, "jobs/2", NULL);
+    (void)kit_put(k, "jobs/3", NULL);
+    end_expect(&own, "put", "id", "1");
+    end_expect(&own, "gone", "id", "1");
+    end_expect_nothing(&own);
+    end_expect(&group, "put", "id", "1");
+    end_expect(&group, "put", "id", "2");
+    end_expect(&group, "gone", "id", "1");
+    end_expect(&group, "gone", "id", "2");
+    end_expect_nothing(&group);
+    for (unsigned i = 0; i < 6; i++) {
+        char id[2] = {(char)('1' + i % 3), 0};
+        end_expect(&all, i < 3 ? "put" : "gone", "id", id);
+    }
+    end_done(&own);
+    end_done(&group);
+    end_done(&all);
+}
+
+/* The same from the store's history, by a daemon that was not there when it happened. */
+static void tenants_see_their_own_past(void **state)
+{
+    struct kit *k = *state;
+    const struct control_options options = {0};
+    char alice[TOKEN_TEXT_MAX];
+    struct reader_end own, all, late;
+
+    kit_user(k, "alice", "lab", "viewer", BERTH_NEVER_NS, alice, NULL);
+    (void)kit_job(k, 7, "alice", "lab", "");
+    (void)kit_job(k, 8, "eve", "other", "");
+    uint64_t start = store_revision(k->store);
+    (void)kit_job(k, 1, "alice", "lab", "");
+    (void)kit_job(k, 2, "eve", "other", "");
+    (void)kit_job(k, 1, "alice", "other", ""); /* moves out of sight */
+    (void)kit_put(k, "jobs/2", NULL);
+    (void)kit_put(k, "jobs/7", NULL); /* made before the watch */
+    (void)kit_put(k, "jobs/8", NULL);
+    uint64_t end = kit_job(k, 9, "alice", "lab", "");
+    control_free(k->control);
+    kit_start(k, &options);
+
+    kit_watch(k, alice, "/v1/jobs", start, &own);
+    end_expect(&own, "put", "id", "1");
+    end_expect(&own, "put", "id", "1"); /* her own, whatever the group */
+    end_expect(&own, "gone", "id", "7");
+    end_expect(&own, "put", "id", "9");
+    end_expect_nothing(&own);
+    kit_watch(k, k->admin, "/v1/jobs", start, &all);
+    static const char *const want[][2] = {
+        {"put",  "1"},
+        {"put",  "2"},
+        {"put",  "1"},
+        {"gone", "2"},
+        {"gone", "7"},
+        {"gone", "8"},
+        {"put",  "9"},
+    };
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++)
+        end_expect(&all, want[i][0], "id", want[i][1]);
+    end_expect_nothing(&all);
+    kit_watch(k, alice, "/v1/jobs", end, &late);
+    (void)kit_put(k, "jobs/9", NULL);
+    end_expect(&late, "gone", "id", "9");
+    end_expect(&own, "gone", "id", "9");
+    end_done(&own);
+    end_done(&all);
+    end_done(&late);
+}
+
+static void what_leaves_a_group_is_gone_for_it(void **state)
+{
+    struct kit *k = *state;
+    char carol[TOKEN_TEXT_MAX];
+    struct reader_end live, past;
+
+    kit_user(k, "carol", "lab", "viewer", BERTH_NEVER_NS, carol, NULL);
+    (void)kit_job(k, 1, "bob", "lab", "");
+    (void)kit_job(k, 2, "bob", "other", "");
+    uint64_t start = store_revision(k->store);
+    kit_watch(k, carol, "/v1/jobs", start, &live);
+    (void)kit_job(k, 1, "bob", "other", "");
+    (void)kit_job(k, 2, "bob", "lab", "");
+    end_expect(&live, "gone", "id", "1");
+    end_expect(&live, "put", "id", "2");
+    end_expect_nothing(&live);
+    const struct control_options options = {0};
+    end_done(&live);
+    control_free(k->control);
+    kit_start(k, &options);
+    kit_watch(k, carol, "/v1/jobs", start, &past);
+    end_expect(&past, "gone", "id", "1");
+    end_expect(&past, "put", "id", "2");
+    end_expect_nothing(&past);
+    end_done(&past);
+}
+
+static void instances_belong_to_their_workload(void **state)
+{
+    struct kit *k = *state;
+    char alice[TOKEN_TEXT_MAX], eve[TOKEN_TEXT_MAX];
+    struct reader_end own, other;
+
+    kit_user(k, "alice", "", "user", BERTH_NEVER_NS, alice, NULL);
+    kit_user(k, "eve", "", "user", BERTH_NEVER_NS, eve, NULL);
+    (void)kit_put(k, "nodes/n1", "{\"v\":1,\"id\":\"n1\",\"allocatable\":{\"cpu\":4}}");
+    (void)kit_job(k, 1, "alice", "", "");
+    uint64_t start = store_revision(k->store);
+    kit_watch(k, alice, "/v1/instances", start, &own);
+    kit_watch(k, eve, "/v1/instances", start, &other);
+    (void)kit_put(k, "instances/5",
+                  "{\"v\":1,\"id\":5,\"workload\":\"1\",\"ordinal\":0,\"node\":\"n1\",\"state\":\"running\",\"of\":1}");
+    (void)kit_put(k, "instances/5", NULL);
+    end_expect(&own, "put", "id", "5");
+    end_expect(&own, "gone", "id", "5");
+    end_expect_nothing(&other);
+    end_done(&own);
+    end_done(&other);
+}
+
+static void secrets_stay(void **state)
+{
+    struct kit *k = *state;
+    char alice[TOKEN_TEXT_MAX], carol[TOKEN_TEXT_MAX];
+    struct reader_end tokens, own, seen;
+
+    kit_user(k, "alice", "lab", "user", BERTH_NEVER_NS, alice, NULL);
+    kit_user(k, "carol", "lab", "viewer", BERTH_NEVER_NS, carol, NULL);
+    kit_watch(k, k->admin, "/v1/tokens", 0, &tokens); /* from history */
+    char again[TOKEN_TEXT_MAX];
+    kit_user(k, "dave", "lab", "user", BERTH_NEVER_NS, again, NULL); /* and live */
+    assert_non_null(strstr(tokens.text.at, "\"user\":\"dave\""));
+    assert_non_null(strstr(tokens.text.at, "\"user\":\"alice\""));
+    assert_null(strstr(tokens.text.at, "hash"));
+
+    uint64_t start = store_revision(k->store);
+    kit_watch(k, alice, "/v1/apps", start, &own);
+    kit_watch(k, carol, "/v1/apps", start, &seen);
+    (void)kit_put(
+        k, "apps/web.alice",
+        "{\"v\":1,\"id\":\"web.alice\",\"name\":\"web\",\"owner\":\"alice\",\"group\":\"lab\",\"stopped\":true,"
+        "\"generation\":1,\"install\":{\"key\":\"s3cret\"}}");
+    assert_non_null(strstr(own.text.at, "s3cret"));
+    assert_non_null(strstr(seen.text.at, "web.alice"));
+    assert_null(strstr(seen.text.at, "s3cret"));
+    end_done(&tokens);
+    end_done(&own);
+    end_done(&seen);
+}
+
+/* ---- whose stream it is --------------------------------------------------------------------------------------------- */
+
+static void streams_end_with_their_token(void **state)
+{
+    struct kit *k = *state;
+    static const char disabled[] = "{\"v\":1,\"id\":\"alice\",\"group\":\"lab\",\"role\":\"user\",\"disabled\":true}";
+    static const char promoted[] = "{\"v\":1,\"id\":\"alice\",\"group\":\"lab\",\"role\":\"viewer\"}";
+    static const char moved[] = "{\"v\":1,\"id\":\"alice\",\"group\":\"other\",\"role\":\"user\"}";
+    static const char same[] = "{\"v\":1,\"id\":\"alice\",\"group\":\"lab\",\"role\":\"user\",\"display\":\"A\"}";
+    static const struct {
+        const char *user, *code; /* NULL: the token is deleted; NULL: it goes on */
+    } rows[] = {
+        {NULL,     "unauthenticated"},
+        {disabled, "unauthenticated"},
+        {promoted, "compacted"      },
+        {moved,    "compacted"      },
+        {same,     NULL             },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char alice[TOKEN_TEXT_MAX], token[96];
+        struct reader_end e, other;
+        kit_user(k, "alice", "lab", "user", BERTH_NEVER_NS, alice, token);
+        kit_watch(k, alice, "/v1/jobs", store_revision(k->store), &e);
+        kit_watch(k, k->admin, "/v1/jobs", store_revision(k->store), &other);
+        (void)kit_put(k, rows[i].user ? "users/alice" : token, rows[i].user);
+        if (rows[i].code)
+            end_expect_end(&e, rows[i].code);
+        else
+            end_expect_nothing(&e);
+        assert_false(other.ended);
+        end_done(&e);
+        end_done(&other);
+    }
+}
+
+static void streams_end_when_the_token_expires(void **state)
+{
+    struct kit *k = *state;
+    char alice[TOKEN_TEXT_MAX];
+    struct reader_end e;
+
+    kit_user(k, "alice", "", "user", k->now_ns + 1000, alice, NULL);
+    kit_watch(k, alice, "/v1/jobs", store_revision(k->store), &e);
+    watch_hub_tick(control_hub(k->control), k->now_ns + 999, k->steady_ns);
+    assert_false(e.ended);
+    watch_hub_tick(control_hub(k->control), k->now_ns + 1000, k->steady_ns);
+    end_expect_end(&e, "unauthenticated");
+    end_done(&e);
+}
+
+/* The answer is on its way when the end comes. */
+static void an_end_before_the_start_is_told(void **state)
+{
+    struct kit *k = *state;
+    struct reader_end e;
+
+    kit_get(k, k->admin, "/v1/jobs", "1", NULL, &e);
+    watch_hub_stop(control_hub(k->control));
+    assert_int_equal(e.text.len, 0);
+    end_start(&e);
+    end_expect_end(&e, "stopping");
+    end_done(&e);
+    kit_get(k, k->admin, "/v1/jobs", "1", NULL, &e);
+    assert_int_not_equal(e.status, 200);
+    end_done(&e);
+}
+
+/* ---- slow ones ------------------------------------------------------------------------------------------------------ */
+
+static void a_reader_that_takes_nothing_is_ended(void **state)
+{
+    struct kit *k = *state;
+    struct reader_end e;
+
+    kit_watch(k, k->admin, "/v1/jobs", store_revision(k->store), &e);
+    e.refuses = true;
+    (void)kit_job(k, 1, "admin", "", "");
+    assert_true(e.ended);
+    assert_int_equal(e.text.len, 0);
+    end_done(&e);
+    assert_int_equal(watch_hub_len(control_hub(k->control)), 0);
+}
+
+static void heartbeats(void **state)
+{
+    struct kit *k = *state;
+    struct watch_hub *h = control_hub(k->control);
+    struct reader_end e;
+    const int64_t second = 1000000000;
+
+    kit_watch(k, k->admin, "/v1/jobs", store_revision(k->store), &e);
+    watch_hub_tick(h, k->now_ns, k->steady_ns + 14 * second);
+    assert_int_equal(e.text.len, 0);
+    k->steady_ns += 15 * second;
+    watch_hub_tick(h, k->now_ns, k->steady_ns);
+    assert_string_equal(e.text.at, "\n");
+    watch_hub_tick(h, k->now_ns, k->steady_ns + 14 * second); /* not again so soon */
+    assert_string_equal(e.text.at, "\n");
+    e.refuses = true; /* a dead peer is found out */
+    watch_hub_tick(h, k->now_ns, k->steady_ns + 15 * second);
+    assert_true(e.ended);
+    end_done(&e);
+}
+
+/* With much waiting nothing is added; once it has gone out, nothing is missing. */
+static void a_slow_reader_waits_and_misses_nothing(void **state)
+{
+    struct kit *k = *state;
+    struct reader_end e;
+    const unsigned jobs = 20000; /* more than the ring has room for */
+    char from[24], id[24];
+
+    kit_get(k, k->admin, "/v1/jobs", str_u64(store_revision(k->store), from), NULL, &e);
+    e.paced = true;
+    end_start(&e);
+    for (unsigned i = 1; i <= jobs; i += 50) {
+        char keys[50][32], texts[50][128];
+        const char *pairs[50][2];
+        for (unsigned j = 0; j < 50; j++) {
+            (void)snprintf(keys[j], sizeof keys[j], "jobs/%u", i + j);
+            (void)snprintf(texts[j], sizeof texts[j], "{\"v\":1,\"id\":\"%u\",\"owner\":\"admin\",\"hold\":true}",
+                           i + j);
+            pairs[j][0] = keys[j];
+            pairs[j][1] = texts[j];
+        }
+        (void)kit_txn(k, (const char *const(*)[2])pairs, 50);
+        watch_hub_flush(control_hub(k->control));
+    }
+    assert_true(e.text.len < 400 * 1024);
+    for (unsigned i = 1; i <= jobs;) {
+        CLEANUP(json) json_t *line = end_next(&e);
+        if (!line) {
+            assert_false(e.ended);
+            e.backlog = 0;
+            stream_drained(e.stream);
+            watch_hub_flush(control_hub(k->control)); /* after a turn of the history others come first */
+            assert_true(e.read < e.text.len);
+            continue;
+        }
+        const json_t *found = json_object_get(json_object_get(line, "object"), "id");
+        assert_string_equal(json_string_value(found), str_u64(i, id));
+        i++;
+    }
+    end_expect_nothing(&e);
+    end_done(&e);
+}
+
+static void a_reader_that_stands_still_is_ended(void **state)
+{
+    struct kit *k = *state;
+    struct reader_end e;
+    char from[24];
+
+    kit_get(k, k->admin, "/v1/jobs", str_u64(store_revision(k->store), from), NULL, &e);
+    e.paced = true;
+    end_start(&e);
+    e.backlog = 1 << 20;
+    (void)kit_job(k, 1, "admin", "", "");
+    assert_int_equal(e.text.len, 0);
+    k->steady_ns += INT64_C(60) * 1000000000;
+    watch_hub_tick(control_hub(k->control), k->now_ns, k->steady_ns);
+    assert_false(e.ended);
+    watch_hub_tick(control_hub(k->control), k->now_ns, k->steady_ns + 1);
+    end_expect_end(&e, "slow");
+    end_done(&e);
+}
+
+static void a_reader_left_behind_by_compaction_is_told(void **state)
+{
+    struct kit *k = *state;
+    struct reader_end e;
+    char from[24];
+
+    kit_get(k, k->admin, "/v1/jobs", str_u64(store_revision(k->store), from), NULL, &e);
+    e.paced = true;
+    end_start(&e);
+    e.backlog = 1 << 20;
+    for (unsigned i = 1; i <= 17000; i++) { /* out of the ring */
+        char key[32], text[64];
+        (void)snprintf(key, sizeof key, "jobs/%u", 1 + i % 7);
+        (void)snprintf(text, sizeof text, "{\"v\":1,\"id\":\"%u\",\"hold\":true}", 1 + i % 7);
+        (void)kit_txn(k, &(const char *const[2]){key, text}, 1);
+    }
+    watch_hub_flush(control_hub(k->control));
+    assert_int_equal(store_compact(k->store, store_revision(k->store) - 10, NULL), 0);
+    e.backlog = 0;
+    stream_drained(e.stream);
+    end_expect_end(&e, "compacted");
+    end_done(&e);
+}
+
+/* ---- all of it, at random ------------------------------------------------------------------------------------------- */
+
+enum { ROUNDS = 600, READERS = 12, OWNERS = 3 };
+
+struct told {
+    uint64_t revision;
+    unsigned id, owner; /* owner: whose it was or is */
+    bool gone;
+};
+
+static unsigned dice(unsigned *seed, unsigned sides)
+{
+    *seed = *seed * 1103515245 + 12345;
+    return (*seed >> 16) % sides;
+}
+
+/* Whatever the place from which a reader starts, whoever it is and however slowly it reads: what it may see, in order,
+ * without gap or repeat. */
+static void every_reader_gets_its_part(void **state)
+{
+    struct kit *k = *state;
+    static const char *const owners[OWNERS] = {"u0", "u1", "u2"};
+    char tokens[OWNERS][TOKEN_TEXT_MAX];
+    struct {
+        struct reader_end end;
+        unsigned who; /* OWNERS: the administrator */
+        uint64_t from;
+    } readers[READERS];
+    VEC(struct told) told = {0};
+    unsigned owner_of[40], seed = 20260301;
+
+    print_message("seed %u\n", seed);
+    for (unsigned i = 0; i < OWNERS; i++)
+        kit_user(k, owners[i], "", "user", BERTH_NEVER_NS, tokens[i], NULL);
+    for (unsigned i = 0; i < 40; i++)
+        owner_of[i] = OWNERS; /* none */
+    for (unsigned i = 0; i < READERS; i++)
+        readers[i].end = (struct reader_end){.ended = true};
+    uint64_t first = store_revision(k->store);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        char keys[8][32], texts[8][128];
+        const char *pairs[8][2];
+        size_t len = 0;
+        unsigned begin = dice(&seed, 32), n = 1 + dice(&seed, 8);
+        size_t told_first = told.len;
+        for (unsigned j = begin; j < begin + n; j++) {
+            bool gone = owner_of[j] < OWNERS && dice(&seed, 3) == 0;
+            unsigned owner = owner_of[j] < OWNERS ? owner_of[j] : dice(&seed, OWNERS);
+            (void)snprintf(keys[len], sizeof keys[len], "jobs/%u", j + 1);
+            (void)snprintf(texts[len], sizeof texts[len], "{\"v\":1,\"id\":\"%u\",\"owner\":\"%s\",\"hold\":true}",
+                           j + 1, owners[owner]);
+            pairs[len][0] = keys[len];
+            pairs[len][1] = gone ? NULL : texts[len];
+            len++;
+            owner_of[j] = gone ? OWNERS : owner;
+            struct told t = {.id = j + 1, .owner = owner, .gone = gone};
+            vec_push(&told, t);
+        }
+        uint64_t revision = kit_txn(k, (const char *const(*)[2])pairs, len);
+        for (size_t i = told_first; i < told.len; i++)
+            told.at[i].revision = revision;
+        if (dice(&seed, 2))
+            watch_hub_flush(control_hub(k->control));
+        if (dice(&seed, 100) == 0) { /* restart: the streams of before are checked and gone */
+            for (unsigned i = 0; i < READERS; i++)
+                if (!readers[i].end.ended) {
+                    end_done(&readers[i].end);
+                    readers[i].end = (struct reader_end){.ended = true};
+                }
+            const struct control_options options = {0};
+            control_free(k->control);
+            kit_start(k, &options);
+        }
+        unsigned which = dice(&seed, READERS);
+        if (readers[which].end.ended) {
+            char from[24];
+            readers[which].who = dice(&seed, OWNERS + 1);
+            readers[which].from = first + dice(&seed, (unsigned)(revision - first) + 1);
+            kit_get(k, readers[which].who < OWNERS ? tokens[readers[which].who] : k->admin, "/v1/jobs",
+                    str_u64(readers[which].from, from), NULL, &readers[which].end);
+            assert_int_equal(readers[which].end.status, 200);
+            readers[which].end.paced = true;
+            end_start(&readers[which].end);
+        } else if (dice(&seed, 2)) {
+            readers[which].end.backlog = 1 << 20; /* reads no further for a while */
+        } else {
+            readers[which].end.backlog = 0;
+            stream_drained(readers[which].end.stream);
+        }
+    }
+    for (unsigned i = 0; i < READERS; i++) {
+        struct reader_end *e = &readers[i].end;
+        if (e->ended)
+            continue;
+        e->backlog = 0;
+        e->paced = false;
+        for (int turn = 0; turn < 50; turn++) {
+            e->backlog = 0;
+            stream_drained(e->stream);
+        }
+        for (size_t t = 0; t < told.len; t++) {
+            char id[24];
+            if (told.at[t].revision <= readers[i].from ||
+                (readers[i].who < OWNERS && readers[i].who != told.at[t].owner))
+                continue;
+            CLEANUP(json) json_t *line = end_next(e);
+            assert_non_null(line);
+            assert_int_equal(json_integer_value(json_object_get(line, "revision")), told.at[t].revision);
+            assert_string_equal(json_string_value(json_object_get(line, "type")), told.at[t].gone ? "gone" : "put");
+            const json_t *object = told.at[t].gone ? line : json_object_get(line, "object");
+            assert_string_equal(json_string_value(json_object_get(object, "id")), str_u64(told.at[t].id, id));
+        }
+        end_expect_nothing(e);
+        end_done(e);
+    }
+    vec_done(&told);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        CASE(changes_come_in_order),
+        CASE(server_sent_events),
+        CASE(revisions_that_cannot_be_watched),
+        CASE(there_are_only_so_many),
+        CASE(tenants_see_their_own),
+        CASE(tenants_see_their_own_past),
+        CASE(what_leaves_a_group_is_gone_for_it),
+        CASE(instances_belong_to_their_workload),
+        CASE(secrets_stay),
+        CASE(streams_end_with_their_token),
+        CASE(streams_end_when_the_token_expires),
+        CASE(an_end_before_the_start_is_told),
+        CASE(a_reader_that_takes_nothing_is_ended),
+        CASE(heartbeats),
+        CASE(a_slow_reader_waits_and_misses_nothing),
+        CASE(a_reader_that_stands_still_is_ended),
+        CASE(a_reader_left_behind_by_compaction_is_told),
+        CASE(every_reader_gets_its_part),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

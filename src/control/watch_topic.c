@@ -1,0 +1,310 @@
+/* watch_topic.c - derived documents under watch: made once for all who watch them, and only when something they are made
+ * of has changed. */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "control/watch_parts.h"
+
+/* What each document is made of is said in topics_touch. */
+static enum topic_kind topic_kind_of(derived_write *write)
+{
+    static const struct {
+        derived_write *write;
+        enum topic_kind kind;
+    } rows[] = {
+        {node_config_write,    TOPIC_NODE    },
+        {gateway_config_write, TOPIC_GATEWAY },
+        {service_info_write,   TOPIC_SERVICE },
+        {services_write,       TOPIC_SERVICES},
+        {rbac_write,           TOPIC_RBAC    },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].write == write)
+            return rows[i].kind;
+    return TOPIC_OTHER; /* made anew after every change */
+}
+
+struct topic_key {
+    enum topic_kind kind;
+    derived_write *write; /* NULL: any */
+    const char *id;
+};
+
+static uint64_t topic_hash(enum topic_kind kind, const char *id)
+{
+    return hash_bytes(id, strlen(id), kind + 1u);
+}
+
+static bool topic_same(const void *ctx, uint32_t slot, const void *key)
+{
+    const struct watch_hub *h = ctx;
+    const struct topic_key *k = key;
+    const struct topic *t = h->topics.at[slot];
+    return t->kind == k->kind && (!k->write || t->write == k->write) && strcmp(t->id, k->id) == 0;
+}
+
+static struct topic *topic_find(const struct watch_hub *h, const struct topic_key *key)
+{
+    uint32_t slot = map_find(&h->map, topic_hash(key->kind, key->id), topic_same, h, key);
+    return slot == MAP_NONE ? NULL : h->topics.at[slot];
+}
+
+static struct topic *topic_add(struct watch_hub *h, const struct topic_key *key)
+{
+    struct topic *t = mem_zalloc(sizeof *t);
+
+    t->kind = key->kind;
+    t->write = key->write;
+    t->id = mem_strdup(key->id);
+    if (h->free_topics.len) {
+        t->slot = h->free_topics.at[--h->free_topics.len];
+    } else {
+        t->slot = (uint32_t)h->topics.len;
+        vec_push(&h->topics, NULL);
+    }
+    h->topics.at[t->slot] = t;
+    map_add(&h->map, topic_hash(t->kind, t->id), t->slot);
+    h->topics_len[t->kind]++;
+    return t;
+}
+
+static void topic_free(struct watch_hub *h, struct topic *t)
+{
+    for (size_t i = 0; t->dirty && i < h->dirty.len; i++)
+        if (h->dirty.at[i] == t)
+            h->dirty.at[i] = NULL;
+    map_drop(&h->map, topic_hash(t->kind, t->id), t->slot);
+    h->topics.at[t->slot] = NULL;
+    vec_push(&h->free_topics, t->slot);
+    if (--h->topics_len[t->kind] == 0 && t->kind == TOPIC_GATEWAY) {
+        gateway_free(h->gateway); /* nobody keeps it up to date any more */
+        h->gateway = NULL;
+    }
+    mem_free(t->id);
+    mem_free(t);
+}
+
+int topic_join(struct watch_hub *h, struct stream *s, derived_write *write, const char *id)
+{
+    struct topic_key key = {topic_kind_of(write), write, id};
+    struct topic *t = topic_find(h, &key);
+
+    if (!t)
+        t = topic_add(h, &key);
+    s->topic = t;
+    s->topic_next = t->streams;
+    s->topic_link = &t->streams;
+    if (t->streams)
+        t->streams->topic_link = &s->topic_next;
+    t->streams = s;
+    return 0;
+}
+
+void topic_leave(struct stream *s)
+{
+    struct topic *t = s->topic;
+
+    if (!t)
+        return;
+    *s->topic_link = s->topic_next;
+    if (s->topic_next)
+        s->topic_next->topic_link = s->topic_link;
+    s->topic = NULL;
+    if (!t->streams)
+        topic_free(s->hub, t);
+}
+
+void topics_done(struct watch_hub *h)
+{
+    gateway_free(h->gateway);
+    vec_done(&h->topics);
+    vec_done(&h->free_topics);
+    vec_done(&h->dirty);
+    map_done(&h->map);
+}
+
+/* ---- what depends on what ------------------------------------------------------------------------------------------- */
+
+static void topic_stale(struct watch_hub *h, struct topic *t)
+{
+    if (!t || t->dirty)
+        return;
+    t->dirty = true;
+    vec_push(&h->dirty, t);
+}
+
+static void stale(struct watch_hub *h, enum topic_kind kind, const char *id)
+{
+    if (h->topics_len[kind])
+        topic_stale(h, topic_find(h, &(struct topic_key){kind, NULL, id}));
+}
+
+/* All of a kind: there are few of these, or all of them do change. */
+static void stale_all(struct watch_hub *h, enum topic_kind kind)
+{
+    if (!h->topics_len[kind])
+        return;
+    for (size_t i = 0; i < h->topics.len; i++)
+        if (h->topics.at[i] && h->topics.at[i]->kind == kind)
+            topic_stale(h, h->topics.at[i]);
+}
+
+static void service_stale(struct watch_hub *h, const char *app)
+{
+    stale(h, TOPIC_SERVICE, app);
+    stale_all(h, TOPIC_SERVICES);
+    h->gateway_stale = true;
+}
+
+static void work_stale(struct watch_hub *h, const struct object *work, const char *id)
+{
+    for (size_t i = 0; work && i < work->work->instances_len; i++)
+        stale(h, TOPIC_NODE, work->work->instances[i]->instance->node);
+    if (!work || work->kind == KIND_APP) {
+        service_stale(h, id);
+        stale_all(h, TOPIC_RBAC);
+    }
+}
+
+static void node_stale(struct watch_hub *h, const struct object *node, const char *id)
+{
+    stale(h, TOPIC_NODE, id);
+    stale(h, TOPIC_GATEWAY, id); /* its zone decides the order */
+    if (!node)
+        stale_all(h, TOPIC_RBAC); /* it comes or goes */
+    for (size_t i = 0; node && i < node->node->instances_len; i++) {
+        const struct instance_view *on = node->node->instances[i]->instance;
+        if (state_find(control_state(h->control), KIND_APP, on->workload))
+            service_stale(h, on->workload); /* its address may be another */
+    }
+}
+
+static void instance_stale(struct watch_hub *h, const struct object *instance)
+{
+    if (!instance)
+        return;
+    stale(h, TOPIC_NODE, instance->instance->node);
+    if (state_find(control_state(h->control), KIND_APP, instance->instance->workload))
+        service_stale(h, instance->instance->workload);
+}
+
+void topics_touch(struct watch_hub *h, enum kind kind, const char *id)
+{
+    const struct state *state = control_state(h->control);
+    const struct object *o = state_find(state, kind, id);
+    char work[OBJECT_KEY_MAX];
+
+    if (h->topics.len == h->free_topics.len)
+        return; /* nobody watches any */
+    stale_all(h, TOPIC_OTHER);
+    switch (kind) {
+    case KIND_INSTANCE: instance_stale(h, o); break;
+    case KIND_APP: work_stale(h, o, id); break;
+    case KIND_JOB:
+    case KIND_VM:
+        if (o)
+            work_stale(h, o, id);
+        break;
+    case KIND_SPEC: /* WORKLOAD/GENERATION */
+        (void)snprintf(work, sizeof work, "%.*s", (int)strcspn(id, "/"), id);
+        o = state_find_work(state, work);
+        if (o)
+            work_stale(h, o, work);
+        break;
+    case KIND_NODE: node_stale(h, o, id); break;
+    case KIND_USER:
+    case KIND_GROUP:
+    case KIND_ROLE: stale_all(h, TOPIC_RBAC); break;
+    default: break;
+    }
+}
+
+/* ---- sending -------------------------------------------------------------------------------------------------------- */
+
+/* Reads the services anew if something about them changed, and then, if they differ, every gateway is stale. */
+static void gateway_update(struct watch_hub *h)
+{
+    if (h->gateway && !h->gateway_stale)
+        return;
+    if (!h->gateway)
+        h->gateway = gateway_new();
+    if (gateway_refresh(h->gateway, control_state(h->control)))
+        stale_all(h, TOPIC_GATEWAY);
+    h->gateway_stale = false;
+}
+
+static int topic_make(struct watch_hub *h, const struct topic *t, struct str *text)
+{
+    const struct state *state = control_state(h->control);
+
+    if (t->kind != TOPIC_GATEWAY)
+        return t->write(state, t->id, text);
+    gateway_update(h);
+    return gateway_write(h->gateway, state, t->id, text);
+}
+
+/* The line of a document as it is now, and its hash; "gone" of one that is not there. */
+static void topic_line(struct watch_hub *h, const struct topic *t, struct str *line, char hash[static DERIVED_HASH_MAX])
+{
+    CLEANUP(str) struct str text = {0};
+
+    if (topic_make(h, t, &text) < 0) {
+        (void)snprintf(hash, DERIVED_HASH_MAX, "gone");
+        str_add(line, "{\"type\":\"gone\",\"id\":");
+        str_add_json(line, t->id);
+    } else {
+        (void)derived_hash(&text, hash);
+        str_addf(line, "{\"type\":\"put\",\"hash\":\"%s\",\"object\":", hash);
+        str_add_bytes(line, text.at, text.len);
+    }
+    str_add_char(line, '}');
+}
+
+/* A service is its app's: who may not see that sees it go. */
+static bool topic_visible(const struct stream *s)
+{
+    if (s->topic->kind != TOPIC_SERVICE)
+        return true;
+    struct who who = who_now(control_state(s->hub->control), KIND_APP, s->topic->id);
+    return !who.there || stream_sees(s, KIND_APP, &who);
+}
+
+static void line_send(struct stream *s, const char *hash, const struct str *line)
+{
+    if (strcmp(s->known, hash) == 0 || !s->started || !topic_visible(s) || !stream_open(s))
+        return;
+    (void)snprintf(s->known, sizeof s->known, "%s", hash);
+    stream_send(s, hash, line->at, line->len);
+}
+
+void topic_serve(struct stream *s)
+{
+    CLEANUP(str) struct str line = {0};
+    char hash[DERIVED_HASH_MAX];
+
+    topic_line(s->hub, s->topic, &line, hash);
+    line_send(s, hash, &line);
+}
+
+void topics_flush(struct watch_hub *h)
+{
+    CLEANUP(str) struct str line = {0};
+    char hash[DERIVED_HASH_MAX];
+
+    if (h->topics_len[TOPIC_GATEWAY])
+        gateway_update(h);
+    for (size_t i = 0; i < h->dirty.len; i++) {
+        struct topic *t = h->dirty.at[i];
+        if (!t)
+            continue;
+        t->dirty = false;
+        str_clear(&line);
+        topic_line(h, t, &line, hash);
+        for (struct stream *s = t->streams; s; s = s->topic_next)
+            line_send(s, hash, &line);
+    }
+    h->dirty.len = 0;
+}

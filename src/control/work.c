@@ -1,0 +1,245 @@
+/* work.c - apps, jobs and vms as objects: who they belong to, what they are called, what stays when they change. */
+#include "control/work.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/mem.h"
+#include "control/port.h"
+#include "control/status.h"
+#include "wire/document.h"
+#include "wire/words.h"
+
+static const char *member(const json_t *doc, const char *key)
+{
+    return json_string_value(json_object_get(doc, key));
+}
+
+int work_refuse_system(struct call *c, const char *id, const json_t *doc)
+{
+    if (!json_is_true(json_object_get(doc, "system")))
+        return 0;
+    return err_set(&c->err, EACCES, "%s is a service of the system; see /v1/system/services", id);
+}
+
+/* ---- what clients may write in another form -------------------------------------------------------------------------- */
+
+static int normalise(struct call *c, const struct crud *k, json_t *body)
+{
+    char shown[QUOTE_MAX];
+    const json_t *kind = json_object_get(body, "kind");
+    json_t *resources = json_object_get(body, "resources");
+    if (kind && !json_is_null(kind)) {
+        const char *word = json_string_value(kind);
+        if (!word || kind_find(word) != k->kind)
+            return err_set(&c->err, EINVAL, "kind: %s is not of the collection %s", word ? quote(word, shown) : "this",
+                           kinds[k->kind].plural);
+    }
+    (void)json_object_del(body, "kind");
+    if (resources && json_object_get(body, "requests"))
+        return err_set(&c->err, EINVAL, "resources: is another word for requests; give one of them");
+    if (resources) {
+        (void)json_object_set(body, "requests", resources);
+        (void)json_object_del(body, "resources");
+    }
+    return 0;
+}
+
+/* ---- names and owners ------------------------------------------------------------------------------------------------ */
+
+/* Whose it will be: as the body says, else the caller's. Folded, into the body. */
+static int owner_of(struct call *c, json_t *doc, const char **ret_owner)
+{
+    char folded[ID_MAX + 1];
+    const json_t *given = json_object_get(doc, "owner");
+    const char *owner = json_string_value(given);
+    if (given && !owner)
+        return err_set(&c->err, EINVAL, "owner: expected the id of a user");
+    if (!given && !c->caller.user[0])
+        return err_set(&c->err, EINVAL, "owner: say whose it shall be; an agent owns nothing");
+    if (owner && strcasecmp(owner, "system") == 0)
+        return err_set(&c->err, EACCES, "services of the system are not made by hand; see /v1/system/services");
+    if (owner) {
+        int rc = id_fold("owner", owner, folded, &c->err);
+        if (rc < 0)
+            return rc;
+    }
+    *ret_owner = arena_strdup(&c->arena, owner ? folded : c->caller.user);
+    (void)json_object_set_new(doc, "owner", json_string(*ret_owner));
+    return 0;
+}
+
+/* A dry run uses up no number. */
+static uint64_t probable_number(const struct call *c, enum kind kind)
+{
+    uint64_t number = state_last_number(c->state, kind) + 1;
+    for (size_t i = 0; i < c->change.items.len; i++)
+        number += c->change.items.at[i].kind == kind && c->change.items.at[i].revision == 0;
+    return number;
+}
+
+/* Jobs have numbers; whatever name they are given is for people. */
+static int identify_job(struct call *c, const struct crud *k, const char *arg, json_t *doc, const char **ret_id)
+{
+    char buf[24];
+    const char *owner;
+    (void)arg; /* a number that is not there cannot be asked for */
+    if (json_object_get(doc, "id"))
+        return err_set(&c->err, EINVAL, "id: is given out by the daemon; leave it out");
+    int rc = owner_of(c, doc, &owner);
+    if (rc < 0)
+        return rc;
+    uint64_t number = c->dry_run ? probable_number(c, k->kind) : state_next_number(c->state, k->kind);
+    change_put_unguarded(&c->change, KIND_COUNTER, kinds[k->kind].plural,
+                         json_pack("{s:I}", "last", (json_int_t)number));
+    *ret_id = arena_strdup(&c->arena, str_u64(number, buf));
+    return 0;
+}
+
+/* NAME.OWNER of a path or of the body's `id` stands for the name and, if it has one, the owner. */
+static int name_of(struct call *c, const char *arg, json_t *doc, const char **ret_name)
+{
+    const char *id = arg ? arg : member(doc, "id"), *name = member(doc, "name");
+    const char *dot = id ? strchr(id, '.') : NULL;
+    const char *head = dot ? arena_strndup(&c->arena, id, (size_t)(dot - id)) : id;
+    if (!head && !name)
+        return err_set(&c->err, EINVAL, "name: missing");
+    if (head && name && strcasecmp(head, name) != 0)
+        return err_set(&c->err, EINVAL, "name: %.80s is not that of %.80s", name, id);
+    if (dot && member(doc, "owner") && strcasecmp(dot + 1, member(doc, "owner")) != 0)
+        return err_set(&c->err, EINVAL, "owner: %.80s is not that of %.80s", member(doc, "owner"), id);
+    if (dot)
+        (void)json_object_set_new(doc, "owner", json_string(dot + 1));
+    *ret_name = name ? name : head;
+    return 0;
+}
+
+static int identify_owned(struct call *c, const struct crud *k, const char *arg, json_t *doc, const char **ret_id)
+{
+    char folded[ID_MAX + 1];
+    const char *name = NULL, *owner = NULL;
+    (void)k;
+    int rc = name_of(c, arg, doc, &name);
+    if (rc == 0)
+        rc = id_fold("name", name, folded, &c->err);
+    if (rc == 0)
+        rc = owner_of(c, doc, &owner);
+    if (rc < 0)
+        return rc;
+    if (strcmp(name, folded) != 0 && !json_object_get(doc, "display"))
+        (void)json_object_set_new(doc, "display", json_string(name));
+    (void)json_object_set_new(doc, "name", json_string(folded));
+    *ret_id = arena_fmt(&c->arena, "%s.%s", folded, owner);
+    return 0;
+}
+
+/* Reading the user guards it: who is being deleted gets nothing new. */
+static int belongs(struct call *c, const struct crud *k, const char *id, const json_t *doc, const char **ret_owner,
+                   const char **ret_group)
+{
+    (void)k;
+    (void)id;
+    *ret_owner = member(doc, "owner");
+    const char *group = member(change_read(&c->change, KIND_USER, *ret_owner), "group");
+    *ret_group = group ? group : "";
+    return 0;
+}
+
+/* ---- before it is written -------------------------------------------------------------------------------------------- */
+
+static int same_member(struct call *c, const char *key, const json_t *old, json_t *doc)
+{
+    const char *was = member(old, key), *is = member(doc, key);
+    if (json_object_get(doc, key) && (!is || !was || strcasecmp(was, is) != 0))
+        return err_set(&c->err, EINVAL, "%s: cannot be changed; delete it and create another", key);
+    if (was)
+        (void)json_object_set_new(doc, key, json_string(was));
+    return 0;
+}
+
+/* The group is the owner's at this moment. */
+static int join_group(struct call *c, json_t *doc)
+{
+    const char *owner = member(doc, "owner");
+    const json_t *user = change_read(&c->change, KIND_USER, owner);
+    const char *group = member(user, "group");
+    if (!user)
+        return err_set(&c->err, EINVAL, "owner: there is no user %.80s", owner);
+    if (group && *group)
+        (void)json_object_set_new(doc, "group", json_string(group));
+    else
+        (void)json_object_del(doc, "group");
+    return 0;
+}
+
+/* An app that listens has a block of ports as long as it listens. */
+static int take_ports(struct call *c, json_t *doc)
+{
+    int32_t index = 0;
+    const json_t *endpoints = json_object_get(doc, "endpoints"); /* one alone may stand without brackets */
+    if (!endpoints || (json_is_array(endpoints) && json_array_size(endpoints) == 0)) {
+        (void)json_object_del(doc, "index");
+        return 0;
+    }
+    if (json_object_get(doc, "index"))
+        return 0;
+    int rc = port_index_take(&c->change, &index, &c->err);
+    if (rc == 0)
+        (void)json_object_set_new(doc, "index", json_integer(index));
+    return rc;
+}
+
+static int prepare(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
+{
+    int rc = old ? work_refuse_system(c, id, old) : 0;
+    if (rc == 0 && old && json_is_true(json_object_get(old, "cancelled")))
+        rc = err_set(&c->err, EBUSY, "job %s was cancelled; submit it again", id);
+    if (rc == 0 && old)
+        rc = same_member(c, "owner", old, doc);
+    if (rc == 0 && old && k->kind != KIND_JOB)
+        rc = same_member(c, "name", old, doc);
+    if (rc == 0)
+        rc = join_group(c, doc);
+    if (rc == 0 && k->kind == KIND_APP)
+        rc = take_ports(c, doc);
+    if (rc == 0 && !old)
+        (void)json_object_set_new(doc, "generation", json_integer((json_int_t)work_first_generation(c, id)));
+    return rc;
+}
+
+static int leaving(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
+{
+    (void)k;
+    int rc = next ? 0 : work_refuse_system(c, id, old);
+    if (rc < 0)
+        return rc;
+    if (!next || !json_equal(json_object_get(old, "generation"), json_object_get(next, "generation")))
+        work_keep_spec(c, id, old);
+    return 0;
+}
+
+/* ---- as it is shown -------------------------------------------------------------------------------------------------- */
+
+static void show(const struct call *c, const struct object *o, json_t *doc)
+{
+    (void)json_object_set_new(doc, "status", work_status(c, o));
+}
+
+static bool pass(const struct call *c, const struct object *o)
+{
+    const char *state = call_query(c, "state");
+    return !state || strcmp(state, work_state_word(c->state, o)) == 0;
+}
+
+static const char *const keep[] = {"hold", "stopped", "group", NULL};
+
+#define WORK(kind_, identify_)                                                                                         \
+    {                                                                                                                  \
+        .kind = kind_, .make = PERMIT_SUBMIT, .change = PERMIT_MANAGE, .normalise = normalise, .identify = identify_,  \
+        .belongs = belongs, .prepare = prepare, .check = work_check, .leaving = leaving, .show = show, .pass = pass,   \
+        .keep = keep                                                                                                   \
+    }
+const struct crud app_crud = WORK(KIND_APP, identify_owned);
+const struct crud job_crud = WORK(KIND_JOB, identify_job);
+const struct crud vm_crud = WORK(KIND_VM, identify_owned);

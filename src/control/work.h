@@ -1,0 +1,33 @@
+/* work.h - what apps, jobs and vms have in common when they are written. See crud.h for how; work.c has the rules.
+ *
+ * A workload's document is what its owner asked for. Each change of it is a new generation; as long as instances of an
+ * earlier one are there, that one is kept beside it (KIND_SPEC), so that it is known what they were placed from.
+ */
+#pragma once
+
+#include "control/crud.h"
+
+/* Is the finished document right: by itself, for the core, and with all it refers to? (work_rules.c) */
+int work_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc);
+
+/* Keeps the present document as that of its generation, if instances of it are there or under way. (work_spec.c) */
+void work_keep_spec(struct call *c, const char *id, const json_t *doc);
+/* The generation of a new workload: above that of everything that is left of an earlier one of that name. */
+uint64_t work_first_generation(struct call *c, const char *id);
+
+/* System services are changed through /v1/system/services only: -EACCES. */
+int work_refuse_system(struct call *c, const char *id, const json_t *doc);
+
+/* Opens the workload that the path names for a verb, and takes an edit of it through all checks. */
+int work_edit(struct call *c, const struct crud *k, const char *verb, crud_edit_fn *edit, const void *arg);
+
+/* Edits for work_edit, also of system services. (work_verbs.c) */
+crud_edit_fn work_start, work_stop, work_restart, work_scale;
+extern const struct key_table scale_keys;
+crud_edit_fn work_put_map, work_patch_map; /* arg: the key, "settings" or "install" */
+crud_edit_fn job_hold;                     /* arg: const bool *, hold or release */
+crud_edit_fn job_cancel;
+
+/* The settings as the app reads them, defaults filled in, into the answer. */
+int work_show_settings(struct call *c, const json_t *doc);
+call_run app_get_settings, app_get_install;

@@ -1,0 +1,87 @@
+/* work_rules.c - is a workload's document right? What passes here the state must be able to hold. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "control/work.h"
+#include "core/cluster.h"
+#include "wire/api.h"
+#include "wire/document.h"
+#include "wire/words.h"
+
+/* Keys that are of one kind only. */
+static int kind_keys(struct call *c, enum kind kind, const json_t *doc)
+{
+    static const struct {
+        const char *key;
+        bool app, job, vm;
+        const char *instead;
+    } rows[] = {
+        {"hold",            false, true,  false, "is of jobs; say stopped"     },
+        {"stopped",         true,  false, true,  "is of apps and vms; say hold"},
+        {"endpoints",       true,  false, false, "are of apps"                 },
+        {"settings",        true,  false, true,  "are of apps and vms"         },
+        {"settings_schema", true,  false, true,  "is of apps and vms"          },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bool allowed = kind == KIND_APP ? rows[i].app : kind == KIND_JOB ? rows[i].job : rows[i].vm;
+        if (!allowed && json_object_get(doc, rows[i].key))
+            return err_set(&c->err, EINVAL, "%s: %s", rows[i].key, rows[i].instead);
+    }
+    return 0;
+}
+
+/* A volume that the caller cannot see is not there. Reading it guards against its removal. */
+static int volumes_check(struct call *c, const struct berth_shape *shape)
+{
+    for (size_t i = 0; i < shape->volumes_len; i++) {
+        char shown[QUOTE_MAX];
+        const char *id = shape->volumes[i];
+        const struct object *o = state_find(c->state, KIND_VOLUME, id);
+        const json_t *doc = change_read(&c->change, KIND_VOLUME, id);
+        if (!doc || (o && !call_sees(c, o)))
+            return err_set(&c->err, EINVAL, "volumes[%zu]: there is no volume %s", i, quote(id, shown));
+    }
+    return 0;
+}
+
+static int core_check(struct call *c, enum kind kind, const char *id, const struct berth_workload *workload)
+{
+    struct berth_workload w = *workload;
+    w.id = id;
+    w.kind = kind == KIND_APP ? BERTH_SERVICE : kind == KIND_JOB ? BERTH_JOB : BERTH_VM;
+    w.shape.volumes_len = 0; /* one that this transaction creates is not in the cluster yet */
+    return describe_workload(state_cluster(c->state), &w, &c->err);
+}
+
+static int settings_of(struct call *c, const struct work_doc *d)
+{
+    CLEANUP(json) json_t *filled = NULL;
+    int rc = d->settings_schema ? settings_schema_check(d->settings_schema, &c->err) : 0;
+    if (rc < 0)
+        return err_prefix(&c->err, "settings_schema");
+    rc = settings_check(d->settings_schema, d->settings, &filled, &c->err);
+    return rc < 0 ? err_prefix(&c->err, "settings") : 0;
+}
+
+int work_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
+{
+    struct work_doc d;
+    int rc = kind_keys(c, k->kind, doc);
+    if (rc == 0)
+        rc = work_doc_read(doc, &c->arena, &d, &c->err);
+    if (rc == 0)
+        rc = core_check(c, k->kind, id, &d.workload);
+    if (rc == 0)
+        rc = volumes_check(c, &d.workload.shape);
+    if (rc == 0)
+        rc = settings_of(c, &d);
+    if (rc < 0 || old || k->kind == KIND_JOB)
+        return rc;
+    enum kind other = k->kind == KIND_APP ? KIND_VM : KIND_APP;
+    if (change_read(&c->change, other, id))
+        return err_set(&c->err, EEXIST, "%s %s is there already; an app and a vm cannot have the same name",
+                       kinds[other].name, id);
+    return 0;
+}

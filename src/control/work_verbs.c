@@ -1,0 +1,170 @@
+/* work_verbs.c - what is done to apps, jobs and vms that are there: start, stop, restart, scale, settings, hold, cancel. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "control/work.h"
+#include "wire/api.h"
+#include "wire/document.h"
+
+int work_edit(struct call *c, const struct crud *k, const char *verb, crud_edit_fn *edit, const void *arg)
+{
+    const char *id = NULL;
+    const json_t *old = crud_open(c, k->kind, c->args[0], k->change, &id);
+    if (!old)
+        return -c->err.code;
+    int rc = work_refuse_system(c, id, old);
+    if (rc == 0)
+        rc = crud_edit(c, k, k->change, edit, arg);
+    if (rc < 0)
+        return rc;
+    crud_name(c, k->kind, id, verb);
+    return crud_answer(c, k->kind, id, false);
+}
+
+/* A flag is there or it is not. */
+static void flag_set(json_t *doc, const char *key, bool value)
+{
+    if (value)
+        (void)json_object_set_new(doc, key, json_true());
+    else
+        (void)json_object_del(doc, key);
+}
+
+int work_start(struct call *c, const char *id, json_t *doc, const void *arg)
+{
+    (void)c;
+    (void)id;
+    (void)arg;
+    flag_set(doc, "stopped", false);
+    return 0;
+}
+
+int work_stop(struct call *c, const char *id, json_t *doc, const void *arg)
+{
+    (void)c;
+    (void)id;
+    (void)arg;
+    flag_set(doc, "stopped", true);
+    return 0;
+}
+
+int work_restart(struct call *c, const char *id, json_t *doc, const void *arg)
+{
+    (void)arg;
+    if (json_is_true(json_object_get(doc, "stopped")))
+        return err_set(&c->err, EBUSY, "%s is stopped; start it instead", id);
+    json_int_t restarts = json_integer_value(json_object_get(doc, "restart"));
+    (void)json_object_set_new(doc, "restart", json_integer(restarts + 1));
+    return 0;
+}
+
+struct scaling {
+    uint32_t replicas;
+    bool said;
+};
+
+static int replicas_read(struct reader *r, const struct key *key, const json_t *value, void *object)
+{
+    ((struct scaling *)object)->said = true;
+    return u32_read(r, key, value, object);
+}
+
+static const struct key scale_rows[] = {
+    KEY("replicas", "whole number", "how many shall run", replicas_read, .at = offsetof(struct scaling, replicas)),
+};
+KEY_TABLE(scale_keys, "scale", scale_rows);
+
+int work_scale(struct call *c, const char *id, json_t *doc, const void *arg)
+{
+    struct scaling scaling = {0};
+    struct reader r;
+    (void)id;
+    (void)arg;
+    reader_init(&r, &c->arena, &c->err);
+    int rc = table_read(&r, c->body, &scale_keys, &scaling);
+    if (rc == 0 && !scaling.said)
+        rc = missing(&r, "replicas");
+    if (rc == 0)
+        (void)json_object_set_new(doc, "replicas", json_integer(scaling.replicas));
+    return rc;
+}
+
+/* ---- settings and install configuration ------------------------------------------------------------------------------ */
+
+int work_put_map(struct call *c, const char *id, json_t *doc, const void *arg)
+{
+    (void)id;
+    const char *key = arg;
+    (void)json_object_set_new(doc, key, json_deep_copy(c->body));
+    return 0;
+}
+
+/* One level deep: settings are plain values. */
+int work_patch_map(struct call *c, const char *id, json_t *doc, const void *arg)
+{
+    (void)id;
+    const char *key = arg, *name;
+    json_t *value, *into = json_object_get(doc, key);
+    if (!into)
+        (void)json_object_set_new(doc, key, into = json_object());
+    json_object_foreach((json_t *)c->body, name, value)
+    {
+        if (json_is_null(value))
+            (void)json_object_del(into, name);
+        else
+            (void)json_object_set_new(into, name, json_deep_copy(value));
+    }
+    return 0;
+}
+
+int work_show_settings(struct call *c, const json_t *doc)
+{
+    json_t *filled = NULL;
+    int rc =
+        settings_check(json_object_get(doc, "settings_schema"), json_object_get(doc, "settings"), &filled, &c->err);
+    if (rc < 0)
+        return rc;
+    c->answer.body = filled;
+    c->answer.revision = state_revision(c->state);
+    return 0;
+}
+
+int app_get_settings(struct call *c)
+{
+    const char *id = NULL;
+    const json_t *doc = crud_open(c, KIND_APP, c->args[0], PERMIT_READ, &id);
+    return doc ? work_show_settings(c, doc) : -c->err.code;
+}
+
+int app_get_install(struct call *c)
+{
+    const char *id = NULL;
+    const json_t *doc = crud_open(c, KIND_APP, c->args[0], PERMIT_MANAGE, &id);
+    if (!doc)
+        return -c->err.code;
+    json_t *install = json_object_get(doc, "install");
+    c->answer.body = install ? json_deep_copy(install) : json_object();
+    c->answer.revision = state_revision(c->state);
+    return 0;
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------------------------------ */
+
+int job_hold(struct call *c, const char *id, json_t *doc, const void *arg)
+{
+    const bool *wanted = arg;
+    if (json_is_true(json_object_get(doc, "cancelled")))
+        return err_set(&c->err, EBUSY, "job %s was cancelled; submit it again", id);
+    flag_set(doc, "hold", *wanted);
+    return 0;
+}
+
+int job_cancel(struct call *c, const char *id, json_t *doc, const void *arg)
+{
+    (void)c;
+    (void)id;
+    (void)arg;
+    flag_set(doc, "cancelled", true);
+    return 0;
+}
