@@ -1,0 +1,341 @@
+#include "berthd/daemon.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "berthd/init.h"
+#include "berthd/notify.h"
+#include "berthd/server.h"
+#include "control/scheduler.h"
+#include "net/tls.h"
+
+#define SECOND_NS INT64_C(1000000000)
+#define STOP_NS_MAX (10 * SECOND_NS)
+#define STOP_LOOK_NS (SECOND_NS / 50)
+
+struct daemon {
+    const struct daemon_options *options;
+    const struct log *log;
+    struct loop *loop;
+    struct worker *worker;
+    struct loop_source *tick, *watchdog, *stopping; /* timers */
+    int64_t tick_ns;                                /* what the first is set to */
+    int64_t stop_ns;                                /* when patience ends; 0: not stopping */
+    bool forced;
+    struct store *store;
+    struct control *control;
+    struct server *server;
+    struct tls_identity identity;
+};
+
+/* ---- what the control needs of the world ---------------------------------------------------------------------------- */
+
+static int64_t clock_read(clockid_t clock)
+{
+    struct timespec t;
+
+    (void)clock_gettime(clock, &t);
+    return (int64_t)t.tv_sec * SECOND_NS + t.tv_nsec;
+}
+
+static int64_t env_clock(void *ctx)
+{
+    (void)ctx;
+    return clock_read(CLOCK_REALTIME);
+}
+
+static int64_t env_steady(void *ctx)
+{
+    (void)ctx;
+    return clock_read(CLOCK_MONOTONIC);
+}
+
+/* Without randomness there are no secrets, so nothing may go on. */
+static void env_random(void *ctx, void *buf, size_t len)
+{
+    (void)ctx;
+    for (size_t done = 0; done < len;) {
+        ssize_t n = getrandom((char *)buf + done, len - done, 0);
+        if (n < 0 && errno != EINTR)
+            abort();
+        if (n > 0)
+            done += (size_t)n;
+    }
+}
+
+static void env_run(void *ctx, void (*work)(void *), void (*after)(void *), void *arg)
+{
+    struct daemon *d = ctx;
+    worker_run(d->worker, work, after, arg);
+}
+
+static void env_wake_at(void *ctx, int64_t steady_ns)
+{
+    struct daemon *d = ctx;
+
+    if (steady_ns >= d->tick_ns)
+        return;
+    d->tick_ns = steady_ns;
+    loop_timer_set(d->tick, steady_ns);
+}
+
+static void ticked(void *ctx)
+{
+    struct daemon *d = ctx;
+
+    d->tick_ns = INT64_MAX;
+    control_tick(d->control);
+}
+
+static void store_ready(void *ctx, uint32_t events)
+{
+    struct daemon *d = ctx;
+
+    (void)events;
+    control_pump(d->control);
+}
+
+#define NOTE(d, level, event, ...) log_write((d)->log, clock_read(CLOCK_REALTIME), level, event, ##__VA_ARGS__)
+
+/* ---- stopping ------------------------------------------------------------------------------------------------------- */
+
+/* Everything answered, every stream closed, no plan under way? Then, or when patience ends, the loop is over. */
+static void stop_look(void *ctx)
+{
+    struct daemon *d = ctx;
+    bool done = server_busy(d->server) == 0 && !scheduler_planning(control_scheduler(d->control));
+
+    if (done || clock_read(CLOCK_MONOTONIC) >= d->stop_ns)
+        loop_stop(d->loop);
+    else
+        loop_timer_set(d->stopping, clock_read(CLOCK_MONOTONIC) + STOP_LOOK_NS);
+}
+
+static void stop_asked(void *ctx)
+{
+    struct daemon *d = ctx;
+
+    if (d->stop_ns) {
+        NOTE(d, LEVEL_WARN, "daemon.forced", LOG_TEXT("text", "a second signal: not waiting any longer"));
+        d->forced = true;
+        loop_stop(d->loop);
+        return;
+    }
+    NOTE(d, LEVEL_INFO, "daemon.stopping");
+    (void)notify_send("STOPPING=1");
+    d->stop_ns = clock_read(CLOCK_MONOTONIC) + STOP_NS_MAX;
+    server_quiesce(d->server);
+    control_quiesce(d->control);
+    stop_look(d);
+}
+
+static void hang_up(void *ctx)
+{
+    NOTE((struct daemon *)ctx, LEVEL_INFO, "daemon.hangup", LOG_TEXT("text", "there is nothing to read again"));
+}
+
+static void watchdog_due(void *ctx)
+{
+    struct daemon *d = ctx;
+
+    (void)notify_send("WATCHDOG=1");
+    loop_timer_set(d->watchdog, clock_read(CLOCK_MONOTONIC) + notify_watchdog_ns() / 2);
+}
+
+/* ---- starting ------------------------------------------------------------------------------------------------------- */
+
+static int loop_start(struct daemon *d, struct berth_err *err)
+{
+    static const struct {
+        int signo;
+        loop_call *call;
+    } signals[] = {
+        {SIGTERM, stop_asked},
+        {SIGINT,  stop_asked},
+        {SIGHUP,  hang_up   },
+    };
+    struct loop_source *ignored;
+    int rc = loop_new(&d->loop, err);
+
+    for (size_t i = 0; rc == 0 && i < sizeof signals / sizeof *signals; i++)
+        rc = loop_signal(d->loop, signals[i].signo, signals[i].call, d, &ignored, err);
+    if (rc < 0)
+        return rc;
+    d->tick = loop_timer_new(d->loop, ticked, d);
+    d->tick_ns = INT64_MAX;
+    d->watchdog = loop_timer_new(d->loop, watchdog_due, d);
+    d->stopping = loop_timer_new(d->loop, stop_look, d);
+    d->worker = worker_new(d->loop);
+    return 0;
+}
+
+/* With --init a cluster is made where there is none; without it there must be one. */
+static int store_start(struct daemon *d, const struct control_env *env, struct berth_err *err)
+{
+    const struct daemon_options *o = d->options;
+    const struct store_options options = {.create = false};
+    struct loop_source *ignored;
+
+    if (o->init) {
+        CLEANUP(str) struct str token_file = {0};
+        bool made = false;
+        if (o->token_file)
+            str_add(&token_file, o->token_file);
+        else
+            str_addf(&token_file, "%s/admin.token", o->data);
+        int rc = cluster_init(o->data, token_file.at, env, &made, err);
+        if (rc < 0)
+            return rc;
+        NOTE(d, LEVEL_INFO, made ? "cluster.made" : "cluster.kept", LOG_TEXT("data", o->data),
+             LOG_TEXT("token_file", token_file.at));
+        if (!made && access(token_file.at, F_OK) != 0)
+            NOTE(d, LEVEL_WARN, "token.absent", LOG_TEXT("token_file", token_file.at),
+                 LOG_TEXT("text", "the cluster has been there before, so no token was written"));
+    } else if (!cluster_exists(o->data)) {
+        return err_set(err, ENOENT, "there is no cluster in %s; start once with --init to make one", o->data);
+    }
+    int rc = store_sqlite_open(o->data, &options, &d->store, err);
+    if (rc == 0 && store_fd(d->store) >= 0)
+        rc = loop_watch_fd(d->loop, store_fd(d->store), EPOLLIN, store_ready, d, &ignored, err);
+    return rc;
+}
+
+static int control_start(struct daemon *d, const struct control_env *env, struct berth_err *err)
+{
+    const struct daemon_options *o = d->options;
+    const struct control_options options = {
+        .lease_ns = (int64_t)o->lease_s * SECOND_NS,
+        .audit_every = (size_t)o->audit_every,
+        .requests_per_s = (double)o->requests_per_s,
+    };
+    size_t users;
+    int rc = control_new(env, &options, d->store, &d->control, err);
+
+    if (rc < 0)
+        return rc;
+    (void)state_list(control_state(d->control), KIND_USER, &users);
+    if (users == 0)
+        return err_set(err, ENOENT, "the store in %s is empty; remove %s/store.db and start with --init", o->data,
+                       o->data);
+    return 0;
+}
+
+/* The certificate: the administrator's, or one made for the address and the machine's name. */
+static int identity_start(struct daemon *d, struct berth_err *err)
+{
+    const struct daemon_options *o = d->options;
+    char machine[256] = "";
+    const char *names[3] = {NULL, NULL, NULL};
+    size_t len = 0;
+
+    if (o->tls_cert)
+        return tls_identity_read(o->tls_cert, o->tls_key, &d->identity, err);
+    if (!o->tls)
+        return 0;
+    (void)gethostname(machine, sizeof machine - 1);
+    if (machine[0])
+        names[len++] = machine;
+    if (strcmp(o->host, "0.0.0.0") != 0 && strcmp(o->host, "::") != 0)
+        names[len++] = o->host;
+    return tls_identity_ensure(o->data, names, clock_read(CLOCK_REALTIME), &d->identity, err);
+}
+
+static int server_start(struct daemon *d, struct berth_err *err)
+{
+    const struct daemon_options *o = d->options;
+    int rc = identity_start(d, err);
+
+    if (rc < 0)
+        return rc;
+    const struct server_config config = {
+        .address = o->host,
+        .port = o->port,
+        .cert_pem = d->identity.cert_pem,
+        .key_pem = d->identity.key_pem,
+        .connections_max = (size_t)o->connections_max,
+    };
+    return server_new(d->loop, d->control, &config, &d->server, err);
+}
+
+static int announce(struct daemon *d, FILE *ready, struct berth_err *err)
+{
+    CLEANUP(str) struct str url = {0};
+    bool tls = d->identity.cert_pem, six = strchr(d->options->host, ':');
+
+    str_addf(&url, "%s://%s%s%s:%u", tls ? "https" : "http", six ? "[" : "", d->options->host, six ? "]" : "",
+             server_port(d->server));
+    if (tls)
+        NOTE(d, LEVEL_INFO, "tls.identity", LOG_TEXT("pin", d->identity.pin));
+    NOTE(d, LEVEL_INFO, "daemon.ready", LOG_TEXT("url", url.at), LOG_TEXT("version", berth_version()),
+         LOG_NUMBER("revision", (int64_t)store_revision(d->store)));
+    if (fprintf(ready, "ready %s\n", url.at) < 0 || fflush(ready) != 0)
+        return err_set(err, EIO, "cannot write to standard output: %s", strerror(errno));
+    (void)notify_send("READY=1");
+    if (notify_watchdog_ns())
+        watchdog_due(d);
+    return 0;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------------ */
+
+static int daemon_start(struct daemon *d, FILE *ready, struct berth_err *err)
+{
+    const struct control_env env = {
+        .ctx = d,
+        .clock_ns = env_clock,
+        .steady_ns = env_steady,
+        .random = env_random,
+        .run = env_run,
+        .wake_at = env_wake_at,
+        .log = d->log,
+    };
+    int rc = loop_start(d, err);
+
+    if (rc == 0)
+        rc = store_start(d, &env, err);
+    if (rc == 0)
+        rc = control_start(d, &env, err);
+    if (rc == 0)
+        rc = server_start(d, err);
+    if (rc == 0)
+        rc = announce(d, ready, err);
+    return rc;
+}
+
+/* The other way round. Planning ends before what is planned goes; what was submitted is committed by store_close. */
+static void daemon_end(struct daemon *d)
+{
+    server_free(d->server);
+    if (d->worker)
+        worker_free(d->worker);
+    if (d->control && !d->stop_ns)
+        control_quiesce(d->control);
+    control_free(d->control);
+    store_close(d->store);
+    loop_free(d->loop);
+    tls_identity_done(&d->identity);
+}
+
+int daemon_run(const struct daemon_options *options, FILE *ready, const struct log *log, struct berth_err *err)
+{
+    struct daemon d = {.options = options, .log = log};
+    int rc = daemon_start(&d, ready, err);
+
+    if (rc == 0)
+        rc = loop_run(d.loop, err);
+    bool late = rc == 0 && (d.forced || server_busy(d.server) != 0);
+    daemon_end(&d);
+    if (rc == 0)
+        NOTE(&d, LEVEL_INFO, "daemon.stopped");
+    if (late)
+        return err_set(err, ETIMEDOUT, "stopped before every request was answered");
+    return rc;
+}

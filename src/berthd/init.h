@@ -1,0 +1,19 @@
+/* init.h - the first start: a new cluster, and its administrator's token in a file.
+ *
+ * The cluster is made aside and put in its place only when the token is safely in its file. So a first start that is cut
+ * short leaves nothing that nobody has the key to, and can simply be tried again.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "control/control.h"
+
+/* Makes DIR/store.db unless it is there. *ret_made: it was made. -ENOENT and its kin: the folder or the file cannot be
+ * written. The environment is only asked for time and randomness. */
+int cluster_init(const char *dir, const char *token_file, const struct control_env *env, bool *ret_made,
+                 struct berth_err *err);
+/* Is there a store in this folder? */
+bool cluster_exists(const char *dir);
+/* Writes a secret so that the file appears whole, on disk, and readable by its owner only. */
+int secret_write(const char *path, const char *text, struct berth_err *err);

@@ -1,0 +1,198 @@
+#include "berthd/options.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/str.h"
+
+enum option_kind { FLAG, TEXT, COUNT };
+
+struct option_row {
+    const char *name;
+    enum option_kind kind;
+    size_t at;
+    const char *value; /* what help calls it */
+    uint64_t min, max; /* of a count */
+    const char *help;
+};
+
+#define AT(field) offsetof(struct daemon_options, field)
+static const struct option_row rows[] = {
+    {"data",                TEXT,  AT(data),            "DIR",       0, 0,          "where everything is kept; must be given"                        },
+    {"listen",              TEXT,  AT(listen),          "ADDR:PORT", 0, 0,          "127.0.0.1:3980 if not given; port 0: any free one"              },
+    {"init",                FLAG,  AT(init),            NULL,        0, 0,          "make a new cluster if the folder has none"                      },
+    {"token-file",          TEXT,  AT(token_file),      "FILE",      0, 0,
+     "where --init writes the administrator's token; DIR/admin.token if not given"                                                                   },
+    {"tls",                 FLAG,  AT(tls),             NULL,        0, 0,          "serve HTTPS with a certificate made and kept in the data folder"},
+    {"tls-cert",            TEXT,  AT(tls_cert),        "FILE",      0, 0,          "serve HTTPS with this certificate (chain) ..."                  },
+    {"tls-key",             TEXT,  AT(tls_key),         "FILE",      0, 0,          "... and its key"                                                },
+    {"log-level",           TEXT,  AT(log_name),        "LEVEL",     0, 0,          "debug, info, warn or error; info if not given"                  },
+    {"lease",               COUNT, AT(lease_s),         "SECONDS",   1, 86400,      "silence after which a node is lost; 30 if not given"            },
+    {"audit-every",         COUNT, AT(audit_every),     "N",         1, 1000000000,
+     "check every counter each N cycles; never if not given"                                                                                         },
+    {"requests-per-second", COUNT, AT(requests_per_s),  "N",         1, 1000000000, "of one caller; no bound if not given"                           },
+    {"max-connections",     COUNT, AT(connections_max), "N",         1, 1000000,    "at the same time; 16384 if not given"                           },
+    {"version",             FLAG,  AT(version),         NULL,        0, 0,          "print the version"                                              },
+    {"help",                FLAG,  AT(help),            NULL,        0, 0,          "print this"                                                     },
+};
+#undef AT
+
+static const struct option_row *row_find(const char *name, size_t len)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strlen(rows[i].name) == len && strncmp(rows[i].name, name, len) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+static int count_read(const struct option_row *row, const char *text, uint64_t *ret, struct berth_err *err)
+{
+    int64_t n;
+
+    if (!str_parse_i64(text, &n) || n < 0 || (uint64_t)n < row->min || (uint64_t)n > row->max)
+        return err_set(err, EINVAL, "--%s takes a whole number from %llu to %llu, not '%s'", row->name,
+                       (unsigned long long)row->min, (unsigned long long)row->max, text);
+    *ret = (uint64_t)n;
+    return 0;
+}
+
+/* argv[*i] is an option; *i moves to its value where that is a word of its own. */
+static int option_read(int argc, char *const *argv, int *i, struct daemon_options *ret, struct berth_err *err)
+{
+    const char *word = argv[*i];
+    size_t len = strncmp(word, "--", 2) == 0 ? strcspn(word + 2, "=") : 0;
+    const struct option_row *row = strcmp(word, "-h") == 0 ? row_find("help", 4) : row_find(word + 2, len);
+
+    if (len == 0 && !row)
+        return err_set(err, EINVAL, "berthd takes only options, not '%s'; see 'berthd --help'", word);
+    if (!row)
+        return err_set(err, EINVAL, "no option '%.*s'; 'berthd --help' lists them", (int)len + 2, word);
+    const char *value = len && word[2 + len] ? word + 2 + len + 1 : NULL;
+    void *field = (char *)ret + row->at;
+    if (row->kind == FLAG) {
+        if (value)
+            return err_set(err, EINVAL, "--%s takes no value", row->name);
+        *(bool *)field = true;
+        return 0;
+    }
+    if (!value) {
+        if (*i + 1 >= argc)
+            return err_set(err, EINVAL, "--%s needs a value: %s", row->name, row->value);
+        value = argv[++*i];
+    }
+    if (!*value)
+        return err_set(err, EINVAL, "--%s needs a value: %s", row->name, row->value);
+    if (row->kind == COUNT)
+        return count_read(row, value, field, err);
+    *(const char **)field = value;
+    return 0;
+}
+
+/* ---- addresses ------------------------------------------------------------------------------------------------------ */
+
+static int port_read(const char *text, uint16_t *ret, struct berth_err *err)
+{
+    int64_t port;
+
+    if (!str_parse_i64(text, &port) || port < 0 || port > UINT16_MAX)
+        return err_set(err, EINVAL, "--listen: the port is a number from 0 to 65535, not '%s'", text);
+    *ret = (uint16_t)port;
+    return 0;
+}
+
+int listen_parse(const char *text, char ret_host[static LISTEN_HOST_MAX], uint16_t *ret_port, struct berth_err *err)
+{
+    unsigned char address[sizeof(struct in6_addr)];
+    char host[LISTEN_HOST_MAX] = "127.0.0.1";
+    uint16_t port = PORT_DEFAULT;
+    bool bracket = *text == '[';
+    const char *begin = text + bracket, *end = bracket ? strchr(text, ']') : strchr(text, ':');
+    size_t len = end ? (size_t)(end - begin) : strlen(begin);
+    const char *rest = bracket && end ? end + 1 : begin + len;
+
+    if ((bracket && !end) || (*rest && *rest != ':') || len >= sizeof host)
+        return err_set(err, EINVAL, "--listen takes ADDRESS:PORT, such as 127.0.0.1:3980 or [::1]:3980, not '%s'",
+                       text);
+    if (len) {
+        memcpy(host, begin, len);
+        host[len] = '\0';
+    }
+    if (inet_pton(bracket ? AF_INET6 : AF_INET, host, address) != 1)
+        return err_set(err, EINVAL,
+                       "--listen takes an address in numbers, such as 127.0.0.1:3980 or [::1]:3980, not '%s'", text);
+    int rc = *rest ? port_read(rest + 1, &port, err) : 0;
+    if (rc < 0)
+        return rc;
+    memcpy(ret_host, host, sizeof host);
+    *ret_port = port;
+    return 0;
+}
+
+bool host_is_loopback(const char *host)
+{
+    struct in6_addr six;
+    struct in_addr four;
+
+    if (inet_pton(AF_INET, host, &four) == 1)
+        return ntohl(four.s_addr) >> 24 == 127;
+    return inet_pton(AF_INET6, host, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------------ */
+
+static int options_check(struct daemon_options *o, struct berth_err *err)
+{
+    int level = log_level_parse(o->log_name ? o->log_name : "info");
+
+    if (!o->data)
+        return err_set(err, EINVAL, "--data DIR must be given: where everything is kept");
+    if (level < 0)
+        return err_set(err, EINVAL, "--log-level is debug, info, warn or error, not '%s'", o->log_name);
+    o->log_level = (enum log_level)level;
+    if (!o->tls_cert != !o->tls_key)
+        return err_set(err, EINVAL, "--tls-cert and --tls-key belong together; give both, or --tls to have them made");
+    if (o->tls && o->tls_cert)
+        return err_set(err, EINVAL, "give either --tls, to have a certificate made, or --tls-cert and --tls-key");
+    if (o->token_file && !o->init)
+        return err_set(err, EINVAL, "--token-file is where --init writes a token; give --init, or leave it out");
+    int rc = listen_parse(o->listen ? o->listen : "127.0.0.1", o->host, &o->port, err);
+    if (rc < 0)
+        return rc;
+    if (!host_is_loopback(o->host) && !o->tls && !o->tls_cert)
+        return err_set(
+            err, EINVAL,
+            "tokens would cross the network in the clear: add --tls (or --tls-cert and --tls-key) to listen on "
+            "%s, or listen on 127.0.0.1",
+            o->host);
+    return 0;
+}
+
+int daemon_options_read(int argc, char *const *argv, struct daemon_options *ret, struct berth_err *err)
+{
+    *ret = (struct daemon_options){0};
+    for (int i = 1; i < argc; i++) {
+        int rc = option_read(argc, argv, &i, ret, err);
+        if (rc < 0)
+            return rc;
+    }
+    return ret->help || ret->version ? 0 : options_check(ret, err);
+}
+
+void daemon_options_help(FILE *to)
+{
+    (void)fprintf(to, "berthd - places services, jobs and virtual machines on machines; the daemon of Berth.\n\n"
+                      "usage: berthd --data DIR [OPTION...]\n\n");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char left[64];
+        (void)snprintf(left, sizeof left, "--%s%s%s", rows[i].name, rows[i].value ? " " : "",
+                       rows[i].value ? rows[i].value : "");
+        (void)fprintf(to, "  %-24s %s\n", left, rows[i].help);
+    }
+    (void)fprintf(to,
+                  "\nRuns in the foreground. Prints one line, 'ready URL', on standard output when it serves; logs to\n"
+                  "standard error. SIGTERM and SIGINT end it in good order within 10 s, a second one at once.\n"
+                  "\nfirst start:\n  berthd --data /var/lib/berth --init --token-file admin.token\n"
+                  "\nexit codes: 0 ended as asked, 1 failure, 2 the command line is wrong\n");
+}

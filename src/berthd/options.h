@@ -1,0 +1,35 @@
+/* options.h - the command line of berthd, by a table.
+ *
+ * To add an option: a field here and a row in options.c, which is also its help.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "base/log.h"
+
+enum { LISTEN_HOST_MAX = 46, PORT_DEFAULT = 3980 };
+
+struct daemon_options {
+    const char *data, *listen, *token_file, *tls_cert, *tls_key, *log_name;
+    bool init, tls, help, version;
+    uint64_t lease_s, audit_every, requests_per_s, connections_max; /* 0: as the daemon thinks best */
+
+    /* Made of the above. */
+    char host[LISTEN_HOST_MAX];
+    uint16_t port;
+    enum log_level log_level;
+};
+
+/* Reads and checks argv[1] and on. -EINVAL with what is wrong; *ret may then be half filled. With --help or --version the
+ * rest is not checked. */
+int daemon_options_read(int argc, char *const *argv, struct daemon_options *ret, struct berth_err *err);
+void daemon_options_help(FILE *to);
+
+/* "127.0.0.1:3980", "[::1]:3980", ":3980" or "127.0.0.1": an address in numbers, as no name can be listened on. */
+int listen_parse(const char *text, char ret_host[static LISTEN_HOST_MAX], uint16_t *ret_port, struct berth_err *err);
+/* Does only this machine reach it? */
+bool host_is_loopback(const char *host);

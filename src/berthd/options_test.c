@@ -1,0 +1,192 @@
+#include "berthd/options.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { WORDS_MAX = 12 };
+
+/* Splits a line at spaces; "" is written as ''. */
+static int words_read(const char *line, struct daemon_options *ret, struct berth_err *err)
+{
+    static char text[512];
+    char *argv[WORDS_MAX + 1] = {"berthd"};
+    int argc = 1;
+
+    (void)snprintf(text, sizeof text, "%s", line);
+    for (char *word = strtok(text, " "); word && argc < WORDS_MAX; word = strtok(NULL, " "))
+        argv[argc++] = strcmp(word, "''") == 0 ? "" : word;
+    return daemon_options_read(argc, argv, ret, err);
+}
+
+static void what_is_said_is_read(void **state)
+{
+    (void)state;
+    struct daemon_options o;
+
+    assert_int_equal(words_read("--data /d", &o, NULL), 0);
+    assert_string_equal(o.data, "/d");
+    assert_string_equal(o.host, "127.0.0.1");
+    assert_int_equal(o.port, 3980);
+    assert_int_equal(o.log_level, LEVEL_INFO);
+    assert_false(o.init || o.tls || o.tls_cert || o.token_file);
+    assert_int_equal(o.lease_s, 0);
+
+    assert_int_equal(words_read("--data=/d --init --token-file=/t --listen [::1]:0 --log-level debug --lease 5 "
+                                "--audit-every=7",
+                                &o, NULL),
+                     0);
+    assert_true(o.init);
+    assert_string_equal(o.token_file, "/t");
+    assert_string_equal(o.host, "::1");
+    assert_int_equal(o.port, 0);
+    assert_int_equal(o.log_level, LEVEL_DEBUG);
+    assert_int_equal(o.lease_s, 5);
+    assert_int_equal(o.audit_every, 7);
+
+    assert_int_equal(
+        words_read("--data /d --requests-per-second 9 --max-connections 3 --listen 0.0.0.0:80 --tls", &o, NULL), 0);
+    assert_int_equal(o.requests_per_s, 9);
+    assert_int_equal(o.connections_max, 3);
+    assert_true(o.tls);
+    assert_int_equal(words_read("--data /d --tls-cert c --tls-key k --listen [::]:80", &o, NULL), 0);
+    assert_string_equal(o.tls_cert, "c");
+    assert_string_equal(o.tls_key, "k");
+}
+
+static void help_and_version_need_nothing_else(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"--help", "-h", "--version", "--listen nonsense --help"};
+    struct daemon_options o;
+
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        assert_int_equal(words_read(lines[i], &o, NULL), 0);
+        assert_true(o.help || o.version);
+    }
+}
+
+static void mistakes_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *says;
+    } rows[] = {
+        {"",                                         "--data DIR must be given" },
+        {"--data",                                   "--data needs a value: DIR"},
+        {"--data=",                                  "--data needs a value"     },
+        {"--data ''",                                "--data needs a value"     },
+        {"--data /d extra",                          "not 'extra'"              },
+        {"-x",                                       "not '-x'"                 },
+        {"--data /d --",                             "not '--'"                 },
+        {"--data /d --colour red",                   "no option '--colour'"     },
+        {"--data /d --init=yes",                     "--init takes no value"    },
+        {"--data /d --lease 0",                      "from 1 to 86400, not '0'" },
+        {"--data /d --lease -3",                     "not '-3'"                 },
+        {"--data /d --lease 5s",                     "not '5s'"                 },
+        {"--data /d --lease 99999999999999999999",   "--lease takes"            },
+        {"--data /d --log-level loud",               "not 'loud'"               },
+        {"--data /d --token-file /t",                "give --init"              },
+        {"--data /d --tls-cert c",                   "belong together"          },
+        {"--data /d --tls-key k",                    "belong together"          },
+        {"--data /d --tls --tls-cert c --tls-key k", "either --tls"             },
+        {"--data /d --listen 0.0.0.0:3980",          "add --tls"                },
+        {"--data /d --listen 192.168.1.2:3980",      "add --tls"                },
+        {"--data /d --listen [::]:3980",             "add --tls"                },
+        {"--data /d --listen [::ffff:127.0.0.1]:1",  "add --tls"                },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct daemon_options o;
+        struct berth_err err = {0};
+        assert_int_equal(words_read(rows[i].line, &o, &err), -EINVAL);
+        if (!strstr(err.text, rows[i].says))
+            fail_msg("'%s' should say '%s', not '%s'", rows[i].line, rows[i].says, err.text);
+    }
+}
+
+static void addresses(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *host; /* NULL: refused */
+        uint16_t port;
+    } rows[] = {
+        {"127.0.0.1:80",                                     "127.0.0.1", 80   },
+        {"127.0.0.1",                                        "127.0.0.1", 3980 },
+        {":81",                                              "127.0.0.1", 81   },
+        {"[::1]:82",                                         "::1",       82   },
+        {"[::1]",                                            "::1",       3980 },
+        {"0.0.0.0:65535",                                    "0.0.0.0",   65535},
+        {"localhost:80",                                     NULL,        0    },
+        {"::1",                                              NULL,        0    },
+        {"[::1",                                             NULL,        0    },
+        {"[::1]80",                                          NULL,        0    },
+        {"[127.0.0.1]:80",                                   NULL,        0    },
+        {"127.0.0.1:",                                       NULL,        0    },
+        {"127.0.0.1:65536",                                  NULL,        0    },
+        {"127.0.0.1:-1",                                     NULL,        0    },
+        {"127.0.0.1:80:90",                                  NULL,        0    },
+        {"127.1:80",                                         NULL,        0    },
+        {"",                                                 "127.0.0.1", 3980 },
+        {"[1111:2222:3333:4444:5555:6666:7777:8888:9999]:1", NULL,        0    },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char host[LISTEN_HOST_MAX] = "?";
+        uint16_t port = 1;
+        int rc = listen_parse(rows[i].text, host, &port, NULL);
+        if (rc != (rows[i].host ? 0 : -EINVAL))
+            fail_msg("'%s' gives %d", rows[i].text, rc);
+        assert_string_equal(host, rows[i].host ? rows[i].host : "?");
+        assert_int_equal(port, rows[i].host ? rows[i].port : 1);
+    }
+}
+
+static void loopback(void **state)
+{
+    (void)state;
+    static const char *const here[] = {"127.0.0.1", "127.8.9.1", "::1"};
+    static const char *const elsewhere[] = {"0.0.0.0", "::", "10.0.0.1", "128.0.0.1", "::ffff:10.0.0.1", "x"};
+
+    for (size_t i = 0; i < sizeof here / sizeof *here; i++)
+        assert_true(host_is_loopback(here[i]));
+    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+        assert_false(host_is_loopback(elsewhere[i]));
+}
+
+/* Every option of the command line stands in the help, with the exit codes. */
+static void help_is_whole(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"--data DIR",      "--listen ADDR:PORT", "--init",        "--token-file FILE",
+                                        "--tls",           "--tls-cert FILE",    "--help",        "--max-connections N",
+                                        "--lease SECONDS", "--audit-every N",    "exit codes: 0", "ready URL"};
+    char *text = NULL;
+    size_t len = 0;
+    FILE *to = open_memstream(&text, &len);
+
+    assert_non_null(to);
+    daemon_options_help(to);
+    (void)fclose(to);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strstr(text, words[i]))
+            fail_msg("help lacks '%s'", words[i]);
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_said_is_read),
+        cmocka_unit_test(help_and_version_need_nothing_else),
+        cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(addresses),
+        cmocka_unit_test(loopback),
+        cmocka_unit_test(help_is_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

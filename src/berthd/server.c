@@ -1,0 +1,346 @@
+#include "berthd/server.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "control/watch.h"
+#include "net/http.h"
+
+struct server {
+    struct http_server *http;
+    struct control *control;
+    struct exchange *exchanges; /* all that are with the control or stream */
+};
+
+/* A request that the control has, or an answer without an end. It outlives the HTTP exchange where the peer goes before
+ * the answer comes. */
+struct exchange {
+    struct server *server;
+    struct exchange *next, **link;
+    struct http_exchange *http; /* NULL: the peer is gone */
+    struct stream *stream;
+    bool asked; /* the control will answer */
+};
+
+static struct exchange *exchange_new(struct server *s, struct http_exchange *http)
+{
+    struct exchange *x = mem_zalloc(sizeof *x);
+
+    x->server = s;
+    x->http = http;
+    x->next = s->exchanges;
+    x->link = &s->exchanges;
+    if (s->exchanges)
+        s->exchanges->link = &x->next;
+    s->exchanges = x;
+    return x;
+}
+
+static void exchange_free(struct exchange *x)
+{
+    if (x->link) {
+        *x->link = x->next;
+        if (x->next)
+            x->next->link = x->link;
+    }
+    mem_free(x);
+}
+
+/* The peer is gone, or has heard enough. */
+static void stream_closed(void *ctx)
+{
+    struct exchange *x = ctx;
+    struct stream *stream = x->stream;
+
+    x->stream = NULL;
+    if (stream)
+        stream_stop(stream);
+}
+
+/* The HTTP exchange has ended, however it did. */
+static void exchange_drop(void *data)
+{
+    struct exchange *x = data;
+
+    stream_closed(x);
+    x->http = NULL;
+    if (!x->asked)
+        exchange_free(x);
+}
+
+/* ---- streams -------------------------------------------------------------------------------------------------------- */
+
+static bool sink_send(void *ctx, const char *at, size_t len)
+{
+    struct exchange *x = ctx;
+    return x->http && http_stream_send(x->http, at, len);
+}
+
+static void sink_end(void *ctx)
+{
+    struct exchange *x = ctx;
+
+    x->stream = NULL;
+    if (x->http)
+        http_stream_end(x->http);
+}
+
+static size_t sink_backlog(void *ctx)
+{
+    const struct exchange *x = ctx;
+    return x->http ? http_stream_backlog(x->http) : 0;
+}
+
+static void stream_went_out(void *ctx)
+{
+    struct exchange *x = ctx;
+
+    if (x->stream)
+        stream_drained(x->stream);
+}
+
+static void stream_answer(struct exchange *x, struct answer *a, const struct http_header *headers)
+{
+    const struct sink sink = {.ctx = x, .send = sink_send, .end = sink_end, .backlog = sink_backlog};
+
+    x->stream = take_ptr(&a->stream);
+    http_stream(x->http, a->status, headers, stream_content_type(x->stream), stream_closed, x);
+    http_stream_on_drained(x->http, stream_went_out, x);
+    stream_start(x->stream, &sink);
+}
+
+/* ---- answers -------------------------------------------------------------------------------------------------------- */
+
+enum { HEADERS_MAX = 5, HEADER_VALUE_MAX = 64 };
+
+struct headers {
+    struct http_header at[HEADERS_MAX + 1]; /* ends with a NULL name */
+    char values[HEADERS_MAX][HEADER_VALUE_MAX];
+    size_t len;
+};
+
+static void header_add(struct headers *h, const char *name, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+static void header_add(struct headers *h, const char *name, const char *fmt, ...)
+{
+    va_list args;
+
+    assert(h->len < HEADERS_MAX);
+    va_start(args, fmt);
+    (void)vsnprintf(h->values[h->len], HEADER_VALUE_MAX, fmt, args);
+    va_end(args);
+    h->at[h->len] = (struct http_header){name, h->values[h->len]};
+    h->len++;
+}
+
+static void headers_make(struct headers *h, const struct answer *a)
+{
+    if (a->revision)
+        header_add(h, "Berth-Revision", "%llu", (unsigned long long)a->revision);
+    if (a->retry_after_s)
+        header_add(h, "Retry-After", "%lld", (long long)a->retry_after_s);
+    if (a->etag[0])
+        header_add(h, "ETag", "\"%s\"", a->etag);
+    if (a->status == 401)
+        header_add(h, "WWW-Authenticate", "Bearer");
+    if (a->file)
+        header_add(h, "Content-Disposition", "attachment; filename=\"berth-%llu.backup\"",
+                   (unsigned long long)a->revision);
+}
+
+static void file_answer(struct exchange *x, const struct answer *a, const struct http_header *headers)
+{
+    static const char lost[] =
+        "{\"error\":{\"code\":\"unavailable\",\"message\":\"the file is gone before it could be sent; try again\"}}\n";
+    struct stat size;
+    int fd = open(a->file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+    if (fd >= 0 && fstat(fd, &size) == 0) {
+        http_answer_file(x->http, a->status, headers, "application/octet-stream", fd, (uint64_t)size.st_size);
+        return;
+    }
+    if (fd >= 0)
+        (void)close(fd);
+    http_answer(x->http, 503, NULL, "application/json", lost, sizeof lost - 1);
+}
+
+static void body_answer(struct exchange *x, const struct answer *a, const struct http_header *headers)
+{
+    if (!a->body) {
+        http_answer(x->http, a->status, headers, a->text.len ? a->content_type : NULL, str_text(&a->text), a->text.len);
+        return;
+    }
+    size_t len = json_dumpb(a->body, NULL, 0, JSON_COMPACT);
+    CLEANUP(mem) char *text = mem_alloc(len + 1);
+    (void)json_dumpb(a->body, text, len, JSON_COMPACT);
+    text[len] = '\n';
+    http_answer(x->http, a->status, headers, "application/json", text, len + 1);
+}
+
+/* The control's answer; the exchange may be gone afterwards. */
+static void answered(void *ctx, struct answer *a)
+{
+    struct exchange *x = ctx;
+    struct headers headers = {0};
+
+    x->asked = false;
+    if (!x->http) {
+        exchange_free(x);
+        return;
+    }
+    headers_make(&headers, a);
+    if (a->stream)
+        stream_answer(x, a, headers.at);
+    else if (a->file)
+        file_answer(x, a, headers.at);
+    else
+        body_answer(x, a, headers.at);
+}
+
+/* ---- requests ------------------------------------------------------------------------------------------------------- */
+
+static const char *query(const void *from, const char *name)
+{
+    return http_query(from, name);
+}
+
+/* The token of "Authorization: Bearer TOKEN"; NULL: none. What is of another scheme is no token. */
+static const char *bearer(const struct http_exchange *http)
+{
+    const char *text = http_header(http, "Authorization");
+
+    if (!text)
+        return NULL;
+    if (strncasecmp(text, "Bearer ", 7) != 0)
+        return "";
+    return text + 7 + strspn(text + 7, " ");
+}
+
+static struct request request_of(const struct http_exchange *http)
+{
+    struct request r = {
+        .method = http_method(http),
+        .path = http_path(http),
+        .token = bearer(http),
+        .peer = http_peer_name(http),
+        .idempotency_key = http_header(http, "Idempotency-Key"),
+        .if_match = http_header(http, "If-Match"),
+        .accept = http_header(http, "Accept"),
+        .remote = http_remote(http),
+        .query = query,
+        .query_from = http,
+        .body = "",
+    };
+    return r;
+}
+
+static void ask(struct server *s, struct http_exchange *http, const struct request *request)
+{
+    struct exchange *x = exchange_new(s, http);
+
+    http_set_data(http, x, exchange_drop);
+    x->asked = true;
+    control_handle(s->control, request, answered, x);
+}
+
+/* The body that is announced is larger than the route takes. Answered here, in the words of the API. */
+static void refuse_body(struct http_exchange *http, uint64_t max)
+{
+    char text[160];
+    int len =
+        snprintf(text, sizeof text,
+                 max ? "{\"error\":{\"code\":\"too-large\",\"message\":\"the body may have at most %llu bytes\"}}\n"
+                     : "{\"error\":{\"code\":\"too-large\",\"message\":\"this route takes no body\"}}\n",
+                 (unsigned long long)max);
+    http_answer(http, 413, NULL, "application/json", text, (size_t)len);
+}
+
+static int64_t admit(void *ctx, struct http_exchange *http)
+{
+    struct server *s = ctx;
+    struct request request = request_of(http);
+    const char *length = http_header(http, "Content-Length");
+    uint64_t max = 0;
+    int64_t announced;
+
+    if (control_admit(s->control, &request, &max) != 0) {
+        ask(s, http, &request); /* refused at once, in its own words, whatever the body may be */
+        return -1;
+    }
+    if (length && (!str_parse_i64(length, &announced) || (announced > 0 && (uint64_t)announced > max))) {
+        refuse_body(http, max);
+        return -1;
+    }
+    return (int64_t)max;
+}
+
+static void handle(void *ctx, struct http_exchange *http)
+{
+    struct request request = request_of(http);
+
+    request.body = http_body(http, &request.body_len);
+    ask(ctx, http, &request);
+}
+
+/* ---- life ----------------------------------------------------------------------------------------------------------- */
+
+int server_new(struct loop *loop, struct control *control, const struct server_config *config, struct server **ret,
+               struct berth_err *err)
+{
+    struct server *s = mem_zalloc(sizeof *s);
+    const struct http_config http = {
+        .address = config->address,
+        .port = config->port,
+        .cert_pem = config->cert_pem,
+        .key_pem = config->key_pem,
+        .connections_max = config->connections_max,
+        .admit = admit,
+        .handle = handle,
+        .ctx = s,
+    };
+
+    s->control = control;
+    int rc = http_server_new(loop, &http, &s->http, err);
+    if (rc < 0) {
+        mem_free(s);
+        return rc;
+    }
+    *ret = s;
+    return 0;
+}
+
+uint16_t server_port(const struct server *s)
+{
+    return http_server_port(s->http);
+}
+
+void server_quiesce(struct server *s)
+{
+    http_server_quiesce(s->http);
+}
+
+size_t server_busy(const struct server *s)
+{
+    return http_server_busy(s->http);
+}
+
+void server_free(struct server *s)
+{
+    if (!s)
+        return;
+    http_server_free(s->http); /* drops every exchange */
+    for (struct exchange *x = s->exchanges, *next; x; x = next) {
+        next = x->next; /* with the control, which will free it when it answers */
+        x->link = NULL;
+        x->server = NULL;
+    }
+    mem_free(s);
+}
