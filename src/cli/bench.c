@@ -337,6 +337,7 @@ const struct command bench_command = {
     .text = "Takes some minutes and 2 GB of memory; with --quick some seconds and little memory. One core is "
             "used. Each case runs in a process of its own, and each plan is checked. A missed goal is no failure:"
             " the exit code is 1 only when something could not be measured or a plan was wrong.",
+    .section = SECTION_FILES,
     .options = options,
     .options_len = sizeof options / sizeof options[0],
     .defaults = &defaults,

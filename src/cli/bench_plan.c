@@ -198,10 +198,9 @@ const struct command bench_plan_command = {
             " plan must be empty.\n"
             "\n"
             "With -o json one object is printed: seconds_median, seconds_min, seconds_max, rss_bytes, placed, "
-            "unplaced, hash, audit, fixpoint and more; docs/bench.md lists all.\n"
-            "\n"
-            "Example:\n"
-            "  berth bench plan --nodes 100k --pods 1M --workloads 10k --shapes 1k --one-more",
+            "unplaced, hash, audit, fixpoint and more; docs/bench.md lists all.",
+    .examples = "  berth bench plan --nodes 100k --pods 1M --workloads 10k --shapes 1k --one-more",
+    .section = SECTION_FILES,
     .options = options,
     .options_len = sizeof options / sizeof options[0],
     .defaults = &defaults,

@@ -60,17 +60,41 @@ const char *cli_color_name(enum color color)
     return colors[color].name;
 }
 
-int cli_fail(const struct cli *cli, enum exit_code code, const char *fmt, ...)
+static void line_write(const struct cli *cli, const char *start, enum color color, const char *fmt, va_list args)
 {
     fflush(cli->out);
-    fprintf(cli->err, "%sberth:%s ", cli->color_err ? colors[COLOR_RED].start : "",
+    fprintf(cli->err, "%s%s%s", cli->color_err ? colors[color].start : "", start,
             cli->color_err ? colors[COLOR_NONE].start : "");
-    va_list args;
-    va_start(args, fmt);
     vfprintf(cli->err, fmt, args);
-    va_end(args);
     fputc('\n', cli->err);
+}
+
+int cli_fail(const struct cli *cli, enum exit_code code, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    line_write(cli, "berth: ", COLOR_RED, fmt, args);
+    va_end(args);
     return (int)code;
+}
+
+void cli_warn(const struct cli *cli, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    line_write(cli, "berth: warning: ", COLOR_YELLOW, fmt, args);
+    va_end(args);
+}
+
+void cli_hint(const struct cli *cli, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    line_write(cli, "       ", COLOR_DIM, fmt, args);
+    va_end(args);
 }
 
 /* Columns of UTF-8 text: bytes that are not a continuation. */

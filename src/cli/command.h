@@ -1,30 +1,66 @@
 /* command.h - the verbs of `berth`, as a table.
  *
- * `berth help`, `berth help VERB`, `berth VERB --help` and the completion scripts are printed from it.
+ * `berth help`, `berth help VERB`, `berth VERB --help`, the manual pages and the completion scripts are printed from it.
  *
- * To add a verb: src/cli/<verb>.c with its options and its `struct command`, and a row in commands.c.
+ * To add a verb: src/cli/<verb>.c with its options and its `struct command`, and a row in commands.c. Verbs of one line
+ * each that belong together ("app start", "app stop") may share a file.
  */
 #pragma once
 
 #include "cli/cli.h"
+#include "cli/context.h"
 #include "cli/options.h"
+
+/* In the order of help. */
+enum command_section {
+    SECTION_OBJECTS,
+    SECTION_WORK,
+    SECTION_CLUSTER,
+    SECTION_PEOPLE,
+    SECTION_FILES,
+    SECTION_PROGRAM,
+    SECTIONS
+};
 
 struct command {
     const char *name;     /* "plan"; a verb below a verb: "bench plan" */
     const char *operands; /* as usage shows them: "FILE" */
     size_t operands_min, operands_max;
-    const char *summary; /* one line */
-    const char *text;    /* below the options; NULL: none */
+    const char *summary;  /* one line */
+    const char *text;     /* below the options; NULL: none */
+    const char *examples; /* lines of shell; NULL: none */
     const struct option *options;
     size_t options_len;
     const void *defaults; /* of the values; NULL: zero */
     size_t values_size;
+    enum command_section section;
+    bool talks;               /* to a server: takes the options of the connection */
+    bool hidden;              /* not in the list of `berth help` */
+    const char *const *words; /* that may stand as operands, for completion; ends with NULL; NULL: none */
+    const void *arg;          /* for verbs that share a `run`; it finds them as cli->command->arg */
     /* Returns an enum exit_code. */
     int (*run)(struct cli *cli, const void *values, const struct operands *operands);
 };
 
+/* For as many operands as come. */
+#define OPERANDS_ANY ((size_t)-1)
+
 extern const struct command *const commands[];
 extern const size_t commands_len;
+
+/* Words that only have verbs below them: "app" of "app start". */
+struct family {
+    const char *name, *summary;
+    enum command_section section;
+};
+extern const struct family families[];
+extern const size_t families_len;
+/* NULL: no such family. */
+const struct family *family_find(const char *name);
+/* Is the command one of the family's? Then its own word, else NULL. */
+const char *family_verb(const struct family *family, const struct command *command);
+/* "Objects" */
+const char *section_title(enum command_section section);
 
 /* What every verb takes: --help, --color. */
 struct common_values {
@@ -33,16 +69,38 @@ struct common_values {
 };
 extern const struct option common_options[];
 extern const size_t common_options_len;
+/* What verbs that talk to a server take; any of them may also stand before the verb. Values: struct connect_values. */
+extern const struct option connect_options[];
+extern const size_t connect_options_len;
 
 /* The verb that argv[0] (and argv[1]) name, and how many words that took; NULL: none. */
 const struct command *command_find(int argc, char *const *argv, int *ret_words);
 
 /* Printed by help.c from the tables. */
 void help_print(const struct cli *cli);
+void help_print_family(const struct cli *cli, const struct family *family);
 void help_print_command(const struct cli *cli, const struct command *command);
+/* One line per exit code, for help and the manual pages. */
+const char *help_exit_codes(void);
 
 /* Copies the part of an option's value that help shows, such as "FILE" or "table|json"; "" for a flag. */
 void option_value_text(const struct option *option, char *buf, size_t size);
 
 extern const struct command plan_command, profiles_command, bench_command, bench_plan_command, completion_command,
-    help_command, version_command;
+    help_command, version_command, man_command;
+extern const struct command get_command, describe_command, apply_command, diff_command, edit_command, delete_command,
+    why_command;
+extern const struct command submit_command, job_hold_command, job_release_command, job_cancel_command;
+extern const struct command app_add_command, app_rm_command, app_start_command, app_stop_command, app_restart_command,
+    app_scale_command, app_settings_command, app_install_command;
+extern const struct command vm_start_command, vm_stop_command, vm_restart_command, vm_rm_command;
+extern const struct command node_ls_command, node_add_command, node_rm_command, node_drain_command, node_cordon_command,
+    node_enable_command, node_disable_command, node_capabilities_command, node_settings_command;
+extern const struct command status_command, schedule_command, events_command, system_settings_command,
+    system_services_command, system_restart_command, system_enable_command, system_disable_command, backup_command,
+    restore_command;
+extern const struct command whoami_command, audit_command, user_add_command, user_rm_command, user_disable_command,
+    user_enable_command, user_export_command, user_import_command, group_add_command, group_rm_command,
+    token_add_command, token_ls_command, token_rm_command;
+extern const struct command context_ls_command, context_use_command, context_add_command, context_rm_command,
+    context_show_command;

@@ -3,12 +3,107 @@
 #include <stddef.h>
 #include <string.h>
 
-/* In the order of help. */
+/* Within a section in the order of help. */
 const struct command *const commands[] = {
-    &plan_command,       &profiles_command, &bench_command, &bench_plan_command,
-    &completion_command, &version_command,  &help_command,
+    &get_command,
+    &describe_command,
+    &why_command,
+    &apply_command,
+    &diff_command,
+    &edit_command,
+    &delete_command,
+
+    &submit_command,
+    &job_hold_command,
+    &job_release_command,
+    &job_cancel_command,
+    &app_add_command,
+    &app_rm_command,
+    &app_start_command,
+    &app_stop_command,
+    &app_restart_command,
+    &app_scale_command,
+    &app_settings_command,
+    &app_install_command,
+    &vm_start_command,
+    &vm_stop_command,
+    &vm_restart_command,
+    &vm_rm_command,
+
+    &status_command,
+    &events_command,
+    &schedule_command,
+    &node_ls_command,
+    &node_add_command,
+    &node_rm_command,
+    &node_drain_command,
+    &node_cordon_command,
+    &node_enable_command,
+    &node_disable_command,
+    &node_capabilities_command,
+    &node_settings_command,
+    &system_settings_command,
+    &system_services_command,
+    &system_restart_command,
+    &system_enable_command,
+    &system_disable_command,
+    &backup_command,
+    &restore_command,
+
+    &whoami_command,
+    &audit_command,
+    &user_add_command,
+    &user_rm_command,
+    &user_disable_command,
+    &user_enable_command,
+    &user_export_command,
+    &user_import_command,
+    &group_add_command,
+    &group_rm_command,
+    &token_add_command,
+    &token_ls_command,
+    &token_rm_command,
+    &context_ls_command,
+    &context_use_command,
+    &context_add_command,
+    &context_rm_command,
+    &context_show_command,
+
+    &plan_command,
+    &profiles_command,
+    &bench_command,
+    &bench_plan_command,
+
+    &completion_command,
+    &man_command,
+    &version_command,
+    &help_command,
 };
 const size_t commands_len = sizeof commands / sizeof commands[0];
+
+const struct family families[] = {
+    {"job",     "Hold, release and cancel jobs.",                             SECTION_WORK   },
+    {"app",     "Add, start, stop, scale and configure apps.",                SECTION_WORK   },
+    {"vm",      "Start, stop and remove virtual machines.",                   SECTION_WORK   },
+    {"node",    "Add nodes, drain them, say what they offer.",                SECTION_CLUSTER},
+    {"system",  "System settings and system services.",                       SECTION_CLUSTER},
+    {"user",    "Add, disable, export and import users.",                     SECTION_PEOPLE },
+    {"group",   "Add and remove groups.",                                     SECTION_PEOPLE },
+    {"token",   "Make and revoke tokens.",                                    SECTION_PEOPLE },
+    {"context", "Servers this program knows, and which of them it talks to.", SECTION_PEOPLE },
+};
+const size_t families_len = sizeof families / sizeof families[0];
+
+static const char *const section_titles[SECTIONS] = {
+    [SECTION_OBJECTS] = "Objects of any kind", [SECTION_WORK] = "Apps, jobs and virtual machines",
+    [SECTION_CLUSTER] = "The cluster",         [SECTION_PEOPLE] = "People and servers",
+    [SECTION_FILES] = "Without a server",      [SECTION_PROGRAM] = "This program",
+};
+
+const char *section_title(enum command_section section)
+{
+    return section_titles[section];
+}
 
 static const char *const color_choices[] = {"auto", "always", "never", NULL};
 
@@ -18,6 +113,34 @@ const struct option common_options[] = {
     OPTION_FLAG_ROW("help", 'h', common_values, help, "Print this help."),
 };
 const size_t common_options_len = sizeof common_options / sizeof common_options[0];
+
+const struct option connect_options[] = {
+    OPTION_TEXT_ROW("server", 0, connect_values, server, "URL",
+                    "The server to talk to; else $BERTH_SERVER, the context's, or " SERVER_DEFAULT "."),
+    OPTION_TEXT_ROW("token-file", 0, connect_values, token_file, "FILE",
+                    "Has the token in it; else $BERTH_TOKEN, $BERTH_TOKEN_FILE, or the context's."),
+    OPTION_TEXT_ROW("ca", 0, connect_values, ca, "FILE", "Certificates to trust instead of the system's."),
+    OPTION_TEXT_ROW("pin", 0, connect_values, pin, "PIN",
+                    "Trust exactly this key (sha256//...), which berthd prints at its start."),
+    OPTION_TEXT_ROW("context", 0, connect_values, context, "NAME",
+                    "A server by its name; see 'berth context'. Else $BERTH_CONTEXT, or the current one."),
+};
+const size_t connect_options_len = sizeof connect_options / sizeof connect_options[0];
+
+const struct family *family_find(const char *name)
+{
+    for (size_t i = 0; i < families_len; i++)
+        if (strcmp(families[i].name, name) == 0)
+            return &families[i];
+    return NULL;
+}
+
+const char *family_verb(const struct family *family, const struct command *command)
+{
+    size_t len = strlen(family->name);
+
+    return strncmp(command->name, family->name, len) == 0 && command->name[len] == ' ' ? command->name + len + 1 : NULL;
+}
 
 const struct command *command_find(int argc, char *const *argv, int *ret_words)
 {

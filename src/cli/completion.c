@@ -316,5 +316,7 @@ const struct command completion_command = {
             "  eval \"$(berth completion bash)\"\n"
             "  berth completion zsh > \"${fpath[1]}/_berth\"\n"
             "  berth completion fish > ~/.config/fish/completions/berth.fish",
+    .section = SECTION_PROGRAM,
+    .words = shells,
     .run = run,
 };

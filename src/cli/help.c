@@ -5,7 +5,7 @@
 #include "cli/command.h"
 #include "cli/suggest.h"
 
-enum { OPTIONS_INDENT = 4, TEXT_COLUMN = 30, SUMMARY_COLUMN = 16 };
+enum { OPTIONS_INDENT = 4, TEXT_COLUMN = 30, SUMMARY_COLUMN = 14, FAMILY_COLUMN = 22 };
 
 static void heading(const struct cli *cli, const char *text)
 {
@@ -45,6 +45,12 @@ static void option_print(const struct cli *cli, const struct option *option)
     cli_wrap(cli, option->text, TEXT_COLUMN, column);
 }
 
+static void options_print(const struct cli *cli, const struct option *options, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        option_print(cli, &options[i]);
+}
+
 void help_print_command(const struct cli *cli, const struct command *command)
 {
     fprintf(cli->out, "%sUsage:%s berth %s%s%s%s\n\n", cli_paint(cli, COLOR_BOLD), cli_paint(cli, COLOR_NONE),
@@ -52,39 +58,94 @@ void help_print_command(const struct cli *cli, const struct command *command)
             command->operands);
     cli_wrap(cli, command->summary, 0, 0);
     heading(cli, "Options:");
-    for (size_t i = 0; i < command->options_len; i++)
-        option_print(cli, &command->options[i]);
-    for (size_t i = 0; i < common_options_len; i++)
-        option_print(cli, &common_options[i]);
+    options_print(cli, command->options, command->options_len);
+    options_print(cli, common_options, common_options_len);
+    if (command->talks) {
+        heading(cli, "Connection:");
+        options_print(cli, connect_options, connect_options_len);
+    }
     if (command->text) {
         fputc('\n', cli->out);
         cli_wrap(cli, command->text, 0, 0);
     }
+    if (command->examples) {
+        heading(cli, "Examples:");
+        cli_wrap(cli, command->examples, 0, 0);
+    }
+}
+
+/* "  NAME   SUMMARY" */
+static void entry_print(const struct cli *cli, const char *name, const char *summary, size_t indent)
+{
+    size_t column = 2 + strlen(name);
+
+    fprintf(cli->out, "  %s%s%s", cli_paint(cli, COLOR_GREEN), name, cli_paint(cli, COLOR_NONE));
+    if (column + 1 > indent) {
+        fputc('\n', cli->out);
+        column = 0;
+    }
+    cli_wrap(cli, summary, indent, column);
+}
+
+void help_print_family(const struct cli *cli, const struct family *family)
+{
+    fprintf(cli->out, "%sUsage:%s berth %s COMMAND [OPTION]... [ARGUMENT]...\n\n", cli_paint(cli, COLOR_BOLD),
+            cli_paint(cli, COLOR_NONE), family->name);
+    cli_wrap(cli, family->summary, 0, 0);
+    heading(cli, "Commands:");
+    for (size_t i = 0; i < commands_len; i++) {
+        if (family_verb(family, commands[i]))
+            entry_print(cli, commands[i]->name, commands[i]->summary, FAMILY_COLUMN);
+    }
+}
+
+/* Words in the order of the table; a family stands where its first verb does. */
+static void section_print(const struct cli *cli, enum command_section section)
+{
+    const struct family *last = NULL;
+
+    heading(cli, section_title(section));
+    for (size_t i = 0; i < commands_len; i++) {
+        const struct command *command = commands[i];
+        char first[32];
+        snprintf(first, sizeof first, "%.*s", (int)strcspn(command->name, " "), command->name);
+        const struct family *family = family_find(first);
+        if (command->section != section || command->hidden || (family && family == last))
+            continue;
+        last = family;
+        if (family)
+            entry_print(cli, family->name, family->summary, SUMMARY_COLUMN);
+        else
+            entry_print(cli, command->name, command->summary, SUMMARY_COLUMN);
+    }
+}
+
+const char *help_exit_codes(void)
+{
+    return "  0  done\n"
+           "  1  failed; the reason is on standard error (diff: there is a difference)\n"
+           "  2  the command line is wrong\n"
+           "  3  plan --strict: something is pending\n"
+           "  4  there is no such object, or it is not yours to see\n"
+           "  5  refused: no valid token, or not allowed\n"
+           "  6  conflict: it exists already, is in the wrong state, or has changed meanwhile\n"
+           "  7  the server cannot be reached, or cannot serve now";
 }
 
 void help_print(const struct cli *cli)
 {
-    cli_wrap(cli, "Berth plans where the work of a cluster runs: services, jobs and virtual machines.", 0, 0);
+    cli_wrap(cli, "Berth runs the work of a cluster: services, jobs and virtual machines.", 0, 0);
     fprintf(cli->out, "\n%sUsage:%s berth COMMAND [OPTION]... [ARGUMENT]...\n", cli_paint(cli, COLOR_BOLD),
             cli_paint(cli, COLOR_NONE));
-    heading(cli, "Commands:");
-    for (size_t i = 0; i < commands_len; i++) {
-        size_t column = 2 + strlen(commands[i]->name);
-        fprintf(cli->out, "  %s%s%s", cli_paint(cli, COLOR_GREEN), commands[i]->name, cli_paint(cli, COLOR_NONE));
-        cli_wrap(cli, commands[i]->summary, SUMMARY_COLUMN, column);
-    }
-    heading(cli, "Exit codes:");
+    for (unsigned section = 0; section < SECTIONS; section++)
+        section_print(cli, (enum command_section)section);
+    heading(cli, "Exit codes");
+    cli_wrap(cli, help_exit_codes(), 0, 0);
+    heading(cli, "Start here");
     cli_wrap(cli,
-             "  0  done\n"
-             "  1  failed; the reason is on standard error\n"
-             "  2  the command line is wrong\n"
-             "  3  plan --strict: something is pending",
-             0, 0);
-    heading(cli, "Start here:");
-    cli_wrap(cli,
-             "  berth plan examples/lab.yaml    plan a small cluster\n"
-             "  berth bench --quick             how fast is it on this machine?\n"
-             "  berth help COMMAND              the options of a command",
+             "  berth plan examples/lab.yaml    plan a small cluster, without a server\n"
+             "  berth status                    how is the cluster of a server?\n"
+             "  berth help COMMAND              the options of a command, or the commands below it",
              0, 0);
 }
 
@@ -98,10 +159,14 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         return EXIT_OK;
     }
     const struct command *command = command_find((int)operands->len, (char *const *)operands->at, &words);
-    if (!command || words != (int)operands->len)
+    const struct family *family = family_find(operands->at[0]);
+    if (command && words == (int)operands->len)
+        help_print_command(cli, command);
+    else if (family && operands->len == 1)
+        help_print_family(cli, family);
+    else
         return cli_fail(cli, EXIT_USAGE, "no command '%s%s%s'; 'berth help' lists them", operands->at[0],
                         operands->len > 1 ? " " : "", operands->len > 1 ? operands->at[1] : "");
-    help_print_command(cli, command);
     return EXIT_OK;
 }
 
@@ -110,5 +175,6 @@ const struct command help_command = {
     .operands = "[COMMAND]",
     .operands_max = 2,
     .summary = "Print what there is, or the options of one command.",
+    .section = SECTION_PROGRAM,
     .run = run,
 };

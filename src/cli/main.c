@@ -8,16 +8,46 @@
 #include "cli/command.h"
 #include "cli/suggest.h"
 
+/* What may stand before the verb and after it. */
+struct everywhere {
+    struct common_values common;
+    struct connect_values connect;
+};
+
 static int verb_unknown(const struct cli *cli, const char *word)
 {
     struct suggest near;
 
     suggest_init(&near, word);
+    for (size_t i = 0; i < families_len; i++)
+        suggest_offer(&near, families[i].name);
     for (size_t i = 0; i < commands_len; i++)
         suggest_offer(&near, commands[i]->name);
     if (near.len)
         return cli_fail(cli, EXIT_USAGE, "no command '%s'; did you mean 'berth %s'?", word, near.at[0]);
     return cli_fail(cli, EXIT_USAGE, "no command '%s'; 'berth help' lists them", word);
+}
+
+/* `word` NULL: only the family's name is there. */
+static int family_run(const struct cli *cli, const struct family *family, const char *word)
+{
+    struct suggest near;
+
+    if (!word || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
+        help_print_family(cli, family);
+        return word ? EXIT_OK : EXIT_USAGE;
+    }
+    suggest_init(&near, word);
+    for (size_t i = 0; i < commands_len; i++) {
+        const char *verb = family_verb(family, commands[i]);
+        if (verb)
+            suggest_offer(&near, verb);
+    }
+    if (near.len)
+        return cli_fail(cli, EXIT_USAGE, "no command '%s %s'; did you mean 'berth %s %s'?", family->name, word,
+                        family->name, near.at[0]);
+    return cli_fail(cli, EXIT_USAGE, "no command '%s %s'; 'berth help %s' lists those there are", family->name, word,
+                    family->name);
 }
 
 static const char *color_name(unsigned choice)
@@ -37,30 +67,42 @@ static int operands_check(const struct cli *cli, const struct command *command, 
     return EXIT_OK;
 }
 
-static int command_run(struct cli *cli, const struct command *command, int argc, char *const *argv)
+static int command_start(struct cli *cli, const struct command *command, struct everywhere *everywhere, void *values,
+                         const struct operands *operands)
+{
+    cli_init(cli, color_name(everywhere->common.color));
+    cli->command = command;
+    cli->connect = &everywhere->connect;
+    if (everywhere->common.help) {
+        help_print_command(cli, command);
+        return EXIT_OK;
+    }
+    int rc = operands_check(cli, command, operands);
+    return rc == EXIT_OK ? command->run(cli, values, operands) : rc;
+}
+
+static int command_run(struct cli *cli, const struct command *command, struct everywhere *everywhere, int argc,
+                       char *const *argv)
 {
     CLEANUP(mem) void *values = mem_zalloc(command->values_size + 1);
     CLEANUP(mem) const char **words = mem_zarray((size_t)argc + 1, sizeof *words);
     struct operands operands = {.at = words};
-    struct common_values common = {0};
     struct berth_err err;
     struct option_set sets[] = {
-        {command->options, command->options_len, values },
-        {common_options,   common_options_len,   &common},
+        {command->options, command->options_len,                     values              },
+        {common_options,   common_options_len,                       &everywhere->common },
+        {connect_options,  command->talks ? connect_options_len : 0, &everywhere->connect},
     };
 
     if (command->defaults)
         memcpy(values, command->defaults, command->values_size);
-    int rc = options_parse(sets, 2, argc, argv, &operands, &err);
-    if (rc != 0)
-        return cli_fail(cli, EXIT_USAGE, "%s; see 'berth %s --help'", err.text, command->name);
-    cli_init(cli, color_name(common.color));
-    if (common.help) {
-        help_print_command(cli, command);
-        return EXIT_OK;
-    }
-    rc = operands_check(cli, command, &operands);
-    return rc == EXIT_OK ? command->run(cli, values, &operands) : rc;
+    int rc = options_parse(sets, 3, argc, argv, &operands, &err);
+    if (rc == 0)
+        rc = command_start(cli, command, everywhere, values, &operands);
+    else
+        rc = cli_fail(cli, EXIT_USAGE, "%s; see 'berth %s --help'", err.text, command->name);
+    options_done(sets, 1);
+    return rc;
 }
 
 /* A full disk must not look like success. */
@@ -74,38 +116,42 @@ static int output_close(const struct cli *cli, int rc)
     return cli_fail(cli, EXIT_FAILED, "cannot write the output: %s", strerror(errno ? errno : EIO));
 }
 
-/* What people try first. */
-static char *verb_alias(char *word)
+static int run(struct cli *cli, struct everywhere *everywhere, int argc, char *const *argv)
 {
-    static char help[] = "help", version[] = "version";
+    int words = 0;
 
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-        return help;
-    if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
-        return version;
-    return word;
+    if (argc == 0) {
+        help_print(cli);
+        return everywhere->common.help ? EXIT_OK : EXIT_USAGE;
+    }
+    const struct command *command = command_find(argc, argv, &words);
+    if (command)
+        return command_run(cli, command, everywhere, argc - words, argv + words);
+    const struct family *family = family_find(argv[0]);
+    if (family)
+        return family_run(cli, family, everywhere->common.help ? "help" : argc > 1 ? argv[1] : NULL);
+    return verb_unknown(cli, argv[0]);
 }
 
 int main(int argc, char **argv)
 {
+    static char version[] = "version";
     struct cli cli;
+    struct everywhere everywhere = {0};
+    struct berth_err err;
     int words = 0;
-    int rc;
+    struct option_set sets[] = {
+        {common_options,  common_options_len,  &everywhere.common },
+        {connect_options, connect_options_len, &everywhere.connect},
+    };
 
     signal(SIGPIPE, SIG_DFL); /* a reader that went away (`berth plan f | head`) ends us without a word */
     setlocale(LC_CTYPE, "");
     cli_init(&cli, NULL);
-    if (argc < 2) {
-        help_print(&cli);
-        return output_close(&cli, EXIT_USAGE);
-    }
-    argv[1] = verb_alias(argv[1]);
-    const struct command *command = command_find(argc - 1, argv + 1, &words);
-    if (command)
-        rc = command_run(&cli, command, argc - 1 - words, argv + 1 + words);
-    else if (argv[1][0] == '-')
-        rc = cli_fail(&cli, EXIT_USAGE, "the first word is a command, not '%s'; 'berth help' lists them", argv[1]);
-    else
-        rc = verb_unknown(&cli, argv[1]);
-    return output_close(&cli, rc);
+    if (argc > 1 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0))
+        argv[1] = version; /* what people try first */
+    if (options_parse_leading(sets, 2, argc - 1, argv + 1, &words, &err) != 0)
+        return cli_fail(&cli, EXIT_USAGE, "%s before the command; 'berth help' lists commands", err.text);
+    cli_init(&cli, color_name(everywhere.common.color));
+    return output_close(&cli, run(&cli, &everywhere, argc - 1 - words, argv + 1 + words));
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "cli/suggest.h"
 
 int count_parse(const char *text, uint64_t *ret)
@@ -70,6 +71,7 @@ static int option_set(const struct option_set *set, const struct option *option,
     case OPTION_TEXT: *(const char **)value_at(set, option) = value; return 0;
     case OPTION_COUNT: return count_set(set, option, value, err);
     case OPTION_CHOICE: return choice_set(set, option, value, err);
+    case OPTION_LIST: vec_push((struct option_list *)value_at(set, option), value); return 0;
     }
     return 0;
 }
@@ -168,6 +170,19 @@ static int short_parse(const struct option_set *sets, size_t sets_len, int argc,
     return 0;
 }
 
+static bool is_operand(const char *word)
+{
+    return word[0] != '-' || word[1] == '\0';
+}
+
+/* One option with its value; *i is its place and that of the last word it took. */
+static int option_parse(const struct option_set *sets, size_t sets_len, int argc, char *const *argv, int *i,
+                        struct berth_err *err)
+{
+    return argv[*i][1] == '-' ? long_parse(sets, sets_len, argc, argv, i, err)
+                              : short_parse(sets, sets_len, argc, argv, i, err);
+}
+
 int options_parse(const struct option_set *sets, size_t sets_len, int argc, char *const *argv,
                   struct operands *ret_operands, struct berth_err *err)
 {
@@ -176,16 +191,42 @@ int options_parse(const struct option_set *sets, size_t sets_len, int argc, char
     ret_operands->len = 0;
     for (int i = 0; i < argc; i++) {
         int rc = 0;
-        if (only_operands || argv[i][0] != '-' || argv[i][1] == '\0')
+        if (only_operands || is_operand(argv[i])) {
             ret_operands->at[ret_operands->len++] = argv[i];
-        else if (argv[i][1] != '-')
-            rc = short_parse(sets, sets_len, argc, argv, &i, err);
-        else if (argv[i][2] == '\0')
+        } else if (strcmp(argv[i], "--") == 0) {
             only_operands = true;
-        else
-            rc = long_parse(sets, sets_len, argc, argv, &i, err);
+            ret_operands->before = ret_operands->len;
+        } else {
+            rc = option_parse(sets, sets_len, argc, argv, &i, err);
+        }
         if (rc != 0)
             return rc;
     }
+    if (!only_operands)
+        ret_operands->before = ret_operands->len;
     return 0;
+}
+
+int options_parse_leading(const struct option_set *sets, size_t sets_len, int argc, char *const *argv, int *ret_words,
+                          struct berth_err *err)
+{
+    int i = 0;
+
+    for (; i < argc && !is_operand(argv[i]); i++) {
+        int rc = option_parse(sets, sets_len, argc, argv, &i, err);
+        if (rc != 0)
+            return rc;
+    }
+    *ret_words = i;
+    return 0;
+}
+
+void options_done(const struct option_set *sets, size_t sets_len)
+{
+    for (size_t s = 0; s < sets_len; s++) {
+        for (size_t i = 0; i < sets[s].len; i++) {
+            if (sets[s].options[i].kind == OPTION_LIST)
+                vec_done((struct option_list *)value_at(&sets[s], &sets[s].options[i]));
+        }
+    }
 }

@@ -163,12 +163,11 @@ const struct command plan_command = {
             "Nothing is changed: the plan is a function of the file.\n"
             "\n"
             "With -o json one object is printed: 'actions' (each with op, pod, node) and 'pending' (each with pod and "
-            "reasons: reason, nodes, text).\n"
-            "\n"
-            "Examples:\n"
-            "  berth plan examples/lab.yaml\n"
-            "  berth plan examples/lab.yaml --why pretrain/0\n"
-            "  berth plan cluster.json -o json | jq '.actions | length'",
+            "reasons: reason, nodes, text).",
+    .examples = "  berth plan examples/lab.yaml\n"
+                "  berth plan examples/lab.yaml --why pretrain/0\n"
+                "  berth plan cluster.json -o json | jq '.actions | length'",
+    .section = SECTION_FILES,
     .options = options,
     .options_len = sizeof options / sizeof options[0],
     .values_size = sizeof(struct plan_values),

@@ -17,7 +17,7 @@ enum {
     NOTE_MAX = 160,
     INSTANCE_WIDTH = 10, /* of ids in a long table */
     RANGES_MAX = 24,
-    CAUSES_MAX = BERTH_CAUSE_IDLE + 1,
+    CAUSES_MAX = BERTH_CAUSE_OUTDATED + 1,
     OPS_MAX = BERTH_ADJUST + 1,
 };
 
@@ -233,7 +233,7 @@ void plan_view_counts(const struct plan_view *v)
     }
     table_init(&table, v->cli, columns, 3);
     for (enum berth_op op = BERTH_PLACE; op <= BERTH_ADJUST; op++) {
-        for (enum berth_cause cause = BERTH_CAUSE_PENDING; cause <= BERTH_CAUSE_IDLE; cause++) {
+        for (enum berth_cause cause = BERTH_CAUSE_PENDING; cause <= BERTH_CAUSE_OUTDATED; cause++) {
             if (!counts[op][cause])
                 continue;
             table_row(&table);

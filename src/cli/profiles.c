@@ -85,5 +85,6 @@ const struct command profiles_command = {
     .summary = "List the built-in profiles, filters, scores and reasons.",
     .text = "A cluster file may define profiles of its own from these filters and scores; 'berth plan --profile NAME' "
             "plans with one.",
+    .section = SECTION_FILES,
     .run = run,
 };

@@ -59,6 +59,29 @@ struct shown show_ratio(double ratio)
     return shown;
 }
 
+struct shown show_age(int64_t seconds)
+{
+    static const struct {
+        int64_t unit, until; /* shown in this unit below `until` of it */
+        char letter;
+    } rows[] = {
+        {1,                 120, 's'},
+        {60,                120, 'm'},
+        {3600,              48,  'h'},
+        {86400,             730, 'd'},
+        {(int64_t)31556952, 0,   'y'}
+    };
+    struct shown shown;
+    size_t i = 0;
+
+    if (seconds < 0)
+        seconds = 0;
+    while (rows[i].until && seconds / rows[i].unit >= rows[i].until)
+        i++;
+    snprintf(shown.text, sizeof shown.text, "%" PRId64 "%c", seconds / rows[i].unit, rows[i].letter);
+    return shown;
+}
+
 const char *plural(uint64_t n)
 {
     return n == 1 ? "" : "s";

@@ -57,6 +57,11 @@ void table_cell(struct table *t, size_t column, enum color color, const char *fm
         scols_cell_set_color(scols_line_get_cell(t->line, column), cli_color_name(color));
 }
 
+void table_headless(struct table *t)
+{
+    scols_table_enable_noheadings(t->scols, 1);
+}
+
 void table_print(struct table *t)
 {
     scols_print_table(t->scols);

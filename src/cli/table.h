@@ -29,5 +29,7 @@ void table_row(struct table *t);
 /* Fills a cell of the last row. The text is copied. */
 void table_cell(struct table *t, size_t column, enum color color, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+/* No header, not even with the first rows. */
+void table_headless(struct table *t);
 /* Prints the rows and forgets them; a header comes with the first ones only. */
 void table_print(struct table *t);

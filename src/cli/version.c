@@ -16,5 +16,6 @@ const struct command version_command = {
     .name = "version",
     .operands = "",
     .summary = "Print the version.",
+    .section = SECTION_PROGRAM,
     .run = run,
 };

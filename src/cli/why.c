@@ -60,6 +60,7 @@ static const char *cause_words(enum berth_cause cause)
         [BERTH_CAUSE_INFEASIBLE] = "the reserved place fits no longer",
         [BERTH_CAUSE_BUSY] = "use is near the limit",
         [BERTH_CAUSE_IDLE] = "use is far below the limit",
+        [BERTH_CAUSE_OUTDATED] = "it was placed from an older description",
     };
     return words[cause];
 }

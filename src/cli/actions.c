@@ -1,0 +1,65 @@
+/* actions.c - verbs that are one request on each object named: `berth app start ID...` and its kin.
+ *
+ * To add one: a line at the end, a declaration in command.h and a row in commands.c.
+ */
+#include "base/mem.h"
+#include "cli/command.h"
+#include "cli/object.h"
+
+struct action {
+    const char *kind, *verb, *done; /* "app", "start", "started" */
+};
+
+static int run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct change_values *v = values;
+    const struct action *action = cli->command->arg;
+    CLEANUP(api) struct api api = {0};
+
+    int rc = api_open(&api, cli);
+    if (rc != EXIT_OK)
+        return rc;
+    for (size_t i = 0; i < operands->len; i++) {
+        struct target target = {collection_find(action->kind), operands->at[i]};
+        struct object_act act = {.method = "POST", .sub = action->verb, .done = action->done, .dry_run = v->dry_run};
+        int failed = object_do(&api, &target, &act, NULL);
+        rc = rc == EXIT_OK ? failed : rc;
+        if (failed == EXIT_UNREACHABLE)
+            break;
+    }
+    return rc;
+}
+
+#define ACTION(kind_, verb_, done_, where, what)                                                                       \
+    static const struct action kind_##_##verb_ = {#kind_, #verb_, done_};                                              \
+    const struct command kind_##_##verb_##_command = {                                                                 \
+        .name = #kind_ " " #verb_,                                                                                     \
+        .operands = "ID...",                                                                                           \
+        .operands_min = 1,                                                                                             \
+        .operands_max = OPERANDS_ANY,                                                                                  \
+        .summary = what,                                                                                               \
+        .options = change_options,                                                                                     \
+        .options_len = 1,                                                                                              \
+        .values_size = sizeof(struct change_values),                                                                   \
+        .section = where,                                                                                              \
+        .talks = true,                                                                                                 \
+        .arg = &kind_##_##verb_,                                                                                       \
+        .run = run,                                                                                                    \
+    }
+
+ACTION(app, start, "started", SECTION_WORK, "Start apps that are stopped.");
+ACTION(app, stop, "stopped", SECTION_WORK, "Stop apps and keep their descriptions.");
+ACTION(app, restart, "restarted", SECTION_WORK, "Restart the instances of apps, a few at a time.");
+ACTION(vm, start, "started", SECTION_WORK, "Start virtual machines that are stopped.");
+ACTION(vm, stop, "stopped", SECTION_WORK, "Stop virtual machines and keep their descriptions.");
+ACTION(vm, restart, "restarted", SECTION_WORK, "Restart virtual machines.");
+ACTION(job, hold, "held", SECTION_WORK, "Keep jobs from starting until they are released.");
+ACTION(job, release, "released", SECTION_WORK, "Let held jobs start.");
+ACTION(job, cancel, "cancelled", SECTION_WORK, "Cancel jobs: stop what runs, keep the record.");
+ACTION(node, drain, "draining", SECTION_CLUSTER, "Move everything away from nodes and give them nothing new.");
+ACTION(node, cordon, "cordoned", SECTION_CLUSTER, "Give nodes nothing new; what they have stays.");
+ACTION(node, enable, "enabled", SECTION_CLUSTER, "Let nodes take work again.");
+ACTION(node, disable, "disabled", SECTION_CLUSTER,
+       "Take nodes out of use until they are enabled: no new work, all moves away.");
+ACTION(user, disable, "disabled", SECTION_PEOPLE, "Suspend users: their apps stop, their tokens are dead.");
+ACTION(user, enable, "enabled", SECTION_PEOPLE, "Bring disabled users back as they were.");

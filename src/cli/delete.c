@@ -1,0 +1,127 @@
+/* delete.c - `berth delete KIND ID...` and `berth app rm` and its kin. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "cli/command.h"
+#include "cli/manifest.h"
+#include "cli/object.h"
+
+struct delete_values {
+    struct option_list files;
+    bool force, dry_run, missing_ok;
+};
+
+/* The first row is of `delete` only. */
+static const struct option options[] = {
+    OPTION_LIST_ROW("filename", 'f', delete_values, files, "FILE", "Delete what these manifests name, the last first."),
+    OPTION_FLAG_ROW("force", 0, delete_values, force, "Of a node: even if something runs on it."),
+    OPTION_FLAG_ROW("missing-ok", 0, delete_values, missing_ok, "What is not there is no failure."),
+    DRY_RUN_ROW(delete_values, dry_run),
+};
+enum { OPTIONS = sizeof options / sizeof options[0] };
+
+static int one(struct api *a, const struct target *target, const struct delete_values *v)
+{
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    CLEANUP(str) struct str path = {0};
+    struct api_trouble trouble;
+
+    object_path(&path, target);
+    query_add(&path, "force", v->force ? "true" : NULL);
+    struct api_request request = {.method = "DELETE", .path = str_text(&path), .dry_run = v->dry_run};
+    int rc = api_try(a, &request, &answer, &trouble);
+    if (rc == EXIT_NOT_FOUND && v->missing_ok)
+        return EXIT_OK;
+    if (rc != EXIT_OK)
+        return object_trouble(a, target, &trouble);
+    object_tell(a->cli, target->collection->kind, target->id, "deleted", v->dry_run);
+    return EXIT_OK;
+}
+
+static int targets_read(const struct cli *cli, const struct delete_values *v, struct manifests *manifests,
+                        struct targets *ret)
+{
+    struct berth_err err;
+
+    for (size_t i = 0; i < v->files.len; i++)
+        if (manifests_read(v->files.at[i], manifests, &err) != 0)
+            return cli_fail(cli, EXIT_FAILED, "%s", err.text);
+    manifests_sort(manifests);
+    for (size_t i = manifests->len; i-- > 0;) {
+        const struct manifest *m = &manifests->at[i];
+        if (!m->id)
+            return cli_fail(cli, EXIT_FAILED, "%s: a job without an id; 'berth get jobs' lists them", m->place);
+        vec_push(ret, ((struct target){m->collection, m->id}));
+    }
+    return EXIT_OK;
+}
+
+static int run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct delete_values *v = values;
+    const struct collection *fixed = cli->command->arg ? collection_find(cli->command->arg) : NULL;
+    CLEANUP(targets) struct targets targets = {0};
+    CLEANUP(manifests) struct manifests manifests = {0};
+    CLEANUP(api) struct api api = {0};
+    int rc = EXIT_OK;
+
+    for (size_t i = 0; fixed && i < operands->len; i++)
+        vec_push(&targets, ((struct target){fixed, operands->at[i]}));
+    if (!fixed)
+        rc = targets_parse(cli, operands, false, &targets);
+    if (rc == EXIT_OK && v->files.len > 0)
+        rc = targets_read(cli, v, &manifests, &targets);
+    if (rc == EXIT_OK && targets.len == 0)
+        rc = cli_fail(cli, EXIT_USAGE, "delete needs KIND ID, or -f FILE; see 'berth delete --help'");
+    if (rc == EXIT_OK)
+        rc = api_open(&api, cli);
+    if (rc != EXIT_OK)
+        return rc;
+    for (size_t i = 0; i < targets.len; i++) {
+        int failed = one(&api, &targets.at[i], v);
+        rc = rc == EXIT_OK ? failed : rc;
+        if (failed == EXIT_UNREACHABLE)
+            break;
+    }
+    return rc;
+}
+
+const struct command delete_command = {
+    .name = "delete",
+    .operands = "KIND ID... | -f FILE",
+    .operands_max = OPERANDS_ANY,
+    .summary = "Delete objects. The instances of an app, a job or a vm are stopped.",
+    .examples = "  berth delete app photos\n"
+                "  berth delete job/17 job/18\n"
+                "  berth delete -f cluster/ --dry-run",
+    .options = options,
+    .options_len = OPTIONS,
+    .values_size = sizeof(struct delete_values),
+    .section = SECTION_OBJECTS,
+    .talks = true,
+    .words = collection_words,
+    .run = run,
+};
+
+#define RM_COMMAND(family, what, where)                                                                                \
+    const struct command family##_rm_command = {                                                                       \
+        .name = #family " rm",                                                                                         \
+        .operands = "ID...",                                                                                           \
+        .operands_min = 1,                                                                                             \
+        .operands_max = OPERANDS_ANY,                                                                                  \
+        .summary = what,                                                                                               \
+        .options = options + 1,                                                                                        \
+        .options_len = OPTIONS - 1,                                                                                    \
+        .values_size = sizeof(struct delete_values),                                                                   \
+        .section = where,                                                                                              \
+        .talks = true,                                                                                                 \
+        .arg = #family,                                                                                                \
+        .run = run,                                                                                                    \
+    }
+
+RM_COMMAND(app, "Delete apps; their instances are stopped.", SECTION_WORK);
+RM_COMMAND(vm, "Delete virtual machines.", SECTION_WORK);
+RM_COMMAND(node, "Remove nodes from the cluster; they must be empty, or --force.", SECTION_CLUSTER);
+RM_COMMAND(user, "Remove users.", SECTION_PEOPLE);
+RM_COMMAND(group, "Remove groups.", SECTION_PEOPLE);
+RM_COMMAND(token, "Revoke tokens.", SECTION_PEOPLE);

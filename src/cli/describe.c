@@ -1,0 +1,167 @@
+/* describe.c - `berth describe KIND ID`: everything there is to know of an object, for people. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "cli/command.h"
+#include "cli/events.h"
+#include "cli/listing.h"
+#include "cli/object.h"
+#include "cli/output.h"
+#include "cli/table.h"
+#include "wire/document.h"
+
+enum { EVENTS_SHOWN = 20, INSTANCES_SHOWN = 50 };
+
+static void heading(const struct cli *cli, const char *text)
+{
+    fprintf(cli->out, "\n%s%s%s\n", cli_paint(cli, COLOR_BOLD), text, cli_paint(cli, COLOR_NONE));
+}
+
+static void conditions_print(const struct cli *cli, const json_t *conditions)
+{
+    static const struct table_column columns[] = {
+        {"CONDITION", TABLE_PLAIN, 0},
+        {"IS",        TABLE_PLAIN, 0},
+        {"REASON",    TABLE_PLAIN, 0},
+        {"MESSAGE",   TABLE_WRAP,  0},
+    };
+    struct table table;
+    json_t *item;
+    size_t i;
+
+    if (json_array_size(conditions) == 0)
+        return;
+    fputc('\n', cli->out);
+    table_init(&table, cli, columns, sizeof columns / sizeof columns[0]);
+    json_array_foreach(conditions, i, item)
+    {
+        const char *type = json_string_value(json_object_get(item, "type"));
+        const char *reason = json_string_value(json_object_get(item, "reason"));
+        const char *message = json_string_value(json_object_get(item, "message"));
+        bool is = json_is_true(json_object_get(item, "status"));
+        table_row(&table);
+        table_cell(&table, 0, COLOR_NONE, "%s", type ? type : "");
+        table_cell(&table, 1, is ? COLOR_GREEN : COLOR_YELLOW, "%s", is ? "true" : "false");
+        table_cell(&table, 2, COLOR_NONE, "%s", reason ? reason : "");
+        table_cell(&table, 3, COLOR_NONE, "%s", message ? message : "");
+    }
+    table_print(&table);
+    table_done(&table);
+}
+
+static void counts_print(const struct cli *cli, const json_t *conditions)
+{
+    json_t *condition, *count;
+    size_t i, j;
+
+    json_array_foreach(conditions, i, condition)
+    {
+        json_array_foreach(json_object_get(condition, "counts"), j, count)
+        {
+            const char *text = json_string_value(json_object_get(count, "text"));
+            const char *reason = json_string_value(json_object_get(count, "reason"));
+            fprintf(cli->out, "  - %" JSON_INTEGER_FORMAT " nodes: %s\n",
+                    json_integer_value(json_object_get(count, "nodes")),
+                    text     ? text
+                    : reason ? reason
+                             : "");
+        }
+    }
+}
+
+static void instances_print(const struct cli *cli, json_t *instances)
+{
+    CLEANUP(listing) struct listing listing;
+    size_t len = json_array_size(instances);
+
+    if (len == 0)
+        return;
+    heading(cli, "Instances");
+    listing_init(&listing, cli, collection_find("instance"), false);
+    for (size_t i = 0; i < len && i < INSTANCES_SHOWN; i++)
+        listing_add(&listing, json_array_get(instances, i));
+    listing_print(&listing);
+    if (len > INSTANCES_SHOWN)
+        fprintf(cli->out, "... and %zu more\n", len - INSTANCES_SHOWN);
+}
+
+static void status_print(const struct cli *cli, const json_t *status)
+{
+    CLEANUP(json) json_t *plain = json_copy((json_t *)status);
+
+    json_object_del(plain, "conditions");
+    json_object_del(plain, "instances");
+    heading(cli, "Status");
+    fields_print(cli, plain, 0);
+    conditions_print(cli, json_object_get(status, "conditions"));
+    counts_print(cli, json_object_get(status, "conditions"));
+}
+
+/* The instances on a node are not in its document. */
+static int node_instances(struct api *a, const char *id, json_t **ret)
+{
+    CLEANUP(str) struct str path = {0};
+
+    str_add(&path, "/v1/instances");
+    query_add(&path, "node", id);
+    return api_list(a, str_text(&path), INSTANCES_SHOWN + 1, ret, NULL);
+}
+
+static int describe(struct api *a, const struct target *target)
+{
+    struct cli *cli = a->cli;
+    CLEANUP(json) json_t *object = NULL;
+    CLEANUP(json) json_t *instances = NULL;
+    char id[ID_TEXT_MAX];
+
+    int rc = object_get(a, target, &object);
+    if (rc != EXIT_OK)
+        return rc;
+    object_id(object, id);
+    if (strcmp(target->collection->kind, "node") == 0)
+        rc = node_instances(a, id, &instances);
+    if (rc != EXIT_OK)
+        return rc;
+    CLEANUP(json) json_t *plain = object_to_manifest(target->collection, object);
+    CLEANUP(json) json_t *status = json_incref(json_object_get(object, "status"));
+    json_object_del(plain, "status");
+    json_object_del(plain, "v");
+    fields_print(cli, plain, 0);
+    if (json_is_object(status))
+        status_print(cli, status);
+    instances_print(cli, instances ? instances : json_object_get(status, "instances"));
+    if (target->collection->workload || strcmp(target->collection->kind, "node") == 0)
+        rc = events_of(a, id, EVENTS_SHOWN);
+    return rc;
+}
+
+static int run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    CLEANUP(targets) struct targets targets = {0};
+    CLEANUP(api) struct api api = {0};
+
+    (void)values;
+    int rc = targets_parse(cli, operands, false, &targets);
+    if (rc == EXIT_OK)
+        rc = api_open(&api, cli);
+    for (size_t i = 0; i < targets.len && rc == EXIT_OK; i++) {
+        fputs(i ? "\n" : "", cli->out);
+        rc = describe(&api, &targets.at[i]);
+    }
+    return rc;
+}
+
+const struct command describe_command = {
+    .name = "describe",
+    .operands = "KIND ID...",
+    .operands_min = 1,
+    .operands_max = OPERANDS_ANY,
+    .summary = "Show everything about an object: its fields, its status, its instances, what happened to it.",
+    .examples = "  berth describe app photos\n"
+                "  berth describe node n1\n"
+                "  berth describe job/17",
+    .section = SECTION_OBJECTS,
+    .talks = true,
+    .words = collection_words,
+    .run = run,
+};

@@ -1,0 +1,137 @@
+/* diff.c - `berth diff -f FILE`: what `berth apply` would change, as the server sees it. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "cli/command.h"
+#include "cli/manifest.h"
+#include "cli/object.h"
+#include "cli/unified.h"
+#include "wire/api.h"
+#include "wire/document.h"
+#include "wire/yaml_write.h"
+
+/* As of diff(1): 1 is a difference, so trouble of any other kind is 2. */
+enum { DIFF_SAME = 0, DIFF_DIFFERS = 1, DIFF_TROUBLE = 2 };
+
+struct diff_values {
+    struct option_list files;
+};
+
+static const struct option options[] = {
+    OPTION_LIST_ROW("filename", 'f', diff_values, files, "FILE",
+                    "A manifest, a folder of them, or '-' for standard input; may be given several times."),
+};
+
+/* A document without what the daemon adds, as YAML; "" for none. */
+static void document_text(const json_t *doc, struct str *to)
+{
+    if (!json_is_object(doc))
+        return;
+    CLEANUP(json) json_t *plain = json_copy((json_t *)doc);
+    doc_strip(plain);
+    yaml_write(to, plain);
+}
+
+static void diff_print(const struct cli *cli, const struct str *text)
+{
+    const char *at = str_text(text);
+
+    while (*at) {
+        size_t len = strcspn(at, "\n");
+        enum color color = at[0] == '+'   ? COLOR_GREEN
+                           : at[0] == '-' ? COLOR_RED
+                           : at[0] == '@' ? COLOR_BLUE
+                                          : COLOR_NONE;
+        fprintf(cli->out, "%s%.*s%s\n", color == COLOR_NONE ? "" : cli_paint(cli, color), (int)len, at,
+                color == COLOR_NONE ? "" : cli_paint(cli, COLOR_NONE));
+        at += len + (at[len] == '\n');
+    }
+}
+
+static void side_name(struct str *to, const struct str *side, const char *kind, const char *id, const char *where)
+{
+    if (side->len)
+        str_addf(to, "%s/%s %s", kind ? kind : "", id, where);
+    else
+        str_add(to, "/dev/null");
+}
+
+static bool change_diff(const struct cli *cli, const json_t *change)
+{
+    CLEANUP(str) struct str before = {0}, after = {0}, text = {0}, old_name = {0}, new_name = {0};
+    const char *kind = json_string_value(json_object_get(change, "kind"));
+    char id[ID_TEXT_MAX];
+
+    object_id(change, id);
+    document_text(json_object_get(change, "before"), &before);
+    document_text(json_object_get(change, "after"), &after);
+    side_name(&old_name, &before, kind, id, "on the server");
+    side_name(&new_name, &after, kind, id, "as applied");
+    bool differs = unified_diff(&text, str_text(&old_name), str_text(&new_name), str_text(&before), str_text(&after));
+    diff_print(cli, &text);
+    return differs;
+}
+
+static int one(struct api *a, const struct manifest *m, bool *differs)
+{
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    CLEANUP(str) struct str path = {0};
+    struct target target = {m->collection, m->id};
+    struct api_trouble trouble;
+    json_t *change;
+    size_t i;
+
+    object_path(&path, &target);
+    struct api_request request = {
+        .method = m->id ? "PUT" : "POST", .path = str_text(&path), .body = m->object, .dry_run = true};
+    int rc = api_try(a, &request, &answer, &trouble);
+    if (rc != EXIT_OK) {
+        err_prefix(&trouble.err, "%s: %s%s%s", m->place, m->collection->kind, m->id ? "/" : "", m->id ? m->id : "");
+        return api_tell(a, &trouble);
+    }
+    json_array_foreach(json_object_get(answer.body, "changes"), i, change)
+    {
+        const char *kind = json_string_value(json_object_get(change, "kind"));
+        if (kind && collection_find(kind)) /* the daemon's own counters are nobody's difference */
+            *differs |= change_diff(a->cli, change);
+    }
+    return EXIT_OK;
+}
+
+static int run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct diff_values *v = values;
+    CLEANUP(manifests) struct manifests manifests = {0};
+    CLEANUP(api) struct api api = {0};
+    struct berth_err err;
+    bool differs = false;
+
+    (void)operands;
+    if (v->files.len == 0)
+        return cli_fail(cli, EXIT_USAGE, "what shall be compared? Say -f FILE, -f FOLDER, or -f - for standard input");
+    for (size_t i = 0; i < v->files.len; i++)
+        if (manifests_read(v->files.at[i], &manifests, &err) != 0)
+            return cli_fail(cli, DIFF_TROUBLE, "%s", err.text);
+    manifests_sort(&manifests);
+    int rc = api_open(&api, cli);
+    for (size_t i = 0; i < manifests.len && rc == EXIT_OK; i++)
+        rc = one(&api, &manifests.at[i], &differs);
+    if (rc != EXIT_OK)
+        return rc == EXIT_FAILED ? DIFF_TROUBLE : rc;
+    return differs ? DIFF_DIFFERS : DIFF_SAME;
+}
+
+const struct command diff_command = {
+    .name = "diff",
+    .operands = "-f FILE",
+    .summary = "Show what 'berth apply' would change, without changing it.",
+    .text = "The server is asked what it would write; the difference is printed as 'diff -u' does, in YAML. The exit "
+            "code is 0 where nothing differs, 1 where something does, and 2 or more when it failed.",
+    .examples = "  berth diff -f photos.yaml && echo nothing to do",
+    .options = options,
+    .options_len = sizeof options / sizeof options[0],
+    .values_size = sizeof(struct diff_values),
+    .section = SECTION_OBJECTS,
+    .talks = true,
+    .run = run,
+};

@@ -1,0 +1,198 @@
+/* edit.c - `berth edit KIND ID`: an object in an editor, written back if it has not changed meanwhile. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "cli/command.h"
+#include "cli/editor.h"
+#include "cli/object.h"
+#include "wire/api.h"
+#include "wire/document.h"
+#include "wire/yaml_write.h"
+
+enum { ROUNDS_MAX = 20 };
+
+static const struct option options[] = {
+    DRY_RUN_ROW(change_values, dry_run),
+};
+
+struct session {
+    struct api *api;
+    const struct target *target;
+    struct editor editor;
+    struct str text;     /* as it was last edited */
+    struct str original; /* of the body, for "nothing was changed" */
+    json_int_t revision;
+    bool dry_run;
+};
+
+static void session_cleanup(struct session *s)
+{
+    editor_close(&s->editor);
+    str_done(&s->text);
+    str_done(&s->original);
+}
+
+/* Comments that tell what this is, and what was wrong with it the last time. */
+static void header_write(const struct session *s, const char *trouble, struct str *to)
+{
+    str_addf(to,
+             "# %s %s: what you save is sent to the server. Lines that start with # are left out;\n"
+             "# save an empty file, or one without a change, to leave everything as it is.\n",
+             s->target->collection->kind, s->target->id);
+    if (trouble)
+        str_addf(to, "#\n# NOT WRITTEN: %s\n", trouble);
+    str_add(to, "#\n");
+}
+
+/* The text without the comments above the body. */
+static const char *body_of(const struct str *text)
+{
+    const char *at = str_text(text);
+
+    while (*at == '#') {
+        at += strcspn(at, "\n");
+        at += *at == '\n';
+    }
+    return at;
+}
+
+static bool blank(const char *text)
+{
+    return text[strspn(text, " \t\r\n")] == '\0';
+}
+
+static int put(struct session *s, json_t *object, struct api_trouble *trouble)
+{
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    CLEANUP(str) struct str path = {0};
+
+    object_path(&path, s->target);
+    struct api_request request = {
+        .method = "PUT",
+        .path = str_text(&path),
+        .body = object,
+        .if_match = s->revision,
+        .dry_run = s->dry_run,
+    };
+    return api_try(s->api, &request, &answer, trouble);
+}
+
+/* One round; EXIT_OK with *ret_again when the editor is to be opened once more with *trouble. */
+static int write_back(struct session *s, struct api_trouble *trouble, bool *ret_again)
+{
+    CLEANUP(json) json_t *object = NULL;
+
+    *ret_again = true;
+    /* Parsed with the comments above it, so that lines in errors are those the editor shows. */
+    if (document_parse(s->text.at, s->text.len, "line", &object, &trouble->err) != 0)
+        return EXIT_OK;
+    if (!json_is_object(object)) {
+        err_set(&trouble->err, EINVAL, "expected keys and values");
+        return EXIT_OK;
+    }
+    object_from_manifest(s->target->collection, object);
+    int rc = put(s, object, trouble);
+    if (rc == EXIT_FAILED && trouble->status == 400)
+        return EXIT_OK;
+    *ret_again = false;
+    if (rc == EXIT_OK)
+        object_tell(s->api->cli, s->target->collection->kind, s->target->id, "changed", s->dry_run);
+    return rc;
+}
+
+/* What was typed is not lost. */
+static int failed(struct session *s, const struct api_trouble *trouble)
+{
+    CLEANUP(mem) char *path = mem_strdup(s->editor.path);
+    int rc = api_tell(s->api, trouble);
+
+    editor_keep(&s->editor, &s->text);
+    if (rc == EXIT_CONFLICT)
+        cli_hint(s->api->cli, "Edit it again to start from what it is now; your text is in %s.", path);
+    else
+        cli_hint(s->api->cli, "Your text is in %s; 'berth apply -f %s' sends it.", path, path);
+    return rc;
+}
+
+static int rounds(struct session *s)
+{
+    struct cli *cli = s->api->cli;
+    struct api_trouble trouble = {.code = EXIT_FAILED};
+    struct berth_err err;
+    bool again = false;
+
+    for (int round = 0; round < ROUNDS_MAX; round++) {
+        CLEANUP(str) struct str shown = {0}, sent = {0};
+        header_write(s, again ? trouble.err.text : NULL, &shown);
+        str_add(&shown, body_of(&s->text));
+        str_add(&sent, str_text(&shown));
+        if (editor_run(&s->editor, &shown, &err) != 0) {
+            cli_fail(cli, EXIT_FAILED, "%s; nothing was changed", err.text);
+            return EXIT_FAILED;
+        }
+        bool untouched = strcmp(str_text(&shown), str_text(&sent)) == 0;
+        str_clear(&s->text);
+        str_add(&s->text, str_text(&shown));
+        const char *body = body_of(&s->text);
+        if (blank(body) || strcmp(body, str_text(&s->original)) == 0) {
+            fprintf(cli->out, "%s/%s unchanged\n", s->target->collection->kind, s->target->id);
+            return EXIT_OK;
+        }
+        if (again && untouched)
+            return failed(s, &trouble); /* saved as it was: whoever edits has given up */
+        int rc = write_back(s, &trouble, &again);
+        if (!again)
+            return rc == EXIT_OK ? rc : failed(s, &trouble);
+    }
+    return failed(s, &trouble);
+}
+
+static int run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct change_values *v = values;
+    CLEANUP(targets) struct targets targets = {0};
+    CLEANUP(api) struct api api = {0};
+    CLEANUP(json) json_t *object = NULL;
+    CLEANUP(session) struct session session = {.api = &api, .dry_run = v->dry_run};
+    struct berth_err err;
+
+    int rc = targets_parse(cli, operands, false, &targets);
+    if (rc == EXIT_OK && targets.len != 1)
+        rc = cli_fail(cli, EXIT_USAGE, "one object at a time can be edited");
+    if (rc == EXIT_OK && !targets.at[0].collection->manifest)
+        rc = cli_fail(cli, EXIT_USAGE, "%s cannot be edited", targets.at[0].collection->plural);
+    if (rc == EXIT_OK)
+        rc = api_open(&api, cli);
+    if (rc == EXIT_OK)
+        rc = object_get(&api, &targets.at[0], &object);
+    if (rc != EXIT_OK)
+        return rc;
+    session.target = &targets.at[0];
+    session.revision = json_integer_value(json_object_get(object, "revision"));
+    CLEANUP(json) json_t *manifest = object_to_manifest(targets.at[0].collection, object);
+    doc_strip(manifest);
+    yaml_write(&session.original, manifest);
+    str_add(&session.text, str_text(&session.original));
+    if (editor_open(&session.editor, targets.at[0].id, &err) != 0)
+        return cli_fail(cli, EXIT_FAILED, "%s", err.text);
+    return rounds(&session);
+}
+
+const struct command edit_command = {
+    .name = "edit",
+    .operands = "KIND ID",
+    .operands_min = 1,
+    .operands_max = 2,
+    .summary = "Edit an object as YAML in $VISUAL or $EDITOR.",
+    .text = "What the server refuses comes back into the editor with the reason above it; save it as it is to give up. "
+            "If somebody else has changed the object meanwhile, nothing is written and your text is kept in a file.",
+    .examples = "  berth edit app photos\n"
+                "  EDITOR=nano berth edit node n1",
+    .options = options,
+    .options_len = sizeof options / sizeof options[0],
+    .values_size = sizeof(struct change_values),
+    .section = SECTION_OBJECTS,
+    .talks = true,
+    .words = collection_words,
+    .run = run,
+};

@@ -1,0 +1,326 @@
+#include "cli/follow.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cli/object.h"
+#include "net/client.h"
+#include "wire/document.h"
+
+enum { STREAMS_MAX = 2, LINE_MAX_BYTES = 16 * 1024 * 1024 };
+
+struct change {
+    char *id;
+    bool gone;
+    bool own;     /* of the kind itself, not of an instance */
+    json_t *line; /* as it came; of own changes */
+};
+
+/* What the streams' threads and the main thread share. */
+struct inbox {
+    pthread_mutex_t lock;
+    pthread_cond_t filled;
+    VEC(struct change) changes;
+    bool over; /* a stream has ended */
+    struct api_trouble trouble;
+};
+
+struct stream {
+    struct inbox *inbox;
+    struct api api; /* a client of its own; the rest is borrowed */
+    struct str path, line;
+    bool own;
+    pthread_t thread;
+};
+
+static void inbox_end(struct inbox *inbox, const struct api_trouble *trouble)
+{
+    pthread_mutex_lock(&inbox->lock);
+    if (!inbox->over)
+        inbox->trouble = *trouble;
+    inbox->over = true;
+    pthread_cond_signal(&inbox->filled);
+    pthread_mutex_unlock(&inbox->lock);
+}
+
+/* The server has ended the stream and says why. */
+static void end_told(struct inbox *inbox, const char *code)
+{
+    static const struct {
+        const char *code;
+        enum exit_code exit;
+        const char *text;
+    } rows[] = {
+        {"compacted",       EXIT_FAILED,      "the server has forgotten what lies between; watch again"},
+        {"unauthenticated", EXIT_REFUSED,     "the token has expired or was revoked"                   },
+        {"slow",            EXIT_FAILED,      "more changed than could be printed in time; watch again"},
+        {"stopping",        EXIT_UNREACHABLE, "the server is stopping"                                 },
+        {NULL,              EXIT_UNREACHABLE, "the server has ended the watch"                         },
+    };
+    struct api_trouble trouble = {0};
+    size_t i = 0;
+
+    while (rows[i].code && strcmp(rows[i].code, code) != 0)
+        i++;
+    trouble.code = rows[i].exit;
+    err_set(&trouble.err, EPIPE, "%s", rows[i].text);
+    inbox_end(inbox, &trouble);
+}
+
+static void line_take(struct stream *s, const char *at, size_t len)
+{
+    CLEANUP(json) json_t *line = json_loadb(at, len, 0, NULL);
+    const char *type = json_string_value(json_object_get(line, "type"));
+    const json_t *object = json_object_get(line, "object");
+    char buf[ID_TEXT_MAX];
+
+    if (!type)
+        return; /* an empty line keeps the connection alive */
+    if (strcmp(type, "end") == 0) {
+        const char *code = json_string_value(json_object_get(line, "code"));
+        end_told(s->inbox, code ? code : "");
+        return;
+    }
+    struct change change = {.gone = strcmp(type, "gone") == 0, .own = s->own};
+    if (s->own)
+        change.id = mem_strdup(object_id(change.gone ? line : object, buf));
+    else if (json_string_value(json_object_get(object, "workload")))
+        change.id = mem_strdup(json_string_value(json_object_get(object, "workload")));
+    if (!change.id)
+        return;
+    change.gone &= s->own;
+    change.line = s->own ? take_ptr(&line) : NULL; /* references are not for two threads */
+    pthread_mutex_lock(&s->inbox->lock);
+    vec_push(&s->inbox->changes, change);
+    pthread_cond_signal(&s->inbox->filled);
+    pthread_mutex_unlock(&s->inbox->lock);
+}
+
+static bool piece_take(void *ctx, const char *at, size_t len)
+{
+    struct stream *s = ctx;
+
+    while (len > 0) {
+        const char *end = memchr(at, '\n', len);
+        size_t part = end ? (size_t)(end - at) : len;
+        str_add_bytes(&s->line, at, part);
+        if (s->line.len > LINE_MAX_BYTES)
+            return false;
+        if (!end)
+            return true;
+        line_take(s, str_text(&s->line), s->line.len);
+        str_clear(&s->line);
+        at += part + 1;
+        len -= part + 1;
+    }
+    return true;
+}
+
+static void *stream_main(void *ctx)
+{
+    struct stream *s = ctx;
+    struct api_trouble trouble = {0};
+
+    if (api_stream(&s->api, str_text(&s->path), piece_take, s, &trouble) != EXIT_OK)
+        inbox_end(s->inbox, &trouble);
+    else
+        end_told(s->inbox, "");
+    return NULL;
+}
+
+/* The stream has a client of its own; it lives as long as the process. */
+static int stream_start(struct stream *s, const struct follow *f, const char *plural, json_int_t revision)
+{
+    const struct connection *c = &f->api->connection;
+    struct client_config config = {
+        .url = c->server, .token = c->token, .ca_path = c->ca, .pin = c->pin, .agent = "berth/" BERTH_VERSION};
+    struct berth_err err;
+    char from[32];
+
+    s->api = (struct api){.cli = f->api->cli, .connection = *c};
+    if (client_new(&config, &s->api.client, &err) != 0)
+        return cli_fail(f->api->cli, EXIT_FAILED, "%s", err.text);
+    str_addf(&s->path, "/v1/%s", plural);
+    snprintf(from, sizeof from, "%" JSON_INTEGER_FORMAT, revision);
+    query_add(&s->path, "watch", from);
+    int rc = pthread_create(&s->thread, NULL, stream_main, s);
+    if (rc != 0)
+        return cli_fail(f->api->cli, EXIT_FAILED, "cannot start a thread: %s", strerror(rc));
+    pthread_detach(s->thread);
+    return EXIT_OK;
+}
+
+/* ---- printing ------------------------------------------------------------------------------------------------------ */
+
+static bool text_is(const json_t *object, const char *path, const char *want)
+{
+    const char *text = json_string_value(value_at(object, path));
+
+    return !want || (text && strcmp(text, want) == 0);
+}
+
+static bool passes(const struct follow *f, const json_t *object)
+{
+    return text_is(object, "owner", f->owner) && text_is(object, "group", f->group) &&
+           text_is(object, "status.state|state", f->state) && text_is(object, "node", f->node) &&
+           text_is(object, "workload", f->workload);
+}
+
+/* The cells of a row as one text; the age would differ every time. */
+static char *row_text(const struct follow *f, const json_t *object)
+{
+    CLEANUP(str) struct str row = {0};
+
+    for (size_t i = 0; i < f->collection->columns_len; i++) {
+        CLEANUP(str) struct str cell = {0};
+        enum color color;
+        if (f->collection->columns[i].form == COLUMN_AGE || f->collection->columns[i].form == COLUMN_UNTIL)
+            continue;
+        column_text(&f->collection->columns[i], object, 0, &cell, &color);
+        str_addf(&row, "%s\n", str_text(&cell));
+    }
+    return str_take(&row);
+}
+
+static void rows_remember(const struct follow *f, json_t *rows, const char *id, const json_t *object)
+{
+    CLEANUP(mem) char *row = row_text(f, object);
+
+    json_object_set_new(rows, id, json_string(row));
+}
+
+static bool row_known(const struct follow *f, const json_t *rows, const char *id, const json_t *object)
+{
+    CLEANUP(mem) char *row = row_text(f, object);
+    const char *was = json_string_value(json_object_get(rows, id));
+
+    return was && strcmp(was, row) == 0;
+}
+
+static void gone_print(struct follow *f, json_t *rows, const char *id)
+{
+    if (!json_object_get(rows, id))
+        return; /* it was never shown */
+    json_object_del(rows, id);
+    if (f->output == OUTPUT_NAME) {
+        fprintf(f->api->cli->out, "%s/%s gone\n", f->collection->kind, id);
+        return;
+    }
+    listing_add_word(f->listing, id, "gone");
+    listing_print(f->listing);
+}
+
+static void object_print(struct follow *f, json_t *rows, const json_t *object)
+{
+    FILE *out = f->api->cli->out;
+    char id[ID_TEXT_MAX];
+
+    object_id(object, id);
+    if (!passes(f, object) || row_known(f, rows, id, object))
+        return;
+    rows_remember(f, rows, id, object);
+    if (f->output == OUTPUT_NAME) {
+        fprintf(out, "%s/%s\n", f->collection->kind, id);
+    } else if (f->output == OUTPUT_YAML) {
+        CLEANUP(json) json_t *manifest = object_to_manifest(f->collection, object);
+        fputs("---\n", out);
+        yaml_print(f->api->cli, manifest);
+    } else {
+        f->listing->now_ns = wall_clock_ns();
+        listing_add(f->listing, object);
+        listing_print(f->listing);
+    }
+}
+
+static int change_print(struct follow *f, json_t *rows, const struct change *change)
+{
+    struct target target = {f->collection, change->id};
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    CLEANUP(str) struct str path = {0};
+    struct api_trouble trouble;
+
+    if (f->output == OUTPUT_JSON) {
+        if (change->own) {
+            json_dumpf(change->line, f->api->cli->out, JSON_COMPACT);
+            fputc('\n', f->api->cli->out);
+        }
+        return EXIT_OK;
+    }
+    if (change->gone) {
+        gone_print(f, rows, change->id);
+        return EXIT_OK;
+    }
+    object_path(&path, &target);
+    int rc = api_try(f->api, &(struct api_request){.method = "GET", .path = str_text(&path)}, &answer, &trouble);
+    if (rc == EXIT_NOT_FOUND)
+        return EXIT_OK; /* gone again, or an instance of another kind of workload */
+    if (rc != EXIT_OK)
+        return api_tell(f->api, &trouble);
+    object_print(f, rows, answer.body);
+    return EXIT_OK;
+}
+
+static void change_done(struct change *change)
+{
+    mem_free(change->id);
+    json_decref(change->line);
+}
+
+/* Takes what has come; of several changes of one object only the last is looked at, unless each is to be printed. */
+static int inbox_print(struct follow *f, struct inbox *inbox, json_t *rows, bool *ret_over)
+{
+    VEC(struct change) taken = {0};
+    int rc = EXIT_OK;
+
+    pthread_mutex_lock(&inbox->lock);
+    while (inbox->changes.len == 0 && !inbox->over)
+        pthread_cond_wait(&inbox->filled, &inbox->lock);
+    taken.at = inbox->changes.at;
+    taken.len = inbox->changes.len;
+    taken.cap = inbox->changes.cap;
+    memset(&inbox->changes, 0, sizeof inbox->changes);
+    *ret_over = inbox->over;
+    pthread_mutex_unlock(&inbox->lock);
+
+    for (size_t i = 0; i < taken.len; i++) {
+        bool later = false;
+        for (size_t j = i + 1; j < taken.len && !later && f->output != OUTPUT_JSON; j++)
+            later = strcmp(taken.at[i].id, taken.at[j].id) == 0 && taken.at[i].gone <= taken.at[j].gone;
+        if (!later && rc == EXIT_OK)
+            rc = change_print(f, rows, &taken.at[i]);
+        change_done(&taken.at[i]);
+    }
+    vec_done(&taken);
+    fflush(f->api->cli->out);
+    return rc;
+}
+
+int follow_run(struct follow *f, const json_t *items, json_int_t revision)
+{
+    /* The threads use these until the process ends, which is when this returns. */
+    struct inbox *inbox = mem_zalloc(sizeof *inbox);
+    struct stream *streams = mem_zarray(STREAMS_MAX, sizeof *streams);
+    size_t streams_len = f->collection->workload && f->output != OUTPUT_JSON ? 2 : 1;
+    CLEANUP(json) json_t *rows = json_object();
+    bool over = false;
+    char id[ID_TEXT_MAX];
+    json_t *item;
+    size_t i;
+    int rc = EXIT_OK;
+
+    pthread_mutex_init(&inbox->lock, NULL);
+    pthread_cond_init(&inbox->filled, NULL);
+    json_array_foreach(items, i, item) rows_remember(f, rows, object_id(item, id), item);
+    fflush(f->api->cli->out);
+    for (i = 0; i < streams_len && rc == EXIT_OK; i++) {
+        streams[i].inbox = inbox;
+        streams[i].own = i == 0;
+        rc = stream_start(&streams[i], f, i == 0 ? f->collection->plural : "instances", revision);
+    }
+    while (rc == EXIT_OK && !over)
+        rc = inbox_print(f, inbox, rows, &over);
+    if (rc == EXIT_OK)
+        rc = api_tell(f->api, &inbox->trouble);
+    return rc;
+}

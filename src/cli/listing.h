@@ -1,0 +1,43 @@
+/* listing.h - objects of one kind as rows of a table, by the columns of collection.h.
+ *
+ * A listing may be printed in parts, as a watch needs: the columns keep the widths they have had.
+ */
+#pragma once
+
+#include "cli/collection.h"
+
+enum { LISTING_COLUMNS_MAX = 16 };
+
+struct listing {
+    const struct cli *cli;
+    const struct collection *collection;
+    bool wide;
+    int64_t now_ns;
+    json_t *rows; /* lists of cells: [text, colour] */
+    size_t width[LISTING_COLUMNS_MAX];
+    bool headed; /* the header is out */
+};
+
+void listing_init(struct listing *l, const struct cli *cli, const struct collection *collection, bool wide);
+void listing_done(struct listing *l);
+static inline void listing_cleanup(struct listing *l)
+{
+    listing_done(l);
+}
+void listing_add(struct listing *l, const json_t *object);
+/* A row of which only the id is known, and one word. */
+void listing_add_word(struct listing *l, const char *id, const char *word);
+/* Prints the rows and forgets them. */
+void listing_print(struct listing *l);
+
+/* The text of one cell; *ret_color is set. */
+void column_text(const struct column *column, const json_t *object, int64_t now_ns, struct str *to,
+                 enum color *ret_color);
+/* The colour of a state such as "running". */
+enum color state_color(const char *state);
+
+/* Sorts objects by a column's title, in any case; numbers by value, times from the oldest. -1: no such column. */
+int objects_sort(const struct collection *c, json_t *items, const char *title);
+
+/* Nanoseconds since 1970, for ages. */
+int64_t wall_clock_ns(void);

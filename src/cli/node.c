@@ -1,0 +1,284 @@
+/* node.c - `berth node add|capabilities|settings`; the rest of the family is in actions.c, delete.c and get.c. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "cli/command.h"
+#include "cli/manifest.h"
+#include "cli/object.h"
+#include "cli/output.h"
+#include "wire/document.h"
+
+static struct target node_target(const char *id)
+{
+    return (struct target){collection_find("node"), id};
+}
+
+/* ---- add ------------------------------------------------------------------------------------------------------------ */
+
+struct add_values {
+    const char *file, *cpu, *memory, *zone, *rack, *arch;
+    struct option_count gpus;
+    struct option_list labels, taints, resources;
+    bool dry_run;
+};
+
+static const struct option add_options[] = {
+    OPTION_TEXT_ROW("filename", 'f', add_values, file, "FILE",
+                    "The node's description in YAML or JSON, with or without 'kind: node'; '-' is standard input."),
+    OPTION_TEXT_ROW("cpu", 0, add_values, cpu, "CORES", "It has for work: 8, 7500m."),
+    OPTION_TEXT_ROW("memory", 0, add_values, memory, "SIZE", "It has for work: 30Gi."),
+    OPTION_COUNT_ROW("gpus", 0, add_values, gpus, 0, 1024, "How many equal GPUs; a file can say more of them."),
+    OPTION_LIST_ROW("resource", 0, add_values, resources, "NAME=AMOUNT",
+                    "Any other resource it has; may be given several times."),
+    OPTION_TEXT_ROW("zone", 0, add_values, zone, "ZONE", "Failure domain: a building, a data centre."),
+    OPTION_TEXT_ROW("rack", 0, add_values, rack, "RACK", "Failure domain: a rack, a room."),
+    OPTION_TEXT_ROW("arch", 0, add_values, arch, "ARCH", "Processor architecture, like amd64."),
+    OPTION_LIST_ROW("label", 'l', add_values, labels, "KEY=VALUE", "May be given several times."),
+    OPTION_LIST_ROW("taint", 0, add_values, taints, "KEY=VALUE:EFFECT", "May be given several times."),
+    DRY_RUN_ROW(add_values, dry_run),
+};
+
+/* KEY=VALUE words, all of them texts, into a member. */
+static int texts_set(const struct cli *cli, json_t *object, const char *member, const char *option,
+                     const struct option_list *words)
+{
+    json_t *map = json_object_get(object, member);
+
+    for (size_t i = 0; i < words->len; i++) {
+        const char *equals = strchr(words->at[i], '=');
+        if (!equals || equals == words->at[i])
+            return cli_fail(cli, EXIT_USAGE, "--%s takes NAME=VALUE, not '%s'", option, words->at[i]);
+        if (!map) {
+            map = json_object();
+            json_object_set_new(object, member, map);
+        }
+        CLEANUP(mem) char *key = mem_strdup(words->at[i]);
+        key[equals - words->at[i]] = '\0';
+        json_object_set_new(map, key, json_string(equals + 1));
+    }
+    return EXIT_OK;
+}
+
+static void member_text(json_t *object, const char *member, const char *key, const char *text)
+{
+    json_t *below = member ? json_object_get(object, member) : object;
+
+    if (!text)
+        return;
+    if (!below) {
+        below = json_object();
+        json_object_set_new(object, member, below);
+    }
+    json_object_set_new(below, key, json_string(text));
+}
+
+static int add_fill(const struct cli *cli, const struct add_values *v, json_t *object)
+{
+    member_text(object, "allocatable", "cpu", v->cpu);
+    member_text(object, "allocatable", "memory", v->memory);
+    member_text(object, NULL, "zone", v->zone);
+    member_text(object, NULL, "rack", v->rack);
+    member_text(object, NULL, "arch", v->arch);
+    if (v->gpus.given)
+        json_object_set_new(object, "gpus", json_pack("[{s:I}]", "count", (json_int_t)v->gpus.n));
+    int rc = texts_set(cli, object, "allocatable", "resource", &v->resources);
+    if (rc == EXIT_OK)
+        rc = texts_set(cli, object, "labels", "label", &v->labels);
+    for (size_t i = 0; i < v->taints.len; i++) {
+        if (!json_object_get(object, "taints"))
+            json_object_set_new(object, "taints", json_array());
+        json_array_append_new(json_object_get(object, "taints"), json_string(v->taints.at[i]));
+    }
+    return rc;
+}
+
+static int add_read(const struct cli *cli, const char *path, json_t **ret)
+{
+    struct berth_err err;
+
+    if (!path) {
+        *ret = json_object();
+        return EXIT_OK;
+    }
+    if (document_read(path, ret, &err) != 0)
+        return cli_fail(cli, EXIT_FAILED, "%s", err.text);
+    if (!json_is_object(*ret))
+        return cli_fail(cli, EXIT_FAILED, "%s: expected one node", path);
+    const char *kind = json_string_value(json_object_get(*ret, "kind"));
+    if (kind && collection_find(kind) != collection_find("node"))
+        return cli_fail(cli, EXIT_FAILED, "%s: kind: expected a node, found %s", path, kind);
+    object_from_manifest(collection_find("node"), *ret);
+    return EXIT_OK;
+}
+
+static int add_run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct add_values *v = values;
+    CLEANUP(json) json_t *object = NULL;
+    CLEANUP(api) struct api api = {0};
+
+    int rc = add_read(cli, v->file, &object);
+    if (rc == EXIT_OK)
+        rc = add_fill(cli, v, object);
+    if (rc == EXIT_OK && operands->len)
+        json_object_set_new(object, "id", json_string(operands->at[0]));
+    if (rc == EXIT_OK && !json_object_get(object, "id"))
+        rc = cli_fail(cli, EXIT_USAGE, "node add needs an ID, or -f FILE with one");
+    if (rc == EXIT_OK)
+        rc = api_open(&api, cli);
+    if (rc != EXIT_OK)
+        return rc;
+    struct target target = node_target(NULL);
+    struct object_act act = {.method = "POST", .body = object, .done = "added", .dry_run = v->dry_run};
+    return object_do(&api, &target, &act, NULL);
+}
+
+const struct command node_add_command = {
+    .name = "node add",
+    .operands = "[ID]",
+    .operands_max = 1,
+    .summary = "Add a node to the cluster.",
+    .text =
+        "Its agent needs a token of its own: 'berth token add --node ID'. What the options say is put over what the "
+        "file says.",
+    .examples = "  berth node add n1 --cpu 8 --memory 30Gi --zone cellar\n"
+                "  berth node add -f n1.yaml --dry-run",
+    .options = add_options,
+    .options_len = sizeof add_options / sizeof add_options[0],
+    .values_size = sizeof(struct add_values),
+    .section = SECTION_CLUSTER,
+    .talks = true,
+    .run = add_run,
+};
+
+/* ---- capabilities and settings -------------------------------------------------------------------------------------- */
+
+struct part {
+    const char *name;        /* of the route */
+    const char *const *keys; /* ends with NULL */
+};
+
+static const char *const capability_keys[] = {
+    "allocatable", "gpus", "runtimes", "images", "ports", "page_size", "overcommit", NULL,
+};
+static const char *const setting_keys[] = {"labels", "taints", "zone", "rack", "domain", "rank", NULL};
+static const struct part capabilities = {"capabilities", capability_keys};
+static const struct part settings = {"settings", setting_keys};
+
+struct part_values {
+    const char *file;
+    unsigned form;
+    bool dry_run;
+};
+
+static const struct option part_options[] = {
+    OPTION_TEXT_ROW("filename", 'f', part_values, file, "FILE",
+                    "Take all of them from YAML or JSON; what is not in it is taken away."),
+    OPTION_CHOICE_ROW("output", 'o', part_values, form, view_choices, "For people, or everything as JSON or YAML."),
+    DRY_RUN_ROW(part_values, dry_run),
+};
+
+/* The keys of the part that the node has. A new reference. */
+static json_t *part_of(const struct part *part, const json_t *node)
+{
+    json_t *object = json_object();
+
+    for (const char *const *key = part->keys; *key; key++) {
+        json_t *value = json_object_get(node, *key);
+        if (value)
+            json_object_set_new(object, *key, json_deep_copy(value));
+    }
+    return object;
+}
+
+/* The route replaces the whole part, so what is not named is sent as it is. A null takes a key away. */
+static void nulls_remove(json_t *object)
+{
+    const char *key;
+    json_t *value;
+    void *next;
+
+    json_object_foreach_safe(object, next, key, value)
+    {
+        if (json_is_null(value))
+            json_object_del(object, key);
+        else if (json_is_object(value))
+            nulls_remove(value);
+    }
+}
+
+static int part_run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct part_values *v = values;
+    const struct part *part = cli->command->arg;
+    CLEANUP(json) json_t *node = NULL;
+    CLEANUP(json) json_t *object = NULL;
+    CLEANUP(api) struct api api = {0};
+    struct target target = node_target(operands->at[0]);
+    struct berth_err err;
+
+    int rc = api_open(&api, cli);
+    if (rc == EXIT_OK)
+        rc = object_get(&api, &target, &node);
+    if (rc != EXIT_OK)
+        return rc;
+    if (v->file) {
+        if (document_read(v->file, &object, &err) != 0)
+            return cli_fail(cli, EXIT_FAILED, "%s", err.text);
+    } else {
+        object = part_of(part, node);
+    }
+    if (!v->file && operands->len == 1) {
+        if (!view_print(cli, v->form, object))
+            fields_print(cli, object, 0);
+        return EXIT_OK;
+    }
+    rc = pairs_parse(cli, operands->at + 1, operands->len - 1, object);
+    if (rc != EXIT_OK)
+        return rc;
+    nulls_remove(object);
+    struct object_act act = {
+        .method = "PUT", .sub = part->name, .body = object, .done = "changed", .dry_run = v->dry_run};
+    return object_do(&api, &target, &act, NULL);
+}
+
+const struct command node_capabilities_command = {
+    .name = "node capabilities",
+    .operands = "ID [KEY=VALUE...]",
+    .operands_min = 1,
+    .operands_max = OPERANDS_ANY,
+    .summary = "Show what a node may offer, or change it.",
+    .text =
+        "Keys are allocatable, gpus, runtimes, images, ports, page_size and overcommit; a dot leads to what is within: "
+        "allocatable.memory=30Gi. VALUE may be JSON, and null takes a key away.",
+    .examples = "  berth node capabilities n1\n"
+                "  berth node capabilities n1 allocatable.cpu=7 'runtimes=[\"oci\", \"process\"]'\n"
+                "  berth node capabilities n1 -f n1-offers.yaml",
+    .options = part_options,
+    .options_len = sizeof part_options / sizeof part_options[0],
+    .values_size = sizeof(struct part_values),
+    .section = SECTION_CLUSTER,
+    .talks = true,
+    .arg = &capabilities,
+    .run = part_run,
+};
+
+const struct command node_settings_command = {
+    .name = "node settings",
+    .operands = "ID [KEY=VALUE...]",
+    .operands_min = 1,
+    .operands_max = OPERANDS_ANY,
+    .summary = "Show what steers the use of a node, or change it.",
+    .text =
+        "Keys are labels, taints, zone, rack, domain and rank; a dot leads to what is within: labels.disk=ssd. VALUE "
+        "may be JSON, and null takes a key away.",
+    .examples = "  berth node settings n1 zone=cellar labels.disk=ssd\n"
+                "  berth node settings n1 'taints=[\"travels:NoSchedule\"]'",
+    .options = part_options,
+    .options_len = sizeof part_options / sizeof part_options[0],
+    .values_size = sizeof(struct part_values),
+    .section = SECTION_CLUSTER,
+    .talks = true,
+    .arg = &settings,
+    .run = part_run,
+};

@@ -1,0 +1,177 @@
+#include "cli/object.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "cli/suggest.h"
+#include "wire/document.h"
+#include "wire/yaml.h"
+
+enum { NEAR_LOOKED_AT = 1000, DEPTH_MAX = 8 };
+
+const struct option change_options[] = {
+    DRY_RUN_ROW(change_values, dry_run),
+};
+const size_t change_options_len = sizeof change_options / sizeof change_options[0];
+
+void object_path(struct str *path, const struct target *target)
+{
+    str_addf(path, "/v1/%s", target->collection->plural);
+    if (target->id)
+        path_add(path, target->id);
+}
+
+/* Cheap enough for a mistake: one page of the kind. */
+static void near_hint(struct api *a, const struct target *target)
+{
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    CLEANUP(str) struct str path = {0};
+    struct api_trouble trouble;
+    char limit[24];
+    struct suggest near;
+    json_t *item;
+    size_t i;
+
+    str_addf(&path, "/v1/%s", target->collection->plural);
+    query_add(&path, "limit", str_u64(NEAR_LOOKED_AT, limit));
+    if (api_try(a, &(struct api_request){.method = "GET", .path = str_text(&path)}, &answer, &trouble) != EXIT_OK)
+        return;
+    suggest_init(&near, target->id);
+    json_array_foreach(json_object_get(answer.body, "items"), i, item)
+    {
+        const char *id = json_string_value(json_object_get(item, "id"));
+        const char *name = json_string_value(json_object_get(item, "name"));
+        if (name)
+            suggest_offer(&near, name);
+        if (id)
+            suggest_offer(&near, id);
+    }
+    if (near.len)
+        cli_hint(a->cli, "Did you mean '%s'?", near.at[0]);
+}
+
+int object_trouble(struct api *a, const struct target *target, const struct api_trouble *trouble)
+{
+    int rc = api_tell(a, trouble);
+
+    if (rc == EXIT_NOT_FOUND && target->id)
+        near_hint(a, target);
+    return rc;
+}
+
+int object_get(struct api *a, const struct target *target, json_t **ret)
+{
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    CLEANUP(str) struct str path = {0};
+    struct api_trouble trouble;
+
+    object_path(&path, target);
+    int rc = api_try(a, &(struct api_request){.method = "GET", .path = str_text(&path)}, &answer, &trouble);
+    if (rc != EXIT_OK)
+        return object_trouble(a, target, &trouble);
+    if (!json_is_object(answer.body))
+        return cli_fail(a->cli, EXIT_FAILED, "%s answered with something that is no object", a->connection.server);
+    *ret = take_ptr(&answer.body);
+    return EXIT_OK;
+}
+
+void object_tell(const struct cli *cli, const char *kind, const char *id, const char *done, bool dry_run)
+{
+    fprintf(cli->out, "%s/%s %s%s\n", kind, id, done, dry_run ? " (dry run)" : "");
+}
+
+int object_do(struct api *a, const struct target *target, const struct object_act *act, json_t **ret_answer)
+{
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    CLEANUP(str) struct str path = {0};
+    struct api_trouble trouble;
+    char id[ID_TEXT_MAX];
+
+    object_path(&path, target);
+    if (act->sub)
+        str_addf(&path, "/%s", act->sub);
+    if (act->query)
+        str_addf(&path, "?%s", act->query);
+    struct api_request request = {
+        .method = act->method, .path = str_text(&path), .body = act->body, .dry_run = act->dry_run};
+    int rc = api_try(a, &request, &answer, &trouble);
+    if (rc != EXIT_OK)
+        return object_trouble(a, target, &trouble);
+    const json_t *said = act->dry_run ? json_object_get(answer.body, "answer") : answer.body;
+    if (act->done)
+        object_tell(a->cli, target->collection->kind,
+                    *object_id(said, id) ? id
+                    : target->id         ? target->id
+                                         : "?",
+                    act->done, act->dry_run);
+    if (ret_answer)
+        *ret_answer = take_ptr(&answer.body);
+    return EXIT_OK;
+}
+
+/* ---- KEY=VALUE ----------------------------------------------------------------------------------------------------- */
+
+static int pair_value(const struct cli *cli, const char *word, const char *text, json_t **ret)
+{
+    struct berth_err err;
+    size_t len = strlen(text);
+
+    if (strchr("{[\"", text[0]) && text[0]) {
+        json_error_t problem;
+        *ret = json_loadb(text, len, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &problem);
+        return *ret ? EXIT_OK
+                    : cli_fail(cli, EXIT_USAGE, "%s: the value starts as JSON but is none: %s", word, problem.text);
+    }
+    if (len == 0) {
+        *ret = json_string("");
+        return EXIT_OK;
+    }
+    int rc = yaml_scalar(text, len, ret);
+    if (rc == 0 && *ret)
+        return EXIT_OK;
+    err_set(&err, -rc, "not a number that can be kept; put it in double quotes if it is text");
+    return cli_fail(cli, EXIT_USAGE, "%s: %s", word, err.text);
+}
+
+/* Makes the objects on the way to a key with dots; NULL where something else stands in the way, or too deep. */
+static json_t *parent_of(json_t *object, char *key, char **ret_last)
+{
+    char *dot;
+
+    for (int depth = 0; (dot = strchr(key, '.')); depth++) {
+        *dot = '\0';
+        json_t *below = json_object_get(object, key);
+        if (!below) {
+            below = json_object();
+            json_object_set_new(object, key, below);
+        }
+        if (!json_is_object(below) || !*key || depth == DEPTH_MAX)
+            return NULL;
+        object = below;
+        key = dot + 1;
+    }
+    *ret_last = key;
+    return object;
+}
+
+int pairs_parse(const struct cli *cli, const char *const *words, size_t len, json_t *ret)
+{
+    for (size_t i = 0; i < len; i++) {
+        const char *equals = strchr(words[i], '=');
+        CLEANUP(mem) char *key = NULL;
+        CLEANUP(json) json_t *value = NULL;
+        char *last = NULL;
+        if (!equals || equals == words[i])
+            return cli_fail(cli, EXIT_USAGE, "'%s' should be KEY=VALUE", words[i]);
+        int rc = pair_value(cli, words[i], equals + 1, &value);
+        if (rc != EXIT_OK)
+            return rc;
+        key = mem_strdup(words[i]);
+        key[equals - words[i]] = '\0';
+        json_t *parent = parent_of(ret, key, &last);
+        if (!parent || !*last)
+            return cli_fail(cli, EXIT_USAGE, "'%s' names no key that can be set", words[i]);
+        json_object_set(parent, last, value);
+    }
+    return EXIT_OK;
+}

@@ -1,0 +1,46 @@
+/* schedule.c - `berth schedule`: a plan now, instead of when the daemon would make one. */
+#include "base/mem.h"
+#include "cli/api.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/show.h"
+#include "wire/document.h"
+
+static uint64_t number(const json_t *body, const char *key)
+{
+    return (uint64_t)json_integer_value(json_object_get(body, key));
+}
+
+static int run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct view_values *v = values;
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    CLEANUP(api) struct api api = {0};
+
+    (void)operands;
+    int rc = api_open(&api, cli);
+    if (rc == EXIT_OK)
+        rc = api_do(&api, &(struct api_request){.method = "POST", .path = "/v1/schedule"}, &answer);
+    if (rc != EXIT_OK || view_print(cli, v->form, answer.body))
+        return rc;
+    uint64_t actions = number(answer.body, "actions"), pending = number(answer.body, "pending");
+    fprintf(cli->out, "Planned %s action%s in %s; %s pending.\n", show_count(actions).text, plural(actions),
+            show_seconds(json_number_value(json_object_get(answer.body, "seconds"))).text,
+            pending ? show_count(pending).text : "nothing is");
+    if (json_is_true(json_object_get(answer.body, "alarm")))
+        cli_warn(cli, "more than a third of all nodes are lost, so nothing is replaced");
+    return EXIT_OK;
+}
+
+const struct command schedule_command = {
+    .name = "schedule",
+    .operands = "",
+    .summary = "Make a plan now and say what came of it.",
+    .text = "The daemon plans by itself whenever something changes; this is for those who do not want to wait.",
+    .options = view_options,
+    .options_len = 1,
+    .values_size = sizeof(struct view_values),
+    .section = SECTION_CLUSTER,
+    .talks = true,
+    .run = run,
+};

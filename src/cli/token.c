@@ -1,0 +1,116 @@
+/* token.c - `berth token add`; the rest of the family is in delete.c and get.c. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "cli/command.h"
+#include "cli/object.h"
+#include "cli/save.h"
+#include "wire/document.h"
+
+struct add_values {
+    const char *user, *node, *role, *note, *ttl, *expires, *to;
+    bool dry_run;
+};
+
+static const struct option options[] = {
+    OPTION_TEXT_ROW("user", 'u', add_values, user, "USER", "Whose it is; yours if not given."),
+    OPTION_TEXT_ROW("node", 0, add_values, node, "NODE", "Of this node's agent, instead of a user."),
+    OPTION_TEXT_ROW("role", 'r', add_values, role, "ROLE", "May no more than this role; the user's if not given."),
+    OPTION_TEXT_ROW("note", 0, add_values, note, "TEXT", "What it is for."),
+    OPTION_TEXT_ROW("ttl", 0, add_values, ttl, "DURATION", "Expires after this time: 12h, 30d. Never if not given."),
+    OPTION_TEXT_ROW("expires", 0, add_values, expires, "TIME", "Expires then: 2026-03-01T12:00:00Z."),
+    OPTION_TEXT_ROW("to", 0, add_values, to, "FILE",
+                    "Write the token here, readable only by you; the file must not exist. Else standard output."),
+    DRY_RUN_ROW(add_values, dry_run),
+};
+
+static void text_set(json_t *object, const char *key, const char *text)
+{
+    if (text)
+        json_object_set_new(object, key, json_string(text));
+}
+
+static json_t *wish(const struct add_values *v)
+{
+    json_t *body = json_object();
+
+    text_set(body, "user", v->user);
+    text_set(body, "node", v->node);
+    text_set(body, "role", v->role);
+    text_set(body, "note", v->note);
+    text_set(body, "ttl", v->ttl);
+    text_set(body, "expires", v->expires);
+    return body;
+}
+
+/* The text is on standard output alone, so that `berth token add > file` is enough. */
+static int token_give(const struct cli *cli, const struct add_values *v, const json_t *answer, struct save *save)
+{
+    const char *text = json_string_value(json_object_get(answer, "token"));
+    const char *id = json_string_value(json_object_get(answer, "id"));
+    struct berth_err err;
+
+    if (!text)
+        return cli_fail(cli, EXIT_FAILED, "the server made a token but did not tell it; 'berth token ls' shows it");
+    if (!v->to) {
+        fprintf(cli->out, "%s\n", text);
+        if (cli->progress)
+            fprintf(cli->err, "token/%s created; its text is shown this once only\n", id ? id : "?");
+        return EXIT_OK;
+    }
+    if (save_write(save, text, strlen(text), &err) != 0 || save_write(save, "\n", 1, &err) != 0 ||
+        save_end(save, &err) != 0) {
+        cli_fail(cli, EXIT_FAILED, "%s", err.text);
+        cli_hint(cli, "The token was made all the same; revoke it by 'berth token rm %s'.", id ? id : "ID");
+        return EXIT_FAILED;
+    }
+    fprintf(cli->out, "token/%s created in %s\n", id ? id : "?", v->to);
+    return EXIT_OK;
+}
+
+static int run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct add_values *v = values;
+    CLEANUP(json) json_t *body = wish(v);
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    CLEANUP(save) struct save save = {0};
+    CLEANUP(api) struct api api = {0};
+    struct berth_err err;
+
+    (void)operands;
+    if (v->user && v->node)
+        return cli_fail(cli, EXIT_USAGE, "a token is of a user or of a node; say --user or --node");
+    int rc = api_open(&api, cli);
+    if (rc != EXIT_OK)
+        return rc;
+    if (v->to && !v->dry_run && save_begin(&save, v->to, &err) != 0)
+        return cli_fail(cli, EXIT_FAILED, "%s", err.text);
+    struct api_request request = {
+        .method = "POST", .path = "/v1/tokens", .body = body, .dry_run = v->dry_run, .secret = true};
+    rc = api_do(&api, &request, &answer);
+    if (rc != EXIT_OK)
+        return rc;
+    if (v->dry_run) {
+        fprintf(cli->out, "token created (dry run)\n");
+        return EXIT_OK;
+    }
+    return token_give(cli, v, answer.body, &save);
+}
+
+const struct command token_add_command = {
+    .name = "token add",
+    .operands = "",
+    .summary = "Make a token and print it; this is the only time it is shown.",
+    .text =
+        "Who has the token may do what its user may, or less with --role. It cannot be read again: revoke a lost one by "
+        "'berth token rm' and make another.",
+    .examples = "  berth token add --user alice --ttl 30d --to alice.token\n"
+                "  berth token add --node n1 --to n1.token\n"
+                "  berth token add --role viewer --note 'the screen in the hall'",
+    .options = options,
+    .options_len = sizeof options / sizeof options[0],
+    .values_size = sizeof(struct add_values),
+    .section = SECTION_PEOPLE,
+    .talks = true,
+    .run = run,
+};

@@ -1,0 +1,32 @@
+/* workload.h - the options by which the command line describes an app or a job, and the object they make. */
+#pragma once
+
+#include <jansson.h>
+
+#include "cli/cli.h"
+#include "cli/options.h"
+
+struct workload_values {
+    const char *image, *cpu, *memory, *gpu, *workdir, *owner, *display;
+    struct option_count replicas, priority;
+    struct option_list env, endpoints, resources;
+};
+
+/* Rows for the option table of a verb whose values have a `struct workload_values` as their member `field`. */
+#define WORKLOAD_ROWS(values, field)                                                                                   \
+    OPTION_TEXT_ROW("image", 0, values, field.image, "IMAGE", "The container image, or image of a vm."),               \
+        OPTION_COUNT_ROW("replicas", 0, values, field.replicas, 0, 0, "How many; 1 if not given."),                    \
+        OPTION_TEXT_ROW("cpu", 0, values, field.cpu, "CORES", "Of each: 2, 0.5 or 500m."),                             \
+        OPTION_TEXT_ROW("memory", 0, values, field.memory, "SIZE", "Of each: 512Mi, 2Gi."),                            \
+        OPTION_TEXT_ROW("gpu", 0, values, field.gpu, "N", "GPUs of each: 2, or a share of one: 0.5."),                 \
+        OPTION_LIST_ROW("resource", 0, values, field.resources, "NAME=AMOUNT",                                         \
+                        "Any other resource; may be given several times."),                                            \
+        OPTION_LIST_ROW("env", 'e', values, field.env, "NAME=VALUE",                                                   \
+                        "Of the environment; may be given several times."),                                            \
+        OPTION_TEXT_ROW("workdir", 0, values, field.workdir, "PATH", "Where it starts."),                              \
+        OPTION_COUNT_ROW("priority", 0, values, field.priority, 0, 1000000, "Higher comes first; 0 if not given."),    \
+        OPTION_TEXT_ROW("owner", 0, values, field.owner, "USER", "Whose it is; yours if not given.")
+
+/* Fills an object with what was given; `command` is what stands after "--". Returns an enum exit_code, told. */
+int workload_make(const struct cli *cli, const struct workload_values *v, const char *const *command,
+                  size_t command_len, json_t *ret);

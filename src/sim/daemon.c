@@ -1,0 +1,253 @@
+/* daemon.c - the daemon's logic under a virtual clock: its environment, its store's pace, its ends and beginnings. */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "control/metrics.h"
+#include "control/scheduler.h"
+#include "sim/request.h"
+
+/* ---- its environment ----------------------------------------------------------------------------------------------- */
+
+static int64_t clock_ns(void *ctx)
+{
+    return world_wall_ns(ctx);
+}
+
+static int64_t steady_ns(void *ctx)
+{
+    return ((struct world *)ctx)->now_ns;
+}
+
+static void fill_random(void *ctx, void *buf, size_t len)
+{
+    struct world *w = ctx;
+    unsigned char *at = buf;
+    for (size_t i = 0; i < len; i++)
+        at[i] = (unsigned char)chance_next(&w->daemon_luck);
+}
+
+static void errand_end(struct world *w)
+{
+    struct errand *e = take_ptr(&w->daemon.errand);
+    if (!e->worked)
+        e->work(e->arg);
+    e->after(e->arg);
+    mem_free(e);
+}
+
+static void errand_due(struct world *w, void *arg)
+{
+    uint64_t life = (uint64_t)(uintptr_t)arg;
+    if (!w->daemon.errand || life != w->daemon.life)
+        return;
+    world_says(w, "the plan is made");
+    errand_end(w);
+    daemon_touched(w);
+}
+
+/* At once, soon, or so late that the state has changed a lot meanwhile; the work early or late. */
+static void run(void *ctx, void (*work)(void *), void (*after)(void *), void *arg)
+{
+    struct world *w = ctx;
+    struct chance *luck = &w->daemon_luck;
+    assert(!w->daemon.errand);
+    if (chance_in(luck, 100)) {
+        work(arg);
+        after(arg);
+        return;
+    }
+    struct errand *e = mem_zalloc(sizeof *e);
+    *e = (struct errand){.work = work, .after = after, .arg = arg};
+    if (chance_in(luck, 500)) {
+        work(arg);
+        e->worked = true;
+    }
+    w->daemon.errand = e;
+    int64_t delay_ns = chance_in(luck, 600)   ? chance_range(luck, 100 * MICROSECOND, 3 * MILLISECOND)
+                       : chance_in(luck, 800) ? chance_range(luck, 10 * MILLISECOND, 500 * MILLISECOND)
+                                              : chance_range(luck, SECOND, 15 * SECOND);
+    world_later(w, delay_ns, errand_due, (void *)(uintptr_t)w->daemon.life, NULL);
+}
+
+static void tick(struct world *w, void *arg)
+{
+    struct daemon *d = &w->daemon;
+    if (!d->control || (uint64_t)(uintptr_t)arg != d->life || d->wake_ns != w->now_ns)
+        return;
+    d->wake_ns = INT64_MAX;
+    world_says(w, "tick");
+    control_tick(d->control);
+    daemon_touched(w);
+}
+
+static void wake_at(void *ctx, int64_t at_ns)
+{
+    struct world *w = ctx;
+    struct daemon *d = &w->daemon;
+    int64_t soonest = w->now_ns + chance_range(&w->daemon_luck, 20 * MICROSECOND, 2 * MILLISECOND);
+    if (d->dying)
+        return;
+    if (at_ns < soonest)
+        at_ns = soonest;
+    if (at_ns >= d->wake_ns)
+        return;
+    d->wake_ns = at_ns;
+    world_later(w, at_ns - w->now_ns, tick, (void *)(uintptr_t)d->life, NULL);
+}
+
+/* ---- the store's pace ---------------------------------------------------------------------------------------------- */
+
+static void heard(void *ctx, const struct store_event *event)
+{
+    struct world *w = ctx;
+    struct heard h = {.key = mem_strdup(event->key),
+                      .value = mem_alloc(event->value.len + 1),
+                      .len = event->value.len,
+                      .gone = event->gone,
+                      .created = event->created,
+                      .revision = event->revision};
+    if (h.len)
+        memcpy(h.value, event->value.at, h.len);
+    vec_push(&w->heard, h);
+}
+
+static uint64_t stirred(const struct world *w)
+{
+    struct scheduler_seen seen = scheduler_seen(control_scheduler(w->daemon.control));
+    uint64_t x = hash_pair(store_revision(w->daemon.store), w->answered.len);
+    return hash_pair(x, hash_pair(seen.cycles * 1000003 + seen.plans, seen.assumed));
+}
+
+static void pump(struct world *w, void *arg)
+{
+    struct daemon *d = &w->daemon;
+    if (!d->control || (uint64_t)(uintptr_t)arg != d->life)
+        return;
+    world_says(w, "the store writes");
+    d->pump_ns = INT64_MAX;
+    uint64_t before = stirred(w);
+    control_pump(d->control);
+    if (stirred(w) != before)
+        d->pumps = 3;
+    if (d->pumps && --d->pumps)
+        daemon_touched(w);
+}
+
+void daemon_touched(struct world *w)
+{
+    struct daemon *d = &w->daemon;
+    struct chance *luck = &w->daemon_luck;
+    if (!d->control || d->dying)
+        return;
+    if (d->pumps == 0)
+        d->pumps = 2;
+    if (d->pump_ns != INT64_MAX)
+        return;
+    int64_t delay_ns = chance_in(luck, 970) ? chance_range(luck, 50 * MICROSECOND, 4 * MILLISECOND)
+                                            : chance_range(luck, 20 * MILLISECOND, 900 * MILLISECOND);
+    d->pump_ns = w->now_ns + delay_ns;
+    world_later(w, delay_ns, pump, (void *)(uintptr_t)d->life, NULL);
+}
+
+bool daemon_idle(const struct world *w)
+{
+    const struct daemon *d = &w->daemon;
+    return d->control && !d->errand && w->waiting == 0 && scheduler_seen(control_scheduler(d->control)).assumed == 0;
+}
+
+/* ---- beginnings and ends ------------------------------------------------------------------------------------------- */
+
+int daemon_start(struct world *w, struct berth_err *err)
+{
+    struct daemon *d = &w->daemon;
+    const struct control_env env = {
+        .ctx = w,
+        .clock_ns = clock_ns,
+        .steady_ns = steady_ns,
+        .random = fill_random,
+        .run = run,
+        .wake_at = wake_at,
+        .log = &d->log,
+    };
+    const struct control_options options = {.seed = w->options->seed,
+                                            .lease_ns = LEASE_S * SECOND,
+                                            .audit_every = 50,
+                                            .history_max = HISTORY_REVISIONS};
+    if (!d->store)
+        d->store = store_memory_new();
+    if (!d->log.out)
+        d->log = (struct log){.out = open_memstream(&d->log_text, &d->log_len), .level = LEVEL_WARN};
+    d->life++;
+    d->started_ns = w->now_ns;
+    d->wake_ns = d->pump_ns = INT64_MAX;
+    d->pumps = 0;
+    struct control *control;
+    int rc = control_new(&env, &options, d->store, &control, err);
+    if (rc < 0)
+        return rc;
+    d->control = control;
+    rc = store_watch(d->store, "", store_revision(d->store), heard, w, &d->watch, err);
+    daemon_touched(w);
+    return rc;
+}
+
+/* Takes the control apart; nothing it says or writes from now on counts. */
+static void take_apart(struct world *w)
+{
+    struct daemon *d = &w->daemon;
+    d->dying = true;
+    store_unwatch(take_ptr(&d->watch));
+    store_memory_fail(d->store, EIO, SIZE_MAX);
+    control_quiesce(d->control);
+    if (d->errand)
+        errand_end(w);
+    store_drain(d->store);
+    control_free(take_ptr(&d->control));
+    for (size_t i = 0; i < w->asked.len; i++) {
+        struct asked *a = w->asked.at[i];
+        if (!a || a->answered)
+            continue;
+        if (a->life == d->life)
+            world_breach(w, 9, "request %" PRIu64 " (%s %s) was never answered", a->number, a->ask.method, a->ask.path);
+    }
+    store_close(take_ptr(&d->store));
+    d->dying = false;
+}
+
+void daemon_crash(struct world *w, bool orderly)
+{
+    struct daemon *d = &w->daemon;
+    if (!d->control)
+        return;
+    if (orderly) {
+        control_quiesce(d->control);
+        world_settle(w);
+    }
+    struct store *left = store_memory_crash(d->store);
+    if (w->options->sabotage && w->options->sabotage->crashed)
+        left = w->options->sabotage->crashed(w->options->sabotage->ctx, left);
+    w->counts.plans += scheduler_seen(control_scheduler(d->control)).plans;
+    w->counts.crashes++;
+    watchers_down(w);
+    take_apart(w);
+    d->store = left;
+}
+
+void daemon_close(struct world *w)
+{
+    struct daemon *d = &w->daemon;
+    if (d->control) {
+        w->counts.plans += scheduler_seen(control_scheduler(d->control)).plans;
+        watchers_down(w);
+        take_apart(w);
+    }
+    store_close(d->store);
+    d->store = NULL;
+    if (d->log.out)
+        (void)fclose(d->log.out);
+    free(d->log_text);
+}

@@ -1,0 +1,47 @@
+/* random.h - chance from a seed: splitmix64, the same on every machine.
+ *
+ * Each part of a simulation has a stream of its own, so that one more draw in one part does not change the others.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+
+struct chance {
+    uint64_t state;
+};
+
+static inline struct chance chance_of(uint64_t seed, uint64_t stream)
+{
+    return (struct chance){hash_pair(seed, stream)};
+}
+
+static inline uint64_t chance_next(struct chance *c)
+{
+    return hash_u64(c->state += 0x9e3779b97f4a7c15u);
+}
+
+/* 0 to n - 1; 0 for n of 0. */
+static inline size_t chance_below(struct chance *c, size_t n)
+{
+    return n ? (size_t)(chance_next(c) % n) : 0;
+}
+
+/* Both ends included. */
+static inline int64_t chance_range(struct chance *c, int64_t low, int64_t high)
+{
+    return low + (int64_t)(chance_next(c) % (uint64_t)(high - low + 1));
+}
+
+/* True this often in a thousand. */
+static inline bool chance_in(struct chance *c, unsigned per_mille)
+{
+    return chance_next(c) % 1000 < per_mille;
+}
+
+/* One of the arguments, all of one type. */
+#define CHANCE_PICK(c, type, ...)                                                                                      \
+    ((const type[]){__VA_ARGS__})[chance_below((c), sizeof((const type[]){__VA_ARGS__}) / sizeof(type))]

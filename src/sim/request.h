@@ -1,0 +1,24 @@
+/* request.h - the inside of a request under way; for request.c and daemon.c. */
+#pragma once
+
+#include <stdlib.h>
+
+#include "sim/world.h"
+
+struct asked {
+    struct world *world;
+    uint64_t number, life;
+    struct arena arena; /* of the texts */
+    struct ask ask;
+    bool answered;
+    int status;
+    uint64_t revision;
+    json_t *body;
+    struct str text;
+    struct stream *stream;
+};
+
+static inline void json_text_cleanup(char **text)
+{
+    free(*text);
+}
