@@ -8,6 +8,8 @@ WERROR ?= false
 FUZZ_SECONDS ?= 60
 # A part of a test's name: `make test T=base` builds and runs only those.
 T ?=
+# make run: --once ends after the example.
+ONCE ?=
 
 GCC = $(BUILD)/gcc
 GCC_OPTIONS = -Dwerror=$(WERROR)
@@ -23,7 +25,12 @@ FUZZ_OPTIONS = -Dwerror=$(WERROR) -Dfuzz=true -Db_sanitize=address,undefined -Db
 
 ##: for everyone
 
-run: ## build Berth, plan the example cluster and one of a hundred thousand nodes
+run: ## build Berth, start the daemon with an example cluster, until Ctrl-C (ONCE=--once: only show it)
+	@tools/setup run
+	@tools/build $(GCC) "$(GCC_OPTIONS)" src/cli/berth src/berthd/berthd
+	@tools/run $(ONCE) $(abspath $(GCC))
+
+show: ## build Berth, plan the example cluster and one of a hundred thousand nodes
 	@tools/setup run
 	@tools/build $(GCC) "$(GCC_OPTIONS)" src/cli/berth
 	@tools/show $(GCC)/src/cli/berth
@@ -93,4 +100,4 @@ help: ## this list
 	@awk -F ':.*## ' '/^##: /{sub("##: ", ""); print "\n" $$0 ":"} /^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' \
 	    $(firstword $(MAKEFILE_LIST))
 
-.PHONY: run test bench install clean build lint format check check-clang sanitize fuzz fuzz-briefly check-long check-install help
+.PHONY: run show test bench install clean build lint format check check-clang sanitize fuzz fuzz-briefly check-long check-install help

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 
-enum { ALIGN = 16, COLUMN_ALIGN = 64, CHUNK_MIN = 64 * 1024, CHUNK_MAX = 16 * 1024 * 1024 };
+enum { ALIGN = 16, COLUMN_ALIGN = 64, CHUNK_MIN = 8 * 1024, CHUNK_MAX = 16 * 1024 * 1024 };
 
 struct arena_chunk {
     struct arena_chunk *next;

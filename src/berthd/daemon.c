@@ -331,11 +331,13 @@ int daemon_run(const struct daemon_options *options, FILE *ready, const struct l
 
     if (rc == 0)
         rc = loop_run(d.loop, err);
-    bool late = rc == 0 && (d.forced || server_busy(d.server) != 0);
+    if (rc == 0 && !d.forced && server_busy(d.server))
+        NOTE(&d, LEVEL_WARN, "daemon.late", LOG_NUMBER("busy", (int64_t)server_busy(d.server)),
+             LOG_TEXT("text", "clients that were still sending or reading are cut off"));
     daemon_end(&d);
     if (rc == 0)
         NOTE(&d, LEVEL_INFO, "daemon.stopped");
-    if (late)
-        return err_set(err, ETIMEDOUT, "stopped before every request was answered");
+    if (rc == 0 && d.forced)
+        return err_set(err, EINTR, "stopped by a second signal, before every request was answered");
     return rc;
 }

@@ -10,5 +10,5 @@
 #include "berthd/options.h"
 
 /* Serves until it is told to stop. Writes 'ready URL' to `ready` when it does. 0: stopped in good order; negative errno:
- * it could not start or go on, or was stopped before it was done. */
+ * it could not start or go on, or a second signal did not let it end in good order. */
 int daemon_run(const struct daemon_options *options, FILE *ready, const struct log *log, struct berth_err *err);

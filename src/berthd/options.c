@@ -61,15 +61,15 @@ static int count_read(const struct option_row *row, const char *text, uint64_t *
 /* argv[*i] is an option; *i moves to its value where that is a word of its own. */
 static int option_read(int argc, char *const *argv, int *i, struct daemon_options *ret, struct berth_err *err)
 {
-    const char *word = argv[*i];
-    size_t len = strncmp(word, "--", 2) == 0 ? strcspn(word + 2, "=") : 0;
-    const struct option_row *row = strcmp(word, "-h") == 0 ? row_find("help", 4) : row_find(word + 2, len);
+    const char *word = argv[*i], *name = strncmp(word, "--", 2) == 0 ? word + 2 : "";
+    size_t len = strcspn(name, "=");
+    const struct option_row *row = strcmp(word, "-h") == 0 ? row_find("help", 4) : row_find(name, len);
 
     if (len == 0 && !row)
         return err_set(err, EINVAL, "berthd takes only options, not '%s'; see 'berthd --help'", word);
     if (!row)
         return err_set(err, EINVAL, "no option '%.*s'; 'berthd --help' lists them", (int)len + 2, word);
-    const char *value = len && word[2 + len] ? word + 2 + len + 1 : NULL;
+    const char *value = name[len] ? name + len + 1 : NULL;
     void *field = (char *)ret + row->at;
     if (row->kind == FLAG) {
         if (value)

@@ -43,6 +43,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         .values_size = sizeof(struct change_values),                                                                   \
         .section = where,                                                                                              \
         .talks = true,                                                                                                 \
+        .ids = #kind_ "s",                                                                                             \
         .arg = &kind_##_##verb_,                                                                                       \
         .run = run,                                                                                                    \
     }

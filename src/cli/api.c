@@ -96,19 +96,17 @@ enum exit_code status_exit_code(int status)
 
 static void no_answer(const struct api *a, int rc, struct api_trouble *t)
 {
-    t->code = EXIT_UNREACHABLE;
+    bool chosen = strcmp(a->connection.server, SERVER_DEFAULT) != 0;
+
+    t->code = rc == -EFBIG || rc == -EINVAL ? EXIT_FAILED : EXIT_UNREACHABLE;
     t->status = 0;
+    t->hint[0] = '\0';
     if (rc == -ECONNREFUSED)
-        snprintf(t->hint, sizeof t->hint,
-                 "Is berthd running there? --server, BERTH_SERVER or 'berth context use' name another server than %s.",
-                 a->connection.server);
-    else if (rc == -EPERM)
-        snprintf(
-            t->hint, sizeof t->hint,
-            "If the server has a certificate of its own, trust it by --pin sha256//..., which berthd prints at its "
-            "start, or by --ca FILE.");
-    else
-        t->hint[0] = '\0';
+        snprintf(t->hint, sizeof t->hint, "%s",
+                 chosen
+                     ? "'berth context ls' lists the servers you know; --server URL names another."
+                     : "No server was named, so the usual one was tried; --server URL, BERTH_SERVER or 'berth context "
+                       "add' name one.");
 }
 
 static void token_hint(const struct api *a, struct api_trouble *t)
@@ -129,7 +127,6 @@ static void bad_answer(const struct api *a, const struct api_answer *answer, str
 {
     const json_t *error = json_object_get(answer->body, "error");
     const char *message = json_string_value(json_object_get(error, "message"));
-    const char *field = json_string_value(json_object_get(error, "field"));
 
     t->code = status_exit_code(answer->status);
     t->status = answer->status;
@@ -137,10 +134,8 @@ static void bad_answer(const struct api *a, const struct api_answer *answer, str
     if (!message)
         err_set(&t->err, EPROTO, "%s answered %d without a reason; is it a berthd?", a->connection.server,
                 answer->status);
-    else if (field && strncmp(message, field, strlen(field)) != 0)
-        err_set(&t->err, EPROTO, "%s: %s", field, message);
     else
-        err_set(&t->err, EPROTO, "%s", message);
+        err_set(&t->err, EPROTO, "%s", message); /* it names the field, too */
     if (answer->status == 401)
         token_hint(a, t);
 }

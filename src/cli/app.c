@@ -106,6 +106,7 @@ const struct command app_scale_command = {
     .values_size = sizeof(struct change_values),
     .section = SECTION_WORK,
     .talks = true,
+    .ids = "apps",
     .run = scale_run,
 };
 
@@ -170,6 +171,7 @@ const struct command app_settings_command = {
     .values_size = sizeof(struct map_values),
     .section = SECTION_WORK,
     .talks = true,
+    .ids = "apps",
     .arg = "settings",
     .run = map_run,
 };
@@ -188,6 +190,7 @@ const struct command app_install_command = {
     .values_size = sizeof(struct map_values),
     .section = SECTION_WORK,
     .talks = true,
+    .ids = "apps",
     .arg = "install",
     .run = map_run,
 };

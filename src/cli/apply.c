@@ -1,11 +1,12 @@
 /* apply.c - `berth apply -f FILE`: makes the server's objects what the manifests say. */
-#include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "cli/command.h"
 #include "cli/manifest.h"
 #include "cli/object.h"
 #include "cli/progress.h"
+#include "cli/review.h"
 #include "wire/document.h"
 
 struct apply_values {
@@ -20,78 +21,62 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("atomic", 0, apply_values, atomic, "All or nothing: one transaction for everything."),
 };
 
-enum { OUTCOME_CREATED, OUTCOME_CHANGED, OUTCOME_UNCHANGED, OUTCOMES };
-static const char *const outcomes[] = {"created", "changed", "unchanged"};
-
-static void told(const struct cli *cli, const char *kind, const char *id, unsigned outcome, bool dry_run)
+static void told(const struct cli *cli, const char *kind, const struct review_item *item, bool dry_run)
 {
-    static const enum color colors[] = {COLOR_GREEN, COLOR_YELLOW, COLOR_DIM};
+    static const struct {
+        const char *word;
+        enum color color;
+    } outcomes[OUTCOMES] = {
+        [OUTCOME_CREATED] = {"created",   COLOR_GREEN },
+        [OUTCOME_CHANGED] = {"changed",   COLOR_YELLOW},
+        [OUTCOME_UNCHANGED] = {"unchanged", COLOR_DIM   },
+    };
 
-    fprintf(cli->out, "%s/%s %s%s%s%s\n", kind, id, cli_paint(cli, colors[outcome]), outcomes[outcome],
-            cli_paint(cli, COLOR_NONE), dry_run ? " (dry run)" : "");
+    fprintf(cli->out, "%s/%s %s%s%s%s\n", kind, item->id, cli_paint(cli, outcomes[item->outcome].color),
+            outcomes[item->outcome].word, cli_paint(cli, COLOR_NONE), dry_run ? " (dry run)" : "");
 }
 
-/* Of a dry run: what it would write for the object itself. */
-static unsigned dry_outcome(const json_t *body)
+/* Of an object that would be as it is already nothing is written. */
+static int one(struct api *a, const struct manifest *m)
 {
-    const json_t *first = json_array_get(json_object_get(body, "changes"), 0);
-    const json_t *before = json_object_get(first, "before");
-
-    if (!first)
-        return OUTCOME_UNCHANGED;
-    return before && !json_is_null(before) ? OUTCOME_CHANGED : OUTCOME_CREATED;
-}
-
-/* An answer names the revision it was committed at only where there was something to commit. */
-static unsigned outcome_of(const struct api_answer *answer, bool dry_run)
-{
-    if (dry_run)
-        return dry_outcome(answer->body);
-    if (answer->status == 201)
-        return OUTCOME_CREATED;
-    return json_object_get(answer->body, "revision") ? OUTCOME_CHANGED : OUTCOME_UNCHANGED;
-}
-
-static int one(struct api *a, const struct manifest *m, bool dry_run)
-{
+    CLEANUP(review) struct review review = {0};
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
     struct target target = {m->collection, m->id};
     struct api_trouble trouble;
-    char id[ID_TEXT_MAX];
 
+    int rc = review_make(a, m, 1, &review, &trouble);
+    if (rc != EXIT_OK)
+        return api_tell(a, &trouble);
+    struct review_item *item = &review.items[0];
+    if (item->outcome == OUTCOME_UNCHANGED) {
+        told(a->cli, m->collection->kind, item, false);
+        return EXIT_OK;
+    }
     object_path(&path, &target);
-    struct api_request request = {
-        .method = m->id ? "PUT" : "POST",
-        .path = str_text(&path),
-        .body = m->object,
-        .dry_run = dry_run,
-    };
-    int rc = api_try(a, &request, &answer, &trouble);
+    struct api_request request = {.method = m->id ? "PUT" : "POST", .path = str_text(&path), .body = m->object};
+    rc = api_try(a, &request, &answer, &trouble);
     if (rc != EXIT_OK) {
         err_prefix(&trouble.err, "%s: %s%s%s", m->place, m->collection->kind, m->id ? "/" : "", m->id ? m->id : "");
         return api_tell(a, &trouble);
     }
-    const json_t *said = dry_run ? json_object_get(answer.body, "answer") : answer.body;
-    told(a->cli, m->collection->kind,
-         *object_id(said, id) ? id
-         : m->id              ? m->id
-                              : "new",
-         outcome_of(&answer, dry_run), dry_run);
+    if (json_object_get(answer.body, "id"))
+        object_id(answer.body, item->id); /* another job may have taken the number meanwhile */
+    told(a->cli, m->collection->kind, item, false);
     return EXIT_OK;
 }
 
 /* What fails does not keep the rest from being applied, but a server that is gone does. */
-static int each(struct api *a, const struct manifests *m, bool dry_run)
+static int each(struct api *a, const struct manifests *m)
 {
     struct progress progress;
     int rc = EXIT_OK;
 
     progress_start(&progress, a->cli, "Applying");
     for (size_t i = 0; i < m->len; i++) {
-        if (a->cli->progress && !a->cli->color_out) /* the lines themselves are progress on a terminal */
+        if (!isatty(fileno(a->cli->out))) /* on a terminal the lines themselves are progress */
             progress_tell(&progress, i, m->len);
-        int failed = one(a, &m->at[i], dry_run);
+        int failed = one(a, &m->at[i]);
         rc = rc == EXIT_OK ? failed : rc;
         if (failed == EXIT_UNREACHABLE || failed == EXIT_REFUSED)
             break;
@@ -100,33 +85,22 @@ static int each(struct api *a, const struct manifests *m, bool dry_run)
     return rc;
 }
 
-static json_t *transaction(const struct manifests *m)
-{
-    json_t *changes = json_array();
-
-    for (size_t i = 0; i < m->len; i++) {
-        json_t *change =
-            json_pack("{s:s, s:s, s:O}", "op", "put", "kind", m->at[i].collection->kind, "object", m->at[i].object);
-        if (m->at[i].id)
-            json_object_set_new(change, "id", json_string(m->at[i].id));
-        json_array_append_new(changes, change);
-    }
-    return json_pack("{s:o}", "changes", changes);
-}
-
 static int together(struct api *a, const struct manifests *m, bool dry_run)
 {
-    CLEANUP(json) json_t *body = transaction(m);
-    CLEANUP(api_answer) struct api_answer answer = {0};
-    struct api_request request = {.method = "POST", .path = "/v1/txn", .body = body, .dry_run = dry_run};
+    CLEANUP(review) struct review review = {0};
+    struct api_trouble trouble;
 
-    int rc = api_do(a, &request, &answer);
+    int rc = review_make(a, m->at, m->len, &review, &trouble);
+    if (rc == EXIT_OK && !dry_run)
+        rc = review_commit(a, m->at, m->len, &trouble);
     if (rc != EXIT_OK) {
-        cli_hint(a->cli, "Nothing was changed.");
+        api_tell(a, &trouble);
+        if (!dry_run && trouble.status)
+            cli_hint(a->cli, "Nothing was changed.");
         return rc;
     }
     for (size_t i = 0; i < m->len; i++)
-        object_tell(a->cli, m->at[i].collection->kind, m->at[i].id ? m->at[i].id : "new", "applied", dry_run);
+        told(a->cli, m->at[i].collection->kind, &review.items[i], dry_run);
     return EXIT_OK;
 }
 
@@ -151,7 +125,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     int rc = api_open(&api, cli);
     if (rc != EXIT_OK)
         return rc;
-    return v->atomic ? together(&api, &manifests, v->dry_run) : each(&api, &manifests, v->dry_run);
+    return v->atomic || v->dry_run ? together(&api, &manifests, v->dry_run) : each(&api, &manifests);
 }
 
 const struct command apply_command = {

@@ -150,13 +150,14 @@ static int conn_taken(struct bench_fleet *f, size_t i, size_t len, struct berth_
 
     if (!c->busy)
         return err_set(err, EPROTO, "the server says more than it was asked on connection %zu", i + 1);
+    bool before = c->answer.at <= ANSWER_HEADER;
     ssize_t n = bench_answer_feed(&c->answer, f->buf, len, err);
     if (n < 0)
         return (int)n;
-    if (f->calls->piece && c->answer.body.len) {
-        f->calls->piece(f->ctx, i, c->answer.body.at, c->answer.body.len);
+    if (f->calls->begun && before && c->answer.at > ANSWER_HEADER)
+        f->calls->begun(f->ctx, i, &c->answer);
+    if (f->calls->piece && c->answer.body.len && f->calls->piece(f->ctx, i, c->answer.body.at, c->answer.body.len))
         str_clear(&c->answer.body);
-    }
     if (c->answer.at != ANSWER_COMPLETE)
         return 0;
     if ((size_t)n < len)

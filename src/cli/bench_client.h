@@ -66,8 +66,10 @@ struct bench_fleet_calls {
     bool (*next)(void *ctx, size_t i, struct str *to);
     /* It has its whole answer, `took_ns` after the request was handed to the kernel. */
     void (*answered)(void *ctx, size_t i, const struct bench_answer *a, int64_t took_ns);
-    /* A piece of an answer's body, as it comes. NULL: bodies are kept for `answered`. */
-    void (*piece)(void *ctx, size_t i, const char *at, size_t len);
+    /* The header of an answer is there. NULL: not told. */
+    void (*begun)(void *ctx, size_t i, const struct bench_answer *a);
+    /* Part of an answer's body, as it comes; false: it is kept, and comes again with what follows. NULL: all is kept. */
+    bool (*piece)(void *ctx, size_t i, const char *at, size_t len);
 };
 
 /* Connects `len` times. The server's address and token must live as long as the fleet. */

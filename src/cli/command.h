@@ -37,11 +37,14 @@ struct command {
     bool talks;               /* to a server: takes the options of the connection */
     bool hidden;              /* not in the list of `berth help` */
     const char *const *words; /* that may stand as operands, for completion; ends with NULL; NULL: none */
+    const char *ids;          /* the kind whose ids may stand as operands, or IDS_OF_KIND; NULL: none */
     const void *arg;          /* for verbs that share a `run`; it finds them as cli->command->arg */
     /* Returns an enum exit_code. */
     int (*run)(struct cli *cli, const void *values, const struct operands *operands);
 };
 
+/* The first operand names the kind of the others. */
+#define IDS_OF_KIND "KIND"
 /* For as many operands as come. */
 #define OPERANDS_ANY ((size_t)-1)
 
@@ -86,11 +89,12 @@ const char *help_exit_codes(void);
 /* Copies the part of an option's value that help shows, such as "FILE" or "table|json"; "" for a flag. */
 void option_value_text(const struct option *option, char *buf, size_t size);
 
-extern const struct command plan_command, profiles_command, bench_command, bench_plan_command, completion_command,
-    help_command, version_command, man_command;
+extern const struct command plan_command, profiles_command, replay_command, bench_command, bench_plan_command,
+    bench_daemon_command, completion_command, help_command, version_command, man_command;
 extern const struct command get_command, describe_command, apply_command, diff_command, edit_command, delete_command,
     why_command;
 extern const struct command submit_command, job_hold_command, job_release_command, job_cancel_command;
+extern const struct command job_ls_command, app_ls_command, vm_ls_command, user_ls_command, group_ls_command;
 extern const struct command app_add_command, app_rm_command, app_start_command, app_stop_command, app_restart_command,
     app_scale_command, app_settings_command, app_install_command;
 extern const struct command vm_start_command, vm_stop_command, vm_restart_command, vm_rm_command;

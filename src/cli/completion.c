@@ -13,11 +13,19 @@ static void each_option(const struct command *command,
         tell(out, command, &command->options[i]);
     for (size_t i = 0; i < common_options_len; i++)
         tell(out, command, &common_options[i]);
+    for (size_t i = 0; command->talks && i < connect_options_len; i++)
+        tell(out, command, &connect_options[i]);
 }
 
 static bool takes_file(const struct option *option)
 {
     return option->kind == OPTION_TEXT && strcmp(option->value, "FILE") == 0;
+}
+
+/* Do its operands start with a file? */
+static bool takes_files(const struct command *command)
+{
+    return strncmp(command->operands, "FILE", 4) == 0;
 }
 
 static bool takes_profile(const struct option *option)
@@ -53,19 +61,36 @@ static const char *second_word(const struct command *command)
     return space ? space + 1 : NULL;
 }
 
-static const char *const shells[] = {"bash", "zsh", "fish"};
+static const char *const shells[] = {"bash", "zsh", "fish", NULL};
+
+/* Words that may stand first, families included, with `before` before each. */
+static void first_words_print(FILE *out, const char *before)
+{
+    for (size_t i = 0; i < commands_len; i++)
+        if (!second_word(commands[i]) && !commands[i]->hidden)
+            fprintf(out, "%s%s", before, commands[i]->name);
+    for (size_t i = 0; i < families_len; i++)
+        fprintf(out, "%s%s", before, families[i].name);
+}
+
+/* The verbs below a word. */
+static void second_words_print(FILE *out, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (size_t i = 0; i < commands_len; i++)
+        if (strncmp(commands[i]->name, name, len) == 0 && commands[i]->name[len] == ' ')
+            fprintf(out, " %s", commands[i]->name + len + 1);
+}
 
 /* What may stand where no option does. */
 static void operands_print(FILE *out, const struct command *command)
 {
-    for (size_t i = 0; command == &completion_command && i < sizeof shells / sizeof shells[0]; i++)
-        fprintf(out, " %s", shells[i]);
-    for (size_t i = 0; i < commands_len; i++) {
-        size_t len = strlen(command->name);
-        if (command == &help_command ? !second_word(commands[i])
-                                     : strncmp(commands[i]->name, command->name, len) == 0 && commands[i]->name[len])
-            fprintf(out, " %s", command == &help_command ? commands[i]->name : second_word(commands[i]));
-    }
+    for (size_t i = 0; command->words && command->words[i]; i++)
+        fprintf(out, " %s", command->words[i]);
+    if (command == &help_command)
+        first_words_print(out, " ");
+    second_words_print(out, command->name);
 }
 
 /* ---- bash ------------------------------------------------------------------------------------------------------- */
@@ -90,9 +115,19 @@ static void bash_option_values(FILE *out, const struct command *command, const s
     fputs("' ;;\n", out);
 }
 
+/* Ids come from the server; they replace the words where the kind is known. */
+static void bash_ids_print(FILE *out, const struct command *command)
+{
+    if (strcmp(command->ids, IDS_OF_KIND) == 0)
+        fputs("; ((COMP_CWORD > 2)) && words=$(_berth_ids \"${COMP_WORDS[2]}\")", out);
+    else
+        fprintf(out, "; words=$(_berth_ids %s)", command->ids);
+}
+
 static void bash_print(FILE *out)
 {
     fputs("# bash completion of berth: eval \"$(berth completion bash)\"\n"
+          "_berth_ids() { berth get \"$1\" -o name 2>/dev/null | cut -d/ -f2-; }\n"
           "_berth() {\n"
           "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} verb=${COMP_WORDS[1]} words=\n"
           "  [[ $prev == = ]] && prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
@@ -101,10 +136,7 @@ static void bash_print(FILE *out)
           "  if ((COMP_CWORD == 1)); then\n"
           "    COMPREPLY=($(compgen -W '",
           out);
-    for (size_t i = 0, n = 0; i < commands_len; i++) {
-        if (!second_word(commands[i]))
-            fprintf(out, "%s%s", n++ ? " " : "", commands[i]->name);
-    }
+    first_words_print(out, " ");
     fputs("' -- \"$cur\"))\n"
           "    return\n"
           "  fi\n"
@@ -128,6 +160,14 @@ static void bash_print(FILE *out)
         fputs("' ;;\n", out);
         fprintf(out, "        '%s:'*) words='", commands[i]->name);
         operands_print(out, commands[i]);
+        fputs("'", out);
+        if (commands[i]->ids)
+            bash_ids_print(out, commands[i]);
+        fputs(" ;;\n", out);
+    }
+    for (size_t i = 0; i < families_len; i++) {
+        fprintf(out, "        '%s:'*) words='", families[i].name);
+        second_words_print(out, families[i].name);
         fputs("' ;;\n", out);
     }
     fputs("      esac ;;\n"
@@ -184,22 +224,45 @@ static void zsh_option(FILE *out, const struct command *command, const struct op
     }
 }
 
+static void zsh_entry(FILE *out, const char *name, const char *summary)
+{
+    fprintf(out, "\n      '%s:", name);
+    zsh_text(out, summary);
+    fputc('\'', out);
+}
+
+static void zsh_operands(FILE *out, const struct command *command)
+{
+    bool of_kind = command->ids && strcmp(command->ids, IDS_OF_KIND) == 0;
+
+    if (takes_files(command)) {
+        fputs(" \\\n        '*:file:_files'", out);
+    } else if (command->ids && !of_kind) {
+        fprintf(out, " \\\n        '*:id:_berth_ids %s'", command->ids);
+    } else {
+        fprintf(out, " \\\n        '%s:word:(", of_kind ? "1" : "*");
+        operands_print(out, command);
+        fputs(")'", out);
+        if (of_kind)
+            fputs(" \\\n        '*:id:_berth_ids ${words[2]}'", out);
+    }
+}
+
 static void zsh_print(FILE *out)
 {
     fputs("#compdef berth\n"
           "# zsh completion of berth: berth completion zsh > \"${fpath[1]}/_berth\"\n"
+          "_berth_ids() { compadd -- ${(f)\"$(berth get $1 -o name 2>/dev/null | cut -d/ -f2-)\"} }\n"
           "_berth() {\n"
           "  local verb=${words[2]}\n"
           "  if ((CURRENT == 2)); then\n"
           "    local -a verbs=(",
           out);
-    for (size_t i = 0; i < commands_len; i++) {
-        if (second_word(commands[i]))
-            continue;
-        fprintf(out, "\n      '%s:", commands[i]->name);
-        zsh_text(out, commands[i]->summary);
-        fputc('\'', out);
-    }
+    for (size_t i = 0; i < commands_len; i++)
+        if (!second_word(commands[i]) && !commands[i]->hidden)
+            zsh_entry(out, commands[i]->name, commands[i]->summary);
+    for (size_t i = 0; i < families_len; i++)
+        zsh_entry(out, families[i].name, families[i].summary);
     fputs("\n    )\n"
           "    _describe command verbs\n"
           "    return\n"
@@ -217,14 +280,13 @@ static void zsh_print(FILE *out)
     for (size_t i = 0; i < commands_len; i++) {
         fprintf(out, "    '%s')\n      _arguments", commands[i]->name);
         each_option(commands[i], zsh_option, out);
-        if (commands[i] == &plan_command) {
-            fputs(" \\\n        '*:file:_files'", out);
-        } else {
-            fputs(" \\\n        '*:word:(", out);
-            operands_print(out, commands[i]);
-            fputs(")'", out);
-        }
+        zsh_operands(out, commands[i]);
         fputs("\n      ;;\n", out);
+    }
+    for (size_t i = 0; i < families_len; i++) {
+        fprintf(out, "    '%s')\n      _arguments '*:word:(", families[i].name);
+        second_words_print(out, families[i].name);
+        fputs(")'\n      ;;\n", out);
     }
     fputs("  esac\n"
           "}\n"
@@ -258,9 +320,34 @@ static void fish_option(FILE *out, const struct command *command, const struct o
     fputs("'\n", out);
 }
 
+static void fish_entry(FILE *out, const char *name, const char *summary)
+{
+    fprintf(out, "complete -c berth -f -n __fish_use_subcommand -a %s -d '", name);
+    quoted(out, summary);
+    fputs("'\n", out);
+}
+
+static void fish_operands(FILE *out, const struct command *command)
+{
+    bool of_kind = command->ids && strcmp(command->ids, IDS_OF_KIND) == 0;
+
+    if (of_kind) {
+        fputs("(set -l w (commandline -opc); if set -q w[3]; __berth_ids $w[3]; else; string split \" \" \"", out);
+        operands_print(out, command);
+        fputs("\"; end)", out);
+    } else if (command->ids) {
+        fprintf(out, "(__berth_ids %s)", command->ids);
+    } else {
+        operands_print(out, command);
+    }
+}
+
 static void fish_print(FILE *out)
 {
     fputs("# fish completion of berth: berth completion fish > ~/.config/fish/completions/berth.fish\n"
+          "function __berth_ids\n"
+          "    berth get $argv[1] -o name 2>/dev/null | string replace -r \"^[^/]*/\" \"\"\n"
+          "end\n"
           "function __berth_verb\n"
           "    set -l words (commandline -opc) '' ''\n"
           "    switch \"$words[2] $words[3]\"\n",
@@ -274,18 +361,20 @@ static void fish_print(FILE *out)
           "    end\n"
           "end\n",
           out);
-    for (size_t i = 0; i < commands_len; i++) {
-        if (second_word(commands[i]))
-            continue;
-        fprintf(out, "complete -c berth -f -n __fish_use_subcommand -a %s -d '", commands[i]->name);
-        quoted(out, commands[i]->summary);
+    for (size_t i = 0; i < commands_len; i++)
+        if (!second_word(commands[i]) && !commands[i]->hidden)
+            fish_entry(out, commands[i]->name, commands[i]->summary);
+    for (size_t i = 0; i < families_len; i++) {
+        fish_entry(out, families[i].name, families[i].summary);
+        fprintf(out, "complete -c berth -n 'test (__berth_verb) = \"%s\"' -f -a '", families[i].name);
+        second_words_print(out, families[i].name);
         fputs("'\n", out);
     }
     for (size_t i = 0; i < commands_len; i++) {
-        if (commands[i] != &plan_command) {
+        if (!takes_files(commands[i])) {
             fish_when(out, commands[i]);
             fputs(" -f -a '", out);
-            operands_print(out, commands[i]);
+            fish_operands(out, commands[i]);
             fputs("'\n", out);
         }
         each_option(commands[i], fish_option, out);
@@ -297,7 +386,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     static void (*const print[])(FILE * out) = {bash_print, zsh_print, fish_print};
 
     (void)values;
-    for (size_t i = 0; i < sizeof shells / sizeof shells[0]; i++) {
+    for (size_t i = 0; shells[i]; i++) {
         if (strcmp(operands->at[0], shells[i]) == 0) {
             print[i](cli->out);
             return EXIT_OK;

@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/manifest.h"
 #include "cli/object.h"
+#include "wire/document.h"
 
 struct delete_values {
     struct option_list files;
@@ -36,6 +37,32 @@ static int one(struct api *a, const struct target *target, const struct delete_v
         return object_trouble(a, target, &trouble);
     object_tell(a->cli, target->collection->kind, target->id, "deleted", v->dry_run);
     return EXIT_OK;
+}
+
+/* Deletions that depend on each other are checked as one transaction. Of what a transaction cannot do (tokens, force) each
+ * is asked for alone. */
+static bool fit_together(const struct targets *targets, const struct delete_values *v)
+{
+    for (size_t i = 0; i < targets->len; i++)
+        if (!targets->at[i].collection->manifest)
+            return false;
+    return v->dry_run && !v->force && !v->missing_ok && targets->len > 1;
+}
+
+static int dry_run_together(struct api *a, const struct targets *targets)
+{
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    CLEANUP(json) json_t *body = json_pack("{s:[]}", "changes");
+
+    for (size_t i = 0; i < targets->len; i++)
+        json_array_append_new(json_object_get(body, "changes"),
+                              json_pack("{s:s, s:s, s:s}", "op", "delete", "kind", targets->at[i].collection->kind,
+                                        "id", targets->at[i].id));
+    int rc =
+        api_do(a, &(struct api_request){.method = "POST", .path = "/v1/txn", .body = body, .dry_run = true}, &answer);
+    for (size_t i = 0; i < targets->len && rc == EXIT_OK; i++)
+        object_tell(a->cli, targets->at[i].collection->kind, targets->at[i].id, "deleted", true);
+    return rc;
 }
 
 static int targets_read(const struct cli *cli, const struct delete_values *v, struct manifests *manifests,
@@ -77,6 +104,8 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         rc = api_open(&api, cli);
     if (rc != EXIT_OK)
         return rc;
+    if (fit_together(&targets, v))
+        return dry_run_together(&api, &targets);
     for (size_t i = 0; i < targets.len; i++) {
         int failed = one(&api, &targets.at[i], v);
         rc = rc == EXIT_OK ? failed : rc;
@@ -100,6 +129,7 @@ const struct command delete_command = {
     .section = SECTION_OBJECTS,
     .talks = true,
     .words = collection_words,
+    .ids = IDS_OF_KIND,
     .run = run,
 };
 
@@ -115,6 +145,7 @@ const struct command delete_command = {
         .values_size = sizeof(struct delete_values),                                                                   \
         .section = where,                                                                                              \
         .talks = true,                                                                                                 \
+        .ids = #family "s",                                                                                            \
         .arg = #family,                                                                                                \
         .run = run,                                                                                                    \
     }

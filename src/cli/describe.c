@@ -82,7 +82,7 @@ static void instances_print(const struct cli *cli, json_t *instances)
         listing_add(&listing, json_array_get(instances, i));
     listing_print(&listing);
     if (len > INSTANCES_SHOWN)
-        fprintf(cli->out, "... and %zu more\n", len - INSTANCES_SHOWN);
+        fputs("... and more: 'berth get instances'\n", cli->out);
 }
 
 static void status_print(const struct cli *cli, const json_t *status)
@@ -97,13 +97,13 @@ static void status_print(const struct cli *cli, const json_t *status)
     counts_print(cli, json_object_get(status, "conditions"));
 }
 
-/* The instances on a node are not in its document. */
-static int node_instances(struct api *a, const char *id, json_t **ret)
+/* Documents name their instances at most; here is more about them. */
+static int instances_get(struct api *a, const char *filter, const char *id, json_t **ret)
 {
     CLEANUP(str) struct str path = {0};
 
     str_add(&path, "/v1/instances");
-    query_add(&path, "node", id);
+    query_add(&path, filter, id);
     return api_list(a, str_text(&path), INSTANCES_SHOWN + 1, ret, NULL);
 }
 
@@ -118,8 +118,9 @@ static int describe(struct api *a, const struct target *target)
     if (rc != EXIT_OK)
         return rc;
     object_id(object, id);
-    if (strcmp(target->collection->kind, "node") == 0)
-        rc = node_instances(a, id, &instances);
+    bool node = strcmp(target->collection->kind, "node") == 0;
+    if (node || target->collection->workload)
+        rc = instances_get(a, node ? "node" : "workload", id, &instances);
     if (rc != EXIT_OK)
         return rc;
     CLEANUP(json) json_t *plain = object_to_manifest(target->collection, object);
@@ -129,8 +130,8 @@ static int describe(struct api *a, const struct target *target)
     fields_print(cli, plain, 0);
     if (json_is_object(status))
         status_print(cli, status);
-    instances_print(cli, instances ? instances : json_object_get(status, "instances"));
-    if (target->collection->workload || strcmp(target->collection->kind, "node") == 0)
+    instances_print(cli, instances);
+    if (instances)
         rc = events_of(a, id, EVENTS_SHOWN);
     return rc;
 }
@@ -163,5 +164,6 @@ const struct command describe_command = {
     .section = SECTION_OBJECTS,
     .talks = true,
     .words = collection_words,
+    .ids = IDS_OF_KIND,
     .run = run,
 };

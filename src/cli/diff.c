@@ -5,13 +5,14 @@
 #include "cli/command.h"
 #include "cli/manifest.h"
 #include "cli/object.h"
+#include "cli/review.h"
 #include "cli/unified.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/yaml_write.h"
 
 /* As of diff(1): 1 is a difference, so trouble of any other kind is 2. */
-enum { DIFF_SAME = 0, DIFF_DIFFERS = 1, DIFF_TROUBLE = 2 };
+enum { DIFF_SAME = EXIT_OK, DIFF_DIFFERS = EXIT_FAILED, DIFF_TROUBLE = EXIT_USAGE };
 
 struct diff_values {
     struct option_list files;
@@ -56,46 +57,33 @@ static void side_name(struct str *to, const struct str *side, const char *kind, 
         str_add(to, "/dev/null");
 }
 
-static bool change_diff(const struct cli *cli, const json_t *change)
+static bool item_diff(const struct cli *cli, const char *kind, const struct review_item *item)
 {
     CLEANUP(str) struct str before = {0}, after = {0}, text = {0}, old_name = {0}, new_name = {0};
-    const char *kind = json_string_value(json_object_get(change, "kind"));
-    char id[ID_TEXT_MAX];
 
-    object_id(change, id);
-    document_text(json_object_get(change, "before"), &before);
-    document_text(json_object_get(change, "after"), &after);
-    side_name(&old_name, &before, kind, id, "on the server");
-    side_name(&new_name, &after, kind, id, "as applied");
+    document_text(item->before, &before);
+    document_text(item->after, &after);
+    side_name(&old_name, &before, kind, item->id, "on the server");
+    side_name(&new_name, &after, kind, item->id, "as applied");
     bool differs = unified_diff(&text, str_text(&old_name), str_text(&new_name), str_text(&before), str_text(&after));
     diff_print(cli, &text);
     return differs;
 }
 
-static int one(struct api *a, const struct manifest *m, bool *differs)
+static int compare(struct api *a, const struct manifests *m)
 {
-    CLEANUP(api_answer) struct api_answer answer = {0};
-    CLEANUP(str) struct str path = {0};
-    struct target target = {m->collection, m->id};
+    CLEANUP(review) struct review review = {0};
     struct api_trouble trouble;
-    json_t *change;
-    size_t i;
+    bool differs = false;
 
-    object_path(&path, &target);
-    struct api_request request = {
-        .method = m->id ? "PUT" : "POST", .path = str_text(&path), .body = m->object, .dry_run = true};
-    int rc = api_try(a, &request, &answer, &trouble);
+    int rc = review_make(a, m->at, m->len, &review, &trouble);
     if (rc != EXIT_OK) {
-        err_prefix(&trouble.err, "%s: %s%s%s", m->place, m->collection->kind, m->id ? "/" : "", m->id ? m->id : "");
-        return api_tell(a, &trouble);
+        rc = api_tell(a, &trouble);
+        return rc == EXIT_FAILED ? DIFF_TROUBLE : rc;
     }
-    json_array_foreach(json_object_get(answer.body, "changes"), i, change)
-    {
-        const char *kind = json_string_value(json_object_get(change, "kind"));
-        if (kind && collection_find(kind)) /* the daemon's own counters are nobody's difference */
-            *differs |= change_diff(a->cli, change);
-    }
-    return EXIT_OK;
+    for (size_t i = 0; i < m->len; i++)
+        differs |= item_diff(a->cli, m->at[i].collection->kind, &review.items[i]);
+    return differs ? DIFF_DIFFERS : DIFF_SAME;
 }
 
 static int run(struct cli *cli, const void *values, const struct operands *operands)
@@ -104,21 +92,18 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     CLEANUP(manifests) struct manifests manifests = {0};
     CLEANUP(api) struct api api = {0};
     struct berth_err err;
-    bool differs = false;
 
     (void)operands;
     if (v->files.len == 0)
         return cli_fail(cli, EXIT_USAGE, "what shall be compared? Say -f FILE, -f FOLDER, or -f - for standard input");
     for (size_t i = 0; i < v->files.len; i++)
         if (manifests_read(v->files.at[i], &manifests, &err) != 0)
-            return cli_fail(cli, DIFF_TROUBLE, "%s", err.text);
+            return cli_fail(cli, (enum exit_code)DIFF_TROUBLE, "%s", err.text);
     manifests_sort(&manifests);
     int rc = api_open(&api, cli);
-    for (size_t i = 0; i < manifests.len && rc == EXIT_OK; i++)
-        rc = one(&api, &manifests.at[i], &differs);
     if (rc != EXIT_OK)
         return rc == EXIT_FAILED ? DIFF_TROUBLE : rc;
-    return differs ? DIFF_DIFFERS : DIFF_SAME;
+    return manifests.len ? compare(&api, &manifests) : DIFF_SAME;
 }
 
 const struct command diff_command = {

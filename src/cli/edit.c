@@ -1,4 +1,5 @@
 /* edit.c - `berth edit KIND ID`: an object in an editor, written back if it has not changed meanwhile. */
+#include <errno.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -194,5 +195,6 @@ const struct command edit_command = {
     .section = SECTION_OBJECTS,
     .talks = true,
     .words = collection_words,
+    .ids = IDS_OF_KIND,
     .run = run,
 };

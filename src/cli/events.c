@@ -169,7 +169,7 @@ static void audit_table(const struct cli *cli, const json_t *items)
         table_cell(&table, 0, COLOR_NONE, "%" JSON_INTEGER_FORMAT, json_integer_value(json_object_get(item, "seq")));
         table_cell(&table, 1, COLOR_DIM, "%.19s", text_of(item, "at"));
         table_cell(&table, 2, COLOR_NONE, "%s", text_of(item, "who"));
-        table_cell(&table, 3, COLOR_NONE, "%s", text_of(item, "verb"));
+        table_cell(&table, 3, COLOR_NONE, "%s", text_of(item, "kind"));
         table_cell(&table, 4, COLOR_NONE, "%s", text_of(item, "subject"));
     }
     table_print(&table);

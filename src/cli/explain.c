@@ -103,5 +103,6 @@ const struct command why_command = {
     .section = SECTION_OBJECTS,
     .talks = true,
     .words = collection_words,
+    .ids = IDS_OF_KIND,
     .run = run,
 };

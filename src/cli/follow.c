@@ -1,5 +1,6 @@
 #include "cli/follow.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 

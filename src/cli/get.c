@@ -257,6 +257,7 @@ const struct command get_command = {
     .section = SECTION_OBJECTS,
     .talks = true,
     .words = collection_words,
+    .ids = IDS_OF_KIND,
     .run = run,
 };
 

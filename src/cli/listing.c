@@ -210,12 +210,22 @@ void listing_done(struct listing *l)
     l->rows = NULL;
 }
 
+/* Columns of UTF-8 text: bytes that are not a continuation. */
+static size_t columns_of(const char *text)
+{
+    size_t n = 0;
+
+    for (; *text; text++)
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
 static void cell_add(struct listing *l, json_t *row, size_t column, const char *text, enum color color)
 {
-    json_array_append_new(row, json_pack("[s%, i]", text, strlen(text), (int)color));
-    size_t width = 0;
-    for (const char *p = text; *p; p++)
-        width += ((unsigned char)*p & 0xc0) != 0x80;
+    size_t width = columns_of(text), title = columns_of(l->collection->columns[column].title);
+
+    json_array_append_new(row, json_pack("[s, i]", text, (int)color));
+    width = width > title ? width : title;
     if (width > l->width[column])
         l->width[column] = width;
 }
@@ -242,6 +252,17 @@ void listing_add_word(struct listing *l, const char *id, const char *word)
     json_array_append_new(l->rows, row);
 }
 
+/* Later rows line up with those above. */
+static void cell_print(const struct listing *l, struct table *table, size_t column, const char *text, enum color color)
+{
+    unsigned flags = l->collection->columns[column].flags;
+    size_t have = columns_of(text), want = l->headed && !(flags & TABLE_WRAP) ? l->width[column] : 0;
+    int pad = (int)(have < want ? want - have : 0);
+
+    table_cell(table, column, color, "%*s%s%*s", flags & TABLE_RIGHT ? pad : 0, "", text, flags & TABLE_RIGHT ? 0 : pad,
+               "");
+}
+
 static void row_print(const struct listing *l, struct table *table, const json_t *row)
 {
     json_t *cell;
@@ -251,8 +272,8 @@ static void row_print(const struct listing *l, struct table *table, const json_t
     json_array_foreach(row, i, cell)
     {
         if (l->wide || !l->collection->columns[i].wide)
-            table_cell(table, i, (enum color)json_integer_value(json_array_get(cell, 1)), "%s",
-                       json_string_value(json_array_get(cell, 0)));
+            cell_print(l, table, i, json_string_value(json_array_get(cell, 0)),
+                       (enum color)json_integer_value(json_array_get(cell, 1)));
     }
 }
 
@@ -267,12 +288,9 @@ void listing_print(struct listing *l)
     for (i = 0; i < columns_len; i++) {
         const struct column *column = &l->collection->columns[i];
         bool hidden = column->wide && !l->wide;
-        size_t width = l->width[i] > strlen(column->title) ? l->width[i] : strlen(column->title);
         columns[i] = (struct table_column){
             .name = column->title,
             .flags = column->flags | (hidden ? TABLE_HIDDEN : 0),
-            /* Later rows line up with those above; the last column needs no width. */
-            .width = l->headed && !(column->flags & TABLE_WRAP) ? width : 0,
         };
     }
     table_init(&table, l->cli, columns, columns_len);

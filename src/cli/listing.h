@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "base/str.h"
 #include "cli/collection.h"
 
 enum { LISTING_COLUMNS_MAX = 16 };

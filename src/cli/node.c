@@ -6,6 +6,7 @@
 #include "cli/manifest.h"
 #include "cli/object.h"
 #include "cli/output.h"
+#include "cli/workload.h"
 #include "wire/document.h"
 
 static struct target node_target(const char *id)
@@ -38,9 +39,9 @@ static const struct option add_options[] = {
     DRY_RUN_ROW(add_values, dry_run),
 };
 
-/* KEY=VALUE words, all of them texts, into a member. */
-static int texts_set(const struct cli *cli, json_t *object, const char *member, const char *option,
-                     const struct option_list *words)
+/* KEY=VALUE words into a member: amounts, or (labels) texts. */
+static int pairs_set(const struct cli *cli, json_t *object, const char *member, const char *option,
+                     const struct option_list *words, bool amounts)
 {
     json_t *map = json_object_get(object, member);
 
@@ -54,7 +55,7 @@ static int texts_set(const struct cli *cli, json_t *object, const char *member, 
         }
         CLEANUP(mem) char *key = mem_strdup(words->at[i]);
         key[equals - words->at[i]] = '\0';
-        json_object_set_new(map, key, json_string(equals + 1));
+        json_object_set_new(map, key, amounts ? amount_value(equals + 1) : json_string(equals + 1));
     }
     return EXIT_OK;
 }
@@ -69,7 +70,7 @@ static void member_text(json_t *object, const char *member, const char *key, con
         below = json_object();
         json_object_set_new(object, member, below);
     }
-    json_object_set_new(below, key, json_string(text));
+    json_object_set_new(below, key, member ? amount_value(text) : json_string(text));
 }
 
 static int add_fill(const struct cli *cli, const struct add_values *v, json_t *object)
@@ -81,9 +82,9 @@ static int add_fill(const struct cli *cli, const struct add_values *v, json_t *o
     member_text(object, NULL, "arch", v->arch);
     if (v->gpus.given)
         json_object_set_new(object, "gpus", json_pack("[{s:I}]", "count", (json_int_t)v->gpus.n));
-    int rc = texts_set(cli, object, "allocatable", "resource", &v->resources);
+    int rc = pairs_set(cli, object, "allocatable", "resource", &v->resources, true);
     if (rc == EXIT_OK)
-        rc = texts_set(cli, object, "labels", "label", &v->labels);
+        rc = pairs_set(cli, object, "labels", "label", &v->labels, false);
     for (size_t i = 0; i < v->taints.len; i++) {
         if (!json_object_get(object, "taints"))
             json_object_set_new(object, "taints", json_array());
@@ -259,6 +260,7 @@ const struct command node_capabilities_command = {
     .values_size = sizeof(struct part_values),
     .section = SECTION_CLUSTER,
     .talks = true,
+    .ids = "nodes",
     .arg = &capabilities,
     .run = part_run,
 };
@@ -279,6 +281,7 @@ const struct command node_settings_command = {
     .values_size = sizeof(struct part_values),
     .section = SECTION_CLUSTER,
     .talks = true,
+    .ids = "nodes",
     .arg = &settings,
     .run = part_run,
 };

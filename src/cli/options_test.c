@@ -1,4 +1,5 @@
 /* options_test.c - the command line reader. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +16,7 @@ struct values {
     const char *why;
     struct option_count seed;
     unsigned output;
+    struct option_list env;
 };
 
 static const char *const outputs[] = {"table", "json", NULL};
@@ -25,6 +27,7 @@ static const struct option options[] = {
     OPTION_TEXT_ROW("why", 'w', values, why, "POD", ""),
     OPTION_COUNT_ROW("seed", 0, values, seed, 1, 5000000, ""),
     OPTION_CHOICE_ROW("output", 'o', values, output, outputs, ""),
+    OPTION_LIST_ROW("env", 'e', values, env, "NAME=VALUE", ""),
 };
 
 static int parse(const char *const *words, struct values *ret, struct operands *operands, struct berth_err *err)
@@ -129,11 +132,92 @@ static void mistakes_are_explained(void **state)
     }
 }
 
+static void lists_gather_every_value(void **state)
+{
+    static const char *const words[] = {"--env", "A=1", "file", "-eB=2", "--env=C=3", "-e", "D", NULL};
+    const char *at[WORDS_MAX];
+    struct operands operands = {.at = at};
+    struct values got;
+    struct option_set set = {options, sizeof options / sizeof options[0], &got};
+    struct berth_err err;
+
+    (void)state;
+    assert_int_equal(parse(words, &got, &operands, &err), 0);
+    assert_int_equal(got.env.len, 4);
+    assert_string_equal(got.env.at[0], "A=1");
+    assert_string_equal(got.env.at[1], "B=2");
+    assert_string_equal(got.env.at[2], "C=3");
+    assert_string_equal(got.env.at[3], "D");
+    assert_int_equal(operands.len, 1);
+    options_done(&set, 1);
+    assert_int_equal(got.env.len, 0);
+}
+
+static void words_after_the_dashes_are_told_apart(void **state)
+{
+    static const struct {
+        const char *words[WORDS_MAX];
+        size_t len, before;
+    } rows[] = {
+        {{"a", "b"},                  2, 2},
+        {{"a", "--", "b", "-c"},      3, 1},
+        {{"--", "a"},                 1, 0},
+        {{"a", "--"},                 1, 1},
+        {{"a", "--", "b", "--", "c"}, 4, 1},
+        {{"--strict"},                0, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *at[WORDS_MAX];
+        struct operands operands = {.at = at};
+        struct values got;
+        struct berth_err err;
+        assert_int_equal(parse(rows[i].words, &got, &operands, &err), 0);
+        assert_int_equal(operands.len, rows[i].len);
+        assert_int_equal(operands.before, rows[i].before);
+    }
+}
+
+static void leading_options_end_at_the_first_word(void **state)
+{
+    static const struct {
+        const char *words[WORDS_MAX];
+        int rc, taken;
+        bool strict;
+    } rows[] = {
+        {{"get", "--strict"},                 0,       0, false},
+        {{"--strict", "get", "-a"},           0,       1, true },
+        {{"--why", "get", "--strict", "get"}, 0,       3, true },
+        {{"--why=x", "-a", "get"},            0,       2, false},
+        {{"--strict"},                        0,       1, true },
+        {{0},                                 0,       0, false},
+        {{"--bogus", "get"},                  -EINVAL, 7, false},
+        {{"--why"},                           -EINVAL, 7, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct values got = {0};
+        struct option_set set = {options, sizeof options / sizeof options[0], &got};
+        struct berth_err err;
+        int argc = 0, taken = 7;
+        while (rows[i].words[argc])
+            argc++;
+        assert_int_equal(options_parse_leading(&set, 1, argc, (char *const *)rows[i].words, &taken, &err), rows[i].rc);
+        assert_int_equal(taken, rows[i].taken);
+        assert_int_equal(got.strict, rows[i].strict);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_read),
         cmocka_unit_test(mistakes_are_explained),
+        cmocka_unit_test(lists_gather_every_value),
+        cmocka_unit_test(words_after_the_dashes_are_told_apart),
+        cmocka_unit_test(leading_options_end_at_the_first_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,6 +42,10 @@ void fields_print(const struct cli *cli, const json_t *object, size_t indent)
 {
     CLEANUP(str) struct str text = {0};
 
+    if (json_object_size(object) == 0) {
+        fprintf(cli->out, "%*snone\n", (int)indent, "");
+        return;
+    }
     yaml_write(&text, object);
     for (char *line = text.at, *end; line && (end = strchr(line, '\n')); line = end + 1) {
         *end = '\0';

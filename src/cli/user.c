@@ -1,6 +1,5 @@
 /* user.c - `berth user add|export|import` and `berth group add`; the rest of the families is in actions.c, delete.c and
  * get.c. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,6 +144,7 @@ const struct command user_export_command = {
     .values_size = sizeof(struct export_values),
     .section = SECTION_PEOPLE,
     .talks = true,
+    .ids = "users",
     .run = export_run,
 };
 

@@ -86,6 +86,13 @@ static void numbers_are_readable(void **state)
     assert_string_equal(show_bytes(512).text, "512 B");
     assert_string_equal(show_bytes((uint64_t)812 << 20).text, "812 MiB");
     assert_string_equal(show_bytes((uint64_t)3 << 29).text, "1.50 GiB");
+    assert_string_equal(show_age(-5).text, "0s");
+    assert_string_equal(show_age(119).text, "119s");
+    assert_string_equal(show_age(120).text, "2m");
+    assert_string_equal(show_age(7199).text, "119m");
+    assert_string_equal(show_age(7200).text, "2h");
+    assert_string_equal(show_age((int64_t)48 * 3600).text, "2d");
+    assert_string_equal(show_age((int64_t)1000 * 86400).text, "2y");
 }
 
 static void near_names_are_found(void **state)

@@ -5,11 +5,22 @@
 #include "base/mem.h"
 #include "wire/document.h"
 #include "wire/quantity.h"
+#include "wire/yaml.h"
 
 static void text_set(json_t *object, const char *key, const char *text)
 {
     if (text)
         json_object_set_new(object, key, json_string(text));
+}
+
+json_t *amount_value(const char *text)
+{
+    json_t *value = NULL;
+
+    if (yaml_scalar(text, strlen(text), &value) == 0 && json_is_number(value))
+        return value;
+    json_decref(value);
+    return json_string(text);
 }
 
 static int amount_set(const struct cli *cli, json_t *resources, const char *name, const char *text)
@@ -22,7 +33,7 @@ static int amount_set(const struct cli *cli, json_t *resources, const char *name
     if (quantity_parse_text(name, text, &amount, &err) != 0 || amount < 0)
         return cli_fail(cli, EXIT_USAGE, "%s: '%s' is no amount; %s", name, text,
                         strcmp(name, "cpu") == 0 ? "say 2, 0.5 or 500m" : "say 512Mi, 2Gi or 10G");
-    json_object_set_new(resources, name, json_string(text));
+    json_object_set_new(resources, name, amount_value(text));
     return EXIT_OK;
 }
 
@@ -49,7 +60,7 @@ static int resources_make(const struct cli *cli, const struct workload_values *v
         rc = amount_set(cli, resources, "memory", v->memory);
     for (size_t i = 0; rc == EXIT_OK && i < v->resources.len; i++) {
         CLEANUP(mem) char *name = NULL;
-        const char *value;
+        const char *value = "";
         rc = pair_split(cli, "resource", v->resources.at[i], &name, &value);
         if (rc == EXIT_OK)
             rc = amount_set(cli, resources, name, value);
@@ -65,7 +76,7 @@ static int env_make(const struct cli *cli, const struct workload_values *v, json
 
     for (size_t i = 0; i < v->env.len; i++) {
         CLEANUP(mem) char *name = NULL;
-        const char *value;
+        const char *value = "";
         int rc = pair_split(cli, "env", v->env.at[i], &name, &value);
         if (rc != EXIT_OK)
             return rc;

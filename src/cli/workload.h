@@ -27,6 +27,8 @@ struct workload_values {
         OPTION_COUNT_ROW("priority", 0, values, field.priority, 0, 1000000, "Higher comes first; 0 if not given."),    \
         OPTION_TEXT_ROW("owner", 0, values, field.owner, "USER", "Whose it is; yours if not given.")
 
+/* An amount as people would write it in YAML: 2 is a number, 500m a text. A new reference. */
+json_t *amount_value(const char *text);
 /* Fills an object with what was given; `command` is what stands after "--". Returns an enum exit_code, told. */
 int workload_make(const struct cli *cli, const struct workload_values *v, const char *const *command,
                   size_t command_len, json_t *ret);

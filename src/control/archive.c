@@ -56,12 +56,12 @@ static json_t *part_doc(const struct object *o)
 }
 
 /* A job that is over would run a second time. */
-static bool is_over(const struct state *s, const struct object *o)
+static bool is_over(const struct state *s, const struct object *o, int64_t now_ns)
 {
     if (o->kind != KIND_JOB)
         return false;
     CLEANUP(json) json_t *doc = object_doc(o);
-    return json_is_true(json_object_get(doc, "cancelled")) || strcmp(work_state_word(s, o), "ended") == 0;
+    return json_is_true(json_object_get(doc, "cancelled")) || strcmp(work_state_word(s, o, now_ns), "ended") == 0;
 }
 
 int archive_make(const struct state *s, const struct object *user, int64_t now_ns, json_t **ret, struct berth_err *err)
@@ -79,7 +79,7 @@ int archive_make(const struct state *s, const struct object *user, int64_t now_n
         json_t *items = json_array();
         (void)json_object_set_new(archive, archive_parts[p].name, items);
         for (size_t i = 0; i < len; i++) {
-            if (strcmp(list[i]->owner, user->id) != 0 || is_over(s, list[i]))
+            if (strcmp(list[i]->owner, user->id) != 0 || is_over(s, list[i], now_ns))
                 continue;
             (void)json_array_append_new(items, part_doc(list[i]));
             if (++objects > ARCHIVE_OBJECTS_MAX)

@@ -52,12 +52,15 @@ const struct control_env *control_env(const struct control *c)
 
 void control_heard(struct control *c, const char *node, uint64_t epoch, uint64_t seq)
 {
-    lease_heard(c->leases, node, epoch, seq, c->env.steady_ns(c->env.ctx));
+    const struct object *of = state_find(c->state, KIND_NODE, node);
+    if (of)
+        lease_heard(c->leases, of, epoch, seq, c->env.steady_ns(c->env.ctx));
 }
 
 bool control_last_heard(const struct control *c, const char *node, uint64_t *ret_epoch, uint64_t *ret_seq)
 {
-    return lease_last(c->leases, node, ret_epoch, ret_seq);
+    const struct object *of = state_find(c->state, KIND_NODE, node);
+    return of && lease_last(c->leases, of, ret_epoch, ret_seq);
 }
 
 /* ---- the store's changes ------------------------------------------------------------------------------------------- */
@@ -87,6 +90,7 @@ static void changed(void *ctx, const struct store_event *event)
     const char *id;
     enum kind kind = object_key_split(event->key, &id);
     size_t assumed = state_assumed(c->state);
+    watch_hub_before(c->hub, event);
     if (state_apply(c->state, event, &err) < 0) {
         /* The store holds what this daemon cannot hold: going on would let the two drift apart. */
         (void)snprintf(c->broken, sizeof c->broken, "%.200s; restart berthd, and see its log", err.text);

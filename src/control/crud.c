@@ -28,7 +28,7 @@ static const char *member(const json_t *doc, const char *key)
     return text ? text : "";
 }
 
-/* ---- ids ------------------------------------------------------------------------------------------------------------ */
+/* ---- ids --------------------------------------------------------------------------------------------------------- */
 
 static int owned_id(struct call *c, const char *arg, const char **ret_id)
 {
@@ -134,7 +134,7 @@ const json_t *crud_open(struct call *c, enum kind kind, const char *arg, enum pe
     return doc;
 }
 
-/* ---- writing -------------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 void crud_name(struct call *c, enum kind kind, const char *id, const char *verb)
 {
@@ -228,7 +228,7 @@ static int make_permitted(struct call *c, const struct crud *k, const char *arg,
         return rc;
     if (permit(&c->caller, k->make, owner, group))
         return 0;
-    if (arg) /* as if it were there and not to be seen */
+    if (arg && kinds[k->kind].owned) /* as if it were there and not to be seen */
         return crud_absent(c, k->kind, arg);
     return err_set(&c->err, EACCES, "the role %s may not create %s%s%s", c->caller.role, kinds[k->kind].plural,
                    owner[0] ? " for " : "", owner);
@@ -380,7 +380,7 @@ int crud_remove(struct call *c, const struct crud *k, const char *arg)
     return 0;
 }
 
-/* ---- verbs ---------------------------------------------------------------------------------------------------------- */
+/* ---- verbs ------------------------------------------------------------------------------------------------------- */
 
 int crud_answer(struct call *c, enum kind kind, const char *id, bool is_new)
 {

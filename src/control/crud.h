@@ -1,8 +1,9 @@
 /* crud.h - list, read, create, replace, patch and delete, once for every kind that has a collection.
  *
- * What differs between kinds stands in a small table of functions (struct crud). The rest is the same everywhere: ids are
- * folded and unique, what the daemon adds ("created", "generation", ...) is not the client's, a document is checked as a
- * whole before it is written, and reads go through the change, so that the parts of one transaction see each other.
+ * What differs between kinds stands in a small table of functions (struct crud). The rest is the same everywhere: ids
+ * are folded and unique, what the daemon adds ("created", "generation", ...) is not the client's, a document is checked
+ * as a whole before it is written, and reads go through the change, so that the parts of one transaction see each
+ * other.
  *
  * To add a kind: a struct crud beside its verbs, a row in cruds[] (crud.c), and its routes, whose verbs are one line:
  *
@@ -22,22 +23,23 @@ struct crud {
     enum kind kind;
     enum permission make, change; /* to create one; to replace, patch or delete one */
 
-    /* Brings what a client wrote into the stored form, whatever of it is there: a patch, too. NULL: it is that already. */
+    /* Brings what a client wrote into the stored form, whatever of it is there: a patch, too. NULL: it is that
+     * already. */
     int (*normalise)(struct call *c, const struct crud *k, json_t *body);
-    /* Of a document that is about to be created: its id, folded, in the arena; where it comes from something else than its
-     * `id` or `name`. `arg` is the path's, NULL for a POST. May fill in what the id rests on (`name`, `owner`). NULL: as
-     * kinds[kind].grammar says. */
+    /* Of a document that is about to be created: its id, folded, in the arena; where it comes from something else than
+     * its `id` or `name`. `arg` is the path's, NULL for a POST. May fill in what the id rests on (`name`, `owner`).
+     * NULL: as kinds[kind].grammar says. */
     int (*identify)(struct call *c, const struct crud *k, const char *arg, json_t *doc, const char **ret_id);
     /* Who it will belong to, for the permission `make`. NULL: to nobody, so that only the scope `all` suffices. */
     int (*belongs)(struct call *c, const struct crud *k, const char *id, const json_t *doc, const char **ret_owner,
                    const char **ret_group);
-    /* Fills in defaults, and refuses what a client may not change of the present document (`old`, NULL: none). May set the
-     * first `generation` to another than 1. NULL: nothing. */
+    /* Fills in defaults, and refuses what a client may not change of the present document (`old`, NULL: none). May set
+     * the first `generation` to another than 1. NULL: nothing. */
     int (*prepare)(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc);
     /* Is the finished document right, by itself and with all that it refers to? -EINVAL naming the key. */
     int (*check)(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc);
-    /* It is about to be replaced (`next`) or deleted (`next` is NULL): what else is to be written, or why not: -EBUSY. NULL:
-     * nothing. */
+    /* It is about to be replaced (`next`) or deleted (`next` is NULL): what else is to be written, or why not: -EBUSY.
+     * NULL: nothing. */
     int (*leaving)(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next);
     /* Adds to what is shown ("status"), or takes away. NULL: nothing. */
     void (*show)(const struct call *c, const struct object *o, json_t *doc);
@@ -78,10 +80,11 @@ int crud_put(struct call *c, const struct crud *k, const char *arg, const json_t
 int crud_remove(struct call *c, const struct crud *k, const char *arg);
 /* Says that there is none, in the words of call_object: -ENOENT. */
 int crud_absent(struct call *c, enum kind kind, const char *arg);
-/* As call_object, but of the transaction: the document of the object an argument names, and its id. NULL with c->err. */
+/* As call_object, but of the transaction: the document of the object an argument names, and its id. NULL with
+ * c->err. */
 const json_t *crud_open(struct call *c, enum kind kind, const char *arg, enum permission need, const char **ret_id);
-/* A verb that changes one document in place: opens it, lets `edit` alter a copy, then checks and writes it as a replacement
- * would. `edit` returns 0 or a negative errno with c->err. */
+/* A verb that changes one document in place: opens it, lets `edit` alter a copy, then checks and writes it as a
+ * replacement would. `edit` returns 0 or a negative errno with c->err. */
 typedef int crud_edit_fn(struct call *c, const char *id, json_t *doc, const void *arg);
 int crud_edit(struct call *c, const struct crud *k, enum permission need, crud_edit_fn *edit, const void *arg);
 /* The same of a document that has been opened. */
@@ -89,8 +92,8 @@ int crud_write(struct call *c, const struct crud *k, const char *id, const json_
 
 /* The document of an object as this caller is shown it, with `revision` and what `show` adds. A new reference. */
 json_t *crud_shown(const struct call *c, const struct crud *k, const struct object *o);
-/* The id that a path's argument means for this kind, in the arena: folded, NAME completed by the caller; -EINVAL with what
- * is wrong with it. */
+/* The id that a path's argument means for this kind, in the arena: folded, NAME completed by the caller; -EINVAL with
+ * what is wrong with it. */
 int crud_id(struct call *c, enum kind kind, const char *arg, const char **ret_id);
 /* An id as documents and answers have it: a number for kinds that have numbers. A new reference. */
 json_t *crud_id_value(enum kind kind, const char *id);

@@ -148,11 +148,12 @@ static void an_older_instance_keeps_what_it_was_placed_from(void **state)
     world_put(
         w, KIND_SPEC, "web.alice/1",
         "{\"v\":1,\"id\":\"web.alice\",\"name\":\"web\",\"owner\":\"alice\",\"generation\":1,\"command\":[\"/old\"]}");
-    app_put(w, "web", "alice", 2, ",\"command\":[\"/new\"]");
+    app_put(w, "web", "alice", 2, ",\"command\":[\"/new\"],\"restart\":3");
     CLEANUP(json) json_t *doc = made(w, node_config_write, "n1");
     const json_t *item = json_array_get(json_object_get(doc, "instances"), 0);
     same_json(json_object_get(item, "command"), "[\"/old\"]");
     assert_int_equal(json_integer_value(json_object_get(item, "generation")), 1);
+    assert_int_equal(json_integer_value(json_object_get(item, "restart")), 3); /* but it heeds what is asked now */
 
     /* Also when the workload is gone; and without a trace of it there is nothing to run. */
     world_drop(w, KIND_APP, "web.alice");

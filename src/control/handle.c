@@ -388,7 +388,7 @@ static int run_verb(struct handling *h)
         rc = c->route->run(c);
     if (rc == 0)
         rc = expect_match(c);
-    if (rc == 0 && changes && !c->dry_run && !change_empty(&c->change))
+    if (rc == 0 && changes && !c->dry_run) /* also where there was nothing to do: by the next time there may be */
         reply_put(c);
     return rc;
 }

@@ -11,6 +11,7 @@ enum { LEASE_NS = 30, SECOND = 1000000000 };
 
 struct lease {
     char *node;
+    uint64_t born; /* the revision that made the node */
     uint64_t epoch, seq;
     int64_t heard_ns; /* steady */
     bool told;        /* its end has been written down, or is being */
@@ -48,25 +49,26 @@ static struct lease *find(const struct leases *l, const char *node)
     return at == MAP_NONE ? NULL : &l->at.at[at];
 }
 
-void lease_heard(struct leases *l, const char *node, uint64_t epoch, uint64_t seq, int64_t steady_ns)
+void lease_heard(struct leases *l, const struct object *node, uint64_t epoch, uint64_t seq, int64_t steady_ns)
 {
-    struct lease *lease = find(l, node);
+    struct lease *lease = find(l, node->id);
     if (!lease) {
-        struct lease fresh = {.node = mem_strdup(node)};
-        map_add(&l->map, hash_bytes(node, strlen(node), 0), (uint32_t)l->at.len);
+        struct lease fresh = {.node = mem_strdup(node->id)};
+        map_add(&l->map, hash_bytes(node->id, strlen(node->id), 0), (uint32_t)l->at.len);
         vec_push(&l->at, fresh);
         lease = &l->at.at[l->at.len - 1];
     }
+    lease->born = node->created;
     lease->epoch = epoch;
     lease->seq = seq;
     lease->heard_ns = steady_ns;
     lease->told = false;
 }
 
-bool lease_last(const struct leases *l, const char *node, uint64_t *ret_epoch, uint64_t *ret_seq)
+bool lease_last(const struct leases *l, const struct object *node, uint64_t *ret_epoch, uint64_t *ret_seq)
 {
-    const struct lease *lease = find(l, node);
-    if (!lease || lease->seq == 0)
+    const struct lease *lease = find(l, node->id);
+    if (!lease || lease->born != node->created || lease->seq == 0)
         return false;
     *ret_epoch = lease->epoch;
     *ret_seq = lease->seq;
@@ -78,9 +80,11 @@ static void grant(struct control *c, int64_t steady_ns)
 {
     size_t len;
     const struct object *const *nodes = state_list(c->state, KIND_NODE, &len);
-    for (size_t i = 0; i < len; i++)
-        if (nodes[i]->node->epoch && !find(c->leases, nodes[i]->id))
-            lease_heard(c->leases, nodes[i]->id, nodes[i]->node->epoch, 0, steady_ns);
+    for (size_t i = 0; i < len; i++) {
+        const struct lease *lease = nodes[i]->node->epoch ? find(c->leases, nodes[i]->id) : NULL;
+        if (nodes[i]->node->epoch && (!lease || lease->born != nodes[i]->created))
+            lease_heard(c->leases, nodes[i], nodes[i]->node->epoch, 0, steady_ns);
+    }
 }
 
 static void lost_written(void *ctx, const struct store_result *result)
@@ -123,7 +127,7 @@ int64_t leases_expire(struct control *c, int64_t steady_ns)
     for (size_t i = 0; i < c->leases->at.len; i++) {
         struct lease *lease = &c->leases->at.at[i];
         const struct object *node = state_find(c->state, KIND_NODE, lease->node);
-        if (!node || node->node->state == BERTH_NODE_LOST || lease->told)
+        if (!node || node->created != lease->born || node->node->state == BERTH_NODE_LOST || lease->told)
             continue;
         int64_t end_ns = lease->heard_ns + lease_ns;
         if (end_ns > steady_ns) {

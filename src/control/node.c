@@ -60,15 +60,27 @@ static int check(struct call *c, const struct crud *k, const char *id, const jso
     return rc;
 }
 
-/* ---- release --------------------------------------------------------------------------------------------------------- */
+/* ---- release ----------------------------------------------------------------------------------------------------- */
 
+/* A task that is done holds nothing: its record is the job's, and stays. */
+static bool holds_node(const struct object *instance)
+{
+    return instance->instance->state != BERTH_ENDED;
+}
+
+/* -EBUSY naming those that are still there; 0: none. */
 static int name_instances(struct call *c, const char *id, const struct node_view *node)
 {
     CLEANUP(str) struct str names = {0};
-    for (size_t i = 0; i < node->instances_len && i < NAMED_MAX; i++)
-        str_addf(&names, "%s%s of %s", i ? ", " : "", node->instances[i]->id, node->instances[i]->instance->workload);
-    if (node->instances_len > NAMED_MAX)
-        str_addf(&names, " and %zu more", node->instances_len - NAMED_MAX);
+    size_t len = 0;
+    for (size_t i = 0; i < node->instances_len; i++)
+        if (holds_node(node->instances[i]) && ++len <= NAMED_MAX)
+            str_addf(&names, "%s%s of %s", len > 1 ? ", " : "", node->instances[i]->id,
+                     node->instances[i]->instance->workload);
+    if (len == 0)
+        return 0;
+    if (len > NAMED_MAX)
+        str_addf(&names, " and %zu more", len - NAMED_MAX);
     return err_set(&c->err, EBUSY, "node %s is not empty: instances %s; drain it first, or say ?force=true", id,
                    str_text(&names));
 }
@@ -98,12 +110,14 @@ int node_release(struct call *c, const char *id)
     if (!node)
         return 0; /* made by an earlier part of the same transaction */
     bool force = forced(c, &rc);
+    if (rc == 0 && !force)
+        rc = name_instances(c, id, node->node);
     if (rc < 0)
         return rc;
-    if (node->node->instances_len && !force)
-        return name_instances(c, id, node->node);
     for (size_t i = 0; i < node->node->instances_len; i++) {
         const char *instance = node->node->instances[i]->id;
+        if (!holds_node(node->node->instances[i]))
+            continue;
         change_delete(&c->change, KIND_INSTANCE, instance);
         drop_if_there(c, KIND_FACT, arena_fmt(&c->arena, "migration/%s", instance));
     }
@@ -111,7 +125,9 @@ int node_release(struct call *c, const char *id)
     for (size_t i = 0; i < len; i++)
         if (strcmp(tokens[i]->token->node, id) == 0)
             change_delete(&c->change, KIND_TOKEN, tokens[i]->id);
-    drop_if_there(c, KIND_LEDGER, id);
+    /* Guarded also where there is none: the first placement there may be on its way. */
+    if (change_rest_on(&c->change, KIND_LEDGER, id))
+        change_delete(&c->change, KIND_LEDGER, id);
     return 0;
 }
 

@@ -1,8 +1,8 @@
 /* node.h - nodes as objects, their verbs, and what agents report. See crud.h for how they are written.
  *
- * `state`, `since` and `disabled` of a node are the daemon's: verbs and reports change them, a document that is written back
- * leaves them alone. What a node may offer (capabilities) and what steers its use (settings) are parts of its document that
- * have routes of their own.
+ * `state`, `since` and `disabled` of a node are the daemon's: verbs and reports change them, a document that is written
+ * back leaves them alone. What a node may offer (capabilities) and what steers its use (settings) are parts of its
+ * document that have routes of their own.
  */
 #pragma once
 
@@ -12,7 +12,8 @@
 int node_held_check(struct call *c, const char *id, const json_t *old, const json_t *doc);
 /* The document of a workload as an instance was placed from it. A new reference; NULL: it is not known any more. */
 json_t *instance_work_doc(const struct state *s, const struct object *instance);
-/* Its instances are still there: -EBUSY naming some, or with ?force=true they go too, and all else that is the node's. */
+/* Its instances are still there: -EBUSY naming some, or with ?force=true they go too, and all else that is the
+ * node's. */
 int node_release(struct call *c, const char *id);
 
 /* Is the volume mounted by any workload's description? NULL: no. (node_volume.c) */

@@ -149,6 +149,21 @@ static void fence_write(struct out *o, const struct work_doc *d, bool service)
         out_number(o, "fence_ns", (uint64_t)(d->workload.fence_ns ? d->workload.fence_ns : FENCE_NS_DEFAULT));
 }
 
+/* How often a restart was asked for, by the workload as it is now: the agent restarts what it runs when this grows, also
+ * what was placed from an earlier form of it. */
+static void restart_write(struct out *o, const struct object *present, const struct object *from,
+                          const struct work_doc *placed)
+{
+    uint64_t restarts = placed->restarts;
+
+    if (present && present != from) {
+        CLEANUP(json) json_t *doc = object_doc(present);
+        restarts = (uint64_t)json_integer_value(json_object_get(doc, "restart"));
+    }
+    if (restarts)
+        out_number(o, "restart", restarts);
+}
+
 /* The document it was placed from. NULL: its workload is gone without a trace, so there is nothing to run. */
 static const struct object *placed_from(const struct state *s, const struct instance_view *i)
 {
@@ -192,6 +207,7 @@ static void run_write(struct out *o, const struct state *s, const struct object 
     if (work.install)
         out_tree(o, "install", work.install);
     fence_write(o, &work, present && present->kind == KIND_APP);
+    restart_write(o, present, from, &work);
     arena_done(&arena);
 }
 

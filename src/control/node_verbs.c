@@ -79,7 +79,7 @@ int node_drain(struct call *c)
     return move_to(c, &m);
 }
 
-/* ---- parts of the document ------------------------------------------------------------------------------------------- */
+/* ---- parts of the document --------------------------------------------------------------------------------------- */
 
 const char *const node_capability_keys[] = {"allocatable", "gpus",      "runtimes",   "images",
                                             "ports",       "page_size", "overcommit", NULL};

@@ -14,7 +14,7 @@ static const char *member(const json_t *doc, const char *key)
     return json_string_value(json_object_get(doc, key));
 }
 
-/* ---- volumes --------------------------------------------------------------------------------------------------------- */
+/* ---- volumes ----------------------------------------------------------------------------------------------------- */
 
 static int volume_belongs(struct call *c, const struct crud *k, const char *id, const json_t *doc,
                           const char **ret_owner, const char **ret_group)
@@ -134,7 +134,7 @@ const struct crud volume_crud = {
     .keep = volume_keep,
 };
 
-/* ---- resources and profiles: what is called by its name ---------------------------------------------------------------- */
+/* ---- resources and profiles: what is called by its name ---------------------------------------------------------- */
 
 static int named_prepare(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
 {
@@ -211,7 +211,7 @@ const struct crud profile_crud = {
     .leaving = profile_leaving,
 };
 
-/* ---- instances: plans make them, agents report them, people only look --------------------------------------------------- */
+/* ---- instances: plans make them, agents report them, people only look -------------------------------------------- */
 
 static bool instance_pass(const struct call *c, const struct object *o)
 {

@@ -91,6 +91,13 @@ const struct role *role_find(const char *name)
     return NULL;
 }
 
+/* What these are about belongs to nobody in particular: one has all of it or nothing. */
+static bool is_undivided(int permission)
+{
+    return permission == PERMIT_CLUSTER || permission == PERMIT_NODES || permission == PERMIT_SYSTEM ||
+           permission == PERMIT_AUDIT;
+}
+
 int role_doc_scopes(const json_t *doc, enum scope ret[static PERMISSIONS], struct berth_err *err)
 {
     enum scope scope[PERMISSIONS] = {ANYBODY};
@@ -107,6 +114,9 @@ int role_doc_scopes(const json_t *doc, enum scope ret[static PERMISSIONS], struc
             rc = err_set(&why, EINVAL, "permissions: unknown permission %s; docs/api.md lists them", quote(name, buf));
         else if (given < 0)
             rc = err_set(&why, EINVAL, "permissions: %s: expected none, own, group or all, found %s", name,
+                         quote(value, buf));
+        else if (is_undivided(permission) && given != SCOPE_NONE && given != SCOPE_ALL)
+            rc = err_set(&why, EINVAL, "permissions: %s: is of the whole cluster; expected none or all, found %s", name,
                          quote(value, buf));
         else
             scope[permission] = (enum scope)given;
@@ -151,7 +161,7 @@ static int refused(struct berth_err *err)
 /* The caller's rights are the user's at this moment, and of these only what the token's role leaves. */
 static bool narrow(const struct state *s, const char *role, enum scope scope[static PERMISSIONS])
 {
-    enum scope token[PERMISSIONS];
+    enum scope token[PERMISSIONS] = {SCOPE_NONE};
     if (role_scopes(s, role, token, NULL) < 0)
         return false;
     for (size_t p = 0; p < PERMISSIONS; p++)

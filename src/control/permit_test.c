@@ -144,6 +144,8 @@ static void roles_of_documents(void **state)
         {"{\"id\":\"r\",\"permissions\":{\"self\":\"none\"}}",                                      "unknown permission \"self\""  },
         {"{\"id\":\"r\",\"permissions\":{\"public\":\"all\"}}",                                     "unknown permission \"public\""},
         {"{\"id\":\"r\",\"permissions\":{\"read\":\"most\"}}",                                      "found \"most\""               },
+        {"{\"id\":\"r\",\"permissions\":{\"audit\":\"own\"}}",                                      "expected none or all"         },
+        {"{\"id\":\"r\",\"permissions\":{\"system\":\"group\"}}",                                   "expected none or all"         },
         {"{\"id\":\"r\",\"permissions\":{\"read\":3}}",                                             "none, own, group or all"      },
         {"{\"id\":\"r\",\"permissions\":[]}",                                                       "permissions"                  },
     };

@@ -1,7 +1,7 @@
 /* report.c - what agents say of their node becomes the state of its instances.
  *
- * A report says how things are, so one that is repeated or late must not undo what is known since: epochs and numbers only
- * grow. What has not changed is not written; then the report only renews the node's lease.
+ * A report says how things are, so one that is repeated or late must not undo what is known since: epochs and numbers
+ * only grow. What has not changed is not written; then the report only renews the node's lease.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -50,7 +50,7 @@ static void set_since(const struct reporting *r, json_t *doc, const char *state)
     (void)json_object_set_new(doc, "since", json_string(timestamp_text(r->c->now_ns, now)));
 }
 
-/* ---- use ------------------------------------------------------------------------------------------------------------- */
+/* ---- use --------------------------------------------------------------------------------------------------------- */
 
 /* Only what a workload asks for may become a name in the cluster: an agent cannot fill it with others. */
 static bool usage_known(struct reporting *r, const struct object *instance, const json_t *present, const char *resource)
@@ -93,7 +93,7 @@ static void report_usage(struct reporting *r, const struct object *instance, con
     }
 }
 
-/* ---- one instance ---------------------------------------------------------------------------------------------------- */
+/* ---- one instance ------------------------------------------------------------------------------------------------ */
 
 static void report_ports(const struct report_item *item, json_t *doc)
 {
@@ -122,6 +122,26 @@ static void tell(struct reporting *r, const struct object *o, const char *type, 
         events_add(r->c->control->events, r->c->now_ns, &event);
 }
 
+/* A workload whose pods fail waits before the next try, longer each time, until one of them is well. */
+static void note_failure(struct reporting *r, const char *workload)
+{
+    enum { FAILURES_MAX = 1000 };
+    const char *id = arena_fmt(&r->c->arena, "since/%s", workload);
+    json_int_t failures = json_integer_value(json_object_get(change_read(&r->c->change, KIND_FACT, id), "value")) + 1;
+    struct berth_fact fact = {.kind = BERTH_FACT_SINCE,
+                              .key = workload,
+                              .value = failures < FAILURES_MAX ? failures : FAILURES_MAX,
+                              .at_ns = r->c->now_ns};
+    change_put(&r->c->change, KIND_FACT, id, fact_doc_make(&fact));
+}
+
+static void note_health(struct reporting *r, const char *workload)
+{
+    const char *id = arena_fmt(&r->c->arena, "since/%s", workload);
+    if (state_find(r->c->state, KIND_FACT, id))
+        change_delete(&r->c->change, KIND_FACT, id);
+}
+
 /* It is over: a task that is done stays as a record, everything else frees what it held. */
 static void over(struct reporting *r, const struct object *o, const struct report_item *item)
 {
@@ -129,6 +149,8 @@ static void over(struct reporting *r, const struct object *o, const struct repor
         tell(r, o, "Failed", item);
     else if (item->state == REPORT_ENDED)
         tell(r, o, "Ended", item);
+    if (item->state != REPORT_STOPPED && o->instance->state != BERTH_STOPPING)
+        note_failure(r, o->instance->workload);
     change_delete(&r->c->change, KIND_INSTANCE, o->id);
 }
 
@@ -150,6 +172,8 @@ static void report_state(struct reporting *r, const struct object *o, const stru
     if (to != from)
         set_since(r, doc, berth_state_name(to));
     (void)json_object_set_new(doc, "ready", json_boolean(to == BERTH_RUNNING && item->ready));
+    if ((to == BERTH_RUNNING && item->ready) || to == BERTH_ENDED)
+        note_health(r, o->instance->workload);
     if (item->error && *item->error)
         (void)json_object_set_new(doc, "error", json_string(item->error));
     else if (to == BERTH_RUNNING)
@@ -191,7 +215,7 @@ static int report_item(struct reporting *r, const struct report_item *item)
     return 0;
 }
 
-/* ---- the node -------------------------------------------------------------------------------------------------------- */
+/* ---- the node ---------------------------------------------------------------------------------------------------- */
 
 /* It lives: what was lost is what it was before, what was joining has joined. */
 static void report_node(struct reporting *r, const json_t *present)
@@ -228,8 +252,8 @@ static int answer(struct reporting *r)
     return 0;
 }
 
-/* A report that is written counts as heard up to the one before, until it is durable: should the commit meet a conflict, it
- * is run again. What it wrote carries its number, so that it cannot be taken twice. */
+/* A report that is written counts as heard up to the one before, until it is durable: should the commit meet a
+ * conflict, it is run again. What it wrote carries its number, so that it cannot be taken twice. */
 static void hear(struct reporting *r)
 {
     uint64_t seq = change_empty(&r->c->change) ? r->said.seq : r->said.seq - 1;

@@ -14,7 +14,7 @@ static int built_in(struct call *c, const char *id)
 
 static int role_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
 {
-    enum scope scope[PERMISSIONS], before[PERMISSIONS] = {SCOPE_NONE};
+    enum scope scope[PERMISSIONS] = {SCOPE_NONE}, before[PERMISSIONS] = {SCOPE_NONE};
     (void)k;
     if (role_find(id))
         return built_in(c, id);
@@ -60,7 +60,7 @@ static const struct change_item *holder(struct change *change, const char *role)
 
 static int role_leaving(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
 {
-    enum scope before[PERMISSIONS];
+    enum scope before[PERMISSIONS] = {SCOPE_NONE};
     (void)k;
     if (next)
         return 0;

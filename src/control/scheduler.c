@@ -210,6 +210,15 @@ static void keep_plan(struct scheduler *s, struct making *m)
     s->seen.seconds = (double)m->took_ns / SECOND;
 }
 
+/* Does somebody wait for a plan that has not begun? Others wait for the units of one that was made. */
+static bool forced_wants(const struct scheduler *s)
+{
+    for (size_t i = 0; i < s->forced.len; i++)
+        if (s->forced.at[i].cycle > s->seen.cycles)
+            return true;
+    return false;
+}
+
 static void tell_forced(struct scheduler *s)
 {
     for (size_t i = 0; i < s->forced.len;) {
@@ -341,7 +350,7 @@ int64_t scheduler_step(struct scheduler *s, int64_t steady_ns)
     int64_t now_ns = control_now_ns(s->control);
     if (steady_ns < s->not_before_ns)
         return s->not_before_ns;
-    if (s->awake || now_ns >= s->seen.recheck_ns || s->forced.len) {
+    if (s->awake || now_ns >= s->seen.recheck_ns || forced_wants(s)) {
         begin(s, now_ns, steady_ns);
         if (s->planning)
             return INT64_MAX;

@@ -1,7 +1,7 @@
 /* settings_table.h - the system's settings: one row each, with type, default, bounds and help.
  *
- * Stored as one document (KIND_SETTING "system") that holds what was set; the rest is the default. What berthd is started
- * with (folder, address, certificates) is not here.
+ * Stored as one document (KIND_SETTING "system") that holds what was set; the rest is the default. What berthd is
+ * started with (folder, address, certificates) is not here.
  *
  * To add a setting: a row in settings_table.c, and whoever reads it.
  */

@@ -117,6 +117,8 @@ json_t *object_doc(const struct object *o);
 /* How long a workload waits after so many failures in a row: growing, bounded. They are remembered as the fact
  * "since/WORKLOAD" (value: failures, at: the last one), for as long as it takes until a pod of it is well again. */
 int64_t pause_ns(uint64_t failures);
+/* When it may be tried again, and after how many failures; 0: it has not failed lately. */
+int64_t state_pause_end_ns(const struct state *s, const char *workload, uint64_t *ret_failures);
 /* Is the owner of this workload enabled and the workload not held? */
 bool state_work_wanted(const struct state *s, const struct object *work);
 

@@ -27,13 +27,13 @@ int64_t pause_ns(uint64_t failures)
     return (int64_t)FIRST_S * 1000000000 << (doublings < DOUBLINGS_MAX ? doublings : DOUBLINGS_MAX);
 }
 
-/* When a workload whose pods failed may be tried again; 0: at once. */
-static int64_t begin_after_failures(const struct state *s, const char *work)
+int64_t state_pause_end_ns(const struct state *s, const char *workload, uint64_t *ret_failures)
 {
     char id[OBJECT_KEY_MAX];
-    (void)snprintf(id, sizeof id, "since/%s", work);
+    (void)snprintf(id, sizeof id, "since/%s", workload);
     const struct entry *fact = state_entry(s, KIND_FACT, id);
-    return fact && fact->view.fact.value > 0 ? fact->view.fact.at_ns + pause_ns((uint64_t)fact->view.fact.value) : 0;
+    *ret_failures = fact && fact->view.fact.value > 0 ? (uint64_t)fact->view.fact.value : 0;
+    return *ret_failures ? fact->view.fact.at_ns + pause_ns(*ret_failures) : 0;
 }
 
 /* ---- renewal ------------------------------------------------------------------------------------------------------- */
@@ -73,7 +73,8 @@ static int put_work(const struct state *s, struct berth_cluster *cluster, const 
     w->id = o->id;
     w->kind = core_kind[o->kind];
     w->created_ns = p->work.meta.created_ns;
-    int64_t again_ns = begin_after_failures(s, o->id);
+    uint64_t failures;
+    int64_t again_ns = state_pause_end_ns(s, o->id, &failures);
     w->begin_ns = again_ns > w->begin_ns ? again_ns : w->begin_ns;
     w->suspended = w->suspended || p->work.hold || p->work.stopped || owner_disabled(s, p->work.owner);
     return berth_workload_put(cluster, w, err);
@@ -120,12 +121,13 @@ int project_put(const struct state *s, struct berth_cluster *cluster, const stru
 }
 
 /* The node goes, and with it whatever the cluster still has on it: its documents go in the same change, or a plan is
- * about to put something there that will now meet a conflict. */
+ * about to put something there that will now meet a conflict. A task that is done needs no node. */
 static int remove_node(const struct state *s, struct berth_cluster *cluster, const struct entry *e,
                        struct berth_err *err)
 {
     for (size_t i = 0; i < e->view.node.instances_len; i++)
-        (void)berth_instance_remove(cluster, e->view.node.instances[i]->instance->number, NULL);
+        if (e->view.node.instances[i]->instance->state != BERTH_ENDED)
+            (void)berth_instance_remove(cluster, e->view.node.instances[i]->instance->number, NULL);
     for (size_t i = 0; i < s->assumed.len; i++)
         if (s->assumed.at[i].node == e)
             (void)berth_instance_remove(cluster, s->assumed.at[i].id, NULL);

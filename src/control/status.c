@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/vec.h"
@@ -27,7 +28,13 @@ static struct counts count(const struct object *work)
     return n;
 }
 
-static const char *word_for(const struct state *s, const struct object *work, const struct counts *n)
+static bool pauses(const struct state *s, const struct object *work, int64_t now_ns)
+{
+    uint64_t failures;
+    return state_pause_end_ns(s, work->id, &failures) > now_ns;
+}
+
+static const char *word_for(const struct state *s, const struct object *work, const struct counts *n, int64_t now_ns)
 {
     const struct work_view *v = work->work;
     if (work->kind == KIND_JOB && v->replicas && n->ended >= v->replicas)
@@ -40,14 +47,14 @@ static const char *word_for(const struct state *s, const struct object *work, co
         return v->held ? work->kind == KIND_JOB ? "held" : "stopped" : "suspended";
     }
     if (n->placed + n->ended < v->replicas)
-        return n->running ? "partial" : "pending";
+        return pauses(s, work, now_ns) ? "backing-off" : n->running ? "partial" : "pending";
     return n->starting ? "starting" : "running";
 }
 
-const char *work_state_word(const struct state *s, const struct object *work)
+const char *work_state_word(const struct state *s, const struct object *work, int64_t now_ns)
 {
     struct counts n = count(work);
-    return word_for(s, work, &n);
+    return word_for(s, work, &n, now_ns);
 }
 
 static json_t *reasons_json(const struct berth_pending *p)
@@ -102,8 +109,8 @@ static json_t *instances_json(const struct object *work)
 json_t *work_status(const struct call *c, const struct object *work)
 {
     struct counts n = count(work);
-    json_t *status = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "state", word_for(c->state, work, &n), "replicas",
-                               (json_int_t)work->work->replicas, "placed", (json_int_t)n.placed, "running",
+    json_t *status = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "state", word_for(c->state, work, &n, c->now_ns),
+                               "replicas", (json_int_t)work->work->replicas, "placed", (json_int_t)n.placed, "running",
                                (json_int_t)n.running, "ready", (json_int_t)n.ready, "ended", (json_int_t)n.ended);
     add_condition(c, work, &n, status);
     (void)json_object_set_new(status, "instances", instances_json(work));
@@ -122,6 +129,17 @@ static void why_waits(struct call *c, const struct object *work, json_t *lines)
 {
     CLEANUP(str) struct str text = {0};
     struct berth_pending p;
+    uint64_t failures;
+    int64_t again_ns = state_pause_end_ns(c->state, work->id, &failures);
+    if (again_ns > c->now_ns) {
+        char times[40] = "once";
+        if (failures > 1)
+            (void)snprintf(times, sizeof times, "%" PRIu64 " times in a row", failures);
+        str_addf(&text, "It failed %s; the next try is in %" PRId64 " s. 'berth events' says what went wrong.", times,
+                 (again_ns - c->now_ns) / 1000000000 + 1);
+        say(lines, &text);
+        return;
+    }
     if (!scheduler_pending(control_scheduler(c->control), work->id, &p)) {
         str_add(&text, "The next plan will look at it; the last one was made before it came.");
         say(lines, &text);

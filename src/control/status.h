@@ -9,7 +9,7 @@
 /* The `status` of an app, job or vm as docs/api.md has it. A new reference. */
 json_t *work_status(const struct call *c, const struct object *work);
 /* One word of it: "held", "pending", "running", ... */
-const char *work_state_word(const struct state *s, const struct object *work);
+const char *work_state_word(const struct state *s, const struct object *work, int64_t now_ns);
 
 /* GET /v1/why/{kind}/{id} */
 int why_run(struct call *c);

@@ -18,7 +18,7 @@ static int permitted(struct call *c)
     return err_set(&c->err, EACCES, "the role %s may not change the system", c->caller.role);
 }
 
-/* ---- settings -------------------------------------------------------------------------------------------------------- */
+/* ---- settings ---------------------------------------------------------------------------------------------------- */
 
 int system_get_settings(struct call *c)
 {
@@ -86,7 +86,7 @@ int system_patch_settings(struct call *c)
     return settings_write(c, next);
 }
 
-/* ---- services -------------------------------------------------------------------------------------------------------- */
+/* ---- services ---------------------------------------------------------------------------------------------------- */
 
 /* NAME, or NAME.system. */
 static const struct object *service(struct call *c, const char **ret_id)

@@ -12,6 +12,6 @@ call_run system_list_services, system_get_service, system_enable_service, system
 call_run system_restart_service, system_put_service_settings, system_get_service_settings;
 
 /* txn.c: {"guards": [{"kind", "id", "revision"}], "changes": [{"op", "kind", "id", "object"}]}, all or nothing. */
-enum { TXN_GUARDS_MAX = 1000, TXN_CHANGES_MAX = 1000 };
+enum { TXN_CHANGES_MAX = 1000, TXN_VOLUMES_MAX = 32 };
 extern const struct key_table txn_keys, txn_guard_keys, txn_change_keys;
 call_run txn_run;

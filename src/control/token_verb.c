@@ -138,7 +138,7 @@ static int read_wish(struct call *c, struct wish *ret)
 {
     static const char *const foreign[] = {"id", "hash", "display"};
     CLEANUP(json) json_t *body = json_copy((json_t *)c->body);
-    struct token_doc d;
+    struct token_doc d = {0};
     json_t *ttl = json_object_get(c->body, "ttl");
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
         if (json_object_get(body, foreign[i]))
@@ -190,7 +190,7 @@ static int node_wish(struct call *c, struct wish *w)
 /* What the token would give: the user's role and of that what its own role leaves. */
 static int wish_covered(struct call *c, const struct wish *w, const char *user_role)
 {
-    enum scope gives[PERMISSIONS], narrowed[PERMISSIONS];
+    enum scope gives[PERMISSIONS] = {SCOPE_NONE}, narrowed[PERMISSIONS] = {SCOPE_NONE};
     int rc = role_rest_on(c, user_role, gives);
     if (rc == 0 && w->role[0])
         rc = role_rest_on(c, w->role, narrowed);
@@ -238,7 +238,7 @@ static int user_wish(struct call *c, struct wish *w)
 
 int token_create(struct call *c)
 {
-    struct wish w;
+    struct wish w = {.user = "", .node = "", .role = "", .note = ""};
     char text[TOKEN_TEXT_MAX];
     unsigned char random[40];
     const char *id = NULL;

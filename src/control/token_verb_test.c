@@ -72,25 +72,25 @@ static void bodies(void **state)
         int want;
         const char *says;
     } rows[] = {
-        {"{}",                                                       201, NULL            },
-        {"{\"user\": \"ANN\"}",                                      201, NULL            },
-        {"{\"expires\": \"2030-01-01T00:00:00Z\"}",                  201, NULL            },
-        {"{\"ttl\": null, \"expires\": null, \"role\": null}",       201, NULL            },
-        {"{\"role\": \"viewer\"}",                                   403, "more than your"},
-        {"{\"expires\": \"1970-01-01T00:00:00Z\"}",                  400, "expired"       },
-        {"{\"ttl\": 0}",                                             400, "expired"       },
-        {"{\"ttl\": \"soon\"}",                                      400, "ttl"           },
-        {"{\"ttl\": \"1h\", \"expires\": \"2030-01-01T00:00:00Z\"}", 400, "not both"      },
-        {"{\"user\": \"ann\", \"node\": \"n1\"}",                    400, "node"          },
-        {"{\"hash\": \"00\"}",                                       400, "hash"          },
-        {"{\"id\": \"abcdefghijkl\"}",                               400, "id"            },
-        {"{\"note\": \"a\\nb\"}",                                    400, "note"          },
-        {"{\"role\": \"nothing-like-it\"}",                          400, "no role"       },
-        {"{\"role\": \"a b\"}",                                      400, "role"          },
-        {"{\"what\": 1}",                                            400, "what"          },
-        {"{\"user\": \"bob\"}",                                      404, NULL            },
-        {"{\"user\": \"no-such-user\"}",                             404, NULL            },
-        {"{\"node\": \"n1\"}",                                       403, NULL            },
+        {"{}",                                                       201, NULL      },
+        {"{\"user\": \"ANN\"}",                                      201, NULL      },
+        {"{\"expires\": \"2030-01-01T00:00:00Z\"}",                  201, NULL      },
+        {"{\"ttl\": null, \"expires\": null, \"role\": null}",       201, NULL      },
+        {"{\"role\": \"viewer\"}",                                   201, NULL      },
+        {"{\"expires\": \"1970-01-01T00:00:00Z\"}",                  400, "expired" },
+        {"{\"ttl\": 0}",                                             400, "expired" },
+        {"{\"ttl\": \"soon\"}",                                      400, "ttl"     },
+        {"{\"ttl\": \"1h\", \"expires\": \"2030-01-01T00:00:00Z\"}", 400, "not both"},
+        {"{\"user\": \"ann\", \"node\": \"n1\"}",                    400, "node"    },
+        {"{\"hash\": \"00\"}",                                       400, "hash"    },
+        {"{\"id\": \"abcdefghijkl\"}",                               400, "id"      },
+        {"{\"note\": \"a\\nb\"}",                                    400, "note"    },
+        {"{\"role\": \"nothing-like-it\"}",                          400, "no role" },
+        {"{\"role\": \"a b\"}",                                      400, "role"    },
+        {"{\"what\": 1}",                                            400, "what"    },
+        {"{\"user\": \"bob\"}",                                      404, NULL      },
+        {"{\"user\": \"no-such-user\"}",                             404, NULL      },
+        {"{\"node\": \"n1\"}",                                       403, NULL      },
     };
     struct people p;
     people_open(&p);
@@ -148,7 +148,7 @@ static void each_sees_what_is_theirs(void **state)
     /* Another's token is not there, in the very words of one that never was. */
     (void)snprintf(path, sizeof path, "/v1/tokens/%s", id_of(p.bob, id));
     asked(&p.k, p.ann, "GET", path, NULL, 404);
-    CLEANUP(mem) char *said = strdup(p.k.text);
+    CLEANUP(mem) char *said = mem_strdup(p.k.text);
     for (char *at; (at = strstr(said, id));)
         memcpy(at, "aaaaaaaaaaaa", TOKEN_ID_LEN);
     asked(&p.k, p.ann, "GET", "/v1/tokens/aaaaaaaaaaaa", NULL, 404);

@@ -7,8 +7,9 @@
  *          draining     yes    -       yes       .     yes
  *          lost         yes   yes      yes      yes     .
  *
- * A node is joining until its agent has reported or an administrator enables it. Cordoned, draining and back to ready are
- * administrators' verbs; lost is written when its lease runs out, and the next report brings back what it was before.
+ * A node is joining until its agent has reported or an administrator enables it. Cordoned, draining and back to ready
+ * are administrators' verbs; lost is written when its lease runs out, and the next report brings back what it was
+ * before.
  *
  *                  to  reserved assigned starting running stopping ended
  *     from reserved       .       yes       -        -       -       -
@@ -18,8 +19,9 @@
  *          stopping       -        -        -        -       .      yes
  *          ended          -        -        -        -       -       .
  *
- * A reserved instance is promoted by a plan, or dropped. Agents report the rest; a plan tells one to stop. Running goes back
- * to starting when the agent restarts it in place. What has failed or stopped has no state: its document is deleted.
+ * A reserved instance is promoted by a plan, or dropped. Agents report the rest; a plan tells one to stop. Running goes
+ * back to starting when the agent restarts it in place. What has failed or stopped has no state: its document is
+ * deleted.
  *
  * To stay in a state (.) is no transition, and always fine. To add a state: berth.h, a row and a column here and in
  * transition.c, and who writes it.

@@ -5,7 +5,7 @@
 #include "control/system.h"
 #include "wire/words.h"
 
-/* ---- the body -------------------------------------------------------------------------------------------------------- */
+/* ---- the body ---------------------------------------------------------------------------------------------------- */
 
 struct guard {
     const char *kind, *id;
@@ -97,7 +97,7 @@ static const struct key txn_rows[] = {
 #undef LIST
 KEY_TABLE(txn_keys, "transaction", txn_rows);
 
-/* ---- running it ------------------------------------------------------------------------------------------------------- */
+/* ---- running it -------------------------------------------------------------------------------------------------- */
 
 /* Only what has routes of its own to write it. */
 static const struct crud *writable(struct call *c, const char *word)
@@ -165,6 +165,17 @@ static int change(struct call *c, const struct part_entry *p, json_t *results)
     return 0;
 }
 
+/* Each volume that goes is looked for in every workload: a bound on how long one request may take. */
+static int check_volumes(struct call *c, const struct txn *txn)
+{
+    size_t going = 0;
+    for (size_t i = 0; i < txn->changes_len; i++)
+        going += strcmp(txn->changes[i].op, "delete") == 0 && kind_find(txn->changes[i].kind) == KIND_VOLUME;
+    return going <= TXN_VOLUMES_MAX ? 0
+                                    : err_set(&c->err, EINVAL, "changes: %zu volumes are deleted at once; at most %d",
+                                              going, TXN_VOLUMES_MAX);
+}
+
 static int at(struct call *c, const char *list, size_t i, int rc)
 {
     if (rc < 0)
@@ -182,6 +193,9 @@ int txn_run(struct call *c)
         return rc;
     if (txn.changes_len == 0)
         return missing(&r, "changes");
+    rc = check_volumes(c, &txn);
+    if (rc < 0)
+        return rc;
     c->change.verb = "txn";
     c->change.subject = arena_fmt(&c->arena, "%zu changes", txn.changes_len);
     for (size_t i = 0; rc == 0 && i < txn.guards_len; i++)

@@ -257,11 +257,14 @@ size_t units_add(struct units *u, struct berth_plan *plan, struct unit_basis *ba
     VEC(struct group) groups = {0};
     size_t made = 0, old = 0;
 
-    /* No later plan rests on what was before this one's freeze. */
-    while (old < u->own.len && u->own.at[old] <= basis->revision)
+    /* What waits rests on the freeze of its own plan, and the first in line on the earliest. */
+    uint64_t earliest = u->first ? u->first->basis.revision : basis->revision;
+    while (old < u->own.len && u->own.at[old] <= earliest)
         old++;
-    memmove(u->own.at, u->own.at + old, (u->own.len - old) * sizeof *u->own.at);
-    u->own.len -= old;
+    if (old) {
+        memmove(u->own.at, u->own.at + old, (u->own.len - old) * sizeof *u->own.at);
+        u->own.len -= old;
+    }
 
     for (size_t i = 0; i < berth_plan_actions(plan); i++) {
         struct berth_action a = berth_plan_action(plan, i);

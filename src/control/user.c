@@ -71,10 +71,12 @@ static const char *group_of_new(const struct call *c, const json_t *doc)
 static int user_belongs(struct call *c, const struct crud *k, const char *id, const json_t *doc, const char **ret_owner,
                         const char **ret_group)
 {
-    (void)k;
     (void)id;
     *ret_owner = "";
     *ret_group = group_of_new(c, doc);
+    /* Users of other groups are hidden, so one who may not be made answers a PUT as if it were there and hidden. */
+    if (strcmp(c->request->method, "PUT") == 0 && !permit(&c->caller, k->make, "", *ret_group))
+        return crud_absent(c, KIND_USER, c->args[0]);
     return 0;
 }
 
@@ -106,7 +108,7 @@ int role_rest_on(struct call *c, const char *role, enum scope ret[static PERMISS
 
 int user_covered(struct call *c, const char *id, const json_t *doc)
 {
-    enum scope scope[PERMISSIONS];
+    enum scope scope[PERMISSIONS] = {SCOPE_NONE};
     if (is_self(c, id) || role_rest_on(c, member(doc, "role"), scope) < 0) {
         c->err = (struct berth_err){0};
         return 0; /* a role that is not there gives nothing */
@@ -119,7 +121,7 @@ int user_covered(struct call *c, const char *id, const json_t *doc)
 
 static int role_check(struct call *c, const char *role)
 {
-    enum scope scope[PERMISSIONS];
+    enum scope scope[PERMISSIONS] = {SCOPE_NONE};
     if (strcmp(role, "agent") == 0)
         return err_set(&c->err, EINVAL, "role: agent is for tokens of nodes; give users another");
     int rc = role_rest_on(c, role, scope);

@@ -135,7 +135,7 @@ static inline void kit_answered(void *ctx, struct answer *a)
     if (k->body)
         k->text = json_dumps(k->body, JSON_COMPACT | JSON_SORT_KEYS);
     else
-        k->text = strdup(str_text(&a->text));
+        k->text = mem_strdup(str_text(&a->text));
     if (a->stream) {
         stream_stop(a->stream);
         a->stream = NULL;

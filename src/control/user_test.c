@@ -210,7 +210,7 @@ static void disabled_and_back(void **state)
     const struct object *web = state_find(control_state(p.k.control), KIND_APP, "web.ann");
     assert_true(state_work_wanted(control_state(p.k.control), web));
     asked(&p.k, p.k.admin, "GET", "/v1/users/ann", NULL, 200);
-    CLEANUP(mem) char *before = strdup(p.k.text);
+    CLEANUP(mem) char *before = mem_strdup(p.k.text);
     uint64_t at = revision(&p);
 
     asked(&p.k, p.k.admin, "POST", "/v1/users/ann/disable", NULL, 200);
@@ -226,7 +226,7 @@ static void disabled_and_back(void **state)
     asked(&p.k, p.ann, "GET", "/v1/whoami", NULL, 200);
     assert_true(state_work_wanted(control_state(p.k.control), web));
     asked(&p.k, p.k.admin, "GET", "/v1/users/ann", NULL, 200);
-    CLEANUP(mem) char *after = strdup(p.k.text);
+    CLEANUP(mem) char *after = mem_strdup(p.k.text);
     char *cut = strstr(before, "\"revision\""), *cut_after = strstr(after, "\"revision\"");
     assert_true(cut && cut_after);
     *cut = *cut_after = '\0';

@@ -20,13 +20,37 @@ struct watch_hub *watch_hub_new(struct control *control, size_t watchers_max, ui
     h->watchers_max = watchers_max ? watchers_max : WATCHERS_MAX;
     h->ring = mem_zarray(RING_ENTRIES_MAX, sizeof *h->ring);
     h->revision = h->ring_from = state_revision(control_state(control));
+    for (unsigned k = 0; k < KINDS; k++)
+        h->changed[k] = h->revision;
     h->probe = mem_zalloc(sizeof *h->probe);
     return h;
 }
 
+void peers_join(struct stream **list, struct stream *s)
+{
+    s->peer_next = *list;
+    s->peer_link = list;
+    if (*list)
+        (*list)->peer_link = &s->peer_next;
+    *list = s;
+}
+
+void peers_leave(struct stream *s)
+{
+    if (!s->peer_link)
+        return;
+    *s->peer_link = s->peer_next;
+    if (s->peer_next)
+        s->peer_next->peer_link = s->peer_link;
+    s->peer_link = NULL;
+}
+
 static void stream_free(struct stream *s)
 {
-    topic_leave(s);
+    if (s->topic)
+        topic_leave(s);
+    else
+        peers_leave(s);
     *s->link = s->next;
     if (s->next)
         s->next->link = s->link;
@@ -98,7 +122,8 @@ bool stream_open(struct stream *s)
     return !s->full;
 }
 
-void stream_end(struct stream *s, const char *code)
+/* Says why, and is gone: the stream must not be touched afterwards. */
+static void stream_end(struct stream *s, const char *code)
 {
     char line[64];
     int len = snprintf(line, sizeof line, "{\"type\":\"end\",\"code\":\"%s\"}", code);
@@ -113,26 +138,26 @@ void stream_end(struct stream *s, const char *code)
     stream_free(s);
 }
 
+void stream_settle(struct stream *s)
+{
+    if (s->stopped)
+        stream_free(s);
+    else if (s->end_code)
+        stream_end(s, s->end_code);
+}
+
 /* Sends what is there; the stream may be gone afterwards. */
 static void stream_serve(struct stream *s)
 {
-    const char *code = NULL;
-    bool more = false;
-
-    if (s->topic && stream_open(s))
+    if (!s->topic)
+        ring_serve(s);
+    else if (stream_open(s))
         topic_serve(s);
-    else if (!s->topic)
-        code = ring_serve(s, &more);
-    if (s->end_code)
-        code = s->end_code;
-    if (s->stopped) {
-        stream_free(s);
-    } else if (code) {
-        stream_end(s, code);
-    } else if (more) {
+    if (s->again) {
         const struct control_env *env = control_env(s->hub->control);
         env->wake_at(env->ctx, steady_ns(s->hub));
     }
+    stream_settle(s);
 }
 
 /* ---- opening -------------------------------------------------------------------------------------------------------- */
@@ -198,6 +223,7 @@ int watch_open(struct call *c, enum kind kind, uint64_t from)
         return rc;
     s->kind = kind;
     s->after = from;
+    peers_join(&s->hub->watching[kind], s);
     c->answer.stream = s;
     return 0;
 }
@@ -302,13 +328,20 @@ static void callers_check(struct watch_hub *h)
 
 void watch_hub_flush(struct watch_hub *h)
 {
+    bool again = h->again;
+
     if (h->callers_stale)
         callers_check(h);
     topics_flush(h);
-    for (struct stream *s = h->streams, *next; s; s = next) {
-        next = s->next;
-        if (s->topic ? s->end_code || s->stopped : s->after < h->revision)
-            stream_serve(s);
+    h->again = false;
+    for (unsigned k = 0; k < KINDS; k++) {
+        bool stale = h->stale[k];
+        h->stale[k] = false;
+        for (struct stream *s = stale || again ? h->watching[k] : NULL, *next; s; s = next) {
+            next = s->peer_next;
+            if (stale || s->again)
+                stream_serve(s);
+        }
     }
 }
 
@@ -323,8 +356,7 @@ void watch_hub_tick(struct watch_hub *h, int64_t now_ns, int64_t steady)
             stream_end(s, "slow");
         else if (s->started && !s->full && steady - s->sent_ns >= HEARTBEAT_NS) {
             bytes_send(s, s->sse ? ":\n\n" : "\n", s->sse ? 3 : 1);
-            if (s->end_code || s->stopped)
-                stream_serve(s);
+            stream_settle(s);
         }
     }
 }

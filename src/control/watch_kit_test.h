@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -37,6 +38,7 @@ struct reader_end {
     size_t backlog;
     bool refuses, ended, paced;
     struct str body; /* of an answer that is no stream */
+    char etag[48];
 };
 
 static inline int64_t kit_clock(void *ctx)
@@ -167,6 +169,24 @@ static inline void kit_user(struct kit *k, const char *user, const char *group, 
     arena_done(&arena);
 }
 
+/* The token of a node's agent. */
+static inline void kit_agent(struct kit *k, const char *node, char ret[static TOKEN_TEXT_MAX])
+{
+    struct arena arena;
+    unsigned char random[40];
+    const char *id;
+    char key[96];
+    arena_init(&arena);
+    kit_random(k, random, sizeof random);
+    json_t *doc = token_make(random, "", node, "", "", k->now_ns, BERTH_NEVER_NS, ret, &id, &arena);
+    char *token = json_dumps(doc, JSON_COMPACT);
+    (void)snprintf(key, sizeof key, "tokens/%s", id);
+    (void)kit_put(k, key, token);
+    free(token);
+    json_decref(doc);
+    arena_done(&arena);
+}
+
 /* ---- streams -------------------------------------------------------------------------------------------------------- */
 
 static inline bool end_send(void *ctx, const char *at, size_t len)
@@ -196,6 +216,7 @@ static inline void end_answered(void *ctx, struct answer *a)
     struct reader_end *e = ctx;
     e->status = a->status;
     e->stream = take_ptr(&a->stream);
+    memcpy(e->etag, a->etag, sizeof e->etag);
     if (e->stream)
         (void)snprintf(e->type, sizeof e->type, "%s", stream_content_type(e->stream));
     if (a->text.len)

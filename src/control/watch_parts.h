@@ -31,6 +31,7 @@ struct who {
 struct ring_entry {
     uint64_t revision;
     enum kind kind;
+    size_t nth; /* change of this kind in its revision */
     char *id;
     struct bytes doc; /* owned; empty: gone */
     struct who before, after;
@@ -65,16 +66,17 @@ struct stream {
     const char *end_code;     /* ended before it was started; NULL: no */
     struct sink sink;
 
+    struct stream *peer_next, **peer_link; /* of all that watch the same kind, or the same document */
+
     /* Of a collection. */
     enum kind kind;
+    bool again;      /* it has had its turn, but is not done */
     uint64_t after;  /* everything up to this revision has been considered */
     uint64_t part;   /* the revision being considered; 0: none */
-    size_t part_len; /* how many changes of it were */
-    bool part_ring;  /* counted in the ring, not in the history */
+    size_t part_len; /* how many changes of the kind in it were */
 
     /* Of a derived document. */
-    struct topic *topic; /* NULL: of a collection */
-    struct stream *topic_next, **topic_link;
+    struct topic *topic;          /* NULL: of a collection */
     char known[DERIVED_HASH_MAX]; /* hash of what was sent last */
 };
 
@@ -86,9 +88,15 @@ struct watch_hub {
 
     struct ring_entry *ring; /* a circle of RING_ENTRIES_MAX */
     size_t ring_first, ring_len, ring_bytes;
-    uint64_t ring_from; /* every change after this revision is in the ring */
-    uint64_t revision;  /* of the last change */
-    char *before_key;   /* of the change that watch_hub_before told of */
+    uint64_t ring_from;    /* every change after this revision is in the ring */
+    uint64_t revision;     /* of the last change */
+    uint64_t nth_revision; /* which `nth` counts the changes of */
+    size_t nth[KINDS];
+    struct stream *watching[KINDS]; /* collections */
+    bool stale[KINDS];              /* changed since the last flush */
+    uint64_t changed[KINDS];        /* the last revision that changed one */
+    bool again;                     /* of some stream */
+    char *before_key;               /* of the change that watch_hub_before told of */
     struct who before;
 
     VEC(struct topic *) topics; /* by slot; NULL: free */
@@ -122,17 +130,19 @@ void line_gone(struct str *to, uint64_t revision, const char *id);
 void stream_send(struct stream *s, const char *id, const char *line, size_t len);
 /* False: nothing more can go out now, or ever. */
 bool stream_open(struct stream *s);
-/* Says why, and is gone: the stream must not be touched afterwards. */
-void stream_end(struct stream *s, const char *code);
+/* Ends it if it must; it must not be touched afterwards. */
+void stream_settle(struct stream *s);
+/* Into and out of the list of its peers. */
+void peers_join(struct stream **list, struct stream *s);
+void peers_leave(struct stream *s);
 
 /* ---- watch_ring.c ---- */
 
 void ring_add(struct watch_hub *h, const struct store_event *event, enum kind kind, const char *id,
               const struct who *before);
 void ring_done(struct watch_hub *h);
-/* Sends what is there to be sent. Returns why the stream must end; NULL: it goes on. *ret_more: it has had its turn, but
- * is not done. */
-const char *ring_serve(struct stream *s, bool *ret_more);
+/* Sends what is there to be sent, or notes why the stream must end. */
+void ring_serve(struct stream *s);
 
 /* ---- watch_topic.c ---- */
 

@@ -53,7 +53,11 @@ void ring_add(struct watch_hub *h, const struct store_event *event, enum kind ki
     if (h->ring_len == RING_ENTRIES_MAX)
         ring_drop_first(h);
     struct ring_entry *e = ring_at(h, h->ring_len++);
-    *e = (struct ring_entry){.revision = event->revision, .kind = kind, .id = mem_strdup(id), .before = *before};
+    if (h->nth_revision != event->revision)
+        memset(h->nth, 0, sizeof h->nth);
+    h->nth_revision = event->revision;
+    *e = (struct ring_entry){
+        .revision = event->revision, .kind = kind, .nth = h->nth[kind]++, .id = mem_strdup(id), .before = *before};
     if (!event->gone) {
         char *text = mem_alloc(event->value.len + 1);
         memcpy(text, event->value.at, event->value.len);
@@ -63,6 +67,12 @@ void ring_add(struct watch_hub *h, const struct store_event *event, enum kind ki
         e->after.there = true;
     }
     ring_grow(h, e, sizeof *e + e->doc.len);
+    /* Who has seen all changes of the kind has also seen that there were none since: it need not read the history. */
+    for (struct stream *s = h->stale[kind] ? NULL : h->watching[kind]; s; s = s->peer_next)
+        if (!s->part && s->after >= h->changed[kind])
+            s->after = event->revision - 1;
+    h->stale[kind] = true;
+    h->changed[kind] = event->revision;
     while (h->ring_bytes > RING_BYTES_MAX && h->ring_len > 1)
         ring_drop_first(h);
 }
@@ -84,19 +94,18 @@ static size_t ring_after(const struct watch_hub *h, uint64_t revision)
 
 /* ---- one change ----------------------------------------------------------------------------------------------------- */
 
-/* Moves the stream's place to the change at hand. False: it was considered before. */
-static bool place_step(struct stream *s, uint64_t revision, size_t *seen, bool ring)
+/* Moves the stream's place to the change at hand, the nth of its kind in this revision. False: it was considered before.
+ * The store tells the changes of a transaction in the same order at once and later, so the count is good for both. */
+static bool place_step(struct stream *s, uint64_t revision, size_t nth)
 {
     if (s->part != revision) {
         s->part = revision;
         s->part_len = 0;
-        s->part_ring = ring;
         s->after = revision - 1;
-        *seen = 0;
     }
-    if ((*seen)++ < s->part_len)
+    if (nth < s->part_len)
         return false;
-    s->part_len++;
+    s->part_len = nth + 1;
     return true;
 }
 
@@ -139,13 +148,12 @@ static void entry_send(struct stream *s, struct ring_entry *e)
 static void ring_read(struct stream *s)
 {
     struct watch_hub *h = s->hub;
-    size_t seen = 0;
 
     for (size_t i = ring_after(h, s->after); i < h->ring_len; i++) {
         struct ring_entry *e = ring_at(h, i);
         if (!stream_open(s))
             return;
-        if (place_step(s, e->revision, &seen, true) && e->kind == s->kind)
+        if (e->kind == s->kind && place_step(s, e->revision, e->nth))
             entry_send(s, e);
     }
     if (!s->stopped)
@@ -156,6 +164,7 @@ static void ring_read(struct stream *s)
 
 struct past_event {
     uint64_t revision;
+    size_t nth; /* of its revision */
     bool fresh; /* it made the key */
     bool gone;
     char *key;
@@ -167,6 +176,8 @@ struct past {
     size_t bytes;
     uint64_t part; /* of this revision the first `skip` were considered before */
     size_t skip;
+    uint64_t revision; /* of the last event, */
+    size_t nth;        /* and how many of it there were */
 };
 
 static void past_done(struct past *p)
@@ -182,11 +193,12 @@ static int past_add(void *ctx, const struct store_event *event)
 {
     struct past *p = ctx;
 
-    if (event->revision == p->part && p->skip) {
-        p->skip--;
+    p->nth = p->revision == event->revision ? p->nth + 1 : 0;
+    p->revision = event->revision;
+    if (event->revision == p->part && p->nth < p->skip)
         return 0;
-    }
     struct past_event copy = {.revision = event->revision,
+                              .nth = p->nth,
                               .fresh = event->created == event->revision,
                               .gone = event->gone,
                               .key = mem_strdup(event->key)};
@@ -254,47 +266,41 @@ static void past_send(struct stream *s, const struct past_event *e)
 }
 
 /* One read of the history. */
-static const char *past_read(struct stream *s)
+static void past_read(struct stream *s)
 {
     struct watch_hub *h = s->hub;
     struct past past = {.part = s->part, .skip = s->part_len};
     char prefix[OBJECT_KEY_MAX];
     uint64_t to = h->ring_from;
-    size_t seen = s->part_len, i = 0;
+    size_t i = 0;
 
-    if (s->part && to < s->part)
-        to = s->part; /* begun here, so ended here: the ring counts otherwise */
     int rc =
         store_history(control_store(h->control), object_key(s->kind, "", prefix), s->after, to, past_add, &past, NULL);
     for (; rc >= 0 && i < past.events.len && stream_open(s); i++)
-        if (place_step(s, past.events.at[i].revision, &seen, false))
+        if (place_step(s, past.events.at[i].revision, past.events.at[i].nth))
             past_send(s, &past.events.at[i]);
     bool all = rc == 0 && i == past.events.len;
     past_done(&past);
     if (all && !s->stopped)
         place_done(s, to);
-    return rc < 0 ? "compacted" : NULL; /* what cannot be read is as good as gone: list again */
+    if (rc < 0)
+        s->end_code = "compacted"; /* what cannot be read is as good as gone: list again */
 }
 
-const char *ring_serve(struct stream *s, bool *ret_more)
+void ring_serve(struct stream *s)
 {
     struct watch_hub *h = s->hub;
 
-    *ret_more = false;
+    s->again = false;
     for (int turn = 0; stream_open(s); turn++) {
-        if (s->part && s->part_ring && s->part <= h->ring_from)
-            return "slow"; /* the rest of the revision has left the ring */
-        if (s->after >= h->ring_from && !(s->part && !s->part_ring)) {
+        if (s->after >= h->ring_from) {
             ring_read(s);
-            return NULL;
+            return;
         }
         if (turn == HISTORY_TURNS) {
-            *ret_more = true;
-            return NULL;
+            s->again = h->again = true;
+            return;
         }
-        const char *code = past_read(s);
-        if (code)
-            return code;
+        past_read(s);
     }
-    return NULL;
 }

@@ -95,11 +95,7 @@ int topic_join(struct watch_hub *h, struct stream *s, derived_write *write, cons
     if (!t)
         t = topic_add(h, &key);
     s->topic = t;
-    s->topic_next = t->streams;
-    s->topic_link = &t->streams;
-    if (t->streams)
-        t->streams->topic_link = &s->topic_next;
-    t->streams = s;
+    peers_join(&t->streams, s);
     return 0;
 }
 
@@ -109,9 +105,7 @@ void topic_leave(struct stream *s)
 
     if (!t)
         return;
-    *s->topic_link = s->topic_next;
-    if (s->topic_next)
-        s->topic_next->topic_link = s->topic_link;
+    peers_leave(s);
     s->topic = NULL;
     if (!t->streams)
         topic_free(s->hub, t);
@@ -303,8 +297,11 @@ void topics_flush(struct watch_hub *h)
         t->dirty = false;
         str_clear(&line);
         topic_line(h, t, &line, hash);
-        for (struct stream *s = t->streams; s; s = s->topic_next)
+        for (struct stream *s = t->streams, *next; s; s = next) {
+            next = s->peer_next; /* the topic goes with the last of them */
             line_send(s, hash, &line);
+            stream_settle(s);
+        }
     }
     h->dirty.len = 0;
 }

@@ -23,7 +23,7 @@ int work_refuse_system(struct call *c, const char *id, const json_t *doc)
     return err_set(&c->err, EACCES, "%s is a service of the system; see /v1/system/services", id);
 }
 
-/* ---- what clients may write in another form -------------------------------------------------------------------------- */
+/* ---- what clients may write in another form ---------------------------------------------------------------------- */
 
 static int normalise(struct call *c, const struct crud *k, json_t *body)
 {
@@ -46,7 +46,7 @@ static int normalise(struct call *c, const struct crud *k, json_t *body)
     return 0;
 }
 
-/* ---- names and owners ------------------------------------------------------------------------------------------------ */
+/* ---- names and owners -------------------------------------------------------------------------------------------- */
 
 /* Whose it will be: as the body says, else the caller's. Folded, into the body. */
 static int owner_of(struct call *c, json_t *doc, const char **ret_owner)
@@ -146,7 +146,7 @@ static int belongs(struct call *c, const struct crud *k, const char *id, const j
     return 0;
 }
 
-/* ---- before it is written -------------------------------------------------------------------------------------------- */
+/* ---- before it is written ---------------------------------------------------------------------------------------- */
 
 static int same_member(struct call *c, const char *key, const json_t *old, json_t *doc)
 {
@@ -190,6 +190,13 @@ static int take_ports(struct call *c, json_t *doc)
     return rc;
 }
 
+/* So that `spread: zone` means its own pods, and nobody else's of that name. */
+static void name_pods(const char *id, json_t *doc)
+{
+    if (!json_object_get(doc, "labels"))
+        (void)json_object_set_new(doc, "labels", json_pack("{s:s}", "workload", id));
+}
+
 static int prepare(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
 {
     int rc = old ? work_refuse_system(c, id, old) : 0;
@@ -203,6 +210,8 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
         rc = join_group(c, doc);
     if (rc == 0 && k->kind == KIND_APP)
         rc = take_ports(c, doc);
+    if (rc == 0)
+        name_pods(id, doc);
     if (rc == 0 && !old)
         (void)json_object_set_new(doc, "generation", json_integer((json_int_t)work_first_generation(c, id)));
     return rc;
@@ -219,7 +228,7 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
     return 0;
 }
 
-/* ---- as it is shown -------------------------------------------------------------------------------------------------- */
+/* ---- as it is shown ---------------------------------------------------------------------------------------------- */
 
 static void show(const struct call *c, const struct object *o, json_t *doc)
 {
@@ -229,7 +238,7 @@ static void show(const struct call *c, const struct object *o, json_t *doc)
 static bool pass(const struct call *c, const struct object *o)
 {
     const char *state = call_query(c, "state");
-    return !state || strcmp(state, work_state_word(c->state, o)) == 0;
+    return !state || strcmp(state, work_state_word(c->state, o, c->now_ns)) == 0;
 }
 
 static const char *const keep[] = {"hold", "stopped", "group", NULL};

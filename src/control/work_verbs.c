@@ -1,4 +1,5 @@
-/* work_verbs.c - what is done to apps, jobs and vms that are there: start, stop, restart, scale, settings, hold, cancel. */
+/* work_verbs.c - what is done to apps, jobs and vms that are there: start, stop, restart, scale, settings, hold,
+ * cancel. */
 #include <errno.h>
 #include <string.h>
 
@@ -90,7 +91,7 @@ int work_scale(struct call *c, const char *id, json_t *doc, const void *arg)
     return rc;
 }
 
-/* ---- settings and install configuration ------------------------------------------------------------------------------ */
+/* ---- settings and install configuration -------------------------------------------------------------------------- */
 
 int work_put_map(struct call *c, const char *id, json_t *doc, const void *arg)
 {
@@ -149,7 +150,7 @@ int app_get_install(struct call *c)
     return 0;
 }
 
-/* ---- jobs ------------------------------------------------------------------------------------------------------------ */
+/* ---- jobs -------------------------------------------------------------------------------------------------------- */
 
 int job_hold(struct call *c, const char *id, json_t *doc, const void *arg)
 {

@@ -26,18 +26,43 @@ static bool named_live(const struct berth_cluster *c, struct named n)
     return w->live && w->id == n.id;
 }
 
-/* Sorts what is new and merges it in: O(new log new + workloads). */
-static void ranks_update(struct berth_cluster *c)
+/* Where an id belongs among the first `len`. */
+static size_t named_place(const struct berth_cluster *c, struct named n, size_t len)
 {
-    size_t fresh_len = c->by_id_new.len, len = 0, old = 0;
-    if (fresh_len == 0 && !c->by_id_stale)
-        return;
+    const char *text = intern_text(&c->names, n.id);
+    size_t low = 0, high = len;
 
-    uint32_t *order = mem_array(2 * fresh_len + 1, sizeof *order);
-    for (size_t i = 0; i < fresh_len; i++)
-        order[i] = (uint32_t)i;
-    struct by_text by = {c, c->by_id_new.at};
-    sort_indices(order, order + fresh_len, fresh_len, compare_named, &by);
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (strcmp(intern_text(&c->names, c->by_id.at[mid].id), text) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* Puts the new ones, from the last on, between the old ones, of which none has gone. Returns the first place that has
+ * changed. O(new log workloads), and what lies behind moves as a block. */
+static size_t named_insert(struct berth_cluster *c, const uint32_t *order, size_t fresh_len)
+{
+    size_t end = c->by_id.len;
+
+    vec_resize(&c->by_id, end + fresh_len);
+    for (size_t i = fresh_len; i-- > 0;) {
+        struct named n = c->by_id_new.at[order[i]];
+        size_t at = named_place(c, n, end);
+        memmove(c->by_id.at + at + i + 1, c->by_id.at + at, (end - at) * sizeof *c->by_id.at);
+        c->by_id.at[at + i] = n;
+        end = at;
+    }
+    return end;
+}
+
+/* Merges the new ones with those of the old that are still there: O(workloads). */
+static void named_merge(struct berth_cluster *c, const uint32_t *order, size_t fresh_len)
+{
+    size_t len = 0, old = 0;
 
     __typeof__(c->by_id) merged = {0};
     vec_reserve(&merged, c->by_id.len + fresh_len);
@@ -53,14 +78,31 @@ static void ranks_update(struct berth_cluster *c)
         assert(merged.at);
         merged.at[len++] = n;
     }
-    mem_free(order);
     merged.len = len;
     vec_done(&c->by_id);
     memcpy(&c->by_id, &merged, sizeof merged);
+}
+
+static void ranks_update(struct berth_cluster *c)
+{
+    size_t fresh_len = c->by_id_new.len, changed = 0;
+    if (fresh_len == 0 && !c->by_id_stale)
+        return;
+
+    uint32_t *order = mem_array(2 * fresh_len + 1, sizeof *order);
+    for (size_t i = 0; i < fresh_len; i++)
+        order[i] = (uint32_t)i;
+    struct by_text by = {c, c->by_id_new.at};
+    sort_indices(order, order + fresh_len, fresh_len, compare_named, &by);
+    if (c->by_id_stale)
+        named_merge(c, order, fresh_len);
+    else
+        changed = named_insert(c, order, fresh_len);
+    mem_free(order);
     c->by_id_new.len = 0;
     c->by_id_stale = false;
     vec_resize(&c->ranks, c->workloads.len);
-    for (size_t i = 0; i < len; i++)
+    for (size_t i = changed; i < c->by_id.len; i++)
         c->ranks.at[c->by_id.at[i].slot] = (uint32_t)i;
 }
 

@@ -1,7 +1,7 @@
 /* http_answer.c - answers. */
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "net/http_inner.h"
@@ -72,10 +72,12 @@ void http_answer(struct http_exchange *x, int status, const struct http_header *
 void http_answer_file(struct http_exchange *x, int status, const struct http_header *headers, const char *content_type,
                       int fd, uint64_t len)
 {
-    struct MHD_Response *response = MHD_create_response_from_fd64(len, fd);
+    struct stat st;
+    bool good = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size >= len;
+    struct MHD_Response *response = good ? MHD_create_response_from_fd64(len, fd) : NULL;
     if (!response) {
         (void)close(fd);
-        answer_refusal(x, MHD_HTTP_INTERNAL_SERVER_ERROR, "the file is too large");
+        answer_refusal(x, MHD_HTTP_INTERNAL_SERVER_ERROR, "the file is not what it was taken for");
         return;
     }
     x->server->stats.bytes_out += len;

@@ -268,9 +268,19 @@ void conn_say(struct conn *c, unsigned status, const char *text)
     }
 }
 
+void conn_hurry(struct conn *c)
+{
+    struct http_server *s = c->server;
+    if (s->stopping)
+        return;
+    (void)MHD_set_connection_option(c->mhd, MHD_CONNECTION_OPTION_TIMEOUT, 1U);
+    server_wake(s);
+}
+
 void conn_shut(struct conn *c)
 {
     (void)shutdown(c->fd, SHUT_RDWR);
+    conn_hurry(c);
 }
 
 void conn_free(struct conn *c)

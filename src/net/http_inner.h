@@ -78,6 +78,7 @@ struct http_exchange {
     bool handled;   /* the body is there */
     bool answered;  /* by whoever */
     bool suspended; /* in the library */
+    bool old;       /* HTTP/1.0 */
     /* Streams. */
     bool streams, ended, dead; /* dead: the peer is gone */
     bool moved;                /* something was sent since the last `drained` */
@@ -130,6 +131,9 @@ void conn_notify(void *ctx, struct MHD_Connection *mhd, void **conn, enum MHD_Co
 void conn_say(struct conn *c, unsigned status, const char *text);
 /* Nothing more in either direction; the library will notice. */
 void conn_shut(struct conn *c);
+/* Has the library look at a connection whenever it runs, which it does where it has a timeout of its own. One that is
+ * closed while its answer is made ready is otherwise forgotten: it waits for no event and is on no list of ready ones. */
+void conn_hurry(struct conn *c);
 void conn_free(struct conn *c);
 void peers_done(struct http_server *s);
 

@@ -190,11 +190,12 @@ enum MHD_Result request_step(void *ctx, struct MHD_Connection *mhd, const char *
 
     (void)ctx;
     (void)url;
-    (void)version;
     if (x->server->stopping)
         return MHD_NO;
-    if (!x->begun)
+    if (!x->begun) {
+        x->old = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
         return request_begin(x, mhd, method);
+    }
     if (*upload_len)
         return request_body(x, upload, upload_len);
     return request_end(x);
@@ -228,10 +229,11 @@ void request_completed(void *ctx, struct MHD_Connection *mhd, void **exchange, e
     struct http_exchange *x = *exchange;
 
     (void)mhd;
-    (void)how;
     if (!x)
         return;
     struct conn *c = x->conn;
+    /* Where chunks are unknown, the end of a stream is the end of the connection. */
+    bool closes = how != MHD_REQUEST_TERMINATED_COMPLETED_OK || (x->streams && x->old);
     *exchange = NULL;
     c->exchange = NULL;
     loop_source_free(c->watch);
@@ -239,7 +241,9 @@ void request_completed(void *ctx, struct MHD_Connection *mhd, void **exchange, e
     exchange_free(x);
     /* It may be about to be closed, which costs nothing to find out later. */
     deadline_set(c, DEADLINE_IDLE);
-    if (s->quiesced && !c->linger)
+    if (closes)
+        conn_hurry(c);
+    else if (s->quiesced && !c->linger)
         conn_shut(c);
 }
 

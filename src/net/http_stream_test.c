@@ -260,6 +260,50 @@ static void a_server_that_ends_closes_its_streams(void **state)
     loop_free(k.loop);
 }
 
+static void end_at_once(void *ctx, struct http_exchange *x)
+{
+    start_stream(ctx, x);
+    http_stream_end(x);
+}
+
+static void shrink_file(void *ctx, struct http_exchange *x)
+{
+    FILE *f = tmpfile();
+    (void)ctx;
+    assert_non_null(f);
+    assert_int_equal(ftruncate(fileno(f), 1000), 0);
+    http_answer_file(x, 200, NULL, NULL, dup(fileno(f)), 1000);
+    assert_int_equal(ftruncate(fileno(f), 0), 0);
+    (void)fclose(f);
+}
+
+/* The library closes these while it makes an answer ready; others are there that it looks at first. */
+static void a_connection_that_ends_inside_the_library_is_let_go(void **state)
+{
+    static const struct {
+        const char *text; /* a stream for HTTP/1.0, and a file that shrinks under our hands */
+        void (*handle)(void *ctx, struct http_exchange *x);
+    } rows[] = {
+        {"GET / HTTP/1.0\r\n\r\n", end_at_once},
+        {GET("/"),                 shrink_file},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        CLEANUP(kit) struct kit k = {0};
+        struct talk quiet[5];
+        kit_start(&k, (struct http_config){.handle = rows[i].handle, .idle_ns_max = 10 * KIT_MS});
+        for (size_t c = 0; c < ROWS(quiet); c++)
+            quiet[c] = talk_new(&k);
+        CLEANUP(talk) struct talk t = talk_new(&k);
+        talk_say(&k, &t, rows[i].text);
+        talk_hear_end(&k, &t);
+        KIT_UNTIL(&k, http_server_stats(k.server).connections == ROWS(quiet));
+        for (size_t c = 0; c < ROWS(quiet); c++)
+            talk_cleanup(&quiet[c]);
+    }
+}
+
 static void ring(void *ctx)
 {
     *(bool *)ctx = true;
@@ -294,10 +338,15 @@ static void who_waits_costs_no_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_arrive_as_they_are_sent),  cmocka_unit_test(a_stream_may_end_before_it_has_begun),
-        cmocka_unit_test(an_exchange_may_become_a_stream), cmocka_unit_test(a_peer_that_goes_is_noticed),
-        cmocka_unit_test(a_slow_reader_is_told_of),        cmocka_unit_test(a_peer_that_goes_with_a_backlog_is_noticed),
-        cmocka_unit_test(drained_may_send_more),           cmocka_unit_test(a_server_that_ends_closes_its_streams),
+        cmocka_unit_test(pieces_arrive_as_they_are_sent),
+        cmocka_unit_test(a_stream_may_end_before_it_has_begun),
+        cmocka_unit_test(an_exchange_may_become_a_stream),
+        cmocka_unit_test(a_peer_that_goes_is_noticed),
+        cmocka_unit_test(a_slow_reader_is_told_of),
+        cmocka_unit_test(a_peer_that_goes_with_a_backlog_is_noticed),
+        cmocka_unit_test(drained_may_send_more),
+        cmocka_unit_test(a_server_that_ends_closes_its_streams),
+        cmocka_unit_test(a_connection_that_ends_inside_the_library_is_let_go),
         cmocka_unit_test(who_waits_costs_no_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

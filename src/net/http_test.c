@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 
 #include "net/kit_test.h"
 
@@ -377,6 +378,28 @@ static void a_file_is_an_answer(void **state)
     }
 }
 
+static void answer_short_file(void *ctx, struct http_exchange *x)
+{
+    FILE *f = tmpfile();
+    (void)ctx;
+    assert_non_null(f);
+    int fd = strcmp(http_path(x), "/short") == 0 ? dup(fileno(f)) : open("/dev/null", O_RDONLY);
+    (void)fclose(f);
+    http_answer_file(x, 200, NULL, NULL, fd, 1);
+}
+
+static void a_file_that_is_none_is_our_fault(void **state)
+{
+    CLEANUP(kit) struct kit k = {0};
+
+    (void)state;
+    kit_start(&k, (struct http_config){.handle = answer_short_file});
+    CLEANUP(talk) struct talk t = talk_new(&k);
+    talk_say(&k, &t, GET("/short") GET("/other"));
+    assert_int_equal(talk_answer(&k, &t, NULL), 500);
+    assert_int_equal(talk_answer(&k, &t, NULL), 500);
+}
+
 static void answer_smuggled(void *ctx, struct http_exchange *x)
 {
     (void)ctx;
@@ -551,6 +574,7 @@ int main(void)
         cmocka_unit_test(a_refusal_keeps_the_connection),
         cmocka_unit_test(an_expected_continue_is_answered),
         cmocka_unit_test(a_file_is_an_answer),
+        cmocka_unit_test(a_file_that_is_none_is_our_fault),
         cmocka_unit_test(a_header_cannot_smuggle_another),
         cmocka_unit_test(a_large_answer_arrives),
         cmocka_unit_test(an_old_client_is_served),

@@ -241,7 +241,6 @@ void daemon_close(struct world *w)
 {
     struct daemon *d = &w->daemon;
     if (d->control) {
-        w->counts.plans += scheduler_seen(control_scheduler(d->control)).plans;
         watchers_down(w);
         take_apart(w);
     }

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 
-struct key {
+struct seen_key {
     enum kind kind;
     const char *id;
 };
@@ -21,13 +21,13 @@ static uint64_t key_hash(enum kind kind, const char *id)
 static bool same_key(const void *ctx, uint32_t slot, const void *key)
 {
     const struct seen *s = ((const struct mirror *)ctx)->slots.at[slot];
-    const struct key *k = key;
+    const struct seen_key *k = key;
     return s->kind == k->kind && strcmp(s->id, k->id) == 0;
 }
 
 static struct seen *find(const struct mirror *m, enum kind kind, const char *id)
 {
-    struct key key = {kind, id};
+    struct seen_key key = {kind, id};
     uint32_t slot = map_find(&m->map, key_hash(kind, id), same_key, m, &key);
     return slot == MAP_NONE ? NULL : m->slots.at[slot];
 }

@@ -82,7 +82,6 @@ uint64_t world_ask(struct world *w, const struct ask *ask)
     struct past past = {0};
     vec_push(&w->past, past);
     w->counts.requests++;
-    promises_asked(w, a->number, &a->ask);
     w->waiting++;
     if (!w->daemon.control) {
         struct answer none = {.status = 0};

@@ -130,10 +130,10 @@ struct transaction {
 struct agents;
 struct people;
 struct faults;
-struct placements;
 struct promises;
 struct watchers;
-struct rest;
+struct limbo;
+struct ids;
 
 struct counts {
     uint64_t requests, refused, reports, transactions, plans, replayed, placements, conflicts, crashes, store_failures;
@@ -149,7 +149,7 @@ struct world {
     int64_t end_ns;
     bool calm;      /* no more faults, no more wishes: everything shall come to rest */
     uint64_t event; /* number of the one that runs */
-    struct str doing;
+    struct str doing, unrest;
     uint64_t hash;
     struct counts counts;
 
@@ -167,10 +167,10 @@ struct world {
     struct agents *agents;
     struct people *people;
     struct faults *faults;
-    struct placements *placements;
     struct promises *promises;
     struct watchers *watchers;
-    struct rest *rest;
+    struct limbo *limbo;
+    struct ids *ids;
 
     int invariant; /* broken; 0: none */
     uint64_t breach_event;
@@ -209,15 +209,20 @@ void agents_add(struct world *w, const char *node, const char *token);
 void agents_remove(struct world *w, const char *node);
 bool agents_has(const struct world *w, const char *node);
 /* Goes silent, for a while, with its programs running on. */
-void agents_partition(struct world *w, size_t which, int64_t for_ns, bool hears);
+void agents_partition(struct world *w, size_t which, int64_t for_ns, bool both_ways);
 void agents_restart(struct world *w, size_t which);
 void agents_impostor(struct world *w, size_t which);
 size_t agents_len(const struct world *w);
 /* The daemon says that the node is lost: was it silent that long? */
 void agents_lost(struct world *w, const char *node);
-/* Checks that no program runs twice (5), and that none runs that nobody wants when all is calm (24). */
+/* A program starts: once in its life, and not while another one of the same pod runs (5, 6). */
+struct program;
+void agents_started(struct world *w, const struct program *p);
 void agents_check(struct world *w);
-bool agents_calm(struct world *w);
+/* No more silence. */
+void agents_calm(struct world *w);
+/* Says in w->unrest what runs and should not. */
+void agents_rest(struct world *w);
 
 /* First the administrator, groups, users and nodes; then whatever they like. */
 struct people *people_new(struct world *w, const char *admin_token);
@@ -228,25 +233,33 @@ bool people_watcher(const struct world *w, const char **ret_user, const char **r
 
 struct faults *faults_new(struct world *w);
 void faults_free(struct faults *f);
+/* Everything works again. */
+void faults_end(struct world *w);
+/* The store refuses to write, or has done so a moment ago. */
+bool faults_store_fails(const struct world *w);
 
 /* ---- judges -------------------------------------------------------------------------------------------------------- */
 
 /* Each looks at one transaction, with the mirror as it left it. */
-struct placements *placements_new(void);
-void placements_free(struct placements *p);
 void placements_judge(struct world *w, const struct transaction *t); /* 1, 2, 3, 5, 10, 12 (placement.c, fit.c) */
-/* What is against this instance where it is, by the naive rules; NULL: nothing. The text is the caller's buffer. */
-const char *fit_against(const struct mirror *m, const struct seen *instance, char *buf, size_t size);
+/* Would this workload rather run twice than not at all? */
+bool placement_twice(const struct seen *work);
+/* Is it neither held nor stopped, nor its owner disabled? */
+bool mirror_wanted(const struct mirror *m, const struct seen *work);
+/* What is against this instance where it is, by the naive rules; NULL: nothing. The text may be in the caller's buffer. */
+const char *fit_against(const struct mirror *m, const struct seen *instance, int *ret_invariant, char *buf,
+                        size_t size);
 /* Could one more pod of this workload be on the node? */
 bool fit_takes(const struct mirror *m, const struct seen *node, const struct seen *work);
 
-void states_judge(struct world *w, const struct transaction *t); /* 8, 13 (invariants.c) */
+struct ids *ids_new(void);
+void ids_free(struct ids *i);
+void states_judge(struct world *w, const struct transaction *t); /* 8, 13, 22 (states.c) */
 void states_check(struct world *w);                              /* 4, and the daemon's state against the mirror */
 
 /* What was promised to those who asked: 7, 9, 20. */
 struct promises *promises_new(void);
 void promises_free(struct promises *p);
-void promises_asked(struct world *w, uint64_t number, const struct ask *ask);
 void promises_answered(struct world *w, uint64_t number, const struct ask *ask, const struct outcome *reply);
 /* Forgets whom a key belonged to when the user is gone. */
 void promises_judge(struct world *w, const struct transaction *t);
@@ -257,6 +270,9 @@ void watchers_judge(struct world *w, const struct transaction *t); /* 28: what t
 void watchers_check(struct world *w);
 void watchers_down(struct world *w); /* the daemon is gone, and every stream with it */
 
-/* 17 and 18: nothing in limbo, and rest when all is calm. */
+/* 17 and 18: nothing in limbo, and rest when all is calm (limbo.c). */
+struct limbo *limbo_new(void);
+void limbo_free(struct limbo *l);
 void limbo_check(struct world *w);
-void rest_check(struct world *w);
+/* False: w->unrest says what is still to come. */
+bool rest_reached(struct world *w);

@@ -200,7 +200,7 @@ void heads_collect(const struct heads *h, const char *prefix, uint64_t place, st
 {
     for (size_t i = 0; i < h->list.len; i++) {
         const struct head *head = &h->list.at[i];
-        if (head->place && head->place <= place && key_under(head->key, prefix))
+        if (head->place && head->place <= place && store_key_under(head->key, prefix))
             versions_add(to, head->key, head->place);
     }
 }

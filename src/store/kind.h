@@ -63,14 +63,14 @@ struct queue {
     struct queued *first, *last;
 };
 
-void queue_push(struct queue *q, struct queued *one);
+void queued_push(struct queue *q, struct queued *one);
 /* Moves all of `from` to the end of q. */
-void queue_append(struct queue *q, struct queue *from);
+void queued_append(struct queue *q, struct queue *from);
 /* NULL: empty. */
-struct queued *queue_pop(struct queue *q);
+struct queued *queued_pop(struct queue *q);
 
 /* Keys, values and record of a transaction, in bytes. */
-size_t txn_bytes(const struct store_txn *txn);
+size_t store_txn_bytes(const struct store_txn *txn);
 /* Copies a transaction. */
 struct queued *queued_new(const struct store_txn *txn, store_done *done, void *ctx);
 void queued_free(struct queued *q);
@@ -85,9 +85,9 @@ void store_deliver(struct store *s, struct queued *q);
 
 /* The chain after one more record. */
 uint64_t store_chain(uint64_t chain, uint64_t seq, uint64_t revision, struct bytes record);
-bool key_valid(const char *key, size_t len);
-bool key_under(const char *key, const char *prefix);
+bool store_key_valid(const char *key, size_t len);
+bool store_key_under(const char *key, const char *prefix);
 
 /* The same refusals from every kind. */
-int refuse_compacted(uint64_t revision, uint64_t compacted, struct berth_err *err);
-int refuse_future(uint64_t revision, uint64_t present, struct berth_err *err);
+int store_refuse_compacted(uint64_t revision, uint64_t compacted, struct berth_err *err);
+int store_refuse_future(uint64_t revision, uint64_t present, struct berth_err *err);

@@ -84,7 +84,7 @@ static int memory_submit(struct store *s, const struct store_txn *txn, store_don
                          struct berth_err *err)
 {
     (void)err;
-    queue_push(&memory_of(s)->waiting, queued_new(txn, done, ctx));
+    queued_push(&memory_of(s)->waiting, queued_new(txn, done, ctx));
     return 0;
 }
 
@@ -149,7 +149,7 @@ static size_t memory_pump(struct store *s, bool wait)
 
     (void)wait;
     m->waiting = (struct queue){0};
-    for (; (q = queue_pop(&now)); n++) {
+    for (; (q = queued_pop(&now)); n++) {
         happen(m, q);
         store_deliver(s, q);
     }
@@ -197,9 +197,9 @@ static int memory_range(struct store *s, const char *prefix, uint64_t revision, 
     if (revision == 0)
         revision = m->revision;
     if (revision < m->compacted)
-        return refuse_compacted(revision, m->compacted, err);
+        return store_refuse_compacted(revision, m->compacted, err);
     if (revision > m->revision)
-        return refuse_future(revision, m->revision, err);
+        return store_refuse_future(revision, m->revision, err);
 
     CLEANUP(versions) struct versions found;
     versions_init(&found);
@@ -207,7 +207,7 @@ static int memory_range(struct store *s, const char *prefix, uint64_t revision, 
     heads_collect(&m->heads, prefix, after - 1, &found);
     for (size_t i = change_from(m, after); i < m->changes.len; i++) {
         const struct change *later = &m->changes.at[i]->change;
-        if (later->replaced && later->replaced < after && key_under(later->key, prefix))
+        if (later->replaced && later->replaced < after && store_key_under(later->key, prefix))
             versions_add(&found, later->key, later->replaced);
     }
     versions_sort(&found);
@@ -238,7 +238,7 @@ static int memory_history(struct store *s, const char *prefix, uint64_t from, ui
 {
     struct memory *m = memory_of(s);
     if (from < m->compacted)
-        return refuse_compacted(from, m->compacted, err);
+        return store_refuse_compacted(from, m->compacted, err);
     if (to == 0 || to > m->revision)
         to = m->revision;
 
@@ -251,7 +251,7 @@ static int memory_history(struct store *s, const char *prefix, uint64_t from, ui
             break;
         struct kept *kept = m->changes.at[i];
         place = kept->change.place + 1;
-        if (!key_under(kept->change.key, prefix))
+        if (!store_key_under(kept->change.key, prefix))
             continue;
         kept->refs++;
         struct store_event event = {
@@ -288,19 +288,18 @@ static int memory_compact(struct store *s, uint64_t revision, struct berth_err *
     (void)err;
     m->compacted = revision;
     /* A change makes what it replaced history, and a deletion is history itself. */
-    VEC(bool) drop = {0};
-    vec_resize(&drop, m->changes.len);
+    CLEANUP(mem) bool *drop = mem_zarray(m->changes.len + 1, sizeof *drop);
     for (size_t i = 0; i < end; i++) {
         const struct change *change = &m->changes.at[i]->change;
         size_t replaced = change_from(m, change->replaced);
         if (m->changes.at[replaced]->change.place == change->replaced)
-            drop.at[replaced] = true;
+            drop[replaced] = true;
         if (change->gone)
-            drop.at[i] = true;
+            drop[i] = true;
     }
     for (size_t i = 0; i < m->changes.len; i++) {
         struct kept *change = m->changes.at[i];
-        if (drop.at[i]) {
+        if (drop[i]) {
             m->bytes -= kept_size(change);
             kept_unref(change);
         } else {
@@ -308,7 +307,6 @@ static int memory_compact(struct store *s, uint64_t revision, struct berth_err *
         }
     }
     m->changes.len = kept;
-    vec_done(&drop);
     return 0;
 }
 

@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "store/kind.h"
 
-void queue_push(struct queue *q, struct queued *one)
+void queued_push(struct queue *q, struct queued *one)
 {
     one->next = NULL;
     if (q->last)
@@ -15,7 +15,7 @@ void queue_push(struct queue *q, struct queued *one)
     q->last = one;
 }
 
-void queue_append(struct queue *q, struct queue *from)
+void queued_append(struct queue *q, struct queue *from)
 {
     if (!from->first)
         return;
@@ -27,7 +27,7 @@ void queue_append(struct queue *q, struct queue *from)
     *from = (struct queue){0};
 }
 
-struct queued *queue_pop(struct queue *q)
+struct queued *queued_pop(struct queue *q)
 {
     struct queued *one = q->first;
     if (!one)
@@ -39,7 +39,7 @@ struct queued *queue_pop(struct queue *q)
     return one;
 }
 
-size_t txn_bytes(const struct store_txn *txn)
+size_t store_txn_bytes(const struct store_txn *txn)
 {
     size_t sum = txn->record.len;
     for (size_t i = 0; i < txn->guards_len; i++)
@@ -65,7 +65,7 @@ static const char *put_key(char **room, const char *key)
 
 struct queued *queued_new(const struct store_txn *txn, store_done *done, void *ctx)
 {
-    size_t bytes = txn_bytes(txn);
+    size_t bytes = store_txn_bytes(txn);
     /* The arrays hold words and pointers, so each ends where the next may begin. */
     size_t guards_size = txn->guards_len * sizeof(struct store_guard);
     size_t ops_size = txn->ops_len * sizeof(struct store_op);

@@ -26,7 +26,7 @@ static int sqlite_submit(struct store *base, const struct store_txn *txn, store_
         rc = err_set(err, EIO, "%s", s->broken);
     } else {
         bool idle = !s->waiting.first;
-        queue_push(&s->waiting, q);
+        queued_push(&s->waiting, q);
         q = NULL;
         if (idle)
             (void)pthread_cond_signal(&s->work);
@@ -56,7 +56,7 @@ static size_t sqlite_pump(struct store *base, bool wait)
         s->told = false;
     }
     (void)pthread_mutex_unlock(&s->lock);
-    while ((q = queue_pop(&now))) {
+    while ((q = queued_pop(&now))) {
         n += !q->found;
         store_deliver(base, q);
     }
@@ -95,7 +95,7 @@ static int sqlite_compact(struct store *base, uint64_t revision, struct berth_er
     struct sqlite_store *s = sqlite_of(base);
     if (s->readonly)
         return err_set(err, EROFS, "%s is open for reading only", s->path);
-    int rc = sqlite_call(s, writer_compact, &revision, err);
+    int rc = sqlite_call(s, sqlite_writer_compact, &revision, err);
     if (rc == 0)
         s->compacted = revision;
     return rc;
@@ -118,10 +118,10 @@ static uint64_t sqlite_size(const struct store *base)
 static void sqlite_close(struct store *base)
 {
     struct sqlite_store *s = sqlite_of(base);
-    writer_stop(s);
+    sqlite_writer_stop(s);
     assert(!s->waiting.first);
     struct queued *q;
-    while ((q = queue_pop(&s->finished)))
+    while ((q = queued_pop(&s->finished)))
         queued_free(q); /* found on disk just now: nobody waits for it */
     /* The writer's goes last: the last one writes the log back and removes it. */
     db_close(&s->reader);
@@ -160,7 +160,7 @@ static int check_acked(const struct sqlite_store *s, uint64_t acked, struct bert
         return 0;
     return err_set(err, EBADMSG,
                    "%s is damaged: it ends with revision %" PRIu64 ", but %" PRIu64
-                   " was acknowledged; keep a copy of it and restore a backup",
+                   " was acknowledged; move it away and restore a backup",
                    s->path, revision, acked);
 }
 
@@ -180,6 +180,17 @@ static int use_wal(struct db *db, struct berth_err *err)
     return 0;
 }
 
+/* What a failing disk left in the page cache only is written, and synced, again, and the log begins anew. A tool that
+ * reads may hold part of it back; it is not waited for long. */
+static int write_back(struct db *db, struct berth_err *err)
+{
+    enum { PATIENCE_MS = 1000 };
+    (void)sqlite3_busy_timeout(db->handle, PATIENCE_MS);
+    int rc = db_exec(db, "PRAGMA main.wal_checkpoint(TRUNCATE)", err);
+    (void)sqlite3_busy_timeout(db->handle, DB_BUSY_MS);
+    return rc;
+}
+
 static int open_readonly(struct sqlite_store *s, uint64_t acked, struct berth_err *err)
 {
     int64_t version = 0;
@@ -192,7 +203,7 @@ static int open_readonly(struct sqlite_store *s, uint64_t acked, struct berth_er
         rc = err_set(err, ENOTSUP, "%s has an older format; open it once for writing, which brings it up to date",
                      s->path);
     if (rc == 0)
-        rc = verify(&s->reader, &s->ledger, err);
+        rc = ledger_verify(&s->reader, &s->ledger, err);
     if (rc == 0)
         rc = check_acked(s, acked, err);
     db_rollback(&s->reader);
@@ -204,14 +215,13 @@ static int open_writable(struct sqlite_store *s, uint64_t acked, struct berth_er
     struct totals totals;
     int rc = db_open(&s->writer, s->path, DB_WRITE, err);
     if (rc == 0)
-        rc = verify_migrated(&s->writer, &s->ledger, err);
+        rc = ledger_verify_migrated(&s->writer, &s->ledger, err);
     if (rc == 0)
         rc = check_acked(s, acked, err);
     if (rc == 0)
         rc = use_wal(&s->writer, err);
-    /* What a failing disk left in the page cache only is written, and synced, again. */
     if (rc == 0)
-        rc = db_exec(&s->writer, "PRAGMA main.wal_checkpoint(TRUNCATE)", err);
+        rc = write_back(&s->writer, err);
     if (rc == 0)
         rc = db_prepare(&s->writer, err);
     if (rc == 0)
@@ -220,12 +230,12 @@ static int open_writable(struct sqlite_store *s, uint64_t acked, struct berth_er
         rc = totals_read(&s->reader, &totals, err); /* from here on it holds the log's index, see sqlite.h */
     if (rc < 0)
         return rc;
-    writer_settle(s);
+    sqlite_writer_settle(s);
     folder_set_acked(&s->folder, s->ledger.now.revision);
     s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->event_fd < 0)
         return err_set(err, errno, "cannot make an event descriptor: %s", strerror(errno));
-    return writer_start(s, err);
+    return sqlite_writer_start(s, err);
 }
 
 static int open_folder(struct sqlite_store *s, const char *dir, const struct store_options *options,

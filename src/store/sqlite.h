@@ -55,12 +55,12 @@ uint64_t folder_acked(const struct folder *f);
 void folder_set_acked(struct folder *f, uint64_t revision);
 void folder_forget_acked(struct folder *f);
 /* Makes an empty file that only its owner reads, for SQLite to fill, in place of a leftover. */
-int file_make(const char *path, struct berth_err *err);
+int folder_file_make(const char *path, struct berth_err *err);
 /* Removes a database and what SQLite keeps beside it, or only the latter. */
-void file_remove(const char *path);
-void file_remove_beside(const char *path);
+void folder_file_remove(const char *path);
+void folder_file_remove_beside(const char *path);
 /* Syncs a file and gives it its name, which must be free (-EEXIST); both lie in one folder, which is synced too. */
-int file_publish(const char *from, const char *to, struct berth_err *err);
+int folder_file_publish(const char *from, const char *to, struct berth_err *err);
 
 /* ---- a connection ------------------------------------------------------------------------------------------------ */
 
@@ -81,6 +81,9 @@ struct db {
     const char *path; /* for messages; borrowed */
     sqlite3_stmt *statements[STATEMENTS_LEN];
 };
+
+/* How long others may hold a lock: tools that read, or that somebody has opened by hand. */
+enum { DB_BUSY_MS = 10000 };
 
 enum db_mode {
     DB_WRITE,
@@ -145,26 +148,33 @@ int format_migrate(struct db *db, struct berth_err *err);
 int totals_read(struct db *db, struct totals *ret, struct berth_err *err);
 int totals_write(struct db *db, const struct totals *totals, struct berth_err *err);
 
-uint64_t change_sum(const struct change *change, struct bytes value);
+uint64_t change_row_sum(const struct change *change, struct bytes value);
 /* Columns that change_row_read takes, in its order. */
 #define CHANGE_COLUMNS "place, key, replaced, created, sum, value"
 /* Reads and checks a row; what it points to lives until the next step. */
 int change_row_read(const struct db *db, sqlite3_stmt *row, struct change *ret, struct bytes *ret_value,
                     struct berth_err *err);
 /* Reads and checks a row of `seq, revision, chain, record`, given the chain up to it. */
-int record_read(const struct db *db, sqlite3_stmt *row, uint64_t chain_before, struct store_record *ret,
-                struct berth_err *err);
+int record_row_read(const struct db *db, sqlite3_stmt *row, uint64_t chain_before, struct store_record *ret,
+                    struct berth_err *err);
 
 /* Reads all of a store within the caller's transaction, or refuses it. */
-int verify(struct db *db, struct ledger *ret, struct berth_err *err);
+int ledger_verify(struct db *db, struct ledger *ret, struct berth_err *err);
 /* Brings a ledger up to what is on disk by now. */
-int verify_more(struct db *db, struct ledger *ledger, struct berth_err *err);
+int ledger_follow(struct db *db, struct ledger *ledger, struct berth_err *err);
 /* Migrates, verifies, and commits; or leaves the file as it was. */
-int verify_migrated(struct db *db, struct ledger *ret, struct berth_err *err);
+int ledger_verify_migrated(struct db *db, struct ledger *ret, struct berth_err *err);
 
 static inline void ledger_done(struct ledger *ledger)
 {
     heads_done(&ledger->heads);
+}
+
+static inline struct ledger ledger_take(struct ledger *ledger)
+{
+    struct ledger taken = *ledger;
+    *ledger = (struct ledger){0};
+    return taken;
 }
 
 static inline void ledger_cleanup(struct ledger *ledger)
@@ -221,23 +231,23 @@ int sqlite_call(struct sqlite_store *s, int (*run)(struct sqlite_store *s, void 
                 struct berth_err *err);
 
 /* Begins with the writer's connection open and settled, and the ledger filled. */
-int writer_start(struct sqlite_store *s, struct berth_err *err);
+int sqlite_writer_start(struct sqlite_store *s, struct berth_err *err);
 /* Ends the thread; nothing waits by now. */
-void writer_stop(struct sqlite_store *s);
+void sqlite_writer_stop(struct sqlite_store *s);
 /* For the writer's connection to a file that is known to be good. */
-void writer_settle(struct sqlite_store *s);
+void sqlite_writer_settle(struct sqlite_store *s);
 /* Opens the writer's connection if it is closed. What is on disk beyond the ledger is added to `found`. -EBADMSG: the
  * disk has not what it had. */
-int writer_connect(struct sqlite_store *s, struct queue *found, struct berth_err *err);
+int sqlite_writer_connect(struct sqlite_store *s, struct queue *found, struct berth_err *err);
 /* A job; ctx: the revision. */
-int writer_compact(struct sqlite_store *s, void *ctx, struct berth_err *err);
+int sqlite_writer_compact(struct sqlite_store *s, void *ctx, struct berth_err *err);
 
 /* Evaluates a transaction and, if it happens, writes its rows and counts them in the ledger. */
-int change_write(struct db *db, struct ledger *ledger, struct queued *q, struct berth_err *err);
+int change_row_write(struct db *db, struct ledger *ledger, struct queued *q, struct berth_err *err);
 enum { SWEEP_MAX = 2048 };
 /* Forgets what the next changes up to the compacted revision have replaced, and deletions among them. */
-int sweep(struct db *db, struct totals *now, int rows_max, struct berth_err *err);
-bool sweep_left(const struct totals *now);
+int change_sweep(struct db *db, struct totals *now, int rows_max, struct berth_err *err);
+bool change_sweep_left(const struct totals *now);
 
 int sqlite_range(struct store *s, const char *prefix, uint64_t revision, store_visit *visit, void *ctx,
                  struct berth_err *err);

@@ -10,7 +10,7 @@ static int write_change(struct db *db, const struct store_op *op, const struct e
                         struct berth_err *err)
 {
     struct change change = {effect->place, effect->replaced, effect->created, op->key, op->gone};
-    uint64_t sum = change_sum(&change, op->value);
+    uint64_t sum = change_row_sum(&change, op->value);
     sqlite3_stmt *row = db->statements[ST_CHANGE_ADD];
 
     /* Binding by reference: the transaction outlives the statement's run. Failures to bind show when it runs. */
@@ -44,7 +44,7 @@ static int write_record(struct db *db, struct queued *q, struct totals *now, str
     return db_run(db, ST_LOG_ADD, err);
 }
 
-int change_write(struct db *db, struct ledger *ledger, struct queued *q, struct berth_err *err)
+int change_row_write(struct db *db, struct ledger *ledger, struct queued *q, struct berth_err *err)
 {
     struct totals *now = &ledger->now;
     int rc = 0;
@@ -79,7 +79,7 @@ static int drop_change(struct db *db, uint64_t place, uint64_t *digest, struct b
     return rc;
 }
 
-bool sweep_left(const struct totals *now)
+bool change_sweep_left(const struct totals *now)
 {
     return now->swept < place_of(now->compacted + 1, 0) - 1 && now->compacted > 0;
 }
@@ -89,14 +89,14 @@ struct swept {
     bool gone;
 };
 
-int sweep(struct db *db, struct totals *now, int rows_max, struct berth_err *err)
+int change_sweep(struct db *db, struct totals *now, int rows_max, struct berth_err *err)
 {
     uint64_t end = place_of(now->compacted + 1, 0) - 1;
     struct swept rows[SWEEP_MAX];
     int len = 0, code, rc = 0;
     sqlite3_stmt *row = db->statements[ST_SWEEP];
 
-    assert(rows_max <= SWEEP_MAX);
+    assert(rows_max > 0 && rows_max <= SWEEP_MAX);
     (void)sqlite3_bind_int64(row, 1, (int64_t)now->swept);
     (void)sqlite3_bind_int64(row, 2, (int64_t)end);
     (void)sqlite3_bind_int(row, 3, rows_max);

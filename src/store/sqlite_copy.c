@@ -32,13 +32,13 @@ static int copy_whole(struct db *from, const char *path, struct berth_err *err)
 {
     CLEANUP(db) struct db copy = {0};
     CLEANUP(ledger) struct ledger ledger = {0};
-    int rc = file_make(path, err);
+    int rc = folder_file_make(path, err);
     if (rc == 0)
         rc = copy_pages(from, path, err);
     if (rc == 0)
         rc = db_open(&copy, path, DB_WRITE, err);
     if (rc == 0)
-        rc = verify_migrated(&copy, &ledger, err);
+        rc = ledger_verify_migrated(&copy, &ledger, err);
     return rc;
 }
 
@@ -62,8 +62,8 @@ int sqlite_backup(struct store *base, const char *path, struct berth_err *err)
     str_addf(&partial, "%s.partial-%ld", path, (long)getpid());
     rc = copy_whole(&from, partial.at, err);
     if (rc == 0)
-        rc = file_publish(partial.at, path, err);
-    file_remove(partial.at);
+        rc = folder_file_publish(partial.at, path, err);
+    folder_file_remove(partial.at);
     return rc;
 }
 
@@ -94,11 +94,11 @@ static int restore_into(struct folder *f, const char *backup, struct berth_err *
         return rc;
     rc = copy_whole(&from, made, err);
     if (rc == 0) {
-        file_remove_beside(path);
+        folder_file_remove_beside(path);
         folder_forget_acked(f); /* what the lost store had beyond the backup is lost knowingly */
-        rc = file_publish(made, path, err);
+        rc = folder_file_publish(made, path, err);
     }
-    file_remove(made);
+    folder_file_remove(made);
     return rc;
 }
 

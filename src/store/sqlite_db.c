@@ -7,8 +7,6 @@
 #include "base/str.h"
 #include "store/sqlite.h"
 
-enum { BUSY_MS = 10000 };
-
 /* Durability first: FULL syncs the write-ahead log at every commit. Files are not mapped into memory, as a failing disk
  * would then be a signal and not an error. Checkpoints are the writer's own, made when nothing waits. */
 static const char settings[] = "PRAGMA synchronous = FULL;"
@@ -33,9 +31,22 @@ static const char *const statements[STATEMENTS_LEN] = {
                     " log_chain = ?6, sum = ?7 WHERE one = 1",
 };
 
+/* What the system said. SQLite does not pass it on when a commit fails, but the file of the log remembers. */
+static int system_error(const struct db *db, int code)
+{
+    int sys = sqlite3_system_errno(db->handle);
+    sqlite3_file *log = NULL;
+    if (sys == 0 && (code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_FSYNC)) {
+        (void)sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+        if (log && log->pMethods)
+            (void)log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &sys);
+    }
+    return sys;
+}
+
 int db_failed(const struct db *db, struct berth_err *err)
 {
-    int code = sqlite3_extended_errcode(db->handle), sys = sqlite3_system_errno(db->handle);
+    int code = sqlite3_extended_errcode(db->handle), sys = system_error(db, code);
     const char *words = sqlite3_errmsg(db->handle);
 
     switch (code & 0xff) {
@@ -69,7 +80,7 @@ int db_damaged(const struct db *db, struct berth_err *err, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(what, sizeof what, fmt, ap);
     va_end(ap);
-    return err_set(err, EBADMSG, "%s is damaged: %s; keep a copy of it and restore a backup", db->path, what);
+    return err_set(err, EBADMSG, "%s is damaged: %s; move it away and restore a backup", db->path, what);
 }
 
 /* As a URI, so that no character of a path means something to SQLite. */
@@ -99,7 +110,7 @@ int db_open(struct db *db, const char *path, enum db_mode mode, struct berth_err
         db_close(db);
         return rc;
     }
-    (void)sqlite3_busy_timeout(db->handle, BUSY_MS);
+    (void)sqlite3_busy_timeout(db->handle, DB_BUSY_MS);
     /* Until it is known to be good, closing must not touch what is there. */
     (void)sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     (void)sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);

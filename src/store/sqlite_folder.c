@@ -25,6 +25,13 @@ static void close_cleanup(int *fd)
         (void)close(*fd);
 }
 
+static int take_fd(int *fd)
+{
+    int taken = *fd;
+    *fd = -1;
+    return taken;
+}
+
 /* Syncs the folder that holds this path: a new name is durable only then. */
 static int sync_parent(const char *path)
 {
@@ -104,8 +111,7 @@ int folder_lock(struct folder *f, struct berth_err *err)
     int len = snprintf(text, sizeof text, "%ld\n", (long)getpid());
     if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)len, 0) != len)
         return err_set(err, errno, "cannot write %s/lock: %s", f->path, strerror(errno));
-    f->lock_fd = fd;
-    fd = -1;
+    f->lock_fd = take_fd(&fd);
     return 0;
 }
 
@@ -146,7 +152,7 @@ void folder_forget_acked(struct folder *f)
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-void file_remove_beside(const char *path)
+void folder_file_remove_beside(const char *path)
 {
     static const char *const endings[] = {"-journal", "-wal", "-shm"};
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
@@ -156,15 +162,15 @@ void file_remove_beside(const char *path)
     }
 }
 
-void file_remove(const char *path)
+void folder_file_remove(const char *path)
 {
     (void)unlink(path);
-    file_remove_beside(path);
+    folder_file_remove_beside(path);
 }
 
-int file_make(const char *path, struct berth_err *err)
+int folder_file_make(const char *path, struct berth_err *err)
 {
-    file_remove(path);
+    folder_file_remove(path);
     CLEANUP(close) int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     return fd < 0 ? err_set(err, errno, "cannot make %s: %s", path, strerror(errno)) : 0;
 }
@@ -182,7 +188,7 @@ static int rename_to_free(const char *from, const char *to)
     return 0;
 }
 
-int file_publish(const char *from, const char *to, struct berth_err *err)
+int folder_file_publish(const char *from, const char *to, struct berth_err *err)
 {
     CLEANUP(close) int fd = open(from, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fsync(fd) < 0)

@@ -165,14 +165,14 @@ int format_create(struct folder *f, struct berth_err *err)
                        f->path, acked);
 
     CLEANUP(mem) char *path = folder_path(f, STORE_FILE), *made = folder_path(f, STORE_FILE_NEW);
-    int rc = file_make(made, err);
+    int rc = folder_file_make(made, err);
     if (rc == 0)
         rc = fill(made, err);
     if (rc == 0) {
-        file_remove_beside(path); /* a write-ahead log without its store must not be taken for the new one's */
-        rc = file_publish(made, path, err);
+        folder_file_remove_beside(path); /* a write-ahead log without its store must not be taken for the new one's */
+        rc = folder_file_publish(made, path, err);
     }
     if (rc < 0)
-        file_remove(made);
+        folder_file_remove(made);
     return rc;
 }

@@ -18,14 +18,12 @@ struct reading {
 
 static int reading_begin(struct reading *r, struct sqlite_store *s, struct totals *ret, struct berth_err *err)
 {
-    *r = (struct reading){.db = &s->reader};
-    if (!sqlite3_get_autocommit(s->reader.handle)) {
-        int rc = db_open(&r->extra, s->path, DB_READ, err);
-        if (rc < 0)
-            return rc;
-        r->db = &r->extra;
-    }
-    int rc = db_exec(r->db, "BEGIN", err);
+    bool taken = !sqlite3_get_autocommit(s->reader.handle);
+    int rc = taken ? db_open(&r->extra, s->path, DB_READ, err) : 0;
+    if (rc < 0)
+        return rc;
+    r->db = taken ? &r->extra : &s->reader;
+    rc = db_exec(r->db, "BEGIN", err);
     return rc < 0 ? rc : totals_read(r->db, ret, err); /* the first read is what holds it */
 }
 
@@ -39,12 +37,10 @@ static void reading_cleanup(struct reading *r)
 /* No byte of a key comes after '~', so these are the keys from the prefix up to the prefix and one more byte. */
 static void bind_prefix(sqlite3_stmt *row, int nth, const char *prefix)
 {
-    char end[STORE_KEY_MAX + 2];
-    size_t len = strlen(prefix);
-    memcpy(end, prefix, len);
-    end[len] = '~' + 1;
-    (void)sqlite3_bind_text(row, nth, prefix, (int)len, SQLITE_TRANSIENT);
-    (void)sqlite3_bind_text(row, nth + 1, end, (int)len + 1, SQLITE_TRANSIENT);
+    CLEANUP(str) struct str end = {0};
+    str_addf(&end, "%s%c", prefix, '~' + 1);
+    (void)sqlite3_bind_text(row, nth, prefix, -1, SQLITE_TRANSIENT);
+    (void)sqlite3_bind_text(row, nth + 1, end.at, (int)end.len, SQLITE_TRANSIENT);
 }
 
 /* ---- range ------------------------------------------------------------------------------------------------------- */
@@ -66,9 +62,9 @@ static int gather(struct sqlite_store *s, void *ctx, struct berth_err *err)
     if (g->revision == 0)
         g->revision = now->revision;
     if (g->revision < now->compacted)
-        return refuse_compacted(g->revision, now->compacted, err);
+        return store_refuse_compacted(g->revision, now->compacted, err);
     if (g->revision > now->revision)
-        return refuse_future(g->revision, now->revision, err);
+        return store_refuse_future(g->revision, now->revision, err);
     heads_collect(&s->ledger.heads, g->prefix, place_of(g->revision + 1, 0) - 1, g->to);
     return 0;
 }
@@ -110,15 +106,15 @@ static int visit_versions(struct db *db, const struct versions *found, store_vis
     int rc = 0;
     for (size_t i = 0; i < found->list.len && rc == 0; i++) {
         const struct version *version = &found->list.at[i];
-        struct change change;
-        struct bytes value;
+        struct change change = {0};
+        struct bytes value = {0};
         (void)sqlite3_bind_int64(row, 1, (int64_t)version->place);
         int code = sqlite3_step(row);
         if (code == SQLITE_ROW)
             rc = change_row_read(db, row, &change, &value, err);
         else if (code != SQLITE_DONE)
             rc = db_failed(db, err);
-        if (rc == 0 && (code == SQLITE_DONE || change.gone || strcmp(change.key, version->key) != 0))
+        if (rc == 0 && (!change.key || change.gone || strcmp(change.key, version->key) != 0))
             rc = db_damaged(db, err, "the value of %.80s in revision %" PRIu64 " is missing", version->key,
                             place_revision(version->place));
         if (rc == 0) {
@@ -137,7 +133,7 @@ int sqlite_range(struct store *base, const char *prefix, uint64_t revision, stor
     CLEANUP(reading) struct reading r = {0};
     CLEANUP(versions) struct versions found;
     struct gathering g = {.prefix = prefix, .revision = revision, .to = &found};
-    struct totals totals;
+    struct totals totals = {0};
     int rc;
 
     versions_init(&found);
@@ -145,7 +141,7 @@ int sqlite_range(struct store *base, const char *prefix, uint64_t revision, stor
         /* Another process writes: the ledger follows what is read. */
         rc = reading_begin(&r, s, &totals, err);
         if (rc == 0)
-            rc = verify_more(r.db, &s->ledger, err);
+            rc = ledger_follow(r.db, &s->ledger, err);
         if (rc == 0)
             rc = gather(s, &g, err);
         s->compacted = s->ledger.now.compacted;
@@ -158,7 +154,7 @@ int sqlite_range(struct store *base, const char *prefix, uint64_t revision, stor
     }
     if (rc == 0)
         rc = gather_replaced(r.db, &g, err);
-    if (rc < 0)
+    if (rc)
         return rc;
     versions_sort(&found);
     return visit_versions(r.db, &found, visit, ctx, err);
@@ -171,12 +167,12 @@ int sqlite_history(struct store *base, const char *prefix, uint64_t from, uint64
 {
     struct sqlite_store *s = sqlite_of(base);
     CLEANUP(reading) struct reading r = {0};
-    struct totals totals;
+    struct totals totals = {0};
     int rc = reading_begin(&r, s, &totals, err);
     if (rc < 0)
         return rc;
     if (from < totals.compacted)
-        return refuse_compacted(from, totals.compacted, err);
+        return store_refuse_compacted(from, totals.compacted, err);
     if (to == 0 || to > totals.revision)
         to = totals.revision;
     if (from >= to)
@@ -194,8 +190,8 @@ int sqlite_history(struct store *base, const char *prefix, uint64_t from, uint64
 
     int code;
     while ((code = sqlite3_step(row)) == SQLITE_ROW) {
-        struct change change;
-        struct bytes value;
+        struct change change = {0};
+        struct bytes value = {0};
         rc = change_row_read(r.db, row, &change, &value, err);
         if (rc == 0) {
             struct store_event event = {change.key, value, change.gone, change.created, place_revision(change.place)};
@@ -210,7 +206,7 @@ int sqlite_history(struct store *base, const char *prefix, uint64_t from, uint64
 int sqlite_log(struct store *base, uint64_t from_seq, store_visit_record *visit, void *ctx, struct berth_err *err)
 {
     CLEANUP(reading) struct reading r = {0};
-    struct totals totals;
+    struct totals totals = {0};
     int rc = reading_begin(&r, sqlite_of(base), &totals, err);
     if (rc < 0)
         return rc;
@@ -228,12 +224,12 @@ int sqlite_log(struct store *base, uint64_t from_seq, store_visit_record *visit,
     int code;
     uint64_t chain = 0;
     while ((code = sqlite3_step(row)) == SQLITE_ROW) {
-        struct store_record record;
+        struct store_record record = {0};
         if ((uint64_t)sqlite3_column_int64(row, 0) < from_seq) {
             chain = (uint64_t)sqlite3_column_int64(row, 2); /* the one before, for the chain */
             continue;
         }
-        rc = record_read(r.db, row, chain, &record, err);
+        rc = record_row_read(r.db, row, chain, &record, err);
         if (rc == 0) {
             chain = record.chain;
             rc = visit(ctx, &record);

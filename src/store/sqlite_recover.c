@@ -19,7 +19,7 @@ static void finding_end(struct finding *f)
     memcpy(q->effects, f->effects.at, f->effects.len * sizeof *q->effects);
     q->found = q->happened = true;
     q->result.revision = f->revision;
-    queue_push(f->to, q);
+    queued_push(f->to, q);
     for (size_t i = 0; i < f->ops.len; i++) {
         mem_free((void *)f->ops.at[i].key);
         mem_free((void *)f->ops.at[i].value.at);
@@ -47,8 +47,8 @@ static int find_changes(struct db *db, uint64_t after, struct queue *to, struct 
     struct finding f = {.to = to};
     int rc = 0, code;
     while (rc == 0 && (code = sqlite3_step(row)) == SQLITE_ROW) {
-        struct change change;
-        struct bytes value;
+        struct change change = {0};
+        struct bytes value = {0};
         rc = change_row_read(db, row, &change, &value, err);
         if (rc < 0)
             break;
@@ -76,15 +76,15 @@ static int catch_up(struct sqlite_store *s, struct queue *found, struct berth_er
     struct queue more = {0};
     int rc = db_exec(&s->writer, "BEGIN", err);
     if (rc == 0)
-        rc = verify_more(&s->writer, &s->ledger, err);
+        rc = ledger_follow(&s->writer, &s->ledger, err);
     if (rc == 0 && s->ledger.now.revision > known)
         rc = find_changes(&s->writer, known, &more, err);
     db_rollback(&s->writer);
-    queue_append(found, &more);
+    queued_append(found, &more);
     return rc;
 }
 
-int writer_connect(struct sqlite_store *s, struct queue *found, struct berth_err *err)
+int sqlite_writer_connect(struct sqlite_store *s, struct queue *found, struct berth_err *err)
 {
     if (s->writer.handle)
         return 0;
@@ -94,7 +94,7 @@ int writer_connect(struct sqlite_store *s, struct queue *found, struct berth_err
     if (rc == 0)
         rc = catch_up(s, found, err);
     if (rc == 0)
-        writer_settle(s);
+        sqlite_writer_settle(s);
     else
         db_close(&s->writer);
     return rc;

@@ -461,6 +461,42 @@ static void a_lost_store_is_not_begun_anew_unasked(void **state)
     store_close(s);
 }
 
+/* A write-ahead log that outlived its store is nobody's. */
+static void a_log_without_its_store_is_not_taken_up(void **state)
+{
+    struct room *r = *state;
+    CLEANUP(str) struct str wal = {0}, acked = {0};
+    str_addf(&wal, "%s-wal", r->path);
+    str_addf(&acked, "%s/acked", r->dir);
+    struct store *s = open_as(r->dir, &create);
+    (void)put(s, "kept", "1");
+    assert_int_equal(store_backup(s, r->backup, NULL), 0);
+    store_close(s);
+    for (int turn = 0; turn < 2; turn++) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            write_some(open_as(r->dir, &existing));
+            _exit(0); /* without closing it */
+        }
+        int status = 1;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+        assert_int_equal(access(wal.at, F_OK), 0);
+        assert_int_equal(unlink(r->path), 0);
+        if (turn == 0) {
+            assert_int_equal(store_sqlite_restore(r->backup, r->dir, NULL), 0);
+            s = open_as(r->dir, &existing);
+            assert_text(range_text(s, "", 0), "kept=1@1/1");
+        } else {
+            assert_int_equal(unlink(acked.at), 0);
+            s = open_as(r->dir, &create);
+            assert_text(range_text(s, "", 0), "");
+        }
+        store_close(s);
+    }
+}
+
 /* ---- reading beside ---------------------------------------------------------------------------------------------- */
 
 static void a_tool_reads_beside_the_daemon(void **state)
@@ -523,6 +559,7 @@ int main(void)
         TEST(a_backup_of_a_store_that_is_written_is_one_state),
         TEST(a_bad_backup_is_not_restored),
         TEST(a_lost_store_is_not_begun_anew_unasked),
+        TEST(a_log_without_its_store_is_not_taken_up),
         TEST(a_tool_reads_beside_the_daemon),
     };
     return cmocka_run_group_tests_name("sqlite", tests, NULL, NULL);

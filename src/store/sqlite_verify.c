@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "store/sqlite.h"
 
-uint64_t change_sum(const struct change *change, struct bytes value)
+uint64_t change_row_sum(const struct change *change, struct bytes value)
 {
     uint64_t h = hash_pair(hash_pair(change->place, change->replaced), change->created);
     h = hash_bytes(change->key, strlen(change->key), h);
@@ -32,9 +32,9 @@ int change_row_read(const struct db *db, sqlite3_stmt *row, struct change *ret, 
     struct bytes value = {sqlite3_column_blob(row, 5), (size_t)sqlite3_column_bytes(row, 5)};
     if (!change.key || (value.len && !value.at))
         return db_failed(db, err);
-    if (!text || !key_valid(change.key, (size_t)sqlite3_column_bytes(row, 1)) ||
+    if (!text || !store_key_valid(change.key, (size_t)sqlite3_column_bytes(row, 1)) ||
         (type != SQLITE_NULL && type != SQLITE_BLOB) ||
-        (uint64_t)sqlite3_column_int64(row, 4) != change_sum(&change, value))
+        (uint64_t)sqlite3_column_int64(row, 4) != change_row_sum(&change, value))
         return db_damaged(db, err, "the checksum of a change in revision %" PRIu64 " is wrong",
                           place_revision(change.place));
     *ret = change;
@@ -42,8 +42,8 @@ int change_row_read(const struct db *db, sqlite3_stmt *row, struct change *ret, 
     return 0;
 }
 
-int record_read(const struct db *db, sqlite3_stmt *row, uint64_t chain_before, struct store_record *ret,
-                struct berth_err *err)
+int record_row_read(const struct db *db, sqlite3_stmt *row, uint64_t chain_before, struct store_record *ret,
+                    struct berth_err *err)
 {
     struct store_record record = {
         .seq = (uint64_t)sqlite3_column_int64(row, 0),
@@ -62,6 +62,9 @@ int record_read(const struct db *db, sqlite3_stmt *row, uint64_t chain_before, s
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
+/* Rows after which a load of everything gives up the memory for taking it back. */
+enum { LOAD_KEEP = 4096 };
+
 /* Loads the changes after a place, for the caller to keep or undo; adds up their checksums. */
 static int load_rows(struct db *db, struct heads *heads, const struct totals *disk, uint64_t after,
                      uint64_t *ret_digest, struct berth_err *err)
@@ -75,8 +78,8 @@ static int load_rows(struct db *db, struct heads *heads, const struct totals *di
     int code;
     uint64_t last = after, digest = 0;
     while ((code = sqlite3_step(row)) == SQLITE_ROW) {
-        struct change change;
-        struct bytes value;
+        struct change change = {0};
+        struct bytes value = {0};
         int rc = change_row_read(db, row, &change, &value, err);
         if (rc < 0)
             return rc;
@@ -87,6 +90,8 @@ static int load_rows(struct db *db, struct heads *heads, const struct totals *di
         if (wrong)
             return db_damaged(db, err, "the change of %.80s in revision %" PRIu64 " %s", change.key, revision, wrong);
         last = change.place;
+        if (after == 0 && heads->undo.len >= LOAD_KEEP)
+            heads_keep(heads); /* from nothing there is nothing to go back to */
         digest += (uint64_t)sqlite3_column_int64(row, 4);
     }
     if (code != SQLITE_DONE)
@@ -116,8 +121,8 @@ static int check_log(struct db *db, const struct totals *disk, struct berth_err 
     int code;
     struct store_record last = {0};
     while ((code = sqlite3_step(row)) == SQLITE_ROW) {
-        struct store_record record;
-        int rc = record_read(db, row, last.chain, &record, err);
+        struct store_record record = {0};
+        int rc = record_row_read(db, row, last.chain, &record, err);
         if (rc < 0)
             return rc;
         if (record.seq != last.seq + 1)
@@ -145,7 +150,7 @@ static int check_pages(struct db *db, struct berth_err *err)
     return strcmp(found, "ok") == 0 ? 0 : db_damaged(db, err, "%s", found);
 }
 
-int verify(struct db *db, struct ledger *ret, struct berth_err *err)
+int ledger_verify(struct db *db, struct ledger *ret, struct berth_err *err)
 {
     CLEANUP(ledger) struct ledger made = {0};
     uint64_t digest = 0;
@@ -160,14 +165,13 @@ int verify(struct db *db, struct ledger *ret, struct berth_err *err)
         rc = check_log(db, &made.now, err);
     if (rc < 0)
         return rc;
-    *ret = made;
-    made = (struct ledger){0};
+    *ret = ledger_take(&made);
     return 0;
 }
 
-int verify_more(struct db *db, struct ledger *ledger, struct berth_err *err)
+int ledger_follow(struct db *db, struct ledger *ledger, struct berth_err *err)
 {
-    struct totals disk;
+    struct totals disk = {0};
     uint64_t digest = 0;
     int rc = totals_read(db, &disk, err);
     if (rc < 0 || disk.revision == ledger->now.revision) {
@@ -181,7 +185,7 @@ int verify_more(struct db *db, struct ledger *ledger, struct berth_err *err)
     if (disk.compacted > ledger->now.revision) {
         /* Deletions since may be forgotten already: start afresh. */
         struct ledger whole = {0};
-        rc = verify(db, &whole, err);
+        rc = ledger_verify(db, &whole, err);
         if (rc == 0) {
             ledger_done(ledger);
             *ledger = whole;
@@ -194,14 +198,14 @@ int verify_more(struct db *db, struct ledger *ledger, struct berth_err *err)
     return rc;
 }
 
-int verify_migrated(struct db *db, struct ledger *ret, struct berth_err *err)
+int ledger_verify_migrated(struct db *db, struct ledger *ret, struct berth_err *err)
 {
     struct ledger made = {0};
     int rc = db_exec(db, "BEGIN IMMEDIATE", err);
     if (rc == 0)
         rc = format_migrate(db, err);
     if (rc == 0)
-        rc = verify(db, &made, err);
+        rc = ledger_verify(db, &made, err);
     if (rc == 0)
         rc = db_exec(db, "COMMIT", err);
     if (rc < 0) {

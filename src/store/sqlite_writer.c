@@ -30,10 +30,18 @@ static bool is_broken(struct sqlite_store *s, struct berth_err *err)
     return broken;
 }
 
+/* Closes the connection without touching the file, whose state is not known. */
+static void disconnect(struct sqlite_store *s)
+{
+    if (s->writer.handle)
+        (void)sqlite3_db_config(s->writer.handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    db_close(&s->writer);
+}
+
 /* Nothing of what is in flight can be trusted any more, and nothing new is taken. */
 static void break_for_good(struct sqlite_store *s, const struct berth_err *why)
 {
-    db_close(&s->writer);
+    disconnect(s);
     (void)pthread_mutex_lock(&s->lock);
     if (!s->broken[0])
         memcpy(s->broken, why->text, sizeof s->broken);
@@ -44,7 +52,7 @@ static int connect(struct sqlite_store *s, struct queue *out, struct berth_err *
 {
     if (is_broken(s, err))
         return -EIO;
-    int rc = writer_connect(s, out, err);
+    int rc = sqlite_writer_connect(s, out, err);
     if (rc == -EBADMSG) {
         break_for_good(s, err);
         rc = -EIO;
@@ -63,7 +71,7 @@ static int recover(struct sqlite_store *s, int rc, struct queue *out, const stru
     case -EBADMSG: break_for_good(s, err); return -EIO;
     default: break;
     }
-    db_close(&s->writer);
+    disconnect(s);
     struct berth_err again = {0};
     (void)connect(s, out, &again); /* else the next batch tries */
     return rc;
@@ -79,9 +87,9 @@ static int batch_write(struct sqlite_store *s, struct queue *batch, int sweep_ro
 
     s->ledger.now = now;
     for (struct queued *q = batch->first; q && rc == 0; q = q->next)
-        rc = change_write(db, &s->ledger, q, err);
-    if (rc == 0 && sweep_left(&s->ledger.now))
-        rc = sweep(db, &s->ledger.now, sweep_rows, err);
+        rc = change_row_write(db, &s->ledger, q, err);
+    if (rc == 0 && change_sweep_left(&s->ledger.now))
+        rc = change_sweep(db, &s->ledger.now, sweep_rows, err);
     if (rc == 0 && memcmp(&s->ledger.now, &before, sizeof before) != 0)
         rc = totals_write(db, &s->ledger.now, err);
     if (rc == 0)
@@ -106,12 +114,12 @@ static void batch_run(struct sqlite_store *s, struct queue *batch, struct queue 
     for (struct queued *q = batch->first; q && rc < 0; q = q->next)
         queued_fail(q, -rc, err.text);
     s->idle_failed = rc < 0;
-    queue_append(out, batch);
+    queued_append(out, batch);
 }
 
 /* ---- between batches --------------------------------------------------------------------------------------------- */
 
-int writer_compact(struct sqlite_store *s, void *ctx, struct berth_err *err)
+int sqlite_writer_compact(struct sqlite_store *s, void *ctx, struct berth_err *err)
 {
     struct queue none = {0};
     int rc = connect(s, &s->found, err);
@@ -146,7 +154,7 @@ static int note_wal(void *ctx, sqlite3 *handle, const char *name, int pages)
     return SQLITE_OK;
 }
 
-void writer_settle(struct sqlite_store *s)
+void sqlite_writer_settle(struct sqlite_store *s)
 {
     (void)sqlite3_wal_hook(s->writer.handle, note_wal, s);
     (void)sqlite3_db_config(s->writer.handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
@@ -154,7 +162,7 @@ void writer_settle(struct sqlite_store *s)
 
 static bool idle_due(const struct sqlite_store *s)
 {
-    bool sweeps = s->writer.handle && !s->idle_failed && sweep_left(&s->ledger.now);
+    bool sweeps = s->writer.handle && !s->idle_failed && change_sweep_left(&s->ledger.now);
     return sweeps || checkpoint_due(s, WAL_IDLE_PAGES);
 }
 
@@ -176,9 +184,9 @@ static struct queue batch_take(struct sqlite_store *s)
     struct queue batch = {0};
     size_t bytes = 0;
     for (size_t n = 0; s->waiting.first && n < BATCH_TXNS_MAX && bytes < BATCH_BYTES_MAX; n++) {
-        struct queued *q = queue_pop(&s->waiting);
+        struct queued *q = queued_pop(&s->waiting);
         bytes += q->bytes;
-        queue_push(&batch, q);
+        queued_push(&batch, q);
     }
     return batch;
 }
@@ -188,7 +196,7 @@ static void finish(struct sqlite_store *s, struct queue *out)
 {
     if (!out->first)
         return;
-    queue_append(&s->finished, out);
+    queued_append(&s->finished, out);
     if (!s->told)
         s->told = eventfd_write(s->event_fd, 1) == 0;
     (void)pthread_cond_broadcast(&s->news);
@@ -236,7 +244,7 @@ static void *writer_main(void *arg)
     return NULL;
 }
 
-int writer_start(struct sqlite_store *s, struct berth_err *err)
+int sqlite_writer_start(struct sqlite_store *s, struct berth_err *err)
 {
     /* Signals are for the threads of the program. */
     sigset_t all, before;
@@ -250,7 +258,7 @@ int writer_start(struct sqlite_store *s, struct berth_err *err)
     return 0;
 }
 
-void writer_stop(struct sqlite_store *s)
+void sqlite_writer_stop(struct sqlite_store *s)
 {
     if (!s->running)
         return;

@@ -26,7 +26,7 @@ static bool key_char(char c)
     return c > ' ' && c <= '~';
 }
 
-bool key_valid(const char *key, size_t len)
+bool store_key_valid(const char *key, size_t len)
 {
     if (len == 0 || len > STORE_KEY_MAX)
         return false;
@@ -36,7 +36,7 @@ bool key_valid(const char *key, size_t len)
     return true;
 }
 
-bool key_under(const char *key, const char *prefix)
+bool store_key_under(const char *key, const char *prefix)
 {
     while (*prefix)
         if (*key++ != *prefix++)
@@ -47,7 +47,7 @@ bool key_under(const char *key, const char *prefix)
 static int key_check(const char *key, struct berth_err *err)
 {
     size_t len = strnlen(key, STORE_KEY_MAX + 1);
-    if (key_valid(key, len))
+    if (store_key_valid(key, len))
         return 0;
     if (len == 0)
         return err_set(err, EINVAL, "a key is empty");
@@ -117,21 +117,21 @@ static int txn_check(const struct store_txn *txn, size_t *ret_bytes, struct bert
         rc = twice_check(txn, err);
     if (rc < 0)
         return rc;
-    size_t bytes = txn_bytes(txn);
+    size_t bytes = store_txn_bytes(txn);
     if (bytes > STORE_TXN_BYTES_MAX)
         return err_set(err, EINVAL, "a transaction has %zu bytes; at most %d are possible", bytes, STORE_TXN_BYTES_MAX);
     *ret_bytes = bytes;
     return 0;
 }
 
-int refuse_compacted(uint64_t revision, uint64_t compacted, struct berth_err *err)
+int store_refuse_compacted(uint64_t revision, uint64_t compacted, struct berth_err *err)
 {
     return err_set(err, ESTALE,
                    "revision %" PRIu64 " is forgotten: history up to %" PRIu64 " was compacted; read the present state",
                    revision, compacted);
 }
 
-int refuse_future(uint64_t revision, uint64_t present, struct berth_err *err)
+int store_refuse_future(uint64_t revision, uint64_t present, struct berth_err *err)
 {
     return err_set(err, EINVAL, "revision %" PRIu64 " has not happened yet: the present one is %" PRIu64, revision,
                    present);
@@ -195,7 +195,7 @@ static void event_tell(struct store *s, const struct store_event *event)
     /* By index and length at each turn: a callback may add watches and end them. */
     for (size_t i = 0; i < s->watches.len; i++) {
         struct store_watch *w = s->watches.at[i];
-        if (!w->ended && event->revision > w->after && key_under(event->key, w->prefix))
+        if (!w->ended && event->revision > w->after && store_key_under(event->key, w->prefix))
             w->watched(w->ctx, event);
     }
 }
@@ -311,7 +311,7 @@ int store_log(struct store *s, uint64_t from_seq, store_visit_record *visit, voi
 int store_compact(struct store *s, uint64_t revision, struct berth_err *err)
 {
     if (revision > s->revision)
-        return refuse_future(revision, s->revision, err);
+        return store_refuse_future(revision, s->revision, err);
     return revision <= store_compacted(s) ? 0 : s->ops->compact(s, revision, err);
 }
 

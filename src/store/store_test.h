@@ -120,6 +120,20 @@ static inline int fixture_teardown(void **state)
     return 0;
 }
 
+/* Runs each test over a fresh store of each kind. */
+static inline int run_over_kinds(const char *group, const struct CMUnitTest *tests, size_t len)
+{
+    CLEANUP(mem) struct CMUnitTest *all = mem_zarray(KINDS_LEN * len, sizeof *all);
+    CLEANUP(mem) char *names = mem_alloc(KINDS_LEN * len * 96);
+    for (size_t i = 0; i < KINDS_LEN * len; i++) {
+        const struct kind *kind = &kinds[i / len];
+        (void)snprintf(names + 96 * i, 96, "%s: %s", kind->name, tests[i % len].name);
+        all[i] = (struct CMUnitTest){names + 96 * i, tests[i % len].test_func, fixture_setup, fixture_teardown,
+                                     (void *)kind};
+    }
+    return _cmocka_run_group_tests(group, all, KINDS_LEN * len, NULL, NULL);
+}
+
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 #define TEXT(text) ((struct bytes){(text), strlen(text)})

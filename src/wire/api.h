@@ -1,9 +1,9 @@
 /* api.h - the daemon's documents: what a client may write and what the store holds, read by the same tables.
  *
- * A stored document is what the client asked for plus what the daemon adds ("v", "id", "created", "generation", ...; the
- * `meta` table). Nodes, volumes, resources, profiles, workloads and instances share their keys with the cluster file
- * (objects.h). Texts in what is read point into the document or the arena. A reader returns 0, or -EINVAL and its kin
- * with the key named: `endpoints[1]: name: expected text, found 3`.
+ * A stored document is what the client asked for plus what the daemon adds ("v", "id", "created", "generation", ...;
+ * the `meta` table). Nodes, volumes, resources, profiles, workloads and instances share their keys with the cluster
+ * file (objects.h). Texts in what is read point into the document or the arena. A reader returns 0, or -EINVAL and its
+ * kin with the key named: `endpoints[1]: name: expected text, found 3`.
  *
  * To add a key: a row in its table, a line in docs/api.md.
  */
@@ -36,7 +36,9 @@ struct endpoint {
 
 struct work_doc {
     struct doc_meta meta;
-    struct berth_workload workload; /* its id is the meta's; kind is left alone; `suspended` is hold or stopped */
+    /* Its id is the meta's; the kind is left alone; `suspended` is hold, stopped or cancelled; a gang's name has its
+     * owner's before it, so that nobody joins another's. */
+    struct berth_workload workload;
     const char *name, *owner, *group;
     bool hold, stopped, system;
     bool cancelled; /* of a job: by its user; it counts as held for ever */
@@ -48,10 +50,11 @@ struct work_doc {
     const char *workdir, *image;
     const struct endpoint *endpoints;
     size_t endpoints_len;
-    int32_t port_index; /* "index"; -1: none. A workload with endpoints and an index holds a block of ports:
-                                       PORT_BASE + PORT_BLOCK * index and on, one per endpoint, added to its shape here */
-    uint32_t weight;    /* 0 to 100; 100 if not given */
-    uint64_t restarts;  /* "restart": grows with each restart asked for */
+    /* "index"; -1: none. A workload with endpoints and an index holds a block of ports: PORT_BASE + PORT_BLOCK * index
+     * and on, one per endpoint, added to its shape here. */
+    int32_t port_index;
+    uint32_t weight;                                    /* 0 to 100; 100 if not given */
+    uint64_t restarts;                                  /* "restart": grows with each restart asked for */
     const json_t *settings, *settings_schema, *install; /* NULL: not given */
 };
 
@@ -135,8 +138,8 @@ int fact_doc_read(const json_t *doc, struct arena *arena, struct doc_meta *ret_m
                   struct berth_err *err);
 int report_doc_read(const json_t *doc, struct arena *arena, struct report_doc *ret, struct berth_err *err);
 
-/* What the loop writes: the documents of a new or changed instance and of a fact, without "v". New references. A shape is
- * not written: what an instance was placed from is the workload's document of that generation (KIND_SPEC). */
+/* What the loop writes: the documents of a new or changed instance and of a fact, without "v". New references. A shape
+ * is not written: what an instance was placed from is the workload's document of that generation (KIND_SPEC). */
 json_t *instance_doc_make(const struct instance_doc *d);
 json_t *fact_doc_make(const struct berth_fact *fact);
 /* "migration/17", "since/KEY"; a key that looks like a subject is written "since//17". */
@@ -144,8 +147,8 @@ const char *fact_doc_id(const struct berth_fact *fact, struct arena *arena);
 /* The kind and the subject or key of such an id; -EINVAL. */
 int fact_doc_id_parse(const char *id, struct berth_fact *ret);
 
-/* Removes the keys that only the daemon writes (v, revision, created, generation, status, ...), so that what was read may
- * be written back. `id` stays. */
+/* Removes the keys that only the daemon writes (v, revision, created, generation, status, ...), so that what was read
+ * may be written back. `id` stays. */
 void doc_strip(json_t *doc);
 
 /* Settings against a schema; -EINVAL naming the setting. *ret is a new object with defaults filled in. */

@@ -66,7 +66,7 @@ void doc_strip(json_t *doc)
 {
     static const char *const own[] = {
         "v",         "revision",  "created", "generation", "status", "index", "restart", "system",
-        "stoppable", "cancelled", "epoch",   "seq",        "of",     "error", "hash", "was",
+        "stoppable", "cancelled", "epoch",   "seq",        "of",     "error", "hash",    "was",
     };
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         (void)json_object_del(doc, own[i]);

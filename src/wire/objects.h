@@ -1,7 +1,8 @@
-/* objects.h - the tables of the cluster file and of the daemon's documents, and what they fill; one source file per object.
+/* objects.h - the tables of the cluster file and of the daemon's documents, and what they fill; one source file per
+ * object.
  *
- * cluster_file.c walks the lists; the *_entry_read functions read one entry each. The *_doc.c files (wire/api.h) read the
- * same tables beside their own. Internal to wire/.
+ * cluster_file.c walks the lists; the *_entry_read functions read one entry each. The *_doc.c files (wire/api.h) read
+ * the same tables beside their own. Internal to wire/.
  */
 #pragma once
 
@@ -56,8 +57,8 @@ int instance_entry_finish(struct reader *r, const json_t *value, struct instance
 /* profile_json.c */
 extern const struct key_table profile_keys;
 
-/* meta_doc.c: what every document of the daemon has, for a struct doc_meta. Where the kind's own table has a key already,
- * the part with it is left out. */
+/* meta_doc.c: what every document of the daemon has, for a struct doc_meta. Where the kind's own table has a key
+ * already, the part with it is left out. */
 extern const struct key_table meta_keys;     /* v, display, generation */
 extern const struct key_table created_keys;  /* created */
 extern const struct key_table identity_keys; /* id */

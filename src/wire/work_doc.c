@@ -243,6 +243,8 @@ int work_doc_read(const json_t *doc, struct arena *arena, struct work_doc *ret, 
     d.workload.suspended = d.hold || d.stopped || d.cancelled;
     if (entry.gang_alone)
         d.workload.gang = d.workload.id;
+    else if (d.workload.gang && *d.workload.gang && d.owner && *d.owner)
+        d.workload.gang = arena_fmt(arena, "%s/%s", d.owner, d.workload.gang); /* nobody joins another's by its name */
     d.meta.created_ns = d.workload.created_ns;
     if (d.port_index >= 0)
         ports_add(&r, &d, &d.workload.shape);

@@ -93,6 +93,25 @@ static void without_an_index_an_endpoint_holds_no_port(void **state)
     assert_true(d.cancelled && d.workload.suspended);
 }
 
+static void a_gang_is_its_owners(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *doc, *gang;
+    } rows[] = {
+        {"{id: '1', owner: alice, gang: g}",    "alice/g"},
+        {"{id: '1', owner: alice, gang: true}", "1"      },
+        {"{id: '1', gang: g}",                  "g"      },
+        {"{id: '1', owner: alice, gang: ''}",   ""       },
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        CLEANUP(given) struct given g = given(rows[i].doc);
+        struct work_doc d = {0};
+        READ(&g, work_doc_read, &d);
+        assert_string_equal(d.workload.gang, rows[i].gang);
+    }
+}
+
 static void what_is_wrong_is_named(void **state)
 {
     (void)state;
@@ -184,6 +203,7 @@ int main(void)
         cmocka_unit_test(every_key_has_its_field),
         cmocka_unit_test(an_image_that_is_listed_is_not_listed_twice),
         cmocka_unit_test(without_an_index_an_endpoint_holds_no_port),
+        cmocka_unit_test(a_gang_is_its_owners),
         cmocka_unit_test(what_is_wrong_is_named),
         cmocka_unit_test(long_things_are_refused),
         cmocka_unit_test(what_is_read_can_be_written_back),

@@ -1,0 +1,332 @@
+/* context_verbs.c - `berth context ls|use|add|rm|show`: the file of servers this program knows. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/suggest.h"
+#include "cli/table.h"
+#include "wire/document.h"
+
+struct book {
+    struct context_env env;
+    struct str path;
+    struct contexts contexts;
+};
+
+static void book_cleanup(struct book *b)
+{
+    contexts_done(&b->contexts);
+    str_done(&b->path);
+}
+
+static int book_open(const struct cli *cli, struct book *b)
+{
+    struct berth_err err;
+
+    context_env_read(&b->env);
+    if (contexts_path(&b->env, &b->path, &err) != 0 || contexts_read(str_text(&b->path), &b->contexts, &err) != 0)
+        return cli_fail(cli, EXIT_FAILED, "%s", err.text);
+    return EXIT_OK;
+}
+
+static int book_save(const struct cli *cli, const struct book *b)
+{
+    struct berth_err err;
+
+    if (contexts_write(str_text(&b->path), &b->contexts, &err) != 0)
+        return cli_fail(cli, EXIT_FAILED, "%s", err.text);
+    return EXIT_OK;
+}
+
+static int context_missing(const struct cli *cli, const struct book *b, const char *name)
+{
+    struct suggest near;
+
+    suggest_init(&near, name);
+    for (size_t i = 0; i < b->contexts.len; i++)
+        suggest_offer(&near, b->contexts.at[i].name);
+    if (near.len)
+        return cli_fail(cli, EXIT_NOT_FOUND, "no context '%s'; did you mean '%s'?", name, near.at[0]);
+    return cli_fail(cli, EXIT_NOT_FOUND, "no context '%s'; 'berth context ls' lists those there are", name);
+}
+
+/* The name that counts without an option. */
+static const char *current_of(const struct book *b)
+{
+    return b->env.context ? b->env.context : b->contexts.current;
+}
+
+/* A token never leaves the file for a screen. */
+static json_t *context_json(const struct context *c, bool current)
+{
+    return json_pack("{s:s, s:b, s:s?, s:s?, s:s?, s:s?, s:b}", "name", c->name, "current", (int)current, "server",
+                     c->server, "token_file", c->token_file, "ca", c->ca, "pin", c->pin, "token", c->token != NULL);
+}
+
+/* ---- ls and show ---------------------------------------------------------------------------------------------------- */
+
+static void contexts_table(const struct cli *cli, const struct book *b)
+{
+    static const struct table_column columns[] = {
+        {"",       TABLE_PLAIN, 0},
+        {"NAME",   TABLE_PLAIN, 0},
+        {"SERVER", TABLE_PLAIN, 0},
+        {"TOKEN",  TABLE_WRAP,  0},
+    };
+    const char *current = current_of(b);
+    struct table table;
+
+    table_init(&table, cli, columns, sizeof columns / sizeof columns[0]);
+    for (size_t i = 0; i < b->contexts.len; i++) {
+        const struct context *c = &b->contexts.at[i];
+        bool is_current = current && strcmp(current, c->name) == 0;
+        table_row(&table);
+        table_cell(&table, 0, COLOR_GREEN, "%s", is_current ? "*" : "");
+        table_cell(&table, 1, is_current ? COLOR_BOLD : COLOR_NONE, "%s", c->name);
+        table_cell(&table, 2, COLOR_NONE, "%s", c->server ? c->server : SERVER_DEFAULT);
+        table_cell(&table, 3, COLOR_NONE, "%s", c->token ? "kept here" : c->token_file ? c->token_file : "none");
+    }
+    table_print(&table);
+    table_done(&table);
+}
+
+static int ls_run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct view_values *v = values;
+    CLEANUP(book) struct book book = {0};
+    CLEANUP(json) json_t *list = json_array();
+
+    (void)operands;
+    int rc = book_open(cli, &book);
+    if (rc != EXIT_OK)
+        return rc;
+    const char *current = current_of(&book);
+    for (size_t i = 0; i < book.contexts.len; i++)
+        json_array_append_new(
+            list, context_json(&book.contexts.at[i], current && strcmp(current, book.contexts.at[i].name) == 0));
+    if (view_print(cli, v->form, list))
+        return EXIT_OK;
+    if (book.contexts.len == 0)
+        fputs("No contexts; 'berth context add NAME --server URL --token-file FILE' makes one.\n", cli->out);
+    else
+        contexts_table(cli, &book);
+    return EXIT_OK;
+}
+
+const struct command context_ls_command = {
+    .name = "context ls",
+    .operands = "",
+    .summary = "List the servers this program knows; a star marks the one it talks to.",
+    .options = view_options,
+    .options_len = 1,
+    .values_size = sizeof(struct view_values),
+    .section = SECTION_PEOPLE,
+    .run = ls_run,
+};
+
+static int show_run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct view_values *v = values;
+    CLEANUP(book) struct book book = {0};
+
+    int rc = book_open(cli, &book);
+    if (rc != EXIT_OK)
+        return rc;
+    const char *name = operands->len ? operands->at[0] : current_of(&book);
+    if (!name)
+        return cli_fail(cli, EXIT_NOT_FOUND, "there is no current context; 'berth context use NAME' chooses one");
+    const struct context *c = contexts_find(&book.contexts, name);
+    if (!c)
+        return context_missing(cli, &book, name);
+    const char *current = current_of(&book);
+    CLEANUP(json) json_t *json = context_json(c, current && strcmp(current, name) == 0);
+    if (!view_print(cli, v->form, json))
+        fields_print(cli, json, 0);
+    return EXIT_OK;
+}
+
+const struct command context_show_command = {
+    .name = "context show",
+    .operands = "[NAME]",
+    .operands_max = 1,
+    .summary = "Show what is known of a server; of the current one if none is named. Never shows a token.",
+    .options = view_options,
+    .options_len = 1,
+    .values_size = sizeof(struct view_values),
+    .section = SECTION_PEOPLE,
+    .run = show_run,
+};
+
+/* ---- use and rm ----------------------------------------------------------------------------------------------------- */
+
+static int use_run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    CLEANUP(book) struct book book = {0};
+
+    (void)values;
+    int rc = book_open(cli, &book);
+    if (rc != EXIT_OK)
+        return rc;
+    if (!contexts_find(&book.contexts, operands->at[0]))
+        return context_missing(cli, &book, operands->at[0]);
+    mem_free(book.contexts.current);
+    book.contexts.current = mem_strdup(operands->at[0]);
+    rc = book_save(cli, &book);
+    if (rc == EXIT_OK)
+        fprintf(cli->out, "context/%s is current\n", operands->at[0]);
+    if (rc == EXIT_OK && book.env.context && strcmp(book.env.context, operands->at[0]) != 0)
+        cli_warn(cli, "BERTH_CONTEXT is set and comes first: %s", book.env.context);
+    return rc;
+}
+
+const struct command context_use_command = {
+    .name = "context use",
+    .operands = "NAME",
+    .operands_min = 1,
+    .operands_max = 1,
+    .summary = "Talk to this server from now on.",
+    .section = SECTION_PEOPLE,
+    .run = use_run,
+};
+
+static int rm_run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    CLEANUP(book) struct book book = {0};
+
+    (void)values;
+    int rc = book_open(cli, &book);
+    if (rc != EXIT_OK)
+        return rc;
+    for (size_t i = 0; i < operands->len; i++) {
+        const char *name = operands->at[i];
+        if (!contexts_find(&book.contexts, name))
+            return context_missing(cli, &book, name);
+        contexts_remove(&book.contexts, name);
+        if (book.contexts.current && strcmp(book.contexts.current, name) == 0)
+            mem_free(take_ptr(&book.contexts.current));
+    }
+    rc = book_save(cli, &book);
+    for (size_t i = 0; i < operands->len && rc == EXIT_OK; i++)
+        fprintf(cli->out, "context/%s removed\n", operands->at[i]);
+    return rc;
+}
+
+const struct command context_rm_command = {
+    .name = "context rm",
+    .operands = "NAME...",
+    .operands_min = 1,
+    .operands_max = OPERANDS_ANY,
+    .summary = "Forget servers. Token files stay where they are.",
+    .section = SECTION_PEOPLE,
+    .run = rm_run,
+};
+
+/* ---- add ------------------------------------------------------------------------------------------------------------ */
+
+struct add_values {
+    bool keep_token, no_use;
+};
+
+static const struct option add_options[] = {
+    OPTION_FLAG_ROW("keep-token", 0, add_values, keep_token,
+                    "Copy the token into the file of contexts, so that FILE is not needed any more."),
+    OPTION_FLAG_ROW("no-use", 0, add_values, no_use, "Do not make it the current one."),
+};
+
+/* A path that means the same from every folder. */
+static char *absolute(const char *path)
+{
+    char *real = path ? realpath(path, NULL) : NULL;
+    char *copy = real ? mem_strdup(real) : path ? mem_strdup(path) : NULL;
+
+    free(real);
+    return copy;
+}
+
+/* Would a token travel in the clear? */
+static bool in_the_clear(const char *server)
+{
+    static const char *const local[] = {"127.", "localhost", "[::1]"};
+
+    if (strncmp(server, "http://", 7) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof local / sizeof local[0]; i++)
+        if (strncmp(server + 7, local[i], strlen(local[i])) == 0)
+            return false;
+    return true;
+}
+
+static int add_token(const struct cli *cli, const struct connect_values *from, const struct add_values *v,
+                     struct context *to)
+{
+    CLEANUP(mem) char *token = NULL;
+    struct berth_err err;
+    bool exposed = false;
+
+    if (!from->token_file)
+        return v->keep_token ? cli_fail(cli, EXIT_USAGE, "--keep-token needs --token-file FILE") : EXIT_OK;
+    if (token_file_read(from->token_file, &token, &exposed, &err) != 0)
+        return cli_fail(cli, EXIT_FAILED, "%s", err.text);
+    if (v->keep_token)
+        to->token = take_ptr(&token);
+    else
+        to->token_file = absolute(from->token_file);
+    if (exposed)
+        cli_warn(cli, "others may read the token in %s; 'chmod 600 %s' keeps it yours", from->token_file,
+                 from->token_file);
+    return EXIT_OK;
+}
+
+static int add_run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct add_values *v = values;
+    const struct connect_values *from = cli->connect;
+    CLEANUP(book) struct book book = {0};
+    struct context context = {.name = mem_strdup(operands->at[0])};
+
+    int rc = book_open(cli, &book);
+    if (rc == EXIT_OK && !from->server)
+        rc = cli_fail(cli, EXIT_USAGE, "context add needs --server URL");
+    if (rc == EXIT_OK)
+        rc = add_token(cli, from, v, &context);
+    if (rc != EXIT_OK) {
+        context_done(&context);
+        return rc;
+    }
+    context.server = mem_strdup(from->server);
+    context.ca = absolute(from->ca);
+    context.pin = from->pin ? mem_strdup(from->pin) : NULL;
+    contexts_put(&book.contexts, &context);
+    if (!v->no_use) {
+        mem_free(book.contexts.current);
+        book.contexts.current = mem_strdup(operands->at[0]);
+    }
+    rc = book_save(cli, &book);
+    if (rc == EXIT_OK)
+        fprintf(cli->out, "context/%s added%s\n", operands->at[0], v->no_use ? "" : " and current");
+    if (rc == EXIT_OK && from->token_file && in_the_clear(from->server))
+        cli_warn(cli, "the token will travel unencrypted to %s; https is safer", from->server);
+    return rc;
+}
+
+const struct command context_add_command = {
+    .name = "context add",
+    .operands = "NAME",
+    .operands_min = 1,
+    .operands_max = 1,
+    .summary = "Remember a server with its token under a name, and talk to it from now on.",
+    .text = "A context of that name is replaced. Nothing is asked of the server; 'berth whoami' tries it. The file is "
+            "$BERTH_CONFIG, or berth/config.yaml in $XDG_CONFIG_HOME or ~/.config.",
+    .examples = "  berth context add lab --server https://lab:3980 --token-file ~/lab.token --pin sha256//...\n"
+                "  berth context use lab\n"
+                "  berth whoami",
+    .options = add_options,
+    .options_len = sizeof add_options / sizeof add_options[0],
+    .values_size = sizeof(struct add_values),
+    .section = SECTION_PEOPLE,
+    .talks = true,
+    .run = add_run,
+};

@@ -1,0 +1,311 @@
+/* status.c - `berth status`: the cluster on one screen. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "cli/api.h"
+#include "cli/collection.h"
+#include "cli/command.h"
+#include "cli/listing.h"
+#include "cli/output.h"
+#include "cli/show.h"
+#include "cli/table.h"
+#include "wire/document.h"
+#include "wire/quantity.h"
+
+enum { PENDING_SHOWN = 10 };
+
+static const char *const work_kinds[] = {"apps", "jobs", "vms"};
+enum { WORK_KINDS = sizeof work_kinds / sizeof work_kinds[0] };
+
+struct overview {
+    json_t *nodes; /* NULL: not to be seen */
+    json_t *work[WORK_KINDS];
+};
+
+static void overview_cleanup(struct overview *o)
+{
+    json_decref(o->nodes);
+    for (size_t i = 0; i < WORK_KINDS; i++)
+        json_decref(o->work[i]);
+}
+
+/* Who may not see the nodes still sees the own work. */
+static int overview_get(struct api *a, struct overview *o)
+{
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    struct api_trouble trouble;
+
+    int rc = api_try(a, &(struct api_request){.method = "GET", .path = "/v1/nodes?limit=1"}, &answer, &trouble);
+    if (rc == EXIT_OK)
+        rc = api_list(a, "/v1/nodes", 0, &o->nodes, NULL);
+    else if (trouble.status == 403)
+        rc = EXIT_OK;
+    else
+        return api_tell(a, &trouble);
+    for (size_t i = 0; i < WORK_KINDS && rc == EXIT_OK; i++) {
+        CLEANUP(str) struct str path = {0};
+        str_addf(&path, "/v1/%s", work_kinds[i]);
+        rc = api_list(a, str_text(&path), 0, &o->work[i], NULL);
+    }
+    return rc;
+}
+
+/* {state: count}, states in the order they are met. A new reference. */
+static json_t *states_count(const json_t *items)
+{
+    json_t *counts = json_object();
+    json_t *item;
+    size_t i;
+
+    json_array_foreach(items, i, item)
+    {
+        const char *state = json_string_value(value_at(item, "status.state|state"));
+        const char *key = state ? state : "unknown";
+        json_object_set_new(counts, key, json_integer(1 + json_integer_value(json_object_get(counts, key))));
+    }
+    return counts;
+}
+
+/* ---- capacity ------------------------------------------------------------------------------------------------------- */
+
+static int64_t amount_of(const json_t *object, const char *path, const char *resource)
+{
+    const json_t *value = value_at(object, path);
+    int64_t amount;
+
+    return value && quantity_parse(resource, value, &amount, NULL) == 0 ? amount : 0;
+}
+
+/* In thousandths: a share counts as what it is. */
+static int64_t gpus_of(const json_t *object, const char *key)
+{
+    const json_t *gpus = json_object_get(object, key);
+    json_t *item;
+    size_t i;
+    int64_t sum = 0;
+
+    if (json_is_number(gpus))
+        return (int64_t)(json_number_value(gpus) * 1000 + 0.5);
+    if (json_is_object(gpus)) {
+        const json_t *count = json_object_get(gpus, "count"), *share = json_object_get(gpus, "share");
+        return share   ? (int64_t)(json_number_value(share) * 1000 + 0.5)
+               : count ? json_integer_value(count) * 1000
+                       : 1000;
+    }
+    json_array_foreach(gpus, i, item)
+    {
+        const json_t *count = json_object_get(item, "count");
+        sum += count ? json_integer_value(count) * 1000 : 1000;
+    }
+    return sum;
+}
+
+struct usage {
+    double used, total;
+};
+
+static void usage_add(const struct overview *o, const char *resource, struct usage *ret)
+{
+    bool gpu = strcmp(resource, "gpu") == 0;
+    char total[64], wanted[96];
+    json_t *item;
+    size_t i;
+
+    *ret = (struct usage){0};
+    snprintf(total, sizeof total, "allocatable.%s", resource);
+    snprintf(wanted, sizeof wanted, "requests.%s|resources.%s", resource, resource);
+    json_array_foreach(o->nodes, i, item)
+    {
+        const char *state = json_string_value(json_object_get(item, "state"));
+        if (!state || strcmp(state, "lost") != 0)
+            ret->total += (double)(gpu ? gpus_of(item, "gpus") : amount_of(item, total, resource));
+    }
+    for (size_t k = 0; k < WORK_KINDS; k++) {
+        json_array_foreach(o->work[k], i, item)
+        {
+            double each = (double)(gpu ? gpus_of(item, "gpu") : amount_of(item, wanted, resource));
+            ret->used += each * (double)json_integer_value(value_at(item, "status.placed"));
+        }
+    }
+}
+
+static void usage_print(const struct cli *cli, const char *resource, const struct usage *u)
+{
+    struct shown used, total;
+    const char *unit = strcmp(resource, "gpu") == 0 ? "cpu" : resource; /* both are counted in thousandths */
+    double part = u->total > 0 ? u->used / u->total * 100 : 0;
+
+    if (u->total <= 0)
+        return;
+    if (strcmp(resource, "memory") == 0) {
+        used = show_bytes((uint64_t)u->used);
+        total = show_bytes((uint64_t)u->total);
+    } else {
+        quantity_print(unit, (int64_t)u->used, used.text);
+        quantity_print(unit, (int64_t)u->total, total.text);
+    }
+    fprintf(cli->out, "  %-8s %s%3.0f%%%s  %s of %s promised\n", resource,
+            cli_paint(cli, part >= 90 ? COLOR_YELLOW : COLOR_GREEN), part, cli_paint(cli, COLOR_NONE), used.text,
+            total.text);
+}
+
+/* ---- text ----------------------------------------------------------------------------------------------------------- */
+
+static void heading(const struct cli *cli, const char *text)
+{
+    fprintf(cli->out, "%s%s%s\n", cli_paint(cli, COLOR_BOLD), text, cli_paint(cli, COLOR_NONE));
+}
+
+static void states_print(const struct cli *cli, const char *what, const json_t *items)
+{
+    CLEANUP(json) json_t *counts = states_count(items);
+    const char *state, *between = "";
+    json_t *count;
+
+    fprintf(cli->out, "  %-8s %5s  ", what, show_count(json_array_size(items)).text);
+    json_object_foreach(counts, state, count)
+    {
+        enum color color = state_color(state);
+        fprintf(cli->out, "%s%s%s %s%s", between, color == COLOR_NONE ? "" : cli_paint(cli, color),
+                show_count((uint64_t)json_integer_value(count)).text, state,
+                color == COLOR_NONE ? "" : cli_paint(cli, COLOR_NONE));
+        between = ", ";
+    }
+    fputc('\n', cli->out);
+}
+
+static bool waits(const json_t *item)
+{
+    return json_integer_value(value_at(item, "status.pending")) > 0;
+}
+
+static void pending_row(struct table *table, const char *kind, const json_t *item)
+{
+    const json_t *condition = json_array_get(value_at(item, "status.conditions"), 0);
+    const char *message = json_string_value(json_object_get(condition, "message"));
+    const char *help = json_string_value(value_at(item, "status.help"));
+    char id[ID_TEXT_MAX];
+
+    table_row(table);
+    table_cell(table, 0, COLOR_NONE, "%s/%s", kind, object_id(item, id));
+    table_cell(table, 1, COLOR_YELLOW, "%" JSON_INTEGER_FORMAT "/%" JSON_INTEGER_FORMAT,
+               json_integer_value(value_at(item, "status.pending")),
+               json_integer_value(value_at(item, "status.replicas")));
+    table_cell(table, 2, COLOR_NONE, "%s", help && *help ? help : message ? message : "");
+}
+
+static void pending_print(const struct cli *cli, const struct overview *o)
+{
+    static const struct table_column columns[] = {
+        {"PENDING", TABLE_PLAIN, 0},
+        {"PODS",    TABLE_RIGHT, 0},
+        {"HELP",    TABLE_WRAP,  0},
+    };
+    struct table table;
+    size_t found = 0, i;
+    json_t *item;
+
+    table_init(&table, cli, columns, sizeof columns / sizeof columns[0]);
+    for (size_t k = 0; k < WORK_KINDS; k++) {
+        const char *kind = collection_find(work_kinds[k])->kind;
+        json_array_foreach(o->work[k], i, item)
+        {
+            if (waits(item) && found++ < PENDING_SHOWN)
+                pending_row(&table, kind, item);
+        }
+    }
+    fputc('\n', cli->out);
+    if (found > 0)
+        table_print(&table);
+    else
+        fputs("Nothing is pending.\n", cli->out);
+    if (found > PENDING_SHOWN)
+        fprintf(cli->out, "... and %zu more: 'berth get jobs --state pending'; 'berth why KIND ID' says why\n",
+                found - PENDING_SHOWN);
+    else if (found > 0)
+        fputs("'berth why KIND ID' says why.\n", cli->out);
+    table_done(&table);
+}
+
+static void print(const struct api *a, const struct overview *o)
+{
+    static const char *const resources[] = {"cpu", "memory", "gpu"};
+    const struct cli *cli = a->cli;
+
+    fprintf(cli->out, "%s%s%s\n\n", cli_paint(cli, COLOR_DIM), a->connection.server, cli_paint(cli, COLOR_NONE));
+    if (o->nodes) {
+        heading(cli, "Nodes");
+        states_print(cli, "nodes", o->nodes);
+        for (size_t i = 0; i < sizeof resources / sizeof resources[0]; i++) {
+            struct usage usage;
+            usage_add(o, resources[i], &usage);
+            usage_print(cli, resources[i], &usage);
+        }
+        fputc('\n', cli->out);
+    }
+    heading(cli, "Work");
+    for (size_t k = 0; k < WORK_KINDS; k++)
+        states_print(cli, work_kinds[k], o->work[k]);
+    pending_print(cli, o);
+}
+
+/* The same numbers for programs. A new reference. */
+static json_t *overview_json(const struct overview *o)
+{
+    static const char *const resources[] = {"cpu", "memory", "gpu"};
+    json_t *work = json_object(), *capacity = json_object(), *pending = json_array();
+    char id[ID_TEXT_MAX];
+    json_t *item;
+    size_t i;
+
+    for (size_t k = 0; k < WORK_KINDS; k++) {
+        json_object_set_new(work, work_kinds[k], states_count(o->work[k]));
+        json_array_foreach(o->work[k], i, item)
+        {
+            if (waits(item))
+                json_array_append_new(pending,
+                                      json_pack("{s:s, s:s, s:O?}", "kind", collection_find(work_kinds[k])->kind, "id",
+                                                object_id(item, id), "status", value_at(item, "status")));
+        }
+    }
+    for (size_t r = 0; o->nodes && r < sizeof resources / sizeof resources[0]; r++) {
+        struct usage usage;
+        usage_add(o, resources[r], &usage);
+        double unit = strcmp(resources[r], "memory") == 0 ? 1 : 1000;
+        json_object_set_new(capacity, resources[r],
+                            json_pack("{s:f, s:f}", "promised", usage.used / unit, "allocatable", usage.total / unit));
+    }
+    return json_pack("{s:o, s:o, s:o, s:o}", "nodes", states_count(o->nodes), "capacity", capacity, "work", work,
+                     "pending", pending);
+}
+
+static int run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct view_values *v = values;
+    CLEANUP(overview) struct overview overview = {0};
+    CLEANUP(api) struct api api = {0};
+
+    (void)operands;
+    int rc = api_open(&api, cli);
+    if (rc == EXIT_OK)
+        rc = overview_get(&api, &overview);
+    if (rc != EXIT_OK)
+        return rc;
+    CLEANUP(json) json_t *json = overview_json(&overview);
+    if (!view_print(cli, v->form, json))
+        print(&api, &overview);
+    return EXIT_OK;
+}
+
+const struct command status_command = {
+    .name = "status",
+    .operands = "",
+    .summary = "Show the cluster on one screen: nodes, capacity, work, and what is pending and why.",
+    .text = "You see what your role lets you see: without the permission for the cluster, only your own work.",
+    .options = view_options,
+    .options_len = 1,
+    .values_size = sizeof(struct view_values),
+    .section = SECTION_CLUSTER,
+    .talks = true,
+    .run = run,
+};

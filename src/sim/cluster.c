@@ -1,0 +1,146 @@
+#include "sim/cluster.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "control/scheduler.h"
+#include "sim/world.h"
+
+enum { PROGRESS_EVERY = 4096 };
+#define CALM_MIN_NS (12 * MINUTE) /* longer than any fence */
+#define CALM_MAX_NS (90 * MINUTE)
+
+static void run_until(struct world *w, int64_t end_ns)
+{
+    struct due due;
+    while (!w->invariant && w->queue.heap.len && w->queue.heap.at[0].at_ns <= end_ns && due_queue_take(&w->queue, &due)) {
+        w->now_ns = due.at_ns;
+        w->event++;
+        if (world_wall_ns(w) > w->last_wall_ns)
+            w->last_wall_ns = world_wall_ns(w);
+        due.run(w, due.arg);
+        if (due.drop)
+            due.drop(due.arg);
+        world_settle(w);
+        if (w->options->progress && w->event % PROGRESS_EVERY == 0)
+            w->options->progress(w->options->ctx, (double)w->now_ns / (double)HOUR, w->event);
+    }
+}
+
+/* Faults and wishes stop; everything must come to rest. */
+static void calm_down(struct world *w)
+{
+    int64_t begin_ns = w->now_ns;
+    world_says(w, "calm");
+    w->calm = true;
+    agents_calm(w);
+    faults_end(w);
+    world_settle(w);
+    run_until(w, begin_ns + CALM_MIN_NS);
+    while (!w->invariant && !rest_reached(w) && w->now_ns < begin_ns + CALM_MAX_NS)
+        run_until(w, w->now_ns + 20 * SECOND);
+    if (!rest_reached(w))
+        world_breach(w, 18, "%d minutes after the last fault: %s", (int)((w->now_ns - begin_ns) / MINUTE),
+                     str_text(&w->unrest));
+}
+
+static int set_up(struct world *w, struct berth_err *err)
+{
+    char token[TOKEN_TEXT_MAX];
+    w->agents = agents_new(w);
+    w->ids = ids_new();
+    w->promises = promises_new();
+    w->limbo = limbo_new();
+    w->watchers = watchers_new(w);
+    w->faults = faults_new(w);
+    int rc = daemon_start(w, err);
+    if (rc == 0)
+        rc = control_init(w->daemon.control, token, err);
+    if (rc == 0)
+        w->people = people_new(w, token);
+    return rc;
+}
+
+static void tear_down(struct world *w)
+{
+    if (w->daemon.store || w->daemon.control)
+        daemon_close(w);
+    requests_done(w);
+    due_queue_done(&w->queue);
+    judge_done(w);
+    people_free(w->people);
+    agents_free(w->agents);
+    faults_free(w->faults);
+    watchers_free(w->watchers);
+    promises_free(w->promises);
+    limbo_free(w->limbo);
+    ids_free(w->ids);
+    str_done(&w->doing);
+    str_done(&w->unrest);
+    str_done(&w->breach);
+}
+
+static void result_fill(const struct world *w, struct sim_result *ret)
+{
+    const struct counts *c = &w->counts;
+    *ret = (struct sim_result){
+        .events = w->event,
+        .requests = c->requests,
+        .refused = c->refused,
+        .reports = c->reports,
+        .transactions = c->transactions,
+        .plans = c->plans,
+        .replayed = c->replayed,
+        .placements = c->placements,
+        .conflicts = c->conflicts,
+        .crashes = c->crashes,
+        .store_failures = c->store_failures,
+        .lost_nodes = c->lost_nodes,
+        .double_agents = c->double_agents,
+        .watched = c->watched,
+        .checks = c->checks,
+        .revision = w->mirror.revision,
+        .hash = hash_pair(w->hash, w->log_chain),
+        .invariant = w->invariant,
+        .breach_event = w->breach_event,
+        .breach_ns = w->breach_ns,
+    };
+}
+
+static int breach_tell(const struct world *w, struct berth_err *err)
+{
+    return err_set(err, EBADMSG,
+                   "seed %" PRIu64 ", %.6f s, event %" PRIu64 " (%.120s): invariant %d: %s", w->options->seed,
+                   (double)w->breach_ns / (double)SECOND, w->breach_event, str_text(&w->doing), w->invariant,
+                   str_text(&w->breach));
+}
+
+int sim_cluster_run(const struct sim_options *options, struct sim_result *ret, struct berth_err *err)
+{
+    double hours = options->hours > 0 ? options->hours : 1;
+    struct world w = {
+        .options = options,
+        .luck = chance_of(options->seed, 1),
+        .daemon_luck = chance_of(options->seed, 2),
+        .agents_luck = chance_of(options->seed, 3),
+        .people_luck = chance_of(options->seed, 4),
+        .faults_luck = chance_of(options->seed, 5),
+        .now_ns = SECOND,
+    };
+    int rc = set_up(&w, err);
+    if (rc == 0) {
+        world_settle(&w);
+        run_until(&w, w.now_ns + (int64_t)(hours * (double)HOUR));
+        if (!w.invariant)
+            calm_down(&w);
+        if (!w.invariant && w.daemon.store)
+            judge_replay(&w);
+        if (w.daemon.control)
+            w.counts.plans += scheduler_seen(control_scheduler(w.daemon.control)).plans;
+    }
+    result_fill(&w, ret);
+    if (rc == 0 && w.invariant)
+        rc = breach_tell(&w, err);
+    tear_down(&w);
+    return rc;
+}

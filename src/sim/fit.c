@@ -1,0 +1,312 @@
+/* fit.c - may this pod be on this node? Naively, rule by rule, from the documents alone.
+ *
+ * Each rule looks at every instance there is. Left out are spreading and nearness to others, whose truth at the moment of
+ * deciding cannot be told from what stands at the commit; the property tests of the core judge them.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/world.h"
+
+/* A pod at the door of a node. */
+struct door {
+    const struct mirror *m;
+    const struct berth_node *node;
+    const char *workload;
+    const struct berth_shape *shape;
+    const struct berth_instance *self; /* it is there already, and counts once; NULL: it is not */
+    char *buf;
+    size_t size;
+};
+
+static bool same(const char *a, const char *b)
+{
+    return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
+static bool is_in(const char *text, const char *const *list, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (same(text, list[i]))
+            return true;
+    return false;
+}
+
+/* Does this other one stand in the pod's way: seated on a node, and not about to go for it? */
+static bool counts(const struct door *d, const struct seen *s)
+{
+    const struct berth_instance *i = &s->instance.instance;
+    if (i->state == BERTH_ENDED || (d->self && d->self->id == i->id))
+        return false;
+    for (size_t w = 0; d->self && w < d->self->waits_len; w++)
+        if (d->self->waits[w] == i->id)
+            return false;
+    return true;
+}
+
+static const struct berth_shape *shape_of(const struct door *d, const struct seen *s)
+{
+    const struct seen *from = mirror_placed_from(d->m, s);
+    return from ? &from->work.workload.shape : NULL;
+}
+
+#define EACH_ON_NODE(d, s)                                                                                             \
+    for (size_t at_ = 0; at_ < (d)->m->of[KIND_INSTANCE].len; at_++)                                                   \
+        for (const struct seen *s = (d)->m->of[KIND_INSTANCE].at[at_];                                                 \
+             s && same(s->instance.instance.node, (d)->node->id) && counts((d), s); s = NULL)
+
+/* ---- of the node alone --------------------------------------------------------------------------------------------- */
+
+static const char *state_rule(const struct door *d)
+{
+    return d->node->state == BERTH_NODE_READY ? NULL : "the node is not ready";
+}
+
+static const char *name_rule(const struct door *d)
+{
+    const struct berth_shape *s = d->shape;
+    const struct berth_node *n = d->node;
+    if (s->node && *s->node && !same(s->node, n->id))
+        return "another node was asked for";
+    if (s->arch && *s->arch && !same(s->arch, n->arch))
+        return "another architecture was asked for";
+    if (s->domains_len && !is_in(n->domain, s->domains, s->domains_len))
+        return "another domain was asked for";
+    if (s->runtime && *s->runtime && n->runtimes_len && !is_in(s->runtime, n->runtimes, n->runtimes_len))
+        return "the node lacks the runtime";
+    return NULL;
+}
+
+static bool expr_holds(const struct berth_expr *e, const struct berth_node *n)
+{
+    const struct berth_label *label = NULL;
+    for (size_t i = 0; i < n->labels_len; i++)
+        if (same(n->labels[i].key, e->key))
+            label = &n->labels[i];
+    switch (e->match) {
+    case BERTH_IN: return label && is_in(label->value, e->values, e->values_len);
+    case BERTH_NOT_IN: return !label || !is_in(label->value, e->values, e->values_len);
+    case BERTH_EXISTS: return label != NULL;
+    case BERTH_NOT_EXISTS: return label == NULL;
+    default: return true; /* numbers are not used here */
+    }
+}
+
+static const char *labels_rule(const struct door *d)
+{
+    for (size_t i = 0; i < d->shape->require_len; i++) {
+        const struct berth_term *t = &d->shape->require[i];
+        bool holds = t->exprs_len > 0;
+        for (size_t e = 0; e < t->exprs_len; e++)
+            holds = holds && expr_holds(&t->exprs[e], d->node);
+        if (holds)
+            return NULL;
+    }
+    return d->shape->require_len ? "the node lacks the labels" : NULL;
+}
+
+static bool tolerates(const struct berth_toleration *t, const struct berth_taint *taint)
+{
+    if (t->effect != BERTH_EFFECT_ANY && t->effect != taint->effect)
+        return false;
+    if (!t->key || !*t->key)
+        return t->exists;
+    return same(t->key, taint->key) && (t->exists || same(t->value, taint->value));
+}
+
+static const char *taints_rule(const struct door *d)
+{
+    for (size_t i = 0; i < d->node->taints_len; i++) {
+        bool fine = d->node->taints[i].effect == BERTH_PREFER_NO_SCHEDULE;
+        for (size_t t = 0; t < d->shape->tolerations_len; t++)
+            fine = fine || tolerates(&d->shape->tolerations[t], &d->node->taints[i]);
+        if (!fine)
+            return "the node has a taint that is not tolerated";
+    }
+    return NULL;
+}
+
+/* ---- of what others hold ------------------------------------------------------------------------------------------- */
+
+static int64_t amount_in(const struct berth_amount *list, size_t len, const char *resource, int64_t fallback)
+{
+    for (size_t i = 0; i < len; i++)
+        if (same(list[i].resource, resource))
+            return list[i].amount;
+    return fallback;
+}
+
+/* Every pod is one of `pods` unless it says otherwise. */
+static int64_t request_of(const struct berth_shape *shape, const char *resource)
+{
+    return shape ? amount_in(shape->requests, shape->requests_len, resource, same(resource, "pods")) : 0;
+}
+
+static const char *capacity_rule(const struct door *d, const char *resource)
+{
+    const struct berth_node *n = d->node;
+    int64_t whole = amount_in(n->allocatable, n->allocatable_len, resource, same(resource, "pods") ? INT32_MAX : 0);
+    int64_t capacity = whole * amount_in(n->overcommit, n->overcommit_len, resource, BERTH_RATIO_ONE) / BERTH_RATIO_ONE;
+    int64_t own = request_of(d->shape, resource), active = own, promised = own;
+    if (own <= 0)
+        return NULL;
+    EACH_ON_NODE(d, s)
+    {
+        int64_t held = request_of(shape_of(d, s), resource);
+        active += s->instance.instance.state != BERTH_RESERVED ? held : 0;
+        promised += s->instance.instance.state != BERTH_STOPPING ? held : 0;
+    }
+    if (active <= capacity && promised <= capacity)
+        return NULL;
+    (void)snprintf(d->buf, d->size, "%s of %s: %" PRId64 " held and %" PRId64 " promised of %" PRId64, resource, n->id,
+                   active, promised, capacity);
+    return d->buf;
+}
+
+static const char *resources_rule(const struct door *d)
+{
+    const char *against = capacity_rule(d, "pods");
+    for (size_t i = 0; i < d->shape->requests_len && !against; i++)
+        against = capacity_rule(d, d->shape->requests[i].resource);
+    return against;
+}
+
+static bool overlap(const struct berth_port *a, const struct berth_port *b)
+{
+    uint32_t a_end = a->port + (a->count ? a->count : 1u), b_end = b->port + (b->count ? b->count : 1u);
+    return a->protocol == b->protocol && a->port < b_end && b->port < a_end;
+}
+
+static const struct berth_port *clash(const struct berth_shape *shape, const struct berth_port *ports, size_t len)
+{
+    for (size_t i = 0; i < shape->ports_len; i++)
+        for (size_t k = 0; k < len; k++)
+            if (overlap(&shape->ports[i], &ports[k]))
+                return &shape->ports[i];
+    return NULL;
+}
+
+static const char *ports_rule(const struct door *d)
+{
+    const struct berth_port *at = clash(d->shape, d->node->ports, d->node->ports_len);
+    uint64_t by = 0;
+    EACH_ON_NODE(d, s)
+    {
+        const struct berth_shape *shape = shape_of(d, s);
+        const struct berth_port *port = shape && !at ? clash(d->shape, shape->ports, shape->ports_len) : NULL;
+        if (port) {
+            at = port;
+            by = s->instance.instance.id;
+        }
+    }
+    if (!at)
+        return NULL;
+    (void)snprintf(d->buf, d->size, "port %u of %s is held by %" PRIu64, at->port, d->node->id, by);
+    return d->buf;
+}
+
+static int64_t milli_of(const struct berth_shape *shape)
+{
+    if (!shape || !shape->gpu.count)
+        return 0;
+    return shape->gpu.milli ? shape->gpu.milli : BERTH_GPU_MILLI;
+}
+
+/* One device that the pod holds, or would: is it of the kind, and is enough of it left? */
+static bool device_will_do(const struct door *d, size_t device)
+{
+    const struct berth_gpu *gpu = &d->node->gpus[device];
+    const struct berth_gpu_need *need = &d->shape->gpu;
+    int64_t active = milli_of(d->shape), promised = active, bytes = need->memory_bytes;
+    if ((need->models_len && !is_in(gpu->model, need->models, need->models_len)) || bytes > gpu->memory_bytes)
+        return false;
+    EACH_ON_NODE(d, s)
+    {
+        const struct berth_shape *shape = shape_of(d, s);
+        if (!(s->instance.instance.gpus >> device & 1))
+            continue;
+        active += s->instance.instance.state != BERTH_RESERVED ? milli_of(shape) : 0;
+        promised += s->instance.instance.state != BERTH_STOPPING ? milli_of(shape) : 0;
+        bytes += shape && s->instance.instance.state != BERTH_STOPPING ? shape->gpu.memory_bytes : 0;
+    }
+    return active <= BERTH_GPU_MILLI && promised <= BERTH_GPU_MILLI &&
+           (milli_of(d->shape) == BERTH_GPU_MILLI || bytes <= gpu->memory_bytes);
+}
+
+static const char *gpus_rule(const struct door *d)
+{
+    uint32_t len = 0;
+    if (!d->shape->gpu.count)
+        return d->self && d->self->gpus ? "it holds GPUs that it did not ask for" : NULL;
+    for (size_t i = 0; i < BERTH_NODE_GPUS_MAX; i++) {
+        bool holds = d->self ? d->self->gpus >> i & 1 : i < d->node->gpus_len;
+        if (!holds)
+            continue;
+        if (i >= d->node->gpus_len)
+            return "it holds a GPU that the node does not have";
+        bool will_do = device_will_do(d, i);
+        len += will_do;
+        if (d->self && !will_do) {
+            (void)snprintf(d->buf, d->size, "GPU %zu of %s will not do, or is held by others", i, d->node->id);
+            return d->buf;
+        }
+    }
+    return (d->self ? len == d->shape->gpu.count : len >= d->shape->gpu.count) ? NULL : "too few GPUs";
+}
+
+static const char *count_rule(const struct door *d)
+{
+    uint32_t len = 1;
+    if (!d->shape->max_per_node)
+        return NULL;
+    EACH_ON_NODE(d, s)
+    len += same(s->instance.instance.workload, d->workload);
+    return len > d->shape->max_per_node ? "too many of one workload on the node" : NULL;
+}
+
+static const char *against(const struct door *d, int *ret_invariant)
+{
+    static const struct {
+        const char *(*rule)(const struct door *d);
+        int invariant;
+    } rules[] = {
+        {state_rule,     12},
+        {name_rule,      12},
+        {labels_rule,    12},
+        {taints_rule,    12},
+        {resources_rule, 1 },
+        {ports_rule,     2 },
+        {gpus_rule,      3 },
+        {count_rule,     12},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        const char *text = rules[i].rule(d);
+        if (text) {
+            *ret_invariant = rules[i].invariant;
+            return text;
+        }
+    }
+    return NULL;
+}
+
+const char *fit_against(const struct mirror *m, const struct seen *instance, int *ret_invariant, char *buf, size_t size)
+{
+    const struct berth_instance *i = &instance->instance.instance;
+    const struct seen *node = mirror_find(m, KIND_NODE, i->node), *from = mirror_placed_from(m, instance);
+    *ret_invariant = 12;
+    if (!node)
+        return "its node is not there";
+    if (!from)
+        return "what it was placed from is not known";
+    struct door d = {m, &node->node.node, i->workload, &from->work.workload.shape, i, buf, size};
+    return against(&d, ret_invariant);
+}
+
+bool fit_takes(const struct mirror *m, const struct seen *node, const struct seen *work)
+{
+    char buf[200];
+    int invariant;
+    struct door d = {m, &node->node.node, work->id, &work->work.workload.shape, NULL, buf, sizeof buf};
+    return !against(&d, &invariant);
+}

@@ -1,0 +1,186 @@
+/* limbo.c - nothing is forgotten (17), and when faults stop everything comes to rest (18).
+ *
+ * A pod that is wanted has an instance, or the last plan says why not. Between a change and the plan that sees it neither
+ * may be so; what stays so is in limbo.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "control/scheduler.h"
+#include "sim/world.h"
+
+#define LOOK_NS (5 * SECOND)
+#define LIMBO_NS (90 * SECOND)
+
+struct missing {
+    char workload[ID_OWNED_MAX + 1];
+    uint32_t ordinal;
+    int64_t since_ns;
+    uint64_t life;
+    bool still;
+};
+
+struct limbo {
+    VEC(struct missing) at;
+    int64_t next_ns;
+};
+
+struct limbo *limbo_new(void)
+{
+    return mem_zalloc(sizeof(struct limbo));
+}
+
+void limbo_free(struct limbo *l)
+{
+    if (l)
+        vec_done(&l->at);
+    mem_free(l);
+}
+
+static bool has_instance(const struct mirror *m, const char *workload, uint32_t ordinal)
+{
+    for (size_t k = 0; k < m->of[KIND_INSTANCE].len; k++) {
+        const struct berth_instance *i = &m->of[KIND_INSTANCE].at[k]->instance.instance;
+        if (i->ordinal == ordinal && strcmp(i->workload, workload) == 0)
+            return true;
+    }
+    return false;
+}
+
+static uint32_t instances_of(const struct mirror *m, const char *workload)
+{
+    uint32_t n = 0;
+    for (size_t k = 0; k < m->of[KIND_INSTANCE].len; k++) {
+        const struct berth_instance *i = &m->of[KIND_INSTANCE].at[k]->instance.instance;
+        n += i->state != BERTH_ENDED && strcmp(i->workload, workload) == 0;
+    }
+    return n;
+}
+
+static bool is_pending(struct world *w, const struct seen *work, uint32_t ordinal)
+{
+    struct berth_pending p;
+    if (!scheduler_pending(control_scheduler(w->daemon.control), work->id, &p))
+        return false;
+    if (work->kind != KIND_JOB)
+        return p.ordinals_len >= work->work.workload.replicas - ordinal;
+    for (size_t i = 0; i < p.ordinals_len; i++)
+        if (p.ordinals[i] == ordinal)
+            return true;
+    return false;
+}
+
+static void note(struct world *w, const char *workload, uint32_t ordinal)
+{
+    struct limbo *l = w->limbo;
+    for (size_t i = 0; i < l->at.len; i++) {
+        struct missing *m = &l->at.at[i];
+        if (m->ordinal != ordinal || m->life != w->daemon.life || strcmp(m->workload, workload) != 0)
+            continue;
+        m->still = true;
+        if (w->now_ns - m->since_ns > LIMBO_NS)
+            world_breach(w, 17, "%s/%u is neither held, nor placed, nor waiting for a reason, for %" PRId64 " s",
+                         workload, ordinal, (w->now_ns - m->since_ns) / SECOND);
+        return;
+    }
+    struct missing m = {.ordinal = ordinal, .since_ns = w->now_ns, .life = w->daemon.life, .still = true};
+    (void)snprintf(m.workload, sizeof m.workload, "%s", workload);
+    vec_push(&l->at, m);
+}
+
+/* Tells of pods without an instance. Those of a service are alike, so only how many there are counts: what is told is the
+ * first one too few. */
+static void each_missing(struct world *w, void (*tell)(struct world *w, const struct seen *work, uint32_t ordinal))
+{
+    for (unsigned k = KIND_APP; k <= KIND_VM; k++)
+        for (size_t i = 0; i < w->mirror.of[k].len; i++) {
+            const struct seen *work = w->mirror.of[k].at[i];
+            uint32_t replicas = work->work.workload.replicas;
+            if (!mirror_wanted(&w->mirror, work))
+                continue;
+            uint32_t there = k == KIND_JOB ? 0 : instances_of(&w->mirror, work->id);
+            if (k != KIND_JOB && there < replicas)
+                tell(w, work, there);
+            for (uint32_t o = 0; k == KIND_JOB && o < replicas; o++)
+                if (!has_instance(&w->mirror, work->id, o))
+                    tell(w, work, o);
+        }
+}
+
+static void limbo_tell(struct world *w, const struct seen *work, uint32_t ordinal)
+{
+    if (!is_pending(w, work, ordinal))
+        note(w, work->id, ordinal);
+}
+
+void limbo_check(struct world *w)
+{
+    struct limbo *l = w->limbo;
+    if (w->now_ns < l->next_ns || !w->daemon.control)
+        return;
+    l->next_ns = w->now_ns + LOOK_NS;
+    if (faults_store_fails(w)) { /* nothing can be written, so nothing can be placed */
+        l->at.len = 0;
+        return;
+    }
+    for (size_t i = 0; i < l->at.len; i++)
+        l->at.at[i].still = false;
+    each_missing(w, limbo_tell);
+    size_t kept = 0;
+    for (size_t i = 0; i < l->at.len; i++)
+        if (l->at.at[i].still)
+            l->at.at[kept++] = l->at.at[i];
+    l->at.len = kept;
+    w->counts.checks++;
+}
+
+/* ---- rest ---------------------------------------------------------------------------------------------------------- */
+
+/* Work conservation: whatever waits fits nowhere. Of gangs and of what must spread or be near others more is asked. */
+static void waits_tell(struct world *w, const struct seen *work, uint32_t ordinal)
+{
+    const struct berth_shape *shape = &work->work.workload.shape;
+    if (work->work.workload.gang || shape->spread_len || shape->near_len)
+        return;
+    for (size_t i = 0; i < w->mirror.of[KIND_NODE].len && !w->unrest.len; i++) {
+        const struct seen *node = w->mirror.of[KIND_NODE].at[i];
+        if (fit_takes(&w->mirror, node, work))
+            str_addf(&w->unrest, "%s/%u waits although %s would take it", work->id, ordinal, node->id);
+    }
+}
+
+static void instance_rests(struct world *w, const struct seen *s)
+{
+    const struct berth_instance *i = &s->instance.instance;
+    const struct seen *node = mirror_find(&w->mirror, KIND_NODE, i->node), *work = mirror_work(&w->mirror, i->workload);
+    const char *why = NULL;
+    if (i->state == BERTH_ENDED || !node || node->node.node.state == BERTH_NODE_LOST || w->unrest.len)
+        return;
+    if (!work)
+        why = ", which is gone,";
+    else if (!mirror_wanted(&w->mirror, work))
+        why = ", which is held,";
+    else if (i->state == BERTH_STOPPING || i->state == BERTH_ASSIGNED || i->state == BERTH_STARTING)
+        why = "";
+    if (why)
+        str_addf(&w->unrest, "instance %s of %s%s is still %s on %s", s->id, i->workload, why,
+                 berth_state_name(i->state), i->node);
+}
+
+bool rest_reached(struct world *w)
+{
+    str_clear(&w->unrest);
+    w->counts.checks++;
+    if (!w->daemon.control)
+        str_add(&w->unrest, "the daemon is down");
+    else if (!daemon_idle(w))
+        str_add(&w->unrest, "the daemon is still planning or writing");
+    for (size_t i = 0; i < w->mirror.of[KIND_INSTANCE].len; i++)
+        instance_rests(w, w->mirror.of[KIND_INSTANCE].at[i]);
+    if (!w->unrest.len)
+        each_missing(w, waits_tell);
+    if (!w->unrest.len)
+        agents_rest(w);
+    return w->unrest.len == 0;
+}

@@ -1,0 +1,355 @@
+/* people.c - users of several groups who use the API, and misuse it.
+ *
+ * Targets are drawn from everything there is, so that others' objects are asked for as often as one's own.
+ */
+#include "sim/people.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- asking -------------------------------------------------------------------------------------------------------- */
+
+static char *dup_or_null(const char *text)
+{
+    return text ? mem_strdup(text) : NULL;
+}
+
+static void kept_done(struct kept_request *k)
+{
+    mem_free(k->method);
+    mem_free(k->path);
+    mem_free(k->body);
+    mem_free(k->key);
+}
+
+static void keep(struct person *p, const struct ask *ask)
+{
+    size_t at = p->kept_len < KEPT_REQUESTS ? p->kept_len++ : chance_below(&p->w->people_luck, KEPT_REQUESTS);
+    struct kept_request *k = &p->kept[at];
+    kept_done(k);
+    *k = (struct kept_request){dup_or_null(ask->method), dup_or_null(ask->path), dup_or_null(ask->body),
+                               dup_or_null(ask->key)};
+}
+
+/* With a key now and then; what has one may be asked again. */
+static void user_ask(struct person *p, struct ask *ask)
+{
+    struct world *w = p->w;
+    char key[ID_MAX + 32];
+    ask->who = p->id;
+    if (!ask->token)
+        ask->token = p->token;
+    if (strcmp(ask->method, "GET") != 0 && !ask->key && chance_in(&w->people_luck, 400)) {
+        (void)snprintf(key, sizeof key, "%s-%" PRIu64, p->id, ++p->keys);
+        ask->key = key;
+        if (!ask->query[0] && !ask->refuse && !ask->body_len)
+            keep(p, ask);
+    }
+    world_says(w, "%s: %s %s%s%s", p->id, ask->method, ask->path, ask->key ? " with key " : "",
+               ask->key ? ask->key : "");
+    (void)world_ask(w, ask);
+}
+
+/* ---- targets ------------------------------------------------------------------------------------------------------- */
+
+/* Any workload of the kind; NULL: there is none. Mostly one's own. */
+static const struct seen *target(struct person *p, enum kind kind)
+{
+    struct world *w = p->w;
+    size_t len = w->mirror.of[kind].len;
+    bool any = chance_in(&w->people_luck, 80);
+    for (size_t tries = 0; tries < 12 && len; tries++) {
+        const struct seen *s = w->mirror.of[kind].at[chance_below(&w->people_luck, len)];
+        if (any || strcmp(s->work.owner ? s->work.owner : "", p->id) == 0)
+            return s;
+    }
+    return NULL;
+}
+
+/* Whose it is decides who may: 404 for those who may not even see it. */
+static bool may_change(const struct person *p, const struct seen *s)
+{
+    bool own = strcmp(s->work.owner ? s->work.owner : "", p->id) == 0;
+    bool group = p->group[0] && strcmp(s->work.group ? s->work.group : "", p->group) == 0;
+    return (own && strcmp(p->role, "viewer") != 0) || (group && strcmp(p->role, "manager") == 0) ||
+           strcmp(p->role, "operator") == 0;
+}
+
+/* ---- acts ---------------------------------------------------------------------------------------------------------- */
+
+static void send_json(struct person *p, const char *method, const char *path, json_t *body, bool refuse)
+{
+    char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+    struct ask ask = {.method = method, .path = path, .body = text, .refuse = refuse, .invariant = 21};
+    struct chance *luck = &p->w->people_luck;
+    if (chance_in(luck, 30)) {
+        ask.query[0] = "dry_run";
+        ask.query[1] = "true";
+        ask.harmless = true;
+        ask.invariant = 20;
+        ask.refuse = false;
+    }
+    user_ask(p, &ask);
+    free(text);
+    json_decref(body);
+}
+
+static void create(struct person *p)
+{
+    struct chance *luck = &p->w->people_luck;
+    char name[48];
+    bool refuse = strcmp(p->role, "viewer") == 0;
+    size_t kind = chance_below(luck, 10);
+    (void)snprintf(name, sizeof name, "%s%zu", CHANCE_PICK(luck, char *, "web", "db", "Photos", "n"),
+                   chance_below(luck, 12));
+    if (kind < 4) {
+        json_t *body = body_app(luck);
+        (void)json_object_set_new(body, "name", json_string(name));
+        send_json(p, "POST", "/v1/apps", body, refuse);
+    } else if (kind < 9) {
+        send_json(p, "POST", "/v1/jobs", body_job(luck), refuse);
+    } else {
+        json_t *body = body_vm(luck);
+        (void)json_object_set_new(body, "name", json_string(name));
+        send_json(p, "POST", "/v1/vms", body, refuse);
+    }
+}
+
+static void act_on(struct person *p, enum kind kind, const char *method, const char *verb, json_t *body)
+{
+    const struct seen *s = target(p, kind);
+    char path[256];
+    if (!s) {
+        json_decref(body);
+        return;
+    }
+    (void)snprintf(path, sizeof path, "/v1/%s/%s%s%s", kinds[kind].plural, s->id, *verb ? "/" : "", verb);
+    send_json(p, method, path, body, !may_change(p, s));
+}
+
+static enum kind some_kind(struct chance *luck)
+{
+    return CHANCE_PICK(luck, enum kind, KIND_APP, KIND_APP, KIND_JOB, KIND_JOB, KIND_JOB, KIND_VM);
+}
+
+static void change(struct person *p)
+{
+    struct chance *luck = &p->w->people_luck;
+    switch (chance_below(luck, 12)) {
+    case 0:
+    case 1:
+    case 2:
+        act_on(p, KIND_APP, "POST", "scale", json_pack("{s:i}", "replicas", (int)chance_range(luck, 0, 6)));
+        break;
+    case 3:
+    case 4: act_on(p, some_kind(luck), "PATCH", "", body_patch(luck)); break;
+    case 5:
+        act_on(p, CHANCE_PICK(luck, enum kind, KIND_APP, KIND_VM), "POST",
+               CHANCE_PICK(luck, char *, "stop", "start", "start", "restart"), NULL);
+        break;
+    case 6:
+    case 7:
+        act_on(p, KIND_JOB, "POST", CHANCE_PICK(luck, char *, "hold", "release", "release", "cancel"), NULL);
+        break;
+    case 8: act_on(p, KIND_APP, "PUT", "", body_app(luck)); break;
+    case 9: act_on(p, KIND_JOB, "PUT", "", body_job(luck)); break;
+    case 10: act_on(p, KIND_APP, "PUT", "settings", json_pack("{s:s}", "colour", "green")); break;
+    default: act_on(p, KIND_APP, "POST", CHANCE_PICK(luck, char *, "stop", "start"), NULL); break;
+    }
+}
+
+static void look(struct person *p)
+{
+    struct chance *luck = &p->w->people_luck;
+    enum kind kind = some_kind(luck);
+    const struct seen *s = target(p, kind);
+    char path[256];
+    (void)snprintf(path, sizeof path, "/v1/%s", kinds[kind].plural);
+    if (s && chance_in(luck, 500))
+        (void)snprintf(path, sizeof path, "/v1/%s%s/%s", chance_in(luck, 500) ? "" : "why/", kinds[kind].plural, s->id);
+    struct ask ask = {.method = "GET", .path = path, .harmless = true, .invariant = 20};
+    if (chance_in(luck, 200))
+        ask.path = CHANCE_PICK(luck, char *, "/v1/events", "/v1/whoami", "/v1/services", "/v1/nodes", "/healthz");
+    user_ask(p, &ask);
+}
+
+/* ---- misuse -------------------------------------------------------------------------------------------------------- */
+
+static void wrong_body(struct person *p)
+{
+    struct chance *luck = &p->w->people_luck;
+    size_t len;
+    const char *text = body_wrong(luck, &len);
+    struct ask ask = {.method = "POST",
+                      .path = CHANCE_PICK(luck, char *, "/v1/apps", "/v1/jobs", "/v1/vms"),
+                      .body = text,
+                      .body_len = len,
+                      .refuse = true,
+                      .harmless = true,
+                      .invariant = 20};
+    user_ask(p, &ask);
+}
+
+static void wrong_token(struct person *p)
+{
+    struct chance *luck = &p->w->people_luck;
+    char token[TOKEN_TEXT_MAX];
+    (void)snprintf(token, sizeof token, "%s", p->token);
+    size_t len = strlen(token);
+    if (len > 4)
+        token[len - 1 - chance_below(luck, 4)] ^= 1;
+    struct ask ask = {.method = "POST",
+                      .path = "/v1/jobs",
+                      .token = chance_in(luck, 500) ? token : CHANCE_PICK(luck, char *, "", "berth_", "berth_a_b", "x"),
+                      .body = "{}",
+                      .refuse = true,
+                      .harmless = true,
+                      .invariant = 20};
+    user_ask(p, &ask);
+}
+
+/* What only administrators may. */
+static void beyond(struct person *p)
+{
+    struct chance *luck = &p->w->people_luck;
+    static const struct {
+        const char *method, *path, *body;
+    } rows[] = {
+        {"POST",   "/v1/nodes",               "{\"id\": \"mine\"}"                    },
+        {"POST",   "/v1/users",               "{\"id\": \"eve\", \"role\": \"admin\"}"},
+        {"POST",   "/v1/nodes/n1/drain",      ""                                      },
+        {"DELETE", "/v1/nodes/n1",            ""                                      },
+        {"PATCH",  "/v1/system/settings",     "{}"                                    },
+        {"POST",   "/v1/users/admin/disable", ""                                      },
+        {"POST",   "/v1/nodes/n1/report",     "{\"epoch\": 99, \"seq\": 1}"           },
+        {"POST",   "/v1/tokens",              "{\"user\": \"admin\"}"                 },
+        {"POST",   "/v1/tokens",              "{\"node\": \"n1\"}"                    },
+        {"PUT",    "/v1/nowhere",             "{}"                                    },
+    };
+    size_t at = chance_below(luck, sizeof rows / sizeof *rows);
+    struct ask ask = {.method = rows[at].method,
+                      .path = rows[at].path,
+                      .body = *rows[at].body ? rows[at].body : NULL,
+                      .refuse = true,
+                      .harmless = true,
+                      .invariant = 20};
+    if (strcmp(p->role, "user") == 0 || strcmp(p->role, "viewer") == 0)
+        user_ask(p, &ask);
+}
+
+/* The same key: with the same request, or with another. */
+static void repeat(struct person *p)
+{
+    struct chance *luck = &p->w->people_luck;
+    if (!p->kept_len)
+        return;
+    const struct kept_request *k = &p->kept[chance_below(luck, p->kept_len)];
+    const struct kept_request *other = chance_in(luck, 700) ? k : &p->kept[chance_below(luck, p->kept_len)];
+    struct ask ask = {.method = other->method, .path = other->path, .body = other->body, .key = k->key};
+    user_ask(p, &ask);
+    if (chance_in(luck, 300)) /* at the same moment */
+        user_ask(p, &ask);
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------------------- */
+
+static void act(struct world *w, struct person *p)
+{
+    size_t draw = chance_below(&w->people_luck, 100);
+    if (draw < 25)
+        create(p);
+    else if (draw < 55)
+        change(p);
+    else if (draw < 65)
+        act_on(p, some_kind(&w->people_luck), "DELETE", "", NULL);
+    else if (draw < 78)
+        look(p);
+    else if (draw < 84)
+        wrong_body(p);
+    else if (draw < 87)
+        wrong_token(p);
+    else if (draw < 90)
+        beyond(p);
+    else
+        repeat(p);
+}
+
+static void live(struct world *w, void *arg)
+{
+    struct person *p = arg;
+    unsigned rate = w->options->rates.people ? w->options->rates.people : 100;
+    struct chance *luck = &w->people_luck;
+    if (w->calm)
+        return;
+    /* A few things in a row, then a pause. */
+    int64_t pause_ns = chance_in(luck, 400) ? chance_range(luck, MILLISECOND, 2 * SECOND)
+                                            : chance_range(luck, 5 * SECOND, 2 * MINUTE);
+    world_later(w, pause_ns * 100 / rate, live, p, NULL);
+    if (p->token[0])
+        act(w, p);
+}
+
+static void administer(struct world *w, void *arg)
+{
+    unsigned rate = w->options->rates.people ? w->options->rates.people : 100;
+    struct chance *luck = &w->people_luck;
+    bool busy = admin_set_up(w);
+    if (!busy && !w->calm)
+        admin_act(w);
+    world_later(w, busy ? 30 * MILLISECOND : chance_range(luck, SECOND, MINUTE) * 100 / rate, administer, arg, NULL);
+}
+
+struct people *people_new(struct world *w, const char *admin_token)
+{
+    static const char *const roles[] = {"user", "user", "manager", "user", "viewer", "user", "user", "operator"};
+    struct people *all = mem_zalloc(sizeof *all);
+    struct chance *luck = &w->people_luck;
+    size_t users = w->options->users ? w->options->users : (size_t)chance_range(luck, 3, 9);
+    (void)snprintf(all->admin_token, sizeof all->admin_token, "%s", admin_token);
+    all->nodes = w->options->nodes ? w->options->nodes : (size_t)chance_range(luck, 3, 14);
+    for (size_t i = 0; i < users && i < USERS_MAX; i++) {
+        struct person *p = mem_zalloc(sizeof *p);
+        p->w = w;
+        (void)snprintf(p->id, sizeof p->id, "user%zu", i);
+        if (i % 5 != 4)
+            (void)snprintf(p->group, sizeof p->group, "group%zu", i % 3);
+        p->role = roles[i % (sizeof roles / sizeof *roles)];
+        vec_push(&all->at, p);
+        world_later(w, chance_range(luck, SECOND, 20 * SECOND), live, p, NULL);
+    }
+    world_later(w, MILLISECOND, administer, NULL, NULL);
+    return all;
+}
+
+void people_free(struct people *all)
+{
+    if (!all)
+        return;
+    for (size_t i = 0; i < all->at.len; i++) {
+        for (size_t k = 0; k < KEPT_REQUESTS; k++)
+            kept_done(&all->at.at[i]->kept[k]);
+        mem_free(all->at.at[i]);
+    }
+    for (size_t i = 0; i < all->asking.len; i++)
+        mem_free(all->asking.at[i]);
+    vec_done(&all->at);
+    vec_done(&all->asking);
+    mem_free(all);
+}
+
+const char *people_admin_token(const struct world *w)
+{
+    return w->people->admin_token;
+}
+
+bool people_watcher(const struct world *w, const char **ret_user, const char **ret_token)
+{
+    const struct person *p = w->people->at.len ? w->people->at.at[0] : NULL;
+    if (!p || !p->token[0])
+        return false;
+    *ret_user = p->id;
+    *ret_token = p->token;
+    return true;
+}

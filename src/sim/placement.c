@@ -1,0 +1,191 @@
+/* placement.c - each placement against the naive rules, at the revision that brought it (1, 2, 3, 5, 10, 12).
+ *
+ * What a unit of a plan rests on is guarded, so what was true when it was decided is true when it is committed.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "control/transition.h"
+#include "sim/world.h"
+
+#define FENCE_NS_DEFAULT (10 * MINUTE)
+
+static enum berth_on_lost lost_policy(const struct seen *work)
+{
+    const struct berth_workload *w = &work->work.workload;
+    if (w->on_lost != BERTH_LOST_DEFAULT)
+        return w->on_lost;
+    return work->kind == KIND_APP && w->replicas > 1 ? BERTH_LOST_REPLACE : BERTH_LOST_FENCE;
+}
+
+bool placement_twice(const struct seen *work)
+{
+    return lost_policy(work) == BERTH_LOST_REPLACE;
+}
+
+static bool on_lost_node(const struct mirror *m, const struct berth_instance *i)
+{
+    const struct seen *node = mirror_find(m, KIND_NODE, i->node);
+    return node && node->node.node.state == BERTH_NODE_LOST;
+}
+
+/* ---- 5: no pod twice ----------------------------------------------------------------------------------------------- */
+
+static bool awaits(const struct berth_instance *i, uint64_t id)
+{
+    for (size_t k = 0; k < i->waits_len; k++)
+        if (i->waits[k] == id)
+            return true;
+    return false;
+}
+
+static void single_judge(struct world *w, const struct seen *now, const struct seen *work)
+{
+    const struct berth_instance *i = &now->instance.instance;
+    for (size_t k = 0; k < w->mirror.of[KIND_INSTANCE].len; k++) {
+        const struct seen *s = w->mirror.of[KIND_INSTANCE].at[k];
+        const struct berth_instance *o = &s->instance.instance;
+        if (o->id == i->id || strcmp(o->workload, i->workload) != 0 || o->ordinal != i->ordinal)
+            continue;
+        if (o->state == BERTH_ENDED && work->kind == KIND_JOB) {
+            world_breach(w, 13, "%s/%u is done (instance %" PRIu64 "), and is placed again as %" PRIu64, i->workload,
+                         i->ordinal, o->id, i->id);
+            return;
+        }
+        bool given_up = (o->state == BERTH_STOPPING || on_lost_node(&w->mirror, o)) &&
+                        (placement_twice(work) || i->replaces);
+        if (o->state == BERTH_ENDED || o->id == i->replaces || o->replaces == i->id || awaits(i, o->id) || given_up)
+            continue;
+        world_breach(w, 5, "%s/%u is placed as %" PRIu64 " on %s while %" PRIu64 " on %s is %s", i->workload,
+                     i->ordinal, i->id, i->node, o->id, o->node, berth_state_name(o->state));
+    }
+}
+
+/* ---- 10: gangs ----------------------------------------------------------------------------------------------------- */
+
+static uint32_t tasks_in(const struct world *w, const struct seen *work, bool done_too)
+{
+    uint32_t n = 0;
+    for (size_t k = 0; k < w->mirror.of[KIND_INSTANCE].len; k++) {
+        const struct berth_instance *i = &w->mirror.of[KIND_INSTANCE].at[k]->instance.instance;
+        bool placed = i->state != BERTH_STOPPING && i->state != BERTH_ENDED;
+        bool done = done_too && i->state == BERTH_ENDED && work->kind == KIND_JOB;
+        if (strcmp(i->workload, work->id) == 0 && i->ordinal < work->work.workload.replicas && (placed || done))
+            n++;
+    }
+    return n;
+}
+
+static bool owner_disabled(const struct mirror *m, const struct seen *work)
+{
+    const struct seen *owner = work->work.owner ? mirror_find(m, KIND_USER, work->work.owner) : NULL;
+    return owner && owner->user.disabled;
+}
+
+bool mirror_wanted(const struct mirror *m, const struct seen *work)
+{
+    const struct work_doc *d = &work->work;
+    return !d->hold && !d->stopped && !d->cancelled && !d->workload.suspended && !owner_disabled(m, work);
+}
+
+static void gang_judge(struct world *w, const char *gang)
+{
+    static const enum kind all[] = {KIND_APP, KIND_JOB, KIND_VM};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        for (size_t i = 0; i < w->mirror.of[all[k]].len; i++) {
+            const struct seen *work = w->mirror.of[all[k]].at[i];
+            const struct berth_workload *d = &work->work.workload;
+            if (!d->gang || strcmp(d->gang, gang) != 0 || !mirror_wanted(&w->mirror, work))
+                continue;
+            uint32_t least = d->gang_min ? d->gang_min : d->replicas, there = tasks_in(w, work, true);
+            if (there < least)
+                world_breach(w, 10, "gang %s was placed, but %s has %u tasks of at least %u", gang, work->id, there,
+                             least);
+        }
+}
+
+/* ---- what a transaction does to instances -------------------------------------------------------------------------- */
+
+static void new_judge(struct world *w, const struct transaction *t, const struct seen *now)
+{
+    const struct berth_instance *i = &now->instance.instance;
+    const struct seen *work = mirror_work(&w->mirror, i->workload);
+    char buf[200];
+    int invariant;
+    w->counts.placements++;
+    if (strcmp(t->who, "berth") != 0 || strcmp(t->verb, "unit") != 0)
+        world_breach(w, 12, "instance %" PRIu64 " was made by %s (%s), not by a plan", i->id, t->who, t->verb);
+    if (!work) {
+        world_breach(w, 12, "instance %" PRIu64 " is of %s, which is not there", i->id, i->workload);
+        return;
+    }
+    if (now->instance.generation != work->work.meta.generation)
+        world_breach(w, 12, "instance %" PRIu64 " is of generation %" PRIu64 " of %s, which is at %" PRIu64, i->id,
+                     now->instance.generation, i->workload, work->work.meta.generation);
+    if (work->work.hold || work->work.stopped || work->work.cancelled)
+        world_breach(w, 17, "%s/%u is placed as %" PRIu64 ", but is held", i->workload, i->ordinal, i->id);
+    if (i->ordinal >= work->work.workload.replicas && !i->replaces)
+        world_breach(w, 12, "%s/%u is placed as %" PRIu64 ", but nobody asked for it", i->workload, i->ordinal, i->id);
+    const char *against = fit_against(&w->mirror, now, &invariant, buf, sizeof buf);
+    if (against)
+        world_breach(w, invariant, "%s/%u is placed as %" PRIu64 " on %s: %s", i->workload, i->ordinal, i->id, i->node,
+                     against);
+    single_judge(w, now, work);
+    if (work->work.workload.gang && *work->work.workload.gang)
+        gang_judge(w, work->work.workload.gang);
+}
+
+static void promoted_judge(struct world *w, const struct seen *old, const struct seen *now)
+{
+    const struct berth_instance *was = &old->instance.instance, *i = &now->instance.instance;
+    const struct seen *work = mirror_work(&w->mirror, i->workload);
+    char buf[200];
+    int invariant;
+    for (size_t k = 0; k < was->waits_len; k++) {
+        const struct seen *other = mirror_instance(&w->mirror, was->waits[k]);
+        if (other && state_holds(other->instance.instance.state))
+            world_breach(w, 1, "%" PRIu64 " is promoted while %" PRIu64 ", which it waits for, is still there", i->id,
+                         was->waits[k]);
+    }
+    const char *against = fit_against(&w->mirror, now, &invariant, buf, sizeof buf);
+    if (against)
+        world_breach(w, invariant, "%s/%u is promoted as %" PRIu64 " on %s: %s", i->workload, i->ordinal, i->id,
+                     i->node, against);
+    if (work)
+        single_judge(w, now, work);
+}
+
+/* Gone by a plan: a reservation, or what is on a lost node and has been fenced by its agent. */
+static void lost_judge(struct world *w, const struct transaction *t, const struct seen *old)
+{
+    const struct berth_instance *i = &old->instance.instance;
+    const struct seen *node = mirror_find(&w->mirror, KIND_NODE, i->node), *work = mirror_work(&w->mirror, i->workload);
+    if (i->state == BERTH_RESERVED)
+        return;
+    if (!node || node->node.node.state != BERTH_NODE_LOST) {
+        world_breach(w, 5, "a plan forgets %" PRIu64 " (%s on %s), whose node is not lost", i->id,
+                     berth_state_name(i->state), i->node);
+        return;
+    }
+    int64_t now_ns = json_integer_value(json_object_get(json_object_get(t->record, "cycle"), "now"));
+    int64_t fence_ns = work && work->work.workload.fence_ns ? work->work.workload.fence_ns : FENCE_NS_DEFAULT;
+    if (work && lost_policy(work) == BERTH_LOST_FENCE && now_ns - node->node.node.since_ns < fence_ns)
+        world_breach(w, 5, "%" PRIu64 " of %s on %s counts as fenced after %" PRId64 " s, %" PRId64 " are its fence",
+                     i->id, i->workload, i->node, (now_ns - node->node.node.since_ns) / SECOND, fence_ns / SECOND);
+}
+
+void placements_judge(struct world *w, const struct transaction *t)
+{
+    for (size_t k = 0; k < t->len; k++) {
+        const struct seen *old = t->changes[k].old, *now = t->changes[k].now;
+        if (t->changes[k].kind != KIND_INSTANCE)
+            continue;
+        if (!old && now)
+            new_judge(w, t, now);
+        else if (old && now && old->instance.instance.state == BERTH_RESERVED &&
+                 now->instance.instance.state == BERTH_ASSIGNED)
+            promoted_judge(w, old, now);
+        else if (old && !now && strcmp(t->verb, "unit") == 0)
+            lost_judge(w, t, old);
+    }
+}

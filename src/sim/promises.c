@@ -1,0 +1,144 @@
+/* promises.c - what was promised to those who asked: success is in the journal for ever (7), a key means one request (9).
+ *
+ * That a record is never lost is seen by the chain of the journal (judge.c) and after each crash; here each success is tied
+ * to its record.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "sim/world.h"
+
+#define FORGET_NS (23 * HOUR) /* a day is promised; clocks that jump may make it look longer */
+
+enum { PROMISES_MAX = 2000 };
+
+struct promise {
+    char *who, *key;
+    uint64_t request;  /* hash of method, path, query and body */
+    int status;
+    json_t *body;
+    int64_t at_ns; /* by the wall clock */
+    uint64_t number;
+};
+
+struct promises {
+    VEC(struct promise) at;
+};
+
+struct promises *promises_new(void)
+{
+    return mem_zalloc(sizeof(struct promises));
+}
+
+static void promise_done(struct promise *p)
+{
+    mem_free(p->who);
+    mem_free(p->key);
+    json_decref(p->body);
+}
+
+void promises_free(struct promises *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->at.len; i++)
+        promise_done(&p->at.at[i]);
+    vec_done(&p->at);
+    mem_free(p);
+}
+
+static uint64_t text_hash(uint64_t seed, const char *text)
+{
+    return hash_bytes(text ? text : "", text ? strlen(text) : 0, seed);
+}
+
+static uint64_t request_hash(const struct ask *ask)
+{
+    uint64_t h = text_hash(text_hash(1, ask->method), ask->path);
+    for (size_t i = 0; i < sizeof ask->query / sizeof *ask->query; i++)
+        h = text_hash(h, ask->query[i]);
+    return hash_bytes(ask->body ? ask->body : "", ask->body_len, h);
+}
+
+static struct promise *find(struct promises *p, const char *who, const char *key)
+{
+    for (size_t i = 0; i < p->at.len; i++)
+        if (strcmp(p->at.at[i].who, who) == 0 && strcmp(p->at.at[i].key, key) == 0)
+            return &p->at.at[i];
+    return NULL;
+}
+
+/* Remembered only when it was kept, so what is asked twice at once is judged by the answers. */
+static void keep(struct world *w, uint64_t number, const struct ask *ask, const struct outcome *o)
+{
+    struct promise p = {.who = mem_strdup(ask->who),
+                        .key = mem_strdup(ask->key),
+                        .request = request_hash(ask),
+                        .status = o->status,
+                        .body = json_deep_copy(o->body),
+                        .at_ns = w->last_wall_ns,
+                        .number = number};
+    if (w->promises->at.len < PROMISES_MAX) {
+        vec_push(&w->promises->at, p);
+        return;
+    }
+    struct promise *old = &w->promises->at.at[number % PROMISES_MAX];
+    promise_done(old);
+    *old = p;
+}
+
+static bool same_body(const json_t *a, const json_t *b)
+{
+    return a && b ? json_equal(a, b) : a == b;
+}
+
+static void again(struct world *w, uint64_t number, const struct ask *ask, const struct outcome *o,
+                  const struct promise *p)
+{
+    bool same = p->request == request_hash(ask), good = o->status >= 200 && o->status < 300;
+    if (!same && good)
+        world_breach(w, 9, "request %" PRIu64 " (%s %s by %s) has the key of %" PRIu64 ", which was another, and got %d",
+                     number, ask->method, ask->path, ask->who, p->number, o->status);
+    if (same && o->changed)
+        world_breach(w, 9, "request %" PRIu64 " (%s %s by %s) repeats %" PRIu64 ", and was carried out again", number,
+                     ask->method, ask->path, ask->who, p->number);
+    if (same && good && (o->status != p->status || !same_body(o->body, p->body)))
+        world_breach(w, 9, "request %" PRIu64 " (%s %s by %s) repeats %" PRIu64 ", and got another answer", number,
+                     ask->method, ask->path, ask->who, p->number);
+    /* Whoever may not ask any more, or asks while nothing can be answered, learns nothing. */
+    bool excused = o->status == 401 || o->status == 403 || o->status == 503 || o->status == 429;
+    if (same && !good && !excused)
+        world_breach(w, 9, "request %" PRIu64 " (%s %s by %s) repeats %" PRIu64 ", which got %d, and got %d", number,
+                     ask->method, ask->path, ask->who, p->number, p->status, o->status);
+}
+
+void promises_answered(struct world *w, uint64_t number, const struct ask *ask, const struct outcome *o)
+{
+    bool good = o->status >= 200 && o->status < 300;
+    if (good && o->changed && o->revision != w->past.at[number - 1].changed)
+        world_breach(w, 7, "request %" PRIu64 " was told revision %" PRIu64 ", and made %" PRIu64, number, o->revision,
+                     w->past.at[number - 1].changed);
+    if (!ask->key || o->status == 0)
+        return;
+    struct promise *p = find(w->promises, ask->who, ask->key);
+    if (p && w->last_wall_ns - p->at_ns > FORGET_NS) {
+        promise_done(p);
+        *p = w->promises->at.at[--w->promises->at.len];
+        p = NULL;
+    }
+    if (p)
+        again(w, number, ask, o, p);
+    else if (good)
+        keep(w, number, ask, o);
+}
+
+/* Another user of the same name is somebody else. */
+void promises_judge(struct world *w, const struct transaction *t)
+{
+    for (size_t i = 0; i < t->len; i++)
+        for (size_t k = 0; k < w->promises->at.len && t->changes[i].kind == KIND_USER && !t->changes[i].now; k++)
+            if (strcmp(w->promises->at.at[k].who, t->changes[i].old->id) == 0) {
+                promise_done(&w->promises->at.at[k]);
+                w->promises->at.at[k--] = w->promises->at.at[--w->promises->at.len];
+            }
+}

@@ -1,0 +1,183 @@
+/* states.c - ids and states of what is stored (8, 13, 22), and the daemon's memory against it (4, 7). */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/scheduler.h"
+#include "control/transition.h"
+#include "sim/world.h"
+
+enum { COMPARE_EVERY = 97 }; /* events between looks at everything */
+
+struct ids {
+    uint64_t last[KINDS];  /* highest that was ever there, of kinds with numbers */
+    uint64_t floor[KINDS]; /* the same when this daemon started */
+    uint64_t life;
+    VEC(uint8_t) used[KINDS]; /* by number */
+    uint64_t audited;     /* what the last audit looked at */
+};
+
+struct ids *ids_new(void)
+{
+    return mem_zalloc(sizeof(struct ids));
+}
+
+void ids_free(struct ids *i)
+{
+    for (unsigned k = 0; i && k < KINDS; k++)
+        vec_done(&i->used[k]);
+    mem_free(i);
+}
+
+/* ---- 8: ids -------------------------------------------------------------------------------------------------------- */
+
+/* Those of one plan may come in another order than they were given out in, but none comes twice, and none that an earlier
+ * daemon could have given out. */
+static void id_judge(struct world *w, const struct seen *now)
+{
+    struct ids *ids = w->ids;
+    int64_t number = 0;
+    if (kinds[now->kind].grammar != ID_NUMBER)
+        return;
+    if (ids->life != w->daemon.life)
+        memcpy(ids->floor, ids->last, sizeof ids->floor);
+    ids->life = w->daemon.life;
+    if (!str_parse_i64(now->id, &number) || number <= 0) {
+        world_breach(w, 8, "%s %s has no number", kinds[now->kind].name, now->id);
+        return;
+    }
+    if ((uint64_t)number <= ids->floor[now->kind])
+        world_breach(w, 8, "%s %s is new, but before the daemon started there was %" PRIu64, kinds[now->kind].name,
+                     now->id, ids->floor[now->kind]);
+    if ((size_t)number < ids->used[now->kind].len && ids->used[now->kind].at[number])
+        world_breach(w, 8, "%s %s is new, and has been there before", kinds[now->kind].name, now->id);
+    if ((size_t)number >= ids->used[now->kind].len)
+        vec_resize(&ids->used[now->kind], (size_t)number + 1);
+    ids->used[now->kind].at[number] = 1;
+    if ((uint64_t)number > ids->last[now->kind])
+        ids->last[now->kind] = (uint64_t)number;
+}
+
+/* ---- 13: states ---------------------------------------------------------------------------------------------------- */
+
+static void instance_judge(struct world *w, const struct transaction *t, const struct seen *old, const struct seen *now)
+{
+    const struct berth_instance *was = old ? &old->instance.instance : NULL, *is = now ? &now->instance.instance : NULL;
+    if (!was && is && is->state != BERTH_RESERVED && is->state != BERTH_ASSIGNED)
+        world_breach(w, 13, "instance %s begins as %s", now->id, berth_state_name(is->state));
+    if (was && is && !instance_transition_ok(was->state, is->state))
+        world_breach(w, 13, "instance %s goes from %s to %s", now->id, berth_state_name(was->state),
+                     berth_state_name(is->state));
+    if (was && is && (was->ordinal != is->ordinal || was->gpus != is->gpus || was->replaces != is->replaces ||
+                      strcmp(was->workload, is->workload) != 0 || strcmp(was->node, is->node) != 0 ||
+                      old->instance.generation != now->instance.generation))
+        world_breach(w, 13, "instance %s is another one after %s", now->id, t->verb);
+    if (was && was->state == BERTH_ENDED && !is && mirror_find(&w->mirror, KIND_JOB, was->workload))
+        world_breach(w, 13, "task %u of job %s was done, and is forgotten by %s %s", was->ordinal, was->workload, t->who,
+                     t->verb);
+}
+
+static void node_judge(struct world *w, const struct transaction *t, const struct seen *old, const struct seen *now)
+{
+    if (old && now && !node_transition_ok(old->node.node.state, now->node.node.state))
+        world_breach(w, 13, "node %s goes from %s to %s by %s", now->id, berth_node_state_name(old->node.node.state),
+                     berth_node_state_name(now->node.node.state), t->verb);
+    if (old && now && now->node.epoch < old->node.epoch)
+        world_breach(w, 14, "node %s goes back from epoch %" PRIu64 " to %" PRIu64, now->id, old->node.epoch,
+                     now->node.epoch);
+}
+
+static void work_judge(struct world *w, const struct seen *old, const struct seen *now)
+{
+    if (!old || !now)
+        return;
+    if (now->work.meta.generation < old->work.meta.generation)
+        world_breach(w, 13, "%s goes back to generation %" PRIu64, now->id, now->work.meta.generation);
+    if (old->work.cancelled && !now->work.cancelled)
+        world_breach(w, 13, "job %s was cancelled, and is not any more", now->id);
+    if (strcmp(old->work.owner ? old->work.owner : "", now->work.owner ? now->work.owner : "") != 0)
+        world_breach(w, 21, "%s has another owner than before", now->id);
+}
+
+/* ---- 22: what a node may write ------------------------------------------------------------------------------------- */
+
+static json_t *without_status(const json_t *doc)
+{
+    static const char *const own[] = {"state", "since", "was", "epoch", "seq"};
+    json_t *left = json_copy((json_t *)doc);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        (void)json_object_del(left, own[i]);
+    return left;
+}
+
+static void agent_judge(struct world *w, const char *node, const struct seen_change *c)
+{
+    const struct seen *s = c->now ? c->now : c->old;
+    bool own = false;
+    if (c->kind == KIND_INSTANCE)
+        own = c->old && strcmp(c->old->instance.instance.node, node) == 0;
+    if (c->kind == KIND_NODE && c->old && c->now && strcmp(s->id, node) == 0) {
+        json_t *was = without_status(c->old->doc), *is = without_status(c->now->doc);
+        own = json_equal(was, is);
+        json_decref(was);
+        json_decref(is);
+    }
+    if (!own && c->kind != KIND_REPLY)
+        world_breach(w, 22, "the agent of %s changed %s %s", node, s ? kinds[s->kind].name : "?", s ? s->id : "?");
+}
+
+void states_judge(struct world *w, const struct transaction *t)
+{
+    for (size_t i = 0; i < t->len; i++) {
+        const struct seen_change *c = &t->changes[i];
+        if (!c->old && c->now)
+            id_judge(w, c->now);
+        if (c->kind == KIND_INSTANCE)
+            instance_judge(w, t, c->old, c->now);
+        else if (c->kind == KIND_NODE)
+            node_judge(w, t, c->old, c->now);
+        else if (kind_is_workload(c->kind))
+            work_judge(w, c->old, c->now);
+        if (strncmp(t->who, "node:", 5) == 0)
+            agent_judge(w, t->who + 5, c);
+    }
+}
+
+/* ---- the daemon's memory ------------------------------------------------------------------------------------------- */
+
+static void compare(struct world *w)
+{
+    const struct state *s = control_state(w->daemon.control);
+    for (unsigned k = 0; k < KINDS; k++) {
+        size_t len;
+        const struct object *const *list = state_list(s, (enum kind)k, &len);
+        if (len != w->mirror.of[k].len)
+            world_breach(w, 7, "the daemon knows %zu %s, the store has %zu", len, kinds[k].plural, w->mirror.of[k].len);
+        for (size_t i = 0; i < len && !w->invariant; i++) {
+            const struct seen *seen = mirror_find(&w->mirror, (enum kind)k, list[i]->id);
+            if (!seen || seen->revision != list[i]->revision || seen->created != list[i]->created ||
+                seen->len != list[i]->doc.len || memcmp(seen->text, list[i]->doc.at, seen->len) != 0)
+                world_breach(w, 7, "the daemon has another %s %s than the store", kinds[k].name, list[i]->id);
+        }
+    }
+}
+
+void states_check(struct world *w)
+{
+    struct berth_err err;
+    if (!w->daemon.control)
+        return;
+    struct state *s = control_state(w->daemon.control);
+    uint64_t now = hash_pair(hash_pair(state_revision(s), state_assumed(s)), w->daemon.life);
+    if (now == w->ids->audited && w->event % COMPARE_EVERY)
+        return;
+    w->ids->audited = now;
+    w->counts.checks++;
+    if (berth_audit(state_cluster(s), &err) < 0)
+        world_breach(w, 4, "%s", err.text);
+    if (w->event % COMPARE_EVERY)
+        return;
+    compare(w);
+    if (state_audit(s, &err) < 0)
+        world_breach(w, 4, "%s", err.text);
+}

@@ -1,0 +1,382 @@
+/* watcher.c - clients that list a collection and watch it from there (28).
+ *
+ * One sees everything, one is a plain user. Each keeps a copy of the collection from what it is told alone; what it ought to
+ * be told is written down from the transactions. Lines must come in that order, none twice and none left out, over
+ * disconnections, slow readers and crashes; and the copy must equal the collection.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/world.h"
+
+enum { CLIENTS = 2, COMPARE_EVERY = 40 };
+#define RETRY_NS (2 * SECOND)
+#define LAG_NS (20 * SECOND)
+
+/* One line that is to come. */
+struct told {
+    uint64_t revision;
+    char id[24];
+    json_t *doc; /* NULL: gone */
+};
+
+struct copy {
+    char id[24];
+    uint64_t revision;
+};
+
+struct client {
+    struct world *w;
+    bool everything;
+    char user[ID_MAX + 1], token[TOKEN_TEXT_MAX]; /* of the plain user */
+    struct stream *stream;                        /* NULL: not connected */
+    bool asking, listed, choked;
+    uint64_t revision;  /* of the last line or list */
+    uint64_t whole;     /* everything up to this one has come */
+    VEC(struct told) due;
+    size_t next; /* of those: to come */
+    int64_t behind_ns; /* since when something should have come; 0: nothing should */
+    int64_t retry_ns;
+    VEC(struct copy) copy;
+    struct str text; /* received, not yet read */
+    uint64_t looks;
+};
+
+struct watchers {
+    struct client at[CLIENTS];
+};
+
+/* ---- what is to be seen -------------------------------------------------------------------------------------------- */
+
+static const char *owner_of(const struct mirror *m, const struct seen *instance)
+{
+    const char *workload = instance->instance.instance.workload, *dot = strchr(workload, '.');
+    if (dot)
+        return dot + 1;
+    const struct seen *job = mirror_find(m, KIND_JOB, workload);
+    if (!job)
+        job = mirror_placed_from(m, instance);
+    return job && job->work.owner ? job->work.owner : "";
+}
+
+static bool sees(const struct client *c, const struct seen *instance)
+{
+    return c->everything || strcmp(owner_of(&c->w->mirror, instance), c->user) == 0;
+}
+
+static struct copy *copy_find(struct client *c, const char *id)
+{
+    for (size_t i = 0; i < c->copy.len; i++)
+        if (strcmp(c->copy.at[i].id, id) == 0)
+            return &c->copy.at[i];
+    return NULL;
+}
+
+/* The copy says what the collection is; only looked at when nothing more is to come. */
+static void compare(struct client *c)
+{
+    size_t visible = 0;
+    for (size_t i = 0; i < c->w->mirror.of[KIND_INSTANCE].len; i++) {
+        const struct seen *s = c->w->mirror.of[KIND_INSTANCE].at[i];
+        if (!sees(c, s))
+            continue;
+        const struct copy *has = copy_find(c, s->id);
+        visible++;
+        if (!has || has->revision != s->revision)
+            world_breach(c->w, 28, "%s has instance %s at revision %" PRIu64 ", it is at %" PRIu64, c->user, s->id,
+                         has ? has->revision : 0, s->revision);
+    }
+    if (visible != c->copy.len)
+        world_breach(c->w, 28, "%s has %zu instances in its copy, and %zu are there", c->user, c->copy.len, visible);
+    c->w->counts.checks++;
+}
+
+/* ---- what is due --------------------------------------------------------------------------------------------------- */
+
+static void due_drop(struct client *c, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        json_decref(c->due.at[i].doc);
+    memmove(c->due.at, c->due.at + n, (c->due.len - n) * sizeof *c->due.at);
+    c->due.len -= n;
+    c->next -= n;
+}
+
+static void due_add(struct client *c, const struct transaction *t, const struct seen_change *change)
+{
+    const struct seen *s = change->now ? change->now : change->old;
+    if (!s || !sees(c, s) || !c->listed)
+        return;
+    struct told told = {.revision = t->revision, .doc = change->now ? json_incref(change->now->doc) : NULL};
+    (void)snprintf(told.id, sizeof told.id, "%s", s->id);
+    vec_push(&c->due, told);
+}
+
+void watchers_judge(struct world *w, const struct transaction *t)
+{
+    for (size_t i = 0; i < CLIENTS; i++)
+        for (size_t k = 0; k < t->len; k++)
+            if (t->changes[k].kind == KIND_INSTANCE)
+                due_add(&w->watchers->at[i], t, &t->changes[k]);
+}
+
+/* ---- what has come ------------------------------------------------------------------------------------------------- */
+
+static void copy_apply(struct client *c, const struct told *told)
+{
+    struct copy *has = copy_find(c, told->id);
+    if (!told->doc) {
+        if (has)
+            *has = c->copy.at[--c->copy.len];
+        return;
+    }
+    if (!has) {
+        struct copy fresh = {0};
+        memcpy(fresh.id, told->id, sizeof fresh.id);
+        vec_push(&c->copy, fresh);
+        has = &c->copy.at[c->copy.len - 1];
+    }
+    has->revision = told->revision;
+}
+
+static void same_object(struct client *c, const struct told *told, const json_t *line)
+{
+    json_t *object = json_copy(json_object_get(line, "object"));
+    (void)json_object_del(object, "revision");
+    if (!json_equal(object, told->doc))
+        world_breach(c->w, 28, "%s is told another instance %s than is stored, at revision %" PRIu64, c->user, told->id,
+                     told->revision);
+    json_decref(object);
+}
+
+static void ended(struct client *c, const char *code)
+{
+    if (strcmp(code, "slow") != 0 && strcmp(code, "stopping") != 0)
+        c->listed = false; /* what it may see is another list now, or the past is forgotten */
+}
+
+static void line_read(struct client *c, const char *text, size_t len)
+{
+    json_t *line = json_loadb(text, len, 0, NULL);
+    const char *type = json_string_value(json_object_get(line, "type"));
+    const json_t *object = json_object_get(line, "object");
+    uint64_t revision = (uint64_t)json_integer_value(json_object_get(line, "revision"));
+    const char *gone = json_string_value(json_object_get(line, "id"));
+    char id[24];
+    (void)snprintf(id, sizeof id, "%" JSON_INTEGER_FORMAT, json_integer_value(json_object_get(object, "id")));
+    if (gone)
+        (void)snprintf(id, sizeof id, "%s", gone);
+    const struct told *told = c->next < c->due.len ? &c->due.at[c->next] : NULL;
+    if (!type)
+        world_breach(c->w, 28, "%s is told what is no line: %.200s", c->user, text);
+    else if (strcmp(type, "end") == 0)
+        ended(c, json_string_value(json_object_get(line, "code")));
+    else if (!told)
+        world_breach(c->w, 28, "%s is told of instance %s at revision %" PRIu64 ", and nothing was to come", c->user, id,
+                     revision);
+    else if (told->revision != revision || strcmp(told->id, id) != 0 || !told->doc != (strcmp(type, "gone") == 0))
+        world_breach(c->w, 28, "%s is told %s %s at revision %" PRIu64 ", but %s %s at %" PRIu64 " was to come", c->user,
+                     type, id, revision, told->doc ? "put" : "gone", told->id, told->revision);
+    else {
+        if (told->doc)
+            same_object(c, told, line);
+        copy_apply(c, told);
+        if (revision > c->revision)
+            c->whole = revision - 1;
+        c->revision = revision;
+        c->next++;
+        c->w->counts.watched++;
+    }
+    json_decref(line);
+}
+
+static void lines_read(struct client *c)
+{
+    size_t at = 0;
+    for (const char *end; at < c->text.len && (end = memchr(c->text.at + at, '\n', c->text.len - at));) {
+        size_t len = (size_t)(end - c->text.at) - at;
+        if (len) /* an empty line keeps the connection alive */
+            line_read(c, c->text.at + at, len);
+        at += len + 1;
+    }
+    CLEANUP(str) struct str rest = {0};
+    str_add_bytes(&rest, c->text.at + at, c->text.len - at);
+    str_clear(&c->text);
+    str_add_bytes(&c->text, rest.at, rest.len);
+    /* A revision that came half is asked for again, so its lines stay due. */
+    size_t old = 0;
+    while (old < c->next && c->due.at[old].revision <= c->whole)
+        old++;
+    if (old)
+        due_drop(c, old);
+}
+
+static bool sink_send(void *ctx, const char *at, size_t len)
+{
+    struct client *c = ctx;
+    const struct sim_sabotage *s = c->w->options->sabotage;
+    if (c->everything && s && s->watched && !s->watched(s->ctx, at, len))
+        return true;
+    str_add_bytes(&c->text, at, len);
+    return true;
+}
+
+static void sink_end(void *ctx)
+{
+    struct client *c = ctx;
+    c->stream = NULL;
+    c->choked = false;
+    c->retry_ns = c->w->now_ns + RETRY_NS;
+}
+
+static size_t sink_backlog(void *ctx)
+{
+    return ((struct client *)ctx)->choked ? SIZE_MAX / 2 : 0;
+}
+
+/* ---- connecting ---------------------------------------------------------------------------------------------------- */
+
+static void connected(struct world *w, void *ctx, const struct outcome *o)
+{
+    struct client *c = ctx;
+    c->asking = false;
+    c->retry_ns = w->now_ns + RETRY_NS;
+    if (o->status == 410 || o->status == 401)
+        c->listed = false;
+    if (!o->stream)
+        return;
+    c->stream = take_ptr(o->stream);
+    struct sink sink = {.ctx = c, .send = sink_send, .end = sink_end, .backlog = sink_backlog};
+    stream_start(c->stream, &sink);
+}
+
+static void listed(struct world *w, void *ctx, const struct outcome *o)
+{
+    struct client *c = ctx;
+    size_t i;
+    json_t *item;
+    c->asking = false;
+    c->retry_ns = w->now_ns + RETRY_NS;
+    if (o->status != 200)
+        return;
+    due_drop(c, c->due.len);
+    c->next = 0;
+    c->copy.len = 0;
+    str_clear(&c->text);
+    c->listed = true;
+    c->retry_ns = w->now_ns;
+    c->revision = c->whole = (uint64_t)json_integer_value(json_object_get(o->body, "revision"));
+    json_array_foreach(json_object_get(o->body, "items"), i, item)
+    {
+        struct copy copy = {.revision = (uint64_t)json_integer_value(json_object_get(item, "revision"))};
+        (void)snprintf(copy.id, sizeof copy.id, "%" JSON_INTEGER_FORMAT,
+                       json_integer_value(json_object_get(item, "id")));
+        vec_push(&c->copy, copy);
+    }
+    compare(c);
+}
+
+static void connect(struct world *w, struct client *c)
+{
+    char from[24];
+    const char *user, *token = people_admin_token(w);
+    if (!c->everything) {
+        if (!people_watcher(w, &user, &token))
+            return;
+        (void)snprintf(c->user, sizeof c->user, "%s", user);
+    }
+    struct ask ask = {.who = ".watcher", .method = "GET", .path = "/v1/instances", .token = token, .ctx = c};
+    if (c->listed) {
+        while (c->next > 0 && c->due.at[c->next - 1].revision > c->whole) /* the last one may have come half */
+            c->next--;
+        ask.query[0] = "watch";
+        ask.query[1] = str_u64(c->whole, from);
+        ask.then = connected;
+    } else {
+        ask.query[0] = "limit";
+        ask.query[1] = "10000";
+        ask.then = listed;
+    }
+    c->asking = true;
+    (void)world_ask(w, &ask);
+}
+
+/* ---- now and then -------------------------------------------------------------------------------------------------- */
+
+/* Hangs up, reads slowly, or reads on. */
+static void vary(struct world *w, struct client *c)
+{
+    struct chance *luck = &w->luck;
+    if (chance_in(luck, 2)) {
+        stream_stop(take_ptr(&c->stream));
+        c->choked = false;
+        c->retry_ns = w->now_ns + chance_range(luck, MILLISECOND, 20 * SECOND);
+        str_clear(&c->text);
+    } else if (!c->choked && chance_in(luck, 3)) {
+        c->choked = true;
+    } else if (c->choked && chance_in(luck, 20)) {
+        c->choked = false;
+        stream_drained(c->stream);
+    }
+}
+
+static void client_check(struct world *w, struct client *c)
+{
+    if (c->text.len)
+        lines_read(c);
+    if (!c->stream && !c->asking && w->daemon.control && w->now_ns >= c->retry_ns)
+        connect(w, c);
+    if (c->stream && !w->calm)
+        vary(w, c);
+    bool behind = c->stream && !c->choked && c->next < c->due.len;
+    if (!behind)
+        c->behind_ns = 0;
+    else if (c->behind_ns == 0)
+        c->behind_ns = w->now_ns;
+    else if (w->now_ns - c->behind_ns > LAG_NS)
+        world_breach(w, 28, "%s is not told of instance %s at revision %" PRIu64, c->user, c->due.at[c->next].id,
+                     c->due.at[c->next].revision);
+    if (c->stream && c->next == c->due.len && c->text.len == 0 && ++c->looks % COMPARE_EVERY == 0)
+        compare(c);
+}
+
+void watchers_check(struct world *w)
+{
+    for (size_t i = 0; i < CLIENTS && w->people; i++)
+        client_check(w, &w->watchers->at[i]);
+}
+
+void watchers_down(struct world *w)
+{
+    for (size_t i = 0; i < CLIENTS; i++) {
+        struct client *c = &w->watchers->at[i];
+        if (c->stream)
+            stream_stop(take_ptr(&c->stream));
+        c->choked = false;
+        str_clear(&c->text);
+    }
+}
+
+struct watchers *watchers_new(struct world *w)
+{
+    struct watchers *x = mem_zalloc(sizeof *x);
+    for (size_t i = 0; i < CLIENTS; i++)
+        x->at[i].w = w;
+    x->at[0].everything = true;
+    (void)snprintf(x->at[0].user, sizeof x->at[0].user, "the administrator's watcher");
+    return x;
+}
+
+void watchers_free(struct watchers *x)
+{
+    for (size_t i = 0; x && i < CLIENTS; i++) {
+        struct client *c = &x->at[i];
+        due_drop(c, c->due.len);
+        vec_done(&c->due);
+        vec_done(&c->copy);
+        str_done(&c->text);
+    }
+    mem_free(x);
+}

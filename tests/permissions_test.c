@@ -1,0 +1,673 @@
+/* permissions_test.c - every route, asked by every built-in role about its own, its group's and a stranger's things.
+ *
+ * What must come out is computed here, from two tables written out here: what each role may, and what each route needs.
+ * Nothing of it is taken from the daemon, so a route without a row, a row without a route, and a rule that is too wide or
+ * too narrow all fail. What is refused changes nothing, and what is not to be seen is refused in the very words for what is
+ * not there.
+ *
+ * To add a route: a row in `rows`.
+ */
+#include "control/user_kit_test.h"
+
+#include "control/archive.h"
+#include "control/routes.h"
+#include "wire/document.h"
+
+enum relation { OWN, GROUP, OTHER, RELATIONS };
+static const char *const relation_names[] = {"own", "group", "other"};
+
+/* ---- what roles may ------------------------------------------------------------------------------------------------- */
+
+/* Of what is its own, its group's, a stranger's: o, g, x. What belongs to nobody counts as a stranger's. */
+static const struct may {
+    const char *role;
+    const char *read, *cluster, *submit, *manage, *nodes, *users, *system, *audit, *report;
+} roles[] = {
+    {"admin",    "ogx", "ogx", "ogx", "ogx", "ogx", "ogx", "ogx", "ogx", "ogx"},
+    {"operator", "ogx", "ogx", "ogx", "ogx", "ogx", "---", "ogx", "---", "---"},
+    {"auditor",  "ogx", "ogx", "---", "---", "---", "---", "---", "ogx", "---"},
+    {"manager",  "og-", "ogx", "og-", "og-", "---", "og-", "---", "---", "---"},
+    {"user",     "o--", "ogx", "o--", "o--", "---", "---", "---", "---", "---"},
+    {"viewer",   "og-", "ogx", "---", "---", "---", "---", "---", "---", "---"},
+    {"agent",    "---", "---", "---", "---", "---", "---", "---", "---", "o--"},
+};
+enum { ROLES = sizeof roles / sizeof *roles };
+
+static const char *reach(const struct may *m, const char *permission)
+{
+    static const char *const names[] = {"read",  "cluster", "submit", "manage", "nodes",
+                                        "users", "system",  "audit",  "report"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], permission) == 0)
+            return (&m->read)[i];
+    assert_true(strcmp(permission, "self") == 0 || strcmp(permission, "public") == 0);
+    return "ogx";
+}
+
+static bool may(const struct may *m, const char *permission, enum relation r)
+{
+    return reach(m, permission)[r] != '-';
+}
+
+static bool is_agent(const struct may *m)
+{
+    return strcmp(m->role, "agent") == 0;
+}
+
+/* ---- what routes need ----------------------------------------------------------------------------------------------- */
+
+/* What a request is about, by its path or body. */
+enum about { NOTHING, APP, JOB, VM, VOLUME, INSTANCE, USER, TOKEN, NODE, DEVICE, PLAIN, SYSTEM_SERVICE };
+
+struct row {
+    const char *method, *path;
+    const char *gate; /* permission without which nothing is looked at */
+    enum about about;
+    const char *then; /* permission over what it is about; "": seeing it is enough */
+    const char *body; /* % stands for the owner, & for its group */
+    /* "": as said so far. "makes": nothing is there yet, so what may not be done is forbidden, not hidden. "not-self":
+     * nobody does this to oneself. "exports": needs manage and, of others, users. "for-nodes": a node's own agent, and who
+     * manages nodes. "table": agents, and who manages all users. */
+    const char *rule;
+};
+
+#define WORK(plural, about, body)                                                                                      \
+    {"GET", "/v1/" plural, "read", NOTHING, "", NULL, ""},                                                             \
+        {"POST", "/v1/" plural, "submit", about, "submit", body, "makes"},                                             \
+        {"GET", "/v1/" plural "/{id}", "read", about, "read", NULL, ""},                                               \
+        {"PATCH", "/v1/" plural "/{id}", "manage", about, "manage", "{\"display\": \"x\"}", ""},                       \
+    {                                                                                                                  \
+        "DELETE", "/v1/" plural "/{id}", "manage", about, "manage", NULL, ""                                           \
+    }
+#define VERB(path, about)                                                                                              \
+    {                                                                                                                  \
+        "POST", path, "manage", about, "manage", NULL, ""                                                              \
+    }
+#define CLUSTER(plural, one, gate, body)                                                                               \
+    {"GET", "/v1/" plural, "cluster", NOTHING, "", NULL, ""},                                                          \
+        {"POST", "/v1/" plural, gate, PLAIN, gate, "{\"id\": \"new\", \"name\": \"new\"}", "makes"},                   \
+        {"GET", "/v1/" plural "/" one, "cluster", PLAIN, "", NULL, ""},                                                \
+        {"PUT", "/v1/" plural "/" one, gate, PLAIN, gate, body, ""},                                                   \
+        {"PATCH", "/v1/" plural "/" one, gate, PLAIN, gate, "{\"display\": \"x\"}", ""},                               \
+    {                                                                                                                  \
+        "DELETE", "/v1/" plural "/" one, gate, PLAIN, gate, NULL, ""                                                   \
+    }
+#define KNOWN(plural, one, gate)                                                                                       \
+    {"GET", "/v1/" plural, "self", NOTHING, "", NULL, ""},                                                             \
+        {"POST", "/v1/" plural, gate, PLAIN, gate, "{\"id\": \"new\"}", "makes"},                                      \
+        {"GET", "/v1/" plural "/" one, "self", PLAIN, "", NULL, ""},                                                   \
+        {"PUT", "/v1/" plural "/" one, gate, PLAIN, gate, "{\"display\": \"y\"}", ""},                                 \
+        {"PATCH", "/v1/" plural "/" one, gate, PLAIN, gate, "{\"display\": \"x\"}", ""},                               \
+    {                                                                                                                  \
+        "DELETE", "/v1/" plural "/" one, gate, PLAIN, gate, NULL, ""                                                   \
+    }
+#define ON_NODE(method, verb, body)                                                                                    \
+    {                                                                                                                  \
+        method, "/v1/nodes/{id}/" verb, "nodes", NODE, "nodes", body, ""                                               \
+    }
+#define OF_SYSTEM(method, path, body)                                                                                  \
+    {                                                                                                                  \
+        method, "/v1/system/" path, "system", SYSTEM_SERVICE, "system", body, ""                                       \
+    }
+
+static const struct row rows[] = {
+    WORK("apps", APP, "{\"name\": \"new\", \"owner\": \"%\"}"),
+    {"PUT",    "/v1/apps/{id}",          "submit",  APP,      "manage", "{\"replicas\": 2}",                                      ""         },
+    VERB("/v1/apps/{id}/start", APP),
+    VERB("/v1/apps/{id}/stop", APP),
+    VERB("/v1/apps/{id}/restart", APP),
+    {"POST",   "/v1/apps/{id}/scale",    "manage",  APP,      "manage", "{\"replicas\": 3}",                                      ""         },
+    {"GET",    "/v1/apps/{id}/settings", "read",    APP,      "read",   NULL,                                                     ""         },
+    {"PUT",    "/v1/apps/{id}/settings", "manage",  APP,      "manage", "{}",                                                     ""         },
+    {"PATCH",  "/v1/apps/{id}/settings", "manage",  APP,      "manage", "{}",                                                     ""         },
+    {"GET",    "/v1/apps/{id}/install",  "manage",  APP,      "manage", NULL,                                                     ""         },
+    {"PUT",    "/v1/apps/{id}/install",  "manage",  APP,      "manage", "{}",                                                     ""         },
+    {"PATCH",  "/v1/apps/{id}/install",  "manage",  APP,      "manage", "{}",                                                     ""         },
+    WORK("jobs", JOB, "{\"owner\": \"%\"}"),
+    {"PUT",    "/v1/jobs/{id}",          "manage",  JOB,      "manage", "{\"priority\": 2}",                                      ""         },
+    VERB("/v1/jobs/{id}/hold", JOB),
+    VERB("/v1/jobs/{id}/release", JOB),
+    VERB("/v1/jobs/{id}/cancel", JOB),
+    WORK("vms", VM, "{\"name\": \"new\", \"owner\": \"%\"}"),
+    {"PUT",    "/v1/vms/{id}",           "submit",  VM,       "manage", "{\"priority\": 2}",                                      ""         },
+    VERB("/v1/vms/{id}/start", VM),
+    VERB("/v1/vms/{id}/stop", VM),
+    VERB("/v1/vms/{id}/restart", VM),
+    WORK("volumes", VOLUME, "{\"id\": \"new\", \"owner\": \"%\"}"),
+    {"PUT",    "/v1/volumes/{id}",       "submit",  VOLUME,   "manage", "{\"driver\": \"disk\"}",                                 ""         },
+    {"GET",    "/v1/instances",          "read",    NOTHING,  "",       NULL,                                                     ""         },
+    {"GET",    "/v1/instances/{id}",     "read",    INSTANCE, "read",   NULL,                                                     ""         },
+
+    {"GET",    "/v1/nodes",              "cluster", NOTHING,  "",       NULL,                                                     ""         },
+    {"POST",   "/v1/nodes",              "nodes",   PLAIN,    "nodes",  "{\"id\": \"new\"}",                                      "makes"    },
+    {"GET",    "/v1/nodes/{id}",         "cluster", NODE,     "",       NULL,                                                     ""         },
+    {"PUT",    "/v1/nodes/{id}",         "nodes",   NODE,     "nodes",  "{\"allocatable\": {\"cpu\": 16, \"memory\": \"64Gi\"}}", ""         },
+    {"PATCH",  "/v1/nodes/{id}",         "nodes",   NODE,     "nodes",  "{\"zone\": \"z\"}",                                      ""         },
+    {"DELETE", "/v1/nodes/{id}",         "nodes",   NODE,     "nodes",  NULL,                                                     ""         },
+    ON_NODE("POST", "disable", NULL),
+    ON_NODE("POST", "enable", NULL),
+    ON_NODE("POST", "cordon", NULL),
+    ON_NODE("POST", "drain", NULL),
+    ON_NODE("PUT", "capabilities", "{\"allocatable\": {\"cpu\": 16, \"memory\": \"64Gi\"}}"),
+    ON_NODE("PUT", "settings", "{\"zone\": \"z\"}"),
+    {"POST",   "/v1/nodes/{id}/report",  "report",  DEVICE,   "report", "{\"epoch\": 1, \"seq\": 1, \"instances\": []}",          ""         },
+    {"GET",    "/v1/nodes/{id}/config",  "self",    NODE,     "",       NULL,                                                     "for-nodes"},
+    {"GET",    "/v1/nodes/{id}/gateway", "self",    NODE,     "",       NULL,                                                     "for-nodes"},
+    CLUSTER("resources", "{id}", "nodes", "{\"kind\": \"cumulative\"}"),
+    CLUSTER("profiles", "{id}", "system", "{}"),
+
+    {"GET",    "/v1/users",              "read",    NOTHING,  "",       NULL,                                                     ""         },
+    {"POST",   "/v1/users",              "users",   USER,     "users",  "{\"id\": \"new\", \"group\": \"&\"}",                    "makes"    },
+    {"POST",   "/v1/users/import",       "users",   USER,     "users",  "archive",                                                "makes"    },
+    {"GET",    "/v1/users/{id}",         "read",    USER,     "",       NULL,                                                     ""         },
+    {"PUT",    "/v1/users/{id}",         "users",   USER,     "users",  "{\"group\": \"&\", \"role\": \"user\"}",                 ""         },
+    {"PATCH",  "/v1/users/{id}",         "users",   USER,     "users",  "{\"level\": 4}",                                         ""         },
+    {"DELETE", "/v1/users/{id}",         "users",   USER,     "users",  NULL,                                                     "not-self" },
+    {"POST",   "/v1/users/{id}/disable", "users",   USER,     "users",  NULL,                                                     "not-self" },
+    {"POST",   "/v1/users/{id}/enable",  "users",   USER,     "users",  NULL,                                                     ""         },
+    {"GET",    "/v1/users/{id}/export",  "read",    USER,     "",       NULL,                                                     "exports"  },
+    KNOWN("groups", "{id}", "users"),
+    KNOWN("roles", "{id}", "system"),
+    {"GET",    "/v1/tokens",             "self",    NOTHING,  "",       NULL,                                                     ""         },
+    {"POST",   "/v1/tokens",             "self",    USER,     "users",  "{\"user\": \"%\"}",                                      ""         },
+    {"GET",    "/v1/tokens/{id}",        "self",    TOKEN,    "",       NULL,                                                     ""         },
+    {"DELETE", "/v1/tokens/{id}",        "self",    TOKEN,    "",       NULL,                                                     ""         },
+    {"GET",    "/v1/whoami",             "self",    NOTHING,  "",       NULL,                                                     ""         },
+
+    {"GET",    "/v1/system/settings",    "system",  NOTHING,  "",       NULL,                                                     ""         },
+    {"PUT",    "/v1/system/settings",    "system",  NOTHING,  "",       "{}",                                                     ""         },
+    {"PATCH",  "/v1/system/settings",    "system",  NOTHING,  "",       "{}",                                                     ""         },
+    {"GET",    "/v1/system/services",    "system",  NOTHING,  "",       NULL,                                                     ""         },
+    OF_SYSTEM("GET", "services/{id}", NULL),
+    OF_SYSTEM("POST", "services/{id}/enable", NULL),
+    OF_SYSTEM("POST", "services/{id}/disable", NULL),
+    OF_SYSTEM("POST", "services/{id}/restart", NULL),
+    OF_SYSTEM("GET", "services/{id}/settings", NULL),
+    OF_SYSTEM("PUT", "services/{id}/settings", "{}"),
+    {"POST",   "/v1/txn",                "self",    APP,      "manage",
+                                                            "{\"changes\": [{\"op\": \"delete\", \"kind\": \"app\", \"id\": \"web.%\"}]}",                                               ""         },
+
+    {"GET",    "/v1/services",           "read",    NOTHING,  "",       NULL,                                                     ""         },
+    {"GET",    "/v1/services/{id}",      "read",    APP,      "read",   NULL,                                                     ""         },
+    {"GET",    "/v1/rbac",               "self",    NOTHING,  "",       NULL,                                                     "table"    },
+    {"GET",    "/metrics",               "system",  NOTHING,  "",       NULL,                                                     ""         },
+    {"GET",    "/healthz",               "public",  NOTHING,  "",       NULL,                                                     ""         },
+    {"GET",    "/readyz",                "public",  NOTHING,  "",       NULL,                                                     ""         },
+    {"GET",    "/version",               "public",  NOTHING,  "",       NULL,                                                     ""         },
+    {"GET",    "/openapi.json",          "public",  NOTHING,  "",       NULL,                                                     ""         },
+    {"POST",   "/v1/schedule",           "cluster", NOTHING,  "",       NULL,                                                     ""         },
+    {"GET",    "/v1/why/{kind}/{id}",    "cluster", APP,      "read",   NULL,                                                     ""         },
+    {"GET",    "/v1/events",             "read",    NOTHING,  "",       NULL,                                                     ""         },
+    {"GET",    "/v1/audit",              "audit",   NOTHING,  "",       NULL,                                                     ""         },
+    {"GET",    "/v1/backup",             "system",  NOTHING,  "",       NULL,                                                     ""         },
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static bool has_rule(const struct row *row, const char *rule)
+{
+    return strcmp(row->rule, rule) == 0;
+}
+
+static bool is_unowned(enum about about)
+{
+    return about == NODE || about == PLAIN || about == SYSTEM_SERVICE;
+}
+
+/* May the role see that it is there? Groups and roles everybody may; of the others PLAIN, routes say what it takes. */
+static bool sees(const struct may *m, enum about about, enum relation r)
+{
+    switch (about) {
+    case USER: return (r == OWN && !is_agent(m)) || may(m, "read", r);
+    case TOKEN: return (r == OWN && !is_agent(m)) || may(m, "users", r);
+    case NODE: return may(m, "cluster", OTHER);
+    case DEVICE: return may(m, "report", r);
+    case SYSTEM_SERVICE: return may(m, "system", OTHER);
+    case NOTHING:
+    case PLAIN: return true;
+    default: return may(m, "read", r);
+    }
+}
+
+enum verdict { ALLOWED, FORBIDDEN, HIDDEN };
+
+static enum verdict expected_of(const struct row *row, const struct may *m, enum relation r)
+{
+    enum relation of = is_unowned(row->about) ? OTHER : r;
+    if (strcmp(reach(m, row->gate), "---") == 0)
+        return FORBIDDEN;
+    if (has_rule(row, "table"))
+        return is_agent(m) || may(m, "users", OTHER) ? ALLOWED : FORBIDDEN;
+    if (has_rule(row, "for-nodes") && (may(m, "nodes", OTHER) || may(m, "report", r)))
+        return ALLOWED;
+    if (has_rule(row, "makes"))
+        return may(m, row->then, of) ? ALLOWED : FORBIDDEN;
+    if (!sees(m, row->about, of))
+        return HIDDEN;
+    if (has_rule(row, "for-nodes"))
+        return FORBIDDEN;
+    if (has_rule(row, "exports"))
+        return may(m, "manage", r) && (r == OWN || may(m, "users", r)) ? ALLOWED : FORBIDDEN;
+    if (has_rule(row, "not-self") && r == OWN)
+        return FORBIDDEN;
+    bool own_token = strcmp(row->path, "/v1/tokens") == 0 && r == OWN;
+    if (row->then[0] && !own_token && !may(m, row->then, of))
+        return FORBIDDEN;
+    return ALLOWED;
+}
+
+/* ---- the cluster ---------------------------------------------------------------------------------------------------- */
+
+enum { OWNERS = ROLES - 1 + 2, NAME_MAX_ = 64 }; /* one of each role but agent, and two for the others to have */
+
+struct owner {
+    char id[NAME_MAX_], token[TOKEN_TEXT_MAX], spare[TOKEN_ID_LEN + 1]; /* another token of theirs */
+    const char *group;
+    char job[24], instance[24];
+};
+
+struct cluster {
+    struct kit kit;
+    struct owner owners[OWNERS];
+    char agent[TOKEN_TEXT_MAX];
+};
+
+static const struct owner *owner_in(const struct cluster *c, const char *id)
+{
+    for (size_t i = 0; i < OWNERS; i++)
+        if (strcmp(c->owners[i].id, id) == 0)
+            return &c->owners[i];
+    fail_msg("no owner %s", id);
+    return NULL;
+}
+
+static void make_owner(struct cluster *c, struct owner *o, const char *id, const char *role, const char *group)
+{
+    struct kit *k = &c->kit;
+    char body[256];
+    (void)snprintf(o->id, sizeof o->id, "%s", id);
+    o->group = group;
+    kit_user(k, id, group, role, o->token);
+    kit_token(k, id, body);
+    memcpy(o->spare, body + strlen("berth_"), TOKEN_ID_LEN);
+    (void)snprintf(body, sizeof body, "{\"id\": \"vol-%s\", \"owner\": \"%s\"}", id, id);
+    asked(k, k->admin, "POST", "/v1/volumes", body, 201);
+    (void)snprintf(body, sizeof body, "{\"name\": \"web\", \"owner\": \"%s\", \"requests\": {\"cpu\": \"10m\"}}", id);
+    asked(k, k->admin, "POST", "/v1/apps", body, 201);
+    (void)snprintf(body, sizeof body, "{\"name\": \"box\", \"owner\": \"%s\"}", id);
+    asked(k, k->admin, "POST", "/v1/vms", body, 201);
+    (void)snprintf(body, sizeof body, "{\"owner\": \"%s\"}", id);
+    asked(k, k->admin, "POST", "/v1/jobs", body, 201);
+    (void)snprintf(o->job, sizeof o->job, "%d", (int)json_integer_value(json_object_get(k->body, "id")));
+}
+
+/* System services are not made by hand, so this one is written as an installation would. */
+static void make_service(struct cluster *c)
+{
+    static const char text[] = "{\"v\":1,\"id\":\"gw.system\",\"name\":\"gw\",\"owner\":\"system\",\"system\":true,"
+                               "\"generation\":1,\"created\":\"2026-01-01T00:00:00Z\"}";
+    const struct store_op op = {
+        .key = "apps/gw.system", .value = {text, strlen(text)}
+    };
+    const struct store_txn txn = {.ops = &op, .ops_len = 1};
+    assert_int_equal(store_submit(c->kit.store, &txn, NULL, NULL, NULL), 0);
+    control_pump(c->kit.control);
+}
+
+static void instances_come(struct cluster *c)
+{
+    struct kit *k = &c->kit;
+    for (int i = 0; i < 20; i++) {
+        k->now_ns += KIT_SECOND;
+        control_tick(k->control);
+    }
+    asked(k, k->admin, "GET", "/v1/instances", NULL, 200);
+    size_t i;
+    json_t *item;
+    json_array_foreach(json_object_get(k->body, "items"), i, item)
+    {
+        const char *workload = kit_text(item, "workload");
+        if (strncmp(workload, "web.", 4) == 0)
+            (void)snprintf(((struct owner *)owner_in(c, workload + 4))->instance, sizeof c->owners[0].instance, "%d",
+                           (int)json_integer_value(json_object_get(item, "id")));
+    }
+    for (i = 0; i < OWNERS; i++)
+        assert_true(c->owners[i].instance[0]); /* each has one that runs */
+}
+
+static void cluster_make(struct cluster *c)
+{
+    struct kit *k = &c->kit;
+    *c = (struct cluster){0};
+    kit_open(k);
+    asked(k, k->admin, "POST", "/v1/groups", "{\"id\": \"red\"}", 201);
+    asked(k, k->admin, "POST", "/v1/groups", "{\"id\": \"blue\"}", 201);
+    asked(k, k->admin, "POST", "/v1/groups", "{\"id\": \"spare\"}", 201);
+    asked(k, k->admin, "POST", "/v1/roles", "{\"id\": \"spare\", \"permissions\": {\"read\": \"own\"}}", 201);
+    asked(k, k->admin, "POST", "/v1/resources", "{\"name\": \"spare\"}", 201);
+    asked(k, k->admin, "POST", "/v1/profiles", "{\"id\": \"spare\", \"name\": \"spare\"}", 201);
+    static const char node[] = "{\"id\": \"n%d\", \"allocatable\": {\"cpu\": 16, \"memory\": \"64Gi\"}}";
+    for (int i = 1; i <= 2; i++) {
+        char body[128];
+        (void)snprintf(body, sizeof body, node, i);
+        asked(k, k->admin, "POST", "/v1/nodes", body, 201);
+    }
+    for (size_t i = 0; i + 1 < ROLES; i++) {
+        char id[NAME_MAX_];
+        (void)snprintf(id, sizeof id, "the-%s", roles[i].role);
+        make_owner(c, &c->owners[i], id, roles[i].role, "red");
+    }
+    make_owner(c, &c->owners[OWNERS - 2], "mate", "user", "red");
+    make_owner(c, &c->owners[OWNERS - 1], "stranger", "user", "blue");
+    kit_token(k, ":n1", c->agent);
+    make_service(c);
+    instances_come(c);
+}
+
+/* The same cluster once more, as a restart would find it. */
+static void cluster_copy(const struct cluster *from, struct cluster *to)
+{
+    struct berth_err err = {0};
+    *to = *from;
+    struct kit *k = &to->kit;
+    k->body = NULL;
+    k->text = NULL;
+    k->store = store_memory_crash(from->kit.store);
+    struct control_env env = {.ctx = k,
+                              .clock_ns = kit_clock,
+                              .steady_ns = kit_clock,
+                              .random = kit_random,
+                              .run = kit_run,
+                              .wake_at = kit_wake_at,
+                              .log = &k->log};
+    static const struct control_options options = {0};
+    if (control_new(&env, &options, k->store, &k->control, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+/* ---- requests ------------------------------------------------------------------------------------------------------- */
+
+static const struct owner *owner_for(const struct cluster *c, size_t role, enum relation r)
+{
+    return r == OWN ? &c->owners[role] : owner_in(c, r == GROUP ? "mate" : "stranger");
+}
+
+static const char *id_for(const struct row *row, const struct owner *o, enum relation r, char buf[static 96])
+{
+    switch (row->about) {
+    case APP: (void)snprintf(buf, 96, "web.%s", o->id); break;
+    case VM: (void)snprintf(buf, 96, "box.%s", o->id); break;
+    case VOLUME: (void)snprintf(buf, 96, "vol-%s", o->id); break;
+    case JOB: return o->job;
+    case INSTANCE: return o->instance;
+    case USER: return o->id;
+    case TOKEN: return o->spare;
+    case NODE:
+    case DEVICE: return r == OWN ? "n1" : "n2";
+    case SYSTEM_SERVICE: return "gw";
+    default: return "spare";
+    }
+    return buf;
+}
+
+/* One that is not there, of the same form. */
+static const char *missing_for(const struct row *row)
+{
+    switch (row->about) {
+    case APP:
+    case VM: return "web.no-such-user";
+    case JOB:
+    case INSTANCE: return "999999";
+    case TOKEN: return "aaaaaaaaaaaa";
+    default: return "no-such-thing";
+    }
+}
+
+static void path_for(const struct row *row, const char *id, char buf[static 256])
+{
+    size_t len = 0;
+    for (const char *at = row->path; *at && len < 200;) {
+        if (strncmp(at, "{kind}", 6) == 0) {
+            len += (size_t)snprintf(buf + len, 256 - len, "app");
+            at += 6;
+        } else if (strncmp(at, "{id}", 4) == 0) {
+            len += (size_t)snprintf(buf + len, 256 - len, "%s", id);
+            at += 4;
+        } else {
+            buf[len++] = *at++;
+        }
+    }
+    buf[len] = '\0';
+}
+
+static char *body_for(const struct row *row, const struct owner *o)
+{
+    if (!row->body)
+        return NULL;
+    if (strcmp(row->body, "archive") == 0) {
+        char sum[ARCHIVE_CHECKSUM_MAX];
+        json_t *a = json_pack("{s:i, s:{s:s, s:s}}", "berth_archive", 1, "user", "id", "new", "group", o->group);
+        (void)json_object_set_new(a, "checksum", json_string(archive_checksum(a, sum)));
+        char *text = json_dumps(a, 0);
+        json_decref(a);
+        return text;
+    }
+    struct str s = {0};
+    for (const char *at = row->body; *at; at++) {
+        if (*at == '%')
+            str_add(&s, o->id);
+        else if (*at == '&')
+            str_add(&s, o->group);
+        else
+            str_add_char(&s, *at);
+    }
+    return str_take(&s);
+}
+
+/* Text with one name in place of the other, for comparing what is said about two things. */
+static char *renamed(const char *text, const char *from, const char *to)
+{
+    struct str s = {0};
+    size_t len = strlen(from);
+    while (*text) {
+        bool here = strncmp(text, from, len) == 0;
+        if (here)
+            str_add(&s, to);
+        else
+            str_add_char(&s, *text);
+        text += here ? len : 1;
+    }
+    return str_take(&s);
+}
+
+/* ---- one case ------------------------------------------------------------------------------------------------------- */
+
+struct question {
+    const struct row *row;
+    const struct may *role;
+    enum relation relation;
+    const char *token;
+    const struct owner *owner;
+};
+
+static void complain(const struct question *q, const struct kit *k, const char *what)
+{
+    fail_msg("%s %s as %s about %s: %s: %d %s", q->row->method, q->row->path, q->role->role,
+             relation_names[q->relation], what, k->status, k->text);
+}
+
+/* Nothing is learnt from the answer: it is the one for something that is not there. */
+static void hidden_well(const struct question *q, struct kit *k, const char *id, const char *body)
+{
+    char path[256];
+    const char *missing = missing_for(q->row);
+    if (q->row->about == VOLUME && strcmp(q->row->method, "PUT") == 0)
+        return; /* volumes have no owner in their names, so whoever puts one makes it */
+    CLEANUP(mem) char *said = mem_strdup(k->text);
+    CLEANUP(mem) char *other_body = body ? renamed(body, strstr(body, id) ? id : q->owner->id, missing) : NULL;
+    const char *named = strstr(said, id) || !body ? id : q->owner->id;
+    path_for(q->row, missing, path);
+    (void)ask(k, q->token, q->row->method, path, other_body);
+    CLEANUP(mem) char *one = renamed(said, named, "IT");
+    CLEANUP(mem) char *two = renamed(k->text, missing, "IT");
+    if (strcmp(one, two) != 0)
+        fail_msg("%s %s as %s: %s is hidden as %s, but what is missing is %s", q->row->method, q->row->path,
+                 q->role->role, id, said, k->text);
+}
+
+/* A list has all that may be seen and nothing else. */
+static void lists_well(const struct question *q, const struct cluster *c)
+{
+    static const struct {
+        const char *path, *key; /* of the owner */
+        enum about about;
+    } lists[] = {
+        {"/v1/apps",    "owner", APP   },
+        {"/v1/jobs",    "owner", JOB   },
+        {"/v1/vms",     "owner", VM    },
+        {"/v1/volumes", "owner", VOLUME},
+        {"/v1/users",   "id",    USER  },
+        {"/v1/tokens",  "user",  TOKEN },
+    };
+    const struct kit *k = &c->kit;
+    const json_t *items = json_object_get(k->body, "items");
+    for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
+        if (strcmp(q->row->path, lists[l].path) != 0 || strcmp(q->row->method, "GET") != 0)
+            continue;
+        for (size_t o = 0; o < OWNERS; o++) {
+            const struct owner *owner = &c->owners[o];
+            enum relation r = !is_agent(q->role) && strcmp(owner->token, q->token) == 0 ? OWN
+                              : strcmp(owner->group, "red") == 0                        ? GROUP
+                                                                                        : OTHER;
+            bool there = false;
+            for (size_t i = 0; i < json_array_size(items) && !there; i++)
+                there = strcmp(kit_text(json_array_get(items, i), lists[l].key), owner->id) == 0;
+            if (there != sees(q->role, lists[l].about, r))
+                fail_msg("%s as %s: %s is %s", q->row->path, q->role->role, owner->id, there ? "listed" : "not listed");
+        }
+    }
+}
+
+static void run_case(const struct cluster *base, const struct question *q)
+{
+    struct cluster c;
+    char path[256], id_buf[96];
+    cluster_copy(base, &c);
+    const char *id = id_for(q->row, q->owner, q->relation, id_buf);
+    CLEANUP(mem) char *body = body_for(q->row, q->owner);
+    path_for(q->row, id, path);
+    uint64_t before = store_revision(c.kit.store);
+    enum verdict want = expected_of(q->row, q->role, q->relation);
+    (void)ask(&c.kit, q->token, q->row->method, path, body);
+    bool refused = c.kit.status == 401 || c.kit.status == 403 || c.kit.status == 404;
+    if (want == ALLOWED && (refused || c.kit.status >= 500))
+        complain(q, &c.kit, "expected to be allowed");
+    if (want == FORBIDDEN && c.kit.status != 403)
+        complain(q, &c.kit, "expected 403");
+    if (want == HIDDEN && c.kit.status != 404)
+        complain(q, &c.kit, "expected 404");
+    if (refused && store_revision(c.kit.store) != before)
+        complain(q, &c.kit, "refused, but something was written");
+    if (want == HIDDEN)
+        hidden_well(q, &c.kit, id, body);
+    if (want == ALLOWED)
+        lists_well(q, &c);
+    kit_close(&c.kit);
+}
+
+/* ---- the tests ------------------------------------------------------------------------------------------------------ */
+
+static int open_cluster(void **state)
+{
+    struct cluster *c = mem_alloc(sizeof *c);
+    cluster_make(c);
+    *state = c;
+    return 0;
+}
+
+static int close_cluster(void **state)
+{
+    struct cluster *c = *state;
+    kit_close(&c->kit);
+    mem_free(c);
+    return 0;
+}
+
+static const struct row *row_of(const char *method, const char *path)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        if (strcmp(rows[i].method, method) == 0 && strcmp(rows[i].path, path) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+static void every_route_has_a_row(void **state)
+{
+    (void)state;
+    size_t routes = 0;
+    for (size_t t = 0; t < route_tables_len; t++)
+        for (size_t i = 0; i < *route_tables[t].len; i++, routes++)
+            if (!row_of(route_tables[t].routes[i].method, route_tables[t].routes[i].path))
+                fail_msg("%s %s has no row: who may use it?", route_tables[t].routes[i].method,
+                         route_tables[t].routes[i].path);
+    assert_int_equal(routes, ROWS); /* and no row without a route, or twice */
+}
+
+static void every_route_and_role(void **state)
+{
+    const struct cluster *base = *state;
+    for (size_t i = 0; i < ROWS; i++)
+        for (size_t m = 0; m < ROLES; m++)
+            for (int r = OWN; r < RELATIONS; r++) {
+                bool agent = is_agent(&roles[m]), of_node = rows[i].about == NODE || rows[i].about == DEVICE;
+                if (agent && r == OWN && !of_node)
+                    continue; /* an agent owns nothing */
+                if (r == OWN && rows[i].about == USER && has_rule(&rows[i], "makes"))
+                    continue; /* one is there already */
+                struct question q = {.row = &rows[i], .role = &roles[m], .relation = (enum relation)r};
+                q.token = agent ? base->agent : base->owners[m].token;
+                q.owner = owner_for(base, agent ? 0 : m, (enum relation)r);
+                run_case(base, &q);
+            }
+}
+
+static void no_token_no_answer(void **state)
+{
+    const struct cluster *base = *state;
+    struct cluster c;
+    cluster_copy(base, &c);
+    char forged[TOKEN_TEXT_MAX], disabled[TOKEN_TEXT_MAX];
+    (void)snprintf(forged, sizeof forged, "%s", base->owners[0].token);
+    forged[strlen(forged) - 2] ^= 1;
+    (void)snprintf(disabled, sizeof disabled, "%s", owner_in(base, "mate")->token);
+    asked(&c.kit, c.kit.admin, "POST", "/v1/users/mate/disable", NULL, 200);
+    uint64_t before = store_revision(c.kit.store);
+    const char *const tokens[] = {NULL, "", "nonsense", forged, disabled};
+    CLEANUP(mem) char *said = NULL;
+    for (size_t i = 0; i < ROWS; i++)
+        for (size_t t = 0; t < sizeof tokens / sizeof *tokens; t++) {
+            char path[256], id[96];
+            path_for(&rows[i], id_for(&rows[i], &base->owners[0], OWN, id), path);
+            CLEANUP(mem) char *body = body_for(&rows[i], &base->owners[0]);
+            bool public = strcmp(rows[i].gate, "public") == 0;
+            asked(&c.kit, tokens[t], rows[i].method, path, body, public ? 200 : 401);
+            if (public)
+                continue;
+            if (!said)
+                said = mem_strdup(c.kit.text);
+            assert_string_equal(c.kit.text, said); /* one sentence, whatever the route and the reason */
+        }
+    asked(&c.kit, NULL, "GET", "/v1/nothing-like-it", NULL, 401);
+    asked(&c.kit, NULL, "BREW", "/v1/apps", NULL, 401);
+    assert_int_equal(store_revision(c.kit.store), before);
+    kit_close(&c.kit);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_route_has_a_row),
+        cmocka_unit_test(every_route_and_role),
+        cmocka_unit_test(no_token_no_answer),
+    };
+    return cmocka_run_group_tests(tests, open_cluster, close_cluster);
+}
