@@ -237,9 +237,18 @@ bench_table() {
 }
 
 help_is_complete() {
-    local verb
+    local verb family verbs=(plan profiles bench 'bench plan' completion version help get describe why apply diff edit
+        delete submit status events schedule backup restore whoami audit)
     ends 0 "$berth" help && prints '3  plan --strict' || return 1
-    for verb in plan profiles bench 'bench plan' completion version help; do
+    for verb in "${verbs[@]}"; do
+        prints "^  $verb( |\$)" || return 1
+    done
+    for family in job app vm node system user group token context; do
+        prints "^  $family " && mapfile -t -O "${#verbs[@]}" verbs < <("$berth" help $family |
+            sed -n "s/^  \($family [a-z]*\).*/\1/p") || return 1
+    done
+    [ "${#verbs[@]}" -ge 60 ] || return 1
+    for verb in "${verbs[@]}"; do
         # shellcheck disable=SC2086 # a verb may be two words
         ends 0 "$berth" help $verb && prints "^Usage: berth $verb" || return 1
         # shellcheck disable=SC2086
@@ -253,6 +262,19 @@ completion_parses() {
     # shellcheck source=/dev/null
     words=$(. "$work/berth.bash" && COMP_WORDS=(berth bench plan --no) COMP_CWORD=3 && _berth && echo "${COMPREPLY[@]}")
     [ "$words" = "--nodes --no-audit" ] || return 1
+    # shellcheck source=/dev/null
+    words=$(. "$work/berth.bash" && COMP_WORDS=(berth app sta) COMP_CWORD=2 && _berth && echo "${COMPREPLY[@]}")
+    [ "$words" = start ] || return 1
+    # shellcheck source=/dev/null
+    words=$(. "$work/berth.bash" && COMP_WORDS=(berth get no) COMP_CWORD=2 && _berth && echo "${COMPREPLY[@]}")
+    [ "$words" = nodes ] || return 1
+    # shellcheck source=/dev/null
+    words=$(. "$work/berth.bash" && berth() { [ "$*" = "get apps -o name" ] && echo app/photos.alice; } &&
+        COMP_WORDS=(berth app stop ph) COMP_CWORD=3 && _berth && echo "${COMPREPLY[@]}")
+    [ "$words" = photos.alice ] || return 1
+    # shellcheck source=/dev/null
+    words=$(. "$work/berth.bash" && COMP_WORDS=(berth token add --to) COMP_CWORD=3 && _berth && echo "${COMPREPLY[@]}")
+    [ "$words" = "--to --token-file" ] || return 1
     "$berth" completion zsh >"$work/_berth" && "$berth" completion fish >"$work/berth.fish" || return 1
     if command -v zsh >/dev/null; then zsh -n "$work/_berth" || return 1; fi
     if command -v fish >/dev/null; then fish -n "$work/berth.fish" || return 1; fi
