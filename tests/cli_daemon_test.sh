@@ -444,7 +444,7 @@ backups() {
     ends 0 "$berth" backup "$work/data.db" --data "$work/data" && [ "$(stat -c %a "$work/data.db")" = 600 ] || return 1
     ends 1 "$berth" backup "$work/none.db" --data "$work/nowhere" && ! [ -e "$work/none.db" ] || return 1
     ends 5 "$berth" --server "$url" --token-file "$work/bad2.token" backup "$work/refused.db" && ! [ -e "$work/refused.db" ] || return 1
-    ls "$work" | grep -q part- && return 1
+    compgen -G "$work/*.part-*" && return 1
     ends 1 "$berth" restore "$work/n2.yaml" --data "$work/other" || return 1
     ends 0 "$berth" restore "$work/all.db" --data "$work/restored" && prints 'berthd --data' || return 1
     ends 1 "$berth" restore "$work/all.db" --data "$work/restored" || return 1

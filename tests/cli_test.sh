@@ -268,7 +268,7 @@ completion_parses() {
     # shellcheck source=/dev/null
     words=$(. "$work/berth.bash" && COMP_WORDS=(berth get no) COMP_CWORD=2 && _berth && echo "${COMPREPLY[@]}")
     [ "$words" = nodes ] || return 1
-    # shellcheck source=/dev/null
+    # shellcheck source=/dev/null disable=SC2317 # completion calls it
     words=$(. "$work/berth.bash" && berth() { [ "$*" = "get apps -o name" ] && echo app/photos.alice; } &&
         COMP_WORDS=(berth app stop ph) COMP_CWORD=3 && _berth && echo "${COMPREPLY[@]}")
     [ "$words" = photos.alice ] || return 1

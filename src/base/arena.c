@@ -38,6 +38,10 @@ void arena_rewind(struct arena *a, struct arena_mark mark)
 {
     while (a->chunk != mark.chunk) {
         struct arena_chunk *newer = a->chunk;
+        if (!newer->next && newer->size == CHUNK_MIN) {
+            newer->used = 0; /* back at the beginning: kept, so that starting over costs nothing */
+            return;
+        }
         a->chunk = newer->next;
         a->bytes -= sizeof *newer + newer->size;
         mem_free(newer);

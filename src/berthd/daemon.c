@@ -25,7 +25,7 @@ struct daemon {
     const struct daemon_options *options;
     const struct log *log;
     struct loop *loop;
-    struct worker *worker;
+    struct worker *worker, *slow;                   /* for plans; for what may take seconds */
     struct loop_source *tick, *watchdog, *stopping; /* timers */
     int64_t tick_ns;                                /* what the first is set to */
     int64_t stop_ns;                                /* when patience ends; 0: not stopping */
@@ -75,6 +75,12 @@ static void env_run(void *ctx, void (*work)(void *), void (*after)(void *), void
 {
     struct daemon *d = ctx;
     worker_run(d->worker, work, after, arg);
+}
+
+static void env_run_slow(void *ctx, void (*work)(void *), void (*after)(void *), void *arg)
+{
+    struct daemon *d = ctx;
+    worker_run(d->slow, work, after, arg);
 }
 
 static void env_wake_at(void *ctx, int64_t steady_ns)
@@ -174,6 +180,7 @@ static int loop_start(struct daemon *d, struct berth_err *err)
     d->watchdog = loop_timer_new(d->loop, watchdog_due, d);
     d->stopping = loop_timer_new(d->loop, stop_look, d);
     d->worker = worker_new(d->loop);
+    d->slow = worker_new(d->loop);
     return 0;
 }
 
@@ -294,6 +301,7 @@ static int daemon_start(struct daemon *d, FILE *ready, struct berth_err *err)
         .steady_ns = env_steady,
         .random = env_random,
         .run = env_run,
+        .run_slow = env_run_slow,
         .wake_at = env_wake_at,
         .log = d->log,
     };
@@ -316,6 +324,8 @@ static void daemon_end(struct daemon *d)
     server_free(d->server);
     if (d->worker)
         worker_free(d->worker);
+    if (d->slow)
+        worker_free(d->slow);
     if (d->control && !d->stop_ns)
         control_quiesce(d->control);
     control_free(d->control);

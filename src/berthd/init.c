@@ -159,7 +159,9 @@ int cluster_init(const char *dir, const char *token_file, const struct control_e
         return err_set(err, errno, "cannot make the folder %s: %s", aside, strerror(errno));
     rc = aside_make(aside, copy, env, token, err);
     if (rc == 0) {
-        (void)strcat(token, "\n");
+        size_t len = strlen(token);
+        token[len] = '\n';
+        token[len + 1] = '\0';
         rc = secret_write(token_file, token, err);
     }
     if (rc == 0)

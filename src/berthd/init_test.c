@@ -93,8 +93,8 @@ static bool is_there(const char *dir, const char *name)
 static void token_opens(const struct place *p)
 {
     const struct store_options options = {0};
-    struct store *store;
-    struct state *s;
+    struct store *store = NULL;
+    struct state *s = NULL;
     struct berth_err err = {0};
     struct caller caller;
     char text[TOKEN_TEXT_MAX + 2];

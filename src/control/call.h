@@ -55,6 +55,7 @@ enum route_flag {
     ROUTE_CHANGES = 1, /* takes ?dry_run, an idempotency key and If-Match; is audited */
     ROUTE_STREAMS = 2, /* takes ?watch */
     ROUTE_RAW = 4,     /* the body is not JSON for the verb to see parsed */
+    ROUTE_BESIDE = 16, /* takes long and looks at nothing but the store's files: runs on another thread */
     ROUTE_WAKES = 8,   /* the scheduling loop looks at once, even if nothing was written */
 };
 
@@ -86,6 +87,9 @@ struct call {
     struct change change;
     struct answer answer;
     struct berth_err err;
+    /* The verb's, if it sets it: told once when its change is durable. For what is kept in memory only. */
+    void (*durable)(struct call *c, void *ctx);
+    void *durable_ctx;
 };
 
 /* A verb returns 0, or a negative errno with text in c->err, which becomes a status:

@@ -82,16 +82,15 @@ int commit_submit(struct control *c, const struct change *change, const struct c
 {
     if (c->broken[0])
         return err_set(err, EIO, "%s", c->broken);
-    struct arena arena;
     CLEANUP(str) struct str record = {0};
-    arena_init(&arena);
-    struct building b = {.arena = &arena};
+    struct arena_mark mark = arena_mark(change->arena);
+    struct building b = {.arena = change->arena};
     add_ops(&b, c, change);
     int rc = 0;
     if (b.ops.len || note->extra.len) {
         for (size_t i = 0; i < change->items.len; i++)
             if (change->items.at[i].guarded) {
-                struct store_guard guard = {key_of(&arena, &change->items.at[i]), change->items.at[i].revision};
+                struct store_guard guard = {key_of(b.arena, &change->items.at[i]), change->items.at[i].revision};
                 vec_push(&b.guards, guard);
             }
         add_record(&b, c, note, &record);
@@ -108,6 +107,6 @@ int commit_submit(struct control *c, const struct change *change, const struct c
     }
     vec_done(&b.ops);
     vec_done(&b.guards);
-    arena_done(&arena);
+    arena_rewind(change->arena, mark); /* the store has its own copy */
     return rc;
 }

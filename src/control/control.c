@@ -224,6 +224,7 @@ void control_free(struct control *c)
     leases_free(c->leases);
     metrics_free(c->metrics);
     state_free(c->state);
+    arena_done(&c->spare);
     mem_free(c);
 }
 

@@ -15,6 +15,8 @@ struct control_env {
     void (*random)(void *ctx, void *buf, size_t len);
     /* Runs `work` somewhere and `after` on this thread, now or later. */
     void (*run)(void *ctx, void (*work)(void *), void (*after)(void *), void *arg);
+    /* The same for what may take seconds, so that plans do not wait for it. NULL: as `run`. */
+    void (*run_slow)(void *ctx, void (*work)(void *), void (*after)(void *), void *arg);
     /* control_tick is wanted at this steady time, or, if sooner than the last wish, then already. */
     void (*wake_at)(void *ctx, int64_t steady_ns);
     const struct log *log;

@@ -23,9 +23,10 @@ struct control {
     struct limits *limits;
     struct events *events;
     struct leases *leases;
-    int64_t now_ns;   /* the latest that any decision was made at */
-    int64_t swept_ns; /* steady: when the housekeeping last ran */
-    size_t calls;     /* not yet answered */
+    int64_t now_ns;     /* the latest that any decision was made at */
+    int64_t swept_ns;   /* steady: when the housekeeping last ran */
+    size_t calls;       /* not yet answered */
+    struct arena spare; /* for the next request */
     bool stopping;
     char broken[256]; /* why nothing may be changed any more; "": all is well */
 };

@@ -205,6 +205,25 @@ static int refused(struct call *c, int rc)
     return rc;
 }
 
+/* Kinds whose objects refer to one of this kind; ended by KINDS. A counter of each grows whenever one is made, so that the
+ * removal of what they refer to can rest on there being none under way. */
+static const enum kind *referrers(enum kind kind)
+{
+    static const enum kind of_user[] = {KIND_APP, KIND_JOB, KIND_VM, KIND_VOLUME, KINDS};
+    static const enum kind of_group[] = {KIND_USER, KINDS};
+    static const enum kind none[] = {KINDS};
+    return kind == KIND_USER ? of_user : kind == KIND_GROUP || kind == KIND_ROLE ? of_group : none;
+}
+
+static void count_referrer(struct call *c, enum kind kind, bool is_new)
+{
+    bool refers = kind == KIND_USER || (is_new && (kind == KIND_APP || kind == KIND_VM || kind == KIND_VOLUME));
+    if (!refers) /* jobs are counted by their numbers */
+        return;
+    json_int_t count = (json_int_t)state_next_number(c->state, kind);
+    change_put_unguarded(&c->change, KIND_COUNTER, kinds[kind].plural, json_pack("{s:I}", "last", count));
+}
+
 /* Takes the reference, also on failure. */
 int crud_write(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
 {
@@ -215,8 +234,10 @@ int crud_write(struct call *c, const struct crud *k, const char *id, const json_
     int rc = k->check ? refused(c, k->check(c, k, id, old, made)) : 0;
     if (rc == 0 && old && k->leaving)
         rc = k->leaving(c, k, id, old, made);
-    if (rc == 0)
+    if (rc == 0) {
         change_put(&c->change, k->kind, id, take_ptr(&made));
+        count_referrer(c, k->kind, !old);
+    }
     return rc;
 }
 
@@ -372,6 +393,8 @@ int crud_remove(struct call *c, const struct crud *k, const char *arg)
     const json_t *old = crud_open(c, k->kind, arg, k->change, &id);
     if (!old)
         return -c->err.code;
+    for (const enum kind *by = referrers(k->kind); *by != KINDS; by++)
+        (void)change_rest_on(&c->change, KIND_COUNTER, kinds[*by].plural);
     int rc = k->leaving ? k->leaving(c, k, id, old, NULL) : 0;
     if (rc < 0)
         return rc;

@@ -26,6 +26,7 @@ struct handling {
     control_answered *answered;
     void *ctx;
     unsigned attempts;
+    int beside; /* what a verb on another thread returned */
     int64_t start_ns, submitted_ns;
 };
 
@@ -90,6 +91,25 @@ static void answer_error(struct answer *a, int rc, const struct berth_err *err)
         a->retry_after_s = 1;
 }
 
+/* ---- memory of requests -------------------------------------------------------------------------------------------- */
+
+/* One arena goes from request to request: what each would take and give back anew tears holes between what stays. */
+static struct arena arena_lend(struct control *c)
+{
+    struct arena lent = c->spare;
+    arena_init(&c->spare);
+    return lent;
+}
+
+static void arena_give(struct control *c, struct arena *arena)
+{
+    arena_rewind(arena, (struct arena_mark){0});
+    if (c->spare.chunk)
+        arena_done(arena);
+    else
+        c->spare = *arena;
+}
+
 /* ---- life of a handling -------------------------------------------------------------------------------------------- */
 
 static void answer_done(struct answer *a)
@@ -109,7 +129,7 @@ static void handling_free(struct handling *h)
     change_done(&h->call.change);
     json_decref(h->body);
     vec_done(&h->query);
-    arena_done(&h->call.arena);
+    arena_give(h->call.control, &h->call.arena);
     mem_free(h);
 }
 
@@ -227,14 +247,13 @@ static int rate_limit(struct control *c, const char *who, bool stranger, struct 
 
 int control_admit(struct control *c, const struct request *r, uint64_t *ret_body_max)
 {
-    struct arena arena;
+    struct arena arena = arena_lend(c);
     const struct route *route = NULL;
     const char *args[ROUTE_ARGS_MAX];
     struct caller caller;
     struct berth_err err;
-    arena_init(&arena);
     int rc = gate(c, r, &arena, &route, args, &caller, &err);
-    arena_done(&arena);
+    arena_give(c, &arena);
     if (rc < 0)
         return statuses[status_row(-rc)].status;
     *ret_body_max = route->body_max;
@@ -318,6 +337,8 @@ static void committed(void *ctx, const struct store_result *result)
         fail(h, result->rc == -EIO ? -EIO : -ENOSPC);
         return;
     }
+    if (c->durable)
+        c->durable(c, c->durable_ctx);
     c->answer.revision = result->revision;
     if (json_is_object(c->answer.body))
         (void)json_object_set_new(c->answer.body, "revision", json_integer((json_int_t)result->revision));
@@ -398,6 +419,7 @@ static void attempt(struct handling *h)
 {
     struct call *c = &h->call;
     h->attempts++;
+    c->durable = NULL;
     answer_done(&c->answer);
     c->answer.status = 200;
     change_done(&c->change);
@@ -419,9 +441,38 @@ static void attempt(struct handling *h)
     }
 }
 
+/* ---- beside the loop ---- */
+
+static void run_beside(void *ctx)
+{
+    struct handling *h = ctx;
+    h->beside = h->call.route->run(&h->call);
+}
+
+static void done_beside(void *ctx)
+{
+    struct handling *h = ctx;
+    if (h->beside < 0)
+        fail(h, h->beside);
+    else
+        finish(h);
+}
+
+static void go_beside(struct handling *h)
+{
+    const struct control_env *env = &h->call.control->env;
+    (env->run_slow ? env->run_slow : env->run)(env->ctx, run_beside, done_beside, h);
+}
+
 static void planned(void *ctx)
 {
-    attempt(ctx);
+    struct handling *h = ctx;
+    if (!h->call.control->stopping) {
+        attempt(h);
+        return;
+    }
+    (void)err_set(&h->call.err, ENOSPC, "berthd is stopping; try again soon");
+    fail(h, -ENOSPC);
 }
 
 static int read_flags(struct handling *h)
@@ -442,7 +493,7 @@ void control_handle(struct control *c, const struct request *request, control_an
     h->answered = answered;
     h->ctx = ctx;
     h->start_ns = c->env.steady_ns(c->env.ctx);
-    arena_init(&call->arena);
+    call->arena = arena_lend(c);
     call->control = c;
     call->state = c->state;
     call->answer.status = 200;
@@ -471,6 +522,8 @@ void control_handle(struct control *c, const struct request *request, control_an
         fail(h, rc);
     else if (call->route->flags & ROUTE_WAKES)
         scheduler_force(c->scheduler, planned, h);
+    else if (call->route->flags & ROUTE_BESIDE)
+        go_beside(h);
     else
         attempt(h);
 }

@@ -95,7 +95,8 @@ static void lost_written(void *ctx, const struct store_result *result)
             c->leases->at.at[i].told = false;
 }
 
-static void write_lost(struct control *c, const struct object *node, int64_t silent_ns)
+/* The number of the last report goes along: an earlier one that is late, after the next start even, brings nothing back. */
+static void write_lost(struct control *c, const struct object *node, const struct lease *lease, int64_t silent_ns)
 {
     struct arena arena;
     struct change change;
@@ -107,6 +108,8 @@ static void write_lost(struct control *c, const struct object *node, int64_t sil
     (void)json_object_set_new(doc, "was", json_string(berth_node_state_name(node->node->state)));
     (void)json_object_set_new(doc, "state", json_string("lost"));
     (void)json_object_set_new(doc, "since", json_string(timestamp_text(now_ns, since)));
+    if (lease->seq && lease->epoch == node->node->epoch)
+        (void)json_object_set_new(doc, "seq", json_integer((json_int_t)lease->seq));
     struct commit_note note = {.who = "berth", .verb = "node.lost", .subject = arena_fmt(&arena, "nodes/%s", node->id)};
     struct berth_err err;
     if (commit_submit(c, &change, &note, lost_written, c, &err) < 0)
@@ -135,7 +138,7 @@ int64_t leases_expire(struct control *c, int64_t steady_ns)
             continue;
         }
         lease->told = true;
-        write_lost(c, node, steady_ns - lease->heard_ns);
+        write_lost(c, node, lease, steady_ns - lease->heard_ns);
     }
     return next;
 }

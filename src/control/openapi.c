@@ -232,11 +232,15 @@ static void operation_id(struct str *to, const struct route *r)
 {
     for (const char *p = r->method; *p; p++)
         str_add_char(to, (char)tolower((unsigned char)*p));
-    for (const char *p = r->path; *p; p++)
-        if (isalnum((unsigned char)*p))
-            str_add_char(to, *p);
-        else if (to->at[to->len - 1] != '_' && p[1])
+    bool gap = true;
+    for (const char *p = r->path; *p; p++) {
+        bool plain = isalnum((unsigned char)*p);
+        if (plain && gap)
             str_add_char(to, '_');
+        if (plain)
+            str_add_char(to, *p);
+        gap = !plain;
+    }
 }
 
 static void operation_write(struct out *o, const struct route *r, const char *area, const struct components *c)

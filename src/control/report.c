@@ -34,8 +34,11 @@ static int stale(struct reporting *r, const char *what, uint64_t known)
 static int check_order(struct reporting *r, const json_t *node)
 {
     uint64_t known = (uint64_t)json_integer_value(json_object_get(node, "epoch")), epoch = 0, seq = 0;
+    uint64_t durable = (uint64_t)json_integer_value(json_object_get(node, "seq"));
     if (r->said.epoch < known)
         return stale(r, "epoch", known);
+    if (r->said.epoch == known && r->said.seq <= durable)
+        return stale(r, "report", durable);
     if (!control_last_heard(r->c->control, r->node, &epoch, &seq))
         return 0;
     if (r->said.epoch < epoch)
@@ -172,7 +175,8 @@ static void report_state(struct reporting *r, const struct object *o, const stru
     if (to != from)
         set_since(r, doc, berth_state_name(to));
     (void)json_object_set_new(doc, "ready", json_boolean(to == BERTH_RUNNING && item->ready));
-    if ((to == BERTH_RUNNING && item->ready) || to == BERTH_ENDED)
+    /* One that has been well all along says nothing of those that fail. */
+    if ((to == BERTH_RUNNING && item->ready && !o->instance->ready) || to == BERTH_ENDED)
         note_health(r, o->instance->workload);
     if (item->error && *item->error)
         (void)json_object_set_new(doc, "error", json_string(item->error));
@@ -235,6 +239,7 @@ static void report_node(struct reporting *r, const json_t *present)
         return;
     json_t *doc = change_edit(&r->c->change, KIND_NODE, r->node);
     (void)json_object_set_new(doc, "epoch", json_integer((json_int_t)r->said.epoch));
+    (void)json_object_set_new(doc, "seq", json_integer((json_int_t)r->said.seq));
     if (returns) {
         set_since(r, doc, berth_node_state_name(back));
         (void)json_object_del(doc, "was");
@@ -252,15 +257,36 @@ static int answer(struct reporting *r)
     return 0;
 }
 
+struct written {
+    const char *node;
+    uint64_t epoch, seq;
+};
+
+static void heard_whole(struct call *c, void *ctx)
+{
+    const struct written *w = ctx;
+    uint64_t epoch = 0, seq = 0;
+    bool later = control_last_heard(c->control, w->node, &epoch, &seq) &&
+                 (epoch > w->epoch || (epoch == w->epoch && seq >= w->seq));
+    if (!later) /* one that came after it may have been taken first */
+        control_heard(c->control, w->node, w->epoch, w->seq);
+}
+
 /* A report that is written counts as heard up to the one before, until it is durable: should the commit meet a
- * conflict, it is run again. What it wrote carries its number, so that it cannot be taken twice. */
+ * conflict, it is run again. */
 static void hear(struct reporting *r)
 {
-    uint64_t seq = change_empty(&r->c->change) ? r->said.seq : r->said.seq - 1;
-    if (r->c->dry_run)
+    struct call *c = r->c;
+    bool writes = !change_empty(&c->change);
+    if (c->dry_run)
         return;
-    control_heard(r->c->control, r->node, r->said.epoch, seq);
-    metric_add(r->c->control->metrics, METRIC_REPORTS, 0, 1);
+    control_heard(c->control, r->node, r->said.epoch, writes ? r->said.seq - 1 : r->said.seq);
+    metric_add(c->control->metrics, METRIC_REPORTS, 0, 1);
+    if (!writes)
+        return;
+    struct written w = {r->node, r->said.epoch, r->said.seq};
+    c->durable = heard_whole;
+    c->durable_ctx = arena_dup(&c->arena, &w, sizeof w);
 }
 
 int node_report(struct call *c)

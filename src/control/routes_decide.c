@@ -37,7 +37,10 @@ static int events(struct call *c)
 
 /* ---- audit: the journal's records of who changed what, newest last ---- */
 
+enum { LOOK_BACK = 20000 };
+
 struct audit {
+    uint64_t end; /* the first record that is not looked at */
     json_t *items;
     size_t limit;
     const char *who, *subject;
@@ -47,6 +50,8 @@ struct audit {
 static int audit_record(void *ctx, const struct store_record *r)
 {
     struct audit *a = ctx;
+    if (r->seq >= a->end)
+        return 1;
     json_t *record = json_loadb(r->record.at, r->record.len, 0, NULL);
     const char *who = json_string_value(json_object_get(record, "who"));
     const char *subject = json_string_value(json_object_get(record, "subject"));
@@ -76,21 +81,23 @@ static int audit_record(void *ctx, const struct store_record *r)
 
 static int audit(struct call *c)
 {
-    uint64_t limit, from;
+    /* The log may be long, and everybody waits meanwhile. */
+    uint64_t limit, last = store_log_last(control_store(c->control)), from = 0;
     int rc = call_query_number(c, "limit", 1, 10000, 100, &limit);
     if (rc == 0)
-        rc = call_query_number(c, "from", 1, INT64_MAX, 1, &from);
+        rc = call_query_number(c, "from", 1, INT64_MAX, last > LOOK_BACK ? last - LOOK_BACK + 1 : 1, &from);
     if (rc < 0)
         return rc;
     const char *all = call_query(c, "all");
-    struct audit a = {.items = json_array(),
+    struct audit a = {.end = from + LOOK_BACK,
+                      .items = json_array(),
                       .limit = (size_t)limit,
                       .who = call_query(c, "who"),
                       .subject = call_query(c, "subject"),
                       .all = all && strcmp(all, "true") == 0};
     rc = store_log(control_store(c->control), from, audit_record, &a, &c->err);
     c->answer.body = json_pack("{s:o}", "items", a.items);
-    return rc;
+    return rc < 0 ? rc : 0;
 }
 
 static int backup(struct call *c)
@@ -108,10 +115,10 @@ static int backup(struct call *c)
 }
 
 const struct route decide_routes[] = {
-    {"POST", "/v1/schedule",        PERMIT_CLUSTER, 0, ROUTE_WAKES, schedule, "Make a plan now",             NULL, NULL                        },
-    {"GET",  "/v1/why/{kind}/{id}", PERMIT_CLUSTER, 0, 0,           why_run,  "Why is it not as wished",     NULL, NULL                        },
-    {"GET",  "/v1/events",          PERMIT_READ,    0, 0,           events,   "What happened lately",        NULL, "limit,id"                  },
-    {"GET",  "/v1/audit",           PERMIT_AUDIT,   0, 0,           audit,    "Who changed what",            NULL, "limit,from,who,subject,all"},
-    {"GET",  "/v1/backup",          PERMIT_SYSTEM,  0, 0,           backup,   "The whole store in one file", NULL, NULL                        },
+    {"POST", "/v1/schedule",        PERMIT_CLUSTER, 0, ROUTE_WAKES,  schedule, "Make a plan now",             NULL, NULL                        },
+    {"GET",  "/v1/why/{kind}/{id}", PERMIT_CLUSTER, 0, 0,            why_run,  "Why is it not as wished",     NULL, NULL                        },
+    {"GET",  "/v1/events",          PERMIT_READ,    0, 0,            events,   "What happened lately",        NULL, "limit,id"                  },
+    {"GET",  "/v1/audit",           PERMIT_AUDIT,   0, 0,            audit,    "Who changed what",            NULL, "limit,from,who,subject,all"},
+    {"GET",  "/v1/backup",          PERMIT_SYSTEM,  0, ROUTE_BESIDE, backup,   "The whole store in one file", NULL, NULL                        },
 };
 const size_t decide_routes_len = sizeof decide_routes / sizeof *decide_routes;

@@ -342,11 +342,12 @@ static void check_refs(const json_t *doc, const json_t *at)
     json_object_foreach((json_t *)at, key, value)
     {
         if (strcmp(key, "$ref") == 0) {
-            char *text = strdup(json_string_value(value)), *rest = text;
+            CLEANUP(mem) char *text = mem_strdup(json_string_value(value));
             const json_t *target = doc;
-            for (char *word = strtok_r(text, "/", &rest); (word = strtok_r(NULL, "/", &rest));)
+            assert_int_equal(strncmp(text, "#/", 2), 0);
+            char *rest = text + 2;
+            for (char *word; (word = strsep(&rest, "/"));)
                 target = member(target, word);
-            free(text);
         }
         check_refs(doc, value);
     }

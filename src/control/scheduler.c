@@ -99,6 +99,7 @@ struct scheduler_seen scheduler_seen(const struct scheduler *s)
 {
     struct scheduler_seen seen = s->seen;
     seen.assumed = state_assumed(s->control->state);
+    seen.units = units_len(s->units);
     return seen;
 }
 
@@ -188,16 +189,29 @@ static void choose_profile(struct scheduler *s, struct making *m)
     json_decref(doc);
 }
 
+/* A workload may wait twice: for the pods it lacks, and for a better place of those it has. The larger number counts, and
+ * of equals what it lacks, which comes last. */
+static void pending_add(struct scheduler *s, size_t i)
+{
+    const char *id = berth_plan_pending_name(s->plan, i);
+    uint64_t hash = hash_bytes(id, strlen(id), 0);
+    uint32_t other = map_find(&s->pending, hash, same_pending, s, id);
+    if (other != MAP_NONE) {
+        if (berth_plan_pending(s->plan, other).ordinals_len > berth_plan_pending(s->plan, i).ordinals_len)
+            return;
+        map_drop(&s->pending, hash, other);
+    }
+    map_add(&s->pending, hash, (uint32_t)i);
+}
+
 static void keep_plan(struct scheduler *s, struct making *m)
 {
     last_plan_drop(s);
     s->plan = take_ptr(&m->plan);
     s->snapshot = take_ptr(&m->snapshot);
     s->seen.pending = 0;
-    for (size_t i = 0; i < berth_plan_pendings(s->plan); i++) {
-        const char *id = berth_plan_pending_name(s->plan, i);
-        map_add(&s->pending, hash_bytes(id, strlen(id), 0), (uint32_t)i);
-    }
+    for (size_t i = 0; i < berth_plan_pendings(s->plan); i++)
+        pending_add(s, i);
     s->seen.plans++;
     s->seen.hash = berth_plan_hash(s->plan);
     s->seen.revision = m->basis.revision;
@@ -301,7 +315,9 @@ static void audit(struct scheduler *s)
 {
     struct control *c = s->control;
     struct berth_err err;
-    if (state_audit(c->state, &err) < 0)
+    /* What units are about to write stands in no document yet. */
+    int rc = units_len(s->units) ? berth_audit(state_cluster(c->state), &err) : state_audit(c->state, &err);
+    if (rc < 0)
         log_write(c->env.log, c->now_ns, LEVEL_ERROR, "audit.breach", LOG_TEXT("text", err.text));
 }
 
@@ -367,6 +383,10 @@ int64_t scheduler_step(struct scheduler *s, int64_t steady_ns)
 void scheduler_stop(struct scheduler *s)
 {
     s->stopping = true;
+    while (s->forced.len) { /* no plan will come: they see so, and answer */
+        struct forced f = s->forced.at[--s->forced.len];
+        f.planned(f.ctx);
+    }
 }
 
 void scheduler_force(struct scheduler *s, scheduler_planned *planned, void *ctx)

@@ -23,7 +23,7 @@ void scheduler_free(struct scheduler *s);
 void scheduler_wake(struct scheduler *s);
 /* Makes a plan if it is time; tells when to be called again (steady time). */
 int64_t scheduler_step(struct scheduler *s, int64_t steady_ns);
-/* No new plans; waits for the one being made. */
+/* No new plans; what the one being made wants is not done. Those who were to be called back are. */
 void scheduler_stop(struct scheduler *s);
 
 /* Calls back once after the next plan that includes everything committed so far, its units committed or failed. */
@@ -37,6 +37,7 @@ struct scheduler_seen {
     int64_t recheck_ns;
     size_t placed, pending, actions;
     size_t assumed; /* instances not yet committed */
+    size_t units;   /* of plans that were made, not yet committed */
     bool alarm;
     double seconds; /* of the last plan */
 };

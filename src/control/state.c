@@ -294,9 +294,13 @@ static int follow_up(struct state *s, const struct object *o, bool was_disabled,
     else if (o->kind == KIND_SPEC)
         work = work_before(s, o->id, strrchr(o->id, '/'));
     int rc = 0;
-    for (size_t i = 0; work && i < work->work->instances_len && rc == 0; i++)
-        if (work->work->instances[i]->instance->generation != work->work->generation)
-            rc = object_project(s, s->cluster, work->work->instances[i], err);
+    for (size_t i = 0; work && i < work->work->instances_len && rc == 0; i++) {
+        struct object *of = work->work->instances[i];
+        if (of->instance->generation != work->work->generation)
+            rc = object_project(s, s->cluster, of, err);
+        if (strcmp(of->group, work->group) != 0)
+            view_owner(s, (struct entry *)of);
+    }
     if (o->kind == KIND_FACT)
         rc = pause_changed(s, o->id, err);
     return rc;
@@ -419,11 +423,14 @@ int state_load(struct store *store, struct state **ret, struct berth_err *err)
         rc = store_range(store, prefix, 0, load_entry, &l, err);
         table_sort(&s->tables[k]);
     }
+    s->loading = false;
+    /* A workload came before what is remembered of its failures. */
+    for (size_t i = 0; i < s->tables[KIND_FACT].len && rc == 0; i++)
+        rc = pause_changed(s, s->tables[KIND_FACT].at[i]->id, err);
     if (rc < 0) {
         state_free(s);
         return rc;
     }
-    s->loading = false;
     s->revision = store_revision(store);
     *ret = s;
     return 0;

@@ -23,6 +23,7 @@ struct entry {
     } view;
     char *kept[KEPT_MAX]; /* texts of the view */
     size_t kept_len;
+    char *owner, *group; /* of an instance */
     uint32_t slot;
     struct entry *on_node, *of_work; /* of an instance: where it is listed; NULL: nowhere */
     bool linked;
@@ -73,9 +74,14 @@ struct parsed {
 int doc_parse(enum kind kind, const json_t *doc, struct arena *arena, struct parsed *ret, struct berth_err *err);
 void view_set(struct state *s, struct entry *e, const struct parsed *p, const json_t *doc);
 void view_drop(struct entry *e);
+/* Of an instance: its workload belongs to others now. */
+void view_owner(struct state *s, struct entry *e);
 /* Lists an instance with its node and workload, or takes it off. */
 void links_make(struct state *s, struct entry *e);
 void links_drop(struct state *s, struct entry *e);
+
+/* Gangs are their owner's: nobody joins another's by its name. NULL: none. */
+const char *work_gang(const struct work_doc *d, struct arena *arena);
 
 /* state_project.c: tells the cluster of an object, or that it is gone. On failure the cluster is as before. */
 int project_put(const struct state *s, struct berth_cluster *cluster, const struct object *o, struct parsed *p,

@@ -174,6 +174,31 @@ static void a_disabled_user_suspends_its_workloads(void **state)
     assert_int_equal(state_audit(b.state, NULL), 0);
 }
 
+static void instances_follow_their_workload_to_another_group(void **state)
+{
+    (void)state;
+    BENCH b;
+    open_empty(&b);
+    small_cluster(&b);
+    put(&b, "apps/web.alice",
+        "{\"v\":1,\"id\":\"web.alice\",\"name\":\"web\",\"owner\":\"alice\",\"group\":\"office\",\"generation\":1,"
+        "\"replicas\":2,\"requests\":{\"cpu\":\"1\"}}");
+    assert_string_equal(state_find(b.state, KIND_INSTANCE, "1")->group, "office");
+    assert_string_equal(state_find(b.state, KIND_INSTANCE, "1")->owner, "alice");
+}
+
+static void gangs_are_their_owners(void **state)
+{
+    (void)state;
+    BENCH b;
+    open_empty(&b);
+    put(&b, "nodes/n1", "{\"v\":1,\"id\":\"n1\",\"allocatable\":{\"cpu\":\"4\"}}");
+    put(&b, "jobs/1",
+        "{\"v\":1,\"id\":1,\"owner\":\"alice\",\"generation\":1,\"gang\":\"g\",\"requests\":{\"cpu\":1}}");
+    put(&b, "jobs/2", "{\"v\":1,\"id\":2,\"owner\":\"bob\",\"generation\":1,\"gang\":\"g\",\"requests\":{\"cpu\":9}}");
+    assert_int_equal(placements(&b), 1); /* bob's, which fits nowhere, does not hold up alice's */
+}
+
 static void numbers_are_listed_by_value_and_never_again(void **state)
 {
     (void)state;
@@ -357,6 +382,8 @@ int main(void)
         cmocka_unit_test(what_is_refused_changes_nothing),
         cmocka_unit_test(the_hash_does_not_depend_on_the_order),
         cmocka_unit_test(a_disabled_user_suspends_its_workloads),
+        cmocka_unit_test(instances_follow_their_workload_to_another_group),
+        cmocka_unit_test(gangs_are_their_owners),
         cmocka_unit_test(numbers_are_listed_by_value_and_never_again),
         cmocka_unit_test(instances_survive_their_workload),
         cmocka_unit_test(a_node_that_goes_takes_what_is_assumed_on_it),

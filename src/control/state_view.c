@@ -37,6 +37,8 @@ void view_drop(struct entry *e)
     for (size_t i = 0; i < e->kept_len; i++)
         mem_free(e->kept[i]);
     e->kept_len = 0;
+    mem_free(e->owner);
+    mem_free(e->group);
     if (kind_is_workload(e->object.kind))
         mem_free(e->view.work.instances);
     if (e->object.kind == KIND_NODE)
@@ -56,7 +58,7 @@ static const char *member(const json_t *doc, const char *key)
     return json_string_value(json_object_get(doc, key));
 }
 
-static void view_work(struct entry *e, const struct work_doc *d, const json_t *doc)
+static void view_work(struct entry *e, const struct work_doc *d, const json_t *doc, struct arena *arena)
 {
     struct work_view *v = &e->view.work;
     struct object *o = &e->object;
@@ -64,7 +66,7 @@ static void view_work(struct entry *e, const struct work_doc *d, const json_t *d
     v->name = keep(e, d->name);
     o->owner = v->owner = keep(e, d->owner);
     o->group = v->group = keep(e, d->group);
-    v->gang = keep(e, d->workload.gang);
+    v->gang = keep(e, work_gang(d, arena));
     v->generation = d->meta.generation;
     v->replicas = d->workload.replicas;
     v->cancelled = json_is_true(json_object_get(doc, "cancelled"));
@@ -92,6 +94,18 @@ static void view_token(struct entry *e, const struct token_doc *d)
 }
 
 /* An instance belongs to whom its workload belongs, also when that has gone meanwhile. */
+void view_owner(struct state *s, struct entry *e)
+{
+    const struct instance_view *v = &e->view.instance;
+    const struct object *of = state_find_work(s, v->workload);
+    if (!of)
+        of = state_spec(s, v->workload, v->generation);
+    mem_free(e->owner);
+    mem_free(e->group);
+    e->object.owner = e->owner = mem_strdup(of ? of->owner : "");
+    e->object.group = e->group = mem_strdup(of ? of->group : "");
+}
+
 static void view_instance(struct state *s, struct entry *e, const struct instance_doc *d)
 {
     struct instance_view *v = &e->view.instance;
@@ -106,11 +120,7 @@ static void view_instance(struct state *s, struct entry *e, const struct instanc
     v->since_ns = i->since_ns;
     v->generation = d->generation;
     v->report_seq = d->seq;
-    const struct object *of = state_find_work(s, v->workload);
-    if (!of)
-        of = state_spec(s, v->workload, v->generation);
-    e->object.owner = keep(e, of ? of->owner : NULL);
-    e->object.group = keep(e, of ? of->group : NULL);
+    view_owner(s, e);
 }
 
 void view_set(struct state *s, struct entry *e, const struct parsed *p, const json_t *doc)
@@ -124,7 +134,7 @@ void view_set(struct state *s, struct entry *e, const struct parsed *p, const js
     case KIND_APP:
     case KIND_JOB:
     case KIND_VM:
-    case KIND_SPEC: view_work(e, &p->work, doc); break;
+    case KIND_SPEC: view_work(e, &p->work, doc, &s->scratch); break;
     case KIND_TOKEN: view_token(e, &p->token); break;
     case KIND_INSTANCE: view_instance(s, e, &p->instance); break;
     case KIND_NODE:

@@ -282,6 +282,8 @@ static int user_delete(struct call *c, const char *id, const json_t *old)
         return too_many(c, id);
     crud_name(c, KIND_USER, id, "delete"); /* before its parts do */
     rc = each_belonging(c, id, remove_one, NULL);
+    if (rc == -EBUSY) /* a volume that instances still hold */
+        return err_prefix(&c->err, "user %s cannot go yet; disable it, and try again when all has stopped", id);
     if (rc < 0)
         return rc;
     size_t len;

@@ -282,6 +282,85 @@ static void users_with_workloads(void **state)
     kit_close(&p.k);
 }
 
+/* What instances still hold cannot go in the same moment. */
+static void users_with_volumes_in_use(void **state)
+{
+    (void)state;
+    struct people p;
+    char node[TOKEN_TEXT_MAX], report[256];
+    people_open(&p);
+    asked(&p.k, p.k.admin, "POST", "/v1/nodes", "{\"id\": \"n1\", \"allocatable\": {\"cpu\": 4}}", 201);
+    kit_token(&p.k, ":n1", node);
+    asked(&p.k, p.ann, "POST", "/v1/volumes", "{\"id\": \"maps\"}", 201);
+    asked(&p.k, p.ann, "POST", "/v1/apps", "{\"name\": \"web\", \"volumes\": [\"maps\"]}", 201);
+    for (int i = 0; i < 5; i++)
+        control_tick(p.k.control);
+    asked(&p.k, p.ann, "GET", "/v1/instances", NULL, 200);
+    const json_t *instance = json_array_get(json_object_get(p.k.body, "items"), 0);
+    assert_string_equal(kit_text(instance, "workload"), "web.ann");
+    (void)snprintf(report, sizeof report,
+                   "{\"epoch\": 1, \"seq\": 2, \"instances\": [{\"id\": %d, \"state\": \"stopped\"}]}",
+                   (int)json_integer_value(json_object_get(instance, "id")));
+
+    uint64_t at = revision(&p);
+    asked(&p.k, p.k.admin, "DELETE", "/v1/users/ann?force=true", NULL, 409);
+    assert_non_null(strstr(kit_message(&p.k), "maps is mounted"));
+    assert_int_equal(revision(&p), at);
+    asked(&p.k, p.k.admin, "POST", "/v1/users/ann/disable", NULL, 200);
+    for (int i = 0; i < 5; i++)
+        control_tick(p.k.control);
+    asked(&p.k, node, "POST", "/v1/nodes/n1/report", report, 200);
+    asked(&p.k, p.k.admin, "DELETE", "/v1/users/ann?force=true", NULL, 204);
+    kit_close(&p.k);
+}
+
+/* Two requests with one key, in flight together: one job, one answer. */
+static void once_only(void **state)
+{
+    (void)state;
+    struct people p;
+    size_t len;
+    people_open(&p);
+    struct kit other = {.answered = false};
+    struct request r = {.method = "POST", .path = "/v1/jobs", .token = p.ann, .idempotency_key = "k", .body = "{}"};
+    r.body_len = 2;
+    mem_free(p.k.text);
+    json_decref(p.k.body);
+    p.k.text = NULL;
+    p.k.body = NULL;
+    p.k.answered = false;
+    control_handle(p.k.control, &r, kit_answered, &p.k);
+    control_handle(p.k.control, &r, kit_answered, &other);
+    for (int i = 0; i < 100 && !(p.k.answered && other.answered); i++)
+        control_pump(p.k.control);
+    assert_int_equal(p.k.status, 201);
+    assert_int_equal(other.status, 201);
+    assert_string_equal(p.k.text, other.text); /* number and revision, too */
+    json_decref(other.body);
+    CLEANUP(mem) char *first = other.text;
+    (void)state_list(control_state(p.k.control), KIND_JOB, &len);
+    assert_int_equal(len, 1);
+
+    p.k.idempotency_key = "k";
+    asked(&p.k, p.ann, "POST", "/v1/jobs", "{}", 201);
+    assert_string_equal(p.k.text, first);
+    p.k.idempotency_key = "k";
+    asked(&p.k, p.ann, "POST", "/v1/jobs", "{\"hold\": true}", 409);
+    p.k.idempotency_key = "k";
+    asked(&p.k, p.bob, "POST", "/v1/jobs", "{\"hold\": true}", 201); /* another's key is another key */
+    p.k.idempotency_key = "bad\tkey";
+    asked(&p.k, p.ann, "POST", "/v1/jobs", "{}", 400);
+    p.k.idempotency_key = "refused"; /* what was refused may be tried again */
+    asked(&p.k, p.ann, "POST", "/v1/jobs", "{\"replicas\": -1}", 400);
+    p.k.idempotency_key = "refused";
+    asked(&p.k, p.ann, "POST", "/v1/jobs", "{\"replicas\": 1}", 201);
+    p.k.now_ns += 24 * 3600 * (int64_t)KIT_SECOND;
+    p.k.idempotency_key = "k";
+    asked(&p.k, p.ann, "POST", "/v1/jobs", "{}", 201);
+    assert_string_not_equal(p.k.text, first);
+    kit_close(&p.k);
+}
+
 static void groups_move_with_their_users(void **state)
 {
     (void)state;
@@ -432,6 +511,8 @@ int main(void)
         cmocka_unit_test(not_both_at_once),
         cmocka_unit_test(disabled_and_back),
         cmocka_unit_test(users_with_workloads),
+        cmocka_unit_test(users_with_volumes_in_use),
+        cmocka_unit_test(once_only),
         cmocka_unit_test(groups_move_with_their_users),
         cmocka_unit_test(groups_and_roles_in_use),
         cmocka_unit_test(roles_give_no_more),

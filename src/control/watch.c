@@ -181,16 +181,24 @@ static void caller_copy(struct stream *s, const struct caller *from)
     }
 }
 
-static int stream_new(struct call *c, struct stream **ret)
+/* Is there room for one more? */
+static int room_check(struct call *c)
 {
-    struct watch_hub *h = control_hub(c->control);
+    const struct watch_hub *h = control_hub(c->control);
 
     if (h->stopping)
-        return err_set(&c->err, EAGAIN, "the daemon is stopping; try again in a moment");
+        return err_set(&c->err, ENOSPC, "the daemon is stopping; try again in a moment");
     if (h->watchers >= h->watchers_max)
         return err_set(&c->err, EDQUOT, "%zu watches are open already; close some, or ask again later", h->watchers);
+    return 0;
+}
+
+static struct stream *stream_new(struct call *c)
+{
+    struct watch_hub *h = control_hub(c->control);
     struct stream *s = mem_zalloc(sizeof *s);
     const struct object *token = state_find(c->state, KIND_TOKEN, c->caller.token);
+
     s->hub = h;
     s->expires_ns = token ? token->token->expires_ns : BERTH_NEVER_NS;
     s->sse = c->request->accept && strstr(c->request->accept, "text/event-stream");
@@ -202,14 +210,12 @@ static int stream_new(struct call *c, struct stream **ret)
         h->streams->link = &s->next;
     h->streams = s;
     h->watchers++;
-    *ret = s;
-    return 0;
+    return s;
 }
 
 int watch_open(struct call *c, enum kind kind, uint64_t from)
 {
-    const struct watch_hub *h = control_hub(c->control);
-    struct stream *s;
+    struct watch_hub *h = control_hub(c->control);
 
     if (from > h->revision)
         return err_set(&c->err, EINVAL, "watch: revision %llu is yet to come; the last one is %llu",
@@ -218,25 +224,25 @@ int watch_open(struct call *c, enum kind kind, uint64_t from)
         return err_set(&c->err, ESTALE,
                        "changes after revision %llu are no longer known; list again and watch from there",
                        (unsigned long long)from);
-    int rc = stream_new(c, &s);
+    int rc = room_check(c);
     if (rc < 0)
         return rc;
+    struct stream *s = stream_new(c);
     s->kind = kind;
     s->after = from;
-    peers_join(&s->hub->watching[kind], s);
+    peers_join(&h->watching[kind], s);
     c->answer.stream = s;
     return 0;
 }
 
 int watch_open_derived(struct call *c, derived_write *write, const char *id, const char *known)
 {
-    struct stream *s;
-    int rc = stream_new(c, &s);
+    int rc = room_check(c);
 
     if (rc < 0)
         return rc;
-    rc = topic_join(s->hub, s, write, id);
-    assert(rc == 0);
+    struct stream *s = stream_new(c);
+    topic_join(s->hub, s, write, id);
     if (known)
         (void)snprintf(s->known, sizeof s->known, "%s", known);
     c->answer.stream = s;

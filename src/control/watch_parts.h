@@ -63,7 +63,7 @@ struct stream {
     bool sending, stopped;    /* the peer went while something was being sent to it */
     bool full;                /* waits for stream_drained */
     int64_t full_ns, sent_ns; /* steady: since when; last */
-    const char *end_code;     /* ended before it was started; NULL: no */
+    const char *end_code;     /* why it must end, or will as soon as it is started; NULL: it goes on */
     struct sink sink;
 
     struct stream *peer_next, **peer_link; /* of all that watch the same kind, or the same document */
@@ -146,7 +146,7 @@ void ring_serve(struct stream *s);
 
 /* ---- watch_topic.c ---- */
 
-int topic_join(struct watch_hub *h, struct stream *s, derived_write *write, const char *id);
+void topic_join(struct watch_hub *h, struct stream *s, derived_write *write, const char *id);
 void topic_leave(struct stream *s);
 /* A change may alter what is derived from this object, as the state has it now. */
 void topics_touch(struct watch_hub *h, enum kind kind, const char *id);

@@ -1,10 +1,12 @@
 /* watch_ring.c - changes in order: recent ones from the ring, older ones from the store's history. */
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "control/watch_parts.h"
+#include "wire/document.h"
 
 /* ---- the ring ------------------------------------------------------------------------------------------------------- */
 
@@ -217,9 +219,29 @@ struct finding {
     const struct state *state;
     const char *key;
     struct who found;
+    char *workload; /* of an instance whose owner is not known any more; owned */
+    uint64_t generation;
 };
 
-static int before_found(void *ctx, const struct store_entry *entry)
+/* Of an instance all is said by its workload, which may be gone by now. */
+static void workload_note(struct finding *f, const struct bytes *text)
+{
+    CLEANUP(json) json_t *doc = json_loadb(text->at, text->len, 0, NULL);
+    const char *workload = json_string_value(json_object_get(doc, "workload"));
+
+    mem_free(f->workload);
+    f->workload = workload ? mem_strdup(workload) : NULL;
+    f->generation = (uint64_t)json_integer_value(json_object_get(doc, "of"));
+}
+
+static void find_who(struct finding *f, enum kind kind, const char *id, const struct bytes *doc)
+{
+    f->found = who_then(f->state, kind, id, doc);
+    if (kind == KIND_INSTANCE && !f->found.owner[0])
+        workload_note(f, doc);
+}
+
+static int key_found(void *ctx, const struct store_entry *entry)
 {
     struct finding *f = ctx;
     const char *id;
@@ -227,18 +249,46 @@ static int before_found(void *ctx, const struct store_entry *entry)
     if (strcmp(entry->key, f->key) != 0)
         return 0;
     enum kind kind = object_key_split(entry->key, &id);
-    f->found = who_then(f->state, kind, id, &entry->value);
+    find_who(f, kind, id, &entry->value);
     return 1;
+}
+
+/* Looks for the workload in the history, at the revision in question. */
+static struct who find_end(struct finding *f, struct store *store, uint64_t revision)
+{
+    static const enum kind order[] = {KIND_JOB, KIND_APP, KIND_VM, KIND_SPEC};
+    char key[OBJECT_KEY_MAX], id[OBJECT_KEY_MAX - 32];
+
+    for (size_t i = 0; f->workload && i < sizeof order / sizeof *order && !f->found.owner[0]; i++) {
+        if (order[i] == KIND_SPEC)
+            (void)snprintf(id, sizeof id, "%s/%llu", f->workload, (unsigned long long)f->generation);
+        else
+            (void)snprintf(id, sizeof id, "%s", f->workload);
+        f->key = object_key(order[i], id, key);
+        (void)store_range(store, key, revision, key_found, f, NULL);
+    }
+    mem_free(f->workload);
+    return f->found;
 }
 
 /* To whom it belonged until this change. */
 static struct who before_then(const struct watch_hub *h, const struct past_event *e)
 {
+    struct store *store = control_store(h->control);
     struct finding f = {.state = control_state(h->control), .key = e->key};
 
     if (!e->fresh || e->gone)
-        (void)store_range(control_store(h->control), e->key, e->revision - 1, before_found, &f, NULL);
-    return f.found;
+        (void)store_range(store, e->key, e->revision - 1, key_found, &f, NULL);
+    return find_end(&f, store, e->revision - 1);
+}
+
+/* To whom it belonged then. */
+static struct who after_then(const struct watch_hub *h, const struct past_event *e, enum kind kind, const char *id)
+{
+    struct finding f = {.state = control_state(h->control), .key = e->key};
+
+    find_who(&f, kind, id, &e->doc);
+    return find_end(&f, control_store(h->control), e->revision);
 }
 
 static void past_send(struct stream *s, const struct past_event *e)
@@ -250,7 +300,7 @@ static void past_send(struct stream *s, const struct past_event *e)
 
     assert(kind == s->kind);
     if (!e->gone)
-        after = who_then(control_state(s->hub->control), kind, id, &e->doc);
+        after = after_then(s->hub, e, kind, id);
     if (after.there && stream_sees(s, kind, &after)) {
         struct str *line = &s->hub->line;
         str_clear(line);

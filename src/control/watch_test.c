@@ -39,12 +39,12 @@ static void changes_come_in_order(void **state)
     CLEANUP(json) json_t *line = end_next(&e);
     CLEANUP(json)
     json_t *want = json_pack("{s:s, s:I, s:{s:i, s:s, s:s, s:s, s:b, s:i, s:s, s:I}}", "type", "put", "revision",
-                             (json_int_t)(start + 2), "object", "v", 1, "id", "2", "owner", "admin", "group", "",
-                             "hold", 1, "generation", 1, "name", "x", "revision", (json_int_t)(start + 2));
+                             (json_int_t)start + 2, "object", "v", 1, "id", "2", "owner", "admin", "group", "", "hold",
+                             1, "generation", 1, "name", "x", "revision", (json_int_t)start + 2);
     assert_true(json_equal(line, want));
     CLEANUP(json) json_t *gone = end_next(&e);
     CLEANUP(json)
-    json_t *want_gone = json_pack("{s:s, s:I, s:s}", "type", "gone", "revision", (json_int_t)(start + 4), "id", "1");
+    json_t *want_gone = json_pack("{s:s, s:I, s:s}", "type", "gone", "revision", (json_int_t)start + 4, "id", "1");
     assert_true(json_equal(gone, want_gone));
     end_expect_nothing(&e);
     end_done(&e);

@@ -87,7 +87,7 @@ static void topic_free(struct watch_hub *h, struct topic *t)
     mem_free(t);
 }
 
-int topic_join(struct watch_hub *h, struct stream *s, derived_write *write, const char *id)
+void topic_join(struct watch_hub *h, struct stream *s, derived_write *write, const char *id)
 {
     struct topic_key key = {topic_kind_of(write), write, id};
     struct topic *t = topic_find(h, &key);
@@ -96,7 +96,6 @@ int topic_join(struct watch_hub *h, struct stream *s, derived_write *write, cons
         t = topic_add(h, &key);
     s->topic = t;
     peers_join(&t->streams, s);
-    return 0;
 }
 
 void topic_leave(struct stream *s)

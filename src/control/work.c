@@ -70,16 +70,16 @@ static int owner_of(struct call *c, json_t *doc, const char **ret_owner)
     return 0;
 }
 
-/* A dry run uses up no number. */
-static uint64_t probable_number(const struct call *c, enum kind kind)
+/* Jobs have numbers; whatever name they are given is for people. */
+/* A dry run takes no number: the one that would be given, also to the second job of a transaction. */
+static uint64_t probable_number(struct call *c, enum kind kind)
 {
-    uint64_t number = state_last_number(c->state, kind) + 1;
-    for (size_t i = 0; i < c->change.items.len; i++)
-        number += c->change.items.at[i].kind == kind && c->change.items.at[i].revision == 0;
-    return number;
+    const json_t *counter = change_read(&c->change, KIND_COUNTER, kinds[kind].plural);
+    uint64_t last = state_last_number(c->state, kind),
+             given = (uint64_t)json_integer_value(json_object_get(counter, "last"));
+    return (given > last ? given : last) + 1;
 }
 
-/* Jobs have numbers; whatever name they are given is for people. */
 static int identify_job(struct call *c, const struct crud *k, const char *arg, json_t *doc, const char **ret_id)
 {
     char buf[24];

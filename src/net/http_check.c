@@ -144,7 +144,7 @@ static void client_say(struct chaos *c, struct talk *t)
     static const char *const pieces[] = {
         GET("/"),
         GET("/a?b=c"),
-        GET("/") GET("/") GET("/"),
+        (GET("/") GET("/") GET("/")),
         "GET / HTTP/1.1\r\nHo",
         "st: h\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\n",

@@ -143,7 +143,7 @@ static void arrive(struct http_server *s, int fd, const struct sockaddr_storage 
 static void listen_ready(void *ctx, uint32_t events)
 {
     struct http_server *s = ctx;
-    struct sockaddr_storage from;
+    struct sockaddr_storage from = {0};
 
     (void)events;
     for (int i = 0; i < ACCEPTS_PER_ROUND; i++) {

@@ -36,6 +36,7 @@ static struct talk watch(struct kit *k)
     struct talk t = talk_new(k);
     talk_say(k, &t, GET("/watch"));
     talk_hear(k, &t, "\r\n\r\n");
+    assert_non_null(t.heard.at);
     assert_non_null(strstr(t.heard.at, "\r\nTransfer-Encoding: chunked\r\n"));
     talk_forget(&t, (size_t)(strstr(t.heard.at, "\r\n\r\n") + 4 - t.heard.at));
     return t;
@@ -304,6 +305,29 @@ static void a_connection_that_ends_inside_the_library_is_let_go(void **state)
     }
 }
 
+/* The peer goes just as something is to be sent: what was suspended is resumed, and finds nobody. */
+static void a_peer_that_goes_as_it_is_sent_to_is_let_go(void **state)
+{
+    CLEANUP(kit) struct kit k = {0};
+    struct talk quiet[5];
+
+    (void)state;
+    kit_start(&k, (struct http_config){.handle = start_stream});
+    for (size_t c = 0; c < ROWS(quiet); c++)
+        quiet[c] = talk_new(&k);
+    for (unsigned i = 1; i <= 3; i++) {
+        CLEANUP(talk) struct talk t = watch(&k);
+        assert_true(http_stream_send(k.kept, "x", 1));
+        talk_hear(&k, &t, "1\r\nx\r\n");
+        kit_round(&k);
+        talk_close(&t);
+        assert_true(http_stream_send(k.kept, "y", 1));
+        KIT_UNTIL(&k, k.closed == i && http_server_stats(k.server).connections == ROWS(quiet));
+    }
+    for (size_t c = 0; c < ROWS(quiet); c++)
+        talk_cleanup(&quiet[c]);
+}
+
 static void ring(void *ctx)
 {
     *(bool *)ctx = true;
@@ -327,8 +351,10 @@ static void who_waits_costs_no_time(void **state)
         kit_round(&k);
     struct loop_source *alarm = loop_timer_new(k.loop, ring, &rung);
     loop_timer_set(alarm, loop_now_ns(k.loop) + 30 * KIT_MS);
-    for (; !rung; rounds++)
+    while (!rung) {
         assert_int_equal(loop_once(k.loop, -1, NULL), 0);
+        rounds++;
+    }
     assert_true(rounds <= 3);
     assert_int_equal(quiet.heard.len, 0);
     talk_listen(&fresh);
@@ -347,6 +373,7 @@ int main(void)
         cmocka_unit_test(drained_may_send_more),
         cmocka_unit_test(a_server_that_ends_closes_its_streams),
         cmocka_unit_test(a_connection_that_ends_inside_the_library_is_let_go),
+        cmocka_unit_test(a_peer_that_goes_as_it_is_sent_to_is_let_go),
         cmocka_unit_test(who_waits_costs_no_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -231,6 +231,7 @@ static inline void talk_forget(struct talk *t, size_t len)
 static inline int talk_answer(struct kit *k, struct talk *t, struct str *body)
 {
     talk_hear(k, t, "\r\n\r\n");
+    assert_non_null(t->heard.at);
     const char *length = strcasestr(t->heard.at, "\r\nContent-Length:");
     size_t head = (size_t)(strstr(t->heard.at, "\r\n\r\n") + 4 - t->heard.at);
     size_t len = length ? strtoul(length + 17, NULL, 10) : 0;

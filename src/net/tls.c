@@ -2,6 +2,7 @@
 #include "net/tls.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <gnutls/abstract.h>
@@ -126,6 +127,7 @@ static int pair_check(const struct tls_identity *id)
 
 static int identity_judge(struct tls_identity *id, const char *cert_path, const char *key_path, struct berth_err *err)
 {
+    assert(id->cert_pem && id->key_pem);
     int rc = pin_of(id->cert_pem, id->pin);
     if (rc < 0)
         return err_set(err, EINVAL, "%s is no certificate in PEM: %s", cert_path, gnutls_strerror(rc));

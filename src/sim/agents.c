@@ -17,7 +17,8 @@ struct agent {
     int64_t cut_ns, deaf_ns, dead_ns; /* until when: nothing gets through; no answer does; it is not running */
     int64_t acked_ns;                 /* when the last report that was answered was sent */
     int64_t heard_ns;                 /* when the daemon last took a report */
-    uint64_t taken_epoch, taken_seq;  /* of the last report that the daemon took */
+    uint64_t taken_epoch, taken_seq;  /* of the last report that the daemon took, */
+    uint64_t taken_life;              /* and which daemon that was */
     uint64_t config_revision;         /* of the configuration it has */
     struct programs programs;
 };
@@ -200,6 +201,20 @@ static void report_answer(struct world *w, void *arg)
         restart(w, a);
 }
 
+static bool is_after(uint64_t epoch, uint64_t seq, uint64_t than_epoch, uint64_t than_seq)
+{
+    return epoch > than_epoch || (epoch == than_epoch && seq > than_seq);
+}
+
+/* What this daemon has taken before, or something later than it, must change nothing; nor what the node's document is
+ * later than. Heartbeats that an earlier daemon took are known to nobody. */
+static bool is_stale(const struct world *w, const struct agent *a, const struct message *m)
+{
+    const struct seen *node = mirror_find(&w->mirror, KIND_NODE, a->node);
+    bool heard = a->taken_life == w->daemon.life && !is_after(m->epoch, m->seq, a->taken_epoch, a->taken_seq);
+    return heard || (node && !is_after(m->epoch, m->seq, node->node.epoch, node->node.seq));
+}
+
 static void report_answered(struct world *w, void *ctx, const struct outcome *o)
 {
     struct message *m = ctx;
@@ -207,9 +222,10 @@ static void report_answered(struct world *w, void *ctx, const struct outcome *o)
     if (o->status == 200) {
         w->counts.reports++;
         a->heard_ns = m->delivered_ns > a->heard_ns ? m->delivered_ns : a->heard_ns;
-        if (m->epoch > a->taken_epoch || (m->epoch == a->taken_epoch && m->seq > a->taken_seq)) {
+        if (a->taken_life != w->daemon.life || is_after(m->epoch, m->seq, a->taken_epoch, a->taken_seq)) {
             a->taken_epoch = m->epoch;
             a->taken_seq = m->seq;
+            a->taken_life = w->daemon.life;
         }
     }
     if (!m->genuine)
@@ -220,12 +236,6 @@ static void report_answered(struct world *w, void *ctx, const struct outcome *o)
     back->sent_ns = m->sent_ns;
     back->status = o->status;
     world_later(w, latency_ns(w), report_answer, back, message_free);
-}
-
-/* What the daemon has taken before, or something later than it, must change nothing. */
-static bool is_stale(const struct agent *a, const struct message *m)
-{
-    return m->epoch < a->taken_epoch || (m->epoch == a->taken_epoch && m->seq <= a->taken_seq);
 }
 
 static void report_deliver(struct world *w, void *arg)
@@ -248,7 +258,7 @@ static void report_deliver(struct world *w, void *arg)
                       .token = sent->token,
                       .body = sent->body,
                       .refuse = foreign,
-                      .harmless = foreign || is_stale(sent->agent, m),
+                      .harmless = foreign || is_stale(w, sent->agent, m),
                       .invariant = foreign ? 22 : 14,
                       .then = report_answered,
                       .ctx = m,

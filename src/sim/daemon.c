@@ -156,7 +156,7 @@ void daemon_touched(struct world *w)
 bool daemon_idle(const struct world *w)
 {
     const struct daemon *d = &w->daemon;
-    return d->control && !d->errand && w->waiting == 0 && scheduler_seen(control_scheduler(d->control)).assumed == 0;
+    return d->control && !d->errand && w->waiting == 0 && scheduler_seen(control_scheduler(d->control)).units == 0;
 }
 
 /* ---- beginnings and ends ------------------------------------------------------------------------------------------- */

@@ -89,6 +89,14 @@ static void note(struct world *w, const char *workload, uint32_t ordinal)
     vec_push(&l->at, m);
 }
 
+/* After failures a workload waits a while before the next try. */
+static bool is_paused(const struct mirror *m, const struct seen *work)
+{
+    char id[OBJECT_KEY_MAX];
+    (void)snprintf(id, sizeof id, "since/%s", work->id);
+    return mirror_find(m, KIND_FACT, id) != NULL;
+}
+
 /* Tells of pods without an instance. Those of a service are alike, so only how many there are counts: what is told is the
  * first one too few. */
 static void each_missing(struct world *w, void (*tell)(struct world *w, const struct seen *work, uint32_t ordinal))
@@ -97,7 +105,7 @@ static void each_missing(struct world *w, void (*tell)(struct world *w, const st
         for (size_t i = 0; i < w->mirror.of[k].len; i++) {
             const struct seen *work = w->mirror.of[k].at[i];
             uint32_t replicas = work->work.workload.replicas;
-            if (!mirror_wanted(&w->mirror, work))
+            if (!mirror_wanted(&w->mirror, work) || is_paused(&w->mirror, work))
                 continue;
             uint32_t there = k == KIND_JOB ? 0 : instances_of(&w->mirror, work->id);
             if (k != KIND_JOB && there < replicas)

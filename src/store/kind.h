@@ -14,7 +14,7 @@
 
 struct store {
     const struct store_ops *ops;
-    uint64_t revision;                 /* pumped so far */
+    uint64_t revision, log_seq;        /* pumped so far */
     size_t waiting, waiting_bytes;     /* submitted and not yet delivered */
     unsigned calling;                  /* frames that call back: no pump within */
     bool closing;                      /* nothing new is taken */

@@ -353,6 +353,7 @@ struct store *store_memory_crash(const struct store *memory)
     struct memory *m = memory_new();
 
     m->revision = m->base.revision = from->revision;
+    m->base.log_seq = from->log.len;
     m->compacted = from->compacted;
     m->bytes = from->bytes;
     for (size_t i = 0; i < from->changes.len; i++) {

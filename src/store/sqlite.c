@@ -27,6 +27,7 @@ static int sqlite_submit(struct store *base, const struct store_txn *txn, store_
     } else {
         bool idle = !s->waiting.first;
         queued_push(&s->waiting, q);
+        s->waiting_len++;
         q = NULL;
         if (idle)
             (void)pthread_cond_signal(&s->work);
@@ -278,6 +279,7 @@ int store_sqlite_open(const char *dir, const struct store_options *options, stru
         return rc;
     }
     s->base.revision = s->ledger.now.revision;
+    s->base.log_seq = s->ledger.now.log_seq;
     s->compacted = s->ledger.now.compacted;
     *ret = &s->base;
     return 0;

@@ -208,6 +208,7 @@ struct sqlite_store {
     pthread_cond_t work, news;
     /* Under the lock. */
     struct queue waiting, finished;
+    size_t waiting_len;
     struct job *job;
     bool stop;
     bool told;                       /* the event descriptor is readable */
@@ -217,6 +218,7 @@ struct sqlite_store {
     struct ledger ledger;
     struct db writer;
     struct queue found; /* ready to be told */
+    size_t batch_len;   /* of the last batch */
     int wal_pages, wal_pages_tried;
     bool idle_failed; /* sweeping waits for a batch that succeeds */
 };

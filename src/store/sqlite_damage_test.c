@@ -29,6 +29,13 @@ static struct blob file_read(const char *path)
     return b;
 }
 
+static struct blob blob_copy(const struct blob *from)
+{
+    struct blob copy = {mem_alloc(from->len), from->len};
+    memcpy(copy.at, from->at, from->len);
+    return copy;
+}
+
 static void file_write(const char *path, const struct blob *b)
 {
     FILE *f = fopen(path, "wb");
@@ -264,8 +271,7 @@ static void flipped_bytes_are_refused_or_do_no_harm(void **state)
         uint64_t dice = hash_u64(i + 1);
         size_t at = i < 100 ? i : dice % p->file.len; /* every byte of the header */
         patient_heal(p);
-        struct blob bad = {mem_alloc(p->file.len), p->file.len};
-        memcpy(bad.at, p->file.at, bad.len);
+        struct blob bad = blob_copy(&p->file);
         bad.at[at] = (char)(bad.at[at] ^ (1 << dice % 8));
         file_write(p->path, &bad);
         mem_free(bad.at);
@@ -281,7 +287,7 @@ static void a_wrong_list_of_free_pages_is_refused(void **state)
     struct berth_err err = {0};
     enum { AT_FREE_PAGES = 36 };
     patient_heal(p);
-    struct blob bad = file_read(p->path);
+    struct blob bad = blob_copy(&p->file);
     bad.at[AT_FREE_PAGES + 3]++;
     file_write(p->path, &bad);
     mem_free(bad.at);
@@ -323,8 +329,7 @@ static void an_end_that_was_acknowledged_is_missed(void **state)
     for (uint64_t i = 0; i < 100 && p->log.len; i++) {
         uint64_t dice = hash_u64(i);
         patient_heal(p);
-        struct blob bad = {mem_alloc(p->log.len), p->log.len};
-        memcpy(bad.at, p->log.at, bad.len);
+        struct blob bad = blob_copy(&p->log);
         bad.at[dice % bad.len] ^= 0x10;
         file_write(p->wal, &bad);
         mem_free(bad.at);

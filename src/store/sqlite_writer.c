@@ -7,11 +7,13 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 
 #include "store/sqlite.h"
 
 /* A batch is bounded so that the first in it does not wait long for the last. */
 enum { BATCH_TXNS_MAX = 1024, BATCH_BYTES_MAX = 16 * 1024 * 1024 };
+enum { GATHER_NS = 50 * 1000 };
 /* Changes looked at per commit after a compaction: with a batch, and when nothing else is to be done. */
 enum { SWEEP_BUSY = 256, SWEEP_IDLE = SWEEP_MAX };
 /* Pages of the write-ahead log after which it is written back: at once, or when nothing waits. A log that is used again
@@ -178,16 +180,29 @@ static void idle_run(struct sqlite_store *s)
 
 /* ---- the thread -------------------------------------------------------------------------------------------------- */
 
+/* Under the lock. Who was told of the last batch is about to submit again, one after the other: a moment's wait makes one
+ * commit of what would be two. Nobody who is alone waits. */
+static void batch_gather(struct sqlite_store *s)
+{
+    if (s->batch_len <= 1 || s->waiting_len >= s->batch_len)
+        return;
+    (void)pthread_mutex_unlock(&s->lock);
+    (void)nanosleep(&(struct timespec){.tv_nsec = GATHER_NS}, NULL);
+    (void)pthread_mutex_lock(&s->lock);
+}
+
 /* Under the lock. */
 static struct queue batch_take(struct sqlite_store *s)
 {
     struct queue batch = {0};
-    size_t bytes = 0;
-    for (size_t n = 0; s->waiting.first && n < BATCH_TXNS_MAX && bytes < BATCH_BYTES_MAX; n++) {
+    size_t bytes = 0, n = 0;
+    for (; s->waiting.first && n < BATCH_TXNS_MAX && bytes < BATCH_BYTES_MAX; n++) {
         struct queued *q = queued_pop(&s->waiting);
         bytes += q->bytes;
         queued_push(&batch, q);
     }
+    s->waiting_len -= n;
+    s->batch_len = n;
     return batch;
 }
 
@@ -217,6 +232,7 @@ static void *writer_main(void *arg)
             job->done = true;
             (void)pthread_cond_broadcast(&s->news);
         } else if (s->waiting.first) {
+            batch_gather(s);
             struct queue batch = batch_take(s);
             (void)pthread_mutex_unlock(&s->lock);
             batch_run(s, &batch, &s->found);

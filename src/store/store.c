@@ -206,6 +206,8 @@ void store_deliver(struct store *s, struct queued *q)
     if (q->happened) {
         assert(q->result.rc == 0 && q->result.revision > s->revision);
         s->revision = q->result.revision; /* first: a watch made by a callback hears all of it from history */
+        if (q->result.log_seq)
+            s->log_seq = q->result.log_seq;
         for (size_t i = 0; i < q->txn.ops_len; i++) {
             const struct store_op *op = &q->txn.ops[i];
             const struct effect *effect = &q->effects[i];
@@ -282,6 +284,11 @@ void store_drain(struct store *s)
 uint64_t store_revision(const struct store *s)
 {
     return s->revision;
+}
+
+uint64_t store_log_last(const struct store *s)
+{
+    return s->log_seq;
 }
 
 uint64_t store_compacted(const struct store *s)

@@ -124,6 +124,8 @@ int store_watch(struct store *s, const char *prefix, uint64_t from, store_watche
                 struct store_watch **ret, struct berth_err *err);
 void store_unwatch(struct store_watch *w); /* may be called from its own callback; NULL is fine */
 
+/* Of the last record; 0: there is none. */
+uint64_t store_log_last(const struct store *s);
 /* Records from seq on, in order. */
 int store_log(struct store *s, uint64_t from_seq, store_visit_record *visit, void *ctx, struct berth_err *err);
 
