@@ -26,13 +26,14 @@ static const struct part parts[] = {
     {"watchers", bench_daemon_watchers},
     {"idle",     bench_daemon_idle    },
     {"place",    bench_daemon_place   },
+    {"backlog",  bench_daemon_backlog },
     {"load",     bench_daemon_load    },
 };
 enum { PARTS = sizeof parts / sizeof parts[0] };
 
 static const char *const outputs[] = {"table", "json", NULL};
 enum output { OUTPUT_TABLE, OUTPUT_JSON };
-static const char *const only[] = {"all", "submit", "get", "watchers", "idle", "place", "load", NULL};
+static const char *const only[] = {"all", "submit", "get", "watchers", "idle", "place", "backlog", "load", NULL};
 
 struct bench_daemon_values {
     const char *berthd, *save;

@@ -130,11 +130,16 @@ static inline void bench_storm_cleanup(struct bench_storm *s)
 #define BENCH_JOB "{" BENCH_JOB_KEYS "}"
 
 struct bench_fill {
-    size_t nodes, apps, replicas, jobs; /* apps of so many replicas each; jobs are held */
+    size_t nodes, apps, replicas, jobs; /* apps of so many replicas each */
+    bool waiting;                       /* jobs wait for nodes, and are not held */
 };
-/* Makes them, and waits until all replicas have their place. */
+/* Makes them, and waits until all replicas have their place; for jobs it does not wait. */
 int bench_fill(const struct bench_daemon *b, const struct bench_run *r, const struct bench_fill *fill,
                struct berth_err *err);
+
+/* The body of a transaction that adds nodes: up to BENCH_CHANGES of them, from the nth on, of `len` in all. */
+enum { BENCH_CHANGES = 1000 };
+void bench_fill_nodes(struct str *to, size_t from, size_t len);
 
 /* How long from handing in a job of one pod until its instance is durable: `samples` times, one after another. */
 int bench_place_times(const struct bench_run *r, size_t samples, int64_t *ret_took, struct berth_err *err);
@@ -146,4 +151,5 @@ int bench_daemon_get(struct bench_daemon *b, struct berth_err *err);
 int bench_daemon_watchers(struct bench_daemon *b, struct berth_err *err);
 int bench_daemon_load(struct bench_daemon *b, struct berth_err *err);
 int bench_daemon_place(struct bench_daemon *b, struct berth_err *err);
+int bench_daemon_backlog(struct bench_daemon *b, struct berth_err *err);
 int bench_daemon_idle(struct bench_daemon *b, struct berth_err *err);

@@ -4,7 +4,7 @@
 
 #include "cli/bench_daemon.h"
 
-enum { CHANGES = 1000, PLACE_S_MAX = 120 };
+enum { PLACE_S_MAX = 120 };
 
 /* The nth object of its sort. */
 typedef void object_write(struct str *to, size_t n, const struct bench_fill *fill);
@@ -32,11 +32,30 @@ static void app_write(struct str *to, size_t n, const struct bench_fill *fill)
 
 static void job_write(struct str *to, size_t n, const struct bench_fill *fill)
 {
-    (void)fill;
     str_addf(to,
              "{\"op\":\"put\",\"kind\":\"job\",\"object\":{\"name\":\"train-%zu\",\"command\":[\"/usr/bin/python3\","
-             "\"train.py\",\"--seed\",\"%zu\"],\"requests\":{\"cpu\":%zu,\"memory\":\"%zuGi\"},\"hold\":true}}",
-             n, n, 1 + n % 4, 1 + n % 8);
+             "\"train.py\",\"--seed\",\"%zu\"],\"requests\":{\"cpu\":%zu,\"memory\":\"%zuGi\"},\"hold\":%s}}",
+             n, n, 1 + n % 4, 1 + n % 8, fill->waiting ? "false" : "true");
+}
+
+/* A transaction of the objects from the nth on, of `len` in all; returns where the next one begins. */
+static size_t txn_write(struct str *to, size_t from, size_t len, object_write *write, const struct bench_fill *fill)
+{
+    size_t end = len - from < BENCH_CHANGES ? len : from + BENCH_CHANGES;
+
+    str_add(to, "{\"changes\":[");
+    for (size_t n = from; n < end; n++) {
+        if (n > from)
+            str_add_char(to, ',');
+        write(to, n, fill);
+    }
+    str_add(to, "]}");
+    return end;
+}
+
+void bench_fill_nodes(struct str *to, size_t from, size_t len)
+{
+    (void)txn_write(to, from, len, node_write, NULL);
 }
 
 static int put_all(const struct bench_daemon *b, const struct bench_run *r, const char *what, size_t len,
@@ -45,17 +64,10 @@ static int put_all(const struct bench_daemon *b, const struct bench_run *r, cons
     CLEANUP(str) struct str body = {0};
 
     for (size_t done = 0; done < len;) {
-        size_t end = len - done < CHANGES ? len : done + CHANGES;
         if (b->cli->progress)
             fprintf(b->cli->err, "\r\033[KMaking %s: %zu of %zu", what, done, len);
         str_clear(&body);
-        str_add(&body, "{\"changes\":[");
-        for (size_t n = done; n < end; n++) {
-            if (n > done)
-                str_add_char(&body, ',');
-            write(&body, n, fill);
-        }
-        str_add(&body, "]}");
+        size_t end = txn_write(&body, done, len, write, fill);
         json_t *answer = bench_run_ask(r, "POST", "/v1/txn", body.at, 200, err);
         if (!answer)
             return -err->code;

@@ -1,4 +1,5 @@
 /* context_verbs.c - `berth context ls|use|add|rm|show`: the file of servers this program knows. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -296,6 +297,7 @@ static int add_run(struct cli *cli, const void *values, const struct operands *o
         context_done(&context);
         return rc;
     }
+    assert(from->server);
     context.server = mem_strdup(from->server);
     context.ca = absolute(from->ca);
     context.pin = from->pin ? mem_strdup(from->pin) : NULL;

@@ -1,5 +1,6 @@
 #include "cli/manifest.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -92,6 +93,7 @@ static int document_add(struct manifests *to, const json_t *document, const char
     int rc = kind_read(document, place, &c, err);
     if (rc != 0)
         return rc;
+    assert(c);
     CLEANUP(json) json_t *object = json_deep_copy(document);
     object_from_manifest(c, object);
     doc_strip(object);

@@ -135,6 +135,13 @@ static void twice_is_told(void **state)
     assert_non_null(strstr(err.text, "f:1: app/x is also in f:7"));
 }
 
+static const struct manifest *nth(const struct manifests *m, size_t i)
+{
+    static const struct manifest none;
+
+    return m->at && i < m->len ? &m->at[i] : &none;
+}
+
 static void what_the_daemon_adds_is_left_out(void **state)
 {
     CLEANUP(manifests) struct manifests m = {0};
@@ -145,15 +152,16 @@ static void what_the_daemon_adds_is_left_out(void **state)
                              "status: {state: running}\nv: 1\n---\nkind: resource\nname: r\ntype: cumulative\n",
                              NULL),
                      0);
+    assert_int_equal(m.len, 2);
     CLEANUP(json) json_t *app = json_pack("{s:s}", "name", "x");
     CLEANUP(json) json_t *resource = json_pack("{s:s, s:s}", "name", "r", "kind", "cumulative");
-    assert_true(json_equal(m.at[0].object, app));
-    assert_true(json_equal(m.at[1].object, resource));
+    assert_true(json_equal(nth(&m, 0)->object, app));
+    assert_true(json_equal(nth(&m, 1)->object, resource));
 
-    CLEANUP(json) json_t *again = object_to_manifest(m.at[1].collection, m.at[1].object);
+    CLEANUP(json) json_t *again = object_to_manifest(nth(&m, 1)->collection, nth(&m, 1)->object);
     assert_string_equal(json_string_value(json_object_get(again, "kind")), "resource");
     assert_string_equal(json_string_value(json_object_get(again, "type")), "cumulative");
-    object_from_manifest(m.at[1].collection, again);
+    object_from_manifest(nth(&m, 1)->collection, again);
     assert_true(json_equal(again, resource));
 }
 

@@ -1,5 +1,6 @@
 #include "cli/save.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -44,6 +45,7 @@ int save_write(struct save *s, const void *at, size_t len, struct berth_err *err
 
 int save_end(struct save *s, struct berth_err *err)
 {
+    assert(s->beside);
     if (fsync(s->fd) != 0)
         return err_set(err, errno, "cannot write %s: %s", s->path, strerror(errno));
     /* A link, unlike a rename, does not replace a file that has come meanwhile; not every file system has links. */

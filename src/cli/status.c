@@ -1,4 +1,5 @@
 /* status.c - `berth status`: the cluster on one screen. */
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -85,10 +86,10 @@ static int64_t gpus_of(const json_t *object, const char *key)
     int64_t sum = 0;
 
     if (json_is_number(gpus))
-        return (int64_t)(json_number_value(gpus) * 1000 + 0.5);
+        return (int64_t)llround(json_number_value(gpus) * 1000);
     if (json_is_object(gpus)) {
         const json_t *count = json_object_get(gpus, "count"), *share = json_object_get(gpus, "share");
-        return share   ? (int64_t)(json_number_value(share) * 1000 + 0.5)
+        return share   ? (int64_t)llround(json_number_value(share) * 1000)
                : count ? json_integer_value(count) * 1000
                        : 1000;
     }

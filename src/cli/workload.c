@@ -1,5 +1,6 @@
 #include "cli/workload.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -28,6 +29,7 @@ static int amount_set(const struct cli *cli, json_t *resources, const char *name
     struct berth_err err;
     int64_t amount;
 
+    assert(name);
     if (!text)
         return EXIT_OK;
     if (quantity_parse_text(name, text, &amount, &err) != 0 || amount < 0)

@@ -7,6 +7,7 @@
 #include "control/commit.h"
 #include "control/control_parts.h"
 #include "control/idempotency.h"
+#include "control/settings_table.h"
 #include "control/upgrade.h"
 #include "wire/api.h"
 
@@ -63,6 +64,28 @@ bool control_last_heard(const struct control *c, const char *node, uint64_t *ret
     return of && lease_last(c->leases, of, ret_epoch, ret_seq);
 }
 
+/* ---- settings ------------------------------------------------------------------------------------------------------ */
+
+static uint64_t chosen(uint64_t option, const struct state *s, enum system_setting setting)
+{
+    return option ? option : (uint64_t)system_setting_number(s, setting);
+}
+
+static void settings_changed(struct control *c)
+{
+    const struct control_options *o = &c->options;
+    const struct state *s = c->state;
+    c->in_force = (struct in_force){
+        .lease_ns = o->lease_ns ? o->lease_ns : system_setting_number(s, SETTING_LEASE_S) * SECOND,
+        .cycle_ns_max = system_setting_number(s, SETTING_CYCLE_MAX_S) * SECOND,
+        .history_max = chosen(o->history_max, s, SETTING_HISTORY_REVISIONS),
+        .seed = chosen(o->seed, s, SETTING_SEED),
+        .audit_every = (size_t)chosen(o->audit_every, s, SETTING_AUDIT_EVERY),
+        .requests_per_s =
+            o->requests_per_s > 0 ? o->requests_per_s : (double)system_setting_number(s, SETTING_REQUESTS_PER_S),
+    };
+}
+
 /* ---- the store's changes ------------------------------------------------------------------------------------------- */
 
 /* Could a plan differ because of this kind? What the loop itself remembers is in the cluster already. */
@@ -98,6 +121,8 @@ static void changed(void *ctx, const struct store_event *event)
                   LOG_TEXT("text", err.text));
     }
     bool confirmed = kind == KIND_INSTANCE && state_assumed(c->state) < assumed;
+    if (kind == KIND_SETTING)
+        settings_changed(c);
     if (kind != KINDS && matters(kind) && !confirmed)
         scheduler_wake(c->scheduler);
     watch_hub_event(c->hub, event);
@@ -156,7 +181,7 @@ static void sweep(struct control *c)
     change_done(&change);
     arena_done(&arena);
 
-    uint64_t keep = c->options.history_max ? c->options.history_max : 100000, revision = store_revision(c->store);
+    uint64_t keep = c->in_force.history_max, revision = store_revision(c->store);
     if (revision > keep && revision - keep > store_compacted(c->store) + keep / 4 &&
         store_compact(c->store, revision - keep, &err) < 0)
         log_write(c->env.log, c->now_ns, LEVEL_WARN, "compact.failed", LOG_TEXT("text", err.text));
@@ -192,9 +217,10 @@ int control_new(const struct control_env *env, const struct control_options *opt
     c->options = *options;
     c->store = store;
     c->state = state;
+    settings_changed(c);
     c->metrics = metrics_new();
     c->hub = watch_hub_new(c, options->watchers_max, options->history_max);
-    c->scheduler = scheduler_new(c, options->seed, options->audit_every);
+    c->scheduler = scheduler_new(c);
     uint64_t limits_seed;
     env->random(env->ctx, &limits_seed, sizeof limits_seed);
     c->limits = limits_new(0, limits_seed);

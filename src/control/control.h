@@ -23,12 +23,12 @@ struct control_env {
 };
 
 struct control_options {
-    uint64_t seed;         /* of the plan's seeded score */
-    int64_t lease_ns;      /* silence after which a node is lost; 0: 30 s */
-    size_t audit_every;    /* cycles between audits of every counter; 0: never */
-    double requests_per_s; /* of one caller; 0: no limit. A burst of ten seconds' worth */
+    uint64_t seed;         /* of the plan's seeded score; 0: as the settings say */
+    int64_t lease_ns;      /* silence after which a node is lost; 0: as the settings say */
+    size_t audit_every;    /* cycles between audits of every counter; 0: as the settings say */
+    double requests_per_s; /* of one caller, with a burst of ten seconds' worth; 0: as the settings say */
     size_t watchers_max;   /* 0: 12000 */
-    uint64_t history_max;  /* revisions kept for watches; 0: 100000 */
+    uint64_t history_max;  /* revisions kept for watches; 0: as the settings say */
 };
 
 /* Reads the store, then is ready: planning goes on from the durable state at once. The store stays the caller's. */

@@ -11,9 +11,18 @@
 #include "control/scheduler.h"
 #include "control/watch.h"
 
+/* What the settings say, unless berthd was started with something else. */
+struct in_force {
+    int64_t lease_ns, cycle_ns_max;
+    uint64_t history_max, seed;
+    size_t audit_every;
+    double requests_per_s; /* of one caller; 0: no limit */
+};
+
 struct control {
     struct control_env env;
     struct control_options options;
+    struct in_force in_force;
     struct store *store;
     struct store_watch *watch;
     struct state *state;

@@ -235,9 +235,9 @@ static int gate(struct control *c, const struct request *r, struct arena *arena,
 /* Strangers share a bucket by address, and a small one: it also slows guessing. */
 static int rate_limit(struct control *c, const char *who, bool stranger, struct answer *answer, struct berth_err *err)
 {
-    double per_s = stranger ? STRANGER_PER_S : c->options.requests_per_s;
+    double per_s = stranger ? STRANGER_PER_S : c->in_force.requests_per_s;
     int64_t retry_ns = 0;
-    if (c->options.requests_per_s <= 0 || !who ||
+    if (c->in_force.requests_per_s <= 0 || !who ||
         limit_take(c->limits, who, per_s, per_s * BURST_S, c->env.steady_ns(c->env.ctx), &retry_ns))
         return 0;
     metric_add(c->metrics, METRIC_RATE_LIMITED, 0, 1);

@@ -7,7 +7,7 @@
 #include "control/control_parts.h"
 #include "wire/api.h"
 
-enum { LEASE_NS = 30, SECOND = 1000000000 };
+enum { SECOND = 1000000000 };
 
 struct lease {
     char *node;
@@ -125,7 +125,7 @@ static void write_lost(struct control *c, const struct object *node, const struc
 
 int64_t leases_expire(struct control *c, int64_t steady_ns)
 {
-    int64_t lease_ns = c->options.lease_ns ? c->options.lease_ns : LEASE_NS * (int64_t)SECOND, next = INT64_MAX;
+    int64_t lease_ns = c->in_force.lease_ns, next = INT64_MAX;
     grant(c, steady_ns);
     for (size_t i = 0; i < c->leases->at.len; i++) {
         struct lease *lease = &c->leases->at.at[i];

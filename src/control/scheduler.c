@@ -36,8 +36,6 @@ struct forced {
 
 struct scheduler {
     struct control *control;
-    uint64_t seed;
-    size_t audit_every;
     struct units *units;
     bool awake, planning, stopping;
     struct making making;
@@ -51,19 +49,17 @@ struct scheduler {
     size_t changes; /* since the cluster was rebuilt */
     struct {
         uint64_t workload, round;
-    } told[TOLD_MAX]; /* workloads whose reasons were looked at lately */
-    unsigned fails;         /* cycles in a row of which some unit failed */
-    int64_t not_before_ns;  /* steady: what fails again and again is not tried without pause */
+    } told[TOLD_MAX];      /* workloads whose reasons were looked at lately */
+    unsigned fails;        /* cycles in a row of which some unit failed */
+    int64_t not_before_ns; /* steady: what fails again and again is not tried without pause */
 };
 
 static void units_idle(void *ctx);
 
-struct scheduler *scheduler_new(struct control *control, uint64_t seed, size_t audit_every)
+struct scheduler *scheduler_new(struct control *control)
 {
     struct scheduler *s = mem_zalloc(sizeof *s);
     s->control = control;
-    s->seed = seed;
-    s->audit_every = audit_every;
     s->units = units_new(control, units_idle, s);
     s->awake = true;
     s->seen.recheck_ns = BERTH_NEVER_NS;
@@ -339,22 +335,22 @@ static void begin(struct scheduler *s, int64_t now_ns, int64_t steady_ns)
     if (s->changes > REBUILD_AFTER && state_assumed(c->state) == 0 && units_len(s->units) == 0)
         rebuild(s);
     s->seen.cycles++;
-    if (s->audit_every && s->seen.cycles % s->audit_every == 0)
+    if (c->in_force.audit_every && s->seen.cycles % c->in_force.audit_every == 0)
         audit(s);
     s->awake = false;
     s->planning = true;
-    s->next_steady_ns = steady_ns + CYCLE_S_MAX * (int64_t)SECOND;
+    s->next_steady_ns = steady_ns + s->control->in_force.cycle_ns_max;
     *m = (struct making){.steady_ns = c->env.steady_ns, .clock_ctx = c->env.ctx};
     arena_init(&m->arena);
     m->basis = (struct unit_basis){.cycle = s->seen.cycles,
                                    .revision = state_revision(c->state),
                                    .state_hash = state_hash(c->state),
-                                   .seed = s->seed,
+                                   .seed = c->in_force.seed,
                                    .now_ns = now_ns};
     choose_profile(s, m);
     if (units_len(s->units))
         units_assumed(s->units, &m->basis.assumed);
-    m->snapshot = berth_freeze(state_cluster(c->state), now_ns, s->seed);
+    m->snapshot = berth_freeze(state_cluster(c->state), now_ns, c->in_force.seed);
     m->took_ns = c->env.steady_ns(c->env.ctx) - steady_ns;
     c->env.run(c->env.ctx, make, made, s);
 }
@@ -372,7 +368,7 @@ int64_t scheduler_step(struct scheduler *s, int64_t steady_ns)
             return INT64_MAX;
     } else if (steady_ns >= s->next_steady_ns) {
         metric_add(s->control->metrics, METRIC_CYCLES, 1, 1);
-        s->next_steady_ns = steady_ns + CYCLE_S_MAX * (int64_t)SECOND;
+        s->next_steady_ns = steady_ns + s->control->in_force.cycle_ns_max;
     }
     int64_t next = s->next_steady_ns;
     if (s->seen.recheck_ns != BERTH_NEVER_NS && s->seen.recheck_ns - now_ns < next - steady_ns)

@@ -14,9 +14,9 @@
 struct control;
 struct scheduler;
 
-enum { UNIT_ACTIONS_MAX = 100, CYCLE_S_MAX = 10 };
+enum { UNIT_ACTIONS_MAX = 100 };
 
-struct scheduler *scheduler_new(struct control *control, uint64_t seed, size_t audit_every);
+struct scheduler *scheduler_new(struct control *control);
 void scheduler_free(struct scheduler *s);
 
 /* Something that a plan may depend on was committed. */

@@ -80,9 +80,6 @@ void view_owner(struct state *s, struct entry *e);
 void links_make(struct state *s, struct entry *e);
 void links_drop(struct state *s, struct entry *e);
 
-/* Gangs are their owner's: nobody joins another's by its name. NULL: none. */
-const char *work_gang(const struct work_doc *d, struct arena *arena);
-
 /* state_project.c: tells the cluster of an object, or that it is gone. On failure the cluster is as before. */
 int project_put(const struct state *s, struct berth_cluster *cluster, const struct object *o, struct parsed *p,
                 struct arena *arena, struct berth_err *err);

@@ -62,23 +62,16 @@ static bool template_differs(const struct object *a, const struct object *b)
     return !same;
 }
 
-const char *work_gang(const struct work_doc *d, struct arena *arena)
-{
-    const char *gang = d->workload.gang;
-    return gang && *gang ? arena_fmt(arena, "%s/%s", d->owner ? d->owner : "", gang) : NULL;
-}
-
 /* ---- putting ------------------------------------------------------------------------------------------------------- */
 
 static int put_work(const struct state *s, struct berth_cluster *cluster, const struct object *o, struct parsed *p,
-                    struct arena *arena, struct berth_err *err)
+                    struct berth_err *err)
 {
     static const enum berth_workload_kind core_kind[KINDS] = {
         [KIND_APP] = BERTH_SERVICE, [KIND_JOB] = BERTH_JOB, [KIND_VM] = BERTH_VM};
     struct berth_workload *w = &p->work.workload;
     w->id = o->id;
     w->kind = core_kind[o->kind];
-    w->gang = work_gang(&p->work, arena);
     w->created_ns = p->work.meta.created_ns;
     uint64_t failures;
     int64_t again_ns = state_pause_end_ns(s, o->id, &failures);
@@ -120,7 +113,7 @@ int project_put(const struct state *s, struct berth_cluster *cluster, const stru
     case KIND_NODE: p->node.node.id = o->id; return berth_node_put(cluster, &p->node.node, err);
     case KIND_APP:
     case KIND_JOB:
-    case KIND_VM: return put_work(s, cluster, o, p, arena, err);
+    case KIND_VM: return put_work(s, cluster, o, p, err);
     case KIND_INSTANCE: return put_instance(s, cluster, p, arena, err);
     case KIND_FACT: return berth_fact_put(cluster, &p->fact, err);
     default: return 0;

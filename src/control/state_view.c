@@ -58,7 +58,7 @@ static const char *member(const json_t *doc, const char *key)
     return json_string_value(json_object_get(doc, key));
 }
 
-static void view_work(struct entry *e, const struct work_doc *d, const json_t *doc, struct arena *arena)
+static void view_work(struct entry *e, const struct work_doc *d, const json_t *doc)
 {
     struct work_view *v = &e->view.work;
     struct object *o = &e->object;
@@ -66,7 +66,7 @@ static void view_work(struct entry *e, const struct work_doc *d, const json_t *d
     v->name = keep(e, d->name);
     o->owner = v->owner = keep(e, d->owner);
     o->group = v->group = keep(e, d->group);
-    v->gang = keep(e, work_gang(d, arena));
+    v->gang = keep(e, d->workload.gang);
     v->generation = d->meta.generation;
     v->replicas = d->workload.replicas;
     v->cancelled = json_is_true(json_object_get(doc, "cancelled"));
@@ -134,7 +134,7 @@ void view_set(struct state *s, struct entry *e, const struct parsed *p, const js
     case KIND_APP:
     case KIND_JOB:
     case KIND_VM:
-    case KIND_SPEC: view_work(e, &p->work, doc, &s->scratch); break;
+    case KIND_SPEC: view_work(e, &p->work, doc); break;
     case KIND_TOKEN: view_token(e, &p->token); break;
     case KIND_INSTANCE: view_instance(s, e, &p->instance); break;
     case KIND_NODE:

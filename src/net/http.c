@@ -16,25 +16,42 @@ enum {
     HEADER_BYTES_MIN = 1024,
     DESCRIPTORS_SPARE = 128, /* for what is no connection: files, databases, other listeners */
     ANSWER_SHARES = 3,       /* of request_ns_max, without any progress of the reader */
+    RESTLESS_RUNS = 32,
+    RESTLESS_PAUSE_NS = 1000000,
+    RESTLESS_PAUSE_EACH_NS = 20000,
 };
 
 /* ---- the library in the loop ------------------------------------------------------------------------------------- */
 
-static void server_run(struct http_server *s)
+/* When the library wants to run again without an event. While a TLS handshake waits for the peer it wants that all the
+ * time, and a peer may leave it there: after some runs in a row it gets pauses, longer ones the more connections there
+ * are that may be in one. What the peer sends is an event and ends them. */
+static int64_t next_run_ns(struct http_server *s)
 {
     MHD_UNSIGNED_LONG_LONG ms = 0;
+    int64_t now = loop_now_ns(s->loop);
 
+    if (s->resumed)
+        return now;
+    if (MHD_get_timeout(s->mhd, &ms) != MHD_YES || ms > 0) {
+        s->restless = 0;
+        return ms > 0 ? now + (int64_t)ms * NS_PER_MS : INT64_MAX;
+    }
+    if (!s->tls || !s->strangers || s->restless < RESTLESS_RUNS) {
+        s->restless++;
+        return now;
+    }
+    return now + RESTLESS_PAUSE_NS + (int64_t)s->strangers * RESTLESS_PAUSE_EACH_NS;
+}
+
+static void server_run(struct http_server *s)
+{
     assert(!s->running);
     s->running = true;
     s->resumed = false;
     (void)MHD_run(s->mhd);
     s->running = false;
-    if (s->resumed)
-        loop_timer_set(s->run_timer, 0);
-    else if (MHD_get_timeout(s->mhd, &ms) == MHD_YES)
-        loop_timer_set(s->run_timer, loop_now_ns(s->loop) + (int64_t)ms * NS_PER_MS);
-    else
-        loop_timer_set(s->run_timer, INT64_MAX);
+    loop_timer_set(s->run_timer, next_run_ns(s));
 }
 
 static void run_due(void *ctx)

@@ -141,27 +141,29 @@ static void server_step(struct chaos *c)
 
 static void client_say(struct chaos *c, struct talk *t)
 {
-    static const char *const pieces[] = {
-        GET("/"),
-        GET("/a?b=c"),
-        (GET("/") GET("/") GET("/")),
-        "GET / HTTP/1.1\r\nHo",
-        "st: h\r\n\r\n",
-        "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\n",
-        "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
-        "0\r\n\r\n",
-        "ff\r\n",
-        "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789",
-        "PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\nExpect: 100-continue\r\n\r\n",
-        "PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n",
-        "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n",
-        "GET / HTTP/1.0\r\n\r\n",
-        "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n",
-        "GET /%zz HTTP/1.1\r\nHost: h\r\n\r\n",
-        "\r\n",
-        "\1\2\3",
+    static const struct {
+        const char *text;
+    } pieces[] = {
+        {GET("/")},
+        {GET("/a?b=c")},
+        {GET("/") GET("/") GET("/")},
+        {"GET / HTTP/1.1\r\nHo"},
+        {"st: h\r\n\r\n"},
+        {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\n"},
+        {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"},
+        {"0\r\n\r\n"},
+        {"ff\r\n"},
+        {"0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"},
+        {"PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\nExpect: 100-continue\r\n\r\n"},
+        {"PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n"},
+        {"HEAD / HTTP/1.1\r\nHost: h\r\n\r\n"},
+        {"GET / HTTP/1.0\r\n\r\n"},
+        {"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"},
+        {"GET /%zz HTTP/1.1\r\nHost: h\r\n\r\n"},
+        {"\r\n"},
+        {"\1\2\3"},
     };
-    const char *text = pieces[draw(c, ROWS(pieces))];
+    const char *text = pieces[draw(c, ROWS(pieces))].text;
     size_t len = draw(c, 5) ? strlen(text) : draw(c, strlen(text) + 1);
     (void)send(t->fd, text, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }

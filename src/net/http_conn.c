@@ -130,6 +130,7 @@ static void arrive(struct http_server *s, int fd, const struct sockaddr_storage 
     c->fd = fd;
     c->peer = p;
     s->stats.connections++;
+    s->strangers++;
     deadline_set(c, DEADLINE_REQUEST);
     s->arriving = c;
     (void)MHD_add_connection(s->mhd, fd, (const struct sockaddr *)from, from_len); /* closes it when it fails */
@@ -293,6 +294,7 @@ void conn_free(struct conn *c)
         (void)close(c->fd);
     peer_leave(s, c->peer);
     s->stats.connections--;
+    s->strangers -= !c->known;
     mem_free(c->name);
     mem_free(c);
 }

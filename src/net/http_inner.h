@@ -55,6 +55,7 @@ struct conn {
     enum deadline deadline;
     bool linger;       /* the request was refused before it was read: closing at once could take the answer with it */
     bool name_checked; /* `name` is what there is */
+    bool known;        /* it has begun a request */
 };
 
 struct conn_list {
@@ -98,7 +99,9 @@ struct http_server {
     int listen_fd;
     uint16_t port;
     bool tls, running, stopping, quiesced;
-    bool resumed; /* inside MHD_run: it has to run again */
+    bool resumed;      /* inside MHD_run: it has to run again */
+    unsigned restless; /* runs one after the other, each of which wanted the next at once */
+    size_t strangers;  /* connections that never began a request */
     int64_t (*admit)(void *ctx, struct http_exchange *x);
     void (*handle)(void *ctx, struct http_exchange *x);
     void *ctx;

@@ -178,6 +178,8 @@ void *request_line(void *ctx, const char *uri, struct MHD_Connection *mhd)
     s->exchanges = x;
     s->busy++;
     c->exchange = x;
+    s->strangers -= !c->known;
+    c->known = true;
     if (c->deadline == DEADLINE_IDLE)
         deadline_set(c, DEADLINE_REQUEST);
     return x;

@@ -231,11 +231,10 @@ static inline void talk_forget(struct talk *t, size_t len)
 static inline int talk_answer(struct kit *k, struct talk *t, struct str *body)
 {
     talk_hear(k, t, "\r\n\r\n");
-    assert_non_null(t->heard.at);
-    const char *length = strcasestr(t->heard.at, "\r\nContent-Length:");
-    size_t head = (size_t)(strstr(t->heard.at, "\r\n\r\n") + 4 - t->heard.at);
+    const char *text = str_text(&t->heard), *length = strcasestr(text, "\r\nContent-Length:");
+    size_t head = (size_t)(strstr(text, "\r\n\r\n") + 4 - text);
     size_t len = length ? strtoul(length + 17, NULL, 10) : 0;
-    int status = atoi(t->heard.at + 9);
+    int status = atoi(text + 9);
     while (t->heard.len < head + len) {
         assert_false(t->ended);
         kit_round(k);

@@ -1,6 +1,7 @@
 /* document.c - reading files; JSON by jansson, YAML by yaml.c. */
 #include "wire/document.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -150,6 +151,7 @@ int documents_parse(const char *text, size_t len, const char *name, struct docum
     *ret = (struct documents){0};
     if (first == len)
         return 0;
+    assert(text);
     if (is_json(text[first]))
         rc = json_parse_each(text, len, name, ret, err);
     else

@@ -228,7 +228,7 @@ static char *parsed_each(const char *text)
         assert_null(documents.at);
         str_addf(&out, "error: %s", err.text);
     }
-    for (size_t i = 0; i < documents.len; i++) {
+    for (size_t i = 0; documents.at && i < documents.len; i++) {
         char *json = json_dumps(documents.at[i].root, JSON_COMPACT | JSON_ENCODE_ANY);
         str_addf(&out, "%s%zu:%s", i ? " " : "", documents.at[i].line, json);
         free(json);
