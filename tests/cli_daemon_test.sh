@@ -176,6 +176,69 @@ manuals() {
     ends 1 "$berth" man "$work/none/none" && says 'cannot make the folder'
 }
 
+# A server that first hangs up, then is busy, then answers: the request is the same each time.
+tries_again() {
+    local port pid rc=0
+    cat >"$work/odd.py" <<'PY'
+import http.server, json, sys
+
+class Odd(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    seen = []
+
+    def log_message(self, *args):
+        pass
+
+    def answer(self, status, body, kind="application/json", **headers):
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.seen.append([self.headers.get("Idempotency-Key"), body.decode()])
+        if len(self.seen) == 1:
+            self.close_connection = True
+        elif len(self.seen) == 2:
+            self.answer(503, b'{"error": {"code": "unavailable", "message": "busy"}}', Retry_After="1")
+        else:
+            self.answer(201, b'{"id": 7, "revision": 9}')
+
+    def do_GET(self):
+        if self.path == "/seen":
+            self.answer(200, json.dumps(self.seen).encode())
+        elif self.path.startswith("/v1/nodes"):
+            self.answer(200, b"{nonsense")
+        else:
+            self.answer(404, b"<html>not here</html>", "text/html")
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Odd)
+print(server.server_address[1], flush=True)
+server.serve_forever()
+PY
+    python3 "$work/odd.py" >"$work/port" &
+    pid=$!
+    until_ok test -s "$work/port"
+    port=$(cat "$work/port")
+    {
+        ends 0 "$berth" --server "http://127.0.0.1:$port" submit -- true && prints '^job/7 submitted$' &&
+            python3 - "$port" <<'PY' &&
+import json, sys, urllib.request
+seen = json.load(urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/seen"))
+assert len(seen) == 3 and seen[0][0] and seen[0] == seen[1] == seen[2], seen
+PY
+            ends 4 "$berth" --server "http://127.0.0.1:$port" get app x && says 'without a reason; is it a berthd?' &&
+            ends 1 "$berth" --server "http://127.0.0.1:$port" get nodes && says 'not JSON'
+    } || rc=1
+    kill "$pid"
+    wait "$pid"
+    return $rc
+}
+
 # ---- with one --------------------------------------------------------------------------------------------------------
 
 wrong_token() {
@@ -434,8 +497,15 @@ watches() {
     head -1 "$work/watched" | python3 -m json.tool >/dev/null || return 1
     kill "$watcher"
     wait "$watcher"
+    # A revoked token ends what it watches.
+    ends 0 "$berth" token add --to "$work/short.token" || return 1
+    token=$(sed -n 's,^token/\([^ ]*\) .*,\1,p' "$work/out")
+    "$berth" --token-file "$work/short.token" get nodes --watch >"$work/watched" 2>"$work/watch.err" &
+    watcher=$!
+    until_ok grep -q '^n1 ' "$work/watched" && sleep 0.3 && ends 0 "$berth" token rm "$token" || return 1
+    wait "$watcher"
+    [ $? = 5 ] && grep -q 'revoked' "$work/watch.err" || return 1
     watcher=
-    true
 }
 
 backups() {
@@ -477,11 +547,12 @@ https() {
 
 printf 'berth_z_z\n' >"$work/bad2.token"
 chmod 600 "$work/bad2.token"
-echo 1..20
+echo 1..21
 check "a server that is down ends with 7" server_down
 check "mistakes end with 2" mistakes_are_usage
 check "contexts" contexts
 check "manual pages" manuals
+check "a broken connection and a busy server are tried again" tries_again
 if ! start "$work/data" --init --token-file "$work/admin.token"; then
     echo "berthd does not start"
     exit 1

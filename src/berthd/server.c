@@ -172,17 +172,23 @@ static void file_answer(struct exchange *x, const struct answer *a, const struct
     http_answer(x->http, 503, NULL, "application/json", lost, sizeof lost - 1);
 }
 
+static int text_add(const char *at, size_t len, void *to)
+{
+    str_add_bytes(to, at, len);
+    return 0;
+}
+
 static void body_answer(struct exchange *x, const struct answer *a, const struct http_header *headers)
 {
+    CLEANUP(str) struct str text = {0};
+
     if (!a->body) {
         http_answer(x->http, a->status, headers, a->text.len ? a->content_type : NULL, str_text(&a->text), a->text.len);
         return;
     }
-    size_t len = json_dumpb(a->body, NULL, 0, JSON_COMPACT);
-    CLEANUP(mem) char *text = mem_alloc(len + 1);
-    (void)json_dumpb(a->body, text, len, JSON_COMPACT);
-    text[len] = '\n';
-    http_answer(x->http, a->status, headers, "application/json", text, len + 1);
+    (void)json_dump_callback(a->body, text_add, &text, JSON_COMPACT);
+    str_add_char(&text, '\n');
+    http_answer(x->http, a->status, headers, "application/json", text.at, text.len);
 }
 
 /* The control's answer; the exchange may be gone afterwards. */

@@ -1,7 +1,7 @@
 /* cli.h - what every verb of `berth` shares: where to write, in which colours, how to end.
  *
- * A verb writes results to `out` and everything else to `err`. It never asks the environment itself: main.c has looked
- * at the terminal, at NO_COLOR and at --color.
+ * A verb writes results to `out` and everything else to `err`. It never looks at the terminal itself: main.c has, and
+ * at NO_COLOR and --color.
  */
 #pragma once
 

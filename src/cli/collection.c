@@ -95,6 +95,7 @@ static const struct column app_columns[] = {
     COLUMN("IMAGE", "image", .flags = TABLE_WRAP, .wide = true),
     COLUMN("AGE", "created", .form = COLUMN_AGE),
     COLUMN("REASON", "status.reason", .flags = TABLE_WRAP),
+    COLUMN("HELP", "status.help", .flags = TABLE_WRAP, .wide = true),
 };
 
 static const struct column job_columns[] = {
@@ -108,6 +109,7 @@ static const struct column job_columns[] = {
     COLUMN("COMMAND", "command", .form = COLUMN_WORDS, .flags = TABLE_WRAP, .wide = true),
     COLUMN("AGE", "created", .form = COLUMN_AGE),
     COLUMN("REASON", "status.reason", .flags = TABLE_WRAP),
+    COLUMN("HELP", "status.help", .flags = TABLE_WRAP, .wide = true),
 };
 
 static const struct column instance_columns[] = {

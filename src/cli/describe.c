@@ -71,7 +71,7 @@ static void counts_print(const struct cli *cli, const json_t *conditions)
 
 static void instances_print(const struct cli *cli, json_t *instances)
 {
-    CLEANUP(listing) struct listing listing;
+    CLEANUP(listing) struct listing listing = {0};
     size_t len = json_array_size(instances);
 
     if (len == 0)

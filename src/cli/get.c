@@ -162,7 +162,7 @@ static void items_print(const struct cli *cli, const struct get_values *v, struc
 
 static int list_run(struct api *a, const struct get_values *v, const struct collection *c)
 {
-    CLEANUP(listing) struct listing listing;
+    CLEANUP(listing) struct listing listing = {0};
     CLEANUP(json) json_t *items = NULL;
     json_int_t revision = 0;
 
@@ -198,7 +198,7 @@ static int some_run(struct api *a, const struct get_values *v, const struct targ
 
     for (size_t i = 0; i < targets->len;) {
         const struct collection *c = targets->at[i].collection;
-        CLEANUP(listing) struct listing listing;
+        CLEANUP(listing) struct listing listing = {0};
         CLEANUP(json) json_t *items = json_array();
         for (; i < targets->len && targets->at[i].collection == c; i++) {
             json_t *object = NULL;

@@ -7,6 +7,9 @@
 #include "control/control_parts.h"
 #include "journal/record.h"
 
+/* Most documents are smaller. */
+enum { DOC_ROOM = 1024 };
+
 struct building {
     struct arena *arena;
     VEC(struct store_op) ops;
@@ -33,9 +36,13 @@ static void add_op(struct building *b, const struct control *c, const struct cha
     size_t len = 0;
     char *text = NULL;
     if (item->doc) {
-        len = json_dumpb(item->doc, NULL, 0, JSON_COMPACT);
-        text = arena_alloc(b->arena, len + 1);
-        (void)json_dumpb(item->doc, text, len, JSON_COMPACT);
+        size_t room = DOC_ROOM;
+        text = arena_alloc(b->arena, room);
+        len = json_dumpb(item->doc, text, room, JSON_COMPACT);
+        if (len > room) { /* now it is known what it takes */
+            text = arena_alloc(b->arena, len);
+            (void)json_dumpb(item->doc, text, len, JSON_COMPACT);
+        }
     }
     if (unchanged(c, item, text, len))
         return;

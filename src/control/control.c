@@ -13,11 +13,30 @@
 
 enum { SECOND = 1000000000, SWEEP_S = 60, SPECS_LOOKED_AT = 64 };
 
+static bool some_node_is_lost(const struct state *s)
+{
+    size_t len;
+    const struct object *const *nodes = state_list(s, KIND_NODE, &len);
+    for (size_t i = 0; i < len; i++)
+        if (nodes[i]->node->state == BERTH_NODE_LOST)
+            return true;
+    return false;
+}
+
+/* The agent of a lost node counts its fence by a steady clock, and so must this: a wall clock that jumps ahead is followed
+ * when no node is lost. One that jumps back is approached slowly. */
 int64_t control_now_ns(struct control *c)
 {
-    int64_t now_ns = c->env.clock_ns(c->env.ctx);
-    if (now_ns > c->now_ns)
-        c->now_ns = now_ns;
+    const int64_t jump_ns = 2 * (int64_t)SECOND;
+    int64_t wall_ns = c->env.clock_ns(c->env.ctx), steady_ns = c->env.steady_ns(c->env.ctx);
+    int64_t passed_ns = steady_ns - c->now_steady_ns, expected_ns = c->now_ns + passed_ns;
+    if (c->now_ns && wall_ns > expected_ns + jump_ns && some_node_is_lost(c->state))
+        c->now_ns = expected_ns;
+    else if (c->now_ns && wall_ns < expected_ns - jump_ns)
+        c->now_ns += passed_ns / 10 * 9;
+    else if (wall_ns > c->now_ns)
+        c->now_ns = wall_ns;
+    c->now_steady_ns = steady_ns;
     return c->now_ns;
 }
 
@@ -233,6 +252,7 @@ int control_new(const struct control_env *env, const struct control_options *opt
         control_free(c);
         return rc;
     }
+    (void)leases_expire(c, env->steady_ns(env->ctx)); /* before the first plan */
     env->wake_at(env->ctx, 0);
     *ret = c;
     return 0;

@@ -32,13 +32,14 @@ struct control {
     struct limits *limits;
     struct events *events;
     struct leases *leases;
-    int64_t now_ns;     /* the latest that any decision was made at */
-    int64_t swept_ns;   /* steady: when the housekeeping last ran */
-    size_t calls;       /* not yet answered */
-    struct arena spare; /* for the next request */
+    int64_t now_ns;        /* the latest that any decision was made at */
+    int64_t now_steady_ns; /* when that was, by the steady clock */
+    int64_t swept_ns;      /* steady: when the housekeeping last ran */
+    size_t calls;          /* not yet answered */
+    struct arena spare;    /* for the next request */
     bool stopping;
     char broken[256]; /* why nothing may be changed any more; "": all is well */
 };
 
-/* The wall clock, never going back. */
+/* The time that decisions are made by: the wall clock's, but never going back, and without its jumps while a node is lost. */
 int64_t control_now_ns(struct control *c);

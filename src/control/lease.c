@@ -15,6 +15,7 @@ struct lease {
     uint64_t epoch, seq;
     int64_t heard_ns; /* steady */
     bool told;        /* its end has been written down, or is being */
+    bool granted;     /* by this daemon, and nothing was heard since */
 };
 
 struct leases {
@@ -62,7 +63,7 @@ void lease_heard(struct leases *l, const struct object *node, uint64_t epoch, ui
     lease->epoch = epoch;
     lease->seq = seq;
     lease->heard_ns = steady_ns;
-    lease->told = false;
+    lease->told = lease->granted = false;
 }
 
 bool lease_last(const struct leases *l, const struct object *node, uint64_t *ret_epoch, uint64_t *ret_seq)
@@ -82,8 +83,10 @@ static void grant(struct control *c, int64_t steady_ns)
     const struct object *const *nodes = state_list(c->state, KIND_NODE, &len);
     for (size_t i = 0; i < len; i++) {
         const struct lease *lease = nodes[i]->node->epoch ? find(c->leases, nodes[i]->id) : NULL;
-        if (nodes[i]->node->epoch && (!lease || lease->born != nodes[i]->created))
-            lease_heard(c->leases, nodes[i], nodes[i]->node->epoch, 0, steady_ns);
+        if (!nodes[i]->node->epoch || (lease && lease->born == nodes[i]->created))
+            continue;
+        lease_heard(c->leases, nodes[i], nodes[i]->node->epoch, 0, steady_ns);
+        find(c->leases, nodes[i]->id)->granted = true;
     }
 }
 
@@ -95,8 +98,35 @@ static void lost_written(void *ctx, const struct store_result *result)
             c->leases->at.at[i].told = false;
 }
 
+static void again_written(void *ctx, const struct store_result *result)
+{
+    struct control *c = ctx;
+    for (size_t i = 0; result->rc != 0 && i < c->leases->at.len; i++)
+        c->leases->at.at[i].granted = c->leases->at.at[i].seq == 0;
+}
+
+/* How long this daemon was away only the wall clock knows, and it may have jumped: what was lost before it started is
+ * lost as of now, so that no fence ends early. */
+static bool write_again(struct control *c, const struct object *node)
+{
+    struct arena arena;
+    struct change change;
+    char since[TIMESTAMP_MAX];
+    struct berth_err err;
+    arena_init(&arena);
+    change_init(&change, c->state, &arena);
+    json_t *doc = change_edit(&change, KIND_NODE, node->id);
+    (void)json_object_set_new(doc, "since", json_string(timestamp_text(control_now_ns(c), since)));
+    struct commit_note note = {
+        .who = "berth", .verb = "node.still-lost", .subject = arena_fmt(&arena, "nodes/%s", node->id)};
+    int rc = commit_submit(c, &change, &note, again_written, c, &err);
+    change_done(&change);
+    arena_done(&arena);
+    return rc >= 0;
+}
+
 /* The number of the last report goes along: an earlier one that is late, after the next start even, brings nothing back. */
-static void write_lost(struct control *c, const struct object *node, const struct lease *lease, int64_t silent_ns)
+static bool write_lost(struct control *c, const struct object *node, const struct lease *lease, int64_t silent_ns)
 {
     struct arena arena;
     struct change change;
@@ -112,7 +142,8 @@ static void write_lost(struct control *c, const struct object *node, const struc
         (void)json_object_set_new(doc, "seq", json_integer((json_int_t)lease->seq));
     struct commit_note note = {.who = "berth", .verb = "node.lost", .subject = arena_fmt(&arena, "nodes/%s", node->id)};
     struct berth_err err;
-    if (commit_submit(c, &change, &note, lost_written, c, &err) < 0)
+    int rc = commit_submit(c, &change, &note, lost_written, c, &err);
+    if (rc < 0)
         log_write(c->env.log, now_ns, LEVEL_ERROR, "node.lost.unwritten", LOG_TEXT("node", node->id),
                   LOG_TEXT("text", err.text));
     log_write(c->env.log, now_ns, LEVEL_WARN, "node.lost", LOG_TEXT("node", node->id),
@@ -121,6 +152,7 @@ static void write_lost(struct control *c, const struct object *node, const struc
     events_add(c->events, now_ns, &event);
     change_done(&change);
     arena_done(&arena);
+    return rc >= 0;
 }
 
 int64_t leases_expire(struct control *c, int64_t steady_ns)
@@ -130,15 +162,18 @@ int64_t leases_expire(struct control *c, int64_t steady_ns)
     for (size_t i = 0; i < c->leases->at.len; i++) {
         struct lease *lease = &c->leases->at.at[i];
         const struct object *node = state_find(c->state, KIND_NODE, lease->node);
-        if (!node || node->created != lease->born || node->node->state == BERTH_NODE_LOST || lease->told)
+        if (!node || node->created != lease->born || lease->told)
             continue;
+        if (node->node->state == BERTH_NODE_LOST) {
+            lease->granted = lease->granted && !write_again(c, node);
+            continue;
+        }
         int64_t end_ns = lease->heard_ns + lease_ns;
         if (end_ns > steady_ns) {
             next = end_ns < next ? end_ns : next;
             continue;
         }
-        lease->told = true;
-        write_lost(c, node, lease, steady_ns - lease->heard_ns);
+        lease->told = write_lost(c, node, lease, steady_ns - lease->heard_ns);
     }
     return next;
 }

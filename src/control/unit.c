@@ -14,6 +14,7 @@
 struct step {
     enum berth_op op;
     const char *workload, *node;
+    uint32_t ordinal;
     uint64_t instance;
     json_t *doc;                  /* of PLACE, RESERVE: the instance's; of a fact: its own. NULL otherwise */
     const char *fact;             /* the id of a fact's document; NULL: an action */
@@ -162,6 +163,7 @@ static void step_add(struct unit *u, const struct berth_action *a)
         .op = a->op,
         .workload = arena_strdup(&u->arena, a->workload),
         .node = arena_strdup(&u->arena, a->node ? a->node : ""),
+        .ordinal = a->ordinal,
         .instance = a->instance,
         .resource = a->resource ? arena_strdup(&u->arena, a->resource) : NULL,
         .limit = a->limit,
@@ -359,11 +361,27 @@ static bool ledger_write(struct unit *u, struct change *change, const char *node
     return true;
 }
 
+/* A pod that has an instance gets another one because that one is lost, moves or stops: rests on all of them. A node that
+ * came back or a task that ended meanwhile leaves nothing to be replaced. */
+static bool rests_on_others(struct unit *u, struct change *change, const struct object *work, const struct step *s)
+{
+    for (size_t i = 0; i < work->work->instances_len; i++) {
+        const struct object *o = work->work->instances[i];
+        if (o->instance->ordinal != s->ordinal || o->instance->number == s->instance)
+            continue;
+        if (!rests_on(u, change, KIND_INSTANCE, o->id))
+            return false;
+        if (o->instance->state != BERTH_ENDED && !rests_on(u, change, KIND_NODE, o->instance->node))
+            return false;
+    }
+    return true;
+}
+
 static bool step_place(struct unit *u, struct change *change, const struct step *s)
 {
     const struct object *work = state_find_work(change->state, s->workload);
     if (!work || !rests_on(u, change, work->kind, work->id) || !rests_on(u, change, KIND_NODE, s->node) ||
-        !ledger_write(u, change, s->node))
+        !rests_on_others(u, change, work, s) || !ledger_write(u, change, s->node))
         return false;
     change_put(change, KIND_INSTANCE, instance_id(&u->arena, s->instance), json_incref(s->doc));
     return true;
@@ -401,6 +419,8 @@ static bool step_change(struct unit *u, struct change *change, const struct step
     if (!rests_on(u, change, KIND_INSTANCE, id))
         return false;
     const struct object *o = state_find(change->state, KIND_INSTANCE, id);
+    if (s->op == BERTH_LOSE && !rests_on(u, change, KIND_NODE, o->instance->node))
+        return false; /* it is back */
     if (s->op == BERTH_LOSE || (s->op == BERTH_STOP && o->instance->state == BERTH_RESERVED)) {
         change_delete(change, KIND_INSTANCE, id);
         return true;

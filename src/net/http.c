@@ -85,28 +85,26 @@ static size_t unescape_nothing(void *ctx, struct MHD_Connection *mhd, char *text
 
 static struct MHD_Daemon *daemon_start(struct http_server *s, const struct http_config *config)
 {
-    unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME;
+    const unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME;
     struct MHD_OptionItem tls[] = {
-        {MHD_OPTION_HTTPS_MEM_CERT,   0, (void *)config->cert_pem                            },
-        {MHD_OPTION_HTTPS_MEM_KEY,    0, (void *)config->key_pem                             },
-        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)"NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
-        {MHD_OPTION_HTTPS_MEM_TRUST,  0, (void *)config->client_ca_pem                       },
-        {MHD_OPTION_END,              0, NULL                                                },
+        {MHD_OPTION_HTTPS_MEM_CERT,                                           0, (void *)config->cert_pem                            },
+        {MHD_OPTION_HTTPS_MEM_KEY,                                            0, (void *)config->key_pem                             },
+        {MHD_OPTION_HTTPS_PRIORITIES,                                         0, (void *)"NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
+        {config->client_ca_pem ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0, (void *)config->client_ca_pem                       },
+        {MHD_OPTION_END,                                                      0, NULL                                                },
     };
-    if (s->tls)
-        flags |= MHD_USE_TLS;
-    if (!s->tls)
-        tls[0].option = MHD_OPTION_END;
-    else if (!config->client_ca_pem)
-        tls[3].option = MHD_OPTION_END;
-    return MHD_start_daemon(flags, 0, NULL, NULL, request_step, s, MHD_OPTION_ARRAY, tls, /* */
-                            MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->connections_max + 1,
-                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, s->header_bytes_max, /* */
-                            MHD_OPTION_NOTIFY_CONNECTION, conn_notify, s,            /* */
-                            MHD_OPTION_NOTIFY_COMPLETED, request_completed, s,       /* */
-                            MHD_OPTION_URI_LOG_CALLBACK, request_line, s,            /* */
-                            MHD_OPTION_UNESCAPE_CALLBACK, unescape_nothing, NULL,    /* */
-                            MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+    struct MHD_OptionItem options[] = {
+        {MHD_OPTION_CONNECTION_LIMIT,                (intptr_t)s->connections_max + 1, NULL},
+        {MHD_OPTION_CONNECTION_MEMORY_LIMIT,         (intptr_t)s->header_bytes_max,    NULL},
+        {MHD_OPTION_NOTIFY_CONNECTION,               (intptr_t)conn_notify,            s   },
+        {MHD_OPTION_NOTIFY_COMPLETED,                (intptr_t)request_completed,      s   },
+        {MHD_OPTION_URI_LOG_CALLBACK,                (intptr_t)request_line,           s   },
+        {MHD_OPTION_UNESCAPE_CALLBACK,               (intptr_t)unescape_nothing,       NULL},
+        {s->tls ? MHD_OPTION_ARRAY : MHD_OPTION_END, 0,                                tls },
+        {MHD_OPTION_END,                             0,                                NULL},
+    };
+    return MHD_start_daemon(s->tls ? flags | MHD_USE_TLS : flags, 0, NULL, NULL, request_step, s, MHD_OPTION_ARRAY,
+                            options, MHD_OPTION_END);
 }
 
 /* Raises the soft limit as far as is needed and allowed, and lowers the bound to what there is. */

@@ -127,12 +127,11 @@ static void a_slow_sender_is_cut_off(void **state)
     static const struct {
         const char *label, *first, *then;
     } rows[] = {
-        {"says nothing",      "",                                                               ""          },
-        {"slow line",         "",                                                               "G"         },
-        {"slow header",       "GET / HTTP/1.1\r\nHost: h\r\nX: ",                               "x"         },
-        {"slow body",         POST("Content-Length: 99999999\r\n"),                             "x"         },
-        {"slow chunks",       POST("Transfer-Encoding: chunked\r\n"),                           "1\r\nx\r\n"},
-        {"slow refused body", "POST /%ff HTTP/1.1\r\nHost: h\r\nContent-Length: 65536\r\n\r\n", "x"         },
+        {"says nothing", "",                                     ""          },
+        {"slow line",    "",                                     "G"         },
+        {"slow header",  "GET / HTTP/1.1\r\nHost: h\r\nX: ",     "x"         },
+        {"slow body",    POST("Content-Length: 99999999\r\n"),   "x"         },
+        {"slow chunks",  POST("Transfer-Encoding: chunked\r\n"), "1\r\nx\r\n"},
     };
 
     (void)state;

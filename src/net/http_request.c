@@ -67,8 +67,8 @@ static const char *fault_of(const struct http_exchange *x, const struct framing 
         return x->why;
     if (f->has_control)
         return "the header has control characters";
-    if (f->hosts > 1)
-        return "the header names more than one host";
+    if (f->hosts != 1 && !(f->hosts == 0 && x->old))
+        return f->hosts ? "the header names more than one host" : "the header names no host";
     if (f->lengths > 1 || f->encodings > 1 || (f->lengths && f->encodings))
         return "the header gives the body's length in more than one way";
     if (f->encoding && strcasecmp(f->encoding, "chunked") != 0)
@@ -106,22 +106,25 @@ static enum MHD_Result request_begin(struct http_exchange *x, struct MHD_Connect
     bool waits = http_header(x, MHD_HTTP_HEADER_EXPECT) != NULL;
     const char *fault = fault_of(x, &f);
 
+    /* An answer that is queued this early closes the connection, which is right where nobody can tell for certain where
+     * the next request would begin. */
+    c->linger = true;
     if (fault) {
         answer_refusal(x, MHD_HTTP_BAD_REQUEST, fault);
-    } else {
-        int64_t body_max = s->admit(s->ctx, x);
-        assert(body_max >= 0 || x->answered);
-        x->body_max = body_max < 0 ? 0 : (uint64_t)body_max;
-        if (!x->answered && length > x->body_max)
-            answer_refusal(x, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large");
+        return answer_queue(x);
     }
-    if (length == 0 && !f.encodings)
-        return MHD_YES; /* asked again at once, for the answer */
-    deadline_set(c, DEADLINE_REQUEST);
-    if (!x->answered || (length <= DISCARD_BYTES_MAX && !f.encodings && !waits))
-        return MHD_YES;
-    c->linger = true;
-    return answer_queue(x);
+    int64_t body_max = s->admit(s->ctx, x);
+    assert(body_max >= 0 || x->answered);
+    x->body_max = body_max < 0 ? 0 : (uint64_t)body_max;
+    if (!x->answered && length > x->body_max)
+        answer_refusal(x, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large");
+    bool has_body = length > 0 || f.encodings;
+    if (x->answered && (length > DISCARD_BYTES_MAX || f.encodings || (has_body && waits)))
+        return answer_queue(x);
+    c->linger = false;
+    if (has_body)
+        deadline_set(c, DEADLINE_REQUEST);
+    return MHD_YES; /* asked again for the body, or at once for the answer */
 }
 
 /* ---- the body ----------------------------------------------------------------------------------------------------- */

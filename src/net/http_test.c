@@ -179,25 +179,28 @@ static void what_is_malformed_is_refused(void **state)
         const char *label, *text;
         int status; /* 0: closed without a word */
     } rows[] = {
-        {"NUL in the path",     GET("/a%00b"),                                                                   400},
-        {"broken escape",       GET("/a%zz"),                                                                    400},
-        {"bad UTF-8",           GET("/%ff"),                                                                     400},
-        {"line break",          GET("/a%0ab"),                                                                   400},
-        {"same parameter",      GET("/a?b=1&b=2"),                                                               400},
-        {"no slash",            GET("a"),                                                                        400},
-        {"asterisk",            "OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n",                                         400},
-        {"a proxy's request",   "CONNECT h:1 HTTP/1.1\r\nHost: h\r\n\r\n",                                       400},
-        {"no host",             "GET / HTTP/1.1\r\n\r\n",                                                        400},
-        {"two hosts",           "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",                                  400},
-        {"control in a value",  "GET / HTTP/1.1\r\nHost: h\r\nX: a\x01b\r\n\r\n",                                400},
-        {"two lengths",         "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx", 400},
+        {"NUL in the path",           GET("/a%00b"),                                                                      400},
+        {"broken escape",             GET("/a%zz"),                                                                       400},
+        {"bad UTF-8",                 GET("/%ff"),                                                                        400},
+        {"line break",                GET("/a%0ab"),                                                                      400},
+        {"same parameter",            GET("/a?b=1&b=2"),                                                                  400},
+        {"no slash",                  GET("a"),                                                                           400},
+        {"asterisk",                  "OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n",                                            400},
+        {"a proxy's request",         "CONNECT h:1 HTTP/1.1\r\nHost: h\r\n\r\n",                                          400},
+        {"no host",                   "GET / HTTP/1.1\r\n\r\n",                                                           400},
+        {"two hosts",                 "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",                                     400},
+        {"control in a value",        "GET / HTTP/1.1\r\nHost: h\r\nX: a\x01b\r\n\r\n",                                   400},
+        {"first a length, then none",
+         "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nContent-Length: 0\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n",
+         400                                                                                                                 },
+        {"two lengths",               "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx",    400},
         {"length and chunks",
-         "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",       400},
-        {"other encoding",      "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\nx",                400},
-        {"length no number",    "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: x\r\n\r\n",                       400},
-        {"broken chunk",        "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",        400},
-        {"blank in the target", "GET /a b HTTP/1.1\r\nHost: h\r\n\r\n",                                          0  },
-        {"no words",            "hello\r\n\r\n",                                                                 0  },
+         "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",                400},
+        {"other encoding",            "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\nx",                   400},
+        {"length no number",          "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: x\r\n\r\n",                          400},
+        {"broken chunk",              "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",           400},
+        {"blank in the target",       "GET /a b HTTP/1.1\r\nHost: h\r\n\r\n",                                             400},
+        {"no words",                  "hello\r\n\r\n",                                                                    0  },
     };
 
     (void)state;
@@ -214,6 +217,7 @@ static void what_is_malformed_is_refused(void **state)
             int status = talk_answer(&k, &t, NULL);
             if (status != rows[i].status)
                 fail_msg("%s: %d", rows[i].label, status);
+            talk_hear_end(&k, &t); /* where a next request would begin is anybody's guess */
         }
         if (k.handled)
             fail_msg("%s: was handled", rows[i].label);

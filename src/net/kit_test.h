@@ -223,6 +223,8 @@ static inline void talk_hear_end(struct kit *k, struct talk *t)
 
 static inline void talk_forget(struct talk *t, size_t len)
 {
+    if (!t->heard.at)
+        return;
     t->heard.len -= len;
     memmove(t->heard.at, t->heard.at + len, t->heard.len + 1);
 }

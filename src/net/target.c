@@ -47,6 +47,15 @@ static bool has_control(const char *text, size_t len)
     return false;
 }
 
+/* Whether a blank or a control character stands there as it is. */
+static bool has_blank(const char *raw)
+{
+    for (const unsigned char *p = (const unsigned char *)raw; *p; p++)
+        if (*p <= ' ' || *p == 0x7f)
+            return true;
+    return false;
+}
+
 size_t target_room(const char *raw)
 {
     size_t n = strlen(raw) + 3;
@@ -99,6 +108,8 @@ bool target_parse(const char *raw, char *room, struct target *ret, const char **
 
     if (raw[0] != '/')
         *why = "the target of the request does not begin with a slash";
+    else if (has_blank(raw))
+        *why = "the target of the request has a blank or a control character";
     else if (strchr(raw, '#'))
         *why = "the target of the request has a fragment";
     else if (!end)

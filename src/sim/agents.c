@@ -426,8 +426,8 @@ void agents_impostor(struct world *w, size_t which)
         m->seq = 1;
         break;
     }
-    if (strcmp(m->node, a->node) != 0 && other == a)
-        m->epoch = 0;
+    if (m->seq > a->seq + 1000 && m->epoch >= a->taken_epoch && strcmp(m->node, a->node) == 0)
+        m->epoch = 0; /* the other one is itself */
     w->counts.double_agents++;
     world_says(w, "somebody speaks as %s", a->node);
     m->body = report_text(m->epoch, m->seq, items);

@@ -71,8 +71,10 @@ static const struct seen *target(struct person *p, enum kind kind)
 /* Whose it is decides who may: 404 for those who may not even see it. */
 static bool may_change(const struct person *p, const struct seen *s)
 {
+    const struct seen *user = mirror_find(&p->w->mirror, KIND_USER, p->id);
+    const char *in = user && user->user.group ? user->user.group : "";
     bool own = strcmp(s->work.owner ? s->work.owner : "", p->id) == 0;
-    bool group = p->group[0] && strcmp(s->work.group ? s->work.group : "", p->group) == 0;
+    bool group = *in && strcmp(s->work.group ? s->work.group : "", in) == 0;
     return (own && strcmp(p->role, "viewer") != 0) || (group && strcmp(p->role, "manager") == 0) ||
            strcmp(p->role, "operator") == 0;
 }
@@ -298,7 +300,7 @@ static void administer(struct world *w, void *arg)
     bool busy = admin_set_up(w);
     if (!busy && !w->calm)
         admin_act(w);
-    world_later(w, busy ? 30 * MILLISECOND : chance_range(luck, SECOND, MINUTE) * 100 / rate, administer, arg, NULL);
+    world_later(w, busy ? 100 * MILLISECOND : chance_range(luck, SECOND, MINUTE) * 100 / rate, administer, arg, NULL);
 }
 
 struct people *people_new(struct world *w, const char *admin_token)

@@ -1,0 +1,158 @@
+#!/bin/bash
+# disk_full_test.sh - berthd on a disk that is full: nothing is acknowledged that is not there, reads go on, and when there
+# is room again so do writes, without a restart. The disk is a small tmpfs in a mount namespace of its own.
+set -eu
+
+berthd=${BERTH_BUILD:?is the build folder}/src/berthd/berthd
+if [ ! -x "$berthd" ]; then
+    echo "skip: $berthd is not built"
+    exit 77
+fi
+if ! command -v python3 >/dev/null; then
+    echo "skip: there is no python3"
+    exit 77
+fi
+if [ "${1:-}" != --inside ]; then
+    namespace=(unshare --mount)
+    [ "$(id -u)" = 0 ] || namespace=(unshare --mount --map-root-user)
+    if ! "${namespace[@]}" sh -c 'mount -t tmpfs -o size=1m tmpfs /mnt' 2>/dev/null; then
+        echo "skip: no file system can be mounted here"
+        exit 77
+    fi
+    exec "${namespace[@]}" "$0" --inside
+fi
+
+work=$(mktemp -d)
+trap 'umount "$work/disk" 2>/dev/null; rm -rf "$work"' EXIT
+mkdir "$work/disk"
+mount -t tmpfs -o size=24m tmpfs "$work/disk"
+python3 - "$berthd" "$work" <<'PY'
+import errno
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+berthd, work = sys.argv[1:]
+disk = os.path.join(work, "disk")
+filler = os.path.join(disk, "filler")
+acknowledged = {}  # name to id
+refused = set()
+cases = []
+
+
+def case(name, good, text=""):
+    cases.append(name)
+    print(f"{'ok' if good else 'not ok'} {len(cases)} - {name}", flush=True)
+    if not good:
+        print(f"# {text}")
+        sys.exit(1)
+
+
+class Daemon:
+    def __init__(self):
+        self.log = open(os.path.join(work, "log"), "ab")
+        self.process = subprocess.Popen(
+            [berthd, "--data", os.path.join(disk, "data"), "--listen", "127.0.0.1:0", "--init", "--token-file",
+             os.path.join(work, "token")], stdout=subprocess.PIPE, stderr=self.log, text=True)
+        self.line = self.process.stdout.readline()
+        if self.line:
+            self.port = int(self.line.rsplit(":", 1)[1])
+            with open(os.path.join(work, "token"), encoding="utf-8") as f:
+                self.token = f.read().strip()
+
+    def ask(self, method, path, body=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request(method, path, json.dumps(body) if body is not None else None,
+                           {"Authorization": f"Bearer {self.token}"})
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read() or "null"), answer.headers
+
+    def submit(self, name):
+        """The status; notes what was promised."""
+        status, body, headers = self.ask("POST", "/v1/jobs", {"name": name, "command": ["x" * 2000], "hold": True})
+        if status == 201:
+            acknowledged[name] = body["id"]
+        elif status == 503:
+            refused.add(name)
+            if body["error"]["code"] != "unavailable" or "Retry-After" not in headers:
+                case("a refusal says that it is for now", False, f"{body} {headers}")
+        else:
+            case("submissions are acknowledged or refused for now", False, f"{status}: {body}")
+        return status
+
+    def jobs(self):
+        status, body, _ = self.ask("GET", "/v1/jobs?limit=10000")
+        return {item["name"]: item["id"] for item in body["items"]} if status == 200 else None
+
+    def end(self, signo):
+        self.process.send_signal(signo)
+        code = self.process.wait()
+        self.process.stdout.close()
+        self.log.close()
+        return code
+
+
+def fill():
+    """Until not one more byte fits."""
+    with open(filler, "ab", buffering=0) as f:
+        for size in (1 << 20, 4096, 1):
+            try:
+                while f.write(b"\0" * size):
+                    pass
+            except OSError as e:
+                if e.errno != errno.ENOSPC:
+                    raise
+
+
+def submit_until(daemon, prefix, status, most):
+    """Until one is answered with this status; whether it was."""
+    for i in range(most):
+        if daemon.submit(f"{prefix}-{i}") == status:
+            return True
+    return False
+
+
+print("1..11")
+d = Daemon()
+case("it starts", d.line.startswith("ready "), d.line)
+case("there is room at first", all(d.submit(f"first-{i}") == 201 for i in range(20)))
+fill()
+case("a full disk refuses", submit_until(d, "full", 503, 20000))
+still = [d.submit(f"still-{i}") for i in range(50)]
+case("and goes on refusing", 503 in still, str(still))
+case("reads go on, and show what was acknowledged", d.jobs() == acknowledged)
+case("it says that it is alive", d.ask("GET", "/healthz")[0] == 200)
+
+os.remove(filler)
+deadline = time.monotonic() + 60
+n = 0
+while d.submit(f"again-{n}") != 201 and time.monotonic() < deadline:
+    n += 1
+    time.sleep(0.1)
+case("with room again it takes more, without a restart",
+     f"again-{n}" in acknowledged and all(d.submit(f"more-{i}") == 201 for i in range(20)) and d.process.poll() is None)
+case("what was acknowledged is there, what was refused is not", d.jobs() == acknowledged)
+
+fill()
+submit_until(d, "crash", 503, 20000)
+d.end(signal.SIGKILL)
+d = Daemon()  # it may refuse to start on a full disk, with a sentence
+if d.line:
+    case("after a crash on a full disk it has what was acknowledged", d.jobs() == acknowledged)
+    d.end(signal.SIGKILL)
+else:
+    with open(os.path.join(work, "log"), encoding="utf-8") as f:
+        said = f.read().rstrip().splitlines()[-1]
+    print(f"# {said}")
+    case("after a crash on a full disk it has what was acknowledged, or says why it does not start",
+         d.process.wait() == 1 and said.startswith("berthd: "), said)
+os.remove(filler)
+d = Daemon()
+case("with room again it starts with all that was acknowledged", d.line and d.jobs() == acknowledged, d.line)
+case("and takes more", d.submit("last") == 201 and d.end(signal.SIGTERM) == 0)
+print(f"# {len(acknowledged)} acknowledged, {len(refused - acknowledged.keys())} refused")
+PY
