@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 #include "control/commit.h"
+#include "control/unit_group.h"
 #include "wire/api.h"
 
 /* One action or fact, with all it needs when its unit's turn comes; the plan is gone by then. */
@@ -31,7 +32,9 @@ struct unit {
     VEC(struct step) steps;
     struct str reasons; /* of the pods left over, on the plan's first unit */
     size_t number, of;
-    int64_t submitted_ns;
+    bool whole;  /* all of its steps or none */
+    bool frees;  /* some step makes room at once, which later ones may have been given */
+    bool broken; /* a step of a whole one could not be assumed */
 };
 
 struct units {
@@ -168,11 +171,18 @@ static void step_add(struct unit *u, const struct berth_action *a)
         .resource = a->resource ? arena_strdup(&u->arena, a->resource) : NULL,
         .limit = a->limit,
     };
+    char text[24];
+    const struct object *o = state_find(u->units->control->state, KIND_INSTANCE, str_u64(a->instance, text));
+    bool was_reserved = a->op == BERTH_STOP && o && o->instance->state == BERTH_RESERVED;
     int rc = a->op == BERTH_PLACE || a->op == BERTH_RESERVE ? assume_place(u, a, &step) : assume_change(u, a);
-    if (rc < 0)
-        u->units->failed = true; /* the cluster has changed while the plan was made */
-    else
-        vec_push(&u->steps, step);
+    if (rc < 0) { /* the cluster has changed while the plan was made */
+        u->units->failed = true;
+        u->broken = u->whole;
+        json_decref(step.doc);
+        return;
+    }
+    u->frees = u->frees || a->op == BERTH_LOSE || was_reserved;
+    vec_push(&u->steps, step);
 }
 
 static void fact_add(struct unit *u, const struct berth_fact *fact)
@@ -183,26 +193,6 @@ static void fact_add(struct unit *u, const struct berth_fact *fact)
         step.doc = fact_doc_make(fact);
     if (state_assume_fact(u->units->control->state, fact, NULL) == 0)
         vec_push(&u->steps, step);
-}
-
-/* Actions that must share a unit have the same number, above 0: a gang, or a reservation and what it waits for. */
-static uint64_t group_of(const struct state *s, const struct berth_plan *plan, const struct berth_action *a)
-{
-    const struct object *work = state_find_work(s, a->workload);
-    if (work && work->work->gang[0])
-        return hash_bytes(work->work->gang, strlen(work->work->gang), 1) | 1;
-    if (a->op == BERTH_STOP)
-        for (size_t i = 0; i < berth_plan_actions(plan); i++) {
-            struct berth_action other = berth_plan_action(plan, i);
-            if (other.op != BERTH_RESERVE)
-                break; /* reservations come first, if there are any */
-            for (size_t w = 0; w < other.waits_len; w++)
-                if (other.waits[w] == a->instance)
-                    return hash_bytes(other.workload, strlen(other.workload), 2) | 1;
-        }
-    if (a->op == BERTH_RESERVE)
-        return hash_bytes(a->workload, strlen(a->workload), 2) | 1;
-    return 0;
 }
 
 static struct unit *unit_new(struct units *u, const struct unit_basis *basis)
@@ -257,6 +247,7 @@ size_t units_add(struct units *u, struct berth_plan *plan, struct unit_basis *ba
 {
     struct unit *open = NULL, *first = NULL;
     VEC(struct group) groups = {0};
+    struct unit_groups *together = unit_groups_new(u->control->state, plan);
     size_t made = 0, old = 0;
 
     /* What waits rests on the freeze of its own plan, and the first in line on the earliest. */
@@ -270,7 +261,7 @@ size_t units_add(struct units *u, struct berth_plan *plan, struct unit_basis *ba
 
     for (size_t i = 0; i < berth_plan_actions(plan); i++) {
         struct berth_action a = berth_plan_action(plan, i);
-        uint64_t number = group_of(u->control->state, plan, &a);
+        uint64_t number = unit_group_of(together, &a);
         struct unit *unit = NULL;
         for (size_t g = 0; number && g < groups.len && !unit; g++)
             if (groups.at[g].number == number)
@@ -282,6 +273,7 @@ size_t units_add(struct units *u, struct berth_plan *plan, struct unit_basis *ba
             if (number) {
                 struct group group = {number, unit};
                 vec_push(&groups, group);
+                unit->whole = true;
             } else {
                 open = unit;
             }
@@ -301,6 +293,7 @@ size_t units_add(struct units *u, struct berth_plan *plan, struct unit_basis *ba
     for (struct unit *unit = first; unit; unit = unit->next)
         unit->of = made;
     vec_done(&groups);
+    unit_groups_free(together);
     advance(u);
     return made;
 }
@@ -342,13 +335,17 @@ static bool is_own(const struct units *u, uint64_t revision)
     return low < u->own.len && u->own.at[low] == revision;
 }
 
+/* Has nobody else changed it since the plan's freeze? */
+static bool unchanged_since(const struct unit *u, const struct object *o)
+{
+    return o->revision <= u->basis.revision || is_own(u->units, o->revision);
+}
+
 /* Rests the unit on an object; false when somebody else has changed it since the plan's freeze, or it is gone. */
 static bool rests_on(struct unit *u, struct change *change, enum kind kind, const char *id)
 {
     const struct object *o = state_find(change->state, kind, id);
-    if (!o || (o->revision > u->basis.revision && !is_own(u->units, o->revision)))
-        return false;
-    return change_rest_on(change, kind, id);
+    return o && unchanged_since(u, o) && change_rest_on(change, kind, id);
 }
 
 static bool ledger_write(struct unit *u, struct change *change, const char *node)
@@ -369,8 +366,10 @@ static bool rests_on_others(struct unit *u, struct change *change, const struct 
         const struct object *o = work->work->instances[i];
         if (o->instance->ordinal != s->ordinal || o->instance->number == s->instance)
             continue;
-        if (!rests_on(u, change, KIND_INSTANCE, o->id))
+        if (!unchanged_since(u, o))
             return false;
+        if (!change_rest_on(change, KIND_INSTANCE, o->id))
+            continue; /* this very unit loses it */
         if (o->instance->state != BERTH_ENDED && !rests_on(u, change, KIND_NODE, o->instance->node))
             return false;
     }

@@ -71,6 +71,21 @@ static bool is_pending(struct world *w, const struct seen *work, uint32_t ordina
     return false;
 }
 
+static void breach(struct world *w, const struct missing *m)
+{
+    struct scheduler *scheduler = control_scheduler(w->daemon.control);
+    struct berth_workload_seen seen = {.id = ""};
+    struct berth_pending p = {0};
+    (void)berth_workload_find(state_cluster(control_state(w->daemon.control)), m->workload, &seen);
+    (void)scheduler_pending(scheduler, m->workload, &p);
+    world_breach(w, 17,
+                 "%s/%u is neither held, nor placed, nor waiting for a reason, for %" PRId64
+                 " s; the last plan was made at revision %" PRIu64
+                 " and left %zu of its pods; to the core it has %u pods and is%s suspended",
+                 m->workload, m->ordinal, (w->now_ns - m->since_ns) / SECOND, scheduler_seen(scheduler).revision,
+                 p.ordinals_len, seen.replicas, seen.suspended ? "" : " not");
+}
+
 static void note(struct world *w, const char *workload, uint32_t ordinal)
 {
     struct limbo *l = w->limbo;
@@ -80,8 +95,7 @@ static void note(struct world *w, const char *workload, uint32_t ordinal)
             continue;
         m->still = true;
         if (w->now_ns - m->since_ns > LIMBO_NS)
-            world_breach(w, 17, "%s/%u is neither held, nor placed, nor waiting for a reason, for %" PRId64 " s",
-                         workload, ordinal, (w->now_ns - m->since_ns) / SECOND);
+            breach(w, m);
         return;
     }
     struct missing m = {.ordinal = ordinal, .since_ns = w->now_ns, .life = w->daemon.life, .still = true};
