@@ -39,9 +39,9 @@ test: ## build with gcc, run unit and property tests (T=part-of-a-name for some)
 	@tools/setup run test
 	@tools/test --options="$(GCC_OPTIONS)" $(GCC) $(T)
 
-bench: ## measure planning on this machine
+bench: ## measure planning and the daemon on this machine
 	@tools/setup run
-	@tools/build $(GCC) "$(GCC_OPTIONS)" src/cli/berth
+	@tools/build $(GCC) "$(GCC_OPTIONS)" src/cli/berth src/berthd/berthd
 	@BERTH_BUILD=$(abspath $(GCC)) bench/run
 
 install: ## install program, library, header (DESTDIR, PREFIX)

@@ -40,6 +40,7 @@ int main(int argc, char **argv)
 
     (void)umask(077);
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is a full disk */
     descriptors_raise();
     if (sodium_init() < 0) {
         (void)fprintf(stderr, "berthd: libsodium cannot be initialised\n");

@@ -21,21 +21,21 @@
 
 static const struct {
     const char *label, *text;
-    int status;
     const char *body;
     uint64_t revision;
+    int status;
     bool closes;
 } good[] = {
-    {"a length",      OK "Content-Length: 5\r\n\r\nhello",                                             200, "hello",         0,  false},
-    {"no body",       "HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n",                             201, "",              0,  false},
-    {"none allowed",  "HTTP/1.1 204 No Content\r\n\r\n",                                               204, "",              0,  false},
-    {"a revision",    OK "Berth-Revision: 17\r\nContent-Length: 1\r\n\r\nx",                           200, "x",             17, false},
-    {"chunks",        OK "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n", 200, "abc0123456789", 0,
+    {"a length",      OK "Content-Length: 5\r\n\r\nhello",                                             "hello",         0,  200, false},
+    {"no body",       "HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n",                             "",              0,  201, false},
+    {"none allowed",  "HTTP/1.1 204 No Content\r\n\r\n",                                               "",              0,  204, false},
+    {"a revision",    OK "Berth-Revision: 17\r\nContent-Length: 1\r\n\r\nx",                           "x",             17, 200, false},
+    {"chunks",        OK "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n", "abc0123456789", 0,  200,
      false                                                                                                                            },
-    {"an extension",  OK "Transfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nX: y\r\n\r\n",        200, "abc",           0,  false},
-    {"goes on first", "HTTP/1.1 100 Continue\r\n\r\n" OK "Content-Length: 2\r\n\r\nhi",                200, "hi",            0,  false},
-    {"closes",        "HTTP/1.1 503 Later\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno",        503, "no",            0,  true },
-    {"bare newlines", "HTTP/1.1 200 OK\nContent-Length: 1\n\nx",                                       200, "x",             0,  false},
+    {"an extension",  OK "Transfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nX: y\r\n\r\n",        "abc",           0,  200, false},
+    {"goes on first", "HTTP/1.1 100 Continue\r\n\r\n" OK "Content-Length: 2\r\n\r\nhi",                "hi",            0,  200, false},
+    {"closes",        "HTTP/1.1 503 Later\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno",        "no",            0,  503, true },
+    {"bare newlines", "HTTP/1.1 200 OK\nContent-Length: 1\n\nx",                                       "x",             0,  200, false},
 };
 
 static void compare(size_t i, const struct bench_answer *a)

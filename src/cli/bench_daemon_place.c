@@ -208,8 +208,8 @@ static int verify_time(const struct bench_daemon *b, double *ret_s, struct berth
 static int load_measure(struct bench_daemon *b, size_t objects, struct berth_err *err)
 {
     CLEANUP(bench_run) struct bench_run r = {0};
-    double verify_s;
-    int64_t first_ns;
+    double verify_s = 0;
+    int64_t first_ns = 0;
     int rc = verify_time(b, &verify_s, err);
 
     if (rc == 0)

@@ -251,13 +251,41 @@ static int pause_changed(struct state *s, const char *fact, struct berth_err *er
     return work ? object_project(s, s->cluster, work, err) : 0;
 }
 
+static bool same_assumed(const void *ctx, uint32_t at, const void *id)
+{
+    return ((const struct state *)ctx)->assumed.at[at].id == *(const uint64_t *)id;
+}
+
+static uint32_t assumed_find(const struct state *s, uint64_t id)
+{
+    return map_find(&s->assumed_map, hash_u64(id), same_assumed, s, &id);
+}
+
+static void assumed_note(struct state *s, uint64_t id, const struct entry *node)
+{
+    uint32_t at = assumed_find(s, id);
+    if (at != MAP_NONE) { /* once more, before the first was settled */
+        s->assumed.at[at].node = node;
+        return;
+    }
+    struct assumed a = {.id = id, .node = node};
+    map_add(&s->assumed_map, hash_u64(id), (uint32_t)s->assumed.len);
+    vec_push(&s->assumed, a);
+}
+
 static void assumed_settle(struct state *s, uint64_t id)
 {
-    for (size_t i = 0; i < s->assumed.len; i++)
-        if (s->assumed.at[i].id == id) {
-            s->assumed.at[i] = s->assumed.at[--s->assumed.len];
-            return;
-        }
+    uint32_t at = assumed_find(s, id), last = (uint32_t)s->assumed.len - 1;
+    if (at == MAP_NONE)
+        return;
+    map_drop(&s->assumed_map, hash_u64(id), at);
+    if (at != last) {
+        struct assumed moved = s->assumed.at[last];
+        map_drop(&s->assumed_map, hash_u64(moved.id), last);
+        s->assumed.at[at] = moved;
+        map_add(&s->assumed_map, hash_u64(moved.id), at);
+    }
+    s->assumed.len--;
 }
 
 /* Puts the document in; nothing can fail any more. */
@@ -450,6 +478,7 @@ void state_free(struct state *s)
     vec_done(&s->slots);
     vec_done(&s->free_slots);
     vec_done(&s->assumed);
+    map_done(&s->assumed_map);
     map_done(&s->map);
     mem_free(s);
 }
@@ -486,6 +515,7 @@ int state_rebuild(struct state *s, struct berth_err *err)
     berth_cluster_free(s->cluster);
     s->cluster = made;
     s->assumed.len = 0;
+    map_done(&s->assumed_map);
     return 0;
 }
 
@@ -527,8 +557,7 @@ int state_assume(struct state *s, const struct berth_instance *instance, struct 
     int rc = berth_instance_put(s->cluster, instance, err);
     if (rc < 0)
         return rc;
-    struct assumed a = {.id = instance->id, .node = state_entry(s, KIND_NODE, instance->node)};
-    vec_push(&s->assumed, a);
+    assumed_note(s, instance->id, state_entry(s, KIND_NODE, instance->node));
     return 0;
 }
 
@@ -537,8 +566,7 @@ int state_assume_gone(struct state *s, uint64_t id, struct berth_err *err)
     int rc = berth_instance_remove(s->cluster, id, err);
     if (rc < 0)
         return rc;
-    struct assumed a = {.id = id};
-    vec_push(&s->assumed, a);
+    assumed_note(s, id, NULL);
     return 0;
 }
 

@@ -47,6 +47,7 @@ struct state {
     VEC(uint32_t) free_slots;
     struct berth_cluster *cluster;
     VEC(struct assumed) assumed;
+    struct map assumed_map; /* instance to its place there */
     uint64_t revision, hash;
     uint64_t last_number[KINDS];
     size_t orphans; /* instances whose workload or node is not there */

@@ -171,9 +171,6 @@ static void step_add(struct unit *u, const struct berth_action *a)
         .resource = a->resource ? arena_strdup(&u->arena, a->resource) : NULL,
         .limit = a->limit,
     };
-    char text[24];
-    const struct object *o = state_find(u->units->control->state, KIND_INSTANCE, str_u64(a->instance, text));
-    bool was_reserved = a->op == BERTH_STOP && o && o->instance->state == BERTH_RESERVED;
     int rc = a->op == BERTH_PLACE || a->op == BERTH_RESERVE ? assume_place(u, a, &step) : assume_change(u, a);
     if (rc < 0) { /* the cluster has changed while the plan was made */
         u->units->failed = true;
@@ -181,7 +178,7 @@ static void step_add(struct unit *u, const struct berth_action *a)
         json_decref(step.doc);
         return;
     }
-    u->frees = u->frees || a->op == BERTH_LOSE || was_reserved;
+    u->frees = u->frees || (u->whole && (a->op == BERTH_LOSE || a->op == BERTH_STOP));
     vec_push(&u->steps, step);
 }
 
@@ -243,11 +240,22 @@ static void reasons_write(struct berth_plan *plan, struct str *to)
     str_add_char(to, ']');
 }
 
+static struct unit_groups *groups_read(const struct units *u, const struct berth_plan *plan)
+{
+    struct unit_groups *g = unit_groups_new(u->control->state);
+    for (const struct unit *unit = u->first; unit; unit = unit->next)
+        for (size_t i = 0; i < unit->steps.len; i++)
+            if (!unit->steps.at[i].fact && unit->steps.at[i].op == BERTH_RESERVE)
+                unit_groups_promised(g, unit->steps.at[i].node);
+    unit_groups_read(g, plan);
+    return g;
+}
+
 size_t units_add(struct units *u, struct berth_plan *plan, struct unit_basis *basis)
 {
     struct unit *open = NULL, *first = NULL;
     VEC(struct group) groups = {0};
-    struct unit_groups *together = unit_groups_new(u->control->state, plan);
+    struct unit_groups *together = groups_read(u, plan);
     size_t made = 0, old = 0;
 
     /* What waits rests on the freeze of its own plan, and the first in line on the earliest. */
@@ -437,44 +445,80 @@ static bool step_change(struct unit *u, struct change *change, const struct step
     return true;
 }
 
-static bool unit_build(struct unit *u, struct change *change)
+/* What a reservation waits for is about to stop, or has: else nothing would ever end the waiting. */
+static bool waits_hold(struct change *change, const struct step *s)
 {
-    bool numbers = false;
-    for (size_t i = 0; i < u->steps.len; i++) {
-        const struct step *s = &u->steps.at[i];
-        bool ok = true;
-        if (s->fact && s->remembered.over)
-            change_delete(change, KIND_FACT, s->fact);
-        else if (s->fact)
-            change_put(change, KIND_FACT, s->fact, json_incref(s->doc));
-        else if (s->op == BERTH_PLACE || s->op == BERTH_RESERVE)
-            ok = numbers = step_place(u, change, s);
-        else
-            ok = step_change(u, change, s);
-        if (!ok)
+    size_t i;
+    json_t *id;
+    char text[24];
+    json_array_foreach(json_object_get(s->doc, "waits"), i, id)
+    {
+        const json_t *doc = change_read(change, KIND_INSTANCE, str_u64((uint64_t)json_integer_value(id), text));
+        const char *state = json_string_value(json_object_get(doc, "state"));
+        if (doc && (!state || strcmp(state, "stopping") != 0))
             return false;
-    }
-    if (numbers) {
-        json_int_t last = (json_int_t)state_last_number(change->state, KIND_INSTANCE);
-        change_put_unguarded(change, KIND_COUNTER, kinds[KIND_INSTANCE].plural, json_pack("{s:I}", "last", last));
     }
     return true;
 }
 
+static bool step_build(struct unit *u, struct change *change, const struct step *s)
+{
+    if (s->fact && s->remembered.over)
+        change_delete(change, KIND_FACT, s->fact);
+    else if (s->fact)
+        change_put(change, KIND_FACT, s->fact, json_incref(s->doc));
+    else if (s->op == BERTH_PLACE || s->op == BERTH_RESERVE)
+        return step_place(u, change, s) && waits_hold(change, s);
+    else
+        return step_change(u, change, s);
+    return true;
+}
+
 /* The cluster goes back to what the documents say. */
-static void unit_give_back(struct unit *u)
+static void step_give_back(struct unit *u, const struct step *step)
 {
     struct state *s = u->units->control->state;
-    for (size_t i = u->steps.len; i-- > 0;) {
-        const struct step *step = &u->steps.at[i];
-        if (step->fact) {
-            struct berth_fact none = step->remembered;
-            none.over = true;
-            (void)state_assume_fact(s, &none, NULL);
-            state_restore(s, KIND_FACT, step->fact);
-        } else
-            state_restore(s, KIND_INSTANCE, instance_id(&u->arena, step->instance));
+    if (step->fact) {
+        struct berth_fact none = step->remembered;
+        none.over = true;
+        (void)state_assume_fact(s, &none, NULL);
+        state_restore(s, KIND_FACT, step->fact);
+    } else
+        state_restore(s, KIND_INSTANCE, instance_id(&u->arena, step->instance));
+    u->units->failed = true;
+}
+
+/* False: it is to be given back. Of a unit whose steps stand for themselves only those that cannot be are. */
+static bool unit_build(struct unit *u, struct change *change)
+{
+    bool numbers = false;
+    size_t kept = 0;
+    for (size_t i = 0; i < u->steps.len; i++) {
+        struct step *s = &u->steps.at[i];
+        bool ok = step_build(u, change, s);
+        if (!ok && u->whole)
+            return false;
+        numbers = numbers || (ok && !s->fact && (s->op == BERTH_PLACE || s->op == BERTH_RESERVE));
+        if (ok) {
+            u->steps.at[kept++] = *s;
+        } else {
+            step_give_back(u, s);
+            json_decref(s->doc);
+            metric_add(u->units->control->metrics, METRIC_UNITS_CONFLICT, 0, 1);
+        }
     }
+    u->steps.len = kept;
+    if (numbers) {
+        json_int_t last = (json_int_t)state_last_number(change->state, KIND_INSTANCE);
+        change_put_unguarded(change, KIND_COUNTER, kinds[KIND_INSTANCE].plural, json_pack("{s:I}", "last", last));
+    }
+    return kept > 0;
+}
+
+static void unit_give_back(struct unit *u)
+{
+    for (size_t i = u->steps.len; i-- > 0;)
+        step_give_back(u, &u->steps.at[i]);
     u->units->failed = true;
     metric_add(u->units->control->metrics, METRIC_UNITS_CONFLICT, 0, 1);
 }
@@ -487,6 +531,21 @@ static void unit_pop(struct units *u)
         u->last = NULL;
     u->len--;
     unit_free(unit);
+}
+
+/* Gives the first unit back, and, if others may have been given the room it makes, all behind it: the last one first, so
+ * that what each one replaced finds its place again. */
+static void give_back_first(struct units *u)
+{
+    VEC(struct unit *) behind = {0};
+    for (struct unit *unit = u->first->frees ? u->first->next : NULL; unit; unit = unit->next)
+        vec_push(&behind, unit);
+    while (behind.len)
+        unit_give_back(behind.at[--behind.len]);
+    vec_done(&behind);
+    unit_give_back(u->first);
+    for (bool all = u->first->frees, more = true; more; more = all && u->first)
+        unit_pop(u);
 }
 
 static void count_placed(struct unit *u)
@@ -518,9 +577,10 @@ static void unit_done(void *ctx, const struct store_result *result)
         log_write(c->env.log, c->now_ns, LEVEL_WARN, "unit.failed", LOG_NUMBER("cycle", (int64_t)unit->basis.cycle),
                   LOG_NUMBER("unit", (int64_t)unit->number), LOG_NUMBER("actions", (int64_t)unit->steps.len),
                   LOG_TEXT("text", result->rc == -EAGAIN ? "something it rests on has changed" : result->text));
-        unit_give_back(unit);
+        give_back_first(u);
     }
-    unit_pop(u);
+    if (result->rc == 0)
+        unit_pop(u);
     advance(u);
     if (!u->first)
         u->idle(u->ctx);
@@ -571,12 +631,13 @@ static bool unit_submit(struct unit *u)
 static void advance(struct units *u)
 {
     while (u->first && !u->submitted) {
-        if (u->first->steps.len && unit_submit(u->first)) {
+        if (u->first->steps.len && !u->first->broken && unit_submit(u->first)) {
             u->submitted = true;
             return;
         }
         if (u->first->steps.len)
-            unit_give_back(u->first);
-        unit_pop(u);
+            give_back_first(u);
+        else
+            unit_pop(u);
     }
 }

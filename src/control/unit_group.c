@@ -4,7 +4,6 @@
 
 #include "base/hash.h"
 #include "base/map.h"
-#include "base/str.h"
 #include "base/vec.h"
 
 /* What actions may have in common. Two keys that are joined by an action are one group. */
@@ -13,13 +12,18 @@ struct group_key {
     uint32_t parent; /* itself: the first of its group */
 };
 
-struct unit_groups {
-    const struct state *state;
-    VEC(struct group_key) keys;
+struct group_keys {
+    VEC(struct group_key) at;
     struct map map;
 };
 
-enum key_kind { KEY_GANG = 1, KEY_AWAITED, KEY_POD, KEY_NODE };
+struct unit_groups {
+    const struct state *state;
+    struct group_keys keys;
+    struct group_keys given; /* pods and nodes that the plan puts something on; not groups by themselves */
+};
+
+enum key_kind { KEY_GANG = 1, KEY_AWAITED, KEY_POD, KEY_NODE, KEY_PROMISED };
 
 static uint64_t text_key(enum key_kind kind, const char *text, uint64_t number)
 {
@@ -28,28 +32,28 @@ static uint64_t text_key(enum key_kind kind, const char *text, uint64_t number)
 
 static bool same_key(const void *ctx, uint32_t at, const void *hash)
 {
-    return ((const struct unit_groups *)ctx)->keys.at[at].hash == *(const uint64_t *)hash;
+    return ((const struct group_keys *)ctx)->at.at[at].hash == *(const uint64_t *)hash;
 }
 
-static uint32_t key_find(const struct unit_groups *g, uint64_t hash)
+static uint32_t key_find(const struct group_keys *k, uint64_t hash)
 {
-    return map_find(&g->map, hash, same_key, g, &hash);
+    return map_find(&k->map, hash, same_key, k, &hash);
 }
 
-static void key_add(struct unit_groups *g, uint64_t hash)
+static void key_add(struct group_keys *k, uint64_t hash)
 {
-    if (key_find(g, hash) != MAP_NONE)
+    if (key_find(k, hash) != MAP_NONE)
         return;
-    struct group_key key = {hash, (uint32_t)g->keys.len};
-    map_add(&g->map, hash, key.parent);
-    vec_push(&g->keys, key);
+    struct group_key key = {hash, (uint32_t)k->at.len};
+    map_add(&k->map, hash, key.parent);
+    vec_push(&k->at, key);
 }
 
-static uint32_t root_of(struct unit_groups *g, uint32_t at)
+static uint32_t root_of(struct group_keys *k, uint32_t at)
 {
-    while (g->keys.at[at].parent != at) {
-        g->keys.at[at].parent = g->keys.at[g->keys.at[at].parent].parent;
-        at = g->keys.at[at].parent;
+    while (k->at.at[at].parent != at) {
+        k->at.at[at].parent = k->at.at[k->at.at[at].parent].parent;
+        at = k->at.at[at].parent;
     }
     return at;
 }
@@ -62,26 +66,54 @@ static const char *gang_of(const struct unit_groups *g, const char *workload)
     return work ? work->work->gang : "";
 }
 
-static bool is_drop(const struct unit_groups *g, const struct berth_action *a)
+void unit_groups_promised(struct unit_groups *g, const char *node)
 {
-    char text[24];
-    const struct object *o =
-        a->op == BERTH_STOP ? state_find(g->state, KIND_INSTANCE, str_u64(a->instance, text)) : NULL;
-    return o && o->instance->state == BERTH_RESERVED;
+    key_add(&g->given, text_key(KEY_PROMISED, node, 0));
+}
+
+static bool has_promises(const struct unit_groups *g, const char *node)
+{
+    const struct object *o = state_find(g->state, KIND_NODE, node);
+    for (size_t i = 0; o && i < o->node->instances_len; i++)
+        if (o->node->instances[i]->instance->state == BERTH_RESERVED)
+            return true;
+    return key_find(&g->given, text_key(KEY_PROMISED, node, 0)) != MAP_NONE;
+}
+
+/* Does it make room on its node in what is promised there? */
+static bool makes_room(const struct unit_groups *g, const struct berth_action *a)
+{
+    return a->op == BERTH_STOP && has_promises(g, a->node);
+}
+
+static bool places(const struct berth_action *a)
+{
+    return a->op == BERTH_PLACE || a->op == BERTH_RESERVE;
+}
+
+static void given_add(struct unit_groups *g, const struct berth_action *a)
+{
+    if (places(a))
+        key_add(&g->given, text_key(KEY_POD, a->workload, a->ordinal));
+    if (places(a) || a->op == BERTH_PROMOTE)
+        key_add(&g->given, text_key(KEY_NODE, a->node, 0));
+    if (a->op == BERTH_RESERVE)
+        unit_groups_promised(g, a->node);
 }
 
 /* Keys that bring a group into being. */
 static void action_add(struct unit_groups *g, const struct berth_action *a)
 {
     const char *gang = gang_of(g, a->workload);
+    uint64_t pod = text_key(KEY_POD, a->workload, a->ordinal), node = text_key(KEY_NODE, a->node, 0);
     if (*gang)
-        key_add(g, text_key(KEY_GANG, gang, 0));
+        key_add(&g->keys, text_key(KEY_GANG, gang, 0));
     for (size_t i = 0; a->op == BERTH_RESERVE && i < a->waits_len; i++)
-        key_add(g, text_key(KEY_AWAITED, "", a->waits[i]));
-    if (a->op == BERTH_LOSE)
-        key_add(g, text_key(KEY_POD, a->workload, a->ordinal));
-    if (is_drop(g, a))
-        key_add(g, text_key(KEY_NODE, a->node, 0));
+        key_add(&g->keys, text_key(KEY_AWAITED, "", a->waits[i]));
+    if ((a->op == BERTH_LOSE || a->op == BERTH_STOP) && key_find(&g->given, pod) != MAP_NONE)
+        key_add(&g->keys, pod);
+    if (key_find(&g->given, node) != MAP_NONE && makes_room(g, a))
+        key_add(&g->keys, node);
 }
 
 /* Calls back for every key of a group that the action belongs to. */
@@ -89,19 +121,18 @@ static void action_keys(struct unit_groups *g, const struct berth_action *a,
                         void (*tell)(struct unit_groups *g, uint32_t key, void *ctx), void *ctx)
 {
     const char *gang = gang_of(g, a->workload);
-    bool places = a->op == BERTH_PLACE || a->op == BERTH_RESERVE;
     uint64_t hashes[4];
     size_t len = 0;
     if (*gang)
         hashes[len++] = text_key(KEY_GANG, gang, 0);
     if (a->op == BERTH_STOP)
         hashes[len++] = text_key(KEY_AWAITED, "", a->instance);
-    if (a->op == BERTH_LOSE || places)
+    if (a->op == BERTH_LOSE || a->op == BERTH_STOP || places(a))
         hashes[len++] = text_key(KEY_POD, a->workload, a->ordinal);
-    if (places || a->op == BERTH_PROMOTE || is_drop(g, a))
+    if (places(a) || a->op == BERTH_PROMOTE || makes_room(g, a))
         hashes[len++] = text_key(KEY_NODE, a->node, 0);
     for (size_t i = 0; i < len + (a->op == BERTH_RESERVE ? a->waits_len : 0); i++) {
-        uint32_t key = key_find(g, i < len ? hashes[i] : text_key(KEY_AWAITED, "", a->waits[i - len]));
+        uint32_t key = key_find(&g->keys, i < len ? hashes[i] : text_key(KEY_AWAITED, "", a->waits[i - len]));
         if (key != MAP_NONE)
             tell(g, key, ctx);
     }
@@ -109,51 +140,62 @@ static void action_keys(struct unit_groups *g, const struct berth_action *a,
 
 static void join(struct unit_groups *g, uint32_t key, void *ctx)
 {
-    uint32_t *first = ctx, root = root_of(g, key);
+    uint32_t *first = ctx, root = root_of(&g->keys, key);
     if (*first == MAP_NONE)
         *first = root;
     else
-        g->keys.at[root].parent = root_of(g, *first);
+        g->keys.at.at[root].parent = root_of(&g->keys, *first);
 }
 
 static void keep_first(struct unit_groups *g, uint32_t key, void *ctx)
 {
     uint32_t *first = ctx;
     if (*first == MAP_NONE)
-        *first = root_of(g, key);
+        *first = root_of(&g->keys, key);
 }
 
 /* ---- the plan ------------------------------------------------------------------------------------------------------ */
 
-struct unit_groups *unit_groups_new(const struct state *s, const struct berth_plan *plan)
+struct unit_groups *unit_groups_new(const struct state *s)
 {
     struct unit_groups *g = mem_zalloc(sizeof *g);
     g->state = s;
-    for (size_t i = 0; i < berth_plan_actions(plan); i++) {
+    return g;
+}
+
+void unit_groups_read(struct unit_groups *g, const struct berth_plan *plan)
+{
+    size_t len = berth_plan_actions(plan);
+    for (size_t i = 0; i < len; i++) {
+        struct berth_action a = berth_plan_action(plan, i);
+        given_add(g, &a);
+    }
+    for (size_t i = 0; i < len; i++) {
         struct berth_action a = berth_plan_action(plan, i);
         action_add(g, &a);
     }
-    for (size_t i = 0; g->keys.len && i < berth_plan_actions(plan); i++) {
+    for (size_t i = 0; g->keys.at.len && i < len; i++) {
         struct berth_action a = berth_plan_action(plan, i);
         uint32_t first = MAP_NONE;
         action_keys(g, &a, join, &first);
     }
-    return g;
 }
 
 void unit_groups_free(struct unit_groups *g)
 {
     if (!g)
         return;
-    vec_done(&g->keys);
-    map_done(&g->map);
+    vec_done(&g->keys.at);
+    map_done(&g->keys.map);
+    vec_done(&g->given.at);
+    map_done(&g->given.map);
     mem_free(g);
 }
 
 uint64_t unit_group_of(struct unit_groups *g, const struct berth_action *a)
 {
     uint32_t first = MAP_NONE;
-    if (g->keys.len)
+    if (g->keys.at.len)
         action_keys(g, a, keep_first, &first);
     return first == MAP_NONE ? 0 : (uint64_t)first + 1;
 }

@@ -1,7 +1,7 @@
 /* unit_group.h - which actions of a plan must be committed together, or not at all.
  *
- * A gang is placed whole. A reservation needs the stops that it waits for. A pod that is lost and placed anew would run twice
- * were only one of the two to happen. A reservation that is dropped makes room for others on its node at once. All others
+ * A gang is placed whole. A reservation needs the stops that it waits for. A pod that is lost or stopped and placed anew would run
+ * twice were only one of the two to happen. A reservation that is dropped makes room for others on its node at once. All others
  * stand for themselves.
  */
 #pragma once
@@ -10,9 +10,12 @@
 
 struct unit_groups;
 
-/* Reads the whole plan once. */
-struct unit_groups *unit_groups_new(const struct state *s, const struct berth_plan *plan);
+struct unit_groups *unit_groups_new(const struct state *s);
 void unit_groups_free(struct unit_groups *g);
 
+/* A place on this node is being reserved by an earlier plan. */
+void unit_groups_promised(struct unit_groups *g, const char *node);
+/* Reads the whole plan, once, after those. */
+void unit_groups_read(struct unit_groups *g, const struct berth_plan *plan);
 /* A number above 0 that is the same for all that belong together; 0: it stands for itself. */
 uint64_t unit_group_of(struct unit_groups *g, const struct berth_action *a);

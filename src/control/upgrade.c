@@ -19,8 +19,10 @@ int upgrade_document(enum kind kind, json_t *doc, const struct upgrades *by, str
     if (!json_is_integer(v) || version < 1)
         return err_set(err, ENOTSUP, "it has no schema version, so it was not written by berthd");
     if (version > by->version)
-        return err_set(err, ENOTSUP, "its schema version is %" JSON_INTEGER_FORMAT
-                       ", and this berthd knows up to %d; start a newer one", version, by->version);
+        return err_set(err, ENOTSUP,
+                       "its schema version is %" JSON_INTEGER_FORMAT
+                       ", and this berthd knows up to %d; start a newer one",
+                       version, by->version);
     for (; version < by->version; version++)
         for (size_t i = 0; i < by->len; i++)
             if (by->at[i].from == version && by->at[i].kind == kind)

@@ -153,12 +153,6 @@ void daemon_touched(struct world *w)
     world_later(w, delay_ns, pump, (void *)(uintptr_t)d->life, NULL);
 }
 
-bool daemon_idle(const struct world *w)
-{
-    const struct daemon *d = &w->daemon;
-    return d->control && !d->errand && w->waiting == 0 && scheduler_seen(control_scheduler(d->control)).units == 0;
-}
-
 /* ---- beginnings and ends ------------------------------------------------------------------------------------------- */
 
 int daemon_start(struct world *w, struct berth_err *err)

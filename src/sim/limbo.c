@@ -159,11 +159,20 @@ void limbo_check(struct world *w)
 
 /* ---- rest ---------------------------------------------------------------------------------------------------------- */
 
+/* Others may want to be apart from it. */
+static bool has_label(const struct berth_workload *w, const char *key)
+{
+    for (size_t i = 0; i < w->labels_len; i++)
+        if (strcmp(w->labels[i].key, key) == 0)
+            return true;
+    return false;
+}
+
 /* Work conservation: whatever waits fits nowhere. Of gangs and of what must spread or be near others more is asked. */
 static void waits_tell(struct world *w, const struct seen *work, uint32_t ordinal)
 {
-    const struct berth_shape *shape = &work->work.workload.shape;
-    if (work->work.workload.gang || shape->spread_len || shape->near_len)
+    const struct berth_workload *d = &work->work.workload;
+    if (d->gang || d->shape.spread_len || d->shape.near_len || has_label(d, "app"))
         return;
     for (size_t i = 0; i < w->mirror.of[KIND_NODE].len && !w->unrest.len; i++) {
         const struct seen *node = w->mirror.of[KIND_NODE].at[i];
@@ -196,8 +205,6 @@ bool rest_reached(struct world *w)
     w->counts.checks++;
     if (!w->daemon.control)
         str_add(&w->unrest, "the daemon is down");
-    else if (!daemon_idle(w))
-        str_add(&w->unrest, "the daemon is still planning or writing");
     for (size_t i = 0; i < w->mirror.of[KIND_INSTANCE].len; i++)
         instance_rests(w, w->mirror.of[KIND_INSTANCE].at[i]);
     if (!w->unrest.len)

@@ -146,7 +146,7 @@ static json_t *program_report(struct world *w, const struct program *p)
     if (p->listens)
         (void)json_object_set_new(item, "ports",
                                   json_pack("[{s:s, s:i}]", "endpoint", "http", "port", (int)p->port));
-    if (chance_in(luck, 200)) {
+    if (!w->calm && chance_in(luck, 200)) {
         char cpu[24];
         (void)snprintf(cpu, sizeof cpu, "%dm", (int)chance_range(luck, 1, 900));
         (void)json_object_set_new(item, "usage", json_pack("{s:s}", "cpu", cpu));

@@ -102,8 +102,6 @@ void daemon_crash(struct world *w, bool orderly);
 void daemon_close(struct world *w);
 /* Something was asked of it: the store may have work. */
 void daemon_touched(struct world *w);
-/* Is there nothing under way: no plan, no unit, no request? */
-bool daemon_idle(const struct world *w);
 
 /* ---- what was heard (judge.c) -------------------------------------------------------------------------------------- */
 
