@@ -1,6 +1,7 @@
 /* arena.c - bump allocation in growing chunks. */
 #include "base/arena.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,6 +39,7 @@ void arena_rewind(struct arena *a, struct arena_mark mark)
 {
     while (a->chunk != mark.chunk) {
         struct arena_chunk *newer = a->chunk;
+        assert(newer); /* the mark is of this arena */
         if (!newer->next && newer->size == CHUNK_MIN) {
             newer->used = 0; /* back at the beginning: kept, so that starting over costs nothing */
             return;

@@ -209,13 +209,13 @@ static int load_measure(struct bench_daemon *b, size_t objects, struct berth_err
 {
     CLEANUP(bench_run) struct bench_run r = {0};
     double verify_s = 0;
-    int64_t first_ns = 0;
+    int64_t took[1] = {0};
     int rc = verify_time(b, &verify_s, err);
 
     if (rc == 0)
         rc = bench_run_start(b, "load", &r, err);
     if (rc == 0)
-        rc = bench_place_times(&r, 1, &first_ns, err);
+        rc = bench_place_times(&r, 1, took, err);
     if (rc < 0)
         return rc;
     bench_row_add(
@@ -225,7 +225,7 @@ static int load_measure(struct bench_daemon *b, size_t objects, struct berth_err
     bench_row_add(b, (struct bench_row){.unit = UNIT_SECONDS, .measured = r.ready_cpu_s}, "the same, processor time");
     bench_row_add(b, (struct bench_row){.unit = UNIT_SECONDS, .measured = verify_s},
                   "opening that store by itself, everything verified");
-    bench_row_add(b, (struct bench_row){.unit = UNIT_SECONDS, .measured = (double)first_ns / (double)SECOND_NS},
+    bench_row_add(b, (struct bench_row){.unit = UNIT_SECONDS, .measured = (double)took[0] / (double)SECOND_NS},
                   "a job handed in right then has its durable place after");
     bench_row_add(b, (struct bench_row){.unit = UNIT_BYTES, .measured = (double)bench_run_rss_bytes(&r)},
                   "resident memory with %s objects", show_count(objects).text);

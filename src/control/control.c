@@ -1,5 +1,6 @@
 #include "control/control.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -225,12 +226,13 @@ void control_tick(struct control *c)
 int control_new(const struct control_env *env, const struct control_options *options, struct store *store,
                 struct control **ret, struct berth_err *err)
 {
-    struct state *state;
+    struct state *state = NULL;
     int rc = upgrade_documents(store, &upgrades, err);
     if (rc == 0)
         rc = state_load(store, &state, err);
     if (rc < 0)
         return rc;
+    assert(state);
     struct control *c = mem_zalloc(sizeof *c);
     c->env = *env;
     c->options = *options;

@@ -98,6 +98,7 @@ static int identify(struct call *c, const struct crud *k, const char *arg, json_
     if (!text)
         return given ? err_set(&c->err, EINVAL, "id: expected text") : err_set(&c->err, EINVAL, "id: missing");
     int rc = crud_id(c, k->kind, text, ret_id);
+    assert(rc < 0 || *ret_id);
     if (rc == 0 && strcmp(text, *ret_id) != 0 && !json_object_get(doc, "display"))
         (void)json_object_set_new(doc, "display", json_string(text));
     return rc;

@@ -287,7 +287,7 @@ static int parse_body(struct handling *h)
 {
     const struct request *r = &h->request;
     struct berth_err *err = &h->call.err;
-    json_error_t where;
+    json_error_t where = {0};
     if (r->body_len > h->call.route->body_max)
         return err_set(err, E2BIG, "the body has %zu bytes, more than %" PRIu32, r->body_len, h->call.route->body_max);
     if (h->call.route->flags & ROUTE_RAW)

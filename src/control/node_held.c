@@ -78,7 +78,7 @@ static bool takes_away(const struct berth_node *was, const struct berth_node *is
 int node_held_check(struct call *c, const char *id, const json_t *old, const json_t *doc)
 {
     const struct object *node = state_find(c->state, KIND_NODE, id);
-    struct node_doc was, is;
+    struct node_doc was = {0}, is = {0};
     int rc = node_doc_read(old, &c->arena, &was, &c->err);
     if (rc == 0)
         rc = node_doc_read(doc, &c->arena, &is, &c->err);

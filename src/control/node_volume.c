@@ -38,7 +38,7 @@ static int volume_belongs(struct call *c, const struct crud *k, const char *id, 
 
 static int volume_prepare(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
 {
-    const char *owner = NULL, *group = NULL;
+    const char *owner = "", *group = "";
     int rc = volume_belongs(c, k, id, old && !json_object_get(doc, "owner") ? old : doc, &owner, &group);
     if (rc < 0)
         return rc;

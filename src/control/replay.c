@@ -59,7 +59,7 @@ static int record_read(struct replay *r, const struct store_record *record, json
 static int collect(void *ctx, const struct store_record *record)
 {
     struct replay *r = ctx;
-    json_t *doc;
+    json_t *doc = NULL;
     int rc = record_read(r, record, &doc);
     if (rc < 0)
         return rc;
@@ -225,7 +225,7 @@ static int change_apply(struct replay *r, const json_t *change, uint64_t revisio
 static int apply(void *ctx, const struct store_record *record)
 {
     struct replay *r = ctx;
-    json_t *doc, *change;
+    json_t *doc = NULL, *change;
     size_t i;
     int rc = record_read(r, record, &doc);
     if (rc < 0)

@@ -107,7 +107,7 @@ static void the_present_table_ends_at_the_present_version(void **state)
     (void)state;
     assert_int_equal(upgrades.version, SCHEMA_VERSION);
     for (size_t i = 0; i < upgrades.len; i++)
-        assert_true(upgrades.at[i].from >= 1 && upgrades.at[i].from < SCHEMA_VERSION);
+        assert_in_range(upgrades.at[i].from, 1, SCHEMA_VERSION - 1);
 }
 
 int main(void)

@@ -1,6 +1,7 @@
 /* work.c - apps, jobs and vms as objects: who they belong to, what they are called, what stays when they change. */
 #include "control/work.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
@@ -127,6 +128,7 @@ static int identify_owned(struct call *c, const struct crud *k, const char *arg,
         rc = owner_of(c, doc, &owner);
     if (rc < 0)
         return rc;
+    assert(name && owner);
     if (strcmp(name, folded) != 0 && !json_object_get(doc, "display"))
         (void)json_object_set_new(doc, "display", json_string(name));
     (void)json_object_set_new(doc, "name", json_string(folded));

@@ -143,25 +143,51 @@ static int64_t request_of(const struct berth_shape *shape, const char *resource)
     return shape ? amount_in(shape->requests, shape->requests_len, resource, same(resource, "pods")) : 0;
 }
 
-static const char *capacity_rule(const struct door *d, const char *resource)
+struct held {
+    int64_t active, promised, capacity;
+};
+
+/* Of one resource on the node, by the others there. */
+static struct held held_of(const struct door *d, const char *resource)
 {
     const struct berth_node *n = d->node;
     int64_t whole = amount_in(n->allocatable, n->allocatable_len, resource, same(resource, "pods") ? INT32_MAX : 0);
-    int64_t capacity = whole * amount_in(n->overcommit, n->overcommit_len, resource, BERTH_RATIO_ONE) / BERTH_RATIO_ONE;
-    int64_t own = request_of(d->shape, resource), active = own, promised = own;
-    if (own <= 0)
-        return NULL;
+    struct held h = {.capacity =
+                         whole * amount_in(n->overcommit, n->overcommit_len, resource, BERTH_RATIO_ONE) / BERTH_RATIO_ONE};
     EACH_ON_NODE(d, s)
     {
-        int64_t held = request_of(shape_of(d, s), resource);
-        active += s->instance.instance.state != BERTH_RESERVED ? held : 0;
-        promised += s->instance.instance.state != BERTH_STOPPING ? held : 0;
+        int64_t amount = request_of(shape_of(d, s), resource);
+        h.active += s->instance.instance.state != BERTH_RESERVED ? amount : 0;
+        h.promised += s->instance.instance.state != BERTH_STOPPING ? amount : 0;
     }
-    if (active <= capacity && promised <= capacity)
+    return h;
+}
+
+static const char *capacity_rule(const struct door *d, const char *resource)
+{
+    int64_t own = request_of(d->shape, resource);
+    struct held h = held_of(d, resource);
+    if (own <= 0 || (h.active + own <= h.capacity && h.promised + own <= h.capacity))
         return NULL;
-    (void)snprintf(d->buf, d->size, "%s of %s: %" PRId64 " held and %" PRId64 " promised of %" PRId64, resource, n->id,
-                   active, promised, capacity);
+    (void)snprintf(d->buf, d->size, "%s of %s: %" PRId64 " held and %" PRId64 " promised of %" PRId64, resource,
+                   d->node->id, h.active + own, h.promised + own, h.capacity);
     return d->buf;
+}
+
+/* A node that has shrunk below what it holds gets nothing new, whatever it is. */
+static const char *over_rule(const struct door *d)
+{
+    EACH_ON_NODE(d, s)
+    {
+        const struct berth_shape *shape = shape_of(d, s);
+        for (size_t i = 0; shape && i < shape->requests_len; i++) {
+            struct held h = held_of(d, shape->requests[i].resource);
+            if (h.active > h.capacity || h.promised > h.capacity)
+                return "the node holds more than it has";
+        }
+    }
+    struct held pods = held_of(d, "pods");
+    return pods.active > pods.capacity || pods.promised > pods.capacity ? "the node holds more pods than it may" : NULL;
 }
 
 static const char *resources_rule(const struct door *d)
@@ -275,6 +301,7 @@ static const char *against(const struct door *d, int *ret_invariant)
         {name_rule,      12},
         {labels_rule,    12},
         {taints_rule,    12},
+        {over_rule,      1 },
         {resources_rule, 1 },
         {ports_rule,     2 },
         {gpus_rule,      3 },

@@ -210,7 +210,7 @@ static int against_schema(struct reader *r, const json_t *schema, const json_t *
     json_t *member;
     json_object_foreach((json_t *)schema, name, member)
     {
-        struct setting s;
+        struct setting s = {0};
         const json_t *value = json_object_get(settings, name);
         int rc = setting_read(r, member, &s);
         if (rc < 0)
