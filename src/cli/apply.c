@@ -118,7 +118,8 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         if (manifests_read(v->files.at[i], &manifests, &err) != 0)
             return cli_fail(cli, EXIT_FAILED, "%s", err.text);
     if (manifests.len == 0)
-        return cli_fail(cli, EXIT_FAILED, "%s: no manifest in it", v->files.at[0]);
+        return cli_fail(cli, EXIT_FAILED, "%s: no manifest in it",
+                        strcmp(v->files.at[0], "-") == 0 ? "standard input" : v->files.at[0]);
     if (manifests_check(&manifests, &err) != 0)
         return cli_fail(cli, EXIT_FAILED, "%s", err.text);
     manifests_sort(&manifests);

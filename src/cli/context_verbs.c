@@ -301,6 +301,7 @@ static int add_run(struct cli *cli, const void *values, const struct operands *o
     context.server = mem_strdup(from->server);
     context.ca = absolute(from->ca);
     context.pin = from->pin ? mem_strdup(from->pin) : NULL;
+    const char *done = contexts_find(&book.contexts, context.name) ? "replaced" : "added";
     contexts_put(&book.contexts, &context);
     if (!v->no_use) {
         mem_free(book.contexts.current);
@@ -308,7 +309,7 @@ static int add_run(struct cli *cli, const void *values, const struct operands *o
     }
     rc = book_save(cli, &book);
     if (rc == EXIT_OK)
-        fprintf(cli->out, "context/%s added%s\n", operands->at[0], v->no_use ? "" : " and current");
+        fprintf(cli->out, "context/%s %s%s\n", operands->at[0], done, v->no_use ? "" : " and current");
     if (rc == EXIT_OK && from->token_file && in_the_clear(from->server))
         cli_warn(cli, "the token will travel unencrypted to %s; https is safer", from->server);
     return rc;

@@ -60,11 +60,7 @@ static void counts_print(const struct cli *cli, const json_t *conditions)
         {
             const char *text = json_string_value(json_object_get(count, "text"));
             const char *reason = json_string_value(json_object_get(count, "reason"));
-            fprintf(cli->out, "  - %" JSON_INTEGER_FORMAT " nodes: %s\n",
-                    json_integer_value(json_object_get(count, "nodes")),
-                    text     ? text
-                    : reason ? reason
-                             : "");
+            fprintf(cli->out, "  - %s\n", text ? text : reason ? reason : "");
         }
     }
 }

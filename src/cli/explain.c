@@ -41,8 +41,12 @@ static int why_search(struct api *a, const char *id, json_t **ret)
         if (rc != EXIT_NOT_FOUND)
             break;
     }
-    if (rc == EXIT_NOT_FOUND && !is_number(id))
-        return cli_fail(a->cli, EXIT_NOT_FOUND, "no app, vm or node '%s'; 'berth get apps' lists apps, and so on", id);
+    if (rc == EXIT_NOT_FOUND && !is_number(id)) {
+        struct target app = {collection_find(names[0]), id};
+        cli_fail(a->cli, EXIT_NOT_FOUND, "no app, vm or node '%s'; 'berth get apps' lists apps, and so on", id);
+        object_near(a, &app);
+        return EXIT_NOT_FOUND;
+    }
     return rc == EXIT_OK ? rc : api_tell(a, &trouble);
 }
 

@@ -21,13 +21,35 @@ void object_path(struct str *path, const struct target *target)
         path_add(path, target->id);
 }
 
+/* The id of what has this name, or is called so: NAME.OWNER may be somebody else's, and a job goes by its number. */
+static void near_tell(struct api *a, const struct target *target, const json_t *items, const char *word)
+{
+    char id[ID_TEXT_MAX];
+    json_t *item;
+    size_t i;
+
+    json_array_foreach(items, i, item)
+    {
+        const char *name = json_string_value(json_object_get(item, "name"));
+        object_id(item, id);
+        if (strcmp(id, word) != 0 && !(name && strcmp(name, word) == 0))
+            continue;
+        if (name && id[strspn(id, "0123456789")] == '\0')
+            cli_hint(a->cli, "Did you mean '%s %s', which is named '%s'?", target->collection->kind, id, name);
+        else
+            cli_hint(a->cli, "Did you mean '%s'?", id);
+        return;
+    }
+}
+
 /* Cheap enough for a mistake: one page of the kind. */
-static void near_hint(struct api *a, const struct target *target)
+void object_near(struct api *a, const struct target *target)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
     struct api_trouble trouble;
     char limit[24];
+    char id[ID_TEXT_MAX];
     struct suggest near;
     json_t *item;
     size_t i;
@@ -36,18 +58,21 @@ static void near_hint(struct api *a, const struct target *target)
     query_add(&path, "limit", str_u64(NEAR_LOOKED_AT, limit));
     if (api_try(a, &(struct api_request){.method = "GET", .path = str_text(&path)}, &answer, &trouble) != EXIT_OK)
         return;
+    const json_t *items = json_object_get(answer.body, "items");
     suggest_init(&near, target->id);
-    json_array_foreach(json_object_get(answer.body, "items"), i, item)
+    json_array_foreach(items, i, item)
     {
-        const char *id = json_string_value(json_object_get(item, "id"));
         const char *name = json_string_value(json_object_get(item, "name"));
+        object_id(item, id);
+        if (strcmp(id, target->id) == 0)
+            return; /* it is there: something else was amiss */
         if (name)
             suggest_offer(&near, name);
-        if (id)
-            suggest_offer(&near, id);
+        if (json_is_string(json_object_get(item, "id")))
+            suggest_offer(&near, json_string_value(json_object_get(item, "id")));
     }
     if (near.len)
-        cli_hint(a->cli, "Did you mean '%s'?", near.at[0]);
+        near_tell(a, target, items, near.at[0]);
 }
 
 int object_trouble(struct api *a, const struct target *target, const struct api_trouble *trouble)
@@ -55,7 +80,7 @@ int object_trouble(struct api *a, const struct target *target, const struct api_
     int rc = api_tell(a, trouble);
 
     if (rc == EXIT_NOT_FOUND && target->id)
-        near_hint(a, target);
+        object_near(a, target);
     return rc;
 }
 

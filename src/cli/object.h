@@ -29,6 +29,9 @@ void object_tell(const struct cli *cli, const char *kind, const char *id, const 
 /* Tells what went wrong with a request for this target; of one that is not there also what is near. Returns the code. */
 int object_trouble(struct api *a, const struct target *target, const struct api_trouble *trouble);
 
+/* Of an id that is not there: hints at the nearest one of the kind that is. Asks the server. */
+void object_near(struct api *a, const struct target *target);
+
 /* What every verb that changes something takes. */
 struct change_values {
     bool dry_run;

@@ -19,6 +19,7 @@ static const char *const work_kinds[] = {"apps", "jobs", "vms"};
 enum { WORK_KINDS = sizeof work_kinds / sizeof work_kinds[0] };
 
 struct overview {
+    bool part; /* there may be work of others, not to be seen */
     json_t *nodes; /* NULL: not to be seen */
     json_t *work[WORK_KINDS];
 };
@@ -28,6 +29,19 @@ static void overview_cleanup(struct overview *o)
     json_decref(o->nodes);
     for (size_t i = 0; i < WORK_KINDS; i++)
         json_decref(o->work[i]);
+}
+
+static int sees_part(struct api *a, bool *ret)
+{
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    struct api_trouble trouble;
+
+    int rc = api_try(a, &(struct api_request){.method = "GET", .path = "/v1/whoami"}, &answer, &trouble);
+    if (rc != EXIT_OK)
+        return api_tell(a, &trouble);
+    const char *read = json_string_value(value_at(answer.body, "WHOAMI_READ"));
+    *ret = !read || strcmp(read, "all") != 0;
+    return EXIT_OK;
 }
 
 /* Who may not see the nodes still sees the own work. */
@@ -43,6 +57,8 @@ static int overview_get(struct api *a, struct overview *o)
         rc = EXIT_OK;
     else
         return api_tell(a, &trouble);
+    if (rc == EXIT_OK)
+        rc = sees_part(a, &o->part);
     for (size_t i = 0; i < WORK_KINDS && rc == EXIT_OK; i++) {
         CLEANUP(str) struct str path = {0};
         str_addf(&path, "/v1/%s", work_kinds[i]);
@@ -130,7 +146,7 @@ static void usage_add(const struct overview *o, const char *resource, struct usa
     }
 }
 
-static void usage_print(const struct cli *cli, const char *resource, const struct usage *u)
+static void usage_print(const struct cli *cli, const char *resource, const struct usage *u, bool part)
 {
     struct shown used, total;
     const char *unit = strcmp(resource, "gpu") == 0 ? "cpu" : resource; /* both are counted in thousandths */
@@ -145,9 +161,9 @@ static void usage_print(const struct cli *cli, const char *resource, const struc
         quantity_print(unit, (int64_t)u->used, used.text);
         quantity_print(unit, (int64_t)u->total, total.text);
     }
-    fprintf(cli->out, "  %-8s %s%3.0f%%%s  %s of %s promised\n", resource,
+    fprintf(cli->out, "  %-8s %s%3.0f%%%s  %s of %s promised%s\n", resource,
             cli_paint(cli, part >= 90 ? COLOR_YELLOW : COLOR_GREEN), part, cli_paint(cli, COLOR_NONE), used.text,
-            total.text);
+            total.text, part ? " to what you see" : "");
 }
 
 /* ---- text ----------------------------------------------------------------------------------------------------------- */
@@ -240,7 +256,7 @@ static void print(const struct api *a, const struct overview *o)
         for (size_t i = 0; i < sizeof resources / sizeof resources[0]; i++) {
             struct usage usage;
             usage_add(o, resources[i], &usage);
-            usage_print(cli, resources[i], &usage);
+            usage_print(cli, resources[i], &usage, o->part);
         }
         fputc('\n', cli->out);
     }

@@ -53,17 +53,23 @@ static void add_op(struct building *b, const struct control *c, const struct cha
     vec_push(&b->ops, op);
 }
 
-/* What refers to others is written after them and removed before them. */
+static void add_kind(struct building *b, const struct control *c, const struct change *change, unsigned kind, bool gone)
+{
+    for (size_t i = 0; i < change->items.len; i++)
+        if (change->items.at[i].kind == kind && change->items.at[i].write && !change->items.at[i].doc == gone)
+            add_op(b, c, &change->items.at[i]);
+}
+
+/* What refers to others is written after them and removed before them; an instance that goes leaves its ports and devices
+ * to one that comes. */
 static void add_ops(struct building *b, const struct control *c, const struct change *change)
 {
+    for (unsigned k = KINDS; k-- > KIND_INSTANCE;)
+        add_kind(b, c, change, k, true);
     for (unsigned k = 0; k < KINDS; k++)
-        for (size_t i = 0; i < change->items.len; i++)
-            if (change->items.at[i].kind == k && change->items.at[i].write && change->items.at[i].doc)
-                add_op(b, c, &change->items.at[i]);
-    for (unsigned k = KINDS; k-- > 0;)
-        for (size_t i = 0; i < change->items.len; i++)
-            if (change->items.at[i].kind == k && change->items.at[i].write && !change->items.at[i].doc)
-                add_op(b, c, &change->items.at[i]);
+        add_kind(b, c, change, k, false);
+    for (unsigned k = KIND_INSTANCE; k-- > 0;)
+        add_kind(b, c, change, k, true);
 }
 
 static void add_record(struct building *b, const struct control *c, const struct commit_note *note, struct str *record)

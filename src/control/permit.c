@@ -155,7 +155,7 @@ bool caller_covers(const struct caller *c, const enum scope scope[static PERMISS
 
 static int refused(struct berth_err *err)
 {
-    return err_set(err, EPERM, "no valid token; ask an administrator for one, or see 'berth login --help'");
+    return err_set(err, EPERM, "no valid token; ask an administrator for one");
 }
 
 /* The caller's rights are the user's at this moment, and of these only what the token's role leaves. */

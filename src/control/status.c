@@ -125,7 +125,7 @@ static void say(json_t *lines, struct str *text)
     str_clear(text);
 }
 
-static void why_waits(struct call *c, const struct object *work, json_t *lines)
+static void why_waits(struct call *c, const struct object *work, const struct counts *n, json_t *lines)
 {
     CLEANUP(str) struct str text = {0};
     struct berth_pending p;
@@ -141,7 +141,8 @@ static void why_waits(struct call *c, const struct object *work, json_t *lines)
         return;
     }
     if (!scheduler_pending(control_scheduler(c->control), work->id, &p)) {
-        str_add(&text, "The next plan will look at it; the last one was made before it came.");
+        str_add(&text, n->stopping ? "It gets a new place when what is stopping has ended."
+                                   : "The next plan will look at it; the last one was made before it came.");
         say(lines, &text);
         return;
     }
@@ -149,7 +150,7 @@ static void why_waits(struct call *c, const struct object *work, json_t *lines)
     say(lines, &text);
     for (size_t i = 0; i < p.reasons_len; i++) {
         const struct berth_reason *r = &p.reasons[i];
-        str_addf(&text, "  %" PRIu64 " node%s: %s", r->nodes, r->nodes == 1 ? "" : "s", r->text);
+        str_addf(&text, "  %s", r->text);
         if (r->only && r->only < r->nodes)
             str_addf(&text, " (for %" PRIu64 " of them this is all)", r->only);
         say(lines, &text);
@@ -178,7 +179,7 @@ static void why_work(struct call *c, const struct object *work, json_t *lines)
         return;
     }
     if (n.placed + n.ended < work->work->replicas)
-        why_waits(c, work, lines);
+        why_waits(c, work, &n, lines);
     for (size_t i = 0; i < work->work->instances_len; i++) {
         const struct instance_view *v = work->work->instances[i]->instance;
         if (v->state == BERTH_RUNNING || v->state == BERTH_ENDED)

@@ -102,7 +102,7 @@ static const struct object *service(struct call *c, const char **ret_id)
     if (o && o->work->system)
         return o;
     char shown[QUOTE_MAX];
-    (void)err_set(&c->err, ENOENT, "no system service %s; GET /v1/system/services lists them", quote(arg, shown));
+    (void)err_set(&c->err, ENOENT, "no system service %s; 'berth system services' lists them", quote(arg, shown));
     return NULL;
 }
 

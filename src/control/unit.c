@@ -433,7 +433,9 @@ static bool step_change(struct unit *u, struct change *change, const struct step
         return true;
     }
     json_t *doc = change_edit(change, KIND_INSTANCE, id);
-    if (s->op == BERTH_PROMOTE && (!rests_on(u, change, KIND_NODE, s->node) || !ledger_write(u, change, s->node)))
+    const struct object *work = s->op == BERTH_PROMOTE ? state_find_work(change->state, s->workload) : NULL;
+    if (s->op == BERTH_PROMOTE && (!work || !rests_on_others(u, change, work, s) ||
+                                   !rests_on(u, change, KIND_NODE, s->node) || !ledger_write(u, change, s->node)))
         return false;
     if (s->op == BERTH_ADJUST) {
         json_t *limited = limit_becomes(u, doc, s);

@@ -106,6 +106,8 @@ static int name_of(struct call *c, const char *arg, json_t *doc, const char **re
     const char *head = dot ? arena_strndup(&c->arena, id, (size_t)(dot - id)) : id;
     if (!head && !name)
         return err_set(&c->err, EINVAL, "name: missing");
+    if (name && strchr(name, '.'))
+        return err_set(&c->err, EINVAL, "name: \"%.80s\" has a dot; the owner is a key of its own", name);
     if (head && name && strcasecmp(head, name) != 0)
         return err_set(&c->err, EINVAL, "name: %.80s is not that of %.80s", name, id);
     if (dot && member(doc, "owner") && strcasecmp(dot + 1, member(doc, "owner")) != 0)
