@@ -314,7 +314,7 @@ assert got == {"theme": "dark", "n": 5, "on": True, "text": "5"}, got
 PY
     ends 0 "$berth" app settings photos n=null && ends 0 "$berth" app settings photos && ! grep -q '^n:' "$work/out" || return 1
     ends 0 "$berth" app install photos source=x && ends 0 "$berth" app install photos && prints 'source: x' || return 1
-    ends 4 "$berth" app stop photo && grep -q "Did you mean 'photos'?" "$work/err" || return 1
+    ends 4 "$berth" app stop photo && grep -q "Did you mean 'photos.admin'?" "$work/err" || return 1
     ends 4 "$berth" get app photos nothing && prints '^photos.admin' || return 1
     ends 0 "$berth" app scale photos 1 --dry-run && prints 'dry run'
 }
@@ -325,6 +325,8 @@ jobs() {
     job=$(sed -n 's,^job/\([0-9]*\) .*,\1,p' "$work/out")
     ends 0 "$berth" submit --hold --replicas 2 --memory 1Gi -- sleep 10 && ends 0 "$berth" schedule && prints '^Planned' || return 1
     ends 0 "$berth" get jobs --state pending && prints "^ *$job +train +pending" && ! grep -q held "$work/out" || return 1
+    ends 4 "$berth" why job train && grep -q "Did you mean 'job $job', which is named 'train'?" "$work/err" || return 1
+    ends 2 "$berth" get job a/b && grep -q 'is no id' "$work/err" || return 1
     ends 0 "$berth" why "$job" && prints '^job .* is pending' && prints 'no place' && prints 'help' || return 1
     ends 0 "$berth" why job "$job" -o json && python3 -m json.tool <"$work/out" >/dev/null || return 1
     ends 0 "$berth" why photos && prints '^app photos.admin' && ends 0 "$berth" why node n1 && prints 'ready' || return 1

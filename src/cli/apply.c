@@ -1,4 +1,5 @@
 /* apply.c - `berth apply -f FILE`: makes the server's objects what the manifests say. */
+#include <string.h>
 #include <unistd.h>
 
 #include "base/mem.h"

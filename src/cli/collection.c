@@ -230,10 +230,14 @@ int targets_parse(const struct cli *cli, const struct operands *operands, bool w
                             shared->plural);
         vec_push(ret, ((struct target){shared, NULL}));
     }
-    for (size_t i = 0; i < ret->len; i++)
-        if (ret->at[i].id && !*ret->at[i].id)
+    for (size_t i = 0; i < ret->len; i++) {
+        const char *id = ret->at[i].id;
+        if (id && !*id)
             return cli_fail(cli, EXIT_USAGE, "an id is empty; 'berth get %s' lists them",
                             ret->at[i].collection->plural);
+        if (id && strchr(id, '/'))
+            return cli_fail(cli, EXIT_USAGE, "'%s' is no id: it has a '/'; say KIND ID... or KIND/ID...", id);
+    }
     return EXIT_OK;
 }
 

@@ -15,7 +15,8 @@ struct delete_values {
 /* The first row is of `delete` only. */
 static const struct option options[] = {
     OPTION_LIST_ROW("filename", 'f', delete_values, files, "FILE", "Delete what these manifests name, the last first."),
-    OPTION_FLAG_ROW("force", 0, delete_values, force, "A node even if something runs on it, a user with all that is theirs."),
+    OPTION_FLAG_ROW("force", 0, delete_values, force,
+                    "A node even if something runs on it, a user with all that is theirs."),
     OPTION_FLAG_ROW("missing-ok", 0, delete_values, missing_ok, "What is not there is no failure."),
     DRY_RUN_ROW(delete_values, dry_run),
 };

@@ -19,7 +19,7 @@ static const char *const work_kinds[] = {"apps", "jobs", "vms"};
 enum { WORK_KINDS = sizeof work_kinds / sizeof work_kinds[0] };
 
 struct overview {
-    bool part; /* there may be work of others, not to be seen */
+    bool part;     /* there may be work of others, not to be seen */
     json_t *nodes; /* NULL: not to be seen */
     json_t *work[WORK_KINDS];
 };
@@ -39,7 +39,7 @@ static int sees_part(struct api *a, bool *ret)
     int rc = api_try(a, &(struct api_request){.method = "GET", .path = "/v1/whoami"}, &answer, &trouble);
     if (rc != EXIT_OK)
         return api_tell(a, &trouble);
-    const char *read = json_string_value(value_at(answer.body, "WHOAMI_READ"));
+    const char *read = json_string_value(value_at(answer.body, "permissions.read"));
     *ret = !read || strcmp(read, "all") != 0;
     return EXIT_OK;
 }
@@ -146,7 +146,7 @@ static void usage_add(const struct overview *o, const char *resource, struct usa
     }
 }
 
-static void usage_print(const struct cli *cli, const char *resource, const struct usage *u, bool part)
+static void usage_print(const struct cli *cli, const char *resource, const struct usage *u, bool some)
 {
     struct shown used, total;
     const char *unit = strcmp(resource, "gpu") == 0 ? "cpu" : resource; /* both are counted in thousandths */
@@ -163,7 +163,7 @@ static void usage_print(const struct cli *cli, const char *resource, const struc
     }
     fprintf(cli->out, "  %-8s %s%3.0f%%%s  %s of %s promised%s\n", resource,
             cli_paint(cli, part >= 90 ? COLOR_YELLOW : COLOR_GREEN), part, cli_paint(cli, COLOR_NONE), used.text,
-            total.text, part ? " to what you see" : "");
+            total.text, some ? " to what you see" : "");
 }
 
 /* ---- text ----------------------------------------------------------------------------------------------------------- */

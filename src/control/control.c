@@ -12,7 +12,7 @@
 #include "control/upgrade.h"
 #include "wire/api.h"
 
-enum { SECOND = 1000000000, SWEEP_S = 60, SPECS_LOOKED_AT = 64 };
+enum { SECOND = 1000000000, SWEEP_S = 60, LOOKED_AT = 1000 };
 
 static bool some_node_is_lost(const struct state *s)
 {
@@ -165,23 +165,53 @@ static void nothing(void *ctx, const struct store_result *result)
     (void)result;
 }
 
-/* Was an instance that is still there placed from it? The id is WORKLOAD/GENERATION. */
-static bool spec_needed(const struct state *s, const struct object *spec)
+static void count_one(void *ctx, const struct berth_instance_seen *instance)
 {
-    size_t len;
-    const struct object *const *instances = state_list(s, KIND_INSTANCE, &len);
-    const char *slash = strrchr(spec->id, '/');
-    char generation[24];
-    for (size_t i = 0; slash && i < len; i++) {
-        const struct instance_view *v = instances[i]->instance;
-        if (strncmp(v->workload, spec->id, (size_t)(slash - spec->id)) == 0 && v->workload[slash - spec->id] == 0 &&
-            strcmp(str_u64(v->generation, generation), slash + 1) == 0)
-            return true;
-    }
-    return false;
+    (void)instance;
+    ++*(size_t *)ctx;
 }
 
-/* Replies that are too old, specs that no instance was placed from, history that nobody may ask for. */
+/* Was an instance that is still there placed from it? The id is WORKLOAD/GENERATION. Of a workload that is gone all are
+ * kept while it has instances. */
+static bool spec_needed(struct control *c, const struct object *spec, struct arena *arena)
+{
+    const char *slash = strrchr(spec->id, '/');
+    size_t left = 0;
+    char generation[24];
+    if (!slash)
+        return false;
+    const char *id = arena_strndup(arena, spec->id, (size_t)(slash - spec->id));
+    const struct object *work = state_find_work(c->state, id);
+    if (!work)
+        berth_instances(state_cluster(c->state), id, count_one, &left);
+    for (size_t i = 0; work && i < work->work->instances_len && !left; i++)
+        left = strcmp(str_u64(work->work->instances[i]->instance->generation, generation), slash + 1) == 0;
+    return left > 0;
+}
+
+/* What is remembered of failures is needed while there is a workload that may fail again. */
+static bool fact_needed(struct control *c, const struct object *fact, struct arena *arena)
+{
+    static const char prefix[] = "since/";
+    (void)arena;
+    return strncmp(fact->id, prefix, sizeof prefix - 1) != 0 || state_find_work(c->state, fact->id + sizeof prefix - 1);
+}
+
+/* Looks at some of a kind, the next ones each time, and deletes those that are not needed. */
+static void sweep_kind(struct control *c, struct change *change, enum kind kind,
+                       bool (*needed)(struct control *c, const struct object *o, struct arena *arena))
+{
+    size_t len;
+    const struct object *const *list = state_list(c->state, kind, &len);
+    for (size_t i = 0; i < len && i < LOOKED_AT; i++) {
+        const struct object *o = list[(c->swept[kind] + i) % len];
+        if (!needed(c, o, change->arena))
+            change_delete(change, kind, o->id);
+    }
+    c->swept[kind] = len ? (c->swept[kind] + LOOKED_AT) % len : 0;
+}
+
+/* Replies that are too old, specs that no instance was placed from, failures of workloads that are gone, history that nobody may ask for. */
 static void sweep(struct control *c)
 {
     struct arena arena;
@@ -190,11 +220,8 @@ static void sweep(struct control *c)
     arena_init(&arena);
     change_init(&change, c->state, &arena);
     (void)reply_expire(&change, control_now_ns(c));
-    size_t len;
-    const struct object *const *specs = state_list(c->state, KIND_SPEC, &len);
-    for (size_t i = 0; i < len && i < SPECS_LOOKED_AT; i++)
-        if (!spec_needed(c->state, specs[i]))
-            change_delete(&change, KIND_SPEC, specs[i]->id);
+    sweep_kind(c, &change, KIND_SPEC, spec_needed);
+    sweep_kind(c, &change, KIND_FACT, fact_needed);
     struct commit_note note = {.who = "berth", .verb = "sweep"};
     if (commit_submit(c, &change, &note, nothing, NULL, &err) < 0)
         log_write(c->env.log, c->now_ns, LEVEL_WARN, "sweep.failed", LOG_TEXT("text", err.text));
@@ -209,9 +236,10 @@ static void sweep(struct control *c)
 
 void control_tick(struct control *c)
 {
-    int64_t steady_ns = c->env.steady_ns(c->env.ctx), next = leases_expire(c, steady_ns);
+    /* One that is stopping hears no reports, so it declares nobody lost, and leaves nothing in the store's queue. */
+    int64_t steady_ns = c->env.steady_ns(c->env.ctx), next = c->stopping ? INT64_MAX : leases_expire(c, steady_ns);
     watch_hub_tick(c->hub, control_now_ns(c), steady_ns);
-    if (steady_ns - c->swept_ns >= SWEEP_S * (int64_t)SECOND) {
+    if (!c->stopping && steady_ns - c->swept_ns >= SWEEP_S * (int64_t)SECOND) {
         c->swept_ns = steady_ns;
         sweep(c);
     }

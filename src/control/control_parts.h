@@ -35,6 +35,7 @@ struct control {
     int64_t now_ns;        /* the latest that any decision was made at */
     int64_t now_steady_ns; /* when that was, by the steady clock */
     int64_t swept_ns;      /* steady: when the housekeeping last ran */
+    size_t swept[KINDS];   /* where it goes on, of kinds of which it looks at some at a time */
     size_t calls;          /* not yet answered */
     struct arena spare;    /* for the next request */
     bool stopping;

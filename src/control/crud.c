@@ -271,7 +271,8 @@ static int put_new(struct call *c, const struct crud *k, const char *arg, json_t
     if (rc < 0)
         return rc;
     if (there)
-        return err_set(&c->err, EEXIST, "%s %s is there already; 'berth edit' or PUT changes it", kinds[k->kind].name, id);
+        return err_set(&c->err, EEXIST, "%s %s is there already; 'berth edit' or PUT changes it", kinds[k->kind].name,
+                       id);
     rc = k->prepare ? refused(c, k->prepare(c, k, id, NULL, made)) : 0;
     if (rc == 0)
         rc = crud_write(c, k, id, NULL, take_ptr(&made));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "control/permit.h"
 #include "wire/api.h"
 
@@ -30,7 +31,15 @@ void events_free(struct events *e)
     mem_free(e);
 }
 
-#define COPY(to, from) (void)snprintf(to, sizeof(to), "%s", (from) ? (from) : "")
+/* Cut to fit, between characters: half a one could not be shown. */
+static void copy(char *to, size_t size, const char *from)
+{
+    (void)snprintf(to, size, "%s", from ? from : "");
+    for (size_t len = strlen(to); !str_utf8_valid(to, len);)
+        to[--len] = '\0';
+}
+
+#define COPY(to, from) copy(to, sizeof(to), from)
 
 void events_add(struct events *e, int64_t now_ns, const struct event *event)
 {

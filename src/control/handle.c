@@ -78,10 +78,13 @@ static void answer_error(struct answer *a, int rc, const struct berth_err *err)
 {
     size_t row = status_row(-rc);
     char field[128];
+    CLEANUP(str) struct str message = {0};
     json_decref(a->body);
     str_clear(&a->text);
     a->status = statuses[row].status;
-    a->body = json_pack("{s:{s:s, s:s}}", "error", "code", statuses[row].word, "message", err->text);
+    str_add_json(&message, err->text); /* it may have been cut within a character, which jansson would refuse */
+    a->body = json_pack("{s:{s:s, s:o}}", "error", "code", statuses[row].word, "message",
+                        json_loadb(message.at, message.len, JSON_DECODE_ANY, NULL));
     if (a->status == 400) {
         field_of(err->text, field, sizeof field);
         if (field[0])
@@ -332,7 +335,8 @@ static void committed(void *ctx, const struct store_result *result)
         return;
     }
     if (result->rc < 0) {
-        (void)err_set(&c->err, -result->rc, "nothing was changed: %s",
+        (void)err_set(&c->err, -result->rc, "%s: %s",
+                      result->rc == -EIO ? "it is not known whether this was done" : "nothing was changed",
                       result->text ? result->text : "the store failed");
         fail(h, result->rc == -EIO ? -EIO : -ENOSPC);
         return;
@@ -503,12 +507,14 @@ void control_handle(struct control *c, const struct request *request, control_an
     c->calls++;
 
     int rc = gate(c, &h->request, &call->arena, &call->route, call->args, &call->caller, &call->err);
-    bool stranger = rc == -EPERM || (rc == 0 && !call->caller.token[0] && !call->caller.node[0]);
-    const char *who = stranger ? request->remote : call->caller.token[0] ? call->caller.token : call->caller.node;
-    if (rc == 0 || rc == -EPERM) {
-        int limited = rate_limit(c, who, stranger, &call->answer, &call->err);
-        rc = limited < 0 ? limited : rc;
-    }
+    const struct caller *caller = &call->caller;
+    bool stranger = !caller->token[0] && !caller->node[0] && !caller->user[0];
+    const char *who = stranger           ? request->remote
+                      : caller->token[0] ? caller->token
+                      : caller->node[0]  ? caller->node
+                                         : caller->user;
+    int limited = rate_limit(c, who, stranger, &call->answer, &call->err); /* whatever comes of it */
+    rc = limited < 0 ? limited : rc;
     if (rc == 0 && c->stopping)
         rc = err_set(&call->err, ENOSPC, "berthd is stopping; try again soon");
     if (rc == 0) {

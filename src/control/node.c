@@ -81,7 +81,8 @@ static int name_instances(struct call *c, const char *id, const struct node_view
         return 0;
     if (len > NAMED_MAX)
         str_addf(&names, " and %zu more", len - NAMED_MAX);
-    return err_set(&c->err, EBUSY, "node %s is not empty: instances %s; drain it first, or use force (--force, ?force=true)", id,
+    return err_set(&c->err, EBUSY,
+                   "node %s is not empty: instances %s; drain it first, or use force (--force, ?force=true)", id,
                    str_text(&names));
 }
 

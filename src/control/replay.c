@@ -56,6 +56,13 @@ static int record_read(struct replay *r, const struct store_record *record, json
 
 /* ---- first pass: which decisions there were ------------------------------------------------------------------------ */
 
+/* Numbers of cycles start anew with each daemon. */
+static bool same_cycle(const struct cycle *a, const json_t *b)
+{
+    return a->n == number_member(b, "n") && a->revision == number_member(b, "revision") &&
+           a->plan == hex_member(b, "plan");
+}
+
 static int collect(void *ctx, const struct store_record *record)
 {
     struct replay *r = ctx;
@@ -64,7 +71,7 @@ static int collect(void *ctx, const struct store_record *record)
     if (rc < 0)
         return rc;
     const json_t *c = json_object_get(doc, "cycle");
-    if (c && (r->cycles.len == 0 || r->cycles.at[r->cycles.len - 1].n != number_member(c, "n"))) {
+    if (c && (r->cycles.len == 0 || !same_cycle(&r->cycles.at[r->cycles.len - 1], c))) {
         struct cycle cycle = {
             .n = number_member(c, "n"),
             .revision = number_member(c, "revision"),

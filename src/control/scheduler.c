@@ -21,6 +21,7 @@ struct making {
     bool own_profile;
     struct arena arena;
     struct unit_basis basis;
+    uint64_t returned; /* by units, until the freeze */
     struct berth_err err;
     int rc;
     int64_t took_ns;
@@ -80,6 +81,12 @@ void scheduler_free(struct scheduler *s)
     if (!s)
         return;
     last_plan_drop(s);
+    if (s->planning) { /* its thread has ended before it was told */
+        berth_plan_free(s->making.plan);
+        berth_snapshot_free(s->making.snapshot);
+        str_done(&s->making.basis.assumed);
+        arena_done(&s->making.arena);
+    }
     units_free(s->units);
     vec_done(&s->forced);
     mem_free(s);
@@ -118,14 +125,13 @@ bool scheduler_pending(struct scheduler *s, const char *workload, struct berth_p
     return true;
 }
 
-/* "3 of 5 pods wait: 40 nodes have too little memory free, 2 are cordoned". */
+/* "3 of 5 pods wait: all 42 nodes have too little memory left: ...; 2 of 42 nodes are not ready for new work". */
 static void pending_sentence(const struct berth_pending *p, const struct object *work, struct str *to)
 {
     enum { REASONS_MAX = 3 };
     str_addf(to, "%zu of %u pods wait", p->ordinals_len, work->work->replicas);
     for (size_t i = 0; i < p->reasons_len && i < REASONS_MAX; i++)
-        str_addf(to, "%s %" PRIu64 " node%s: %s", i ? ";" : ":", p->reasons[i].nodes,
-                 p->reasons[i].nodes == 1 ? "" : "s", p->reasons[i].text);
+        str_addf(to, "%s %s", i ? ";" : ":", p->reasons[i].text);
 }
 
 /* One event for each workload whose pods wait for a reason not yet told. */
@@ -231,9 +237,10 @@ static bool forced_wants(const struct scheduler *s)
 
 static void tell_forced(struct scheduler *s)
 {
+    uint64_t done = s->seen.cycles - s->planning; /* the one being made is not */
     for (size_t i = 0; i < s->forced.len;) {
         struct forced f = s->forced.at[i];
-        if (f.cycle > s->seen.cycles || s->planning) {
+        if (f.cycle > done) {
             i++;
             continue;
         }
@@ -261,6 +268,14 @@ static void look_at_failures(struct scheduler *s)
 static int64_t next_look(const struct scheduler *s)
 {
     return s->awake ? s->not_before_ns : s->next_steady_ns;
+}
+
+/* The plan counts on what was given back meanwhile. Those who wait for it wait for the next one. */
+static void plan_again(struct scheduler *s)
+{
+    s->awake = true;
+    for (size_t i = 0; i < s->forced.len; i++)
+        s->forced.at[i].cycle += s->forced.at[i].cycle == s->seen.cycles;
 }
 
 /* Every unit is committed or given back. */
@@ -291,9 +306,9 @@ static void made(void *ctx)
             log_write(
                 c->env.log, c->now_ns, LEVEL_ERROR, "nodes.lost",
                 LOG_TEXT("text", "more than a third of the nodes are lost: nothing is replaced; look at the network"));
-        if (s->stopping) {
-            str_done(&m->basis.assumed);
-        } else {
+        if (units_returned(s->units) != m->returned) {
+            plan_again(s);
+        } else if (!s->stopping) {
             tell_pending(s);
             (void)units_add(s->units, s->plan, &m->basis);
         }
@@ -347,6 +362,7 @@ static void begin(struct scheduler *s, int64_t now_ns, int64_t steady_ns)
                                    .state_hash = state_hash(c->state),
                                    .seed = c->in_force.seed,
                                    .now_ns = now_ns};
+    m->returned = units_returned(s->units);
     choose_profile(s, m);
     if (units_len(s->units))
         units_assumed(s->units, &m->basis.assumed);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "control/lease.h"
 #include "control/replay.h"
 #include "control/scheduler.h"
 
@@ -283,6 +284,160 @@ static void a_restarted_daemon_grants_fresh_leases(void **state)
     kit_done(&k);
 }
 
+/* Makes a plan when the request is answered, before what the store has behind it is told. */
+static void plan_when_answered(void *ctx, struct answer *answer)
+{
+    struct kit *k = ctx;
+    assert_int_equal(answer->status, 200);
+    (void)scheduler_step(control_scheduler(k->control), k->steady_ns);
+}
+
+static void a_plan_falls_with_what_it_took_for_granted(void **state)
+{
+    (void)state;
+    struct kit k;
+    cluster(&k, 4);
+    CALL(&k, 201, ADMIN, "POST", "/v1/apps",
+         "{name: web, replicas: 4, on_lost: fence, fence: 1s, ports: [80], requests: {cpu: 3}}");
+    kit_plan(&k);
+    CALL(&k, 200, ADMIN, "POST", "/v1/nodes/n0/report", "{epoch: 1, seq: 1, instances: []}");
+    kit_plan(&k);
+    k.now_ns += INT64_C(31000000000);
+    k.steady_ns += INT64_C(31000000000);
+    (void)leases_expire(k.control, k.steady_ns);
+    (void)store_pump(k.store);
+    k.now_ns += INT64_C(2000000000);
+    k.steady_ns += INT64_C(2000000000);
+    /* The node is back, but the plan that gives its pod up does not know yet. The next one knows, and counts the pod as
+     * gone: it would put another one in its place, which it has not left. */
+    struct request back = {.method = "POST",
+                           .path = "/v1/nodes/n0/report",
+                           .peer = ADMIN,
+                           .remote = "192.0.2.1",
+                           .body = "{\"epoch\": 1, \"seq\": 2, \"instances\": []}"};
+    back.body_len = strlen(back.body);
+    control_handle(k.control, &back, plan_when_answered, &k);
+    (void)scheduler_step(control_scheduler(k.control), k.steady_ns);
+    assert_int_equal(seen(&k).actions, 1);
+    (void)store_pump(k.store);
+    kit_plan(&k);
+    CALL(&k, 200, ADMIN, "GET", "/v1/instances", NULL);
+    assert_int_equal(json_array_size(kit_at(&k, "items")), 4);
+    assert_int_equal(seen(&k).assumed, 0);
+    assert_int_equal(state_audit(control_state(k.control), NULL), 0);
+    replays(&k, 1);
+    kit_done(&k);
+}
+
+/* Numbers of cycles start anew with each daemon. */
+static void the_plans_of_every_daemon_are_replayed(void **state)
+{
+    (void)state;
+    struct kit k;
+    struct replay_options options = {0};
+    struct replay_result result;
+    cluster(&k, 2);
+    for (int i = 0; i < 3; i++) {
+        kit_restart(&k);
+        CALL(&k, 201, ADMIN, "POST", "/v1/jobs", "{name: a, requests: {cpu: 1}}");
+        kit_plan(&k);
+    }
+    assert_int_equal(replay_run(k.store, &options, &result, NULL), 0);
+    assert_int_equal(result.cycles, 3);
+    assert_int_equal(result.different, 0);
+    kit_done(&k);
+}
+
+/* It hears no reports any more. */
+static void one_that_is_stopping_declares_nobody_lost(void **state)
+{
+    (void)state;
+    struct kit k;
+    cluster(&k, 1);
+    CALL(&k, 200, ADMIN, "POST", "/v1/nodes/n0/report", "{epoch: 1, seq: 1, instances: []}");
+    uint64_t revision = store_revision(k.store);
+    control_quiesce(k.control);
+    kit_sleep(&k, 100);
+    assert_int_equal(store_revision(k.store), revision);
+    kit_done(&k);
+}
+
+static size_t count(struct kit *k, enum kind kind)
+{
+    size_t len;
+    (void)state_list(control_state(k->control), kind, &len);
+    return len;
+}
+
+static void what_nobody_needs_is_swept(void **state)
+{
+    (void)state;
+    struct kit k;
+    cluster(&k, 1);
+    CALL(&k, 201, ADMIN, "POST", "/v1/apps", "{name: web, replicas: 2, requests: {cpu: 1}}");
+    kit_plan(&k);
+    CALL(&k, 200, ADMIN, "POST", "/v1/nodes/n0/report",
+         "{epoch: 1, seq: 1, instances: [{id: 1, state: running}, {id: 2, state: failed, error: no}]}");
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/apps/web", "{command: [a]}");
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/apps/web", "{command: [b]}");
+    assert_int_equal(count(&k, KIND_FACT), 1);
+    assert_true(count(&k, KIND_SPEC) >= 2);
+    kit_sleep(&k, 5);
+    k.steady_ns += INT64_C(60000000000);
+    CALL(&k, 200, ADMIN, "POST", "/v1/nodes/n0/report", "{epoch: 1, seq: 2, instances: []}");
+    control_tick(k.control);
+    kit_plan(&k);
+    assert_int_equal(count(&k, KIND_SPEC), 1); /* the pod that runs was placed from it */
+    assert_int_equal(count(&k, KIND_FACT), 1);
+    CALL(&k, 204, ADMIN, "DELETE", "/v1/apps/web", NULL);
+    k.steady_ns += INT64_C(60000000000);
+    CALL(&k, 200, ADMIN, "POST", "/v1/nodes/n0/report", "{epoch: 1, seq: 3, instances: []}");
+    control_tick(k.control);
+    kit_plan(&k);
+    assert_int_equal(count(&k, KIND_FACT), 0);
+    assert_true(count(&k, KIND_SPEC) >= 1);
+    CALL(&k, 200, ADMIN, "POST", "/v1/nodes/n0/report",
+         "{epoch: 1, seq: 4, instances: [{id: 1, state: stopped}, {id: 3, state: stopped}]}");
+    k.steady_ns += INT64_C(60000000000);
+    control_tick(k.control);
+    kit_plan(&k);
+    assert_int_equal(count(&k, KIND_SPEC), 0);
+    assert_int_equal(state_audit(control_state(k.control), NULL), 0);
+    kit_done(&k);
+}
+
+static void words_that_were_cut_are_still_shown(void **state)
+{
+    (void)state;
+    struct kit k;
+    char body[1024];
+    cluster(&k, 1);
+    /* Of two bytes each, cut in the middle of one, by whatever cuts: errors at 80, events at 240. */
+    (void)snprintf(body, sizeof body, "{id: ab, name: a%s%s%s%s}",
+                   "\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9",
+                   "\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9",
+                   "\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9",
+                   "\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9");
+    CALL(&k, 400, ADMIN, "POST", "/v1/apps", body);
+    SAYS(&k, "is not that of ab");
+    for (size_t shift = 0; shift < 2; shift++) {
+        CALL(&k, 201, ADMIN, "POST", "/v1/jobs", "{name: a, requests: {cpu: 1}}");
+        kit_plan(&k);
+        size_t len =
+            (size_t)snprintf(body, sizeof body, "{epoch: 1, seq: %zu, instances: [{id: %zu, state: failed, error: \"%s",
+                             shift + 1, shift + 1, shift ? "x" : "");
+        for (size_t i = 0; i < 150; i++)
+            len += (size_t)snprintf(body + len, sizeof body - len, "\u00e9");
+        (void)snprintf(body + len, sizeof body - len, "\"}]}");
+        CALL(&k, 200, ADMIN, "POST", "/v1/nodes/n0/report", body);
+        CALL(&k, 200, ADMIN, "GET", "/v1/events?limit=100", NULL);
+        SAYS(&k, "\"Failed\"");
+        (void)snprintf(body, sizeof body, "instance %zu on n0", shift + 1);
+        SAYS(&k, body);
+    }
+    kit_done(&k);
+}
+
 static void a_tampered_journal_is_noticed(void **state)
 {
     (void)state;
@@ -314,6 +469,11 @@ int main(void)
         cmocka_unit_test(planning_goes_on_after_a_crash),
         cmocka_unit_test(a_node_that_falls_silent_is_lost_and_comes_back),
         cmocka_unit_test(a_restarted_daemon_grants_fresh_leases),
+        cmocka_unit_test(a_plan_falls_with_what_it_took_for_granted),
+        cmocka_unit_test(the_plans_of_every_daemon_are_replayed),
+        cmocka_unit_test(one_that_is_stopping_declares_nobody_lost),
+        cmocka_unit_test(what_nobody_needs_is_swept),
+        cmocka_unit_test(words_that_were_cut_are_still_shown),
         cmocka_unit_test(a_tampered_journal_is_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -288,6 +288,23 @@ static void assumed_settle(struct state *s, uint64_t id)
     s->assumed.len--;
 }
 
+static size_t fact_place(const struct state *s, const char *id)
+{
+    size_t i = 0;
+    while (i < s->assumed_facts.len && strcmp(s->assumed_facts.at[i], id) != 0)
+        i++;
+    return i;
+}
+
+void state_fact_settle(struct state *s, const char *id)
+{
+    size_t at = fact_place(s, id);
+    if (at == s->assumed_facts.len)
+        return;
+    mem_free(s->assumed_facts.at[at]);
+    s->assumed_facts.at[at] = s->assumed_facts.at[--s->assumed_facts.len];
+}
+
 /* Puts the document in; nothing can fail any more. */
 static void entry_write(struct state *s, struct entry *e, const struct parsed *parsed, const json_t *doc,
                         const struct store_event *event)
@@ -307,6 +324,8 @@ static void entry_write(struct state *s, struct entry *e, const struct parsed *p
     links_make(s, e);
     if (e->object.kind == KIND_INSTANCE)
         assumed_settle(s, e->view.instance.number);
+    if (e->object.kind == KIND_FACT)
+        state_fact_settle(s, e->object.id);
 }
 
 /* What else looks different now: pods whose workload has changed are outdated, or not any more; a pause begins or ends. */
@@ -324,7 +343,8 @@ static int follow_up(struct state *s, const struct object *o, bool was_disabled,
     int rc = 0;
     for (size_t i = 0; work && i < work->work->instances_len && rc == 0; i++) {
         struct object *of = work->work->instances[i];
-        if (of->instance->generation != work->work->generation)
+        /* What is assumed of one stands until a commit says otherwise. */
+        if (of->instance->generation != work->work->generation && assumed_find(s, of->instance->number) == MAP_NONE)
             rc = object_project(s, s->cluster, of, err);
         if (strcmp(of->group, work->group) != 0)
             view_owner(s, (struct entry *)of);
@@ -375,13 +395,15 @@ static int apply_gone(struct state *s, enum kind kind, const char *id, struct be
     struct entry *e = state_entry(s, kind, id);
     if (!e)
         return 0;
+    if (kind == KIND_FACT)
+        state_fact_settle(s, id);
     int rc = project_remove(s, s->cluster, e, err);
     if (rc < 0)
         return rc;
     s->hash -= object_hash(&e->object);
     if (kind == KIND_INSTANCE)
         assumed_settle(s, e->view.instance.number);
-    for (size_t i = 0; i < s->assumed.len; i++)
+    for (size_t i = 0; kind == KIND_NODE && i < s->assumed.len; i++)
         if (s->assumed.at[i].node == e)
             s->assumed.at[i].node = NULL;
     links_drop(s, e);
@@ -478,6 +500,9 @@ void state_free(struct state *s)
     vec_done(&s->slots);
     vec_done(&s->free_slots);
     vec_done(&s->assumed);
+    for (size_t i = 0; i < s->assumed_facts.len; i++)
+        mem_free(s->assumed_facts.at[i]);
+    vec_done(&s->assumed_facts);
     map_done(&s->assumed_map);
     map_done(&s->map);
     mem_free(s);
@@ -514,6 +539,8 @@ int state_rebuild(struct state *s, struct berth_err *err)
         return rc;
     berth_cluster_free(s->cluster);
     s->cluster = made;
+    while (s->assumed_facts.len)
+        mem_free(s->assumed_facts.at[--s->assumed_facts.len]);
     s->assumed.len = 0;
     map_done(&s->assumed_map);
     return 0;
@@ -536,7 +563,7 @@ static int cluster_hash(struct berth_cluster *cluster, uint64_t *ret, struct ber
 int state_audit(struct state *s, struct berth_err *err)
 {
     int rc = berth_audit(s->cluster, err);
-    if (rc < 0 || s->assumed.len) /* what is assumed stands in no document yet */
+    if (rc < 0 || s->assumed.len || s->assumed_facts.len) /* what is assumed stands in no document yet */
         return rc;
     struct berth_cluster *made;
     rc = cluster_make(s, &made, err);
@@ -572,7 +599,23 @@ int state_assume_gone(struct state *s, uint64_t id, struct berth_err *err)
 
 int state_assume_fact(struct state *s, const struct berth_fact *fact, struct berth_err *err)
 {
-    return berth_fact_put(s->cluster, fact, err);
+    int rc = berth_fact_put(s->cluster, fact, err);
+    if (rc < 0)
+        return rc;
+    struct arena_mark mark = arena_mark(&s->scratch);
+    const char *id = fact_doc_id(fact, &s->scratch);
+    if (fact_place(s, id) == s->assumed_facts.len)
+        vec_push(&s->assumed_facts, mem_strdup(id));
+    arena_rewind(&s->scratch, mark);
+    return 0;
+}
+
+bool state_is_assumed(const struct state *s, enum kind kind, const char *id)
+{
+    int64_t number;
+    if (kind == KIND_FACT)
+        return fact_place(s, id) < s->assumed_facts.len;
+    return kind == KIND_INSTANCE && str_parse_i64(id, &number) && assumed_find(s, (uint64_t)number) != MAP_NONE;
 }
 
 void state_restore(struct state *s, enum kind kind, const char *id)
@@ -583,6 +626,8 @@ void state_restore(struct state *s, enum kind kind, const char *id)
         assumed_settle(s, (uint64_t)number);
         (void)berth_instance_remove(s->cluster, (uint64_t)number, NULL); /* it may be gone already */
     }
+    if (kind == KIND_FACT)
+        state_fact_settle(s, id);
     if (o)
         (void)object_project(s, s->cluster, o, NULL); /* it was there before; its node may be gone meanwhile */
 }

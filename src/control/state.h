@@ -137,3 +137,7 @@ int state_assume_gone(struct state *s, uint64_t id, struct berth_err *err);
 /* Makes the cluster say of this object what its document says, or that there is none. */
 void state_restore(struct state *s, enum kind kind, const char *id);
 size_t state_assumed(const struct state *s);
+/* Of an instance or a fact: does the cluster still say what was assumed? A change of its document by anybody ends that. */
+bool state_is_assumed(const struct state *s, enum kind kind, const char *id);
+/* A commit has confirmed what was assumed of a fact, even if there was nothing to write. */
+void state_fact_settle(struct state *s, const char *id);

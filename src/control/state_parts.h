@@ -47,7 +47,8 @@ struct state {
     VEC(uint32_t) free_slots;
     struct berth_cluster *cluster;
     VEC(struct assumed) assumed;
-    struct map assumed_map; /* instance to its place there */
+    struct map assumed_map;    /* instance to its place there */
+    VEC(char *) assumed_facts; /* their ids */
     uint64_t revision, hash;
     uint64_t last_number[KINDS];
     size_t orphans; /* instances whose workload or node is not there */

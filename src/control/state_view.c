@@ -247,9 +247,13 @@ void links_make(struct state *s, struct entry *e)
         instance_link(s, e);
         e->linked = true;
     } else if (s->orphans && (kind == KIND_NODE || kind_is_workload(kind)) && !e->linked) {
-        /* Something came back under a name that instances still have. */
+        /* Something came back under a name that instances may still have. Tasks that are done outlive their nodes, so
+         * this is looked for often, and found rarely. */
         for (size_t i = 0; i < s->tables[KIND_INSTANCE].len; i++) {
             struct entry *of = (struct entry *)s->tables[KIND_INSTANCE].at[i];
+            const struct instance_view *v = &of->view.instance;
+            if ((of->of_work && of->on_node) || strcmp(kind == KIND_NODE ? v->node : v->workload, e->object.id) != 0)
+                continue;
             instance_unlink(s, of);
             instance_link(s, of);
         }

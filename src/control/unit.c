@@ -44,6 +44,7 @@ struct units {
     struct unit *first, *last; /* the first one is under way, if any is */
     size_t len;
     VEC(uint64_t) own; /* revisions of our commits, growing */
+    uint64_t returned; /* how often something was given back that later plans count on */
     bool failed, submitted;
 };
 
@@ -83,6 +84,11 @@ void units_free(struct units *u)
 size_t units_len(const struct units *u)
 {
     return u->len;
+}
+
+uint64_t units_returned(const struct units *u)
+{
+    return u->returned;
 }
 
 bool units_failed(struct units *u)
@@ -138,6 +144,8 @@ static int assume_change(struct unit *u, const struct berth_action *a)
     char text[24];
     const struct object *o = state_find(s, KIND_INSTANCE, str_u64(a->instance, text));
     bool gone = a->op == BERTH_LOSE || (a->op == BERTH_STOP && o && o->instance->state == BERTH_RESERVED);
+    if (state_is_assumed(s, KIND_INSTANCE, text))
+        return -EAGAIN; /* an earlier unit is about to change it: the document does not say yet what it will be */
     if (gone)
         return state_assume_gone(s, a->instance, NULL);
     if (a->op == BERTH_ADJUST)
@@ -190,6 +198,8 @@ static void fact_add(struct unit *u, const struct berth_fact *fact)
         step.doc = fact_doc_make(fact);
     if (state_assume_fact(u->units->control->state, fact, NULL) == 0)
         vec_push(&u->steps, step);
+    else
+        json_decref(step.doc);
 }
 
 static struct unit *unit_new(struct units *u, const struct unit_basis *basis)
@@ -198,7 +208,6 @@ static struct unit *unit_new(struct units *u, const struct unit_basis *basis)
     unit->units = u;
     unit->basis = *basis;
     unit->basis.assumed = (struct str){0};
-    str_add_bytes(&unit->basis.assumed, basis->assumed.at, basis->assumed.len);
     arena_init(&unit->arena);
     unit->basis.profile = arena_strdup(&unit->arena, basis->profile);
     if (u->last)
@@ -209,11 +218,6 @@ static struct unit *unit_new(struct units *u, const struct unit_basis *basis)
     u->len++;
     return unit;
 }
-
-struct group {
-    uint64_t number;
-    struct unit *unit;
-};
 
 static void advance(struct units *u);
 
@@ -254,7 +258,7 @@ static struct unit_groups *groups_read(const struct units *u, const struct berth
 size_t units_add(struct units *u, struct berth_plan *plan, struct unit_basis *basis)
 {
     struct unit *open = NULL, *first = NULL;
-    VEC(struct group) groups = {0};
+    VEC(struct unit *) groups = {0}; /* by their numbers */
     struct unit_groups *together = groups_read(u, plan);
     size_t made = 0, old = 0;
 
@@ -270,17 +274,15 @@ size_t units_add(struct units *u, struct berth_plan *plan, struct unit_basis *ba
     for (size_t i = 0; i < berth_plan_actions(plan); i++) {
         struct berth_action a = berth_plan_action(plan, i);
         uint64_t number = unit_group_of(together, &a);
-        struct unit *unit = NULL;
-        for (size_t g = 0; number && g < groups.len && !unit; g++)
-            if (groups.at[g].number == number)
-                unit = groups.at[g].unit;
+        while (groups.len <= number)
+            vec_push(&groups, NULL);
+        struct unit *unit = groups.at[number];
         if (!unit && (number || !open || open->steps.len >= UNIT_ACTIONS_MAX)) {
             unit = unit_new(u, basis);
             unit->number = ++made;
             first = first ? first : unit;
             if (number) {
-                struct group group = {number, unit};
-                vec_push(&groups, group);
+                groups.at[number] = unit;
                 unit->whole = true;
             } else {
                 open = unit;
@@ -296,8 +298,11 @@ size_t units_add(struct units *u, struct berth_plan *plan, struct unit_basis *ba
         }
         fact_add(first, &fact);
     }
-    if (first)
+    if (first) { /* once in the journal for all units of the plan: it may be long */
         reasons_write(plan, &first->reasons);
+        first->basis.assumed = basis->assumed;
+        basis->assumed = (struct str){0};
+    }
     for (struct unit *unit = first; unit; unit = unit->next)
         unit->of = made;
     vec_done(&groups);
@@ -313,6 +318,10 @@ void units_assumed(const struct units *u, struct str *to)
     for (const struct unit *unit = u->first; unit; unit = unit->next)
         for (size_t i = 0; i < unit->steps.len; i++) {
             const struct step *s = &unit->steps.at[i];
+            char number[24];
+            if (!state_is_assumed(u->control->state, s->fact ? KIND_FACT : KIND_INSTANCE,
+                                  s->fact ? s->fact : str_u64(s->instance, number)))
+                continue; /* somebody has changed it since: the unit will meet a conflict */
             json_t *tree = s->fact ? fact_doc_make(&s->remembered) : json_incref(s->doc);
             char *doc = tree ? json_dumps(tree, JSON_COMPACT) : NULL;
             json_decref(tree);
@@ -490,6 +499,8 @@ static void step_give_back(struct unit *u, const struct step *step)
     u->units->failed = true;
 }
 
+static void give_back_later(struct units *u);
+
 /* False: it is to be given back. Of a unit whose steps stand for themselves only those that cannot be are. */
 static bool unit_build(struct unit *u, struct change *change)
 {
@@ -504,6 +515,7 @@ static bool unit_build(struct unit *u, struct change *change)
         if (ok) {
             u->steps.at[kept++] = *s;
         } else {
+            give_back_later(u->units);
             step_give_back(u, s);
             json_decref(s->doc);
             metric_add(u->units->control->metrics, METRIC_UNITS_CONFLICT, 0, 1);
@@ -535,19 +547,49 @@ static void unit_pop(struct units *u)
     unit_free(unit);
 }
 
-/* Gives the first unit back, and, if others may have been given the room it makes, all behind it: the last one first, so
- * that what each one replaced finds its place again. */
+/* Something of the first unit does not come true. Gives back what counts on it, the last one first, so that what each one
+ * replaced finds its place again: units of later plans, and of its own plan all behind it if others may have been given
+ * the room it makes. The plan that is being made counts on it, too. */
+static void give_back_later(struct units *u)
+{
+    VEC(struct unit *) later = {0};
+    struct unit *kept = u->first;
+    while (!u->first->frees && kept->next && kept->next->basis.cycle == u->first->basis.cycle)
+        kept = kept->next;
+    for (struct unit *unit = kept->next; unit; unit = unit->next)
+        vec_push(&later, unit);
+    kept->next = NULL;
+    u->last = kept;
+    while (later.len) {
+        struct unit *unit = later.at[--later.len];
+        unit_give_back(unit);
+        unit_free(unit);
+        u->len--;
+    }
+    vec_done(&later);
+    u->returned++;
+}
+
+/* Drops the first unit, of which nothing is in the journal: what is said once for all units of its plan goes on. */
+static void drop_first(struct units *u)
+{
+    struct unit *unit = u->first, *next = unit->next;
+    if (next && next->basis.cycle == unit->basis.cycle && unit->basis.assumed.len) {
+        next->basis.assumed = unit->basis.assumed;
+        unit->basis.assumed = (struct str){0};
+    }
+    if (next && next->basis.cycle == unit->basis.cycle && unit->reasons.len) {
+        next->reasons = unit->reasons;
+        unit->reasons = (struct str){0};
+    }
+    unit_pop(u);
+}
+
 static void give_back_first(struct units *u)
 {
-    VEC(struct unit *) behind = {0};
-    for (struct unit *unit = u->first->frees ? u->first->next : NULL; unit; unit = unit->next)
-        vec_push(&behind, unit);
-    while (behind.len)
-        unit_give_back(behind.at[--behind.len]);
-    vec_done(&behind);
+    give_back_later(u);
     unit_give_back(u->first);
-    for (bool all = u->first->frees, more = true; more; more = all && u->first)
-        unit_pop(u);
+    drop_first(u);
 }
 
 static void count_placed(struct unit *u)
@@ -574,6 +616,9 @@ static void unit_done(void *ctx, const struct store_result *result)
     metric_add(c->metrics, METRIC_COMMITS, result->rc == 0 ? 0 : result->rc == -EAGAIN ? 1 : 2, 1);
     if (result->rc == 0) {
         vec_push(&u->own, result->revision);
+        for (size_t i = 0; i < unit->steps.len; i++)
+            if (unit->steps.at[i].fact)
+                state_fact_settle(c->state, unit->steps.at[i].fact);
         count_placed(unit);
     } else {
         log_write(c->env.log, c->now_ns, LEVEL_WARN, "unit.failed", LOG_NUMBER("cycle", (int64_t)unit->basis.cycle),
@@ -640,6 +685,6 @@ static void advance(struct units *u)
         if (u->first->steps.len)
             give_back_first(u);
         else
-            unit_pop(u);
+            drop_first(u);
     }
 }

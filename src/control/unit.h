@@ -2,7 +2,8 @@
  *
  * A unit is a gang, a reservation with the stops it waits for, or up to UNIT_ACTIONS_MAX other actions. All units of a plan
  * are assumed in the cluster when it is made; each is then submitted when the one before it is done, unless something it
- * rests on was changed meanwhile by somebody else. What fails is given back, and the next plan sees to it.
+ * rests on was changed meanwhile by somebody else. What fails is given back, together with what later plans made of it, and
+ * the next plan sees to it.
  */
 #pragma once
 
@@ -22,7 +23,8 @@ struct unit_basis {
 struct units *units_new(struct control *control, void (*idle)(void *ctx), void *ctx);
 void units_free(struct units *u);
 
-/* Assumes and queues every action and fact of the plan. Returns the number of units. */
+/* Assumes and queues every action and fact of the plan, and takes what was assumed at its freeze out of the basis. Returns
+ * the number of units. */
 size_t units_add(struct units *u, struct berth_plan *plan, struct unit_basis *basis);
 /* Units queued or under way. */
 size_t units_len(const struct units *u);
@@ -30,3 +32,5 @@ size_t units_len(const struct units *u);
 void units_assumed(const struct units *u, struct str *to);
 /* Something failed since the last call: a new plan is needed. */
 bool units_failed(struct units *u);
+/* Grows whenever something is given back: a plan frozen before that counted on what does not come true. */
+uint64_t units_returned(const struct units *u);

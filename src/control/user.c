@@ -276,7 +276,8 @@ static int user_delete(struct call *c, const char *id, const json_t *old)
     CLEANUP(count) struct count count = {0};
     bool many = each_belonging(c, id, count_one, &count) > 0;
     if (count.n && !(force && strcmp(force, "true") == 0))
-        return err_set(&c->err, EBUSY, "user %s still has %s%s; delete them first, or all by force (--force, ?force=true)", id,
+        return err_set(&c->err, EBUSY,
+                       "user %s still has %s%s; delete them first, or all by force (--force, ?force=true)", id,
                        str_text(&count.names), count.n > 3 ? " and more" : "");
     if (many)
         return too_many(c, id);

@@ -104,10 +104,11 @@ static int name_of(struct call *c, const char *arg, json_t *doc, const char **re
     const char *id = arg ? arg : member(doc, "id"), *name = member(doc, "name");
     const char *dot = id ? strchr(id, '.') : NULL;
     const char *head = dot ? arena_strndup(&c->arena, id, (size_t)(dot - id)) : id;
+    char shown[QUOTE_MAX];
     if (!head && !name)
         return err_set(&c->err, EINVAL, "name: missing");
-    if (name && strchr(name, '.'))
-        return err_set(&c->err, EINVAL, "name: \"%.80s\" has a dot; the owner is a key of its own", name);
+    if (name && strchr(name, '.')) /* else it would be said not to be that of an id that looks the same */
+        return err_set(&c->err, EINVAL, "name: %s may have only letters, digits and '-'", quote(name, shown));
     if (head && name && strcasecmp(head, name) != 0)
         return err_set(&c->err, EINVAL, "name: %.80s is not that of %.80s", name, id);
     if (dot && member(doc, "owner") && strcasecmp(dot + 1, member(doc, "owner")) != 0)

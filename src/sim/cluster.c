@@ -16,8 +16,6 @@ static void run_until(struct world *w, int64_t end_ns)
     while (!w->invariant && w->queue.heap.len && w->queue.heap.at[0].at_ns <= end_ns && due_queue_take(&w->queue, &due)) {
         w->now_ns = due.at_ns;
         w->event++;
-        if (world_wall_ns(w) > w->last_wall_ns)
-            w->last_wall_ns = world_wall_ns(w);
         due.run(w, due.arg);
         if (due.drop)
             due.drop(due.arg);

@@ -98,6 +98,7 @@ static void clock_jumps(struct world *w)
                     : chance_in(luck, 500) ? chance_range(luck, -HOUR, HOUR)
                                            : chance_range(luck, -5 * SECOND, 5 * SECOND);
     w->wall_ns += by_ns;
+    w->jumped_ns += by_ns < 0 ? -by_ns : by_ns;
     world_says(w, "the wall clock jumps by %" PRId64 " s", by_ns / SECOND);
 }
 

@@ -39,7 +39,7 @@ static bool awaits(const struct berth_instance *i, uint64_t id)
     return false;
 }
 
-static void single_judge(struct world *w, const struct seen *now, const struct seen *work)
+static void single_judge(struct world *w, const struct seen *now, const struct seen *work, bool promoted)
 {
     const struct berth_instance *i = &now->instance.instance;
     for (size_t k = 0; k < w->mirror.of[KIND_INSTANCE].len; k++) {
@@ -52,7 +52,9 @@ static void single_judge(struct world *w, const struct seen *now, const struct s
                          i->ordinal, o->id, i->id);
             return;
         }
-        bool given_up = (o->state == BERTH_STOPPING || on_lost_node(&w->mirror, o)) &&
+        /* A place that was reserved when the other one was lost is taken, even if that one is back: pods of a service are
+         * alike. */
+        bool given_up = (o->state == BERTH_STOPPING || on_lost_node(&w->mirror, o) || promoted) &&
                         (placement_twice(work) || i->replaces);
         if (o->state == BERTH_ENDED || o->id == i->replaces || o->replaces == i->id || awaits(i, o->id) || given_up)
             continue;
@@ -130,7 +132,7 @@ static void new_judge(struct world *w, const struct transaction *t, const struct
     if (against)
         world_breach(w, invariant, "%s/%u is placed as %" PRIu64 " on %s: %s", i->workload, i->ordinal, i->id, i->node,
                      against);
-    single_judge(w, now, work);
+    single_judge(w, now, work, false);
     if (work->work.workload.gang && *work->work.workload.gang)
         gang_judge(w, work->work.workload.gang);
 }
@@ -152,7 +154,7 @@ static void promoted_judge(struct world *w, const struct seen *old, const struct
         world_breach(w, invariant, "%s/%u is promoted as %" PRIu64 " on %s: %s", i->workload, i->ordinal, i->id,
                      i->node, against);
     if (work)
-        single_judge(w, now, work);
+        single_judge(w, now, work, true);
 }
 
 /* Gone by a plan: a reservation, or what is on a lost node and has been fenced by its agent. */

@@ -160,7 +160,7 @@ struct world {
     VEC(struct heard) heard;
     struct mirror mirror;
     uint64_t log_seq, log_chain; /* seen so far */
-    int64_t last_wall_ns;        /* the latest that the daemon can have seen */
+    int64_t jumped_ns;           /* how far the wall clock has jumped, ahead and back, in all */
 
     struct agents *agents;
     struct people *people;
