@@ -255,9 +255,11 @@ static inline void kit_plan(struct kit *k)
 
 static inline void kit_sleep(struct kit *k, int64_t seconds)
 {
-    k->now_ns += seconds * 1000000000;
-    k->steady_ns += seconds * 1000000000;
-    control_tick(k->control);
+    for (int64_t i = 0; i < seconds; i++) {
+        k->now_ns += 1000000000;
+        k->steady_ns += 1000000000;
+        control_tick(k->control);
+    }
     kit_plan(k);
 }
 

@@ -7,7 +7,7 @@
 #include "control/control_parts.h"
 #include "wire/api.h"
 
-enum { SECOND = 1000000000 };
+enum { SECOND = 1000000000, AWAY_S = 5 }; /* it is to look every second */
 
 struct lease {
     char *node;
@@ -19,6 +19,7 @@ struct lease {
 };
 
 struct leases {
+    int64_t looked_ns; /* steady: when leases were last looked at; 0: never */
     struct map map;
     VEC(struct lease) at;
 };
@@ -159,6 +160,12 @@ int64_t leases_expire(struct control *c, int64_t steady_ns)
 {
     int64_t lease_ns = c->in_force.lease_ns, next = INT64_MAX;
     grant(c, steady_ns);
+    /* A daemon that was itself away (stopped, swapped out) heard nobody: that is not the nodes' silence. */
+    int64_t away_ns = c->leases->looked_ns ? steady_ns - c->leases->looked_ns : 0;
+    if (away_ns > AWAY_S * (int64_t)SECOND)
+        for (size_t i = 0; i < c->leases->at.len; i++)
+            c->leases->at.at[i].heard_ns += away_ns;
+    c->leases->looked_ns = steady_ns;
     for (size_t i = 0; i < c->leases->at.len; i++) {
         struct lease *lease = &c->leases->at.at[i];
         const struct object *node = state_find(c->state, KIND_NODE, lease->node);

@@ -11,7 +11,7 @@
 
 enum { SECOND = 1000000000 };
 enum { TOLD_MAX = 4096, TOLD_FOR = 64, EVENTS_PER_CYCLE_MAX = 100, REBUILD_AFTER = 200000 };
-enum { FAILS_FREE = 3, PAUSE_MS = 10, PAUSE_DOUBLINGS_MAX = 10 };
+enum { FAILS_FREE = 3, PAUSE_MS = 10, PAUSE_DOUBLINGS_CONFLICT = 2, PAUSE_DOUBLINGS_MAX = 10 };
 
 /* One plan in the making; nobody else looks at it until it is made. */
 struct making {
@@ -252,7 +252,8 @@ static void tell_forced(struct scheduler *s)
 /* A unit that met a conflict is planned again at once; what keeps failing (a full disk) waits, up to ten seconds. */
 static void look_at_failures(struct scheduler *s)
 {
-    if (!units_failed(s->units)) {
+    enum units_failure failure = units_failure(s->units);
+    if (failure == UNITS_FINE) {
         if (units_len(s->units) == 0)
             s->fails = 0;
         return;
@@ -260,7 +261,9 @@ static void look_at_failures(struct scheduler *s)
     s->awake = true;
     if (++s->fails <= FAILS_FREE)
         return;
-    unsigned doublings = s->fails - FAILS_FREE < PAUSE_DOUBLINGS_MAX ? s->fails - FAILS_FREE : PAUSE_DOUBLINGS_MAX;
+    /* Somebody who keeps changing an app does not hold up everybody for long. */
+    unsigned most = failure == UNITS_TROUBLE ? PAUSE_DOUBLINGS_MAX : PAUSE_DOUBLINGS_CONFLICT;
+    unsigned doublings = s->fails - FAILS_FREE < most ? s->fails - FAILS_FREE : most;
     int64_t pause_ns = (int64_t)PAUSE_MS * 1000000 << doublings;
     s->not_before_ns = s->control->env.steady_ns(s->control->env.ctx) + pause_ns;
 }
@@ -299,6 +302,7 @@ static void made(void *ctx)
         log_write(c->env.log, c->now_ns, LEVEL_ERROR, "plan.failed", LOG_TEXT("text", m->err.text));
         berth_snapshot_free(m->snapshot);
         m->snapshot = NULL;
+        s->seen.recheck_ns = BERTH_NEVER_NS; /* the next change, or the next look, tries again */
     } else {
         m->basis.plan_hash = berth_plan_hash(m->plan);
         keep_plan(s, m);

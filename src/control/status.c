@@ -119,6 +119,8 @@ json_t *work_status(const struct call *c, const struct object *work)
 
 /* ---- why ----------------------------------------------------------------------------------------------------------- */
 
+enum { LINES_MAX = 50 };
+
 static void say(json_t *lines, struct str *text)
 {
     (void)json_array_append_new(lines, json_string(str_text(text)));
@@ -180,7 +182,7 @@ static void why_work(struct call *c, const struct object *work, json_t *lines)
     }
     if (n.placed + n.ended < work->work->replicas)
         why_waits(c, work, &n, lines);
-    for (size_t i = 0; i < work->work->instances_len; i++) {
+    for (size_t i = 0; i < work->work->instances_len && json_array_size(lines) < LINES_MAX; i++) {
         const struct instance_view *v = work->work->instances[i]->instance;
         if (v->state == BERTH_RUNNING || v->state == BERTH_ENDED)
             continue;

@@ -45,7 +45,7 @@ struct units {
     size_t len;
     VEC(uint64_t) own; /* revisions of our commits, growing */
     uint64_t returned; /* how often something was given back that later plans count on */
-    bool failed, submitted;
+    bool failed, troubled, submitted;
 };
 
 static void unit_free(struct unit *u)
@@ -91,11 +91,11 @@ uint64_t units_returned(const struct units *u)
     return u->returned;
 }
 
-bool units_failed(struct units *u)
+enum units_failure units_failure(struct units *u)
 {
-    bool failed = u->failed;
-    u->failed = false;
-    return failed;
+    enum units_failure failure = u->troubled ? UNITS_TROUBLE : u->failed ? UNITS_CONFLICT : UNITS_FINE;
+    u->failed = u->troubled = false;
+    return failure;
 }
 
 /* ---- from the plan ------------------------------------------------------------------------------------------------- */
@@ -624,6 +624,7 @@ static void unit_done(void *ctx, const struct store_result *result)
         log_write(c->env.log, c->now_ns, LEVEL_WARN, "unit.failed", LOG_NUMBER("cycle", (int64_t)unit->basis.cycle),
                   LOG_NUMBER("unit", (int64_t)unit->number), LOG_NUMBER("actions", (int64_t)unit->steps.len),
                   LOG_TEXT("text", result->rc == -EAGAIN ? "something it rests on has changed" : result->text));
+        u->troubled = u->troubled || result->rc != -EAGAIN;
         give_back_first(u);
     }
     if (result->rc == 0)
@@ -667,8 +668,10 @@ static bool unit_submit(struct unit *u)
             .who = "berth", .verb = "unit", .extra = {extra.at, extra.len}
         };
         rc = commit_submit(c, &change, &note, unit_done, u, &err);
-        if (rc < 0)
+        if (rc < 0) {
+            u->units->troubled = true;
             log_write(c->env.log, c->now_ns, LEVEL_ERROR, "unit.refused", LOG_TEXT("text", err.text));
+        }
     }
     change_done(&change);
     return rc > 0;

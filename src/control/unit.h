@@ -30,7 +30,8 @@ size_t units_add(struct units *u, struct berth_plan *plan, struct unit_basis *ba
 size_t units_len(const struct units *u);
 /* JSON array of what is assumed now. */
 void units_assumed(const struct units *u, struct str *to);
-/* Something failed since the last call: a new plan is needed. */
-bool units_failed(struct units *u);
+/* What happened since the last call: a unit that met a conflict is to be planned again at once; the store refuses. */
+enum units_failure { UNITS_FINE, UNITS_CONFLICT, UNITS_TROUBLE };
+enum units_failure units_failure(struct units *u);
 /* Grows whenever something is given back: a plan frozen before that counted on what does not come true. */
 uint64_t units_returned(const struct units *u);
