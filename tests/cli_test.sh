@@ -285,7 +285,7 @@ profiles_are_listed() {
     ends 0 "$berth" profiles && prints '^  default ' && prints '^Filters' && prints '^Scores'
 }
 
-echo 1..22
+echo 1..23
 check "examples are planned" examples_are_planned
 check "the table shows actions and reasons" table_shows_actions_and_reasons
 check "-o wide and --summary" wide_and_summary
@@ -307,5 +307,13 @@ check "bench: table" bench_table
 check "help is complete" help_is_complete
 check "completion parses" completion_parses
 check "profiles are listed" profiles_are_listed
+simulates() {
+    ends 0 "$berth" sim cluster --seed 3 --hours 0.05 -o json && cp "$work/out" "$work/first" || return 1
+    ends 0 "$berth" sim cluster --seed 3 --hours 0.05 -o json || return 1
+    [ "$(sed 's/"seconds":[^,]*//' "$work/first")" = "$(sed 's/"seconds":[^,]*//' "$work/out")" ] || return 1
+    ends 0 "$berth" sim cluster --seed 4 --hours 0.05 && prints '^The same seed' || return 1
+    ends 2 "$berth" sim cluster --hours soon && says '--hours'
+}
+check "a cluster under a seed" simulates
 check "--color never wins" sh -c "! '$berth' help --color never | grep -q '$(printf '\033')'"
 [ "$failed" = 0 ]

@@ -77,6 +77,7 @@ const struct command *const commands[] = {
     &plan_command,
     &profiles_command,
     &replay_command,
+    &sim_cluster_command,
     &bench_command,
     &bench_plan_command,
     &bench_daemon_command,
@@ -97,6 +98,7 @@ const struct family families[] = {
     {"user",    "Add, disable, export and import users.",                     SECTION_PEOPLE },
     {"group",   "Add and remove groups.",                                     SECTION_PEOPLE },
     {"token",   "Make and revoke tokens.",                                    SECTION_PEOPLE },
+    {"sim",     "Whole clusters under a seed.",                               SECTION_FILES  },
     {"context", "Servers this program knows, and which of them it talks to.", SECTION_PEOPLE },
 };
 const size_t families_len = sizeof families / sizeof families[0];

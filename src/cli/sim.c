@@ -1,0 +1,163 @@
+/* sim.c - `berth sim cluster`: a whole cluster in this process, under a seed, with faults; invariants after every event. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "sim/cluster.h"
+
+enum { OUTPUT_TEXT, OUTPUT_JSON };
+static const char *const outputs[] = {"text", "json", NULL};
+
+struct sim_values {
+    struct option_count seed, nodes, users;
+    const char *hours;
+    unsigned output;
+    bool trace, quiet;
+};
+
+static const struct option options[] = {
+    OPTION_COUNT_ROW("seed", 0, sim_values, seed, 0, 0, "Everything that happens follows from it; 1 if not given."),
+    OPTION_TEXT_ROW("hours", 0, sim_values, hours, "HOURS",
+                    "How long, in virtual time, also a part like 0.5; 1 if not given."),
+    OPTION_COUNT_ROW("nodes", 0, sim_values, nodes, 1, 1000, "How many; drawn from the seed if not given."),
+    OPTION_COUNT_ROW("users", 0, sim_values, users, 1, 100, "How many; drawn from the seed if not given."),
+    OPTION_FLAG_ROW("trace", 0, sim_values, trace, "Print a line for every event."),
+    OPTION_FLAG_ROW("quiet", 'q', sim_values, quiet, "Print nothing unless an invariant is broken."),
+    OPTION_CHOICE_ROW("output", 'o', sim_values, output, outputs, "Text, or one JSON object."),
+};
+
+struct run {
+    struct cli *cli;
+    struct progress progress;
+    double hours;
+};
+
+static void tell_progress(void *ctx, double hours, uint64_t events)
+{
+    struct run *r = ctx;
+    (void)events;
+    progress_tell(&r->progress, (size_t)(hours * 1000), (size_t)(r->hours * 1000));
+}
+
+static void tell_event(void *ctx, const char *line)
+{
+    (void)fprintf(((struct run *)ctx)->cli->out, "%s\n", line);
+}
+
+static const struct {
+    const char *name, *what;
+    size_t at;
+} rows[] = {
+#define ROW(field, what)                                                                                               \
+    {                                                                                                                  \
+#field, what, offsetof(struct sim_result, field)                                                               \
+    }
+    ROW(events, "events"),
+    ROW(checks, "checks of invariants"),
+    ROW(requests, "requests"),
+    ROW(refused, "of these refused"),
+    ROW(reports, "reports of agents"),
+    ROW(transactions, "transactions"),
+    ROW(plans, "plans"),
+    ROW(replayed, "decisions replayed"),
+    ROW(placements, "placements"),
+    ROW(conflicts, "conflicts"),
+    ROW(watched, "changes watched"),
+    ROW(crashes, "crashes of the daemon"),
+    ROW(store_failures, "failures of the store"),
+    ROW(lost_nodes, "nodes that fell silent"),
+    ROW(double_agents, "second agents of one node"),
+#undef ROW
+};
+
+static uint64_t value_of(const struct sim_result *result, size_t row)
+{
+    return *(const uint64_t *)((const char *)result + rows[row].at);
+}
+
+static void print_text(const struct run *r, const struct sim_options *o, const struct sim_result *result,
+                       double seconds)
+{
+    FILE *out = r->cli->out;
+    (void)fprintf(out, "Seed %" PRIu64 ", %g virtual hours in %.1f s\n", o->seed, r->hours, seconds);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        (void)fprintf(out, "%12" PRIu64 "  %s\n", value_of(result, i), rows[i].what);
+    (void)fprintf(out, "The same seed gives the same run: %016" PRIx64 "\n", result->hash);
+}
+
+static void print_json(const struct run *r, const struct sim_options *o, const struct sim_result *result,
+                       const struct berth_err *err, double seconds)
+{
+    CLEANUP(str) struct str s = {0};
+    str_addf(&s, "{\"seed\":%" PRIu64 ",\"hours\":%g,\"seconds\":%.3f,\"hash\":\"%016" PRIx64 "\"", o->seed, r->hours,
+             seconds, result->hash);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        str_addf(&s, ",\"%s\":%" PRIu64, rows[i].name, value_of(result, i));
+    if (result->invariant) {
+        str_addf(&s, ",\"breach\":{\"invariant\":%d,\"event\":%" PRIu64 ",\"text\":", result->invariant,
+                 result->breach_event);
+        str_add_json(&s, err->text);
+        str_add_char(&s, '}');
+    }
+    (void)fprintf(r->cli->out, "%s}\n", str_text(&s));
+}
+
+static bool hours_parse(const char *text, double *ret)
+{
+    char *end;
+    double hours = strtod(text, &end);
+    if (end == text || *end || !(hours > 0) || hours > 24 * 365)
+        return false;
+    *ret = hours;
+    return true;
+}
+
+static int run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct sim_values *v = values;
+    struct run r = {.cli = cli, .hours = 1};
+    struct berth_err err = {0};
+    struct sim_result result = {0};
+    (void)operands;
+
+    if (v->hours && !hours_parse(v->hours, &r.hours))
+        return cli_fail(cli, EXIT_USAGE, "--hours: expected a number of hours above 0, like 24 or 0.5");
+    struct sim_options o = {.seed = v->seed.given ? v->seed.n : 1,
+                            .hours = r.hours,
+                            .nodes = (size_t)v->nodes.n,
+                            .users = (size_t)v->users.n,
+                            .progress = tell_progress,
+                            .trace = v->trace ? tell_event : NULL,
+                            .ctx = &r};
+    progress_start(&r.progress, cli, "Simulating");
+    int64_t start_ns = cli_clock_ns();
+    int rc = sim_cluster_run(&o, &result, &err);
+    double seconds = (double)(cli_clock_ns() - start_ns) / 1e9;
+    progress_end(&r.progress);
+    if (v->output == OUTPUT_JSON)
+        print_json(&r, &o, &result, &err, seconds);
+    else if (!v->quiet)
+        print_text(&r, &o, &result, seconds);
+    return rc < 0 ? cli_fail(cli, EXIT_FAILED, "%s", err.text) : EXIT_OK;
+}
+
+const struct command sim_cluster_command = {
+    .name = "sim cluster",
+    .operands = "",
+    .summary = "Run a whole cluster under a seed, with faults, and check the invariants after every event.",
+    .text =
+        "The daemon's real logic runs over a store in memory and under a virtual clock. Stand-in agents start, end and "
+        "fail pods, lose and repeat reports and fall silent; people use and misuse the API; the daemon crashes, its disk "
+        "fills up, clocks jump. A breach is told with the seed, the event and the number of the invariant, and ends "
+        "with exit code 1.",
+    .examples = "  berth sim cluster --seed 7 --hours 24\n"
+                "  berth sim cluster --seed 7 --hours 0.1 --trace",
+    .options = options,
+    .options_len = sizeof options / sizeof *options,
+    .values_size = sizeof(struct sim_values),
+    .section = SECTION_FILES,
+    .run = run,
+};
