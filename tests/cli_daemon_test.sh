@@ -481,6 +481,7 @@ systems() {
     python3 -c 'import json, sys; assert json.load(sys.stdin)["lease_s"] == 41' <"$work/out" || return 1
     ends 1 "$berth" system settings lease_s=soon && says 'lease_s' || return 1
     ends 0 "$berth" system services && ends 0 "$berth" system services -o yaml || return 1
+    ends 4 "$berth" system configure nothing && ends 4 "$berth" system configure nothing a=1 || return 1
     ends 4 "$berth" system restart nothing && ends 4 "$berth" system enable nothing && ends 4 "$berth" system disable nothing
 }
 

@@ -184,6 +184,7 @@ static const struct row rows[] = {
     OF_SYSTEM("POST", "services/{id}/restart", NULL),
     OF_SYSTEM("GET", "services/{id}/settings", NULL),
     OF_SYSTEM("PUT", "services/{id}/settings", "{}"),
+    OF_SYSTEM("PATCH", "services/{id}/settings", "{}"),
     {"POST",   "/v1/txn",                "self",    APP,      "manage",
                                                             "{\"changes\": [{\"op\": \"delete\", \"kind\": \"app\", \"id\": \"web.%\"}]}",                                               ""         },
 

@@ -101,8 +101,8 @@ extern const struct command vm_start_command, vm_stop_command, vm_restart_comman
 extern const struct command node_ls_command, node_add_command, node_rm_command, node_drain_command, node_cordon_command,
     node_enable_command, node_disable_command, node_capabilities_command, node_settings_command;
 extern const struct command status_command, schedule_command, events_command, system_settings_command,
-    system_services_command, system_restart_command, system_enable_command, system_disable_command, backup_command,
-    restore_command;
+    system_services_command, system_configure_command, system_restart_command, system_enable_command,
+    system_disable_command, backup_command, restore_command;
 extern const struct command whoami_command, audit_command, user_add_command, user_rm_command, user_disable_command,
     user_enable_command, user_export_command, user_import_command, group_add_command, group_rm_command,
     token_add_command, token_ls_command, token_rm_command;

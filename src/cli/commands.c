@@ -47,6 +47,7 @@ const struct command *const commands[] = {
     &node_settings_command,
     &system_settings_command,
     &system_services_command,
+    &system_configure_command,
     &system_restart_command,
     &system_enable_command,
     &system_disable_command,

@@ -1,4 +1,4 @@
-/* system.c - `berth system settings|services|restart|enable|disable`. */
+/* system.c - `berth system settings|services|configure|restart|enable|disable`. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -131,6 +131,56 @@ const struct command system_services_command = {
     .talks = true,
     .run = services_run,
 };
+
+/* ---- settings of one service ---------------------------------------------------------------------------------------- */
+
+static int configure_run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct settings_values *v = values;
+    CLEANUP(json) json_t *patch = json_object();
+    CLEANUP(json) json_t *body = NULL;
+    CLEANUP(api) struct api api = {0};
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    CLEANUP(str) struct str path = {0};
+
+    str_add(&path, "/v1/system/services");
+    path_add(&path, operands->at[0]);
+    str_add(&path, "/settings");
+    int rc = pairs_parse(cli, operands->at + 1, operands->len - 1, patch);
+    if (rc == EXIT_OK)
+        rc = api_open(&api, cli);
+    if (rc == EXIT_OK && operands->len == 1) {
+        rc = api_get(&api, str_text(&path), &body);
+        if (rc == EXIT_OK && !view_print(cli, v->form, body))
+            fields_print(cli, body, 0);
+        return rc;
+    }
+    struct api_request request = {.method = "PATCH", .path = str_text(&path), .body = patch, .dry_run = v->dry_run};
+    if (rc == EXIT_OK)
+        rc = api_do(&api, &request, &answer);
+    if (rc == EXIT_OK)
+        object_tell(cli, "service", operands->at[0], "changed", v->dry_run);
+    return rc;
+}
+
+const struct command system_configure_command = {
+    .name = "system configure",
+    .operands = "SERVICE [KEY=VALUE...]",
+    .operands_min = 1,
+    .operands_max = OPERANDS_ANY,
+    .summary = "Show the settings of a system service, or change some.",
+    .text = "VALUE is read as for 'berth app settings'.",
+    .examples = "  berth system configure dns\n"
+                "  berth system configure dns cache=500",
+    .options = settings_options,
+    .options_len = sizeof settings_options / sizeof settings_options[0],
+    .values_size = sizeof(struct settings_values),
+    .section = SECTION_CLUSTER,
+    .talks = true,
+    .run = configure_run,
+};
+
+/* ---- verbs ---------------------------------------------------------------------------------------------------------- */
 
 struct service_verb {
     const char *verb, *done;

@@ -21,6 +21,8 @@ const struct route system_routes[] = {
           "Read a system service's settings"),
     ROUTE("PUT", "/v1/system/services/{id}/settings", SETTINGS, system_put_service_settings,
           "Replace a system service's settings"),
+    ROUTE("PATCH", "/v1/system/services/{id}/settings", SETTINGS, system_patch_service_settings,
+          "Change some of a system service's settings"),
     ROUTE("POST", "/v1/txn", PERMIT_SELF, TXN_BODY_MAX, ROUTE_CHANGES, txn_run,
           "Several changes in one guarded transaction", .body = &txn_keys),
 };

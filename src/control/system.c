@@ -177,6 +177,11 @@ int system_put_service_settings(struct call *c)
     return service_edit(c, "settings", work_put_map, "settings");
 }
 
+int system_patch_service_settings(struct call *c)
+{
+    return service_edit(c, "settings", work_patch_map, "settings");
+}
+
 int system_get_service_settings(struct call *c)
 {
     const char *id = NULL;

@@ -9,7 +9,8 @@
 
 call_run system_get_settings, system_put_settings, system_patch_settings;
 call_run system_list_services, system_get_service, system_enable_service, system_disable_service;
-call_run system_restart_service, system_put_service_settings, system_get_service_settings;
+call_run system_restart_service, system_put_service_settings, system_patch_service_settings,
+    system_get_service_settings;
 
 /* txn.c: {"guards": [{"kind", "id", "revision"}], "changes": [{"op", "kind", "id", "object"}]}, all or nothing. */
 enum { TXN_CHANGES_MAX = 1000, TXN_VOLUMES_MAX = 32 };
