@@ -131,7 +131,8 @@ static void node_act(struct world *w, const char *id)
     case 5:
     case 6:
     case 7:
-        (void)snprintf(path, sizeof path, "/v1/nodes/%s/%s", id, CHANCE_PICK(luck, char *, "cordon", "drain", "disable"));
+        (void)snprintf(path, sizeof path, "/v1/nodes/%s/%s", id,
+                       CHANCE_PICK(luck, char *, "cordon", "drain", "disable"));
         admin_ask(w, "POST", path, NULL, NULL, NULL, NULL, NULL);
         break;
     case 8:
@@ -169,16 +170,37 @@ static void user_act(struct world *w, const struct person *p)
         return;
     }
     (void)snprintf(path, sizeof path, "/v1/users/%s/%s", p->id,
-                   user->user.disabled ? "enable" : chance_in(luck, 500) ? "disable" : "enable");
+                   user->user.disabled    ? "enable"
+                   : chance_in(luck, 500) ? "disable"
+                                          : "enable");
     admin_ask(w, "POST", path, NULL, NULL, NULL, NULL, NULL);
+}
+
+/* Revokes a token of somebody, who gets another one. */
+static void token_act(struct world *w)
+{
+    struct chance *luck = &w->people_luck;
+    struct person *p = w->people->at.at[chance_below(luck, w->people->at.len)];
+    char path[128], id[TOKEN_ID_LEN + 1];
+    if (strlen(p->token) < strlen("berth_") + TOKEN_ID_LEN)
+        return;
+    (void)snprintf(id, sizeof id, "%s", p->token + strlen("berth_"));
+    (void)snprintf(path, sizeof path, "/v1/tokens/%s", id);
+    p->token[0] = 0;
+    admin_ask(w, "DELETE", path, NULL, NULL, NULL, NULL, NULL);
 }
 
 static void settings_act(struct world *w)
 {
     struct chance *luck = &w->people_luck;
+    if (chance_in(luck, 400)) {
+        admin_ask(w, "PATCH", "/v1/system/settings", json_pack("{s:i}", "seed", (int)chance_range(luck, 0, 9)), NULL,
+                  NULL, NULL, NULL);
+        return;
+    }
     admin_ask(w, "PATCH", "/v1/system/settings",
-              json_pack("{s:s}", "profile", CHANCE_PICK(luck, char *, "default", "default", "balance", "no-such")), NULL,
-              NULL, NULL, NULL);
+              json_pack("{s:s}", "profile", CHANCE_PICK(luck, char *, "default", "default", "balance", "no-such")),
+              NULL, NULL, NULL, NULL);
 }
 
 void admin_act(struct world *w)
@@ -190,6 +212,8 @@ void admin_act(struct world *w)
         node_act(w, w->mirror.of[KIND_NODE].at[chance_below(luck, nodes)]->id);
     else if (draw < 80 && w->people->at.len)
         user_act(w, w->people->at.at[chance_below(luck, w->people->at.len)]);
+    else if (draw < 83 && w->people->at.len)
+        token_act(w);
     else if (draw < 95)
         admin_ask(w, "POST", "/v1/schedule", NULL, NULL, NULL, NULL, NULL);
     else

@@ -268,7 +268,8 @@ static void report_deliver(struct world *w, void *arg)
 
 static char *report_text(uint64_t epoch, uint64_t seq, json_t *items)
 {
-    json_t *report = json_pack("{s:I, s:I, s:o}", "epoch", (json_int_t)epoch, "seq", (json_int_t)seq, "instances", items);
+    json_t *report =
+        json_pack("{s:I, s:I, s:o}", "epoch", (json_int_t)epoch, "seq", (json_int_t)seq, "instances", items);
     char *text = json_dumps(report, JSON_COMPACT);
     json_decref(report);
     return text;
@@ -318,8 +319,7 @@ static void config_arrive(struct world *w, void *arg)
     a->config_revision = m->revision;
     for (size_t k = 0; k < a->programs.at.len; k++)
         a->programs.at.at[k].wanted = false;
-    json_array_foreach(json_object_get(m->config, "instances"), i, instance)
-        programs_want(w, &a->programs, instance);
+    json_array_foreach(json_object_get(m->config, "instances"), i, instance) programs_want(w, &a->programs, instance);
     programs_sweep(&a->programs);
 }
 
@@ -409,10 +409,10 @@ void agents_impostor(struct world *w, size_t which)
         (void)json_array_append_new(items, json_pack("{s:I, s:s}", "id", (json_int_t)a->programs.at.at[i].id, "state",
                                                      CHANCE_PICK(luck, char *, "failed", "ended", "stopped")));
     switch (chance_below(luck, 5)) {
-    case 0: m->epoch = a->taken_epoch ? a->taken_epoch - 1 : 0; break;     /* an agent that was replaced */
-    case 1: m->epoch = a->taken_epoch, m->seq = a->taken_seq; break;       /* the last one again, with other words */
-    case 2: memcpy(m->node, other->node, sizeof m->node); break;           /* another node's name */
-    case 3:                                                                /* of programs that are not its own */
+    case 0: m->epoch = a->taken_epoch ? a->taken_epoch - 1 : 0; break; /* an agent that was replaced */
+    case 1: m->epoch = a->taken_epoch, m->seq = a->taken_seq; break;   /* the last one again, with other words */
+    case 2: memcpy(m->node, other->node, sizeof m->node); break;       /* another node's name */
+    case 3:                                                            /* of programs that are not its own */
         json_array_clear(items);
         for (size_t i = 0; other != a && i < other->programs.at.len; i++)
             (void)json_array_append_new(

@@ -97,7 +97,7 @@ json_t *body_job(struct chance *luck)
     if (chance_in(luck, 150))
         set(doc, "hold", json_true());
     if (chance_in(luck, 200))
-        set(doc, "gang", json_true());
+        set(doc, "gang", chance_in(luck, 700) ? json_true() : json_string("pair"));
     else if (chance_in(luck, 100)) {
         set(doc, "gang", json_true());
         set(doc, "gang_min", json_integer(1));
@@ -140,8 +140,9 @@ json_t *body_capabilities(struct chance *luck)
         set(allocatable, "pods", json_integer(chance_range(luck, 3, 12)));
     set(doc, "allocatable", allocatable);
     if (chance_in(luck, 250))
-        set(doc, "gpus", json_pack("{s:i, s:s, s:s}", "count", (int)chance_range(luck, 1, 4), "model",
-                                   CHANCE_PICK(luck, char *, "A", "B"), "memory", "40Gi"));
+        set(doc, "gpus",
+            json_pack("{s:i, s:s, s:s}", "count", (int)chance_range(luck, 1, 4), "model",
+                      CHANCE_PICK(luck, char *, "A", "B"), "memory", "40Gi"));
     if (chance_in(luck, 100))
         set(doc, "overcommit", json_pack("{s:i}", "cpu", 2));
     if (chance_in(luck, 200))
@@ -158,8 +159,9 @@ json_t *body_settings(struct chance *luck)
     if (chance_in(luck, 600))
         set(doc, "labels", json_pack("{s:s}", "disk", CHANCE_PICK(luck, char *, "ssd", "hdd")));
     if (chance_in(luck, 100))
-        set(doc, "taints", json_pack("[s]", CHANCE_PICK(luck, char *, "spot:NoSchedule", "site=remote:NoSchedule",
-                                                        "old:PreferNoSchedule")));
+        set(doc, "taints",
+            json_pack("[s]",
+                      CHANCE_PICK(luck, char *, "spot:NoSchedule", "site=remote:NoSchedule", "old:PreferNoSchedule")));
     return doc;
 }
 

@@ -7,13 +7,14 @@
 #include "sim/world.h"
 
 enum { PROGRESS_EVERY = 4096 };
-#define CALM_MIN_NS (12 * MINUTE) /* longer than any fence */
-#define CALM_MAX_NS (90 * MINUTE)
+#define CALM_MIN_NS (2 * MINUTE)
+#define CALM_MAX_NS (90 * MINUTE) /* longer than any fence, any pause and any queue of tasks */
 
 static void run_until(struct world *w, int64_t end_ns)
 {
     struct due due;
-    while (!w->invariant && w->queue.heap.len && w->queue.heap.at[0].at_ns <= end_ns && due_queue_take(&w->queue, &due)) {
+    while (!w->invariant && w->queue.heap.len && w->queue.heap.at[0].at_ns <= end_ns &&
+           due_queue_take(&w->queue, &due)) {
         w->now_ns = due.at_ns;
         w->event++;
         due.run(w, due.arg);
@@ -107,10 +108,9 @@ static void result_fill(const struct world *w, struct sim_result *ret)
 
 static int breach_tell(const struct world *w, struct berth_err *err)
 {
-    return err_set(err, EBADMSG,
-                   "seed %" PRIu64 ", %.6f s, event %" PRIu64 " (%.120s): invariant %d: %s", w->options->seed,
-                   (double)w->breach_ns / (double)SECOND, w->breach_event, str_text(&w->doing), w->invariant,
-                   str_text(&w->breach));
+    return err_set(err, EBADMSG, "seed %" PRIu64 ", %.6f s, event %" PRIu64 " (%.120s): invariant %d: %s",
+                   w->options->seed, (double)w->breach_ns / (double)SECOND, w->breach_event, str_text(&w->doing),
+                   w->invariant, str_text(&w->breach));
 }
 
 int sim_cluster_run(const struct sim_options *options, struct sim_result *ret, struct berth_err *err)

@@ -38,10 +38,10 @@ struct sim_sabotage {
 
 struct sim_options {
     uint64_t seed;
-    double hours;              /* virtual; 0: 1 */
-    size_t nodes, users;       /* 0: drawn from the seed */
-    struct sim_rates rates;    /* of 0: 100 */
-    const struct sim_sabotage *sabotage; /* NULL: none */
+    double hours;                                               /* virtual; 0: 1 */
+    size_t nodes, users;                                        /* 0: drawn from the seed */
+    struct sim_rates rates;                                     /* of 0: 100 */
+    const struct sim_sabotage *sabotage;                        /* NULL: none */
     void (*progress)(void *ctx, double hours, uint64_t events); /* NULL: none */
     void (*trace)(void *ctx, const char *line);                 /* one line for each event; NULL: none */
     void *ctx;

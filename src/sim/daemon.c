@@ -167,10 +167,8 @@ int daemon_start(struct world *w, struct berth_err *err)
         .wake_at = wake_at,
         .log = &d->log,
     };
-    const struct control_options options = {.seed = w->options->seed,
-                                            .lease_ns = LEASE_S * SECOND,
-                                            .audit_every = 50,
-                                            .history_max = HISTORY_REVISIONS};
+    const struct control_options options = {
+        .seed = w->options->seed, .lease_ns = LEASE_S * SECOND, .audit_every = 50, .history_max = HISTORY_REVISIONS};
     if (!d->store)
         d->store = store_memory_new();
     if (!d->log.out)

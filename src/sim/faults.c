@@ -56,7 +56,8 @@ static void crash(struct world *w)
     world_says(w, "the daemon %s", orderly ? "is restarted" : "crashes");
     daemon_crash(w, orderly);
     w->faults->failing = false; /* the copy is on a disk that works */
-    world_later(w, chance_in(luck, 800) ? chance_range(luck, MILLISECOND, 5 * SECOND) : chance_range(luck, SECOND, MINUTE),
+    world_later(w,
+                chance_in(luck, 800) ? chance_range(luck, MILLISECOND, 5 * SECOND) : chance_range(luck, SECOND, MINUTE),
                 start, NULL, NULL);
 }
 
@@ -112,7 +113,7 @@ static void trouble(struct world *w, void *arg)
     (void)arg;
     if (w->calm)
         return;
-    world_later(w, chance_range(luck, SECOND, 2 * MINUTE) * 100 / rate, trouble, NULL, NULL);
+    world_later(w, chance_range(luck, SECOND, 80 * SECOND) * 100 / rate, trouble, NULL, NULL);
     if (draw < 14)
         crash(w);
     else if (draw < 26)
@@ -121,7 +122,8 @@ static void trouble(struct world *w, void *arg)
         clock_jumps(w);
     else if (draw < 64 && agents)
         agents_partition(w, chance_below(luck, agents),
-                         chance_in(luck, 500) ? chance_range(luck, SECOND, MINUTE) : chance_range(luck, MINUTE, 8 * MINUTE),
+                         chance_in(luck, 500) ? chance_range(luck, SECOND, MINUTE)
+                                              : chance_range(luck, MINUTE, 8 * MINUTE),
                          chance_in(luck, 700));
     else if (draw < 67) /* half of them at once: a switch dies */
         for (size_t i = 0; i < agents; i += 2)

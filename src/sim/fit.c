@@ -152,8 +152,8 @@ static struct held held_of(const struct door *d, const char *resource)
 {
     const struct berth_node *n = d->node;
     int64_t whole = amount_in(n->allocatable, n->allocatable_len, resource, same(resource, "pods") ? INT32_MAX : 0);
-    struct held h = {.capacity =
-                         whole * amount_in(n->overcommit, n->overcommit_len, resource, BERTH_RATIO_ONE) / BERTH_RATIO_ONE};
+    struct held h = {.capacity = whole * amount_in(n->overcommit, n->overcommit_len, resource, BERTH_RATIO_ONE) /
+                                 BERTH_RATIO_ONE};
     EACH_ON_NODE(d, s)
     {
         int64_t amount = request_of(shape_of(d, s), resource);
@@ -281,6 +281,39 @@ static const char *gpus_rule(const struct door *d)
     return (d->self ? len == d->shape->gpu.count : len >= d->shape->gpu.count) ? NULL : "too few GPUs";
 }
 
+static const char *member_of(const struct seen *s, const char *key)
+{
+    const char *text = json_string_value(json_object_get(s->doc, key));
+    return text ? text : "";
+}
+
+static bool mounts(const struct door *d, const struct seen *s, const char *volume)
+{
+    const struct berth_shape *shape = shape_of(d, s);
+    return shape && is_in(volume, shape->volumes, shape->volumes_len);
+}
+
+/* It can be reached from there, and, unless it is shared, is mounted nowhere else. */
+static const char *volumes_rule(const struct door *d)
+{
+    for (size_t v = 0; v < d->shape->volumes_len; v++) {
+        const struct seen *volume = mirror_find(d->m, KIND_VOLUME, d->shape->volumes[v]);
+        if (!volume)
+            continue; /* removed since it was asked for */
+        if ((*member_of(volume, "zone") && !same(member_of(volume, "zone"), d->node->zone)) ||
+            (*member_of(volume, "node") && !same(member_of(volume, "node"), d->node->id)))
+            return "a volume cannot be reached from the node";
+        if (json_is_true(json_object_get(volume->doc, "shared")))
+            continue;
+        for (size_t i = 0; i < d->m->of[KIND_INSTANCE].len; i++) {
+            const struct seen *s = d->m->of[KIND_INSTANCE].at[i];
+            if (counts(d, s) && !same(s->instance.instance.node, d->node->id) && mounts(d, s, volume->id))
+                return "a volume is mounted on another node";
+        }
+    }
+    return NULL;
+}
+
 static const char *count_rule(const struct door *d)
 {
     uint32_t len = 1;
@@ -305,6 +338,7 @@ static const char *against(const struct door *d, int *ret_invariant)
         {resources_rule, 1 },
         {ports_rule,     2 },
         {gpus_rule,      3 },
+        {volumes_rule,   12},
         {count_rule,     12},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {

@@ -142,8 +142,8 @@ static void revision_take(struct reading *r, uint64_t revision, const json_t *re
 
 static void record_check(struct world *w, const struct store_record *record, uint64_t seq, uint64_t chain)
 {
-    uint64_t now = hash_bytes(record->record.at, record->record.len,
-                              hash_pair(hash_pair(chain, record->seq), record->revision));
+    uint64_t now =
+        hash_bytes(record->record.at, record->record.len, hash_pair(hash_pair(chain, record->seq), record->revision));
     if (record->seq != seq + 1)
         world_breach(w, 16, "record %" PRIu64 " comes after record %" PRIu64, record->seq, seq);
     if (record->chain != now)
@@ -251,7 +251,9 @@ void world_settle(struct world *w)
 
 static void differs(void *ctx, const struct replay_difference *d)
 {
-    world_breach(ctx, 15, "cycle %" PRIu64 " at revision %" PRIu64 ": the %s is %016" PRIx64 " when it is made again, and was %016" PRIx64,
+    world_breach(ctx, 15,
+                 "cycle %" PRIu64 " at revision %" PRIu64 ": the %s is %016" PRIx64
+                 " when it is made again, and was %016" PRIx64,
                  d->cycle, d->revision, d->what, d->replayed, d->recorded);
 }
 

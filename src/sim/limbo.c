@@ -103,10 +103,12 @@ static void note(struct world *w, const char *workload, uint32_t ordinal)
     vec_push(&l->at, m);
 }
 
-/* After failures a workload waits a while before the next try. */
+/* After failures a workload waits a while before the next try; another is not to begin yet, by a clock that may jump. */
 static bool is_paused(const struct mirror *m, const struct seen *work)
 {
     char id[OBJECT_KEY_MAX];
+    if (work->work.workload.begin_ns)
+        return true;
     (void)snprintf(id, sizeof id, "since/%s", work->id);
     return mirror_find(m, KIND_FACT, id) != NULL;
 }

@@ -44,7 +44,7 @@ static void user_ask(struct person *p, struct ask *ask)
     if (strcmp(ask->method, "GET") != 0 && !ask->key && chance_in(&w->people_luck, 400)) {
         (void)snprintf(key, sizeof key, "%s-%" PRIu64, p->id, ++p->keys);
         ask->key = key;
-        if (!ask->query[0] && !ask->refuse && !ask->body_len)
+        if (!ask->query[0] && !ask->refuse && !ask->body_len && !ask->if_match)
             keep(p, ask);
     }
     world_says(w, "%s: %s %s%s%s", p->id, ask->method, ask->path, ask->key ? " with key " : "",
@@ -98,25 +98,65 @@ static void send_json(struct person *p, const char *method, const char *path, js
     json_decref(body);
 }
 
+static void name(struct chance *luck, json_t *body)
+{
+    char text[48];
+    (void)snprintf(text, sizeof text, "%s%zu", CHANCE_PICK(luck, char *, "web", "db", "Photos", "n"),
+                   chance_below(luck, 12));
+    (void)json_object_set_new(body, "name", json_string(text));
+}
+
+/* A volume, if there is one; perhaps another's, which is as if it were not there. */
+static void mount(struct person *p, json_t *body)
+{
+    const struct mirror *m = &p->w->mirror;
+    struct chance *luck = &p->w->people_luck;
+    size_t len = m->of[KIND_VOLUME].len;
+    if (len && chance_in(luck, 80))
+        (void)json_object_set_new(body, "volumes",
+                                  json_pack("[s]", m->of[KIND_VOLUME].at[chance_below(luck, len)]->id));
+}
+
 static void create(struct person *p)
 {
     struct chance *luck = &p->w->people_luck;
-    char name[48];
     bool refuse = strcmp(p->role, "viewer") == 0;
-    size_t kind = chance_below(luck, 10);
-    (void)snprintf(name, sizeof name, "%s%zu", CHANCE_PICK(luck, char *, "web", "db", "Photos", "n"),
-                   chance_below(luck, 12));
-    if (kind < 4) {
-        json_t *body = body_app(luck);
-        (void)json_object_set_new(body, "name", json_string(name));
-        send_json(p, "POST", "/v1/apps", body, refuse);
-    } else if (kind < 9) {
-        send_json(p, "POST", "/v1/jobs", body_job(luck), refuse);
+    size_t kind = chance_below(luck, 20);
+    const char *path = kind < 8 ? "/v1/apps" : kind < 17 ? "/v1/jobs" : kind < 19 ? "/v1/vms" : "/v1/volumes";
+    json_t *body = kind < 8 ? body_app(luck) : kind < 17 ? body_job(luck) : kind < 19 ? body_vm(luck) : NULL;
+    if (!body) {
+        char id[24];
+        (void)snprintf(id, sizeof id, "vol%zu", chance_below(luck, 8));
+        body = json_pack("{s:s, s:b}", "id", id, "shared", chance_in(luck, 300));
+        if (chance_in(luck, 300))
+            (void)json_object_set_new(body, "zone", json_string(CHANCE_PICK(luck, char *, "a", "b")));
     } else {
-        json_t *body = body_vm(luck);
-        (void)json_object_set_new(body, "name", json_string(name));
-        send_json(p, "POST", "/v1/vms", body, refuse);
+        mount(p, body);
+        if (kind < 8 || kind >= 17)
+            name(luck, body);
+        if (chance_in(luck, 30)) /* not at once */
+            (void)json_object_set_new(body, "begin",
+                                      json_integer(world_wall_ns(p->w) / SECOND + chance_range(luck, -60, 120)));
     }
+    send_json(p, "POST", path, body, refuse);
+}
+
+/* Several changes in one transaction: all or nothing. */
+static void transact(struct person *p)
+{
+    struct chance *luck = &p->w->people_luck;
+    const struct seen *s = target(p, KIND_JOB);
+    json_t *app = body_app(luck), *changes = json_array();
+    name(luck, app);
+    (void)json_array_append_new(changes,
+                                json_pack("{s:s, s:s, s:o}", "op", "put", "kind", "job", "object", body_job(luck)));
+    if (chance_in(luck, 700))
+        (void)json_array_append_new(changes, json_pack("{s:s, s:s, s:o}", "op", "put", "kind", "app", "object", app));
+    else
+        json_decref(app);
+    if (s)
+        (void)json_array_append_new(changes, json_pack("{s:s, s:s, s:s}", "op", "delete", "kind", "job", "id", s->id));
+    send_json(p, "POST", "/v1/txn", json_pack("{s:o}", "changes", changes), s && !may_change(p, s));
 }
 
 static void act_on(struct person *p, enum kind kind, const char *method, const char *verb, json_t *body)
@@ -128,7 +168,22 @@ static void act_on(struct person *p, enum kind kind, const char *method, const c
         return;
     }
     (void)snprintf(path, sizeof path, "/v1/%s/%s%s%s", kinds[kind].plural, s->id, *verb ? "/" : "", verb);
-    send_json(p, method, path, body, !may_change(p, s));
+    if (!chance_in(&p->w->people_luck, 60)) {
+        send_json(p, method, path, body, !may_change(p, s));
+        return;
+    }
+    /* Only if unchanged: a revision that was, and will never be again. */
+    char *text = body ? json_dumps(body, JSON_COMPACT) : NULL, match[24];
+    struct ask ask = {.method = method,
+                      .path = path,
+                      .body = text,
+                      .if_match = str_u64(s->revision - 1, match),
+                      .refuse = true,
+                      .harmless = true,
+                      .invariant = 20};
+    user_ask(p, &ask);
+    free(text);
+    json_decref(body);
 }
 
 static enum kind some_kind(struct chance *luck)
@@ -142,9 +197,7 @@ static void change(struct person *p)
     switch (chance_below(luck, 12)) {
     case 0:
     case 1:
-    case 2:
-        act_on(p, KIND_APP, "POST", "scale", json_pack("{s:i}", "replicas", (int)chance_range(luck, 0, 6)));
-        break;
+    case 2: act_on(p, KIND_APP, "POST", "scale", json_pack("{s:i}", "replicas", (int)chance_range(luck, 0, 6))); break;
     case 3:
     case 4: act_on(p, some_kind(luck), "PATCH", "", body_patch(luck)); break;
     case 5:
@@ -152,9 +205,7 @@ static void change(struct person *p)
                CHANCE_PICK(luck, char *, "stop", "start", "start", "restart"), NULL);
         break;
     case 6:
-    case 7:
-        act_on(p, KIND_JOB, "POST", CHANCE_PICK(luck, char *, "hold", "release", "release", "cancel"), NULL);
-        break;
+    case 7: act_on(p, KIND_JOB, "POST", CHANCE_PICK(luck, char *, "hold", "release", "release", "cancel"), NULL); break;
     case 8: act_on(p, KIND_APP, "PUT", "", body_app(luck)); break;
     case 9: act_on(p, KIND_JOB, "PUT", "", body_job(luck)); break;
     case 10: act_on(p, KIND_APP, "PUT", "settings", json_pack("{s:s}", "colour", "green")); break;
@@ -260,11 +311,13 @@ static void repeat(struct person *p)
 static void act(struct world *w, struct person *p)
 {
     size_t draw = chance_below(&w->people_luck, 100);
-    if (draw < 25)
+    if (draw < 23)
         create(p);
-    else if (draw < 55)
+    else if (draw < 26)
+        transact(p);
+    else if (draw < 57)
         change(p);
-    else if (draw < 65)
+    else if (draw < 66)
         act_on(p, some_kind(&w->people_luck), "DELETE", "", NULL);
     else if (draw < 78)
         look(p);
@@ -286,8 +339,8 @@ static void live(struct world *w, void *arg)
     if (w->calm)
         return;
     /* A few things in a row, then a pause. */
-    int64_t pause_ns = chance_in(luck, 400) ? chance_range(luck, MILLISECOND, 2 * SECOND)
-                                            : chance_range(luck, 5 * SECOND, 2 * MINUTE);
+    int64_t pause_ns =
+        chance_in(luck, 500) ? chance_range(luck, MILLISECOND, 2 * SECOND) : chance_range(luck, SECOND, MINUTE);
     world_later(w, pause_ns * 100 / rate, live, p, NULL);
     if (p->token[0])
         act(w, p);
@@ -300,7 +353,8 @@ static void administer(struct world *w, void *arg)
     bool busy = admin_set_up(w);
     if (!busy && !w->calm)
         admin_act(w);
-    world_later(w, busy ? 100 * MILLISECOND : chance_range(luck, SECOND, MINUTE) * 100 / rate, administer, arg, NULL);
+    world_later(w, busy ? 100 * MILLISECOND : chance_range(luck, SECOND, 40 * SECOND) * 100 / rate, administer, arg,
+                NULL);
 }
 
 struct people *people_new(struct world *w, const char *admin_token)

@@ -25,8 +25,8 @@ struct person {
 struct people {
     char admin_token[TOKEN_TEXT_MAX];
     VEC(struct person *) at;
-    size_t nodes;  /* that shall be there */
-    uint64_t made; /* names so far */
+    size_t nodes;       /* that shall be there */
+    uint64_t made;      /* names so far */
     VEC(char *) asking; /* nodes whose token is on its way */
 };
 
@@ -34,5 +34,5 @@ struct people {
 void admin_act(struct world *w);
 /* Makes groups, users, nodes and tokens that are not there; false: nothing is missing. */
 bool admin_set_up(struct world *w);
-void admin_ask(struct world *w, const char *method, const char *path, json_t *body, const char *query,
-               ask_then *then, void *ctx, void (*drop)(void *));
+void admin_ask(struct world *w, const char *method, const char *path, json_t *body, const char *query, ask_then *then,
+               void *ctx, void (*drop)(void *));

@@ -108,6 +108,19 @@ static void gang_judge(struct world *w, const char *gang)
 
 /* ---- what a transaction does to instances -------------------------------------------------------------------------- */
 
+/* Pods of a service are alike: one beyond those asked for may stand for one of them, and be moved, before or after it has
+ * stopped. */
+static bool takes_over(const struct world *w, const struct berth_instance *i)
+{
+    for (size_t k = 0; k < i->waits_len; k++) {
+        const struct seen *other = mirror_instance(&w->mirror, i->waits[k]);
+        if (other && other->instance.instance.ordinal == i->ordinal &&
+            strcmp(other->instance.instance.workload, i->workload) == 0)
+            return true;
+    }
+    return i->replaces != 0;
+}
+
 static void new_judge(struct world *w, const struct transaction *t, const struct seen *now)
 {
     const struct berth_instance *i = &now->instance.instance;
@@ -126,8 +139,11 @@ static void new_judge(struct world *w, const struct transaction *t, const struct
                      now->instance.generation, i->workload, work->work.meta.generation);
     if (work->work.hold || work->work.stopped || work->work.cancelled)
         world_breach(w, 17, "%s/%u is placed as %" PRIu64 ", but is held", i->workload, i->ordinal, i->id);
-    if (i->ordinal >= work->work.workload.replicas && !i->replaces)
+    if (i->ordinal >= work->work.workload.replicas && !takes_over(w, i))
         world_breach(w, 12, "%s/%u is placed as %" PRIu64 ", but nobody asked for it", i->workload, i->ordinal, i->id);
+    int64_t now_ns = json_integer_value(json_object_get(json_object_get(t->record, "cycle"), "now"));
+    if (work->work.workload.begin_ns > now_ns && !i->replaces)
+        world_breach(w, 12, "%s/%u is placed as %" PRIu64 " before it may begin", i->workload, i->ordinal, i->id);
     const char *against = fit_against(&w->mirror, now, &invariant, buf, sizeof buf);
     if (against)
         world_breach(w, invariant, "%s/%u is placed as %" PRIu64 " on %s: %s", i->workload, i->ordinal, i->id, i->node,

@@ -136,16 +136,15 @@ static json_t *program_report(struct world *w, const struct program *p)
     static const char *const words[] = {
         [PROGRAM_STARTING] = "starting", [PROGRAM_RUNNING] = "running", [PROGRAM_STOPPING] = "stopping"};
     struct chance *luck = &w->agents_luck;
-    json_t *item = json_pack("{s:I, s:s}", "id", (json_int_t)p->id, "state",
-                             p->state == PROGRAM_OVER ? p->end : words[p->state]);
+    json_t *item =
+        json_pack("{s:I, s:s}", "id", (json_int_t)p->id, "state", p->state == PROGRAM_OVER ? p->end : words[p->state]);
     if (p->state == PROGRAM_OVER && strcmp(p->end, "failed") == 0)
         (void)json_object_set_new(item, "error", json_string("it fell over\n\x01"));
     if (p->state != PROGRAM_RUNNING)
         return item;
     (void)json_object_set_new(item, "ready", json_boolean(p->ready));
     if (p->listens)
-        (void)json_object_set_new(item, "ports",
-                                  json_pack("[{s:s, s:i}]", "endpoint", "http", "port", (int)p->port));
+        (void)json_object_set_new(item, "ports", json_pack("[{s:s, s:i}]", "endpoint", "http", "port", (int)p->port));
     if (!w->calm && chance_in(luck, 200)) {
         char cpu[24];
         (void)snprintf(cpu, sizeof cpu, "%dm", (int)chance_range(luck, 1, 900));

@@ -14,7 +14,7 @@ enum { PROMISES_MAX = 2000 };
 
 struct promise {
     char *who, *key;
-    uint64_t request;  /* hash of method, path, query and body */
+    uint64_t request; /* hash of method, path, query and body */
     int status;
     json_t *body;
     uint64_t number;
@@ -95,7 +95,8 @@ static void again(struct world *w, uint64_t number, const struct ask *ask, const
 {
     bool same = p->request == request_hash(ask), good = o->status >= 200 && o->status < 300;
     if (!same && good)
-        world_breach(w, 9, "request %" PRIu64 " (%s %s by %s) has the key of %" PRIu64 ", which was another, and got %d",
+        world_breach(w, 9,
+                     "request %" PRIu64 " (%s %s by %s) has the key of %" PRIu64 ", which was another, and got %d",
                      number, ask->method, ask->path, ask->who, p->number, o->status);
     if (same && o->changed)
         world_breach(w, 9, "request %" PRIu64 " (%s %s by %s) repeats %" PRIu64 ", and was carried out again", number,

@@ -145,6 +145,8 @@ static void deliver(struct world *w, struct asked *a)
     w->counts.refused += is_refusal(a->status);
     world_mix(w, a->number * 1000 + (uint64_t)a->status);
     check(w, a, &o);
+    if (a->ask.key && !w->calm && chance_in(&w->luck, 30))
+        o = (struct outcome){.text = "", .changed = o.changed}; /* the answer is lost on its way: nobody knows */
     promises_answered(w, a->number, &a->ask, &o);
     if (w->options->trace && a->ask.who[0] != '.') {
         CLEANUP(str) struct str line = {0};

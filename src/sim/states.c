@@ -14,7 +14,7 @@ struct ids {
     uint64_t floor[KINDS]; /* the same when this daemon started */
     uint64_t life;
     VEC(uint8_t) used[KINDS]; /* by number */
-    uint64_t audited;     /* what the last audit looked at */
+    uint64_t audited;         /* what the last audit looked at */
 };
 
 struct ids *ids_new(void)
@@ -68,13 +68,14 @@ static void instance_judge(struct world *w, const struct transaction *t, const s
     if (was && is && !instance_transition_ok(was->state, is->state))
         world_breach(w, 13, "instance %s goes from %s to %s", now->id, berth_state_name(was->state),
                      berth_state_name(is->state));
-    if (was && is && (was->ordinal != is->ordinal || was->gpus != is->gpus || was->replaces != is->replaces ||
-                      strcmp(was->workload, is->workload) != 0 || strcmp(was->node, is->node) != 0 ||
-                      old->instance.generation != now->instance.generation))
+    if (was && is &&
+        (was->ordinal != is->ordinal || was->gpus != is->gpus || was->replaces != is->replaces ||
+         strcmp(was->workload, is->workload) != 0 || strcmp(was->node, is->node) != 0 ||
+         old->instance.generation != now->instance.generation))
         world_breach(w, 13, "instance %s is another one after %s", now->id, t->verb);
     if (was && was->state == BERTH_ENDED && !is && mirror_find(&w->mirror, KIND_JOB, was->workload))
-        world_breach(w, 13, "task %u of job %s was done, and is forgotten by %s %s", was->ordinal, was->workload, t->who,
-                     t->verb);
+        world_breach(w, 13, "task %u of job %s was done, and is forgotten by %s %s", was->ordinal, was->workload,
+                     t->who, t->verb);
 }
 
 static void node_judge(struct world *w, const struct transaction *t, const struct seen *old, const struct seen *now)

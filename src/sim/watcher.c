@@ -33,10 +33,10 @@ struct client {
     char user[ID_MAX + 1], token[TOKEN_TEXT_MAX]; /* of the plain user */
     struct stream *stream;                        /* NULL: not connected */
     bool asking, listed, choked;
-    uint64_t revision;  /* of the last line or list */
-    uint64_t whole;     /* everything up to this one has come */
+    uint64_t revision; /* of the last line or list */
+    uint64_t whole;    /* everything up to this one has come */
     VEC(struct told) due;
-    size_t next; /* of those: to come */
+    size_t next;       /* of those: to come */
     int64_t behind_ns; /* since when something should have come; 0: nothing should */
     int64_t retry_ns;
     VEC(struct copy) copy;
@@ -97,6 +97,8 @@ static void compare(struct client *c)
 
 static void due_drop(struct client *c, size_t n)
 {
+    if (n == 0)
+        return;
     for (size_t i = 0; i < n; i++)
         json_decref(c->due.at[i].doc);
     memmove(c->due.at, c->due.at + n, (c->due.len - n) * sizeof *c->due.at);
@@ -174,11 +176,11 @@ static void line_read(struct client *c, const char *text, size_t len)
     else if (strcmp(type, "end") == 0)
         ended(c, json_string_value(json_object_get(line, "code")));
     else if (!told)
-        world_breach(c->w, 28, "%s is told of instance %s at revision %" PRIu64 ", and nothing was to come", c->user, id,
-                     revision);
+        world_breach(c->w, 28, "%s is told of instance %s at revision %" PRIu64 ", and nothing was to come", c->user,
+                     id, revision);
     else if (told->revision != revision || strcmp(told->id, id) != 0 || !told->doc != (strcmp(type, "gone") == 0))
-        world_breach(c->w, 28, "%s is told %s %s at revision %" PRIu64 ", but %s %s at %" PRIu64 " was to come", c->user,
-                     type, id, revision, told->doc ? "put" : "gone", told->id, told->revision);
+        world_breach(c->w, 28, "%s is told %s %s at revision %" PRIu64 ", but %s %s at %" PRIu64 " was to come",
+                     c->user, type, id, revision, told->doc ? "put" : "gone", told->id, told->revision);
     else {
         if (told->doc)
             same_object(c, told, line);

@@ -22,7 +22,7 @@
 #define MINUTE (60 * SECOND)
 #define HOUR (60 * MINUTE)
 
-enum { LEASE_S = 30, USERS_MAX = 40, NODES_MAX = 200, HISTORY_REVISIONS = 3000 };
+enum { LEASE_S = 30, USERS_MAX = 40, NODES_MAX = 200, HISTORY_REVISIONS = 400 };
 
 struct world;
 
