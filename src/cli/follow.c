@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "cli/object.h"
@@ -127,7 +128,8 @@ static void *stream_main(void *ctx)
         inbox_end(s->inbox, &trouble);
     else
         end_told(s->inbox, "");
-    return NULL;
+    for (;;) /* the process ends with its main thread; what this one has stays in use until then */
+        (void)pause();
 }
 
 /* The stream has a client of its own; it lives as long as the process. */
