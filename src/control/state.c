@@ -202,8 +202,7 @@ static void numbers_note(struct state *s, const struct object *o, const json_t *
 
 /* ---- changes ------------------------------------------------------------------------------------------------------- */
 
-/* Tells a cluster what the object's document says. */
-static int object_project(struct state *s, struct berth_cluster *cluster, const struct object *o, struct berth_err *err)
+int object_project(struct state *s, struct berth_cluster *cluster, const struct object *o, struct berth_err *err)
 {
     struct parsed parsed;
     struct arena_mark mark = arena_mark(&s->scratch);
@@ -251,60 +250,6 @@ static int pause_changed(struct state *s, const char *fact, struct berth_err *er
     return work ? object_project(s, s->cluster, work, err) : 0;
 }
 
-static bool same_assumed(const void *ctx, uint32_t at, const void *id)
-{
-    return ((const struct state *)ctx)->assumed.at[at].id == *(const uint64_t *)id;
-}
-
-static uint32_t assumed_find(const struct state *s, uint64_t id)
-{
-    return map_find(&s->assumed_map, hash_u64(id), same_assumed, s, &id);
-}
-
-static void assumed_note(struct state *s, uint64_t id, const struct entry *node)
-{
-    uint32_t at = assumed_find(s, id);
-    if (at != MAP_NONE) { /* once more, before the first was settled */
-        s->assumed.at[at].node = node;
-        return;
-    }
-    struct assumed a = {.id = id, .node = node};
-    map_add(&s->assumed_map, hash_u64(id), (uint32_t)s->assumed.len);
-    vec_push(&s->assumed, a);
-}
-
-static void assumed_settle(struct state *s, uint64_t id)
-{
-    uint32_t at = assumed_find(s, id), last = (uint32_t)s->assumed.len - 1;
-    if (at == MAP_NONE)
-        return;
-    map_drop(&s->assumed_map, hash_u64(id), at);
-    if (at != last) {
-        struct assumed moved = s->assumed.at[last];
-        map_drop(&s->assumed_map, hash_u64(moved.id), last);
-        s->assumed.at[at] = moved;
-        map_add(&s->assumed_map, hash_u64(moved.id), at);
-    }
-    s->assumed.len--;
-}
-
-static size_t fact_place(const struct state *s, const char *id)
-{
-    size_t i = 0;
-    while (i < s->assumed_facts.len && strcmp(s->assumed_facts.at[i], id) != 0)
-        i++;
-    return i;
-}
-
-void state_fact_settle(struct state *s, const char *id)
-{
-    size_t at = fact_place(s, id);
-    if (at == s->assumed_facts.len)
-        return;
-    mem_free(s->assumed_facts.at[at]);
-    s->assumed_facts.at[at] = s->assumed_facts.at[--s->assumed_facts.len];
-}
-
 /* Puts the document in; nothing can fail any more. */
 static void entry_write(struct state *s, struct entry *e, const struct parsed *parsed, const json_t *doc,
                         const struct store_event *event)
@@ -322,10 +267,24 @@ static void entry_write(struct state *s, struct entry *e, const struct parsed *p
     view_set(s, e, parsed, doc);
     numbers_note(s, &e->object, doc);
     links_make(s, e);
-    if (e->object.kind == KIND_INSTANCE)
-        assumed_settle(s, e->view.instance.number);
     if (e->object.kind == KIND_FACT)
         state_fact_settle(s, e->object.id);
+}
+
+/* What is assumed of an instance outlives what others say of it. */
+static int project_doc(struct state *s, const struct object *o, const struct parsed *parsed, struct berth_err *err)
+{
+    struct parsed p = *parsed;
+    struct berth_instance *i = &p.instance.instance;
+    const struct assumed *a = o->kind == KIND_INSTANCE ? assumed_find(s, i->id) : NULL;
+    if (a && !assumed_confirms(a, i)) {
+        if (a->gone)
+            return 0;
+        i->state = a->state;
+        i->since_ns = a->since_ns;
+        i->waits_len = 0;
+    }
+    return project_put(s, s->cluster, o, &p, &s->scratch, err);
 }
 
 /* What else looks different now: pods whose workload has changed are outdated, or not any more; a pause begins or ends. */
@@ -344,7 +303,7 @@ static int follow_up(struct state *s, const struct object *o, bool was_disabled,
     for (size_t i = 0; work && i < work->work->instances_len && rc == 0; i++) {
         struct object *of = work->work->instances[i];
         /* What is assumed of one stands until a commit says otherwise. */
-        if (of->instance->generation != work->work->generation && assumed_find(s, of->instance->number) == MAP_NONE)
+        if (of->instance->generation != work->work->generation && !assumed_find(s, of->instance->number))
             rc = object_project(s, s->cluster, of, err);
         if (strcmp(of->group, work->group) != 0)
             view_owner(s, (struct entry *)of);
@@ -364,9 +323,17 @@ static int apply_doc(struct state *s, enum kind kind, const char *id, const json
     struct entry *e = state_entry(s, kind, id);
     bool was_disabled = e && kind == KIND_USER && e->view.user.disabled;
     const struct object unknown = {.kind = kind, .id = id, .owner = "", .group = ""};
-    rc = project_put(s, s->cluster, e ? &e->object : &unknown, &parsed, &s->scratch, err);
+    const struct object *o = e ? &e->object : &unknown;
+    rc = project_doc(s, o, &parsed, err);
+    if (rc == -EBUSY && s->assumed.len) { /* ports and devices that only a plan has given away */
+        assumed_drop_all(s);
+        rc = project_doc(s, o, &parsed, err);
+    }
     if (rc < 0)
         return rc;
+    const struct assumed *a = kind == KIND_INSTANCE ? assumed_find(s, parsed.instance.instance.id) : NULL;
+    if (a && assumed_confirms(a, &parsed.instance.instance))
+        assumed_settle(s, a->id);
     if (!e)
         e = entry_add(s, kind, id);
     entry_write(s, e, &parsed, doc, event);
@@ -499,11 +466,7 @@ void state_free(struct state *s)
     arena_done(&s->scratch);
     vec_done(&s->slots);
     vec_done(&s->free_slots);
-    vec_done(&s->assumed);
-    for (size_t i = 0; i < s->assumed_facts.len; i++)
-        mem_free(s->assumed_facts.at[i]);
-    vec_done(&s->assumed_facts);
-    map_done(&s->assumed_map);
+    assumed_done(s);
     map_done(&s->map);
     mem_free(s);
 }
@@ -539,10 +502,7 @@ int state_rebuild(struct state *s, struct berth_err *err)
         return rc;
     berth_cluster_free(s->cluster);
     s->cluster = made;
-    while (s->assumed_facts.len)
-        mem_free(s->assumed_facts.at[--s->assumed_facts.len]);
-    s->assumed.len = 0;
-    map_done(&s->assumed_map);
+    assumed_done(s);
     return 0;
 }
 
@@ -577,64 +537,6 @@ int state_audit(struct state *s, struct berth_err *err)
     if (rc == 0 && kept != fresh)
         rc = err_set(err, EBADMSG, "the cluster as kept and as made anew from the documents give different plans");
     return rc;
-}
-
-int state_assume(struct state *s, const struct berth_instance *instance, struct berth_err *err)
-{
-    int rc = berth_instance_put(s->cluster, instance, err);
-    if (rc < 0)
-        return rc;
-    assumed_note(s, instance->id, state_entry(s, KIND_NODE, instance->node));
-    return 0;
-}
-
-int state_assume_gone(struct state *s, uint64_t id, struct berth_err *err)
-{
-    int rc = berth_instance_remove(s->cluster, id, err);
-    if (rc < 0)
-        return rc;
-    assumed_note(s, id, NULL);
-    return 0;
-}
-
-int state_assume_fact(struct state *s, const struct berth_fact *fact, struct berth_err *err)
-{
-    int rc = berth_fact_put(s->cluster, fact, err);
-    if (rc < 0)
-        return rc;
-    struct arena_mark mark = arena_mark(&s->scratch);
-    const char *id = fact_doc_id(fact, &s->scratch);
-    if (fact_place(s, id) == s->assumed_facts.len)
-        vec_push(&s->assumed_facts, mem_strdup(id));
-    arena_rewind(&s->scratch, mark);
-    return 0;
-}
-
-bool state_is_assumed(const struct state *s, enum kind kind, const char *id)
-{
-    int64_t number;
-    if (kind == KIND_FACT)
-        return fact_place(s, id) < s->assumed_facts.len;
-    return kind == KIND_INSTANCE && str_parse_i64(id, &number) && assumed_find(s, (uint64_t)number) != MAP_NONE;
-}
-
-void state_restore(struct state *s, enum kind kind, const char *id)
-{
-    const struct object *o = state_find(s, kind, id);
-    int64_t number;
-    if (kind == KIND_INSTANCE && str_parse_i64(id, &number)) {
-        assumed_settle(s, (uint64_t)number);
-        (void)berth_instance_remove(s->cluster, (uint64_t)number, NULL); /* it may be gone already */
-    }
-    if (kind == KIND_FACT)
-        state_fact_settle(s, id);
-    if (o)
-        (void)object_project(s, s->cluster, o, NULL); /* it was there before; its node may be gone meanwhile */
-}
-
-size_t state_assumed(const struct state *s)
-{
-    return s->assumed.len;
 }
 
 bool state_work_wanted(const struct state *s, const struct object *work)

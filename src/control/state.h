@@ -137,7 +137,10 @@ int state_assume_gone(struct state *s, uint64_t id, struct berth_err *err);
 /* Makes the cluster say of this object what its document says, or that there is none. */
 void state_restore(struct state *s, enum kind kind, const char *id);
 size_t state_assumed(const struct state *s);
-/* Of an instance or a fact: does the cluster still say what was assumed? A change of its document by anybody ends that. */
+/* How often all that was assumed of instances had to go because a document left no room for it. Whoever counted on it
+ * begins anew. */
+uint64_t state_dropped(const struct state *s);
+/* Of an instance or a fact: does the cluster still say what was assumed? */
 bool state_is_assumed(const struct state *s, enum kind kind, const char *id);
 /* A commit has confirmed what was assumed of a fact, even if there was nothing to write. */
 void state_fact_settle(struct state *s, const char *id);

@@ -35,9 +35,13 @@ struct table {
     bool unsorted; /* while loading */
 };
 
+/* What a plan wants of an instance. */
 struct assumed {
-    uint64_t id;              /* of an instance */
-    const struct entry *node; /* of one that has no document yet; NULL: it has one, or it goes */
+    uint64_t id;
+    const struct entry *node; /* where it is put; NULL: it goes, or the node is gone */
+    bool fresh, gone;         /* it has no document yet; it goes */
+    enum berth_state state;   /* that it will have, since when */
+    int64_t since_ns;
 };
 
 struct state {
@@ -49,6 +53,8 @@ struct state {
     VEC(struct assumed) assumed;
     struct map assumed_map;    /* instance to its place there */
     VEC(char *) assumed_facts; /* their ids */
+    struct map facts_map;
+    uint64_t dropped; /* how often all that was assumed of instances had to go */
     uint64_t revision, hash;
     uint64_t last_number[KINDS];
     size_t orphans; /* instances whose workload or node is not there */
@@ -57,6 +63,16 @@ struct state {
 };
 
 struct entry *state_entry(const struct state *s, enum kind kind, const char *id);
+/* Tells a cluster what the object's document says. */
+int object_project(struct state *s, struct berth_cluster *cluster, const struct object *o, struct berth_err *err);
+
+/* state_assume.c. NULL: nothing is. */
+const struct assumed *assumed_find(const struct state *s, uint64_t id);
+/* Is what a document says what was assumed, or does it make that moot? */
+bool assumed_confirms(const struct assumed *a, const struct berth_instance *i);
+void assumed_settle(struct state *s, uint64_t id);
+void assumed_drop_all(struct state *s);
+void assumed_done(struct state *s);
 
 /* state_view.c: a document, read once for the view and for the cluster. */
 struct parsed {

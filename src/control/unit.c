@@ -35,6 +35,8 @@ struct unit {
     bool whole;  /* all of its steps or none */
     bool frees;  /* some step makes room at once, which later ones may have been given */
     bool broken; /* a step of a whole one could not be assumed */
+    uint64_t
+        dropped; /* state_dropped when it was assumed: since then it stands in the cluster no more, if that differs */
 };
 
 struct units {
@@ -88,7 +90,7 @@ size_t units_len(const struct units *u)
 
 uint64_t units_returned(const struct units *u)
 {
-    return u->returned;
+    return u->returned + state_dropped(u->control->state);
 }
 
 enum units_failure units_failure(struct units *u)
@@ -206,6 +208,7 @@ static struct unit *unit_new(struct units *u, const struct unit_basis *basis)
 {
     struct unit *unit = mem_zalloc(sizeof *unit);
     unit->units = u;
+    unit->dropped = state_dropped(u->control->state);
     unit->basis = *basis;
     unit->basis.assumed = (struct str){0};
     arena_init(&unit->arena);
@@ -607,6 +610,12 @@ static void count_placed(struct unit *u)
     }
 }
 
+/* Does the cluster have what it wants? */
+static bool is_assumed(const struct unit *u)
+{
+    return u->dropped == state_dropped(u->units->control->state);
+}
+
 static void unit_done(void *ctx, const struct store_result *result)
 {
     struct unit *unit = ctx;
@@ -615,7 +624,8 @@ static void unit_done(void *ctx, const struct store_result *result)
     u->submitted = false;
     metric_add(c->metrics, METRIC_COMMITS, result->rc == 0 ? 0 : result->rc == -EAGAIN ? 1 : 2, 1);
     if (result->rc == 0) {
-        vec_push(&u->own, result->revision);
+        if (is_assumed(unit)) /* else later plans do not know of it */
+            vec_push(&u->own, result->revision);
         for (size_t i = 0; i < unit->steps.len; i++)
             if (unit->steps.at[i].fact)
                 state_fact_settle(c->state, unit->steps.at[i].fact);
@@ -681,7 +691,7 @@ static bool unit_submit(struct unit *u)
 static void advance(struct units *u)
 {
     while (u->first && !u->submitted) {
-        if (u->first->steps.len && !u->first->broken && unit_submit(u->first)) {
+        if (u->first->steps.len && !u->first->broken && is_assumed(u->first) && unit_submit(u->first)) {
             u->submitted = true;
             return;
         }

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/map.h"
+#include "base/str.h"
 #include "base/vec.h"
 
 /* What actions may have in common. Two keys that are joined by an action are one group. */
@@ -21,9 +22,12 @@ struct unit_groups {
     const struct state *state;
     struct group_keys keys;
     struct group_keys given; /* pods and nodes that the plan puts something on; not groups by themselves */
+    bool clears;             /* something goes without having to stop first */
 };
 
-enum key_kind { KEY_GANG = 1, KEY_AWAITED, KEY_POD, KEY_NODE, KEY_PROMISED };
+typedef void key_tell(struct unit_groups *g, uint64_t hash, void *ctx);
+
+enum key_kind { KEY_GANG = 1, KEY_AWAITED, KEY_POD, KEY_NODE, KEY_PROMISED, KEY_VOLUME };
 
 static uint64_t text_key(enum key_kind kind, const char *text, uint64_t number)
 {
@@ -91,8 +95,52 @@ static bool places(const struct berth_action *a)
     return a->op == BERTH_PLACE || a->op == BERTH_RESERVE;
 }
 
+static const struct object *instance_of(const struct unit_groups *g, const struct berth_action *a)
+{
+    char text[24];
+    return a->instance ? state_find(g->state, KIND_INSTANCE, str_u64(a->instance, text)) : NULL;
+}
+
+/* Is all that it holds free at once, also what is not of its node? */
+static bool clears(const struct unit_groups *g, const struct berth_action *a)
+{
+    const struct object *o = a->op == BERTH_STOP ? instance_of(g, a) : NULL;
+    return a->op == BERTH_LOSE || (o && o->instance->state == BERTH_RESERVED);
+}
+
+/* A volume that goes free on one node may be taken on another. */
+static void each_volume(struct unit_groups *g, const struct berth_action *a, key_tell *tell, void *ctx)
+{
+    if (!g->clears || (!places(a) && !clears(g, a)))
+        return;
+    const struct object *work = state_find_work(g->state, a->workload), *o = instance_of(g, a);
+    const struct object *spec = o ? state_spec(g->state, a->workload, o->instance->generation) : NULL;
+    json_t *doc = spec ? object_doc(spec) : work ? object_doc(work) : NULL, *volumes = json_object_get(doc, "volumes");
+    if (json_is_string(volumes))
+        tell(g, text_key(KEY_VOLUME, json_string_value(volumes), 0), ctx);
+    for (size_t i = 0; i < json_array_size(volumes); i++)
+        if (json_is_string(json_array_get(volumes, i)))
+            tell(g, text_key(KEY_VOLUME, json_string_value(json_array_get(volumes, i)), 0), ctx);
+    json_decref(doc);
+}
+
+static void given_tell(struct unit_groups *g, uint64_t hash, void *ctx)
+{
+    (void)ctx;
+    key_add(&g->given, hash);
+}
+
+static void cleared_tell(struct unit_groups *g, uint64_t hash, void *ctx)
+{
+    (void)ctx;
+    if (key_find(&g->given, hash) != MAP_NONE)
+        key_add(&g->keys, hash);
+}
+
 static void given_add(struct unit_groups *g, const struct berth_action *a)
 {
+    if (places(a))
+        each_volume(g, a, given_tell, NULL);
     if (places(a))
         key_add(&g->given, text_key(KEY_POD, a->workload, a->ordinal));
     if (places(a) || a->op == BERTH_PROMOTE)
@@ -114,6 +162,21 @@ static void action_add(struct unit_groups *g, const struct berth_action *a)
         key_add(&g->keys, pod);
     if (key_find(&g->given, node) != MAP_NONE && makes_room(g, a))
         key_add(&g->keys, node);
+    if (clears(g, a))
+        each_volume(g, a, cleared_tell, NULL);
+}
+
+struct telling {
+    void (*tell)(struct unit_groups *g, uint32_t key, void *ctx);
+    void *ctx;
+};
+
+static void volume_tell(struct unit_groups *g, uint64_t hash, void *ctx)
+{
+    const struct telling *t = ctx;
+    uint32_t key = key_find(&g->keys, hash);
+    if (key != MAP_NONE)
+        t->tell(g, key, t->ctx);
 }
 
 /* Calls back for every key of a group that the action belongs to. */
@@ -136,6 +199,8 @@ static void action_keys(struct unit_groups *g, const struct berth_action *a,
         if (key != MAP_NONE)
             tell(g, key, ctx);
     }
+    struct telling telling = {tell, ctx};
+    each_volume(g, a, volume_tell, &telling);
 }
 
 static void join(struct unit_groups *g, uint32_t key, void *ctx)
@@ -166,6 +231,10 @@ struct unit_groups *unit_groups_new(const struct state *s)
 void unit_groups_read(struct unit_groups *g, const struct berth_plan *plan)
 {
     size_t len = berth_plan_actions(plan);
+    for (size_t i = 0; i < len && !g->clears; i++) {
+        struct berth_action a = berth_plan_action(plan, i);
+        g->clears = clears(g, &a);
+    }
     for (size_t i = 0; i < len; i++) {
         struct berth_action a = berth_plan_action(plan, i);
         given_add(g, &a);

@@ -1,8 +1,9 @@
 /* unit_group.h - which actions of a plan must be committed together, or not at all.
  *
- * A gang is placed whole. A reservation needs the stops that it waits for. A pod that is lost or stopped and placed anew would run
- * twice were only one of the two to happen. A reservation that is dropped makes room for others on its node at once. All others
- * stand for themselves.
+ * A gang is placed whole. A reservation needs the stops that it waits for. A pod that is lost or stopped and placed anew
+ * would run twice were only one of the two to happen. Where places are reserved, what stops makes room for others at once,
+ * in what is promised, and so does a reservation that is dropped. A volume that goes free on one node may be taken on
+ * another. All others stand for themselves.
  */
 #pragma once
 

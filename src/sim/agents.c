@@ -37,6 +37,7 @@ struct message {
     int64_t sent_ns, delivered_ns;
     char *body;
     bool genuine; /* of the agent itself */
+    bool lies;    /* and must be refused: nobody can tell a liar by anything but its number */
     /* The answer. */
     int status;
     uint64_t revision;
@@ -248,6 +249,10 @@ static void report_deliver(struct world *w, void *arg)
     m->genuine = sent->genuine;
     m->sent_ns = sent->sent_ns;
     m->delivered_ns = w->now_ns;
+    if (sent->lies && !is_stale(w, sent->agent, m)) { /* the daemon has begun anew, and knows no better */
+        message_free(m);
+        return;
+    }
     (void)snprintf(path, sizeof path, "/v1/nodes/%s/report", sent->node);
     (void)snprintf(who, sizeof who, "%s%s", sent->genuine ? "" : "somebody as ", sent->agent->node);
     world_says(w, "report %" PRIu64 ".%" PRIu64 " of %s arrives", m->epoch, m->seq, who);
@@ -288,6 +293,7 @@ static void report_send(struct world *w, struct agent *a, struct message *m)
         again->epoch = m->epoch;
         again->seq = m->seq;
         again->genuine = m->genuine;
+        again->lies = m->lies;
         again->body = strdup(m->body);
         world_later(w, chance_in(luck, 700) ? latency_ns(w) : chance_range(luck, SECOND, 20 * MINUTE), report_deliver,
                     again, message_free);
@@ -323,13 +329,38 @@ static void config_arrive(struct world *w, void *arg)
     programs_sweep(&a->programs);
 }
 
+/* A node is told of exactly what it holds: to run, or to stop. */
+static void config_judge(struct world *w, const char *node, const json_t *config)
+{
+    const json_t *list = json_object_get(config, "instances");
+    size_t there = 0;
+    for (size_t i = 0; i < w->mirror.of[KIND_INSTANCE].len; i++) {
+        const struct berth_instance *is = &w->mirror.of[KIND_INSTANCE].at[i]->instance.instance;
+        if (!state_holds(is->state) || strcmp(is->node, node) != 0)
+            continue;
+        there++;
+        const json_t *found = NULL;
+        for (size_t k = 0; k < json_array_size(list) && !found; k++)
+            if ((uint64_t)json_integer_value(json_object_get(json_array_get(list, k), "id")) == is->id)
+                found = json_array_get(list, k);
+        const char *said = json_string_value(json_object_get(found, "state"));
+        if (!said || (strcmp(said, "stop") == 0) != (is->state == BERTH_STOPPING))
+            world_breach(w, 22, "%s is told to %s instance %" PRIu64 ", which is %s", node, said ? said : "forget",
+                         is->id, berth_state_name(is->state));
+    }
+    if (json_array_size(list) != there)
+        world_breach(w, 22, "%s is told of %zu instances, and holds %zu", node, json_array_size(list), there);
+}
+
 static void config_answered(struct world *w, void *ctx, const struct outcome *o)
 {
     struct message *m = ctx, *back = message_new(w, m->agent);
     back->epoch = m->epoch;
     back->revision = o->revision;
-    if (o->status == 200)
+    if (o->status == 200) {
         back->config = json_loads(o->text, 0, NULL);
+        config_judge(w, m->node, back->config);
+    }
     world_later(w, latency_ns(w), config_arrive, back, message_free);
 }
 
@@ -409,10 +440,17 @@ void agents_impostor(struct world *w, size_t which)
         (void)json_array_append_new(items, json_pack("{s:I, s:s}", "id", (json_int_t)a->programs.at.at[i].id, "state",
                                                      CHANCE_PICK(luck, char *, "failed", "ended", "stopped")));
     switch (chance_below(luck, 5)) {
-    case 0: m->epoch = a->taken_epoch ? a->taken_epoch - 1 : 0; break; /* an agent that was replaced */
-    case 1: m->epoch = a->taken_epoch, m->seq = a->taken_seq; break;   /* the last one again, with other words */
-    case 2: memcpy(m->node, other->node, sizeof m->node); break;       /* another node's name */
-    case 3:                                                            /* of programs that are not its own */
+    case 0: /* an agent that was replaced */
+        m->epoch = a->taken_epoch ? a->taken_epoch - 1 : 0;
+        m->lies = true;
+        break;
+    case 1: /* the last one again, with other words */
+        m->epoch = a->taken_epoch;
+        m->seq = a->taken_seq;
+        m->lies = true;
+        break;
+    case 2: memcpy(m->node, other->node, sizeof m->node); break; /* another node's name */
+    case 3:                                                      /* of programs that are not its own */
         json_array_clear(items);
         for (size_t i = 0; other != a && i < other->programs.at.len; i++)
             (void)json_array_append_new(
@@ -456,7 +494,7 @@ void agents_check(struct world *w)
     /* A node that was removed takes its machine along. */
     for (size_t i = 0; i < w->agents->at.len; i++) {
         struct agent *a = w->agents->at.at[i];
-        if (!a->removed && a->taken_epoch && w->daemon.control && !mirror_find(&w->mirror, KIND_NODE, a->node)) {
+        if (!a->removed && w->daemon.control && !mirror_find(&w->mirror, KIND_NODE, a->node)) {
             a->removed = true;
             a->programs.at.len = 0;
         }

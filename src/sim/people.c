@@ -213,6 +213,20 @@ static void change(struct person *p)
     }
 }
 
+/* A plain user sees what is its own, and nothing else. */
+static void looked(struct world *w, void *ctx, const struct outcome *o)
+{
+    const struct person *p = ctx;
+    size_t i;
+    json_t *item;
+    json_array_foreach(json_object_get(o->body, "items"), i, item)
+    {
+        const char *owner = json_string_value(json_object_get(item, "owner"));
+        if (owner && strcmp(owner, p->id) != 0)
+            world_breach(w, 21, "%s is shown %s's", p->id, owner);
+    }
+}
+
 static void look(struct person *p)
 {
     struct chance *luck = &p->w->people_luck;
@@ -222,7 +236,9 @@ static void look(struct person *p)
     (void)snprintf(path, sizeof path, "/v1/%s", kinds[kind].plural);
     if (s && chance_in(luck, 500))
         (void)snprintf(path, sizeof path, "/v1/%s%s/%s", chance_in(luck, 500) ? "" : "why/", kinds[kind].plural, s->id);
-    struct ask ask = {.method = "GET", .path = path, .harmless = true, .invariant = 20};
+    struct ask ask = {.method = "GET", .path = path, .harmless = true, .invariant = 20, .ctx = p};
+    if (strcmp(p->role, "user") == 0)
+        ask.then = looked;
     if (chance_in(luck, 200))
         ask.path = CHANCE_PICK(luck, char *, "/v1/events", "/v1/whoami", "/v1/services", "/v1/nodes", "/healthz");
     user_ask(p, &ask);

@@ -7,7 +7,7 @@
 #include "control/transition.h"
 #include "sim/world.h"
 
-enum { COMPARE_EVERY = 97 }; /* events between looks at everything */
+enum { COMPARE_EVERY = 97 }; /* events between looks at everything, and more where there is more */
 
 struct ids {
     uint64_t last[KINDS];  /* highest that was ever there, of kinds with numbers */
@@ -15,6 +15,7 @@ struct ids {
     uint64_t life;
     VEC(uint8_t) used[KINDS]; /* by number */
     uint64_t audited;         /* what the last audit looked at */
+    uint64_t compare_at;      /* the event after which everything is looked at again */
 };
 
 struct ids *ids_new(void)
@@ -186,19 +187,25 @@ static void compare(struct world *w)
 
 void states_check(struct world *w)
 {
+    struct ids *ids = w->ids;
     struct berth_err err;
+    size_t objects = 0;
     if (!w->daemon.control)
         return;
     struct state *s = control_state(w->daemon.control);
     uint64_t now = hash_pair(hash_pair(state_revision(s), state_assumed(s)), w->daemon.life);
-    if (now == w->ids->audited && w->event % COMPARE_EVERY)
+    bool whole = w->event >= ids->compare_at;
+    if (now == ids->audited && !whole)
         return;
-    w->ids->audited = now;
+    ids->audited = now;
     w->counts.checks++;
     if (berth_audit(state_cluster(s), &err) < 0)
         world_breach(w, 4, "%s", err.text);
-    if (w->event % COMPARE_EVERY)
+    if (!whole)
         return;
+    for (unsigned k = 0; k < KINDS; k++)
+        objects += w->mirror.of[k].len;
+    ids->compare_at = w->event + COMPARE_EVERY + objects / 4;
     compare(w);
     /* What units are about to write stands in no document yet. */
     if (scheduler_seen(control_scheduler(w->daemon.control)).units == 0 && state_audit(s, &err) < 0)
