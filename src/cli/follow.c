@@ -128,8 +128,9 @@ static void *stream_main(void *ctx)
         inbox_end(s->inbox, &trouble);
     else
         end_told(s->inbox, "");
-    for (;;) /* the process ends with its main thread; what this one has stays in use until then */
-        (void)pause();
+    while (pause() < 0) /* the process ends with its main thread; what this one has stays in use until then */
+        continue;
+    return NULL;
 }
 
 /* The stream has a client of its own; it lives as long as the process. */
