@@ -59,6 +59,25 @@ static void gone(struct bench *b, const char *key)
     assert_int_equal(tell(b, key, NULL, NULL), 0);
 }
 
+struct counting {
+    enum berth_state state;
+    size_t n;
+};
+
+static void count_state(void *ctx, const struct berth_instance_seen *instance)
+{
+    struct counting *c = ctx;
+    c->n += instance->state == c->state;
+}
+
+/* Of web.alice, as the cluster has it. */
+static size_t instances_in(struct bench *b, enum berth_state state)
+{
+    struct counting c = {.state = state};
+    berth_instances(state_cluster(b->state), "web.alice", count_state, &c);
+    return c.n;
+}
+
 static void small_cluster(struct bench *b)
 {
     put(b, "users/alice", "{\"v\":1,\"id\":\"alice\",\"role\":\"user\",\"group\":\"lab\"}");
@@ -286,6 +305,51 @@ static void what_is_assumed_is_confirmed_or_given_back(void **state)
     assert_int_equal(placements(&b), 0);
 }
 
+static void what_is_assumed_outlives_what_others_say(void **state)
+{
+    (void)state;
+    BENCH b;
+    struct berth_instance stopping = {.id = 1, .workload = "web.alice", .node = "n1", .state = BERTH_STOPPING};
+    static const char running[] = "{\"v\":1,\"id\":1,\"workload\":\"web.alice\",\"ordinal\":0,\"node\":\"n1\","
+                                  "\"state\":\"running\",\"of\":1,\"seq\":7}";
+    open_empty(&b);
+    small_cluster(&b);
+    assert_int_equal(state_assume(b.state, &stopping, NULL), 0);
+    put(&b, "instances/1", running); /* a report, while the stop is on its way */
+    assert_true(state_is_assumed(b.state, KIND_INSTANCE, "1"));
+    assert_int_equal(instances_in(&b, BERTH_STOPPING), 1);
+    assert_int_equal(state_find(b.state, KIND_INSTANCE, "1")->instance->state, BERTH_RUNNING);
+    state_restore(b.state, KIND_INSTANCE, "1");
+    assert_int_equal(instances_in(&b, BERTH_RUNNING), 1);
+
+    assert_int_equal(state_assume_gone(b.state, 1, NULL), 0);
+    put(&b, "instances/1", running);
+    assert_int_equal(instances_in(&b, BERTH_RUNNING), 0);
+    gone(&b, "instances/1");
+    assert_int_equal(state_assumed(b.state), 0);
+    assert_int_equal(state_audit(b.state, NULL), 0);
+}
+
+/* A port that a plan has given away, and that a document takes. */
+static void what_is_assumed_gives_way_to_documents(void **state)
+{
+    (void)state;
+    BENCH b;
+    struct berth_instance placed = {.id = 5, .workload = "proxy.alice", .node = "n1", .state = BERTH_ASSIGNED};
+    open_empty(&b);
+    small_cluster(&b);
+    put(&b, "apps/proxy.alice",
+        "{\"v\":1,\"id\":\"proxy.alice\",\"name\":\"proxy\",\"owner\":\"alice\",\"generation\":1,\"replicas\":2,"
+        "\"ports\":[80]}");
+    assert_int_equal(state_assume(b.state, &placed, NULL), 0);
+    uint64_t dropped = state_dropped(b.state);
+    put(&b, "instances/6",
+        "{\"v\":1,\"id\":6,\"workload\":\"proxy.alice\",\"ordinal\":1,\"node\":\"n1\",\"state\":\"assigned\",\"of\":1}");
+    assert_int_equal(state_dropped(b.state), dropped + 1);
+    assert_int_equal(state_assumed(b.state), 0);
+    assert_int_equal(state_audit(b.state, NULL), 0);
+}
+
 /* The first action of a plan at that time, as "op cause", or "". */
 static void first_action(struct bench *b, int64_t now_ns, char *to, size_t size)
 {
@@ -388,6 +452,8 @@ int main(void)
         cmocka_unit_test(instances_survive_their_workload),
         cmocka_unit_test(a_node_that_goes_takes_what_is_assumed_on_it),
         cmocka_unit_test(what_is_assumed_is_confirmed_or_given_back),
+        cmocka_unit_test(what_is_assumed_outlives_what_others_say),
+        cmocka_unit_test(what_is_assumed_gives_way_to_documents),
         cmocka_unit_test(a_changed_template_renews_pods_and_a_changed_number_does_not),
         cmocka_unit_test(failures_make_a_pause),
         cmocka_unit_test(a_store_is_loaded_as_it_was_told),

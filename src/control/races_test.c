@@ -1,0 +1,229 @@
+/* races_test.c - what once went wrong when things happened at the same time, late, twice, or across a restart. */
+#include "control/kit_test.h"
+
+#include <inttypes.h>
+
+#include "control/replay.h"
+#include "control/scheduler.h"
+
+static void node(struct kit *k, const char *id)
+{
+    char body[160];
+    (void)snprintf(body, sizeof body, "{id: %s, allocatable: {cpu: 4, memory: 8Gi}}", id);
+    CALL(k, 201, ADMIN, "POST", "/v1/nodes", body);
+}
+
+static int report(struct kit *k, const char *id, unsigned epoch, unsigned seq, const char *instances)
+{
+    char who[64], path[96], body[512];
+    (void)snprintf(who, sizeof who, "node:%s", id);
+    (void)snprintf(path, sizeof path, "/v1/nodes/%s/report", id);
+    (void)snprintf(body, sizeof body, "{epoch: %u, seq: %u, instances: [%s]}", epoch, seq, instances);
+    return kit_call(k, who, "POST", path, body);
+}
+
+static const char *node_state(struct kit *k, const char *id)
+{
+    char path[96];
+    (void)snprintf(path, sizeof path, "/v1/nodes/%s", id);
+    CALL(k, 200, ADMIN, "GET", path, NULL);
+    return kit_text(k, "state");
+}
+
+static void is_sound(struct kit *k)
+{
+    struct replay_options options = {0};
+    struct replay_result result = {0};
+    struct berth_err err = {0};
+    if (state_audit(control_state(k->control), &err) < 0 || replay_run(k->store, &options, &result, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(result.different, 0);
+}
+
+/* ---- leases ---------------------------------------------------------------------------------------------------------- */
+
+static void a_node_that_is_added_again_is_another_one(void **state)
+{
+    (void)state;
+    struct kit k;
+    kit_open(&k);
+    node(&k, "a");
+    assert_int_equal(report(&k, "a", 7, 100, ""), 200);
+    CALL(&k, 204, ADMIN, "DELETE", "/v1/nodes/a", NULL);
+    kit_sleep(&k, 40);
+    node(&k, "a");
+    kit_sleep(&k, 5);
+    assert_string_equal(node_state(&k, "a"), "ready"); /* and not lost by the lease of the first */
+    assert_int_equal(report(&k, "a", 1, 1, ""), 200);  /* nor is its agent held to the number of the first one's */
+    kit_done(&k);
+}
+
+static void a_late_report_brings_no_lost_node_back(void **state)
+{
+    (void)state;
+    struct kit k;
+    kit_open(&k);
+    node(&k, "a");
+    assert_int_equal(report(&k, "a", 1, 1, ""), 200);
+    assert_int_equal(report(&k, "a", 1, 5, ""), 200);
+    kit_sleep(&k, 40);
+    assert_string_equal(node_state(&k, "a"), "lost");
+    kit_restart(&k); /* which knows of no heartbeat */
+    assert_int_equal(report(&k, "a", 1, 4, ""), 409);
+    assert_string_equal(node_state(&k, "a"), "lost");
+    assert_int_equal(report(&k, "a", 1, 6, ""), 200);
+    assert_string_equal(node_state(&k, "a"), "ready");
+    kit_done(&k);
+}
+
+static void a_wall_clock_that_jumps_ends_no_fence(void **state)
+{
+    (void)state;
+    for (int restart = 0; restart < 2; restart++) {
+        struct kit k;
+        kit_open(&k);
+        node(&k, "a");
+        assert_int_equal(report(&k, "a", 1, 1, ""), 200);
+        CALL(&k, 201, ADMIN, "POST", "/v1/apps", "{name: db, fence: 5m, requests: {cpu: 1}}");
+        kit_plan(&k);
+        assert_int_equal(report(&k, "a", 1, 2, "{id: 1, state: running}"), 200);
+        kit_sleep(&k, 40);
+        assert_string_equal(node_state(&k, "a"), "lost");
+        k.now_ns += INT64_C(3600) * 1000000000;
+        if (restart)
+            kit_restart(&k);
+        node(&k, "b");
+        kit_sleep(&k, 60);
+        CALL(&k, 200, ADMIN, "GET", "/v1/instances/1", NULL); /* its agent has fenced nothing yet */
+        kit_sleep(&k, 300);
+        CALL(&k, 404, ADMIN, "GET", "/v1/instances/1", NULL);
+        CALL(&k, 200, ADMIN, "GET", "/v1/instances/2", NULL);
+        assert_string_equal(kit_text(&k, "node"), "b");
+        is_sound(&k);
+        kit_done(&k);
+    }
+}
+
+/* ---- reports --------------------------------------------------------------------------------------------------------- */
+
+static void a_report_that_was_written_is_not_taken_again(void **state)
+{
+    (void)state;
+    struct kit k;
+    kit_open(&k);
+    node(&k, "a");
+    assert_int_equal(report(&k, "a", 1, 1, ""), 200);
+    CALL(&k, 201, ADMIN, "POST", "/v1/apps", "{name: web, replicas: 2, requests: {cpu: 1}}");
+    kit_plan(&k);
+    assert_int_equal(report(&k, "a", 1, 2, "{id: 1, state: running}, {id: 2, state: running}"), 200);
+    assert_int_equal(report(&k, "a", 1, 3, "{id: 1, state: failed}, {id: 2, state: running}"), 200);
+    uint64_t revision = store_revision(k.store);
+    assert_int_equal(report(&k, "a", 1, 3, "{id: 1, state: failed}, {id: 2, state: running}"), 409);
+    assert_int_equal(store_revision(k.store), revision);
+    /* And one that is well all along does not end the pause of one that fails. */
+    assert_int_equal(report(&k, "a", 1, 4, "{id: 2, state: running}"), 200);
+    assert_non_null(state_find(control_state(k.control), KIND_FACT, "since/web.admin"));
+    kit_restart(&k);
+    kit_plan(&k);
+    CALL(&k, 404, ADMIN, "GET", "/v1/instances/3", NULL); /* the pause outlives the daemon */
+    is_sound(&k);
+    kit_done(&k);
+}
+
+static void a_report_while_its_stop_is_on_its_way(void **state)
+{
+    (void)state;
+    struct kit k;
+    kit_open(&k);
+    node(&k, "a");
+    assert_int_equal(report(&k, "a", 1, 1, ""), 200);
+    CALL(&k, 201, ADMIN, "POST", "/v1/apps", "{name: web, replicas: 2, max_per_node: 2, requests: {cpu: 1}}");
+    kit_plan(&k);
+    assert_int_equal(report(&k, "a", 1, 2, "{id: 1, state: running}, {id: 2, state: running}"), 200);
+    CALL(&k, 200, ADMIN, "POST", "/v1/apps/web/scale", "{replicas: 1}");
+    (void)scheduler_step(control_scheduler(k.control), k.steady_ns); /* the stop is in the queue, behind nothing */
+    size_t assumed = state_assumed(control_state(k.control));
+    assert_int_equal(assumed, 1);
+    assert_int_equal(report(&k, "a", 1, 3,
+                            "{id: 1, state: running, usage: {cpu: 900m}}, {id: 2, state: running, "
+                            "usage: {cpu: 900m}}"),
+                     200);
+    kit_plan(&k);
+    is_sound(&k);
+    kit_done(&k);
+}
+
+/* ---- what is final, and what was promised ---------------------------------------------------------------------------- */
+
+static void a_task_that_is_done_outlives_its_node(void **state)
+{
+    (void)state;
+    struct kit k;
+    kit_open(&k);
+    node(&k, "a");
+    node(&k, "b");
+    CALL(&k, 200, ADMIN, "POST", "/v1/nodes/b/cordon", NULL);
+    assert_int_equal(report(&k, "a", 1, 1, ""), 200);
+    CALL(&k, 201, ADMIN, "POST", "/v1/jobs", "{command: [/bin/true], requests: {cpu: 1}}");
+    kit_plan(&k);
+    assert_int_equal(report(&k, "a", 1, 2, "{id: 1, state: ended}"), 200);
+    CALL(&k, 204, ADMIN, "DELETE", "/v1/nodes/a", NULL); /* nothing is left on it */
+    CALL(&k, 200, ADMIN, "POST", "/v1/nodes/b/enable", NULL);
+    kit_plan(&k);
+    CALL(&k, 200, ADMIN, "GET", "/v1/jobs/1", NULL);
+    assert_string_equal(kit_text(&k, "status/state"), "ended");
+    CALL(&k, 404, ADMIN, "GET", "/v1/instances/2", NULL);
+    is_sound(&k);
+    kit_restart(&k);
+    kit_plan(&k);
+    CALL(&k, 404, ADMIN, "GET", "/v1/instances/2", NULL);
+    kit_done(&k);
+}
+
+static void a_key_holds_even_if_there_was_nothing_to_do(void **state)
+{
+    (void)state;
+    struct kit k;
+    kit_open(&k);
+    CALL(&k, 201, ADMIN, "POST", "/v1/apps", "{name: web, replicas: 1}");
+    k.key = "once";
+    CALL(&k, 200, ADMIN, "POST", "/v1/apps/web/start", NULL); /* it is started already */
+    CALL(&k, 200, ADMIN, "POST", "/v1/apps/web/stop", NULL);
+    k.key = "once";
+    CALL(&k, 200, ADMIN, "POST", "/v1/apps/web/start", NULL); /* the first one again, not a new one */
+    CALL(&k, 200, ADMIN, "GET", "/v1/apps/web", NULL);
+    assert_true(json_is_true(kit_at(&k, "stopped")));
+    k.key = "once";
+    CALL(&k, 409, ADMIN, "POST", "/v1/apps/web/restart", NULL);
+    kit_done(&k);
+}
+
+static void who_waits_for_a_plan_is_answered_when_none_comes(void **state)
+{
+    (void)state;
+    static const struct kit_query none = {0};
+    struct kit k;
+    kit_open(&k);
+    kit_plan(&k);
+    kit_send(&k, ADMIN, "POST", "/v1/schedule", &none, NULL);
+    assert_false(k.answered);
+    control_quiesce(k.control);
+    assert_true(k.answered);
+    assert_int_equal(k.status, 503);
+    kit_done(&k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_node_that_is_added_again_is_another_one),
+        cmocka_unit_test(a_late_report_brings_no_lost_node_back),
+        cmocka_unit_test(a_wall_clock_that_jumps_ends_no_fence),
+        cmocka_unit_test(a_report_that_was_written_is_not_taken_again),
+        cmocka_unit_test(a_report_while_its_stop_is_on_its_way),
+        cmocka_unit_test(a_task_that_is_done_outlives_its_node),
+        cmocka_unit_test(a_key_holds_even_if_there_was_nothing_to_do),
+        cmocka_unit_test(who_waits_for_a_plan_is_answered_when_none_comes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
