@@ -1,0 +1,248 @@
+/* report.c - what the daemon is told, and what it answers.
+ *
+ * One report is under way at a time, so they arrive in order; what changes meanwhile goes with the next. A report that was
+ * not answered may have been taken all the same: the next one says the same again, under a new number.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "node/node_parts.h"
+#include "wire/quantity.h"
+
+#define RETRY_NS_FIRST NODE_SECOND
+#define RETRY_NS_MAX (10 * NODE_SECOND)
+#define HEARTBEAT_NS_MIN (NODE_SECOND / 2)
+
+static const char *state_text(const struct held *h)
+{
+    switch (h->state) {
+    case NODE_STARTING: return "starting";
+    case NODE_RUNNING: return "running";
+    case NODE_STOPPING: return "stopping";
+    default: return h->end == NODE_ENDED ? "ended" : h->end == NODE_FAILED ? "failed" : "stopped";
+    }
+}
+
+/* ---- one instance -------------------------------------------------------------------------------------------------- */
+
+/* A tenth more or less is the same. */
+static bool use_differs(const struct held_use *u)
+{
+    int64_t apart = u->now > u->said ? u->now - u->said : u->said - u->now;
+    return u->said < 0 || apart > u->said / 10;
+}
+
+static bool held_differs(const struct held *h)
+{
+    bool differs = h->changed > h->said;
+    for (size_t i = 0; !differs && held_lives(h) && i < h->use.len; i++)
+        differs = use_differs(&h->use.at[i]);
+    return differs;
+}
+
+static void set_list(json_t *item, const char *key, const char *texts)
+{
+    json_t *list = json_array();
+    for (const char *at = texts; *at;) {
+        size_t len = strcspn(at, ",");
+        (void)json_array_append_new(list, json_stringn(at, len));
+        at += len + (at[len] != '\0');
+    }
+    (void)json_object_set_new(item, key, list);
+}
+
+static json_t *ports_make(const struct held *h)
+{
+    json_t *ports = json_array();
+    for (size_t i = 0; i < h->ports.len; i++)
+        (void)json_array_append_new(
+            ports, json_pack("{s:s, s:i}", "endpoint", h->ports.at[i].endpoint, "port", (int)h->ports.at[i].port));
+    return ports;
+}
+
+static json_t *usage_make(struct held *h)
+{
+    char text[QUANTITY_TEXT_MAX];
+    json_t *usage = json_object();
+    for (size_t i = 0; i < h->use.len; i++) {
+        struct held_use *u = &h->use.at[i];
+        u->sent = u->now;
+        (void)json_object_set_new(usage, u->resource, json_string(quantity_print(u->resource, u->now, text)));
+    }
+    return usage;
+}
+
+static json_t *item_make(struct held *h)
+{
+    json_t *item = json_pack("{s:I, s:s, s:b}", "id", (json_int_t)h->id, "state", state_text(h), "ready", h->ready);
+    if (h->error)
+        (void)json_object_set_new(item, "error", json_string(h->error));
+    if (h->state == NODE_OVER && h->exit >= 0)
+        (void)json_object_set_new(item, "exit", json_integer(h->exit));
+    if (h->ports.len && held_lives(h))
+        (void)json_object_set_new(item, "ports", ports_make(h));
+    if (h->use.len && held_lives(h))
+        (void)json_object_set_new(item, "usage", usage_make(h));
+    if (h->progress >= 0)
+        (void)json_object_set_new(item, "progress", json_integer(h->progress));
+    if (h->note)
+        (void)json_object_set_new(item, "note", json_string(h->note));
+    set_list(item, "unenforced", h->unenforced ? h->unenforced : "");
+    set_list(item, "over", h->over ? h->over : "");
+    h->sent = h->changed;
+    return item;
+}
+
+/* ---- sending ------------------------------------------------------------------------------------------------------- */
+
+static void send_report(struct node *n, int64_t now_ns)
+{
+    json_t *items = json_array();
+    for (size_t i = 0; i < n->held.len; i++)
+        if (held_differs(n->held.at[i]))
+            (void)json_array_append_new(items, item_make(n->held.at[i]));
+    n->seq++;
+    json_t *report =
+        json_pack("{s:I, s:I, s:o}", "epoch", (json_int_t)n->epoch, "seq", (json_int_t)n->seq, "instances", items);
+    if (n->self)
+        (void)json_object_set_new(report, "node", take_ptr(&n->self));
+    char *text = json_dumps(report, JSON_COMPACT);
+    json_decref(report);
+    n->sending = true;
+    n->sent_ns = now_ns;
+    n->next_ns = INT64_MAX;
+    n->env.report(n->env.ctx, n->seq, text);
+}
+
+void report_within(struct node *n, int64_t ns)
+{
+    int64_t at_ns = n->env.steady_ns(n->env.ctx) + ns;
+    if (!n->begun || n->superseded || n->failures > 0) /* after a failure in its own time */
+        return;
+    if (at_ns < n->next_ns)
+        n->next_ns = at_ns;
+}
+
+void report_tick(struct node *n)
+{
+    if (!n->begun || n->sending || n->superseded)
+        return;
+    int64_t now_ns = n->env.steady_ns(n->env.ctx);
+    if (n->next_ns <= now_ns)
+        send_report(n, now_ns);
+    else if (n->next_ns != INT64_MAX)
+        n->env.wake_at(n->env.ctx, n->next_ns);
+}
+
+/* ---- the answer ---------------------------------------------------------------------------------------------------- */
+
+/* What it was told is known there; what has changed since goes with the next one. */
+static void mark_said(struct node *n)
+{
+    for (size_t i = 0; i < n->held.len; i++) {
+        struct held *h = n->held.at[i];
+        if (h->sent > h->said)
+            h->said = h->sent;
+        for (size_t k = 0; k < h->use.len; k++)
+            if (h->use.at[k].sent >= 0) {
+                h->use.at[k].said = h->use.at[k].sent;
+                h->use.at[k].sent = -1;
+            }
+    }
+}
+
+static void forget_sent(struct node *n)
+{
+    for (size_t i = 0; i < n->held.len; i++) {
+        struct held *h = n->held.at[i];
+        h->sent = 0;
+        for (size_t k = 0; k < h->use.len; k++)
+            h->use.at[k].sent = -1;
+    }
+}
+
+static void mark_unknown(struct node *n, const json_t *unknown)
+{
+    for (size_t i = 0; i < json_array_size(unknown); i++) {
+        struct held *h = held_find(n, (uint64_t)json_integer_value(json_array_get(unknown, i)));
+        if (h)
+            h->unknown = true;
+    }
+}
+
+static void set_heartbeat(struct node *n, const json_t *answer)
+{
+    int64_t lease_ns = json_integer_value(json_object_get(answer, "lease_ns"));
+    if (n->heartbeat_given || lease_ns <= 0)
+        return;
+    n->heartbeat_ns = lease_ns / 3 > HEARTBEAT_NS_MIN ? lease_ns / 3 : HEARTBEAT_NS_MIN;
+}
+
+static bool differs_urgently(const struct node *n)
+{
+    for (size_t i = 0; i < n->held.len; i++)
+        if (n->held.at[i]->changed > n->held.at[i]->said)
+            return true;
+    return false;
+}
+
+static void taken(struct node *n, const json_t *answer)
+{
+    const char *hash = json_string_value(json_object_get(answer, "config"));
+    n->failures = 0;
+    n->heard_ns = n->sent_ns;
+    n->env.heard(n->env.ctx, n->sent_ns);
+    set_heartbeat(n, answer);
+    mark_said(n);
+    mark_unknown(n, json_object_get(answer, "unknown"));
+    n->next_ns = n->sent_ns + n->heartbeat_ns;
+    if (differs_urgently(n))
+        report_within(n, 0);
+    n->accepted = true;
+    if (n->pending) {
+        json_t *config = take_ptr(&n->pending);
+        wish_apply(n, config);
+        json_decref(config);
+    }
+    if (hash && (!n->hash || strcmp(hash, n->hash) != 0))
+        n->env.reread(n->env.ctx);
+}
+
+static bool is_superseded(int status, const json_t *answer)
+{
+    const char *code = json_string_value(json_object_get(json_object_get(answer, "error"), "code"));
+    return status == 409 && code && strcmp(code, "superseded") == 0;
+}
+
+/* Another machine has this node's name: nothing here may run any more. */
+static void give_way(struct node *n, const json_t *answer)
+{
+    const char *text = json_string_value(json_object_get(json_object_get(answer, "error"), "message"));
+    n->superseded = true;
+    log_write(n->env.log, n->env.clock_ns(n->env.ctx), LEVEL_ERROR, "agent.superseded", LOG_TEXT("node", n->id),
+              LOG_TEXT("text", text));
+    node_settle(n);
+    n->env.superseded(n->env.ctx, text ? text : "another agent speaks for this node");
+}
+
+static void refused(struct node *n)
+{
+    int64_t wait_ns = n->failures < 4 ? RETRY_NS_FIRST << n->failures : RETRY_NS_MAX;
+    n->failures++;
+    forget_sent(n);
+    n->next_ns = n->env.steady_ns(n->env.ctx) + (wait_ns < n->heartbeat_ns ? wait_ns : n->heartbeat_ns);
+}
+
+void node_reported(struct node *n, uint64_t seq, int status, const json_t *answer)
+{
+    if (!n->sending || seq != n->seq)
+        return;
+    n->sending = false;
+    if (status == 200)
+        taken(n, answer);
+    else if (is_superseded(status, answer))
+        give_way(n, answer);
+    else
+        refused(n);
+    node_tick(n);
+}

@@ -1,0 +1,119 @@
+/* wish.c - node_config against what is held: starts what is new, tells to stop what shall not be, leaves the rest. */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "node/node_parts.h"
+
+/* An instance of the list: its number, and whether it is to run. */
+static int item_check(const json_t *item, size_t i, struct berth_err *err)
+{
+    const char *state = json_string_value(json_object_get(item, "state"));
+    if (json_integer_value(json_object_get(item, "id")) <= 0)
+        return err_set(err, EINVAL, "instances[%zu]: id: expected a number above 0", i);
+    if (!state || (strcmp(state, "run") != 0 && strcmp(state, "stop") != 0))
+        return err_set(err, EINVAL, "instances[%zu]: state: expected \"run\" or \"stop\"", i);
+    return 0;
+}
+
+static int config_check(const struct node *n, const json_t *config, struct berth_err *err)
+{
+    const char *node = json_string_value(json_object_get(config, "node"));
+    const json_t *items = json_object_get(config, "instances");
+    if (!node || strcmp(node, n->id) != 0)
+        return err_set(err, EINVAL, "this is the configuration of %s, not of %s", node ? node : "no node", n->id);
+    if (!json_is_array(items))
+        return err_set(err, EINVAL, "instances: expected a list");
+    for (size_t i = 0; i < json_array_size(items); i++) {
+        int rc = item_check(json_array_get(items, i), i, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* Told to stop what never was here: somebody else's crash came in between. */
+static void never_was(struct node *n, uint64_t id)
+{
+    struct held *h = held_add(n, id, NODE_OVER);
+    h->end = NODE_STOPPED;
+    h->listed = true;
+    held_changed(n, h);
+}
+
+static void start(struct node *n, uint64_t id, const json_t *item)
+{
+    struct held *h = held_add(n, id, NODE_STARTING);
+    h->listed = h->wanted = true;
+    held_config(h, item);
+    held_changed(n, h);
+    log_write(n->env.log, n->env.clock_ns(n->env.ctx), LEVEL_INFO, "instance.start", LOG_NUMBER("id", (int64_t)id),
+              LOG_TEXT("workload", json_string_value(json_object_get(item, "workload"))));
+    n->machine->start(n->machine_ctx, id, item);
+}
+
+static void change(struct node *n, struct held *h, const json_t *item)
+{
+    if (h->config && json_equal(h->config, item))
+        return;
+    held_config(h, item);
+    n->machine->change(n->machine_ctx, h->id, item);
+}
+
+static void item_apply(struct node *n, const json_t *item)
+{
+    uint64_t id = (uint64_t)json_integer_value(json_object_get(item, "id"));
+    bool run = strcmp(json_string_value(json_object_get(item, "state")), "run") == 0;
+    struct held *h = held_find(n, id);
+    if (!h) {
+        if (run)
+            start(n, id, item);
+        else
+            never_was(n, id);
+        return;
+    }
+    h->listed = true;
+    h->wanted = run && !h->asked;
+    if (h->wanted && held_lives(h))
+        change(n, h, item);
+}
+
+void wish_apply(struct node *n, const json_t *config)
+{
+    const json_t *items = json_object_get(config, "instances");
+    for (size_t i = 0; i < n->held.len; i++)
+        n->held.at[i]->listed = n->held.at[i]->wanted = false;
+    n->configured = true;
+    /* What frees room goes first. */
+    for (size_t i = 0; i < json_array_size(items); i++) {
+        const json_t *item = json_array_get(items, i);
+        struct held *h = held_find(n, (uint64_t)json_integer_value(json_object_get(item, "id")));
+        if (h)
+            item_apply(n, item);
+    }
+    node_settle(n);
+    for (size_t i = 0; i < json_array_size(items); i++) {
+        const json_t *item = json_array_get(items, i);
+        if (!held_find(n, (uint64_t)json_integer_value(json_object_get(item, "id"))))
+            item_apply(n, item);
+    }
+}
+
+int node_configure(struct node *n, uint64_t revision, const char *hash, const json_t *config, struct berth_err *err)
+{
+    int rc = config_check(n, config, err);
+    if (rc < 0)
+        return rc;
+    if (n->superseded || ((n->configured || n->pending) && revision < n->revision))
+        return 0;
+    n->revision = revision;
+    mem_free(n->hash);
+    n->hash = mem_strdup(hash ? hash : "");
+    if (!n->accepted) { /* somebody else may speak for this node by now: first it must be heard */
+        json_decref(n->pending);
+        n->pending = json_deep_copy(config);
+        return 0;
+    }
+    wish_apply(n, config);
+    node_tick(n);
+    return 0;
+}
