@@ -27,7 +27,7 @@ FUZZ_OPTIONS = -Dwerror=$(WERROR) -Dfuzz=true -Db_sanitize=address,undefined -Db
 
 run: ## build Berth, start the daemon with an example cluster, until Ctrl-C (ONCE=--once: only show it)
 	@tools/setup run
-	@tools/build $(GCC) "$(GCC_OPTIONS)" src/cli/berth src/berthd/berthd
+	@tools/build $(GCC) "$(GCC_OPTIONS)" src/cli/berth src/berthd/berthd src/agent/berth-agent src/shim/berth-shim
 	@tools/run $(ONCE) $(abspath $(GCC))
 
 show: ## build Berth, plan the example cluster and one of a hundred thousand nodes
@@ -41,7 +41,7 @@ test: ## build with gcc, run unit and property tests (T=part-of-a-name for some)
 
 bench: ## measure planning and the daemon on this machine
 	@tools/setup run
-	@tools/build $(GCC) "$(GCC_OPTIONS)" src/cli/berth src/berthd/berthd
+	@tools/build $(GCC) "$(GCC_OPTIONS)" src/cli/berth src/berthd/berthd src/agent/berth-agent src/shim/berth-shim
 	@BERTH_BUILD=$(abspath $(GCC)) bench/run
 
 install: ## install program, library, header (DESTDIR, PREFIX)

@@ -130,6 +130,8 @@ struct berth_node {
     const struct berth_amount *consumed; /* of cumulative resources, since consumed_ns */
     size_t consumed_len;
     int64_t consumed_ns;
+    const struct berth_amount *used; /* really in use on the whole machine, as reported; of `cpu` and `memory` it counts */
+    size_t used_len;
     const struct berth_label *labels;
     size_t labels_len;
     const struct berth_taint *taints;
@@ -382,12 +384,53 @@ struct berth_profile {
 BERTH_API const struct berth_profile *berth_profile_at(size_t i);
 BERTH_API const struct berth_profile *berth_profile_find(const char *name); /* NULL: none of that name */
 
+/* A node of whose memory more is really in use than `high_percent` of its allocatable is under pressure until the use is
+ * down at `low_percent`. It gets nothing new; and replicas above min_available that use more than they asked for (or any,
+ * on a node that promises more memory than it has) are stopped there, one at a time: lowest priority first, then the
+ * largest overuse, then the youngest. */
+struct berth_pressure {
+    uint32_t high_percent; /* 0: no such thing */
+    uint32_t low_percent;
+    int64_t hold_ns; /* from the beginning to the first stop, and between two on one node */
+    uint32_t drops;  /* most instances that stop at a time on all nodes under pressure */
+};
+
+/* Services move from the node whose real use is the greatest share of what it has to where it is small, when the greater
+ * of the two shares falls by more than `gain_percent`; the new one is ready before the old one stops. None begins while a migration is under
+ * way, nor by a profile that packs. */
+struct berth_rebalance {
+    uint32_t moves; /* at a time; 0: none */
+    uint32_t gain_percent;
+    int64_t age_ns; /* only of instances that have been running for so long, and to nodes where all have */
+};
+
+/* Kept free in every zone. */
+struct berth_reserve {
+    const char *resource;
+    int64_t amount;    /* or */
+    uint32_t permille; /* of what the ready nodes of the zone have: the larger counts */
+};
+
+struct berth_headroom {
+    const struct berth_reserve *reserves;
+    size_t reserves_len;
+    int32_t priority; /* pods of this priority and above may use it, and those that take over from another */
+};
+
+/* A zeroed policy is the default profile and nothing else. */
 struct berth_policy {
     const struct berth_profile *profile; /* NULL: "default" */
+    struct berth_pressure pressure;
+    bool shed; /* services leave a node that holds more than it has: lowest priority first, then the youngest */
+    struct berth_headroom headroom;
+    struct berth_rebalance rebalance;
     /* Told now and then; has no influence. */
     void (*progress)(void *ctx, size_t done, size_t total);
     void *progress_ctx;
 };
+
+/* Pressure at 95 % and 85 % with 10 s and 10 drops, shedding, two moves of at least 15 % and 10 minutes; no headroom. */
+BERTH_API struct berth_policy berth_policy_usual(void);
 
 enum berth_op {
     BERTH_PLACE,   /* a pod gets an instance on a node; with `replaces`, to take over from that one */
@@ -411,6 +454,10 @@ enum berth_cause {
     BERTH_CAUSE_BUSY,       /* use near its limit */
     BERTH_CAUSE_IDLE,       /* use far below its limit */
     BERTH_CAUSE_OUTDATED,   /* its workload has changed, or is to be restarted */
+    BERTH_CAUSE_PRESSURE,   /* its node runs out of memory */
+    BERTH_CAUSE_OVER,       /* its node holds more than it has */
+    BERTH_CAUSE_BY_HAND,    /* somebody asked for the move */
+    BERTH_CAUSE_UNDONE,     /* the move is taken back, or took too long */
 };
 
 struct berth_action {
@@ -432,23 +479,37 @@ struct berth_action {
 enum berth_fact_kind {
     BERTH_FACT_USAGE,       /* (amount, at) of a tenant, decayed in closed form */
     BERTH_FACT_RESERVATION, /* (job, start, devices) */
-    BERTH_FACT_MIGRATION,   /* (old instance, phase, since) */
+    BERTH_FACT_MIGRATION,   /* (old instance, phase and cause, since), with the node wished for as its key */
     BERTH_FACT_SINCE,       /* of hysteresis and back-off */
     BERTH_FACT_LEDGER,      /* cumulative consumption */
     BERTH_FACT_PREDICTION,  /* (value, version) */
     BERTH_FACT_POLICY,      /* version in force */
+    BERTH_FACT_PRESSURE,    /* (node, since, or since the last stop for it) */
 };
 
 struct berth_fact {
     enum berth_fact_kind kind;
-    uint64_t subject; /* an instance id where the kind is about one */
-    const char *key;  /* else */
+    uint64_t subject; /* an instance id where the kind is about one: then that names it */
+    const char *key;  /* else this does */
     int64_t value;
     int64_t at_ns;
     bool over; /* no longer true: forget it */
 };
 
-enum berth_migration_phase { BERTH_MIGRATION_STARTING = 1, BERTH_MIGRATION_STOPPING };
+/* A migration is this fact and the two instances; so it goes on after any crash. Somebody who wants one puts WISHED by hand;
+ * who wants it back puts UNDONE, before the old one is told to stop: the new one is stopped, and for an hour the old one
+ * is not moved to even out load. The fact of one that came about, or of which nothing is left, is over. */
+enum berth_migration_phase {
+    BERTH_MIGRATION_STARTING = 1, /* the new one comes */
+    BERTH_MIGRATION_STOPPING,     /* it has taken over, the old one goes */
+    BERTH_MIGRATION_WISHED,       /* no place yet */
+    BERTH_MIGRATION_UNDONE,
+};
+
+/* The value of such a fact, and what it says. */
+BERTH_API int64_t berth_migration_value(enum berth_migration_phase phase, enum berth_cause cause);
+BERTH_API enum berth_migration_phase berth_migration_phase(int64_t value);
+BERTH_API enum berth_cause berth_migration_cause(int64_t value);
 
 BERTH_API int berth_fact_put(struct berth_cluster *cluster, const struct berth_fact *fact, struct berth_err *err);
 

@@ -206,6 +206,31 @@ static int workload_goes(struct event *e)
     return rc;
 }
 
+static int instance_reports_use(struct event *e)
+{
+    if (!e->world->seats_len)
+        return 0;
+    struct seat *s = &e->world->seats[rng_below(e->r, e->world->seats_len)];
+    use_random(e->world, e->r, s);
+    return seat_tell(e, s);
+}
+
+static int node_reports_use(struct event *e)
+{
+    struct berth_node *n = &e->world->nodes[rng_below(e->r, e->world->nodes_len)];
+    node_use_random(e->world, e->r, n);
+    return berth_node_put(e->cluster, n, &e->err);
+}
+
+static int somebody_wishes(struct event *e)
+{
+    struct berth_fact wish;
+    if (!wish_random(e->world, e->r, &wish))
+        return 0;
+    world_add_fact(e->world, wish);
+    return berth_fact_put(e->cluster, &wish, &e->err);
+}
+
 bool world_evolve(struct world *world, struct berth_cluster *cluster, struct rng *r, struct verdict *v)
 {
     static const struct {
@@ -224,6 +249,9 @@ bool world_evolve(struct world *world, struct berth_cluster *cluster, struct rng
         {"a workload changes shape", 8,  workload_changes_shape},
         {"a workload comes",         15, workload_comes        },
         {"a workload goes",          8,  workload_goes         },
+        {"an instance reports use",  50, instance_reports_use  },
+        {"a node reports use",       20, node_reports_use      },
+        {"somebody wishes",          20, somebody_wishes       },
     };
     struct event e = {.world = world, .cluster = cluster, .r = r};
 

@@ -149,11 +149,11 @@ static bool gpus_judge(const struct ask *ask, size_t node, const struct berth_ac
  * that waits for their stop; a promoted one has been counted there all along. */
 static enum rule rule_against(const struct ask *on, enum berth_op op, size_t node)
 {
-    struct ask now = {.world = on->world, .workload = on->workload, .shape = on->shape};
+    struct ask now = {.world = on->world, .workload = on->workload, .shape = on->shape, .moves = on->moves};
 
     for (int rule = 0; rule < RULES_LEN; rule++) {
         bool counts_pods = rule >= RULE_MAX_PER_NODE;
-        if (counts_pods && op == BERTH_PROMOTE)
+        if ((counts_pods || rule == RULE_PRESSURE) && op == BERTH_PROMOTE)
             continue;
         if (rule_refuses(counts_pods ? &now : on, (enum rule)rule, node))
             return (enum rule)rule;
@@ -195,7 +195,8 @@ static bool new_judge(const struct world *world, const struct berth_action *a, c
     }
     if (a->replaces && !world_find_seat(world, a->replaces))
         return verdict_bad(v, "%s replaces %" PRIu64 ", which is not there", what, a->replaces);
-    struct ask ask = {.world = world, .workload = w, .gone = a->waits, .gone_len = a->waits_len};
+    struct ask ask = {
+        .world = world, .workload = w, .gone = a->waits, .gone_len = a->waits_len, .moves = a->replaces != 0};
     return pod_free(world, a, w, what, v) && feasible_judge(&ask, a, what, v);
 }
 
@@ -306,5 +307,6 @@ bool judge_plan(const struct world *before, struct berth_plan *plan, struct worl
     }
     for (size_t i = 0; good && i < berth_plan_facts(plan); i++)
         world_add_fact(ret_after, berth_plan_fact(plan, i));
-    return good && state_judge(before, ret_after, berth_plan_alarm(plan), v) && pendings_judge(ret_after, plan, v);
+    return good && state_judge(before, ret_after, berth_plan_alarm(plan), v) &&
+           relief_judge(before, ret_after, plan, v) && pendings_judge(ret_after, plan, v);
 }

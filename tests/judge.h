@@ -26,4 +26,5 @@ bool action_judge(const struct world *world, const struct berth_action *a,
                   struct verdict *v); /* before it is applied */
 void action_apply(struct world *world, const struct berth_action *a);
 bool state_judge(const struct world *before, const struct world *after, bool alarm, struct verdict *v);
+bool relief_judge(const struct world *before, const struct world *after, struct berth_plan *plan, struct verdict *v);
 bool pendings_judge(const struct world *after, struct berth_plan *plan, struct verdict *v);

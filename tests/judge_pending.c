@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "judge.h"
-#include "rules.h"
+#include "rules_relief.h"
 
 static bool pod_is(const struct seat *s, size_t workload, uint32_t ordinal)
 {
@@ -40,15 +40,33 @@ static uint32_t pendings_of(struct berth_plan *plan, const char *workload, uint3
     return len;
 }
 
-/* Leaves a node that is drained or lost: it is there, and may still be said to wait for a place. */
+static bool seat_wished(const struct world *world, const struct seat *s)
+{
+    const struct berth_fact *f = fact_find(world, BERTH_FACT_MIGRATION, s->is.id, "");
+    return f && berth_migration_cause(f->value) == BERTH_CAUSE_BY_HAND;
+}
+
+/* Leaves a node that is drained or lost, or that is over, or because somebody wants it elsewhere: it is there, and may still
+ * be said to wait for a place. */
 static bool pod_leaves(const struct world *world, size_t workload, uint32_t ordinal)
 {
     for (size_t i = 0; i < world->seats_len; i++) {
         const struct seat *s = &world->seats[i];
         enum berth_node_state at = world->nodes[s->node].state;
-        if (pod_is(s, workload, ordinal) && (at == BERTH_NODE_DRAINING || at == BERTH_NODE_LOST))
+        bool over = world->policy.shed && rule_refuses(&(struct ask){.world = world}, RULE_OVER, s->node);
+        if (pod_is(s, workload, ordinal) &&
+            (at == BERTH_NODE_DRAINING || at == BERTH_NODE_LOST || over || seat_wished(world, s)))
             return true;
     }
+    return false;
+}
+
+/* A pod that is to go to one node alone is not placed on another that would take it. */
+static bool pod_wished(const struct world *world, size_t workload, uint32_t ordinal)
+{
+    for (size_t i = 0; i < world->seats_len; i++)
+        if (pod_is(&world->seats[i], workload, ordinal) && seat_wished(world, &world->seats[i]))
+            return true;
     return false;
 }
 
@@ -147,7 +165,7 @@ static bool conservation_judge(const struct world *after, const struct berth_pen
     for (size_t k = 0; k < p->ordinals_len; k++) {
         if (p->ordinals[k] >= after->workloads[w].replicas && !pod_leaves(after, w, p->ordinals[k]))
             return verdict_bad(v, "pending: %s/%u was not asked for", p->workload, p->ordinals[k]);
-        if (pod_waits_for_end(after, w, p->ordinals[k]))
+        if (pod_waits_for_end(after, w, p->ordinals[k]) || pod_wished(after, w, p->ordinals[k]))
             continue;
         for (size_t n = 0; n < after->nodes_len; n++)
             if (rules_first(&ask, n) == RULES_LEN)
@@ -179,6 +197,8 @@ static const struct {
     {"spread",        RULE_SPREAD      },
     {"affinity",      RULE_NEAR        },
     {"over",          RULE_OVER        },
+    {"pressure",      RULE_PRESSURE    },
+    {"headroom",      RULE_HEADROOM    },
     {"short",         RULE_RESOURCES   },
     {"anti-affinity", RULE_APART       },
     {"per-node",      RULE_MAX_PER_NODE},
@@ -217,6 +237,8 @@ static bool word_judge(const struct ask *ask, const struct berth_pending *p, con
         most = p->reasons[i].nodes > most ? p->reasons[i].nodes : most;
     }
     if ((is >= most || (rule == RULE_SPREAD && pod_moves(ask, p))) && is <= sum)
+        return true;
+    if (rule == RULE_HEADROOM && pod_moves(ask, p)) /* no new demand, unless the other one is given up */
         return true;
     return verdict_bad(v, "reasons: %s of %s: %" PRIu64 " nodes said, %" PRIu64 " counted", word, p->workload, sum, is);
 }

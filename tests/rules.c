@@ -231,6 +231,7 @@ static const struct {
     [RULE_PAGES] = {"pages",        pages_refuse        },
     [RULE_GPU_KIND] = {"gpu-kind",     gpu_kind_refuses    },
     [RULE_OVER] = {"over",         over_refuses        },
+    [RULE_PRESSURE] = {"pressure",     pressure_refuses    },
     [RULE_RESOURCES] = {"resources",    resources_refuse    },
     [RULE_VOLUME_REACH] = {"volume-reach", volume_reach_refuses},
     [RULE_GPU] = {"gpu",          gpu_refuses         },
@@ -241,6 +242,7 @@ static const struct {
     [RULE_SPREAD] = {"spread",       spread_refuses      },
     [RULE_NEAR] = {"near",         near_refuses        },
     [RULE_APART] = {"apart",        apart_refuses       },
+    [RULE_HEADROOM] = {"headroom",     headroom_refuses    },
 };
 
 const char *rule_name(enum rule rule)

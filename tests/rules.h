@@ -23,6 +23,7 @@ enum rule {
     RULE_STATIC_LEN,
     /* Of what else is there, or of the volumes. */
     RULE_OVER = RULE_STATIC_LEN,
+    RULE_PRESSURE,
     RULE_RESOURCES,
     RULE_VOLUME_REACH,
     RULE_GPU,
@@ -33,6 +34,7 @@ enum rule {
     RULE_SPREAD,
     RULE_NEAR,
     RULE_APART,
+    RULE_HEADROOM,
     RULES_LEN,
 };
 
@@ -43,6 +45,7 @@ struct ask {
     const struct berth_shape *shape; /* NULL: the workload's present one */
     const uint64_t *gone;            /* instances that count as gone already */
     size_t gone_len;
+    bool moves; /* it takes over from another: no new demand */
 };
 
 const char *rule_name(enum rule rule);

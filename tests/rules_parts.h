@@ -10,6 +10,8 @@ const struct berth_label *label_find(const struct berth_label *labels, size_t le
 
 /* Each: does the node refuse? */
 bool over_refuses(const struct ask *ask, size_t node);
+bool pressure_refuses(const struct ask *ask, size_t node);
+bool headroom_refuses(const struct ask *ask, size_t node);
 bool resources_refuse(const struct ask *ask, size_t node);
 bool gpu_kind_refuses(const struct ask *ask, size_t node);
 bool gpu_refuses(const struct ask *ask, size_t node);

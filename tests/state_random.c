@@ -12,7 +12,7 @@
 static bool node_took(const struct ask *ask, size_t node)
 {
     uint32_t refusals = rules_all(ask, node);
-    return (refusals & ~(UINT32_C(1) << RULE_STATE)) == 0;
+    return (refusals & ~(UINT32_C(1) << RULE_STATE)) == 0; /* there is no policy yet */
 }
 
 static enum berth_state state_pick(struct rng *r, enum berth_workload_kind kind)

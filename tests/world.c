@@ -85,6 +85,7 @@ void world_random(struct world *ret_world, uint64_t seed)
     workloads_random(w, &r, workloads);
     world_link(w);
     instances_random(w, &r);
+    relief_random(w);
 }
 
 /* ---- finding ---------------------------------------------------------------------------------------------------- */
@@ -184,7 +185,7 @@ void world_add_fact(struct world *world, struct berth_fact fact)
     size_t kept = 0;
     for (size_t i = 0; i < world->facts_len; i++) {
         const struct berth_fact *old = &world->facts[i];
-        if (old->kind != fact.kind || old->subject != fact.subject || !same(old->key, fact.key))
+        if (old->kind != fact.kind || old->subject != fact.subject || (!fact.subject && !same(old->key, fact.key)))
             world->facts[kept++] = *old;
     }
     world->facts_len = kept;
@@ -334,7 +335,9 @@ struct berth_cluster *world_load(const struct world *world, uint64_t shuffle)
 
 struct berth_policy world_policy(const struct world *world)
 {
-    return (struct berth_policy){.profile = world->profile};
+    struct berth_policy policy = world->policy;
+    policy.profile = world->profile;
+    return policy;
 }
 
 struct berth_plan *world_plan(const struct world *world, struct berth_cluster *cluster,

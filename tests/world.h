@@ -5,7 +5,7 @@
  * the copy in the array. A copied world shares what its original points at, so the original must outlive it.
  *
  * world_random makes every feature of berth.h appear now and then. To add one: shape_random.c, node_random.c or
- * state_random.c, and world_dump.c, so that a failing seed can be read.
+ * state_random.c or policy_random.c, and world_dump.c, so that a failing seed can be read.
  */
 #pragma once
 
@@ -37,6 +37,7 @@ struct world {
     int64_t now_ns;
     uint64_t next_id;                    /* above every instance's */
     const struct berth_profile *profile; /* NULL: default */
+    struct berth_policy policy;          /* all but the profile */
 
     struct berth_resource *resources;
     struct berth_node *nodes;
@@ -94,3 +95,8 @@ void workloads_random(struct world *world, struct rng *r, size_t len);
 struct berth_workload workload_random(struct world *world, struct rng *r, size_t number);
 struct berth_shape shape_random(struct world *world, struct rng *r);
 void instances_random(struct world *world, struct rng *r);
+/* policy_random.c; with dice of its own. */
+void relief_random(struct world *world);
+void use_random(struct world *world, struct rng *r, struct seat *seat);
+void node_use_random(struct world *world, struct rng *r, struct berth_node *node);
+bool wish_random(struct world *world, struct rng *r, struct berth_fact *ret); /* false: nobody to wish for */

@@ -15,11 +15,13 @@
 #include "berthd/notify.h"
 #include "berthd/server.h"
 #include "control/scheduler.h"
+#include "control/settings_table.h"
 #include "net/tls.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define STOP_NS_MAX (10 * SECOND_NS)
 #define STOP_LOOK_NS (SECOND_NS / 50)
+enum { AGENT_NAMES_MAX = 64 };
 
 struct daemon {
     const struct daemon_options *options;
@@ -32,8 +34,9 @@ struct daemon {
     bool forced;
     struct store *store;
     struct control *control;
-    struct server *server;
-    struct tls_identity identity;
+    struct server *server, *agents; /* for everybody; for agents, NULL: none */
+    struct tls_identity identity, ca, agents_identity;
+    struct str agents_url;
 };
 
 /* ---- what the control needs of the world ---------------------------------------------------------------------------- */
@@ -113,11 +116,16 @@ static void store_ready(void *ctx, uint32_t events)
 
 /* ---- stopping ------------------------------------------------------------------------------------------------------- */
 
+static size_t busy(const struct daemon *d)
+{
+    return server_busy(d->server) + (d->agents ? server_busy(d->agents) : 0);
+}
+
 /* Everything answered, every stream closed, no plan under way? Then, or when patience ends, the loop is over. */
 static void stop_look(void *ctx)
 {
     struct daemon *d = ctx;
-    bool done = server_busy(d->server) == 0 && !scheduler_planning(control_scheduler(d->control));
+    bool done = busy(d) == 0 && !scheduler_planning(control_scheduler(d->control));
 
     if (done || clock_read(CLOCK_MONOTONIC) >= d->stop_ns)
         loop_stop(d->loop);
@@ -139,6 +147,8 @@ static void stop_asked(void *ctx)
     (void)notify_send("STOPPING=1");
     d->stop_ns = clock_read(CLOCK_MONOTONIC) + STOP_NS_MAX;
     server_quiesce(d->server);
+    if (d->agents)
+        server_quiesce(d->agents);
     control_quiesce(d->control);
     stop_look(d);
 }
@@ -218,14 +228,18 @@ static int store_start(struct daemon *d, const struct control_env *env, struct b
 static int control_start(struct daemon *d, const struct control_env *env, struct berth_err *err)
 {
     const struct daemon_options *o = d->options;
-    const struct control_options options = {
+    struct control_options options = {
+        .secret_key_given = true,
         .lease_ns = (int64_t)o->lease_s * SECOND_NS,
         .audit_every = (size_t)o->audit_every,
         .requests_per_s = (double)o->requests_per_s,
     };
     size_t users;
-    int rc = control_new(env, &options, d->store, &d->control, err);
+    int rc = secret_key_ensure(o->data, env, options.secret_key, err);
 
+    if (rc == 0)
+        rc = control_new(env, &options, d->store, &d->control, err);
+    explicit_bzero(options.secret_key, sizeof options.secret_key);
     if (rc < 0)
         return rc;
     (void)state_list(control_state(d->control), KIND_USER, &users);
@@ -250,7 +264,7 @@ static int identity_start(struct daemon *d, struct berth_err *err)
     (void)gethostname(machine, sizeof machine - 1);
     if (machine[0])
         names[len++] = machine;
-    if (strcmp(o->host, "0.0.0.0") != 0 && strcmp(o->host, "::") != 0)
+    if (!host_is_any(o->host))
         names[len++] = o->host;
     return tls_identity_ensure(o->data, names, clock_read(CLOCK_REALTIME), &d->identity, err);
 }
@@ -272,15 +286,120 @@ static int server_start(struct daemon *d, struct berth_err *err)
     return server_new(d->loop, d->control, &config, &d->server, err);
 }
 
+static void url_make(struct str *to, bool tls, const char *host, uint16_t port)
+{
+    bool six = strchr(host, ':');
+    str_addf(to, "%s://%s%s%s:%u", tls ? "https" : "http", six ? "[" : "", host, six ? "]" : "", port);
+}
+
+/* Names of one list, separated by commas, are added to another that ends with NULL. */
+static void names_split(char *list, const char **names, size_t *len)
+{
+    char *rest = NULL;
+    for (char *word = strtok_r(list, ",", &rest); word && *len < AGENT_NAMES_MAX; word = strtok_r(NULL, ",", &rest))
+        names[(*len)++] = word;
+}
+
+/* The hosts of "https://A:1,https://[B]:2", separated by commas. */
+static void hosts_of(const char *addresses, struct str *to)
+{
+    for (const char *at = addresses; *at; at += strcspn(at, ","), at += *at == ',') {
+        const char *host = strncmp(at, "https://", 8) == 0 ? at + 8 : at;
+        bool bracket = *host == '[';
+        host += bracket;
+        str_addf(to, "%s%.*s", to->len ? "," : "", (int)strcspn(host, bracket ? "],/" : ":,/"), host);
+    }
+}
+
+/* A certificate of the cluster's authority, for all names that agents may know this machine by. */
+static int agents_identity_start(struct daemon *d, const char *machine, struct berth_err *err)
+{
+    const struct daemon_options *o = d->options;
+    CLEANUP(mem) char *given = mem_strdup(o->names ? o->names : "");
+    CLEANUP(str) struct str told = {0};
+    const char *names[AGENT_NAMES_MAX + 1] = {NULL};
+    struct arena arena;
+    size_t len = 0;
+    int rc = tls_ca_ensure(o->data, clock_read(CLOCK_REALTIME), &d->ca, err);
+
+    if (rc < 0)
+        return rc;
+    arena_init(&arena);
+    hosts_of(system_setting_text(control_state(d->control), SETTING_AGENT_ADDRESSES, &arena), &told);
+    arena_done(&arena);
+    str_add(&told, "");
+    names_split(given, names, &len);
+    names_split(told.at, names, &len);
+    if (*machine && len < AGENT_NAMES_MAX)
+        names[len++] = machine;
+    if (!host_is_any(o->agents_host) && len < AGENT_NAMES_MAX)
+        names[len++] = o->agents_host;
+    return tls_server_cert(&d->ca, o->data, "agents", names, clock_read(CLOCK_REALTIME), &d->agents_identity, err);
+}
+
+static int agent_sign(void *ctx, const struct agent_grant *grant, const char *request_pem, char **ret_cert_pem,
+                      struct berth_err *err)
+{
+    const struct daemon *d = ctx;
+    unsigned char stamp[TLS_STAMP_BYTES];
+
+    for (size_t i = 0; i < sizeof stamp; i++)
+        stamp[i] = (unsigned char)(grant->joined >> (56 - 8 * i));
+    const struct tls_grant tls = {
+        .common_name = grant->name,
+        .stamp = stamp,
+        .not_before_ns = grant->not_before_ns,
+        .not_after_ns = grant->not_after_ns,
+    };
+    return tls_request_sign(&d->ca, request_pem, &tls, ret_cert_pem, err);
+}
+
+/* Where agents come to: the same control behind it, but whoever comes may show a certificate of the cluster. */
+static int agents_start(struct daemon *d, struct berth_err *err)
+{
+    const struct daemon_options *o = d->options;
+    char machine[256] = "", first[256];
+
+    if (!o->agents_host[0])
+        return 0;
+    (void)gethostname(machine, sizeof machine - 1);
+    int rc = agents_identity_start(d, machine, err);
+    if (rc < 0)
+        return rc;
+    const struct server_config config = {
+        .address = o->agents_host,
+        .port = o->agents_port,
+        .cert_pem = d->agents_identity.cert_pem,
+        .key_pem = d->agents_identity.key_pem,
+        .client_ca_pem = d->ca.cert_pem,
+        .connections_max = (size_t)o->connections_max,
+    };
+    rc = server_new(d->loop, d->control, &config, &d->agents, err);
+    if (rc < 0)
+        return err_prefix(err, "--agents");
+    (void)snprintf(first, sizeof first, "%.*s", (int)strcspn(o->names ? o->names : "", ","), o->names ? o->names : "");
+    const char *host = first[0] ? first : host_is_any(o->agents_host) ? machine : o->agents_host;
+    url_make(&d->agents_url, true, *host ? host : "localhost", server_port(d->agents));
+    const struct control_agents agents = {
+        .ctx = d,
+        .sign = agent_sign,
+        .ca_pem = d->ca.cert_pem,
+        .pin = d->agents_identity.pin,
+        .addresses = d->agents_url.at,
+    };
+    control_set_agents(d->control, &agents);
+    return 0;
+}
+
 static int announce(struct daemon *d, FILE *ready, struct berth_err *err)
 {
     CLEANUP(str) struct str url = {0};
-    bool tls = d->identity.cert_pem, six = strchr(d->options->host, ':');
 
-    str_addf(&url, "%s://%s%s%s:%u", tls ? "https" : "http", six ? "[" : "", d->options->host, six ? "]" : "",
-             server_port(d->server));
-    if (tls)
+    url_make(&url, d->identity.cert_pem, d->options->host, server_port(d->server));
+    if (d->identity.cert_pem)
         NOTE(d, LEVEL_INFO, "tls.identity", LOG_TEXT("pin", d->identity.pin));
+    if (d->agents)
+        NOTE(d, LEVEL_INFO, "agents.ready", LOG_TEXT("url", d->agents_url.at), LOG_TEXT("pin", d->agents_identity.pin));
     NOTE(d, LEVEL_INFO, "daemon.ready", LOG_TEXT("url", url.at), LOG_TEXT("version", berth_version()),
          LOG_NUMBER("revision", (int64_t)store_revision(d->store)));
     if (fprintf(ready, "ready %s\n", url.at) < 0 || fflush(ready) != 0)
@@ -314,6 +433,8 @@ static int daemon_start(struct daemon *d, FILE *ready, struct berth_err *err)
     if (rc == 0)
         rc = server_start(d, err);
     if (rc == 0)
+        rc = agents_start(d, err);
+    if (rc == 0)
         rc = announce(d, ready, err);
     return rc;
 }
@@ -322,6 +443,7 @@ static int daemon_start(struct daemon *d, FILE *ready, struct berth_err *err)
 static void daemon_end(struct daemon *d)
 {
     server_free(d->server);
+    server_free(d->agents);
     if (d->worker)
         worker_free(d->worker);
     if (d->slow)
@@ -332,6 +454,9 @@ static void daemon_end(struct daemon *d)
     store_close(d->store);
     loop_free(d->loop);
     tls_identity_done(&d->identity);
+    tls_identity_done(&d->agents_identity);
+    tls_identity_done(&d->ca);
+    str_done(&d->agents_url);
 }
 
 int daemon_run(const struct daemon_options *options, FILE *ready, const struct log *log, struct berth_err *err)
@@ -341,8 +466,8 @@ int daemon_run(const struct daemon_options *options, FILE *ready, const struct l
 
     if (rc == 0)
         rc = loop_run(d.loop, err);
-    if (rc == 0 && !d.forced && server_busy(d.server))
-        NOTE(&d, LEVEL_WARN, "daemon.late", LOG_NUMBER("busy", (int64_t)server_busy(d.server)),
+    if (rc == 0 && !d.forced && busy(&d))
+        NOTE(&d, LEVEL_WARN, "daemon.late", LOG_NUMBER("busy", (int64_t)busy(&d)),
              LOG_TEXT("text", "clients that were still sending or reading are cut off"));
     daemon_end(&d);
     if (rc == 0)

@@ -68,6 +68,50 @@ int secret_write(const char *path, const char *text, struct berth_err *err)
     return rc < 0 ? err_set(err, -rc, "cannot sync the folder of %s: %s", path, strerror(-rc)) : 0;
 }
 
+enum { KEY_LEN = 32, KEY_TEXT_LEN = 2 * KEY_LEN };
+
+/* The text of a key; false: there is none. */
+static int secret_key_read(const char *path, unsigned char ret[static KEY_LEN], bool *ret_there, struct berth_err *err)
+{
+    char text[KEY_TEXT_LEN + 2] = "";
+    size_t len = 0;
+
+    CLEANUP(close) int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    *ret_there = fd >= 0 || errno != ENOENT;
+    if (!*ret_there)
+        return 0;
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text) : -1;
+    if (n < 0)
+        return err_set(err, errno, "cannot read %s: %s", path, strerror(errno));
+    bool good = n >= KEY_TEXT_LEN && n <= KEY_TEXT_LEN + 1 && (n == KEY_TEXT_LEN || text[KEY_TEXT_LEN] == '\n') &&
+                sodium_hex2bin(ret, KEY_LEN, text, KEY_TEXT_LEN, NULL, &len, NULL) == 0 && len == KEY_LEN;
+    sodium_memzero(text, sizeof text);
+    return good ? 0
+                : err_set(err, EBADMSG,
+                          "%s holds no key (64 hexadecimal digits); restore it, or remove it and set all "
+                          "secrets again",
+                          path);
+}
+
+int secret_key_ensure(const char *dir, const struct control_env *env, unsigned char ret[static KEY_LEN],
+                      struct berth_err *err)
+{
+    CLEANUP(mem) char *path = path_of(dir, "secret.key");
+    char text[KEY_TEXT_LEN + 2];
+    bool there = false;
+    int rc = secret_key_read(path, ret, &there, err);
+
+    if (rc < 0 || there)
+        return rc;
+    env->random(env->ctx, ret, KEY_LEN);
+    (void)sodium_bin2hex(text, sizeof text, ret, KEY_LEN);
+    text[KEY_TEXT_LEN] = '\n';
+    text[KEY_TEXT_LEN + 1] = '\0';
+    rc = secret_write(path, text, err);
+    sodium_memzero(text, sizeof text);
+    return rc;
+}
+
 bool cluster_exists(const char *dir)
 {
     CLEANUP(mem) char *path = path_of(dir, "store.db");

@@ -17,3 +17,6 @@ int cluster_init(const char *dir, const char *token_file, const struct control_e
 bool cluster_exists(const char *dir);
 /* Writes a secret so that the file appears whole, on disk, and readable by its owner only. */
 int secret_write(const char *path, const char *text, struct berth_err *err);
+/* The key that secrets are sealed under: DIR/secret.key, made where it is not there. -EBADMSG: what is there is no key. */
+int secret_key_ensure(const char *dir, const struct control_env *env, unsigned char ret[static 32],
+                      struct berth_err *err);

@@ -208,14 +208,40 @@ static void secrets_replace_whole_files(void **state)
     assert_non_null(strstr(err.text, p->root));
 }
 
+static void the_key_of_secrets_is_made_once(void **state)
+{
+    const struct place *p = *state;
+    struct berth_err err = {0};
+    unsigned char first[32] = {0}, second[32] = {0};
+    char path[160];
+    struct stat found;
+
+    (void)snprintf(path, sizeof path, "%s/secret.key", p->root);
+    assert_int_equal(secret_key_ensure(p->root, &env, first, &err), 0);
+    assert_int_equal(stat(path, &found), 0);
+    assert_int_equal(found.st_mode & 0777, 0600);
+    assert_int_equal(secret_key_ensure(p->root, &env, second, &err), 0);
+    assert_memory_equal(first, second, sizeof first);
+
+    static const char *const bad[] = {"", "short\n",
+                                      "zz00000000000000000000000000000000000000000000000000000000000000\n",
+                                      "0000000000000000000000000000000000000000000000000000000000000000more"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        write_text(path, bad[i]);
+        assert_int_equal(secret_key_ensure(p->root, &env, second, &err), -EBADMSG);
+        assert_non_null(strstr(err.text, path));
+    }
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("/etc/passwd", path), 0);
+    assert_true(secret_key_ensure(p->root, &env, second, &err) < 0);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        CASE(a_cluster_is_made_once),
-        CASE(a_start_cut_short_can_be_repeated),
-        CASE(folders_that_cannot_be),
-        CASE(secrets_replace_whole_files),
+        CASE(a_cluster_is_made_once),      CASE(a_start_cut_short_can_be_repeated), CASE(folders_that_cannot_be),
+        CASE(secrets_replace_whole_files), CASE(the_key_of_secrets_is_made_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,10 @@ struct option_row {
 static const struct option_row rows[] = {
     {"data",                TEXT,  AT(data),            "DIR",       0, 0,          "where everything is kept; must be given"                        },
     {"listen",              TEXT,  AT(listen),          "ADDR:PORT", 0, 0,          "127.0.0.1:3980 if not given; port 0: any free one"              },
+    {"agents",              TEXT,  AT(agents),          "ADDR:PORT", 0, 0,
+     "where agents come to, by mutual TLS; --listen's address and its port + 1 if not given; none: nowhere"                                          },
+    {"name",                TEXT,  AT(names),           "NAME,...",  0, 0,
+     "names and addresses of this machine, for agents' certificate checks; the first is told them"                                                   },
     {"init",                FLAG,  AT(init),            NULL,        0, 0,          "make a new cluster if the folder has none"                      },
     {"token-file",          TEXT,  AT(token_file),      "FILE",      0, 0,
      "where --init writes the administrator's token; DIR/admin.token if not given"                                                                   },
@@ -140,6 +144,27 @@ bool host_is_loopback(const char *host)
     return inet_pton(AF_INET6, host, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
 }
 
+bool host_is_any(const char *host)
+{
+    return strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
+}
+
+/* Beside the main one, unless said otherwise; both may be on any free port. */
+static int agents_check(struct daemon_options *o, struct berth_err *err)
+{
+    if (o->agents && strcmp(o->agents, "none") == 0)
+        return o->names ? err_set(err, EINVAL, "--name is what agents know this machine by, and --agents is none") : 0;
+    if (o->agents && strchr(o->agents, ':') == NULL)
+        return err_set(err, EINVAL, "--agents takes ADDRESS:PORT, such as 0.0.0.0:3981, or none; not '%s'", o->agents);
+    if (o->agents) {
+        int rc = listen_parse(o->agents, o->agents_host, &o->agents_port, err);
+        return rc < 0 ? err_prefix(err, "--agents") : 0;
+    }
+    memcpy(o->agents_host, o->host, sizeof o->agents_host);
+    o->agents_port = o->port == 0 || o->port == UINT16_MAX ? 0 : (uint16_t)(o->port + 1);
+    return 0;
+}
+
 /* ---- all of it ------------------------------------------------------------------------------------------------------ */
 
 static int options_check(struct daemon_options *o, struct berth_err *err)
@@ -166,7 +191,7 @@ static int options_check(struct daemon_options *o, struct berth_err *err)
             "tokens would cross the network in the clear: add --tls (or --tls-cert and --tls-key) to listen on "
             "%s, or listen on 127.0.0.1",
             o->host);
-    return 0;
+    return agents_check(o, err);
 }
 
 int daemon_options_read(int argc, char *const *argv, struct daemon_options *ret, struct berth_err *err)

@@ -14,13 +14,15 @@
 enum { LISTEN_HOST_MAX = 46, PORT_DEFAULT = 3980 };
 
 struct daemon_options {
-    const char *data, *listen, *token_file, *tls_cert, *tls_key, *log_name;
+    const char *data, *listen, *agents, *names, *token_file, *tls_cert, *tls_key, *log_name;
     bool init, tls, help, version;
     uint64_t lease_s, audit_every, requests_per_s, connections_max; /* 0: as the daemon thinks best */
 
     /* Made of the above. */
     char host[LISTEN_HOST_MAX];
     uint16_t port;
+    char agents_host[LISTEN_HOST_MAX]; /* "": agents are not served */
+    uint16_t agents_port;
     enum log_level log_level;
 };
 
@@ -31,5 +33,7 @@ void daemon_options_help(FILE *to);
 
 /* "127.0.0.1:3980", "[::1]:3980", ":3980" or "127.0.0.1": an address in numbers, as no name can be listened on. */
 int listen_parse(const char *text, char ret_host[static LISTEN_HOST_MAX], uint16_t *ret_port, struct berth_err *err);
+/* Is it every address of the machine? Then it is none that others could be told. */
+bool host_is_any(const char *host);
 /* Does only this machine reach it? */
 bool host_is_loopback(const char *host);

@@ -232,11 +232,14 @@ static const char *bearer(const struct http_exchange *http)
 
 static struct request request_of(const struct http_exchange *http)
 {
+    const struct http_peer *peer = http_peer(http);
     struct request r = {
         .method = http_method(http),
         .path = http_path(http),
         .token = bearer(http),
-        .peer = http_peer_name(http),
+        .peer = peer ? peer->name : NULL,
+        .peer_serial = peer ? peer->serial : NULL,
+        .peer_until_ns = peer ? peer->until_ns : 0,
         .idempotency_key = http_header(http, "Idempotency-Key"),
         .if_match = http_header(http, "If-Match"),
         .accept = http_header(http, "Accept"),
@@ -307,6 +310,7 @@ int server_new(struct loop *loop, struct control *control, const struct server_c
         .port = config->port,
         .cert_pem = config->cert_pem,
         .key_pem = config->key_pem,
+        .client_ca_pem = config->client_ca_pem,
         .connections_max = config->connections_max,
         .admit = admit,
         .handle = handle,

@@ -79,9 +79,17 @@ static const struct column volume_columns[] = {
     COLUMN("NAME", "id"),
     COLUMN("OWNER", "owner"),
     COLUMN("ZONE", "zone"),
+    COLUMN("TYPE", "type"),
     COLUMN("NODE", "node"),
-    COLUMN("DRIVER", "driver"),
+    COLUMN("DRIVER", "driver", .wide = true),
     COLUMN("SHARED", "shared", .form = COLUMN_YES),
+    COLUMN("AGE", "created", .form = COLUMN_AGE),
+};
+
+static const struct column secret_columns[] = {
+    COLUMN("NAME", "id"),
+    COLUMN("OWNER", "owner"),
+    COLUMN("KEYS", "keys", .form = COLUMN_PAIRS, .flags = TABLE_WRAP),
     COLUMN("AGE", "created", .form = COLUMN_AGE),
 };
 
@@ -134,6 +142,7 @@ const struct collection collections[] = {
     {"profile",  "profiles",  NULL,                   true,  false, NULL,                              COLUMNS(profile_columns) },
     {"node",     "nodes",     "no device devices",    true,  false, NULL,                              COLUMNS(node_columns)    },
     {"volume",   "volumes",   "vol",                  true,  false, "owner group",                     COLUMNS(volume_columns)  },
+    {"secret",   "secrets",   NULL,                   true,  false, "owner group",                     COLUMNS(secret_columns)  },
     {"app",      "apps",      "svc service services", true,  true,  "owner group state",               COLUMNS(app_columns)     },
     {"vm",       "vms",       NULL,                   true,  true,  "owner group state",               COLUMNS(app_columns)     },
     {"job",      "jobs",      NULL,                   true,  true,  "owner group state",               COLUMNS(job_columns)     },
@@ -143,8 +152,8 @@ const struct collection collections[] = {
 const size_t collections_len = sizeof collections / sizeof collections[0];
 
 const char *const collection_words[] = {
-    "apps",   "jobs",  "vms",    "instances", "nodes",     "volumes", "users",
-    "groups", "roles", "tokens", "profiles",  "resources", NULL,
+    "apps",  "jobs",   "vms",   "instances", "nodes",    "volumes",   "secrets",
+    "users", "groups", "roles", "tokens",    "profiles", "resources", NULL,
 };
 
 /* Is `word` one of the words of `list`? */

@@ -153,7 +153,7 @@ const struct command delete_command = {
 
 RM_COMMAND(app, "Delete apps; their instances are stopped.", SECTION_WORK);
 RM_COMMAND(vm, "Delete virtual machines.", SECTION_WORK);
-RM_COMMAND(node, "Remove nodes from the cluster; they must be empty, or --force.", SECTION_CLUSTER);
+RM_COMMAND(secret, "Remove secrets that no app or job names.", SECTION_WORK);
 RM_COMMAND(user, "Remove users.", SECTION_PEOPLE);
 RM_COMMAND(group, "Remove groups.", SECTION_PEOPLE);
 RM_COMMAND(token, "Revoke tokens.", SECTION_PEOPLE);

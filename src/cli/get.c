@@ -241,8 +241,8 @@ const struct command get_command = {
     .operands_min = 1,
     .operands_max = OPERANDS_ANY,
     .summary = "List the objects of a kind, or show some of them.",
-    .text = "KIND is one of apps, jobs, vms, instances, nodes, volumes, users, groups, roles, tokens, profiles, "
-            "resources; the singular will do, and KIND/ID for both. Apps and vms have ids NAME.OWNER, and NAME alone "
+    .text = "KIND is one of apps, jobs, vms, instances, nodes, volumes, secrets, users, groups, roles, tokens, "
+            "profiles, resources; the singular will do, and KIND/ID for both. Apps and vms have ids NAME.OWNER, and NAME alone "
             "is your own.\n"
             "\n"
             "What -o yaml prints is a manifest that 'berth apply' takes. With --watch and -o json each change is one "
@@ -279,6 +279,7 @@ const struct command get_command = {
 LS_COMMAND(app, "apps", SECTION_WORK);
 LS_COMMAND(job, "jobs", SECTION_WORK);
 LS_COMMAND(vm, "vms", SECTION_WORK);
+LS_COMMAND(secret, "secrets", SECTION_WORK);
 LS_COMMAND(node, "nodes", SECTION_CLUSTER);
 LS_COMMAND(user, "users", SECTION_PEOPLE);
 LS_COMMAND(group, "groups", SECTION_PEOPLE);

@@ -1,4 +1,4 @@
-/* node.c - `berth node add|capabilities|settings`; the rest of the family is in actions.c, delete.c and get.c. */
+/* node.c - `berth node add|capabilities|settings`; the rest of the family is in node_leave.c, actions.c and get.c. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -17,10 +17,10 @@ static struct target node_target(const char *id)
 /* ---- add ------------------------------------------------------------------------------------------------------------ */
 
 struct add_values {
-    const char *file, *cpu, *memory, *zone, *rack, *arch;
+    const char *file, *cpu, *memory, *zone, *rack, *arch, *expires;
     struct option_count gpus;
     struct option_list labels, taints, resources;
-    bool dry_run;
+    bool invite, dry_run;
 };
 
 static const struct option add_options[] = {
@@ -36,6 +36,10 @@ static const struct option add_options[] = {
     OPTION_TEXT_ROW("arch", 0, add_values, arch, "ARCH", "Processor architecture, like amd64."),
     OPTION_LIST_ROW("label", 'l', add_values, labels, "KEY=VALUE", "May be given several times."),
     OPTION_LIST_ROW("taint", 0, add_values, taints, "KEY=VALUE:EFFECT", "May be given several times."),
+    OPTION_FLAG_ROW("invite", 0, add_values, invite,
+                    "Also where it is said what the node has: its machine is to join, and gets no more than that."),
+    OPTION_TEXT_ROW("expires", 0, add_values, expires, "TIME",
+                    "How long the machine may take to join: 1h if not said otherwise."),
     DRY_RUN_ROW(add_values, dry_run),
 };
 
@@ -112,6 +116,43 @@ static int add_read(const struct cli *cli, const char *path, json_t **ret)
     return EXIT_OK;
 }
 
+/* Prints the line that makes another machine this node; the node is made where it is not there. */
+static int invite(struct api *a, const struct add_values *v, json_t *object)
+{
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    CLEANUP(str) struct str path = {0};
+    CLEANUP(mem) char *id = mem_strdup(json_string_value(json_object_get(object, "id")));
+
+    str_add(&path, "/v1/nodes");
+    path_add(&path, id);
+    path_add(&path, "invite");
+    json_object_del(object, "id");
+    if (v->expires)
+        json_object_set_new(object, "expires", json_string(v->expires));
+    const struct api_request request = {
+        .method = "POST", .path = path.at, .body = object, .dry_run = v->dry_run, .secret = true};
+    int rc = api_do(a, &request, &answer);
+    if (rc != EXIT_OK)
+        return rc;
+    const char *line = json_string_value(json_object_get(answer.body, "command"));
+    if (!line) {
+        object_tell(a->cli, "node", id, "invited", v->dry_run);
+        return EXIT_OK;
+    }
+    fprintf(a->cli->out, "%s\n", line);
+    if (a->cli->progress) {
+        const char *until = json_string_value(json_object_get(answer.body, "expires"));
+        cli_hint(a->cli, "run this on the other machine, as root; it works once, until %s", until ? until : "then");
+    }
+    return EXIT_OK;
+}
+
+/* Whose machine joins says itself what it has. */
+static bool is_described(const struct add_values *v)
+{
+    return v->file || v->cpu || v->memory || v->gpus.given || v->resources.len;
+}
+
 static int add_run(struct cli *cli, const void *values, const struct operands *operands)
 {
     const struct add_values *v = values;
@@ -129,6 +170,8 @@ static int add_run(struct cli *cli, const void *values, const struct operands *o
         rc = api_open(&api, cli);
     if (rc != EXIT_OK)
         return rc;
+    if (v->invite || v->expires || !is_described(v))
+        return invite(&api, v, object);
     struct target target = node_target(NULL);
     struct object_act act = {.method = "POST", .body = object, .done = "added", .dry_run = v->dry_run};
     return object_do(&api, &target, &act, NULL);
@@ -138,12 +181,16 @@ const struct command node_add_command = {
     .name = "node add",
     .operands = "[ID]",
     .operands_max = 1,
-    .summary = "Add a node to the cluster.",
+    .summary = "Invite a machine to become a node, or describe one.",
     .text =
-        "Its agent needs a token of its own: 'berth token add --node ID'. What the options say is put over what the "
+        "Prints one line to paste on the other machine: its agent joins by the one-time token in it, says what the "
+        "machine has, and gets a certificate of its own. For a node that is there already, a new line.\n\n"
+        "Where cpu, memory or a file say what the node has, it is only added as it is described, unless --invite is "
+        "given; its agent then needs a token ('berth token add --node ID'). What the options say is put over what the "
         "file says.",
-    .examples = "  berth node add n1 --cpu 8 --memory 30Gi --zone cellar\n"
-                "  berth node add -f n1.yaml --dry-run",
+    .examples = "  berth node add n1 --zone cellar --label disk=ssd\n"
+                "  berth node add n2 --cpu 8 --memory 30Gi --invite --expires 10m\n"
+                "  berth node add -f n3.yaml --dry-run",
     .options = add_options,
     .options_len = sizeof add_options / sizeof add_options[0],
     .values_size = sizeof(struct add_values),

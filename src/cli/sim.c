@@ -1,6 +1,7 @@
 /* sim.c - `berth sim cluster`: a whole cluster in this process, under a seed, with faults; invariants after every event. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/str.h"
@@ -13,7 +14,7 @@ static const char *const outputs[] = {"text", "json", NULL};
 
 struct sim_values {
     struct option_count seed, nodes, users;
-    const char *hours;
+    const char *hours, *faults;
     unsigned output;
     bool trace, quiet;
 };
@@ -24,6 +25,8 @@ static const struct option options[] = {
                     "How long, in virtual time, also a part like 0.5; 1 if not given."),
     OPTION_COUNT_ROW("nodes", 0, sim_values, nodes, 1, 1000, "How many; drawn from the seed if not given."),
     OPTION_COUNT_ROW("users", 0, sim_values, users, 1, 100, "How many; drawn from the seed if not given."),
+    OPTION_TEXT_ROW("faults", 0, sim_values, faults, "LIST",
+                    "Which may happen, by name and with commas; `-NAME`: all but that one. All if not given; `help` lists them."),
     OPTION_FLAG_ROW("trace", 0, sim_values, trace, "Print a line for every event."),
     OPTION_FLAG_ROW("quiet", 'q', sim_values, quiet, "Print nothing unless an invariant is broken."),
     OPTION_CHOICE_ROW("output", 'o', sim_values, output, outputs, "Text, or one JSON object."),
@@ -105,6 +108,14 @@ static void print_json(const struct run *r, const struct sim_options *o, const s
     (void)fprintf(r->cli->out, "%s}\n", str_text(&s));
 }
 
+static int print_faults(struct cli *cli)
+{
+    const struct sim_fault *fault;
+    for (size_t i = 0; (fault = sim_fault_at(i)); i++)
+        (void)fprintf(cli->out, "%-12s %s\n", fault->name, fault->text);
+    return EXIT_OK;
+}
+
 static bool hours_parse(const char *text, double *ret)
 {
     char *end;
@@ -125,10 +136,13 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 
     if (v->hours && !hours_parse(v->hours, &r.hours))
         return cli_fail(cli, EXIT_USAGE, "--hours: expected a number of hours above 0, like 24 or 0.5");
+    if (v->faults && strcmp(v->faults, "help") == 0)
+        return print_faults(cli);
     struct sim_options o = {.seed = v->seed.given ? v->seed.n : 1,
                             .hours = r.hours,
                             .nodes = (size_t)v->nodes.n,
                             .users = (size_t)v->users.n,
+                            .faults = v->faults,
                             .progress = tell_progress,
                             .trace = v->trace ? tell_event : NULL,
                             .ctx = &r};

@@ -61,7 +61,8 @@ static bool is_over(const struct state *s, const struct object *o, int64_t now_n
     if (o->kind != KIND_JOB)
         return false;
     CLEANUP(json) json_t *doc = object_doc(o);
-    return json_is_true(json_object_get(doc, "cancelled")) || strcmp(work_state_word(s, o, now_ns), "ended") == 0;
+    return json_is_true(json_object_get(doc, "cancelled")) || json_is_true(json_object_get(doc, "failed")) ||
+           strcmp(work_state_word(s, o, now_ns), "ended") == 0;
 }
 
 int archive_make(const struct state *s, const struct object *user, int64_t now_ns, json_t **ret, struct berth_err *err)

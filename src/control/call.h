@@ -27,6 +27,8 @@ struct request {
     const char *method, *path;
     const char *token;           /* of "Authorization: Bearer"; NULL: none */
     const char *peer;            /* common name of a verified client certificate; NULL: none */
+    const char *peer_serial;     /* its number in hex; NULL: whoever hands the request in vouches for it */
+    int64_t peer_until_ns;       /* where a number is given: when it ends, even if that is over */
     const char *idempotency_key; /* NULL: none */
     const char *if_match;        /* a revision; NULL: none */
     const char *accept;
@@ -56,6 +58,7 @@ enum route_flag {
     ROUTE_STREAMS = 2, /* takes ?watch */
     ROUTE_RAW = 4,     /* the body is not JSON for the verb to see parsed */
     ROUTE_BESIDE = 16, /* takes long and looks at nothing but the store's files: runs on another thread */
+    ROUTE_LATE = 32,   /* a certificate that is over will do, if not for long: to get another */
     ROUTE_WAKES = 8,   /* the scheduling loop looks at once, even if nothing was written */
 };
 
@@ -90,11 +93,21 @@ struct call {
     /* The verb's, if it sets it: told once when its change is durable. For what is kept in memory only. */
     void (*durable)(struct call *c, void *ctx);
     void *durable_ctx;
+    /* The answer comes later: set by a verb, or by its `durable`, that has handed the call to somebody who calls
+     * call_answer exactly once, also when the control stops. Request and arena live until then, texts of the caller do
+     * not. */
+    bool later;
 };
 
 /* A verb returns 0, or a negative errno with text in c->err, which becomes a status:
- *   EINVAL 400  EACCES 403  ENOENT 404  EEXIST, EBUSY, EAGAIN 409  ESTALE 410  E2BIG 413  EDQUOT 429  ENOSPC, EIO 503
+ *   EINVAL 400  EACCES 403  ENOENT 404  EEXIST, EBUSY, EAGAIN, EALREADY 409  ESTALE 410  E2BIG 413  EDQUOT 429  ENOSPC, EIO 503
  * or sets c->answer.status itself.  */
+
+/* Answers a call that was left for later: with c->answer as it is or, if rc is negative, with the error in c->err. The
+ * call is gone afterwards. (handle.c) */
+void call_answer(struct call *c, int rc);
+/* For `durable`: what was written stays, but the answer becomes the error in c->err. (handle.c) */
+void call_refuse(struct call *c, int rc);
 
 const char *call_query(const struct call *c, const char *name);
 /* A whole number of the query, within bounds; `fallback` where it is absent. -EINVAL otherwise. */

@@ -9,7 +9,7 @@
 
 void change_init(struct change *c, struct state *state, struct arena *arena)
 {
-    *c = (struct change){.state = state, .arena = arena, .verb = "", .subject = ""};
+    *c = (struct change){.state = state, .arena = arena, .verb = "", .subject = "", .note = ""};
 }
 
 void change_done(struct change *c)
@@ -149,6 +149,8 @@ static void hide_secrets(enum kind kind, json_t *doc)
 {
     if (kind == KIND_TOKEN && doc)
         (void)json_object_del(doc, "hash");
+    if (kind == KIND_SECRET && doc)
+        (void)json_object_del(doc, "sealed");
 }
 
 json_t *change_show(const struct change *c)

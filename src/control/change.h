@@ -27,6 +27,8 @@ struct change {
     struct map map;      /* of the items, by kind and id */
     const char *verb;    /* for the audit: "app.stop" */
     const char *subject; /* "apps/photos.alice" */
+    const char *note;    /* text of a JSON object whose members the journal's record gets, though no document may
+                            change; "": none */
 };
 
 void change_init(struct change *c, struct state *state, struct arena *arena);

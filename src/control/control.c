@@ -66,6 +66,16 @@ struct scheduler *control_scheduler(struct control *c)
     return c->scheduler;
 }
 
+void control_set_agents(struct control *c, const struct control_agents *agents)
+{
+    c->agents = *agents;
+}
+
+struct relay *control_relay(struct control *c)
+{
+    return c->relay;
+}
+
 const struct control_env *control_env(const struct control *c)
 {
     return &c->env;
@@ -152,6 +162,7 @@ void control_pump(struct control *c)
 {
     (void)store_pump(c->store);
     watch_hub_flush(c->hub);
+    relay_pump(c->relay);
     int64_t next = scheduler_step(c->scheduler, c->env.steady_ns(c->env.ctx));
     if (next != INT64_MAX)
         c->env.wake_at(c->env.ctx, next);
@@ -197,6 +208,12 @@ static bool fact_needed(struct control *c, const struct object *fact, struct are
     return strncmp(fact->id, prefix, sizeof prefix - 1) != 0 || state_find_work(c->state, fact->id + sizeof prefix - 1);
 }
 
+static bool last_needed(struct control *c, const struct object *last, struct arena *arena)
+{
+    (void)arena;
+    return state_find_work(c->state, last->id);
+}
+
 /* Looks at some of a kind, the next ones each time, and deletes those that are not needed. */
 static void sweep_kind(struct control *c, struct change *change, enum kind kind,
                        bool (*needed)(struct control *c, const struct object *o, struct arena *arena))
@@ -211,7 +228,7 @@ static void sweep_kind(struct control *c, struct change *change, enum kind kind,
     c->swept[kind] = len ? (c->swept[kind] + LOOKED_AT) % len : 0;
 }
 
-/* Replies that are too old, specs that no instance was placed from, failures of workloads that are gone, history that nobody may ask for. */
+/* Replies that are too old, specs that no instance was placed from, failures and ends of workloads that are gone, history that nobody may ask for. */
 static void sweep(struct control *c)
 {
     struct arena arena;
@@ -222,6 +239,7 @@ static void sweep(struct control *c)
     (void)reply_expire(&change, control_now_ns(c));
     sweep_kind(c, &change, KIND_SPEC, spec_needed);
     sweep_kind(c, &change, KIND_FACT, fact_needed);
+    sweep_kind(c, &change, KIND_LAST, last_needed);
     struct commit_note note = {.who = "berth", .verb = "sweep"};
     if (commit_submit(c, &change, &note, nothing, NULL, &err) < 0)
         log_write(c->env.log, c->now_ns, LEVEL_WARN, "sweep.failed", LOG_TEXT("text", err.text));
@@ -239,6 +257,7 @@ void control_tick(struct control *c)
     /* One that is stopping hears no reports, so it declares nobody lost, and leaves nothing in the store's queue. */
     int64_t steady_ns = c->env.steady_ns(c->env.ctx), next = c->stopping ? INT64_MAX : leases_expire(c, steady_ns);
     watch_hub_tick(c->hub, control_now_ns(c), steady_ns);
+    relay_tick(c->relay, steady_ns);
     if (!c->stopping && steady_ns - c->swept_ns >= SWEEP_S * (int64_t)SECOND) {
         c->swept_ns = steady_ns;
         sweep(c);
@@ -275,6 +294,8 @@ int control_new(const struct control_env *env, const struct control_options *opt
     c->limits = limits_new(0, limits_seed);
     c->events = events_new();
     c->leases = leases_new();
+    c->lives = node_lives_new();
+    c->relay = relay_new(c);
     c->swept_ns = env->steady_ns(env->ctx);
     (void)control_now_ns(c);
     rc = store_watch(store, "", state_revision(state), changed, c, &c->watch, err);
@@ -294,10 +315,12 @@ void control_free(struct control *c)
         return;
     store_unwatch(c->watch);
     watch_hub_free(c->hub);
+    relay_free(c->relay); /* the hub's streams have told it that they are gone */
     scheduler_free(c->scheduler);
     limits_free(c->limits);
     events_free(c->events);
     leases_free(c->leases);
+    node_lives_free(c->lives);
     metrics_free(c->metrics);
     state_free(c->state);
     arena_done(&c->spare);
@@ -309,5 +332,6 @@ void control_quiesce(struct control *c)
     c->stopping = true;
     scheduler_stop(c->scheduler);
     watch_hub_stop(c->hub);
+    relay_stop(c->relay);
     store_drain(c->store);
 }

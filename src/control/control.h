@@ -23,18 +23,41 @@ struct control_env {
 };
 
 struct control_options {
-    uint64_t seed;         /* of the plan's seeded score; 0: as the settings say */
-    int64_t lease_ns;      /* silence after which a node is lost; 0: as the settings say */
-    size_t audit_every;    /* cycles between audits of every counter; 0: as the settings say */
-    double requests_per_s; /* of one caller, with a burst of ten seconds' worth; 0: as the settings say */
-    size_t watchers_max;   /* 0: 12000 */
-    uint64_t history_max;  /* revisions kept for watches; 0: as the settings say */
+    uint64_t seed;                /* of the plan's seeded score; 0: as the settings say */
+    int64_t lease_ns;             /* silence after which a node is lost; 0: as the settings say */
+    size_t audit_every;           /* cycles between audits of every counter; 0: as the settings say */
+    double requests_per_s;        /* of one caller, with a burst of ten seconds' worth; 0: as the settings say */
+    size_t watchers_max;          /* 0: 12000 */
+    uint64_t history_max;         /* revisions kept for watches; 0: as the settings say */
+    bool secret_key_given;        /* else nobody can write or read a secret */
+    unsigned char secret_key[32]; /* that secrets are sealed under; not in the store, nor in its backups */
 };
 
 /* Reads the store, then is ready: planning goes on from the durable state at once. The store stays the caller's. */
 int control_new(const struct control_env *env, const struct control_options *options, struct store *store,
                 struct control **ret, struct berth_err *err);
 void control_free(struct control *c);
+
+/* What an agent's certificate shall say. Its serial number in hex begins with "01" and `joined` in 16 digits. */
+struct agent_grant {
+    const char *name; /* the common name */
+    uint64_t joined;
+    int64_t not_before_ns, not_after_ns;
+};
+
+/* What agents need to join (control/join.h). Texts are the caller's and outlive the control. Without it nobody can be
+ * invited. */
+struct control_agents {
+    void *ctx;
+    /* A certificate for the key of a request, to be freed with mem_free. -EINVAL for a request that is no good: it is a
+     * stranger's. */
+    int (*sign)(void *ctx, const struct agent_grant *grant, const char *request_pem, char **ret_cert_pem,
+                struct berth_err *err);
+    const char *ca_pem;    /* the authority's own */
+    const char *pin;       /* of the server they come to */
+    const char *addresses; /* of it, unless the settings name others: "https://A:3981,https://B:3981" */
+};
+void control_set_agents(struct control *c, const struct control_agents *agents);
 
 /* First start on an empty store: the administrator, system objects, a token. -EEXIST when there is a state already.
  * `ret_token` may be shown once. Commits before it returns. */
@@ -60,6 +83,7 @@ struct store *control_store(struct control *c);
 struct watch_hub *control_hub(struct control *c);
 struct metrics *control_metrics(struct control *c);
 struct scheduler *control_scheduler(struct control *c);
+struct relay *control_relay(struct control *c);
 const struct control_env *control_env(const struct control *c);
 
 /* A node has reported: its lease is renewed, in memory only. */

@@ -8,6 +8,8 @@
 #include "control/lease.h"
 #include "control/limit.h"
 #include "control/metrics.h"
+#include "control/node_live.h"
+#include "control/relay.h"
 #include "control/scheduler.h"
 #include "control/watch.h"
 
@@ -32,6 +34,9 @@ struct control {
     struct limits *limits;
     struct events *events;
     struct leases *leases;
+    struct node_lives *lives;
+    struct relay *relay;
+    struct control_agents agents;
     int64_t now_ns;        /* the latest that any decision was made at */
     int64_t now_steady_ns; /* when that was, by the steady clock */
     int64_t swept_ns;      /* steady: when the housekeeping last ran */

@@ -111,6 +111,8 @@ const struct crud *crud_find(enum kind kind);
 
 /* Of whoever writes workloads (work.c) ... */
 extern const struct crud app_crud, job_crud, vm_crud;
+/* ... secrets (secret.c) ... */
+extern const struct crud secret_crud;
 /* ... nodes (node.c) ... */
 extern const struct crud node_crud, volume_crud, resource_crud, profile_crud, instance_crud;
 /* ... users. */

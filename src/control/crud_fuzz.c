@@ -120,7 +120,7 @@ static void begin(struct world *w)
                               .run = run,
                               .wake_at = wake_at,
                               .log = &silent};
-    struct control_options options = {.seed = 1};
+    struct control_options options = {.seed = 1, .secret_key_given = true, .secret_key = "for tests"};
     *w = (struct world){.store = store_memory_new(), .now_ns = 1772366400000000000};
     int rc = control_new(&env, &options, w->store, &w->control, NULL);
     assert(rc == 0);

@@ -12,6 +12,8 @@ void crud_hide(const struct caller *caller, const struct object *o, json_t *doc)
 {
     if (o->kind == KIND_TOKEN)
         (void)json_object_del(doc, "hash");
+    if (o->kind == KIND_SECRET)
+        (void)json_object_del(doc, "sealed");
     if (kind_is_workload(o->kind) && !permit(caller, PERMIT_MANAGE, o->owner, o->group))
         (void)json_object_del(doc, "install");
 }

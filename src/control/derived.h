@@ -13,11 +13,13 @@ enum { DERIVED_HASH_MAX = 40 };
 
 /* Each appends one JSON object, in one line. -ENOENT: there is no such node or service. */
 
-/* {"node", "instances": [{"id", "workload", "ordinal", "state": "run" or "stop", "generation", "command", "env", "image",
- * "workdir", "gpus", "limits", "ports": [{"endpoint", "protocol", "start", "count"}], "volumes", "settings", ...}]}: exactly
- * what shall be there, in order of ids. Reserved instances are not in it; install configuration is, apart from the app's
- * settings. */
+/* {"node", "instances": [...]} as docs/node-config.md says: exactly what shall be there, in order of ids. Reserved instances
+ * are not in it; install configuration is, apart from the app's settings. */
 int node_config_write(const struct state *s, const char *node, struct str *to);
+/* As long as this is the same, so is node_config. Looks at each instance of the node, and reads no document. */
+uint64_t node_config_mark(const struct state *s, const struct object *node);
+/* The document it was placed from. NULL: its workload is gone without a trace, so there is nothing to run. */
+const struct object *instance_placed_from(const struct state *s, const struct instance_view *i);
 /* {"node", "routes": [{"service", "endpoint", "targets": [{"instance", "node", "address", "port", "weight"}]}]}: every
  * service with a ready instance that reported its ports, those on the same node and zone first. */
 int gateway_config_write(const struct state *s, const char *node, struct str *to);

@@ -103,9 +103,45 @@ static void a_node_is_told_all_it_needs(void **state)
         "\"image\":\"photos:2\",\"workdir\":\"/srv\",\"runtime\":\"oci\",\"gpus\":[1],\"gpu_milli\":500,"
         "\"requests\":{\"cpu\":\"500m\",\"memory\":\"1Gi\"},"
         "\"limits\":{\"cpu\":{\"amount\":\"2\"},\"memory\":{\"amount\":\"2Gi\"},\"net\":{\"weight\":20}},"
-        "\"ports\":[{\"endpoint\":\"web\",\"protocol\":\"tcp\",\"start\":10032,\"count\":16},"
-        "{\"endpoint\":\"dns\",\"protocol\":\"udp\",\"start\":10033,\"count\":15}],"
+        "\"ports\":[{\"endpoint\":\"web\",\"protocol\":\"tcp\",\"start\":10032,\"count\":16,"
+        "\"listen\":\"port\"},"
+        "{\"endpoint\":\"dns\",\"protocol\":\"udp\",\"start\":10033,\"count\":15,\"listen\":\"port\"}],"
         "\"settings\":{\"name\":\"p\",\"size\":3},\"install\":{\"disk\":\"big\"}}]}");
+}
+
+static void how_it_runs_is_told(void **state)
+{
+    struct world *w = *state;
+
+    world_put(w, KIND_VOLUME, "data", "{\"v\":1,\"id\":\"data\",\"node\":\"n1\"}");
+    world_put(w, KIND_VOLUME, "etc", "{\"v\":1,\"id\":\"etc\",\"type\":\"bind\",\"path\":\"/etc/web\"}");
+    world_put(w, KIND_VOLUME, "fast", "{\"v\":1,\"id\":\"fast\",\"type\":\"tmpfs\",\"size\":\"1Mi\"}");
+    app_put(
+        w, "web", "alice", 1,
+        ",\"rootfs\":\"/srv/root\",\"replicas\":3,\"index\":0,"
+        "\"endpoints\":[{\"name\":\"http\",\"listen\":\"socket\"}],"
+        "\"mounts\":[{\"path\":\"/data\",\"volume\":\"data\"},{\"path\":\"/etc\",\"volume\":\"etc\",\"read_only\":true},"
+        "{\"path\":\"/fast\",\"volume\":\"fast\"},{\"path\":\"/host\",\"bind\":\"/opt\"},{\"path\":\"/tmp\",\"tmpfs\":\"2Mi\"}],"
+        "\"files\":[{\"path\":\"/a\",\"text\":\"x\"},{\"path\":\"/b\",\"secret\":\"db\",\"key\":\"pw\"}],"
+        "\"health\":{\"http\":{\"endpoint\":\"http\"}},\"stop\":{\"signal\":\"sigint\"},\"log\":{\"files\":3},"
+        "\"rlimits\":{\"stack\":1,\"nofile\":10},\"exclusive\":{\"z\":[\"b\",\"a\"],\"card\":\"c0\"}");
+    instance_put(w, 1, "web.alice", "n1", "assigned", "");
+    CLEANUP(json) json_t *doc = made(w, node_config_write, "n1");
+    same_json(
+        doc,
+        "{\"node\":\"n1\",\"instances\":[{\"id\":1,\"workload\":\"web.alice\",\"ordinal\":1,\"state\":\"run\","
+        "\"generation\":1,\"kind\":\"app\",\"owner\":\"alice\",\"group\":\"lab\",\"rootfs\":\"/srv/root\","
+        "\"ports\":[{\"endpoint\":\"http\",\"protocol\":\"tcp\",\"start\":10000,\"count\":16,\"listen\":\"socket\"}],"
+        "\"rlimits\":{\"nofile\":10,\"stack\":1},\"exclusive\":{\"card\":[\"c0\"],\"z\":[\"b\",\"a\"]},"
+        "\"mounts\":[{\"path\":\"/data\",\"volume\":\"data\"},"
+        "{\"path\":\"/etc\",\"read_only\":true,\"volume\":\"etc\",\"source\":\"/etc/web\"},"
+        "{\"path\":\"/fast\",\"tmpfs\":1048576},{\"path\":\"/host\",\"bind\":\"/opt\"},{\"path\":\"/tmp\",\"tmpfs\":2097152}],"
+        "\"files\":[{\"path\":\"/a\",\"mode\":420,\"text\":\"x\"},"
+        "{\"path\":\"/b\",\"mode\":256,\"secret\":\"db.alice\",\"key\":\"pw\"}],"
+        "\"health\":{\"http\":{\"endpoint\":\"http\",\"path\":\"/\"},\"every_ns\":10000000000,"
+        "\"timeout_ns\":2000000000,\"delay_ns\":0,\"failures\":3},"
+        "\"stop\":{\"signal\":\"INT\",\"grace_ns\":10000000000,\"delay_ns\":0},"
+        "\"log\":{\"bytes\":10485760,\"files\":3}}]}");
 }
 
 static void only_what_shall_be_there_is_listed(void **state)
@@ -145,15 +181,19 @@ static void an_older_instance_keeps_what_it_was_placed_from(void **state)
 
     app_put(w, "web", "alice", 1, ",\"command\":[\"/old\"]");
     instance_put(w, 5, "web.alice", "n1", "running", "");
+    uint64_t mark = node_config_mark(w->state, state_find(w->state, KIND_NODE, "n1"));
+    assert_true(mark == node_config_mark(w->state, state_find(w->state, KIND_NODE, "n1")));
     world_put(
         w, KIND_SPEC, "web.alice/1",
         "{\"v\":1,\"id\":\"web.alice\",\"name\":\"web\",\"owner\":\"alice\",\"generation\":1,\"command\":[\"/old\"]}");
-    app_put(w, "web", "alice", 2, ",\"command\":[\"/new\"],\"restart\":3");
+    app_put(w, "web", "alice", 2, ",\"command\":[\"/new\"],\"restart\":3,\"settings\":{\"size\":4}");
+    assert_false(mark == node_config_mark(w->state, state_find(w->state, KIND_NODE, "n1")));
     CLEANUP(json) json_t *doc = made(w, node_config_write, "n1");
     const json_t *item = json_array_get(json_object_get(doc, "instances"), 0);
     same_json(json_object_get(item, "command"), "[\"/old\"]");
     assert_int_equal(json_integer_value(json_object_get(item, "generation")), 1);
-    assert_int_equal(json_integer_value(json_object_get(item, "restart")), 3); /* but it heeds what is asked now */
+    assert_null(json_object_get(item, "restart"));                /* the plan renews it */
+    same_json(json_object_get(item, "settings"), "{\"size\":4}"); /* but what it reads is what is said now */
 
     /* Also when the workload is gone; and without a trace of it there is nothing to run. */
     world_drop(w, KIND_APP, "web.alice");
@@ -450,17 +490,12 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        CASE(a_node_is_told_all_it_needs),
-        CASE(only_what_shall_be_there_is_listed),
-        CASE(an_older_instance_keeps_what_it_was_placed_from),
-        CASE(fences_follow_the_workload),
-        CASE(a_service_is_where_its_instances_say),
-        CASE(the_selector_follows_a_migration),
-        CASE(a_gateway_prefers_what_is_near),
-        CASE(a_kept_gateway_equals_a_fresh_one),
-        CASE(lists_show_what_the_caller_may_see),
-        CASE(the_table_of_permissions),
-        CASE(what_is_not_there_is_not_written),
+        CASE(a_node_is_told_all_it_needs),        CASE(how_it_runs_is_told),
+        CASE(only_what_shall_be_there_is_listed), CASE(an_older_instance_keeps_what_it_was_placed_from),
+        CASE(fences_follow_the_workload),         CASE(a_service_is_where_its_instances_say),
+        CASE(the_selector_follows_a_migration),   CASE(a_gateway_prefers_what_is_near),
+        CASE(a_kept_gateway_equals_a_fresh_one),  CASE(lists_show_what_the_caller_may_see),
+        CASE(the_table_of_permissions),           CASE(what_is_not_there_is_not_written),
         CASE(bytes_follow_from_content_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

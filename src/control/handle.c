@@ -1,4 +1,5 @@
 /* handle.c - a request from its arrival to its answer. */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include "control/idempotency.h"
 #include "wire/words.h"
 
+#define LATE_NS (INT64_C(30) * 86400 * 1000000000)
 enum { ATTEMPTS_MAX = 8, STRANGER_PER_S = 20, BURST_S = 10, NESTING_MAX = 32 };
 
 struct pair {
@@ -19,7 +21,7 @@ struct pair {
 
 /* A call with what it must keep while the store works. */
 struct handling {
-    struct call call;
+    struct call call;       /* first: see call_answer */
     struct request request; /* texts are in the call's arena */
     VEC(struct pair) query;
     json_t *body;
@@ -44,6 +46,7 @@ static const struct {
     {EEXIST,    409, "conflict"       },
     {EBUSY,     409, "conflict"       },
     {EAGAIN,    409, "conflict"       },
+    {EALREADY,  409, "superseded"     },
     {ESTALE,    410, "compacted"      },
     {ECANCELED, 412, "changed"        },
     {E2BIG,     413, "too-large"      },
@@ -81,6 +84,8 @@ static void answer_error(struct answer *a, int rc, const struct berth_err *err)
     CLEANUP(str) struct str message = {0};
     json_decref(a->body);
     str_clear(&a->text);
+    if (a->stream)
+        stream_stop(take_ptr(&a->stream));
     a->status = statuses[row].status;
     str_add_json(&message, err->text); /* it may have been cut within a character, which jansson would refuse */
     a->body = json_pack("{s:{s:s, s:o}}", "error", "code", statuses[row].word, "message",
@@ -153,6 +158,21 @@ static void fail(struct handling *h, int rc)
     finish(h);
 }
 
+void call_answer(struct call *c, int rc)
+{
+    struct handling *h = (struct handling *)c; /* its first member */
+    assert(c->later);
+    if (rc < 0)
+        fail(h, rc);
+    else
+        finish(h);
+}
+
+void call_refuse(struct call *c, int rc)
+{
+    answer_error(&c->answer, rc, &c->err);
+}
+
 /* ---- keeping the request ------------------------------------------------------------------------------------------- */
 
 static const char *kept_query(const void *from, const char *name)
@@ -191,6 +211,8 @@ static void keep_request(struct handling *h, const struct request *from)
         .path = keep(arena, from->path),
         .token = keep(arena, from->token),
         .peer = keep(arena, from->peer),
+        .peer_serial = keep(arena, from->peer_serial),
+        .peer_until_ns = from->peer_until_ns,
         .idempotency_key = keep(arena, from->idempotency_key),
         .if_match = keep(arena, from->if_match),
         .accept = keep(arena, from->accept),
@@ -218,7 +240,9 @@ static int gate(struct control *c, const struct request *r, struct arena *arena,
         return 0;
     }
     /* Nothing is learnt about paths without a token. */
-    int rc = caller_find(c->state, r->token, r->peer, control_now_ns(c), ret_caller, err);
+    int64_t now_ns = control_now_ns(c), late_ns = route && route->flags & ROUTE_LATE ? LATE_NS : 0;
+    bool current = r->peer && peer_current(c->state, r->peer, r->peer_serial, r->peer_until_ns, now_ns - late_ns);
+    int rc = caller_find(c->state, r->token, current ? r->peer : NULL, now_ns, ret_caller, err);
     if (rc < 0) {
         metric_add(c->metrics, METRIC_AUTH_FAILURES, 0, 1);
         return rc;
@@ -343,6 +367,8 @@ static void committed(void *ctx, const struct store_result *result)
     }
     if (c->durable)
         c->durable(c, c->durable_ctx);
+    if (c->later)
+        return;
     c->answer.revision = result->revision;
     if (json_is_object(c->answer.body))
         (void)json_object_set_new(c->answer.body, "revision", json_integer((json_int_t)result->revision));
@@ -361,6 +387,7 @@ static void submit(struct handling *h)
         .subject = c->change.subject[0] ? c->change.subject : c->request->path,
         .token = who->token,
         .remote = c->request->remote,
+        .extra = {c->change.note, strlen(c->change.note)},
     };
     h->submitted_ns = c->control->env.steady_ns(c->control->env.ctx);
     int rc = commit_submit(c->control, &c->change, &note, committed, h, &c->err);
@@ -424,6 +451,7 @@ static void attempt(struct handling *h)
     struct call *c = &h->call;
     h->attempts++;
     c->durable = NULL;
+    c->later = false;
     answer_done(&c->answer);
     c->answer.status = 200;
     change_done(&c->change);
@@ -435,6 +463,8 @@ static void attempt(struct handling *h)
         rc = run_verb(h);
     if (rc < 0)
         fail(h, rc);
+    else if (c->later)
+        return;
     else if (rc == 1 || c->answer.stream || !(c->route->flags & ROUTE_CHANGES))
         finish(h);
     else if (c->dry_run) {

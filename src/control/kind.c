@@ -13,11 +13,13 @@ const struct kind_info kinds[KINDS] = {
     [KIND_PROFILE] = {"profile",  "profiles",  ID_LABEL,  false, true },
     [KIND_NODE] = {"node",     "nodes",     ID_LABEL,  false, true },
     [KIND_VOLUME] = {"volume",   "volumes",   ID_LABEL,  true,  true },
+    [KIND_SECRET] = {"secret",   "secrets",   ID_OWNED,  true,  true },
     [KIND_APP] = {"app",      "apps",      ID_OWNED,  true,  true },
     [KIND_JOB] = {"job",      "jobs",      ID_NUMBER, true,  true },
     [KIND_VM] = {"vm",       "vms",       ID_OWNED,  true,  true },
     [KIND_SPEC] = {"spec",     "specs",     ID_FREE,   true,  false},
     [KIND_INSTANCE] = {"instance", "instances", ID_NUMBER, true,  true },
+    [KIND_LAST] = {"last",     "lasts",     ID_FREE,   true,  false},
     [KIND_FACT] = {"fact",     "facts",     ID_FREE,   false, false},
     [KIND_LEDGER] = {"ledger",   "ledgers",   ID_FREE,   false, false},
     [KIND_COUNTER] = {"counter",  "counters",  ID_FREE,   false, false},
@@ -71,5 +73,6 @@ enum kind object_key_split(const char *key, const char **ret_id)
 
 bool kind_journalled(enum kind k)
 {
-    return k != KINDS && k != KIND_TOKEN && k != KIND_REPLY && k != KIND_LEDGER && k != KIND_COUNTER;
+    return k != KINDS && k != KIND_TOKEN && k != KIND_SECRET && k != KIND_LAST && k != KIND_REPLY && k != KIND_LEDGER &&
+           k != KIND_COUNTER;
 }

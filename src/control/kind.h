@@ -23,11 +23,13 @@ enum kind {
     KIND_PROFILE,  /* filters and scores */
     KIND_NODE,
     KIND_VOLUME,
-    KIND_APP, /* a service; id NAME.OWNER */
-    KIND_JOB, /* id: a number that only grows */
-    KIND_VM,  /* id NAME.OWNER */
+    KIND_SECRET, /* sealed; id NAME.OWNER */
+    KIND_APP,    /* a service; id NAME.OWNER */
+    KIND_JOB,    /* id: a number that only grows */
+    KIND_VM,     /* id NAME.OWNER */
     KIND_SPEC, /* a workload as an instance was placed from it, when that is no longer the present one: WORKLOAD/GENERATION */
     KIND_INSTANCE, /* id: a number that only grows */
+    KIND_LAST,     /* how instances of a workload ended that are gone: its id */
     KIND_FACT,     /* what plans leave to be remembered */
     KIND_LEDGER,  /* per node: rewritten by every commit that places something there; guards against other schedulers */
     KIND_COUNTER, /* last number given out, per kind */

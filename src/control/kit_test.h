@@ -36,6 +36,7 @@ struct kit {
     int64_t now_ns, steady_ns;
     uint64_t random;
     const char *if_match, *key; /* of the next call */
+    bool other_key;             /* the next daemon has another key for secrets */
 
     bool answered;
     int status;
@@ -85,8 +86,9 @@ static inline void kit_start(struct kit *k)
                               .run = kit_run,
                               .wake_at = kit_wake_at,
                               .log = &silent};
-    struct control_options options = {.seed = 1};
+    struct control_options options = {.seed = 1, .secret_key_given = true, .secret_key = "for tests"};
     struct berth_err err = {0};
+    options.secret_key[31] = k->other_key;
     if (control_new(&env, &options, k->store, &k->control, &err) < 0)
         fail_msg("%s", err.text);
 }

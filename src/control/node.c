@@ -6,6 +6,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "control/control_parts.h"
+#include "control/join.h"
 #include "control/transition.h"
 #include "core/cluster.h"
 #include "wire/api.h"
@@ -32,9 +34,18 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
             return err_set(&c->err, EINVAL, "state: a new node is ready, joining or cordoned");
         (void)json_object_set_new(doc, "state", json_string(berth_node_state_name(state)));
         (void)json_object_set_new(doc, "since", json_string(timestamp_text(c->now_ns, now)));
-        (void)json_object_del(doc, "disabled");
+        static const char *const later[] = {"disabled", "joined", "probed", "ceiling"};
+        for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+            (void)json_object_del(doc, later[i]);
         return 0;
     }
+    static const char *const daemons[] = {"joined", "probed", "ceiling"};
+    for (size_t i = 0; i < sizeof daemons / sizeof *daemons; i++) {
+        json_t *was = json_object_get(old, daemons[i]), *is = json_object_get(doc, daemons[i]);
+        if (was ? !is || !json_equal(was, is) : is != NULL)
+            return err_set(&c->err, EINVAL, "%s: is the daemon's, from what the node's agent says", daemons[i]);
+    }
+    probed_ceiling(old, doc);
     static const char *const verbs[] = {"state", "disabled"};
     for (size_t i = 0; i < 2; i++) {
         const json_t *was = json_object_get(old, verbs[i]), *is = json_object_get(doc, verbs[i]);
@@ -62,19 +73,13 @@ static int check(struct call *c, const struct crud *k, const char *id, const jso
 
 /* ---- release ----------------------------------------------------------------------------------------------------- */
 
-/* A task that is done holds nothing: its record is the job's, and stays. */
-static bool holds_node(const struct object *instance)
-{
-    return instance->instance->state != BERTH_ENDED;
-}
-
 /* -EBUSY naming those that are still there; 0: none. */
 static int name_instances(struct call *c, const char *id, const struct node_view *node)
 {
     CLEANUP(str) struct str names = {0};
     size_t len = 0;
     for (size_t i = 0; i < node->instances_len; i++)
-        if (holds_node(node->instances[i]) && ++len <= NAMED_MAX)
+        if (instance_holds_node(node->instances[i]) && ++len <= NAMED_MAX)
             str_addf(&names, "%s%s of %s", len > 1 ? ", " : "", node->instances[i]->id,
                      node->instances[i]->instance->workload);
     if (len == 0)
@@ -117,7 +122,7 @@ int node_release(struct call *c, const char *id)
         return rc;
     for (size_t i = 0; i < node->node->instances_len; i++) {
         const char *instance = node->node->instances[i]->id;
-        if (!holds_node(node->node->instances[i]))
+        if (!instance_holds_node(node->node->instances[i]))
             continue;
         change_delete(&c->change, KIND_INSTANCE, instance);
         drop_if_there(c, KIND_FACT, arena_fmt(&c->arena, "migration/%s", instance));
@@ -147,13 +152,18 @@ static bool pass(const struct call *c, const struct object *o)
 
 static void show(const struct call *c, const struct object *o, json_t *doc)
 {
-    (void)c;
-    (void)json_object_set_new(
-        doc, "status",
-        json_pack("{s:s, s:I}", "state", member(doc, "state"), "instances", (json_int_t)o->node->instances_len));
+    json_t *grown = probed_grown(doc);
+    json_t *status =
+        json_pack("{s:s, s:I}", "state", member(doc, "state"), "instances", (json_int_t)o->node->instances_len);
+    if (grown)
+        (void)json_object_set_new(status, "grown", grown);
+    if (o->node->state == BERTH_NODE_DRAINING || json_is_true(json_object_get(doc, "disabled")))
+        (void)json_object_set_new(status, "drain", node_drain_status(c->state, o));
+    node_lives_show(c->control->lives, o, status);
+    (void)json_object_set_new(doc, "status", status);
 }
 
-static const char *const keep[] = {"state", "since", "disabled", NULL};
+static const char *const keep[] = {"state", "since", "disabled", "joined", "probed", "ceiling", NULL};
 
 const struct crud node_crud = {
     .kind = KIND_NODE,

@@ -10,6 +10,12 @@
 
 /* -EBUSY when instances hold devices or ports that the new document takes from them. (node_held.c) */
 int node_held_check(struct call *c, const char *id, const json_t *old, const json_t *doc);
+/* Of a node that is to become empty: {"left": N, "waiting": [{"instance", "workload", "for"}]}, of some of them. `for` is
+ * "own end", "stop", "fence", "min_available" (its replacement is not ready) or "place" (there is none). A new reference.
+ * (node_held.c) */
+json_t *node_drain_status(const struct state *s, const struct object *node);
+/* Has the instance still a hold on its node? A task that is done has not: its record is the job's. (node_held.c) */
+bool instance_holds_node(const struct object *instance);
 /* The document of a workload as an instance was placed from it. A new reference; NULL: it is not known any more. */
 json_t *instance_work_doc(const struct state *s, const struct object *instance);
 /* Its instances are still there: -EBUSY naming some, or with ?force=true they go too, and all else that is the
@@ -24,3 +30,10 @@ extern const char *const node_capability_keys[], *const node_setting_keys[];
 
 call_run node_disable, node_enable, node_cordon, node_drain, node_put_capabilities, node_put_settings;
 call_run node_report; /* report.c */
+
+/* An agent's report says what its machine has: recorded, and `allocatable` follows where it is less than before. What
+ * cannot be used is left out; -EINVAL for what is no such object. (join_probed.c) */
+int node_probed(struct call *c, const char *node, const json_t *probed);
+/* For streams of a node's agent, which say `?epoch=N`: -EAGAIN where a newer agent is known. A stream that was opened after
+ * this ends when a newer agent reports. (join.c) */
+int node_epoch_check(struct call *c, const char *node);

@@ -4,9 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "control/derived_out.h"
 #include "control/derived_parts.h"
+#include "control/secret.h"
 #include "wire/document.h"
 
 #define FENCE_NS_DEFAULT (INT64_C(600) * 1000000000)
@@ -117,6 +119,7 @@ static void ports_write(struct out *o, const struct work_doc *d)
         out_text(o, "protocol", protocol_name(d->endpoints[i].protocol));
         out_number(o, "start", PORT_BASE + PORT_BLOCK * (uint64_t)d->port_index + i);
         out_number(o, "count", PORT_BLOCK - i);
+        out_text(o, "listen", d->endpoints[i].listen == LISTEN_SOCKET ? "socket" : "port");
         out_close(o, '}');
     }
     out_close(o, ']');
@@ -124,17 +127,18 @@ static void ports_write(struct out *o, const struct work_doc *d)
 
 /* ---- what is said about it ------------------------------------------------------------------------------------------ */
 
-/* With defaults filled in, as the app reads them. */
-static void settings_write(struct out *o, const struct work_doc *d)
+/* With defaults filled in, as the app reads them: those of now, whatever it was placed from. */
+static void settings_write(struct out *o, const json_t *doc)
 {
     CLEANUP(json) json_t *filled = NULL;
+    const json_t *schema = json_object_get(doc, "settings_schema"), *settings = json_object_get(doc, "settings");
 
-    if (!d->settings && !d->settings_schema)
+    if (!settings && !schema)
         return;
-    if (settings_check(d->settings_schema, d->settings, &filled, NULL) == 0)
+    if (settings_check(schema, settings, &filled, NULL) == 0)
         out_tree(o, "settings", filled);
-    else if (d->settings) /* was checked when it was written; better the app's own words than none */
-        out_tree(o, "settings", d->settings);
+    else if (settings) /* was checked when it was written; better the app's own words than none */
+        out_tree(o, "settings", settings);
 }
 
 /* How long the agent keeps it when it hears nothing more from here: then it must have stopped it, because another one will
@@ -149,23 +153,132 @@ static void fence_write(struct out *o, const struct work_doc *d, bool service)
         out_number(o, "fence_ns", (uint64_t)(d->workload.fence_ns ? d->workload.fence_ns : FENCE_NS_DEFAULT));
 }
 
-/* How often a restart was asked for, by the workload as it is now: the agent restarts what it runs when this grows, also
- * what was placed from an earlier form of it. */
-static void restart_write(struct out *o, const struct object *present, const struct object *from,
-                          const struct work_doc *placed)
-{
-    uint64_t restarts = placed->restarts;
+/* ---- how it runs ---------------------------------------------------------------------------------------------------- */
 
-    if (present && present != from) {
-        CLEANUP(json) json_t *doc = object_doc(present);
-        restarts = (uint64_t)json_integer_value(json_object_get(doc, "restart"));
+/* A volume of the node's own folders has a source; others are kept by their names, or are memory. What it is cannot change
+ * while it is mounted. */
+static void volume_write(struct out *o, const struct state *s, const char *id, struct arena *arena)
+{
+    struct volume_doc volume = {0};
+    const struct object *object = state_find(s, KIND_VOLUME, id);
+    CLEANUP(json) json_t *doc = object ? object_doc(object) : NULL;
+
+    if (doc && volume_doc_read(doc, arena, &volume, NULL) == 0 && volume.type == VOLUME_TMPFS) {
+        out_number(o, "tmpfs", (uint64_t)volume.size_bytes);
+        return;
     }
-    if (restarts)
-        out_number(o, "restart", restarts);
+    out_text(o, "volume", id);
+    if (volume.type == VOLUME_BIND)
+        out_text(o, "source", volume.path);
 }
 
-/* The document it was placed from. NULL: its workload is gone without a trace, so there is nothing to run. */
-static const struct object *placed_from(const struct state *s, const struct instance_view *i)
+static void mounts_write(struct out *o, const struct state *s, const struct work_run *run, struct arena *arena)
+{
+    if (!run->mounts_len)
+        return;
+    out_open(o, "mounts", '[');
+    for (size_t i = 0; i < run->mounts_len; i++) {
+        const struct work_mount *m = &run->mounts[i];
+        out_open(o, NULL, '{');
+        out_text(o, "path", m->path);
+        if (m->read_only)
+            out_bool(o, "read_only", true);
+        if (m->volume)
+            volume_write(o, s, m->volume, arena);
+        else if (m->bind)
+            out_text(o, "bind", m->bind);
+        else
+            out_number(o, "tmpfs", (uint64_t)m->tmpfs_bytes);
+        out_close(o, '}');
+    }
+    out_close(o, ']');
+}
+
+static void files_write(struct out *o, const struct work_run *run, const char *owner, struct arena *arena)
+{
+    if (!run->files_len)
+        return;
+    out_open(o, "files", '[');
+    for (size_t i = 0; i < run->files_len; i++) {
+        const struct work_file *f = &run->files[i];
+        out_open(o, NULL, '{');
+        out_text(o, "path", f->path);
+        out_number(o, "mode", f->mode);
+        if (f->secret) {
+            out_text(o, "secret", secret_id(f->secret, owner, arena));
+            out_text(o, "key", f->key);
+        } else {
+            out_text(o, "text", f->text);
+        }
+        out_close(o, '}');
+    }
+    out_close(o, ']');
+}
+
+static void health_write(struct out *o, const struct health_rule *h)
+{
+    if (h->how == HEALTH_NONE)
+        return;
+    out_open(o, "health", '{');
+    if (h->how == HEALTH_EXEC) {
+        texts_write(o, "exec", h->exec, h->exec_len);
+    } else {
+        out_open(o, h->how == HEALTH_HTTP ? "http" : "tcp", '{');
+        out_text(o, "endpoint", h->endpoint);
+        if (h->how == HEALTH_HTTP)
+            out_text(o, "path", h->path);
+        out_close(o, '}');
+    }
+    out_number(o, "every_ns", (uint64_t)h->every_ns);
+    out_number(o, "timeout_ns", (uint64_t)h->timeout_ns);
+    out_number(o, "delay_ns", (uint64_t)h->delay_ns);
+    out_number(o, "failures", h->failures);
+    out_close(o, '}');
+}
+
+static void rules_write(struct out *o, const struct work_run *run)
+{
+    if (run->stop.given) {
+        out_open(o, "stop", '{');
+        out_text(o, "signal", run->stop.signal);
+        out_number(o, "grace_ns", (uint64_t)run->stop.grace_ns);
+        out_number(o, "delay_ns", (uint64_t)run->stop.delay_ns);
+        out_close(o, '}');
+    }
+    if (run->log.bytes) {
+        out_open(o, "log", '{');
+        out_number(o, "bytes", (uint64_t)run->log.bytes);
+        out_number(o, "files", run->log.files);
+        out_close(o, '}');
+    }
+}
+
+static int exclusive_compare(const void *a, const void *b)
+{
+    return strcmp(((const struct exclusive_rule *)a)->resource, ((const struct exclusive_rule *)b)->resource);
+}
+
+static void held_write(struct out *o, const struct work_run *run, struct arena *arena)
+{
+    if (run->rlimits_len) {
+        struct berth_amount *sorted = arena_dup(arena, run->rlimits, run->rlimits_len * sizeof *sorted);
+        qsort(sorted, run->rlimits_len, sizeof *sorted, amount_compare);
+        out_open(o, "rlimits", '{');
+        for (size_t i = 0; i < run->rlimits_len; i++)
+            out_number(o, sorted[i].resource, (uint64_t)sorted[i].amount);
+        out_close(o, '}');
+    }
+    if (run->exclusive_len) {
+        struct exclusive_rule *sorted = arena_dup(arena, run->exclusive, run->exclusive_len * sizeof *sorted);
+        qsort(sorted, run->exclusive_len, sizeof *sorted, exclusive_compare);
+        out_open(o, "exclusive", '{');
+        for (size_t i = 0; i < run->exclusive_len; i++)
+            texts_write(o, sorted[i].resource, sorted[i].names, sorted[i].names_len);
+        out_close(o, '}');
+    }
+}
+
+const struct object *instance_placed_from(const struct state *s, const struct instance_view *i)
 {
     const struct object *work = state_find_work(s, i->workload);
 
@@ -183,6 +296,7 @@ static void run_write(struct out *o, const struct state *s, const struct object 
     CLEANUP(json) json_t *doc = object_doc(from);
     CLEANUP(json) json_t *instance_doc = object_doc(instance);
     const struct object *present = state_find_work(s, instance->instance->workload);
+    CLEANUP(json) json_t *now = present && present != from ? object_doc(present) : json_incref(doc);
 
     arena_init(&arena);
     int rc = work_doc_read(doc, &arena, &work, NULL);
@@ -196,25 +310,29 @@ static void run_write(struct out *o, const struct state *s, const struct object 
     texts_write(o, "command", work.command, work.command_len);
     env_write(o, &work, &arena);
     out_text_given(o, "image", work.image);
+    out_text_given(o, "rootfs", work.run.rootfs);
     out_text_given(o, "workdir", work.workdir);
     out_text_given(o, "runtime", work.workload.shape.runtime);
     gpus_write(o, &work.workload.shape.gpu, held.instance.gpus);
     requests_write(o, &work.workload.shape, &arena);
     limits_write(o, &work.workload.shape, &held.instance, &arena);
     ports_write(o, &work);
-    texts_write(o, "volumes", work.workload.shape.volumes, work.workload.shape.volumes_len);
-    settings_write(o, &work);
+    held_write(o, &work.run, &arena);
+    mounts_write(o, s, &work.run, &arena);
+    files_write(o, &work.run, from->owner, &arena);
+    health_write(o, &work.run.health);
+    rules_write(o, &work.run);
+    settings_write(o, now);
     if (work.install)
         out_tree(o, "install", work.install);
     fence_write(o, &work, present && present->kind == KIND_APP);
-    restart_write(o, present, from, &work);
     arena_done(&arena);
 }
 
 static void instance_write(struct out *o, const struct state *s, const struct object *instance)
 {
     const struct instance_view *i = instance->instance;
-    const struct object *from = i->state == BERTH_STOPPING ? NULL : placed_from(s, i);
+    const struct object *from = i->state == BERTH_STOPPING ? NULL : instance_placed_from(s, i);
 
     out_open(o, NULL, '{');
     out_number(o, "id", i->number);
@@ -246,4 +364,19 @@ int node_config_write(const struct state *s, const char *node, struct str *to)
     out_close(&o, ']');
     out_close(&o, '}');
     return 0;
+}
+
+uint64_t node_config_mark(const struct state *s, const struct object *node)
+{
+    uint64_t mark = node->created;
+
+    for (size_t i = 0; i < node->node->instances_len; i++) {
+        const struct object *instance = node->node->instances[i];
+        const struct object *work = state_find_work(s, instance->instance->workload);
+        const struct object *from = instance_placed_from(s, instance->instance);
+        mark = hash_pair(mark, instance->revision);
+        mark = hash_pair(mark, work ? work->revision : 0);
+        mark = hash_pair(mark, from && from != work ? from->revision : 0);
+    }
+    return mark;
 }

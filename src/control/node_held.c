@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "control/node.h"
 #include "wire/api.h"
 #include "wire/document.h"
@@ -95,4 +96,52 @@ int node_held_check(struct call *c, const char *id, const json_t *old, const jso
             rc = ports_check(c, node->node->instances[i], &is.node);
     }
     return rc;
+}
+
+/* ---- drains ------------------------------------------------------------------------------------------------------ */
+
+enum { WAITING_SHOWN_MAX = 20 };
+
+bool instance_holds_node(const struct object *instance)
+{
+    return instance->instance->state != BERTH_ENDED;
+}
+
+static const char *waits_for(const struct state *s, const struct object *node, const struct object *instance)
+{
+    const struct instance_view *v = instance->instance;
+    CLEANUP(str) struct str moving = {0};
+    CLEANUP(json) json_t *work = instance_work_doc(s, instance);
+    const char *on_drain = json_string_value(json_object_get(work, "on_drain"));
+    const char *gang = json_string_value(json_object_get(work, "gang"));
+    const struct object *of = state_find_work(s, v->workload);
+    if (node->node->state == BERTH_NODE_LOST)
+        return "fence";
+    if (v->state == BERTH_STOPPING)
+        return "stop";
+    bool moves = of && of->kind == KIND_APP && !(gang && *gang);
+    if (on_drain && strcmp(on_drain, "move") == 0 && !(gang && *gang))
+        moves = true;
+    if (on_drain && strcmp(on_drain, "stop") == 0)
+        return "stop";
+    if (!moves || (on_drain && strcmp(on_drain, "wait") == 0))
+        return "own end";
+    str_addf(&moving, "migration/%s", instance->id);
+    return state_find(s, KIND_FACT, moving.at) ? "min_available" : "place";
+}
+
+json_t *node_drain_status(const struct state *s, const struct object *node)
+{
+    json_t *waiting = json_array();
+    json_int_t left = 0;
+    for (size_t i = 0; i < node->node->instances_len; i++) {
+        const struct object *instance = node->node->instances[i];
+        if (!instance_holds_node(instance))
+            continue;
+        if (left++ < WAITING_SHOWN_MAX)
+            (void)json_array_append_new(
+                waiting, json_pack("{s:I, s:s, s:s}", "instance", (json_int_t)instance->instance->number, "workload",
+                                   instance->instance->workload, "for", waits_for(s, node, instance)));
+    }
+    return json_pack("{s:I, s:o}", "left", left, "waiting", waiting);
 }

@@ -3,9 +3,10 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "control/node.h"
+#include "control/join.h"
 #include "control/transition.h"
 #include "wire/api.h"
+#include "wire/document.h"
 #include "wire/words.h"
 
 struct move {
@@ -91,7 +92,7 @@ static int replace_part(struct call *c, const char *id, json_t *doc, const void 
     const char *const *keys = arg;
     const char *name;
     json_t *value;
-    (void)id;
+    CLEANUP(json) json_t *old = json_copy(doc);
     json_object_foreach((json_t *)c->body, name, value)
     {
         char shown[QUOTE_MAX];
@@ -109,6 +110,7 @@ static int replace_part(struct call *c, const char *id, json_t *doc, const void 
         else
             (void)json_object_del(doc, *key);
     }
+    probed_ceiling(old, doc);
     return 0;
 }
 

@@ -36,6 +36,17 @@ static int volume_belongs(struct call *c, const struct crud *k, const char *id, 
     return 0;
 }
 
+/* A volume's type may be called its kind, as in a cluster file a resource's is. */
+static int volume_normalise(struct call *c, const struct crud *k, json_t *body)
+{
+    const char *word = json_string_value(json_object_get(body, "kind"));
+    (void)c;
+    if (word && kind_find(word) != k->kind && !json_object_get(body, "type"))
+        (void)json_object_set_new(body, "type", json_string(word));
+    (void)json_object_del(body, "kind");
+    return 0;
+}
+
 static int volume_prepare(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
 {
     const char *owner = "", *group = "";
@@ -53,28 +64,45 @@ static int volume_prepare(struct call *c, const struct crud *k, const char *id, 
     return 0;
 }
 
+/* What it is cannot change under those who mount it, and a folder of a node is not everybody's to give. */
 static int volume_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
 {
-    struct doc_meta meta;
-    struct berth_volume volume;
+    static const char *const what[] = {"type", "path", "size"};
+    struct volume_doc d;
+    bool same = old != NULL;
     (void)k;
-    (void)id;
-    (void)old;
-    int rc = volume_doc_read(doc, &c->arena, &meta, &volume, &c->err);
-    return rc < 0 ? rc : describe_volume(state_cluster(c->state), &volume, &c->err);
+    int rc = volume_doc_read(doc, &c->arena, &d, &c->err);
+    if (rc == 0)
+        rc = describe_volume(state_cluster(c->state), &d.volume, &c->err);
+    for (size_t i = 0; same && i < sizeof what / sizeof *what; i++) {
+        const json_t *was = json_object_get(old, what[i]), *is = json_object_get(doc, what[i]);
+        same = was ? is && json_equal(was, is) : !is;
+    }
+    if (rc < 0 || same)
+        return rc;
+    if (d.type == VOLUME_BIND && !permit(&c->caller, PERMIT_NODES, "", ""))
+        return err_set(&c->err, EACCES, "path: folders of a node are for those with the permission 'nodes: all'");
+    const char *user = old ? volume_user(c, id) : NULL;
+    return user ? err_set(&c->err, EBUSY, "volume %s is mounted by %s; its type, path and size stay as they are", id,
+                          user)
+                : 0;
 }
 
+static bool is_text(const json_t *value, const char *text)
+{
+    return json_is_string(value) && strcmp(json_string_value(value), text) == 0;
+}
+
+/* One alone may stand without brackets. */
 static bool mounts(const json_t *doc, const char *id)
 {
-    const json_t *volumes = json_object_get(doc, "volumes");
-    if (json_is_string(volumes))
-        return strcmp(json_string_value(volumes), id) == 0;
-    for (size_t i = 0; i < json_array_size(volumes); i++) {
-        const char *name = json_string_value(json_array_get(volumes, i));
-        if (name && strcmp(name, id) == 0)
-            return true;
-    }
-    return false;
+    const json_t *volumes = json_object_get(doc, "volumes"), *mounted = json_object_get(doc, "mounts");
+    bool found = is_text(volumes, id) || is_text(json_object_get(mounted, "volume"), id);
+    for (size_t i = 0; i < json_array_size(volumes) && !found; i++)
+        found = is_text(json_array_get(volumes, i), id);
+    for (size_t i = 0; i < json_array_size(mounted) && !found; i++)
+        found = is_text(json_object_get(json_array_get(mounted, i), "volume"), id);
+    return found;
 }
 
 /* The text is searched first: most workloads mount nothing of that name. */
@@ -121,12 +149,13 @@ static int volume_leaving(struct call *c, const struct crud *k, const char *id, 
     return user ? err_set(&c->err, EBUSY, "volume %s is mounted by %s; change or delete that first", id, user) : 0;
 }
 
-static const char *const volume_keep[] = {"owner", "group", NULL};
+static const char *const volume_keep[] = {"owner", "group", "node", NULL}; /* it stays where its data is */
 
 const struct crud volume_crud = {
     .kind = KIND_VOLUME,
     .make = PERMIT_SUBMIT,
     .change = PERMIT_MANAGE,
+    .normalise = volume_normalise,
     .belongs = volume_belongs,
     .prepare = volume_prepare,
     .check = volume_check,

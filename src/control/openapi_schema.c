@@ -26,6 +26,7 @@ static const struct {
     {KIND_ROLE,     role_tables    },
     {KIND_TOKEN,    token_tables   },
     {KIND_INSTANCE, instance_tables},
+    {KIND_SECRET,   secret_tables  },
 };
 
 /* ---- which there are ------------------------------------------------------------------------------------------------ */
@@ -104,6 +105,8 @@ void components_collect(struct components *c)
     for (size_t i = 0; i < sizeof kind_tables / sizeof *kind_tables; i++)
         for (const struct key_table *const *t = kind_tables[i].tables; *t; t++)
             collect_nested(c, *t);
+    for (const struct key_table *const *t = run_tables; *t; t++)
+        collect_table(c, *t);
     for (const struct key_table *const *t = report_tables; *t; t++)
         collect_table(c, *t);
     for (size_t t = 0; t < route_tables_len; t++)

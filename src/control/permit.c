@@ -2,7 +2,9 @@
 #include "control/permit.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -185,15 +187,21 @@ static bool node_caller(const struct state *s, const char *node, struct caller *
     const struct role *agent = role_find("agent");
     if (!o)
         return false;
-    *ret = (struct caller){.user = "", .group = "", .role = agent->name, .node = o->id, .token = ""};
+    *ret = (struct caller){
+        .user = "", .group = "", .role = agent->name, .node = o->id, .token = "", .joined = o->node->joined};
     memcpy(ret->scope, agent->scope, sizeof ret->scope);
     return true;
+}
+
+static bool is_invitation(const struct token_view *v)
+{
+    return v->node[0] && strcmp(v->role, INVITATION_ROLE) == 0;
 }
 
 static bool token_caller(const struct state *s, const struct object *token, int64_t now_ns, struct caller *ret)
 {
     const struct token_view *view = token->token;
-    if (view->expires_ns <= now_ns)
+    if (view->expires_ns <= now_ns || is_invitation(view))
         return false;
     if (!(view->node[0] ? node_caller(s, view->node, ret) : user_caller(s, view->user, ret)))
         return false;
@@ -211,6 +219,38 @@ static bool peer_caller(const struct state *s, const char *peer, struct caller *
     if (strncmp(peer, "node:", 5) == 0)
         return node_caller(s, peer + 5, ret);
     return false;
+}
+
+bool peer_current(const struct state *s, const char *peer, const char *serial, int64_t until_ns, int64_t now_ns)
+{
+    char want[2 + 2 * sizeof(uint64_t) + 1];
+    if (!serial)
+        return true;
+    if (until_ns <= now_ns)
+        return false;
+    if (strncmp(peer, "node:", 5) != 0)
+        return true;
+    const struct object *node = state_find(s, KIND_NODE, peer + 5);
+    if (!node || !node->node->joined)
+        return false;
+    (void)snprintf(want, sizeof want, "01%016" PRIx64, node->node->joined);
+    return strncmp(serial, want, strlen(want)) == 0;
+}
+
+const struct object *invitation_find(const struct state *s, const char *text, int64_t now_ns)
+{
+    static const unsigned char nobody[TOKEN_HASH_LEN];
+    char id[TOKEN_ID_LEN + 1], plain[TOKEN_TEXT_MAX];
+    unsigned char hash[TOKEN_HASH_LEN];
+    const size_t prefix = strlen(INVITATION_PREFIX);
+    if (strncmp(text, INVITATION_PREFIX, prefix) != 0 || strlen(text) >= sizeof plain)
+        return NULL;
+    (void)snprintf(plain, sizeof plain, TOKEN_PREFIX "%s", text + prefix);
+    if (!token_read(plain, id, hash))
+        return NULL;
+    const struct object *o = state_find(s, KIND_TOKEN, id);
+    bool same = sodium_memcmp(hash, o ? o->token->hash : nobody, sizeof hash) == 0;
+    return o && same && is_invitation(o->token) && o->token->expires_ns > now_ns ? o : NULL;
 }
 
 int caller_find(const struct state *s, const char *token, const char *peer, int64_t now_ns, struct caller *ret,
@@ -254,6 +294,11 @@ bool caller_alive(const struct state *s, const struct caller *c, int64_t now_ns)
             return false;
     } else if (!(c->node[0] ? node_caller(s, c->node, &found) : user_caller(s, c->user, &found))) {
         return false;
+    }
+    if (c->node[0]) {
+        const struct object *node = state_find(s, KIND_NODE, c->node);
+        if (found.joined != c->joined || (c->epoch && node && node->node->epoch > c->epoch))
+            return false;
     }
     return strcmp(found.user, c->user) == 0 && strcmp(found.node, c->node) == 0 && strcmp(found.group, c->group) == 0 &&
            strcmp(found.role, c->role) == 0 && memcmp(found.scope, c->scope, sizeof found.scope) == 0;

@@ -34,6 +34,8 @@ struct caller {
     const char *node;  /* of an agent; else "" */
     const char *token; /* its id, for the audit and for closing streams; "": a certificate */
     enum scope scope[PERMISSIONS];
+    uint64_t joined; /* of an agent: which join of its node; one after it is another agent's */
+    uint64_t epoch;  /* of an agent that has said it: node_epoch_check; 0: it has not */
 };
 
 const char *permission_name(enum permission p);
@@ -61,10 +63,13 @@ bool caller_covers(const struct caller *c, const enum scope scope[static PERMISS
  * texts live as long as the state is unchanged; copy them to keep them. Constant time in the secret. */
 int caller_find(const struct state *s, const char *token, const char *peer, int64_t now_ns, struct caller *ret,
                 struct berth_err *err);
+/* Is a client certificate not over and, if it is a node's, of its present join? `serial` is its serial number in hex; NULL:
+ * neither is looked at. */
+bool peer_current(const struct state *s, const char *peer, const char *serial, int64_t until_ns, int64_t now_ns);
 /* Is this token still good? For streams. "" stands for a certificate, which does not expire here: see caller_alive. */
 bool token_alive(const struct state *s, const char *token_id, int64_t now_ns);
-/* Is a caller that was found earlier still the same: alive, with the same group, role and scopes? Then what it was shown
- * it may still be shown. Certificates too. */
+/* Is a caller that was found earlier still the same: alive, with the same group, role and scopes, and no newer agent on its
+ * node? Then what it was shown it may still be shown. Certificates too. */
 bool caller_alive(const struct state *s, const struct caller *c, int64_t now_ns);
 
 /* May the caller use a permission on something of this owner and group? Of PERMIT_REPORT the owner is a node. PUBLIC and
@@ -74,6 +79,13 @@ bool permit(const struct caller *c, enum permission need, const char *owner, con
 /* The hash of a token's secret that the store keeps; false for a text that is no token. */
 enum { TOKEN_ID_LEN = 12, TOKEN_HASH_LEN = 32 };
 bool token_read(const char *text, char ret_id[static TOKEN_ID_LEN + 1], unsigned char ret_hash[static TOKEN_HASH_LEN]);
+
+/* An invitation of a machine to join as a node: a token whose text begins otherwise and that nobody can call with. NULL,
+ * whatever the cause, for one that is unknown, used, expired, or none. */
+#define TOKEN_PREFIX "berth_"
+#define INVITATION_PREFIX "berth_join_"
+#define INVITATION_ROLE "join"
+const struct object *invitation_find(const struct state *s, const char *text, int64_t now_ns);
 
 /* A new token: its text, shown once ("berth_ID_SECRET"), and the document to be stored, without the secret. `random`
  * fills 40 bytes. */

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "control/control_parts.h"
-#include "control/derived.h"
+#include "control/last.h"
 #include "control/node.h"
 #include "control/transition.h"
 #include "wire/api.h"
@@ -24,6 +24,14 @@ struct reporting {
     json_t *unknown; /* instances that are not to be there */
 };
 
+/* Another agent has spoken for this node since; the one that hears this must give way. */
+static int superseded(struct reporting *r, uint64_t known)
+{
+    metric_add(r->c->control->metrics, METRIC_REPORTS, 1, 1);
+    return err_set(&r->c->err, EALREADY, "node %s: epoch %" PRIu64 " is known already; the report changes nothing",
+                   r->node, known);
+}
+
 static int stale(struct reporting *r, const char *what, uint64_t known)
 {
     metric_add(r->c->control->metrics, METRIC_REPORTS, 1, 1);
@@ -36,13 +44,13 @@ static int check_order(struct reporting *r, const json_t *node)
     uint64_t known = (uint64_t)json_integer_value(json_object_get(node, "epoch")), epoch = 0, seq = 0;
     uint64_t durable = (uint64_t)json_integer_value(json_object_get(node, "seq"));
     if (r->said.epoch < known)
-        return stale(r, "epoch", known);
+        return superseded(r, known);
     if (r->said.epoch == known && r->said.seq <= durable)
         return stale(r, "report", durable);
     if (!control_last_heard(r->c->control, r->node, &epoch, &seq))
         return 0;
     if (r->said.epoch < epoch)
-        return stale(r, "epoch", epoch);
+        return superseded(r, epoch);
     return r->said.epoch == epoch && r->said.seq <= seq ? stale(r, "report", seq) : 0;
 }
 
@@ -125,10 +133,11 @@ static void tell(struct reporting *r, const struct object *o, const char *type, 
         events_add(r->c->control->events, r->c->now_ns, &event);
 }
 
-/* A workload whose pods fail waits before the next try, longer each time, until one of them is well. */
-static void note_failure(struct reporting *r, const char *workload)
+/* A workload whose pods fail waits before the next try, longer each time, until one of them is well. Those of a job are
+ * counted to its end. Returns how many there were. */
+static int64_t note_failure(struct reporting *r, const char *workload)
 {
-    enum { FAILURES_MAX = 1000 };
+    enum { FAILURES_MAX = 10000 };
     const char *id = arena_fmt(&r->c->arena, "since/%s", workload);
     json_int_t failures = json_integer_value(json_object_get(change_read(&r->c->change, KIND_FACT, id), "value")) + 1;
     struct berth_fact fact = {.kind = BERTH_FACT_SINCE,
@@ -136,13 +145,52 @@ static void note_failure(struct reporting *r, const char *workload)
                               .value = failures < FAILURES_MAX ? failures : FAILURES_MAX,
                               .at_ns = r->c->now_ns};
     change_put(&r->c->change, KIND_FACT, id, fact_doc_make(&fact));
+    return fact.value;
 }
 
 static void note_health(struct reporting *r, const char *workload)
 {
     const char *id = arena_fmt(&r->c->arena, "since/%s", workload);
+    const struct object *work = state_find_work(r->c->state, workload);
+    if (work && work->kind == KIND_JOB)
+        return;
     if (state_find(r->c->state, KIND_FACT, id))
         change_delete(&r->c->change, KIND_FACT, id);
+}
+
+/* A workload that is not to be tried again: its document says so, and that makes it held. */
+static void finish_work(struct reporting *r, const struct object *work, bool failed, const struct report_item *item)
+{
+    json_t *doc = change_edit(&r->c->change, work->kind, work->id);
+    if (!doc || json_is_true(json_object_get(doc, "failed")) || json_is_true(json_object_get(doc, "cancelled")))
+        return;
+    (void)json_object_set_new(doc, failed ? "failed" : "ended", json_true());
+    if (!failed)
+        return;
+    const char *why = item->error && *item->error ? item->error
+                      : item->words.exit_said     ? arena_fmt(&r->c->arena, "it ended with code %d", item->words.exit)
+                                                  : "no reason given";
+    (void)json_object_set_new(doc, "error", json_string(why));
+}
+
+/* It is over without having been told to: what its restart policy says. Services are restarted unless they say otherwise;
+ * a job fails when its retries are used up, which are counted over all its tasks. */
+static void end_of_run(struct reporting *r, const struct object *o, const struct report_item *item)
+{
+    struct work_doc d = {0};
+    const struct object *work = state_find_work(r->c->state, o->instance->workload);
+    CLEANUP(json) json_t *doc = work ? object_doc(work) : NULL;
+    int64_t failures = note_failure(r, o->instance->workload);
+    if (!doc || work_doc_read(doc, &r->c->arena, &d, NULL) < 0)
+        return;
+    bool never = d.run.restart_policy == RESTART_NEVER, well = item->state == REPORT_ENDED;
+    if (work->kind == KIND_JOB) {
+        int64_t retries = never ? 0 : d.run.retries >= 0 ? d.run.retries : RETRIES_DEFAULT;
+        if (failures > retries)
+            finish_work(r, work, true, item);
+    } else if (never || (well && d.run.restart_policy == RESTART_ON_FAILURE)) {
+        finish_work(r, work, !well, item);
+    }
 }
 
 /* It is over: a task that is done stays as a record, everything else frees what it held. */
@@ -153,8 +201,32 @@ static void over(struct reporting *r, const struct object *o, const struct repor
     else if (item->state == REPORT_ENDED)
         tell(r, o, "Ended", item);
     if (item->state != REPORT_STOPPED && o->instance->state != BERTH_STOPPING)
-        note_failure(r, o->instance->workload);
+        end_of_run(r, o, item);
+    last_note(r->c, o, item);
     change_delete(&r->c->change, KIND_INSTANCE, o->id);
+}
+
+/* ---- what else it says --------------------------------------------------------------------------------------------- */
+
+/* Steps of a hundredth are enough for people, and each that is written is a new revision. */
+static bool progress_differs(const json_t *doc, int32_t progress)
+{
+    enum { STEP = 10, WHOLE = 1000 };
+    const json_t *known = json_object_get(doc, "progress");
+    json_int_t was = json_integer_value(known), apart = progress > was ? progress - was : was - progress;
+    return !known || apart >= STEP || (progress == WHOLE && was != WHOLE);
+}
+
+/* A report says all there is to say of an instance: what it does not mention is no more. Only its progress stays. */
+static void report_words(const struct report_item *item, json_t *doc)
+{
+    static const char *const now[] = {"note", "unenforced", "over"};
+    struct instance_words words = item->words;
+    if (words.progress_said && !progress_differs(doc, words.progress))
+        words.progress_said = false;
+    for (size_t i = 0; i < sizeof now / sizeof *now; i++)
+        (void)json_object_del(doc, now[i]);
+    instance_words_put(doc, &words);
 }
 
 static enum berth_state reported_state(enum report_state said)
@@ -211,6 +283,7 @@ static int report_item(struct reporting *r, const struct report_item *item)
     report_state(r, o, item, doc);
     report_ports(item, doc);
     report_usage(r, o, item, doc);
+    report_words(item, doc);
     if (json_equal(was, doc))
         return 0;
     (void)json_object_set_new(doc, "epoch", json_integer((json_int_t)r->said.epoch));
@@ -246,15 +319,11 @@ static void report_node(struct reporting *r, const json_t *present)
     }
 }
 
-static int answer(struct reporting *r)
+static void answer(struct reporting *r, const struct object *node)
 {
-    char hash[DERIVED_HASH_MAX];
-    CLEANUP(str) struct str config = {0};
-    int rc = node_config_write(r->c->state, r->node, &config);
-    if (rc < 0)
-        return err_set(&r->c->err, -rc, "node %s has no configuration", r->node);
-    r->c->answer.body = json_pack("{s:s, s:O}", "config", derived_hash(&config, hash), "unknown", r->unknown);
-    return 0;
+    struct control *control = r->c->control;
+    r->c->answer.body = json_pack("{s:s, s:O, s:I}", "config", node_lives_config(control->lives, r->c->state, node),
+                                  "unknown", r->unknown, "lease_ns", (json_int_t)control->in_force.lease_ns);
 }
 
 struct written {
@@ -281,6 +350,7 @@ static void hear(struct reporting *r)
     if (c->dry_run)
         return;
     control_heard(c->control, r->node, r->said.epoch, writes ? r->said.seq - 1 : r->said.seq);
+    node_lives_hear(c->control->lives, state_find(c->state, KIND_NODE, r->node), &r->said, c->now_ns);
     metric_add(c->control->metrics, METRIC_REPORTS, 0, 1);
     if (!writes)
         return;
@@ -310,8 +380,11 @@ int node_report(struct call *c)
     if (rc < 0)
         return rc;
     report_node(&r, node);
-    rc = answer(&r);
-    if (rc == 0)
-        hear(&r);
-    return rc;
+    if (r.said.probed)
+        rc = node_probed(c, r.node, r.said.probed);
+    if (rc < 0)
+        return rc;
+    answer(&r, state_find(c->state, KIND_NODE, r.node));
+    hear(&r);
+    return 0;
 }

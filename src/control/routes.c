@@ -9,6 +9,7 @@
 const struct route_table route_tables[] = {
     AREA(work, "workloads", "Apps, jobs and virtual machines."),
     AREA(node, "nodes", "Machines, volumes, resources, profiles, and what runs where."),
+    AREA(calls, "calls", "Logs, shells and signals of what runs."),
     AREA(users, "users", "Users, groups, roles and tokens."),
     AREA(system, "system", "Settings, system services, transactions."),
     AREA(publish, "publish", "Derived configuration, health, metrics."),

@@ -21,3 +21,5 @@ extern const struct route publish_routes[]; /* derived configuration, health, me
 extern const size_t publish_routes_len;
 extern const struct route decide_routes[]; /* schedule, why, events, audit, backup */
 extern const size_t decide_routes_len;
+extern const struct route calls_routes[]; /* logs, shells and signals of what runs */
+extern const size_t calls_routes_len;

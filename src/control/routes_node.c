@@ -1,6 +1,7 @@
 /* routes_node.c - the routes of nodes, volumes, resources, profiles, instances and reports. */
-#include "control/node.h"
+#include "control/join.h"
 #include "control/routes.h"
+#include "control/secret.h"
 #include "wire/api.h"
 
 enum {
@@ -8,6 +9,7 @@ enum {
     SMALL_BODY_MAX = 64 * 1024,
     VERB_BODY_MAX = 4096,
     REPORT_BODY_MAX = 8 * 1024 * 1024,
+    JOIN_BODY_MAX = 256 * 1024,
 };
 
 COLLECTION(node)
@@ -34,11 +36,20 @@ const struct route node_routes[] = {
     ROUTE("POST", "/v1/nodes/{id}/enable", NODE_VERB, ROUTE_CHANGES, node_enable, "Take work again"),
     ROUTE("POST", "/v1/nodes/{id}/cordon", NODE_VERB, ROUTE_CHANGES, node_cordon, "No new work"),
     ROUTE("POST", "/v1/nodes/{id}/drain", NODE_VERB, ROUTE_CHANGES, node_drain, "Move all work away"),
+    ROUTE("POST", "/v1/nodes/{id}/invite", NODE, ROUTE_CHANGES, node_invite,
+          "Make a one-time token for a machine to join as this node"),
+    ROUTE("POST", "/v1/nodes/{id}/accept", NODE_VERB, ROUTE_CHANGES, node_accept, "Let a node use all that it has now"),
     ROUTE("PUT", "/v1/nodes/{id}/capabilities", NODE, ROUTE_CHANGES, node_put_capabilities,
           "Set what a node may offer"),
     ROUTE("PUT", "/v1/nodes/{id}/settings", NODE, ROUTE_CHANGES, node_put_settings, "Set what steers a node's use"),
     ROUTE("POST", "/v1/nodes/{id}/report", PERMIT_REPORT, REPORT_BODY_MAX, ROUTE_CHANGES, node_report,
           "An agent's report"),
+    ROUTE("POST", "/v1/nodes/{id}/certificate", PERMIT_REPORT, SMALL_BODY_MAX, ROUTE_LATE, node_certificate,
+          "Another certificate for a node's agent"),
+    ROUTE("POST", "/v1/join", PERMIT_PUBLIC, JOIN_BODY_MAX, ROUTE_CHANGES, node_join,
+          "Become a node, by the token of an invitation"),
+    ROUTE("GET", "/v1/nodes/{id}/secrets/{secret}", PERMIT_REPORT, 0, 0, node_secret,
+          "A secret, for the agent of a node that is to run what names it"),
 
     ROUTE("GET", "/v1/volumes", PERMIT_READ, 0, ROUTE_STREAMS, volume_list, "List volumes", .query = owned),
     ROUTE("POST", "/v1/volumes", PERMIT_SUBMIT, SMALL_BODY_MAX, ROUTE_CHANGES, volume_create, "Add a volume"),

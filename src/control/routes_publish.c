@@ -4,6 +4,7 @@
 
 #include "control/control_parts.h"
 #include "control/derived_parts.h"
+#include "control/node.h"
 #include "control/openapi.h"
 #include "control/routes.h"
 #include "wire/words.h"
@@ -50,7 +51,8 @@ static const char *own_node(struct call *c)
 static int node_config(struct call *c)
 {
     const char *node = own_node(c);
-    return node ? derived_answer(c, node_config_write, node) : -c->err.code;
+    int rc = node ? node_epoch_check(c, node) : -c->err.code;
+    return rc < 0 ? rc : derived_answer(c, node_config_write, node);
 }
 
 static int node_gateway(struct call *c)
@@ -111,6 +113,7 @@ static int metrics(struct call *c)
     metric_set(m, METRIC_STORE_BYTES, 0, (double)store_size(store));
     metric_set(m, METRIC_WATCHERS, 0, (double)watch_hub_len(control_hub(c->control)));
     metrics_write(m, &c->answer.text);
+    node_lives_metrics(c->control->lives, c->state, &c->answer.text);
     c->answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
     return 0;
 }
@@ -147,7 +150,7 @@ static int openapi(struct call *c)
 
 #define STREAM .flags = ROUTE_STREAMS, .query = "watch"
 const struct route publish_routes[] = {
-    {"GET",                                "/v1/nodes/{id}/config", PERMIT_SELF,                                     .run = node_config,.summary = "What a node shall run", STREAM},
+    {"GET",                                "/v1/nodes/{id}/config", PERMIT_SELF,                                     .run = node_config,.summary = "What a node shall run", .flags = ROUTE_STREAMS, .query = "watch,epoch"},
     {"GET",                                    "/v1/nodes/{id}/gateway",                                                       PERMIT_SELF,                                           .run = node_gateway,
      .summary = "Routes from a node to every service",STREAM},
     {"GET",                              "/v1/services",                                                     PERMIT_READ,                                                                                                .run = services,.summary = "Where the services are",                                                                          STREAM},

@@ -1,5 +1,6 @@
 /* routes_work.c - the routes of apps, jobs and vms. */
 #include "control/routes.h"
+#include "control/secret.h"
 #include "control/work.h"
 
 enum { WORK_BODY_MAX = 512 * 1024, SETTINGS_BODY_MAX = 128 * 1024, VERB_BODY_MAX = 4096 };
@@ -7,6 +8,11 @@ enum { WORK_BODY_MAX = 512 * 1024, SETTINGS_BODY_MAX = 128 * 1024, VERB_BODY_MAX
 COLLECTION(app)
 COLLECTION(job)
 COLLECTION(vm)
+CRUD_VERB(secret, list)
+CRUD_VERB(secret, get)
+CRUD_VERB(secret, create)
+CRUD_VERB(secret, replace)
+CRUD_VERB(secret, delete)
 
 #define EDIT(function, crud, verb, edit, arg)                                                                          \
     static int function(struct call *c)                                                                                \
@@ -30,7 +36,7 @@ EDIT(job_hold_verb, job_crud, "hold", job_hold, &yes)
 EDIT(job_release_verb, job_crud, "release", job_hold, &no)
 EDIT(job_cancel_verb, job_crud, "cancel", job_cancel, NULL)
 
-static const char filters[] = "limit,after,watch,owner,group,state";
+static const char filters[] = "limit,after,watch,owner,group,state", owned[] = "limit,after,watch,owner,group";
 
 #define READ PERMIT_READ, 0
 #define SUBMIT PERMIT_SUBMIT, WORK_BODY_MAX
@@ -79,5 +85,12 @@ const struct route work_routes[] = {
     ROUTE("POST", "/v1/vms/{id}/start", VERB, ROUTE_CHANGES, vm_start, "Start a stopped virtual machine"),
     ROUTE("POST", "/v1/vms/{id}/stop", VERB, ROUTE_CHANGES, vm_stop, "Stop a virtual machine"),
     ROUTE("POST", "/v1/vms/{id}/restart", VERB, ROUTE_CHANGES, vm_restart, "Restart a virtual machine"),
+
+    ROUTE("GET", "/v1/secrets", READ, ROUTE_STREAMS, secret_list, "List secrets, without what is in them",
+          .query = owned),
+    ROUTE("POST", "/v1/secrets", SUBMIT, ROUTE_CHANGES, secret_create, "Add a secret"),
+    ROUTE("GET", "/v1/secrets/{id}", READ, 0, secret_get, "Read a secret's keys and their sizes"),
+    ROUTE("PUT", "/v1/secrets/{id}", SUBMIT, ROUTE_CHANGES, secret_replace, "Add or replace a secret"),
+    ROUTE("DELETE", "/v1/secrets/{id}", DELETE, ROUTE_CHANGES, secret_delete, "Remove a secret that nothing names"),
 };
 const size_t work_routes_len = sizeof work_routes / sizeof *work_routes;

@@ -33,6 +33,12 @@ static const struct row {
              .values = (const char *const[]){"nobody", "group", "user", NULL}),
     [SETTING_SEED] = NUMBER("seed", 0, 0, (int64_t)1 << 53, "of the score that breaks ties at random"),
     [SETTING_PROFILE] = TEXT("profile", "default", "filters and scores in force: one of /v1/profiles, or one built in"),
+    [SETTING_AGENT_ADDRESSES] =
+        TEXT("agent_addresses", "", "where agents reach berthd, \"https://A:3981,https://B:3981\"; as it listens if empty"),
+    [SETTING_CERTIFICATE_LIFE_S] = NUMBER("certificate_life_s", 604800, 60, 315360000,
+                                          "seconds that an agent's certificate is good; it is renewed at half"),
+    [SETTING_INVITATION_LIFE_S] =
+        NUMBER("invitation_life_s", 3600, 1, 2592000, "seconds in which an invited machine must have joined"),
 #undef NUMBER
 #undef TEXT
 };

@@ -43,6 +43,7 @@ struct node_view {
     enum berth_node_state state;
     int64_t since_ns;
     uint64_t epoch;            /* of its agent; an older agent is refused */
+    uint64_t joined;           /* in the certificates of its agent; 0: it has not joined */
     struct object **instances; /* on it, sorted by id */
     size_t instances_len, instances_cap;
 };
@@ -54,7 +55,8 @@ struct work_view { /* of an app, a job, a vm */
     uint32_t replicas;
     bool held; /* by its user: hold of a job, stop of an app or vm */
     bool cancelled;
-    bool system; /* a system service */
+    bool failed, ended; /* over, by its restart policy */
+    bool system;        /* a system service */
     int64_t created_ns;
     int32_t port_index;        /* of its block of ports; -1: none */
     struct object **instances; /* of it, sorted by id */
@@ -68,8 +70,10 @@ struct instance_view {
     enum berth_state state;
     bool ready;
     int64_t since_ns;
-    uint64_t generation; /* of the workload it was placed from */
-    uint64_t report_seq; /* of the last report that changed it */
+    uint64_t generation;           /* of the workload it was placed from */
+    uint64_t report_seq;           /* of the last report that changed it */
+    int32_t progress;              /* thousandths; -1: it does not say */
+    const char *note, *unenforced; /* what it is at; resources, "cpu, memory"; "": none */
 };
 
 struct object {

@@ -84,7 +84,8 @@ struct parsed {
         struct token_doc token;
         struct role_doc role;
         struct instance_doc instance;
-        struct berth_volume volume;
+        struct volume_doc volume;
+        struct secret_doc secret;
         struct berth_resource resource;
         struct berth_fact fact;
     };

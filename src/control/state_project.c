@@ -40,9 +40,10 @@ int64_t state_pause_end_ns(const struct state *s, const char *workload, uint64_t
 
 /* What may change without a pod being started anew. Sorted. */
 static const char *const not_template[] = {
-    "begin",    "cancelled", "created",         "display",   "fence",    "generation", "group", "hold",
-    "id",       "labels",    "min_available",   "name",      "on_drain", "on_lost",    "owner", "priority",
-    "replicas", "settings",  "settings_schema", "stoppable", "stopped",  "system",     "v",     "weight",
+    "begin",      "cancelled", "created",  "display",  "ended",          "error",         "failed",   "fence",
+    "generation", "group",     "hold",     "id",       "labels",         "min_available", "name",     "on_drain",
+    "on_lost",    "owner",     "priority", "replicas", "restart_policy", "retries",       "settings", "settings_schema",
+    "stoppable",  "stopped",   "system",   "v",        "weight",
 };
 
 static json_t *template_of(const struct object *o)
@@ -109,7 +110,7 @@ int project_put(const struct state *s, struct berth_cluster *cluster, const stru
 {
     switch (o->kind) {
     case KIND_RESOURCE: return berth_resource_put(cluster, &p->resource, err);
-    case KIND_VOLUME: return berth_volume_put(cluster, &p->volume, err);
+    case KIND_VOLUME: return berth_volume_put(cluster, &p->volume.volume, err);
     case KIND_NODE: p->node.node.id = o->id; return berth_node_put(cluster, &p->node.node, err);
     case KIND_APP:
     case KIND_JOB:

@@ -21,7 +21,8 @@ int doc_parse(enum kind kind, const json_t *doc, struct arena *arena, struct par
     case KIND_ROLE: return role_doc_read(doc, arena, &ret->role, err);
     case KIND_GROUP: return group_doc_read(doc, arena, &ret->meta, err);
     case KIND_INSTANCE: return instance_doc_read(doc, arena, &ret->instance, err);
-    case KIND_VOLUME: return volume_doc_read(doc, arena, &ret->meta, &ret->volume, err);
+    case KIND_VOLUME: return volume_doc_read(doc, arena, &ret->volume, err);
+    case KIND_SECRET: return secret_doc_read(doc, arena, &ret->secret, err);
     case KIND_RESOURCE: return resource_doc_read(doc, arena, &ret->meta, &ret->resource, err);
     case KIND_FACT: return fact_doc_read(doc, arena, &ret->meta, &ret->fact, err);
     case KIND_PROFILE: {
@@ -53,6 +54,15 @@ static const char *keep(struct entry *e, const char *text)
     return e->kept[e->kept_len++] = mem_strdup(text);
 }
 
+/* "cpu, memory" */
+static const char *keep_list(struct entry *e, const char *const *texts, size_t len)
+{
+    CLEANUP(str) struct str text = {0};
+    for (size_t i = 0; i < len; i++)
+        str_addf(&text, "%s%s", i ? ", " : "", texts[i]);
+    return keep(e, str_text(&text));
+}
+
 static const char *member(const json_t *doc, const char *key)
 {
     return json_string_value(json_object_get(doc, key));
@@ -70,7 +80,9 @@ static void view_work(struct entry *e, const struct work_doc *d, const json_t *d
     v->generation = d->meta.generation;
     v->replicas = d->workload.replicas;
     v->cancelled = json_is_true(json_object_get(doc, "cancelled"));
-    v->held = d->hold || d->stopped || v->cancelled;
+    v->failed = d->failed;
+    v->ended = d->ended;
+    v->held = d->hold || d->stopped || v->cancelled || v->failed || v->ended;
     v->system = d->system;
     v->created_ns = d->meta.created_ns;
     v->port_index = d->port_index;
@@ -120,6 +132,9 @@ static void view_instance(struct state *s, struct entry *e, const struct instanc
     v->since_ns = i->since_ns;
     v->generation = d->generation;
     v->report_seq = d->seq;
+    v->progress = d->words.progress_said ? d->words.progress : -1;
+    v->note = keep(e, d->words.note);
+    v->unenforced = keep_list(e, d->words.unenforced, d->words.unenforced_len);
     view_owner(s, e);
 }
 
@@ -142,6 +157,7 @@ void view_set(struct state *s, struct entry *e, const struct parsed *p, const js
         e->view.node.state = p->node.node.state;
         e->view.node.since_ns = p->node.node.since_ns;
         e->view.node.epoch = p->node.epoch;
+        e->view.node.joined = p->node.joined;
         break;
     case KIND_USER:
         e->object.user = &e->view.user;
@@ -153,6 +169,7 @@ void view_set(struct state *s, struct entry *e, const struct parsed *p, const js
         e->object.group = e->view.user.group;
         break;
     case KIND_VOLUME:
+    case KIND_SECRET:
         e->object.owner = keep(e, member(doc, "owner"));
         e->object.group = keep(e, member(doc, "group"));
         break;

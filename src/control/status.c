@@ -7,7 +7,9 @@
 
 #include "base/vec.h"
 #include "control/control_parts.h"
+#include "control/last.h"
 #include "wire/api.h"
+#include "wire/document.h"
 
 struct counts {
     size_t placed, running, ready, ended, starting, stopping;
@@ -34,20 +36,31 @@ static bool pauses(const struct state *s, const struct object *work, int64_t now
     return state_pause_end_ns(s, work->id, &failures) > now_ns;
 }
 
+/* All it has is about to end, and what comes after it waits for that. */
+static bool waits_for_stop(const struct counts *n)
+{
+    return n->stopping && n->placed == 0;
+}
+
 static const char *word_for(const struct state *s, const struct object *work, const struct counts *n, int64_t now_ns)
 {
     const struct work_view *v = work->work;
     if (work->kind == KIND_JOB && v->replicas && n->ended >= v->replicas)
         return "ended";
-    if (v->cancelled)
+    if (v->cancelled || v->ended)
         return n->placed + n->stopping ? "stopping" : "ended";
+    if (v->failed)
+        return n->placed + n->stopping ? "stopping" : "failed";
     if (!state_work_wanted(s, work)) {
         if (n->placed + n->stopping)
             return "stopping";
         return v->held ? work->kind == KIND_JOB ? "held" : "stopped" : "suspended";
     }
     if (n->placed + n->ended < v->replicas)
-        return pauses(s, work, now_ns) ? "backing-off" : n->running ? "partial" : "pending";
+        return pauses(s, work, now_ns) ? "backing-off"
+               : n->running            ? "partial"
+               : waits_for_stop(n)     ? "stopping"
+                                       : "pending";
     return n->starting ? "starting" : "running";
 }
 
@@ -89,6 +102,9 @@ static void add_condition(const struct call *c, const struct object *work, const
         if (p.help && *p.help)
             (void)json_object_set_new(status, "help", json_string(p.help));
         (void)json_object_set_new(condition, "counts", reasons_json(&p));
+    } else if (state_work_wanted(c->state, work) && n->placed + n->ended < work->work->replicas && waits_for_stop(n)) {
+        (void)json_object_set_new(status, "reason", json_string("stopping"));
+        (void)json_object_set_new(status, "help", json_string("it gets a new place when what is stopping has ended"));
     }
     (void)json_object_set_new(status, "conditions", json_pack("[o]", condition));
 }
@@ -99,11 +115,50 @@ static json_t *instances_json(const struct object *work)
     json_t *list = json_array();
     for (size_t i = 0; i < work->work->instances_len && i < SHOWN_MAX; i++) {
         const struct instance_view *v = work->work->instances[i]->instance;
-        (void)json_array_append_new(list, json_pack("{s:I, s:I, s:s, s:s, s:b}", "id", (json_int_t)v->number, "ordinal",
-                                                    (json_int_t)v->ordinal, "node", v->node, "state",
-                                                    berth_state_name(v->state), "ready", v->ready));
+        json_t *one =
+            json_pack("{s:I, s:I, s:s, s:s, s:b}", "id", (json_int_t)v->number, "ordinal", (json_int_t)v->ordinal,
+                      "node", v->node, "state", berth_state_name(v->state), "ready", v->ready);
+        if (v->progress >= 0)
+            (void)json_object_set_new(one, "progress", json_integer(v->progress));
+        (void)json_array_append_new(list, one);
     }
     return list;
+}
+
+/* How far it is: the mean of its pods, those that are done being all the way. Only where some pod says. */
+static void add_progress(const struct object *work, json_t *status)
+{
+    int64_t sum = 0;
+    bool said = false;
+    for (size_t i = 0; i < work->work->instances_len; i++) {
+        const struct instance_view *v = work->work->instances[i]->instance;
+        bool done = v->state == BERTH_ENDED;
+        said = said || v->progress >= 0 || done;
+        if (v->state != BERTH_STOPPING)
+            sum += done ? 1000 : v->progress > 0 ? v->progress : 0;
+    }
+    if (said && work->work->replicas) {
+        int64_t mean = sum / (int64_t)work->work->replicas;
+        (void)json_object_set_new(status, "progress", json_integer(mean < 1000 ? mean : 1000));
+    }
+}
+
+/* What the first pods with something to say are at, and limits that are no limits where they run. */
+static void add_words(const struct call *c, const struct object *work, json_t *status)
+{
+    const char *note = "", *unenforced = "";
+    for (size_t i = 0; i < work->work->instances_len && !(*note && *unenforced); i++) {
+        const struct instance_view *v = work->work->instances[i]->instance;
+        note = *note || v->state == BERTH_ENDED ? note : v->note;
+        unenforced = *unenforced || v->state == BERTH_ENDED ? unenforced : v->unenforced;
+    }
+    if (*note)
+        (void)json_object_set_new(status, "note", json_string(note));
+    if (*unenforced)
+        (void)json_object_set_new(status, "unenforced", json_string(unenforced));
+    json_t *last = last_show(c->state, work->id);
+    if (last)
+        (void)json_object_set_new(status, "last", last);
 }
 
 json_t *work_status(const struct call *c, const struct object *work)
@@ -113,6 +168,8 @@ json_t *work_status(const struct call *c, const struct object *work)
                                "replicas", (json_int_t)work->work->replicas, "placed", (json_int_t)n.placed, "running",
                                (json_int_t)n.running, "ready", (json_int_t)n.ready, "ended", (json_int_t)n.ended);
     add_condition(c, work, &n, status);
+    add_progress(work, status);
+    add_words(c, work, status);
     (void)json_object_set_new(status, "instances", instances_json(work));
     return status;
 }
@@ -163,6 +220,15 @@ static void why_waits(struct call *c, const struct object *work, const struct co
     }
 }
 
+static void why_failed(const struct object *work, struct str *text)
+{
+    CLEANUP(json) json_t *doc = object_doc(work);
+    const char *error = json_string_value(json_object_get(doc, "error"));
+    str_addf(text, "It has failed, and is not tried again: %s.", error ? error : "no reason given");
+    if (work->kind != KIND_JOB)
+        str_addf(text, " 'berth %s start %s' starts it again.", kinds[work->kind].name, work->id);
+}
+
 static void why_work(struct call *c, const struct object *work, json_t *lines)
 {
     CLEANUP(str) struct str text = {0};
@@ -170,6 +236,11 @@ static void why_work(struct call *c, const struct object *work, json_t *lines)
     const struct object *owner = state_find(c->state, KIND_USER, work->owner);
     if (work->work->cancelled)
         str_add(&text, "It was cancelled.");
+    else if (work->work->failed)
+        why_failed(work, &text);
+    else if (work->work->ended)
+        str_addf(&text, "It has ended by itself; 'berth %s start %s' starts it again.", kinds[work->kind].name,
+                 work->id);
     else if (owner && owner->user->disabled)
         str_addf(&text, "Its owner %s is disabled; 'berth user enable %s' brings it back.", owner->id, owner->id);
     else if (work->work->held && work->kind == KIND_JOB)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "control/join.h"
 #include "control/settings_table.h"
 #include "control/work.h"
 #include "wire/api.h"
@@ -50,6 +51,9 @@ static int settings_write(struct call *c, json_t *settings)
     int rc = settings_check(schema, next, &filled, &c->err);
     if (rc == 0)
         rc = profile_known(c, next);
+    const char *agents = json_string_value(json_object_get(next, "agent_addresses"));
+    if (rc == 0 && agents)
+        rc = agent_addresses_check(agents, &c->err);
     if (rc < 0)
         return rc;
     c->change.verb = "system.settings";

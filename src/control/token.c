@@ -16,7 +16,7 @@ enum {
     SECRET_TEXT_LEN = 43, /* in base64, without padding */
     RANDOM_LEN = 40,
 };
-#define PREFIX "berth_"
+#define PREFIX TOKEN_PREFIX
 static const char base32[] = "abcdefghijklmnopqrstuvwxyz234567";
 
 static void secret_hash(const unsigned char secret[static SECRET_LEN], unsigned char ret[static TOKEN_HASH_LEN])

@@ -103,8 +103,8 @@ KEY_TABLE(txn_keys, "transaction", txn_rows);
 static const struct crud *writable(struct call *c, const char *word)
 {
     char shown[QUOTE_MAX];
-    static const enum kind allowed[] = {KIND_NODE,     KIND_APP,     KIND_JOB,  KIND_VM,    KIND_VOLUME,
-                                        KIND_RESOURCE, KIND_PROFILE, KIND_USER, KIND_GROUP, KIND_ROLE};
+    static const enum kind allowed[] = {KIND_NODE,    KIND_APP,  KIND_JOB,   KIND_VM,   KIND_VOLUME, KIND_RESOURCE,
+                                        KIND_PROFILE, KIND_USER, KIND_GROUP, KIND_ROLE, KIND_SECRET};
     enum kind kind = kind_find(word);
     for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
         if (allowed[i] == kind)
@@ -165,15 +165,18 @@ static int change(struct call *c, const struct part_entry *p, json_t *results)
     return 0;
 }
 
-/* Each volume that goes is looked for in every workload: a bound on how long one request may take. */
+/* Each volume or secret that goes is looked for in every workload: a bound on how long one request may take. */
 static int check_volumes(struct call *c, const struct txn *txn)
 {
     size_t going = 0;
-    for (size_t i = 0; i < txn->changes_len; i++)
-        going += strcmp(txn->changes[i].op, "delete") == 0 && kind_find(txn->changes[i].kind) == KIND_VOLUME;
-    return going <= TXN_VOLUMES_MAX ? 0
-                                    : err_set(&c->err, EINVAL, "changes: %zu volumes are deleted at once; at most %d",
-                                              going, TXN_VOLUMES_MAX);
+    for (size_t i = 0; i < txn->changes_len; i++) {
+        enum kind kind = kind_find(txn->changes[i].kind);
+        going += strcmp(txn->changes[i].op, "delete") == 0 && (kind == KIND_VOLUME || kind == KIND_SECRET);
+    }
+    return going <= TXN_VOLUMES_MAX
+               ? 0
+               : err_set(&c->err, EINVAL, "changes: %zu volumes and secrets are deleted at once; at most %d", going,
+                         TXN_VOLUMES_MAX);
 }
 
 static int at(struct call *c, const char *list, size_t i, int rc)

@@ -179,7 +179,7 @@ static void what_takes_long_is_bounded(void **state)
         len += (size_t)sprintf(body + len, "%s{op: delete, kind: volume, id: v%d}", i ? "," : "", i);
     (void)sprintf(body + len, "]}");
     CALL(k, 400, ALICE, "POST", "/v1/txn", body);
-    SAYS(k, "33 volumes are deleted at once");
+    SAYS(k, "33 volumes and secrets are deleted at once");
     len = (size_t)sprintf(body, "{changes: [");
     for (int i = 0; i < 1001; i++)
         len += (size_t)sprintf(body + len, "%s{op: delete, kind: app, id: a}", i ? "," : "");

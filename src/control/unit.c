@@ -10,6 +10,7 @@
 #include "control/commit.h"
 #include "control/unit_group.h"
 #include "wire/api.h"
+#include "wire/document.h"
 
 /* One action or fact, with all it needs when its unit's turn comes; the plan is gone by then. */
 struct step {
@@ -396,11 +397,43 @@ static bool rests_on_others(struct unit *u, struct change *change, const struct 
     return true;
 }
 
+/* Is it a folder that stays, on no node yet or on another than this? What hangs on a driver or is shared is reached from
+ * elsewhere. */
+static bool pin_wanted(const json_t *doc, const char *node, struct arena *arena)
+{
+    struct volume_doc v;
+    return doc && volume_doc_read(doc, arena, &v, NULL) == 0 && v.type == VOLUME_LOCAL && !v.volume.shared &&
+           !(v.volume.driver && *v.volume.driver) && !(v.volume.node && strcmp(v.volume.node, node) == 0);
+}
+
+/* What is in such a folder has to be found again: when it is used for the first time, it belongs to that node from now on.
+ * False: it is another's by now, or somebody else has changed it. */
+static bool pin_volumes(struct unit *u, struct change *change, const struct object *work, const char *node)
+{
+    struct work_doc d;
+    CLEANUP(json) json_t *doc = memmem(work->doc.at, work->doc.len, "volume", 6) ? object_doc(work) : NULL;
+    if (!doc || work_doc_read(doc, &u->arena, &d, NULL) < 0)
+        return true;
+    const struct berth_shape *shape = &d.workload.shape;
+    for (size_t i = 0; i < shape->volumes_len; i++) {
+        const json_t *volume = change_read(change, KIND_VOLUME, shape->volumes[i]);
+        const char *at = json_string_value(json_object_get(volume, "node"));
+        if (pin_wanted(volume, node, &u->arena) &&
+            ((at && *at) || !rests_on(u, change, KIND_VOLUME, shape->volumes[i])))
+            return false;
+    }
+    for (size_t i = 0; i < shape->volumes_len; i++)
+        if (pin_wanted(change_read(change, KIND_VOLUME, shape->volumes[i]), node, &u->arena))
+            (void)json_object_set_new(change_edit(change, KIND_VOLUME, shape->volumes[i]), "node", json_string(node));
+    return true;
+}
+
 static bool step_place(struct unit *u, struct change *change, const struct step *s)
 {
     const struct object *work = state_find_work(change->state, s->workload);
     if (!work || !rests_on(u, change, work->kind, work->id) || !rests_on(u, change, KIND_NODE, s->node) ||
-        !rests_on_others(u, change, work, s) || !ledger_write(u, change, s->node))
+        !rests_on_others(u, change, work, s) || !ledger_write(u, change, s->node) ||
+        (s->op == BERTH_PLACE && !pin_volumes(u, change, work, s->node)))
         return false;
     change_put(change, KIND_INSTANCE, instance_id(&u->arena, s->instance), json_incref(s->doc));
     return true;
@@ -446,8 +479,9 @@ static bool step_change(struct unit *u, struct change *change, const struct step
     }
     json_t *doc = change_edit(change, KIND_INSTANCE, id);
     const struct object *work = s->op == BERTH_PROMOTE ? state_find_work(change->state, s->workload) : NULL;
-    if (s->op == BERTH_PROMOTE && (!work || !rests_on_others(u, change, work, s) ||
-                                   !rests_on(u, change, KIND_NODE, s->node) || !ledger_write(u, change, s->node)))
+    if (s->op == BERTH_PROMOTE &&
+        (!work || !rests_on_others(u, change, work, s) || !rests_on(u, change, KIND_NODE, s->node) ||
+         !ledger_write(u, change, s->node) || !pin_volumes(u, change, work, s->node)))
         return false;
     if (s->op == BERTH_ADJUST) {
         json_t *limited = limit_becomes(u, doc, s);

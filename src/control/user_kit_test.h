@@ -72,7 +72,7 @@ static inline void kit_wake_at(void *ctx, int64_t steady_ns)
 static inline void kit_open(struct kit *k)
 {
     struct berth_err err = {0};
-    static const struct control_options options = {0};
+    static const struct control_options options = {.secret_key_given = true, .secret_key = "for tests"};
     *k = (struct kit){.store = store_memory_new(), .now_ns = (int64_t)KIT_START_S * KIT_SECOND, .random = 1};
     struct control_env env = {.ctx = k,
                               .clock_ns = kit_clock,

@@ -47,6 +47,10 @@ void peers_leave(struct stream *s)
 
 static void stream_free(struct stream *s)
 {
+    const struct stream_feed *feed = take_ptr(&s->feed);
+
+    if (feed)
+        feed->gone(s->feed_ctx, NULL, NULL);
     if (s->topic)
         topic_leave(s);
     else
@@ -54,7 +58,7 @@ static void stream_free(struct stream *s)
     *s->link = s->next;
     if (s->next)
         s->next->link = s->link;
-    s->hub->watchers--;
+    s->hub->watchers -= !s->fed;
     mem_free(s->texts);
     mem_free(s);
 }
@@ -115,11 +119,23 @@ bool stream_open(struct stream *s)
 {
     if (!s->started || s->stopped || s->end_code)
         return false;
-    if (!s->full && s->sink.backlog && s->sink.backlog(s->sink.ctx) > BACKLOG_MAX) {
+    if (!s->full && s->sink.backlog && s->sink.backlog(s->sink.ctx) > s->backlog_max) {
         s->full = true;
         s->full_ns = steady_ns(s->hub);
     }
     return !s->full;
+}
+
+/* Whoever fills it has the last word. */
+static void feed_end(struct stream *s, const char *code)
+{
+    const struct stream_feed *feed = take_ptr(&s->feed);
+    CLEANUP(str) struct str last = {0};
+
+    if (feed)
+        feed->gone(s->feed_ctx, code, &last);
+    if (last.len)
+        bytes_send(s, last.at, last.len);
 }
 
 /* Says why, and is gone: the stream must not be touched afterwards. */
@@ -131,7 +147,9 @@ static void stream_end(struct stream *s, const char *code)
     s->end_code = code;
     if (!s->started)
         return; /* told when it starts */
-    if (!s->stopped)
+    if (!s->stopped && s->fed)
+        feed_end(s, code);
+    else if (!s->stopped)
         stream_send(s, NULL, line, (size_t)len);
     if (!s->stopped)
         s->sink.end(s->sink.ctx);
@@ -149,6 +167,13 @@ void stream_settle(struct stream *s)
 /* Sends what is there; the stream may be gone afterwards. */
 static void stream_serve(struct stream *s)
 {
+    if (s->fed) {
+        if (stream_open(s))
+            s->feed->ready(s->feed_ctx);
+        else
+            stream_settle(s);
+        return;
+    }
     if (!s->topic)
         ring_serve(s);
     else if (stream_open(s))
@@ -203,6 +228,8 @@ static struct stream *stream_new(struct call *c)
     s->expires_ns = token ? token->token->expires_ns : BERTH_NEVER_NS;
     s->sse = c->request->accept && strstr(c->request->accept, "text/event-stream");
     s->sent_ns = steady_ns(h);
+    s->backlog_max = BACKLOG_MAX;
+    s->beat = s->sse ? ":\n\n" : "\n";
     caller_copy(s, &c->caller);
     s->next = h->streams;
     s->link = &h->streams;
@@ -249,8 +276,47 @@ int watch_open_derived(struct call *c, derived_write *write, const char *id, con
     return 0;
 }
 
+int stream_feed_open(struct call *c, const struct stream_feed *feed, void *ctx, struct stream **ret)
+{
+    if (control_hub(c->control)->stopping)
+        return err_set(&c->err, ENOSPC, "the daemon is stopping; try again in a moment");
+    struct stream *s = stream_new(c);
+    s->hub->watchers--;
+    s->fed = true;
+    s->feed = feed;
+    s->feed_ctx = ctx;
+    s->content_type = feed->content_type;
+    s->beat = feed->beat;
+    s->backlog_max = feed->backlog_max;
+    *ret = c->answer.stream = s;
+    return 0;
+}
+
+bool stream_room(struct stream *s)
+{
+    return stream_open(s);
+}
+
+void stream_write(struct stream *s, const char *at, size_t len)
+{
+    assert(s->fed && s->started);
+    bytes_send(s, at, len);
+    stream_settle(s);
+}
+
+void stream_finish(struct stream *s)
+{
+    assert(s->fed && s->started && !s->sending);
+    s->feed = NULL;
+    if (!s->stopped)
+        s->sink.end(s->sink.ctx);
+    stream_free(s);
+}
+
 const char *stream_content_type(const struct stream *s)
 {
+    if (s->fed)
+        return s->content_type;
     return s->sse ? "text/event-stream" : "application/x-ndjson";
 }
 
@@ -307,7 +373,7 @@ void watch_hub_event(struct watch_hub *h, const struct store_event *event)
     topics_touch(h, kind, id);
     if (kinds[kind].shown)
         ring_add(h, event, kind, id, told ? &h->before : &nobody);
-    if (kind == KIND_USER || kind == KIND_TOKEN || kind == KIND_ROLE || (kind == KIND_NODE && event->gone))
+    if (kind == KIND_USER || kind == KIND_TOKEN || kind == KIND_ROLE || kind == KIND_NODE)
         h->callers_stale = true;
 }
 
@@ -360,8 +426,8 @@ void watch_hub_tick(struct watch_hub *h, int64_t now_ns, int64_t steady)
             stream_end(s, "unauthenticated");
         else if (s->full && steady - s->full_ns > STALLED_NS)
             stream_end(s, "slow");
-        else if (s->started && !s->full && steady - s->sent_ns >= HEARTBEAT_NS) {
-            bytes_send(s, s->sse ? ":\n\n" : "\n", s->sse ? 3 : 1);
+        else if (s->started && s->beat && !s->full && steady - s->sent_ns >= HEARTBEAT_NS) {
+            bytes_send(s, s->beat, strlen(s->beat));
             stream_settle(s);
         }
     }

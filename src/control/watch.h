@@ -45,6 +45,27 @@ int watch_open(struct call *c, enum kind kind, uint64_t from);
 int watch_open_derived(struct call *c, int (*write)(const struct state *s, const char *id, struct str *to),
                        const char *id, const char *known);
 
+/* A stream that somebody else fills, with whatever bytes (relay.h). The hub ends it when its reader is slow, when its
+ * caller is no longer who it was, and when the daemon stops. */
+struct stream_feed {
+    const char *content_type;
+    const char *beat;   /* sent after 15 s of silence; NULL: nothing */
+    size_t backlog_max; /* bytes that may wait before stream_room says no */
+    /* It has begun, or has room again. May write and finish this stream, but no other. */
+    void (*ready)(void *ctx);
+    /* It is no more, unless by stream_finish. `why` is NULL when the peer left, else a code ("slow", "stopping",
+     * "unauthenticated", "compacted") and what is added to *last is still sent. Must not touch any stream. */
+    void (*gone)(void *ctx, const char *why, struct str *last);
+};
+/* Makes the answer of this call such a stream. It begins, or is gone, once the call is answered. */
+int stream_feed_open(struct call *c, const struct stream_feed *feed, void *ctx, struct stream **ret);
+/* False: not begun, over, or too much waits; `ready` will tell. */
+bool stream_room(struct stream *s);
+/* Of one that has begun. It may be gone, and `gone` called, before this returns. */
+void stream_write(struct stream *s, const char *at, size_t len);
+/* Of one that has begun: all was written. */
+void stream_finish(struct stream *s);
+
 /* For whoever carries the answer: where it goes, and that the peer is gone. A stream that is never started must be
  * stopped. */
 const char *stream_content_type(const struct stream *s);

@@ -63,6 +63,8 @@ struct stream {
     bool sending, stopped;    /* the peer went while something was being sent to it */
     bool full;                /* waits for stream_drained */
     int64_t full_ns, sent_ns; /* steady: since when; last */
+    const char *beat;         /* what keeps it alive; NULL: nothing */
+    size_t backlog_max;       /* waiting for the reader before nothing new is added */
     const char *end_code;     /* why it must end, or will as soon as it is started; NULL: it goes on */
     struct sink sink;
 
@@ -78,6 +80,12 @@ struct stream {
     /* Of a derived document. */
     struct topic *topic;          /* NULL: of a collection */
     char known[DERIVED_HASH_MAX]; /* hash of what was sent last */
+
+    /* Of what somebody else writes. Such a stream is not counted: who opens it has bounds of their own. */
+    bool fed;
+    const struct stream_feed *feed; /* NULL: nobody is to be told of its end */
+    void *feed_ctx;
+    const char *content_type;
 };
 
 struct watch_hub {

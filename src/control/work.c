@@ -119,7 +119,7 @@ static int name_of(struct call *c, const char *arg, json_t *doc, const char **re
     return 0;
 }
 
-static int identify_owned(struct call *c, const struct crud *k, const char *arg, json_t *doc, const char **ret_id)
+int owned_identify(struct call *c, const struct crud *k, const char *arg, json_t *doc, const char **ret_id)
 {
     char folded[ID_MAX + 1];
     const char *name = NULL, *owner = NULL;
@@ -140,8 +140,8 @@ static int identify_owned(struct call *c, const struct crud *k, const char *arg,
 }
 
 /* Reading the user guards it: who is being deleted gets nothing new. */
-static int belongs(struct call *c, const struct crud *k, const char *id, const json_t *doc, const char **ret_owner,
-                   const char **ret_group)
+int owned_belongs(struct call *c, const struct crud *k, const char *id, const json_t *doc, const char **ret_owner,
+                  const char **ret_group)
 {
     (void)k;
     (void)id;
@@ -153,7 +153,7 @@ static int belongs(struct call *c, const struct crud *k, const char *id, const j
 
 /* ---- before it is written ---------------------------------------------------------------------------------------- */
 
-static int same_member(struct call *c, const char *key, const json_t *old, json_t *doc)
+int owned_same(struct call *c, const char *key, const json_t *old, json_t *doc)
 {
     const char *was = member(old, key), *is = member(doc, key);
     if (json_object_get(doc, key) && (!is || !was || strcasecmp(was, is) != 0))
@@ -163,8 +163,7 @@ static int same_member(struct call *c, const char *key, const json_t *old, json_
     return 0;
 }
 
-/* The group is the owner's at this moment. */
-static int join_group(struct call *c, json_t *doc)
+int owned_join_group(struct call *c, json_t *doc)
 {
     const char *owner = member(doc, "owner");
     const json_t *user = change_read(&c->change, KIND_USER, owner);
@@ -205,14 +204,14 @@ static void name_pods(const char *id, json_t *doc)
 static int prepare(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
 {
     int rc = old ? work_refuse_system(c, id, old) : 0;
-    if (rc == 0 && old && json_is_true(json_object_get(old, "cancelled")))
-        rc = err_set(&c->err, EBUSY, "job %s was cancelled; submit it again", id);
+    if (rc == 0 && old && k->kind == KIND_JOB)
+        rc = job_refuse_over(c, id, old);
     if (rc == 0 && old)
-        rc = same_member(c, "owner", old, doc);
+        rc = owned_same(c, "owner", old, doc);
     if (rc == 0 && old && k->kind != KIND_JOB)
-        rc = same_member(c, "name", old, doc);
+        rc = owned_same(c, "name", old, doc);
     if (rc == 0)
-        rc = join_group(c, doc);
+        rc = owned_join_group(c, doc);
     if (rc == 0 && k->kind == KIND_APP)
         rc = take_ports(c, doc);
     if (rc == 0)
@@ -230,6 +229,8 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
         return rc;
     if (!next || !json_equal(json_object_get(old, "generation"), json_object_get(next, "generation")))
         work_keep_spec(c, id, old);
+    if (!next && change_rest_on(&c->change, KIND_LAST, id))
+        change_delete(&c->change, KIND_LAST, id);
     return 0;
 }
 
@@ -251,9 +252,9 @@ static const char *const keep[] = {"hold", "stopped", "group", NULL};
 #define WORK(kind_, identify_)                                                                                         \
     {                                                                                                                  \
         .kind = kind_, .make = PERMIT_SUBMIT, .change = PERMIT_MANAGE, .normalise = normalise, .identify = identify_,  \
-        .belongs = belongs, .prepare = prepare, .check = work_check, .leaving = leaving, .show = show, .pass = pass,   \
-        .keep = keep                                                                                                   \
+        .belongs = owned_belongs, .prepare = prepare, .check = work_check, .leaving = leaving, .show = show,           \
+        .pass = pass, .keep = keep                                                                                     \
     }
-const struct crud app_crud = WORK(KIND_APP, identify_owned);
+const struct crud app_crud = WORK(KIND_APP, owned_identify);
 const struct crud job_crud = WORK(KIND_JOB, identify_job);
-const struct crud vm_crud = WORK(KIND_VM, identify_owned);
+const struct crud vm_crud = WORK(KIND_VM, owned_identify);

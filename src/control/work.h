@@ -15,6 +15,17 @@ void work_keep_spec(struct call *c, const char *id, const json_t *doc);
 /* The generation of a new workload: above that of everything that is left of an earlier one of that name. */
 uint64_t work_first_generation(struct call *c, const char *id);
 
+/* Of whatever belongs to a user and is called NAME.OWNER; for struct crud. The owner's group is that of this moment. (work.c) */
+int owned_identify(struct call *c, const struct crud *k, const char *arg, json_t *doc, const char **ret_id);
+int owned_belongs(struct call *c, const struct crud *k, const char *id, const json_t *doc, const char **ret_owner,
+                  const char **ret_group);
+int owned_join_group(struct call *c, json_t *doc);
+/* A key that cannot be changed: it stays, or -EINVAL. */
+int owned_same(struct call *c, const char *key, const json_t *old, json_t *doc);
+
+/* A job that was cancelled or has failed is over: -EBUSY. (work_verbs.c) */
+int job_refuse_over(struct call *c, const char *id, const json_t *doc);
+
 /* System services are changed through /v1/system/services only: -EACCES. */
 int work_refuse_system(struct call *c, const char *id, const json_t *doc);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "control/secret.h"
 #include "control/work.h"
 #include "core/cluster.h"
 #include "wire/api.h"
@@ -23,6 +24,7 @@ static int kind_keys(struct call *c, enum kind kind, const json_t *doc)
         {"endpoints",       true,  false, false, "are of apps"                 },
         {"settings",        true,  false, true,  "are of apps and vms"         },
         {"settings_schema", true,  false, true,  "is of apps and vms"          },
+        {"retries",         false, true,  false, "is of jobs"                  },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         bool allowed = kind == KIND_APP ? rows[i].app : kind == KIND_JOB ? rows[i].job : rows[i].vm;
@@ -43,6 +45,46 @@ static int volumes_check(struct call *c, const struct berth_shape *shape)
         if (!doc || (o && !call_sees(c, o)))
             return err_set(&c->err, EINVAL, "volumes[%zu]: there is no volume %s", i, quote(id, shown));
     }
+    return 0;
+}
+
+/* What lets a workload see the node itself. Who may change the workload may use what it has been given of this; to give
+ * it takes the permission over nodes. */
+static json_t *of_the_node(const json_t *doc)
+{
+    json_t *found = json_pack("{s:[]}", "binds");
+    const json_t *mounts = json_object_get(doc, "mounts"), *rootfs = json_object_get(doc, "rootfs");
+    bool alone = json_is_object(mounts);
+    if (rootfs)
+        (void)json_object_set(found, "rootfs", (json_t *)rootfs);
+    for (size_t i = 0; i < (alone ? 1 : json_array_size(mounts)); i++) {
+        json_t *mount = alone ? (json_t *)mounts : json_array_get(mounts, i);
+        if (json_object_get(mount, "bind"))
+            (void)json_array_append(json_object_get(found, "binds"), mount);
+    }
+    return found;
+}
+
+static int node_check(struct call *c, const json_t *old, const json_t *doc)
+{
+    CLEANUP(json) json_t *wants = of_the_node(doc);
+    bool rootfs = json_object_get(wants, "rootfs");
+    if ((!rootfs && json_array_size(json_object_get(wants, "binds")) == 0) || permit(&c->caller, PERMIT_NODES, "", ""))
+        return 0;
+    CLEANUP(json) json_t *had = old ? of_the_node(old) : NULL;
+    if (had && json_equal(had, wants))
+        return 0;
+    return err_set(&c->err, EACCES,
+                   "%s: folders of a node are for those with the permission 'nodes: all'; mount a volume instead",
+                   rootfs ? "rootfs" : "mounts");
+}
+
+static int policy_check(struct call *c, enum kind kind, const struct work_run *run)
+{
+    if (kind == KIND_JOB && run->restart_policy == RESTART_ALWAYS)
+        return err_set(&c->err, EINVAL, "restart_policy: a job is on-failure or never; an app runs for ever");
+    if (run->restart_policy == RESTART_NEVER && run->retries > 0)
+        return err_set(&c->err, EINVAL, "retries: there are none with the restart_policy never");
     return 0;
 }
 
@@ -75,6 +117,12 @@ int work_check(struct call *c, const struct crud *k, const char *id, const json_
         rc = core_check(c, k->kind, id, &d.workload);
     if (rc == 0)
         rc = volumes_check(c, &d.workload.shape);
+    if (rc == 0)
+        rc = policy_check(c, k->kind, &d.run);
+    if (rc == 0)
+        rc = node_check(c, old, doc);
+    if (rc == 0)
+        rc = secrets_check(c, doc, &d.run);
     if (rc == 0)
         rc = settings_of(c, &d);
     if (rc < 0 || old || k->kind == KIND_JOB)

@@ -37,7 +37,9 @@ int work_start(struct call *c, const char *id, json_t *doc, const void *arg)
     (void)c;
     (void)id;
     (void)arg;
-    flag_set(doc, "stopped", false);
+    static const char *const over[] = {"stopped", "failed", "ended", "error"};
+    for (size_t i = 0; i < sizeof over / sizeof *over; i++)
+        (void)json_object_del(doc, over[i]);
     return 0;
 }
 
@@ -53,8 +55,13 @@ int work_stop(struct call *c, const char *id, json_t *doc, const void *arg)
 int work_restart(struct call *c, const char *id, json_t *doc, const void *arg)
 {
     (void)arg;
-    if (json_is_true(json_object_get(doc, "stopped")))
-        return err_set(&c->err, EBUSY, "%s is stopped; start it instead", id);
+    static const char *const over[] = {"stopped", "failed", "ended"};
+    for (size_t i = 0; i < sizeof over / sizeof *over; i++)
+        if (json_is_true(json_object_get(doc, over[i])))
+            return err_set(&c->err, EBUSY, "%s %s; start it instead", id,
+                           i == 0   ? "is stopped"
+                           : i == 1 ? "has failed"
+                                    : "has ended");
     json_int_t restarts = json_integer_value(json_object_get(doc, "restart"));
     (void)json_object_set_new(doc, "restart", json_integer(restarts + 1));
     return 0;
@@ -152,11 +159,20 @@ int app_get_install(struct call *c)
 
 /* ---- jobs -------------------------------------------------------------------------------------------------------- */
 
+int job_refuse_over(struct call *c, const char *id, const json_t *doc)
+{
+    bool cancelled = json_is_true(json_object_get(doc, "cancelled"));
+    if (!cancelled && !json_is_true(json_object_get(doc, "failed")))
+        return 0;
+    return err_set(&c->err, EBUSY, "job %s %s; submit it again", id, cancelled ? "was cancelled" : "has failed");
+}
+
 int job_hold(struct call *c, const char *id, json_t *doc, const void *arg)
 {
     const bool *wanted = arg;
-    if (json_is_true(json_object_get(doc, "cancelled")))
-        return err_set(&c->err, EBUSY, "job %s was cancelled; submit it again", id);
+    int rc = job_refuse_over(c, id, doc);
+    if (rc < 0)
+        return rc;
     flag_set(doc, "hold", *wanted);
     return 0;
 }

@@ -50,14 +50,6 @@ static int64_t room(struct raised *r, uint32_t resource, uint32_t position)
     return (free ? free[position] : 0) - *raised_at(r, resource, position);
 }
 
-static int64_t request_of(const struct class *k, uint32_t resource)
-{
-    for (uint32_t i = 0; i < k->needs_len; i++)
-        if (k->needs[i].resource == resource)
-            return k->needs[i].amount;
-    return 0;
-}
-
 static int64_t limit_of(const struct limit *l, const struct usage *u)
 {
     return u->limit ? u->limit : l->amount;
@@ -73,7 +65,7 @@ static int compare_percent(int64_t a, int64_t b, int percent)
 /* What a limit takes beyond the request. */
 static int64_t above(const struct class *k, const struct limit *l, int64_t limit)
 {
-    return later_of(0, limit - request_of(k, l->resource));
+    return later_of(0, limit - class_need(k, l->resource));
 }
 
 /* An adjustable limit of an instance, with its use. */

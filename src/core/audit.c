@@ -66,6 +66,43 @@ static int audit_books(const struct berth_cluster *c, struct berth_err *err)
     return 0;
 }
 
+static int audit_uses(const struct berth_cluster *c, struct berth_err *err)
+{
+    CLEANUP(mem) struct use_book *want = mem_zarray(c->nodes.len + 1, sizeof *want);
+    uint32_t said = 0, consuming = 0;
+
+    for (uint32_t s = 0; s < c->instances.len; s++) {
+        const struct instance *i = cluster_instance(c, s);
+        const struct usage *u;
+        bool says = false;
+        for (uint32_t at = i->id && state_active(i->state) ? i->usage : NONE; at != NONE; at = u->more) {
+            u = pages_at(&c->usages, at);
+            if (u->resource != RESOURCE_CPU && u->resource != RESOURCE_MEMORY)
+                continue;
+            uint32_t k = u->resource == RESOURCE_CPU ? USE_CPU : USE_MEMORY;
+            want[i->node.v].used[k] += u->used;
+            want[i->node.v].asked[k] += class_need(cluster_class(c, i->class), u->resource);
+            says = true;
+        }
+        said += says;
+    }
+    for (uint32_t n = 0; n < c->nodes.len; n++) {
+        const struct node *node = cluster_node(c, n);
+        struct use_book is = n < c->use_books.len ? c->use_books.at[n] : (struct use_book){0};
+        if (!node->body)
+            continue;
+        if (memcmp(&is, &want[n], sizeof is) != 0)
+            return breach(err, "what is used", "node", node_name(c, n), is.used[USE_MEMORY], want[n].used[USE_MEMORY]);
+        said += node->use && node->use->used_len;
+        consuming += node->use && node->use->consumed_len;
+    }
+    if (said != c->said)
+        return breach(err, "the number that say what they use", "the", "cluster", c->said, said);
+    return consuming == c->consuming
+               ? 0
+               : breach(err, "the number of nodes that consume", "the", "cluster", c->consuming, consuming);
+}
+
 static int audit_devices(const struct berth_cluster *c, struct berth_err *err)
 {
     for (uint32_t n = 0; n < c->nodes.len; n++) {
@@ -163,7 +200,7 @@ static int audit_ports(const struct berth_cluster *c, struct berth_err *err)
 int berth_audit(const struct berth_cluster *c, struct berth_err *err)
 {
     int (*const checks[])(const struct berth_cluster *, struct berth_err *) = {audit_nodes, audit_workloads,
-                                                                               audit_books, audit_devices, audit_ports};
+                                                                               audit_books, audit_uses, audit_devices, audit_ports};
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         int rc = checks[i](c, err);
         if (rc)

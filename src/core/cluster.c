@@ -44,6 +44,7 @@ void berth_cluster_free(struct berth_cluster *c)
     for (uint32_t i = 0; i < c->nodes.len; i++) {
         const struct node *n = cluster_node(c, i);
         mem_free(n->devices);
+        mem_free(n->use);
         if (n->body)
             node_body_unref(n->body);
     }
@@ -64,6 +65,7 @@ void berth_cluster_free(struct berth_cluster *c)
     for (size_t r = 0; r < c->books.len; r++)
         vec_done(&c->books.at[r]);
     vec_done(&c->books);
+    vec_done(&c->use_books);
     vec_done(&c->resources);
     vec_done(&c->unsettled);
     vec_done(&c->watched);
@@ -247,20 +249,21 @@ bool cluster_holds(const struct berth_cluster *c, uint32_t thing, uint32_t node,
 
 /* ---- facts ------------------------------------------------------------------------------------------------------ */
 
+/* Where it has a subject, the key is part of what is remembered, not of its name. */
 static uint64_t fact_hash(const struct fact *f)
 {
-    return hash_pair(hash_pair(f->kind, f->subject), f->key);
+    return hash_pair(hash_pair(f->kind, f->subject), f->subject ? 0 : f->key);
 }
 
 static bool fact_same(const void *ctx, uint32_t value, const void *key)
 {
     const struct fact *a = pages_at(&((const struct berth_cluster *)ctx)->facts, value), *b = key;
-    return a->kind == b->kind && a->subject == b->subject && a->key == b->key;
+    return a->kind == b->kind && a->subject == b->subject && (a->subject || a->key == b->key);
 }
 
 int berth_fact_put(struct berth_cluster *c, const struct berth_fact *from, struct berth_err *err)
 {
-    if (from->kind > BERTH_FACT_POLICY)
+    if (from->kind > BERTH_FACT_PRESSURE)
         return err_set(err, EINVAL, "fact: kind %d is unknown", (int)from->kind);
     if (from->key && strlen(from->key) > BERTH_NAME_MAX)
         return err_set(err, EINVAL, "fact: its key is longer than %d bytes", BERTH_NAME_MAX);

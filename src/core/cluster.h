@@ -52,7 +52,28 @@ struct image {
 
 struct capacity {
     uint32_t resource;
-    int64_t capacity; /* allocatable times the over-commit ratio */
+    int64_t capacity;    /* allocatable times the over-commit ratio */
+    int64_t allocatable; /* what is really there */
+};
+
+struct amount {
+    uint32_t resource;
+    int64_t amount;
+};
+
+/* What an agent says of its node, and what changes often: no part of the body, so that a report leaves the layout alone. */
+struct node_use {
+    int64_t consumed_ns;
+    uint32_t consumed_len, used_len;
+    struct amount at[]; /* consumed, then used */
+};
+
+/* Resources of which real use steers decisions. */
+enum { USE_CPU, USE_MEMORY, USES };
+
+/* Sums over the active instances of a node that say what they use: that, and what they asked for. */
+struct use_book {
+    int64_t used[USES], asked[USES];
 };
 
 /* What rarely changes of a node: one block of memory, shared by layouts. */
@@ -62,15 +83,14 @@ struct node_body {
     sym id, zone, rack, domain, arch;
     uint32_t rank;
     int64_t page_size_bytes;
-    int64_t consumed_ns;
     struct labels labels;
     struct syms runtimes;
     const struct taint *taints;
     const struct device *devices;
     const struct image *images;
-    const struct capacity *capacities, *consumed;
+    const struct capacity *capacities;
     const uint32_t *ports; /* things */
-    uint32_t taints_len, devices_len, images_len, capacities_len, consumed_len, ports_len;
+    uint32_t taints_len, devices_len, images_len, capacities_len, ports_len;
 };
 
 struct device_book {
@@ -81,6 +101,7 @@ struct device_book {
 struct node {
     struct node_body *body; /* NULL: a slot to be used again */
     struct device_book *devices;
+    struct node_use *use; /* NULL: nothing was said */
     enum berth_node_state state;
     int64_t since_ns;
     uint32_t first; /* instance; NONE */
@@ -209,6 +230,9 @@ struct berth_cluster {
     struct cluster_shapes shapes;
     VEC(struct resource) resources;
     VEC(VEC(struct book)) books; /* [resource].at[node] */
+    VEC(struct use_book) use_books; /* [node]; may be shorter */
+    uint32_t consuming;          /* nodes that say what was consumed */
+    uint32_t said;               /* nodes and instances that say what they use */
 
     struct pages nodes, workloads, instances, things, holds, usages, waits, label_sets, facts;
     struct pages gangs;

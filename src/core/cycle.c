@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "base/hash.h"
 #include "base/lanes.h"
+#include "core/headroom.h"
 
 /* ---- single nodes ----------------------------------------------------------------------------------------------- */
 
@@ -187,6 +188,8 @@ static void books_add(struct cycle *c, const struct class *k, uint32_t p, uint64
 {
     if (now != later && !c->later)
         split_books(c);
+    if (c->headroom)
+        headroom_count(c, p, -1);
     for (uint32_t i = 0; i < k->needs_len; i++) {
         uint32_t r = k->needs[i].resource;
         int64_t amount = sign * k->needs[i].amount;
@@ -202,6 +205,8 @@ static void books_add(struct cycle *c, const struct class *k, uint32_t p, uint64
         if (sign > 0)
             column_changed(c, r, p);
     }
+    if (c->headroom)
+        headroom_count(c, p, 1);
     BITS_EACH (d, gpus) {
         struct device_free *f = &c->devices[c->l->device[p] + d];
         int64_t mem = gpu_memory_held(&k->gpu);

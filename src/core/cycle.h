@@ -67,6 +67,7 @@ struct act {
     int64_t limit;
 };
 
+struct headroom;
 struct typical;
 struct gpu_cluster;
 struct memo;
@@ -93,6 +94,8 @@ struct cycle {
     VEC(uint32_t) given; /* segments in which something was given back, in order */
     uint64_t *over;      /* positions where more is held than there is */
     bool any_over;
+    uint64_t *pressed;         /* positions under pressure; NULL: none */
+    struct headroom *headroom; /* NULL: none is kept */
     uint64_t *leaving; /* positions with instances that stop: worth reserving */
     bool any_leaving;
     uint64_t *stopped; /* instance slots that this plan stops */

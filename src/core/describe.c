@@ -299,6 +299,7 @@ int describe_node(const struct berth_cluster *c, const struct berth_node *n, str
     TRY(check_amounts(&s, "allocatable", n->allocatable, n->allocatable_len));
     TRY(check_amounts(&s, "consumed", n->consumed, n->consumed_len));
     TRY(check_consumed(&s, n));
+    TRY(check_amounts(&s, "used", n->used, n->used_len));
     TRY(check_overcommit(&s, n));
     TRY(check_pools(&s, n));
     TRY(check_labels(&s, n->labels, n->labels_len));

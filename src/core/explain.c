@@ -139,6 +139,7 @@ static const char *verb(const char *sentence, bool one, struct arena *a)
         {"are ",   "is "     },
         {"have ",  "has "    },
         {"hold ",  "holds "  },
+        {"run ",   "runs "   },
         {"do not", "does not"}
     };
     for (size_t i = 0; one && i < sizeof pairs / sizeof *pairs; i++)
@@ -227,6 +228,8 @@ static const char *help_other(const struct inquest *q, const struct verdict *v)
     static const char *const changes[REASONS_LEN] = {
         [REASON_STATE] = "once ready again",
         [REASON_OVER] = "once they hold no more than they have",
+        [REASON_PRESSURE] = "once less of their memory is in use",
+        [REASON_TARGET] = "if it may move anywhere",
         [REASON_NAME] = "without the node's name",
         [REASON_LABELS] = "with other required labels",
         [REASON_DOMAIN] = "in another domain",
@@ -242,6 +245,7 @@ static const char *help_other(const struct inquest *q, const struct verdict *v)
         [REASON_AFFINITY] = "without the affinity",
         [REASON_ANTI_AFFINITY] = "without the anti-affinity",
         [REASON_PER_NODE] = "with more pods allowed per node",
+        [REASON_HEADROOM] = "with a higher priority, or less headroom",
     };
     if (v->filter->reason == REASON_TAINT)
         return arena_fmt(&q->p->arena, "with a toleration of the taint %s, %s would take it", taint_name(q, v),
@@ -327,7 +331,7 @@ const struct explanation *explain(struct berth_plan *p, const struct wish *w)
     struct arena_mark mark = arena_mark(&p->scratch);
     struct inquest q = {.p = p};
     turn_begin(&q.t, &p->c, wish_asker(w), false);
-    bool shared = q.t.ties_len == 0 && !w->gang_failed; /* the class alone decides */
+    bool shared = q.t.ties_len == 0 && !w->gang_failed && !q.t.confined; /* the class alone decides */
     if (shared && p->explained[class]) {
         turn_end(&q.t);
         return p->explained[class];

@@ -61,6 +61,30 @@ static void books_change(struct berth_cluster *c, const struct instance *i, int 
     c->replacing += (i->replaces ? 1u : 0u) * (unsigned)sign;
 }
 
+/* What an instance says it uses of cpu and memory is kept as sums of its node. */
+static void use_change(struct berth_cluster *c, const struct instance *i, int sign)
+{
+    static const uint32_t resources[USES] = {[USE_CPU] = RESOURCE_CPU, [USE_MEMORY] = RESOURCE_MEMORY};
+    const struct usage *u;
+    bool said = false;
+
+    if (!state_active(i->state) || i->usage == NONE)
+        return;
+    for (uint32_t at = i->usage; at != NONE; at = u->more) {
+        u = pages_at(&c->usages, at);
+        for (uint32_t k = 0; k < USES; k++) {
+            if (u->resource != resources[k])
+                continue;
+            if (i->node.v >= c->use_books.len)
+                vec_resize(&c->use_books, c->nodes.len);
+            c->use_books.at[i->node.v].used[k] += sign * u->used;
+            c->use_books.at[i->node.v].asked[k] += sign * class_need(cluster_class(c, i->class), u->resource);
+            said = true;
+        }
+    }
+    c->said += (said ? 1u : 0u) * (unsigned)sign;
+}
+
 static void counts_change(struct berth_cluster *c, const struct instance *i, int sign)
 {
     workload_count(pages_edit(&c->workloads, i->workload.v), i, sign);
@@ -188,6 +212,7 @@ uint32_t instance_add(struct berth_cluster *c, const struct instance_change *cha
     i = pages_edit(&c->instances, slot);
     map_add(&c->instances_by_id, hash_u64(i->id), slot);
     books_change(c, i, 1);
+    use_change(c, i, 1);
     counts_change(c, i, 1);
     hold_things(c, slot);
     attach_change(c, slot, 1);
@@ -207,6 +232,7 @@ void instance_drop(struct berth_cluster *c, uint32_t slot)
 {
     struct instance i = *cluster_instance(c, slot);
     attach_change(c, slot, -1);
+    use_change(c, &i, -1);
     lists_free(c, &i);
     books_change(c, &i, -1);
     counts_change(c, &i, -1);
@@ -225,6 +251,7 @@ void instance_set_state(struct berth_cluster *c, uint32_t slot, enum berth_state
     struct instance *i = pages_edit(&c->instances, slot);
     assert(i->state != BERTH_ENDED && state != BERTH_ENDED);
     books_change(c, i, -1);
+    use_change(c, i, -1);
     counts_change(c, i, -1);
     i->state = state;
     i->since_ns = since_ns;
@@ -233,6 +260,7 @@ void instance_set_state(struct berth_cluster *c, uint32_t slot, enum berth_state
     else
         bits_drop(c->leaving.at, slot);
     books_change(c, i, 1);
+    use_change(c, i, 1);
     counts_change(c, i, 1);
     cluster_settle(c, i->workload.v);
 }
@@ -248,6 +276,17 @@ static int check_sums(const struct berth_cluster *c, const struct instance *i, s
             return err_set(err, EOVERFLOW, "instance %llu: the sum of %s on its node is too large",
                            (unsigned long long)i->id, intern_text(&c->names, cluster_resource(c, resource)->name));
     }
+    return 0;
+}
+
+static int check_uses(const struct berth_cluster *c, const struct berth_instance *i, uint32_t node,
+                      struct berth_err *err)
+{
+    for (size_t n = 0; node < c->use_books.len && n < i->usage_len; n++)
+        for (uint32_t k = 0; k < USES; k++)
+            if (c->use_books.at[node].used[k] > INT64_MAX / 4 - i->usage[n].used)
+                return err_set(err, EOVERFLOW, "instance %llu: the sum of what is used on its node is too large",
+                               (unsigned long long)i->id);
     return 0;
 }
 
@@ -324,6 +363,8 @@ int berth_instance_put(struct berth_cluster *c, const struct berth_instance *fro
         .usage_len = from->usage_len
     };
     rc = check_sums(c, &change.record, err);
+    if (!rc)
+        rc = check_uses(c, from, change.record.node.v, err);
     if (!rc && from->state != BERTH_ENDED)
         rc = check_ports(c, &change.record, err);
     if (!rc && from->state != BERTH_ENDED)

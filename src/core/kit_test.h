@@ -183,7 +183,7 @@ static inline void kit_turn(struct kit *k, const char *workload, struct turn *t)
 {
     uint32_t w = cluster_workload_find(k->cluster, workload);
     assert_true(w != NONE);
-    struct asker who = {w, snapshot_workload(k->snapshot, w)->class, NONE};
+    struct asker who = {w, snapshot_workload(k->snapshot, w)->class, NONE, NONE, NONE};
     turn_begin(t, &k->plan->c, who, false);
 }
 

@@ -227,6 +227,8 @@ static void fill_columns(const struct berth_cluster *c, struct layout *l)
     sym **syms[] = {&l->id, &l->zone, &l->rack, &l->domain, &l->arch};
     for (size_t i = 0; i < sizeof syms / sizeof *syms; i++)
         *syms[i] = arena_column(&l->arena, padded + 1, sizeof(sym));
+    for (uint32_t k = 0; k < USES; k++)
+        l->real[k] = arena_column(&l->arena, padded + 1, sizeof **l->real);
     l->tainted = ARENA_ARRAY(&l->arena, uint64_t, l->blocks + 1);
     for (uint32_t r = 0; r < l->resources; r++)
         if (cluster_resource(c, r)->optional)
@@ -251,6 +253,8 @@ static void fill_columns(const struct berth_cluster *c, struct layout *l)
                 column_new(l, r, 0);
             l->capacity[r][p] = capacity;
             l->inverse[r][p] = capacity > 0 ? UINT64_MAX / (uint64_t)capacity : 0;
+            if (r == RESOURCE_CPU || r == RESOURCE_MEMORY)
+                l->real[r == RESOURCE_CPU ? USE_CPU : USE_MEMORY][p] = b->capacities[i].allocatable;
         }
     }
 }

@@ -22,8 +22,28 @@ const char *berth_cause_name(enum berth_cause cause)
         [BERTH_CAUSE_DRAINED] = "drained",    [BERTH_CAUSE_MOVED] = "moved",
         [BERTH_CAUSE_BROKEN] = "gang-broken", [BERTH_CAUSE_INFEASIBLE] = "infeasible",
         [BERTH_CAUSE_BUSY] = "busy",          [BERTH_CAUSE_IDLE] = "idle",
+        [BERTH_CAUSE_PRESSURE] = "pressure",  [BERTH_CAUSE_OVER] = "over",
+        [BERTH_CAUSE_BY_HAND] = "by-hand",    [BERTH_CAUSE_UNDONE] = "undone",
     };
     return NAME(names, cause);
+}
+
+/* The phase in the low byte, so that a value without a cause is a phase alone. */
+enum { CAUSE_SHIFT = 8, PHASE_MASK = 0xff };
+
+int64_t berth_migration_value(enum berth_migration_phase phase, enum berth_cause cause)
+{
+    return (int64_t)cause << CAUSE_SHIFT | phase;
+}
+
+enum berth_migration_phase berth_migration_phase(int64_t value)
+{
+    return (enum berth_migration_phase)(value & PHASE_MASK);
+}
+
+enum berth_cause berth_migration_cause(int64_t value)
+{
+    return (enum berth_cause)(value >> CAUSE_SHIFT & PHASE_MASK);
 }
 
 const char *berth_state_name(enum berth_state state)

@@ -31,8 +31,8 @@ static size_t body_size(const struct berth_node *n, size_t ports)
 {
     return sizeof(struct node_body) + n->labels_len * sizeof(struct label) + n->taints_len * sizeof(struct taint) +
            n->gpus_len * sizeof(struct device) + n->images_len * sizeof(struct image) +
-           (n->allocatable_len + n->consumed_len) * sizeof(struct capacity) + n->runtimes_len * sizeof(sym) +
-           ports * sizeof(uint32_t) + 64;
+           n->allocatable_len * sizeof(struct capacity) + n->runtimes_len * sizeof(sym) + ports * sizeof(uint32_t) +
+           64;
 }
 
 struct bump {
@@ -63,17 +63,10 @@ static void fill_capacities(struct berth_cluster *c, const struct berth_node *n,
         const struct berth_amount *a = &n->allocatable[i];
         caps[i].resource = cluster_resource_put(c, a->resource);
         caps[i].capacity = (int64_t)((__int128)a->amount * ratio_of(n, a->resource) / BERTH_RATIO_ONE);
+        caps[i].allocatable = a->amount;
     }
     b->capacities = caps;
     b->capacities_len = (uint32_t)n->allocatable_len;
-
-    struct capacity *consumed = BUMP(to, struct capacity, n->consumed_len);
-    for (size_t i = 0; i < n->consumed_len; i++) {
-        consumed[i].resource = cluster_resource_put(c, n->consumed[i].resource);
-        consumed[i].capacity = n->consumed[i].amount;
-    }
-    b->consumed = consumed;
-    b->consumed_len = (uint32_t)n->consumed_len;
 }
 
 static void fill_lists(struct berth_cluster *c, const struct berth_node *n, struct node_body *b, struct bump *to)
@@ -136,16 +129,45 @@ static struct node_body *body_new(struct berth_cluster *c, const struct berth_no
     b->arch = intern_put(&c->names, n->arch);
     b->rank = n->rank;
     b->page_size_bytes = n->page_size_bytes;
-    b->consumed_ns = n->consumed_ns;
     /* The lists are numbers only; lengths and scalars go in by hand, pointers stay out. */
-    uint64_t scalars[] = {b->id,         b->zone,           b->rank,         (uint64_t)b->page_size_bytes,
-                          b->rack,       b->domain,         b->arch,         (uint64_t)b->consumed_ns,
-                          b->labels.len, b->runtimes.len,   b->taints_len,   b->devices_len,
-                          b->images_len, b->capacities_len, b->consumed_len, b->ports_len};
+    uint64_t scalars[] = {b->id,         b->zone,         b->rank,       (uint64_t)b->page_size_bytes,
+                          b->rack,       b->domain,       b->arch,       b->labels.len,
+                          b->taints_len, b->runtimes.len, b->images_len, b->devices_len,
+                          b->ports_len,  b->capacities_len};
     b->fingerprint = hash_bytes(b + 1, size - sizeof *b, hash_bytes(scalars, sizeof scalars, 0));
     atomic_init(&b->refs, 1);
     assert(to.at <= (unsigned char *)b + size);
     return b;
+}
+
+/* ---- what agents say -------------------------------------------------------------------------------------------- */
+
+static struct node_use *use_new(struct berth_cluster *c, const struct berth_node *n)
+{
+    size_t len = n->consumed_len + n->used_len;
+    if (len == 0)
+        return NULL;
+    struct node_use *use = mem_zalloc(sizeof *use + len * sizeof *use->at);
+    use->consumed_ns = n->consumed_ns;
+    for (size_t i = 0; i < n->consumed_len; i++)
+        use->at[use->consumed_len++] =
+            (struct amount){cluster_resource_put(c, n->consumed[i].resource), n->consumed[i].amount};
+    for (size_t i = 0; i < n->used_len; i++) { /* an agent gives no names to resources */
+        bool cpu = strcmp(n->used[i].resource, "cpu") == 0, memory = strcmp(n->used[i].resource, "memory") == 0;
+        if (cpu || memory)
+            use->at[use->consumed_len + use->used_len++] =
+                (struct amount){cpu ? RESOURCE_CPU : RESOURCE_MEMORY, n->used[i].amount};
+    }
+    return use;
+}
+
+static void use_replace(struct berth_cluster *c, uint32_t slot, struct node_use *fresh)
+{
+    struct node *n = pages_edit(&c->nodes, slot);
+    c->consuming += (fresh && fresh->consumed_len ? 1u : 0u) - (n->use && n->use->consumed_len ? 1u : 0u);
+    c->said += (fresh && fresh->used_len ? 1u : 0u) - (n->use && n->use->used_len ? 1u : 0u);
+    mem_free(n->use);
+    n->use = fresh;
 }
 
 /* ---- put and remove --------------------------------------------------------------------------------------------- */
@@ -213,6 +235,7 @@ static int node_replace(struct berth_cluster *c, uint32_t slot, const struct ber
     c->revision++;
     n->state = from->state;
     n->since_ns = from->since_ns;
+    use_replace(c, slot, use_new(c, from));
     if (body->fingerprint == n->body->fingerprint) {
         node_body_unref(body);
         return 0;
@@ -246,6 +269,7 @@ int berth_node_put(struct berth_cluster *c, const struct berth_node *from, struc
     for (size_t r = 0; r < c->books.len; r++)
         if (slot < c->books.at[r].len)
             c->books.at[r].at[slot] = (struct book){0};
+    use_replace(c, slot, use_new(c, from));
     map_add(&c->nodes_by_id, hash_u64(body->id), slot);
     c->nodes_len++;
     c->revision++;
@@ -266,6 +290,7 @@ int berth_node_remove(struct berth_cluster *c, const char *id, struct berth_err 
     map_drop(&c->nodes_by_id, hash_u64(n->body->id), slot);
     node_body_unref(n->body);
     mem_free(n->devices);
+    use_replace(c, slot, NULL);
     *n = (struct node){.first = NONE, .ports = NONE};
     vec_push(&c->nodes_free, slot);
     c->nodes_len--;

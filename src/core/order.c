@@ -3,7 +3,8 @@
 
 #include "base/bits.h"
 #include "base/sort.h"
-#include "core/plan.h"
+#include "core/leave.h"
+#include "core/migration.h"
 
 enum { PREFETCH = 8 }; /* workloads in order are scattered in memory */
 
@@ -28,6 +29,8 @@ static uint64_t *mark(struct berth_plan *p)
         for (uint32_t at = n->first; at != NONE; at = snapshot_instance(s, at)->next_of_node)
             bits_add(bits, snapshot_instance(s, at)->workload.v);
     }
+    migrations_mark(p, bits);
+    leavers_mark(p, bits);
     for (uint32_t w = 0; s->gangs.len && w < s->unsettled_len; w++)
         BITS_EACH (i, bits[w])
             mark_gang(s, bits, w * 64 + (uint32_t)i);

@@ -10,7 +10,7 @@
 #include "base/bits.h"
 #include "base/sort.h"
 #include "core/holds.h"
-#include "core/plan.h"
+#include "core/migration.h"
 #include "core/score/scores.h"
 #include "core/search.h"
 
@@ -60,7 +60,8 @@ static void grant(struct berth_plan *p, struct turn *t, struct wish *w, uint32_t
     if (a.gpus)
         gpu_cluster_count(c, &t->k->gpu, position, 1);
     if (w->replaces != NONE)
-        plan_fact_migration(p, snapshot_instance(p->s, w->replaces)->id, BERTH_MIGRATION_STARTING);
+        migration_note(p, snapshot_instance(p->s, w->replaces)->id, BERTH_MIGRATION_STARTING,
+                       (enum berth_cause)w->cause);
     c->fresh[w->workload] = (uint32_t)c->acts.len;
     vec_push(&c->acts, a);
     w->placed++;
@@ -101,7 +102,7 @@ static bool place_now(struct berth_plan *p, struct wish *w, uint32_t upto)
         if (w->placed < upto)
             search_placed(&s, position);
     }
-    bool plain = t.ties_len == 0 && t.k->ports_len == 0 && t.k->volumes_len == 0;
+    bool plain = !t.confined && t.ties_len == 0 && t.k->ports_len == 0 && t.k->volumes_len == 0;
     turn_end(&t);
     return plain;
 }
@@ -115,6 +116,12 @@ static void place_later(struct berth_plan *p, struct wish *w, uint32_t upto)
     while (w->placed < upto && search_later(&t, &position))
         grant(p, &t, w, position);
     turn_end(&t);
+}
+
+bool place_move(struct berth_plan *p, struct wish *w)
+{
+    (void)place_now(p, w, w->len);
+    return w->placed == w->len;
 }
 
 /* A class that found no place leaves none for others of its class, for nothing is freed while wishes are granted, except
@@ -236,18 +243,17 @@ static bool give_way(struct berth_plan *p)
     bool any = false;
     for (size_t i = 0; i < p->wishes.len; i++) {
         struct wish *w = &p->wishes.at[i];
-        if (w->replaces == NONE || w->placed)
+        if (w->replaces == NONE || w->placed || w->cause == BERTH_CAUSE_BY_HAND)
             continue;
         const struct workload *of = snapshot_workload(p->s, w->workload);
         const struct instance *old = snapshot_instance(p->s, w->replaces);
         bool counts = old->ready && old->state == BERTH_RUNNING;
         if (counts && w->movable <= of->min_available)
             continue;
-        plan_stop(p, w->replaces, BERTH_CAUSE_DRAINED);
+        plan_stop(p, w->replaces, (enum berth_cause)w->cause);
         for (size_t j = i; counts && j < p->wishes.len && p->wishes.at[j].workload == w->workload; j++)
             p->wishes.at[j].movable--;
         w->replaces = NONE;
-        w->cause = BERTH_CAUSE_DRAINED;
         any = true;
         if (of->on_lost != BERTH_LOST_REPLACE)
             w->len = 0; /* it must not run twice: it waits for the stop */

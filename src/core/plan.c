@@ -7,7 +7,11 @@
 #include "base/bits.h"
 #include "base/hash.h"
 #include "base/sort.h"
+#include "core/headroom.h"
 #include "core/holds.h"
+#include "core/leave.h"
+#include "core/migration.h"
+#include "core/policy.h"
 
 struct act *plan_act(struct berth_plan *p, enum berth_op op, enum berth_cause cause, uint32_t instance)
 {
@@ -45,90 +49,9 @@ void plan_recheck(struct berth_plan *p, int64_t at_ns)
 
 /* ---- facts ------------------------------------------------------------------------------------------------------ */
 
-/* Migrations that are remembered, by the old instance. */
-static void facts_index(struct berth_plan *p)
+/* Puts facts in order of the instances they are about; those of nodes come first, in order of the layout. */
+static void facts_sort(struct berth_plan *p)
 {
-    uint32_t len = p->s->facts.len;
-    struct keyed *rows = arena_alloc(&p->arena, (2 * (size_t)len + 1) * sizeof *rows);
-    for (uint32_t i = 0; i < len; i++) {
-        const struct fact *f = pages_at(&p->s->facts, i);
-        if (f->live && f->kind == BERTH_FACT_MIGRATION)
-            rows[p->migrations_len++] = (struct keyed){f->subject, i};
-    }
-    sort_keyed(rows, rows + len, p->migrations_len);
-    p->migrations = rows;
-}
-
-/* Its place in the index, or NONE. */
-static uint32_t migration_find(const struct berth_plan *p, uint64_t instance)
-{
-    uint32_t low = 0, high = p->migrations_len;
-    while (low < high) {
-        uint32_t mid = (low + high) / 2;
-        if (p->migrations[mid].key < instance)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < p->migrations_len && p->migrations[low].key == instance ? low : NONE;
-}
-
-void plan_fact_migration(struct berth_plan *p, uint64_t instance, enum berth_migration_phase phase)
-{
-    uint32_t at = migration_find(p, instance);
-    if (at != NONE && ((const struct fact *)pages_at(&p->s->facts, p->migrations[at].value))->value == phase)
-        return;
-    struct berth_fact fresh = {
-        .kind = BERTH_FACT_MIGRATION, .subject = instance, .key = "", .value = phase, .at_ns = p->s->now_ns};
-    vec_push(&p->facts, fresh);
-}
-
-static void mark_migration(const struct berth_plan *p, uint64_t *bits, uint64_t instance)
-{
-    uint32_t at = migration_find(p, instance);
-    if (at != NONE)
-        bits_add(bits, at);
-}
-
-/* Migrations that are still under way: the old instance is there, and it stops or somebody is to take over from it. */
-static uint64_t *migrations_live(struct berth_plan *p)
-{
-    const struct cycle *c = &p->c;
-    size_t words = bits_words(p->migrations_len) + 1;
-    uint64_t *live = ARENA_ARRAY(&p->scratch, uint64_t, words), *there = ARENA_ARRAY(&p->scratch, uint64_t, words);
-
-    for (uint32_t i = 0; p->migrations_len && i < p->s->instances.len; i++) {
-        const struct instance *in = snapshot_instance(p->s, i);
-        if (!in->id || in->state == BERTH_ENDED || bits_has(c->removed, i))
-            continue;
-        bool stops = in->state == BERTH_STOPPING || bits_has(c->stopped, i);
-        mark_migration(p, there, in->id);
-        mark_migration(p, live, stops ? in->id : in->replaces);
-    }
-    for (size_t i = 0; p->migrations_len && i < c->acts.len; i++)
-        if (c->acts.at[i].replaces != NONE)
-            mark_migration(p, live, snapshot_instance(p->s, c->acts.at[i].replaces)->id);
-    for (size_t w = 0; w < words; w++)
-        live[w] &= there[w];
-    return live;
-}
-
-/* Ends what is over, and puts facts in order of the instances they are about. */
-static void facts_close(struct berth_plan *p)
-{
-    const uint64_t *live = migrations_live(p);
-    for (uint32_t i = 0; i < p->migrations_len; i++) {
-        const struct fact *f = pages_at(&p->s->facts, p->migrations[i].value);
-        if (bits_has(live, i))
-            continue;
-        struct berth_fact over = {.kind = f->kind,
-                                  .subject = f->subject,
-                                  .key = snapshot_text(p->s, f->key),
-                                  .value = f->value,
-                                  .at_ns = p->s->now_ns,
-                                  .over = true};
-        vec_push(&p->facts, over);
-    }
     struct keyed *rows = arena_alloc(&p->scratch, (2 * p->facts.len + 1) * sizeof *rows);
     struct berth_fact *old = arena_dup(&p->scratch, p->facts.at, p->facts.len * sizeof *old);
     for (uint32_t i = 0; i < p->facts.len; i++)
@@ -146,6 +69,23 @@ static void count_lost(struct berth_plan *p)
     for (uint32_t i = 0; i < p->s->idle_len; i++)
         p->lost += p->s->state[p->s->idle[i]] == BERTH_NODE_LOST;
     p->alarm = p->lost > 1 && (uint64_t)p->lost * 3 > p->s->layout->len;
+}
+
+static void decide(struct berth_plan *p)
+{
+    uint32_t len;
+    count_lost(p);
+    migrations_index(p);
+    leavers_find(p);
+    const uint32_t *order = order_make(p, &len);
+    reconcile(p, order, len);
+    place(p);
+    if (rebalance(p))
+        place(p); /* others may be waiting to be near what moved */
+    adjust(p);
+    leavers_close(p);
+    migrations_close(p);
+    facts_sort(p);
 }
 
 static uint64_t hash_text(const char *text, uint64_t seed)
@@ -187,7 +127,9 @@ int berth_plan_make(const struct berth_snapshot *s, const struct berth_policy *p
 {
     const struct berth_profile *from = policy && policy->profile ? policy->profile : berth_profile_at(0);
     struct profile profile;
-    int rc = profile_resolve(from, s, &profile, err);
+    int rc = policy ? policy_check(policy, err) : 0;
+    if (rc == 0)
+        rc = profile_resolve(from, s, &profile, err);
     if (rc)
         return rc;
 
@@ -195,19 +137,17 @@ int berth_plan_make(const struct berth_snapshot *s, const struct berth_policy *p
     p->s = s;
     p->recheck_ns = s->recheck_ns;
     if (policy)
-        p->policy = (struct policy_copy){policy->progress, policy->progress_ctx};
+        p->policy = (struct policy_copy){.progress = policy->progress,
+                                         .ctx = policy->progress_ctx,
+                                         .pressure = policy->pressure,
+                                         .rebalance = policy->rebalance,
+                                         .shed = policy->shed};
     arena_init(&p->arena);
     arena_init(&p->scratch);
     cycle_init(&p->c, s, &profile, &p->arena, &p->scratch);
-    count_lost(p);
-    facts_index(p);
-
-    uint32_t len;
-    const uint32_t *order = order_make(p, &len);
-    reconcile(p, order, len);
-    place(p);
-    adjust(p);
-    facts_close(p);
+    if (policy)
+        p->c.headroom = headroom_new(&p->c, &policy->headroom);
+    decide(p);
     sum_up(p);
     *ret_plan = p;
     return 0;
@@ -217,6 +157,8 @@ void berth_plan_free(struct berth_plan *p)
 {
     if (!p)
         return;
+    migrations_done(p);
+    leavers_done(p);
     vec_done(&p->c.acts);
     vec_done(&p->c.waits);
     vec_done(&p->c.given);

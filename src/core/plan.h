@@ -1,7 +1,8 @@
 /* plan.h - a plan in the making and made.
  *
  * plan.c runs the passes in order: who is to be looked at (order.c), what is no longer wanted or possible
- * (reconcile.c), places for what is missing (place.c), limits (adjust.c). explain.c answers for what was left over.
+ * (reconcile.c, by what leave.c found), places for what is missing (place.c), evening out (rebalance.c), limits
+ * (adjust.c). explain.c answers for what was left over.
  */
 #pragma once
 
@@ -17,11 +18,15 @@ struct wish {
     uint32_t first, len;      /* ordinals first .. first+len-1, or those listed */
     const uint32_t *ordinals; /* NULL: as above */
     uint32_t replaces;        /* an instance slot: the one pod is to take over from it; else NONE */
+    uint32_t from;            /* its position */
     uint32_t placed;          /* of len, in order */
     uint32_t movable;         /* of a move: instances that are available when it was wished for */
     uint32_t group;           /* wishes of one gang have one group; NONE */
     uint32_t needed;          /* of a gang: how many must be placed at least */
     uint8_t cause;
+    bool elsewhere; /* not where the one is that it takes over from */
+    bool bound;     /* on that node alone: */
+    uint32_t only;
     bool blocked; /* of a gang: too many earlier instances are still stopping */
     bool gang_failed;
     uint32_t gang_fits; /* tasks of the whole gang that found room at once */
@@ -35,7 +40,7 @@ static inline uint32_t wish_ordinal(const struct wish *w, uint32_t i)
 
 static inline struct asker wish_asker(const struct wish *w)
 {
-    return (struct asker){w->workload, w->class, w->replaces};
+    return (struct asker){w->workload, w->class, w->replaces, w->bound ? w->only : NONE, w->elsewhere ? w->from : NONE};
 }
 
 struct explanation {
@@ -50,8 +55,8 @@ struct berth_plan {
     struct cycle c;
     VEC(struct wish) wishes;
     VEC(struct berth_fact) facts;
-    const struct keyed *migrations; /* facts of the snapshot, by old instance */
-    uint32_t migrations_len;
+    struct migrations *migrations; /* of migration.c */
+    struct leavers *leavers;       /* of leave.c */
     int64_t recheck_ns;
     bool alarm;
     uint32_t lost; /* nodes */
@@ -61,6 +66,9 @@ struct berth_plan {
     struct policy_copy {
         void (*progress)(void *ctx, size_t done, size_t total);
         void *ctx;
+        struct berth_pressure pressure;
+        struct berth_rebalance rebalance;
+        bool shed;
     } policy;
 };
 
@@ -72,6 +80,12 @@ void reconcile(struct berth_plan *p, const uint32_t *order, uint32_t len);
 
 /* Grants wishes, in rounds until nothing changes. */
 void place(struct berth_plan *p);
+
+/* Places what takes over from another, or leaves everything as it was. */
+bool place_move(struct berth_plan *p, struct wish *w);
+
+/* Evens out real use by a few moves; returns whether there were any. */
+bool rebalance(struct berth_plan *p);
 
 /* Raises and lowers limits. */
 void adjust(struct berth_plan *p);
@@ -85,5 +99,3 @@ struct act *plan_act(struct berth_plan *p, enum berth_op op, enum berth_cause ca
 void plan_stop(struct berth_plan *p, uint32_t instance, enum berth_cause cause);
 /* Time alone may change the plan then. */
 void plan_recheck(struct berth_plan *p, int64_t at_ns);
-/* Remembers, unless it is remembered already. */
-void plan_fact_migration(struct berth_plan *p, uint64_t instance, enum berth_migration_phase phase);

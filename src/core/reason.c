@@ -7,6 +7,8 @@
 const struct reason_row reasons[REASONS_LEN] = {
     [REASON_STATE]         = {"state",         "are not ready for new work"},
     [REASON_OVER]          = {"over",          "hold more than fits"},
+    [REASON_PRESSURE]      = {"pressure",      "run out of memory"},
+    [REASON_TARGET]        = {"target",        "are not where the pod is to move"},
     [REASON_NAME]          = {"name",          "are not the node that was named"},
     [REASON_LABELS]        = {"labels",        "do not have the labels that are required"},
     [REASON_TAINT]         = {"taint",         "have a taint that is not tolerated"},
@@ -24,6 +26,7 @@ const struct reason_row reasons[REASONS_LEN] = {
     [REASON_AFFINITY]      = {"affinity",      "are not near the pods that are required"},
     [REASON_ANTI_AFFINITY] = {"anti-affinity", "are near pods that must stay apart"},
     [REASON_PER_NODE]      = {"per-node",      "have as many pods of the workload as allowed"},
+    [REASON_HEADROOM]      = {"headroom",      "are in a zone that keeps what is left for more urgent work"},
     [REASON_GANG]          = {"gang",          "the whole gang does not fit at once"},
     [REASON_NO_NODES]      = {"no-nodes",      "there are no nodes"},
     [REASON_STOPPING]      = {"stopping",      "waits for an earlier instance to stop"},

@@ -6,6 +6,8 @@
 enum reason {
     REASON_STATE,
     REASON_OVER,
+    REASON_PRESSURE,
+    REASON_TARGET,
     REASON_NAME,
     REASON_LABELS,
     REASON_TAINT,
@@ -23,6 +25,7 @@ enum reason {
     REASON_AFFINITY,
     REASON_ANTI_AFFINITY,
     REASON_PER_NODE,
+    REASON_HEADROOM,
     /* not of nodes */
     REASON_GANG,
     REASON_NO_NODES,

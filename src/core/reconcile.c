@@ -8,6 +8,7 @@
 
 #include "base/bits.h"
 #include "base/sort.h"
+#include "core/leave.h"
 #include "core/standing.h"
 
 enum { PREFETCH = 8 }; /* workloads in order are scattered in memory */
@@ -64,20 +65,38 @@ static void scale_in(struct berth_plan *p, struct standing *st)
             member_stop(p, st, &st->at[n], st->w->gone ? BERTH_CAUSE_REMOVED : BERTH_CAUSE_SUSPENDED);
 }
 
-static void wish_move(struct berth_plan *p, const struct standing *st, const struct member *m)
+static void wish_move(struct berth_plan *p, const struct standing *st, const struct member *m, enum berth_cause cause)
 {
     struct wish w = {.workload = st->workload,
                      .class = st->w->class,
                      .first = m->ordinal,
                      .len = 1,
                      .replaces = m->slot,
+                     .from = snapshot_position(p->s, snapshot_instance(p->s, m->slot)),
                      .group = NONE,
-                     .cause = BERTH_CAUSE_DRAINED,
+                     .cause = (uint8_t)cause,
+                     .elsewhere = cause == BERTH_CAUSE_BY_HAND,
                      .movable = st->available};
+    if (cause == BERTH_CAUSE_BY_HAND && m->to) {
+        w.bound = true;
+        w.only = p->c.len; /* nowhere, if it is gone */
+        for (uint32_t at = 0; at < p->c.len; at++)
+            if (p->c.l->id[at] == m->to)
+                w.only = at;
+    }
     vec_push(&p->wishes, w);
 }
 
-/* Begins the migrations that a drain asks for. */
+/* Begins a migration that somebody asked for. */
+static void move_by_hand(struct berth_plan *p, const struct standing *st, const struct member *m)
+{
+    if (st->w->begin_ns > p->s->now_ns)
+        plan_recheck(p, st->w->begin_ns);
+    else
+        wish_move(p, st, m, BERTH_CAUSE_BY_HAND);
+}
+
+/* Begins the migrations that a drain asks for, or somebody. */
 static void move(struct berth_plan *p, struct standing *st)
 {
     for (uint32_t n = 0; n < st->len; n++) {
@@ -86,23 +105,37 @@ static void move(struct berth_plan *p, struct standing *st)
             continue;
         struct member *extra = m->extra == NONE ? NULL : &st->at[m->extra];
         if (extra && extra->draining) { /* its new place is being emptied, too */
-            member_leave(p, extra, BERTH_CAUSE_DRAINED);
+            member_leave(p, extra, extra->why);
             extra = NULL;
             m->extra = NONE;
         }
+        if (!m->draining && m->by_hand && !extra)
+            move_by_hand(p, st, m);
         if (!m->draining || st->w->on_drain == BERTH_DRAIN_WAIT)
             continue;
         if (extra) {
             if (st->w->on_drain == BERTH_DRAIN_STOP) { /* the other one takes its place, ready or not */
-                member_leave(p, m, BERTH_CAUSE_DRAINED);
+                member_leave(p, m, m->why);
                 extra->part = PART_COUNTED;
                 st->available -= m->available;
             }
         } else if (st->w->on_drain == BERTH_DRAIN_STOP) {
-            member_stop(p, st, m, BERTH_CAUSE_DRAINED);
+            member_stop(p, st, m, m->why);
         } else {
-            wish_move(p, st, m);
+            wish_move(p, st, m, m->why);
         }
+    }
+}
+
+/* What a node under pressure can do without goes, where enough others are available. */
+static void relieve(struct berth_plan *p, struct standing *st)
+{
+    for (uint32_t n = 0; n < st->len; n++) {
+        struct member *m = &st->at[n];
+        if (m->part != PART_COUNTED || m->lost || m->extra != NONE || !leaver_stops(p, m->slot))
+            continue;
+        if (!m->available || st->available > st->w->min_available)
+            member_stop(p, st, m, BERTH_CAUSE_PRESSURE);
     }
 }
 
@@ -183,6 +216,7 @@ static void settle(struct berth_plan *p, struct standing *st, uint32_t group, ui
     if (st->counted > st->want - st->done)
         scale_in(p, st);
     if (st->len) {
+        relieve(p, st);
         renew(p, st);
         move(p, st);
         promote(p, st);

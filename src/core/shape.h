@@ -128,6 +128,15 @@ struct class {
     bool adjustable; /* some limit may be raised */
 };
 
+/* How much of a resource one pod asks for. */
+static inline int64_t class_need(const struct class *k, uint32_t resource)
+{
+    for (uint32_t i = 0; i < k->needs_len; i++)
+        if (k->needs[i].resource == resource)
+            return k->needs[i].amount;
+    return 0;
+}
+
 /* Pools of equal things: the byte string a thing is recognised by, and the thing. */
 struct pooled {
     const void *key;

@@ -159,27 +159,52 @@ static void gather_strays(const struct berth_cluster *c, struct berth_snapshot *
     }
 }
 
-static void gather_consumed(struct berth_snapshot *s)
+static void gather_consumed(const struct berth_cluster *c, struct berth_snapshot *s)
 {
     const struct layout *l = s->layout;
-    for (uint32_t p = 0; p < l->len; p++) {
-        const struct node_body *b = l->body[p];
-        for (uint32_t i = 0; i < b->consumed_len; i++) {
-            uint32_t r = b->consumed[i].resource;
+    for (uint32_t p = 0; c->consuming && p < l->len; p++) {
+        const struct node_use *use = cluster_node(c, l->slot[p])->use;
+        for (uint32_t i = 0; use && i < use->consumed_len; i++) {
+            uint32_t r = use->at[i].resource;
             const struct resource *of = &s->resources[r];
             if (of->kind != BERTH_CUMULATIVE || r >= l->resources || !s->now[r])
                 continue;
             int64_t end = BERTH_NEVER_NS;
-            if (of->period_ns && __builtin_add_overflow(b->consumed_ns, of->period_ns, &end))
+            if (of->period_ns && __builtin_add_overflow(use->consumed_ns, of->period_ns, &end))
                 end = BERTH_NEVER_NS;
             if (end <= s->now_ns)
                 continue; /* a new period has begun */
             s->recheck_ns = end < s->recheck_ns ? end : s->recheck_ns;
-            s->now[r][p] -= b->consumed[i].capacity;
+            s->now[r][p] -= use->at[i].amount;
             if (s->later)
-                s->later[r][p] -= b->consumed[i].capacity;
+                s->later[r][p] -= use->at[i].amount;
             if (s->now[r][p] < 0 || (s->later && s->later[r][p] < 0))
                 bits_add(s->over, p);
+        }
+    }
+}
+
+static void gather_uses(const struct berth_cluster *c, struct berth_snapshot *s)
+{
+    const struct layout *l = s->layout;
+    if (!c->said)
+        return;
+    for (uint32_t k = 0; k < USES; k++) {
+        s->used[k] = arena_column(&s->arena, l->len + 1, sizeof **s->used);
+        s->said[k] = arena_column(&s->arena, l->len + 1, sizeof **s->said);
+        s->asked[k] = arena_column(&s->arena, l->len + 1, sizeof **s->asked);
+    }
+    for (uint32_t p = 0; p < l->len; p++) {
+        const struct node_use *use = cluster_node(c, l->slot[p])->use;
+        struct use_book sums = l->slot[p] < c->use_books.len ? c->use_books.at[l->slot[p]] : (struct use_book){0};
+        for (uint32_t k = 0; k < USES; k++) {
+            s->used[k][p] = s->said[k][p] = sums.used[k];
+            s->asked[k][p] = sums.asked[k];
+        }
+        for (uint32_t i = 0; use && i < use->used_len; i++) {
+            const struct amount *a = &use->at[use->consumed_len + i];
+            int64_t *used = &s->used[a->resource == RESOURCE_CPU ? USE_CPU : USE_MEMORY][p];
+            *used = a->amount > *used ? a->amount : *used;
         }
     }
 }
@@ -268,7 +293,8 @@ struct berth_snapshot *berth_freeze(struct berth_cluster *c, int64_t now_ns, uin
     for (uint32_t r = 0; r < c->books.len; r++)
         if ((r >= resources || !s->layout->capacity[r]) && !c->resources.at[r].optional)
             gather_strays(c, s, r);
-    gather_consumed(s);
+    gather_consumed(c, s);
+    gather_uses(c, s);
     gather_devices(c, s);
     return s;
 }

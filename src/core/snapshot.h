@@ -34,6 +34,9 @@ struct berth_snapshot {
     int64_t **now;   /* [resource][position], NULL where no node has any */
     int64_t **later; /* NULL: the same as now */
     struct device_free *devices;
+    /* [position]; NULL: nobody says. In use: the sum of what instances say, or what the node does if that is more; the sum
+     * alone; and what those who say so had asked for. */
+    int64_t *used[USES], *said[USES], *asked[USES];
     const uint32_t *ranks; /* [workload]: order of ids */
     uint64_t revision;     /* of the cluster */
     uint64_t *unsettled, *watched, *leaving;

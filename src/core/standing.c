@@ -6,6 +6,10 @@
 #include "base/bits.h"
 #include "base/sort.h"
 #include "core/holds.h"
+#include "core/leave.h"
+#include "core/migration.h"
+
+#define STARTING_NS_MAX (900 * (int64_t)1000000000)
 
 static int compare_members(const void *ctx, uint32_t a, uint32_t b)
 {
@@ -140,7 +144,9 @@ static void look(struct berth_plan *p, struct standing *st, struct member *m)
         return;
     }
     uint8_t state = p->s->state[snapshot_position(p->s, i)];
-    m->draining = state == BERTH_NODE_DRAINING;
+    bool over = leaver_moves(p, m->slot);
+    m->draining = state == BERTH_NODE_DRAINING || over;
+    m->why = over ? BERTH_CAUSE_OVER : BERTH_CAUSE_DRAINED;
     m->outdated = i->outdated;
     if (i->state == BERTH_STOPPING)
         m->part = PART_LEAVING;
@@ -168,6 +174,16 @@ static uint32_t member_find(const struct standing *st, uint64_t id)
         if (st->at[n].id == id)
             return n;
     return NONE;
+}
+
+/* Has a move that nobody asked for been starting for too long? */
+static bool overdue(struct berth_plan *p, int64_t since_ns)
+{
+    int64_t end;
+    if (__builtin_add_overflow(since_ns, STARTING_NS_MAX, &end))
+        return false;
+    plan_recheck(p, end);
+    return p->s->now_ns >= end;
 }
 
 /* Of two replacements the one that is available, then the older one, is kept. */
@@ -200,6 +216,29 @@ static void pair(struct berth_plan *p, struct standing *st)
     }
 }
 
+/* By what is remembered: takes back moves that somebody wants undone, or that took too long; knows of those wished for. */
+static void remember(struct berth_plan *p, struct standing *st)
+{
+    struct migration_seen seen;
+    for (uint32_t n = 0; n < st->len; n++) {
+        struct member *m = &st->at[n];
+        if (m->part != PART_COUNTED || m->lost || !migration_of(p, m->id, &seen))
+            continue;
+        bool service = st->w->kind == BERTH_SERVICE && st->w->gang == NONE && st->want;
+        m->by_hand = service && (seen.phase == BERTH_MIGRATION_WISHED || seen.phase == BERTH_MIGRATION_STARTING) &&
+                     seen.cause == BERTH_CAUSE_BY_HAND;
+        m->to = seen.to;
+        if (m->extra == NONE || m->draining)
+            continue;
+        bool stale = seen.phase == BERTH_MIGRATION_STARTING && seen.cause == BERTH_CAUSE_MOVED && overdue(p, seen.at_ns);
+        if (seen.phase != BERTH_MIGRATION_UNDONE && !stale)
+            continue;
+        member_leave(p, &st->at[m->extra], BERTH_CAUSE_UNDONE);
+        migration_note(p, m->id, BERTH_MIGRATION_UNDONE, seen.cause);
+        m->extra = NONE;
+    }
+}
+
 /* Ends migrations whose new instance is available. */
 static void take_over(struct berth_plan *p, struct standing *st)
 {
@@ -207,7 +246,7 @@ static void take_over(struct berth_plan *p, struct standing *st)
         struct member *m = &st->at[n];
         if (m->part != PART_COUNTED || m->extra == NONE || !st->at[m->extra].available)
             continue;
-        plan_fact_migration(p, m->id, BERTH_MIGRATION_STOPPING);
+        migration_note(p, m->id, BERTH_MIGRATION_STOPPING, BERTH_CAUSE_MOVED);
         member_leave(p, m, BERTH_CAUSE_MOVED);
         st->at[m->extra].part = PART_COUNTED;
         m->extra = NONE;
@@ -284,6 +323,7 @@ void standing_look(struct berth_plan *p, uint32_t workload, struct standing *st)
     for (uint32_t n = 0; n < st->len; n++)
         look(p, st, &st->at[n]);
     pair(p, st);
+    remember(p, st);
     take_over(p, st);
     for (uint32_t n = 0; n < st->len; n++) {
         st->counted += st->at[n].part == PART_COUNTED;

@@ -22,7 +22,10 @@ struct member {
     uint64_t id;
     enum part part;
     bool lost; /* unknown: on a node that does not report, and yet counted */
-    bool draining;
+    bool draining; /* or to leave for another reason: */
+    enum berth_cause why;
+    bool by_hand; /* somebody wants it elsewhere: */
+    sym to;       /* on this node; 0: any other */
     bool outdated;
     bool available; /* ready and running */
     bool promote;   /* reserved, and its place is free now */

@@ -6,6 +6,7 @@
 
 #include "base/bits.h"
 #include "core/gpu.h"
+#include "core/headroom.h"
 
 static bool filter_on(const struct cycle *c, size_t f)
 {
@@ -100,10 +101,14 @@ void turn_begin(struct turn *t, struct cycle *c, struct asker who, bool later)
                        .workload = who.workload,
                        .class = who.class.v,
                        .replaces = who.replaces,
+                       .only = who.only,
+                       .but = who.but,
                        .later = later};
+    bool kept = c->headroom && headroom_binds(c->headroom, t);
+    t->confined = kept || t->only != NONE || t->but != NONE;
     t->mark = arena_mark(c->scratch);
     t->taste = taste_of(c, t);
-    t->entangled = t->k->volumes_len > 0;
+    t->entangled = t->k->volumes_len > 0 || kept;
     ties_begin(t);
     turn_mask(t);
     for (uint32_t i = 0; i < c->profile.scores_len; i++) {

@@ -28,20 +28,22 @@ struct tie_state {
 struct asker {
     uint32_t workload;
     struct class_ix class;
-    uint32_t replaces; /* the one pod is to take over from this instance, or NONE */
+    uint32_t replaces;  /* the one pod is to take over from this instance, or NONE */
+    uint32_t only, but; /* positions: on this node alone, and not on that; NONE */
 };
 
 struct turn {
     struct cycle *c;
     const struct workload *w;
     const struct class *k;
-    uint32_t workload, class, replaces;
+    uint32_t workload, class, replaces, only, but;
+    bool confined;  /* nodes may refuse it that would take another pod of its class */
     bool later;     /* looking at what is free once all stops are done */
     uint64_t *mask; /* [block]: nodes that pass static and turn filters */
     struct tie_state *ties;
     uint32_t ties_len;
     const struct taste_column *taste; /* NULL: neutral */
-    const struct filter *dynamic[8];
+    const struct filter *dynamic[12];
     uint32_t dynamic_len;
     struct {
         const struct score *score;

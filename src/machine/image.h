@@ -2,6 +2,15 @@
  *
  * And bundles: a root of its own for each instance (overlay where the kernel has it, else a copy), and config.json for an
  * OCI runtime (runc or crun).
+ *
+ *   STATE/images/refs/NAME              the digest that a name of a registry meant when it was pulled ('/' is '+')
+ *   STATE/images/unpacked/sha256-HEX/   rootfs/, config.json (the image's), bytes, used (its time: when it was last used)
+ *   STATE/images/tmp-EPOCH-*            under way; of an earlier epoch: left by a crash
+ *   STATE/registries.json               credentials, as `skopeo login --authfile` writes them; if there
+ *   STATE/instances/ID/bundle/          config.json, rootfs/ (upper/ and work/ of an overlay), image (the digest it is of)
+ *
+ * A container is run as `RUNTIME --root BUNDLE/state run --preserve-fds N --bundle BUNDLE berth-ID`, so that nothing of it
+ * is anywhere but in its instance's folder.
  */
 #pragma once
 
@@ -11,27 +20,37 @@
 #include "machine/launch.h"
 #include "machine/user.h"
 
-/* "crun" or "runc" on the path, crun first; NULL: none. */
+/* crun or runc in the usual folders of programs: its path, a constant; NULL: none that works here. crun first (it is the
+ * faster one) where all is cgroup v2; runc first where it is v1. crun works nowhere that both have controllers. */
 const char *oci_runtime_find(void);
 
 /* May take minutes: for a thread of its own. Makes sure that the image of an instance's object (`image`: NAME:TAG,
- * "oci:/path/to/layout[:tag]"; or `rootfs`: a folder) is unpacked here. Pulling twice at once is one pull. */
+ * "oci:/path/to/layout[:tag]"; or `rootfs`: a folder) is unpacked here. A name is resolved once, unless `pull` is `always`.
+ * Pulling twice at once is one pull. On failure nothing is left that could be used. */
 int image_ensure(struct place *p, const json_t *config, struct berth_err *err);
+/* Opens the root of that image, read-only, with a shared lock that keeps images_trim away while it is open. `ret_config` (may
+ * be NULL): what the image says of itself, an object; a new reference. -ENOENT: ensure it first. */
+int image_open(struct place *p, const json_t *config, int *ret_root, json_t **ret_config, char ret_digest[static 72],
+               struct berth_err *err);
+
 /* Makes STATE/instances/ID/bundle: root file system and config.json: command (the image's own, if none is given),
- * environment, user, mounts, rlimits, cgroup path, no new privileges, namespaces. */
+ * environment, user, mounts, rlimits, cgroup path, no new privileges, namespaces. It always runs as `user`, whatever the
+ * image says, without any capability. On failure nothing is left mounted. */
 struct bundle_options {
     const char *cgroup_path;
+    int64_t memory_bytes; /* the group's limit, 0: none. crun resets it in cgroup v1 and so must be told; other limits stay */
     const struct user *user;
     const struct launch_mount *mounts;
     size_t mounts_len;
     const char *const *env; /* ends with NULL: goes over the image's own */
     const struct launch_rlimit *rlimits;
     size_t rlimits_len;
-    size_t sockets_len;
+    size_t sockets_len; /* handed over from descriptor 3, and progress after them (launch.h): the environment says so */
 };
 int bundle_make(struct place *p, uint64_t id, const json_t *config, const struct bundle_options *options,
                 struct berth_err *err);
-/* Unmounts and removes it, and what the runtime keeps of the container; also after a crash in the middle. */
+/* Unmounts and removes it, and what the runtime keeps of the container; also after a crash in the middle. Nothing of it may
+ * run any more. */
 int bundle_end(struct place *p, uint64_t id, struct berth_err *err);
-/* Removes images that no instance uses, oldest first, beyond a bound. */
+/* Removes images that no instance uses, oldest first, beyond a bound; and what crashes have left. */
 void images_trim(struct place *p, uint64_t bytes_max);

@@ -2,7 +2,11 @@
  *
  * The shim (src/shim) is the instance's parent: it outlives the agent, keeps the log within bounds, writes down how it
  * ended, and fences it when the agent is silent. The agent holds a pidfd of the shim; when that becomes readable, the
- * instance is over and its exit is on disk.
+ * instance is over and its exit is on disk. The shim is nobody's child but init's: nothing needs to wait for it.
+ *
+ * Every process an instance brings forth is a descendant of its shim and a member of its cgroups, whatever it forks. The
+ * shim ends once all of them have ended. Where the shim itself was killed (no `exit`), the kernel kills the first process
+ * with it; the agent kills the rest by cgroup_kill, and believes that an instance is over only when cgroup_empty.
  */
 #pragma once
 
@@ -16,7 +20,7 @@
 #include "machine/place.h"
 
 struct launch_mount {
-    const char *source, *target; /* the target is made where it is missing */
+    const char *source, *target; /* the target is made where it is missing; no link may be on the way to it */
     const char *type;            /* NULL: bind */
     const char *data;            /* options of a tmpfs: "size=64m,mode=0700" */
     bool read_only;
@@ -29,53 +33,61 @@ struct launch_rlimit {
 
 struct launch {
     uint64_t id;
-    const char *shim;               /* the program */
-    const char *const *argv, *const *env; /* end with NULL; env is all of it */
-    const char *cwd;                /* NULL: the home, or "/" */
+    const char *shim;                     /* the program */
+    const char *const *argv, *const *env; /* end with NULL; env is all of it but for what the shim adds: LISTEN_FDS,
+                                             LISTEN_PID, LISTEN_FDNAMES where there are sockets, and BERTH_PROGRESS_FD */
+    const char *cwd;                      /* NULL: $HOME, or "/" */
     uid_t uid;
     gid_t gid;
     const gid_t *groups;
     size_t groups_len;
     const struct launch_rlimit *rlimits;
     size_t rlimits_len;
-    const char *const *entrances;   /* cgroup.procs files (machine/cgroup.h) */
+    const char *const *entrances; /* cgroup.procs files (machine/cgroup.h) */
     size_t entrances_len;
     const struct launch_mount *mounts; /* of a process: in a mount namespace of its own */
     size_t mounts_len;
-    const int *sockets;             /* handed over as descriptors 3 and on; stay the caller's */
+    const int *sockets; /* handed over as descriptors 3 and on; stay the caller's */
     const char *const *socket_names;
     size_t sockets_len;
-    uint64_t log_bytes;
-    unsigned log_files;
-    int64_t fence_ns;               /* 0: never */
-    int stop_signal;                /* by which the shim fences politely; SIGKILL follows at once */
-    const char *runtime, *bundle;   /* of a container: "/usr/bin/crun" and its bundle; NULL: a process */
+    uint64_t log_bytes; /* of one file; 0: 10 MiB */
+    unsigned log_files; /* log, log.1, ...; 0: 2 */
+    int64_t fence_ns;   /* 0: never */
+    int stop_signal;    /* by which the shim fences politely; SIGKILL follows at once */
+    /* Of a container: "/usr/bin/crun" and its bundle; NULL: a process. Arguments, environment, user, mounts and rlimits are
+     * the bundle's then. Its descriptors 3 to 3 + sockets_len - 1 are the sockets, 3 + sockets_len is for its progress: the
+     * bundle's environment says so (LISTEN_FDS=N, LISTEN_PID=1, BERTH_PROGRESS_FD=3+N). The container is "berth-ID". */
+    const char *runtime, *bundle;
 };
 
 struct launched {
-    int pidfd; /* of the shim; close it */
+    int pidfd;       /* of the shim; close it */
     pid_t shim, pid; /* pid: of the instance's first process */
 };
 
 /* Spawns the shim and waits (at most some seconds) until the program has been exec'ed or could not be: then -errno with the
- * reason, and nothing of it is left but its folder. */
-int launch_start(const struct place *p, const struct launch *l, struct launched *ret, struct berth_err *err);
-/* The shim of an instance from before. -ESRCH: there is none any more; see launch_exit. */
+ * reason, and nothing of it is left but its folder. Its start is durable before anything of it runs (place_sync). A process
+ * takes some milliseconds, a container as long as its runtime; may be called on any thread. */
+int launch_start(struct place *p, const struct launch *l, struct launched *ret, struct berth_err *err);
+/* The shim of an instance from before; not for one that this agent is just starting. -ESRCH: there is none any more, and
+ * none will come even if one was just on its way; see launch_exit. -EAGAIN: it is on its way, as a container's may be for a
+ * while; ask again. */
 int launch_adopt(const struct place *p, uint64_t id, struct launched *ret, struct berth_err *err);
-/* How it ended, as its shim wrote it: 0 and the code (128 + signal); -ENOENT: the shim died without a word. `ret_text`: a
- * sentence where there is one ("" else): it could not be exec'ed, it was fenced. */
+/* How it ended, as its shim wrote it: 0 and the code (128 + signal; -1: it never ran); -ENOENT: the shim died without a
+ * word. `ret_text`: a sentence where there is one ("" else): it could not be exec'ed, it was fenced. */
 enum { LAUNCH_TEXT_MAX = 256 };
 int launch_exit(const struct place *p, uint64_t id, int *ret_code, char ret_text[static LAUNCH_TEXT_MAX]);
-/* The last word on progress: thousandths, or -1, and a note. */
+/* The last word on progress: thousandths, or -1, and a note. The file is replaced by rename at most four times a second. */
 int launch_progress(const struct place *p, uint64_t id, int *ret_milli, char ret_note[static LAUNCH_TEXT_MAX]);
 
 /* ---- beside it (exec.c) ---- */
 
 struct beside {
-    pid_t pid;
-    int pidfd, in, out, err; /* with a terminal `in` and `out` are the same one, and `err` is -1 */
+    pid_t pid; /* a child of the caller's, who waits for it (waitid by pidfd) and so learns how it ended */
+    int pidfd, in, out, err; /* with a terminal `in` and `out` are the same one, and `err` is -1; close them */
 };
-/* Runs a program with the user, groups, cgroup, mounts, folder and environment of a living instance (plus `env`). */
+/* Runs a program with the user, groups, cgroup, mounts, folder and environment of a living instance (plus `env`). It ends
+ * with the instance at the latest, as a member of its cgroups. */
 int beside_start(const struct place *p, uint64_t id, const char *const *argv, const char *const *env, bool terminal,
                  unsigned rows, unsigned columns, struct beside *ret, struct berth_err *err);
 void beside_resize(const struct beside *b, unsigned rows, unsigned columns);
@@ -83,9 +95,11 @@ void beside_resize(const struct beside *b, unsigned rows, unsigned columns);
 /* ---- its log (logfile.c) ---- */
 
 struct logfile; /* a reader: the last lines, then what comes, over rotations */
+/* `tail_lines` -1: all there is. -ENOENT: there is no log of it (any more). */
 int logfile_open(const struct place *p, uint64_t id, int64_t tail_lines, struct logfile **ret, struct berth_err *err);
 /* Up to `size` bytes; 0: nothing more for now. */
 ssize_t logfile_read(struct logfile *l, void *buf, size_t size);
-void logfile_free(struct logfile *l);
-/* Removes logs of forgotten instances: the oldest beyond these bounds. */
+void logfile_free(struct logfile *l); /* NULL is fine */
+/* Removes logs of forgotten instances: those older than `age_ns_max`, then the oldest beyond `bytes_max` in all. `now_ns`:
+ * since 1970. */
 void logs_trim(struct place *p, uint64_t bytes_max, int64_t age_ns_max, int64_t now_ns);

@@ -1,6 +1,9 @@
 /* probe.h - what this machine has, and how much of it is in use.
  *
- * Reads /proc and /sys below a root, so that tests can show it other machines.
+ * Reads /proc and /sys below a root, so that tests can show it other machines. What instances use is not counted here
+ * (cgroup.h); which devices there are beyond those of the kernel is asked of plugins (plugin.h).
+ *
+ * To add a label or a list: a row or a function in probe.c, a line in docs/agent.md.
  */
 #pragma once
 
@@ -10,20 +13,30 @@
 #include "base/err.h"
 
 struct probe_config {
-    const char *root;       /* "" for the real one */
-    const char *plugins;    /* folder of programs that tell of further devices (docs/agent.md); NULL: none */
-    const char *disk;       /* folder whose file system counts as `storage` */
-    const char *reserve;    /* "cpu=100m,memory=256Mi": kept for the system; NULL: that */
+    const char *root; /* "" or NULL for the real one; clocks and addresses are asked of the kernel for that one only */
+    const char *plugins; /* folder of programs that tell of further devices (docs/agent.md); NULL: none */
+    const char *disk;    /* folder whose file system counts as `storage`; NULL: there is none */
+    const char *reserve; /* "cpu=100m,memory=256Mi": kept for the system; NULL: that, or less on a very small machine */
 };
 
-/* {"allocatable": {cpu, memory, storage, "hugepages-2Mi", ...}, "arch", "labels": {"arch", "os", "kernel", ...}, "numa":
- * [{"id", "cpus", "memory"}], "disks": [{"name", "size", "rotational"}], "networks": [{"name", "speed", "address"}],
- * "runtimes": ["process", "oci"], "address", "devices": {...}}: keys that a node's document takes, plus what is for people. */
+/* {"allocatable": {cpu, memory, storage, "hugepages-2Mi", ...}, "arch", "labels": {"arch", "os", "os-version", "kernel",
+ * "hostname", ...}, "numa": [{"id", "cpus": "0-3", "memory"}], "disks": [{"name", "size", "rotational"}], "networks":
+ * [{"name", "speed", "address"}], "runtimes": ["process", "oci"], "address", "model", "devices": {...}, "conditions":
+ * [{"type": "PluginFailed", "text"}]}: keys that a node's document takes (allocatable, arch, labels, runtimes, address), plus
+ * what is for people. Amounts are text with units; `speed` is in megabits a second. What is not known is left out. The
+ * same machine gives the same bytes.
+ *
+ * -EINVAL: the reserve makes no sense, or is more than there is. -ENOENT: /proc is not there. Plugins may take 5 s: for a
+ * thread that may wait. */
 int probe_machine(const struct probe_config *config, json_t **ret, struct berth_err *err);
 
 /* Use of the whole machine between two looks, rounded so that noise does not show. */
-struct probe_use; /* remembers the last look */
-struct probe_use *probe_use_new(const struct probe_config *config);
-void probe_use_free(struct probe_use *p);
-/* {"usage": {cpu, memory, storage, "network-in", "network-out", ...}, "conditions": [{"type": "DiskPressure", "text"}]} */
+struct probe_use;                                                   /* remembers the last look */
+struct probe_use *probe_use_new(const struct probe_config *config); /* texts are copied */
+void probe_use_free(struct probe_use *p);                           /* NULL is fine */
+/* {"usage": {cpu, memory, storage, "network-in", "network-out", "hugepages-2Mi", ...}, "conditions": [{"type":
+ * "DiskPressure", "text"}]}; a new reference. What is a rate is there from the second look on. Amounts keep two digits
+ * (cpu at least 50m steps) and stay until they differ by three quarters of a step; conditions end later than they begin.
+ * Texts of conditions hold no numbers that change. Plugins are asked once a minute, which may take 5 s: for a thread that
+ * may wait. */
 json_t *probe_use_look(struct probe_use *p, int64_t steady_ns);

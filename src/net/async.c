@@ -22,6 +22,7 @@ struct async_call {
     struct curl_slist *headers;
     char *body;
     struct str answer;
+    struct str pieces; /* of a stream, to be handed on when libcurl is left: from within it nothing may be begun */
     char error[CURL_ERROR_SIZE];
     void (*piece)(void *ctx, const char *at, size_t len);
     void (*done)(void *ctx, const struct async_answer *answer);
@@ -40,11 +41,13 @@ struct async {
 /* ---- what libcurl asks for ----------------------------------------------------------------------------------------- */
 
 static void finish(struct async *a);
+static void hand_on(struct async *a);
 
 static void run(struct async *a, curl_socket_t fd, int mask)
 {
     int left;
     (void)curl_multi_socket_action(a->multi, fd, mask, &left);
+    hand_on(a);
     finish(a);
 }
 
@@ -120,6 +123,7 @@ static void call_free(struct async_call *c)
     }
     curl_slist_free_all(c->headers);
     str_done(&c->answer);
+    str_done(&c->pieces);
     mem_free(c->body);
     mem_free(c);
 }
@@ -131,7 +135,7 @@ static size_t take_body(char *at, size_t size, size_t count, void *ctx)
     long status = 0;
     (void)curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &status);
     if (c->piece && status == 200) {
-        c->piece(c->ctx, at, len);
+        str_add_bytes(&c->pieces, at, len);
         return len;
     }
     if (len > BODY_BYTES_MAX - c->answer.len)
@@ -250,6 +254,23 @@ static void tell(struct async_call *c, CURLcode code)
         .len = c->answer.len,
     };
     c->done(c->ctx, &answer);
+}
+
+/* Whoever hears a piece may begin and cancel requests, so the list is looked at anew after each. */
+static void hand_on(struct async *a)
+{
+    for (size_t i = 0; i < a->calls.len;) {
+        struct async_call *c = a->calls.at[i];
+        if (c->pieces.len == 0) {
+            i++;
+            continue;
+        }
+        struct str pieces = c->pieces;
+        c->pieces = (struct str){0};
+        c->piece(c->ctx, pieces.at, pieces.len);
+        str_done(&pieces);
+        i = 0;
+    }
 }
 
 static void finish(struct async *a)

@@ -41,7 +41,7 @@ struct async_request {
     const void *body;         /* copied */
     size_t body_len;
     int64_t timeout_ns; /* to the end of the answer, 0: 30 s; of a stream: silence that counts as death, 0: 90 s */
-    /* A stream: pieces of an answer with status 200 as they come. NULL: the body is kept for `done`. Must not cancel. */
+    /* A stream: pieces of an answer with status 200 as they come. NULL: the body is kept for `done`. */
     void (*piece)(void *ctx, const char *at, size_t len);
     /* Called once at the end, unless it was cancelled. The call is gone afterwards. */
     void (*done)(void *ctx, const struct async_answer *answer);
@@ -50,5 +50,4 @@ struct async_request {
 
 /* Texts are copied. Never NULL: what cannot even begin ends in `done`, later. */
 struct async_call *async_start(struct async *a, const struct async_request *request);
-/* Not from within `piece`. */
 void async_cancel(struct async_call *call);

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "net/tls.h"
 
 enum {
     CONNECT_TIMEOUT_MS = 10000,
@@ -20,7 +21,7 @@ enum {
 struct client {
     CURL *curl;
     char *url; /* without a slash at its end */
-    char *authorization, *ca_path, *pin, *agent;
+    char *authorization, *ca_path, *pin, *cert_path, *key_path, *agent;
     int64_t timeout_ns;
 };
 
@@ -60,7 +61,22 @@ static int config_check(const struct client_config *config, struct berth_err *er
         return err_set(err, EINVAL, "the pin '%s' does not begin with sha256//", config->pin);
     if (config->pin && !https)
         return err_set(err, EINVAL, "a pin is of no use without TLS; the address %s should begin with https://", url);
-    return 0;
+    if (!config->cert_path != !config->key_path)
+        return err_set(err, EINVAL, "a certificate needs its key, and a key its certificate");
+    if (config->cert_path && !https)
+        return err_set(err, EINVAL, "a certificate is of no use without TLS; the address %s should begin with https://",
+                       url);
+    if (!config->cert_path)
+        return 0;
+    struct tls_identity id = {0}; /* libcurl has no words for what may be wrong with it */
+    int rc = tls_identity_read(config->cert_path, config->key_path, &id, err);
+    tls_identity_done(&id);
+    return rc;
+}
+
+static char *copy(const char *text)
+{
+    return text ? mem_strdup(text) : NULL;
 }
 
 int client_new(const struct client_config *config, struct client **ret, struct berth_err *err)
@@ -75,8 +91,10 @@ int client_new(const struct client_config *config, struct client **ret, struct b
     c->url = mem_strdup(config->url);
     for (size_t len = strlen(c->url); len && c->url[len - 1] == '/'; len--)
         c->url[len - 1] = '\0';
-    c->ca_path = config->ca_path ? mem_strdup(config->ca_path) : NULL;
-    c->pin = config->pin ? mem_strdup(config->pin) : NULL;
+    c->ca_path = copy(config->ca_path);
+    c->pin = copy(config->pin);
+    c->cert_path = copy(config->cert_path);
+    c->key_path = copy(config->key_path);
     c->agent = mem_strdup(config->agent ? config->agent : "berth");
     c->timeout_ns = config->timeout_ns ? config->timeout_ns : TIMEOUT_NS_DEFAULT;
     if (config->token) {
@@ -104,6 +122,8 @@ void client_free(struct client *c)
     mem_free(c->url);
     mem_free(c->ca_path);
     mem_free(c->pin);
+    mem_free(c->cert_path);
+    mem_free(c->key_path);
     mem_free(c->agent);
     mem_free(c);
 }
@@ -243,6 +263,10 @@ static void options_set(const struct client *c, const struct client_request *q, 
         curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, (long)(c->timeout_ns / 1000000 + 1));
     if (c->ca_path)
         curl_easy_setopt(h, CURLOPT_CAINFO, c->ca_path);
+    if (c->cert_path) {
+        curl_easy_setopt(h, CURLOPT_SSLCERT, c->cert_path);
+        curl_easy_setopt(h, CURLOPT_SSLKEY, c->key_path);
+    }
     if (c->pin) { /* instead of names and authorities */
         curl_easy_setopt(h, CURLOPT_PINNEDPUBLICKEY, c->pin);
         curl_easy_setopt(h, CURLOPT_SSL_VERIFYPEER, 0L);

@@ -18,6 +18,9 @@ struct client_config {
     const char *token;   /* sent as a bearer token; NULL: none */
     const char *ca_path; /* NULL: the system's */
     const char *pin;     /* NULL: none */
+    /* Shown to a server that asks for one; PEM. Both or neither. client_new looks whether they are good; they are read
+     * anew for each connection. */
+    const char *cert_path, *key_path;
     int64_t timeout_ns;  /* of one request without a stream; 0: 30 s */
     const char *agent;   /* "berth/0.1" */
 };

@@ -63,7 +63,15 @@ const char *http_header(const struct http_exchange *x, const char *name); /* NUL
 const char *http_body(const struct http_exchange *x, size_t *ret_len);    /* never NULL; ends in a NUL beyond len; a
                                                                               stream lets go of it once it has begun */
 const char *http_remote(const struct http_exchange *x);                   /* the peer's address, without port */
-/* The common name of a verified client certificate; NULL: none. */
+/* Who a client certificate was signed for; NULL: none was shown, or none that is good, save that its time may be over. */
+struct http_peer {
+    char *name;       /* its common name */
+    char serial[48];  /* its serial number in hex */
+    int64_t until_ns; /* when it ends; a connection may live longer */
+    bool over;        /* it had ended when the connection was first asked about */
+};
+const struct http_peer *http_peer(const struct http_exchange *x);
+/* The common name of one that is not over; NULL: none. */
 const char *http_peer_name(const struct http_exchange *x);
 /* Something of the caller's that goes with the exchange; freed by `drop` when the exchange ends, however it ends. */
 void http_set_data(struct http_exchange *x, void *data, void (*drop)(void *data));

@@ -295,7 +295,7 @@ void conn_free(struct conn *c)
     peer_leave(s, c->peer);
     s->stats.connections--;
     s->strangers -= !c->known;
-    mem_free(c->name);
+    mem_free(c->shown.name);
     mem_free(c);
 }
 

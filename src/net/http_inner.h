@@ -48,13 +48,13 @@ struct conn {
     struct http_exchange *exchange; /* NULL between requests */
     struct loop_source *watch;      /* of the socket, where the library does not look */
     struct conn *prev, *next;       /* by deadline */
-    char *name;                     /* of the verified client certificate; owned */
+    struct http_peer shown;         /* the verified client certificate; its name is owned, NULL: none */
     int64_t deadline_ns;
     uint64_t moved_bytes; /* at the last look: acknowledged by the peer, or read away */
     int fd;               /* the library's; our own copy while it lingers */
     enum deadline deadline;
     bool linger;       /* the request was refused before it was read: closing at once could take the answer with it */
-    bool name_checked; /* `name` is what there is */
+    bool peer_checked; /* `shown` is what there is */
     bool known;        /* it has begun a request */
 };
 
@@ -162,5 +162,5 @@ void exchange_suspend(struct http_exchange *x);
 void exchange_resume(struct http_exchange *x);
 
 /* http_peer.c */
-/* The common name of a certificate that the session's peer has shown and that is good; NULL: none. Owned. */
-char *peer_certificate_name(void *session);
+/* Fills *ret, which is empty, from a certificate that the session's peer has shown and that is good. The name is owned. */
+void peer_certificate(void *session, struct http_peer *ret);

@@ -1,18 +1,22 @@
 /* http_peer.c - client certificates: the library only asks for them, we judge. */
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "net/http_inner.h"
 
-enum { NAME_MAX_BYTES = 256 };
+enum { NAME_MAX_BYTES = 256, SERIAL_MAX_BYTES = 64 };
 
-/* Signed by our authority, in its time, and made for clients (or for no purpose in particular). */
-static bool certificate_good(gnutls_session_t session)
+/* Signed by our authority, not before its time, and made for clients (or for no purpose in particular). */
+static bool certificate_good(gnutls_session_t session, bool *ret_over)
 {
     gnutls_typed_vdata_st purpose = {.type = GNUTLS_DT_KEY_PURPOSE_OID, .data = (void *)GNUTLS_KP_TLS_WWW_CLIENT};
     unsigned status = ~0U;
-    return gnutls_certificate_verify_peers(session, &purpose, 1, &status) == GNUTLS_E_SUCCESS && status == 0;
+    if (gnutls_certificate_verify_peers(session, &purpose, 1, &status) != GNUTLS_E_SUCCESS)
+        return false;
+    *ret_over = status & GNUTLS_CERT_EXPIRED;
+    return *ret_over ? status == (GNUTLS_CERT_EXPIRED | GNUTLS_CERT_INVALID) : status == 0;
 }
 
 /* What GnuTLS cannot print (a NUL inside, say) comes as '#' and digits, and some characters with a backslash before:
@@ -27,30 +31,43 @@ static bool name_plain(const char *name, size_t len)
     return true;
 }
 
-char *peer_certificate_name(void *session)
+void peer_certificate(void *session, struct http_peer *ret)
 {
     unsigned len = 0;
     const gnutls_datum_t *chain = gnutls_certificate_get_peers(session, &len);
     gnutls_x509_crt_t cert;
     char name[NAME_MAX_BYTES];
-    size_t size = sizeof name;
+    unsigned char serial[SERIAL_MAX_BYTES];
+    size_t size = sizeof name, serial_len = sizeof serial;
 
-    if (!chain || len == 0 || !certificate_good(session) || gnutls_x509_crt_init(&cert) < 0)
-        return NULL;
-    bool found = gnutls_x509_crt_import(cert, &chain[0], GNUTLS_X509_FMT_DER) == 0 &&
-                 gnutls_x509_crt_get_dn_by_oid(cert, GNUTLS_OID_X520_COMMON_NAME, 0, 0, name, &size) == 0 &&
-                 name_plain(name, size);
+    if (!chain || len == 0 || !certificate_good(session, &ret->over) || gnutls_x509_crt_init(&cert) < 0)
+        return;
+    if (gnutls_x509_crt_import(cert, &chain[0], GNUTLS_X509_FMT_DER) == 0 &&
+        gnutls_x509_crt_get_dn_by_oid(cert, GNUTLS_OID_X520_COMMON_NAME, 0, 0, name, &size) == 0 &&
+        name_plain(name, size) && gnutls_x509_crt_get_serial(cert, serial, &serial_len) == 0) {
+        time_t until_s = gnutls_x509_crt_get_expiration_time(cert);
+        ret->name = mem_strdup(name);
+        ret->until_ns = until_s > INT64_MAX / 1000000000 ? INT64_MAX : (int64_t)until_s * 1000000000;
+        for (size_t i = 0; i < serial_len && 2 * i + 2 < sizeof ret->serial; i++)
+            (void)snprintf(ret->serial + 2 * i, 3, "%02x", serial[i]);
+    }
     gnutls_x509_crt_deinit(cert);
-    return found ? mem_strdup(name) : NULL;
+}
+
+const struct http_peer *http_peer(const struct http_exchange *x)
+{
+    struct conn *c = x->conn;
+    if (!c->peer_checked && c->server->tls) {
+        const union MHD_ConnectionInfo *info = MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+        if (info)
+            peer_certificate(info->tls_session, &c->shown);
+        c->peer_checked = true;
+    }
+    return c->shown.name ? &c->shown : NULL;
 }
 
 const char *http_peer_name(const struct http_exchange *x)
 {
-    struct conn *c = x->conn;
-    if (!c->name_checked && c->server->tls) {
-        const union MHD_ConnectionInfo *info = MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-        c->name = info ? peer_certificate_name(info->tls_session) : NULL;
-        c->name_checked = true;
-    }
-    return c->name;
+    const struct http_peer *peer = http_peer(x);
+    return peer && !peer->over ? peer->name : NULL;
 }

@@ -5,63 +5,21 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <gnutls/abstract.h>
 #include <gnutls/crypto.h>
-#include <gnutls/gnutls.h>
-#include <gnutls/x509.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "net/tls_inner.h"
 
 enum {
     PEM_BYTES_MAX = 1 << 20,
     DN_MAX = 256,
-    SERIAL_BYTES = 16,
-    DAY_S = 86400,
-    LIFE_S = 3653 * DAY_S, /* ten years */
     SHA256_BYTES = 32,
 };
-
-static void crt_cleanup(gnutls_x509_crt_t *crt)
-{
-    if (*crt)
-        gnutls_x509_crt_deinit(*crt);
-}
-
-static void key_cleanup(gnutls_x509_privkey_t *key)
-{
-    if (*key)
-        gnutls_x509_privkey_deinit(*key);
-}
-
-static void pubkey_cleanup(gnutls_pubkey_t *key)
-{
-    if (*key)
-        gnutls_pubkey_deinit(*key);
-}
-
-static void credentials_cleanup(gnutls_certificate_credentials_t *c)
-{
-    if (*c)
-        gnutls_certificate_free_credentials(*c);
-}
-
-static void datum_cleanup(gnutls_datum_t *d)
-{
-    gnutls_free(d->data);
-}
-
-static void close_cleanup(int *fd)
-{
-    if (*fd >= 0)
-        (void)close(*fd);
-}
 
 void tls_identity_done(struct tls_identity *id)
 {
@@ -74,7 +32,7 @@ void tls_identity_done(struct tls_identity *id)
 
 /* ---- reading ------------------------------------------------------------------------------------------------------ */
 
-static int file_read(const char *path, bool is_secret, char **ret, struct berth_err *err)
+int tls_file_read(const char *path, bool is_secret, char **ret, struct berth_err *err)
 {
     CLEANUP(close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     struct stat st;
@@ -96,7 +54,7 @@ static int file_read(const char *path, bool is_secret, char **ret, struct berth_
 }
 
 /* Of the first certificate in the text. */
-static int pin_of(const char *cert_pem, char ret[static TLS_PIN_MAX])
+int tls_pin_of(const char *cert_pem, char ret[static TLS_PIN_MAX])
 {
     const gnutls_datum_t pem = {(unsigned char *)cert_pem, (unsigned)strlen(cert_pem)};
     CLEANUP(crt) gnutls_x509_crt_t crt = NULL;
@@ -125,10 +83,10 @@ static int pair_check(const struct tls_identity *id)
     return rc < 0 ? rc : gnutls_certificate_set_x509_key_mem2(both, &cert, &key, GNUTLS_X509_FMT_PEM, NULL, 0);
 }
 
-static int identity_judge(struct tls_identity *id, const char *cert_path, const char *key_path, struct berth_err *err)
+int tls_identity_judge(struct tls_identity *id, const char *cert_path, const char *key_path, struct berth_err *err)
 {
     assert(id->cert_pem && id->key_pem);
-    int rc = pin_of(id->cert_pem, id->pin);
+    int rc = tls_pin_of(id->cert_pem, id->pin);
     if (rc < 0)
         return err_set(err, EINVAL, "%s is no certificate in PEM: %s", cert_path, gnutls_strerror(rc));
     rc = pair_check(id);
@@ -142,11 +100,11 @@ static int identity_judge(struct tls_identity *id, const char *cert_path, const 
 int tls_identity_read(const char *cert_path, const char *key_path, struct tls_identity *ret, struct berth_err *err)
 {
     struct tls_identity id = {0};
-    int rc = file_read(cert_path, false, &id.cert_pem, err);
+    int rc = tls_file_read(cert_path, false, &id.cert_pem, err);
     if (rc == 0)
-        rc = file_read(key_path, true, &id.key_pem, err);
+        rc = tls_file_read(key_path, true, &id.key_pem, err);
     if (rc == 0)
-        rc = identity_judge(&id, cert_path, key_path, err);
+        rc = tls_identity_judge(&id, cert_path, key_path, err);
     if (rc < 0) {
         tls_identity_done(&id);
         return rc;
@@ -178,7 +136,7 @@ static bool name_good(const char *name)
 }
 
 /* The names, then those that every machine has; none twice. */
-static int names_add(gnutls_x509_crt_t crt, const char *const *names, struct berth_err *err)
+int tls_names_add(gnutls_x509_crt_t crt, const char *const *names, struct berth_err *err)
 {
     static const char *const always[] = {"localhost", "127.0.0.1", "::1"};
 
@@ -199,25 +157,37 @@ static int names_add(gnutls_x509_crt_t crt, const char *const *names, struct ber
     return 0;
 }
 
-static int certificate_fill(gnutls_x509_crt_t crt, gnutls_x509_privkey_t key, const char *common_name, int64_t now_ns)
+int tls_certificate_fill(gnutls_x509_crt_t crt, const struct tls_fill *f)
 {
-    unsigned char serial[SERIAL_BYTES];
-    time_t now_s = (time_t)(now_ns / 1000000000);
+    unsigned char serial[TLS_SERIAL_BYTES];
     int rc = gnutls_rnd(GNUTLS_RND_NONCE, serial, sizeof serial);
 
-    serial[0] &= 0x7f; /* a positive number */
+    serial[0] = 1; /* positive, and always of this length */
+    if (f->stamp)
+        memcpy(serial + 1, f->stamp, TLS_STAMP_BYTES);
     if (rc < 0 || (rc = gnutls_x509_crt_set_version(crt, 3)) < 0 ||
         (rc = gnutls_x509_crt_set_serial(crt, serial, sizeof serial)) < 0 ||
-        (rc = gnutls_x509_crt_set_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, common_name,
-                                            (unsigned)strlen(common_name))) < 0 ||
-        /* A client's clock may be behind. */
-        (rc = gnutls_x509_crt_set_activation_time(crt, now_s - DAY_S)) < 0 ||
-        (rc = gnutls_x509_crt_set_expiration_time(crt, now_s + LIFE_S)) < 0 ||
-        (rc = gnutls_x509_crt_set_key(crt, key)) < 0 || (rc = gnutls_x509_crt_set_basic_constraints(crt, 0, -1)) < 0 ||
-        (rc = gnutls_x509_crt_set_key_usage(crt, GNUTLS_KEY_DIGITAL_SIGNATURE)) < 0 ||
-        (rc = gnutls_x509_crt_set_key_purpose_oid(crt, GNUTLS_KP_TLS_WWW_SERVER, 0)) < 0)
+        (rc = gnutls_x509_crt_set_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, f->common_name,
+                                            (unsigned)strlen(f->common_name))) < 0 ||
+        (rc = gnutls_x509_crt_set_activation_time(crt, f->not_before_s)) < 0 ||
+        (rc = gnutls_x509_crt_set_expiration_time(crt, f->not_after_s)) < 0 ||
+        (rc = gnutls_x509_crt_set_basic_constraints(crt, f->is_authority, f->is_authority ? 0 : -1)) < 0 ||
+        (rc = gnutls_x509_crt_set_key_usage(crt, f->is_authority ? GNUTLS_KEY_KEY_CERT_SIGN
+                                                                 : GNUTLS_KEY_DIGITAL_SIGNATURE)) < 0)
         return rc;
-    return 0;
+    return f->purpose ? gnutls_x509_crt_set_key_purpose_oid(crt, f->purpose, 0) : 0;
+}
+
+int tls_key_new(gnutls_x509_privkey_t *ret)
+{
+    int rc = gnutls_x509_privkey_init(ret);
+    unsigned curve = GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1);
+    return rc < 0 ? rc : gnutls_x509_privkey_generate(*ret, GNUTLS_PK_ECDSA, curve, 0);
+}
+
+int tls_key_export(gnutls_x509_privkey_t key, gnutls_datum_t *ret_pem)
+{
+    return gnutls_x509_privkey_export2_pkcs8(key, GNUTLS_X509_FMT_PEM, NULL, GNUTLS_PKCS_PLAIN, ret_pem);
 }
 
 /* PEM text of key and certificate, in what GnuTLS allocated. */
@@ -226,19 +196,22 @@ static int identity_make(const char *const *names, int64_t now_ns, gnutls_datum_
 {
     CLEANUP(crt) gnutls_x509_crt_t crt = NULL;
     CLEANUP(key) gnutls_x509_privkey_t key = NULL;
-    unsigned curve = GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1);
+    const struct tls_fill fill = {
+        .common_name = names[0] && strlen(names[0]) < 64 ? names[0] : "localhost",
+        .not_before_s = tls_begin_s(now_ns),
+        .not_after_s = tls_end_s(now_ns),
+        .purpose = GNUTLS_KP_TLS_WWW_SERVER,
+    };
     int rc, named;
 
-    if ((rc = gnutls_x509_privkey_init(&key)) < 0 ||
-        (rc = gnutls_x509_privkey_generate(key, GNUTLS_PK_ECDSA, curve, 0)) < 0 ||
-        (rc = gnutls_x509_crt_init(&crt)) < 0 ||
-        (rc = certificate_fill(crt, key, names[0] && strlen(names[0]) < 64 ? names[0] : "localhost", now_ns)) < 0)
+    if ((rc = tls_key_new(&key)) < 0 || (rc = gnutls_x509_crt_init(&crt)) < 0 ||
+        (rc = gnutls_x509_crt_set_key(crt, key)) < 0 || (rc = tls_certificate_fill(crt, &fill)) < 0)
         return err_set(err, EIO, "cannot make a certificate: %s", gnutls_strerror(rc));
-    if ((named = names_add(crt, names, err)) < 0)
+    if ((named = tls_names_add(crt, names, err)) < 0)
         return named;
     if ((rc = gnutls_x509_crt_sign2(crt, crt, key, GNUTLS_DIG_SHA256, 0)) < 0 ||
         (rc = gnutls_x509_crt_export2(crt, GNUTLS_X509_FMT_PEM, cert_pem)) < 0 ||
-        (rc = gnutls_x509_privkey_export2_pkcs8(key, GNUTLS_X509_FMT_PEM, NULL, GNUTLS_PKCS_PLAIN, key_pem)) < 0)
+        (rc = tls_key_export(key, key_pem)) < 0)
         return err_set(err, EIO, "cannot make a certificate: %s", gnutls_strerror(rc));
     return 0;
 }
@@ -257,7 +230,7 @@ static bool file_fill(int fd, mode_t mode, const gnutls_datum_t *text)
 }
 
 /* All of it under its name, or nothing; the mode is there before the content. */
-static int file_write(const char *dir, const char *name, mode_t mode, const gnutls_datum_t *text, struct berth_err *err)
+int tls_file_write(const char *dir, const char *name, mode_t mode, const gnutls_datum_t *text, struct berth_err *err)
 {
     CLEANUP(str) struct str path = {0}, temp = {0};
     str_addf(&path, "%s/%s", dir, name);
@@ -274,14 +247,17 @@ static int file_write(const char *dir, const char *name, mode_t mode, const gnut
     return rc;
 }
 
-int tls_identity_ensure(const char *dir, const char *const *names, int64_t now_ns, struct tls_identity *ret,
-                        struct berth_err *err)
+int tls_pair_ensure(const char *dir, const char *name, tls_pair_make *make, const void *ctx, struct tls_identity *ret,
+                    struct berth_err *err)
 {
-    CLEANUP(str) struct str cert_path = {0}, key_path = {0};
-    CLEANUP(datum) gnutls_datum_t cert_pem = {0}, key_pem = {0};
+    CLEANUP(str) struct str cert = {0}, key = {0}, cert_path = {0}, key_path = {0};
+    CLEANUP(secret) gnutls_datum_t key_pem = {0};
+    CLEANUP(datum) gnutls_datum_t cert_pem = {0};
 
-    str_addf(&cert_path, "%s/tls-cert.pem", dir);
-    str_addf(&key_path, "%s/tls-key.pem", dir);
+    str_addf(&cert, "%s-cert.pem", name);
+    str_addf(&key, "%s-key.pem", name);
+    str_addf(&cert_path, "%s/%s", dir, cert.at);
+    str_addf(&key_path, "%s/%s", dir, key.at);
     bool has_cert = access(cert_path.at, F_OK) == 0, has_key = access(key_path.at, F_OK) == 0;
     if (has_cert && !has_key)
         return err_set(err, ENOENT,
@@ -289,15 +265,31 @@ int tls_identity_ensure(const char *dir, const char *const *names, int64_t now_n
                        cert_path.at, key_path.at);
     /* The key is written first: one that is alone was never in use. */
     if (!has_cert) {
-        int rc = identity_make(names, now_ns, &cert_pem, &key_pem, err);
+        int rc = make(ctx, &cert_pem, &key_pem, err);
         if (rc == 0)
-            rc = file_write(dir, "tls-key.pem", S_IRUSR | S_IWUSR, &key_pem, err);
+            rc = tls_file_write(dir, key.at, S_IRUSR | S_IWUSR, &key_pem, err);
         if (rc == 0)
-            rc = file_write(dir, "tls-cert.pem", S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH, &cert_pem, err);
-        if (key_pem.data)
-            explicit_bzero(key_pem.data, key_pem.size);
+            rc = tls_file_write(dir, cert.at, S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH, &cert_pem, err);
         if (rc < 0)
             return rc;
     }
     return tls_identity_read(cert_path.at, key_path.at, ret, err);
+}
+
+struct self_signed {
+    const char *const *names;
+    int64_t now_ns;
+};
+
+static int self_signed_make(const void *ctx, gnutls_datum_t *cert_pem, gnutls_datum_t *key_pem, struct berth_err *err)
+{
+    const struct self_signed *s = ctx;
+    return identity_make(s->names, s->now_ns, cert_pem, key_pem, err);
+}
+
+int tls_identity_ensure(const char *dir, const char *const *names, int64_t now_ns, struct tls_identity *ret,
+                        struct berth_err *err)
+{
+    const struct self_signed s = {names, now_ns};
+    return tls_pair_ensure(dir, "tls", self_signed_make, &s, ret, err);
 }

@@ -104,13 +104,16 @@ static void result_fill(const struct world *w, struct sim_result *ret)
         .breach_event = w->breach_event,
         .breach_ns = w->breach_ns,
     };
+    memcpy(ret->checked, c->checked, sizeof ret->checked);
+    memcpy(ret->faults, c->faults, sizeof ret->faults);
 }
 
 static int breach_tell(const struct world *w, struct berth_err *err)
 {
-    return err_set(err, EBADMSG, "seed %" PRIu64 ", %.6f s, event %" PRIu64 " (%.120s): invariant %d: %s",
-                   w->options->seed, (double)w->breach_ns / (double)SECOND, w->breach_event, str_text(&w->doing),
-                   w->invariant, str_text(&w->breach));
+    return err_set(err, EBADMSG, "seed %" PRIu64 ", %.6f s, event %" PRIu64 " (%.120s): %s %s%d: %s", w->options->seed,
+                   (double)w->breach_ns / (double)SECOND, w->breach_event, str_text(&w->doing),
+                   w->invariant > RULES ? "requirement" : "invariant", w->invariant > RULES ? "P" : "",
+                   w->invariant % RULES, str_text(&w->breach));
 }
 
 int sim_cluster_run(const struct sim_options *options, struct sim_result *ret, struct berth_err *err)
@@ -125,7 +128,10 @@ int sim_cluster_run(const struct sim_options *options, struct sim_result *ret, s
         .faults_luck = chance_of(options->seed, 5),
         .now_ns = SECOND,
     };
-    int rc = set_up(&w, err);
+    int rc = sim_faults_parse(options->faults ? options->faults : "all", &w.allowed, err);
+    if (rc < 0)
+        return rc;
+    rc = set_up(&w, err);
     if (rc == 0) {
         world_settle(&w);
         run_until(&w, w.now_ns + (int64_t)(hours * (double)HOUR));

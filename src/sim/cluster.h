@@ -1,15 +1,14 @@
 /* cluster.h - a whole cluster in one process under a seed: the daemon's real logic, a made-up world, faults, and judges.
  *
- * src/control runs over a store in memory and under a virtual clock. Stand-in agents read their configuration and report;
- * people of several groups use and misuse the API; faults are crashes of the daemon, a store that refuses to write, clocks
- * that jump, messages that are lost, late, repeated or out of order, nodes that go silent, two agents with one name. After
- * every event the invariants are checked by code that knows the documents and nothing of how the daemon works. The same
- * seed gives the same run, so a breach can be looked at again and again.
+ * src/control runs over a store in memory, src/node once for each node over made-up machines, all under a virtual clock;
+ * people of several groups use and misuse the API; faults of every kind happen (sim_fault_at lists them). After every event
+ * the invariants are checked by code that knows the documents and the processes, and nothing of how daemon and agents work.
+ * The same seed gives the same run, so a breach can be looked at again and again.
  *
  * Not a benchmark, and no simulator of policies: durations are drawn to make trouble, not to be like anything real.
  *
- * To add a fault: faults.c. To add an invariant: the file that sees what it is about (placement.c, ledger.c, liveness.c,
- * invariants.c, watcher.c), and a call of world_breach with its number.
+ * To add a fault: enum fault, and a row in faults.c. To add an invariant: the file that sees what it is about (placement.c,
+ * trees.c, states.c, promises.c, limbo.c, watcher.c), and a call of world_breach with its number.
  */
 #pragma once
 
@@ -19,6 +18,40 @@
 
 #include "base/err.h"
 #include "store/store.h"
+
+enum fault {
+    FAULT_DAEMON_KILL,
+    FAULT_DAEMON_STOP,
+    FAULT_DAEMON_DOWN,
+    FAULT_STORE,
+    FAULT_SLOW_DISK,
+    FAULT_CLOCK,
+    FAULT_AGENT_KILL,
+    FAULT_AGENT_PAUSE,
+    FAULT_REBOOT,
+    FAULT_PARTITION,
+    FAULT_ONE_WAY,
+    FAULT_FLAP,
+    FAULT_MASS,
+    FAULT_TWIN,
+    FAULT_IMPOSTOR,
+    FAULT_LIE,
+    FAULT_LOST,
+    FAULT_LATE,
+    FAULT_REPEATED,
+    SIM_FAULTS,
+};
+
+struct sim_fault {
+    const char *name, *text;
+};
+/* In order of enum fault; NULL past the end. */
+const struct sim_fault *sim_fault_at(size_t i);
+/* "partition,agent-kill", "all", "none", or all but some: "-twin,-clock"; as bits. -EINVAL: there is no such fault. */
+int sim_faults_parse(const char *list, uint64_t *ret, struct berth_err *err);
+
+/* Numbers of INVARIANTS.md; above 100 those of requirements: 110 is P10. */
+enum { SIM_INVARIANTS = 128 };
 
 /* How often things happen, in percent of what is usual. */
 struct sim_rates {
@@ -41,6 +74,7 @@ struct sim_options {
     double hours;                                               /* virtual; 0: 1 */
     size_t nodes, users;                                        /* 0: drawn from the seed */
     struct sim_rates rates;                                     /* of 0: 100 */
+    const char *faults;                                         /* which; NULL: all */
     const struct sim_sabotage *sabotage;                        /* NULL: none */
     void (*progress)(void *ctx, double hours, uint64_t events); /* NULL: none */
     void (*trace)(void *ctx, const char *line);                 /* one line for each event; NULL: none */
@@ -50,10 +84,12 @@ struct sim_options {
 struct sim_result {
     uint64_t events, requests, refused, reports, transactions, plans, replayed;
     uint64_t placements, conflicts, crashes, store_failures, lost_nodes, double_agents, watched, checks;
+    uint64_t checked[SIM_INVARIANTS]; /* how often each was looked at */
+    uint64_t faults[SIM_FAULTS];
     uint64_t revision;
     uint64_t hash; /* of everything that happened */
     /* Of a breach; 0: there was none. */
-    int invariant; /* its number in INVARIANTS, or 18 for what never comes to rest */
+    int invariant; /* 18 for what never comes to rest */
     uint64_t breach_event;
     int64_t breach_ns;
 };

@@ -147,8 +147,9 @@ void daemon_touched(struct world *w)
         d->pumps = 2;
     if (d->pump_ns != INT64_MAX)
         return;
-    int64_t delay_ns = chance_in(luck, 970) ? chance_range(luck, 50 * MICROSECOND, 4 * MILLISECOND)
-                                            : chance_range(luck, 20 * MILLISECOND, 900 * MILLISECOND);
+    int64_t delay_ns = faults_store_slow(w)   ? chance_range(luck, SECOND, 12 * SECOND)
+                       : chance_in(luck, 970) ? chance_range(luck, 50 * MICROSECOND, 4 * MILLISECOND)
+                                              : chance_range(luck, 20 * MILLISECOND, 900 * MILLISECOND);
     d->pump_ns = w->now_ns + delay_ns;
     world_later(w, delay_ns, pump, (void *)(uintptr_t)d->life, NULL);
 }
@@ -168,7 +169,8 @@ int daemon_start(struct world *w, struct berth_err *err)
         .log = &d->log,
     };
     const struct control_options options = {
-        .seed = w->options->seed, .lease_ns = LEASE_S * SECOND, .audit_every = 50, .history_max = HISTORY_REVISIONS};
+        .seed = w->options->seed, .lease_ns = LEASE_S * SECOND, .audit_every = 50, .history_max = HISTORY_REVISIONS,
+        .secret_key_given = true, .secret_key = "of the simulator"};
     if (!d->store)
         d->store = store_memory_new();
     if (!d->log.out)

@@ -1,7 +1,8 @@
-/* faults.c - what goes wrong beside the network: crashes, disks, clocks, partitions, and two agents with one name. */
+/* faults.c - what goes wrong, by name: crashes, disks, clocks, machines, links, and those who speak for others. */
 #include <errno.h>
 #include <inttypes.h>
 
+#include "base/str.h"
 #include "sim/world.h"
 
 #define SETTLES_NS (2 * MINUTE) /* after the store writes again */
@@ -9,6 +10,7 @@
 struct faults {
     bool failing;
     int64_t failed_ns; /* when the store last refused */
+    int64_t slow_ns;   /* until when every write takes long */
 };
 
 static void trouble(struct world *w, void *arg);
@@ -28,10 +30,20 @@ void faults_free(struct faults *f)
 
 bool faults_store_fails(const struct world *w)
 {
-    return w->faults->failing || w->now_ns - w->faults->failed_ns < SETTLES_NS;
+    return w->faults->failing || w->now_ns - w->faults->failed_ns < SETTLES_NS || faults_store_slow(w);
 }
 
-/* ---- crashes ------------------------------------------------------------------------------------------------------- */
+bool faults_store_slow(const struct world *w)
+{
+    return w->faults && w->now_ns < w->faults->slow_ns;
+}
+
+bool faults_allow(const struct world *w, enum fault fault)
+{
+    return !w->calm && (w->allowed >> fault & 1);
+}
+
+/* ---- the daemon ---------------------------------------------------------------------------------------------------- */
 
 static void start(struct world *w, void *arg)
 {
@@ -47,18 +59,34 @@ static void start(struct world *w, void *arg)
     judge_recovered(w);
 }
 
-static void crash(struct world *w)
+static void crash(struct world *w, bool orderly, int64_t down_ns)
 {
-    struct chance *luck = &w->faults_luck;
-    bool orderly = chance_in(luck, 200);
     if (!w->daemon.control)
         return;
-    world_says(w, "the daemon %s", orderly ? "is restarted" : "crashes");
+    world_says(w, "the daemon %s, for %" PRId64 " s", orderly ? "is stopped" : "is killed", down_ns / SECOND);
     daemon_crash(w, orderly);
     w->faults->failing = false; /* the copy is on a disk that works */
-    world_later(w,
-                chance_in(luck, 800) ? chance_range(luck, MILLISECOND, 5 * SECOND) : chance_range(luck, SECOND, MINUTE),
-                start, NULL, NULL);
+    world_later(w, down_ns, start, NULL, NULL);
+}
+
+static int64_t moment_ns(struct chance *luck)
+{
+    return chance_in(luck, 800) ? chance_range(luck, MILLISECOND, 5 * SECOND) : chance_range(luck, SECOND, MINUTE);
+}
+
+static void daemon_kill(struct world *w)
+{
+    crash(w, false, moment_ns(&w->faults_luck));
+}
+
+static void daemon_stop(struct world *w)
+{
+    crash(w, true, moment_ns(&w->faults_luck));
+}
+
+static void daemon_down(struct world *w)
+{
+    crash(w, chance_in(&w->faults_luck, 500), chance_range(&w->faults_luck, 2 * MINUTE, 10 * MINUTE));
 }
 
 /* ---- the store ----------------------------------------------------------------------------------------------------- */
@@ -90,6 +118,13 @@ static void store_fails(struct world *w)
     world_later(w, chance_range(luck, 10 * MILLISECOND, 90 * SECOND), store_heals, NULL, NULL);
 }
 
+static void disk_slows(struct world *w)
+{
+    w->faults->slow_ns = w->now_ns + chance_range(&w->faults_luck, 10 * SECOND, 4 * MINUTE);
+    w->faults->failed_ns = w->faults->slow_ns;
+    world_says(w, "every write takes seconds, for %" PRId64 " s", (w->faults->slow_ns - w->now_ns) / SECOND);
+}
+
 /* ---- clocks -------------------------------------------------------------------------------------------------------- */
 
 static void clock_jumps(struct world *w)
@@ -103,39 +138,176 @@ static void clock_jumps(struct world *w)
     world_says(w, "the wall clock jumps by %" PRId64 " s", by_ns / SECOND);
 }
 
+/* ---- agents and their links ---------------------------------------------------------------------------------------- */
+
+/* Those whose machine is gone are still counted. */
+static size_t one(struct world *w)
+{
+    size_t which = 0;
+    for (unsigned tries = 0; tries < 16; tries++) {
+        which = chance_below(&w->faults_luck, agents_len(w));
+        if (agents_there(w, which))
+            break;
+    }
+    return which;
+}
+
+static int64_t while_ns(struct chance *luck)
+{
+    return chance_in(luck, 500) ? chance_range(luck, SECOND, MINUTE) : chance_range(luck, MINUTE, 12 * MINUTE);
+}
+
+static void agent_kill(struct world *w)
+{
+    agents_kill(w, one(w));
+}
+
+static void agent_pause(struct world *w)
+{
+    agents_pause(w, one(w), while_ns(&w->faults_luck));
+}
+
+static void reboot(struct world *w)
+{
+    agents_reboot(w, one(w));
+}
+
+static void partition(struct world *w)
+{
+    agents_cut(w, one(w), while_ns(&w->faults_luck), CUT_BOTH);
+}
+
+static void one_way(struct world *w)
+{
+    agents_cut(w, one(w), while_ns(&w->faults_luck), chance_in(&w->faults_luck, 500) ? CUT_MUTE : CUT_DEAF);
+}
+
+static void flap(struct world *w)
+{
+    agents_flap(w, one(w), while_ns(&w->faults_luck));
+}
+
+/* More than a third of them: a switch dies. */
+static void mass(struct world *w)
+{
+    struct chance *luck = &w->faults_luck;
+    size_t every = 1 + chance_below(luck, 2);
+    for (size_t i = chance_below(luck, every); i < agents_len(w); i += every)
+        agents_cut(w, i, chance_range(luck, 20 * SECOND, 15 * MINUTE), CUT_BOTH);
+}
+
+static void twin(struct world *w)
+{
+    agents_twin(w, one(w));
+}
+
+static void impostor(struct world *w)
+{
+    agents_impostor(w, one(w));
+}
+
+static void lie(struct world *w)
+{
+    agents_lie(w, one(w));
+}
+
 /* ---- all of them --------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    struct sim_fault fault;
+    void (*run)(struct world *w); /* NULL: it happens to messages (network.c) */
+    unsigned weight;
+    bool agent; /* it needs one */
+} rows[SIM_FAULTS] = {
+    [FAULT_DAEMON_KILL] = {{"daemon-kill", "the daemon is killed at any point, and is back within a minute"},
+                           daemon_kill,                                                                                                                                                           10},
+    [FAULT_DAEMON_STOP] = {{"daemon-stop", "the daemon is stopped in good order, and is back within a minute"},
+                           daemon_stop,                                                                                                                                                           3},
+    [FAULT_DAEMON_DOWN] = {{"daemon-down", "the daemon is gone for two to ten minutes"},                           daemon_down,                                                                   3},
+    [FAULT_STORE] = {{"store", "the store refuses to write: no space, or I/O errors"},                       store_fails,                                                                   10},
+    [FAULT_SLOW_DISK] = {{"slow-disk", "every write takes seconds"},                                             disk_slows,                                                                    4},
+    [FAULT_CLOCK] = {{"clock", "the wall clock jumps, by seconds or hours, back too"},                       clock_jumps,                                                                   8},
+    [FAULT_AGENT_KILL] = {{"agent-kill", "an agent is killed, also between the mark and the start of something"},
+                           agent_kill,                                                                                                                                                            12,
+                           true},
+    [FAULT_AGENT_PAUSE] = {{"agent-pause", "an agent's process stands still, then goes on with old timers"},
+                           agent_pause,                                                                                    8,
+                           true},
+    [FAULT_REBOOT] = {{"reboot", "a machine starts anew: all processes are gone, its clock begins at 0"},
+                           reboot,                                                                                                                                                                6,
+                           true},
+    [FAULT_PARTITION] = {{"partition", "nothing gets through between an agent and the daemon"},                                                                                     partition,                                                                                                                                                                  12,true},
+    [FAULT_ONE_WAY] = {{"one-way", "an agent is not heard, or hears nothing"},one_way,8,true},
+    [FAULT_FLAP] = {{"flap", "a link comes and goes every few seconds"},                                 flap,                                                                                                               5, true},
+    [FAULT_MASS] = {{"mass", "half of the agents or all of them are cut off at once"},                                                                                      mass,                                                                                                                 3,true},
+    [FAULT_TWIN] = {{"twin", "a second machine with a copy of a node's disk speaks for the node"},                                                                                  twin,                                                                                                                                                               4,true},
+    [FAULT_IMPOSTOR] = {{"impostor", "old agents, old words and other nodes' names in reports"},                                                                                     impostor,                                              6,true},
+    [FAULT_LIE] = {{"lie", "an agent tells of instances that are not its own, or never were"}, lie,3,true},
+    [FAULT_LOST] = {{"lost", "messages of agents get lost"},                NULL, 0},
+    [FAULT_LATE] = {{"late", "messages of agents are late, and overtake each other"},                                                                                      NULL,                                                                                          0},
+    [FAULT_REPEATED] = {{"repeated", "reports come again, up to 20 minutes later"},                                                                                  NULL,                                                                                                                                                               0                                                                                                 },
+};
+
+const struct sim_fault *sim_fault_at(size_t i)
+{
+    return i < SIM_FAULTS ? &rows[i].fault : NULL;
+}
+
+static int fault_find(const char *name, size_t len)
+{
+    for (int i = 0; i < SIM_FAULTS; i++)
+        if (strlen(rows[i].fault.name) == len && memcmp(rows[i].fault.name, name, len) == 0)
+            return i;
+    return -1;
+}
+
+int sim_faults_parse(const char *list, uint64_t *ret, struct berth_err *err)
+{
+    const uint64_t all = (UINT64_C(1) << SIM_FAULTS) - 1;
+    uint64_t bits = *list == '-' ? all : 0;
+    for (const char *at = list; *at; at += *at == ',') {
+        bool less = *at == '-';
+        at += less;
+        size_t len = strcspn(at, ",");
+        int found = fault_find(at, len);
+        uint64_t bit = found >= 0 ? UINT64_C(1) << found : len == 3 && memcmp(at, "all", 3) == 0 ? all : 0;
+        if (!bit && (len != 4 || memcmp(at, "none", 4) != 0))
+            return err_set(err, EINVAL, "\"%.*s\" is no fault; `berth sim cluster --faults help` lists them",
+                           (int)(len < 40 ? len : 40), at);
+        bits = less ? bits & ~bit : bits | bit;
+        at += len;
+    }
+    *ret = bits;
+    return 0;
+}
 
 static void trouble(struct world *w, void *arg)
 {
     struct chance *luck = &w->faults_luck;
-    unsigned rate = w->options->rates.faults ? w->options->rates.faults : 100;
-    size_t agents = agents_len(w), draw = chance_below(luck, 100);
+    unsigned rate = w->options->rates.faults ? w->options->rates.faults : 100, total = 0;
     (void)arg;
     if (w->calm)
         return;
     world_later(w, chance_range(luck, SECOND, 80 * SECOND) * 100 / rate, trouble, NULL, NULL);
-    if (draw < 14)
-        crash(w);
-    else if (draw < 26)
-        store_fails(w);
-    else if (draw < 36)
-        clock_jumps(w);
-    else if (draw < 64 && agents)
-        agents_partition(w, chance_below(luck, agents),
-                         chance_in(luck, 500) ? chance_range(luck, SECOND, MINUTE)
-                                              : chance_range(luck, MINUTE, 8 * MINUTE),
-                         chance_in(luck, 700));
-    else if (draw < 67) /* half of them at once: a switch dies */
-        for (size_t i = 0; i < agents; i += 2)
-            agents_partition(w, i, chance_range(luck, 20 * SECOND, 5 * MINUTE), true);
-    else if (draw < 85 && agents)
-        agents_restart(w, chance_below(luck, agents));
-    else if (agents)
-        agents_impostor(w, chance_below(luck, agents));
+    for (unsigned i = 0; i < SIM_FAULTS; i++)
+        total += faults_allow(w, i) ? rows[i].weight : 0;
+    unsigned draw = (unsigned)chance_below(luck, total);
+    for (unsigned i = 0; i < SIM_FAULTS && total; i++) {
+        unsigned weight = faults_allow(w, i) ? rows[i].weight : 0;
+        if (draw < weight) {
+            if (!rows[i].agent || agents_len(w)) {
+                w->counts.faults[i]++;
+                rows[i].run(w);
+            }
+            return;
+        }
+        draw -= weight;
+    }
 }
 
 void faults_end(struct world *w)
 {
+    w->faults->slow_ns = 0;
     store_heals(w, NULL);
     start(w, NULL);
 }

@@ -98,6 +98,7 @@ static void transaction_judge(struct world *w, struct transaction *t)
     keys_judge(w, t);
     states_judge(w, t);
     placements_judge(w, t);
+    trees_judge(w, t);
     promises_judge(w, t);
     watchers_judge(w, t);
     w->counts.transactions++;
@@ -266,7 +267,7 @@ void judge_replay(struct world *w)
         world_breach(w, 15, "replay: %s", err.text);
     else
         w->counts.replayed += result.cycles;
-    w->counts.checks++;
+    world_checked(w, 15);
 }
 
 struct again {
@@ -303,7 +304,13 @@ void judge_recovered(struct world *w)
     struct again log = {.w = w}, keys = {.w = w};
     struct berth_err err;
     size_t known = 0;
-    if (store_log(w->daemon.store, 1, record_again, &log, &err) < 0)
+    /* All of it while it is short, then as often as keeps the work in proportion: it was read once as it came. */
+    bool whole = w->log_seq > w->recovered_seq + w->recovered_seq / 4;
+    if (!whole) {
+        log.seq = w->recovered_seq;
+        log.chain = w->recovered_chain;
+    }
+    if (store_log(w->daemon.store, log.seq + 1, record_again, &log, &err) < 0)
         world_breach(w, 16, "after the crash the log cannot be read: %s", err.text);
     if (log.seq != w->log_seq || log.chain != w->log_chain)
         world_breach(w, 7, "after the crash the log ends at record %" PRIu64 " instead of %" PRIu64, log.seq,
@@ -314,9 +321,13 @@ void judge_recovered(struct world *w)
         known += w->mirror.of[k].len;
     if (keys.seq != known)
         world_breach(w, 7, "after the crash there are %" PRIu64 " objects instead of %zu", keys.seq, known);
-    w->counts.checks++;
-    if (!w->invariant && chance_in(&w->luck, 300)) /* it is done for all at the end */
+    world_checked(w, 7);
+    world_checked(w, 16);
+    if (whole && !w->invariant) { /* it is done for all at the end */
+        w->recovered_seq = w->log_seq;
+        w->recovered_chain = w->log_chain;
         judge_replay(w);
+    }
 }
 
 void judge_done(struct world *w)

@@ -212,6 +212,6 @@ bool rest_reached(struct world *w)
     if (!w->unrest.len)
         each_missing(w, waits_tell);
     if (!w->unrest.len)
-        agents_rest(w);
+        trees_rest(w);
     return w->unrest.len == 0;
 }

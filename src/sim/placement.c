@@ -23,6 +23,11 @@ bool placement_twice(const struct seen *work)
     return lost_policy(work) == BERTH_LOST_REPLACE;
 }
 
+bool placement_waits(const struct seen *work)
+{
+    return lost_policy(work) == BERTH_LOST_WAIT;
+}
+
 static bool on_lost_node(const struct mirror *m, const struct berth_instance *i)
 {
     const struct seen *node = mirror_find(m, KIND_NODE, i->node);

@@ -7,7 +7,7 @@
 #include "control/transition.h"
 #include "sim/world.h"
 
-enum { COMPARE_EVERY = 97 }; /* events between looks at everything, and more where there is more */
+enum { COMPARE_EVERY = 397 }; /* events between looks at everything, and more where there is more */
 
 struct ids {
     uint64_t last[KINDS];  /* highest that was ever there, of kinds with numbers */
@@ -97,6 +97,8 @@ static void work_judge(struct world *w, const struct seen *old, const struct see
         world_breach(w, 13, "%s goes back to generation %" PRIu64, now->id, now->work.meta.generation);
     if (old->work.cancelled && !now->work.cancelled)
         world_breach(w, 13, "job %s was cancelled, and is not any more", now->id);
+    if (now->kind == KIND_JOB && old->work.failed && !now->work.failed)
+        world_breach(w, 13, "job %s had failed, and has not any more", now->id);
     if (strcmp(old->work.owner ? old->work.owner : "", now->work.owner ? now->work.owner : "") != 0)
         world_breach(w, 21, "%s has another owner than before", now->id);
 }
@@ -112,22 +114,49 @@ static json_t *without_status(const json_t *doc)
     return left;
 }
 
-static bool is_its_own(const struct seen *instance, const char *node, const char *fact)
+static bool is_its_own(const struct seen *instance, const char *node, const char *workload)
 {
-    return instance && strcmp(instance->instance.instance.node, node) == 0 && strncmp(fact, "since/", 6) == 0 &&
-           strcmp(fact + 6, instance->instance.instance.workload) == 0;
+    return instance && strcmp(instance->instance.instance.node, node) == 0 &&
+           strcmp(workload, instance->instance.instance.workload) == 0;
 }
 
 /* That pods of a workload fail, or are well again, follows from what a node says of one of them. */
 static bool notes_health(const struct world *w, const struct transaction *t, const char *node, const char *fact)
 {
+    if (strncmp(fact, "since/", 6) != 0)
+        return false;
     for (size_t i = 0; i < t->len; i++)
-        if (t->changes[i].kind == KIND_INSTANCE && is_its_own(t->changes[i].old, node, fact))
+        if (t->changes[i].kind == KIND_INSTANCE && is_its_own(t->changes[i].old, node, fact + 6))
             return true;
     for (size_t i = 0; i < w->mirror.of[KIND_INSTANCE].len; i++)
-        if (is_its_own(w->mirror.of[KIND_INSTANCE].at[i], node, fact))
+        if (is_its_own(w->mirror.of[KIND_INSTANCE].at[i], node, fact + 6))
             return true;
     return false;
+}
+
+/* The end of one of its instances may be the end of the workload, and leaves its last words. */
+static bool ends_with_it(const struct transaction *t, const char *node, const char *workload)
+{
+    for (size_t i = 0; i < t->len; i++)
+        if (t->changes[i].kind == KIND_INSTANCE && !t->changes[i].now && is_its_own(t->changes[i].old, node, workload))
+            return true;
+    return false;
+}
+
+static bool only_ends(const struct seen *old, const struct seen *now)
+{
+    static const char *const end[] = {"failed", "ended", "error"};
+    if (!old || !now)
+        return false;
+    json_t *was = json_copy(old->doc), *is = json_copy(now->doc);
+    for (size_t i = 0; i < sizeof end / sizeof *end; i++) {
+        (void)json_object_del(was, end[i]);
+        (void)json_object_del(is, end[i]);
+    }
+    bool same = json_equal(was, is) && (now->work.failed || now->work.ended) && !old->work.failed;
+    json_decref(was);
+    json_decref(is);
+    return same;
 }
 
 static void agent_judge(struct world *w, const struct transaction *t, const struct seen_change *c)
@@ -139,6 +168,10 @@ static void agent_judge(struct world *w, const struct transaction *t, const stru
         own = c->old && strcmp(c->old->instance.instance.node, node) == 0;
     if (c->kind == KIND_FACT)
         own = s && notes_health(w, t, node, s->id);
+    if (c->kind == KIND_LAST)
+        own = s && ends_with_it(t, node, s->id);
+    if (kind_is_workload(c->kind))
+        own = s && only_ends(c->old, c->now) && ends_with_it(t, node, s->id);
     if (c->kind == KIND_NODE && c->old && c->now && strcmp(s->id, node) == 0) {
         json_t *was = without_status(c->old->doc), *is = without_status(c->now->doc);
         own = json_equal(was, is);

@@ -1,7 +1,8 @@
 /* world.h - the inside of a simulation; for src/sim only.
  *
- * daemon.c runs the daemon's logic and carries requests to it; agents.c, people.c and faults.c act upon it; judge.c hears
- * every transaction and record and hands them to those who know an invariant. An event runs, then everything it caused is
+ * daemon.c runs the daemon's logic and carries requests to it; agents.c runs the agents', on the machines of machine.c and
+ * over the links of network.c; people.c and faults.c act upon it all; judge.c hears every transaction and record and hands
+ * them to those who know an invariant. An event runs, then everything it caused is
  * looked at (world_settle), then the next one runs.
  */
 #pragma once
@@ -23,6 +24,9 @@
 #define HOUR (60 * MINUTE)
 
 enum { LEASE_S = 30, USERS_MAX = 40, NODES_MAX = 200, HISTORY_REVISIONS = 400 };
+
+/* Promises that have no number among the invariants, told as P10. */
+enum { RULES = 100, RULE_LISTED = RULES + 10 };
 
 struct world;
 
@@ -136,6 +140,7 @@ struct ids;
 struct counts {
     uint64_t requests, refused, reports, transactions, plans, replayed, placements, conflicts, crashes, store_failures;
     uint64_t lost_nodes, double_agents, watched, checks;
+    uint64_t checked[SIM_INVARIANTS], faults[SIM_FAULTS];
 };
 
 struct world {
@@ -145,9 +150,11 @@ struct world {
     int64_t now_ns;  /* virtual and steady */
     int64_t wall_ns; /* to be added for the wall clock, which jumps */
     int64_t end_ns;
-    bool calm;      /* no more faults, no more wishes: everything shall come to rest */
-    uint64_t event; /* number of the one that runs */
+    bool calm;        /* no more faults, no more wishes: everything shall come to rest */
+    uint64_t event;   /* number of the one that runs */
+    uint64_t allowed; /* faults, a bit for each */
     struct str doing, unrest;
+    struct log quiet; /* of the agents */
     uint64_t hash;
     struct counts counts;
 
@@ -159,7 +166,8 @@ struct world {
 
     VEC(struct heard) heard;
     struct mirror mirror;
-    uint64_t log_seq, log_chain; /* seen so far */
+    uint64_t log_seq, log_chain;             /* seen so far */
+    uint64_t recovered_seq, recovered_chain; /* the same when all of it was read again after a crash */
     int64_t jumped_ns;           /* how far the wall clock has jumped, ahead and back, in all */
 
     struct agents *agents;
@@ -185,6 +193,12 @@ void world_later(struct world *w, int64_t delay_ns, void (*run)(struct world *w,
 void world_says(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* An invariant is broken. Only the first one counts. */
 void world_breach(struct world *w, int invariant, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* An invariant was looked at. */
+static inline void world_checked(struct world *w, int invariant)
+{
+    w->counts.checks++;
+    w->counts.checked[invariant]++;
+}
 /* Adds to the fingerprint of the run. */
 void world_mix(struct world *w, uint64_t x);
 int64_t world_wall_ns(const struct world *w);
@@ -206,21 +220,27 @@ void agents_add(struct world *w, const char *node, const char *token);
 /* The agent's machine is taken away with all that runs on it. */
 void agents_remove(struct world *w, const char *node);
 bool agents_has(const struct world *w, const char *node);
-/* Goes silent, for a while, with its programs running on. */
-void agents_partition(struct world *w, size_t which, int64_t for_ns, bool both_ways);
-void agents_restart(struct world *w, size_t which);
-void agents_impostor(struct world *w, size_t which);
 size_t agents_len(const struct world *w);
+bool agents_there(const struct world *w, size_t which); /* its machine has not been taken away */
+/* What happens to them; each by its place. */
+enum cut { CUT_BOTH, CUT_MUTE, CUT_DEAF };
+void agents_cut(struct world *w, size_t which, int64_t for_ns, enum cut cut);
+void agents_flap(struct world *w, size_t which, int64_t for_ns);
+void agents_kill(struct world *w, size_t which);
+void agents_pause(struct world *w, size_t which, int64_t for_ns);
+void agents_reboot(struct world *w, size_t which);
+void agents_twin(struct world *w, size_t which);
+void agents_impostor(struct world *w, size_t which);
+void agents_lie(struct world *w, size_t which);
+/* The configuration of a node has changed: those who listen are told. */
+void agents_told(struct world *w, const char *node);
 /* The daemon says that the node is lost: was it silent that long? */
 void agents_lost(struct world *w, const char *node);
-/* A program starts: once in its life, and not while another one of the same pod runs (5, 6). */
-struct program;
-void agents_started(struct world *w, const struct program *p);
 void agents_check(struct world *w);
 /* No more silence. */
 void agents_calm(struct world *w);
-/* Says in w->unrest what runs and should not. */
-void agents_rest(struct world *w);
+/* Says in w->unrest what runs or lies about and should not. */
+void trees_rest(struct world *w);
 
 /* First the administrator, groups, users and nodes; then whatever they like. */
 struct people *people_new(struct world *w, const char *admin_token);
@@ -231,10 +251,14 @@ bool people_watcher(const struct world *w, const char **ret_user, const char **r
 
 struct faults *faults_new(struct world *w);
 void faults_free(struct faults *f);
+/* May this happen now? */
+bool faults_allow(const struct world *w, enum fault fault);
 /* Everything works again. */
 void faults_end(struct world *w);
 /* The store refuses to write, or has done so a moment ago. */
 bool faults_store_fails(const struct world *w);
+/* Every write takes seconds. */
+bool faults_store_slow(const struct world *w);
 
 /* ---- judges -------------------------------------------------------------------------------------------------------- */
 
@@ -242,6 +266,8 @@ bool faults_store_fails(const struct world *w);
 void placements_judge(struct world *w, const struct transaction *t); /* 1, 2, 3, 5, 10, 12 (placement.c, fit.c) */
 /* Would this workload rather run twice than not at all? */
 bool placement_twice(const struct seen *work);
+/* Does it wait for a lost node for ever? */
+bool placement_waits(const struct seen *work);
 /* Is it neither held nor stopped, nor its owner disabled? */
 bool mirror_wanted(const struct mirror *m, const struct seen *work);
 /* What is against this instance where it is, by the naive rules; NULL: nothing. The text may be in the caller's buffer. */
@@ -249,6 +275,8 @@ const char *fit_against(const struct mirror *m, const struct seen *instance, int
                         size_t size);
 /* Could one more pod of this workload be on the node? */
 bool fit_takes(const struct mirror *m, const struct seen *node, const struct seen *work);
+
+void trees_judge(struct world *w, const struct transaction *t); /* 5, 6, 24, P10 (trees.c) */
 
 struct ids *ids_new(void);
 void ids_free(struct ids *i);

@@ -29,10 +29,78 @@ struct doc_meta {
 
 enum { ENDPOINTS_MAX = 16, PORT_BASE = 10000, PORT_END = 32768, PORT_BLOCK = 16 };
 
+enum endpoint_listen { LISTEN_PORT, LISTEN_SOCKET };
+
 struct endpoint {
     const char *name;
     enum berth_protocol protocol;
+    enum endpoint_listen listen;
 };
+
+/* ---- how a workload runs on its node (run_doc.c) ---- */
+
+struct work_mount { /* one of volume, bind and tmpfs */
+    const char *path;
+    bool read_only;
+    const char *volume, *bind;
+    int64_t tmpfs_bytes;
+};
+
+struct work_file { /* text, or secret and key */
+    const char *path;
+    uint32_t mode;
+    const char *text, *secret, *key;
+};
+
+enum health_how { HEALTH_NONE, HEALTH_EXEC, HEALTH_HTTP, HEALTH_TCP };
+struct health_rule {
+    enum health_how how; /* NONE: not given */
+    const char *const *exec;
+    size_t exec_len;
+    const char *endpoint, *path; /* of HTTP and TCP */
+    int64_t every_ns, timeout_ns, delay_ns;
+    uint32_t failures;
+};
+
+struct stop_rule {
+    bool given;
+    const char *signal; /* "TERM" */
+    int64_t grace_ns, delay_ns;
+};
+
+struct log_rule {
+    int64_t bytes; /* 0: not given */
+    uint32_t files;
+};
+
+struct exclusive_rule {
+    const char *resource;
+    const char *const *names;
+    size_t names_len;
+};
+
+enum restart_policy { RESTART_DEFAULT, RESTART_ALWAYS, RESTART_ON_FAILURE, RESTART_NEVER };
+enum { RETRIES_DEFAULT = 3 };
+
+struct work_run {
+    const char *rootfs;
+    const struct work_mount *mounts;
+    size_t mounts_len;
+    const struct work_file *files;
+    size_t files_len;
+    struct health_rule health;
+    struct stop_rule stop;
+    struct log_rule log;
+    const struct berth_amount *rlimits;
+    size_t rlimits_len;
+    const struct exclusive_rule *exclusive;
+    size_t exclusive_len;
+    enum restart_policy restart_policy;
+    int32_t retries; /* -1: not given */
+};
+
+/* A signal by its name, with or without SIG, whatever its case: "TERM"; NULL: there is none. */
+const char *signal_name_find(const char *text);
 
 struct work_doc {
     struct doc_meta meta;
@@ -42,7 +110,10 @@ struct work_doc {
     const char *name, *owner, *group;
     bool hold, stopped, system;
     bool cancelled; /* of a job: by its user; it counts as held for ever */
-    bool stoppable; /* of a system service: may be disabled; true if not given */
+    /* Over, by what its restart policy says: of a job for ever, of an app or vm until it is started again. */
+    bool failed, ended;
+    const char *error; /* of the failure */
+    bool stoppable;    /* of a system service: may be disabled; true if not given */
     const char *const *command;
     size_t command_len;
     const struct berth_label *env;
@@ -50,12 +121,31 @@ struct work_doc {
     const char *workdir, *image;
     const struct endpoint *endpoints;
     size_t endpoints_len;
-    /* "index"; -1: none. A workload with endpoints and an index holds a block of ports: PORT_BASE + PORT_BLOCK * index
-     * and on, one per endpoint, added to its shape here. */
+    /* "index"; -1: none. A workload with endpoints and an index has a block of ports, PORT_BASE + PORT_BLOCK * index and
+     * on, that is nobody else's on any node. Its pods on a node share it: its shape's max_per_node is bounded here. */
     int32_t port_index;
     uint32_t weight;                                    /* 0 to 100; 100 if not given */
     uint64_t restarts;                                  /* "restart": grows with each restart asked for */
     const json_t *settings, *settings_schema, *install; /* NULL: not given */
+    struct work_run run;                                /* volumes that are mounted are in its shape, too */
+};
+
+enum volume_type { VOLUME_LOCAL, VOLUME_BIND, VOLUME_TMPFS };
+
+struct volume_doc {
+    struct doc_meta meta;
+    struct berth_volume volume;
+    const char *owner, *group;
+    enum volume_type type;
+    const char *path;   /* of BIND */
+    int64_t size_bytes; /* of TMPFS */
+};
+
+struct secret_doc {
+    struct doc_meta meta;
+    const char *name, *owner, *group;
+    const json_t *keys; /* {key: bytes} */
+    const char *sealed; /* the daemon's: what the store has instead of the text */
 };
 
 struct node_doc {
@@ -65,6 +155,10 @@ struct node_doc {
     bool disabled;       /* by the administrator: `enable` brings it back */
     const char *address; /* where others reach what runs there; NULL: by its id */
     const char *was;     /* its state before it was lost; NULL: it is not */
+    /* Of one whose agent has joined (control/node.h): which of its joins, 0: none; what the machine has, by its agent;
+     * what of it may be used at most, by the administrator or as it was at the join. */
+    uint64_t joined;
+    const json_t *probed, *ceiling;
 };
 
 struct user_doc {
@@ -92,6 +186,17 @@ struct port_report {
     uint16_t port;
 };
 
+/* What an agent says of an instance besides its state. */
+struct instance_words {
+    bool exit_said, progress_said;
+    int32_t exit, progress; /* its code, or 128 + its signal; thousandths */
+    const char *note;
+    const char *const *unenforced, *const *over; /* resources */
+    size_t unenforced_len, over_len;
+    const struct berth_label *exclusive; /* resource and the name that was taken */
+    size_t exclusive_len;
+};
+
 struct instance_doc {
     struct doc_meta meta;
     struct berth_instance instance;
@@ -100,6 +205,7 @@ struct instance_doc {
     const char *error;   /* what the agent said last */
     const struct port_report *ports;
     size_t ports_len;
+    struct instance_words words;
 };
 
 /* What an agent says. */
@@ -113,18 +219,29 @@ struct report_item {
     size_t ports_len;
     const struct berth_amount *usage;
     size_t usage_len;
+    struct instance_words words;
+};
+struct node_condition {
+    const char *type, *text;
 };
 struct report_doc {
     uint64_t epoch, seq;
     const struct report_item *items;
     size_t items_len;
+    /* Of the whole machine. */
+    const struct berth_amount *usage;
+    size_t usage_len;
+    const struct node_condition *conditions;
+    size_t conditions_len;
+    const json_t *probed; /* NULL: nothing new */
+    bool node_said;       /* something of the three */
 };
 
 int work_doc_read(const json_t *doc, struct arena *arena, struct work_doc *ret, struct berth_err *err);
 int node_doc_read(const json_t *doc, struct arena *arena, struct node_doc *ret, struct berth_err *err);
-/* `owner` and `group` of a volume are allowed, and the caller's to look at. */
-int volume_doc_read(const json_t *doc, struct arena *arena, struct doc_meta *ret_meta, struct berth_volume *ret,
-                    struct berth_err *err);
+int volume_doc_read(const json_t *doc, struct arena *arena, struct volume_doc *ret, struct berth_err *err);
+/* As it is stored; what a client writes has `data` instead of the keys and what is sealed. */
+int secret_doc_read(const json_t *doc, struct arena *arena, struct secret_doc *ret, struct berth_err *err);
 int resource_doc_read(const json_t *doc, struct arena *arena, struct doc_meta *ret_meta, struct berth_resource *ret,
                       struct berth_err *err);
 int profile_doc_read(const json_t *doc, struct arena *arena, struct doc_meta *ret_meta, struct berth_profile *ret,
@@ -141,6 +258,8 @@ int report_doc_read(const json_t *doc, struct arena *arena, struct report_doc *r
 /* What the loop writes: the documents of a new or changed instance and of a fact, without "v". New references. A shape
  * is not written: what an instance was placed from is the workload's document of that generation (KIND_SPEC). */
 json_t *instance_doc_make(const struct instance_doc *d);
+/* Sets what was said of it, and leaves alone what was not. */
+void instance_words_put(json_t *doc, const struct instance_words *w);
 json_t *fact_doc_make(const struct berth_fact *fact);
 /* "migration/17", "since/KEY"; a key that looks like a subject is written "since//17". */
 const char *fact_doc_id(const struct berth_fact *fact, struct arena *arena);
@@ -157,6 +276,7 @@ int settings_check(const json_t *schema, const json_t *settings, json_t **ret, s
 int settings_schema_check(const json_t *schema, struct berth_err *err);
 
 /* The tables, for /openapi.json: a kind's own keys in the order of the reference. Ends with NULL. */
+extern const struct key_table *const run_tables[], *const secret_tables[];
 extern const struct key_table *const work_tables[],
     *const node_tables[], *const volume_tables[], *const resource_tables[],
                                                       *const profile_tables[],

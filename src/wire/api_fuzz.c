@@ -67,16 +67,18 @@ static void read_all(json_t *doc)
     struct token_doc token;
     struct instance_doc instance;
     struct report_doc report;
-    struct berth_volume volume;
+    struct volume_doc volume;
+    struct secret_doc secret;
     struct berth_resource resource;
     struct berth_profile profile;
     struct berth_fact fact;
     arena_init(&arena);
     if (TRY_READ(work_doc_read, &work))
-        assert(work.meta.id && work.weight <= 100 && work.endpoints_len <= ENDPOINTS_MAX);
+        assert(work.meta.id && work.weight <= 100 && work.endpoints_len <= ENDPOINTS_MAX && work.run.mounts_len <= 64);
     if (TRY_READ(node_doc_read, &node))
         assert(node.meta.id && node.node.gpus_len <= BERTH_NODE_GPUS_MAX);
-    (void)TRY_READ(volume_doc_read, &meta, &volume);
+    (void)TRY_READ(volume_doc_read, &volume);
+    (void)TRY_READ(secret_doc_read, &secret);
     (void)TRY_READ(resource_doc_read, &meta, &resource);
     (void)TRY_READ(profile_doc_read, &meta, &profile);
     (void)TRY_READ(group_doc_read, &meta);

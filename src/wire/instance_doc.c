@@ -1,64 +1,10 @@
-/* instance_doc.c - documents of instances and facts, and what agents report. */
+/* instance_doc.c - documents of instances and facts. */
 #include <errno.h>
 #include <string.h>
 
 #include "base/str.h"
 #include "wire/objects.h"
 #include "wire/quantity.h"
-
-enum { REPORT_ITEMS_MAX = 100000, ERROR_BYTES_MAX = 512 };
-
-/* ---- ports as reported ------------------------------------------------------------------------------------------- */
-
-static int bound_port_read(struct reader *r, const struct key *key, const json_t *value, void *object)
-{
-    json_int_t number = json_integer_value(value);
-    if (!json_is_integer(value) || number < 1 || number > UINT16_MAX)
-        return expected(r, "a port from 1 to 65535", value);
-    *(uint16_t *)key_field(key, object) = (uint16_t)number;
-    return 0;
-}
-
-static const struct key port_report_rows[] = {
-    KEY("endpoint", "text", "its name; must be given", line_read, .at = offsetof(struct port_report, endpoint)),
-    KEY("port", "1 to 65535", "what was bound; must be given", bound_port_read,
-        .at = offsetof(struct port_report, port)),
-};
-static KEY_TABLE(port_report_keys, "port reported", port_report_rows);
-
-static int port_report_finish(struct reader *r, void *item)
-{
-    const struct port_report *p = item;
-    return !p->endpoint || !*p->endpoint ? missing(r, "endpoint") : p->port ? 0 : missing(r, "port");
-}
-
-static int port_reports_read(struct reader *r, const struct key *key, const json_t *value, void *object)
-{
-    static const struct object_kind kind = {
-        .table = &port_report_keys, .size = sizeof(struct port_report), .finish = port_report_finish};
-    struct key with_kind = *key;
-    with_kind.arg = &kind;
-    if (json_array_size(value) > ENDPOINTS_MAX)
-        return err_set(r->err, EINVAL, "%zu ports; at most %d are allowed", json_array_size(value), ENDPOINTS_MAX);
-    return objects_read(r, &with_kind, value, object);
-}
-
-/* An agent shall not be refused for what a program said: long text is cut, at the end of a character. */
-static int error_read(struct reader *r, const struct key *key, const json_t *value, void *object)
-{
-    const char *text = NULL;
-    int rc = text_of(r, value, &text);
-    if (rc < 0)
-        return rc;
-    size_t len = strlen(text);
-    if (len > ERROR_BYTES_MAX) {
-        for (len = ERROR_BYTES_MAX; len && ((unsigned char)text[len] & 0xc0) == 0x80;)
-            len--;
-        text = arena_strndup(r->arena, text, len);
-    }
-    *(const char **)key_field(key, object) = text;
-    return 0;
-}
 
 /* ---- instances --------------------------------------------------------------------------------------------------- */
 
@@ -67,14 +13,15 @@ static const struct key placed_rows[] = {
     KEY("of", "whole number", "generation of the workload it was placed from", counter_read, .at = AT(generation)),
     KEY("epoch", "whole number", "of the agent that changed it last", counter_read, .at = AT(epoch)),
     KEY("seq", "whole number", "of the last report that changed it", counter_read, .at = AT(seq)),
-    KEY("error", "text", "what its agent said last", error_read, .at = AT(error)),
+    KEY("error", "text", "what its agent said last", said_read, .at = AT(error)),
     KEY("ports", "list of {`endpoint`, `port`}", "as reported", port_reports_read, .at = AT(ports),
         .len_at = AT(ports_len)),
 };
 #undef AT
 static KEY_TABLE(placed_keys, "placed", placed_rows);
 
-const struct key_table *const instance_tables[] = {&instance_keys, &placed_keys, &meta_keys, &created_keys, NULL};
+const struct key_table *const instance_tables[] = {&instance_keys, &placed_keys,  &words_keys,
+                                                   &meta_keys,     &created_keys, NULL};
 
 int instance_doc_read(const json_t *doc, struct arena *arena, struct instance_doc *ret, struct berth_err *err)
 {
@@ -84,10 +31,11 @@ int instance_doc_read(const json_t *doc, struct arena *arena, struct instance_do
     struct instance_doc d = {0};
     struct instance_entry entry = {.instance.state = BERTH_RUNNING, .ready = -1};
     const struct part parts[] = {
-        {&instance_keys, &entry },
-        {&placed_keys,   &d     },
-        {&meta_keys,     &d.meta},
-        {&created_keys,  &d.meta},
+        {&instance_keys, &entry  },
+        {&placed_keys,   &d      },
+        {&words_keys,    &d.words},
+        {&meta_keys,     &d.meta },
+        {&created_keys,  &d.meta },
     };
     int rc = object_read(&r, doc, parts, sizeof parts / sizeof *parts);
     if (rc == 0)
@@ -150,6 +98,34 @@ static json_t *ports_make(const struct instance_doc *d)
     return all;
 }
 
+static void put_texts(json_t *doc, const char *key, const char *const *texts, size_t len)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < len; i++)
+        (void)json_array_append_new(list, json_string(texts[i]));
+    (void)json_object_set_new(doc, key, list);
+}
+
+void instance_words_put(json_t *doc, const struct instance_words *w)
+{
+    if (w->exit_said)
+        (void)json_object_set_new(doc, "exit", json_integer(w->exit));
+    if (w->progress_said)
+        (void)json_object_set_new(doc, "progress", json_integer(w->progress));
+    if (w->note && *w->note)
+        (void)json_object_set_new(doc, "note", json_string(w->note));
+    if (w->unenforced_len)
+        put_texts(doc, "unenforced", w->unenforced, w->unenforced_len);
+    if (w->over_len)
+        put_texts(doc, "over", w->over, w->over_len);
+    if (w->exclusive_len) {
+        json_t *all = json_object();
+        for (size_t i = 0; i < w->exclusive_len; i++)
+            (void)json_object_set_new(all, w->exclusive[i].key, json_string(w->exclusive[i].value));
+        (void)json_object_set_new(doc, "exclusive", all);
+    }
+}
+
 json_t *instance_doc_make(const struct instance_doc *d)
 {
     const struct berth_instance *i = &d->instance;
@@ -184,6 +160,7 @@ json_t *instance_doc_make(const struct instance_doc *d)
         (void)json_object_set_new(doc, "error", json_string(d->error));
     if (d->ports_len)
         (void)json_object_set_new(doc, "ports", ports_make(d));
+    instance_words_put(doc, &d->words);
     put_number(doc, "generation", d->meta.generation);
     put_time(doc, "created", d->meta.created_ns);
     return doc;
@@ -263,114 +240,4 @@ int fact_doc_id_parse(const char *id, struct berth_fact *ret)
         return 0;
     }
     return -EINVAL;
-}
-
-/* ---- reports ----------------------------------------------------------------------------------------------------- */
-
-static const struct word report_words[] = {
-    {"starting", REPORT_STARTING},
-    {"running",  REPORT_RUNNING },
-    {"stopping", REPORT_STOPPING},
-    {"ended",    REPORT_ENDED   },
-    {"failed",   REPORT_FAILED  },
-    {"stopped",  REPORT_STOPPED },
-    {NULL,       0              },
-};
-
-struct item_entry {
-    struct report_item item;
-    int ready; /* -1: not said */
-    int said;  /* the state */
-};
-
-static int said_state_read(struct reader *r, const struct key *key, const json_t *value, void *object)
-{
-    ((struct item_entry *)object)->said = 1;
-    return word_read(r, key, value, object);
-}
-
-#define AT(field) offsetof(struct item_entry, field)
-static const struct key item_rows[] = {
-    KEY("id", "whole number", "of the instance; must be given", counter_read, .at = AT(item.id)),
-    KEY("state", "`starting`, `running`, `stopping`, `ended`, `failed` or `stopped`", "must be given", said_state_read,
-        .at = AT(item.state), .arg = report_words),
-    KEY("ready", "true or false", "healthy; true if not given and running", choice_read, .at = AT(ready)),
-    KEY("error", "text", "why it failed", error_read, .at = AT(item.error)),
-    KEY("ports", "list of {`endpoint`, `port`}", "what it has bound", port_reports_read, .at = AT(item.ports),
-        .len_at = AT(item.ports_len)),
-    KEY("usage", "{resource: amount}", "at present", amounts_read, .at = AT(item.usage), .len_at = AT(item.usage_len)),
-};
-#undef AT
-static KEY_TABLE(item_keys, "instance reported", item_rows);
-
-static int item_finish(struct reader *r, void *object)
-{
-    struct item_entry *e = object;
-    if (!e->item.id)
-        return missing(r, "id");
-    if (!e->said)
-        return missing(r, "state");
-    if (e->item.usage_len > BERTH_LIST_MAX)
-        return err_set(r->err, EINVAL, "usage: more than %d resources", BERTH_LIST_MAX);
-    e->item.ready = e->ready >= 0 ? e->ready : e->item.state == REPORT_RUNNING;
-    return 0;
-}
-
-static const struct item_entry item_initial = {.ready = -1};
-static const struct object_kind item_kind = {.table = &item_keys,
-                                             .size = sizeof(struct item_entry),
-                                             .initial = &item_initial,
-                                             .finish = item_finish};
-
-struct item_list {
-    const struct item_entry *at;
-    size_t len;
-};
-
-static int items_read(struct reader *r, const struct key *key, const json_t *value, void *object)
-{
-    static const struct key into = {
-        .at = offsetof(struct item_list, at), .len_at = offsetof(struct item_list, len), .arg = &item_kind};
-    struct item_list entries = {0};
-    if (!json_is_array(value))
-        return expected(r, "a list of instances", value);
-    if (json_array_size(value) > REPORT_ITEMS_MAX)
-        return err_set(r->err, EINVAL, "more than %d instances", REPORT_ITEMS_MAX);
-    int rc = objects_read(r, &into, value, &entries);
-    if (rc < 0)
-        return rc;
-    struct report_item *items = ARENA_ARRAY(r->arena, struct report_item, entries.len);
-    for (size_t i = 0; i < entries.len; i++)
-        items[i] = entries.at[i].item;
-    list_set(key, object, items, entries.len);
-    return 0;
-}
-
-#define AT(field) offsetof(struct report_doc, field)
-static const struct key report_rows[] = {
-    KEY("epoch", "whole number", "above 0; grows with each start of the agent", counter_read, .at = AT(epoch)),
-    KEY("seq", "whole number", "above 0; grows with each report", counter_read, .at = AT(seq)),
-    KEY("instances", "list of [instance reported](#instance-reported)", "what is there; none: a heartbeat", items_read,
-        .at = AT(items), .len_at = AT(items_len)),
-};
-#undef AT
-static KEY_TABLE(report_keys, "report", report_rows);
-
-const struct key_table *const report_tables[] = {&report_keys, &item_keys, &port_report_keys, NULL};
-
-int report_doc_read(const json_t *doc, struct arena *arena, struct report_doc *ret, struct berth_err *err)
-{
-    struct berth_err own = {0};
-    struct reader r;
-    reader_init(&r, arena, err ? err : &own);
-    struct report_doc d = {0};
-    int rc = table_read(&r, doc, &report_keys, &d);
-    if (rc < 0)
-        return rc;
-    if (!d.epoch)
-        return missing(&r, "epoch");
-    if (!d.seq)
-        return missing(&r, "seq");
-    *ret = d;
-    return 0;
 }

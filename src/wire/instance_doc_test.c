@@ -14,8 +14,12 @@ static void what_is_written_is_read(void **state)
     static const struct port_report ports[] = {
         {"http", 10000}
     };
+    static const char *const resources[] = {"io", "memory"};
+    static const struct berth_label taken[] = {
+        {"card", "card1"},
+    };
     const struct instance_doc want = {
-        .meta = {.created_ns = 77, .generation = 2},
+        .meta = {.created_ns = 77,  .generation = 2},
         .instance = { .id = 17,
                  .workload = "web.alice",
                  .ordinal = 3,
@@ -34,6 +38,16 @@ static void what_is_written_is_read(void **state)
         .error = "no such file",
         .ports = ports,
         .ports_len = 1,
+        .words = {                       .exit_said = true,
+                 .progress_said = true,
+                 .progress = 420,
+                 .note = "epoch 3",
+                 .unenforced = resources,
+                 .unenforced_len = 2,
+                 .over = resources,
+                 .over_len = 1,
+                 .exclusive = taken,
+                 .exclusive_len = 1},
     };
     CLEANUP(given) struct given g = given("{}");
     json_decref(g.doc);
@@ -69,6 +83,13 @@ static void what_is_written_is_read(void **state)
     assert_int_equal(d.ports_len, 1);
     assert_string_equal(d.ports[0].endpoint, "http");
     assert_int_equal(d.ports[0].port, 10000);
+    assert_true(d.words.exit_said && d.words.exit == 0);
+    assert_int_equal(d.words.progress, 420);
+    assert_string_equal(d.words.note, "epoch 3");
+    assert_int_equal(d.words.unenforced_len, 2);
+    assert_string_equal(d.words.unenforced[1], "memory");
+    assert_string_equal(d.words.over[0], "io");
+    assert_string_equal(d.words.exclusive[0].value, "card1");
 }
 
 static void a_plain_instance_is_a_short_document(void **state)
@@ -179,22 +200,44 @@ static void a_report(void **state)
     CLEANUP(given) struct given heartbeat = given("{epoch: 3, seq: 10, instances: []}");
     READ(&heartbeat, report_doc_read, &d);
     assert_int_equal(d.items_len, 0);
+    assert_false(d.node_said);
+
+    CLEANUP(given)
+    struct given words = given(
+        "{epoch: 3, seq: 11, node: {usage: {cpu: 3, memory: 1Gi}, conditions: [{type: disk, text: full}], probed: "
+        "{cpus: 4}}, instances: [{id: 2, state: failed, exit: 137, progress: 1000, note: done, unenforced: [cpu], "
+        "over: [memory], exclusive: {card: card0}}]}");
+    READ(&words, report_doc_read, &d);
+    assert_true(d.node_said);
+    assert_int_equal(d.usage[0].amount, 3000);
+    assert_string_equal(d.conditions[0].text, "full");
+    assert_int_equal(json_object_size(d.probed), 1);
+    assert_int_equal(d.items[0].words.exit, 137);
+    assert_int_equal(d.items[0].words.progress, 1000);
+    assert_string_equal(d.items[0].words.over[0], "memory");
+    assert_string_equal(d.items[0].words.exclusive[0].key, "card");
 }
 
 static void reports_are_refused(void **state)
 {
     (void)state;
     static const struct refusal rows[] = {
-        {"{seq: 1}",                                                "epoch: missing"               },
-        {"{epoch: 1}",                                              "seq: missing"                 },
-        {"{epoch: 0, seq: 1}",                                      "epoch: missing"               },
-        {"{epoch: 1.5, seq: 1}",                                    "epoch: expected"              },
-        {"{epoch: 1, seq: 1, instances: {}}",                       "instances: expected a list"   },
-        {"{epoch: 1, seq: 1, instances: [{state: running}]}",       "instances[0]: id: missing"    },
-        {"{epoch: 1, seq: 1, instances: [{id: 1}]}",                "instances[0]: state: missing" },
-        {"{epoch: 1, seq: 1, instances: [{id: 1, state: dead}]}",   "instances[0]: state: expected"},
-        {"{epoch: 1, seq: 1, instances: [{id: -1, state: ended}]}", "instances[0]: id: expected"   },
-        {"{epoch: 1, seq: 1, labels: {}}",                          "unknown key"                  },
+        {"{seq: 1}",                                                                    "epoch: missing"               },
+        {"{epoch: 1}",                                                                  "seq: missing"                 },
+        {"{epoch: 0, seq: 1}",                                                          "epoch: missing"               },
+        {"{epoch: 1.5, seq: 1}",                                                        "epoch: expected"              },
+        {"{epoch: 1, seq: 1, instances: {}}",                                           "instances: expected a list"   },
+        {"{epoch: 1, seq: 1, instances: [{state: running}]}",                           "instances[0]: id: missing"    },
+        {"{epoch: 1, seq: 1, instances: [{id: 1}]}",                                    "instances[0]: state: missing" },
+        {"{epoch: 1, seq: 1, instances: [{id: 1, state: dead}]}",                       "instances[0]: state: expected"},
+        {"{epoch: 1, seq: 1, instances: [{id: -1, state: ended}]}",                     "instances[0]: id: expected"   },
+        {"{epoch: 1, seq: 1, labels: {}}",                                              "unknown key"                  },
+        {"{epoch: 1, seq: 1, instances: [{id: 1, state: ended, exit: 256}]}",           "exit: expected"               },
+        {"{epoch: 1, seq: 1, instances: [{id: 1, state: running, progress: 1001}]}",    "progress: expected"           },
+        {"{epoch: 1, seq: 1, instances: [{id: 1, state: running, unenforced: cpu}]}",   "unenforced: expected"         },
+        {"{epoch: 1, seq: 1, instances: [{id: 1, state: running, exclusive: {a: 1}}]}", "exclusive: a: expected"       },
+        {"{epoch: 1, seq: 1, node: {labels: {}}}",                                      "node: unknown key"            },
+        {"{epoch: 1, seq: 1, node: {conditions: [{text: x}]}}",                         "conditions[0]: type: missing" },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         CLEANUP(given) struct given g = given(rows[i].doc);

@@ -65,8 +65,8 @@ int meta_finish(struct reader *r, struct doc_meta *meta, const char *id)
 void doc_strip(json_t *doc)
 {
     static const char *const own[] = {
-        "v",         "revision",  "created", "generation", "status", "index", "restart", "system",
-        "stoppable", "cancelled", "epoch",   "seq",        "of",     "error", "hash",    "was",
+        "v",         "revision", "created", "generation", "status", "index", "restart", "system", "stoppable",
+        "cancelled", "failed",   "ended",   "epoch",      "seq",    "of",    "error",   "hash",   "was",
     };
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         (void)json_object_del(doc, own[i]);

@@ -11,17 +11,34 @@ static const struct key agent_rows[] = {
     KEY("epoch", "whole number", "start of its agent that reported last; the daemon's", counter_read, .at = AT(epoch)),
     KEY("seq", "whole number", "of that agent's last report that changed something; the daemon's", counter_read,
         .at = AT(seq)),
+    KEY("joined", "whole number", "in every certificate of its agent since it joined; the daemon's", counter_read,
+        .at = AT(joined)),
+    KEY("probed", "object", "what the machine has, as its agent says; the daemon's", tree_read, .at = AT(probed)),
+    KEY("ceiling", "{resource: amount}",
+        "what `allocatable` never exceeds: as set, or as probed when it joined; the daemon's", tree_read,
+        .at = AT(ceiling)),
 };
 #undef AT
 static KEY_TABLE(agent_keys, "agent", agent_rows);
 
-struct owned {
-    const char *owner, *group;
+static const struct word volume_words[] = {
+    {"local", VOLUME_LOCAL},
+    {"bind",  VOLUME_BIND },
+    {"tmpfs", VOLUME_TMPFS},
+    {NULL,    0           },
 };
+
+#define AT(field) offsetof(struct volume_doc, field)
 static const struct key owned_rows[] = {
-    KEY("owner", "user", "the caller if not given", line_read, .at = offsetof(struct owned, owner)),
-    KEY("group", "group", "its owner's; the daemon's", line_read, .at = offsetof(struct owned, group)),
+    KEY("owner", "user", "the caller if not given", line_read, .at = AT(owner)),
+    KEY("group", "group", "its owner's; the daemon's", line_read, .at = AT(group)),
+    KEY("type", "`local`, `bind` or `tmpfs`",
+        "a folder that stays on the node where it is first used; one of the node's own; memory. `local` if not given",
+        word_read, .at = AT(type), .arg = volume_words),
+    KEY("path", "path", "of `bind`: which folder; needs the permission `nodes: all`", absolute_read, .at = AT(path)),
+    KEY("size", "amount", "of `tmpfs`", quantity_read, .at = AT(size_bytes), .arg = "memory"),
 };
+#undef AT
 static KEY_TABLE(owned_keys, "owned", owned_rows);
 
 const struct key_table *const node_tables[] = {&node_keys, &agent_keys, &meta_keys, &created_keys, NULL};
@@ -54,28 +71,28 @@ int node_doc_read(const json_t *doc, struct arena *arena, struct node_doc *ret, 
     return 0;
 }
 
-int volume_doc_read(const json_t *doc, struct arena *arena, struct doc_meta *ret_meta, struct berth_volume *ret,
-                    struct berth_err *err)
+int volume_doc_read(const json_t *doc, struct arena *arena, struct volume_doc *ret, struct berth_err *err)
 {
     struct berth_err own = {0};
     struct reader r;
     reader_init(&r, arena, err ? err : &own);
-    struct doc_meta meta = {0};
-    struct berth_volume volume = {0};
-    struct owned owned;
+    struct volume_doc d = {0};
     const struct part parts[] = {
-        {&volume_keys,  &volume},
-        {&owned_keys,   &owned },
-        {&meta_keys,    &meta  },
-        {&created_keys, &meta  },
+        {&volume_keys,  &d.volume},
+        {&owned_keys,   &d       },
+        {&meta_keys,    &d.meta  },
+        {&created_keys, &d.meta  },
     };
     int rc = object_read(&r, doc, parts, sizeof parts / sizeof *parts);
     if (rc == 0)
-        rc = meta_finish(&r, &meta, volume.id);
+        rc = meta_finish(&r, &d.meta, d.volume.id);
     if (rc < 0)
         return rc;
-    *ret_meta = meta;
-    *ret = volume;
+    if ((d.type == VOLUME_BIND) != (d.path != NULL))
+        return err_set(r.err, EINVAL, d.path ? "path: is of volumes of the type bind" : "path: missing");
+    if ((d.type == VOLUME_TMPFS) != (d.size_bytes > 0))
+        return err_set(r.err, EINVAL, d.size_bytes ? "size: is of volumes of the type tmpfs" : "size: missing");
+    *ret = d;
     return 0;
 }
 

@@ -50,23 +50,59 @@ static void volumes(void **state)
 {
     (void)state;
     CLEANUP(given) struct given g = given("{id: maps, generation: 2, zone: north, shared: true, owner: a, group: g}");
-    struct doc_meta meta = {0};
-    struct berth_volume volume = {0};
-    READ(&g, volume_doc_read, &meta, &volume);
-    assert_string_equal(volume.id, "maps");
-    assert_string_equal(meta.id, "maps");
-    assert_int_equal(meta.generation, 2);
-    assert_true(volume.shared);
+    struct volume_doc d = {0};
+    READ(&g, volume_doc_read, &d);
+    assert_string_equal(d.volume.id, "maps");
+    assert_string_equal(d.meta.id, "maps");
+    assert_string_equal(d.owner, "a");
+    assert_int_equal(d.meta.generation, 2);
+    assert_true(d.volume.shared);
+    assert_int_equal(d.type, VOLUME_LOCAL);
+    CLEANUP(given) struct given bind = given("{id: etc, type: bind, path: /etc}");
+    READ(&bind, volume_doc_read, &d);
+    assert_int_equal(d.type, VOLUME_BIND);
+    assert_string_equal(d.path, "/etc");
+    CLEANUP(given) struct given memory = given("{id: maps, type: tmpfs, size: 64Mi}");
+    READ(&memory, volume_doc_read, &d);
+    assert_int_equal(d.size_bytes, 64 << 20);
 
     static const struct refusal rows[] = {
-        {"{zone: north}",      "id: missing"     },
-        {"{id: v, shared: 1}", "shared: expected"},
-        {"{id: v, size: 1}",   "unknown key"     },
+        {"{zone: north}",                        "id: missing"          },
+        {"{id: v, shared: 1}",                   "shared: expected"     },
+        {"{id: v, bytes: 1}",                    "unknown key"          },
+        {"{id: v, type: disk}",                  "type: expected one of"},
+        {"{id: v, type: bind}",                  "path: missing"        },
+        {"{id: v, path: /etc}",                  "path: is of volumes"  },
+        {"{id: v, type: bind, path: etc}",       "begins with '/'"      },
+        {"{id: v, type: bind, path: /a/../etc}", "must not have '..'"   },
+        {"{id: v, type: tmpfs}",                 "size: missing"        },
+        {"{id: v, size: 1Gi}",                   "size: is of volumes"  },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         CLEANUP(given) struct given bad = given(rows[i].doc);
-        REFUSED(&rows[i], &bad, volume_doc_read(bad.doc, &bad.arena, &meta, &volume, &bad.err));
-        assert_string_equal(volume.id, "maps");
+        REFUSED(&rows[i], &bad, volume_doc_read(bad.doc, &bad.arena, &d, &bad.err));
+        assert_string_equal(d.volume.id, "maps");
+    }
+}
+
+static void secrets(void **state)
+{
+    (void)state;
+    CLEANUP(given) struct given g = given("{id: db.alice, name: db, owner: alice, keys: {password: 8}, sealed: xyz}");
+    struct secret_doc d = {0};
+    READ(&g, secret_doc_read, &d);
+    assert_string_equal(d.meta.id, "db.alice");
+    assert_string_equal(d.sealed, "xyz");
+    assert_int_equal(json_integer_value(json_object_get(d.keys, "password")), 8);
+    static const struct refusal rows[] = {
+        {"{id: a.b, keys: {}}",                              "sealed: missing"},
+        {"{id: a.b, sealed: x}",                             "keys: missing"  },
+        {"{id: a.b, keys: {}, sealed: x, data: {a: plain}}", "data: is sealed"},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        CLEANUP(given) struct given bad = given(rows[i].doc);
+        REFUSED(&rows[i], &bad, secret_doc_read(bad.doc, &bad.arena, &d, &bad.err));
+        assert_null(strstr(bad.err.text, "plain"));
     }
 }
 
@@ -117,6 +153,7 @@ int main(void)
         cmocka_unit_test(a_node_has_the_keys_of_the_file_and_the_daemons),
         cmocka_unit_test(nodes_are_refused),
         cmocka_unit_test(volumes),
+        cmocka_unit_test(secrets),
         cmocka_unit_test(a_resource_is_named_by_its_id),
         cmocka_unit_test(a_profile_is_named_by_its_id),
     };

@@ -68,6 +68,21 @@ key_read counter_read; /* uint64_t field: a whole number that fits a JSON intege
 key_read line_read;    /* const char * field: text of at most BERTH_NAME_MAX bytes without control characters */
 key_read tree_read;    /* const json_t * field: an object, for others to read */
 
+/* work_doc.c, run_doc.c */
+enum { PATH_BYTES_MAX = 4096 }; /* as the kernel has it */
+key_read command_read;          /* const char *const * list: a program and its arguments */
+key_read absolute_read;         /* const char * field: a path from the root, without `..` */
+int path_check(struct reader *r, const char *path);
+extern const struct key_table run_keys; /* for a struct work_run */
+/* What rests on other keys of the document; mounted volumes are added to the shape. */
+int run_finish(struct reader *r, const struct work_doc *d, struct berth_shape *shape);
+
+/* report_doc.c: what agents say, of which the instance's document keeps the last. */
+extern const struct key_table port_report_keys;
+key_read port_reports_read;               /* const struct port_report * list */
+key_read said_read;                       /* const char * field: what a program said; long text is cut */
+extern const struct key_table words_keys; /* for a struct instance_words */
+
 enum { NO_COUNT = UINT32_MAX };
 
 /* One entry of the file. What must be there is, and defaults are in. */

@@ -121,3 +121,59 @@ int token_doc_read(const json_t *doc, struct arena *arena, struct token_doc *ret
     *ret = d;
     return 0;
 }
+
+/* ---- secrets ----------------------------------------------------------------------------------------------------- */
+
+static int sealed_read(struct reader *r, const struct key *key, const json_t *value, void *object)
+{
+    if (!json_is_string(value))
+        return err_set(r->err, EINVAL, "expected what the daemon has sealed"); /* what was found is not shown */
+    *(const char **)key_field(key, object) = text_keep(r, json_string_value(value));
+    return 0;
+}
+
+/* It stands here for the reference; what is stored never has it. */
+static int data_read(struct reader *r, const struct key *key, const json_t *value, void *object)
+{
+    (void)key;
+    (void)value;
+    (void)object;
+    return err_set(r->err, EINVAL, "is sealed before it is stored");
+}
+
+#define AT(field) offsetof(struct secret_doc, field)
+static const struct key secret_rows[] = {
+    KEY("name", "text", "makes its id", line_read, .at = AT(name)),
+    KEY("owner", "user", "the caller if not given", line_read, .at = AT(owner)),
+    KEY("group", "group", "its owner's; the daemon's", line_read, .at = AT(group)),
+    KEY("data", "{name: text}", "its keys and the text of each; never shown", data_read),
+    KEY("keys", "{name: whole number}", "its keys and how many bytes each has; the daemon's", tree_read,
+        .at = AT(keys)),
+    KEY("sealed", "text", "the daemon's; never shown", sealed_read, .at = AT(sealed)),
+};
+#undef AT
+static KEY_TABLE(secret_keys, "secret", secret_rows);
+
+const struct key_table *const secret_tables[] = {&secret_keys, &identity_keys, &meta_keys, &created_keys, NULL};
+
+int secret_doc_read(const json_t *doc, struct arena *arena, struct secret_doc *ret, struct berth_err *err)
+{
+    struct berth_err own = {0};
+    struct reader r;
+    reader_init(&r, arena, err ? err : &own);
+    struct secret_doc d = {0};
+    const struct part parts[] = {
+        {&secret_keys,   &d     },
+        {&identity_keys, &d.meta},
+        {&meta_keys,     &d.meta},
+        {&created_keys,  &d.meta},
+    };
+    int rc = object_read(&r, doc, parts, sizeof parts / sizeof *parts);
+    if (rc == 0)
+        rc = meta_finish(&r, &d.meta, d.meta.id);
+    if (rc == 0 && (!d.keys || !d.sealed))
+        rc = missing(&r, d.keys ? "sealed" : "keys");
+    if (rc == 0)
+        *ret = d;
+    return rc;
+}

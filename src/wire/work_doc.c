@@ -5,7 +5,7 @@
 #include "wire/objects.h"
 #include "wire/words.h"
 
-enum { ARGUMENT_MAX = 128 * 1024, PATH_BYTES_MAX = 4096 }; /* as the kernel has them */
+enum { ARGUMENT_MAX = 128 * 1024 }; /* as the kernel has it */
 
 static int argument_read(struct reader *r, const json_t *value, const char **ret)
 {
@@ -16,7 +16,7 @@ static int argument_read(struct reader *r, const json_t *value, const char **ret
 }
 
 /* No single text in place of the list: "sleep 5" is no program. */
-static int command_read(struct reader *r, const struct key *key, const json_t *value, void *object)
+int command_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     if (!json_is_array(value))
         return expected(r, "a list like [\"/bin/sleep\", \"5\"]", value);
@@ -81,10 +81,18 @@ static const struct word protocol_words[] = {
     {NULL,   0         },
 };
 
+static const struct word listen_words[] = {
+    {"port",   LISTEN_PORT  },
+    {"socket", LISTEN_SOCKET},
+    {NULL,     0            },
+};
+
 static const struct key endpoint_rows[] = {
     KEY("name", "text", "as clients ask for it; must be given", line_read, .at = offsetof(struct endpoint, name)),
     KEY("protocol", "`tcp`, `udp` or `sctp`", "`tcp` if not given", word_read,
         .at = offsetof(struct endpoint, protocol), .arg = protocol_words),
+    KEY("listen", "`port` or `socket`", "it is told its port, or handed the listening socket; `port` if not given",
+        word_read, .at = offsetof(struct endpoint, listen), .arg = listen_words),
 };
 static KEY_TABLE(endpoint_keys, "endpoint", endpoint_rows);
 
@@ -145,13 +153,17 @@ static const struct key work_rows[] = {
     KEY("hold", "true or false", "of a job: wait until released", bool_read, .at = AT(hold)),
     KEY("stopped", "true or false", "of an app or vm: keep the description, run nothing", bool_read, .at = AT(stopped)),
     KEY("cancelled", "true or false", "of a job, by its user; the daemon's", bool_read, .at = AT(cancelled)),
+    KEY("failed", "true or false", "it has failed, and is not tried again; the daemon's", bool_read, .at = AT(failed)),
+    KEY("ended", "true or false", "of an app or vm: it ended by itself; the daemon's", bool_read, .at = AT(ended)),
+    KEY("error", "text", "why it failed; the daemon's", said_read, .at = AT(error)),
     KEY("command", "list of texts", "program and arguments, passed byte for byte", command_read, LIST(command)),
     KEY("env", "{name: text}", "its environment", env_read, LIST(env)),
     KEY("workdir", "path", "where it starts", path_read, .at = AT(workdir)),
     KEY("image", "text", "container image or VM image", path_read, .at = AT(image)),
     KEY("resources", "{resource: amount}", "another word for `requests`", amounts_read,
         .at = AT(workload.shape.requests), .len_at = AT(workload.shape.requests_len)),
-    KEY("endpoints", "list of {`name`, `protocol`}", "of an app: ports it listens on", endpoints_read, LIST(endpoints)),
+    KEY("endpoints", "list of {`name`, `protocol`, `listen`}", "of an app: ports it listens on", endpoints_read,
+        LIST(endpoints)),
     KEY("settings", "{name: value}", "the app's own; checked against `settings_schema`", tree_read, .at = AT(settings)),
     KEY("settings_schema", "{name: {`type`, ...}}", "what its settings may be", tree_read, .at = AT(settings_schema)),
     KEY("install", "{name: value}", "install configuration, never shown to the app", tree_read, .at = AT(install)),
@@ -166,7 +178,7 @@ static const struct key work_rows[] = {
 #undef AT
 static KEY_TABLE(work_keys, "app, job or vm", work_rows);
 
-const struct key_table *const work_tables[] = {&work_keys, &workload_keys, &shape_keys, &meta_keys, NULL};
+const struct key_table *const work_tables[] = {&work_keys, &run_keys, &workload_keys, &shape_keys, &meta_keys, NULL};
 
 /* Keys of the cluster file that mean nothing here, or something else. */
 static int foreign_keys(struct reader *r, const json_t *doc)
@@ -189,18 +201,13 @@ static int foreign_keys(struct reader *r, const json_t *doc)
     return 0;
 }
 
-/* One port of its block for each endpoint. */
-static void ports_add(struct reader *r, const struct work_doc *d, struct berth_shape *shape)
+/* Its block of ports is its own on every node, and its pods there share it, first come, first served: as many as each can
+ * have a port for every endpoint. */
+static void block_bound(const struct work_doc *d, struct berth_shape *shape)
 {
-    size_t len = shape->ports_len + d->endpoints_len;
-    struct berth_port *ports = ARENA_ARRAY(r->arena, struct berth_port, len);
-    for (size_t i = 0; i < shape->ports_len; i++)
-        ports[i] = shape->ports[i];
-    for (size_t i = 0; i < d->endpoints_len; i++)
-        ports[shape->ports_len + i] = (struct berth_port){
-            d->endpoints[i].protocol, (uint16_t)(PORT_BASE + PORT_BLOCK * (uint32_t)d->port_index + i), 1};
-    shape->ports = ports;
-    shape->ports_len = len;
+    uint32_t most = (uint32_t)(PORT_BLOCK / d->endpoints_len);
+    if (shape->max_per_node == 0 || shape->max_per_node > most)
+        shape->max_per_node = most;
 }
 
 static void image_add(struct reader *r, const char *image, struct berth_shape *shape)
@@ -221,10 +228,11 @@ int work_doc_read(const json_t *doc, struct arena *arena, struct work_doc *ret, 
     struct berth_err own = {0};
     struct reader r;
     reader_init(&r, arena, err ? err : &own);
-    struct work_doc d = {.stoppable = true, .port_index = -1, .weight = BERTH_WEIGHT_MAX};
+    struct work_doc d = {.stoppable = true, .port_index = -1, .weight = BERTH_WEIGHT_MAX, .run.retries = -1};
     struct workload_entry entry = {.workload.replicas = 1, .count = NO_COUNT};
     const struct part more[] = {
         {&work_keys, &d     },
+        {&run_keys,  &d.run },
         {&meta_keys, &d.meta},
     };
     int rc = foreign_keys(&r, doc);
@@ -240,16 +248,18 @@ int work_doc_read(const json_t *doc, struct arena *arena, struct work_doc *ret, 
         entry.workload.shape.requests_len = d.workload.shape.requests_len;
     }
     d.workload = entry.workload;
-    d.workload.suspended = d.hold || d.stopped || d.cancelled;
+    d.workload.suspended = d.hold || d.stopped || d.cancelled || d.failed || d.ended;
     if (entry.gang_alone)
         d.workload.gang = d.workload.id;
     else if (d.workload.gang && *d.workload.gang && d.owner && *d.owner)
         d.workload.gang = arena_fmt(arena, "%s/%s", d.owner, d.workload.gang); /* nobody joins another's by its name */
     d.meta.created_ns = d.workload.created_ns;
-    if (d.port_index >= 0)
-        ports_add(&r, &d, &d.workload.shape);
+    if (d.port_index >= 0 && d.endpoints_len)
+        block_bound(&d, &d.workload.shape);
     if (d.image)
         image_add(&r, d.image, &d.workload.shape);
-    *ret = d;
-    return 0;
+    rc = run_finish(&r, &d, &d.workload.shape);
+    if (rc == 0)
+        *ret = d;
+    return rc;
 }

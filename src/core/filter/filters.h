@@ -8,6 +8,9 @@
 
 extern const struct filter filter_state;
 extern const struct filter filter_over;
+extern const struct filter filter_pressure;
+extern const struct filter filter_target;
+extern const struct filter filter_headroom;
 extern const struct filter filter_name;
 extern const struct filter filter_labels;
 extern const struct filter filter_taints;

@@ -1,0 +1,95 @@
+/* adopt.c - what an earlier agent has left: what lives is watched again, what ended meanwhile is told, what belongs to
+ * nobody is cleared away. Nothing is started. */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "agent/agent_parts.h"
+#include "agent/ports.h"
+#include "wire/document.h"
+
+enum { CLEAR_TRIES = 50, CLEAR_PAUSE_NS = 100000000 };
+
+/* On the loop's thread: nothing else goes on yet. */
+static int clear(struct run *r)
+{
+    int rc = -EBUSY;
+    for (int i = 0; i < CLEAR_TRIES && rc < 0; i++) {
+        rc = compose_clear(r);
+        if (rc < 0)
+            (void)nanosleep(&(struct timespec){.tv_nsec = CLEAR_PAUSE_NS}, NULL);
+    }
+    return rc;
+}
+
+static void adopt_living(struct run *r)
+{
+    struct node_port ports[ENDPOINTS_MAX];
+    bound_read(r);
+    for (size_t i = 0; i < r->ports.len; i++)
+        ports[i] = (struct node_port){r->ports.at[i].endpoint, r->ports.at[i].port};
+    r->phase = RUN_LIVING;
+    node_found(r->agent->node, r->id, r->config, ports, r->ports.len);
+    NOTE(r->agent, LEVEL_INFO, "instance.adopted", LOG_NUMBER("id", (int64_t)r->id),
+         LOG_NUMBER("shim", r->launched.shim));
+}
+
+static void adopt_ended(struct run *r)
+{
+    struct node_outcome outcome = {.end = NODE_FAILED, .exit = -1};
+    char text[LAUNCH_TEXT_MAX] = "";
+    int code = -1, rc = launch_exit(r->agent->place, r->id, &code, text);
+    (void)clear(r);
+    r->phase = RUN_OVER;
+    if (rc == 0 && code >= 0) {
+        outcome.end = code == 0 && !text[0] ? NODE_ENDED : NODE_FAILED;
+        outcome.exit = code;
+    }
+    outcome.text = text[0]                     ? text
+                   : outcome.end == NODE_ENDED ? NULL
+                   : rc == 0 && code >= 0      ? "it failed while the agent was away"
+                                               : "the machine or its shim went down while it ran";
+    node_found_over(r->agent->node, r->id, &outcome);
+}
+
+static void adopt(void *ctx, uint64_t id)
+{
+    struct agent *a = ctx;
+    CLEANUP(mem) char *text = NULL;
+    CLEANUP(json) json_t *config = NULL;
+    struct berth_err err;
+    if (place_read(a->place, id, "config.json", &text, &err) == 0)
+        config = json_loads(text, 0, NULL);
+    if (!config)
+        config = json_object();
+    struct run *r = run_add(a, id, config);
+    if (launch_adopt(a->place, id, &r->launched, &err) == 0)
+        adopt_living(r);
+    else
+        adopt_ended(r);
+}
+
+/* A group that no instance's folder speaks for. */
+static void sweep(void *ctx, const char *name)
+{
+    struct agent *a = ctx;
+    char *end = NULL;
+    uint64_t id = name[0] == 'i' ? strtoull(name + 1, &end, 10) : 0;
+    if (!end || *end || run_find(a, id))
+        return;
+    NOTE(a, LEVEL_WARN, "group.orphaned", LOG_TEXT("group", name));
+    (void)cgroup_kill(a->cgroups, name);
+    (void)cgroup_remove(a->cgroups, name);
+}
+
+int adopt_all(struct agent *a, struct berth_err *err)
+{
+    int rc = place_each(a->place, adopt, a);
+    if (rc < 0)
+        return err_set(err, -rc, "cannot read %s/instances: %s", place_dir(a->place), strerror(-rc));
+    (void)cgroups_each(a->cgroups, sweep, a);
+    for (size_t i = 0; i < a->runs.len; i++)
+        if (a->runs.at[i]->phase == RUN_LIVING)
+            run_watch(a->runs.at[i]);
+    return 0;
+}

@@ -1,0 +1,329 @@
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/agent_parts.h"
+#include "agent/claim.h"
+
+#define RENEW_AGAIN_NS (600 * SECOND_NS)
+
+static int64_t clock_read(clockid_t clock)
+{
+    struct timespec t;
+    (void)clock_gettime(clock, &t);
+    return (int64_t)t.tv_sec * SECOND_NS + t.tv_nsec;
+}
+
+int64_t agent_clock_ns(void)
+{
+    return clock_read(CLOCK_REALTIME);
+}
+
+int64_t agent_boottime_ns(void)
+{
+    return clock_read(CLOCK_BOOTTIME);
+}
+
+/* ---- what node/ needs of the world --------------------------------------------------------------------------------- */
+
+static int64_t env_steady(void *ctx)
+{
+    (void)ctx;
+    return agent_boottime_ns();
+}
+
+static int64_t env_clock(void *ctx)
+{
+    (void)ctx;
+    return agent_clock_ns();
+}
+
+static void env_report(void *ctx, uint64_t seq, char *text)
+{
+    link_report(((struct agent *)ctx)->link, seq, text);
+}
+
+static void env_heard(void *ctx, int64_t sent_ns)
+{
+    struct agent *a = ctx;
+    place_heard(a->place, sent_ns);
+    link_listen(a->link);
+    if (a->told)
+        return;
+    a->told = true;
+    NOTE(a, LEVEL_INFO, "agent.ready", LOG_TEXT("node", a->identity.node));
+    (void)fprintf(a->ready, "ready %s\n", a->identity.node);
+    (void)fflush(a->ready);
+}
+
+static void env_reread(void *ctx)
+{
+    link_reread(((struct agent *)ctx)->link);
+}
+
+/* Everything here was told to stop; when it has, there is nothing left to do. */
+static void env_superseded(void *ctx, const char *text)
+{
+    struct agent *a = ctx;
+    (void)text;
+    a->superseded = true;
+}
+
+static void env_wake_at(void *ctx, int64_t steady_ns)
+{
+    struct agent *a = ctx;
+    int64_t at_ns = loop_now_ns(a->loop) + (steady_ns - agent_boottime_ns());
+    if (at_ns >= a->tick_ns)
+        return;
+    a->tick_ns = at_ns;
+    loop_timer_set(a->tick, at_ns);
+}
+
+static bool anything_lives(const struct agent *a)
+{
+    for (size_t i = 0; i < a->runs.len; i++)
+        if (a->runs.at[i]->phase < RUN_OVER)
+            return true;
+    return false;
+}
+
+static void ticked(void *ctx)
+{
+    struct agent *a = ctx;
+    a->tick_ns = INT64_MAX;
+    node_tick(a->node);
+    if (a->superseded && !anything_lives(a))
+        loop_stop(a->loop);
+    else if (a->superseded)
+        env_wake_at(a, agent_boottime_ns() + SECOND_NS / 4);
+}
+
+/* ---- what the daemon says ------------------------------------------------------------------------------------------ */
+
+static void heard_config(void *ctx, const char *hash, const json_t *config)
+{
+    struct agent *a = ctx;
+    struct berth_err err;
+    /* One stream at a time, opened anew after the last one has ended: what comes later is later. */
+    if (node_configure(a->node, ++a->configs, hash, config, &err) < 0)
+        NOTE(a, LEVEL_ERROR, "config.refused", LOG_TEXT("text", err.text));
+}
+
+static void heard_errand(void *ctx, const json_t *line)
+{
+    errands_line(((struct agent *)ctx)->errands, line);
+}
+
+static void heard_no_errands(void *ctx)
+{
+    errands_drop(((struct agent *)ctx)->errands);
+}
+
+static void heard_answer(void *ctx, uint64_t seq, int status, const json_t *answer)
+{
+    struct agent *a = ctx;
+    node_reported(a->node, seq, status, answer);
+    if (a->superseded)
+        env_wake_at(a, agent_boottime_ns());
+}
+
+/* ---- the certificate ----------------------------------------------------------------------------------------------- */
+
+static void renew_set(struct agent *a, int64_t in_ns)
+{
+    loop_timer_set(a->renew, loop_now_ns(a->loop) + (in_ns > 0 ? in_ns : 0));
+}
+
+static void renew_answered(void *ctx, int status, const char *body, size_t len)
+{
+    struct agent *a = ctx;
+    struct berth_err err = {.text = "the daemon refused"};
+    json_t *doc = status == 200 || status == 201 ? json_loadb(body, len, 0, NULL) : NULL;
+    const char *certificate = json_string_value(json_object_get(doc, "certificate"));
+    int rc = certificate ? identity_renew(&a->identity, certificate, a->new_key, &err) : -EACCES;
+    json_decref(doc);
+    explicit_bzero(a->new_key, strlen(a->new_key));
+    mem_free(take_ptr(&a->new_key));
+    if (rc < 0) {
+        NOTE(a, LEVEL_WARN, "certificate.unrenewed", LOG_NUMBER("status", status), LOG_TEXT("text", err.text));
+        renew_set(a, RENEW_AGAIN_NS);
+        return;
+    }
+    NOTE(a, LEVEL_INFO, "certificate.renewed");
+    link_renewed(a->link);
+    renew_set(a, a->identity.renew_ns - agent_clock_ns());
+}
+
+static void renew_due(void *ctx)
+{
+    struct agent *a = ctx;
+    struct berth_err err;
+    CLEANUP(mem) char *request = NULL;
+    if (a->new_key)
+        return;
+    if (identity_request(&a->new_key, &request, &err) < 0) {
+        renew_set(a, RENEW_AGAIN_NS);
+        return;
+    }
+    json_t *doc = json_pack("{s:s}", "request", request);
+    char *text = json_dumps(doc, JSON_COMPACT);
+    link_post(a->link, "/certificate", NULL, text, strlen(text), renew_answered, a);
+    free(text);
+    json_decref(doc);
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------------------- */
+
+static void stop_asked(void *ctx)
+{
+    struct agent *a = ctx;
+    NOTE(a, LEVEL_INFO, "agent.stopping", LOG_TEXT("text", "what runs here goes on"));
+    loop_stop(a->loop);
+}
+
+static void nothing(void *ctx)
+{
+    (void)ctx;
+}
+
+static int loop_start(struct agent *a, struct berth_err *err)
+{
+    static const struct {
+        int signo;
+        loop_call *call;
+    } signals[] = {
+        {SIGTERM, stop_asked},
+        {SIGINT,  stop_asked},
+        {SIGHUP,  nothing   },
+    };
+    struct loop_source *kept;
+    int rc = loop_new(&a->loop, err);
+    for (size_t i = 0; rc == 0 && i < sizeof signals / sizeof *signals; i++)
+        rc = loop_signal(a->loop, signals[i].signo, signals[i].call, a, &kept, err);
+    if (rc < 0)
+        return rc;
+    a->tick = loop_timer_new(a->loop, ticked, a);
+    a->tick_ns = INT64_MAX;
+    a->renew = loop_timer_new(a->loop, renew_due, a);
+    a->launcher = worker_new(a->loop);
+    a->cleaner = worker_new(a->loop);
+    a->puller = worker_new(a->loop);
+    return 0;
+}
+
+/* Beside this program, or where it was installed. */
+static int shim_find(struct agent *a, struct berth_err *err)
+{
+    char self[PLACE_PATH_MAX];
+    static const char *const beside[] = {"/berth-shim", "/../shim/berth-shim"};
+    if (a->options->shim)
+        a->shim = mem_strdup(a->options->shim);
+    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+    while (len > 0 && self[len] != '/')
+        len--;
+    for (size_t i = 0; !a->shim && len > 0 && i < sizeof beside / sizeof *beside; i++) {
+        struct str path = {0};
+        str_add_bytes(&path, self, (size_t)len);
+        str_add(&path, beside[i]);
+        if (access(path.at, X_OK) == 0)
+            a->shim = str_take(&path);
+        str_done(&path);
+    }
+    if (!a->shim)
+        a->shim = mem_strdup(BERTH_SHIM);
+    if (access(a->shim, X_OK) < 0)
+        return err_set(err, ENOENT, "cannot find the program berth-shim (%s); give it with --shim FILE", a->shim);
+    return 0;
+}
+
+static int machine_start(struct agent *a, struct berth_err *err)
+{
+    const struct agent_options *o = a->options;
+    int rc = shim_find(a, err);
+    if (rc == 0)
+        rc = place_open(o->state, &a->place, err);
+    if (rc == 0)
+        rc = cgroups_open(o->cgroup_root, o->cgroup, &a->cgroups, err);
+    if (rc == 0)
+        rc = users_open(a->place, o->accounts, (uid_t)o->uid_first, &a->users, err);
+    if (rc == 0)
+        rc = look_new(a, &a->look, err);
+    a->oci = oci_runtime_find();
+    a->claims = claims_new();
+    a->errands = errands_new(a);
+    return rc;
+}
+
+static int node_start(struct agent *a, struct berth_err *err)
+{
+    const struct node_env env = {a,           env_steady, env_report, env_heard, env_reread, env_superseded,
+                                 env_wake_at, a->log,     env_clock};
+    const struct node_options options = {.id = a->identity.node,
+                                         .epoch = place_epoch(a->place),
+                                         .heard_ns = place_last_heard(a->place),
+                                         .heartbeat_ns = (int64_t)a->options->heartbeat_ms * 1000000};
+    const struct link_heard heard = {heard_config, heard_errand, heard_no_errands, heard_answer, a};
+    int rc = node_new(&env, &agent_machine, a, &options, &a->node, err);
+    if (rc == 0)
+        rc = link_new(a->loop, &a->identity, options.epoch, &heard, a->log, &a->link, err);
+    if (rc == 0)
+        rc = adopt_all(a, err);
+    if (rc < 0)
+        return rc;
+    node_begin(a->node);
+    for (size_t i = 0; i < a->runs.len; i++)
+        if (a->runs.at[i]->phase == RUN_LIVING)
+            run_well(a->runs.at[i]);
+    renew_set(a, a->identity.renew_ns - agent_clock_ns());
+    return 0;
+}
+
+static void agent_done(struct agent *a)
+{
+    worker_free(a->launcher);
+    worker_free(a->cleaner);
+    worker_free(a->puller);
+    errands_free(a->errands);
+    while (a->runs.len)
+        run_free(a->runs.at[a->runs.len - 1]);
+    vec_done(&a->runs);
+    node_free(a->node);
+    link_free(a->link);
+    look_free(a->look);
+    users_free(a->users);
+    cgroups_free(a->cgroups);
+    claims_free(a->claims);
+    place_free(a->place);
+    loop_source_free(a->tick);
+    loop_source_free(a->renew);
+    loop_free(a->loop);
+    identity_done(&a->identity);
+    mem_free(a->new_key);
+    mem_free(a->shim);
+}
+
+int agent_run(const struct agent_options *options, FILE *ready, const struct log *log, struct berth_err *err)
+{
+    struct agent a = {.options = options, .log = log, .ready = ready};
+    int rc = identity_read(options->state, &a.identity, err);
+    if (rc == 0)
+        rc = loop_start(&a, err);
+    if (rc == 0)
+        rc = machine_start(&a, err);
+    if (rc == 0)
+        rc = node_start(&a, err);
+    if (rc == 0)
+        rc = loop_run(a.loop, err);
+    if (rc == 0 && a.superseded)
+        rc = err_set(err, EALREADY,
+                     "another agent speaks for node %s, with a later epoch; everything here was stopped. If this "
+                     "machine is to be a node of its own, join it anew",
+                     a.identity.node);
+    agent_done(&a);
+    return rc;
+}

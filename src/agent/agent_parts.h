@@ -1,0 +1,149 @@
+/* agent_parts.h - the inside of the agent; for src/agent only.
+ *
+ * The loop's thread owns everything. What may block runs on one of three threads beside it, each in order: `launcher`
+ * starts instances, `cleaner` ends them and clears up, `puller` fetches images. A run that is with one of them (`busy`) is
+ * touched by nobody else.
+ */
+#pragma once
+
+#include <jansson.h>
+
+#include "agent/identity.h"
+#include "agent/link.h"
+#include "agent/options.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "machine/cgroup.h"
+#include "machine/health.h"
+#include "machine/image.h"
+#include "machine/launch.h"
+#include "machine/limit_watch.h"
+#include "machine/mount.h"
+#include "machine/place.h"
+#include "machine/probe.h"
+#include "machine/user.h"
+#include "net/loop.h"
+#include "node/node.h"
+#include "wire/api.h"
+#include "wire/document.h"
+
+#define SECOND_NS INT64_C(1000000000)
+
+enum run_phase {
+    RUN_PREPARING, /* secrets and images are being fetched */
+    RUN_LAUNCHING, /* the launcher has it */
+    RUN_LIVING,
+    RUN_REAPING, /* its shim has ended; what is left of it is being cleared away */
+    RUN_OVER,    /* the daemon has yet to know */
+    RUN_LEAVING, /* being forgotten */
+};
+
+struct run_port {
+    char *endpoint;
+    uint16_t port;
+};
+
+/* An instance on this machine. */
+struct run {
+    struct agent *agent;
+    uint64_t id;
+    char group[24]; /* its cgroup */
+    json_t *config;
+    json_t *next;    /* a configuration that came while it was busy; NULL: none */
+    json_t *secrets; /* {secret: {key: text}}, while they are needed */
+    size_t fetching; /* secrets that are under way */
+    char *trouble;   /* why it cannot be prepared */
+    enum run_phase phase;
+    bool busy;
+    bool stop_asked, stop_now;
+    struct launched launched; /* pidfd -1: none */
+    int pid_fd;               /* of its first process; -1: none */
+    struct loop_source *source;
+    struct loop_source *timer; /* of the next step of a stop, or of another try to clear up */
+    bool signalled;
+    VEC(struct run_port) ports;
+    char *exclusive; /* JSON of what it took of exclusive resources; NULL: nothing */
+    struct health *health;
+    struct limit_watch limits;
+    char unenforced[CGROUP_LIST_MAX];
+    char killed[LAUNCH_TEXT_MAX]; /* why the agent itself ended it; "": it did not */
+    struct cgroup_usage used;     /* at the last look */
+    int64_t used_ns;
+    int watched; /* by inotify; -1: not */
+    /* What a thread brought back. */
+    int rc;
+    struct berth_err err;
+    int exit;
+    char exit_text[LAUNCH_TEXT_MAX];
+};
+
+struct errands;
+struct look;
+
+struct agent {
+    const struct agent_options *options;
+    const struct log *log;
+    FILE *ready;
+    struct identity identity;
+    struct loop *loop;
+    struct worker *launcher, *cleaner, *puller;
+    struct place *place;
+    struct cgroups *cgroups;
+    struct users *users;
+    struct node *node;
+    struct link *link;
+    struct look *look;
+    struct errands *errands;
+    struct claims *claims;
+    struct loop_source *tick, *renew;
+    int64_t tick_ns;  /* what the first is set to, by the loop's clock */
+    uint64_t configs; /* that have come */
+    bool told;        /* that it is ready */
+    const char *oci;  /* the runtime of containers; NULL: none */
+    char *shim;
+    char *new_key; /* of a certificate that is being renewed */
+    bool superseded;
+    VEC(struct run *) runs; /* in order of ids */
+};
+
+int64_t agent_clock_ns(void);    /* since 1970 */
+int64_t agent_boottime_ns(void); /* goes on while the machine sleeps */
+#define NOTE(a, level, event, ...) log_write((a)->log, agent_clock_ns(), level, event, ##__VA_ARGS__)
+
+/* run.c: the machine as node/ wants it. */
+extern const struct node_machine agent_machine;
+struct run *run_find(const struct agent *a, uint64_t id);
+struct run *run_add(struct agent *a, uint64_t id, const json_t *config);
+void run_free(struct run *r);
+/* Its shim is known: watches it. */
+void run_watch(struct run *r);
+/* Health checks and usage from here on. */
+void run_well(struct run *r);
+uint16_t run_port(const struct run *r, const char *endpoint);
+/* "TERM" is 15; -1: there is none of that name. */
+int signal_number(const char *name);
+
+/* compose.c: on the launcher's thread. Everything from configuration to exec; 0, or what went wrong in r->err. */
+int compose_launch(struct run *r);
+/* On the cleaner's thread: other limits, settings and files for what lives. */
+int compose_change(struct run *r);
+/* On the cleaner's thread: nothing of it is left but its folder. -EBUSY: not yet. */
+int compose_clear(struct run *r);
+const char *run_secret(void *ctx, const char *secret, const char *key);
+
+/* adopt.c: what an earlier agent has left; before node_begin. */
+int adopt_all(struct agent *a, struct berth_err *err);
+
+/* look.c: usage and progress, now and then. */
+int look_new(struct agent *a, struct look **ret, struct berth_err *err);
+void look_free(struct look *l);
+void look_begin(struct run *r);
+void look_end(struct run *r);
+
+/* errand.c: for people. */
+struct errands *errands_new(struct agent *a);
+void errands_free(struct errands *e);
+void errands_line(struct errands *e, const json_t *line);
+void errands_drop(struct errands *e);

@@ -1,0 +1,317 @@
+/* compose.c - from an instance's configuration to a running process: mark, user, limits, files, ports, environment, exec.
+ *
+ * Runs on the launcher's and the cleaner's threads. What it makes it takes back when a later step fails.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "agent/agent_parts.h"
+#include "agent/ports.h"
+
+/* What is being put together; texts are the arena's. */
+struct making {
+    struct run *run;
+    struct arena arena;
+    struct user user;
+    struct launch launch;
+    VEC(const char *) env;
+    char *entrances[CGROUP_PATHS_MAX];
+    struct launch_mount *mounts;
+    size_t mounts_len;
+    struct bound bound; /* its ports */
+};
+
+/* ---- environment --------------------------------------------------------------------------------------------------- */
+
+static void env_add(void *ctx, const char *name, const char *value)
+{
+    struct making *m = ctx;
+    size_t len = strlen(name);
+    const char *line = arena_fmt(&m->arena, "%s=%s", name, value);
+    for (size_t i = 0; i < m->env.len; i++)
+        if (strncmp(m->env.at[i], name, len) == 0 && m->env.at[i][len] == '=') {
+            m->env.at[i] = line;
+            return;
+        }
+    vec_push(&m->env, line);
+}
+
+static void env_number(struct making *m, const char *name, uint64_t number)
+{
+    char text[24];
+    env_add(m, name, str_u64(number, text));
+}
+
+static void env_user(struct making *m)
+{
+    env_add(m, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    env_add(m, "LANG", "C.UTF-8");
+    env_add(m, "HOME", m->user.home);
+    env_add(m, "USER", m->user.name);
+    env_add(m, "LOGNAME", m->user.name);
+    env_add(m, "SHELL", "/bin/sh");
+}
+
+/* Which devices: by the names that the tools of their makers look at. */
+static void env_gpus(struct making *m)
+{
+    const json_t *gpus = json_object_get(m->run->config, "gpus");
+    CLEANUP(str) struct str list = {0};
+    for (size_t i = 0; i < json_array_size(gpus); i++)
+        str_addf(&list, "%s%" PRId64, i ? "," : "", (int64_t)json_integer_value(json_array_get(gpus, i)));
+    if (json_array_size(gpus)) {
+        env_add(m, "CUDA_VISIBLE_DEVICES", list.at);
+        env_add(m, "NVIDIA_VISIBLE_DEVICES", list.at);
+    }
+}
+
+static void env_make(struct making *m, const char *const *mounts_env)
+{
+    const struct run *r = m->run;
+    const char *workload = json_string_value(json_object_get(r->config, "workload"));
+    const char *name;
+    json_t *value;
+    if (!m->launch.runtime)
+        env_user(m);
+    env_gpus(m);
+    json_object_foreach(json_object_get(r->config, "env"), name, value)
+        env_add(m, name, json_string_value(value) ? json_string_value(value) : "");
+    env_add(m, "BERTH_NODE", r->agent->identity.node);
+    env_number(m, "BERTH_INSTANCE", r->id);
+    env_add(m, "BERTH_WORKLOAD", workload ? workload : "");
+    env_number(m, "BERTH_ORDINAL", (uint64_t)json_integer_value(json_object_get(r->config, "ordinal")));
+    bound_env(&m->bound, &m->arena, env_add, m);
+    for (size_t i = 0; mounts_env && mounts_env[i]; i++) {
+        const char *equals = strchr(mounts_env[i], '=');
+        if (equals)
+            env_add(m, arena_strndup(&m->arena, mounts_env[i], (size_t)(equals - mounts_env[i])), equals + 1);
+    }
+    vec_push(&m->env, NULL);
+    m->launch.env = m->env.at;
+}
+
+/* ---- the process --------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    int resource;
+} rlimit_names[] = {
+    {"as",       RLIMIT_AS      },
+    {"core",     RLIMIT_CORE    },
+    {"cpu",      RLIMIT_CPU     },
+    {"data",     RLIMIT_DATA    },
+    {"fsize",    RLIMIT_FSIZE   },
+    {"memlock",  RLIMIT_MEMLOCK },
+    {"nofile",   RLIMIT_NOFILE  },
+    {"nproc",    RLIMIT_NPROC   },
+    {"stack",    RLIMIT_STACK   },
+    {"msgqueue", RLIMIT_MSGQUEUE},
+};
+
+static int rlimits_make(struct making *m)
+{
+    const json_t *given = json_object_get(m->run->config, "rlimits");
+    struct launch_rlimit *list = ARENA_ARRAY(&m->arena, struct launch_rlimit, json_object_size(given) + 1);
+    const char *name;
+    json_t *value;
+    size_t len = 0;
+    if (!json_object_get(given, "core"))
+        list[len++] = (struct launch_rlimit){RLIMIT_CORE, 0, 0};
+    json_object_foreach((json_t *)given, name, value)
+    {
+        size_t i = 0;
+        while (i < sizeof rlimit_names / sizeof *rlimit_names && strcmp(rlimit_names[i].name, name) != 0)
+            i++;
+        if (i == sizeof rlimit_names / sizeof *rlimit_names)
+            return err_set(&m->run->err, EINVAL, "rlimits: there is no '%s' on this machine", name);
+        rlim_t to = json_integer_value(value) < 0 ? RLIM_INFINITY : (rlim_t)json_integer_value(value);
+        list[len++] = (struct launch_rlimit){rlimit_names[i].resource, to, to};
+    }
+    m->launch.rlimits = list;
+    m->launch.rlimits_len = len;
+    return 0;
+}
+
+static int argv_make(struct making *m)
+{
+    const json_t *command = json_object_get(m->run->config, "command");
+    size_t len = json_array_size(command);
+    const char **argv = ARENA_ARRAY(&m->arena, const char *, len + 1);
+    for (size_t i = 0; i < len; i++)
+        argv[i] = json_string_value(json_array_get(command, i));
+    m->launch.argv = argv;
+    if (len == 0 && !m->launch.runtime)
+        return err_set(&m->run->err, EINVAL, "there is nothing to run: it has neither a command nor an image");
+    return 0;
+}
+
+static int group_make(struct making *m)
+{
+    struct run *r = m->run;
+    struct cgroup_limits limits = {0};
+    char other[CGROUP_LIST_MAX] = "";
+    int rc = cgroup_limits_read(r->config, &limits, other, &r->err);
+    if (rc == 0)
+        rc = cgroup_make(r->agent->cgroups, r->group, &limits, r->unenforced, &r->err);
+    if (rc < 0)
+        return rc;
+    if (other[0] && strlen(r->unenforced) + strlen(other) + 1 < sizeof r->unenforced) {
+        if (r->unenforced[0])
+            (void)strcat(r->unenforced, ",");
+        (void)strcat(r->unenforced, other);
+    }
+    m->launch.entrances_len = cgroup_entrances(r->agent->cgroups, r->group, m->entrances);
+    m->launch.entrances = (const char *const *)m->entrances;
+    return 0;
+}
+
+static int bundle(struct making *m)
+{
+    struct run *r = m->run;
+    char path[PLACE_PATH_MAX], group[PLACE_PATH_MAX];
+    struct bundle_options options = {
+        .cgroup_path = cgroup_path(r->agent->cgroups, r->group, group, sizeof group),
+        .user = &m->user,
+        .mounts = m->mounts,
+        .mounts_len = m->mounts_len,
+        .env = m->launch.env,
+        .rlimits = m->launch.rlimits,
+        .rlimits_len = m->launch.rlimits_len,
+        .sockets_len = m->bound.sockets_len,
+    };
+    int rc = bundle_make(r->agent->place, r->id, r->config, &options, &r->err);
+    if (rc == 0)
+        rc = place_instance(r->agent->place, r->id, "bundle", path);
+    m->launch.bundle = arena_strdup(&m->arena, path);
+    return rc;
+}
+
+static void launch_fill(struct making *m)
+{
+    struct run *r = m->run;
+    const json_t *log = json_object_get(r->config, "log");
+    struct launch *l = &m->launch;
+    l->id = r->id;
+    l->shim = r->agent->shim;
+    l->cwd = json_string_value(json_object_get(r->config, "workdir"));
+    l->uid = m->user.uid;
+    l->gid = m->user.gid;
+    l->groups = m->user.groups;
+    l->groups_len = m->user.groups_len;
+    l->mounts = m->mounts;
+    l->mounts_len = m->mounts_len;
+    l->sockets = m->bound.sockets;
+    l->socket_names = m->bound.socket_names;
+    l->sockets_len = m->bound.sockets_len;
+    l->log_bytes = (uint64_t)json_integer_value(json_object_get(log, "bytes"));
+    l->log_files = (unsigned)json_integer_value(json_object_get(log, "files"));
+    l->fence_ns = json_integer_value(json_object_get(r->config, "fence_ns"));
+    l->stop_signal = SIGTERM;
+}
+
+/* ---- all of it ----------------------------------------------------------------------------------------------------- */
+
+static int runtime_choose(struct making *m)
+{
+    struct run *r = m->run;
+    const char *runtime = json_string_value(json_object_get(r->config, "runtime"));
+    bool contains = json_object_get(r->config, "image") || json_object_get(r->config, "rootfs");
+    if (runtime && strcmp(runtime, "process") != 0 && strcmp(runtime, "oci") != 0)
+        return err_set(&r->err, ENOTSUP, "this node has no runtime '%s'", runtime);
+    if (runtime && strcmp(runtime, "oci") == 0 && !contains)
+        return err_set(&r->err, EINVAL, "a container needs an image or a rootfs");
+    if (!contains)
+        return 0;
+    m->launch.runtime = r->agent->oci;
+    return r->agent->oci ? 0 : err_set(&r->err, ENOTSUP, "this node has neither crun nor runc, so no containers");
+}
+
+static int steps(struct making *m)
+{
+    struct run *r = m->run;
+    const char **mounts_env = NULL;
+    const char *owner = json_string_value(json_object_get(r->config, "owner"));
+    int rc = runtime_choose(m);
+    if (rc == 0)
+        rc = users_find(r->agent->users, owner && *owner ? owner : "berth", &m->user, &r->err);
+    if (rc == 0)
+        rc = rlimits_make(m);
+    if (rc == 0)
+        rc = argv_make(m);
+    if (rc == 0)
+        rc = group_make(m);
+    if (rc == 0)
+        rc = mounts_make(r->agent->place, r->id, r->config, &m->user, run_secret, r, &m->arena, &m->mounts,
+                         &m->mounts_len, &mounts_env, &r->err);
+    if (rc == 0)
+        rc = bound_make(r, &m->bound, &r->err);
+    if (rc < 0)
+        return rc;
+    launch_fill(m);
+    env_make(m, (const char *const *)mounts_env);
+    rc = m->launch.runtime ? bundle(m) : 0;
+    if (rc == 0)
+        rc = bound_keep(r, &m->bound, &r->err);
+    return rc == 0 ? launch_start(r->agent->place, &m->launch, &r->launched, &r->err) : rc;
+}
+
+int compose_launch(struct run *r)
+{
+    char *text = json_dumps(r->config, JSON_COMPACT);
+    int rc = place_begin(r->agent->place, r->id, text, &r->err);
+    free(text);
+    if (rc < 0)
+        return rc;
+    struct making *m = mem_zalloc(sizeof *m);
+    m->run = r;
+    arena_init(&m->arena);
+    rc = steps(m);
+    if (rc < 0) {
+        struct berth_err why = r->err;
+        (void)compose_clear(r); /* what cannot go yet goes when it is forgotten */
+        r->err = why;
+    }
+    for (size_t i = 0; i < CGROUP_PATHS_MAX; i++)
+        free(m->entrances[i]);
+    bound_done(&m->bound);
+    vec_done(&m->env);
+    arena_done(&m->arena);
+    mem_free(m);
+    return rc;
+}
+
+int compose_change(struct run *r)
+{
+    struct cgroup_limits limits = {0};
+    char other[CGROUP_LIST_MAX] = "";
+    const char *owner = json_string_value(json_object_get(r->config, "owner"));
+    struct user *user = mem_zalloc(sizeof *user);
+    int rc = cgroup_limits_read(r->config, &limits, other, &r->err);
+    if (rc == 0)
+        rc = cgroup_set(r->agent->cgroups, r->group, &limits, r->unenforced, &r->err);
+    if (rc == 0)
+        rc = users_find(r->agent->users, owner && *owner ? owner : "berth", user, &r->err);
+    if (rc == 0)
+        rc = mounts_change(r->agent->place, r->id, r->config, user, run_secret, r, &r->err);
+    mem_free(user);
+    return rc;
+}
+
+int compose_clear(struct run *r)
+{
+    struct agent *a = r->agent;
+    int rc = cgroup_kill(a->cgroups, r->group);
+    if (rc < 0 && rc != -ENOENT)
+        return err_set(&r->err, EBUSY, "some of its processes cannot be killed now");
+    rc = bundle_end(a->place, r->id, &r->err);
+    if (rc == 0)
+        rc = mounts_end(a->place, r->id, &r->err);
+    if (rc == 0 || rc == -ENOENT)
+        rc = cgroup_remove(a->cgroups, r->group);
+    return rc == -ENOENT ? 0 : rc;
+}

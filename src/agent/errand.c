@@ -1,0 +1,442 @@
+/* errand.c - what people ask of an instance through the daemon: its log, a program beside it, a signal.
+ *
+ * Output goes back in pieces, one POST at a time for each errand: the daemon answers when there is room for the next, so a
+ * slow reader slows the writer down and nothing piles up here.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/agent_parts.h"
+#include "base/base64.h"
+
+enum { PIECE_BYTES = 48 * 1024, ERRANDS_MAX = 256, INPUT_BYTES_MAX = 1 << 20 };
+#define LOOK_NS (SECOND_NS / 5)
+
+struct pipe_out {
+    struct errand *errand;
+    int fd; /* -1: ended */
+    const char *stream;
+    struct loop_source *source;
+};
+
+struct errand {
+    struct errands *all;
+    char *call;
+    uint64_t id; /* of the instance */
+    bool sending, closed;
+    /* Of a log. */
+    struct logfile *log;
+    bool follow;
+    struct loop_source *timer;
+    /* Of a program. */
+    bool program, eof, exited;
+    int exit;
+    struct beside beside;
+    struct loop_source *ended, *room;
+    struct pipe_out out, err;
+    struct str input;
+    VEC(char) piece;
+};
+
+struct errands {
+    struct agent *agent;
+    VEC(struct errand *) at;
+};
+
+static void log_step(void *ctx);
+static void program_step(struct errand *e);
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        (void)close(*fd);
+    *fd = -1;
+}
+
+static void source_drop(struct loop_source **s)
+{
+    loop_source_free(*s);
+    *s = NULL;
+}
+
+static void program_kill(struct errand *e)
+{
+    siginfo_t info;
+    if (!e->program || e->beside.pidfd < 0)
+        return;
+    if (!e->exited) {
+        (void)syscall(SYS_pidfd_send_signal, e->beside.pidfd, SIGHUP, NULL, 0);
+        (void)syscall(SYS_pidfd_send_signal, e->beside.pidfd, SIGKILL, NULL, 0);
+        (void)waitid(P_PIDFD, (id_t)e->beside.pidfd, &info, WEXITED);
+    }
+    close_fd(&e->beside.pidfd);
+}
+
+static void errand_free(struct errand *e)
+{
+    struct errands *all = e->all;
+    for (size_t i = 0; i < all->at.len; i++)
+        if (all->at.at[i] == e) {
+            all->at.at[i] = all->at.at[--all->at.len];
+            break;
+        }
+    source_drop(&e->timer);
+    source_drop(&e->ended);
+    source_drop(&e->room);
+    source_drop(&e->out.source);
+    source_drop(&e->err.source);
+    program_kill(e);
+    if (e->program) {
+        if (e->beside.in != e->beside.out)
+            close_fd(&e->beside.in);
+        close_fd(&e->beside.out);
+        close_fd(&e->beside.err);
+    }
+    logfile_free(e->log);
+    str_done(&e->input);
+    vec_done(&e->piece);
+    mem_free(e->call);
+    mem_free(e);
+}
+
+static struct errand *errand_find(const struct errands *all, const char *call)
+{
+    for (size_t i = 0; i < all->at.len; i++)
+        if (strcmp(all->at.at[i]->call, call) == 0)
+            return all->at.at[i];
+    return NULL;
+}
+
+/* ---- sending back -------------------------------------------------------------------------------------------------- */
+
+/* Answers find their errand by its call: it may be gone. */
+struct sent {
+    struct errands *all;
+    char *call;
+};
+
+static void sent_answered(void *ctx, int status, const char *body, size_t len)
+{
+    struct sent *s = ctx;
+    struct errand *e = errand_find(s->all, s->call);
+    (void)body;
+    (void)len;
+    mem_free(s->call);
+    mem_free(s);
+    if (!e)
+        return;
+    e->sending = false;
+    if (status != 200 && status != 204) /* nobody listens any more, or nobody can be reached */
+        errand_free(e);
+    else if (e->log)
+        log_step(e);
+    else
+        program_step(e);
+}
+
+static void ignored(void *ctx, int status, const char *body, size_t len)
+{
+    (void)ctx, (void)status, (void)body, (void)len;
+}
+
+static void send_piece(struct errand *e, const char *stream, const void *data, size_t len)
+{
+    CLEANUP(str) struct str path = {0};
+    struct sent *s = mem_zalloc(sizeof *s);
+    *s = (struct sent){e->all, mem_strdup(e->call)};
+    str_addf(&path, "/calls/%s?stream=%s", e->call, stream);
+    e->sending = true;
+    link_post(e->all->agent->link, path.at, "application/octet-stream", data, len, sent_answered, s);
+}
+
+static void send_end(struct agent *a, const char *call, int exit, const char *error)
+{
+    CLEANUP(str) struct str path = {0}, body = {0};
+    str_addf(&path, "/calls/%s?end=true", call);
+    if (exit >= 0)
+        str_addf(&path, "&exit=%d", exit);
+    if (error) {
+        str_add(&body, "{\"error\":");
+        str_add_json(&body, error);
+        str_add_char(&body, '}');
+    }
+    link_post(a->link, path.at, NULL, str_text(&body), body.len, ignored, NULL);
+}
+
+/* ---- a log --------------------------------------------------------------------------------------------------------- */
+
+static void log_step(void *ctx)
+{
+    struct errand *e = ctx;
+    struct agent *a = e->all->agent;
+    if (e->sending)
+        return;
+    vec_resize(&e->piece, PIECE_BYTES);
+    const struct run *r = run_find(a, e->id);
+    bool lives = r && r->phase <= RUN_REAPING; /* asked before the read: what it says last is not missed */
+    ssize_t len = logfile_read(e->log, e->piece.at, e->piece.len);
+    if (len > 0) {
+        send_piece(e, "out", e->piece.at, (size_t)len);
+    } else if (len < 0 || !e->follow || !lives) {
+        send_end(a, e->call, 0, len < 0 ? "its log cannot be read" : NULL);
+        errand_free(e);
+    } else {
+        loop_timer_set(e->timer, loop_now_ns(a->loop) + LOOK_NS);
+    }
+}
+
+static int log_begin(struct errand *e, const json_t *line, struct berth_err *err)
+{
+    const json_t *tail = json_object_get(line, "tail");
+    int rc = logfile_open(e->all->agent->place, e->id, tail ? json_integer_value(tail) : -1, &e->log, err);
+    if (rc < 0)
+        return rc;
+    e->follow = json_is_true(json_object_get(line, "follow"));
+    e->timer = loop_timer_new(e->all->agent->loop, log_step, e);
+    loop_timer_set(e->timer, loop_now_ns(e->all->agent->loop));
+    return 0;
+}
+
+/* ---- a program ----------------------------------------------------------------------------------------------------- */
+
+static void out_ready(void *ctx, uint32_t events)
+{
+    struct pipe_out *p = ctx;
+    struct errand *e = p->errand;
+    (void)events;
+    if (e->sending) { /* later: the answer brings us back */
+        loop_set_events(p->source, 0);
+        return;
+    }
+    vec_resize(&e->piece, PIECE_BYTES);
+    ssize_t len = read(p->fd, e->piece.at, e->piece.len);
+    if (len > 0) {
+        send_piece(e, p->stream, e->piece.at, (size_t)len);
+    } else if (len == 0 || (errno != EAGAIN && errno != EINTR)) { /* a terminal that is left says EIO */
+        source_drop(&p->source);
+        p->fd = -1;
+        program_step(e);
+    }
+}
+
+/* Goes on after a piece was taken, or ends when all is said. */
+static void program_step(struct errand *e)
+{
+    if (e->sending)
+        return;
+    if (e->out.source)
+        loop_set_events(e->out.source, EPOLLIN);
+    if (e->err.source)
+        loop_set_events(e->err.source, EPOLLIN);
+    if (!e->exited || e->out.source || e->err.source)
+        return;
+    send_end(e->all->agent, e->call, e->exit, NULL);
+    errand_free(e);
+}
+
+static void program_ended(void *ctx, uint32_t events)
+{
+    struct errand *e = ctx;
+    siginfo_t info = {0};
+    (void)events;
+    source_drop(&e->ended);
+    if (waitid(P_PIDFD, (id_t)e->beside.pidfd, &info, WEXITED | WNOHANG) == 0 && info.si_pid)
+        e->exit = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+    e->exited = true;
+    program_step(e);
+}
+
+static void input_room(void *ctx, uint32_t events)
+{
+    struct errand *e = ctx;
+    (void)events;
+    ssize_t n = e->input.len ? write(e->beside.in, e->input.at, e->input.len) : 0;
+    if (n > 0) {
+        memmove(e->input.at, e->input.at + n, e->input.len - (size_t)n);
+        e->input.len -= (size_t)n;
+    } else if (n < 0 && errno != EAGAIN && errno != EINTR) {
+        str_clear(&e->input);
+        e->eof = true;
+    }
+    if (e->input.len)
+        return;
+    source_drop(&e->room);
+    if (e->eof && e->beside.in != e->beside.out)
+        close_fd(&e->beside.in);
+}
+
+static void input_more(struct errand *e)
+{
+    if (!e->program || e->beside.in < 0 || e->room)
+        return;
+    int fd = e->beside.in == e->beside.out ? dup(e->beside.in) : e->beside.in; /* one source for each descriptor */
+    if (fd < 0)
+        return;
+    if (e->beside.in == e->beside.out)
+        e->beside.in = fd;
+    (void)loop_watch_fd(e->all->agent->loop, fd, EPOLLOUT, input_room, e, &e->room, NULL);
+}
+
+static void input_take(struct errand *e, const char *text)
+{
+    CLEANUP(str) struct str bytes = {0};
+    if (!str_add_base64_bytes(&bytes, text, strlen(text)) || e->input.len + bytes.len > INPUT_BYTES_MAX)
+        return;
+    str_add_bytes(&e->input, str_text(&bytes), bytes.len);
+    input_more(e);
+}
+
+static int pipe_watch(struct errand *e, struct pipe_out *p, int fd, const char *stream, struct berth_err *err)
+{
+    *p = (struct pipe_out){.errand = e, .fd = fd, .stream = stream};
+    return fd < 0 ? 0 : loop_watch_fd(e->all->agent->loop, fd, EPOLLIN, out_ready, p, &p->source, err);
+}
+
+static unsigned number(const json_t *line, const char *key, unsigned fallback)
+{
+    json_int_t n = json_integer_value(json_object_get(line, key));
+    return n > 0 && n < 10000 ? (unsigned)n : fallback;
+}
+
+static const char **argv_of(const json_t *list, struct arena *arena)
+{
+    const char **argv = ARENA_ARRAY(arena, const char *, json_array_size(list) + 1);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        argv[i] = json_string_value(json_array_get(list, i));
+    return argv;
+}
+
+static const char **env_of(const json_t *object, struct arena *arena)
+{
+    const char **env = ARENA_ARRAY(arena, const char *, json_object_size(object) + 1), *name;
+    json_t *value;
+    size_t len = 0;
+    json_object_foreach((json_t *)object, name, value) env[len++] =
+        arena_fmt(arena, "%s=%s", name, json_string_value(value) ? json_string_value(value) : "");
+    return env;
+}
+
+static int program_begin(struct errand *e, const json_t *line, struct berth_err *err)
+{
+    struct agent *a = e->all->agent;
+    const struct run *r = run_find(a, e->id);
+    struct arena arena;
+    if (!r || r->phase != RUN_LIVING)
+        return err_set(err, ESRCH, "it does not run here now");
+    if (json_array_size(json_object_get(line, "command")) == 0)
+        return err_set(err, EINVAL, "there is no command to run");
+    arena_init(&arena);
+    int rc = beside_start(a->place, e->id, argv_of(json_object_get(line, "command"), &arena),
+                          env_of(json_object_get(line, "env"), &arena), json_is_true(json_object_get(line, "terminal")),
+                          number(line, "rows", 24), number(line, "columns", 80), &e->beside, err);
+    arena_done(&arena);
+    if (rc < 0)
+        return rc;
+    e->program = true;
+    rc = pipe_watch(e, &e->out, e->beside.out, "out", err);
+    if (rc == 0)
+        rc = pipe_watch(e, &e->err, e->beside.err, "err", err);
+    return rc == 0 ? loop_watch_fd(a->loop, e->beside.pidfd, EPOLLIN, program_ended, e, &e->ended, err) : rc;
+}
+
+/* ---- a signal ------------------------------------------------------------------------------------------------------ */
+
+static int send_signal(struct agent *a, uint64_t id, const json_t *signal, struct berth_err *err)
+{
+    const struct run *r = run_find(a, id);
+    int signo = json_is_integer(signal) ? (int)json_integer_value(signal)
+                                        : signal_number(json_string_value(signal) ? json_string_value(signal) : "");
+    if (!r || r->phase != RUN_LIVING || r->pid_fd < 0)
+        return err_set(err, ESRCH, "it does not run here now");
+    if (signo <= 0)
+        return err_set(err, EINVAL, "there is no such signal");
+    if (syscall(SYS_pidfd_send_signal, r->pid_fd, signo, NULL, 0) < 0)
+        return err_set(err, errno, "cannot signal it: %s", strerror(errno));
+    return 0;
+}
+
+/* ---- lines of the stream ------------------------------------------------------------------------------------------- */
+
+static void begin(struct errands *all, const char *call, const char *verb, const json_t *line)
+{
+    struct agent *a = all->agent;
+    struct berth_err err = {0};
+    uint64_t id = (uint64_t)json_integer_value(json_object_get(line, "instance"));
+    if (strcmp(verb, "signal") == 0) {
+        int rc = send_signal(a, id, json_object_get(line, "signal"), &err);
+        send_end(a, call, rc < 0 ? -1 : 0, rc < 0 ? err.text : NULL);
+        return;
+    }
+    if (all->at.len >= ERRANDS_MAX) {
+        send_end(a, call, -1, "too many errands at once on this node");
+        return;
+    }
+    struct errand *e = mem_zalloc(sizeof *e);
+    *e = (struct errand){
+        .all = all, .id = id, .exit = -1, .beside = {.pidfd = -1, .in = -1, .out = -1, .err = -1}
+    };
+    e->call = mem_strdup(call);
+    e->out.fd = e->err.fd = -1;
+    vec_push(&all->at, e);
+    int rc = strcmp(verb, "logs") == 0   ? log_begin(e, line, &err)
+             : strcmp(verb, "exec") == 0 ? program_begin(e, line, &err)
+                                         : err_set(&err, ENOTSUP, "this agent knows no errand '%s'", verb);
+    if (rc < 0) {
+        send_end(a, call, -1, err.text);
+        errand_free(e);
+    }
+}
+
+void errands_line(struct errands *all, const json_t *line)
+{
+    const char *call = json_string_value(json_object_get(line, "call"));
+    const char *verb = json_string_value(json_object_get(line, "verb"));
+    const char *input = json_string_value(json_object_get(line, "input"));
+    struct errand *e = call ? errand_find(all, call) : NULL;
+    if (!call || (verb && e))
+        return;
+    if (verb) {
+        begin(all, call, verb, line);
+        return;
+    }
+    if (!e)
+        return;
+    if (input)
+        input_take(e, input);
+    if (json_is_true(json_object_get(line, "eof"))) {
+        e->eof = true;
+        input_more(e);
+    }
+    if (json_object_get(line, "rows") && e->program)
+        beside_resize(&e->beside, number(line, "rows", 24), number(line, "columns", 80));
+    if (json_is_true(json_object_get(line, "close")))
+        errand_free(e);
+}
+
+void errands_drop(struct errands *all)
+{
+    while (all->at.len)
+        errand_free(all->at.at[0]);
+}
+
+struct errands *errands_new(struct agent *a)
+{
+    struct errands *all = mem_zalloc(sizeof *all);
+    all->agent = a;
+    return all;
+}
+
+void errands_free(struct errands *all)
+{
+    if (!all)
+        return;
+    errands_drop(all);
+    vec_done(&all->at);
+    mem_free(all);
+}

@@ -1,0 +1,288 @@
+#include "agent/identity.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "net/client.h"
+#include "net/tls.h"
+#include "wire/document.h"
+
+enum { CONTROLS_MAX = 16, PEM_BYTES_MAX = 64 * 1024 };
+
+/* ---- files --------------------------------------------------------------------------------------------------------- */
+
+static char *path_of(const char *state, const char *file)
+{
+    struct str path = {0};
+    str_addf(&path, "%s/identity%s%s", state, file ? "/" : "", file ? file : "");
+    return str_take(&path);
+}
+
+static int write_all(int fd, const char *text)
+{
+    for (size_t len = strlen(text), done = 0; done < len;) {
+        ssize_t n = write(fd, text + done, len - done);
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        done += n > 0 ? (size_t)n : 0;
+    }
+    return fsync(fd) < 0 ? -errno : 0;
+}
+
+/* Whole or not at all, for its owner only. */
+static int file_write(const char *path, const char *text, struct berth_err *err)
+{
+    CLEANUP(str) struct str temp = {0};
+    str_addf(&temp, "%s.new", path);
+    (void)unlink(temp.at);
+    int fd = open(temp.at, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return err_set(err, errno, "cannot write %s: %s", temp.at, strerror(errno));
+    int rc = write_all(fd, text);
+    (void)close(fd);
+    if (rc == 0 && rename(temp.at, path) < 0)
+        rc = -errno;
+    return rc < 0 ? err_set(err, -rc, "cannot write %s: %s", path, strerror(-rc)) : 0;
+}
+
+static int file_read(const char *path, char **ret, struct berth_err *err)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return err_set(err, errno, "cannot read %s: %s", path, strerror(errno));
+    char *text = mem_zalloc(PEM_BYTES_MAX + 1);
+    size_t len = fread(text, 1, PEM_BYTES_MAX + 1, file);
+    (void)fclose(file);
+    if (len > PEM_BYTES_MAX) {
+        mem_free(text);
+        return err_set(err, EFBIG, "%s is no certificate: it is too large", path);
+    }
+    *ret = text;
+    return 0;
+}
+
+static int dir_make(const char *path, struct berth_err *err)
+{
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return err_set(err, errno, "cannot make %s: %s; run as root, or give another folder with --state", path,
+                       strerror(errno));
+    return 0;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------------- */
+
+/* Half of a certificate's time. */
+static int read_half(struct identity *id, const char *pem, struct berth_err *err)
+{
+    struct tls_cert_info info;
+    int rc = tls_cert_info(pem, &info, err);
+    if (rc == 0)
+        id->renew_ns = info.not_before_ns + (info.not_after_ns - info.not_before_ns) / 2;
+    return rc;
+}
+
+static int read_controls(const json_t *list, struct identity *id, struct berth_err *err)
+{
+    size_t len = json_array_size(list);
+    if (len == 0 || len > CONTROLS_MAX)
+        return err_set(err, EINVAL, "control: expected 1 to %d addresses", CONTROLS_MAX);
+    id->controls = mem_zarray(len, sizeof *id->controls);
+    for (size_t i = 0; i < len; i++) {
+        const char *url = json_string_value(json_array_get(list, i));
+        if (!url)
+            return err_set(err, EINVAL, "control[%zu]: expected an address like https://10.0.0.1:3981", i);
+        id->controls[id->controls_len++] = mem_strdup(url);
+    }
+    return 0;
+}
+
+int identity_read(const char *state, struct identity *ret, struct berth_err *err)
+{
+    CLEANUP(mem) char *path = path_of(state, "node.json");
+    CLEANUP(mem) char *pem = NULL;
+    CLEANUP(json) json_t *doc = NULL;
+    struct identity id = {.ca_path = path_of(state, "ca.pem"), .pem_path = path_of(state, "node.pem")};
+    int rc = access(path, F_OK) == 0 ? document_read(path, &doc, err) : -ENOENT;
+    const char *node = json_string_value(json_object_get(doc, "node"));
+    if (rc == -ENOENT)
+        rc = err_set(err, ENOENT,
+                     "this machine is no node yet (there is no %s); 'berth node add NAME', where the daemon can be "
+                     "reached, prints the line that makes it one",
+                     path);
+    else if (rc == 0 && !node)
+        rc = err_set(err, EINVAL, "%s: node: expected a name", path);
+    if (rc == 0) {
+        id.node = mem_strdup(node);
+        rc = read_controls(json_object_get(doc, "control"), &id, err);
+    }
+    if (rc == 0)
+        rc = file_read(id.pem_path, &pem, err);
+    if (rc == 0)
+        rc = read_half(&id, pem, err);
+    if (rc < 0)
+        identity_done(&id);
+    else
+        *ret = id;
+    return rc;
+}
+
+void identity_done(struct identity *id)
+{
+    for (size_t i = 0; i < id->controls_len; i++)
+        mem_free(id->controls[i]);
+    mem_free(id->controls);
+    mem_free(id->node);
+    mem_free(id->ca_path);
+    mem_free(id->pem_path);
+    *id = (struct identity){0};
+}
+
+/* ---- joining ------------------------------------------------------------------------------------------------------- */
+
+int identity_request(char **ret_key_pem, char **ret_request_pem, struct berth_err *err)
+{
+    return tls_request_make(ret_key_pem, ret_request_pem, err);
+}
+
+static int pem_write(const char *path, const char *certificate, const char *key_pem, struct berth_err *err)
+{
+    CLEANUP(str) struct str both = {0};
+    str_addf(&both, "%s\n%s", certificate, key_pem);
+    int rc = file_write(path, both.at, err);
+    explicit_bzero(both.at, both.len);
+    return rc;
+}
+
+int identity_renew(struct identity *id, const char *certificate, const char *key_pem, struct berth_err *err)
+{
+    int rc = read_half(id, certificate, err);
+    return rc == 0 ? pem_write(id->pem_path, certificate, key_pem, err) : rc;
+}
+
+/* "a,b" as a list. */
+static json_t *split(const char *texts)
+{
+    json_t *list = json_array();
+    for (const char *at = texts; *at;) {
+        size_t len = strcspn(at, ",");
+        if (len)
+            (void)json_array_append_new(list, json_stringn(at, len));
+        at += len + (at[len] == ',');
+    }
+    return list;
+}
+
+static int token_read(const struct agent_options *o, char **ret, struct berth_err *err)
+{
+    if (o->token) {
+        *ret = mem_strdup(o->token);
+        return 0;
+    }
+    int rc = file_read(o->token_file, ret, err);
+    if (rc == 0)
+        (*ret)[strcspn(*ret, " \r\n")] = '\0';
+    return rc;
+}
+
+/* Asks one address. A positive status: it answered, and that was no. */
+static int ask(const char *url, const char *pin, const char *body, json_t **ret, struct berth_err *err)
+{
+    struct client_config config = {.url = url, .pin = pin, .agent = "berth-agent/" BERTH_VERSION};
+    struct client_request request = {.method = "POST", .path = "/v1/join", .body = body, .body_len = strlen(body)};
+    struct client_answer answer = {0};
+    struct client *client = NULL;
+    int rc = client_new(&config, &client, err);
+    if (rc == 0)
+        rc = client_do(client, &request, &answer, err);
+    json_t *doc = rc == 0 ? json_loadb(str_text(&answer.body), answer.body.len, 0, NULL) : NULL;
+    int status = answer.status;
+    client_answer_done(&answer);
+    client_free(client);
+    if (rc < 0)
+        return rc;
+    const char *message = json_string_value(json_object_get(json_object_get(doc, "error"), "message"));
+    if (status != 200 && status != 201) {
+        (void)err_set(err, EACCES, "%s refuses: %s", url, message ? message : "it does not say why");
+        json_decref(doc);
+        return status;
+    }
+    if (!doc)
+        return err_set(err, EPROTO, "%s answered with something else than JSON; is it a Berth daemon?", url);
+    *ret = doc;
+    return 0;
+}
+
+static int answer_keep(const char *state, const json_t *answer, const json_t *controls, const char *key_pem,
+                       char **ret_node, struct berth_err *err)
+{
+    const char *node = json_string_value(json_object_get(answer, "node"));
+    const char *certificate = json_string_value(json_object_get(answer, "certificate"));
+    const char *ca = json_string_value(json_object_get(answer, "ca"));
+    CLEANUP(mem) char *node_path = path_of(state, "node.json"), *ca_path = path_of(state, "ca.pem");
+    CLEANUP(mem) char *pem_path = path_of(state, "node.pem"), *dir = path_of(state, NULL);
+    if (!node || !certificate || !ca)
+        return err_set(err, EPROTO,
+                       "the daemon's answer lacks the node's name or a certificate; are the versions of "
+                       "berthd and berth-agent the same?");
+    json_t *doc = json_pack("{s:s, s:O}", "node", node, "control", controls);
+    char *text = json_dumps(doc, JSON_INDENT(2));
+    json_decref(doc);
+    int rc = dir_make(state, err);
+    if (rc == 0)
+        rc = dir_make(dir, err);
+    if (rc == 0)
+        rc = file_write(ca_path, ca, err);
+    if (rc == 0)
+        rc = pem_write(pem_path, certificate, key_pem, err);
+    if (rc == 0)
+        rc = file_write(node_path, text, err); /* last: its being there means that the rest is */
+    free(text);
+    if (rc == 0)
+        *ret_node = mem_strdup(node);
+    return rc;
+}
+
+static void secret_cleanup(char **text)
+{
+    if (*text)
+        explicit_bzero(*text, strlen(*text));
+    mem_free(*text);
+}
+
+int identity_join(const struct agent_options *options, const json_t *probed, char **ret_node, struct berth_err *err)
+{
+    CLEANUP(mem) char *node_path = path_of(options->state, "node.json");
+    CLEANUP(json) json_t *controls = split(options->control);
+    CLEANUP(json) json_t *answer = NULL;
+    CLEANUP(secret) char *token = NULL, *key_pem = NULL;
+    CLEANUP(mem) char *request_pem = NULL;
+    if (access(node_path, F_OK) == 0 && !options->force)
+        return err_set(err, EEXIST,
+                       "this machine is a node already (%s); 'berth-agent' runs it, --force makes it another one",
+                       node_path);
+    int rc = dir_make(options->state, err); /* before the invitation is used up */
+    if (rc == 0)
+        rc = token_read(options, &token, err);
+    if (rc == 0)
+        rc = identity_request(&key_pem, &request_pem, err);
+    if (rc < 0)
+        return rc;
+    json_t *body = json_pack("{s:s, s:s, s:O}", "token", token, "request", request_pem, "probed", (json_t *)probed);
+    char *text = json_dumps(body, JSON_COMPACT);
+    json_decref(body);
+    rc = err_set(err, EINVAL, "--control: expected an address like https://10.0.0.1:3981");
+    for (size_t i = 0; rc < 0 && i < json_array_size(controls); i++)
+        rc = ask(json_string_value(json_array_get(controls, i)), options->pin, text, &answer, err);
+    explicit_bzero(text, strlen(text));
+    free(text);
+    if (rc > 0)
+        return -EACCES;
+    return rc < 0 ? rc : answer_keep(options->state, answer, controls, key_pem, ret_node, err);
+}

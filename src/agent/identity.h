@@ -1,0 +1,36 @@
+/* identity.h - which node this machine is, whom it listens to, and how it proves it: STATE/identity/.
+ *
+ *   node.json   {"node": ID, "control": [URL, ...]}
+ *   ca.pem      the cluster's authority
+ *   node.pem    certificate and key in one file, so that a renewal replaces both at once
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/options.h"
+#include "base/err.h"
+
+struct identity {
+    char *node;
+    char **controls;
+    size_t controls_len;
+    char *ca_path, *pem_path;
+    int64_t renew_ns; /* since 1970: when half of the certificate's time is over */
+};
+
+/* -ENOENT: this machine is no node yet, and the text says how it becomes one. */
+int identity_read(const char *state, struct identity *ret, struct berth_err *err);
+void identity_done(struct identity *id);
+
+/* Asks to be taken in, with what was probed; keeps what it is given. *ret_node: its name, to be freed. -EEXIST: it is a
+ * node already. */
+int identity_join(const struct agent_options *options, const json_t *probed, char **ret_node, struct berth_err *err);
+
+/* A new key of this machine's and the request for its certificate; both to be freed, the key to be kept in memory until
+ * the certificate is there. */
+int identity_request(char **ret_key_pem, char **ret_request_pem, struct berth_err *err);
+/* The certificate for that key has come. */
+int identity_renew(struct identity *id, const char *certificate, const char *key_pem, struct berth_err *err);

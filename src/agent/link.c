@@ -1,0 +1,326 @@
+#include "agent/link.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "net/async.h"
+
+#define SECOND INT64_C(1000000000)
+#define LINE_BYTES_MAX ((size_t)64 << 20)
+#define REREAD_NS (3 * SECOND)
+#define REPORT_TIMEOUT_NS (10 * SECOND)
+#define RECONNECT_NS_MAX (5 * SECOND)
+
+/* A stream of lines, opened again whenever it ends. */
+struct listening {
+    struct link *link;
+    const char *name;
+    void (*path)(const struct link *l, struct str *to);
+    void (*line)(struct link *l, const json_t *line);
+    void (*lost)(struct link *l); /* NULL: nothing to do */
+    struct async_call *call;
+    struct loop_source *timer;
+    struct str buffer;
+    unsigned failures;
+    bool heard; /* something, since it was opened */
+};
+
+struct link {
+    struct loop *loop;
+    struct async *async;
+    const struct identity *id;
+    const struct log *log;
+    struct link_heard heard;
+    uint64_t epoch;
+    size_t at; /* which address */
+    bool listens;
+    char hash[80];
+    struct listening config, errands;
+    struct loop_source *reread;
+    struct async_call *report;
+    uint64_t report_seq;
+};
+
+static void url_make(const struct link *l, const char *path, struct str *to)
+{
+    const char *base = l->id->controls[l->at];
+    size_t len = strlen(base);
+    while (len && base[len - 1] == '/')
+        len--;
+    str_add_bytes(to, base, len);
+    str_addf(to, "/v1/nodes/%s%s", l->id->node, path);
+}
+
+static void note(const struct link *l, enum log_level level, const char *event, const char *text)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    log_write(l->log, now.tv_sec * SECOND + now.tv_nsec, level, event, LOG_TEXT("control", l->id->controls[l->at]),
+              LOG_TEXT("text", text));
+}
+
+/* ---- listening ----------------------------------------------------------------------------------------------------- */
+
+static void take_line(struct listening *s, const char *at, size_t len)
+{
+    if (len == 0) /* only to show that it is there */
+        return;
+    json_t *line = json_loadb(at, len, 0, NULL);
+    if (json_is_object(line))
+        s->line(s->link, line);
+    else
+        note(s->link, LEVEL_WARN, "stream.garbage", s->name);
+    json_decref(line);
+}
+
+static void took_piece(void *ctx, const char *at, size_t len)
+{
+    struct listening *s = ctx;
+    if (!s->heard) {
+        s->heard = true;
+        s->failures = 0;
+    }
+    if (s->buffer.len + len > LINE_BYTES_MAX)
+        str_clear(&s->buffer);
+    str_add_bytes(&s->buffer, at, len);
+    size_t done = 0;
+    for (const char *end; (end = memchr(s->buffer.at + done, '\n', s->buffer.len - done));) {
+        take_line(s, s->buffer.at + done, (size_t)(end - s->buffer.at) - done);
+        done = (size_t)(end - s->buffer.at) + 1;
+    }
+    if (done) {
+        memmove(s->buffer.at, s->buffer.at + done, s->buffer.len - done);
+        s->buffer.len -= done;
+    }
+}
+
+static void stream_ended(void *ctx, const struct async_answer *answer)
+{
+    struct listening *s = ctx;
+    struct link *l = s->link;
+    int64_t wait_ns = s->failures < 5 ? (SECOND / 5) << s->failures : RECONNECT_NS_MAX;
+    s->call = NULL;
+    s->failures++;
+    str_clear(&s->buffer);
+    if (s->lost)
+        s->lost(l);
+    note(l, LEVEL_DEBUG, "stream.ended", answer->status ? s->name : answer->text);
+    loop_timer_set(s->timer, loop_now_ns(l->loop) + (wait_ns < RECONNECT_NS_MAX ? wait_ns : RECONNECT_NS_MAX));
+}
+
+static void stream_open(void *ctx)
+{
+    struct listening *s = ctx;
+    CLEANUP(str) struct str path = {0}, url = {0};
+    if (s->call)
+        return;
+    s->path(s->link, &path);
+    url_make(s->link, path.at, &url);
+    s->heard = false;
+    struct async_request request = {
+        .method = "GET", .url = url.at, .piece = took_piece, .done = stream_ended, .ctx = s};
+    s->call = async_start(s->link->async, &request);
+}
+
+static void stream_again(struct listening *s)
+{
+    if (s->call) {
+        async_cancel(s->call);
+        s->call = NULL;
+        if (s->lost)
+            s->lost(s->link);
+    }
+    str_clear(&s->buffer);
+    if (s->link->listens)
+        loop_timer_set(s->timer, loop_now_ns(s->link->loop));
+}
+
+static void config_path(const struct link *l, struct str *to)
+{
+    str_addf(to, "/config?epoch=%llu&watch=%s", (unsigned long long)l->epoch, l->hash);
+}
+
+static void config_line(struct link *l, const json_t *line)
+{
+    const char *type = json_string_value(json_object_get(line, "type"));
+    const char *hash = json_string_value(json_object_get(line, "hash"));
+    const json_t *object = json_object_get(line, "object");
+    if (!type || strcmp(type, "put") != 0 || !hash || !json_is_object(object))
+        return;
+    (void)snprintf(l->hash, sizeof l->hash, "%s", hash);
+    loop_timer_set(l->reread, INT64_MAX);
+    l->heard.config(l->heard.ctx, hash, object);
+}
+
+static void errands_path(const struct link *l, struct str *to)
+{
+    str_addf(to, "/calls?epoch=%llu", (unsigned long long)l->epoch);
+}
+
+static void errand_line(struct link *l, const json_t *line)
+{
+    if (json_object_get(line, "call"))
+        l->heard.errand(l->heard.ctx, line);
+}
+
+static void errands_lost(struct link *l)
+{
+    l->heard.errands_lost(l->heard.ctx);
+}
+
+void link_listen(struct link *l)
+{
+    if (l->listens)
+        return;
+    l->listens = true;
+    stream_open(&l->config);
+    stream_open(&l->errands);
+}
+
+static void reread_due(void *ctx)
+{
+    struct link *l = ctx;
+    l->hash[0] = '\0';
+    stream_again(&l->config);
+}
+
+void link_reread(struct link *l)
+{
+    if (l->listens)
+        loop_timer_set(l->reread, loop_now_ns(l->loop) + REREAD_NS);
+}
+
+/* ---- sending ------------------------------------------------------------------------------------------------------- */
+
+/* The next address, and everything over there. */
+static void move_on(struct link *l, const char *text)
+{
+    note(l, LEVEL_WARN, "control.unreachable", text);
+    if (l->id->controls_len < 2)
+        return;
+    l->at = (l->at + 1) % l->id->controls_len;
+    stream_again(&l->config);
+    stream_again(&l->errands);
+}
+
+static void report_done(void *ctx, const struct async_answer *answer)
+{
+    struct link *l = ctx;
+    json_t *doc = answer->status ? json_loadb(answer->body, answer->len, 0, NULL) : NULL;
+    l->report = NULL;
+    if (answer->status == 0)
+        move_on(l, answer->text);
+    else if (answer->status != 200)
+        note(l, LEVEL_WARN, "report.refused", answer->body);
+    l->heard.reported(l->heard.ctx, l->report_seq, answer->status, doc);
+    json_decref(doc);
+}
+
+void link_report(struct link *l, uint64_t seq, char *text)
+{
+    CLEANUP(str) struct str url = {0};
+    url_make(l, "/report", &url);
+    l->report_seq = seq;
+    struct async_request request = {.method = "POST",
+                                    .url = url.at,
+                                    .body = text,
+                                    .body_len = strlen(text),
+                                    .timeout_ns = REPORT_TIMEOUT_NS,
+                                    .done = report_done,
+                                    .ctx = l};
+    l->report = async_start(l->async, &request);
+    free(text);
+}
+
+struct small {
+    link_answered *answered;
+    void *ctx;
+};
+
+static void small_done(void *ctx, const struct async_answer *answer)
+{
+    struct small *s = ctx;
+    s->answered(s->ctx, answer->status, answer->status ? answer->body : answer->text,
+                answer->status ? answer->len : strlen(answer->text));
+    mem_free(s);
+}
+
+static void small_start(struct link *l, const char *path, struct async_request *request, link_answered *answered,
+                        void *ctx)
+{
+    CLEANUP(str) struct str url = {0};
+    struct small *s = mem_zalloc(sizeof *s);
+    *s = (struct small){answered, ctx};
+    url_make(l, path, &url);
+    request->url = url.at;
+    request->done = small_done;
+    request->ctx = s;
+    (void)async_start(l->async, request);
+}
+
+void link_get(struct link *l, const char *path, link_answered *answered, void *ctx)
+{
+    struct async_request request = {.method = "GET"};
+    small_start(l, path, &request, answered, ctx);
+}
+
+void link_post(struct link *l, const char *path, const char *type, const void *body, size_t len,
+               link_answered *answered, void *ctx)
+{
+    struct async_request request = {.method = "POST", .content_type = type, .body = body, .body_len = len};
+    small_start(l, path, &request, answered, ctx);
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------------------- */
+
+static void listening_init(struct listening *s, struct link *l, const char *name)
+{
+    s->link = l;
+    s->name = name;
+    s->timer = loop_timer_new(l->loop, stream_open, s);
+}
+
+int link_new(struct loop *loop, const struct identity *id, uint64_t epoch, const struct link_heard *heard,
+             const struct log *log, struct link **ret, struct berth_err *err)
+{
+    struct async *async;
+    struct async_config config = {.ca_path = id->ca_path,
+                                  .cert_path = id->pem_path,
+                                  .key_path = id->pem_path,
+                                  .agent = "berth-agent/" BERTH_VERSION};
+    int rc = async_new(loop, &config, &async, err);
+    if (rc < 0)
+        return rc;
+    struct link *l = mem_zalloc(sizeof *l);
+    *l = (struct link){.loop = loop, .async = async, .id = id, .epoch = epoch, .heard = *heard, .log = log};
+    l->config = (struct listening){.path = config_path, .line = config_line};
+    l->errands = (struct listening){.path = errands_path, .line = errand_line, .lost = errands_lost};
+    listening_init(&l->config, l, "configuration");
+    listening_init(&l->errands, l, "errands");
+    l->reread = loop_timer_new(loop, reread_due, l);
+    *ret = l;
+    return 0;
+}
+
+void link_free(struct link *l)
+{
+    if (!l)
+        return;
+    async_free(l->async);
+    loop_source_free(l->config.timer);
+    loop_source_free(l->errands.timer);
+    loop_source_free(l->reread);
+    str_done(&l->config.buffer);
+    str_done(&l->errands.buffer);
+    mem_free(l);
+}
+
+void link_renewed(struct link *l)
+{
+    async_certificates(l->async, l->id->ca_path, l->id->pem_path, l->id->pem_path);
+    stream_again(&l->config);
+    stream_again(&l->errands);
+}

@@ -1,0 +1,97 @@
+#include "agent/options.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/flag.h"
+
+#define AT(field) offsetof(struct agent_options, field)
+static const struct flag flags[] = {
+    {"state",       FLAG_TEXT,   AT(state),        "DIR",     0,    0,
+     "where it keeps what it must remember; /var/lib/berth-agent if not given"                                                               },
+    {"control",     FLAG_TEXT,   AT(control),      "URLS",    0,    0,          "join: where the daemon is; several with commas between them"},
+    {"pin",         FLAG_TEXT,   AT(pin),          "PIN",     0,    0,          "join: the daemon's key, as 'berth node add' printed it"     },
+    {"token",       FLAG_TEXT,   AT(token),        "TOKEN",   0,    0,          "join: the invitation, good for one machine"                 },
+    {"token-file",  FLAG_TEXT,   AT(token_file),   "FILE",    0,    0,          "join: the same from a file"                                 },
+    {"force",       FLAG_SWITCH, AT(force),        NULL,      0,    0,          "join: even if this machine is a node already"               },
+    {"address",     FLAG_TEXT,   AT(address),      "ADDRESS", 0,    0,          "where others reach what runs here; found out if not given"  },
+    {"plugins",     FLAG_TEXT,   AT(plugins),      "DIR",     0,    0,          "programs that tell of further devices"                      },
+    {"reserve",     FLAG_TEXT,   AT(reserve),      "AMOUNTS", 0,    0,          "kept for the system; cpu=100m,memory=256Mi if not given"    },
+    {"accounts",    FLAG_SWITCH, AT(accounts),     NULL,      0,    0,
+     "owners run as the account of the same name, where there is one"                                                                        },
+    {"uid-first",   FLAG_COUNT,  AT(uid_first),    "N",       1000, 2000000000,
+     "first of the user numbers given to owners; 200000 if not given"                                                                        },
+    {"cgroup",      FLAG_TEXT,   AT(cgroup),       "NAME",    0,    0,          "of the group that all instances are in; berth if not given" },
+    {"cgroup-root", FLAG_TEXT,   AT(cgroup_root),  "DIR",     0,    0,          "where groups are; /sys/fs/cgroup if not given"              },
+    {"log-mib",     FLAG_COUNT,  AT(log_mib),      "N",       1,    1000000,    "of logs kept after their instances; 1024 if not given"      },
+    {"image-mib",   FLAG_COUNT,  AT(image_mib),    "N",       1,    100000000,  "of images kept; 20480 if not given"                         },
+    {"heartbeat",   FLAG_COUNT,  AT(heartbeat_ms), "MS",      100,  3600000,
+     "between reports; a third of the daemon's lease if not given"                                                                           },
+    {"shim",        FLAG_TEXT,   AT(shim),         "FILE",    0,    0,          "the program berth-shim, if it is not beside this one"       },
+    {"log-level",   FLAG_TEXT,   AT(log_name),     "LEVEL",   0,    0,          "debug, info, warn or error; info if not given"              },
+    {"version",     FLAG_SWITCH, AT(version),      NULL,      0,    0,          "print the version"                                          },
+    {"help",        FLAG_SWITCH, AT(help),         NULL,      0,    0,          "print this"                                                 },
+};
+#undef AT
+enum { FLAGS = sizeof flags / sizeof *flags };
+
+static int join_check(const struct agent_options *o, struct berth_err *err)
+{
+    if (!o->control || !o->pin || (!o->token && !o->token_file))
+        return err_set(err, EINVAL,
+                       "join needs --control, --pin and --token; 'berth node add NAME' prints the whole line");
+    if (o->token && o->token_file)
+        return err_set(err, EINVAL, "give either --token or --token-file");
+    return 0;
+}
+
+static int options_check(struct agent_options *o, struct berth_err *err)
+{
+    int level = log_level_parse(o->log_name ? o->log_name : "info");
+    bool join = strcmp(o->verb, "join") == 0;
+    if (!join && strcmp(o->verb, "run") != 0)
+        return err_set(err, EINVAL, "berth-agent knows 'join' and 'run', not '%s'; see 'berth-agent --help'", o->verb);
+    if (level < 0)
+        return err_set(err, EINVAL, "--log-level is debug, info, warn or error, not '%s'", o->log_name);
+    o->log_level = (enum log_level)level;
+    if (join)
+        return join_check(o, err);
+    if (o->control || o->pin || o->token || o->token_file || o->force)
+        return err_set(err, EINVAL, "--control, --pin, --token and --force are for 'berth-agent join'");
+    return 0;
+}
+
+int agent_options_read(int argc, char *const *argv, struct agent_options *ret, struct berth_err *err)
+{
+    bool verb = argc > 1 && argv[1][0] != '-';
+    *ret = (struct agent_options){
+        .verb = verb ? argv[1] : "run",
+        .state = "/var/lib/berth-agent",
+        .cgroup = "berth",
+        .cgroup_root = "/sys/fs/cgroup",
+        .uid_first = 200000,
+        .log_mib = 1024,
+        .image_mib = 20480,
+    };
+    int rc = flags_read("berth-agent", flags, FLAGS, argc - verb, argv + verb, ret, err);
+    if (rc < 0)
+        return rc;
+    return ret->help || ret->version ? 0 : options_check(ret, err);
+}
+
+void agent_options_help(FILE *to)
+{
+    (void)fprintf(to,
+                  "berth-agent - makes this machine a node of a Berth cluster.\n\n"
+                  "usage: berth-agent join --control URLS --pin PIN --token TOKEN [OPTION...]\n"
+                  "       berth-agent [run] [OPTION...]\n\n"
+                  "'berth node add NAME' prints the line that joins. Afterwards 'berth-agent' runs what the daemon\n"
+                  "wants here, and nothing else. What runs goes on when the agent is restarted.\n\n");
+    flags_print(flags, FLAGS, to);
+    (void)fprintf(to,
+                  "\nRuns in the foreground. Prints 'ready NODE' on standard output when the daemon knows it; logs\n"
+                  "to standard error. SIGTERM and SIGINT end the agent, not what it runs.\n"
+                  "\nexit codes: 0 ended as asked, 1 failure, 2 the command line is wrong, 3 another agent speaks\n"
+                  "for this node\n");
+}

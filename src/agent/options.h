@@ -1,0 +1,26 @@
+/* options.h - the command line of berth-agent, by a table.
+ *
+ * To add an option: a field here and a row in options.c, which is also its help.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "base/log.h"
+
+struct agent_options {
+    const char *verb;                                              /* "run" or "join" */
+    const char *state, *control, *pin, *token, *token_file, *node; /* of a join */
+    const char *log_name, *shim, *plugins, *cgroup_root, *cgroup, *reserve, *address;
+    bool accounts, force, help, version;
+    uint64_t uid_first, heartbeat_ms, log_mib, image_mib;
+
+    enum log_level log_level; /* made of the above */
+};
+
+/* -EINVAL with what is wrong. With --help or --version the rest is not checked. */
+int agent_options_read(int argc, char *const *argv, struct agent_options *ret, struct berth_err *err);
+void agent_options_help(FILE *to);

@@ -1,0 +1,183 @@
+#include "agent/ports.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "agent/claim.h"
+#include "machine/port.h"
+#include "wire/document.h"
+
+/* "tcp/10016" */
+static const char *port_claim(const char *protocol, uint16_t port, char buf[static 32])
+{
+    (void)snprintf(buf, 32, "%s/%u", protocol, port);
+    return buf;
+}
+
+/* Ports of the range that somebody here was told, and may not have bound yet. */
+static size_t ports_claimed(struct run *r, const char *protocol, uint16_t start, uint16_t count,
+                            uint16_t ret[static PORT_BLOCK])
+{
+    size_t len = 0;
+    char what[32];
+    for (uint16_t i = 0; i < count && len < PORT_BLOCK; i++)
+        if (claims_taken(r->agent->claims, port_claim(protocol, (uint16_t)(start + i), what)))
+            ret[len++] = (uint16_t)(start + i);
+    return len;
+}
+
+static int port_make(struct run *r, const json_t *wish, struct bound *b, struct berth_err *err)
+{
+    const char *endpoint = json_string_value(json_object_get(wish, "endpoint"));
+    const char *protocol = json_string_value(json_object_get(wish, "protocol"));
+    const char *listen = json_string_value(json_object_get(wish, "listen"));
+    bool keep = listen && strcmp(listen, "socket") == 0;
+    uint16_t claimed[PORT_BLOCK];
+    struct port_wish search = {
+        .start = (uint16_t)json_integer_value(json_object_get(wish, "start")),
+        .count = (uint16_t)json_integer_value(json_object_get(wish, "count")),
+        .keep_socket = keep,
+        .taken = claimed,
+    };
+    if (!protocol || (strcmp(protocol, "tcp") != 0 && strcmp(protocol, "udp") != 0))
+        return err_set(err, ENOTSUP, "endpoint %s: this node knows only tcp and udp", endpoint ? endpoint : "?");
+    search.protocol = strcmp(protocol, "udp") == 0 ? PORT_UDP : PORT_TCP;
+    search.taken_len = ports_claimed(r, protocol, search.start, search.count, claimed);
+    uint16_t port = 0;
+    int fd = -1;
+    char what[32];
+    int rc = port_find(&search, &port, &fd, err);
+    if (rc < 0)
+        return err_prefix(err, "endpoint %s", endpoint ? endpoint : "?");
+    (void)claims_take(r->agent->claims, r->id, port_claim(protocol, port, what));
+    b->ports[b->ports_len].endpoint = endpoint ? endpoint : "";
+    b->ports[b->ports_len++].port = port;
+    if (keep) {
+        b->socket_names[b->sockets_len] = endpoint ? endpoint : "";
+        b->sockets[b->sockets_len++] = fd;
+    }
+    return 0;
+}
+
+static int exclusive_make(struct run *r, const char *resource, const json_t *names, struct bound *b,
+                          struct berth_err *err)
+{
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+        CLEANUP(str) struct str what = {0};
+        str_addf(&what, "%s/%s", resource, name ? name : "");
+        if (name && claims_take(r->agent->claims, r->id, what.at)) {
+            if (!b->exclusive)
+                b->exclusive = json_object();
+            (void)json_object_set_new(b->exclusive, resource, json_string(name));
+            return 0;
+        }
+    }
+    return err_set(err, EBUSY, "every %s that it may use is taken on this node", resource);
+}
+
+int bound_make(struct run *r, struct bound *ret, struct berth_err *err)
+{
+    const json_t *ports = json_object_get(r->config, "ports");
+    const char *resource;
+    json_t *names;
+    for (size_t i = 0; i < json_array_size(ports) && ret->ports_len < ENDPOINTS_MAX; i++) {
+        int rc = port_make(r, json_array_get(ports, i), ret, err);
+        if (rc < 0)
+            return rc;
+    }
+    json_object_foreach(json_object_get(r->config, "exclusive"), resource, names)
+    {
+        int rc = exclusive_make(r, resource, names, ret, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* "PORT_WEB" of "web": what a variable may be called. */
+static const char *variable(struct arena *arena, const char *prefix, const char *name)
+{
+    char *text = arena_fmt(arena, "%s_%s", prefix, name);
+    for (char *p = text; *p; p++)
+        *p = isalnum((unsigned char)*p) ? (char)toupper((unsigned char)*p) : '_';
+    return text;
+}
+
+void bound_env(const struct bound *b, struct arena *arena, void (*add)(void *ctx, const char *name, const char *value),
+               void *ctx)
+{
+    const char *resource;
+    json_t *name;
+    char number[24];
+    for (size_t i = 0; i < b->ports_len; i++) {
+        (void)str_u64(b->ports[i].port, number);
+        if (i == 0)
+            add(ctx, "PORT", number);
+        add(ctx, variable(arena, "PORT", b->ports[i].endpoint), number);
+    }
+    json_object_foreach(b->exclusive, resource, name)
+        add(ctx, variable(arena, "BERTH_EXCLUSIVE", resource), json_string_value(name));
+}
+
+static void run_port_add(struct run *r, const char *endpoint, uint16_t port)
+{
+    struct run_port one = {mem_strdup(endpoint), port};
+    vec_push(&r->ports, one);
+}
+
+int bound_keep(struct run *r, const struct bound *b, struct berth_err *err)
+{
+    CLEANUP(json) json_t *doc = json_pack("{s:[]}", "ports");
+    for (size_t i = 0; i < b->ports_len; i++) {
+        run_port_add(r, b->ports[i].endpoint, b->ports[i].port);
+        (void)json_array_append_new(
+            json_object_get(doc, "ports"),
+            json_pack("{s:s, s:i}", "endpoint", b->ports[i].endpoint, "port", (int)b->ports[i].port));
+    }
+    if (b->exclusive)
+        (void)json_object_set(doc, "exclusive", b->exclusive);
+    if (!b->ports_len && !b->exclusive)
+        return 0;
+    char *text = json_dumps(doc, JSON_COMPACT);
+    int rc = place_write(r->agent->place, r->id, "bound", text, err);
+    free(text);
+    return rc;
+}
+
+void bound_read(struct run *r)
+{
+    CLEANUP(mem) char *text = NULL;
+    const char *resource;
+    json_t *name;
+    if (place_read(r->agent->place, r->id, "bound", &text, NULL) < 0)
+        return;
+    CLEANUP(json) json_t *doc = json_loads(text, 0, NULL);
+    const json_t *ports = json_object_get(doc, "ports"), *wishes = json_object_get(r->config, "ports");
+    for (size_t i = 0; i < json_array_size(ports) && i < ENDPOINTS_MAX; i++) {
+        const json_t *one = json_array_get(ports, i);
+        const char *endpoint = json_string_value(json_object_get(one, "endpoint"));
+        const char *protocol = json_string_value(json_object_get(json_array_get(wishes, i), "protocol"));
+        uint16_t port = (uint16_t)json_integer_value(json_object_get(one, "port"));
+        char what[32];
+        run_port_add(r, endpoint ? endpoint : "", port);
+        (void)claims_take(r->agent->claims, r->id, port_claim(protocol ? protocol : "tcp", port, what));
+    }
+    json_object_foreach(json_object_get(doc, "exclusive"), resource, name)
+    {
+        CLEANUP(str) struct str what = {0};
+        str_addf(&what, "%s/%s", resource, json_string_value(name) ? json_string_value(name) : "");
+        (void)claims_take(r->agent->claims, r->id, what.at);
+    }
+}
+
+void bound_done(struct bound *b)
+{
+    for (size_t i = 0; i < b->sockets_len; i++)
+        (void)close(b->sockets[i]);
+    json_decref(b->exclusive);
+    *b = (struct bound){0};
+}

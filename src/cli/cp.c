@@ -1,0 +1,344 @@
+/* cp.c - `berth cp`: files and folders out of a pod and into it, by the tar that is in it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/vec.h"
+#include "cli/command.h"
+#include "cli/remote.h"
+#include "cli/progress.h"
+#include "cli/tar.h"
+#include "net/client.h"
+#include "wire/document.h"
+
+enum { PIECE_BYTES = 64 * 1024 };
+
+/* "POD:PATH", or a path here: one that starts with '.' or '/', or has no colon. */
+struct end {
+    char *pod; /* NULL: here */
+    const char *path;
+};
+
+static void end_cleanup(struct end *e)
+{
+    mem_free(e->pod);
+}
+
+static void end_read(const char *text, struct end *ret)
+{
+    const char *colon = strchr(text, ':');
+
+    *ret = (struct end){.path = text};
+    if (!colon || colon == text || *text == '.' || *text == '/')
+        return;
+    ret->pod = mem_strdup(text);
+    ret->pod[colon - text] = '\0';
+    ret->path = colon + 1;
+}
+
+/* A path as folder and name: "/a/b/" is "/a" and "b"; of "/" and what ends in dots the name is "". */
+struct parts {
+    char *folder, *name;
+};
+
+static void parts_cleanup(struct parts *p)
+{
+    mem_free(p->folder);
+    mem_free(p->name);
+}
+
+static void parts_of(const char *path, struct parts *ret)
+{
+    size_t len = strlen(path);
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    size_t name = len;
+    while (name > 0 && path[name - 1] != '/')
+        name--;
+    struct str folder = {0}, last = {0};
+    str_add_bytes(&last, path + name, len - name);
+    bool dots = last.len == 0 || strcmp(last.at, "/") == 0 || strcmp(last.at, ".") == 0 || strcmp(last.at, "..") == 0;
+    if (dots) {
+        str_clear(&last);
+        str_add_bytes(&folder, path, len);
+    } else {
+        str_add_bytes(&folder, path, name);
+    }
+    if (folder.len == 0)
+        str_add_char(&folder, '.');
+    ret->folder = str_take(&folder);
+    ret->name = str_take(&last);
+}
+
+static void skipped(void *ctx, const char *path, const char *why)
+{
+    struct progress *p = ctx;
+    progress_end(p);
+    cli_warn(p->cli, "%s was left out: %s", path, why);
+}
+
+static void moved(void *ctx, size_t done, size_t total)
+{
+    progress_tell(ctx, done, total);
+}
+
+/* ---- out of a pod --------------------------------------------------------------------------------------------------- */
+
+struct taking {
+    const struct cli *cli;
+    struct untar *untar;
+    struct berth_err err;
+    int rc;
+};
+
+static bool archive_take(void *ctx, const char *at, size_t len)
+{
+    struct taking *t = ctx;
+    t->rc = untar_feed(t->untar, at, len, &t->err);
+    return t->rc == 0;
+}
+
+static bool words_pass(void *ctx, const char *at, size_t len)
+{
+    FILE *err = ((const struct taking *)ctx)->cli->err;
+    (void)fwrite(at, 1, len, err);
+    return true;
+}
+
+/* The folder to write into, and the name there: LOCAL itself, or, if that is a folder, what it was called before. */
+static int place_open(const struct cli *cli, const char *local, const char *name, struct parts *ret, int *ret_fd)
+{
+    struct stat st;
+
+    if (stat(local, &st) == 0 && S_ISDIR(st.st_mode) && *name) {
+        ret->folder = mem_strdup(local);
+        ret->name = mem_strdup(name);
+    } else {
+        parts_of(local, ret);
+    }
+    if (!*ret->name)
+        return cli_fail(cli, EXIT_USAGE, "'%s' is no name for a copy; say what it shall be called", local);
+    *ret_fd = open(ret->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*ret_fd < 0)
+        return cli_fail(cli, EXIT_FAILED, "cannot write into %s: %s", ret->folder, strerror(errno));
+    return EXIT_OK;
+}
+
+static int exec_words(struct api *a, const struct pod *pod, const char *const *words, size_t len, struct remote *ret)
+{
+    CLEANUP(json) json_t *list = words_json(a->cli, words, len);
+    if (!list)
+        return EXIT_USAGE;
+    CLEANUP(json) json_t *body = json_pack("{s:O}", "command", list);
+    return remote_open(a, pod, body, ret);
+}
+
+static int tar_failed(const struct cli *cli, int exit_code)
+{
+    if (exit_code == 127 || exit_code == 126)
+        return cli_fail(cli, EXIT_FAILED, "there is no tar in the pod, and cp needs one");
+    return cli_fail(cli, EXIT_FAILED, "tar in the pod ended with %d", exit_code);
+}
+
+static int copy_out(struct api *a, const struct pod *pod, const char *path, const char *local)
+{
+    CLEANUP(parts) struct parts from = {0}, to = {0};
+    struct progress progress;
+    struct remote e;
+    int exit_code = 0, fd = -1;
+
+    parts_of(path, &from);
+    int rc = place_open(a->cli, local, from.name, &to, &fd);
+    const char *const words[] = {"tar", "-cf", "-", "-C", from.folder, "--", *from.name ? from.name : "."};
+    if (rc == EXIT_OK)
+        rc = exec_words(a, pod, words, sizeof words / sizeof words[0], &e);
+    if (rc == EXIT_OK)
+        rc = remote_feed(a, &e, NULL, 0, true);
+    if (rc != EXIT_OK && rc != EXIT_NOT_FOUND) {
+        if (fd >= 0)
+            (void)close(fd);
+        return rc;
+    }
+    progress_start(&progress, a->cli, "Copying");
+    const struct tar_told told = {.ctx = &progress, .skipped = skipped, .moved = moved};
+    struct taking t = {.cli = a->cli, .untar = untar_new(fd, *from.name ? from.name : NULL, to.name, &told)};
+    const struct remote_ear ear = {.ctx = &t, .out = archive_take, .err = words_pass};
+    rc = remote_hear(a, &e, &ear, &exit_code);
+    progress_end(&progress);
+    if (t.rc < 0)
+        rc = cli_fail(a->cli, EXIT_FAILED, "%s", t.err.text);
+    else if (rc == EXIT_OK && exit_code != 0)
+        rc = tar_failed(a->cli, exit_code);
+    else if (rc == EXIT_OK && untar_end(t.untar, &t.err) < 0)
+        rc = cli_fail(a->cli, EXIT_FAILED, "%s", t.err.text);
+    untar_free(t.untar);
+    (void)close(fd);
+    return rc;
+}
+
+/* ---- into a pod ----------------------------------------------------------------------------------------------------- */
+
+/* What tar in the pod says is heard by one thread while another sends. */
+struct sending {
+    struct api input, heard;
+    struct remote remote;
+    struct taking words;
+    pthread_t thread;
+    int rc, exit_code;
+    char *piece;
+    size_t len;
+    int fed;
+};
+
+static void *hear_main(void *ctx)
+{
+    struct sending *s = ctx;
+    const struct remote_ear ear = {.ctx = &s->words, .out = words_pass, .err = words_pass};
+    s->rc = remote_hear(&s->heard, &s->remote, &ear, &s->exit_code);
+    return NULL;
+}
+
+static bool piece_send(struct sending *s, bool eof)
+{
+    s->fed = remote_feed(&s->input, &s->remote, s->piece, s->len, eof);
+    s->len = 0;
+    return s->fed == EXIT_OK;
+}
+
+static bool archive_send(void *ctx, const void *at, size_t len)
+{
+    struct sending *s = ctx;
+
+    while (len > 0) {
+        size_t n = PIECE_BYTES - s->len < len ? PIECE_BYTES - s->len : len;
+        memcpy(s->piece + s->len, at, n);
+        s->len += n;
+        at = (const char *)at + n;
+        len -= n;
+        if (s->len == PIECE_BYTES && !piece_send(s, false))
+            return false;
+    }
+    return true;
+}
+
+/* Where it goes: into PATH if that is a folder, or is written as one; else PATH is its name. */
+static int target_of(struct api *a, const struct pod *pod, const char *path, const char *local, struct parts *ret)
+{
+    const char *const test[] = {"test", "-d", path, NULL};
+    size_t len = strlen(path);
+    bool folder = len > 0 && path[len - 1] == '/';
+    int exit_code = 1;
+
+    int rc = folder ? EXIT_OK : remote_run(a, pod, test, &exit_code);
+    if (rc != EXIT_OK)
+        return rc;
+    if (!folder && exit_code != 0) {
+        parts_of(path, ret);
+    } else {
+        struct parts from = {0};
+        CLEANUP(mem) char *real = realpath(local, NULL);
+        parts_of(real ? real : local, &from);
+        ret->folder = mem_strdup(path);
+        ret->name = take_ptr(&from.name);
+        parts_cleanup(&from);
+    }
+    return *ret->name ? EXIT_OK : cli_fail(a->cli, EXIT_USAGE, "'%s' is no name for a copy", path);
+}
+
+static int send_all(struct api *a, struct sending *s, const char *local, const char *name)
+{
+    struct progress progress;
+    struct berth_err err = {0};
+
+    progress_start(&progress, a->cli, "Copying");
+    const struct tar_told told = {.ctx = &progress, .skipped = skipped, .moved = moved};
+    int rc = tar_write(local, name, archive_send, s, &told, &err);
+    if (rc == 0 && !piece_send(s, true))
+        rc = -ECANCELED;
+    progress_end(&progress);
+    if (rc == 0 || s->fed == EXIT_NOT_FOUND)
+        return EXIT_OK; /* if tar has ended early, it says why */
+    return rc == -ECANCELED ? s->fed : cli_fail(a->cli, EXIT_FAILED, "%s", err.text);
+}
+
+static int copy_in(struct api *a, const struct pod *pod, const char *local, const char *path)
+{
+    CLEANUP(parts) struct parts to = {0};
+    CLEANUP(mem) char *piece = mem_alloc(PIECE_BYTES);
+    struct sending s = {.words = {.cli = a->cli}, .piece = piece};
+
+    if (access(local, R_OK) != 0)
+        return cli_fail(a->cli, EXIT_FAILED, "cannot read %s: %s", local, strerror(errno));
+    int rc = target_of(a, pod, path, local, &to);
+    const char *const words[] = {"tar", "-xmof", "-", "-C", to.folder};
+    if (rc == EXIT_OK)
+        rc = exec_words(a, pod, words, sizeof words / sizeof words[0], &s.remote);
+    if (rc == EXIT_OK)
+        rc = api_twin(a, &s.input);
+    if (rc == EXIT_OK)
+        rc = api_twin(a, &s.heard);
+    int failed = rc == EXIT_OK ? pthread_create(&s.thread, NULL, hear_main, &s) : 0;
+    if (failed)
+        rc = cli_fail(a->cli, EXIT_FAILED, "cannot start a thread: %s", strerror(failed));
+    if (rc == EXIT_OK) {
+        rc = send_all(a, &s, local, to.name);
+        if (rc != EXIT_OK) { /* what has come there is not whole: end it */
+            CLEANUP(api_answer) struct api_answer answer = {0};
+            struct api_trouble trouble;
+            (void)api_try(&s.input, &(struct api_request){.method = "DELETE", .path = s.remote.path}, &answer, &trouble);
+        }
+        (void)pthread_join(s.thread, NULL);
+        if (rc == EXIT_OK)
+            rc = s.rc;
+        if (rc == EXIT_OK && s.exit_code != 0)
+            rc = tar_failed(a->cli, s.exit_code);
+    }
+    client_free(s.input.client);
+    client_free(s.heard.client);
+    return rc;
+}
+
+/* ---- the verb ------------------------------------------------------------------------------------------------------- */
+
+static int run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    CLEANUP(api) struct api api = {0};
+    CLEANUP(end) struct end from = {0}, to = {0};
+    struct pod pod;
+
+    (void)values;
+    end_read(operands->at[0], &from);
+    end_read(operands->at[1], &to);
+    if (!from.pod == !to.pod)
+        return cli_fail(cli, EXIT_USAGE, "one of the two has to be POD:PATH, the other a path here; a path here that has "
+                                         "a colon is written as ./NAME");
+    if (!*from.path || !*to.path)
+        return cli_fail(cli, EXIT_USAGE, "the path after '%s:' is missing", from.pod ? from.pod : to.pod);
+    int rc = api_open(&api, cli);
+    if (rc == EXIT_OK)
+        rc = pod_running(&api, from.pod ? from.pod : to.pod, false, &pod);
+    if (rc != EXIT_OK)
+        return rc;
+    return from.pod ? copy_out(&api, &pod, from.path, to.path) : copy_in(&api, &pod, from.path, to.path);
+}
+
+const struct command cp_command = {
+    .name = "cp",
+    .operands = "FROM TO",
+    .operands_min = 2,
+    .operands_max = 2,
+    .summary = "Copy files and folders out of a pod, or into it.",
+    .text = "One of FROM and TO is POD:PATH, the other a path here. Folders are copied with all that is in them. Into a "
+            "folder a copy goes under its own name; otherwise it gets the name that is given. The pod has to have a tar. "
+            "Out of a pod nothing is written but below TO, whatever the pod sends; links that lead elsewhere are left "
+            "out.",
+    .examples = "  berth cp photos/0:/var/log/photos.log .\n"
+                "  berth cp ./theme photos:/srv/themes/",
+    .section = SECTION_WORK,
+    .talks = true,
+    .run = run,
+};

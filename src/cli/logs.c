@@ -1,0 +1,224 @@
+/* logs.c - `berth logs`: what pods have written, and go on writing. */
+#include <pthread.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "cli/command.h"
+#include "cli/remote.h"
+#include "net/client.h"
+
+/* More at once the daemon refuses, and nobody reads. */
+enum { FOLLOWED_MAX = 50, LINE_BYTES_MAX = 256 * 1024 };
+
+struct logs_values {
+    bool follow, previous;
+    struct option_count tail;
+};
+
+static const struct option options[] = {
+    OPTION_FLAG_ROW("follow", 'f', logs_values, follow, "Go on with what is written from now on."),
+    OPTION_COUNT_ROW("tail", 0, logs_values, tail, 0, 1000000000, "Only this many lines from the end; all if not given."),
+    OPTION_FLAG_ROW("previous", 'p', logs_values, previous, "Of the instance before the present one, which has ended."),
+};
+
+/* One pod's log on its way to the terminal. */
+struct reading {
+    struct api *api;
+    struct str path, line;
+    const char *label; /* before each line; NULL: none */
+    enum color color;
+    pthread_mutex_t *lock; /* of the output */
+    pthread_t thread;
+    bool gone; /* the output cannot be written */
+    struct api_trouble trouble;
+    int rc;
+};
+
+static void line_print(struct reading *r)
+{
+    FILE *out = r->api->cli->out;
+
+    pthread_mutex_lock(r->lock);
+    fprintf(out, "%s[%s]%s ", cli_paint(r->api->cli, r->color), r->label, cli_paint(r->api->cli, COLOR_NONE));
+    fwrite(str_text(&r->line), 1, r->line.len, out);
+    fputc('\n', out);
+    r->gone |= fflush(out) != 0;
+    pthread_mutex_unlock(r->lock);
+    str_clear(&r->line);
+}
+
+static bool piece_print(void *ctx, const char *at, size_t len)
+{
+    struct reading *r = ctx;
+
+    if (!r->label) { /* as it is, byte for byte */
+        bool written = fwrite(at, 1, len, r->api->cli->out) == len && fflush(r->api->cli->out) == 0;
+        r->gone = !written;
+        return written;
+    }
+    while (len > 0 && !r->gone) {
+        const char *end = memchr(at, '\n', len);
+        size_t part = end ? (size_t)(end - at) : len;
+        str_add_bytes(&r->line, at, part);
+        if (end || r->line.len > LINE_BYTES_MAX)
+            line_print(r);
+        part += end != NULL;
+        at += part;
+        len -= part;
+    }
+    return !r->gone;
+}
+
+static void *reading_main(void *ctx)
+{
+    struct reading *r = ctx;
+
+    r->rc = api_stream(r->api, str_text(&r->path), piece_print, r, &r->trouble);
+    if (r->label && r->line.len > 0)
+        line_print(r);
+    if (r->gone)
+        r->rc = EXIT_FAILED;
+    return NULL;
+}
+
+/* Of a pod of an app or job the daemon finds the right instance, also where it has ended. */
+static void path_make(struct str *path, const struct pod_name *name, const struct pod *pod,
+                      const struct logs_values *v)
+{
+    char number[24];
+    bool named = strcmp(name->kind, "app") == 0 || strcmp(name->kind, "job") == 0;
+
+    if (named) {
+        str_addf(path, "/v1/%ss", name->kind);
+        path_add(path, name->id);
+    } else {
+        str_add(path, "/v1/instances");
+        path_add(path, pod ? pod->instance : name->id);
+    }
+    str_add(path, "/logs");
+    if (named && (pod || name->has_ordinal))
+        query_add(path, "ordinal", str_u64(pod ? pod->ordinal : name->ordinal, number));
+    query_add(path, "tail", v->tail.given ? str_u64(v->tail.n, number) : NULL);
+    query_add(path, "follow", v->follow ? "true" : NULL);
+    query_add(path, "previous", named && v->previous ? "true" : NULL);
+}
+
+static int told(const struct api *a, const struct reading *r)
+{
+    if (r->gone)
+        return EXIT_FAILED; /* nobody is there to be told */
+    return r->rc == EXIT_OK ? EXIT_OK : api_tell(a, &r->trouble);
+}
+
+static void reading_init(struct reading *r, struct api *a, const struct pods *pods, size_t i, pthread_mutex_t *lock)
+{
+    static const enum color colors[] = {COLOR_GREEN, COLOR_BLUE, COLOR_YELLOW, COLOR_RED, COLOR_BOLD};
+
+    *r = (struct reading){.api = a, .lock = lock};
+    if (pods->len > 1) {
+        r->label = pods->at[i].label;
+        r->color = colors[i % (sizeof colors / sizeof colors[0])];
+    }
+}
+
+/* One after the other. */
+static int print_all(struct api *a, const struct pod_name *name, const struct pods *pods, const struct logs_values *v)
+{
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    int rc = EXIT_OK;
+    bool gone = false;
+
+    for (size_t i = 0; (i < pods->len || (i == 0 && pods->len == 0)) && !gone; i++) {
+        struct reading r;
+        reading_init(&r, a, pods, i, &lock);
+        path_make(&r.path, name, pods->len ? &pods->at[i] : NULL, v);
+        reading_main(&r);
+        int one = told(a, &r);
+        rc = rc == EXIT_OK ? one : rc;
+        gone = r.gone;
+        str_done(&r.path);
+        str_done(&r.line);
+    }
+    return rc;
+}
+
+/* All at the same time, each by a thread of its own. */
+static int follow_all(struct api *a, const struct pod_name *name, const struct pods *pods, const struct logs_values *v)
+{
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    CLEANUP(mem) struct reading *readings = mem_zarray(pods->len, sizeof *readings);
+    CLEANUP(mem) struct api *twins = mem_zarray(pods->len, sizeof *twins);
+    size_t started = 0;
+    int rc = EXIT_OK;
+
+    for (; started < pods->len && rc == EXIT_OK; started++) {
+        struct reading *r = &readings[started];
+        rc = api_twin(a, &twins[started]);
+        if (rc != EXIT_OK)
+            break;
+        reading_init(r, &twins[started], pods, started, &lock);
+        path_make(&r->path, name, &pods->at[started], v);
+        int failed = pthread_create(&r->thread, NULL, reading_main, r);
+        if (failed) {
+            rc = cli_fail(a->cli, EXIT_FAILED, "cannot start a thread: %s", strerror(failed));
+            str_done(&r->path);
+            client_free(twins[started].client);
+            break;
+        }
+    }
+    for (size_t i = 0; i < started; i++) {
+        (void)pthread_join(readings[i].thread, NULL);
+        int one = told(a, &readings[i]);
+        rc = rc == EXIT_OK ? one : rc;
+        str_done(&readings[i].path);
+        str_done(&readings[i].line);
+        client_free(twins[i].client);
+    }
+    return rc;
+}
+
+static int run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct logs_values *v = values;
+    CLEANUP(api) struct api api = {0};
+    CLEANUP(pod_name) struct pod_name name = {0};
+    CLEANUP(pods) struct pods pods = {0};
+
+    int rc = api_open(&api, cli);
+    if (rc == EXIT_OK)
+        rc = pod_name_read(&api, operands->at[0], &name);
+    bool instance = rc == EXIT_OK && strcmp(name.kind, "instance") == 0;
+    if (instance && v->previous)
+        return cli_fail(cli, EXIT_USAGE, "--previous is for apps and jobs; an instance has none before it");
+    if (rc == EXIT_OK && !instance)
+        rc = pods_list(&api, &name, &pods);
+    if (rc != EXIT_OK)
+        return rc;
+    if (!v->follow || pods.len <= 1)
+        return print_all(&api, &name, &pods, v);
+    if (pods.len > FOLLOWED_MAX)
+        return cli_fail(cli, EXIT_USAGE, "%s has %zu pods, more than %d to follow at once; name one, such as %s",
+                        operands->at[0], pods.len, FOLLOWED_MAX, pods.at[0].label);
+    return follow_all(&api, &name, &pods, v);
+}
+
+const struct command logs_command = {
+    .name = "logs",
+    .operands = "POD",
+    .operands_min = 1,
+    .operands_max = 1,
+    .summary = "Print what an app, a job or one of its pods has written.",
+    .text = "POD is an APP or JOB for all its pods, APP/ORDINAL for one of them, or instance/ID. Lines of several pods "
+            "have the pod's name before them; those of one come byte for byte. The log of a pod that has ended is there "
+            "as long as its node keeps it.",
+    .examples = "  berth logs -f photos\n"
+                "  berth logs --tail 100 17/0\n"
+                "  berth logs --previous photos/1",
+    .options = options,
+    .options_len = sizeof options / sizeof options[0],
+    .values_size = sizeof(struct logs_values),
+    .section = SECTION_WORK,
+    .talks = true,
+    .ids = "apps",
+    .run = run,
+};

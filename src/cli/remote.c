@@ -1,0 +1,353 @@
+#include "cli/remote.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/vec.h"
+#include "berth.h"
+#include "cli/object.h"
+#include "cli/pods.h"
+#include "net/client.h"
+#include "wire/document.h"
+
+/* The daemon lets a slow agent wait for a minute before it gives up. */
+#define FEED_TIMEOUT_NS (INT64_C(120) * 1000000000)
+enum { LINE_MAX_BYTES = 1024 * 1024 };
+
+/* ---- names ---------------------------------------------------------------------------------------------------------- */
+
+static bool all_digits(const char *text)
+{
+    return *text && text[strspn(text, "0123456789")] == '\0';
+}
+
+static bool has_pods(const char *kind)
+{
+    return strcmp(kind, "app") == 0 || strcmp(kind, "job") == 0 || strcmp(kind, "vm") == 0 ||
+           strcmp(kind, "instance") == 0;
+}
+
+/* "app/photos" starts with a kind; "photos/0" does not. */
+static const char *kind_before(const char *text, const char **ret_rest)
+{
+    const char *slash = strchr(text, '/');
+    char word[32];
+
+    if (!slash || (size_t)(slash - text) >= sizeof word)
+        return NULL;
+    memcpy(word, text, (size_t)(slash - text));
+    word[slash - text] = '\0';
+    const struct collection *c = collection_find(word);
+    if (!c || !has_pods(c->kind) || !slash[1])
+        return NULL;
+    *ret_rest = slash + 1;
+    return c->kind;
+}
+
+/* Is there a job of this number? */
+static int job_there(struct api *a, const char *id, bool *ret)
+{
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    CLEANUP(str) struct str path = {0};
+    struct api_trouble trouble;
+
+    str_add(&path, "/v1/jobs");
+    path_add(&path, id);
+    int rc = api_try(a, &(struct api_request){.method = "GET", .path = str_text(&path)}, &answer, &trouble);
+    *ret = rc == EXIT_OK;
+    return rc == EXIT_OK || rc == EXIT_NOT_FOUND ? EXIT_OK : api_tell(a, &trouble);
+}
+
+int pod_name_read(struct api *a, const char *text, struct pod_name *ret)
+{
+    struct pod_name name = {0};
+    const char *rest = text, *kind = kind_before(text, &rest);
+    size_t len = strlen(rest);
+    bool is_job = true;
+    int rc = EXIT_OK;
+
+    if (!kind || strcmp(kind, "instance") != 0)
+        name.has_ordinal = pod_split(rest, &len, &name.ordinal);
+    if (len == 0 || (!name.has_ordinal && strchr(rest, '/')))
+        return cli_fail(a->cli, EXIT_USAGE, "'%s' is no pod; say APP, JOB, APP/ORDINAL or instance/ID", text);
+    name.id = mem_strdup(rest);
+    name.id[len] = '\0';
+    if (!kind && all_digits(name.id) && !name.has_ordinal)
+        rc = job_there(a, name.id, &is_job);
+    if (rc != EXIT_OK) {
+        mem_free(name.id);
+        return rc;
+    }
+    if (!kind)
+        kind = !all_digits(name.id) ? "app" : is_job ? "job" : "instance";
+    (void)snprintf(name.kind, sizeof name.kind, "%s", kind);
+    *ret = name;
+    return EXIT_OK;
+}
+
+/* ---- pods ----------------------------------------------------------------------------------------------------------- */
+
+static int state_rank(const char *state)
+{
+    static const char *const order[] = {"running", "starting", "stopping", "ended"};
+
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
+        if (strcmp(state, order[i]) == 0)
+            return (int)i;
+    return (int)(sizeof order / sizeof order[0]);
+}
+
+static int pod_order(const void *a, const void *b)
+{
+    const struct pod *x = a, *y = b;
+
+    if (x->ordinal != y->ordinal)
+        return x->ordinal < y->ordinal ? -1 : 1;
+    int states = state_rank(x->state) - state_rank(y->state);
+    if (states != 0)
+        return states;
+    unsigned long long m = strtoull(x->instance, NULL, 10), n = strtoull(y->instance, NULL, 10);
+    return m > n ? -1 : m < n;
+}
+
+static void pod_add(struct pods *pods, const json_t *instance, const char *workload)
+{
+    const char *state = json_string_value(json_object_get(instance, "state"));
+    char id[ID_TEXT_MAX];
+    struct pod pod = {.ordinal = (uint32_t)json_integer_value(json_object_get(instance, "ordinal"))};
+
+    (void)snprintf(pod.instance, sizeof pod.instance, "%.23s", object_id(instance, id));
+    (void)snprintf(pod.state, sizeof pod.state, "%s", state ? state : "");
+    (void)snprintf(pod.label, sizeof pod.label, "%.200s/%" PRIu32, workload, pod.ordinal);
+    vec_push(pods, pod);
+}
+
+/* Of each ordinal the best one stays. */
+static void pods_thin(struct pods *pods)
+{
+    size_t kept = 0;
+
+    if (pods->len > 0)
+        qsort(pods->at, pods->len, sizeof *pods->at, pod_order);
+    for (size_t i = 0; i < pods->len; i++)
+        if (kept == 0 || pods->at[kept - 1].ordinal != pods->at[i].ordinal)
+            pods->at[kept++] = pods->at[i];
+    pods->len = kept;
+}
+
+int pods_list(struct api *a, const struct pod_name *name, struct pods *ret)
+{
+    struct target target = {collection_find(name->kind), name->id};
+    CLEANUP(json) json_t *object = NULL;
+    struct pods pods = {0};
+    char id[ID_TEXT_MAX];
+    size_t i;
+    json_t *instance;
+
+    int rc = object_get(a, &target, &object);
+    if (rc != EXIT_OK)
+        return rc;
+    if (strcmp(name->kind, "instance") == 0) {
+        const char *workload = json_string_value(json_object_get(object, "workload"));
+        pod_add(&pods, object, workload ? workload : "");
+    }
+    json_array_foreach(value_at(object, "status.instances"), i, instance)
+    {
+        json_int_t ordinal = json_integer_value(json_object_get(instance, "ordinal"));
+        if (strcmp(name->kind, "instance") != 0 && (!name->has_ordinal || ordinal == name->ordinal))
+            pod_add(&pods, instance, object_id(object, id));
+    }
+    pods_thin(&pods);
+    *ret = pods;
+    return EXIT_OK;
+}
+
+int pod_running(struct api *a, const char *text, bool any, struct pod *ret)
+{
+    CLEANUP(pod_name) struct pod_name name = {0};
+    CLEANUP(pods) struct pods pods = {0};
+    const struct pod *found = NULL;
+    size_t running = 0;
+
+    int rc = pod_name_read(a, text, &name);
+    if (rc == EXIT_OK)
+        rc = pods_list(a, &name, &pods);
+    if (rc != EXIT_OK)
+        return rc;
+    for (size_t i = 0; i < pods.len; i++) {
+        bool runs = strcmp(pods.at[i].state, "running") == 0 || strcmp(pods.at[i].state, "stopping") == 0;
+        running += runs;
+        if (runs && !found)
+            found = &pods.at[i];
+    }
+    if (!found && pods.len > 0)
+        return cli_fail(a->cli, EXIT_CONFLICT, "%s does not run: it is %s", pods.at[0].label, pods.at[0].state);
+    if (!found)
+        return cli_fail(a->cli, EXIT_CONFLICT, "%s has no pod%s; 'berth why %s' says why", text,
+                        name.has_ordinal ? " of that number" : "", name.id);
+    if (running > 1 && !any)
+        return cli_fail(a->cli, EXIT_USAGE, "%s has %zu pods; name one of them, such as %s", text, running,
+                        found->label);
+    *ret = *found;
+    return EXIT_OK;
+}
+
+/* ---- talking -------------------------------------------------------------------------------------------------------- */
+
+int api_twin(const struct api *a, struct api *ret)
+{
+    const struct connection *c = &a->connection;
+    struct client_config config = {.url = c->server,
+                                   .token = c->token,
+                                   .ca_path = c->ca,
+                                   .pin = c->pin,
+                                   .timeout_ns = FEED_TIMEOUT_NS,
+                                   .agent = "berth/" BERTH_VERSION};
+    struct berth_err err;
+    struct api twin = {.cli = a->cli, .connection = *c};
+
+    if (client_new(&config, &twin.client, &err) != 0)
+        return cli_fail(a->cli, EXIT_FAILED, "%s", err.text);
+    *ret = twin;
+    return EXIT_OK;
+}
+
+json_t *words_json(const struct cli *cli, const char *const *words, size_t len)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < len; i++) {
+        if (json_array_append_new(list, json_string(words[i])) == 0)
+            continue;
+        cli_fail(cli, EXIT_USAGE, "word %zu of the command is not UTF-8", i + 1);
+        json_decref(list);
+        return NULL;
+    }
+    return list;
+}
+
+int remote_open(struct api *a, const struct pod *pod, const json_t *body, struct remote *ret)
+{
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    CLEANUP(str) struct str path = {0};
+
+    str_addf(&path, "/v1/instances/%s/exec", pod->instance);
+    int rc = api_do(a, &(struct api_request){.method = "POST", .path = str_text(&path), .body = body}, &answer);
+    if (rc != EXIT_OK)
+        return rc;
+    const char *call = json_string_value(json_object_get(answer.body, "call"));
+    if (!call || strlen(call) > 40)
+        return cli_fail(a->cli, EXIT_FAILED, "%s answered without a call; is it a berthd?", a->connection.server);
+    (void)snprintf(ret->path, sizeof ret->path, "/v1/calls/%s", call);
+    return EXIT_OK;
+}
+
+struct hearing {
+    const struct remote_ear *ear;
+    struct str line;
+    bool over, hung_up;
+    int exit_code;
+    char error[512]; /* "": none */
+};
+
+static void line_take(struct hearing *h)
+{
+    CLEANUP(json) json_t *line = json_loadb(str_text(&h->line), h->line.len, 0, NULL);
+    CLEANUP(str) struct str bytes = {0};
+    const json_t *out = json_object_get(line, "out"), *err = json_object_get(line, "err");
+    const json_t *said = out ? out : err, *exit_code = json_object_get(line, "exit");
+    const char *error = json_string_value(json_object_get(line, "error"));
+
+    if (json_is_string(said) && str_add_base64_bytes(&bytes, json_string_value(said), json_string_length(said)))
+        h->hung_up |= !(out ? h->ear->out : h->ear->err)(h->ear->ctx, str_text(&bytes), bytes.len);
+    if (json_is_integer(exit_code))
+        h->exit_code = (int)json_integer_value(exit_code);
+    if (error)
+        (void)snprintf(h->error, sizeof h->error, "%s", error);
+    h->over |= json_is_integer(exit_code) || error;
+}
+
+static bool piece_take(void *ctx, const char *at, size_t len)
+{
+    struct hearing *h = ctx;
+
+    while (len > 0 && !h->over && !h->hung_up) {
+        const char *end = memchr(at, '\n', len);
+        size_t part = end ? (size_t)(end - at) : len;
+        str_add_bytes(&h->line, at, part);
+        if (h->line.len > LINE_MAX_BYTES)
+            return false;
+        if (!end)
+            return true;
+        if (h->line.len > 0)
+            line_take(h);
+        str_clear(&h->line);
+        at += part + 1;
+        len -= part + 1;
+    }
+    return !h->over && !h->hung_up;
+}
+
+int remote_hear(struct api *a, const struct remote *e, const struct remote_ear *ear, int *ret_exit)
+{
+    struct hearing h = {.ear = ear};
+    struct api_trouble trouble = {0};
+
+    int rc = api_stream(a, e->path, piece_take, &h, &trouble);
+    str_done(&h.line);
+    if (h.hung_up)
+        return cli_fail(a->cli, EXIT_FAILED, "the output could not be written");
+    if (h.error[0])
+        return cli_fail(a->cli, EXIT_FAILED, "%s", h.error);
+    if (h.over) {
+        *ret_exit = h.exit_code;
+        return EXIT_OK;
+    }
+    if (rc != EXIT_OK)
+        return api_tell(a, &trouble);
+    return cli_fail(a->cli, EXIT_UNREACHABLE, "the connection ended before the command did");
+}
+
+int remote_feed(struct api *a, const struct remote *e, const void *at, size_t len, bool eof)
+{
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    CLEANUP(str) struct str path = {0};
+    struct api_trouble trouble;
+    /* Bytes must not come twice: `secret` keeps a request from being repeated. */
+    struct api_request request = {.method = "POST",
+                                  .raw = at ? at : "",
+                                  .raw_len = len,
+                                  .content_type = "application/octet-stream",
+                                  .secret = true};
+
+    str_addf(&path, "%s/input%s", e->path, eof ? "?eof=true" : "");
+    request.path = str_text(&path);
+    int rc = api_try(a, &request, &answer, &trouble);
+    return rc == EXIT_OK || rc == EXIT_NOT_FOUND ? rc : api_tell(a, &trouble);
+}
+
+static bool ignored(void *ctx, const char *at, size_t len)
+{
+    (void)ctx;
+    (void)at;
+    (void)len;
+    return true;
+}
+
+int remote_run(struct api *a, const struct pod *pod, const char *const *command, int *ret_exit)
+{
+    static const struct remote_ear ear = {.out = ignored, .err = ignored};
+    struct remote e;
+    size_t len = 0;
+
+    while (command[len])
+        len++;
+    CLEANUP(json) json_t *words = words_json(a->cli, command, len);
+    if (!words)
+        return EXIT_USAGE;
+    CLEANUP(json) json_t *body = json_pack("{s:O}", "command", words);
+    int rc = remote_open(a, pod, body, &e);
+    return rc == EXIT_OK ? remote_hear(a, &e, &ear, ret_exit) : rc;
+}

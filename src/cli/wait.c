@@ -1,0 +1,158 @@
+/* wait.c - `berth wait`: until a job is over, or all of an app is ready; with its progress meanwhile. */
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "cli/api.h"
+#include "cli/collection.h"
+#include "cli/command.h"
+#include "cli/object.h"
+#include "wire/document.h"
+
+enum { LOOK_MS = 250, BAR = 24 };
+
+struct wait_values {
+    struct option_count timeout;
+};
+
+/* One line on a terminal, drawn again and again; elsewhere a line for each change. */
+struct line {
+    struct cli *cli;
+    char text[256];
+    bool drawn;
+};
+
+static void line_show(struct line *l, const char *text)
+{
+    if (strcmp(l->text, text) == 0)
+        return;
+    (void)snprintf(l->text, sizeof l->text, "%s", text);
+    (void)fprintf(l->cli->err, l->cli->progress ? "\r\033[K%s" : "%s\n", text);
+    (void)fflush(l->cli->err);
+    l->drawn = true;
+}
+
+static void line_end(const struct line *l)
+{
+    if (l->drawn && l->cli->progress)
+        (void)fputs("\r\033[K", l->cli->err);
+}
+
+static void draw(struct line *l, const struct target *t, const json_t *status)
+{
+    const char *state = json_string_value(json_object_get(status, "state"));
+    const char *note = json_string_value(json_object_get(status, "note"));
+    const char *reason = json_string_value(json_object_get(status, "reason"));
+    const json_t *progress = json_object_get(status, "progress");
+    char bar[BAR + 1], text[256];
+    int64_t milli = json_integer_value(progress);
+    for (int i = 0; i < BAR; i++)
+        bar[i] = i < milli * BAR / 1000 ? '#' : '.';
+    bar[BAR] = '\0';
+    if (progress)
+        (void)snprintf(text, sizeof text, "%s/%s %s [%s] %" PRId64 "%% %s", t->collection->kind, t->id, state, bar,
+                       milli / 10, note ? note : "");
+    else
+        (void)snprintf(text, sizeof text, "%s/%s %s%s%s", t->collection->kind, t->id, state ? state : "?",
+                       reason && *reason ? ": " : "", reason ? reason : "");
+    line_show(l, text);
+}
+
+static bool is_one_of(const char *state, const char *const *states)
+{
+    for (; state && *states; states++)
+        if (strcmp(state, *states) == 0)
+            return true;
+    return false;
+}
+
+/* Nothing more will come of it by itself. */
+static bool is_over(const json_t *status)
+{
+    static const char *const final[] = {"ended", "failed", "cancelled", NULL};
+    return is_one_of(json_string_value(json_object_get(status, "state")), final);
+}
+
+static bool is_ready(const json_t *status)
+{
+    json_int_t ready = json_integer_value(json_object_get(status, "ready"));
+    return ready > 0 && ready >= json_integer_value(json_object_get(status, "replicas"));
+}
+
+static int outcome(const struct cli *cli, const struct target *t, const json_t *status)
+{
+    const char *state = json_string_value(json_object_get(status, "state"));
+    fprintf(cli->out, "%s/%s %s\n", t->collection->kind, t->id, state);
+    return is_over(status) && strcmp(state, "ended") != 0 ? EXIT_FAILED : EXIT_OK;
+}
+
+static int wait_one(struct api *a, const struct target *t, int64_t end_ns)
+{
+    struct line line = {.cli = a->cli};
+    bool job = strcmp(t->collection->kind, "job") == 0;
+    for (;;) {
+        CLEANUP(json) json_t *object = NULL;
+        int rc = object_get(a, t, &object);
+        if (rc != EXIT_OK) {
+            line_end(&line);
+            return rc;
+        }
+        const json_t *status = json_object_get(object, "status");
+        if (is_over(status) || (!job && is_ready(status))) {
+            line_end(&line);
+            return outcome(a->cli, t, status);
+        }
+        draw(&line, t, status);
+        if (cli_clock_ns() >= end_ns) {
+            line_end(&line);
+            return cli_fail(a->cli, EXIT_PENDING, "%s/%s is still %s; 'berth why %s %s' says why", t->collection->kind,
+                            t->id, json_string_value(json_object_get(status, "state")), t->collection->kind, t->id);
+        }
+        (void)nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000}, NULL);
+    }
+}
+
+static int run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct wait_values *v = values;
+    int64_t end_ns = v->timeout.given ? cli_clock_ns() + (int64_t)v->timeout.n * 1000000000 : INT64_MAX;
+    CLEANUP(targets) struct targets targets = {0};
+    CLEANUP(api) struct api api = {0};
+    int rc = targets_parse(cli, operands, false, &targets);
+    for (size_t i = 0; i < targets.len && rc == EXIT_OK; i++)
+        if (!targets.at[i].collection->workload)
+            rc = cli_fail(cli, EXIT_USAGE, "a %s is nothing to wait for; apps, jobs and vms are",
+                          targets.at[i].collection->kind);
+    if (rc == EXIT_OK)
+        rc = api_open(&api, cli);
+    int worst = rc;
+    for (size_t i = 0; i < targets.len && (rc == EXIT_OK || rc == EXIT_FAILED); i++) {
+        rc = wait_one(&api, &targets.at[i], end_ns);
+        worst = worst == EXIT_OK ? rc : worst;
+    }
+    return worst;
+}
+
+static const struct option options[] = {
+    OPTION_COUNT_ROW("timeout", 't', wait_values, timeout, 1, 31536000, "Seconds to wait at most."),
+};
+
+const struct command wait_command = {
+    .name = "wait",
+    .operands = "KIND ID...",
+    .operands_min = 1,
+    .operands_max = OPERANDS_ANY,
+    .summary = "Wait until a job is over, or an app wholly ready, and show its progress meanwhile.",
+    .text = "Ends with 1 when a job has failed or was cancelled, with 3 when the time is over.",
+    .examples = "  berth wait job 17\n"
+                "  berth wait app photos --timeout 60",
+    .options = options,
+    .options_len = sizeof options / sizeof *options,
+    .values_size = sizeof(struct wait_values),
+    .section = SECTION_WORK,
+    .talks = true,
+    .words = collection_words,
+    .ids = IDS_OF_KIND,
+    .run = run,
+};

@@ -1,0 +1,302 @@
+#include "control/join.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sodium.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "control/control_parts.h"
+#include "control/settings_table.h"
+#include "wire/api.h"
+#include "wire/document.h"
+#include "wire/moment.h"
+#include "wire/words.h"
+
+enum { ADDRESSES_BYTES_MAX = 1024 };
+#define SECOND_NS INT64_C(1000000000)
+#define HOUR_NS (3600 * SECOND_NS)
+
+/* -ENOSPC: this daemon takes no agents. */
+static int agents_ready(struct call *c)
+{
+    if (c->control->agents.sign)
+        return 0;
+    return err_set(&c->err, ENOSPC, "this berthd takes no agents; start it with --agents ADDRESS:PORT");
+}
+
+/* ---- addresses --------------------------------------------------------------------------------------------------- */
+
+int agent_addresses_check(const char *text, struct berth_err *err)
+{
+    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:/[]-_,";
+    static const char scheme[] = "https://";
+    char shown[QUOTE_MAX];
+    bool good = strlen(text) <= ADDRESSES_BYTES_MAX && strspn(text, safe) == strlen(text);
+    for (const char *at = text; good && *at; at += strcspn(at, ","), at += *at == ',')
+        good = strncmp(at, scheme, strlen(scheme)) == 0 && strcspn(at, ",") > strlen(scheme);
+    if (good && (!*text || text[strlen(text) - 1] != ','))
+        return 0;
+    return err_set(err, EINVAL, "agent_addresses: %s does not look like https://HOST:3981,https://OTHER:3981",
+                   quote(text, shown));
+}
+
+static const char *addresses(struct call *c)
+{
+    const char *set = system_setting_text(c->state, SETTING_AGENT_ADDRESSES, &c->arena);
+    return *set ? set : c->control->agents.addresses;
+}
+
+static json_t *address_list(const char *text)
+{
+    json_t *list = json_array();
+    for (const char *at = text; *at; at += strcspn(at, ","), at += *at == ',')
+        (void)json_array_append_new(list, json_stringn(at, strcspn(at, ",")));
+    return list;
+}
+
+/* ---- inviting ---------------------------------------------------------------------------------------------------- */
+
+/* How long the invitation holds: the body's `expires`, else as the settings say. */
+static int invitation_end(struct call *c, int64_t *ret_ns)
+{
+    const json_t *given = json_object_get(c->body, "expires");
+    int64_t life_ns = system_setting_number(c->state, SETTING_INVITATION_LIFE_S) * SECOND_NS;
+    const int64_t most_ns = 30 * 24 * HOUR_NS;
+    if (given && !json_is_null(given)) {
+        int rc = duration_parse(given, &life_ns, &c->err);
+        if (rc < 0)
+            return err_prefix(&c->err, "expires");
+    }
+    if (life_ns <= 0 || life_ns > most_ns)
+        return err_set(&c->err, EINVAL, "expires: expected a time of up to 30 days, like 1h");
+    *ret_ns = c->now_ns + life_ns;
+    return 0;
+}
+
+/* A node that is not there is made from the rest of the body, and waits; of one that is there nothing changes. */
+static int node_ensure(struct call *c, const char **ret_id, bool *ret_new)
+{
+    CLEANUP(json) json_t *doc = json_copy((json_t *)c->body);
+    int rc = crud_id(c, KIND_NODE, c->args[0], ret_id);
+    if (rc < 0)
+        return rc;
+    (void)json_object_del(doc, "expires");
+    if (json_object_get(doc, "id") || json_object_get(doc, "state"))
+        return err_set(&c->err, EINVAL, "id and state: an invited node is the one of the path, and is joining");
+    *ret_new = !change_read(&c->change, KIND_NODE, *ret_id);
+    if (!*ret_new && json_object_size(doc))
+        return err_set(&c->err, EEXIST,
+                       "node %s is there already; 'berth edit' changes it, and an invitation alone takes "
+                       "nothing but `expires`",
+                       *ret_id);
+    if (!*ret_new)
+        return 0;
+    (void)json_object_set_new(doc, "state", json_string("joining"));
+    return crud_put(c, &node_crud, c->args[0], doc, CRUD_CREATE, ret_id, ret_new);
+}
+
+/* Earlier invitations of the node end: whoever has the last one joins. */
+static void revoke_invitations(struct call *c, const char *node)
+{
+    size_t len;
+    const struct object *const *list = state_list(c->state, KIND_TOKEN, &len);
+    for (size_t i = 0; i < len; i++)
+        if (strcmp(list[i]->token->node, node) == 0 && strcmp(list[i]->token->role, INVITATION_ROLE) == 0)
+            change_delete(&c->change, KIND_TOKEN, list[i]->id);
+}
+
+static json_t *invitation_answer(struct call *c, const char *id, const char *token, int64_t expires_ns)
+{
+    char until[TIMESTAMP_MAX];
+    const char *where = addresses(c);
+    const char *quoted = strchr(where, '[') ? "'" : ""; /* to a shell the other signs are letters */
+    const char *command = arena_fmt(&c->arena, "berth-agent join --control %s%s%s --pin %s --token %s", quoted, where,
+                                    quoted, c->control->agents.pin, token);
+    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:s}", "node", id, "token", token, "expires",
+                     timestamp_text(expires_ns, until), "pin", c->control->agents.pin, "addresses", address_list(where),
+                     "command", command);
+}
+
+int node_invite(struct call *c)
+{
+    char text[TOKEN_TEXT_MAX];
+    unsigned char random[40];
+    const char *node = NULL, *id = NULL;
+    int64_t expires_ns = 0;
+    bool is_new = false;
+    if (c->request->idempotency_key)
+        return err_set(
+            &c->err, EINVAL,
+            "Idempotency-Key: not for invitations: the answer is a secret and is not kept; ask again instead");
+    int rc = agents_ready(c);
+    if (rc == 0)
+        rc = invitation_end(c, &expires_ns);
+    if (rc == 0)
+        rc = node_ensure(c, &node, &is_new);
+    if (rc < 0)
+        return rc;
+    const struct control_env *env = control_env(c->control);
+    env->random(env->ctx, random, sizeof random);
+    revoke_invitations(c, node);
+    json_t *doc = token_make(random, "", node, INVITATION_ROLE, "to join", c->now_ns, expires_ns, text, &id, &c->arena);
+    change_put(&c->change, KIND_TOKEN, id, doc);
+    (void)change_rest_on(&c->change, KIND_NODE, node);
+    c->change.verb = "node.invite";
+    c->change.subject = arena_fmt(&c->arena, "nodes/%s", node);
+    c->answer.status = 201;
+    const char *shown = arena_fmt(&c->arena, INVITATION_PREFIX "%s", text + strlen(TOKEN_PREFIX));
+    c->answer.body = c->dry_run ? json_object() : invitation_answer(c, node, shown, expires_ns);
+    sodium_memzero(random, sizeof random);
+    sodium_memzero(text, sizeof text);
+    return 0;
+}
+
+/* ---- certificates ------------------------------------------------------------------------------------------------ */
+
+/* A certificate for the key of a request, as a new reference. */
+static int certify(struct call *c, const char *node, uint64_t joined, const json_t *request, json_t **ret)
+{
+    CLEANUP(mem) char *cert = NULL;
+    const char *pem = json_string_value(request);
+    const struct control_agents *agents = &c->control->agents;
+    if (!pem)
+        return err_set(&c->err, EINVAL, "request: expected a certificate request in PEM");
+    const struct agent_grant grant = {
+        .name = arena_fmt(&c->arena, "node:%s", node),
+        .joined = joined,
+        .not_before_ns = c->now_ns - HOUR_NS, /* clocks differ */
+        .not_after_ns = c->now_ns + system_setting_number(c->state, SETTING_CERTIFICATE_LIFE_S) * SECOND_NS,
+    };
+    int rc = agents->sign(agents->ctx, &grant, pem, &cert, &c->err);
+    if (rc == 0)
+        *ret = json_string(cert);
+    return rc;
+}
+
+int node_certificate(struct call *c)
+{
+    json_t *certificate = NULL;
+    const char *id = NULL;
+    int rc = crud_id(c, KIND_NODE, c->args[0], &id);
+    const struct object *node = rc == 0 ? state_find(c->state, KIND_NODE, id) : NULL;
+    if (!node || !permit(&c->caller, PERMIT_REPORT, node->id, ""))
+        return crud_absent(c, KIND_NODE, c->args[0]);
+    if (strcmp(c->caller.node, node->id) != 0)
+        return err_set(&c->err, EACCES,
+                       "a node's certificate is for its agent alone; 'berth node add %s' invites another", node->id);
+    if (!node->node->joined)
+        return err_set(&c->err, EBUSY, "node %s has not joined; 'berth node add %s' invites it", node->id, node->id);
+    rc = agents_ready(c);
+    if (rc == 0)
+        rc = certify(c, node->id, node->node->joined, json_object_get(c->body, "request"), &certificate);
+    if (rc < 0)
+        return rc;
+    c->answer.body =
+        json_pack("{s:s, s:o, s:s}", "node", node->id, "certificate", certificate, "ca", c->control->agents.ca_pem);
+    return 0;
+}
+
+/* ---- joining ----------------------------------------------------------------------------------------------------- */
+
+static int refused(struct call *c)
+{
+    metric_add(c->control->metrics, METRIC_AUTH_FAILURES, 0, 1);
+    return err_set(&c->err, EPERM, "this invitation is not valid (any more); ask an administrator for another");
+}
+
+static int body_check(struct call *c)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)c->body, key, value)
+    {
+        char shown[QUOTE_MAX];
+        if (strcmp(key, "token") != 0 && strcmp(key, "request") != 0 && strcmp(key, "probed") != 0)
+            return err_set(&c->err, EINVAL, "unknown key %s here; there are token, request and probed",
+                           quote(key, shown));
+    }
+    if (c->dry_run || c->request->idempotency_key)
+        return err_set(&c->err, EINVAL, "to join cannot be tried, or done again: an invitation is good for once");
+    if (!json_is_string(json_object_get(c->body, "token")))
+        return err_set(&c->err, EINVAL, "token: expected the text of an invitation");
+    return probed_check(json_object_get(c->body, "probed"), &c->err);
+}
+
+/* The present join's number goes into every certificate; an earlier one's is worthless from now on. */
+static uint64_t join_number(struct call *c, uint64_t before)
+{
+    const struct control_env *env = control_env(c->control);
+    uint64_t number = 0;
+    while (number == 0 || number == before) {
+        env->random(env->ctx, &number, sizeof number);
+        number &= (UINT64_C(1) << 53) - 1; /* also a number for those who have only doubles */
+    }
+    return number;
+}
+
+/* The node's document with what the machine says of itself. */
+static int node_fill(struct call *c, const char *node, const json_t *old, uint64_t joined)
+{
+    CLEANUP(json) json_t *doc = json_deep_copy(old);
+    int rc;
+    probed_take(doc, json_object_get(c->body, "probed"));
+    (void)json_object_set_new(doc, "joined", json_integer((json_int_t)joined));
+    rc = crud_write(c, &node_crud, node, old, take_ptr(&doc));
+    return rc < 0 ? err_prefix(&c->err, "probed") : 0;
+}
+
+int node_join(struct call *c)
+{
+    json_t *certificate = NULL;
+    int rc = agents_ready(c);
+    if (rc == 0)
+        rc = body_check(c);
+    if (rc < 0)
+        return rc;
+    const struct object *invitation =
+        invitation_find(c->state, json_string_value(json_object_get(c->body, "token")), c->now_ns);
+    const char *node = invitation ? arena_strdup(&c->arena, invitation->token->node) : NULL;
+    const json_t *old = node ? change_read(&c->change, KIND_NODE, node) : NULL;
+    if (!old)
+        return refused(c);
+    uint64_t joined = join_number(c, (uint64_t)json_integer_value(json_object_get(old, "joined")));
+    uint64_t epoch = (uint64_t)json_integer_value(json_object_get(old, "epoch")), heard = 0, seq;
+    if (control_last_heard(c->control, node, &heard, &seq) && heard > epoch)
+        epoch = heard;
+    rc = node_fill(c, node, old, joined);
+    if (rc == 0)
+        rc = certify(c, node, joined, json_object_get(c->body, "request"), &certificate);
+    if (rc < 0)
+        return rc;
+    c->caller.node = node; /* who did it, for the audit */
+    c->caller.token = arena_strdup(&c->arena, invitation->id);
+    change_delete(&c->change, KIND_TOKEN, c->caller.token);
+    c->change.verb = "node.join";
+    c->change.subject = arena_fmt(&c->arena, "nodes/%s", node);
+    c->answer.body = json_pack("{s:s, s:o, s:s, s:I, s:I}", "node", node, "certificate", certificate, "ca",
+                               c->control->agents.ca_pem, "lease_ns", (json_int_t)c->control->in_force.lease_ns,
+                               "epoch", (json_int_t)epoch);
+    return 0;
+}
+
+/* ---- two agents with one id -------------------------------------------------------------------------------------- */
+
+int node_epoch_check(struct call *c, const char *node)
+{
+    uint64_t said = 0, heard = 0, seq;
+    int rc = call_query_number(c, "epoch", 1, INT64_MAX, 0, &said);
+    const struct object *o = state_find(c->state, KIND_NODE, node);
+    if (rc < 0 || !said || !o)
+        return rc;
+    uint64_t known = o->node->epoch;
+    if (control_last_heard(c->control, node, &heard, &seq) && heard > known)
+        known = heard;
+    if (said < known)
+        return err_set(&c->err, EAGAIN, "node %s: a newer agent (epoch %" PRIu64 ") is there; this one must end", node,
+                       known);
+    if (strcmp(c->caller.node, node) == 0)
+        c->caller.epoch = said;
+    return 0;
+}

@@ -1,0 +1,49 @@
+#include "control/last.h"
+
+#include "base/mem.h"
+#include "wire/document.h"
+
+static const char *end_word(enum report_state state)
+{
+    return state == REPORT_ENDED ? "ended" : state == REPORT_FAILED ? "failed" : "stopped";
+}
+
+static json_t *end_of(const struct call *c, const struct object *instance, const struct report_item *item)
+{
+    const struct instance_view *v = instance->instance;
+    char since[TIMESTAMP_MAX];
+    json_t *end =
+        json_pack("{s:I, s:I, s:s, s:s, s:s}", "instance", (json_int_t)v->number, "ordinal", (json_int_t)v->ordinal,
+                  "node", v->node, "state", end_word(item->state), "since", timestamp_text(c->now_ns, since));
+    if (item->words.exit_said)
+        (void)json_object_set_new(end, "exit", json_integer(item->words.exit));
+    if (item->error && *item->error)
+        (void)json_object_set_new(end, "error", json_string(item->error));
+    return end;
+}
+
+void last_note(struct call *c, const struct object *instance, const struct report_item *item)
+{
+    const struct instance_view *v = instance->instance;
+    if (!state_find_work(c->state, v->workload))
+        return;
+    const json_t *old = change_read(&c->change, KIND_LAST, v->workload);
+    json_t *items = json_array();
+    (void)json_array_append_new(items, end_of(c, instance, item));
+    size_t i;
+    json_t *end;
+    json_array_foreach(json_object_get(old, "items"), i, end)
+    {
+        bool same = json_integer_value(json_object_get(end, "ordinal")) == (json_int_t)v->ordinal;
+        if (!same && json_array_size(items) < LAST_MAX)
+            (void)json_array_append(items, end);
+    }
+    change_put(&c->change, KIND_LAST, v->workload, json_pack("{s:o}", "items", items));
+}
+
+json_t *last_show(const struct state *s, const char *workload)
+{
+    const struct object *o = state_find(s, KIND_LAST, workload);
+    CLEANUP(json) json_t *doc = o ? object_doc(o) : NULL;
+    return json_incref(json_object_get(doc, "items"));
+}

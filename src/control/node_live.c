@@ -1,0 +1,198 @@
+#include "control/node_live.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/vec.h"
+#include "control/derived.h"
+#include "wire/quantity.h"
+
+struct used {
+    char *resource;
+    int64_t amount;
+};
+
+struct condition {
+    char *type, *text;
+};
+
+struct live {
+    char *node;
+    uint64_t created; /* of the node's object: one that was removed and added again is another one */
+    int64_t heard_ns;
+    VEC(struct used) usage;
+    VEC(struct condition) conditions;
+    uint64_t config_revision, config_mark; /* of the state, and of the node in it, when the hash was made */
+    char config[DERIVED_HASH_MAX];
+};
+
+struct node_lives {
+    VEC(struct live *) at;
+    struct map map; /* by node */
+};
+
+struct node_lives *node_lives_new(void)
+{
+    return mem_zalloc(sizeof(struct node_lives));
+}
+
+static void usage_clear(struct live *e)
+{
+    for (size_t i = 0; i < e->usage.len; i++)
+        mem_free(e->usage.at[i].resource);
+    e->usage.len = 0;
+}
+
+static void conditions_clear(struct live *e)
+{
+    for (size_t i = 0; i < e->conditions.len; i++) {
+        mem_free(e->conditions.at[i].type);
+        mem_free(e->conditions.at[i].text);
+    }
+    e->conditions.len = 0;
+}
+
+void node_lives_free(struct node_lives *l)
+{
+    if (!l)
+        return;
+    for (size_t i = 0; i < l->at.len; i++) {
+        usage_clear(l->at.at[i]);
+        conditions_clear(l->at.at[i]);
+        vec_done(&l->at.at[i]->usage);
+        vec_done(&l->at.at[i]->conditions);
+        mem_free(l->at.at[i]->node);
+        mem_free(l->at.at[i]);
+    }
+    vec_done(&l->at);
+    map_done(&l->map);
+    mem_free(l);
+}
+
+static bool same_node(const void *ctx, uint32_t at, const void *key)
+{
+    return strcmp(((const struct node_lives *)ctx)->at.at[at]->node, key) == 0;
+}
+
+/* NULL: nothing was heard of this very node. */
+static struct live *find(const struct node_lives *l, const struct object *node)
+{
+    uint32_t at = map_find(&l->map, hash_bytes(node->id, strlen(node->id), 0), same_node, l, node->id);
+    return at == MAP_NONE || l->at.at[at]->created != node->created ? NULL : l->at.at[at];
+}
+
+/* The entry of a name stays when its node goes: names are few, and come back. */
+static struct live *entry(struct node_lives *l, const struct object *node)
+{
+    uint64_t hash = hash_bytes(node->id, strlen(node->id), 0);
+    uint32_t at = map_find(&l->map, hash, same_node, l, node->id);
+    if (at == MAP_NONE) {
+        struct live *fresh = mem_zalloc(sizeof *fresh);
+        fresh->node = mem_strdup(node->id);
+        at = (uint32_t)l->at.len;
+        map_add(&l->map, hash, at);
+        vec_push(&l->at, fresh);
+    }
+    struct live *e = l->at.at[at];
+    if (e->created != node->created) {
+        usage_clear(e);
+        conditions_clear(e);
+        e->created = node->created;
+        e->heard_ns = 0;
+        e->config_revision = e->config_mark = 0;
+        e->config[0] = 0;
+    }
+    return e;
+}
+
+void node_lives_hear(struct node_lives *l, const struct object *node, const struct report_doc *said, int64_t now_ns)
+{
+    struct live *e = entry(l, node);
+    e->heard_ns = now_ns;
+    if (!said->node_said)
+        return;
+    usage_clear(e);
+    for (size_t i = 0; i < said->usage_len; i++) {
+        struct used used = {mem_strdup(said->usage[i].resource), said->usage[i].amount};
+        vec_push(&e->usage, used);
+    }
+    conditions_clear(e);
+    for (size_t i = 0; i < said->conditions_len; i++) {
+        struct condition c = {mem_strdup(said->conditions[i].type), mem_strdup(said->conditions[i].text)};
+        vec_push(&e->conditions, c);
+    }
+}
+
+void node_lives_show(const struct node_lives *l, const struct object *node, json_t *status)
+{
+    const struct live *e = find(l, node);
+    char text[TIMESTAMP_MAX], amount[QUANTITY_TEXT_MAX];
+    if (!e || !e->heard_ns)
+        return;
+    (void)json_object_set_new(status, "heard", json_string(timestamp_text(e->heard_ns, text)));
+    json_t *usage = json_object(), *conditions = json_array();
+    for (size_t i = 0; i < e->usage.len; i++)
+        (void)json_object_set_new(usage, e->usage.at[i].resource,
+                                  json_string(quantity_print(e->usage.at[i].resource, e->usage.at[i].amount, amount)));
+    for (size_t i = 0; i < e->conditions.len; i++)
+        (void)json_array_append_new(
+            conditions, json_pack("{s:s, s:s}", "type", e->conditions.at[i].type, "text", e->conditions.at[i].text));
+    (void)json_object_set_new(status, "usage", usage);
+    (void)json_object_set_new(status, "conditions", conditions);
+}
+
+const char *node_lives_config(struct node_lives *l, const struct state *s, const struct object *node)
+{
+    struct live *e = entry(l, node);
+    uint64_t revision = state_revision(s);
+    if (e->config[0] && e->config_revision == revision)
+        return e->config;
+    uint64_t mark = node_config_mark(s, node);
+    if (!e->config[0] || mark != e->config_mark) {
+        CLEANUP(str) struct str text = {0};
+        (void)node_config_write(s, node->id, &text);
+        (void)derived_hash(&text, e->config);
+    }
+    e->config_revision = revision;
+    e->config_mark = mark;
+    return e->config;
+}
+
+/* As Prometheus wants the text of a label. */
+static void label_add(struct str *to, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            str_add_char(to, '\\');
+        if (*text == '\n')
+            str_add(to, "\\n");
+        else
+            str_add_char(to, *text);
+    }
+}
+
+void node_lives_metrics(const struct node_lives *l, const struct state *s, struct str *to)
+{
+    size_t len;
+    const struct object *const *nodes = state_list(s, KIND_NODE, &len);
+    str_add(to, "# HELP berth_node_used What a node said it uses, in units and thousandths of a core.\n"
+                "# TYPE berth_node_used gauge\n");
+    for (size_t n = 0; n < len; n++) {
+        const struct live *e = find(l, nodes[n]);
+        for (size_t i = 0; e && i < e->usage.len; i++) {
+            str_addf(to, "berth_node_used{node=\"%s\",resource=\"", e->node);
+            label_add(to, e->usage.at[i].resource);
+            str_addf(to, "\"} %" PRId64 "\n", e->usage.at[i].amount);
+        }
+    }
+    str_add(to, "# HELP berth_node_conditions What is wrong with a node, by its own words.\n"
+                "# TYPE berth_node_conditions gauge\n");
+    for (size_t n = 0; n < len; n++) {
+        const struct live *e = find(l, nodes[n]);
+        if (e && e->heard_ns)
+            str_addf(to, "berth_node_conditions{node=\"%s\"} %zu\n", e->node, e->conditions.len);
+    }
+}

@@ -1,0 +1,93 @@
+/* relay_agent.c - the agents' side: the stream by which one hears of errands, and what it brings. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "control/control_parts.h"
+#include "control/crud.h"
+#include "control/relay_parts.h"
+#include "wire/words.h"
+
+/* The node that an argument names, for its own agent. NULL: not there, or not the caller's. */
+static const struct object *own_node(struct call *c)
+{
+    const char *id;
+    if (crud_id(c, KIND_NODE, c->args[0], &id) < 0)
+        return NULL;
+    const struct object *node = state_find(c->state, KIND_NODE, id);
+    return node && permit(&c->caller, PERMIT_REPORT, node->id, "") ? node : NULL;
+}
+
+/* A newer connection of the agent takes the place of an older one. What may have been lost on the way cannot go on. */
+static void agent_replace(struct agent *a, uint64_t epoch)
+{
+    static const char replaced[] = "{\"type\":\"end\",\"code\":\"replaced\"}\n";
+    for (struct errand *e = a->relay->errands; e; e = e->next) {
+        if (e->agent != a || e->why)
+            continue;
+        if (epoch != a->epoch)
+            e->why = "the node's agent was started anew";
+        else if (!e->heard || e->fed)
+            e->why = "the connection to the node broke";
+    }
+    a->epoch = epoch;
+    if (a->up)
+        stream_write(a->stream, replaced, sizeof replaced - 1);
+    if (a->up) /* that was not too much for it */
+        stream_finish(a->stream);
+    a->up = false;
+}
+
+int relay_attach(struct call *c)
+{
+    const struct object *node = own_node(c);
+    uint64_t epoch;
+    if (!node)
+        return crud_absent(c, KIND_NODE, c->args[0]);
+    if (!call_query(c, "epoch"))
+        return err_set(&c->err, EINVAL, "epoch: expected the number by which the agent reports");
+    int rc = call_query_number(c, "epoch", 1, INT64_MAX, 0, &epoch);
+    if (rc < 0)
+        return rc;
+    struct agent *a = agent_of(c->control->relay, node->id);
+    uint64_t known = a->epoch > node->node->epoch ? a->epoch : node->node->epoch;
+    if (epoch < known)
+        return err_set(&c->err, EAGAIN, "node %s: epoch %" PRIu64 " is known already; this agent is not the last one",
+                       node->id, known);
+    if (a->stream && !a->up)
+        return err_set(&c->err, EBUSY, "node %s: another connection of its agent is just beginning", node->id);
+    struct stream *stream = NULL;
+    rc = stream_feed_open(c, &agent_feed, a, &stream);
+    if (rc < 0)
+        return rc;
+    agent_replace(a, epoch);
+    a->stream = stream;
+    return 0;
+}
+
+/* In the same words whatever is missing: an agent learns nothing of others' errands. */
+static int nobody_listens(struct call *c)
+{
+    char shown[QUOTE_MAX];
+    return err_set(&c->err, ENOENT, "nobody listens to call %s", quote(c->args[1], shown));
+}
+
+int relay_bring(struct call *c)
+{
+    const struct object *node = own_node(c);
+    struct errand *e = errand_find(c->control->relay, c->args[1]);
+    if (!node || !e || strcmp(e->agent->node, node->id) != 0)
+        return nobody_listens(c);
+    const char *stream = call_query(c, "stream"), *end = call_query(c, "end");
+    bool ends = end && strcmp(end, "true") == 0;
+    if (!ends && (!stream || (strcmp(stream, "out") != 0 && strcmp(stream, "err") != 0)))
+        return err_set(&c->err, EINVAL, "stream: expected out or err, unless end is true");
+    struct call *earlier = take_ptr(&e->brought);
+    if (earlier) /* whoever sent it has given up on it */
+        call_answer(earlier, err_set(&earlier->err, EBUSY, "another one came before this was taken; send one at a time"));
+    if (errand_room(e))
+        return errand_take(e, c);
+    e->brought = c;
+    c->later = true;
+    return 0;
+}

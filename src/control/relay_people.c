@@ -1,0 +1,475 @@
+/* relay_people.c - everybody else's side: logs, shells and signals of what runs. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "control/control_parts.h"
+#include "control/crud.h"
+#include "control/relay_parts.h"
+#include "control/status.h"
+#include "wire/api.h"
+#include "wire/document.h"
+#include "wire/objects.h"
+#include "wire/words.h"
+
+/* Where an errand goes. */
+struct place {
+    uint64_t instance;
+    const char *node; /* in the call's arena */
+};
+
+/* ---- where it runs -------------------------------------------------------------------------------------------------- */
+
+static int node_check(struct call *c, const char *node)
+{
+    const struct object *o = state_find(c->state, KIND_NODE, node);
+    if (!o)
+        return err_set(&c->err, EBUSY, "node %s, where it ran, is no longer there", node);
+    if (o->node->state == BERTH_NODE_LOST)
+        return err_set(&c->err, EBUSY, "node %s, where it runs, is lost: nothing is heard of it", node);
+    return 0;
+}
+
+static int place_of(struct call *c, const struct object *instance, struct place *ret)
+{
+    int rc = node_check(c, instance->instance->node);
+    if (rc == 0)
+        *ret = (struct place){instance->instance->number, arena_strdup(&c->arena, instance->instance->node)};
+    return rc;
+}
+
+static bool has_begun(const struct object *instance)
+{
+    return instance->instance->state != BERTH_RESERVED && instance->instance->state != BERTH_ASSIGNED;
+}
+
+/* One that has processes: running, or told to stop and not yet gone. */
+static int running_place(struct call *c, const struct object *instance, struct place *ret)
+{
+    enum berth_state state = instance->instance->state;
+    if (state != BERTH_RUNNING && state != BERTH_STOPPING)
+        return err_set(&c->err, EBUSY, "instance %s does not run: it is %s", instance->id, berth_state_name(state));
+    return place_of(c, instance, ret);
+}
+
+/* Of {"instance", "node"[, "ordinal"]}: does it fit? */
+static bool last_fits(const json_t *last, int64_t ordinal, int64_t instance)
+{
+    const json_t *of = json_object_get(last, "ordinal");
+    return json_is_integer(json_object_get(last, "instance")) && json_is_string(json_object_get(last, "node")) &&
+           (ordinal < 0 || !of || json_integer_value(of) == ordinal) &&
+           (instance < 0 || json_integer_value(json_object_get(last, "instance")) == instance);
+}
+
+/* The last instance of a workload that has ended and left its log: of this ordinal, or of this number (-1: any). */
+static bool last_of(struct call *c, const struct object *work, int64_t ordinal, int64_t instance, struct place *ret)
+{
+    CLEANUP(json) json_t *status = work_status(c, work);
+    const json_t *last = json_object_get(status, "last"), *found = NULL;
+    size_t i;
+    json_t *one;
+    if (json_is_object(last) && last_fits(last, ordinal, instance))
+        found = last;
+    json_array_foreach(last, i, one)
+    {
+        if (last_fits(one, ordinal, instance))
+            found = one;
+    }
+    if (!found)
+        return false;
+    *ret = (struct place){(uint64_t)json_integer_value(json_object_get(found, "instance")),
+                          arena_strdup(&c->arena, json_string_value(json_object_get(found, "node")))};
+    return true;
+}
+
+/* ---- logs ----------------------------------------------------------------------------------------------------------- */
+
+static int query_bool(struct call *c, const char *name, bool *ret)
+{
+    const char *text = call_query(c, name);
+    *ret = text && (!*text || strcmp(text, "true") == 0);
+    if (!text || *ret || strcmp(text, "false") == 0)
+        return 0;
+    return err_set(&c->err, EINVAL, "%s: expected true or false", name);
+}
+
+/* The log's lines from the end; -1: all. */
+static int query_tail(struct call *c, int64_t *ret)
+{
+    enum { TAIL_MAX = 1000000000 };
+    const char *text = call_query(c, "tail");
+    uint64_t tail = 0;
+    *ret = -1;
+    if (!text || strcmp(text, "-1") == 0)
+        return 0;
+    int rc = call_query_number(c, "tail", 0, TAIL_MAX, 0, &tail);
+    if (rc == 0)
+        *ret = (int64_t)tail;
+    return rc;
+}
+
+static int logs_open(struct call *c, const struct place *place)
+{
+    bool follow = false;
+    int64_t tail = -1;
+    struct errand *e = NULL;
+    struct stream *stream = NULL;
+    char id[ERRAND_ID_LEN + 1];
+    int rc = query_bool(c, "follow", &follow);
+    if (rc == 0)
+        rc = query_tail(c, &tail);
+    if (rc == 0)
+        rc = errand_check(c, c->caller.user, place->node);
+    if (rc < 0)
+        return rc;
+    errand_id_make(c->control, id);
+    CLEANUP(json) json_t *line = json_pack("{s:s, s:I, s:I, s:b}", "verb", "logs", "instance",
+                                           (json_int_t)place->instance, "tail", (json_int_t)tail, "follow", follow);
+    rc = errand_open(c, ERRAND_LOGS, id, c->caller.user, place->node, line, &e);
+    if (rc < 0)
+        return rc;
+    rc = stream_feed_open(c, &text_feed, e, &stream);
+    if (rc < 0) {
+        errand_close(e, NULL);
+        return rc;
+    }
+    e->stream = stream;
+    e->asked = c; /* the agent may have a reason why not */
+    c->later = true;
+    return 0;
+}
+
+/* An instance that is gone, but that is the last one of a workload the caller may read. */
+static int gone_logs(struct call *c, const char *node)
+{
+    struct place place = {0};
+    int64_t number;
+    size_t len;
+    if (!str_parse_i64(c->args[0], &number) || number <= 0)
+        return crud_absent(c, KIND_INSTANCE, c->args[0]);
+    const struct object *const *list = state_list(c->state, KIND_LAST, &len);
+    for (size_t i = 0; i < len; i++) {
+        bool named = memmem(list[i]->doc.at, list[i]->doc.len, c->args[0], strlen(c->args[0]));
+        const struct object *work = named ? state_find_work(c->state, list[i]->id) : NULL;
+        if (!work || !call_sees(c, work) || !last_of(c, work, -1, number, &place) || strcmp(place.node, node) != 0)
+            continue;
+        int rc = node_check(c, place.node);
+        return rc < 0 ? rc : logs_open(c, &place);
+    }
+    return crud_absent(c, KIND_INSTANCE, c->args[0]);
+}
+
+int relay_instance_logs(struct call *c)
+{
+    struct place place = {0};
+    const char *node = call_query(c, "node");
+    const struct object *o = call_object(c, KIND_INSTANCE, c->args[0], PERMIT_READ);
+    if (!o && c->err.code == ENOENT && node)
+        return gone_logs(c, node);
+    if (!o)
+        return -c->err.code;
+    if (!has_begun(o))
+        return err_set(&c->err, EBUSY, "instance %s has not started yet: it is %s", o->id,
+                       berth_state_name(o->instance->state));
+    int rc = place_of(c, o, &place);
+    return rc < 0 ? rc : logs_open(c, &place);
+}
+
+/* The better one to look at: running before leaving before ended, then the newer. */
+static int rank(const struct object *instance)
+{
+    switch (instance->instance->state) {
+    case BERTH_RUNNING: return 4;
+    case BERTH_STARTING: return 3;
+    case BERTH_STOPPING: return 2;
+    case BERTH_ENDED: return 1;
+    default: return 0;
+    }
+}
+
+static bool better(const struct object *a, const struct object *b)
+{
+    if (!b)
+        return true;
+    if (a->instance->ordinal != b->instance->ordinal)
+        return a->instance->ordinal < b->instance->ordinal; /* where any will do, the first */
+    return rank(a) != rank(b) ? rank(a) > rank(b) : a->instance->number > b->instance->number;
+}
+
+/* NULL: none has begun. */
+static const struct object *best_instance(const struct object *work, int64_t ordinal)
+{
+    const struct object *best = NULL;
+    for (size_t i = 0; i < work->work->instances_len; i++) {
+        const struct object *o = work->work->instances[i];
+        if ((ordinal < 0 || o->instance->ordinal == ordinal) && has_begun(o) && better(o, best))
+            best = o;
+    }
+    return best;
+}
+
+static int work_logs(struct call *c, enum kind kind)
+{
+    struct place place = {0};
+    bool previous = false;
+    uint64_t wanted = 0;
+    const struct object *work = call_object(c, kind, c->args[0], PERMIT_READ);
+    if (!work)
+        return -c->err.code;
+    int rc = query_bool(c, "previous", &previous);
+    if (rc == 0)
+        rc = call_query_number(c, "ordinal", 0, UINT32_MAX, 0, &wanted);
+    if (rc < 0)
+        return rc;
+    int64_t ordinal = call_query(c, "ordinal") ? (int64_t)wanted : -1;
+    const struct object *o = previous ? NULL : best_instance(work, ordinal);
+    if (o) {
+        rc = place_of(c, o, &place);
+    } else if (last_of(c, work, ordinal, -1, &place)) {
+        rc = node_check(c, place.node);
+    } else {
+        rc = err_set(&c->err, EBUSY, "%s %s has %s", kinds[kind].name, work->id,
+                     previous ? "no earlier instance whose log is kept" : "not run yet, so there is no log");
+    }
+    return rc < 0 ? rc : logs_open(c, &place);
+}
+
+int relay_app_logs(struct call *c)
+{
+    return work_logs(c, KIND_APP);
+}
+
+int relay_job_logs(struct call *c)
+{
+    return work_logs(c, KIND_JOB);
+}
+
+/* ---- what is recorded, and then done -------------------------------------------------------------------------------- */
+
+struct opening {
+    enum errand_verb verb;
+    char id[ERRAND_ID_LEN + 1];
+    const char *user, *node;
+    const char *line; /* JSON text */
+};
+
+/* The record is durable: now the agent may hear of it. */
+static void opening_durable(struct call *c, void *ctx)
+{
+    const struct opening *o = ctx;
+    struct errand *e = NULL;
+    CLEANUP(json) json_t *line = json_loads(o->line, 0, NULL);
+    int rc = errand_open(c, o->verb, o->id, o->user, o->node, line, &e);
+    if (rc < 0) {
+        call_refuse(c, rc);
+        return;
+    }
+    if (o->verb == ERRAND_SIGNAL) {
+        e->asked = c;
+        c->later = true;
+    }
+}
+
+static char *text_in(struct arena *arena, const json_t *value)
+{
+    CLEANUP(mem) char *text = json_dumps(value, JSON_COMPACT);
+    return arena_strdup(arena, text);
+}
+
+/* Who did what where stands in the journal before it is done, although no document changes. `what` is the line for the
+ * agent; `audit` its part for the record. */
+static int record_and_open(struct call *c, const struct object *instance, const struct place *place,
+                           enum errand_verb verb, const json_t *line, json_t *audit)
+{
+    CLEANUP(json) json_t *note = json_pack("{s:o}", "errand", audit);
+    (void)json_object_set_new(audit, "instance", json_integer((json_int_t)place->instance));
+    (void)json_object_set_new(audit, "node", json_string(place->node));
+    (void)json_object_set_new(audit, "workload", json_string(instance->instance->workload));
+    crud_name(c, KIND_INSTANCE, instance->id, verb == ERRAND_EXEC ? "exec" : "signal");
+    c->change.note = text_in(&c->arena, note);
+    struct opening *o = arena_dup(&c->arena, &(struct opening){.verb = verb}, sizeof *o);
+    errand_id_make(c->control, o->id);
+    o->user = arena_strdup(&c->arena, c->caller.user);
+    o->node = place->node;
+    o->line = text_in(&c->arena, line);
+    c->durable = opening_durable;
+    c->durable_ctx = o;
+    c->answer.body = verb == ERRAND_EXEC ? json_pack("{s:s}", "call", o->id) : json_pack("{s:s}", "status", "sent");
+    return 0;
+}
+
+/* ---- exec ----------------------------------------------------------------------------------------------------------- */
+
+struct exec_doc {
+    const char *const *command;
+    size_t command_len;
+    const struct berth_label *env;
+    size_t env_len;
+    bool terminal;
+    uint32_t rows, columns;
+};
+
+static const struct key exec_rows[] = {
+    KEY("command", "list of text", "what to run, byte for byte; no shell is added", command_read,
+        .at = offsetof(struct exec_doc, command), .len_at = offsetof(struct exec_doc, command_len)),
+    KEY("env", "map of text", "added to its environment", labels_read, .at = offsetof(struct exec_doc, env),
+        .len_at = offsetof(struct exec_doc, env_len)),
+    KEY("terminal", "true or false", "give it a terminal", bool_read, .at = offsetof(struct exec_doc, terminal)),
+    KEY("rows", "whole number", "of the terminal", u32_read, .at = offsetof(struct exec_doc, rows)),
+    KEY("columns", "whole number", "of the terminal", u32_read, .at = offsetof(struct exec_doc, columns)),
+};
+KEY_TABLE(exec_keys, "exec", exec_rows);
+
+int relay_exec(struct call *c)
+{
+    struct exec_doc d = {0};
+    struct place place = {0};
+    struct reader r;
+    const struct object *o = call_object(c, KIND_INSTANCE, c->args[0], PERMIT_MANAGE);
+    if (!o)
+        return -c->err.code;
+    reader_init(&r, &c->arena, &c->err);
+    int rc = table_read(&r, c->body, &exec_keys, &d);
+    if (rc == 0 && (d.command_len == 0 || !d.command[0][0]))
+        rc = err_set(&c->err, EINVAL, "command: expected what to run, as a list of words");
+    if (rc == 0)
+        rc = running_place(c, o, &place);
+    if (rc == 0)
+        rc = errand_check(c, c->caller.user, place.node);
+    if (rc < 0)
+        return rc;
+    const json_t *command = json_object_get(c->body, "command");
+    CLEANUP(json) json_t *words = json_is_array(command) ? json_incref((json_t *)command)
+                                                         : json_pack("[O]", command);
+    CLEANUP(json) json_t *line = json_copy((json_t *)c->body);
+    (void)json_object_set(line, "command", words);
+    (void)json_object_set_new(line, "verb", json_string("exec"));
+    (void)json_object_set_new(line, "instance", json_integer((json_int_t)place.instance));
+    (void)json_object_set_new(line, "terminal", json_boolean(d.terminal));
+    return record_and_open(c, o, &place, ERRAND_EXEC, line, json_pack("{s:s, s:O}", "verb", "exec", "command", words));
+}
+
+/* ---- signals -------------------------------------------------------------------------------------------------------- */
+
+struct signal_doc {
+    const char *signal;
+};
+
+static const struct key signal_rows[] = {
+    KEY("signal", "text", "its name, such as HUP; TERM if not given", text_read,
+        .at = offsetof(struct signal_doc, signal)),
+};
+KEY_TABLE(signal_keys, "signal", signal_rows);
+
+int relay_signal(struct call *c)
+{
+    struct signal_doc d = {"TERM"};
+    struct place place = {0};
+    struct reader r;
+    char shown[QUOTE_MAX];
+    const struct object *o = call_object(c, KIND_INSTANCE, c->args[0], PERMIT_MANAGE);
+    if (!o)
+        return -c->err.code;
+    reader_init(&r, &c->arena, &c->err);
+    int rc = table_read(&r, c->body, &signal_keys, &d);
+    const char *name = rc == 0 ? signal_name_find(d.signal) : NULL;
+    if (rc == 0 && !name)
+        rc = err_set(&c->err, EINVAL, "signal: there is no signal %s; HUP, TERM and USR1 are some",
+                     quote(d.signal, shown));
+    if (rc == 0)
+        rc = running_place(c, o, &place);
+    if (rc == 0)
+        rc = errand_check(c, c->caller.user, place.node);
+    if (rc < 0)
+        return rc;
+    CLEANUP(json) json_t *line = json_pack("{s:s, s:I, s:s}", "verb", "signal", "instance", (json_int_t)place.instance,
+                                           "signal", name);
+    return record_and_open(c, o, &place, ERRAND_SIGNAL, line, json_pack("{s:s, s:s}", "verb", "signal", "signal", name));
+}
+
+/* ---- an errand that is open ----------------------------------------------------------------------------------------- */
+
+/* NULL with c->err: in the same words for one that is not there and one that is another's. */
+static struct errand *own_errand(struct call *c)
+{
+    char shown[QUOTE_MAX];
+    struct errand *e = errand_find(c->control->relay, c->args[0]);
+    if (e && e->verb == ERRAND_EXEC && c->caller.user[0] && strcmp(e->user, c->caller.user) == 0)
+        return e;
+    (void)err_set(&c->err, ENOENT, "no call %s of yours; it may have ended", quote(c->args[0], shown));
+    return NULL;
+}
+
+int relay_listen(struct call *c)
+{
+    struct errand *e = own_errand(c);
+    if (!e)
+        return -c->err.code;
+    if (e->stream)
+        return err_set(&c->err, EBUSY, "somebody listens to it already");
+    struct stream *stream = NULL;
+    int rc = stream_feed_open(c, &lines_feed, e, &stream);
+    e->stream = stream;
+    return rc;
+}
+
+int relay_input(struct call *c)
+{
+    struct errand *e = own_errand(c);
+    bool eof = false;
+    if (!e)
+        return -c->err.code;
+    int rc = query_bool(c, "eof", &eof);
+    if (rc < 0)
+        return rc;
+    if (e->eof || e->input)
+        return err_set(&c->err, EBUSY, e->eof ? "its input has ended" : "send input one at a time, in its order");
+    if (errand_input(e, c))
+        return 0;
+    e->input = c;
+    c->later = true;
+    return 0;
+}
+
+struct resize_doc {
+    uint32_t rows, columns;
+};
+
+static const struct key resize_rows[] = {
+    KEY("rows", "whole number", "of the terminal", u32_read, .at = offsetof(struct resize_doc, rows)),
+    KEY("columns", "whole number", "of the terminal", u32_read, .at = offsetof(struct resize_doc, columns)),
+};
+KEY_TABLE(resize_keys, "resize", resize_rows);
+
+int relay_resize(struct call *c)
+{
+    struct resize_doc d = {0};
+    struct reader r;
+    struct errand *e = own_errand(c);
+    if (!e)
+        return -c->err.code;
+    reader_init(&r, &c->arena, &c->err);
+    int rc = table_read(&r, c->body, &resize_keys, &d);
+    if (rc == 0 && (d.rows == 0 || d.columns == 0 || d.rows > UINT16_MAX || d.columns > UINT16_MAX))
+        rc = err_set(&c->err, EINVAL, "rows and columns: expected numbers from 1 to %d", UINT16_MAX);
+    if (rc < 0)
+        return rc;
+    e->rows = d.rows;
+    e->columns = d.columns;
+    e->resized = true;
+    errand_feed(e);
+    c->answer.body = json_object();
+    return 0;
+}
+
+int relay_close(struct call *c)
+{
+    struct errand *e = own_errand(c);
+    if (!e)
+        return -c->err.code;
+    errand_close(e, NULL);
+    c->answer.body = json_object();
+    return 0;
+}

@@ -1,0 +1,44 @@
+/* headroom.c - refuses all nodes of a zone that would have less left than is to be kept free there: see core/headroom.h. */
+#include "core/filter/filters.h"
+#include "core/headroom.h"
+
+static bool applies(const struct turn *t)
+{
+    return t->c->headroom && headroom_binds(t->c->headroom, t);
+}
+
+static void mask_aspect(const struct turn *t, uint32_t aspect, struct range blocks, uint64_t *bits)
+{
+    EACH_NODE (p, blocks, bits)
+        if (!headroom_left(t->c->headroom, aspect, t->k, p))
+            NODE_REFUSES(p, blocks, bits);
+}
+
+static uint32_t aspects(const struct turn *t)
+{
+    return t->c->headroom->len;
+}
+
+static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+{
+    for (uint32_t i = 0; i < t->c->headroom->len; i++)
+        mask_aspect(t, i, blocks, bits);
+}
+
+static const char *aspect_name(const struct turn *t, uint32_t aspect)
+{
+    return snapshot_text(t->c->s, t->c->s->resources[t->c->headroom->at[aspect].resource].name);
+}
+
+const struct filter filter_headroom = {
+    .name = "headroom",
+    .text = "leaves in its zone what is kept free for what comes next",
+    .reason = REASON_HEADROOM,
+    .when = FILTER_BLOCK,
+    .always = true,
+    .applies = applies,
+    .mask = mask,
+    .aspects = aspects,
+    .mask_aspect = mask_aspect,
+    .aspect_name = aspect_name,
+};

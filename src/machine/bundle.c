@@ -1,0 +1,142 @@
+/* bundle.c - a container's root and config.json, made and taken away. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "machine/bundle_config.h"
+#include "machine/image_name.h"
+#include "machine/mount_tree.h"
+#include "wire/document.h"
+
+/* ---- the root -------------------------------------------------------------------------------------------------------- */
+
+/* Descriptors instead of paths: no commas or colons to escape, no length to mind, nothing to swap in between. Neither
+ * devices nor set-user-id of an image mean anything. */
+static int overlay_mount(int lower, int upper, int work, int at)
+{
+    char options[128], target[32];
+    /* volatile (Linux 5.10): nothing is written through to the disk for a root that ends with its instance. */
+    int plain = snprintf(options, sizeof options,
+                         "lowerdir=/proc/self/fd/%d,upperdir=/proc/self/fd/%d,workdir=/proc/self/fd/%d", lower, upper, work);
+    (void)snprintf(options + plain, sizeof options - (size_t)plain, ",volatile");
+    (void)snprintf(target, sizeof target, "/proc/self/fd/%d", at);
+    if (mount("berth", target, "overlay", MS_NODEV | MS_NOSUID, options) == 0)
+        return 0;
+    options[plain] = '\0';
+    return mount("berth", target, "overlay", MS_NODEV | MS_NOSUID, options) < 0 ? -errno : 0;
+}
+
+/* The upper folder's own owner and mode are those of the root. */
+static int like(int fd, int model)
+{
+    struct stat st;
+    if (fstat(model, &st) < 0 || fchown(fd, st.st_uid, st.st_gid) < 0 || fchmod(fd, st.st_mode & 0777) < 0)
+        return -errno;
+    return 0;
+}
+
+static int root_make(int bundle, int image, struct berth_err *err)
+{
+    CLEANUP(close_fd) int upper = tree_folder(bundle, "upper", 0700);
+    CLEANUP(close_fd) int work = tree_folder(bundle, "work", 0700);
+    CLEANUP(close_fd) int root = tree_folder(bundle, "rootfs", 0700);
+    if (upper < 0 || work < 0 || root < 0)
+        return err_set(err, EIO, "cannot make the folders of a container's root");
+    int rc = like(upper, image);
+    if (rc < 0)
+        return err_set(err, -rc, "cannot make the folders of a container's root: %s", strerror(-rc));
+    rc = overlay_mount(image, upper, work, root);
+    if (rc == 0)
+        return 0;
+    /* No overlay here: not in this kernel, not on this file system, or not below another one. */
+    rc = tree_copy(image, root);
+    return rc < 0 ? err_set(err, -rc, "cannot copy the image for a container's root: %s", strerror(-rc)) : 0;
+}
+
+/* ---- all of it -------------------------------------------------------------------------------------------------------- */
+
+static int config_write(int bundle, const struct bundle_words *words, struct berth_err *err)
+{
+    CLEANUP(json) json_t *config = NULL;
+    int rc = bundle_config(words, &config, err);
+    if (rc < 0)
+        return rc;
+    char *text = json_dumps(config, JSON_COMPACT);
+    if (!text)
+        return err_set(err, EINVAL, "cannot write config.json");
+    rc = tree_write(bundle, "config.json", text, strlen(text), geteuid(), getegid(), 0600);
+    free(text);
+    return rc < 0 ? err_set(err, -rc, "cannot write config.json: %s", strerror(-rc)) : 0;
+}
+
+static int fill(struct place *p, int bundle, const json_t *config, const struct bundle_options *options,
+                struct berth_err *err)
+{
+    CLEANUP(close_fd) int image = -1;
+    CLEANUP(json) json_t *says = NULL;
+    char digest[IMAGE_DIGEST_MAX];
+    int rc = image_open(p, config, &image, &says, digest, err);
+    if (rc < 0)
+        return rc;
+    rc = tree_write(bundle, "image", digest, strlen(digest), geteuid(), getegid(), 0600);
+    if (rc < 0)
+        return err_set(err, -rc, "cannot write to the bundle: %s", strerror(-rc));
+    const struct bundle_words words = {
+        .config = config,
+        .image = says,
+        .options = options,
+        .resolver = access("/etc/resolv.conf", R_OK) == 0,
+        .hosts = access("/etc/hosts", R_OK) == 0,
+    };
+    rc = config_write(bundle, &words, err);
+    return rc < 0 ? rc : root_make(bundle, image, err);
+}
+
+int bundle_make(struct place *p, uint64_t id, const json_t *config, const struct bundle_options *options,
+                struct berth_err *err)
+{
+    char path[PLACE_PATH_MAX];
+    if (geteuid() != 0)
+        return err_set(err, EPERM, "containers need an agent that runs as root");
+    if (!options->user || options->user->uid == 0)
+        return err_set(err, EPERM, "a container never runs as root");
+    int rc = place_instance(p, id, "bundle", path);
+    if (rc < 0)
+        return err_set(err, -rc, "the path of the bundle is too long");
+    rc = bundle_end(p, id, err); /* what a crash has left */
+    if (rc < 0)
+        return rc;
+    CLEANUP(close_fd) int folder = tree_instance(p, id);
+    CLEANUP(close_fd) int bundle = folder < 0 ? folder : tree_folder(folder, "bundle", 0700);
+    if (bundle < 0)
+        return err_set(err, -bundle, "cannot make %s: %s", path, strerror(-bundle));
+    rc = fill(p, bundle, config, options, err);
+    if (rc < 0)
+        (void)bundle_end(p, id, NULL);
+    return rc;
+}
+
+int bundle_end(struct place *p, uint64_t id, struct berth_err *err)
+{
+    char path[PLACE_PATH_MAX];
+    int rc = place_instance(p, id, "bundle", path);
+    if (rc < 0)
+        return err_set(err, -rc, "the path of the bundle is too long");
+    if (access(path, F_OK) < 0 && errno == ENOENT)
+        return 0;
+    rc = mounts_below_end(path, err);
+    if (rc < 0)
+        return rc;
+    CLEANUP(close_fd) int folder = tree_instance(p, id);
+    if (folder == -ENOENT)
+        return 0;
+    rc = folder < 0 ? folder : tree_remove(folder, "bundle");
+    return rc < 0 ? err_set(err, -rc, "cannot remove %s: %s", path, strerror(-rc)) : 0;
+}

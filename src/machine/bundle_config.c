@@ -1,0 +1,266 @@
+/* bundle_config.c - config.json of an OCI runtime. */
+#include "machine/bundle_config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "wire/document.h"
+
+#define USUAL_PATH "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+static const json_t *image_word(const struct bundle_words *w, const char *key)
+{
+    return json_object_get(json_object_get(w->image, "config"), key);
+}
+
+static json_t *texts(const char *const *list, size_t len)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < len; i++)
+        (void)json_array_append_new(array, json_string(list[i]));
+    return array;
+}
+
+#define TEXTS(...) texts((const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
+/* ---- what runs --------------------------------------------------------------------------------------------------------- */
+
+static void append(json_t *to, const json_t *list)
+{
+    for (size_t i = 0; i < json_array_size(list); i++)
+        (void)json_array_append(to, json_array_get(list, i));
+}
+
+static int args_make(const struct bundle_words *w, json_t **ret, struct berth_err *err)
+{
+    CLEANUP(json) json_t *args = json_array();
+    const json_t *command = json_object_get(w->config, "command");
+    if (json_array_size(command)) {
+        append(args, command);
+    } else {
+        append(args, image_word(w, "Entrypoint"));
+        append(args, image_word(w, "Cmd"));
+    }
+    if (json_array_size(args) == 0)
+        return err_set(err, EINVAL, "the image names no program to run: give a command");
+    for (size_t i = 0; i < json_array_size(args); i++) {
+        const json_t *one = json_array_get(args, i);
+        const char *text = json_string_value(one);
+        if (!text || strlen(text) != json_string_length(one))
+            return err_set(err, EINVAL, "command: expected a list of texts");
+    }
+    if (!*json_string_value(json_array_get(args, 0)))
+        return err_set(err, EINVAL, "command: the program's name is empty");
+    *ret = json_incref(args);
+    return 0;
+}
+
+/* Replaces the entry of the same name, or adds one. What has no name is left out. */
+static void env_set(json_t *env, const char *entry)
+{
+    size_t len = strcspn(entry, "=");
+    if (len == 0 || entry[len] != '=')
+        return;
+    for (size_t i = 0; i < json_array_size(env); i++)
+        if (strncmp(json_string_value(json_array_get(env, i)), entry, len + 1) == 0) {
+            (void)json_array_set_new(env, i, json_string_nocheck(entry));
+            return;
+        }
+    (void)json_array_append_new(env, json_string_nocheck(entry));
+}
+
+/* A value in bytes that are no text cannot stand in a JSON file. */
+static int env_make(const struct bundle_words *w, json_t **ret, struct berth_err *err)
+{
+    CLEANUP(json) json_t *env = json_array();
+    const json_t *own = image_word(w, "Env");
+    env_set(env, USUAL_PATH);
+    for (size_t i = 0; i < json_array_size(own); i++) {
+        const char *entry = json_string_value(json_array_get(own, i));
+        if (entry)
+            env_set(env, entry);
+    }
+    for (const char *const *e = w->options->env; e && *e; e++) {
+        if (!str_utf8_valid(*e, strlen(*e)))
+            return err_set(err, EINVAL, "env %.*s: a container takes only UTF-8", (int)strcspn(*e, "="), *e);
+        env_set(env, *e);
+    }
+    char fds[48];
+    (void)snprintf(fds, sizeof fds, "LISTEN_FDS=%zu", w->options->sockets_len);
+    if (w->options->sockets_len) {
+        env_set(env, fds);
+        env_set(env, "LISTEN_PID=1");
+    }
+    (void)snprintf(fds, sizeof fds, "BERTH_PROGRESS_FD=%zu", 3 + w->options->sockets_len);
+    env_set(env, fds);
+    *ret = json_incref(env);
+    return 0;
+}
+
+static const char *cwd_find(const struct bundle_words *w)
+{
+    const char *given = json_string_value(json_object_get(w->config, "workdir"));
+    const char *own = json_string_value(image_word(w, "WorkingDir"));
+    if (given && given[0] == '/')
+        return given;
+    return own && own[0] == '/' ? own : "/";
+}
+
+static json_t *rlimits_make(const struct bundle_options *o)
+{
+    static const struct {
+        int resource;
+        const char *name;
+    } rows[] = {
+        {RLIMIT_AS,     "RLIMIT_AS"    }, {RLIMIT_CORE,       "RLIMIT_CORE"      }, {RLIMIT_CPU,        "RLIMIT_CPU"       },
+        {RLIMIT_DATA,   "RLIMIT_DATA"  }, {RLIMIT_FSIZE,      "RLIMIT_FSIZE"     }, {RLIMIT_LOCKS,      "RLIMIT_LOCKS"     },
+        {RLIMIT_NICE,   "RLIMIT_NICE"  }, {RLIMIT_MEMLOCK,    "RLIMIT_MEMLOCK"   }, {RLIMIT_MSGQUEUE,   "RLIMIT_MSGQUEUE"  },
+        {RLIMIT_NOFILE, "RLIMIT_NOFILE"}, {RLIMIT_NPROC,      "RLIMIT_NPROC"     }, {RLIMIT_RSS,        "RLIMIT_RSS"       },
+        {RLIMIT_RTPRIO, "RLIMIT_RTPRIO"}, {RLIMIT_RTTIME,     "RLIMIT_RTTIME"    }, {RLIMIT_SIGPENDING, "RLIMIT_SIGPENDING"},
+        {RLIMIT_STACK,  "RLIMIT_STACK" },
+    };
+    json_t *list = json_array();
+    for (size_t i = 0; i < o->rlimits_len; i++)
+        for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+            if (rows[k].resource == o->rlimits[i].resource)
+                (void)json_array_append_new(
+                    list, json_pack("{s:s, s:o, s:o}", "type", rows[k].name, "hard",
+                                    json_integer((json_int_t)o->rlimits[i].hard), "soft",
+                                    json_integer((json_int_t)o->rlimits[i].soft)));
+    return list;
+}
+
+static json_t *user_make(const struct user *user)
+{
+    json_t *groups = json_array();
+    for (size_t i = 0; i < user->groups_len; i++)
+        (void)json_array_append_new(groups, json_integer(user->groups[i]));
+    return json_pack("{s:I, s:I, s:o}", "uid", (json_int_t)user->uid, "gid", (json_int_t)user->gid, "additionalGids", groups);
+}
+
+static int process_make(const struct bundle_words *w, json_t **ret, struct berth_err *err)
+{
+    CLEANUP(json) json_t *args = NULL, *env = NULL;
+    int rc = args_make(w, &args, err);
+    rc = rc < 0 ? rc : env_make(w, &env, err);
+    if (rc < 0)
+        return rc;
+    json_t *none = json_pack("{s:[], s:[], s:[], s:[], s:[]}", "bounding", "effective", "inheritable", "permitted", "ambient");
+    *ret = json_pack("{s:b, s:o, s:O, s:O, s:s, s:o, s:o, s:b}", "terminal", 0, "user", user_make(w->options->user), "args",
+                     args, "env", env, "cwd", cwd_find(w), "capabilities", none, "rlimits", rlimits_make(w->options),
+                     "noNewPrivileges", 1);
+    return *ret ? 0 : err_set(err, EINVAL, "command, env or workdir: not valid text");
+}
+
+/* ---- what it sees ------------------------------------------------------------------------------------------------------ */
+
+static json_t *mount_make(const char *target, const char *type, const char *source, json_t *options)
+{
+    return json_pack("{s:s, s:s, s:s, s:o}", "destination", target, "type", type, "source", source, "options", options);
+}
+
+static bool is_target(const struct bundle_options *o, const char *path)
+{
+    for (size_t i = 0; i < o->mounts_len; i++)
+        if (strcmp(o->mounts[i].target, path) == 0)
+            return true;
+    return false;
+}
+
+static json_t *usual_mounts(const struct bundle_words *w)
+{
+    json_t *list = json_array();
+    const struct {
+        json_t *mount;
+    } rows[] = {
+        {mount_make("/proc", "proc", "proc", TEXTS("nosuid", "noexec", "nodev"))},
+        {mount_make("/dev", "tmpfs", "tmpfs", TEXTS("nosuid", "strictatime", "mode=755", "size=65536k"))},
+        {mount_make("/dev/pts", "devpts", "devpts", TEXTS("nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"))},
+        {mount_make("/dev/shm", "tmpfs", "shm", TEXTS("nosuid", "noexec", "nodev", "mode=1777", "size=65536k"))},
+        {mount_make("/dev/mqueue", "mqueue", "mqueue", TEXTS("nosuid", "noexec", "nodev"))},
+        {mount_make("/sys", "sysfs", "sysfs", TEXTS("nosuid", "noexec", "nodev", "ro"))},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        (void)json_array_append_new(list, rows[i].mount);
+    if (w->resolver && !is_target(w->options, "/etc/resolv.conf"))
+        (void)json_array_append_new(list, mount_make("/etc/resolv.conf", "bind", "/etc/resolv.conf",
+                                                     TEXTS("bind", "ro", "nosuid", "nodev", "noexec", "private")));
+    if (w->hosts && !is_target(w->options, "/etc/hosts"))
+        (void)json_array_append_new(list, mount_make("/etc/hosts", "bind", "/etc/hosts",
+                                                     TEXTS("bind", "ro", "nosuid", "nodev", "noexec", "private")));
+    return list;
+}
+
+static json_t *own_mount(const struct launch_mount *m)
+{
+    bool bind = !m->type || strcmp(m->type, "bind") == 0;
+    json_t *options = bind ? TEXTS("bind", "nosuid", "nodev", "private") : TEXTS("nosuid", "nodev");
+    (void)json_array_append_new(options, json_string(m->read_only ? "ro" : "rw"));
+    for (const char *at = m->data; at && *at;) {
+        size_t len = strcspn(at, ",");
+        if (len)
+            (void)json_array_append_new(options, json_stringn(at, len));
+        at += len + (at[len] == ',');
+    }
+    return mount_make(m->target, bind ? "bind" : m->type, m->source ? m->source : m->type, options);
+}
+
+static json_t *linux_make(const struct bundle_options *o)
+{
+    static const char *const spaces[] = {"pid", "ipc", "uts", "mount", "cgroup"};
+    json_t *namespaces = json_array();
+    for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
+        (void)json_array_append_new(namespaces, json_pack("{s:s}", "type", spaces[i]));
+    json_t *masked = TEXTS("/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list",
+                           "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi", "/sys/firmware",
+                           "/sys/devices/virtual/powercap");
+    json_t *read_only = TEXTS("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger");
+    json_t *linux_part = json_pack("{s:o, s:o, s:o, s:s}", "namespaces", namespaces, "maskedPaths", masked, "readonlyPaths",
+                                   read_only, "rootfsPropagation", "private");
+    if (o->cgroup_path)
+        (void)json_object_set_new(linux_part, "cgroupsPath", json_string(o->cgroup_path));
+    if (o->memory_bytes > 0)
+        (void)json_object_set_new(linux_part, "resources",
+                                  json_pack("{s:{s:I}}", "memory", "limit", (json_int_t)o->memory_bytes));
+    return linux_part;
+}
+
+/* WORKLOAD-ORDINAL as far as a host may be called that. */
+static void hostname_make(const json_t *config, char ret[static 64])
+{
+    const char *workload = json_string_value(json_object_get(config, "workload"));
+    json_int_t ordinal = json_integer_value(json_object_get(config, "ordinal"));
+    char tail[24];
+    int tail_len = snprintf(tail, sizeof tail, "-%" PRId64, (int64_t)ordinal);
+    size_t len = 0, most = (size_t)(63 - tail_len);
+    for (const char *at = workload ? workload : "pod"; *at && len < most; at++) {
+        bool plain = (*at >= 'a' && *at <= 'z') || (*at >= '0' && *at <= '9') || (*at >= 'A' && *at <= 'Z');
+        ret[len] = plain || (*at == '.' && len) ? *at : '-';
+        len++;
+    }
+    memcpy(ret + len, tail, (size_t)tail_len + 1);
+}
+
+int bundle_config(const struct bundle_words *words, json_t **ret, struct berth_err *err)
+{
+    json_t *process = NULL;
+    char hostname[64];
+    int rc = process_make(words, &process, err);
+    if (rc < 0)
+        return rc;
+    json_t *mounts = usual_mounts(words);
+    for (size_t i = 0; i < words->options->mounts_len; i++)
+        (void)json_array_append_new(mounts, own_mount(&words->options->mounts[i]));
+    hostname_make(words->config, hostname);
+    json_t *config = json_pack("{s:s, s:o, s:{s:s, s:b}, s:s, s:o, s:o}", "ociVersion", "1.0.2", "process", process, "root",
+                               "path", "rootfs", "readonly", 0, "hostname", hostname, "mounts", mounts, "linux",
+                               linux_make(words->options));
+    if (!config)
+        return err_set(err, EINVAL, "a mount's path is not valid text");
+    *ret = config;
+    return 0;
+}

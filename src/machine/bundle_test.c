@@ -1,0 +1,482 @@
+/* bundle_test.c - containers of real runtimes: what they run, as whom, within which limits; and that nothing stays. */
+#include "machine/image_kit_test.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <linux/magic.h>
+#include <sys/mount.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "machine/bundle_config.h"
+#include "wire/document.h"
+
+enum { UID = 61234, GID = 61235 };
+
+static const char *const runtimes[] = {"crun", "runc"};
+
+static struct user someone(void)
+{
+    struct user u = {.name = "ann", .uid = UID, .gid = GID, .groups_len = 1};
+    u.groups[0] = 61236;
+    return u;
+}
+
+/* ---- config.json ---- */
+
+static void words_become_a_config(void **state)
+{
+    (void)state;
+    const struct user user = someone();
+    static const struct launch_mount mounts[] = {
+        {.source = "/srv/a", .target = "/data", .read_only = true},
+        {.source = "tmpfs", .target = "/scratch", .type = "tmpfs", .data = "size=4096,mode=0700"},
+    };
+    static const struct launch_rlimit rlimits[] = {{.resource = RLIMIT_NOFILE, .soft = 64, .hard = 128}};
+    static const char *const env[] = {"B=ours", "C=ours=3", "no name", NULL};
+    const struct bundle_options options = {.cgroup_path = "/berth/7",
+                                           .user = &user,
+                                           .mounts = mounts,
+                                           .mounts_len = 2,
+                                           .env = env,
+                                           .rlimits = rlimits,
+                                           .rlimits_len = 1,
+                                           .sockets_len = 2};
+    CLEANUP(json) json_t *config = json_of("{\"workload\": \"web.Ann!\", \"ordinal\": 3}");
+    CLEANUP(json) json_t *image = json_of("{\"config\": {\"Entrypoint\": [\"/e\"], \"Cmd\": [\"c\"], \"User\": \"0\", "
+                                          "\"Env\": [\"A=image\", \"B=image\", \"PATH=/x\"], \"WorkingDir\": \"/w\"}}");
+    CLEANUP(json) json_t *made = NULL;
+    const struct bundle_words words = {.config = config, .image = image, .options = &options, .hosts = true};
+    struct berth_err err;
+    if (bundle_config(&words, &made, &err) < 0)
+        fail_msg("%s", err.text);
+    CLEANUP(json) json_t *want = json_of(
+        "{\"terminal\": false, \"user\": {\"uid\": %d, \"gid\": %d, \"additionalGids\": [61236]}, \"args\": [\"/e\", \"c\"], "
+        "\"env\": [\"PATH=/x\", \"A=image\", \"B=ours\", \"C=ours=3\", \"LISTEN_FDS=2\", \"LISTEN_PID=1\", "
+        "\"BERTH_PROGRESS_FD=5\"], \"cwd\": \"/w\", "
+        "\"capabilities\": {\"bounding\": [], \"effective\": [], \"inheritable\": [], \"permitted\": [], \"ambient\": []}, "
+        "\"rlimits\": [{\"type\": \"RLIMIT_NOFILE\", \"hard\": 128, \"soft\": 64}], \"noNewPrivileges\": true}",
+        UID, GID);
+    const json_t *process = json_object_get(made, "process");
+    if (!json_equal(process, want))
+        fail_msg("%s", json_dumps(process, 0));
+    assert_string_equal(json_string_value(json_object_get(made, "hostname")), "web.Ann--3");
+    const json_t *linux_part = json_object_get(made, "linux");
+    assert_string_equal(json_string_value(json_object_get(linux_part, "cgroupsPath")), "/berth/7");
+    assert_null(json_object_get(linux_part, "resources"));
+    assert_int_equal(json_array_size(json_object_get(linux_part, "namespaces")), 5); /* the network is the node's */
+    const json_t *list = json_object_get(made, "mounts");
+    CLEANUP(json) json_t *bind = json_of("{\"destination\": \"/data\", \"type\": \"bind\", \"source\": \"/srv/a\", "
+                                         "\"options\": [\"bind\", \"nosuid\", \"nodev\", \"private\", \"ro\"]}");
+    CLEANUP(json) json_t *tmpfs = json_of("{\"destination\": \"/scratch\", \"type\": \"tmpfs\", \"source\": \"tmpfs\", "
+                                          "\"options\": [\"nosuid\", \"nodev\", \"rw\", \"size=4096\", \"mode=0700\"]}");
+    assert_true(json_equal(json_array_get(list, json_array_size(list) - 2), bind));
+    assert_true(json_equal(json_array_get(list, json_array_size(list) - 1), tmpfs));
+}
+
+static void words_that_make_no_sense(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config, *image, *env, *want;
+    } rows[] = {
+        {"{}", "{}", NULL, "names no program"},
+        {"{\"command\": []}", "{\"config\": {\"Cmd\": []}}", NULL, "names no program"},
+        {"{\"command\": [\"\"]}", "{}", NULL, "is empty"},
+        {"{\"command\": [\"a\", 1]}", "{}", NULL, "list of texts"},
+        {"{\"command\": [\"a\"]}", "{}", "A=\xff", "only UTF-8"},
+    };
+    const struct user user = someone();
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        CLEANUP(json) json_t *config = json_of("%s", rows[i].config), *image = json_of("%s", rows[i].image);
+        json_t *made = NULL;
+        const char *const env[] = {rows[i].env, NULL};
+        const struct bundle_options options = {.user = &user, .env = env};
+        const struct bundle_words words = {.config = config, .image = image, .options = &options};
+        struct berth_err err;
+        assert_int_equal(bundle_config(&words, &made, &err), -EINVAL);
+        assert_non_null(strstr(err.text, rows[i].want));
+        assert_null(made);
+    }
+}
+
+/* ---- with real runtimes ---- */
+
+static int64_t steady_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+static void image_make(struct image_kit *k)
+{
+    struct str layer = {0};
+    char digest[72];
+    if (!busybox_layer(&layer)) {
+        print_message("skip: there is no busybox\n");
+        skip();
+    }
+    layout_put(folder_at(&k->folder, "layout"), "1", &layer, 1,
+               "\"Entrypoint\":[\"/bin/sh\",\"-c\"],\"Cmd\":[\"echo from the image; id -u\"],\"Env\":[\"FROM=image\"],\"User\":\"0\"",
+               digest);
+    str_done(&layer);
+    CLEANUP(json) json_t *config = json_of("{\"image\": \"oci:%s/layout:1\"}", k->folder.path);
+    if (image_ensure(k->place, config, &k->err) < 0)
+        fail_msg("%s", k->err.text);
+}
+
+/* `command`: for sh -c; NULL: the image's own. */
+static json_t *config_of(struct image_kit *k, const char *command)
+{
+    json_t *config = json_of("{\"image\": \"oci:%s/layout:1\", \"workload\": \"web\", \"ordinal\": 2}", k->folder.path);
+    if (command)
+        (void)json_object_set_new(config, "command", json_pack("[s, s, s]", "/bin/sh", "-c", command));
+    return config;
+}
+
+static void make(struct image_kit *k, uint64_t id, const char *command, const struct bundle_options *options)
+{
+    CLEANUP(json) json_t *config = config_of(k, command);
+    if (place_begin(k->place, id, "{}", &k->err) < 0 || bundle_make(k->place, id, config, options, &k->err) < 0)
+        fail_msg("%s", k->err.text);
+}
+
+/* As image.h says; what it writes. */
+static int run(struct image_kit *k, const char *runtime, uint64_t id, struct str *out)
+{
+    char bundle[PLACE_PATH_MAX], state[PLACE_PATH_MAX + 8], name[32];
+    assert_int_equal(place_instance(k->place, id, "bundle", bundle), 0);
+    (void)snprintf(state, sizeof state, "%s/state", bundle);
+    (void)snprintf(name, sizeof name, "berth-%" PRIu64, id);
+    const char *argv[] = {runtime, "--root", state, "run", "--bundle", bundle, name, NULL};
+    return tool_run(&(struct tool){.argv = argv, .dir = -1, .timeout_ns = INT64_C(60000000000), .what = "run"}, out, &k->err);
+}
+
+static void end(struct image_kit *k, uint64_t id)
+{
+    if (bundle_end(k->place, id, &k->err) < 0)
+        fail_msg("%s", k->err.text);
+    assert_int_equal(bundle_end(k->place, id, &k->err), 0); /* once more is nothing */
+    char path[PLACE_PATH_MAX];
+    assert_int_equal(place_instance(k->place, id, "bundle", path), 0);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(mounts_below_count(k->folder.path), 0);
+    assert_int_equal(place_end(k->place, id, &k->err), 0);
+}
+
+static void a_container_runs_as_it_should(void **state)
+{
+    struct image_kit *k = *state;
+    NEEDS("umoci");
+    image_make(k);
+    const struct user user = someone();
+    static const char *const env[] = {"OURS=a b", NULL};
+    static const struct launch_rlimit rlimits[] = {{.resource = RLIMIT_NOFILE, .soft = 99, .hard = 99}};
+    CLEANUP(close_fd) int top = open(k->folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    folder_put(&k->folder, "shown/text", "seen");
+    char shown[128];
+    (void)snprintf(shown, sizeof shown, "%s/shown", k->folder.path);
+    const struct launch_mount mounts[] = {
+        {.source = shown, .target = "/shown", .read_only = true},
+        {.source = "tmpfs", .target = "/scratch", .type = "tmpfs", .data = "size=65536,mode=0700,uid=61234,gid=61235"},
+    };
+    const struct bundle_options options = {
+        .user = &user, .env = env, .rlimits = rlimits, .rlimits_len = 1, .mounts = mounts, .mounts_len = 2};
+    static const char script[] =
+        "id -u; id -G; hostname; echo $FROM $OURS; ulimit -n; cat /shown/text; echo; (touch /shown/x) 2>/dev/null && echo BAD; "
+        "touch /scratch/x && echo scratch; (touch /etc/x) 2>/dev/null && echo BAD; touch /tmp/x && echo tmp; echo $$; "
+        "ls /proc | grep -c '^[0-9]' >/dev/null 2>&1; (cat /proc/kcore) 2>/dev/null | cat; "
+        "(echo 1 >/proc/sys/kernel/panic) 2>/dev/null && echo BAD; cat /proc/self/status | while read a b; do case $a in "
+        "CapEff:|CapBnd:|NoNewPrivs:) echo $a $b;; esac; done; ls /dev/shm /dev/mqueue /dev/pts >/dev/null && echo dev";
+    static const char want[] = "61234\n61235 61236\nweb-2\nimage a b\n99\nseen\nscratch\ntmp\n1\nCapBnd: 0000000000000000\n"
+                               "CapEff: 0000000000000000\nNoNewPrivs: 1\ndev\n";
+    for (size_t i = 0; i < ROWS(runtimes); i++) {
+        char path[PATH_MAX];
+        if (tool_find(runtimes[i], path) < 0) {
+            print_message("skip: there is no %s\n", runtimes[i]);
+            continue;
+        }
+        CLEANUP(str) struct str out = {0};
+        make(k, i + 1, script, &options);
+        if (run(k, runtimes[i], i + 1, &out) < 0)
+            fail_msg("%s: %s", runtimes[i], k->err.text);
+        CLEANUP(str) struct str sorted = {0};
+        /* The order of Cap lines is the kernel's. */
+        const char *eff = strstr(str_text(&out), "CapEff:"), *bnd = strstr(str_text(&out), "CapBnd:");
+        if (eff && bnd && eff < bnd) {
+            str_add_bytes(&sorted, out.at, (size_t)(eff - out.at));
+            str_addf(&sorted, "CapBnd: 0000000000000000\nCapEff: %.16s\n", eff + 8);
+            str_add(&sorted, strchr(bnd, '\n') + 1);
+            assert_memory_equal(bnd + 8, "0000000000000000", 16);
+        } else {
+            str_add(&sorted, str_text(&out));
+        }
+        assert_string_equal(str_text(&sorted), want);
+        /* What it wrote is its own, not the image's. */
+        char written[128];
+        (void)snprintf(written, sizeof written, "state/instances/%zu/bundle/rootfs/tmp/x", i + 1);
+        assert_int_equal(access(folder_at(&k->folder, written), F_OK), 0);
+        end(k, i + 1);
+    }
+    CLEANUP(close_fd) int root = -1;
+    char digest[72];
+    CLEANUP(json) json_t *config = config_of(k, NULL);
+    assert_int_equal(image_open(k->place, config, &root, NULL, digest, &k->err), 0);
+    assert_int_equal(faccessat(root, "tmp/x", F_OK, 0), -1);
+}
+
+static void the_image_says_what_runs(void **state)
+{
+    struct image_kit *k = *state;
+    NEEDS("umoci");
+    const char *runtime = oci_runtime_find();
+    if (!runtime) {
+        print_message("skip: there is neither crun nor runc\n");
+        skip();
+    }
+    image_make(k);
+    const struct user user = someone();
+    const struct bundle_options options = {.user = &user};
+    CLEANUP(str) struct str out = {0};
+    make(k, 1, NULL, &options);
+    if (run(k, runtime, 1, &out) < 0)
+        fail_msg("%s", k->err.text);
+    assert_string_equal(str_text(&out), "from the image\n61234\n"); /* not root, though the image asks for that */
+    end(k, 1);
+}
+
+/* ---- limits that are set by hand must hold in the container, and after it ---- */
+
+static bool text_put(const char *path, const char *text)
+{
+    CLEANUP(close_fd) int fd = open(path, O_WRONLY | O_CLOEXEC);
+    return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+}
+
+static void text_get(const char *path, char *buf, size_t size)
+{
+    CLEANUP(close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, buf, size - 1);
+    buf[n > 0 ? n : 0] = '\0';
+    buf[strcspn(buf, "\n")] = '\0';
+}
+
+/* A group of our own in both hierarchies, if there is one where pids can be limited: v1 or v2. */
+static const struct {
+    const char *folder, *file, *value;
+} limits[] = {
+    {"/sys/fs/cgroup/pids",   "pids.max",              "37"       },
+    {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "134217728"},
+    {"/sys/fs/cgroup/cpu",    "cpu.shares",            "77"       },
+    {"/sys/fs/cgroup",        "pids.max",              "37"       },
+};
+
+static void limits_stay_in_force(void **state)
+{
+    struct image_kit *k = *state;
+    NEEDS("umoci");
+    image_make(k);
+    const struct user user = someone();
+    for (size_t r = 0; r < ROWS(runtimes); r++) {
+        char path[PATH_MAX], group[64], at[256], is[64];
+        if (tool_find(runtimes[r], path) < 0) {
+            print_message("skip: there is no %s\n", runtimes[r]);
+            continue;
+        }
+        (void)snprintf(group, sizeof group, "/berth-bundle-test-%d-%zu", (int)getpid(), r);
+        bool made[ROWS(limits)] = {0};
+        size_t count = 0;
+        for (size_t i = 0; i < ROWS(limits); i++) {
+            (void)snprintf(at, sizeof at, "%s%s", limits[i].folder, group);
+            if (strcmp(limits[i].folder, "/sys/fs/cgroup") == 0 && access("/sys/fs/cgroup/cgroup.controllers", F_OK) < 0)
+                continue;
+            if (mkdir(at, 0755) < 0)
+                continue;
+            made[i] = true;
+            (void)snprintf(at, sizeof at, "%s%s/%s", limits[i].folder, group, limits[i].file);
+            count += text_put(at, limits[i].value);
+        }
+        if (count == 0) {
+            print_message("skip: no limit can be set here\n");
+            skip();
+        }
+        const struct bundle_options options = {.user = &user, .cgroup_path = group, .memory_bytes = 134217728};
+        make(k, r + 1, "echo up; sleep 30", &options);
+        /* In the background: the limits are looked at while it runs. */
+        char bundle[PLACE_PATH_MAX], root[PLACE_PATH_MAX + 8], name[32];
+        assert_int_equal(place_instance(k->place, r + 1, "bundle", bundle), 0);
+        (void)snprintf(root, sizeof root, "%s/state", bundle);
+        (void)snprintf(name, sizeof name, "berth-%zu", r + 1);
+        const char *const create[] = {path, "--root", root, "run", "--detach", "--bundle", bundle, name, NULL};
+        pid_t pid = fork();
+        if (pid == 0) {
+            int null = open("/dev/null", O_RDWR);
+            (void)dup2(null, 0);
+            (void)dup2(null, 1);
+            execv(path, (char *const *)create);
+            _exit(127);
+        }
+        int status = -1;
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        for (size_t i = 0; i < ROWS(limits); i++) {
+            if (!made[i])
+                continue;
+            (void)snprintf(at, sizeof at, "%s%s/%s", limits[i].folder, group, limits[i].file);
+            text_get(at, is, sizeof is);
+            if (strcmp(is, limits[i].value) != 0)
+                fail_msg("%s: %s is %s, was %s", runtimes[r], at, is, limits[i].value);
+            (void)snprintf(at, sizeof at, "%s%s/cgroup.procs", limits[i].folder, group);
+            text_get(at, is, sizeof is);
+            if (!*is)
+                fail_msg("%s: nobody is in %s", runtimes[r], at);
+        }
+        const char *const away[] = {path, "--root", root, "delete", "--force", name, NULL};
+        if (tool_run(&(struct tool){.argv = away, .dir = -1, .timeout_ns = INT64_C(20000000000), .what = "delete"}, NULL,
+                     &k->err) < 0)
+            fail_msg("%s", k->err.text);
+        end(k, r + 1);
+        /* The runtime takes the groups with it, in every hierarchy. */
+        static const char *const hierarchies[] = {"",        "/pids",   "/memory",  "/cpu",     "/cpuacct", "/cpuset",
+                                                  "/devices", "/blkio", "/freezer", "/systemd", "/unified"};
+        for (size_t i = 0; i < ROWS(hierarchies); i++) {
+            struct statfs st;
+            (void)snprintf(at, sizeof at, "/sys/fs/cgroup%s%s", hierarchies[i], group);
+            if (statfs(at, &st) == 0 && st.f_type != TMPFS_MAGIC) /* that is the one surroundings() has put there */
+                fail_msg("%s: %s is still there", runtimes[r], at);
+        }
+    }
+}
+
+/* ---- when things go wrong ---- */
+
+static void a_crash_in_the_middle_is_cleaned_up(void **state)
+{
+    struct image_kit *k = *state;
+    NEEDS("umoci");
+    image_make(k);
+    const struct user user = someone();
+    const struct bundle_options options = {.user = &user};
+    make(k, 1, "true", &options);
+    /* Something more is mounted in it, twice over, and busy; and a link leads out. */
+    folder_put(&k->folder, "outside/kept", "kept");
+    char tmp[160], outside[160], link_path[160];
+    (void)snprintf(tmp, sizeof tmp, "%s/state/instances/1/bundle/rootfs/tmp", k->folder.path);
+    (void)snprintf(outside, sizeof outside, "%s/outside", k->folder.path);
+    (void)snprintf(link_path, sizeof link_path, "%s/state/instances/1/bundle/upper/link", k->folder.path);
+    assert_int_equal(symlink(outside, link_path), 0);
+    assert_int_equal(mount(outside, tmp, NULL, MS_BIND, NULL), 0);
+    assert_int_equal(mount("tmpfs", tmp, "tmpfs", 0, NULL), 0);
+    CLEANUP(close_fd) int busy = open(tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(busy >= 0);
+    CLEANUP(json) json_t *config = config_of(k, "true");
+    if (bundle_make(k->place, 1, config, &options, &k->err) < 0) /* the next one clears up first */
+        fail_msg("%s", k->err.text);
+    assert_string_equal(folder_get(&k->folder, "outside/kept"), "kept");
+    end(k, 1);
+    assert_string_equal(folder_get(&k->folder, "outside/kept"), "kept");
+}
+
+static void what_cannot_be_made_leaves_nothing(void **state)
+{
+    struct image_kit *k = *state;
+    NEEDS("umoci");
+    image_make(k);
+    static const struct {
+        const char *config, *want;
+        bool as_root;
+    } rows[] = {
+        {"{\"image\": \"app:1\", \"command\": [\"x\"]}", "must be pulled first", false},
+        {"{\"image\": \"oci:%s/nothing:1\", \"command\": [\"x\"]}", "cannot open the layout", false},
+        {"{\"rootfs\": \"%s/nothing\", \"command\": [\"x\"]}", "cannot open it on this node", false},
+        {"{\"rootfs\": \"%s/layout\"}", "names no program", false},
+        {"{\"rootfs\": \"%s\", \"command\": [\"x\"]}", "must not hold the agent's own folder", false},
+        {"{\"image\": \"oci:%s/layout:1\"}", "never runs as root", true},
+    };
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct user user = someone();
+        char text[512];
+        const char *blank = strstr(rows[i].config, "%s");
+        (void)snprintf(text, sizeof text, "%.*s%s%s", blank ? (int)(blank - rows[i].config) : 1000, rows[i].config,
+                       blank ? k->folder.path : "", blank ? blank + 2 : "");
+        if (rows[i].as_root)
+            user.uid = 0;
+        CLEANUP(json) json_t *config = json_of("%s", text);
+        const struct bundle_options options = {.user = &user};
+        assert_int_equal(place_begin(k->place, i + 1, "{}", &k->err), 0);
+        int rc = bundle_make(k->place, i + 1, config, &options, &k->err);
+        if (rc >= 0 || !strstr(k->err.text, rows[i].want))
+            fail_msg("%s: %s", text, k->err.text);
+        assert_int_equal(mounts_below_count(k->folder.path), 0);
+        (void)snprintf(text, sizeof text, "state/instances/%zu/bundle", i + 1);
+        assert_int_equal(access(folder_at(&k->folder, text), F_OK), -1);
+    }
+}
+
+/* A printed number for people; nothing depends on it. */
+static void how_long_it_takes(void **state)
+{
+    struct image_kit *k = *state;
+    NEEDS("umoci");
+    image_make(k);
+    const struct user user = someone();
+    const struct bundle_options options = {.user = &user};
+    enum { TURNS = 10 };
+    for (size_t r = 0; r < ROWS(runtimes); r++) {
+        char path[PATH_MAX];
+        if (tool_find(runtimes[r], path) < 0)
+            continue;
+        int64_t made = 0, ran = 0, ended = 0;
+        for (size_t i = 0; i < TURNS; i++) {
+            uint64_t id = r * TURNS + i + 1;
+            CLEANUP(json) json_t *config = config_of(k, "true");
+            assert_int_equal(place_begin(k->place, id, "{}", &k->err), 0);
+            int64_t t0 = steady_ns();
+            assert_int_equal(image_ensure(k->place, config, &k->err), 0);
+            assert_int_equal(bundle_make(k->place, id, config, &options, &k->err), 0);
+            int64_t t1 = steady_ns();
+            assert_int_equal(run(k, runtimes[r], id, NULL), 0);
+            int64_t t2 = steady_ns();
+            end(k, id);
+            made += t1 - t0;
+            ran += t2 - t1;
+            ended += steady_ns() - t2;
+        }
+        print_message("%s: bundle %.1f ms, run of `true` to its end %.1f ms, clean-up %.1f ms\n", runtimes[r],
+                      (double)made / TURNS / 1e6, (double)ran / TURNS / 1e6, (double)ended / TURNS / 1e6);
+    }
+}
+
+/* In a mount namespace of its own. Where controllers are mixed, crun would refuse: there it sees those of v1 only. */
+static int surroundings(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        return 0;
+    const char *before = oci_runtime_find();
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return -1;
+    char text[64];
+    text_get("/sys/fs/cgroup/unified/cgroup.controllers", text, sizeof text);
+    if (!*text)
+        return 0;
+    assert_true(!before || !strstr(before, "/crun"));
+    return mount("hidden", "/sys/fs/cgroup/unified", "tmpfs", 0, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_become_a_config),
+        cmocka_unit_test(words_that_make_no_sense),
+        cmocka_unit_test_setup_teardown(a_container_runs_as_it_should, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(the_image_says_what_runs, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(limits_stay_in_force, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(a_crash_in_the_middle_is_cleaned_up, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(what_cannot_be_made_leaves_nothing, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(how_long_it_takes, image_kit_setup, image_kit_teardown),
+    };
+    return cmocka_run_group_tests(tests, surroundings, NULL);
+}

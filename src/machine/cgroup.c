@@ -1,0 +1,256 @@
+/* cgroup.c - groups of instances: made, entered, looked at, removed. */
+#include "machine/cgroup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "machine/cgroup_parts.h"
+
+/* ---- making ------------------------------------------------------------------------------------------------------- */
+
+static int name_check(const char *name, struct berth_err *err)
+{
+    if (cgroup_name_ok(name))
+        return 0;
+    return err_set(err, EINVAL,
+                   "\"%.40s\" cannot name a control group: no slash, no dot before it, not \"" CGROUP_LEAF "\"", name);
+}
+
+static void undo(struct cgroups *c, const char *name, uint32_t made)
+{
+    for (size_t i = 0; i < c->trees_len; i++) {
+        char path[GROUP_PATH_MAX];
+        if (made >> i & 1 && cgfile_path(&c->trees[i], name, NULL, path))
+            (void)rmdir(path);
+    }
+}
+
+int cgroup_make(struct cgroups *c, const char *name, const struct cgroup_limits *limits,
+                char ret_unenforced[static CGROUP_LIST_MAX], struct berth_err *err)
+{
+    uint32_t made = 0;
+    _Static_assert(TREES_MAX <= 32, "a bit for each tree");
+    int rc = name_check(name, err);
+    if (rc < 0)
+        return rc;
+    if (!cgroup_empty(c, name))
+        return err_set(err, EEXIST, "control group %s: there are processes in it; they must end first", name);
+    for (size_t i = 0; i < c->trees_len; i++) {
+        char path[GROUP_PATH_MAX];
+        if (!c->trees[i].ours)
+            continue;
+        if (!cgfile_path(&c->trees[i], name, NULL, path))
+            rc = -ENAMETOOLONG;
+        else if (mkdir(path, 0755) == 0)
+            made |= UINT32_C(1) << i;
+        else if (errno != EEXIST)
+            rc = -errno;
+        if (rc < 0) {
+            err_set(err, -rc, "control group %s/%s cannot be made: %s", c->trees[i].path, name, strerror(-rc));
+            undo(c, name, made);
+            return rc;
+        }
+    }
+    cgroup_limits_apply(c, name, limits, ret_unenforced);
+    return 0;
+}
+
+int cgroup_set(struct cgroups *c, const char *name, const struct cgroup_limits *limits,
+               char ret_unenforced[static CGROUP_LIST_MAX], struct berth_err *err)
+{
+    int rc = name_check(name, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < c->trees_len; i++) {
+        char path[GROUP_PATH_MAX];
+        if (c->trees[i].ours && (!cgfile_path(&c->trees[i], name, NULL, path) || access(path, F_OK) < 0))
+            return err_set(err, ENOENT, "control group %s/%s is not there", c->trees[i].path, name);
+    }
+    cgroup_limits_apply(c, name, limits, ret_unenforced);
+    return 0;
+}
+
+size_t cgroup_entrances(const struct cgroups *c, const char *name, char *ret_paths[static CGROUP_PATHS_MAX])
+{
+    size_t len = 0;
+    for (size_t i = 0; i < c->trees_len && len < CGROUP_PATHS_MAX; i++) {
+        char path[GROUP_PATH_MAX];
+        if (c->trees[i].ours && cgfile_path(&c->trees[i], name, "cgroup.procs", path))
+            ret_paths[len++] = mem_strdup(path);
+    }
+    return len;
+}
+
+const char *cgroup_path(const struct cgroups *c, const char *name, char *buf, size_t size)
+{
+    static const enum controller order[] = {CTL_MEMORY, CTL_CPU, CTL_PIDS};
+    const struct tree *t = NULL;
+    for (size_t i = 0; !t && i < sizeof order / sizeof *order; i++)
+        t = c->of[order[i]];
+    (void)snprintf(buf, size, "%s/%s", t ? t->path + strlen(t->mount) : c->name, name);
+    return buf;
+}
+
+/* ---- usage -------------------------------------------------------------------------------------------------------- */
+
+enum { STAT_MAX = 8192 };
+
+/* cpu.stat is there in v2 without the controller. */
+static int cpu_look(const struct cgroups *c, const char *name, int64_t *ret_ns)
+{
+    char text[STAT_MAX];
+    if (c->of[CTL_CPUACCT])
+        return cgfile_number(c->of[CTL_CPUACCT], name, "cpuacct.usage", ret_ns);
+    for (size_t i = 0; i < c->trees_len; i++) {
+        if (!c->trees[i].ours || !c->trees[i].v2)
+            continue;
+        ssize_t len = cgfile_get(&c->trees[i], name, "cpu.stat", text, sizeof text);
+        int64_t us = len < 0 ? -1 : sysfile_line(text, "usage_usec");
+        if (us >= 0)
+            *ret_ns = us * 1000;
+        return len < 0 ? (int)len : 0;
+    }
+    return -ENODEV;
+}
+
+static void memory_look(const struct tree *t, const char *name, struct cgroup_usage *u)
+{
+    char text[STAT_MAX];
+    if (cgfile_number(t, name, t->v2 ? "memory.current" : "memory.usage_in_bytes", &u->memory_bytes) < 0)
+        return;
+    if (cgfile_number(t, name, t->v2 ? "memory.peak" : "memory.max_usage_in_bytes", &u->memory_peak_bytes) < 0)
+        u->memory_peak_bytes = u->memory_bytes; /* v2 before 5.19 keeps none */
+    if (cgfile_get(t, name, "memory.stat", text, sizeof text) > 0) {
+        int64_t idle = sysfile_line(text, t->v2 ? "inactive_file" : "total_inactive_file");
+        u->memory_bytes -= idle < 0 ? 0 : idle < u->memory_bytes ? idle : u->memory_bytes;
+    }
+    if (cgfile_get(t, name, t->v2 ? "memory.events" : "memory.oom_control", text, sizeof text) > 0) {
+        int64_t kills = sysfile_line(text, "oom_kill");
+        u->oom_kills = kills < 0 ? 0 : kills;
+    }
+}
+
+/* The number behind every such word of the text: "254:0 Read 4096", "254:0 rbytes=4096". */
+static int64_t words_sum(const char *text, const char *word)
+{
+    int64_t sum = 0;
+    size_t len = strlen(word);
+    for (const char *at = strstr(text, word); at; at = strstr(at + len, word))
+        sum += strtoll(at + len, NULL, 10);
+    return sum;
+}
+
+static void io_look(const struct tree *t, const char *name, struct cgroup_usage *u)
+{
+    char text[STAT_MAX];
+    if (cgfile_get(t, name, t->v2 ? "io.stat" : "blkio.throttle.io_service_bytes_recursive", text, sizeof text) < 0)
+        return;
+    u->io_read_bytes = words_sum(text, t->v2 ? " rbytes=" : " Read ");
+    u->io_write_bytes = words_sum(text, t->v2 ? " wbytes=" : " Write ");
+}
+
+int cgroup_usage(const struct cgroups *c, const char *name, struct cgroup_usage *ret)
+{
+    struct cgroup_usage u = {.io_read_bytes = -1, .io_write_bytes = -1};
+    if (!cgroup_name_ok(name))
+        return -EINVAL;
+    int rc = cpu_look(c, name, &u.cpu_ns);
+    if (rc < 0 && rc != -ENODEV)
+        return rc;
+    if (rc == -ENODEV && !c->of[CTL_MEMORY] && !c->of[CTL_PIDS])
+        return rc;
+    if (c->of[CTL_MEMORY])
+        memory_look(c->of[CTL_MEMORY], name, &u);
+    if (c->of[CTL_PIDS])
+        (void)cgfile_number(c->of[CTL_PIDS], name, "pids.current", &u.pids);
+    if (c->of[CTL_IO])
+        io_look(c->of[CTL_IO], name, &u);
+    *ret = u;
+    return 0;
+}
+
+/* ---- removing, listing -------------------------------------------------------------------------------------------- */
+
+/* Removes a group and those below it; the first failure. */
+static int dir_remove(const char *path, int depth)
+{
+    DIR *dir = depth < GROUP_DEPTH_MAX ? opendir(path) : NULL;
+    if (!dir && errno == ENOENT)
+        return 0;
+    int rc = 0;
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        char below[GROUP_PATH_MAX];
+        if (e->d_type != DT_DIR || e->d_name[0] == '.')
+            continue;
+        int len = snprintf(below, sizeof below, "%s/%s", path, e->d_name);
+        int one = len < GROUP_PATH_MAX ? dir_remove(below, depth + 1) : -ENAMETOOLONG;
+        rc = rc ? rc : one;
+    }
+    if (dir)
+        (void)closedir(dir);
+    if (rmdir(path) < 0 && errno != ENOENT)
+        rc = rc ? rc : errno == ENOTEMPTY ? -EBUSY : -errno;
+    return rc;
+}
+
+int cgroup_remove(struct cgroups *c, const char *name)
+{
+    int rc = 0;
+    if (!cgroup_name_ok(name))
+        return -EINVAL;
+    if (!cgroup_empty(c, name))
+        return -EBUSY;
+    for (size_t i = 0; i < c->trees_len; i++) {
+        char path[GROUP_PATH_MAX];
+        int one = cgfile_path(&c->trees[i], name, NULL, path) ? dir_remove(path, 0) : 0;
+        rc = rc ? rc : one;
+    }
+    return rc;
+}
+
+int cgroups_remove(struct cgroups *c)
+{
+    int rc = 0;
+    for (size_t i = 0; i < c->trees_len; i++)
+        if (rmdir(c->trees[i].path) < 0 && errno != ENOENT && c->trees[i].ours)
+            rc = errno == ENOTEMPTY ? -EBUSY : -errno;
+    return rc;
+}
+
+static int text_compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int cgroups_each(const struct cgroups *c, void (*each)(void *ctx, const char *name), void *ctx)
+{
+    VEC(char *) names = {0};
+    int rc = 0;
+    for (size_t i = 0; i < c->trees_len; i++) {
+        DIR *dir = opendir(c->trees[i].path);
+        if (!dir && errno != ENOENT)
+            rc = -errno;
+        for (struct dirent *e; dir && (e = readdir(dir));)
+            if (e->d_type == DT_DIR && cgroup_name_ok(e->d_name))
+                vec_push(&names, mem_strdup(e->d_name));
+        if (dir)
+            (void)closedir(dir);
+    }
+    if (names.len)
+        qsort(names.at, names.len, sizeof *names.at, text_compare);
+    for (size_t i = 0; i < names.len; i++)
+        if (i == 0 || strcmp(names.at[i - 1], names.at[i]) != 0)
+            each(ctx, names.at[i]);
+    for (size_t i = 0; i < names.len; i++)
+        mem_free(names.at[i]);
+    vec_done(&names);
+    return rc;
+}

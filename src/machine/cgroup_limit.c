@@ -1,0 +1,342 @@
+/* cgroup_limit.c - limits written to the kernel, and read back: what reads otherwise is not enforced. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "machine/cgroup_parts.h"
+
+enum {
+    PIDS_DEFAULT = 4096,
+    REQUEST_DEFAULT = 100, /* thousandths */
+    WEIGHT_MAX = 10000,
+    PERIOD_US = 100000,
+    PERIOD_US_MAX = 1000000,
+    QUOTA_US_MIN = 1000, /* the kernel's */
+    SHARES_MIN = 2,      /* the kernel's; 1024 are what v2 calls a weight of 100 */
+};
+
+enum { VALUE_MAX = 128 };
+
+/* A group in the tree that has a resource's controller. */
+struct target {
+    const struct cgroups *c;
+    const struct tree *t;
+    const char *name;
+    const struct cgroup_limits *limits;
+};
+
+static bool exists(const struct target *g, const char *file)
+{
+    char path[GROUP_PATH_MAX];
+    return cgfile_path(g->t, g->name, file, path) && access(path, F_OK) == 0;
+}
+
+static bool reads(const struct target *g, const char *file, int64_t number)
+{
+    int64_t seen;
+    return cgfile_number(g->t, g->name, file, &seen) == 0 && seen == number;
+}
+
+/* Writes, reads back, compares numbers. */
+static bool put_number(const struct target *g, const char *file, int64_t number)
+{
+    char text[VALUE_MAX];
+    (void)snprintf(text, sizeof text, "%" PRId64, number);
+    return cgfile_put(g->t, g->name, file, number == INT64_MAX ? "max" : text) == 0 && reads(g, file, number);
+}
+
+/* The same for text; a line's end apart. */
+static bool put_text(const struct target *g, const char *file, const char *text)
+{
+    char seen[VALUE_MAX];
+    if (cgfile_put(g->t, g->name, file, text) < 0 || cgfile_get(g->t, g->name, file, seen, sizeof seen) < 0)
+        return false;
+    seen[strcspn(seen, "\n")] = '\0';
+    return strcmp(seen, text) == 0;
+}
+
+/* ---- cpu ---------------------------------------------------------------------------------------------------------- */
+
+static int64_t weight_of(const struct cgroup_limits *l)
+{
+    int64_t weight = l->cpu_weight ? l->cpu_weight : (l->cpu_request ? l->cpu_request : REQUEST_DEFAULT) / 10;
+    return weight < 1 ? 1 : weight > WEIGHT_MAX ? WEIGHT_MAX : weight;
+}
+
+/* A quota below the kernel's least is spread over a longer period. */
+static bool quota_set(const struct target *g, int64_t milli)
+{
+    char text[VALUE_MAX];
+    int64_t period = PERIOD_US, quota = milli * (PERIOD_US / 1000);
+    if (milli > INT64_MAX / PERIOD_US_MAX)
+        return false;
+    if (milli && quota < QUOTA_US_MIN) {
+        period = PERIOD_US_MAX;
+        quota = milli * (PERIOD_US_MAX / 1000);
+    }
+    if (g->t->v2) {
+        (void)snprintf(text, sizeof text, "%" PRId64 " %" PRId64, quota, period);
+        if (!milli)
+            (void)snprintf(text, sizeof text, "max %" PRId64, period);
+        return put_text(g, "cpu.max", text);
+    }
+    if (reads(g, "cpu.cfs_period_us", period))
+        return put_number(g, "cpu.cfs_quota_us", milli ? quota : -1);
+    /* Without a bound for a moment: on the way from one pair to the other no pair may be out of range. */
+    return put_number(g, "cpu.cfs_quota_us", -1) && put_number(g, "cpu.cfs_period_us", period) &&
+           (!milli || put_number(g, "cpu.cfs_quota_us", quota));
+}
+
+static bool cpu_set(const struct target *g)
+{
+    int64_t weight = weight_of(g->limits), shares = weight * 1024 / 100;
+    bool weighed = g->t->v2 ? put_number(g, "cpu.weight", weight)
+                            : put_number(g, "cpu.shares", shares < SHARES_MIN ? SHARES_MIN : shares);
+    bool bounded = quota_set(g, g->limits->cpu_milli);
+    return (weighed || !g->limits->cpu_weight) && (bounded || !g->limits->cpu_milli);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------- */
+
+/* Memory and memory with swap bound each other, so the order depends on the direction: what fails at first goes after the
+ * other. */
+static bool memory_set_v1(const struct target *g, int64_t bytes)
+{
+    static const char plain[] = "memory.limit_in_bytes", swap[] = "memory.memsw.limit_in_bytes";
+    char text[VALUE_MAX];
+    (void)snprintf(text, sizeof text, "%" PRId64, bytes ? bytes : -1);
+    bool has_swap = exists(g, swap);
+    int rc = cgfile_put(g->t, g->name, plain, text);
+    int swap_rc = has_swap ? cgfile_put(g->t, g->name, swap, text) : 0;
+    if (rc < 0)
+        rc = cgfile_put(g->t, g->name, plain, text);
+    return rc == 0 && swap_rc == 0 && (!bytes || (reads(g, plain, bytes) && (!has_swap || reads(g, swap, bytes))));
+}
+
+/* A bound below what is used would make the kernel kill: so what can be taken back is taken first, and where that is not
+ * enough the old bound stays. */
+static bool memory_set_v2(const struct target *g, int64_t bytes)
+{
+    int64_t used = 0;
+    char text[VALUE_MAX];
+    if (bytes && cgfile_number(g->t, g->name, "memory.current", &used) == 0 && used > bytes) {
+        (void)snprintf(text, sizeof text, "%" PRId64, used - bytes);
+        (void)cgfile_put(g->t, g->name, "memory.reclaim", text);
+        if (cgfile_number(g->t, g->name, "memory.current", &used) < 0 || used > bytes)
+            return false;
+    }
+    (void)cgfile_put(g->t, g->name, "memory.oom.group", "1");
+    bool kept = put_number(g, "memory.max", bytes ? bytes : INT64_MAX);
+    if (exists(g, "memory.swap.max"))
+        kept = put_number(g, "memory.swap.max", bytes ? 0 : INT64_MAX) && kept;
+    return kept;
+}
+
+/* The kernel counts in pages. */
+static bool memory_set(const struct target *g)
+{
+    int64_t page = sysconf(_SC_PAGESIZE), bytes = g->limits->memory_bytes;
+    bytes = bytes && bytes < page ? page : bytes - bytes % page;
+    return g->t->v2 ? memory_set_v2(g, bytes) : memory_set_v1(g, bytes);
+}
+
+/* ---- the number of processes -------------------------------------------------------------------------------------- */
+
+static bool pids_set(const struct target *g)
+{
+    return put_number(g, "pids.max", g->limits->pids ? g->limits->pids : PIDS_DEFAULT);
+}
+
+/* ---- io ----------------------------------------------------------------------------------------------------------- */
+
+/* Files that take a weight, and the range each of them knows. */
+static const struct {
+    const char *file;
+    bool v2;
+    int64_t least, most;
+} weight_files[] = {
+    {"io.weight",        true,  1,  WEIGHT_MAX},
+    {"io.bfq.weight",    true,  1,  1000      },
+    {"blkio.bfq.weight", false, 1,  1000      },
+    {"blkio.weight",     false, 10, 1000      },
+};
+
+/* A weight beyond the range of a file is cut, and so not kept: shares would not be what they were meant to be. */
+static bool io_weight_set(const struct target *g, int64_t weight)
+{
+    bool kept = false;
+    for (size_t i = 0; i < sizeof weight_files / sizeof *weight_files; i++) {
+        const char *file = weight_files[i].file;
+        char text[VALUE_MAX], seen[VALUE_MAX];
+        if (weight_files[i].v2 != g->t->v2 || !exists(g, file))
+            continue;
+        int64_t least = weight_files[i].least, most = weight_files[i].most, back;
+        int64_t number = weight < least ? least : weight > most ? most : weight;
+        (void)snprintf(text, sizeof text, "%s%" PRId64, g->t->v2 ? "default " : "", number);
+        if (cgfile_put(g->t, g->name, file, text) < 0 || cgfile_get(g->t, g->name, file, seen, sizeof seen) < 0)
+            continue;
+        seen[strcspn(seen, "\n")] = '\0';
+        const char *value = strncmp(seen, "default ", 8) == 0 ? seen + 8 : seen;
+        kept = kept || (str_parse_i64(value, &back) && back == weight);
+    }
+    return kept;
+}
+
+/* Is the line of this disk there, with this in it? */
+static bool line_has(const char *text, const char *disk, const char *word)
+{
+    size_t len = strlen(disk), want = strlen(word);
+    for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+        if (strncmp(line, disk, len) != 0 || line[len] != ' ')
+            continue;
+        size_t end = strcspn(line, "\n");
+        for (const char *at = line + len; at < line + end;) {
+            at += strspn(at, " ");
+            size_t n = strcspn(at, " \n");
+            if (n == want && strncmp(at, word, n) == 0)
+                return true;
+            at += n;
+        }
+        return false;
+    }
+    return false;
+}
+
+static bool io_line_put(const struct target *g, const char *file, const char *disk, const char *value, bool bounded)
+{
+    char text[VALUE_MAX], seen[4096], word[VALUE_MAX];
+    (void)snprintf(text, sizeof text, "%s %s", disk, value);
+    if (cgfile_put(g->t, g->name, file, text) < 0)
+        return false;
+    if (!bounded)
+        return true;
+    if (cgfile_get(g->t, g->name, file, seen, sizeof seen) < 0)
+        return false;
+    for (const char *at = value; *at;) { /* "rbps=1 wbps=1": each for itself */
+        size_t n = strcspn(at, " ");
+        (void)snprintf(word, sizeof word, "%.*s", (int)n, at);
+        if (!line_has(seen, disk, word))
+            return false;
+        at += n + strspn(at + n, " ");
+    }
+    return true;
+}
+
+static bool io_bytes_set(const struct target *g, int64_t bytes)
+{
+    bool kept = g->c->disks.len > 0;
+    for (size_t at = 0; at < g->c->disks.len; at += strlen(g->c->disks.at + at) + 1) {
+        const char *disk = g->c->disks.at + at;
+        char value[VALUE_MAX];
+        if (g->t->v2) {
+            (void)snprintf(value, sizeof value, "rbps=%" PRId64 " wbps=%" PRId64, bytes, bytes);
+            kept = io_line_put(g, "io.max", disk, bytes ? value : "rbps=max wbps=max", bytes) && kept;
+        } else {
+            (void)snprintf(value, sizeof value, "%" PRId64, bytes);
+            kept = io_line_put(g, "blkio.throttle.read_bps_device", disk, value, bytes) && kept;
+            kept = io_line_put(g, "blkio.throttle.write_bps_device", disk, value, bytes) && kept;
+        }
+    }
+    return kept;
+}
+
+/* v1 holds back reads and direct writes; what goes through the page cache is written by the kernel in nobody's name. So a
+ * bound is set there, and said not to be wholly enforced. */
+static bool io_set(const struct target *g)
+{
+    const struct cgroup_limits *l = g->limits;
+    bool weighed = io_weight_set(g, l->io_weight ? l->io_weight : 100) && g->c->weighs_io;
+    bool bounded = io_bytes_set(g, l->io_bytes) && g->t->v2;
+    return (weighed || !l->io_weight) && (bounded || !l->io_bytes);
+}
+
+/* ---- huge pages --------------------------------------------------------------------------------------------------- */
+
+/* "64K", "2M", "1G": the kernel puts a B behind it, people an i. */
+static const char *pages_label(int64_t page_bytes, char buf[static VALUE_MAX])
+{
+    static const char units[] = "KMG";
+    int64_t number = page_bytes >> 10;
+    size_t unit = 0;
+    for (; number >= 1024 && number % 1024 == 0 && units[unit + 1]; unit++)
+        number >>= 10;
+    (void)snprintf(buf, VALUE_MAX, "%" PRId64 "%c", number, units[unit]);
+    return buf;
+}
+
+static bool pages_set(const struct target *g, int64_t page_bytes, int64_t bytes)
+{
+    char file[2 * VALUE_MAX], reserved[2 * VALUE_MAX], label[VALUE_MAX];
+    const char *end = g->t->v2 ? "max" : "limit_in_bytes";
+    pages_label(page_bytes, label);
+    (void)snprintf(file, sizeof file, "hugetlb.%sB.%s", label, end);
+    (void)snprintf(reserved, sizeof reserved, "hugetlb.%sB.rsvd.%s", label, end);
+    bytes -= bytes % page_bytes;
+    if (exists(g, reserved))
+        (void)put_number(g, reserved, bytes); /* then a mapping is refused, instead of its first use killed */
+    return put_number(g, file, bytes);
+}
+
+/* ---- all of it ---------------------------------------------------------------------------------------------------- */
+
+static bool cpu_given(const struct cgroup_limits *l)
+{
+    return l->cpu_milli || l->cpu_weight;
+}
+
+static bool io_given(const struct cgroup_limits *l)
+{
+    return l->io_bytes || l->io_weight;
+}
+
+static bool memory_given(const struct cgroup_limits *l)
+{
+    return l->memory_bytes;
+}
+
+static bool pids_given(const struct cgroup_limits *l)
+{
+    return l->pids;
+}
+
+/* In order of names, as they are reported. */
+static const struct {
+    const char *resource;
+    enum controller controller;
+    bool (*given)(const struct cgroup_limits *l);
+    bool (*set)(const struct target *g);
+} resources[] = {
+    {"cpu",    CTL_CPU,    cpu_given,    cpu_set   },
+    {"io",     CTL_IO,     io_given,     io_set    },
+    {"memory", CTL_MEMORY, memory_given, memory_set},
+    {"pids",   CTL_PIDS,   pids_given,   pids_set  },
+};
+
+/* Huge pages stand between `cpu` and `io`. */
+static void pages_apply(const struct cgroups *c, const char *name, const struct cgroup_limits *limits, char *unenforced)
+{
+    struct target g = {.c = c, .t = c->of[CTL_HUGETLB], .name = name, .limits = limits};
+    for (size_t i = 0; i < CGROUP_PAGES_MAX && limits->hugepages[i].page_bytes; i++) {
+        char label[VALUE_MAX], resource[2 * VALUE_MAX];
+        if (g.t && pages_set(&g, limits->hugepages[i].page_bytes, limits->hugepages[i].bytes))
+            continue;
+        (void)snprintf(resource, sizeof resource, "hugepages-%si", pages_label(limits->hugepages[i].page_bytes, label));
+        cgroup_names_add(unenforced, resource);
+    }
+}
+
+void cgroup_limits_apply(const struct cgroups *c, const char *name, const struct cgroup_limits *limits,
+                         char ret_unenforced[static CGROUP_LIST_MAX])
+{
+    *ret_unenforced = '\0';
+    for (size_t i = 0; i < sizeof resources / sizeof *resources; i++) {
+        struct target g = {.c = c, .t = c->of[resources[i].controller], .name = name, .limits = limits};
+        bool kept = g.t && resources[i].set(&g);
+        if (!kept && resources[i].given(limits))
+            cgroup_names_add(ret_unenforced, resources[i].resource);
+        if (resources[i].controller == CTL_CPU)
+            pages_apply(c, name, limits, ret_unenforced);
+    }
+}

@@ -1,0 +1,150 @@
+/* cgroup_read.c - from an instance's object of node_config to limits. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "machine/cgroup_parts.h"
+#include "wire/quantity.h"
+#include "wire/words.h"
+
+enum { WEIGHT_MAX = 10000 };
+
+/* Where the amount and the weight of a limit go; -1: there is no such kind of it. */
+struct row {
+    const char *resource;
+    ptrdiff_t amount_at, weight_at;
+};
+
+#define AT(field) ((ptrdiff_t)offsetof(struct cgroup_limits, field))
+static const struct row rows[] = {
+    {"cpu",    AT(cpu_milli),    AT(cpu_weight)},
+    {"memory", AT(memory_bytes), -1            },
+    {"pids",   AT(pids),         -1            },
+    {"io",     AT(io_bytes),     AT(io_weight) },
+};
+#undef AT
+
+static const struct row *row_find(const char *resource)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(rows[i].resource, resource) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+/* "hugepages-2Mi": 2 MiB; 0: no such name. */
+static int64_t page_bytes_of(const char *resource)
+{
+    static const char prefix[] = "hugepages-";
+    int64_t bytes;
+    if (strncmp(resource, prefix, sizeof prefix - 1) != 0 ||
+        quantity_parse_text("memory", resource + sizeof prefix - 1, &bytes, NULL) < 0)
+        return 0;
+    return bytes > 0 ? bytes : 0;
+}
+
+static bool pages_add(struct cgroup_limits *l, int64_t page_bytes, int64_t bytes)
+{
+    for (size_t i = 0; i < CGROUP_PAGES_MAX; i++) {
+        if (l->hugepages[i].page_bytes)
+            continue;
+        l->hugepages[i].page_bytes = page_bytes;
+        l->hugepages[i].bytes = bytes;
+        return true;
+    }
+    return false;
+}
+
+static int weight_read(const json_t *value, int64_t *ret, struct berth_err *err)
+{
+    int64_t weight = json_integer_value(value);
+    if (!json_is_integer(value) || weight < 1 || weight > WEIGHT_MAX)
+        return err_set(err, EINVAL, "weight: give a whole number from 1 to %d", WEIGHT_MAX);
+    *ret = weight;
+    return 0;
+}
+
+/* {"amount": A} or {"weight": W}; false in *ret_known: no cgroup has it. */
+static int limit_read(const char *resource, const json_t *value, struct cgroup_limits *l, bool *ret_known,
+                      struct berth_err *err)
+{
+    const json_t *weight = json_object_get(value, "weight"), *amount = json_object_get(value, "amount");
+    const struct row *row = row_find(resource);
+    int64_t page_bytes = page_bytes_of(resource), number = 0;
+    if (!weight == !amount)
+        return err_set(err, EINVAL, "give either an amount or a weight");
+    int rc = weight ? weight_read(weight, &number, err) : quantity_parse(resource, amount, &number, err);
+    if (rc < 0)
+        return rc;
+    if (amount && number < 0)
+        return err_set(err, EINVAL, "the amount is below 0");
+    ptrdiff_t at = !row ? -1 : weight ? row->weight_at : row->amount_at;
+    *ret_known = at >= 0 || (page_bytes && amount);
+    if (at >= 0 && number == 0)
+        return err_set(err, EINVAL, "nothing runs with an amount of 0; leave the limit out, or give more");
+    if (at >= 0)
+        *(int64_t *)((char *)l + at) = number;
+    else if (*ret_known)
+        *ret_known = pages_add(l, page_bytes, number);
+    return 0;
+}
+
+static int name_compare(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int limits_walk(const json_t *limits, struct cgroup_limits *l, char other[static CGROUP_LIST_MAX],
+                       struct berth_err *err)
+{
+    VEC(const char *) unknown = {0};
+    const char *resource;
+    const json_t *value;
+    int rc = 0;
+    json_object_foreach((json_t *)limits, resource, value)
+    {
+        char shown[QUOTE_MAX];
+        bool known = false;
+        rc = limit_read(resource, value, l, &known, err);
+        if (rc < 0) {
+            err_prefix(err, "limits: %s", shorten(resource, shown));
+            break;
+        }
+        if (!known)
+            vec_push(&unknown, resource);
+    }
+    if (rc == 0 && unknown.len)
+        qsort(unknown.at, unknown.len, sizeof *unknown.at, name_compare);
+    for (size_t i = 0; rc == 0 && i < unknown.len; i++)
+        cgroup_names_add(other, unknown.at[i]);
+    vec_done(&unknown);
+    return rc;
+}
+
+int cgroup_limits_read(const json_t *config, struct cgroup_limits *ret, char ret_other[static CGROUP_LIST_MAX],
+                       struct berth_err *err)
+{
+    struct cgroup_limits l = {0};
+    char other[CGROUP_LIST_MAX] = "";
+    const json_t *limits = json_object_get(config, "limits"),
+                 *cpu = json_object_get(json_object_get(config, "requests"), "cpu");
+    if (cpu) {
+        int rc = quantity_parse("cpu", cpu, &l.cpu_request, err);
+        if (rc == 0 && l.cpu_request < 0)
+            rc = err_set(err, EINVAL, "the amount is below 0");
+        if (rc < 0) {
+            err_prefix(err, "requests: cpu");
+            return rc;
+        }
+    }
+    if (limits && !json_is_object(limits))
+        return err_set(err, EINVAL, "limits: expected an object like {\"memory\": {\"amount\": \"2Gi\"}}");
+    int rc = limits_walk(limits, &l, other, err);
+    if (rc < 0)
+        return rc;
+    *ret = l;
+    memcpy(ret_other, other, sizeof other);
+    return 0;
+}

@@ -1,0 +1,193 @@
+/* exec.c - a program beside a living instance: `berth-shim exec` is spawned, joins it, and becomes the program. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "machine/launch.h"
+#include "machine/launch_spawn.h"
+#include "machine/launch_spec.h"
+#include "machine/place_file.h"
+
+enum { BESIDE_MS_MAX = 10 * 1000 };
+
+/* Both ends of what the program reads and writes. */
+struct ends {
+    int in, out, err;       /* ours */
+    int in_, out_, err_;    /* the program's */
+};
+
+static void ends_cleanup(struct ends *e)
+{
+    if (e->out != e->in)
+        close_fd_cleanup(&e->out);
+    close_fd_cleanup(&e->in);
+    close_fd_cleanup(&e->err);
+    if (e->out_ != e->in_)
+        close_fd_cleanup(&e->out_);
+    if (e->err_ != e->in_)
+        close_fd_cleanup(&e->err_);
+    close_fd_cleanup(&e->in_);
+}
+
+static int terminal_make(struct ends *e, unsigned rows, unsigned columns)
+{
+    struct winsize size = {.ws_row = (unsigned short)(rows ? rows : 24), .ws_col = (unsigned short)(columns ? columns : 80)};
+
+    e->in = e->out = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (e->in < 0 || unlockpt(e->in) || ioctl(e->in, TIOCSWINSZ, &size))
+        return -errno;
+    e->in_ = e->out_ = e->err_ = ioctl(e->in, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    return e->in_ < 0 ? -errno : 0;
+}
+
+static int pipes_make(struct ends *e)
+{
+    int fds[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}}, rc = 0;
+
+    for (int i = 0; rc == 0 && i < 3; i++)
+        rc = pipe2(fds[i], O_CLOEXEC) ? -errno : 0;
+    *e = (struct ends){.in = fds[0][1], .out = fds[1][0], .err = fds[2][0],
+                       .in_ = fds[0][0], .out_ = fds[1][1], .err_ = fds[2][1]};
+    return rc;
+}
+
+/* What to run, in memory, for the helper to read. */
+static int wish_make(const char *const *argv, const char *const *env, struct berth_err *err)
+{
+    CLEANUP(str) struct str text = {0};
+    CLEANUP(close_fd) int fd = -1;
+    const struct launch wish = {.argv = argv, .env = env};
+    int rc = spec_write(&wish, "/", "/", &text, err);
+
+    if (rc)
+        return rc;
+    fd = memfd_create("berth-exec", MFD_CLOEXEC);
+    if (fd < 0)
+        return err_set(err, errno, "cannot make a file in memory: %s", strerror(errno));
+    rc = fd_write(fd, text.at, text.len);
+    if (rc == 0 && lseek(fd, 0, SEEK_SET) < 0)
+        rc = -errno;
+    return rc ? err_set(err, -rc, "cannot say what to run: %s", strerror(-rc)) : take_fd(&fd);
+}
+
+/* The helper has become the program when its socket closes without a word. */
+static int answer_wait(int fd, struct berth_err *err)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+    struct shim_word word;
+    ssize_t n;
+    int rc;
+
+    do
+        rc = poll(&ready, 1, BESIDE_MS_MAX);
+    while (rc < 0 && errno == EINTR);
+    if (rc <= 0)
+        return err_set(err, ETIMEDOUT, "joining the instance took too long");
+    n = recv(fd, &word, sizeof word, 0);
+    if (n != sizeof word)
+        return 0;
+    word.text[sizeof word.text - 1] = 0;
+    return err_set(err, word.code, "%s", word.text);
+}
+
+static int helper_run(const char *shim, const char *dir, int wish, const struct ends *e, struct beside *ret,
+                      struct berth_err *err)
+{
+    const char *const argv[] = {"berth-shim", "exec", dir, NULL}, *const env[] = {NULL};
+    CLEANUP(close_fd) int ours = -1;
+    CLEANUP(close_fd) int theirs = -1;
+    CLEANUP(close_fd) int pidfd = -1;
+    int pair[2], rc;
+    pid_t pid;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+        return err_set(err, errno, "cannot make a socket: %s", strerror(errno));
+    ours = pair[0];
+    theirs = pair[1];
+    rc = spawn_with(shim, argv, env, (const int[]){e->in_, e->out_, e->err_, theirs, wish}, 5, &pid);
+    if (rc)
+        return err_set(err, -rc, "cannot run the shim '%s': %s", shim, strerror(-rc));
+    close(take_fd(&theirs));
+    pidfd = pidfd_open(pid, 0); /* our child: the number is its own until we wait for it */
+    rc = pidfd < 0 ? err_set(err, errno, "cannot watch process %d: %s", (int)pid, strerror(errno))
+                   : answer_wait(ours, err);
+    if (rc) {
+        (void)kill(pid, SIGKILL);
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+        return rc;
+    }
+    ret->pid = pid;
+    ret->pidfd = take_fd(&pidfd);
+    return 0;
+}
+
+/* The instance's folder, and what it was started with. The helper finds out whether it lives. */
+static int instance_find(const struct place *p, uint64_t id, char ret_dir[static PLACE_PATH_MAX], struct spec *ret,
+                         struct berth_err *err)
+{
+    CLEANUP(close_fd) int dir = -1;
+    char *text;
+    size_t len;
+    int rc = place_instance(p, id, "spec", ret_dir);
+
+    if (rc == 0) {
+        *strrchr(ret_dir, '/') = 0;
+        dir = open(ret_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        rc = dir < 0 ? -errno : file_read(dir, "spec", &text, &len);
+    }
+    return rc ? err_set(err, ESRCH, "instance %" PRIu64 " does not run here", id) : spec_read(text, len, ret, err);
+}
+
+int beside_start(const struct place *p, uint64_t id, const char *const *argv, const char *const *env, bool terminal,
+                 unsigned rows, unsigned columns, struct beside *ret, struct berth_err *err)
+{
+    CLEANUP(ends) struct ends e = {-1, -1, -1, -1, -1, -1};
+    CLEANUP(close_fd) int wish = -1;
+    struct beside beside = {.err = -1};
+    struct spec spec;
+    char dir[PLACE_PATH_MAX];
+    int rc = instance_find(p, id, dir, &spec, err);
+
+    if (rc)
+        return rc;
+    rc = terminal ? terminal_make(&e, rows, columns) : pipes_make(&e);
+    if (rc)
+        (void)err_set(err, -rc, "cannot make a %s: %s", terminal ? "terminal" : "pipe", strerror(-rc));
+    if (rc == 0) {
+        wish = wish_make(argv, env, err);
+        rc = wish < 0 ? wish : 0;
+    }
+    if (rc == 0)
+        rc = helper_run(spec.launch.shim, dir, wish, &e, &beside, err);
+    spec_done(&spec);
+    if (rc)
+        return rc;
+    beside.in = e.in;
+    beside.out = e.out;
+    beside.err = e.err;
+    e.in = e.out = e.err = -1;
+    *ret = beside;
+    return 0;
+}
+
+void beside_resize(const struct beside *b, unsigned rows, unsigned columns)
+{
+    struct winsize size = {.ws_row = (unsigned short)rows, .ws_col = (unsigned short)columns};
+
+    (void)ioctl(b->in, TIOCSWINSZ, &size); /* without a terminal there is nothing to resize */
+}

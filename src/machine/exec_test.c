@@ -1,0 +1,264 @@
+/* Programs beside living instances. */
+#include "machine/launch_kit_test.h"
+
+#include <sys/ioctl.h>
+
+static const char *const no_env[] = {NULL};
+
+/* Reads until the other end closes, and waits for the program: its exit code. */
+static int finish(struct beside *b, struct str *out, struct str *err)
+{
+    siginfo_t info;
+    char buf[4096];
+    ssize_t n;
+
+    if (b->err >= 0)
+        close(b->in);
+    while ((n = read(b->out, buf, sizeof buf)) > 0)
+        str_add_bytes(out, buf, (size_t)n);
+    close(b->out);
+    while (b->err >= 0 && (n = read(b->err, buf, sizeof buf)) > 0)
+        str_add_bytes(err, buf, (size_t)n);
+    close_fd_cleanup(&b->err);
+    assert_int_equal(waitid(P_PIDFD, (id_t)b->pidfd, &info, WEXITED), 0);
+    close(b->pidfd);
+    return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+}
+
+static int beside(struct kit *k, uint64_t id, const char *script, const char *const *env, struct str *out)
+{
+    CLEANUP(str) struct str complaints = {0};
+    const char *const argv[] = {"sh", "-c", script, NULL};
+    struct beside b;
+    struct berth_err err;
+    int code;
+
+    if (beside_start(k->place, id, argv, env, false, 0, 0, &b, &err))
+        fail_msg("%s", err.text);
+    code = finish(&b, out, &complaints);
+    assert_string_equal(str_text(&complaints), "");
+    return code;
+}
+
+static void surroundings_of_the_instance(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "exec sleep 1000");
+    const struct launch_rlimit limit = {.resource = RLIMIT_NOFILE, .soft = 77, .hard = 99};
+    const gid_t groups[] = {210001};
+    const char *const more[] = {"B=new", "C=3", NULL};
+    CLEANUP(str) struct str out = {0};
+    struct launched run;
+
+    l->rlimits = &limit;
+    l->rlimits_len = 1;
+    l->cwd = "/usr";
+    k->env[1] = "A=1";
+    k->env[2] = "B=2";
+    k->env[3] = NULL;
+    if (getuid() == 0) {
+        l->uid = l->gid = 210000;
+        l->groups = groups;
+        l->groups_len = 1;
+    }
+    run = kit_start(k, l);
+    assert_int_equal(beside(k, l->id, "echo $A $B $C $BERTH_PROGRESS_FD; pwd; ulimit -n; ls /proc/self/fd | wc -l;"
+                                      "grep NoNewPrivs /proc/self/status; exit 9",
+                            more, &out),
+                     9);
+    assert_string_equal(str_text(&out), "1 new 3\n/usr\n77\n4\nNoNewPrivs:\t1\n");
+    str_clear(&out);
+    assert_int_equal(beside(k, l->id, "id -u; id -G", no_env, &out), 0);
+    if (getuid() == 0)
+        assert_string_equal(str_text(&out), "210000\n210000 210001\n");
+    assert_int_equal(kill(run.pid, SIGKILL), 0);
+    kit_wait(&run);
+}
+
+static void input_and_both_outputs(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "exec sleep 1000");
+    struct launched run = kit_start(k, l);
+    const char *const argv[] = {"sh", "-c", "cat; echo wrong >&2; kill -9 $$", NULL};
+    CLEANUP(str) struct str out = {0};
+    CLEANUP(str) struct str complaints = {0};
+    struct beside b;
+    struct berth_err err;
+
+    assert_int_equal(beside_start(k->place, l->id, argv, no_env, false, 0, 0, &b, &err), 0);
+    assert_int_equal(fd_write(b.in, "to be said", 10), 0);
+    assert_int_equal(finish(&b, &out, &complaints), 128 + SIGKILL);
+    assert_string_equal(str_text(&out), "to be said");
+    assert_string_equal(str_text(&complaints), "wrong\n");
+    assert_int_equal(kill(run.pid, SIGKILL), 0);
+    kit_wait(&run);
+}
+
+static void in_a_terminal(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "exec sleep 1000");
+    struct launched run = kit_start(k, l);
+    const char *const argv[] = {
+        "sh", "-c", "tty -s && echo terminal; stty size; read x; stty size; echo x=$x; exec 3</dev/tty && echo mine", NULL};
+    CLEANUP(str) struct str out = {0};
+    struct beside b;
+    struct berth_err err;
+    char buf[256];
+
+    assert_int_equal(beside_start(k->place, l->id, argv, no_env, true, 33, 99, &b, &err), 0);
+    assert_int_equal(b.err, -1);
+    assert_int_equal(b.in, b.out);
+    while (!strstr(str_text(&out), "33 99\r\n")) {
+        ssize_t n = read(b.out, buf, sizeof buf);
+
+        assert_true(n > 0);
+        str_add_bytes(&out, buf, (size_t)n);
+    }
+    beside_resize(&b, 44, 111);
+    assert_int_equal(fd_write(b.in, "yes\n", 4), 0);
+    assert_int_equal(finish(&b, &out, NULL), 0);
+    assert_string_equal(str_text(&out), "terminal\r\n33 99\r\nyes\r\n44 111\r\nx=yes\r\nmine\r\n");
+    assert_int_equal(kill(run.pid, SIGKILL), 0);
+    kit_wait(&run);
+}
+
+static void refusals(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "exec sleep 1000");
+    struct launched run = kit_start(k, l);
+    const char *const missing[] = {"no-such-program", NULL}, *const some[] = {"true", NULL}, *const none[] = {NULL};
+    struct beside b;
+    struct berth_err err;
+
+    assert_int_equal(beside_start(k->place, l->id, missing, no_env, false, 0, 0, &b, &err), -ENOENT);
+    assert_string_equal(err.text, "no program 'no-such-program' in PATH");
+    assert_int_equal(beside_start(k->place, l->id, none, no_env, false, 0, 0, &b, &err), -EINVAL);
+    assert_int_equal(beside_start(k->place, 12345, some, no_env, false, 0, 0, &b, &err), -ESRCH);
+    assert_int_equal(kill(run.pid, SIGKILL), 0);
+    kit_wait(&run);
+    assert_int_equal(beside_start(k->place, l->id, some, no_env, true, 0, 0, &b, &err), -ESRCH);
+    assert_string_equal(err.text, "the instance does not run");
+}
+
+/* ---- mounts ---- */
+
+static void put(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+    assert_true(fd >= 0);
+    assert_int_equal(fd_write(fd, text, strlen(text)), 0);
+    close(fd);
+}
+
+static void mounts_of_its_own(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "cat $R/file $R/dir/in; echo x >$R/dir/new; echo x 2>/dev/null >$R/ro/new || echo read only;"
+                                     "stat -f -c %T $R/tmp/deep; stat -c %a $R/tmp/deep; echo up; exec sleep 1000");
+    char root[128], source[128], file[160], in[200], r[130], targets[4][160];
+    struct launch_mount mounts[] = {
+        {.source = source, .target = targets[0]},
+        {.source = file,   .target = targets[1], .read_only = true},
+        {.source = source, .target = targets[2], .read_only = true},
+        {.target = targets[3], .type = "tmpfs", .data = "size=64k,mode=0750"},
+    };
+    CLEANUP(str) struct str out = {0};
+    struct launched run;
+    char *log;
+
+    if (getuid() != 0) {
+        print_message("skip: only root can mount\n");
+        skip();
+    }
+    (void)snprintf(root, sizeof root, "%s/volumes/root", k->root);
+    (void)snprintf(source, sizeof source, "%s/volumes/source", k->root);
+    (void)snprintf(file, sizeof file, "%s/volumes/file", k->root);
+    (void)snprintf(in, sizeof in, "%s/in", source);
+    (void)snprintf(r, sizeof r, "R=%s", root);
+    assert_int_equal(mkdir(root, 0755), 0);
+    assert_int_equal(mkdir(source, 0755), 0);
+    put(file, "a file\n");
+    put(in, "in a folder\n");
+    (void)snprintf(targets[0], sizeof targets[0], "%s/dir", root);
+    (void)snprintf(targets[1], sizeof targets[1], "%s/file", root);
+    (void)snprintf(targets[2], sizeof targets[2], "%s/ro", root);
+    (void)snprintf(targets[3], sizeof targets[3], "%s/tmp//deep/", root);
+    k->env[1] = r;
+    k->env[2] = NULL;
+    l->mounts = mounts;
+    l->mounts_len = sizeof mounts / sizeof *mounts;
+    run = kit_start(k, l);
+    kit_expect(k, l->id, "up\n");
+    log = kit_log(k, l->id);
+    assert_string_equal(log, "a file\nin a folder\nread only\ntmpfs\n750\nup\n");
+    mem_free(log);
+    /* Written through to the source, visible beside it, and nowhere else. */
+    (void)snprintf(in, sizeof in, "%s/new", source);
+    assert_int_equal(access(in, F_OK), 0);
+    (void)snprintf(in, sizeof in, "%s/new", targets[0]);
+    assert_int_equal(access(in, F_OK), -1);
+    assert_int_equal(beside(k, l->id, "cat $R/dir/in", no_env, &out), 0);
+    assert_string_equal(str_text(&out), "in a folder\n");
+    assert_int_equal(kill(run.pid, SIGKILL), 0);
+    kit_wait(&run);
+}
+
+/* A workload may own a part of the way to a target; as root nothing is made or covered through its links. */
+static void no_link_on_the_way(void **state)
+{
+    struct kit *k = *state;
+    char target[160], victim[128], link[128];
+    const struct {
+        const char *tail;
+        int code;
+    } rows[] = {
+        {"link/made",     ELOOP  },
+        {"link",          ELOOP  },
+        {"../x",          EINVAL },
+        {"file/x",        ENOTDIR},
+    };
+
+    if (getuid() != 0) {
+        print_message("skip: only root can mount\n");
+        skip();
+    }
+    (void)snprintf(victim, sizeof victim, "%s/volumes/victim", k->root);
+    (void)snprintf(link, sizeof link, "%s/homes/link", k->root);
+    assert_int_equal(mkdir(victim, 0755), 0);
+    assert_int_equal(symlink(victim, link), 0);
+    (void)snprintf(link, sizeof link, "%s/homes/file", k->root);
+    put(link, "");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct launch *l = kit_script(k, "exit 0");
+        const struct launch_mount mount = {.target = target, .type = "tmpfs"};
+        struct launched run;
+        struct berth_err err;
+        char made[160];
+
+        (void)snprintf(target, sizeof target, "%s/homes/%s", k->root, rows[i].tail);
+        l->mounts = &mount;
+        l->mounts_len = 1;
+        assert_int_equal(place_begin(k->place, l->id, "{}", &err), 0);
+        assert_int_equal(launch_start(k->place, l, &run, &err), -rows[i].code);
+        (void)snprintf(made, sizeof made, "%s/made", victim);
+        assert_int_equal(access(made, F_OK), -1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(surroundings_of_the_instance, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(input_and_both_outputs, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(in_a_terminal, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(refusals, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(mounts_of_its_own, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(no_link_on_the_way, kit_setup, kit_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,163 @@
+/* image_trim.c - images that nobody uses any more, and what crashes have left. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "machine/image_parts.h"
+#include "machine/mount_tree.h"
+
+struct kept {
+    char name[IMAGE_DIGEST_MAX]; /* sha256-HEX */
+    int64_t used_ns;
+    uint64_t bytes;
+    bool in_use;
+};
+
+struct shelf {
+    struct place *place;
+    VEC(struct kept) at;
+    uint64_t bytes;
+};
+
+static void shelf_cleanup(struct shelf *s)
+{
+    vec_done(&s->at);
+}
+
+static void dir_cleanup(DIR **dir)
+{
+    if (*dir)
+        (void)closedir(*dir);
+}
+
+/* Calls for each name in a folder that does not begin with a dot. */
+static void names_each(int folder, void (*each)(void *ctx, int folder, const char *name), void *ctx)
+{
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CLEANUP(dir) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *e;
+    while (dir && (e = readdir(dir)))
+        if (e->d_name[0] != '.')
+            each(ctx, folder, e->d_name);
+}
+
+/* ---- what is there --------------------------------------------------------------------------------------------------- */
+
+static void kept_add(void *ctx, int folder, const char *name)
+{
+    struct shelf *s = ctx;
+    struct kept k = {0};
+    struct stat st;
+    CLEANUP(mem) char *text = NULL;
+    int64_t bytes = 0;
+    if (strlen(name) >= sizeof k.name)
+        return;
+    (void)snprintf(k.name, sizeof k.name, "%s", name);
+    CLEANUP(close_fd) int fd = tree_open(folder, name, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0)
+        return;
+    if (fstatat(fd, "used", &st, AT_SYMLINK_NOFOLLOW) == 0)
+        k.used_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
+    if (tree_read(fd, "bytes", 32, &text, NULL) == 0 && str_parse_i64(text, &bytes) && bytes > 0)
+        k.bytes = (uint64_t)bytes;
+    s->bytes += k.bytes;
+    vec_push(&s->at, k);
+}
+
+static void mark_used(void *ctx, uint64_t id)
+{
+    struct shelf *s = ctx;
+    char path[PLACE_PATH_MAX];
+    CLEANUP(mem) char *text = NULL;
+    if (place_instance(s->place, id, "bundle", path) < 0)
+        return;
+    CLEANUP(close_fd) int bundle = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (bundle < 0 || tree_read(bundle, "image", IMAGE_DIGEST_MAX, &text, NULL) < 0 || !image_digest_valid(text))
+        return;
+    for (size_t i = 0; i < s->at.len; i++)
+        if (strcmp(s->at.at[i].name + strlen("sha256-"), text + strlen("sha256:")) == 0)
+            s->at.at[i].in_use = true;
+}
+
+static int older(const void *a, const void *b)
+{
+    const struct kept *x = a, *y = b;
+    if (x->used_ns != y->used_ns)
+        return x->used_ns < y->used_ns ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+/* ---- away with it ------------------------------------------------------------------------------------------------------ */
+
+/* First out of sight, so that nothing half removed is ever used; a crash in between leaves a folder of a past epoch. */
+static bool kept_remove(struct shelf *s, int images, int unpacked, const struct kept *k)
+{
+    char away[64 + IMAGE_DIGEST_MAX], root_name[IMAGE_DIGEST_MAX + 16];
+    (void)snprintf(root_name, sizeof root_name, "%s/rootfs", k->name);
+    CLEANUP(close_fd) int root = tree_open(unpacked, root_name, O_RDONLY | O_DIRECTORY, 0);
+    if (root < 0 || flock(root, LOCK_EX | LOCK_NB) < 0)
+        return false; /* a bundle is being made of it */
+    struct shelf now = {.place = s->place};
+    vec_push(&now.at, *k);
+    (void)place_each(s->place, mark_used, &now);
+    bool in_use = now.at.at[0].in_use;
+    vec_done(&now.at);
+    (void)snprintf(away, sizeof away, "tmp-%" PRIu64 "-%s", place_epoch(s->place), k->name);
+    if (in_use || renameat(unpacked, k->name, images, away) < 0)
+        return false;
+    (void)tree_remove(images, away);
+    return true;
+}
+
+static void left_remove(void *ctx, int images, const char *name)
+{
+    const struct shelf *s = ctx;
+    char *end = NULL;
+    if (strncmp(name, "tmp-", 4) != 0)
+        return;
+    errno = 0;
+    uint64_t epoch = strtoull(name + 4, &end, 10);
+    if (errno == 0 && end != name + 4 && *end == '-' && epoch < place_epoch(s->place))
+        (void)tree_remove(images, name);
+}
+
+/* A name whose image is gone means nothing any more. */
+static void ref_check(void *ctx, int refs, const char *name)
+{
+    const struct shelf *s = ctx;
+    CLEANUP(mem) char *text = NULL;
+    if (tree_read(refs, name, IMAGE_DIGEST_MAX, &text, NULL) < 0)
+        return;
+    CLEANUP(close_fd) int unpacked = image_digest_valid(text) ? unpacked_open(s->place, text) : -ENOENT;
+    if (unpacked == -ENOENT)
+        (void)unlinkat(refs, name, 0);
+}
+
+void images_trim(struct place *p, uint64_t bytes_max)
+{
+    CLEANUP(shelf) struct shelf s = {.place = p};
+    CLEANUP(close_fd) int images = images_open(p, NULL);
+    CLEANUP(close_fd) int unpacked = images_open(p, "unpacked");
+    CLEANUP(close_fd) int refs = images_open(p, "refs");
+    if (images < 0 || unpacked < 0 || refs < 0)
+        return;
+    names_each(images, left_remove, &s);
+    names_each(unpacked, kept_add, &s);
+    if (s.at.len)
+        qsort(s.at.at, s.at.len, sizeof *s.at.at, older);
+    (void)place_each(p, mark_used, &s);
+    for (size_t i = 0; i < s.at.len && s.bytes > bytes_max; i++)
+        if (!s.at.at[i].in_use && kept_remove(&s, images, unpacked, &s.at.at[i]))
+            s.bytes -= s.at.at[i].bytes;
+    names_each(refs, ref_check, &s);
+}

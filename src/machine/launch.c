@@ -1,0 +1,287 @@
+#include "machine/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "machine/launch_spawn.h"
+#include "machine/launch_spec.h"
+#include "machine/place_file.h"
+
+enum { START_MS_MAX = 10 * 1000, START_CONTAINER_MS_MAX = 60 * 1000, ADOPT_MS_MAX = 2 * 1000 };
+
+/* ---- starting ---- */
+
+static int folder_open(const struct place *p, uint64_t id, char ret_path[static PLACE_PATH_MAX])
+{
+    int rc = place_instance(p, id, "spec", ret_path), fd;
+
+    if (rc)
+        return rc;
+    *strrchr(ret_path, '/') = 0;
+    fd = open(ret_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+static int spec_put(const struct place *p, const struct launch *l, char ret_dir[static PLACE_PATH_MAX],
+                    struct berth_err *err)
+{
+    CLEANUP(str) struct str text = {0};
+    CLEANUP(close_fd) int dir = -1;
+    char logs[PLACE_PATH_MAX], heard[PLACE_PATH_MAX], name[24];
+    int rc = place_path(p, "logs", str_u64(l->id, name), logs);
+
+    if (rc == 0 && snprintf(heard, sizeof heard, "%s/heard", place_dir(p)) >= (int)sizeof heard)
+        rc = -ENAMETOOLONG;
+    if (rc)
+        return err_set(err, -rc, "the state folder '%s' has too long a name", place_dir(p));
+    rc = spec_write(l, logs, heard, &text, err);
+    if (rc)
+        return rc;
+    dir = folder_open(p, l->id, ret_dir);
+    rc = dir < 0 ? dir : file_write(dir, "spec", text.at, text.len, false);
+    return rc ? err_set(err, -rc, "cannot write what the shim of instance %s is told: %s", name, strerror(-rc)) : 0;
+}
+
+/* One message of the shim's, and the descriptor beside it where there is one. -ETIMEDOUT; -EPIPE: it has died. */
+static int word_receive(int fd, int timeout_ms, struct shim_word *ret, int *ret_fd)
+{
+    char control[CMSG_SPACE(sizeof(int))];
+    struct iovec iov = {.iov_base = ret, .iov_len = sizeof *ret};
+    struct msghdr message = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+    int64_t end = boottime_ns() + (int64_t)timeout_ms * 1000000;
+    ssize_t n;
+
+    for (;;) {
+        int64_t left = (end - boottime_ns()) / 1000000;
+        int ready = poll(&poll_fd, 1, left > 0 ? (int)left : 0);
+
+        if (ready > 0)
+            break;
+        if (ready == 0)
+            return -ETIMEDOUT;
+        if (errno != EINTR)
+            return -errno;
+    }
+    n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+    if (n < 0)
+        return -errno;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c))
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+            memcpy(ret_fd, CMSG_DATA(c), sizeof *ret_fd);
+    ret->text[sizeof ret->text - 1] = 0;
+    return n == sizeof *ret ? 0 : -EPIPE;
+}
+
+/* The program has not been exec'ed, and shall not be. What the shim has forked dies with it, as the kernel's doing. */
+static void shim_kill(int pidfd)
+{
+    struct pollfd gone = {.fd = pidfd, .events = POLLIN};
+
+    if (pidfd < 0)
+        return;
+    pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
+    poll(&gone, 1, ADOPT_MS_MAX);
+}
+
+static int shim_listen(int fd, const struct launch *l, struct launched *ret, struct berth_err *err)
+{
+    CLEANUP(close_fd) int pidfd = -1;
+    struct shim_word word = {0};
+    int rc = word_receive(fd, START_MS_MAX, &word, &pidfd);
+
+    if (rc == 0 && word.code == 0)
+        rc = word_receive(fd, l->runtime ? START_CONTAINER_MS_MAX : START_MS_MAX, &word, &pidfd);
+    if (rc) {
+        shim_kill(pidfd);
+        return err_set(err, -rc, rc == -ETIMEDOUT ? "the shim of instance %" PRIu64 " took too long"
+                                                  : "the shim of instance %" PRIu64 " died while it started", l->id);
+    }
+    if (word.code)
+        return err_set(err, word.code, "%s", word.text);
+    *ret = (struct launched){.pidfd = take_fd(&pidfd), .shim = word.shim, .pid = word.pid};
+    return 0;
+}
+
+int launch_start(struct place *p, const struct launch *l, struct launched *ret, struct berth_err *err)
+{
+    CLEANUP(close_fd) int ours = -1;
+    CLEANUP(close_fd) int theirs = -1;
+    char dir[PLACE_PATH_MAX];
+    int fds[LAUNCH_SOCKETS_MAX + SHIM_SOCKETS_FD] = {-1, -1, -1};
+    int pair[2], status, rc = spec_put(p, l, dir, err);
+    const char *const argv[] = {"berth-shim", "run", dir, NULL}, *const env[] = {NULL};
+    pid_t pid;
+
+    if (rc == 0)
+        rc = place_sync(p, err);
+    if (rc)
+        return rc;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+        return err_set(err, errno, "cannot make a socket: %s", strerror(errno));
+    ours = pair[0];
+    theirs = pair[1];
+    fds[SHIM_STATUS_FD] = theirs;
+    for (size_t i = 0; i < l->sockets_len; i++)
+        fds[SHIM_SOCKETS_FD + i] = l->sockets[i];
+    rc = spawn_with(l->shim, argv, env, fds, SHIM_SOCKETS_FD + l->sockets_len, &pid);
+    if (rc)
+        return err_set(err, -rc, "cannot run the shim '%s': %s", l->shim, strerror(-rc));
+    close(take_fd(&theirs));
+    /* It forks once and ends, so that the shim is init's child. */
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return shim_listen(ours, l, ret, err);
+}
+
+/* ---- finding again ---- */
+
+/* A pidfd of the process with this number that began then; -ESRCH: it is another one, or none. */
+static int pidfd_of(pid_t pid, uint64_t start)
+{
+    CLEANUP(close_fd) int fd = pid > 0 ? pidfd_open(pid, 0) : -1;
+    struct pollfd gone = {.fd = fd, .events = POLLIN};
+    uint64_t now;
+
+    if (fd < 0 || process_start(pid, &now) || now != start || poll(&gone, 1, 0) != 0)
+        return -ESRCH;
+    return take_fd(&fd);
+}
+
+/* With the lock in hand no shim lives, and one that comes later finds how it ended, and goes. */
+static void door_close(int dir)
+{
+    static const char text[] = "error the agent ended while it was being started\n";
+
+    if (faccessat(dir, "exit", F_OK, 0) && errno == ENOENT)
+        (void)file_write(dir, "exit", text, sizeof text - 1, true);
+}
+
+static int mark_read(int dir, struct shim_mark *ret)
+{
+    CLEANUP(mem) char *text = NULL;
+    char boot[BOOT_ID_MAX];
+    int rc = file_read(dir, "shim", &text, NULL);
+
+    if (rc)
+        return rc;
+    if (!shim_mark_parse(text, ret))
+        return -EAGAIN; /* it has not written it yet */
+    return boot_id(boot) == 0 && strcmp(boot, ret->boot) == 0 ? 0 : -ESRCH;
+}
+
+/* The shim that lives, by its mark. -ESRCH: none does, and none will come; -EAGAIN: it is on its way. */
+static int shim_find(const struct place *p, uint64_t id, struct shim_mark *ret)
+{
+    CLEANUP(close_fd) int dir = -1;
+    CLEANUP(close_fd) int fd = -1;
+    char path[PLACE_PATH_MAX];
+
+    dir = folder_open(p, id, path);
+    if (dir < 0)
+        return -ESRCH;
+    fd = openat(dir, "shim", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        door_close(dir);
+        return -ESRCH;
+    }
+    return errno == EWOULDBLOCK ? mark_read(dir, ret) : -errno;
+}
+
+int launch_adopt(const struct place *p, uint64_t id, struct launched *ret, struct berth_err *err)
+{
+    int64_t end = boottime_ns() + (int64_t)ADOPT_MS_MAX * 1000000;
+
+    for (;;) {
+        struct shim_mark m;
+        int rc = shim_find(p, id, &m), fd;
+
+        if (rc == 0 && m.pid == 0)
+            rc = -EAGAIN;
+        fd = rc ? rc : pidfd_of(m.shim, m.shim_start);
+        if (fd >= 0) {
+            *ret = (struct launched){.pidfd = fd, .shim = m.shim, .pid = m.pid};
+            return 0;
+        }
+        /* The lock is held: by a shim that has not got to its mark or is about to end. */
+        if (rc && rc != -EAGAIN && rc != -ESRCH)
+            return err_set(err, -rc, "cannot look for the shim of instance %" PRIu64 ": %s", id, strerror(-rc));
+        if (rc == -ESRCH)
+            return err_set(err, ESRCH, "instance %" PRIu64 " has no shim any more", id);
+        if (boottime_ns() >= end)
+            return err_set(err, EAGAIN, "the shim of instance %" PRIu64 " is being started and does not come on", id);
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    }
+}
+
+/* ---- what it left ---- */
+
+static void text_copy(const char *from, char ret[static LAUNCH_TEXT_MAX])
+{
+    size_t len = strcspn(from, "\n");
+
+    if (len >= LAUNCH_TEXT_MAX)
+        len = LAUNCH_TEXT_MAX - 1;
+    memcpy(ret, from, len);
+    ret[len] = 0;
+    /* It goes into documents, which are UTF-8; a workload may say anything. */
+    for (size_t i = 0; i < len && !str_utf8_valid(ret, len); i++)
+        if ((unsigned char)ret[i] >= 0x80)
+            ret[i] = '?';
+}
+
+int launch_exit(const struct place *p, uint64_t id, int *ret_code, char ret_text[static LAUNCH_TEXT_MAX])
+{
+    CLEANUP(mem) char *text = NULL;
+    char *end;
+    long code;
+
+    if (place_read(p, id, "exit", &text, NULL))
+        return -ENOENT;
+    if (strncmp(text, "error ", 6) == 0) {
+        *ret_code = -1;
+        text_copy(text + 6, ret_text);
+        return 0;
+    }
+    code = strtol(text, &end, 10);
+    if (end == text || (*end != '\n' && *end != ' '))
+        return -ENOENT; /* a disk that lost power before the sync */
+    *ret_code = (int)code;
+    text_copy(*end == ' ' ? end + 1 : end, ret_text);
+    return 0;
+}
+
+int launch_progress(const struct place *p, uint64_t id, int *ret_milli, char ret_note[static LAUNCH_TEXT_MAX])
+{
+    CLEANUP(mem) char *text = NULL;
+    char *end;
+    long milli;
+
+    if (place_read(p, id, "progress", &text, NULL))
+        return -ENOENT;
+    milli = strtol(text, &end, 10);
+    if (end == text)
+        return -ENOENT;
+    *ret_milli = (int)milli;
+    text_copy(*end == ' ' ? end + 1 : end, ret_note);
+    return 0;
+}

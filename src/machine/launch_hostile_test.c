@@ -1,0 +1,254 @@
+/* Instances that do what they can to get away, to fill the log, to stay. */
+#include "machine/launch_kit_test.h"
+
+#include <dirent.h>
+
+/* A cgroup where processes are counted, and one of the second version where the kernel has both. */
+struct cages {
+    char dirs[2][96], entrances[2][128];
+    const char *at[2];
+    size_t len;
+};
+
+static void cage_add(struct cages *c, const char *parent, const char *pids_max)
+{
+    char *dir = c->dirs[c->len], path[128];
+    int fd;
+
+    (void)snprintf(dir, sizeof c->dirs[0], "%s/berth-hostile-%d", parent, (int)getpid());
+    if (mkdir(dir, 0755))
+        return;
+    (void)snprintf(path, sizeof path, "%s/pids.max", dir);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        assert_int_equal(fd_write(fd, pids_max, strlen(pids_max)), 0);
+        close(fd);
+    }
+    (void)snprintf(c->entrances[c->len], sizeof c->entrances[0], "%s/berth-hostile-%d/cgroup.procs", parent,
+                   (int)getpid());
+    c->at[c->len] = c->entrances[c->len];
+    c->len++;
+}
+
+static bool cages_make(struct cages *c, struct launch *l)
+{
+    static const char *const second[] = {"/sys/fs/cgroup/cgroup.subtree_control", "/sys/fs/cgroup/unified/cgroup.procs"};
+
+    *c = (struct cages){0};
+    if (access("/sys/fs/cgroup/pids/cgroup.procs", W_OK) == 0)
+        cage_add(c, "/sys/fs/cgroup/pids", "40");
+    if (access(second[0], W_OK) == 0)
+        cage_add(c, "/sys/fs/cgroup", "40");
+    else if (access(second[1], W_OK) == 0)
+        cage_add(c, "/sys/fs/cgroup/unified", "40");
+    l->entrances = c->at;
+    l->entrances_len = c->len;
+    return c->len > 0;
+}
+
+static size_t cages_count(const struct cages *c)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < c->len; i++) {
+        CLEANUP(mem) char *text = NULL;
+
+        assert_int_equal(file_read(AT_FDCWD, c->entrances[i], &text, NULL), 0);
+        for (const char *at = text; (at = strchr(at, '\n')); at++)
+            count++;
+    }
+    return count;
+}
+
+static void cages_remove(struct cages *c)
+{
+    for (size_t i = 0; i < c->len; i++) {
+        int rc = -1;
+
+        for (int tries = 0; rc && tries < 1000; tries++) {
+            rc = rmdir(c->dirs[i]);
+            if (rc)
+                kit_nap();
+        }
+        assert_int_equal(rc, 0);
+    }
+}
+
+/* How many processes have this word in their arguments, wherever they have gone. */
+static int named_count(const char *word)
+{
+    DIR *proc = opendir("/proc");
+    const struct dirent *e;
+    int count = 0;
+
+    assert_non_null(proc);
+    while ((e = readdir(proc))) {
+        char path[300], text[512];
+        ssize_t n;
+        int fd;
+
+        (void)snprintf(path, sizeof path, "/proc/%s/cmdline", e->d_name);
+        fd = *e->d_name >= '0' && *e->d_name <= '9' ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+        if (fd < 0)
+            continue;
+        n = read(fd, text, sizeof text);
+        close(fd);
+        count += n > 0 && memmem(text, (size_t)n, word, strlen(word));
+    }
+    closedir(proc);
+    return count;
+}
+
+enum { WITH_CAGES = 1, WITHOUT_CAGES = 0 };
+
+/* Whatever it does, when its first process has ended nothing of it is left, with cgroups and without. */
+static void nothing_survives(void **state)
+{
+    static const struct {
+        const char *label, *script;
+        int cages;
+    } rows[] = {
+        {"children in the background",    "sleep $W & sleep $W & exit 7",                                WITH_CAGES   },
+        {"children, no cgroup",           "sleep $W & sleep $W & exit 7",                                WITHOUT_CAGES},
+        {"double fork and setsid",        "(setsid sh -c '(setsid sleep $W &) & sleep $W' &); sleep 0.2; exit 7", WITH_CAGES},
+        {"double fork, no cgroup",        "(setsid sh -c '(setsid sleep $W &) & sleep $W' &); sleep 0.2; exit 7", WITHOUT_CAGES},
+        {"ignores all it can",            "trap '' TERM HUP INT; sh -c 'trap \"\" TERM; sleep $W; sleep $W' & sleep 0.2; exit 7", WITH_CAGES},
+        {"stops itself",                  "sh -c 'kill -STOP $$; sleep $W; sleep $W' & sleep 0.2; exit 7", WITH_CAGES},
+        {"closes all descriptors",        "exec 0<&- 1>&- 2>&- 3>&-; sleep $W & sleep $W & exit 7",      WITH_CAGES   },
+        {"holds on to the log",           "(while :; do echo $W $W; done) & sleep 0.2; exit 7",          WITH_CAGES   },
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct kit *k = *state;
+        struct cages cages = {0};
+        struct launch *l = kit_script(k, rows[i].script);
+        char word[32];
+
+        (void)snprintf(word, sizeof word, "W=1000.%d", (int)getpid());
+        k->env[1] = word;
+        k->env[2] = NULL;
+        if (rows[i].cages)
+            (void)cages_make(&cages, l);
+        assert_int_equal(kit_run(k, l), 7);
+        assert_int_equal(named_count(word + 2), 0);
+        assert_int_equal(cages_count(&cages), 0);
+        cages_remove(&cages);
+    }
+}
+
+static void fork_bomb(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "bomb() { bomb & bomb & }; bomb 2>/dev/null; sleep 0.3; exit 7");
+    struct cages cages;
+    struct launched run;
+    char text[LAUNCH_TEXT_MAX];
+
+    if (!cages_make(&cages, l) || access("/sys/fs/cgroup/pids/cgroup.procs", W_OK)) {
+        cages_remove(&cages);
+        print_message("skip: there is no pids cgroup to hold a fork bomb\n");
+        skip();
+    }
+    run = kit_start(k, l);
+    kit_wait(&run);
+    (void)kit_exit(k, l->id, text);
+    assert_string_equal(text, "");
+    assert_int_equal(cages_count(&cages), 0);
+    cages_remove(&cages);
+}
+
+/* The shim is killed as well; what escaped the kernel's revenge is in the cgroup, where the agent kills it. */
+static void shim_killed(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "sleep 1000 & echo up; wait");
+    struct cages cages;
+    struct launched run;
+    CLEANUP(mem) char *pids = NULL;
+    char text[LAUNCH_TEXT_MAX];
+    int code;
+
+    if (!cages_make(&cages, l)) {
+        print_message("skip: there are no cgroups\n");
+        skip();
+    }
+    run = kit_start(k, l);
+    kit_expect(k, l->id, "up\n");
+    assert_int_equal(kill(run.shim, SIGKILL), 0);
+    kit_wait(&run);
+    for (int i = 0; kit_lives(run.pid) && i < 12000; i++)
+        kit_nap();
+    assert_false(kit_lives(run.pid));
+    assert_int_equal(cages_count(&cages), cages.len); /* the sleep is left, and is found there */
+    assert_int_equal(file_read(AT_FDCWD, cages.entrances[0], &pids, NULL), 0);
+    assert_int_equal(kill((pid_t)strtol(pids, NULL, 10), SIGKILL), 0);
+    assert_int_equal(launch_exit(k->place, l->id, &code, text), -ENOENT);
+    cages_remove(&cages);
+}
+
+static void log_flood(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "yes 0123456789012345678901234567890123456789 | head -c 3000000; echo; echo last words");
+    struct stat st;
+    char path[128];
+    char *log;
+
+    l->log_bytes = 100000;
+    l->log_files = 3;
+    assert_int_equal(kit_run(k, l), 0);
+    log = kit_log(k, l->id);
+    assert_non_null(strstr(log, "\nlast words\n"));
+    mem_free(log);
+    for (int i = 0; i < 4; i++) {
+        (void)snprintf(path, sizeof path, i ? "%s/logs/%" PRIu64 "/log.%d" : "%s/logs/%" PRIu64 "/log", k->root, l->id, i);
+        if (i == 3) {
+            assert_int_equal(stat(path, &st), -1);
+            continue;
+        }
+        assert_int_equal(stat(path, &st), 0);
+        assert_true(st.st_size <= 100000);
+        assert_true(i == 0 || st.st_size > 99900);
+    }
+}
+
+static void lines_longer_than_a_file(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "head -c 10000 /dev/zero | tr '\\0' x; echo; echo end");
+    char *log;
+
+    l->log_bytes = 1024;
+    l->log_files = 1;
+    assert_int_equal(kit_run(k, l), 0);
+    log = kit_log(k, l->id);
+    assert_true(strlen(log) <= 1024);
+    assert_non_null(strstr(log, "x\nend\n"));
+    mem_free(log);
+}
+
+static void log_folder_is_gone(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "head -c 1000000 /dev/zero; exit 5");
+    char path[128];
+
+    (void)snprintf(path, sizeof path, "%s/logs", k->root);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(kit_run(k, l), 5);
+    assert_int_equal(mkdir(path, 0700), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(nothing_survives, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(fork_bomb, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(shim_killed, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(log_flood, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(lines_longer_than_a_file, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(log_folder_is_gone, kit_setup, kit_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,268 @@
+/* Instances as real processes under real shims. */
+#include "machine/launch_kit_test.h"
+
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include "machine/launch_spec.h"
+
+static void exit_codes(void **state)
+{
+    static const struct {
+        const char *script;
+        int code;
+    } rows[] = {
+        {"exit 0",        0        },
+        {"exit 3",        3        },
+        {"exit 255",      255      },
+        {"kill -TERM $$", 128 + 15 },
+        {"kill -KILL $$", 128 + 9  },
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(kit_run(*state, kit_script(*state, rows[i].script)), rows[i].code);
+}
+
+static void arguments_byte_for_byte(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "printf '%s|' \"$@\"; printf '%s' \"$V\"");
+    char longest[4097];
+    CLEANUP(str) struct str want = {0};
+    char *log;
+
+    memset(longest, 'x', sizeof longest - 1);
+    longest[sizeof longest - 1] = 0;
+    k->argv[3] = "sh";
+    k->argv[4] = "a\nb \"c\" 'd' $(e) `f` \\ ; | & * \x01\xff";
+    k->argv[5] = "";
+    k->argv[6] = longest;
+    k->argv[7] = NULL;
+    k->env[1] = "V=1\n2='3'=\xfe";
+    k->env[2] = NULL;
+    assert_int_equal(kit_run(k, l), 0);
+    log = kit_log(k, l->id);
+    str_addf(&want, "%s||%s|1\n2='3'=\xfe", k->argv[4], longest);
+    assert_string_equal(log, str_text(&want));
+    mem_free(log);
+}
+
+static void clean_surroundings(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "cat /proc/$$/environ | tr '\\0' '\\n' | sort; umask; pwd; ls /proc/self/fd | wc -l;"
+                                     "grep -E 'SigBlk|SigIgn|NoNewPrivs' /proc/self/status;"
+                                     "cat /proc/self/oom_score_adj; [ $(cut -d' ' -f6 /proc/$$/stat) = $$ ] && echo session;"
+                                     "ulimit -n");
+    const struct launch_rlimit limit = {.resource = RLIMIT_NOFILE, .soft = 77, .hard = 99};
+    char *log;
+
+    l->rlimits = &limit;
+    l->rlimits_len = 1;
+    l->cwd = "/usr";
+    k->env[1] = "LISTEN_FDS=9";
+    k->env[2] = NULL;
+    (void)signal(SIGUSR1, SIG_IGN);
+    assert_int_equal(kit_run(k, l), 0);
+    (void)signal(SIGUSR1, SIG_DFL);
+    log = kit_log(k, l->id);
+    /* 5 descriptors: 0, 1, 2, progress, and that of ls itself. */
+    assert_string_equal(log, "BERTH_PROGRESS_FD=3\nPATH=/usr/bin:/bin\n0022\n/usr\n5\n"
+                             "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\nNoNewPrivs:\t1\n0\nsession\n77\n");
+    mem_free(log);
+}
+
+static void user_and_groups(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "id -u; id -g; id -G; touch /root/x 2>/dev/null && echo written; exit 0");
+    const gid_t groups[] = {210001, 210002};
+    char *log;
+
+    if (getuid() != 0) {
+        print_message("skip: only root can become another user\n");
+        skip();
+    }
+    l->uid = 210000;
+    l->gid = 210000;
+    l->groups = groups;
+    l->groups_len = 2;
+    assert_int_equal(kit_run(k, l), 0);
+    log = kit_log(k, l->id);
+    assert_string_equal(log, "210000\n210000\n210000 210001 210002\n");
+    mem_free(log);
+}
+
+static void sockets_are_handed_over(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "[ $LISTEN_PID = $$ ] && echo $LISTEN_FDS $LISTEN_FDNAMES $BERTH_PROGRESS_FD;"
+                                     "readlink /proc/$$/fd/3 /proc/$$/fd/4; [ -e /proc/$$/fd/6 ] || echo no more");
+    const char *const names[] = {"web", "admin"};
+    const int sockets[] = {socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    char want[256], *log;
+    struct stat st[2];
+
+    assert_int_equal(fstat(sockets[0], &st[0]), 0);
+    assert_int_equal(fstat(sockets[1], &st[1]), 0);
+    l->sockets = sockets;
+    l->socket_names = names;
+    l->sockets_len = 2;
+    assert_int_equal(kit_run(k, l), 0);
+    (void)snprintf(want, sizeof want, "2 web:admin 5\nsocket:[%ju]\nsocket:[%ju]\nno more\n", (uintmax_t)st[0].st_ino,
+                   (uintmax_t)st[1].st_ino);
+    log = kit_log(k, l->id);
+    assert_string_equal(log, want);
+    mem_free(log);
+    close(sockets[0]);
+    close(sockets[1]);
+}
+
+static void failures_are_told(void **state)
+{
+    static const struct {
+        const char *program, *cwd;
+        int code;
+        const char *text;
+    } rows[] = {
+        {"no-such-program",    "/",       ENOENT,  "no program 'no-such-program' in PATH"                          },
+        {"/no/such/program",   "/",       ENOENT,  "cannot run '/no/such/program': No such file or directory"      },
+        {"/etc/passwd",        "/",       EACCES,  "cannot run '/etc/passwd': Permission denied"                   },
+        {"/bin/sh",            "/no/cwd", ENOENT,  "cannot enter the folder '/no/cwd': No such file or directory"  },
+        {"no\nsuch",           "/",       ENOENT,  "no program 'no such' in PATH"                                  },
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct kit *k = *state;
+        struct launch *l = kit_script(k, "exit 0");
+        struct launched run;
+        struct berth_err err;
+        char text[LAUNCH_TEXT_MAX];
+
+        k->argv[0] = rows[i].program;
+        l->cwd = rows[i].cwd;
+        assert_int_equal(place_begin(k->place, l->id, "{}", &err), 0);
+        assert_int_equal(launch_start(k->place, l, &run, &err), -rows[i].code);
+        if (!strchr(rows[i].program, '\n'))
+            assert_string_equal(err.text, rows[i].text);
+        assert_int_equal(kit_exit(k, l->id, text), -1);
+        assert_string_equal(text, err.text);
+        assert_int_equal(launch_adopt(k->place, l->id, &run, &err), -ESRCH);
+    }
+}
+
+static void never_started_twice(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "sleep 60");
+    struct launched run = kit_start(k, l), again;
+    struct berth_err err;
+
+    assert_int_equal(place_begin(k->place, l->id, "{}", &err), -EEXIST);
+    assert_int_equal(launch_start(k->place, l, &again, &err), -EEXIST);
+    assert_int_equal(kill(run.pid, SIGKILL), 0);
+    kit_wait(&run);
+    assert_int_equal(launch_start(k->place, l, &again, &err), -EEXIST);
+    assert_string_equal(err.text, "the instance was started before");
+}
+
+static void adopted(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "sleep 60");
+    struct launched run = kit_start(k, l), found;
+    struct berth_err err;
+    char text[LAUNCH_TEXT_MAX];
+
+    assert_int_equal(launch_adopt(k->place, l->id, &found, &err), 0);
+    assert_int_equal(found.pid, run.pid);
+    assert_int_equal(found.shim, run.shim);
+    assert_int_equal(kill(run.pid, SIGTERM), 0);
+    kit_wait(&found);
+    kit_wait(&run);
+    assert_int_equal(launch_adopt(k->place, l->id, &found, &err), -ESRCH);
+    assert_int_equal(kit_exit(k, l->id, text), 128 + SIGTERM);
+}
+
+/* The numbers of a process that is another one by now: nobody holds the lock, and it began at another time. */
+static void recycled_number_is_not_adopted(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "true");
+    struct shim_mark m = {.shim = getpid(), .pid = getpid()};
+    struct launched found;
+    struct berth_err err;
+    char text[SHIM_MARK_MAX], why[LAUNCH_TEXT_MAX];
+
+    assert_int_equal(boot_id(m.boot), 0);
+    assert_int_equal(process_start(getpid(), &m.shim_start), 0);
+    shim_mark_text(&m, text);
+    assert_int_equal(place_begin(k->place, l->id, "{}", &err), 0);
+    assert_int_equal(place_write(k->place, l->id, "shim", text, &err), 0);
+    assert_int_equal(launch_adopt(k->place, l->id, &found, &err), -ESRCH);
+    /* And a shim that was on its way then finds the door closed. */
+    assert_int_equal(place_write(k->place, l->id, "shim", "", &err), 0);
+    assert_int_equal(launch_start(k->place, l, &found, &err), -EEXIST);
+    assert_int_equal(kit_exit(k, l->id, why), -1);
+}
+
+static void survives_whoever_started_it(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "while :; do sleep 0.05; echo on; done");
+    struct launched run;
+    struct berth_err err;
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        setsid();
+        (void)kit_start(k, l);
+        kill(0, SIGHUP);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(launch_adopt(k->place, l->id, &run, &err), 0);
+    kit_expect(k, l->id, "on\non\non\n");
+    assert_int_equal(kill(run.pid, SIGKILL), 0);
+    kit_wait(&run);
+}
+
+static void killed_with_its_shim(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "exec sleep 60");
+    struct launched run = kit_start(k, l), found;
+    struct berth_err err;
+    char text[LAUNCH_TEXT_MAX];
+    int code;
+
+    assert_int_equal(kill(run.shim, SIGTERM), 0); /* is not for it */
+    assert_int_equal(launch_adopt(k->place, l->id, &found, &err), 0);
+    close(found.pidfd);
+    assert_int_equal(kill(run.shim, SIGKILL), 0);
+    kit_wait(&run);
+    for (int i = 0; kit_lives(run.pid) && i < 12000; i++)
+        kit_nap();
+    assert_false(kit_lives(run.pid));
+    assert_int_equal(launch_exit(k->place, l->id, &code, text), -ENOENT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(exit_codes, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(arguments_byte_for_byte, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(clean_surroundings, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(user_and_groups, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(sockets_are_handed_over, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(failures_are_told, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(never_started_twice, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(adopted, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(recycled_number_is_not_adopted, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(survives_whoever_started_it, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(killed_with_its_shim, kit_setup, kit_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,167 @@
+/* What passes between an instance and its shim while it runs: its word on progress, and the fence. */
+#include "machine/launch_kit_test.h"
+
+#include "machine/launch_spec.h"
+
+static void progress(void **state)
+{
+    static const struct {
+        const char *said;
+        int milli;
+        const char *note;
+    } rows[] = {
+        {"42%\\n",                        420,  ""                  },
+        {"0.42 epoch 3\\n",               420,  "epoch 3"           },
+        {"420/1000 text\\n",              420,  "text"              },
+        {"42.55%   spaced out\\n",        425,  "spaced out"        },
+        {"1\\n",                          1000, ""                  },
+        {"150%\\n",                       1000, ""                  },
+        {"3/2 over\\n",                   1000, "over"              },
+        {"99999999999999999999/3\\n",     1000, ""                  },
+        {"1/99999999999999999999 far\\n", 0,    "far"               },
+        {"10%\\nloading\\n",              100,  "loading"           },
+        {"10%\\n20% a\\nunfinished",      200,  "a"                 },
+        {"42 is a note\\n",               -1,   "42 is a note"      },
+        {"1/0\\n",                        -1,   "1/0"               },
+        {"-5%\\n",                        -1,   "-5%"               },
+        {"50%% \\001\\033[0m\\n",         -1,   "50%%   [0m"        },
+        {"0.5 \\377\\n",                  500,  "?"                 },
+        {"0.5 caf\\303\\251\\n",          500,  "caf\xc3\xa9"       },
+        {"\\r\\n0.25\\r\\n",              250,  ""                  },
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct kit *k = *state;
+        struct launch *l = kit_script(k, "printf '%b' \"$SAID\" >&$BERTH_PROGRESS_FD");
+        char said[128], note[LAUNCH_TEXT_MAX];
+        int milli;
+
+        (void)snprintf(said, sizeof said, "SAID=%s", rows[i].said);
+        k->env[1] = said;
+        k->env[2] = NULL;
+        assert_int_equal(launch_progress(k->place, l->id, &milli, note), -ENOENT);
+        assert_int_equal(kit_run(k, l), 0);
+        assert_int_equal(launch_progress(k->place, l->id, &milli, note), 0);
+        assert_int_equal(milli, rows[i].milli);
+        assert_string_equal(note, rows[i].note);
+    }
+}
+
+static void progress_flood(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "yes '0.1 tired' | head -n 20000 >&3; head -c 100000 /dev/zero | tr '\\0' x >&3;"
+                                     "echo >&3; echo '1/2 half' >&3; printf ready; sleep 1000");
+    struct launched run = kit_start(k, l);
+    char note[LAUNCH_TEXT_MAX];
+    int milli = 0;
+
+    for (int i = 0; milli != 500 && i < 12000; i++) {
+        (void)launch_progress(k->place, l->id, &milli, note);
+        kit_nap();
+    }
+    assert_int_equal(milli, 500);
+    assert_string_equal(note, "half");
+    assert_int_equal(kill(run.pid, SIGKILL), 0);
+    kit_wait(&run);
+}
+
+/* ---- fence ---- */
+
+enum { SECOND = 1000000000 };
+
+static void fenced_when_nobody_is_heard(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "trap '' TERM; sleep 1000 & sleep 1000");
+    struct launched run;
+    char text[LAUNCH_TEXT_MAX];
+
+    place_heard(k->place, boottime_ns() - 60 * INT64_C(1000000000));
+    l->fence_ns = SECOND / 5;
+    l->stop_signal = SIGTERM;
+    run = kit_start(k, l);
+    kit_wait(&run);
+    assert_int_equal(kit_exit(k, l->id, text), 128 + SIGKILL);
+    assert_string_equal(text, "fenced: nothing was heard of the daemon for 0 s");
+    assert_false(kit_lives(run.pid));
+}
+
+/* As long as somebody is heard it goes on, however often its time would have been up; also without any agent. */
+static void not_fenced_while_heard(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "sleep 1000");
+    struct launched run;
+    struct pollfd gone;
+    char text[LAUNCH_TEXT_MAX];
+
+    l->fence_ns = 2 * INT64_C(1000000000);
+    run = kit_start(k, l);
+    gone = (struct pollfd){.fd = run.pidfd, .events = POLLIN};
+    for (int64_t end = boottime_ns() + 2 * l->fence_ns; boottime_ns() < end;) {
+        place_heard(k->place, boottime_ns() + 3600 * INT64_C(1000000000));
+        assert_int_equal(poll(&gone, 1, 50), 0);
+    }
+    assert_int_equal(kill(run.pid, SIGTERM), 0);
+    kit_wait(&run);
+    assert_int_equal(kit_exit(k, l->id, text), 128 + SIGTERM);
+    assert_string_equal(text, "");
+}
+
+/* ---- what a shim is told ---- */
+
+static void spec_round_trip(void **state)
+{
+    const char *const argv[] = {"a\nb", "", "c", NULL}, *const env[] = {"X=\x01", NULL}, *const doors[] = {"/d/one", "/d/two"};
+    const gid_t groups[] = {5, 4294967294U};
+    const struct launch_rlimit limit = {.resource = RLIMIT_CORE, .soft = 0, .hard = RLIM_INFINITY};
+    const struct launch_mount mount = {.target = "/t", .type = "tmpfs", .data = "size=1m", .read_only = true};
+    const char *const names[] = {"web"};
+    const struct launch l = {.id = UINT64_MAX, .shim = "/s", .argv = argv, .env = env, .cwd = "/c", .uid = 7, .gid = 8,
+                             .groups = groups, .groups_len = 2, .rlimits = &limit, .rlimits_len = 1, .entrances = doors,
+                             .entrances_len = 2, .mounts = &mount, .mounts_len = 1, .socket_names = names, .sockets_len = 1,
+                             .log_bytes = 9, .log_files = 10, .fence_ns = INT64_MAX, .stop_signal = 2};
+    CLEANUP(str) struct str text = {0};
+    CLEANUP(str) struct str again = {0};
+    struct berth_err err;
+    struct spec s;
+    size_t len;
+    char *copy;
+
+    (void)state;
+    assert_int_equal(spec_write(&l, "/logs", "/heard", &text, &err), 0);
+    len = text.len;
+    copy = mem_alloc(len + 1);
+    memcpy(copy, text.at, len + 1);
+    assert_int_equal(spec_read(copy, len, &s, &err), 0);
+    assert_int_equal(s.launch.id, UINT64_MAX);
+    assert_int_equal(s.launch.rlimits[0].hard, RLIM_INFINITY);
+    assert_string_equal(s.launch.argv[0], "a\nb");
+    assert_null(s.launch.argv[3]);
+    assert_int_equal(spec_write(&s.launch, s.logs, s.heard, &again, &err), 0);
+    assert_int_equal(again.len, len);
+    assert_memory_equal(again.at, text.at, len);
+    spec_done(&s);
+    /* Cut anywhere it is refused, or is the start of something; never read beyond its end. */
+    for (size_t cut = 0; cut < len; cut++) {
+        copy = mem_alloc(cut + 1);
+        memcpy(copy, text.at, cut);
+        copy[cut] = 0;
+        if (spec_read(copy, cut, &s, &err) == 0)
+            spec_done(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(progress, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(progress_flood, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(fenced_when_nobody_is_heard, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(not_fenced_while_heard, kit_setup, kit_teardown),
+        cmocka_unit_test(spec_round_trip),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,160 @@
+#include "machine/limit_watch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define ROWS(rows) (sizeof(rows) / sizeof *(rows))
+#define MIB (INT64_C(1) << 20)
+
+/* One resource with a limit of 100, looked at again and again: '.' within, '-' a little above, '+' above by 6, '#' by 21.
+ * What is said at each look: '.' nothing, 'r' to be reported, 'k' to be killed; capitals while it is over. */
+static void looks_in_a_row(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *resource;
+        bool enforced;
+        const char *used, *want;
+    } rows[] = {
+        {"cpu",    true,  ".....",      "....."     },
+        {"cpu",    true,  "-----",      "....."     }, /* 5 % is within what can be measured */
+        {"cpu",    true,  "++.++.",     "......"    },
+        {"cpu",    true,  "+++++",      "..R::"     },
+        {"cpu",    false, "+++..",      "..R::"     },
+        {"cpu",    true,  "+++...",     "..R::r"    },
+        {"cpu",    true,  "+++..-...",  "..R:::::r" }, /* a little above is not within */
+        {"cpu",    true,  "+++...+++",  "..R::r..R" },
+        {"cpu",    false, "########",   "..R:::::"  }, /* only memory is somebody else's when it is taken */
+        {"memory", true,  "########",   "..R:::::"  },
+        {"memory", false, "########",   "..R:KKKK"  },
+        {"memory", false, "####+####",  "..R::::::" },
+        {"memory", false, "+++++++",    "..R::::"   },
+        {"memory", false, "####.#####", "..R::::::K"},
+    };
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct limit_watch w = {0};
+        char got[32] = "";
+        for (size_t k = 0; rows[i].used[k]; k++) {
+            static const char marks[] = ".-+#";
+            static const int64_t amounts[] = {100, 105, 106, 121};
+            struct limit_sample s = {rows[i].resource, amounts[strchr(marks, rows[i].used[k]) - marks], 100,
+                                     rows[i].enforced};
+            struct limit_verdict v;
+            limit_watch_look(&w, &s, 1, &v);
+            bool over = strcmp(v.over, rows[i].resource) == 0;
+            assert_true(over || !*v.over);
+            got[k] = v.act == LIMIT_KILL ? 'K' : v.act == LIMIT_REPORT ? (over ? 'R' : 'r') : over ? ':' : '.';
+            assert_int_equal(*v.text != '\0', v.act == LIMIT_KILL);
+        }
+        if (strcmp(got, rows[i].want) != 0)
+            fail_msg("%s %s: %s, not %s", rows[i].resource, rows[i].used, got, rows[i].want);
+    }
+}
+
+static void several_are_listed_in_order(void **state)
+{
+    (void)state;
+    struct limit_watch w = {0};
+    struct limit_verdict v;
+    struct limit_sample samples[] = {
+        {"pids",    20,  10, true },
+        {"network", 200, 10, false},
+        {"cpu",     200, 10, true },
+        {"storage", 200, 0,  true }, /* no limit */
+    };
+    for (int i = 0; i < 3; i++)
+        limit_watch_look(&w, samples, ROWS(samples), &v);
+    assert_int_equal(v.act, LIMIT_REPORT);
+    assert_string_equal(v.over, "cpu,network,pids");
+    /* a limit that is taken away is over with */
+    limit_watch_look(&w, samples, 2, &v);
+    assert_int_equal(v.act, LIMIT_REPORT);
+    assert_string_equal(v.over, "network,pids");
+    limit_watch_look(&w, samples, 2, &v);
+    assert_int_equal(v.act, LIMIT_FINE);
+    limit_watch_look(&w, NULL, 0, &v);
+    assert_int_equal(v.act, LIMIT_REPORT);
+    assert_string_equal(v.over, "");
+}
+
+static void a_killing_is_explained(void **state)
+{
+    (void)state;
+    struct limit_watch w = {0};
+    struct limit_verdict v;
+    struct limit_sample s = {"memory", 130 * MIB + 17, 100 * MIB, false};
+    for (int i = 0; i < 5; i++)
+        limit_watch_look(&w, &s, 1, &v);
+    assert_int_equal(v.act, LIMIT_KILL);
+    assert_string_equal(v.over, "memory");
+    assert_string_equal(v.text,
+                        "killed: it used 130Mi of memory, its limit is 100Mi, and this machine's kernel does not "
+                        "enforce it; give it a higher limit");
+}
+
+/* More resources and larger numbers than are kept: nothing breaks. */
+static void extremes_are_taken(void **state)
+{
+    (void)state;
+    struct limit_watch w = {0};
+    struct limit_verdict v;
+    struct limit_sample samples[LIMIT_WATCH_MAX + 4];
+    char names[ROWS(samples)][80];
+    for (size_t i = 0; i < ROWS(samples); i++) {
+        (void)snprintf(names[i], sizeof names[i], i == 3 ? "%070zu" : "resource-%zu", i);
+        samples[i] = (struct limit_sample){names[i], INT64_MAX, i % 2 ? INT64_MAX : 1, true};
+    }
+    for (int i = 0; i < 4; i++)
+        limit_watch_look(&w, samples, ROWS(samples), &v);
+    assert_non_null(strstr(v.over, "resource-0"));
+    assert_null(strstr(v.over, "resource-1,"));
+    assert_int_equal(w.seen_len, LIMIT_WATCH_MAX);
+}
+
+static void samples_are_rates(void **state)
+{
+    (void)state;
+    static const struct cgroup_limits limits = {
+        .cpu_milli = 500, .memory_bytes = 64 * MIB, .pids = 9, .io_bytes = 1000};
+    struct limit_watch w = {0};
+    struct limit_sample got[LIMIT_SAMPLES_MAX];
+    struct cgroup_usage u = {
+        .cpu_ns = 1000000, .memory_bytes = 5, .pids = 3, .io_read_bytes = 100, .io_write_bytes = 0};
+    assert_int_equal(limit_watch_samples(&w, &limits, "", &u, 1000000000, got), 2);
+    assert_string_equal(got[0].resource, "memory");
+    u.cpu_ns += 1200000000;
+    u.io_read_bytes += 3000;
+    u.io_write_bytes += 5000;
+    assert_int_equal(limit_watch_samples(&w, &limits, "io,memory", &u, 3000000000, got), 4);
+    static const struct limit_sample want[] = {
+        {"cpu",    600,  500,      true },
+        {"io",     2500, 1000,     false},
+        {"memory", 5,    64 * MIB, false},
+        {"pids",   3,    9,        true },
+    };
+    for (size_t i = 0; i < ROWS(want); i++) {
+        assert_string_equal(got[i].resource, want[i].resource);
+        assert_int_equal(got[i].used, want[i].used);
+        assert_int_equal(got[i].limit, want[i].limit);
+        assert_int_equal(got[i].enforced, want[i].enforced);
+    }
+    /* a group that was made anew counts from zero */
+    u.cpu_ns = 5;
+    assert_int_equal(limit_watch_samples(&w, &limits, "", &u, 4000000000, got), 4);
+    assert_int_equal(got[0].used, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(looks_in_a_row),         cmocka_unit_test(several_are_listed_in_order),
+        cmocka_unit_test(a_killing_is_explained), cmocka_unit_test(extremes_are_taken),
+        cmocka_unit_test(samples_are_rates),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,198 @@
+/* logfile.c - reading a log while its shim writes and rotates it.
+ *
+ * The reader holds the file it is in open, so a rename does not disturb it. At the end of the file it looks whether `log`
+ * is another one by now: then it reads what came last into its own, and goes on with the next younger file, which it finds
+ * by its own file's name of the moment; where that is gone, the oldest there is comes next, and bytes are missing between.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "machine/launch.h"
+#include "machine/place_file.h"
+
+enum { LOG_FILES_MAX = 100, BLOCK = 16384 };
+
+struct logfile {
+    int dir;
+    int fd; /* -1: no file was there yet */
+};
+
+static const char *name_of(unsigned i, char buf[static 16])
+{
+    (void)snprintf(buf, 16, i ? "log.%u" : "log", i);
+    return buf;
+}
+
+static int nth_open(const struct logfile *l, unsigned i)
+{
+    char name[16];
+    int fd = openat(l->dir, name_of(i, name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+    return fd < 0 ? -errno : fd;
+}
+
+/* The oldest file's number; -1: there is none. */
+static int oldest(const struct logfile *l)
+{
+    struct stat st;
+    char name[16];
+    int i = LOG_FILES_MAX;
+
+    while (i >= 0 && fstatat(l->dir, name_of((unsigned)i, name), &st, AT_SYMLINK_NOFOLLOW))
+        i--;
+    return i;
+}
+
+/* Which number our file has now; -1: it is gone. */
+static int number_of(const struct logfile *l)
+{
+    struct stat ours, st;
+    char name[16];
+
+    if (fstat(l->fd, &ours))
+        return -1;
+    for (unsigned i = 0; i <= LOG_FILES_MAX; i++)
+        if (fstatat(l->dir, name_of(i, name), &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == ours.st_ino)
+            return (int)i;
+    return -1;
+}
+
+/* ---- the last lines ---- */
+
+/* Places the descriptor behind the newline before the last `*lines` lines, or at the start, and counts them down. */
+static int tail_seek(int fd, int64_t *lines)
+{
+    off_t at = lseek(fd, 0, SEEK_END), end = at;
+    char block[BLOCK];
+
+    if (at < 0)
+        return -errno;
+    while (at > 0) {
+        size_t len = at < BLOCK ? (size_t)at : BLOCK;
+        ssize_t n;
+
+        at -= (off_t)len;
+        n = pread(fd, block, len, at);
+        if (n < 0)
+            return -errno;
+        for (ssize_t i = n - 1; i >= 0; i--) {
+            /* The newline at the very end ends the last line, and begins none. */
+            if (block[i] != '\n' || at + i + 1 == end)
+                continue;
+            if (--*lines == 0)
+                return lseek(fd, at + i + 1, SEEK_SET) < 0 ? -errno : 0;
+        }
+    }
+    if (end > 0)
+        --*lines;
+    return lseek(fd, 0, SEEK_SET) < 0 ? -errno : 0;
+}
+
+/* From the youngest file backwards, until there are enough lines. */
+static int tail_open(struct logfile *l, int64_t lines)
+{
+    int fd = -1;
+
+    for (unsigned i = 0; i <= LOG_FILES_MAX; i++) {
+        int older = nth_open(l, i), rc;
+
+        if (older < 0)
+            break;
+        close_fd_cleanup(&fd);
+        fd = older;
+        if (lines == 0)
+            return lseek(fd, 0, SEEK_END) < 0 ? -errno : fd;
+        rc = tail_seek(fd, &lines);
+        if (rc) {
+            close(fd);
+            return rc;
+        }
+        if (lines == 0)
+            break;
+    }
+    return fd;
+}
+
+/* ---- reading ---- */
+
+int logfile_open(const struct place *p, uint64_t id, int64_t tail_lines, struct logfile **ret, struct berth_err *err)
+{
+    struct logfile *l;
+    char path[PLACE_PATH_MAX], name[24];
+    int rc = place_path(p, "logs", str_u64(id, name), path), dir;
+
+    if (rc)
+        return err_set(err, -rc, "there is no log of instance %s", name);
+    dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return err_set(err, errno, "there is no log of instance %s", name);
+    l = mem_zalloc(sizeof *l);
+    l->dir = dir;
+    if (tail_lines >= 0) {
+        l->fd = tail_open(l, tail_lines);
+    } else {
+        int from = oldest(l);
+
+        l->fd = from < 0 ? -1 : nth_open(l, (unsigned)from);
+    }
+    if (l->fd < 0)
+        l->fd = -1; /* the first line will bring it */
+    *ret = l;
+    return 0;
+}
+
+void logfile_free(struct logfile *l)
+{
+    if (!l)
+        return;
+    close_fd_cleanup(&l->fd);
+    close_fd_cleanup(&l->dir);
+    mem_free(l);
+}
+
+/* Goes on to the next younger file; false: this is the youngest. */
+static bool next(struct logfile *l)
+{
+    int number = l->fd < 0 ? -1 : number_of(l), fd;
+
+    if (number == 0)
+        return false;
+    if (number < 0)
+        number = oldest(l) + 1;
+    if (number <= 0)
+        return false;
+    fd = nth_open(l, (unsigned)number - 1);
+    if (fd < 0)
+        return false; /* between two renames: the next look finds it */
+    close_fd_cleanup(&l->fd);
+    l->fd = fd;
+    return true;
+}
+
+ssize_t logfile_read(struct logfile *l, void *buf, size_t size)
+{
+    for (int i = 0; i <= LOG_FILES_MAX; i++) {
+        ssize_t n = l->fd < 0 ? 0 : read(l->fd, buf, size);
+        bool rotated;
+
+        if (n != 0)
+            return n < 0 ? -errno : n;
+        rotated = l->fd < 0 || number_of(l) != 0;
+        if (!rotated)
+            return 0;
+        /* Nothing is written to a file that has been rotated: what is in it now is all. */
+        n = l->fd < 0 ? 0 : read(l->fd, buf, size);
+        if (n != 0)
+            return n < 0 ? -errno : n;
+        if (!next(l))
+            return 0;
+    }
+    return 0;
+}

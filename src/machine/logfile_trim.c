@@ -1,0 +1,124 @@
+/* logfile_trim.c - logs stay after their instance for a while; this is the end of that while. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "machine/launch.h"
+#include "machine/place_file.h"
+
+struct kept {
+    char name[24];
+    uint64_t bytes;
+    int64_t at_ns; /* when it was last written to */
+};
+struct kept_list {
+    struct kept *at;
+    size_t len, cap;
+};
+
+static int64_t stamp_ns(const struct stat *st)
+{
+    return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+}
+
+/* Calls for each plain file of a log's folder; the folder holds nothing else. */
+static void files_each(int logs, const char *name, void (*each)(int dir, const char *file, void *ctx), void *ctx)
+{
+    int fd = openat(logs, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *e;
+
+    if (!entries) {
+        close_fd_cleanup(&fd);
+        return;
+    }
+    while ((e = readdir(entries)))
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            each(dirfd(entries), e->d_name, ctx);
+    closedir(entries);
+}
+
+static void measure(int dir, const char *file, void *ctx)
+{
+    struct kept *k = ctx;
+    struct stat st;
+
+    if (fstatat(dir, file, &st, AT_SYMLINK_NOFOLLOW))
+        return;
+    k->bytes += (uint64_t)st.st_blocks * 512;
+    if (stamp_ns(&st) > k->at_ns)
+        k->at_ns = stamp_ns(&st);
+}
+
+static void erase(int dir, const char *file, void *ctx)
+{
+    (void)ctx;
+    (void)unlinkat(dir, file, 0); /* what stays makes the folder stay, and is tried again */
+}
+
+static int by_age(const void *a, const void *b)
+{
+    const struct kept *x = a, *y = b;
+
+    return x->at_ns != y->at_ns ? (x->at_ns > y->at_ns) - (x->at_ns < y->at_ns) : strcmp(x->name, y->name);
+}
+
+/* Logs of instances that have no folder any more. */
+static void forgotten_list(int state, int logs, struct kept_list *ret)
+{
+    int fd = fcntl(logs, F_DUPFD_CLOEXEC, 0);
+    DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *e;
+
+    if (!entries) {
+        close_fd_cleanup(&fd);
+        return;
+    }
+    while ((e = readdir(entries))) {
+        struct kept k = {0};
+        struct stat st;
+        char instance[64];
+
+        if (strspn(e->d_name, "0123456789") != strlen(e->d_name) || strlen(e->d_name) >= sizeof k.name)
+            continue;
+        memcpy(k.name, e->d_name, strlen(e->d_name));
+        (void)snprintf(instance, sizeof instance, "instances/%s", k.name);
+        if (fstatat(state, instance, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
+            continue;
+        if (fstatat(logs, k.name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+            k.at_ns = stamp_ns(&st);
+        files_each(logs, k.name, measure, &k);
+        vec_push(ret, k);
+    }
+    closedir(entries);
+}
+
+void logs_trim(struct place *p, uint64_t bytes_max, int64_t age_ns_max, int64_t now_ns)
+{
+    CLEANUP(close_fd) int state = open(place_dir(p), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CLEANUP(close_fd) int logs = state < 0 ? -1 : openat(state, "logs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct kept_list list = {0};
+    uint64_t bytes = 0;
+
+    if (logs < 0)
+        return;
+    forgotten_list(state, logs, &list);
+    for (size_t i = 0; i < list.len; i++)
+        bytes += list.at[i].bytes;
+    if (list.len > 1)
+        qsort(list.at, list.len, sizeof *list.at, by_age);
+    for (size_t i = 0; i < list.len && (bytes > bytes_max || now_ns - list.at[i].at_ns > age_ns_max); i++) {
+        files_each(logs, list.at[i].name, erase, NULL);
+        (void)unlinkat(logs, list.at[i].name, AT_REMOVEDIR);
+        bytes -= list.at[i].bytes;
+    }
+    vec_done(&list);
+}

@@ -1,0 +1,177 @@
+/* mount.c - what an instance finds in its file system besides what is there. */
+#include "machine/mount.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "machine/image.h"
+#include "machine/mount_files.h"
+#include "machine/mount_plan.h"
+#include "machine/mount_tree.h"
+#include "machine/volume.h"
+
+static const char *const folders[] = {"binds", "secrets", "files"};
+
+/* ---- making -------------------------------------------------------------------------------------------------------------- */
+
+static bool is_container(const json_t *config)
+{
+    const char *runtime = json_string_value(json_object_get(config, "runtime"));
+    if (runtime)
+        return strcmp(runtime, "oci") == 0;
+    return json_is_string(json_object_get(config, "image")) || json_is_string(json_object_get(config, "rootfs"));
+}
+
+/* What the instance will see as "/". */
+static int root_open(struct place *p, const json_t *config, int *ret, struct berth_err *err)
+{
+    char digest[72];
+    if (is_container(config))
+        return image_open(p, config, ret, NULL, digest, err);
+    *ret = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return *ret < 0 ? err_set(err, errno, "cannot open /: %s", strerror(errno)) : 0;
+}
+
+static int mount_make(struct place *p, uint64_t id, size_t index, const struct plan_mount *m, const struct user *user,
+                      struct arena *arena, struct launch_mount *ret, struct berth_err *err)
+{
+    char path[PLACE_PATH_MAX];
+    int rc = 0;
+    *ret = (struct launch_mount){.target = m->path, .read_only = m->read_only};
+    switch (m->kind) {
+    case PLAN_LOCAL: rc = volume_local(p, m->volume, user, path, err); break;
+    case PLAN_BIND: rc = volume_hold(p, id, index, m->source, m->read_only, path, err); break;
+    case PLAN_TMPFS:
+        ret->type = ret->source = "tmpfs";
+        ret->data = arena_fmt(arena, "size=%" PRId64 ",mode=0700,uid=%u,gid=%u", m->bytes, user->uid, user->gid);
+        return 0;
+    }
+    if (rc == 0)
+        ret->source = arena_strdup(arena, path);
+    return rc;
+}
+
+static int target_compare(const void *a, const void *b)
+{
+    return strcmp(((const struct launch_mount *)a)->target, ((const struct launch_mount *)b)->target);
+}
+
+static int all_make(const struct file_set *s, const json_t *config, struct arena *arena, struct launch_mount *list, size_t *len,
+                    struct berth_err *err)
+{
+    const struct mount_plan *plan = s->plan;
+    CLEANUP(close_fd) int root = -1;
+    int rc = plan->files_len ? root_open(s->place, config, &root, err) : 0;
+    for (size_t i = 0; rc == 0 && i < plan->mounts_len; i++) {
+        rc = mount_make(s->place, s->id, i, &plan->mounts[i], s->user, arena, &list[*len], err);
+        *len += rc == 0;
+    }
+    if (rc == 0 && (plan->files_len || plan->settings))
+        rc = files_make(s, root, arena, list, len, err);
+    return rc;
+}
+
+static const char **env_make(const struct file_set *s, struct arena *arena)
+{
+    const char **env = ARENA_ARRAY(arena, const char *, 2);
+    char path[PLACE_PATH_MAX];
+    if (s->plan->settings && geteuid() == 0)
+        env[0] = "BERTH_SETTINGS=" SETTINGS_FOLDER "/" SETTINGS_FILE;
+    else if (s->plan->settings && place_instance(s->place, s->id, "files", path) == 0)
+        env[0] = arena_fmt(arena, "BERTH_SETTINGS=%s/settings/" SETTINGS_FILE, path);
+    return env;
+}
+
+int mounts_make(struct place *p, uint64_t id, const json_t *config, const struct user *user, secret_find *find, void *ctx,
+                struct arena *arena, struct launch_mount **ret, size_t *ret_len, const char ***ret_env,
+                struct berth_err *err)
+{
+    struct mount_plan plan;
+    int rc = mount_plan_read(config, arena, &plan, err);
+    if (rc < 0)
+        return rc;
+    const struct file_set s = {.place = p, .id = id, .plan = &plan, .user = user, .find = find, .ctx = ctx};
+    if (geteuid() != 0 && (plan.mounts_len || plan.files_len))
+        return err_set(err, EPERM, "mounts and files need an agent that runs as root");
+    rc = files_check(&s, err);
+    if (rc < 0)
+        return rc;
+    rc = mounts_end(p, id, err); /* what a crash has left */
+    if (rc < 0)
+        return rc;
+    struct launch_mount *list = ARENA_ARRAY(arena, struct launch_mount, plan.mounts_len + plan.files_len + 1);
+    size_t len = 0;
+    rc = all_make(&s, config, arena, list, &len, err);
+    if (rc < 0) {
+        (void)mounts_end(p, id, NULL);
+        return rc;
+    }
+    /* What holds another comes before it. */
+    qsort(list, len, sizeof *list, target_compare);
+    *ret = list;
+    *ret_len = len;
+    *ret_env = env_make(&s, arena);
+    return 0;
+}
+
+int mounts_change(struct place *p, uint64_t id, const json_t *config, const struct user *user, secret_find *find, void *ctx,
+                  struct berth_err *err)
+{
+    struct arena arena;
+    struct mount_plan plan;
+    arena_init(&arena);
+    int rc = mount_plan_read(config, &arena, &plan, err);
+    const struct file_set s = {.place = p, .id = id, .plan = &plan, .user = user, .find = find, .ctx = ctx};
+    rc = rc < 0 ? rc : files_check(&s, err);
+    rc = rc < 0 ? rc : files_change(&s, err);
+    arena_done(&arena);
+    return rc;
+}
+
+/* ---- the end ---------------------------------------------------------------------------------------------------------------- */
+
+/* A copy of the mount may live on in another namespace for a while: it shall be empty. Only if it is the tmpfs. */
+static int secrets_empty(int instance)
+{
+    struct stat here, above;
+    CLEANUP(close_fd) int fd = openat(instance, "secrets", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (fstat(fd, &here) < 0 || fstat(instance, &above) < 0)
+        return -errno;
+    return here.st_dev == above.st_dev ? 0 : tree_empty(fd);
+}
+
+int mounts_end(struct place *p, uint64_t id, struct berth_err *err)
+{
+    CLEANUP(close_fd) int instance = tree_instance(p, id);
+    if (instance == -ENOENT)
+        return 0;
+    if (instance < 0)
+        return err_set(err, -instance, "cannot open the folder of instance %" PRIu64 ": %s", id, strerror(-instance));
+    int rc = secrets_empty(instance);
+    if (rc < 0)
+        return err_set(err, -rc, "cannot remove the secrets of instance %" PRIu64 ": %s", id, strerror(-rc));
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        char path[PLACE_PATH_MAX];
+        rc = place_instance(p, id, folders[i], path);
+        if (rc < 0)
+            return err_set(err, -rc, "the path of the agent's folder is too long");
+        if (faccessat(instance, folders[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        rc = mounts_below_end(path, err);
+        if (rc < 0)
+            return rc;
+        rc = tree_remove(instance, folders[i]);
+        if (rc < 0)
+            return err_set(err, -rc, "cannot remove %s: %s", path, strerror(-rc));
+    }
+    return 0;
+}

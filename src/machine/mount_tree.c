@@ -1,0 +1,281 @@
+/* mount_tree.c - folders that others have written in. */
+#include "machine/mount_tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+static int open_resolved(int root, const char *path, int flags, mode_t mode, uint64_t resolve)
+{
+    struct open_how how = {
+        .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
+        .mode = flags & O_CREAT ? mode : 0,
+        .resolve = resolve,
+    };
+    for (;;) {
+        long fd = syscall(SYS_openat2, root, path, &how, sizeof how);
+        if (fd >= 0)
+            return (int)fd;
+        if (errno != EINTR && errno != EAGAIN) /* EAGAIN: something was renamed on the way */
+            return -errno;
+    }
+}
+
+int tree_open(int root, const char *path, int flags, mode_t mode)
+{
+    return open_resolved(root, path, flags | O_NOFOLLOW, mode, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+}
+
+int tree_open_in(int root, const char *path, int flags)
+{
+    return open_resolved(root, path, flags, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+}
+
+int tree_open_real(const char *path, int flags)
+{
+    return open_resolved(AT_FDCWD, path, flags | O_NOFOLLOW, 0, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+}
+
+int tree_instance(const struct place *p, uint64_t id)
+{
+    char path[PLACE_PATH_MAX];
+    int rc = place_instance(p, id, "x", path);
+    if (rc < 0)
+        return rc;
+    *strrchr(path, '/') = '\0';
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+int tree_folder(int root, const char *name, mode_t mode)
+{
+    if (mkdirat(root, name, mode) < 0 && errno != EEXIST)
+        return -errno;
+    return tree_open(root, name, O_RDONLY | O_DIRECTORY, 0);
+}
+
+/* ---- walking ------------------------------------------------------------------------------------------------------- */
+
+static void dir_cleanup(DIR **dir)
+{
+    if (*dir)
+        (void)closedir(*dir);
+}
+
+/* Of a descriptor that stays the caller's. */
+static DIR *dir_of(int folder)
+{
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    DIR *dir = fdopendir(fd);
+    if (!dir)
+        (void)close(fd);
+    return dir;
+}
+
+/* The next name but "." and ".."; NULL at the end, with errno 0, or where it cannot be read. */
+static const char *dir_next(DIR *dir)
+{
+    for (;;) {
+        errno = 0;
+        const struct dirent *e = readdir(dir);
+        if (!e || (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0))
+            return e ? e->d_name : NULL;
+    }
+}
+
+/* Deeper than any path that was made by name, and far from the end of the stack. A hostile tree that is deeper by relative
+ * steps is brought up first: see flatten. */
+enum { DEPTH_MAX = 256 };
+
+static int empty_at(int folder, int top, int depth);
+
+/* A tree too deep to walk is cut: what lies here moves to the top, under a name of its own, to be removed from there. */
+static int flatten(int folder, const char *name, int top)
+{
+    for (unsigned i = 0; i < 1000000; i++) {
+        char fresh[32];
+        (void)snprintf(fresh, sizeof fresh, ".deep-%u", i);
+        if (renameat2(folder, name, top, fresh, RENAME_NOREPLACE) == 0)
+            return 0;
+        if (errno != EEXIST)
+            return -errno;
+    }
+    return -EEXIST;
+}
+
+static int remove_at(int folder, const char *name, int top, int depth)
+{
+    if (unlinkat(folder, name, 0) == 0 || errno == ENOENT)
+        return 0;
+    if (errno != EISDIR && errno != EPERM)
+        return -errno;
+    if (unlinkat(folder, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+        return 0;
+    if (errno != ENOTEMPTY && errno != EEXIST)
+        return -errno;
+    if (depth >= DEPTH_MAX)
+        return flatten(folder, name, top);
+    CLEANUP(close_fd) int fd = tree_open(folder, name, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0)
+        return fd == -EXDEV ? -EBUSY : fd;
+    int rc = empty_at(fd, top, depth + 1);
+    if (rc < 0)
+        return rc;
+    return unlinkat(folder, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : -errno;
+}
+
+static int empty_at(int folder, int top, int depth)
+{
+    CLEANUP(dir) DIR *dir = dir_of(folder);
+    if (!dir)
+        return -errno;
+    for (;;) {
+        bool some = false;
+        const char *name;
+        while ((name = dir_next(dir))) {
+            int rc = remove_at(folder, name, top, depth);
+            if (rc < 0)
+                return rc;
+            some = true;
+        }
+        if (errno)
+            return -errno;
+        if (!some) /* a folder that changes while it is read may show less than all */
+            return 0;
+        rewinddir(dir);
+    }
+}
+
+int tree_empty(int folder)
+{
+    return empty_at(folder, folder, 0);
+}
+
+int tree_remove(int root, const char *name)
+{
+    if (unlinkat(root, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+        return 0;
+    if (errno == ENOTDIR)
+        return unlinkat(root, name, 0) == 0 || errno == ENOENT ? 0 : -errno;
+    if (errno != ENOTEMPTY && errno != EEXIST)
+        return -errno;
+    CLEANUP(close_fd) int fd = tree_open(root, name, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0)
+        return fd == -EXDEV ? -EBUSY : fd;
+    int rc = tree_empty(fd);
+    if (rc < 0)
+        return rc;
+    return unlinkat(root, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : -errno;
+}
+
+static int bytes_at(int folder, int depth, uint64_t *sum)
+{
+    CLEANUP(dir) DIR *dir = dir_of(folder);
+    if (!dir)
+        return -errno;
+    if (depth > DEPTH_MAX)
+        return -ENAMETOOLONG;
+    const char *name;
+    while ((name = dir_next(dir))) {
+        struct stat st;
+        if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            return -errno;
+        *sum += (uint64_t)st.st_blocks * 512;
+        if (!S_ISDIR(st.st_mode))
+            continue;
+        CLEANUP(close_fd) int fd = tree_open(folder, name, O_RDONLY | O_DIRECTORY, 0);
+        int rc = fd < 0 ? fd : bytes_at(fd, depth + 1, sum);
+        if (rc < 0)
+            return rc;
+    }
+    return -errno;
+}
+
+int tree_bytes(int folder, uint64_t *ret)
+{
+    uint64_t sum = 0;
+    int rc = bytes_at(folder, 0, &sum);
+    if (rc == 0)
+        *ret = sum;
+    return rc;
+}
+
+/* ---- whole files --------------------------------------------------------------------------------------------------- */
+
+static int write_all(int fd, const char *text, size_t len)
+{
+    while (len) {
+        ssize_t n = write(fd, text, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        text += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+int tree_write(int folder, const char *name, const void *text, size_t len, uid_t uid, gid_t gid, mode_t mode)
+{
+    char fresh[NAME_MAX + 1];
+    int n = snprintf(fresh, sizeof fresh, ".%s.new", name);
+    if (n < 0 || (size_t)n >= sizeof fresh)
+        return -ENAMETOOLONG;
+    if (unlinkat(folder, fresh, 0) < 0 && errno != ENOENT)
+        return -errno;
+    CLEANUP(close_fd) int fd = openat(folder, fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    int rc = write_all(fd, text, len);
+    if (rc == 0 && (uid != geteuid() || gid != getegid()) && fchown(fd, uid, gid) < 0)
+        rc = -errno;
+    if (rc == 0 && fchmod(fd, mode) < 0)
+        rc = -errno;
+    if (rc == 0 && renameat(folder, fresh, folder, name) < 0)
+        rc = -errno;
+    if (rc < 0)
+        (void)unlinkat(folder, fresh, 0);
+    return rc;
+}
+
+int tree_read(int folder, const char *name, size_t max, char **ret, size_t *ret_len)
+{
+    CLEANUP(close_fd) int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode))
+        return -EINVAL;
+    if (st.st_size < 0 || (uint64_t)st.st_size > max)
+        return -EFBIG;
+    size_t size = (size_t)st.st_size, len = 0;
+    CLEANUP(mem) char *text = mem_alloc(size + 1);
+    while (len < size) {
+        ssize_t n = read(fd, text + len, size - len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        len += (size_t)n;
+    }
+    text[len] = '\0';
+    *ret = take_ptr(&text);
+    if (ret_len)
+        *ret_len = len;
+    return 0;
+}

@@ -1,0 +1,45 @@
+/* mount_tree.h - folders that others have written in: opened beneath a root, emptied, removed, never left through a link.
+ *
+ * Nothing here follows a symbolic link or crosses into a mount unless it says so, so that what an instance has planted
+ * leads nowhere. Paths are those of the agent's own folder; what a workload wrote is checked in mount_plan.c.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "machine/place.h"
+#include "machine/place_file.h"
+
+/* Opens `path` below `root`, without links, "..", or mounts on the way. -errno. */
+int tree_open(int root, const char *path, int flags, mode_t mode);
+/* Opens `path`, relative to `root` as if that were "/": links are followed, but never out of it. -errno. */
+int tree_open_in(int root, const char *path, int flags);
+/* An absolute path as it is: no symbolic link anywhere on the way (-ELOOP). */
+int tree_open_real(const char *path, int flags);
+
+/* STATE/instances/ID. -ENOENT: there is none. */
+int tree_instance(const struct place *p, uint64_t id);
+/* Makes a folder where there is none and opens it. -errno. */
+int tree_folder(int root, const char *name, mode_t mode);
+/* Removes all of it. What is mounted in it stays, and is -EBUSY. Not there: success. Time of what is in it. */
+int tree_remove(int root, const char *name);
+/* Removes all that is in a folder, but not the folder. */
+int tree_empty(int folder);
+/* Bytes that it takes on disk. */
+int tree_bytes(int folder, uint64_t *ret);
+/* Copies all of a folder's content: folders, files (shared blocks where the file system can), links; owners, permissions
+ * without set-user-id, times. Devices and sockets are left out. */
+int tree_copy(int from, int to);
+
+/* Writes a whole file by a temporary one and rename; of this owner, with this mode. -errno. */
+int tree_write(int folder, const char *name, const void *text, size_t len, uid_t uid, gid_t gid, mode_t mode);
+/* Reads a whole regular file of at most `max` bytes, with a NUL behind it; mem_free. -EFBIG: it is longer. */
+int tree_read(int folder, const char *name, size_t max, char **ret, size_t *ret_len);
+
+/* Unmounts all that is mounted at or below an absolute path, however deep, also what is busy. -EBUSY: something stays. */
+int mounts_below_end(const char *path, struct berth_err *err);
+/* How many mounts there are at or below it. -errno. */
+int mounts_below_count(const char *path);

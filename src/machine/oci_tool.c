@@ -1,0 +1,252 @@
+/* oci_tool.c - runs a program of the system's to its end. */
+#include "machine/oci_tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "machine/mount_tree.h"
+
+static const char usual_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+static bool is_program(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+static bool find_on(const char *path, const char *name, char ret[static PATH_MAX])
+{
+    while (path && *path) {
+        size_t len = strcspn(path, ":");
+        if (len && path[0] == '/' && len + strlen(name) + 2 <= PATH_MAX) {
+            char try[PATH_MAX];
+            (void)snprintf(try, sizeof try, "%.*s/%s", (int)len, path, name);
+            if (is_program(try)) {
+                memcpy(ret, try, strlen(try) + 1);
+                return true;
+            }
+        }
+        path += len + (path[len] == ':');
+    }
+    return false;
+}
+
+int tool_find(const char *name, char ret[static PATH_MAX])
+{
+    if (name[0] == '/') {
+        if (strlen(name) >= PATH_MAX || !is_program(name))
+            return -ENOENT;
+        memcpy(ret, name, strlen(name) + 1);
+        return 0;
+    }
+    return find_on(getenv("PATH"), name, ret) || find_on(usual_path, name, ret) ? 0 : -ENOENT;
+}
+
+/* ---- the child ------------------------------------------------------------------------------------------------------ */
+
+struct child {
+    pid_t pid;
+    int pidfd, out, err;
+};
+
+static void child_cleanup(struct child *c)
+{
+    if (c->pid > 0) { /* still there: all of its group, then it is waited for */
+        (void)kill(-c->pid, SIGKILL);
+        (void)kill(c->pid, SIGKILL);
+        while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    close_fd_cleanup(&c->pidfd);
+    close_fd_cleanup(&c->out);
+    close_fd_cleanup(&c->err);
+}
+
+/* After fork in a program with threads: only what is safe in a signal handler. */
+_Noreturn static void child_exec(const char *path, const struct tool *tool, int out, int err)
+{
+    struct sigaction usual = {.sa_handler = SIG_DFL};
+    sigset_t none;
+    sigemptyset(&none);
+    for (int signo = 1; signo < NSIG; signo++)
+        (void)sigaction(signo, &usual, NULL);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (setpgid(0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || in < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 ||
+        dup2(err, 2) < 0 || (tool->dir >= 0 ? fchdir(tool->dir) : chdir("/")) < 0)
+        _exit(127);
+    (void)syscall(SYS_close_range, 3u, ~0u, 0u);
+    (void)umask(022);
+    execv(path, (char *const *)tool->argv);
+    _exit(127);
+}
+
+static int child_start(const char *path, const struct tool *tool, struct child *ret)
+{
+    int out[2] = {-1, -1}, err[2] = {-1, -1};
+    if (pipe2(out, O_CLOEXEC) < 0)
+        return -errno;
+    ret->out = out[0];
+    CLEANUP(close_fd) int out_end = out[1];
+    if (pipe2(err, O_CLOEXEC) < 0)
+        return -errno;
+    ret->err = err[0];
+    CLEANUP(close_fd) int err_end = err[1];
+    (void)fcntl(ret->out, F_SETFL, O_NONBLOCK);
+    (void)fcntl(ret->err, F_SETFL, O_NONBLOCK);
+    pid_t pid = fork();
+    if (pid < 0)
+        return -errno;
+    if (pid == 0)
+        child_exec(path, tool, out_end, err_end);
+    ret->pid = pid;
+    ret->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    return ret->pidfd < 0 ? -errno : 0;
+}
+
+enum { LOOK_NS = 200 * 1000 * 1000 }; /* how often the room on the disk is looked at */
+
+/* ---- what it says --------------------------------------------------------------------------------------------------- */
+
+static int64_t steady_ns(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+/* Reads what is there. Beyond TOOL_OUT_MAX the older half goes, if `tail`, or the rest is dropped. False: at its end. */
+static bool drain(int *fd, struct str *to, bool tail)
+{
+    char block[4096];
+    for (;;) {
+        ssize_t n = read(*fd, block, sizeof block);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return true;
+        if (n <= 0) {
+            (void)close(take_fd(fd));
+            return false;
+        }
+        if (to->len + (size_t)n > TOOL_OUT_MAX && tail) {
+            memmove(to->at, to->at + to->len / 2, to->len - to->len / 2);
+            to->len -= to->len / 2;
+        }
+        if (to->len + (size_t)n <= TOOL_OUT_MAX)
+            str_add_bytes(to, block, (size_t)n);
+    }
+}
+
+/* Is there less room than it must leave? */
+static bool is_full(const struct tool *tool)
+{
+    struct statvfs v;
+    return tool->spare_bytes && tool->dir >= 0 && fstatvfs(tool->dir, &v) == 0 &&
+           (uint64_t)v.f_bavail * v.f_frsize < tool->spare_bytes;
+}
+
+/* Until it has ended; what it started and left behind may hold the pipes open for longer. */
+static int child_listen(struct child *c, const struct tool *tool, struct str *out, struct str *said)
+{
+    int64_t until_ns = steady_ns() + tool->timeout_ns;
+    for (;;) {
+        int64_t left = until_ns - steady_ns();
+        if (left <= 0)
+            return -ETIMEDOUT;
+        if (is_full(tool))
+            return -ENOSPC;
+        if (tool->spare_bytes && left > LOOK_NS)
+            left = LOOK_NS;
+        struct pollfd fds[] = {
+            {.fd = c->pidfd, .events = POLLIN},
+            {.fd = c->out, .events = POLLIN},
+            {.fd = c->err, .events = POLLIN},
+        };
+        struct timespec wait = {.tv_sec = left / 1000000000, .tv_nsec = left % 1000000000};
+        if (ppoll(fds, 3, &wait, NULL) < 0 && errno != EINTR)
+            return -errno;
+        if (c->out >= 0)
+            (void)drain(&c->out, out, false);
+        if (c->err >= 0)
+            (void)drain(&c->err, said, true);
+        if (fds[0].revents)
+            return 0;
+    }
+}
+
+/* The last line that says something; of a logger's line (`level=fatal msg="..."`) only its message. */
+static char *last_words(struct str *said)
+{
+    char *text = said->at;
+    if (!text)
+        return NULL;
+    size_t len = said->len;
+    while (len && (text[len - 1] == '\n' || text[len - 1] == ' ' || text[len - 1] == '\r'))
+        text[--len] = '\0';
+    char *line = strrchr(text, '\n');
+    line = line ? line + 1 : text;
+    char *message = strstr(line, " msg=\"");
+    if (message) {
+        line = message + strlen(" msg=\"");
+        char *to = line;
+        for (const char *from = line; *from && *from != '"'; from++) {
+            from += from[0] == '\\' && from[1];
+            *to++ = *from;
+        }
+        *to = '\0';
+    }
+    while (*line && (*line == ' ' || (unsigned char)*line >= 0x80)) /* ornaments */
+        line++;
+    return *line ? line : NULL;
+}
+
+int tool_run(const struct tool *tool, struct str *ret_out, struct berth_err *err)
+{
+    char path[PATH_MAX];
+    if (tool_find(tool->argv[0], path) < 0)
+        return err_set(err, ENOENT, "%s: there is no %s on this node: install it", tool->what, tool->argv[0]);
+    CLEANUP(child) struct child c = {.pidfd = -1, .out = -1, .err = -1};
+    CLEANUP(str) struct str out = {0}, said = {0};
+    int rc = child_start(path, tool, &c);
+    if (rc == 0)
+        rc = child_listen(&c, tool, &out, &said);
+    if (rc == -ETIMEDOUT)
+        return err_set(err, ETIMEDOUT, "%s: %s has not ended after %lld s", tool->what, tool->argv[0],
+                       (long long)(tool->timeout_ns / 1000000000));
+    if (rc == -ENOSPC)
+        return err_set(err, ENOSPC, "%s: the disk is full", tool->what);
+    if (rc < 0)
+        return err_set(err, -rc, "%s: cannot run %s: %s", tool->what, tool->argv[0], strerror(-rc));
+    (void)kill(-c.pid, SIGKILL); /* what it leaves behind; its number is its own until it is waited for */
+    int status = 0;
+    while (waitpid(c.pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return err_set(err, EIO, "%s: lost sight of %s", tool->what, tool->argv[0]);
+    c.pid = 0;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        bool full = strstr(str_text(&said), "no space left on device") || strstr(str_text(&said), "No space left");
+        const char *words = last_words(&said);
+        if (full)
+            return err_set(err, ENOSPC, "%s: the disk is full", tool->what);
+        return err_set(err, EIO, "%s: %s", tool->what, words ? words : "it ended without a word");
+    }
+    if (ret_out) {
+        str_clear(ret_out);
+        str_add_bytes(ret_out, str_text(&out), out.len);
+    }
+    return 0;
+}

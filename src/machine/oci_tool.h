@@ -1,0 +1,25 @@
+/* oci_tool.h - runs a program of the system's (skopeo, umoci, runc) to its end. No shell, and it never outlives the call. */
+#pragma once
+
+#include <limits.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+
+struct tool {
+    const char *const *argv; /* argv[0]: a name on the path, or an absolute path; ends with NULL */
+    int dir;                 /* it runs in this folder; -1: "/" */
+    int64_t timeout_ns;
+    uint64_t spare_bytes; /* it is ended when the disk of `dir` has less room than this; 0: never */
+    const char *what; /* what it is for, in errors: "cannot pull app:1" */
+};
+
+/* Where a program is: on $PATH, or in the usual folders of the system's. -ENOENT. */
+int tool_find(const char *name, char ret[static PATH_MAX]);
+
+/* Waits for its end. `ret_out`: what it wrote to standard output, at most TOOL_OUT_MAX bytes; may be NULL. An exit other
+ * than 0: -EIO (-ENOSPC where it says so), with what it said last. -ENOENT: it is not installed; -ETIMEDOUT. */
+enum { TOOL_OUT_MAX = 1 << 20 };
+int tool_run(const struct tool *tool, struct str *ret_out, struct berth_err *err);

@@ -1,0 +1,317 @@
+#include "machine/place.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "machine/place_file.h"
+#include "machine/place_parts.h"
+
+static const char *const folders[] = {"instances", "logs", "volumes", "homes", "images"};
+
+/* ---- open ---- */
+
+static int lock_take(struct place *p, struct berth_err *err)
+{
+    p->lock_fd = openat(p->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (p->lock_fd < 0)
+        return err_set(err, errno, "cannot make '%s/lock': %s", p->dir, strerror(errno));
+    if (flock(p->lock_fd, LOCK_EX | LOCK_NB)) {
+        if (errno != EWOULDBLOCK)
+            return err_set(err, errno, "cannot lock '%s/lock': %s", p->dir, strerror(errno));
+        return err_set(err, EBUSY, "another agent uses '%s'; stop it, or give this one a folder of its own", p->dir);
+    }
+    return 0;
+}
+
+static int epoch_next(struct place *p, struct berth_err *err)
+{
+    CLEANUP(mem) char *text = NULL;
+    char next[32];
+    int64_t last = 0;
+    int rc = file_read(p->dir_fd, "epoch", &text, NULL);
+
+    if (rc && rc != -ENOENT)
+        return err_set(err, -rc, "cannot read '%s/epoch': %s", p->dir, strerror(-rc));
+    if (rc == 0) {
+        text[strcspn(text, "\n")] = 0;
+        if (!str_parse_i64(text, &last) || last < 0 || last == INT64_MAX)
+            return err_set(err, EINVAL, "'%s/epoch' holds no number; write one that is above every earlier epoch of this node",
+                           p->dir);
+    }
+    p->epoch = (uint64_t)last + 1;
+    (void)snprintf(next, sizeof next, "%" PRIu64 "\n", p->epoch);
+    rc = file_write(p->dir_fd, "epoch", next, strlen(next), true);
+    return rc ? err_set(err, -rc, "cannot write '%s/epoch': %s", p->dir, strerror(-rc)) : 0;
+}
+
+/* Others may pass through to what is theirs below (homes), and list nothing. */
+static int folders_make(struct place *p, struct berth_err *err)
+{
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (mkdirat(p->dir_fd, folders[i], 0711) && errno != EEXIST)
+            return err_set(err, errno, "cannot make '%s/%s': %s", p->dir, folders[i], strerror(errno));
+    p->instances_fd = openat(p->dir_fd, "instances", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (p->instances_fd < 0)
+        return err_set(err, errno, "cannot open '%s/instances': %s", p->dir, strerror(errno));
+    return 0;
+}
+
+static int place_start(struct place *p, const char *dir, struct berth_err *err)
+{
+    int rc;
+
+    if (mkdir(dir, 0711) && errno != EEXIST)
+        return err_set(err, errno, "cannot make the state folder '%s': %s", dir, strerror(errno));
+    p->dir = realpath(dir, NULL);
+    if (!p->dir)
+        return err_set(err, errno, "cannot open the state folder '%s': %s", dir, strerror(errno));
+    p->dir_fd = open(p->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (p->dir_fd < 0)
+        return err_set(err, errno, "cannot open the state folder '%s': %s", dir, strerror(errno));
+    rc = boot_id(p->boot);
+    if (rc)
+        return err_set(err, -rc, "cannot tell this boot from others; is /proc mounted?");
+    rc = lock_take(p, err);
+    if (rc == 0)
+        rc = folders_make(p, err);
+    if (rc == 0)
+        rc = epoch_next(p, err);
+    if (rc == 0)
+        rc = started_open(p, err);
+    if (rc)
+        return rc;
+    p->heard_fd = openat(p->dir_fd, "heard", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (p->heard_fd < 0)
+        return err_set(err, errno, "cannot make '%s/heard': %s", p->dir, strerror(errno));
+    return 0;
+}
+
+int place_open(const char *dir, struct place **ret, struct berth_err *err)
+{
+    struct place *p = mem_zalloc(sizeof *p);
+    int rc;
+
+    p->dir_fd = p->instances_fd = p->lock_fd = p->heard_fd = p->started_fd = -1;
+    pthread_mutex_init(&p->append_lock, NULL);
+    pthread_mutex_init(&p->sync_lock, NULL);
+    rc = place_start(p, dir, err);
+    if (rc) {
+        place_free(p);
+        return rc;
+    }
+    *ret = p;
+    return 0;
+}
+
+void place_free(struct place *p)
+{
+    if (!p)
+        return;
+    close_fd_cleanup(&p->started_fd);
+    close_fd_cleanup(&p->heard_fd);
+    close_fd_cleanup(&p->instances_fd);
+    close_fd_cleanup(&p->dir_fd);
+    close_fd_cleanup(&p->lock_fd);
+    pthread_mutex_destroy(&p->append_lock);
+    pthread_mutex_destroy(&p->sync_lock);
+    free(p->dir);
+    mem_free(p);
+}
+
+const char *place_dir(const struct place *p)
+{
+    return p->dir;
+}
+
+uint64_t place_epoch(const struct place *p)
+{
+    return p->epoch;
+}
+
+/* ---- paths ---- */
+
+static bool name_is_plain(const char *name)
+{
+    return *name && !strchr(name, '/') && name[strspn(name, ".")];
+}
+
+int place_path(const struct place *p, const char *what, const char *name, char ret[static PLACE_PATH_MAX])
+{
+    if (!name_is_plain(what) || !name_is_plain(name))
+        return -EINVAL;
+    return snprintf(ret, PLACE_PATH_MAX, "%s/%s/%s", p->dir, what, name) < PLACE_PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+int place_instance(const struct place *p, uint64_t id, const char *file, char ret[static PLACE_PATH_MAX])
+{
+    if (!name_is_plain(file))
+        return -EINVAL;
+    return snprintf(ret, PLACE_PATH_MAX, "%s/instances/%" PRIu64 "/%s", p->dir, id, file) < PLACE_PATH_MAX
+               ? 0
+               : -ENAMETOOLONG;
+}
+
+int instance_open(const struct place *p, uint64_t id)
+{
+    char name[24];
+    int fd = openat(p->instances_fd, str_u64(id, name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    return fd < 0 ? -errno : fd;
+}
+
+/* ---- instances ---- */
+
+int place_begin(struct place *p, uint64_t id, const char *config, struct berth_err *err)
+{
+    CLEANUP(close_fd) int dir = -1;
+    char name[24];
+    int rc;
+
+    str_u64(id, name);
+    if (mkdirat(p->instances_fd, name, 0711)) {
+        if (errno == EEXIST)
+            return err_set(err, EEXIST, "instance %s was told to start before", name);
+        return err_set(err, errno, "cannot make '%s/instances/%s': %s", p->dir, name, strerror(errno));
+    }
+    dir = instance_open(p, id);
+    rc = dir < 0 ? dir : file_write(dir, "config.json", config, strlen(config), false);
+    if (rc == 0)
+        rc = started_append(p, '+', id);
+    if (rc == 0)
+        return 0;
+    if (dir >= 0)
+        unlinkat(dir, "config.json", 0);
+    unlinkat(p->instances_fd, name, AT_REMOVEDIR);
+    return err_set(err, -rc, "cannot keep the start of instance %s in '%s': %s", name, p->dir, strerror(-rc));
+}
+
+/* Opens what is below a folder; never over a link or into something mounted there (-EXDEV). */
+static int open_below(int dir, const char *name)
+{
+    struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
+    long fd = syscall(SYS_openat2, dir, name, &how, sizeof how);
+
+    return fd < 0 ? -errno : (int)fd;
+}
+
+enum { DEPTH_MAX = 512 };
+
+/* All below the folder but one name; takes the descriptor. */
+static int clear(int dir, const char *keep, int depth)
+{
+    DIR *entries;
+    const struct dirent *e;
+    int rc = 0;
+
+    if (depth > DEPTH_MAX) {
+        close(dir);
+        return -ELOOP;
+    }
+    entries = fdopendir(dir);
+    if (!entries) {
+        rc = -errno;
+        close(dir);
+        return rc;
+    }
+    while (rc == 0 && (errno = 0, e = readdir(entries))) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || (keep && strcmp(e->d_name, keep) == 0))
+            continue;
+        if (unlinkat(dirfd(entries), e->d_name, 0) == 0 || errno == ENOENT)
+            continue;
+        if (errno != EISDIR && errno != EPERM) {
+            rc = -errno;
+            break;
+        }
+        rc = open_below(dirfd(entries), e->d_name);
+        if (rc >= 0)
+            rc = clear(rc, NULL, depth + 1);
+        if (rc == 0 && unlinkat(dirfd(entries), e->d_name, AT_REMOVEDIR) && errno != ENOENT)
+            rc = -errno;
+    }
+    closedir(entries);
+    return rc == -EXDEV ? -EBUSY : rc;
+}
+
+int place_end(struct place *p, uint64_t id, struct berth_err *err)
+{
+    char name[24];
+    int dir = open_below(p->instances_fd, str_u64(id, name));
+    int rc;
+
+    if (dir == -ENOENT)
+        return 0;
+    /* config.json goes last: a crash in between leaves an instance that is over, not half a folder. */
+    rc = dir < 0 ? dir : clear(dir, "config.json", 0);
+    if (rc == 0) {
+        dir = open_below(p->instances_fd, name);
+        rc = dir < 0 ? dir : clear(dir, NULL, 0);
+    }
+    if (rc == 0 && unlinkat(p->instances_fd, name, AT_REMOVEDIR))
+        rc = -errno;
+    if (rc == 0)
+        rc = started_append(p, '-', id);
+    if (rc == -EBUSY)
+        return err_set(err, EBUSY, "something is still mounted in '%s/instances/%s'", p->dir, name);
+    return rc ? err_set(err, -rc, "cannot remove '%s/instances/%s': %s", p->dir, name, strerror(-rc)) : 0;
+}
+
+int place_each(const struct place *p, void (*each)(void *ctx, uint64_t id), void *ctx)
+{
+    struct ids ids = {0};
+    int rc = instances_list(p, &ids);
+
+    for (size_t i = 0; rc == 0 && i < ids.len; i++)
+        each(ctx, ids.at[i]);
+    vec_done(&ids);
+    return rc;
+}
+
+int place_read(const struct place *p, uint64_t id, const char *file, char **ret, struct berth_err *err)
+{
+    CLEANUP(close_fd) int dir = instance_open(p, id);
+    int rc = !name_is_plain(file) ? -EINVAL : dir < 0 ? dir : file_read(dir, file, ret, NULL);
+
+    return rc ? err_set(err, -rc, "cannot read '%s' of instance %" PRIu64 ": %s", file, id, strerror(-rc)) : 0;
+}
+
+int place_write(struct place *p, uint64_t id, const char *file, const char *text, struct berth_err *err)
+{
+    CLEANUP(close_fd) int dir = instance_open(p, id);
+    int rc = !name_is_plain(file) ? -EINVAL : dir < 0 ? dir : file_write(dir, file, text, strlen(text), false);
+
+    return rc ? err_set(err, -rc, "cannot write '%s' of instance %" PRIu64 ": %s", file, id, strerror(-rc)) : 0;
+}
+
+/* ---- heard ---- */
+
+void place_heard(struct place *p, int64_t boottime)
+{
+    char text[HEARD_TEXT_MAX];
+    size_t len = heard_text(p->boot, boottime, text);
+
+    /* All texts are as long as each other. One that cannot be written makes shims fence too early, never too late. */
+    if (pwrite(p->heard_fd, text, len, 0) != (ssize_t)len)
+        return;
+}
+
+int64_t place_last_heard(const struct place *p)
+{
+    char path[PLACE_PATH_MAX];
+
+    if (snprintf(path, sizeof path, "%s/heard", p->dir) >= (int)sizeof path)
+        return 0;
+    return heard_read(path);
+}

@@ -1,0 +1,178 @@
+#include "machine/place_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+void close_fd_cleanup(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+}
+
+int take_fd(int *fd)
+{
+    int taken = *fd;
+
+    *fd = -1;
+    return taken;
+}
+
+int fd_write(int fd, const void *bytes, size_t len)
+{
+    const char *at = bytes;
+
+    while (len > 0) {
+        ssize_t n = write(fd, at, len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        at += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+int file_write(int dir, const char *name, const void *bytes, size_t len, bool durable)
+{
+    CLEANUP(close_fd) int fd = -1;
+    char new[256];
+    int rc;
+
+    if (snprintf(new, sizeof new, "%s.new", name) >= (int)sizeof new)
+        return -ENAMETOOLONG;
+    fd = openat(dir, new, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    rc = fd_write(fd, bytes, len);
+    if (rc == 0 && durable && fdatasync(fd))
+        rc = -errno;
+    if (rc == 0 && renameat(dir, new, dir, name))
+        rc = -errno;
+    if (rc) {
+        unlinkat(dir, new, 0);
+        return rc;
+    }
+    return durable && fsync(dir) ? -errno : 0;
+}
+
+int fd_read(int fd, char **ret, size_t *ret_len)
+{
+    size_t len = 0, cap = 4096;
+    CLEANUP(mem) char *text = mem_alloc(cap);
+
+    for (;;) {
+        ssize_t n = read(fd, text + len, cap - len - 1);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        len += (size_t)n;
+        if (len > FILE_BYTES_MAX)
+            return -EFBIG;
+        if (len + 1 == cap) {
+            cap *= 2;
+            text = mem_resize(text, cap, 1);
+        }
+    }
+    text[len] = 0;
+    *ret = take_ptr(&text);
+    if (ret_len)
+        *ret_len = len;
+    return 0;
+}
+
+int file_read(int dir, const char *name, char **ret, size_t *ret_len)
+{
+    CLEANUP(close_fd) int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+    return fd < 0 ? -errno : fd_read(fd, ret, ret_len);
+}
+
+/* Files of /proc say no size; these are short. */
+static int read_short(const char *path, char *buf, size_t size)
+{
+    CLEANUP(close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
+
+    if (n < 0)
+        return -errno;
+    buf[n] = 0;
+    return 0;
+}
+
+int boot_id(char ret[static BOOT_ID_MAX])
+{
+    int rc = read_short("/proc/sys/kernel/random/boot_id", ret, BOOT_ID_MAX);
+
+    if (rc)
+        return rc;
+    ret[strcspn(ret, "\n")] = 0;
+    return 0;
+}
+
+int64_t boottime_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+int process_start(pid_t pid, uint64_t *ret)
+{
+    char path[64], text[1024];
+    const char *at;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    if (read_short(path, text, sizeof text))
+        return -ESRCH;
+    /* The second field is a name in brackets that may hold anything; the 22nd is what we want. */
+    at = strrchr(text, ')');
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    if (!at)
+        return -ESRCH;
+    *ret = strtoull(at + 1, NULL, 10);
+    return 0;
+}
+
+/* The time stands there twice: who reads while it is being written sees that. */
+size_t heard_text(const char *boot, int64_t at_ns, char ret[static HEARD_TEXT_MAX])
+{
+    int n = snprintf(ret, HEARD_TEXT_MAX, "%020" PRId64 " %s %020" PRId64 "\n", at_ns, boot, at_ns);
+
+    return (size_t)n;
+}
+
+int64_t heard_read(const char *path)
+{
+    char boot[BOOT_ID_MAX], text[HEARD_TEXT_MAX], want[HEARD_TEXT_MAX];
+
+    if (boot_id(boot))
+        return 0;
+    for (int i = 0; i < 10; i++) {
+        int64_t at;
+
+        if (read_short(path, text, sizeof text))
+            return 0;
+        at = strtoll(text, NULL, 10);
+        heard_text(boot, at, want);
+        if (strcmp(text, want) == 0)
+            return at;
+    }
+    return 0;
+}

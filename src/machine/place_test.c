@@ -1,0 +1,262 @@
+#include "machine/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "machine/launch_kit_test.h"
+
+static struct place *open_again(struct kit *k)
+{
+    struct berth_err err;
+
+    place_free(k->place);
+    k->place = NULL;
+    if (place_open(k->root, &k->place, &err))
+        fail_msg("%s", err.text);
+    return k->place;
+}
+
+static void put(struct kit *k, const char *file, const char *text)
+{
+    int dir = open(k->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    assert_int_equal(file_write(dir, file, text, strlen(text), false), 0);
+    close(dir);
+}
+
+static void list_id(void *ctx, uint64_t id)
+{
+    str_addf(ctx, "%" PRIu64 " ", id);
+}
+
+static void expect_ids(const struct place *p, const char *want)
+{
+    CLEANUP(str) struct str ids = {0};
+
+    assert_int_equal(place_each(p, list_id, &ids), 0);
+    assert_string_equal(str_text(&ids), want);
+}
+
+static void epoch_grows(void **state)
+{
+    struct kit *k = *state;
+    struct place *other;
+    struct berth_err err;
+
+    assert_int_equal(place_epoch(k->place), 1);
+    assert_int_equal(place_open(k->root, &other, &err), -EBUSY);
+    assert_int_equal(place_epoch(open_again(k)), 2);
+    put(k, "epoch", "x\n");
+    place_free(k->place);
+    k->place = NULL;
+    assert_int_equal(place_open(k->root, &k->place, &err), -EINVAL);
+    put(k, "epoch", "41\n");
+    assert_int_equal(place_epoch(open_again(k)), 42);
+}
+
+static void begun_once(void **state)
+{
+    struct kit *k = *state;
+    struct berth_err err;
+    char *text;
+
+    assert_int_equal(place_begin(k->place, 10, "{\"a\": 1}", &err), 0);
+    assert_int_equal(place_begin(k->place, 9, "{}", &err), 0);
+    assert_int_equal(place_begin(k->place, 10, "{}", &err), -EEXIST);
+    assert_int_equal(place_sync(k->place, &err), 0);
+    open_again(k);
+    expect_ids(k->place, "9 10 ");
+    assert_int_equal(place_begin(k->place, 10, "{}", &err), -EEXIST);
+    assert_int_equal(place_read(k->place, 10, "config.json", &text, &err), 0);
+    assert_string_equal(text, "{\"a\": 1}");
+    mem_free(text);
+    assert_int_equal(place_end(k->place, 10, &err), 0);
+    assert_int_equal(place_end(k->place, 10, &err), 0);
+    expect_ids(k->place, "9 ");
+    open_again(k);
+    expect_ids(k->place, "9 ");
+}
+
+/* What a power failure leaves: lines that were synced, and folders or not. */
+static void after_a_power_failure(void **state)
+{
+    static const struct {
+        const char *label, *started, *want;
+        bool folder_7, spec_7;
+    } rows[] = {
+        {"the folder is lost",        "+7\n",             "7 ", false, false},
+        {"the folder is empty",       "+7\n",             "7 ", true,  false},
+        {"it was over",               "+7\n-7\n",         "",   false, false},
+        {"begun, ended, begun",       "+7\n-7\n+7\n",     "7 ", false, false},
+        {"the last line is not whole", "+8\n+7",          "8 ", false, false},
+        {"a line of rubbish",         "+8\nxyz\n+\n-9x\n", "8 ", false, false},
+        {"begin did not get through", "",                 "",   true,  false},
+        {"the file was removed",      "",                 "7 ", true,  true },
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct kit *k = *state;
+        struct berth_err err;
+        char path[128], *text;
+
+        put(k, "started", rows[i].started);
+        (void)snprintf(path, sizeof path, "%s/instances/7", k->root);
+        if (rows[i].folder_7)
+            assert_int_equal(mkdir(path, 0700), 0);
+        if (rows[i].spec_7)
+            assert_int_equal(place_write(k->place, 7, "spec", "x", &err), 0);
+        open_again(k);
+        expect_ids(k->place, rows[i].want);
+        if (strcmp(rows[i].want, "7 ") == 0) {
+            assert_int_equal(place_read(k->place, 7, "config.json", &text, &err), 0);
+            assert_string_equal(text, "{}");
+            mem_free(text);
+        }
+        assert_int_equal(place_end(k->place, 7, &err), 0);
+        assert_int_equal(place_end(k->place, 8, &err), 0);
+    }
+}
+
+static void grows_and_is_made_anew(void **state)
+{
+    struct kit *k = *state;
+    struct berth_err err;
+    struct stat st;
+    char path[128];
+
+    (void)snprintf(path, sizeof path, "%s/started", k->root);
+    assert_int_equal(place_begin(k->place, 5, "{}", &err), 0);
+    for (int i = 0; i < 24000; i++) {
+        assert_int_equal(place_begin(k->place, UINT64_C(10000000000000000000), "", &err), 0);
+        assert_int_equal(place_end(k->place, UINT64_C(10000000000000000000), &err), 0);
+    }
+    assert_int_equal(stat(path, &st), 0);
+    assert_true(st.st_size > 1 << 20);
+    assert_int_equal(place_sync(k->place, &err), 0);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_size, 3);
+    assert_int_equal(place_begin(k->place, 6, "{}", &err), 0);
+    assert_int_equal(place_sync(k->place, &err), 0);
+    open_again(k);
+    expect_ids(k->place, "5 6 ");
+}
+
+static void *sync_often(void *ctx)
+{
+    for (int i = 0; i < 50; i++)
+        if (place_sync(ctx, NULL))
+            return ctx;
+    return NULL;
+}
+
+static void synced_on_another_thread(void **state)
+{
+    struct kit *k = *state;
+    struct berth_err err;
+    pthread_t thread;
+    void *failed;
+
+    assert_int_equal(pthread_create(&thread, NULL, sync_often, k->place), 0);
+    for (uint64_t id = 1; id <= 200; id++)
+        assert_int_equal(place_begin(k->place, id, "{}", &err), 0);
+    assert_int_equal(pthread_join(thread, &failed), 0);
+    assert_null(failed);
+    put(k, "instances/200/config.json", "");
+    open_again(k);
+    for (uint64_t id = 1; id <= 200; id++)
+        assert_int_equal(place_begin(k->place, id, "{}", &err), -EEXIST);
+}
+
+static void names_are_plain(void **state)
+{
+    struct kit *k = *state;
+    static const char *const bad[] = {"", ".", "..", "...", "a/b", "/a", "../a"};
+    char path[PLACE_PATH_MAX], want[128], *text;
+    struct berth_err err;
+
+    assert_int_equal(place_begin(k->place, 1, "{}", &err), 0);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(place_path(k->place, "homes", bad[i], path), -EINVAL);
+        assert_int_equal(place_instance(k->place, 1, bad[i], path), -EINVAL);
+        assert_int_equal(place_read(k->place, 1, bad[i], &text, &err), -EINVAL);
+        assert_int_equal(place_write(k->place, 1, bad[i], "", &err), -EINVAL);
+    }
+    assert_int_equal(place_path(k->place, "homes", "ann.b", path), 0);
+    (void)snprintf(want, sizeof want, "%s/homes/ann.b", k->root);
+    assert_string_equal(path, want);
+    assert_int_equal(place_instance(k->place, 12, "exit", path), 0);
+    (void)snprintf(want, sizeof want, "%s/instances/12/exit", k->root);
+    assert_string_equal(path, want);
+}
+
+/* What is mounted in a folder, or a link leads to, is not removed with it. */
+static void removes_only_its_own(void **state)
+{
+    struct kit *k = *state;
+    struct berth_err err;
+    char precious[128], mounted[128], path[160];
+    struct stat st;
+
+    (void)snprintf(precious, sizeof precious, "%s/volumes/precious", k->root);
+    (void)snprintf(mounted, sizeof mounted, "%s/instances/1/mounted", k->root);
+    assert_int_equal(place_begin(k->place, 1, "{}", &err), 0);
+    assert_int_equal(mkdir(precious, 0700), 0);
+    put(k, "volumes/precious/file", "keep");
+    (void)snprintf(path, sizeof path, "%s/instances/1/link", k->root);
+    assert_int_equal(symlink(precious, path), 0);
+    assert_int_equal(mkdir(mounted, 0700), 0);
+    (void)snprintf(path, sizeof path, "%s/deep", mounted);
+    assert_int_equal(mkdir(path, 0700), 0);
+    if (getuid() == 0) {
+        assert_int_equal(mount(precious, mounted, NULL, MS_BIND, NULL), 0);
+        assert_int_equal(place_end(k->place, 1, &err), -EBUSY);
+        assert_int_equal(umount(mounted), 0);
+        expect_ids(k->place, "1 ");
+    }
+    assert_int_equal(place_end(k->place, 1, &err), 0);
+    expect_ids(k->place, "");
+    (void)snprintf(path, sizeof path, "%s/file", precious);
+    assert_int_equal(stat(path, &st), 0);
+}
+
+static void heard_of_this_boot(void **state)
+{
+    struct kit *k = *state;
+
+    assert_int_equal(place_last_heard(k->place), 0);
+    place_heard(k->place, 123456789);
+    assert_int_equal(place_last_heard(k->place), 123456789);
+    place_heard(k->place, INT64_MAX);
+    assert_int_equal(place_last_heard(open_again(k)), INT64_MAX);
+    put(k, "heard", "00000000000000000005 another-boot 00000000000000000005\n");
+    assert_int_equal(place_last_heard(k->place), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(epoch_grows, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(begun_once, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(after_a_power_failure, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(grows_and_is_made_anew, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(synced_on_another_thread, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(names_are_plain, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(removes_only_its_own, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(heard_of_this_boot, kit_setup, kit_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

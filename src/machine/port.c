@@ -1,0 +1,114 @@
+#include "machine/port.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "machine/place_file.h"
+
+enum { LISTEN_QUEUE = 4096 };
+
+struct where {
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    };
+    socklen_t len;
+    bool dual;
+};
+
+static bool where_parse(const char *address, struct where *ret)
+{
+    *ret = (struct where){.len = sizeof ret->v4};
+    if (inet_pton(AF_INET, address, &ret->v4.sin_addr) == 1) {
+        ret->v4.sin_family = AF_INET;
+        return true;
+    }
+    *ret = (struct where){.len = sizeof ret->v6};
+    ret->v6.sin6_family = AF_INET6;
+    return inet_pton(AF_INET6, address, &ret->v6.sin6_addr) == 1;
+}
+
+/* Both kinds of address by one socket, where the machine has both. */
+static void where_everywhere(struct where *ret)
+{
+    CLEANUP(close_fd) int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int off = 0;
+
+    if (fd >= 0 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0) {
+        *ret = (struct where){.len = sizeof ret->v6, .dual = true};
+        ret->v6.sin6_family = AF_INET6;
+        return;
+    }
+    *ret = (struct where){.len = sizeof ret->v4};
+    ret->v4.sin_family = AF_INET;
+}
+
+/* The port stands at the same place for both families. */
+static int try(const struct where *w, enum port_protocol protocol, uint16_t port)
+{
+    struct where at = *w;
+    CLEANUP(close_fd) int fd = -1;
+    int on = 1, v6only = w->dual ? 0 : 1;
+
+    fd = socket(at.any.sa_family, (protocol == PORT_UDP ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    if (at.any.sa_family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof v6only))
+        return -errno;
+    /* Connections that linger from the last one on this port do not count. With UDP it would share the port. */
+    if (protocol == PORT_TCP && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on))
+        return -errno;
+    if (at.any.sa_family == AF_INET6)
+        at.v6.sin6_port = htons(port);
+    else
+        at.v4.sin_port = htons(port);
+    if (bind(fd, &at.any, at.len))
+        return -errno;
+    /* Two may be bound to a port with SO_REUSEADDR; only one of them can listen. */
+    if (protocol == PORT_TCP && listen(fd, LISTEN_QUEUE))
+        return -errno;
+    return take_fd(&fd);
+}
+
+static bool is_taken(const struct port_wish *wish, uint16_t port)
+{
+    for (size_t i = 0; i < wish->taken_len; i++)
+        if (wish->taken[i] == port)
+            return true;
+    return false;
+}
+
+int port_find(const struct port_wish *wish, uint16_t *ret_port, int *ret_fd, struct berth_err *err)
+{
+    unsigned count = wish->count ? wish->count : 1, last = wish->start + count - 1;
+    struct where where;
+
+    if (wish->start == 0 || last > UINT16_MAX)
+        return err_set(err, EINVAL, "there are no ports %u to %u", (unsigned)wish->start, last);
+    if (!wish->address)
+        where_everywhere(&where);
+    else if (!where_parse(wish->address, &where))
+        return err_set(err, EINVAL, "'%s' is no address; write one like 10.0.0.1 or fd00::1", wish->address);
+    for (unsigned port = wish->start; port <= last; port++) {
+        int fd = is_taken(wish, (uint16_t)port) ? -EADDRINUSE : try(&where, wish->protocol, (uint16_t)port);
+
+        if (fd == -EADDRINUSE || fd == -EACCES)
+            continue;
+        if (fd < 0)
+            return err_set(err, -fd, "cannot bind port %u: %s", port, strerror(-fd));
+        *ret_fd = wish->keep_socket ? fd : -1;
+        if (!wish->keep_socket)
+            close(fd);
+        *ret_port = (uint16_t)port;
+        return 0;
+    }
+    return err_set(err, EADDRINUSE, "no %s port from %u to %u is free", wish->protocol == PORT_UDP ? "UDP" : "TCP",
+                   (unsigned)wish->start, last);
+}

@@ -1,0 +1,103 @@
+/* volume.c - where the data of a mount is on this node. */
+#include "machine/volume.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "machine/mount_tree.h"
+
+/* Under another name until it is its user's: a crash leaves none that belongs to nobody. */
+static int local_make(int volumes, const char *name, const struct user *user)
+{
+    char fresh[160];
+    (void)snprintf(fresh, sizeof fresh, ".new-%s", name);
+    if (mkdirat(volumes, fresh, 0700) < 0 && errno != EEXIST)
+        return -errno;
+    if (geteuid() == 0 && fchownat(volumes, fresh, user->uid, user->gid, AT_SYMLINK_NOFOLLOW) < 0)
+        return -errno;
+    if (renameat2(volumes, fresh, volumes, name, RENAME_NOREPLACE) < 0) {
+        int rc = errno == EEXIST ? 0 : -errno;
+        (void)unlinkat(volumes, fresh, AT_REMOVEDIR);
+        return rc;
+    }
+    return fsync(volumes) < 0 ? -errno : 0;
+}
+
+int volume_local(struct place *p, const char *name, const struct user *user, char ret[static PLACE_PATH_MAX],
+                 struct berth_err *err)
+{
+    char path[PLACE_PATH_MAX], top[PLACE_PATH_MAX];
+    int rc = place_path(p, "volumes", name, path);
+    if (rc < 0)
+        return err_set(err, EINVAL, "volume %s: not a name", name);
+    memcpy(top, path, sizeof top);
+    *strrchr(top, '/') = '\0';
+    CLEANUP(close_fd) int volumes = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (volumes < 0)
+        return err_set(err, errno, "volume %s: cannot open %s: %s", name, top, strerror(errno));
+    CLEANUP(close_fd) int fd = tree_open(volumes, name, O_PATH | O_DIRECTORY, 0);
+    rc = fd == -ENOENT ? local_make(volumes, name, user) : fd == -EXDEV ? 0 : fd;
+    if (rc < 0)
+        return err_set(err, -rc, "volume %s: cannot make it: %s", name, strerror(-rc));
+    memcpy(ret, path, sizeof path);
+    return 0;
+}
+
+/* What it is mounted on has to be of its kind. */
+static int point_make(int binds, const char *name, bool folder)
+{
+    if (folder)
+        return mkdirat(binds, name, 0700) < 0 && errno != EEXIST ? -errno : 0;
+    CLEANUP(close_fd) int fd = openat(binds, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return fd < 0 ? -errno : 0;
+}
+
+static int hold(int fd, const char *at, bool read_only)
+{
+    char from[32];
+    (void)snprintf(from, sizeof from, "/proc/self/fd/%d", fd);
+    unsigned long flags = MS_BIND | MS_REMOUNT | MS_NOSUID | MS_NODEV | (read_only ? (unsigned long)MS_RDONLY : 0);
+    if (mount(from, at, NULL, MS_BIND, NULL) < 0)
+        return -errno;
+    if (mount(NULL, at, NULL, MS_PRIVATE, NULL) < 0 || mount(NULL, at, NULL, flags, NULL) < 0) {
+        int rc = -errno;
+        (void)umount2(at, MNT_DETACH | UMOUNT_NOFOLLOW);
+        return rc;
+    }
+    return 0;
+}
+
+int volume_hold(struct place *p, uint64_t id, size_t index, const char *source, bool read_only,
+                char ret[static PLACE_PATH_MAX], struct berth_err *err)
+{
+    char path[PLACE_PATH_MAX], name[24];
+    struct stat st;
+    int rc = place_instance(p, id, "binds", path);
+    size_t len = strlen(path);
+    if (rc < 0 || len + sizeof name >= sizeof path)
+        return err_set(err, ENAMETOOLONG, "the path of the agent's folder is too long");
+    (void)snprintf(name, sizeof name, "%zu", index);
+    (void)snprintf(path + len, sizeof path - len, "/%s", name);
+    CLEANUP(close_fd) int fd = tree_open_real(source, O_PATH);
+    if (fd == -ELOOP)
+        return err_set(err, ELOOP, "bind %s: there is a symbolic link on the way: give the path it leads to", source);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_set(err, fd < 0 ? -fd : errno, "bind %s: cannot open it on this node: %s", source,
+                       strerror(fd < 0 ? -fd : errno));
+    if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+        return err_set(err, EINVAL, "bind %s: is neither a folder nor a file", source);
+    CLEANUP(close_fd) int instance = tree_instance(p, id);
+    CLEANUP(close_fd) int binds = instance < 0 ? instance : tree_folder(instance, "binds", 0700);
+    rc = binds < 0 ? binds : point_make(binds, name, S_ISDIR(st.st_mode));
+    rc = rc < 0 ? rc : hold(fd, path, read_only);
+    if (rc < 0)
+        return err_set(err, -rc, "bind %s: cannot mount it: %s", source, strerror(-rc));
+    memcpy(ret, path, sizeof path);
+    return 0;
+}

@@ -1,0 +1,110 @@
+/* tls_inner.h - what the files of tls.h share: GnuTLS objects that go by themselves, files of PEM, certificates in the
+ * making. Seen in net/ only. */
+#pragma once
+
+#include <gnutls/abstract.h>
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+#include <string.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "net/tls.h"
+
+enum {
+    TLS_SERIAL_BYTES = 1 + 2 * TLS_STAMP_BYTES,
+    TLS_DAY_S = 86400,
+    TLS_LIFE_S = 3653 * TLS_DAY_S, /* ten years */
+};
+
+static inline void crt_cleanup(gnutls_x509_crt_t *crt)
+{
+    if (*crt)
+        gnutls_x509_crt_deinit(*crt);
+}
+
+static inline void key_cleanup(gnutls_x509_privkey_t *key)
+{
+    if (*key)
+        gnutls_x509_privkey_deinit(*key);
+}
+
+static inline void pubkey_cleanup(gnutls_pubkey_t *key)
+{
+    if (*key)
+        gnutls_pubkey_deinit(*key);
+}
+
+static inline void crq_cleanup(gnutls_x509_crq_t *crq)
+{
+    if (*crq)
+        gnutls_x509_crq_deinit(*crq);
+}
+
+static inline void credentials_cleanup(gnutls_certificate_credentials_t *c)
+{
+    if (*c)
+        gnutls_certificate_free_credentials(*c);
+}
+
+static inline void datum_cleanup(gnutls_datum_t *d)
+{
+    gnutls_free(d->data);
+}
+
+static inline void secret_cleanup(gnutls_datum_t *d)
+{
+    if (d->data)
+        explicit_bzero(d->data, d->size);
+    gnutls_free(d->data);
+}
+
+static inline void close_cleanup(int *fd)
+{
+    if (*fd >= 0)
+        (void)close(*fd);
+}
+
+static inline gnutls_datum_t tls_datum(const char *text)
+{
+    return (gnutls_datum_t){(unsigned char *)text, (unsigned)strlen(text)};
+}
+
+/* A peer's clock may be behind. */
+static inline time_t tls_begin_s(int64_t now_ns)
+{
+    return (time_t)(now_ns / 1000000000) - TLS_DAY_S;
+}
+
+static inline time_t tls_end_s(int64_t now_ns)
+{
+    return (time_t)(now_ns / 1000000000) + TLS_LIFE_S;
+}
+
+/* ---- files (tls.c) ---- */
+
+int tls_file_read(const char *path, bool is_secret, char **ret, struct berth_err *err);
+/* All of it under its name, or nothing; the mode is there before the content. */
+int tls_file_write(const char *dir, const char *name, mode_t mode, const gnutls_datum_t *text, struct berth_err *err);
+/* Does the key belong to the certificate? Also works out the pin. The paths are for words. */
+int tls_identity_judge(struct tls_identity *id, const char *cert_path, const char *key_path, struct berth_err *err);
+/* Of the first certificate in the text; a code of GnuTLS. */
+int tls_pin_of(const char *cert_pem, char ret[static TLS_PIN_MAX]);
+/* Reads DIR/NAME-cert.pem and DIR/NAME-key.pem, or makes both with `make`. */
+typedef int tls_pair_make(const void *ctx, gnutls_datum_t *cert_pem, gnutls_datum_t *key_pem, struct berth_err *err);
+int tls_pair_ensure(const char *dir, const char *name, tls_pair_make *make, const void *ctx, struct tls_identity *ret,
+                    struct berth_err *err);
+
+/* ---- making (tls.c); without `err` the result is a code of GnuTLS ---- */
+
+struct tls_fill {
+    const char *common_name, *purpose; /* an OID; NULL: any */
+    const unsigned char *stamp;        /* TLS_STAMP_BYTES of the serial number; NULL: random */
+    time_t not_before_s, not_after_s;
+    bool is_authority;
+};
+int tls_certificate_fill(gnutls_x509_crt_t crt, const struct tls_fill *fill);
+int tls_names_add(gnutls_x509_crt_t crt, const char *const *names, struct berth_err *err);
+int tls_key_new(gnutls_x509_privkey_t *ret); /* ECDSA P-256 */
+int tls_key_export(gnutls_x509_privkey_t key, gnutls_datum_t *ret_pem);

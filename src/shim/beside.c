@@ -1,0 +1,117 @@
+/* beside.c - `berth-shim exec`: from the agent's process to a program in the surroundings of a living instance.
+ *
+ * Descriptors 0 to 2 are its own already, 3 is where a failure is told, 4 holds what to run, in the form of a spec.
+ */
+#include "shim/shim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/vec.h"
+
+enum { WISH_FD = SHIM_SOCKETS_FD };
+
+/* DIR/spec, and the wish. */
+static int specs_read(int dir, struct spec *ret, struct spec *ret_wish, struct berth_err *err)
+{
+    char *text;
+    size_t len;
+    int rc = file_read(dir, "spec", &text, &len);
+
+    if (rc)
+        return err_set(err, -rc, "cannot read what the instance was started with: %s", strerror(-rc));
+    rc = spec_read(text, len, ret, err);
+    if (rc)
+        return rc;
+    rc = fd_read(WISH_FD, &text, &len);
+    return rc ? err_set(err, -rc, "cannot read what to run: %s", strerror(-rc)) : spec_read(text, len, ret_wish, err);
+}
+
+/* The instance's first process, surely. */
+static int first_process(int dir, struct berth_err *err)
+{
+    CLEANUP(mem) char *text = NULL;
+    CLEANUP(close_fd) int fd = -1;
+    struct shim_mark m;
+    uint64_t start;
+
+    if (file_read(dir, "shim", &text, NULL) == 0 && shim_mark_parse(text, &m) && m.pid > 0)
+        fd = pidfd_open(m.pid, 0);
+    if (fd < 0 || process_start(m.pid, &start) || start != m.pid_start)
+        return err_set(err, ESRCH, "the instance does not run");
+    return take_fd(&fd);
+}
+
+/* Its environment, then what was asked for beside it; a name counts once, as it was said last. */
+static const char **environment_merge(const char *const *base, const char *const *more)
+{
+    VEC(const char *) all = {0};
+
+    for (; *base; base++) {
+        size_t len = strcspn(*base, "=");
+        bool again = false;
+
+        for (size_t i = 0; more[i] && !again; i++)
+            again = strncmp(more[i], *base, len) == 0 && more[i][len] == '=';
+        if (!again)
+            vec_push(&all, *base);
+    }
+    for (; *more; more++)
+        vec_push(&all, *more);
+    vec_push(&all, NULL);
+    return all.at;
+}
+
+static int become(const char *path, struct berth_err *err)
+{
+    CLEANUP(close_fd) int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CLEANUP(close_fd) int first = -1;
+    struct spec spec, wish;
+    const struct launch *l = &spec.launch;
+    bool terminal = isatty(0);
+    int rc;
+
+    if (dir < 0)
+        return err_set(err, ESRCH, "there is no such instance");
+    rc = specs_read(dir, &spec, &wish, err);
+    if (rc)
+        return rc;
+    first = first_process(dir, err);
+    if (first < 0)
+        return first;
+    if (fcntl(SHIM_STATUS_FD, F_SETFD, FD_CLOEXEC) || close(WISH_FD))
+        return err_set(err, errno, "the shim's descriptors are missing");
+    setsid();
+    if (terminal && (ioctl(0, TIOCSCTTY, 0) || (geteuid() == 0 && fchown(0, l->uid, l->gid))))
+        return err_set(err, errno, "cannot take the terminal: %s", strerror(errno));
+    if (l->runtime)
+        return container_exec(l, wish.launch.argv, wish.launch.env, terminal, err);
+    rc = cgroups_enter(l, err);
+    if (rc == 0 && l->mounts_len > 0 && setns(first, CLONE_NEWNS))
+        rc = err_set(err, errno, "cannot join the instance's mounts: %s", strerror(errno));
+    if (rc == 0)
+        rc = user_become(l, err);
+    if (rc == 0)
+        rc = folder_enter(l, err);
+    return rc ? rc : program_exec(wish.launch.argv, environment_merge(l->env, wish.launch.env), err);
+}
+
+int shim_exec(const char *dir)
+{
+    struct berth_err err = {0};
+    struct shim_word word = {0};
+
+    (void)become(dir, &err);
+    word.code = err.code ? err.code : EIO;
+    (void)snprintf(word.text, sizeof word.text, "%.*s", (int)sizeof word.text - 1, err.text);
+    (void)send(SHIM_STATUS_FD, &word, sizeof word, MSG_NOSIGNAL);
+    return 126;
+}

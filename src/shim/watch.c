@@ -1,0 +1,196 @@
+/* watch.c - while the instance lives: its log, its word on progress, and the fence.
+ *
+ * A log is read at most every 5 ms and a pipe's worth each time, so that a flood costs 200 rounds and some 13 MB a second
+ * at most; the instance waits at its pipe meanwhile. An instance that is silent costs nothing: the fence's alarm is set to
+ * the time at which the silence would be too long, and looks then whether somebody was heard.
+ */
+#include "shim/shim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+enum { LOG_CHUNK = 64 << 10, LOG_EVERY_MS = 5, PROGRESS_EVERY_MS = 250, DRAIN_MAX = 16 };
+
+struct watching {
+    struct shim *s;
+    struct log_out log;
+    struct progress progress;
+    int signals, alarm;
+    int64_t begin_ns;              /* of the instance */
+    int64_t log_at, progress_at;   /* not before these times */
+    bool fenced;
+    int64_t silent_ns;
+};
+
+/* ---- fence ---- */
+
+static void alarm_set(const struct watching *w, int64_t at_ns)
+{
+    struct itimerspec at = {.it_value = {.tv_sec = at_ns / 1000000000, .tv_nsec = at_ns % 1000000000}};
+
+    if (timerfd_settime(w->alarm, TFD_TIMER_ABSTIME, &at, NULL))
+        (void)raise(SIGABRT); /* without an alarm nothing would fence */
+}
+
+static void fence_look(struct watching *w)
+{
+    int64_t fence_ns = w->s->spec.launch.fence_ns, now = boottime_ns(), heard = heard_read(w->s->spec.heard);
+
+    if (heard < w->begin_ns)
+        heard = w->begin_ns; /* it was started by somebody's word */
+    if (now - heard < fence_ns) {
+        alarm_set(w, heard + fence_ns);
+        return;
+    }
+    w->fenced = true;
+    w->silent_ns = now - heard;
+}
+
+/* ---- pipes ---- */
+
+/* Bytes that were read; 0: nobody has the pipe's other end any more; -EAGAIN: nothing is in it now. */
+static ssize_t log_read(struct watching *w)
+{
+    static char chunk[LOG_CHUNK];
+    ssize_t n = read(w->s->log_in, chunk, sizeof chunk);
+
+    if (n > 0)
+        log_put(&w->log, chunk, (size_t)n);
+    return n < 0 ? -errno : n;
+}
+
+static ssize_t progress_read(struct watching *w)
+{
+    char chunk[4096];
+    ssize_t n = read(w->s->progress_in, chunk, sizeof chunk);
+
+    if (n > 0) {
+        progress_take(&w->progress, chunk, (size_t)n);
+        progress_write(&w->progress, w->s->dir);
+    }
+    return n < 0 ? -errno : n;
+}
+
+/* What was still in the pipes when everybody had ended. Whoever could not be killed may go on writing: not for ever. */
+static void drain(struct watching *w)
+{
+    for (int i = 0; i < DRAIN_MAX && w->s->log_in >= 0 && log_read(w) > 0;)
+        i++;
+    for (int i = 0; i < DRAIN_MAX && w->s->progress_in >= 0 && progress_read(w) > 0;)
+        i++;
+}
+
+/* ---- the round ---- */
+
+enum { AT_SIGNALS, AT_ALARM, AT_LOG, AT_PROGRESS, AT_LEN };
+
+static int timeout_of(const struct watching *w, int64_t now)
+{
+    int64_t at = INT64_MAX;
+
+    if (w->s->log_in >= 0 && w->log_at > now)
+        at = w->log_at;
+    if (w->s->progress_in >= 0 && w->progress_at > now && w->progress_at < at)
+        at = w->progress_at;
+    return at == INT64_MAX ? -1 : (int)((at - now) / 1000000) + 1;
+}
+
+static void round_do(struct watching *w)
+{
+    int64_t now = boottime_ns();
+    struct pollfd fds[AT_LEN] = {
+        [AT_SIGNALS] = {.fd = w->signals, .events = POLLIN},
+        [AT_ALARM] = {.fd = w->alarm, .events = POLLIN},
+        [AT_LOG] = {.fd = w->log_at <= now ? w->s->log_in : -1, .events = POLLIN},
+        [AT_PROGRESS] = {.fd = w->progress_at <= now ? w->s->progress_in : -1, .events = POLLIN},
+    };
+    struct signalfd_siginfo info;
+    uint64_t times;
+
+    if (poll(fds, AT_LEN, timeout_of(w, now)) <= 0)
+        return;
+    now = boottime_ns();
+    if (fds[AT_SIGNALS].revents && read(w->signals, &info, sizeof info) > 0)
+        (void)tree_reap(w->s);
+    if (fds[AT_ALARM].revents && read(w->alarm, &times, sizeof times) > 0)
+        fence_look(w);
+    if (fds[AT_LOG].revents) {
+        w->log_at = now + LOG_EVERY_MS * INT64_C(1000000);
+        if (log_read(w) == 0)
+            close(take_fd(&w->s->log_in));
+    }
+    if (fds[AT_PROGRESS].revents) {
+        w->progress_at = now + PROGRESS_EVERY_MS * INT64_C(1000000);
+        if (progress_read(w) == 0)
+            close(take_fd(&w->s->progress_in));
+    }
+}
+
+static int watch_open(struct watching *w)
+{
+    const struct launch *l = &w->s->spec.launch;
+    sigset_t child;
+
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    w->signals = signalfd(-1, &child, SFD_NONBLOCK | SFD_CLOEXEC);
+    w->alarm = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (w->signals < 0 || w->alarm < 0)
+        return -errno;
+    (void)log_open(&w->log, w->s->spec.logs, l->log_bytes, l->log_files); /* tried again with each line */
+    w->progress.milli = -1;
+    w->begin_ns = boottime_ns();
+    if (l->fence_ns > 0)
+        alarm_set(w, w->begin_ns); /* looks at once */
+    return 0;
+}
+
+/* ---- the end ---- */
+
+static int code_of(int status)
+{
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void exit_write(const struct watching *w, bool clean)
+{
+    CLEANUP(str) struct str text = {0};
+
+    str_addf(&text, "%d", w->s->ended < 0 ? 128 + SIGKILL : code_of(w->s->ended));
+    if (w->fenced)
+        str_addf(&text, " fenced: nothing was heard of the daemon for %lld s", (long long)(w->silent_ns / 1000000000));
+    if (!clean)
+        str_add(&text, w->fenced ? "; processes of it stay that cannot be killed"
+                                 : " processes of it stay that cannot be killed");
+    str_add_char(&text, '\n');
+    (void)file_write(w->s->dir, "exit", text.at, text.len, true);
+}
+
+void watch(struct shim *s)
+{
+    static struct watching w;
+    int rc;
+    bool clean;
+
+    w.s = s;
+    rc = watch_open(&w);
+    while (rc == 0 && s->ended < 0 && !w.fenced)
+        round_do(&w);
+    if (w.fenced && s->spec.launch.stop_signal > 0)
+        (void)kill(s->pid, s->spec.launch.stop_signal);
+    clean = tree_kill(s);
+    if (s->spec.launch.runtime)
+        container_end(s);
+    drain(&w);
+    exit_write(&w, clean);
+}

@@ -1,0 +1,71 @@
+/* impostor.c - claims under an agent's name that it never made, each for a reason of its own to be refused or to change
+ * nothing: old agents, old words, other nodes, other nodes' instances, states that cannot be.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "sim/agent.h"
+
+static json_t *item(uint64_t id, const char *state)
+{
+    return json_pack("{s:I, s:s}", "id", (json_int_t)id, "state", state);
+}
+
+/* Of all that is there, that it is over. */
+static json_t *all_over(struct chance *luck, const struct agent *a)
+{
+    json_t *items = json_array();
+    for (size_t i = 0; i < a->machine.trees.len; i++)
+        (void)json_array_append_new(
+            items, item(a->machine.trees.at[i]->id, CHANCE_PICK(luck, char *, "failed", "ended", "stopped")));
+    return items;
+}
+
+static char *report_text(uint64_t epoch, uint64_t seq, json_t *items)
+{
+    json_t *report =
+        json_pack("{s:I, s:I, s:o}", "epoch", (json_int_t)epoch, "seq", (json_int_t)seq, "instances", items);
+    char *text = json_dumps(report, JSON_COMPACT);
+    json_decref(report);
+    return text;
+}
+
+static void claim(struct agent *a, const char *node, uint64_t epoch, uint64_t seq, json_t *items, bool stale)
+{
+    struct claim claim = {
+        .node = node, .epoch = epoch, .seq = seq, .text = report_text(epoch, seq, items), .stale = stale};
+    a->w->counts.double_agents++;
+    network_claim(a, &claim);
+}
+
+void agents_impostor(struct world *w, size_t which)
+{
+    struct chance *luck = &w->agents_luck;
+    struct agent *a = w->agents->at.at[which], *other = w->agents->at.at[chance_below(luck, w->agents->at.len)];
+    const struct heard_of *heard = agent_heard(a);
+    world_says(w, "somebody speaks as %s", a->node);
+    switch (chance_below(luck, 3)) {
+    case 0: /* an agent that was replaced */
+        claim(a, a->node, heard->epoch ? heard->epoch - 1 : 0, 1000000, all_over(luck, a), true);
+        break;
+    case 1: /* the last one again, with other words */
+        claim(a, a->node, heard->epoch, heard->seq, all_over(luck, a), true);
+        break;
+    default: /* another node's name */
+        if (strcmp(other->node, a->node) != 0)
+            claim(a, other->node, other->machine.epoch, 1000000, all_over(luck, other), false);
+        break;
+    }
+}
+
+/* A genuine agent that has lost its mind: of instances that are not its own, or that never were. */
+void agents_lie(struct world *w, size_t which)
+{
+    struct chance *luck = &w->agents_luck;
+    struct agent *a = w->agents->at.at[which], *other = w->agents->at.at[chance_below(luck, w->agents->at.len)];
+    uint64_t seq = agent_heard(a)->seq + 1;
+    json_t *items = strcmp(other->node, a->node) != 0 ? all_over(luck, other) : json_array();
+    world_says(w, "%s lies", a->node);
+    (void)json_array_append_new(items, item(UINT64_C(1) << 40, "running"));
+    claim(a, a->node, agent_heard(a)->epoch, seq, items, false);
+}

@@ -1,0 +1,368 @@
+/* network.c - between the agents and the daemon: messages are lost, late, repeated and out of order; links are cut.
+ *
+ * A report is answered once, or not at all within its time. Configurations come when they are asked for and, while the link
+ * holds, whenever something changes (the stream that an agent keeps open).
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "control/derived.h"
+#include "sim/agent.h"
+
+#define ANSWER_NS_MAX (15 * SECOND) /* then the agent hangs up */
+
+/* A report or a configuration under way. */
+struct message {
+    struct agent *agent;
+    char node[ID_MAX + 1];
+    uint64_t epoch, seq, life, question;
+    int64_t delivered_ns;
+    char *body;
+    bool genuine; /* of the agent itself */
+    bool stale;   /* and must be refused: nobody can tell a liar by anything but its number */
+    /* The answer. */
+    int status;
+    uint64_t revision;
+    char hash[DERIVED_HASH_MAX];
+    json_t *answer;
+};
+
+static void message_free(void *arg)
+{
+    struct message *m = arg;
+    free(m->body);
+    json_decref(m->answer);
+    mem_free(m);
+}
+
+static struct message *message_new(struct agent *a)
+{
+    struct message *m = mem_zalloc(sizeof *m);
+    m->agent = a;
+    m->epoch = a->machine.epoch;
+    m->life = a->life;
+    m->genuine = true;
+    memcpy(m->node, a->node, sizeof m->node);
+    return m;
+}
+
+static struct message *message_copy(const struct message *from)
+{
+    struct message *m = mem_zalloc(sizeof *m);
+    *m = *from;
+    m->body = from->body ? strdup(from->body) : NULL;
+    m->answer = NULL;
+    return m;
+}
+
+/* ---- the link ------------------------------------------------------------------------------------------------------ */
+
+static int64_t latency_ns(struct world *w)
+{
+    struct chance *luck = &w->agents_luck;
+    if (!faults_allow(w, FAULT_LATE) || chance_in(luck, 930))
+        return chance_range(luck, 200 * MICROSECOND, 50 * MILLISECOND);
+    if (chance_in(luck, 900))
+        return chance_range(luck, 50 * MILLISECOND, 5 * SECOND);
+    return chance_range(luck, 5 * SECOND, 3 * MINUTE); /* out of order for sure */
+}
+
+static bool gets_lost(struct agent *a, bool to_agent)
+{
+    struct world *w = a->w;
+    if (w->now_ns < (to_agent ? a->deaf_ns : a->mute_ns))
+        return true;
+    if (w->now_ns < a->flap_ns && (w->now_ns / (7 * SECOND)) % 2)
+        return true;
+    return faults_allow(w, FAULT_LOST) && chance_in(&w->agents_luck, 15);
+}
+
+/* ---- reports ------------------------------------------------------------------------------------------------------- */
+
+static bool is_after(uint64_t epoch, uint64_t seq, uint64_t than_epoch, uint64_t than_seq)
+{
+    return epoch > than_epoch || (epoch == than_epoch && seq > than_seq);
+}
+
+/* What this daemon has taken before, or something later than it, must change nothing; nor what the node's document is
+ * later than. Heartbeats that an earlier daemon took are known to nobody. */
+static bool is_stale(const struct world *w, struct agent *a, const struct message *m)
+{
+    const struct seen *node = mirror_find(&w->mirror, KIND_NODE, m->node);
+    const struct heard_of *heard = agent_heard(a);
+    bool known = heard->life == w->daemon.life && !is_after(m->epoch, m->seq, heard->epoch, heard->seq);
+    return known || (node && !is_after(m->epoch, m->seq, node->node.epoch, node->node.seq));
+}
+
+static void note_unknown(struct agent *a, const json_t *answer)
+{
+    const json_t *unknown = json_object_get(answer, "unknown");
+    for (size_t i = 0; i < json_array_size(unknown); i++)
+        vec_push(&a->unknown, (uint64_t)json_integer_value(json_array_get(unknown, i)));
+}
+
+static void report_answer(struct agent *a, void *arg)
+{
+    struct message *m = arg;
+    if (a->awaiting != m->seq)
+        return;
+    world_says(a->w, "%s hears of report %" PRIu64 ".%" PRIu64 ": %d", a->node, m->epoch, m->seq, m->status);
+    a->awaiting = 0;
+    const char *code = json_string_value(json_object_get(json_object_get(m->answer, "error"), "code"));
+    if (code && strcmp(code, "superseded") == 0)
+        a->gave_way = true;
+    note_unknown(a, m->answer);
+    node_reported(a->logic, m->seq, m->status, m->answer);
+}
+
+static void report_arrives(struct world *w, void *arg)
+{
+    struct message *m = arg;
+    struct agent *a = m->agent;
+    (void)w;
+    if (a->logic && a->life == m->life && !gets_lost(a, true)) {
+        struct message *in = message_copy(m);
+        in->answer = json_incref(m->answer);
+        agent_post(a, 0, report_answer, in, message_free);
+    }
+}
+
+static void hang_up(struct agent *a, void *arg)
+{
+    uint64_t seq = ((struct message *)arg)->seq;
+    if (a->awaiting != seq)
+        return;
+    world_says(a->w, "%s waits no longer for report %" PRIu64, a->node, seq);
+    a->awaiting = 0;
+    node_reported(a->logic, seq, 0, NULL);
+}
+
+static void report_answered(struct world *w, void *ctx, const struct outcome *o)
+{
+    struct message *m = ctx;
+    struct agent *a = m->agent;
+    struct heard_of *heard = agent_heard(a);
+    if (o->status == 200) {
+        w->counts.reports++;
+        heard->ns = m->delivered_ns > heard->ns ? m->delivered_ns : heard->ns;
+        if (heard->life != w->daemon.life || is_after(m->epoch, m->seq, heard->epoch, heard->seq)) {
+            heard->epoch = m->epoch;
+            heard->seq = m->seq;
+            heard->life = w->daemon.life;
+        }
+    }
+    if (!m->genuine || o->status == 0) /* nobody is there: the agent will hang up */
+        return;
+    struct message *back = message_copy(m);
+    back->status = o->status;
+    back->answer = json_deep_copy(o->body);
+    world_later(w, latency_ns(w), report_arrives, back, message_free);
+}
+
+static void report_deliver(struct world *w, void *arg)
+{
+    struct message *sent = arg, *m = message_copy(sent);
+    struct agent *a = sent->agent;
+    char path[128], who[96];
+    m->delivered_ns = w->now_ns;
+    if (sent->stale && !is_stale(w, a, m)) { /* the daemon has begun anew, and knows no better */
+        message_free(m);
+        return;
+    }
+    (void)snprintf(path, sizeof path, "/v1/nodes/%s/report", sent->node);
+    (void)snprintf(who, sizeof who, "%s%s", sent->genuine ? "" : "somebody as ", a->node);
+    world_says(w, "report %" PRIu64 ".%" PRIu64 " of %s arrives", m->epoch, m->seq, who);
+    bool foreign = strcmp(sent->node, a->node) != 0, stale = is_stale(w, a, m);
+    world_checked(w, foreign ? 22 : 14);
+    struct ask ask = {.who = who,
+                      .method = "POST",
+                      .path = path,
+                      .token = a->token,
+                      .body = sent->body,
+                      .refuse = foreign || stale,
+                      .harmless = foreign || stale,
+                      .invariant = foreign ? 22 : 14,
+                      .then = report_answered,
+                      .ctx = m,
+                      .drop = message_free};
+    (void)world_ask(w, &ask);
+}
+
+static void report_send(struct agent *a, struct message *m)
+{
+    struct world *w = a->w;
+    struct chance *luck = &w->agents_luck;
+    if (gets_lost(a, false)) {
+        message_free(m);
+        return;
+    }
+    if (faults_allow(w, FAULT_REPEATED) && chance_in(luck, 30)) /* soon or late */
+        world_later(w, chance_in(luck, 700) ? latency_ns(w) : chance_range(luck, SECOND, 20 * MINUTE), report_deliver,
+                    message_copy(m), message_free);
+    world_later(w, latency_ns(w), report_deliver, m, message_free);
+}
+
+void network_report(struct agent *a, uint64_t seq, char *text)
+{
+    struct message *m = message_new(a);
+    m->seq = a->awaiting = seq;
+    agent_post(a, ANSWER_NS_MAX, hang_up, message_copy(m), message_free);
+    m->body = text;
+    report_send(a, m);
+}
+
+void network_claim(struct agent *a, const struct claim *claim)
+{
+    struct message *m = message_new(a);
+    (void)snprintf(m->node, sizeof m->node, "%s", claim->node);
+    m->genuine = false;
+    m->epoch = claim->epoch;
+    m->seq = claim->seq;
+    m->stale = claim->stale;
+    m->body = claim->text;
+    report_send(a, m);
+}
+
+/* ---- configuration ------------------------------------------------------------------------------------------------- */
+
+static void config_configure(struct agent *a, void *arg)
+{
+    struct message *m = arg;
+    struct berth_err err;
+    if (m->question && a->reading == m->question)
+        a->reading = 0;
+    if (m->status != 200)
+        return;
+    world_says(a->w, "%s reads its configuration of revision %" PRIu64, a->node, m->revision);
+    if (m->revision >= a->listed_revision) {
+        json_decref(a->listed);
+        a->listed = json_incref(m->answer);
+        a->listed_revision = m->revision;
+    }
+    if (node_configure(a->logic, m->revision, m->hash, m->answer, &err) < 0)
+        world_breach(a->w, RULE_LISTED, "%s makes nothing of its configuration: %s", a->node, err.text);
+}
+
+static void config_arrives(struct world *w, void *arg)
+{
+    struct message *m = arg;
+    struct agent *a = m->agent;
+    (void)w;
+    if (a->logic && a->life == m->life && !gets_lost(a, true)) {
+        struct message *in = message_copy(m);
+        in->answer = json_incref(m->answer);
+        agent_post(a, 0, config_configure, in, message_free);
+    }
+}
+
+/* A node is told of exactly what it holds: to run, or to stop. */
+static void config_judge(struct world *w, const char *node, const json_t *config)
+{
+    const json_t *list = json_object_get(config, "instances");
+    size_t there = 0;
+    world_checked(w, 22);
+    for (size_t i = 0; i < w->mirror.of[KIND_INSTANCE].len; i++) {
+        const struct berth_instance *is = &w->mirror.of[KIND_INSTANCE].at[i]->instance.instance;
+        if (!state_holds(is->state) || strcmp(is->node, node) != 0)
+            continue;
+        there++;
+        const json_t *found = NULL;
+        for (size_t k = 0; k < json_array_size(list) && !found; k++)
+            if ((uint64_t)json_integer_value(json_object_get(json_array_get(list, k), "id")) == is->id)
+                found = json_array_get(list, k);
+        const char *said = json_string_value(json_object_get(found, "state"));
+        if (!said || (strcmp(said, "stop") == 0) != (is->state == BERTH_STOPPING))
+            world_breach(w, 22, "%s is told to %s instance %" PRIu64 ", which is %s", node, said ? said : "forget",
+                         is->id, berth_state_name(is->state));
+    }
+    if (json_array_size(list) != there)
+        world_breach(w, 22, "%s is told of %zu instances, and holds %zu", node, json_array_size(list), there);
+}
+
+static void config_answered(struct world *w, void *ctx, const struct outcome *o)
+{
+    struct message *m = ctx;
+    if (o->status == 0)
+        return;
+    struct message *back = message_copy(m);
+    back->status = o->status;
+    back->revision = o->revision;
+    if (o->status == 200) {
+        struct str text = {.at = (char *)o->text, .len = strlen(o->text)};
+        (void)derived_hash(&text, back->hash);
+        back->answer = json_loads(o->text, 0, NULL);
+        config_judge(w, m->node, back->answer);
+    }
+    world_later(w, latency_ns(w), config_arrives, back, message_free);
+}
+
+static void config_ask(struct world *w, const struct message *m)
+{
+    char path[128];
+    (void)snprintf(path, sizeof path, "/v1/nodes/%s/config", m->node);
+    struct ask ask = {.who = m->agent->node,
+                      .method = "GET",
+                      .path = path,
+                      .token = m->agent->token,
+                      .harmless = true,
+                      .invariant = 20,
+                      .then = config_answered,
+                      .ctx = message_copy(m),
+                      .drop = message_free};
+    (void)world_ask(w, &ask);
+}
+
+static void config_asked(struct world *w, void *arg)
+{
+    struct message *m = arg;
+    world_says(w, "%s asks for its configuration", m->node);
+    config_ask(w, m);
+}
+
+static void stop_reading(struct agent *a, void *arg)
+{
+    struct message *m = arg;
+    if (a->reading != m->question)
+        return;
+    a->reading = 0;
+    network_reread(a); /* until it has one */
+}
+
+void network_reread(struct agent *a)
+{
+    if (a->reading)
+        return;
+    struct message *m = message_new(a);
+    m->question = a->reading = ++a->asked;
+    agent_post(a, ANSWER_NS_MAX, stop_reading, message_copy(m), message_free);
+    if (gets_lost(a, false)) {
+        message_free(m);
+        return;
+    }
+    world_later(a->w, latency_ns(a->w), config_asked, m, message_free);
+}
+
+/* On a stream that was open before, so that only the way to the agent counts. */
+static void config_push(struct world *w, void *arg)
+{
+    struct message *m = arg;
+    struct agent *a = m->agent;
+    a->pushing = false;
+    if (!a->logic || a->life != m->life || a->removed)
+        return;
+    world_says(w, "the configuration of %s is pushed", m->node);
+    config_ask(w, m);
+}
+
+void agents_told(struct world *w, const char *node)
+{
+    for (size_t i = 0; i < w->agents->at.len; i++) {
+        struct agent *a = w->agents->at.at[i];
+        if (!a->logic || a->pushing || a->removed || strcmp(a->node, node) != 0 || w->now_ns < a->deaf_ns)
+            continue;
+        a->pushing = true;
+        world_later(w, chance_range(&w->agents_luck, 100 * MICROSECOND, 20 * MILLISECOND), config_push, message_new(a),
+                    message_free);
+    }
+}

@@ -1,0 +1,263 @@
+"""A real cluster for tests: one berthd and real agents, each with a folder and a cgroup of its own. Standard library only.
+
+What a test starts is ended and cleared away however the test ends: processes, cgroups, mounts, folders.
+"""
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import urllib.error
+import urllib.request
+
+BUILD = pathlib.Path(os.environ["BERTH_BUILD"])
+BERTH, BERTHD = BUILD / "src/cli/berth", BUILD / "src/berthd/berthd"
+AGENT, SHIM = BUILD / "src/agent/berth-agent", BUILD / "src/shim/berth-shim"
+PATIENCE = 60  # seconds until something that should have happened counts as failed; no speed is tested here
+GROUPS = ["cpu", "cpuacct", "memory", "pids", "blkio", "freezer", "hugetlb", "unified", ""]
+
+
+def skip_unless(*programs):
+    for program in programs:
+        if not (os.access(program, os.X_OK) if "/" in str(program) else shutil.which(program)):
+            print(f"skip: there is no {program}")
+            sys.exit(77)
+
+
+def skip_unless_root():
+    if os.geteuid() != 0:
+        print("skip: needs root, for cgroups, users and mounts")
+        sys.exit(77)
+
+
+def wait_for(what, check, patience=PATIENCE):
+    """Waits until check() is true, and returns what it gave."""
+    end = time.monotonic() + patience
+    last = None
+    while time.monotonic() < end:
+        last = check()
+        if last:
+            return last
+        time.sleep(0.05)
+    raise AssertionError(f"never: {what}")
+
+
+class Process:
+    """A program in the background: its words are kept, 'ready ...' is waited for."""
+
+    def __init__(self, words, env=None):
+        self.words, self.log, self.out = [str(w) for w in words], [], []
+        self.process = subprocess.Popen(self.words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        env=dict(os.environ, **(env or {})), start_new_session=True)
+        for pipe, into in ((self.process.stdout, self.out), (self.process.stderr, self.log)):
+            threading.Thread(target=self.read, args=(pipe, into), daemon=True).start()
+
+    @staticmethod
+    def read(pipe, into):
+        for line in pipe:
+            into.append(line.rstrip("\n"))
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def ready(self):
+        def look():
+            if self.process.poll() is not None:
+                raise AssertionError(f"{self.words} ended with {self.process.returncode}: {self.log[-20:]}")
+            return [line for line in self.out if line.startswith("ready ")]
+        return wait_for(f"{self.words[0]} is ready", look)[0].split()[1]
+
+    def kill(self, signo=signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(signo)
+
+    def end(self, signo=signal.SIGTERM):
+        self.kill(signo)
+        try:
+            return self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return self.process.wait()
+
+
+class Agent:
+    """One agent: a state folder and a cgroup that stay while it is ended and started again."""
+
+    def __init__(self, cluster, name, prefix=(), options=()):
+        self.cluster, self.name, self.prefix, self.options = cluster, name, list(prefix), list(options)
+        self.state = cluster.work / f"agent-{name}"
+        self.group = f"berth-test-{os.getpid()}-{name}"
+        self.process = None
+
+    def join(self, line=None):
+        line = line or self.cluster.berth("node", "add", self.name).strip()
+        words = line.split()
+        assert words[:2] == ["berth-agent", "join"], line
+        subprocess.run([*self.prefix, str(AGENT), "join", *words[2:], "--state", str(self.state)], check=True,
+                       capture_output=True, text=True, timeout=PATIENCE)
+        return self
+
+    def start(self, ready=True):
+        self.process = Process([*self.prefix, AGENT, "--state", self.state, "--cgroup", self.group, "--shim", SHIM,
+                                "--heartbeat", "500", *self.options])
+        if ready:
+            self.process.ready()
+        return self
+
+    def instances(self):
+        """Instances with a folder here."""
+        folder = self.state / "instances"
+        return sorted(int(f.name) for f in folder.iterdir() if f.name.isdigit()) if folder.is_dir() else []
+
+    def processes(self):
+        """Numbers of all processes in this agent's groups."""
+        found = set()
+        for controller in GROUPS:
+            for procs in pathlib.Path("/sys/fs/cgroup", controller, self.group).glob("i*/**/cgroup.procs"):
+                with contextlib.suppress(OSError):
+                    found.update(int(n) for n in procs.read_text().split())
+        return sorted(found)
+
+    def clear(self):
+        if self.process:
+            self.process.end(signal.SIGKILL)
+        for _ in range(100):
+            for pid in self.processes():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            if not self.processes():
+                break
+            time.sleep(0.05)
+        subprocess.run(["pkill", "-KILL", "-f", str(self.state)], check=False)
+        time.sleep(0.1)
+        for controller in GROUPS:
+            root = pathlib.Path("/sys/fs/cgroup", controller, self.group)
+            for folder in sorted(root.glob("**/"), key=lambda f: -len(f.parts)) if root.is_dir() else []:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+        for line in reversed(pathlib.Path("/proc/self/mounts").read_text().splitlines()):
+            if line.split()[1].startswith(str(self.state)):
+                subprocess.run(["umount", "-l", line.split()[1]], check=False)
+
+
+class Cluster:
+    """A daemon in a folder of its own, and whoever joins it."""
+
+    def __init__(self, options=(), agents_address="127.0.0.1:0", prefix=()):
+        self.work = pathlib.Path(tempfile.mkdtemp(prefix="berth-"))
+        self.options, self.agents_address, self.prefix = list(options), agents_address, list(prefix)
+        self.agents = {}
+        self.daemon = None
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, kind, value, trace):
+        if kind:
+            for name, process in [("berthd", self.daemon)] + [(a.name, a.process) for a in self.agents.values()]:
+                for line in process.log[-30:] if process else []:
+                    print(f"# {name}: {line}")
+        for agent in self.agents.values():
+            agent.clear()
+        if self.daemon:
+            self.daemon.end(signal.SIGKILL)
+        shutil.rmtree(self.work, ignore_errors=True)
+
+    def start(self):
+        listen = self.url.split("//")[1] if self.daemon else "127.0.0.1:0"
+        agents = self.agents_address
+        self.daemon = Process([*self.prefix, BERTHD, "--data", self.work / "data", "--init", "--token-file",
+                               self.work / "token", "--listen", listen, "--agents", agents, *self.options])
+        self.url = self.daemon.ready()
+        self.token = (self.work / "token").read_text().strip()
+        return self
+
+    def agent(self, name, prefix=(), options=()):
+        self.agents[name] = Agent(self, name, prefix, options)
+        return self.agents[name]
+
+    def node(self, name, prefix=(), options=()):
+        """A new agent that has joined and is ready."""
+        return self.agent(name, prefix, options).join().start()
+
+    def run(self, *words, stdin=None, timeout=PATIENCE):
+        env = dict(os.environ, BERTH_SERVER=self.url, BERTH_TOKEN=self.token, NO_COLOR="1",
+                   BERTH_CONFIG=str(self.work / "config"))
+        return subprocess.run([str(BERTH), *map(str, words)], capture_output=True, text=True, env=env, timeout=timeout,
+                              input=stdin if stdin is not None else "")
+
+    def berth(self, *words, stdin=None):
+        done = self.run(*words, stdin=stdin)
+        assert done.returncode == 0, f"berth {words}: {done.returncode}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def ask(self, method, path, body=None, token=None):
+        """(status, decoded answer)"""
+        request = urllib.request.Request(self.url + path, method=method,
+                                         data=None if body is None else json.dumps(body).encode(),
+                                         headers={"Authorization": f"Bearer {token or self.token}"})
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                return answer.status, json.loads(answer.read() or b"null")
+        except urllib.error.HTTPError as error:
+            return error.code, json.loads(error.read() or b"null")
+
+    def get(self, path):
+        status, answer = self.ask("GET", path)
+        assert status == 200, f"{path}: {status} {answer}"
+        return answer
+
+    def app(self, **keys):
+        status, answer = self.ask("POST", "/v1/apps", keys)
+        assert status == 201, answer
+        return answer["id"]
+
+    def job(self, command, **keys):
+        status, answer = self.ask("POST", "/v1/jobs", {"name": "t", "command": command, **keys})
+        assert status == 201, answer
+        return answer["id"]
+
+    def state(self, kind, ident):
+        return self.get(f"/v1/{kind}/{ident}")["status"]["state"]
+
+    def wait_state(self, kind, ident, *states):
+        return wait_for(f"{kind}/{ident} is {states}", lambda: self.state(kind, ident) in states and
+                        self.get(f"/v1/{kind}/{ident}"))
+
+    def instances(self, workload=None):
+        query = f"?workload={workload}" if workload else ""
+        return self.get(f"/v1/instances{query}")["items"]
+
+
+CASES = []
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+def main():
+    """Runs every case, or those whose name is given; prints TAP."""
+    wanted = [c for c in CASES if len(sys.argv) < 2 or any(word in c.__name__ for word in sys.argv[1:])]
+    failed = 0
+    for number, function in enumerate(wanted, 1):
+        begin = time.monotonic()
+        try:
+            function()
+            print(f"ok {number} - {function.__name__} # {time.monotonic() - begin:.1f} s", flush=True)
+        except Exception:  # pylint: disable=broad-except
+            failed += 1
+            print(f"not ok {number} - {function.__name__}")
+            for line in traceback.format_exc().splitlines():
+                print(f"# {line}", flush=True)
+    print(f"1..{len(wanted)}")
+    sys.exit(1 if failed else 0)

@@ -1,0 +1,219 @@
+"""Cases of agent_test.sh: real processes under a real agent, told what to do by a real daemon."""
+import os
+import pathlib
+import signal
+import time
+import urllib.request
+
+from agent_kit import AGENT, BERTH, BERTHD, SHIM, Cluster, case, main, skip_unless, skip_unless_root, wait_for
+
+skip_unless(BERTH, BERTHD, AGENT, SHIM, "python3")
+skip_unless_root()
+WEB = ["/bin/sh", "-c", 'exec python3 -m http.server --bind 127.0.0.1 "$PORT"']
+
+
+def environ(pid):
+    return dict(v.split("=", 1) for v in pathlib.Path(f"/proc/{pid}/environ").read_text().split("\0") if v)
+
+
+@case
+def a_job_runs_and_ends():
+    with Cluster() as c:
+        agent = c.node("n1")
+        job = c.job(["/bin/sh", "-c", "echo hello; echo oops >&2; exit 0"])
+        c.wait_state("jobs", job, "ended")
+        assert "hello" in c.berth("logs", job) and "oops" in c.berth("logs", job)
+        wait_for("nothing of it is left", lambda: not agent.instances() and not agent.processes())
+
+
+@case
+def a_job_that_fails_says_so():
+    with Cluster() as c:
+        c.node("n1")
+        job = c.job(["/bin/sh", "-c", "echo it hurts; exit 7"], retries=0)
+        c.wait_state("jobs", job, "failed")
+        assert "exit code 7" in c.berth("describe", "job", job)
+        missing = c.job(["/no/such/program"], retries=0)
+        c.wait_state("jobs", missing, "failed")
+        assert "no such" in c.berth("describe", "job", missing).lower()
+
+
+@case
+def arguments_and_environment_byte_for_byte():
+    words = ["a b", "", "\"'$HOME`id`;|&\n", "ünïcode", "-x", "*"]
+    with Cluster() as c:
+        agent = c.node("n1")
+        job = c.job(["/usr/bin/python3", "-c", "import time; time.sleep(600)", *words],
+                    env={"QUOTE": "a\"b'c\nd", "EMPTY": ""})
+        c.wait_state("jobs", job, "running")
+        pid = next(p for p in agent.processes() if b"python3" in pathlib.Path(f"/proc/{p}/cmdline").read_bytes())
+        argv = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")[:-1]
+        assert argv[3:] == words, argv
+        env = environ(pid)
+        assert env["QUOTE"] == "a\"b'c\nd" and env["EMPTY"] == "" and "BERTH_TOKEN" not in env, env
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+        assert "NoNewPrivs:\t1" in status, status
+        uid = int(next(line for line in status.splitlines() if line.startswith("Uid:")).split()[1])
+        assert uid >= 200000, uid
+        assert len(os.listdir(f"/proc/{pid}/fd")) <= 4, os.listdir(f"/proc/{pid}/fd")
+        assert os.getsid(pid) == pid
+
+
+@case
+def a_service_with_two_replicas_on_one_node():
+    with Cluster() as c:
+        agent = c.node("n1")
+        app = c.app(name="web", command=WEB, replicas=2, endpoints=[{"name": "http"}],
+                    health={"tcp": {"endpoint": "http"}, "every": "1s", "timeout": "500ms"})
+        wait_for("two are ready", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 2)
+        ports = {p["port"] for i in c.instances(app) for p in i["ports"]}
+        assert len(ports) == 2 and all(10000 <= p < 32768 for p in ports), ports
+        for port in ports:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10).read()
+        url = c.berth("url", app).strip()
+        assert any(url.endswith(f":{p}") or f":{p}/" in url for p in ports), (url, ports)
+        c.berth("app", "scale", app, "1")
+        wait_for("one is left", lambda: len(c.instances(app)) == 1 and len(agent.instances()) == 1)
+        c.berth("app", "stop", app)
+        wait_for("none is left", lambda: not agent.processes() and not agent.instances())
+
+
+@case
+def the_agent_dies_and_what_runs_goes_on():
+    with Cluster() as c:
+        agent = c.node("n1")
+        job = c.job(["/bin/sh", "-c", "echo begin; sleep 600"])
+        c.wait_state("jobs", job, "running")
+        before = agent.processes()
+        for signo in (signal.SIGKILL, signal.SIGTERM):
+            agent.process.end(signo)
+            assert agent.processes() == before
+            agent.start()
+            time.sleep(1)
+            assert agent.processes() == before, "started again, or lost"
+        assert c.state("jobs", job) == "running"
+        assert c.berth("logs", job).count("begin") == 1
+        # What ends while nobody looks is told afterwards.
+        short = c.job(["/bin/sh", "-c", "sleep 2; exit 0"])
+        c.wait_state("jobs", short, "running")
+        agent.process.end(signal.SIGKILL)
+        wait_for("it has ended", lambda: len(agent.processes()) == len(before))
+        agent.start()
+        c.wait_state("jobs", short, "ended")
+
+
+@case
+def the_daemon_dies_and_nothing_stops():
+    with Cluster() as c:
+        agent = c.node("n1")
+        job = c.job(["/bin/sleep", "600"])
+        c.wait_state("jobs", job, "running")
+        before = agent.processes()
+        c.agents_address = wait_for("the agents' address", lambda: agent_address(agent))
+        c.daemon.end(signal.SIGKILL)
+        time.sleep(3)
+        assert agent.processes() == before
+        c.start()
+        wait_for("it is heard again", lambda: c.state("jobs", job) == "running")
+        again = c.job(["/bin/true"])
+        c.wait_state("jobs", again, "ended")
+        assert agent.processes() == before
+
+
+def agent_address(agent):
+    import json
+    doc = json.loads((agent.state / "identity/node.json").read_text())
+    return doc["control"][0].split("//")[1]
+
+
+@case
+def stubborn_ones_are_killed_and_double_forks_do_not_escape():
+    with Cluster() as c:
+        agent = c.node("n1")
+        job = c.job(["/bin/sh", "-c", "trap '' TERM; (setsid sleep 600 &) ; (setsid setsid sleep 601 &); while :; do sleep 1; done"],
+                    stop={"grace": "1s"})
+        c.wait_state("jobs", job, "running")
+        wait_for("all of it runs", lambda: len(agent.processes()) >= 4)
+        c.berth("job", "cancel", job)
+        wait_for("all of it is gone", lambda: not agent.processes() and not agent.instances())
+
+
+@case
+def exec_signal_and_progress():
+    with Cluster() as c:
+        c.node("n1")
+        job = c.job(["/bin/sh", "-c", "trap 'echo got HUP' HUP; echo '250/1000 a quarter' >&$BERTH_PROGRESS_FD; "
+                                      "while :; do sleep 0.2; done"], env={"COLOUR": "blue"})
+        c.wait_state("jobs", job, "running")
+        assert c.berth("exec", job, "--", "/bin/sh", "-c", "echo $COLOUR; id -u").split() == ["blue", str(uid_of(c, job))]
+        done = c.run("exec", job, "--", "/bin/sh", "-c", "echo out; echo err >&2; exit 5")
+        assert (done.returncode, done.stdout, done.stderr.splitlines()[0]) == (5, "out\n", "err"), done
+        assert c.run("exec", "-i", job, "--", "/bin/cat", stdin="to and fro\n").stdout == "to and fro\n"
+        c.berth("signal", job, "HUP")
+        wait_for("the signal came", lambda: "got HUP" in c.berth("logs", job))
+        wait_for("progress shows", lambda: c.get(f"/v1/jobs/{job}")["status"].get("progress") == 250)
+
+
+def uid_of(c, job):
+    (agent,) = c.agents.values()
+    return os.stat(f"/proc/{agent.processes()[0]}").st_uid
+
+
+@case
+def limits_hold():
+    with Cluster() as c:
+        c.node("n1")
+        hog = c.job(["/usr/bin/python3", "-c", "x = bytearray(400 << 20); import time; time.sleep(600)"],
+                    resources={"memory": "64Mi"}, limits={"memory": "64Mi"}, retries=0)
+        found = c.wait_state("jobs", hog, "failed", "running")
+        if found["status"]["state"] == "running":
+            assert "memory" in found["status"].get("unenforced", []), found["status"]
+        else:
+            assert "memory" in c.berth("describe", "job", hog)
+        bomb = c.job(["/bin/sh", "-c", "for i in $(seq 200); do sleep 600 & done; wait"], limits={"pids": 30}, retries=0)
+        (agent,) = c.agents.values()
+        wait_for("it has begun", lambda: len(agent.processes()) >= 20 or c.state("jobs", bomb) != "pending")
+        time.sleep(1)
+        assert len(agent.processes()) <= 40
+        assert c.job(["/bin/true"])
+
+
+@case
+def settings_files_and_secrets():
+    with Cluster() as c:
+        agent = c.node("n1")
+        c.berth("secret", "set", "db", "password=hunter2-and-more")
+        app = c.app(name="reader", command=["/bin/sh", "-c", 'while :; do cat "$BERTH_SETTINGS" /etc/reader.conf; echo; '
+                                            'cat /run/secret/db | wc -c; sleep 0.3; done'],
+                    settings={"title": "first"}, settings_schema={"title": {"type": "text"}}, install={"hidden": "installed"},
+                    files=[{"path": "/etc/reader.conf", "text": "conf-text"},
+                           {"path": "/run/secret/db", "secret": "db", "key": "password"}])
+        wait_for("it reads", lambda: "first" in c.berth("logs", app) and "conf-text" in c.berth("logs", app))
+        assert "16" in c.berth("logs", app).split()
+        c.ask("PATCH", f"/v1/apps/{app}/settings", {"title": "second"})
+        wait_for("it reads the change", lambda: "second" in c.berth("logs", app))
+        assert "installed" not in c.berth("logs", app)
+        for pid in agent.processes():
+            assert b"hunter2" not in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+        assert "hunter2" not in "\n".join(agent.process.log + c.daemon.log)
+        c.berth("app", "rm", app)
+        wait_for("all is gone", lambda: not agent.instances() and str(agent.state) not in
+                 pathlib.Path("/proc/mounts").read_text())
+
+
+@case
+def a_drained_node_is_released():
+    with Cluster() as c:
+        one, two = c.node("n1"), c.node("n2")
+        app = c.app(name="web", command=WEB, replicas=2, endpoints=[{"name": "http"}])
+        wait_for("two are ready", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 2)
+        c.berth("node", "drain", "n1")
+        wait_for("n1 is empty", lambda: not one.instances() and not one.processes())
+        wait_for("both are on n2", lambda: {i["node"] for i in c.instances(app)} == {"n2"} and
+                 c.get(f"/v1/apps/{app}")["status"]["ready"] == 2)
+        c.berth("node", "rm", "n1")
+        assert c.ask("GET", "/v1/nodes/n1")[0] == 404
+        assert two.instances()
+
+
+main()

@@ -1,0 +1,410 @@
+/* judge_relief.c - stops for pressure, moves from nodes that are over, moves by hand, and moves that even out use. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "judge.h"
+#include "rules_relief.h"
+
+#define UNDONE_NS (60 * MINUTE_NS)
+#define STALE_NS (15 * MINUTE_NS)
+
+struct case_ {
+    const struct world *before, *after;
+    struct berth_plan *plan;
+    struct verdict *v;
+};
+
+static uint32_t least_of(const struct berth_workload *w)
+{
+    if (w->min_available)
+        return w->min_available;
+    return w->replicas > 1 ? w->replicas - 1 : 1;
+}
+
+static bool seat_available(const struct world *world, const struct seat *s)
+{
+    return s->is.state == BERTH_RUNNING && s->is.ready && world->nodes[s->node].state != BERTH_NODE_LOST;
+}
+
+static uint32_t available_len(const struct world *world, size_t workload)
+{
+    uint32_t len = 0;
+    for (size_t i = 0; i < world->seats_len; i++)
+        len += world->seats[i].workload == workload && seat_available(world, &world->seats[i]);
+    return len;
+}
+
+/* Of a service that is wanted and not of a gang, and neither reserved nor stopping. */
+static bool may_leave(const struct world *world, const struct seat *s)
+{
+    const struct berth_workload *w = s->workload == NONE ? NULL : &world->workloads[s->workload];
+    return w && w->kind == BERTH_SERVICE && !w->suspended && text_same(w->gang, "") &&
+           (s->is.state == BERTH_ASSIGNED || s->is.state == BERTH_STARTING || s->is.state == BERTH_RUNNING);
+}
+
+/* ---- pressure --------------------------------------------------------------------------------------------------- */
+
+static int64_t overuse(const struct seat *s)
+{
+    return seat_uses(s, "memory") - amount_of(s->shape->requests, s->shape->requests_len, "memory");
+}
+
+static bool promises_more(const struct world *world, size_t node)
+{
+    const struct berth_node *n = &world->nodes[node];
+    return rule_capacity(world, node, "memory") > amount_of(n->allocatable, n->allocatable_len, "memory");
+}
+
+static bool may_drop(const struct world *world, const struct seat *s)
+{
+    return may_leave(world, s) && seat_uses(s, "memory") > 0 && (overuse(s) > 0 || promises_more(world, s->node));
+}
+
+static bool drops_before(const struct world *world, const struct seat *a, const struct seat *b)
+{
+    int32_t pa = world->workloads[a->workload].priority, pb = world->workloads[b->workload].priority;
+    if (pa != pb)
+        return pa < pb;
+    return overuse(a) != overuse(b) ? overuse(a) > overuse(b) : a->is.id > b->is.id;
+}
+
+/* Could it have been stopped, all else in the plan being as it is? */
+static bool spare_still(const struct case_ *c, const struct seat *s)
+{
+    const struct seat *later = world_find_seat(c->after, s->is.id);
+    if (!later || later->is.state == BERTH_STOPPING)
+        return false;
+    return !seat_available(c->before, s) ||
+           available_len(c->after, s->workload) > least_of(&c->after->workloads[s->workload]);
+}
+
+static int64_t use_left(const struct world *world, size_t node, uint32_t *stopping)
+{
+    int64_t left = node_uses(world, node, "memory");
+    for (size_t i = 0; i < world->seats_len; i++) {
+        const struct seat *s = &world->seats[i];
+        if (s->node != node || s->is.state != BERTH_STOPPING)
+            continue;
+        left -= seat_uses(s, "memory") > 0 ? seat_uses(s, "memory") : 0;
+        *stopping += 1;
+    }
+    return left;
+}
+
+static bool drop_due(const struct world *world, size_t node)
+{
+    const struct berth_fact *known = fact_find(world, BERTH_FACT_PRESSURE, 0, world->nodes[node].id);
+    uint32_t unheard = 0;
+    return node_pressed(world, node) && known && world->now_ns - known->at_ns >= world->policy.pressure.hold_ns &&
+           uses_above(world, node, use_left(world, node, &unheard), world->policy.pressure.low_percent);
+}
+
+static bool drop_judge(const struct case_ *c, const struct seat *s)
+{
+    if (!drop_due(c->before, s->node))
+        return verdict_bad(c->v, "pressure: %" PRIu64 " is stopped on %s, which is not due", s->is.id, s->is.node);
+    if (!may_drop(c->before, s))
+        return verdict_bad(c->v, "pressure: %" PRIu64 " may not be stopped", s->is.id);
+    for (size_t i = 0; i < c->before->seats_len; i++) {
+        const struct seat *other = &c->before->seats[i];
+        if (other->node == s->node && other != s && may_drop(c->before, other) &&
+            drops_before(c->before, other, s) && spare_still(c, other))
+            return verdict_bad(c->v, "pressure: %" PRIu64 " is stopped before %" PRIu64, s->is.id, other->is.id);
+    }
+    return true;
+}
+
+/* Is nobody of its workload about to take over from another? */
+static bool settled_workload(const struct world *world, size_t workload)
+{
+    for (size_t i = 0; i < world->seats_len; i++)
+        if (world->seats[i].workload == workload && world->seats[i].is.replaces)
+            return false;
+    return true;
+}
+
+/* Nothing was stopped on a node where something was due: then there was nothing to stop. */
+static bool idle_judge(const struct case_ *c, size_t node)
+{
+    for (size_t i = 0; i < c->before->seats_len; i++)
+        if (c->before->seats[i].node == node && c->before->seats[i].workload != NONE &&
+            !settled_workload(c->before, c->before->seats[i].workload))
+            return true; /* the one to be stopped may just be replaced */
+    for (size_t i = 0; i < c->before->seats_len; i++) {
+        const struct seat *s = &c->before->seats[i];
+        if (s->node == node && may_drop(c->before, s) && spare_still(c, s))
+            return verdict_bad(c->v, "pressure: %s is due, and %" PRIu64 " could go", s->is.node, s->is.id);
+    }
+    return true;
+}
+
+static bool remembered_judge(const struct case_ *c, size_t node, bool dropped)
+{
+    const char *id = c->before->nodes[node].id;
+    const struct berth_fact *was = fact_find(c->before, BERTH_FACT_PRESSURE, 0, id);
+    const struct berth_fact *is = fact_find(c->after, BERTH_FACT_PRESSURE, 0, id);
+    bool pressed = node_pressed(c->before, node);
+
+    if (pressed != (is != NULL))
+        return verdict_bad(c->v, "pressure: %s is%s under it, and that is%s remembered", id, pressed ? "" : " not",
+                           is ? "" : " not");
+    if (pressed && is->at_ns != (was && !dropped ? was->at_ns : c->before->now_ns))
+        return verdict_bad(c->v, "pressure: of %s the wrong moment is remembered", id);
+    return true;
+}
+
+static bool pressure_judge(const struct case_ *c)
+{
+    uint32_t stopping = 0, drops = 0;
+    bool *dropped = ARENA_ARRAY(&((struct world *)(uintptr_t)c->after)->arena, bool, c->before->nodes_len + 1);
+
+    for (size_t n = 0; n < c->before->nodes_len; n++)
+        if (node_pressed(c->before, n))
+            (void)use_left(c->before, n, &stopping);
+    for (size_t i = 0; i < berth_plan_actions(c->plan); i++) {
+        struct berth_action a = berth_plan_action(c->plan, i);
+        const struct seat *s = a.instance ? world_find_seat(c->before, a.instance) : NULL;
+        if (a.op != BERTH_STOP || a.cause != BERTH_CAUSE_PRESSURE || !s)
+            continue;
+        /* Whoever was to take over from it goes with it. */
+        if (s->is.replaces && world_find_seat(c->before, s->is.replaces))
+            continue;
+        if (!drop_judge(c, s))
+            return false;
+        if (dropped[s->node])
+            return verdict_bad(c->v, "pressure: two at once on %s", s->is.node);
+        dropped[s->node] = true;
+        drops++;
+    }
+    if (drops && stopping + drops > c->before->policy.pressure.drops)
+        return verdict_bad(c->v, "pressure: %u stop, and %u more are stopped", stopping, drops);
+    for (size_t n = 0; n < c->before->nodes_len; n++) {
+        bool due = drop_due(c->before, n) && !dropped[n] && stopping + drops < c->before->policy.pressure.drops;
+        if (!remembered_judge(c, n, dropped[n]) || (due && !idle_judge(c, n)))
+            return false;
+    }
+    return fact_find(c->after, BERTH_FACT_PRESSURE, 0, "gone")
+               ? verdict_bad(c->v, "pressure: a node that is gone is remembered")
+               : true;
+}
+
+/* ---- nodes that are over ---------------------------------------------------------------------------------------- */
+
+/* What those that stay ask for. */
+static bool lacks(const struct world *world, size_t node, const char *resource, const bool *leaves)
+{
+    int64_t held = 0, has = amount_of(world->nodes[node].overcommit, world->nodes[node].overcommit_len, resource);
+    __int128 whole = amount_of(world->nodes[node].allocatable, world->nodes[node].allocatable_len, resource);
+    bool listed = false;
+
+    for (size_t i = 0; i < world->nodes[node].allocatable_len; i++)
+        listed |= text_same(world->nodes[node].allocatable[i].resource, resource);
+    for (size_t i = 0; i < world->seats_len; i++) {
+        const struct seat *s = &world->seats[i];
+        bool counts = s->node == node && state_active(s->is.state) && s->is.state != BERTH_STOPPING && !leaves[i];
+        for (size_t k = 0; counts && k < rule_requests_len(s->shape); k++)
+            if (text_same(rule_request(s->shape, k).resource, resource))
+                held += rule_request(s->shape, k).amount;
+    }
+    if (!listed && text_same(resource, "pods"))
+        return false;
+    return held > (int64_t)(whole * (has ? has : BERTH_RATIO_ONE) / BERTH_RATIO_ONE);
+}
+
+static bool sheds_before(const struct world *world, const struct seat *a, const struct seat *b)
+{
+    int32_t pa = world->workloads[a->workload].priority, pb = world->workloads[b->workload].priority;
+    return pa != pb ? pa < pb : a->is.id > b->is.id;
+}
+
+/* Marks who is to leave the node, one after another. */
+static void shed_list(const struct world *world, size_t node, bool *leaves, bool *asked)
+{
+    for (;;) {
+        size_t next = NONE;
+        for (size_t i = 0; i < world->seats_len; i++) {
+            const struct seat *s = &world->seats[i];
+            bool may = s->node == node && !asked[i] && may_leave(world, s) &&
+                       world->workloads[s->workload].on_drain != BERTH_DRAIN_WAIT;
+            if (may && (next == NONE || sheds_before(world, s, &world->seats[next])))
+                next = i;
+        }
+        if (next == NONE)
+            return;
+        const struct berth_shape *shape = world->seats[next].shape;
+        bool helps = false;
+        for (size_t k = 0; k < rule_requests_len(shape); k++)
+            helps |= rule_request(shape, k).amount > 0 &&
+                     lacks(world, node, rule_request(shape, k).resource, leaves);
+        asked[next] = true;
+        leaves[next] = helps;
+    }
+}
+
+static bool over_action(const struct case_ *c, const struct berth_action *a, const bool *leaves)
+{
+    uint64_t of = a->op == BERTH_STOP ? a->instance : a->replaces;
+    for (size_t i = 0; i < c->before->seats_len; i++) {
+        const struct seat *s = &c->before->seats[i];
+        const struct seat *old = s->is.replaces ? world_find_seat(c->before, s->is.replaces) : NULL;
+        bool with_old = old && leaves[old - c->before->seats]; /* goes with the one it was to take over from */
+        if (s->is.id == of && (leaves[i] || (a->op == BERTH_STOP && with_old)))
+            return true;
+    }
+    /* One that gave way is placed anew. */
+    return a->op != BERTH_STOP && !a->replaces;
+}
+
+static bool over_judge(const struct case_ *c)
+{
+    struct arena *arena = &((struct world *)(uintptr_t)c->after)->arena;
+    bool *leaves = ARENA_ARRAY(arena, bool, c->before->seats_len + 1);
+    bool *asked = ARENA_ARRAY(arena, bool, c->before->seats_len + 1);
+
+    for (size_t n = 0; c->before->policy.shed && n < c->before->nodes_len; n++)
+        if (node_listens(c->before, n))
+            shed_list(c->before, n, leaves, asked);
+    for (size_t i = 0; i < berth_plan_actions(c->plan); i++) {
+        struct berth_action a = berth_plan_action(c->plan, i);
+        if (a.cause == BERTH_CAUSE_OVER && !over_action(c, &a, leaves))
+            return verdict_bad(c->v, "over: %s %s/%u on %s: its node is not, or others go first", berth_op_name(a.op),
+                               a.workload, a.ordinal, a.node);
+    }
+    return true;
+}
+
+/* ---- evening out ------------------------------------------------------------------------------------------------ */
+
+static int64_t load_of(const struct world *world, size_t node, const char *resource)
+{
+    int64_t load = 0, used = node_uses(world, node, resource);
+    for (size_t i = 0; i < world->seats_len; i++) {
+        const struct seat *s = &world->seats[i];
+        if (s->node != node || !state_active(s->is.state))
+            continue;
+        int64_t asked = amount_of(s->shape->requests, s->shape->requests_len, resource);
+        load += seat_uses(s, resource) >= 0 ? seat_uses(s, resource) : asked;
+    }
+    return load > used ? load : used;
+}
+
+/* In thousandths of what is there, with or without the load of a seat. */
+static int64_t share_with(const struct world *world, size_t node, const struct seat *s, int sign)
+{
+    static const char *const resources[] = {"cpu", "memory"};
+    int64_t most = 0;
+
+    for (size_t k = 0; k < 2; k++) {
+        const struct berth_node *n = &world->nodes[node];
+        int64_t has = amount_of(n->allocatable, n->allocatable_len, resources[k]), own = 0;
+        if (s)
+            own = seat_uses(s, resources[k]) >= 0
+                      ? seat_uses(s, resources[k])
+                      : amount_of(s->shape->requests, s->shape->requests_len, resources[k]);
+        int64_t load = load_of(world, node, resources[k]) + sign * own;
+        int64_t share = load <= 0 ? 0 : has > 0 ? (int64_t)((__int128)load * 1000 / has) : INT32_MAX;
+        share = share > INT32_MAX ? INT32_MAX : share;
+        most = share > most ? share : most;
+    }
+    return most;
+}
+
+/* `then` is the world as it was before this very move. */
+static bool even_judge(const struct case_ *c, const struct world *then, const struct berth_action *a)
+{
+    const struct berth_rebalance *policy = &c->before->policy.rebalance;
+    const struct seat *s = world_find_seat(c->before, a->replaces);
+    size_t to = world_find_node(c->before, a->node);
+    int64_t from_share = share_with(then, s->node, NULL, 0);
+    int64_t left = share_with(then, s->node, s, -1), came = share_with(then, to, s, 1);
+    const struct berth_workload *w = &c->before->workloads[s->workload];
+
+    if (w->kind != BERTH_SERVICE || !text_same(w->gang, "") || !seat_available(c->before, s) ||
+        c->before->nodes[s->node].state != BERTH_NODE_READY)
+        return verdict_bad(c->v, "evening out: %" PRIu64 " may not be moved", s->is.id);
+    if (c->before->now_ns - s->is.since_ns < policy->age_ns)
+        return verdict_bad(c->v, "evening out: %" PRIu64 " is too young", s->is.id);
+    if (fact_find(c->before, BERTH_FACT_MIGRATION, s->is.id, ""))
+        return verdict_bad(c->v, "evening out: %" PRIu64 " has another migration", s->is.id);
+    if (from_share - (left > came ? left : came) <= (int64_t)policy->gain_percent * 10)
+        return verdict_bad(c->v, "evening out: %" PRIu64 " from %" PRId64 " to %" PRId64 " and %" PRId64 " gains little",
+                           s->is.id, from_share, left, came);
+    return true;
+}
+
+/* ---- all moves -------------------------------------------------------------------------------------------------- */
+
+static bool hand_judge(const struct case_ *c, const struct berth_action *a)
+{
+    const struct berth_fact *f = fact_find(c->before, BERTH_FACT_MIGRATION, a->replaces, "");
+    const struct seat *s = world_find_seat(c->before, a->replaces);
+    if (!f || !s || berth_migration_cause(f->value) != BERTH_CAUSE_BY_HAND ||
+        berth_migration_phase(f->value) == BERTH_MIGRATION_UNDONE)
+        return verdict_bad(c->v, "by hand: nobody asked for the move of %" PRIu64, a->replaces);
+    if ((*f->key && !text_same(f->key, a->node)) || text_same(s->is.node, a->node))
+        return verdict_bad(c->v, "by hand: %" PRIu64 " was not to move to %s", a->replaces, a->node);
+    return true;
+}
+
+static bool undone_judge(const struct case_ *c, const struct berth_action *a)
+{
+    const struct seat *s = world_find_seat(c->before, a->instance);
+    const struct berth_fact *f = fact_find(c->before, BERTH_FACT_MIGRATION, s->is.replaces, "");
+    bool stale = f && berth_migration_phase(f->value) == BERTH_MIGRATION_STARTING &&
+                 berth_migration_cause(f->value) == BERTH_CAUSE_MOVED && c->before->now_ns - f->at_ns >= STALE_NS;
+    if (!f || (berth_migration_phase(f->value) != BERTH_MIGRATION_UNDONE && !stale))
+        return verdict_bad(c->v, "undone: nobody took back the move to %" PRIu64, a->instance);
+    return true;
+}
+
+/* One that was taken back is not: the new one goes, and what is remembered stays for a while. */
+static bool facts_judge(const struct case_ *c)
+{
+    for (size_t i = 0; i < c->after->facts_len; i++) {
+        const struct berth_fact *f = &c->after->facts[i];
+        const struct seat *s = f->kind == BERTH_FACT_MIGRATION ? world_find_seat(c->after, f->subject) : NULL;
+        if (f->kind != BERTH_FACT_MIGRATION)
+            continue;
+        if (!s || s->is.state == BERTH_ENDED)
+            return verdict_bad(c->v, "migrations: %" PRIu64 " is gone, and yet remembered", f->subject);
+        if (berth_migration_phase(f->value) != BERTH_MIGRATION_UNDONE)
+            continue;
+        if (c->after->now_ns - f->at_ns >= UNDONE_NS)
+            return verdict_bad(c->v, "migrations: that of %" PRIu64 " was undone long ago", f->subject);
+    }
+    return true;
+}
+
+static bool moves_judge(const struct case_ *c)
+{
+    struct world then;
+    uint32_t evened = 0, others = 0;
+    bool good = true;
+
+    world_copy(&then, c->before);
+    for (size_t i = 0; good && i < berth_plan_actions(c->plan); i++) {
+        struct berth_action a = berth_plan_action(c->plan, i);
+        bool places = a.op == BERTH_PLACE || a.op == BERTH_RESERVE;
+        if (a.op == BERTH_STOP && a.cause == BERTH_CAUSE_UNDONE)
+            good = undone_judge(c, &a);
+        if (places && a.cause == BERTH_CAUSE_BY_HAND)
+            good = hand_judge(c, &a);
+        if (places && a.cause == BERTH_CAUSE_MOVED) {
+            good = even_judge(c, &then, &a);
+            evened++;
+        } else {
+            others += places && a.replaces;
+        }
+        action_apply(&then, &a);
+    }
+    world_done(&then);
+    if (good && evened && (others || evened > c->before->policy.rebalance.moves))
+        return verdict_bad(c->v, "evening out: %u moves at once, beside %u others", evened, others);
+    return good;
+}
+
+bool relief_judge(const struct world *before, const struct world *after, struct berth_plan *plan, struct verdict *v)
+{
+    struct case_ c = {before, after, plan, v};
+    return pressure_judge(&c) && over_judge(&c) && moves_judge(&c) && facts_judge(&c);
+}

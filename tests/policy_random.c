@@ -1,0 +1,126 @@
+/* policy_random.c - random policies beside the profile, and what they look at: real use, wishes, what is remembered. */
+#include <string.h>
+
+#include "rules.h"
+#include "world.h"
+
+static struct berth_reserve *reserves_random(struct world *world, struct rng *r, size_t *ret_len)
+{
+    struct berth_reserve *at = ARENA_ARRAY(&world->arena, struct berth_reserve, 2);
+    size_t len = 0;
+
+    if (rng_chance(r, 70))
+        at[len++] = (struct berth_reserve){.resource = "cpu", .permille = (uint32_t)rng_range(r, 0, 400)};
+    if (rng_chance(r, 70)) {
+        at[len].resource = "memory";
+        at[len].amount = rng_range(r, 0, 8) * GIB;
+        at[len++].permille = (uint32_t)rng_range(r, 0, 300);
+    }
+    *ret_len = len;
+    return at;
+}
+
+static struct berth_policy policy_random(struct world *world, struct rng *r)
+{
+    struct berth_policy policy = rng_chance(r, 60) ? berth_policy_usual() : (struct berth_policy){0};
+
+    if (policy.pressure.high_percent && rng_chance(r, 50)) {
+        policy.pressure.high_percent = (uint32_t)rng_range(r, 30, 100);
+        policy.pressure.low_percent = (uint32_t)rng_range(r, 10, policy.pressure.high_percent);
+        policy.pressure.drops = (uint32_t)rng_range(r, 0, 3);
+    }
+    policy.shed = policy.shed && rng_chance(r, 80);
+    if (policy.rebalance.moves && rng_chance(r, 50)) {
+        policy.rebalance.moves = (uint32_t)rng_range(r, 1, 4);
+        policy.rebalance.gain_percent = (uint32_t)rng_range(r, 1, 20);
+        policy.rebalance.age_ns = rng_range(r, 0, 5) * MINUTE_NS;
+    }
+    if (rng_chance(r, 25)) {
+        policy.headroom.reserves = reserves_random(world, r, &policy.headroom.reserves_len);
+        policy.headroom.priority = RNG_PICK(r, int32_t, 0, 1, 5, 100);
+    }
+    return policy;
+}
+
+/* How much of cpu and memory it uses, beside what its limits are about. */
+void use_random(struct world *world, struct rng *r, struct seat *seat)
+{
+    static const char *const resources[] = {"cpu", "memory"};
+    if (seat->is.state == BERTH_RESERVED) /* its node does not even know of it */
+        return;
+    struct berth_usage *u = ARENA_ARRAY(&world->arena, struct berth_usage, seat->is.usage_len + 2);
+    size_t len = seat->is.usage_len;
+
+    if (len)
+        memcpy(u, seat->is.usage, len * sizeof *u);
+    for (size_t k = 0; k < 2; k++) {
+        int64_t asked = amount_of(seat->shape->requests, seat->shape->requests_len, resources[k]);
+        int64_t unit = k ? 256 * MIB : 100, used = rng_chance(r, 70) ? rng_range(r, 0, 2 * asked) : rng_range(r, 0, 40) * unit;
+        size_t at = 0;
+        while (at < len && !text_same(u[at].resource, resources[k]))
+            at++;
+        if (at == len)
+            u[len++] = (struct berth_usage){.resource = resources[k]};
+        u[at].used = used;
+        u[at].used_since_ns = world->now_ns;
+    }
+    seat->is.usage = u;
+    seat->is.usage_len = len;
+}
+
+void node_use_random(struct world *world, struct rng *r, struct berth_node *node)
+{
+    struct berth_amount *a = ARENA_ARRAY(&world->arena, struct berth_amount, 3);
+    int64_t memory = amount_of(node->allocatable, node->allocatable_len, "memory");
+    int64_t cpu = amount_of(node->allocatable, node->allocatable_len, "cpu");
+
+    a[0] = (struct berth_amount){"memory", rng_range(r, 0, 120) * (memory / 100)};
+    a[1] = (struct berth_amount){"cpu", rng_range(r, 0, cpu)};
+    a[2] = (struct berth_amount){"entropy", 5}; /* nobody's business */
+    node->used = a;
+    node->used_len = (size_t)rng_range(r, 0, 3);
+}
+
+/* Somebody wants it elsewhere; or, where that has begun, wants it back. */
+bool wish_random(struct world *world, struct rng *r, struct berth_fact *ret)
+{
+    if (!world->seats_len)
+        return false;
+    const struct seat *s = &world->seats[rng_below(r, world->seats_len)];
+    struct berth_fact fact = {.kind = BERTH_FACT_MIGRATION, .subject = s->is.id, .at_ns = world->now_ns};
+    fact.value = berth_migration_value(BERTH_MIGRATION_WISHED, BERTH_CAUSE_BY_HAND);
+    fact.key = rng_chance(r, 50) ? world->nodes[rng_below(r, world->nodes_len)].id : "";
+    if (rng_chance(r, 30)) {
+        fact.key = "";
+        fact.value = berth_migration_value(BERTH_MIGRATION_UNDONE, BERTH_CAUSE_MOVED);
+    }
+    *ret = fact;
+    return true;
+}
+
+void relief_random(struct world *world)
+{
+    struct rng r = {world->seed * 0x9e3779b97f4a7c15u + 77};
+    struct berth_fact wish;
+
+    world->policy = policy_random(world, &r);
+    if (rng_chance(&r, 40))
+        return;
+    for (size_t i = 0; i < world->seats_len; i++)
+        if (rng_chance(&r, 60))
+            use_random(world, &r, &world->seats[i]);
+    for (size_t i = 0; i < world->nodes_len; i++) {
+        if (rng_chance(&r, 20))
+            node_use_random(world, &r, &world->nodes[i]);
+        if (rng_chance(&r, 20))
+            world_add_fact(world, (struct berth_fact){.kind = BERTH_FACT_PRESSURE,
+                                                      .key = world->nodes[i].id,
+                                                      .value = 1,
+                                                      .at_ns = world->now_ns - (rng_chance(&r, 70) ? MINUTE_NS : 0)});
+    }
+    if (rng_chance(&r, 10))
+        world_add_fact(world, (struct berth_fact){.kind = BERTH_FACT_PRESSURE, .key = "gone", .value = 1});
+    for (size_t i = 0; i < 3; i++)
+        if (rng_chance(&r, 20) && wish_random(world, &r, &wish))
+            world_add_fact(world, wish);
+}

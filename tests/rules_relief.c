@@ -1,0 +1,111 @@
+/* rules_relief.c - naive rules about real use and about what is kept free. */
+#include "rules_relief.h"
+
+/* ---- use -------------------------------------------------------------------------------------------------------- */
+
+int64_t seat_uses(const struct seat *s, const char *resource)
+{
+    if (!state_active(s->is.state))
+        return -1;
+    for (size_t i = 0; i < s->is.usage_len; i++)
+        if (text_same(s->is.usage[i].resource, resource))
+            return s->is.usage[i].used;
+    return -1;
+}
+
+int64_t node_uses(const struct world *world, size_t node, const char *resource)
+{
+    int64_t sum = 0, said = amount_of(world->nodes[node].used, world->nodes[node].used_len, resource);
+
+    for (size_t i = 0; i < world->seats_len; i++) {
+        const struct seat *s = &world->seats[i];
+        if (s->node == node && state_active(s->is.state) && seat_uses(s, resource) > 0)
+            sum += seat_uses(s, resource);
+    }
+    return said > sum ? said : sum;
+}
+
+bool node_listens(const struct world *world, size_t node)
+{
+    return world->nodes[node].state == BERTH_NODE_READY || world->nodes[node].state == BERTH_NODE_CORDONED;
+}
+
+const struct berth_fact *fact_find(const struct world *world, enum berth_fact_kind kind, uint64_t subject,
+                                   const char *key)
+{
+    for (size_t i = 0; i < world->facts_len; i++)
+        if (world->facts[i].kind == kind && world->facts[i].subject == subject &&
+            (subject || text_same(world->facts[i].key, key)))
+            return &world->facts[i];
+    return NULL;
+}
+
+bool uses_above(const struct world *world, size_t node, int64_t used, uint32_t percent)
+{
+    const struct berth_node *n = &world->nodes[node];
+    int64_t has = amount_of(n->allocatable, n->allocatable_len, "memory");
+    return has > 0 && (__int128)used * 100 > (__int128)has * percent;
+}
+
+bool node_pressed(const struct world *world, size_t node)
+{
+    const struct berth_pressure *policy = &world->policy.pressure;
+    bool known = fact_find(world, BERTH_FACT_PRESSURE, 0, world->nodes[node].id) != NULL;
+    int64_t used = node_uses(world, node, "memory");
+
+    return policy->high_percent && node_listens(world, node) &&
+           uses_above(world, node, used, known ? policy->low_percent : policy->high_percent);
+}
+
+bool pressure_refuses(const struct ask *ask, size_t node)
+{
+    return node_pressed(ask->world, node);
+}
+
+/* ---- headroom --------------------------------------------------------------------------------------------------- */
+
+static bool same_zone(const struct world *world, size_t a, size_t b)
+{
+    return world->nodes[b].state == BERTH_NODE_READY && text_same(world->nodes[a].zone, world->nodes[b].zone);
+}
+
+static bool reserve_refuses(const struct ask *ask, size_t node, const struct berth_reserve *reserve)
+{
+    const struct world *world = ask->world;
+    const struct berth_shape *shape = ask->shape ? ask->shape : &world->workloads[ask->workload].shape;
+    int64_t need = amount_of(shape->requests, shape->requests_len, reserve->resource), free = 0, has = 0;
+    struct ask all = {.world = world};
+    bool known = false;
+
+    for (size_t n = 0; n < world->nodes_len; n++)
+        for (size_t i = 0; i < world->nodes[n].allocatable_len; i++)
+            known |= text_same(world->nodes[n].allocatable[i].resource, reserve->resource);
+    if (!known) /* what nobody has cannot be kept */
+        return false;
+    for (size_t n = 0; n < world->nodes_len; n++) {
+        if (!same_zone(world, node, n))
+            continue;
+        int64_t capacity = rule_capacity(world, n, reserve->resource);
+        int64_t now = capacity - rule_active(&all, n, reserve->resource);
+        int64_t later = capacity - rule_promised(&all, n, reserve->resource), least = now < later ? now : later;
+        has += capacity;
+        free += least > 0 ? least : 0;
+    }
+    int64_t share = (int64_t)((__int128)has * reserve->permille / 1000);
+    int64_t keep = share > reserve->amount ? share : reserve->amount;
+    return keep > 0 && need > 0 && free - need < keep;
+}
+
+/* Only of ready nodes: the others refuse anyway. */
+bool headroom_refuses(const struct ask *ask, size_t node)
+{
+    const struct berth_headroom *h = &ask->world->policy.headroom;
+
+    if (ask->moves || ask->world->workloads[ask->workload].priority >= h->priority ||
+        ask->world->nodes[node].state != BERTH_NODE_READY)
+        return false;
+    for (size_t i = 0; i < h->reserves_len; i++)
+        if (reserve_refuses(ask, node, &h->reserves[i]))
+            return true;
+    return false;
+}
