@@ -1,4 +1,5 @@
 """Cases of agent_test.sh: real processes under a real agent, told what to do by a real daemon."""
+import json
 import os
 import pathlib
 import signal
@@ -121,7 +122,6 @@ def the_daemon_dies_and_nothing_stops():
 
 
 def agent_address(agent):
-    import json
     doc = json.loads((agent.state / "identity/node.json").read_text())
     return doc["control"][0].split("//")[1]
 
@@ -165,10 +165,10 @@ def limits_hold():
         c.node("n1")
         hog = c.job(["/usr/bin/python3", "-c", "x = bytearray(400 << 20); import time; time.sleep(600)"],
                     resources={"memory": "64Mi"}, limits={"memory": "64Mi"}, retries=0)
-        found = c.wait_state("jobs", hog, "failed", "running")
-        if found["status"]["state"] == "running":
-            assert "memory" in found["status"].get("unenforced", []), found["status"]
-        else:
+        def seen():
+            status = c.get(f"/v1/jobs/{hog}")["status"]
+            return status if status["state"] == "failed" or "memory" in status.get("unenforced", []) else None
+        if wait_for("the limit shows", seen)["state"] == "failed":
             assert "memory" in c.berth("describe", "job", hog)
         bomb = c.job(["/bin/sh", "-c", "for i in $(seq 200); do sleep 600 & done; wait"], limits={"pids": 30}, retries=0)
         (agent,) = c.agents.values()
@@ -188,6 +188,7 @@ def settings_files_and_secrets():
                     settings={"title": "first"}, settings_schema={"title": {"type": "text"}}, install={"hidden": "installed"},
                     files=[{"path": "/etc/reader.conf", "text": "conf-text"},
                            {"path": "/run/secret/db", "secret": "db", "key": "password"}])
+        wait_for("it runs", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 1)
         wait_for("it reads", lambda: "first" in c.berth("logs", app) and "conf-text" in c.berth("logs", app))
         assert "16" in c.berth("logs", app).split()
         c.ask("PATCH", f"/v1/apps/{app}/settings", {"title": "second"})
