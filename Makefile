@@ -8,6 +8,9 @@ WERROR ?= false
 FUZZ_SECONDS ?= 60
 # A part of a test's name: `make test T=base` builds and runs only those.
 T ?=
+# make soak: how many clusters, and for how many virtual hours each.
+SEEDS ?= 2000
+HOURS ?= 6
 # make run: --once ends after the example.
 ONCE ?=
 
@@ -92,6 +95,11 @@ check-long: ## tests/*_check.c and tests/*_check.sh
 	@tools/setup run test check
 	@tools/test --suite check --options="$(GCC_OPTIONS)" $(GCC) $(T)
 
+soak: ## whole clusters under thousands of seeds, until one breaks (SEEDS, HOURS)
+	@tools/setup run
+	@tools/build $(GCC) "$(GCC_OPTIONS)" src/cli/berth
+	@tools/soak $(GCC)/src/cli/berth $(SEEDS) $(HOURS)
+
 check-install: ## install to a scratch folder and build the example against it
 	@tools/setup run test
 	@tools/check-install $(BUILD)
@@ -100,4 +108,4 @@ help: ## this list
 	@awk -F ':.*## ' '/^##: /{sub("##: ", ""); print "\n" $$0 ":"} /^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' \
 	    $(firstword $(MAKEFILE_LIST))
 
-.PHONY: run show test bench install clean build lint format check check-clang sanitize fuzz fuzz-briefly check-long check-install help
+.PHONY: run show test bench install clean build lint format check check-clang sanitize fuzz fuzz-briefly check-long soak check-install help

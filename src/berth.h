@@ -484,7 +484,7 @@ enum berth_fact_kind {
     BERTH_FACT_LEDGER,      /* cumulative consumption */
     BERTH_FACT_PREDICTION,  /* (value, version) */
     BERTH_FACT_POLICY,      /* version in force */
-    BERTH_FACT_PRESSURE,    /* (node, since, or since the last stop for it) */
+    BERTH_FACT_PRESSURE,    /* (node, since, or since somebody was last picked to stop for it) */
 };
 
 struct berth_fact {

@@ -95,14 +95,15 @@ class Agent:
         self.cluster, self.name, self.prefix, self.options = cluster, name, list(prefix), list(options)
         self.state = cluster.work / f"agent-{name}"
         self.group = f"berth-test-{os.getpid()}-{name}"
-        self.process = None
+        self.process, self.joining = None, []
 
     def join(self, line=None):
         line = line or self.cluster.berth("node", "add", self.name).strip()
         words = line.split()
         assert words[:2] == ["berth-agent", "join"], line
-        subprocess.run([*self.prefix, str(AGENT), "join", *words[2:], "--state", str(self.state)], check=True,
-                       capture_output=True, text=True, timeout=PATIENCE)
+        done = subprocess.run([*self.prefix, str(AGENT), "join", *words[2:], "--state", str(self.state), *self.joining],
+                              capture_output=True, text=True, timeout=PATIENCE, check=False)
+        assert done.returncode == 0, done.stderr
         return self
 
     def start(self, ready=True):

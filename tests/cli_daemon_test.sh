@@ -540,7 +540,7 @@ removals() {
 https() {
     local pin
     start "$work/tls" --init --tls --token-file "$work/tls.token" || return 1
-    pin=$(grep -ohE 'sha256//[A-Za-z0-9+/=]+' "$work/ready" "$work/daemon.log" | tail -1)
+    pin=$(grep -h "tls.identity" "$work/daemon.log" | grep -oE 'sha256//[A-Za-z0-9+/=]+' | tail -1)
     [ -n "$pin" ] || return 1
     ends 7 "$berth" --server "$url" --token-file "$work/tls.token" whoami && says 'pin' || return 1
     ends 7 "$berth" --server "$url" --token-file "$work/tls.token" --pin sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= whoami || return 1

@@ -5,6 +5,7 @@ It reports instances, then hears of errands and does them on this machine: logs 
 commands are run. Prints "ready" when it hears. SIGTERM ends it.
 """
 import base64
+import fcntl
 import json
 import os
 import pty
@@ -13,7 +14,9 @@ import signal
 import struct
 import subprocess
 import sys
+import termios
 import threading
+import time
 import urllib.error
 import urllib.request
 
@@ -30,6 +33,12 @@ def ask(method, path, body=None, stream=False):
     return answer if stream else answer.read()
 
 
+def own_terminal():
+    """In the child: a session of its own, whose terminal standard input is."""
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 class Errand:
     def __init__(self, line):
         self.id = line["call"]
@@ -37,11 +46,15 @@ class Errand:
         self.process = None
         self.terminal = None
         self.closed = False
+        self.brought = 0
         threading.Thread(target=self.run, args=(line,), daemon=True).start()
 
     def bring(self, query, body=b""):
         try:
             ask("POST", f"/v1/nodes/{node}/calls/{self.id}?{query}", body)
+            self.brought += len(body)
+            with open("brought", "w", encoding="ascii") as out:
+                out.write(f"{self.brought}\n")
             return True
         except urllib.error.HTTPError as error:
             print("refused", error.code, query, flush=True)
@@ -89,7 +102,7 @@ class Errand:
             self.terminal, slave = pty.openpty()
             self.size(line)
             self.process = subprocess.Popen(line["command"], stdin=slave, stdout=slave, stderr=slave, env=environment,
-                                            start_new_session=True)
+                                            preexec_fn=own_terminal)
             os.close(slave)
             pipes = {"out": self.terminal}
             stdin = self.terminal
@@ -135,8 +148,6 @@ class Errand:
 
     def size(self, line):
         if self.terminal is not None and line.get("rows"):
-            import fcntl
-            import termios
             fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", line["rows"], line["columns"], 0, 0))
             if self.process:
                 os.killpg(self.process.pid, signal.SIGWINCH)
@@ -160,13 +171,26 @@ def hear(line):
         errand.end()
 
 
-def main():
-    pairs = list(zip(sys.argv[4::2], sys.argv[5::2]))
-    report = {"epoch": 1, "seq": 1, "instances": [{"id": int(i), "state": s, "ready": True} for i, s in pairs]}
-    request = urllib.request.Request(f"{url}/v1/nodes/{node}/report", data=json.dumps(report).encode(), method="POST")
+def report(seq):
+    pairs = zip(sys.argv[4::2], sys.argv[5::2])
+    said = {"epoch": 1, "seq": seq, "node": {"usage": {"cpu": "2", "memory": "8Gi"}},
+            "instances": [{"id": int(i), "state": s, "ready": True, "ports": [{"endpoint": "http", "port": 20000}],
+                           "usage": {"cpu": "250m", "memory": "64Mi"}} for i, s in pairs]}
+    request = urllib.request.Request(f"{url}/v1/nodes/{node}/report", data=json.dumps(said).encode(), method="POST")
     request.add_header("Authorization", "Bearer " + token)
     request.add_header("Content-Type", "application/json")
     urllib.request.urlopen(request, timeout=30).read()
+
+
+def report_on():
+    while True:
+        time.sleep(5)
+        report(time.time_ns())
+
+
+def main():
+    report(time.time_ns())
+    threading.Thread(target=report_on, daemon=True).start()
     with ask("GET", f"/v1/nodes/{node}/calls?epoch=1", stream=True) as stream:
         print("ready", flush=True)
         for line in stream:

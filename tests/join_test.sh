@@ -56,7 +56,7 @@ start() {
         sleep 0.05
     done
     url=$(sed -n 's/^ready //p' "$work/ready")
-    agents=$(sed -n 's/.*"event":"agents.ready".*"url":"\([^"]*\)".*/\1/p' "$work/daemon.log")
+    agents=$(sed -n 's/.*agents.ready.*[" =]\(https:[^" ]*\).*/\1/p' "$work/daemon.log")
     export BERTH_SERVER=$url BERTH_TOKEN_FILE=$work/data/admin.token
     [ -n "$url" ] && return
     cat "$work/daemon.log"
@@ -75,7 +75,7 @@ ask() {
     got=$(curl -sS --max-time 20 -o "$work/body" -w '%{http_code}' "$@")
     [ "$got" = "$want" ] && return
     echo "status $got, not $want: $*"
-    cat "$work/body"
+    head -c 300 "$work/body"
     return 1
 }
 
@@ -86,7 +86,8 @@ member() {
 
 # word OPTION LINE: what follows an option in a line.
 word() {
-    sed "s/.*$1 \([^ ]*\).*/\1/" <<<"$2"
+    local rest=${2#*"$1 "}
+    echo "${rest%% *}"
 }
 
 # request NAME [CURVE]: a key and a certificate request by openssl, NAME.key and NAME.csr.
@@ -287,6 +288,33 @@ PY
     "$berth" node accept n1 && "$berth" get node n1 -o json | grep -q '"cpu": *6'
 }
 
+# An instance of a job keeps the node until it ends.
+a_drain_says_what_is_left() {
+    local id i waiter rc=0
+    as n1 200 POST /v1/nodes/n1/report '{"epoch": 2, "seq": 1, "instances": []}' || return 1
+    "$berth" submit --name sum --cpu 1 -- /bin/true || return 1
+    for ((i = 0; i < 200; i++)); do
+        id=$("$berth" get instances --node n1 -o name | sed -n 's,^instance/,,p')
+        [ -n "$id" ] && break
+        sleep 0.05
+    done
+    as n1 200 POST /v1/nodes/n1/report \
+        '{"epoch": 2, "seq": 2, "instances": [{"id": '"$id"', "state": "running", "ready": true}]}' || return 1
+    ! "$berth" node rm n1 2>"$work/err" && grep -q "instances $id of" "$work/err" || return 1
+    "$berth" node drain n1 --wait >"$work/out" 2>"$work/err" &
+    waiter=$!
+    for ((i = 0; i < 200; i++)); do
+        grep -q "instance $id of .* ends by itself" "$work/err" && break
+        sleep 0.05
+    done
+    cat "$work/err"
+    grep -q 'n1: 1 left' "$work/err" && kill -0 "$waiter" || rc=1
+    as n1 200 POST /v1/nodes/n1/report \
+        '{"epoch": 2, "seq": 3, "instances": [{"id": '"$id"', "state": "ended", "exit": 0}]}' || rc=1
+    if [ "$rc" != 0 ]; then kill "$waiter"; fi
+    wait "$waiter" && grep -qx 'node/n1 empty' "$work/out" && [ "$rc" = 0 ]
+}
+
 none() {
     stop && start --agents none && [ -z "$agents" ] || return 1
     ! "$berth" node add n5 2>"$work/err" && grep -q -- '--agents' "$work/err"
@@ -304,6 +332,7 @@ check "a certificate that is over" expired
 check "released and added again" released_and_added_again
 check "less counts, more must be accepted" grown_and_accepted
 check "drain and remove wait" drained_with_progress
+check "a drain says what is left" a_drain_says_what_is_left
 check "a restart changes nothing for agents" a_restart_changes_nothing_for_agents
 check "no agents" none
 

@@ -148,7 +148,9 @@ static bool remembered_judge(const struct case_ *c, size_t node, bool dropped)
     if (pressed != (is != NULL))
         return verdict_bad(c->v, "pressure: %s is%s under it, and that is%s remembered", id, pressed ? "" : " not",
                            is ? "" : " not");
-    if (pressed && is->at_ns != (was && !dropped ? was->at_ns : c->before->now_ns))
+    bool unmoved = pressed && was && is->at_ns == was->at_ns; /* also where the one picked could not go after all */
+    bool now = pressed && is->at_ns == c->before->now_ns && (!was || drop_due(c->before, node));
+    if (pressed && !now && (!unmoved || dropped))
         return verdict_bad(c->v, "pressure: of %s the wrong moment is remembered", id);
     return true;
 }

@@ -145,6 +145,9 @@ static const struct row rows[] = {
     {"DELETE", "/v1/secrets/{id}",       "manage",  SECRET,   "manage", NULL,                                                     ""         },
     {"GET",    "/v1/instances",          "read",    NOTHING,  "",       NULL,                                                     ""         },
     {"GET",    "/v1/instances/{id}",     "read",    INSTANCE, "read",   NULL,                                                     ""         },
+    {"POST",   "/v1/instances/{id}/migrate", "manage", INSTANCE, "manage", "{}",                                                 ""         },
+    {"GET",    "/v1/migrations",         "read",    NOTHING,  "",       NULL,                                                     ""         },
+    {"POST",   "/v1/migrations/{id}/undo", "manage", INSTANCE, "manage", NULL,                                                   ""         },
 
     {"GET",    "/v1/instances/{id}/logs", "read",   INSTANCE, "read",   NULL,                                                     ""         },
     {"POST",   "/v1/instances/{id}/exec", "manage", INSTANCE, "manage", "{\"command\": [\"true\"]}",                            ""         },

@@ -264,7 +264,7 @@ static int node_start(struct agent *a, struct berth_err *err)
     const struct node_env env = {a,           env_steady, env_report, env_heard, env_reread, env_superseded,
                                  env_wake_at, a->log,     env_clock};
     const struct node_options options = {.id = a->identity.node,
-                                         .epoch = place_epoch(a->place),
+                                         .epoch = a->identity.epoch + place_epoch(a->place),
                                          .heard_ns = place_last_heard(a->place),
                                          .heartbeat_ns = (int64_t)a->options->heartbeat_ms * 1000000};
     const struct link_heard heard = {heard_config, heard_errand, heard_no_errands, heard_answer, a};

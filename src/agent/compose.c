@@ -277,7 +277,7 @@ int compose_launch(struct run *r)
         r->err = why;
     }
     for (size_t i = 0; i < CGROUP_PATHS_MAX; i++)
-        free(m->entrances[i]);
+        mem_free(m->entrances[i]);
     bound_done(&m->bound);
     vec_done(&m->env);
     arena_done(&m->arena);

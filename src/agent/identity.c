@@ -120,6 +120,7 @@ int identity_read(const char *state, struct identity *ret, struct berth_err *err
         rc = err_set(err, EINVAL, "%s: node: expected a name", path);
     if (rc == 0) {
         id.node = mem_strdup(node);
+        id.epoch = (uint64_t)json_integer_value(json_object_get(doc, "epoch"));
         rc = read_controls(json_object_get(doc, "control"), &id, err);
     }
     if (rc == 0)
@@ -231,7 +232,8 @@ static int answer_keep(const char *state, const json_t *answer, const json_t *co
         return err_set(err, EPROTO,
                        "the daemon's answer lacks the node's name or a certificate; are the versions of "
                        "berthd and berth-agent the same?");
-    json_t *doc = json_pack("{s:s, s:O}", "node", node, "control", controls);
+    json_t *doc = json_pack("{s:s, s:O, s:I}", "node", node, "control", controls, "epoch",
+                            json_integer_value(json_object_get(answer, "epoch")));
     char *text = json_dumps(doc, JSON_INDENT(2));
     json_decref(doc);
     int rc = dir_make(state, err);

@@ -1,6 +1,6 @@
 /* identity.h - which node this machine is, whom it listens to, and how it proves it: STATE/identity/.
  *
- *   node.json   {"node": ID, "control": [URL, ...]}
+ *   node.json   {"node": ID, "control": [URL, ...], "epoch": N}
  *   ca.pem      the cluster's authority
  *   node.pem    certificate and key in one file, so that a renewal replaces both at once
  */
@@ -18,6 +18,7 @@ struct identity {
     char **controls;
     size_t controls_len;
     char *ca_path, *pem_path;
+    uint64_t epoch;   /* that the daemon knew when this machine joined: its own come on top */
     int64_t renew_ns; /* since 1970: when half of the certificate's time is over */
 };
 

@@ -17,6 +17,9 @@ struct look {
     struct agent *agent;
     struct loop_source *timer, *source;
     struct probe_use *use;
+    struct worker *prober; /* plugins may take their time */
+    json_t *probed;
+    bool probing;
     int inotify;
     size_t next; /* of the runs */
     unsigned seconds;
@@ -61,6 +64,27 @@ static void look_at(struct run *r, int64_t now_ns)
     r->used_ns = now_ns;
 }
 
+static void probe_work(void *ctx)
+{
+    struct look *l = ctx;
+    l->probed = probe_use_look(l->use, agent_boottime_ns());
+}
+
+static void probe_after(void *ctx)
+{
+    struct look *l = ctx;
+    l->probing = false;
+    node_self(l->agent->node, take_ptr(&l->probed));
+}
+
+static void probe(struct look *l)
+{
+    if (l->probing)
+        return;
+    l->probing = true;
+    worker_run(l->prober, probe_work, probe_after, l);
+}
+
 static void look_around(void *ctx)
 {
     struct look *l = ctx;
@@ -73,7 +97,7 @@ static void look_around(void *ctx)
             look_at(a->runs.at[l->next], now_ns);
     }
     if (l->seconds++ % ROUND_S == 0)
-        node_self(a->node, probe_use_look(l->use, now_ns));
+        probe(l);
     if (l->seconds % TRIM_S == 0)
         logs_trim(a->place, a->options->log_mib << 20, INT64_MAX, agent_clock_ns());
     loop_timer_set(l->timer, loop_now_ns(a->loop) + SECOND_NS);
@@ -142,6 +166,7 @@ int look_new(struct agent *a, struct look **ret, struct berth_err *err)
     if (rc == 0)
         rc = loop_watch_fd(a->loop, l->inotify, EPOLLIN, heard, l, &l->source, err);
     l->use = probe_use_new(&config);
+    l->prober = worker_new(a->loop);
     l->timer = loop_timer_new(a->loop, look_around, l);
     loop_timer_set(l->timer, loop_now_ns(a->loop) + SECOND_NS);
     if (rc < 0) {
@@ -156,6 +181,8 @@ void look_free(struct look *l)
 {
     if (!l)
         return;
+    worker_free(l->prober);
+    json_decref(l->probed);
     loop_source_free(l->timer);
     loop_source_free(l->source);
     probe_use_free(l->use);

@@ -15,6 +15,7 @@
 #include "net/client.h"
 
 #define GRACE_NS_DEFAULT (10 * SECOND_NS)
+#define GATEWAYS_NS SECOND_NS /* for those who watch service_info to hear that it is leaving */
 #define AGAIN_NS (SECOND_NS / 4)
 
 static void launch(struct run *r);
@@ -414,7 +415,7 @@ static void stop_begin(struct run *r)
     if (r->stop_now)
         kill_all(r);
     else if (!r->signalled)
-        timer_set(r, stop_signal, stop_number(r, "delay_ns", 0));
+        timer_set(r, stop_signal, stop_number(r, "delay_ns", r->ports.len ? GATEWAYS_NS : 0));
 }
 
 /* ---- what node/ asks ----------------------------------------------------------------------------------------------- */

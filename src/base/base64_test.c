@@ -14,13 +14,13 @@ static void known_texts(void **state)
     static const struct {
         const char *bytes, *text;
     } rows[] = {
-        {"",       ""        },
-        {"f",      "Zg=="    },
-        {"fo",     "Zm8="    },
-        {"foo",    "Zm9v"    },
-        {"foob",   "Zm9vYg=="},
-        {"foobar", "Zm9vYmFy"},
-        {"\xfb\xff", "+/8="  },
+        {"",         ""        },
+        {"f",        "Zg=="    },
+        {"fo",       "Zm8="    },
+        {"foo",      "Zm9v"    },
+        {"foob",     "Zm9vYg=="},
+        {"foobar",   "Zm9vYmFy"},
+        {"\xfb\xff", "+/8="    },
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

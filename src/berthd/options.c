@@ -101,7 +101,7 @@ static int port_read(const char *text, uint16_t *ret, struct berth_err *err)
     int64_t port;
 
     if (!str_parse_i64(text, &port) || port < 0 || port > UINT16_MAX)
-        return err_set(err, EINVAL, "--listen: the port is a number from 0 to 65535, not '%s'", text);
+        return err_set(err, EINVAL, "the port is a number from 0 to 65535, not '%s'", text);
     *ret = (uint16_t)port;
     return 0;
 }
@@ -117,15 +117,14 @@ int listen_parse(const char *text, char ret_host[static LISTEN_HOST_MAX], uint16
     const char *rest = bracket && end ? end + 1 : begin + len;
 
     if ((bracket && !end) || (*rest && *rest != ':') || len >= sizeof host)
-        return err_set(err, EINVAL, "--listen takes ADDRESS:PORT, such as 127.0.0.1:3980 or [::1]:3980, not '%s'",
-                       text);
+        return err_set(err, EINVAL, "takes ADDRESS:PORT, such as 127.0.0.1:3980 or [::1]:3980, not '%s'", text);
     if (len) {
         memcpy(host, begin, len);
         host[len] = '\0';
     }
     if (inet_pton(bracket ? AF_INET6 : AF_INET, host, address) != 1)
-        return err_set(err, EINVAL,
-                       "--listen takes an address in numbers, such as 127.0.0.1:3980 or [::1]:3980, not '%s'", text);
+        return err_set(err, EINVAL, "takes an address in numbers, such as 127.0.0.1:3980 or [::1]:3980, not '%s'",
+                       text);
     int rc = *rest ? port_read(rest + 1, &port, err) : 0;
     if (rc < 0)
         return rc;
@@ -184,7 +183,7 @@ static int options_check(struct daemon_options *o, struct berth_err *err)
         return err_set(err, EINVAL, "--token-file is where --init writes a token; give --init, or leave it out");
     int rc = listen_parse(o->listen ? o->listen : "127.0.0.1", o->host, &o->port, err);
     if (rc < 0)
-        return rc;
+        return err_prefix(err, "--listen");
     if (!host_is_loopback(o->host) && !o->tls && !o->tls_cert)
         return err_set(
             err, EINVAL,

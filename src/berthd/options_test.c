@@ -59,6 +59,31 @@ static void what_is_said_is_read(void **state)
     assert_string_equal(o.tls_key, "k");
 }
 
+/* Where agents come to, unless it is said: beside the main address. */
+static void agents_have_an_address(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *host;
+        uint16_t port;
+    } rows[] = {
+        {"--data /d",                                                 "127.0.0.1", 3981},
+        {"--data /d --listen [::1]:80",                               "::1",       81  },
+        {"--data /d --listen 127.0.0.1:0",                            "127.0.0.1", 0   },
+        {"--data /d --listen 127.0.0.1:65535",                        "127.0.0.1", 0   },
+        {"--data /d --agents none",                                   "",          0   },
+        {"--data /d --agents 0.0.0.0:4000 --name head,10.0.0.1",      "0.0.0.0",   4000},
+        {"--data /d --listen 0.0.0.0:80 --tls --agents 127.0.0.1:81", "127.0.0.1", 81  },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct daemon_options o;
+        assert_int_equal(words_read(rows[i].line, &o, NULL), 0);
+        assert_string_equal(o.agents_host, rows[i].host);
+        assert_int_equal(o.agents_port, rows[i].port);
+    }
+    assert_true(host_is_any("0.0.0.0") && host_is_any("::") && !host_is_any("10.0.0.1"));
+}
+
 static void help_and_version_need_nothing_else(void **state)
 {
     (void)state;
@@ -77,28 +102,33 @@ static void mistakes_are_named(void **state)
     static const struct {
         const char *line, *says;
     } rows[] = {
-        {"",                                         "--data DIR must be given" },
-        {"--data",                                   "--data needs a value: DIR"},
-        {"--data=",                                  "--data needs a value"     },
-        {"--data ''",                                "--data needs a value"     },
-        {"--data /d extra",                          "not 'extra'"              },
-        {"-x",                                       "not '-x'"                 },
-        {"--data /d --",                             "not '--'"                 },
-        {"--data /d --colour red",                   "no option '--colour'"     },
-        {"--data /d --init=yes",                     "--init takes no value"    },
-        {"--data /d --lease 0",                      "from 1 to 86400, not '0'" },
-        {"--data /d --lease -3",                     "not '-3'"                 },
-        {"--data /d --lease 5s",                     "not '5s'"                 },
-        {"--data /d --lease 99999999999999999999",   "--lease takes"            },
-        {"--data /d --log-level loud",               "not 'loud'"               },
-        {"--data /d --token-file /t",                "give --init"              },
-        {"--data /d --tls-cert c",                   "belong together"          },
-        {"--data /d --tls-key k",                    "belong together"          },
-        {"--data /d --tls --tls-cert c --tls-key k", "either --tls"             },
-        {"--data /d --listen 0.0.0.0:3980",          "add --tls"                },
-        {"--data /d --listen 192.168.1.2:3980",      "add --tls"                },
-        {"--data /d --listen [::]:3980",             "add --tls"                },
-        {"--data /d --listen [::ffff:127.0.0.1]:1",  "add --tls"                },
+        {"",                                         "--data DIR must be given"   },
+        {"--data",                                   "--data needs a value: DIR"  },
+        {"--data=",                                  "--data needs a value"       },
+        {"--data ''",                                "--data needs a value"       },
+        {"--data /d extra",                          "not 'extra'"                },
+        {"-x",                                       "not '-x'"                   },
+        {"--data /d --",                             "not '--'"                   },
+        {"--data /d --colour red",                   "no option '--colour'"       },
+        {"--data /d --init=yes",                     "--init takes no value"      },
+        {"--data /d --lease 0",                      "from 1 to 86400, not '0'"   },
+        {"--data /d --lease -3",                     "not '-3'"                   },
+        {"--data /d --lease 5s",                     "not '5s'"                   },
+        {"--data /d --lease 99999999999999999999",   "--lease takes"              },
+        {"--data /d --log-level loud",               "not 'loud'"                 },
+        {"--data /d --token-file /t",                "give --init"                },
+        {"--data /d --tls-cert c",                   "belong together"            },
+        {"--data /d --tls-key k",                    "belong together"            },
+        {"--data /d --tls --tls-cert c --tls-key k", "either --tls"               },
+        {"--data /d --listen 0.0.0.0:3980",          "add --tls"                  },
+        {"--data /d --listen 192.168.1.2:3980",      "add --tls"                  },
+        {"--data /d --listen [::]:3980",             "add --tls"                  },
+        {"--data /d --listen [::ffff:127.0.0.1]:1",  "add --tls"                  },
+        {"--data /d --listen nowhere:1",             "--listen: takes an address" },
+        {"--data /d --agents nowhere:1",             "--agents: takes an address" },
+        {"--data /d --agents 127.0.0.1:x",           "--agents: the port"         },
+        {"--data /d --agents 127.0.0.1",             "--agents takes ADDRESS:PORT"},
+        {"--data /d --agents none --name a",         "--agents is none"           },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct daemon_options o;
@@ -162,9 +192,20 @@ static void loopback(void **state)
 static void help_is_whole(void **state)
 {
     (void)state;
-    static const char *const words[] = {"--data DIR",      "--listen ADDR:PORT", "--init",        "--token-file FILE",
-                                        "--tls",           "--tls-cert FILE",    "--help",        "--max-connections N",
-                                        "--lease SECONDS", "--audit-every N",    "exit codes: 0", "ready URL"};
+    static const char *const words[] = {"--data DIR",
+                                        "--listen ADDR:PORT",
+                                        "--init",
+                                        "--token-file FILE",
+                                        "--tls",
+                                        "--tls-cert FILE",
+                                        "--help",
+                                        "--max-connections N",
+                                        "--agents ADDR:PORT",
+                                        "--name NAME,...",
+                                        "--lease SECONDS",
+                                        "--audit-every N",
+                                        "exit codes: 0",
+                                        "ready URL"};
     char *text = NULL;
     size_t len = 0;
     FILE *to = open_memstream(&text, &len);
@@ -182,6 +223,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_said_is_read),
+        cmocka_unit_test(agents_have_an_address),
         cmocka_unit_test(help_and_version_need_nothing_else),
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(addresses),

@@ -13,17 +13,17 @@ static void by_the_rule(void **state)
         uint64_t random;
         size_t want;
     } rows[] = {
-        {{5},          1, 0,                     0},
-        {{5},          1, UINT64_MAX,            0},
-        {{1, 1},       2, 0,                     0},
-        {{1, 1},       2, (UINT64_MAX / 2),      0},
-        {{1, 1},       2, (UINT64_MAX / 2) + 1,  1},
-        {{1, 3},       2, (UINT64_MAX / 4),      0},
-        {{1, 3},       2, (UINT64_MAX / 4) + 1,  1},
-        {{0, 1, 0},    3, 0,                     1},
-        {{0, 0, 0},    3, UINT64_MAX,            2},
-        {{0, 0, 0},    3, UINT64_MAX / 2,        1},
-        {{100, 0},     2, UINT64_MAX,            0},
+        {{5},       1, 0,                    0},
+        {{5},       1, UINT64_MAX,           0},
+        {{1, 1},    2, 0,                    0},
+        {{1, 1},    2, (UINT64_MAX / 2),     0},
+        {{1, 1},    2, (UINT64_MAX / 2) + 1, 1},
+        {{1, 3},    2, (UINT64_MAX / 4),     0},
+        {{1, 3},    2, (UINT64_MAX / 4) + 1, 1},
+        {{0, 1, 0}, 3, 0,                    1},
+        {{0, 0, 0}, 3, UINT64_MAX,           2},
+        {{0, 0, 0}, 3, UINT64_MAX / 2,       1},
+        {{100, 0},  2, UINT64_MAX,           0},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

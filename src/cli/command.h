@@ -94,6 +94,7 @@ extern const struct command plan_command, profiles_command, replay_command, sim_
 extern const struct command get_command, describe_command, apply_command, diff_command, edit_command, delete_command,
     why_command;
 extern const struct command submit_command, wait_command, job_hold_command, job_release_command, job_cancel_command;
+extern const struct command migrate_command, migrations_command, migration_undo_command;
 extern const struct command logs_command, exec_command, signal_command, cp_command, url_command, top_command;
 extern const struct command job_ls_command, app_ls_command, vm_ls_command, user_ls_command, group_ls_command;
 extern const struct command app_add_command, app_rm_command, app_start_command, app_stop_command, app_restart_command,
@@ -102,7 +103,7 @@ extern const struct command secret_set_command, secret_ls_command, secret_rm_com
 extern const struct command vm_start_command, vm_stop_command, vm_restart_command, vm_rm_command;
 extern const struct command node_accept_command, node_ls_command, node_add_command, node_rm_command, node_drain_command, node_cordon_command,
     node_enable_command, node_disable_command, node_capabilities_command, node_settings_command;
-extern const struct command status_command, schedule_command, events_command, system_settings_command,
+extern const struct command status_command, gateway_command, schedule_command, events_command, system_settings_command,
     system_services_command, system_configure_command, system_restart_command, system_enable_command,
     system_disable_command, backup_command, restore_command;
 extern const struct command whoami_command, audit_command, user_add_command, user_rm_command, user_disable_command,

@@ -9,8 +9,8 @@
 
 #include "base/vec.h"
 #include "cli/command.h"
-#include "cli/remote.h"
 #include "cli/progress.h"
+#include "cli/remote.h"
 #include "cli/tar.h"
 #include "net/client.h"
 #include "wire/document.h"
@@ -289,7 +289,8 @@ static int copy_in(struct api *a, const struct pod *pod, const char *local, cons
         if (rc != EXIT_OK) { /* what has come there is not whole: end it */
             CLEANUP(api_answer) struct api_answer answer = {0};
             struct api_trouble trouble;
-            (void)api_try(&s.input, &(struct api_request){.method = "DELETE", .path = s.remote.path}, &answer, &trouble);
+            (void)api_try(&s.input, &(struct api_request){.method = "DELETE", .path = s.remote.path}, &answer,
+                          &trouble);
         }
         (void)pthread_join(s.thread, NULL);
         if (rc == EXIT_OK)
@@ -314,8 +315,9 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     end_read(operands->at[0], &from);
     end_read(operands->at[1], &to);
     if (!from.pod == !to.pod)
-        return cli_fail(cli, EXIT_USAGE, "one of the two has to be POD:PATH, the other a path here; a path here that has "
-                                         "a colon is written as ./NAME");
+        return cli_fail(cli, EXIT_USAGE,
+                        "one of the two has to be POD:PATH, the other a path here; a path here that has "
+                        "a colon is written as ./NAME");
     if (!*from.path || !*to.path)
         return cli_fail(cli, EXIT_USAGE, "the path after '%s:' is missing", from.pod ? from.pod : to.pod);
     int rc = api_open(&api, cli);
@@ -332,10 +334,11 @@ const struct command cp_command = {
     .operands_min = 2,
     .operands_max = 2,
     .summary = "Copy files and folders out of a pod, or into it.",
-    .text = "One of FROM and TO is POD:PATH, the other a path here. Folders are copied with all that is in them. Into a "
-            "folder a copy goes under its own name; otherwise it gets the name that is given. The pod has to have a tar. "
-            "Out of a pod nothing is written but below TO, whatever the pod sends; links that lead elsewhere are left "
-            "out.",
+    .text =
+        "One of FROM and TO is POD:PATH, the other a path here. Folders are copied with all that is in them. Into a "
+        "folder a copy goes under its own name; otherwise it gets the name that is given. The pod has to have a tar. "
+        "Out of a pod nothing is written but below TO, whatever the pod sends; links that lead elsewhere are left "
+        "out.",
     .examples = "  berth cp photos/0:/var/log/photos.log .\n"
                 "  berth cp ./theme photos:/srv/themes/",
     .section = SECTION_WORK,

@@ -265,9 +265,10 @@ const struct command exec_command = {
     .operands_min = 2,
     .operands_max = OPERANDS_ANY,
     .summary = "Run a command beside what runs in a pod, in its surroundings.",
-    .text = "POD is an APP or JOB for the first of its pods, APP/ORDINAL, or instance/ID. Put '--' before a command that "
-            "has options of its own. Arguments are passed byte for byte; no shell is added. Ends with the command's own "
-            "exit code. Who ran what stands in 'berth audit'.",
+    .text =
+        "POD is an APP or JOB for the first of its pods, APP/ORDINAL, or instance/ID. Put '--' before a command that "
+        "has options of its own. Arguments are passed byte for byte; no shell is added. Ends with the command's own "
+        "exit code. Who ran what stands in 'berth audit'.",
     .examples = "  berth exec -it photos sh\n"
                 "  berth exec photos/1 -- ls -l /data\n"
                 "  berth exec -i photos -- psql <dump.sql",

@@ -17,7 +17,8 @@ struct logs_values {
 
 static const struct option options[] = {
     OPTION_FLAG_ROW("follow", 'f', logs_values, follow, "Go on with what is written from now on."),
-    OPTION_COUNT_ROW("tail", 0, logs_values, tail, 0, 1000000000, "Only this many lines from the end; all if not given."),
+    OPTION_COUNT_ROW("tail", 0, logs_values, tail, 0, 1000000000,
+                     "Only this many lines from the end; all if not given."),
     OPTION_FLAG_ROW("previous", 'p', logs_values, previous, "Of the instance before the present one, which has ended."),
 };
 
@@ -82,8 +83,7 @@ static void *reading_main(void *ctx)
 }
 
 /* Of a pod of an app or job the daemon finds the right instance, also where it has ended. */
-static void path_make(struct str *path, const struct pod_name *name, const struct pod *pod,
-                      const struct logs_values *v)
+static void path_make(struct str *path, const struct pod_name *name, const struct pod *pod, const struct logs_values *v)
 {
     char number[24];
     bool named = strcmp(name->kind, "app") == 0 || strcmp(name->kind, "job") == 0;
@@ -208,9 +208,10 @@ const struct command logs_command = {
     .operands_min = 1,
     .operands_max = 1,
     .summary = "Print what an app, a job or one of its pods has written.",
-    .text = "POD is an APP or JOB for all its pods, APP/ORDINAL for one of them, or instance/ID. Lines of several pods "
-            "have the pod's name before them; those of one come byte for byte. The log of a pod that has ended is there "
-            "as long as its node keeps it.",
+    .text =
+        "POD is an APP or JOB for all its pods, APP/ORDINAL for one of them, or instance/ID. Lines of several pods "
+        "have the pod's name before them; those of one come byte for byte. The log of a pod that has ended is there "
+        "as long as its node keeps it.",
     .examples = "  berth logs -f photos\n"
                 "  berth logs --tail 100 17/0\n"
                 "  berth logs --previous photos/1",

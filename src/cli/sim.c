@@ -13,7 +13,7 @@ enum { OUTPUT_TEXT, OUTPUT_JSON };
 static const char *const outputs[] = {"text", "json", NULL};
 
 struct sim_values {
-    struct option_count seed, nodes, users;
+    struct option_count seed, nodes, users, people, trouble;
     const char *hours, *faults;
     unsigned output;
     bool trace, quiet;
@@ -25,8 +25,12 @@ static const struct option options[] = {
                     "How long, in virtual time, also a part like 0.5; 1 if not given."),
     OPTION_COUNT_ROW("nodes", 0, sim_values, nodes, 1, 1000, "How many; drawn from the seed if not given."),
     OPTION_COUNT_ROW("users", 0, sim_values, users, 1, 100, "How many; drawn from the seed if not given."),
-    OPTION_TEXT_ROW("faults", 0, sim_values, faults, "LIST",
-                    "Which may happen, by name and with commas; `-NAME`: all but that one. All if not given; `help` lists them."),
+    OPTION_COUNT_ROW("people", 0, sim_values, people, 1, 10000, "How busy people are, in percent of what is usual."),
+    OPTION_COUNT_ROW("trouble", 0, sim_values, trouble, 1, 10000,
+                     "How often faults come, in percent of what is usual."),
+    OPTION_TEXT_ROW(
+        "faults", 0, sim_values, faults, "LIST",
+        "Which may happen, by name and with commas; `-NAME`: all but that one. All if not given; `help` lists them."),
     OPTION_FLAG_ROW("trace", 0, sim_values, trace, "Print a line for every event."),
     OPTION_FLAG_ROW("quiet", 'q', sim_values, quiet, "Print nothing unless an invariant is broken."),
     OPTION_CHOICE_ROW("output", 'o', sim_values, output, outputs, "Text, or one JSON object."),
@@ -72,7 +76,7 @@ static const struct {
     ROW(crashes, "crashes of the daemon"),
     ROW(store_failures, "failures of the store"),
     ROW(lost_nodes, "nodes that fell silent"),
-    ROW(double_agents, "second agents of one node"),
+    ROW(double_agents, "words of false agents"),
 #undef ROW
 };
 
@@ -88,7 +92,29 @@ static void print_text(const struct run *r, const struct sim_options *o, const s
     (void)fprintf(out, "Seed %" PRIu64 ", %g virtual hours in %.1f s\n", o->seed, r->hours, seconds);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         (void)fprintf(out, "%12" PRIu64 "  %s\n", value_of(result, i), rows[i].what);
+    for (size_t i = 0; i < SIM_FAULTS; i++)
+        if (result->faults[i])
+            (void)fprintf(out, "%12" PRIu64 "  times %s\n", result->faults[i], sim_fault_at(i)->text);
     (void)fprintf(out, "The same seed gives the same run: %016" PRIx64 "\n", result->hash);
+}
+
+/* How often each invariant was looked at, and what went wrong how often. */
+static void print_counts(struct str *s, const struct sim_result *result)
+{
+    const char *comma = "";
+    str_add(s, ",\"checked\":{");
+    for (size_t i = 0; i < SIM_INVARIANTS; i++)
+        if (result->checked[i]) {
+            str_addf(s, "%s\"%s%zu\":%" PRIu64, comma, i > 100 ? "P" : "", i % 100, result->checked[i]);
+            comma = ",";
+        }
+    comma = "";
+    str_add(s, "},\"faults\":{");
+    for (size_t i = 0; i < SIM_FAULTS; i++) {
+        str_addf(s, "%s\"%s\":%" PRIu64, comma, sim_fault_at(i)->name, result->faults[i]);
+        comma = ",";
+    }
+    str_add_char(s, '}');
 }
 
 static void print_json(const struct run *r, const struct sim_options *o, const struct sim_result *result,
@@ -99,6 +125,7 @@ static void print_json(const struct run *r, const struct sim_options *o, const s
              seconds, result->hash);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         str_addf(&s, ",\"%s\":%" PRIu64, rows[i].name, value_of(result, i));
+    print_counts(&s, result);
     if (result->invariant) {
         str_addf(&s, ",\"breach\":{\"invariant\":%d,\"event\":%" PRIu64 ",\"text\":", result->invariant,
                  result->breach_event);
@@ -138,14 +165,17 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         return cli_fail(cli, EXIT_USAGE, "--hours: expected a number of hours above 0, like 24 or 0.5");
     if (v->faults && strcmp(v->faults, "help") == 0)
         return print_faults(cli);
-    struct sim_options o = {.seed = v->seed.given ? v->seed.n : 1,
-                            .hours = r.hours,
-                            .nodes = (size_t)v->nodes.n,
-                            .users = (size_t)v->users.n,
-                            .faults = v->faults,
-                            .progress = tell_progress,
-                            .trace = v->trace ? tell_event : NULL,
-                            .ctx = &r};
+    struct sim_options o = {
+        .seed = v->seed.given ? v->seed.n : 1,
+        .hours = r.hours,
+        .nodes = (size_t)v->nodes.n,
+        .users = (size_t)v->users.n,
+        .rates = {.people = (unsigned)v->people.n, .faults = (unsigned)v->trouble.n},
+        .faults = v->faults,
+        .progress = tell_progress,
+        .trace = v->trace ? tell_event : NULL,
+        .ctx = &r
+    };
     progress_start(&r.progress, cli, "Simulating");
     int64_t start_ns = cli_clock_ns();
     int rc = sim_cluster_run(&o, &result, &err);
@@ -163,12 +193,13 @@ const struct command sim_cluster_command = {
     .operands = "",
     .summary = "Run a whole cluster under a seed, with faults, and check the invariants after every event.",
     .text =
-        "The daemon's real logic runs over a store in memory and under a virtual clock. Stand-in agents start, end and "
-        "fail pods, lose and repeat reports and fall silent; people use and misuse the API; the daemon crashes, its disk "
-        "fills up, clocks jump. A breach is told with the seed, the event and the number of the invariant, and ends "
-        "with exit code 1.",
+        "The real logic of the daemon and of every agent runs in this process, over a store in memory, made-up machines "
+        "and a virtual clock. Programs start, end, fail and refuse to stop; people use and misuse the API; daemon and "
+        "agents are killed, machines start anew, links are cut, disks fill up, clocks jump. A breach is told with the "
+        "command that shows it again, the event and the number of the invariant, and ends with exit code 1.",
     .examples = "  berth sim cluster --seed 7 --hours 24\n"
-                "  berth sim cluster --seed 7 --hours 0.1 --trace",
+                "  berth sim cluster --seed 7 --hours 0.1 --trace\n"
+                "  berth sim cluster --nodes 5 --faults partition,agent-kill -o json",
     .options = options,
     .options_len = sizeof options / sizeof *options,
     .values_size = sizeof(struct sim_values),

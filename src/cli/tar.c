@@ -86,7 +86,7 @@ static int long_emit(struct writer *w, char type, const char *text)
 {
     size_t len = strlen(text) + 1;
 
-    if (len <= sizeof ((union tar_header *)0)->name)
+    if (len <= sizeof((union tar_header *)0)->name)
         return 0;
     int rc = header_emit(w, "././@LongLink", NULL, type, NULL, len);
     if (rc == 0)

@@ -186,19 +186,19 @@ static void evil_stays_out(void **state)
         } entries[3];
         int rc;
     } rows[] = {
-        {"from the root",         {{"/tmp/x", '0', "", "evil"}},                                        -EINVAL},
-        {"upwards",               {{"top/../../x", '0', "", "evil"}},                                   -EINVAL},
-        {"upwards at once",       {{"../x", '0', "", "evil"}},                                          -EINVAL},
-        {"beside",                {{"other", '0', "", "evil"}},                                         -EINVAL},
-        {"a prefix of its name",  {{"topper", '0', "", "evil"}},                                        -EINVAL},
-        {"nothing",               {{".", '5', "", ""}},                                                 -EINVAL},
-        {"a long name upwards",   {{"././@LongLink", 'L', "", "top/../../x"}, {"top", '0', "", "evil"}}, -EINVAL},
-        {"pax upwards",           {{"x", 'x', "", "20 path=top/../../x\n"}, {"top", '0', "", "evil"}},  -EINVAL},
-        {"broken pax",            {{"x", 'x', "", "99 path=top\n"}, {"top", '0', "", "evil"}},          -EINVAL},
-        {"through a link",        {{"top/", '5', "", ""}, {"top/l", '2', "../..", ""}, {"top/l/x", '0', "", "evil"}}, 0},
-        {"over a link",           {{"top/", '5', "", ""}, {"top/l", '2', "/x", ""}, {"top/l", '0', "", "fine"}}, 0},
-        {"another name of it",    {{"top/", '5', "", ""}, {"top/l", '1', "../x", ""}},                  -EINVAL},
-        {"a device",              {{"top", '3', "", ""}},                                               0      },
+        {"from the root",        {{"/tmp/x", '0', "", "evil"}},                                                      -EINVAL},
+        {"upwards",              {{"top/../../x", '0', "", "evil"}},                                                 -EINVAL},
+        {"upwards at once",      {{"../x", '0', "", "evil"}},                                                        -EINVAL},
+        {"beside",               {{"other", '0', "", "evil"}},                                                       -EINVAL},
+        {"a prefix of its name", {{"topper", '0', "", "evil"}},                                                      -EINVAL},
+        {"nothing",              {{".", '5', "", ""}},                                                               -EINVAL},
+        {"a long name upwards",  {{"././@LongLink", 'L', "", "top/../../x"}, {"top", '0', "", "evil"}},              -EINVAL},
+        {"pax upwards",          {{"x", 'x', "", "20 path=top/../../x\n"}, {"top", '0', "", "evil"}},                -EINVAL},
+        {"broken pax",           {{"x", 'x', "", "99 path=top\n"}, {"top", '0', "", "evil"}},                        -EINVAL},
+        {"through a link",       {{"top/", '5', "", ""}, {"top/l", '2', "../..", ""}, {"top/l/x", '0', "", "evil"}}, 0      },
+        {"over a link",          {{"top/", '5', "", ""}, {"top/l", '2', "/x", ""}, {"top/l", '0', "", "fine"}},      0      },
+        {"another name of it",   {{"top/", '5', "", ""}, {"top/l", '1', "../x", ""}},                                -EINVAL},
+        {"a device",             {{"top", '3', "", ""}},                                                             0      },
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -5,9 +5,9 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
+#include "cli/api.h"
 #include "cli/collection.h"
 #include "cli/command.h"
-#include "cli/api.h"
 #include "cli/output.h"
 #include "cli/show.h"
 #include "cli/table.h"
@@ -24,7 +24,8 @@ struct top_values {
 };
 
 static const struct option options[] = {
-    OPTION_CHOICE_ROW("sort", 0, top_values, order, order_choices, "By what is used of it, the most first; or by name."),
+    OPTION_CHOICE_ROW("sort", 0, top_values, order, order_choices,
+                      "By what is used of it, the most first; or by name."),
     OPTION_CHOICE_ROW("output", 'o', top_values, form, view_choices, "For people, or everything as JSON or YAML."),
 };
 
@@ -200,16 +201,16 @@ static void share_cell(struct table *table, size_t column, int64_t used, int64_t
 static void rows_print(const struct cli *cli, const struct rows *rows, bool nodes)
 {
     const struct table_column columns[] = {
-        {nodes ? "NODE" : "POD", TABLE_PLAIN,                         0},
-        {"NODE",                 nodes ? TABLE_HIDDEN : TABLE_PLAIN,  0},
-        {"CPU",                  TABLE_RIGHT,                         0},
-        {"CPU%",                 TABLE_RIGHT,                         0},
-        {"REQUESTED",            TABLE_RIGHT,                         0},
-        {"OF",                   nodes ? TABLE_RIGHT : TABLE_HIDDEN,  0},
-        {"MEMORY",               TABLE_RIGHT,                         0},
-        {"MEM%",                 TABLE_RIGHT,                         0},
-        {"REQUESTED",            TABLE_RIGHT,                         0},
-        {"OF",                   nodes ? TABLE_RIGHT : TABLE_HIDDEN,  0},
+        {nodes ? "NODE" : "POD", TABLE_PLAIN,                        0},
+        {"NODE",                 nodes ? TABLE_HIDDEN : TABLE_PLAIN, 0},
+        {"CPU",                  TABLE_RIGHT,                        0},
+        {"CPU%",                 TABLE_RIGHT,                        0},
+        {"REQUESTED",            TABLE_RIGHT,                        0},
+        {"OF",                   nodes ? TABLE_RIGHT : TABLE_HIDDEN, 0},
+        {"MEMORY",               TABLE_RIGHT,                        0},
+        {"MEM%",                 TABLE_RIGHT,                        0},
+        {"REQUESTED",            TABLE_RIGHT,                        0},
+        {"OF",                   nodes ? TABLE_RIGHT : TABLE_HIDDEN, 0},
     };
     struct table table;
 
@@ -239,8 +240,7 @@ static json_t *amounts_json(const int64_t amounts[static SHOWN])
 
     for (size_t r = 0; r < SHOWN; r++)
         if (amounts[r] >= 0)
-            (void)json_object_set_new(object, resources[r],
-                                      json_string(quantity_print(resources[r], amounts[r], buf)));
+            (void)json_object_set_new(object, resources[r], json_string(quantity_print(resources[r], amounts[r], buf)));
     return object;
 }
 
@@ -305,8 +305,9 @@ const struct command top_command = {
     .operands_min = 1,
     .operands_max = 1,
     .summary = "Print what nodes or pods use, against what was asked for.",
-    .text = "Use is what agents reported last. Shares are of what a pod has requested, or of what a node can give away. "
-            "What the pods of a node request is shown to those who may see all of them.",
+    .text =
+        "Use is what agents reported last. Shares are of what a pod has requested, or of what a node can give away. "
+        "What the pods of a node request is shown to those who may see all of them.",
     .examples = "  berth top nodes\n"
                 "  berth top pods --sort memory",
     .options = options,

@@ -81,7 +81,8 @@ static int refuse(struct berth_err *err, const char *name)
     for (; name[len] && len + 1 < sizeof shown; len++) /* it may hold anything, and goes to a terminal */
         shown[len] = (unsigned char)name[len] < ' ' || name[len] == 0x7f ? '?' : name[len];
     shown[len] = '\0';
-    return err_set(err, EINVAL, "the archive has an entry called '%s', which would not lie where it was asked for", shown);
+    return err_set(err, EINVAL, "the archive has an entry called '%s', which would not lie where it was asked for",
+                   shown);
 }
 
 /* The entry's name becomes a path below the folder: components without "." and "..", the first one ours. */
@@ -335,7 +336,8 @@ static int header_take(struct untar *u, struct berth_err *err)
         field_add(&name, h->prefix, sizeof h->prefix);
         str_add_char(&name, '/');
     }
-    field_add(&name, u->long_name.len ? u->long_name.at : h->name, u->long_name.len ? u->long_name.len : sizeof h->name);
+    field_add(&name, u->long_name.len ? u->long_name.at : h->name,
+              u->long_name.len ? u->long_name.len : sizeof h->name);
     field_add(&target, u->long_target.len ? u->long_target.at : h->target,
               u->long_target.len ? u->long_target.len : sizeof h->target);
     str_clear(&u->long_name);
@@ -358,9 +360,9 @@ static int pax_take(struct untar *u, struct berth_err *err)
             return err_set(err, EINVAL, "the archive has a header that cannot be read");
         const char *equals = memchr(key, '=', (size_t)(stop - key));
         size_t key_len = equals ? (size_t)(equals - key) : 0, value_len = equals ? (size_t)(stop - equals - 1) : 0;
-        struct str *to = key_len == 4 && memcmp(key, "path", 4) == 0         ? &u->long_name
+        struct str *to = key_len == 4 && memcmp(key, "path", 4) == 0       ? &u->long_name
                          : key_len == 8 && memcmp(key, "linkpath", 8) == 0 ? &u->long_target
-                                                                             : NULL;
+                                                                           : NULL;
         if (to) {
             str_clear(to);
             str_add_bytes(to, equals + 1, value_len);

@@ -84,7 +84,8 @@ static int print_all(const struct cli *cli, const struct url_values *v, const ch
         bool ready = json_is_true(json_object_get(row, "ready"));
         table_row(&table);
         table_cell(&table, 0, COLOR_NONE, "%s", text_of(row, "endpoint"));
-        table_cell(&table, 1, COLOR_NONE, "%" JSON_INTEGER_FORMAT, json_integer_value(json_object_get(row, "instance")));
+        table_cell(&table, 1, COLOR_NONE, "%" JSON_INTEGER_FORMAT,
+                   json_integer_value(json_object_get(row, "instance")));
         table_cell(&table, 2, COLOR_NONE, "%s", text_of(row, "node"));
         table_cell(&table, 3, ready ? COLOR_GREEN : COLOR_YELLOW, "%s", ready ? "yes" : "no");
         table_cell(&table, 4, COLOR_NONE, "%" JSON_INTEGER_FORMAT, json_integer_value(json_object_get(row, "weight")));

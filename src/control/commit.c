@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/plant.h"
 #include "base/str.h"
 #include "control/control_parts.h"
 #include "journal/record.h"
@@ -81,7 +82,7 @@ static void add_record(struct building *b, const struct control *c, const struct
                                 .token = note->token,
                                 .remote = note->remote};
     journal_begin(record, &head);
-    for (size_t i = 0; i < b->ops.len; i++) {
+    for (size_t i = 0; i + PLANTED(COMMIT_UNTOLD) < b->ops.len; i++) {
         const struct store_op *op = &b->ops.at[i];
         const char *id;
         bool journalled = kind_journalled(object_key_split(op->key, &id));
@@ -102,7 +103,7 @@ int commit_submit(struct control *c, const struct change *change, const struct c
     int rc = 0;
     if (b.ops.len || note->extra.len) {
         for (size_t i = 0; i < change->items.len; i++)
-            if (change->items.at[i].guarded) {
+            if (change->items.at[i].guarded && !PLANTED(COMMIT_UNGUARDED)) {
                 struct store_guard guard = {key_of(b.arena, &change->items.at[i]), change->items.at[i].revision};
                 vec_push(&b.guards, guard);
             }
@@ -111,7 +112,7 @@ int commit_submit(struct control *c, const struct change *change, const struct c
             .guards = b.guards.at,
             .guards_len = b.guards.len,
             .ops = b.ops.at,
-            .ops_len = b.ops.len,
+            .ops_len = b.ops.len - (PLANTED(COMMIT_HALF) && b.ops.len > 1),
             .record = {record.at, record.len}
         };
         rc = store_submit(c->store, &txn, done, ctx, err);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plant.h"
 #include "base/vec.h"
 #include "control/commit.h"
 #include "control/control_parts.h"
@@ -467,7 +468,7 @@ static void attempt(struct handling *h)
         return;
     else if (rc == 1 || c->answer.stream || !(c->route->flags & ROUTE_CHANGES))
         finish(h);
-    else if (c->dry_run) {
+    else if (c->dry_run && !PLANTED(DRY_RUN_WRITES)) {
         show_dry_run(h);
         finish(h);
     } else {

@@ -163,11 +163,13 @@ static int certify(struct call *c, const char *node, uint64_t joined, const json
     const struct control_agents *agents = &c->control->agents;
     if (!pem)
         return err_set(&c->err, EINVAL, "request: expected a certificate request in PEM");
+    int64_t life_ns = system_setting_number(c->state, SETTING_CERTIFICATE_LIFE_S) * SECOND_NS;
+    int64_t skew_ns = life_ns / 10 < HOUR_NS ? life_ns / 10 : HOUR_NS; /* clocks differ */
     const struct agent_grant grant = {
         .name = arena_fmt(&c->arena, "node:%s", node),
         .joined = joined,
-        .not_before_ns = c->now_ns - HOUR_NS, /* clocks differ */
-        .not_after_ns = c->now_ns + system_setting_number(c->state, SETTING_CERTIFICATE_LIFE_S) * SECOND_NS,
+        .not_before_ns = c->now_ns - skew_ns,
+        .not_after_ns = c->now_ns + life_ns,
     };
     int rc = agents->sign(agents->ctx, &grant, pem, &cert, &c->err);
     if (rc == 0)

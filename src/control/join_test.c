@@ -128,6 +128,8 @@ static void tokens_that_are_no_good(void **state)
 {
     struct kit *k = *state;
     char good[128], late[128], used[128], agent[128], plain[128], changed[128], first[sizeof k->text];
+    CALL(k, 201, ADMIN, "POST", "/v1/roles",
+         "{id: join, permissions: {report: own}}"); /* a role of that name gives nothing */
     (void)invited(k, "n3", "{}", used);
     assert_int_equal(join_with(k, used, "request: KEY, " PROBED), 200);
     (void)invited(k, "n2", "{expires: 1s}", late);
@@ -359,6 +361,91 @@ static void the_newer_agent_wins(void **state)
     assert_int_equal(kit_number(k, "epoch"), 5); /* begin above it */
 }
 
+/* A stream of a node's configuration, as its agent reads it. */
+struct ear {
+    struct stream *stream; /* NULL: it has ended */
+    int status;
+    struct str heard;
+};
+
+static bool ear_send(void *ctx, const char *at, size_t len)
+{
+    str_add_bytes(&((struct ear *)ctx)->heard, at, len);
+    return true;
+}
+
+static void ear_end(void *ctx)
+{
+    ((struct ear *)ctx)->stream = NULL;
+}
+
+static void ear_answered(void *ctx, struct answer *answer)
+{
+    struct ear *ear = ctx;
+    const struct sink sink = {.ctx = ear, .send = ear_send, .end = ear_end};
+    ear->status = answer->status;
+    ear->stream = take_ptr(&answer->stream);
+    if (ear->stream)
+        stream_start(ear->stream, &sink);
+}
+
+static const char *ear_query(const void *from, const char *name)
+{
+    return strcmp(name, "watch") == 0 ? "" : strcmp(name, "epoch") == 0 ? from : NULL;
+}
+
+static void listen_as(struct kit *k, const struct machine *m, const char *epoch, struct ear *ear)
+{
+    const struct request request = {.method = "GET",
+                                    .path = "/v1/nodes/n1/config",
+                                    .peer = m->peer,
+                                    .peer_serial = m->serial,
+                                    .peer_until_ns = m->until_ns,
+                                    .remote = "192.0.2.9",
+                                    .body = "",
+                                    .query = ear_query,
+                                    .query_from = epoch};
+    *ear = (struct ear){0};
+    control_handle(k->control, &request, ear_answered, ear);
+    control_pump(k->control);
+    assert_int_equal(ear->status, 200);
+    assert_non_null(ear->stream);
+}
+
+static void ear_done(struct ear *ear)
+{
+    if (ear->stream)
+        stream_stop(ear->stream);
+    str_done(&ear->heard);
+}
+
+static void streams_of_an_older_agent_end(void **state)
+{
+    struct kit *k = *state;
+    struct ear older, newer, silent;
+    const struct machine m = joined(k, "n1", "{}");
+    ASK(k, 200, &m, "POST", "/v1/nodes/n1/report", "{epoch: 5, seq: 1, instances: []}");
+    listen_as(k, &m, "5", &older);
+    listen_as(k, &m, "6", &newer);
+    listen_as(k, &m, NULL, &silent); /* it has not said which it is */
+    ASK(k, 200, &m, "POST", "/v1/nodes/n1/report", "{epoch: 5, seq: 2, instances: []}");
+    kit_plan(k);
+    assert_non_null(older.stream);
+    ASK(k, 200, &m, "POST", "/v1/nodes/n1/report", "{epoch: 6, seq: 1, instances: []}");
+    kit_plan(k);
+    assert_null(older.stream);
+    assert_non_null(strstr(older.heard.at, "unauthenticated"));
+    assert_non_null(newer.stream);
+    assert_non_null(silent.stream);
+    (void)joined(k, "n1", "{}"); /* another machine is this node now */
+    kit_plan(k);
+    assert_null(newer.stream);
+    assert_null(silent.stream);
+    ear_done(&older);
+    ear_done(&newer);
+    ear_done(&silent);
+}
+
 /* ---- leaving ----------------------------------------------------------------------------------------------------- */
 
 struct trace {
@@ -461,6 +548,7 @@ int main(void)
         TEST(the_administrator_sets_the_ceiling),
         TEST(nonsense_about_a_machine),
         TEST(the_newer_agent_wins),
+        TEST(streams_of_an_older_agent_end),
         TEST(nothing_is_left_of_a_node_that_is_released),
         TEST(a_drain_says_what_it_waits_for),
         TEST(a_thousand_nodes),

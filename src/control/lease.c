@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/plant.h"
 #include "control/commit.h"
 #include "control/control_parts.h"
 #include "wire/api.h"
@@ -86,7 +87,8 @@ static void grant(struct control *c, int64_t steady_ns)
         const struct lease *lease = nodes[i]->node->epoch ? find(c->leases, nodes[i]->id) : NULL;
         if (!nodes[i]->node->epoch || (lease && lease->born == nodes[i]->created))
             continue;
-        lease_heard(c->leases, nodes[i], nodes[i]->node->epoch, 0, steady_ns);
+        int64_t heard_ns = PLANTED(LEASE_NOT_GRANTED) ? steady_ns - c->in_force.lease_ns : steady_ns;
+        lease_heard(c->leases, nodes[i], nodes[i]->node->epoch, 0, heard_ns);
         find(c->leases, nodes[i]->id)->granted = true;
     }
 }
@@ -175,7 +177,7 @@ int64_t leases_expire(struct control *c, int64_t steady_ns)
             lease->granted = lease->granted && !write_again(c, node);
             continue;
         }
-        int64_t end_ns = lease->heard_ns + lease_ns;
+        int64_t end_ns = lease->heard_ns + lease_ns / (PLANTED(LEASE_SHORT) ? 2 : 1);
         if (end_ns > steady_ns) {
             next = end_ns < next ? end_ns : next;
             continue;

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/plant.h"
 #include "control/derived_out.h"
 #include "control/derived_parts.h"
 #include "control/secret.h"
@@ -149,7 +150,7 @@ static void fence_write(struct out *o, const struct work_doc *d, bool service)
 
     if (on_lost == BERTH_LOST_DEFAULT)
         on_lost = service && d->workload.replicas > 1 ? BERTH_LOST_REPLACE : BERTH_LOST_FENCE;
-    if (on_lost == BERTH_LOST_FENCE)
+    if (on_lost == BERTH_LOST_FENCE && !PLANTED(CONFIG_NO_FENCE))
         out_number(o, "fence_ns", (uint64_t)(d->workload.fence_ns ? d->workload.fence_ns : FENCE_NS_DEFAULT));
 }
 
@@ -358,7 +359,7 @@ int node_config_write(const struct state *s, const char *node, struct str *to)
     for (size_t i = 0; i < object->node->instances_len; i++) {
         const struct object *instance = object->node->instances[i];
         enum berth_state state = instance->instance->state;
-        if (state != BERTH_RESERVED && state != BERTH_ENDED)
+        if ((state != BERTH_RESERVED || PLANTED(CONFIG_RESERVED)) && state != BERTH_ENDED)
             instance_write(&o, s, instance);
     }
     out_close(&o, ']');

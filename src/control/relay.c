@@ -209,8 +209,8 @@ int errand_check(struct call *c, const char *user, const char *node)
     if (r->len >= RELAY_ERRANDS_MAX)
         return err_set(&c->err, EDQUOT, "%zu logs, shells and signals are under way already; try again later", r->len);
     if (!a || !a->up)
-        return err_set(&c->err, ENOSPC, "the agent of node %s is not connected; try again, or see 'berth describe node %s'",
-                       node, node);
+        return err_set(&c->err, ENOSPC,
+                       "the agent of node %s is not connected; try again, or see 'berth describe node %s'", node, node);
     if (!stream_room(a->stream))
         return err_set(&c->err, ENOSPC, "the agent of node %s is busy; try again", node);
     return 0;

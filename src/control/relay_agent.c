@@ -84,7 +84,8 @@ int relay_bring(struct call *c)
         return err_set(&c->err, EINVAL, "stream: expected out or err, unless end is true");
     struct call *earlier = take_ptr(&e->brought);
     if (earlier) /* whoever sent it has given up on it */
-        call_answer(earlier, err_set(&earlier->err, EBUSY, "another one came before this was taken; send one at a time"));
+        call_answer(earlier,
+                    err_set(&earlier->err, EBUSY, "another one came before this was taken; send one at a time"));
     if (errand_room(e))
         return errand_take(e, c);
     e->brought = c;

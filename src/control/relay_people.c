@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "control/control_parts.h"
 #include "control/crud.h"
+#include "control/last.h"
 #include "control/relay_parts.h"
-#include "control/status.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/objects.h"
@@ -54,34 +54,23 @@ static int running_place(struct call *c, const struct object *instance, struct p
     return place_of(c, instance, ret);
 }
 
-/* Of {"instance", "node"[, "ordinal"]}: does it fit? */
-static bool last_fits(const json_t *last, int64_t ordinal, int64_t instance)
+/* The latest instance of a workload that is gone and may have left its log: of this ordinal, of this number (-1: any). */
+static bool last_of(struct call *c, const char *workload, int64_t ordinal, int64_t instance, struct place *ret)
 {
-    const json_t *of = json_object_get(last, "ordinal");
-    return json_is_integer(json_object_get(last, "instance")) && json_is_string(json_object_get(last, "node")) &&
-           (ordinal < 0 || !of || json_integer_value(of) == ordinal) &&
-           (instance < 0 || json_integer_value(json_object_get(last, "instance")) == instance);
-}
-
-/* The last instance of a workload that has ended and left its log: of this ordinal, or of this number (-1: any). */
-static bool last_of(struct call *c, const struct object *work, int64_t ordinal, int64_t instance, struct place *ret)
-{
-    CLEANUP(json) json_t *status = work_status(c, work);
-    const json_t *last = json_object_get(status, "last"), *found = NULL;
+    CLEANUP(json) json_t *ends = last_show(c->state, workload);
     size_t i;
-    json_t *one;
-    if (json_is_object(last) && last_fits(last, ordinal, instance))
-        found = last;
-    json_array_foreach(last, i, one)
+    json_t *end;
+    json_array_foreach(ends, i, end)
     {
-        if (last_fits(one, ordinal, instance))
-            found = one;
+        const char *node = json_string_value(json_object_get(end, "node"));
+        int64_t number = json_integer_value(json_object_get(end, "instance"));
+        if (!node || (ordinal >= 0 && json_integer_value(json_object_get(end, "ordinal")) != ordinal) ||
+            (instance >= 0 && number != instance))
+            continue;
+        *ret = (struct place){(uint64_t)number, arena_strdup(&c->arena, node)};
+        return true;
     }
-    if (!found)
-        return false;
-    *ret = (struct place){(uint64_t)json_integer_value(json_object_get(found, "instance")),
-                          arena_strdup(&c->arena, json_string_value(json_object_get(found, "node")))};
-    return true;
+    return false;
 }
 
 /* ---- logs ----------------------------------------------------------------------------------------------------------- */
@@ -125,8 +114,9 @@ static int logs_open(struct call *c, const struct place *place)
     if (rc < 0)
         return rc;
     errand_id_make(c->control, id);
-    CLEANUP(json) json_t *line = json_pack("{s:s, s:I, s:I, s:b}", "verb", "logs", "instance",
-                                           (json_int_t)place->instance, "tail", (json_int_t)tail, "follow", follow);
+    CLEANUP(json)
+    json_t *line = json_pack("{s:s, s:I, s:I, s:b}", "verb", "logs", "instance", (json_int_t)place->instance, "tail",
+                             (json_int_t)tail, "follow", follow);
     rc = errand_open(c, ERRAND_LOGS, id, c->caller.user, place->node, line, &e);
     if (rc < 0)
         return rc;
@@ -153,7 +143,7 @@ static int gone_logs(struct call *c, const char *node)
     for (size_t i = 0; i < len; i++) {
         bool named = memmem(list[i]->doc.at, list[i]->doc.len, c->args[0], strlen(c->args[0]));
         const struct object *work = named ? state_find_work(c->state, list[i]->id) : NULL;
-        if (!work || !call_sees(c, work) || !last_of(c, work, -1, number, &place) || strcmp(place.node, node) != 0)
+        if (!work || !call_sees(c, work) || !last_of(c, work->id, -1, number, &place) || strcmp(place.node, node) != 0)
             continue;
         int rc = node_check(c, place.node);
         return rc < 0 ? rc : logs_open(c, &place);
@@ -227,7 +217,7 @@ static int work_logs(struct call *c, enum kind kind)
     const struct object *o = previous ? NULL : best_instance(work, ordinal);
     if (o) {
         rc = place_of(c, o, &place);
-    } else if (last_of(c, work, ordinal, -1, &place)) {
+    } else if (last_of(c, work->id, ordinal, -1, &place)) {
         rc = node_check(c, place.node);
     } else {
         rc = err_set(&c->err, EBUSY, "%s %s has %s", kinds[kind].name, work->id,
@@ -341,8 +331,7 @@ int relay_exec(struct call *c)
     if (rc < 0)
         return rc;
     const json_t *command = json_object_get(c->body, "command");
-    CLEANUP(json) json_t *words = json_is_array(command) ? json_incref((json_t *)command)
-                                                         : json_pack("[O]", command);
+    CLEANUP(json) json_t *words = json_is_array(command) ? json_incref((json_t *)command) : json_pack("[O]", command);
     CLEANUP(json) json_t *line = json_copy((json_t *)c->body);
     (void)json_object_set(line, "command", words);
     (void)json_object_set_new(line, "verb", json_string("exec"));
@@ -384,9 +373,11 @@ int relay_signal(struct call *c)
         rc = errand_check(c, c->caller.user, place.node);
     if (rc < 0)
         return rc;
-    CLEANUP(json) json_t *line = json_pack("{s:s, s:I, s:s}", "verb", "signal", "instance", (json_int_t)place.instance,
-                                           "signal", name);
-    return record_and_open(c, o, &place, ERRAND_SIGNAL, line, json_pack("{s:s, s:s}", "verb", "signal", "signal", name));
+    CLEANUP(json)
+    json_t *line =
+        json_pack("{s:s, s:I, s:s}", "verb", "signal", "instance", (json_int_t)place.instance, "signal", name);
+    return record_and_open(c, o, &place, ERRAND_SIGNAL, line,
+                           json_pack("{s:s, s:s}", "verb", "signal", "signal", name));
 }
 
 /* ---- an errand that is open ----------------------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 
 #include "base/str.h"
 #include "base/vec.h"
-#include "control/state.h"
+#include "control/plan_policy.h"
 #include "journal/record.h"
 #include "wire/api.h"
 
@@ -162,7 +162,10 @@ static int decide(struct replay *r, const struct cycle *c, struct arena *arena, 
     struct berth_profile own;
     const struct object *stored = state_find(r->state, KIND_PROFILE, c->profile);
     json_t *doc = stored ? object_doc(stored) : NULL;
-    struct berth_policy policy = {.profile = berth_profile_find(c->profile)};
+    struct plan_policy settings;
+    plan_policy_read(r->state, &settings);
+    struct berth_policy policy = settings.policy;
+    policy.profile = berth_profile_find(c->profile);
     if (doc && profile_doc_read(doc, arena, &meta, &own, NULL) == 0)
         policy.profile = &own;
     struct berth_snapshot *snapshot = berth_freeze(state_cluster(r->state), c->now_ns, c->seed);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/plant.h"
 #include "base/str.h"
 #include "control/control_parts.h"
 #include "control/last.h"
@@ -43,6 +44,8 @@ static int check_order(struct reporting *r, const json_t *node)
 {
     uint64_t known = (uint64_t)json_integer_value(json_object_get(node, "epoch")), epoch = 0, seq = 0;
     uint64_t durable = (uint64_t)json_integer_value(json_object_get(node, "seq"));
+    if (PLANTED(REPORT_STALE))
+        return 0;
     if (r->said.epoch < known)
         return superseded(r, known);
     if (r->said.epoch == known && r->said.seq <= durable)
@@ -203,7 +206,8 @@ static void over(struct reporting *r, const struct object *o, const struct repor
     if (item->state != REPORT_STOPPED && o->instance->state != BERTH_STOPPING)
         end_of_run(r, o, item);
     last_note(r->c, o, item);
-    change_delete(&r->c->change, KIND_INSTANCE, o->id);
+    if (!PLANTED(REPORT_KEEPS_FAILED))
+        change_delete(&r->c->change, KIND_INSTANCE, o->id);
 }
 
 /* ---- what else it says --------------------------------------------------------------------------------------------- */
@@ -261,7 +265,7 @@ static int report_item(struct reporting *r, const struct report_item *item)
     char number[24];
     const struct object *o = state_find(r->c->state, KIND_INSTANCE, str_u64(item->id, number));
     bool finished = item->state >= REPORT_ENDED;
-    if (!o || strcmp(o->instance->node, r->node) != 0 || o->instance->state == BERTH_RESERVED ||
+    if (!o || (strcmp(o->instance->node, r->node) != 0 && !PLANTED(REPORT_FOREIGN)) || o->instance->state == BERTH_RESERVED ||
         (o->instance->state == BERTH_ENDED && !finished)) {
         (void)json_array_append_new(r->unknown, json_integer((json_int_t)item->id));
         return 0;
@@ -311,7 +315,8 @@ static void report_node(struct reporting *r, const json_t *present)
     if (epoch == r->said.epoch && !returns)
         return;
     json_t *doc = change_edit(&r->c->change, KIND_NODE, r->node);
-    (void)json_object_set_new(doc, "epoch", json_integer((json_int_t)r->said.epoch));
+    if (!PLANTED(REPORT_EPOCH) || !epoch)
+        (void)json_object_set_new(doc, "epoch", json_integer((json_int_t)r->said.epoch));
     (void)json_object_set_new(doc, "seq", json_integer((json_int_t)r->said.seq));
     if (returns) {
         set_since(r, doc, berth_node_state_name(back));

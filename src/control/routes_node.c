@@ -1,4 +1,5 @@
 /* routes_node.c - the routes of nodes, volumes, resources, profiles, instances and reports. */
+#include "control/migration.h"
 #include "control/join.h"
 #include "control/routes.h"
 #include "control/secret.h"
@@ -82,5 +83,10 @@ const struct route node_routes[] = {
     ROUTE("GET", "/v1/instances", PERMIT_READ, 0, ROUTE_STREAMS, instance_list, "List instances",
           .query = "limit,after,watch,owner,group,state,workload,node"),
     ROUTE("GET", "/v1/instances/{id}", PERMIT_READ, 0, 0, instance_get, "Read an instance"),
+    ROUTE("POST", "/v1/instances/{id}/migrate", PERMIT_MANAGE, VERB_BODY_MAX, ROUTE_CHANGES, instance_migrate,
+          "Move an instance: the new one is ready before the old one stops", .body = &migrate_keys),
+    ROUTE("GET", "/v1/migrations", PERMIT_READ, 0, 0, migration_list, "List what moves"),
+    ROUTE("POST", "/v1/migrations/{id}/undo", PERMIT_MANAGE, 0, ROUTE_CHANGES, migration_undo,
+          "Take a move back, before the old instance stops"),
 };
 const size_t node_routes_len = sizeof node_routes / sizeof *node_routes;

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "control/control_parts.h"
+#include "control/plan_policy.h"
 #include "control/unit.h"
 #include "wire/api.h"
 
@@ -19,6 +20,7 @@ struct making {
     struct berth_plan *plan;
     struct berth_profile profile; /* an own one; its texts are in the arena */
     bool own_profile;
+    struct plan_policy policy;
     struct arena arena;
     struct unit_basis basis;
     uint64_t returned; /* by units, until the freeze */
@@ -168,7 +170,8 @@ static void tell_pending(struct scheduler *s)
 static void make(void *ctx)
 {
     struct making *m = &((struct scheduler *)ctx)->making;
-    struct berth_policy policy = {.profile = m->own_profile ? &m->profile : berth_profile_find(m->basis.profile)};
+    struct berth_policy policy = m->policy.policy;
+    policy.profile = m->own_profile ? &m->profile : berth_profile_find(m->basis.profile);
     int64_t start_ns = m->steady_ns(m->clock_ctx);
     m->rc = berth_plan_make(m->snapshot, &policy, &m->plan, &m->err);
     m->took_ns += m->steady_ns(m->clock_ctx) - start_ns;
@@ -368,6 +371,7 @@ static void begin(struct scheduler *s, int64_t now_ns, int64_t steady_ns)
                                    .now_ns = now_ns};
     m->returned = units_returned(s->units);
     choose_profile(s, m);
+    plan_policy_read(c->state, &m->policy);
     if (units_len(s->units))
         units_assumed(s->units, &m->basis.assumed);
     m->snapshot = berth_freeze(state_cluster(c->state), now_ns, c->in_force.seed);

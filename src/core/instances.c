@@ -4,6 +4,7 @@
 
 #include "base/bits.h"
 #include "base/hash.h"
+#include "base/plant.h"
 #include "core/cluster.h"
 
 static bool instance_same(const void *ctx, uint32_t value, const void *key)
@@ -234,7 +235,8 @@ void instance_drop(struct berth_cluster *c, uint32_t slot)
     attach_change(c, slot, -1);
     use_change(c, &i, -1);
     lists_free(c, &i);
-    books_change(c, &i, -1);
+    if (!PLANTED(COUNT_FORGOTTEN))
+        books_change(c, &i, -1);
     counts_change(c, &i, -1);
     chains_leave(c, slot);
     map_drop(&c->instances_by_id, hash_u64(i.id), slot);

@@ -366,7 +366,7 @@ void leavers_close(struct berth_plan *p)
 
     for (size_t i = 0; i < l->pressed.len; i++) {
         const struct pressed *at = &l->pressed.at[i];
-        if (!at->known || (at->drop != NONE && bits_has(p->c.stopped, at->drop)))
+        if (!at->known || at->drop != NONE) /* even if its workload could not do without it after all */
             note_pressure(p, snapshot_text(p->s, p->s->layout->id[at->position]), false);
     }
     for (uint32_t i = 0; i < l->known_len; i++)

@@ -13,7 +13,7 @@ void leavers_find(struct berth_plan *p);
 void leavers_done(struct berth_plan *p);
 /* Adds their workloads. */
 void leavers_mark(const struct berth_plan *p, uint64_t *workloads);
-/* Remembers which nodes are under pressure, and when something was last stopped for it. */
+/* Remembers which nodes are under pressure, and when somebody was last picked to stop for it. */
 void leavers_close(struct berth_plan *p);
 
 /* Is it to move from a node that is over; to stop on one under pressure? */

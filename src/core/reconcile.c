@@ -9,6 +9,7 @@
 #include "base/bits.h"
 #include "base/sort.h"
 #include "core/leave.h"
+#include "core/migration.h"
 #include "core/standing.h"
 
 enum { PREFETCH = 8 }; /* workloads in order are scattered in memory */
@@ -65,7 +66,20 @@ static void scale_in(struct berth_plan *p, struct standing *st)
             member_stop(p, st, &st->at[n], st->w->gone ? BERTH_CAUSE_REMOVED : BERTH_CAUSE_SUSPENDED);
 }
 
-static void wish_move(struct berth_plan *p, const struct standing *st, const struct member *m, enum berth_cause cause)
+/* Does somebody want it elsewhere; on which node (0: any other)? */
+static bool wished_away(const struct berth_plan *p, const struct standing *st, const struct member *m, sym *ret_to)
+{
+    struct migration_seen seen;
+    if (st->w->kind != BERTH_SERVICE || st->w->gang != NONE || !st->want || !migration_of(p, m->id, &seen))
+        return false;
+    *ret_to = seen.to;
+    return (seen.phase == BERTH_MIGRATION_WISHED || seen.phase == BERTH_MIGRATION_STARTING) &&
+           seen.cause == BERTH_CAUSE_BY_HAND;
+}
+
+/* `to`: on that node alone; 0: anywhere. */
+static void wish_move(struct berth_plan *p, const struct standing *st, const struct member *m, enum berth_cause cause,
+                      sym to)
 {
     struct wish w = {.workload = st->workload,
                      .class = st->w->class,
@@ -77,23 +91,23 @@ static void wish_move(struct berth_plan *p, const struct standing *st, const str
                      .cause = (uint8_t)cause,
                      .elsewhere = cause == BERTH_CAUSE_BY_HAND,
                      .movable = st->available};
-    if (cause == BERTH_CAUSE_BY_HAND && m->to) {
+    if (to) {
         w.bound = true;
         w.only = p->c.len; /* nowhere, if it is gone */
         for (uint32_t at = 0; at < p->c.len; at++)
-            if (p->c.l->id[at] == m->to)
+            if (p->c.l->id[at] == to)
                 w.only = at;
     }
     vec_push(&p->wishes, w);
 }
 
 /* Begins a migration that somebody asked for. */
-static void move_by_hand(struct berth_plan *p, const struct standing *st, const struct member *m)
+static void move_by_hand(struct berth_plan *p, const struct standing *st, const struct member *m, sym to)
 {
     if (st->w->begin_ns > p->s->now_ns)
         plan_recheck(p, st->w->begin_ns);
     else
-        wish_move(p, st, m, BERTH_CAUSE_BY_HAND);
+        wish_move(p, st, m, BERTH_CAUSE_BY_HAND, to);
 }
 
 /* Begins the migrations that a drain asks for, or somebody. */
@@ -109,8 +123,9 @@ static void move(struct berth_plan *p, struct standing *st)
             extra = NULL;
             m->extra = NONE;
         }
-        if (!m->draining && m->by_hand && !extra)
-            move_by_hand(p, st, m);
+        sym to;
+        if (!m->draining && !extra && wished_away(p, st, m, &to))
+            move_by_hand(p, st, m, to);
         if (!m->draining || st->w->on_drain == BERTH_DRAIN_WAIT)
             continue;
         if (extra) {
@@ -122,7 +137,7 @@ static void move(struct berth_plan *p, struct standing *st)
         } else if (st->w->on_drain == BERTH_DRAIN_STOP) {
             member_stop(p, st, m, m->why);
         } else {
-            wish_move(p, st, m, m->why);
+            wish_move(p, st, m, m->why, 0);
         }
     }
 }

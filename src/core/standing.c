@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "base/bits.h"
+#include "base/plant.h"
 #include "base/sort.h"
 #include "core/holds.h"
 #include "core/leave.h"
@@ -99,7 +100,7 @@ enum promise promise_of(struct berth_plan *p, const struct instance *i)
         if (f->later < 0)
             return PROMISE_BROKEN;
     }
-    return now && waits_over(p, i) && !things_held(p, i) ? PROMISE_HOLDS : PROMISE_WAITS;
+    return now && (waits_over(p, i) || PLANTED(PROMOTE_EARLY)) && !things_held(p, i) ? PROMISE_HOLDS : PROMISE_WAITS;
 }
 
 static enum part look_reserved(struct berth_plan *p, struct member *m, const struct instance *i, uint8_t state)
@@ -119,13 +120,13 @@ static enum part look_lost(struct berth_plan *p, struct member *m, const struct 
     int64_t fenced;
 
     m->lost = true;
-    if (p->alarm || w->on_lost == BERTH_LOST_WAIT || w->gone || w->suspended)
+    if ((p->alarm && !PLANTED(ALARM_IGNORED)) || w->on_lost == BERTH_LOST_WAIT || w->gone || w->suspended)
         return PART_COUNTED; /* what is not wanted is told to stop, should it ever listen */
     if (w->on_lost == BERTH_LOST_REPLACE)
         return PART_NONE;
     if (__builtin_add_overflow(p->s->since[at], w->fence_ns, &fenced))
         fenced = BERTH_NEVER_NS;
-    if (p->s->now_ns < fenced) {
+    if (p->s->now_ns < fenced && !PLANTED(FENCE_IGNORED)) {
         plan_recheck(p, fenced);
         return PART_COUNTED;
     }
@@ -216,19 +217,13 @@ static void pair(struct berth_plan *p, struct standing *st)
     }
 }
 
-/* By what is remembered: takes back moves that somebody wants undone, or that took too long; knows of those wished for. */
-static void remember(struct berth_plan *p, struct standing *st)
+/* Takes back moves that somebody wants undone, or that took too long. */
+static void undo(struct berth_plan *p, struct standing *st)
 {
     struct migration_seen seen;
     for (uint32_t n = 0; n < st->len; n++) {
         struct member *m = &st->at[n];
-        if (m->part != PART_COUNTED || m->lost || !migration_of(p, m->id, &seen))
-            continue;
-        bool service = st->w->kind == BERTH_SERVICE && st->w->gang == NONE && st->want;
-        m->by_hand = service && (seen.phase == BERTH_MIGRATION_WISHED || seen.phase == BERTH_MIGRATION_STARTING) &&
-                     seen.cause == BERTH_CAUSE_BY_HAND;
-        m->to = seen.to;
-        if (m->extra == NONE || m->draining)
+        if (m->part != PART_COUNTED || m->extra == NONE || m->draining || !migration_of(p, m->id, &seen))
             continue;
         bool stale = seen.phase == BERTH_MIGRATION_STARTING && seen.cause == BERTH_CAUSE_MOVED && overdue(p, seen.at_ns);
         if (seen.phase != BERTH_MIGRATION_UNDONE && !stale)
@@ -323,7 +318,7 @@ void standing_look(struct berth_plan *p, uint32_t workload, struct standing *st)
     for (uint32_t n = 0; n < st->len; n++)
         look(p, st, &st->at[n]);
     pair(p, st);
-    remember(p, st);
+    undo(p, st);
     take_over(p, st);
     for (uint32_t n = 0; n < st->len; n++) {
         st->counted += st->at[n].part == PART_COUNTED;

@@ -24,8 +24,6 @@ struct member {
     bool lost; /* unknown: on a node that does not report, and yet counted */
     bool draining; /* or to leave for another reason: */
     enum berth_cause why;
-    bool by_hand; /* somebody wants it elsewhere: */
-    sym to;       /* on this node; 0: any other */
     bool outdated;
     bool available; /* ready and running */
     bool promote;   /* reserved, and its place is free now */

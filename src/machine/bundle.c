@@ -13,7 +13,11 @@
 #include "machine/bundle_config.h"
 #include "machine/image_name.h"
 #include "machine/mount_tree.h"
+#include "machine/oci_tool.h"
 #include "wire/document.h"
+
+enum { STATE_MAX = 4 << 20 };
+#define DELETE_NS (20 * INT64_C(1000000000))
 
 /* ---- the root -------------------------------------------------------------------------------------------------------- */
 
@@ -23,8 +27,9 @@ static int overlay_mount(int lower, int upper, int work, int at)
 {
     char options[128], target[32];
     /* volatile (Linux 5.10): nothing is written through to the disk for a root that ends with its instance. */
-    int plain = snprintf(options, sizeof options,
-                         "lowerdir=/proc/self/fd/%d,upperdir=/proc/self/fd/%d,workdir=/proc/self/fd/%d", lower, upper, work);
+    int plain =
+        snprintf(options, sizeof options,
+                 "lowerdir=/proc/self/fd/%d,upperdir=/proc/self/fd/%d,workdir=/proc/self/fd/%d", lower, upper, work);
     (void)snprintf(options + plain, sizeof options - (size_t)plain, ",volatile");
     (void)snprintf(target, sizeof target, "/proc/self/fd/%d", at);
     if (mount("berth", target, "overlay", MS_NODEV | MS_NOSUID, options) == 0)
@@ -123,6 +128,45 @@ int bundle_make(struct place *p, uint64_t id, const json_t *config, const struct
     return rc;
 }
 
+/* ---- the end -------------------------------------------------------------------------------------------------------------- */
+
+/* Where a runtime keeps what it knows of containers, and how it writes down the bundle of one. */
+static const struct runtime_state {
+    const char *name, *option, *folder, *file, *before;
+} runtime_states[] = {
+    {"crun", "--cgroup-manager=disabled", "/run/crun", "status",     "\"bundle\": \""},
+    {"runc", "--log-format=text",         "/run/runc", "state.json", "\"bundle="     },
+};
+
+/* Of this bundle, and not of another agent's with the same number? */
+static bool is_of_bundle(const struct runtime_state *r, int state, const char *bundle)
+{
+    CLEANUP(mem) char *text = NULL;
+    if (tree_read(state, r->file, STATE_MAX, &text, NULL) < 0)
+        return false;
+    const char *at = strstr(text, r->before);
+    size_t len = strlen(bundle);
+    return at && strncmp(at + strlen(r->before), bundle, len) == 0 && at[strlen(r->before) + len] == '"';
+}
+
+/* What a shim that was killed could not tell its runtime. */
+static void runtimes_forget(uint64_t id, const char *bundle)
+{
+    char name[32];
+    (void)snprintf(name, sizeof name, "berth-%" PRIu64, id);
+    for (size_t i = 0; i < sizeof runtime_states / sizeof *runtime_states; i++) {
+        const struct runtime_state *r = &runtime_states[i];
+        CLEANUP(close_fd) int all = open(r->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        CLEANUP(close_fd) int state = all < 0 ? -1 : tree_open(all, name, O_RDONLY | O_DIRECTORY, 0);
+        if (state < 0 || !is_of_bundle(r, state, bundle))
+            continue;
+        const char *const argv[] = {r->name, r->option, "delete", "--force", name, NULL};
+        const struct tool t = {.argv = argv, .dir = -1, .timeout_ns = DELETE_NS, .what = "cannot delete a container"};
+        if (tool_run(&t, NULL, NULL) < 0)
+            (void)tree_remove(all, name); /* nothing of it runs: what is left is a folder */
+    }
+}
+
 int bundle_end(struct place *p, uint64_t id, struct berth_err *err)
 {
     char path[PLACE_PATH_MAX];
@@ -131,6 +175,7 @@ int bundle_end(struct place *p, uint64_t id, struct berth_err *err)
         return err_set(err, -rc, "the path of the bundle is too long");
     if (access(path, F_OK) < 0 && errno == ENOENT)
         return 0;
+    runtimes_forget(id, path);
     rc = mounts_below_end(path, err);
     if (rc < 0)
         return rc;

@@ -25,7 +25,8 @@ static json_t *texts(const char *const *list, size_t len)
     return array;
 }
 
-#define TEXTS(...) texts((const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+#define TEXTS(...)                                                                                                     \
+    texts((const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
 /* ---- what runs --------------------------------------------------------------------------------------------------------- */
 
@@ -116,21 +117,30 @@ static json_t *rlimits_make(const struct bundle_options *o)
         int resource;
         const char *name;
     } rows[] = {
-        {RLIMIT_AS,     "RLIMIT_AS"    }, {RLIMIT_CORE,       "RLIMIT_CORE"      }, {RLIMIT_CPU,        "RLIMIT_CPU"       },
-        {RLIMIT_DATA,   "RLIMIT_DATA"  }, {RLIMIT_FSIZE,      "RLIMIT_FSIZE"     }, {RLIMIT_LOCKS,      "RLIMIT_LOCKS"     },
-        {RLIMIT_NICE,   "RLIMIT_NICE"  }, {RLIMIT_MEMLOCK,    "RLIMIT_MEMLOCK"   }, {RLIMIT_MSGQUEUE,   "RLIMIT_MSGQUEUE"  },
-        {RLIMIT_NOFILE, "RLIMIT_NOFILE"}, {RLIMIT_NPROC,      "RLIMIT_NPROC"     }, {RLIMIT_RSS,        "RLIMIT_RSS"       },
-        {RLIMIT_RTPRIO, "RLIMIT_RTPRIO"}, {RLIMIT_RTTIME,     "RLIMIT_RTTIME"    }, {RLIMIT_SIGPENDING, "RLIMIT_SIGPENDING"},
-        {RLIMIT_STACK,  "RLIMIT_STACK" },
+        {RLIMIT_AS,         "RLIMIT_AS"        },
+        {RLIMIT_CORE,       "RLIMIT_CORE"      },
+        {RLIMIT_CPU,        "RLIMIT_CPU"       },
+        {RLIMIT_DATA,       "RLIMIT_DATA"      },
+        {RLIMIT_FSIZE,      "RLIMIT_FSIZE"     },
+        {RLIMIT_LOCKS,      "RLIMIT_LOCKS"     },
+        {RLIMIT_NICE,       "RLIMIT_NICE"      },
+        {RLIMIT_MEMLOCK,    "RLIMIT_MEMLOCK"   },
+        {RLIMIT_MSGQUEUE,   "RLIMIT_MSGQUEUE"  },
+        {RLIMIT_NOFILE,     "RLIMIT_NOFILE"    },
+        {RLIMIT_NPROC,      "RLIMIT_NPROC"     },
+        {RLIMIT_RSS,        "RLIMIT_RSS"       },
+        {RLIMIT_RTPRIO,     "RLIMIT_RTPRIO"    },
+        {RLIMIT_RTTIME,     "RLIMIT_RTTIME"    },
+        {RLIMIT_SIGPENDING, "RLIMIT_SIGPENDING"},
+        {RLIMIT_STACK,      "RLIMIT_STACK"     },
     };
     json_t *list = json_array();
     for (size_t i = 0; i < o->rlimits_len; i++)
         for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
             if (rows[k].resource == o->rlimits[i].resource)
-                (void)json_array_append_new(
-                    list, json_pack("{s:s, s:o, s:o}", "type", rows[k].name, "hard",
-                                    json_integer((json_int_t)o->rlimits[i].hard), "soft",
-                                    json_integer((json_int_t)o->rlimits[i].soft)));
+                (void)json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "type", rows[k].name, "hard",
+                                                            json_integer((json_int_t)o->rlimits[i].hard), "soft",
+                                                            json_integer((json_int_t)o->rlimits[i].soft)));
     return list;
 }
 
@@ -139,7 +149,8 @@ static json_t *user_make(const struct user *user)
     json_t *groups = json_array();
     for (size_t i = 0; i < user->groups_len; i++)
         (void)json_array_append_new(groups, json_integer(user->groups[i]));
-    return json_pack("{s:I, s:I, s:o}", "uid", (json_int_t)user->uid, "gid", (json_int_t)user->gid, "additionalGids", groups);
+    return json_pack("{s:I, s:I, s:o}", "uid", (json_int_t)user->uid, "gid", (json_int_t)user->gid, "additionalGids",
+                     groups);
 }
 
 static int process_make(const struct bundle_words *w, json_t **ret, struct berth_err *err)
@@ -149,10 +160,11 @@ static int process_make(const struct bundle_words *w, json_t **ret, struct berth
     rc = rc < 0 ? rc : env_make(w, &env, err);
     if (rc < 0)
         return rc;
-    json_t *none = json_pack("{s:[], s:[], s:[], s:[], s:[]}", "bounding", "effective", "inheritable", "permitted", "ambient");
-    *ret = json_pack("{s:b, s:o, s:O, s:O, s:s, s:o, s:o, s:b}", "terminal", 0, "user", user_make(w->options->user), "args",
-                     args, "env", env, "cwd", cwd_find(w), "capabilities", none, "rlimits", rlimits_make(w->options),
-                     "noNewPrivileges", 1);
+    json_t *none =
+        json_pack("{s:[], s:[], s:[], s:[], s:[]}", "bounding", "effective", "inheritable", "permitted", "ambient");
+    *ret = json_pack("{s:b, s:o, s:O, s:O, s:s, s:o, s:o, s:b}", "terminal", 0, "user", user_make(w->options->user),
+                     "args", args, "env", env, "cwd", cwd_find(w), "capabilities", none, "rlimits",
+                     rlimits_make(w->options), "noNewPrivileges", 1);
     return *ret ? 0 : err_set(err, EINVAL, "command, env or workdir: not valid text");
 }
 
@@ -179,7 +191,8 @@ static json_t *usual_mounts(const struct bundle_words *w)
     } rows[] = {
         {mount_make("/proc", "proc", "proc", TEXTS("nosuid", "noexec", "nodev"))},
         {mount_make("/dev", "tmpfs", "tmpfs", TEXTS("nosuid", "strictatime", "mode=755", "size=65536k"))},
-        {mount_make("/dev/pts", "devpts", "devpts", TEXTS("nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"))},
+        {mount_make("/dev/pts", "devpts", "devpts",
+                    TEXTS("nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"))},
         {mount_make("/dev/shm", "tmpfs", "shm", TEXTS("nosuid", "noexec", "nodev", "mode=1777", "size=65536k"))},
         {mount_make("/dev/mqueue", "mqueue", "mqueue", TEXTS("nosuid", "noexec", "nodev"))},
         {mount_make("/sys", "sysfs", "sysfs", TEXTS("nosuid", "noexec", "nodev", "ro"))},
@@ -215,17 +228,14 @@ static json_t *linux_make(const struct bundle_options *o)
     json_t *namespaces = json_array();
     for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
         (void)json_array_append_new(namespaces, json_pack("{s:s}", "type", spaces[i]));
-    json_t *masked = TEXTS("/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list",
-                           "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi", "/sys/firmware",
-                           "/sys/devices/virtual/powercap");
+    json_t *masked =
+        TEXTS("/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list",
+              "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi", "/sys/firmware", "/sys/devices/virtual/powercap");
     json_t *read_only = TEXTS("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger");
-    json_t *linux_part = json_pack("{s:o, s:o, s:o, s:s}", "namespaces", namespaces, "maskedPaths", masked, "readonlyPaths",
-                                   read_only, "rootfsPropagation", "private");
+    json_t *linux_part = json_pack("{s:o, s:o, s:o, s:s}", "namespaces", namespaces, "maskedPaths", masked,
+                                   "readonlyPaths", read_only, "rootfsPropagation", "private");
     if (o->cgroup_path)
         (void)json_object_set_new(linux_part, "cgroupsPath", json_string(o->cgroup_path));
-    if (o->memory_bytes > 0)
-        (void)json_object_set_new(linux_part, "resources",
-                                  json_pack("{s:{s:I}}", "memory", "limit", (json_int_t)o->memory_bytes));
     return linux_part;
 }
 
@@ -256,9 +266,9 @@ int bundle_config(const struct bundle_words *words, json_t **ret, struct berth_e
     for (size_t i = 0; i < words->options->mounts_len; i++)
         (void)json_array_append_new(mounts, own_mount(&words->options->mounts[i]));
     hostname_make(words->config, hostname);
-    json_t *config = json_pack("{s:s, s:o, s:{s:s, s:b}, s:s, s:o, s:o}", "ociVersion", "1.0.2", "process", process, "root",
-                               "path", "rootfs", "readonly", 0, "hostname", hostname, "mounts", mounts, "linux",
-                               linux_make(words->options));
+    json_t *config =
+        json_pack("{s:s, s:o, s:{s:s, s:b}, s:s, s:o, s:o}", "ociVersion", "1.0.2", "process", process, "root", "path",
+                  "rootfs", "readonly", 0, "hostname", hostname, "mounts", mounts, "linux", linux_make(words->options));
     if (!config)
         return err_set(err, EINVAL, "a mount's path is not valid text");
     *ret = config;

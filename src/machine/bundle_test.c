@@ -1,9 +1,9 @@
 /* bundle_test.c - containers of real runtimes: what they run, as whom, within which limits; and that nothing stays. */
 #include "machine/image_kit_test.h"
 
+#include <linux/magic.h>
 #include <sched.h>
 #include <signal.h>
-#include <linux/magic.h>
 #include <sys/mount.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -30,10 +30,12 @@ static void words_become_a_config(void **state)
     (void)state;
     const struct user user = someone();
     static const struct launch_mount mounts[] = {
-        {.source = "/srv/a", .target = "/data", .read_only = true},
-        {.source = "tmpfs", .target = "/scratch", .type = "tmpfs", .data = "size=4096,mode=0700"},
+        {.source = "/srv/a",    .target = "/data", .read_only = true            },
+        { .source = "tmpfs", .target = "/scratch",   .type = "tmpfs", .data = "size=4096,mode=0700"},
     };
-    static const struct launch_rlimit rlimits[] = {{.resource = RLIMIT_NOFILE, .soft = 64, .hard = 128}};
+    static const struct launch_rlimit rlimits[] = {
+        {.resource = RLIMIT_NOFILE, .soft = 64, .hard = 128}
+    };
     static const char *const env[] = {"B=ours", "C=ours=3", "no name", NULL};
     const struct bundle_options options = {.cgroup_path = "/berth/7",
                                            .user = &user,
@@ -44,14 +46,16 @@ static void words_become_a_config(void **state)
                                            .rlimits_len = 1,
                                            .sockets_len = 2};
     CLEANUP(json) json_t *config = json_of("{\"workload\": \"web.Ann!\", \"ordinal\": 3}");
-    CLEANUP(json) json_t *image = json_of("{\"config\": {\"Entrypoint\": [\"/e\"], \"Cmd\": [\"c\"], \"User\": \"0\", "
-                                          "\"Env\": [\"A=image\", \"B=image\", \"PATH=/x\"], \"WorkingDir\": \"/w\"}}");
+    CLEANUP(json)
+    json_t *image = json_of("{\"config\": {\"Entrypoint\": [\"/e\"], \"Cmd\": [\"c\"], \"User\": \"0\", "
+                            "\"Env\": [\"A=image\", \"B=image\", \"PATH=/x\"], \"WorkingDir\": \"/w\"}}");
     CLEANUP(json) json_t *made = NULL;
     const struct bundle_words words = {.config = config, .image = image, .options = &options, .hosts = true};
     struct berth_err err;
     if (bundle_config(&words, &made, &err) < 0)
         fail_msg("%s", err.text);
-    CLEANUP(json) json_t *want = json_of(
+    CLEANUP(json)
+    json_t *want = json_of(
         "{\"terminal\": false, \"user\": {\"uid\": %d, \"gid\": %d, \"additionalGids\": [61236]}, \"args\": [\"/e\", \"c\"], "
         "\"env\": [\"PATH=/x\", \"A=image\", \"B=ours\", \"C=ours=3\", \"LISTEN_FDS=2\", \"LISTEN_PID=1\", "
         "\"BERTH_PROGRESS_FD=5\"], \"cwd\": \"/w\", "
@@ -67,10 +71,12 @@ static void words_become_a_config(void **state)
     assert_null(json_object_get(linux_part, "resources"));
     assert_int_equal(json_array_size(json_object_get(linux_part, "namespaces")), 5); /* the network is the node's */
     const json_t *list = json_object_get(made, "mounts");
-    CLEANUP(json) json_t *bind = json_of("{\"destination\": \"/data\", \"type\": \"bind\", \"source\": \"/srv/a\", "
-                                         "\"options\": [\"bind\", \"nosuid\", \"nodev\", \"private\", \"ro\"]}");
-    CLEANUP(json) json_t *tmpfs = json_of("{\"destination\": \"/scratch\", \"type\": \"tmpfs\", \"source\": \"tmpfs\", "
-                                          "\"options\": [\"nosuid\", \"nodev\", \"rw\", \"size=4096\", \"mode=0700\"]}");
+    CLEANUP(json)
+    json_t *bind = json_of("{\"destination\": \"/data\", \"type\": \"bind\", \"source\": \"/srv/a\", "
+                           "\"options\": [\"bind\", \"nosuid\", \"nodev\", \"private\", \"ro\"]}");
+    CLEANUP(json)
+    json_t *tmpfs = json_of("{\"destination\": \"/scratch\", \"type\": \"tmpfs\", \"source\": \"tmpfs\", "
+                            "\"options\": [\"nosuid\", \"nodev\", \"rw\", \"size=4096\", \"mode=0700\"]}");
     assert_true(json_equal(json_array_get(list, json_array_size(list) - 2), bind));
     assert_true(json_equal(json_array_get(list, json_array_size(list) - 1), tmpfs));
 }
@@ -81,11 +87,11 @@ static void words_that_make_no_sense(void **state)
     static const struct {
         const char *config, *image, *env, *want;
     } rows[] = {
-        {"{}", "{}", NULL, "names no program"},
-        {"{\"command\": []}", "{\"config\": {\"Cmd\": []}}", NULL, "names no program"},
-        {"{\"command\": [\"\"]}", "{}", NULL, "is empty"},
-        {"{\"command\": [\"a\", 1]}", "{}", NULL, "list of texts"},
-        {"{\"command\": [\"a\"]}", "{}", "A=\xff", "only UTF-8"},
+        {"{}",                        "{}",                          NULL,     "names no program"},
+        {"{\"command\": []}",         "{\"config\": {\"Cmd\": []}}", NULL,     "names no program"},
+        {"{\"command\": [\"\"]}",     "{}",                          NULL,     "is empty"        },
+        {"{\"command\": [\"a\", 1]}", "{}",                          NULL,     "list of texts"   },
+        {"{\"command\": [\"a\"]}",    "{}",                          "A=\xff", "only UTF-8"      },
     };
     const struct user user = someone();
     for (size_t i = 0; i < ROWS(rows); i++) {
@@ -118,9 +124,10 @@ static void image_make(struct image_kit *k)
         print_message("skip: there is no busybox\n");
         skip();
     }
-    layout_put(folder_at(&k->folder, "layout"), "1", &layer, 1,
-               "\"Entrypoint\":[\"/bin/sh\",\"-c\"],\"Cmd\":[\"echo from the image; id -u\"],\"Env\":[\"FROM=image\"],\"User\":\"0\"",
-               digest);
+    layout_put(
+        folder_at(&k->folder, "layout"), "1", &layer, 1,
+        "\"Entrypoint\":[\"/bin/sh\",\"-c\"],\"Cmd\":[\"echo from the image; id -u\"],\"Env\":[\"FROM=image\"],\"User\":\"0\"",
+        digest);
     str_done(&layer);
     CLEANUP(json) json_t *config = json_of("{\"image\": \"oci:%s/layout:1\"}", k->folder.path);
     if (image_ensure(k->place, config, &k->err) < 0)
@@ -143,15 +150,17 @@ static void make(struct image_kit *k, uint64_t id, const char *command, const st
         fail_msg("%s", k->err.text);
 }
 
-/* As image.h says; what it writes. */
+/* As the shim does, but in one step; what it writes. */
 static int run(struct image_kit *k, const char *runtime, uint64_t id, struct str *out)
 {
-    char bundle[PLACE_PATH_MAX], state[PLACE_PATH_MAX + 8], name[32];
+    char bundle[PLACE_PATH_MAX], name[32];
     assert_int_equal(place_instance(k->place, id, "bundle", bundle), 0);
-    (void)snprintf(state, sizeof state, "%s/state", bundle);
     (void)snprintf(name, sizeof name, "berth-%" PRIu64, id);
-    const char *argv[] = {runtime, "--root", state, "run", "--bundle", bundle, name, NULL};
-    return tool_run(&(struct tool){.argv = argv, .dir = -1, .timeout_ns = INT64_C(60000000000), .what = "run"}, out, &k->err);
+    const char *crun[] = {runtime, "--cgroup-manager=disabled", "run", "--bundle", bundle, name, NULL};
+    const char *runc[] = {runtime, "run", "--bundle", bundle, name, NULL};
+    const struct tool t = {
+        .argv = strstr(runtime, "crun") ? crun : runc, .dir = -1, .timeout_ns = INT64_C(60000000000), .what = "run"};
+    return tool_run(&t, out, &k->err);
 }
 
 static void end(struct image_kit *k, uint64_t id)
@@ -173,14 +182,15 @@ static void a_container_runs_as_it_should(void **state)
     image_make(k);
     const struct user user = someone();
     static const char *const env[] = {"OURS=a b", NULL};
-    static const struct launch_rlimit rlimits[] = {{.resource = RLIMIT_NOFILE, .soft = 99, .hard = 99}};
-    CLEANUP(close_fd) int top = open(k->folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    static const struct launch_rlimit rlimits[] = {
+        {.resource = RLIMIT_NOFILE, .soft = 99, .hard = 99}
+    };
     folder_put(&k->folder, "shown/text", "seen");
     char shown[128];
     (void)snprintf(shown, sizeof shown, "%s/shown", k->folder.path);
     const struct launch_mount mounts[] = {
-        {.source = shown, .target = "/shown", .read_only = true},
-        {.source = "tmpfs", .target = "/scratch", .type = "tmpfs", .data = "size=65536,mode=0700,uid=61234,gid=61235"},
+        {.source = shown,       .target = "/shown", .read_only = true                                 },
+        { .source = "tmpfs", .target = "/scratch",    .type = "tmpfs", .data = "size=65536,mode=0700,uid=61234,gid=61235"},
     };
     const struct bundle_options options = {
         .user = &user, .env = env, .rlimits = rlimits, .rlimits_len = 1, .mounts = mounts, .mounts_len = 2};
@@ -190,8 +200,9 @@ static void a_container_runs_as_it_should(void **state)
         "ls /proc | grep -c '^[0-9]' >/dev/null 2>&1; (cat /proc/kcore) 2>/dev/null | cat; "
         "(echo 1 >/proc/sys/kernel/panic) 2>/dev/null && echo BAD; cat /proc/self/status | while read a b; do case $a in "
         "CapEff:|CapBnd:|NoNewPrivs:) echo $a $b;; esac; done; ls /dev/shm /dev/mqueue /dev/pts >/dev/null && echo dev";
-    static const char want[] = "61234\n61235 61236\nweb-2\nimage a b\n99\nseen\nscratch\ntmp\n1\nCapBnd: 0000000000000000\n"
-                               "CapEff: 0000000000000000\nNoNewPrivs: 1\ndev\n";
+    static const char want[] =
+        "61234\n61235 61236\nweb-2\nimage a b\n99\nseen\nscratch\ntmp\n1\nCapBnd: 0000000000000000\n"
+        "CapEff: 0000000000000000\nNoNewPrivs: 1\ndev\n";
     for (size_t i = 0; i < ROWS(runtimes); i++) {
         char path[PATH_MAX];
         if (tool_find(runtimes[i], path) < 0) {
@@ -199,8 +210,9 @@ static void a_container_runs_as_it_should(void **state)
             continue;
         }
         CLEANUP(str) struct str out = {0};
-        make(k, i + 1, script, &options);
-        if (run(k, runtimes[i], i + 1, &out) < 0)
+        uint64_t id = (uint64_t)getpid() * 100 + i;
+        make(k, id, script, &options);
+        if (run(k, runtimes[i], id, &out) < 0)
             fail_msg("%s: %s", runtimes[i], k->err.text);
         CLEANUP(str) struct str sorted = {0};
         /* The order of Cap lines is the kernel's. */
@@ -216,9 +228,9 @@ static void a_container_runs_as_it_should(void **state)
         assert_string_equal(str_text(&sorted), want);
         /* What it wrote is its own, not the image's. */
         char written[128];
-        (void)snprintf(written, sizeof written, "state/instances/%zu/bundle/rootfs/tmp/x", i + 1);
+        (void)snprintf(written, sizeof written, "state/instances/%" PRIu64 "/bundle/rootfs/tmp/x", id);
         assert_int_equal(access(folder_at(&k->folder, written), F_OK), 0);
-        end(k, i + 1);
+        end(k, id);
     }
     CLEANUP(close_fd) int root = -1;
     char digest[72];
@@ -240,11 +252,12 @@ static void the_image_says_what_runs(void **state)
     const struct user user = someone();
     const struct bundle_options options = {.user = &user};
     CLEANUP(str) struct str out = {0};
-    make(k, 1, NULL, &options);
-    if (run(k, runtime, 1, &out) < 0)
+    uint64_t id = (uint64_t)getpid() * 100;
+    make(k, id, NULL, &options);
+    if (run(k, runtime, id, &out) < 0)
         fail_msg("%s", k->err.text);
     assert_string_equal(str_text(&out), "from the image\n61234\n"); /* not root, though the image asks for that */
-    end(k, 1);
+    end(k, id);
 }
 
 /* ---- limits that are set by hand must hold in the container, and after it ---- */
@@ -263,7 +276,7 @@ static void text_get(const char *path, char *buf, size_t size)
     buf[strcspn(buf, "\n")] = '\0';
 }
 
-/* A group of our own in both hierarchies, if there is one where pids can be limited: v1 or v2. */
+/* In hierarchies of v1, or in the one of v2. */
 static const struct {
     const char *folder, *file, *value;
 } limits[] = {
@@ -273,6 +286,94 @@ static const struct {
     {"/sys/fs/cgroup",        "pids.max",              "37"       },
 };
 
+struct group {
+    char name[64];
+    bool made[ROWS(limits)];
+};
+
+/* How many limits could be set. */
+static size_t group_make(struct group *g, size_t turn)
+{
+    size_t count = 0;
+    char at[256];
+    (void)snprintf(g->name, sizeof g->name, "/berth-bundle-test-%d-%zu", (int)getpid(), turn);
+    for (size_t i = 0; i < ROWS(limits); i++) {
+        bool v2 = strcmp(limits[i].folder, "/sys/fs/cgroup") == 0;
+        (void)snprintf(at, sizeof at, "%s%s", limits[i].folder, g->name);
+        if ((v2 && access("/sys/fs/cgroup/cgroup.controllers", F_OK) < 0) || mkdir(at, 0755) < 0)
+            continue;
+        g->made[i] = true;
+        (void)snprintf(at, sizeof at, "%s%s/%s", limits[i].folder, g->name, limits[i].file);
+        count += text_put(at, limits[i].value);
+    }
+    return count;
+}
+
+/* Every limit is as it was, and somebody is within it. */
+static void group_check(const struct group *g, const char *runtime)
+{
+    char at[256], is[64];
+    for (size_t i = 0; i < ROWS(limits); i++) {
+        if (!g->made[i])
+            continue;
+        (void)snprintf(at, sizeof at, "%s%s/%s", limits[i].folder, g->name, limits[i].file);
+        text_get(at, is, sizeof is);
+        if (strcmp(is, limits[i].value) != 0)
+            fail_msg("%s: %s is %s, was %s", runtime, at, is, limits[i].value);
+        (void)snprintf(at, sizeof at, "%s%s/cgroup.procs", limits[i].folder, g->name);
+        text_get(at, is, sizeof is);
+        if (!*is)
+            fail_msg("%s: nobody is in %s", runtime, at);
+    }
+}
+
+/* Nothing of it is in any hierarchy. */
+static void group_end(const struct group *g, const char *runtime)
+{
+    static const char *const hierarchies[] = {"",         "/pids",  "/memory",  "/cpu",     "/cpuacct", "/cpuset",
+                                              "/devices", "/blkio", "/freezer", "/systemd", "/unified"};
+    for (size_t i = 0; i < ROWS(hierarchies); i++) {
+        struct statfs st;
+        char at[256];
+        (void)snprintf(at, sizeof at, "/sys/fs/cgroup%s%s", hierarchies[i], g->name);
+        /* crun leaves them to us. What was killed is in there for a moment. */
+        for (int turn = 0; turn < 1000 && rmdir(at) < 0 && errno == EBUSY; turn++)
+            nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        if (statfs(at, &st) == 0 && st.f_type != TMPFS_MAGIC) /* that is the one surroundings() has put there */
+            fail_msg("%s: %s is still there", runtime, at);
+    }
+}
+
+/* The container goes on in the background. As the shim does: crun runs within the groups and leaves them alone. */
+static void start_detached(struct image_kit *k, const char *runtime, uint64_t id, const struct group *g)
+{
+    char path[PATH_MAX], bundle[PLACE_PATH_MAX], name[32];
+    bool crun = strcmp(runtime, "crun") == 0;
+    int status = -1;
+    assert_int_equal(tool_find(runtime, path), 0);
+    assert_int_equal(place_instance(k->place, id, "bundle", bundle), 0);
+    (void)snprintf(name, sizeof name, "berth-%" PRIu64, id);
+    const char *const as_crun[] = {path, "--cgroup-manager=disabled", "run", "--detach", "--bundle", bundle, name,
+                                   NULL};
+    const char *const as_runc[] = {path, "run", "--detach", "--bundle", bundle, name, NULL};
+    pid_t pid = fork();
+    if (pid == 0) {
+        int null = open("/dev/null", O_RDWR);
+        (void)dup2(null, 0);
+        (void)dup2(null, 1);
+        for (size_t i = 0; crun && i < ROWS(limits); i++) {
+            char at[256];
+            (void)snprintf(at, sizeof at, "%s%s/cgroup.procs", limits[i].folder, g->name);
+            if (g->made[i] && !text_put(at, "0"))
+                _exit(126);
+        }
+        execv(path, (char *const *)(crun ? as_crun : as_runc));
+        _exit(127);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 static void limits_stay_in_force(void **state)
 {
     struct image_kit *k = *state;
@@ -280,73 +381,28 @@ static void limits_stay_in_force(void **state)
     image_make(k);
     const struct user user = someone();
     for (size_t r = 0; r < ROWS(runtimes); r++) {
-        char path[PATH_MAX], group[64], at[256], is[64];
+        char path[PATH_MAX];
+        struct group g = {0};
         if (tool_find(runtimes[r], path) < 0) {
             print_message("skip: there is no %s\n", runtimes[r]);
             continue;
         }
-        (void)snprintf(group, sizeof group, "/berth-bundle-test-%d-%zu", (int)getpid(), r);
-        bool made[ROWS(limits)] = {0};
-        size_t count = 0;
-        for (size_t i = 0; i < ROWS(limits); i++) {
-            (void)snprintf(at, sizeof at, "%s%s", limits[i].folder, group);
-            if (strcmp(limits[i].folder, "/sys/fs/cgroup") == 0 && access("/sys/fs/cgroup/cgroup.controllers", F_OK) < 0)
-                continue;
-            if (mkdir(at, 0755) < 0)
-                continue;
-            made[i] = true;
-            (void)snprintf(at, sizeof at, "%s%s/%s", limits[i].folder, group, limits[i].file);
-            count += text_put(at, limits[i].value);
-        }
-        if (count == 0) {
+        if (group_make(&g, r) == 0) {
             print_message("skip: no limit can be set here\n");
             skip();
         }
-        const struct bundle_options options = {.user = &user, .cgroup_path = group, .memory_bytes = 134217728};
-        make(k, r + 1, "echo up; sleep 30", &options);
-        /* In the background: the limits are looked at while it runs. */
-        char bundle[PLACE_PATH_MAX], root[PLACE_PATH_MAX + 8], name[32];
-        assert_int_equal(place_instance(k->place, r + 1, "bundle", bundle), 0);
-        (void)snprintf(root, sizeof root, "%s/state", bundle);
-        (void)snprintf(name, sizeof name, "berth-%zu", r + 1);
-        const char *const create[] = {path, "--root", root, "run", "--detach", "--bundle", bundle, name, NULL};
-        pid_t pid = fork();
-        if (pid == 0) {
-            int null = open("/dev/null", O_RDWR);
-            (void)dup2(null, 0);
-            (void)dup2(null, 1);
-            execv(path, (char *const *)create);
-            _exit(127);
-        }
-        int status = -1;
-        assert_int_equal(waitpid(pid, &status, 0), pid);
-        assert_int_equal(status, 0);
-        for (size_t i = 0; i < ROWS(limits); i++) {
-            if (!made[i])
-                continue;
-            (void)snprintf(at, sizeof at, "%s%s/%s", limits[i].folder, group, limits[i].file);
-            text_get(at, is, sizeof is);
-            if (strcmp(is, limits[i].value) != 0)
-                fail_msg("%s: %s is %s, was %s", runtimes[r], at, is, limits[i].value);
-            (void)snprintf(at, sizeof at, "%s%s/cgroup.procs", limits[i].folder, group);
-            text_get(at, is, sizeof is);
-            if (!*is)
-                fail_msg("%s: nobody is in %s", runtimes[r], at);
-        }
-        const char *const away[] = {path, "--root", root, "delete", "--force", name, NULL};
-        if (tool_run(&(struct tool){.argv = away, .dir = -1, .timeout_ns = INT64_C(20000000000), .what = "delete"}, NULL,
-                     &k->err) < 0)
-            fail_msg("%s", k->err.text);
-        end(k, r + 1);
-        /* The runtime takes the groups with it, in every hierarchy. */
-        static const char *const hierarchies[] = {"",        "/pids",   "/memory",  "/cpu",     "/cpuacct", "/cpuset",
-                                                  "/devices", "/blkio", "/freezer", "/systemd", "/unified"};
-        for (size_t i = 0; i < ROWS(hierarchies); i++) {
-            struct statfs st;
-            (void)snprintf(at, sizeof at, "/sys/fs/cgroup%s%s", hierarchies[i], group);
-            if (statfs(at, &st) == 0 && st.f_type != TMPFS_MAGIC) /* that is the one surroundings() has put there */
-                fail_msg("%s: %s is still there", runtimes[r], at);
-        }
+        const struct bundle_options options = {.user = &user, .cgroup_path = g.name};
+        uint64_t id = (uint64_t)getpid() * 100 + r;
+        make(k, id, "sleep 30", &options);
+        start_detached(k, runtimes[r], id, &g);
+        group_check(&g, runtimes[r]);
+        /* Nobody told the runtime that it is over, as if the shim had been killed: the end of the bundle does. */
+        char kept[64];
+        (void)snprintf(kept, sizeof kept, "/run/%s/berth-%" PRIu64, runtimes[r], id);
+        assert_int_equal(access(kept, F_OK), 0);
+        end(k, id);
+        assert_int_equal(access(kept, F_OK), -1);
+        group_end(&g, runtimes[r]);
     }
 }
 
@@ -388,12 +444,12 @@ static void what_cannot_be_made_leaves_nothing(void **state)
         const char *config, *want;
         bool as_root;
     } rows[] = {
-        {"{\"image\": \"app:1\", \"command\": [\"x\"]}", "must be pulled first", false},
-        {"{\"image\": \"oci:%s/nothing:1\", \"command\": [\"x\"]}", "cannot open the layout", false},
-        {"{\"rootfs\": \"%s/nothing\", \"command\": [\"x\"]}", "cannot open it on this node", false},
-        {"{\"rootfs\": \"%s/layout\"}", "names no program", false},
-        {"{\"rootfs\": \"%s\", \"command\": [\"x\"]}", "must not hold the agent's own folder", false},
-        {"{\"image\": \"oci:%s/layout:1\"}", "never runs as root", true},
+        {"{\"image\": \"app:1\", \"command\": [\"x\"]}",            "must be pulled first",                 false},
+        {"{\"image\": \"oci:%s/nothing:1\", \"command\": [\"x\"]}", "cannot open the layout",               false},
+        {"{\"rootfs\": \"%s/nothing\", \"command\": [\"x\"]}",      "cannot open it on this node",          false},
+        {"{\"rootfs\": \"%s/layout\"}",                             "names no program",                     false},
+        {"{\"rootfs\": \"%s\", \"command\": [\"x\"]}",              "must not hold the agent's own folder", false},
+        {"{\"image\": \"oci:%s/layout:1\"}",                        "never runs as root",                   true },
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct user user = someone();
@@ -430,7 +486,7 @@ static void how_long_it_takes(void **state)
             continue;
         int64_t made = 0, ran = 0, ended = 0;
         for (size_t i = 0; i < TURNS; i++) {
-            uint64_t id = r * TURNS + i + 1;
+            uint64_t id = (uint64_t)getpid() * 100 + r * TURNS + i;
             CLEANUP(json) json_t *config = config_of(k, "true");
             assert_int_equal(place_begin(k->place, id, "{}", &k->err), 0);
             int64_t t0 = steady_ns();

@@ -36,30 +36,32 @@ static void undo(struct cgroups *c, const char *name, uint32_t made)
 int cgroup_make(struct cgroups *c, const char *name, const struct cgroup_limits *limits,
                 char ret_unenforced[static CGROUP_LIST_MAX], struct berth_err *err)
 {
-    uint32_t made = 0;
+    uint32_t made = 0, ours = 0;
     _Static_assert(TREES_MAX <= 32, "a bit for each tree");
     int rc = name_check(name, err);
     if (rc < 0)
         return rc;
-    if (!cgroup_empty(c, name))
-        return err_set(err, EEXIST, "control group %s: there are processes in it; they must end first", name);
     for (size_t i = 0; i < c->trees_len; i++) {
         char path[GROUP_PATH_MAX];
         if (!c->trees[i].ours)
             continue;
+        ours |= UINT32_C(1) << i;
         if (!cgfile_path(&c->trees[i], name, NULL, path))
             rc = -ENAMETOOLONG;
         else if (mkdir(path, 0755) == 0)
             made |= UINT32_C(1) << i;
         else if (errno != EEXIST)
             rc = -errno;
+        else if (!cgroup_empty(c, name))
+            rc = -EEXIST;
         if (rc < 0) {
-            err_set(err, -rc, "control group %s/%s cannot be made: %s", c->trees[i].path, name, strerror(-rc));
+            err_set(err, -rc, "control group %s/%s cannot be made: %s", c->trees[i].path, name,
+                    rc == -EEXIST ? "there are processes in it, which must end first" : strerror(-rc));
             undo(c, name, made);
             return rc;
         }
     }
-    cgroup_limits_apply(c, name, limits, ret_unenforced);
+    cgroup_limits_apply(c, name, limits, made == ours, ret_unenforced);
     return 0;
 }
 
@@ -74,7 +76,7 @@ int cgroup_set(struct cgroups *c, const char *name, const struct cgroup_limits *
         if (c->trees[i].ours && (!cgfile_path(&c->trees[i], name, NULL, path) || access(path, F_OK) < 0))
             return err_set(err, ENOENT, "control group %s/%s is not there", c->trees[i].path, name);
     }
-    cgroup_limits_apply(c, name, limits, ret_unenforced);
+    cgroup_limits_apply(c, name, limits, false, ret_unenforced);
     return 0;
 }
 
@@ -179,35 +181,35 @@ int cgroup_usage(const struct cgroups *c, const char *name, struct cgroup_usage 
 
 /* ---- removing, listing -------------------------------------------------------------------------------------------- */
 
-/* Removes a group and those below it; the first failure. */
+/* Removes a group and those below it; the first failure. Mostly there is nothing below. */
 static int dir_remove(const char *path, int depth)
 {
-    DIR *dir = depth < GROUP_DEPTH_MAX ? opendir(path) : NULL;
-    if (!dir && errno == ENOENT)
+    if (rmdir(path) == 0 || errno == ENOENT)
         return 0;
-    int rc = 0;
+    if (errno != EBUSY && errno != ENOTEMPTY)
+        return -errno;
+    DIR *dir = depth < GROUP_DEPTH_MAX ? opendir(path) : NULL;
     for (struct dirent *e; dir && (e = readdir(dir));) {
         char below[GROUP_PATH_MAX];
         if (e->d_type != DT_DIR || e->d_name[0] == '.')
             continue;
         int len = snprintf(below, sizeof below, "%s/%s", path, e->d_name);
-        int one = len < GROUP_PATH_MAX ? dir_remove(below, depth + 1) : -ENAMETOOLONG;
-        rc = rc ? rc : one;
+        if (len < GROUP_PATH_MAX)
+            (void)dir_remove(below, depth + 1);
     }
     if (dir)
         (void)closedir(dir);
-    if (rmdir(path) < 0 && errno != ENOENT)
-        rc = rc ? rc : errno == ENOTEMPTY ? -EBUSY : -errno;
-    return rc;
+    if (rmdir(path) == 0 || errno == ENOENT)
+        return 0;
+    return errno == ENOTEMPTY ? -EBUSY : -errno;
 }
 
+/* A group with a process in it cannot be removed, so nobody is asked before. */
 int cgroup_remove(struct cgroups *c, const char *name)
 {
     int rc = 0;
     if (!cgroup_name_ok(name))
         return -EINVAL;
-    if (!cgroup_empty(c, name))
-        return -EBUSY;
     for (size_t i = 0; i < c->trees_len; i++) {
         char path[GROUP_PATH_MAX];
         int one = cgfile_path(&c->trees[i], name, NULL, path) ? dir_remove(path, 0) : 0;

@@ -170,27 +170,32 @@ static void v2_files_hold_the_limits(void **state)
     }
 }
 
+#define ALL                                                                                                            \
+    {                                                                                                                  \
+        .cpu_milli = 1000, .memory_bytes = 64 * MIB, .pids = 9, .io_bytes = MIB, .hugepages = {                        \
+            {2 * MIB, 4 * MIB}                                                                                         \
+        }                                                                                                              \
+    }
+
 static void what_is_missing_is_named(void **state)
 {
     (void)state;
-    static const struct cgroup_limits all = {
-        .cpu_milli = 1000, .memory_bytes = 64 * MIB, .pids = 9, .io_bytes = MIB, .hugepages = {{2 * MIB, 4 * MIB}}};
     static const struct {
         const char *controllers, *lost; /* what the agent's group may give; a file that is not there */
         struct cgroup_limits limits;
         const char *want;
     } rows[] = {
-        {"cpu io memory pids hugetlb\n", NULL,              all,                  ""                                },
-        {"cpu io memory pids\n",         NULL,              all,                  "hugepages-2Mi"                   },
-        {"cpu memory\n",                 NULL,              all,                  "hugepages-2Mi,io,pids"           },
-        {"\n",                           NULL,              all,                  "cpu,hugepages-2Mi,io,memory,pids"},
+        {"cpu io memory pids hugetlb\n", NULL,              ALL,                  ""                                },
+        {"cpu io memory pids\n",         NULL,              ALL,                  "hugepages-2Mi"                   },
+        {"cpu memory\n",                 NULL,              ALL,                  "hugepages-2Mi,io,pids"           },
+        {"\n",                           NULL,              ALL,                  "cpu,hugepages-2Mi,io,memory,pids"},
         {"\n",                           NULL,              {.cpu_request = 100}, ""                                },
-        {"cpu io memory pids hugetlb\n", "memory.max",      all,                  "memory"                          },
-        {"cpu io memory pids hugetlb\n", "cpu.max",         all,                  "cpu"                             },
-        {"cpu io memory pids hugetlb\n", "cpu.weight",      all,                  ""                                },
+        {"cpu io memory pids hugetlb\n", "memory.max",      ALL,                  "memory"                          },
+        {"cpu io memory pids hugetlb\n", "cpu.max",         ALL,                  "cpu"                             },
+        {"cpu io memory pids hugetlb\n", "cpu.weight",      ALL,                  ""                                },
         {"cpu io memory pids hugetlb\n", "cpu.weight",      {.cpu_weight = 3},    "cpu"                             },
-        {"cpu io memory pids hugetlb\n", "io.max",          all,                  "io"                              },
-        {"cpu io memory pids hugetlb\n", "memory.swap.max", all,                  ""                                },
+        {"cpu io memory pids hugetlb\n", "io.max",          ALL,                  "io"                              },
+        {"cpu io memory pids hugetlb\n", "memory.swap.max", ALL,                  ""                                },
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(folder) struct folder f = folder_new();

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,6 +36,7 @@ typedef void pid_call(void *ctx, pid_t pid);
 static size_t pids_each(const char *path, int depth, pid_call *call, void *ctx)
 {
     char below[GROUP_PATH_MAX], line[32];
+    struct stat st;
     size_t count = 0;
     int len = snprintf(below, sizeof below, "%s/cgroup.procs", path);
     FILE *f = len < GROUP_PATH_MAX ? fopen(below, "re") : NULL;
@@ -44,9 +46,12 @@ static size_t pids_each(const char *path, int depth, pid_call *call, void *ctx)
         if (pid > 0 && call) /* 0: of another pid namespace */
             call(ctx, (pid_t)pid);
     }
+    bool there = f != NULL;
     if (f)
         (void)fclose(f);
-    DIR *dir = depth < GROUP_DEPTH_MAX ? opendir(path) : NULL;
+    /* a folder has a link for each folder in it, and two of its own */
+    bool leaf = !there || stat(path, &st) < 0 || st.st_nlink == 2;
+    DIR *dir = !leaf && depth < GROUP_DEPTH_MAX ? opendir(path) : NULL;
     for (struct dirent *e; dir && (e = readdir(dir));) {
         if (e->d_type != DT_DIR || e->d_name[0] == '.')
             continue;

@@ -25,6 +25,7 @@ struct target {
     const struct tree *t;
     const char *name;
     const struct cgroup_limits *limits;
+    bool fresh; /* what is not given need not be written */
 };
 
 static bool exists(const struct target *g, const char *file)
@@ -94,7 +95,7 @@ static bool cpu_set(const struct target *g)
     int64_t weight = weight_of(g->limits), shares = weight * 1024 / 100;
     bool weighed = g->t->v2 ? put_number(g, "cpu.weight", weight)
                             : put_number(g, "cpu.shares", shares < SHARES_MIN ? SHARES_MIN : shares);
-    bool bounded = quota_set(g, g->limits->cpu_milli);
+    bool bounded = (g->fresh && !g->limits->cpu_milli) || quota_set(g, g->limits->cpu_milli);
     return (weighed || !g->limits->cpu_weight) && (bounded || !g->limits->cpu_milli);
 }
 
@@ -138,6 +139,8 @@ static bool memory_set_v2(const struct target *g, int64_t bytes)
 static bool memory_set(const struct target *g)
 {
     int64_t page = sysconf(_SC_PAGESIZE), bytes = g->limits->memory_bytes;
+    if (g->fresh && !bytes)
+        return true;
     bytes = bytes && bytes < page ? page : bytes - bytes % page;
     return g->t->v2 ? memory_set_v2(g, bytes) : memory_set_v1(g, bytes);
 }
@@ -247,8 +250,9 @@ static bool io_bytes_set(const struct target *g, int64_t bytes)
 static bool io_set(const struct target *g)
 {
     const struct cgroup_limits *l = g->limits;
-    bool weighed = io_weight_set(g, l->io_weight ? l->io_weight : 100) && g->c->weighs_io;
-    bool bounded = io_bytes_set(g, l->io_bytes) && g->t->v2;
+    bool weighed =
+        (g->fresh && !l->io_weight) || (io_weight_set(g, l->io_weight ? l->io_weight : 100) && g->c->weighs_io);
+    bool bounded = (g->fresh && !l->io_bytes) || (io_bytes_set(g, l->io_bytes) && g->t->v2);
     return (weighed || !l->io_weight) && (bounded || !l->io_bytes);
 }
 
@@ -327,12 +331,12 @@ static void pages_apply(const struct cgroups *c, const char *name, const struct 
     }
 }
 
-void cgroup_limits_apply(const struct cgroups *c, const char *name, const struct cgroup_limits *limits,
+void cgroup_limits_apply(const struct cgroups *c, const char *name, const struct cgroup_limits *limits, bool fresh,
                          char ret_unenforced[static CGROUP_LIST_MAX])
 {
     *ret_unenforced = '\0';
     for (size_t i = 0; i < sizeof resources / sizeof *resources; i++) {
-        struct target g = {.c = c, .t = c->of[resources[i].controller], .name = name, .limits = limits};
+        struct target g = {.c = c, .t = c->of[resources[i].controller], .name = name, .limits = limits, .fresh = fresh};
         bool kept = g.t && resources[i].set(&g);
         if (!kept && resources[i].given(limits))
             cgroup_names_add(ret_unenforced, resources[i].resource);

@@ -50,8 +50,9 @@ int cgfile_number(const struct tree *t, const char *name, const char *file, int6
 /* The number after a word at the start of a line ("oom_kill 3"); -1: no such line. */
 int64_t sysfile_line(const char *text, const char *word);
 
-/* Sets every limit, and names those that are not kept. */
-void cgroup_limits_apply(const struct cgroups *c, const char *name, const struct cgroup_limits *limits,
+/* Sets every limit, and names those that are not kept. `fresh`: the group has just been made, so what is not given is as the
+ * kernel has it and need not be written. */
+void cgroup_limits_apply(const struct cgroups *c, const char *name, const struct cgroup_limits *limits, bool fresh,
                          char ret_unenforced[static CGROUP_LIST_MAX]);
 /* Adds a name to a comma-separated list; one that has no room left ends it with "...". */
 void cgroup_names_add(char list[static CGROUP_LIST_MAX], const char *name);

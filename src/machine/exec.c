@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
@@ -26,8 +27,8 @@ enum { BESIDE_MS_MAX = 10 * 1000 };
 
 /* Both ends of what the program reads and writes. */
 struct ends {
-    int in, out, err;       /* ours */
-    int in_, out_, err_;    /* the program's */
+    int in, out, err;    /* ours */
+    int in_, out_, err_; /* the program's */
 };
 
 static void ends_cleanup(struct ends *e)
@@ -45,7 +46,8 @@ static void ends_cleanup(struct ends *e)
 
 static int terminal_make(struct ends *e, unsigned rows, unsigned columns)
 {
-    struct winsize size = {.ws_row = (unsigned short)(rows ? rows : 24), .ws_col = (unsigned short)(columns ? columns : 80)};
+    struct winsize size = {.ws_row = (unsigned short)(rows ? rows : 24),
+                           .ws_col = (unsigned short)(columns ? columns : 80)};
 
     e->in = e->out = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (e->in < 0 || unlockpt(e->in) || ioctl(e->in, TIOCSWINSZ, &size))
@@ -56,32 +58,98 @@ static int terminal_make(struct ends *e, unsigned rows, unsigned columns)
 
 static int pipes_make(struct ends *e)
 {
-    int fds[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}}, rc = 0;
+    int fds[3][2] =
+        {
+            {-1, -1},
+            {-1, -1},
+            {-1, -1}
+    },
+        rc = 0;
 
     for (int i = 0; rc == 0 && i < 3; i++)
         rc = pipe2(fds[i], O_CLOEXEC) ? -errno : 0;
-    *e = (struct ends){.in = fds[0][1], .out = fds[1][0], .err = fds[2][0],
-                       .in_ = fds[0][0], .out_ = fds[1][1], .err_ = fds[2][1]};
+    *e = (struct ends){
+        .in = fds[0][1], .out = fds[1][0], .err = fds[2][0], .in_ = fds[0][0], .out_ = fds[1][1], .err_ = fds[2][1]};
     return rc;
 }
 
-/* What to run, in memory, for the helper to read. */
+static void json_cleanup(json_t **j)
+{
+    json_decref(*j);
+}
+
+/* A file in memory, ready to be read. */
+static int memory_make(const char *bytes, size_t len)
+{
+    CLEANUP(close_fd) int fd = memfd_create("berth-exec", MFD_CLOEXEC);
+    int rc = fd < 0 ? -errno : fd_write(fd, bytes, len);
+
+    if (rc == 0 && lseek(fd, 0, SEEK_SET) < 0)
+        rc = -errno;
+    return rc ? rc : take_fd(&fd);
+}
+
+/* What to run, for the helper to read. */
 static int wish_make(const char *const *argv, const char *const *env, struct berth_err *err)
 {
     CLEANUP(str) struct str text = {0};
-    CLEANUP(close_fd) int fd = -1;
     const struct launch wish = {.argv = argv, .env = env};
     int rc = spec_write(&wish, "/", "/", &text, err);
 
     if (rc)
         return rc;
-    fd = memfd_create("berth-exec", MFD_CLOEXEC);
-    if (fd < 0)
-        return err_set(err, errno, "cannot make a file in memory: %s", strerror(errno));
-    rc = fd_write(fd, text.at, text.len);
-    if (rc == 0 && lseek(fd, 0, SEEK_SET) < 0)
-        rc = -errno;
-    return rc ? err_set(err, -rc, "cannot say what to run: %s", strerror(-rc)) : take_fd(&fd);
+    rc = memory_make(text.at, text.len);
+    return rc < 0 ? err_set(err, -rc, "cannot say what to run: %s", strerror(-rc)) : rc;
+}
+
+/* A name that is said twice counts as it was said last, for every program. */
+static int environment_add(json_t *env, const char *one)
+{
+    size_t len = strcspn(one, "="), i;
+    json_t *old, *text = json_string(one);
+
+    if (!text)
+        return -EINVAL;
+    json_array_foreach(env, i, old) if (strncmp(json_string_value(old), one, len) == 0 &&
+                                        json_string_value(old)[len] == '=') return json_array_set_new(env, i, text)
+        ? -ENOMEM
+        : 0;
+    return json_array_append_new(env, text) ? -ENOMEM : 0;
+}
+
+/* For a runtime: the container's own process as its bundle has it (user, folder, capabilities, environment), with other
+ * arguments. Told by options, runtimes differ in what they leave out. */
+static int process_make(const char *bundle, const char *const *argv, const char *const *env, bool terminal,
+                        struct berth_err *err)
+{
+    CLEANUP(str) struct str path = {0};
+    CLEANUP(json) json_t *config = NULL;
+    CLEANUP(mem) char *text = NULL;
+    json_t *process, *args, *all;
+    int rc = 0;
+
+    str_addf(&path, "%s/config.json", bundle);
+    config = json_load_file(path.at, JSON_REJECT_DUPLICATES, NULL);
+    process = json_object_get(config, "process");
+    if (!json_is_object(process))
+        return err_set(err, EIO, "cannot read '%s'", path.at);
+    args = json_array();
+    for (; rc == 0 && *argv; argv++)
+        rc = json_array_append_new(args, json_string(*argv)) ? -EINVAL : 0;
+    json_object_set_new(process, "args", args);
+    json_object_set_new(process, "terminal", json_boolean(terminal));
+    all = json_object_get(process, "env");
+    if (!json_is_array(all)) {
+        all = json_array();
+        json_object_set_new(process, "env", all);
+    }
+    for (; rc == 0 && env && *env; env++)
+        rc = environment_add(all, *env);
+    if (rc)
+        return err_set(err, EINVAL, "what is run in a container must be UTF-8");
+    text = json_dumps(process, JSON_COMPACT);
+    rc = text ? memory_make(text, strlen(text)) : -ENOMEM;
+    return rc < 0 ? err_set(err, -rc, "cannot say what to run: %s", strerror(-rc)) : rc;
 }
 
 /* The helper has become the program when its socket closes without a word. */
@@ -104,8 +172,8 @@ static int answer_wait(int fd, struct berth_err *err)
     return err_set(err, word.code, "%s", word.text);
 }
 
-static int helper_run(const char *shim, const char *dir, int wish, const struct ends *e, struct beside *ret,
-                      struct berth_err *err)
+static int helper_run(const char *shim, const char *dir, int wish, int process, const struct ends *e,
+                      struct beside *ret, struct berth_err *err)
 {
     const char *const argv[] = {"berth-shim", "exec", dir, NULL}, *const env[] = {NULL};
     CLEANUP(close_fd) int ours = -1;
@@ -118,7 +186,7 @@ static int helper_run(const char *shim, const char *dir, int wish, const struct 
         return err_set(err, errno, "cannot make a socket: %s", strerror(errno));
     ours = pair[0];
     theirs = pair[1];
-    rc = spawn_with(shim, argv, env, (const int[]){e->in_, e->out_, e->err_, theirs, wish}, 5, &pid);
+    rc = spawn_with(shim, argv, env, (const int[]){e->in_, e->out_, e->err_, theirs, wish, process}, 6, &pid);
     if (rc)
         return err_set(err, -rc, "cannot run the shim '%s': %s", shim, strerror(-rc));
     close(take_fd(&theirs));
@@ -158,6 +226,7 @@ int beside_start(const struct place *p, uint64_t id, const char *const *argv, co
 {
     CLEANUP(ends) struct ends e = {-1, -1, -1, -1, -1, -1};
     CLEANUP(close_fd) int wish = -1;
+    CLEANUP(close_fd) int process = -1;
     struct beside beside = {.err = -1};
     struct spec spec;
     char dir[PLACE_PATH_MAX];
@@ -172,8 +241,12 @@ int beside_start(const struct place *p, uint64_t id, const char *const *argv, co
         wish = wish_make(argv, env, err);
         rc = wish < 0 ? wish : 0;
     }
+    if (rc == 0 && spec.launch.runtime) {
+        process = process_make(spec.launch.bundle, argv, env, terminal, err);
+        rc = process < 0 ? process : 0;
+    }
     if (rc == 0)
-        rc = helper_run(spec.launch.shim, dir, wish, &e, &beside, err);
+        rc = helper_run(spec.launch.shim, dir, wish, process, &e, &beside, err);
     spec_done(&spec);
     if (rc)
         return rc;

@@ -62,8 +62,9 @@ static void surroundings_of_the_instance(void **state)
         l->groups_len = 1;
     }
     run = kit_start(k, l);
-    assert_int_equal(beside(k, l->id, "echo $A $B $C $BERTH_PROGRESS_FD; pwd; ulimit -n; ls /proc/self/fd | wc -l;"
-                                      "grep NoNewPrivs /proc/self/status; exit 9",
+    assert_int_equal(beside(k, l->id,
+                            "echo $A $B $C $BERTH_PROGRESS_FD; pwd; ulimit -n; ls /proc/self/fd | wc -l;"
+                            "grep NoNewPrivs /proc/self/status; exit 9",
                             more, &out),
                      9);
     assert_string_equal(str_text(&out), "1 new 3\n/usr\n77\n4\nNoNewPrivs:\t1\n");
@@ -101,7 +102,8 @@ static void in_a_terminal(void **state)
     struct launch *l = kit_script(k, "exec sleep 1000");
     struct launched run = kit_start(k, l);
     const char *const argv[] = {
-        "sh", "-c", "tty -s && echo terminal; stty size; read x; stty size; echo x=$x; exec 3</dev/tty && echo mine", NULL};
+        "sh", "-c", "tty -s && echo terminal; stty size; read x; stty size; echo x=$x; exec 3</dev/tty && echo mine",
+        NULL};
     CLEANUP(str) struct str out = {0};
     struct beside b;
     struct berth_err err;
@@ -157,14 +159,15 @@ static void put(const char *path, const char *text)
 static void mounts_of_its_own(void **state)
 {
     struct kit *k = *state;
-    struct launch *l = kit_script(k, "cat $R/file $R/dir/in; echo x >$R/dir/new; echo x 2>/dev/null >$R/ro/new || echo read only;"
-                                     "stat -f -c %T $R/tmp/deep; stat -c %a $R/tmp/deep; echo up; exec sleep 1000");
+    struct launch *l =
+        kit_script(k, "cat $R/file $R/dir/in; echo x >$R/dir/new; echo x 2>/dev/null >$R/ro/new || echo read only;"
+                      "stat -f -c %T $R/tmp/deep; stat -c %a $R/tmp/deep; echo up; exec sleep 1000");
     char root[128], source[128], file[160], in[200], r[130], targets[4][160];
     struct launch_mount mounts[] = {
-        {.source = source, .target = targets[0]},
-        {.source = file,   .target = targets[1], .read_only = true},
-        {.source = source, .target = targets[2], .read_only = true},
-        {.target = targets[3], .type = "tmpfs", .data = "size=64k,mode=0750"},
+        {.source = source,      .target = targets[0]        },
+        { .source = file, .target = targets[1],            .read_only = true},
+        { .source = source, .target = targets[2],            .read_only = true},
+        { .target = targets[3],      .type = "tmpfs", .data = "size=64k,mode=0750"},
     };
     CLEANUP(str) struct str out = {0};
     struct launched run;
@@ -216,10 +219,10 @@ static void no_link_on_the_way(void **state)
         const char *tail;
         int code;
     } rows[] = {
-        {"link/made",     ELOOP  },
-        {"link",          ELOOP  },
-        {"../x",          EINVAL },
-        {"file/x",        ENOTDIR},
+        {"link/made", ELOOP  },
+        {"link",      ELOOP  },
+        {"../x",      EINVAL },
+        {"file/x",    ENOTDIR},
     };
 
     if (getuid() != 0) {

@@ -24,15 +24,13 @@
 
 enum { CONFIG_MAX = 4 << 20 };
 
-/* Are there controllers of cgroup v1, and if so, some of v2 beside them? */
-static void controllers_look(bool *ret_v1, bool *ret_mixed)
+static bool controllers_are_mixed(void)
 {
     struct statfs st;
-    *ret_v1 = statfs("/sys/fs/cgroup", &st) == 0 && st.f_type != CGROUP2_SUPER_MAGIC;
     CLEANUP(close_fd) int fd = open("/sys/fs/cgroup/unified/cgroup.controllers", O_RDONLY | O_CLOEXEC);
     char some = '\n';
-    *ret_mixed = *ret_v1 && fd >= 0 && fstatfs(fd, &st) == 0 && st.f_type == CGROUP2_SUPER_MAGIC && read(fd, &some, 1) == 1 &&
-                 some != '\n';
+    return fd >= 0 && fstatfs(fd, &st) == 0 && st.f_type == CGROUP2_SUPER_MAGIC && read(fd, &some, 1) == 1 &&
+           some != '\n';
 }
 
 static const char *first_program(const char *const *places)
@@ -45,12 +43,12 @@ static const char *first_program(const char *const *places)
 
 const char *oci_runtime_find(void)
 {
-    static const char *const cruns[] = {"/usr/local/bin/crun", "/usr/bin/crun", "/usr/local/sbin/crun", "/usr/sbin/crun", NULL};
-    static const char *const runcs[] = {"/usr/local/bin/runc", "/usr/bin/runc", "/usr/local/sbin/runc", "/usr/sbin/runc", NULL};
-    bool v1 = false, mixed = false;
-    controllers_look(&v1, &mixed);
-    const char *runc = first_program(runcs), *crun = mixed ? NULL : first_program(cruns);
-    return (v1 && runc) || !crun ? runc : crun;
+    static const char *const cruns[] = {"/usr/local/bin/crun", "/usr/bin/crun", "/usr/local/sbin/crun",
+                                        "/usr/sbin/crun", NULL};
+    static const char *const runcs[] = {"/usr/local/bin/runc", "/usr/bin/runc", "/usr/local/sbin/runc",
+                                        "/usr/sbin/runc", NULL};
+    const char *crun = controllers_are_mixed() ? NULL : first_program(cruns);
+    return crun ? crun : first_program(runcs);
 }
 
 /* ---- what is here ----------------------------------------------------------------------------------------------------- */
@@ -119,8 +117,7 @@ int ref_write(const struct place *p, const struct image_name *name, const char *
 {
     char file[IMAGE_NAME_MAX];
     CLEANUP(close_fd) int refs = images_open(p, "refs");
-    return refs < 0 ? refs
-                    : tree_write(refs, ref_name(name, file), digest, strlen(digest), geteuid(), getegid(), 0600);
+    return refs < 0 ? refs : tree_write(refs, ref_name(name, file), digest, strlen(digest), geteuid(), getegid(), 0600);
 }
 
 /* ---- one at a time for each image -------------------------------------------------------------------------------------- */
@@ -191,8 +188,8 @@ static int unpacked_publish(const struct place *p, const struct scratch *s, cons
     return fsync(all) < 0 ? -errno : 0;
 }
 
-static int unpack(struct place *p, struct scratch *s, int layout, const char *path, const char *manifest, const char *digest,
-                  const char *name, struct berth_err *err)
+static int unpack(struct place *p, struct scratch *s, int layout, const char *path, const char *manifest,
+                  const char *digest, const char *name, struct berth_err *err)
 {
     int rc = pull_unpack(layout, path, manifest, s->fd, name, err);
     if (rc < 0)
@@ -255,7 +252,8 @@ static int named_ensure(struct place *p, const struct image_name *n, struct bert
     return named_bring(p, n, err);
 }
 
-static int layout_open(const struct image_name *n, int *ret, char ret_manifest[static IMAGE_DIGEST_MAX], struct berth_err *err)
+static int layout_open(const struct image_name *n, int *ret, char ret_manifest[static IMAGE_DIGEST_MAX],
+                       struct berth_err *err)
 {
     CLEANUP(close_fd) int layout = open(n->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (layout < 0)
@@ -320,7 +318,8 @@ int image_ensure(struct place *p, const json_t *config, struct berth_err *err)
 
 /* ---- opening it ---------------------------------------------------------------------------------------------------------- */
 
-static int digest_find(struct place *p, const struct image_name *n, char ret[static IMAGE_DIGEST_MAX], struct berth_err *err)
+static int digest_find(struct place *p, const struct image_name *n, char ret[static IMAGE_DIGEST_MAX],
+                       struct berth_err *err)
 {
     CLEANUP(close_fd) int layout = -1;
     if (n->kind == IMAGE_LAYOUT)

@@ -9,8 +9,8 @@
  *   STATE/registries.json               credentials, as `skopeo login --authfile` writes them; if there
  *   STATE/instances/ID/bundle/          config.json, rootfs/ (upper/ and work/ of an overlay), image (the digest it is of)
  *
- * A container is run as `RUNTIME --root BUNDLE/state run --preserve-fds N --bundle BUNDLE berth-ID`, so that nothing of it
- * is anywhere but in its instance's folder.
+ * The shim runs it as the container "berth-ID" (launch.h). Limits are the agent's own groups' (cgroup.h): crun must be told
+ * to leave them alone (--cgroup-manager=disabled; in cgroup v1 it would reset memory), runc leaves them as they are.
  */
 #pragma once
 
@@ -20,8 +20,8 @@
 #include "machine/launch.h"
 #include "machine/user.h"
 
-/* crun or runc in the usual folders of programs: its path, a constant; NULL: none that works here. crun first (it is the
- * faster one) where all is cgroup v2; runc first where it is v1. crun works nowhere that both have controllers. */
+/* crun or runc in the usual folders of programs, crun first: its path, a constant; NULL: none that works here. crun refuses
+ * to work where controllers of cgroup v1 and v2 are mixed. */
 const char *oci_runtime_find(void);
 
 /* May take minutes: for a thread of its own. Makes sure that the image of an instance's object (`image`: NAME:TAG,
@@ -38,7 +38,8 @@ int image_open(struct place *p, const json_t *config, int *ret_root, json_t **re
  * image says, without any capability. On failure nothing is left mounted. */
 struct bundle_options {
     const char *cgroup_path;
-    int64_t memory_bytes; /* the group's limit, 0: none. crun resets it in cgroup v1 and so must be told; other limits stay */
+    int64_t
+        memory_bytes; /* the group's limit, 0: none. crun resets it in cgroup v1 and so must be told; other limits stay */
     const struct user *user;
     const struct launch_mount *mounts;
     size_t mounts_len;

@@ -115,27 +115,29 @@ static inline void layout_put(const char *layout, const char *tag, const struct 
     for (size_t i = 0; i < layers_len; i++) {
         blob_put(layout, layers[i].at, layers[i].len, digest);
         str_addf(&ids, "%s\"%s\"", i ? "," : "", digest);
-        str_addf(&list,
-                 "%s{\"mediaType\":\"application/vnd.oci.image.layer.v1.tar\",\"digest\":\"%s\",\"size\":%zu}",
+        str_addf(&list, "%s{\"mediaType\":\"application/vnd.oci.image.layer.v1.tar\",\"digest\":\"%s\",\"size\":%zu}",
                  i ? "," : "", digest, layers[i].len);
     }
-    str_addf(&doc,
-             "{\"architecture\":\"amd64\",\"os\":\"linux\",\"config\":{%s},\"rootfs\":{\"type\":\"layers\",\"diff_ids\":[%s]}}",
-             config, str_text(&ids));
+    str_addf(
+        &doc,
+        "{\"architecture\":\"amd64\",\"os\":\"linux\",\"config\":{%s},\"rootfs\":{\"type\":\"layers\",\"diff_ids\":[%s]}}",
+        config, str_text(&ids));
     blob_put(layout, doc.at, doc.len, config_digest);
     size_t config_len = doc.len;
     str_clear(&doc);
-    str_addf(&doc,
-             "{\"schemaVersion\":2,\"mediaType\":\"application/vnd.oci.image.manifest.v1+json\",\"config\":{\"mediaType\":"
-             "\"application/vnd.oci.image.config.v1+json\",\"digest\":\"%s\",\"size\":%zu},\"layers\":[%s]}",
-             config_digest, config_len, str_text(&list));
+    str_addf(
+        &doc,
+        "{\"schemaVersion\":2,\"mediaType\":\"application/vnd.oci.image.manifest.v1+json\",\"config\":{\"mediaType\":"
+        "\"application/vnd.oci.image.config.v1+json\",\"digest\":\"%s\",\"size\":%zu},\"layers\":[%s]}",
+        config_digest, config_len, str_text(&list));
     blob_put(layout, doc.at, doc.len, ret_manifest);
     size_t manifest_len = doc.len;
     str_clear(&doc);
-    str_addf(&doc,
-             "{\"schemaVersion\":2,\"manifests\":[{\"mediaType\":\"application/vnd.oci.image.manifest.v1+json\",\"digest\":"
-             "\"%s\",\"size\":%zu,\"annotations\":{\"org.opencontainers.image.ref.name\":\"%s\"}}]}",
-             ret_manifest, manifest_len, tag);
+    str_addf(
+        &doc,
+        "{\"schemaVersion\":2,\"manifests\":[{\"mediaType\":\"application/vnd.oci.image.manifest.v1+json\",\"digest\":"
+        "\"%s\",\"size\":%zu,\"annotations\":{\"org.opencontainers.image.ref.name\":\"%s\"}}]}",
+        ret_manifest, manifest_len, tag);
     (void)snprintf(path, sizeof path, "%s/index.json", layout);
     bytes_write(path, doc.at, doc.len);
     (void)snprintf(path, sizeof path, "%s/oci-layout", layout);
@@ -145,7 +147,8 @@ static inline void layout_put(const char *layout, const char *tag, const struct 
 /* A layer with busybox under the names of some of its tools, and a few folders; false: there is no static busybox. */
 static inline bool busybox_layer(struct str *tar)
 {
-    static const char *const names[] = {"sh", "echo", "cat", "id", "sleep", "ls", "hostname", "touch", "true", "ps", "mount"};
+    static const char *const names[] = {"sh",       "echo",  "cat",  "id", "sleep", "ls",
+                                        "hostname", "touch", "true", "ps", "mount"};
     static const char *const places[] = {"/bin/busybox", "/usr/bin/busybox"};
     CLEANUP(mem) char *text = NULL;
     size_t len = 0;

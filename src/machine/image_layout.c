@@ -57,7 +57,11 @@ static const char *architecture(void)
     static const struct {
         const char *machine, *name;
     } rows[] = {
-        {"x86_64", "amd64"}, {"aarch64", "arm64"}, {"riscv64", "riscv64"}, {"ppc64le", "ppc64le"}, {"s390x", "s390x"},
+        {"x86_64",  "amd64"  },
+        {"aarch64", "arm64"  },
+        {"riscv64", "riscv64"},
+        {"ppc64le", "ppc64le"},
+        {"s390x",   "s390x"  },
     };
     struct utsname u;
     if (uname(&u) == 0)
@@ -181,10 +185,11 @@ static int index_write(const char *digest, size_t size, int to)
 {
     static const char mark[] = "{\"imageLayoutVersion\":\"1.0.0\"}";
     char text[512];
-    int n = snprintf(text, sizeof text,
-                     "{\"schemaVersion\":2,\"manifests\":[{\"mediaType\":\"application/vnd.oci.image.manifest.v1+json\","
-                     "\"digest\":\"%s\",\"size\":%zu,\"annotations\":{\"org.opencontainers.image.ref.name\":\"image\"}}]}",
-                     digest, size);
+    int n =
+        snprintf(text, sizeof text,
+                 "{\"schemaVersion\":2,\"manifests\":[{\"mediaType\":\"application/vnd.oci.image.manifest.v1+json\","
+                 "\"digest\":\"%s\",\"size\":%zu,\"annotations\":{\"org.opencontainers.image.ref.name\":\"image\"}}]}",
+                 digest, size);
     int rc = tree_write(to, "index.json", text, (size_t)n, geteuid(), getegid(), 0600);
     return rc < 0 ? rc : tree_write(to, "oci-layout", mark, sizeof mark - 1, geteuid(), getegid(), 0600);
 }
@@ -199,7 +204,8 @@ int layout_take(int layout, const char *layout_path, const char *digest, int to,
     int rc = blob_copy(layout, digest, to, name, &manifest, &size, err);
     if (rc < 0)
         return rc;
-    rc = blob_copy(layout, text_in(json_object_get(manifest, "config"), "digest"), to, name, &config, &config_size, err);
+    rc =
+        blob_copy(layout, text_in(json_object_get(manifest, "config"), "digest"), to, name, &config, &config_size, err);
     rc = rc < 0 ? rc : layers_link(layout_path, manifest, to, name, err);
     if (rc < 0)
         return rc;

@@ -11,7 +11,8 @@
 #include "machine/image_name.h"
 
 /* The digest of the manifest that `tag` ("": the only one) means for this machine. `name` stands in errors. */
-int layout_find(int layout, const char *tag, const char *name, char ret[static IMAGE_DIGEST_MAX], struct berth_err *err);
+int layout_find(int layout, const char *tag, const char *name, char ret[static IMAGE_DIGEST_MAX],
+                struct berth_err *err);
 
 /* Makes `to`, an empty folder, a layout of this one manifest under the tag "image": manifest and configuration copied, layers
  * linked to. `layout_path`: how to reach `layout` by links. *ret_config: the image's configuration. */

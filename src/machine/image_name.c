@@ -36,7 +36,8 @@ static bool is_alnum(char c)
 static bool tag_valid(const char *tag)
 {
     size_t len = strlen(tag);
-    return len > 0 && len < IMAGE_TAG_MAX && strspn(tag, LOWER UPPER DIGIT "_.-") == len && tag[0] != '.' && tag[0] != '-';
+    return len > 0 && len < IMAGE_TAG_MAX && strspn(tag, LOWER UPPER DIGIT "_.-") == len && tag[0] != '.' &&
+           tag[0] != '-';
 }
 
 /* The part before the first '/' is a host if it could be no part of a path: with a dot, a port, or "localhost". */
@@ -102,7 +103,8 @@ static int named_read(const char *text, struct image_name *ret, struct berth_err
     }
     size_t host = host_len(ret->repository);
     if ((host && !host_valid(ret->repository, host)) || !path_parts_valid(ret->repository + (host ? host + 1 : 0)))
-        return err_set(err, EINVAL, "image: expected NAME:TAG like registry.lab:5000/team/app:1.2, or oci:/path:TAG; found %s",
+        return err_set(err, EINVAL,
+                       "image: expected NAME:TAG like registry.lab:5000/team/app:1.2, or oci:/path:TAG; found %s",
                        text);
     ret->plain_http = is_local(ret->repository, host);
     ret->kind = IMAGE_NAMED;

@@ -21,12 +21,12 @@ enum {
 struct image_name {
     enum image_kind kind;
     bool pull_always;
-    bool plain_http;                     /* a registry on this node: without TLS if it has none */
-    char path[IMAGE_PATH_MAX];           /* of a folder or a layout */
-    char tag[IMAGE_TAG_MAX];             /* of a layout; "": the only one */
-    char name[IMAGE_NAME_MAX];           /* as it was written, with its tag or digest */
-    char repository[IMAGE_NAME_MAX];     /* without them */
-    char digest[IMAGE_DIGEST_MAX];       /* where the name has one; else "" */
+    bool plain_http;                 /* a registry on this node: without TLS if it has none */
+    char path[IMAGE_PATH_MAX];       /* of a folder or a layout */
+    char tag[IMAGE_TAG_MAX];         /* of a layout; "": the only one */
+    char name[IMAGE_NAME_MAX];       /* as it was written, with its tag or digest */
+    char repository[IMAGE_NAME_MAX]; /* without them */
+    char digest[IMAGE_DIGEST_MAX];   /* where the name has one; else "" */
 };
 
 /* From `rootfs`, `image` and `pull` of an instance's object. Neither of the first two: -EINVAL, as for all that is no image. */

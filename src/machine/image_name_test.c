@@ -23,21 +23,21 @@ static void names_are_read(void **state)
         const char *path, *repository, *tag, *digest;
         bool plain_http, always;
     } rows[] = {
-        {"{\"rootfs\": \"/srv/a\"}", IMAGE_FOLDER, "/srv/a", "", "", "", false, false},
-        {"{\"image\": \"oci:/srv/a\"}", IMAGE_LAYOUT, "/srv/a", "", "", "", false, false},
-        {"{\"image\": \"oci:/srv/a:1.2\"}", IMAGE_LAYOUT, "/srv/a", "", "1.2", "", false, false},
-        {"{\"image\": \"oci:/srv:b/a\"}", IMAGE_LAYOUT, "/srv:b/a", "", "", "", false, false},
-        {"{\"image\": \"app\"}", IMAGE_NAMED, "", "app", "", "", false, false},
-        {"{\"image\": \"app:1\", \"pull\": \"always\"}", IMAGE_NAMED, "", "app", "1", "", false, true},
-        {"{\"image\": \"app:1\", \"pull\": \"missing\"}", IMAGE_NAMED, "", "app", "1", "", false, false},
-        {"{\"image\": \"team/app-2:V_1.x\"}", IMAGE_NAMED, "", "team/app-2", "V_1.x", "", false, false},
-        {"{\"image\": \"localhost/app:1\"}", IMAGE_NAMED, "", "localhost/app", "1", "", true, false},
-        {"{\"image\": \"localhost:5000/app:1\"}", IMAGE_NAMED, "", "localhost:5000/app", "1", "", true, false},
-        {"{\"image\": \"127.0.0.1:5000/a/b\"}", IMAGE_NAMED, "", "127.0.0.1:5000/a/b", "", "", true, false},
-        {"{\"image\": \"127.0.0.1.evil.org/a\"}", IMAGE_NAMED, "", "127.0.0.1.evil.org/a", "", "", false, false},
-        {"{\"image\": \"localhost.evil.org/a\"}", IMAGE_NAMED, "", "localhost.evil.org/a", "", "", false, false},
-        {"{\"image\": \"r.lab/app@sha256:" HEX "\"}", IMAGE_NAMED, "", "r.lab/app", "", "sha256:" HEX, false, false},
-        {"{\"image\": \"app:1@sha256:" HEX "\"}", IMAGE_NAMED, "", "app", "1", "sha256:" HEX, false, false},
+        {"{\"rootfs\": \"/srv/a\"}",                      IMAGE_FOLDER, "/srv/a",   "",                     "",      "",            false, false},
+        {"{\"image\": \"oci:/srv/a\"}",                   IMAGE_LAYOUT, "/srv/a",   "",                     "",      "",            false, false},
+        {"{\"image\": \"oci:/srv/a:1.2\"}",               IMAGE_LAYOUT, "/srv/a",   "",                     "1.2",   "",            false, false},
+        {"{\"image\": \"oci:/srv:b/a\"}",                 IMAGE_LAYOUT, "/srv:b/a", "",                     "",      "",            false, false},
+        {"{\"image\": \"app\"}",                          IMAGE_NAMED,  "",         "app",                  "",      "",            false, false},
+        {"{\"image\": \"app:1\", \"pull\": \"always\"}",  IMAGE_NAMED,  "",         "app",                  "1",     "",            false, true },
+        {"{\"image\": \"app:1\", \"pull\": \"missing\"}", IMAGE_NAMED,  "",         "app",                  "1",     "",            false, false},
+        {"{\"image\": \"team/app-2:V_1.x\"}",             IMAGE_NAMED,  "",         "team/app-2",           "V_1.x", "",            false, false},
+        {"{\"image\": \"localhost/app:1\"}",              IMAGE_NAMED,  "",         "localhost/app",        "1",     "",            true,  false},
+        {"{\"image\": \"localhost:5000/app:1\"}",         IMAGE_NAMED,  "",         "localhost:5000/app",   "1",     "",            true,  false},
+        {"{\"image\": \"127.0.0.1:5000/a/b\"}",           IMAGE_NAMED,  "",         "127.0.0.1:5000/a/b",   "",      "",            true,  false},
+        {"{\"image\": \"127.0.0.1.evil.org/a\"}",         IMAGE_NAMED,  "",         "127.0.0.1.evil.org/a", "",      "",            false, false},
+        {"{\"image\": \"localhost.evil.org/a\"}",         IMAGE_NAMED,  "",         "localhost.evil.org/a", "",      "",            false, false},
+        {"{\"image\": \"r.lab/app@sha256:" HEX "\"}",     IMAGE_NAMED,  "",         "r.lab/app",            "",      "sha256:" HEX, false, false},
+        {"{\"image\": \"app:1@sha256:" HEX "\"}",         IMAGE_NAMED,  "",         "app",                  "1",     "sha256:" HEX, false, false},
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(json) json_t *config = json_loads(rows[i].config, 0, NULL);

@@ -19,6 +19,7 @@ void unpacked_touch(int unpacked);
 int pull_resolve(const struct place *p, const struct image_name *name, int tmp, char ret[static IMAGE_DIGEST_MAX],
                  struct berth_err *err);
 /* Pulls it as a layout into tmp/pull. */
-int pull_fetch(const struct place *p, const struct image_name *name, const char *digest, int tmp, struct berth_err *err);
+int pull_fetch(const struct place *p, const struct image_name *name, const char *digest, int tmp,
+               struct berth_err *err);
 /* Unpacks the layout (of `path` for links) into tmp/unpacked, durably. */
 int pull_unpack(int layout, const char *path, const char *manifest, int tmp, const char *name, struct berth_err *err);

@@ -74,7 +74,8 @@ int pull_resolve(const struct place *p, const struct image_name *name, int tmp, 
     arg(&a, source);
     (void)snprintf(what, sizeof what, "cannot pull image %s", name->name);
     CLEANUP(str) struct str out = {0};
-    int rc = tool_run(&(struct tool){.argv = a.at, .dir = tmp, .timeout_ns = RESOLVE_S * SECOND_NS, .what = what}, &out, err);
+    int rc = tool_run(&(struct tool){.argv = a.at, .dir = tmp, .timeout_ns = RESOLVE_S * SECOND_NS, .what = what}, &out,
+                      err);
     if (rc < 0)
         return rc;
     char digest[IMAGE_DIGEST_MAX] = "";

@@ -19,7 +19,8 @@ static const char *root_of(struct image_kit *k, const char *digest, const char *
 
 static int ensure(struct image_kit *k, const char *layout, const char *tag)
 {
-    CLEANUP(json) json_t *config = json_of("{\"image\": \"oci:%s%s%s\"}", folder_at(&k->folder, layout), *tag ? ":" : "", tag);
+    CLEANUP(json)
+    json_t *config = json_of("{\"image\": \"oci:%s%s%s\"}", folder_at(&k->folder, layout), *tag ? ":" : "", tag);
     memset(&k->err, 0, sizeof k->err);
     return image_ensure(k->place, config, &k->err);
 }
@@ -52,18 +53,18 @@ static void layers_lie_over_each_other(void **state)
     struct str layers[2] = {{0}, {0}};
     char digest[72];
     static const struct entry first[] = {
-        {.type = '5', .name = "etc/", .mode = 0755},
-        {.type = '0', .name = "etc/a", .mode = 0644, .data = "old"},
-        {.type = '0', .name = "etc/gone", .mode = 0644, .data = "x"},
-        {.type = '5', .name = "full/", .mode = 0755},
-        {.type = '0', .name = "full/one", .mode = 0644, .data = "x"},
-        {.type = '0', .name = "suid", .mode = 04755, .data = "#!"},
+        {.type = '5',         .name = "etc/", .mode = 0755 },
+        {           .type = '0',    .name = "etc/a",   .mode = 0644, .data = "old"},
+        {           .type = '0', .name = "etc/gone",   .mode = 0644,   .data = "x"},
+        {           .type = '5',    .name = "full/",   .mode = 0755             },
+        { .type = '0',       .name = "full/one",          .mode = 0644,              .data = "x"},
+        { .type = '0',      .name = "suid",        .mode = 04755,              .data = "#!"},
     };
     static const struct entry second[] = {
-        {.type = '0', .name = "etc/a", .mode = 0600, .data = "new"},
-        {.type = '0', .name = "etc/.wh.gone", .mode = 0644},
-        {.type = '0', .name = "full/.wh..wh..opq", .mode = 0644},
-        {.type = '0', .name = "full/two", .mode = 0644, .data = "y"},
+        {.type = '0',                  .name = "etc/a",        .mode = 0600, .data = "new"},
+        {.type = '0',                  .name = "etc/.wh.gone", .mode = 0644},
+        {.type = '0', .name = "full/.wh..wh..opq",           .mode = 0644            },
+        {.type = '0',                .name = "full/two",                           .mode = 0644,             .data = "y"             },
     };
     for (size_t i = 0; i < ROWS(first); i++)
         tar_add(&layers[0], &first[i]);
@@ -112,28 +113,31 @@ static void hostile_layers_stay_inside(void **state)
         const char *label;
         struct entry entries[3];
     } rows[] = {
-        {"dots", {{.type = '0', .name = up, .mode = 0666, .data = "evil"}}},
-        {"absolute", {{.type = '0', .name = outside, .mode = 0666, .data = "evil"}}},
+        {"dots",                        {{.type = '0', .name = up, .mode = 0666, .data = "evil"}}     },
+        {"absolute",                    {{.type = '0', .name = outside, .mode = 0666, .data = "evil"}}},
         {"link to a folder outside",
          {{.type = '2', .name = "out", .link = k->folder.path, .mode = 0777},
-          {.type = '0', .name = "out/evil", .mode = 0666, .data = "evil"}}},
+          {.type = '0', .name = "out/evil", .mode = 0666, .data = "evil"}}                            },
         {"relative link outside",
          {{.type = '2', .name = "out", .link = "../../../../../../..", .mode = 0777},
-          {.type = '0', .name = "out/evil", .mode = 0666, .data = "evil"}}},
+          {.type = '0', .name = "out/evil", .mode = 0666, .data = "evil"}}                            },
         {"link to a file outside",
-         {{.type = '2', .name = "f", .link = victim, .mode = 0777}, {.type = '0', .name = "f", .mode = 0666, .data = "evil"}}},
+         {{.type = '2', .name = "f", .link = victim, .mode = 0777},
+          {.type = '0', .name = "f", .mode = 0666, .data = "evil"}}                                   },
         {"hard link to a file outside",
-         {{.type = '1', .name = "f", .link = victim, .mode = 0777}, {.type = '0', .name = "f", .mode = 0666, .data = "evil"}}},
+         {{.type = '1', .name = "f", .link = victim, .mode = 0777},
+          {.type = '0', .name = "f", .mode = 0666, .data = "evil"}}                                   },
         {"whiteout outside",
          {{.type = '2', .name = "out", .link = k->folder.path, .mode = 0777},
-          {.type = '0', .name = "out/.wh.victim", .mode = 0644}}},
+          {.type = '0', .name = "out/.wh.victim", .mode = 0644}}                                      },
         {"opaque outside",
          {{.type = '2', .name = "out", .link = k->folder.path, .mode = 0777},
-          {.type = '0', .name = "out/.wh..wh..opq", .mode = 0644}}},
-        {"whiteout of dots", {{.type = '0', .name = ".wh...", .mode = 0644}}},
-        {"whiteout of dot", {{.type = '0', .name = ".wh..", .mode = 0644}}},
+          {.type = '0', .name = "out/.wh..wh..opq", .mode = 0644}}                                    },
+        {"whiteout of dots",            {{.type = '0', .name = ".wh...", .mode = 0644}}               },
+        {"whiteout of dot",             {{.type = '0', .name = ".wh..", .mode = 0644}}                },
         {"mode of what is outside",
-         {{.type = '2', .name = "out", .link = k->folder.path, .mode = 0777}, {.type = '5', .name = "out/", .mode = 0777}}},
+         {{.type = '2', .name = "out", .link = k->folder.path, .mode = 0777},
+          {.type = '5', .name = "out/", .mode = 0777}}                                                },
     };
     folder_put(&k->folder, "victim", "whole");
     for (size_t i = 0; i < ROWS(rows); i++) {
@@ -167,24 +171,21 @@ static void broken_layouts_are_refused(void **state)
     static const struct {
         const char *label, *file, *text, *want;
     } rows[] = {
-        {"no index", "index.json", NULL, "cannot read index.json"},
-        {"an index that is a pipe", "index.json", "|", "cannot read index.json"},
-        {"an index that is no JSON", "index.json", "{", "not JSON"},
-        {"nothing in it", "index.json", "{\"manifests\": []}", "nothing under that tag"},
-        {"a digest that is a path", "index.json",
+        {"no index",                                    "index.json", NULL,                  "cannot read index.json"},
+        {"an index that is a pipe",                     "index.json", "|",                   "cannot read index.json"},
+        {"an index that is no JSON",                    "index.json", "{",                   "not JSON"              },
+        {"nothing in it",                               "index.json", "{\"manifests\": []}", "nothing under that tag"},
+        {"a digest that is a path",                     "index.json",
          "{\"manifests\": [{\"digest\": \"sha256:../../../../etc/passwd\", \"annotations\": "
-         "{\"org.opencontainers.image.ref.name\": \"1\"}}]}",
-         "no sha256 digest"},
-        {"an index of itself", "index.json",
+         "{\"org.opencontainers.image.ref.name\": \"1\"}}]}",                                "no sha256 digest"      },
+        {"an index of itself",                          "index.json",
          "{\"manifests\": [{\"mediaType\": \"application/vnd.oci.image.index.v1+json\", \"digest\": \"x\", \"annotations\": "
-         "{\"org.opencontainers.image.ref.name\": \"1\"}}]}",
-         "makes no sense"},
-        {"another machine's", "index.json",
+         "{\"org.opencontainers.image.ref.name\": \"1\"}}]}",                                "makes no sense"        },
+        {"another machine's",                           "index.json",
          "{\"manifests\": [{\"platform\": {\"os\": \"linux\", \"architecture\": \"vax\"}, \"digest\": \"x\", \"annotations\": "
-         "{\"org.opencontainers.image.ref.name\": \"1\"}}]}",
-         "nothing under that tag"},
-        {"other bytes than the manifest's digest says", "MANIFEST", NULL, "cannot unpack"},
-        {"other bytes than the layer's digest says", "LAYER", NULL, "cannot unpack"},
+         "{\"org.opencontainers.image.ref.name\": \"1\"}}]}",                                "nothing under that tag"},
+        {"other bytes than the manifest's digest says", "MANIFEST",   NULL,                  "cannot unpack"         },
+        {"other bytes than the layer's digest says",    "LAYER",      NULL,                  "cannot unpack"         },
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct str layer = {0};

@@ -111,8 +111,10 @@ static int shim_listen(int fd, const struct launch *l, struct launched *ret, str
         rc = word_receive(fd, l->runtime ? START_CONTAINER_MS_MAX : START_MS_MAX, &word, &pidfd);
     if (rc) {
         shim_kill(pidfd);
-        return err_set(err, -rc, rc == -ETIMEDOUT ? "the shim of instance %" PRIu64 " took too long"
-                                                  : "the shim of instance %" PRIu64 " died while it started", l->id);
+        return err_set(err, -rc,
+                       rc == -ETIMEDOUT ? "the shim of instance %" PRIu64 " took too long"
+                                        : "the shim of instance %" PRIu64 " died while it started",
+                       l->id);
     }
     if (word.code)
         return err_set(err, word.code, "%s", word.text);

@@ -35,18 +35,23 @@ static void bundle_write(struct kit *k, const char *program, const char *script)
     CLEANUP(str) struct str text = {0};
     char path[160];
 
-    str_add(&text, "{\"ociVersion\": \"1.0.0\", \"root\": {\"path\": \"rootfs\"}, \"process\": {\"cwd\": \"/\", \"args\": [");
+    str_add(&text,
+            "{\"ociVersion\": \"1.0.0\", \"root\": {\"path\": \"rootfs\"}, \"process\": {\"cwd\": \"/\", \"args\": [");
     str_add_json(&text, program);
     str_add(&text, ", \"sh\", \"-c\", ");
     str_add_json(&text, script);
-    str_add(&text, "], \"env\": [\"PATH=/bin\", \"A=1\"], \"user\": {\"uid\": 1000, \"gid\": 1000}, \"noNewPrivileges\": true},"
-                   "\"mounts\": [{\"destination\": \"/proc\", \"type\": \"proc\", \"source\": \"proc\"},"
-                   "{\"destination\": \"/dev\", \"type\": \"tmpfs\", \"source\": \"tmpfs\"},"
-                   "{\"destination\": \"/dev/pts\", \"type\": \"devpts\", \"source\": \"devpts\","
-                   "\"options\": [\"newinstance\", \"ptmxmode=0666\", \"mode=0620\"]}],"
-                   "\"linux\": {\"cgroupsPath\": \"/berth-test/");
+    str_add(
+        &text,
+        "], \"env\": [\"PATH=/bin\", \"A=1\"], \"user\": {\"uid\": 1000, \"gid\": 1000}, \"noNewPrivileges\": true},"
+        "\"mounts\": [{\"destination\": \"/proc\", \"type\": \"proc\", \"source\": \"proc\"},"
+        "{\"destination\": \"/dev\", \"type\": \"tmpfs\", \"source\": \"tmpfs\"},"
+        "{\"destination\": \"/dev/pts\", \"type\": \"devpts\", \"source\": \"devpts\","
+        "\"options\": [\"newinstance\", \"ptmxmode=0666\", \"mode=0620\"]}],"
+        "\"linux\": {\"cgroupsPath\": \"/berth-test/");
     str_addf(&text, "%d", (int)getpid());
-    str_add(&text, "\", \"namespaces\": [{\"type\": \"pid\"}, {\"type\": \"mount\"}, {\"type\": \"ipc\"}, {\"type\": \"uts\"}]}}");
+    str_add(
+        &text,
+        "\", \"namespaces\": [{\"type\": \"pid\"}, {\"type\": \"mount\"}, {\"type\": \"ipc\"}, {\"type\": \"uts\"}]}}");
     (void)snprintf(path, sizeof path, "%s/images/bundle/config.json", k->root);
     put(path, str_text(&text), 0644);
 }
@@ -87,8 +92,9 @@ static bool able(const char *runtime)
 
 static int cgroups_remove(void **state)
 {
-    static const char *const roots[] = {"", "/cpu", "/cpuacct", "/cpuset", "/memory", "/devices", "/freezer", "/blkio",
-                                        "/pids", "/systemd", "/unified", "/net_cls", "/net_prio", "/perf_event", "/hugetlb"};
+    static const char *const roots[] = {"",         "/cpu",     "/cpuacct",  "/cpuset",     "/memory",
+                                        "/devices", "/freezer", "/blkio",    "/pids",       "/systemd",
+                                        "/unified", "/net_cls", "/net_prio", "/perf_event", "/hugetlb"};
 
     for (size_t i = 0; i < sizeof roots / sizeof *roots; i++) {
         char path[128];
@@ -110,8 +116,9 @@ static void runs_and_ends(void **state)
 
         if (!able(runtimes[i]))
             skip();
-        l = container(k, runtimes[i], "echo $A $$; busybox id -u; busybox readlink /proc/self/fd/3; echo 50% there >&4;"
-                                      "busybox setsid busybox sleep 1000 & exit 7");
+        l = container(k, runtimes[i],
+                      "echo $A $$; busybox id -u; busybox readlink /proc/self/fd/3; echo 50% there >&4;"
+                      "busybox setsid busybox sleep 1000 & exit 7");
         assert_int_equal(fstat(sock, &st), 0);
         l->sockets = &sock;
         l->sockets_len = 1;
@@ -134,8 +141,8 @@ static void beside_a_container(void **state)
     for (size_t i = 0; i < 4; i++) {
         struct kit *k = *state;
         bool terminal = i % 2;
-        const char *const argv[] = {"busybox", "sh", "-c", "busybox tty -s && echo terminal; echo $A $B; busybox id -u; exit 9",
-                                    NULL},
+        const char *const argv[] = {"busybox", "sh", "-c",
+                                    "busybox tty -s && echo terminal; echo $A $B; busybox id -u; exit 9", NULL},
                           *const env[] = {"B=two words", NULL};
         CLEANUP(str) struct str out = {0};
         struct launched run;

@@ -32,7 +32,8 @@ static void cage_add(struct cages *c, const char *parent, const char *pids_max)
 
 static bool cages_make(struct cages *c, struct launch *l)
 {
-    static const char *const second[] = {"/sys/fs/cgroup/cgroup.subtree_control", "/sys/fs/cgroup/unified/cgroup.procs"};
+    static const char *const second[] = {"/sys/fs/cgroup/cgroup.subtree_control",
+                                         "/sys/fs/cgroup/unified/cgroup.procs"};
 
     *c = (struct cages){0};
     if (access("/sys/fs/cgroup/pids/cgroup.procs", W_OK) == 0)
@@ -108,14 +109,16 @@ static void nothing_survives(void **state)
         const char *label, *script;
         int cages;
     } rows[] = {
-        {"children in the background",    "sleep $W & sleep $W & exit 7",                                WITH_CAGES   },
-        {"children, no cgroup",           "sleep $W & sleep $W & exit 7",                                WITHOUT_CAGES},
-        {"double fork and setsid",        "(setsid sh -c '(setsid sleep $W &) & sleep $W' &); sleep 0.2; exit 7", WITH_CAGES},
-        {"double fork, no cgroup",        "(setsid sh -c '(setsid sleep $W &) & sleep $W' &); sleep 0.2; exit 7", WITHOUT_CAGES},
-        {"ignores all it can",            "trap '' TERM HUP INT; sh -c 'trap \"\" TERM; sleep $W; sleep $W' & sleep 0.2; exit 7", WITH_CAGES},
-        {"stops itself",                  "sh -c 'kill -STOP $$; sleep $W; sleep $W' & sleep 0.2; exit 7", WITH_CAGES},
-        {"closes all descriptors",        "exec 0<&- 1>&- 2>&- 3>&-; sleep $W & sleep $W & exit 7",      WITH_CAGES   },
-        {"holds on to the log",           "(while :; do echo $W $W; done) & sleep 0.2; exit 7",          WITH_CAGES   },
+        {"children in the background", "sleep $W & sleep $W & exit 7",                                                         WITH_CAGES   },
+        {"children, no cgroup",        "sleep $W & sleep $W & exit 7",                                                         WITHOUT_CAGES},
+        {"double fork and setsid",     "(setsid sh -c '(setsid sleep $W &) & sleep $W' &); sleep 0.2; exit 7",                 WITH_CAGES   },
+        {"double fork, no cgroup",     "(setsid sh -c '(setsid sleep $W &) & sleep $W' &); sleep 0.2; exit 7",
+         WITHOUT_CAGES                                                                                                                      },
+        {"ignores all it can",         "trap '' TERM HUP INT; sh -c 'trap \"\" TERM; sleep $W; sleep $W' & sleep 0.2; exit 7",
+         WITH_CAGES                                                                                                                         },
+        {"stops itself",               "sh -c 'kill -STOP $$; sleep $W; sleep $W' & sleep 0.2; exit 7",                        WITH_CAGES   },
+        {"closes all descriptors",     "exec 0<&- 1>&- 2>&- 3>&-; sleep $W & sleep $W & exit 7",                               WITH_CAGES   },
+        {"holds on to the log",        "(while :; do echo $W $W; done) & sleep 0.2; exit 7",                                   WITH_CAGES   },
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -186,10 +189,39 @@ static void shim_killed(void **state)
     cages_remove(&cages);
 }
 
+/* What runs beside it is no descendant of the shim's; it is in its cgroups, and ends with it. */
+static void beside_it_ends_too(void **state)
+{
+    static const char *const argv[] = {"sleep", "1000", NULL}, *const env[] = {NULL};
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "exec sleep 1000");
+    struct cages cages;
+    struct launched run;
+    struct beside b;
+    struct berth_err err;
+    siginfo_t info;
+
+    if (!cages_make(&cages, l)) {
+        print_message("skip: there are no cgroups\n");
+        skip();
+    }
+    run = kit_start(k, l);
+    assert_int_equal(beside_start(k->place, l->id, argv, env, true, 0, 0, &b, &err), 0);
+    assert_int_equal(kill(run.pid, SIGKILL), 0);
+    kit_wait(&run);
+    assert_int_equal(waitid(P_PIDFD, (id_t)b.pidfd, &info, WEXITED | WNOHANG), 0);
+    assert_int_equal(info.si_pid, b.pid);
+    assert_int_equal(info.si_status, SIGKILL);
+    close(b.pidfd);
+    close(b.in);
+    cages_remove(&cages);
+}
+
 static void log_flood(void **state)
 {
     struct kit *k = *state;
-    struct launch *l = kit_script(k, "yes 0123456789012345678901234567890123456789 | head -c 3000000; echo; echo last words");
+    struct launch *l =
+        kit_script(k, "yes 0123456789012345678901234567890123456789 | head -c 3000000; echo; echo last words");
     struct stat st;
     char path[128];
     char *log;
@@ -201,7 +233,8 @@ static void log_flood(void **state)
     assert_non_null(strstr(log, "\nlast words\n"));
     mem_free(log);
     for (int i = 0; i < 4; i++) {
-        (void)snprintf(path, sizeof path, i ? "%s/logs/%" PRIu64 "/log.%d" : "%s/logs/%" PRIu64 "/log", k->root, l->id, i);
+        (void)snprintf(path, sizeof path, i ? "%s/logs/%" PRIu64 "/log.%d" : "%s/logs/%" PRIu64 "/log", k->root, l->id,
+                       i);
         if (i == 3) {
             assert_int_equal(stat(path, &st), -1);
             continue;
@@ -245,6 +278,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(nothing_survives, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(fork_bomb, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(shim_killed, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(beside_it_ends_too, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(log_flood, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(lines_longer_than_a_file, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(log_folder_is_gone, kit_setup, kit_teardown),

@@ -87,7 +87,7 @@ static inline struct launch *kit_script(struct kit *k, const char *script)
 
 static inline struct launched kit_start(struct kit *k, const struct launch *l)
 {
-    struct launched run;
+    struct launched run = {.pidfd = -1};
     struct berth_err err;
 
     if (place_begin(k->place, l->id, "{}", &err) || launch_start(k->place, l, &run, &err))

@@ -131,26 +131,26 @@ static const struct {
     const char *name;
     size_t cells;
 } keys[] = {
-    [KEY_ARG] = {"arg", 1},
-    [KEY_BUNDLE] = {"bundle", 1},
-    [KEY_CWD] = {"cwd", 1},
-    [KEY_ENTRANCE] = {"entrance", 1},
-    [KEY_ENV] = {"env", 1},
-    [KEY_FENCE_NS] = {"fence_ns", 1},
-    [KEY_GID] = {"gid", 1},
-    [KEY_GROUP] = {"group", 1},
-    [KEY_HEARD] = {"heard", 1},
-    [KEY_ID] = {"id", 1},
-    [KEY_LOG_BYTES] = {"log_bytes", 1},
-    [KEY_LOG_FILES] = {"log_files", 1},
-    [KEY_LOGS] = {"logs", 1},
-    [KEY_MOUNT] = {"mount", 5},
-    [KEY_RLIMIT] = {"rlimit", 3},
-    [KEY_RUNTIME] = {"runtime", 1},
-    [KEY_SHIM] = {"shim", 1},
-    [KEY_SOCKET] = {"socket", 1},
+    [KEY_ARG] = {"arg",         1},
+    [KEY_BUNDLE] = {"bundle",      1},
+    [KEY_CWD] = {"cwd",         1},
+    [KEY_ENTRANCE] = {"entrance",    1},
+    [KEY_ENV] = {"env",         1},
+    [KEY_FENCE_NS] = {"fence_ns",    1},
+    [KEY_GID] = {"gid",         1},
+    [KEY_GROUP] = {"group",       1},
+    [KEY_HEARD] = {"heard",       1},
+    [KEY_ID] = {"id",          1},
+    [KEY_LOG_BYTES] = {"log_bytes",   1},
+    [KEY_LOG_FILES] = {"log_files",   1},
+    [KEY_LOGS] = {"logs",        1},
+    [KEY_MOUNT] = {"mount",       5},
+    [KEY_RLIMIT] = {"rlimit",      3},
+    [KEY_RUNTIME] = {"runtime",     1},
+    [KEY_SHIM] = {"shim",        1},
+    [KEY_SOCKET] = {"socket",      1},
     [KEY_STOP_SIGNAL] = {"stop_signal", 1},
-    [KEY_UID] = {"uid", 1},
+    [KEY_UID] = {"uid",         1},
 };
 enum { KEYS_LEN = sizeof keys / sizeof *keys };
 
@@ -173,9 +173,9 @@ static void take_list(struct lists *t, enum key key, const char *const *cells)
     case KEY_SOCKET: vec_push(&t->sockets, cells[0]); break;
     case KEY_GROUP: vec_push(&t->groups, (gid_t)number(cells[0])); break;
     case KEY_RLIMIT:
-        vec_push(&t->rlimits, ((struct launch_rlimit){.resource = (int)number(cells[0]),
-                                                      .soft = number(cells[1]),
-                                                      .hard = number(cells[2])}));
+        vec_push(&t->rlimits,
+                 ((struct launch_rlimit){
+                     .resource = (int)number(cells[0]), .soft = number(cells[1]), .hard = number(cells[2])}));
         break;
     case KEY_MOUNT:
         vec_push(&t->mounts, ((struct launch_mount){.source = or_null(cells[0]),

@@ -10,9 +10,9 @@
 #include "machine/launch.h"
 
 struct spec {
-    struct launch launch;       /* its texts are in `text`, its lists are owned; `sockets` is NULL */
-    const char *logs;           /* folder of its log */
-    const char *heard;          /* STATE/heard */
+    struct launch launch; /* its texts are in `text`, its lists are owned; `sockets` is NULL */
+    const char *logs;     /* folder of its log */
+    const char *heard;    /* STATE/heard */
     char *text;
 };
 

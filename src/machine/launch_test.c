@@ -12,11 +12,11 @@ static void exit_codes(void **state)
         const char *script;
         int code;
     } rows[] = {
-        {"exit 0",        0        },
-        {"exit 3",        3        },
-        {"exit 255",      255      },
-        {"kill -TERM $$", 128 + 15 },
-        {"kill -KILL $$", 128 + 9  },
+        {"exit 0",        0       },
+        {"exit 3",        3       },
+        {"exit 255",      255     },
+        {"kill -TERM $$", 128 + 15},
+        {"kill -KILL $$", 128 + 9 },
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -50,10 +50,11 @@ static void arguments_byte_for_byte(void **state)
 static void clean_surroundings(void **state)
 {
     struct kit *k = *state;
-    struct launch *l = kit_script(k, "cat /proc/$$/environ | tr '\\0' '\\n' | sort; umask; pwd; ls /proc/self/fd | wc -l;"
-                                     "grep -E 'SigBlk|SigIgn|NoNewPrivs' /proc/self/status;"
-                                     "cat /proc/self/oom_score_adj; [ $(cut -d' ' -f6 /proc/$$/stat) = $$ ] && echo session;"
-                                     "ulimit -n");
+    struct launch *l =
+        kit_script(k, "cat /proc/$$/environ | tr '\\0' '\\n' | sort; umask; pwd; ls /proc/self/fd | wc -l;"
+                      "grep -E 'SigBlk|SigIgn|NoNewPrivs' /proc/self/status;"
+                      "cat /proc/self/oom_score_adj; [ $(cut -d' ' -f6 /proc/$$/stat) = $$ ] && echo session;"
+                      "ulimit -n");
     const struct launch_rlimit limit = {.resource = RLIMIT_NOFILE, .soft = 77, .hard = 99};
     char *log;
 
@@ -99,7 +100,8 @@ static void sockets_are_handed_over(void **state)
     struct launch *l = kit_script(k, "[ $LISTEN_PID = $$ ] && echo $LISTEN_FDS $LISTEN_FDNAMES $BERTH_PROGRESS_FD;"
                                      "readlink /proc/$$/fd/3 /proc/$$/fd/4; [ -e /proc/$$/fd/6 ] || echo no more");
     const char *const names[] = {"web", "admin"};
-    const int sockets[] = {socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    const int sockets[] = {socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
+                           socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     char want[256], *log;
     struct stat st[2];
 
@@ -125,11 +127,11 @@ static void failures_are_told(void **state)
         int code;
         const char *text;
     } rows[] = {
-        {"no-such-program",    "/",       ENOENT,  "no program 'no-such-program' in PATH"                          },
-        {"/no/such/program",   "/",       ENOENT,  "cannot run '/no/such/program': No such file or directory"      },
-        {"/etc/passwd",        "/",       EACCES,  "cannot run '/etc/passwd': Permission denied"                   },
-        {"/bin/sh",            "/no/cwd", ENOENT,  "cannot enter the folder '/no/cwd': No such file or directory"  },
-        {"no\nsuch",           "/",       ENOENT,  "no program 'no such' in PATH"                                  },
+        {"no-such-program",  "/",       ENOENT, "no program 'no-such-program' in PATH"                        },
+        {"/no/such/program", "/",       ENOENT, "cannot run '/no/such/program': No such file or directory"    },
+        {"/etc/passwd",      "/",       EACCES, "cannot run '/etc/passwd': Permission denied"                 },
+        {"/bin/sh",          "/no/cwd", ENOENT, "cannot enter the folder '/no/cwd': No such file or directory"},
+        {"no\nsuch",         "/",       ENOENT, "no program 'no such' in PATH"                                },
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -154,7 +156,7 @@ static void failures_are_told(void **state)
 static void never_started_twice(void **state)
 {
     struct kit *k = *state;
-    struct launch *l = kit_script(k, "sleep 60");
+    struct launch *l = kit_script(k, "sleep 1000");
     struct launched run = kit_start(k, l), again;
     struct berth_err err;
 
@@ -169,7 +171,7 @@ static void never_started_twice(void **state)
 static void adopted(void **state)
 {
     struct kit *k = *state;
-    struct launch *l = kit_script(k, "sleep 60");
+    struct launch *l = kit_script(k, "sleep 1000");
     struct launched run = kit_start(k, l), found;
     struct berth_err err;
     char text[LAUNCH_TEXT_MAX];
@@ -231,7 +233,7 @@ static void survives_whoever_started_it(void **state)
 static void killed_with_its_shim(void **state)
 {
     struct kit *k = *state;
-    struct launch *l = kit_script(k, "exec sleep 60");
+    struct launch *l = kit_script(k, "exec sleep 1000");
     struct launched run = kit_start(k, l), found;
     struct berth_err err;
     char text[LAUNCH_TEXT_MAX];

@@ -10,24 +10,24 @@ static void progress(void **state)
         int milli;
         const char *note;
     } rows[] = {
-        {"42%\\n",                        420,  ""                  },
-        {"0.42 epoch 3\\n",               420,  "epoch 3"           },
-        {"420/1000 text\\n",              420,  "text"              },
-        {"42.55%   spaced out\\n",        425,  "spaced out"        },
-        {"1\\n",                          1000, ""                  },
-        {"150%\\n",                       1000, ""                  },
-        {"3/2 over\\n",                   1000, "over"              },
-        {"99999999999999999999/3\\n",     1000, ""                  },
-        {"1/99999999999999999999 far\\n", 0,    "far"               },
-        {"10%\\nloading\\n",              100,  "loading"           },
-        {"10%\\n20% a\\nunfinished",      200,  "a"                 },
-        {"42 is a note\\n",               -1,   "42 is a note"      },
-        {"1/0\\n",                        -1,   "1/0"               },
-        {"-5%\\n",                        -1,   "-5%"               },
-        {"50%% \\001\\033[0m\\n",         -1,   "50%%   [0m"        },
-        {"0.5 \\377\\n",                  500,  "?"                 },
-        {"0.5 caf\\303\\251\\n",          500,  "caf\xc3\xa9"       },
-        {"\\r\\n0.25\\r\\n",              250,  ""                  },
+        {"42%\\n",                        420,  ""            },
+        {"0.42 epoch 3\\n",               420,  "epoch 3"     },
+        {"420/1000 text\\n",              420,  "text"        },
+        {"42.55%   spaced out\\n",        425,  "spaced out"  },
+        {"1\\n",                          1000, ""            },
+        {"150%\\n",                       1000, ""            },
+        {"3/2 over\\n",                   1000, "over"        },
+        {"99999999999999999999/3\\n",     1000, ""            },
+        {"1/99999999999999999999 far\\n", 0,    "far"         },
+        {"10%\\nloading\\n",              100,  "loading"     },
+        {"10%\\n20% a\\nunfinished",      200,  "a"           },
+        {"42 is a note\\n",               -1,   "42 is a note"},
+        {"1/0\\n",                        -1,   "1/0"         },
+        {"-5%\\n",                        -1,   "-5%"         },
+        {"50%% \\001\\033[0m\\n",         -1,   "50%%   [0m"  },
+        {"0.5 \\377\\n",                  500,  "?"           },
+        {"0.5 caf\\303\\251\\n",          500,  "caf\xc3\xa9" },
+        {"\\r\\n0.25\\r\\n",              250,  ""            },
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -113,15 +113,33 @@ static void not_fenced_while_heard(void **state)
 
 static void spec_round_trip(void **state)
 {
-    const char *const argv[] = {"a\nb", "", "c", NULL}, *const env[] = {"X=\x01", NULL}, *const doors[] = {"/d/one", "/d/two"};
+    const char *const argv[] = {"a\nb", "", "c", NULL}, *const env[] = {"X=\x01", NULL},
+                      *const doors[] = {"/d/one", "/d/two"};
     const gid_t groups[] = {5, 4294967294U};
     const struct launch_rlimit limit = {.resource = RLIMIT_CORE, .soft = 0, .hard = RLIM_INFINITY};
     const struct launch_mount mount = {.target = "/t", .type = "tmpfs", .data = "size=1m", .read_only = true};
     const char *const names[] = {"web"};
-    const struct launch l = {.id = UINT64_MAX, .shim = "/s", .argv = argv, .env = env, .cwd = "/c", .uid = 7, .gid = 8,
-                             .groups = groups, .groups_len = 2, .rlimits = &limit, .rlimits_len = 1, .entrances = doors,
-                             .entrances_len = 2, .mounts = &mount, .mounts_len = 1, .socket_names = names, .sockets_len = 1,
-                             .log_bytes = 9, .log_files = 10, .fence_ns = INT64_MAX, .stop_signal = 2};
+    const struct launch l = {.id = UINT64_MAX,
+                             .shim = "/s",
+                             .argv = argv,
+                             .env = env,
+                             .cwd = "/c",
+                             .uid = 7,
+                             .gid = 8,
+                             .groups = groups,
+                             .groups_len = 2,
+                             .rlimits = &limit,
+                             .rlimits_len = 1,
+                             .entrances = doors,
+                             .entrances_len = 2,
+                             .mounts = &mount,
+                             .mounts_len = 1,
+                             .socket_names = names,
+                             .sockets_len = 1,
+                             .log_bytes = 9,
+                             .log_files = 10,
+                             .fence_ns = INT64_MAX,
+                             .stop_signal = 2};
     CLEANUP(str) struct str text = {0};
     CLEANUP(str) struct str again = {0};
     struct berth_err err;

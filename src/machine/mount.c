@@ -63,8 +63,8 @@ static int target_compare(const void *a, const void *b)
     return strcmp(((const struct launch_mount *)a)->target, ((const struct launch_mount *)b)->target);
 }
 
-static int all_make(const struct file_set *s, const json_t *config, struct arena *arena, struct launch_mount *list, size_t *len,
-                    struct berth_err *err)
+static int all_make(const struct file_set *s, const json_t *config, struct arena *arena, struct launch_mount *list,
+                    size_t *len, struct berth_err *err)
 {
     const struct mount_plan *plan = s->plan;
     CLEANUP(close_fd) int root = -1;
@@ -89,8 +89,8 @@ static const char **env_make(const struct file_set *s, struct arena *arena)
     return env;
 }
 
-int mounts_make(struct place *p, uint64_t id, const json_t *config, const struct user *user, secret_find *find, void *ctx,
-                struct arena *arena, struct launch_mount **ret, size_t *ret_len, const char ***ret_env,
+int mounts_make(struct place *p, uint64_t id, const json_t *config, const struct user *user, secret_find *find,
+                void *ctx, struct arena *arena, struct launch_mount **ret, size_t *ret_len, const char ***ret_env,
                 struct berth_err *err)
 {
     struct mount_plan plan;
@@ -121,8 +121,8 @@ int mounts_make(struct place *p, uint64_t id, const json_t *config, const struct
     return 0;
 }
 
-int mounts_change(struct place *p, uint64_t id, const json_t *config, const struct user *user, secret_find *find, void *ctx,
-                  struct berth_err *err)
+int mounts_change(struct place *p, uint64_t id, const json_t *config, const struct user *user, secret_find *find,
+                  void *ctx, struct berth_err *err)
 {
     struct arena arena;
     struct mount_plan plan;

@@ -58,8 +58,9 @@ static bool is_same(int folder, const char *name, const struct content *c)
     CLEANUP(mem) char *text = NULL;
     size_t len = 0;
     struct stat st;
-    bool same = tree_read(folder, name, PLAN_TEXT_MAX, &text, &len) == 0 && len == c->len && memcmp(text, c->text, len) == 0 &&
-                fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && (st.st_mode & 0777) == c->mode;
+    bool same = tree_read(folder, name, PLAN_TEXT_MAX, &text, &len) == 0 && len == c->len &&
+                memcmp(text, c->text, len) == 0 && fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                (st.st_mode & 0777) == c->mode;
     if (text)
         explicit_bzero(text, len);
     return same;
@@ -97,7 +98,8 @@ static bool is_within(const char *path, const char *folder)
     return strncmp(path, folder, len) == 0 && (path[len] == '/' || path[len] == '\0');
 }
 
-/* Mounted as a whole if it hides nothing: the root has no such folder, and nothing else is mounted in it or around it. */
+/* Mounted as a whole if it hides nothing: the root has no such folder, or an empty one (where it was mounted before), and
+ * nothing else is mounted in it or around it. */
 static bool is_own_folder(const struct file_set *s, int root, const char *folder)
 {
     if (!*folder)
@@ -110,8 +112,8 @@ static bool is_own_folder(const struct file_set *s, int root, const char *folder
         if (strcmp(other, folder) != 0 && *other && (is_within(other, folder) || is_within(folder, other)))
             return false;
     }
-    CLEANUP(close_fd) int there = tree_open_in(root, folder, O_PATH);
-    return there == -ENOENT;
+    CLEANUP(close_fd) int there = tree_open_in(root, folder, O_RDONLY | O_DIRECTORY);
+    return there == -ENOENT || (there >= 0 && tree_is_empty(there));
 }
 
 static bool has_secret(const struct file_set *s, const char *folder)
@@ -202,8 +204,8 @@ int files_make(const struct file_set *s, int root, struct arena *arena, struct l
             again = again || strcmp(s->plan->files[k].folder, f->folder) == 0;
         if (b.secrets < 0 && has_secret(s, f->folder))
             b.secrets = secrets_mount(s, instance);
-        int rc = b.secrets < 0 && has_secret(s, f->folder) ? b.secrets
-                                                           : file_make(s, &b, root, f, again, arena, list, len);
+        int rc =
+            b.secrets < 0 && has_secret(s, f->folder) ? b.secrets : file_make(s, &b, root, f, again, arena, list, len);
         if (rc < 0)
             return err_set(err, -rc, "file %s: cannot make it: %s", f->path, strerror(-rc));
     }

@@ -2,8 +2,8 @@
  *
  *   STATE/instances/ID/files/              0700
  *       settings/settings.json             the folder is mounted, so that a rename is seen
- *       d-HASH/NAME                        files of a folder that the instance's root does not have: mounted as that folder
- *       f-HASH                             a file in a folder that is there: mounted alone, stays as it is while mounted
+ *       d-HASH/NAME                        files of a folder that its root has not, or empty: mounted as that folder
+ *       f-HASH                             a file in a folder with others: mounted alone, stays as it is while mounted
  *   STATE/instances/ID/secrets/            a tmpfs; the same, for folders that hold a secret
  */
 #pragma once

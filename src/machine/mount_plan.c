@@ -62,7 +62,8 @@ static int target_read(const json_t *object, const char *what, size_t i, struct 
                        text ? text : "none");
     for (size_t k = 0; k < sizeof taken / sizeof *taken; k++)
         if (is_within(path, taken[k]) && !is_within(path, "/dev/shm"))
-            return err_set(err, EINVAL, "%s[%zu]: path: %s is taken: choose one that is not in %s", what, i, path, taken[k]);
+            return err_set(err, EINVAL, "%s[%zu]: path: %s is taken: choose one that is not in %s", what, i, path,
+                           taken[k]);
     *ret = path;
     return 0;
 }
@@ -79,13 +80,15 @@ static int source_read(const json_t *object, const char *key, size_t i, struct a
 {
     const char *path = path_clean(text_in(object, key), arena);
     if (!path)
-        return err_set(err, EINVAL, "mounts[%zu]: %s: expected an absolute path of the node without \"..\", and not / itself", i,
+        return err_set(err, EINVAL,
+                       "mounts[%zu]: %s: expected an absolute path of the node without \"..\", and not / itself", i,
                        key);
     *ret = path;
     return 0;
 }
 
-static int mount_read(const json_t *object, size_t i, struct arena *arena, struct plan_mount *ret, struct berth_err *err)
+static int mount_read(const json_t *object, size_t i, struct arena *arena, struct plan_mount *ret,
+                      struct berth_err *err)
 {
     int rc = target_read(object, "mounts", i, arena, &ret->path, err);
     if (rc < 0)
@@ -162,7 +165,8 @@ static bool mode_read(const json_t *object, unsigned *ret)
     return mode >= 0 && mode <= 0777;
 }
 
-static int file_read_one(const json_t *object, size_t i, struct arena *arena, struct plan_file *ret, struct berth_err *err)
+static int file_read_one(const json_t *object, size_t i, struct arena *arena, struct plan_file *ret,
+                         struct berth_err *err)
 {
     int rc = target_read(object, "files", i, arena, &ret->path, err);
     if (rc < 0)
@@ -177,7 +181,9 @@ static int file_read_one(const json_t *object, size_t i, struct arena *arena, st
     if (has(object, "secret")) {
         ret->secret = text_in(object, "secret");
         ret->key = text_in(object, "key");
-        return ret->secret && ret->key ? 0 : err_set(err, EINVAL, "files[%zu]: expected the names of a secret and a key", i);
+        return ret->secret && ret->key
+                   ? 0
+                   : err_set(err, EINVAL, "files[%zu]: expected the names of a secret and a key", i);
     }
     const json_t *text = json_object_get(object, "text");
     ret->text = json_string_value(text);

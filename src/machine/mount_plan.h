@@ -30,9 +30,9 @@ struct plan_mount {
 };
 
 struct plan_file {
-    const char *path;         /* in the instance */
+    const char *path;          /* in the instance */
     const char *folder, *name; /* its two parts */
-    const char *text;         /* NULL: a secret */
+    const char *text;          /* NULL: a secret */
     size_t text_len;
     const char *secret, *key;
     unsigned mode;

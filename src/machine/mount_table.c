@@ -110,7 +110,8 @@ int mounts_below_end(const char *path, struct berth_err *err)
         if (m.at.len == 0)
             return 0;
         for (size_t i = m.at.len; i-- > 0;)
-            rc = umount2(m.at.at[i], MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno != EINVAL && errno != ENOENT ? -errno : rc;
+            rc = umount2(m.at.at[i], MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno != EINVAL && errno != ENOENT ? -errno
+                                                                                                             : rc;
     }
     rc = rc < 0 ? rc : -EBUSY;
     return err_set(err, -rc, "cannot unmount what is below %s: %s", path, strerror(-rc));

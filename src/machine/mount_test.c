@@ -49,7 +49,8 @@ static int make(struct image_kit *k, uint64_t id, const char *text, struct made 
     arena_init(&m->arena);
     assert_int_equal(place_begin(k->place, id, "{}", &k->err), 0);
     memset(&k->err, 0, sizeof k->err);
-    return mounts_make(k->place, id, config, &someone, secret_of, password, &m->arena, &m->mounts, &m->len, &m->env, &k->err);
+    return mounts_make(k->place, id, config, &someone, secret_of, password, &m->arena, &m->mounts, &m->len, &m->env,
+                       &k->err);
 }
 
 static int change(struct image_kit *k, uint64_t id, const char *text, char *secret)
@@ -117,11 +118,12 @@ static void volumes_are_where_they_should_be(void **state)
     CLEANUP(made) struct made m = {0};
     folder_put(&k->folder, "given/text", "given");
     char text[1024];
-    (void)snprintf(text, sizeof text,
-                   "{\"mounts\": [{\"path\": \"/b/scratch/\", \"tmpfs\": \"64Ki\"}, {\"path\": \"//data\", \"volume\": \"maps\"}, "
-                   "{\"path\": \"/b\", \"bind\": \"%s/given\", \"read_only\": true}, "
-                   "{\"path\": \"/one\", \"volume\": \"far\", \"source\": \"%s/given/text\"}]}",
-                   k->folder.path, k->folder.path);
+    (void)snprintf(
+        text, sizeof text,
+        "{\"mounts\": [{\"path\": \"/b/scratch/\", \"tmpfs\": \"64Ki\"}, {\"path\": \"//data\", \"volume\": \"maps\"}, "
+        "{\"path\": \"/b\", \"bind\": \"%s/given\", \"read_only\": true}, "
+        "{\"path\": \"/one\", \"volume\": \"far\", \"source\": \"%s/given/text\"}]}",
+        k->folder.path, k->folder.path);
     if (make(k, 1, text, &m) < 0)
         fail_msg("%s", k->err.text);
     static const char *const order[] = {"/b", "/b/scratch", "/data", "/one"};
@@ -288,43 +290,42 @@ static void wrong_words_change_nothing(void **state)
     static const struct {
         const char *text, *want;
     } rows[] = {
-        {"{\"mounts\": {}}", "expected a list"},
-        {"{\"mounts\": [{\"volume\": \"a\"}]}", "absolute path"},
-        {"{\"mounts\": [{\"path\": \"a\", \"volume\": \"a\"}]}", "absolute path"},
-        {"{\"mounts\": [{\"path\": \"/a/../b\", \"volume\": \"a\"}]}", "absolute path"},
-        {"{\"mounts\": [{\"path\": \"/a/./b\", \"volume\": \"a\"}]}", "absolute path"},
-        {"{\"mounts\": [{\"path\": \"/\", \"volume\": \"a\"}]}", "absolute path"},
-        {"{\"mounts\": [{\"path\": \"/proc/x\", \"volume\": \"a\"}]}", "is taken"},
-        {"{\"mounts\": [{\"path\": \"/run/berth\", \"volume\": \"a\"}]}", "is taken"},
-        {"{\"mounts\": [{\"path\": \"/a\"}]}", "one of volume"},
-        {"{\"mounts\": [{\"path\": \"/a\", \"volume\": \"a\", \"tmpfs\": 1}]}", "one of volume"},
-        {"{\"mounts\": [{\"path\": \"/a\", \"volume\": \"../a\"}]}", "expected a name"},
-        {"{\"mounts\": [{\"path\": \"/a\", \"volume\": \"..\"}]}", "expected a name"},
-        {"{\"mounts\": [{\"path\": \"/a\", \"volume\": \".new-b\"}]}", "expected a name"},
-        {"{\"mounts\": [{\"path\": \"/a\", \"volume\": \"\"}]}", "expected a name"},
-        {"{\"mounts\": [{\"path\": \"/a\", \"volume\": \"planted\"}]}", "symbolic links"},
-        {"{\"mounts\": [{\"path\": \"/a\", \"tmpfs\": 0}]}", "how many bytes"},
-        {"{\"mounts\": [{\"path\": \"/a\", \"bind\": \"b\"}]}", "absolute path of the node"},
-        {"{\"mounts\": [{\"path\": \"/a\", \"bind\": \"/b/../c\"}]}", "absolute path of the node"},
-        {"{\"mounts\": [{\"path\": \"/a\", \"bind\": \"%s/nothing\"}]}", "cannot open it on this node"},
-        {"{\"mounts\": [{\"path\": \"/a\", \"bind\": \"%s/link\"}]}", "symbolic link on the way"},
-        {"{\"mounts\": [{\"path\": \"/a\", \"bind\": \"%s/link/passwd\"}]}", "symbolic link on the way"},
-        {"{\"mounts\": [{\"path\": \"/a\", \"bind\": \"%s/pipe\"}]}", "neither a folder nor a file"},
-        {"{\"mounts\": [{\"path\": \"/a\", \"tmpfs\": 1}, {\"path\": \"/a/\", \"tmpfs\": 1}]}", "there twice"},
-        {"{\"files\": [{\"path\": \"/a/b\"}]}", "either text, or secret"},
-        {"{\"files\": [{\"path\": \"/a/..\", \"text\": \"\"}]}", "absolute path"},
-        {"{\"files\": [{\"path\": \"/a/b\", \"text\": \"\", \"mode\": \"0888\"}]}", "permissions"},
-        {"{\"files\": [{\"path\": \"/a/b\", \"text\": \"\", \"mode\": 4095}]}", "permissions"},
-        {"{\"files\": [{\"path\": \"/a/b\", \"text\": \"\"}, {\"path\": \"/a//b\", \"text\": \"\"}]}", "there twice"},
-        {"{\"files\": [{\"path\": \"/a/b\", \"secret\": \"db\"}]}", "names of a secret and a key"},
-        {"{\"files\": [{\"path\": \"/a/b\", \"secret\": \"db\", \"key\": \"x\"}]}", "no secret db with a key x"},
+        {"{\"mounts\": {}}",                                                                                      "expected a list"            },
+        {"{\"mounts\": [{\"volume\": \"a\"}]}",                                                                   "absolute path"              },
+        {"{\"mounts\": [{\"path\": \"a\", \"volume\": \"a\"}]}",                                                  "absolute path"              },
+        {"{\"mounts\": [{\"path\": \"/a/../b\", \"volume\": \"a\"}]}",                                            "absolute path"              },
+        {"{\"mounts\": [{\"path\": \"/a/./b\", \"volume\": \"a\"}]}",                                             "absolute path"              },
+        {"{\"mounts\": [{\"path\": \"/\", \"volume\": \"a\"}]}",                                                  "absolute path"              },
+        {"{\"mounts\": [{\"path\": \"/proc/x\", \"volume\": \"a\"}]}",                                            "is taken"                   },
+        {"{\"mounts\": [{\"path\": \"/run/berth\", \"volume\": \"a\"}]}",                                         "is taken"                   },
+        {"{\"mounts\": [{\"path\": \"/a\"}]}",                                                                    "one of volume"              },
+        {"{\"mounts\": [{\"path\": \"/a\", \"volume\": \"a\", \"tmpfs\": 1}]}",                                   "one of volume"              },
+        {"{\"mounts\": [{\"path\": \"/a\", \"volume\": \"../a\"}]}",                                              "expected a name"            },
+        {"{\"mounts\": [{\"path\": \"/a\", \"volume\": \"..\"}]}",                                                "expected a name"            },
+        {"{\"mounts\": [{\"path\": \"/a\", \"volume\": \".new-b\"}]}",                                            "expected a name"            },
+        {"{\"mounts\": [{\"path\": \"/a\", \"volume\": \"\"}]}",                                                  "expected a name"            },
+        {"{\"mounts\": [{\"path\": \"/a\", \"volume\": \"planted\"}]}",                                           "is no folder"               },
+        {"{\"mounts\": [{\"path\": \"/a\", \"tmpfs\": 0}]}",                                                      "how many bytes"             },
+        {"{\"mounts\": [{\"path\": \"/a\", \"bind\": \"b\"}]}",                                                   "absolute path of the node"  },
+        {"{\"mounts\": [{\"path\": \"/a\", \"bind\": \"/b/../c\"}]}",                                             "absolute path of the node"  },
+        {"{\"mounts\": [{\"path\": \"/a\", \"bind\": \"%s/nothing\"}]}",                                          "cannot open it on this node"},
+        {"{\"mounts\": [{\"path\": \"/a\", \"bind\": \"%s/link\"}]}",                                             "symbolic link on the way"   },
+        {"{\"mounts\": [{\"path\": \"/a\", \"bind\": \"%s/link/passwd\"}]}",                                      "symbolic link on the way"   },
+        {"{\"mounts\": [{\"path\": \"/a\", \"bind\": \"%s/pipe\"}]}",                                             "neither a folder nor a file"},
+        {"{\"mounts\": [{\"path\": \"/a\", \"tmpfs\": 1}, {\"path\": \"/a/\", \"tmpfs\": 1}]}",                   "there twice"                },
+        {"{\"files\": [{\"path\": \"/a/b\"}]}",                                                                   "either text, or secret"     },
+        {"{\"files\": [{\"path\": \"/a/..\", \"text\": \"\"}]}",                                                  "absolute path"              },
+        {"{\"files\": [{\"path\": \"/a/b\", \"text\": \"\", \"mode\": \"0888\"}]}",                               "permissions"                },
+        {"{\"files\": [{\"path\": \"/a/b\", \"text\": \"\", \"mode\": 4095}]}",                                   "permissions"                },
+        {"{\"files\": [{\"path\": \"/a/b\", \"text\": \"\"}, {\"path\": \"/a//b\", \"text\": \"\"}]}",            "there twice"                },
+        {"{\"files\": [{\"path\": \"/a/b\", \"secret\": \"db\"}]}",                                               "names of a secret and a key"},
+        {"{\"files\": [{\"path\": \"/a/b\", \"secret\": \"db\", \"key\": \"x\"}]}",                               "no secret db with a key x"  },
         {"{\"files\": [{\"path\": \"/a/b\", \"text\": \"\"}], \"mounts\": [{\"path\": \"/a/b\", \"tmpfs\": 1}]}",
-         "a file and a mount"},
-        {"{\"settings\": []}", "expected an object"},
-        /* The last of three cannot be made: the others are undone. */
+         "a file and a mount"                                                                                                                  },
+        {"{\"settings\": []}",                                                                                    "expected an object"         },
+ /* The last of three cannot be made: the others are undone. */
         {"{\"files\": [{\"path\": \"/nowhere/b\", \"secret\": \"db\", \"key\": \"password\"}], \"mounts\": [{\"path\": \"/a\", "
-         "\"bind\": \"/usr\"}, {\"path\": \"/b\", \"bind\": \"%s/nothing\"}]}",
-         "cannot open it on this node"},
+         "\"bind\": \"/usr\"}, {\"path\": \"/b\", \"bind\": \"%s/nothing\"}]}",                          "cannot open it on this node"},
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(made) struct made m = {0};
@@ -381,7 +382,8 @@ static void removal_stays_inside(void **state)
     CLEANUP(close_fd) int top = open(k->folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     folder_put(&k->folder, "outside/kept", "kept");
     folder_make(&k->folder, "tree/bound");
-    assert_int_equal(mount(folder_at(&k->folder, "outside"), folder_at(&k->folder, "tree/bound"), NULL, MS_BIND, NULL), 0);
+    assert_int_equal(mount(folder_at(&k->folder, "outside"), folder_at(&k->folder, "tree/bound"), NULL, MS_BIND, NULL),
+                     0);
     assert_int_equal(tree_remove(top, "tree"), -EBUSY);
     assert_string_equal(folder_get(&k->folder, "outside/kept"), "kept");
     assert_int_equal(mounts_below_end(folder_at(&k->folder, "tree"), NULL), 0);
@@ -439,10 +441,10 @@ static int surroundings(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(nothing_asked_nothing_made),   TEST(volumes_are_where_they_should_be),
+        TEST(nothing_asked_nothing_made),    TEST(volumes_are_where_they_should_be),
         TEST(files_and_secrets_are_written), TEST(changes_are_seen),
-        TEST(wrong_words_change_nothing),   TEST(what_a_crash_left_goes_and_nothing_else),
-        TEST(removal_stays_inside),         TEST(a_copy_is_the_same),
+        TEST(wrong_words_change_nothing),    TEST(what_a_crash_left_goes_and_nothing_else),
+        TEST(removal_stays_inside),          TEST(a_copy_is_the_same),
     };
     return cmocka_run_group_tests(tests, surroundings, NULL);
 }

@@ -41,7 +41,7 @@ int tree_open_in(int root, const char *path, int flags)
 
 int tree_open_real(const char *path, int flags)
 {
-    return open_resolved(AT_FDCWD, path, flags | O_NOFOLLOW, 0, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    return open_resolved(AT_FDCWD, path, flags, 0, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 }
 
 int tree_instance(const struct place *p, uint64_t id)
@@ -154,6 +154,12 @@ static int empty_at(int folder, int top, int depth)
             return 0;
         rewinddir(dir);
     }
+}
+
+bool tree_is_empty(int folder)
+{
+    CLEANUP(dir) DIR *dir = dir_of(folder);
+    return dir && !dir_next(dir) && errno == 0;
 }
 
 int tree_empty(int folder)

@@ -28,6 +28,8 @@ int tree_folder(int root, const char *name, mode_t mode);
 int tree_remove(int root, const char *name);
 /* Removes all that is in a folder, but not the folder. */
 int tree_empty(int folder);
+/* Is there nothing in it? False where it cannot be read. */
+bool tree_is_empty(int folder);
 /* Bytes that it takes on disk. */
 int tree_bytes(int folder, uint64_t *ret);
 /* Copies all of a folder's content: folders, files (shared blocks where the file system can), links; owners, permissions

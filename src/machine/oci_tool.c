@@ -173,8 +173,8 @@ static int child_listen(struct child *c, const struct tool *tool, struct str *ou
             left = LOOK_NS;
         struct pollfd fds[] = {
             {.fd = c->pidfd, .events = POLLIN},
-            {.fd = c->out, .events = POLLIN},
-            {.fd = c->err, .events = POLLIN},
+            {.fd = c->out,   .events = POLLIN},
+            {.fd = c->err,   .events = POLLIN},
         };
         struct timespec wait = {.tv_sec = left / 1000000000, .tv_nsec = left % 1000000000};
         if (ppoll(fds, 3, &wait, NULL) < 0 && errno != EINTR)

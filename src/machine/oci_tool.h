@@ -13,7 +13,7 @@ struct tool {
     int dir;                 /* it runs in this folder; -1: "/" */
     int64_t timeout_ns;
     uint64_t spare_bytes; /* it is ended when the disk of `dir` has less room than this; 0: never */
-    const char *what; /* what it is for, in errors: "cannot pull app:1" */
+    const char *what;     /* what it is for, in errors: "cannot pull app:1" */
 };
 
 /* Where a program is: on $PATH, or in the usual folders of the system's. -ENOENT. */

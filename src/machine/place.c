@@ -47,7 +47,8 @@ static int epoch_next(struct place *p, struct berth_err *err)
     if (rc == 0) {
         text[strcspn(text, "\n")] = 0;
         if (!str_parse_i64(text, &last) || last < 0 || last == INT64_MAX)
-            return err_set(err, EINVAL, "'%s/epoch' holds no number; write one that is above every earlier epoch of this node",
+            return err_set(err, EINVAL,
+                           "'%s/epoch' holds no number; write one that is above every earlier epoch of this node",
                            p->dir);
     }
     p->epoch = (uint64_t)last + 1;

@@ -15,8 +15,8 @@ struct place {
     /* STATE/started. `sync_lock` is taken first, for as long as a sync takes; `append_lock` for a write. */
     pthread_mutex_t sync_lock, append_lock;
     int started_fd;
-    uint64_t appended, synced; /* lines of this agent's, so far */
-    uint64_t started_bytes;
+    uint64_t appended, synced;            /* lines of this agent's, so far */
+    uint64_t started_bytes, started_base; /* now, and when it was last made anew */
     bool damaged; /* a sync failed: what the kernel has dropped is not known, so the file must be made anew */
 };
 

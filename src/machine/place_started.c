@@ -19,7 +19,7 @@
 #include "machine/place_file.h"
 #include "machine/place_parts.h"
 
-enum { STARTED_BYTES_MAX = 1 << 20 };
+enum { STARTED_BYTES_MORE = 64 << 10 };
 
 static int by_number(const void *a, const void *b)
 {
@@ -156,7 +156,7 @@ static int started_rewrite(struct place *p)
         return -errno;
     close_fd_cleanup(&p->started_fd);
     p->started_fd = fd;
-    p->started_bytes = text.len;
+    p->started_bytes = p->started_base = text.len;
     p->synced = p->appended;
     p->damaged = false;
     return 0;
@@ -212,7 +212,7 @@ static int sync_locked(struct place *p)
 
     pthread_mutex_lock(&p->append_lock);
     upto = p->appended;
-    anew = p->damaged || p->started_bytes > STARTED_BYTES_MAX;
+    anew = p->damaged || p->started_bytes > 2 * p->started_base + STARTED_BYTES_MORE;
     if (anew)
         rc = started_rewrite(p);
     else

@@ -48,7 +48,7 @@ static int amounts_take(json_t *to, const json_t *value, struct berth_err *err)
     json_object_foreach((json_t *)value, name, member)
     {
         char shown[QUOTE_MAX], text[QUANTITY_TEXT_MAX];
-        int64_t amount;
+        int64_t amount = 0;
         int rc = name_check(name, err);
         if (rc == 0 && (rc = quantity_parse(name, member, &amount, err)) < 0)
             err_prefix(err, "%s", shorten(name, shown));

@@ -16,9 +16,10 @@ enum port_protocol { PORT_TCP, PORT_UDP };
 
 struct port_wish {
     enum port_protocol protocol;
-    uint16_t start, count;   /* start to start + count - 1; count 0: one */
-    const char *address;     /* an IPv4 or IPv6 address; NULL: every one of the machine's, both kinds where there are both */
-    const uint16_t *taken;   /* given to others who may not have bound them yet */
+    uint16_t start, count; /* start to start + count - 1; count 0: one */
+    const char
+        *address; /* an IPv4 or IPv6 address; NULL: every one of the machine's, both kinds where there are both */
+    const uint16_t *taken; /* given to others who may not have bound them yet */
     size_t taken_len;
     bool keep_socket;
 };

@@ -24,6 +24,7 @@
 #define MIB (INT64_C(1) << 20)
 #define RESERVE_DEFAULT "cpu=100m,memory=256Mi"
 enum { CPUS_MAX = 8192, WORD_BITS = 64 };
+enum { DISK_STEP = 10000000 }; /* a size for people */
 
 struct probe {
     const char *root;
@@ -132,9 +133,10 @@ static void disk_add(void *ctx, const char *name)
     struct probe *p = ctx;
     if (!probe_is_disk(p->root, name))
         return;
-    int64_t sectors = probe_number(p->root, 0, "sys/block/%s/size", name); /* of 512 bytes, whatever the disk's are */
+    int64_t bytes = 512 * probe_number(p->root, 0, "sys/block/%s/size", name); /* sectors, whatever the disk's are */
+    bytes -= bytes % DISK_STEP;
     json_array_append_new(p->list,
-                          json_pack("{s:s, s:o, s:b}", "name", name, "size", probe_amount("storage", sectors * 512),
+                          json_pack("{s:s, s:o, s:b}", "name", name, "size", probe_amount("storage", bytes),
                                     "rotational", probe_number(p->root, 0, "sys/block/%s/queue/rotational", name) > 0));
 }
 

@@ -57,7 +57,8 @@ static int list_read(struct users *u, struct berth_err *err)
 
         if (!space || space == line || (size_t)(space - line) >= sizeof m.name || !str_parse_i64(space + 1, &uid) ||
             uid <= 0 || uid >= UINT32_MAX)
-            return err_set(err, EINVAL, "'%s/users' has a line that is no owner and number: '%s'", place_dir(u->place), line);
+            return err_set(err, EINVAL, "'%s/users' has a line that is no owner and number: '%s'", place_dir(u->place),
+                           line);
         memcpy(m.name, line, (size_t)(space - line));
         m.uid = (uid_t)uid;
         vec_push(&u->mapped, m);

@@ -42,7 +42,9 @@ int volume_local(struct place *p, const char *name, const struct user *user, cha
     if (volumes < 0)
         return err_set(err, errno, "volume %s: cannot open %s: %s", name, top, strerror(errno));
     CLEANUP(close_fd) int fd = tree_open(volumes, name, O_PATH | O_DIRECTORY, 0);
-    rc = fd == -ENOENT ? local_make(volumes, name, user) : fd == -EXDEV ? 0 : fd;
+    rc = fd == -ENOENT ? local_make(volumes, name, user) : fd == -EXDEV ? 0 : fd; /* a disk may be mounted there */
+    if (rc == -ENOTDIR || rc == -ELOOP)
+        return err_set(err, ENOTDIR, "volume %s: what is at %s is no folder", name, path);
     if (rc < 0)
         return err_set(err, -rc, "volume %s: cannot make it: %s", name, strerror(-rc));
     memcpy(ret, path, sizeof path);

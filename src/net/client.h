@@ -21,8 +21,8 @@ struct client_config {
     /* Shown to a server that asks for one; PEM. Both or neither. client_new looks whether they are good; they are read
      * anew for each connection. */
     const char *cert_path, *key_path;
-    int64_t timeout_ns;  /* of one request without a stream; 0: 30 s */
-    const char *agent;   /* "berth/0.1" */
+    int64_t timeout_ns; /* of one request without a stream; 0: 30 s */
+    const char *agent;  /* "berth/0.1" */
 };
 
 int client_new(const struct client_config *config, struct client **ret, struct berth_err *err);

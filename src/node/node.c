@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/plant.h"
 #include "node/node_parts.h"
 
 #define HEARTBEAT_NS_FIRST (5 * NODE_SECOND)
@@ -103,6 +104,8 @@ static void held_stop(struct node *n, struct held *h, bool now)
         held_changed(n, h);
     }
     n->machine->stop(n->machine_ctx, h->id, now);
+    if (PLANTED(NODE_STOPPED_AT_ONCE))
+        node_over(n, h->id, &(struct node_outcome){NODE_STOPPED, -1, NULL});
 }
 
 /* The daemon has been silent for so long that it may give this one away. */
@@ -113,18 +116,19 @@ static bool fence_due(const struct node *n, const struct held *h)
 
 bool held_settle(struct node *n, struct held *h)
 {
-    bool wanted = h->wanted || !n->configured;
+    bool wanted = h->wanted || !n->configured || PLANTED(NODE_KEEPS_UNLISTED);
     if (held_lives(h)) {
         if (n->superseded || fence_due(n, h)) {
             if (!h->forced && !n->superseded)
                 text_set(&h->error, "fenced: no word from the daemon for as long as it may run without");
             held_stop(n, h, true);
-        } else if (!wanted || h->unknown)
+        } else if (!wanted || h->unknown || (PLANTED(NODE_STOPS_IN_SILENCE) && n->failures > 3))
             held_stop(n, h, false);
         return false;
     }
     /* Nothing starts twice while it is listed; when it is not, it never will be again. */
-    if (!n->configured || h->listed || (h->changed > h->said && !h->unknown))
+    bool listed = h->listed && !PLANTED(NODE_FORGETS_EARLY);
+    if (!n->configured || listed || (h->changed > h->said && !h->unknown) || PLANTED(NODE_NEVER_FORGETS))
         return false;
     n->machine->forget(n->machine_ctx, h->id);
     held_remove(n, h);
@@ -183,6 +187,8 @@ static void set_ports(struct held *h, const struct node_port *ports, size_t len)
 void node_found(struct node *n, uint64_t id, const json_t *config, const struct node_port *ports, size_t ports_len)
 {
     assert(!n->begun);
+    if (PLANTED(NODE_ADOPTS_NOTHING))
+        return;
     struct held *h = held_add(n, id, NODE_RUNNING);
     held_config(h, config);
     h->ready = !json_object_get(config, "health");
@@ -205,6 +211,8 @@ static void set_outcome(struct held *h, const struct node_outcome *outcome)
 void node_found_over(struct node *n, uint64_t id, const struct node_outcome *outcome)
 {
     assert(!n->begun);
+    if (PLANTED(NODE_FORGETS_ENDS))
+        return;
     struct held *h = held_add(n, id, NODE_OVER);
     set_outcome(h, outcome);
     h->changed = ++n->changes;
@@ -252,7 +260,8 @@ void node_over(struct node *n, uint64_t id, const struct node_outcome *outcome)
     if (!h || !held_lives(h))
         return;
     set_outcome(h, outcome);
-    held_changed(n, h);
+    if (!PLANTED(NODE_KEEPS_END))
+        held_changed(n, h);
     log_write(n->env.log, n->env.clock_ns(n->env.ctx), LEVEL_INFO, "instance.over", LOG_NUMBER("id", (int64_t)id),
               LOG_NUMBER("exit", h->exit), LOG_TEXT("text", h->error));
     (void)held_settle(n, h);

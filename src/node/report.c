@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/plant.h"
 #include "node/node_parts.h"
 #include "wire/quantity.h"
 
@@ -211,7 +212,7 @@ static void taken(struct node *n, const json_t *answer)
 static bool is_superseded(int status, const json_t *answer)
 {
     const char *code = json_string_value(json_object_get(json_object_get(answer, "error"), "code"));
-    return status == 409 && code && strcmp(code, "superseded") == 0;
+    return status == 409 && code && strcmp(code, "superseded") == 0 && !PLANTED(NODE_STAYS);
 }
 
 /* Another machine has this node's name: nothing here may run any more. */
@@ -229,6 +230,10 @@ static void refused(struct node *n)
 {
     int64_t wait_ns = n->failures < 4 ? RETRY_NS_FIRST << n->failures : RETRY_NS_MAX;
     n->failures++;
+    if (PLANTED(NODE_HEARS_ITSELF))
+        n->env.heard(n->env.ctx, n->heard_ns = n->sent_ns);
+    if (PLANTED(NODE_SAYS_ONCE))
+        mark_said(n);
     forget_sent(n);
     n->next_ns = n->env.steady_ns(n->env.ctx) + (wait_ns < n->heartbeat_ns ? wait_ns : n->heartbeat_ns);
 }

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "base/plant.h"
 #include "node/node_parts.h"
 
 /* An instance of the list: its number, and whether it is to run. */
@@ -65,7 +66,7 @@ static void item_apply(struct node *n, const json_t *item)
     bool run = strcmp(json_string_value(json_object_get(item, "state")), "run") == 0;
     struct held *h = held_find(n, id);
     if (!h) {
-        if (run)
+        if (run || PLANTED(NODE_STARTS_STOPPED))
             start(n, id, item);
         else
             never_was(n, id);
@@ -103,7 +104,8 @@ int node_configure(struct node *n, uint64_t revision, const char *hash, const js
     int rc = config_check(n, config, err);
     if (rc < 0)
         return rc;
-    if (n->superseded || ((n->configured || n->pending) && revision < n->revision))
+    bool old = (n->configured || n->pending) && revision < n->revision;
+    if (n->superseded || (old && !PLANTED(NODE_OLD_CONFIG)))
         return 0;
     n->revision = revision;
     mem_free(n->hash);

@@ -1,6 +1,7 @@
 /* beside.c - `berth-shim exec`: from the agent's process to a program in the surroundings of a living instance.
  *
- * Descriptors 0 to 2 are its own already, 3 is where a failure is told, 4 holds what to run, in the form of a spec.
+ * Descriptors 0 to 2 are its own already, 3 is where a failure is told, 4 holds what to run, in the form of a
+ * spec, and 5 the same for a container's runtime.
  */
 #include "shim/shim.h"
 
@@ -17,7 +18,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 
-enum { WISH_FD = SHIM_SOCKETS_FD };
+enum { WISH_FD = SHIM_SOCKETS_FD, PROCESS_FD };
 
 /* DIR/spec, and the wish. */
 static int specs_read(int dir, struct spec *ret, struct spec *ret_wish, struct berth_err *err)
@@ -93,7 +94,8 @@ static int become(const char *path, struct berth_err *err)
     if (terminal && (ioctl(0, TIOCSCTTY, 0) || (geteuid() == 0 && fchown(0, l->uid, l->gid))))
         return err_set(err, errno, "cannot take the terminal: %s", strerror(errno));
     if (l->runtime)
-        return container_exec(l, wish.launch.argv, wish.launch.env, terminal, err);
+        return container_exec(l, PROCESS_FD, terminal, err);
+    close(PROCESS_FD);
     rc = cgroups_enter(l, err);
     if (rc == 0 && l->mounts_len > 0 && setns(first, CLONE_NEWNS))
         rc = err_set(err, errno, "cannot join the instance's mounts: %s", strerror(errno));

@@ -174,8 +174,8 @@ int container_start(struct shim *s, struct berth_err *err)
 {
     const struct launch *l = &s->spec.launch;
     char dir[32], log[64], pid[64], fds[16], name[NAME_MAX_LEN];
-    const char *create[] = {"--log", log, "--log-format", "json", "create", "--bundle", l->bundle,
-                            "--pid-file", pid, "--preserve-fds", fds, name, NULL};
+    const char *create[] = {"--log",      log, "--log-format",   "json", "create", "--bundle", l->bundle,
+                            "--pid-file", pid, "--preserve-fds", fds,    name,     NULL};
     const char *start[] = {"--log", log, "--log-format", "json", "start", name, NULL};
     int rc;
 
@@ -211,24 +211,21 @@ void container_end(struct shim *s)
     (void)runtime_run(s, argv.at, false, INT64_C(20) * 1000000000); /* the agent asks again by bundle_end */
 }
 
-int container_exec(const struct launch *l, const char *const *argv, const char *const *env, bool terminal,
-                   struct berth_err *err)
+int container_exec(const struct launch *l, int process, bool terminal, struct berth_err *err)
 {
     CLEANUP(words) struct words words = {0};
-    char name[NAME_MAX_LEN];
+    char name[NAME_MAX_LEN], path[32];
     int rc = is_crun(l) ? cgroups_enter(l, err) : 0;
 
     if (rc)
         return rc;
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", process);
     words_begin(&words, l);
     vec_push(&words, "exec");
+    vec_push(&words, "--process");
+    vec_push(&words, path);
     if (terminal)
         vec_push(&words, "--tty");
-    for (; *env; env++) {
-        vec_push(&words, "--env");
-        vec_push(&words, *env);
-    }
-    vec_push(&words, container_name(l, name));
-    words_add(&words, argv);
+    words_add(&words, (const char *const[]){container_name(l, name), NULL});
     return program_exec(words.at, runtime_env, err);
 }

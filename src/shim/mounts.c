@@ -35,7 +35,8 @@ static int step(int dir, const char *name, uint64_t flags)
     if (fd < 0) {
         int code = errno;
 
-        return code == ENOTDIR && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode) ? -ELOOP : -code;
+        return code == ENOTDIR && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode) ? -ELOOP
+                                                                                                           : -code;
     }
     /* O_PATH opens a link itself. */
     if (fstat((int)fd, &st) || S_ISLNK(st.st_mode)) {
@@ -159,7 +160,8 @@ static int mount_one(const struct launch_mount *m, struct berth_err *err)
         return err_set(err, errno, "cannot look at '%s': %s", m->source, strerror(errno));
     target = target_open(m->target, S_ISDIR(st.st_mode));
     if (target == -ELOOP)
-        return err_set(err, ELOOP, "a link is on the way to '%s'; write the path of the mount without links", m->target);
+        return err_set(err, ELOOP, "a link is on the way to '%s'; write the path of the mount without links",
+                       m->target);
     if (target < 0)
         return err_set(err, -target, "cannot mount at '%s': %s", m->target, strerror(-target));
     if (move_mount(tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH))

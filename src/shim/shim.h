@@ -20,9 +20,9 @@
 
 struct shim {
     struct spec spec;
-    int dir;    /* of the instance */
-    int lock;   /* DIR/shim */
-    int status; /* to launch_start; -1: it has been told */
+    int dir;                   /* of the instance */
+    int lock;                  /* DIR/shim */
+    int status;                /* to launch_start; -1: it has been told */
     int log_out, progress_out; /* the instance's ends; -1 once it has them */
     int log_in, progress_in;   /* ours */
     pid_t pid;                 /* of the first process; 0: it never was */
@@ -57,9 +57,8 @@ int mounts_enter(const struct launch *l, struct berth_err *err);
 int container_start(struct shim *s, struct berth_err *err);
 /* By the runtime: delete, by force. */
 void container_end(struct shim *s);
-/* Becomes the runtime's exec. Only returns where it failed. */
-int container_exec(const struct launch *l, const char *const *argv, const char *const *env, bool terminal,
-                   struct berth_err *err);
+/* Becomes the runtime's exec of a process that a descriptor describes. Only returns where it failed. */
+int container_exec(const struct launch *l, int process, bool terminal, struct berth_err *err);
 
 /* ---- tree.c ---- */
 

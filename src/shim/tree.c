@@ -83,10 +83,12 @@ static bool beside_put(const char *entrance, const char *file, const char *text)
 
 static void hold(const struct launch *l)
 {
-    for (size_t i = 0; i < l->entrances_len; i++)
-        if (!beside_put(l->entrances[i], "cgroup.kill", "1"))
-            (void)(beside_put(l->entrances[i], "pids.max", "0") |
-                   beside_put(l->entrances[i], "freezer.state", "FROZEN"));
+    for (size_t i = 0; i < l->entrances_len; i++) {
+        if (beside_put(l->entrances[i], "cgroup.kill", "1"))
+            continue;
+        (void)beside_put(l->entrances[i], "pids.max", "0");
+        (void)beside_put(l->entrances[i], "freezer.state", "FROZEN");
+    }
 }
 
 static size_t kill_round(const struct launch *l)

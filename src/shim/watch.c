@@ -19,24 +19,27 @@
 
 #include "base/mem.h"
 
-enum { LOG_CHUNK = 64 << 10, LOG_EVERY_MS = 5, PROGRESS_EVERY_MS = 250, DRAIN_MAX = 16 };
+enum { CHUNK = 64 << 10, LOG_EVERY_MS = 5, PROGRESS_EVERY_MS = 250, DRAIN_MAX = 16 };
 
 struct watching {
     struct shim *s;
     struct log_out log;
     struct progress progress;
     int signals, alarm;
-    int64_t begin_ns;              /* of the instance */
-    int64_t log_at, progress_at;   /* not before these times */
+    int64_t begin_ns;            /* of the instance */
+    int64_t log_at, progress_at; /* not before these times */
     bool fenced;
     int64_t silent_ns;
+    char chunk[CHUNK];
 };
 
 /* ---- fence ---- */
 
 static void alarm_set(const struct watching *w, int64_t at_ns)
 {
-    struct itimerspec at = {.it_value = {.tv_sec = at_ns / 1000000000, .tv_nsec = at_ns % 1000000000}};
+    struct itimerspec at = {
+        .it_value = {.tv_sec = at_ns / 1000000000, .tv_nsec = at_ns % 1000000000}
+    };
 
     if (timerfd_settime(w->alarm, TFD_TIMER_ABSTIME, &at, NULL))
         (void)raise(SIGABRT); /* without an alarm nothing would fence */
@@ -44,12 +47,14 @@ static void alarm_set(const struct watching *w, int64_t at_ns)
 
 static void fence_look(struct watching *w)
 {
-    int64_t fence_ns = w->s->spec.launch.fence_ns, now = boottime_ns(), heard = heard_read(w->s->spec.heard);
+    int64_t now = boottime_ns(), heard = heard_read(w->s->spec.heard), until;
 
     if (heard < w->begin_ns)
         heard = w->begin_ns; /* it was started by somebody's word */
-    if (now - heard < fence_ns) {
-        alarm_set(w, heard + fence_ns);
+    if (__builtin_add_overflow(heard, w->s->spec.launch.fence_ns, &until))
+        return;
+    if (now < until) {
+        alarm_set(w, until);
         return;
     }
     w->fenced = true;
@@ -61,21 +66,19 @@ static void fence_look(struct watching *w)
 /* Bytes that were read; 0: nobody has the pipe's other end any more; -EAGAIN: nothing is in it now. */
 static ssize_t log_read(struct watching *w)
 {
-    static char chunk[LOG_CHUNK];
-    ssize_t n = read(w->s->log_in, chunk, sizeof chunk);
+    ssize_t n = read(w->s->log_in, w->chunk, sizeof w->chunk);
 
     if (n > 0)
-        log_put(&w->log, chunk, (size_t)n);
+        log_put(&w->log, w->chunk, (size_t)n);
     return n < 0 ? -errno : n;
 }
 
 static ssize_t progress_read(struct watching *w)
 {
-    char chunk[4096];
-    ssize_t n = read(w->s->progress_in, chunk, sizeof chunk);
+    ssize_t n = read(w->s->progress_in, w->chunk, sizeof w->chunk);
 
     if (n > 0) {
-        progress_take(&w->progress, chunk, (size_t)n);
+        progress_take(&w->progress, w->chunk, (size_t)n);
         progress_write(&w->progress, w->s->dir);
     }
     return n < 0 ? -errno : n;
@@ -109,9 +112,9 @@ static void round_do(struct watching *w)
 {
     int64_t now = boottime_ns();
     struct pollfd fds[AT_LEN] = {
-        [AT_SIGNALS] = {.fd = w->signals, .events = POLLIN},
-        [AT_ALARM] = {.fd = w->alarm, .events = POLLIN},
-        [AT_LOG] = {.fd = w->log_at <= now ? w->s->log_in : -1, .events = POLLIN},
+        [AT_SIGNALS] = {.fd = w->signals,                                     .events = POLLIN},
+        [AT_ALARM] = {.fd = w->alarm,                                       .events = POLLIN},
+        [AT_LOG] = {.fd = w->log_at <= now ? w->s->log_in : -1,           .events = POLLIN},
         [AT_PROGRESS] = {.fd = w->progress_at <= now ? w->s->progress_in : -1, .events = POLLIN},
     };
     struct signalfd_siginfo info;

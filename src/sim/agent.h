@@ -27,10 +27,11 @@ struct agent {
     uint64_t life;      /* counts starts */
     int64_t paused_ns;  /* until when */
     int64_t wake_ns;
-    uint64_t awaiting; /* the report under way; 0: none */
-    uint64_t reading;  /* the question for the configuration under way; 0: none */
-    uint64_t asked;    /* such questions so far */
-    bool gave_way;     /* it was told that another one speaks for its node */
+    uint64_t awaiting;   /* the report under way; 0: none */
+    uint64_t reading;    /* the question for the configuration under way; 0: none */
+    uint64_t asked;      /* such questions so far */
+    bool gave_way;       /* it was told that another one speaks for its node, */
+    int64_t gave_way_ns; /* and when */
 
     /* Its link: until when nothing gets through, to the daemon and from it. */
     int64_t mute_ns, deaf_ns;
@@ -58,6 +59,8 @@ static inline struct heard_of *agent_heard(struct agent *a)
 /* Runs it in the agent's process after a while; dropped if that is another one by then. */
 void agent_post(struct agent *a, int64_t delay_ns, void (*run)(struct agent *a, void *arg), void *arg,
                 void (*drop)(void *arg));
+/* Does a second machine speak for its node, or is it that one? */
+bool agent_disputed(const struct agent *a);
 /* Starts a process of it; nothing if one runs or the machine is off. */
 void agent_start(struct agent *a);
 void agent_kill(struct agent *a);

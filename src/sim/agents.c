@@ -284,6 +284,14 @@ void agents_remove(struct world *w, const char *node)
             agent_take_away(w->agents->at.at[i]);
 }
 
+bool agent_disputed(const struct agent *a)
+{
+    for (size_t i = 0; i < a->w->agents->at.len && !a->of; i++)
+        if (a->w->agents->at.at[i]->of == a && !a->w->agents->at.at[i]->removed)
+            return true;
+    return a->of != NULL;
+}
+
 /* ---- faults -------------------------------------------------------------------------------------------------------- */
 
 void agents_cut(struct world *w, size_t which, int64_t for_ns, enum cut cut)

@@ -108,9 +108,26 @@ static void result_fill(const struct world *w, struct sim_result *ret)
     memcpy(ret->faults, c->faults, sizeof ret->faults);
 }
 
+void sim_command(const struct sim_options *o, struct str *to)
+{
+    str_addf(to, "berth sim cluster --seed %" PRIu64 " --hours %g", o->seed, o->hours > 0 ? o->hours : 1);
+    if (o->nodes)
+        str_addf(to, " --nodes %zu", o->nodes);
+    if (o->users)
+        str_addf(to, " --users %zu", o->users);
+    if (o->rates.people && o->rates.people != 100)
+        str_addf(to, " --people %u", o->rates.people);
+    if (o->rates.faults && o->rates.faults != 100)
+        str_addf(to, " --trouble %u", o->rates.faults);
+    if (o->faults)
+        str_addf(to, " --faults=%s", o->faults);
+}
+
 static int breach_tell(const struct world *w, struct berth_err *err)
 {
-    return err_set(err, EBADMSG, "seed %" PRIu64 ", %.6f s, event %" PRIu64 " (%.120s): %s %s%d: %s", w->options->seed,
+    CLEANUP(str) struct str again = {0};
+    sim_command(w->options, &again);
+    return err_set(err, EBADMSG, "%s: after %.6f s, event %" PRIu64 " (%.120s): %s %s%d: %s", str_text(&again),
                    (double)w->breach_ns / (double)SECOND, w->breach_event, str_text(&w->doing),
                    w->invariant > RULES ? "requirement" : "invariant", w->invariant > RULES ? "P" : "",
                    w->invariant % RULES, str_text(&w->breach));

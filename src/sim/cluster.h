@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/str.h"
 #include "store/store.h"
 
 enum fault {
@@ -55,7 +56,7 @@ enum { SIM_INVARIANTS = 128 };
 
 /* How often things happen, in percent of what is usual. */
 struct sim_rates {
-    unsigned people, agents, faults;
+    unsigned people, faults;
 };
 
 /* Breaks something on purpose, so that a test can see the judges notice. Each may be NULL. */
@@ -94,6 +95,9 @@ struct sim_result {
     int64_t breach_ns;
 };
 
-/* -EBADMSG for a breach, which *err tells whole: seed, virtual time, event, invariant, details. *ret is filled in any case.
+/* The command that makes the same run; sabotage left aside. */
+void sim_command(const struct sim_options *options, struct str *to);
+
+/* -EBADMSG for a breach, which *err tells whole: the command to see it again, virtual time, event, invariant, details. *ret is filled in any case.
  * The run ends at the first breach. */
 int sim_cluster_run(const struct sim_options *options, struct sim_result *ret, struct berth_err *err);

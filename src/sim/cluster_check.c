@@ -1,53 +1,85 @@
-/* cluster_check.c - many whole clusters under a seed, of several characters, for some minutes. */
+/* cluster_check.c - sixty seeds of a whole day each, and shorter ones of other characters, on every processor there is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <time.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "sim/cluster.h"
 
-enum { SEEDS_MAX = 1000, SECONDS_MAX = 240 };
+enum { FIRST = 1001, WORKERS_MAX = 16 };
 
 /* Rates in percent of what is usual; 0 nodes or users: as the seed has it. */
-static const struct {
+static const struct character {
+    unsigned seeds;
     double hours;
     size_t nodes, users;
     struct sim_rates rates;
 } characters[] = {
-    {1,   0,  0,  {100, 100, 100}},
-    {0.5, 0,  0,  {300, 100, 300}},
-    {0.5, 0,  0,  {100, 200, 500}},
-    {0.5, 3,  10, {300, 100, 100}},
-    {0.2, 40, 20, {100, 100, 100}},
+    {20, 24,  3,  2,  {20, 60}  },
+    {20, 24,  3,  3,  {15, 40}  },
+    {20, 24,  4,  2,  {15, 40}  },
+    {4,  1,   0,  0,  {100, 100}},
+    {4,  0.5, 0,  0,  {300, 300}},
+    {4,  0.5, 0,  0,  {100, 500}},
+    {4,  0.5, 3,  10, {300, 100}},
+    {4,  0.2, 40, 20, {100, 100}},
 };
 
-static void nothing_breaks_for_long(void **state)
+static int run_one(const struct character *c, uint64_t seed)
 {
+    struct sim_options options = {
+        .seed = seed, .hours = c->hours, .nodes = c->nodes, .users = c->users, .rates = c->rates};
+    struct sim_result result = {0};
+    struct berth_err err = {0};
+    int rc = sim_cluster_run(&options, &result, &err);
+    if (rc < 0)
+        print_message("# %s\n", err.text);
+    else
+        print_message("# seed %llu: %g hours of %zu nodes, %llu events, %llu checks\n", (unsigned long long)seed,
+                      c->hours, c->nodes, (unsigned long long)result.events, (unsigned long long)result.checks);
+    (void)fflush(stdout);
+    return rc;
+}
+
+/* Every n-th seed; ends at the first breach. */
+static int work(long worker, long workers)
+{
+    uint64_t seed = FIRST;
+    for (size_t i = 0; i < sizeof characters / sizeof *characters; i++)
+        for (unsigned k = 0; k < characters[i].seeds; k++, seed++)
+            if ((long)(seed % (uint64_t)workers) == worker && run_one(&characters[i], seed) < 0)
+                return 1;
+    return 0;
+}
+
+static void nothing_breaks_for_days(void **state)
+{
+    long workers = sysconf(_SC_NPROCESSORS_ONLN), failed = 0;
     (void)state;
-    time_t end = time(NULL) + SECONDS_MAX;
-    uint64_t seed = 1001, events = 0;
-    for (; seed <= 1000 + SEEDS_MAX && time(NULL) < end; seed++) {
-        size_t of = (size_t)seed % (sizeof characters / sizeof *characters);
-        struct sim_options options = {.seed = seed,
-                                      .hours = characters[of].hours,
-                                      .nodes = characters[of].nodes,
-                                      .users = characters[of].users,
-                                      .rates = characters[of].rates};
-        struct sim_result result = {0};
-        struct berth_err err = {0};
-        if (sim_cluster_run(&options, &result, &err) < 0)
-            fail_msg("%s", err.text);
-        events += result.events;
+    workers = workers < 1 ? 1 : workers > WORKERS_MAX ? WORKERS_MAX : workers;
+    (void)fflush(NULL);
+    for (long i = 0; i < workers; i++) {
+        pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0)
+            _exit(work(i, workers));
     }
-    print_message("# %llu clusters, %llu events\n", (unsigned long long)(seed - 1001), (unsigned long long)events);
+    for (long i = 0; i < workers; i++) {
+        int status;
+        assert_true(wait(&status) > 0);
+        failed += !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+    }
+    assert_int_equal(failed, 0);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_breaks_for_long)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_breaks_for_days)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,6 +47,49 @@ static void nothing_breaks_in_a_crowd(void **state)
     assert_true(result.crashes > 1 && result.store_failures > 0 && result.double_agents > 0);
 }
 
+/* Every fault alone, so that each one really happens. */
+static void every_fault_happens(void **state)
+{
+    (void)state;
+    const struct sim_fault *fault;
+    for (size_t i = 0; (fault = sim_fault_at(i)); i++) {
+        struct sim_options options = {
+            .seed = 11, .hours = HOURS, .nodes = 4, .users = 3, .rates = {.faults = 300}, .faults = fault->name};
+        struct sim_result result = {0};
+        struct berth_err err = {0};
+        if (sim_cluster_run(&options, &result, &err) < 0)
+            fail_msg("%s", err.text);
+        for (size_t k = 0; k < SIM_FAULTS; k++)
+            assert_true(k == i || result.faults[k] == 0);
+        assert_true(result.faults[i] > 0 || i >= FAULT_LOST); /* those happen to messages, and are not counted */
+    }
+}
+
+static void faults_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *list;
+        int rc;
+        uint64_t bits;
+    } rows[] = {
+        {"none",              0,       0                                                                },
+        {"all",               0,       (UINT64_C(1) << SIM_FAULTS) - 1                                  },
+        {"clock",             0,       UINT64_C(1) << FAULT_CLOCK                                       },
+        {"clock,agent-kill",  0,       UINT64_C(1) << FAULT_CLOCK | UINT64_C(1) << FAULT_AGENT_KILL     },
+        {"-clock",            0,       ((UINT64_C(1) << SIM_FAULTS) - 1) & ~(UINT64_C(1) << FAULT_CLOCK)},
+        {"all,-clock,clock",  0,       (UINT64_C(1) << SIM_FAULTS) - 1                                  },
+        {"clocks",            -EINVAL, 0                                                                },
+        {"clock,,agent-kill", -EINVAL, 0                                                                },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        uint64_t bits = 0;
+        struct berth_err err = {0};
+        assert_int_equal(sim_faults_parse(rows[i].list, &bits, &err), rows[i].rc);
+        assert_int_equal(bits, rows[i].bits);
+    }
+}
+
 static void the_same_seed_gives_the_same_run(void **state)
 {
     (void)state;
@@ -312,6 +355,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_breaks),
         cmocka_unit_test(nothing_breaks_in_a_crowd),
+        cmocka_unit_test(every_fault_happens),
+        cmocka_unit_test(faults_are_named),
         cmocka_unit_test(the_same_seed_gives_the_same_run),
         cmocka_unit_test(forgeries_are_noticed),
         cmocka_unit_test(a_change_without_a_record_is_noticed),

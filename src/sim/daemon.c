@@ -168,9 +168,12 @@ int daemon_start(struct world *w, struct berth_err *err)
         .wake_at = wake_at,
         .log = &d->log,
     };
-    const struct control_options options = {
-        .seed = w->options->seed, .lease_ns = LEASE_S * SECOND, .audit_every = 50, .history_max = HISTORY_REVISIONS,
-        .secret_key_given = true, .secret_key = "of the simulator"};
+    const struct control_options options = {.seed = w->options->seed,
+                                            .lease_ns = LEASE_S * SECOND,
+                                            .audit_every = 50,
+                                            .history_max = HISTORY_REVISIONS,
+                                            .secret_key_given = true,
+                                            .secret_key = "of the simulator"};
     if (!d->store)
         d->store = store_memory_new();
     if (!d->log.out)

@@ -247,6 +247,7 @@ void world_settle(struct world *w)
         return;
     states_check(w);
     agents_check(w);
+    trees_check(w);
     limbo_check(w);
 }
 
@@ -305,7 +306,7 @@ void judge_recovered(struct world *w)
     struct berth_err err;
     size_t known = 0;
     /* All of it while it is short, then as often as keeps the work in proportion: it was read once as it came. */
-    bool whole = w->log_seq > w->recovered_seq + w->recovered_seq / 4;
+    bool whole = w->log_seq > 2 * w->recovered_seq;
     if (!whole) {
         log.seq = w->recovered_seq;
         log.chain = w->recovered_chain;

@@ -264,6 +264,7 @@ static void start(void *ctx, uint64_t id, const json_t *config)
                        .job = kind && strcmp(kind, "job") == 0,
                        .fails = !calm && chance_in(luck, 40),
                        .stubborn = chance_in(luck, 150),
+                       .disputed = agent_disputed(a),
                        .life = a->life,
                        .fence_ns = json_integer_value(json_object_get(config, "fence_ns")),
                        .next_ns = INT64_MAX,
@@ -385,6 +386,7 @@ void machine_cut_power(struct machine *m)
 void machine_copy_disk(struct machine *to, const struct machine *from)
 {
     for (size_t i = 0; i < from->trees.len; i++) {
+        from->trees.at[i]->disputed = true;
         struct tree *t = mem_zalloc(sizeof *t);
         *t = *from->trees.at[i];
         t->config = json_deep_copy(t->config);

@@ -27,7 +27,8 @@ struct tree {
     json_t *config;  /* as it was started from, and changed since */
     bool job, fails; /* fails: it never comes to run */
     bool stubborn;   /* stops by force only */
-    bool waits;      /* for ever, should its node be lost */
+    bool twice;      /* rather than not at all, as its workload was when it was placed */
+    bool disputed;   /* two machines speak for its node: whatever is said of it may be the other one's word */
     enum tree_state state;
     uint64_t life;                          /* of the agent that is starting it */
     int64_t fence_ns;                       /* as its shim was told; 0: never */

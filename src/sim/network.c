@@ -110,8 +110,10 @@ static void report_answer(struct agent *a, void *arg)
     world_says(a->w, "%s hears of report %" PRIu64 ".%" PRIu64 ": %d", a->node, m->epoch, m->seq, m->status);
     a->awaiting = 0;
     const char *code = json_string_value(json_object_get(json_object_get(m->answer, "error"), "code"));
-    if (code && strcmp(code, "superseded") == 0)
+    if (code && strcmp(code, "superseded") == 0) {
         a->gave_way = true;
+        a->gave_way_ns = a->w->now_ns;
+    }
     note_unknown(a, m->answer);
     node_reported(a->logic, m->seq, m->status, m->answer);
 }
@@ -144,7 +146,11 @@ static void report_answered(struct world *w, void *ctx, const struct outcome *o)
     struct agent *a = m->agent;
     struct heard_of *heard = agent_heard(a);
     if (o->status == 200) {
+        const struct seen *node = mirror_find(&w->mirror, KIND_NODE, m->node);
         w->counts.reports++;
+        if (node && node->node.epoch < m->epoch)
+            world_breach(w, 14, "a report of epoch %" PRIu64 " of %s was taken, and it is known to be at %" PRIu64,
+                         m->epoch, m->node, node->node.epoch);
         heard->ns = m->delivered_ns > heard->ns ? m->delivered_ns : heard->ns;
         if (heard->life != w->daemon.life || is_after(m->epoch, m->seq, heard->epoch, heard->seq)) {
             heard->epoch = m->epoch;

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { WORKS_MAX = 12 }; /* of each user, about */
+
 /* ---- asking -------------------------------------------------------------------------------------------------------- */
 
 static char *dup_or_null(const char *text)
@@ -327,7 +329,10 @@ static void repeat(struct person *p)
 static void act(struct world *w, struct person *p)
 {
     size_t draw = chance_below(&w->people_luck, 100);
-    if (draw < 23)
+    size_t works = w->mirror.of[KIND_JOB].len + w->mirror.of[KIND_APP].len + w->mirror.of[KIND_VM].len;
+    if (draw < 23 && works > WORKS_MAX * w->people->at.len) /* what is over for long is cleared away */
+        act_on(p, some_kind(&w->people_luck), "DELETE", "", NULL);
+    else if (draw < 23)
         create(p);
     else if (draw < 26)
         transact(p);

@@ -23,9 +23,11 @@ bool placement_twice(const struct seen *work)
     return lost_policy(work) == BERTH_LOST_REPLACE;
 }
 
-bool placement_waits(const struct seen *work)
+bool placement_was_twice(const struct mirror *m, const char *workload, const struct seen *from)
 {
-    return lost_policy(work) == BERTH_LOST_WAIT;
+    const struct berth_workload *d = &from->work.workload;
+    bool app = mirror_find(m, KIND_APP, workload) != NULL;
+    return d->on_lost == BERTH_LOST_REPLACE || (d->on_lost == BERTH_LOST_DEFAULT && app && d->replicas > 1);
 }
 
 static bool on_lost_node(const struct mirror *m, const struct berth_instance *i)
@@ -190,6 +192,13 @@ static void lost_judge(struct world *w, const struct transaction *t, const struc
                      berth_state_name(i->state), i->node);
         return;
     }
+    size_t lost = 0, nodes = w->mirror.of[KIND_NODE].len;
+    for (size_t k = 0; k < nodes; k++)
+        lost += w->mirror.of[KIND_NODE].at[k]->node.node.state == BERTH_NODE_LOST;
+    /* The plan saw the cluster a moment before: one more may have been lost since. */
+    if (lost > 2 && (lost - 1) * 3 > nodes)
+        world_breach(w, 5, "%" PRIu64 " on %s is given away while %zu of %zu nodes are lost", i->id, i->node, lost,
+                     nodes);
     int64_t now_ns = json_integer_value(json_object_get(json_object_get(t->record, "cycle"), "now"));
     int64_t fence_ns = work && work->work.workload.fence_ns ? work->work.workload.fence_ns : FENCE_NS_DEFAULT;
     if (work && lost_policy(work) == BERTH_LOST_FENCE && now_ns - node->node.node.since_ns < fence_ns)

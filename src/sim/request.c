@@ -124,6 +124,9 @@ static void check(struct world *w, const struct asked *a, const struct outcome *
     if (ask->harmless && o->changed)
         world_breach(w, ask->invariant, "request %" PRIu64 " (%s %s by %s) was to change nothing, and did", a->number,
                      ask->method, ask->path, ask->who);
+    if (o->status == 201 && !o->changed && !ask->key && !ask->query[0])
+        world_breach(w, 7, "request %" PRIu64 " (%s %s by %s) was told that it is done, and nothing is in the journal",
+                     a->number, ask->method, ask->path, ask->who);
     if (o->status >= 500 && o->status != 503)
         world_breach(w, 27, "request %" PRIu64 " (%s %s) got %d", a->number, ask->method, ask->path, o->status);
 }

@@ -7,7 +7,7 @@
 #include "control/transition.h"
 #include "sim/world.h"
 
-enum { COMPARE_EVERY = 397 }; /* events between looks at everything, and more where there is more */
+enum { COMPARE_EVERY = 997 }; /* events between looks at everything, and more where there is more */
 
 struct ids {
     uint64_t last[KINDS];  /* highest that was ever there, of kinds with numbers */
@@ -61,12 +61,26 @@ static void id_judge(struct world *w, const struct seen *now)
 
 /* ---- 13: states ---------------------------------------------------------------------------------------------------- */
 
+/* As INVARIANTS and the documents have it, not as the daemon's own table does. */
+static bool state_follows(enum berth_state from, enum berth_state to)
+{
+    switch (from) {
+    case BERTH_RESERVED: return to == BERTH_ASSIGNED;
+    case BERTH_ASSIGNED: return to != BERTH_RESERVED;
+    case BERTH_STARTING: return to == BERTH_RUNNING || to == BERTH_STOPPING || to == BERTH_ENDED;
+    case BERTH_RUNNING: return to == BERTH_STARTING || to == BERTH_STOPPING || to == BERTH_ENDED;
+    case BERTH_STOPPING: return to == BERTH_ENDED;
+    default: return false;
+    }
+}
+
 static void instance_judge(struct world *w, const struct transaction *t, const struct seen *old, const struct seen *now)
 {
     const struct berth_instance *was = old ? &old->instance.instance : NULL, *is = now ? &now->instance.instance : NULL;
+    world_checked(w, 13);
     if (!was && is && is->state != BERTH_RESERVED && is->state != BERTH_ASSIGNED)
         world_breach(w, 13, "instance %s begins as %s", now->id, berth_state_name(is->state));
-    if (was && is && !instance_transition_ok(was->state, is->state))
+    if (was && is && was->state != is->state && !state_follows(was->state, is->state))
         world_breach(w, 13, "instance %s goes from %s to %s", now->id, berth_state_name(was->state),
                      berth_state_name(is->state));
     if (was && is &&

@@ -6,6 +6,8 @@
 
 #include "sim/agent.h"
 
+#define GIVE_WAY_NS (20 * SECOND) /* longer than anything that is killed takes to die */
+
 /* ---- P10: what is listed, and nothing else ------------------------------------------------------------------------- */
 
 static const json_t *listed(const struct agent *a, uint64_t id)
@@ -75,13 +77,15 @@ static bool takes_over(const struct mirror *m, uint64_t a, uint64_t b)
 static bool may_be_twice(const struct mirror *m, const struct tree *t)
 {
     const struct seen *now = mirror_work(m, t->workload);
-    return (!t->fence_ns && !t->waits) || (now && placement_twice(now));
+    return t->twice || (now && placement_twice(now));
 }
 
 static void once_judge(struct world *w, const struct agent *a, const struct tree *t)
 {
     struct agents *all = w->agents;
     world_checked(w, 6);
+    if (t->disputed) /* nobody can know what the other one does */
+        return;
     if (map_find(&all->started, hash_u64(t->id), same_id, all, &t->id) != MAP_NONE) {
         world_breach(w, 6, "instance %" PRIu64 " of %s is started a second time, on %s", t->id, t->workload, a->node);
         return;
@@ -97,7 +101,7 @@ static void single_judge(struct world *w, const struct agent *a, const struct tr
     for (size_t i = 0; i < all->at.len; i++)
         for (size_t k = 0; k < all->at.at[i]->machine.trees.len; k++) {
             const struct tree *o = all->at.at[i]->machine.trees.at[k];
-            if (o->id == t->id || o->state != TREE_LIVES || o->ordinal != t->ordinal ||
+            if (o->id == t->id || o->state != TREE_LIVES || o->disputed || t->disputed || o->ordinal != t->ordinal ||
                 strcmp(o->workload, t->workload) != 0 || takes_over(&w->mirror, o->id, t->id) ||
                 may_be_twice(&w->mirror, o))
                 continue;
@@ -110,12 +114,30 @@ void trees_began(struct agent *a, struct tree *t)
 {
     struct world *w = a->w;
     const struct seen *i = mirror_instance(&w->mirror, t->id), *from = i ? mirror_placed_from(&w->mirror, i) : NULL;
-    t->waits = from && placement_waits(from);
+    t->twice = from && placement_was_twice(&w->mirror, t->workload, from);
     once_judge(w, a, t);
     single_judge(w, a, t);
+    if (t->disputed)
+        return;
     if (!i || !state_holds(i->instance.instance.state) || strcmp(i->instance.instance.node, a->node) != 0)
         world_breach(w, 5, "%" PRIu64 " of %s begins to run on %s, and the daemon has given it up", t->id, t->workload,
                      a->node);
+}
+
+/* Who has been told to give way does so at once. */
+void trees_check(struct world *w)
+{
+    for (size_t i = 0; i < w->agents->at.len; i++) {
+        const struct agent *a = w->agents->at.at[i];
+        if (!a->gave_way || !a->logic || a->paused_ns > w->now_ns - GIVE_WAY_NS || a->removed ||
+            w->now_ns - a->gave_way_ns < GIVE_WAY_NS)
+            continue;
+        world_checked(w, 5);
+        for (size_t k = 0; k < a->machine.trees.len; k++)
+            if (a->machine.trees.at[k]->state == TREE_LIVES)
+                world_breach(w, 5, "%" PRIu64 " still runs on %s %" PRId64 " s after another one took its name",
+                             a->machine.trees.at[k]->id, a->node, (w->now_ns - a->gave_way_ns) / SECOND);
+    }
 }
 
 /* ---- what the daemon believes to be over --------------------------------------------------------------------------- */
@@ -128,8 +150,8 @@ static void over_judge(struct world *w, const struct transaction *t, const struc
     for (size_t k = 0; k < w->agents->at.len; k++) {
         const struct agent *a = w->agents->at.at[k];
         const struct tree *tree = machine_find(&a->machine, i->id);
-        if (tree && tree->state == TREE_LIVES && !a->removed && mirror_find(&w->mirror, KIND_NODE, a->node) &&
-            (!by_plan || !may_be_twice(&w->mirror, tree)))
+        if (tree && tree->state == TREE_LIVES && !tree->disputed && !a->removed &&
+            mirror_find(&w->mirror, KIND_NODE, a->node) && (!by_plan || !may_be_twice(&w->mirror, tree)))
             world_breach(w, 5, "%" PRIu64 " of %s counts as over by %s %s, and runs on %s", i->id, i->workload, t->who,
                          t->verb, a->node);
     }

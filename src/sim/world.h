@@ -23,7 +23,7 @@
 #define MINUTE (60 * SECOND)
 #define HOUR (60 * MINUTE)
 
-enum { LEASE_S = 30, USERS_MAX = 40, NODES_MAX = 200, HISTORY_REVISIONS = 400 };
+enum { LEASE_S = 45, USERS_MAX = 40, NODES_MAX = 200, HISTORY_REVISIONS = 400 };
 
 /* Promises that have no number among the invariants, told as P10. */
 enum { RULES = 100, RULE_LISTED = RULES + 10 };
@@ -168,7 +168,7 @@ struct world {
     struct mirror mirror;
     uint64_t log_seq, log_chain;             /* seen so far */
     uint64_t recovered_seq, recovered_chain; /* the same when all of it was read again after a crash */
-    int64_t jumped_ns;           /* how far the wall clock has jumped, ahead and back, in all */
+    int64_t jumped_ns;                       /* how far the wall clock has jumped, ahead and back, in all */
 
     struct agents *agents;
     struct people *people;
@@ -239,6 +239,8 @@ void agents_lost(struct world *w, const char *node);
 void agents_check(struct world *w);
 /* No more silence. */
 void agents_calm(struct world *w);
+/* Has everyone who was told to give way done so? */
+void trees_check(struct world *w);
 /* Says in w->unrest what runs or lies about and should not. */
 void trees_rest(struct world *w);
 
@@ -266,8 +268,8 @@ bool faults_store_slow(const struct world *w);
 void placements_judge(struct world *w, const struct transaction *t); /* 1, 2, 3, 5, 10, 12 (placement.c, fit.c) */
 /* Would this workload rather run twice than not at all? */
 bool placement_twice(const struct seen *work);
-/* Does it wait for a lost node for ever? */
-bool placement_waits(const struct seen *work);
+/* The same of the document that an instance was placed from, which may be kept without saying what it was. */
+bool placement_was_twice(const struct mirror *m, const char *workload, const struct seen *from);
 /* Is it neither held nor stopped, nor its owner disabled? */
 bool mirror_wanted(const struct mirror *m, const struct seen *work);
 /* What is against this instance where it is, by the naive rules; NULL: nothing. The text may be in the caller's buffer. */

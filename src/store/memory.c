@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/plant.h"
 #include "store/heads.h"
 
 struct kept {
@@ -126,6 +127,10 @@ static void happen(struct memory *m, struct queued *q)
 {
     if (m->fail_next) {
         m->fail_next--;
+        if (PLANTED(STORE_LIES)) {
+            q->result = (struct store_result){.revision = m->revision};
+            return;
+        }
         queued_fail(q, m->fail_code, "the store was told to fail");
         return;
     }

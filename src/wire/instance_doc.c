@@ -217,7 +217,7 @@ static bool all_digits(const char *text)
 const char *fact_doc_id(const struct berth_fact *fact, struct arena *arena)
 {
     const char *kind = fact_kind_name(fact->kind), *key = fact->key;
-    if (!key || !*key)
+    if (fact->subject || !key || !*key)
         return arena_fmt(arena, "%s/%llu", kind, (unsigned long long)fact->subject);
     return arena_fmt(arena, "%s/%s%s", kind, *key == '/' || all_digits(key) ? "/" : "", key);
 }
@@ -225,7 +225,7 @@ const char *fact_doc_id(const struct berth_fact *fact, struct arena *arena)
 int fact_doc_id_parse(const char *id, struct berth_fact *ret)
 {
     const char *slash = strchr(id, '/');
-    for (unsigned kind = 0; slash && slash[1] && kind <= BERTH_FACT_POLICY; kind++) {
+    for (unsigned kind = 0; slash && slash[1] && kind <= BERTH_FACT_PRESSURE; kind++) {
         const char *name = fact_kind_name((enum berth_fact_kind)kind), *rest = slash + 1;
         if (strlen(name) != (size_t)(slash - id) || strncmp(name, id, (size_t)(slash - id)) != 0)
             continue;

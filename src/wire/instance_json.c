@@ -168,13 +168,14 @@ static const struct word fact_words[] = {
     {"ledger",      BERTH_FACT_LEDGER     },
     {"prediction",  BERTH_FACT_PREDICTION },
     {"policy",      BERTH_FACT_POLICY     },
+    {"pressure",    BERTH_FACT_PRESSURE   },
     {NULL,          0                     },
 };
 
 #define AT(field) offsetof(struct berth_fact, field)
 static const struct key fact_rows[] = {
-    KEY("kind", "`usage`, `reservation`, `migration`, `since`, `ledger`, `prediction` or `policy`", "must be given",
-        word_read, .at = AT(kind), .arg = fact_words),
+    KEY("kind", "`usage`, `reservation`, `migration`, `since`, `ledger`, `prediction`, `policy` or `pressure`",
+        "must be given", word_read, .at = AT(kind), .arg = fact_words),
     KEY("subject", "whole number", "the instance it is about", u64_read, .at = AT(subject)),
     KEY("key", "text", "what else it is about", text_read, .at = AT(key)),
     KEY("value", "whole number", "what is remembered", i64_read, .at = AT(value)),

@@ -111,6 +111,8 @@ static const struct key node_rows[] = {
         LIST(overcommit)),
     KEY("consumed", "{resource: amount}", "of cumulative resources", amounts_read, LIST(consumed)),
     KEY("consumed_since", "time", "when that consumption began to count", time_read, .at = AT(node.consumed_ns)),
+    KEY("used", "{resource: amount}", "really in use on the whole machine; of `cpu` and `memory` it counts",
+        amounts_read, LIST(used)),
     KEY("gpus", "list of [gpus](#gpus)", "its GPUs, one by one or with a count", gpus_read, LIST(gpus)),
     KEY("runtimes", "list of texts", "what it can run, like `process`, `oci`, `vm`; anything if not given", texts_read,
         LIST(runtimes)),

@@ -16,7 +16,7 @@ enum {
     LOG_FILES_MAX = 100,
     FAILURES_MAX = 1000,
     RETRIES_MAX = 1000,
-    MODE_MAX = 07777,
+    MODE_MAX = 0777,
 };
 #define SECOND_NS INT64_C(1000000000)
 #define HOUR_NS (3600 * SECOND_NS)
@@ -270,8 +270,8 @@ static int health_read(struct reader *r, const struct key *key, const json_t *va
         return rc;
     if (h.how == HEALTH_NONE)
         return err_set(r->err, EINVAL, "say one of exec, http and tcp");
-    if (h.every_ns < SECOND_NS / 10 || h.timeout_ns == 0)
-        return err_set(r->err, EINVAL, "every: at least 100ms, and a timeout above 0");
+    if (h.every_ns < SECOND_NS / 10 || h.timeout_ns < SECOND_NS / 1000)
+        return err_set(r->err, EINVAL, "every: at least 100ms, and a timeout of at least 1ms");
     *(struct health_rule *)key_field(key, object) = h;
     return 0;
 }

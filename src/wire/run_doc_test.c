@@ -90,7 +90,7 @@ static void what_is_wrong_is_named(void **state)
         {"{id: a, files: [{path: /a, text: b, secret: c}]}",                        "say text, or secret and key"      },
         {"{id: a, files: [{path: /a, secret: c}]}",                                 "files[0]: key: missing"           },
         {"{id: a, files: [{path: /a, text: b, mode: '0888'}]}",                     "mode: expected octal"             },
-        {"{id: a, files: [{path: /a, text: b, mode: '10000'}]}",                    "mode: expected octal"             },
+        {"{id: a, files: [{path: /a, text: b, mode: '1777'}]}",                     "mode: expected octal"             },
         {"{id: a, health: {every: 5s}}",                                            "say one of exec, http and tcp"    },
         {"{id: a, health: {exec: [x], tcp: b}}",                                    "say one of exec, http and tcp"    },
         {"{id: a, health: {exec: []}}",                                             "health: exec: expected a program" },

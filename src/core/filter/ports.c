@@ -2,6 +2,7 @@
  *
  * Seen from later on, what a stopping instance holds is free.
  */
+#include "base/plant.h"
 #include "core/filter/filters.h"
 
 static bool applies(const struct turn *t)
@@ -11,7 +12,7 @@ static bool applies(const struct turn *t)
 
 static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 {
-    for (uint32_t i = 0; i < t->k->ports_len; i++)
+    for (uint32_t i = 0; i < t->k->ports_len && !PLANTED(PORTS_SHARED); i++)
         HOLDS_EACH (h, t, t->k->ports[i])
             if (h.position / BLOCK >= blocks.from && h.position / BLOCK < blocks.to && !(t->later && h.leaving))
                 NODE_REFUSES(h.position, blocks, bits);

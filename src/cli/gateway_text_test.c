@@ -1,0 +1,59 @@
+/* gateway_text_test.c - what is written for which services. Whether the programs take it: tests/gateway_test.sh. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "cli/gateway_text.h"
+
+static const char services[] =
+    "[{\"service\": \"web.ada\", \"endpoints\": ["
+    "{\"name\": \"http\", \"protocol\": \"tcp\", \"instances\": ["
+    "{\"instance\": 3, \"node\": \"n1\", \"address\": \"10.0.0.1\", \"port\": 10016, \"weight\": 100, \"ready\": true},"
+    "{\"instance\": 4, \"node\": \"n2\", \"address\": \"fd00::2\", \"port\": 10016, \"weight\": 50, \"ready\": true},"
+    "{\"instance\": 5, \"node\": \"n3\", \"address\": \"10.0.0.3\", \"port\": 10016, \"weight\": 100, \"ready\": false}]},"
+    "{\"name\": \"dns\", \"protocol\": \"udp\", \"instances\": ["
+    "{\"instance\": 3, \"node\": \"n1\", \"address\": \"10.0.0.1\", \"port\": 10017, \"weight\": 0, \"ready\": true}]}]}]";
+
+static const struct {
+    unsigned program;
+    struct gateway_door door;
+    const char *has, *not ; /* NULL: nothing */
+} rows[] = {
+    {0, {"web.ada", "http", "0.0.0.0:80"}, "server i3 10.0.0.1:10016 weight 100\n", "i5"        },
+    {0, {"web.ada", "http", "0.0.0.0:80"}, "server i4 [fd00::2]:10016 weight 50\n", "mode tcp"  },
+    {0, {"web.ada", NULL, "0.0.0.0:80"},   "mode http",                             NULL        },
+    {0, {"web.ada", "dns", "0.0.0.0:53"},  "mode tcp",                              "retry-on"  },
+    {0, {"gone.ada", NULL, "0.0.0.0:80"},  "bind 0.0.0.0:80",                       "server "   },
+    {1, {"web.ada", "http", "0.0.0.0:80"}, "server 10.0.0.1:10016 weight=100",      "10.0.0.3"  },
+    {1, {"web.ada", "dns", "0.0.0.0:53"},  "listen 0.0.0.0:53 udp;",                "return 503"},
+    {1, {"web.ada", "dns", "0.0.0.0:53"},  "server 10.0.0.1:10017 weight=1 ",       NULL        }, /* all are 0 */
+    {1, {"gone.ada", NULL, "0.0.0.0:80"},  "return 503;",                           "upstream"  },
+};
+
+static void doors_lead_to_what_is_ready(void **state)
+{
+    json_t *items = json_loads(services, 0, NULL);
+    (void)state;
+    assert_non_null(items);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        CLEANUP(str) struct str text = {0};
+        gateway_write(&text, rows[i].program, items, &rows[i].door, 1);
+        if (!strstr(text.at, rows[i].has) || (rows[i].not &&strstr(text.at, rows[i].not )))
+            fail_msg("row %zu: should have '%s' and not '%s':\n%s", i, rows[i].has, rows[i].not ? rows[i].not : "",
+                     text.at);
+    }
+    json_decref(items);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(doors_lead_to_what_is_ready),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

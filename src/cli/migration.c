@@ -1,0 +1,232 @@
+/* migration.c - `berth migrate`, `berth migrations` and `berth migration undo`: pods that move. */
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "cli/object.h"
+#include "cli/output.h"
+#include "cli/remote.h"
+#include "cli/table.h"
+#include "wire/document.h"
+
+enum { LOOK_MS = 500 };
+
+static const char *member(const json_t *item, const char *key)
+{
+    const char *text = json_string_value(json_object_get(item, key));
+    return text ? text : "";
+}
+
+/* ---- migrate -------------------------------------------------------------------------------------------------------- */
+
+struct migrate_values {
+    const char *to;
+    bool wait, dry_run;
+};
+
+static const struct option migrate_options[] = {
+    OPTION_TEXT_ROW("to", 0, migrate_values, to, "NODE", "To this node; any other that will take it if not given."),
+    OPTION_FLAG_ROW("wait", 'w', migrate_values, wait, "Return when it has moved, or will not."),
+    DRY_RUN_ROW(migrate_values, dry_run),
+};
+
+/* The migration of this instance; NULL: there is none. *ret_list owns it. */
+static int migration_get(struct api *api, const char *instance, json_t **ret_list, const json_t **ret)
+{
+    json_t *item;
+    size_t i;
+    int rc = api_get(api, "/v1/migrations", ret_list);
+    *ret = NULL;
+    if (rc != EXIT_OK)
+        return rc;
+    json_array_foreach(json_object_get(*ret_list, "items"), i, item)
+    {
+        char number[24];
+        if (strcmp(str_u64((uint64_t)json_integer_value(json_object_get(item, "id")), number), instance) == 0)
+            *ret = item;
+    }
+    return EXIT_OK;
+}
+
+/* Is the instance still there? Then nothing has taken over from it. */
+static int tell_end(struct api *api, const struct pod *pod)
+{
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    CLEANUP(str) struct str path = {0};
+    struct api_trouble trouble;
+
+    str_addf(&path, "/v1/instances/%s", pod->instance);
+    int rc = api_try(api, &(struct api_request){.method = "GET", .path = str_text(&path)}, &answer, &trouble);
+    if (rc == EXIT_OK)
+        return cli_fail(api->cli, EXIT_FAILED, "%s did not move", pod->label);
+    if (rc != EXIT_NOT_FOUND)
+        return api_tell(api, &trouble);
+    fprintf(api->cli->out, "%s moved\n", pod->label);
+    return EXIT_OK;
+}
+
+static int wait_end(struct api *api, const struct pod *pod)
+{
+    char last[32] = "";
+    for (;;) {
+        CLEANUP(json) json_t *list = NULL;
+        const json_t *now;
+        int rc = migration_get(api, pod->instance, &list, &now);
+        if (rc != EXIT_OK)
+            return rc;
+        if (!now)
+            return tell_end(api, pod);
+        const char *phase = member(now, "phase");
+        if (strcmp(phase, "undone") == 0)
+            return cli_fail(api->cli, EXIT_FAILED, "%s did not move: it was undone", pod->label);
+        if (strcmp(phase, last) != 0)
+            fprintf(api->cli->err, "%s: %s\n", pod->label, phase);
+        (void)snprintf(last, sizeof last, "%s", phase);
+        (void)nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000}, NULL);
+    }
+}
+
+static int migrate_run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct migrate_values *v = values;
+    CLEANUP(api) struct api api = {0};
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    CLEANUP(str) struct str path = {0};
+    CLEANUP(json) json_t *body = json_object();
+    struct pod pod;
+
+    int rc = api_open(&api, cli);
+    if (rc == EXIT_OK)
+        rc = pod_running(&api, operands->at[0], false, &pod);
+    if (rc != EXIT_OK)
+        return rc;
+    if (v->to && json_object_set_new(body, "to", json_string(v->to)) != 0)
+        return cli_fail(cli, EXIT_USAGE, "'%s' is no node", v->to);
+    str_addf(&path, "/v1/instances/%s/migrate", pod.instance);
+    struct api_request request = {.method = "POST", .path = str_text(&path), .body = body, .dry_run = v->dry_run};
+    rc = api_do(&api, &request, &answer);
+    if (rc != EXIT_OK)
+        return rc;
+    fprintf(cli->out, "%s will move%s%s%s\n", pod.label, v->to ? " to " : "", v->to ? v->to : "",
+            v->dry_run ? " (not done: --dry-run)" : "");
+    return v->wait && !v->dry_run ? wait_end(&api, &pod) : EXIT_OK;
+}
+
+const struct command migrate_command = {
+    .name = "migrate",
+    .operands = "POD",
+    .operands_min = 1,
+    .operands_max = 1,
+    .summary = "Move a pod of an app: the new one is ready before the old one stops.",
+    .text = "POD is an APP that has one pod, APP/ORDINAL, or instance/ID. Where no node takes it, it waits: 'berth "
+            "migrations' shows it, 'berth migration undo' takes it back.",
+    .examples = "  berth migrate photos/0 --to n2 --wait",
+    .options = migrate_options,
+    .options_len = sizeof migrate_options / sizeof migrate_options[0],
+    .values_size = sizeof(struct migrate_values),
+    .section = SECTION_WORK,
+    .talks = true,
+    .run = migrate_run,
+};
+
+/* ---- migrations ----------------------------------------------------------------------------------------------------- */
+
+static void migrations_table(const struct cli *cli, const json_t *items)
+{
+    static const struct table_column columns[] = {
+        {"ID",       TABLE_RIGHT, 0},
+        {"POD",      TABLE_PLAIN, 0},
+        {"FROM",     TABLE_PLAIN, 0},
+        {"TO",       TABLE_PLAIN, 0},
+        {"PHASE",    TABLE_PLAIN, 0},
+        {"PROGRESS", TABLE_RIGHT, 0},
+        {"CAUSE",    TABLE_PLAIN, 0},
+        {"SINCE",    TABLE_PLAIN, 0},
+    };
+    struct table table;
+    json_t *item;
+    size_t i;
+
+    table_init(&table, cli, columns, sizeof columns / sizeof columns[0]);
+    json_array_foreach(items, i, item)
+    {
+        const char *to = member(item, "to");
+        table_row(&table);
+        table_cell(&table, 0, COLOR_NONE, "%" JSON_INTEGER_FORMAT, json_integer_value(json_object_get(item, "id")));
+        table_cell(&table, 1, COLOR_NONE, "%s/%" JSON_INTEGER_FORMAT, member(item, "workload"),
+                   json_integer_value(json_object_get(item, "ordinal")));
+        table_cell(&table, 2, COLOR_NONE, "%s", member(item, "from"));
+        table_cell(&table, 3, COLOR_NONE, "%s", *to ? to : "-");
+        table_cell(&table, 4, COLOR_NONE, "%s", member(item, "phase"));
+        table_cell(&table, 5, COLOR_NONE, "%" JSON_INTEGER_FORMAT "%%",
+                   json_integer_value(json_object_get(item, "progress")));
+        table_cell(&table, 6, COLOR_NONE, "%s", member(item, "cause"));
+        table_cell(&table, 7, COLOR_DIM, "%.19s", member(item, "since"));
+    }
+    table_print(&table);
+    table_done(&table);
+}
+
+static int migrations_run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct view_values *v = values;
+    CLEANUP(api) struct api api = {0};
+    CLEANUP(json) json_t *body = NULL;
+
+    (void)operands;
+    int rc = api_open(&api, cli);
+    if (rc == EXIT_OK)
+        rc = api_get(&api, "/v1/migrations", &body);
+    if (rc != EXIT_OK || view_print(cli, v->form, body))
+        return rc;
+    migrations_table(cli, json_object_get(body, "items"));
+    return EXIT_OK;
+}
+
+const struct command migrations_command = {
+    .name = "migrations",
+    .operands = "",
+    .summary = "List pods that move: by hand, from drained nodes, to even out use.",
+    .text = "ID is the number of the old instance. A migration that has come about is no longer listed; one that was "
+            "undone is, for an hour in which nobody but you moves that pod.",
+    .options = view_options,
+    .options_len = 1,
+    .values_size = sizeof(struct view_values),
+    .section = SECTION_WORK,
+    .talks = true,
+    .run = migrations_run,
+};
+
+/* ---- undo ----------------------------------------------------------------------------------------------------------- */
+
+static int undo_run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    CLEANUP(api) struct api api = {0};
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    CLEANUP(str) struct str path = {0};
+
+    (void)values;
+    int rc = api_open(&api, cli);
+    if (rc != EXIT_OK)
+        return rc;
+    str_add(&path, "/v1/migrations");
+    path_add(&path, operands->at[0]);
+    str_add(&path, "/undo");
+    rc = api_do(&api, &(struct api_request){.method = "POST", .path = str_text(&path)}, &answer);
+    if (rc == EXIT_OK)
+        fprintf(cli->out, "migration %s undone\n", operands->at[0]);
+    return rc;
+}
+
+const struct command migration_undo_command = {
+    .name = "migration undo",
+    .operands = "ID",
+    .operands_min = 1,
+    .operands_max = 1,
+    .summary = "Take a move back, before the old instance is told to stop.",
+    .section = SECTION_WORK,
+    .talks = true,
+    .run = undo_run,
+};

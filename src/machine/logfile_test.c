@@ -1,0 +1,219 @@
+/* Logs while they are written and rotated, by real shims and by hand. */
+#include "machine/launch_kit_test.h"
+
+static void read_all(struct logfile *l, struct str *ret, size_t step)
+{
+    char buf[8192];
+    ssize_t n;
+
+    assert_true(step <= sizeof buf);
+    while ((n = logfile_read(l, buf, step)) > 0)
+        str_add_bytes(ret, buf, (size_t)n);
+    assert_int_equal(n, 0);
+}
+
+static void put(struct kit *k, uint64_t id, const char *name, const char *text, bool append)
+{
+    char path[160];
+    int fd;
+
+    (void)snprintf(path, sizeof path, "%s/logs/%" PRIu64, k->root, id);
+    (void)mkdir(path, 0700);
+    (void)snprintf(path, sizeof path, "%s/logs/%" PRIu64 "/%s", k->root, id, name);
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : O_TRUNC), 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(fd_write(fd, text, strlen(text)), 0);
+    close(fd);
+}
+
+static void move(struct kit *k, uint64_t id, const char *from, const char *to)
+{
+    char a[160], b[160];
+
+    (void)snprintf(a, sizeof a, "%s/logs/%" PRIu64 "/%s", k->root, id, from);
+    (void)snprintf(b, sizeof b, "%s/logs/%" PRIu64 "/%s", k->root, id, to);
+    assert_int_equal(rename(a, b), 0);
+}
+
+static void last_lines(void **state)
+{
+    static const struct {
+        int64_t tail;
+        const char *want;
+    } rows[] = {
+        {-1, "a\nb\nc\nd\ne\nf"},
+        {0,  ""                },
+        {1,  "f"               },
+        {2,  "e\nf"            },
+        {3,  "d\ne\nf"         },
+        {4,  "c\nd\ne\nf"      },
+        {6,  "a\nb\nc\nd\ne\nf"},
+        {9,  "a\nb\nc\nd\ne\nf"},
+    };
+    struct kit *k = *state;
+
+    put(k, 1, "log.2", "a\nb\n", false);
+    put(k, 1, "log.1", "c\nd\n", false);
+    put(k, 1, "log", "e\nf", false);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        CLEANUP(str) struct str all = {0};
+        struct logfile *l;
+        struct berth_err err;
+
+        assert_int_equal(logfile_open(k->place, 1, rows[i].tail, &l, &err), 0);
+        read_all(l, &all, 1 + i);
+        assert_string_equal(str_text(&all), rows[i].want);
+        /* And what comes. */
+        str_clear(&all);
+        put(k, 1, "log", "!", true);
+        read_all(l, &all, 3);
+        assert_string_equal(str_text(&all), "!");
+        logfile_free(l);
+        put(k, 1, "log", "e\nf", false);
+    }
+}
+
+static void long_tail(void **state)
+{
+    struct kit *k = *state;
+    CLEANUP(str) struct str text = {0};
+    CLEANUP(str) struct str all = {0};
+    struct logfile *l;
+    struct berth_err err;
+    size_t from = 0;
+
+    for (int i = 0; i < 20000; i++) {
+        if (i == 20000 - 9000)
+            from = text.len;
+        str_addf(&text, "line %d\n", i);
+    }
+    put(k, 1, "log", text.at, false);
+    assert_int_equal(logfile_open(k->place, 1, 9000, &l, &err), 0);
+    read_all(l, &all, 8192);
+    assert_string_equal(str_text(&all), text.at + from);
+    logfile_free(l);
+}
+
+static void over_rotations(void **state)
+{
+    struct kit *k = *state;
+    CLEANUP(str) struct str all = {0};
+    struct logfile *l;
+    struct berth_err err;
+
+    assert_int_equal(logfile_open(k->place, 1, -1, &l, &err), -ENOENT);
+    put(k, 1, "log", "a", false);
+    assert_int_equal(logfile_open(k->place, 1, -1, &l, &err), 0);
+    read_all(l, &all, 100);
+    /* Written to, then rotated, twice, before the reader looks again. */
+    put(k, 1, "log", "b", true);
+    move(k, 1, "log", "log.1");
+    put(k, 1, "log", "c", false);
+    move(k, 1, "log.1", "log.2");
+    move(k, 1, "log", "log.1");
+    read_all(l, &all, 100); /* between two renames there is no log */
+    put(k, 1, "log", "d", false);
+    read_all(l, &all, 100);
+    assert_string_equal(str_text(&all), "abcd");
+    /* So often that what it was in is gone: on with the oldest. */
+    move(k, 1, "log.1", "log.2");
+    move(k, 1, "log", "log.1");
+    put(k, 1, "log", "e", false);
+    move(k, 1, "log", "log.1");
+    put(k, 1, "log", "f", false);
+    move(k, 1, "log.1", "log.2");
+    move(k, 1, "log", "log.1");
+    put(k, 1, "log", "g", false);
+    read_all(l, &all, 100);
+    assert_string_equal(str_text(&all), "abcdefg");
+    logfile_free(l);
+}
+
+/* A reader that keeps up sees every byte once and in order, however often the shim rotates. */
+static void follows_a_shim(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(
+        k, "i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); [ $((i % 50)) = 0 ] && sleep 0.01; done");
+    CLEANUP(str) struct str all = {0};
+    CLEANUP(str) struct str want = {0};
+    struct launched run;
+    struct logfile *reader = NULL;
+    struct pollfd gone;
+    struct berth_err err;
+
+    l->log_bytes = 4096;
+    l->log_files = 3;
+    run = kit_start(k, l);
+    gone = (struct pollfd){.fd = run.pidfd, .events = POLLIN};
+    while (poll(&gone, 1, 1) == 0)
+        if (reader || logfile_open(k->place, l->id, -1, &reader, &err) == 0)
+            read_all(reader, &all, 1000);
+    close(run.pidfd);
+    read_all(reader, &all, 1000);
+    logfile_free(reader);
+    for (int i = 0; i < 3000; i++)
+        str_addf(&want, "line %d\n", i);
+    assert_string_equal(str_text(&all), want.at);
+}
+
+static bool there(struct kit *k, uint64_t id)
+{
+    char path[128];
+
+    (void)snprintf(path, sizeof path, "%s/logs/%" PRIu64, k->root, id);
+    return access(path, F_OK) == 0;
+}
+
+static void age(struct kit *k, uint64_t id, int64_t seconds)
+{
+    char path[160];
+    struct timespec at[2] = {{.tv_sec = seconds}, {.tv_sec = seconds}};
+
+    (void)snprintf(path, sizeof path, "%s/logs/%" PRIu64 "/log", k->root, id);
+    assert_int_equal(utimensat(AT_FDCWD, path, at, 0), 0);
+    *strrchr(path, '/') = 0;
+    assert_int_equal(utimensat(AT_FDCWD, path, at, 0), 0);
+}
+
+static void trimmed(void **state)
+{
+    struct kit *k = *state;
+    struct berth_err err;
+    char text[5000];
+
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    for (uint64_t id = 1; id <= 6; id++) {
+        put(k, id, "log", text, false);
+        age(k, id, 1000000 + (int64_t)id);
+    }
+    assert_int_equal(place_begin(k->place, 1, "{}", &err), 0); /* not forgotten yet */
+    logs_trim(k->place, UINT64_MAX, INT64_C(1000000000) * 100, INT64_C(1000000000) * 1000103);
+    assert_true(there(k, 1));
+    assert_false(there(k, 2));
+    assert_true(there(k, 3));
+    logs_trim(k->place, 20000, INT64_MAX, INT64_C(1000000000) * 1000103); /* each has two blocks of 4096 */
+    assert_true(there(k, 1));
+    assert_false(there(k, 3));
+    assert_false(there(k, 4));
+    assert_true(there(k, 5));
+    assert_true(there(k, 6));
+    assert_int_equal(place_end(k->place, 1, &err), 0);
+    logs_trim(k->place, 0, INT64_MAX, 0);
+    for (uint64_t id = 1; id <= 6; id++)
+        assert_false(there(k, id));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(last_lines, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(long_tail, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(over_rotations, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(follows_a_shim, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(trimmed, kit_setup, kit_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

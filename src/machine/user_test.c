@@ -1,0 +1,129 @@
+#include "machine/user.h"
+
+#include "machine/launch_kit_test.h"
+
+static void numbers_are_kept(void **state)
+{
+    struct kit *k = *state;
+    struct users *u;
+    struct user a, b, again;
+    struct berth_err err;
+    struct stat st;
+
+    if (getuid() != 0) {
+        print_message("skip: only root can give users numbers\n");
+        skip();
+    }
+    assert_int_equal(users_open(k->place, false, 0, &u, &err), 0);
+    assert_int_equal(users_find(u, "ann", &a, &err), 0);
+    assert_int_equal(users_find(u, "bob.x", &b, &err), 0);
+    assert_true(a.uid >= 200000);
+    assert_int_equal(a.gid, a.uid);
+    assert_true(b.uid > a.uid);
+    assert_int_equal(users_find(u, "ann", &again, &err), 0);
+    assert_int_equal(again.uid, a.uid);
+    assert_int_equal(stat(a.home, &st), 0);
+    assert_int_equal(st.st_uid, a.uid);
+    assert_int_equal(st.st_mode & 07777, 0700);
+    users_free(u);
+    /* Another start of the range does not move those who have one, and gives nobody the same. */
+    assert_int_equal(users_open(k->place, false, a.uid, &u, &err), 0);
+    assert_int_equal(users_find(u, "bob.x", &again, &err), 0);
+    assert_int_equal(again.uid, b.uid);
+    assert_int_equal(users_find(u, "eve", &again, &err), 0);
+    assert_true(again.uid > b.uid);
+    users_free(u);
+}
+
+static void accounts_where_wished(void **state)
+{
+    struct kit *k = *state;
+    struct users *u;
+    struct user user;
+    struct berth_err err;
+
+    if (getuid() != 0) {
+        print_message("skip: only root can run things as others\n");
+        skip();
+    }
+    assert_int_equal(users_open(k->place, true, 0, &u, &err), 0);
+    assert_int_equal(users_find(u, "nobody", &user, &err), 0);
+    assert_int_equal(user.uid, 65534);
+    assert_string_equal(user.home, "/nonexistent");
+    assert_int_equal(users_find(u, "root", &user, &err), -EPERM);
+    assert_int_equal(users_find(u, "no-such-account", &user, &err), 0);
+    assert_true(user.uid >= 200000);
+    users_free(u);
+    assert_int_equal(users_open(k->place, false, 0, &u, &err), 0);
+    assert_int_equal(users_find(u, "nobody", &user, &err), 0);
+    assert_true(user.uid >= 200000);
+    assert_int_equal(users_find(u, "root", &user, &err), 0);
+    assert_true(user.uid >= 200000);
+    users_free(u);
+}
+
+static void names_that_are_none(void **state)
+{
+    static const char *const bad[] = {"", ".", "..", "a/b", "../root", "a b", "a\nb 0"};
+    struct kit *k = *state;
+    struct users *u;
+    struct user user;
+    struct berth_err err;
+    char longest[80];
+
+    assert_int_equal(users_open(k->place, false, 0, &u, &err), 0);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(users_find(u, bad[i], &user, &err), -EINVAL);
+    memset(longest, 'x', sizeof longest - 1);
+    longest[sizeof longest - 1] = 0;
+    assert_int_equal(users_find(u, longest, &user, &err), -EINVAL);
+    users_free(u);
+}
+
+/* A home that is somebody's link is refused, not followed. */
+static void home_is_a_folder(void **state)
+{
+    struct kit *k = *state;
+    struct users *u;
+    struct user user;
+    struct berth_err err;
+    char home[128];
+    struct stat st;
+
+    (void)snprintf(home, sizeof home, "%s/homes/mallory", k->root);
+    assert_int_equal(symlink("/etc", home), 0);
+    assert_int_equal(users_open(k->place, false, 0, &u, &err), 0);
+    assert_true(users_find(u, "mallory", &user, &err) < 0);
+    assert_int_equal(stat("/etc", &st), 0);
+    assert_int_equal(st.st_uid, 0);
+    users_free(u);
+}
+
+static void damaged_list_is_refused(void **state)
+{
+    static const char *const bad[] = {"ann\n", "ann x\n", "ann 0\n", " 5\n", "ann -1\n", "ann 99999999999\n"};
+
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct kit *k = *state;
+        struct users *u;
+        struct berth_err err;
+        int dir = open(k->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        assert_int_equal(file_write(dir, "users", bad[i], strlen(bad[i]), false), 0);
+        close(dir);
+        assert_int_equal(users_open(k->place, false, 0, &u, &err), -EINVAL);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(numbers_are_kept, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(accounts_where_wished, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(names_that_are_none, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(home_is_a_folder, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(damaged_list_is_refused, kit_setup, kit_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Runs the simulator with each planted bug, seed after seed until it is caught, and prints TAP.
+
+    plants.py BERTH PLANT.H [NAME...]
+
+BERTH was built with -Dplant=true. First some seeds without a bug: they must pass, else nothing would be shown.
+"""
+import concurrent.futures
+import json
+import os
+import re
+import subprocess
+import sys
+
+SEEDS = range(1, 41)
+# Calm and wild, small and larger: some bugs need a crowd, some need time.
+KINDS = [
+    ["--hours", "1"],
+    ["--hours", "2", "--nodes", "3", "--users", "4", "--people", "200", "--trouble", "200"],
+    ["--hours", "1", "--nodes", "6", "--users", "8", "--people", "200", "--trouble", "300"],
+    ["--hours", "3", "--nodes", "4", "--users", "4", "--trouble", "150"],
+]
+
+
+def run(berth, plant, seed):
+    """None: nothing was found. Else (what found it, events)."""
+    command = [berth, "sim", "cluster", "--seed", str(seed), "-o", "json", *KINDS[seed % len(KINDS)]]
+    done = subprocess.run(command, env={**os.environ, "BERTH_PLANT": plant}, capture_output=True, text=True, timeout=600)
+    if done.returncode == 0:
+        return None
+    if done.returncode < 0:
+        assertion = re.search(r"Assertion .*", done.stderr)
+        return (assertion[0] if assertion else f"signal {-done.returncode}", "?", command)
+    said = json.loads(done.stdout)
+    number = said["breach"]["invariant"]
+    return (f"P{number - 100}" if number > 100 else f"invariant {number}", said["events"], command)
+
+
+def hunt(berth, plant):
+    for count, seed in enumerate(SEEDS, 1):
+        found = run(berth, plant, seed)
+        if found:
+            return plant, count, found
+    return plant, len(SEEDS), None
+
+
+def main():
+    berth, header, *only = sys.argv[1:]
+    with open(header, encoding="utf-8") as file:
+        plants = dict(re.findall(r'X\((\w+),\s*"([^"]+)"\)', file.read().replace("\\\n", "")))
+    names = [name for name in plants if not only or name in only]
+    print(f"1..{len(names) + 1}", flush=True)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        healthy = list(pool.map(lambda seed: run(berth, "none", seed), range(1, 9)))
+        broken = [found for found in healthy if found]
+        print(f"{'not ok' if broken else 'ok'} 1 - without a bug nothing is found", *broken, flush=True)
+        for number, (name, seeds, found) in enumerate(pool.map(lambda name: hunt(berth, name), names), 2):
+            if found:
+                print(f"ok {number} - {name}: caught by {found[0]} after {seeds} seeds, {found[1]} events of the last")
+            else:
+                print(f"not ok {number} - {name}: not caught in {seeds} seeds ({plants[name]})")
+            sys.stdout.flush()
+
+
+main()
