@@ -39,6 +39,11 @@ def free_port():
         return s.getsockname()[1]
 
 
+def answers(port):
+    with socket.socket() as s:
+        return s.connect_ex(("127.0.0.1", port)) == 0
+
+
 class Visitors:
     """Threads that ask again and again, and count."""
 
@@ -91,10 +96,12 @@ def replicas_move(program, start, reload):
         words = ["gateway", program, f"{app}=127.0.0.1:{port}", "--out", config]
         c.berth(*words)
         balancer = Process(start(config, c.work))
-        env = {"BERTH_SERVER": c.url, "BERTH_TOKEN": c.token, "BERTH_CONFIG": str(c.work / "config")}
-        keeper = Process([BERTH, *words, "--watch", "--", *reload(config, c.work, balancer)], env=env)
+        keeper = None
         try:
-            wait_for("somebody answers", lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0)
+            wait_for("somebody answers", lambda: answers(port) or balancer.process.poll() is not None)
+            assert answers(port), (balancer.log, config.read_text())
+            env = {"BERTH_SERVER": c.url, "BERTH_TOKEN": c.token, "BERTH_CONFIG": str(c.work / "config")}
+            keeper = Process([BERTH, *words, "--watch", "--", *reload(config, c.work, balancer)], env=env)
             visitors = Visitors(port)
             try:
                 for node in ("n1", "n2"):
@@ -104,7 +111,7 @@ def replicas_move(program, start, reload):
                     wait_for("two are ready", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 2)
                 before = {i["id"] for i in c.instances(app)}
                 c.berth("app", "restart", app)
-                wait_for("both are new", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 2 and
+                wait_for(f"both are new: {c.run('describe', 'app', app).stdout}", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 2 and
                          not before & {i["id"] for i in c.instances(app)})
                 time.sleep(1)
             finally:
@@ -113,7 +120,8 @@ def replicas_move(program, start, reload):
             assert visitors.good > 100 and len(visitors.seen) >= 4, (visitors.good, visitors.seen)
             print(f"# {program}: {visitors.good} requests, {len(visitors.seen)} instances, none failed")
         finally:
-            keeper.end(signal.SIGKILL)
+            if keeper:
+                keeper.end(signal.SIGKILL)
             balancer.end()
 
 

@@ -206,7 +206,8 @@ static bool history_check(struct world *worlds, struct berth_cluster *cluster, s
         if (!good)
             return false;
     }
-    return true;
+    *ret_step = steps;
+    return rest_check(&worlds[steps], v);
 }
 
 /* For a person: the world of the failing step, or the smallest like it. */

@@ -12,6 +12,7 @@
 #define LINE_BYTES_MAX ((size_t)64 << 20)
 #define REREAD_NS (3 * SECOND)
 #define REPORT_TIMEOUT_NS (10 * SECOND)
+#define POST_TIMEOUT_NS (120 * SECOND) /* a slow reader holds back the answer to what it is to read */
 #define RECONNECT_NS_MAX (5 * SECOND)
 
 /* A stream of lines, opened again whenever it ends. */
@@ -270,7 +271,8 @@ void link_get(struct link *l, const char *path, link_answered *answered, void *c
 void link_post(struct link *l, const char *path, const char *type, const void *body, size_t len,
                link_answered *answered, void *ctx)
 {
-    struct async_request request = {.method = "POST", .content_type = type, .body = body, .body_len = len};
+    struct async_request request = {
+        .method = "POST", .content_type = type, .body = body, .body_len = len, .timeout_ns = POST_TIMEOUT_NS};
     small_start(l, path, &request, answered, ctx);
 }
 

@@ -144,7 +144,7 @@ static void run_command(const struct gateway *g)
 static int update(struct gateway *g, const json_t *services)
 {
     CLEANUP(str) struct str text = {0};
-    gateway_write(&text, g->program, services, g->doors.at, g->doors.len);
+    balancer_write(&text, g->program, services, g->doors.at, g->doors.len);
     if (g->last.len == text.len && memcmp(g->last.at, text.at, text.len) == 0)
         return EXIT_OK;
     if (!g->values->out) {

@@ -85,7 +85,7 @@ enum { TARGETS_MAX = 1024 };
 static void haproxy_head(struct str *to)
 {
     str_add(to, "# Made by 'berth gateway haproxy'; changes are overwritten.\n"
-                "global\n    maxconn 20000\n"
+                "global\n"
                 "defaults\n    timeout connect 2s\n    timeout client 60s\n    timeout server 60s\n"
                 "    retries 3\n    option redispatch 1\n");
 }
@@ -176,7 +176,7 @@ static void nginx_write(struct str *to, const json_t *services, const struct gat
         str_addf(to, "stream {\n%s}\n", streams.at);
 }
 
-void gateway_write(struct str *to, unsigned program, const json_t *services, const struct gateway_door *doors,
+void balancer_write(struct str *to, unsigned program, const json_t *services, const struct gateway_door *doors,
                    size_t doors_len)
 {
     if (program == NGINX) {

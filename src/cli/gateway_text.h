@@ -19,5 +19,5 @@ extern const char *const gateway_programs[]; /* "haproxy", "nginx"; ends with NU
 /* Appends it. `program` is a place in gateway_programs; `services` the items of GET /v1/services. A door whose app is not
  * there, or has nothing ready, answers 503, or closes at once where it is not HTTP. The text only changes when something
  * of it does. */
-void gateway_write(struct str *to, unsigned program, const json_t *services, const struct gateway_door *doors,
+void balancer_write(struct str *to, unsigned program, const json_t *services, const struct gateway_door *doors,
                    size_t doors_len);

@@ -42,7 +42,7 @@ static void doors_lead_to_what_is_ready(void **state)
     assert_non_null(items);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         CLEANUP(str) struct str text = {0};
-        gateway_write(&text, rows[i].program, items, &rows[i].door, 1);
+        balancer_write(&text, rows[i].program, items, &rows[i].door, 1);
         if (!strstr(text.at, rows[i].has) || (rows[i].not &&strstr(text.at, rows[i].not )))
             fail_msg("row %zu: should have '%s' and not '%s':\n%s", i, rows[i].has, rows[i].not ? rows[i].not : "",
                      text.at);

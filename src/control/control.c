@@ -134,7 +134,8 @@ static bool matters(enum kind kind)
     case KIND_APP:
     case KIND_JOB:
     case KIND_VM:
-    case KIND_INSTANCE: return true;
+    case KIND_INSTANCE:
+    case KIND_FACT: return true;
     default: return false;
     }
 }
@@ -147,13 +148,14 @@ static void changed(void *ctx, const struct store_event *event)
     enum kind kind = object_key_split(event->key, &id);
     size_t assumed = state_assumed(c->state);
     watch_hub_before(c->hub, event);
+    bool remembered = kind == KIND_FACT && state_is_assumed(c->state, kind, id); /* by the loop itself */
     if (state_apply(c->state, event, &err) < 0) {
         /* The store holds what this daemon cannot hold: going on would let the two drift apart. */
         (void)snprintf(c->broken, sizeof c->broken, "%.200s; restart berthd, and see its log", err.text);
         log_write(c->env.log, c->now_ns, LEVEL_ERROR, "state.broken", LOG_TEXT("key", event->key),
                   LOG_TEXT("text", err.text));
     }
-    bool confirmed = kind == KIND_INSTANCE && state_assumed(c->state) < assumed;
+    bool confirmed = (kind == KIND_INSTANCE && state_assumed(c->state) < assumed) || remembered;
     if (kind == KIND_SETTING)
         settings_changed(c);
     if (kind != KINDS && matters(kind) && !confirmed)

@@ -52,7 +52,7 @@ struct place node_place(const struct state *s, const char *node, struct arena *a
     if (!o)
         return place;
     json_t *doc = object_doc(o);
-    const char *address = json_string_value(json_object_get(json_object_get(doc, "labels"), "berth.dev/address"));
+    const char *address = json_string_value(json_object_get(doc, "address"));
     const char *zone = json_string_value(json_object_get(doc, "zone"));
     if (address && *address)
         place.address = arena_strdup(arena, address);

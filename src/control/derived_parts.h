@@ -5,7 +5,7 @@
 #include "control/derived.h"
 #include "wire/api.h"
 
-/* Where a node is reached: its label berth.dev/address, else its id. Texts live in the arena or are the argument. */
+/* Where a node is reached: its `address`, else its id. Texts live in the arena or are the argument. */
 struct place {
     const char *address, *zone;
 };

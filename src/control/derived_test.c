@@ -19,7 +19,7 @@ static int setup(void **state)
     world_put(
         w, KIND_NODE, "n1",
         "{\"v\":1,\"id\":\"n1\",\"zone\":\"east\",\"allocatable\":{\"cpu\":64,\"memory\":\"64Gi\"},\"gpus\":[{\"model\":\"x\"},{\"model\":\"x\"}],"
-        "\"labels\":{\"berth.dev/address\":\"10.0.0.1\"}}");
+        "\"address\":\"10.0.0.1\"}");
     world_put(w, KIND_NODE, "n2", "{\"v\":1,\"id\":\"n2\",\"zone\":\"east\",\"allocatable\":{\"cpu\":64}}");
     world_put(w, KIND_NODE, "n3", "{\"v\":1,\"id\":\"n3\",\"zone\":\"west\",\"allocatable\":{\"cpu\":64}}");
     *state = w;
@@ -348,7 +348,7 @@ static void a_kept_gateway_equals_a_fresh_one(void **state)
         else if (pick == 1)
             world_put(w, KIND_NODE, "n2",
                       seed >> 25 & 1 ? "{\"v\":1,\"id\":\"n2\",\"zone\":\"west\",\"allocatable\":{\"cpu\":64}}"
-                                     : "{\"v\":1,\"id\":\"n2\",\"labels\":{\"berth.dev/address\":\"a2\"}}");
+                                     : "{\"v\":1,\"id\":\"n2\",\"address\":\"a2\"}");
         else if (pick == 2 && state_find(w->state, KIND_INSTANCE, str_u64(number, id)))
             world_drop(w, KIND_INSTANCE, id);
         else
@@ -464,7 +464,7 @@ static void bytes_follow_from_content_alone(void **state)
     world_put(&other, KIND_NODE, "n2", "{\"v\":1,\"id\":\"n2\",\"zone\":\"east\",\"allocatable\":{\"cpu\":64}}");
     world_put(
         &other, KIND_NODE, "n1",
-        "{\"v\":1,\"id\":\"n1\",\"labels\":{\"berth.dev/address\":\"10.0.0.1\"},\"zone\":\"east\",\"allocatable\":{"
+        "{\"v\":1,\"id\":\"n1\",\"address\":\"10.0.0.1\",\"zone\":\"east\",\"allocatable\":{"
         "\"memory\":\"64Gi\",\"cpu\":64},\"gpus\":[{\"model\":\"x\"},{\"model\":\"x\"}]}");
     app_put(&other, "web", "alice", 1, swapped);
     instance_put(&other, 2, "web.alice", "n1", "assigned", "");

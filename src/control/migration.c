@@ -21,7 +21,10 @@ static bool fact_of(const struct state *s, const char *instance, struct arena *a
     if (!o)
         return false;
     CLEANUP(json) json_t *doc = object_doc(o);
-    return fact_doc_read(doc, arena, &meta, ret, NULL) == 0;
+    if (fact_doc_read(doc, arena, &meta, ret, NULL) < 0)
+        return false;
+    ret->key = arena_strdup(arena, ret->key ? ret->key : ""); /* its text is the document's */
+    return true;
 }
 
 /* The instance that is to take over; NULL: none yet. */
@@ -209,6 +212,5 @@ int migration_undo(struct call *c)
         return rc;
     crud_name(c, KIND_INSTANCE, old->id, "migration.undo");
     fact_put(c, old, BERTH_MIGRATION_UNDONE, berth_migration_cause(fact.value), "");
-    (void)change_edit(&c->change, KIND_INSTANCE, old->id); /* as it is, but newer than any plan */
     return crud_answer(c, KIND_INSTANCE, old->id, false);
 }

@@ -1,8 +1,8 @@
 /* migration.h - moves of instances: what is under way, asking for one, taking one back.
  *
  * A migration is a fact (berth.h) and two instances; it is named by the number of the old one. These verbs only write
- * facts: the plan moves. Undoing one also writes the old instance's document anew, so that whatever a plan was about to do
- * with it meets a conflict.
+ * facts: the plan moves. What a plan was about to do with an instance meets a conflict when its fact has changed meanwhile
+ * (unit.c), so an undo that was answered is never overtaken.
  */
 #pragma once
 

@@ -12,8 +12,6 @@
 #include "control/secret.h"
 #include "wire/document.h"
 
-#define FENCE_NS_DEFAULT (INT64_C(600) * 1000000000)
-
 static void texts_write(struct out *o, const char *key, const char *const *texts, size_t len)
 {
     if (!len)

@@ -302,9 +302,9 @@ struct exec_doc {
 };
 
 static const struct key exec_rows[] = {
-    KEY("command", "list of text", "what to run, byte for byte; no shell is added", command_read,
+    KEY("command", "list of texts", "what to run, byte for byte; no shell is added", command_read,
         .at = offsetof(struct exec_doc, command), .len_at = offsetof(struct exec_doc, command_len)),
-    KEY("env", "map of text", "added to its environment", labels_read, .at = offsetof(struct exec_doc, env),
+    KEY("env", "{name: text}", "added to its environment", labels_read, .at = offsetof(struct exec_doc, env),
         .len_at = offsetof(struct exec_doc, env_len)),
     KEY("terminal", "true or false", "give it a terminal", bool_read, .at = offsetof(struct exec_doc, terminal)),
     KEY("rows", "whole number", "of the terminal", u32_read, .at = offsetof(struct exec_doc, rows)),
@@ -312,31 +312,58 @@ static const struct key exec_rows[] = {
 };
 KEY_TABLE(exec_keys, "exec", exec_rows);
 
+static int exec_read(struct call *c, struct exec_doc *d)
+{
+    struct reader r;
+    char shown[QUOTE_MAX];
+    reader_init(&r, &c->arena, &c->err);
+    int rc = table_read(&r, c->body, &exec_keys, d);
+    if (rc < 0)
+        return rc;
+    if (d->command_len == 0 || !d->command[0][0])
+        return err_set(&c->err, EINVAL, "command: expected what to run, as a list of words");
+    if (d->rows > UINT16_MAX || d->columns > UINT16_MAX)
+        return err_set(&c->err, EINVAL, "rows and columns: expected numbers up to %d", UINT16_MAX);
+    for (size_t i = 0; i < d->env_len; i++)
+        if (!*d->env[i].key || strchr(d->env[i].key, '='))
+            return err_set(&c->err, EINVAL, "env: %s is no name of a variable", quote(d->env[i].key, shown));
+    return 0;
+}
+
+/* As the agent is told; `words` is its command. A new reference. */
+static json_t *exec_line(const struct exec_doc *d, const struct place *place, json_t *words)
+{
+    json_t *line = json_pack("{s:s, s:I, s:O, s:b}", "verb", "exec", "instance", (json_int_t)place->instance, "command",
+                             words, "terminal", d->terminal);
+    json_t *env = json_object();
+    for (size_t i = 0; i < d->env_len; i++)
+        (void)json_object_set_new(env, d->env[i].key, json_string(d->env[i].value ? d->env[i].value : ""));
+    (void)json_object_set_new(line, "env", env);
+    if (d->rows && d->columns) {
+        (void)json_object_set_new(line, "rows", json_integer(d->rows));
+        (void)json_object_set_new(line, "columns", json_integer(d->columns));
+    }
+    return line;
+}
+
 int relay_exec(struct call *c)
 {
     struct exec_doc d = {0};
     struct place place = {0};
-    struct reader r;
     const struct object *o = call_object(c, KIND_INSTANCE, c->args[0], PERMIT_MANAGE);
     if (!o)
         return -c->err.code;
-    reader_init(&r, &c->arena, &c->err);
-    int rc = table_read(&r, c->body, &exec_keys, &d);
-    if (rc == 0 && (d.command_len == 0 || !d.command[0][0]))
-        rc = err_set(&c->err, EINVAL, "command: expected what to run, as a list of words");
+    int rc = exec_read(c, &d);
     if (rc == 0)
         rc = running_place(c, o, &place);
     if (rc == 0)
         rc = errand_check(c, c->caller.user, place.node);
     if (rc < 0)
         return rc;
-    const json_t *command = json_object_get(c->body, "command");
-    CLEANUP(json) json_t *words = json_is_array(command) ? json_incref((json_t *)command) : json_pack("[O]", command);
-    CLEANUP(json) json_t *line = json_copy((json_t *)c->body);
-    (void)json_object_set(line, "command", words);
-    (void)json_object_set_new(line, "verb", json_string("exec"));
-    (void)json_object_set_new(line, "instance", json_integer((json_int_t)place.instance));
-    (void)json_object_set_new(line, "terminal", json_boolean(d.terminal));
+    CLEANUP(json) json_t *words = json_array();
+    for (size_t i = 0; i < d.command_len; i++)
+        (void)json_array_append_new(words, json_string(d.command[i]));
+    CLEANUP(json) json_t *line = exec_line(&d, &place, words);
     return record_and_open(c, o, &place, ERRAND_EXEC, line, json_pack("{s:s, s:O}", "verb", "exec", "command", words));
 }
 

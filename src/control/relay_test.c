@@ -222,20 +222,23 @@ static void what_cannot_be_run(void **state)
         int status;
         const char *words;
     } rows[] = {
-        {ALICE, "/v1/instances/901/exec",     "{}",                                 400, "command"         },
-        {ALICE, "/v1/instances/901/exec",     "{\"command\": []}",                  400, "command"         },
-        {ALICE, "/v1/instances/901/exec",     "{\"command\": [\"a\"], \"tty\": 1}", 400, "tty"             },
-        {ALICE, "/v1/instances/902/exec",     "{\"command\": [\"a\"]}",             409, "it is starting"  },
-        {BOB,   "/v1/instances/901/exec",     "{\"command\": [\"a\"]}",             404, "no instance"     },
-        {CAROL, "/v1/instances/905/exec",     "{\"command\": [\"a\"]}",             503, "is not connected"},
-        {ALICE, "/v1/instances/901/signal",   "{\"signal\": \"BOO\"}",              400, "no signal"       },
-        {ALICE, "/v1/instances/902/signal",   "{\"signal\": \"HUP\"}",              409, "it is starting"  },
-        {BOB,   "/v1/instances/901/signal",   "{\"signal\": \"HUP\"}",              404, "no instance"     },
-        {N1,    "/v1/instances/901/exec",     "{\"command\": [\"a\"]}",             403, "may not"         },
-        {ALICE, "/v1/nodes/n1/calls",         NULL,                                 403, "may not"         },
-        {N1,    "/v1/nodes/n1/calls",         NULL,                                 400, "epoch"           },
-        {N1,    "/v1/nodes/n2/calls?epoch=9", NULL,                                 404, "no node"         },
-        {N1,    "/v1/nodes/n1/calls?epoch=6", NULL,                                 409, "epoch 7"         },
+        {ALICE, "/v1/instances/901/exec",     "{}",                                                       400, "command"         },
+        {ALICE, "/v1/instances/901/exec",     "{\"command\": []}",                                        400, "command"         },
+        {ALICE, "/v1/instances/901/exec",     "{\"command\": [\"a\"], \"tty\": 1}",                       400, "tty"             },
+        {ALICE, "/v1/instances/901/exec",     "{\"command\": [\"a\"], \"env\": {\"B=C\": \"d\"}}",        400,
+         "no name of a variable"                                                                                                 },
+        {ALICE, "/v1/instances/901/exec",     "{\"command\": [\"a\"], \"rows\": 70000, \"columns\": 80}", 400, "rows"            },
+        {ALICE, "/v1/instances/902/exec",     "{\"command\": [\"a\"]}",                                   409, "it is starting"  },
+        {BOB,   "/v1/instances/901/exec",     "{\"command\": [\"a\"]}",                                   404, "no instance"     },
+        {CAROL, "/v1/instances/905/exec",     "{\"command\": [\"a\"]}",                                   503, "is not connected"},
+        {ALICE, "/v1/instances/901/signal",   "{\"signal\": \"BOO\"}",                                    400, "no signal"       },
+        {ALICE, "/v1/instances/902/signal",   "{\"signal\": \"HUP\"}",                                    409, "it is starting"  },
+        {BOB,   "/v1/instances/901/signal",   "{\"signal\": \"HUP\"}",                                    404, "no instance"     },
+        {N1,    "/v1/instances/901/exec",     "{\"command\": [\"a\"]}",                                   403, "may not"         },
+        {ALICE, "/v1/nodes/n1/calls",         NULL,                                                       403, "may not"         },
+        {N1,    "/v1/nodes/n1/calls",         NULL,                                                       400, "epoch"           },
+        {N1,    "/v1/nodes/n2/calls?epoch=9", NULL,                                                       404, "no node"         },
+        {N1,    "/v1/nodes/n1/calls?epoch=6", NULL,                                                       409, "epoch 7"         },
     };
     struct scene s;
     (void)state;

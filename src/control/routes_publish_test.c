@@ -214,7 +214,7 @@ static void services_and_gateways_follow(void **state)
     }
     static const char ports[] = ",\"ready\":true,\"ports\":[{\"endpoint\":\"http\",\"port\":10001}]";
     instance_put(k, 5, "n2", ports);
-    node_put(k, "n2", ",\"labels\":{\"berth.dev/address\":\"10.9.8.7\"}");
+    node_put(k, "n2", ",\"address\":\"10.9.8.7\"");
     instance_put(k, 5, "n2", ports); /* nothing new */
     for (size_t i = 0; i < 3; i++) {
         CLEANUP(json) json_t *line = end_next(all[i]);

@@ -19,6 +19,9 @@
 #include "control/kind.h"
 #include "store/store.h"
 
+/* How long a node may keep in silence what fences, if the workload does not say. */
+#define FENCE_NS_DEFAULT (INT64_C(600) * 1000000000)
+
 struct state;
 struct object;
 

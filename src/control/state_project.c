@@ -82,6 +82,17 @@ static int put_work(const struct state *s, struct berth_cluster *cluster, const 
 }
 
 /* The shape as it was placed: the workload's present one where nothing changed since, else the one that was kept. */
+/* What its node was told when it was placed (node_config.c): until then it may still run, should the node be lost. */
+static int64_t told_fence_ns(const struct object *work, const struct berth_workload *kept)
+{
+    enum berth_on_lost on_lost = kept->on_lost;
+    if (on_lost == BERTH_LOST_DEFAULT)
+        on_lost = work && work->kind == KIND_APP && kept->replicas > 1 ? BERTH_LOST_REPLACE : BERTH_LOST_FENCE;
+    if (on_lost == BERTH_LOST_WAIT)
+        return BERTH_NEVER_NS;
+    return on_lost == BERTH_LOST_FENCE ? (kept->fence_ns ? kept->fence_ns : FENCE_NS_DEFAULT) : 0;
+}
+
 static int put_instance(const struct state *s, struct berth_cluster *cluster, struct parsed *p, struct arena *arena,
                         struct berth_err *err)
 {
@@ -99,6 +110,7 @@ static int put_instance(const struct state *s, struct berth_cluster *cluster, st
     int rc = work_doc_read(doc, arena, &kept, err);
     if (rc == 0) {
         i->shape = &kept.workload.shape;
+        i->fence_ns = told_fence_ns(work, &kept.workload);
         rc = berth_instance_put(cluster, i, err);
     }
     json_decref(doc);

@@ -510,11 +510,24 @@ static bool waits_hold(struct change *change, const struct step *s)
     return true;
 }
 
+/* Does nobody want something else of a migration by now: of the fact that is written, or of the instance that stops or is
+ * taken over from? */
+static bool wishes_stand(struct unit *u, struct change *change, const struct step *s)
+{
+    uint64_t of = s->op == BERTH_STOP ? s->instance : 0;
+    if (s->op == BERTH_PLACE || s->op == BERTH_RESERVE)
+        of = (uint64_t)json_integer_value(json_object_get(s->doc, "replaces"));
+    if (!s->fact && !of)
+        return true;
+    const char *id = s->fact ? s->fact : arena_fmt(&u->arena, "migration/%" PRIu64, of);
+    const struct object *o = state_find(change->state, KIND_FACT, id);
+    return !o || (unchanged_since(u, o) && change_rest_on(change, KIND_FACT, id));
+}
+
 static bool step_build(struct unit *u, struct change *change, const struct step *s)
 {
-    const struct object *known = s->fact ? state_find(change->state, KIND_FACT, s->fact) : NULL;
-    if (known && !unchanged_since(u, known))
-        return false; /* somebody wants something else of a migration by now */
+    if (!wishes_stand(u, change, s))
+        return false;
     if (s->fact && s->remembered.over)
         change_delete(change, KIND_FACT, s->fact);
     else if (s->fact)
@@ -689,8 +702,8 @@ static void cycle_write(const struct unit *u, struct str *to)
     str_addf(to,
              "{\"cycle\":{\"n\":%" PRIu64 ",\"unit\":%zu,\"of\":%zu,\"revision\":%" PRIu64 ",\"state\":\"%016" PRIx64
              "\",\"now\":%" PRId64 ",\"seed\":%" PRIu64 ",\"plan\":\"%016" PRIx64 "\",\"profile\":",
-             b->cycle, u->number, u->of, b->revision, b->state_hash, b->now_ns + PLANTED(MOMENT_UNTOLD) * INT64_C(3600000000000),
-             b->seed, b->plan_hash);
+             b->cycle, u->number, u->of, b->revision, b->state_hash,
+             b->now_ns + PLANTED(MOMENT_UNTOLD) * INT64_C(3600000000000), b->seed, b->plan_hash);
     str_add_json(to, b->profile);
     if (b->assumed.len) {
         str_add(to, ",\"assumed\":");

@@ -261,7 +261,8 @@ static void expect_fact(struct scene *s, int64_t value, bool over)
     struct berth_fact f = berth_plan_fact(s->p, 0);
     assert_int_equal(f.kind, BERTH_FACT_MIGRATION);
     assert_int_equal(f.subject, 1);
-    assert_int_equal(f.value, value);
+    assert_int_equal(berth_migration_phase(f.value), value);
+    assert_int_equal(f.value >> 8, over && value == f.value ? 0 : BERTH_CAUSE_DRAINED);
     assert_true(f.at_ns == s->now_ns);
     assert_int_equal(f.over, over);
 }

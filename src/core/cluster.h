@@ -179,7 +179,7 @@ struct instance {
     struct class_ix class;
     enum berth_state state;
     bool ready, outdated;
-    int64_t since_ns;
+    int64_t since_ns, fence_ns;
     uint64_t gpus, replaces;
     uint32_t waits, usage, holds; /* chains */
     uint32_t next_of_workload, prev_of_workload, next_of_node, prev_of_node;

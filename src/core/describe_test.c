@@ -356,8 +356,8 @@ static void facts(void **state)
 {
     (void)state;
     struct scene s = scene_new();
-    struct berth_fact f = {.kind = (enum berth_fact_kind)(BERTH_FACT_POLICY + 1)};
-    refused(berth_fact_put(s.c, &f, &s.err), &s.err, "fact", "kind 7");
+    struct berth_fact f = {.kind = (enum berth_fact_kind)(BERTH_FACT_PRESSURE + 1)};
+    refused(berth_fact_put(s.c, &f, &s.err), &s.err, "fact", "kind 8");
     f = (struct berth_fact){.kind = BERTH_FACT_LEDGER, .key = name_over};
     refused(berth_fact_put(s.c, &f, &s.err), &s.err, "fact", "253");
     f.key = name_max;

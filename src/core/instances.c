@@ -357,6 +357,7 @@ int berth_instance_put(struct berth_cluster *c, const struct berth_instance *fro
                    .ready = from->ready,
                    .outdated = from->outdated,
                    .since_ns = from->since_ns,
+                   .fence_ns = from->fence_ns,
                    .gpus = from->gpus,
                    .replaces = from->replaces},
         .waits = from->waits,

@@ -52,7 +52,7 @@ static void every_value_has_its_own_word(void **state)
 {
     (void)state;
     words_are_unique(op, BERTH_ADJUST + 1);
-    words_are_unique(cause, BERTH_CAUSE_OUTDATED + 1);
+    words_are_unique(cause, BERTH_CAUSE_UNDONE + 1);
     words_are_unique(instance_state, BERTH_ENDED + 1);
     words_are_unique(node_state, BERTH_NODE_LOST + 1);
 }

@@ -22,6 +22,7 @@ struct scene {
     int64_t now_ns;
     uint64_t seed;
     const char *profile; /* NULL: the default one */
+    struct berth_policy policy;
     struct berth_snapshot *s;
     struct berth_plan *p; /* of the last scene_plan */
 };
@@ -113,6 +114,25 @@ static inline void scene_running(struct scene *s, const char *workload, uint32_t
                                               .since_ns = s->now_ns});
 }
 
+/* The same with what it uses. */
+static inline void scene_using(struct scene *s, uint64_t id, const char *workload, uint32_t ordinal, const char *node,
+                               int64_t cpu, int64_t memory)
+{
+    struct berth_usage usage[] = {
+        {.resource = "cpu",    .used = cpu   },
+        {.resource = "memory", .used = memory}
+    };
+    scene_instance(s, (struct berth_instance){.id = id,
+                                              .workload = workload,
+                                              .ordinal = ordinal,
+                                              .node = node,
+                                              .state = BERTH_RUNNING,
+                                              .ready = true,
+                                              .since_ns = 1,
+                                              .usage = usage,
+                                              .usage_len = 2});
+}
+
 /* An agent reports another state of an instance. */
 static inline void scene_report(struct scene *s, uint64_t id, enum berth_state state, bool ready)
 {
@@ -141,7 +161,8 @@ static inline void scene_gone(struct scene *s, uint64_t id)
 
 static inline void scene_plan(struct scene *s)
 {
-    struct berth_policy policy = {.profile = s->profile ? berth_profile_find(s->profile) : NULL};
+    struct berth_policy policy = s->policy;
+    policy.profile = s->profile ? berth_profile_find(s->profile) : NULL;
     scene_forget(s);
     s->s = berth_freeze(s->c, s->now_ns, s->seed);
     scene_must(s, berth_plan_make(s->s, &policy, &s->p, &s->err));

@@ -117,14 +117,14 @@ static enum part look_reserved(struct berth_plan *p, struct member *m, const str
 static enum part look_lost(struct berth_plan *p, struct member *m, const struct instance *i, const struct workload *w)
 {
     uint32_t at = snapshot_position(p->s, i);
-    int64_t fenced;
+    int64_t fenced, fence_ns = i->fence_ns > w->fence_ns ? i->fence_ns : w->fence_ns;
 
     m->lost = true;
     if ((p->alarm && !PLANTED(ALARM_IGNORED)) || w->on_lost == BERTH_LOST_WAIT || w->gone || w->suspended)
         return PART_COUNTED; /* what is not wanted is told to stop, should it ever listen */
     if (w->on_lost == BERTH_LOST_REPLACE)
         return PART_NONE;
-    if (__builtin_add_overflow(p->s->since[at], w->fence_ns, &fenced))
+    if (__builtin_add_overflow(p->s->since[at], fence_ns, &fenced))
         fenced = BERTH_NEVER_NS;
     if (p->s->now_ns < fenced && !PLANTED(FENCE_IGNORED)) {
         plan_recheck(p, fenced);

@@ -93,6 +93,38 @@ static void the_time_to_fence_is_the_workloads(void **state)
     }
 }
 
+/* Its workload may have become another one since: what the node was told counts, if that is longer. */
+static void the_time_to_fence_is_what_its_node_was_told(void **state)
+{
+    static const struct {
+        int64_t told_ns, says_ns, want_ns;
+    } rows[] = {
+        {0,              MINUTE_NS,     MINUTE_NS     },
+        {9 * MINUTE_NS,  MINUTE_NS,     9 * MINUTE_NS },
+        {MINUTE_NS,      9 * MINUTE_NS, 9 * MINUTE_NS },
+        {BERTH_NEVER_NS, MINUTE_NS,     BERTH_NEVER_NS},
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct scene s = scene_stage(4);
+        s.now_ns = MINUTE_NS;
+        scene_put(&s,
+                  (struct berth_workload){.id = "job", .kind = BERTH_JOB, .replicas = 1, .fence_ns = rows[i].says_ns});
+        struct berth_instance told = {.id = 1,
+                                      .workload = "job",
+                                      .node = "a",
+                                      .state = BERTH_RUNNING,
+                                      .outdated = true,
+                                      .fence_ns = rows[i].told_ns};
+        scene_must(&s, berth_instance_put(s.c, &told, &s.err));
+        scene_stage_state(&s, "a", BERTH_NODE_LOST);
+        scene_step(&s, "");
+        assert_true(berth_plan_recheck_ns(s.p) ==
+                    (rows[i].want_ns == BERTH_NEVER_NS ? BERTH_NEVER_NS : s.now_ns + rows[i].want_ns));
+        scene_cleanup(&s);
+    }
+}
+
 static void lost_and_waited_for(void **state)
 {
     (void)state;
@@ -265,6 +297,7 @@ int main(void)
         cmocka_unit_test(the_one_that_works_is_kept),
         cmocka_unit_test(lost_and_fenced),
         cmocka_unit_test(the_time_to_fence_is_the_workloads),
+        cmocka_unit_test(the_time_to_fence_is_what_its_node_was_told),
         cmocka_unit_test(lost_and_waited_for),
         cmocka_unit_test(an_alarm_when_too_many_are_lost),
         cmocka_unit_test(what_is_not_wanted_is_stopped_on_lost_nodes_too),

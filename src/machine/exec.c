@@ -209,8 +209,8 @@ static int instance_find(const struct place *p, uint64_t id, char ret_dir[static
                          struct berth_err *err)
 {
     CLEANUP(close_fd) int dir = -1;
-    char *text;
-    size_t len;
+    char *text = NULL;
+    size_t len = 0;
     int rc = place_instance(p, id, "spec", ret_dir);
 
     if (rc == 0) {
@@ -228,7 +228,7 @@ int beside_start(const struct place *p, uint64_t id, const char *const *argv, co
     CLEANUP(close_fd) int wish = -1;
     CLEANUP(close_fd) int process = -1;
     struct beside beside = {.err = -1};
-    struct spec spec;
+    struct spec spec = {0};
     char dir[PLACE_PATH_MAX];
     int rc = instance_find(p, id, dir, &spec, err);
 

@@ -214,7 +214,7 @@ int launch_adopt(const struct place *p, uint64_t id, struct launched *ret, struc
     int64_t end = boottime_ns() + (int64_t)ADOPT_MS_MAX * 1000000;
 
     for (;;) {
-        struct shim_mark m;
+        struct shim_mark m = {0};
         int rc = shim_find(p, id, &m), fd;
 
         if (rc == 0 && m.pid == 0)

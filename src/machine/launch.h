@@ -6,7 +6,8 @@
  *
  * Every process an instance brings forth is a descendant of its shim and a member of its cgroups, whatever it forks. The
  * shim ends once all of them have ended. Where the shim itself was killed (no `exit`), the kernel kills the first process
- * with it; the agent kills the rest by cgroup_kill, and believes that an instance is over only when cgroup_empty.
+ * with it (of a container: the agent does, by bundle_end); the agent kills the rest by cgroup_kill. A shim that cannot kill
+ * something within ten seconds says so in the text of `exit`. Either way an instance is over only when cgroup_empty.
  */
 #pragma once
 

@@ -229,7 +229,7 @@ static int read_cells(struct spec *s, struct lists *t, size_t len, struct berth_
     if (!cell || strcmp(cell, VERSION) != 0)
         return err_set(err, EINVAL, "this is not what a shim of this version is told");
     for (size_t n = 0; (cell = cell_next(&at, end)); n++) {
-        const char *cells[5];
+        const char *cells[5] = {NULL};
         size_t key = 0;
 
         while (key < KEYS_LEN && strcmp(keys[key].name, cell) != 0)

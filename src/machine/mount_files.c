@@ -278,9 +278,6 @@ static int base_change(const struct file_set *s, int instance, const char *name,
     CLEANUP(close_fd) int base = openat(instance, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (base < 0)
         return errno == ENOENT ? 0 : err_set(err, errno, "cannot open %s: %s", name, strerror(errno));
-    struct stat here, above;
-    if (secrets && (fstat(base, &here) < 0 || fstat(instance, &above) < 0 || here.st_dev == above.st_dev))
-        return 0; /* the tmpfs is gone: never to disk */
     int rc = planned_write(s, base, secrets, err);
     if (rc < 0)
         return rc;

@@ -384,6 +384,7 @@ static void removal_stays_inside(void **state)
     folder_make(&k->folder, "tree/bound");
     assert_int_equal(mount(folder_at(&k->folder, "outside"), folder_at(&k->folder, "tree/bound"), NULL, MS_BIND, NULL),
                      0);
+    assert_int_equal(tree_open(top, "tree/bound", O_PATH | O_DIRECTORY, 0), -EXDEV);
     assert_int_equal(tree_remove(top, "tree"), -EBUSY);
     assert_string_equal(folder_get(&k->folder, "outside/kept"), "kept");
     assert_int_equal(mounts_below_end(folder_at(&k->folder, "tree"), NULL), 0);

@@ -23,8 +23,8 @@ enum { WISH_FD = SHIM_SOCKETS_FD, PROCESS_FD };
 /* DIR/spec, and the wish. */
 static int specs_read(int dir, struct spec *ret, struct spec *ret_wish, struct berth_err *err)
 {
-    char *text;
-    size_t len;
+    char *text = NULL;
+    size_t len = 0;
     int rc = file_read(dir, "spec", &text, &len);
 
     if (rc)
@@ -75,7 +75,7 @@ static int become(const char *path, struct berth_err *err)
 {
     CLEANUP(close_fd) int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     CLEANUP(close_fd) int first = -1;
-    struct spec spec, wish;
+    struct spec spec = {0}, wish = {0};
     const struct launch *l = &spec.launch;
     bool terminal = isatty(0);
     int rc;

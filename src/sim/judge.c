@@ -24,10 +24,29 @@ struct reading {
     size_t at; /* of what was heard: not yet judged */
 };
 
-/* The record's list has every key of the transaction, and no other. */
+static bool changed(const struct transaction *t, const char *key)
+{
+    for (size_t i = 0; i < t->len; i++) {
+        const struct seen *s = t->changes[i].now ? t->changes[i].now : t->changes[i].old;
+        char has[OBJECT_KEY_MAX];
+        if (s && strcmp(object_key(s->kind, s->id, has), key) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The record's list has every key of the transaction, and no other; deleting what is not there changes nothing. */
 static void keys_judge(struct world *w, const struct transaction *t)
 {
     const json_t *changes = json_object_get(t->record, "changes");
+    world_checked(w, 26);
+    for (size_t k = 0; k < json_array_size(changes); k++) {
+        const json_t *told = json_array_get(changes, k);
+        const char *key = json_string_value(json_array_get(told, 0));
+        if (!json_is_null(json_array_get(told, 1)) && !changed(t, key ? key : ""))
+            world_breach(w, 26, "the record of revision %" PRIu64 " tells of %s, which was not changed", t->revision,
+                         key ? key : "nothing");
+    }
     if (json_array_size(changes) < t->len)
         world_breach(w, 26, "revision %" PRIu64 " changed %zu keys, its record has %zu", t->revision, t->len,
                      json_array_size(changes));

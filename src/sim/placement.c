@@ -8,8 +8,6 @@
 #include "control/transition.h"
 #include "sim/world.h"
 
-#define FENCE_NS_DEFAULT (10 * MINUTE)
-
 static enum berth_on_lost lost_policy(const struct seen *work)
 {
     const struct berth_workload *w = &work->work.workload;

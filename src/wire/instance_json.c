@@ -104,6 +104,8 @@ static const struct key instance_rows[] = {
     KEY("outdated", "true or false", "placed from an older description: services replace it, a few at a time",
         bool_read, .at = AT(instance.outdated)),
     KEY("since", "time", "when it came into that state", time_read, .at = AT(instance.since_ns)),
+    KEY("fence", "duration", "what its node was told, if longer than its workload's", duration_read,
+        .at = AT(instance.fence_ns)),
     KEY("gpus", "list of device numbers", "the GPUs of the node it holds, counted from 0", devices_read,
         .at = AT(instance.gpus)),
     KEY("replaces", "whole number", "the instance it takes over from", u64_read, .at = AT(instance.replaces)),

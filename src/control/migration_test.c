@@ -1,0 +1,233 @@
+/* migration_test.c - moves of instances through the API: asked for, listed, undone, refused; and what settings say. */
+#include "control/kit_test.h"
+
+#include "control/plan_policy.h"
+#include "control/replay.h"
+
+#define ALICE "user:alice"
+#define BOB "user:bob"
+
+/* Three nodes; web.alice with two pods, instances 1 and 2, which run. */
+static void cluster(struct kit *k)
+{
+    char body[128];
+    kit_open(k);
+    kit_people(k);
+    for (size_t i = 0; i < 3; i++) {
+        (void)snprintf(body, sizeof body, "{id: n%zu, allocatable: {cpu: 4, memory: 8Gi}}", i);
+        CALL(k, 201, ADMIN, "POST", "/v1/nodes", body);
+    }
+    CALL(k, 201, ALICE, "POST", "/v1/apps", "{name: web, replicas: 2, requests: {cpu: 1}}");
+    kit_plan(k);
+}
+
+static const char *node_of(struct kit *k, const char *instance)
+{
+    char url[64];
+    static char node[64];
+    (void)snprintf(url, sizeof url, "/v1/instances/%s", instance);
+    CALL(k, 200, ADMIN, "GET", url, NULL);
+    (void)snprintf(node, sizeof node, "%s", kit_text(k, "node"));
+    return node;
+}
+
+/* The agent of its node says so. */
+static void reported(struct kit *k, const char *instance, const char *state, unsigned seq)
+{
+    char url[128], who[80], body[160], node[64];
+    (void)snprintf(node, sizeof node, "%s", node_of(k, instance));
+    (void)snprintf(url, sizeof url, "/v1/nodes/%s/report", node);
+    (void)snprintf(who, sizeof who, "node:%s", node);
+    (void)snprintf(body, sizeof body, "{epoch: 1, seq: %u, instances: [{id: %s, state: %s}]}", seq, instance, state);
+    CALL(k, 200, who, "POST", url, body);
+}
+
+static void replays(struct kit *k)
+{
+    struct replay_options options = {0};
+    struct replay_result result;
+    struct berth_err err;
+    if (replay_run(k->store, &options, &result, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(result.different, 0);
+}
+
+/* The one migration there is. */
+static void moves(struct kit *k, const char *phase, int64_t progress)
+{
+    CALL(k, 200, ALICE, "GET", "/v1/migrations", NULL);
+    assert_int_equal(json_array_size(kit_at(k, "items")), 1);
+    assert_string_equal(kit_text(k, "items/0/phase"), phase);
+    assert_int_equal(kit_number(k, "items/0/progress"), progress);
+}
+
+static void from_the_wish_to_its_end(void **state)
+{
+    (void)state;
+    struct kit k;
+    cluster(&k);
+    reported(&k, "1", "running", 1);
+    CALL(&k, 200, ALICE, "POST", "/v1/instances/1/migrate?dry_run=true", "{to: n2}");
+    CALL(&k, 200, ALICE, "GET", "/v1/migrations", NULL);
+    assert_int_equal(json_array_size(kit_at(&k, "items")), 0);
+    CALL(&k, 200, ALICE, "POST", "/v1/instances/1/migrate", "{to: n2}");
+    moves(&k, "waiting", 0);
+    assert_int_equal(kit_number(&k, "items/0/id"), 1);
+    assert_string_equal(kit_text(&k, "items/0/workload"), "web.alice");
+    assert_string_equal(kit_text(&k, "items/0/from"), "n0");
+    assert_string_equal(kit_text(&k, "items/0/to"), "n2");
+    assert_string_equal(kit_text(&k, "items/0/cause"), "by-hand");
+    CALL(&k, 200, BOB, "GET", "/v1/migrations", NULL);
+    assert_int_equal(json_array_size(kit_at(&k, "items")), 0);
+    kit_plan(&k);
+    moves(&k, "starting", 25);
+    assert_int_equal(kit_number(&k, "items/0/instance"), 3);
+    CALL(&k, 409, ALICE, "POST", "/v1/instances/1/migrate", NULL);
+    SAYS(&k, "being moved already");
+    kit_restart(&k); /* nothing is lost */
+    reported(&k, "3", "starting", 1);
+    moves(&k, "starting", 50);
+    reported(&k, "3", "running", 2);
+    moves(&k, "switching", 75);
+    kit_plan(&k);
+    moves(&k, "stopping", 90);
+    CALL(&k, 409, ALICE, "POST", "/v1/migrations/1/undo", NULL);
+    SAYS(&k, "move the new one back");
+    reported(&k, "1", "stopped", 2);
+    kit_plan(&k);
+    CALL(&k, 200, ALICE, "GET", "/v1/migrations", NULL);
+    assert_int_equal(json_array_size(kit_at(&k, "items")), 0);
+    CALL(&k, 404, ALICE, "GET", "/v1/instances/1", NULL);
+    assert_string_equal(node_of(&k, "3"), "n2");
+    replays(&k);
+    kit_done(&k);
+}
+
+static void it_is_undone(void **state)
+{
+    (void)state;
+    struct kit k;
+    cluster(&k);
+    CALL(&k, 200, ALICE, "POST", "/v1/instances/1/migrate", NULL);
+    kit_plan(&k);
+    moves(&k, "starting", 25);
+    CALL(&k, 404, BOB, "POST", "/v1/migrations/1/undo", NULL);
+    CALL(&k, 200, ALICE, "POST", "/v1/migrations/1/undo", NULL);
+    kit_plan(&k);
+    moves(&k, "undone", 100);
+    CALL(&k, 200, ADMIN, "GET", "/v1/instances/3", NULL);
+    assert_string_equal(kit_text(&k, "state"), "stopping");
+    CALL(&k, 200, ADMIN, "GET", "/v1/instances/1", NULL);
+    assert_string_equal(kit_text(&k, "state"), "assigned");
+    CALL(&k, 409, ALICE, "POST", "/v1/migrations/1/undo", NULL);
+    SAYS(&k, "not being moved");
+    kit_sleep(&k, 3601);
+    kit_plan(&k);
+    CALL(&k, 200, ALICE, "GET", "/v1/migrations", NULL);
+    assert_int_equal(json_array_size(kit_at(&k, "items")), 0);
+    replays(&k);
+    kit_done(&k);
+}
+
+/* A plan that was about to stop the old one, when somebody wanted it back, is made again. */
+static void an_undo_is_never_lost(void **state)
+{
+    (void)state;
+    struct kit k;
+    cluster(&k);
+    CALL(&k, 200, ALICE, "POST", "/v1/instances/1/migrate", "{to: n2}");
+    kit_plan(&k);
+    reported(&k, "3", "running", 1);
+    CALL(&k, 200, ALICE, "POST", "/v1/migrations/1/undo", NULL);
+    kit_plan(&k);
+    CALL(&k, 200, ADMIN, "GET", "/v1/instances/3", NULL);
+    assert_string_equal(kit_text(&k, "state"), "stopping");
+    kit_done(&k);
+}
+
+static void what_cannot_move_is_refused(void **state)
+{
+    static const struct {
+        const char *who, *url, *body;
+        int status;
+        const char *says;
+    } rows[] = {
+        {ALICE, "/v1/instances/1/migrate",  "{to: nowhere}", 404, "nowhere"        },
+        {ALICE, "/v1/instances/1/migrate",  "{to: n0}",      409, "on n0 already"  },
+        {ALICE, "/v1/instances/1/migrate",  "{where: n1}",   400, "where"          },
+        {ALICE, "/v1/instances/1/migrate",  "{to: 5}",       404, "5"              },
+        {BOB,   "/v1/instances/1/migrate",  NULL,            404, "instance"       },
+        {ALICE, "/v1/instances/99/migrate", NULL,            404, "instance"       },
+        {ALICE, "/v1/instances/3/migrate",  NULL,            409, "not of an app"  },
+        {ALICE, "/v1/migrations/1/undo",    NULL,            409, "not being moved"},
+        {ALICE, "/v1/migrations/99/undo",   NULL,            404, "instance"       },
+    };
+    (void)state;
+    struct kit k;
+    cluster(&k);
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{name: j}");
+    kit_plan(&k);
+    uint64_t revision = store_revision(k.store);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        CALL(&k, rows[i].status, rows[i].who, "POST", rows[i].url, rows[i].body);
+        SAYS(&k, rows[i].says);
+    }
+    assert_int_equal(store_revision(k.store), revision);
+    CALL(&k, 200, ALICE, "POST", "/v1/apps/web/stop", NULL);
+    CALL(&k, 409, ALICE, "POST", "/v1/instances/1/migrate", NULL);
+    SAYS(&k, "is stopped");
+    kit_done(&k);
+}
+
+static void a_drain_is_not_undone(void **state)
+{
+    (void)state;
+    struct kit k;
+    cluster(&k);
+    CALL(&k, 200, ADMIN, "POST", "/v1/nodes/n0/drain", NULL);
+    kit_plan(&k);
+    moves(&k, "starting", 25);
+    assert_string_equal(kit_text(&k, "items/0/cause"), "drained");
+    CALL(&k, 409, ALICE, "POST", "/v1/migrations/1/undo", NULL);
+    SAYS(&k, "enable it");
+    kit_done(&k);
+}
+
+static void settings_become_a_policy(void **state)
+{
+    (void)state;
+    struct kit k;
+    struct plan_policy p;
+    struct berth_policy usual = berth_policy_usual();
+    kit_open(&k);
+    kit_people(&k);
+    plan_policy_read(control_state(k.control), &p);
+    assert_int_equal(p.policy.rebalance.moves, usual.rebalance.moves);
+    assert_int_equal(p.policy.pressure.high_percent, usual.pressure.high_percent);
+    assert_int_equal(p.policy.pressure.hold_ns, usual.pressure.hold_ns);
+    assert_true(p.policy.shed);
+    assert_int_equal(p.policy.headroom.reserves_len, 0);
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/system/settings",
+         "{rebalance: 'off', shed: 'off', pressure_percent: 50, pressure_low_percent: 60, headroom_percent: 5,"
+         " headroom_priority: -3}");
+    plan_policy_read(control_state(k.control), &p);
+    assert_int_equal(p.policy.rebalance.moves, 0);
+    assert_int_equal(p.policy.pressure.low_percent, 50);
+    assert_false(p.policy.shed);
+    assert_int_equal(p.policy.headroom.reserves_len, 2);
+    assert_int_equal(p.policy.headroom.reserves[0].permille, 50);
+    assert_int_equal(p.policy.headroom.priority, -3);
+    CALL(&k, 400, ADMIN, "PATCH", "/v1/system/settings", "{rebalance: maybe}");
+    CALL(&k, 400, ADMIN, "PATCH", "/v1/system/settings", "{pressure_hold_s: 0}");
+    kit_done(&k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(from_the_wish_to_its_end),    cmocka_unit_test(it_is_undone),
+        cmocka_unit_test(an_undo_is_never_lost),       cmocka_unit_test(what_cannot_move_is_refused),
+        cmocka_unit_test(a_drain_is_not_undone),       cmocka_unit_test(settings_become_a_policy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,90 @@
+/* headroom_test.c - what is kept free in every zone, from whom, and for whom. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/scene_test.h"
+
+static struct scene zones(const struct berth_reserve *reserve)
+{
+    struct scene s = scene_new();
+    scene_put_node(&s, (struct berth_node){.id = "a1", .zone = "a", HAS(1000, 1000)});
+    scene_put_node(&s, (struct berth_node){.id = "a2", .zone = "a", HAS(1000, 1000)});
+    scene_put_node(&s, (struct berth_node){.id = "b1", .zone = "b", HAS(1000, 1000)});
+    s.policy.headroom = (struct berth_headroom){reserve, 1, 5};
+    return s;
+}
+
+/* How many of ten pods of 300 find a place. */
+static void pods_that_fit(void **state)
+{
+    static const struct {
+        const char *label;
+        struct berth_reserve reserve;
+        int32_t priority;
+        uint32_t want;
+    } rows[] = {
+        {"nothing is kept",         {"cpu", 0, 0},     0, 9},
+        {"a tenth of each zone",    {"cpu", 0, 100},   0, 9}, /* 200 of 2000 and 100 of 1000 are left anyway */
+        {"a little more",           {"cpu", 0, 101},   0, 7},
+        {"an amount in each zone",  {"cpu", 700, 0},   0, 5},
+        {"the larger of both",      {"cpu", 100, 500}, 0, 4},
+        {"all of it",               {"cpu", 0, 1000},  0, 0},
+        {"of something else",       {"disk", 5, 0},    0, 9},
+        {"for the urgent",          {"cpu", 0, 1000},  5, 9},
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct scene s = zones(&rows[i].reserve);
+        scene_put(&s, (struct berth_workload){
+                          .id = "web", .replicas = 10, .priority = rows[i].priority, .shape = {NEEDS(300, 1)}});
+        scene_plan(&s);
+        if (berth_plan_actions(s.p) != rows[i].want)
+            fail_msg("%s: %zu placed", rows[i].label, berth_plan_actions(s.p));
+        scene_apply(&s);
+        scene_cleanup(&s);
+    }
+}
+
+static void the_reason_is_named(void **state)
+{
+    static const struct berth_reserve reserve = {"cpu", 0, 600};
+    (void)state;
+    struct scene s = zones(&reserve);
+    scene_put(&s, (struct berth_workload){.id = "web", .replicas = 4, .shape = {NEEDS(400, 1)}});
+    scene_put(&s, (struct berth_workload){.id = "now", .replicas = 1, .priority = 5, .shape = {NEEDS(900, 1)}});
+    scene_step(&s, "place now/0 a1 pending; place web/0 b1 pending");
+    assert_int_equal(scene_pending(&s, "web"), 3);
+    struct berth_reason r = scene_reason(&s, "web", "headroom");
+    assert_int_equal(r.nodes, 3);
+    assert_string_equal(r.what, "cpu");
+    scene_cleanup(&s);
+}
+
+/* What moves is no new demand. */
+static void a_drain_may_use_it(void **state)
+{
+    static const struct berth_reserve reserve = {"cpu", 0, 1000};
+    (void)state;
+    struct scene s = zones(&reserve);
+    scene_service(&s, "web", 1, 400, 1);
+    scene_running(&s, "web", 0, "b1");
+    scene_put_node(&s, (struct berth_node){.id = "b1", .zone = "b", .state = BERTH_NODE_DRAINING, HAS(1000, 1000)});
+    scene_step(&s, "place web/0 a1 drained for 1");
+    scene_cleanup(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pods_that_fit),
+        cmocka_unit_test(the_reason_is_named),
+        cmocka_unit_test(a_drain_may_use_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,133 @@
+/* rebalance_test.c - real use is evened out by few moves, and comes to rest. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/scene_test.h"
+
+#define MINUTE_NS (60 * SCENE_SECOND_NS)
+
+static struct scene even_stage(size_t nodes)
+{
+    struct scene s = scene_stage(nodes);
+    s.policy.rebalance = berth_policy_usual().rebalance;
+    return s;
+}
+
+/* `len` pods on node a, each using so much cpu. */
+static void crowd(struct scene *s, uint32_t len, int64_t cpu)
+{
+    scene_service(s, "web", len, 10, 10);
+    for (uint32_t i = 0; i < len; i++)
+        scene_using(s, i + 1, "web", i, "a", cpu, 10);
+}
+
+static void the_busiest_gives_to_the_idlest(void **state)
+{
+    (void)state;
+    struct scene s = even_stage(3);
+    crowd(&s, 4, 200);
+    scene_step(&s, "place web/0 b moved for 1"); /* b and c are alike; a has given */
+    scene_report(&s, 5, BERTH_STARTING, false);
+    scene_step(&s, ""); /* one is under way */
+    scene_using(&s, 6, "other", 0, "c", 0, 0);  /* not wanted: stops */
+    scene_step(&s, "stop other/0 c removed #6");
+    scene_gone(&s, 6);
+    scene_report(&s, 5, BERTH_RUNNING, true);
+    scene_step(&s, "stop web/0 a moved #1");
+    scene_step(&s, "");
+    scene_gone(&s, 1);
+    scene_step(&s, "place web/1 c moved for 2");
+    scene_cleanup(&s);
+}
+
+static void small_gains_are_not_worth_it(void **state)
+{
+    static const struct {
+        int64_t cpu;
+        const char *want;
+    } rows[] = {
+        {150, ""                         },
+        {152, "place web/0 b moved for 1"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct scene s = even_stage(2);
+        crowd(&s, 2, rows[i].cpu);
+        scene_step(&s, rows[i].want);
+        scene_cleanup(&s);
+    }
+}
+
+static void who_is_not_moved(void **state)
+{
+    (void)state;
+    struct scene s = even_stage(2);
+    crowd(&s, 3, 300);
+    struct scene *one = &s;
+    scene_put(one, (struct berth_workload){.id = "web", .kind = BERTH_VM, .replicas = 3, .shape = {NEEDS(10, 10)}});
+    scene_step(one, "");
+    scene_put(one, (struct berth_workload){.id = "web", .on_drain = BERTH_DRAIN_WAIT, .replicas = 3, .shape = {NEEDS(10, 10)}});
+    scene_step(one, "");
+    scene_put(one, (struct berth_workload){.id = "web", .replicas = 3, .shape = {NEEDS(10, 10), .node = "a"}});
+    scene_step(one, ""); /* fits nowhere else */
+    scene_service(one, "web", 3, 10, 10);
+    s.profile = "pack";
+    if (berth_profile_find("pack"))
+        scene_step(one, "");
+    s.profile = NULL;
+    s.policy.rebalance.moves = 0;
+    scene_step(one, "");
+    s.policy.rebalance.moves = 2;
+    scene_stage_state(one, "b", BERTH_NODE_CORDONED);
+    scene_step(one, "");
+    scene_stage_state(one, "b", BERTH_NODE_READY);
+    scene_step(one, "place web/0 b moved for 1");
+    scene_cleanup(&s);
+}
+
+static void young_ones_and_new_neighbours_wait(void **state)
+{
+    (void)state;
+    struct scene s = even_stage(2);
+    crowd(&s, 3, 300);
+    scene_service(&s, "new", 1, 10, 10);
+    scene_running(&s, "new", 0, "b");
+    scene_step(&s, "");
+    assert_int_equal(berth_plan_recheck_ns(s.p), s.now_ns + 10 * MINUTE_NS);
+    s.now_ns += 10 * MINUTE_NS;
+    scene_step(&s, "place web/0 b moved for 1");
+    scene_cleanup(&s);
+}
+
+static void one_that_never_comes_is_undone(void **state)
+{
+    (void)state;
+    struct scene s = even_stage(2);
+    crowd(&s, 3, 300);
+    scene_step(&s, "place web/0 b moved for 1");
+    scene_step(&s, "");
+    assert_int_equal(berth_plan_recheck_ns(s.p), s.now_ns + 15 * MINUTE_NS);
+    s.now_ns += 15 * MINUTE_NS;
+    scene_step(&s, "stop web/0 b undone #4");
+    scene_gone(&s, 4);
+    scene_step(&s, "place web/1 b moved for 2"); /* another one may have more luck */
+    scene_cleanup(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_busiest_gives_to_the_idlest),
+        cmocka_unit_test(small_gains_are_not_worth_it),
+        cmocka_unit_test(who_is_not_moved),
+        cmocka_unit_test(young_ones_and_new_neighbours_wait),
+        cmocka_unit_test(one_that_never_comes_is_undone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
