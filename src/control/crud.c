@@ -194,8 +194,9 @@ static void stamp(struct call *c, const struct crud *k, const char *id, const js
     CLEANUP(json) json_t *after = asked(k, doc);
     json_int_t generation = json_integer_value(json_object_get(old, "generation"));
     /* A restart asks for pods of a later description, though it says the same. */
-    bool differs =
-        !json_equal(before, after) || !json_equal(json_object_get(old, "restart"), json_object_get(doc, "restart"));
+    bool restarted =
+        json_integer_value(json_object_get(old, "restart")) != json_integer_value(json_object_get(doc, "restart"));
+    bool differs = restarted || !json_equal(before, after);
     (void)json_object_set_new(doc, "generation", json_integer(generation + differs));
 }
 

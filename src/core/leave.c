@@ -177,7 +177,7 @@ static bool goes_first(const struct berth_plan *p, const struct instance *a, con
     int64_t over_a = memory_used(p->s, a) - class_need(snapshot_class(p->s, a->class), RESOURCE_MEMORY);
     int64_t over_b = memory_used(p->s, b) - class_need(snapshot_class(p->s, b->class), RESOURCE_MEMORY);
     if (pa != pb)
-        return pa > pb;
+        return pa < pb;
     return over_a != over_b ? over_a > over_b : a->id > b->id;
 }
 
