@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import time
 import urllib.request
 
@@ -200,6 +201,28 @@ def settings_files_and_secrets():
         c.berth("app", "rm", app)
         wait_for("all is gone", lambda: not agent.instances() and str(agent.state) not in
                  pathlib.Path("/proc/mounts").read_text())
+
+
+@case
+def ports_by_socket_and_exclusive_resources():
+    listener = ("import os, socket, time; fds = int(os.environ['LISTEN_FDS']); assert int(os.environ['LISTEN_PID']) == os.getpid(); "
+                "s = socket.socket(fileno=3); print(os.environ['LISTEN_FDNAMES'], s.getsockname()[1], "
+                "os.environ['BERTH_EXCLUSIVE_ACME_EXAMPLE_ARM'], flush=True)\n"
+                "while True:\n  c, _ = s.accept(); c.sendall(b'hi'); c.close()")
+    with Cluster() as c:
+        agent = c.node("n1")
+        app = c.app(name="robot", command=["/usr/bin/python3", "-c", listener], replicas=2,
+                    endpoints=[{"name": "door", "listen": "socket"}], exclusive={"acme.example/arm": ["left", "right"]})
+        wait_for("two are ready", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 2)
+        taken = sorted(i["exclusive"]["acme.example/arm"] for i in c.instances(app))
+        assert taken == ["left", "right"], taken
+        agent.process.end(signal.SIGKILL)  # the next agent knows what is taken
+        agent.start()
+        c.berth("app", "scale", app, "3")
+        wait_for("a third has no arm", lambda: "taken" in c.berth("events"))
+        for port in {p["port"] for i in c.instances(app) for p in i["ports"]}:
+            with socket.create_connection(("127.0.0.1", port), timeout=10) as s:
+                assert s.recv(2) == b"hi"
 
 
 @case

@@ -30,6 +30,8 @@ static void adopt_living(struct run *r)
         ports[i] = (struct node_port){r->ports.at[i].endpoint, r->ports.at[i].port};
     r->phase = RUN_LIVING;
     node_found(r->agent->node, r->id, r->config, ports, r->ports.len);
+    if (r->exclusive)
+        node_exclusive(r->agent->node, r->id, r->exclusive);
     NOTE(r->agent, LEVEL_INFO, "instance.adopted", LOG_NUMBER("id", (int64_t)r->id),
          LOG_NUMBER("shim", r->launched.shim));
 }

@@ -64,7 +64,7 @@ struct run {
     struct loop_source *timer; /* of the next step of a stop, or of another try to clear up */
     bool signalled;
     VEC(struct run_port) ports;
-    char *exclusive; /* JSON of what it took of exclusive resources; NULL: nothing */
+    json_t *exclusive; /* {resource: name} that it took; NULL: nothing */
     struct health *health;
     struct limit_watch limits;
     char unenforced[CGROUP_LIST_MAX];

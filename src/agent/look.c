@@ -11,12 +11,14 @@
 
 #include "agent/agent_parts.h"
 
-enum { ROUND_S = 10, TRIM_S = 60 };
+enum { ROUND_S = 10, TRIM_S = 60, PROBE_ROUNDS = 60 };
 
 struct look {
     struct agent *agent;
     struct loop_source *timer, *source;
     struct probe_use *use;
+    struct probe_config config;
+    unsigned rounds;
     struct worker *prober; /* plugins may take their time */
     json_t *probed;
     bool probing;
@@ -67,7 +69,11 @@ static void look_at(struct run *r, int64_t now_ns)
 static void probe_work(void *ctx)
 {
     struct look *l = ctx;
+    json_t *machine = NULL;
     l->probed = probe_use_look(l->use, agent_boottime_ns());
+    /* What there is changes seldom: a disk, a pool of huge pages, a device. */
+    if (l->rounds++ % PROBE_ROUNDS == 0 && probe_machine(&l->config, &machine, NULL) == 0)
+        (void)json_object_set_new(l->probed, "probed", machine);
 }
 
 static void probe_after(void *ctx)
@@ -157,15 +163,15 @@ void look_end(struct run *r)
 
 int look_new(struct agent *a, struct look **ret, struct berth_err *err)
 {
-    struct probe_config config = {
-        .root = "", .plugins = a->options->plugins, .disk = place_dir(a->place), .reserve = a->options->reserve};
     struct look *l = mem_zalloc(sizeof *l);
     l->agent = a;
+    l->config = (struct probe_config){
+        .root = "", .plugins = a->options->plugins, .disk = place_dir(a->place), .reserve = a->options->reserve};
     l->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     int rc = l->inotify < 0 ? err_set(err, errno, "cannot watch folders: %s", strerror(errno)) : 0;
     if (rc == 0)
         rc = loop_watch_fd(a->loop, l->inotify, EPOLLIN, heard, l, &l->source, err);
-    l->use = probe_use_new(&config);
+    l->use = probe_use_new(&l->config);
     l->prober = worker_new(a->loop);
     l->timer = loop_timer_new(a->loop, look_around, l);
     loop_timer_set(l->timer, loop_now_ns(a->loop) + SECOND_NS);

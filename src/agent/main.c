@@ -29,7 +29,8 @@ static void descriptors_raise(void)
 static int join(const struct agent_options *options, struct berth_err *err)
 {
     const struct probe_config config = {
-        .root = "", .plugins = options->plugins, .disk = "/", .reserve = options->reserve};
+        .root = "", .plugins = options->plugins, .disk = options->state, .reserve = options->reserve};
+    (void)mkdir(options->state, 0700); /* its disk is what is offered; that it cannot be made is told below */
     CLEANUP(json) json_t *probed = NULL;
     CLEANUP(mem) char *node = NULL;
     int rc = probe_machine(&config, &probed, err);

@@ -138,8 +138,10 @@ int bound_keep(struct run *r, const struct bound *b, struct berth_err *err)
             json_object_get(doc, "ports"),
             json_pack("{s:s, s:i}", "endpoint", b->ports[i].endpoint, "port", (int)b->ports[i].port));
     }
-    if (b->exclusive)
+    if (b->exclusive) {
         (void)json_object_set(doc, "exclusive", b->exclusive);
+        r->exclusive = json_deep_copy(b->exclusive);
+    }
     if (!b->ports_len && !b->exclusive)
         return 0;
     char *text = json_dumps(doc, JSON_COMPACT);
@@ -166,7 +168,8 @@ void bound_read(struct run *r)
         run_port_add(r, endpoint ? endpoint : "", port);
         (void)claims_take(r->agent->claims, r->id, port_claim(protocol ? protocol : "tcp", port, what));
     }
-    json_object_foreach(json_object_get(doc, "exclusive"), resource, name)
+    r->exclusive = json_deep_copy(json_object_get(doc, "exclusive"));
+    json_object_foreach(r->exclusive, resource, name)
     {
         CLEANUP(str) struct str what = {0};
         str_addf(&what, "%s/%s", resource, json_string_value(name) ? json_string_value(name) : "");

@@ -83,7 +83,7 @@ void run_free(struct run *r)
     json_decref(r->next);
     json_decref(r->secrets);
     mem_free(r->trouble);
-    mem_free(r->exclusive);
+    json_decref(r->exclusive);
     mem_free(r);
 }
 
@@ -222,6 +222,8 @@ static void tell_started(struct run *r)
     for (size_t i = 0; i < len; i++)
         ports[i] = (struct node_port){r->ports.at[i].endpoint, r->ports.at[i].port};
     node_started(r->agent->node, r->id, ports, len);
+    if (r->exclusive)
+        node_exclusive(r->agent->node, r->id, r->exclusive);
     node_trouble(r->agent->node, r->id, r->unenforced, NULL);
 }
 

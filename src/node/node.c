@@ -62,6 +62,7 @@ static void held_free(struct held *h)
         mem_free(h->use.at[i].resource);
     vec_done(&h->use);
     json_decref(h->config);
+    json_decref(h->exclusive);
     mem_free(h->note);
     mem_free(h->unenforced);
     mem_free(h->over);
@@ -239,6 +240,17 @@ void node_started(struct node *n, uint64_t id, const struct node_port *ports, si
         h->state = NODE_RUNNING;
         h->ready = !json_object_get(h->config, "health");
     }
+    held_changed(n, h);
+    report_tick(n);
+}
+
+void node_exclusive(struct node *n, uint64_t id, const json_t *taken)
+{
+    struct held *h = held_find(n, id);
+    if (!h || !held_lives(h))
+        return;
+    json_decref(h->exclusive);
+    h->exclusive = json_deep_copy(taken);
     held_changed(n, h);
     report_tick(n);
 }

@@ -90,6 +90,8 @@ void node_begin(struct node *n);
 int node_configure(struct node *n, uint64_t revision, const char *hash, const json_t *config, struct berth_err *err);
 /* It runs, on these ports. An instance without health checks is ready from here on. */
 void node_started(struct node *n, uint64_t id, const struct node_port *ports, size_t ports_len);
+/* What it took of exclusive resources, {resource: name}; also before node_begin. */
+void node_exclusive(struct node *n, uint64_t id, const json_t *taken);
 /* The health check's verdict has changed. `text`: what is wrong; NULL: nothing. */
 void node_health(struct node *n, uint64_t id, bool ready, const char *text);
 /* Nothing of it runs any more. */

@@ -34,6 +34,7 @@ struct held {
     VEC(struct held_use) use;
     int progress; /* thousandths; -1: it does not say */
     char *note, *unenforced, *over, *error;
+    json_t *exclusive; /* {resource: name}; NULL: none */
     enum node_end end;
     int exit;
     /* Counts of node->changes: the last change, the one in the report under way, the one the daemon has taken. */

@@ -82,6 +82,8 @@ static json_t *item_make(struct held *h)
         (void)json_object_set_new(item, "exit", json_integer(h->exit));
     if (h->ports.len && held_lives(h))
         (void)json_object_set_new(item, "ports", ports_make(h));
+    if (h->exclusive && held_lives(h))
+        (void)json_object_set(item, "exclusive", h->exclusive);
     if (h->use.len && held_lives(h))
         (void)json_object_set_new(item, "usage", usage_make(h));
     if (h->progress >= 0)
