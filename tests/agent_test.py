@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import time
@@ -201,6 +202,38 @@ def settings_files_and_secrets():
         c.berth("app", "rm", app)
         wait_for("all is gone", lambda: not agent.instances() and str(agent.state) not in
                  pathlib.Path("/proc/mounts").read_text())
+
+
+@case
+def containers():
+    busybox = shutil.which("busybox")
+    if not busybox or not (shutil.which("crun") or shutil.which("runc")):
+        print("# skip: there is no busybox, or neither crun nor runc")
+        return
+    with Cluster() as c:
+        agent = c.node("n1")
+        root = c.work / "rootfs"
+        (root / "bin").mkdir(parents=True)
+        os.chmod(c.work, 0o755)
+        for folder in (root, root / "bin"):
+            os.chmod(folder, 0o755)
+        shutil.copy(busybox, root / "bin/busybox")
+        (root / "bin/sh").symlink_to("busybox")
+        job = c.job(["/bin/sh", "-c", 'PATH=/bin; busybox echo "pid $$ uid $(busybox id -u)"; busybox cat /etc/note; busybox ls /; '
+                                      'busybox touch /scratch/here && echo wrote; echo 1/2 half >&$BERTH_PROGRESS_FD; busybox sleep 3'],
+                    rootfs=str(root), runtime="oci", files=[{"path": "/etc/note", "text": "a note\n"}], limits={"memory": "64Mi"},
+                    retries=0, mounts=[{"path": "/scratch", "tmpfs": "1Mi"}])
+        c.wait_state("jobs", job, "running")
+        assert "inside" in c.berth("exec", job, "--", "/bin/sh", "-c", "echo inside")
+        c.wait_state("jobs", job, "ended")
+        log = c.berth("logs", job)
+        assert "pid 1 uid 2000" in log and "a note" in log and "wrote" in log and "scratch" in log, log
+        assert not (root / "here").exists()
+        wait_for("nothing is left", lambda: not agent.instances() and not agent.processes() and str(agent.state) not in
+                 pathlib.Path("/proc/mounts").read_text())
+        failed = c.job(["/bin/true"], image="localhost:1/no/such:image", retries=0)
+        c.wait_state("jobs", failed, "failed")
+        assert "no/such" in c.berth("describe", "job", failed)
 
 
 @case

@@ -57,9 +57,16 @@ int tree_instance(const struct place *p, uint64_t id)
 
 int tree_folder(int root, const char *name, mode_t mode)
 {
-    if (mkdirat(root, name, mode) < 0 && errno != EEXIST)
+    bool made = mkdirat(root, name, mode) == 0;
+    if (!made && errno != EEXIST)
         return -errno;
-    return tree_open(root, name, O_RDONLY | O_DIRECTORY, 0);
+    int fd = tree_open(root, name, O_RDONLY | O_DIRECTORY, 0);
+    if (fd >= 0 && made && fchmod(fd, mode) < 0) { /* whatever the agent's umask is */
+        int rc = -errno;
+        (void)close(fd);
+        return rc;
+    }
+    return fd;
 }
 
 /* ---- walking ------------------------------------------------------------------------------------------------------- */

@@ -57,12 +57,18 @@ static int epoch_next(struct place *p, struct berth_err *err)
     return rc ? err_set(err, -rc, "cannot write '%s/epoch': %s", p->dir, strerror(-rc)) : 0;
 }
 
-/* Others may pass through to what is theirs below (homes), and list nothing. */
+/* Owners may pass through to their homes, and list nothing; the rest is nobody's business: images hold programs that are
+ * set-user-id. Whatever the umask is, and whoever made the folder. */
 static int folders_make(struct place *p, struct berth_err *err)
 {
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
-        if (mkdirat(p->dir_fd, folders[i], 0711) && errno != EEXIST)
+    if (fchmod(p->dir_fd, 0711))
+        return err_set(err, errno, "cannot let owners pass through '%s': %s", p->dir, strerror(errno));
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        mode_t mode = strcmp(folders[i], "homes") == 0 ? 0711 : 0700;
+
+        if ((mkdirat(p->dir_fd, folders[i], mode) && errno != EEXIST) || fchmodat(p->dir_fd, folders[i], mode, 0))
             return err_set(err, errno, "cannot make '%s/%s': %s", p->dir, folders[i], strerror(errno));
+    }
     p->instances_fd = openat(p->dir_fd, "instances", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (p->instances_fd < 0)
         return err_set(err, errno, "cannot open '%s/instances': %s", p->dir, strerror(errno));

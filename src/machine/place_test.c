@@ -202,6 +202,38 @@ static void names_are_plain(void **state)
     assert_string_equal(path, want);
 }
 
+/* Whoever made the folder, and with whatever umask: owners reach their homes, and nothing else. */
+static void owners_reach_their_homes(void **state)
+{
+    struct kit *k = *state;
+    static const struct {
+        const char *name;
+        mode_t mode;
+    } want[] = {
+        {"",           0711},
+        {"/homes",     0711},
+        {"/images",    0700},
+        {"/instances", 0700},
+        {"/logs",      0700},
+        {"/volumes",   0700},
+    };
+    char path[512];
+    struct stat st;
+
+    assert_int_equal(chmod(k->root, 0700), 0);
+    (void)snprintf(path, sizeof path, "%s/homes", k->root);
+    assert_int_equal(rmdir(path), 0);
+    mode_t before = umask(077);
+    open_again(k);
+    (void)umask(before);
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        (void)snprintf(path, sizeof path, "%s%s", k->root, want[i].name);
+        assert_int_equal(stat(path, &st), 0);
+        if ((st.st_mode & 0777) != want[i].mode)
+            fail_msg("'%s' has the mode %o", want[i].name, (unsigned)st.st_mode & 0777U);
+    }
+}
+
 /* What is mounted in a folder, or a link leads to, is not removed with it. */
 static void removes_only_its_own(void **state)
 {
@@ -254,6 +286,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(grows_and_is_made_anew, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(synced_on_another_thread, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(names_are_plain, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(owners_reach_their_homes, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(removes_only_its_own, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(heard_of_this_boot, kit_setup, kit_teardown),
     };
