@@ -524,7 +524,6 @@ static int surroundings(void **state)
 
 int main(void)
 {
-    (void)umask(077); /* as the agent has it */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_become_a_config),
         cmocka_unit_test(words_that_make_no_sense),
