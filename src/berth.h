@@ -130,7 +130,8 @@ struct berth_node {
     const struct berth_amount *consumed; /* of cumulative resources, since consumed_ns */
     size_t consumed_len;
     int64_t consumed_ns;
-    const struct berth_amount *used; /* really in use on the whole machine, as reported; of `cpu` and `memory` it counts */
+    const struct berth_amount
+        *used; /* really in use on the whole machine, as reported; of `cpu` and `memory` it counts */
     size_t used_len;
     const struct berth_label *labels;
     size_t labels_len;
@@ -296,8 +297,7 @@ struct berth_instance {
     bool
         outdated; /* placed from a description that is no longer the wished one: services replace it, a few at a time */
     int64_t since_ns;
-    int64_t fence_ns;      /* its node was told to end it after this long in silence, whatever the workload says by now;
-                         BERTH_NEVER_NS: never; 0: as the workload says */
+    int64_t fence_ns;      /* in silence, as its node was told; BERTH_NEVER_NS: none; 0: as the workload says */
     uint64_t gpus;         /* devices held, a bit each */
     uint64_t replaces;     /* the instance this one takes over from; 0: none */
     const uint64_t *waits; /* of a reserved one: the instances whose stop it awaits */

@@ -189,11 +189,21 @@ class Cluster:
         """A new agent that has joined and is ready."""
         return self.agent(name, prefix, options).join().start()
 
+    def berth_env(self):
+        return dict(os.environ, BERTH_SERVER=self.url, BERTH_TOKEN=self.token, NO_COLOR="1",
+                    BERTH_CONFIG=str(self.work / "config"))
+
     def run(self, *words, stdin=None, timeout=PATIENCE):
-        env = dict(os.environ, BERTH_SERVER=self.url, BERTH_TOKEN=self.token, NO_COLOR="1",
-                   BERTH_CONFIG=str(self.work / "config"))
-        return subprocess.run([str(BERTH), *map(str, words)], capture_output=True, text=True, env=env, timeout=timeout,
-                              input=stdin if stdin is not None else "")
+        return subprocess.run([str(BERTH), *map(str, words)], capture_output=True, text=True, env=self.berth_env(),
+                              timeout=timeout, input=stdin if stdin is not None else "")
+
+    def start_berth(self, *words, stdin="", read=True):
+        """Begun, with a file of this text to read; its output is dropped, or (read=False) never read."""
+        given = self.work / f"stdin-{len(list(self.work.glob('stdin-*')))}"
+        given.write_text(stdin)
+        with given.open() as text:
+            return subprocess.Popen([str(BERTH), *map(str, words)], stdin=text, env=self.berth_env(),
+                                    stdout=subprocess.DEVNULL if read else subprocess.PIPE, stderr=subprocess.DEVNULL)
 
     def berth(self, *words, stdin=None):
         done = self.run(*words, stdin=stdin)

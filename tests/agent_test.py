@@ -156,6 +156,45 @@ def exec_signal_and_progress():
         wait_for("progress shows", lambda: c.get(f"/v1/jobs/{job}")["status"].get("progress") == 250)
 
 
+@case
+def what_does_not_read_or_is_slow_holds_up_nobody():
+    with Cluster() as c:
+        agent = c.node("n1")
+        job = c.job(["/bin/sleep", "600"])
+        c.wait_state("jobs", job, "running")
+        before = agent.processes()
+        # More than a pipe holds, for a program that never reads.
+        deaf = c.start_berth("exec", "-i", job, "--", "/bin/sleep", "600", stdin="x" * 1000000)
+        wait_for("it runs", lambda: len(agent.processes()) > len(before))
+        # One that has said all and is not read: the agent waits, but not by turning.
+        mute = c.start_berth("exec", job, "--", "/usr/bin/head", "-c", "8000000", "/dev/zero", read=False)
+        time.sleep(1)
+        c.wait_state("jobs", c.job(["/bin/true"]), "ended")
+        assert "no program" in c.run("exec", job, "--", "no-such-program").stderr
+        ticks = cpu_ticks(agent.process.pid)
+        time.sleep(2)
+        assert cpu_ticks(agent.process.pid) - ticks < os.sysconf("SC_CLK_TCK"), "the agent is busy with nothing"
+        for process in (deaf, mute):
+            process.kill()
+            process.wait()
+        wait_for("both are gone", lambda: agent.processes() == before)
+
+
+def cpu_ticks(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+@case
+def a_health_check_may_talk():
+    with Cluster() as c:
+        c.node("n1")
+        app = c.app(name="calm", command=["/bin/sleep", "600"],
+                    health={"exec": ["/bin/sh", "-c", "head -c 200000 /dev/zero && echo fine"], "every": "1s",
+                            "timeout": "900ms"})
+        wait_for("it is ready", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 1)
+
+
 def uid_of(c, job):
     (agent,) = c.agents.values()
     return os.stat(f"/proc/{agent.processes()[0]}").st_uid

@@ -107,8 +107,8 @@ static bool drop_judge(const struct case_ *c, const struct seat *s)
         return verdict_bad(c->v, "pressure: %" PRIu64 " may not be stopped", s->is.id);
     for (size_t i = 0; i < c->before->seats_len; i++) {
         const struct seat *other = &c->before->seats[i];
-        if (other->node == s->node && other != s && may_drop(c->before, other) &&
-            drops_before(c->before, other, s) && spare_still(c, other))
+        if (other->node == s->node && other != s && may_drop(c->before, other) && drops_before(c->before, other, s) &&
+            spare_still(c, other))
             return verdict_bad(c->v, "pressure: %" PRIu64 " is stopped before %" PRIu64, s->is.id, other->is.id);
     }
     return true;
@@ -157,12 +157,18 @@ static bool remembered_judge(const struct case_ *c, size_t node, bool dropped)
 
 static bool pressure_judge(const struct case_ *c)
 {
-    uint32_t stopping = 0, drops = 0;
+    uint32_t stopping = 0, drops = 0, picked = 0;
     bool *dropped = ARENA_ARRAY(&((struct world *)(uintptr_t)c->after)->arena, bool, c->before->nodes_len + 1);
 
-    for (size_t n = 0; n < c->before->nodes_len; n++)
-        if (node_pressed(c->before, n))
-            (void)use_left(c->before, n, &stopping);
+    for (size_t n = 0; n < c->before->nodes_len; n++) {
+        const struct berth_fact *known = fact_find(c->before, BERTH_FACT_PRESSURE, 0, c->before->nodes[n].id);
+        if (!node_pressed(c->before, n))
+            continue;
+        (void)use_left(c->before, n, &stopping);
+        const struct berth_fact *is = fact_find(c->after, BERTH_FACT_PRESSURE, 0, c->before->nodes[n].id);
+        /* At this very moment, by an earlier plan; or by this one, and it stops for another reason or not at all. */
+        picked += known && (known->at_ns == c->before->now_ns || (is && is->at_ns == c->before->now_ns));
+    }
     for (size_t i = 0; i < berth_plan_actions(c->plan); i++) {
         struct berth_action a = berth_plan_action(c->plan, i);
         const struct seat *s = a.instance ? world_find_seat(c->before, a.instance) : NULL;
@@ -178,10 +184,12 @@ static bool pressure_judge(const struct case_ *c)
         dropped[s->node] = true;
         drops++;
     }
+    picked -= drops < picked ? drops : picked; /* these are counted */
     if (drops && stopping + drops > c->before->policy.pressure.drops)
         return verdict_bad(c->v, "pressure: %u stop, and %u more are stopped", stopping, drops);
     for (size_t n = 0; n < c->before->nodes_len; n++) {
-        bool due = drop_due(c->before, n) && !dropped[n] && stopping + drops < c->before->policy.pressure.drops;
+        bool due =
+            drop_due(c->before, n) && !dropped[n] && stopping + picked + drops < c->before->policy.pressure.drops;
         if (!remembered_judge(c, n, dropped[n]) || (due && !idle_judge(c, n)))
             return false;
     }
@@ -236,8 +244,7 @@ static void shed_list(const struct world *world, size_t node, bool *leaves, bool
         const struct berth_shape *shape = world->seats[next].shape;
         bool helps = false;
         for (size_t k = 0; k < rule_requests_len(shape); k++)
-            helps |= rule_request(shape, k).amount > 0 &&
-                     lacks(world, node, rule_request(shape, k).resource, leaves);
+            helps |= rule_request(shape, k).amount > 0 && lacks(world, node, rule_request(shape, k).resource, leaves);
         asked[next] = true;
         leaves[next] = helps;
     }
@@ -300,9 +307,8 @@ static int64_t share_with(const struct world *world, size_t node, const struct s
         const struct berth_node *n = &world->nodes[node];
         int64_t has = amount_of(n->allocatable, n->allocatable_len, resources[k]), own = 0;
         if (s)
-            own = seat_uses(s, resources[k]) >= 0
-                      ? seat_uses(s, resources[k])
-                      : amount_of(s->shape->requests, s->shape->requests_len, resources[k]);
+            own = seat_uses(s, resources[k]) >= 0 ? seat_uses(s, resources[k])
+                                                  : amount_of(s->shape->requests, s->shape->requests_len, resources[k]);
         int64_t load = load_of(world, node, resources[k]) + sign * own;
         int64_t share = load <= 0 ? 0 : has > 0 ? (int64_t)((__int128)load * 1000 / has) : INT32_MAX;
         share = share > INT32_MAX ? INT32_MAX : share;
@@ -329,7 +335,8 @@ static bool even_judge(const struct case_ *c, const struct world *then, const st
     if (fact_find(c->before, BERTH_FACT_MIGRATION, s->is.id, ""))
         return verdict_bad(c->v, "evening out: %" PRIu64 " has another migration", s->is.id);
     if (from_share - (left > came ? left : came) <= (int64_t)policy->gain_percent * 10)
-        return verdict_bad(c->v, "evening out: %" PRIu64 " from %" PRId64 " to %" PRId64 " and %" PRId64 " gains little",
+        return verdict_bad(c->v,
+                           "evening out: %" PRIu64 " from %" PRId64 " to %" PRId64 " and %" PRId64 " gains little",
                            s->is.id, from_share, left, came);
     return true;
 }

@@ -55,7 +55,8 @@ void use_random(struct world *world, struct rng *r, struct seat *seat)
         memcpy(u, seat->is.usage, len * sizeof *u);
     for (size_t k = 0; k < 2; k++) {
         int64_t asked = amount_of(seat->shape->requests, seat->shape->requests_len, resources[k]);
-        int64_t unit = k ? 256 * MIB : 100, used = rng_chance(r, 70) ? rng_range(r, 0, 2 * asked) : rng_range(r, 0, 40) * unit;
+        int64_t unit = k ? 256 * MIB : 100,
+                used = rng_chance(r, 70) ? rng_range(r, 0, 2 * asked) : rng_range(r, 0, 40) * unit;
         size_t at = 0;
         while (at < len && !text_same(u[at].resource, resources[k]))
             at++;
@@ -98,6 +99,95 @@ bool wish_random(struct world *world, struct rng *r, struct berth_fact *ret)
     return true;
 }
 
+/* ---- worlds in which it matters --------------------------------------------------------------------------------- */
+
+static bool at_ease(const struct berth_workload *w)
+{
+    return w->kind == BERTH_SERVICE && text_same(w->gang, "");
+}
+
+/* Services that can do without some of their pods, all of which run. */
+static void services_at_ease(struct world *world)
+{
+    for (size_t i = 0; i < world->workloads_len; i++)
+        if (at_ease(&world->workloads[i]))
+            world->workloads[i].min_available = 1;
+    for (size_t i = 0; i < world->seats_len; i++) {
+        struct seat *s = &world->seats[i];
+        if (s->is.state != BERTH_ASSIGNED && s->is.state != BERTH_STARTING && s->is.state != BERTH_RUNNING)
+            continue;
+        s->is.state = BERTH_RUNNING;
+        s->is.ready = true;
+        s->is.since_ns = world->now_ns - 30 * MINUTE_NS;
+    }
+}
+
+static void memory_is_short(struct world *world, struct rng *r)
+{
+    services_at_ease(world);
+    for (size_t i = 0; i < world->workloads_len; i++)
+        world->workloads[i].priority = RNG_PICK(r, int32_t, 0, 0, 1, 2);
+    world->policy.pressure = berth_policy_usual().pressure;
+    world->policy.pressure.drops = (uint32_t)rng_range(r, 1, 4);
+    for (size_t i = 0; i < world->seats_len; i++)
+        use_random(world, r, &world->seats[i]);
+    for (size_t i = 0; i < world->nodes_len; i++) {
+        struct berth_node *n = &world->nodes[i];
+        struct berth_amount *a = ARENA_ARRAY(&world->arena, struct berth_amount, 1);
+        int64_t memory = amount_of(n->allocatable, n->allocatable_len, "memory");
+        a[0] = (struct berth_amount){"memory", rng_range(r, 80, 120) * (memory / 100)};
+        n->used = a;
+        n->used_len = 1;
+        if (rng_chance(r, 80))
+            world_add_fact(world, (struct berth_fact){
+                                      .kind = BERTH_FACT_PRESSURE, .key = n->id, .at_ns = world->now_ns - MINUTE_NS});
+    }
+}
+
+static void nodes_are_over(struct world *world, struct rng *r)
+{
+    world->policy.shed = true;
+    world->broken = true;
+    for (size_t i = 0; i < world->nodes_len; i++) {
+        struct berth_node *n = &world->nodes[i];
+        if (!n->allocatable_len || !rng_chance(r, 50))
+            continue;
+        struct berth_amount *a = arena_dup(&world->arena, n->allocatable, n->allocatable_len * sizeof *a);
+        for (size_t k = 0; k < n->allocatable_len; k++)
+            if (text_same(a[k].resource, "cpu") || text_same(a[k].resource, "memory"))
+                a[k].amount = a[k].amount * rng_range(r, 5, 60) / 100;
+        n->allocatable = a;
+    }
+}
+
+static void use_is_uneven(struct world *world, struct rng *r)
+{
+    services_at_ease(world);
+    world->policy.rebalance = (struct berth_rebalance){.moves = 3, .gain_percent = 2, .age_ns = MINUTE_NS};
+    world->profile = NULL;
+    for (size_t i = 0; i < world->seats_len; i++) {
+        struct seat *s = &world->seats[i];
+        use_random(world, r, s);
+        if (s->workload != NONE && at_ease(&world->workloads[s->workload]))
+            world->workloads[s->workload].replicas = 0; /* as many as there are, below */
+    }
+    for (size_t i = 0; i < world->seats_len; i++)
+        if (world->seats[i].workload != NONE && at_ease(&world->workloads[world->seats[i].workload]))
+            world->workloads[world->seats[i].workload].replicas++;
+}
+
+static void theme_random(struct world *world, struct rng *r)
+{
+    switch (rng_below(r, 8)) {
+    case 0:
+    case 1: memory_is_short(world, r); break;
+    case 2: nodes_are_over(world, r); break;
+    case 3:
+    case 4: use_is_uneven(world, r); break;
+    default: break;
+    }
+}
+
 void relief_random(struct world *world)
 {
     struct rng r = {world->seed * 0x9e3779b97f4a7c15u + 77};
@@ -106,6 +196,10 @@ void relief_random(struct world *world)
     world->policy = policy_random(world, &r);
     if (rng_chance(&r, 40))
         return;
+    if (rng_chance(&r, 60)) {
+        theme_random(world, &r);
+        return;
+    }
     for (size_t i = 0; i < world->seats_len; i++)
         if (rng_chance(&r, 60))
             use_random(world, &r, &world->seats[i]);

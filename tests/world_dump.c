@@ -51,6 +51,7 @@ static void node_dump(const struct berth_node *n, int64_t now_ns, FILE *to)
             given(n->domain), given(n->arch), n->rank, n->page_size_bytes);
     amounts_dump("has: ", n->allocatable, n->allocatable_len, to);
     amounts_dump(" over: ", n->overcommit, n->overcommit_len, to);
+    amounts_dump(" used: ", n->used, n->used_len, to);
     amounts_dump(" consumed: ", n->consumed, n->consumed_len, to);
     if (n->consumed_len)
         fprintf(to, " for %" PRId64 "s", (now_ns - n->consumed_ns) / SECOND_NS);
@@ -140,6 +141,14 @@ void world_dump(const struct world *world, FILE *to)
 {
     fprintf(to, "seed %" PRIu64 " now=%" PRId64 " next_id=%" PRIu64 "%s\n", world->seed, world->now_ns, world->next_id,
             world->broken ? " broken" : "");
+    const struct berth_policy *p = &world->policy;
+    fprintf(to, "policy pressure=%u..%u drops=%u shed=%d rebalance=%u by %u%% after %" PRId64 "s headroom below %d:",
+            p->pressure.high_percent, p->pressure.low_percent, p->pressure.drops, p->shed, p->rebalance.moves,
+            p->rebalance.gain_percent, p->rebalance.age_ns / SECOND_NS, p->headroom.priority);
+    for (size_t i = 0; i < p->headroom.reserves_len; i++)
+        fprintf(to, " %s=%" PRId64 "/%u", p->headroom.reserves[i].resource, p->headroom.reserves[i].amount,
+                p->headroom.reserves[i].permille);
+    fprintf(to, "\n");
     for (size_t i = 0; i < world->resources_len; i++)
         fprintf(to, "resource %s kind=%d period=%" PRId64 "s\n", world->resources[i].name,
                 (int)world->resources[i].kind, world->resources[i].period_ns / SECOND_NS);

@@ -2,25 +2,10 @@
  * nobody is cleared away. Nothing is started. */
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "agent/agent_parts.h"
 #include "agent/ports.h"
 #include "wire/document.h"
-
-enum { CLEAR_TRIES = 50, CLEAR_PAUSE_NS = 100000000 };
-
-/* On the loop's thread: nothing else goes on yet. */
-static int clear(struct run *r)
-{
-    int rc = -EBUSY;
-    for (int i = 0; i < CLEAR_TRIES && rc < 0; i++) {
-        rc = compose_clear(r);
-        if (rc < 0)
-            (void)nanosleep(&(struct timespec){.tv_nsec = CLEAR_PAUSE_NS}, NULL);
-    }
-    return rc;
-}
 
 static void adopt_living(struct run *r)
 {
@@ -41,7 +26,11 @@ static void adopt_ended(struct run *r)
     struct node_outcome outcome = {.end = NODE_FAILED, .exit = -1};
     char text[LAUNCH_TEXT_MAX] = "";
     int code = -1, rc = launch_exit(r->agent->place, r->id, &code, text);
-    (void)clear(r);
+    if (compose_clear(r) < 0) { /* it is over when nothing of it is left, not before */
+        node_found(r->agent->node, r->id, r->config, NULL, 0);
+        run_reap(r);
+        return;
+    }
     r->phase = RUN_OVER;
     if (rc == 0 && code >= 0) {
         outcome.end = code == 0 && !text[0] ? NODE_ENDED : NODE_FAILED;
@@ -65,10 +54,16 @@ static void adopt(void *ctx, uint64_t id)
     if (!config)
         config = json_object();
     struct run *r = run_add(a, id, config);
-    if (launch_adopt(a->place, id, &r->launched, &err) == 0)
+    int rc = launch_adopt(a->place, id, &r->launched, &err);
+    if (rc == 0) {
         adopt_living(r);
-    else
-        adopt_ended(r);
+        return;
+    }
+    if (rc != -ESRCH) { /* it has not come to its start, or cannot be looked at: it never will */
+        NOTE(a, LEVEL_WARN, "instance.refused", LOG_NUMBER("id", (int64_t)id), LOG_TEXT("text", err.text));
+        launch_refuse(a->place, id);
+    }
+    adopt_ended(r);
 }
 
 /* A group that no instance's folder speaks for. */

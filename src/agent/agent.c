@@ -9,6 +9,7 @@
 
 #include "agent/agent_parts.h"
 #include "agent/claim.h"
+#include "net/notify.h"
 
 #define RENEW_AGAIN_NS (600 * SECOND_NS)
 
@@ -143,6 +144,8 @@ static void renew_answered(void *ctx, int status, const char *body, size_t len)
 {
     struct agent *a = ctx;
     struct berth_err err = {.text = "the daemon refused"};
+    if (status == LINK_GONE)
+        return;
     json_t *doc = status == 200 || status == 201 ? json_loadb(body, len, 0, NULL) : NULL;
     const char *certificate = json_string_value(json_object_get(doc, "certificate"));
     int rc = certificate ? identity_renew(&a->identity, certificate, a->new_key, &err) : -EACCES;
@@ -183,6 +186,7 @@ static void stop_asked(void *ctx)
 {
     struct agent *a = ctx;
     NOTE(a, LEVEL_INFO, "agent.stopping", LOG_TEXT("text", "what runs here goes on"));
+    (void)notify_send("STOPPING=1");
     loop_stop(a->loop);
 }
 
@@ -210,7 +214,6 @@ static int loop_start(struct agent *a, struct berth_err *err)
     a->tick = loop_timer_new(a->loop, ticked, a);
     a->tick_ns = INT64_MAX;
     a->renew = loop_timer_new(a->loop, renew_due, a);
-    a->launcher = worker_new(a->loop);
     a->cleaner = worker_new(a->loop);
     a->puller = worker_new(a->loop);
     return 0;
@@ -285,7 +288,8 @@ static int node_start(struct agent *a, struct berth_err *err)
 
 static void agent_done(struct agent *a)
 {
-    worker_free(a->launcher);
+    for (size_t i = 0; i < LAUNCHERS; i++)
+        worker_free(a->launchers[i]);
     worker_free(a->cleaner);
     worker_free(a->puller);
     errands_free(a->errands);
@@ -317,6 +321,8 @@ int agent_run(const struct agent_options *options, FILE *ready, const struct log
         rc = machine_start(&a, err);
     if (rc == 0)
         rc = node_start(&a, err);
+    if (rc == 0)
+        (void)notify_send("READY=1"); /* what was left is looked after; the daemon may be heard of later */
     if (rc == 0)
         rc = loop_run(a.loop, err);
     if (rc == 0 && a.superseded)

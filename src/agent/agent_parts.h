@@ -1,8 +1,8 @@
 /* agent_parts.h - the inside of the agent; for src/agent only.
  *
- * The loop's thread owns everything. What may block runs on one of three threads beside it, each in order: `launcher`
- * starts instances, `cleaner` ends them and clears up, `puller` fetches images. A run that is with one of them (`busy`) is
- * touched by nobody else.
+ * The loop's thread owns everything. What may block runs on threads beside it: `launchers` start instances, some at a time,
+ * so that they share the syncs and nobody waits for one that is slow; `cleaner` ends them and clears up, `puller` fetches
+ * images, each in order. A run that is with one of them (`busy`) is touched by nobody else.
  */
 #pragma once
 
@@ -31,9 +31,11 @@
 
 #define SECOND_NS INT64_C(1000000000)
 
+enum { LAUNCHERS = 4 };
+
 enum run_phase {
     RUN_PREPARING, /* secrets and images are being fetched */
-    RUN_LAUNCHING, /* the launcher has it */
+    RUN_LAUNCHING, /* a launcher has it */
     RUN_LIVING,
     RUN_REAPING, /* its shim has ended; what is left of it is being cleared away */
     RUN_OVER,    /* the daemon has yet to know */
@@ -88,7 +90,9 @@ struct agent {
     FILE *ready;
     struct identity identity;
     struct loop *loop;
-    struct worker *launcher, *cleaner, *puller;
+    struct worker *launchers[LAUNCHERS]; /* NULL: not needed yet */
+    unsigned launcher;                   /* whose turn it is */
+    struct worker *cleaner, *puller;
     struct place *place;
     struct cgroups *cgroups;
     struct users *users;
@@ -117,6 +121,8 @@ extern const struct node_machine agent_machine;
 struct run *run_find(const struct agent *a, uint64_t id);
 struct run *run_add(struct agent *a, uint64_t id, const json_t *config);
 void run_free(struct run *r);
+/* Its shim has ended: clears away what is left of it, for as long as it takes, and then tells how it went. */
+void run_reap(struct run *r);
 /* Its shim is known: watches it. */
 void run_watch(struct run *r);
 /* Health checks and usage from here on. */
@@ -125,7 +131,7 @@ uint16_t run_port(const struct run *r, const char *endpoint);
 /* "TERM" is 15; -1: there is none of that name. */
 int signal_number(const char *name);
 
-/* compose.c: on the launcher's thread. Everything from configuration to exec; 0, or what went wrong in r->err. */
+/* compose.c: on a launcher's thread. Everything from configuration to exec; 0, or what went wrong in r->err. */
 int compose_launch(struct run *r);
 /* On the cleaner's thread: other limits, settings and files for what lives. */
 int compose_change(struct run *r);
@@ -141,6 +147,11 @@ int look_new(struct agent *a, struct look **ret, struct berth_err *err);
 void look_free(struct look *l);
 void look_begin(struct run *r);
 void look_end(struct run *r);
+
+/* beside.c: programs beside instances. The code of one that has ended, or 128 + its signal; -1: it has not. */
+int beside_exit(int pidfd);
+/* Closes its descriptors, which nobody may watch any more, and kills it; that it may be long in dying holds nobody up. */
+void beside_kill(struct loop *loop, struct beside *b);
 
 /* errand.c: for people. */
 struct errands *errands_new(struct agent *a);

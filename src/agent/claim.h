@@ -1,6 +1,6 @@
 /* claim.h - first come, first served: who on this machine has a port, or a piece of any other exclusive resource.
  *
- * Asked on the launcher's thread, given back on the loop's.
+ * Asked on the launchers' threads, given back on the loop's.
  */
 #pragma once
 

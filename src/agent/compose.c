@@ -1,6 +1,6 @@
 /* compose.c - from an instance's configuration to a running process: mark, user, limits, files, ports, environment, exec.
  *
- * Runs on the launcher's and the cleaner's threads. What it makes it takes back when a later step fails.
+ * Runs on the launchers' and the cleaner's threads. What it makes it takes back when a later step fails.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -4,32 +4,32 @@
  * slow reader slows the writer down and nothing piles up here.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/agent_parts.h"
 #include "base/base64.h"
 
-enum { PIECE_BYTES = 48 * 1024, ERRANDS_MAX = 256, INPUT_BYTES_MAX = 1 << 20 };
+enum { PIECE_BYTES = 48 * 1024, ERRANDS_MAX = 256, INPUT_BYTES_MAX = 8 << 20 };
 #define LOOK_NS (SECOND_NS / 5)
 
 struct pipe_out {
     struct errand *errand;
     int fd; /* -1: ended */
     const char *stream;
-    struct loop_source *source;
+    struct loop_source *source; /* NULL: not watched while a piece is on its way */
 };
 
 struct errand {
     struct errands *all;
     char *call;
     uint64_t id; /* of the instance */
-    bool sending, closed;
+    bool sending;
     /* Of a log. */
     struct logfile *log;
     bool follow;
@@ -37,6 +37,7 @@ struct errand {
     /* Of a program. */
     bool program, eof, exited;
     int exit;
+    struct berth_err failure; /* why it was never run; code 0: it was */
     struct beside beside;
     struct loop_source *ended, *room;
     struct pipe_out out, err;
@@ -65,19 +66,6 @@ static void source_drop(struct loop_source **s)
     *s = NULL;
 }
 
-static void program_kill(struct errand *e)
-{
-    siginfo_t info;
-    if (!e->program || e->beside.pidfd < 0)
-        return;
-    if (!e->exited) {
-        (void)syscall(SYS_pidfd_send_signal, e->beside.pidfd, SIGHUP, NULL, 0);
-        (void)syscall(SYS_pidfd_send_signal, e->beside.pidfd, SIGKILL, NULL, 0);
-        (void)waitid(P_PIDFD, (id_t)e->beside.pidfd, &info, WEXITED);
-    }
-    close_fd(&e->beside.pidfd);
-}
-
 static void errand_free(struct errand *e)
 {
     struct errands *all = e->all;
@@ -91,13 +79,10 @@ static void errand_free(struct errand *e)
     source_drop(&e->room);
     source_drop(&e->out.source);
     source_drop(&e->err.source);
-    program_kill(e);
-    if (e->program) {
-        if (e->beside.in != e->beside.out)
-            close_fd(&e->beside.in);
-        close_fd(&e->beside.out);
-        close_fd(&e->beside.err);
-    }
+    if (e->exited)
+        beside_close(&e->beside);
+    else
+        beside_kill(all->agent->loop, &e->beside);
     logfile_free(e->log);
     str_done(&e->input);
     vec_done(&e->piece);
@@ -124,7 +109,7 @@ struct sent {
 static void sent_answered(void *ctx, int status, const char *body, size_t len)
 {
     struct sent *s = ctx;
-    struct errand *e = errand_find(s->all, s->call);
+    struct errand *e = status == LINK_GONE ? NULL : errand_find(s->all, s->call);
     (void)body;
     (void)len;
     mem_free(s->call);
@@ -199,7 +184,7 @@ static int log_begin(struct errand *e, const json_t *line, struct berth_err *err
         return rc;
     e->follow = json_is_true(json_object_get(line, "follow"));
     e->timer = loop_timer_new(e->all->agent->loop, log_step, e);
-    loop_timer_set(e->timer, loop_now_ns(e->all->agent->loop));
+    send_piece(e, "out", "", 0); /* it has begun, even if there is nothing to say for a while */
     return 0;
 }
 
@@ -210,8 +195,8 @@ static void out_ready(void *ctx, uint32_t events)
     struct pipe_out *p = ctx;
     struct errand *e = p->errand;
     (void)events;
-    if (e->sending) { /* later: the answer brings us back */
-        loop_set_events(p->source, 0);
+    if (e->sending) { /* later: the answer brings us back. Whoever left the other end would wake us all the time */
+        source_drop(&p->source);
         return;
     }
     vec_resize(&e->piece, PIECE_BYTES);
@@ -225,30 +210,35 @@ static void out_ready(void *ctx, uint32_t events)
     }
 }
 
+/* Of one that cannot be watched no more is heard. */
+static void pipe_watch(struct pipe_out *p)
+{
+    if (p->fd >= 0 && !p->source &&
+        loop_watch_fd(p->errand->all->agent->loop, p->fd, EPOLLIN, out_ready, p, &p->source, NULL) < 0)
+        p->fd = -1;
+}
+
 /* Goes on after a piece was taken, or ends when all is said. */
 static void program_step(struct errand *e)
 {
     if (e->sending)
         return;
-    if (e->out.source)
-        loop_set_events(e->out.source, EPOLLIN);
-    if (e->err.source)
-        loop_set_events(e->err.source, EPOLLIN);
-    if (!e->exited || e->out.source || e->err.source)
+    pipe_watch(&e->out);
+    pipe_watch(&e->err);
+    if (!e->exited || e->out.fd >= 0 || e->err.fd >= 0)
         return;
-    send_end(e->all->agent, e->call, e->exit, NULL);
+    send_end(e->all->agent, e->call, e->failure.code ? -1 : e->exit, e->failure.code ? e->failure.text : NULL);
     errand_free(e);
 }
 
 static void program_ended(void *ctx, uint32_t events)
 {
     struct errand *e = ctx;
-    siginfo_t info = {0};
     (void)events;
     source_drop(&e->ended);
-    if (waitid(P_PIDFD, (id_t)e->beside.pidfd, &info, WEXITED | WNOHANG) == 0 && info.si_pid)
-        e->exit = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+    e->exit = beside_exit(e->beside.pidfd);
     e->exited = true;
+    (void)beside_failed(&e->beside, &e->failure);
     program_step(e);
 }
 
@@ -283,19 +273,25 @@ static void input_more(struct errand *e)
     (void)loop_watch_fd(e->all->agent->loop, fd, EPOLLOUT, input_room, e, &e->room, NULL);
 }
 
-static void input_take(struct errand *e, const char *text)
+/* False: there is no room, and what comes after a gap is worth nothing. */
+static bool input_take(struct errand *e, const char *text)
 {
     CLEANUP(str) struct str bytes = {0};
+    if (e->beside.in < 0) /* it has closed its end: as with a pipe, nobody reads this */
+        return true;
     if (!str_add_base64_bytes(&bytes, text, strlen(text)) || e->input.len + bytes.len > INPUT_BYTES_MAX)
-        return;
+        return false;
     str_add_bytes(&e->input, str_text(&bytes), bytes.len);
     input_more(e);
+    return true;
 }
 
-static int pipe_watch(struct errand *e, struct pipe_out *p, int fd, const char *stream, struct berth_err *err)
+static void pipe_begin(struct errand *e, struct pipe_out *p, int fd, const char *stream)
 {
     *p = (struct pipe_out){.errand = e, .fd = fd, .stream = stream};
-    return fd < 0 ? 0 : loop_watch_fd(e->all->agent->loop, fd, EPOLLIN, out_ready, p, &p->source, err);
+    if (fd >= 0)
+        (void)fcntl(fd, F_SETFL, O_NONBLOCK);
+    pipe_watch(p);
 }
 
 static unsigned number(const json_t *line, const char *key, unsigned fallback)
@@ -333,16 +329,17 @@ static int program_begin(struct errand *e, const json_t *line, struct berth_err 
         return err_set(err, EINVAL, "there is no command to run");
     arena_init(&arena);
     int rc = beside_start(a->place, e->id, argv_of(json_object_get(line, "command"), &arena),
-                          env_of(json_object_get(line, "env"), &arena), json_is_true(json_object_get(line, "terminal")),
+                          env_of(json_object_get(line, "env"), &arena),
+                          json_is_true(json_object_get(line, "terminal")) ? BESIDE_TERMINAL : BESIDE_PIPES,
                           number(line, "rows", 24), number(line, "columns", 80), &e->beside, err);
     arena_done(&arena);
     if (rc < 0)
         return rc;
     e->program = true;
-    rc = pipe_watch(e, &e->out, e->beside.out, "out", err);
-    if (rc == 0)
-        rc = pipe_watch(e, &e->err, e->beside.err, "err", err);
-    return rc == 0 ? loop_watch_fd(a->loop, e->beside.pidfd, EPOLLIN, program_ended, e, &e->ended, err) : rc;
+    (void)fcntl(e->beside.in, F_SETFL, O_NONBLOCK); /* a program that does not read must not hold up the agent */
+    pipe_begin(e, &e->out, e->beside.out, "out");
+    pipe_begin(e, &e->err, e->beside.err, "err");
+    return loop_watch_fd(a->loop, e->beside.pidfd, EPOLLIN, program_ended, e, &e->ended, err);
 }
 
 /* ---- a signal ------------------------------------------------------------------------------------------------------ */
@@ -379,7 +376,7 @@ static void begin(struct errands *all, const char *call, const char *verb, const
     }
     struct errand *e = mem_zalloc(sizeof *e);
     *e = (struct errand){
-        .all = all, .id = id, .exit = -1, .beside = {.pidfd = -1, .in = -1, .out = -1, .err = -1}
+        .all = all, .id = id, .exit = -1, .beside = {.pidfd = -1, .in = -1, .out = -1, .err = -1, .word = -1}
     };
     e->call = mem_strdup(call);
     e->out.fd = e->err.fd = -1;
@@ -407,8 +404,11 @@ void errands_line(struct errands *all, const json_t *line)
     }
     if (!e)
         return;
-    if (input)
-        input_take(e, input);
+    if (input && e->program && !input_take(e, input)) {
+        send_end(all->agent, call, -1, "its input came faster than it read; more than 8 MiB waited");
+        errand_free(e);
+        return;
+    }
     if (json_is_true(json_object_get(line, "eof"))) {
         e->eof = true;
         input_more(e);

@@ -43,6 +43,7 @@ struct link {
     struct loop_source *reread;
     struct async_call *report;
     uint64_t report_seq;
+    struct small *smalls; /* under way */
 };
 
 static void url_make(const struct link *l, const char *path, struct str *to)
@@ -237,16 +238,24 @@ void link_report(struct link *l, uint64_t seq, char *text)
 }
 
 struct small {
+    struct small *next, **back; /* back: what points here */
     link_answered *answered;
     void *ctx;
 };
 
+static void small_end(struct small *s, int status, const char *body, size_t len)
+{
+    *s->back = s->next;
+    if (s->next)
+        s->next->back = s->back;
+    s->answered(s->ctx, status, body, len);
+    mem_free(s);
+}
+
 static void small_done(void *ctx, const struct async_answer *answer)
 {
-    struct small *s = ctx;
-    s->answered(s->ctx, answer->status, answer->status ? answer->body : answer->text,
-                answer->status ? answer->len : strlen(answer->text));
-    mem_free(s);
+    const char *said = answer->status ? answer->body : answer->text;
+    small_end(ctx, answer->status, said, answer->status ? answer->len : strlen(said));
 }
 
 static void small_start(struct link *l, const char *path, struct async_request *request, link_answered *answered,
@@ -254,7 +263,10 @@ static void small_start(struct link *l, const char *path, struct async_request *
 {
     CLEANUP(str) struct str url = {0};
     struct small *s = mem_zalloc(sizeof *s);
-    *s = (struct small){answered, ctx};
+    *s = (struct small){.next = l->smalls, .back = &l->smalls, .answered = answered, .ctx = ctx};
+    if (l->smalls)
+        l->smalls->back = &s->next;
+    l->smalls = s;
     url_make(l, path, &url);
     request->url = url.at;
     request->done = small_done;
@@ -312,6 +324,8 @@ void link_free(struct link *l)
     if (!l)
         return;
     async_free(l->async);
+    while (l->smalls)
+        small_end(l->smalls, LINK_GONE, "", 0);
     loop_source_free(l->config.timer);
     loop_source_free(l->errands.timer);
     loop_source_free(l->reread);

@@ -36,7 +36,9 @@ void link_report(struct link *l, uint64_t seq, char *text);
 void link_renewed(struct link *l);
 
 typedef void link_answered(void *ctx, int status, const char *body, size_t len);
-/* A request below /v1/nodes/ID. `path`: "/secrets/x", encoded. Answered once, unless the link goes before. */
+/* A request below /v1/nodes/ID. `path`: "/secrets/x", encoded. Answered once. Status 0: no answer came, the body says why;
+ * LINK_GONE: the link is being freed, and nothing is left to do but to free `ctx`. */
+enum { LINK_GONE = -1 };
 void link_get(struct link *l, const char *path, link_answered *answered, void *ctx);
 void link_post(struct link *l, const char *path, const char *type, const void *body, size_t len,
                link_answered *answered, void *ctx);

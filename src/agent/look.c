@@ -99,7 +99,7 @@ static void look_around(void *ctx)
     size_t slice = a->runs.len / ROUND_S + 1;
     for (size_t i = 0; i < slice && i < a->runs.len; i++) {
         l->next = l->next + 1 < a->runs.len ? l->next + 1 : 0;
-        if (a->runs.at[l->next]->phase == RUN_LIVING)
+        if (a->runs.at[l->next]->phase == RUN_LIVING && !a->runs.at[l->next]->busy)
             look_at(a->runs.at[l->next], now_ns);
     }
     if (l->seconds++ % ROUND_S == 0)

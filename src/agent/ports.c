@@ -45,14 +45,17 @@ static int port_make(struct run *r, const json_t *wish, struct bound *b, struct 
     if (!protocol || (strcmp(protocol, "tcp") != 0 && strcmp(protocol, "udp") != 0))
         return err_set(err, ENOTSUP, "endpoint %s: this node knows only tcp and udp", endpoint ? endpoint : "?");
     search.protocol = strcmp(protocol, "udp") == 0 ? PORT_UDP : PORT_TCP;
-    search.taken_len = ports_claimed(r, protocol, search.start, search.count, claimed);
     uint16_t port = 0;
     int fd = -1;
     char what[32];
-    int rc = port_find(&search, &port, &fd, err);
-    if (rc < 0)
-        return err_prefix(err, "endpoint %s", endpoint ? endpoint : "?");
-    (void)claims_take(r->agent->claims, r->id, port_claim(protocol, port, what));
+    do { /* again where another launcher took it in between */
+        if (fd >= 0)
+            (void)close(fd);
+        fd = -1;
+        search.taken_len = ports_claimed(r, protocol, search.start, search.count, claimed);
+        if (port_find(&search, &port, &fd, err) < 0)
+            return err_prefix(err, "endpoint %s", endpoint ? endpoint : "?");
+    } while (!claims_take(r->agent->claims, r->id, port_claim(protocol, port, what)));
     b->ports[b->ports_len].endpoint = endpoint ? endpoint : "";
     b->ports[b->ports_len++].port = port;
     if (keep) {

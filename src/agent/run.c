@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/pidfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,7 +18,6 @@
 #define AGAIN_NS (SECOND_NS / 4)
 
 static void launch(struct run *r);
-static void reap(struct run *r);
 static void kill_all(struct run *r);
 static void stop_begin(struct run *r);
 
@@ -140,7 +138,7 @@ static void reap_work(void *ctx)
 
 static void reap_again(void *ctx)
 {
-    reap(ctx);
+    run_reap(ctx);
 }
 
 static void timer_set(struct run *r, loop_call *call, int64_t after_ns)
@@ -162,7 +160,7 @@ static void reap_after(void *ctx)
     over_by_exit(r);
 }
 
-static void reap(struct run *r)
+void run_reap(struct run *r)
 {
     r->phase = RUN_REAPING;
     r->busy = true;
@@ -182,13 +180,13 @@ static void shim_ended(void *ctx, uint32_t events)
     r->timer = NULL;
     r->phase = RUN_REAPING;
     if (!r->busy) /* else when the thread that has it is done */
-        reap(r);
+        run_reap(r);
 }
 
 void run_watch(struct run *r)
 {
     struct berth_err err;
-    r->pid_fd = (int)syscall(SYS_pidfd_open, r->launched.pid, 0);
+    r->pid_fd = launch_first(&r->launched);
     if (loop_watch_fd(r->agent->loop, r->launched.pidfd, EPOLLIN, shim_ended, r, &r->source, &err) < 0) {
         NOTE(r->agent, LEVEL_ERROR, "instance.unwatched", LOG_TEXT("text", err.text));
         kill_all(r);
@@ -249,6 +247,15 @@ static void launch_after(void *ctx)
         run_well(r);
 }
 
+/* The next of them; each is made when it is first needed. */
+static struct worker *launcher(struct agent *a)
+{
+    struct worker **w = &a->launchers[a->launcher++ % LAUNCHERS];
+    if (!*w)
+        *w = worker_new(a->loop);
+    return *w;
+}
+
 static void launch(struct run *r)
 {
     if (r->stop_asked) {
@@ -261,13 +268,15 @@ static void launch(struct run *r)
     }
     r->phase = RUN_LAUNCHING;
     r->busy = true;
-    worker_run(r->agent->launcher, launch_work, launch_after, r);
+    worker_run(launcher(r->agent), launch_work, launch_after, r);
 }
 
 static void pull_work(void *ctx)
 {
     struct run *r = ctx;
     r->rc = image_ensure(r->agent->place, r->config, &r->err);
+    if (r->rc == 0)
+        images_trim(r->agent->place, r->agent->options->image_mib << 20);
 }
 
 static void pull_after(void *ctx)
@@ -302,7 +311,7 @@ struct fetch {
 static void fetched(void *ctx, int status, const char *body, size_t len)
 {
     struct fetch *f = ctx;
-    struct run *r = run_find(f->agent, f->id);
+    struct run *r = status == LINK_GONE ? NULL : run_find(f->agent, f->id);
     void (*then)(struct run * r) = f->then;
     if (r) {
         json_t *doc = status == 200 ? json_loadb(body, len, 0, NULL) : NULL;
@@ -372,7 +381,7 @@ static void kill_after(void *ctx)
     struct run *r = ctx;
     r->busy = false;
     if (r->phase == RUN_REAPING)
-        reap(r);
+        run_reap(r);
     else
         timer_set(r, kill_again, AGAIN_NS); /* its shim will end; if not, once more */
 }
@@ -425,6 +434,11 @@ static void stop_begin(struct run *r)
 static void start(void *ctx, uint64_t id, const json_t *config)
 {
     struct agent *a = ctx;
+    if (run_find(a, id)) { /* listed again after it was not: what was here of it is still being cleared away */
+        static const struct node_outcome again = {NODE_FAILED, -1, "it has run here before"};
+        node_over(a->node, id, &again);
+        return;
+    }
     struct run *r = run_add(a, id, config);
     r->phase = RUN_PREPARING;
     fetch_secrets(r, config, prepared);
@@ -447,7 +461,7 @@ static void change_after(void *ctx)
     else
         node_trouble(r->agent->node, r->id, r->unenforced, NULL);
     if (r->phase == RUN_REAPING)
-        reap(r);
+        run_reap(r);
     else if (r->stop_asked)
         stop_begin(r);
     else if (r->next) {
@@ -458,7 +472,7 @@ static void change_after(void *ctx)
 
 static void change_now(struct run *r)
 {
-    if (r->phase != RUN_LIVING)
+    if (r->phase != RUN_LIVING || r->busy) /* busy: it is being killed */
         return;
     mem_free(take_ptr(&r->trouble));
     r->busy = true;

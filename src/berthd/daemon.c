@@ -12,10 +12,10 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "berthd/init.h"
-#include "berthd/notify.h"
 #include "berthd/server.h"
 #include "control/scheduler.h"
 #include "control/settings_table.h"
+#include "net/notify.h"
 #include "net/tls.h"
 
 #define SECOND_NS INT64_C(1000000000)

@@ -5,94 +5,34 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/flag.h"
 #include "base/str.h"
 
-enum option_kind { FLAG, TEXT, COUNT };
-
-struct option_row {
-    const char *name;
-    enum option_kind kind;
-    size_t at;
-    const char *value; /* what help calls it */
-    uint64_t min, max; /* of a count */
-    const char *help;
-};
-
 #define AT(field) offsetof(struct daemon_options, field)
-static const struct option_row rows[] = {
-    {"data",                TEXT,  AT(data),            "DIR",       0, 0,          "where everything is kept; must be given"                        },
-    {"listen",              TEXT,  AT(listen),          "ADDR:PORT", 0, 0,          "127.0.0.1:3980 if not given; port 0: any free one"              },
-    {"agents",              TEXT,  AT(agents),          "ADDR:PORT", 0, 0,
-     "where agents come to, by mutual TLS; --listen's address and its port + 1 if not given; none: nowhere"                                          },
-    {"name",                TEXT,  AT(names),           "NAME,...",  0, 0,
-     "names and addresses of this machine, for agents' certificate checks; the first is told them"                                                   },
-    {"init",                FLAG,  AT(init),            NULL,        0, 0,          "make a new cluster if the folder has none"                      },
-    {"token-file",          TEXT,  AT(token_file),      "FILE",      0, 0,
-     "where --init writes the administrator's token; DIR/admin.token if not given"                                                                   },
-    {"tls",                 FLAG,  AT(tls),             NULL,        0, 0,          "serve HTTPS with a certificate made and kept in the data folder"},
-    {"tls-cert",            TEXT,  AT(tls_cert),        "FILE",      0, 0,          "serve HTTPS with this certificate (chain) ..."                  },
-    {"tls-key",             TEXT,  AT(tls_key),         "FILE",      0, 0,          "... and its key"                                                },
-    {"log-level",           TEXT,  AT(log_name),        "LEVEL",     0, 0,          "debug, info, warn or error; info if not given"                  },
-    {"lease",               COUNT, AT(lease_s),         "SECONDS",   1, 86400,      "silence after which a node is lost; 30 if not given"            },
-    {"audit-every",         COUNT, AT(audit_every),     "N",         1, 1000000000,
-     "check every counter each N cycles; never if not given"                                                                                         },
-    {"requests-per-second", COUNT, AT(requests_per_s),  "N",         1, 1000000000, "of one caller; no bound if not given"                           },
-    {"max-connections",     COUNT, AT(connections_max), "N",         1, 1000000,    "at the same time; 16384 if not given"                           },
-    {"version",             FLAG,  AT(version),         NULL,        0, 0,          "print the version"                                              },
-    {"help",                FLAG,  AT(help),            NULL,        0, 0,          "print this"                                                     },
+static const struct flag flags[] = {
+    {"data",                FLAG_TEXT,   AT(data),            "DIR",       0, 0,          "where everything is kept; must be given"                        },
+    {"listen",              FLAG_TEXT,   AT(listen),          "ADDR:PORT", 0, 0,          "127.0.0.1:3980 if not given; port 0: any free one"              },
+    {"agents",              FLAG_TEXT,   AT(agents),          "ADDR:PORT", 0, 0,
+     "where agents come to, by mutual TLS; --listen's address and its port + 1 if not given; none: nowhere"                                                },
+    {"name",                FLAG_TEXT,   AT(names),           "NAME,...",  0, 0,
+     "names and addresses of this machine, for agents' certificate checks; the first is told them"                                                         },
+    {"init",                FLAG_SWITCH, AT(init),            NULL,        0, 0,          "make a new cluster if the folder has none"                      },
+    {"token-file",          FLAG_TEXT,   AT(token_file),      "FILE",      0, 0,
+     "where --init writes the administrator's token; DIR/admin.token if not given"                                                                         },
+    {"tls",                 FLAG_SWITCH, AT(tls),             NULL,        0, 0,          "serve HTTPS with a certificate made and kept in the data folder"},
+    {"tls-cert",            FLAG_TEXT,   AT(tls_cert),        "FILE",      0, 0,          "serve HTTPS with this certificate (chain) ..."                  },
+    {"tls-key",             FLAG_TEXT,   AT(tls_key),         "FILE",      0, 0,          "... and its key"                                                },
+    {"log-level",           FLAG_TEXT,   AT(log_name),        "LEVEL",     0, 0,          "debug, info, warn or error; info if not given"                  },
+    {"lease",               FLAG_COUNT,  AT(lease_s),         "SECONDS",   1, 86400,      "silence after which a node is lost; 30 if not given"            },
+    {"audit-every",         FLAG_COUNT,  AT(audit_every),     "N",         1, 1000000000,
+     "check every counter each N cycles; never if not given"                                                                                               },
+    {"requests-per-second", FLAG_COUNT,  AT(requests_per_s),  "N",         1, 1000000000, "of one caller; no bound if not given"                           },
+    {"max-connections",     FLAG_COUNT,  AT(connections_max), "N",         1, 1000000,    "at the same time; 16384 if not given"                           },
+    {"version",             FLAG_SWITCH, AT(version),         NULL,        0, 0,          "print the version"                                              },
+    {"help",                FLAG_SWITCH, AT(help),            NULL,        0, 0,          "print this"                                                     },
 };
 #undef AT
-
-static const struct option_row *row_find(const char *name, size_t len)
-{
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (strlen(rows[i].name) == len && strncmp(rows[i].name, name, len) == 0)
-            return &rows[i];
-    return NULL;
-}
-
-static int count_read(const struct option_row *row, const char *text, uint64_t *ret, struct berth_err *err)
-{
-    int64_t n;
-
-    if (!str_parse_i64(text, &n) || n < 0 || (uint64_t)n < row->min || (uint64_t)n > row->max)
-        return err_set(err, EINVAL, "--%s takes a whole number from %llu to %llu, not '%s'", row->name,
-                       (unsigned long long)row->min, (unsigned long long)row->max, text);
-    *ret = (uint64_t)n;
-    return 0;
-}
-
-/* argv[*i] is an option; *i moves to its value where that is a word of its own. */
-static int option_read(int argc, char *const *argv, int *i, struct daemon_options *ret, struct berth_err *err)
-{
-    const char *word = argv[*i], *name = strncmp(word, "--", 2) == 0 ? word + 2 : "";
-    size_t len = strcspn(name, "=");
-    const struct option_row *row = strcmp(word, "-h") == 0 ? row_find("help", 4) : row_find(name, len);
-
-    if (len == 0 && !row)
-        return err_set(err, EINVAL, "berthd takes only options, not '%s'; see 'berthd --help'", word);
-    if (!row)
-        return err_set(err, EINVAL, "no option '%.*s'; 'berthd --help' lists them", (int)len + 2, word);
-    const char *value = name[len] ? name + len + 1 : NULL;
-    void *field = (char *)ret + row->at;
-    if (row->kind == FLAG) {
-        if (value)
-            return err_set(err, EINVAL, "--%s takes no value", row->name);
-        *(bool *)field = true;
-        return 0;
-    }
-    if (!value) {
-        if (*i + 1 >= argc)
-            return err_set(err, EINVAL, "--%s needs a value: %s", row->name, row->value);
-        value = argv[++*i];
-    }
-    if (!*value)
-        return err_set(err, EINVAL, "--%s needs a value: %s", row->name, row->value);
-    if (row->kind == COUNT)
-        return count_read(row, value, field, err);
-    *(const char **)field = value;
-    return 0;
-}
+enum { FLAGS = sizeof flags / sizeof *flags };
 
 /* ---- addresses ------------------------------------------------------------------------------------------------------ */
 
@@ -196,11 +136,9 @@ static int options_check(struct daemon_options *o, struct berth_err *err)
 int daemon_options_read(int argc, char *const *argv, struct daemon_options *ret, struct berth_err *err)
 {
     *ret = (struct daemon_options){0};
-    for (int i = 1; i < argc; i++) {
-        int rc = option_read(argc, argv, &i, ret, err);
-        if (rc < 0)
-            return rc;
-    }
+    int rc = flags_read("berthd", flags, FLAGS, argc, argv, ret, err);
+    if (rc < 0)
+        return rc;
     return ret->help || ret->version ? 0 : options_check(ret, err);
 }
 
@@ -208,12 +146,7 @@ void daemon_options_help(FILE *to)
 {
     (void)fprintf(to, "berthd - places services, jobs and virtual machines on machines; the daemon of Berth.\n\n"
                       "usage: berthd --data DIR [OPTION...]\n\n");
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        char left[64];
-        (void)snprintf(left, sizeof left, "--%s%s%s", rows[i].name, rows[i].value ? " " : "",
-                       rows[i].value ? rows[i].value : "");
-        (void)fprintf(to, "  %-24s %s\n", left, rows[i].help);
-    }
+    flags_print(flags, FLAGS, to);
     (void)fprintf(to,
                   "\nRuns in the foreground. Prints one line, 'ready URL', on standard output when it serves; logs to\n"
                   "standard error. SIGTERM and SIGINT end it in good order within 10 s, a second one at once.\n"

@@ -164,15 +164,15 @@ static json_t *rows_json(const struct bench_daemon *b)
                      "missed", (json_int_t)missed(b), "rows", rows);
 }
 
-static int result_print(const struct bench_daemon *b, const struct bench_daemon_values *v)
+int bench_rows_print(const struct bench_daemon *b, const char *save, bool json)
 {
     const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(9);
     json_t *object = rows_json(b);
     int rc = EXIT_OK;
 
-    if (v->save && json_dump_file(object, v->save, flags) != 0)
-        rc = cli_fail(b->cli, EXIT_FAILED, "cannot write %s", v->save);
-    if (v->output == OUTPUT_JSON) {
+    if (save && json_dump_file(object, save, flags) != 0)
+        rc = cli_fail(b->cli, EXIT_FAILED, "cannot write %s", save);
+    if (json) {
         (void)json_dumpf(object, b->cli->out, flags);
         fputc('\n', b->cli->out);
     } else {
@@ -211,7 +211,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     struct berth_err err;
 
     (void)operands;
-    CLEANUP(mem) char *program = bench_run_find(v->berthd, &err);
+    CLEANUP(mem) char *program = bench_run_find(v->berthd, "berthd", "berthd", "berthd", &err);
     if (!program)
         return cli_fail(cli, EXIT_FAILED, "%s", err.text);
     str_addf(&folder, "%s/berth-bench-XXXXXX", temporary && *temporary ? temporary : "/tmp");
@@ -223,7 +223,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     int rc = parts_run(&b, v->only);
     bench_folder_remove(folder.at);
     if (rc == EXIT_OK)
-        rc = result_print(&b, v);
+        rc = bench_rows_print(&b, v->save, v->output == OUTPUT_JSON);
     vec_done(&b.rows);
     return rc;
 }

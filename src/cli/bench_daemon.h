@@ -44,6 +44,7 @@ struct bench_daemon {
     const char *program; /* berthd */
     const char *folder;  /* for data, temporary */
     bool full;           /* full size, not quick */
+    bool agents;         /* the daemon is there for agents, too, with leases as usual */
     double busy;         /* load average when it began: what else the machine does */
     const char *part;    /* that is running */
     VEC(struct bench_row) rows;
@@ -53,6 +54,8 @@ struct bench_daemon {
 void bench_row_add(struct bench_daemon *b, struct bench_row row, const char *what, ...)
     __attribute__((format(printf, 3, 4)));
 bool bench_row_met(const struct bench_row *row);
+/* A table or JSON to standard output, and JSON to the file `save`, where that is not NULL; the verb's exit code. */
+int bench_rows_print(const struct bench_daemon *b, const char *save, bool json);
 
 /* ---- berthd ------------------------------------------------------------------------------------------------------- */
 
@@ -67,8 +70,9 @@ struct bench_run {
     struct client *client; /* for what is not measured */
 };
 
-/* Where berthd is: as told, beside this program, or on PATH. To be freed; NULL with err set. */
-char *bench_run_find(const char *told, struct berth_err *err);
+/* Where a program is: as told, beside this one as installed or as built (in src/BUILT), or on PATH. To be freed; NULL with
+ * err set, which says that --OPTION names it. */
+char *bench_run_find(const char *told, const char *name, const char *built, const char *option, struct berth_err *err);
 /* Starts it on FOLDER/name, which is made if it is not there. */
 int bench_run_start(const struct bench_daemon *b, const char *name, struct bench_run *ret, struct berth_err *err);
 /* Ends it in good order; how it ended does not matter. All zero is fine. */

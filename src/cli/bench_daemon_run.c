@@ -45,7 +45,7 @@ static char *try_path(const char *folder, const char *rest)
     return NULL;
 }
 
-static char *search_path(void)
+static char *search_path(const char *name)
 {
     const char *at = getenv("PATH");
 
@@ -53,7 +53,7 @@ static char *search_path(void)
         size_t len = strcspn(at, ":");
         char folder[PATH_MAX];
         (void)snprintf(folder, sizeof folder, "%.*s", (int)len, at);
-        char *found = len ? try_path(folder, "berthd") : NULL;
+        char *found = len ? try_path(folder, name) : NULL;
         if (found)
             return found;
         at += len + (at[len] == ':');
@@ -61,11 +61,9 @@ static char *search_path(void)
     return NULL;
 }
 
-char *bench_run_find(const char *told, struct berth_err *err)
+char *bench_run_find(const char *told, const char *name, const char *built, const char *option, struct berth_err *err)
 {
-    /* As installed, and as built. */
-    static const char *const beside[] = {"berthd", "../sbin/berthd", "../berthd/berthd"};
-    char self[PATH_MAX];
+    char self[PATH_MAX], beside[3][64];
     ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
     char *found = NULL;
 
@@ -75,6 +73,9 @@ char *bench_run_find(const char *told, struct berth_err *err)
         (void)err_set(err, errno, "%s cannot be run: %s", told, strerror(errno));
         return NULL;
     }
+    (void)snprintf(beside[0], sizeof beside[0], "%s", name);
+    (void)snprintf(beside[1], sizeof beside[1], "../sbin/%s", name);
+    (void)snprintf(beside[2], sizeof beside[2], "../%s/%s", built, name);
     if (len > 0) {
         self[len] = '\0';
         const char *folder = dirname(self);
@@ -82,9 +83,9 @@ char *bench_run_find(const char *told, struct berth_err *err)
             found = try_path(folder, beside[i]);
     }
     if (!found)
-        found = search_path();
+        found = search_path(name);
     if (!found)
-        (void)err_set(err, ENOENT, "there is no berthd beside this program or on PATH; name it with --berthd");
+        (void)err_set(err, ENOENT, "there is no %s beside this program or on PATH; name it with --%s", name, option);
     return found;
 }
 
@@ -123,15 +124,17 @@ int bench_folder_syncs(const char *path, double *ret_per_s, struct berth_err *er
 /* ---- starting ------------------------------------------------------------------------------------------------------ */
 
 /* In the child: becomes berthd, with its output in `out` and its log in a file. */
-static _Noreturn void become(const char *program, const char *data, const char *token_file, const char *log, int out)
+static _Noreturn void become(const struct bench_daemon *b, const char *data, const char *token_file, const char *log,
+                             int out)
 {
     int log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    const char *more = b->agents ? "--agents" : "--lease", *value = b->agents ? "127.0.0.1:0" : "86400";
 
     /* Whoever ends the benchmark ends its daemon, too. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (log_fd >= 0 && dup2(out, STDOUT_FILENO) >= 0 && dup2(log_fd, STDERR_FILENO) >= 0)
-        (void)execl(program, "berthd", "--data", data, "--listen", "127.0.0.1:0", "--init", "--token-file", token_file,
-                    "--lease", "86400", (char *)NULL);
+        (void)execl(b->program, "berthd", "--data", data, "--listen", "127.0.0.1:0", "--init", "--token-file",
+                    token_file, more, value, (char *)NULL);
     _exit(127);
 }
 
@@ -174,7 +177,7 @@ static int ready_read(struct bench_run *r, int out, const char *log, int64_t beg
     return 0;
 }
 
-static int run_spawn(struct bench_run *r, const char *program, const char *data, const char *token_file,
+static int run_spawn(const struct bench_daemon *b, struct bench_run *r, const char *data, const char *token_file,
                      const char *log, struct berth_err *err)
 {
     int out[2];
@@ -184,7 +187,7 @@ static int run_spawn(struct bench_run *r, const char *program, const char *data,
     int64_t began_ns = cli_clock_ns();
     r->pid = fork();
     if (r->pid == 0)
-        become(program, data, token_file, log, out[1]);
+        become(b, data, token_file, log, out[1]);
     (void)close(out[1]);
     if (r->pid < 0) {
         (void)close(out[0]);
@@ -201,7 +204,7 @@ int bench_run_start(const struct bench_daemon *b, const char *name, struct bench
     str_addf(&token_file, "%s/%s.token", b->folder, name);
     str_addf(&log, "%s/%s.log", b->folder, name);
     *ret = (struct bench_run){0};
-    int rc = run_spawn(ret, b->program, data.at, token_file.at, log.at, err);
+    int rc = run_spawn(b, ret, data.at, token_file.at, log.at, err);
     if (rc == 0)
         rc = token_read(token_file.at, ret->token, sizeof ret->token, err);
     if (rc == 0) {

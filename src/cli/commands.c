@@ -97,6 +97,7 @@ const struct command *const commands[] = {
     &bench_command,
     &bench_plan_command,
     &bench_daemon_command,
+    &bench_agent_command,
 
     &completion_command,
     &man_command,

@@ -37,11 +37,12 @@ static void conditions_print(const struct cli *cli, const json_t *conditions)
     {
         const char *type = json_string_value(json_object_get(item, "type"));
         const char *reason = json_string_value(json_object_get(item, "reason"));
-        const char *message = json_string_value(json_object_get(item, "message"));
-        bool is = json_is_true(json_object_get(item, "status"));
+        const char *text = json_string_value(json_object_get(item, "text")); /* of a node: what is wrong with it */
+        const char *message = text ? text : json_string_value(json_object_get(item, "message"));
+        bool is = text || json_is_true(json_object_get(item, "status"));
         table_row(&table);
         table_cell(&table, 0, COLOR_NONE, "%s", type ? type : "");
-        table_cell(&table, 1, is ? COLOR_GREEN : COLOR_YELLOW, "%s", is ? "true" : "false");
+        table_cell(&table, 1, is && !text ? COLOR_GREEN : COLOR_YELLOW, "%s", is ? "true" : "false");
         table_cell(&table, 2, COLOR_NONE, "%s", reason ? reason : "");
         table_cell(&table, 3, COLOR_NONE, "%s", message ? message : "");
     }

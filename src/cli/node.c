@@ -142,7 +142,9 @@ static int invite(struct api *a, const struct add_values *v, json_t *object)
     fprintf(a->cli->out, "%s\n", line);
     if (a->cli->progress) {
         const char *until = json_string_value(json_object_get(answer.body, "expires"));
-        cli_hint(a->cli, "run this on the other machine, as root; it works once, until %s", until ? until : "then");
+        size_t len = until ? strcspn(until, ".") : 0; /* nobody counts nanoseconds */
+        cli_hint(a->cli, "run this on the other machine, as root; it works once,");
+        cli_hint(a->cli, "until %.*sZ", (int)len, until ? until : "");
     }
     return EXIT_OK;
 }

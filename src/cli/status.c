@@ -191,6 +191,26 @@ static void states_print(const struct cli *cli, const char *what, const json_t *
     fputc('\n', cli->out);
 }
 
+/* As the planner counts them (core/plan.c): with so many gone at once it replaces nothing. */
+static bool alarming(const struct overview *o, size_t *ret_lost)
+{
+    CLEANUP(json) json_t *counts = states_count(o->nodes);
+    size_t lost = (size_t)json_integer_value(json_object_get(counts, "lost"));
+
+    *ret_lost = lost;
+    return lost > 1 && lost * 3 > json_array_size(o->nodes);
+}
+
+static void alarm_print(const struct cli *cli, const struct overview *o)
+{
+    size_t lost;
+
+    if (alarming(o, &lost))
+        fprintf(cli->out,
+                "  %salarm%s    %zu nodes are lost, more than a third: nothing is replaced; look at the network\n",
+                cli_paint(cli, COLOR_RED), cli_paint(cli, COLOR_NONE), lost);
+}
+
 static bool waits(const json_t *item)
 {
     return json_integer_value(value_at(item, "status.pending")) > 0;
@@ -253,6 +273,7 @@ static void print(const struct api *a, const struct overview *o)
     if (o->nodes) {
         heading(cli, "Nodes");
         states_print(cli, "nodes", o->nodes);
+        alarm_print(cli, o);
         for (size_t i = 0; i < sizeof resources / sizeof resources[0]; i++) {
             struct usage usage;
             usage_add(o, resources[i], &usage);
@@ -292,8 +313,8 @@ static json_t *overview_json(const struct overview *o)
         json_object_set_new(capacity, resources[r],
                             json_pack("{s:f, s:f}", "promised", usage.used / unit, "allocatable", usage.total / unit));
     }
-    return json_pack("{s:o, s:o, s:o, s:o}", "nodes", states_count(o->nodes), "capacity", capacity, "work", work,
-                     "pending", pending);
+    return json_pack("{s:o, s:b, s:o, s:o, s:o}", "nodes", states_count(o->nodes), "alarm", alarming(o, &i), "capacity",
+                     capacity, "work", work, "pending", pending);
 }
 
 static int run(struct cli *cli, const void *values, const struct operands *operands)

@@ -23,12 +23,26 @@ struct line {
     bool drawn;
 };
 
+/* Bytes of UTF-8 text that take so many columns at most. */
+static size_t text_fit(const char *text, size_t columns)
+{
+    size_t len = 0;
+    for (; text[len]; len++)
+        if (((unsigned char)text[len] & 0xc0) != 0x80 && columns-- == 0)
+            break;
+    return len;
+}
+
 static void line_show(struct line *l, const char *text)
 {
+    size_t width = l->cli->progress && l->cli->width > 1 ? l->cli->width - 1 : sizeof l->text;
     if (strcmp(l->text, text) == 0)
         return;
     (void)snprintf(l->text, sizeof l->text, "%s", text);
-    (void)fprintf(l->cli->err, l->cli->progress ? "\r\033[K%s" : "%s\n", text);
+    if (l->cli->progress) /* a line that wraps could not be drawn over */
+        (void)fprintf(l->cli->err, "\r\033[K%.*s", (int)text_fit(text, width), text);
+    else
+        (void)fprintf(l->cli->err, "%s\n", text);
     (void)fflush(l->cli->err);
     l->drawn = true;
 }
@@ -80,11 +94,17 @@ static bool is_ready(const json_t *status)
     return ready > 0 && ready >= json_integer_value(json_object_get(status, "replicas"));
 }
 
-static int outcome(const struct cli *cli, const struct target *t, const json_t *status)
+static int outcome(const struct cli *cli, const struct target *t, const json_t *object)
 {
+    const json_t *status = json_object_get(object, "status");
     const char *state = json_string_value(json_object_get(status, "state"));
+    const char *error = json_string_value(json_object_get(object, "error"));
     fprintf(cli->out, "%s/%s %s\n", t->collection->kind, t->id, state);
-    return is_over(status) && strcmp(state, "ended") != 0 ? EXIT_FAILED : EXIT_OK;
+    if (!is_over(status) || strcmp(state, "ended") == 0)
+        return EXIT_OK;
+    if (error)
+        return cli_fail(cli, EXIT_FAILED, "%s; 'berth logs %s' shows what it said", error, t->id);
+    return EXIT_FAILED;
 }
 
 static int wait_one(struct api *a, const struct target *t, int64_t end_ns)
@@ -101,7 +121,7 @@ static int wait_one(struct api *a, const struct target *t, int64_t end_ns)
         const json_t *status = json_object_get(object, "status");
         if (is_over(status) || (!job && is_ready(status))) {
             line_end(&line);
-            return outcome(a->cli, t, status);
+            return outcome(a->cli, t, object);
         }
         draw(&line, t, status);
         if (cli_clock_ns() >= end_ns) {

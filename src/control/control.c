@@ -59,6 +59,12 @@ struct watch_hub *control_hub(struct control *c)
     return c->hub;
 }
 
+const struct node_config *control_node_config(struct control *c, const char *node)
+{
+    const struct object *object = state_find(c->state, KIND_NODE, node);
+    return object ? node_lives_config(c->lives, c->state, object) : NULL;
+}
+
 struct metrics *control_metrics(struct control *c)
 {
     return c->metrics;

@@ -81,6 +81,8 @@ int control_admit(struct control *c, const struct request *request, uint64_t *re
 struct state *control_state(struct control *c);
 struct store *control_store(struct control *c);
 struct watch_hub *control_hub(struct control *c);
+/* Of a node; NULL: there is none of this name. Until the next change. */
+const struct node_config *control_node_config(struct control *c, const char *node);
 struct metrics *control_metrics(struct control *c);
 struct scheduler *control_scheduler(struct control *c);
 struct relay *control_relay(struct control *c);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/str.h"
+#include "base/vec.h"
 #include "control/state.h"
 
 enum { DERIVED_HASH_MAX = 40 };
@@ -16,8 +17,22 @@ enum { DERIVED_HASH_MAX = 40 };
 /* {"node", "instances": [...]} as docs/node-config.md says: exactly what shall be there, in order of ids. Reserved instances
  * are not in it; install configuration is, apart from the app's settings. */
 int node_config_write(const struct state *s, const char *node, struct str *to);
-/* As long as this is the same, so is node_config. Looks at each instance of the node, and reads no document. */
-uint64_t node_config_mark(const struct state *s, const struct object *node);
+
+/* What is written of one instance. */
+struct node_config_part {
+    uint64_t number, mark;
+    size_t at, len;
+};
+/* The same, kept: at the next change only what has changed is written anew. All zero is the beginning. */
+struct node_config {
+    VEC(struct node_config_part) parts; /* of the text, in order of ids */
+    struct str text;
+    char hash[DERIVED_HASH_MAX]; /* "": there is none yet */
+    uint64_t mark;
+};
+/* Looks at each instance of the node, and reads the documents of those that have changed. */
+void node_config_renew(struct node_config *c, const struct state *s, const struct object *node);
+void node_config_done(struct node_config *c);
 /* The document it was placed from. NULL: its workload is gone without a trace, so there is nothing to run. */
 const struct object *instance_placed_from(const struct state *s, const struct instance_view *i);
 /* {"node", "routes": [{"service", "endpoint", "targets": [{"instance", "node", "address", "port", "weight"}]}]}: every

@@ -175,19 +175,56 @@ static void only_what_shall_be_there_is_listed(void **state)
     assert_int_equal(json_array_size(list), at);
 }
 
+/* What is kept from before is what would be written now. */
+static void kept_as_written(const struct world *w, struct node_config *kept)
+{
+    CLEANUP(str) struct str text = {0};
+    char hash[DERIVED_HASH_MAX];
+
+    assert_int_equal(node_config_write(w->state, "n1", &text), 0);
+    node_config_renew(kept, w->state, state_find(w->state, KIND_NODE, "n1"));
+    assert_string_equal(str_text(&kept->text), text.at);
+    assert_string_equal(kept->hash, derived_hash(&text, hash));
+}
+
+static void what_is_kept_of_a_configuration_is_as_written_anew(void **state)
+{
+    struct world *w = *state;
+    struct node_config kept = {0};
+
+    kept_as_written(w, &kept);
+    app_put(w, "web", "alice", 1, ",\"command\":[\"/old\"]");
+    for (int i = 0; i < 4; i++) {
+        instance_put(w, 5 + 2 * (unsigned)i, "web.alice", "n1", "starting", "");
+        kept_as_written(w, &kept);
+    }
+    instance_put(w, 8, "web.alice", "n1", "running", ""); /* between two */
+    kept_as_written(w, &kept);
+    instance_put(w, 5, "web.alice", "n1", "ended", ""); /* the first goes */
+    kept_as_written(w, &kept);
+    instance_put(w, 7, "web.alice", "n1", "stopping", "");
+    kept_as_written(w, &kept);
+    world_put(
+        w, KIND_SPEC, "web.alice/1",
+        "{\"v\":1,\"id\":\"web.alice\",\"name\":\"web\",\"owner\":\"alice\",\"generation\":1,\"command\":[\"/old\"]}");
+    app_put(w, "web", "alice", 2, ",\"command\":[\"/new\"],\"settings\":{\"size\":4}");
+    kept_as_written(w, &kept);
+    app_put(w, "web", "alice", 2, ",\"command\":[\"/new\"],\"settings\":{\"size\":5}");
+    kept_as_written(w, &kept);
+    assert_non_null(strstr(kept.text.at, "\"size\":5"));
+    node_config_done(&kept);
+}
+
 static void an_older_instance_keeps_what_it_was_placed_from(void **state)
 {
     struct world *w = *state;
 
     app_put(w, "web", "alice", 1, ",\"command\":[\"/old\"]");
     instance_put(w, 5, "web.alice", "n1", "running", "");
-    uint64_t mark = node_config_mark(w->state, state_find(w->state, KIND_NODE, "n1"));
-    assert_true(mark == node_config_mark(w->state, state_find(w->state, KIND_NODE, "n1")));
     world_put(
         w, KIND_SPEC, "web.alice/1",
         "{\"v\":1,\"id\":\"web.alice\",\"name\":\"web\",\"owner\":\"alice\",\"generation\":1,\"command\":[\"/old\"]}");
     app_put(w, "web", "alice", 2, ",\"command\":[\"/new\"],\"restart\":3,\"settings\":{\"size\":4}");
-    assert_false(mark == node_config_mark(w->state, state_find(w->state, KIND_NODE, "n1")));
     CLEANUP(json) json_t *doc = made(w, node_config_write, "n1");
     const json_t *item = json_array_get(json_object_get(doc, "instances"), 0);
     same_json(json_object_get(item, "command"), "[\"/old\"]");
@@ -462,10 +499,9 @@ static void bytes_follow_from_content_alone(void **state)
     world_open(&other);
     world_put(&other, KIND_NODE, "n3", "{\"v\":1,\"id\":\"n3\",\"zone\":\"west\",\"allocatable\":{\"cpu\":64}}");
     world_put(&other, KIND_NODE, "n2", "{\"v\":1,\"id\":\"n2\",\"zone\":\"east\",\"allocatable\":{\"cpu\":64}}");
-    world_put(
-        &other, KIND_NODE, "n1",
-        "{\"v\":1,\"id\":\"n1\",\"address\":\"10.0.0.1\",\"zone\":\"east\",\"allocatable\":{"
-        "\"memory\":\"64Gi\",\"cpu\":64},\"gpus\":[{\"model\":\"x\"},{\"model\":\"x\"}]}");
+    world_put(&other, KIND_NODE, "n1",
+              "{\"v\":1,\"id\":\"n1\",\"address\":\"10.0.0.1\",\"zone\":\"east\",\"allocatable\":{"
+              "\"memory\":\"64Gi\",\"cpu\":64},\"gpus\":[{\"model\":\"x\"},{\"model\":\"x\"}]}");
     app_put(&other, "web", "alice", 1, swapped);
     instance_put(&other, 2, "web.alice", "n1", "assigned", "");
     instance_put(&other, 1, "web.alice", "n1", "running", "");
@@ -490,12 +526,19 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        CASE(a_node_is_told_all_it_needs),        CASE(how_it_runs_is_told),
-        CASE(only_what_shall_be_there_is_listed), CASE(an_older_instance_keeps_what_it_was_placed_from),
-        CASE(fences_follow_the_workload),         CASE(a_service_is_where_its_instances_say),
-        CASE(the_selector_follows_a_migration),   CASE(a_gateway_prefers_what_is_near),
-        CASE(a_kept_gateway_equals_a_fresh_one),  CASE(lists_show_what_the_caller_may_see),
-        CASE(the_table_of_permissions),           CASE(what_is_not_there_is_not_written),
+        CASE(a_node_is_told_all_it_needs),
+        CASE(how_it_runs_is_told),
+        CASE(only_what_shall_be_there_is_listed),
+        CASE(an_older_instance_keeps_what_it_was_placed_from),
+        CASE(what_is_kept_of_a_configuration_is_as_written_anew),
+        CASE(fences_follow_the_workload),
+        CASE(a_service_is_where_its_instances_say),
+        CASE(the_selector_follows_a_migration),
+        CASE(a_gateway_prefers_what_is_near),
+        CASE(a_kept_gateway_equals_a_fresh_one),
+        CASE(lists_show_what_the_caller_may_see),
+        CASE(the_table_of_permissions),
+        CASE(what_is_not_there_is_not_written),
         CASE(bytes_follow_from_content_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

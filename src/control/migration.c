@@ -70,11 +70,11 @@ static json_t *shown(struct call *c, const struct object *old, const struct bert
     const char *to = heir ? heir->instance->node : fact->key;
     enum berth_cause cause = berth_migration_cause(fact->value);
     char since[TIMESTAMP_MAX];
-    json_t *item = json_pack(
-        "{s:I, s:s, s:i, s:s, s:s, s:s, s:s, s:i}", "id", (json_int_t)old->instance->number, "workload",
-        old->instance->workload, "ordinal", (int)old->instance->ordinal, "from", old->instance->node, "phase", phase.name,
-        "cause", berth_cause_name(cause == BERTH_CAUSE_PENDING ? BERTH_CAUSE_DRAINED : cause), "since",
-        timestamp_text(fact->at_ns, since), "progress", phase.progress);
+    json_t *item =
+        json_pack("{s:I, s:s, s:i, s:s, s:s, s:s, s:s, s:i}", "id", (json_int_t)old->instance->number, "workload",
+                  old->instance->workload, "ordinal", (int)old->instance->ordinal, "from", old->instance->node, "phase",
+                  phase.name, "cause", berth_cause_name(cause == BERTH_CAUSE_PENDING ? BERTH_CAUSE_DRAINED : cause),
+                  "since", timestamp_text(fact->at_ns, since), "progress", phase.progress);
     if (to && *to)
         (void)json_object_set_new(item, "to", json_string(to));
     if (heir)
@@ -190,8 +190,7 @@ static int check_undoable(struct call *c, const struct object *old, const struct
         return err_set(&c->err, EBUSY, "instance %s has been replaced and is stopping: move the new one back instead",
                        old->id);
     if (cause == BERTH_CAUSE_OVER)
-        return err_set(&c->err, EBUSY, "node %s holds more than it has; what is on it must move",
-                       old->instance->node);
+        return err_set(&c->err, EBUSY, "node %s holds more than it has; what is on it must move", old->instance->node);
     if (cause == BERTH_CAUSE_BY_HAND || cause == BERTH_CAUSE_MOVED)
         return 0;
     if (node && node->node->state == BERTH_NODE_DRAINING)

@@ -225,9 +225,9 @@ static void settings_become_a_policy(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(from_the_wish_to_its_end),    cmocka_unit_test(it_is_undone),
-        cmocka_unit_test(an_undo_is_never_lost),       cmocka_unit_test(what_cannot_move_is_refused),
-        cmocka_unit_test(a_drain_is_not_undone),       cmocka_unit_test(settings_become_a_policy),
+        cmocka_unit_test(from_the_wish_to_its_end), cmocka_unit_test(it_is_undone),
+        cmocka_unit_test(an_undo_is_never_lost),    cmocka_unit_test(what_cannot_move_is_refused),
+        cmocka_unit_test(a_drain_is_not_undone),    cmocka_unit_test(settings_become_a_policy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

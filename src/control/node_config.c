@@ -344,6 +344,26 @@ static void instance_write(struct out *o, const struct state *s, const struct ob
     out_close(o, '}');
 }
 
+static bool is_listed(const struct object *instance)
+{
+    enum berth_state state = instance->instance->state;
+
+    return (state != BERTH_RESERVED || PLANTED(CONFIG_RESERVED)) && state != BERTH_ENDED;
+}
+
+static void begin_write(struct out *o, const struct object *node)
+{
+    out_open(o, NULL, '{');
+    out_text(o, "node", node->id);
+    out_open(o, "instances", '[');
+}
+
+static void end_write(struct out *o)
+{
+    out_close(o, ']');
+    out_close(o, '}');
+}
+
 int node_config_write(const struct state *s, const char *node, struct str *to)
 {
     const struct object *object = state_find(s, KIND_NODE, node);
@@ -351,31 +371,87 @@ int node_config_write(const struct state *s, const char *node, struct str *to)
 
     if (!object)
         return -ENOENT;
-    out_open(&o, NULL, '{');
-    out_text(&o, "node", object->id);
-    out_open(&o, "instances", '[');
-    for (size_t i = 0; i < object->node->instances_len; i++) {
-        const struct object *instance = object->node->instances[i];
-        enum berth_state state = instance->instance->state;
-        if ((state != BERTH_RESERVED || PLANTED(CONFIG_RESERVED)) && state != BERTH_ENDED)
-            instance_write(&o, s, instance);
-    }
-    out_close(&o, ']');
-    out_close(&o, '}');
+    begin_write(&o, object);
+    for (size_t i = 0; i < object->node->instances_len; i++)
+        if (is_listed(object->node->instances[i]))
+            instance_write(&o, s, object->node->instances[i]);
+    end_write(&o);
     return 0;
 }
 
-uint64_t node_config_mark(const struct state *s, const struct object *node)
-{
-    uint64_t mark = node->created;
+/* ---- kept ----------------------------------------------------------------------------------------------------------- */
 
-    for (size_t i = 0; i < node->node->instances_len; i++) {
-        const struct object *instance = node->node->instances[i];
-        const struct object *work = state_find_work(s, instance->instance->workload);
-        const struct object *from = instance_placed_from(s, instance->instance);
-        mark = hash_pair(mark, instance->revision);
-        mark = hash_pair(mark, work ? work->revision : 0);
-        mark = hash_pair(mark, from && from != work ? from->revision : 0);
+/* As long as this is the same, so is what is written of the instance; but for volumes, which are objects of their own. */
+static uint64_t instance_mark(const struct state *s, const struct object *instance)
+{
+    const struct object *work = state_find_work(s, instance->instance->workload);
+    const struct object *from = instance_placed_from(s, instance->instance);
+    uint64_t mark = hash_pair(instance->revision, work ? work->revision : 0);
+
+    return hash_pair(mark, from && from != work ? from->revision : 0);
+}
+
+/* The part of this instance in the text of before; both are in order of ids. NULL: it has none, or another one. */
+static const struct node_config_part *part_kept(const struct node_config *c, size_t *at, uint64_t number, uint64_t mark)
+{
+    while (*at < c->parts.len && c->parts.at[*at].number < number)
+        ++*at;
+    const struct node_config_part *part = *at < c->parts.len ? &c->parts.at[*at] : NULL;
+    return part && part->number == number && part->mark == mark && mark ? part : NULL;
+}
+
+static void part_write(struct out *o, const struct state *s, const struct object *instance,
+                       const struct node_config *before, size_t *at, struct node_config *to)
+{
+    struct node_config_part part = {.number = instance->instance->number, .mark = instance_mark(s, instance)};
+    const struct node_config_part *kept = part_kept(before, at, part.number, part.mark);
+
+    if (kept) {
+        out_key(o, NULL);
+        part.at = to->text.len;
+        str_add_bytes(&to->text, before->text.at + kept->at, kept->len);
+    } else {
+        part.at = to->text.len + o->more;
+        instance_write(o, s, instance);
+        const struct str written = {.at = to->text.at + part.at, .len = to->text.len - part.at};
+        if (memmem(written.at, written.len, "\"volume\":", strlen("\"volume\":")) ||
+            memmem(written.at, written.len, "\"tmpfs\":", strlen("\"tmpfs\":")))
+            part.mark = 0; /* what it is made of may change without it: never kept */
     }
+    part.len = to->text.len - part.at;
+    vec_push(&to->parts, part);
+}
+
+static uint64_t whole_mark(const struct state *s, const struct object *node)
+{
+    uint64_t mark = hash_pair(node->created, 1);
+
+    for (size_t i = 0; i < node->node->instances_len; i++)
+        mark = hash_pair(mark, instance_mark(s, node->node->instances[i]));
     return mark;
+}
+
+void node_config_renew(struct node_config *c, const struct state *s, const struct object *node)
+{
+    struct node_config to = {.mark = whole_mark(s, node)};
+    struct out o = {.to = &to.text};
+    size_t at = 0;
+
+    if (c->hash[0] && c->mark == to.mark)
+        return;
+    begin_write(&o, node);
+    for (size_t i = 0; i < node->node->instances_len; i++)
+        if (is_listed(node->node->instances[i]))
+            part_write(&o, s, node->node->instances[i], c, &at, &to);
+    end_write(&o);
+    (void)derived_hash(&to.text, to.hash);
+    node_config_done(c);
+    *c = to;
+}
+
+void node_config_done(struct node_config *c)
+{
+    vec_done(&c->parts);
+    str_done(&c->text);
+    *c = (struct node_config){0};
 }

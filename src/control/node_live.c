@@ -25,8 +25,8 @@ struct live {
     int64_t heard_ns;
     VEC(struct used) usage;
     VEC(struct condition) conditions;
-    uint64_t config_revision, config_mark; /* of the state, and of the node in it, when the hash was made */
-    char config[DERIVED_HASH_MAX];
+    struct node_config config;
+    uint64_t config_revision; /* of the state, when that was looked at */
 };
 
 struct node_lives {
@@ -64,6 +64,7 @@ void node_lives_free(struct node_lives *l)
         conditions_clear(l->at.at[i]);
         vec_done(&l->at.at[i]->usage);
         vec_done(&l->at.at[i]->conditions);
+        node_config_done(&l->at.at[i]->config);
         mem_free(l->at.at[i]->node);
         mem_free(l->at.at[i]);
     }
@@ -102,8 +103,7 @@ static struct live *entry(struct node_lives *l, const struct object *node)
         conditions_clear(e);
         e->created = node->created;
         e->heard_ns = 0;
-        e->config_revision = e->config_mark = 0;
-        e->config[0] = 0;
+        node_config_done(&e->config);
     }
     return e;
 }
@@ -144,21 +144,15 @@ void node_lives_show(const struct node_lives *l, const struct object *node, json
     (void)json_object_set_new(status, "conditions", conditions);
 }
 
-const char *node_lives_config(struct node_lives *l, const struct state *s, const struct object *node)
+const struct node_config *node_lives_config(struct node_lives *l, const struct state *s, const struct object *node)
 {
     struct live *e = entry(l, node);
     uint64_t revision = state_revision(s);
-    if (e->config[0] && e->config_revision == revision)
-        return e->config;
-    uint64_t mark = node_config_mark(s, node);
-    if (!e->config[0] || mark != e->config_mark) {
-        CLEANUP(str) struct str text = {0};
-        (void)node_config_write(s, node->id, &text);
-        (void)derived_hash(&text, e->config);
-    }
+
+    if (!e->config.hash[0] || e->config_revision != revision)
+        node_config_renew(&e->config, s, node);
     e->config_revision = revision;
-    e->config_mark = mark;
-    return e->config;
+    return &e->config;
 }
 
 /* As Prometheus wants the text of a label. */

@@ -1,11 +1,12 @@
 /* node_live.h - what nodes say of themselves at present: use, conditions. In memory only.
  *
  * It comes with every heartbeat, no decision depends on it, and a daemon that starts hears it again within seconds. Beside
- * it stands the hash of each node's configuration, so that a heartbeat need not make that anew.
+ * it stands each node's configuration, so that neither a heartbeat nor a change of one instance makes all of it anew.
  */
 #pragma once
 
 #include "base/str.h"
+#include "control/derived.h"
 #include "control/state.h"
 #include "wire/api.h"
 
@@ -17,7 +18,7 @@ void node_lives_free(struct node_lives *l);
 void node_lives_hear(struct node_lives *l, const struct object *node, const struct report_doc *said, int64_t now_ns);
 /* Adds `usage`, `conditions` and `heard` to a status, where something was heard. */
 void node_lives_show(const struct node_lives *l, const struct object *node, json_t *status);
-/* The hash of node_config as it is now. */
-const char *node_lives_config(struct node_lives *l, const struct state *s, const struct object *node);
+/* node_config as it is now, until the state changes. */
+const struct node_config *node_lives_config(struct node_lives *l, const struct state *s, const struct object *node);
 /* berth_node_used{node,resource} and berth_node_conditions{node} of those that are there. */
 void node_lives_metrics(const struct node_lives *l, const struct state *s, struct str *to);

@@ -38,6 +38,6 @@ void plan_policy_read(const struct state *s, struct plan_policy *ret)
         return;
     ret->reserves[0] = (struct berth_reserve){.resource = "cpu", .permille = permille};
     ret->reserves[1] = (struct berth_reserve){.resource = "memory", .permille = permille};
-    p->headroom = (struct berth_headroom){
-        ret->reserves, PLAN_RESERVES, (int32_t)system_setting_number(s, SETTING_HEADROOM_PRIORITY)};
+    p->headroom = (struct berth_headroom){ret->reserves, PLAN_RESERVES,
+                                          (int32_t)system_setting_number(s, SETTING_HEADROOM_PRIORITY)};
 }

@@ -327,7 +327,7 @@ static void report_node(struct reporting *r, const json_t *present)
 static void answer(struct reporting *r, const struct object *node)
 {
     struct control *control = r->c->control;
-    r->c->answer.body = json_pack("{s:s, s:O, s:I}", "config", node_lives_config(control->lives, r->c->state, node),
+    r->c->answer.body = json_pack("{s:s, s:O, s:I}", "config", node_lives_config(control->lives, r->c->state, node)->hash,
                                   "unknown", r->unknown, "lease_ns", (json_int_t)control->in_force.lease_ns);
 }
 

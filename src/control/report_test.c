@@ -310,10 +310,39 @@ static void what_fails_is_tried_again_after_a_pause(void **state)
     kit_done(&k);
 }
 
+static void who_repairs_it_need_not_wait(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *method, *path, *body;
+    } rows[] = {
+        {"PATCH", "/v1/apps/web",         "{command: [/bin/true]}"},
+        {"POST",  "/v1/apps/web/restart", NULL                    },
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct kit k;
+        kit_open(&k);
+        CALL(&k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, allocatable: {cpu: 4}}");
+        CALL(&k, 201, ADMIN, "POST", "/v1/apps", "{name: web, command: [/bin/treu], requests: {cpu: 1}}");
+        kit_plan(&k);
+        CALL(&k, 200, ADMIN, "POST", "/v1/nodes/n1/report",
+             "{epoch: 1, seq: 1, instances: [{id: 1, state: failed, error: no such file}]}");
+        kit_sleep(&k, 1);
+        CALL(&k, 200, ADMIN, "GET", "/v1/apps/web", NULL);
+        assert_string_equal(kit_text(&k, "status/state"), "backing-off");
+        CALL(&k, 200, ADMIN, rows[i].method, rows[i].path, rows[i].body);
+        kit_sleep(&k, 1);
+        CALL(&k, 200, ADMIN, "GET", "/v1/apps/web", NULL);
+        assert_int_equal(kit_number(&k, "status/instances/0/id"), 2);
+        kit_done(&k);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_fails_is_tried_again_after_a_pause),
+        cmocka_unit_test(who_repairs_it_need_not_wait),
         TEST(who_may_report),
         TEST(a_heartbeat_writes_nothing),
         TEST(late_reports_change_nothing),

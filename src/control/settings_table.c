@@ -35,16 +35,17 @@ static const struct row {
              .values = (const char *const[]){"nobody", "group", "user", NULL}),
     [SETTING_SEED] = NUMBER("seed", 0, 0, (int64_t)1 << 53, "of the score that breaks ties at random"),
     [SETTING_PROFILE] = TEXT("profile", "default", "filters and scores in force: one of /v1/profiles, or one built in"),
-    [SETTING_AGENT_ADDRESSES] =
-        TEXT("agent_addresses", "", "where agents reach berthd, \"https://A:3981,https://B:3981\"; as it listens if empty"),
+    [SETTING_AGENT_ADDRESSES] = TEXT(
+        "agent_addresses", "", "where agents reach berthd, \"https://A:3981,https://B:3981\"; as it listens if empty"),
     [SETTING_CERTIFICATE_LIFE_S] = NUMBER("certificate_life_s", 604800, 60, 315360000,
                                           "seconds that an agent's certificate is good; it is renewed at half"),
     [SETTING_INVITATION_LIFE_S] =
         NUMBER("invitation_life_s", 3600, 1, 2592000, "seconds in which an invited machine must have joined"),
     [SETTING_REBALANCE] = TEXT("rebalance", "on", "move pods of apps to even out real use", .values = on_off),
     [SETTING_REBALANCE_MOVES] = NUMBER("rebalance_moves", 2, 1, 100, "such moves at a time"),
-    [SETTING_REBALANCE_GAIN_PERCENT] = NUMBER(
-        "rebalance_gain_percent", 15, 1, 100, "by how much of a node's capacity the busier of two nodes must be relieved"),
+    [SETTING_REBALANCE_GAIN_PERCENT] =
+        NUMBER("rebalance_gain_percent", 15, 1, 100,
+               "by how much of a node's capacity the busier of two nodes must be relieved"),
     [SETTING_REBALANCE_AGE_S] =
         NUMBER("rebalance_age_s", 600, 0, 86400, "seconds that a pod must have been running before it is moved so"),
     [SETTING_PRESSURE_PERCENT] =
@@ -54,8 +55,8 @@ static const struct row {
         NUMBER("pressure_low_percent", 85, 0, 1000, "down to which they are, and the node gets nothing new"),
     [SETTING_PRESSURE_HOLD_S] =
         NUMBER("pressure_hold_s", 10, 1, 3600, "seconds of pressure before a replica is dropped, and between two"),
-    [SETTING_SHED] = TEXT("shed", "on", "move apps away from a node that has shrunk below what it holds",
-                          .values = on_off),
+    [SETTING_SHED] =
+        TEXT("shed", "on", "move apps away from a node that has shrunk below what it holds", .values = on_off),
     [SETTING_HEADROOM_PERCENT] =
         NUMBER("headroom_percent", 0, 0, 90, "of each zone's cpu and memory kept free for urgent work"),
     [SETTING_HEADROOM_PRIORITY] = NUMBER("headroom_priority", 1, INT32_MIN, INT32_MAX,

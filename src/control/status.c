@@ -184,6 +184,21 @@ static void say(json_t *lines, struct str *text)
     str_clear(text);
 }
 
+/* How its latest pod ended, and where more is to be read. */
+static void why_ended(const struct call *c, const struct object *work, json_t *lines)
+{
+    CLEANUP(str) struct str text = {0};
+    CLEANUP(json) json_t *last = last_show(c->state, work->id);
+    const json_t *one = json_array_get(last, 0);
+    const char *node = json_string_value(json_object_get(one, "node"));
+    const char *error = json_string_value(json_object_get(one, "error"));
+    if (node && error)
+        str_addf(&text, "Last time, on %s: %s. 'berth logs %s' shows what it said.", node, error, work->id);
+    else
+        str_add(&text, "'berth events' says what went wrong.");
+    say(lines, &text);
+}
+
 static void why_waits(struct call *c, const struct object *work, const struct counts *n, json_t *lines)
 {
     CLEANUP(str) struct str text = {0};
@@ -194,9 +209,10 @@ static void why_waits(struct call *c, const struct object *work, const struct co
         char times[40] = "once";
         if (failures > 1)
             (void)snprintf(times, sizeof times, "%" PRIu64 " times in a row", failures);
-        str_addf(&text, "It failed %s; the next try is in %" PRId64 " s. 'berth events' says what went wrong.", times,
+        str_addf(&text, "It failed %s; the next try is in %" PRId64 " s.", times,
                  (again_ns - c->now_ns) / 1000000000 + 1);
         say(lines, &text);
+        why_ended(c, work, lines);
         return;
     }
     if (!scheduler_pending(control_scheduler(c->control), work->id, &p)) {
@@ -224,7 +240,8 @@ static void why_failed(const struct object *work, struct str *text)
 {
     CLEANUP(json) json_t *doc = object_doc(work);
     const char *error = json_string_value(json_object_get(doc, "error"));
-    str_addf(text, "It has failed, and is not tried again: %s.", error ? error : "no reason given");
+    str_addf(text, "It has failed, and is not tried again: %s. 'berth logs %s' shows what it said.",
+             error ? error : "no reason given", work->id);
     if (work->kind != KIND_JOB)
         str_addf(text, " 'berth %s start %s' starts it again.", kinds[work->kind].name, work->id);
 }

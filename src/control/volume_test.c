@@ -46,6 +46,7 @@ static void folders_of_a_node_are_given_by_who_has_nodes(void **state)
         {ALICE, "POST",   "/v1/apps",         "{name: b, mounts: [{path: /e, bind: /etc}]}",                             403},
         {ALICE, "POST",   "/v1/apps",         "{name: b, rootfs: /srv}",                                                 403},
         {ALICE, "POST",   "/v1/jobs",         "{rootfs: /srv}",                                                          403},
+        {ALICE, "POST",   "/v1/jobs",         "{image: \"oci:/srv/layout:v1\"}",                                         403},
         {ADMIN, "POST",   "/v1/apps",         "{name: b, owner: alice, rootfs: /srv, mounts: [{path: /e, bind: /etc}]}", 201},
         {ALICE, "POST",   "/v1/apps/b/scale", "{replicas: 2}",                                                           200},
         {ALICE, "PATCH",  "/v1/apps/b",       "{mounts: [{path: /e, bind: /root}]}",                                     403},

@@ -242,16 +242,21 @@ static int topic_make(struct watch_hub *h, const struct topic *t, struct str *te
 /* The line of a document as it is now, and its hash; "gone" of one that is not there. */
 static void topic_line(struct watch_hub *h, const struct topic *t, struct str *line, char hash[static DERIVED_HASH_MAX])
 {
-    CLEANUP(str) struct str text = {0};
+    CLEANUP(str) struct str made = {0};
+    const struct node_config *kept = t->kind == TOPIC_NODE ? control_node_config(h->control, t->id) : NULL;
+    const struct str *text = kept ? &kept->text : &made;
 
-    if (topic_make(h, t, &text) < 0) {
+    if (!kept && (t->kind == TOPIC_NODE || topic_make(h, t, &made) < 0)) {
         (void)snprintf(hash, DERIVED_HASH_MAX, "gone");
         str_add(line, "{\"type\":\"gone\",\"id\":");
         str_add_json(line, t->id);
     } else {
-        (void)derived_hash(&text, hash);
+        if (kept)
+            memcpy(hash, kept->hash, sizeof kept->hash);
+        else
+            (void)derived_hash(&made, hash);
         str_addf(line, "{\"type\":\"put\",\"hash\":\"%s\",\"object\":", hash);
-        str_add_bytes(line, text.at, text.len);
+        str_add_bytes(line, text->at, text->len);
     }
     str_add_char(line, '}');
 }

@@ -221,14 +221,23 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
     return rc;
 }
 
+/* Whoever changes or restarts what failed need not wait for the next try. Failures of a job are counted to its end. */
+static void forgive(struct call *c, const struct crud *k, const char *id)
+{
+    const char *fact = arena_fmt(&c->arena, "since/%s", id);
+    if (k->kind != KIND_JOB && change_rest_on(&c->change, KIND_FACT, fact))
+        change_delete(&c->change, KIND_FACT, fact);
+}
+
 static int leaving(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
 {
-    (void)k;
     int rc = next ? 0 : work_refuse_system(c, id, old);
     if (rc < 0)
         return rc;
-    if (!next || !json_equal(json_object_get(old, "generation"), json_object_get(next, "generation")))
+    if (!next || !json_equal(json_object_get(old, "generation"), json_object_get(next, "generation"))) {
         work_keep_spec(c, id, old);
+        forgive(c, k, id);
+    }
     if (!next && change_rest_on(&c->change, KIND_LAST, id))
         change_delete(&c->change, KIND_LAST, id);
     return 0;

@@ -54,9 +54,12 @@ static json_t *of_the_node(const json_t *doc)
 {
     json_t *found = json_pack("{s:[]}", "binds");
     const json_t *mounts = json_object_get(doc, "mounts"), *rootfs = json_object_get(doc, "rootfs");
+    const char *image = json_string_value(json_object_get(doc, "image"));
     bool alone = json_is_object(mounts);
     if (rootfs)
         (void)json_object_set(found, "rootfs", (json_t *)rootfs);
+    if (image && strncmp(image, "oci:", 4) == 0) /* a folder of the node, too */
+        (void)json_object_set_new(found, "image", json_string(image));
     for (size_t i = 0; i < (alone ? 1 : json_array_size(mounts)); i++) {
         json_t *mount = alone ? (json_t *)mounts : json_array_get(mounts, i);
         if (json_object_get(mount, "bind"))
@@ -68,15 +71,18 @@ static json_t *of_the_node(const json_t *doc)
 static int node_check(struct call *c, const json_t *old, const json_t *doc)
 {
     CLEANUP(json) json_t *wants = of_the_node(doc);
-    bool rootfs = json_object_get(wants, "rootfs");
-    if ((!rootfs && json_array_size(json_object_get(wants, "binds")) == 0) || permit(&c->caller, PERMIT_NODES, "", ""))
+    const char *what = json_object_get(wants, "rootfs")                       ? "rootfs"
+                       : json_object_get(wants, "image")                      ? "image"
+                       : json_array_size(json_object_get(wants, "binds")) > 0 ? "mounts"
+                                                                              : NULL;
+    if (!what || permit(&c->caller, PERMIT_NODES, "", ""))
         return 0;
     CLEANUP(json) json_t *had = old ? of_the_node(old) : NULL;
     if (had && json_equal(had, wants))
         return 0;
     return err_set(&c->err, EACCES,
                    "%s: folders of a node are for those with the permission 'nodes: all'; mount a volume instead",
-                   rootfs ? "rootfs" : "mounts");
+                   what);
 }
 
 static int policy_check(struct call *c, enum kind kind, const struct work_run *run)

@@ -229,10 +229,10 @@ struct berth_cluster {
     struct intern names;
     struct cluster_shapes shapes;
     VEC(struct resource) resources;
-    VEC(VEC(struct book)) books; /* [resource].at[node] */
+    VEC(VEC(struct book)) books;    /* [resource].at[node] */
     VEC(struct use_book) use_books; /* [node]; may be shorter */
-    uint32_t consuming;          /* nodes that say what was consumed */
-    uint32_t said;               /* nodes and instances that say what they use */
+    uint32_t consuming;             /* nodes that say what was consumed */
+    uint32_t said;                  /* nodes and instances that say what they use */
 
     struct pages nodes, workloads, instances, things, holds, usages, waits, label_sets, facts;
     struct pages gangs;

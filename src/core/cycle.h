@@ -96,7 +96,7 @@ struct cycle {
     bool any_over;
     uint64_t *pressed;         /* positions under pressure; NULL: none */
     struct headroom *headroom; /* NULL: none is kept */
-    uint64_t *leaving; /* positions with instances that stop: worth reserving */
+    uint64_t *leaving;         /* positions with instances that stop: worth reserving */
     bool any_leaving;
     uint64_t *stopped; /* instance slots that this plan stops */
     uint64_t *removed; /* instance slots that are gone after this plan */

@@ -14,7 +14,7 @@ struct headroom {
     struct headroom_row {
         uint32_t resource;
         int64_t *free, *keep; /* [zone] */
-    } *at;
+    } * at;
     uint32_t len;
 };
 

@@ -29,14 +29,14 @@ static void pods_that_fit(void **state)
         int32_t priority;
         uint32_t want;
     } rows[] = {
-        {"nothing is kept",         {"cpu", 0, 0},     0, 9},
-        {"a tenth of each zone",    {"cpu", 0, 100},   0, 9}, /* 200 of 2000 and 100 of 1000 are left anyway */
-        {"a little more",           {"cpu", 0, 101},   0, 7},
-        {"an amount in each zone",  {"cpu", 700, 0},   0, 5},
-        {"the larger of both",      {"cpu", 100, 500}, 0, 4},
-        {"all of it",               {"cpu", 0, 1000},  0, 0},
-        {"of something else",       {"disk", 5, 0},    0, 9},
-        {"for the urgent",          {"cpu", 0, 1000},  5, 9},
+        {"nothing is kept",        {"cpu", 0, 0},     0, 9},
+        {"a tenth of each zone",   {"cpu", 0, 100},   0, 9}, /* 200 of 2000 and 100 of 1000 are left anyway */
+        {"a little more",          {"cpu", 0, 101},   0, 7},
+        {"an amount in each zone", {"cpu", 700, 0},   0, 5},
+        {"the larger of both",     {"cpu", 100, 500}, 0, 4},
+        {"all of it",              {"cpu", 0, 1000},  0, 0},
+        {"of something else",      {"disk", 5, 0},    0, 9},
+        {"for the urgent",         {"cpu", 0, 1000},  5, 9},
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {

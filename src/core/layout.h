@@ -30,10 +30,10 @@ struct layout {
     uint32_t *slot;                /* [position] */
     uint32_t *position;            /* [slot], NONE */
     uint32_t slots;
-    int64_t **capacity; /* [resource][position]; NULL: no node has any */
-    uint64_t **inverse; /* [resource][position]: 2^64 / capacity */
+    int64_t **capacity;  /* [resource][position]; NULL: no node has any */
+    uint64_t **inverse;  /* [resource][position]: 2^64 / capacity */
     int64_t *real[USES]; /* [position]: allocatable, whatever is promised beyond it */
-    uint32_t *device;   /* [position]: its first device; [len] is their number */
+    uint32_t *device;    /* [position]: its first device; [len] is their number */
     const struct device *devices;
     sym *id, *zone, *rack, *domain, *arch; /* [position] */
     uint64_t *tainted;                     /* positions with a taint */

@@ -221,8 +221,11 @@ static void find_drops(struct berth_plan *p)
     const struct berth_snapshot *s = p->s;
     uint32_t stopping = 0, unheard = 0;
 
-    for (size_t i = 0; i < p->leavers->pressed.len; i++)
+    for (size_t i = 0; i < p->leavers->pressed.len; i++) {
         (void)stopping_used(s, p->leavers->pressed.at[i].position, &stopping);
+        /* Whoever was picked at this very moment counts, even if its workload could not do without it. */
+        stopping += p->leavers->pressed.at[i].known && p->leavers->pressed.at[i].at_ns == s->now_ns;
+    }
     for (size_t i = 0; i < p->leavers->pressed.len; i++) {
         struct pressed *at = &p->leavers->pressed.at[i];
         int64_t left = s->used[USE_MEMORY][at->position] - stopping_used(s, at->position, &unheard), ripe;
@@ -274,7 +277,8 @@ static int compare_leavers(const void *ctx, uint32_t a, uint32_t b)
 {
     const struct order *o = ctx;
     const struct instance *x = snapshot_instance(o->s, o->slots[a]), *y = snapshot_instance(o->s, o->slots[b]);
-    int32_t px = snapshot_workload(o->s, x->workload.v)->priority, py = snapshot_workload(o->s, y->workload.v)->priority;
+    int32_t px = snapshot_workload(o->s, x->workload.v)->priority,
+            py = snapshot_workload(o->s, y->workload.v)->priority;
     if (px != py)
         return px < py ? -1 : 1;
     return x->id > y->id ? -1 : 1;

@@ -140,8 +140,7 @@ static void no_more_than_so_many_at_a_time(void **state)
     (void)state;
     struct scene s = pressed_stage(3);
     s.policy.pressure.drops = 2;
-    scene_put(&s, (struct berth_workload){
-                      .id = "web", .replicas = 6, .min_available = 1, .shape = {NEEDS(10, 10)}});
+    scene_put(&s, (struct berth_workload){.id = "web", .replicas = 6, .min_available = 1, .shape = {NEEDS(10, 10)}});
     for (uint32_t i = 0; i < 6; i++) {
         const char node[] = {(char)('a' + i % 3), '\0'};
         scene_using(&s, i + 1, "web", i, node, 10, 600);
@@ -164,7 +163,8 @@ static void services_leave_a_node_that_shrank(void **state)
     struct scene s = scene_stage(2);
     s.policy.shed = true;
     scene_put(&s, (struct berth_workload){.id = "low", .replicas = 2, .priority = -1, .shape = {NEEDS(200, 10)}});
-    scene_put(&s, (struct berth_workload){.id = "job", .kind = BERTH_JOB, .replicas = 1, .priority = -9, .shape = {NEEDS(200, 10)}});
+    scene_put(&s, (struct berth_workload){
+                      .id = "job", .kind = BERTH_JOB, .replicas = 1, .priority = -9, .shape = {NEEDS(200, 10)}});
     scene_put(&s, (struct berth_workload){.id = "idle", .replicas = 1, .priority = -5, .shape = {NEEDS(0, 10)}});
     scene_service(&s, "web", 1, 200, 10);
     scene_running(&s, "low", 0, "a");

@@ -160,7 +160,7 @@ static bool live(struct berth_plan *p, const struct migration *m)
         plan_recheck(p, end);
         return p->s->now_ns < end && !stops(p, m->slot);
     }
-    bool wished =  berth_migration_cause(m->fact->value) == BERTH_CAUSE_BY_HAND;
+    bool wished = berth_migration_cause(m->fact->value) == BERTH_CAUSE_BY_HAND;
     return wished || stops(p, m->slot) || has_heir(p, m);
 }
 

@@ -140,9 +140,9 @@ static void jobs_stay(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(from_the_wish_to_its_end),  cmocka_unit_test(without_a_node_it_goes_to_any_other),
-        cmocka_unit_test(it_waits_for_its_place),    cmocka_unit_test(it_is_taken_back),
-        cmocka_unit_test(a_drain_is_stronger),       cmocka_unit_test(jobs_stay),
+        cmocka_unit_test(from_the_wish_to_its_end), cmocka_unit_test(without_a_node_it_goes_to_any_other),
+        cmocka_unit_test(it_waits_for_its_place),   cmocka_unit_test(it_is_taken_back),
+        cmocka_unit_test(a_drain_is_stronger),      cmocka_unit_test(jobs_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,8 +31,7 @@ static size_t body_size(const struct berth_node *n, size_t ports)
 {
     return sizeof(struct node_body) + n->labels_len * sizeof(struct label) + n->taints_len * sizeof(struct taint) +
            n->gpus_len * sizeof(struct device) + n->images_len * sizeof(struct image) +
-           n->allocatable_len * sizeof(struct capacity) + n->runtimes_len * sizeof(sym) + ports * sizeof(uint32_t) +
-           64;
+           n->allocatable_len * sizeof(struct capacity) + n->runtimes_len * sizeof(sym) + ports * sizeof(uint32_t) + 64;
 }
 
 struct bump {
@@ -130,9 +129,9 @@ static struct node_body *body_new(struct berth_cluster *c, const struct berth_no
     b->rank = n->rank;
     b->page_size_bytes = n->page_size_bytes;
     /* The lists are numbers only; lengths and scalars go in by hand, pointers stay out. */
-    uint64_t scalars[] = {b->id,         b->zone,         b->rank,       (uint64_t)b->page_size_bytes,
-                          b->rack,       b->domain,       b->arch,       b->labels.len,
-                          b->taints_len, b->runtimes.len, b->images_len, b->devices_len,
+    uint64_t scalars[] = {b->id,         b->zone,          b->rank,       (uint64_t)b->page_size_bytes,
+                          b->rack,       b->domain,        b->arch,       b->labels.len,
+                          b->taints_len, b->runtimes.len,  b->images_len, b->devices_len,
                           b->ports_len,  b->capacities_len};
     b->fingerprint = hash_bytes(b + 1, size - sizeof *b, hash_bytes(scalars, sizeof scalars, 0));
     atomic_init(&b->refs, 1);

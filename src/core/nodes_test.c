@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/scene_test.h"
+#include "core/snapshot.h"
 
 #define GPUS(...) LIST(gpus, struct berth_gpu, __VA_ARGS__)
 #define PORT(number) LIST(ports, struct berth_port, {BERTH_TCP, number, 1})
@@ -223,6 +224,31 @@ static void nodes_at_random(void **state)
     scene_cleanup(&s);
 }
 
+/* Reports come often, and sorting the nodes is expensive. */
+static void what_is_used_leaves_the_layout_alone(void **state)
+{
+    (void)state;
+    struct scene s = scene_stage(2);
+    scene_plan(&s);
+    const struct layout *before = s.c->layout;
+    assert_non_null(before);
+    for (int64_t i = 1; i < 4; i++) {
+        scene_put_node(&s, (struct berth_node){.id = "a",
+                                               HAS(1000, 1000),
+                                               LIST(consumed, struct berth_amount, {"cpu", i}),
+                                               .consumed_ns = i,
+                                               LIST(used, struct berth_amount, {"memory", i}, {"cpu", i})});
+        scene_plan(&s);
+        assert_ptr_equal(s.c->layout, before);
+        assert_int_equal(s.s->used[USE_MEMORY][0], i);
+        scene_audit(&s);
+    }
+    scene_node(&s, "a", 1001, 1000);
+    assert_null(s.c->layout);
+    scene_audit(&s);
+    scene_cleanup(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +263,7 @@ int main(void)
         cmocka_unit_test(the_system_cannot_take_a_port_that_is_held),
         cmocka_unit_test(overcommit_is_in_the_capacity),
         cmocka_unit_test(nodes_at_random),
+        cmocka_unit_test(what_is_used_leaves_the_layout_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

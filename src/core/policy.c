@@ -13,7 +13,7 @@ struct berth_policy berth_policy_usual(void)
     return (struct berth_policy){
         .pressure = {.high_percent = 95, .low_percent = 85, .hold_ns = 10 * SECOND_NS, .drops = 10},
         .shed = true,
-        .rebalance = {.moves = 2, .gain_percent = 15, .age_ns = 600 * SECOND_NS},
+        .rebalance = {.moves = 2,                  .gain_percent = 15,                          .age_ns = 600 * SECOND_NS               },
     };
 }
 

@@ -34,8 +34,8 @@ static void the_busiest_gives_to_the_idlest(void **state)
     crowd(&s, 4, 200);
     scene_step(&s, "place web/0 b moved for 1"); /* b and c are alike; a has given */
     scene_report(&s, 5, BERTH_STARTING, false);
-    scene_step(&s, ""); /* one is under way */
-    scene_using(&s, 6, "other", 0, "c", 0, 0);  /* not wanted: stops */
+    scene_step(&s, "");                        /* one is under way */
+    scene_using(&s, 6, "other", 0, "c", 0, 0); /* not wanted: stops */
     scene_step(&s, "stop other/0 c removed #6");
     scene_gone(&s, 6);
     scene_report(&s, 5, BERTH_RUNNING, true);
@@ -72,9 +72,12 @@ static void who_is_not_moved(void **state)
     struct scene *one = &s;
     scene_put(one, (struct berth_workload){.id = "web", .kind = BERTH_VM, .replicas = 3, .shape = {NEEDS(10, 10)}});
     scene_step(one, "");
-    scene_put(one, (struct berth_workload){.id = "web", .on_drain = BERTH_DRAIN_WAIT, .replicas = 3, .shape = {NEEDS(10, 10)}});
+    scene_put(one, (struct berth_workload){
+                       .id = "web", .on_drain = BERTH_DRAIN_WAIT, .replicas = 3, .shape = {NEEDS(10, 10)}});
     scene_step(one, "");
-    scene_put(one, (struct berth_workload){.id = "web", .replicas = 3, .shape = {NEEDS(10, 10), .node = "a"}});
+    scene_put(one, (struct berth_workload){
+                       .id = "web", .replicas = 3, .shape = {NEEDS(10, 10), .node = "a"}
+    });
     scene_step(one, ""); /* fits nowhere else */
     scene_service(one, "web", 3, 10, 10);
     s.profile = "pack";

@@ -225,7 +225,8 @@ static void undo(struct berth_plan *p, struct standing *st)
         struct member *m = &st->at[n];
         if (m->part != PART_COUNTED || m->extra == NONE || m->draining || !migration_of(p, m->id, &seen))
             continue;
-        bool stale = seen.phase == BERTH_MIGRATION_STARTING && seen.cause == BERTH_CAUSE_MOVED && overdue(p, seen.at_ns);
+        bool stale =
+            seen.phase == BERTH_MIGRATION_STARTING && seen.cause == BERTH_CAUSE_MOVED && overdue(p, seen.at_ns);
         if (seen.phase != BERTH_MIGRATION_UNDONE && !stale)
             continue;
         member_leave(p, &st->at[m->extra], BERTH_CAUSE_UNDONE);

@@ -21,7 +21,7 @@ struct member {
     uint32_t slot, ordinal;
     uint64_t id;
     enum part part;
-    bool lost; /* unknown: on a node that does not report, and yet counted */
+    bool lost;     /* unknown: on a node that does not report, and yet counted */
     bool draining; /* or to leave for another reason: */
     enum berth_cause why;
     bool outdated;

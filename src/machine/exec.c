@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <poll.h>
 #include <pty.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,8 +21,6 @@
 #include "machine/launch_spawn.h"
 #include "machine/launch_spec.h"
 #include "machine/place_file.h"
-
-enum { BESIDE_MS_MAX = 10 * 1000 };
 
 /* Both ends of what the program reads and writes. */
 struct ends {
@@ -71,6 +68,14 @@ static int pipes_make(struct ends *e)
     *e = (struct ends){
         .in = fds[0][1], .out = fds[1][0], .err = fds[2][0], .in_ = fds[0][0], .out_ = fds[1][1], .err_ = fds[2][1]};
     return rc;
+}
+
+static int ends_make(enum beside_kind kind, unsigned rows, unsigned columns, struct ends *e, struct berth_err *err)
+{
+    bool terminal = kind == BESIDE_TERMINAL;
+    int rc = terminal ? terminal_make(e, rows, columns) : kind == BESIDE_PIPES ? pipes_make(e) : 0;
+
+    return rc ? err_set(err, -rc, "cannot make a %s: %s", terminal ? "terminal" : "pipe", strerror(-rc)) : 0;
 }
 
 static void json_cleanup(json_t **j)
@@ -152,26 +157,6 @@ static int process_make(const char *bundle, const char *const *argv, const char 
     return rc < 0 ? err_set(err, -rc, "cannot say what to run: %s", strerror(-rc)) : rc;
 }
 
-/* The helper has become the program when its socket closes without a word. */
-static int answer_wait(int fd, struct berth_err *err)
-{
-    struct pollfd ready = {.fd = fd, .events = POLLIN};
-    struct shim_word word;
-    ssize_t n;
-    int rc;
-
-    do
-        rc = poll(&ready, 1, BESIDE_MS_MAX);
-    while (rc < 0 && errno == EINTR);
-    if (rc <= 0)
-        return err_set(err, ETIMEDOUT, "joining the instance took too long");
-    n = recv(fd, &word, sizeof word, 0);
-    if (n != sizeof word)
-        return 0;
-    word.text[sizeof word.text - 1] = 0;
-    return err_set(err, word.code, "%s", word.text);
-}
-
 static int helper_run(const char *shim, const char *dir, int wish, int process, const struct ends *e,
                       struct beside *ret, struct berth_err *err)
 {
@@ -191,9 +176,8 @@ static int helper_run(const char *shim, const char *dir, int wish, int process, 
         return err_set(err, -rc, "cannot run the shim '%s': %s", shim, strerror(-rc));
     close(take_fd(&theirs));
     pidfd = pidfd_open(pid, 0); /* our child: the number is its own until we wait for it */
-    rc = pidfd < 0 ? err_set(err, errno, "cannot watch process %d: %s", (int)pid, strerror(errno))
-                   : answer_wait(ours, err);
-    if (rc) {
+    if (pidfd < 0) {
+        rc = err_set(err, errno, "cannot watch process %d: %s", (int)pid, strerror(errno));
         (void)kill(pid, SIGKILL);
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
             ;
@@ -201,6 +185,7 @@ static int helper_run(const char *shim, const char *dir, int wish, int process, 
     }
     ret->pid = pid;
     ret->pidfd = take_fd(&pidfd);
+    ret->word = take_fd(&ours);
     return 0;
 }
 
@@ -221,28 +206,26 @@ static int instance_find(const struct place *p, uint64_t id, char ret_dir[static
     return rc ? err_set(err, ESRCH, "instance %" PRIu64 " does not run here", id) : spec_read(text, len, ret, err);
 }
 
-int beside_start(const struct place *p, uint64_t id, const char *const *argv, const char *const *env, bool terminal,
-                 unsigned rows, unsigned columns, struct beside *ret, struct berth_err *err)
+int beside_start(const struct place *p, uint64_t id, const char *const *argv, const char *const *env,
+                 enum beside_kind kind, unsigned rows, unsigned columns, struct beside *ret, struct berth_err *err)
 {
     CLEANUP(ends) struct ends e = {-1, -1, -1, -1, -1, -1};
     CLEANUP(close_fd) int wish = -1;
     CLEANUP(close_fd) int process = -1;
-    struct beside beside = {.err = -1};
+    struct beside beside = {.err = -1, .word = -1};
     struct spec spec = {0};
     char dir[PLACE_PATH_MAX];
     int rc = instance_find(p, id, dir, &spec, err);
 
     if (rc)
         return rc;
-    rc = terminal ? terminal_make(&e, rows, columns) : pipes_make(&e);
-    if (rc)
-        (void)err_set(err, -rc, "cannot make a %s: %s", terminal ? "terminal" : "pipe", strerror(-rc));
+    rc = ends_make(kind, rows, columns, &e, err);
     if (rc == 0) {
         wish = wish_make(argv, env, err);
         rc = wish < 0 ? wish : 0;
     }
     if (rc == 0 && spec.launch.runtime) {
-        process = process_make(spec.launch.bundle, argv, env, terminal, err);
+        process = process_make(spec.launch.bundle, argv, env, kind == BESIDE_TERMINAL, err);
         rc = process < 0 ? process : 0;
     }
     if (rc == 0)
@@ -256,6 +239,28 @@ int beside_start(const struct place *p, uint64_t id, const char *const *argv, co
     e.in = e.out = e.err = -1;
     *ret = beside;
     return 0;
+}
+
+/* The helper's socket closes without a word when it becomes the program. */
+int beside_failed(const struct beside *b, struct berth_err *err)
+{
+    struct shim_word word;
+
+    if (recv(b->word, &word, sizeof word, MSG_DONTWAIT) != sizeof word)
+        return 0;
+    word.text[sizeof word.text - 1] = 0;
+    return err_set(err, word.code, "%s", word.text);
+}
+
+void beside_close(struct beside *b)
+{
+    if (b->in != b->out)
+        close_fd_cleanup(&b->in);
+    close_fd_cleanup(&b->out);
+    close_fd_cleanup(&b->err);
+    close_fd_cleanup(&b->word);
+    close_fd_cleanup(&b->pidfd);
+    b->in = b->out = b->err = b->word = b->pidfd = -1;
 }
 
 void beside_resize(const struct beside *b, unsigned rows, unsigned columns)

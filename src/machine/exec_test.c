@@ -13,15 +13,13 @@ static int finish(struct beside *b, struct str *out, struct str *err)
     ssize_t n;
 
     if (b->err >= 0)
-        close(b->in);
-    while ((n = read(b->out, buf, sizeof buf)) > 0)
+        close(take_fd(&b->in));
+    while (b->out >= 0 && (n = read(b->out, buf, sizeof buf)) > 0)
         str_add_bytes(out, buf, (size_t)n);
-    close(b->out);
     while (b->err >= 0 && (n = read(b->err, buf, sizeof buf)) > 0)
         str_add_bytes(err, buf, (size_t)n);
-    close_fd_cleanup(&b->err);
     assert_int_equal(waitid(P_PIDFD, (id_t)b->pidfd, &info, WEXITED), 0);
-    close(b->pidfd);
+    beside_close(b);
     return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
 }
 
@@ -33,7 +31,7 @@ static int beside(struct kit *k, uint64_t id, const char *script, const char *co
     struct berth_err err;
     int code;
 
-    if (beside_start(k->place, id, argv, env, false, 0, 0, &b, &err))
+    if (beside_start(k->place, id, argv, env, BESIDE_PIPES, 0, 0, &b, &err))
         fail_msg("%s", err.text);
     code = finish(&b, out, &complaints);
     assert_string_equal(str_text(&complaints), "");
@@ -87,7 +85,7 @@ static void input_and_both_outputs(void **state)
     struct beside b;
     struct berth_err err;
 
-    assert_int_equal(beside_start(k->place, l->id, argv, no_env, false, 0, 0, &b, &err), 0);
+    assert_int_equal(beside_start(k->place, l->id, argv, no_env, BESIDE_PIPES, 0, 0, &b, &err), 0);
     assert_int_equal(fd_write(b.in, "to be said", 10), 0);
     assert_int_equal(finish(&b, &out, &complaints), 128 + SIGKILL);
     assert_string_equal(str_text(&out), "to be said");
@@ -109,7 +107,7 @@ static void in_a_terminal(void **state)
     struct berth_err err;
     char buf[256];
 
-    assert_int_equal(beside_start(k->place, l->id, argv, no_env, true, 33, 99, &b, &err), 0);
+    assert_int_equal(beside_start(k->place, l->id, argv, no_env, BESIDE_TERMINAL, 33, 99, &b, &err), 0);
     assert_int_equal(b.err, -1);
     assert_int_equal(b.in, b.out);
     while (!strstr(str_text(&out), "33 99\r\n")) {
@@ -126,23 +124,56 @@ static void in_a_terminal(void **state)
     kit_wait(&run);
 }
 
+/* Begins, and ends without having become the program. */
+static int never_run(struct kit *k, uint64_t id, const char *program, enum beside_kind kind, struct berth_err *err)
+{
+    const char *const argv[] = {program, NULL};
+    struct beside b;
+    siginfo_t info;
+    int rc;
+
+    assert_int_equal(beside_start(k->place, id, argv, no_env, kind, 0, 0, &b, err), 0);
+    assert_int_equal(waitid(P_PIDFD, (id_t)b.pidfd, &info, WEXITED), 0);
+    rc = beside_failed(&b, err);
+    beside_close(&b);
+    return rc;
+}
+
 static void refusals(void **state)
 {
     struct kit *k = *state;
     struct launch *l = kit_script(k, "exec sleep 1000");
     struct launched run = kit_start(k, l);
-    const char *const missing[] = {"no-such-program", NULL}, *const some[] = {"true", NULL}, *const none[] = {NULL};
+    const char *const some[] = {"true", NULL}, *const none[] = {NULL};
     struct beside b;
     struct berth_err err;
 
-    assert_int_equal(beside_start(k->place, l->id, missing, no_env, false, 0, 0, &b, &err), -ENOENT);
+    assert_int_equal(never_run(k, l->id, "no-such-program", BESIDE_PIPES, &err), -ENOENT);
     assert_string_equal(err.text, "no program 'no-such-program' in PATH");
-    assert_int_equal(beside_start(k->place, l->id, none, no_env, false, 0, 0, &b, &err), -EINVAL);
-    assert_int_equal(beside_start(k->place, 12345, some, no_env, false, 0, 0, &b, &err), -ESRCH);
+    assert_int_equal(never_run(k, l->id, "true", BESIDE_PIPES, &err), 0);
+    assert_int_equal(beside_start(k->place, l->id, none, no_env, BESIDE_PIPES, 0, 0, &b, &err), -EINVAL);
+    assert_int_equal(beside_start(k->place, 12345, some, no_env, BESIDE_PIPES, 0, 0, &b, &err), -ESRCH);
     assert_int_equal(kill(run.pid, SIGKILL), 0);
     kit_wait(&run);
-    assert_int_equal(beside_start(k->place, l->id, some, no_env, true, 0, 0, &b, &err), -ESRCH);
+    assert_int_equal(never_run(k, l->id, "true", BESIDE_TERMINAL, &err), -ESRCH);
     assert_string_equal(err.text, "the instance does not run");
+}
+
+/* Nobody reads what it says, and it may say a lot. */
+static void words_that_go_nowhere(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "exec sleep 1000");
+    struct launched run = kit_start(k, l);
+    const char *const argv[] = {"sh", "-c", "head -c 1000000 /dev/zero && echo wrong >&2 && ! read x", NULL};
+    struct beside b;
+    struct berth_err err;
+
+    assert_int_equal(beside_start(k->place, l->id, argv, no_env, BESIDE_SILENT, 0, 0, &b, &err), 0);
+    assert_true(b.in < 0 && b.out < 0 && b.err < 0);
+    assert_int_equal(finish(&b, NULL, NULL), 0);
+    assert_int_equal(kill(run.pid, SIGKILL), 0);
+    kit_wait(&run);
 }
 
 /* ---- mounts ---- */
@@ -259,6 +290,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(input_and_both_outputs, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(in_a_terminal, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(refusals, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(words_that_go_nowhere, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(mounts_of_its_own, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(no_link_on_the_way, kit_setup, kit_teardown),
     };

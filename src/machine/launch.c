@@ -101,7 +101,8 @@ static void shim_kill(int pidfd)
     poll(&gone, 1, ADOPT_MS_MAX);
 }
 
-static int shim_listen(int fd, const struct launch *l, struct launched *ret, struct berth_err *err)
+static int shim_listen(const struct place *p, int fd, const struct launch *l, struct launched *ret,
+                       struct berth_err *err)
 {
     CLEANUP(close_fd) int pidfd = -1;
     struct shim_word word = {0};
@@ -111,6 +112,7 @@ static int shim_listen(int fd, const struct launch *l, struct launched *ret, str
         rc = word_receive(fd, l->runtime ? START_CONTAINER_MS_MAX : START_MS_MAX, &word, &pidfd);
     if (rc) {
         shim_kill(pidfd);
+        launch_refuse(p, l->id); /* it may be slow, not dead, and unknown yet: it must not begin later */
         return err_set(err, -rc,
                        rc == -ETIMEDOUT ? "the shim of instance %" PRIu64 " took too long"
                                         : "the shim of instance %" PRIu64 " died while it started",
@@ -118,7 +120,8 @@ static int shim_listen(int fd, const struct launch *l, struct launched *ret, str
     }
     if (word.code)
         return err_set(err, word.code, "%s", word.text);
-    *ret = (struct launched){.pidfd = take_fd(&pidfd), .shim = word.shim, .pid = word.pid};
+    *ret = (struct launched){
+        .pidfd = take_fd(&pidfd), .shim = word.shim, .pid = word.pid, .pid_start = word.pid_start};
     return 0;
 }
 
@@ -150,7 +153,7 @@ int launch_start(struct place *p, const struct launch *l, struct launched *ret, 
     /* It forks once and ends, so that the shim is init's child. */
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    return shim_listen(ours, l, ret, err);
+    return shim_listen(p, ours, l, ret, err);
 }
 
 /* ---- finding again ---- */
@@ -221,7 +224,7 @@ int launch_adopt(const struct place *p, uint64_t id, struct launched *ret, struc
             rc = -EAGAIN;
         fd = rc ? rc : pidfd_of(m.shim, m.shim_start);
         if (fd >= 0) {
-            *ret = (struct launched){.pidfd = fd, .shim = m.shim, .pid = m.pid};
+            *ret = (struct launched){.pidfd = fd, .shim = m.shim, .pid = m.pid, .pid_start = m.pid_start};
             return 0;
         }
         /* The lock is held: by a shim that has not got to its mark or is about to end. */
@@ -233,6 +236,27 @@ int launch_adopt(const struct place *p, uint64_t id, struct launched *ret, struc
             return err_set(err, EAGAIN, "the shim of instance %" PRIu64 " is being started and does not come on", id);
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     }
+}
+
+int launch_first(const struct launched *l)
+{
+    return pidfd_of(l->pid, l->pid_start);
+}
+
+void launch_refuse(const struct place *p, uint64_t id)
+{
+    int64_t end = boottime_ns() + (int64_t)ADOPT_MS_MAX * 1000000;
+
+    do {
+        struct shim_mark m = {0};
+        int rc = shim_find(p, id, &m);
+        CLEANUP(close_fd) int fd = rc ? -1 : pidfd_of(m.shim, m.shim_start);
+
+        if (rc == -ESRCH)
+            return;
+        shim_kill(fd);
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    } while (boottime_ns() < end);
 }
 
 /* ---- what it left ---- */

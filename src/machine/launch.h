@@ -62,8 +62,9 @@ struct launch {
 };
 
 struct launched {
-    int pidfd;       /* of the shim; close it */
-    pid_t shim, pid; /* pid: of the instance's first process */
+    int pidfd;          /* of the shim; close it */
+    pid_t shim, pid;    /* pid: of the instance's first process */
+    uint64_t pid_start; /* when that began: its number may be another's by now */
 };
 
 /* Spawns the shim and waits (at most some seconds) until the program has been exec'ed or could not be: then -errno with the
@@ -74,6 +75,11 @@ int launch_start(struct place *p, const struct launch *l, struct launched *ret, 
  * none will come even if one was just on its way; see launch_exit. -EAGAIN: it is on its way, as a container's may be for a
  * while; ask again. */
 int launch_adopt(const struct place *p, uint64_t id, struct launched *ret, struct berth_err *err);
+/* A pidfd of its first process, to be closed; -ESRCH: that has ended. */
+int launch_first(const struct launched *l);
+/* After launch_start or launch_adopt has failed: no shim of it lives any more, and none will come. Kills one that does, and
+ * with it a process; a container is bundle_end's. */
+void launch_refuse(const struct place *p, uint64_t id);
 /* How it ended, as its shim wrote it: 0 and the code (128 + signal; -1: it never ran); -ENOENT: the shim died without a
  * word. `ret_text`: a sentence where there is one ("" else): it could not be exec'ed, it was fenced. */
 enum { LAUNCH_TEXT_MAX = 256 };
@@ -83,15 +89,23 @@ int launch_progress(const struct place *p, uint64_t id, int *ret_milli, char ret
 
 /* ---- beside it (exec.c) ---- */
 
+/* What the program reads and writes. SILENT: it reads nothing, and its words go nowhere. */
+enum beside_kind { BESIDE_PIPES, BESIDE_TERMINAL, BESIDE_SILENT };
+
 struct beside {
     pid_t pid; /* a child of the caller's, who waits for it (waitid by pidfd) and so learns how it ended */
-    int pidfd, in, out, err; /* with a terminal `in` and `out` are the same one, and `err` is -1; close them */
+    int pidfd, in, out, err; /* -1: none; with a terminal `in` and `out` are the same one, and there is no `err` */
+    int word;                /* for beside_failed */
 };
 /* Runs a program with the user, groups, cgroup, mounts, folder and environment of a living instance (plus `env`). It ends
- * with the instance at the latest, as a member of its cgroups. */
-int beside_start(const struct place *p, uint64_t id, const char *const *argv, const char *const *env, bool terminal,
-                 unsigned rows, unsigned columns, struct beside *ret, struct berth_err *err);
+ * with the instance at the latest, as a member of its cgroups. Does not wait for it to begin: in a group that gets little
+ * of the machine that may take long. */
+int beside_start(const struct place *p, uint64_t id, const char *const *argv, const char *const *env,
+                 enum beside_kind kind, unsigned rows, unsigned columns, struct beside *ret, struct berth_err *err);
+/* Of one that has ended: 0, or -errno and the reason why the program was never run. */
+int beside_failed(const struct beside *b, struct berth_err *err);
 void beside_resize(const struct beside *b, unsigned rows, unsigned columns);
+void beside_close(struct beside *b); /* its descriptors; it goes on */
 
 /* ---- its log (logfile.c) ---- */
 

@@ -136,6 +136,15 @@ static void runs_and_ends(void **state)
     }
 }
 
+/* runc tells its terminal to leave line ends alone some time after the program has begun: then there are two CRs. */
+static void crs_fold(struct str *s)
+{
+    for (char *at; s->at && (at = strstr(s->at, "\r\r"));) {
+        memmove(at, at + 1, strlen(at));
+        s->len--;
+    }
+}
+
 static void beside_a_container(void **state)
 {
     for (size_t i = 0; i < 4; i++) {
@@ -157,21 +166,17 @@ static void beside_a_container(void **state)
             skip();
         l = container(k, runtimes[i / 2], "exec busybox sleep 1000");
         run = kit_start(k, l);
-        if (beside_start(k->place, l->id, argv, env, terminal, 24, 80, &b, &err))
+        if (beside_start(k->place, l->id, argv, env, terminal ? BESIDE_TERMINAL : BESIDE_PIPES, 24, 80, &b, &err))
             fail_msg("%s", err.text);
         while ((n = read(b.out, buf, sizeof buf)) > 0)
             str_add_bytes(&out, buf, (size_t)n);
         while (!terminal && (n = read(b.err, buf, sizeof buf)) > 0)
             str_add_bytes(&out, buf, (size_t)n);
+        crs_fold(&out);
         assert_string_equal(str_text(&out), terminal ? "terminal\r\n1 two words\r\n1000\r\n" : "1 two words\n1000\n");
         assert_int_equal(waitid(P_PIDFD, (id_t)b.pidfd, &info, WEXITED), 0);
         assert_int_equal(info.si_status, 9);
-        close(b.pidfd);
-        close(b.in);
-        if (!terminal) {
-            close(b.out);
-            close(b.err);
-        }
+        beside_close(&b);
         assert_int_equal(kill(run.pid, SIGKILL), 0);
         kit_wait(&run);
     }

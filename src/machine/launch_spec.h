@@ -40,6 +40,7 @@ bool shim_mark_parse(const char *text, struct shim_mark *ret);
 struct shim_word {
     int32_t code; /* positive errno: it did not start */
     int32_t shim, pid;
+    uint64_t pid_start; /* as process_start says it */
     char text[LAUNCH_TEXT_MAX];
 };
 enum { SHIM_STATUS_FD = 3, SHIM_SOCKETS_FD = 4, LAUNCH_SOCKETS_MAX = 64 };

@@ -250,6 +250,45 @@ static void killed_with_its_shim(void **state)
     assert_int_equal(launch_exit(k->place, l->id, &code, text), -ENOENT);
 }
 
+static void first_process_is_surely_its_own(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "exec sleep 1000");
+    struct launched run = kit_start(k, l), anothers = run;
+    int fd = launch_first(&run);
+
+    assert_true(fd >= 0);
+    close(fd);
+    anothers.pid = getpid(); /* the number was given again */
+    assert_int_equal(launch_first(&anothers), -ESRCH);
+    assert_int_equal(kill(run.pid, SIGKILL), 0);
+    kit_wait(&run);
+    assert_int_equal(launch_first(&run), -ESRCH);
+}
+
+static void refused_for_good(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "exec sleep 1000");
+    struct launched run = {.pidfd = -1};
+    struct berth_err err;
+    char text[LAUNCH_TEXT_MAX];
+
+    /* Before its shim has come: it comes in vain. */
+    assert_int_equal(place_begin(k->place, l->id, "{}", &err), 0);
+    launch_refuse(k->place, l->id);
+    assert_int_equal(launch_start(k->place, l, &run, &err), -EEXIST);
+    assert_int_equal(kit_exit(k, l->id, text), -1);
+    /* And one that lives. */
+    l = kit_script(k, "exec sleep 1000");
+    run = kit_start(k, l);
+    launch_refuse(k->place, l->id);
+    kit_wait(&run);
+    for (int i = 0; kit_lives(run.pid) && i < 12000; i++)
+        kit_nap();
+    assert_false(kit_lives(run.pid));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +303,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(recycled_number_is_not_adopted, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(survives_whoever_started_it, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(killed_with_its_shim, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(first_process_is_surely_its_own, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(refused_for_good, kit_setup, kit_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

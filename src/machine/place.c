@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,6 +18,8 @@
 #include "base/str.h"
 #include "machine/place_file.h"
 #include "machine/place_parts.h"
+
+enum { EPOCH_STEP_MAX = UINT16_MAX + 1 };
 
 static const char *const folders[] = {"instances", "logs", "volumes", "homes", "images"};
 
@@ -35,23 +38,27 @@ static int lock_take(struct place *p, struct berth_err *err)
     return 0;
 }
 
+/* Two machines made from one image begin with the same number: by chance one gets ahead, and the other gives way. */
 static int epoch_next(struct place *p, struct berth_err *err)
 {
     CLEANUP(mem) char *text = NULL;
     char next[32];
     int64_t last = 0;
+    uint16_t ahead = 0;
     int rc = file_read(p->dir_fd, "epoch", &text, NULL);
 
     if (rc && rc != -ENOENT)
         return err_set(err, -rc, "cannot read '%s/epoch': %s", p->dir, strerror(-rc));
     if (rc == 0) {
         text[strcspn(text, "\n")] = 0;
-        if (!str_parse_i64(text, &last) || last < 0 || last == INT64_MAX)
+        if (!str_parse_i64(text, &last) || last < 0 || last > INT64_MAX - EPOCH_STEP_MAX)
             return err_set(err, EINVAL,
                            "'%s/epoch' holds no number; write one that is above every earlier epoch of this node",
                            p->dir);
     }
-    p->epoch = (uint64_t)last + 1;
+    if (getrandom(&ahead, sizeof ahead, 0) != sizeof ahead)
+        return err_set(err, errno, "cannot get random bytes: %s", strerror(errno));
+    p->epoch = (uint64_t)last + 1 + ahead;
     (void)snprintf(next, sizeof next, "%" PRIu64 "\n", p->epoch);
     rc = file_write(p->dir_fd, "epoch", next, strlen(next), true);
     return rc ? err_set(err, -rc, "cannot write '%s/epoch': %s", p->dir, strerror(-rc)) : 0;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,7 @@ struct mapped {
 struct users {
     struct place *place;
     bool accounts;
+    pthread_mutex_t lock; /* of what follows, and of the file */
     uid_t next;
     VEC(struct mapped) mapped;
 };
@@ -88,6 +90,7 @@ int users_open(struct place *p, bool accounts, uid_t first, struct users **ret, 
     u->place = p;
     u->accounts = accounts;
     u->next = first ? first : USERS_FIRST;
+    pthread_mutex_init(&u->lock, NULL);
     rc = list_read(u, err);
     if (rc) {
         users_free(u);
@@ -102,6 +105,7 @@ void users_free(struct users *u)
     if (!u)
         return;
     vec_done(&u->mapped);
+    pthread_mutex_destroy(&u->lock);
     mem_free(u);
 }
 
@@ -206,7 +210,9 @@ int users_find(struct users *u, const char *owner, struct user *ret, struct bert
     found.uid = geteuid();
     found.gid = getegid();
     if (geteuid() == 0) {
+        pthread_mutex_lock(&u->lock);
         rc = number_give(u, owner, &found.uid, err);
+        pthread_mutex_unlock(&u->lock);
         if (rc)
             return rc;
         found.gid = (gid_t)found.uid;

@@ -25,5 +25,5 @@ struct users;
 /* `accounts`: owners run as the account of the same name where there is one (never as root). `first`: the range's start. */
 int users_open(struct place *p, bool accounts, uid_t first, struct users **ret, struct berth_err *err);
 void users_free(struct users *u);
-/* Whom to run as; makes the home folder. Where the agent is not root everybody is the agent's user. */
+/* Whom to run as; makes the home folder. Where the agent is not root everybody is the agent's user. On any thread. */
 int users_find(struct users *u, const char *owner, struct user *ret, struct berth_err *err);

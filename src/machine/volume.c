@@ -19,10 +19,11 @@ static int local_make(int volumes, const char *name, const struct user *user)
     (void)snprintf(fresh, sizeof fresh, ".new-%s", name);
     if (mkdirat(volumes, fresh, 0700) < 0 && errno != EEXIST)
         return -errno;
+    /* Another thread may be making the same one: then what it made is as good. */
     if (geteuid() == 0 && fchownat(volumes, fresh, user->uid, user->gid, AT_SYMLINK_NOFOLLOW) < 0)
-        return -errno;
+        return errno == ENOENT ? 0 : -errno;
     if (renameat2(volumes, fresh, volumes, name, RENAME_NOREPLACE) < 0) {
-        int rc = errno == EEXIST ? 0 : -errno;
+        int rc = errno == EEXIST || errno == ENOENT ? 0 : -errno;
         (void)unlinkat(volumes, fresh, AT_REMOVEDIR);
         return rc;
     }

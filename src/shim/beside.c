@@ -91,6 +91,7 @@ static int become(const char *path, struct berth_err *err)
     if (fcntl(SHIM_STATUS_FD, F_SETFD, FD_CLOEXEC) || close(WISH_FD))
         return err_set(err, errno, "the shim's descriptors are missing");
     setsid();
+    oom_score_reset();
     if (terminal && (ioctl(0, TIOCSCTTY, 0) || (geteuid() == 0 && fchown(0, l->uid, l->gid))))
         return err_set(err, errno, "cannot take the terminal: %s", strerror(errno));
     if (l->runtime)

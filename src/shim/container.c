@@ -108,6 +108,7 @@ static void runtime_become(const struct shim *s, const char *const *argv, bool w
         _exit(126);
     if (with_pipes && descriptors_arrange(s, &failed, &err))
         _exit(126);
+    oom_score_reset();
     signals_reset();
     (void)program_exec(argv, runtime_env, &err);
     _exit(127);

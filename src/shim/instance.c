@@ -183,7 +183,7 @@ int descriptors_arrange(const struct shim *s, int *failed, struct berth_err *err
     return 0;
 }
 
-static void oom_score_reset(void)
+void oom_score_reset(void)
 {
     CLEANUP(close_fd) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 

@@ -19,7 +19,7 @@
 /* Says how it is to launch_start, who may have gone. */
 static void word_send(int fd, const struct shim *s, const struct berth_err *failure, int pidfd)
 {
-    struct shim_word word = {.shim = getpid(), .pid = s->pid};
+    struct shim_word word = {.shim = getpid(), .pid = s->pid, .pid_start = s->mark.pid_start};
     char control[CMSG_SPACE(sizeof(int))] = {0};
     struct iovec iov = {.iov_base = &word, .iov_len = sizeof word};
     struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};

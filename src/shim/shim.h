@@ -41,6 +41,8 @@ int user_become(const struct launch *l, struct berth_err *err);
 /* Changes to the folder, as the user. */
 int folder_enter(const struct launch *l, struct berth_err *err);
 void signals_reset(void);
+/* The agent and the shim are spared when memory is short; what they run for others is not. */
+void oom_score_reset(void);
 /* 0 is /dev/null, 1 and 2 the log, then sockets and progress, and `*failed` until exec: its new number. Nothing else. */
 int descriptors_arrange(const struct shim *s, int *failed, struct berth_err *err);
 /* Only returns where it failed. argv[0] without a slash is looked for in the environment's PATH. */

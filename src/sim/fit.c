@@ -314,14 +314,17 @@ static const char *volumes_rule(const struct door *d)
     return NULL;
 }
 
+/* As it was placed, or as the workload is by now: one that has its place keeps it when others come by another rule. */
 static const char *count_rule(const struct door *d)
 {
-    uint32_t len = 1;
-    if (!d->shape->max_per_node)
+    const struct seen *work = mirror_work(d->m, d->workload);
+    uint32_t len = 1, now = work ? work->work.workload.shape.max_per_node : d->shape->max_per_node;
+    uint32_t most = now > d->shape->max_per_node ? now : d->shape->max_per_node;
+    if (!now || !d->shape->max_per_node)
         return NULL;
     EACH_ON_NODE(d, s)
     len += same(s->instance.instance.workload, d->workload);
-    return len > d->shape->max_per_node ? "too many of one workload on the node" : NULL;
+    return len > most ? "too many of one workload on the node" : NULL;
 }
 
 static const char *against(const struct door *d, int *ret_invariant)

@@ -165,7 +165,8 @@ void trees_judge(struct world *w, const struct transaction *t)
             continue;
         if (old && state_holds(old->instance.instance.state) && (!now || now->instance.instance.state == BERTH_ENDED))
             over_judge(w, t, old);
-        agents_told(w, (old ? old : now)->instance.instance.node);
+        if (!old || !now || old->instance.instance.state != now->instance.instance.state)
+            agents_told(w, (old ? old : now)->instance.instance.node);
     }
 }
 

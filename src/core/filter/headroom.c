@@ -1,6 +1,6 @@
 /* headroom.c - refuses all nodes of a zone that would have less left than is to be kept free there: see core/headroom.h. */
-#include "core/filter/filters.h"
 #include "core/headroom.h"
+#include "core/filter/filters.h"
 
 static bool applies(const struct turn *t)
 {

@@ -1,4 +1,4 @@
-#include "berthd/notify.h"
+#include "net/notify.h"
 
 #include <errno.h>
 #include <stddef.h>

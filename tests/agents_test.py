@@ -1,0 +1,163 @@
+"""Cases of agents_test.sh: what a cluster does when machines, programs and networks go away and come back.
+
+No case asks how long anything took. That there is never a second one of a kind is held by a lock in the kernel, which
+the jobs themselves take (agents_net.SOLE).
+"""
+import shutil
+import signal
+import time
+
+from agent_kit import AGENT, BERTH, BERTHD, SHIM, Agent, case, main, skip_unless, skip_unless_root, wait_for
+from agents_net import FENCE_S, LEASE_S, Clock, NetCluster, fence_round
+
+skip_unless(BERTH, BERTHD, AGENT, SHIM, "python3", "ip", "nsenter", "unshare")
+skip_unless_root()
+DAY_S = 86400
+SLEEP = ["/bin/sleep", "600"]
+
+
+@case
+def a_service_is_replaced_and_the_extra_one_stops():
+    with NetCluster(4) as c:
+        app = c.app(name="web", command=SLEEP, replicas=3, on_lost="replace", max_per_node=1)
+        wait_for("three are ready", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 3)
+        cut = c.instances(app)[0]["node"]
+        agent = c.agents[cut]
+        before = agent.processes()
+        assert before
+        c.net.cut(cut)
+        c.wait_node(cut, "lost")
+        assert c.lost_ever()
+        wait_for("three are ready elsewhere", lambda: sum(
+            i["ready"] and i["node"] != cut for i in c.instances(app)) == 3)
+        assert agent.processes() == before, "a replicated service goes on where it is cut off"
+        c.net.heal(cut)
+        c.wait_node(cut, "ready")
+        wait_for("the extra one is gone", lambda: len(c.instances(app)) == 3 and sum(
+            len(a.instances()) for a in c.agents.values()) == 3)
+        assert c.get(f"/v1/apps/{app}")["status"]["ready"] == 3
+        assert not set(before) & set(agent.processes())
+
+
+@case
+def one_that_fences_is_never_there_twice():
+    with NetCluster(4) as c:
+        job = c.sole()
+        fence_round(c, job, "cut")
+        fence_round(c, job, "cut", kill=signal.SIGKILL)
+        fence_round(c, job, None, kill=signal.SIGSTOP)
+
+
+@case
+def the_daemon_pauses_and_nobody_is_lost():
+    with NetCluster(3) as c:
+        app = c.app(name="web", command=SLEEP, replicas=3, on_lost="replace", max_per_node=1)
+        job = c.job(SLEEP)
+        wait_for("three are ready", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 3)
+        c.wait_state("jobs", job, "running")
+        before = {n: a.processes() for n, a in c.agents.items()}
+        instances = [i["id"] for i in c.instances()]
+        c.daemon.kill(signal.SIGSTOP)
+        time.sleep(LEASE_S + 4)
+        c.daemon.kill(signal.SIGCONT)
+        c.job(["/bin/true"], name="after")
+        wait_for("all is as it was", lambda: [i["id"] for i in c.instances() if i["state"] == "running"] == instances)
+        time.sleep(LEASE_S)
+        assert not c.lost_ever(), c.lost_ever()
+        assert {n: a.processes() for n, a in c.agents.items()} == before
+
+
+@case
+def too_many_nodes_gone_at_once_and_nothing_is_replaced():
+    with NetCluster(5) as c:
+        app = c.app(name="web", command=SLEEP, replicas=5, on_lost="replace", max_per_node=1)
+        wait_for("five are ready", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 5)
+        instances = sorted(i["id"] for i in c.instances())
+        before = {n: a.processes() for n, a in c.agents.items()}
+        assert "alarm" not in c.berth("status")
+        for name in ("n1", "n2", "n3"):
+            c.net.cut(name)
+        for name in ("n1", "n2", "n3"):
+            c.wait_node(name, "lost")
+        wait_for("the alarm shows", lambda: "alarm" in c.berth("status").lower())
+        time.sleep(LEASE_S)
+        assert sorted(i["id"] for i in c.instances()) == instances, "something was replaced"
+        for name in ("n1", "n2", "n3"):
+            c.net.heal(name)
+        c.wait_all()
+        wait_for("five are ready again", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 5)
+        wait_for("the alarm is over", lambda: "alarm" not in c.berth("status").lower())
+        assert {n: a.processes() for n, a in c.agents.items()} == before
+
+
+@case
+def of_two_agents_with_one_name_the_newer_stays():
+    with NetCluster(1) as c:
+        old = c.agents["n1"]
+        job = c.job(SLEEP)
+        c.wait_state("jobs", job, "running")
+        assert old.processes()
+        new = c.agents["copy"] = Agent(c, "copy", c.net.host("copy"))
+        shutil.copytree(old.state, new.state)
+        new.start()
+        assert old.process.process.wait(60) == 3, old.process.log[-5:]
+        assert not old.processes(), "it ended before what it ran"
+        c.wait_node("n1", "ready")
+        after = c.job(["/bin/true"], name="after")
+        c.wait_state("jobs", after, "ended")
+
+
+@case
+def of_two_machines_from_one_image_one_stays():
+    with NetCluster(1) as c:
+        one = c.agents["n1"]
+        one.process.end()
+        two = c.agents["copy"] = Agent(c, "copy", c.net.host("copy"))
+        shutil.copytree(one.state, two.state)
+        for agent in (one, two):
+            agent.start(ready=False)
+        wait_for("one gives way", lambda: 3 in (one.process.process.poll(), two.process.process.poll()))
+        left = one if two.process.process.poll() == 3 else two
+        jobs = [c.job(["/bin/sh", "-c", f"echo begin $BERTH_INSTANCE >>{c.shared}/diary"], name=f"t{n}") for n in range(5)]
+        for job in jobs:
+            c.wait_state("jobs", job, "ended")
+        assert len(c.diary()) == len(set(map(tuple, c.diary()))) == 5, c.diary()
+        assert left.process.process.poll() is None
+
+
+@case
+def clocks_jump_and_nothing_expires():
+    skip_unless("cc")
+    with ClockCluster(3) as c:
+        app = c.app(name="web", command=SLEEP, replicas=3, on_lost="replace", max_per_node=1)
+        sole = c.sole()
+        wait_for("three are ready", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 3)
+        c.instance_of(sole)
+        before = {n: a.processes() for n, a in c.agents.items()}
+        for who, days in (("berthd", 1), ("n1", -1), ("n1", 1), ("n1", 0), ("berthd", -1), ("berthd", 0)):
+            c.clocks[who].set(days * DAY_S)
+            time.sleep(LEASE_S / 2)
+            if (who, days) != ("berthd", -1):  # certificates are looked at anew; to that one they are not valid yet
+                c.agents["n1"].process.end()
+                c.agents["n1"].start()
+            ran = c.job(["/bin/true"], name=f"{who}{days}")
+            c.wait_state("jobs", ran, "ended")
+            assert not c.lost_ever(), (who, days, c.lost_ever())
+            assert {n: a.processes() for n, a in c.agents.items()} == before, (who, days)
+        time.sleep(FENCE_S)
+        assert {n: a.processes() for n, a in c.agents.items()} == before
+
+
+class ClockCluster(NetCluster):
+    """The daemon and n1 have clocks of their own."""
+
+    def __init__(self, count):
+        super().__init__(count)
+        self.clocks = {name: Clock(self.work, name) for name in ("berthd", "n1")}
+        self.prefix = self.clocks["berthd"].prefix
+
+    def agent(self, name, prefix=(), options=()):
+        return super().agent(name, [*prefix, *(self.clocks[name].prefix if name in self.clocks else [])], options)
+
+
+main()

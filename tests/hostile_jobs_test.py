@@ -1,0 +1,247 @@
+"""Cases of hostile_jobs_test.sh. Each runs beside a neighbour that writes a line ten times a second.
+
+Held after each: the neighbour is the same process and goes on, the node was never lost, and of the hostile one nothing is
+left: no process, group, mount, folder, secret.
+"""
+import os
+import pathlib
+import signal
+import time
+
+from agent_kit import AGENT, BERTH, BERTHD, GROUPS, SHIM, Cluster, case, main, skip_unless, skip_unless_root, wait_for
+
+skip_unless(BERTH, BERTHD, AGENT, SHIM, "python3")
+skip_unless_root()
+PIDS = 40
+TIGHT = {"pids": PIDS, "memory": "64Mi", "cpu": "500m"}
+STUBBORN = "trap '' TERM HUP INT; "
+
+
+class Beside(Cluster):
+    """A daemon, an agent and the neighbour; what must hold in the end is looked at by itself."""
+
+    def __init__(self):
+        super().__init__(["--lease", "5"])
+
+    def __enter__(self):
+        super().__enter__()
+        try:
+            self.node("n1")
+            self.neighbour = self.job(["/bin/sh", "-c", "while :; do echo tick; sleep 0.1; done"], name="neighbour")
+            self.wait_state("jobs", self.neighbour, "running")
+            (self.instance,) = [i["id"] for i in self.instances()]
+            return self
+        except BaseException as error:
+            super().__exit__(type(error), error, None)
+            raise
+
+    def __exit__(self, kind, value, trace):
+        try:
+            if not kind:
+                self.held()
+        except BaseException as error:
+            super().__exit__(type(error), error, None)
+            raise
+        super().__exit__(kind, value, trace)
+
+    @property
+    def agent_here(self):
+        return self.agents["n1"]
+
+    def ticks(self):
+        folder = self.agent_here.state / "logs" / str(self.instance)
+        return sum(file.read_text().count("tick") for file in folder.iterdir())
+
+    def groups(self):
+        """Of instances."""
+        return {g.name for c in GROUPS for g in pathlib.Path("/sys/fs/cgroup", c, self.agent_here.group).glob("i*")}
+
+    def mounts(self):
+        return [line for line in pathlib.Path("/proc/mounts").read_text().splitlines() if str(self.agent_here.state) in line]
+
+    def alone(self):
+        """Nothing but the neighbour is there."""
+        return (self.agent_here.instances() == [self.instance] and len(self.groups()) == 1 and
+                all(f"{self.instance}" in line for line in self.mounts()))
+
+    def held(self):
+        before = self.ticks()
+        wait_for("only the neighbour is left", self.alone)
+        wait_for("it goes on", lambda: self.ticks() > before + 3)
+        assert [i["id"] for i in self.instances(self.neighbour)] == [self.instance]
+        assert not [e for e in self.get("/v1/events")["items"] if e["type"] == "NodeLost"]
+        assert self.agent_here.process.process.poll() is None
+        self.berth("job", "cancel", self.neighbour)
+        wait_for("nothing is left", lambda: not (self.agent_here.instances() or self.groups() or self.mounts() or
+                                                 self.agent_here.processes()))
+        strange = [line for line in self.agent_here.process.log if not line.startswith("time=")]
+        assert not strange, strange
+
+    def enforced(self, *resources):
+        """Whether this kernel holds such limits: what follows would otherwise hurt the machine that tests."""
+        tame = self.job(["/bin/sleep", "600"], name="tame", limits=TIGHT)
+        self.wait_state("jobs", tame, "running")
+        time.sleep(1)
+        lacking = set(resources) & set(self.get(f"/v1/jobs/{tame}")["status"].get("unenforced", []))
+        self.berth("job", "cancel", tame)
+        wait_for("it is gone", self.alone)
+        if lacking:
+            print(f"# skip: this kernel does not hold limits of {sorted(lacking)}")
+        return not lacking
+
+    def cancel(self, job):
+        self.berth("job", "cancel", job)
+        wait_for("nothing of it is left", self.alone)
+
+
+@case
+def a_fork_bomb():
+    with Beside() as c:
+        if not c.enforced("pids"):
+            return
+        before = c.ticks()
+        bomb = c.job(["/bin/sh", "-c", STUBBORN + "b() { b | b & }; b; while :; do sleep 1; done"], limits=TIGHT)
+        wait_for("it explodes", lambda: len(c.agent_here.processes()) > PIDS / 2)
+        for _ in range(10):
+            assert len(c.agent_here.processes()) <= PIDS + 10
+            time.sleep(0.2)
+        wait_for("the neighbour goes on", lambda: c.ticks() > before + 3)
+        c.cancel(bomb)
+
+
+@case
+def a_memory_hog_and_its_children():
+    with Beside() as c:
+        if not c.enforced("memory"):
+            return
+        hog = "import os\nwhile True:\n    if os.fork() == 0:\n        x = bytearray(400 << 20)\n        os._exit(0)\n    os.wait()\n"
+        job = c.job(["/usr/bin/python3", "-c", hog], limits=TIGHT)
+        c.wait_state("jobs", job, "running")
+        time.sleep(2)
+        used = [int(line.split()[1]) for p in c.agent_here.processes() for line in status_of(p) if line.startswith("VmRSS")]
+        assert sum(used) < 200 << 10, used
+        c.cancel(job)
+        alone = c.job(["/usr/bin/python3", "-c", "x = bytearray(400 << 20)"], limits=TIGHT, retries=0, name="alone")
+        c.wait_state("jobs", alone, "failed")
+        assert "memory" in c.berth("describe", "job", alone)
+
+
+def status_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return []
+
+
+@case
+def one_that_hides_from_its_parent():
+    hide = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for depth in range(3):
+    if os.fork():
+        os._exit(0) if depth else time.sleep(1) or os._exit(0)
+    os.setsid()
+os.closerange(0, 64)
+while True:
+    time.sleep(1)
+"""
+    with Beside() as c:
+        ends = c.job(["/usr/bin/python3", "-c", hide])
+        c.wait_state("jobs", ends, "ended")
+        wait_for("what hid went with it", c.alone)
+        stays = c.job(["/usr/bin/python3", "-c", hide.replace("time.sleep(1) or os._exit(0)", "time.sleep(600)")])
+        c.wait_state("jobs", stays, "running")
+        wait_for("it hides", lambda: len(c.agent_here.processes()) >= 4)
+        c.cancel(stays)
+
+
+@case
+def a_flood_of_words():
+    with Beside() as c:
+        before = c.ticks()
+        flood = c.job(["/usr/bin/yes", "x" * 200], log={"size": "64Ki", "files": 2}, limits={"cpu": "500m"})
+        c.wait_state("jobs", flood, "running")
+        (instance,) = [i["id"] for i in c.instances(flood)]
+        folder = c.agent_here.state / "logs" / str(instance)
+        wait_for("it has been cut", lambda: (folder / "log.1").exists())
+        for _ in range(20):
+            sizes = [os.stat(f).st_size for f in folder.iterdir() if f.exists()]
+            assert len(sizes) <= 3 and sum(sizes) <= 65536 * 2 + 4096, sizes
+            time.sleep(0.1)
+        assert len(c.berth("logs", "--tail", "3", flood).splitlines()) == 3
+        wait_for("the neighbour goes on", lambda: c.ticks() > before + 3)
+        c.cancel(flood)
+
+
+@case
+def a_full_disk_of_its_own():
+    with Beside() as c:
+        fill = c.job(["/bin/sh", "-c", "dd if=/dev/zero of=/scratch/a bs=1M 2>&1; df -k /scratch; echo full; sleep 600"],
+                     mounts=[{"path": "/scratch", "tmpfs": "8Mi"}])
+        c.wait_state("jobs", fill, "running")
+        wait_for("it is full", lambda: "full" in c.berth("logs", fill))
+        assert "No space left" in c.berth("logs", fill), c.berth("logs", fill)
+        c.cancel(fill)
+
+
+@case
+def one_that_clings_and_has_a_secret():
+    with Beside() as c:
+        c.berth("secret", "set", "key", "value=keep-this-to-yourself")
+        job = c.job(["/bin/sh", "-c", STUBBORN + "cat /run/key/value >/dev/null; (" + STUBBORN + "kill -STOP $$; sleep 600) & "
+                     "cd /run/key; exec 9</run/key/value; kill -STOP $$; while :; do sleep 1; done"],
+                    files=[{"path": "/run/key/value", "secret": "key", "key": "value"}], stop={"grace": "1s"})
+        c.wait_state("jobs", job, "running")
+        wait_for("it has stopped itself", lambda: any("State:\tT" in "\n".join(status_of(p)) for p in c.agent_here.processes()))
+        assert "keep-this" not in "\n".join(c.agent_here.process.log + c.daemon.log)
+        c.cancel(job)
+        found = [f for f in c.agent_here.state.rglob("*") if f.is_file() and b"keep-this" in f.read_bytes()]
+        assert not found, found
+
+
+@case
+def a_storm_through_exec():
+    with Beside() as c:
+        if not c.enforced("pids"):
+            return
+        job = c.job(["/bin/sleep", "600"], limits=TIGHT)
+        c.wait_state("jobs", job, "running")
+        storm = STUBBORN + "for i in $(seq 200); do sleep 600 & done; echo done; wait"
+        done = c.run("exec", job, "--", "/bin/sh", "-c", "for i in $(seq 200); do sleep 0.2 & done 2>/dev/null; exit 0")
+        assert done.returncode in (0, 2), done
+        assert len(c.agent_here.processes()) <= PIDS + 10
+        c.run("exec", job, "--", "/bin/sh", "-c", f"({storm}) >/dev/null 2>&1 & exit 0")
+        assert c.state("jobs", job) == "running"
+        c.cancel(job)
+
+
+@case
+def a_hundred_that_end_at_once():
+    with Beside() as c:
+        jobs = [c.job(["/bin/sh", "-c", "exit 0"] if n % 2 else ["/bin/true"], name=f"t{n}") for n in range(100)]
+        for job in jobs:
+            c.wait_state("jobs", job, "ended")
+        wait_for("nothing of them is left", c.alone)
+
+
+@case
+def control_characters_anywhere():
+    with Beside() as c:
+        evil = "a\x1b[31m\r\nlevel=error event=forged \x07\x7f"
+        for keys in ({"name": evil}, {"env": {"A\nB": "1"}}, {"workdir": "/tmp\x00"}, {"name": "x\x00y"}):
+            status, answer = c.ask("POST", "/v1/jobs", {"name": "t", "command": ["/bin/true"], **keys})
+            assert status in (201, 400), (keys, answer)
+        job = c.job(["/bin/sh", "-c", 'printf %s "$1" | od -An -tx1', "sh", evil], env={"EVIL": evil})
+        c.wait_state("jobs", job, "ended")
+        seen = bytes.fromhex("".join(c.berth("logs", job).split())).decode()
+        assert seen == evil, seen
+        missing = c.job([f"/no/such/{evil}"], retries=0, name="missing")
+        c.wait_state("jobs", missing, "failed")
+        for words in (("get", "jobs"), ("describe", "job", missing), ("events",), ("status",)):
+            assert not set("\x1b\x07\x7f\r") & set(c.berth(*words)), words
+        for line in c.agent_here.process.log + c.daemon.log:
+            assert line.startswith("time=") and "\x1b" not in line, line
+
+
+main()
