@@ -20,7 +20,8 @@ import urllib.request
 BUILD = pathlib.Path(os.environ["BERTH_BUILD"])
 BERTH, BERTHD = BUILD / "src/cli/berth", BUILD / "src/berthd/berthd"
 AGENT, SHIM = BUILD / "src/agent/berth-agent", BUILD / "src/shim/berth-shim"
-PATIENCE = 60  # seconds until something that should have happened counts as failed; no speed is tested here
+# Seconds until something that should have happened counts as failed; no speed is tested here.
+PATIENCE = int(os.environ.get("BERTH_PATIENCE", "60"))
 GROUPS = ["cpu", "cpuacct", "memory", "pids", "blkio", "freezer", "hugetlb", "unified", ""]
 
 
@@ -157,6 +158,8 @@ class Cluster:
         self.options, self.agents_address, self.prefix = list(options), agents_address, list(prefix)
         self.agents = {}
         self.daemon = None
+        self.guard = subprocess.Popen([sys.executable, __file__, str(self.work), f"berth-test-{os.getpid()}-"],
+                                      stdin=subprocess.PIPE, start_new_session=True)
 
     def __enter__(self):
         return self.start()
@@ -171,6 +174,8 @@ class Cluster:
         if self.daemon:
             self.daemon.end(signal.SIGKILL)
         shutil.rmtree(self.work, ignore_errors=True)
+        self.guard.stdin.close()
+        self.guard.wait()
 
     def start(self):
         listen = self.url.split("//")[1] if self.daemon else "127.0.0.1:0"
@@ -248,6 +253,19 @@ class Cluster:
         return self.get(f"/v1/instances{query}")["items"]
 
 
+def clear_after(work, groups):
+    """A process of its own, told by the end of its input that the test is over: clears up where the test could not."""
+    sys.stdin.read()
+    for folder in work.glob("agent-*"):
+        agent = Agent.__new__(Agent)
+        agent.state, agent.group, agent.process = folder, groups + folder.name.split("-", 1)[1], None
+        agent.clear()
+    if work.is_dir():
+        subprocess.run(["pkill", "-KILL", "-f", "--", f"--data {work}/"], check=False)
+        time.sleep(0.1)
+        shutil.rmtree(work, ignore_errors=True)
+
+
 CASES = []
 
 
@@ -258,6 +276,7 @@ def case(function):
 
 def main():
     """Runs every case, or those whose name is given; prints TAP."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was begun is cleared away
     wanted = [c for c in CASES if len(sys.argv) < 2 or any(word in c.__name__ for word in sys.argv[1:])]
     failed = 0
     for number, function in enumerate(wanted, 1):
@@ -272,3 +291,7 @@ def main():
                 print(f"# {line}", flush=True)
     print(f"1..{len(wanted)}")
     sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    clear_after(pathlib.Path(sys.argv[1]), sys.argv[2])

@@ -144,16 +144,17 @@ def stubborn_ones_are_killed_and_double_forks_do_not_escape():
 def exec_signal_and_progress():
     with Cluster() as c:
         c.node("n1")
-        job = c.job(["/bin/sh", "-c", "trap 'echo got HUP' HUP; echo '250/1000 a quarter' >&$BERTH_PROGRESS_FD; "
-                                      "while :; do sleep 0.2; done"], env={"COLOUR": "blue"})
+        job = c.job(["/bin/sh", "-c", "trap 'echo got HUP; echo 50% half >&$BERTH_PROGRESS_FD' HUP; "
+                                      "echo '250/1000 a quarter' >&$BERTH_PROGRESS_FD; while :; do sleep 0.2; done"], env={"COLOUR": "blue"})
         c.wait_state("jobs", job, "running")
         assert c.berth("exec", job, "--", "/bin/sh", "-c", "echo $COLOUR; id -u").split() == ["blue", str(uid_of(c, job))]
         done = c.run("exec", job, "--", "/bin/sh", "-c", "echo out; echo err >&2; exit 5")
         assert (done.returncode, done.stdout, done.stderr.splitlines()[0]) == (5, "out\n", "err"), done
         assert c.run("exec", "-i", job, "--", "/bin/cat", stdin="to and fro\n").stdout == "to and fro\n"
+        wait_for("progress shows", lambda: c.get(f"/v1/jobs/{job}")["status"].get("progress") == 250)
         c.berth("signal", job, "HUP")
         wait_for("the signal came", lambda: "got HUP" in c.berth("logs", job))
-        wait_for("progress shows", lambda: c.get(f"/v1/jobs/{job}")["status"].get("progress") == 250)
+        wait_for("so does what it says later", lambda: c.get(f"/v1/jobs/{job}")["status"].get("progress") == 500)
 
 
 @case
@@ -295,6 +296,17 @@ def ports_by_socket_and_exclusive_resources():
         for port in {p["port"] for i in c.instances(app) for p in i["ports"]}:
             with socket.create_connection(("127.0.0.1", port), timeout=10) as s:
                 assert s.recv(2) == b"hi"
+
+
+@case
+def a_resource_called_tcp_is_no_port():
+    with Cluster() as c:
+        c.node("n1")
+        greedy = c.app(name="greedy", command=["/bin/sleep", "600"], replicas=2, endpoints=[{"name": "a"}],
+                       exclusive={"tcp": [str(10000 + i) for i in range(16)]})
+        wait_for("both run", lambda: c.get(f"/v1/apps/{greedy}")["status"]["ready"] == 2)
+        taken = sorted(i["exclusive"]["tcp"] for i in c.instances(greedy))
+        assert taken == ["10000", "10001"], taken
 
 
 @case

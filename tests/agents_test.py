@@ -45,7 +45,6 @@ def one_that_fences_is_never_there_twice():
         job = c.sole()
         fence_round(c, job, "cut")
         fence_round(c, job, "cut", kill=signal.SIGKILL)
-        fence_round(c, job, None, kill=signal.SIGSTOP)
 
 
 @case

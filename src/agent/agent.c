@@ -9,6 +9,8 @@
 
 #include "agent/agent_parts.h"
 #include "agent/claim.h"
+#include "agent/footprint.h"
+#include "machine/mount_plan.h"
 #include "net/notify.h"
 
 #define RENEW_AGAIN_NS (600 * SECOND_NS)
@@ -57,9 +59,13 @@ static void env_heard(void *ctx, int64_t sent_ns)
     if (a->told)
         return;
     a->told = true;
+    if (geteuid() != 0)
+        NOTE(a, LEVEL_WARN, "agent.unprivileged",
+             LOG_TEXT("text", "not root: everything runs as one user, without limits, files, mounts and containers"));
     NOTE(a, LEVEL_INFO, "agent.ready", LOG_TEXT("node", a->identity.node));
     (void)fprintf(a->ready, "ready %s\n", a->identity.node);
     (void)fflush(a->ready);
+    footprint_trim();
 }
 
 static void env_reread(void *ctx)
@@ -256,6 +262,7 @@ static int machine_start(struct agent *a, struct berth_err *err)
         rc = users_open(a->place, o->accounts, (uid_t)o->uid_first, &a->users, err);
     if (rc == 0)
         rc = look_new(a, &a->look, err);
+    (void)mkdir(SETTINGS_FOLDER, 0755); /* saves each instance with settings a place of its own for it */
     a->oci = oci_runtime_find();
     a->claims = claims_new();
     a->errands = errands_new(a);
@@ -296,6 +303,7 @@ static void agent_done(struct agent *a)
     while (a->runs.len)
         run_free(a->runs.at[a->runs.len - 1]);
     vec_done(&a->runs);
+    beside_end(a);
     node_free(a->node);
     link_free(a->link);
     look_free(a->look);

@@ -59,6 +59,7 @@ struct run {
     char *trouble;   /* why it cannot be prepared */
     enum run_phase phase;
     bool busy;
+    bool cleared; /* compose_clear has done its work */
     bool stop_asked, stop_now;
     struct launched launched; /* pidfd -1: none */
     int pid_fd;               /* of its first process; -1: none */
@@ -73,7 +74,8 @@ struct run {
     char killed[LAUNCH_TEXT_MAX]; /* why the agent itself ended it; "": it did not */
     struct cgroup_usage used;     /* at the last look */
     int64_t used_ns;
-    int watched; /* by inotify; -1: not */
+    int watched;    /* by inotify; -1: not */
+    unsigned tries; /* to clear it away */
     /* What a thread brought back. */
     int rc;
     struct berth_err err;
@@ -81,6 +83,7 @@ struct run {
     char exit_text[LAUNCH_TEXT_MAX];
 };
 
+struct dying;
 struct errands;
 struct look;
 
@@ -100,6 +103,7 @@ struct agent {
     struct link *link;
     struct look *look;
     struct errands *errands;
+    struct dying *dying; /* programs beside instances that were killed */
     struct claims *claims;
     struct loop_source *tick, *renew;
     int64_t tick_ns;  /* what the first is set to, by the loop's clock */
@@ -108,7 +112,7 @@ struct agent {
     const char *oci;  /* the runtime of containers; NULL: none */
     char *shim;
     char *new_key; /* of a certificate that is being renewed */
-    bool superseded;
+    bool superseded, trimming;
     VEC(struct run *) runs; /* in order of ids */
 };
 
@@ -151,7 +155,12 @@ void look_end(struct run *r);
 /* beside.c: programs beside instances. The code of one that has ended, or 128 + its signal; -1: it has not. */
 int beside_exit(int pidfd);
 /* Closes its descriptors, which nobody may watch any more, and kills it; that it may be long in dying holds nobody up. */
-void beside_kill(struct loop *loop, struct beside *b);
+void beside_kill(struct agent *a, struct beside *b);
+/* Waits for none of them any more. */
+void beside_end(struct agent *a);
+
+/* trim.c: removes images beyond the bound, soon. */
+void trim_images(struct agent *a);
 
 /* errand.c: for people. */
 struct errands *errands_new(struct agent *a);

@@ -10,6 +10,7 @@
 
 /* One that was killed and has yet to be waited for. */
 struct dying {
+    struct dying *next, **back; /* back: what points here */
     int pidfd;
     struct loop_source *source;
 };
@@ -22,17 +23,25 @@ int beside_exit(int pidfd)
     return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
 }
 
-static void died(void *ctx, uint32_t events)
+static void dying_free(struct dying *d)
 {
-    struct dying *d = ctx;
-    (void)events;
-    (void)beside_exit(d->pidfd);
+    *d->back = d->next;
+    if (d->next)
+        d->next->back = d->back;
     loop_source_free(d->source);
     (void)close(d->pidfd);
     mem_free(d);
 }
 
-void beside_kill(struct loop *loop, struct beside *b)
+static void died(void *ctx, uint32_t events)
+{
+    struct dying *d = ctx;
+    (void)events;
+    (void)beside_exit(d->pidfd);
+    dying_free(d);
+}
+
+void beside_kill(struct agent *a, struct beside *b)
 {
     int pidfd = b->pidfd;
     b->pidfd = -1;
@@ -42,9 +51,16 @@ void beside_kill(struct loop *loop, struct beside *b)
     (void)syscall(SYS_pidfd_send_signal, pidfd, SIGHUP, NULL, 0);
     (void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
     struct dying *d = mem_zalloc(sizeof *d);
-    d->pidfd = pidfd;
-    if (loop_watch_fd(loop, pidfd, EPOLLIN, died, d, &d->source, NULL) < 0) {
-        (void)close(pidfd); /* it stays a zombie until the agent ends */
-        mem_free(d);
-    }
+    *d = (struct dying){.next = a->dying, .back = &a->dying, .pidfd = pidfd};
+    if (a->dying)
+        a->dying->back = &d->next;
+    a->dying = d;
+    if (loop_watch_fd(a->loop, pidfd, EPOLLIN, died, d, &d->source, NULL) < 0)
+        dying_free(d); /* it stays a zombie until the agent ends */
+}
+
+void beside_end(struct agent *a)
+{
+    while (a->dying)
+        dying_free(a->dying);
 }

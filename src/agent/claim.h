@@ -11,7 +11,7 @@ struct claims;
 
 struct claims *claims_new(void);
 void claims_free(struct claims *c); /* NULL is fine */
-/* False: another instance has it. `what`: "tcp/10016", "acme.example/robot/left". */
+/* False: another instance has it. `what`: "port tcp/10016", "piece acme.example/robot/left". */
 bool claims_take(struct claims *c, uint64_t id, const char *what);
 /* All that the instance has. */
 void claims_release(struct claims *c, uint64_t id);

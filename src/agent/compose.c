@@ -160,10 +160,10 @@ static int group_make(struct making *m)
         rc = cgroup_make(r->agent->cgroups, r->group, &limits, r->unenforced, &r->err);
     if (rc < 0)
         return rc;
-    if (other[0] && strlen(r->unenforced) + strlen(other) + 1 < sizeof r->unenforced) {
-        if (r->unenforced[0])
-            (void)strcat(r->unenforced, ",");
-        (void)strcat(r->unenforced, other);
+    if (other[0]) {
+        char both[2 * CGROUP_LIST_MAX];
+        (void)snprintf(both, sizeof both, "%s%s%s", r->unenforced, r->unenforced[0] ? "," : "", other);
+        (void)snprintf(r->unenforced, sizeof r->unenforced, "%.*s", (int)sizeof r->unenforced - 1, both);
     }
     m->launch.entrances_len = cgroup_entrances(r->agent->cgroups, r->group, m->entrances);
     m->launch.entrances = (const char *const *)m->entrances;
@@ -305,6 +305,8 @@ int compose_change(struct run *r)
 int compose_clear(struct run *r)
 {
     struct agent *a = r->agent;
+    if (r->cleared) /* it is started once */
+        return 0;
     int rc = cgroup_kill(a->cgroups, r->group);
     if (rc < 0 && rc != -ENOENT)
         return err_set(&r->err, EBUSY, "some of its processes cannot be killed now");
@@ -313,5 +315,6 @@ int compose_clear(struct run *r)
         rc = mounts_end(a->place, r->id, &r->err);
     if (rc == 0 || rc == -ENOENT)
         rc = cgroup_remove(a->cgroups, r->group);
-    return rc == -ENOENT ? 0 : rc;
+    r->cleared = rc == 0 || rc == -ENOENT;
+    return r->cleared ? 0 : rc;
 }

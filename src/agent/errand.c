@@ -82,7 +82,7 @@ static void errand_free(struct errand *e)
     if (e->exited)
         beside_close(&e->beside);
     else
-        beside_kill(all->agent->loop, &e->beside);
+        beside_kill(all->agent, &e->beside);
     logfile_free(e->log);
     str_done(&e->input);
     vec_done(&e->piece);

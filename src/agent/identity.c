@@ -186,10 +186,13 @@ static int token_read(const struct agent_options *o, char **ret, struct berth_er
         *ret = mem_strdup(o->token);
         return 0;
     }
-    int rc = file_read(o->token_file, ret, err);
-    if (rc == 0)
-        (*ret)[strcspn(*ret, " \r\n")] = '\0';
-    return rc;
+    char *text = NULL;
+    int rc = file_read(o->token_file, &text, err);
+    if (rc < 0 || !text)
+        return rc;
+    text[strcspn(text, " \r\n")] = '\0';
+    *ret = text;
+    return 0;
 }
 
 /* Asks one address. A positive status: it answered, and that was no. */

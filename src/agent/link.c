@@ -208,6 +208,17 @@ static void move_on(struct link *l, const char *text)
     stream_again(&l->errands);
 }
 
+/* Why the daemon does not take it: its own words, but for a certificate that is worth nothing any more. */
+static void note_refused(const struct link *l, int status, const json_t *doc)
+{
+    const char *message = json_string_value(json_object_get(json_object_get(doc, "error"), "message"));
+    if (status == 401)
+        message =
+            "this node was removed, or has joined anew elsewhere; 'berth node add NAME' prints a line, which with "
+            "--force makes this machine a node again";
+    note(l, LEVEL_WARN, "report.refused", message ? message : "no reason given");
+}
+
 static void report_done(void *ctx, const struct async_answer *answer)
 {
     struct link *l = ctx;
@@ -216,7 +227,7 @@ static void report_done(void *ctx, const struct async_answer *answer)
     if (answer->status == 0)
         move_on(l, answer->text);
     else if (answer->status != 200)
-        note(l, LEVEL_WARN, "report.refused", answer->body);
+        note_refused(l, answer->status, doc);
     l->heard.reported(l->heard.ctx, l->report_seq, answer->status, doc);
     json_decref(doc);
 }

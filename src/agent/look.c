@@ -11,7 +11,7 @@
 
 #include "agent/agent_parts.h"
 
-enum { ROUND_S = 10, TRIM_S = 60, PROBE_ROUNDS = 60 };
+enum { ROUND_S = 10, TRIM_S = 60, IMAGES_S = 24 * 3600, PROBE_ROUNDS = 60 };
 
 struct look {
     struct agent *agent;
@@ -91,6 +91,12 @@ static void probe(struct look *l)
     worker_run(l->prober, probe_work, probe_after, l);
 }
 
+static void logs_work(void *ctx)
+{
+    const struct agent *a = ctx;
+    logs_trim(a->place, a->options->log_mib << 20, INT64_MAX, agent_clock_ns());
+}
+
 static void look_around(void *ctx)
 {
     struct look *l = ctx;
@@ -105,7 +111,9 @@ static void look_around(void *ctx)
     if (l->seconds++ % ROUND_S == 0)
         probe(l);
     if (l->seconds % TRIM_S == 0)
-        logs_trim(a->place, a->options->log_mib << 20, INT64_MAX, agent_clock_ns());
+        worker_run(l->prober, logs_work, NULL, a);
+    if (l->seconds % IMAGES_S == 1) /* first of all what a crash has left */
+        trim_images(a);
     loop_timer_set(l->timer, loop_now_ns(a->loop) + SECOND_NS);
 }
 
@@ -144,9 +152,11 @@ static void heard(void *ctx, uint32_t events)
 
 void look_begin(struct run *r)
 {
-    char path[PLACE_PATH_MAX];
-    if (place_instance(r->agent->place, r->id, ".", path) == 0 || place_instance(r->agent->place, r->id, "", path) == 0)
+    char path[PLACE_PATH_MAX], name[24];
+    if (place_path(r->agent->place, "instances", str_u64(r->id, name), path) == 0)
         r->watched = inotify_add_watch(r->agent->look->inotify, path, IN_MOVED_TO | IN_ONLYDIR);
+    if (r->watched < 0)
+        NOTE(r->agent, LEVEL_WARN, "progress.unwatched", LOG_NUMBER("id", (int64_t)r->id));
     read_progress(r);
 }
 

@@ -10,10 +10,10 @@
 #include "machine/port.h"
 #include "wire/document.h"
 
-/* "tcp/10016" */
+/* "port tcp/10016": a resource may be called "tcp", and must not be taken for a port. */
 static const char *port_claim(const char *protocol, uint16_t port, char buf[static 32])
 {
-    (void)snprintf(buf, 32, "%s/%u", protocol, port);
+    (void)snprintf(buf, 32, "port %s/%u", protocol, port);
     return buf;
 }
 
@@ -71,7 +71,7 @@ static int exclusive_make(struct run *r, const char *resource, const json_t *nam
     for (size_t i = 0; i < json_array_size(names); i++) {
         const char *name = json_string_value(json_array_get(names, i));
         CLEANUP(str) struct str what = {0};
-        str_addf(&what, "%s/%s", resource, name ? name : "");
+        str_addf(&what, "piece %s/%s", resource, name ? name : "");
         if (name && claims_take(r->agent->claims, r->id, what.at)) {
             if (!b->exclusive)
                 b->exclusive = json_object();
@@ -175,7 +175,7 @@ void bound_read(struct run *r)
     json_object_foreach(r->exclusive, resource, name)
     {
         CLEANUP(str) struct str what = {0};
-        str_addf(&what, "%s/%s", resource, json_string_value(name) ? json_string_value(name) : "");
+        str_addf(&what, "piece %s/%s", resource, json_string_value(name) ? json_string_value(name) : "");
         (void)claims_take(r->agent->claims, r->id, what.at);
     }
 }

@@ -16,6 +16,7 @@
 #define GRACE_NS_DEFAULT (10 * SECOND_NS)
 #define GATEWAYS_NS SECOND_NS /* for those who watch service_info to hear that it is leaving */
 #define AGAIN_NS (SECOND_NS / 4)
+enum { TRIES_DOUBLING = 6 }; /* at the most every 16 s */
 
 static void launch(struct run *r);
 static void kill_all(struct run *r);
@@ -148,13 +149,20 @@ static void timer_set(struct run *r, loop_call *call, int64_t after_ns)
     loop_timer_set(r->timer, loop_now_ns(r->agent->loop) + after_ns);
 }
 
+/* Tries again, ever less often. */
+static void stays(struct run *r, loop_call *again)
+{
+    unsigned doublings = r->tries < TRIES_DOUBLING ? r->tries++ : TRIES_DOUBLING;
+    NOTE(r->agent, LEVEL_WARN, "instance.stays", LOG_NUMBER("id", (int64_t)r->id), LOG_TEXT("text", r->err.text));
+    timer_set(r, again, AGAIN_NS << doublings);
+}
+
 static void reap_after(void *ctx)
 {
     struct run *r = ctx;
     r->busy = false;
     if (r->rc < 0) { /* something of it cannot die yet, or is still mounted */
-        NOTE(r->agent, LEVEL_WARN, "instance.stays", LOG_NUMBER("id", (int64_t)r->id), LOG_TEXT("text", r->err.text));
-        timer_set(r, reap_again, AGAIN_NS);
+        stays(r, reap_again);
         return;
     }
     over_by_exit(r);
@@ -237,6 +245,8 @@ static void launch_after(void *ctx)
     r->phase = RUN_LIVING;
     run_watch(r);
     tell_started(r);
+    if (json_object_get(r->config, "image"))
+        trim_images(r->agent);
     if (r->next && !r->stop_asked) {
         CLEANUP(json) json_t *next = take_ptr(&r->next);
         agent_machine.change(r->agent, r->id, next);
@@ -275,8 +285,6 @@ static void pull_work(void *ctx)
 {
     struct run *r = ctx;
     r->rc = image_ensure(r->agent->place, r->config, &r->err);
-    if (r->rc == 0)
-        images_trim(r->agent->place, r->agent->options->image_mib << 20);
 }
 
 static void pull_after(void *ctx)
@@ -531,8 +539,7 @@ static void forget_after(void *ctx)
         run_free(r);
         return;
     }
-    NOTE(r->agent, LEVEL_WARN, "instance.stays", LOG_NUMBER("id", (int64_t)r->id), LOG_TEXT("text", r->err.text));
-    timer_set(r, forget_again, SECOND_NS);
+    stays(r, forget_again);
 }
 
 static void forget(void *ctx, uint64_t id)

@@ -48,7 +48,7 @@ static void answered(void *ctx, uint32_t events)
 static void kill_question(struct question *q)
 {
     loop_source_free(take_ptr(&q->source));
-    beside_kill(q->run->agent->loop, &q->beside);
+    beside_kill(q->run->agent, &q->beside);
     question_free(q);
 }
 

@@ -107,18 +107,18 @@ const struct command *const commands[] = {
 const size_t commands_len = sizeof commands / sizeof commands[0];
 
 const struct family families[] = {
-    {"job",     "Hold, release and cancel jobs.",                             SECTION_WORK   },
-    {"app",     "Add, start, stop, scale and configure apps.",                SECTION_WORK   },
-    {"secret",  "Set and remove secrets, which apps see as files.",           SECTION_WORK   },
-    {"vm",      "Start, stop and remove virtual machines.",                   SECTION_WORK   },
-    {"migration", "Take moves of pods back.",                                 SECTION_WORK   },
-    {"node",    "Add nodes, drain them, say what they offer.",                SECTION_CLUSTER},
-    {"system",  "System settings and system services.",                       SECTION_CLUSTER},
-    {"user",    "Add, disable, export and import users.",                     SECTION_PEOPLE },
-    {"group",   "Add and remove groups.",                                     SECTION_PEOPLE },
-    {"token",   "Make and revoke tokens.",                                    SECTION_PEOPLE },
-    {"sim",     "Whole clusters under a seed.",                               SECTION_FILES  },
-    {"context", "Servers this program knows, and which of them it talks to.", SECTION_PEOPLE },
+    {"job",       "Hold, release and cancel jobs.",                             SECTION_WORK   },
+    {"app",       "Add, start, stop, scale and configure apps.",                SECTION_WORK   },
+    {"secret",    "Set and remove secrets, which apps see as files.",           SECTION_WORK   },
+    {"vm",        "Start, stop and remove virtual machines.",                   SECTION_WORK   },
+    {"migration", "Take moves of pods back.",                                   SECTION_WORK   },
+    {"node",      "Add nodes, drain them, say what they offer.",                SECTION_CLUSTER},
+    {"system",    "System settings and system services.",                       SECTION_CLUSTER},
+    {"user",      "Add, disable, export and import users.",                     SECTION_PEOPLE },
+    {"group",     "Add and remove groups.",                                     SECTION_PEOPLE },
+    {"token",     "Make and revoke tokens.",                                    SECTION_PEOPLE },
+    {"sim",       "Whole clusters under a seed.",                               SECTION_FILES  },
+    {"context",   "Servers this program knows, and which of them it talks to.", SECTION_PEOPLE },
 };
 const size_t families_len = sizeof families / sizeof families[0];
 

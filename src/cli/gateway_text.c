@@ -177,7 +177,7 @@ static void nginx_write(struct str *to, const json_t *services, const struct gat
 }
 
 void balancer_write(struct str *to, unsigned program, const json_t *services, const struct gateway_door *doors,
-                   size_t doors_len)
+                    size_t doors_len)
 {
     if (program == NGINX) {
         nginx_write(to, services, doors, doors_len);

@@ -28,7 +28,7 @@ static const struct {
     {0, {"web.ada", "http", "0.0.0.0:80"}, "server i4 [fd00::2]:10016 weight 50\n", "mode tcp"  },
     {0, {"web.ada", NULL, "0.0.0.0:80"},   "mode http",                             NULL        },
     {0, {"web.ada", "dns", "0.0.0.0:53"},  "mode tcp",                              "retry-on"  },
-    {0, {"gone.ada", NULL, "0.0.0.0:80"},  "bind 0.0.0.0:80",                       "server i"   },
+    {0, {"gone.ada", NULL, "0.0.0.0:80"},  "bind 0.0.0.0:80",                       "server i"  },
     {1, {"web.ada", "http", "0.0.0.0:80"}, "server 10.0.0.1:10016 weight=100",      "10.0.0.3"  },
     {1, {"web.ada", "dns", "0.0.0.0:53"},  "listen 0.0.0.0:53 udp;",                "return 503"},
     {1, {"web.ada", "dns", "0.0.0.0:53"},  "server 10.0.0.1:10017 weight=1 ",       NULL        }, /* all are 0 */

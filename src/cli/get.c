@@ -241,12 +241,13 @@ const struct command get_command = {
     .operands_min = 1,
     .operands_max = OPERANDS_ANY,
     .summary = "List the objects of a kind, or show some of them.",
-    .text = "KIND is one of apps, jobs, vms, instances, nodes, volumes, secrets, users, groups, roles, tokens, "
-            "profiles, resources; the singular will do, and KIND/ID for both. Apps and vms have ids NAME.OWNER, and NAME alone "
-            "is your own.\n"
-            "\n"
-            "What -o yaml prints is a manifest that 'berth apply' takes. With --watch and -o json each change is one "
-            "line, as the API sends it.",
+    .text =
+        "KIND is one of apps, jobs, vms, instances, nodes, volumes, secrets, users, groups, roles, tokens, "
+        "profiles, resources; the singular will do, and KIND/ID for both. Apps and vms have ids NAME.OWNER, and NAME alone "
+        "is your own.\n"
+        "\n"
+        "What -o yaml prints is a manifest that 'berth apply' takes. With --watch and -o json each change is one "
+        "line, as the API sends it.",
     .examples = "  berth get jobs --state pending\n"
                 "  berth get nodes -o wide --sort cpu\n"
                 "  berth get app photos -o yaml > photos.yaml\n"

@@ -125,7 +125,7 @@ const char *help_exit_codes(void)
     return "  0  done\n"
            "  1  failed; the reason is on standard error (diff: there is a difference)\n"
            "  2  the command line is wrong\n"
-           "  3  plan --strict: something is pending\n"
+           "  3  plan --strict: something is pending; wait: the time is over\n"
            "  4  there is no such object, or it is not yours to see\n"
            "  5  refused: no valid token, or not allowed\n"
            "  6  conflict: it exists already, is in the wrong state, or has changed meanwhile\n"

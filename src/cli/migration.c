@@ -32,6 +32,25 @@ static const struct option migrate_options[] = {
     DRY_RUN_ROW(migrate_values, dry_run),
 };
 
+/* The one pod that a text names, whatever it is doing. */
+static int pod_named(struct api *api, const char *text, struct pod *ret)
+{
+    CLEANUP(pod_name) struct pod_name name = {0};
+    CLEANUP(pods) struct pods pods = {0};
+    int rc = pod_name_read(api, text, &name);
+    if (rc == EXIT_OK)
+        rc = pods_list(api, &name, &pods);
+    if (rc != EXIT_OK)
+        return rc;
+    if (pods.len == 0)
+        return cli_fail(api->cli, EXIT_CONFLICT, "%s is nowhere yet: there is nothing to move", text);
+    if (pods.len > 1)
+        return cli_fail(api->cli, EXIT_USAGE, "%s has %zu pods: name one of them, as %s", text, pods.len,
+                        pods.at[0].label);
+    *ret = pods.at[0];
+    return EXIT_OK;
+}
+
 /* The migration of this instance; NULL: there is none. *ret_list owns it. */
 static int migration_get(struct api *api, const char *instance, json_t **ret_list, const json_t **ret)
 {
@@ -99,7 +118,7 @@ static int migrate_run(struct cli *cli, const void *values, const struct operand
 
     int rc = api_open(&api, cli);
     if (rc == EXIT_OK)
-        rc = pod_running(&api, operands->at[0], false, &pod);
+        rc = pod_named(&api, operands->at[0], &pod);
     if (rc != EXIT_OK)
         return rc;
     if (v->to && json_object_set_new(body, "to", json_string(v->to)) != 0)

@@ -145,6 +145,10 @@ static int invite(struct api *a, const struct add_values *v, json_t *object)
         size_t len = until ? strcspn(until, ".") : 0; /* nobody counts nanoseconds */
         cli_hint(a->cli, "run this on the other machine, as root; it works once,");
         cli_hint(a->cli, "until %.*sZ", (int)len, until ? until : "");
+        if (strstr(line, "https://127.") || strstr(line, "https://[::1]") || strstr(line, "https://localhost")) {
+            cli_hint(a->cli, "berthd can be reached from its own machine only; for others start it");
+            cli_hint(a->cli, "with --agents ADDRESS:PORT, an address of it that they reach");
+        }
     }
     return EXIT_OK;
 }

@@ -109,6 +109,20 @@ static void a_node_is_told_all_it_needs(void **state)
         "\"settings\":{\"name\":\"p\",\"size\":3},\"install\":{\"disk\":\"big\"}}]}");
 }
 
+static void an_image_may_be_asked_for_again(void **state)
+{
+    struct world *w = *state;
+
+    app_put(w, "old", "alice", 1, ",\"image\":\"a:1\",\"pull\":\"missing\"");
+    app_put(w, "new", "alice", 1, ",\"image\":\"a:1\",\"pull\":\"always\"");
+    instance_put(w, 1, "old.alice", "n1", "assigned", "");
+    instance_put(w, 2, "new.alice", "n1", "assigned", "");
+    CLEANUP(json) json_t *doc = made(w, node_config_write, "n1");
+    const json_t *list = json_object_get(doc, "instances");
+    assert_null(json_object_get(json_array_get(list, 0), "pull"));
+    assert_string_equal(json_string_value(json_object_get(json_array_get(list, 1), "pull")), "always");
+}
+
 static void how_it_runs_is_told(void **state)
 {
     struct world *w = *state;
@@ -527,6 +541,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         CASE(a_node_is_told_all_it_needs),
+        CASE(an_image_may_be_asked_for_again),
         CASE(how_it_runs_is_told),
         CASE(only_what_shall_be_there_is_listed),
         CASE(an_older_instance_keeps_what_it_was_placed_from),

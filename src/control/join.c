@@ -205,7 +205,9 @@ int node_certificate(struct call *c)
 static int refused(struct call *c)
 {
     metric_add(c->control->metrics, METRIC_AUTH_FAILURES, 0, 1);
-    return err_set(&c->err, EPERM, "this invitation is not valid (any more); ask an administrator for another");
+    return err_set(&c->err, EPERM,
+                   "this invitation was used already, is too old, or has a typing error; 'berth node add NAME' "
+                   "prints a new one");
 }
 
 static int body_check(struct call *c)

@@ -309,6 +309,7 @@ static void run_write(struct out *o, const struct state *s, const struct object 
     texts_write(o, "command", work.command, work.command_len);
     env_write(o, &work, &arena);
     out_text_given(o, "image", work.image);
+    out_text_given(o, "pull", work.run.pull == PULL_ALWAYS ? "always" : NULL);
     out_text_given(o, "rootfs", work.run.rootfs);
     out_text_given(o, "workdir", work.workdir);
     out_text_given(o, "runtime", work.workload.shape.runtime);

@@ -196,6 +196,49 @@ static void a_watch_tells_whenever_it_differs(void **state)
     end_done(&admin);
 }
 
+/* One that is large is not sent at each change; what it becomes meanwhile is sent a moment later, once. */
+static void a_large_document_rests_between_changes(void **state)
+{
+    enum { LARGE_BYTES = 20000 };
+    struct scene *s = *state;
+    struct kit *k = &s->kit;
+    struct reader_end e, late;
+    char hash[DERIVED_HASH_MAX], last[DERIVED_HASH_MAX];
+    CLEANUP(str) struct str more = {0};
+
+    str_add(&more, ",\"command\":[\"");
+    for (size_t i = 0; i < LARGE_BYTES; i++)
+        str_add_char(&more, 'x');
+    str_add(&more, "\"]");
+    app_put(k, more.at);
+    kit_get(k, s->agent, "/v1/nodes/n1/config", "", NULL, &e);
+    end_start(&e);
+    expect_config(&e, 0, hash);
+    instance_put(k, 5, "n1", "");
+    expect_config(&e, 1, hash); /* at once: it was small until now */
+    for (unsigned i = 6; i < 9; i++) {
+        instance_put(k, i, "n1", "");
+        end_expect_nothing(&e);
+    }
+    kit_get(k, s->agent, "/v1/nodes/n1/config", hash, NULL, &late); /* who comes meanwhile waits as well */
+    end_start(&late);
+    end_expect_nothing(&late);
+    k->steady_ns += INT64_C(1000000000);
+    watch_hub_flush(control_hub(k->control));
+    expect_config(&e, 4, last);
+    expect_config(&late, 4, last);
+    assert_string_not_equal(hash, last);
+    k->steady_ns += INT64_C(1000000000);
+    watch_hub_flush(control_hub(k->control));
+    end_expect_nothing(&e);
+    instance_put(k, 9, "n1", ""); /* long after: at once again */
+    expect_config(&e, 5, last);
+    instance_put(k, 10, "n1", "");
+    end_done(&e); /* gone while something rests for it */
+    end_done(&late);
+    watch_hub_flush(control_hub(k->control));
+}
+
 static void services_and_gateways_follow(void **state)
 {
     struct scene *s = *state;
@@ -392,6 +435,7 @@ int main(void)
         CASE(what_is_not_yours_is_not_there),
         CASE(documents_carry_their_hash),
         CASE(a_watch_tells_whenever_it_differs),
+        CASE(a_large_document_rests_between_changes),
         CASE(services_and_gateways_follow),
         CASE(a_hash_that_is_none_is_refused),
         CASE(metrics_count_what_there_is),

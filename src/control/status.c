@@ -246,6 +246,16 @@ static void why_failed(const struct object *work, struct str *text)
         str_addf(text, " 'berth %s start %s' starts it again.", kinds[work->kind].name, work->id);
 }
 
+/* What its health check says, if it has said anything. */
+static void why_unready(const struct object *instance, struct str *text)
+{
+    CLEANUP(json) json_t *doc = object_doc(instance);
+    const char *error = json_string_value(json_object_get(doc, "error"));
+    const struct instance_view *v = instance->instance;
+    str_addf(text, "Pod %" PRIu32 " runs on node %s and is not ready: %s.", v->ordinal, v->node,
+             error && *error ? error : "its health check has not succeeded yet");
+}
+
 static void why_work(struct call *c, const struct object *work, json_t *lines)
 {
     CLEANUP(str) struct str text = {0};
@@ -272,8 +282,13 @@ static void why_work(struct call *c, const struct object *work, json_t *lines)
         why_waits(c, work, &n, lines);
     for (size_t i = 0; i < work->work->instances_len && json_array_size(lines) < LINES_MAX; i++) {
         const struct instance_view *v = work->work->instances[i]->instance;
-        if (v->state == BERTH_RUNNING || v->state == BERTH_ENDED)
+        if (v->state == BERTH_ENDED || (v->state == BERTH_RUNNING && v->ready))
             continue;
+        if (v->state == BERTH_RUNNING) {
+            why_unready(work->work->instances[i], &text);
+            say(lines, &text);
+            continue;
+        }
         str_addf(&text, "Pod %" PRIu32 " is %s on node %s.", v->ordinal, berth_state_name(v->state), v->node);
         if (v->state == BERTH_ASSIGNED)
             str_add(&text, " Its agent has not reported it yet.");

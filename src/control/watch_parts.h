@@ -49,7 +49,8 @@ struct topic {
     derived_write *write;
     char *id;
     struct stream *streams;
-    bool dirty; /* is in hub.dirty */
+    bool dirty;      /* is in hub.dirty */
+    int64_t rest_ns; /* steady: not sent again before */
     uint32_t slot;
 };
 

@@ -8,6 +8,11 @@
 #include "base/mem.h"
 #include "control/watch_parts.h"
 
+/* How long a document rests after it was sent, by its size: about 4 MB a second. */
+#define REST_BYTES_MIN ((size_t)16 << 10)
+#define REST_NS_BYTE 250
+#define REST_NS_MAX 250000000
+
 /* What each document is made of is said in topics_touch. */
 static enum topic_kind topic_kind_of(derived_write *write)
 {
@@ -239,24 +244,32 @@ static int topic_make(struct watch_hub *h, const struct topic *t, struct str *te
     return gateway_write(h->gateway, state, t->id, text);
 }
 
-/* The line of a document as it is now, and its hash; "gone" of one that is not there. */
-static void topic_line(struct watch_hub *h, const struct topic *t, struct str *line, char hash[static DERIVED_HASH_MAX])
+/* A document as it is now, and its hash; NULL and "gone" of one that is not there. It may be in `made`. */
+static const struct str *topic_text(struct watch_hub *h, const struct topic *t, struct str *made,
+                                    char hash[static DERIVED_HASH_MAX])
 {
-    CLEANUP(str) struct str made = {0};
     const struct node_config *kept = t->kind == TOPIC_NODE ? control_node_config(h->control, t->id) : NULL;
-    const struct str *text = kept ? &kept->text : &made;
 
-    if (!kept && (t->kind == TOPIC_NODE || topic_make(h, t, &made) < 0)) {
+    if (kept) {
+        memcpy(hash, kept->hash, sizeof kept->hash);
+        return &kept->text;
+    }
+    if (t->kind == TOPIC_NODE || topic_make(h, t, made) < 0) {
         (void)snprintf(hash, DERIVED_HASH_MAX, "gone");
-        str_add(line, "{\"type\":\"gone\",\"id\":");
-        str_add_json(line, t->id);
-    } else {
-        if (kept)
-            memcpy(hash, kept->hash, sizeof kept->hash);
-        else
-            (void)derived_hash(&made, hash);
+        return NULL;
+    }
+    (void)derived_hash(made, hash);
+    return made;
+}
+
+static void line_make(struct str *line, const struct topic *t, const struct str *text, const char *hash)
+{
+    if (text) {
         str_addf(line, "{\"type\":\"put\",\"hash\":\"%s\",\"object\":", hash);
         str_add_bytes(line, text->at, text->len);
+    } else {
+        str_add(line, "{\"type\":\"gone\",\"id\":");
+        str_add_json(line, t->id);
     }
     str_add_char(line, '}');
 }
@@ -270,42 +283,78 @@ static bool topic_visible(const struct stream *s)
     return !who.there || stream_sees(s, KIND_APP, &who);
 }
 
-static void line_send(struct stream *s, const char *hash, const struct str *line)
+/* The line is made when the first stream needs it. */
+static void line_send(struct stream *s, const char *hash, const struct str *text, struct str *line)
 {
     if (strcmp(s->known, hash) == 0 || !s->started || !topic_visible(s) || !stream_open(s))
         return;
+    if (!line->len)
+        line_make(line, s->topic, text, hash);
     (void)snprintf(s->known, sizeof s->known, "%s", hash);
     stream_send(s, hash, line->at, line->len);
 }
 
+/* A large document that changes often is not sent at every change: what it costs to make, send and read would grow with
+ * the square of what is in it. */
+static bool topic_rests(const struct watch_hub *h, const struct topic *t)
+{
+    const struct control_env *env = control_env(h->control);
+
+    return t->dirty && t->rest_ns > env->steady_ns(env->ctx);
+}
+
+static void topic_rest(const struct watch_hub *h, struct topic *t, const struct str *text)
+{
+    const struct control_env *env = control_env(h->control);
+
+    if (text && text->len > REST_BYTES_MIN && text->len < REST_NS_MAX / REST_NS_BYTE)
+        t->rest_ns = env->steady_ns(env->ctx) + (int64_t)text->len * REST_NS_BYTE;
+    else if (text && text->len > REST_BYTES_MIN)
+        t->rest_ns = env->steady_ns(env->ctx) + REST_NS_MAX;
+}
+
 void topic_serve(struct stream *s)
 {
-    CLEANUP(str) struct str line = {0};
+    CLEANUP(str) struct str made = {0}, line = {0};
     char hash[DERIVED_HASH_MAX];
 
-    topic_line(s->hub, s->topic, &line, hash);
-    line_send(s, hash, &line);
+    if (topic_rests(s->hub, s->topic))
+        return; /* topics_flush will serve it */
+    const struct str *text = topic_text(s->hub, s->topic, &made, hash);
+    line_send(s, hash, text, &line);
+}
+
+static void topic_flush(struct watch_hub *h, struct topic *t)
+{
+    CLEANUP(str) struct str made = {0}, line = {0};
+    char hash[DERIVED_HASH_MAX];
+    const struct str *text = topic_text(h, t, &made, hash);
+
+    t->dirty = false;
+    topic_rest(h, t, text);
+    for (struct stream *s = t->streams, *next; s; s = next) {
+        next = s->peer_next; /* the topic goes with the last of them */
+        line_send(s, hash, text, &line);
+        stream_settle(s);
+    }
 }
 
 void topics_flush(struct watch_hub *h)
 {
-    CLEANUP(str) struct str line = {0};
-    char hash[DERIVED_HASH_MAX];
+    const struct control_env *env = control_env(h->control);
+    size_t resting = 0;
 
     if (h->topics_len[TOPIC_GATEWAY])
         gateway_update(h);
     for (size_t i = 0; i < h->dirty.len; i++) {
         struct topic *t = h->dirty.at[i];
-        if (!t)
-            continue;
-        t->dirty = false;
-        str_clear(&line);
-        topic_line(h, t, &line, hash);
-        for (struct stream *s = t->streams, *next; s; s = next) {
-            next = s->peer_next; /* the topic goes with the last of them */
-            line_send(s, hash, &line);
-            stream_settle(s);
+        h->dirty.at[i] = NULL;
+        if (t && topic_rests(h, t)) {
+            env->wake_at(env->ctx, t->rest_ns);
+            h->dirty.at[resting++] = t;
+        } else if (t) {
+            topic_flush(h, t);
         }
     }
-    h->dirty.len = 0;
+    h->dirty.len = resting;
 }

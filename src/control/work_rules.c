@@ -43,7 +43,9 @@ static int volumes_check(struct call *c, const struct berth_shape *shape)
         const struct object *o = state_find(c->state, KIND_VOLUME, id);
         const json_t *doc = change_read(&c->change, KIND_VOLUME, id);
         if (!doc || (o && !call_sees(c, o)))
-            return err_set(&c->err, EINVAL, "volumes[%zu]: there is no volume %s", i, quote(id, shown));
+            return err_set(&c->err, EINVAL,
+                           "volumes[%zu]: there is no volume %s; 'berth apply -f' of a 'kind: volume' makes one", i,
+                           quote(id, shown));
     }
     return 0;
 }

@@ -241,6 +241,52 @@ static void mounts_of_its_own(void **state)
     kit_wait(&run);
 }
 
+/* A target that is missing is made for the instance alone. What was there stays what it is, to be written as before. */
+static void nothing_is_made_on_the_node(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "cd $R; echo *; cat a l made; echo through >d/new;"
+                                     "echo x 2>/dev/null >more || echo no more; stat -f -c %T deep/er");
+    char root[] = "/tmp/berth-node-XXXXXX", r[64], a[64], d[64], link[64], targets[2][64], path[80];
+    const struct launch_mount mounts[] = {
+        {.source = a, .target = targets[0], .read_only = true},
+        {.target = targets[1],           .type = "tmpfs"           },
+    };
+    char *log;
+
+    if (getuid() != 0) {
+        print_message("skip: only root can mount\n");
+        skip();
+    }
+    assert_non_null(mkdtemp(root));
+    assert_int_equal(chmod(root, 0755), 0);
+    (void)snprintf(r, sizeof r, "R=%s", root);
+    (void)snprintf(a, sizeof a, "%s/a", root);
+    (void)snprintf(d, sizeof d, "%s/d", root);
+    (void)snprintf(link, sizeof link, "%s/l", root);
+    (void)snprintf(targets[0], sizeof targets[0], "%s/made", root);
+    (void)snprintf(targets[1], sizeof targets[1], "%s/deep/er", root);
+    put(a, "a\n");
+    assert_int_equal(symlink("a", link), 0);
+    assert_int_equal(mkdir(d, 0755), 0);
+    assert_int_equal(chmod(d, 0777), 0);
+    k->env[1] = r;
+    k->env[2] = NULL;
+    l->uid = l->gid = 65534;
+    l->mounts = mounts;
+    l->mounts_len = sizeof mounts / sizeof *mounts;
+    assert_int_equal(kit_run(k, l), 0);
+    log = kit_log(k, l->id);
+    assert_string_equal(log, "a d deep l made\na\na\na\nno more\ntmpfs\n");
+    mem_free(log);
+    (void)snprintf(path, sizeof path, "%s/deep", root);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(access(targets[0], F_OK), -1);
+    (void)snprintf(path, sizeof path, "%s/new", d);
+    assert_int_equal(access(path, F_OK), 0);
+    kit_remove(root);
+}
+
 /* A workload may own a part of the way to a target; as root nothing is made or covered through its links. */
 static void no_link_on_the_way(void **state)
 {
@@ -292,6 +338,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(refusals, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(words_that_go_nowhere, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(mounts_of_its_own, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(nothing_is_made_on_the_node, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(no_link_on_the_way, kit_setup, kit_teardown),
     };
 

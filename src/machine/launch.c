@@ -120,8 +120,7 @@ static int shim_listen(const struct place *p, int fd, const struct launch *l, st
     }
     if (word.code)
         return err_set(err, word.code, "%s", word.text);
-    *ret = (struct launched){
-        .pidfd = take_fd(&pidfd), .shim = word.shim, .pid = word.pid, .pid_start = word.pid_start};
+    *ret = (struct launched){.pidfd = take_fd(&pidfd), .shim = word.shim, .pid = word.pid, .pid_start = word.pid_start};
     return 0;
 }
 

@@ -21,7 +21,7 @@
 #include "machine/place.h"
 
 struct launch_mount {
-    const char *source, *target; /* the target is made where it is missing; no link may be on the way to it */
+    const char *source, *target; /* a missing target is the instance's alone; no link may be on the way to it */
     const char *type;            /* NULL: bind */
     const char *data;            /* options of a tmpfs: "size=64m,mode=0700" */
     bool read_only;

@@ -68,8 +68,6 @@ static void progress_flood(void **state)
 
 /* ---- fence ---- */
 
-enum { SECOND = 1000000000 };
-
 static void fenced_when_nobody_is_heard(void **state)
 {
     struct kit *k = *state;
@@ -77,14 +75,28 @@ static void fenced_when_nobody_is_heard(void **state)
     struct launched run;
     char text[LAUNCH_TEXT_MAX];
 
-    place_heard(k->place, boottime_ns() - 60 * INT64_C(1000000000));
-    l->fence_ns = SECOND / 5;
+    place_heard(k->place, boottime_ns());
+    l->fence_ns = 2 * INT64_C(1000000000);
     l->stop_signal = SIGTERM;
     run = kit_start(k, l);
     kit_wait(&run);
     assert_int_equal(kit_exit(k, l->id, text), 128 + SIGKILL);
-    assert_string_equal(text, "fenced: nothing was heard of the daemon for 0 s");
+    assert_string_equal(text, "fenced: nothing was heard of the daemon for 2 s");
     assert_false(kit_lives(run.pid));
+}
+
+static void not_started_when_its_time_is_over(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "touch ran");
+    struct launched run;
+    struct berth_err err;
+
+    place_heard(k->place, boottime_ns() - 60 * INT64_C(1000000000));
+    l->fence_ns = 30 * INT64_C(1000000000);
+    assert_int_equal(place_begin(k->place, l->id, "{}", &err), 0);
+    assert_int_equal(launch_start(k->place, l, &run, &err), -ETIME);
+    assert_non_null(strstr(err.text, "fenced before it was started"));
 }
 
 /* As long as somebody is heard it goes on, however often its time would have been up; also without any agent. */
@@ -177,6 +189,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(progress, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(progress_flood, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(fenced_when_nobody_is_heard, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(not_started_when_its_time_is_over, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(not_fenced_while_heard, kit_setup, kit_teardown),
         cmocka_unit_test(spec_round_trip),
     };

@@ -160,7 +160,7 @@ static void set_body(struct async_call *c, const struct async_request *q)
     if (!sends)
         return;
     c->body = mem_alloc(q->body_len + 1);
-    if (q->body_len)
+    if (q->body && q->body_len)
         memcpy(c->body, q->body, q->body_len);
     curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, c->body);
     curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)q->body_len);

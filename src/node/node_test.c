@@ -327,6 +327,25 @@ static void fences(void **state)
     kit_free(&k);
 }
 
+/* The heartbeat would be 10 s: too late for one that must not go on for longer than 6 s without a word. */
+static void a_short_fence_makes_the_heart_beat_faster(void **state)
+{
+    struct kit k = {0};
+    (void)state;
+    kit_new(&k, 0);
+    node_begin(k.node);
+    answer_all(&k);
+    configure(&k, 1, "{\"id\": 1, \"state\": \"run\", \"workload\": \"w\", \"fence_ns\": 6000000000}");
+    node_started(k.node, 1, NULL, 0);
+    answer_all(&k);
+    for (int i = 0; i < 10; i++) {
+        pass(&k, 3 * SECOND);
+        answer_all(&k);
+    }
+    expect(&k, "start 1");
+    kit_free(&k);
+}
+
 static void a_restart_does_not_lengthen_a_fence(void **state)
 {
     struct kit k = {.now_ns = 1000 * SECOND};
@@ -484,6 +503,7 @@ int main(void)
         cmocka_unit_test(unknown_instances_are_stopped),
         cmocka_unit_test(fences),
         cmocka_unit_test(a_restart_does_not_lengthen_a_fence),
+        cmocka_unit_test(a_short_fence_makes_the_heart_beat_faster),
         cmocka_unit_test(a_later_agent_wins),
         cmocka_unit_test(reports_are_repeated_until_taken),
         cmocka_unit_test(health_decides_readiness),

@@ -181,6 +181,18 @@ static void set_heartbeat(struct node *n, const json_t *answer)
     n->heartbeat_ns = lease_ns / 3 > HEARTBEAT_NS_MIN ? lease_ns / 3 : HEARTBEAT_NS_MIN;
 }
 
+/* Often enough that nothing is fenced while the daemon hears and answers. */
+static int64_t beat_ns(const struct node *n)
+{
+    int64_t beat = n->heartbeat_ns;
+    for (size_t i = 0; i < n->held.len; i++) {
+        const struct held *h = n->held.at[i];
+        if (h->fence_ns && held_lives(h) && h->fence_ns / 3 < beat)
+            beat = h->fence_ns / 3 > HEARTBEAT_NS_MIN ? h->fence_ns / 3 : HEARTBEAT_NS_MIN;
+    }
+    return beat;
+}
+
 static bool differs_urgently(const struct node *n)
 {
     for (size_t i = 0; i < n->held.len; i++)
@@ -198,7 +210,7 @@ static void taken(struct node *n, const json_t *answer)
     set_heartbeat(n, answer);
     mark_said(n);
     mark_unknown(n, json_object_get(answer, "unknown"));
-    n->next_ns = n->sent_ns + n->heartbeat_ns;
+    n->next_ns = n->sent_ns + beat_ns(n);
     if (differs_urgently(n))
         report_within(n, 0);
     n->accepted = true;

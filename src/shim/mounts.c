@@ -1,17 +1,21 @@
 /* mounts.c - a mount namespace of the instance's own, with its volumes and files in it.
  *
  * Everything goes by descriptors: a tree is made or copied where nobody sees it, given its flags, and moved onto its
- * target, which was reached a name at a time from the root. A link on that way is refused: it may be the workload's, and
- * what is missing is made as root. Needs Linux 5.12.
+ * target, which was reached a name at a time from the root. A link on that way is refused: it may be the workload's. A
+ * target that is missing is made in memory over the folder it should be in, not on the node, where an empty file may mean a
+ * lot (/etc/nologin). Needs Linux 5.12.
  */
 #include "shim/shim.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/openat2.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -22,77 +26,6 @@
 #ifndef AT_RECURSIVE
 #define AT_RECURSIVE 0x8000
 #endif
-
-/* ---- the target ---- */
-
-static int step(int dir, const char *name, uint64_t flags)
-{
-    struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC | flags,
-                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
-    long fd = syscall(SYS_openat2, dir, name, &how, sizeof how);
-    struct stat st;
-
-    if (fd < 0) {
-        int code = errno;
-
-        return code == ENOTDIR && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode) ? -ELOOP
-                                                                                                           : -code;
-    }
-    /* O_PATH opens a link itself. */
-    if (fstat((int)fd, &st) || S_ISLNK(st.st_mode)) {
-        close((int)fd);
-        return -ELOOP;
-    }
-    return (int)fd;
-}
-
-static int step_or_make(int dir, const char *name, bool is_folder)
-{
-    int fd = step(dir, name, is_folder ? O_DIRECTORY : 0);
-
-    if (fd != -ENOENT)
-        return fd;
-    if (is_folder) {
-        if (mkdirat(dir, name, 0755) && errno != EEXIST)
-            return -errno;
-    } else {
-        fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-        if (fd < 0 && errno != EEXIST)
-            return -errno;
-        close_fd_cleanup(&fd);
-    }
-    return step(dir, name, is_folder ? O_DIRECTORY : 0);
-}
-
-static int target_open(const char *path, bool is_folder)
-{
-    CLEANUP(close_fd) int at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-    if (at < 0)
-        return -errno;
-    if (*path != '/')
-        return -EINVAL;
-    for (path += strspn(path, "/"); *path;) {
-        size_t len = strcspn(path, "/");
-        const char *next = path + len + strspn(path + len, "/");
-        char name[256];
-        int fd;
-
-        if (len >= sizeof name)
-            return -ENAMETOOLONG;
-        memcpy(name, path, len);
-        name[len] = 0;
-        if (strcmp(name, "..") == 0)
-            return -EINVAL;
-        fd = step_or_make(at, name, *next || is_folder);
-        if (fd < 0)
-            return fd;
-        close(at);
-        at = fd;
-        path = next;
-    }
-    return take_fd(&at);
-}
 
 /* ---- the source ---- */
 
@@ -145,9 +78,199 @@ static int bind_make(const struct launch_mount *m)
     return take_fd(&tree);
 }
 
+/* ---- the target ---- */
+
+enum { COVERS_MAX = 64 };
+struct covers {
+    dev_t at[COVERS_MAX];
+    size_t len;
+};
+
+static int step(int dir, const char *name, uint64_t flags)
+{
+    struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC | flags,
+                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+    long fd = syscall(SYS_openat2, dir, name, &how, sizeof how);
+    struct stat st;
+
+    if (fd < 0) {
+        int code = errno;
+
+        return code == ENOTDIR && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode) ? -ELOOP
+                                                                                                           : -code;
+    }
+    /* O_PATH opens a link itself. */
+    if (fstat((int)fd, &st) || S_ISLNK(st.st_mode)) {
+        close((int)fd);
+        return -ELOOP;
+    }
+    return (int)fd;
+}
+
+static int entry_make(int dir, const char *name, bool is_folder)
+{
+    int fd;
+
+    if (is_folder)
+        return mkdirat(dir, name, 0755) && errno != EEXIST ? -errno : 0;
+    fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return errno == EEXIST ? 0 : -errno;
+    close(fd);
+    return 0;
+}
+
+static int entry_make_as(const struct launch *l, int dir, const char *name, bool is_folder)
+{
+    int rc;
+
+    (void)setfsgid(l->gid);
+    (void)setfsuid(l->uid);
+    rc = entry_make(dir, name, is_folder);
+    (void)setfsuid(geteuid());
+    (void)setfsgid(getegid());
+    return rc;
+}
+
+/* What is there, at the same name in another folder. */
+static int entry_show(int from, int to, const char *name)
+{
+    CLEANUP(close_fd) int tree = -1;
+    char target[4096];
+    struct stat st;
+    ssize_t len;
+    int rc;
+
+    if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW))
+        return errno == ENOENT ? 0 : -errno;
+    if (S_ISLNK(st.st_mode)) {
+        len = readlinkat(from, name, target, sizeof target - 1);
+        if (len < 0)
+            return -errno;
+        target[len] = 0;
+        return symlinkat(target, to, name) ? -errno : 0;
+    }
+    rc = entry_make(to, name, S_ISDIR(st.st_mode));
+    if (rc)
+        return rc;
+    tree = open_tree(from, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW);
+    return tree < 0 || move_mount(tree, "", to, name, MOVE_MOUNT_F_EMPTY_PATH) ? -errno : 0;
+}
+
+static void dir_cleanup(DIR **dir)
+{
+    if (*dir)
+        closedir(*dir);
+}
+
+static int all_show(DIR *from, int to)
+{
+    const struct dirent *e;
+    int rc = 0;
+
+    while (rc == 0 && (errno = 0, e = readdir(from)))
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            rc = entry_show(dirfd(from), to, e->d_name);
+    return rc ? rc : -errno;
+}
+
+/* A folder in memory over the node's, for this instance alone, that shows all that is in it and has room for more. */
+static int cover(struct covers *c, int *at)
+{
+    char data[64];
+    struct stat st;
+    int list = openat(*at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CLEANUP(dir) DIR *dir = list < 0 ? NULL : fdopendir(list);
+    CLEANUP(close_fd) int tree = -1;
+    int rc;
+
+    if (!dir || fstat(*at, &st))
+        return -errno;
+    if (c->len == COVERS_MAX)
+        return -E2BIG;
+    (void)snprintf(data, sizeof data, "size=1m,mode=%o,uid=%u,gid=%u", (unsigned)st.st_mode & 07777, st.st_uid,
+                   st.st_gid);
+    tree = fs_make(&(struct launch_mount){.type = "tmpfs", .source = "tmpfs", .data = data});
+    if (tree < 0)
+        return tree;
+    if (move_mount(tree, "", *at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) || fstat(tree, &st))
+        return -errno;
+    rc = all_show(dir, tree);
+    if (rc)
+        return rc;
+    c->at[c->len++] = st.st_dev;
+    close(*at);
+    *at = take_fd(&tree);
+    return 0;
+}
+
+static bool is_cover(const struct covers *c, int at)
+{
+    struct stat st;
+
+    for (size_t i = 0; fstat(at, &st) == 0 && i < c->len; i++)
+        if (c->at[i] == st.st_dev)
+            return true;
+    return false;
+}
+
+/* What is missing on the way to a target. Nothing of the node's changes but what the instance's user may change, with one
+ * exception: an empty folder in "/", which cannot be covered. */
+static int missing_make(const struct launch *l, struct covers *c, int *at, const char *name, bool is_folder, bool top)
+{
+    int rc = entry_make_as(l, *at, name, is_folder);
+
+    if (rc != -EACCES && rc != -EPERM && rc != -EROFS)
+        return rc;
+    if (top)
+        return is_folder && name[0] != '.' ? entry_make(*at, name, true) : rc;
+    if (!is_cover(c, *at)) {
+        rc = cover(c, at);
+        if (rc)
+            return rc;
+    }
+    return entry_make(*at, name, is_folder);
+}
+
+static int target_open(const struct launch *l, struct covers *c, const char *path, bool is_folder)
+{
+    CLEANUP(close_fd) int at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    bool top = true;
+
+    if (at < 0)
+        return -errno;
+    if (*path != '/')
+        return -EINVAL;
+    for (path += strspn(path, "/"); *path; top = false) {
+        size_t len = strcspn(path, "/");
+        const char *next = path + len + strspn(path + len, "/");
+        bool folder = *next || is_folder;
+        char name[256];
+        int fd, rc;
+
+        if (len >= sizeof name)
+            return -ENAMETOOLONG;
+        memcpy(name, path, len);
+        name[len] = 0;
+        if (strcmp(name, "..") == 0)
+            return -EINVAL;
+        fd = step(at, name, folder ? O_DIRECTORY : 0);
+        if (fd == -ENOENT) {
+            rc = missing_make(l, c, &at, name, folder, top);
+            fd = rc ? rc : step(at, name, folder ? O_DIRECTORY : 0);
+        }
+        if (fd < 0)
+            return fd;
+        close(at);
+        at = fd;
+        path = next;
+    }
+    return take_fd(&at);
+}
+
 /* ---- both ---- */
 
-static int mount_one(const struct launch_mount *m, struct berth_err *err)
+static int mount_one(const struct launch *l, struct covers *c, const struct launch_mount *m, struct berth_err *err)
 {
     bool is_bind = !m->type || strcmp(m->type, "bind") == 0;
     CLEANUP(close_fd) int tree = is_bind ? bind_make(m) : fs_make(m);
@@ -158,7 +281,7 @@ static int mount_one(const struct launch_mount *m, struct berth_err *err)
         return err_set(err, -tree, "cannot mount '%s': %s", is_bind ? m->source : m->type, strerror(-tree));
     if (fstat(tree, &st))
         return err_set(err, errno, "cannot look at '%s': %s", m->source, strerror(errno));
-    target = target_open(m->target, S_ISDIR(st.st_mode));
+    target = target_open(l, c, m->target, S_ISDIR(st.st_mode));
     if (target == -ELOOP)
         return err_set(err, ELOOP, "a link is on the way to '%s'; write the path of the mount without links",
                        m->target);
@@ -171,11 +294,14 @@ static int mount_one(const struct launch_mount *m, struct berth_err *err)
 
 int mounts_enter(const struct launch *l, struct berth_err *err)
 {
+    struct covers covers = {.len = 0};
     int rc = 0;
 
+    if (geteuid() == 0 && setgroups(l->groups_len, l->groups)) /* for what is made as the user */
+        return err_set(err, errno, "cannot take the groups of user %u: %s", (unsigned)l->uid, strerror(errno));
     if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
         return err_set(err, errno, "cannot make a mount namespace: %s", strerror(errno));
     for (size_t i = 0; rc == 0 && i < l->mounts_len; i++)
-        rc = mount_one(&l->mounts[i], err);
+        rc = mount_one(l, &covers, &l->mounts[i], err);
     return rc;
 }

@@ -181,7 +181,8 @@ int shim_run(const char *dir)
     close_fd_cleanup(&pidfd);
     if (rc)
         return 1; /* no word in DIR/exit: it may be another shim's */
-    rc = start(&s, &err);
+    rc = fence_past(&s) ? err_set(&err, ETIME, "fenced before it was started: the daemon was silent for too long")
+                        : start(&s, &err);
     if (rc) {
         CLEANUP(str) struct str text = {0};
 

@@ -94,6 +94,8 @@ void progress_write(struct progress *p, int dir);
 
 /* ---- watch.c ---- */
 
+/* Its time is over before it began: the agent was held up for so long that the daemon may have given it away. */
+bool fence_past(const struct shim *s);
 /* Until the first process has ended or must; then until all have. Writes DIR/exit. */
 void watch(struct shim *s);
 

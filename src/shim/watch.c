@@ -45,12 +45,20 @@ static void alarm_set(const struct watching *w, int64_t at_ns)
         (void)raise(SIGABRT); /* without an alarm nothing would fence */
 }
 
+bool fence_past(const struct shim *s)
+{
+    int64_t heard = heard_read(s->spec.heard), until;
+
+    return s->spec.launch.fence_ns > 0 && heard > 0 &&
+           !__builtin_add_overflow(heard, s->spec.launch.fence_ns, &until) && boottime_ns() >= until;
+}
+
 static void fence_look(struct watching *w)
 {
     int64_t now = boottime_ns(), heard = heard_read(w->s->spec.heard), until;
 
-    if (heard < w->begin_ns)
-        heard = w->begin_ns; /* it was started by somebody's word */
+    if (heard <= 0)
+        heard = w->begin_ns; /* nothing is known of before; else its time ran while it was being made ready, too */
     if (__builtin_add_overflow(heard, w->s->spec.launch.fence_ns, &until))
         return;
     if (now < until) {

@@ -19,6 +19,7 @@ struct agent {
     struct world *w;
     char node[ID_MAX + 1], token[TOKEN_TEXT_MAX];
     bool removed;
+    bool rivalled;    /* since its process started a second machine has spoken for its node */
     struct agent *of; /* this one is a second machine with that one's disk; NULL: it is not */
     struct machine machine;
 
@@ -59,7 +60,7 @@ static inline struct heard_of *agent_heard(struct agent *a)
 /* Runs it in the agent's process after a while; dropped if that is another one by then. */
 void agent_post(struct agent *a, int64_t delay_ns, void (*run)(struct agent *a, void *arg), void *arg,
                 void (*drop)(void *arg));
-/* Does a second machine speak for its node, or is it that one? */
+/* Does a second machine speak for its node, or has it while this process ran, or is it that one? */
 bool agent_disputed(const struct agent *a);
 /* Starts a process of it; nothing if one runs or the machine is off. */
 void agent_start(struct agent *a);

@@ -213,7 +213,8 @@ void agent_start(struct agent *a)
     a->paused_ns = 0;
     a->wake_ns = INT64_MAX;
     a->awaiting = a->reading = 0;
-    a->gave_way = false;
+    a->gave_way = a->rivalled = false;
+    a->rivalled = agent_disputed(a);
     json_decref(a->listed);
     a->listed = NULL;
     a->listed_revision = 0;
@@ -286,6 +287,8 @@ void agents_remove(struct world *w, const char *node)
 
 bool agent_disputed(const struct agent *a)
 {
+    if (a->rivalled)
+        return true;
     for (size_t i = 0; i < a->w->agents->at.len && !a->of; i++)
         if (a->w->agents->at.at[i]->of == a && !a->w->agents->at.at[i]->removed)
             return true;
@@ -367,6 +370,7 @@ void agents_twin(struct world *w, size_t which)
     world_says(w, "a second machine is %s", a->node);
     struct agent *twin = agent_new(w, a->node, a->token);
     twin->of = a;
+    a->rivalled = true;
     twin->machine.epoch = a->machine.epoch / 16 * 16;
     machine_copy_disk(&twin->machine, &a->machine);
     world_later(w, chance_range(luck, 0, SECOND), start_due, twin, NULL);

@@ -79,11 +79,13 @@ struct exclusive_rule {
     size_t names_len;
 };
 
+enum pull_rule { PULL_DEFAULT, PULL_MISSING, PULL_ALWAYS };
 enum restart_policy { RESTART_DEFAULT, RESTART_ALWAYS, RESTART_ON_FAILURE, RESTART_NEVER };
 enum { RETRIES_DEFAULT = 3 };
 
 struct work_run {
     const char *rootfs;
+    enum pull_rule pull;
     const struct work_mount *mounts;
     size_t mounts_len;
     const struct work_file *files;

@@ -456,6 +456,12 @@ static const struct word restart_words[] = {
     {NULL,         0                 },
 };
 
+static const struct word pull_words[] = {
+    {"missing", PULL_MISSING},
+    {"always",  PULL_ALWAYS },
+    {NULL,      0           },
+};
+
 static int retries_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > RETRIES_MAX)
@@ -468,6 +474,9 @@ static int retries_read(struct reader *r, const struct key *key, const json_t *v
 static const struct key run_rows[] = {
     KEY("rootfs", "path", "instead of an image: a folder of the node; needs the permission `nodes: all`", absolute_read,
         .at = AT(rootfs)),
+    KEY("pull", "`missing` or `always`",
+        "whether an image that its node has is asked for again; `missing` if not given", word_read, .at = AT(pull),
+        .arg = pull_words),
     KEY("mounts", "list of [mount](#mount)", "volumes, memory and folders it sees", mounts_read, LIST(mounts),
         .arg = &mount_kind),
     KEY("files", "list of [file](#file)", "files it sees, secrets among them", files_read, LIST(files),
@@ -535,6 +544,8 @@ int run_finish(struct reader *r, const struct work_doc *d, struct berth_shape *s
         return err_set(r->err, EINVAL, "health: there is no endpoint %.80s", run->health.endpoint);
     if (run->rootfs && d->image)
         return err_set(r->err, EINVAL, "rootfs: there is an image already; say one of them");
+    if (run->pull && !d->image)
+        return err_set(r->err, EINVAL, "pull: there is no image to be pulled");
     int rc = paths_differ(r, run);
     if (rc == 0 && run->mounts_len)
         volumes_add(r, run, shape);

@@ -109,6 +109,8 @@ static void what_is_wrong_is_named(void **state)
         {"{id: a, restart_policy: sometimes}",                                      "restart_policy: expected one of"  },
         {"{id: a, retries: -1}",                                                    "retries: expected"                },
         {"{id: a, image: x, rootfs: /srv/root}",                                    "rootfs: there is an image"        },
+        {"{id: a, image: x, pull: often}",                                          "pull: expected one of"            },
+        {"{id: a, pull: always}",                                                   "pull: there is no image"          },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         CLEANUP(given) struct given g = given(rows[i].doc);
