@@ -28,7 +28,7 @@ FUZZ_OPTIONS = -Dwerror=$(WERROR) -Dfuzz=true -Db_sanitize=address,undefined -Db
 
 ##: for everyone
 
-run: ## build Berth, start the daemon with an example cluster, until Ctrl-C (ONCE=--once: only show it)
+run: ## build Berth, run a cluster of this machine until Ctrl-C (ONCE=--once: only show it)
 	@tools/setup run
 	@tools/build $(GCC) "$(GCC_OPTIONS)" src/cli/berth src/berthd/berthd src/agent/berth-agent src/shim/berth-shim
 	@tools/run $(ONCE) $(abspath $(GCC))

@@ -67,7 +67,7 @@ def the_daemon_is_down_and_nothing_stops():
 
 
 # It says when it begins and when it has done its work; a second one of the same number would be seen.
-WORK = 'echo begin $BERTH_WORKLOAD $BERTH_INSTANCE >>"$1"/diary; sleep "$2"; echo end $BERTH_WORKLOAD $BERTH_INSTANCE >>"$1"/diary'
+WORK = 'me="$BERTH_WORKLOAD $BERTH_INSTANCE"; echo "begin $me" >>"$1"/diary; sleep "$2"; echo "end $me" >>"$1"/diary'
 
 
 def submit(c, draw, number):

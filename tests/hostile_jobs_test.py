@@ -5,7 +5,6 @@ left: no process, group, mount, folder, secret.
 """
 import os
 import pathlib
-import signal
 import time
 
 from agent_kit import AGENT, BERTH, BERTHD, GROUPS, SHIM, Cluster, case, main, skip_unless, skip_unless_root, wait_for
@@ -22,6 +21,14 @@ while True:
         os.fork()
     except OSError:
         time.sleep(0.05)
+"""
+HOG = """
+import os
+while True:
+    if os.fork() == 0:
+        x = bytearray(400 << 20)
+        os._exit(0)
+    os.wait()
 """
 STUBBORN = "trap '' TERM HUP INT; "
 
@@ -123,8 +130,7 @@ def a_memory_hog_and_its_children():
     with Beside() as c:
         if not c.enforced("memory"):
             return
-        hog = "import os\nwhile True:\n    if os.fork() == 0:\n        x = bytearray(400 << 20)\n        os._exit(0)\n    os.wait()\n"
-        job = c.job(["/usr/bin/python3", "-c", hog], limits=TIGHT)
+        job = c.job(["/usr/bin/python3", "-c", HOG], limits=TIGHT)
         c.wait_state("jobs", job, "running")
         time.sleep(2)
         used = [int(line.split()[1]) for p in c.agent_here.processes() for line in status_of(p) if line.startswith("VmRSS")]

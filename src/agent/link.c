@@ -37,7 +37,7 @@ struct link {
     struct link_heard heard;
     uint64_t epoch;
     size_t at; /* which address */
-    bool listens;
+    bool listens, rereads; /* rereads: it will, unless the configuration comes */
     char hash[80];
     struct listening config, errands;
     struct loop_source *reread;
@@ -154,6 +154,7 @@ static void config_line(struct link *l, const json_t *line)
         return;
     (void)snprintf(l->hash, sizeof l->hash, "%s", hash);
     loop_timer_set(l->reread, INT64_MAX);
+    l->rereads = false;
     l->heard.config(l->heard.ctx, hash, object);
 }
 
@@ -185,14 +186,17 @@ void link_listen(struct link *l)
 static void reread_due(void *ctx)
 {
     struct link *l = ctx;
+    l->rereads = false;
     l->hash[0] = '\0';
     stream_again(&l->config);
 }
 
 void link_reread(struct link *l)
 {
-    if (l->listens)
-        loop_timer_set(l->reread, loop_now_ns(l->loop) + REREAD_NS);
+    if (!l->listens || l->rereads) /* reports may come faster than it is long */
+        return;
+    l->rereads = true;
+    loop_timer_set(l->reread, loop_now_ns(l->loop) + REREAD_NS);
 }
 
 /* ---- sending ------------------------------------------------------------------------------------------------------- */

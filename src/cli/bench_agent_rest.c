@@ -104,8 +104,7 @@ static int answers_rows(struct bench_agent *b, const struct bench_node *n, struc
 
     if (!config)
         return -err->code;
-    CLEANUP(mem) char *buf = mem_alloc(1);
-    size_t bytes = json_dumpb(config, buf, 0, JSON_COMPACT);
+    size_t bytes = json_dumpb(config, NULL, 0, JSON_COMPACT);
     json_decref(config);
     bench_row_add(&b->daemon, (struct bench_row){.unit = UNIT_BYTES, .measured = (double)bytes},
                   "many: the node's configuration, sent to the agent at each change");
@@ -123,11 +122,12 @@ int bench_agent_many(struct bench_agent *b, struct berth_err *err)
     size_t wanted = b->size == SIZE_QUICK ? INSTANCES_GOAL / 10 : INSTANCES_GOAL, running = 0;
     CLEANUP(bench_node) struct bench_node n = {0};
     int rc = bench_node_start(b, "many", &n, err);
-    double agent_s = bench_node_cpu_s(&n), daemon_s = rc == 0 ? bench_run_cpu_s(&n.run) : 0;
-    int64_t began_ns = cli_clock_ns();
 
-    if (rc == 0)
-        rc = start_many(&n, wanted, &running, err);
+    if (rc < 0)
+        return rc;
+    double agent_s = bench_node_cpu_s(&n), daemon_s = bench_run_cpu_s(&n.run);
+    int64_t began_ns = cli_clock_ns();
+    rc = start_many(&n, wanted, &running, err);
     if (rc < 0)
         return rc;
     bench_row_add(&b->daemon,

@@ -103,7 +103,8 @@ static int outcome(const struct cli *cli, const struct target *t, const json_t *
     if (!is_over(status) || strcmp(state, "ended") == 0)
         return EXIT_OK;
     if (error)
-        return cli_fail(cli, EXIT_FAILED, "%s; 'berth logs %s' shows what it said", error, t->id);
+        return cli_fail(cli, EXIT_FAILED, "%s; 'berth why %s %s' says where to read more", error, t->collection->kind,
+                        t->id);
     return EXIT_FAILED;
 }
 

@@ -318,6 +318,7 @@ static void who_repairs_it_need_not_wait(void **state)
     } rows[] = {
         {"PATCH", "/v1/apps/web",         "{command: [/bin/true]}"},
         {"POST",  "/v1/apps/web/restart", NULL                    },
+        {"POST",  "/v1/apps/web/start",   NULL                    },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct kit k;

@@ -184,7 +184,15 @@ static void say(json_t *lines, struct str *text)
     str_clear(text);
 }
 
-/* How its latest pod ended, and where more is to be read. */
+/* Where more is to be read of what ran at all. */
+static void hint_at_log(const json_t *last, const char *id, struct str *text)
+{
+    const json_t *exit = json_object_get(json_array_get(last, 0), "exit");
+    if (exit && json_integer_value(exit) >= 0)
+        str_addf(text, " 'berth logs %s' shows what it said.", id);
+}
+
+/* How its latest pod ended. */
 static void why_ended(const struct call *c, const struct object *work, json_t *lines)
 {
     CLEANUP(str) struct str text = {0};
@@ -192,10 +200,12 @@ static void why_ended(const struct call *c, const struct object *work, json_t *l
     const json_t *one = json_array_get(last, 0);
     const char *node = json_string_value(json_object_get(one, "node"));
     const char *error = json_string_value(json_object_get(one, "error"));
-    if (node && error)
-        str_addf(&text, "Last time, on %s: %s. 'berth logs %s' shows what it said.", node, error, work->id);
-    else
+    if (node && error) {
+        str_addf(&text, "Last time, on %s: %s.", node, error);
+        hint_at_log(last, work->id, &text);
+    } else {
         str_add(&text, "'berth events' says what went wrong.");
+    }
     say(lines, &text);
 }
 
@@ -236,12 +246,13 @@ static void why_waits(struct call *c, const struct object *work, const struct co
     }
 }
 
-static void why_failed(const struct object *work, struct str *text)
+static void why_failed(const struct call *c, const struct object *work, struct str *text)
 {
     CLEANUP(json) json_t *doc = object_doc(work);
+    CLEANUP(json) json_t *last = last_show(c->state, work->id);
     const char *error = json_string_value(json_object_get(doc, "error"));
-    str_addf(text, "It has failed, and is not tried again: %s. 'berth logs %s' shows what it said.",
-             error ? error : "no reason given", work->id);
+    str_addf(text, "It has failed, and is not tried again: %s.", error ? error : "no reason given");
+    hint_at_log(last, work->id, text);
     if (work->kind != KIND_JOB)
         str_addf(text, " 'berth %s start %s' starts it again.", kinds[work->kind].name, work->id);
 }
@@ -264,7 +275,7 @@ static void why_work(struct call *c, const struct object *work, json_t *lines)
     if (work->work->cancelled)
         str_add(&text, "It was cancelled.");
     else if (work->work->failed)
-        why_failed(work, &text);
+        why_failed(c, work, &text);
     else if (work->work->ended)
         str_addf(&text, "It has ended by itself; 'berth %s start %s' starts it again.", kinds[work->kind].name,
                  work->id);

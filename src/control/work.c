@@ -221,11 +221,10 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
     return rc;
 }
 
-/* Whoever changes or restarts what failed need not wait for the next try. Failures of a job are counted to its end. */
-static void forgive(struct call *c, const struct crud *k, const char *id)
+void work_forgive(struct call *c, const char *id)
 {
     const char *fact = arena_fmt(&c->arena, "since/%s", id);
-    if (k->kind != KIND_JOB && change_rest_on(&c->change, KIND_FACT, fact))
+    if (change_rest_on(&c->change, KIND_FACT, fact))
         change_delete(&c->change, KIND_FACT, fact);
 }
 
@@ -236,7 +235,8 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
         return rc;
     if (!next || !json_equal(json_object_get(old, "generation"), json_object_get(next, "generation"))) {
         work_keep_spec(c, id, old);
-        forgive(c, k, id);
+        if (k->kind != KIND_JOB) /* failures of a job are counted to its end */
+            work_forgive(c, id);
     }
     if (!next && change_rest_on(&c->change, KIND_LAST, id))
         change_delete(&c->change, KIND_LAST, id);

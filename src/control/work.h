@@ -14,6 +14,8 @@ int work_check(struct call *c, const struct crud *k, const char *id, const json_
 void work_keep_spec(struct call *c, const char *id, const json_t *doc);
 /* The generation of a new workload: above that of everything that is left of an earlier one of that name. */
 uint64_t work_first_generation(struct call *c, const char *id);
+/* Whoever changes, starts or restarts what failed need not wait for the next try. */
+void work_forgive(struct call *c, const char *id);
 
 /* Of whatever belongs to a user and is called NAME.OWNER; for struct crud. The owner's group is that of this moment. (work.c) */
 int owned_identify(struct call *c, const struct crud *k, const char *arg, json_t *doc, const char **ret_id);

@@ -34,12 +34,11 @@ static void flag_set(json_t *doc, const char *key, bool value)
 
 int work_start(struct call *c, const char *id, json_t *doc, const void *arg)
 {
-    (void)c;
-    (void)id;
     (void)arg;
     static const char *const over[] = {"stopped", "failed", "ended", "error"};
     for (size_t i = 0; i < sizeof over / sizeof *over; i++)
         (void)json_object_del(doc, over[i]);
+    work_forgive(c, id);
     return 0;
 }
 

@@ -101,13 +101,13 @@ static void wish_move(struct berth_plan *p, const struct standing *st, const str
     vec_push(&p->wishes, w);
 }
 
-/* Begins a migration that somebody asked for. */
-static void move_by_hand(struct berth_plan *p, const struct standing *st, const struct member *m, sym to)
+/* Its pods fail, or it is not to begin yet: nothing new of it is placed. */
+static bool is_paused(struct berth_plan *p, const struct standing *st)
 {
-    if (st->w->begin_ns > p->s->now_ns)
-        plan_recheck(p, st->w->begin_ns);
-    else
-        wish_move(p, st, m, BERTH_CAUSE_BY_HAND, to);
+    if (st->w->begin_ns <= p->s->now_ns)
+        return false;
+    plan_recheck(p, st->w->begin_ns);
+    return true;
 }
 
 /* Begins the migrations that a drain asks for, or somebody. */
@@ -124,8 +124,8 @@ static void move(struct berth_plan *p, struct standing *st)
             m->extra = NONE;
         }
         sym to;
-        if (!m->draining && !extra && wished_away(p, st, m, &to))
-            move_by_hand(p, st, m, to);
+        if (!m->draining && !extra && wished_away(p, st, m, &to) && !is_paused(p, st))
+            wish_move(p, st, m, BERTH_CAUSE_BY_HAND, to);
         if (!m->draining || st->w->on_drain == BERTH_DRAIN_WAIT)
             continue;
         if (extra) {
@@ -136,7 +136,7 @@ static void move(struct berth_plan *p, struct standing *st)
             }
         } else if (st->w->on_drain == BERTH_DRAIN_STOP) {
             member_stop(p, st, m, m->why);
-        } else {
+        } else if (!is_paused(p, st)) {
             wish_move(p, st, m, m->why, 0);
         }
     }
@@ -164,13 +164,14 @@ static void renew(struct berth_plan *p, struct standing *st)
     bool stop_first = st->want == 1 || st->want > w->min_available;
     uint32_t least = st->want == 1 ? 0 : w->min_available;
     uint32_t spare = st->available > least ? st->available - least : 0;
+    bool paused = is_paused(p, st); /* the new form fails: what works of the old one stays */
     for (uint32_t n = 0; n < st->len; n++) {
         struct member *m = &st->at[n];
         if (!m->outdated || m->part != PART_COUNTED || m->lost || m->draining)
             continue;
         if (!stop_first && w->gang == NONE) {
             m->draining = true;
-        } else if (!m->available || spare) {
+        } else if (!m->available || (spare && !paused)) {
             spare -= m->available;
             member_stop(p, st, m, BERTH_CAUSE_OUTDATED);
         }
@@ -238,9 +239,7 @@ static void settle(struct berth_plan *p, struct standing *st, uint32_t group, ui
     }
     if (st->want <= st->done + st->counted)
         return;
-    if (st->w->begin_ns > p->s->now_ns)
-        plan_recheck(p, st->w->begin_ns);
-    else
+    if (!is_paused(p, st))
         wish_missing(p, st, group, needed);
 }
 

@@ -416,6 +416,23 @@ static void nothing_is_placed_before_its_time(void **state)
     scene_cleanup(&s);
 }
 
+static void what_works_stays_while_the_new_ones_fail(void **state)
+{
+    (void)state;
+    struct scene s = scene_stage(2);
+    struct berth_workload web = {
+        .id = "web", .replicas = 2, .begin_ns = s.now_ns + MINUTE_NS, .shape = {NEEDS(100, 10)}};
+    scene_put(&s, web);
+    scene_running(&s, "web", 0, "a");
+    outdated(&s, "web", 1, "b", true);
+    scene_stage_state(&s, "a", BERTH_NODE_DRAINING);
+    scene_step(&s, "");
+    assert_int_equal(berth_plan_recheck_ns(s.p), s.now_ns + MINUTE_NS);
+    s.now_ns += MINUTE_NS;
+    scene_step(&s, "place web/0 b drained for 1; place web/1 b pending; stop web/1 b outdated #2");
+    scene_cleanup(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -425,6 +442,7 @@ int main(void)
         cmocka_unit_test(where_all_are_needed_the_new_one_comes_first),
         cmocka_unit_test(outdated_tasks_of_a_job_run_to_their_end),
         cmocka_unit_test(nothing_is_placed_before_its_time),
+        cmocka_unit_test(what_works_stays_while_the_new_ones_fail),
         cmocka_unit_test(scaling_out_takes_the_lowest_ordinals),
         cmocka_unit_test(scaling_in_takes_the_least_useful_first),
         cmocka_unit_test(a_job_loses_its_last_tasks),

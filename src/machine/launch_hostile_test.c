@@ -192,10 +192,11 @@ static void shim_killed(void **state)
 /* What runs beside it is no descendant of the shim's; it is in its cgroups, and ends with it. */
 static void beside_it_ends_too(void **state)
 {
-    static const char *const argv[] = {"sleep", "1000", NULL}, *const env[] = {NULL};
+    static const char *const argv[] = {"sh", "-c", "echo up; exec sleep 1000", NULL}, *const env[] = {NULL};
     struct kit *k = *state;
     struct launch *l = kit_script(k, "exec sleep 1000");
     struct cages cages;
+    char up[2];
     struct launched run;
     struct beside b;
     struct berth_err err;
@@ -206,14 +207,14 @@ static void beside_it_ends_too(void **state)
         skip();
     }
     run = kit_start(k, l);
-    assert_int_equal(beside_start(k->place, l->id, argv, env, true, 0, 0, &b, &err), 0);
+    assert_int_equal(beside_start(k->place, l->id, argv, env, BESIDE_TERMINAL, 0, 0, &b, &err), 0);
+    assert_int_equal(read(b.out, up, sizeof up), sizeof up);
     assert_int_equal(kill(run.pid, SIGKILL), 0);
     kit_wait(&run);
     assert_int_equal(waitid(P_PIDFD, (id_t)b.pidfd, &info, WEXITED | WNOHANG), 0);
     assert_int_equal(info.si_pid, b.pid);
     assert_int_equal(info.si_status, SIGKILL);
-    close(b.pidfd);
-    close(b.in);
+    beside_close(&b);
     cages_remove(&cages);
 }
 

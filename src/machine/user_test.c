@@ -1,5 +1,7 @@
 #include "machine/user.h"
 
+#include <pthread.h>
+
 #include "machine/launch_kit_test.h"
 
 static void numbers_are_kept(void **state)
@@ -32,6 +34,60 @@ static void numbers_are_kept(void **state)
     assert_int_equal(again.uid, b.uid);
     assert_int_equal(users_find(u, "eve", &again, &err), 0);
     assert_true(again.uid > b.uid);
+    users_free(u);
+}
+
+enum { THREADS = 4, OWNERS = 50 };
+
+struct asking {
+    pthread_t thread;
+    struct users *users;
+    uid_t uids[OWNERS];
+    int failed;
+};
+
+static void *ask(void *ctx)
+{
+    struct asking *a = ctx;
+    struct berth_err err;
+
+    for (unsigned i = 0; i < OWNERS; i++) {
+        struct user user = {0};
+        char name[24];
+
+        (void)snprintf(name, sizeof name, "owner-%u", i);
+        a->failed += users_find(a->users, name, &user, &err) != 0;
+        a->uids[i] = user.uid;
+    }
+    return NULL;
+}
+
+/* Several threads start instances. */
+static void one_number_each_whoever_asks(void **state)
+{
+    struct kit *k = *state;
+    struct asking asking[THREADS] = {0};
+    struct users *u;
+    struct berth_err err;
+
+    if (getuid() != 0) {
+        print_message("skip: only root can give users numbers\n");
+        skip();
+    }
+    assert_int_equal(users_open(k->place, false, 0, &u, &err), 0);
+    for (size_t t = 0; t < THREADS; t++) {
+        asking[t].users = u;
+        assert_int_equal(pthread_create(&asking[t].thread, NULL, ask, &asking[t]), 0);
+    }
+    for (size_t t = 0; t < THREADS; t++)
+        assert_int_equal(pthread_join(asking[t].thread, NULL), 0);
+    for (size_t t = 0; t < THREADS; t++) {
+        assert_int_equal(asking[t].failed, 0);
+        assert_memory_equal(asking[t].uids, asking[0].uids, sizeof asking[t].uids);
+    }
+    for (size_t i = 1; i < OWNERS; i++)
+        for (size_t j = 0; j < i; j++)
+            assert_int_not_equal(asking[0].uids[i], asking[0].uids[j]);
     users_free(u);
 }
 
@@ -119,6 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(numbers_are_kept, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(one_number_each_whoever_asks, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(accounts_where_wished, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(names_that_are_none, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(home_is_a_folder, kit_setup, kit_teardown),

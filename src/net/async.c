@@ -35,7 +35,8 @@ struct async {
     struct loop_source *timer;
     VEC(struct async_call *) calls;
     char *ca_path, *cert_path, *key_path, *agent;
-    bool fresh; /* certificates have changed: connections of before are not for new requests */
+    int64_t renewed_ns; /* when certificates have changed, by the loop's clock: connections of before are not for new
+                           requests. 0: never */
 };
 
 /* ---- what libcurl asks for ----------------------------------------------------------------------------------------- */
@@ -181,6 +182,17 @@ static void set_times(struct async_call *c, const struct async_request *q)
     curl_easy_setopt(c->curl, CURLOPT_LOW_SPEED_TIME, silence_s);
 }
 
+/* libcurl counts in whole seconds: where that is too coarse, every request has a connection of its own. */
+static void set_ages(struct async_call *c)
+{
+    const struct async *a = c->a;
+    if (!a->renewed_ns)
+        return;
+    int64_t past_s = (loop_now_ns(a->loop) - a->renewed_ns) / 1000000000;
+    curl_easy_setopt(c->curl, CURLOPT_MAXLIFETIME_CONN, (long)(past_s > 2 ? past_s - 1 : 1));
+    curl_easy_setopt(c->curl, CURLOPT_FRESH_CONNECT, past_s > 2 ? 0L : 1L);
+}
+
 static void set_options(struct async_call *c, const struct async_request *q)
 {
     const struct async *a = c->a;
@@ -197,7 +209,6 @@ static void set_options(struct async_call *c, const struct async_request *q)
     curl_easy_setopt(h, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(h, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S);
     curl_easy_setopt(h, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_S);
-    curl_easy_setopt(h, CURLOPT_FRESH_CONNECT, a->fresh ? 1L : 0L);
     curl_easy_setopt(h, CURLOPT_USERAGENT, a->agent);
     curl_easy_setopt(h, CURLOPT_BUFFERSIZE, 16384L);
     if (a->ca_path) { /* and nobody else's: reading all that the system trusts takes 15 MB */
@@ -210,6 +221,7 @@ static void set_options(struct async_call *c, const struct async_request *q)
     }
     curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, take_body);
     curl_easy_setopt(h, CURLOPT_WRITEDATA, c);
+    set_ages(c);
     set_times(c, q);
     set_body(c, q);
     if (q->token) {
@@ -233,7 +245,6 @@ struct async_call *async_start(struct async *a, const struct async_request *requ
     set_options(c, request);
     vec_push(&a->calls, c);
     (void)curl_multi_add_handle(a->multi, c->curl); /* sets the timer, which begins it */
-    a->fresh = false;
     return c;
 }
 
@@ -305,7 +316,7 @@ void async_certificates(struct async *a, const char *ca_path, const char *cert_p
     replace(&a->ca_path, ca_path);
     replace(&a->cert_path, cert_path);
     replace(&a->key_path, key_path);
-    a->fresh = true;
+    a->renewed_ns = loop_now_ns(a->loop);
 }
 
 int async_new(struct loop *l, const struct async_config *config, struct async **ret, struct berth_err *err)
@@ -318,7 +329,7 @@ int async_new(struct loop *l, const struct async_config *config, struct async **
     a->timer = loop_timer_new(l, on_timer, a);
     replace(&a->agent, config->agent ? config->agent : "berth");
     async_certificates(a, config->ca_path, config->cert_path, config->key_path);
-    a->fresh = false;
+    a->renewed_ns = 0;
     curl_multi_setopt(a->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
     curl_multi_setopt(a->multi, CURLMOPT_SOCKETDATA, a);
     curl_multi_setopt(a->multi, CURLMOPT_TIMERFUNCTION, set_timer);

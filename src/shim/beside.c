@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,6 +78,7 @@ static int become(const char *path, struct berth_err *err)
     CLEANUP(close_fd) int first = -1;
     struct spec spec = {0}, wish = {0};
     const struct launch *l = &spec.launch;
+    struct pollfd ended = {.events = POLLIN};
     bool terminal = isatty(0);
     int rc;
 
@@ -97,7 +99,10 @@ static int become(const char *path, struct berth_err *err)
     if (l->runtime)
         return container_exec(l, PROCESS_FD, terminal, err);
     close(PROCESS_FD);
+    ended.fd = first;
     rc = cgroups_enter(l, err);
+    if (rc == 0 && poll(&ended, 1, 0) != 0) /* whoever ends it from here on finds this process, too */
+        rc = err_set(err, ESRCH, "the instance has just ended");
     if (rc == 0 && l->mounts_len > 0 && setns(first, CLONE_NEWNS))
         rc = err_set(err, errno, "cannot join the instance's mounts: %s", strerror(errno));
     if (rc == 0)
