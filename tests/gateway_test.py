@@ -90,7 +90,7 @@ def replicas_move(program, start, reload):
             agent.join().start()
         app = c.app(name="web", command=["/usr/bin/python3", "-c", SERVER], replicas=2, endpoints=[{"name": "http"}],
                     health={"http": {"endpoint": "http", "path": "/"}, "every": "1s", "timeout": "500ms"},
-                    stop={"delay": "2s", "grace": "10s"}, spread="node", min_available=2)
+                    stop={"delay": "4s", "grace": "10s"}, spread="node", min_available=2)
         wait_for("two are ready", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 2)
         port, config = free_port(), c.work / f"{program}.conf"
         words = ["gateway", program, f"{app}=127.0.0.1:{port}", "--out", config]

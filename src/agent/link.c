@@ -36,7 +36,7 @@ struct link {
     const struct log *log;
     struct link_heard heard;
     uint64_t epoch;
-    size_t at; /* which address */
+    size_t at;             /* which address */
     bool listens, rereads; /* rereads: it will, unless the configuration comes */
     char hash[80];
     struct listening config, errands;

@@ -14,7 +14,7 @@
 #include "net/client.h"
 
 #define GRACE_NS_DEFAULT (10 * SECOND_NS)
-#define GATEWAYS_NS SECOND_NS /* for those who watch service_info to hear that it is leaving */
+#define GATEWAYS_NS (2 * SECOND_NS) /* for those who watch service_info to hear that it is leaving */
 #define AGAIN_NS (SECOND_NS / 4)
 enum { TRIES_DOUBLING = 6 }; /* at the most every 16 s */
 

@@ -102,8 +102,8 @@ extern const struct command app_add_command, app_rm_command, app_start_command, 
     app_scale_command, app_settings_command, app_install_command;
 extern const struct command secret_set_command, secret_ls_command, secret_rm_command;
 extern const struct command vm_start_command, vm_stop_command, vm_restart_command, vm_rm_command;
-extern const struct command node_accept_command, node_ls_command, node_add_command, node_rm_command, node_drain_command, node_cordon_command,
-    node_enable_command, node_disable_command, node_capabilities_command, node_settings_command;
+extern const struct command node_accept_command, node_ls_command, node_add_command, node_rm_command, node_drain_command,
+    node_cordon_command, node_enable_command, node_disable_command, node_capabilities_command, node_settings_command;
 extern const struct command status_command, gateway_command, schedule_command, events_command, system_settings_command,
     system_services_command, system_configure_command, system_restart_command, system_enable_command,
     system_disable_command, backup_command, restore_command;

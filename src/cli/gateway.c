@@ -17,7 +17,7 @@
 
 extern char **environ;
 
-enum { RETRY_MS = 500 };
+enum { RETRY_MS = 500, REST_MS = 300 };
 
 struct gateway_values {
     const char *out;
@@ -156,8 +156,10 @@ static int update(struct gateway *g, const json_t *services)
         return rc;
     str_clear(&g->last);
     str_add_bytes(&g->last, text.at, text.len);
-    if (g->then_len)
+    if (g->then_len) { /* a program that is just reading its configuration may miss that it is to read it again */
         run_command(g);
+        (void)nanosleep(&(struct timespec){.tv_nsec = REST_MS * 1000000}, NULL);
+    }
     return EXIT_OK;
 }
 

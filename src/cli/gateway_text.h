@@ -20,4 +20,4 @@ extern const char *const gateway_programs[]; /* "haproxy", "nginx"; ends with NU
  * there, or has nothing ready, answers 503, or closes at once where it is not HTTP. The text only changes when something
  * of it does. */
 void balancer_write(struct str *to, unsigned program, const json_t *services, const struct gateway_door *doors,
-                   size_t doors_len);
+                    size_t doors_len);

@@ -69,7 +69,7 @@ static void file_put(int fd, const char *name, const char *text, size_t len)
 
 static void expect_file(int fd, const char *name, const char *text, size_t len)
 {
-    struct stat st;
+    struct stat st = {0};
     int file = openat(fd, name, O_RDONLY | O_CLOEXEC);
     if (file < 0 || fstat(file, &st) != 0)
         fail_msg("%s is not there", name);
@@ -164,7 +164,7 @@ static void entry_add(struct str *to, const char *name, char type, const char *t
     (void)snprintf(h.sum, sizeof h.sum, "%06o", sum);
     str_add_bytes(to, h.block, TAR_BLOCK);
     char block[TAR_BLOCK] = {0};
-    memcpy(block, content, strlen(content));
+    memcpy(block, content, strnlen(content, sizeof block));
     if (*content)
         str_add_bytes(to, block, TAR_BLOCK);
 }

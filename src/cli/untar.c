@@ -218,16 +218,17 @@ static int hard_link_make(struct untar *u, int parent, const char *base, const c
                           struct berth_err *err)
 {
     CLEANUP(str) struct str from = {0};
-    const char *from_base = NULL;
+    const char *from_base = "";
     struct stat st;
 
     int rc = place_of(u, target, &from, err);
-    int from_parent = rc == 0 ? parent_open(u, from.at, &from_base, err) : rc;
+    int from_parent = rc == 0 ? parent_open(u, str_text(&from), &from_base, err) : rc;
     if (from_parent < 0)
         return from_parent;
     bool file = fstatat(from_parent, from_base, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
-    if (file && linkat(from_parent, from_base, parent, base, 0) != 0 && errno == EEXIST) {
-        (void)unlinkat(parent, base, 0);
+    if (file && linkat(from_parent, from_base, parent, base, 0) != 0) {
+        if (errno == EEXIST)
+            (void)unlinkat(parent, base, 0);
         file = linkat(from_parent, from_base, parent, base, 0) == 0;
     }
     (void)close(from_parent);
@@ -239,21 +240,22 @@ static int hard_link_make(struct untar *u, int parent, const char *base, const c
 static int entry_make(struct untar *u, const char *name, const char *target, mode_t mode, struct berth_err *err)
 {
     CLEANUP(str) struct str path = {0};
-    const char *base = NULL;
+    const char *base = "";
 
     int rc = place_of(u, name, &path, err);
-    int parent = rc == 0 ? parent_open(u, path.at, &base, err) : rc;
+    const char *at = str_text(&path);
+    int parent = rc == 0 ? parent_open(u, at, &base, err) : rc;
     if (parent < 0)
         return parent;
     u->entries++;
     switch (u->type) {
     case '\0':
     case '0':
-    case '7': rc = file_begin(u, parent, base, path.at, mode, err); break;
-    case '1': rc = hard_link_make(u, parent, base, path.at, target, err); break;
-    case '2': rc = link_make(u, parent, base, path.at, target, err); break;
-    case '5': rc = folder_make(parent, base, path.at, mode, err); break;
-    default: skip(u, path.at, "it is no file, folder or link"); break;
+    case '7': rc = file_begin(u, parent, base, at, mode, err); break;
+    case '1': rc = hard_link_make(u, parent, base, at, target, err); break;
+    case '2': rc = link_make(u, parent, base, at, target, err); break;
+    case '5': rc = folder_make(parent, base, at, mode, err); break;
+    default: skip(u, at, "it is no file, folder or link"); break;
     }
     (void)close(parent);
     return rc;
@@ -305,12 +307,12 @@ static void field_add(struct str *to, const char *field, size_t size)
 
 static int header_take(struct untar *u, struct berth_err *err)
 {
-    static const union tar_header none;
+    static const char none[TAR_BLOCK];
     const union tar_header *h = &u->header;
     uint64_t size = 0, mode = 0, mtime = 0;
     CLEANUP(str) struct str name = {0}, target = {0};
 
-    if (memcmp(h, &none, sizeof none) == 0) {
+    if (memcmp(h->block, none, sizeof none) == 0) {
         u->ended = ++u->empty >= 2;
         return 0;
     }

@@ -135,7 +135,7 @@ int node_invite(struct call *c)
         rc = invitation_end(c, &expires_ns);
     if (rc == 0)
         rc = node_ensure(c, &node, &is_new);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     const struct control_env *env = control_env(c->control);
     env->random(env->ctx, random, sizeof random);

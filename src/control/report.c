@@ -265,8 +265,8 @@ static int report_item(struct reporting *r, const struct report_item *item)
     char number[24];
     const struct object *o = state_find(r->c->state, KIND_INSTANCE, str_u64(item->id, number));
     bool finished = item->state >= REPORT_ENDED;
-    if (!o || (strcmp(o->instance->node, r->node) != 0 && !PLANTED(REPORT_FOREIGN)) || o->instance->state == BERTH_RESERVED ||
-        (o->instance->state == BERTH_ENDED && !finished)) {
+    if (!o || (strcmp(o->instance->node, r->node) != 0 && !PLANTED(REPORT_FOREIGN)) ||
+        o->instance->state == BERTH_RESERVED || (o->instance->state == BERTH_ENDED && !finished)) {
         (void)json_array_append_new(r->unknown, json_integer((json_int_t)item->id));
         return 0;
     }
@@ -327,8 +327,9 @@ static void report_node(struct reporting *r, const json_t *present)
 static void answer(struct reporting *r, const struct object *node)
 {
     struct control *control = r->c->control;
-    r->c->answer.body = json_pack("{s:s, s:O, s:I}", "config", node_lives_config(control->lives, r->c->state, node)->hash,
-                                  "unknown", r->unknown, "lease_ns", (json_int_t)control->in_force.lease_ns);
+    r->c->answer.body =
+        json_pack("{s:s, s:O, s:I}", "config", node_lives_config(control->lives, r->c->state, node)->hash, "unknown",
+                  r->unknown, "lease_ns", (json_int_t)control->in_force.lease_ns);
 }
 
 struct written {

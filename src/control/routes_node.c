@@ -1,6 +1,6 @@
 /* routes_node.c - the routes of nodes, volumes, resources, profiles, instances and reports. */
-#include "control/migration.h"
 #include "control/join.h"
+#include "control/migration.h"
 #include "control/routes.h"
 #include "control/secret.h"
 #include "wire/api.h"

@@ -50,7 +50,8 @@ static inline void tar_add(struct str *tar, const struct entry *e)
     head[156] = e->type;
     if (e->link)
         (void)snprintf(head + 157, 100, "%s", e->link);
-    memcpy(head + 257, "ustar\00000", 8);
+    (void)snprintf(head + 257, 6, "ustar");
+    (void)snprintf(head + 263, 3, "00");
     if (e->type == '3') {
         (void)snprintf(head + 329, 8, "%07o", 1); /* /dev/null's kin: 1:3 */
         (void)snprintf(head + 337, 8, "%07o", 3);
@@ -78,7 +79,7 @@ static inline void sha256_of(const void *p, size_t len, char ret[static 72])
 {
     unsigned char sum[32];
     assert_int_equal(gnutls_hash_fast(GNUTLS_DIG_SHA256, p, len, sum), 0);
-    memcpy(ret, "sha256:", 7);
+    (void)snprintf(ret, 8, "sha256:");
     for (size_t i = 0; i < 32; i++)
         (void)snprintf(ret + 7 + 2 * i, 3, "%02x", sum[i]);
 }

@@ -365,7 +365,7 @@ static void what_a_crash_left_goes_and_nothing_else(void **state)
     (void)snprintf(path, sizeof path, "%s/state/instances/1/files/odd \\name", k->folder.path);
     assert_int_equal(mkdir(path, 0700), 0);
     assert_int_equal(mount(outside, path, NULL, MS_BIND, NULL), 0);
-    (void)strcat(path, "/deep");
+    (void)snprintf(path, sizeof path, "%s/state/instances/1/files/odd \\name/deep", k->folder.path);
     assert_int_equal(mount("t", path, "tmpfs", 0, NULL), 0);
     assert_int_equal(symlink(outside, folder_at(&k->folder, "state/instances/1/files/link")), 0);
     CLEANUP(close_fd) int busy = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -105,18 +105,17 @@ static int server_key(const char *dir, const char *name, char **ret_pem, struct 
     CLEANUP(str) struct str file = {0}, path = {0};
     CLEANUP(key) gnutls_x509_privkey_t key = NULL;
     CLEANUP(secret) gnutls_datum_t pem = {0};
-    int rc;
+    int rc = 0;
 
     str_addf(&file, "%s-key.pem", name);
     str_addf(&path, "%s/%s", dir, file.at);
     if (access(path.at, F_OK) != 0) {
         if ((rc = tls_key_new(&key)) < 0 || (rc = tls_key_export(key, &pem)) < 0)
-            return err_set(err, EIO, "cannot make a key: %s", gnutls_strerror(rc));
-        rc = tls_file_write(dir, file.at, S_IRUSR | S_IWUSR, &pem, err);
-        if (rc < 0)
-            return rc;
+            rc = err_set(err, EIO, "cannot make a key: %s", gnutls_strerror(rc));
+        else
+            rc = tls_file_write(dir, file.at, S_IRUSR | S_IWUSR, &pem, err);
     }
-    return tls_file_read(path.at, true, ret_pem, err);
+    return rc < 0 ? rc : tls_file_read(path.at, true, ret_pem, err);
 }
 
 int tls_server_cert(const struct tls_identity *ca, const char *dir, const char *name, const char *const *names,
@@ -130,7 +129,7 @@ int tls_server_cert(const struct tls_identity *ca, const char *dir, const char *
 
     if (rc == 0)
         rc = server_key(dir, name, &id.key_pem, err);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     const struct tls_fill fill = {
         .common_name = "berthd",

@@ -522,12 +522,14 @@ static void volumes_add(struct reader *r, const struct work_run *run, struct ber
 {
     const char **volumes = ARENA_ARRAY(r->arena, const char *, shape->volumes_len + run->mounts_len);
     size_t len = 0;
-    for (size_t i = 0; i < shape->volumes_len + run->mounts_len; i++) {
-        const char *volume = i < shape->volumes_len ? shape->volumes[i] : run->mounts[i - shape->volumes_len].volume;
+    for (; len < shape->volumes_len; len++)
+        volumes[len] = shape->volumes[len];
+    for (size_t i = 0; i < run->mounts_len; i++) {
+        const char *volume = run->mounts[i].volume;
         bool known = !volume;
         for (size_t j = 0; j < len && !known; j++)
             known = strcmp(volumes[j], volume) == 0;
-        if (!known || i < shape->volumes_len)
+        if (!known)
             volumes[len++] = volume;
     }
     shape->volumes = volumes;
