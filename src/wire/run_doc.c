@@ -254,7 +254,7 @@ static const struct key health_rows[] = {
         .arg = &http_keys),
     KEY("tcp", "{`endpoint`}", "a connection; the endpoint's name alone will do", asked_read, .arg = &tcp_keys),
     KEY("every", "duration", "10s if not given", while_read, .at = AT(every_ns)),
-    KEY("timeout", "duration", "2s if not given", while_read, .at = AT(timeout_ns)),
+    KEY("timeout", "duration", "2s if not given, or half of every", while_read, .at = AT(timeout_ns)),
     KEY("delay", "duration", "before the first one; none if not given", while_read, .at = AT(delay_ns)),
     KEY("failures", "1 to 1000", "in a row, before it counts as not ready; 3 if not given", failures_read,
         .at = AT(failures)),
@@ -264,14 +264,18 @@ static KEY_TABLE(health_keys, "health", health_rows);
 
 static int health_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
-    struct health_rule h = {.every_ns = 10 * SECOND_NS, .timeout_ns = 2 * SECOND_NS, .failures = 3, .path = "/"};
+    struct health_rule h = {.every_ns = 10 * SECOND_NS, .failures = 3, .path = "/"};
     int rc = table_read(r, value, &health_keys, &h);
     if (rc < 0)
         return rc;
     if (h.how == HEALTH_NONE)
         return err_set(r->err, EINVAL, "say one of exec, http and tcp");
-    if (h.every_ns < SECOND_NS / 10 || h.timeout_ns < SECOND_NS / 1000)
+    if (h.every_ns < SECOND_NS / 10 || (h.timeout_ns && h.timeout_ns < SECOND_NS / 1000))
         return err_set(r->err, EINVAL, "every: at least 100ms, and a timeout of at least 1ms");
+    if (h.timeout_ns >= h.every_ns)
+        return err_set(r->err, EINVAL, "timeout: must be shorter than every, so that only one question is open");
+    if (!h.timeout_ns)
+        h.timeout_ns = h.every_ns / 2 < 2 * SECOND_NS ? h.every_ns / 2 : 2 * SECOND_NS;
     *(struct health_rule *)key_field(key, object) = h;
     return 0;
 }

@@ -97,6 +97,7 @@ static void what_is_wrong_is_named(void **state)
         {"{id: a, health: {tcp: web}}",                                             "health: there is no endpoint web" },
         {"{id: a, endpoints: [web], health: {http: {endpoint: web, path: x}}}",     "path: expected a path"            },
         {"{id: a, endpoints: [web], health: {tcp: web, every: 1ms}}",               "every: at least"                  },
+        {"{id: a, endpoints: [web], health: {tcp: web, every: 1s, timeout: 1s}}",   "timeout: must be shorter"         },
         {"{id: a, endpoints: [web], health: {tcp: web, failures: 0}}",              "failures: expected"               },
         {"{id: a, endpoints: [{name: web, listen: pipe}]}",                         "listen: expected one of"          },
         {"{id: a, stop: {signal: SIGNAL}}",                                         "stop: signal: expected the name"  },
