@@ -156,6 +156,7 @@ class Cluster:
 
     def __init__(self, options=(), agents_address="127.0.0.1:0", prefix=()):
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="berth-"))
+        os.chmod(self.work, 0o711)  # owners reach their homes in it, as in /var/lib
         self.options, self.agents_address, self.prefix = list(options), agents_address, list(prefix)
         self.agents = {}
         self.daemon = None

@@ -310,6 +310,39 @@ def a_resource_called_tcp_is_no_port():
 
 
 @case
+def files_are_copied_and_pods_migrate():
+    with Cluster() as c:
+        one, two = c.node("n1"), c.node("n2")
+        app = c.app(name="web", command=WEB, endpoints=[{"name": "http"}],
+                    health={"tcp": {"endpoint": "http"}, "every": "500ms"})
+        wait_for("it is ready", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 1)
+        sent, back = c.work / "sent", c.work / "back"
+        sent.write_bytes(bytes(range(256)) * 4096)
+        c.berth("cp", sent, f"{app}/0:copied")
+        c.berth("cp", f"{app}/0:copied", back)
+        assert back.read_bytes() == sent.read_bytes()
+        here = c.instances(app)[0]["node"]
+        there = "n2" if here == "n1" else "n1"
+        c.berth("migrate", f"{app}/0", "--to", there, "--wait")
+        wait_for("it is there alone", lambda: [i["node"] for i in c.instances(app)] == [there])
+        agents = {"n1": one, "n2": two}
+        wait_for("and nothing is left here", lambda: not agents[here].processes() and agents[there].processes())
+
+
+@case
+def an_address_that_is_dead_is_passed_over():
+    with Cluster() as c:
+        agent = c.agent("n1").join()
+        path = agent.state / "identity/node.json"
+        doc = json.loads(path.read_text())
+        doc["control"].insert(0, "https://127.0.0.1:1")
+        path.write_text(json.dumps(doc))
+        agent.start()
+        job = c.job(["/bin/true"])
+        c.wait_state("jobs", job, "ended")
+
+
+@case
 def a_drained_node_is_released():
     with Cluster() as c:
         one, two = c.node("n1"), c.node("n2")
