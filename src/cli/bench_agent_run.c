@@ -197,13 +197,13 @@ static int group_end(const char *path, const struct stat *st, int type, struct F
 /* False: nothing of that name is left there. */
 static bool group_clear_one(const char *hierarchy, const char *group)
 {
-    char path[PATH_MAX];
+    CLEANUP(str) struct str path = {0};
 
-    (void)snprintf(path, sizeof path, "%s/%s", hierarchy, group);
-    if (access(path, F_OK) < 0)
+    str_addf(&path, "%s/%s", hierarchy, group);
+    if (access(path.at, F_OK) < 0)
         return false;
-    (void)nftw(path, group_end, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS);
-    return access(path, F_OK) == 0;
+    (void)nftw(path.at, group_end, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS);
+    return access(path.at, F_OK) == 0;
 }
 
 void bench_group_clear(const char *group)
