@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -78,13 +79,14 @@ static int dir_make(const char *path, struct berth_err *err)
 
 /* ---- reading ------------------------------------------------------------------------------------------------------- */
 
-/* Half of a certificate's time. */
-static int read_half(struct identity *id, const char *pem, struct berth_err *err)
+/* Half of a certificate's time, from when it was got: it is good for long before, as clocks go back, too. */
+static int read_half(struct identity *id, const char *pem, const struct timespec *got, struct berth_err *err)
 {
     struct tls_cert_info info;
+    int64_t got_ns = got->tv_sec * INT64_C(1000000000) + got->tv_nsec;
     int rc = tls_cert_info(pem, &info, err);
     if (rc == 0)
-        id->renew_ns = info.not_before_ns + (info.not_after_ns - info.not_before_ns) / 2;
+        id->renew_ns = got_ns < info.not_after_ns ? got_ns + (info.not_after_ns - got_ns) / 2 : info.not_after_ns;
     return rc;
 }
 
@@ -125,8 +127,11 @@ int identity_read(const char *state, struct identity *ret, struct berth_err *err
     }
     if (rc == 0)
         rc = file_read(id.pem_path, &pem, err);
+    struct stat kept = {0};
+    if (rc == 0 && stat(id.pem_path, &kept) < 0)
+        rc = err_set(err, errno, "cannot read %s: %s", id.pem_path, strerror(errno));
     if (rc == 0)
-        rc = read_half(&id, pem, err);
+        rc = read_half(&id, pem, &kept.st_mtim, err);
     if (rc < 0)
         identity_done(&id);
     else
@@ -163,7 +168,9 @@ static int pem_write(const char *path, const char *certificate, const char *key_
 
 int identity_renew(struct identity *id, const char *certificate, const char *key_pem, struct berth_err *err)
 {
-    int rc = read_half(id, certificate, err);
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    int rc = read_half(id, certificate, &now, err);
     return rc == 0 ? pem_write(id->pem_path, certificate, key_pem, err) : rc;
 }
 

@@ -164,11 +164,12 @@ static int certify(struct call *c, const char *node, uint64_t joined, const json
     if (!pem)
         return err_set(&c->err, EINVAL, "request: expected a certificate request in PEM");
     int64_t life_ns = system_setting_number(c->state, SETTING_CERTIFICATE_LIFE_S) * SECOND_NS;
-    int64_t skew_ns = life_ns / 10 < HOUR_NS ? life_ns / 10 : HOUR_NS; /* clocks differ */
+    const int64_t long_ago_ns =
+        3650 * 24 * HOUR_NS; /* clocks go back; that it was issued by now the serial number says */
     const struct agent_grant grant = {
         .name = arena_fmt(&c->arena, "node:%s", node),
         .joined = joined,
-        .not_before_ns = c->now_ns - skew_ns,
+        .not_before_ns = c->now_ns > long_ago_ns ? c->now_ns - long_ago_ns : 0,
         .not_after_ns = c->now_ns + life_ns,
     };
     int rc = agents->sign(agents->ctx, &grant, pem, &cert, &c->err);

@@ -71,10 +71,10 @@ static inline gnutls_datum_t tls_datum(const char *text)
     return (gnutls_datum_t){(unsigned char *)text, (unsigned)strlen(text)};
 }
 
-/* A peer's clock may be behind. */
+/* A peer's clock may be behind, and one's own may go back: that must not make strangers of everybody at once. */
 static inline time_t tls_begin_s(int64_t now_ns)
 {
-    return (time_t)(now_ns / 1000000000) - TLS_DAY_S;
+    return (time_t)(now_ns / 1000000000) - TLS_LIFE_S;
 }
 
 static inline time_t tls_end_s(int64_t now_ns)
