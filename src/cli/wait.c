@@ -134,13 +134,25 @@ static int wait_one(struct api *a, const struct target *t, int64_t end_ns)
     }
 }
 
+/* Numbers alone are jobs, as submit prints them. */
+static int targets_find(const struct cli *cli, const struct operands *operands, struct targets *ret)
+{
+    if (strspn(operands->at[0], "0123456789") != strlen(operands->at[0]))
+        return targets_parse(cli, operands, false, ret);
+    for (size_t i = 0; i < operands->len; i++) {
+        struct target job = {collection_find("job"), operands->at[i]};
+        vec_push(ret, job);
+    }
+    return EXIT_OK;
+}
+
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
     const struct wait_values *v = values;
     int64_t end_ns = v->timeout.given ? cli_clock_ns() + (int64_t)v->timeout.n * 1000000000 : INT64_MAX;
     CLEANUP(targets) struct targets targets = {0};
     CLEANUP(api) struct api api = {0};
-    int rc = targets_parse(cli, operands, false, &targets);
+    int rc = targets_find(cli, operands, &targets);
     for (size_t i = 0; i < targets.len && rc == EXIT_OK; i++)
         if (!targets.at[i].collection->workload)
             rc = cli_fail(cli, EXIT_USAGE, "a %s is nothing to wait for; apps, jobs and vms are",
@@ -161,12 +173,12 @@ static const struct option options[] = {
 
 const struct command wait_command = {
     .name = "wait",
-    .operands = "KIND ID...",
+    .operands = "[KIND] ID...",
     .operands_min = 1,
     .operands_max = OPERANDS_ANY,
     .summary = "Wait until a job is over, or an app wholly ready, and show its progress meanwhile.",
     .text = "Ends with 1 when a job has failed or was cancelled, with 3 when the time is over.",
-    .examples = "  berth wait job 17\n"
+    .examples = "  berth wait 17\n"
                 "  berth wait app photos --timeout 60",
     .options = options,
     .options_len = sizeof options / sizeof *options,
