@@ -21,6 +21,7 @@ enum column_form {
     COLUMN_AMOUNT, /* of the resource that is the path's last word */
     COLUMN_COUNT,  /* how many; of GPUs each entry may count for several */
     COLUMN_YES,    /* "yes" or nothing */
+    COLUMN_MILLI,  /* thousandths as "42%" */
     COLUMN_WORDS,  /* a list, joined */
     COLUMN_PAIRS,  /* an object as k=v, joined */
 };

@@ -186,6 +186,10 @@ void column_text(const struct column *column, const json_t *object, int64_t now_
     case COLUMN_AMOUNT: amount_add(to, value, column->path); break;
     case COLUMN_COUNT: count_add(to, value); break;
     case COLUMN_YES: str_add(to, json_is_true(value) ? "yes" : ""); break;
+    case COLUMN_MILLI:
+        if (value)
+            str_addf(to, "%" JSON_INTEGER_FORMAT "%%", json_integer_value(value) / 10);
+        break;
     case COLUMN_WORDS: words_add(to, value, strcmp(column->title, "COMMAND") == 0 ? " " : ","); break;
     case COLUMN_PAIRS: pairs_add(to, value); break;
     }

@@ -101,6 +101,8 @@ static void cells_are_readable(void **state)
         {{.form = COLUMN_COUNT, .path = "g"},                     "{\"g\": {\"count\": 8}}",           "8",                          COLOR_NONE },
         {{.form = COLUMN_COUNT, .path = "g"},                     "{\"g\": []}",                       "",                           COLOR_NONE },
         {{.form = COLUMN_YES, .path = "y"},                       "{\"y\": true}",                     "yes",                        COLOR_NONE },
+        {{.form = COLUMN_MILLI, .path = "p"},                     "{\"p\": 425}",                      "42%",                        COLOR_NONE },
+        {{.form = COLUMN_MILLI, .path = "p"},                     "{}",                                "",                           COLOR_NONE },
         {{.form = COLUMN_YES, .path = "y"},                       "{\"y\": false}",                    "",                           COLOR_NONE },
         {{.title = "TAINTS", .form = COLUMN_WORDS, .path = "w"},
          "{\"w\": [\"a:NoExecute\", {\"key\": \"k\", \"value\": \"v\", \"effect\": \"NoSchedule\"}]}", "a:NoExecute,k=v:NoSchedule",
