@@ -122,6 +122,11 @@ class Agent:
 
     def processes(self):
         """Numbers of all processes in this agent's groups."""
+        while True:
+            with contextlib.suppress(FileNotFoundError):  # a group went while it was looked for
+                return self.look()
+
+    def look(self):
         found = set()
         for controller in GROUPS:
             for procs in pathlib.Path("/sys/fs/cgroup", controller, self.group).glob("i*/**/cgroup.procs"):
