@@ -123,9 +123,23 @@ static bool settled_workload(const struct world *world, size_t workload)
     return true;
 }
 
+/* Does anything on the node stop, for whatever reason? */
+static bool anything_stops(const struct case_ *c, size_t node)
+{
+    for (size_t i = 0; i < berth_plan_actions(c->plan); i++) {
+        struct berth_action a = berth_plan_action(c->plan, i);
+        const struct seat *s = a.instance ? world_find_seat(c->before, a.instance) : NULL;
+        if (a.op == BERTH_STOP && s && s->node == node)
+            return true;
+    }
+    return false;
+}
+
 /* Nothing was stopped on a node where something was due: then there was nothing to stop. */
 static bool idle_judge(const struct case_ *c, size_t node)
 {
+    if (anything_stops(c, node))
+        return true;
     for (size_t i = 0; i < c->before->seats_len; i++)
         if (c->before->seats[i].node == node && c->before->seats[i].workload != NONE &&
             !settled_workload(c->before, c->before->seats[i].workload))
@@ -158,6 +172,7 @@ static bool remembered_judge(const struct case_ *c, size_t node, bool dropped)
 static bool pressure_judge(const struct case_ *c)
 {
     uint32_t stopping = 0, drops = 0, picked = 0;
+    bool before = false; /* some were picked at this very moment, by an earlier plan: then no more are */
     bool *dropped = ARENA_ARRAY(&((struct world *)(uintptr_t)c->after)->arena, bool, c->before->nodes_len + 1);
 
     for (size_t n = 0; n < c->before->nodes_len; n++) {
@@ -165,6 +180,7 @@ static bool pressure_judge(const struct case_ *c)
         if (!node_pressed(c->before, n))
             continue;
         (void)use_left(c->before, n, &stopping);
+        before |= known && known->at_ns == c->before->now_ns;
         const struct berth_fact *is = fact_find(c->after, BERTH_FACT_PRESSURE, 0, c->before->nodes[n].id);
         /* At this very moment, by an earlier plan; or by this one, and it stops for another reason or not at all. */
         picked += known && (known->at_ns == c->before->now_ns || (is && is->at_ns == c->before->now_ns));
@@ -188,8 +204,8 @@ static bool pressure_judge(const struct case_ *c)
     if (drops && stopping + drops > c->before->policy.pressure.drops)
         return verdict_bad(c->v, "pressure: %u stop, and %u more are stopped", stopping, drops);
     for (size_t n = 0; n < c->before->nodes_len; n++) {
-        bool due =
-            drop_due(c->before, n) && !dropped[n] && stopping + picked + drops < c->before->policy.pressure.drops;
+        bool due = !before && drop_due(c->before, n) && !dropped[n] &&
+                   stopping + picked + drops < c->before->policy.pressure.drops;
         if (!remembered_judge(c, n, dropped[n]) || (due && !idle_judge(c, n)))
             return false;
     }

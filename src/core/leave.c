@@ -181,6 +181,16 @@ static bool goes_first(const struct berth_plan *p, const struct instance *a, con
     return over_a != over_b ? over_a > over_b : a->id > b->id;
 }
 
+/* Is another one to take over from it? Then that is going on, and ends first. */
+static bool is_replaced(const struct berth_snapshot *s, const struct instance *i)
+{
+    const struct workload *w = snapshot_workload(s, i->workload.v);
+    for (uint32_t at = w->first; at != NONE; at = snapshot_instance(s, at)->next_of_workload)
+        if (snapshot_instance(s, at)->replaces == i->id)
+            return true;
+    return false;
+}
+
 static uint32_t pick_drop(const struct berth_plan *p, const struct pressed *at)
 {
     const struct berth_snapshot *s = p->s;
@@ -194,7 +204,7 @@ static uint32_t pick_drop(const struct berth_plan *p, const struct pressed *at)
         int64_t used = memory_used(s, i);
         bool over = used > class_need(snapshot_class(s, i->class), RESOURCE_MEMORY);
         if (used > 0 && (over || promises_more) && may_leave(p, i) &&
-            (best == NONE || goes_first(p, i, snapshot_instance(s, best))) && spare(p, i))
+            (best == NONE || goes_first(p, i, snapshot_instance(s, best))) && spare(p, i) && !is_replaced(s, i))
             best = slot;
     }
     return best;
@@ -220,11 +230,12 @@ static void find_drops(struct berth_plan *p)
     const struct berth_pressure *policy = &p->policy.pressure;
     const struct berth_snapshot *s = p->s;
     uint32_t stopping = 0, unheard = 0;
+    bool picked = false;
 
     for (size_t i = 0; i < p->leavers->pressed.len; i++) {
         (void)stopping_used(s, p->leavers->pressed.at[i].position, &stopping);
-        /* Whoever was picked at this very moment counts, even if its workload could not do without it. */
-        stopping += p->leavers->pressed.at[i].known && p->leavers->pressed.at[i].at_ns == s->now_ns;
+        /* Once at each moment: whom to pick depends on who else was, and that is not remembered. */
+        picked |= p->leavers->pressed.at[i].known && p->leavers->pressed.at[i].at_ns == s->now_ns;
     }
     for (size_t i = 0; i < p->leavers->pressed.len; i++) {
         struct pressed *at = &p->leavers->pressed.at[i];
@@ -236,7 +247,7 @@ static void find_drops(struct berth_plan *p)
             plan_recheck(p, ripe);
             continue;
         }
-        if (stopping >= policy->drops)
+        if (picked || stopping >= policy->drops)
             continue;
         at->drop = pick_drop(p, at);
         if (at->drop == NONE)
@@ -316,8 +327,7 @@ static void shed_node(struct berth_plan *p, uint32_t position, int64_t *lack)
             continue;
         for (uint32_t d = 0; d < k->needs_len; d++)
             lack[k->needs[d].resource] -= k->needs[d].amount;
-        if (!leaver_stops(p, slot))
-            leaver_add(p, &p->leavers->moves, slot);
+        leaver_add(p, &p->leavers->moves, slot); /* also one that pressure picked: its workload may need it */
     }
 }
 
