@@ -37,7 +37,7 @@ END
 
 files=$(find "$source/src/base" "$source/src/core" -name '*.c' \
     ! -name '*_test.c' ! -name '*_fuzz.c' ! -name '*_check.c')
-for file in world node_random shape_random state_random rules rules_held rules_topology; do
+for file in world node_random shape_random state_random policy_random rules rules_held rules_topology rules_relief; do
     files="$files $source/tests/$file.c"
 done
 

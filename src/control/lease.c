@@ -71,7 +71,8 @@ void lease_heard(struct leases *l, const struct object *node, uint64_t epoch, ui
 bool lease_last(const struct leases *l, const struct object *node, uint64_t *ret_epoch, uint64_t *ret_seq)
 {
     const struct lease *lease = find(l, node->id);
-    if (!lease || lease->born != node->created || lease->seq == 0)
+    /* Of one that was only granted, or whose first report could not be written, the epoch counts. */
+    if (!lease || lease->born != node->created)
         return false;
     *ret_epoch = lease->epoch;
     *ret_seq = lease->seq;
