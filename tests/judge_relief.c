@@ -333,6 +333,22 @@ static int64_t share_with(const struct world *world, size_t node, const struct s
     return most;
 }
 
+/* Something is remembered of moving it, and still means something. */
+static bool moves_already(const struct world *world, const struct seat *s)
+{
+    const struct berth_fact *f = fact_find(world, BERTH_FACT_MIGRATION, s->is.id, "");
+    if (!f)
+        return false;
+    if (berth_migration_phase(f->value) == BERTH_MIGRATION_UNDONE)
+        return world->now_ns - f->at_ns < UNDONE_NS;
+    if (berth_migration_cause(f->value) == BERTH_CAUSE_BY_HAND)
+        return true;
+    for (size_t i = 0; i < world->seats_len; i++)
+        if (world->seats[i].is.replaces == s->is.id && world->seats[i].is.state != BERTH_STOPPING)
+            return true;
+    return false;
+}
+
 /* `then` is the world as it was before this very move. */
 static bool even_judge(const struct case_ *c, const struct world *then, const struct berth_action *a)
 {
@@ -348,7 +364,7 @@ static bool even_judge(const struct case_ *c, const struct world *then, const st
         return verdict_bad(c->v, "evening out: %" PRIu64 " may not be moved", s->is.id);
     if (c->before->now_ns - s->is.since_ns < policy->age_ns)
         return verdict_bad(c->v, "evening out: %" PRIu64 " is too young", s->is.id);
-    if (fact_find(c->before, BERTH_FACT_MIGRATION, s->is.id, ""))
+    if (moves_already(c->before, s))
         return verdict_bad(c->v, "evening out: %" PRIu64 " has another migration", s->is.id);
     if (from_share - (left > came ? left : came) <= (int64_t)policy->gain_percent * 10)
         return verdict_bad(c->v,

@@ -102,27 +102,6 @@ bool migration_of(const struct berth_plan *p, uint64_t instance, struct migratio
 
 /* ---- remembering ------------------------------------------------------------------------------------------------ */
 
-void migration_note(struct berth_plan *p, uint64_t instance, enum berth_migration_phase phase, enum berth_cause cause)
-{
-    struct migration *known = find(p->migrations, instance);
-    sym to = 0;
-    if (known) {
-        bool ends = phase == BERTH_MIGRATION_STOPPING;
-        enum berth_cause was = berth_migration_cause(known->fact->value);
-        cause = ends && was != BERTH_CAUSE_PENDING ? was : cause;
-        to = cause == BERTH_CAUSE_BY_HAND ? known->fact->key : 0;
-        if (known->fact->value == berth_migration_value(phase, cause) && known->fact->key == to)
-            return;
-        known->renewed = true;
-    }
-    struct berth_fact fresh = {.kind = BERTH_FACT_MIGRATION,
-                               .subject = instance,
-                               .key = snapshot_text(p->s, to),
-                               .value = berth_migration_value(phase, cause),
-                               .at_ns = p->s->now_ns};
-    vec_push(&p->facts, fresh);
-}
-
 static bool there(const struct berth_plan *p, uint32_t slot)
 {
     return slot != NONE && snapshot_instance(p->s, slot)->state != BERTH_ENDED && !bits_has(p->c.removed, slot);
@@ -162,6 +141,34 @@ static bool live(struct berth_plan *p, const struct migration *m)
     }
     bool wished = berth_migration_cause(m->fact->value) == BERTH_CAUSE_BY_HAND;
     return wished || stops(p, m->slot) || has_heir(p, m);
+}
+
+bool migration_stands(struct berth_plan *p, uint64_t instance)
+{
+    const struct migration *m = p->migrations->len ? find(p->migrations, instance) : NULL;
+    return m && live(p, m);
+}
+
+void migration_note(struct berth_plan *p, uint64_t instance, enum berth_migration_phase phase, enum berth_cause cause)
+{
+    struct migration *known = find(p->migrations, instance);
+    sym to = 0;
+    if (known) {
+        bool ends = phase == BERTH_MIGRATION_STOPPING;
+        enum berth_cause was = berth_migration_cause(known->fact->value);
+        cause = ends && was != BERTH_CAUSE_PENDING ? was : cause;
+        to = cause == BERTH_CAUSE_BY_HAND ? known->fact->key : 0;
+        bool same = known->fact->value == berth_migration_value(phase, cause) && known->fact->key == to;
+        if (same && (phase != BERTH_MIGRATION_STARTING || has_heir(p, known))) /* else it begins anew */
+            return;
+        known->renewed = true;
+    }
+    struct berth_fact fresh = {.kind = BERTH_FACT_MIGRATION,
+                               .subject = instance,
+                               .key = snapshot_text(p->s, to),
+                               .value = berth_migration_value(phase, cause),
+                               .at_ns = p->s->now_ns};
+    vec_push(&p->facts, fresh);
 }
 
 bool migrations_under_way(struct berth_plan *p)

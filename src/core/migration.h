@@ -21,6 +21,8 @@ void migrations_done(struct berth_plan *p);
 void migrations_mark(const struct berth_plan *p, uint64_t *workloads);
 /* What is remembered of this instance; false: nothing. */
 bool migration_of(const struct berth_plan *p, uint64_t instance, struct migration_seen *ret);
+/* Is it still going on, after what this plan has decided so far? One whose new instance is gone is not. */
+bool migration_stands(struct berth_plan *p, uint64_t instance);
 /* Remembers, unless it is remembered already. One that stops the old instance keeps its cause. */
 void migration_note(struct berth_plan *p, uint64_t instance, enum berth_migration_phase phase, enum berth_cause cause);
 /* Does any move, after what this plan has decided so far? */

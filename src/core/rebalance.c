@@ -179,11 +179,10 @@ static bool workload_rests(const struct berth_plan *p, uint32_t workload)
 static bool movable(struct berth_plan *p, uint32_t slot)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
-    struct migration_seen seen;
     struct load load;
 
     return i->state == BERTH_RUNNING && i->ready && !i->outdated && instance_load(p->s, i, &load) &&
-           !migration_of(p, i->id, &seen) && workload_rests(p, i->workload.v) && ripe(p, ripe_ns(p, i));
+           !migration_stands(p, i->id) && workload_rests(p, i->workload.v) && ripe(p, ripe_ns(p, i));
 }
 
 struct candidates {
