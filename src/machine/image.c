@@ -230,10 +230,11 @@ static int named_bring(struct place *p, const struct image_name *n, struct berth
     return rc < 0 ? err_set(err, -rc, "cannot keep image %s: %s", n->name, strerror(-rc)) : 0;
 }
 
+/* Not the coarse clock: files may carry finer times than that, which would then lie in its future. */
 static int64_t clock_ns(void)
 {
     struct timespec t;
-    (void)clock_gettime(CLOCK_REALTIME_COARSE, &t);
+    (void)clock_gettime(CLOCK_REALTIME, &t);
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
