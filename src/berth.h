@@ -243,6 +243,16 @@ enum berth_on_drain {
     BERTH_DRAIN_STOP,    /* at once, whatever min_available says, and start elsewhere */
 };
 
+/* What policies look at beside size, time and age. Levels are 0 to 100, urgency -1000 to 1000. */
+struct berth_traits {
+    int32_t user_level, group_level, urgency;
+    int64_t parameters;              /* of the model that is trained; 0: none */
+    int64_t attained_ns;             /* it has run for so long in earlier attempts */
+    int32_t interference;            /* millionths: how much slower it and its neighbours get; 0: not known */
+    const struct berth_label *words; /* type, class, network, ...: attributes that formulas may compare */
+    size_t words_len;
+};
+
 struct berth_workload {
     const char *id;
     enum berth_workload_kind kind;
@@ -260,6 +270,16 @@ struct berth_workload {
     const struct berth_label *labels;
     size_t labels_len;
     struct berth_shape shape;
+    /* What work that waits for its turn says; see "who comes first" below. */
+    const char *const *quotas; /* that its pods count against, each with its parents; the first is its account */
+    size_t quotas_len;
+    const char *queue;   /* of the policy's; ordered and ranked as that says */
+    int64_t estimate_ns; /* how long a pod will run; 0: limit_ns, or as the policy says */
+    int64_t limit_ns;    /* a pod that has run for so long is stopped; 0: never */
+    int64_t deadline_ns; /* nothing is placed that could not end by then; 0: none */
+    int64_t min_run_ns;  /* a pod is not stopped for others before; the policy's if that is longer */
+    bool unpreemptible;  /* not at all */
+    struct berth_traits traits;
 };
 
 /* What a pod may mount. */
@@ -308,6 +328,32 @@ struct berth_instance {
         *shape; /* as it was placed; NULL: as it is, or of a new one the workload's present shape */
 };
 
+/* What all work of a user, a group or a queue may have. Quotas form trees: what counts here counts in the parents, too.
+ * Beside resources there are "gpu" (in thousandths of one), "pods", and "jobs" (workloads of which something is placed). */
+struct berth_quota {
+    const char *id;     /* "user/ann", "group/vision", "queue/prod", ... */
+    const char *parent; /* "": none */
+    uint32_t weight;    /* among those of the same parent, for fair shares; 0 counts as 1 */
+    bool weighted;      /* guaranteed is its weight's share of what the parent is guaranteed, or the cluster has */
+    const struct berth_amount *limits; /* held at once at most: nothing is placed beyond */
+    size_t limits_len;
+    const struct berth_amount *guarantees; /* held by right. What is beyond is borrowed: placed after all that is held by
+                                              right, and stopped for it. Of what is not listed everything is by right */
+    size_t guarantees_len;
+    const struct berth_amount *admitted; /* asked for at most by all that waits and runs together; berth_judge */
+    size_t admitted_len;
+    const struct berth_total *totals;
+    size_t totals_len;
+};
+
+/* A cumulative limit: nothing begins that would, by its estimate, exceed it. */
+struct berth_total {
+    const char *resource;
+    int64_t limit, spent; /* amount x seconds; spent by what is over, since since_ns */
+    int64_t since_ns;
+    int64_t period_ns; /* spent counts from zero again this long after since_ns; 0: never */
+};
+
 struct berth_cluster;
 
 BERTH_API struct berth_cluster *berth_cluster_new(void);
@@ -321,6 +367,9 @@ BERTH_API int berth_resource_put(struct berth_cluster *cluster, const struct ber
 BERTH_API int berth_node_put(struct berth_cluster *cluster, const struct berth_node *node, struct berth_err *err);
 BERTH_API int berth_node_remove(struct berth_cluster *cluster, const char *id, struct berth_err *err);
 BERTH_API int berth_volume_put(struct berth_cluster *cluster, const struct berth_volume *volume, struct berth_err *err);
+/* A quota that is named and not there, or no longer, limits nothing. -ELOOP for one that would be its own ancestor. */
+BERTH_API int berth_quota_put(struct berth_cluster *cluster, const struct berth_quota *quota, struct berth_err *err);
+BERTH_API int berth_quota_remove(struct berth_cluster *cluster, const char *id, struct berth_err *err);
 BERTH_API int berth_workload_put(struct berth_cluster *cluster, const struct berth_workload *workload,
                                  struct berth_err *err);
 BERTH_API int berth_workload_remove(struct berth_cluster *cluster, const char *id, struct berth_err *err);
@@ -406,17 +455,99 @@ struct berth_rebalance {
     int64_t age_ns; /* only of instances that have been running for so long, and to nodes where all have */
 };
 
-/* Kept free in every zone. */
+/* Kept free in every zone, or in one domain. */
 struct berth_reserve {
     const char *resource;
     int64_t amount;    /* or */
     uint32_t permille; /* of what the ready nodes of the zone have: the larger counts */
+    const char *domain; /* "": in every zone */
 };
 
 struct berth_headroom {
     const struct berth_reserve *reserves;
     size_t reserves_len;
     int32_t priority; /* pods of this priority and above may use it, and those that take over from another */
+    uint32_t tasks;   /* and gangs of at least so many pods; 0: none for their size */
+};
+
+/* ---- who comes first ----
+ *
+ * Wishes are granted in one order: tier, queue, key, creation, id. The tier is first whether a pod is held by right
+ * (within every guarantee of its quotas), borrowed, or spare (beyond the minimum of an elastic gang), then the workload's
+ * priority. Who is by right follows from what is asked for and the quotas, whatever is placed: of one quota by priority,
+ * what has a place before what waits, then by queue, key, creation, id. Only pods of a strictly lower tier are ever stopped
+ * for another, so nothing loops. */
+
+/* One row per workload that waits; the columns are what a ranking is computed from. */
+struct berth_factors {
+    size_t len;
+    const char *const *names; /* of the columns: berth_factor_at, in that order */
+    size_t names_len;
+    const int32_t *const *columns;  /* [name][row]: millionths, 0 to 1000000 */
+    const char *const *word_names;  /* "type", "class", ...: what any row has */
+    size_t word_names_len;
+    const char *const *const *words; /* [word name][row]: "" where it has none */
+    /* As they are: seconds since creation, estimated seconds, pods, processors (or GPUs where it asks for some), the
+     * moment of creation in seconds. */
+    const double *waited, *runtime, *pods, *size, *created;
+};
+
+/* Keys of the rows, higher first, in thousandths of whatever a formula gives. -EINVAL with the reason: then the plan
+ * fails, and says so. Must be a function of the factors alone. */
+typedef int berth_formula(void *ctx, const struct berth_factors *in, int64_t *keys, struct berth_err *err);
+
+struct berth_ranking {
+    const char *name; /* one of berth_ranking_at, or "formula"; "": "fifo" */
+    const struct berth_weight *weights; /* of "multifactor": of factors by name */
+    size_t weights_len;
+    berth_formula *formula;
+    void *ctx;
+};
+
+struct berth_queue {
+    const char *id;
+    int32_t priority; /* of queues, within a tier: higher first */
+    struct berth_ranking ranking;
+};
+
+struct berth_order {
+    const struct berth_queue *queues; /* work of no queue, or one not listed: priority 0 and `ranking` */
+    size_t queues_len;
+    struct berth_ranking ranking;
+    int64_t half_life_ns; /* of past use, for fair shares; 0: a week */
+    int64_t age_ns;       /* at which the factor `age` is 1; 0: a week */
+    int64_t max_wait_ns;  /* what has waited for longer goes before all others of its tier, the oldest first; 0: never */
+    const struct berth_amount *charges; /* what a unit and second of use costs, in thousandths; empty: a core 1, a GPU 10,
+                                           a GiB of memory 0.25. Of "memory" a unit is a GiB, of "cpu" a core */
+    size_t charges_len;
+};
+
+/* Work that finds no place gets a reservation at the earliest time at which it will, as far as can be foreseen; what comes
+ * after it in the order is placed only where it delays none. */
+struct berth_backfill {
+    uint32_t reservations; /* at most; 0: none, whatever fits is placed */
+    bool strict;           /* nothing at all is placed that comes after a job which found no place */
+    int64_t estimate_ns;   /* of jobs that do not say how long they run; 0: an hour. Who runs for longer is expected to need
+                              twice as long, and again, at most its limit */
+};
+
+struct berth_preemption {
+    bool on;
+    int64_t min_run_ns; /* that every pod may run before */
+    uint32_t most;      /* pods stopped by one plan; 0: 1000 */
+};
+
+/* Nodes that are kept for somebody, or for nobody (maintenance), for a while. Pods of others are not placed there if they
+ * might still run when it begins; those that do run are not stopped. */
+struct berth_window {
+    const char *id;
+    int64_t start_ns, end_ns;
+    const char *const *nodes; /* ids; or */
+    size_t nodes_len;
+    const struct berth_term *require; /* on node labels; any one suffices */
+    size_t require_len;
+    const char *const *quotas; /* what counts against one of these may use them */
+    size_t quotas_len;
 };
 
 /* A zeroed policy is the default profile and nothing else. */
@@ -426,12 +557,18 @@ struct berth_policy {
     bool shed; /* services leave a node that holds more than it has: lowest priority first, then the youngest */
     struct berth_headroom headroom;
     struct berth_rebalance rebalance;
+    struct berth_order order;
+    struct berth_backfill backfill;
+    struct berth_preemption preemption;
+    const struct berth_window *windows;
+    size_t windows_len;
     /* Told now and then; has no influence. */
     void (*progress)(void *ctx, size_t done, size_t total);
     void *progress_ctx;
 };
 
-/* Pressure at 95 % and 85 % with 10 s and 10 drops, shedding, two moves of at least 15 % and 10 minutes; no headroom. */
+/* Pressure at 95 % and 85 % with 10 s and 10 drops, shedding, two moves of at least 15 % and 10 minutes; no headroom; fifo,
+ * 100 reservations, preemption after a minute. */
 BERTH_API struct berth_policy berth_policy_usual(void);
 
 enum berth_op {
@@ -460,6 +597,8 @@ enum berth_cause {
     BERTH_CAUSE_OVER,       /* its node holds more than it has */
     BERTH_CAUSE_BY_HAND,    /* somebody asked for the move */
     BERTH_CAUSE_UNDONE,     /* the move is taken back, or took too long */
+    BERTH_CAUSE_PREEMPTED,  /* for work of a higher tier, which is reserved its place by the same plan */
+    BERTH_CAUSE_EXPIRED,    /* it has run for as long as it may */
 };
 
 struct berth_action {
@@ -480,7 +619,7 @@ struct berth_action {
 /* What a decision leaves to be remembered, in the same commit as the actions. A later snapshot brings it back. */
 enum berth_fact_kind {
     BERTH_FACT_USAGE,       /* (amount, at) of a tenant, decayed in closed form */
-    BERTH_FACT_RESERVATION, /* (job, start, devices) */
+    BERTH_FACT_RESERVATION, /* (workload, start, since when it is that) */
     BERTH_FACT_MIGRATION,   /* (old instance, phase and cause, since), with the node wished for as its key */
     BERTH_FACT_SINCE,       /* of hysteresis and back-off */
     BERTH_FACT_LEDGER,      /* cumulative consumption */
@@ -540,6 +679,57 @@ struct berth_pending {
     const char *help; /* the smallest change that would let one more be placed; "" if none was found */
 };
 
+/* The factors of rankings and the rankings themselves, by name, with a sentence each; NULL past the end. */
+BERTH_API const char *berth_factor_at(size_t i, const char **ret_sentence);
+BERTH_API const char *berth_ranking_at(size_t i, const char **ret_sentence);
+
+enum berth_entitlement { BERTH_SPARE, BERTH_BORROWED, BERTH_BY_RIGHT };
+
+/* Where a workload that waits stands. */
+struct berth_standing {
+    uint32_t position; /* in the order, from 1; of all that wait */
+    enum berth_entitlement entitlement;
+    int32_t priority;
+    bool waited; /* it has waited for longer than max_wait_ns */
+    const char *queue, *ranking;
+    int64_t key;
+    /* Its factors, in the order of berth_factor_at, and the weight each has in the ranking (0: none, or a formula). */
+    int32_t factors[32], weights[32];
+    size_t factors_len;
+    /* Its reservation; start_ns 0: none was made, or nobody can say when. */
+    int64_t start_ns, end_ns;
+    const char *node;         /* the first one */
+    uint32_t nodes;           /* how many */
+    const uint64_t *blockers; /* instances whose end it awaits there, the latest last; some of them if many */
+    size_t blockers_len;
+};
+
+/* What is left to be said to a workload before it is put: is it within its quotas? */
+struct berth_verdict {
+    bool ok;
+    const char *quota, *resource, *kind; /* the limit that would be exceeded: "limit", "admitted" or "total" */
+    int64_t limit, used, asked, accepted; /* of it; the most that would be accepted */
+};
+
+/* Counts what is admitted already (all workloads that are there but `draft->id` itself), not what has a place. A limit is
+ * exceeded by what could never be placed. Texts are valid while the cluster is unchanged. */
+BERTH_API struct berth_verdict berth_judge(const struct berth_cluster *cluster, const struct berth_workload *draft,
+                                           int64_t now_ns);
+
+/* What is held and asked for of a resource of a quota; false: there is no such quota. */
+struct berth_quota_use {
+    int64_t held, asked; /* by what is placed (stopping included); by what is admitted */
+};
+BERTH_API bool berth_quota_use(const struct berth_cluster *cluster, const char *quota, const char *resource,
+                               struct berth_quota_use *ret);
+
+/* Past use, decayed in closed form: BERTH_FACT_USAGE of a quota is (units x seconds in thousandths, at). What an instance adds
+ * that held `rate` thousandths of units from start to end, as of `at`, and what an amount is worth later. */
+BERTH_API int64_t berth_usage_decay(int64_t amount, int64_t from_ns, int64_t at_ns, int64_t half_life_ns);
+BERTH_API int64_t berth_usage_add(int64_t rate, int64_t start_ns, int64_t end_ns, int64_t at_ns, int64_t half_life_ns);
+/* Thousandths of units that a pod of this shape costs each second. */
+BERTH_API int64_t berth_usage_rate(const struct berth_shape *shape, const struct berth_order *order);
+
 struct berth_plan;
 
 /* Decides. On success *ret_plan is the caller's, to be freed before the snapshot. Fails only for a policy that names
@@ -557,6 +747,8 @@ BERTH_API size_t berth_plan_pendings(const struct berth_plan *plan);
 BERTH_API struct berth_pending berth_plan_pending(struct berth_plan *plan, size_t i);
 /* Its workload alone, without evaluating reasons. */
 BERTH_API const char *berth_plan_pending_name(const struct berth_plan *plan, size_t i);
+/* Where it stands; factors are computed when asked. */
+BERTH_API struct berth_standing berth_plan_standing(struct berth_plan *plan, size_t i);
 /* The first moment at which time alone could change the plan; BERTH_NEVER_NS: none. */
 BERTH_API int64_t berth_plan_recheck_ns(const struct berth_plan *plan);
 /* More than a third of the nodes are lost: nothing was replaced, somebody should look. */

@@ -200,7 +200,7 @@ static int audit_ports(const struct berth_cluster *c, struct berth_err *err)
 int berth_audit(const struct berth_cluster *c, struct berth_err *err)
 {
     int (*const checks[])(const struct berth_cluster *, struct berth_err *) = {
-        audit_nodes, audit_workloads, audit_books, audit_uses, audit_devices, audit_ports};
+        audit_nodes, audit_workloads, audit_books, audit_uses, audit_devices, audit_ports, quota_audit};
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         int rc = checks[i](c, err);
         if (rc)

@@ -25,6 +25,7 @@ struct berth_cluster *berth_cluster_new(void)
     pages_init(&c->label_sets, sizeof(struct label_set));
     pages_init(&c->facts, sizeof(struct fact));
     pages_init(&c->gangs, sizeof(struct gang));
+    pages_init(&c->claims, sizeof(struct claim));
     pages_init(&c->pairs, sizeof(struct pair));
     pages_init(&c->postings, sizeof(struct posting));
     pages_init(&c->uses, sizeof(struct use));
@@ -65,6 +66,7 @@ void berth_cluster_free(struct berth_cluster *c)
     for (size_t r = 0; r < c->books.len; r++)
         vec_done(&c->books.at[r]);
     vec_done(&c->books);
+    quotas_done(c);
     vec_done(&c->use_books);
     vec_done(&c->resources);
     vec_done(&c->unsettled);

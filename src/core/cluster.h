@@ -132,6 +132,19 @@ struct hold {
     uint32_t more;                  /* of the instance, or free list */
 };
 
+enum { QUOTAS_MAX = 4, QUOTA_DEPTH_MAX = 8 };
+
+/* What a workload says of its turn; most services say nothing. */
+struct claim {
+    uint32_t quotas[QUOTAS_MAX], quotas_len; /* indices; the first is its account */
+    sym queue;
+    int64_t estimate_ns, limit_ns, deadline_ns, min_run_ns;
+    bool unpreemptible;
+    int32_t user_level, group_level, urgency, interference;
+    int64_t parameters, attained_ns;
+    struct labels words; /* pooled: equal ones have equal addresses */
+};
+
 struct workload {
     sym id;
     enum berth_workload_kind kind;
@@ -143,7 +156,8 @@ struct workload {
     bool suspended;
     bool gone;     /* removed, or never there: only its instances are left */
     bool live;     /* the slot is in use */
-    uint32_t gang; /* index, NONE */
+    uint32_t claim; /* index, NONE: it says nothing */
+    uint32_t gang;  /* index, NONE */
     uint32_t next_in_gang, prev_in_gang;
     struct class_ix class;
     uint32_t label_set;
@@ -209,6 +223,42 @@ struct use {
     uint32_t more;       /* of the workload */
 };
 
+/* Amounts of quotas: of resources by their index, and of these. */
+enum { QUOTA_GPU = BERTH_RESOURCES_MAX, QUOTA_JOBS, QUOTA_RESOURCES };
+
+struct quota_amount {
+    uint32_t resource;
+    int64_t amount;
+};
+
+struct quota_total {
+    uint32_t resource;
+    int64_t limit, spent, since_ns, period_ns;
+};
+
+/* Of one resource: what is placed (`active` includes `stopping`), and what is admitted. */
+struct quota_book {
+    uint32_t resource;
+    int64_t active, stopping, reserved, asked;
+};
+
+/* What a quota says; one block of memory. */
+struct quota_terms {
+    uint32_t limits_len, guarantees_len, admitted_len, totals_len;
+    const struct quota_amount *limits, *guarantees, *admitted;
+    const struct quota_total *totals;
+};
+
+struct quota {
+    sym id;
+    uint32_t parent; /* NONE */
+    uint32_t weight;
+    bool weighted;
+    bool known;                /* it was put; else only named */
+    struct quota_terms *terms; /* NULL: it says nothing */
+    VEC(struct quota_book) books;
+};
+
 struct fact {
     enum berth_fact_kind kind;
     uint64_t subject;
@@ -235,10 +285,16 @@ struct berth_cluster {
     uint32_t said;                  /* nodes and instances that say what they use */
 
     struct pages nodes, workloads, instances, things, holds, usages, waits, label_sets, facts;
-    struct pages gangs;
+    struct pages gangs, claims;
+    VEC(struct quota) quotas; /* never freed but with the cluster */
+    struct map quotas_by_id, words_by_labels;
+    VEC(struct labels) words; /* distinct ones */
+    uint32_t guaranteed;      /* quotas that guarantee less than everything */
+    VEC(uint64_t) accounted;  /* workloads that count against a quota, a bit each */
     struct pages pairs, postings, uses, tie_uses; /* tie_uses[tie]: its first use */
     uint32_t apart_loose;                         /* first required `apart` tie without an anchor */
     slot_list nodes_free, workloads_free, instances_free, holds_free, usages_free, waits_free, facts_free, uses_free;
+    slot_list claims_free;
     struct map nodes_by_id, workloads_by_id, instances_by_id, things_by_name, label_sets_by_labels, facts_by_subject;
     struct map pairs_by_label, gangs_by_id;
     uint32_t nodes_len; /* in use */
@@ -310,6 +366,34 @@ void cluster_unhold(struct berth_cluster *c, uint32_t hold);
 /* Does any instance other than `but` hold the volume on the node? */
 bool cluster_holds(const struct berth_cluster *c, uint32_t thing, uint32_t node, uint32_t but);
 
+static inline const struct claim *cluster_claim(const struct berth_cluster *c, uint32_t workload)
+{
+    const struct workload *w = cluster_workload(c, workload);
+    return w->claim == NONE ? NULL : pages_at(&c->claims, w->claim);
+}
+
+/* claim.c: what the workload says of its turn, copied; forgotten. The description is valid. */
+void claim_put(struct berth_cluster *c, uint32_t workload, const struct berth_workload *from);
+void claim_drop(struct berth_cluster *c, uint32_t workload);
+
+/* quota.c: adds what an instance holds to the books of all its quotas, or takes it off; the same of what a workload asks
+ * for while it is there. */
+void quota_count(struct berth_cluster *c, const struct instance *i, int sign);
+void quota_ask(struct berth_cluster *c, uint32_t workload, int sign);
+/* All that its instances hold at once. */
+void quota_hold(struct berth_cluster *c, uint32_t workload, int sign);
+uint32_t cluster_quota_find(const struct berth_cluster *c, const char *id);
+/* The slot of an id, made known if need be. */
+uint32_t cluster_quota_named(struct berth_cluster *c, const char *id);
+void quotas_done(struct berth_cluster *c);
+/* Compares all books with a recomputation. */
+int quota_audit(const struct berth_cluster *c, struct berth_err *err);
+/* All quotas that the workload counts against, each once, with their parents; returns how many. */
+enum { QUOTA_CHAIN_MAX = QUOTAS_MAX * QUOTA_DEPTH_MAX };
+uint32_t quota_chain(const struct quota *quotas, const struct claim *t, uint32_t ret[static QUOTA_CHAIN_MAX]);
+/* What one pod takes of a quota's resource; of QUOTA_JOBS nothing. */
+int64_t quota_need(const struct class *k, uint32_t resource);
+
 /* Recomputes whether a plan must look at the workload. */
 void cluster_settle(struct berth_cluster *c, uint32_t workload);
 /* A workload slot for an id of which only instances are known. */
@@ -340,6 +424,7 @@ void instance_set_state(struct berth_cluster *c, uint32_t slot, enum berth_state
 /* Checks of descriptions (describe.c): 0, or -EINVAL and a text that names the object. */
 int describe_resource(const struct berth_resource *r, struct berth_err *err);
 int describe_node(const struct berth_cluster *c, const struct berth_node *n, struct berth_err *err);
+int describe_quota(const struct berth_cluster *c, const struct berth_quota *q, struct berth_err *err);
 int describe_volume(const struct berth_cluster *c, const struct berth_volume *v, struct berth_err *err);
 int describe_workload(const struct berth_cluster *c, const struct berth_workload *w, struct berth_err *err);
 int describe_instance(const struct berth_cluster *c, const struct berth_instance *i, struct berth_err *err);

@@ -443,6 +443,32 @@ static int check_shape(const struct subject *s, const struct berth_cluster *c, c
     return 0;
 }
 
+static int check_traits(const struct subject *s, const struct berth_traits *t)
+{
+    enum { LEVEL_MAX = 100, URGENCY_MAX = 1000, MILLION = 1000000 };
+    if (t->user_level < 0 || t->user_level > LEVEL_MAX || t->group_level < 0 || t->group_level > LEVEL_MAX)
+        return REFUSE(s, "a level is 0 to %d", LEVEL_MAX);
+    if (t->urgency < -URGENCY_MAX || t->urgency > URGENCY_MAX)
+        return REFUSE(s, "urgency %d: expected -%d to %d", t->urgency, URGENCY_MAX, URGENCY_MAX);
+    if (t->interference < 0 || t->interference > MILLION)
+        return REFUSE(s, "interference %d: expected 0 to %d", t->interference, MILLION);
+    if (t->parameters < 0 || t->attained_ns < 0)
+        return REFUSE(s, "%s", "a trait is negative");
+    return check_labels(s, t->words, t->words_len);
+}
+
+static int check_claim(const struct subject *s, const struct berth_workload *w)
+{
+    if (w->quotas_len > QUOTAS_MAX)
+        return REFUSE(s, "%zu quotas; at most %d are allowed", w->quotas_len, QUOTAS_MAX);
+    for (size_t i = 0; i < w->quotas_len; i++)
+        TRY(check_text(s, "quota", w->quotas[i], true));
+    TRY(check_text(s, "queue", w->queue, false));
+    if (w->estimate_ns < 0 || w->limit_ns < 0 || w->deadline_ns < 0 || w->min_run_ns < 0)
+        return REFUSE(s, "%s", "a time is negative");
+    return check_traits(s, &w->traits);
+}
+
 int describe_workload(const struct berth_cluster *c, const struct berth_workload *w, struct berth_err *err)
 {
     struct subject s = {"workload", text_of(w->id), err};
@@ -462,6 +488,7 @@ int describe_workload(const struct berth_cluster *c, const struct berth_workload
     if (w->gang_min && !*text_of(w->gang))
         return REFUSE(&s, "a gang minimum of %u without a gang", w->gang_min);
     TRY(check_text(&s, "gang", w->gang, false));
+    TRY(check_claim(&s, w));
     TRY(check_labels(&s, w->labels, w->labels_len));
     return check_shape(&s, c, &w->shape);
 }
@@ -525,4 +552,42 @@ int describe_instance(const struct berth_cluster *c, const struct berth_instance
         count = cluster_class(c, instance_class(c, cluster_instance_find(c, i->id), slot))->gpu.count;
     }
     return i->state == BERTH_ENDED ? 0 : check_devices(&s, c, i, node, count);
+}
+
+static int check_shares(const struct subject *s, struct fresh_names *fresh, const char *what,
+                        const struct berth_amount *at, size_t len)
+{
+    TRY(check_len(s, what, len));
+    for (size_t i = 0; i < len; i++) {
+        const char *name = text_of(at[i].resource);
+        TRY(check_text(s, "resource", name, true));
+        if (at[i].amount < 0)
+            return REFUSE(s, "%s of %s is negative", what, name);
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(text_of(at[j].resource), name) == 0)
+                return REFUSE(s, "%s list %s twice", what, name);
+        if (strcmp(name, "gpu") != 0 && strcmp(name, "jobs") != 0)
+            TRY(fresh_name(s, fresh, name));
+    }
+    return 0;
+}
+
+int describe_quota(const struct berth_cluster *c, const struct berth_quota *q, struct berth_err *err)
+{
+    struct subject s = {"quota", text_of(q->id), err};
+    struct fresh_names fresh = {.c = c};
+    TRY(check_text(&s, "id", q->id, true));
+    TRY(check_text(&s, "parent", q->parent, false));
+    TRY(check_shares(&s, &fresh, "limits", q->limits, q->limits_len));
+    TRY(check_shares(&s, &fresh, "guarantees", q->guarantees, q->guarantees_len));
+    TRY(check_shares(&s, &fresh, "admitted", q->admitted, q->admitted_len));
+    TRY(check_len(&s, "totals", q->totals_len));
+    for (size_t i = 0; i < q->totals_len; i++) {
+        const struct berth_total *t = &q->totals[i];
+        struct berth_amount as = {t->resource, t->limit};
+        TRY(check_shares(&s, &fresh, "totals", &as, 1));
+        if (t->spent < 0 || t->period_ns < 0)
+            return REFUSE(&s, "a total of %s is negative", t->resource);
+    }
+    return 0;
 }

@@ -88,7 +88,13 @@ static void use_change(struct berth_cluster *c, const struct instance *i, int si
 
 static void counts_change(struct berth_cluster *c, const struct instance *i, int sign)
 {
+    bool ends = i->state == BERTH_ENDED; /* what is done is no longer asked for */
+    if (ends)
+        quota_ask(c, i->workload.v, -1);
     workload_count(pages_edit(&c->workloads, i->workload.v), i, sign);
+    if (ends)
+        quota_ask(c, i->workload.v, 1);
+    quota_count(c, i, sign);
 }
 
 /* A volume is attached to a node once, however many instances use it there: the first to come and the last to go count.

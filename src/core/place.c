@@ -69,7 +69,7 @@ static void grant(struct berth_plan *p, struct turn *t, struct wish *w, uint32_t
 }
 
 /* Takes back the last action, which is a placement of this wish. */
-static void revoke(struct berth_plan *p, struct wish *w)
+void place_revoke(struct berth_plan *p, struct wish *w)
 {
     struct cycle *c = &p->c;
     struct act a = c->acts.at[--c->acts.len];
@@ -107,12 +107,14 @@ static bool place_now(struct berth_plan *p, struct wish *w, uint32_t upto)
     return plain;
 }
 
-static void place_later(struct berth_plan *p, struct wish *w, uint32_t upto)
+void place_later(struct berth_plan *p, struct wish *w, uint32_t upto, const uint64_t *only)
 {
     struct turn t;
     uint32_t position;
 
     turn_begin(&t, &p->c, wish_asker(w), true);
+    for (uint32_t b = 0; only && b < p->c.blocks; b++)
+        t.mask[b] &= only[b];
     while (w->placed < upto && search_later(&t, &position))
         grant(p, &t, w, position);
     turn_end(&t);
@@ -137,7 +139,7 @@ static void place_wish(struct berth_plan *p, struct wish *w, uint32_t upto, bool
         *dead = plain && !tentative && w->placed < upto;
     }
     if (w->placed < upto && p->c.any_leaving)
-        place_later(p, w, upto);
+        place_later(p, w, upto, NULL);
 }
 
 /* ---- gangs ------------------------------------------------------------------------------------------------------ */
@@ -149,7 +151,7 @@ static void gang_fail(struct berth_plan *p, struct wish *w, uint32_t len, uint32
         fits += w[i].placed;
     for (uint32_t i = len; i-- > 0;) {
         while (w[i].placed)
-            revoke(p, &w[i]);
+            place_revoke(p, &w[i]);
         w[i].gang_failed = true;
     }
     for (uint32_t i = 0; i < len; i++) { /* of all rounds, the best */

@@ -27,6 +27,14 @@ struct wish {
     bool elsewhere; /* not where the one is that it takes over from */
     bool bound;     /* on that node alone: */
     uint32_t only;
+    /* Of tier.c: where it stands among all wishes; see berth.h, "who comes first". */
+    int64_t tier, key, created_ns;
+    int32_t queue_priority;
+    uint32_t queue; /* of the policy's, or NONE */
+    bool waited;    /* for longer than max_wait_ns: before all others of its tier */
+    uint32_t more;  /* another wish of the same workload with what of it is of a lower tier, or NONE */
+    bool short_of_quota;
+    const struct reservation *reservation; /* of future.c; NULL: none */
     bool blocked; /* of a gang: too many earlier instances are still stopping */
     bool gang_failed;
     uint32_t gang_fits; /* tasks of the whole gang that found room at once */
@@ -57,6 +65,10 @@ struct berth_plan {
     VEC(struct berth_fact) facts;
     struct migrations *migrations; /* of migration.c */
     struct leavers *leavers;       /* of leave.c */
+    struct allotments *allotments; /* of allot.c */
+    struct tiers *tiers;           /* of tier.c */
+    struct victims *victims;       /* of preempt.c */
+    uint32_t at_wish;              /* whose turn it is: an index of wishes */
     int64_t recheck_ns;
     bool alarm;
     uint32_t lost; /* nodes */
@@ -69,6 +81,11 @@ struct berth_plan {
         struct berth_pressure pressure;
         struct berth_rebalance rebalance;
         bool shed;
+        struct berth_order order; /* texts and lists are the caller's: valid while the plan is made */
+        struct berth_backfill backfill;
+        struct berth_preemption preemption;
+        const struct berth_window *windows;
+        size_t windows_len;
     } policy;
 };
 
@@ -80,6 +97,10 @@ void reconcile(struct berth_plan *p, const uint32_t *order, uint32_t len);
 
 /* Grants wishes, in rounds until nothing changes. */
 void place(struct berth_plan *p);
+/* Grants up to `upto` pods of a wish on what is free once all stops are done, best nodes first; `only`: on these nodes
+ * (NULL: anywhere something stops). Takes the last placement of a wish back. */
+void place_later(struct berth_plan *p, struct wish *w, uint32_t upto, const uint64_t *only);
+void place_revoke(struct berth_plan *p, struct wish *w);
 
 /* Places what takes over from another, or leaves everything as it was. */
 bool place_move(struct berth_plan *p, struct wish *w);

@@ -251,10 +251,38 @@ static void share_tables(struct berth_cluster *c, struct berth_snapshot *s)
     pages_share(&c->pairs, &s->pairs);
     pages_share(&c->postings, &s->postings);
     pages_share(&c->gangs, &s->gangs);
+    pages_share(&c->claims, &s->claims);
     pages_share(&c->uses, &s->uses);
     pages_share(&c->tie_uses, &s->tie_uses);
     s->apart_loose = c->apart_loose;
     pages_share(&c->names.strings, &s->names.strings);
+}
+
+static struct quota_terms *copy_terms(struct arena *a, const struct quota_terms *from)
+{
+    struct quota_terms *t = arena_dup(a, from, sizeof *from);
+    t->limits = arena_dup(a, from->limits, from->limits_len * sizeof *from->limits);
+    t->guarantees = arena_dup(a, from->guarantees, from->guarantees_len * sizeof *from->guarantees);
+    t->admitted = NULL; /* the judge's */
+    t->admitted_len = 0;
+    t->totals = arena_dup(a, from->totals, from->totals_len * sizeof *from->totals);
+    return t;
+}
+
+static void copy_quotas(const struct berth_cluster *c, struct berth_snapshot *s)
+{
+    struct quota *quotas = arena_dup(&s->arena, c->quotas.at, c->quotas.len * sizeof *c->quotas.at);
+    for (size_t i = 0; i < c->quotas.len; i++) {
+        struct quota *q = &quotas[i];
+        q->books.at = arena_dup(&s->arena, q->books.at, q->books.len * sizeof *q->books.at);
+        if (q->terms)
+            q->terms = copy_terms(&s->arena, q->terms);
+    }
+    s->quotas = quotas;
+    s->quotas_len = (uint32_t)c->quotas.len;
+    s->guaranteed = c->guaranteed > 0;
+    s->accounted = copy_words(&s->arena, c->accounted.at, c->accounted.len);
+    s->accounted_len = (uint32_t)c->accounted.len;
 }
 
 struct berth_snapshot *berth_freeze(struct berth_cluster *c, int64_t now_ns, uint64_t seed)
@@ -281,6 +309,7 @@ struct berth_snapshot *berth_freeze(struct berth_cluster *c, int64_t now_ns, uin
     s->watched = copy_words(&s->arena, c->watched.at, c->watched.len);
     s->leaving = copy_words(&s->arena, c->leaving.at, c->leaving.len);
     s->revision = c->revision;
+    copy_quotas(c, s);
 
     uint32_t resources = s->layout->resources;
     s->over = ARENA_ARRAY(&s->arena, uint64_t, s->layout->blocks + 1);
@@ -306,7 +335,7 @@ void berth_snapshot_free(struct berth_snapshot *s)
     struct pages *tables[] = {&s->nodes,      &s->workloads, &s->instances, &s->things,       &s->holds,
                               &s->usages,     &s->waits,     &s->facts,     &s->classes,      &s->rules,
                               &s->label_sets, &s->tastes,    &s->ties,      &s->pairs,        &s->postings,
-                              &s->uses,       &s->tie_uses,  &s->gangs,     &s->names.strings};
+                              &s->uses,       &s->tie_uses,  &s->gangs,     &s->names.strings, &s->claims};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         pages_done(tables[i]);
     layout_unref(s->layout);

@@ -23,7 +23,12 @@ struct berth_snapshot {
     int64_t recheck_ns;  /* when a period of consumption ends */
     struct intern names; /* for reading */
     struct pages nodes, workloads, instances, things, holds, usages, waits, label_sets, facts;
-    struct pages classes, rules, tastes, ties, pairs, postings, uses, tie_uses, gangs;
+    struct pages classes, rules, tastes, ties, pairs, postings, uses, tie_uses, gangs, claims;
+    const struct quota *quotas; /* copies; their terms and books too */
+    uint32_t quotas_len;
+    bool guaranteed;           /* some quota guarantees less than everything */
+    const uint64_t *accounted; /* workloads that count against quotas */
+    uint32_t accounted_len;    /* words */
     uint32_t apart_loose;
     const struct resource *resources;
     uint32_t resources_len;
@@ -49,6 +54,12 @@ struct berth_snapshot {
 static inline const struct workload *snapshot_workload(const struct berth_snapshot *s, uint32_t i)
 {
     return pages_at(&s->workloads, i);
+}
+/* What it says of its turn; NULL: nothing. */
+static inline const struct claim *snapshot_claim(const struct berth_snapshot *s, uint32_t workload)
+{
+    const struct workload *w = snapshot_workload(s, workload);
+    return w->claim == NONE ? NULL : pages_at(&s->claims, w->claim);
 }
 static inline const struct instance *snapshot_instance(const struct berth_snapshot *s, uint32_t i)
 {

@@ -201,7 +201,7 @@ static uint32_t workload_new(struct berth_cluster *c, sym id)
 {
     uint32_t slot = slot_take(&c->workloads, &c->workloads_free);
     *(struct workload *)pages_edit(&c->workloads, slot) =
-        (struct workload){.id = id, .live = true, .first = NONE, .uses = NONE, .gang = NONE};
+        (struct workload){.id = id, .live = true, .first = NONE, .uses = NONE, .gang = NONE, .claim = NONE};
     label_set_join(c, slot, 0);
     map_add(&c->workloads_by_id, hash_u64(id), slot);
     vec_push(&c->by_id_new, ((struct named){slot, id}));
@@ -234,6 +234,7 @@ bool workload_settled(const struct workload *w)
 static void workload_become_ghost(struct berth_cluster *c, uint32_t slot)
 {
     struct class_ix nothing = class_put(c, &(struct berth_shape){0});
+    quota_ask(c, slot, -1);
     label_set_leave(c, slot);
     label_set_join(c, slot, 0);
     uses_drop(c, slot);
@@ -244,6 +245,7 @@ static void workload_become_ghost(struct berth_cluster *c, uint32_t slot)
                            .gone = true,
                            .class = nothing,
                            .gang = NONE,
+                           .claim = w->claim, /* what is left of it still counts */
                            .uses = NONE,
                            .on_lost = BERTH_LOST_REPLACE,
                            .on_drain = BERTH_DRAIN_MOVE,
@@ -270,8 +272,9 @@ void workload_drop_if_empty(struct berth_cluster *c, uint32_t slot)
     label_set_leave(c, slot);
     uses_drop(c, slot);
     gang_leave(c, slot);
+    claim_drop(c, slot);
     map_drop(&c->workloads_by_id, hash_u64(w->id), slot);
-    *(struct workload *)pages_edit(&c->workloads, slot) = (struct workload){.first = NONE, .uses = NONE, .gang = NONE};
+    *(struct workload *)pages_edit(&c->workloads, slot) = (struct workload){.first = NONE, .uses = NONE, .gang = NONE, .claim = NONE};
     bits_drop(c->unsettled.at, slot);
     vec_push(&c->workloads_free, slot);
     c->by_id_stale = true;
@@ -307,6 +310,13 @@ static void workload_fill(struct workload *w, const struct berth_workload *from)
     w->gang_min = from->gang_min ? from->gang_min : from->replicas;
 }
 
+/* All that the workload asks for and has, in the books of its quotas. */
+static void quota_all(struct berth_cluster *c, uint32_t slot, int sign)
+{
+    quota_ask(c, slot, sign);
+    quota_hold(c, slot, sign);
+}
+
 int berth_workload_put(struct berth_cluster *c, const struct berth_workload *from, struct berth_err *err)
 {
     int rc = describe_workload(c, from, err);
@@ -317,6 +327,7 @@ int berth_workload_put(struct berth_cluster *c, const struct berth_workload *fro
         slot = workload_new(c, intern_put(&c->names, from->id));
 
     struct class_ix class = class_put(c, &from->shape);
+    quota_all(c, slot, -1);
     uint32_t set = cluster_label_set_put(c, from->labels, from->labels_len);
     if (set != cluster_workload(c, slot)->label_set) {
         label_set_leave(c, slot);
@@ -336,6 +347,8 @@ int berth_workload_put(struct berth_cluster *c, const struct berth_workload *fro
     gang_leave(c, slot);
     if (from->gang && *from->gang)
         gang_join(c, slot, intern_put(&c->names, from->gang));
+    claim_put(c, slot, from);
+    quota_all(c, slot, 1);
     cluster_settle(c, slot);
     c->revision++;
     return 0;

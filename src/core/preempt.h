@@ -1,0 +1,14 @@
+/* preempt.h - room made for what comes first by stopping what comes later.
+ *
+ * Asked when a wish found no place. Victims are of a strictly lower tier, have run for their minimum, may be preempted, and
+ * are on nodes that would then take the pods. Of all ways the one with the least harm is taken: the lowest tiers, then the
+ * least work lost, then the fewest pods; gangs go whole, elastic ones lose spare pods first. Nobody is stopped who need
+ * not be. The pods that made them go are reserved their places by the same plan.
+ */
+#pragma once
+
+#include "core/plan.h"
+
+/* Places all that is needed of the group (or one wish alone: as many of its pods as can be) by stopping others; false: nothing
+ * was done. */
+bool preempt(struct berth_plan *p, struct wish *w, uint32_t len);

@@ -1,0 +1,23 @@
+/* rank.h - keys of what waits: the factors, the rankings that are built in, fair shares.
+ *
+ * A key must not depend on what is placed by this or an earlier plan at the same moment, else applying a plan would change
+ * the order of what is left, and the next plan would not be empty. So shares are counted over all that is admitted, in the
+ * fixed order creation, id, and load is what is admitted over what there is; use counts by the time that has passed.
+ */
+#pragma once
+
+#include "core/plan.h"
+
+/* Keys of `len` workloads that wait, higher first, each by the ranking of its queue. Fails where a formula does, or for a
+ * ranking or a factor that does not exist. */
+int rank_keys(struct berth_plan *p, const uint32_t *workloads, uint32_t len, int64_t *keys, struct berth_err *err);
+/* The ranking and the weights that a queue of the policy (NONE: of no queue) is ranked by. */
+const struct berth_ranking *rank_of_queue(const struct berth_plan *p, uint32_t queue);
+/* The queue of the policy that a workload is in, or NONE. */
+uint32_t rank_queue(const struct berth_plan *p, const struct claim *t);
+/* The factors of one workload, millionths, in the order of berth_factor_at; returns how many. */
+uint32_t rank_factors(struct berth_plan *p, uint32_t workload, int32_t ret[static 32]);
+/* When time alone may next change the order; noted with plan_recheck. */
+void rank_recheck(struct berth_plan *p);
+/* Are the rankings of the policy all known, with factors that exist? */
+int rank_check(const struct berth_order *o, struct berth_err *err);

@@ -1,0 +1,24 @@
+/* tier.h - who comes first: tiers of wishes and of what is placed already.
+ *
+ * See berth.h, "who comes first". By right is what is within every guarantee of its quotas: counted in the order priority,
+ * placed before waiting, then queue, key, creation, id. Whoever does not fit into what is left of a guarantee is skipped, not
+ * waited for: so whether others run or not changes nothing for those who are by right.
+ *
+ * A workload's pods are by right, borrowed or spare in the order of their ordinals, those with a place first: of an elastic
+ * gang (gang_min below replicas) pods beyond the minimum are spare. A gang is by right as a whole, or not at all.
+ */
+#pragma once
+
+#include "core/plan.h"
+
+/* A tier as one number: entitlement, then priority. */
+static inline int64_t tier_of(enum berth_entitlement e, int32_t priority)
+{
+    return (int64_t)e << 32 | (uint32_t)((uint32_t)priority ^ 0x80000000u);
+}
+
+/* Ranks all wishes, splits those whose pods are of different tiers, and sorts them. Fails where a formula does. */
+int tiers_make(struct berth_plan *p, struct berth_err *err);
+
+/* The tier of an instance that is placed. */
+int64_t tier_of_instance(const struct berth_plan *p, uint32_t slot);
