@@ -317,9 +317,12 @@ struct berth_instance {
     bool
         outdated; /* placed from a description that is no longer the wished one: services replace it, a few at a time */
     int64_t since_ns;
-    int64_t fence_ns;      /* in silence, as its node was told; BERTH_NEVER_NS: none; 0: as the workload says */
-    uint64_t gpus;         /* devices held, a bit each */
-    uint64_t replaces;     /* the instance this one takes over from; 0: none */
+    /* Its use counts from then on: when it first ran, or up to when BERTH_FACT_USAGE has it. 0: of one that runs since_ns, of
+     * others not yet. */
+    int64_t counted_ns;
+    int64_t fence_ns;   /* in silence, as its node was told; BERTH_NEVER_NS: none; 0: as the workload says */
+    uint64_t gpus;      /* devices held, a bit each */
+    uint64_t replaces;  /* the instance this one takes over from; 0: none */
     const uint64_t *waits; /* of a reserved one: the instances whose stop it awaits */
     size_t waits_len;
     const struct berth_usage *usage;
@@ -337,7 +340,8 @@ struct berth_quota {
     bool weighted;      /* guaranteed is its weight's share of what the parent is guaranteed, or the cluster has */
     const struct berth_amount *limits; /* held at once at most: nothing is placed beyond */
     size_t limits_len;
-    const struct berth_amount *guarantees; /* held by right. What is beyond is borrowed: placed after all that is held by
+    const struct berth_amount
+        *guarantees; /* held by right. What is beyond is borrowed: placed after all that is held by
                                               right, and stopped for it. Of what is not listed everything is by right */
     size_t guarantees_len;
     const struct berth_amount *admitted; /* asked for at most by all that waits and runs together; berth_judge */
@@ -403,6 +407,12 @@ BERTH_API size_t berth_nodes(const struct berth_cluster *cluster);
 BERTH_API bool berth_workload_at(const struct berth_cluster *cluster, size_t i, struct berth_workload_seen *ret);
 BERTH_API bool berth_workload_find(const struct berth_cluster *cluster, const char *id,
                                    struct berth_workload_seen *ret);
+/* What a node has of a resource, over-commit apart, and what pods hold of it; of "gpu" in thousandths. */
+struct berth_node_use {
+    int64_t there, held;
+};
+BERTH_API bool berth_node_use(const struct berth_cluster *cluster, const char *node, const char *resource,
+                              struct berth_node_use *ret); /* false: there is no such node */
 /* Calls back for every instance of a workload, also of one that was removed. O(its instances). */
 BERTH_API void berth_instances(const struct berth_cluster *cluster, const char *workload,
                                void (*tell)(void *ctx, const struct berth_instance_seen *instance), void *ctx);
@@ -458,8 +468,8 @@ struct berth_rebalance {
 /* Kept free in every zone, or in one domain. */
 struct berth_reserve {
     const char *resource;
-    int64_t amount;    /* or */
-    uint32_t permille; /* of what the ready nodes of the zone have: the larger counts */
+    int64_t amount;     /* or */
+    uint32_t permille;  /* of what the ready nodes of the zone have: the larger counts */
     const char *domain; /* "": in every zone */
 };
 
@@ -475,7 +485,7 @@ struct berth_headroom {
  * Wishes are granted in one order: tier, queue, key, creation, id. The tier is first whether a pod is held by right
  * (within every guarantee of its quotas), borrowed, or spare (beyond the minimum of an elastic gang), then the workload's
  * priority. Who is by right follows from what is asked for and the quotas, whatever is placed: of one quota by priority,
- * what has a place before what waits, then by queue, key, creation, id. Only pods of a strictly lower tier are ever stopped
+ * creation, id, and of one workload by ordinal. Only pods of a strictly lower tier are ever stopped
  * for another, so nothing loops. */
 
 /* One row per workload that waits; the columns are what a ranking is computed from. */
@@ -483,8 +493,8 @@ struct berth_factors {
     size_t len;
     const char *const *names; /* of the columns: berth_factor_at, in that order */
     size_t names_len;
-    const int32_t *const *columns;  /* [name][row]: millionths, 0 to 1000000 */
-    const char *const *word_names;  /* "type", "class", ...: what any row has */
+    const int32_t *const *columns; /* [name][row]: millionths, 0 to 1000000 */
+    const char *const *word_names; /* "type", "class", ...: what any row has */
     size_t word_names_len;
     const char *const *const *words; /* [word name][row]: "" where it has none */
     /* As they are: seconds since creation, estimated seconds, pods, processors (or GPUs where it asks for some), the
@@ -497,8 +507,8 @@ struct berth_factors {
 typedef int berth_formula(void *ctx, const struct berth_factors *in, int64_t *keys, struct berth_err *err);
 
 struct berth_ranking {
-    const char *name; /* one of berth_ranking_at, or "formula"; "": "fifo" */
-    const struct berth_weight *weights; /* of "multifactor": of factors by name */
+    const char *name;                   /* one of berth_ranking_at, or "formula"; "": "fifo" */
+    const struct berth_weight *weights; /* of "multifactor": of factors by name, -100 to 100; none: the usual ones */
     size_t weights_len;
     berth_formula *formula;
     void *ctx;
@@ -516,8 +526,9 @@ struct berth_order {
     struct berth_ranking ranking;
     int64_t half_life_ns; /* of past use, for fair shares; 0: a week */
     int64_t age_ns;       /* at which the factor `age` is 1; 0: a week */
-    int64_t max_wait_ns;  /* what has waited for longer goes before all others of its tier, the oldest first; 0: never */
-    const struct berth_amount *charges; /* what a unit and second of use costs, in thousandths; empty: a core 1, a GPU 10,
+    int64_t max_wait_ns; /* what has waited for longer goes before all others of its tier, the oldest first; 0: never */
+    const struct berth_amount
+        *charges; /* what a unit and second of use costs, in thousandths; empty: a core 1, a GPU 10,
                                            a GiB of memory 0.25. Of "memory" a unit is a GiB, of "cpu" a core */
     size_t charges_len;
 };
@@ -527,7 +538,8 @@ struct berth_order {
 struct berth_backfill {
     uint32_t reservations; /* at most; 0: none, whatever fits is placed */
     bool strict;           /* nothing at all is placed that comes after a job which found no place */
-    int64_t estimate_ns;   /* of jobs that do not say how long they run; 0: an hour. Who runs for longer is expected to need
+    int64_t
+        estimate_ns; /* of jobs that do not say how long they run; 0: an hour. Who runs for longer is expected to need
                               twice as long, and again, at most its limit */
 };
 
@@ -707,7 +719,7 @@ struct berth_standing {
 /* What is left to be said to a workload before it is put: is it within its quotas? */
 struct berth_verdict {
     bool ok;
-    const char *quota, *resource, *kind; /* the limit that would be exceeded: "limit", "admitted" or "total" */
+    const char *quota, *resource, *kind;  /* the limit that would be exceeded: "limit", "admitted" or "total" */
     int64_t limit, used, asked, accepted; /* of it; the most that would be accepted */
 };
 

@@ -448,6 +448,43 @@ SH
     ends 0 "$berth" app scale photos 1
 }
 
+quotas_and_queues() {
+    ends 0 "$berth" group add lab && ends 0 "$berth" user add zoe --group lab || return 1
+    ends 0 "$berth" quota set group/lab limits.gpu=8 guarantees.gpu=4 && prints '^group/lab changed$' || return 1
+    ends 1 "$berth" quota set user/zoe limits.gpu=9 && says 'zoe can have at most 8 gpu' || return 1
+    ends 0 "$berth" quota set user/zoe limits.gpu=2.5 && ends 0 "$berth" quota show user/zoe group/lab || return 1
+    prints '^user/zoe +gpu +0 +0 +2.5 *' || prints '^user/zoe +gpu +0 +0 +2500m' || return 1
+    prints '^group/lab +gpu +0 +0 +8 +4' && ends 2 "$berth" quota show app/x && says 'expected user/NAME' || return 1
+    ends 0 "$berth" quota show || return 1
+    cat >"$work/queues.yaml" <<'YAML'
+kind: queue
+id: prod
+policy: mine
+groups: [lab]
+max_time: 2h
+---
+kind: policy
+id: mine
+formula: age + fair_share
+---
+kind: window
+id: night
+start: 2099-01-01T00:00:00Z
+duration: 8h
+require: {rack: r9}
+maintenance: true
+---
+kind: domain
+id: east
+require: {side: east}
+YAML
+    ends 0 "$berth" apply -f "$work/queues.yaml" && prints '^queue/prod created$' && prints '^policy/mine created$' || return 1
+    ends 0 "$berth" apply -f "$work/queues.yaml" && prints '^window/night unchanged$' || return 1
+    ends 0 "$berth" get queues && prints '^prod ' && ends 0 "$berth" get windows && prints '^night +coming' || return 1
+    ends 6 "$berth" delete policy mine && says 'queue prod is ordered by' || return 1
+    ends 0 "$berth" delete queue/prod policy/mine window/night domain/east user/zoe group/lab
+}
+
 users() {
     ends 0 "$berth" group add family --display 'The family' && ends 0 "$berth" user add alice --group family || return 1
     ends 0 "$berth" get users && prints '^alice +family +user' && ends 0 "$berth" get users --group family -o name || return 1
@@ -570,6 +607,7 @@ check "manifests are applied" manifests
 check "bad manifests are told with their place" bad_manifests
 check "edit" edits
 check "users, groups, tokens" users
+check "quotas, queues and what orders them" quotas_and_queues
 check "system" systems
 check "watch" watches
 check "backup and restore" backups

@@ -5,7 +5,7 @@
  * too narrow all fail. What is refused changes nothing, and what is not to be seen is refused in the very words for what is
  * not there.
  *
- * To add a route: a row in `rows`.
+ * To add a route: a row in `rows` (permissions_rows.h).
  */
 #include "control/user_kit_test.h"
 
@@ -13,27 +13,11 @@
 
 #include "control/archive.h"
 #include "control/routes.h"
+#include "permissions_rows.h"
 #include "wire/document.h"
 
 enum relation { OWN, GROUP, OTHER, RELATIONS };
 static const char *const relation_names[] = {"own", "group", "other"};
-
-/* ---- what roles may ------------------------------------------------------------------------------------------------- */
-
-/* Of what is its own, its group's, a stranger's: o, g, x. What belongs to nobody counts as a stranger's. */
-static const struct may {
-    const char *role;
-    const char *read, *cluster, *submit, *manage, *nodes, *users, *system, *audit, *report;
-} roles[] = {
-    {"admin",    "ogx", "ogx", "ogx", "ogx", "ogx", "ogx", "ogx", "ogx", "ogx"},
-    {"operator", "ogx", "ogx", "ogx", "ogx", "ogx", "---", "ogx", "---", "---"},
-    {"auditor",  "ogx", "ogx", "---", "---", "---", "---", "---", "ogx", "---"},
-    {"manager",  "og-", "ogx", "og-", "og-", "---", "og-", "---", "---", "---"},
-    {"user",     "o--", "ogx", "o--", "o--", "---", "---", "---", "---", "---"},
-    {"viewer",   "og-", "ogx", "---", "---", "---", "---", "---", "---", "---"},
-    {"agent",    "---", "---", "---", "---", "---", "---", "---", "---", "o--"},
-};
-enum { ROLES = sizeof roles / sizeof *roles };
 
 static const char *reach(const struct may *m, const char *permission)
 {
@@ -55,198 +39,6 @@ static bool is_agent(const struct may *m)
 {
     return strcmp(m->role, "agent") == 0;
 }
-
-/* ---- what routes need ----------------------------------------------------------------------------------------------- */
-
-/* What a request is about, by its path or body. */
-enum about {
-    NOTHING,
-    APP,
-    JOB,
-    VM,
-    VOLUME,
-    INSTANCE,
-    USER,
-    TOKEN,
-    NODE,
-    DEVICE,
-    PLAIN,
-    SYSTEM_SERVICE,
-    ERRAND,
-    SECRET
-};
-
-struct row {
-    const char *method, *path;
-    const char *gate; /* permission without which nothing is looked at */
-    enum about about;
-    const char *then; /* permission over what it is about; "": seeing it is enough */
-    const char *body; /* % stands for the owner, & for its group */
-    /* "": as said so far. "makes": nothing is there yet, so what may not be done is forbidden, not hidden. "not-self":
-     * nobody does this to oneself. "exports": needs manage and, of others, users. "for-nodes": a node's own agent, and who
-     * manages nodes. "table": agents, and who manages all users. "own-agent": nobody but the node's own agent. "invited": by
-     * what the body has. */
-    const char *rule;
-};
-
-#define WORK(plural, about, body)                                                                                      \
-    {"GET", "/v1/" plural, "read", NOTHING, "", NULL, ""},                                                             \
-        {"POST", "/v1/" plural, "submit", about, "submit", body, "makes"},                                             \
-        {"GET", "/v1/" plural "/{id}", "read", about, "read", NULL, ""},                                               \
-        {"PATCH", "/v1/" plural "/{id}", "manage", about, "manage", "{\"display\": \"x\"}", ""},                       \
-    {                                                                                                                  \
-        "DELETE", "/v1/" plural "/{id}", "manage", about, "manage", NULL, ""                                           \
-    }
-#define VERB(path, about)                                                                                              \
-    {                                                                                                                  \
-        "POST", path, "manage", about, "manage", NULL, ""                                                              \
-    }
-#define CLUSTER(plural, one, gate, body)                                                                               \
-    {"GET", "/v1/" plural, "cluster", NOTHING, "", NULL, ""},                                                          \
-        {"POST", "/v1/" plural, gate, PLAIN, gate, "{\"id\": \"new\", \"name\": \"new\"}", "makes"},                   \
-        {"GET", "/v1/" plural "/" one, "cluster", PLAIN, "", NULL, ""},                                                \
-        {"PUT", "/v1/" plural "/" one, gate, PLAIN, gate, body, ""},                                                   \
-        {"PATCH", "/v1/" plural "/" one, gate, PLAIN, gate, "{\"display\": \"x\"}", ""},                               \
-    {                                                                                                                  \
-        "DELETE", "/v1/" plural "/" one, gate, PLAIN, gate, NULL, ""                                                   \
-    }
-#define KNOWN(plural, one, gate)                                                                                       \
-    {"GET", "/v1/" plural, "self", NOTHING, "", NULL, ""},                                                             \
-        {"POST", "/v1/" plural, gate, PLAIN, gate, "{\"id\": \"new\"}", "makes"},                                      \
-        {"GET", "/v1/" plural "/" one, "self", PLAIN, "", NULL, ""},                                                   \
-        {"PUT", "/v1/" plural "/" one, gate, PLAIN, gate, "{\"display\": \"y\"}", ""},                                 \
-        {"PATCH", "/v1/" plural "/" one, gate, PLAIN, gate, "{\"display\": \"x\"}", ""},                               \
-    {                                                                                                                  \
-        "DELETE", "/v1/" plural "/" one, gate, PLAIN, gate, NULL, ""                                                   \
-    }
-#define ON_NODE(method, verb, body)                                                                                    \
-    {                                                                                                                  \
-        method, "/v1/nodes/{id}/" verb, "nodes", NODE, "nodes", body, ""                                               \
-    }
-#define OF_SYSTEM(method, path, body)                                                                                  \
-    {                                                                                                                  \
-        method, "/v1/system/" path, "system", SYSTEM_SERVICE, "system", body, ""                                       \
-    }
-
-static const struct row rows[] = {
-    WORK("apps", APP, "{\"name\": \"new\", \"owner\": \"%\"}"),
-    {"PUT",    "/v1/apps/{id}",                   "submit",  APP,      "manage", "{\"replicas\": 2}",                                      ""         },
-    VERB("/v1/apps/{id}/start", APP),
-    VERB("/v1/apps/{id}/stop", APP),
-    VERB("/v1/apps/{id}/restart", APP),
-    {"POST",   "/v1/apps/{id}/scale",             "manage",  APP,      "manage", "{\"replicas\": 3}",                                      ""         },
-    {"GET",    "/v1/apps/{id}/settings",          "read",    APP,      "read",   NULL,                                                     ""         },
-    {"PUT",    "/v1/apps/{id}/settings",          "manage",  APP,      "manage", "{}",                                                     ""         },
-    {"PATCH",  "/v1/apps/{id}/settings",          "manage",  APP,      "manage", "{}",                                                     ""         },
-    {"GET",    "/v1/apps/{id}/install",           "manage",  APP,      "manage", NULL,                                                     ""         },
-    {"PUT",    "/v1/apps/{id}/install",           "manage",  APP,      "manage", "{}",                                                     ""         },
-    {"PATCH",  "/v1/apps/{id}/install",           "manage",  APP,      "manage", "{}",                                                     ""         },
-    WORK("jobs", JOB, "{\"owner\": \"%\"}"),
-    {"PUT",    "/v1/jobs/{id}",                   "manage",  JOB,      "manage", "{\"priority\": 2}",                                      ""         },
-    VERB("/v1/jobs/{id}/hold", JOB),
-    VERB("/v1/jobs/{id}/release", JOB),
-    VERB("/v1/jobs/{id}/cancel", JOB),
-    WORK("vms", VM, "{\"name\": \"new\", \"owner\": \"%\"}"),
-    {"PUT",    "/v1/vms/{id}",                    "submit",  VM,       "manage", "{\"priority\": 2}",                                      ""         },
-    VERB("/v1/vms/{id}/start", VM),
-    VERB("/v1/vms/{id}/stop", VM),
-    VERB("/v1/vms/{id}/restart", VM),
-    WORK("volumes", VOLUME, "{\"id\": \"new\", \"owner\": \"%\"}"),
-    {"PUT",    "/v1/volumes/{id}",                "submit",  VOLUME,   "manage", "{\"driver\": \"disk\"}",                                 ""         },
-    {"GET",    "/v1/secrets",                     "read",    NOTHING,  "",       NULL,                                                     ""         },
-    {"POST",   "/v1/secrets",                     "submit",  SECRET,   "submit",
-                                                            "{\"name\": \"new\", \"owner\": \"%\", \"data\": {\"a\": \"b\"}}",                                                                    "makes"    },
-    {"GET",    "/v1/secrets/{id}",                "read",    SECRET,   "read",   NULL,                                                     ""         },
-    {"PUT",    "/v1/secrets/{id}",                "submit",  SECRET,   "manage", "{\"data\": {\"a\": \"c\"}}",                             ""         },
-    {"DELETE", "/v1/secrets/{id}",                "manage",  SECRET,   "manage", NULL,                                                     ""         },
-    {"GET",    "/v1/instances",                   "read",    NOTHING,  "",       NULL,                                                     ""         },
-    {"GET",    "/v1/instances/{id}",              "read",    INSTANCE, "read",   NULL,                                                     ""         },
-    {"POST",   "/v1/instances/{id}/migrate",      "manage",  INSTANCE, "manage", "{}",                                                     ""         },
-    {"GET",    "/v1/migrations",                  "read",    NOTHING,  "",       NULL,                                                     ""         },
-    {"POST",   "/v1/migrations/{id}/undo",        "manage",  INSTANCE, "manage", NULL,                                                     ""         },
-
-    {"GET",    "/v1/instances/{id}/logs",         "read",    INSTANCE, "read",   NULL,                                                     ""         },
-    {"POST",   "/v1/instances/{id}/exec",         "manage",  INSTANCE, "manage", "{\"command\": [\"true\"]}",                              ""         },
-    {"POST",   "/v1/instances/{id}/signal",       "manage",  INSTANCE, "manage", "{\"signal\": \"HUP\"}",                                  ""         },
-    {"GET",    "/v1/apps/{id}/logs",              "read",    APP,      "read",   NULL,                                                     ""         },
-    {"GET",    "/v1/jobs/{id}/logs",              "read",    JOB,      "read",   NULL,                                                     ""         },
-    {"GET",    "/v1/calls/{id}",                  "manage",  ERRAND,   "",       NULL,                                                     ""         },
-    {"DELETE", "/v1/calls/{id}",                  "manage",  ERRAND,   "",       NULL,                                                     ""         },
-    {"POST",   "/v1/calls/{id}/input",            "manage",  ERRAND,   "",       NULL,                                                     ""         },
-    {"POST",   "/v1/calls/{id}/resize",           "manage",  ERRAND,   "",       NULL,                                                     ""         },
-    {"GET",    "/v1/nodes/{id}/calls",            "report",  DEVICE,   "report", NULL,                                                     ""         },
-    {"POST",   "/v1/nodes/{id}/calls/{call}",     "report",  ERRAND,   "",       NULL,                                                     ""         },
-
-    {"GET",    "/v1/nodes/{id}/secrets/{secret}", "report",  ERRAND,   "",       NULL,                                                     ""         },
-    {"GET",    "/v1/nodes",                       "cluster", NOTHING,  "",       NULL,                                                     ""         },
-    {"POST",   "/v1/nodes",                       "nodes",   PLAIN,    "nodes",  "{\"id\": \"new\"}",                                      "makes"    },
-    {"GET",    "/v1/nodes/{id}",                  "cluster", NODE,     "",       NULL,                                                     ""         },
-    {"PUT",    "/v1/nodes/{id}",                  "nodes",   NODE,     "nodes",  "{\"allocatable\": {\"cpu\": 16, \"memory\": \"64Gi\"}}", ""         },
-    {"PATCH",  "/v1/nodes/{id}",                  "nodes",   NODE,     "nodes",  "{\"zone\": \"z\"}",                                      ""         },
-    {"DELETE", "/v1/nodes/{id}",                  "nodes",   NODE,     "nodes",  NULL,                                                     ""         },
-    ON_NODE("POST", "disable", NULL),
-    ON_NODE("POST", "enable", NULL),
-    ON_NODE("POST", "cordon", NULL),
-    ON_NODE("POST", "drain", NULL),
-    ON_NODE("POST", "invite", "{}"),
-    ON_NODE("POST", "accept", NULL),
-    ON_NODE("PUT", "capabilities", "{\"allocatable\": {\"cpu\": 16, \"memory\": \"64Gi\"}}"),
-    ON_NODE("PUT", "settings", "{\"zone\": \"z\"}"),
-    {"POST",   "/v1/nodes/{id}/report",           "report",  DEVICE,   "report", "{\"epoch\": 1, \"seq\": 1, \"instances\": []}",          ""         },
-    {"POST",   "/v1/nodes/{id}/certificate",      "report",  DEVICE,   "report", "{\"request\": \"KEY\"}",                                 "own-agent"},
-    {"POST",   "/v1/join",                        "public",  NOTHING,  "",       "{}",                                                     "invited"  },
-    {"GET",    "/v1/nodes/{id}/config",           "self",    NODE,     "",       NULL,                                                     "for-nodes"},
-    {"GET",    "/v1/nodes/{id}/gateway",          "self",    NODE,     "",       NULL,                                                     "for-nodes"},
-    CLUSTER("resources", "{id}", "nodes", "{\"kind\": \"cumulative\"}"),
-    CLUSTER("profiles", "{id}", "system", "{}"),
-
-    {"GET",    "/v1/users",                       "read",    NOTHING,  "",       NULL,                                                     ""         },
-    {"POST",   "/v1/users",                       "users",   USER,     "users",  "{\"id\": \"new\", \"group\": \"&\"}",                    "makes"    },
-    {"POST",   "/v1/users/import",                "users",   USER,     "users",  "archive",                                                "makes"    },
-    {"GET",    "/v1/users/{id}",                  "read",    USER,     "",       NULL,                                                     ""         },
-    {"PUT",    "/v1/users/{id}",                  "users",   USER,     "users",  "{\"group\": \"&\", \"role\": \"user\"}",                 ""         },
-    {"PATCH",  "/v1/users/{id}",                  "users",   USER,     "users",  "{\"level\": 4}",                                         ""         },
-    {"DELETE", "/v1/users/{id}",                  "users",   USER,     "users",  NULL,                                                     "not-self" },
-    {"POST",   "/v1/users/{id}/disable",          "users",   USER,     "users",  NULL,                                                     "not-self" },
-    {"POST",   "/v1/users/{id}/enable",           "users",   USER,     "users",  NULL,                                                     ""         },
-    {"GET",    "/v1/users/{id}/export",           "read",    USER,     "",       NULL,                                                     "exports"  },
-    KNOWN("groups", "{id}", "users"),
-    KNOWN("roles", "{id}", "system"),
-    {"GET",    "/v1/tokens",                      "self",    NOTHING,  "",       NULL,                                                     ""         },
-    {"POST",   "/v1/tokens",                      "self",    USER,     "users",  "{\"user\": \"%\"}",                                      ""         },
-    {"GET",    "/v1/tokens/{id}",                 "self",    TOKEN,    "",       NULL,                                                     ""         },
-    {"DELETE", "/v1/tokens/{id}",                 "self",    TOKEN,    "",       NULL,                                                     ""         },
-    {"GET",    "/v1/whoami",                      "self",    NOTHING,  "",       NULL,                                                     ""         },
-
-    {"GET",    "/v1/system/settings",             "system",  NOTHING,  "",       NULL,                                                     ""         },
-    {"PUT",    "/v1/system/settings",             "system",  NOTHING,  "",       "{}",                                                     ""         },
-    {"PATCH",  "/v1/system/settings",             "system",  NOTHING,  "",       "{}",                                                     ""         },
-    {"GET",    "/v1/system/services",             "system",  NOTHING,  "",       NULL,                                                     ""         },
-    OF_SYSTEM("GET", "services/{id}", NULL),
-    OF_SYSTEM("POST", "services/{id}/enable", NULL),
-    OF_SYSTEM("POST", "services/{id}/disable", NULL),
-    OF_SYSTEM("POST", "services/{id}/restart", NULL),
-    OF_SYSTEM("GET", "services/{id}/settings", NULL),
-    OF_SYSTEM("PUT", "services/{id}/settings", "{}"),
-    OF_SYSTEM("PATCH", "services/{id}/settings", "{}"),
-    {"POST",   "/v1/txn",                         "self",    APP,      "manage",
-                                                            "{\"changes\": [{\"op\": \"delete\", \"kind\": \"app\", \"id\": \"web.%\"}]}",                                                        ""         },
-
-    {"GET",    "/v1/services",                    "read",    NOTHING,  "",       NULL,                                                     ""         },
-    {"GET",    "/v1/services/{id}",               "read",    APP,      "read",   NULL,                                                     ""         },
-    {"GET",    "/v1/rbac",                        "self",    NOTHING,  "",       NULL,                                                     "table"    },
-    {"GET",    "/metrics",                        "system",  NOTHING,  "",       NULL,                                                     ""         },
-    {"GET",    "/healthz",                        "public",  NOTHING,  "",       NULL,                                                     ""         },
-    {"GET",    "/readyz",                         "public",  NOTHING,  "",       NULL,                                                     ""         },
-    {"GET",    "/version",                        "public",  NOTHING,  "",       NULL,                                                     ""         },
-    {"GET",    "/openapi.json",                   "public",  NOTHING,  "",       NULL,                                                     ""         },
-    {"POST",   "/v1/schedule",                    "cluster", NOTHING,  "",       NULL,                                                     ""         },
-    {"GET",    "/v1/why/{kind}/{id}",             "cluster", APP,      "read",   NULL,                                                     ""         },
-    {"GET",    "/v1/events",                      "read",    NOTHING,  "",       NULL,                                                     ""         },
-    {"GET",    "/v1/audit",                       "audit",   NOTHING,  "",       NULL,                                                     ""         },
-    {"GET",    "/v1/backup",                      "system",  NOTHING,  "",       NULL,                                                     ""         },
-};
-enum { ROWS = sizeof rows / sizeof *rows };
 
 static bool has_rule(const struct row *row, const char *rule)
 {
@@ -344,6 +136,9 @@ static void make_owner(struct cluster *c, struct owner *o, const char *id, const
     asked(k, k->admin, "POST", "/v1/vms", body, 201);
     (void)snprintf(body, sizeof body, "{\"name\": \"key\", \"owner\": \"%s\", \"data\": {\"a\": \"b\"}}", id);
     asked(k, k->admin, "POST", "/v1/secrets", body, 201);
+    (void)snprintf(body, sizeof body,
+                   "{\"name\": \"daily\", \"owner\": \"%s\", \"schedule\": \"0 0 1 1 *\", \"job\": {}}", id);
+    asked(k, k->admin, "POST", "/v1/crons", body, 201);
     (void)snprintf(body, sizeof body, "{\"owner\": \"%s\"}", id);
     asked(k, k->admin, "POST", "/v1/jobs", body, 201);
     (void)snprintf(o->job, sizeof o->job, "%d", (int)json_integer_value(json_object_get(k->body, "id")));
@@ -394,12 +189,16 @@ static void cluster_make(struct cluster *c)
     asked(k, k->admin, "POST", "/v1/roles", "{\"id\": \"spare\", \"permissions\": {\"read\": \"own\"}}", 201);
     asked(k, k->admin, "POST", "/v1/resources", "{\"name\": \"spare\"}", 201);
     asked(k, k->admin, "POST", "/v1/profiles", "{\"id\": \"spare\", \"name\": \"spare\"}", 201);
+    asked(k, k->admin, "POST", "/v1/queues", "{\"id\": \"spare\"}", 201);
+    asked(k, k->admin, "POST", "/v1/policies", "{\"id\": \"spare\"}", 201);
+    asked(k, k->admin, "POST", "/v1/domains", "{\"id\": \"spare\"}", 201);
     static const char node[] = "{\"id\": \"n%d\", \"allocatable\": {\"cpu\": 16, \"memory\": \"64Gi\"}}";
     for (int i = 1; i <= 2; i++) {
         char body[128];
         (void)snprintf(body, sizeof body, node, i);
         asked(k, k->admin, "POST", "/v1/nodes", body, 201);
     }
+    asked(k, k->admin, "POST", "/v1/windows", WINDOW("\"id\": \"spare\", "), 201);
     for (size_t i = 0; i + 1 < ROLES; i++) {
         char id[NAME_MAX_];
         (void)snprintf(id, sizeof id, "the-%s", roles[i].role);
@@ -463,6 +262,7 @@ static const char *id_for(const struct row *row, const struct owner *o, enum rel
     case APP: (void)snprintf(buf, 96, "web.%s", o->id); break;
     case VM: (void)snprintf(buf, 96, "box.%s", o->id); break;
     case SECRET: (void)snprintf(buf, 96, "key.%s", o->id); break;
+    case CRON: (void)snprintf(buf, 96, "daily.%s", o->id); break;
     case VOLUME: (void)snprintf(buf, 96, "vol-%s", o->id); break;
     case JOB: return o->job;
     case INSTANCE: return o->instance;
@@ -482,6 +282,7 @@ static const char *missing_for(const struct row *row)
     switch (row->about) {
     case APP:
     case SECRET:
+    case CRON:
     case VM: return "web.no-such-user";
     case JOB:
     case INSTANCE: return "999999";

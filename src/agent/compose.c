@@ -12,6 +12,7 @@
 
 #include "agent/agent_parts.h"
 #include "agent/ports.h"
+#include "agent/task.h"
 
 /* What is being put together; texts are the arena's. */
 struct making {
@@ -79,6 +80,7 @@ static void env_make(struct making *m, const char *const *mounts_env)
     if (!m->launch.runtime)
         env_user(m);
     env_gpus(m);
+    task_env(r, &m->arena, env_add, m); /* before its own, which may say otherwise */
     json_object_foreach(json_object_get(r->config, "env"), name, value)
         env_add(m, name, json_string_value(value) ? json_string_value(value) : "");
     env_add(m, "BERTH_NODE", r->agent->identity.node);
@@ -170,6 +172,20 @@ static int group_make(struct making *m)
     return 0;
 }
 
+static int hostfile_add(struct making *m)
+{
+    struct launch_mount file;
+    int rc = task_hostfile(m->run, &m->arena, &file, &m->run->err);
+    if (rc < 0 || !file.target)
+        return rc;
+    struct launch_mount *all = ARENA_ARRAY(&m->arena, struct launch_mount, m->mounts_len + 1);
+    for (size_t i = 0; i < m->mounts_len; i++)
+        all[i] = m->mounts[i];
+    all[m->mounts_len++] = file;
+    m->mounts = all;
+    return 0;
+}
+
 static int bundle(struct making *m)
 {
     struct run *r = m->run;
@@ -248,6 +264,8 @@ static int steps(struct making *m)
     if (rc == 0)
         rc = mounts_make(r->agent->place, r->id, r->config, &m->user, run_secret, r, &m->arena, &m->mounts,
                          &m->mounts_len, &mounts_env, &r->err);
+    if (rc == 0)
+        rc = hostfile_add(m);
     if (rc == 0)
         rc = bound_make(r, &m->bound, &r->err);
     if (rc < 0)

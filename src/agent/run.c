@@ -418,14 +418,27 @@ static void grace_over(void *ctx)
     kill_all(r);
 }
 
+static void send_signal(const struct run *r, const json_t *rule, int fallback)
+{
+    const char *name = json_string_value(json_object_get(rule, "signal"));
+    int signo = name ? signal_number(name) : fallback;
+    if (r->pid_fd >= 0)
+        (void)syscall(SYS_pidfd_send_signal, r->pid_fd, signo > 0 ? signo : fallback, NULL, 0);
+}
+
+/* One that can save its work is asked to first. If it ends by itself meanwhile, that is its end. */
 static void stop_signal(void *ctx)
 {
     struct run *r = ctx;
-    const char *name = json_string_value(json_object_get(json_object_get(r->config, "stop"), "signal"));
-    int signo = name ? signal_number(name) : SIGTERM;
+    const json_t *checkpoint = json_object_get(r->config, "checkpoint");
+    if (checkpoint && !r->warned) {
+        r->warned = true;
+        send_signal(r, checkpoint, SIGUSR1);
+        timer_set(r, stop_signal, json_integer_value(json_object_get(checkpoint, "grace_ns")));
+        return;
+    }
     r->signalled = true;
-    if (r->pid_fd >= 0)
-        (void)syscall(SYS_pidfd_send_signal, r->pid_fd, signo > 0 ? signo : SIGTERM, NULL, 0);
+    send_signal(r, json_object_get(r->config, "stop"), SIGTERM);
     timer_set(r, grace_over, stop_number(r, "grace_ns", GRACE_NS_DEFAULT));
 }
 
@@ -433,7 +446,7 @@ static void stop_begin(struct run *r)
 {
     if (r->stop_now)
         kill_all(r);
-    else if (!r->signalled)
+    else if (!r->signalled && !r->warned)
         timer_set(r, stop_signal, stop_number(r, "delay_ns", r->ports.len ? GATEWAYS_NS : 0));
 }
 
@@ -520,7 +533,10 @@ static void stop(void *ctx, uint64_t id, bool now)
 static void forget_work(void *ctx)
 {
     struct run *r = ctx;
+    const json_t *keep = json_object_get(json_object_get(r->config, "log"), "keep_ns");
     r->rc = compose_clear(r);
+    if (r->rc == 0 && keep) /* if it cannot be said, it stays while there is room */
+        (void)log_keep(r->agent->place, r->id, json_integer_value(keep), NULL);
     if (r->rc == 0)
         r->rc = place_end(r->agent->place, r->id, &r->err);
 }

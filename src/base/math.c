@@ -293,6 +293,46 @@ double math_pow(double x, double y)
     return sign * scale(v.hi, exponent);
 }
 
+/* The whole part of the root of m * 2^52, for an m of 53 or 54 bits: near enough by Newton's steps, then made exact. */
+static uint64_t whole_root(uint64_t m, unsigned __int128 *ret_rest)
+{
+    double of = (double)m * 0x1p52, y = from_bits((bits_of(of) >> 1) + ((uint64_t)0x1ff8 << 48));
+    for (int i = 0; i < 4; i++) /* each doubles the bits that are right, from 4 */
+        y = 0.5 * (y + of / y);
+    unsigned __int128 square = (unsigned __int128)m << 52;
+    uint64_t root = (uint64_t)y;
+    while ((unsigned __int128)root * root > square)
+        root--;
+    while ((unsigned __int128)(root + 1) * (root + 1) <= square)
+        root++;
+    *ret_rest = square - (unsigned __int128)root * root;
+    return root;
+}
+
+/* With x = m * 4^k: what is left over of the whole root says which way to round, and there are no ties. */
+double math_sqrt(double x)
+{
+    if (x != x || x < 0)
+        return NOT_A_NUMBER;
+    if (x == 0 || x == INFINITE)
+        return x;
+    int exponent = -1023 - 52;
+    if (x < DBL_MIN) {
+        x *= 0x1p54;
+        exponent -= 54;
+    }
+    uint64_t bits = bits_of(x), m = (bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1 << 52;
+    exponent += (int)(bits >> 52);
+    if (exponent & 1) {
+        m *= 2;
+        exponent--;
+    }
+    unsigned __int128 rest;
+    uint64_t root = whole_root(m, &rest);
+    root += rest > root; /* the next bit would be 1 */
+    return scale((double)root, exponent / 2 - 26);
+}
+
 double math_sigmoid(double x)
 {
     if (x != x)

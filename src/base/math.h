@@ -1,4 +1,4 @@
-/* math.h - exp, log, pow and the logistic function, with the same bits on every machine.
+/* math.h - exp, log, pow, sqrt and the logistic function, with the same bits on every machine.
  *
  * A libm may differ from the next one in the last bit, and a plan must not: these use only IEEE 754 additions,
  * products and quotients of doubles, in an order that no compiler may change (-ffp-contract=off, no fast-math). Errors
@@ -21,6 +21,9 @@ double math_log10(double x);
 /* x to the y, with the special cases of C's annex F: pow(x, 0) and pow(1, y) are 1 even for NaN, a negative x needs a
  * whole y. */
 double math_pow(double x, double y);
+
+/* The square root, correctly rounded: within half an ulp. NaN of less than 0; -0 of -0. */
+double math_sqrt(double x);
 
 /* 1 / (1 + e to the -x), exact in both tails: small results keep their precision. */
 double math_sigmoid(double x);

@@ -86,6 +86,8 @@ static const struct unary {
     {"log10 near 1",  math_log10,   log10l,   0.98, 1.02, 0.51, 0.51},
     {"sigmoid",       math_sigmoid, sigmoidl, -45,  45,   0.57, 0.80},
     {"sigmoid tails", math_sigmoid, sigmoidl, -750, 50,   0.57, 0.80},
+    {"sqrt",          math_sqrt,    sqrtl,    0,    4,    0.5,  0.5 },
+    {"sqrt of large", math_sqrt,    sqrtl,    0,    1e15, 0.5,  0.5 },
 };
 
 static void unaries_are_near_libm(void **state)
@@ -207,6 +209,7 @@ static void whole_results_are_exact(void **state)
         assert_true(math_pow(k, 1) == k);
         assert_true(math_pow(k, 2) == k * k);
         assert_true(math_pow(k * k, 0.5) == k);
+        assert_true(math_sqrt((double)k * k) == k);
     }
     assert_true(math_exp(0) == 1 && math_log(1) == 0 && math_sigmoid(0) == 0.5);
 }
@@ -258,6 +261,10 @@ static const struct {
     {math_log10,   0.1,        0xbff0000000000000},
     {math_log10,   1.1,        0x3fa5316c0a18add7},
     {math_log10,   1e-300,     0xc072c00000000000},
+    {math_sqrt,    2.0,        0x3ff6a09e667f3bcd},
+    {math_sqrt,    0.1,        0x3fd43d136248490f},
+    {math_sqrt,    1e300,      0x5f138d352e5096af},
+    {math_sqrt,    5e-324,     0x1e60000000000000},
     {math_sigmoid, 1.0,        0x3fe764d4f5d5a2bd},
     {math_sigmoid, -1.0,       0x3fd136561454ba86},
     {math_sigmoid, 0.1,        0x3fe0cca12729afb8},

@@ -47,7 +47,8 @@
     X(PROMOTE_EARLY, "a reserved place is taken before those it waits for have gone")                                  \
     X(PORTS_SHARED, "a plan does not look at ports that are held")                                                     \
     X(COUNT_FORGOTTEN, "what an instance that goes has held is not given back")                                        \
-    X(DRY_RUN_WRITES, "a dry run is carried out")
+    X(DRY_RUN_WRITES, "a dry run is carried out")                                                                      \
+    X(USAGE_UNTOLD, "an instance ends and nobody writes down what it used")
 
 #ifdef BERTH_PLANT
 enum plant {

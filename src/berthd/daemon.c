@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "berthd/init.h"
+#include "berthd/post.h"
 #include "berthd/server.h"
 #include "control/scheduler.h"
 #include "control/settings_table.h"
@@ -28,6 +29,8 @@ struct daemon {
     const struct log *log;
     struct loop *loop;
     struct worker *worker, *slow;                   /* for plans; for what may take seconds */
+    struct worker *posts[NOTICES_UNDER_WAY];        /* for what people are told */
+    size_t post;                                    /* whose turn it is */
     struct loop_source *tick, *watchdog, *stopping; /* timers */
     int64_t tick_ns;                                /* what the first is set to */
     int64_t stop_ns;                                /* when patience ends; 0: not stopping */
@@ -84,6 +87,12 @@ static void env_run_slow(void *ctx, void (*work)(void *), void (*after)(void *),
 {
     struct daemon *d = ctx;
     worker_run(d->slow, work, after, arg);
+}
+
+static void post_run(void *ctx, void (*work)(void *), void (*after)(void *), void *arg)
+{
+    struct daemon *d = ctx;
+    worker_run(d->posts[d->post++ % NOTICES_UNDER_WAY], work, after, arg);
 }
 
 static void env_wake_at(void *ctx, int64_t steady_ns)
@@ -191,6 +200,8 @@ static int loop_start(struct daemon *d, struct berth_err *err)
     d->stopping = loop_timer_new(d->loop, stop_look, d);
     d->worker = worker_new(d->loop);
     d->slow = worker_new(d->loop);
+    for (size_t i = 0; i < NOTICES_UNDER_WAY; i++)
+        d->posts[i] = worker_new(d->loop);
     return 0;
 }
 
@@ -242,6 +253,7 @@ static int control_start(struct daemon *d, const struct control_env *env, struct
     explicit_bzero(options.secret_key, sizeof options.secret_key);
     if (rc < 0)
         return rc;
+    control_set_post(d->control, &(struct control_post){.ctx = d, .run = post_run, .send = post_send});
     (void)state_list(control_state(d->control), KIND_USER, &users);
     if (users == 0)
         return err_set(err, ENOENT, "the store in %s is empty; remove %s/store.db and start with --init", o->data,
@@ -448,6 +460,9 @@ static void daemon_end(struct daemon *d)
         worker_free(d->worker);
     if (d->slow)
         worker_free(d->slow);
+    for (size_t i = 0; i < NOTICES_UNDER_WAY; i++)
+        if (d->posts[i])
+            worker_free(d->posts[i]);
     if (d->control && !d->stop_ns)
         control_quiesce(d->control);
     control_free(d->control);

@@ -57,6 +57,8 @@ ACTION(vm, restart, "restarted", SECTION_WORK, "Restart virtual machines.");
 ACTION(job, hold, "held", SECTION_WORK, "Keep jobs from starting until they are released.");
 ACTION(job, release, "released", SECTION_WORK, "Let held jobs start.");
 ACTION(job, cancel, "cancelled", SECTION_WORK, "Cancel jobs: stop what runs, keep the record.");
+ACTION(job, requeue, "queued again", SECTION_WORK,
+       "Queue jobs again: stop what runs, forget how it went, and wait for another turn.");
 ACTION(node, accept, "accepted", SECTION_CLUSTER,
        "Let nodes use all that their machines have now; what they have more than before is only shown until then.");
 ACTION(node, cordon, "cordoned", SECTION_CLUSTER, "Give nodes nothing new; what they have stays.");

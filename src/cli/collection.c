@@ -60,6 +60,50 @@ static const struct column profile_columns[] = {
     COLUMN("AGE", "created", .form = COLUMN_AGE),
 };
 
+static const struct column policy_columns[] = {
+    COLUMN("NAME", "id"),
+    COLUMN("RANKING", "ranking"),
+    COLUMN("WEIGHTS", "weights", .form = COLUMN_PAIRS, .flags = TABLE_WRAP),
+    COLUMN("FORMULA", "formula", .flags = TABLE_WRAP),
+    COLUMN("DISPLAY", "display", .flags = TABLE_WRAP, .wide = true),
+    COLUMN("AGE", "created", .form = COLUMN_AGE),
+};
+
+static const struct column domain_columns[] = {
+    COLUMN("NAME", "id"),
+    COLUMN("NODES", "status.nodes", .form = COLUMN_COUNT, .flags = TABLE_RIGHT),
+    COLUMN("REQUIRE", "require", .form = COLUMN_PAIRS, .flags = TABLE_WRAP),
+    COLUMN("KEEP", "keep", .form = COLUMN_PAIRS, .flags = TABLE_WRAP),
+    COLUMN("DISPLAY", "display", .flags = TABLE_WRAP, .wide = true),
+    COLUMN("AGE", "created", .form = COLUMN_AGE),
+};
+
+static const struct column queue_columns[] = {
+    COLUMN("NAME", "id"),
+    COLUMN("PARENT", "parent"),
+    COLUMN("PRIORITY", "priority", .flags = TABLE_RIGHT),
+    COLUMN("WEIGHT", "weight", .flags = TABLE_RIGHT),
+    COLUMN("RUNNING", "status.running", .form = COLUMN_PART, .of = "status.jobs", .flags = TABLE_RIGHT),
+    COLUMN("POLICY", "policy"),
+    COLUMN("GROUPS", "groups", .form = COLUMN_WORDS, .flags = TABLE_WRAP),
+    COLUMN("USERS", "users", .form = COLUMN_WORDS, .flags = TABLE_WRAP, .wide = true),
+    COLUMN("DOMAINS", "domains", .form = COLUMN_WORDS, .flags = TABLE_WRAP, .wide = true),
+    COLUMN("MAX TIME", "max_time", .wide = true),
+    COLUMN("AGE", "created", .form = COLUMN_AGE),
+};
+
+static const struct column window_columns[] = {
+    COLUMN("NAME", "id"),
+    COLUMN("STATE", "status.state", .form = COLUMN_STATE),
+    COLUMN("START", "start"),
+    COLUMN("END", "end"),
+    COLUMN("DURATION", "duration"),
+    COLUMN("NODES", "nodes", .form = COLUMN_WORDS, .flags = TABLE_WRAP),
+    COLUMN("GROUPS", "groups", .form = COLUMN_WORDS, .flags = TABLE_WRAP),
+    COLUMN("USERS", "users", .form = COLUMN_WORDS, .flags = TABLE_WRAP),
+    COLUMN("NOTE", "note", .flags = TABLE_WRAP),
+};
+
 static const struct column node_columns[] = {
     COLUMN("NAME", "id"),
     COLUMN("STATE", "state", .form = COLUMN_STATE),
@@ -121,6 +165,16 @@ static const struct column job_columns[] = {
     COLUMN("HELP", "status.help", .flags = TABLE_WRAP, .wide = true),
 };
 
+static const struct column cron_columns[] = {
+    COLUMN("NAME", "id"),
+    COLUMN("SCHEDULE", "schedule"),
+    COLUMN("SUSPENDED", "suspended", .form = COLUMN_YES),
+    COLUMN("OVERLAP", "overlap", .wide = true),
+    COLUMN("LAST", "last", .form = COLUMN_AGE),
+    COLUMN("OWNER", "owner", .wide = true),
+    COLUMN("AGE", "created", .form = COLUMN_AGE),
+};
+
 static const struct column instance_columns[] = {
     COLUMN("ID", "id", .flags = TABLE_RIGHT),
     COLUMN("WORKLOAD", "workload"),
@@ -143,20 +197,25 @@ const struct collection collections[] = {
     {"token",    "tokens",    NULL,                   false, false, "node",                            COLUMNS(token_columns)   },
     {"resource", "resources", NULL,                   true,  false, NULL,                              COLUMNS(resource_columns)},
     {"profile",  "profiles",  NULL,                   true,  false, NULL,                              COLUMNS(profile_columns) },
+    {"policy",   "policies",  NULL,                   true,  false, NULL,                              COLUMNS(policy_columns)  },
     {"node",     "nodes",     "no device devices",    true,  false, NULL,                              COLUMNS(node_columns)    },
+    {"domain",   "domains",   NULL,                   true,  false, NULL,                              COLUMNS(domain_columns)  },
+    {"queue",    "queues",    NULL,                   true,  false, NULL,                              COLUMNS(queue_columns)   },
+    {"window",   "windows",   NULL,                   true,  false, NULL,                              COLUMNS(window_columns)  },
     {"volume",   "volumes",   "vol",                  true,  false, "owner group",                     COLUMNS(volume_columns)  },
     {"secret",   "secrets",   NULL,                   true,  false, "owner group",                     COLUMNS(secret_columns)  },
     {"app",      "apps",      "svc service services", true,  true,  "owner group state",               COLUMNS(app_columns)     },
     {"vm",       "vms",       NULL,                   true,  true,  "owner group state",               COLUMNS(app_columns)     },
     {"job",      "jobs",      NULL,                   true,  true,  "owner group state",               COLUMNS(job_columns)     },
+    {"cron",     "crons",     NULL,                   true,  false, "owner group",                     COLUMNS(cron_columns)    },
     {"instance", "instances", "inst pod pods",        false, false, "owner group state workload node",
      COLUMNS(instance_columns)                                                                                                  },
 };
 const size_t collections_len = sizeof collections / sizeof collections[0];
 
 const char *const collection_words[] = {
-    "apps",  "jobs",   "vms",   "instances", "nodes",    "volumes",   "secrets",
-    "users", "groups", "roles", "tokens",    "profiles", "resources", NULL,
+    "apps",   "jobs",     "vms",       "instances", "nodes",    "volumes", "secrets", "users", "groups", "roles",
+    "tokens", "profiles", "resources", "queues",    "policies", "windows", "domains", "crons", NULL,
 };
 
 /* Is `word` one of the words of `list`? */
@@ -208,10 +267,11 @@ static int kind_unknown(const struct cli *cli, const char *word)
 
     if (near)
         return cli_fail(cli, EXIT_USAGE, "no kind '%s'; did you mean '%s'?", word, near);
-    return cli_fail(cli, EXIT_USAGE,
-                    "no kind '%s'; there are apps, jobs, vms, instances, nodes, volumes, users, groups, roles, tokens, "
-                    "profiles and resources",
-                    word);
+    return cli_fail(
+        cli, EXIT_USAGE,
+        "no kind '%s'; there are apps, jobs, vms, instances, nodes, volumes, secrets, users, groups, roles, tokens, "
+        "profiles, resources, queues, policies, windows, domains and crons",
+        word);
 }
 
 int targets_parse(const struct cli *cli, const struct operands *operands, bool whole, struct targets *ret)

@@ -36,6 +36,7 @@ struct command {
     enum command_section section;
     bool talks;               /* to a server: takes the options of the connection */
     bool hidden;              /* not in the list of `berth help` */
+    bool leading;             /* its options stand before its first operand; what follows that is not read */
     const char *const *words; /* that may stand as operands, for completion; ends with NULL; NULL: none */
     const char *ids;          /* the kind whose ids may stand as operands, or IDS_OF_KIND; NULL: none */
     const void *arg;          /* for verbs that share a `run`; it finds them as cli->command->arg */
@@ -90,11 +91,16 @@ const char *help_exit_codes(void);
 void option_value_text(const struct option *option, char *buf, size_t size);
 
 extern const struct command plan_command, profiles_command, replay_command, sim_cluster_command, bench_command,
-    bench_plan_command, bench_daemon_command, bench_agent_command, completion_command, help_command, version_command,
+    bench_plan_command, bench_queue_command, bench_daemon_command, bench_agent_command, completion_command, help_command, version_command,
     man_command;
 extern const struct command get_command, describe_command, apply_command, diff_command, edit_command, delete_command,
     why_command;
-extern const struct command submit_command, wait_command, job_hold_command, job_release_command, job_cancel_command;
+extern const struct command job_run_command, squeue_command, scancel_command, sinfo_command, sbatch_command, srun_command;
+extern const struct command submit_command, wait_command, job_hold_command, job_release_command, job_cancel_command,
+    job_requeue_command;
+extern const struct command jobs_command, queue_command, queues_command, job_show_command, who_command,
+    policy_list_command, policy_show_command, policy_test_command;
+extern const struct command usage_command, bill_command;
 extern const struct command migrate_command, migrations_command, migration_undo_command;
 extern const struct command logs_command, exec_command, signal_command, cp_command, url_command, top_command;
 extern const struct command job_ls_command, app_ls_command, vm_ls_command, user_ls_command, group_ls_command;
@@ -107,6 +113,7 @@ extern const struct command node_accept_command, node_ls_command, node_add_comma
 extern const struct command status_command, gateway_command, schedule_command, events_command, system_settings_command,
     system_services_command, system_configure_command, system_restart_command, system_enable_command,
     system_disable_command, backup_command, restore_command;
+extern const struct command quota_show_command, quota_set_command;
 extern const struct command whoami_command, audit_command, user_add_command, user_rm_command, user_disable_command,
     user_enable_command, user_export_command, user_import_command, group_add_command, group_rm_command,
     token_add_command, token_ls_command, token_rm_command;

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "cli/command.h"
+#include "cli/exec.h"
 #include "cli/remote.h"
 #include "wire/document.h"
 
@@ -171,10 +172,10 @@ static int thread_start(const struct cli *cli, struct session *s, struct api *ow
     return EXIT_OK;
 }
 
-static int env_add(const struct cli *cli, const struct exec_values *v, json_t *env)
+static int env_add(const struct cli *cli, const struct exec_ask *v, json_t *env)
 {
-    for (size_t i = 0; i < v->env.len; i++) {
-        const char *word = v->env.at[i], *equals = strchr(word, '=');
+    for (size_t i = 0; i < v->env_len; i++) {
+        const char *word = v->env[i], *equals = strchr(word, '=');
         if (!equals || equals == word)
             return cli_fail(cli, EXIT_USAGE, "--env takes NAME=VALUE, not '%s'", word);
         CLEANUP(mem) char *name = mem_strdup(word);
@@ -185,9 +186,9 @@ static int env_add(const struct cli *cli, const struct exec_values *v, json_t *e
     return EXIT_OK;
 }
 
-static int body_make(const struct cli *cli, const struct exec_values *v, const struct operands *operands, json_t *body)
+static int body_make(const struct cli *cli, const struct exec_ask *v, json_t *body)
 {
-    json_t *words = words_json(cli, operands->at + 1, operands->len - 1), *env = json_object();
+    json_t *words = words_json(cli, v->command, v->command_len), *env = json_object();
     const char *term = getenv("TERM");
     struct winsize size;
 
@@ -208,7 +209,7 @@ static int body_make(const struct cli *cli, const struct exec_values *v, const s
     return rc;
 }
 
-static int talk(struct cli *cli, const struct exec_values *v, struct session *s)
+static int talk(struct cli *cli, const struct exec_ask *v, struct session *s)
 {
     const struct remote_ear ear = {.ctx = cli, .out = out_print, .err = err_print};
     int exit_code = 0, rc = EXIT_OK;
@@ -228,35 +229,52 @@ static int talk(struct cli *cli, const struct exec_values *v, struct session *s)
     if (rc == EXIT_OK || rc == EXIT_NOT_FOUND)
         rc = remote_hear(&s->api, &s->remote, &ear, &exit_code);
     terminal_restore(s);
+    if (v->ret_ended)
+        *v->ret_ended = rc == EXIT_OK;
     return rc == EXIT_OK ? exit_code : rc;
 }
 
-static int run(struct cli *cli, const void *values, const struct operands *operands)
+int exec_in(struct cli *cli, const struct exec_ask *ask)
 {
-    const struct exec_values *v = values;
     CLEANUP(json) json_t *body = json_object();
     struct pod pod;
 
-    if (operands->before < 1)
-        return cli_fail(cli, EXIT_USAGE, "exec needs a POD before the '--'");
-    if (v->terminal && v->interactive && !isatty(STDIN_FILENO))
+    if (ask->terminal && ask->interactive && !isatty(STDIN_FILENO))
         return cli_fail(cli, EXIT_USAGE, "standard input is no terminal; leave out -t");
-    int rc = body_make(cli, v, operands, body);
+    int rc = body_make(cli, ask, body);
     if (rc != EXIT_OK)
         return rc;
     struct session *s = mem_zalloc(sizeof *s);
     rc = api_open(&s->api, cli);
     if (rc == EXIT_OK)
-        rc = pod_running(&s->api, operands->at[0], true, &pod);
+        rc = pod_running(&s->api, ask->pod, true, &pod);
     if (rc == EXIT_OK)
         rc = remote_open(&s->api, &pod, body, &s->remote);
     if (rc == EXIT_OK)
-        rc = talk(cli, v, s);
+        rc = talk(cli, ask, s);
     if (s->threads == 0) {
         api_close(&s->api);
         mem_free(s);
     }
     return rc;
+}
+
+static int run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct exec_values *v = values;
+
+    if (operands->before < 1)
+        return cli_fail(cli, EXIT_USAGE, "exec needs a POD before the '--'");
+    struct exec_ask ask = {
+        .pod = operands->at[0],
+        .interactive = v->interactive,
+        .terminal = v->terminal,
+        .env = v->env.at,
+        .env_len = v->env.len,
+        .command = operands->at + 1,
+        .command_len = operands->len - 1,
+    };
+    return exec_in(cli, &ask);
 }
 
 const struct command exec_command = {

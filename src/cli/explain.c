@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "cli/command.h"
+#include "cli/job_why.h"
 #include "cli/object.h"
 #include "cli/output.h"
 #include "wire/document.h"
@@ -12,6 +13,8 @@ static int why_get(struct api *a, const struct target *target, json_t **ret, str
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
 
+    if (strcmp(target->collection->kind, "job") == 0)
+        return job_why_get(a, target->id, true, ret, trouble);
     str_add(&path, "/v1/why");
     path_add(&path, target->collection->kind);
     path_add(&path, target->id);
@@ -86,9 +89,14 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         if (rc != EXIT_OK)
             rc = object_trouble(&api, &targets.at[0], &trouble);
     }
-    if (rc == EXIT_OK && !view_print(cli, v->form, why))
+    if (rc != EXIT_OK || view_print(cli, v->form, why))
+        return rc;
+    const char *kind = json_string_value(json_object_get(why, "kind"));
+    if (kind && strcmp(kind, "job") == 0)
+        job_why_print(cli, why);
+    else
         lines_print(cli, why);
-    return rc;
+    return EXIT_OK;
 }
 
 const struct command why_command = {
@@ -97,7 +105,10 @@ const struct command why_command = {
     .operands_min = 1,
     .operands_max = 2,
     .summary = "Say why an app, a job, a vm or a node is not as wished, and what would help.",
-    .text = "For a cluster in a file instead of on a server there is 'berth plan FILE --why POD'.",
+    .text =
+        "Of a job that waits: its place in the order and what it is ranked by, every reason with the number of nodes, "
+        "who holds what it waits for, when it is expected to start and end, and what to change to start sooner.\n\n"
+        "For a cluster in a file instead of on a server there is 'berth plan FILE --why POD'.",
     .examples = "  berth why photos\n"
                 "  berth why job 17\n"
                 "  berth why node n1",

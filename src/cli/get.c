@@ -243,7 +243,7 @@ const struct command get_command = {
     .summary = "List the objects of a kind, or show some of them.",
     .text =
         "KIND is one of apps, jobs, vms, instances, nodes, volumes, secrets, users, groups, roles, tokens, "
-        "profiles, resources; the singular will do, and KIND/ID for both. Apps and vms have ids NAME.OWNER, and NAME alone "
+        "profiles, resources, queues, policies, windows, domains, crons; the singular will do, and KIND/ID for both. Apps and vms have ids NAME.OWNER, and NAME alone "
         "is your own.\n"
         "\n"
         "What -o yaml prints is a manifest that 'berth apply' takes. With --watch and -o json each change is one "

@@ -81,6 +81,24 @@ static int command_start(struct cli *cli, const struct command *command, struct 
     return rc == EXIT_OK ? command->run(cli, values, operands) : rc;
 }
 
+/* Options, then operands as they are; a "--" between them is no operand. */
+static int leading_parse(const struct option_set *sets, size_t sets_len, int argc, char *const *argv,
+                         struct operands *ret, struct berth_err *err)
+{
+    int words = 0, end = 0;
+
+    while (end < argc && strcmp(argv[end], "--") != 0)
+        end++;
+    int rc = options_parse_leading(sets, sets_len, end, argv, &words, err);
+    if (rc != 0)
+        return rc;
+    bool dashes = words == end && end < argc;
+    for (int i = words + dashes; i < argc; i++)
+        ret->at[ret->len++] = argv[i];
+    ret->before = dashes ? 0 : ret->len;
+    return 0;
+}
+
 static int command_run(struct cli *cli, const struct command *command, struct everywhere *everywhere, int argc,
                        char *const *argv)
 {
@@ -96,7 +114,8 @@ static int command_run(struct cli *cli, const struct command *command, struct ev
 
     if (command->defaults)
         memcpy(values, command->defaults, command->values_size);
-    int rc = options_parse(sets, 3, argc, argv, &operands, &err);
+    int rc = command->leading ? leading_parse(sets, 3, argc, argv, &operands, &err)
+                              : options_parse(sets, 3, argc, argv, &operands, &err);
     if (rc == 0)
         rc = command_start(cli, command, everywhere, values, &operands);
     else
@@ -133,6 +152,28 @@ static int run(struct cli *cli, struct everywhere *everywhere, int argc, char *c
     return verb_unknown(cli, argv[0]);
 }
 
+/* Called by the name of a verb of Slurm's, by a link: the same as with that verb. NULL: by our own. */
+static char *name_verb(const char *path)
+{
+    static char names[][8] = {"squeue", "scancel", "sinfo", "sbatch", "srun"};
+    const char *slash = path ? strrchr(path, '/') : NULL, *name = slash ? slash + 1 : path;
+
+    for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return names[i];
+    return NULL;
+}
+
+static int run_by_name(struct cli *cli, struct everywhere *everywhere, char *verb, int argc, char **argv)
+{
+    CLEANUP(mem) char **words = mem_zarray((size_t)argc + 1, sizeof *words);
+
+    words[0] = verb;
+    for (int i = 1; i < argc; i++)
+        words[i] = argv[i];
+    return output_close(cli, run(cli, everywhere, argc, words));
+}
+
 int main(int argc, char **argv)
 {
     static char version[] = "version";
@@ -148,6 +189,9 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_DFL); /* a reader that went away (`berth plan f | head`) ends us without a word */
     setlocale(LC_CTYPE, "");
     cli_init(&cli, NULL);
+    char *verb = argc > 0 ? name_verb(argv[0]) : NULL;
+    if (verb)
+        return run_by_name(&cli, &everywhere, verb, argc, argv);
     if (argc > 1 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0))
         argv[1] = version; /* what people try first */
     if (options_parse_leading(sets, 2, argc - 1, argv + 1, &words, &err) != 0)

@@ -33,7 +33,7 @@ static int kind_missing(const json_t *document, const char *place, struct berth_
         return err_set(err, EINVAL, "%s: a cluster file, which 'berth plan' reads; a manifest has a kind", place);
     return err_set(err, EINVAL,
                    "%s: no kind; say 'kind: app', or job, vm, node, user, group, role, volume, secret, resource, "
-                   "profile",
+                   "profile, queue, policy, window, domain, cron",
                    place);
 }
 
@@ -58,14 +58,15 @@ static int kind_read(const json_t *document, const char *place, const struct col
         return err_set(err, EINVAL, "%s: kind: no kind '%s'; did you mean '%s'?", place, word, near);
     return err_set(err, EINVAL,
                    "%s: kind: no kind '%s'; there are app, job, vm, node, user, group, role, volume, "
-                   "secret, resource, profile",
+                   "secret, resource, profile, queue, policy, window, domain, cron",
                    place, word);
 }
 
 /* NAME, or NAME.OWNER where an owner is said and belongs into the id. */
 static char *id_make(const struct collection *c, const json_t *object)
 {
-    bool owned = strcmp(c->kind, "app") == 0 || strcmp(c->kind, "vm") == 0 || strcmp(c->kind, "secret") == 0;
+    bool owned = strcmp(c->kind, "app") == 0 || strcmp(c->kind, "vm") == 0 || strcmp(c->kind, "secret") == 0 ||
+                 strcmp(c->kind, "cron") == 0;
     bool is_job = strcmp(c->kind, "job") == 0;
     const char *owner = json_string_value(json_object_get(object, "owner"));
     const json_t *id = value_at(object, is_job ? "id" : "id|name");

@@ -1,59 +1,119 @@
-/* submit.c - `berth submit -- COMMAND...`: a new job. */
+/* submit.c - `berth submit`: new jobs, from a command, a script or a file. */
+#include <string.h>
+
 #include "base/mem.h"
 #include "cli/command.h"
-#include "cli/object.h"
-#include "cli/workload.h"
+#include "cli/follow_job.h"
+#include "cli/submission.h"
 #include "wire/document.h"
 
 struct submit_values {
-    struct workload_values workload;
-    const char *name;
-    bool hold, dry_run;
+    struct submission_values submission;
+    const char *cron, *overlap;
+    struct option_count keep;
+    bool dry_run, wait, json;
 };
 
 static const struct option options[] = {
-    OPTION_TEXT_ROW("name", 'n', submit_values, name, "NAME", "What people call it; need not be unique."),
-    WORKLOAD_ROWS(submit_values, workload),
-    OPTION_FLAG_ROW("hold", 0, submit_values, hold, "Wait until it is released."),
-    DRY_RUN_ROW(submit_values, dry_run),
+    SUBMISSION_ROWS(submit_values, submission),
+    WORKLOAD_ROWS(submit_values, submission.workload),
+    OPTION_TEXT_ROW("cron", 0, submit_values, cron, "SCHEDULE",
+                    "Again and again: minute, hour, day, month, weekday in UTC, like \"0 3 * * *\"."),
+    OPTION_TEXT_ROW("overlap", 0, submit_values, overlap, "RULE",
+                    "With --cron, when the one before still goes on: allow, skip or replace."),
+    OPTION_COUNT_ROW("keep", 0, submit_values, keep, 1, 1000,
+                     "With --cron: so many of its jobs that are over are kept."),
+    OPTION_FLAG_ROW("wait", 'W', submit_values, wait, "Wait until it is over; ends with its exit status."),
+    OPTION_FLAG_ROW("json", 0, submit_values, json, "Print what was stored, as JSON."),
+    OPTION_FLAG_ROW("dry-run", 0, submit_values, dry_run,
+                    "Check everything, show what would be stored and when it would start, but change nothing."),
 };
+
+/* A schedule holds the job and makes it anew each time. */
+static int cron_add(struct api *a, const struct submit_values *v, const json_t *documents)
+{
+    CLEANUP(json) json_t *job = json_deep_copy(json_array_get(documents, 0));
+    CLEANUP(json) json_t *cron = json_object();
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    const char *name = json_string_value(json_object_get(job, "name"));
+    char id[ID_TEXT_MAX];
+
+    if (json_array_size(documents) != 1)
+        return cli_fail(a->cli, EXIT_USAGE, "--cron takes one job, and the file has %zu", json_array_size(documents));
+    if (!name)
+        return cli_fail(a->cli, EXIT_USAGE, "--cron needs --name, by which the schedule is known");
+    (void)json_object_set_new(cron, "name", json_string(name));
+    if (json_object_get(job, "owner"))
+        (void)json_object_set(cron, "owner", json_object_get(job, "owner"));
+    (void)json_object_set_new(cron, "schedule", json_string(v->cron));
+    if (v->overlap)
+        (void)json_object_set_new(cron, "overlap", json_string(v->overlap));
+    if (v->keep.given)
+        (void)json_object_set_new(cron, "keep", json_integer((json_int_t)v->keep.n));
+    (void)json_object_set(cron, "job", job);
+    struct api_request request = {.method = "POST", .path = "/v1/crons", .body = cron, .dry_run = v->dry_run};
+    int rc = api_do(a, &request, &answer);
+    if (rc == EXIT_OK)
+        object_tell(a->cli, "cron", object_id(v->dry_run ? json_object_get(answer.body, "answer") : answer.body, id),
+                    "added", v->dry_run);
+    return rc;
+}
 
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
     const struct submit_values *v = values;
-    CLEANUP(json) json_t *object = json_object();
-    CLEANUP(json) json_t *answer = NULL;
+    CLEANUP(json) json_t *documents = NULL;
+    CLEANUP(json) json_t *ids = NULL;
     CLEANUP(api) struct api api = {0};
-    struct target target = {collection_find("job"), NULL};
+    struct submission_act act = {.dry_run = v->dry_run, .json = v->json};
 
-    if (v->name)
-        json_object_set_new(object, "name", json_string(v->name));
-    if (v->hold)
-        json_object_set_new(object, "hold", json_true());
-    int rc = workload_make(cli, &v->workload, operands->at, operands->len, object);
-    if (rc == EXIT_OK && operands->len == 0 && !v->workload.image)
-        rc = cli_fail(cli, EXIT_USAGE, "what shall run? Put the command after '--'; see 'berth submit --help'");
+    int rc = submission_read(cli, &v->submission, operands, &documents);
+    if (rc == EXIT_OK && v->cron && v->wait)
+        rc = cli_fail(cli, EXIT_USAGE, "a schedule is never over; leave out --wait");
+    if (rc == EXIT_OK && !v->cron && (v->overlap || v->keep.given))
+        rc = cli_fail(cli, EXIT_USAGE, "--overlap and --keep are of a schedule; say --cron, too");
     if (rc == EXIT_OK)
         rc = api_open(&api, cli);
     if (rc != EXIT_OK)
         return rc;
-    struct object_act act = {.method = "POST", .body = object, .done = "submitted", .dry_run = v->dry_run};
-    return object_do(&api, &target, &act, &answer);
+    if (v->cron)
+        return cron_add(&api, v, documents);
+    rc = submission_send(&api, documents, &act, &ids);
+    if (rc != EXIT_OK || !v->wait || v->dry_run)
+        return rc;
+    int worst = EXIT_OK;
+    for (size_t i = 0; i < json_array_size(ids); i++) {
+        rc = job_follow(&api, json_array_get(ids, i), FOLLOW_STATE);
+        worst = worst == EXIT_OK ? rc : worst;
+    }
+    return worst;
 }
 
 const struct command submit_command = {
     .name = "submit",
-    .operands = "[--] COMMAND...",
+    .operands = "[--] COMMAND... | SCRIPT [ARGUMENT...]",
     .operands_max = OPERANDS_ANY,
-    .summary = "Submit a job: a command that runs to its end.",
-    .text = "Put '--' before the command, so that its own options are not taken for berth's. Arguments are passed byte "
-            "for byte; no shell is involved.",
-    .examples = "  berth submit --name train --cpu 8 --gpu 2 -- python train.py --epochs 3\n"
-                "  berth submit --replicas 10 --memory 1Gi --hold -- /bin/render",
+    .summary = "Submit a job: a command, a script or a file of jobs.",
+    .text =
+        "Options stand before the command; everything after its first word is its own. Arguments are passed byte for "
+        "byte; no shell is involved.\n"
+        "\n"
+        "A SCRIPT is a file here that begins with '#!'. Its text travels with the job, and its '#BERTH --cpu 4' and "
+        "'#SBATCH -c 4' lines say what it needs; options of this command line win. Put '--' before a command that is "
+        "such a file here and shall be started by its name there.\n"
+        "\n"
+        "docs/jobs.md tells of arrays, dependencies, gangs, roles and schedules.",
+    .examples = "  berth submit --name train --cpu 8 --gpus 2 --time 12h -- python train.py --epochs 3\n"
+                "  berth submit --array 0-99%10 -- /bin/render\n"
+                "  berth submit --after-ok 17 --queue night train.sh --epochs 3\n"
+                "  berth submit -f job.yaml\n"
+                "  berth submit --name backup --cron \"0 3 * * *\" -- /usr/local/bin/backup\n"
+                "  berth submit --tasks 16 --gpus A100:8 --dry-run -- python train.py",
     .options = options,
     .options_len = sizeof options / sizeof options[0],
     .values_size = sizeof(struct submit_values),
     .section = SECTION_WORK,
     .talks = true,
+    .leading = true,
     .run = run,
 };

@@ -1,4 +1,4 @@
-/* top.c - `berth top nodes|pods`: what is used, against what was asked for. */
+/* top.c - `berth top`: the live view (top_live.c), or what nodes and pods use, against what was asked for. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/show.h"
 #include "cli/table.h"
+#include "cli/top_live.h"
 #include "wire/document.h"
 #include "wire/quantity.h"
 
@@ -264,12 +265,14 @@ static json_t *rows_json(const struct rows *rows, bool nodes)
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
     const struct top_values *v = values;
-    const char *what = operands->at[0];
+    const char *what = operands->len ? operands->at[0] : "";
     CLEANUP(api) struct api api = {0};
     CLEANUP(rows) struct rows rows = {0};
     CLEANUP(json) json_t *instances = NULL, *nodes = NULL, *asked = NULL;
     bool of_nodes = strcmp(what, "nodes") == 0 || strcmp(what, "node") == 0;
 
+    if (operands->len == 0)
+        return top_live(cli);
     if (!of_nodes && strcmp(what, "pods") != 0 && strcmp(what, "pod") != 0)
         return cli_fail(cli, EXIT_USAGE, "top is of nodes or pods, not of '%s'", what);
     int rc = api_open(&api, cli);
@@ -301,14 +304,17 @@ static const char *const words[] = {"nodes", "pods", NULL};
 
 const struct command top_command = {
     .name = "top",
-    .operands = "nodes|pods",
-    .operands_min = 1,
+    .operands = "[nodes|pods]",
     .operands_max = 1,
-    .summary = "Print what nodes or pods use, against what was asked for.",
+    .summary = "Watch the cluster, the queue and your jobs; or print what nodes or pods use.",
     .text =
-        "Use is what agents reported last. Shares are of what a pod has requested, or of what a node can give away. "
+        "Alone it is a live view: what is held of the cluster, by domain, your jobs, and what waits. 'q' ends it, 'j' and "
+        "'k' (or the arrows) scroll the queue, 's' sorts it in another way. Where its output is no terminal it prints one "
+        "picture.\n\n"
+        "With nodes or pods: use is what agents reported last. Shares are of what a pod has requested, or of what a node can give away. "
         "What the pods of a node request is shown to those who may see all of them.",
-    .examples = "  berth top nodes\n"
+    .examples = "  berth top\n"
+                "  berth top nodes\n"
                 "  berth top pods --sort memory",
     .options = options,
     .options_len = sizeof options / sizeof options[0],

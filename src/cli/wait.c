@@ -1,5 +1,4 @@
 /* wait.c - `berth wait`: until a job is over, or all of an app is ready; with its progress meanwhile. */
-#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
@@ -8,85 +7,14 @@
 #include "cli/collection.h"
 #include "cli/command.h"
 #include "cli/object.h"
+#include "cli/status_line.h"
 #include "wire/document.h"
 
-enum { LOOK_MS = 250, BAR = 24 };
+enum { LOOK_MS = 250 };
 
 struct wait_values {
     struct option_count timeout;
 };
-
-/* One line on a terminal, drawn again and again; elsewhere a line for each change. */
-struct line {
-    struct cli *cli;
-    char text[256];
-    bool drawn;
-};
-
-/* Bytes of UTF-8 text that take so many columns at most. */
-static size_t text_fit(const char *text, size_t columns)
-{
-    size_t len = 0;
-    for (; text[len]; len++)
-        if (((unsigned char)text[len] & 0xc0) != 0x80 && columns-- == 0)
-            break;
-    return len;
-}
-
-static void line_show(struct line *l, const char *text)
-{
-    size_t width = l->cli->progress && l->cli->width > 1 ? l->cli->width - 1 : sizeof l->text;
-    if (strcmp(l->text, text) == 0)
-        return;
-    (void)snprintf(l->text, sizeof l->text, "%s", text);
-    if (l->cli->progress) /* a line that wraps could not be drawn over */
-        (void)fprintf(l->cli->err, "\r\033[K%.*s", (int)text_fit(text, width), text);
-    else
-        (void)fprintf(l->cli->err, "%s\n", text);
-    (void)fflush(l->cli->err);
-    l->drawn = true;
-}
-
-static void line_end(const struct line *l)
-{
-    if (l->drawn && l->cli->progress)
-        (void)fputs("\r\033[K", l->cli->err);
-}
-
-static void draw(struct line *l, const struct target *t, const json_t *status)
-{
-    const char *state = json_string_value(json_object_get(status, "state"));
-    const char *note = json_string_value(json_object_get(status, "note"));
-    const char *reason = json_string_value(json_object_get(status, "reason"));
-    const json_t *progress = json_object_get(status, "progress");
-    char bar[BAR + 1], text[256];
-    int64_t milli = json_integer_value(progress);
-    for (int i = 0; i < BAR; i++)
-        bar[i] = i < milli * BAR / 1000 ? '#' : '.';
-    bar[BAR] = '\0';
-    if (progress)
-        (void)snprintf(text, sizeof text, "%s/%s %s [%s] %" PRId64 "%% %s", t->collection->kind, t->id, state, bar,
-                       milli / 10, note ? note : "");
-    else
-        (void)snprintf(text, sizeof text, "%s/%s %s%s%s", t->collection->kind, t->id, state ? state : "?",
-                       reason && *reason ? ": " : "", reason ? reason : "");
-    line_show(l, text);
-}
-
-static bool is_one_of(const char *state, const char *const *states)
-{
-    for (; state && *states; states++)
-        if (strcmp(state, *states) == 0)
-            return true;
-    return false;
-}
-
-/* Nothing more will come of it by itself. */
-static bool is_over(const json_t *status)
-{
-    static const char *const final[] = {"ended", "failed", "cancelled", NULL};
-    return is_one_of(json_string_value(json_object_get(status, "state")), final);
-}
 
 static bool is_ready(const json_t *status)
 {
@@ -100,7 +28,7 @@ static int outcome(const struct cli *cli, const struct target *t, const json_t *
     const char *state = json_string_value(json_object_get(status, "state"));
     const char *error = json_string_value(json_object_get(object, "error"));
     fprintf(cli->out, "%s/%s %s\n", t->collection->kind, t->id, state);
-    if (!is_over(status) || strcmp(state, "ended") == 0)
+    if (!status_is_over(status) || strcmp(state, "ended") == 0)
         return EXIT_OK;
     if (error)
         return cli_fail(cli, EXIT_FAILED, "%s; 'berth why %s %s' says where to read more", error, t->collection->kind,
@@ -110,23 +38,23 @@ static int outcome(const struct cli *cli, const struct target *t, const json_t *
 
 static int wait_one(struct api *a, const struct target *t, int64_t end_ns)
 {
-    struct line line = {.cli = a->cli};
+    struct status_line line = {.cli = a->cli};
     bool job = strcmp(t->collection->kind, "job") == 0;
     for (;;) {
         CLEANUP(json) json_t *object = NULL;
         int rc = object_get(a, t, &object);
         if (rc != EXIT_OK) {
-            line_end(&line);
+            status_line_end(&line);
             return rc;
         }
         const json_t *status = json_object_get(object, "status");
-        if (is_over(status) || (!job && is_ready(status))) {
-            line_end(&line);
+        if (status_is_over(status) || (!job && is_ready(status))) {
+            status_line_end(&line);
             return outcome(a->cli, t, object);
         }
-        draw(&line, t, status);
+        status_line_draw(&line, t, status);
         if (cli_clock_ns() >= end_ns) {
-            line_end(&line);
+            status_line_end(&line);
             return cli_fail(a->cli, EXIT_PENDING, "%s/%s is still %s; 'berth why %s %s' says why", t->collection->kind,
                             t->id, json_string_value(json_object_get(status, "state")), t->collection->kind, t->id);
         }

@@ -117,7 +117,11 @@ static enum permission seeing(enum kind kind)
     switch (kind) {
     case KIND_NODE:
     case KIND_RESOURCE:
-    case KIND_PROFILE: return PERMIT_CLUSTER;
+    case KIND_PROFILE:
+    case KIND_POLICY:
+    case KIND_QUEUE:
+    case KIND_DOMAIN:
+    case KIND_WINDOW: return PERMIT_CLUSTER;
     case KIND_GROUP:
     case KIND_ROLE: return PERMIT_SELF;
     case KIND_TOKEN: return PERMIT_USERS;

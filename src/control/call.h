@@ -106,6 +106,8 @@ struct call {
 /* Answers a call that was left for later: with c->answer as it is or, if rc is negative, with the error in c->err. The
  * call is gone afterwards. (handle.c) */
 void call_answer(struct call *c, int rc);
+/* Runs the verb of a call that was left for later once more, as if it had just come. (handle.c) */
+void call_again(struct call *c);
 /* For `durable`: what was written stays, but the answer becomes the error in c->err. (handle.c) */
 void call_refuse(struct call *c, int rc);
 

@@ -9,9 +9,11 @@
 #include "control/commit.h"
 #include "control/control_parts.h"
 #include "control/idempotency.h"
+#include "control/route_rules.h"
 #include "control/settings_table.h"
 #include "control/upgrade.h"
 #include "wire/api.h"
+#include "wire/queue_doc.h"
 
 enum { SECOND = 1000000000, SWEEP_S = 60, LOOKED_AT = 1000 };
 
@@ -135,6 +137,13 @@ static bool matters(enum kind kind)
     case KIND_USER:
     case KIND_RESOURCE:
     case KIND_PROFILE:
+    case KIND_GROUP:
+    case KIND_POLICY:
+    case KIND_QUEUE:
+    case KIND_DOMAIN:
+    case KIND_WINDOW:
+    case KIND_SPENT:
+    case KIND_PREDICTION:
     case KIND_NODE:
     case KIND_VOLUME:
     case KIND_APP:
@@ -155,15 +164,22 @@ static void changed(void *ctx, const struct store_event *event)
     size_t assumed = state_assumed(c->state);
     watch_hub_before(c->hub, event);
     bool remembered = kind == KIND_FACT && state_is_assumed(c->state, kind, id); /* by the loop itself */
+    if (event->gone)
+        jobs_event(c->jobs, kind, id);
     if (state_apply(c->state, event, &err) < 0) {
         /* The store holds what this daemon cannot hold: going on would let the two drift apart. */
         (void)snprintf(c->broken, sizeof c->broken, "%.200s; restart berthd, and see its log", err.text);
         log_write(c->env.log, c->now_ns, LEVEL_ERROR, "state.broken", LOG_TEXT("key", event->key),
                   LOG_TEXT("text", err.text));
     }
+    jobs_event(c->jobs, kind, id);
+    if (kind == KIND_CRON)
+        crons_event(c->crons, id);
     bool confirmed = (kind == KIND_INSTANCE && state_assumed(c->state) < assumed) || remembered;
     if (kind == KIND_SETTING)
         settings_changed(c);
+    if (kind == KIND_NOTICE)
+        notices_event(c->notices);
     if (kind != KINDS && matters(kind) && !confirmed)
         scheduler_wake(c->scheduler);
     watch_hub_event(c->hub, event);
@@ -174,7 +190,13 @@ void control_pump(struct control *c)
     (void)store_pump(c->store);
     watch_hub_flush(c->hub);
     relay_pump(c->relay);
-    int64_t next = scheduler_step(c->scheduler, c->env.steady_ns(c->env.ctx));
+    jobs_step(c->jobs);
+    crons_step(c->crons);
+    int64_t steady_ns = c->env.steady_ns(c->env.ctx), booked = usage_books_step(c->books, steady_ns);
+    int64_t told = notices_step(c->notices, steady_ns);
+    int64_t next = scheduler_step(c->scheduler, steady_ns);
+    next = booked < next ? booked : next;
+    next = told < next ? told : next;
     if (next != INT64_MAX)
         c->env.wake_at(c->env.ctx, next);
 }
@@ -215,14 +237,23 @@ static bool spec_needed(struct control *c, const struct object *spec, struct are
 static bool fact_needed(struct control *c, const struct object *fact, struct arena *arena)
 {
     static const char prefix[] = "since/";
-    (void)arena;
-    return strncmp(fact->id, prefix, sizeof prefix - 1) != 0 || state_find_work(c->state, fact->id + sizeof prefix - 1);
+    if (strncmp(fact->id, prefix, sizeof prefix - 1) != 0)
+        return usage_book_needed(c, fact, arena);
+    return state_find_work(c->state, fact->id + sizeof prefix - 1);
 }
 
 static bool last_needed(struct control *c, const struct object *last, struct arena *arena)
 {
     (void)arena;
     return state_find_work(c->state, last->id);
+}
+
+/* One that has long been over is of no use to anybody. */
+static bool window_needed(struct control *c, const struct object *o, struct arena *arena)
+{
+    enum { KEEP_DAYS = 30 };
+    (void)arena;
+    return c->now_ns - o->window->end_ns < KEEP_DAYS * INT64_C(86400) * SECOND;
 }
 
 /* Looks at some of a kind, the next ones each time, and deletes those that are not needed. */
@@ -239,6 +270,22 @@ static void sweep_kind(struct control *c, struct change *change, enum kind kind,
     c->swept[kind] = len ? (c->swept[kind] + LOOKED_AT) % len : 0;
 }
 
+/* On its own: reports change the same documents, and then the next sweep does it. */
+static void usage_cut_long(struct control *c)
+{
+    struct arena arena;
+    struct change change;
+    struct berth_err err;
+    arena_init(&arena);
+    change_init(&change, c->state, &arena);
+    usage_cut(&change, c->now_ns);
+    struct commit_note note = {.who = "berth", .verb = "usage"};
+    if (commit_submit(c, &change, &note, nothing, NULL, &err) < 0)
+        log_write(c->env.log, c->now_ns, LEVEL_WARN, "usage.failed", LOG_TEXT("text", err.text));
+    change_done(&change);
+    arena_done(&arena);
+}
+
 /* Replies that are too old, specs that no instance was placed from, failures and ends of workloads that are gone, history that nobody may ask for. */
 static void sweep(struct control *c)
 {
@@ -251,12 +298,18 @@ static void sweep(struct control *c)
     sweep_kind(c, &change, KIND_SPEC, spec_needed);
     sweep_kind(c, &change, KIND_FACT, fact_needed);
     sweep_kind(c, &change, KIND_LAST, last_needed);
+    sweep_kind(c, &change, KIND_WINDOW, window_needed);
+    jobs_sweep(c->jobs, &change);
+    sweep_kind(c, &change, KIND_PREDICTION, usage_book_needed);
+    sweep_kind(c, &change, KIND_SPENT, usage_book_needed);
+    usage_expire(&change, c->now_ns);
     struct commit_note note = {.who = "berth", .verb = "sweep"};
     if (commit_submit(c, &change, &note, nothing, NULL, &err) < 0)
         log_write(c->env.log, c->now_ns, LEVEL_WARN, "sweep.failed", LOG_TEXT("text", err.text));
     change_done(&change);
     arena_done(&arena);
 
+    usage_cut_long(c);
     uint64_t keep = c->in_force.history_max, revision = store_revision(c->store);
     if (revision > keep && revision - keep > store_compacted(c->store) + keep / 4 &&
         store_compact(c->store, revision - keep, &err) < 0)
@@ -269,6 +322,8 @@ void control_tick(struct control *c)
     int64_t steady_ns = c->env.steady_ns(c->env.ctx), next = c->stopping ? INT64_MAX : leases_expire(c, steady_ns);
     watch_hub_tick(c->hub, control_now_ns(c), steady_ns);
     relay_tick(c->relay, steady_ns);
+    if (!c->stopping)
+        routes_step(c, steady_ns);
     if (!c->stopping && steady_ns - c->swept_ns >= SWEEP_S * (int64_t)SECOND) {
         c->swept_ns = steady_ns;
         sweep(c);
@@ -300,6 +355,9 @@ int control_new(const struct control_env *env, const struct control_options *opt
     c->metrics = metrics_new();
     c->hub = watch_hub_new(c, options->watchers_max, options->history_max);
     c->scheduler = scheduler_new(c);
+    c->jobs = jobs_new(c);
+    c->crons = crons_new(c);
+    c->forecast = forecast_new(c);
     uint64_t limits_seed;
     env->random(env->ctx, &limits_seed, sizeof limits_seed);
     c->limits = limits_new(0, limits_seed);
@@ -307,6 +365,8 @@ int control_new(const struct control_env *env, const struct control_options *opt
     c->leases = leases_new();
     c->lives = node_lives_new();
     c->relay = relay_new(c);
+    c->books = usage_books_new(c);
+    c->notices = notices_new(c);
     c->swept_ns = env->steady_ns(env->ctx);
     (void)control_now_ns(c);
     rc = store_watch(store, "", state_revision(state), changed, c, &c->watch, err);
@@ -327,11 +387,16 @@ void control_free(struct control *c)
     store_unwatch(c->watch);
     watch_hub_free(c->hub);
     relay_free(c->relay); /* the hub's streams have told it that they are gone */
+    forecast_free(c->forecast);
     scheduler_free(c->scheduler);
+    jobs_free(c->jobs);
+    crons_free(c->crons);
     limits_free(c->limits);
     events_free(c->events);
     leases_free(c->leases);
     node_lives_free(c->lives);
+    usage_books_free(c->books);
+    notices_free(c->notices);
     metrics_free(c->metrics);
     state_free(c->state);
     arena_done(&c->spare);
@@ -342,6 +407,9 @@ void control_quiesce(struct control *c)
 {
     c->stopping = true;
     scheduler_stop(c->scheduler);
+    usage_books_stop(c->books);
+    notices_stop(c->notices);
+    forecast_stop(c->forecast);
     watch_hub_stop(c->hub);
     relay_stop(c->relay);
     store_drain(c->store);

@@ -3,14 +3,19 @@
 
 #include "base/vec.h"
 #include "control/control.h"
+#include "control/cron.h"
 #include "control/event.h"
+#include "control/forecast.h"
 #include "control/idempotency.h"
+#include "control/job.h"
 #include "control/lease.h"
 #include "control/limit.h"
 #include "control/metrics.h"
 #include "control/node_live.h"
+#include "control/notice.h"
 #include "control/relay.h"
 #include "control/scheduler.h"
+#include "control/usage.h"
 #include "control/watch.h"
 
 /* What the settings say, unless berthd was started with something else. */
@@ -31,11 +36,16 @@ struct control {
     struct watch_hub *hub;
     struct metrics *metrics;
     struct scheduler *scheduler;
+    struct forecast *forecast;
+    struct jobs *jobs;
+    struct crons *crons;
     struct limits *limits;
     struct events *events;
     struct leases *leases;
     struct node_lives *lives;
     struct relay *relay;
+    struct usage_books *books;
+    struct notices *notices;
     struct control_agents agents;
     int64_t now_ns;        /* the latest that any decision was made at */
     int64_t now_steady_ns; /* when that was, by the steady clock */
@@ -43,6 +53,8 @@ struct control {
     size_t swept[KINDS];   /* where it goes on, of kinds of which it looks at some at a time */
     size_t calls;          /* not yet answered */
     struct arena spare;    /* for the next request */
+    size_t routed;         /* where the next look of the rules of routing begins (route_rules.c) */
+    int64_t route_next_ns; /* steady: when that is */
     bool stopping;
     char broken[256]; /* why nothing may be changed any more; "": all is well */
 };

@@ -5,13 +5,15 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "control/cron.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/words.h"
 
 static const struct crud *const cruds[] = {
     &app_crud,     &job_crud,      &vm_crud,   &node_crud,  &volume_crud, &resource_crud,
-    &profile_crud, &instance_crud, &user_crud, &group_crud, &role_crud,   &secret_crud,
+    &profile_crud, &instance_crud, &user_crud, &group_crud, &role_crud,   &secret_crud, &cron_crud,
+    &queue_crud,   &policy_crud,   &window_crud, &domain_crud,
 };
 
 const struct crud *crud_find(enum kind kind)
@@ -214,7 +216,7 @@ static int refused(struct call *c, int rc)
  * removal of what they refer to can rest on there being none under way. */
 static const enum kind *referrers(enum kind kind)
 {
-    static const enum kind of_user[] = {KIND_APP, KIND_JOB, KIND_VM, KIND_VOLUME, KIND_SECRET, KINDS};
+    static const enum kind of_user[] = {KIND_APP, KIND_JOB, KIND_VM, KIND_VOLUME, KIND_SECRET, KIND_CRON, KINDS};
     static const enum kind of_group[] = {KIND_USER, KINDS};
     static const enum kind none[] = {KINDS};
     return kind == KIND_USER ? of_user : kind == KIND_GROUP || kind == KIND_ROLE ? of_group : none;
@@ -223,7 +225,8 @@ static const enum kind *referrers(enum kind kind)
 static void count_referrer(struct call *c, enum kind kind, bool is_new)
 {
     bool refers = kind == KIND_USER ||
-                  (is_new && (kind == KIND_APP || kind == KIND_VM || kind == KIND_VOLUME || kind == KIND_SECRET));
+                  (is_new && (kind == KIND_APP || kind == KIND_VM || kind == KIND_VOLUME || kind == KIND_SECRET ||
+                              kind == KIND_CRON));
     if (!refers) /* jobs are counted by their numbers */
         return;
     json_int_t count = (json_int_t)state_next_number(c->state, kind);

@@ -114,6 +114,7 @@ extern const struct crud app_crud, job_crud, vm_crud;
 /* ... secrets (secret.c) ... */
 extern const struct crud secret_crud;
 /* ... nodes (node.c) ... */
+extern const struct crud queue_crud, policy_crud, window_crud, domain_crud;
 extern const struct crud node_crud, volume_crud, resource_crud, profile_crud, instance_crud;
 /* ... users. */
 extern const struct crud user_crud, group_crud, role_crud;

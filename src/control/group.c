@@ -1,23 +1,25 @@
 /* group.c - groups: a name that users share, and that managers manage. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "control/queue.h"
 #include "control/user.h"
-#include "wire/api.h"
+#include "wire/queue_doc.h"
 
 static int group_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
 {
-    struct doc_meta meta;
+    struct group_doc d;
     (void)k;
     (void)old;
-    int rc = group_doc_read(doc, &c->arena, &meta, &c->err);
+    int rc = group_doc_read(doc, &c->arena, &d, &c->err);
     if (rc < 0)
         return rc;
     /* A manager reaches its own group's users, not the group itself. */
     if (c->caller.scope[PERMIT_USERS] != SCOPE_ALL)
         return err_set(&c->err, EACCES, "the role %s may not change group %s; ask an administrator", c->caller.role,
                        id);
-    return 0;
+    return quota_check_group(c, id, &d);
 }
 
 static bool is_member(const json_t *user, const char *group)
@@ -53,7 +55,16 @@ static int group_leaving(struct call *c, const struct crud *k, const char *id, c
     const char *user = member_of(&c->change, id);
     if (user)
         return err_set(&c->err, EBUSY, "user %s is in group %s; delete or move its users first", user, id);
-    return 0;
+    return people_named(c, KIND_GROUP, id);
+}
+
+static void group_show(const struct call *c, const struct object *o, json_t *doc)
+{
+    char quota[OBJECT_KEY_MAX];
+    (void)snprintf(quota, sizeof quota, "group/%s", o->id);
+    if (json_object_get(doc, "quota"))
+        (void)json_object_set_new(doc, "status",
+                                  json_pack("{s:o}", "use", quota_use_show(c, quota, &o->group_doc->quota)));
 }
 
 const struct crud group_crud = {
@@ -62,4 +73,5 @@ const struct crud group_crud = {
     .change = PERMIT_USERS,
     .check = group_check,
     .leaving = group_leaving,
+    .show = group_show,
 };

@@ -476,6 +476,14 @@ static void attempt(struct handling *h)
     }
 }
 
+void call_again(struct call *c)
+{
+    struct handling *h = (struct handling *)c; /* its first member */
+    assert(c->later);
+    h->attempts = 0;
+    attempt(h);
+}
+
 /* ---- beside the loop ---- */
 
 static void run_beside(void *ctx)

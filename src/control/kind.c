@@ -4,26 +4,35 @@
 #include <string.h>
 
 const struct kind_info kinds[KINDS] = {
-    [KIND_SETTING] = {"setting",  "settings",  ID_FREE,   false, false},
-    [KIND_GROUP] = {"group",    "groups",    ID_LABEL,  false, true },
-    [KIND_ROLE] = {"role",     "roles",     ID_LABEL,  false, true },
-    [KIND_USER] = {"user",     "users",     ID_LABEL,  false, true },
-    [KIND_TOKEN] = {"token",    "tokens",    ID_FREE,   false, true },
-    [KIND_RESOURCE] = {"resource", "resources", ID_FREE,   false, true },
-    [KIND_PROFILE] = {"profile",  "profiles",  ID_LABEL,  false, true },
-    [KIND_NODE] = {"node",     "nodes",     ID_LABEL,  false, true },
-    [KIND_VOLUME] = {"volume",   "volumes",   ID_LABEL,  true,  true },
-    [KIND_SECRET] = {"secret",   "secrets",   ID_OWNED,  true,  true },
-    [KIND_APP] = {"app",      "apps",      ID_OWNED,  true,  true },
-    [KIND_JOB] = {"job",      "jobs",      ID_NUMBER, true,  true },
-    [KIND_VM] = {"vm",       "vms",       ID_OWNED,  true,  true },
-    [KIND_SPEC] = {"spec",     "specs",     ID_FREE,   true,  false},
-    [KIND_INSTANCE] = {"instance", "instances", ID_NUMBER, true,  true },
-    [KIND_LAST] = {"last",     "lasts",     ID_FREE,   true,  false},
-    [KIND_FACT] = {"fact",     "facts",     ID_FREE,   false, false},
-    [KIND_LEDGER] = {"ledger",   "ledgers",   ID_FREE,   false, false},
-    [KIND_COUNTER] = {"counter",  "counters",  ID_FREE,   false, false},
-    [KIND_REPLY] = {"reply",    "replies",   ID_FREE,   false, false},
+    [KIND_SETTING] = {"setting",      "settings",      ID_FREE,   false, false},
+    [KIND_SPENT] = {"spent",        "spents",        ID_FREE,   false, false},
+    [KIND_GROUP] = {"group",        "groups",        ID_LABEL,  false, true },
+    [KIND_ROLE] = {"role",         "roles",         ID_LABEL,  false, true },
+    [KIND_USER] = {"user",         "users",         ID_LABEL,  false, true },
+    [KIND_TOKEN] = {"token",        "tokens",        ID_FREE,   false, true },
+    [KIND_RESOURCE] = {"resource",     "resources",     ID_FREE,   false, true },
+    [KIND_PROFILE] = {"profile",      "profiles",      ID_LABEL,  false, true },
+    [KIND_POLICY] = {"policy",       "policies",      ID_LABEL,  false, true },
+    [KIND_DOMAIN] = {"domain",       "domains",       ID_LABEL,  false, true },
+    [KIND_QUEUE] = {"queue",        "queues",        ID_LABEL,  false, true },
+    [KIND_PREDICTION] = {"prediction",   "predictions",   ID_FREE,   false, false},
+    [KIND_NODE] = {"node",         "nodes",         ID_LABEL,  false, true },
+    [KIND_WINDOW] = {"window",       "windows",       ID_LABEL,  false, true },
+    [KIND_VOLUME] = {"volume",       "volumes",       ID_LABEL,  true,  true },
+    [KIND_SECRET] = {"secret",       "secrets",       ID_OWNED,  true,  true },
+    [KIND_APP] = {"app",          "apps",          ID_OWNED,  true,  true },
+    [KIND_JOB] = {"job",          "jobs",          ID_NUMBER, true,  true },
+    [KIND_VM] = {"vm",           "vms",           ID_OWNED,  true,  true },
+    [KIND_CRON] = {"cron",           "crons",           ID_OWNED,  true,  true },
+    [KIND_SPEC] = {"spec",         "specs",         ID_FREE,   true,  false},
+    [KIND_INSTANCE] = {"instance",     "instances",     ID_NUMBER, true,  true },
+    [KIND_LAST] = {"last",         "lasts",         ID_FREE,   true,  false},
+    [KIND_USAGE_RECORD] = {"usage_record", "usage_records", ID_NUMBER, true,  false},
+    [KIND_NOTICE] = {"notice",       "notices",       ID_NUMBER, true,  false},
+    [KIND_FACT] = {"fact",         "facts",         ID_FREE,   false, false},
+    [KIND_LEDGER] = {"ledger",       "ledgers",       ID_FREE,   false, false},
+    [KIND_COUNTER] = {"counter",      "counters",      ID_FREE,   false, false},
+    [KIND_REPLY] = {"reply",        "replies",       ID_FREE,   false, false},
 };
 
 enum kind kind_find(const char *word)
@@ -74,5 +83,5 @@ enum kind object_key_split(const char *key, const char **ret_id)
 bool kind_journalled(enum kind k)
 {
     return k != KINDS && k != KIND_TOKEN && k != KIND_SECRET && k != KIND_LAST && k != KIND_REPLY && k != KIND_LEDGER &&
-           k != KIND_COUNTER;
+           k != KIND_COUNTER && k != KIND_USAGE_RECORD && k != KIND_NOTICE;
 }

@@ -15,22 +15,31 @@
 
 enum kind {
     KIND_SETTING, /* system settings, one document per section */
+    KIND_SPENT,   /* what was spent of a quota's totals: "user/ID", "group/ID", "queue/ID" */
     KIND_GROUP,
     KIND_ROLE,
     KIND_USER,
     KIND_TOKEN,
-    KIND_RESOURCE, /* definitions of cumulative resources */
-    KIND_PROFILE,  /* filters and scores */
+    KIND_RESOURCE,   /* definitions of cumulative resources */
+    KIND_PROFILE,    /* filters and scores */
+    KIND_POLICY,     /* how jobs that wait are ordered */
+    KIND_DOMAIN,     /* nodes that belong together; no node is in two */
+    KIND_QUEUE,
+    KIND_PREDICTION, /* how long jobs run: OWNER/NAME, and OWNER for all of somebody's */
     KIND_NODE,
+    KIND_WINDOW, /* nodes kept for somebody, or nobody, for a while */
     KIND_VOLUME,
     KIND_SECRET, /* sealed; id NAME.OWNER */
     KIND_APP,    /* a service; id NAME.OWNER */
     KIND_JOB,    /* id: a number that only grows */
     KIND_VM,     /* id NAME.OWNER */
+    KIND_CRON,   /* a schedule that makes jobs; id NAME.OWNER */
     KIND_SPEC, /* a workload as an instance was placed from it, when that is no longer the present one: WORKLOAD/GENERATION */
-    KIND_INSTANCE, /* id: a number that only grows */
-    KIND_LAST,     /* how instances of a workload ended that are gone: its id */
-    KIND_FACT,     /* what plans leave to be remembered */
+    KIND_INSTANCE,     /* id: a number that only grows */
+    KIND_LAST,         /* how instances of a workload ended that are gone: its id */
+    KIND_USAGE_RECORD, /* what an instance has used that is over; id: a number that only grows */
+    KIND_NOTICE,       /* somebody is to be told of a job; gone when that is done; id: a number that only grows */
+    KIND_FACT,         /* what plans leave to be remembered */
     KIND_LEDGER,  /* per node: rewritten by every commit that places something there; guards against other schedulers */
     KIND_COUNTER, /* last number given out, per kind */
     KIND_REPLY,   /* to a request with an idempotency key: USER/KEY */

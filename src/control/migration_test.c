@@ -207,6 +207,7 @@ static void settings_become_a_policy(void **state)
     assert_int_equal(p.policy.pressure.hold_ns, usual.pressure.hold_ns);
     assert_true(p.policy.shed);
     assert_int_equal(p.policy.headroom.reserves_len, 0);
+    plan_policy_done(&p);
     CALL(&k, 200, ADMIN, "PATCH", "/v1/system/settings",
          "{rebalance: 'off', shed: 'off', pressure_percent: 50, pressure_low_percent: 60, headroom_percent: 5,"
          " headroom_priority: -3}");
@@ -217,6 +218,7 @@ static void settings_become_a_policy(void **state)
     assert_int_equal(p.policy.headroom.reserves_len, 2);
     assert_int_equal(p.policy.headroom.reserves[0].permille, 50);
     assert_int_equal(p.policy.headroom.priority, -3);
+    plan_policy_done(&p);
     CALL(&k, 400, ADMIN, "PATCH", "/v1/system/settings", "{rebalance: maybe}");
     CALL(&k, 400, ADMIN, "PATCH", "/v1/system/settings", "{pressure_hold_s: 0}");
     kit_done(&k);

@@ -9,6 +9,7 @@
 #include "control/control_parts.h"
 #include "control/join.h"
 #include "control/transition.h"
+#include "control/usage.h"
 #include "core/cluster.h"
 #include "wire/api.h"
 #include "wire/document.h"
@@ -124,6 +125,7 @@ int node_release(struct call *c, const char *id)
         const char *instance = node->node->instances[i]->id;
         if (!instance_holds_node(node->node->instances[i]))
             continue;
+        usage_note_gone(&c->change, node->node->instances[i], "removed", c->now_ns);
         change_delete(&c->change, KIND_INSTANCE, instance);
         drop_if_there(c, KIND_FACT, arena_fmt(&c->arena, "migration/%s", instance));
     }

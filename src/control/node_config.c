@@ -9,6 +9,7 @@
 #include "base/plant.h"
 #include "control/derived_out.h"
 #include "control/derived_parts.h"
+#include "control/node_task.h"
 #include "control/secret.h"
 #include "wire/document.h"
 
@@ -248,8 +249,20 @@ static void rules_write(struct out *o, const struct work_run *run)
         out_open(o, "log", '{');
         out_number(o, "bytes", (uint64_t)run->log.bytes);
         out_number(o, "files", run->log.files);
+        if (run->log.keep_ns)
+            out_number(o, "keep_ns", (uint64_t)run->log.keep_ns);
         out_close(o, '}');
     }
+}
+
+static void checkpoint_write(struct out *o, const struct job_checkpoint *checkpoint)
+{
+    if (!checkpoint->signal)
+        return;
+    out_open(o, "checkpoint", '{');
+    out_text(o, "signal", checkpoint->signal);
+    out_number(o, "grace_ns", (uint64_t)checkpoint->grace_ns);
+    out_close(o, '}');
 }
 
 static int exclusive_compare(const void *a, const void *b)
@@ -317,11 +330,13 @@ static void run_write(struct out *o, const struct state *s, const struct object 
     requests_write(o, &work.workload.shape, &arena);
     limits_write(o, &work.workload.shape, &held.instance, &arena);
     ports_write(o, &work);
+    task_write(o, s, instance, &work);
     held_write(o, &work.run, &arena);
     mounts_write(o, s, &work.run, &arena);
     files_write(o, &work.run, from->owner, &arena);
     health_write(o, &work.run.health);
     rules_write(o, &work.run);
+    checkpoint_write(o, &work.job.checkpoint);
     settings_write(o, now);
     if (work.install)
         out_tree(o, "install", work.install);
@@ -389,6 +404,7 @@ static uint64_t instance_mark(const struct state *s, const struct object *instan
     const struct object *from = instance_placed_from(s, instance->instance);
     uint64_t mark = hash_pair(instance->revision, work ? work->revision : 0);
 
+    mark = hash_pair(mark, task_mark(s, instance));
     return hash_pair(mark, from && from != work ? from->revision : 0);
 }
 

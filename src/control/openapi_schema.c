@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "control/call.h"
 #include "wire/api.h"
+#include "wire/queue_doc.h"
 
 static const struct {
     enum kind kind;
@@ -21,12 +22,17 @@ static const struct {
     {KIND_VOLUME,   volume_tables  },
     {KIND_RESOURCE, resource_tables},
     {KIND_PROFILE,  profile_tables },
+    {KIND_POLICY,   policy_tables  },
+    {KIND_QUEUE,    queue_tables   },
+    {KIND_DOMAIN,   domain_tables  },
+    {KIND_WINDOW,   window_tables  },
     {KIND_USER,     user_tables    },
     {KIND_GROUP,    group_tables   },
     {KIND_ROLE,     role_tables    },
     {KIND_TOKEN,    token_tables   },
     {KIND_INSTANCE, instance_tables},
     {KIND_SECRET,   secret_tables  },
+    {KIND_CRON,     cron_tables    },
 };
 
 /* ---- which there are ------------------------------------------------------------------------------------------------ */
@@ -106,6 +112,8 @@ void components_collect(struct components *c)
         for (const struct key_table *const *t = kind_tables[i].tables; *t; t++)
             collect_nested(c, *t);
     for (const struct key_table *const *t = run_tables; *t; t++)
+        collect_table(c, *t);
+    for (const struct key_table *const *t = job_tables; *t; t++)
         collect_table(c, *t);
     for (const struct key_table *const *t = report_tables; *t; t++)
         collect_table(c, *t);

@@ -176,6 +176,7 @@ static int decide(struct replay *r, const struct cycle *c, struct arena *arena, 
         berth_plan_free(plan);
     }
     berth_snapshot_free(snapshot);
+    plan_policy_done(&settings);
     json_decref(doc);
     return rc;
 }

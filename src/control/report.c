@@ -11,9 +11,11 @@
 #include "base/plant.h"
 #include "base/str.h"
 #include "control/control_parts.h"
+#include "control/job.h"
 #include "control/last.h"
 #include "control/node.h"
 #include "control/transition.h"
+#include "control/usage.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/quantity.h"
@@ -87,6 +89,21 @@ static bool usage_differs(const char *resource, const json_t *present, int64_t u
     return apart > was / 10;
 }
 
+/* The most it was seen to use, as exactly as use is written down. */
+static void note_peak(json_t *doc, const char *resource, int64_t used)
+{
+    char amount[QUANTITY_TEXT_MAX];
+    json_t *all = json_object_get(doc, "peak");
+    int64_t was = -1;
+    if (all && json_object_get(all, resource))
+        (void)quantity_parse(resource, json_object_get(all, resource), &was, NULL);
+    if (used <= was)
+        return;
+    if (!all)
+        (void)json_object_set_new(doc, "peak", all = json_object());
+    (void)json_object_set_new(all, resource, json_string(quantity_print(resource, used, amount)));
+}
+
 static void report_usage(struct reporting *r, const struct object *instance, const struct report_item *item,
                          json_t *doc)
 {
@@ -104,6 +121,7 @@ static void report_usage(struct reporting *r, const struct object *instance, con
             (void)json_object_set_new(all, resource, one = json_object());
         (void)json_object_set_new(one, "used", json_string(quantity_print(resource, used, amount)));
         (void)json_object_set_new(one, "since", json_string(timestamp_text(r->c->now_ns, now)));
+        note_peak(doc, resource, used);
     }
 }
 
@@ -161,6 +179,13 @@ static void note_health(struct reporting *r, const char *workload)
         change_delete(&r->c->change, KIND_FACT, id);
 }
 
+static const char *failure_text(const struct reporting *r, const struct report_item *item)
+{
+    return item->error && *item->error ? item->error
+           : item->words.exit_said     ? arena_fmt(&r->c->arena, "it ended with code %d", item->words.exit)
+                                       : "no reason given";
+}
+
 /* A workload that is not to be tried again: its document says so, and that makes it held. */
 static void finish_work(struct reporting *r, const struct object *work, bool failed, const struct report_item *item)
 {
@@ -170,30 +195,59 @@ static void finish_work(struct reporting *r, const struct object *work, bool fai
     (void)json_object_set_new(doc, failed ? "failed" : "ended", json_true());
     if (!failed)
         return;
-    const char *why = item->error && *item->error ? item->error
-                      : item->words.exit_said     ? arena_fmt(&r->c->arena, "it ended with code %d", item->words.exit)
-                                                  : "no reason given";
-    (void)json_object_set_new(doc, "error", json_string(why));
+    (void)json_object_set_new(doc, "error", json_string(failure_text(r, item)));
+}
+
+static int64_t failures_of(struct reporting *r, const char *workload)
+{
+    const char *id = arena_fmt(&r->c->arena, "since/%s", workload);
+    return json_integer_value(json_object_get(change_read(&r->c->change, KIND_FACT, id), "value"));
+}
+
+/* Is this failure of an array's task its last? Then neither the others nor a pause follow from it. */
+static bool task_is_final(struct reporting *r, const struct object *work, const struct work_doc *d)
+{
+    int64_t retries = d->run.restart_policy == RESTART_NEVER || !d->job.requeue ? 0
+                      : d->run.retries >= 0                                     ? d->run.retries
+                                                                                : RETRIES_DEFAULT;
+    return work->kind == KIND_JOB && d->job.array.count && failures_of(r, work->id) >= retries;
 }
 
 /* It is over without having been told to: what its restart policy says. Services are restarted unless they say otherwise;
- * a job fails when its retries are used up, which are counted over all its tasks. */
-static void end_of_run(struct reporting *r, const struct object *o, const struct report_item *item)
+ * a job fails when its retries are used up, which are counted over all its tasks; of an array the task alone does. True:
+ * that it did. */
+static bool end_of_run(struct reporting *r, const struct object *o, const struct report_item *item)
 {
     struct work_doc d = {0};
     const struct object *work = state_find_work(r->c->state, o->instance->workload);
     CLEANUP(json) json_t *doc = work ? object_doc(work) : NULL;
+    bool readable = doc && work_doc_read(doc, &r->c->arena, &d, NULL) == 0;
+    if (readable && task_is_final(r, work, &d))
+        return true;
     int64_t failures = note_failure(r, o->instance->workload);
-    if (!doc || work_doc_read(doc, &r->c->arena, &d, NULL) < 0)
-        return;
+    if (!readable)
+        return false;
     bool never = d.run.restart_policy == RESTART_NEVER, well = item->state == REPORT_ENDED;
     if (work->kind == KIND_JOB) {
-        int64_t retries = never ? 0 : d.run.retries >= 0 ? d.run.retries : RETRIES_DEFAULT;
+        int64_t retries = never || !d.job.requeue ? 0 : d.run.retries >= 0 ? d.run.retries : RETRIES_DEFAULT;
         if (failures > retries)
             finish_work(r, work, true, item);
     } else if (never || (well && d.run.restart_policy == RESTART_ON_FAILURE)) {
         finish_work(r, work, !well, item);
     }
+    return false;
+}
+
+/* What it used, now that it is over. */
+static void note_use(struct reporting *r, const struct object *o, const struct report_item *item, const json_t *doc)
+{
+    static const char *const outcomes[] = {
+        [REPORT_ENDED] = "ended", [REPORT_FAILED] = "failed", [REPORT_STOPPED] = "stopped"};
+    struct usage_end end = {.outcome = outcomes[item->state],
+                            .at_ns = r->c->now_ns,
+                            .exit_said = item->words.exit_said,
+                            .exit = item->words.exit};
+    usage_note(&r->c->change, o, doc, &end);
 }
 
 /* It is over: a task that is done stays as a record, everything else frees what it held. */
@@ -203,10 +257,19 @@ static void over(struct reporting *r, const struct object *o, const struct repor
         tell(r, o, "Failed", item);
     else if (item->state == REPORT_ENDED)
         tell(r, o, "Ended", item);
+    bool final = o->instance->failed; /* it was stopped because it ran for too long */
     if (item->state != REPORT_STOPPED && o->instance->state != BERTH_STOPPING)
-        end_of_run(r, o, item);
+        final = end_of_run(r, o, item);
+    CLEANUP(json) json_t *doc = object_doc(o);
+    report_usage(r, o, item, doc);
+    note_use(r, o, item, doc);
     last_note(r->c, o, item);
-    if (!PLANTED(REPORT_KEEPS_FAILED))
+    if (final) {
+        instance_words_put(doc, &item->words);
+        const char *said = json_string_value(json_object_get(doc, "error"));
+        job_task_failed(&r->c->change, o, doc, o->instance->failed && said ? said : failure_text(r, item),
+                        r->c->now_ns);
+    } else if (!PLANTED(REPORT_KEEPS_FAILED))
         change_delete(&r->c->change, KIND_INSTANCE, o->id);
 }
 
@@ -250,6 +313,8 @@ static void report_state(struct reporting *r, const struct object *o, const stru
         to = from;
     if (to != from)
         set_since(r, doc, berth_state_name(to));
+    if (to == BERTH_RUNNING && !o->instance->started_ns)
+        (void)json_object_set(doc, "started", json_object_get(doc, "since"));
     (void)json_object_set_new(doc, "ready", json_boolean(to == BERTH_RUNNING && item->ready));
     /* One that has been well all along says nothing of those that fail. */
     if ((to == BERTH_RUNNING && item->ready && !o->instance->ready) || to == BERTH_ENDED)
@@ -288,6 +353,8 @@ static int report_item(struct reporting *r, const struct report_item *item)
     report_ports(item, doc);
     report_usage(r, o, item, doc);
     report_words(item, doc);
+    if (finished)
+        note_use(r, o, item, doc);
     if (json_equal(was, doc))
         return 0;
     (void)json_object_set_new(doc, "epoch", json_integer((json_int_t)r->said.epoch));

@@ -21,5 +21,11 @@ extern const struct route publish_routes[]; /* derived configuration, health, me
 extern const size_t publish_routes_len;
 extern const struct route decide_routes[]; /* schedule, why, events, audit, backup */
 extern const size_t decide_routes_len;
+extern const struct route views_routes[]; /* the queue, why a job waits, who holds what */
+extern const size_t views_routes_len;
+extern const struct route usage_routes[]; /* what was used */
+extern const size_t usage_routes_len;
+extern const struct route queues_routes[]; /* queues, policies, windows, domains */
+extern const size_t queues_routes_len;
 extern const struct route calls_routes[]; /* logs, shells and signals of what runs */
 extern const size_t calls_routes_len;

@@ -1,13 +1,23 @@
 /* routes_work.c - the routes of apps, jobs and vms. */
+#include <string.h>
+
+#include "control/cron.h"
+#include "control/job.h"
 #include "control/routes.h"
 #include "control/secret.h"
+#include "control/sooner.h"
 #include "control/work.h"
 
 enum { WORK_BODY_MAX = 512 * 1024, SETTINGS_BODY_MAX = 128 * 1024, VERB_BODY_MAX = 4096 };
 
 COLLECTION(app)
-COLLECTION(job)
+CRUD_VERB(job, list)
+CRUD_VERB(job, get)
+CRUD_VERB(job, replace)
+CRUD_VERB(job, patch)
+CRUD_VERB(job, delete)
 COLLECTION(vm)
+COLLECTION(cron)
 CRUD_VERB(secret, list)
 CRUD_VERB(secret, get)
 CRUD_VERB(secret, create)
@@ -20,7 +30,6 @@ CRUD_VERB(secret, delete)
         return work_edit(c, &(crud), verb, edit, arg);                                                                 \
     }
 
-static const bool yes = true, no = false;
 EDIT(app_start, app_crud, "start", work_start, NULL)
 EDIT(app_stop, app_crud, "stop", work_stop, NULL)
 EDIT(app_restart, app_crud, "restart", work_restart, NULL)
@@ -32,9 +41,14 @@ EDIT(app_patch_install, app_crud, "install", work_patch_map, "install")
 EDIT(vm_start, vm_crud, "start", work_start, NULL)
 EDIT(vm_stop, vm_crud, "stop", work_stop, NULL)
 EDIT(vm_restart, vm_crud, "restart", work_restart, NULL)
-EDIT(job_hold_verb, job_crud, "hold", job_hold, &yes)
-EDIT(job_release_verb, job_crud, "release", job_hold, &no)
-EDIT(job_cancel_verb, job_crud, "cancel", job_cancel, NULL)
+
+/* A dry run may ask where the job would stand. */
+static int job_draft(struct call *c)
+{
+    const char *forecast = call_query(c, "forecast");
+    int rc = job_submit(c);
+    return rc == 0 && c->dry_run && forecast && strcmp(forecast, "false") != 0 ? sooner_draft(c) : rc;
+}
 
 static const char filters[] = "limit,after,watch,owner,group,state", owned[] = "limit,after,watch,owner,group";
 
@@ -67,7 +81,8 @@ const struct route work_routes[] = {
           "Change some of an app's install configuration"),
 
     ROUTE("GET", "/v1/jobs", READ, ROUTE_STREAMS, job_list, "List jobs", .query = filters),
-    ROUTE("POST", "/v1/jobs", SUBMIT, ROUTE_CHANGES, job_create, "Submit a job"),
+    ROUTE("POST", "/v1/jobs", SUBMIT, ROUTE_CHANGES, job_draft, "Submit a job, or a set of roles",
+          .query = "forecast"),
     ROUTE("GET", "/v1/jobs/{id}", READ, 0, job_get, "Read a job with its status"),
     ROUTE("PUT", "/v1/jobs/{id}", CHANGE, ROUTE_CHANGES, job_replace, "Replace what a job asks for"),
     ROUTE("PATCH", "/v1/jobs/{id}", CHANGE, ROUTE_CHANGES, job_patch, "Change some keys of a job"),
@@ -75,6 +90,7 @@ const struct route work_routes[] = {
     ROUTE("POST", "/v1/jobs/{id}/hold", VERB, ROUTE_CHANGES, job_hold_verb, "Hold a job"),
     ROUTE("POST", "/v1/jobs/{id}/release", VERB, ROUTE_CHANGES, job_release_verb, "Release a held job"),
     ROUTE("POST", "/v1/jobs/{id}/cancel", VERB, ROUTE_CHANGES, job_cancel_verb, "Cancel a job, keep its record"),
+    ROUTE("POST", "/v1/jobs/{id}/requeue", VERB, ROUTE_CHANGES, job_requeue_verb, "Run a job again from the beginning"),
 
     ROUTE("GET", "/v1/vms", READ, ROUTE_STREAMS, vm_list, "List virtual machines", .query = filters),
     ROUTE("POST", "/v1/vms", SUBMIT, ROUTE_CHANGES, vm_create, "Add a virtual machine"),
@@ -85,6 +101,13 @@ const struct route work_routes[] = {
     ROUTE("POST", "/v1/vms/{id}/start", VERB, ROUTE_CHANGES, vm_start, "Start a stopped virtual machine"),
     ROUTE("POST", "/v1/vms/{id}/stop", VERB, ROUTE_CHANGES, vm_stop, "Stop a virtual machine"),
     ROUTE("POST", "/v1/vms/{id}/restart", VERB, ROUTE_CHANGES, vm_restart, "Restart a virtual machine"),
+
+    ROUTE("GET", "/v1/crons", READ, ROUTE_STREAMS, cron_list, "List schedules that make jobs", .query = owned),
+    ROUTE("POST", "/v1/crons", SUBMIT, ROUTE_CHANGES, cron_create, "Add a schedule"),
+    ROUTE("GET", "/v1/crons/{id}", READ, 0, cron_get, "Read a schedule"),
+    ROUTE("PUT", "/v1/crons/{id}", SUBMIT, ROUTE_CHANGES, cron_replace, "Add or replace a schedule"),
+    ROUTE("PATCH", "/v1/crons/{id}", CHANGE, ROUTE_CHANGES, cron_patch, "Change some keys of a schedule"),
+    ROUTE("DELETE", "/v1/crons/{id}", DELETE, ROUTE_CHANGES, cron_delete, "Remove a schedule; its jobs stay"),
 
     ROUTE("GET", "/v1/secrets", READ, ROUTE_STREAMS, secret_list, "List secrets, without what is in them",
           .query = owned),

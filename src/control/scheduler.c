@@ -9,6 +9,7 @@
 #include "control/plan_policy.h"
 #include "control/unit.h"
 #include "wire/api.h"
+#include "wire/document.h"
 
 enum { SECOND = 1000000000 };
 enum { TOLD_MAX = 4096, TOLD_FOR = 64, EVENTS_PER_CYCLE_MAX = 100, REBUILD_AFTER = 200000 };
@@ -18,8 +19,7 @@ enum { FAILS_FREE = 3, PAUSE_MS = 10, PAUSE_DOUBLINGS_CONFLICT = 2, PAUSE_DOUBLI
 struct making {
     struct berth_snapshot *snapshot;
     struct berth_plan *plan;
-    struct berth_profile profile; /* an own one; its texts are in the arena */
-    bool own_profile;
+    const struct berth_profile *profile; /* in the arena, or built in */
     struct plan_policy policy;
     struct arena arena;
     struct unit_basis basis;
@@ -45,6 +45,7 @@ struct scheduler {
     /* The last plan made, for `why`. */
     struct berth_snapshot *snapshot;
     struct berth_plan *plan;
+    struct plan_policy policy;
     struct map pending; /* workload to its place among the plan's pendings */
     struct scheduler_seen seen;
     int64_t next_steady_ns; /* ten seconds after the last cycle */
@@ -75,6 +76,7 @@ static void last_plan_drop(struct scheduler *s)
     berth_snapshot_free(s->snapshot);
     s->plan = NULL;
     s->snapshot = NULL;
+    plan_policy_done(&s->policy);
     map_done(&s->pending);
 }
 
@@ -85,6 +87,7 @@ void scheduler_free(struct scheduler *s)
     last_plan_drop(s);
     if (s->planning) { /* its thread has ended before it was told */
         berth_plan_free(s->making.plan);
+        plan_policy_done(&s->making.policy);
         berth_snapshot_free(s->making.snapshot);
         str_done(&s->making.basis.assumed);
         arena_done(&s->making.arena);
@@ -171,27 +174,26 @@ static void make(void *ctx)
 {
     struct making *m = &((struct scheduler *)ctx)->making;
     struct berth_policy policy = m->policy.policy;
-    policy.profile = m->own_profile ? &m->profile : berth_profile_find(m->basis.profile);
+    policy.profile = m->profile;
     int64_t start_ns = m->steady_ns(m->clock_ctx);
     m->rc = berth_plan_make(m->snapshot, &policy, &m->plan, &m->err);
     m->took_ns += m->steady_ns(m->clock_ctx) - start_ns;
 }
 
-/* The profile that the settings name: a stored one, or one built in. */
-static void choose_profile(struct scheduler *s, struct making *m)
+const struct berth_profile *scheduler_profile(const struct state *s, struct arena *arena, const char **ret_name)
 {
-    const struct object *settings = state_find(s->control->state, KIND_SETTING, "system");
-    json_t *doc = settings ? object_doc(settings) : NULL;
+    const struct object *settings = state_find(s, KIND_SETTING, "system");
+    CLEANUP(json) json_t *doc = settings ? object_doc(settings) : NULL;
     const char *name = json_string_value(json_object_get(doc, "profile"));
-    const struct object *own = name ? state_find(s->control->state, KIND_PROFILE, name) : NULL;
-    json_t *own_doc = own ? object_doc(own) : NULL;
+    const struct object *own = name ? state_find(s, KIND_PROFILE, name) : NULL;
+    CLEANUP(json) json_t *own_doc = own ? object_doc(own) : NULL;
+    struct berth_profile *read = arena_alloc(arena, sizeof *read);
     struct doc_meta meta;
-    m->own_profile = own_doc && profile_doc_read(own_doc, &m->arena, &meta, &m->profile, NULL) == 0;
-    if (!m->own_profile && (!name || !berth_profile_find(name)))
+    bool is_own = own_doc && profile_doc_read(own_doc, arena, &meta, read, NULL) == 0;
+    if (!is_own && (!name || !berth_profile_find(name)))
         name = "default";
-    m->basis.profile = arena_strdup(&m->arena, name);
-    json_decref(own_doc);
-    json_decref(doc);
+    *ret_name = arena_strdup(arena, name);
+    return is_own ? read : berth_profile_find(*ret_name);
 }
 
 /* A workload may wait twice: for the pods it lacks, and for a better place of those it has. The larger number counts, and
@@ -214,6 +216,8 @@ static void keep_plan(struct scheduler *s, struct making *m)
     last_plan_drop(s);
     s->plan = take_ptr(&m->plan);
     s->snapshot = take_ptr(&m->snapshot);
+    s->policy = m->policy;
+    m->policy = (struct plan_policy){0};
     s->seen.pending = 0;
     for (size_t i = 0; i < berth_plan_pendings(s->plan); i++)
         pending_add(s, i);
@@ -293,18 +297,40 @@ static void units_idle(void *ctx)
     s->control->env.wake_at(s->control->env.ctx, next_look(s));
 }
 
+/* Its jobs come in order of their creation until somebody writes it anew. */
+static void tell_policies(struct scheduler *s, struct plan_policy *p)
+{
+    const char *why = "", *policy;
+    while ((policy = plan_policy_failure(p, &why))) {
+        CLEANUP(str) struct str text = {0};
+        str_addf(&text, "its formula fails, so jobs come in order of their creation: %s", why);
+        struct event event = {.type = "PolicyFailed",
+                              .kind = KIND_POLICY,
+                              .id = policy,
+                              .owner = "",
+                              .group = "",
+                              .message = str_text(&text)};
+        events_add(s->control->events, s->control->now_ns, &event);
+        log_write(s->control->env.log, s->control->now_ns, LEVEL_ERROR, "policy.failed", LOG_TEXT("policy", policy),
+                  LOG_TEXT("text", why));
+    }
+    plan_policy_made(p);
+}
+
 static void made(void *ctx)
 {
     struct scheduler *s = ctx;
     struct control *c = s->control;
     struct making *m = &s->making;
     s->planning = false;
+    tell_policies(s, &m->policy);
     metric_add(c->metrics, METRIC_CYCLES, 0, 1);
     metric_observe(c->metrics, METRIC_CYCLE_SECONDS, m->took_ns);
     if (m->rc < 0) {
         log_write(c->env.log, c->now_ns, LEVEL_ERROR, "plan.failed", LOG_TEXT("text", m->err.text));
         berth_snapshot_free(m->snapshot);
         m->snapshot = NULL;
+        plan_policy_done(&m->policy);
         s->seen.recheck_ns = BERTH_NEVER_NS; /* the next change, or the next look, tries again */
     } else {
         m->basis.plan_hash = berth_plan_hash(m->plan);
@@ -354,7 +380,8 @@ static void begin(struct scheduler *s, int64_t now_ns, int64_t steady_ns)
 {
     struct control *c = s->control;
     struct making *m = &s->making;
-    if (s->changes > REBUILD_AFTER && state_assumed(c->state) == 0 && units_len(s->units) == 0)
+    if (s->changes > REBUILD_AFTER && state_assumed(c->state) == 0 && units_len(s->units) == 0 &&
+        forecast_drop(c->forecast))
         rebuild(s);
     s->seen.cycles++;
     if (c->in_force.audit_every && s->seen.cycles % c->in_force.audit_every == 0)
@@ -370,7 +397,7 @@ static void begin(struct scheduler *s, int64_t now_ns, int64_t steady_ns)
                                    .seed = c->in_force.seed,
                                    .now_ns = now_ns};
     m->returned = units_returned(s->units);
-    choose_profile(s, m);
+    m->profile = scheduler_profile(c->state, &m->arena, &m->basis.profile);
     plan_policy_read(c->state, &m->policy);
     if (units_len(s->units))
         units_assumed(s->units, &m->basis.assumed);

@@ -41,6 +41,8 @@ static const struct row {
                                           "seconds that an agent's certificate is good; it is renewed at half"),
     [SETTING_INVITATION_LIFE_S] =
         NUMBER("invitation_life_s", 3600, 1, 2592000, "seconds in which an invited machine must have joined"),
+    [SETTING_JOB_KEEP_S] =
+        NUMBER("job_keep_s", 604800, 60, 3153600000, "seconds that the record of a job is kept that is over"),
     [SETTING_REBALANCE] = TEXT("rebalance", "on", "move pods of apps to even out real use", .values = on_off),
     [SETTING_REBALANCE_MOVES] = NUMBER("rebalance_moves", 2, 1, 100, "such moves at a time"),
     [SETTING_REBALANCE_GAIN_PERCENT] =
@@ -61,6 +63,46 @@ static const struct row {
         NUMBER("headroom_percent", 0, 0, 90, "of each zone's cpu and memory kept free for urgent work"),
     [SETTING_HEADROOM_PRIORITY] = NUMBER("headroom_priority", 1, INT32_MIN, INT32_MAX,
                                          "pods of this priority and above may use what is kept free"),
+    [SETTING_USAGE_KEEP_S] =
+        NUMBER("usage_keep_s", 7776000, 60, 315360000, "seconds that records of use are kept after their end"),
+    [SETTING_USAGE_CUT_S] =
+        NUMBER("usage_cut_s", 86400, 60, 31536000, "seconds after which what still runs is recorded, and again"),
+    [SETTING_USAGE_KEEP_RECORDS] = NUMBER("usage_keep_records", 500000, 1000, 10000000,
+                                          "records of use that are kept at most; the oldest go first"),
+    [SETTING_NOTIFY_ALLOW] =
+        TEXT("notify_allow", "https://,http://127.0.0.1,http://localhost,http://[::1]",
+             "how the URLs may begin that jobs have posted to, separated by commas; \"\" allows none"),
+    [SETTING_NOTIFY_SECRET] = TEXT("notify_secret", "", "signs what is posted: HMAC-SHA256 in X-Berth-Signature"),
+    [SETTING_MAIL_COMMAND] =
+        TEXT("mail_command", "", "a program like /usr/sbin/sendmail that mail about jobs is handed to; none if empty"),
+    [SETTING_MAIL_FROM] = TEXT("mail_from", "berth@localhost", "whom that mail comes from"),
+    [SETTING_SMTP_URL] =
+        TEXT("smtp_url", "",
+             "where mail about jobs is sent to, like smtp://mail.example.org:25, if there is no mail_command"),
+    [SETTING_HEADROOM_TASKS] =
+        NUMBER("headroom_tasks", 0, 0, 10000000, "and gangs of at least so many pods; 0: none for their size"),
+    [SETTING_POLICY] = TEXT("policy", "fifo",
+                            "that orders jobs of queues which name none: one of /v1/policies, or one built in"),
+    [SETTING_BACKFILL] =
+        TEXT("backfill", "on",
+             "jobs start before others if that delays no reservation; strict: none starts before another; off: no "
+             "reservations",
+             .values = (const char *const[]){"on", "strict", "off", NULL}),
+    [SETTING_RESERVATIONS] =
+        NUMBER("reservations", 100, 0, 10000, "of jobs that found no place: the first so many have one in the future"),
+    [SETTING_ESTIMATE_S] =
+        NUMBER("estimate_s", 3600, 1, 31536000, "seconds that a job is taken to run of which nothing is known"),
+    [SETTING_PREEMPTION] = TEXT("preemption", "on", "stop jobs for those of a higher tier", .values = on_off),
+    [SETTING_PREEMPT_MIN_RUN_S] =
+        NUMBER("preempt_min_run_s", 60, 0, 31536000, "seconds that every job may run before it is stopped so"),
+    [SETTING_HALF_LIFE_S] =
+        NUMBER("half_life_s", 604800, 60, 315360000, "after which past use counts half, for fair shares"),
+    [SETTING_AGE_MAX_S] = NUMBER("age_max_s", 604800, 60, 315360000, "seconds of waiting at which the factor age is 1"),
+    [SETTING_MAX_WAIT_S] =
+        NUMBER("max_wait_s", 604800, 0, 315360000,
+               "seconds after which a job that waits goes before all others of its tier; 0: never"),
+    [SETTING_CHARGES] = TEXT("charges", "cpu=1,gpu=10,memory=0.25",
+                             "what a second of a core, a GPU, a GiB or a unit of another resource counts as use"),
 #undef NUMBER
 #undef TEXT
 };

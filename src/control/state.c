@@ -2,12 +2,16 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/plant.h"
 #include "base/str.h"
+#include "control/plan_policy.h"
+#include "control/predict.h"
+#include "control/project.h"
 #include "control/state_parts.h"
 
 /* ---- finding ------------------------------------------------------------------------------------------------------- */
@@ -98,6 +102,15 @@ static size_t table_place(const struct table *t, const struct object *o)
 
 static void table_add(struct table *t, struct object *o, bool loading)
 {
+    if (t->skipped && t->len == t->cap) {
+        size_t skipped = t->skipped;
+        t->at -= skipped;
+        t->cap += skipped;
+        t->skipped = 0;
+        memmove(t->at, t->at + skipped, t->len * sizeof(struct object *));
+        if (skipped < t->len / 4) /* not again soon */
+            vec_reserve(t, t->cap + 1);
+    }
     vec_reserve(t, t->len + 1);
     size_t at = loading ? t->len : table_place(t, o);
     memmove(t->at + at + 1, t->at + at, (t->len - at) * sizeof(struct object *));
@@ -111,8 +124,14 @@ static void table_drop(struct table *t, const struct object *o)
     table_sort(t);
     size_t at = table_place(t, o);
     assert(at < t->len && t->at[at] == o);
-    memmove(t->at + at, t->at + at + 1, (t->len - at - 1) * sizeof(struct object *));
     t->len--;
+    if (at == 0) { /* the oldest number */
+        t->at++;
+        t->cap--;
+        t->skipped++;
+        return;
+    }
+    memmove(t->at + at, t->at + at + 1, (t->len - at) * sizeof(struct object *));
 }
 
 const struct object *const *state_list(const struct state *s, enum kind kind, size_t *ret_len)
@@ -216,21 +235,6 @@ int object_project(struct state *s, struct berth_cluster *cluster, const struct 
     return rc;
 }
 
-/* A user that is disabled or enabled takes its workloads along. */
-static int owner_changed(struct state *s, const char *user, struct berth_err *err)
-{
-    for (unsigned k = KIND_APP; k <= KIND_VM; k++)
-        for (size_t i = 0; i < s->tables[k].len; i++) {
-            const struct entry *e = (const struct entry *)s->tables[k].at[i];
-            if (strcmp(e->object.owner, user) != 0)
-                continue;
-            int rc = object_project(s, s->cluster, &e->object, err);
-            if (rc < 0)
-                return rc;
-        }
-    return 0;
-}
-
 /* The workload named by the part of a text before `end`. */
 static const struct object *work_before(const struct state *s, const char *text, const char *end)
 {
@@ -249,6 +253,43 @@ static int pause_changed(struct state *s, const char *fact, struct berth_err *er
         return 0;
     const struct object *work = state_find_work(s, fact + sizeof prefix - 1);
     return work ? object_project(s, s->cluster, work, err) : 0;
+}
+
+/* What is predicted of an owner's jobs, or of those of one name, is their estimate where nobody gave one; of a class, how
+ * they bear others beside them. */
+static int prediction_changed(struct state *s, const char *id, struct berth_err *err)
+{
+    char of[OBJECT_KEY_MAX];
+    size_t owner_len = strcspn(id, "/");
+    bool class = strncmp(id, PREDICT_CLASS "/", sizeof PREDICT_CLASS) == 0;
+    for (size_t i = 0; i < s->tables[KIND_JOB].len; i++) {
+        const struct object *job = s->tables[KIND_JOB].at[i];
+        if (job->work->failed || job->work->ended || job->work->cancelled ||
+            (class ? !memmem(job->doc.at, job->doc.len, "\"class\"", 7)
+                   : strncmp(job->owner, id, owner_len) != 0 || job->owner[owner_len] ||
+                         (id[owner_len] && strcmp(predict_id(job->owner, job->work->name, of), id) != 0)))
+            continue;
+        int rc = object_project(s, s->cluster, job, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* What was spent stands in the totals of a user, a group or a queue. */
+static int spent_changed(struct state *s, const char *id, struct berth_err *err)
+{
+    char word[OBJECT_KEY_MAX];
+    size_t len = strcspn(id, "/");
+    (void)snprintf(word, sizeof word, "%.*s", (int)len, id);
+    enum kind kind = kind_find(word);
+    const struct object *of = kind != KINDS && id[len] ? state_find(s, kind, id + len + 1) : NULL;
+    return of ? object_project(s, s->cluster, of, err) : 0;
+}
+
+static uint64_t version_of(const struct entry *e)
+{
+    return e && e->object.kind == KIND_PREDICTION ? e->view.prediction.version : 0;
 }
 
 /* Puts the document in; nothing can fail any more. */
@@ -289,12 +330,10 @@ static int project_doc(struct state *s, const struct object *o, const struct par
 }
 
 /* What else looks different now: pods whose workload has changed are outdated, or not any more; a pause begins or ends. */
-static int follow_up(struct state *s, const struct object *o, bool was_disabled, struct berth_err *err)
+static int follow_up(struct state *s, const struct object *o, struct berth_err *err)
 {
     if (s->loading)
         return 0;
-    if (o->kind == KIND_USER && was_disabled != o->user->disabled)
-        return owner_changed(s, o->id, err);
     const struct object *work = NULL;
     if (kind_is_workload(o->kind))
         work = o;
@@ -322,7 +361,8 @@ static int apply_doc(struct state *s, enum kind kind, const char *id, const json
     if (rc < 0)
         return rc;
     struct entry *e = state_entry(s, kind, id);
-    bool was_disabled = e && kind == KIND_USER && e->view.user.disabled;
+    struct order_was was = order_was(e);
+    uint64_t version = version_of(e);
     const struct object unknown = {.kind = kind, .id = id, .owner = "", .group = ""};
     const struct object *o = e ? &e->object : &unknown;
     rc = project_doc(s, o, &parsed, err);
@@ -338,7 +378,12 @@ static int apply_doc(struct state *s, enum kind kind, const char *id, const json
     if (!e)
         e = entry_add(s, kind, id);
     entry_write(s, e, &parsed, doc, event);
-    return follow_up(s, &e->object, was_disabled, err);
+    if (version_of(e) != version && !s->loading && (rc = prediction_changed(s, id, err)) < 0)
+        return rc;
+    if (kind == KIND_SPENT && !s->loading && (rc = spent_changed(s, id, err)) < 0)
+        return rc;
+    rc = follow_order(s, kind, id, &was, &e->object, err);
+    return rc < 0 ? rc : follow_up(s, &e->object, err);
 }
 
 static int apply_put(struct state *s, enum kind kind, const char *id, const struct store_event *event,
@@ -375,10 +420,17 @@ static int apply_gone(struct state *s, enum kind kind, const char *id, struct be
         if (s->assumed.at[i].node == e)
             s->assumed.at[i].node = NULL;
     links_drop(s, e);
-    char *fact = kind == KIND_FACT ? mem_strdup(id) : NULL;
+    char *was = mem_strdup(id);
+    struct order_was order = order_was(e);
     entry_drop(s, e);
-    rc = fact ? pause_changed(s, fact, err) : 0;
-    mem_free(fact);
+    rc = follow_order(s, kind, was, &order, NULL, err);
+    if (rc == 0 && kind == KIND_FACT)
+        rc = pause_changed(s, was, err);
+    else if (rc == 0 && kind == KIND_PREDICTION)
+        rc = prediction_changed(s, was, err);
+    else if (rc == 0 && kind == KIND_SPENT)
+        rc = spent_changed(s, was, err);
+    mem_free(was);
     return rc;
 }
 
@@ -463,7 +515,7 @@ void state_free(struct state *s)
         if (s->slots.at[i])
             entry_free(s->slots.at[i]);
     for (unsigned k = 0; k < KINDS; k++)
-        mem_free(s->tables[k].at);
+        mem_free(s->tables[k].at ? s->tables[k].at - s->tables[k].skipped : NULL);
     arena_done(&s->scratch);
     vec_done(&s->slots);
     vec_done(&s->free_slots);
@@ -507,12 +559,12 @@ int state_rebuild(struct state *s, struct berth_err *err)
     return 0;
 }
 
-static int cluster_hash(struct berth_cluster *cluster, uint64_t *ret, struct berth_err *err)
+static int cluster_hash(struct berth_cluster *cluster, const struct berth_policy *policy, uint64_t *ret,
+                        struct berth_err *err)
 {
-    static const struct berth_policy policy = {0};
     struct berth_snapshot *snapshot = berth_freeze(cluster, 0, 0);
     struct berth_plan *plan;
-    int rc = berth_plan_make(snapshot, &policy, &plan, err);
+    int rc = berth_plan_make(snapshot, policy, &plan, err);
     if (rc == 0) {
         *ret = berth_plan_hash(plan);
         berth_plan_free(plan);
@@ -531,9 +583,12 @@ int state_audit(struct state *s, struct berth_err *err)
     if (rc < 0)
         return rc;
     uint64_t kept = 0, fresh = 0;
-    rc = cluster_hash(s->cluster, &kept, err);
+    struct plan_policy p;
+    plan_policy_read(s, &p); /* so that queues, levels and domains count */
+    rc = cluster_hash(s->cluster, &p.policy, &kept, err);
     if (rc == 0)
-        rc = cluster_hash(made, &fresh, err);
+        rc = cluster_hash(made, &p.policy, &fresh, err);
+    plan_policy_done(&p);
     berth_cluster_free(made);
     if (rc == 0 && kept != fresh)
         rc = err_set(err, EBADMSG, "the cluster as kept and as made anew from the documents give different plans");
@@ -543,5 +598,5 @@ int state_audit(struct state *s, struct berth_err *err)
 bool state_work_wanted(const struct state *s, const struct object *work)
 {
     const struct object *owner = state_find(s, KIND_USER, work->owner);
-    return !work->work->held && !(owner && owner->user->disabled);
+    return !work->work->held && !work->work->waits && !(owner && owner->user->disabled);
 }

@@ -42,11 +42,26 @@ struct token_view {
     int64_t expires_ns; /* BERTH_NEVER_NS: never */
 };
 
+struct prediction_view { /* as published: version 0 has none */
+    int64_t p50_ns, p90_ns;
+    int64_t memory; /* that nine of ten stay below; 0: not known */
+    uint64_t version;
+    int32_t slower; /* of a class: by how many millionths beside others; 0: not at all, or not known */
+};
+
+struct usage_view { /* of a record of use: what sums need */
+    const char *queue, *name;
+    int64_t start_ns, end_ns;
+    int64_t cpu, gpu, memory; /* thousandths, thousandths, bytes */
+    bool last;                /* the instance is over; else there will be more of it */
+};
+
 struct node_view {
     enum berth_node_state state;
     int64_t since_ns;
     uint64_t epoch;            /* of its agent; an older agent is refused */
     uint64_t joined;           /* in the certificates of its agent; 0: it has not joined */
+    const char *domain;        /* that it is in, by the domains there are or its own word; "": none */
     struct object **instances; /* on it, sorted by id */
     size_t instances_len, instances_cap;
 };
@@ -54,6 +69,7 @@ struct node_view {
 struct work_view { /* of an app, a job, a vm */
     const char *name, *owner, *group;
     const char *gang;    /* "": none */
+    const char *queue;   /* of a job: "default" if it names none; else "" */
     uint64_t generation; /* of what the user asked for */
     uint32_t replicas;
     bool held; /* by its user: hold of a job, stop of an app or vm */
@@ -61,6 +77,13 @@ struct work_view { /* of an app, a job, a vm */
     bool failed, ended; /* over, by its restart policy */
     bool system;        /* a system service */
     int64_t created_ns;
+    /* Of a job (control/job.h). */
+    bool waits;           /* for other jobs */
+    bool array;           /* its tasks fail each for itself */
+    uint32_t least;       /* tasks that must have ended well; as many as replicas, but of an elastic one */
+    uint64_t of;          /* the first of its set; 0: none */
+    int64_t started_ns, finished_ns, begin_by_ns; /* begin_by: its deadline, less the time it needs; 0: none */
+    const char *cron;
     int32_t port_index;        /* of its block of ports; -1: none */
     struct object **instances; /* of it, sorted by id */
     size_t instances_len, instances_cap;
@@ -75,9 +98,19 @@ struct instance_view {
     int64_t since_ns;
     uint64_t generation;           /* of the workload it was placed from */
     uint64_t report_seq;           /* of the last report that changed it */
+    int64_t started_ns;            /* when it first ran; 0: it has not */
+    int64_t counted_ns;            /* up to when its use has been recorded; 0: not yet */
+    bool failed;                   /* of a task of an array that is over: not well */
     int32_t progress;              /* thousandths; -1: it does not say */
     const char *note, *unenforced; /* what it is at; resources, "cpu, memory"; "": none */
 };
+
+/* Documents of these are kept as they are read (wire/queue_doc.h). */
+struct group_doc;
+struct queue_doc;
+struct policy_doc;
+struct window_doc;
+struct domain_doc;
 
 struct object {
     enum kind kind;
@@ -89,8 +122,15 @@ struct object {
         struct user_view *user;
         struct token_view *token;
         struct node_view *node;
+        struct prediction_view *prediction;
+        struct usage_view *usage;
         struct work_view *work;
         struct instance_view *instance;
+        const struct group_doc *group_doc;
+        const struct queue_doc *queue;
+        const struct policy_doc *policy;
+        const struct window_doc *window;
+        const struct domain_doc *domain;
     };
 };
 
@@ -126,7 +166,7 @@ json_t *object_doc(const struct object *o);
 int64_t pause_ns(uint64_t failures);
 /* When it may be tried again, and after how many failures; 0: it has not failed lately. */
 int64_t state_pause_end_ns(const struct state *s, const char *workload, uint64_t *ret_failures);
-/* Is the owner of this workload enabled and the workload not held? */
+/* Is the owner of this workload enabled and the workload neither held nor waiting for others? */
 bool state_work_wanted(const struct state *s, const struct object *work);
 
 /* The cluster that the core plans; owned by the state. */

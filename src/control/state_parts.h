@@ -4,7 +4,9 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "control/state.h"
+#include "control/usage.h"
 #include "wire/api.h"
+#include "wire/queue_doc.h"
 
 enum { KEPT_MAX = 8 };
 
@@ -15,6 +17,8 @@ struct entry {
         struct user_view user;
         struct token_view token;
         struct node_view node;
+        struct prediction_view prediction;
+        struct usage_view usage;
         struct work_view work;
         struct instance_view instance;
         struct {
@@ -24,6 +28,8 @@ struct entry {
     char *kept[KEPT_MAX]; /* texts of the view */
     size_t kept_len;
     char *owner, *group; /* of an instance */
+    char *domain;        /* of a node */
+    struct kept_doc *kept_doc; /* of kinds that have one; kept.h */
     uint32_t slot;
     struct entry *on_node, *of_work; /* of an instance: where it is listed; NULL: nowhere */
     bool linked;
@@ -32,7 +38,8 @@ struct entry {
 struct table {
     struct object **at; /* sorted by id, unless `unsorted` */
     size_t len, cap;
-    bool unsorted; /* while loading */
+    size_t skipped; /* places before `at` that were given up: numbers go from the front */
+    bool unsorted;  /* while loading */
 };
 
 /* What a plan wants of an instance. */
@@ -81,18 +88,31 @@ struct parsed {
         struct work_doc work;
         struct node_doc node;
         struct user_doc user;
+        struct group_doc group;
+        struct queue_doc queue;
+        struct policy_doc policy;
+        struct window_doc window;
+        struct domain_doc domain;
         struct token_doc token;
         struct role_doc role;
         struct instance_doc instance;
         struct volume_doc volume;
         struct secret_doc secret;
+        struct cron_doc cron;
         struct berth_resource resource;
         struct berth_fact fact;
+        struct prediction_view prediction;
+        struct usage_row usage;
     };
 };
 int doc_parse(enum kind kind, const json_t *doc, struct arena *arena, struct parsed *ret, struct berth_err *err);
 void view_set(struct state *s, struct entry *e, const struct parsed *p, const json_t *doc);
 void view_drop(struct entry *e);
+/* Of a node: its domain has changed. */
+void view_domain(struct state *s, struct entry *e, const struct berth_node *node);
+/* state_kept.c: the document as it is read, for kinds that have one; it has been read before. */
+void kept_set(struct entry *e, const json_t *doc);
+void kept_drop(struct entry *e);
 /* Of an instance: its workload belongs to others now. */
 void view_owner(struct state *s, struct entry *e);
 /* Lists an instance with its node and workload, or takes it off. */

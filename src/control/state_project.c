@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "base/str.h"
-#include "control/state_parts.h"
+#include "control/project.h"
 
 const struct object *state_spec(const struct state *s, const char *workload, uint64_t generation)
 {
@@ -66,7 +66,7 @@ static bool template_differs(const struct object *a, const struct object *b)
 /* ---- putting ------------------------------------------------------------------------------------------------------- */
 
 static int put_work(const struct state *s, struct berth_cluster *cluster, const struct object *o, struct parsed *p,
-                    struct berth_err *err)
+                    struct arena *arena, struct berth_err *err)
 {
     static const enum berth_workload_kind core_kind[KINDS] = {
         [KIND_APP] = BERTH_SERVICE, [KIND_JOB] = BERTH_JOB, [KIND_VM] = BERTH_VM};
@@ -78,7 +78,9 @@ static int put_work(const struct state *s, struct berth_cluster *cluster, const 
     int64_t again_ns = state_pause_end_ns(s, o->id, &failures);
     w->begin_ns = again_ns > w->begin_ns ? again_ns : w->begin_ns;
     w->suspended = w->suspended || p->work.hold || p->work.stopped || owner_disabled(s, p->work.owner);
-    return berth_workload_put(cluster, w, err);
+    project_claim(s, o, &p->work, arena, w);
+    int rc = project_parallel(cluster, o, &p->work, arena, err);
+    return rc < 0 ? rc : berth_workload_put(cluster, w, err);
 }
 
 /* The shape as it was placed: the workload's present one where nothing changed since, else the one that was kept. */
@@ -97,6 +99,7 @@ static int put_instance(const struct state *s, struct berth_cluster *cluster, st
                         struct berth_err *err)
 {
     struct berth_instance *i = &p->instance.instance;
+    i->counted_ns = p->instance.counted_ns ? p->instance.counted_ns : p->instance.started_ns;
     const struct object *work = state_find_work(s, i->workload);
     if (i->shape || (work && work->work->generation == p->instance.generation))
         return berth_instance_put(cluster, i, err);
@@ -123,10 +126,16 @@ int project_put(const struct state *s, struct berth_cluster *cluster, const stru
     switch (o->kind) {
     case KIND_RESOURCE: return berth_resource_put(cluster, &p->resource, err);
     case KIND_VOLUME: return berth_volume_put(cluster, &p->volume.volume, err);
-    case KIND_NODE: p->node.node.id = o->id; return berth_node_put(cluster, &p->node.node, err);
+    case KIND_NODE:
+        p->node.node.id = o->id;
+        p->node.node.domain = project_domain(s, o->id, &p->node.node);
+        return berth_node_put(cluster, &p->node.node, err);
+    case KIND_USER: return project_user(s, cluster, o->id, &p->user, arena, err);
+    case KIND_GROUP: return project_group(s, cluster, o->id, &p->group, arena, err);
+    case KIND_QUEUE: return project_queue(s, cluster, o->id, &p->queue, arena, err);
     case KIND_APP:
     case KIND_JOB:
-    case KIND_VM: return put_work(s, cluster, o, p, err);
+    case KIND_VM: return put_work(s, cluster, o, p, arena, err);
     case KIND_INSTANCE: return put_instance(s, cluster, p, arena, err);
     case KIND_FACT: return berth_fact_put(cluster, &p->fact, err);
     default: return 0;
@@ -172,7 +181,14 @@ int project_remove(const struct state *s, struct berth_cluster *cluster, const s
     case KIND_NODE: rc = remove_node(s, cluster, e, err); break;
     case KIND_APP:
     case KIND_JOB:
-    case KIND_VM: rc = berth_workload_remove(cluster, e->object.id, err); break;
+    case KIND_VM:
+        rc = berth_workload_remove(cluster, e->object.id, err);
+        if (rc == 0 && e->object.kind == KIND_JOB)
+            rc = project_quota_remove(cluster, "job", e->object.id, err);
+        break;
+    case KIND_USER:
+    case KIND_GROUP:
+    case KIND_QUEUE: rc = project_quota_remove(cluster, kinds[e->object.kind].name, e->object.id, err); break;
     case KIND_INSTANCE: rc = berth_instance_remove(cluster, e->view.instance.number, err); break;
     case KIND_FACT: rc = remove_fact(s, cluster, e, err); break;
     default: break; /* a volume or a resource that nothing uses stays known until the cluster is rebuilt */

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "control/predict.h"
+#include "control/project.h"
 #include "control/state_parts.h"
 
 int doc_parse(enum kind kind, const json_t *doc, struct arena *arena, struct parsed *ret, struct berth_err *err)
@@ -19,12 +21,19 @@ int doc_parse(enum kind kind, const json_t *doc, struct arena *arena, struct par
     case KIND_USER: return user_doc_read(doc, arena, &ret->user, err);
     case KIND_TOKEN: return token_doc_read(doc, arena, &ret->token, err);
     case KIND_ROLE: return role_doc_read(doc, arena, &ret->role, err);
-    case KIND_GROUP: return group_doc_read(doc, arena, &ret->meta, err);
+    case KIND_GROUP: return group_doc_read(doc, arena, &ret->group, err);
+    case KIND_QUEUE: return queue_doc_read(doc, arena, &ret->queue, err);
+    case KIND_POLICY: return policy_doc_read(doc, arena, &ret->policy, err);
+    case KIND_WINDOW: return window_doc_read(doc, arena, &ret->window, err);
+    case KIND_DOMAIN: return domain_doc_read(doc, arena, &ret->domain, err);
     case KIND_INSTANCE: return instance_doc_read(doc, arena, &ret->instance, err);
     case KIND_VOLUME: return volume_doc_read(doc, arena, &ret->volume, err);
     case KIND_SECRET: return secret_doc_read(doc, arena, &ret->secret, err);
+    case KIND_CRON: return cron_doc_read(doc, arena, &ret->cron, err);
     case KIND_RESOURCE: return resource_doc_read(doc, arena, &ret->meta, &ret->resource, err);
     case KIND_FACT: return fact_doc_read(doc, arena, &ret->meta, &ret->fact, err);
+    case KIND_USAGE_RECORD: return usage_row_read(doc, &ret->usage, err);
+    case KIND_PREDICTION: return predict_read(doc, &ret->prediction, err);
     case KIND_PROFILE: {
         struct berth_profile profile;
         return profile_doc_read(doc, arena, &ret->meta, &profile, err);
@@ -40,6 +49,8 @@ void view_drop(struct entry *e)
     e->kept_len = 0;
     mem_free(e->owner);
     mem_free(e->group);
+    mem_free(e->domain);
+    kept_drop(e);
     if (kind_is_workload(e->object.kind))
         mem_free(e->view.work.instances);
     if (e->object.kind == KIND_NODE)
@@ -77,6 +88,7 @@ static void view_work(struct entry *e, const struct work_doc *d, const json_t *d
     o->owner = v->owner = keep(e, d->owner);
     o->group = v->group = keep(e, d->group);
     v->gang = keep(e, d->workload.gang);
+    v->queue = o->kind != KIND_JOB ? "" : d->job.queue && *d->job.queue ? keep(e, d->job.queue) : QUEUE_DEFAULT;
     v->generation = d->meta.generation;
     v->replicas = d->workload.replicas;
     v->cancelled = json_is_true(json_object_get(doc, "cancelled"));
@@ -86,6 +98,16 @@ static void view_work(struct entry *e, const struct work_doc *d, const json_t *d
     v->system = d->system;
     v->created_ns = d->meta.created_ns;
     v->port_index = d->port_index;
+    const struct job_terms *t = &d->job;
+    int64_t need_ns = t->estimate_ns ? t->estimate_ns : t->time_limit_ns;
+    v->waits = t->waits;
+    v->array = t->array.count > 0;
+    v->least = t->min ? t->min : v->replicas;
+    v->of = t->of;
+    v->started_ns = t->started_ns;
+    v->finished_ns = t->finished_ns;
+    v->begin_by_ns = t->deadline_ns ? t->deadline_ns - need_ns : 0;
+    v->cron = keep(e, t->cron);
 }
 
 static void view_token(struct entry *e, const struct token_doc *d)
@@ -132,10 +154,37 @@ static void view_instance(struct state *s, struct entry *e, const struct instanc
     v->since_ns = i->since_ns;
     v->generation = d->generation;
     v->report_seq = d->seq;
+    v->started_ns = d->started_ns;
+    v->counted_ns = d->counted_ns;
+    v->failed = d->failed;
     v->progress = d->words.progress_said ? d->words.progress : -1;
     v->note = keep(e, d->words.note);
     v->unenforced = keep_list(e, d->words.unenforced, d->words.unenforced_len);
     view_owner(s, e);
+}
+
+void view_domain(struct state *s, struct entry *e, const struct berth_node *node)
+{
+    char *domain = mem_strdup(project_domain(s, e->object.id, node)); /* which may be what is kept */
+    mem_free(e->domain);
+    e->view.node.domain = e->domain = domain;
+}
+
+static void view_usage(struct entry *e, const struct usage_row *row)
+{
+    e->object.usage = &e->view.usage;
+    e->object.owner = keep(e, row->owner);
+    e->object.group = keep(e, row->group);
+    e->view.usage = (struct usage_view){
+        .queue = keep(e, row->queue),
+        .name = keep(e, row->name),
+        .start_ns = row->start_ns,
+        .end_ns = row->end_ns,
+        .cpu = usage_row_amount(row, "cpu"),
+        .gpu = usage_row_amount(row, "gpu"),
+        .memory = usage_row_amount(row, "memory"),
+        .last = strcmp(row->outcome, USAGE_RUNNING) != 0,
+    };
 }
 
 void view_set(struct state *s, struct entry *e, const struct parsed *p, const json_t *doc)
@@ -158,6 +207,7 @@ void view_set(struct state *s, struct entry *e, const struct parsed *p, const js
         e->view.node.since_ns = p->node.node.since_ns;
         e->view.node.epoch = p->node.epoch;
         e->view.node.joined = p->node.joined;
+        view_domain(s, e, &p->node.node);
         break;
     case KIND_USER:
         e->object.user = &e->view.user;
@@ -170,10 +220,21 @@ void view_set(struct state *s, struct entry *e, const struct parsed *p, const js
         break;
     case KIND_VOLUME:
     case KIND_SECRET:
+    case KIND_CRON:
+    case KIND_NOTICE:
         e->object.owner = keep(e, member(doc, "owner"));
         e->object.group = keep(e, member(doc, "group"));
         break;
-    case KIND_GROUP: e->object.group = e->object.id; break;
+    case KIND_GROUP: e->object.group = e->object.id; kept_set(e, doc); break;
+    case KIND_QUEUE:
+    case KIND_POLICY:
+    case KIND_WINDOW:
+    case KIND_DOMAIN: kept_set(e, doc); break;
+    case KIND_USAGE_RECORD: view_usage(e, &p->usage); break;
+    case KIND_PREDICTION:
+        e->object.prediction = &e->view.prediction;
+        e->view.prediction = p->prediction;
+        break;
     case KIND_FACT:
         e->view.fact.value = p->fact.value;
         e->view.fact.at_ns = p->fact.at_ns;

@@ -7,7 +7,11 @@
 
 #include "base/vec.h"
 #include "control/control_parts.h"
+#include "control/holders.h"
+#include "control/job.h"
 #include "control/last.h"
+#include "control/predict.h"
+#include "control/queue_view.h"
 #include "wire/api.h"
 #include "wire/document.h"
 
@@ -45,7 +49,7 @@ static bool waits_for_stop(const struct counts *n)
 static const char *word_for(const struct state *s, const struct object *work, const struct counts *n, int64_t now_ns)
 {
     const struct work_view *v = work->work;
-    if (work->kind == KIND_JOB && v->replicas && n->ended >= v->replicas)
+    if (work->kind == KIND_JOB && v->replicas && n->ended >= v->replicas && !v->failed && !v->cancelled)
         return "ended";
     if (v->cancelled || v->ended)
         return n->placed + n->stopping ? "stopping" : "ended";
@@ -54,6 +58,8 @@ static const char *word_for(const struct state *s, const struct object *work, co
     if (!state_work_wanted(s, work)) {
         if (n->placed + n->stopping)
             return "stopping";
+        if (v->waits && !v->held)
+            return "waiting";
         return v->held ? work->kind == KIND_JOB ? "held" : "stopped" : "suspended";
     }
     if (n->placed + n->ended < v->replicas)
@@ -68,18 +74,6 @@ const char *work_state_word(const struct state *s, const struct object *work, in
 {
     struct counts n = count(work);
     return word_for(s, work, &n, now_ns);
-}
-
-static json_t *reasons_json(const struct berth_pending *p)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < p->reasons_len; i++) {
-        const struct berth_reason *r = &p->reasons[i];
-        (void)json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I, s:s}", "reason", r->reason, "what", r->what,
-                                                    "nodes", (json_int_t)r->nodes, "only", (json_int_t)r->only, "text",
-                                                    r->text));
-    }
-    return list;
 }
 
 /* The condition "Scheduled": true, or false with the counts per reason of the last plan. */
@@ -105,6 +99,15 @@ static void add_condition(const struct call *c, const struct object *work, const
     } else if (state_work_wanted(c->state, work) && n->placed + n->ended < work->work->replicas && waits_for_stop(n)) {
         (void)json_object_set_new(status, "reason", json_string("stopping"));
         (void)json_object_set_new(status, "help", json_string("it gets a new place when what is stopping has ended"));
+    }
+    if (work->work->waits && !work->work->held) {
+        struct arena arena;
+        const char *text;
+        arena_init(&arena);
+        (void)job_wait(c->state, work, &arena, &text);
+        (void)json_object_set_new(status, "reason", json_string("after"));
+        (void)json_object_set_new(status, "help", json_string(text));
+        arena_done(&arena);
     }
     (void)json_object_set_new(status, "conditions", json_pack("[o]", condition));
 }
@@ -161,6 +164,20 @@ static void add_words(const struct call *c, const struct object *work, json_t *s
         (void)json_object_set_new(status, "last", last);
 }
 
+/* When the last of what runs of a job is expected to have ended. */
+static void add_end(const struct call *c, const struct object *work, json_t *status)
+{
+    int64_t end_ns = 0;
+    char text[TIMESTAMP_MAX];
+    for (size_t i = 0; i < work->work->instances_len; i++) {
+        const struct object *o = work->work->instances[i];
+        int64_t one_ns = o->instance->state == BERTH_RUNNING ? holder_end_ns(c, o) : 0;
+        end_ns = one_ns > end_ns ? one_ns : end_ns;
+    }
+    if (end_ns && end_ns != BERTH_NEVER_NS)
+        (void)json_object_set_new(status, "until", json_string(timestamp_text(end_ns, text)));
+}
+
 json_t *work_status(const struct call *c, const struct object *work)
 {
     struct counts n = count(work);
@@ -170,6 +187,11 @@ json_t *work_status(const struct call *c, const struct object *work)
     add_condition(c, work, &n, status);
     add_progress(work, status);
     add_words(c, work, status);
+    if (work->kind == KIND_JOB)
+        add_end(c, work, status);
+    json_t *predicted = work->kind == KIND_JOB ? predict_show(c->state, work->owner, work->work->name) : NULL;
+    if (predicted)
+        (void)json_object_set_new(status, "predicted", predicted);
     (void)json_object_set_new(status, "instances", instances_json(work));
     return status;
 }
@@ -257,6 +279,14 @@ static void why_failed(const struct call *c, const struct object *work, struct s
         str_addf(text, " 'berth %s start %s' starts it again.", kinds[work->kind].name, work->id);
 }
 
+/* Which other job it is to wait for. */
+static void why_after(struct call *c, const struct object *work, struct str *text)
+{
+    const char *why = "";
+    (void)job_wait(c->state, work, &c->arena, &why);
+    str_addf(text, "It %s.", *why ? why : "waits for other jobs");
+}
+
 /* What its health check says, if it has said anything. */
 static void why_unready(const struct object *instance, struct str *text)
 {
@@ -267,7 +297,7 @@ static void why_unready(const struct object *instance, struct str *text)
              error && *error ? error : "its health check has not succeeded yet");
 }
 
-static void why_work(struct call *c, const struct object *work, json_t *lines)
+void why_work(struct call *c, const struct object *work, json_t *lines)
 {
     CLEANUP(str) struct str text = {0};
     struct counts n = count(work);
@@ -276,6 +306,8 @@ static void why_work(struct call *c, const struct object *work, json_t *lines)
         str_add(&text, "It was cancelled.");
     else if (work->work->failed)
         why_failed(c, work, &text);
+    else if (work->work->ended && work->kind == KIND_JOB)
+        str_add(&text, "It has ended well.");
     else if (work->work->ended)
         str_addf(&text, "It has ended by itself; 'berth %s start %s' starts it again.", kinds[work->kind].name,
                  work->id);
@@ -283,6 +315,8 @@ static void why_work(struct call *c, const struct object *work, json_t *lines)
         str_addf(&text, "Its owner %s is disabled; 'berth user enable %s' brings it back.", owner->id, owner->id);
     else if (work->work->held && work->kind == KIND_JOB)
         str_addf(&text, "It is held; 'berth job release %s' lets it start.", work->id);
+    else if (work->work->waits)
+        why_after(c, work, &text);
     else if (work->work->held)
         str_addf(&text, "It is stopped; 'berth %s start %s' starts it.", kinds[work->kind].name, work->id);
     if (text.len) {

@@ -11,5 +11,8 @@ json_t *work_status(const struct call *c, const struct object *work);
 /* One word of it: "held", "pending", "running", ... */
 const char *work_state_word(const struct state *s, const struct object *work, int64_t now_ns);
 
+/* Adds sentences: why it is not as wished, or that it is. */
+void why_work(struct call *c, const struct object *work, json_t *lines);
+
 /* GET /v1/why/{kind}/{id} */
 int why_run(struct call *c);

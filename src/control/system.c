@@ -6,6 +6,8 @@
 
 #include "base/mem.h"
 #include "control/join.h"
+#include "control/plan_policy.h"
+#include "control/queue.h"
 #include "control/settings_table.h"
 #include "control/work.h"
 #include "wire/api.h"
@@ -42,6 +44,14 @@ static int profile_known(struct call *c, const json_t *settings)
                    quote(name, shown));
 }
 
+static int charges_check(struct call *c, const char *text)
+{
+    const struct berth_amount *charges;
+    size_t len;
+    int rc = charges_parse(text, &c->arena, &charges, &len, &c->err);
+    return rc < 0 ? err_prefix(&c->err, "charges") : 0;
+}
+
 /* Takes the reference, also on failure. */
 static int settings_write(struct call *c, json_t *settings)
 {
@@ -54,6 +64,12 @@ static int settings_write(struct call *c, json_t *settings)
     const char *agents = json_string_value(json_object_get(next, "agent_addresses"));
     if (rc == 0 && agents)
         rc = agent_addresses_check(agents, &c->err);
+    const char *policy = json_string_value(json_object_get(next, "policy"));
+    if (rc == 0 && policy)
+        rc = policy_known(c, "policy", policy);
+    const char *charges = json_string_value(json_object_get(next, "charges"));
+    if (rc == 0 && charges)
+        rc = charges_check(c, charges);
     if (rc < 0)
         return rc;
     c->change.verb = "system.settings";

@@ -9,13 +9,16 @@
 #include "base/plant.h"
 #include "base/str.h"
 #include "control/commit.h"
+#include "control/job.h"
 #include "control/unit_group.h"
+#include "control/usage.h"
 #include "wire/api.h"
 #include "wire/document.h"
 
 /* One action or fact, with all it needs when its unit's turn comes; the plan is gone by then. */
 struct step {
     enum berth_op op;
+    enum berth_cause cause;
     const char *workload, *node;
     uint32_t ordinal;
     uint64_t instance;
@@ -176,6 +179,7 @@ static void step_add(struct unit *u, const struct berth_action *a)
 {
     struct step step = {
         .op = a->op,
+        .cause = a->cause,
         .workload = arena_strdup(&u->arena, a->workload),
         .node = arena_strdup(&u->arena, a->node ? a->node : ""),
         .ordinal = a->ordinal,
@@ -466,6 +470,18 @@ static json_t *limit_becomes(struct unit *u, const json_t *doc, const struct ste
     return instance_doc_make(&d);
 }
 
+/* The workload that an instance is stopped for; NULL: none of this unit waits for it. */
+static const char *stopped_for(const struct unit *u, uint64_t instance)
+{
+    for (size_t i = 0; i < u->steps.len; i++) {
+        size_t w;
+        json_t *id;
+        json_array_foreach(json_object_get(u->steps.at[i].doc, "waits"), w,
+                           id) if ((uint64_t)json_integer_value(id) == instance) return u->steps.at[i].workload;
+    }
+    return NULL;
+}
+
 static bool step_change(struct unit *u, struct change *change, const struct step *s)
 {
     const char *id = instance_id(&u->arena, s->instance);
@@ -475,6 +491,9 @@ static bool step_change(struct unit *u, struct change *change, const struct step
     if (s->op == BERTH_LOSE && !rests_on(u, change, KIND_NODE, o->instance->node))
         return false; /* it is back */
     if (s->op == BERTH_LOSE || (s->op == BERTH_STOP && o->instance->state == BERTH_RESERVED)) {
+        if (s->op == BERTH_LOSE)
+            usage_note_gone(change, o, "lost", u->basis.now_ns);
+        job_task_stopped(change, o, s->op, s->cause, NULL, u->basis.now_ns);
         change_delete(change, KIND_INSTANCE, id);
         return true;
     }
@@ -491,6 +510,8 @@ static bool step_change(struct unit *u, struct change *change, const struct step
         return limited;
     }
     instance_becomes(doc, s->op == BERTH_STOP ? "stopping" : "assigned", u->basis.now_ns);
+    if (s->op == BERTH_STOP)
+        job_task_stopped(change, o, s->op, s->cause, stopped_for(u, s->instance), u->basis.now_ns);
     return true;
 }
 
@@ -655,6 +676,8 @@ static void count_placed(struct unit *u)
         if (s->fact)
             continue;
         metric_add(c->metrics, METRIC_ACTIONS, s->op, 1);
+        if (s->op == BERTH_STOP && s->cause == BERTH_CAUSE_PREEMPTED)
+            job_tell_preempted(c, s->workload, s->ordinal, s->node, stopped_for(u, s->instance));
         const struct object *work = s->op == BERTH_PLACE ? state_find_work(c->state, s->workload) : NULL;
         if (work && work->work->created_ns)
             metric_observe(c->metrics, METRIC_PLACE_SECONDS, now_ns - work->work->created_ns);

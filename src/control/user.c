@@ -7,7 +7,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "control/idempotency.h"
+#include "control/queue.h"
 #include "wire/api.h"
+#include "wire/document.h"
 
 enum {
     TAKEN_ALONG_MAX = 1500, /* workloads and volumes of a user that one transaction deletes or moves to another group */
@@ -163,7 +165,7 @@ static int other_admin(struct call *c, const char *id)
 typedef int belonging(struct call *c, const struct object *o, void *ctx);
 static int each_belonging(struct call *c, const char *user, belonging *visit, void *ctx)
 {
-    static const enum kind all[] = {KIND_APP, KIND_JOB, KIND_VM, KIND_VOLUME, KIND_SECRET}; /* what uses others first */
+    static const enum kind all[] = {KIND_CRON, KIND_APP, KIND_JOB, KIND_VM, KIND_VOLUME, KIND_SECRET}; /* what uses others first */
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
         size_t len;
         const struct object *const *list = state_list(c->state, all[k], &len);
@@ -211,6 +213,8 @@ static int user_check(struct call *c, const struct crud *k, const char *id, cons
         rc = group_check(c, id, old, member(doc, "group"));
     if (rc == 0 && (!old || strcmp(member(old, "role"), member(doc, "role")) != 0))
         rc = role_check(c, member(doc, "role"));
+    if (rc == 0 && json_object_get(doc, "quota"))
+        rc = quota_check_user(c, id, doc);
     if (rc < 0)
         return rc;
     if (!old)
@@ -270,6 +274,8 @@ static int user_delete(struct call *c, const char *id, const json_t *old)
     int rc = user_covered(c, id, old);
     if (rc == 0 && is_admin(old))
         rc = other_admin(c, id);
+    if (rc == 0)
+        rc = people_named(c, KIND_USER, id);
     if (rc < 0)
         return rc;
 
@@ -318,6 +324,21 @@ static int user_leaving(struct call *c, const struct crud *k, const char *id, co
     return each_belonging(c, id, regroup_one, (void *)member(next, "group"));
 }
 
+static void user_show(const struct call *c, const struct object *o, json_t *doc)
+{
+    struct user_doc d;
+    struct arena arena;
+    char quota[OBJECT_KEY_MAX];
+    if (!json_object_get(doc, "quota"))
+        return;
+    CLEANUP(json) json_t *stored = object_doc(o);
+    (void)snprintf(quota, sizeof quota, "user/%s", o->id);
+    arena_init(&arena);
+    if (user_doc_read(stored, &arena, &d, NULL) == 0)
+        (void)json_object_set_new(doc, "status", json_pack("{s:o}", "use", quota_use_show(c, quota, &d.quota)));
+    arena_done(&arena);
+}
+
 static const char *const user_keep[] = {"disabled", NULL};
 
 const struct crud user_crud = {
@@ -329,6 +350,7 @@ const struct crud user_crud = {
     .prepare = user_prepare,
     .check = user_check,
     .leaving = user_leaving,
+    .show = user_show,
     .keep = user_keep,
 };
 

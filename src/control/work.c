@@ -7,7 +7,9 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "control/job.h"
 #include "control/port.h"
+#include "control/route_rules.h"
 #include "control/status.h"
 #include "wire/document.h"
 #include "wire/words.h"
@@ -206,6 +208,8 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
     int rc = old ? work_refuse_system(c, id, old) : 0;
     if (rc == 0 && old && k->kind == KIND_JOB)
         rc = job_refuse_over(c, id, old);
+    if (rc == 0 && old && k->kind == KIND_JOB)
+        rc = job_hold_check(c, old, doc);
     if (rc == 0 && old)
         rc = owned_same(c, "owner", old, doc);
     if (rc == 0 && old && k->kind != KIND_JOB)
@@ -214,6 +218,8 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
         rc = owned_join_group(c, doc);
     if (rc == 0 && k->kind == KIND_APP)
         rc = take_ports(c, doc);
+    if (rc == 0 && !old && k->kind == KIND_JOB)
+        rc = route_new(c, id, doc);
     if (rc == 0)
         name_pods(id, doc);
     if (rc == 0 && !old)

@@ -25,7 +25,7 @@ int owned_join_group(struct call *c, json_t *doc);
 /* A key that cannot be changed: it stays, or -EINVAL. */
 int owned_same(struct call *c, const char *key, const json_t *old, json_t *doc);
 
-/* A job that was cancelled or has failed is over: -EBUSY. (work_verbs.c) */
+/* A job that was cancelled, has failed or has ended is over: -EBUSY. (job_verbs.c) */
 int job_refuse_over(struct call *c, const char *id, const json_t *doc);
 
 /* System services are changed through /v1/system/services only: -EACCES. */
@@ -38,8 +38,6 @@ int work_edit(struct call *c, const struct crud *k, const char *verb, crud_edit_
 crud_edit_fn work_start, work_stop, work_restart, work_scale;
 extern const struct key_table scale_keys;
 crud_edit_fn work_put_map, work_patch_map; /* arg: the key, "settings" or "install" */
-crud_edit_fn job_hold;                     /* arg: const bool *, hold or release */
-crud_edit_fn job_cancel;
 
 /* The settings as the app reads them, defaults filled in, into the answer. */
 int work_show_settings(struct call *c, const json_t *doc);

@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "control/admit.h"
+#include "control/job.h"
+#include "control/project.h"
 #include "control/secret.h"
 #include "control/work.h"
 #include "core/cluster.h"
@@ -31,7 +34,7 @@ static int kind_keys(struct call *c, enum kind kind, const json_t *doc)
         if (!allowed && json_object_get(doc, rows[i].key))
             return err_set(&c->err, EINVAL, "%s: %s", rows[i].key, rows[i].instead);
     }
-    return 0;
+    return kind == KIND_JOB ? 0 : job_refuse_keys(c, doc);
 }
 
 /* A volume that the caller cannot see is not there. Reading it guards against its removal. */
@@ -96,12 +99,14 @@ static int policy_check(struct call *c, enum kind kind, const struct work_run *r
     return 0;
 }
 
-static int core_check(struct call *c, enum kind kind, const char *id, const struct berth_workload *workload)
+static int core_check(struct call *c, enum kind kind, const char *id, const struct work_doc *d)
 {
-    struct berth_workload w = *workload;
+    struct berth_workload w = d->workload;
+    const struct object draft = {.kind = kind, .id = id, .owner = "", .group = ""};
     w.id = id;
     w.kind = kind == KIND_APP ? BERTH_SERVICE : kind == KIND_JOB ? BERTH_JOB : BERTH_VM;
     w.shape.volumes_len = 0; /* one that this transaction creates is not in the cluster yet */
+    project_claim(c->state, &draft, d, &c->arena, &w);
     return describe_workload(state_cluster(c->state), &w, &c->err);
 }
 
@@ -122,7 +127,7 @@ int work_check(struct call *c, const struct crud *k, const char *id, const json_
     if (rc == 0)
         rc = work_doc_read(doc, &c->arena, &d, &c->err);
     if (rc == 0)
-        rc = core_check(c, k->kind, id, &d.workload);
+        rc = core_check(c, k->kind, id, &d);
     if (rc == 0)
         rc = volumes_check(c, &d.workload.shape);
     if (rc == 0)
@@ -133,6 +138,10 @@ int work_check(struct call *c, const struct crud *k, const char *id, const json_
         rc = secrets_check(c, doc, &d.run);
     if (rc == 0)
         rc = settings_of(c, &d);
+    if (rc == 0)
+        rc = admit_check(c, k->kind, id, old, doc, &d);
+    if (rc == 0 && k->kind == KIND_JOB)
+        rc = job_check(c, id, old, doc, &d);
     if (rc < 0 || old || k->kind == KIND_JOB)
         return rc;
     enum kind other = k->kind == KIND_APP ? KIND_VM : KIND_APP;

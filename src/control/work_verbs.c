@@ -1,5 +1,4 @@
-/* work_verbs.c - what is done to apps, jobs and vms that are there: start, stop, restart, scale, settings, hold,
- * cancel. */
+/* work_verbs.c - what is done to apps, jobs and vms that are there: start, stop, restart, scale, settings. */
 #include <errno.h>
 #include <string.h>
 
@@ -153,34 +152,5 @@ int app_get_install(struct call *c)
     json_t *install = json_object_get(doc, "install");
     c->answer.body = install ? json_deep_copy(install) : json_object();
     c->answer.revision = state_revision(c->state);
-    return 0;
-}
-
-/* ---- jobs -------------------------------------------------------------------------------------------------------- */
-
-int job_refuse_over(struct call *c, const char *id, const json_t *doc)
-{
-    bool cancelled = json_is_true(json_object_get(doc, "cancelled"));
-    if (!cancelled && !json_is_true(json_object_get(doc, "failed")))
-        return 0;
-    return err_set(&c->err, EBUSY, "job %s %s; submit it again", id, cancelled ? "was cancelled" : "has failed");
-}
-
-int job_hold(struct call *c, const char *id, json_t *doc, const void *arg)
-{
-    const bool *wanted = arg;
-    int rc = job_refuse_over(c, id, doc);
-    if (rc < 0)
-        return rc;
-    flag_set(doc, "hold", *wanted);
-    return 0;
-}
-
-int job_cancel(struct call *c, const char *id, json_t *doc, const void *arg)
-{
-    (void)c;
-    (void)id;
-    (void)arg;
-    flag_set(doc, "cancelled", true);
     return 0;
 }

@@ -11,13 +11,18 @@ void allotments_begin(struct berth_plan *p);
 uint32_t allot_room(const struct berth_plan *p, uint32_t workload, const struct class *k, bool later, uint32_t most);
 /* Counts pods that are placed (sign 1) or given back; `later`: reserved ones. */
 void allot_take(struct berth_plan *p, uint32_t workload, const struct class *k, bool later, int sign);
-/* What the instance holds is free once it has stopped; at once; a reserved one is dropped; it becomes real. */
+/* Counts what a reservation in time will need of its quotas, for as long as the round lasts: what comes later in the order
+ * must leave that, too. */
+void allot_reserve(struct berth_plan *p, uint32_t workload, const struct class *k, uint32_t pods);
+void allot_unreserve_all(struct berth_plan *p);
+/* What the instance holds, or a reserved one was promised, is free once all stops are done; that is taken back; it is free at
+ * once; a promise becomes real. Whether its workload counts as a job changes only when it has gone. */
 void allot_leave(struct berth_plan *p, const struct instance *i);
+void allot_stay(struct berth_plan *p, const struct instance *i);
 void allot_lose(struct berth_plan *p, const struct instance *i);
-void allot_drop(struct berth_plan *p, const struct instance *i);
 void allot_promote(struct berth_plan *p, const struct instance *i);
-/* May a reserved instance become real within all limits, as far as its quotas go? */
-bool allot_holds(const struct berth_plan *p, const struct instance *i);
+/* May a reserved instance become real within all limits of its quotas? 1 at once, 0 later, -1 never: one was lowered. */
+int allot_promise(const struct berth_plan *p, const struct instance *i);
 
 /* The first limit that keeps one more pod of the workload out: which quota and resource, how much is held, how much is
  * allowed. False: none. A total has `limit` and `held` in amount x seconds. */

@@ -47,8 +47,42 @@ void claim_drop(struct berth_cluster *c, uint32_t workload)
         return;
     vec_push(&c->claims_free, w->claim);
     w->claim = NONE;
-    if (workload / 64 < c->accounted.len)
+    if (workload / 64 < c->accounted.len) {
         bits_drop(c->accounted.at, workload);
+        bits_drop(c->timed.at, workload);
+    }
+}
+
+/* Its running pods, and those to come, may run out of time from now on. */
+static void mark_timed(struct berth_cluster *c, uint32_t workload, const struct claim *claim)
+{
+    if (!claim->limit_ns) {
+        bits_drop(c->timed.at, workload);
+        return;
+    }
+    bits_add(c->timed.at, workload);
+    for (uint32_t i = cluster_workload(c, workload)->first; i != NONE; i = cluster_instance(c, i)->next_of_workload)
+        claim_note_expiry(c, cluster_instance(c, i));
+}
+
+void claim_note_expiry(struct berth_cluster *c, const struct instance *i)
+{
+    const struct claim *claim = i->state == BERTH_RUNNING ? cluster_claim(c, i->workload.v) : NULL;
+    int64_t at = claim ? instance_expiry(claim, i) : BERTH_NEVER_NS;
+    c->expires_ns = at < c->expires_ns ? at : c->expires_ns;
+}
+
+int64_t claim_expiry(struct berth_cluster *c, int64_t now_ns)
+{
+    if (c->expires_ns > now_ns)
+        return c->expires_ns;
+    c->expires_ns = BERTH_NEVER_NS;
+    for (uint32_t word = 0; word < c->timed.len; word++)
+        BITS_EACH (bit, c->timed.at[word])
+            for (uint32_t i = cluster_workload(c, word * 64 + (uint32_t)bit)->first; i != NONE;
+                 i = cluster_instance(c, i)->next_of_workload)
+                claim_note_expiry(c, cluster_instance(c, i));
+    return c->expires_ns;
 }
 
 void claim_put(struct berth_cluster *c, uint32_t workload, const struct berth_workload *from)
@@ -77,8 +111,11 @@ void claim_put(struct berth_cluster *c, uint32_t workload, const struct berth_wo
         ix = slot_take(&c->claims, &c->claims_free);
     *(struct claim *)pages_edit(&c->claims, ix) = t;
     ((struct workload *)pages_edit(&c->workloads, workload))->claim = ix;
-    if (workload / 64 >= c->accounted.len)
+    if (workload / 64 >= c->accounted.len) {
         vec_resize(&c->accounted, workload / 64 + 1);
+        vec_resize(&c->timed, workload / 64 + 1);
+    }
+    mark_timed(c, workload, &t);
     if (t.quotas_len)
         bits_add(c->accounted.at, workload);
     else

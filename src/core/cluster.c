@@ -31,6 +31,7 @@ struct berth_cluster *berth_cluster_new(void)
     pages_init(&c->uses, sizeof(struct use));
     pages_init(&c->tie_uses, sizeof(uint32_t));
     c->apart_loose = NONE;
+    c->expires_ns = BERTH_NEVER_NS;
     (void)cluster_resource_put(c, "cpu");
     (void)cluster_resource_put(c, "memory");
     (void)cluster_resource_put(c, "pods");

@@ -154,8 +154,8 @@ struct workload {
     enum berth_on_lost on_lost;   /* resolved: never DEFAULT */
     enum berth_on_drain on_drain; /* likewise */
     bool suspended;
-    bool gone;     /* removed, or never there: only its instances are left */
-    bool live;     /* the slot is in use */
+    bool gone;      /* removed, or never there: only its instances are left */
+    bool live;      /* the slot is in use */
     uint32_t claim; /* index, NONE: it says nothing */
     uint32_t gang;  /* index, NONE */
     uint32_t next_in_gang, prev_in_gang;
@@ -193,7 +193,7 @@ struct instance {
     struct class_ix class;
     enum berth_state state;
     bool ready, outdated;
-    int64_t since_ns, fence_ns;
+    int64_t since_ns, counted_ns, fence_ns; /* counted_ns 0: it has not run */
     uint64_t gpus, replaces;
     uint32_t waits, usage, holds; /* chains */
     uint32_t next_of_workload, prev_of_workload, next_of_node, prev_of_node;
@@ -288,9 +288,11 @@ struct berth_cluster {
     struct pages gangs, claims;
     VEC(struct quota) quotas; /* never freed but with the cluster */
     struct map quotas_by_id, words_by_labels;
-    VEC(struct labels) words; /* distinct ones */
-    uint32_t guaranteed;      /* quotas that guarantee less than everything */
-    VEC(uint64_t) accounted;  /* workloads that count against a quota, a bit each */
+    VEC(struct labels) words;                     /* distinct ones */
+    uint32_t guaranteed;                          /* quotas that guarantee less than everything */
+    VEC(uint64_t) accounted;                      /* workloads that count against a quota, a bit each */
+    VEC(uint64_t) timed;                          /* workloads whose pods may run for a limited time, a bit each */
+    int64_t expires_ns;                           /* no pod runs out of its time before; may be too early */
     struct pages pairs, postings, uses, tie_uses; /* tie_uses[tie]: its first use */
     uint32_t apart_loose;                         /* first required `apart` tie without an anchor */
     slot_list nodes_free, workloads_free, instances_free, holds_free, usages_free, waits_free, facts_free, uses_free;
@@ -337,6 +339,14 @@ static inline bool workload_done(const struct workload *w, const struct instance
 {
     return i->state == BERTH_ENDED && w->kind == BERTH_JOB && !w->gone && i->ordinal < w->replicas;
 }
+/* When a running instance has run for as long as it may. */
+static inline int64_t instance_expiry(const struct claim *claim, const struct instance *i)
+{
+    int64_t at;
+    if (claim->limit_ns == 0 || __builtin_add_overflow(i->since_ns, claim->limit_ns, &at))
+        return BERTH_NEVER_NS;
+    return at;
+}
 static inline bool state_active(enum berth_state s)
 {
     return s != BERTH_RESERVED && s != BERTH_ENDED;
@@ -375,6 +385,9 @@ static inline const struct claim *cluster_claim(const struct berth_cluster *c, u
 /* claim.c: what the workload says of its turn, copied; forgotten. The description is valid. */
 void claim_put(struct berth_cluster *c, uint32_t workload, const struct berth_workload *from);
 void claim_drop(struct berth_cluster *c, uint32_t workload);
+/* When a running pod runs out of its time is kept in mind; the first such moment, exact if it has come. */
+void claim_note_expiry(struct berth_cluster *c, const struct instance *i);
+int64_t claim_expiry(struct berth_cluster *c, int64_t now_ns);
 
 /* quota.c: adds what an instance holds to the books of all its quotas, or takes it off; the same of what a workload asks
  * for while it is there. */

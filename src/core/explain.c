@@ -7,7 +7,9 @@
 
 #include "base/bits.h"
 #include "base/str.h"
+#include "core/allot.h"
 #include "core/filter/filters.h"
+#include "core/future.h"
 #include "core/plan.h"
 #include "core/turn.h"
 
@@ -89,7 +91,7 @@ static void hear_all(struct inquest *q)
     q->at = ARENA_ARRAY(&q->p->scratch, struct verdict, most + 1);
     for (size_t f = 0; f < filters_len; f++) {
         const struct filter *row = filter_rows[f];
-        if (!(c->profile.filters >> f & 1) || !row->applies(&q->t))
+        if (!(c->profile.filters >> f & 1) || row->timed || !row->applies(&q->t))
             continue;
         uint32_t aspects = row->aspects ? row->aspects(&q->t) : 1;
         for (uint32_t a = 0; a < aspects; a++)
@@ -295,7 +297,7 @@ static bool before(const struct verdict *a, const struct verdict *b)
     return strcmp(a->what, b->what) < 0;
 }
 
-static struct berth_reason *rows_of(struct inquest *q, uint32_t extra)
+static struct berth_reason *rows_of(struct inquest *q)
 {
     for (uint32_t i = 1; i < q->len; i++) {
         struct verdict v = q->at[i];
@@ -304,11 +306,10 @@ static struct berth_reason *rows_of(struct inquest *q, uint32_t extra)
             q->at[j] = q->at[j - 1];
         q->at[j] = v;
     }
-    struct berth_reason *rows = ARENA_ARRAY(&q->p->arena, struct berth_reason, q->len + extra);
+    struct berth_reason *rows = ARENA_ARRAY(&q->p->arena, struct berth_reason, q->len);
     for (uint32_t i = 0; i < q->len; i++) {
         const struct verdict *v = &q->at[i];
-        rows[extra + i] =
-            (struct berth_reason){reasons[v->filter->reason].word, v->what, v->nodes, v->only, sentence(q, v)};
+        rows[i] = (struct berth_reason){reasons[v->filter->reason].word, v->what, v->nodes, v->only, sentence(q, v)};
     }
     return rows;
 }
@@ -322,7 +323,63 @@ static struct berth_reason gang_reason(struct berth_plan *p, const struct wish *
     return (struct berth_reason){r->word, "", 0, 0, text};
 }
 
-const struct explanation *explain(struct berth_plan *p, const struct wish *w)
+/* ---- reasons that are not of nodes ------------------------------------------------------------------------------ */
+
+static const char *quota_amount_text(struct berth_plan *p, uint32_t resource, int64_t amount)
+{
+    if (resource == QUOTA_GPU)
+        return amount_text(&p->arena, "cpu", amount, false); /* thousandths, too */
+    return amount_text(&p->arena, resource == QUOTA_JOBS ? "" : snapshot_text(p->s, p->s->resources[resource].name),
+                       amount, false);
+}
+
+static struct berth_reason quota_reason(struct berth_plan *p, const struct allot_short *q)
+{
+    const char *resource = q->resource == QUOTA_GPU    ? "gpu"
+                           : q->resource == QUOTA_JOBS ? "jobs"
+                                                       : snapshot_text(p->s, p->s->resources[q->resource].name);
+    const char *name = snapshot_text(p->s, p->s->quotas[q->quota].id);
+    int64_t unit = q->resource == QUOTA_GPU || q->resource == RESOURCE_CPU ? 1000 : 1;
+    const char *text =
+        q->total ? arena_fmt(&p->arena, "the quota %s has %lld of %lld %s-hours used or promised in this period", name,
+                             (long long)(q->held / 3600 / unit), (long long)(q->limit / 3600 / unit), resource)
+                 : arena_fmt(&p->arena, "the quota %s has %s of %s %s in use or promised; %s needed", name,
+                             quota_amount_text(p, q->resource, q->held), quota_amount_text(p, q->resource, q->limit),
+                             resource, quota_amount_text(p, q->resource, q->need));
+    return (struct berth_reason){reasons[q->total ? REASON_TOTAL : REASON_QUOTA].word,
+                                 arena_fmt(&p->arena, "%s %s", name, resource), 0, 0, text};
+}
+
+static struct berth_reason plain_reason(enum reason r)
+{
+    return (struct berth_reason){reasons[r].word, "", 0, 0, reasons[r].sentence};
+}
+
+enum { EXTRA_MAX = 4 + FUTURE_WHYS_MAX };
+
+static uint32_t extra_reasons(struct berth_plan *p, const struct wish *w, struct berth_reason ret[static EXTRA_MAX])
+{
+    uint32_t len = 0;
+    struct allot_short short_of;
+    if (w->behind)
+        ret[len++] = plain_reason(REASON_BEHIND);
+    if (w->short_of_quota && allot_why(p, w->workload, snapshot_class(p->s, w->class), &short_of))
+        ret[len++] = quota_reason(p, &short_of);
+    if (w->gang_failed)
+        ret[len++] = gang_reason(p, w);
+    else if (w->spare_of != NONE && !p->gang_stands[w->spare_of])
+        ret[len++] = plain_reason(REASON_SPARE);
+    len += future_why(p, w, ret + len);
+    if (p->c.len == 0 && len == 0)
+        ret[len++] = plain_reason(REASON_NO_NODES);
+    return len;
+}
+
+/* ---- one wish --------------------------------------------------------------------------------------------------- */
+
+/* What nodes say; where the class alone decides, once for all of it. Reservations and windows are left out: they are told by
+ * the wish itself. */
+static const struct explanation *explain_nodes(struct berth_plan *p, const struct wish *w)
 {
     uint32_t class = w->class.v;
     if (!p->explained)
@@ -331,23 +388,34 @@ const struct explanation *explain(struct berth_plan *p, const struct wish *w)
     struct arena_mark mark = arena_mark(&p->scratch);
     struct inquest q = {.p = p};
     turn_begin(&q.t, &p->c, wish_asker(w), false);
-    bool shared = q.t.ties_len == 0 && !w->gang_failed && !q.t.confined; /* the class alone decides */
+    bool shared = q.t.ties_len == 0 && !q.t.confined;
     if (shared && p->explained[class]) {
         turn_end(&q.t);
         return p->explained[class];
     }
     struct explanation *e = ARENA_NEW(&p->arena, struct explanation);
     hear_all(&q);
-    uint32_t extra = w->gang_failed || p->c.len == 0;
-    struct berth_reason *rows = rows_of(&q, extra);
-    if (w->gang_failed)
-        rows[0] = gang_reason(p, w);
-    else if (extra)
-        rows[0] = (struct berth_reason){reasons[REASON_NO_NODES].word, "", 0, 0, reasons[REASON_NO_NODES].sentence};
-    *e = (struct explanation){rows, q.len + extra, help(&q)};
+    *e = (struct explanation){rows_of(&q), q.len, help(&q)};
     if (shared)
         p->explained[class] = e;
     turn_end(&q.t);
     arena_rewind(&p->scratch, mark);
+    return e;
+}
+
+const struct explanation *explain(struct berth_plan *p, const struct wish *w)
+{
+    struct berth_reason extra[EXTRA_MAX];
+    uint32_t len = extra_reasons(p, w, extra);
+    const struct explanation *nodes = explain_nodes(p, w);
+    if (len == 0)
+        return nodes;
+    struct berth_reason *rows = ARENA_ARRAY(&p->arena, struct berth_reason, len + nodes->len);
+    for (uint32_t i = 0; i < len; i++)
+        rows[i] = extra[i];
+    for (size_t i = 0; i < nodes->len; i++)
+        rows[len + i] = nodes->reasons[i];
+    struct explanation *e = ARENA_NEW(&p->arena, struct explanation);
+    *e = (struct explanation){rows, len + nodes->len, nodes->help};
     return e;
 }

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "base/sort.h"
+#include "core/future.h"
 #include "core/gpu.h"
 
 struct typical_pod {
@@ -118,6 +119,7 @@ static const struct typical *typical_of(struct cycle *c)
 struct sight {
     int64_t cpu;
     uint32_t first, len;
+    uint64_t may; /* devices that the pod may hold, as far as reservations go */
     int32_t milli[BERTH_NODE_GPUS_MAX];
 };
 
@@ -150,6 +152,7 @@ static struct sight see(const struct turn *t, uint32_t p)
     const struct cycle *c = t->c;
     const int64_t *cpu = cycle_column(c, RESOURCE_CPU, t->later);
     struct sight n = {.cpu = cpu ? cpu[p] : 0, .first = c->l->device[p], .len = c->l->device[p + 1] - c->l->device[p]};
+    n.may = future_devices(t, p);
     for (uint32_t i = 0; i < n.len; i++) {
         const struct device_free *f = &c->devices[n.first + i];
         n.milli[i] = t->later || f->later < f->now ? f->later : f->now;
@@ -166,14 +169,14 @@ static double best_after(const struct turn *t, struct sight n, uint32_t *ret_dev
     n.cpu -= cpu_need(t->k);
     if (t->k->gpu.count == 0 || t->k->gpu.milli == BERTH_GPU_MILLI) {
         for (uint32_t i = 0; i < n.len && left; i++)
-            if (gpu_device_fits(t, n.first + i)) {
+            if (n.may >> i & 1 && gpu_device_fits(t, n.first + i)) {
                 n.milli[i] = 0;
                 left--;
             }
         return fragmentation(t->c, &n);
     }
     for (uint32_t i = 0; i < n.len; i++) {
-        if (!gpu_device_fits(t, n.first + i))
+        if (!(n.may >> i & 1) || !gpu_device_fits(t, n.first + i))
             continue;
         struct sight with = n;
         with.milli[i] -= (int32_t)t->k->gpu.milli;

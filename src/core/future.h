@@ -22,8 +22,9 @@ struct reservation {
     uint32_t places_len;
 };
 
-/* Windows and what is expected; nothing is reserved yet. */
+/* Windows and what is expected; nothing is reserved yet. Freed by future_done. */
 void future_begin(struct berth_plan *p);
+void future_done(struct berth_plan *p);
 
 /* How long a pod of the workload is expected to hold its place; BERTH_NEVER_NS: for ever. */
 int64_t future_duration(const struct berth_plan *p, uint32_t workload);
@@ -31,19 +32,49 @@ int64_t future_duration(const struct berth_plan *p, uint32_t workload);
 int64_t future_end(const struct berth_plan *p, const struct instance *i);
 
 /* The wishes of one group (or one wish alone: then one pod) found no place: reserves them one, if there are any left and
- * a moment can be foreseen. */
+ * a moment can be foreseen. Called in order of the wishes; not for what is short of quota. */
 void future_reserve(struct berth_plan *p, struct wish *w, uint32_t len);
-/* A round begins anew, with whatever is placed by now. */
+/* A round begins anew, with whatever is placed by now: nothing is reserved. */
 void future_restart(struct berth_plan *p);
 /* This plan has placed a pod there (sign 1), or given it back. */
 void future_placed(struct berth_plan *p, const struct wish *w, uint32_t position, uint64_t gpus, int sign);
 
-/* Does anything stand in the way of the pods of this turn, on some node? Takes away the nodes on which one of them would
- * delay a reservation made before, or still run when a window begins. For filter/reserved.c and filter/window.c. */
-bool future_binds(const struct turn *t);
-void future_mask(const struct turn *t, struct range blocks, uint64_t *bits);
-bool window_binds(const struct turn *t);
-void window_mask(const struct turn *t, struct range blocks, uint64_t *bits);
+/* A wish of this class, with as few pods to be placed at once and expected to run for no longer, found no place since the
+ * last restart: this one need not be tried. Only of wishes that may go anywhere (not `bound`, not `elsewhere`). */
+bool future_hopeless(const struct berth_plan *p, const struct wish *w, uint32_t pods);
+/* Remembers that; `pods`: 1, or of a gang what is needed. */
+void future_failed(struct berth_plan *p, const struct wish *w, uint32_t pods);
+/* Since the last turn began: was a node refused by a reservation, a window or a deadline that everything else let pass?
+ * Else nothing but room is missing, for every other pod of the class, too. */
+bool future_refused(const struct berth_plan *p);
+
+/* Has this round, which is over, other reservations than the one before? Then what those refused may find a place. */
+bool future_moved(const struct berth_plan *p);
 
 /* Remembers the reservations: facts where a start is new or has moved, and of those that are over. */
 void future_close(struct berth_plan *p);
+/* Start, end, nodes and blockers of the wish's reservation. */
+void future_tell(struct berth_plan *p, const struct wish *w, struct berth_standing *ret);
+/* Why it has no place, as far as that is a matter of time: its deadline, windows, reservations. */
+enum { FUTURE_WHYS_MAX = 6 };
+uint32_t future_why(struct berth_plan *p, const struct wish *w, struct berth_reason ret[static FUTURE_WHYS_MAX]);
+
+/* ---- for turns and filters -------------------------------------------------------------------------------------- */
+
+/* A turn begins: may any of this refuse it a node that would take another pod of its class? */
+void future_turn(struct turn *t);
+
+/* Takes away the nodes on which a pod of the turn would delay a reservation made for a wish before it. */
+bool future_binds(const struct turn *t);
+void future_mask(const struct turn *t, struct range blocks, uint64_t *bits);
+/* The devices there that a pod may hold without such a delay, a bit each. */
+uint64_t future_devices(const struct turn *t, uint32_t position);
+
+/* Could it not end by its deadline? Then no node takes it. */
+bool future_too_late(const struct turn *t);
+void future_mask_all(const struct turn *t, struct range blocks, uint64_t *bits);
+
+/* The windows of others that a pod might run into, a bit each; its id; takes away its nodes. */
+uint64_t windows_bind(const struct turn *t);
+const char *window_name(const struct turn *t, uint32_t window);
+void window_mask(const struct turn *t, uint32_t window, struct range blocks, uint64_t *bits);

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "core/fragmentation.h"
+#include "core/future.h"
 
 bool gpu_device_suits(const struct layout *l, const struct gpu_need *need, uint32_t device)
 {
@@ -47,7 +48,7 @@ uint64_t gpu_pick(const struct turn *t, uint32_t position)
 {
     const struct layout *l = t->c->l;
     uint32_t first = l->device[position], left = t->k->gpu.count;
-    uint64_t picked = 0;
+    uint64_t picked = 0, may = future_devices(t, position);
 
     if (t->k->gpu.milli < BERTH_GPU_MILLI) {
         if (t->c->profile.fragmentation)
@@ -56,7 +57,7 @@ uint64_t gpu_pick(const struct turn *t, uint32_t position)
         uint32_t best = NONE;
         for (uint32_t d = first; d < l->device[position + 1]; d++) {
             int32_t milli = milli_left(t, &t->c->devices[d]);
-            if (milli < least && gpu_device_fits(t, d)) {
+            if (milli < least && may >> (d - first) & 1 && gpu_device_fits(t, d)) {
                 least = milli;
                 best = d;
             }
@@ -65,7 +66,7 @@ uint64_t gpu_pick(const struct turn *t, uint32_t position)
         return (uint64_t)1 << (best - first);
     }
     for (uint32_t d = first; d < l->device[position + 1] && left; d++)
-        if (gpu_device_fits(t, d)) {
+        if (may >> (d - first) & 1 && gpu_device_fits(t, d)) {
             picked |= (uint64_t)1 << (d - first);
             left--;
         }

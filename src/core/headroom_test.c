@@ -1,4 +1,4 @@
-/* headroom_test.c - what is kept free in every zone, from whom, and for whom. */
+/* headroom_test.c - what is kept free in every zone or in a domain, from whom, and for whom. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -79,12 +79,82 @@ static void a_drain_may_use_it(void **state)
     scene_cleanup(&s);
 }
 
+/* In one domain, across zones: how many of ten pods of 300 find a place on four nodes of 1000. */
+static void kept_in_a_domain(void **state)
+{
+    static const struct {
+        const char *label;
+        struct berth_reserve reserves[2];
+        size_t len;
+        const char *domains; /* that the pods may use */
+        uint32_t want;
+    } rows[] = {
+        {"nothing",                   {{"cpu", 0, 0, "train"}},                            1, "",      10},
+        {"all of it",                 {{"cpu", 0, 1000, "train"}},                         1, "",      6 },
+        {"from those who want it",    {{"cpu", 0, 1000, "train"}},                         1, "train", 0 },
+        {"not from others",           {{"cpu", 0, 1000, "train"}},                         1, "serve", 6 },
+        {"an amount, of both zones",  {{"cpu", 1500, 0, "train"}},                         1, "train", 1 },
+        {"half of what it has",       {{"cpu", 0, 500, "train"}},                          1, "train", 3 },
+        {"of a domain without nodes", {{"cpu", 900, 0, "none"}},                           1, "train", 6 },
+        {"beside that of zones",      {{"cpu", 0, 1000, "train"}, {"cpu", 1500, 0, NULL}}, 2, "serve", 2 },
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct scene s = scene_new();
+        scene_put_node(&s, (struct berth_node){.id = "a1", .zone = "a", .domain = "train", HAS(1000, 1000)});
+        scene_put_node(&s, (struct berth_node){.id = "a2", .zone = "a", .domain = "serve", HAS(1000, 1000)});
+        scene_put_node(&s, (struct berth_node){.id = "b1", .zone = "b", .domain = "train", HAS(1000, 1000)});
+        scene_put_node(&s, (struct berth_node){.id = "b2", .zone = "b", .domain = "serve", HAS(1000, 1000)});
+        s.policy.headroom =
+            (struct berth_headroom){.reserves = rows[i].reserves, .reserves_len = rows[i].len, .priority = 5};
+        const char *const domains[] = {rows[i].domains};
+        scene_put(&s, (struct berth_workload){
+                          .id = "web",
+                          .replicas = 10,
+                          .shape = {NEEDS(300, 1), .domains = domains, .domains_len = *rows[i].domains ? 1 : 0}
+        });
+        scene_plan(&s);
+        if (berth_plan_actions(s.p) != rows[i].want)
+            fail_msg("%s: %zu placed", rows[i].label, berth_plan_actions(s.p));
+        scene_apply(&s);
+        scene_cleanup(&s);
+    }
+}
+
+/* Gangs that are large enough may use what is kept; all workloads of a gang count. */
+static void kept_for_large_gangs(void **state)
+{
+    static const struct {
+        uint32_t tasks, lead, rest, want;
+    } rows[] = {
+        {4, 0, 4, 4},
+        {4, 0, 3, 0},
+        {4, 1, 3, 4},
+        {0, 0, 4, 0},
+    };
+    static const struct berth_reserve reserve = {"cpu", 0, 1000, NULL};
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct scene s = zones(&reserve);
+        s.policy.headroom.tasks = rows[i].tasks;
+        if (rows[i].lead)
+            scene_put(&s, (struct berth_workload){
+                              .id = "lead", .replicas = rows[i].lead, .gang = "g", .shape = {NEEDS(300, 1)}});
+        scene_put(
+            &s, (struct berth_workload){.id = "rest", .replicas = rows[i].rest, .gang = "g", .shape = {NEEDS(300, 1)}});
+        scene_plan(&s);
+        assert_int_equal(berth_plan_actions(s.p), rows[i].want);
+        scene_apply(&s);
+        scene_cleanup(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pods_that_fit),
-        cmocka_unit_test(the_reason_is_named),
-        cmocka_unit_test(a_drain_may_use_it),
+        cmocka_unit_test(pods_that_fit),        cmocka_unit_test(the_reason_is_named),
+        cmocka_unit_test(a_drain_may_use_it),   cmocka_unit_test(kept_in_a_domain),
+        cmocka_unit_test(kept_for_large_gangs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -231,6 +231,7 @@ uint32_t instance_add(struct berth_cluster *c, const struct instance_change *cha
         bits_add(c->leaving.at, slot);
     if (change->usage_len && cluster_class(c, change->record.class)->adjustable)
         bits_add(c->watched.at, slot);
+    claim_note_expiry(c, cluster_instance(c, slot));
     cluster_settle(c, change->record.workload.v);
     return slot;
 }
@@ -270,6 +271,7 @@ void instance_set_state(struct berth_cluster *c, uint32_t slot, enum berth_state
     books_change(c, i, 1);
     use_change(c, i, 1);
     counts_change(c, i, 1);
+    claim_note_expiry(c, i);
     cluster_settle(c, i->workload.v);
 }
 
@@ -363,6 +365,9 @@ int berth_instance_put(struct berth_cluster *c, const struct berth_instance *fro
                    .ready = from->ready,
                    .outdated = from->outdated,
                    .since_ns = from->since_ns,
+                   .counted_ns = from->counted_ns               ? from->counted_ns
+                                 : from->state == BERTH_RUNNING ? from->since_ns
+                                                                : 0,
                    .fence_ns = from->fence_ns,
                    .gpus = from->gpus,
                    .replaces = from->replaces},

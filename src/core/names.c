@@ -16,14 +16,14 @@ const char *berth_op_name(enum berth_op op)
 const char *berth_cause_name(enum berth_cause cause)
 {
     static const char *const names[] = {
-        [BERTH_CAUSE_PENDING] = "pending",    [BERTH_CAUSE_REMOVED] = "removed",
-        [BERTH_CAUSE_OUTDATED] = "outdated",  [BERTH_CAUSE_SUSPENDED] = "suspended",
-        [BERTH_CAUSE_SCALED] = "scaled",      [BERTH_CAUSE_LOST] = "lost",
-        [BERTH_CAUSE_DRAINED] = "drained",    [BERTH_CAUSE_MOVED] = "moved",
-        [BERTH_CAUSE_BROKEN] = "gang-broken", [BERTH_CAUSE_INFEASIBLE] = "infeasible",
-        [BERTH_CAUSE_BUSY] = "busy",          [BERTH_CAUSE_IDLE] = "idle",
-        [BERTH_CAUSE_PRESSURE] = "pressure",  [BERTH_CAUSE_OVER] = "over",
-        [BERTH_CAUSE_BY_HAND] = "by-hand",    [BERTH_CAUSE_UNDONE] = "undone",
+        [BERTH_CAUSE_PENDING] = "pending",     [BERTH_CAUSE_REMOVED] = "removed",
+        [BERTH_CAUSE_OUTDATED] = "outdated",   [BERTH_CAUSE_SUSPENDED] = "suspended",
+        [BERTH_CAUSE_SCALED] = "scaled",       [BERTH_CAUSE_LOST] = "lost",
+        [BERTH_CAUSE_DRAINED] = "drained",     [BERTH_CAUSE_MOVED] = "moved",
+        [BERTH_CAUSE_BROKEN] = "gang-broken",  [BERTH_CAUSE_INFEASIBLE] = "infeasible",
+        [BERTH_CAUSE_BUSY] = "busy",           [BERTH_CAUSE_IDLE] = "idle",
+        [BERTH_CAUSE_PRESSURE] = "pressure",   [BERTH_CAUSE_OVER] = "over",
+        [BERTH_CAUSE_BY_HAND] = "by-hand",     [BERTH_CAUSE_UNDONE] = "undone",
         [BERTH_CAUSE_PREEMPTED] = "preempted", [BERTH_CAUSE_EXPIRED] = "expired",
     };
     return NAME(names, cause);

@@ -10,7 +10,7 @@
 
 #include "berth.h"
 
-enum { WORDS_MAX = 16 };
+enum { WORDS_MAX = 32 };
 
 /* `name` of the first `len` values; the next one is no value. */
 static void words_are_unique(const char *(*name)(unsigned), unsigned len)
@@ -52,7 +52,7 @@ static void every_value_has_its_own_word(void **state)
 {
     (void)state;
     words_are_unique(op, BERTH_ADJUST + 1);
-    words_are_unique(cause, BERTH_CAUSE_UNDONE + 1);
+    words_are_unique(cause, BERTH_CAUSE_EXPIRED + 1);
     words_are_unique(instance_state, BERTH_ENDED + 1);
     words_are_unique(node_state, BERTH_NODE_LOST + 1);
 }

@@ -18,6 +18,15 @@ static void mark_gang(const struct berth_snapshot *s, uint64_t *bits, uint32_t w
         bits_add(bits, at);
 }
 
+/* Whose pods have run out of their time. */
+static void mark_expired(const struct berth_snapshot *s, uint64_t *bits)
+{
+    if (s->expires_ns > s->now_ns)
+        return;
+    for (uint32_t w = 0; w < s->accounted_len && w < s->unsettled_len; w++)
+        bits[w] |= s->timed[w];
+}
+
 /* Unsettled workloads, those with instances on nodes that are not ready, and the rest of their gangs. */
 static uint64_t *mark(struct berth_plan *p)
 {
@@ -31,6 +40,7 @@ static uint64_t *mark(struct berth_plan *p)
     }
     migrations_mark(p, bits);
     leavers_mark(p, bits);
+    mark_expired(s, bits);
     for (uint32_t w = 0; s->gangs.len && w < s->unsettled_len; w++)
         BITS_EACH (i, bits[w])
             mark_gang(s, bits, w * 64 + (uint32_t)i);

@@ -1,6 +1,7 @@
 /* place.c - granting wishes: the best node for each pod, gangs as a whole, places reserved on what will be free.
  *
- * One pass in order. A pod that fits nowhere leaves everything as it was. Passes are repeated while something changed
+ * One pass in order (tier.c): a place at once, one on what is stopping, one made by stopping what comes later (preempt.c), or
+ * else a reservation in time (future.c), which those that follow may not delay. A pod that fits nowhere leaves everything as it was. Passes are repeated while something changed
  * that could help what was left over: a pod placed that another must be near, a spread that evened out, or a stop that
  * was decided because a replacement found no place. So nothing is left that the next plan would do at the same moment.
  */
@@ -9,8 +10,11 @@
 
 #include "base/bits.h"
 #include "base/sort.h"
+#include "core/allot.h"
+#include "core/future.h"
 #include "core/holds.h"
 #include "core/migration.h"
+#include "core/preempt.h"
 #include "core/score/scores.h"
 #include "core/search.h"
 
@@ -55,6 +59,8 @@ static void grant(struct berth_plan *p, struct turn *t, struct wish *w, uint32_t
                     .gpus = turn_pick_gpus(t, position)};
     if (t->later)
         note_waits(p, &a);
+    if (w->replaces == NONE)
+        allot_take(p, w->workload, t->k, t->later, 1);
     cycle_take(c, t->k, position, a.gpus, t->later, 1);
     holds_take(c, t->k, position);
     if (a.gpus)
@@ -65,6 +71,7 @@ static void grant(struct berth_plan *p, struct turn *t, struct wish *w, uint32_t
     c->fresh[w->workload] = (uint32_t)c->acts.len;
     vec_push(&c->acts, a);
     w->placed++;
+    future_placed(p, w, position, a.gpus, 1);
     turn_placed(t, position);
 }
 
@@ -83,13 +90,28 @@ void place_revoke(struct berth_plan *p, struct wish *w)
     if (a.gpus)
         gpu_cluster_count(c, &k->gpu, a.position, -1);
     c->fresh[w->workload] = a.next;
+    if (w->replaces == NONE)
+        allot_take(p, w->workload, k, a.op == BERTH_RESERVE, -1);
+    future_placed(p, w, a.position, a.gpus, -1);
     w->placed--;
 }
 
 /* ---- one wish --------------------------------------------------------------------------------------------------- */
 
-/* Returns whether nothing but what is free on single nodes counted. */
-static bool place_now(struct berth_plan *p, struct wish *w, uint32_t upto)
+/* How far its quotas let it go; a move is no new demand. */
+static uint32_t allotted(struct berth_plan *p, struct wish *w, uint32_t upto, bool later)
+{
+    if (w->replaces != NONE)
+        return upto;
+    uint32_t room = allot_room(p, w->workload, snapshot_class(p->s, w->class), later, upto - w->placed);
+    w->short_of_quota |= w->placed + room < upto;
+    return w->placed + room;
+}
+
+/* What counted beside the room on single nodes. */
+enum counted { COUNTED_ROOM, COUNTED_TIME, COUNTED_OTHERS };
+
+static enum counted place_now(struct berth_plan *p, struct wish *w, uint32_t upto)
 {
     struct turn t;
     struct search s;
@@ -104,7 +126,9 @@ static bool place_now(struct berth_plan *p, struct wish *w, uint32_t upto)
     }
     bool plain = !t.confined && t.ties_len == 0 && t.k->ports_len == 0 && t.k->volumes_len == 0;
     turn_end(&t);
-    return plain;
+    if (!plain)
+        return COUNTED_OTHERS;
+    return future_refused(p) ? COUNTED_TIME : COUNTED_ROOM;
 }
 
 void place_later(struct berth_plan *p, struct wish *w, uint32_t upto, const uint64_t *only)
@@ -113,6 +137,8 @@ void place_later(struct berth_plan *p, struct wish *w, uint32_t upto, const uint
     uint32_t position;
 
     turn_begin(&t, &p->c, wish_asker(w), true);
+    if (only) /* the mask may be that of all pods with the same rules */
+        t.mask = arena_dup(&p->scratch, t.mask, (p->c.blocks + 1) * sizeof *t.mask);
     for (uint32_t b = 0; only && b < p->c.blocks; b++)
         t.mask[b] &= only[b];
     while (w->placed < upto && search_later(&t, &position))
@@ -126,20 +152,89 @@ bool place_move(struct berth_plan *p, struct wish *w)
     return w->placed == w->len;
 }
 
-/* A class that found no place leaves none for others of its class, for nothing is freed while wishes are granted, except
- * by a gang that gives back: `tentative` placements may be given back. */
-static void place_wish(struct berth_plan *p, struct wish *w, uint32_t upto, bool tentative)
+/* Placements of a gang may be given back; of one with several workloads those of the others may be in the way. */
+enum trial { FOR_GOOD, GANG_OF_ONE, GANG_OF_MANY };
+
+/* ---- what is known to be in vain ---- */
+
+enum { VAIN_MAX = 4 };
+
+/* So many pods of a class at once, for so long, found no room: neither at once nor on what was stopping then. */
+struct vain {
+    uint32_t pods, stops;
+    int64_t duration_ns;
+};
+
+/* Do nothing but its class, its number and its time decide where it may be? */
+static bool is_simple(const struct berth_plan *p, const struct wish *w, enum trial trial)
+{
+    const struct class *k = snapshot_class(p->s, w->class);
+    const struct claim *claim = snapshot_claim(p->s, w->workload);
+    return k->ties_len == 0 && k->max_per_node == 0 && k->ports_len == 0 && k->volumes_len == 0 &&
+           w->replaces == NONE && !p->c.headroom && p->policy.windows_len == 0 && (!claim || claim->deadline_ns == 0) &&
+           trial != GANG_OF_MANY;
+}
+
+/* For nothing is freed while wishes are granted, except by a gang that gives back, and by stops. */
+static bool is_vain(const struct berth_plan *p, const struct wish *w, uint32_t pods)
+{
+    int64_t duration_ns = future_duration(p, w->workload);
+    const struct vain *at = p->vain + (size_t)w->class.v * VAIN_MAX;
+    for (uint32_t i = 0; i < VAIN_MAX; i++)
+        if (at[i].pods && at[i].stops == p->stops && pods >= at[i].pods && duration_ns >= at[i].duration_ns)
+            return true;
+    return false;
+}
+
+/* In place of one that says less, or of any. */
+static void note_vain(struct berth_plan *p, const struct wish *w, uint32_t pods)
+{
+    struct vain v = {pods, p->stops, future_duration(p, w->workload)};
+    struct vain *at = p->vain + (size_t)w->class.v * VAIN_MAX, *to = at;
+    for (uint32_t i = 0; i < VAIN_MAX; i++)
+        if (at[i].pods == 0 || at[i].stops != v.stops || (v.pods <= at[i].pods && v.duration_ns <= at[i].duration_ns)) {
+            to = &at[i];
+            break;
+        }
+    *to = v;
+}
+
+/* A class that found no place leaves none for others of its class. */
+static void place_wish(struct berth_plan *p, struct wish *w, uint32_t upto, enum trial trial)
 {
     uint8_t *dead = &p->c.dead[w->class.v];
 
     if (w->placed >= upto)
         return;
-    if (!*dead) {
-        bool plain = place_now(p, w, upto);
-        *dead = plain && !tentative && w->placed < upto;
+    w->short_of_quota = w->refused_in_time = false;
+    uint32_t now = allotted(p, w, upto, false), later = p->c.any_leaving ? allotted(p, w, upto, true) : now;
+    uint32_t at_once = trial == FOR_GOOD ? 1 : upto - w->placed;
+    bool simple = is_simple(p, w, trial);
+    if (later == w->placed || (trial != FOR_GOOD && later < upto) || (simple && is_vain(p, w, at_once)))
+        return;
+    bool hopeless = !*dead && w->placed < now && future_hopeless(p, w, at_once);
+    w->refused_in_time = hopeless;
+    if (!*dead && w->placed < now && !hopeless) {
+        enum counted by = place_now(p, w, now);
+        *dead = by == COUNTED_ROOM && trial == FOR_GOOD && w->placed < now;
+        w->refused_in_time = by == COUNTED_TIME && w->placed < now;
+        if (by == COUNTED_TIME && trial != GANG_OF_MANY && w->placed < now)
+            future_failed(p, w, at_once);
     }
-    if (w->placed < upto && p->c.any_leaving)
-        place_later(p, w, upto, NULL);
+    if (w->placed < later && p->c.any_leaving)
+        place_later(p, w, later, NULL);
+    if (simple && w->placed < later)
+        note_vain(p, w, at_once);
+}
+
+void place_some(struct berth_plan *p, struct wish *w, uint32_t upto)
+{
+    uint32_t now = allotted(p, w, upto, false);
+    if (w->placed < now && !p->c.dead[w->class.v])
+        (void)place_now(p, w, now);
+    uint32_t later = allotted(p, w, upto, true);
+    if (w->placed < later && p->c.any_leaving)
+        place_later(p, w, later, NULL);
 }
 
 /* ---- gangs ------------------------------------------------------------------------------------------------------ */
@@ -173,7 +268,7 @@ static void place_gang(struct berth_plan *p, struct wish *w, uint32_t len)
         return;
     }
     for (uint32_t i = 0; needs && started == 0 && i < len; i++) {
-        place_wish(p, &w[i], w[i].needed, true);
+        place_wish(p, &w[i], w[i].needed, len == 1 ? GANG_OF_ONE : GANG_OF_MANY);
         if (w[i].placed < w[i].needed) {
             gang_fail(p, w, len, needs);
             return;
@@ -181,7 +276,7 @@ static void place_gang(struct berth_plan *p, struct wish *w, uint32_t len)
     }
     for (uint32_t i = 0; i < len; i++) {
         w[i].gang_failed = false;
-        place_wish(p, &w[i], w[i].len, false);
+        place_wish(p, &w[i], w[i].len, FOR_GOOD);
     }
 }
 
@@ -220,22 +315,78 @@ static uint32_t group_len(const struct berth_plan *p, size_t i)
     return len;
 }
 
+static bool is_left(const struct wish *w, uint32_t len)
+{
+    bool left = false;
+    for (uint32_t i = 0; i < len; i++)
+        left |= w[i].placed < (w[i].group == NONE ? w[i].len : w[i].needed);
+    return left;
+}
+
+/* Places what can be placed of a wish, or of the wishes of one gang. */
+static void try_group(struct berth_plan *p, struct wish *w, uint32_t len)
+{
+    if (w->group != NONE)
+        place_gang(p, w, len);
+    else if (w->spare_of == NONE || p->gang_stands[w->spare_of])
+        place_wish(p, w, w->len, FOR_GOOD);
+}
+
+/* Would its quotas let nothing of it be placed: not one pod more, not all that its gang needs? */
+static bool is_kept_back(const struct berth_plan *p, const struct wish *w, uint32_t len)
+{
+    bool back = false;
+    if (w->group == NONE)
+        return allot_room(p, w->workload, snapshot_class(p->s, w->class), false, 1) == 0;
+    for (uint32_t i = 0; i < len; i++)
+        back |= w[i].short_of_quota;
+    return back;
+}
+
+/* For what found no place others are stopped, or it is promised one in time. A move waits, as does what its quota keeps back. */
+static void insist(struct berth_plan *p, struct wish *w, uint32_t len)
+{
+    bool blocked = w->group != NONE && w->blocked;
+    if (blocked || w->replaces != NONE || w->spare_of != NONE)
+        return;
+    if (p->policy.preemption.on && preempt(p, w, len)) {
+        for (uint32_t i = 0; i < len; i++)
+            w[i].gang_failed = false;
+        if (!is_left(w, len))
+            return;
+    }
+    if (is_kept_back(p, w, len))
+        return;
+    future_reserve(p, w, len);
+    for (uint32_t i = 0; w->reservation && i < len; i++)
+        allot_reserve(p, w[i].workload, snapshot_class(p->s, w[i].class), w->group == NONE ? 1 : w[i].needed);
+    p->queue_blocked |= p->policy.backfill.strict && snapshot_workload(p->s, w->workload)->kind == BERTH_JOB;
+}
+
 /* One pass over what is left; `all`: also over what could not profit from placements. */
 static void round_go(struct berth_plan *p, bool all)
 {
+    future_restart(p);
+    allot_unreserve_all(p);
+    p->queue_blocked = false;
     for (size_t i = 0; i < p->wishes.len;) {
         uint32_t len = group_len(p, i);
         struct wish *w = &p->wishes.at[i];
+        p->at_wish = (uint32_t)i;
         if (p->policy.progress && i % PROGRESS_EVERY == 0)
             p->policy.progress(p->policy.ctx, i, p->wishes.len);
-        if (wants_round(p, w, len, all)) {
-            if (w->group == NONE)
-                place_wish(p, w, w->len, false);
-            else
-                place_gang(p, w, len);
-        }
+        bool behind = p->queue_blocked && snapshot_workload(p->s, w->workload)->kind == BERTH_JOB;
+        for (uint32_t n = 0; n < len; n++)
+            w[n].behind = behind;
+        if (!behind && wants_round(p, w, len, all))
+            try_group(p, w, len);
+        if (!behind && is_left(w, len))
+            insist(p, w, len);
+        if (w->group != NONE)
+            p->gang_stands[w->group] = !is_left(w, len);
         i += len;
     }
+    p->at_wish = (uint32_t)p->wishes.len; /* whatever comes after has all of them before it */
 }
 
 /* A replacement that found no place: where enough others are available, the old one stops without it and its pod is
@@ -268,10 +419,14 @@ static bool give_way(struct berth_plan *p)
 void place(struct berth_plan *p)
 {
     bool all = true;
+    p->vain = ARENA_ARRAY(&p->arena, struct vain, (p->s->classes.len + 1) * VAIN_MAX);
+    p->gang_stands = ARENA_ARRAY(&p->arena, uint8_t, p->s->gangs.len + 1);
     for (;;) {
         size_t before = p->c.acts.len;
+        uint32_t stops = p->stops;
         round_go(p, all);
-        all = give_way(p);
+        preempt_wishes(p);
+        all = give_way(p) || p->stops != stops || future_moved(p);
         if (!all && p->c.acts.len == before)
             return;
     }

@@ -7,11 +7,15 @@
 #include "base/bits.h"
 #include "base/hash.h"
 #include "base/sort.h"
+#include "core/allot.h"
+#include "core/future.h"
 #include "core/headroom.h"
 #include "core/holds.h"
 #include "core/leave.h"
 #include "core/migration.h"
 #include "core/policy.h"
+#include "core/rank.h"
+#include "core/tier.h"
 
 struct act *plan_act(struct berth_plan *p, enum berth_op op, enum berth_cause cause, uint32_t instance)
 {
@@ -32,6 +36,8 @@ void plan_stop(struct berth_plan *p, uint32_t instance, enum berth_cause cause)
     const struct instance *i = snapshot_instance(p->s, instance);
     (void)plan_act(p, BERTH_STOP, cause, instance);
     bits_add(p->c.stopped, instance);
+    allot_leave(p, i);
+    p->stops++;
     if (i->state == BERTH_RESERVED) {
         bits_add(p->c.removed, instance); /* before the books are looked at again */
         cycle_unreserve(&p->c, i);
@@ -71,21 +77,28 @@ static void count_lost(struct berth_plan *p)
     p->alarm = p->lost > 1 && (uint64_t)p->lost * 3 > p->s->layout->len;
 }
 
-static void decide(struct berth_plan *p)
+static int decide(struct berth_plan *p, struct berth_err *err)
 {
     uint32_t len;
     count_lost(p);
     migrations_index(p);
     leavers_find(p);
+    allotments_begin(p);
     const uint32_t *order = order_make(p, &len);
     reconcile(p, order, len);
+    int rc = tiers_make(p, err);
+    if (rc)
+        return rc;
+    future_begin(p);
     place(p);
     if (rebalance(p))
         place(p); /* others may be waiting to be near what moved */
     adjust(p);
     leavers_close(p);
     migrations_close(p);
+    future_close(p);
     facts_sort(p);
+    return 0;
 }
 
 static uint64_t hash_text(const char *text, uint64_t seed)
@@ -111,13 +124,22 @@ static uint64_t hash_plan(const struct berth_plan *p)
     return hash_pair(h, (uint64_t)p->recheck_ns);
 }
 
+/* Pods without a place, those of its later parts included. */
+static uint32_t wish_left(const struct berth_plan *p, const struct wish *w)
+{
+    uint32_t left = w->len - w->placed;
+    for (; w->more != NONE; w = &p->wishes.at[w->more])
+        left += p->wishes.at[w->more].len - p->wishes.at[w->more].placed;
+    return left;
+}
+
 static void sum_up(struct berth_plan *p)
 {
     for (uint32_t i = 0; i < p->wishes.len; i++) {
         const struct wish *w = &p->wishes.at[i];
         p->placed += w->placed;
         p->unplaced += w->len - w->placed;
-        if (w->placed < w->len)
+        if (!w->is_part && wish_left(p, w))
             vec_push(&p->left, i);
     }
 }
@@ -141,13 +163,22 @@ int berth_plan_make(const struct berth_snapshot *s, const struct berth_policy *p
                                          .ctx = policy->progress_ctx,
                                          .pressure = policy->pressure,
                                          .rebalance = policy->rebalance,
-                                         .shed = policy->shed};
+                                         .shed = policy->shed,
+                                         .order = policy->order,
+                                         .backfill = policy->backfill,
+                                         .preemption = policy->preemption,
+                                         .windows = policy->windows,
+                                         .windows_len = policy->windows_len};
     arena_init(&p->arena);
     arena_init(&p->scratch);
     cycle_init(&p->c, s, &profile, &p->arena, &p->scratch);
     if (policy)
         p->c.headroom = headroom_new(&p->c, &policy->headroom);
-    decide(p);
+    rc = decide(p, err);
+    if (rc) {
+        berth_plan_free(p);
+        return rc;
+    }
     sum_up(p);
     *ret_plan = p;
     return 0;
@@ -159,6 +190,7 @@ void berth_plan_free(struct berth_plan *p)
         return;
     migrations_done(p);
     leavers_done(p);
+    future_done(p);
     vec_done(&p->c.acts);
     vec_done(&p->c.waits);
     vec_done(&p->c.given);
@@ -223,14 +255,26 @@ const char *berth_plan_pending_name(const struct berth_plan *p, size_t i)
     return snapshot_text(p->s, snapshot_workload(p->s, w->workload)->id);
 }
 
+/* The first part of which something is left. */
+static const struct wish *first_left(const struct berth_plan *p, const struct wish *w)
+{
+    while (w->placed == w->len && w->more != NONE)
+        w = &p->wishes.at[w->more];
+    return w;
+}
+
 struct berth_pending berth_plan_pending(struct berth_plan *p, size_t i)
 {
     const struct wish *w = &p->wishes.at[p->left.at[i]];
-    const struct explanation *e = explain(p, w);
-    uint32_t left = w->len - w->placed;
+    const struct explanation *e = explain(p, first_left(p, w));
+    uint32_t left = wish_left(p, w), n = 0;
     uint32_t *ordinals = ARENA_ARRAY(&p->arena, uint32_t, left);
-    for (uint32_t n = 0; n < left; n++)
-        ordinals[n] = wish_ordinal(w, w->placed + n);
+    for (;; w = &p->wishes.at[w->more]) {
+        for (uint32_t at = w->placed; at < w->len; at++)
+            ordinals[n++] = wish_ordinal(w, at);
+        if (w->more == NONE)
+            break;
+    }
     return (struct berth_pending){
         .workload = berth_plan_pending_name(p, i),
         .ordinals = ordinals,
@@ -239,6 +283,25 @@ struct berth_pending berth_plan_pending(struct berth_plan *p, size_t i)
         .reasons_len = e->len,
         .help = e->help,
     };
+}
+
+struct berth_standing berth_plan_standing(struct berth_plan *p, size_t i)
+{
+    const struct wish *w = first_left(p, &p->wishes.at[p->left.at[i]]);
+    const struct berth_ranking *ranking = rank_of_queue(p, w->queue);
+    struct berth_standing s = {
+        .position = (uint32_t)i + 1,
+        .entitlement = (enum berth_entitlement)(w->tier >> 32),
+        .priority = snapshot_workload(p->s, w->workload)->priority,
+        .waited = w->waited,
+        .queue = w->queue == NONE ? "" : p->policy.order.queues[w->queue].id,
+        .ranking = ranking->name && *ranking->name ? ranking->name : "fifo",
+        .key = w->key,
+    };
+    s.factors_len = rank_factors(p, w->workload, s.factors);
+    rank_weights(p, w->queue, s.weights);
+    future_tell(p, w, &s);
+    return s;
 }
 
 int64_t berth_plan_recheck_ns(const struct berth_plan *p)

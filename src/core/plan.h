@@ -30,12 +30,16 @@ struct wish {
     /* Of tier.c: where it stands among all wishes; see berth.h, "who comes first". */
     int64_t tier, key, created_ns;
     int32_t queue_priority;
-    uint32_t queue; /* of the policy's, or NONE */
-    bool waited;    /* for longer than max_wait_ns: before all others of its tier */
-    uint32_t more;  /* another wish of the same workload with what of it is of a lower tier, or NONE */
+    uint32_t queue;    /* of the policy's, or NONE */
+    bool waited;       /* for longer than max_wait_ns: before all others of its tier */
+    uint32_t more;     /* another wish of the same workload with what of it is of a lower tier, or NONE */
+    bool is_part;      /* it is such a one */
+    uint32_t spare_of; /* of an elastic gang: which must stand before these pods are placed; or NONE */
     bool short_of_quota;
+    bool behind;                           /* strict: one before it found no place */
+    bool refused_in_time;                  /* some node had room, but not for long enough */
     const struct reservation *reservation; /* of future.c; NULL: none */
-    bool blocked; /* of a gang: too many earlier instances are still stopping */
+    bool blocked;                          /* of a gang: too many earlier instances are still stopping */
     bool gang_failed;
     uint32_t gang_fits; /* tasks of the whole gang that found room at once */
     uint32_t gang_needs;
@@ -67,8 +71,13 @@ struct berth_plan {
     struct leavers *leavers;       /* of leave.c */
     struct allotments *allotments; /* of allot.c */
     struct tiers *tiers;           /* of tier.c */
+    struct ranks *ranks;           /* of rank.c; NULL: nothing was ranked yet */
     struct victims *victims;       /* of preempt.c */
     uint32_t at_wish;              /* whose turn it is: an index of wishes */
+    uint32_t stops;                /* that this plan has decided; what may come to stand there grows with it */
+    struct vain *vain;             /* of place.c: what need not be tried */
+    uint8_t *gang_stands;          /* [gang]: it has its minimum, with what this plan placed */
+    bool queue_blocked;            /* strict: a job found no place, and nothing comes after it */
     int64_t recheck_ns;
     bool alarm;
     uint32_t lost; /* nodes */
@@ -101,6 +110,8 @@ void place(struct berth_plan *p);
  * (NULL: anywhere something stops). Takes the last placement of a wish back. */
 void place_later(struct berth_plan *p, struct wish *w, uint32_t upto, const uint64_t *only);
 void place_revoke(struct berth_plan *p, struct wish *w);
+/* Grants up to `upto` pods of a wish at once or on what is stopping, as far as that goes and its quotas do. */
+void place_some(struct berth_plan *p, struct wish *w, uint32_t upto);
 
 /* Places what takes over from another, or leaves everything as it was. */
 bool place_move(struct berth_plan *p, struct wish *w);

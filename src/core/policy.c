@@ -4,16 +4,20 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/rank.h"
+
 #define SECOND_NS ((int64_t)1000000000)
 
-enum { PERCENT_MAX = 1000, MOVES_MAX = 1024, PERMILLE_MAX = 1000 };
+enum { PERCENT_MAX = 1000, MOVES_MAX = 1024, PERMILLE_MAX = 1000, RESERVATIONS_MAX = 100000 };
 
 struct berth_policy berth_policy_usual(void)
 {
     return (struct berth_policy){
-        .pressure = {.high_percent = 95, .low_percent = 85, .hold_ns = 10 * SECOND_NS, .drops = 10},
+        .pressure = {.high_percent = 95,  .low_percent = 85,                .hold_ns = 10 * SECOND_NS, .drops = 10},
         .shed = true,
-        .rebalance = {.moves = 2,                  .gain_percent = 15,                          .age_ns = 600 * SECOND_NS               },
+        .rebalance = {.moves = 2,        .gain_percent = 15,                                        .age_ns = 600 * SECOND_NS},
+        .backfill = {.reservations = 100},
+        .preemption = {.on = true, .min_run_ns = 60 * SECOND_NS},
     };
 }
 
@@ -31,6 +35,51 @@ static int check_reserves(const struct berth_headroom *h, struct berth_err *err)
     return 0;
 }
 
+static int check_window(const struct berth_window *w, struct berth_err *err)
+{
+    if (!w->id || !*w->id)
+        return err_set(err, EINVAL, "policy: a window without a name");
+    if (w->end_ns <= w->start_ns)
+        return err_set(err, EINVAL, "policy: the window %s ends before it begins", w->id);
+    if (w->nodes_len > BERTH_LIST_MAX || w->require_len > BERTH_LIST_MAX || w->quotas_len > BERTH_LIST_MAX)
+        return err_set(err, EINVAL, "policy: the window %s has a list of more than %d", w->id, BERTH_LIST_MAX);
+    for (size_t i = 0; i < w->nodes_len; i++)
+        if (!w->nodes[i] || !*w->nodes[i])
+            return err_set(err, EINVAL, "policy: the window %s has a node without a name", w->id);
+    for (size_t i = 0; i < w->quotas_len; i++)
+        if (!w->quotas[i] || !*w->quotas[i])
+            return err_set(err, EINVAL, "policy: the window %s has a quota without a name", w->id);
+    for (size_t i = 0; i < w->require_len; i++)
+        for (size_t e = 0; e < w->require[i].exprs_len; e++)
+            if (!w->require[i].exprs[e].key || !*w->require[i].exprs[e].key)
+                return err_set(err, EINVAL, "policy: the window %s requires a label without a name", w->id);
+    return 0;
+}
+
+static int check_windows(const struct berth_policy *p, struct berth_err *err)
+{
+    if (p->windows_len > WINDOWS_MAX)
+        return err_set(err, EINVAL, "policy: more than %d windows", WINDOWS_MAX);
+    for (size_t i = 0; i < p->windows_len; i++) {
+        int rc = check_window(&p->windows[i], err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static int check_waiting(const struct berth_policy *p, struct berth_err *err)
+{
+    if (p->backfill.reservations > RESERVATIONS_MAX)
+        return err_set(err, EINVAL, "policy: %u reservations: expected at most %d", p->backfill.reservations,
+                       RESERVATIONS_MAX);
+    if (p->backfill.estimate_ns < 0)
+        return err_set(err, EINVAL, "policy: the estimate of jobs that have none is negative");
+    if (p->preemption.min_run_ns < 0)
+        return err_set(err, EINVAL, "policy: the least time to run before a preemption is negative");
+    return check_windows(p, err);
+}
+
 int policy_check(const struct berth_policy *p, struct berth_err *err)
 {
     if (p->pressure.high_percent > PERCENT_MAX || p->pressure.low_percent > p->pressure.high_percent)
@@ -45,5 +94,8 @@ int policy_check(const struct berth_policy *p, struct berth_err *err)
     if (p->rebalance.moves && (p->rebalance.gain_percent < 1 || p->rebalance.gain_percent > PERCENT_MAX))
         return err_set(err, EINVAL, "policy: a gain of %u %% by rebalancing: expected 1 to %d",
                        p->rebalance.gain_percent, PERCENT_MAX);
-    return check_reserves(&p->headroom, err);
+    int rc = check_reserves(&p->headroom, err);
+    if (rc == 0)
+        rc = rank_check(&p->order, err);
+    return rc ? rc : check_waiting(p, err);
 }

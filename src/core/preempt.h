@@ -10,5 +10,8 @@
 #include "core/plan.h"
 
 /* Places all that is needed of the group (or one wish alone: as many of its pods as can be) by stopping others; false: nothing
- * was done. */
+ * was done. A move, or a spare pod of a gang, stops nobody: not to be called for these. */
 bool preempt(struct berth_plan *p, struct wish *w, uint32_t len);
+
+/* Wishes for what was stopped and need not wait until it has: its pods may run twice, or others of its gang are enough. */
+void preempt_wishes(struct berth_plan *p);

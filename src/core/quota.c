@@ -225,8 +225,7 @@ static int check_parent(const struct berth_cluster *c, const struct berth_quota 
     uint32_t depth = 1;
     for (uint32_t q = cluster_quota_find(c, from->parent); q != NONE; q = c->quotas.at[q].parent, depth++)
         if (strcmp(intern_text(&c->names, c->quotas.at[q].id), from->id) == 0)
-            return err_set(err, ELOOP, "quota \"%s\": %s is below it and cannot be its parent", from->id,
-                           from->parent);
+            return err_set(err, ELOOP, "quota \"%s\": %s is below it and cannot be its parent", from->id, from->parent);
     *ret_depth = depth;
     return 0;
 }
@@ -317,6 +316,7 @@ void quotas_done(struct berth_cluster *c)
     map_done(&c->words_by_labels);
     vec_done(&c->words);
     vec_done(&c->accounted);
+    vec_done(&c->timed);
     vec_done(&c->claims_free);
     pages_done(&c->claims);
 }

@@ -8,11 +8,16 @@
 
 #include "core/plan.h"
 
+/* Copies what the policy says of the order: the plan's own policy.order then lives as long as the plan. What else is here does
+ * so too where it may change the plan; before, queues are found slowly. */
+void rank_begin(struct berth_plan *p);
 /* Keys of `len` workloads that wait, higher first, each by the ranking of its queue. Fails where a formula does, or for a
  * ranking or a factor that does not exist. */
 int rank_keys(struct berth_plan *p, const uint32_t *workloads, uint32_t len, int64_t *keys, struct berth_err *err);
 /* The ranking and the weights that a queue of the policy (NONE: of no queue) is ranked by. */
 const struct berth_ranking *rank_of_queue(const struct berth_plan *p, uint32_t queue);
+/* The weight that each factor has in it, in the order of berth_factor_at; all 0 where it weighs none. */
+void rank_weights(const struct berth_plan *p, uint32_t queue, int32_t ret[static 32]);
 /* The queue of the policy that a workload is in, or NONE. */
 uint32_t rank_queue(const struct berth_plan *p, const struct claim *t);
 /* The factors of one workload, millionths, in the order of berth_factor_at; returns how many. */

@@ -27,9 +27,16 @@ const struct reason_row reasons[REASONS_LEN] = {
     [REASON_ANTI_AFFINITY] = {"anti-affinity", "are near pods that must stay apart"},
     [REASON_PER_NODE]      = {"per-node",      "have as many pods of the workload as allowed"},
     [REASON_HEADROOM]      = {"headroom",      "are in a zone that keeps what is left for more urgent work"},
+    [REASON_RESERVED]      = {"reserved",      "have room, but not for so long: jobs that come first will need it"},
+    [REASON_WINDOW]        = {"window",        "are kept for others or for maintenance before it would have ended"},
+    [REASON_DEADLINE]      = {"deadline",      "could not let it end by its deadline"},
     [REASON_GANG]          = {"gang",          "the whole gang does not fit at once"},
     [REASON_NO_NODES]      = {"no-nodes",      "there are no nodes"},
     [REASON_STOPPING]      = {"stopping",      "waits for an earlier instance to stop"},
+    [REASON_QUOTA]         = {"quota",         "a quota is used up"},
+    [REASON_TOTAL]         = {"total",         "what may be used in this period is used up"},
+    [REASON_BEHIND]        = {"behind",        "waits behind a job that comes first"},
+    [REASON_SPARE]         = {"spare",         "waits until the minimum of its gang is placed"},
 };
 /* clang-format on */
 

@@ -8,6 +8,7 @@
 
 #include "base/bits.h"
 #include "base/sort.h"
+#include "core/allot.h"
 #include "core/leave.h"
 #include "core/migration.h"
 #include "core/standing.h"
@@ -154,6 +155,22 @@ static void relieve(struct berth_plan *p, struct standing *st)
     }
 }
 
+/* What has run for as long as it may is stopped. */
+static void expire(struct berth_plan *p, struct standing *st)
+{
+    const struct claim *claim = snapshot_claim(p->s, st->workload);
+    for (uint32_t n = 0; claim && claim->limit_ns && n < st->len; n++) {
+        struct member *m = &st->at[n];
+        const struct instance *i = snapshot_instance(p->s, m->slot);
+        if (m->part != PART_COUNTED || i->state != BERTH_RUNNING)
+            continue;
+        if (instance_expiry(claim, i) <= p->s->now_ns)
+            member_stop(p, st, m, BERTH_CAUSE_EXPIRED);
+        else
+            plan_recheck(p, instance_expiry(claim, i));
+    }
+}
+
 /* Replaces what was placed from an older description. Stopped first where the workload can do with fewer for a while (a
  * single pod can, when it is asked to), else as in a drain: the new one is ready before the old one stops. */
 static void renew(struct berth_plan *p, struct standing *st)
@@ -223,6 +240,7 @@ static void promote(struct berth_plan *p, struct standing *st)
         if (!m->promote || (m->part != PART_COUNTED && m->part != PART_EXTRA) || promise_of(p, i) != PROMISE_HOLDS)
             continue;
         cycle_promote(&p->c, i);
+        allot_promote(p, i);
         (void)plan_act(p, BERTH_PROMOTE, BERTH_CAUSE_PENDING, m->slot);
     }
 }
@@ -264,6 +282,7 @@ static void reconcile_gang(struct berth_plan *p, const uint32_t *members, uint32
     for (uint32_t n = 0; n < len; n++) {
         struct standing *st = &all[n];
         standing_look(p, members[n], st);
+        expire(p, st);
         uint32_t least = st->want ? st->w->gang_min : 0;
         any |= st->counted > 0 && least > 0;
         whole &= st->counted - drained(st) + st->done >= least;
@@ -322,6 +341,7 @@ void reconcile(struct berth_plan *p, const uint32_t *order, uint32_t len)
             struct arena_mark mark = arena_mark(&p->scratch);
             struct standing st;
             standing_look(p, order[i], &st);
+            expire(p, &st);
             settle(p, &st, NONE, 0);
             arena_rewind(&p->scratch, mark);
         } else if (!bits_has(gang_done, w->gang)) {

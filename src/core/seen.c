@@ -1,4 +1,6 @@
 /* seen.c - reading back what a cluster was told. */
+#include <string.h>
+
 #include "core/cluster.h"
 
 size_t berth_nodes(const struct berth_cluster *cluster)
@@ -44,4 +46,35 @@ void berth_instances(const struct berth_cluster *cluster, const char *workload,
         tell(ctx, &told);
         i = instance->next_of_workload;
     }
+}
+
+static void devices_use(const struct node *n, struct berth_node_use *ret)
+{
+    for (uint32_t d = 0; d < n->body->devices_len; d++) {
+        ret->there += BERTH_GPU_MILLI;
+        ret->held += n->devices[d].active;
+    }
+}
+
+bool berth_node_use(const struct berth_cluster *cluster, const char *node, const char *resource,
+                    struct berth_node_use *ret)
+{
+    uint32_t slot = cluster_node_find(cluster, node);
+    if (slot == NONE)
+        return false;
+    const struct node *n = cluster_node(cluster, slot);
+    *ret = (struct berth_node_use){0};
+    if (strcmp(resource, "gpu") == 0) {
+        devices_use(n, ret);
+        return true;
+    }
+    for (uint32_t i = 0; i < n->body->capacities_len; i++) {
+        uint32_t r = n->body->capacities[i].resource;
+        if (strcmp(intern_text(&cluster->names, cluster_resource(cluster, r)->name), resource) != 0)
+            continue;
+        ret->there = n->body->capacities[i].allocatable;
+        if (r < cluster->books.len && slot < cluster->books.at[r].len)
+            ret->held = cluster->books.at[r].at[slot].active;
+    }
+    return true;
 }

@@ -282,6 +282,7 @@ static void copy_quotas(const struct berth_cluster *c, struct berth_snapshot *s)
     s->quotas_len = (uint32_t)c->quotas.len;
     s->guaranteed = c->guaranteed > 0;
     s->accounted = copy_words(&s->arena, c->accounted.at, c->accounted.len);
+    s->timed = copy_words(&s->arena, c->timed.at, c->timed.len);
     s->accounted_len = (uint32_t)c->accounted.len;
 }
 
@@ -310,6 +311,9 @@ struct berth_snapshot *berth_freeze(struct berth_cluster *c, int64_t now_ns, uin
     s->leaving = copy_words(&s->arena, c->leaving.at, c->leaving.len);
     s->revision = c->revision;
     copy_quotas(c, s);
+    s->expires_ns = claim_expiry(c, now_ns);
+    if (s->expires_ns > now_ns && s->expires_ns < s->recheck_ns)
+        s->recheck_ns = s->expires_ns;
 
     uint32_t resources = s->layout->resources;
     s->over = ARENA_ARRAY(&s->arena, uint64_t, s->layout->blocks + 1);
@@ -332,9 +336,9 @@ void berth_snapshot_free(struct berth_snapshot *s)
 {
     if (!s)
         return;
-    struct pages *tables[] = {&s->nodes,      &s->workloads, &s->instances, &s->things,       &s->holds,
-                              &s->usages,     &s->waits,     &s->facts,     &s->classes,      &s->rules,
-                              &s->label_sets, &s->tastes,    &s->ties,      &s->pairs,        &s->postings,
+    struct pages *tables[] = {&s->nodes,      &s->workloads, &s->instances, &s->things,        &s->holds,
+                              &s->usages,     &s->waits,     &s->facts,     &s->classes,       &s->rules,
+                              &s->label_sets, &s->tastes,    &s->ties,      &s->pairs,         &s->postings,
                               &s->uses,       &s->tie_uses,  &s->gangs,     &s->names.strings, &s->claims};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         pages_done(tables[i]);

@@ -28,7 +28,9 @@ struct berth_snapshot {
     uint32_t quotas_len;
     bool guaranteed;           /* some quota guarantees less than everything */
     const uint64_t *accounted; /* workloads that count against quotas */
-    uint32_t accounted_len;    /* words */
+    const uint64_t *timed;     /* workloads whose pods may run for a limited time; as many words: */
+    uint32_t accounted_len;
+    int64_t expires_ns; /* when the first of those pods runs out of it */
     uint32_t apart_loose;
     const struct resource *resources;
     uint32_t resources_len;

@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "base/plant.h"
 #include "base/sort.h"
+#include "core/allot.h"
 #include "core/holds.h"
 #include "core/leave.h"
 #include "core/migration.h"
@@ -100,7 +101,11 @@ enum promise promise_of(struct berth_plan *p, const struct instance *i)
         if (f->later < 0)
             return PROMISE_BROKEN;
     }
-    return now && (waits_over(p, i) || PLANTED(PROMOTE_EARLY)) && !things_held(p, i) ? PROMISE_HOLDS : PROMISE_WAITS;
+    int allotted = allot_promise(p, i);
+    if (allotted < 0)
+        return PROMISE_BROKEN;
+    return now && allotted && (waits_over(p, i) || PLANTED(PROMOTE_EARLY)) && !things_held(p, i) ? PROMISE_HOLDS
+                                                                                                 : PROMISE_WAITS;
 }
 
 static enum part look_reserved(struct berth_plan *p, struct member *m, const struct instance *i, uint8_t state)
@@ -133,6 +138,7 @@ static enum part look_lost(struct berth_plan *p, struct member *m, const struct 
     (void)plan_act(p, BERTH_LOSE, BERTH_CAUSE_LOST, m->slot);
     bits_add(p->c.removed, m->slot);
     cycle_lose(&p->c, i);
+    allot_lose(p, i);
     holds_release(&p->c, i);
     return PART_NONE;
 }

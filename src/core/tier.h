@@ -1,10 +1,11 @@
 /* tier.h - who comes first: tiers of wishes and of what is placed already.
  *
  * See berth.h, "who comes first". By right is what is within every guarantee of its quotas: counted in the order priority,
- * placed before waiting, then queue, key, creation, id. Whoever does not fit into what is left of a guarantee is skipped, not
- * waited for: so whether others run or not changes nothing for those who are by right.
+ * creation, id, of all that is wanted, whether it has a place, is stopping and comes back, or waits: an order that places given
+ * or taken do not change, else each plan would change the tiers for the next. Whoever does not fit into what is left of a
+ * guarantee is skipped, not waited for.
  *
- * A workload's pods are by right, borrowed or spare in the order of their ordinals, those with a place first: of an elastic
+ * A workload's pods are by right or borrowed in the order of their ordinals: of an elastic
  * gang (gang_min below replicas) pods beyond the minimum are spare. A gang is by right as a whole, or not at all.
  */
 #pragma once

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "core/future.h"
 #include "core/gpu.h"
 #include "core/headroom.h"
 
@@ -106,6 +107,7 @@ void turn_begin(struct turn *t, struct cycle *c, struct asker who, bool later)
                        .later = later};
     bool kept = c->headroom && headroom_binds(c->headroom, t);
     t->confined = kept || t->only != NONE || t->but != NONE;
+    future_turn(t);
     t->mark = arena_mark(c->scratch);
     t->taste = taste_of(c, t);
     t->entangled = t->k->volumes_len > 0 || kept;

@@ -38,6 +38,7 @@ struct turn {
     const struct class *k;
     uint32_t workload, class, replaces, only, but;
     bool confined;  /* nodes may refuse it that would take another pod of its class */
+    bool awaited;   /* ... because of a reservation, a window or its deadline */
     bool later;     /* looking at what is free once all stops are done */
     uint64_t *mask; /* [block]: nodes that pass static and turn filters */
     struct tie_state *ties;

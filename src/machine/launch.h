@@ -115,6 +115,8 @@ int logfile_open(const struct place *p, uint64_t id, int64_t tail_lines, struct 
 /* Up to `size` bytes; 0: nothing more for now. */
 ssize_t logfile_read(struct logfile *l, void *buf, size_t size);
 void logfile_free(struct logfile *l); /* NULL is fine */
-/* Removes logs of forgotten instances: those older than `age_ns_max`, then the oldest beyond `bytes_max` in all. `now_ns`:
+/* Of an instance that is about to be forgotten: its log is not wanted for longer than this. Without a log nothing. */
+int log_keep(const struct place *p, uint64_t id, int64_t keep_ns, struct berth_err *err);
+/* Removes logs of forgotten instances: those that are not wanted any more or older than `age_ns_max`, then the oldest beyond `bytes_max` in all. `now_ns`:
  * since 1970. */
 void logs_trim(struct place *p, uint64_t bytes_max, int64_t age_ns_max, int64_t now_ns);

@@ -205,6 +205,27 @@ static void trimmed(void **state)
         assert_false(there(k, id));
 }
 
+static void kept_as_long_as_wanted(void **state)
+{
+    struct kit *k = *state;
+    struct berth_err err;
+
+    for (uint64_t id = 1; id <= 3; id++)
+        put(k, id, "log", "hello", false);
+    assert_int_equal(log_keep(k->place, 1, INT64_C(1000000000) * 50, &err), 0);
+    assert_int_equal(log_keep(k->place, 2, INT64_C(1000000000) * 500, &err), 0);
+    assert_int_equal(log_keep(k->place, 99, 1, &err), 0); /* it has none */
+    struct timespec now;
+    assert_int_equal(clock_gettime(CLOCK_REALTIME, &now), 0);
+    int64_t now_ns = (int64_t)now.tv_sec * 1000000000;
+    logs_trim(k->place, UINT64_MAX, INT64_MAX, now_ns + INT64_C(1000000000) * 40);
+    assert_true(there(k, 1) && there(k, 2) && there(k, 3));
+    logs_trim(k->place, UINT64_MAX, INT64_MAX, now_ns + INT64_C(1000000000) * 200);
+    assert_true(!there(k, 1) && there(k, 2) && there(k, 3));
+    logs_trim(k->place, UINT64_MAX, INT64_MAX, now_ns + INT64_C(1000000000) * 2000);
+    assert_true(!there(k, 2) && there(k, 3));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +234,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(over_rotations, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(follows_a_shim, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(trimmed, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(kept_as_long_as_wanted, kit_setup, kit_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +15,13 @@
 #include "machine/launch.h"
 #include "machine/place_file.h"
 
+#define KEEP_FILE "keep" /* in a log's folder: nanoseconds, as digits */
+
 struct kept {
     char name[24];
     uint64_t bytes;
-    int64_t at_ns; /* when it was last written to */
+    int64_t at_ns;   /* when it was last written to */
+    int64_t keep_ns; /* how long it is wanted after that; 0: as long as there is room */
 };
 struct kept_list {
     struct kept *at;
@@ -58,6 +62,34 @@ static void measure(int dir, const char *file, void *ctx)
         k->at_ns = stamp_ns(&st);
 }
 
+/* What log_keep has left. */
+static int64_t wanted_ns(int logs, const char *name)
+{
+    char path[64], text[32] = "";
+    int64_t ns = 0;
+
+    (void)snprintf(path, sizeof path, "%s/%s", name, KEEP_FILE);
+    CLEANUP(close_fd) int fd = openat(logs, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || read(fd, text, sizeof text - 1) <= 0 || !str_parse_i64(text, &ns))
+        return 0;
+    return ns > 0 ? ns : 0;
+}
+
+int log_keep(const struct place *p, uint64_t id, int64_t keep_ns, struct berth_err *err)
+{
+    CLEANUP(str) struct str path = {0};
+    char text[32];
+    int len = snprintf(text, sizeof text, "%" PRId64, keep_ns);
+
+    str_addf(&path, "%s/logs/%" PRIu64 "/%s", place_dir(p), id, KEEP_FILE);
+    CLEANUP(close_fd) int fd = open(path.at, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == ENOENT)
+        return 0; /* it has written nothing */
+    if (fd < 0 || write(fd, text, (size_t)len) != len)
+        return err_set(err, errno, "cannot write %s: %s", path.at, strerror(errno));
+    return 0;
+}
+
 static void erase(int dir, const char *file, void *ctx)
 {
     (void)ctx;
@@ -96,6 +128,7 @@ static void forgotten_list(int state, int logs, struct kept_list *ret)
         if (fstatat(logs, k.name, &st, AT_SYMLINK_NOFOLLOW) == 0)
             k.at_ns = stamp_ns(&st);
         files_each(logs, k.name, measure, &k);
+        k.keep_ns = wanted_ns(logs, k.name);
         vec_push(ret, k);
     }
     closedir(entries);
@@ -115,7 +148,11 @@ void logs_trim(struct place *p, uint64_t bytes_max, int64_t age_ns_max, int64_t 
         bytes += list.at[i].bytes;
     if (list.len > 1)
         qsort(list.at, list.len, sizeof *list.at, by_age);
-    for (size_t i = 0; i < list.len && (bytes > bytes_max || now_ns - list.at[i].at_ns > age_ns_max); i++) {
+    for (size_t i = 0; i < list.len; i++) {
+        int64_t age_ns = now_ns - list.at[i].at_ns;
+        bool unwanted = list.at[i].keep_ns && age_ns > list.at[i].keep_ns;
+        if (!unwanted && bytes <= bytes_max && age_ns <= age_ns_max)
+            continue;
         files_each(logs, list.at[i].name, erase, NULL);
         (void)unlinkat(logs, list.at[i].name, AT_REMOVEDIR);
         bytes -= list.at[i].bytes;

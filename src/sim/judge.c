@@ -120,6 +120,7 @@ static void transaction_judge(struct world *w, struct transaction *t)
     trees_judge(w, t);
     promises_judge(w, t);
     watchers_judge(w, t);
+    used_judge(w, t);
     w->counts.transactions++;
     w->counts.checks++;
     world_mix(w, t->revision);

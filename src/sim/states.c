@@ -173,6 +173,18 @@ static bool only_ends(const struct seen *old, const struct seen *now)
     return same;
 }
 
+/* Is the record of an instance that was this node's? */
+static bool records_its_own(const struct transaction *t, const char *node, const struct seen *record)
+{
+    uint64_t id = record ? (uint64_t)json_integer_value(json_object_get(record->doc, "instance")) : 0;
+    for (size_t i = 0; i < t->len; i++) {
+        const struct seen *old = t->changes[i].kind == KIND_INSTANCE ? t->changes[i].old : NULL;
+        if (old && old->instance.instance.id == id && strcmp(old->instance.instance.node, node) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void agent_judge(struct world *w, const struct transaction *t, const struct seen_change *c)
 {
     const struct seen *s = c->now ? c->now : c->old;
@@ -184,6 +196,8 @@ static void agent_judge(struct world *w, const struct transaction *t, const stru
         own = s && notes_health(w, t, node, s->id);
     if (c->kind == KIND_LAST)
         own = s && ends_with_it(t, node, s->id);
+    if (c->kind == KIND_USAGE_RECORD)
+        own = !c->old && records_its_own(t, node, c->now);
     if (kind_is_workload(c->kind))
         own = s && only_ends(c->old, c->now) && ends_with_it(t, node, s->id);
     if (c->kind == KIND_NODE && c->old && c->now && strcmp(s->id, node) == 0) {
@@ -194,6 +208,32 @@ static void agent_judge(struct world *w, const struct transaction *t, const stru
     }
     if (!own && c->kind != KIND_REPLY)
         world_breach(w, 22, "the agent of %s changed %s %s", node, s ? kinds[s->kind].name : "?", s ? s->id : "?");
+}
+
+/* ---- 4: what was used --------------------------------------------------------------------------------------------- */
+
+/* Of an instance: records that this transaction makes of its end. */
+static size_t records_of(const struct transaction *t, uint64_t instance)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->len; i++) {
+        const struct seen *now = t->changes[i].kind == KIND_USAGE_RECORD ? t->changes[i].now : NULL;
+        const char *outcome = now ? json_string_value(json_object_get(now->doc, "outcome")) : NULL;
+        n += now && (uint64_t)json_integer_value(json_object_get(now->doc, "instance")) == instance && outcome &&
+             strcmp(outcome, "running") != 0;
+    }
+    return n;
+}
+
+/* What ran and is over is recorded by the transaction that ends it, once. */
+static void usage_judge(struct world *w, const struct transaction *t, const struct seen *old, const struct seen *now)
+{
+    const struct instance_doc *was = old ? &old->instance : NULL;
+    bool ends = was && was->instance.state != BERTH_ENDED && (!now || now->instance.instance.state == BERTH_ENDED);
+    size_t records = records_of(t, was ? was->instance.id : now->instance.instance.id);
+    if (ends ? records > 1 || (was->started_ns && records == 0) : records > 0)
+        world_breach(w, 4, "instance %" PRIu64 " %s, and its use is recorded %zu times",
+                     was ? was->instance.id : now->instance.instance.id, ends ? "ends" : "goes on", records);
 }
 
 void states_judge(struct world *w, const struct transaction *t)
@@ -211,6 +251,13 @@ void states_judge(struct world *w, const struct transaction *t)
         if (strncmp(t->who, "node:", 5) == 0)
             agent_judge(w, t, c);
     }
+}
+
+void used_judge(struct world *w, const struct transaction *t)
+{
+    for (size_t i = 0; i < t->len; i++)
+        if (t->changes[i].kind == KIND_INSTANCE)
+            usage_judge(w, t, t->changes[i].old, t->changes[i].now);
 }
 
 /* ---- the daemon's memory ------------------------------------------------------------------------------------------- */

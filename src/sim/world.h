@@ -283,6 +283,7 @@ void trees_judge(struct world *w, const struct transaction *t); /* 5, 6, 24, P10
 struct ids *ids_new(void);
 void ids_free(struct ids *i);
 void states_judge(struct world *w, const struct transaction *t); /* 8, 13, 22 (states.c) */
+void used_judge(struct world *w, const struct transaction *t);   /* 4: what ran and is over is recorded, once */
 void states_check(struct world *w);                              /* 4, and the daemon's state against the mirror */
 
 /* What was promised to those who asked: 7, 9, 20. */

@@ -71,6 +71,7 @@ struct stop_rule {
 struct log_rule {
     int64_t bytes; /* 0: not given */
     uint32_t files;
+    int64_t keep_ns; /* after its end; 0: as the agent does */
 };
 
 struct exclusive_rule {
@@ -104,6 +105,73 @@ struct work_run {
 /* A signal by its name, with or without SIG, whatever its case: "TERM"; NULL: there is none. */
 const char *signal_name_find(const char *text);
 
+/* ---- what only jobs say (job_doc.c) ---- */
+
+enum { ARRAY_TASKS_MAX = 100000, AFTER_MAX = 64, NOTIFY_MAX = 16, ATTRIBUTES_MAX = 32 };
+
+struct job_array { /* the task of an ordinal has the index from + step * ordinal */
+    uint32_t from, to, step;
+    uint32_t parallel; /* 0: all */
+    uint32_t count;    /* 0: it is no array */
+};
+
+enum after_when { AFTER_OK, AFTER_STARTED, AFTER_FAILED, AFTER_ENDED };
+const char *after_when_name(enum after_when when);
+struct job_after {
+    uint64_t job;
+    enum after_when when;
+};
+
+enum { TOLD_STARTED = 1, TOLD_ENDED = 2, TOLD_FAILED = 4, TOLD_PREEMPTED = 8 };
+struct job_notify {
+    const char *to; /* mail or URL */
+    unsigned on;    /* bits of TOLD_* */
+};
+
+enum preempt_rule { PREEMPT_REQUEUE, PREEMPT_CANCEL };
+
+struct job_checkpoint {
+    const char *signal; /* NULL: none */
+    int64_t grace_ns;
+};
+
+/* Texts are NULL, times 0 where nothing is said. */
+struct job_terms {
+    const char *queue;
+    int64_t time_limit_ns, estimate_ns, deadline_ns, min_run_ns;
+    int32_t urgency;
+    bool preemptible, requeue; /* true if not given */
+    enum preempt_rule preempt;
+    struct job_checkpoint checkpoint;
+    struct job_array array; /* the workload's replicas are its count */
+    const struct job_after *after;
+    size_t after_len;
+    bool singleton;
+    uint32_t min, max; /* are in the workload's gang_min and replicas */
+    const char *role;
+    uint64_t of; /* 0: it is no part of a set */
+    const char *type, *class_name, *network;
+    int64_t parameters;
+    const char *const *data;
+    size_t data_len;
+    const struct berth_label *attributes;
+    size_t attributes_len;
+    const struct job_notify *notify;
+    size_t notify_len;
+    bool interactive;
+    /* The daemon's. */
+    const char *cron;
+    uint64_t attempt;    /* grows when it is queued again by hand */
+    int64_t attained_ns; /* run time of earlier attempts */
+    bool met;            /* what it waits for has come about */
+    bool waits;          /* it is to wait for others, and that has not: it counts as suspended */
+    const char *held_by;
+    int64_t started_ns, finished_ns;
+};
+
+/* Is this a key that only jobs have? */
+bool job_key_is(const char *name);
+
 struct work_doc {
     struct doc_meta meta;
     /* Its id is the meta's; the kind is left alone; `suspended` is hold, stopped or cancelled; a gang's name has its
@@ -130,7 +198,26 @@ struct work_doc {
     uint64_t restarts;                                  /* "restart": grows with each restart asked for */
     const json_t *settings, *settings_schema, *install; /* NULL: not given */
     struct work_run run;                                /* volumes that are mounted are in its shape, too */
+    struct job_terms job;
 };
+
+/* ---- schedules that make jobs (cron_doc.c) ---- */
+
+enum cron_overlap { CRON_ALLOW, CRON_SKIP, CRON_REPLACE };
+struct cron_doc {
+    struct doc_meta meta;
+    const char *name, *owner, *group;
+    const char *schedule;
+    const json_t *job; /* as a client would submit it */
+    bool suspended;
+    uint32_t keep;
+    enum cron_overlap overlap;
+    int64_t last_ns;
+    const json_t *jobs; /* NULL: none */
+    const char *error;
+};
+int cron_doc_read(const json_t *doc, struct arena *arena, struct cron_doc *ret, struct berth_err *err);
+extern const struct key_table *const cron_tables[];
 
 enum volume_type { VOLUME_LOCAL, VOLUME_BIND, VOLUME_TMPFS };
 
@@ -163,11 +250,22 @@ struct node_doc {
     const json_t *probed, *ceiling;
 };
 
+/* What a user, a group or a queue may have (queue_doc.h). Of a total `limit` and `period_ns` are said; what is spent the
+ * daemon knows. */
+struct quota_doc {
+    const struct berth_amount *limits, *guarantees, *admitted;
+    size_t limits_len, guarantees_len, admitted_len;
+    const struct berth_total *totals;
+    size_t totals_len;
+};
+
 struct user_doc {
     struct doc_meta meta;
     const char *group, *role;
     bool disabled;
     int32_t level;
+    uint32_t weight; /* 0: 1 */
+    struct quota_doc quota;
 };
 
 struct role_doc {
@@ -205,6 +303,11 @@ struct instance_doc {
     uint64_t generation; /* "of": of the workload it was placed from */
     uint64_t epoch, seq; /* of the last report that changed it */
     const char *error;   /* what the agent said last */
+    bool failed;         /* a task of an array that is over, but not well */
+    int64_t started_ns;  /* when it first ran; 0: it has not */
+    int64_t counted_ns;  /* up to when its use has been recorded; 0: not yet */
+    const struct berth_amount *peak; /* the most it was seen to use */
+    size_t peak_len;
     const struct port_report *ports;
     size_t ports_len;
     struct instance_words words;
@@ -248,7 +351,6 @@ int resource_doc_read(const json_t *doc, struct arena *arena, struct doc_meta *r
                       struct berth_err *err);
 int profile_doc_read(const json_t *doc, struct arena *arena, struct doc_meta *ret_meta, struct berth_profile *ret,
                      struct berth_err *err);
-int group_doc_read(const json_t *doc, struct arena *arena, struct doc_meta *ret, struct berth_err *err);
 int user_doc_read(const json_t *doc, struct arena *arena, struct user_doc *ret, struct berth_err *err);
 int role_doc_read(const json_t *doc, struct arena *arena, struct role_doc *ret, struct berth_err *err);
 int token_doc_read(const json_t *doc, struct arena *arena, struct token_doc *ret, struct berth_err *err);
@@ -278,7 +380,7 @@ int settings_check(const json_t *schema, const json_t *settings, json_t **ret, s
 int settings_schema_check(const json_t *schema, struct berth_err *err);
 
 /* The tables, for /openapi.json: a kind's own keys in the order of the reference. Ends with NULL. */
-extern const struct key_table *const run_tables[], *const secret_tables[];
+extern const struct key_table *const run_tables[], *const secret_tables[], *const job_tables[];
 extern const struct key_table *const work_tables[],
     *const node_tables[], *const volume_tables[], *const resource_tables[],
                                                       *const profile_tables[],

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "wire/document.h"
+#include "wire/queue_doc.h"
 
 /* What was read in one form of the two is written and read again: the documents are equal. */
 static void instance_again(const struct instance_doc *d, struct arena *arena)
@@ -72,6 +73,12 @@ static void read_all(json_t *doc)
     struct berth_resource resource;
     struct berth_profile profile;
     struct berth_fact fact;
+    struct group_doc group;
+    struct queue_doc queue;
+    struct policy_doc policy;
+    struct window_doc window;
+    struct domain_doc domain;
+    struct routes_doc routes;
     arena_init(&arena);
     if (TRY_READ(work_doc_read, &work))
         assert(work.meta.id && work.weight <= 100 && work.endpoints_len <= ENDPOINTS_MAX && work.run.mounts_len <= 64);
@@ -81,7 +88,13 @@ static void read_all(json_t *doc)
     (void)TRY_READ(secret_doc_read, &secret);
     (void)TRY_READ(resource_doc_read, &meta, &resource);
     (void)TRY_READ(profile_doc_read, &meta, &profile);
-    (void)TRY_READ(group_doc_read, &meta);
+    (void)TRY_READ(group_doc_read, &group);
+    (void)TRY_READ(queue_doc_read, &queue);
+    (void)TRY_READ(policy_doc_read, &policy);
+    if (TRY_READ(window_doc_read, &window))
+        assert(window.start_ns < window.end_ns);
+    (void)TRY_READ(domain_doc_read, &domain);
+    (void)TRY_READ(routes_doc_read, &routes);
     (void)TRY_READ(user_doc_read, &user);
     (void)TRY_READ(role_doc_read, &role);
     (void)TRY_READ(token_doc_read, &token);

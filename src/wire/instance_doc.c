@@ -14,6 +14,11 @@ static const struct key placed_rows[] = {
     KEY("epoch", "whole number", "of the agent that changed it last", counter_read, .at = AT(epoch)),
     KEY("seq", "whole number", "of the last report that changed it", counter_read, .at = AT(seq)),
     KEY("error", "text", "what its agent said last", said_read, .at = AT(error)),
+    KEY("failed", "true or false", "a task of an array that is over, but not well", bool_read, .at = AT(failed)),
+    KEY("started", "time", "when it first ran", time_read, .at = AT(started_ns)),
+    KEY("counted", "time", "up to when its use is recorded", time_read, .at = AT(counted_ns)),
+    KEY("peak", "{resource: amount}", "the most it was seen to use", amounts_read, .at = AT(peak),
+        .len_at = AT(peak_len)),
     KEY("ports", "list of {`endpoint`, `port`}", "as reported", port_reports_read, .at = AT(ports),
         .len_at = AT(ports_len)),
 };
@@ -158,6 +163,16 @@ json_t *instance_doc_make(const struct instance_doc *d)
     put_number(doc, "seq", d->seq);
     if (d->error && *d->error)
         (void)json_object_set_new(doc, "error", json_string(d->error));
+    if (d->failed)
+        (void)json_object_set_new(doc, "failed", json_true());
+    put_time(doc, "started", d->started_ns);
+    put_time(doc, "counted", d->counted_ns);
+    if (d->peak_len) {
+        json_t *peak = json_object();
+        for (size_t p = 0; p < d->peak_len; p++)
+            put_amount(peak, d->peak[p].resource, d->peak[p].resource, d->peak[p].amount);
+        (void)json_object_set_new(doc, "peak", peak);
+    }
     if (d->ports_len)
         (void)json_object_set_new(doc, "ports", ports_make(d));
     instance_words_put(doc, &d->words);

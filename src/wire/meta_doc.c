@@ -62,11 +62,28 @@ int meta_finish(struct reader *r, struct doc_meta *meta, const char *id)
     return 0;
 }
 
+int document_fill(const json_t *doc, struct arena *arena, const struct key_table *table, void *object,
+                  struct doc_meta *meta, struct berth_err *err)
+{
+    struct berth_err own = {0};
+    struct reader r;
+    reader_init(&r, arena, err ? err : &own);
+    const struct part parts[] = {
+        {&identity_keys, meta  },
+        {&meta_keys,     meta  },
+        {&created_keys,  meta  },
+        {table,          object},
+    };
+    int rc = object_read(&r, doc, parts, sizeof parts / sizeof *parts);
+    return rc < 0 ? rc : meta_finish(&r, meta, meta->id);
+}
+
 void doc_strip(json_t *doc)
 {
     static const char *const own[] = {
-        "v",         "revision", "created", "generation", "status", "index", "restart", "system", "stoppable",
-        "cancelled", "failed",   "ended",   "epoch",      "seq",    "of",    "error",   "hash",   "was",
+        "v",         "revision", "created",  "generation", "status",  "index", "restart", "system",  "stoppable",
+        "cancelled", "failed",   "ended",    "epoch",      "seq",     "of",    "error",   "hash",    "was",
+        "cron",      "attempt",  "attained", "met",        "held_by", "last",  "jobs",    "started", "finished",
     };
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         (void)json_object_del(doc, own[i]);

@@ -64,6 +64,9 @@ extern const struct key_table created_keys;  /* created */
 extern const struct key_table identity_keys; /* id */
 /* After reading: an id is there. */
 int meta_finish(struct reader *r, struct doc_meta *meta, const char *id);
+/* Reads a document of the kind's own table and what every document has. `meta` may be in the object. */
+int document_fill(const json_t *doc, struct arena *arena, const struct key_table *table, void *object,
+                  struct doc_meta *meta, struct berth_err *err);
 key_read counter_read; /* uint64_t field: a whole number that fits a JSON integer */
 key_read line_read;    /* const char * field: text of at most BERTH_NAME_MAX bytes without control characters */
 key_read tree_read;    /* const json_t * field: an object, for others to read */
@@ -76,6 +79,14 @@ int path_check(struct reader *r, const char *path);
 extern const struct key_table run_keys; /* for a struct work_run */
 /* What rests on other keys of the document; mounted volumes are added to the shape. */
 int run_finish(struct reader *r, const struct work_doc *d, struct berth_shape *shape);
+
+key_read signal_read; /* const char * field: the name of a signal */
+
+/* job_doc.c */
+extern const struct key_table job_keys, array_keys, checkpoint_keys; /* job_keys: for a struct job_terms */
+extern const struct job_terms job_terms_initial;
+/* What of it is in the workload: how many tasks, and how many at least. */
+int job_finish(struct reader *r, const json_t *doc, struct job_terms *t, struct berth_workload *w);
 
 /* report_doc.c: what agents say, of which the instance's document keeps the last. */
 extern const struct key_table port_report_keys;

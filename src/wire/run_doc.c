@@ -298,7 +298,7 @@ const char *signal_name_find(const char *text)
     return NULL;
 }
 
-static int signal_read(struct reader *r, const struct key *key, const json_t *value, void *object)
+int signal_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     const char *name = json_is_string(value) ? signal_name_find(json_string_value(value)) : NULL;
     if (!name)
@@ -350,6 +350,7 @@ static int log_files_read(struct reader *r, const struct key *key, const json_t 
 static const struct key log_rows[] = {
     KEY("size", "amount", "of one file; 10Mi if not given", log_size_read, .at = AT(bytes)),
     KEY("files", "1 to 100", "that are kept; 2 if not given", log_files_read, .at = AT(files)),
+    KEY("keep", "duration", "after its end, if its node has room for so long", duration_read, .at = AT(keep_ns)),
 };
 #undef AT
 static KEY_TABLE(log_keys, "log", log_rows);
@@ -488,7 +489,7 @@ static const struct key run_rows[] = {
     KEY("health", "{`exec`, `http` or `tcp`; `every`, `timeout`, `delay`, `failures`}", "is it ready?", health_read,
         .at = AT(health)),
     KEY("stop", "{`signal`, `grace`, `delay`}", "how it is ended", stop_read, .at = AT(stop)),
-    KEY("log", "{`size`, `files`}", "how much of its output is kept", log_read, .at = AT(log)),
+    KEY("log", "{`size`, `files`, `keep`}", "how much of its output is kept", log_read, .at = AT(log)),
     KEY("rlimits", "{name: number}", "of its processes: `nofile`, `core`, `stack` and so on", rlimits_read,
         LIST(rlimits)),
     KEY("exclusive", "{resource: list of names}", "the first of these that is free on the node is its own",

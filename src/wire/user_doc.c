@@ -1,8 +1,9 @@
-/* user_doc.c - documents of users, groups, roles and tokens. */
+/* user_doc.c - documents of users, roles, tokens and secrets. */
 #include <errno.h>
 #include <string.h>
 
 #include "wire/objects.h"
+#include "wire/queue_doc.h"
 
 enum { LEVEL_MAX = 1000, HASH_TEXT_LEN = 64 };
 
@@ -38,7 +39,12 @@ static const struct key user_rows[] = {
     KEY("group", "group", "it is in; none if not given", line_read, .at = AT(group)),
     KEY("role", "role", "what it may do; `user` if not given", line_read, .at = AT(role)),
     KEY("disabled", "true or false", "its tokens are dead and its apps suspended", bool_read, .at = AT(disabled)),
-    KEY("level", "-1000 to 1000", "for policies that rank users", level_read, .at = AT(level)),
+    KEY("level", "-1000 to 1000", "for policies that rank users: below 0 counts as 0, above 100 as 100", level_read,
+        .at = AT(level)),
+    KEY("weight", "1 to 1000000", "of its share among users of its group; 1 if not given", quota_weight_read,
+        .at = AT(weight)),
+    KEY("quota", "{`limits`, `guarantees`, `admitted`, `totals`}", "what all its work together may have", quota_read,
+        .at = AT(quota)),
 };
 #undef AT
 static KEY_TABLE(user_keys, "user", user_rows);
@@ -61,36 +67,9 @@ static const struct key token_rows[] = {
 #undef AT
 static KEY_TABLE(token_keys, "token", token_rows);
 
-const struct key_table *const group_tables[] = {&identity_keys, &meta_keys, &created_keys, NULL};
 const struct key_table *const user_tables[] = {&user_keys, &identity_keys, &meta_keys, &created_keys, NULL};
 const struct key_table *const role_tables[] = {&role_keys, &identity_keys, &meta_keys, &created_keys, NULL};
 const struct key_table *const token_tables[] = {&token_keys, &identity_keys, &meta_keys, &created_keys, NULL};
-
-/* The kind's own table (NULL: none) and what every document has. */
-static int document_fill(const json_t *doc, struct arena *arena, const struct key_table *table, void *object,
-                         struct doc_meta *meta, struct berth_err *err)
-{
-    struct berth_err own = {0};
-    struct reader r;
-    reader_init(&r, arena, err ? err : &own);
-    const struct part parts[] = {
-        {&identity_keys, meta  },
-        {&meta_keys,     meta  },
-        {&created_keys,  meta  },
-        {table,          object},
-    };
-    int rc = object_read(&r, doc, parts, table ? 4 : 3);
-    return rc < 0 ? rc : meta_finish(&r, meta, meta->id);
-}
-
-int group_doc_read(const json_t *doc, struct arena *arena, struct doc_meta *ret, struct berth_err *err)
-{
-    struct doc_meta meta = {0};
-    int rc = document_fill(doc, arena, NULL, NULL, &meta, err);
-    if (rc == 0)
-        *ret = meta;
-    return rc;
-}
 
 int user_doc_read(const json_t *doc, struct arena *arena, struct user_doc *ret, struct berth_err *err)
 {

@@ -1,5 +1,6 @@
 /* user_doc_test.c - documents of users, groups, roles and tokens. */
 #include "wire/doc_kit_test.h"
+#include "wire/queue_doc.h"
 
 #define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
@@ -35,9 +36,9 @@ static void a_group(void **state)
 {
     (void)state;
     CLEANUP(given) struct given g = given("{id: staff, display: The staff}");
-    struct doc_meta d = {0};
+    struct group_doc d = {0};
     READ(&g, group_doc_read, &d);
-    assert_string_equal(d.display, "The staff");
+    assert_string_equal(d.meta.display, "The staff");
     CLEANUP(given) struct given bad = given("{id: staff, members: []}");
     assert_true(group_doc_read(bad.doc, &bad.arena, &d, &bad.err) < 0);
     CLEANUP(given) struct given none = given("{display: x}");

@@ -178,7 +178,8 @@ static const struct key work_rows[] = {
 #undef AT
 static KEY_TABLE(work_keys, "app, job or vm", work_rows);
 
-const struct key_table *const work_tables[] = {&work_keys, &run_keys, &workload_keys, &shape_keys, &meta_keys, NULL};
+const struct key_table *const work_tables[] = {&work_keys,  &run_keys,  &job_keys, &workload_keys,
+                                               &shape_keys, &meta_keys, NULL};
 
 /* Keys of the cluster file that mean nothing here, or something else. */
 static int foreign_keys(struct reader *r, const json_t *doc)
@@ -228,11 +229,13 @@ int work_doc_read(const json_t *doc, struct arena *arena, struct work_doc *ret, 
     struct berth_err own = {0};
     struct reader r;
     reader_init(&r, arena, err ? err : &own);
-    struct work_doc d = {.stoppable = true, .port_index = -1, .weight = BERTH_WEIGHT_MAX, .run.retries = -1};
+    struct work_doc d = {
+        .stoppable = true, .port_index = -1, .weight = BERTH_WEIGHT_MAX, .run.retries = -1, .job = job_terms_initial};
     struct workload_entry entry = {.workload.replicas = 1, .count = NO_COUNT};
     const struct part more[] = {
         {&work_keys, &d     },
         {&run_keys,  &d.run },
+        {&job_keys,  &d.job },
         {&meta_keys, &d.meta},
     };
     int rc = foreign_keys(&r, doc);
@@ -253,6 +256,9 @@ int work_doc_read(const json_t *doc, struct arena *arena, struct work_doc *ret, 
         d.workload.gang = d.workload.id;
     else if (d.workload.gang && *d.workload.gang && d.owner && *d.owner)
         d.workload.gang = arena_fmt(arena, "%s/%s", d.owner, d.workload.gang); /* nobody joins another's by its name */
+    rc = job_finish(&r, doc, &d.job, &d.workload);
+    if (rc < 0)
+        return rc;
     d.meta.created_ns = d.workload.created_ns;
     if (d.port_index >= 0 && d.endpoints_len)
         block_bound(&d, &d.workload.shape);

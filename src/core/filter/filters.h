@@ -28,6 +28,9 @@ extern const struct filter filter_spread;
 extern const struct filter filter_affinity;
 extern const struct filter filter_anti_affinity;
 extern const struct filter filter_per_node;
+extern const struct filter filter_window;
+extern const struct filter filter_deadline;
+extern const struct filter filter_reserved;
 
 /* The loops run over the bits that are still set, so later filters look at fewer nodes. */
 #define EACH_NODE(p, blocks, bits)                                                                                     \

@@ -1,4 +1,5 @@
-/* headroom.c - refuses all nodes of a zone that would have less left than is to be kept free there: see core/headroom.h. */
+/* headroom.c - refuses all nodes of a zone or domain that would have less left than is to be kept free there: see
+ * core/headroom.h. */
 #include "core/headroom.h"
 #include "core/filter/filters.h"
 
@@ -32,7 +33,7 @@ static const char *aspect_name(const struct turn *t, uint32_t aspect)
 
 const struct filter filter_headroom = {
     .name = "headroom",
-    .text = "leaves in its zone what is kept free for what comes next",
+    .text = "leaves in its zone or domain what is kept free for what comes next",
     .reason = REASON_HEADROOM,
     .when = FILTER_BLOCK,
     .always = true,

@@ -1,0 +1,86 @@
+/* bill.c - `berth bill`: what was used, in money, by a file of prices. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "bill/bill.h"
+#include "cli/api.h"
+#include "cli/command.h"
+
+struct bill_values {
+    const char *prices, *month, *user, *group;
+    unsigned by, form;
+};
+
+static const char *const by_choices[] = {"user", "group", NULL};
+static const char *const form_choices[] = {"table", "json", "csv", NULL};
+
+static const struct option bill_options[] = {
+    OPTION_TEXT_ROW("prices", 'p', bill_values, prices, "FILE", "What an hour costs; must be given."),
+    OPTION_TEXT_ROW("month", 'm', bill_values, month, "MONTH", "Only this month, such as 2026-03."),
+    OPTION_TEXT_ROW("user", 'u', bill_values, user, "NAME", "Only of this user."),
+    OPTION_TEXT_ROW("group", 'g', bill_values, group, "NAME", "Only of this group."),
+    OPTION_CHOICE_ROW("by", 0, bill_values, by, by_choices, "A line for each of these."),
+    OPTION_CHOICE_ROW("output", 'o', bill_values, form, form_choices, "Form of the output."),
+};
+
+struct asking {
+    struct api *api;
+    int code; /* of what failed and was told; EXIT_OK: nothing */
+};
+
+static int get(void *ctx, const char *path, json_t **ret, struct berth_err *err)
+{
+    struct asking *a = ctx;
+    a->code = api_get(a->api, path, ret);
+    return a->code == EXIT_OK ? 0 : err_set(err, EIO, "told already");
+}
+
+static int run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct bill_values *v = values;
+    struct prices prices = {0};
+    struct berth_err err = {0};
+    CLEANUP(book) struct book book = {0};
+    CLEANUP(api) struct api api = {0};
+    struct asking asking = {.api = &api, .code = EXIT_OK};
+    struct bill_server server = {.ctx = &asking, .get = get};
+    (void)operands;
+    if (!v->prices)
+        return cli_fail(cli, EXIT_USAGE,
+                        "--prices FILE must be given: what an hour costs; docs/billing.md has an example");
+    if (v->month && !month_valid(v->month))
+        return cli_fail(cli, EXIT_USAGE, "--month is a year and a month such as 2026-03, not '%s'", v->month);
+    if (prices_read(v->prices, &prices, &err) < 0)
+        return cli_fail(cli, EXIT_USAGE, "%s", err.text);
+    int rc = api_open(&api, cli);
+    if (rc == EXIT_OK && bill_follow(&book, &server, NULL, &err) < 0)
+        rc = asking.code != EXIT_OK ? asking.code : cli_fail(cli, EXIT_FAILED, "%s", err.text);
+    if (rc == EXIT_OK) {
+        struct bill_question q = {
+            .by = v->by ? BILL_BY_GROUP : BILL_BY_USER, .month = v->month, .user = v->user, .group = v->group};
+        static const enum bill_form forms[] = {BILL_TABLE, BILL_JSON, BILL_CSV};
+        CLEANUP(bill) struct bill bill;
+        bill_make(&book, &prices, &q, &bill);
+        bill_print(&bill, &prices, forms[v->form], cli->out);
+    }
+    prices_done(&prices);
+    return rc;
+}
+
+const struct command bill_command = {
+    .name = "bill",
+    .operands = "",
+    .summary = "Show what was used in money, by a file of prices.",
+    .text = "Reads the records that the server still has. What keeps its own book over years, and budgets, is the\n"
+            "program berth-bill; the file of prices is the same.",
+    .examples =
+        "  berth bill --prices prices.yaml --month 2026-03\n  berth bill --prices prices.yaml --by group -o csv",
+    .options = bill_options,
+    .options_len = sizeof bill_options / sizeof *bill_options,
+    .values_size = sizeof(struct bill_values),
+    .section = SECTION_PEOPLE,
+    .talks = true,
+    .run = run,
+};

@@ -1,0 +1,391 @@
+#include "cli/follow_job.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "cli/remote.h"
+#include "cli/status_line.h"
+#include "net/client.h"
+#include "wire/document.h"
+
+/* Looks at the job so often; so long after a Ctrl-C the job is cancelled; more logs at once, or more tasks, nobody reads. */
+enum {
+    LOOK_MS = 250,
+    THINK_MS = 2000,
+    TAILS_MAX = 50,
+    TASKS_MAX = 1000,
+    LINE_BYTES_MAX = 256 * 1024,
+    CODE_INTERRUPTED = 130,
+};
+
+static volatile sig_atomic_t interrupts;
+
+static void interrupted(int signo)
+{
+    (void)signo;
+    interrupts++;
+}
+
+struct following;
+
+/* What one instance writes, read by a thread of its own. */
+struct tail {
+    struct following *following;
+    struct api api;
+    pthread_t thread;
+    char label[64]; /* "": lines come as they are */
+    enum color color;
+    struct str path, line;
+    atomic_bool over;
+};
+
+struct following {
+    struct api *api;
+    struct target target;
+    char id[ID_TEXT_MAX];
+    unsigned what;
+    struct status_line line;
+    pthread_mutex_t lock; /* of the terminal */
+    VEC(struct tail *) tails;
+    VEC(json_int_t) seen;  /* instances whose logs are being read, or were */
+    bool many, more, gone; /* more than one task; more logs than can be read now; nobody reads any more */
+    bool cancelled;
+    int64_t think_ns; /* when a first Ctrl-C is carried out; 0: there was none */
+};
+
+/* ---- logs ----------------------------------------------------------------------------------------------------------- */
+
+static void bytes_print(struct following *f, const char *at, size_t len)
+{
+    FILE *out = f->api->cli->out;
+
+    status_line_end(&f->line);
+    f->gone |= fwrite(at, 1, len, out) != len || fflush(out) != 0;
+}
+
+static void line_print(struct tail *t)
+{
+    struct following *f = t->following;
+    const struct cli *cli = f->api->cli;
+    CLEANUP(str) struct str text = {0};
+
+    str_addf(&text, "%s[%s]%s ", cli_paint(cli, t->color), t->label, cli_paint(cli, COLOR_NONE));
+    str_add_bytes(&text, str_text(&t->line), t->line.len);
+    str_add_char(&text, '\n');
+    pthread_mutex_lock(&f->lock);
+    bytes_print(f, text.at, text.len);
+    pthread_mutex_unlock(&f->lock);
+    str_clear(&t->line);
+}
+
+static bool piece_print(void *ctx, const char *at, size_t len)
+{
+    struct tail *t = ctx;
+
+    if (!t->label[0]) {
+        pthread_mutex_lock(&t->following->lock);
+        bytes_print(t->following, at, len);
+        pthread_mutex_unlock(&t->following->lock);
+        return !t->following->gone;
+    }
+    while (len > 0 && !t->following->gone) {
+        const char *end = memchr(at, '\n', len);
+        size_t part = end ? (size_t)(end - at) : len;
+        str_add_bytes(&t->line, at, part);
+        if (end || t->line.len > LINE_BYTES_MAX)
+            line_print(t);
+        part += end != NULL;
+        at += part;
+        len -= part;
+    }
+    return !t->following->gone;
+}
+
+/* What fails is told by the job's own end; a log that is gone already is no news. */
+static void *tail_main(void *ctx)
+{
+    struct tail *t = ctx;
+    struct api_trouble trouble;
+
+    (void)api_stream(&t->api, str_text(&t->path), piece_print, t, &trouble);
+    if (t->line.len > 0)
+        line_print(t);
+    atomic_store(&t->over, true);
+    return NULL;
+}
+
+static bool is_seen(const struct following *f, json_int_t instance)
+{
+    for (size_t i = 0; i < f->seen.len; i++)
+        if (f->seen.at[i] == instance)
+            return true;
+    return false;
+}
+
+static void tail_free(struct tail *t)
+{
+    client_free(t->api.client);
+    str_done(&t->path);
+    str_done(&t->line);
+    mem_free(t);
+}
+
+/* Those that are over, or, at the end, all. */
+static void tails_join(struct following *f, bool all)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < f->tails.len; i++) {
+        struct tail *t = f->tails.at[i];
+        if (!all && !atomic_load(&t->over)) {
+            f->tails.at[kept++] = t;
+            continue;
+        }
+        (void)pthread_join(t->thread, NULL);
+        tail_free(t);
+    }
+    f->tails.len = kept;
+}
+
+/* `last`: it is over, and only its job knows its log. */
+static void tail_start(struct following *f, const json_t *instance, bool last)
+{
+    static const enum color colors[] = {COLOR_GREEN, COLOR_BLUE, COLOR_YELLOW, COLOR_RED, COLOR_BOLD};
+    json_int_t id = json_integer_value(json_object_get(instance, last ? "instance" : "id"));
+    json_int_t ordinal = json_integer_value(json_object_get(instance, "ordinal"));
+
+    if (is_seen(f, id))
+        return;
+    if (f->tails.len >= TAILS_MAX) {
+        f->more = true;
+        return;
+    }
+    struct tail *t = mem_zalloc(sizeof *t);
+    t->following = f;
+    if (f->many) {
+        (void)snprintf(t->label, sizeof t->label, "%.40s/%" JSON_INTEGER_FORMAT, f->id, ordinal);
+        t->color = colors[(size_t)ordinal % (sizeof colors / sizeof *colors)];
+    }
+    if (last)
+        str_addf(&t->path, "/v1/jobs/%s/logs?ordinal=%" JSON_INTEGER_FORMAT, f->id, ordinal);
+    else
+        str_addf(&t->path, "/v1/instances/%" JSON_INTEGER_FORMAT "/logs?follow=true", id);
+    if (api_twin(f->api, &t->api) != EXIT_OK || pthread_create(&t->thread, NULL, tail_main, t) != 0) {
+        tail_free(t);
+        return;
+    }
+    vec_push(&f->tails, t);
+    vec_push(&f->seen, id);
+}
+
+static bool has_written(const char *state)
+{
+    return state && (strcmp(state, "running") == 0 || strcmp(state, "stopping") == 0 || strcmp(state, "ended") == 0);
+}
+
+static void tails_look(struct following *f, const json_t *status)
+{
+    const json_t *one;
+    size_t i;
+
+    json_int_t tasks = json_integer_value(json_object_get(status, "replicas"));
+
+    f->many |= tasks > 1;
+    f->more = false;
+    tails_join(f, false);
+    if (tasks > TASKS_MAX) {
+        if (f->seen.len == 0) {
+            vec_push(&f->seen, 0);
+            cli_warn(f->api->cli,
+                     "%" JSON_INTEGER_FORMAT " tasks write more than can be read; 'berth logs %s/N' shows one", tasks,
+                     f->id);
+        }
+        return;
+    }
+    json_array_foreach(json_object_get(status, "instances"), i,
+                       one) if (has_written(json_string_value(json_object_get(one, "state"))))
+        tail_start(f, one, false);
+    /* One that came and went between two looks; of several of one task only the latest can still be had. */
+    json_array_foreach(json_object_get(status, "last"), i, one)
+    {
+        bool newest = true;
+        for (size_t k = 0; k < i; k++)
+            newest &=
+                json_integer_value(json_object_get(json_array_get(json_object_get(status, "last"), k), "ordinal")) !=
+                json_integer_value(json_object_get(one, "ordinal"));
+        if (newest)
+            tail_start(f, one, true);
+    }
+}
+
+/* ---- Ctrl-C --------------------------------------------------------------------------------------------------------- */
+
+static void catch_interrupts(void)
+{
+    struct sigaction action = {.sa_handler = interrupted};
+
+    interrupts = 0;
+    sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGINT, &action, NULL);
+}
+
+/* Threads may be in the middle of something, so nothing is freed. */
+__attribute__((noreturn)) static void leave(const struct following *f)
+{
+    (void)fprintf(f->api->cli->err,
+                  "\r\033[Kjob/%s goes on; 'berth logs -f %s' shows it, 'berth job cancel %s' ends it\n", f->id, f->id,
+                  f->id);
+    (void)fflush(NULL);
+    _exit(CODE_INTERRUPTED);
+}
+
+static void interrupts_look(struct following *f)
+{
+    struct object_act act = {.method = "POST", .sub = "cancel"};
+
+    if (!interrupts || f->cancelled)
+        return;
+    pthread_mutex_lock(&f->lock);
+    status_line_end(&f->line);
+    if (interrupts > 1 || !(f->what & FOLLOW_CANCEL))
+        leave(f);
+    if (!f->think_ns) {
+        f->think_ns = cli_clock_ns() + THINK_MS * INT64_C(1000000);
+        (void)fprintf(f->api->cli->err, "\njob/%s will be cancelled; Ctrl-C again leaves it running\n", f->id);
+    }
+    pthread_mutex_unlock(&f->lock);
+    if (cli_clock_ns() < f->think_ns)
+        return;
+    f->cancelled = true;
+    (void)object_do(f->api, &f->target, &act, NULL);
+}
+
+/* ---- the job -------------------------------------------------------------------------------------------------------- */
+
+static void following_init(struct following *f, struct api *a, const json_t *id, unsigned what)
+{
+    *f = (struct following){.api = a, .what = what, .line = {.cli = a->cli}};
+    (void)snprintf(f->id, sizeof f->id, "%" JSON_INTEGER_FORMAT, json_integer_value(id));
+    if (json_is_string(id))
+        (void)snprintf(f->id, sizeof f->id, "%s", json_string_value(id));
+    f->target = (struct target){collection_find("job"), f->id};
+    (void)pthread_mutex_init(&f->lock, NULL);
+    catch_interrupts();
+}
+
+/* The first code that is not 0, of those that are known. */
+static int code_find(const json_t *status)
+{
+    const json_t *one;
+    size_t i;
+
+    json_array_foreach(json_object_get(status, "last"), i, one)
+    {
+        json_int_t code = json_integer_value(json_object_get(one, "exit"));
+        if (code > 0)
+            return code < 256 ? (int)code : EXIT_FAILED;
+    }
+    return EXIT_FAILED;
+}
+
+static int outcome(const struct following *f, const json_t *object)
+{
+    const json_t *status = json_object_get(object, "status");
+    const char *state = json_string_value(json_object_get(status, "state"));
+    const char *error = json_string_value(json_object_get(object, "error"));
+
+    if (f->cancelled) {
+        (void)fprintf(f->api->cli->err, "job/%s cancelled\n", f->id);
+        return CODE_INTERRUPTED;
+    }
+    if (json_is_true(json_object_get(object, "cancelled")))
+        return cli_fail(f->api->cli, EXIT_FAILED, "job/%s was cancelled", f->id);
+    if (strcmp(state, "ended") == 0)
+        return EXIT_OK;
+    (void)cli_fail(f->api->cli, EXIT_FAILED, "job/%s %s%s%s", f->id, state, error ? ": " : "", error ? error : "");
+    return code_find(status);
+}
+
+static void pause_a_moment(void)
+{
+    (void)nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000}, NULL);
+}
+
+int job_follow(struct api *a, const json_t *id, unsigned what)
+{
+    struct following f;
+    int rc = EXIT_OK;
+
+    for (following_init(&f, a, id, what);;) {
+        CLEANUP(json) json_t *object = NULL;
+        rc = object_get(a, &f.target, &object);
+        if (rc != EXIT_OK)
+            break;
+        const json_t *status = json_object_get(object, "status");
+        if (what & FOLLOW_LOGS)
+            tails_look(&f, status);
+        if (status_is_over(status) && !f.more) {
+            tails_join(&f, true);
+            status_line_end(&f.line);
+            rc = outcome(&f, object);
+            break;
+        }
+        pthread_mutex_lock(&f.lock);
+        bool runs = json_integer_value(json_object_get(status, "running")) > 0;
+        if (!f.think_ns &&
+            (!runs || !(what & FOLLOW_LOGS) || (a->cli->progress && json_object_get(status, "progress"))))
+            status_line_draw(&f.line, &f.target, status);
+        pthread_mutex_unlock(&f.lock);
+        if (f.gone)
+            leave(&f);
+        interrupts_look(&f);
+        pause_a_moment();
+    }
+    if (f.tails.len)
+        leave(&f); /* the daemon is away, but its logs may go on coming */
+    vec_done(&f.tails);
+    vec_done(&f.seen);
+    (void)pthread_mutex_destroy(&f.lock);
+    (void)signal(SIGINT, SIG_DFL);
+    return rc;
+}
+
+int job_await(struct api *a, const json_t *id, json_int_t *ret_instance)
+{
+    struct following f;
+    int rc = EXIT_OK;
+
+    for (following_init(&f, a, id, FOLLOW_CANCEL); rc == EXIT_OK; pause_a_moment()) {
+        CLEANUP(json) json_t *object = NULL;
+        rc = object_get(a, &f.target, &object);
+        const json_t *status = json_object_get(object, "status"), *one;
+        size_t i;
+        if (rc == EXIT_OK && status_is_over(status)) {
+            status_line_end(&f.line);
+            rc = outcome(&f, object);
+            rc = rc == EXIT_OK ? EXIT_FAILED : rc;
+            break;
+        }
+        *ret_instance = 0;
+        json_array_foreach(json_object_get(status, "instances"), i,
+                           one) if (strcmp(json_string_value(json_object_get(one, "state")), "running") ==
+                                    0) *ret_instance = json_integer_value(json_object_get(one, "id"));
+        if (rc != EXIT_OK || *ret_instance)
+            break;
+        if (!f.think_ns)
+            status_line_draw(&f.line, &f.target, status);
+        interrupts_look(&f);
+    }
+    status_line_end(&f.line);
+    (void)signal(SIGINT, SIG_DFL);
+    return rc;
+}

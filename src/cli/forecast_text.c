@@ -1,0 +1,274 @@
+#include "cli/forecast_text.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "cli/show.h"
+#include "cli/table.h"
+#include "wire/moment.h"
+
+static const char *member(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static json_int_t number(const json_t *object, const char *key)
+{
+    return json_integer_value(json_object_get(object, key));
+}
+
+/* ---- short texts ---------------------------------------------------------------------------------------------------- */
+
+bool when_seconds(const json_t *time, int64_t now_ns, int64_t *ret_s)
+{
+    int64_t ns;
+
+    if (!time || timestamp_parse(time, &ns, NULL) < 0)
+        return false;
+    *ret_s = (ns - now_ns) / 1000000000;
+    return true;
+}
+
+const char *when_text(const json_t *time, int64_t now_ns, char buf[static WHEN_TEXT_MAX])
+{
+    int64_t s;
+
+    buf[0] = '\0';
+    if (!when_seconds(time, now_ns, &s))
+        return buf;
+    if (s >= -1 && s <= 1)
+        snprintf(buf, WHEN_TEXT_MAX, "now");
+    else if (s > 0)
+        snprintf(buf, WHEN_TEXT_MAX, "in %s", show_age(s).text);
+    else
+        snprintf(buf, WHEN_TEXT_MAX, "%s ago", show_age(-s).text);
+    return buf;
+}
+
+const char *asked_text(const json_t *asked, char *buf, size_t size)
+{
+    CLEANUP(str) struct str text = {0};
+    const json_t *gpu = json_object_get(asked, "gpu");
+    json_int_t pods = number(asked, "pods");
+    const char *key;
+    json_t *value;
+
+    if (pods != 1)
+        str_addf(&text, "%" JSON_INTEGER_FORMAT " x ", pods);
+    size_t start = text.len;
+    if (gpu)
+        str_addf(&text, "%g gpu", json_number_value(gpu));
+    json_object_foreach((json_t *)asked, key, value)
+    {
+        if (strcmp(key, "pods") == 0 || strcmp(key, "gpu") == 0 || !json_is_string(value))
+            continue;
+        str_addf(&text, "%s%s", text.len > start ? ", " : "", json_string_value(value));
+        if (strcmp(key, "memory") != 0)
+            str_addf(&text, " %s", key);
+    }
+    if (text.len == start)
+        str_add(&text, pods == 1 ? "1 pod" : "pods");
+    snprintf(buf, size, "%s", str_text(&text));
+    return buf;
+}
+
+const char *tier_text(const json_t *standing)
+{
+    const char *tier = member(standing, "tier");
+
+    return strcmp(tier, "by-right") == 0 ? "by right" : tier;
+}
+
+const char *holder_text(const json_t *holder, char *buf, size_t size)
+{
+    const char *owner = member(holder, "owner"), *group = member(holder, "group");
+
+    if (*owner)
+        snprintf(buf, size, "%s", owner);
+    else if (*group)
+        snprintf(buf, size, "somebody of group %s", group);
+    else
+        snprintf(buf, size, "somebody else");
+    return buf;
+}
+
+/* ---- printing ------------------------------------------------------------------------------------------------------- */
+
+void section_print(const struct cli *cli, const char *title)
+{
+    fprintf(cli->out, "\n%s%s%s\n", cli_paint(cli, COLOR_BOLD), title, cli_paint(cli, COLOR_NONE));
+}
+
+void sentence_print(const struct cli *cli, const char *fmt, ...)
+{
+    char text[2048];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    fputs("  ", cli->out);
+    cli_wrap(cli, text, 2, 2);
+}
+
+void standing_print(const struct cli *cli, const json_t *standing, int64_t now_ns)
+{
+    char start[WHEN_TEXT_MAX], end[WHEN_TEXT_MAX];
+    const char *tier = member(standing, "tier"), *node = member(standing, "node");
+    json_int_t nodes = number(standing, "nodes");
+
+    sentence_print(cli, "It is number %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " that wait, in the queue %s.",
+                   number(standing, "position"), number(standing, "of"), member(standing, "queue"));
+    sentence_print(cli, "%s Its priority is %" JSON_INTEGER_FORMAT ".",
+                   strcmp(tier, "by-right") == 0 ? "What it asks for is within the guarantees of its quotas."
+                   : strcmp(tier, "borrowed") == 0
+                       ? "What it asks for is beyond a guarantee of its quotas, so it borrows: "
+                         "it comes after all that is by right, and is stopped for it."
+                       : "It has all it needs; these are pods beyond its minimum, which come last.",
+                   number(standing, "priority"));
+    if (json_is_true(json_object_get(standing, "overdue")))
+        sentence_print(cli, "It has waited for so long that it goes before all others of its tier.");
+    when_text(json_object_get(standing, "start"), now_ns, start);
+    when_text(json_object_get(standing, "end"), now_ns, end);
+    if (!*start)
+        sentence_print(cli, "When it will start cannot be foreseen.");
+    else
+        sentence_print(cli, "It is expected to start %s%s%s%s%s%s.", start, *end ? " and to end " : "", end,
+                       *node ? nodes > 1 ? ", on several nodes, first " : ", on " : "", node, "");
+}
+
+void factors_print(const struct cli *cli, const json_t *factors)
+{
+    static const struct table_column columns[] = {
+        {"  FACTOR",   TABLE_PLAIN, 0},
+        {"VALUE",      TABLE_RIGHT, 0},
+        {"WEIGHT",     TABLE_RIGHT, 0},
+        {"PRODUCT",    TABLE_RIGHT, 0},
+        {"WHAT IT IS", TABLE_WRAP,  0},
+    };
+    struct table table;
+    json_t *item;
+    size_t i, shown = 0;
+
+    json_array_foreach(factors, i, item) shown += number(item, "weight") != 0;
+    if (shown == 0)
+        return;
+    table_init(&table, cli, columns, sizeof columns / sizeof columns[0]);
+    json_array_foreach(factors, i, item)
+    {
+        if (number(item, "weight") == 0)
+            continue;
+        table_row(&table);
+        table_cell(&table, 0, COLOR_NONE, "  %s", member(item, "name"));
+        table_cell(&table, 1, COLOR_NONE, "%.3f", json_number_value(json_object_get(item, "value")));
+        table_cell(&table, 2, COLOR_NONE, "%" JSON_INTEGER_FORMAT, number(item, "weight"));
+        table_cell(&table, 3, COLOR_NONE, "%.3f", json_number_value(json_object_get(item, "product")));
+        table_cell(&table, 4, COLOR_DIM, "%s", member(item, "text"));
+    }
+    table_print(&table);
+    table_done(&table);
+}
+
+void reasons_print(const struct cli *cli, const json_t *reasons)
+{
+    json_t *item;
+    size_t i;
+
+    json_array_foreach(reasons, i, item)
+    {
+        json_int_t only = number(item, "only"), nodes = number(item, "nodes");
+        char more[64] = "";
+        if (only && only < nodes)
+            snprintf(more, sizeof more, " (for %" JSON_INTEGER_FORMAT " of them this is all)", only);
+        sentence_print(cli, "- %s%s", member(item, "text"), more);
+    }
+}
+
+void blockers_print(const struct cli *cli, const json_t *blockers, int64_t now_ns)
+{
+    static const struct table_column columns[] = {
+        {"  HELD BY", TABLE_PLAIN, 0},
+        {"WHAT",      TABLE_PLAIN, 0},
+        {"NODE",      TABLE_PLAIN, 0},
+        {"DEVICES",   TABLE_WRAP,  0},
+        {"ENDS",      TABLE_PLAIN, 0},
+    };
+    struct table table;
+    json_t *item, *device;
+    size_t i, j;
+    char who[160], when[WHEN_TEXT_MAX];
+
+    table_init(&table, cli, columns, sizeof columns / sizeof columns[0]);
+    json_array_foreach(blockers, i, item)
+    {
+        CLEANUP(str) struct str devices = {0};
+        json_array_foreach(json_object_get(item, "devices"), j, device)
+            str_addf(&devices, "%s%s", j ? "," : "", json_is_string(device) ? json_string_value(device) : "");
+        table_row(&table);
+        table_cell(&table, 0, COLOR_NONE, "  %s", holder_text(item, who, sizeof who));
+        table_cell(&table, 1, COLOR_NONE, "%s%s%s", member(item, "kind"), *member(item, "workload") ? " " : "",
+                   member(item, "workload"));
+        table_cell(&table, 2, COLOR_NONE, "%s", member(item, "node"));
+        table_cell(&table, 3, COLOR_NONE, "%s", str_text(&devices));
+        when_text(json_object_get(item, "until"), now_ns, when);
+        table_cell(&table, 4, COLOR_NONE, "%s", *when ? when : "not foreseen");
+    }
+    if (i > 0)
+        table_print(&table);
+    table_done(&table);
+}
+
+void sooner_print(const struct cli *cli, const json_t *sooner, int64_t now_ns)
+{
+    json_t *item;
+    size_t i;
+    char when[WHEN_TEXT_MAX];
+
+    json_array_foreach(sooner, i, item)
+    {
+        json_int_t s = number(item, "sooner_s");
+        char gain[64] = "";
+        if (s > 0)
+            snprintf(gain, sizeof gain, ", %s sooner", show_age(s).text);
+        when_text(json_object_get(item, "start"), now_ns, when);
+        sentence_print(cli, "- %s it would start %s%s", member(item, "change"),
+                       json_is_true(json_object_get(item, "now")) ? "at once" : when, gain);
+    }
+}
+
+void forecast_label_print(const struct cli *cli, const json_t *forecast, int64_t now_ns)
+{
+    char when[WHEN_TEXT_MAX];
+
+    fprintf(cli->out, "%sForeseen by a plan of revision %" JSON_INTEGER_FORMAT ", made %s.%s\n",
+            cli_paint(cli, COLOR_DIM), number(forecast, "revision"),
+            when_text(json_object_get(forecast, "at"), now_ns, when), cli_paint(cli, COLOR_NONE));
+}
+
+void draft_print(const struct cli *cli, const json_t *forecast, int64_t now_ns)
+{
+    const json_t *sooner = json_object_get(forecast, "sooner");
+
+    if (!json_is_object(forecast))
+        return;
+    if (json_is_true(json_object_get(forecast, "now"))) {
+        fputs("It would start at once.\n", cli->out);
+    } else if (json_object_get(forecast, "position")) {
+        fputs("It would wait:\n", cli->out);
+        standing_print(cli, forecast, now_ns);
+        reasons_print(cli, json_object_get(forecast, "reasons"));
+        if (*member(forecast, "help"))
+            sentence_print(cli, "What would help: %s", member(forecast, "help"));
+    } else {
+        fputs("It would not be planned yet: it is held, or waits for another job or its time to begin.\n", cli->out);
+    }
+    if (json_array_size(sooner)) {
+        section_print(cli, "What would start sooner");
+        sooner_print(cli, sooner, now_ns);
+    }
+    forecast_label_print(cli, forecast, now_ns);
+}

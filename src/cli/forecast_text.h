@@ -1,0 +1,40 @@
+/* forecast_text.h - where work stands and when it will start, in words; shared by the verbs that tell it. */
+#pragma once
+
+#include <jansson.h>
+
+#include "cli/cli.h"
+
+enum { WHEN_TEXT_MAX = 48 };
+
+/* "now", "in 25m", "3h ago"; "" where there is no time. */
+const char *when_text(const json_t *time, int64_t now_ns, char buf[static WHEN_TEXT_MAX]);
+/* Seconds from now until then, negative if it is over; false: there is no time. */
+bool when_seconds(const json_t *time, int64_t now_ns, int64_t *ret_s);
+/* "4 x 2 gpu, 8 cpu, 32Gi": what an `asked` object says, in the caller's buffer. */
+const char *asked_text(const json_t *asked, char *buf, size_t size);
+/* "by right", "borrowed", "spare"; "" where it says nothing. */
+const char *tier_text(const json_t *standing);
+/* "user ann", "a user of group vision", "somebody". */
+const char *holder_text(const json_t *holder, char *buf, size_t size);
+
+/* A heading, after an empty line. */
+void section_print(const struct cli *cli, const char *title);
+/* A sentence below it, indented and wrapped. */
+void sentence_print(const struct cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Position, tier, ranking, reservation: some sentences. */
+void standing_print(const struct cli *cli, const json_t *standing, int64_t now_ns);
+/* Each factor with its value, weight and product. Nothing where none has a weight. */
+void factors_print(const struct cli *cli, const json_t *factors);
+/* Each reason with its counts. */
+void reasons_print(const struct cli *cli, const json_t *reasons);
+/* Who holds what is waited for. */
+void blockers_print(const struct cli *cli, const json_t *blockers, int64_t now_ns);
+/* What would start sooner. */
+void sooner_print(const struct cli *cli, const json_t *sooner, int64_t now_ns);
+/* "by the plan of revision 17, 3s ago" */
+void forecast_label_print(const struct cli *cli, const json_t *forecast, int64_t now_ns);
+
+/* The `forecast` of a dry run of POST /v1/jobs: would it start, where would it stand, what would start sooner. */
+void draft_print(const struct cli *cli, const json_t *forecast, int64_t now_ns);

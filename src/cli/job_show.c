@@ -1,0 +1,98 @@
+/* job_show.c - `berth job show ID`: everything about a job on one screen. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "cli/collection.h"
+#include "cli/command.h"
+#include "cli/events.h"
+#include "cli/forecast_text.h"
+#include "cli/job_why.h"
+#include "cli/listing.h"
+#include "cli/object.h"
+#include "cli/output.h"
+#include "wire/document.h"
+
+enum { EVENTS_SHOWN = 10, INSTANCES_SHOWN = 20 };
+
+static void instances_print(const struct cli *cli, const json_t *instances)
+{
+    CLEANUP(listing) struct listing listing = {0};
+    size_t len = json_array_size(instances);
+
+    if (len == 0)
+        return;
+    section_print(cli, "Where it runs");
+    listing_init(&listing, cli, collection_find("instance"), false);
+    for (size_t i = 0; i < len && i < INSTANCES_SHOWN; i++)
+        listing_add(&listing, json_array_get(instances, i));
+    listing_print(&listing);
+    if (len > INSTANCES_SHOWN)
+        fputs("... and more: 'berth get instances'\n", cli->out);
+}
+
+static void document_print(const struct cli *cli, const json_t *job)
+{
+    static const char *const hidden[] = {"status", "v", "revision", "id", "kind", "name", "generation"};
+    CLEANUP(json) json_t *plain = json_copy((json_t *)job);
+
+    for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++)
+        json_object_del(plain, hidden[i]);
+    section_print(cli, "What was submitted");
+    fields_print(cli, plain, 2);
+}
+
+static int show(struct api *a, const char *id, unsigned form)
+{
+    struct target target = {collection_find("job"), id};
+    CLEANUP(json) json_t *job = NULL, *why = NULL, *instances = NULL;
+    CLEANUP(str) struct str path = {0};
+    struct api_trouble trouble = {0};
+
+    int rc = object_get(a, &target, &job);
+    if (rc != EXIT_OK)
+        return rc;
+    rc = job_why_get(a, id, false, &why, &trouble);
+    if (rc != EXIT_OK)
+        return object_trouble(a, &target, &trouble);
+    str_add(&path, "/v1/instances");
+    query_add(&path, "workload", id);
+    rc = api_list(a, str_text(&path), INSTANCES_SHOWN + 1, &instances, NULL);
+    if (rc != EXIT_OK)
+        return rc;
+    json_object_set(job, "why", why);
+    if (view_print(a->cli, form, job))
+        return EXIT_OK;
+    job_why_print(a->cli, why);
+    document_print(a->cli, job);
+    instances_print(a->cli, instances);
+    return events_of(a, id, EVENTS_SHOWN);
+}
+
+static int run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct view_values *v = values;
+    CLEANUP(api) struct api api = {0};
+    int rc = api_open(&api, cli);
+
+    for (size_t i = 0; i < operands->len && rc == EXIT_OK; i++) {
+        fputs(i && v->form == VIEW_TEXT ? "\n" : "", cli->out);
+        rc = show(&api, operands->at[i], v->form);
+    }
+    return rc;
+}
+
+const struct command job_show_command = {
+    .name = "job show",
+    .operands = "ID...",
+    .operands_min = 1,
+    .operands_max = OPERANDS_ANY,
+    .summary = "Show everything about a job: its place or progress, what was submitted, where it runs, what happened.",
+    .examples = "  berth job show 17",
+    .options = view_options,
+    .options_len = 1,
+    .values_size = sizeof(struct view_values),
+    .section = SECTION_WORK,
+    .talks = true,
+    .ids = "jobs",
+    .run = run,
+};

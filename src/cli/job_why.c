@@ -1,0 +1,162 @@
+#include "cli/job_why.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "berth.h"
+#include "cli/collection.h"
+#include "cli/forecast_text.h"
+#include "cli/listing.h"
+#include "cli/show.h"
+
+static const char *member(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+int job_why_get(struct api *a, const char *id, bool suggest, json_t **ret, struct api_trouble *trouble)
+{
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    CLEANUP(str) struct str path = {0};
+
+    str_add(&path, "/v1/jobs");
+    path_add(&path, id);
+    str_add(&path, suggest ? "/why?suggest=1" : "/why");
+    int rc = api_try(a, &(struct api_request){.method = "GET", .path = str_text(&path)}, &answer, trouble);
+    if (rc == EXIT_OK)
+        *ret = take_ptr(&answer.body);
+    return rc;
+}
+
+static void heading_print(const struct cli *cli, const json_t *why, int64_t now_ns)
+{
+    char id[ID_TEXT_MAX], when[WHEN_TEXT_MAX], asked[128];
+    const char *name = member(why, "name"), *state = member(why, "state");
+
+    fprintf(cli->out, "%sjob %s%s%s%s%s is %s%s%s", cli_paint(cli, COLOR_BOLD), object_id(why, id),
+            cli_paint(cli, COLOR_NONE), *name ? " (" : "", name, *name ? ")" : "", cli_paint(cli, state_color(state)),
+            state, cli_paint(cli, COLOR_NONE));
+    fprintf(cli->out, "; it asks for %s", asked_text(json_object_get(why, "asked"), asked, sizeof asked));
+    when_text(json_object_get(why, "created"), now_ns, when);
+    fprintf(cli->out, "%s%s.\n", *when ? ", submitted " : "", when);
+}
+
+/* "Its queue is ranked by sjf: who is expected to run the shortest. Its key is -3600; the highest goes first." */
+static void ranking_print(const struct cli *cli, const json_t *standing)
+{
+    const char *ranking = member(standing, "ranking"), *name, *text = "";
+    json_int_t key = json_integer_value(json_object_get(standing, "key"));
+    char keyed[80] = "";
+
+    for (size_t i = 0; (name = berth_ranking_at(i, &text)) && strcmp(name, ranking) != 0;)
+        i++;
+    if (key)
+        snprintf(keyed, sizeof keyed, " Its key is %.10g; the highest goes first.", (double)key / 1000);
+    sentence_print(cli, "Its queue is ranked by %s%s%s.%s", ranking, name ? ": " : "", name ? text : "", keyed);
+}
+
+static void place_print(const struct cli *cli, const json_t *why, int64_t now_ns)
+{
+    const json_t *standing = json_object_get(why, "standing");
+    const json_t *factors = json_object_get(standing, "factors");
+
+    section_print(cli, "Its place");
+    standing_print(cli, standing, now_ns);
+    ranking_print(cli, standing);
+    factors_print(cli, factors);
+}
+
+static void texts_print(const struct cli *cli, const json_t *list)
+{
+    json_t *item;
+    size_t i;
+
+    json_array_foreach(list, i, item) sentence_print(cli, "- %s", member(item, "text"));
+}
+
+static void after_print(const struct cli *cli, const json_t *after)
+{
+    static const struct {
+        const char *when, *words;
+    } rows[] = {
+        {"ok",      "has ended well"},
+        {"started", "has started"   },
+        {"failed",  "has failed"    },
+        {"ended",   "is over"       }
+    };
+    json_t *item;
+    size_t i;
+
+    json_array_foreach(after, i, item)
+    {
+        const char *words = member(item, "when");
+        for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++)
+            if (strcmp(rows[k].when, words) == 0)
+                words = rows[k].words;
+        sentence_print(cli, "- until job %" JSON_INTEGER_FORMAT " %s; it is %s",
+                       json_integer_value(json_object_get(item, "job")), words, member(item, "state"));
+    }
+}
+
+static void times_print(const struct cli *cli, const json_t *why, int64_t now_ns)
+{
+    char start[WHEN_TEXT_MAX], end[WHEN_TEXT_MAX];
+
+    when_text(json_object_get(why, "start"), now_ns, start);
+    when_text(json_object_get(why, "end"), now_ns, end);
+    if (*start)
+        sentence_print(cli, "It started %s%s%s.", start, *end ? "; it is expected to end " : "", end);
+    if (json_is_true(json_object_get(why, "now")))
+        sentence_print(cli, "There is room for it: it starts now.");
+}
+
+/* Lines of the server that say nothing of places: of a job that is held, paused, over, or running. */
+static void lines_print(const struct cli *cli, const json_t *why)
+{
+    json_t *line;
+    size_t i;
+
+    json_array_foreach(json_object_get(why, "lines"), i, line) if (json_is_string(line))
+        sentence_print(cli, "%s", json_string_value(line));
+}
+
+void job_why_print(const struct cli *cli, const json_t *why)
+{
+    int64_t now_ns = wall_clock_ns();
+    const json_t *standing = json_object_get(why, "standing"), *sooner = json_object_get(why, "sooner");
+    const json_t *quotas = json_object_get(why, "quotas"), *after = json_object_get(why, "after");
+    const json_t *blockers = json_object_get(why, "blockers");
+
+    heading_print(cli, why, now_ns);
+    if (!standing) {
+        lines_print(cli, why);
+        times_print(cli, why, now_ns);
+    } else {
+        place_print(cli, why, now_ns);
+        section_print(cli, "Why it does not run yet");
+        reasons_print(cli, json_object_get(why, "reasons"));
+        texts_print(cli, quotas);
+        if (*member(why, "help"))
+            sentence_print(cli, "What would help: %s", member(why, "help"));
+    }
+    if (json_array_size(after) > 0) {
+        section_print(cli, "It waits");
+        after_print(cli, after);
+    }
+    if (json_array_size(blockers) > 0) {
+        section_print(cli, "Who holds what it waits for");
+        blockers_print(cli, blockers, now_ns);
+    }
+    if (standing && json_is_array(sooner)) {
+        section_print(cli, "What would start sooner");
+        if (json_array_size(sooner) > 0)
+            sooner_print(cli, sooner, now_ns);
+        else
+            sentence_print(cli, "Nothing of what was tried: fewer GPUs, cores or pods, a shorter time, another queue.");
+    }
+    if (standing) {
+        fputc('\n', cli->out);
+        forecast_label_print(cli, json_object_get(why, "forecast"), now_ns);
+    }
+}

@@ -1,0 +1,222 @@
+/* jobs.c - `berth jobs`: one's own jobs, how far they are, and when they start or end. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cli/api.h"
+#include "cli/collection.h"
+#include "cli/command.h"
+#include "cli/forecast_text.h"
+#include "cli/listing.h"
+#include "cli/output.h"
+#include "cli/show.h"
+#include "cli/table.h"
+#include "cli/task_rows.h"
+#include "wire/document.h"
+
+struct jobs_values {
+    bool all, over;
+    const char *owner;
+    unsigned form;
+};
+
+static const struct option options[] = {
+    OPTION_FLAG_ROW("all", 'a', jobs_values, all, "Everybody's that you may see."),
+    OPTION_FLAG_ROW("over", 0, jobs_values, over, "Also those that have ended, failed or were cancelled."),
+    OPTION_TEXT_ROW("owner", 'u', jobs_values, owner, "USER", "This user's instead of your own."),
+    OPTION_CHOICE_ROW("output", 'o', jobs_values, form, view_choices, "For people, or everything as JSON or YAML."),
+};
+
+static const char *member(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+/* ---- reading -------------------------------------------------------------------------------------------------------- */
+
+static bool is_over(const json_t *job)
+{
+    const char *state = json_string_value(value_at(job, "status.state"));
+    return state && (strcmp(state, "ended") == 0 || strcmp(state, "failed") == 0 || strcmp(state, "cancelled") == 0);
+}
+
+int jobs_read(struct api *a, const char *owner, bool over, json_t **ret)
+{
+    CLEANUP(json) json_t *all = NULL;
+    CLEANUP(str) struct str path = {0};
+    json_t *job;
+    size_t i;
+
+    str_add(&path, "/v1/jobs");
+    query_add(&path, "owner", owner);
+    int rc = api_list(a, str_text(&path), 0, &all, NULL);
+    if (rc != EXIT_OK)
+        return rc;
+    *ret = json_array();
+    json_array_foreach(all, i, job) if (over || !is_over(job)) json_array_append(*ret, job);
+    return EXIT_OK;
+}
+
+/* Who may not see the queue still sees the own jobs. */
+int jobs_queue(struct api *a, json_t **ret)
+{
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    struct api_trouble trouble;
+
+    int rc = api_try(a, &(struct api_request){.method = "GET", .path = "/v1/queue?limit=10000"}, &answer, &trouble);
+    if (rc == EXIT_OK)
+        *ret = take_ptr(&answer.body);
+    else if (trouble.status != 403)
+        return api_tell(a, &trouble);
+    return EXIT_OK;
+}
+
+const json_t *jobs_standing(const json_t *queue, const char *id)
+{
+    json_t *row;
+    size_t i;
+
+    json_array_foreach(json_object_get(queue, "items"), i, row) if (strcmp(member(row, "id"), id) == 0) return row;
+    return NULL;
+}
+
+/* ---- printing ------------------------------------------------------------------------------------------------------- */
+
+/* "[####....]  52%" */
+static void progress_cell(struct table *table, size_t column, const json_t *job, bool bar)
+{
+    const json_t *progress = value_at(job, "status.progress");
+    char text[16];
+    enum { BAR = 8 };
+
+    if (!json_is_integer(progress))
+        return;
+    json_int_t milli = json_integer_value(progress);
+    for (int i = 0; i < BAR; i++)
+        text[i] = i * 1000 < milli * BAR ? '#' : '.';
+    text[BAR] = '\0';
+    if (bar)
+        table_cell(table, column, COLOR_NONE, "[%s] %3d%%", text, (int)(milli / 10));
+    else
+        table_cell(table, column, COLOR_NONE, "%d%%", (int)(milli / 10));
+}
+
+static void job_row(struct table *table, const json_t *job, const json_t *standing, int64_t now_ns, bool bar)
+{
+    const char *state = json_string_value(value_at(job, "status.state"));
+    char id[ID_TEXT_MAX], when[WHEN_TEXT_MAX];
+    int64_t left_s;
+
+    state = state ? state : "";
+    table_row(table);
+    table_cell(table, 0, COLOR_BOLD, "%s", object_id(job, id));
+    table_cell(table, 1, COLOR_NONE, "%s", member(job, "name"));
+    table_cell(table, 2, COLOR_NONE, "%s", member(job, "owner"));
+    table_cell(table, 3, state_color(state), "%s", state);
+    table_cell(table, 4, COLOR_NONE, "%" JSON_INTEGER_FORMAT "/%" JSON_INTEGER_FORMAT,
+               json_integer_value(value_at(job, "status.running")) + json_integer_value(value_at(job, "status.ended")),
+               json_integer_value(value_at(job, "status.replicas")));
+    progress_cell(table, 5, job, bar);
+    if (standing) {
+        table_cell(table, 6, COLOR_NONE, "%" JSON_INTEGER_FORMAT,
+                   json_integer_value(json_object_get(standing, "position")));
+        when_text(json_object_get(standing, "start"), now_ns, when);
+        table_cell(table, 7, *when ? COLOR_GREEN : COLOR_DIM, "%s", *when ? when : "?");
+        table_cell(table, 9, COLOR_YELLOW, "%s", member(standing, "reason"));
+    } else if (when_seconds(value_at(job, "status.until"), now_ns, &left_s)) {
+        table_cell(table, 8, COLOR_NONE, "%s", show_age(left_s).text);
+    }
+    if (!standing && value_at(job, "status.reason"))
+        table_cell(table, 9, COLOR_YELLOW, "%s", json_string_value(value_at(job, "status.reason")));
+}
+
+void jobs_print(const struct cli *cli, const json_t *jobs, const json_t *queue, bool owners, int64_t now_ns)
+{
+    const struct table_column columns[] = {
+        {"JOB",      TABLE_RIGHT,                         0},
+        {"NAME",     TABLE_WRAP,                          0},
+        {"OWNER",    owners ? TABLE_PLAIN : TABLE_HIDDEN, 0},
+        {"STATE",    TABLE_PLAIN,                         0},
+        {"PODS",     TABLE_RIGHT,                         0},
+        {"PROGRESS", TABLE_RIGHT,                         0},
+        {"PLACE",    TABLE_RIGHT,                         0},
+        {"STARTS",   TABLE_PLAIN,                         0},
+        {"LEFT",     TABLE_RIGHT,                         0},
+        {"WHY",      TABLE_PLAIN,                         0},
+    };
+    struct table table;
+    json_t *job;
+    size_t i;
+    char id[ID_TEXT_MAX];
+
+    table_init(&table, cli, columns, sizeof columns / sizeof columns[0]);
+    json_array_foreach(jobs, i, job)
+        job_row(&table, job, jobs_standing(queue, object_id(job, id)), now_ns, cli->width >= 100);
+    table_print(&table);
+    table_done(&table);
+}
+
+static int whose(struct api *a, const struct jobs_values *v, json_t **ret_who, const char **ret_owner)
+{
+    *ret_owner = v->owner;
+    if (v->all || v->owner)
+        return EXIT_OK;
+    int rc = api_get(a, "/v1/whoami", ret_who);
+    *ret_owner = rc == EXIT_OK ? member(*ret_who, "user") : NULL;
+    return rc;
+}
+
+static int run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct jobs_values *v = values;
+    CLEANUP(api) struct api api = {0};
+    CLEANUP(json) json_t *jobs = NULL, *queue = NULL, *who = NULL;
+    const char *owner = NULL;
+
+    (void)operands;
+    int rc = api_open(&api, cli);
+    if (rc == EXIT_OK)
+        rc = whose(&api, v, &who, &owner);
+    if (rc == EXIT_OK)
+        rc = jobs_read(&api, owner, v->over, &jobs);
+    if (rc == EXIT_OK)
+        rc = jobs_queue(&api, &queue);
+    if (rc != EXIT_OK)
+        return rc;
+    if (v->form != VIEW_TEXT) {
+        json_t *job;
+        size_t i;
+        char id[ID_TEXT_MAX];
+        json_array_foreach(jobs, i, job)
+        {
+            const json_t *standing = jobs_standing(queue, object_id(job, id));
+            if (standing)
+                json_object_set(job, "standing", (json_t *)standing);
+        }
+        (void)view_print(cli, v->form, jobs);
+        return EXIT_OK;
+    }
+    if (json_array_size(jobs) > 0)
+        jobs_print(cli, jobs, queue, v->all, wall_clock_ns());
+    else
+        fprintf(cli->out, "%s\n",
+                v->over ? "There are no jobs." : "No job waits or runs; --over shows those that did.");
+    return EXIT_OK;
+}
+
+const struct command jobs_command = {
+    .name = "jobs",
+    .operands = "",
+    .summary = "Show your jobs: state, progress, place in the queue, expected start, time left.",
+    .text = "PLACE is the position among all that wait; STARTS is foreseen by a plan run forward, LEFT by the job's "
+            "estimate or time limit. 'berth why JOB' says why one waits, 'berth job show JOB' everything about it.",
+    .examples = "  berth jobs\n"
+                "  berth jobs --all --over",
+    .options = options,
+    .options_len = sizeof options / sizeof options[0],
+    .values_size = sizeof(struct jobs_values),
+    .section = SECTION_WORK,
+    .talks = true,
+    .run = run,
+};

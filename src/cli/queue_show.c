@@ -1,0 +1,132 @@
+/* queue_show.c - `berth queue`: what waits, in order, and when it will start. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cli/api.h"
+#include "cli/command.h"
+#include "cli/forecast_text.h"
+#include "cli/listing.h"
+#include "cli/output.h"
+#include "cli/show.h"
+#include "cli/table.h"
+#include "wire/document.h"
+
+enum { WIDE = 100 }; /* columns of a terminal that has room for all */
+
+struct queue_values {
+    const char *queue, *user;
+    struct option_count limit;
+    unsigned form;
+};
+
+static const struct option options[] = {
+    OPTION_TEXT_ROW("queue", 'q', queue_values, queue, "QUEUE", "Only what waits in this queue."),
+    OPTION_TEXT_ROW("user", 'u', queue_values, user, "USER", "Only this user's."),
+    OPTION_COUNT_ROW("limit", 'n', queue_values, limit, 1, 10000, "At most so many; 100 if not given."),
+    OPTION_CHOICE_ROW("output", 'o', queue_values, form, view_choices, "For people, or everything as JSON or YAML."),
+};
+
+static const char *member(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static void rows_print(const struct cli *cli, const json_t *items, int64_t now_ns)
+{
+    bool narrow = cli->width < WIDE;
+    const struct table_column columns[] = {
+        {"#",      TABLE_RIGHT,                         0},
+        {"JOB",    TABLE_PLAIN,                         0},
+        {"NAME",   TABLE_WRAP,                          0},
+        {"OWNER",  TABLE_PLAIN,                         0},
+        {"QUEUE",  TABLE_PLAIN,                         0},
+        {"ASKED",  TABLE_WRAP,                          0},
+        {"TIER",   narrow ? TABLE_HIDDEN : TABLE_PLAIN, 0},
+        {"WAITED", narrow ? TABLE_HIDDEN : TABLE_RIGHT, 0},
+        {"STARTS", TABLE_PLAIN,                         0},
+        {"WHY",    TABLE_WRAP,                          0},
+    };
+    struct table table;
+    json_t *item;
+    size_t i;
+    char asked[128], when[WHEN_TEXT_MAX], who[160];
+
+    table_init(&table, cli, columns, sizeof columns / sizeof columns[0]);
+    json_array_foreach(items, i, item)
+    {
+        bool known = json_object_get(item, "id");
+        table_row(&table);
+        table_cell(&table, 0, COLOR_NONE, "%" JSON_INTEGER_FORMAT,
+                   json_integer_value(json_object_get(item, "position")));
+        table_cell(&table, 1, COLOR_BOLD, "%s", known ? member(item, "id") : "");
+        table_cell(&table, 2, COLOR_NONE, "%s", member(item, "name"));
+        table_cell(&table, 3, known ? COLOR_NONE : COLOR_DIM, "%s",
+                   known || *member(item, "owner") ? member(item, "owner")
+                   : *member(item, "group")        ? (snprintf(who, sizeof who, "(%s)", member(item, "group")), who)
+                                                   : "(others)");
+        table_cell(&table, 4, COLOR_NONE, "%s", member(item, "queue"));
+        table_cell(&table, 5, COLOR_NONE, "%s",
+                   known ? asked_text(json_object_get(item, "asked"), asked, sizeof asked) : "");
+        table_cell(&table, 6, COLOR_NONE, "%s", tier_text(item));
+        table_cell(&table, 7, COLOR_NONE, "%s",
+                   known ? show_age(json_integer_value(json_object_get(item, "waited_s"))).text : "");
+        when_text(json_object_get(item, "start"), now_ns, when);
+        table_cell(&table, 8, *when ? COLOR_GREEN : COLOR_DIM, "%s", *when ? when : "?");
+        table_cell(&table, 9, COLOR_YELLOW, "%s", member(item, "reason"));
+    }
+    table_print(&table);
+    table_done(&table);
+}
+
+static int run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct queue_values *v = values;
+    CLEANUP(api) struct api api = {0};
+    CLEANUP(json) json_t *queue = NULL;
+    CLEANUP(str) struct str path = {0};
+    char limit[24];
+
+    (void)operands;
+    snprintf(limit, sizeof limit, "%" PRIu64, v->limit.n);
+    str_add(&path, "/v1/queue");
+    query_add(&path, "queue", v->queue);
+    query_add(&path, "user", v->user);
+    query_add(&path, "limit", v->limit.given ? limit : NULL);
+    int rc = api_open(&api, cli);
+    if (rc == EXIT_OK)
+        rc = api_get(&api, str_text(&path), &queue);
+    if (rc != EXIT_OK || view_print(cli, v->form, queue))
+        return rc;
+    const json_t *items = json_object_get(queue, "items");
+    json_int_t total = json_integer_value(json_object_get(queue, "total"));
+    int64_t now_ns = wall_clock_ns();
+    if (json_array_size(items) == 0) {
+        fputs(total ? "Nothing of that waits.\n" : "Nothing waits.\n", cli->out);
+        return EXIT_OK;
+    }
+    rows_print(cli, items, now_ns);
+    if ((json_int_t)json_array_size(items) < total)
+        fprintf(cli->out, "%zu of %s that wait.\n", json_array_size(items), show_count((uint64_t)total).text);
+    forecast_label_print(cli, json_object_get(queue, "forecast"), now_ns);
+    return EXIT_OK;
+}
+
+const struct command queue_command = {
+    .name = "queue",
+    .operands = "",
+    .summary = "Show what waits, in the order in which it will be placed, and when it is expected to start.",
+    .text =
+        "Work of others is shown as far as the administrator's setting holder_shown allows: its place in the order, "
+        "and whose it is. TIER is whether it is within the guarantees of its quotas (by right), beyond them "
+        "(borrowed), or more than the least it needs (spare). 'berth why JOB' says more about one of your own.",
+    .examples = "  berth queue\n"
+                "  berth queue --queue prod --limit 20",
+    .options = options,
+    .options_len = sizeof options / sizeof options[0],
+    .values_size = sizeof(struct queue_values),
+    .section = SECTION_WORK,
+    .talks = true,
+    .run = run,
+};

@@ -1,0 +1,187 @@
+/* quota.c - `berth quota show|set`: what a user, a group or a queue may have, and what of it is in use. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "cli/command.h"
+#include "cli/object.h"
+#include "cli/output.h"
+#include "cli/table.h"
+#include "wire/document.h"
+
+static bool has_quota(const struct collection *c)
+{
+    return strcmp(c->kind, "user") == 0 || strcmp(c->kind, "group") == 0 || strcmp(c->kind, "queue") == 0;
+}
+
+/* KIND/ID, of those that have quotas. */
+static int target_parse(const struct cli *cli, const char *word, struct target *ret)
+{
+    const char *slash = strchr(word, '/');
+    char kind[32];
+
+    snprintf(kind, sizeof kind, "%.*s", (int)(slash ? slash - word : (ptrdiff_t)strlen(word)), word);
+    *ret = (struct target){collection_find(kind), slash ? slash + 1 : NULL};
+    if (!slash || !slash[1] || !ret->collection || !has_quota(ret->collection))
+        return cli_fail(cli, EXIT_USAGE, "expected user/NAME, group/NAME or queue/NAME, found '%s'", word);
+    return EXIT_OK;
+}
+
+/* ---- show ----------------------------------------------------------------------------------------------------------- */
+
+enum { OF, RESOURCE, HELD, ASKED, LIMIT, GUARANTEED, ADMITTED, HOURS, COLUMNS_LEN };
+
+static void text_cell(struct table *t, size_t column, const json_t *row, const char *key)
+{
+    const char *text = json_string_value(json_object_get(row, key));
+    table_cell(t, column, COLOR_NONE, "%s", text ? text : "");
+}
+
+static void rows_add(struct table *t, const struct target *target, const json_t *object)
+{
+    const json_t *use = json_object_get(json_object_get(object, "status"), "use");
+    const char *resource;
+    json_t *row;
+    json_object_foreach((json_t *)use, resource, row)
+    {
+        const json_t *hours = json_object_get(row, "hours");
+        table_row(t);
+        table_cell(t, OF, COLOR_NONE, "%s/%s", target->collection->kind, target->id);
+        table_cell(t, RESOURCE, COLOR_NONE, "%s", resource);
+        text_cell(t, HELD, row, "held");
+        text_cell(t, ASKED, row, "asked");
+        text_cell(t, LIMIT, row, "limit");
+        text_cell(t, GUARANTEED, row, "guaranteed");
+        text_cell(t, ADMITTED, row, "admitted");
+        if (hours)
+            table_cell(t, HOURS, COLOR_NONE, "%lld/%lld", (long long)json_integer_value(json_object_get(row, "spent")),
+                       (long long)json_integer_value(hours));
+    }
+}
+
+/* One's own, and one's group's. */
+static int own(struct api *a, json_t **ret_who, struct target ret[static 2], size_t *ret_len)
+{
+    int rc = api_get(a, "/v1/whoami", ret_who);
+    if (rc != EXIT_OK)
+        return rc;
+    const char *user = json_string_value(json_object_get(*ret_who, "user"));
+    const char *group = json_string_value(json_object_get(*ret_who, "group"));
+    *ret_len = 0;
+    if (user && *user)
+        ret[(*ret_len)++] = (struct target){collection_find("user"), user};
+    if (group && *group)
+        ret[(*ret_len)++] = (struct target){collection_find("group"), group};
+    return EXIT_OK;
+}
+
+static int show_all(struct api *a, const struct target *targets, size_t len, unsigned form)
+{
+    static const struct table_column columns[COLUMNS_LEN] = {
+        {"OF",         TABLE_PLAIN, 0},
+        {"RESOURCE",   TABLE_PLAIN, 0},
+        {"HELD",       TABLE_RIGHT, 0},
+        {"ASKED",      TABLE_RIGHT, 0},
+        {"LIMIT",      TABLE_RIGHT, 0},
+        {"GUARANTEED", TABLE_RIGHT, 0},
+        {"ADMITTED",   TABLE_RIGHT, 0},
+        {"HOURS",      TABLE_RIGHT, 0},
+    };
+    CLEANUP(json) json_t *objects = json_array();
+    struct table table;
+    int rc = EXIT_OK;
+
+    table_init(&table, a->cli, columns, COLUMNS_LEN);
+    for (size_t i = 0; i < len && rc == EXIT_OK; i++) {
+        json_t *object = NULL;
+        rc = object_get(a, &targets[i], &object);
+        if (rc != EXIT_OK)
+            break;
+        rows_add(&table, &targets[i], object);
+        (void)json_array_append_new(objects, object);
+    }
+    if (rc == EXIT_OK && !view_print(a->cli, form, objects))
+        table_print(&table);
+    table_done(&table);
+    return rc;
+}
+
+static int show_run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct view_values *v = values;
+    CLEANUP(api) struct api api = {0};
+    CLEANUP(json) json_t *who = NULL;
+    struct target mine[2];
+    size_t len = operands->len;
+    int rc = api_open(&api, cli);
+    if (rc == EXIT_OK && len == 0) {
+        rc = own(&api, &who, mine, &len);
+        return rc == EXIT_OK ? show_all(&api, mine, len, v->form) : rc;
+    }
+    struct target *targets = mem_array(len ? len : 1, sizeof *targets);
+    for (size_t i = 0; i < len && rc == EXIT_OK; i++)
+        rc = target_parse(cli, operands->at[i], &targets[i]);
+    if (rc == EXIT_OK)
+        rc = show_all(&api, targets, len, v->form);
+    mem_free(targets);
+    return rc;
+}
+
+const struct command quota_show_command = {
+    .name = "quota show",
+    .operands = "[KIND/NAME...]",
+    .operands_max = OPERANDS_ANY,
+    .summary = "Show what users, groups or queues may have, and what of it is in use.",
+    .text = "Without a name your own quota and your group's. HELD is what has a place, ASKED what waits and runs "
+            "together, HOURS what was spent of a total.",
+    .examples = "  berth quota show\n"
+                "  berth quota show group/vision queue/prod",
+    .options = view_options,
+    .options_len = 1,
+    .values_size = sizeof(struct view_values),
+    .section = SECTION_PEOPLE,
+    .talks = true,
+    .run = show_run,
+};
+
+/* ---- set ------------------------------------------------------------------------------------------------------------ */
+
+static int set_run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct change_values *v = values;
+    CLEANUP(json) json_t *quota = json_object();
+    CLEANUP(json) json_t *body = NULL;
+    CLEANUP(api) struct api api = {0};
+    struct target target;
+
+    int rc = target_parse(cli, operands->at[0], &target);
+    if (rc == EXIT_OK)
+        rc = pairs_parse(cli, operands->at + 1, operands->len - 1, quota);
+    if (rc == EXIT_OK)
+        rc = api_open(&api, cli);
+    if (rc != EXIT_OK)
+        return rc;
+    body = json_pack("{s:O}", "quota", quota);
+    struct object_act act = {.method = "PATCH", .body = body, .done = "changed", .dry_run = v->dry_run};
+    return object_do(&api, &target, &act, NULL);
+}
+
+const struct command quota_set_command = {
+    .name = "quota set",
+    .operands = "KIND/NAME PART.RESOURCE=AMOUNT...",
+    .operands_min = 2,
+    .operands_max = OPERANDS_ANY,
+    .summary = "Set what a user, a group or a queue may have.",
+    .text =
+        "PART is limits (held at once), guarantees (held by right; what is beyond is borrowed) or admitted (waiting and "
+        "running together). An amount of null takes that one away; what is not named stays. Totals are set with "
+        "'berth edit'. All users of a group together must stay within the group's.",
+    .examples = "  berth quota set group/vision limits.gpu=16 guarantees.gpu=8\n"
+                "  berth quota set user/ann limits.gpu=4 admitted.jobs=100\n"
+                "  berth quota set user/ann limits.gpu=null",
+    .options = change_options,
+    .options_len = 1,
+    .values_size = sizeof(struct change_values),
+    .section = SECTION_PEOPLE,
+    .talks = true,
+    .run = set_run,
+};

@@ -1,0 +1,140 @@
+#include "cli/screen.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+static struct termios before; /* what a signal must bring back */
+static volatile sig_atomic_t ended, resized;
+
+static void on_signal(int number)
+{
+    if (number == SIGWINCH)
+        resized = 1;
+    else
+        ended = 1;
+}
+
+bool screen_measure(struct screen *s)
+{
+    struct winsize size;
+    int rows = s->rows, columns = s->columns;
+
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0) {
+        s->rows = size.ws_row;
+        s->columns = size.ws_col;
+    }
+    return rows != s->rows || columns != s->columns;
+}
+
+static void put(const char *text, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(STDOUT_FILENO, text, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return;
+        text += n;
+        len -= (size_t)n;
+    }
+}
+
+static void put_text(const char *text)
+{
+    put(text, strlen(text));
+}
+
+bool screen_open(struct screen *s, const struct cli *cli)
+{
+    static const int signals[] = {SIGWINCH, SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = on_signal};
+
+    *s = (struct screen){.cli = cli, .rows = 24, .columns = 80};
+    if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &before) != 0)
+        return false;
+    struct termios raw = before;
+    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    (void)tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        (void)sigaction(signals[i], &action, NULL);
+    screen_measure(s);
+    put_text("\033[?1049h\033[?25l"); /* another page, no cursor */
+    return true;
+}
+
+void screen_close(struct screen *s)
+{
+    (void)s;
+    put_text("\033[?25h\033[?1049l");
+    (void)tcsetattr(STDIN_FILENO, TCSANOW, &before);
+}
+
+/* Bytes of a line that fit into so many columns. A character takes one, sequences none. */
+static size_t line_fit(const char *line, size_t len, int columns)
+{
+    int used = 0;
+    size_t i = 0;
+
+    while (i < len) {
+        if (line[i] == '\033') {
+            while (i < len && line[i] != 'm')
+                i++;
+            i += i < len;
+            continue;
+        }
+        if (((unsigned char)line[i] & 0xc0) != 0x80 && ++used > columns)
+            break;
+        i++;
+    }
+    return i;
+}
+
+void screen_draw(struct screen *s, const struct str *text)
+{
+    struct str frame = {0};
+    const char *at = str_text(text);
+
+    str_add(&frame, "\033[H");
+    for (int row = 0; row < s->rows && *at; row++) {
+        size_t len = strcspn(at, "\n");
+        str_add(&frame, row ? "\r\n" : "");
+        str_add_bytes(&frame, at, line_fit(at, len, s->columns));
+        str_add(&frame, "\033[0m\033[K");
+        at += len + (at[len] == '\n');
+    }
+    str_add(&frame, "\033[J");
+    put(str_text(&frame), frame.len);
+    str_done(&frame);
+}
+
+/* The rest of a sequence that began with ESC: "[A" is up, "[B" is down. */
+static int arrow(void)
+{
+    struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+    char rest[2] = "";
+
+    for (size_t i = 0; i < sizeof rest && poll(&in, 1, 20) > 0; i++)
+        if (read(STDIN_FILENO, &rest[i], 1) != 1)
+            break;
+    return rest[0] == '[' && rest[1] == 'A' ? 'k' : rest[0] == '[' && rest[1] == 'B' ? 'j' : 0;
+}
+
+int screen_key(struct screen *s, int wait_ms)
+{
+    struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+    char key;
+
+    (void)s;
+    if (!ended && !resized && poll(&in, 1, wait_ms) > 0) {
+        if (read(STDIN_FILENO, &key, 1) != 1)
+            return 'q';
+        return key == '\033' ? arrow() : key;
+    }
+    resized = 0;
+    return ended ? 'q' : 0;
+}

@@ -1,0 +1,131 @@
+/* usage.c - `berth usage`: who used how much. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "bill/book.h"
+#include "cli/api.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/table.h"
+#include "wire/document.h"
+
+struct usage_values {
+    const char *user, *group, *queue, *from, *to, *month, *by;
+    unsigned form;
+};
+
+static const struct option usage_options[] = {
+    OPTION_TEXT_ROW("user", 'u', usage_values, user, "NAME", "Only of this user."),
+    OPTION_TEXT_ROW("group", 'g', usage_values, group, "NAME", "Only of this group."),
+    OPTION_TEXT_ROW("queue", 'q', usage_values, queue, "NAME", "Only what ran from this queue."),
+    OPTION_TEXT_ROW("from", 0, usage_values, from, "TIME", "Only what was used from then on, 2026-03-01T00:00:00Z."),
+    OPTION_TEXT_ROW("to", 0, usage_values, to, "TIME", "Only what was used before."),
+    OPTION_TEXT_ROW("month", 'm', usage_values, month, "MONTH", "Only this month, such as 2026-03."),
+    OPTION_TEXT_ROW("by", 0, usage_values, by, "WHAT",
+                    "A line for each user, group, queue or name, or several of them: user,queue."),
+    OPTION_CHOICE_ROW("output", 'o', usage_values, form, view_choices, "Form of the output."),
+};
+
+static double real_of(const json_t *item, const char *key)
+{
+    return json_number_value(json_object_get(item, key));
+}
+
+static void row_print(struct table *t, const json_t *item, const char *const *keys, size_t keys_len, const char *title)
+{
+    table_row(t);
+    for (size_t i = 0; i < keys_len; i++) {
+        const char *text = json_string_value(json_object_get(item, keys[i]));
+        table_cell(t, i, COLOR_NONE, "%s", title && i == 0 ? title : text ? text : "");
+    }
+    table_cell(t, keys_len, COLOR_NONE, "%lld", (long long)json_integer_value(json_object_get(item, "ended")));
+    table_cell(t, keys_len + 1, COLOR_NONE, "%.2f", real_of(item, "core_hours"));
+    table_cell(t, keys_len + 2, COLOR_NONE, "%.2f", real_of(item, "gpu_hours"));
+    table_cell(t, keys_len + 3, COLOR_NONE, "%.2f", real_of(item, "memory_gib_hours"));
+}
+
+static void print(const struct cli *cli, const json_t *answer)
+{
+    static const char *const keys[] = {"group", "user", "queue", "name"};
+    static const char *const titles[] = {"GROUP", "USER", "QUEUE", "NAME"};
+    const json_t *items = json_object_get(answer, "items"), *first = json_array_get(items, 0);
+    const char *shown[4];
+    struct table_column columns[8];
+    struct table t;
+    size_t len = 0, i;
+    json_t *item;
+    if (!first) {
+        fprintf(cli->out, "nothing was used that is over\n");
+        return;
+    }
+    for (i = 0; i < 4; i++)
+        if (json_object_get(first, keys[i])) {
+            columns[len] = (struct table_column){.name = titles[i]};
+            shown[len++] = keys[i];
+        }
+    static const char *const sums[] = {"ENDED", "CORE-HOURS", "GPU-HOURS", "GIB-HOURS"};
+    for (i = 0; i < 4; i++)
+        columns[len + i] = (struct table_column){.name = sums[i], .flags = TABLE_RIGHT};
+    table_init(&t, cli, columns, len + 4);
+    json_array_foreach(items, i, item) row_print(&t, item, shown, len, NULL);
+    if (json_array_size(items) > 1)
+        row_print(&t, json_object_get(answer, "total"), shown, len, "total");
+    table_print(&t);
+    table_done(&t);
+}
+
+/* "2026-03" is from its first moment to the next month's. */
+static int month_query(const struct cli *cli, const char *month, struct str *path)
+{
+    int year = 0, number = 0;
+    char text[40];
+    if (!month_valid(month) || sscanf(month, "%4d-%2d", &year, &number) != 2)
+        return cli_fail(cli, EXIT_USAGE, "--month is a year and a month such as 2026-03, not '%s'", month);
+    (void)snprintf(text, sizeof text, "%04d-%02d-01T00:00:00Z", year, number);
+    query_add(path, "from", text);
+    (void)snprintf(text, sizeof text, "%04d-%02d-01T00:00:00Z", number == 12 ? year + 1 : year, number % 12 + 1);
+    query_add(path, "to", text);
+    return EXIT_OK;
+}
+
+static int run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct usage_values *v = values;
+    CLEANUP(json) json_t *answer = NULL;
+    CLEANUP(str) struct str path = {0};
+    CLEANUP(api) struct api api = {0};
+    (void)operands;
+    if (v->month && (v->from || v->to))
+        return cli_fail(cli, EXIT_USAGE, "give either --month, or --from and --to");
+    str_add(&path, "/v1/usage");
+    query_add(&path, "user", v->user);
+    query_add(&path, "group", v->group);
+    query_add(&path, "queue", v->queue);
+    query_add(&path, "from", v->from);
+    query_add(&path, "to", v->to);
+    query_add(&path, "by", v->by);
+    int rc = v->month ? month_query(cli, v->month, &path) : EXIT_OK;
+    if (rc == EXIT_OK)
+        rc = api_open(&api, cli);
+    if (rc == EXIT_OK)
+        rc = api_get(&api, str_text(&path), &answer);
+    if (rc == EXIT_OK && !view_print(cli, v->form, answer))
+        print(cli, answer);
+    return rc;
+}
+
+const struct command usage_command = {
+    .name = "usage",
+    .operands = "",
+    .summary = "Show what was used: core-hours, GPU-hours, GiB-hours of memory.",
+    .text = "Counts what is over, and of what runs for long what it has used up to now, a day at a time. You see your\n"
+            "own, a manager that of the group, an operator everybody's.",
+    .examples = "  berth usage --month 2026-03\n  berth usage --group vision --by user,queue",
+    .options = usage_options,
+    .options_len = sizeof usage_options / sizeof *usage_options,
+    .values_size = sizeof(struct usage_values),
+    .section = SECTION_PEOPLE,
+    .talks = true,
+    .run = run,
+};

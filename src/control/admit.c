@@ -1,0 +1,172 @@
+#include "control/admit.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "control/job.h"
+#include "control/project.h"
+#include "control/route_rules.h"
+#include "wire/queue_doc.h"
+
+static bool among(const char *const *texts, size_t len, const char *text)
+{
+    for (size_t i = 0; text && i < len; i++)
+        if (strcmp(texts[i], text) == 0)
+            return true;
+    return false;
+}
+
+static bool is_open(const struct queue_terms *d, const char *user, const char *group)
+{
+    return d->users_len + d->groups_len == 0 || among(d->users, d->users_len, user) ||
+           (group && *group && among(d->groups, d->groups_len, group));
+}
+
+bool queue_open(const struct state *s, const char *queue, const char *user, const char *group)
+{
+    const struct queue_terms terms = queue_terms(s, queue);
+    return state_find(s, KIND_QUEUE, queue) ? is_open(&terms, user, group) : strcmp(queue, QUEUE_DEFAULT) == 0;
+}
+
+/* ---- the queue ----------------------------------------------------------------------------------------------------- */
+
+/* Its own document, or, for one made in the same transaction, that. */
+static bool queue_of(struct call *c, const char *queue, struct queue_terms *ret)
+{
+    struct queue_doc made;
+    const json_t *doc = change_read(&c->change, KIND_QUEUE, queue);
+    if (!doc || queue_doc_read(doc, &c->arena, &made, NULL) < 0)
+        return false;
+    *ret = queue_terms_of(c->state, &made);
+    return true;
+}
+
+static int domains_meet(struct call *c, const char *queue, const struct queue_terms *q, const struct berth_shape *shape)
+{
+    if (q->domains_len == 0 || shape->domains_len == 0)
+        return 0;
+    for (size_t i = 0; i < shape->domains_len; i++)
+        if (among(q->domains, q->domains_len, shape->domains[i]))
+            return 0;
+    return err_set(&c->err, EINVAL, "domains: queue %s runs jobs in %s%s, and in none of those asked for", queue,
+                   q->domains[0], q->domains_len > 1 ? " and others" : "");
+}
+
+static int queue_check(struct call *c, const json_t *old, const struct work_doc *d)
+{
+    struct queue_terms q;
+    const char *queue = d->job.queue && *d->job.queue ? d->job.queue : QUEUE_DEFAULT;
+    const char *was = json_string_value(json_object_get(old, "queue"));
+    bool moves = !old || strcmp(was ? was : QUEUE_DEFAULT, queue) != 0;
+    int rc = moves ? queue_known(c, "queue", queue) : 0;
+    if (rc < 0 || !queue_of(c, queue, &q))
+        return rc;
+    if (moves && !is_open(&q, d->owner, d->group))
+        return err_set(&c->err, EACCES,
+                       "queue: %s is not for user %s; it is for %s%s%s; name another, or ask an administrator", queue,
+                       d->owner, q.groups_len ? "group " : "user ", q.groups_len ? q.groups[0] : q.users[0],
+                       q.users_len + q.groups_len > 1 ? " and others" : "");
+    if (q.max_time_ns && d->job.time_limit_ns > q.max_time_ns)
+        return err_set(&c->err, EINVAL, "time_limit: queue %s allows %s at most, and this asks for %s", queue,
+                       duration_text(q.max_time_ns, &c->arena), duration_text(d->job.time_limit_ns, &c->arena));
+    return domains_meet(c, queue, &q, &d->workload.shape);
+}
+
+/* ---- quotas -------------------------------------------------------------------------------------------------------- */
+
+/* Does a change ask for more, or elsewhere? What was admitted stays so. */
+static bool asks_anew(const json_t *old, const json_t *doc)
+{
+    static const char *const keys[] = {"replicas", "requests", "resources", "gpu",      "queue",
+                                       "array",    "min",      "max",       "estimate", "time_limit"};
+    for (size_t i = 0; old && i < sizeof keys / sizeof *keys; i++) {
+        const json_t *a = json_object_get(old, keys[i]), *b = json_object_get(doc, keys[i]);
+        if (a != b && !(a && b && json_equal(a, b)))
+            return true;
+    }
+    return !old;
+}
+
+/* What others in the same transaction ask for counts, too: told to the cluster for a moment. */
+static void others_tell(struct call *c, const char *id, bool there)
+{
+    for (size_t i = 0; i < c->change.items.len; i++) {
+        const struct change_item *item = &c->change.items.at[i];
+        if (!kind_is_workload(item->kind) || !item->write || strcmp(item->id, id) == 0)
+            continue;
+        if (!there) {
+            if (state_find(c->state, item->kind, item->id))
+                state_restore(c->state, item->kind, item->id);
+            else
+                (void)berth_workload_remove(state_cluster(c->state), item->id, NULL);
+            continue;
+        }
+        char *text = item->doc ? json_dumps(item->doc, JSON_COMPACT) : NULL;
+        struct object o = {
+            .kind = item->kind, .id = item->id, .owner = "", .group = "", .doc = {text, text ? strlen(text) : 0}
+        };
+        if (text)
+            (void)object_project(c->state, state_cluster(c->state), &o, NULL);
+        else
+            (void)berth_workload_remove(state_cluster(c->state), item->id, NULL);
+        free(text);
+    }
+}
+
+/* "ask a manager of group vision" */
+static const char *whom(struct call *c, const char *quota, const char *group)
+{
+    return strncmp(quota, "user/", 5) == 0 && group && *group ? arena_fmt(&c->arena, "ask a manager of group %s", group)
+                                                              : "ask an administrator";
+}
+
+static const char *hours(struct call *c, const char *resource, int64_t amount)
+{
+    return arena_fmt(&c->arena, "%lld", (long long)(amount / quota_hour(resource)));
+}
+
+static int refuse(struct call *c, const struct berth_verdict *v, const char *kind, const char *group)
+{
+    const char *r = v->resource, *ask = whom(c, v->quota, group);
+    if (strcmp(v->kind, "total") == 0)
+        return err_set(&c->err, EACCES,
+                       "quota %s: %s of %s %s hours are spent or spoken for; this %s asks for %s, and %s would be "
+                       "accepted; %s, or wait for the next period",
+                       v->quota, hours(c, r, v->used), hours(c, r, v->limit), r, kind, hours(c, r, v->asked),
+                       hours(c, r, v->accepted), ask);
+    const char *limit = quota_amount_text(r, v->limit, &c->arena), *asked = quota_amount_text(r, v->asked, &c->arena);
+    const char *accepted = quota_amount_text(r, v->accepted, &c->arena);
+    if (strcmp(v->kind, "limit") == 0)
+        return err_set(&c->err, EACCES,
+                       "quota %s: %s may be held at once; this %s asks for %s and could never run, and %s would be "
+                       "accepted; %s",
+                       v->quota, limit, kind, asked, accepted, ask);
+    return err_set(&c->err, EACCES,
+                   "quota %s: %s of %s are admitted; this %s asks for %s, and %s would be accepted; %s, or wait until "
+                   "other work has ended",
+                   v->quota, quota_amount_text(r, v->used, &c->arena), limit, kind, asked, accepted, ask);
+}
+
+static int judge(struct call *c, enum kind kind, const char *id, const struct work_doc *d)
+{
+    static const enum berth_workload_kind core_kind[KINDS] = {
+        [KIND_APP] = BERTH_SERVICE, [KIND_JOB] = BERTH_JOB, [KIND_VM] = BERTH_VM};
+    struct berth_workload w = d->workload;
+    const struct object draft = {.kind = kind, .id = id, .owner = "", .group = ""};
+    w.id = id;
+    w.kind = core_kind[kind];
+    w.created_ns = c->now_ns;
+    project_claim(c->state, &draft, d, &c->arena, &w);
+    others_tell(c, id, true);
+    struct berth_verdict v = berth_judge(state_cluster(c->state), &w, c->now_ns);
+    int rc = v.ok ? 0 : refuse(c, &v, kinds[kind].name, d->group);
+    others_tell(c, id, false);
+    return rc;
+}
+
+int admit_check(struct call *c, enum kind kind, const char *id, const json_t *old, const json_t *doc,
+                const struct work_doc *d)
+{
+    int rc = kind == KIND_JOB ? queue_check(c, old, d) : 0;
+    return rc == 0 && asks_anew(old, doc) ? judge(c, kind, id, d) : rc;
+}

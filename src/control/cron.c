@@ -1,0 +1,346 @@
+#include "control/cron.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "control/commit.h"
+#include "control/control_parts.h"
+#include "control/cron_time.h"
+#include "control/work.h"
+#include "wire/document.h"
+
+enum { RECORDS_MAX = 1000 }; /* of tasks, that go with a job in one transaction */
+
+/* ---- as an object ------------------------------------------------------------------------------------------------ */
+
+static int prepare(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
+{
+    char now[TIMESTAMP_MAX];
+    (void)k;
+    (void)id;
+    int rc = old ? owned_same(c, "owner", old, doc) : 0;
+    if (rc == 0 && old)
+        rc = owned_same(c, "name", old, doc);
+    if (rc == 0)
+        rc = owned_join_group(c, doc);
+    if (rc < 0)
+        return rc;
+    bool other = !old || !json_equal(json_object_get(old, "schedule"), json_object_get(doc, "schedule")) ||
+                 json_is_true(json_object_get(old, "suspended"));
+    if (other) /* what would have been due before is not */
+        (void)json_object_set_new(doc, "last", json_string(timestamp_text(c->now_ns, now)));
+    return 0;
+}
+
+/* A job that could not be submitted now is refused now. The number and owner are its own each time. */
+static int job_is_right(struct call *c, const char *owner, const json_t *job)
+{
+    static const char *const not_said[] = {"id", "owner", "roles"};
+    for (size_t i = 0; i < sizeof not_said / sizeof *not_said; i++)
+        if (json_object_get(job, not_said[i]))
+            return err_set(&c->err, EINVAL, "job: %s: is not for a job that a schedule makes; leave it out",
+                           not_said[i]);
+    struct change tried;
+    change_init(&tried, c->state, &c->arena);
+    struct change kept = c->change;
+    bool dry_run = c->dry_run, is_new = false;
+    const char *id = NULL;
+    CLEANUP(json) json_t *doc = json_deep_copy(job);
+    (void)json_object_set_new(doc, "owner", json_string(owner));
+    c->change = tried;
+    c->dry_run = true;
+    int rc = crud_put(c, &job_crud, NULL, doc, CRUD_CREATE, &id, &is_new);
+    change_done(&c->change);
+    c->change = kept;
+    c->dry_run = dry_run;
+    return rc < 0 ? err_prefix(&c->err, "job") : 0;
+}
+
+static int check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
+{
+    struct cron_doc d;
+    struct cron_time t;
+    (void)k;
+    (void)id;
+    int rc = cron_doc_read(doc, &c->arena, &d, &c->err);
+    if (rc == 0 && (rc = cron_parse(d.schedule, &t, &c->err)) < 0)
+        return err_prefix(&c->err, "schedule");
+    if (rc == 0 && cron_next(&t, c->now_ns) == BERTH_NEVER_NS)
+        return err_set(&c->err, EINVAL, "schedule: there is no such day");
+    if (rc == 0 && !(old && json_equal(json_object_get(old, "job"), d.job)))
+        rc = job_is_right(c, d.owner, d.job);
+    return rc;
+}
+
+static void show(const struct call *c, const struct object *o, json_t *doc)
+{
+    struct arena arena;
+    struct cron_doc d;
+    struct cron_time t;
+    char next[TIMESTAMP_MAX];
+    CLEANUP(json) json_t *stored = object_doc(o);
+    arena_init(&arena);
+    if (cron_doc_read(stored, &arena, &d, NULL) == 0 && !d.suspended && cron_parse(d.schedule, &t, NULL) == 0)
+        (void)json_object_set_new(doc, "status",
+                                  json_pack("{s:s}", "next", timestamp_text(cron_next(&t, c->now_ns), next)));
+    arena_done(&arena);
+}
+
+const struct crud cron_crud = {
+    .kind = KIND_CRON,
+    .make = PERMIT_SUBMIT,
+    .change = PERMIT_MANAGE,
+    .identify = owned_identify,
+    .belongs = owned_belongs,
+    .prepare = prepare,
+    .check = check,
+    .show = show,
+};
+
+/* ---- when -------------------------------------------------------------------------------------------------------- */
+
+struct due {
+    char *id;
+    int64_t next_ns;
+};
+
+struct crons {
+    struct control *control;
+    VEC(struct due) all;
+    int64_t next_ns; /* of all */
+    bool busy;
+};
+
+static int64_t next_of(const struct object *o)
+{
+    struct arena arena;
+    struct cron_doc d;
+    struct cron_time t;
+    arena_init(&arena);
+    json_t *doc = object_doc(o);
+    int64_t next_ns = BERTH_NEVER_NS;
+    if (cron_doc_read(doc, &arena, &d, NULL) == 0 && !d.suspended && cron_parse(d.schedule, &t, NULL) == 0)
+        next_ns = cron_next(&t, d.last_ns);
+    json_decref(doc);
+    arena_done(&arena);
+    return next_ns;
+}
+
+static void next_count(struct crons *c)
+{
+    c->next_ns = BERTH_NEVER_NS;
+    for (size_t i = 0; i < c->all.len; i++)
+        if (c->all.at[i].next_ns < c->next_ns)
+            c->next_ns = c->all.at[i].next_ns;
+}
+
+void crons_event(struct crons *c, const char *id)
+{
+    const struct object *o = state_find(c->control->state, KIND_CRON, id);
+    size_t i = 0;
+    while (i < c->all.len && strcmp(c->all.at[i].id, id) != 0)
+        i++;
+    if (o && i == c->all.len)
+        vec_push(&c->all, ((struct due){mem_strdup(id), 0}));
+    if (o) {
+        c->all.at[i].next_ns = next_of(o);
+    } else if (i < c->all.len) {
+        mem_free(c->all.at[i].id);
+        c->all.at[i] = c->all.at[--c->all.len];
+    }
+    next_count(c);
+}
+
+struct crons *crons_new(struct control *control)
+{
+    struct crons *c = mem_zalloc(sizeof *c);
+    size_t len;
+    const struct object *const *list = state_list(control->state, KIND_CRON, &len);
+    c->control = control;
+    c->next_ns = BERTH_NEVER_NS;
+    for (size_t i = 0; i < len; i++)
+        vec_push(&c->all, ((struct due){mem_strdup(list[i]->id), next_of(list[i])}));
+    next_count(c);
+    return c;
+}
+
+void crons_free(struct crons *c)
+{
+    if (!c)
+        return;
+    for (size_t i = 0; i < c->all.len; i++)
+        mem_free(c->all.at[i].id);
+    vec_done(&c->all);
+    mem_free(c);
+}
+
+/* ---- making ------------------------------------------------------------------------------------------------------ */
+
+static const struct object *job_at(const struct state *s, const json_t *number)
+{
+    char text[24];
+    return state_find(s, KIND_JOB, str_u64((uint64_t)json_integer_value(number), text));
+}
+
+static void forget(struct change *change, const struct object *job)
+{
+    for (size_t i = 0; i < job->work->instances_len; i++)
+        change_delete(change, KIND_INSTANCE, job->work->instances[i]->id);
+    change_delete(change, KIND_JOB, job->id);
+}
+
+/* Its jobs that are left, oldest first, of which those that are over and too many go. A new reference. */
+static json_t *jobs_left(struct call *call, const struct cron_doc *d, size_t *ret_open)
+{
+    json_t *left = json_array();
+    size_t over = 0, i;
+    json_t *number;
+    *ret_open = 0;
+    json_array_foreach(d->jobs, i, number)
+    {
+        const struct object *job = job_at(call->state, number);
+        over += job && job->work->finished_ns;
+        *ret_open += job && !job->work->finished_ns;
+    }
+    json_array_foreach(d->jobs, i, number)
+    {
+        const struct object *job = job_at(call->state, number);
+        bool goes = job && job->work->finished_ns && over > d->keep && job->work->instances_len <= RECORDS_MAX;
+        if (goes) {
+            forget(&call->change, job);
+            over--;
+        } else if (job) {
+            (void)json_array_append(left, number);
+        }
+    }
+    return left;
+}
+
+static void cancel_open(struct call *call, const json_t *jobs)
+{
+    size_t i;
+    json_t *number;
+    json_array_foreach((json_t *)jobs, i, number)
+    {
+        const struct object *job = job_at(call->state, number);
+        json_t *doc = job && !job->work->finished_ns ? change_edit(&call->change, KIND_JOB, job->id) : NULL;
+        if (!doc || job->work->failed || job->work->ended)
+            continue;
+        (void)json_object_set_new(doc, "cancelled", json_true());
+        (void)json_object_set_new(doc, "error", json_string("its schedule has made the next one"));
+    }
+}
+
+/* One job, with the rights of its owner. */
+static int make_job(struct call *call, const struct object *cron, const struct cron_doc *d, json_t *jobs)
+{
+    const char *id = NULL, *peer = arena_fmt(&call->arena, "user:%s", cron->owner);
+    bool is_new = false;
+    int rc = caller_find(call->state, NULL, peer, call->now_ns, &call->caller, &call->err);
+    if (rc < 0)
+        return rc;
+    CLEANUP(json) json_t *doc = json_deep_copy(d->job);
+    (void)json_object_set_new(doc, "owner", json_string(cron->owner));
+    if (!json_object_get(doc, "name"))
+        (void)json_object_set_new(doc, "name", json_string(d->name ? d->name : cron->id));
+    rc = crud_put(call, &job_crud, NULL, doc, CRUD_CREATE, &id, &is_new);
+    if (rc < 0)
+        return rc;
+    (void)json_object_set_new(change_edit(&call->change, KIND_JOB, id), "cron", json_string(cron->id));
+    (void)json_array_append_new(jobs, crud_id_value(KIND_JOB, id));
+    return 0;
+}
+
+static void tell(struct call *call, const struct object *cron, const char *message)
+{
+    struct event event = {.type = "Cron",
+                          .kind = KIND_CRON,
+                          .id = cron->id,
+                          .owner = cron->owner,
+                          .group = cron->group,
+                          .message = message};
+    events_add(call->control->events, call->now_ns, &event);
+}
+
+/* What is due of a schedule, into the change of a call. */
+static void make_due(struct call *call, const struct object *cron, const struct cron_doc *d)
+{
+    char now[TIMESTAMP_MAX];
+    size_t open = 0;
+    json_t *jobs = jobs_left(call, d, &open);
+    int rc = 0;
+    if (open && d->overlap == CRON_REPLACE)
+        cancel_open(call, jobs);
+    bool skipped = open && d->overlap == CRON_SKIP;
+    if (!skipped)
+        rc = make_job(call, cron, d, jobs);
+    if (rc < 0) { /* nothing of what was begun, but that it was tried */
+        change_done(&call->change);
+        change_init(&call->change, call->state, &call->arena);
+        tell(call, cron, arena_fmt(&call->arena, "no job was made: %s", call->err.text));
+    } else if (skipped) {
+        tell(call, cron, "no job was made: the last one is not over");
+    }
+    json_t *doc = change_edit(&call->change, KIND_CRON, cron->id);
+    (void)json_object_set_new(doc, "last", json_string(timestamp_text(call->now_ns, now)));
+    if (rc < 0) {
+        (void)json_object_set_new(doc, "error", json_string(call->err.text));
+        json_decref(jobs);
+        return;
+    }
+    (void)json_object_del(doc, "error");
+    (void)json_object_set_new(doc, "jobs", jobs);
+}
+
+static void made(void *ctx, const struct store_result *result)
+{
+    struct crons *c = ctx;
+    (void)result; /* if it failed, it is due still */
+    c->busy = false;
+    c->control->env.wake_at(c->control->env.ctx, c->control->env.steady_ns(c->control->env.ctx));
+}
+
+static void crons_make(struct crons *c, const struct object *cron, int64_t now_ns)
+{
+    static const struct request none = {.method = "POST", .path = "/v1/jobs"};
+    struct call call = {.control = c->control, .state = c->control->state, .request = &none, .now_ns = now_ns};
+    struct cron_doc d;
+    struct berth_err err;
+    arena_init(&call.arena);
+    change_init(&call.change, call.state, &call.arena);
+    CLEANUP(json) json_t *empty = json_object();
+    call.body = empty;
+    json_t *doc = object_doc(cron);
+    if (cron_doc_read(doc, &call.arena, &d, NULL) == 0) {
+        make_due(&call, cron, &d);
+        struct commit_note note = {
+            .who = "berth", .verb = "cron", .subject = arena_fmt(&call.arena, "crons/%s", cron->id)};
+        int rc = commit_submit(c->control, &call.change, &note, made, c, &err);
+        c->busy = rc > 0;
+        if (rc < 0)
+            log_write(c->control->env.log, now_ns, LEVEL_WARN, "cron.failed", LOG_TEXT("text", err.text));
+    }
+    json_decref(doc);
+    change_done(&call.change);
+    arena_done(&call.arena);
+}
+
+void crons_step(struct crons *c)
+{
+    struct control *control = c->control;
+    if (c->busy || control->stopping || control->broken[0] || c->next_ns == BERTH_NEVER_NS)
+        return;
+    int64_t now_ns = control_now_ns(control);
+    if (now_ns < c->next_ns)
+        return;
+    for (size_t i = 0; i < c->all.len; i++) {
+        const struct object *cron =
+            c->all.at[i].next_ns <= now_ns ? state_find(control->state, KIND_CRON, c->all.at[i].id) : NULL;
+        if (cron) {
+            crons_make(c, cron, now_ns);
+            return;
+        }
+    }
+}

@@ -1,0 +1,160 @@
+/* cron_test.c - schedules: they make jobs when it is time, once, also when the daemon was down. */
+#include "control/job_kit_test.h"
+
+/* The clock of the kit stands at 2026-03-01T12:00:00Z. */
+
+static size_t jobs_there(struct job_kit *j, const char *cron)
+{
+    char url[80];
+    (void)snprintf(url, sizeof url, "/v1/crons/%s", cron);
+    CALL(&j->k, 200, ADMIN, "GET", url, NULL);
+    return json_array_size(kit_at(&j->k, "jobs"));
+}
+
+/* Time passes and the node lives. */
+static void wait_for(struct job_kit *j, int seconds)
+{
+    for (int i = 0; i < seconds; i += 20) {
+        char heard[64];
+        (void)snprintf(heard, sizeof heard, "{epoch: 1, seq: %d}", ++j->seq);
+        CALL(&j->k, 200, N1, "POST", "/v1/nodes/n1/report", heard);
+        kit_sleep(&j->k, 20);
+    }
+}
+
+static void a_job_is_made_each_time(void **state)
+{
+    struct job_kit *j = *state;
+    CALL(&j->k, 201, ALICE, "POST", "/v1/crons", "{name: c, schedule: '*/5 * * * *', job: {command: [x]}}");
+    CALL(&j->k, 200, ALICE, "GET", "/v1/crons/c", NULL);
+    assert_string_equal(kit_text(&j->k, "status/next"), "2026-03-01T12:05:00Z");
+    wait_for(j, 280);
+    assert_int_equal(jobs_there(j, "c.alice"), 0);
+    wait_for(j, 40);
+    assert_int_equal(jobs_there(j, "c.alice"), 1);
+    wait_for(j, 300);
+    assert_int_equal(jobs_there(j, "c.alice"), 2);
+    job_get(j, kit_number(&j->k, "jobs/1"));
+    assert_string_equal(kit_text(&j->k, "owner"), "alice");
+    assert_string_equal(kit_text(&j->k, "group"), "red");
+    assert_string_equal(kit_text(&j->k, "cron"), "c.alice");
+    assert_string_equal(kit_text(&j->k, "name"), "c");
+    CALL(&j->k, 200, ALICE, "PATCH", "/v1/crons/c", "{suspended: true}");
+    wait_for(j, 600);
+    CALL(&j->k, 200, ALICE, "PATCH", "/v1/crons/c", "{suspended: null}");
+    wait_for(j, 20);
+    assert_int_equal(jobs_there(j, "c.alice"), 2); /* what was due meanwhile is not */
+    wait_for(j, 300);
+    assert_int_equal(jobs_there(j, "c.alice"), 3);
+}
+
+static void a_crash_neither_loses_nor_doubles_one(void **state)
+{
+    struct job_kit *j = *state;
+    CALL(&j->k, 201, ALICE, "POST", "/v1/crons", "{name: c, schedule: '* * * * *', job: {command: [x]}}");
+    for (int i = 1; i <= 4; i++) {
+        wait_for(j, 60);
+        kit_restart(&j->k);
+        kit_plan(&j->k);
+        assert_int_equal(jobs_there(j, "c.alice"), i);
+    }
+    j->k.now_ns += INT64_C(3600) * 1000000000; /* it was down for an hour */
+    kit_restart(&j->k);
+    kit_sleep(&j->k, 2);
+    assert_int_equal(jobs_there(j, "c.alice"), 5);
+    kit_sleep(&j->k, 10);
+    assert_int_equal(jobs_there(j, "c.alice"), 5);
+}
+
+static void they_overlap_as_they_are_told(void **state)
+{
+    struct job_kit *j = *state;
+    CALL(&j->k, 201, ALICE, "POST", "/v1/crons", "{name: a, schedule: '* * * * *', job: {command: [x]}}");
+    CALL(&j->k, 201, ALICE, "POST", "/v1/crons",
+         "{name: s, schedule: '* * * * *', overlap: skip, job: {command: [x]}}");
+    CALL(&j->k, 201, ALICE, "POST", "/v1/crons",
+         "{name: r, schedule: '* * * * *', overlap: replace, job: {command: [x], requests: {cpu: 100}}}");
+    wait_for(j, 60);
+    wait_for(j, 60);
+    wait_for(j, 60);
+    assert_int_equal(jobs_there(j, "a.alice"), 3);
+    assert_int_equal(jobs_there(j, "s.alice"), 1);
+    assert_int_equal(jobs_there(j, "r.alice"), 3);
+    int64_t first = kit_number(&j->k, "jobs/0"), second = kit_number(&j->k, "jobs/1"),
+            last = kit_number(&j->k, "jobs/2");
+    STATE(j, first, "ended");
+    STATE(j, second, "ended");
+    SAYS(&j->k, "its schedule has made the next one");
+    STATE(j, last, "pending");
+}
+
+static void older_records_go(void **state)
+{
+    struct job_kit *j = *state;
+    CALL(&j->k, 201, ALICE, "POST", "/v1/crons", "{name: c, schedule: '* * * * *', keep: 2, job: {command: [x]}}");
+    for (int i = 0; i < 5; i++) {
+        wait_for(j, 60);
+        (void)jobs_there(j, "c.alice");
+        size_t len = json_array_size(kit_at(&j->k, "jobs"));
+        tasks_say(j, json_integer_value(json_array_get(kit_at(&j->k, "jobs"), len - 1)), "state: ended");
+    }
+    assert_int_equal(jobs_there(j, "c.alice"), 3); /* two, and the one that was open when the last was made */
+    CALL(&j->k, 200, ALICE, "GET", "/v1/jobs", NULL);
+    assert_int_equal(json_array_size(kit_at(&j->k, "items")), 3);
+    CALL(&j->k, 200, ALICE, "GET", "/v1/instances", NULL);
+    assert_int_equal(json_array_size(kit_at(&j->k, "items")), 3);
+}
+
+static void what_cannot_be_made_is_said(void **state)
+{
+    struct job_kit *j = *state;
+    CALL(&j->k, 201, ALICE, "POST", "/v1/volumes", "{id: data}");
+    CALL(&j->k, 201, ALICE, "POST", "/v1/crons",
+         "{name: c, schedule: '* * * * *', job: {command: [x], volumes: [data]}}");
+    CALL(&j->k, 204, ALICE, "DELETE", "/v1/volumes/data", NULL);
+    wait_for(j, 60);
+    assert_int_equal(jobs_there(j, "c.alice"), 0);
+    SAYS(&j->k, "there is no volume");
+    CALL(&j->k, 201, ALICE, "POST", "/v1/volumes", "{id: data}");
+    wait_for(j, 60);
+    assert_int_equal(jobs_there(j, "c.alice"), 1);
+    assert_null(kit_at(&j->k, "error"));
+}
+
+static void what_is_wrong_is_refused(void **state)
+{
+    struct job_kit *j = *state;
+    static const struct {
+        int status;
+        const char *who, *body, *words;
+    } rows[] = {
+        {400, ALICE, "{name: c, job: {command: [x]}}",                                   "schedule: missing"        },
+        {400, ALICE, "{name: c, schedule: '* * * * *'}",                                 "job: missing"             },
+        {400, ALICE, "{name: c, schedule: '* *', job: {command: [x]}}",                  "schedule: "               },
+        {400, ALICE, "{name: c, schedule: '0 0 30 2 *', job: {command: [x]}}",           "there is no such day"     },
+        {400, ALICE, "{name: c, schedule: '@daily', job: {command: x}}",                 "job: command: expected"   },
+        {400, ALICE, "{name: c, schedule: '@daily', job: {owner: bob}}",                 "job: owner: is not for"   },
+        {400, ALICE, "{name: c, schedule: '@daily', overlap: no, job: {}}",              "overlap: expected"        },
+        {400, ALICE, "{name: c, schedule: '@daily', keep: -1, job: {}}",                 "keep: expected"           },
+        {403, ALICE, "{name: c, owner: bob, schedule: '@daily', job: {command: [x]}}",   "may not create crons"     },
+        {403, ALICE, "{name: c, schedule: '@daily', job: {command: [x], rootfs: /srv}}", "rootfs: folders of a node"},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        CALL(&j->k, rows[i].status, rows[i].who, "POST", "/v1/crons", rows[i].body);
+        SAYS(&j->k, rows[i].words);
+    }
+    CALL(&j->k, 201, ALICE, "POST", "/v1/crons", "{name: c, schedule: '@daily', job: {command: [x]}}");
+    CALL(&j->k, 404, BOB, "GET", "/v1/crons/c.alice", NULL);
+    CALL(&j->k, 404, BOB, "DELETE", "/v1/crons/c.alice", NULL);
+    CALL(&j->k, 204, ALICE, "DELETE", "/v1/crons/c", NULL);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, jobs_open, jobs_close)
+    const struct CMUnitTest tests[] = {
+        TEST(a_job_is_made_each_time), TEST(a_crash_neither_loses_nor_doubles_one), TEST(they_overlap_as_they_are_told),
+        TEST(older_records_go),        TEST(what_cannot_be_made_is_said),           TEST(what_is_wrong_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

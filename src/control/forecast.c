@@ -1,0 +1,391 @@
+#include "control/forecast.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/vec.h"
+#include "control/control_parts.h"
+#include "control/plan_policy.h"
+#include "control/state_parts.h"
+
+enum { WAITING_MAX = 64, STALE_S = 10, COST_SHARE = 20 };
+#define SECOND_NS INT64_C(1000000000)
+#define BUDGET_NS (2 * SECOND_NS) /* of the cases of one run together, but for the first */
+
+/* A run with what it is made from. Nobody else looks at it while it is on the worker. */
+struct making {
+    struct forecast_run run;
+    struct plan_policy policy;
+    struct arena arena; /* of the profile */
+    struct berth_policy policies[FORECAST_CASES_MAX];
+    struct berth_queue *queues[FORECAST_CASES_MAX];
+    void (*drop)(void *keep);
+    int64_t took_ns, made_steady_ns;
+    int64_t (*steady_ns)(void *ctx);
+    void *clock_ctx;
+};
+
+struct waiting {
+    struct call *call;
+    struct making *making; /* of its own; NULL: it waits for the outlook */
+};
+
+struct forecast {
+    struct control *control;
+    struct making *last;      /* the outlook; NULL: none yet */
+    struct making *under_way; /* on the worker */
+    VEC(struct waiting) waiting;
+    struct call *serving;  /* its verb is being run again */
+    struct making *served; /* what it waited for; one of its own is kept until the next one asks */
+    struct call *asking;   /* a run that is made at once, on this thread, is not waited for */
+    bool stopping;
+};
+
+struct forecast *forecast_new(struct control *control)
+{
+    struct forecast *f = mem_zalloc(sizeof *f);
+    f->control = control;
+    return f;
+}
+
+static void making_free(struct making *m)
+{
+    if (!m)
+        return;
+    for (size_t i = 0; i < m->run.plans_len; i++) {
+        berth_plan_free(m->run.plans[i].plan);
+        berth_snapshot_free(m->run.plans[i].snapshot);
+        map_done(&m->run.plans[i].pending);
+        mem_free(m->queues[i]);
+    }
+    plan_policy_done(&m->policy);
+    plan_policy_done(&m->policy);
+    arena_done(&m->arena);
+    if (m->drop)
+        m->drop(m->run.keep);
+    mem_free(m);
+}
+
+static void served_drop(struct forecast *f)
+{
+    if (f->served != f->last)
+        making_free(f->served);
+    f->served = NULL;
+}
+
+void forecast_free(struct forecast *f)
+{
+    if (!f)
+        return;
+    for (size_t i = 0; i < f->waiting.len; i++)
+        if (f->waiting.at[i].making != f->under_way)
+            making_free(f->waiting.at[i].making);
+    making_free(f->under_way); /* its thread has ended before it was told */
+    served_drop(f);
+    making_free(f->last);
+    vec_done(&f->waiting);
+    mem_free(f);
+}
+
+bool forecast_drop(struct forecast *f)
+{
+    if (f->under_way)
+        return false;
+    for (size_t i = 0; i < f->waiting.len; i++)
+        if (f->waiting.at[i].making)
+            return false;
+    served_drop(f);
+    making_free(take_ptr(&f->last));
+    return true;
+}
+
+void forecast_stop(struct forecast *f)
+{
+    f->stopping = true;
+    while (f->waiting.len) {
+        struct waiting w = f->waiting.at[--f->waiting.len];
+        if (w.making != f->under_way)
+            making_free(w.making);
+        (void)err_set(&w.call->err, ENOSPC, "berthd is stopping; try again soon");
+        call_answer(w.call, -ENOSPC);
+    }
+}
+
+/* ---- finding ------------------------------------------------------------------------------------------------------- */
+
+static bool same_pending(const void *ctx, uint32_t at, const void *workload)
+{
+    return strcmp(berth_plan_pending_name(ctx, at), workload) == 0;
+}
+
+bool forecast_find(const struct forecast_plan *p, const char *workload, size_t *ret)
+{
+    if (!p->plan)
+        return false;
+    uint32_t at = map_find(&p->pending, hash_bytes(workload, strlen(workload), 0), same_pending, p->plan, workload);
+    *ret = at;
+    return at != MAP_NONE;
+}
+
+bool forecast_starts(const struct forecast_plan *p, const char *workload)
+{
+    size_t at, len = p->plan ? berth_plan_actions(p->plan) : 0;
+    if (forecast_find(p, workload, &at))
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        struct berth_action a = berth_plan_action(p->plan, i);
+        if ((a.op == BERTH_PLACE || a.op == BERTH_PROMOTE) && strcmp(a.workload, workload) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* ---- making -------------------------------------------------------------------------------------------------------- */
+
+/* A workload may be there twice, the pods it lacks last: those count. */
+static void index_pendings(struct forecast_plan *p)
+{
+    for (size_t i = 0; i < berth_plan_pendings(p->plan); i++) {
+        const char *id = berth_plan_pending_name(p->plan, i);
+        uint64_t hash = hash_bytes(id, strlen(id), 0);
+        uint32_t other = map_find(&p->pending, hash, same_pending, p->plan, id);
+        if (other != MAP_NONE)
+            map_drop(&p->pending, hash, other);
+        map_add(&p->pending, hash, (uint32_t)i);
+    }
+}
+
+/* On whatever thread: touches nothing but the making. */
+static void make(void *ctx)
+{
+    struct making *m = ((struct forecast *)ctx)->under_way;
+    int64_t start_ns = m->steady_ns(m->clock_ctx);
+    for (size_t i = 0; i < m->run.plans_len; i++) {
+        struct forecast_plan *p = &m->run.plans[i];
+        if (i && m->steady_ns(m->clock_ctx) - start_ns > BUDGET_NS)
+            break;
+        p->rc = berth_plan_make(p->snapshot, &m->policies[i], &p->plan, &p->err);
+        if (p->rc == 0)
+            index_pendings(p);
+    }
+    m->took_ns += m->steady_ns(m->clock_ctx) - start_ns;
+}
+
+/* The same queues, each ranked otherwise. */
+static void rank_all(struct making *m, size_t i, const struct berth_ranking *ranking)
+{
+    struct berth_order *order = &m->policies[i].order;
+    order->ranking = *ranking;
+    if (order->queues_len == 0)
+        return;
+    m->queues[i] = mem_array(order->queues_len, sizeof *m->queues[i]);
+    memcpy(m->queues[i], order->queues, order->queues_len * sizeof *m->queues[i]);
+    for (size_t q = 0; q < order->queues_len; q++)
+        m->queues[i][q].ranking = *ranking;
+    order->queues = m->queues[i];
+}
+
+/* The cluster says for a moment what the drafts do; the snapshot goes on saying it. */
+static int freeze_with(struct forecast *f, struct making *m, size_t i, const struct forecast_case *k,
+                       struct berth_err *err)
+{
+    struct control *c = f->control;
+    size_t put = 0;
+    int rc = 0;
+    for (; k && rc == 0 && put < k->drafts_len; put++) {
+        const struct forecast_draft *d = &k->drafts[put];
+        char *text = json_dumps(d->doc, JSON_COMPACT);
+        struct object o = {
+            .kind = d->kind, .id = d->id, .owner = d->owner, .group = d->group, .doc = {text, strlen(text)}
+        };
+        rc = object_project(c->state, state_cluster(c->state), &o, err);
+        free(text);
+    }
+    if (rc == 0)
+        m->run.plans[i].snapshot = berth_freeze(state_cluster(c->state), m->run.now_ns, c->in_force.seed);
+    for (size_t at = 0; at < put; at++) {
+        const struct forecast_draft *d = &k->drafts[at];
+        if (state_find(c->state, d->kind, d->id))
+            state_restore(c->state, d->kind, d->id);
+        else
+            (void)berth_workload_remove(state_cluster(c->state), d->id, NULL);
+    }
+    return rc;
+}
+
+static int making_new(struct forecast *f, const struct forecast_wish *wish, struct making **ret, struct berth_err *err)
+{
+    struct control *c = f->control;
+    struct making *m = mem_zalloc(sizeof *m);
+    int64_t start_ns = c->env.steady_ns(c->env.ctx);
+    int rc = 0;
+    *m = (struct making){.steady_ns = c->env.steady_ns, .clock_ctx = c->env.ctx, .drop = wish->drop};
+    m->run.keep = wish->keep;
+    m->run.revision = state_revision(c->state);
+    m->run.now_ns = control_now_ns(c);
+    m->run.plans_len = wish->cases_len ? wish->cases_len : 1;
+    arena_init(&m->arena);
+    plan_policy_read(c->state, &m->policy);
+    const char *name;
+    m->policy.policy.profile = scheduler_profile(c->state, &m->arena, &name);
+    m->policy.policy.backfill.reservations = FORECAST_RESERVATIONS;
+    for (size_t i = 0; rc == 0 && i < m->run.plans_len; i++) {
+        const struct forecast_case *k = wish->cases_len ? &wish->cases[i] : NULL;
+        m->policies[i] = m->policy.policy;
+        if (k && k->ranking)
+            rank_all(m, i, k->ranking);
+        rc = freeze_with(f, m, i, k, err);
+    }
+    m->took_ns = c->env.steady_ns(c->env.ctx) - start_ns;
+    if (rc < 0)
+        making_free(m);
+    else
+        *ret = m;
+    return rc;
+}
+
+static void made(void *ctx);
+
+static void begin(struct forecast *f, struct making *m)
+{
+    const struct control_env *env = &f->control->env;
+    f->under_way = m;
+    (env->run_slow ? env->run_slow : env->run)(env->ctx, make, made, f);
+}
+
+/* The next one that is to be made: of who waits longest. */
+static void next(struct forecast *f)
+{
+    struct making *outlook = NULL;
+    struct berth_err err;
+    if (f->under_way || f->stopping || f->waiting.len == 0)
+        return;
+    struct making *own = f->waiting.at[0].making;
+    if (own)
+        begin(f, own);
+    else if (making_new(f, &(struct forecast_wish){0}, &outlook, &err) == 0)
+        begin(f, outlook);
+}
+
+/* Those who wait for it are taken out before any is served: a verb may ask for more. Runs their verbs again. */
+static void serve(struct forecast *f, struct making *m, bool outlook)
+{
+    VEC(struct call *) ready = {0};
+    size_t kept = 0;
+    for (size_t i = 0; i < f->waiting.len; i++) {
+        struct waiting w = f->waiting.at[i];
+        if (outlook ? w.making == NULL : w.making == m)
+            vec_push(&ready, w.call);
+        else
+            f->waiting.at[kept++] = w;
+    }
+    f->waiting.len = kept;
+    for (size_t i = 0; i < ready.len; i++) {
+        if (ready.at[i] == f->asking)
+            continue; /* its verb is still running */
+        f->serving = ready.at[i];
+        call_again(ready.at[i]);
+        f->serving = NULL;
+    }
+    vec_done(&ready);
+}
+
+static void made(void *ctx)
+{
+    struct forecast *f = ctx;
+    struct making *m = take_ptr(&f->under_way);
+    bool outlook = true;
+    plan_policy_made(&m->policy);
+    for (size_t i = 0; i < f->waiting.len; i++)
+        outlook = outlook && f->waiting.at[i].making != m;
+    m->made_steady_ns = m->steady_ns(m->clock_ctx);
+    plan_policy_made(&m->policy);
+    if (f->stopping) {
+        making_free(m);
+        return;
+    }
+    served_drop(f);
+    if (outlook) {
+        making_free(f->last);
+        f->last = m;
+    }
+    f->served = m;
+    serve(f, m, outlook);
+    next(f);
+}
+
+/* ---- asking -------------------------------------------------------------------------------------------------------- */
+
+/* What costs much is made less often: forecasts take a twentieth of the worker's time at most. */
+static bool fresh(const struct forecast *f)
+{
+    const struct making *m = f->last;
+    if (!m || !m->run.plans[0].plan)
+        return false;
+    int64_t age_ns = f->control->env.steady_ns(f->control->env.ctx) - m->made_steady_ns;
+    bool same = m->run.revision == state_revision(f->control->state);
+    return age_ns < STALE_S * SECOND_NS && (same || age_ns < m->took_ns * COST_SHARE);
+}
+
+/* The run that a verb waited for. */
+static int hand_out(const struct forecast *f, struct call *c, const struct forecast_wish *wish,
+                    const struct forecast_run **ret)
+{
+    const struct forecast_plan *first = &f->served->run.plans[0];
+    if (wish->cases_len == 0 && !first->plan) {
+        c->err = first->err;
+        return first->rc;
+    }
+    *ret = &f->served->run;
+    return 0;
+}
+
+static int enqueue(struct forecast *f, struct call *c, const struct forecast_wish *wish)
+{
+    struct waiting w = {.call = c};
+    int rc = f->stopping                     ? err_set(&c->err, ENOSPC, "berthd is stopping; try again soon")
+             : f->waiting.len >= WAITING_MAX ? err_set(&c->err, EDQUOT, "too many forecasts are being made; try again")
+                                             : 0;
+    if (rc < 0 && wish->drop)
+        wish->drop(wish->keep);
+    if (rc == 0 && wish->cases_len)
+        rc = making_new(f, wish, &w.making, &c->err);
+    if (rc == 0)
+        vec_push(&f->waiting, w);
+    return rc;
+}
+
+static bool waits(const struct forecast *f, const struct call *c)
+{
+    for (size_t i = 0; i < f->waiting.len; i++)
+        if (f->waiting.at[i].call == c)
+            return true;
+    return false;
+}
+
+int forecast_ask(struct call *c, const struct forecast_wish *wish, const struct forecast_run **ret)
+{
+    struct forecast *f = c->control->forecast;
+    *ret = NULL;
+    if (f->serving == c) {
+        if (wish->drop)
+            wish->drop(wish->keep); /* that of the first time is in use */
+        return hand_out(f, c, wish, ret);
+    }
+    if (wish->cases_len == 0 && fresh(f)) {
+        *ret = &f->last->run;
+        return 0;
+    }
+    int rc = enqueue(f, c, wish);
+    if (rc < 0)
+        return rc;
+    f->asking = c;
+    next(f);
+    f->asking = NULL;
+    if (!waits(f, c))
+        return hand_out(f, c, wish, ret);
+    c->later = true;
+    return 0;
+}

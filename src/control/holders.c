@@ -1,0 +1,255 @@
+#include "control/holders.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "control/control_parts.h"
+#include "control/predict.h"
+#include "control/settings_table.h"
+#include "wire/api.h"
+#include "wire/document.h"
+#include "wire/moment.h"
+#include "wire/words.h"
+
+enum { RECORDS_MAX = 200000, SHOWN_MAX = 1000 };
+#define HOUR_NS (INT64_C(3600) * 1000000000)
+
+bool holder_show(const struct call *c, const char *owner, const char *group, json_t *to)
+{
+    bool sees = permit(&c->caller, PERMIT_READ, owner, group);
+    struct arena arena;
+    arena_init(&arena);
+    const char *shown = sees ? "user" : system_setting_text(c->state, SETTING_HOLDER_SHOWN, &arena);
+    if (strcmp(shown, "nobody") != 0 && *group)
+        (void)json_object_set_new(to, "group", json_string(group));
+    if (strcmp(shown, "user") == 0 && *owner)
+        (void)json_object_set_new(to, "owner", json_string(owner));
+    arena_done(&arena);
+    return sees;
+}
+
+/* ---- when it will be free ------------------------------------------------------------------------------------------ */
+
+int64_t holder_end_ns(const struct call *c, const struct object *instance)
+{
+    const struct instance_view *v = instance->instance;
+    const struct object *work = state_find_work(c->state, v->workload);
+    struct arena arena;
+    struct work_doc d;
+    int64_t p50_ns, p90_ns, start_ns = v->started_ns ? v->started_ns : v->since_ns;
+    uint64_t version;
+    if (!work || work->kind != KIND_JOB)
+        return BERTH_NEVER_NS;
+    arena_init(&arena);
+    CLEANUP(json) json_t *doc = object_doc(work);
+    int64_t estimate_ns = 0, limit_ns = 0;
+    if (work_doc_read(doc, &arena, &d, NULL) == 0) {
+        estimate_ns = d.job.estimate_ns;
+        limit_ns = d.job.time_limit_ns;
+        if (!estimate_ns && predict_time(c->state, work->owner, work->work->name, &p50_ns, &p90_ns, &version))
+            estimate_ns = p50_ns;
+    }
+    arena_done(&arena);
+    estimate_ns = estimate_ns ? estimate_ns : limit_ns ? limit_ns : HOUR_NS;
+    while (estimate_ns < c->now_ns - start_ns)
+        estimate_ns *= 2;
+    if (limit_ns && estimate_ns > limit_ns)
+        estimate_ns = limit_ns;
+    return start_ns + estimate_ns < c->now_ns ? c->now_ns : start_ns + estimate_ns;
+}
+
+/* ---- one who holds ------------------------------------------------------------------------------------------------- */
+
+static json_t *devices_json(uint64_t gpus)
+{
+    json_t *list = json_array();
+    for (unsigned i = 0; i < BERTH_NODE_GPUS_MAX; i++)
+        if (gpus >> i & 1)
+            (void)json_array_append_new(list, json_sprintf("gpu%u", i));
+    return list;
+}
+
+static void time_set(json_t *to, const char *key, int64_t ns)
+{
+    char text[TIMESTAMP_MAX];
+    if (ns > 0 && ns != BERTH_NEVER_NS)
+        (void)json_object_set_new(to, key, json_string(timestamp_text(ns, text)));
+}
+
+static uint64_t gpus_of(const struct object *instance, struct arena *arena)
+{
+    struct instance_doc d;
+    CLEANUP(json) json_t *doc = object_doc(instance);
+    return instance_doc_read(doc, arena, &d, NULL) == 0 ? d.instance.gpus : 0;
+}
+
+json_t *holder_json(const struct call *c, const struct object *instance)
+{
+    const struct instance_view *v = instance->instance;
+    struct arena arena;
+    json_t *item = json_pack("{s:s, s:s}", "node", v->node, "state", berth_state_name(v->state));
+    const struct object *work = state_find_work(c->state, v->workload);
+    arena_init(&arena);
+    uint64_t gpus = gpus_of(instance, &arena);
+    arena_done(&arena);
+    if (gpus)
+        (void)json_object_set_new(item, "devices", devices_json(gpus));
+    if (holder_show(c, instance->owner, instance->group, item)) {
+        (void)json_object_set_new(item, "workload", json_string(v->workload));
+        (void)json_object_set_new(item, "instance", json_integer((json_int_t)v->number));
+        (void)json_object_set_new(item, "ordinal", json_integer(v->ordinal));
+        if (work)
+            (void)json_object_set_new(item, "kind", json_string(kinds[work->kind].name));
+        if (work && *work->work->name)
+            (void)json_object_set_new(item, "name", json_string(work->work->name));
+    }
+    time_set(item, "since", v->started_ns ? v->started_ns : v->since_ns);
+    time_set(item, "until", holder_end_ns(c, instance));
+    return item;
+}
+
+/* ---- the past ------------------------------------------------------------------------------------------------------ */
+
+struct asked {
+    const char *node;
+    int device; /* -1: the whole node */
+    int64_t at_ns;
+    bool past;
+};
+
+static bool device_fits(const struct asked *a, uint64_t gpus)
+{
+    return a->device < 0 || gpus >> a->device & 1;
+}
+
+static int64_t moment_of(const json_t *doc, const char *key)
+{
+    int64_t ns = 0;
+    return timestamp_parse(json_object_get(doc, key), &ns, NULL) == 0 ? ns : 0;
+}
+
+static uint64_t devices_of(const json_t *doc)
+{
+    uint64_t gpus = 0;
+    size_t i;
+    json_t *device;
+    json_array_foreach(json_object_get(doc, "gpus"), i, device)
+    {
+        json_int_t n = json_integer_value(device);
+        if (n >= 0 && n < BERTH_NODE_GPUS_MAX)
+            gpus |= (uint64_t)1 << n;
+    }
+    return gpus;
+}
+
+/* What still runs has records of its beginning, too: it is found among the instances. */
+static bool still_there(const struct call *c, const json_t *doc)
+{
+    char id[24];
+    const struct object *o = state_find(c->state, KIND_INSTANCE,
+                                        str_u64((uint64_t)json_integer_value(json_object_get(doc, "instance")), id));
+    return o && o->instance->state != BERTH_ENDED;
+}
+
+static void record_add(struct call *c, const struct asked *a, const struct object *record, json_t *items)
+{
+    CLEANUP(json) json_t *doc = object_doc(record);
+    const char *node = json_string_value(json_object_get(doc, "node"));
+    const char *workload = json_string_value(json_object_get(doc, "workload"));
+    uint64_t gpus = devices_of(doc);
+    int64_t start_ns = moment_of(doc, "start"), end_ns = moment_of(doc, "end"), began_ns = moment_of(doc, "began");
+    if (!node || strcmp(node, a->node) != 0 || start_ns > a->at_ns || end_ns <= a->at_ns || !device_fits(a, gpus) ||
+        still_there(c, doc))
+        return;
+    json_t *item = json_pack("{s:s, s:s}", "node", node, "state", "ended");
+    if (gpus)
+        (void)json_object_set_new(item, "devices", devices_json(gpus));
+    if (holder_show(c, record->owner, record->group, item) && workload) {
+        static const char *const told[] = {"kind", "name", "instance", "ordinal"};
+        (void)json_object_set_new(item, "workload", json_string(workload));
+        for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+            if (json_object_get(doc, told[i]))
+                (void)json_object_set(item, told[i], json_object_get(doc, told[i]));
+    }
+    time_set(item, "since", began_ns ? began_ns : start_ns);
+    time_set(item, "until", end_ns);
+    (void)json_array_append_new(items, item);
+}
+
+/* The newest first: who asks does so about yesterday rather than about last year. */
+static bool past_add(struct call *c, const struct asked *a, json_t *items)
+{
+    size_t len;
+    const struct object *const *records = state_list(c->state, KIND_USAGE_RECORD, &len);
+    for (size_t i = len; i-- > 0;) {
+        if (len - i > RECORDS_MAX)
+            return false;
+        if (memmem(records[i]->doc.at, records[i]->doc.len, a->node, strlen(a->node)))
+            record_add(c, a, records[i], items);
+    }
+    return true;
+}
+
+/* ---- the route ----------------------------------------------------------------------------------------------------- */
+
+static int device_split(struct call *c, const char *text, struct asked *ret)
+{
+    const char *slash = strrchr(text, '/');
+    int64_t n;
+    char shown[QUOTE_MAX];
+    if (!slash || strncmp(slash + 1, "gpu", 3) != 0 || !str_parse_i64(slash + 4, &n) || n < 0 ||
+        n >= BERTH_NODE_GPUS_MAX)
+        return err_set(&c->err, EINVAL, "device: expected NODE/gpuN, not %s", quote(text, shown));
+    ret->node = arena_strndup(&c->arena, text, (size_t)(slash - text));
+    ret->device = (int)n;
+    return 0;
+}
+
+static int asked_read(struct call *c, struct asked *ret)
+{
+    const char *node = call_query(c, "node"), *device = call_query(c, "device"), *at = call_query(c, "at");
+    *ret = (struct asked){.node = node, .device = -1, .at_ns = c->now_ns};
+    if (!node == !device)
+        return err_set(&c->err, EINVAL, "give either node=NODE or device=NODE/gpuN");
+    int rc = device ? device_split(c, device, ret) : 0;
+    if (rc == 0 && at) {
+        rc = timestamp_parse_text(at, &ret->at_ns, &c->err);
+        ret->past = true;
+    }
+    if (rc == 0 && ret->at_ns > c->now_ns)
+        return err_set(&c->err, EINVAL, "at: nobody knows yet; give a time that is over");
+    return rc;
+}
+
+int holders_run(struct call *c)
+{
+    struct asked a;
+    char at[TIMESTAMP_MAX];
+    int rc = asked_read(c, &a);
+    if (rc < 0)
+        return rc;
+    const struct object *node = call_object(c, KIND_NODE, a.node, PERMIT_CLUSTER);
+    if (!node)
+        return -c->err.code;
+    a.node = node->id;
+    json_t *items = json_array();
+    bool whole = !a.past || past_add(c, &a, items);
+    for (size_t i = 0; i < node->node->instances_len && json_array_size(items) < SHOWN_MAX; i++) {
+        const struct object *o = node->node->instances[i];
+        const struct instance_view *v = o->instance;
+        int64_t since_ns = v->started_ns ? v->started_ns : v->since_ns;
+        if (v->state == BERTH_ENDED || v->state == BERTH_RESERVED || (a.past && since_ns > a.at_ns))
+            continue;
+        if (device_fits(&a, a.device < 0 ? 0 : gpus_of(o, &c->arena)))
+            (void)json_array_append_new(items, holder_json(c, o));
+    }
+    c->answer.body = json_pack("{s:s, s:s, s:o}", "node", node->id, "at", timestamp_text(a.at_ns, at), "items", items);
+    if (a.device >= 0)
+        (void)json_object_set_new(c->answer.body, "device", json_sprintf("gpu%d", a.device));
+    if (!whole)
+        (void)json_object_set_new(c->answer.body, "incomplete", json_true());
+    return 0;
+}

@@ -1,0 +1,20 @@
+/* holders.h - who holds a node or a device, now or at a past time; and how much of others a caller may be told.
+ *
+ * Of what is not theirs people learn as much as the setting `holder_shown` says: nobody, the group's name, or the user's.
+ * What it is called and what it does they never learn. The past is read from usage records, which are written when an
+ * instance ends and kept for a while.
+ */
+#pragma once
+
+#include "control/call.h"
+
+/* Adds `owner` and `group` as far as the caller may know them. True: it may see all of what belongs to them. */
+bool holder_show(const struct call *c, const char *owner, const char *group, json_t *to);
+/* When an instance is expected to have ended: by the estimate of its job, twice that if it has outrun it, and again, at most
+ * its limit. BERTH_NEVER_NS: nobody can say. */
+int64_t holder_end_ns(const struct call *c, const struct object *instance);
+/* An instance as one who holds something: whose, where, since when, until when. A new reference. */
+json_t *holder_json(const struct call *c, const struct object *instance);
+
+/* GET /v1/holders?node=N | device=N/gpu3 [&at=TIME] */
+int holders_run(struct call *c);

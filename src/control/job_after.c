@@ -1,0 +1,84 @@
+/* job_after.c - what a job waits for: other jobs, and earlier ones of its name. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "control/job.h"
+#include "wire/document.h"
+
+bool job_is_over(const struct object *job)
+{
+    return job->work->finished_ns != 0;
+}
+
+static const char *to_do(enum after_when when)
+{
+    switch (when) {
+    case AFTER_STARTED: return "to start";
+    case AFTER_FAILED: return "to fail";
+    case AFTER_ENDED: return "to end";
+    default: return "to end well";
+    }
+}
+
+/* What has become of a job that is over. */
+static const char *fate(const struct object *job)
+{
+    const struct work_view *v = job->work;
+    return v->cancelled ? "was cancelled" : v->failed ? "has failed" : "has ended well";
+}
+
+static enum job_wait after_wait(const struct object *of, enum after_when when)
+{
+    if (!of) /* nobody knows what became of it but that it is over */
+        return when == AFTER_ENDED ? WAIT_MET : WAIT_NEVER;
+    bool over = job_is_over(of), well = over && !of->work->cancelled && !of->work->failed;
+    switch (when) {
+    case AFTER_STARTED: return of->work->started_ns || well ? WAIT_MET : over ? WAIT_NEVER : WAIT_OPEN;
+    case AFTER_FAILED: return !over ? WAIT_OPEN : well ? WAIT_NEVER : WAIT_MET;
+    case AFTER_ENDED: return over ? WAIT_MET : WAIT_OPEN;
+    default: return !over ? WAIT_OPEN : well ? WAIT_MET : WAIT_NEVER;
+    }
+}
+
+/* The first earlier job of its owner with its name that is not over. */
+static const struct object *elder(const struct state *s, const struct object *job)
+{
+    size_t len;
+    const struct object *const *jobs = state_list(s, KIND_JOB, &len);
+    for (size_t i = 0; i < len && jobs[i] != job; i++)
+        if (!job_is_over(jobs[i]) && strcmp(jobs[i]->work->name, job->work->name) == 0 &&
+            strcmp(jobs[i]->owner, job->owner) == 0)
+            return jobs[i];
+    return NULL;
+}
+
+enum job_wait job_wait(const struct state *s, const struct object *job, struct arena *arena, const char **ret_text)
+{
+    struct work_doc d;
+    enum job_wait worst = WAIT_MET;
+    CLEANUP(json) json_t *doc = object_doc(job);
+    *ret_text = "";
+    if (work_doc_read(doc, arena, &d, NULL) < 0 || !d.job.waits)
+        return WAIT_MET;
+    for (size_t i = 0; i < d.job.after_len; i++) {
+        char number[24];
+        const struct job_after *a = &d.job.after[i];
+        const char *id = str_u64(a->job, number);
+        const struct object *of = state_find(s, KIND_JOB, id);
+        enum job_wait one = after_wait(of, a->when);
+        if (one == WAIT_NEVER) {
+            *ret_text = arena_fmt(arena, "it was to wait for job %s %s, and that %s", id, to_do(a->when),
+                                  of ? fate(of) : "is gone");
+            return one;
+        }
+        if (one == WAIT_OPEN && worst == WAIT_MET)
+            *ret_text = arena_fmt(arena, "waits for job %s %s", id, to_do(a->when));
+        worst = one == WAIT_OPEN ? one : worst;
+    }
+    const struct object *before = d.job.singleton && worst == WAIT_MET ? elder(s, job) : NULL;
+    if (!before)
+        return worst;
+    *ret_text = arena_fmt(arena, "waits for job %s, an earlier one of its name, to end", before->id);
+    return WAIT_OPEN;
+}

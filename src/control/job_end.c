@@ -1,0 +1,141 @@
+/* job_end.c - what the end of a task means for its job: too long, for others, with its node. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "control/control_parts.h"
+#include "control/job.h"
+#include "wire/document.h"
+
+const char *duration_text(int64_t ns, struct arena *arena)
+{
+    static const struct {
+        int64_t seconds;
+        char unit;
+    } units[] = {
+        {86400, 'd'},
+        {3600,  'h'},
+        {60,    'm'},
+        {1,     's'},
+    };
+    CLEANUP(str) struct str text = {0};
+    int64_t left = ns / 1000000000;
+    size_t said = 0;
+    for (size_t i = 0; i < sizeof units / sizeof *units && said < 2; i++) {
+        int64_t n = left / units[i].seconds;
+        if (n)
+            str_addf(&text, "%" PRId64 "%c", n, units[i].unit);
+        said += n || said; /* the two largest units will do */
+        left -= n * units[i].seconds;
+    }
+    return text.len ? arena_strdup(arena, str_text(&text)) : "0s";
+}
+
+static bool is_over(const json_t *doc)
+{
+    return json_is_true(json_object_get(doc, "failed")) || json_is_true(json_object_get(doc, "cancelled")) ||
+           json_is_true(json_object_get(doc, "ended"));
+}
+
+/* The job's document, unless it is over already. */
+static json_t *edit_open(struct change *change, const char *job)
+{
+    const json_t *doc = change_read(change, KIND_JOB, job);
+    return doc && !is_over(doc) ? change_edit(change, KIND_JOB, job) : NULL;
+}
+
+static void end_job(struct change *change, const char *job, const char *how, const char *error)
+{
+    json_t *doc = edit_open(change, job);
+    if (!doc)
+        return;
+    (void)json_object_set_new(doc, how, json_true());
+    (void)json_object_set_new(doc, "error", json_string(error));
+}
+
+void job_task_failed(struct change *change, const struct object *instance, json_t *doc, const char *error,
+                     int64_t now_ns)
+{
+    char now[TIMESTAMP_MAX];
+    (void)json_object_set_new(doc, "state", json_string(berth_state_name(BERTH_ENDED)));
+    (void)json_object_set_new(doc, "since", json_string(timestamp_text(now_ns, now)));
+    (void)json_object_set_new(doc, "ready", json_false());
+    (void)json_object_set_new(doc, "failed", json_true());
+    (void)json_object_set_new(doc, "error", json_string(error));
+    change_put(change, KIND_INSTANCE, instance->id, json_incref(doc));
+}
+
+/* So that a ranking by attained service knows of it. Of several tasks the mean counts. */
+static void attain(struct change *change, const struct object *job, const struct object *instance, int64_t now_ns)
+{
+    int64_t ran_ns = now_ns - instance->instance->started_ns;
+    if (!instance->instance->started_ns || ran_ns <= 0 || instance->instance->state != BERTH_RUNNING)
+        return;
+    json_t *doc = edit_open(change, job->id);
+    const json_t *known = json_object_get(doc, "attained");
+    int64_t had_ns = known ? (int64_t)(json_number_value(known) * 1e9) : 0;
+    uint32_t tasks = job->work->replicas ? job->work->replicas : 1;
+    if (doc)
+        (void)json_object_set_new(doc, "attained", json_real((double)(had_ns + ran_ns / tasks) / 1e9));
+}
+
+static void expired(struct change *change, const struct object *job, const struct object *instance,
+                    const struct work_doc *d)
+{
+    const char *error = arena_fmt(change->arena, "it ran for longer than its time limit of %s",
+                                  duration_text(d->job.time_limit_ns, change->arena));
+    if (!job->work->array) {
+        end_job(change, job->id, "failed", error);
+        return;
+    }
+    json_t *doc = change_edit(change, KIND_INSTANCE, instance->id);
+    if (!doc)
+        return;
+    (void)json_object_set_new(doc, "failed", json_true());
+    (void)json_object_set_new(doc, "error", json_string(error));
+}
+
+void job_task_stopped(struct change *change, const struct object *instance, enum berth_op op, enum berth_cause cause,
+                      const char *by, int64_t now_ns)
+{
+    const struct object *job = state_find(change->state, KIND_JOB, instance->instance->workload);
+    bool lost = op == BERTH_LOSE, preempted = op == BERTH_STOP && cause == BERTH_CAUSE_PREEMPTED;
+    struct work_doc d;
+    if (!job || instance->instance->state == BERTH_RESERVED ||
+        !(lost || preempted || (op == BERTH_STOP && cause == BERTH_CAUSE_EXPIRED)))
+        return;
+    CLEANUP(json) json_t *doc = json_incref((json_t *)change_read(change, KIND_JOB, job->id));
+    if (!doc || work_doc_read(doc, change->arena, &d, NULL) < 0)
+        return;
+    if (preempted)
+        notice_add(change, job, TOLD_PREEMPTED, by ? arena_fmt(change->arena, "it was stopped for job %s", by) : NULL,
+                   now_ns);
+    if (preempted && (d.job.preempt == PREEMPT_CANCEL || !d.job.requeue))
+        end_job(change, job->id, "cancelled",
+                by ? arena_fmt(change->arena, "it was stopped for job %s", by) : "it was stopped for others");
+    else if (preempted)
+        attain(change, job, instance, now_ns);
+    else if (!lost)
+        expired(change, job, instance, &d);
+    else if (!d.job.requeue)
+        end_job(change, job->id, "failed",
+                arena_fmt(change->arena, "its node %s was lost, and it is not to run again", instance->instance->node));
+}
+
+void job_tell_preempted(struct control *c, const char *workload, uint32_t ordinal, const char *node, const char *by)
+{
+    const struct object *work = state_find_work(c->state, workload);
+    char text[EVENT_TEXT_MAX];
+    if (!work)
+        return;
+    (void)snprintf(text, sizeof text, "pod %" PRIu32 " on %s was stopped for %s%s", ordinal, node,
+                   by ? "job " : "others", by ? by : "");
+    struct event event = {.type = "Preempted",
+                          .kind = work->kind,
+                          .id = work->id,
+                          .owner = work->owner,
+                          .group = work->group,
+                          .message = text};
+    events_add(c->events, control_now_ns(c), &event);
+}

@@ -1,0 +1,438 @@
+/* job_loop.c - the loop that follows jobs: when they start, when they are over, whom that lets begin or fail. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/str.h"
+#include "control/commit.h"
+#include "control/control_parts.h"
+#include "control/job.h"
+#include "control/settings_table.h"
+#include "wire/document.h"
+
+enum { LOOKS_MAX = 1000, SWEPT_MAX = 1000, SECOND = 1000000000 };
+#define NAME_KEY (UINT64_C(1) << 63) /* such a key stands for an owner and a name; others are numbers of jobs */
+#define TASK_KEY                                                                                                       \
+    (UINT64_C(1) << 62) /* of a job of which only a task has changed: those who wait for it need not look */
+
+/* A job that waits for what the key stands for. */
+struct waiter {
+    uint64_t key, job;
+    uint32_t next; /* of the same key; MAP_NONE: the last */
+};
+
+struct jobs {
+    struct control *control;
+    VEC(uint64_t) touched; /* keys to look at */
+    VEC(uint64_t) batch;   /* those of the transaction under way */
+    bool busy;
+    VEC(struct waiter) waiters;
+    VEC(uint32_t) free_waiters;
+    struct map heads;    /* key to its first waiter */
+    VEC(uint64_t) dated; /* jobs with a deadline that have not begun */
+    int64_t dated_next_ns;
+    size_t swept; /* where the housekeeping goes on */
+};
+
+/* ---- who waits for whom ------------------------------------------------------------------------------------------ */
+
+static uint64_t name_key(const struct object *job)
+{
+    uint64_t hash = hash_pair(hash_bytes(job->owner, strlen(job->owner), 1),
+                              hash_bytes(job->work->name, strlen(job->work->name), 2));
+    return hash | NAME_KEY;
+}
+
+static bool same_key(const void *ctx, uint32_t at, const void *key)
+{
+    return ((const struct jobs *)ctx)->waiters.at[at].key == *(const uint64_t *)key;
+}
+
+static uint32_t head_of(const struct jobs *j, uint64_t key)
+{
+    return map_find(&j->heads, hash_u64(key), same_key, j, &key);
+}
+
+static void waiter_add(struct jobs *j, uint64_t key, uint64_t job)
+{
+    uint32_t head = head_of(j, key), at;
+    if (head != MAP_NONE && j->waiters.at[head].job == job)
+        return;
+    if (j->free_waiters.len) {
+        at = j->free_waiters.at[--j->free_waiters.len];
+    } else {
+        at = (uint32_t)j->waiters.len;
+        vec_push(&j->waiters, (struct waiter){0});
+    }
+    if (head != MAP_NONE)
+        map_drop(&j->heads, hash_u64(key), head);
+    j->waiters.at[at] = (struct waiter){key, job, head};
+    map_add(&j->heads, hash_u64(key), at);
+}
+
+static void touch(struct jobs *j, uint64_t key)
+{
+    if (key && (j->touched.len == 0 || j->touched.at[j->touched.len - 1] != key))
+        vec_push(&j->touched, key);
+}
+
+static uint64_t number_of(const char *id)
+{
+    int64_t n = 0;
+    return str_parse_i64(id, &n) && n > 0 ? (uint64_t)n : 0;
+}
+
+/* Lists it with those it waits for, and looks whether it has to. */
+static void wait_begin(struct jobs *j, const struct object *job)
+{
+    struct arena arena;
+    struct work_doc d;
+    uint64_t number = number_of(job->id);
+    arena_init(&arena);
+    json_t *doc = object_doc(job);
+    if (work_doc_read(doc, &arena, &d, NULL) == 0) {
+        for (size_t i = 0; i < d.job.after_len; i++)
+            waiter_add(j, d.job.after[i].job, number);
+        if (d.job.singleton)
+            waiter_add(j, name_key(job), number);
+    }
+    json_decref(doc);
+    arena_done(&arena);
+}
+
+/* ---- what has happened ------------------------------------------------------------------------------------------- */
+
+static void job_seen(struct jobs *j, const struct object *job)
+{
+    const struct work_view *v = job->work;
+    if (v->finished_ns && v->started_ns && !v->waits) { /* its last change but those by hand; who waits for it looks */
+        touch(j, number_of(job->id));
+        return;
+    }
+    if (v->waits)
+        wait_begin(j, job);
+    if (v->begin_by_ns && !v->started_ns && !v->finished_ns) {
+        vec_push(&j->dated, number_of(job->id));
+        if (v->begin_by_ns < j->dated_next_ns)
+            j->dated_next_ns = v->begin_by_ns;
+    }
+    touch(j, number_of(job->id));
+}
+
+void jobs_event(struct jobs *j, enum kind kind, const char *id)
+{
+    const struct object *o = kind == KIND_JOB || kind == KIND_INSTANCE ? state_find(j->control->state, kind, id) : NULL;
+    if (o && kind == KIND_JOB) {
+        job_seen(j, o);
+        if (head_of(j, name_key(o)) != MAP_NONE)
+            touch(j, name_key(o));
+    } else if (kind == KIND_JOB) {
+        touch(j, number_of(id));
+    } else if (o && !strchr(o->instance->workload, '.')) {
+        touch(j, number_of(o->instance->workload) | TASK_KEY);
+    }
+}
+
+struct jobs *jobs_new(struct control *control)
+{
+    struct jobs *j = mem_zalloc(sizeof *j);
+    size_t len;
+    const struct object *const *jobs = state_list(control->state, KIND_JOB, &len);
+    j->control = control;
+    j->dated_next_ns = BERTH_NEVER_NS;
+    for (size_t i = 0; i < len; i++)
+        if (!jobs[i]->work->finished_ns)
+            job_seen(j, jobs[i]);
+    return j;
+}
+
+void jobs_free(struct jobs *j)
+{
+    if (!j)
+        return;
+    vec_done(&j->touched);
+    vec_done(&j->batch);
+    vec_done(&j->waiters);
+    vec_done(&j->free_waiters);
+    vec_done(&j->dated);
+    map_done(&j->heads);
+    mem_free(j);
+}
+
+/* ---- one job ----------------------------------------------------------------------------------------------------- */
+
+struct looking {
+    struct jobs *jobs;
+    struct change change;
+    struct arena arena;
+    int64_t now_ns;
+};
+
+static void set_time(json_t *doc, const char *key, int64_t ns)
+{
+    char text[TIMESTAMP_MAX];
+    (void)json_object_set_new(doc, key, json_string(timestamp_text(ns, text)));
+}
+
+static void tell(struct looking *l, const struct object *job, const char *type, const char *message)
+{
+    struct event event = {
+        .type = type, .kind = KIND_JOB, .id = job->id, .owner = job->owner, .group = job->group, .message = message};
+    events_add(l->jobs->control->events, l->now_ns, &event);
+}
+
+static bool marked(const struct object *job)
+{
+    return job->work->cancelled || job->work->failed || job->work->ended;
+}
+
+/* It fails although no task of it did. */
+static void fail_job(struct looking *l, const struct object *job, const char *error)
+{
+    json_t *doc = marked(job) ? NULL : change_edit(&l->change, KIND_JOB, job->id);
+    if (!doc || json_is_true(json_object_get(doc, "failed")))
+        return;
+    (void)json_object_set_new(doc, "failed", json_true());
+    (void)json_object_set_new(doc, "error", json_string(error));
+    if (job->work->instances_len == 0)
+        set_time(doc, "finished", l->now_ns);
+    tell(l, job, "Failed", error);
+}
+
+/* When a task of it first ran; 0: none has. */
+static int64_t first_run(const struct object *job)
+{
+    for (size_t i = 0; i < job->work->instances_len; i++) {
+        const struct instance_view *v = job->work->instances[i]->instance;
+        if (v->started_ns || v->state == BERTH_RUNNING || v->state == BERTH_ENDED)
+            return v->started_ns ? v->started_ns : v->since_ns;
+    }
+    return 0;
+}
+
+/* The latest ones are most likely to be there still. */
+static bool some_live(const struct object *job)
+{
+    for (size_t i = job->work->instances_len; i-- > 0;)
+        if (job->work->instances[i]->instance->state != BERTH_ENDED)
+            return true;
+    return false;
+}
+
+static void tasks_over(struct looking *l, const struct object *job)
+{
+    size_t bad = 0, len = job->work->instances_len;
+    for (size_t i = 0; i < len; i++)
+        bad += job->work->instances[i]->instance->failed;
+    json_t *doc = change_edit(&l->change, KIND_JOB, job->id);
+    (void)json_object_set_new(doc, bad ? "failed" : "ended", json_true());
+    if (bad) {
+        const char *error = arena_fmt(&l->arena, "%zu of its %zu tasks have failed", bad, len);
+        (void)json_object_set_new(doc, "error", json_string(error));
+        tell(l, job, "Failed", error);
+    }
+    set_time(doc, "finished", l->now_ns);
+}
+
+/* Of a set all fail when one does. */
+static void fail_set(struct looking *l, const struct object *job)
+{
+    const struct work_view *v = job->work;
+    for (uint64_t n = v->of; v->of && (v->failed || v->cancelled) && n < v->of + ROLES_MAX; n++) {
+        char number[24];
+        const struct object *other = state_find(l->change.state, KIND_JOB, str_u64(n, number));
+        if (other && other != job && other->work->of == v->of)
+            fail_job(
+                l, other,
+                arena_fmt(&l->arena, "job %s of its set %s", job->id, v->cancelled ? "was cancelled" : "has failed"));
+    }
+}
+
+/* Started, over: what its instances say goes into its document. */
+static void look_at_life(struct looking *l, const struct object *job)
+{
+    const struct work_view *v = job->work;
+    int64_t started_ns = v->started_ns ? 0 : first_run(job);
+    if (v->finished_ns)
+        return;
+    if (started_ns)
+        set_time(change_edit(&l->change, KIND_JOB, job->id), "started", started_ns);
+    fail_set(l, job);
+    bool enough = v->instances_len >= v->least && v->instances_len > 0;
+    if (marked(job) ? some_live(job) : !enough || some_live(job))
+        return;
+    if (marked(job))
+        set_time(change_edit(&l->change, KIND_JOB, job->id), "finished", l->now_ns);
+    else
+        tasks_over(l, job);
+}
+
+/* True: it is decided. */
+static bool look_at_waiting(struct looking *l, const struct object *job)
+{
+    const char *text;
+    enum job_wait wait = job_wait(l->change.state, job, &l->arena, &text);
+    if (wait == WAIT_OPEN)
+        return false;
+    vec_push(&l->jobs->batch, number_of(job->id)); /* should the commit fail */
+    if (wait == WAIT_NEVER)
+        fail_job(l, job, text);
+    else if (!marked(job))
+        (void)json_object_set_new(change_edit(&l->change, KIND_JOB, job->id), "met", json_true());
+    return true;
+}
+
+/* Those that wait for it. */
+static void look_at_waiters(struct looking *l, uint64_t key)
+{
+    struct jobs *j = l->jobs;
+    uint32_t head = head_of(j, key), kept = MAP_NONE;
+    if (head == MAP_NONE)
+        return;
+    map_drop(&j->heads, hash_u64(key), head);
+    for (uint32_t at = head, next; at != MAP_NONE; at = next) {
+        char number[24];
+        const struct object *job = state_find(l->change.state, KIND_JOB, str_u64(j->waiters.at[at].job, number));
+        next = j->waiters.at[at].next;
+        if (!job || !job->work->waits || marked(job) || look_at_waiting(l, job)) {
+            vec_push(&j->free_waiters, at);
+            continue;
+        }
+        j->waiters.at[at].next = kept;
+        kept = at;
+    }
+    if (kept != MAP_NONE)
+        map_add(&j->heads, hash_u64(key), kept);
+}
+
+static void look_at(struct looking *l, uint64_t key)
+{
+    char number[24];
+    bool task = !(key & NAME_KEY) && key & TASK_KEY;
+    const struct object *job =
+        key & NAME_KEY ? NULL : state_find(l->change.state, KIND_JOB, str_u64(key & ~TASK_KEY, number));
+    if (job)
+        look_at_life(l, job);
+    if (task)
+        return;
+    if (job && job->work->waits && !marked(job))
+        (void)look_at_waiting(l, job);
+    if (!job || job->work->started_ns || job->work->finished_ns)
+        look_at_waiters(l, key);
+}
+
+/* ---- deadlines --------------------------------------------------------------------------------------------------- */
+
+static void look_at_dates(struct looking *l)
+{
+    struct jobs *j = l->jobs;
+    size_t kept = 0;
+    if (l->now_ns < j->dated_next_ns)
+        return;
+    j->dated_next_ns = BERTH_NEVER_NS;
+    for (size_t i = 0; i < j->dated.len; i++) {
+        char number[24];
+        const struct object *job = state_find(l->change.state, KIND_JOB, str_u64(j->dated.at[i], number));
+        const struct work_view *v = job ? job->work : NULL;
+        if (!v || !v->begin_by_ns || v->started_ns || marked(job) || first_run(job))
+            continue;
+        if (v->begin_by_ns < l->now_ns) {
+            fail_job(l, job, "it could not begin in time to end by its deadline");
+            vec_push(&j->batch, j->dated.at[i]);
+        } else if (v->begin_by_ns < j->dated_next_ns) {
+            j->dated_next_ns = v->begin_by_ns;
+        }
+        j->dated.at[kept++] = j->dated.at[i]; /* until its document says so */
+    }
+    j->dated.len = kept;
+}
+
+/* ---- turns ------------------------------------------------------------------------------------------------------- */
+
+static void turn_done(void *ctx, const struct store_result *result)
+{
+    struct jobs *j = ctx;
+    struct control *c = j->control;
+    j->busy = false;
+    if (result->rc != 0) {
+        for (size_t i = 0; i < j->batch.len; i++)
+            touch(j, j->batch.at[i]);
+        j->dated_next_ns = 0;
+    }
+    j->batch.len = 0;
+    if (j->touched.len)
+        c->env.wake_at(c->env.ctx, c->env.steady_ns(c->env.ctx));
+}
+
+static void turn_submit(struct looking *l)
+{
+    struct jobs *j = l->jobs;
+    struct control *c = j->control;
+    struct berth_err err;
+    struct commit_note note = {.who = "berth", .verb = "job.life"};
+    notice_scan(&l->change, l->now_ns);
+    int rc = commit_submit(c, &l->change, &note, turn_done, j, &err);
+    j->busy = rc > 0;
+    if (rc > 0)
+        return;
+    if (rc < 0) {
+        log_write(c->env.log, c->now_ns, LEVEL_WARN, "jobs.failed", LOG_TEXT("text", err.text));
+        for (size_t i = 0; i < j->batch.len; i++)
+            touch(j, j->batch.at[i]);
+    }
+    j->batch.len = 0;
+}
+
+void jobs_step(struct jobs *j)
+{
+    struct control *c = j->control;
+    if (j->busy || c->stopping || c->broken[0])
+        return;
+    struct looking l = {.jobs = j, .now_ns = control_now_ns(c)};
+    if (j->touched.len == 0 && l.now_ns < j->dated_next_ns)
+        return;
+    arena_init(&l.arena);
+    change_init(&l.change, c->state, &l.arena);
+    size_t len = j->touched.len < LOOKS_MAX ? j->touched.len : LOOKS_MAX;
+    for (size_t i = 0; i < len; i++) {
+        vec_push(&j->batch, j->touched.at[i]);
+        look_at(&l, j->touched.at[i]);
+    }
+    memmove(j->touched.at, j->touched.at + len, (j->touched.len - len) * sizeof *j->touched.at);
+    j->touched.len -= len;
+    look_at_dates(&l);
+    turn_submit(&l);
+    if (!j->busy && j->touched.len)
+        c->env.wake_at(c->env.ctx, c->env.steady_ns(c->env.ctx));
+    change_done(&l.change);
+    arena_done(&l.arena);
+}
+
+/* ---- housekeeping ------------------------------------------------------------------------------------------------ */
+
+/* The records of its tasks go first, some at a time; then the job's. */
+static size_t forget(struct change *change, const struct object *job)
+{
+    size_t gone = 0, len = job->work->instances_len;
+    for (; gone < len && gone < SWEPT_MAX; gone++)
+        change_delete(change, KIND_INSTANCE, job->work->instances[gone]->id);
+    if (gone == len)
+        change_delete(change, KIND_JOB, job->id);
+    return gone + 1;
+}
+
+void jobs_sweep(struct jobs *j, struct change *change)
+{
+    size_t len, written = 0;
+    const struct object *const *jobs = state_list(change->state, KIND_JOB, &len);
+    int64_t keep_ns = system_setting_number(change->state, SETTING_JOB_KEEP_S) * (int64_t)SECOND,
+            now_ns = control_now_ns(j->control);
+    size_t looked = 0;
+    for (; looked < len && looked < SWEPT_MAX && written < SWEPT_MAX; looked++) {
+        const struct object *job = jobs[(j->swept + looked) % len];
+        if (job->work->finished_ns && job->work->finished_ns < now_ns - keep_ns && !some_live(job))
+            written += forget(change, job);
+    }
+    j->swept = len ? (j->swept + looked) % len : 0;
+}

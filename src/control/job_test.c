@@ -1,0 +1,426 @@
+/* job_test.c - the life of jobs: what they wait for, when they are over, arrays, sets, deadlines, once more. */
+#include "control/job_kit_test.h"
+
+static void a_job_that_ends_is_marked(void **state)
+{
+    struct job_kit *j = *state;
+    int64_t a = submit(j, ALICE, "{command: [x], requests: {cpu: 1}}");
+    kit_plan(&j->k);
+    tasks_say(j, a, "state: running");
+    STATE(j, a, "running");
+    assert_string_not_equal(kit_text(&j->k, "started"), "");
+    assert_string_equal(kit_text(&j->k, "finished"), "");
+    tasks_say(j, a, "state: ended");
+    STATE(j, a, "ended");
+    assert_string_not_equal(kit_text(&j->k, "finished"), "");
+    assert_true(json_is_true(kit_at(&j->k, "ended")));
+    assert_int_equal(kit_number(&j->k, "generation"), 1);
+    job_do(j, 409, ALICE, a, "hold");
+    SAYS(&j->k, "has ended; submit it again, or requeue it");
+}
+
+static void what_is_wrong_is_refused(void **state)
+{
+    struct job_kit *j = *state;
+    static const struct {
+        const char *who, *body, *words;
+    } rows[] = {
+        {ALICE, "{after: [99]}",                                    "after[0]: job 99 is no earlier job"          },
+        {BOB,   "{after: [1]}",                                     "after[0]: there is no job 1"                 },
+        {ALICE, "{after: [0]}",                                     "after[0]: expected the number of a job"      },
+        {ALICE, "{singleton: true}",                                "singleton: it waits for jobs of the same"    },
+        {ALICE, "{deadline: '2020-01-01T00:00:00Z'}",               "deadline: that was "                         },
+        {ALICE, "{deadline: '2026-03-01T12:30:00Z', estimate: 1h}", "deadline: that is in 30m"                    },
+        {ALICE, "{estimate: 2h, time_limit: 1h}",                   "estimate: 2h is more than the time limit, 1h"},
+        {ALICE, "{array: 0-9, gang: true}",                         "gang: tasks of an array run each"            },
+        {ALICE, "{roles: []}",                                      "roles: expected a list of 1 to 32"           },
+        {ALICE, "{roles: [{name: a}, {name: a}]}",                  "roles[1]: name: a is there twice"            },
+        {ALICE, "{roles: [{replicas: 2}]}",                         "roles[0]: name: missing"                     },
+        {ALICE, "{roles: [{name: a, min: 5}]}",                     "roles[0]: min: 5 is more than there are"     },
+        {ALICE, "{array: 0-3, roles: [{name: a}]}",                 "array: is not for a set of roles"            },
+    };
+    submit(j, ALICE, "{command: [x]}");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        CALL(&j->k, 400, rows[i].who, "POST", "/v1/jobs", rows[i].body);
+        SAYS(&j->k, rows[i].words);
+    }
+    CALL(&j->k, 400, ALICE, "POST", "/v1/apps", "{name: a, command: [x], time_limit: 1h}");
+    SAYS(&j->k, "time_limit: is of jobs");
+    CALL(&j->k, 200, ALICE, "GET", "/v1/jobs", NULL);
+    assert_int_equal(json_array_size(kit_at(&j->k, "items")), 1);
+}
+
+/* What becomes of one that waits, by what becomes of the other. */
+static void who_waits_begins_or_fails(void **state)
+{
+    struct job_kit *j = *state;
+    static const struct {
+        const char *when, *end, *want, *words;
+    } rows[] = {
+        {"ok",     "state: ended",           "running", ""                                                            },
+        {"ok",     "state: failed, exit: 3", "failed",  "it was to wait for job %lld to end well, and that has failed"},
+        {"failed", "state: failed, exit: 3", "running", ""                                                            },
+        {"failed", "state: ended",           "failed",  "to fail, and that has ended well"                            },
+        {"ended",  "state: ended",           "running", ""                                                            },
+        {"ended",  "state: failed, exit: 3", "running", ""                                                            },
+        {"ok",     "cancel",                 "failed",  "and that was cancelled"                                      },
+        {"failed", "cancel",                 "running", ""                                                            },
+        {"ok",     "delete",                 "failed",  "and that is gone"                                            },
+        {"ended",  "delete",                 "running", ""                                                            },
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char body[160], words[160], url[64];
+        int64_t a = submit(j, ALICE, "{command: [x], retries: 0, requests: {cpu: 1}}");
+        (void)snprintf(body, sizeof body, "{command: [y], requests: {cpu: 1}, after: [{job: %lld, when: %s}]}",
+                       (long long)a, rows[i].when);
+        int64_t b = submit(j, ALICE, body);
+        kit_plan(&j->k);
+        tasks_say(j, a, "state: running");
+        STATE(j, b, "waiting");
+        SAYS(&j->k, "waits for job");
+        if (strcmp(rows[i].end, "cancel") == 0) {
+            job_do(j, 200, ALICE, a, "cancel");
+            kit_plan(&j->k);
+            STATE(j, b, "waiting"); /* until it has stopped */
+            tasks_say(j, a, "state: stopped");
+        } else if (strcmp(rows[i].end, "delete") == 0) {
+            (void)snprintf(url, sizeof url, "/v1/jobs/%lld", (long long)a);
+            CALL(&j->k, 204, ALICE, "DELETE", url, NULL);
+            kit_plan(&j->k);
+        } else {
+            tasks_say(j, a, rows[i].end);
+        }
+        if (strcmp(rows[i].want, "running") == 0)
+            tasks_say(j, b, "state: running");
+        STATE(j, b, rows[i].want);
+        (void)snprintf(words, sizeof words, rows[i].words, (long long)a);
+        SAYS(&j->k, words);
+        if (strcmp(rows[i].want, "running") == 0)
+            tasks_say(j, b, "state: ended");
+    }
+}
+
+static void a_start_is_waited_for(void **state)
+{
+    struct job_kit *j = *state;
+    char body[160];
+    int64_t a = submit(j, ALICE, "{command: [x], hold: true}");
+    (void)snprintf(body, sizeof body, "{command: [y], after: {job: %lld, when: started}}", (long long)a);
+    int64_t b = submit(j, ALICE, body);
+    kit_plan(&j->k);
+    STATE(j, b, "waiting");
+    job_do(j, 200, ALICE, a, "release");
+    kit_plan(&j->k);
+    STATE(j, b, "waiting");
+    kit_restart(&j->k); /* what it waits for is known from the documents */
+    tasks_say(j, a, "state: running");
+    STATE(j, b, "starting");
+}
+
+static void a_singleton_waits_for_its_elders(void **state)
+{
+    struct job_kit *j = *state;
+    int64_t a = submit(j, ALICE, "{name: s, command: [x], singleton: true}");
+    int64_t b = submit(j, ALICE, "{name: s, command: [x], singleton: true}");
+    int64_t other = submit(j, BOB, "{name: s, command: [x], singleton: true}");
+    kit_plan(&j->k);
+    STATE(j, a, "starting");
+    STATE(j, other, "starting");
+    STATE(j, b, "waiting");
+    SAYS(&j->k, "an earlier one of its name");
+    tasks_say(j, a, "state: ended");
+    STATE(j, b, "starting");
+}
+
+static void a_restart_forgets_no_dependency(void **state)
+{
+    struct job_kit *j = *state;
+    char body[160];
+    int64_t a = submit(j, ALICE, "{command: [x], retries: 0}");
+    (void)snprintf(body, sizeof body, "{command: [y], after: [%lld]}", (long long)a);
+    int64_t b = submit(j, ALICE, body);
+    kit_plan(&j->k);
+    kit_restart(&j->k);
+    kit_plan(&j->k);
+    STATE(j, b, "waiting");
+    tasks_say(j, a, "state: ended");
+    STATE(j, b, "starting");
+    assert_true(json_is_true(kit_at(&j->k, "met")));
+}
+
+static void an_array_is_one_record(void **state)
+{
+    struct job_kit *j = *state;
+    int64_t a = submit(j, ALICE, "{command: [x], array: '10-16:2%3', retries: 0, requests: {cpu: 1}}");
+    job_get(j, a);
+    assert_int_equal(kit_number(&j->k, "status/replicas"), 4);
+    kit_plan(&j->k);
+    tasks_say(j, a, "state: running");
+    job_get(j, a);
+    assert_int_equal(kit_number(&j->k, "status/running"), 3); /* of four, by its own limit */
+    tasks_say(j, a, "state: failed, exit: 7");                /* each for itself */
+    tasks_say(j, a, "state: running");
+    STATE(j, a, "running");
+    assert_string_equal(kit_text(&j->k, "finished"), "");
+    tasks_say(j, a, "state: ended");
+    STATE(j, a, "failed");
+    SAYS(&j->k, "3 of its 4 tasks have failed");
+    CALL(&j->k, 200, ALICE, "GET", "/v1/instances", NULL);
+    SAYS(&j->k, "\"failed\":true");
+    SAYS(&j->k, "\"exit\":7");
+}
+
+static void a_large_array_is_a_small_transaction(void **state)
+{
+    struct job_kit *j = *state;
+    uint64_t before = state_revision(control_state(j->k.control));
+    int64_t a = submit(j, ALICE, "{command: [x], hold: true, array: 0-9999}");
+    assert_int_equal(state_revision(control_state(j->k.control)), before + 1);
+    job_get(j, a);
+    assert_int_equal(kit_number(&j->k, "status/replicas"), 10000);
+    assert_true(strlen(j->k.text) < 1500);
+}
+
+static void a_set_starts_and_ends_together(void **state)
+{
+    struct job_kit *j = *state;
+    uint64_t before = state_revision(control_state(j->k.control));
+    CALL(&j->k, 200, ALICE, "POST", "/v1/jobs?dry_run=true",
+         "{command: [x], roles: [{name: d}, {name: w, replicas: 2}]}");
+    int64_t d =
+        submit(j, ALICE, "{name: n, command: [x], requests: {cpu: 3}, roles: [{name: d}, {name: w, replicas: 2}]}");
+    assert_int_equal(state_revision(control_state(j->k.control)), before + 1);
+    assert_int_equal(json_array_size(kit_at(&j->k, "ids")), 2);
+    int64_t w = kit_number(&j->k, "ids/1");
+    kit_plan(&j->k); /* nine cores of eight: none of them */
+    STATE(j, d, "pending");
+    STATE(j, w, "pending");
+    assert_int_equal(kit_number(&j->k, "of"), d);
+    assert_string_equal(kit_text(&j->k, "role"), "w");
+    assert_string_equal(kit_text(&j->k, "name"), "n");
+    job_do(j, 200, ALICE, w, "hold");
+    STATE(j, d, "held");
+    job_do(j, 200, ALICE, d, "release");
+    STATE(j, w, "pending");
+    job_do(j, 200, ALICE, d, "cancel");
+    kit_plan(&j->k);
+    STATE(j, w, "ended");
+    assert_true(json_is_true(kit_at(&j->k, "cancelled")));
+}
+
+static void of_a_set_all_fail_when_one_does(void **state)
+{
+    struct job_kit *j = *state;
+    int64_t d = submit(j, ALICE, "{command: [x], retries: 0, roles: [{name: d}, {name: w, replicas: 2}]}");
+    int64_t w = kit_number(&j->k, "ids/1");
+    kit_plan(&j->k);
+    tasks_say(j, d, "state: failed, exit: 1");
+    tasks_say(j, w, "state: stopped");
+    STATE(j, w, "failed");
+    SAYS(&j->k, "of its set has failed");
+}
+
+static void deadlines_pass(void **state)
+{
+    struct job_kit *j = *state;
+    int64_t a = submit(j, ALICE, "{command: [x], requests: {cpu: 9}, deadline: '2026-03-01T12:00:30Z', estimate: 10s}");
+    int64_t b = submit(j, ALICE, "{command: [x], requests: {cpu: 1}, deadline: '2026-03-01T12:00:30Z', estimate: 10s}");
+    kit_plan(&j->k);
+    tasks_say(j, b, "state: running");
+    kit_sleep(&j->k, 15);
+    STATE(j, a, "pending");
+    kit_sleep(&j->k, 10);
+    STATE(j, a, "failed");
+    SAYS(&j->k, "it could not begin in time to end by its deadline");
+    CALL(&j->k, 200, ADMIN, "GET", "/v1/jobs", NULL);
+    STATE(j, b, "running");
+}
+
+static void a_job_runs_once_more(void **state)
+{
+    struct job_kit *j = *state;
+    static const char *const ends[] = {"state: ended", "state: failed, exit: 1", "cancel", "running"};
+    for (size_t i = 0; i < COUNT(ends); i++) {
+        int64_t a = submit(j, ALICE, "{command: [x], retries: 0, requests: {cpu: 1}}");
+        kit_plan(&j->k);
+        tasks_say(j, a, "state: running");
+        if (strcmp(ends[i], "cancel") == 0) {
+            job_do(j, 200, ALICE, a, "cancel");
+            kit_plan(&j->k);
+            tasks_say(j, a, "state: stopped");
+        } else if (strcmp(ends[i], "running") != 0) {
+            tasks_say(j, a, ends[i]);
+        }
+        job_do(j, 404, BOB, a, "requeue");
+        job_do(j, 200, ALICE, a, "requeue");
+        kit_plan(&j->k);
+        if (strcmp(ends[i], "running") == 0) {
+            STATE(j, a, "stopping");
+            tasks_say(j, a, "state: stopped");
+        }
+        STATE(j, a, "starting");
+        assert_int_equal(kit_number(&j->k, "attempt"), 1);
+        assert_string_equal(kit_text(&j->k, "finished"), "");
+        tasks_say(j, a, "state: running");
+        tasks_say(j, a, "state: ended");
+        STATE(j, a, "ended");
+    }
+}
+
+static void an_operators_hold_is_an_operators(void **state)
+{
+    struct job_kit *j = *state;
+    int64_t a = submit(j, ALICE, "{command: [x]}");
+    job_do(j, 200, ALICE, a, "hold");
+    job_do(j, 200, ALICE, a, "release");
+    job_do(j, 200, ADMIN, a, "hold");
+    job_do(j, 403, ALICE, a, "release");
+    SAYS(&j->k, "an operator holds it");
+    char url[64];
+    (void)snprintf(url, sizeof url, "/v1/jobs/%lld", (long long)a);
+    CALL(&j->k, 403, ALICE, "PATCH", url, "{hold: false}");
+    STATE(j, a, "held");
+    job_do(j, 200, ADMIN, a, "release");
+    job_do(j, 200, ALICE, a, "hold");
+    job_do(j, 200, ALICE, a, "release");
+}
+
+static void elastic_jobs_begin_with_few(void **state)
+{
+    struct job_kit *j = *state;
+    int64_t a = submit(j, ALICE, "{command: [x], min: 2, max: 6, requests: {cpu: 2}}");
+    kit_plan(&j->k);
+    job_get(j, a);
+    assert_int_equal(kit_number(&j->k, "status/placed"), 4);
+    assert_int_equal(kit_number(&j->k, "status/replicas"), 6);
+}
+
+static void records_go_in_the_end(void **state)
+{
+    struct job_kit *j = *state;
+    CALL(&j->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{job_keep_s: 60}");
+    int64_t a = submit(j, ALICE, "{command: [x]}");
+    int64_t b = submit(j, ALICE, "{command: [x], hold: true}");
+    kit_plan(&j->k);
+    tasks_say(j, a, "state: ended");
+    for (int i = 0; i < 5; i++) {
+        char heard[64];
+        (void)snprintf(heard, sizeof heard, "{epoch: 1, seq: %d}", ++j->seq);
+        CALL(&j->k, 200, N1, "POST", "/v1/nodes/n1/report", heard);
+        if (i == 1)
+            STATE(j, a, "ended");
+        kit_sleep(&j->k, 25);
+    }
+    char url[64];
+    (void)snprintf(url, sizeof url, "/v1/jobs/%lld", (long long)a);
+    kit_sleep(&j->k, 60);
+    CALL(&j->k, 404, ALICE, "GET", url, NULL);
+    STATE(j, b, "held");
+    CALL(&j->k, 200, ADMIN, "GET", "/v1/instances", NULL);
+    assert_int_equal(json_array_size(kit_at(&j->k, "items")), 0);
+}
+
+/* Time passes and the node lives. */
+static void wait_for(struct job_kit *j, int seconds)
+{
+    for (int i = 0; i < seconds; i += 10) {
+        char heard[64];
+        (void)snprintf(heard, sizeof heard, "{epoch: 1, seq: %d}", ++j->seq);
+        CALL(&j->k, 200, N1, "POST", "/v1/nodes/n1/report", heard);
+        kit_sleep(&j->k, 10);
+    }
+}
+
+static void who_runs_too_long_has_failed(void **state)
+{
+    struct job_kit *j = *state;
+    int64_t a = submit(j, ALICE, "{command: [x], time_limit: 90s, retries: 5, requests: {cpu: 1}}");
+    int64_t b = submit(j, ALICE, "{command: [x], time_limit: 90s, retries: 5, requests: {cpu: 1}, array: 0-1}");
+    kit_plan(&j->k);
+    tasks_say(j, a, "state: running");
+    tasks_say(j, b, "state: running");
+    wait_for(j, 60);
+    STATE(j, a, "running");
+    wait_for(j, 40);
+    STATE(j, a, "stopping");
+    tasks_say(j, a, "state: stopped");
+    STATE(j, a, "failed");
+    SAYS(&j->k, "it ran for longer than its time limit of 1m30s");
+    STATE(j, b, "stopping");
+    tasks_say(j, b, "state: stopped");
+    STATE(j, b, "failed");
+    SAYS(&j->k, "2 of its 2 tasks have failed");
+    CALL(&j->k, 200, ALICE, "GET", "/v1/instances", NULL);
+    SAYS(&j->k, "it ran for longer than its time limit of 1m30s");
+}
+
+static void who_is_stopped_for_others_waits_or_is_cancelled(void **state)
+{
+    struct job_kit *j = *state;
+    int64_t a = submit(j, ALICE, "{command: [x], requests: {cpu: 4}}");
+    int64_t b = submit(j, ALICE, "{command: [x], requests: {cpu: 4}, preempt: cancel}");
+    kit_plan(&j->k);
+    tasks_say(j, a, "state: running");
+    tasks_say(j, b, "state: running");
+    wait_for(j, 120);
+    int64_t c = submit(j, ALICE, "{command: [x], requests: {cpu: 8}, priority: 5}");
+    kit_plan(&j->k);
+    tasks_say(j, a, "state: stopped");
+    STATE(j, a, "pending");
+    assert_true(json_number_value(kit_at(&j->k, "attained")) >= 120);
+    tasks_say(j, b, "state: stopped");
+    STATE(j, b, "ended");
+    assert_true(json_is_true(kit_at(&j->k, "cancelled")));
+    char words[80];
+    (void)snprintf(words, sizeof words, "it was stopped for job %lld", (long long)c);
+    SAYS(&j->k, words);
+    STATE(j, c, "starting");
+    CALL(&j->k, 200, ALICE, "GET", "/v1/events", NULL);
+    SAYS(&j->k, "Preempted");
+    tasks_say(j, c, "state: running");
+    tasks_say(j, c, "state: ended");
+    STATE(j, a, "starting"); /* its retries are all there still */
+}
+
+static void who_shall_not_run_again_does_not(void **state)
+{
+    struct job_kit *j = *state;
+    int64_t a = submit(j, ALICE, "{command: [x], requeue: false, fence: 1s}");
+    int64_t b = submit(j, ALICE, "{command: [x], fence: 1s}");
+    int64_t c = submit(j, ALICE, "{command: [x], requeue: false}");
+    kit_plan(&j->k);
+    tasks_say(j, a, "state: running");
+    tasks_say(j, b, "state: running");
+    tasks_say(j, c, "state: failed, exit: 1");
+    STATE(j, c, "failed");
+    kit_sleep(&j->k, 60); /* the node is lost */
+    STATE(j, a, "failed");
+    SAYS(&j->k, "its node n1 was lost, and it is not to run again");
+    STATE(j, b, "pending");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, jobs_open, jobs_close)
+    const struct CMUnitTest tests[] = {
+        TEST(a_job_that_ends_is_marked),
+        TEST(what_is_wrong_is_refused),
+        TEST(who_waits_begins_or_fails),
+        TEST(a_start_is_waited_for),
+        TEST(a_singleton_waits_for_its_elders),
+        TEST(a_restart_forgets_no_dependency),
+        TEST(an_array_is_one_record),
+        TEST(a_large_array_is_a_small_transaction),
+        TEST(a_set_starts_and_ends_together),
+        TEST(of_a_set_all_fail_when_one_does),
+        TEST(deadlines_pass),
+        TEST(a_job_runs_once_more),
+        TEST(an_operators_hold_is_an_operators),
+        TEST(elastic_jobs_begin_with_few),
+        TEST(records_go_in_the_end),
+        TEST(who_runs_too_long_has_failed),
+        TEST(who_is_stopped_for_others_waits_or_is_cancelled),
+        TEST(who_shall_not_run_again_does_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,168 @@
+/* job_verbs.c - what is done to jobs that are there: hold, release, cancel, requeue. Jobs of one set go together. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "control/job.h"
+#include "control/work.h"
+#include "wire/document.h"
+
+size_t job_set(struct call *c, const struct object *job, uint64_t **ret)
+{
+    uint64_t *all = ARENA_ARRAY(&c->arena, uint64_t, ROLES_MAX);
+    size_t len = 0;
+    int64_t own = 0;
+    (void)str_parse_i64(job->id, &own);
+    for (uint64_t n = job->work->of; job->work->of && n < job->work->of + ROLES_MAX; n++) {
+        char number[24];
+        const struct object *o = state_find(c->state, KIND_JOB, str_u64(n, number));
+        if (o && o->work->of == job->work->of)
+            all[len++] = n;
+    }
+    if (len == 0)
+        all[len++] = (uint64_t)own;
+    *ret = all;
+    return len;
+}
+
+/* Opens the job that the path names and lets `edit` alter it and the others of its set, those that it can. */
+static int edit_set(struct call *c, const char *verb, crud_edit_fn *edit, const void *arg)
+{
+    const char *id = NULL;
+    const json_t *old = crud_open(c, KIND_JOB, c->args[0], PERMIT_MANAGE, &id);
+    const struct object *job = old ? state_find(c->state, KIND_JOB, id) : NULL;
+    uint64_t *all = NULL;
+    if (!old)
+        return -c->err.code;
+    size_t len = job ? job_set(c, job, &all) : 0;
+    for (size_t i = 0; i < len; i++) {
+        char number[24];
+        const char *one = arena_strdup(&c->arena, str_u64(all[i], number));
+        const json_t *was = change_read(&c->change, KIND_JOB, one);
+        CLEANUP(json) json_t *doc = json_deep_copy(was);
+        int rc = edit(c, one, doc, arg);
+        if (rc < 0 && strcmp(one, id) != 0) { /* of the others only what can be */
+            c->err = (struct berth_err){0};
+            continue;
+        }
+        if (rc == 0)
+            rc = crud_write(c, &job_crud, one, was, take_ptr(&doc));
+        if (rc < 0)
+            return rc;
+    }
+    crud_name(c, KIND_JOB, id, verb);
+    return crud_answer(c, KIND_JOB, id, false);
+}
+
+int job_refuse_over(struct call *c, const char *id, const json_t *doc)
+{
+    const char *how = json_is_true(json_object_get(doc, "cancelled")) ? "was cancelled"
+                      : json_is_true(json_object_get(doc, "failed"))  ? "has failed"
+                      : json_is_true(json_object_get(doc, "ended"))   ? "has ended"
+                                                                      : NULL;
+    if (!how)
+        return 0;
+    return err_set(&c->err, EBUSY, "job %s %s; submit it again, or requeue it", id, how);
+}
+
+/* ---- hold and release -------------------------------------------------------------------------------------------- */
+
+static int hold(struct call *c, const char *id, json_t *doc, const void *arg)
+{
+    const char *owner = json_string_value(json_object_get(doc, "owner"));
+    (void)arg;
+    int rc = job_refuse_over(c, id, doc);
+    if (rc < 0)
+        return rc;
+    (void)json_object_set_new(doc, "hold", json_true());
+    if (owner && strcmp(owner, c->caller.user) != 0 && permit(&c->caller, PERMIT_MANAGE, "", ""))
+        (void)json_object_set_new(doc, "held_by", json_string("operator"));
+    return 0;
+}
+
+static int release(struct call *c, const char *id, json_t *doc, const void *arg)
+{
+    CLEANUP(json) json_t *old = json_copy(doc);
+    (void)arg;
+    int rc = job_refuse_over(c, id, doc);
+    (void)json_object_del(doc, "hold");
+    if (rc == 0)
+        rc = job_hold_check(c, old, doc);
+    if (rc == 0)
+        (void)json_object_del(doc, "held_by");
+    return rc;
+}
+
+int job_hold_verb(struct call *c)
+{
+    return edit_set(c, "hold", hold, NULL);
+}
+
+int job_release_verb(struct call *c)
+{
+    return edit_set(c, "release", release, NULL);
+}
+
+/* ---- cancel ------------------------------------------------------------------------------------------------------ */
+
+/* One of which nothing is there is over at once. */
+static int cancel(struct call *c, const char *id, json_t *doc, const void *arg)
+{
+    char now[TIMESTAMP_MAX];
+    const struct object *job = state_find(c->state, KIND_JOB, id);
+    (void)arg;
+    if (json_is_true(json_object_get(doc, "failed")) || json_is_true(json_object_get(doc, "ended")) ||
+        json_is_true(json_object_get(doc, "cancelled")))
+        return 0;
+    (void)json_object_set_new(doc, "cancelled", json_true());
+    if (!job || job->work->instances_len == 0)
+        (void)json_object_set_new(doc, "finished", json_string(timestamp_text(c->now_ns, now)));
+    return 0;
+}
+
+int job_cancel_verb(struct call *c)
+{
+    return edit_set(c, "cancel", cancel, NULL);
+}
+
+/* ---- requeue ----------------------------------------------------------------------------------------------------- */
+
+/* What runs is told to stop, what is done counts no more. */
+static void begin_anew(struct call *c, const struct object *job)
+{
+    char now[TIMESTAMP_MAX];
+    for (size_t i = 0; i < job->work->instances_len; i++) {
+        const struct object *o = job->work->instances[i];
+        if (o->instance->state == BERTH_ENDED || o->instance->state == BERTH_RESERVED) {
+            if (change_rest_on(&c->change, KIND_INSTANCE, o->id))
+                change_delete(&c->change, KIND_INSTANCE, o->id);
+            continue;
+        }
+        json_t *doc = o->instance->state == BERTH_STOPPING ? NULL : change_edit(&c->change, KIND_INSTANCE, o->id);
+        if (!doc)
+            continue;
+        (void)json_object_set_new(doc, "state", json_string(berth_state_name(BERTH_STOPPING)));
+        (void)json_object_set_new(doc, "since", json_string(timestamp_text(c->now_ns, now)));
+        (void)json_object_set_new(doc, "ready", json_false());
+    }
+}
+
+static int requeue(struct call *c, const char *id, json_t *doc, const void *arg)
+{
+    static const char *const over[] = {"failed", "ended", "cancelled", "error", "started", "finished"};
+    const struct object *job = state_find(c->state, KIND_JOB, id);
+    (void)arg;
+    for (size_t i = 0; i < sizeof over / sizeof *over; i++)
+        (void)json_object_del(doc, over[i]);
+    json_int_t attempt = json_integer_value(json_object_get(doc, "attempt"));
+    (void)json_object_set_new(doc, "attempt", json_integer(attempt + 1));
+    work_forgive(c, id);
+    if (job)
+        begin_anew(c, job);
+    return 0;
+}
+
+int job_requeue_verb(struct call *c)
+{
+    return edit_set(c, "requeue", requeue, NULL);
+}

@@ -1,0 +1,273 @@
+#include "control/node_task.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/vec.h"
+#include "control/derived_parts.h"
+
+/* ---- the jobs of a gang --------------------------------------------------------------------------------------------- */
+
+enum { ROLES_MAX = 64 };
+
+/* In order of their ids. */
+struct roles {
+    const struct object *at[ROLES_MAX];
+    size_t len;
+    uint64_t first; /* its number */
+};
+
+static const struct object *job_of(const struct state *s, uint64_t number, const char *gang)
+{
+    char id[24];
+    const struct object *job;
+
+    (void)snprintf(id, sizeof id, "%" PRIu64, number);
+    job = number ? state_find(s, KIND_JOB, id) : NULL;
+    return job && strcmp(job->work->gang, gang) == 0 ? job : NULL;
+}
+
+/* At least the job itself. */
+static void roles_find(const struct state *s, const struct object *job, struct roles *ret)
+{
+    const char *gang = job->work->gang;
+    const struct object *one = job;
+
+    *ret = (struct roles){.at = {job}, .len = 1, .first = strtoull(job->id, NULL, 10)};
+    if (!*gang)
+        return;
+    for (size_t back = 1; back < ROLES_MAX && job_of(s, ret->first - 1, gang); back++)
+        ret->first--;
+    for (ret->len = 0; ret->len < ROLES_MAX && (one = job_of(s, ret->first + ret->len, gang)); ret->len++)
+        ret->at[ret->len] = one;
+}
+
+/* ---- its tasks ------------------------------------------------------------------------------------------------------ */
+
+struct mate {
+    uint32_t rank;
+    uint64_t number;
+    const char *node;
+};
+struct mates {
+    struct mate *at;
+    size_t len, cap;
+};
+
+static int mate_compare(const void *a_, const void *b_)
+{
+    const struct mate *a = a_, *b = b_;
+
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    return a->number > b->number ? -1 : a->number < b->number; /* the newest first */
+}
+
+static void mates_add(const struct object *job, uint32_t before, struct mates *to)
+{
+    for (size_t i = 0; i < job->work->instances_len; i++) {
+        const struct instance_view *one = job->work->instances[i]->instance;
+        struct mate mate = {before + one->ordinal, one->number, one->node};
+        vec_push(to, mate);
+    }
+}
+
+/* One for each rank that has or had a place, in order; of several instances the newest. */
+static void mates_find(const struct roles *roles, struct mates *ret)
+{
+    uint32_t before = 0;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < roles->len; i++) {
+        mates_add(roles->at[i], before, ret);
+        before += roles->at[i]->work->replicas;
+    }
+    if (ret->len)
+        qsort(ret->at, ret->len, sizeof *ret->at, mate_compare);
+    for (size_t i = 0; i < ret->len; i++)
+        if (kept == 0 || ret->at[kept - 1].rank != ret->at[i].rank)
+            ret->at[kept++] = ret->at[i];
+    ret->len = kept;
+}
+
+/* ---- their nodes ---------------------------------------------------------------------------------------------------- */
+
+struct host {
+    const char *node;
+    uint32_t rank, slots; /* the lowest there; how many */
+};
+struct hosts {
+    struct host *at;
+    size_t len, cap;
+};
+
+static int by_node(const void *a, const void *b)
+{
+    const struct host *x = a, *y = b;
+    int order = strcmp(x->node, y->node);
+
+    return order ? order : x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct host *x = a, *y = b;
+
+    return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+/* In order of the lowest rank there. */
+static void hosts_find(const struct mates *mates, struct hosts *ret)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < mates->len; i++) {
+        struct host host = {mates->at[i].node, mates->at[i].rank, 1};
+        vec_push(ret, host);
+    }
+    if (ret->len == 0)
+        return;
+    qsort(ret->at, ret->len, sizeof *ret->at, by_node);
+    for (size_t i = 0; i < ret->len; i++) {
+        if (kept && strcmp(ret->at[kept - 1].node, ret->at[i].node) == 0)
+            ret->at[kept - 1].slots++;
+        else
+            ret->at[kept++] = ret->at[i];
+    }
+    ret->len = kept;
+    qsort(ret->at, ret->len, sizeof *ret->at, by_rank);
+}
+
+/* ---- what is written ------------------------------------------------------------------------------------------------ */
+
+static bool is_starting(const struct instance_view *i)
+{
+    return i->state == BERTH_ASSIGNED || i->state == BERTH_STARTING;
+}
+
+static void array_write(struct out *o, const struct job_array *a, uint32_t ordinal)
+{
+    uint64_t last = a->from + (uint64_t)a->step * (a->count - 1);
+
+    out_number(o, "index", a->from + (uint64_t)a->step * ordinal);
+    out_number(o, "first", a->from);
+    out_number(o, "last", last);
+    out_number(o, "step", a->step);
+}
+
+static void hosts_write(struct out *o, const struct state *s, const struct hosts *hosts)
+{
+    struct arena arena;
+
+    arena_init(&arena);
+    out_open(o, "hosts", '[');
+    for (size_t i = 0; i < hosts->len; i++) {
+        out_open(o, NULL, '{');
+        out_text(o, "node", hosts->at[i].node);
+        /* All on one node: whatever that is called elsewhere, it finds itself. */
+        out_text(o, "address", hosts->len == 1 ? "127.0.0.1" : node_place(s, hosts->at[i].node, &arena).address);
+        out_number(o, "slots", hosts->at[i].slots);
+        out_close(o, '}');
+    }
+    out_close(o, ']');
+    arena_done(&arena);
+}
+
+/* Where the others are, and which of those on its node it is. */
+static void places_write(struct out *o, const struct state *s, const struct mates *mates, const char *node,
+                         uint32_t rank)
+{
+    struct hosts hosts = {0};
+    uint32_t before = 0, at = 0;
+
+    for (size_t i = 0; i < mates->len; i++)
+        before += mates->at[i].rank < rank && strcmp(mates->at[i].node, node) == 0;
+    hosts_find(mates, &hosts);
+    while (at + 1 < hosts.len && strcmp(hosts.at[at].node, node) != 0)
+        at++;
+    out_number(o, "local_rank", before);
+    out_number(o, "node_rank", at);
+    hosts_write(o, s, &hosts);
+    vec_done(&hosts);
+}
+
+/* A gang that may be smaller than it wishes: those that are there count, and have the lowest ranks. */
+static void ranks_close(struct mates *mates, uint32_t *rank, uint32_t *size)
+{
+    uint32_t own = *rank;
+
+    for (size_t i = 0; i < mates->len; i++) {
+        if (mates->at[i].rank == own)
+            *rank = (uint32_t)i;
+        mates->at[i].rank = (uint32_t)i;
+    }
+    *size = (uint32_t)mates->len;
+}
+
+static void gang_write(struct out *o, const struct state *s, const struct instance_view *i, const struct object *job,
+                       const struct work_doc *work)
+{
+    struct roles roles;
+    struct mates mates = {0};
+    uint32_t size = 0, rank = i->ordinal;
+    bool gang = *job->work->gang;
+
+    roles_find(s, job, &roles);
+    for (size_t r = 0; r < roles.len; r++) {
+        if (strtoull(roles.at[r]->id, NULL, 10) < strtoull(job->id, NULL, 10))
+            rank += roles.at[r]->work->replicas;
+        size += roles.at[r]->work->replicas;
+    }
+    if (gang && is_starting(i)) {
+        mates_find(&roles, &mates);
+        if (roles.len == 1 && work->workload.gang_min && work->workload.gang_min < size)
+            ranks_close(&mates, &rank, &size);
+    }
+    out_number(o, "rank", rank);
+    out_number(o, "size", size);
+    if (mates.len) {
+        out_number(o, "port", TASK_PORT_BASE + roles.first % TASK_PORTS);
+        places_write(o, s, &mates, i->node, rank);
+    }
+    vec_done(&mates);
+}
+
+void task_write(struct out *o, const struct state *s, const struct object *instance, const struct work_doc *work)
+{
+    const struct instance_view *i = instance->instance;
+    const struct object *job = state_find(s, KIND_JOB, i->workload);
+    bool array = work->job.array.count > 0;
+
+    if (!job || (!array && job->work->replicas <= 1 && !*job->work->gang))
+        return;
+    out_open(o, "task", '{');
+    out_text_given(o, "role", work->job.role);
+    if (array)
+        array_write(o, &work->job.array, i->ordinal);
+    else
+        gang_write(o, s, i, job, work);
+    out_close(o, '}');
+}
+
+uint64_t task_mark(const struct state *s, const struct object *instance)
+{
+    const struct object *job = state_find(s, KIND_JOB, instance->instance->workload);
+    uint64_t mark = 0;
+    struct roles roles;
+
+    if (!job || !*job->work->gang)
+        return 0;
+    roles_find(s, job, &roles);
+    for (size_t i = 0; i < roles.len; i++) {
+        const struct work_view *w = roles.at[i]->work;
+        mark = hash_pair(mark, w->replicas);
+        if (!is_starting(instance->instance))
+            continue;
+        mark = hash_pair(mark, w->instances_len);
+        mark = hash_pair(mark, w->instances_len ? w->instances[w->instances_len - 1]->instance->number : 0);
+    }
+    return mark;
+}

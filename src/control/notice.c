@@ -1,0 +1,146 @@
+/* notice.c - what is to be told, and to whom it may be. */
+#include "control/notice.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "control/settings_table.h"
+#include "wire/document.h"
+#include "wire/words.h"
+
+/* ---- addresses ------------------------------------------------------------------------------------------------------ */
+
+const char *notice_mail(const char *to)
+{
+    static const char prefix[] = "mailto:", bad[] = " \t,;<>()[]\\\"";
+    const char *address = strncmp(to, prefix, sizeof prefix - 1) == 0 ? to + sizeof prefix - 1 : to;
+    const char *at = strchr(address, '@');
+    if (!at || at == address || !at[1] || strchr(at + 1, '@') || *address == '-' || strpbrk(address, bad) ||
+        strstr(address, "://"))
+        return NULL;
+    return address;
+}
+
+/* Does the URL begin so, and end there or go on with a path or a port? */
+static bool begins(const char *url, const char *start, size_t len)
+{
+    if (len == 0 || strncmp(url, start, len) != 0)
+        return false;
+    return start[len - 1] == '/' || !url[len] || strchr("/:?", url[len]);
+}
+
+bool notice_url_allowed(const char *allow, const char *url)
+{
+    const char *host = strstr(url, "://");
+    if (!host || (strncmp(url, "https://", 8) != 0 && strncmp(url, "http://", 7) != 0))
+        return false;
+    host += 3;
+    if (!*host || strchr("/:?", *host) || strcspn(host, "@") < strcspn(host, "/?"))
+        return false; /* no host; or a name before it, which could pass for one */
+    for (const char *at = allow; *at;) {
+        size_t len = strcspn(at, ",");
+        if (begins(url, at, len))
+            return true;
+        at += len + (at[len] == ',');
+    }
+    return false;
+}
+
+int notice_check(const struct state *s, const struct job_terms *terms, struct berth_err *err)
+{
+    struct arena arena;
+    char shown[QUOTE_MAX];
+    int rc = 0;
+    if (terms->notify_len == 0)
+        return 0;
+    arena_init(&arena);
+    const char *allow = system_setting_text(s, SETTING_NOTIFY_ALLOW, &arena);
+    bool mail =
+        *system_setting_text(s, SETTING_MAIL_COMMAND, &arena) || *system_setting_text(s, SETTING_SMTP_URL, &arena);
+    for (size_t i = 0; rc == 0 && i < terms->notify_len; i++) {
+        const char *to = terms->notify[i].to;
+        bool url = strstr(to, "://") != NULL;
+        if (url && !notice_url_allowed(allow, to))
+            rc =
+                err_set(err, EINVAL, "notify[%zu]: to: %s may not be posted to; the setting notify_allow says what may",
+                        i, quote(to, shown));
+        else if (!url && !notice_mail(to))
+            rc = err_set(err, EINVAL, "notify[%zu]: to: %s is no address like a@b.org", i, quote(to, shown));
+        else if (!url && !mail)
+            rc = err_set(
+                err, EINVAL,
+                "notify[%zu]: to: no mail is sent from here; an administrator can set mail_command or smtp_url", i);
+    }
+    arena_done(&arena);
+    return rc;
+}
+
+/* ---- what is to be told ---------------------------------------------------------------------------------------------- */
+
+static bool room_for(const struct state *s, const char *owner)
+{
+    size_t len, own = 0;
+    const struct object *const *list = state_list(s, KIND_NOTICE, &len);
+    for (size_t i = 0; i < len; i++)
+        own += strcmp(list[i]->owner, owner) == 0;
+    return len < NOTICES_MAX && own < NOTICES_USER_MAX;
+}
+
+static const char *event_name(unsigned told)
+{
+    return told == TOLD_STARTED  ? "started"
+           : told == TOLD_ENDED  ? "ended"
+           : told == TOLD_FAILED ? "failed"
+                                 : "preempted";
+}
+
+static void notice_put(struct change *c, const struct object *job, const struct job_notify *to, unsigned told,
+                       const char *reason, int64_t now_ns)
+{
+    char at[TIMESTAMP_MAX], number[24];
+    const char *state = told == TOLD_STARTED ? "running" : told == TOLD_PREEMPTED ? "waiting" : event_name(told);
+    json_t *doc = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "to", to->to, "event", event_name(told), "job",
+                            job->id, "name", job->work->name, "owner", job->owner, "group", job->group, "state", state,
+                            "at", timestamp_text(now_ns, at));
+    if (!doc)
+        return;
+    if (reason && *reason)
+        (void)json_object_set_new(doc, "reason", json_string(reason));
+    change_put(c, KIND_NOTICE, str_u64(state_next_number(c->state, KIND_NOTICE), number), doc);
+}
+
+void notice_add(struct change *c, const struct object *job, unsigned told, const char *reason, int64_t now_ns)
+{
+    struct work_doc d;
+    if (!memmem(job->doc.at, job->doc.len, "\"notify\"", 8) || !room_for(c->state, job->owner))
+        return;
+    CLEANUP(json) json_t *doc = object_doc(job);
+    if (work_doc_read(doc, c->arena, &d, NULL) < 0)
+        return;
+    for (size_t i = 0; i < d.job.notify_len; i++)
+        if (d.job.notify[i].on & told)
+            notice_put(c, job, &d.job.notify[i], told, reason, now_ns);
+}
+
+void notice_scan(struct change *c, int64_t now_ns)
+{
+    size_t len = c->items.len; /* what is added here is no job */
+    for (size_t i = 0; i < len; i++) {
+        const struct change_item item = c->items.at[i];
+        const struct object *job =
+            item.kind == KIND_JOB && item.write && item.doc ? state_find(c->state, KIND_JOB, item.id) : NULL;
+        if (!job || !memmem(job->doc.at, job->doc.len, "\"notify\"", 8))
+            continue;
+        CLEANUP(json) json_t *old = object_doc(job);
+        const json_t *doc = item.doc;
+        if (json_object_get(doc, "started") && !json_object_get(old, "started"))
+            notice_add(c, job, TOLD_STARTED, NULL, now_ns);
+        if (!json_object_get(doc, "finished") || json_object_get(old, "finished"))
+            continue;
+        if (json_is_true(json_object_get(doc, "failed")))
+            notice_add(c, job, TOLD_FAILED, json_string_value(json_object_get(doc, "error")), now_ns);
+        else if (!json_is_true(json_object_get(doc, "cancelled")))
+            notice_add(c, job, TOLD_ENDED, NULL, now_ns);
+    }
+}

@@ -1,0 +1,59 @@
+/* notice.h - people are told what becomes of their jobs: a POST to a URL, or mail.
+ *
+ * What is to be told is a document (KIND_NOTICE), written by the transaction in which it happens, and deleted when it was
+ * told: so a crash loses none, and may tell one twice. Sending is done by whoever runs the daemon (struct control_post), on
+ * another thread; a job never waits for it. Each address is told one thing at a time. What fails is tried again, later each
+ * time, and given up after some tries or a day. Who may be told is the settings' to say: notify_allow, mail_command,
+ * smtp_url.
+ */
+#pragma once
+
+#include "control/call.h"
+#include "wire/api.h"
+
+enum {
+    NOTICES_MAX = 10000,     /* that wait, of all */
+    NOTICES_USER_MAX = 1000, /* of one user */
+    NOTICE_TRIES_MAX = 8,
+    NOTICES_UNDER_WAY = 4,
+    NOTICE_AGE_S_MAX = 86400,
+};
+
+/* One thing to be sent. Texts live until it is done. */
+struct notice_post {
+    const char *url;                     /* posted to; or, of mail, NULL */
+    const char *body;                    /* JSON, or the whole mail with its head */
+    const char *signature;               /* of the body, in hex; NULL: none */
+    const char *mail, *from;             /* addresses */
+    const char *mail_command, *smtp_url; /* one of them; NULL */
+};
+
+/* How things are sent. `send` is called on another thread, and returns when it is done or has failed; it may take some
+ * seconds. */
+struct control_post {
+    void *ctx;
+    void (*run)(void *ctx, void (*work)(void *), void (*after)(void *), void *arg); /* as control_env's */
+    /* -EINVAL: it never will; anything else may pass. */
+    int (*send)(void *ctx, const struct notice_post *p, struct berth_err *err);
+};
+void control_set_post(struct control *c, const struct control_post *post);
+
+/* Adds to the change what those want to hear whom the job names for this (one of TOLD_*). */
+void notice_add(struct change *c, const struct object *job, unsigned told, const char *reason, int64_t now_ns);
+/* The same for every job that starts or is over by this change. */
+void notice_scan(struct change *c, int64_t now_ns);
+/* Of a job that is about to be written: may these addresses be told? -EINVAL with what to do. */
+int notice_check(const struct state *s, const struct job_terms *terms, struct berth_err *err);
+/* May this URL be posted to, by a list of beginnings with commas between? */
+bool notice_url_allowed(const char *allow, const char *url);
+/* "a@b.org" of "mailto:a@b.org" or itself; NULL: it is no address of mail. */
+const char *notice_mail(const char *to);
+
+struct notices;
+struct notices *notices_new(struct control *control);
+void notices_free(struct notices *n);
+/* A document of a notice came or went. */
+void notices_event(struct notices *n);
+/* Sends what is due; tells when to be called again (steady time). */
+int64_t notices_step(struct notices *n, int64_t steady_ns);
+void notices_stop(struct notices *n);

@@ -1,0 +1,373 @@
+/* notice_send.c - notices on their way: one at a time to each address, again after a failure, gone when told. */
+#include <errno.h>
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "control/commit.h"
+#include "control/control_parts.h"
+#include "control/notice.h"
+#include "control/settings_table.h"
+#include "wire/document.h"
+#include "wire/moment.h"
+
+#define SECOND_NS INT64_C(1000000000)
+enum { FIRST_WAIT_S = 5 }; /* after the first failure; then twice as long each time */
+
+/* One that waits or is under way. */
+struct errand {
+    struct notices *notices;
+    uint64_t number, address; /* of the document; a hash of whom it is for */
+    unsigned tries;
+    int64_t next_ns; /* steady */
+    bool busy, told, seen;
+    /* Of one that is under way. */
+    struct arena arena;
+    struct notice_post posting;
+    struct berth_err err;
+    int rc;
+};
+
+struct notices {
+    struct control *control;
+    struct control_post post;
+    VEC(struct errand *) errands; /* by number */
+    size_t under_way;
+    int64_t next_ns;
+    bool dirty, stopped, clearing;
+};
+
+void control_set_post(struct control *c, const struct control_post *post)
+{
+    c->notices->post = *post;
+    c->notices->dirty = true;
+}
+
+struct notices *notices_new(struct control *control)
+{
+    struct notices *n = mem_zalloc(sizeof *n);
+    n->control = control;
+    n->dirty = true;
+    return n;
+}
+
+static void errand_free(struct errand *e)
+{
+    arena_done(&e->arena);
+    mem_free(e);
+}
+
+void notices_free(struct notices *n)
+{
+    for (size_t i = 0; i < n->errands.len; i++)
+        errand_free(n->errands.at[i]);
+    vec_done(&n->errands);
+    mem_free(n);
+}
+
+void notices_event(struct notices *n)
+{
+    n->dirty = true;
+}
+
+void notices_stop(struct notices *n)
+{
+    n->stopped = true;
+}
+
+/* ---- what is sent --------------------------------------------------------------------------------------------------- */
+
+static const char *text_at(const json_t *doc, const char *key)
+{
+    const char *text = json_string_value(json_object_get(doc, key));
+    return text ? text : "";
+}
+
+static const char *sign(struct arena *arena, const char *secret, const char *body)
+{
+    unsigned char mac[crypto_auth_hmacsha256_BYTES];
+    char *hex = arena_alloc(arena, 2 * sizeof mac + 1);
+    crypto_auth_hmacsha256_state state;
+    if (!*secret)
+        return NULL;
+    (void)crypto_auth_hmacsha256_init(&state, (const unsigned char *)secret, strlen(secret));
+    (void)crypto_auth_hmacsha256_update(&state, (const unsigned char *)body, strlen(body));
+    (void)crypto_auth_hmacsha256_final(&state, mac);
+    return sodium_bin2hex(hex, 2 * sizeof mac + 1, mac, sizeof mac);
+}
+
+/* {"event", "job", "name", "owner", "state", "at", "reason", "id"}: the last tells one that comes twice. */
+static const char *json_body(struct errand *e, const json_t *doc)
+{
+    static const char *const keys[] = {"event", "job", "name", "owner", "state", "at", "reason"};
+    json_t *body = json_pack("{s:I}", "id", (json_int_t)e->number);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (json_object_get(doc, keys[i]))
+            (void)json_object_set(body, keys[i], json_object_get(doc, keys[i]));
+    char *text = json_dumps(body, JSON_COMPACT);
+    const char *kept = arena_strdup(&e->arena, text ? text : "{}");
+    free(text);
+    json_decref(body);
+    return kept;
+}
+
+static const char *mail_body(struct errand *e, const json_t *doc, const char *from, const char *to)
+{
+    const char *reason = text_at(doc, "reason"), *name = text_at(doc, "name");
+    return arena_fmt(&e->arena,
+                     "From: %s\r\nTo: %s\r\nSubject: Berth: job %s %s\r\nMIME-Version: 1.0\r\n"
+                     "Content-Type: text/plain; charset=utf-8\r\nAuto-Submitted: auto-generated\r\n\r\n"
+                     "Job %s%s%s%s %s at %s.\r\n%s%s%s",
+                     from, to, text_at(doc, "job"), text_at(doc, "event"), text_at(doc, "job"), *name ? " (" : "", name,
+                     *name ? ")" : "",
+                     strcmp(text_at(doc, "event"), "preempted") == 0 ? "was stopped for others"
+                     : strcmp(text_at(doc, "event"), "failed") == 0  ? "has failed"
+                     : strcmp(text_at(doc, "event"), "ended") == 0   ? "has ended"
+                                                                     : "has started",
+                     text_at(doc, "at"), *reason ? "Reason: " : "", reason, *reason ? "\r\n" : "");
+}
+
+/* The settings are looked at when it is sent: what was allowed once may not be any more. -EPERM: it may not. */
+static int posting_make(struct errand *e, const json_t *doc)
+{
+    const struct state *s = e->notices->control->state;
+    const char *to = text_at(doc, "to"), *mail = notice_mail(to);
+    struct notice_post *p = &e->posting;
+    *p = (struct notice_post){0};
+    if (strstr(to, "://")) {
+        if (!notice_url_allowed(system_setting_text(s, SETTING_NOTIFY_ALLOW, &e->arena), to))
+            return err_set(&e->err, EPERM, "the setting notify_allow forbids it");
+        p->url = arena_strdup(&e->arena, to);
+        p->body = json_body(e, doc);
+        p->signature = sign(&e->arena, system_setting_text(s, SETTING_NOTIFY_SECRET, &e->arena), p->body);
+        return 0;
+    }
+    const char *command = system_setting_text(s, SETTING_MAIL_COMMAND, &e->arena);
+    const char *smtp = system_setting_text(s, SETTING_SMTP_URL, &e->arena);
+    p->from = system_setting_text(s, SETTING_MAIL_FROM, &e->arena);
+    p->mail_command = *command ? command : NULL;
+    p->smtp_url = !*command && *smtp ? smtp : NULL;
+    if (!mail || !notice_mail(p->from) || (!p->mail_command && !p->smtp_url))
+        return err_set(&e->err, EPERM, "no mail is sent from here, or an address is none");
+    p->mail = arena_strdup(&e->arena, mail);
+    p->body = mail_body(e, doc, p->from, p->mail);
+    return 0;
+}
+
+/* ---- sending -------------------------------------------------------------------------------------------------------- */
+
+static void work(void *arg)
+{
+    struct errand *e = arg;
+    e->rc = e->notices->post.send(e->notices->post.ctx, &e->posting, &e->err);
+}
+
+static const struct object *notice_of(const struct notices *n, uint64_t number)
+{
+    char text[24];
+    return state_find(n->control->state, KIND_NOTICE, str_u64(number, text));
+}
+
+/* It will not be tried again: told, or given up. */
+static void finish(struct errand *e, const char *why)
+{
+    struct control *c = e->notices->control;
+    const struct object *o = notice_of(e->notices, e->number);
+    e->told = true;
+    if (!why || !o)
+        return;
+    CLEANUP(json) json_t *doc = object_doc(o);
+    log_write(c->env.log, c->now_ns, LEVEL_WARN, "notice.failed", LOG_TEXT("job", text_at(doc, "job")),
+              LOG_TEXT("text", why));
+    char message[EVENT_TEXT_MAX];
+    (void)snprintf(message, sizeof message, "%.80s could not be told that it has %.20s: %.100s", text_at(doc, "to"),
+                   text_at(doc, "event"), why);
+    struct event event = {.type = "NotifyFailed",
+                          .kind = KIND_JOB,
+                          .id = text_at(doc, "job"),
+                          .owner = o->owner,
+                          .group = o->group,
+                          .message = message};
+    events_add(c->events, c->now_ns, &event);
+}
+
+static void after(void *arg)
+{
+    struct errand *e = arg;
+    struct notices *n = e->notices;
+    int64_t now_ns = n->control->env.steady_ns(n->control->env.ctx);
+    e->busy = false;
+    n->under_way--;
+    n->dirty = true;
+    if (e->rc == 0) {
+        finish(e, NULL);
+    } else if (++e->tries >= NOTICE_TRIES_MAX || e->rc == -EINVAL) { /* what is wrong in itself stays so */
+        finish(e, e->err.text);
+    } else {
+        int64_t next_ns = now_ns + (FIRST_WAIT_S * SECOND_NS << (e->tries - 1));
+        for (size_t i = 0; i < n->errands.len; i++) /* others to the same address would only fail, too */
+            if (n->errands.at[i]->address == e->address && n->errands.at[i]->next_ns < next_ns)
+                n->errands.at[i]->next_ns = next_ns;
+    }
+    n->control->env.wake_at(n->control->env.ctx, now_ns);
+}
+
+static void start(struct errand *e, const struct object *o)
+{
+    struct notices *n = e->notices;
+    CLEANUP(json) json_t *doc = object_doc(o);
+    const json_t *at = json_object_get(doc, "at");
+    int64_t at_ns = 0;
+    arena_done(&e->arena);
+    arena_init(&e->arena);
+    bool old = !at || timestamp_parse(at, &at_ns, NULL) < 0 ||
+               n->control->now_ns - at_ns > (int64_t)NOTICE_AGE_S_MAX * SECOND_NS;
+    if (old || posting_make(e, doc) < 0) {
+        finish(e, old ? "it is too old" : e->err.text);
+        n->dirty = true;
+        return;
+    }
+    e->busy = true;
+    n->under_way++;
+    n->post.run(n->post.ctx, work, after, e);
+}
+
+/* ---- who waits ------------------------------------------------------------------------------------------------------ */
+
+static struct errand *errand_of(struct notices *n, uint64_t number)
+{
+    size_t low = 0, high = n->errands.len;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (n->errands.at[mid]->number < number)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < n->errands.len && n->errands.at[low]->number == number ? n->errands.at[low] : NULL;
+}
+
+static int errand_compare(const void *a, const void *b)
+{
+    const struct errand *x = *(struct errand *const *)a, *y = *(struct errand *const *)b;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+/* New documents get an errand, and those whose document is gone go. */
+static void gather(struct notices *n)
+{
+    size_t len, known = n->errands.len, kept = 0;
+    const struct object *const *list = state_list(n->control->state, KIND_NOTICE, &len);
+    for (size_t i = 0; i < known; i++)
+        n->errands.at[i]->seen = n->errands.at[i]->busy;
+    for (size_t i = 0; i < len; i++) {
+        int64_t number = 0;
+        (void)str_parse_i64(list[i]->id, &number);
+        struct errand *e = errand_of(n, (uint64_t)number);
+        if (!e) {
+            CLEANUP(json) json_t *doc = object_doc(list[i]);
+            const char *to = text_at(doc, "to");
+            e = mem_zalloc(sizeof *e);
+            *e = (struct errand){
+                .notices = n, .number = (uint64_t)number, .address = hash_bytes(to, strlen(to), 0), .next_ns = 0};
+            arena_init(&e->arena);
+            vec_push(&n->errands, e);
+            if (n->errands.len > 1 &&
+                errand_compare(&n->errands.at[n->errands.len - 2], &n->errands.at[n->errands.len - 1]) > 0)
+                qsort(n->errands.at, n->errands.len, sizeof *n->errands.at, errand_compare);
+        }
+        e->seen = true;
+    }
+    for (size_t i = 0; i < n->errands.len; i++) {
+        if (n->errands.at[i]->seen)
+            n->errands.at[kept++] = n->errands.at[i];
+        else
+            errand_free(n->errands.at[i]);
+    }
+    n->errands.len = kept;
+}
+
+static void cleared(void *ctx, const struct store_result *result)
+{
+    struct notices *n = ctx;
+    n->clearing = false;
+    n->dirty = true;
+    if (result->rc < 0)
+        n->next_ns = n->control->env.steady_ns(n->control->env.ctx) + SECOND_NS;
+}
+
+/* Deletes the documents of what was told. */
+static void clear(struct notices *n)
+{
+    struct control *control = n->control;
+    struct arena arena;
+    struct change change;
+    struct berth_err err;
+    char text[24];
+    arena_init(&arena);
+    change_init(&change, control->state, &arena);
+    for (size_t i = 0; i < n->errands.len; i++)
+        if (n->errands.at[i]->told && notice_of(n, n->errands.at[i]->number))
+            change_delete(&change, KIND_NOTICE, str_u64(n->errands.at[i]->number, text));
+    if (!change_empty(&change)) {
+        json_int_t last = (json_int_t)state_last_number(control->state, KIND_NOTICE);
+        change_put_unguarded(&change, KIND_COUNTER, kinds[KIND_NOTICE].plural, json_pack("{s:I}", "last", last));
+        struct commit_note note = {.who = "berth", .verb = "notice"};
+        n->clearing = true;
+        int rc = commit_submit(control, &change, &note, cleared, n, &err);
+        if (rc <= 0)
+            n->clearing = false;
+    }
+    change_done(&change);
+    arena_done(&arena);
+}
+
+/* Of all that are under way, which are few. */
+static size_t busy_addresses(const struct notices *n, uint64_t ret[static NOTICES_UNDER_WAY])
+{
+    size_t len = 0;
+    for (size_t i = 0; i < n->errands.len && len < n->under_way; i++)
+        if (n->errands.at[i]->busy)
+            ret[len++] = n->errands.at[i]->address;
+    return len;
+}
+
+static bool is_among(uint64_t address, const uint64_t *list, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (list[i] == address)
+            return true;
+    return false;
+}
+
+int64_t notices_step(struct notices *n, int64_t steady_ns)
+{
+    if (n->stopped || !n->post.send || (!n->dirty && steady_ns < n->next_ns))
+        return n->stopped || !n->post.send ? INT64_MAX : n->next_ns;
+    n->dirty = false;
+    gather(n);
+    int64_t next_ns = INT64_MAX;
+    uint64_t busy[NOTICES_UNDER_WAY];
+    size_t busy_len = busy_addresses(n, busy);
+    for (size_t i = 0; i < n->errands.len && n->under_way < NOTICES_UNDER_WAY; i++) {
+        struct errand *e = n->errands.at[i];
+        const struct object *o = e->busy || e->told ? NULL : notice_of(n, e->number);
+        if (!o)
+            continue;
+        if (e->next_ns > steady_ns)
+            next_ns = e->next_ns < next_ns ? e->next_ns : next_ns;
+        else if (!is_among(e->address, busy, busy_len)) {
+            start(e, o);
+            if (e->busy && busy_len < NOTICES_UNDER_WAY)
+                busy[busy_len++] = e->address;
+        }
+    }
+    n->next_ns = next_ns;
+    if (!n->clearing)
+        clear(n);
+    return n->dirty ? steady_ns : n->next_ns;
+}

@@ -1,0 +1,290 @@
+/* notice_test.c - who is told what of a job, how often, and what happens when nobody answers. */
+#include "control/kit_test.h"
+
+#include <errno.h>
+
+#include "control/notice.h"
+
+#define ALICE "user:alice"
+#define N1 "node:n1"
+#define SECOND INT64_C(1000000000)
+
+enum { SENT_MAX = 64 };
+
+struct sent {
+    char to[128], body[1024], signature[80];
+};
+
+struct scene {
+    struct kit k;
+    int seq;
+    struct sent sent[SENT_MAX];
+    size_t len;
+    size_t failures; /* the next ones fail */
+    size_t tries;
+};
+
+static void run(void *ctx, void (*work)(void *), void (*after)(void *), void *arg)
+{
+    (void)ctx;
+    work(arg);
+    after(arg);
+}
+
+static int send(void *ctx, const struct notice_post *p, struct berth_err *err)
+{
+    struct scene *s = ctx;
+    s->tries++;
+    if (s->failures) {
+        s->failures--;
+        return err_set(err, ECONNREFUSED, "nobody is there");
+    }
+    assert_true(s->len < SENT_MAX);
+    struct sent *to = &s->sent[s->len++];
+    (void)snprintf(to->to, sizeof to->to, "%s", p->url ? p->url : p->mail);
+    (void)snprintf(to->body, sizeof to->body, "%s", p->body);
+    (void)snprintf(to->signature, sizeof to->signature, "%s", p->signature ? p->signature : "");
+    return 0;
+}
+
+static void post_start(struct scene *s)
+{
+    struct control_post post = {.ctx = s, .run = run, .send = send};
+    control_set_post(s->k.control, &post);
+}
+
+static int open_scene(void **state)
+{
+    struct scene *s = mem_zalloc(sizeof *s);
+    kit_open(&s->k);
+    kit_people(&s->k);
+    CALL(&s->k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, allocatable: {cpu: 8, memory: 8Gi}}");
+    CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{mail_command: /usr/sbin/sendmail, lease_s: 86400}");
+    post_start(s);
+    *state = s;
+    return 0;
+}
+
+static int close_scene(void **state)
+{
+    kit_done(&((struct scene *)*state)->k);
+    mem_free(*state);
+    return 0;
+}
+
+static void says(struct scene *s, const char *items)
+{
+    char body[512];
+    (void)snprintf(body, sizeof body, "{epoch: 1, seq: %d, instances: [%s]}", ++s->seq, items);
+    CALL(&s->k, 200, N1, "POST", "/v1/nodes/n1/report", body);
+    kit_plan(&s->k);
+}
+
+static size_t waiting(const struct scene *s)
+{
+    size_t len;
+    (void)state_list(control_state(s->k.control), KIND_NOTICE, &len);
+    return len;
+}
+
+/* ---- who is told ---------------------------------------------------------------------------------------------------- */
+
+static void each_hears_what_they_want(void **state)
+{
+    struct scene *s = *state;
+    CALL(&s->k, 201, ALICE, "POST", "/v1/jobs",
+         "{name: train, requests: {cpu: 1}, notify: [{to: 'https://a.example/hook', on: [started, ended]}, "
+         "{to: 'mailto:ann@b.example', on: [ended, failed]}, {to: 'https://c.example/', on: [failed]}]}");
+    kit_plan(&s->k);
+    assert_int_equal(s->len, 0);
+    says(s, "{id: 1, state: running}");
+    assert_int_equal(s->len, 1);
+    assert_string_equal(s->sent[0].to, "https://a.example/hook");
+    assert_non_null(strstr(s->sent[0].body, "\"event\":\"started\""));
+    assert_non_null(strstr(s->sent[0].body, "\"job\":\"1\""));
+    assert_non_null(strstr(s->sent[0].body, "\"owner\":\"alice\""));
+    assert_non_null(strstr(s->sent[0].body, "\"name\":\"train\""));
+    assert_null(strstr(s->sent[0].body, "\"to\""));
+    says(s, "{id: 1, state: ended, exit: 0}");
+    assert_int_equal(s->len, 3);
+    assert_string_equal(s->sent[1].to, "https://a.example/hook");
+    assert_non_null(strstr(s->sent[1].body, "\"event\":\"ended\""));
+    assert_string_equal(s->sent[2].to, "ann@b.example");
+    assert_non_null(strstr(s->sent[2].body, "To: ann@b.example\r\nSubject: Berth: job 1 ended\r\n"));
+    assert_non_null(strstr(s->sent[2].body, "\r\n\r\nJob 1 (train) has ended at 2026-03-01T12:00"));
+    assert_int_equal(waiting(s), 0);
+    kit_restart(&s->k);
+    post_start(s);
+    kit_sleep(&s->k, 2);
+    assert_int_equal(s->len, 3); /* told once */
+}
+
+static void a_failure_says_why(void **state)
+{
+    struct scene *s = *state;
+    CALL(&s->k, 201, ALICE, "POST", "/v1/jobs",
+         "{name: a, restart_policy: never, notify: ['https://a.example/']}"); /* ended and failed, if not said */
+    kit_plan(&s->k);
+    says(s, "{id: 1, state: running}");
+    assert_int_equal(s->len, 0);
+    says(s, "{id: 1, state: failed, exit: 3}");
+    assert_int_equal(s->len, 1);
+    assert_non_null(strstr(s->sent[0].body, "\"event\":\"failed\""));
+    assert_non_null(strstr(s->sent[0].body, "it ended with code 3"));
+}
+
+static void what_is_posted_is_signed(void **state)
+{
+    struct scene *s = *state;
+    CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{notify_secret: key}");
+    CALL(&s->k, 201, ALICE, "POST", "/v1/jobs", "{name: a, notify: [{to: 'https://a.example/', on: started}]}");
+    kit_plan(&s->k);
+    says(s, "{id: 1, state: running}");
+    assert_int_equal(s->len, 1);
+    assert_int_equal(strlen(s->sent[0].signature), 64);
+    assert_int_equal(strspn(s->sent[0].signature, "0123456789abcdef"), 64);
+}
+
+/* ---- trouble -------------------------------------------------------------------------------------------------------- */
+
+static void it_is_tried_again_later_each_time(void **state)
+{
+    struct scene *s = *state;
+    CALL(&s->k, 201, ALICE, "POST", "/v1/jobs", "{name: a, notify: [{to: 'https://a.example/', on: started}]}");
+    kit_plan(&s->k);
+    s->failures = 3;
+    says(s, "{id: 1, state: running}");
+    static const struct {
+        int64_t sleep;
+        size_t tries, sent;
+    } rows[] = {
+        {1,  1, 0},
+        {5,  2, 0},
+        {5,  2, 0},
+        {6,  3, 0},
+        {10, 3, 0},
+        {12, 4, 1},
+        {60, 4, 1},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        kit_sleep(&s->k, rows[i].sleep);
+        if (s->tries != rows[i].tries || s->len != rows[i].sent)
+            fail_msg("row %zu: %zu tries, %zu sent", i, s->tries, s->len);
+    }
+    assert_int_equal(waiting(s), 0);
+}
+
+static void it_is_given_up_in_the_end(void **state)
+{
+    struct scene *s = *state;
+    CALL(&s->k, 201, ALICE, "POST", "/v1/jobs", "{name: a, notify: [{to: 'https://a.example/', on: started}]}");
+    kit_plan(&s->k);
+    s->failures = 1000;
+    says(s, "{id: 1, state: running}");
+    kit_sleep(&s->k, 1200);
+    assert_int_equal(s->tries, NOTICE_TRIES_MAX);
+    assert_int_equal(waiting(s), 0);
+    CALL(&s->k, 200, ALICE, "GET", "/v1/events", NULL);
+    SAYS(&s->k, "NotifyFailed");
+    SAYS(&s->k, "nobody is there");
+}
+
+static void a_crash_loses_none(void **state)
+{
+    struct scene *s = *state;
+    CALL(&s->k, 201, ALICE, "POST", "/v1/jobs", "{name: a, notify: [{to: 'https://a.example/', on: started}]}");
+    kit_plan(&s->k);
+    s->failures = 1;
+    says(s, "{id: 1, state: running}");
+    assert_int_equal(s->len, 0);
+    assert_int_equal(waiting(s), 1);
+    kit_restart(&s->k);
+    assert_int_equal(waiting(s), 1);
+    post_start(s);
+    kit_sleep(&s->k, 1);
+    assert_int_equal(s->len, 1);
+    assert_int_equal(waiting(s), 0);
+}
+
+static void one_bad_address_holds_up_no_other(void **state)
+{
+    struct scene *s = *state;
+    CALL(&s->k, 201, ALICE, "POST", "/v1/jobs",
+         "{name: a, notify: [{to: 'https://bad.example/', on: started}, {to: 'https://good.example/', on: started}]}");
+    kit_plan(&s->k);
+    s->failures = 1;
+    says(s, "{id: 1, state: running}");
+    assert_int_equal(s->len, 1);
+    assert_string_equal(s->sent[0].to, "https://good.example/");
+    kit_sleep(&s->k, 6);
+    assert_int_equal(s->len, 2);
+    assert_string_equal(s->sent[1].to, "https://bad.example/");
+}
+
+/* ---- what is allowed ------------------------------------------------------------------------------------------------ */
+
+static void addresses_are_checked_when_a_job_comes(void **state)
+{
+    struct scene *s = *state;
+    static const struct {
+        const char *to;
+        int status;
+        const char *says;
+    } rows[] = {
+        {"https://a.example/x?y=1",         201, ""            },
+        {"http://127.0.0.1:8080/x",         201, ""            },
+        {"http://localhost/",               201, ""            },
+        {"http://a.example/",               400, "notify_allow"},
+        {"http://127.0.0.1.evil.example/",  400, "notify_allow"},
+        {"http://127.0.0.1@evil.example/",  400, "notify_allow"},
+        {"http://localhost:x@evil.example", 400, "notify_allow"},
+        {"https:///nowhere",                400, "notify_allow"},
+        {"ann@b.example",                   201, ""            },
+        {"mailto:ann@b.example",            201, ""            },
+        {"a b@c.example",                   400, "no address"  },
+        {"-f@c.example",                    400, "no address"  },
+        {"a@b@c",                           400, "no address"  },
+        {"ann",                             400, "to: expected"},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char body[256];
+        (void)snprintf(body, sizeof body, "{name: a, notify: ['%s']}", rows[i].to);
+        CALL(&s->k, rows[i].status, ALICE, "POST", "/v1/jobs", body);
+        SAYS(&s->k, rows[i].says);
+    }
+    CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings",
+         "{mail_command: null, notify_allow: 'https://in.example/'}");
+    CALL(&s->k, 400, ALICE, "POST", "/v1/jobs", "{name: a, notify: [ann@b.example]}");
+    SAYS(&s->k, "mail_command");
+    CALL(&s->k, 400, ALICE, "POST", "/v1/jobs", "{name: a, notify: ['https://out.example/']}");
+    CALL(&s->k, 201, ALICE, "POST", "/v1/jobs", "{name: a, notify: ['https://in.example/x']}");
+}
+
+static void what_is_forbidden_meanwhile_is_not_sent(void **state)
+{
+    struct scene *s = *state;
+    CALL(&s->k, 201, ALICE, "POST", "/v1/jobs", "{name: a, notify: [{to: 'https://a.example/', on: started}]}");
+    kit_plan(&s->k);
+    CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{notify_allow: ''}");
+    says(s, "{id: 1, state: running}");
+    assert_int_equal(s->tries, 0);
+    assert_int_equal(waiting(s), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(each_hears_what_they_want),
+        TEST(a_failure_says_why),
+        TEST(what_is_posted_is_signed),
+        TEST(it_is_tried_again_later_each_time),
+        TEST(it_is_given_up_in_the_end),
+        TEST(a_crash_loses_none),
+        TEST(one_bad_address_holds_up_no_other),
+        TEST(addresses_are_checked_when_a_job_comes),
+        TEST(what_is_forbidden_meanwhile_is_not_sent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,110 @@
+/* policy.c - policies: how the jobs of a queue are ordered. */
+#include <errno.h>
+#include <string.h>
+
+#include "control/plan_policy.h"
+#include "control/queue.h"
+#include "wire/words.h"
+
+static bool built_in(const char *name)
+{
+    const char *known;
+    for (size_t i = 0; (known = berth_ranking_at(i, NULL)); i++)
+        if (strcmp(known, name) == 0)
+            return true;
+    return false;
+}
+
+static const char *candidate(const void *ctx, size_t i)
+{
+    const struct state *s = ctx;
+    size_t len, built = 0;
+    while (berth_ranking_at(built, NULL))
+        built++;
+    const struct object *const *made = state_list(s, KIND_POLICY, &len);
+    return i < built ? berth_ranking_at(i, NULL) : i - built < len ? made[i - built]->id : NULL;
+}
+
+int policy_known(struct call *c, const char *key, const char *name)
+{
+    char shown[QUOTE_MAX];
+    if (change_rest_on(&c->change, KIND_POLICY, name) || built_in(name))
+        return 0;
+    const char *guess = suggest(name, candidate, c->state);
+    return err_set(&c->err, EINVAL, "%s: there is no policy %s%s%s%s; 'berth get policies' lists those made", key,
+                   quote(name, shown), guess ? "; did you mean " : "", guess ? guess : "", guess ? "?" : "");
+}
+
+static const char *ranking_candidate(const void *ctx, size_t i)
+{
+    (void)ctx;
+    return berth_ranking_at(i, NULL);
+}
+
+static const char *factor_candidate(const void *ctx, size_t i)
+{
+    (void)ctx;
+    return berth_factor_at(i, NULL);
+}
+
+static int name_known(struct call *c, const char *what, const char *(*names)(const void *ctx, size_t i),
+                      const char *name)
+{
+    char shown[QUOTE_MAX];
+    const char *known;
+    for (size_t i = 0; (known = names(NULL, i)); i++)
+        if (strcmp(known, name) == 0)
+            return 0;
+    const char *guess = suggest(name, names, NULL);
+    return err_set(&c->err, EINVAL, "there is no %s %s%s%s%s", what, quote(name, shown), guess ? "; did you mean " : "",
+                   guess ? guess : "", guess ? "?" : "");
+}
+
+static int names_check(struct call *c, const struct policy_doc *d)
+{
+    if (!d->formula && name_known(c, "ranking", ranking_candidate, d->ranking) < 0)
+        return err_prefix(&c->err, "ranking");
+    for (size_t i = 0; i < d->weights_len; i++)
+        if (name_known(c, "factor", factor_candidate, d->weights[i].score) < 0)
+            return err_prefix(&c->err, "weights");
+    return 0;
+}
+
+static int check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
+{
+    struct policy_doc d;
+    (void)k;
+    (void)id;
+    (void)old;
+    int rc = policy_doc_read(doc, &c->arena, &d, &c->err);
+    if (rc == 0)
+        rc = names_check(c, &d);
+    return rc < 0 ? rc : plan_policy_try(&d, &c->err);
+}
+
+static int leaving(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
+{
+    size_t len;
+    (void)k;
+    (void)old;
+    if (next || built_in(id)) /* what is built in goes on under the name */
+        return 0;
+    const char *used = json_string_value(json_object_get(change_read(&c->change, KIND_SETTING, "system"), "policy"));
+    if (used && strcmp(used, id) == 0)
+        return err_set(&c->err, EBUSY, "policy %s is the one in force; set another in /v1/system/settings first", id);
+    const struct object *const *queues = state_list(c->state, KIND_QUEUE, &len);
+    for (size_t i = 0; i < len; i++)
+        if (queues[i]->queue->policy && strcmp(queues[i]->queue->policy, id) == 0 &&
+            change_rest_on(&c->change, KIND_QUEUE, queues[i]->id))
+            return err_set(&c->err, EBUSY, "queue %s is ordered by policy %s; give it another first", queues[i]->id,
+                           id);
+    return 0;
+}
+
+const struct crud policy_crud = {
+    .kind = KIND_POLICY,
+    .make = PERMIT_SYSTEM,
+    .change = PERMIT_SYSTEM,
+    .check = check,
+    .leaving = leaving,
+};

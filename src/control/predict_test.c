@@ -1,0 +1,243 @@
+/* predict_test.c - what is learned from run times, and when others are told. */
+#include "control/permit_kit_test.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "control/predict.h"
+#include "wire/document.h"
+
+#define SECOND INT64_C(1000000000)
+
+struct learner {
+    struct world w;
+    int64_t now_ns;
+};
+
+/* Learns one run, and lets the state have what is written. */
+static void learn(struct learner *l, const char *owner, const char *name, int64_t ms, int64_t estimate_s,
+                  int64_t memory)
+{
+    struct arena arena;
+    struct change c;
+    arena_init(&arena);
+    change_init(&c, l->w.state, &arena);
+    struct predict_run run = {owner, name, ms * 1000000, estimate_s * SECOND, memory, l->now_ns += SECOND};
+    predict_learn(&c, &run);
+    for (size_t i = 0; i < c.items.len; i++) {
+        char *text = json_dumps(c.items.at[i].doc, JSON_COMPACT);
+        world_put(&l->w, c.items.at[i].kind, c.items.at[i].id, text);
+        free(text);
+    }
+    change_done(&c);
+    arena_done(&arena);
+}
+
+static int open_learner(void **state)
+{
+    struct learner *l = mem_zalloc(sizeof *l);
+    world_open(&l->w);
+    l->now_ns = 1000 * SECOND;
+    *state = l;
+    return 0;
+}
+
+static int close_learner(void **state)
+{
+    world_done(&((struct learner *)*state)->w);
+    mem_free(*state);
+    return 0;
+}
+
+static void names_without_their_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *id;
+    } rows[] = {
+        {"train",                 "alice/train"      },
+        {"train-0017",            "alice/train"      },
+        {"train17",               "alice/train"      },
+        {"a-1-2",                 "alice/a-1"        },
+        {"17",                    "alice/17"         },
+        {"v2-resnet",             "alice/v2-resnet"  },
+        {"\xc3\xa9t\xc3\xa9 a/b", "alice/__t___a_b_%"},
+        {"",                      "alice"            },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char id[OBJECT_KEY_MAX];
+        size_t len = strcspn(rows[i].id, "%"); /* then comes a hash */
+        (void)predict_id("alice", rows[i].name, id);
+        assert_memory_equal(id, rows[i].id, len);
+        assert_int_equal(strlen(id), rows[i].id[len] ? len + 16 : len);
+    }
+}
+
+static void quantiles_of_the_last_runs(void **state)
+{
+    struct learner *l = *state;
+    int64_t p50 = 0, p90 = 0;
+    uint64_t version = 0;
+    assert_false(predict_time(l->w.state, "alice", "train", &p50, &p90, &version));
+    for (int i = 1; i <= 10; i++)
+        learn(l, "alice", "train", i * 1000, 0, 0);
+    assert_true(predict_time(l->w.state, "alice", "train-3", &p50, &p90, &version));
+    assert_in_range(p50, 4 * SECOND, 5 * SECOND); /* published when it last moved by a quarter */
+    assert_in_range(p90, 7 * SECOND, 9 * SECOND);
+    /* Only the last ones count: a program that got faster is soon known to be. */
+    for (int i = 0; i < PREDICT_RUNS; i++)
+        learn(l, "alice", "train", 100, 0, 0);
+    assert_true(predict_time(l->w.state, "alice", "train", &p50, &p90, &version));
+    assert_int_equal(p50, SECOND / 10);
+    assert_int_equal(p90, SECOND / 10);
+}
+
+static void the_owner_stands_in_for_a_new_name(void **state)
+{
+    struct learner *l = *state;
+    int64_t p50 = 0, p90 = 0;
+    uint64_t version = 0;
+    learn(l, "alice", "train", 60000, 0, 0);
+    assert_true(predict_time(l->w.state, "alice", "never-seen", &p50, &p90, &version));
+    assert_int_equal(p50, 60 * SECOND);
+    assert_false(predict_time(l->w.state, "bob", "train", &p50, &p90, &version));
+    assert_false(predict_time(l->w.state, "", "train", &p50, &p90, &version));
+}
+
+static void what_is_published_rests_until_it_moves(void **state)
+{
+    struct learner *l = *state;
+    int64_t p50 = 0, p90 = 0;
+    uint64_t first = 0, version = 0;
+    learn(l, "alice", "train", 1000, 0, 0);
+    assert_true(predict_time(l->w.state, "alice", "train", &p50, &p90, &first));
+    for (int i = 0; i < 20; i++)
+        learn(l, "alice", "train", 1000 + i * 10, 0, 0);
+    assert_true(predict_time(l->w.state, "alice", "train", &p50, &p90, &version));
+    assert_int_equal(version, first);
+    for (int i = 0; i < 20; i++)
+        learn(l, "alice", "train", 5000, 0, 0);
+    assert_true(predict_time(l->w.state, "alice", "train", &p50, &p90, &version));
+    assert_true(version > first && version < first + 5);
+    assert_int_equal(p50, 5 * SECOND);
+}
+
+static void estimates_are_kept_beside_what_came_out(void **state)
+{
+    struct learner *l = *state;
+    learn(l, "alice", "train", 1000, 10, 0);
+    learn(l, "alice", "train", 2000, 10, 0);
+    learn(l, "alice", "train", 3000, 0, 0); /* said nothing */
+    CLEANUP(json) json_t *doc = object_doc(state_find(l->w.state, KIND_PREDICTION, "alice/train"));
+    const json_t *said = json_object_get(doc, "estimates");
+    assert_int_equal(json_integer_value(json_object_get(said, "runs")), 2);
+    assert_int_equal(json_integer_value(json_object_get(said, "said_ms")), 20000);
+    assert_int_equal(json_integer_value(json_object_get(said, "ran_ms")), 3000);
+}
+
+static void memory_is_predicted_too(void **state)
+{
+    struct learner *l = *state;
+    learn(l, "alice", "train", 1000, 0, 1 << 20);
+    CLEANUP(json) json_t *shown = predict_show(l->w.state, "alice", "train");
+    assert_int_equal(json_integer_value(json_object_get(shown, "memory")), 1 << 20);
+    assert_string_equal(json_string_value(json_object_get(shown, "of")), "alice/train");
+    assert_null(predict_show(l->w.state, "bob", "train"));
+}
+
+static void one_array_does_not_outvote_the_rest(void **state)
+{
+    struct learner *l = *state;
+    int64_t p50 = 0, p90 = 0;
+    uint64_t version = 0;
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g"};
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+        for (int i = 0; i < 4; i++)
+            learn(l, "alice", names[n], 10000, 0, 0);
+    for (int i = 0; i < 40; i++)
+        learn(l, "alice", "tiny", 10, 0, 0);
+    assert_true(predict_time(l->w.state, "alice", "new", &p50, &p90, &version));
+    assert_int_equal(p50, 10 * SECOND);
+}
+
+/* Runs of a class, of a name that takes a second, beside these or alone ("[]"). */
+static void class_runs(struct learner *l, int n, int64_t ms, const char *beside)
+{
+    for (int i = 0; i < n; i++) {
+        struct arena arena;
+        struct change c;
+        CLEANUP(json) json_t *list = json_loads(beside, 0, NULL);
+        arena_init(&arena);
+        change_init(&c, l->w.state, &arena);
+        struct predict_run run = {"alice", "train", ms * 1000000, 0, 0, l->now_ns += SECOND};
+        predict_learn_class(&c, &run, "llm", list);
+        for (size_t k = 0; k < c.items.len; k++)
+            if (c.items.at[k].write) {
+                char *text = json_dumps(c.items.at[k].doc, JSON_COMPACT);
+                world_put(&l->w, c.items.at[k].kind, c.items.at[k].id, text);
+                free(text);
+            }
+        change_done(&c);
+        arena_done(&arena);
+    }
+}
+
+static void a_class_that_suffers_from_others_is_known_to(void **state)
+{
+    struct learner *l = *state;
+    class_runs(l, 20, 1000, "[]"); /* nothing is predicted of its name yet: nothing to compare with */
+    assert_null(state_find(l->w.state, KIND_PREDICTION, PREDICT_CLASS "/llm"));
+    for (int i = 0; i < 5; i++)
+        learn(l, "alice", "train", 1000, 0, 0);
+    class_runs(l, CLASS_RUNS_MIN, 1000, "[]");
+    class_runs(l, CLASS_RUNS_MIN - 1, 1500, "[\"vision\"]");
+    assert_int_equal(predict_interference(l->w.state, "llm"), 0); /* not often enough */
+    class_runs(l, 1, 1500, "[\"vision\"]");
+    assert_int_equal(predict_interference(l->w.state, "llm"), 500000);
+    assert_int_equal(predict_interference(l->w.state, "other"), 0);
+    assert_int_equal(predict_interference(l->w.state, ""), 0);
+    CLEANUP(json) json_t *doc = object_doc(state_find(l->w.state, KIND_PREDICTION, PREDICT_CLASS "/llm"));
+    const json_t *pair = json_object_get(json_object_get(doc, "beside"), "vision");
+    assert_int_equal(json_integer_value(json_object_get(pair, "runs")), CLASS_RUNS_MIN);
+    assert_int_equal(json_integer_value(json_object_get(pair, "sum")), 1500 * CLASS_RUNS_MIN);
+}
+
+static void one_that_does_not_suffer_is_neutral(void **state)
+{
+    struct learner *l = *state;
+    for (int i = 0; i < 5; i++)
+        learn(l, "alice", "train", 1000, 0, 0);
+    class_runs(l, 20, 1000, "[]");
+    class_runs(l, 20, 900, "[\"vision\"]"); /* faster, even */
+    assert_int_equal(predict_interference(l->w.state, "llm"), 0);
+}
+
+static void what_is_no_prediction_is_refused(void **state)
+{
+    (void)state;
+    struct prediction_view v;
+    struct berth_err err = {0};
+    CLEANUP(json) json_t *bad = json_pack("{s:{s:s}}", "published", "version", "x");
+    assert_int_equal(predict_read(bad, &v, &err), -EBADMSG);
+    assert_non_null(strstr(err.text, "published.version"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_learner, close_learner)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(names_without_their_numbers),
+        TEST(quantiles_of_the_last_runs),
+        TEST(the_owner_stands_in_for_a_new_name),
+        TEST(what_is_published_rests_until_it_moves),
+        TEST(estimates_are_kept_beside_what_came_out),
+        TEST(memory_is_predicted_too),
+        TEST(one_array_does_not_outvote_the_rest),
+        TEST(a_class_that_suffers_from_others_is_known_to),
+        TEST(one_that_does_not_suffer_is_neutral),
+        TEST(what_is_no_prediction_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,538 @@
+/* queue_test.c - queues, policies, windows, domains, quotas and routes: what is refused, and what reaches the cluster. */
+#include "control/kit_test.h"
+
+#include "control/plan_policy.h"
+#include "control/project.h"
+#include "control/replay.h"
+
+#define CAROL "user:carol" /* a manager of red */
+#define ALICE "user:alice" /* of red */
+#define BOB "user:bob"     /* of blue */
+
+static void open_world(struct kit *k)
+{
+    kit_open(k);
+    kit_people(k);
+    CALL(k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, allocatable: {cpu: 8, memory: 32Gi, pods: 100}, zone: z}");
+    CALL(k, 201, ADMIN, "POST", "/v1/nodes",
+         "{id: n2, allocatable: {cpu: 8, memory: 32Gi, pods: 100}, zone: z, labels: {rack: r2}}");
+}
+
+/* The cluster that was kept says what one made anew would, counters included. */
+static void audited(struct kit *k)
+{
+    struct berth_err err = {0};
+    if (state_audit(control_state(k->control), &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+static int64_t held(struct kit *k, const char *quota, const char *resource, bool asked)
+{
+    struct berth_quota_use use;
+    (void)berth_quota_use(state_cluster(control_state(k->control)), quota, resource, &use);
+    return asked ? use.asked : use.held;
+}
+
+/* What a member is refused for, one row each. */
+struct refused {
+    const char *who, *method, *path, *body;
+    int status;
+    const char *words;
+};
+
+static void refuse_all(struct kit *k, const struct refused *rows, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        uint64_t before = state_revision(control_state(k->control));
+        CALL(k, rows[i].status, rows[i].who, rows[i].method, rows[i].path, rows[i].body);
+        SAYS(k, rows[i].words);
+        assert_int_equal(state_revision(control_state(k->control)), before);
+    }
+}
+
+static void users_stay_within_their_group(void **state)
+{
+    struct kit k;
+    (void)state;
+    open_world(&k);
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/groups/red",
+         "{quota: {limits: {gpu: 8, cpu: 64}, totals: [{resource: gpu, hours: 100, period: 30d}]}}");
+    CALL(&k, 200, CAROL, "PATCH", "/v1/users/alice", "{level: 7, weight: 2, quota: {limits: {gpu: 6, memory: 1Ti}}}");
+    static const struct refused rows[] = {
+        {CAROL, "PATCH", "/v1/users/carol", "{quota: {limits: {gpu: 3}}}",                                   400,
+         "group red has 8 gpu, and its other users have 6 gpu of it; carol can have at most 2 gpu"                                          },
+        {ADMIN, "PATCH", "/v1/groups/red",  "{quota: {limits: {gpu: 5}}}",                                   400,
+         "users of group red have 6 gpu together, which is more than 5 gpu"                                                                 },
+        {ADMIN, "PATCH", "/v1/users/alice", "{quota: {totals: [{resource: gpu, hours: 101, period: 30d}]}}", 400,
+         "100 gpu hours"                                                                                                                    },
+        {ADMIN, "PATCH", "/v1/users/alice", "{quota: {totals: [{resource: gpu, hours: 1, period: 1d}]}}",    400,
+         "counts it over another period"                                                                                                    },
+        {CAROL, "PATCH", "/v1/groups/red",  "{level: 100}",                                                  403, "may not change group red"},
+        {CAROL, "PATCH", "/v1/users/bob",   "{level: 1}",                                                    404, "no user"                 },
+        {ALICE, "PATCH", "/v1/users/alice", "{level: 99}",                                                   403, "may not"                 },
+    };
+    refuse_all(&k, rows, COUNT(rows));
+    CALL(&k, 200, CAROL, "PATCH", "/v1/users/carol", "{quota: {limits: {gpu: 2}}}");
+    CALL(&k, 400, ADMIN, "POST", "/v1/users", "{id: dora, group: red, quota: {limits: {gpu: 0.5}}}");
+    SAYS(&k, "dora can have at most 0 gpu");
+    /* In one transaction it counts what that would leave. */
+    CALL(&k, 200, ADMIN, "POST", "/v1/txn",
+         "{changes: [{op: put, kind: user, id: alice, object: {group: red, quota: {limits: {gpu: 1}}}},"
+         " {op: put, kind: user, id: carol, object: {group: red, role: manager, quota: {limits: {gpu: 7}}}}]}");
+    CALL(&k, 200, ADMIN, "GET", "/v1/users/carol", NULL);
+    assert_string_equal(kit_text(&k, "status/use/gpu/limit"), "7");
+    audited(&k);
+    kit_done(&k);
+}
+
+static void queues_are_a_tree(void **state)
+{
+    struct kit k;
+    (void)state;
+    open_world(&k);
+    CALL(&k, 201, ADMIN, "POST", "/v1/queues", "{id: whole, weight: 2}");
+    CALL(&k, 201, ADMIN, "POST", "/v1/queues", "{id: prod, parent: whole, priority: 5}");
+    CALL(&k, 201, ADMIN, "POST", "/v1/domains", "{id: east, nodes: [n1]}");
+    static const struct refused rows[] = {
+        {ADMIN, "POST",   "/v1/queues",       "{id: x, parent: nowhere}",          400, "there is no queue nowhere"        },
+        {ADMIN, "PATCH",  "/v1/queues/whole", "{parent: prod}",                    400, "prod is below whole"              },
+        {ADMIN, "PATCH",  "/v1/queues/whole", "{parent: whole}",                   400, "is below whole"                   },
+        {ADMIN, "POST",   "/v1/queues",       "{id: x, users: [nobody]}",          400, "users[0]: there is no user nobody"},
+        {ADMIN, "POST",   "/v1/queues",       "{id: x, groups: [none]}",           400, "groups[0]: there is no group none"},
+        {ADMIN, "POST",   "/v1/queues",       "{id: x, domains: [west]}",          400, "domains[0]: there is no domain"   },
+        {ADMIN, "POST",   "/v1/queues",       "{id: x, policy: fifoo}",            400, "did you mean fifo?"               },
+        {ADMIN, "POST",   "/v1/queues",       "{id: x, quota: {limits: {a: -1}}}", 400, "quota: limits: a"                 },
+        {ADMIN, "DELETE", "/v1/queues/whole", NULL,                                409, "queue whole is the parent of prod"},
+        {CAROL, "POST",   "/v1/queues",       "{id: x}",                           403, "may not"                          },
+        {CAROL, "DELETE", "/v1/queues/prod",  NULL,                                403, "may not"                          },
+    };
+    refuse_all(&k, rows, COUNT(rows));
+    char body[64];
+    const char *parent = "prod";
+    static const char *const names[] = {"a", "b", "c", "d"};
+    for (size_t i = 0; i < COUNT(names); i++, parent = names[i - 1]) {
+        (void)snprintf(body, sizeof body, "{id: %s, parent: %s}", names[i], parent);
+        CALL(&k, 201, ADMIN, "POST", "/v1/queues", body);
+    }
+    CALL(&k, 400, ADMIN, "POST", "/v1/queues", "{id: e, parent: d}");
+    SAYS(&k, "deeper than 6");
+    CALL(&k, 200, ALICE, "GET", "/v1/queues/prod", NULL);
+    assert_int_equal(kit_number(&k, "status/jobs"), 0);
+    /* Two that change places: in between there is a loop. */
+    CALL(&k, 204, ADMIN, "DELETE", "/v1/queues/d", NULL);
+    CALL(&k, 200, ADMIN, "POST", "/v1/txn",
+         "{changes: [{op: put, kind: queue, id: b, object: {parent: prod}},"
+         " {op: put, kind: queue, id: a, object: {parent: b}}]}");
+    audited(&k);
+    kit_put(&k, KIND_QUEUE, "b", "{v: 1, id: b, parent: a}"); /* as another transaction might in between */
+    kit_put(&k, KIND_QUEUE, "a", "{v: 1, id: a, parent: prod}");
+    audited(&k);
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{queue: c, requests: {cpu: 1}}");
+    assert_int_equal(held(&k, "queue/whole", "cpu", true), 1000);
+    CALL(&k, 409, ADMIN, "DELETE", "/v1/queues/c", NULL);
+    SAYS(&k, "is in queue c");
+    audited(&k);
+    kit_done(&k);
+}
+
+static void a_queue_admits_whom_it_is_for(void **state)
+{
+    struct kit k;
+    (void)state;
+    open_world(&k);
+    CALL(&k, 201, ADMIN, "POST", "/v1/domains", "{id: east, nodes: [n1]}");
+    CALL(&k, 201, ADMIN, "POST", "/v1/queues",
+         "{id: prod, users: [bob], groups: [red], max_time: 2h, time_limit: 1h, domains: [east], priority_class: 50}");
+    CALL(&k, 201, ADMIN, "POST", "/v1/queues", "{id: own, users: [bob]}");
+    static const struct refused rows[] = {
+        {ALICE, "POST", "/v1/jobs", "{queue: own}",                   403, "own is not for user alice; it is for user bob"},
+        {ALICE, "POST", "/v1/jobs", "{queue: prd}",                   400, "did you mean prod?"                           },
+        {ALICE, "POST", "/v1/jobs", "{queue: prod, time_limit: 3h}",  400, "queue prod allows 2h at most"                 },
+        {ALICE, "POST", "/v1/jobs", "{queue: prod, domains: [west]}", 400, "runs jobs in east"                            },
+    };
+    refuse_all(&k, rows, COUNT(rows));
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{queue: prod, requests: {cpu: 1}}");
+    int64_t first = kit_number(&k, "id");
+    CALL(&k, 201, BOB, "POST", "/v1/jobs", "{queue: prod}");
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{queue: default}");
+    char path[64];
+    (void)snprintf(path, sizeof path, "/v1/jobs/%lld", (long long)kit_number(&k, "id"));
+    CALL(&k, 403, ALICE, "PATCH", path, "{queue: own}");
+    CALL(&k, 409, ADMIN, "DELETE", "/v1/users/bob?force=true", NULL);
+    SAYS(&k, "queue own is for user bob");
+    kit_plan(&k);
+    (void)snprintf(path, sizeof path, "/v1/instances?workload=%lld", (long long)first);
+    CALL(&k, 200, ADMIN, "GET", path, NULL);
+    assert_string_equal(kit_text(&k, "items/0/node"), "n1");
+    audited(&k);
+    kit_done(&k);
+}
+
+static void more_than_is_admitted_is_refused(void **state)
+{
+    struct kit k;
+    (void)state;
+    open_world(&k);
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/users/alice", "{quota: {limits: {cpu: 6}, admitted: {cpu: 8, jobs: 3}}}");
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{requests: {cpu: 2}, replicas: 3}");
+    static const struct refused rows[] = {
+        {ALICE, "POST",  "/v1/jobs",   "{requests: {cpu: 3}}",                    403,
+         "quota user/alice: 6 cpu of 8 cpu are admitted; this job asks for 3 cpu, and 2 cpu would be accepted; ask a "
+         "manager of group red, or wait"                                                                                                      },
+        {ALICE, "POST",  "/v1/jobs",   "{requests: {cpu: 7}}",                    403, "quota user/alice: 6 cpu may be held at once"          },
+        {ALICE, "PATCH", "/v1/jobs/1", "{replicas: 5}",                           403, "this job asks for 10 cpu, and 8 cpu would be accepted"},
+        {ALICE, "POST",  "/v1/apps",   "{name: web, requests: {cpu: 3}}",         403, "this app asks for 3 cpu"                              },
+        {ALICE, "POST",  "/v1/txn",
+         "{changes: [{op: put, kind: app, id: a, object: {name: a, requests: {cpu: 1}}},"
+         " {op: put, kind: app, id: b, object: {name: b, requests: {cpu: 2}}}]}", 403, "7 cpu of 8 cpu are admitted"                          },
+    };
+    refuse_all(&k, rows, COUNT(rows));
+    CALL(&k, 200, ALICE, "PATCH", "/v1/jobs/1", "{display: mine}"); /* asks for nothing more */
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{requests: {cpu: 2}}");
+    CALL(&k, 200, ALICE, "POST", "/v1/jobs/1/cancel", NULL);
+    assert_int_equal(held(&k, "user/alice", "cpu", true), 2000); /* what is over counts nowhere */
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{requests: {cpu: 6}}");
+    audited(&k);
+    kit_done(&k);
+}
+
+static void policies_are_tried_first(void **state)
+{
+    struct kit k;
+    (void)state;
+    open_world(&k);
+    CALL(&k, 201, ADMIN, "POST", "/v1/policies", "{id: mine, formula: 'age + size'}");
+    CALL(&k, 201, ADMIN, "POST", "/v1/policies", "{id: mix, weights: {age: 10}}");
+    CALL(&k, 201, ADMIN, "POST", "/v1/queues", "{id: q, policy: mix}");
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/system/settings", "{policy: mine}");
+    static const struct refused rows[] = {
+        {ADMIN, "PUT",    "/v1/policies/mine",   "{formula: 'age +'}",     400, "mula"                 },
+        {ADMIN, "PUT",    "/v1/policies/mix",    "{weights: {colour: 3}}", 400, "colour"               },
+        {ADMIN, "PUT",    "/v1/policies/mix",    "{ranking: fastest}",     400, "fastest"              },
+        {ADMIN, "DELETE", "/v1/policies/mix",    NULL,                     409, "queue q is ordered by"},
+        {ADMIN, "DELETE", "/v1/policies/mine",   NULL,                     409, "is the one in force"  },
+        {ADMIN, "PATCH",  "/v1/system/settings", "{policy: mien}",         400, "did you mean mine?"   },
+        {ADMIN, "PATCH",  "/v1/system/settings", "{charges: 'cpu'}",       400, "charges: expected"    },
+        {ALICE, "POST",   "/v1/policies",        "{id: p}",                403, "may not"              },
+    };
+    refuse_all(&k, rows, COUNT(rows));
+    struct plan_policy p;
+    plan_policy_read(control_state(k.control), &p);
+    assert_string_equal(p.policy.order.ranking.name, "formula");
+    assert_int_equal(p.policy.order.queues_len, 1);
+    assert_string_equal(p.policy.order.queues[0].ranking.name, "multifactor");
+    assert_int_equal(p.policy.order.charges[1].amount, 10000);
+    /* While one plan is made by it, another has its own. */
+    struct plan_policy other;
+    plan_policy_read(control_state(k.control), &other);
+    assert_ptr_not_equal(p.policy.order.ranking.ctx, other.policy.order.ranking.ctx);
+    plan_policy_done(&other);
+    CALL(&k, 200, ADMIN, "PUT", "/v1/policies/mine", "{formula: 'size'}"); /* what is being used stays */
+    assert_string_equal(p.policy.order.ranking.name, "formula");
+    plan_policy_done(&p);
+    kit_done(&k);
+}
+
+/* A stored formula that does not compile, as a later version might have left it, stops nothing and is told of once. */
+static void a_formula_that_fails_stops_nothing(void **state)
+{
+    struct kit k;
+    (void)state;
+    open_world(&k);
+    kit_put(&k, KIND_POLICY, "odd", "{v: 1, id: odd, formula: 'age + + nothing('}");
+    kit_put(&k, KIND_SETTING, "system", "{v: 1, policy: odd}");
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{requests: {cpu: 1}}");
+    kit_plan(&k);
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{requests: {cpu: 1}}");
+    kit_plan(&k);
+    CALL(&k, 200, ADMIN, "GET", "/v1/instances", NULL);
+    assert_int_equal(json_array_size(kit_at(&k, "items")), 2);
+    CALL(&k, 200, ADMIN, "GET", "/v1/events", NULL);
+    size_t told = 0, i;
+    json_t *event;
+    json_array_foreach(kit_at(&k, "items"), i, event)
+    {
+        const char *type = json_string_value(json_object_get(event, "type"));
+        told += type && strcmp(type, "PolicyFailed") == 0;
+    }
+    assert_int_equal(told, 1);
+    kit_done(&k);
+}
+
+static void windows_and_domains(void **state)
+{
+    struct kit k;
+    (void)state;
+    open_world(&k);
+    CALL(&k, 201, ADMIN, "POST", "/v1/domains", "{id: east, nodes: [n1], keep: {cpu: 2}}");
+    CALL(&k, 201, ADMIN, "POST", "/v1/domains", "{id: west, require: {rack: r2}}");
+    CALL(&k, 201, ADMIN, "POST", "/v1/domains", "{id: zest, require: {rack: {exists: true}}}");
+    CALL(&k, 201, ADMIN, "POST", "/v1/queues", "{id: q, domains: [west]}");
+    static const struct refused rows[] = {
+        {ADMIN, "POST",   "/v1/domains",      "{id: d, nodes: [n1]}",                            400, "n1 is in domain east; take it out there"},
+        {ADMIN, "POST",   "/v1/domains",      "{id: d, nodes: [n9]}",                            400, "there is no node n9"                    },
+        {ADMIN, "DELETE", "/v1/domains/west", NULL,                                              409, "queue q may use domain west"            },
+        {ADMIN, "POST",   "/v1/windows",
+         "{id: w, start: '2026-03-02T00:00:00Z', duration: 1h, nodes: [n9], maintenance: true}", 400,
+         "there is no node n9"                                                                                                                 },
+        {ADMIN, "POST",   "/v1/windows",
+         "{id: w, start: '2026-03-02T00:00:00Z', duration: 1h, nodes: [n1], users: [zoe]}",      400,
+         "there is no user zoe"                                                                                                                },
+        {ADMIN, "POST",   "/v1/windows",
+         "{id: w, start: '2020-03-02T00:00:00Z', duration: 1h, nodes: [n1], users: [bob]}",      400,
+         "end: is over already"                                                                                                                },
+    };
+    refuse_all(&k, rows, COUNT(rows));
+    CALL(&k, 200, ALICE, "GET", "/v1/domains/zest", NULL);
+    assert_string_equal(kit_text(&k, "status/elsewhere/0/domain"), "west");
+    /* A node comes and goes as its labels change. */
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/nodes/n2", "{labels: {rack: r3}}");
+    CALL(&k, 200, ALICE, "GET", "/v1/domains/zest", NULL);
+    assert_string_equal(kit_text(&k, "status/nodes/0"), "n2");
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{queue: q, requests: {cpu: 1}}");
+    kit_plan(&k);
+    CALL(&k, 200, ADMIN, "GET", "/v1/instances", NULL);
+    assert_int_equal(json_array_size(kit_at(&k, "items")), 0); /* west has no node */
+    CALL(&k, 200, ADMIN, "PUT", "/v1/domains/west", "{nodes: [n2]}");
+    audited(&k);
+    kit_plan(&k);
+    CALL(&k, 200, ADMIN, "GET", "/v1/instances", NULL);
+    assert_string_equal(kit_text(&k, "items/0/node"), "n2");
+
+    CALL(&k, 201, ADMIN, "POST", "/v1/windows",
+         "{id: w, start: '2026-03-01T13:00:00Z', duration: 1h, nodes: [n1], users: [bob], groups: [red]}");
+    struct plan_policy p;
+    plan_policy_read(control_state(k.control), &p);
+    assert_int_equal(p.policy.windows_len, 1);
+    assert_int_equal(p.policy.windows[0].quotas_len, 2);
+    assert_string_equal(p.policy.windows[0].quotas[1], "group/red");
+    assert_int_equal(p.policy.headroom.reserves_len, 1);
+    assert_string_equal(p.policy.headroom.reserves[0].domain, "east");
+    plan_policy_done(&p);
+    kit_done(&k);
+}
+
+static void jobs_are_routed(void **state)
+{
+    struct kit k;
+    (void)state;
+    open_world(&k);
+    CALL(&k, 201, ADMIN, "POST", "/v1/queues", "{id: big}");
+    CALL(&k, 201, ADMIN, "POST", "/v1/queues", "{id: late}");
+    CALL(&k, 201, ADMIN, "POST", "/v1/queues", "{id: closed, users: [bob]}");
+    static const struct refused rows[] = {
+        {ALICE, "PUT", "/v1/routes", "{rules: []}",                                                                 403, "may not"          },
+        {ADMIN, "PUT", "/v1/routes", "{rules: [{queue: bgi}]}",                                                     400, "did you mean big?"},
+        {ADMIN, "PUT", "/v1/routes", "{rules: [{when: {queue: big}, queue: late}]}",                                400, "add waited"       },
+        {ADMIN, "PUT", "/v1/routes",
+         "{rules: [{when: {queue: big, waited: 1h}, queue: late}, {when: {queue: late, waited: 2h}, queue: big}]}", 400,
+         "could go round"                                                                                                                   },
+        {ADMIN, "PUT", "/v1/routes", "{rules: [{when: {size: 3}, queue: big}]}",                                    400, "size"             },
+    };
+    refuse_all(&k, rows, COUNT(rows));
+    CALL(&k, 200, ADMIN, "PUT", "/v1/routes",
+         "{rules: [{when: {pods_min: 3}, queue: closed}, {when: {pods_min: 3}, queue: big},"
+         " {when: {queue: big, waited: 1m}, queue: late}]}");
+    CALL(&k, 409, ADMIN, "DELETE", "/v1/queues/big", NULL);
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{replicas: 3, requests: {cpu: 100}}"); /* closed is not for her */
+    CALL(&k, 201, BOB, "POST", "/v1/jobs", "{replicas: 3}");
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{}");
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{replicas: 3, queue: late}");
+    static const char *const queues[] = {"big", "closed", "", "late"};
+    for (size_t i = 0; i < COUNT(queues); i++) {
+        char path[32];
+        (void)snprintf(path, sizeof path, "/v1/jobs/%zu", i + 1);
+        CALL(&k, 200, ADMIN, "GET", path, NULL);
+        assert_string_equal(kit_text(&k, "queue"), queues[i]);
+    }
+    kit_sleep(&k, 50);
+    CALL(&k, 200, ADMIN, "GET", "/v1/jobs/1", NULL);
+    assert_string_equal(kit_text(&k, "queue"), "big");
+    kit_sleep(&k, 30);
+    CALL(&k, 200, ADMIN, "GET", "/v1/jobs/1", NULL);
+    assert_string_equal(kit_text(&k, "queue"), "late");
+    assert_int_equal(kit_number(&k, "generation"), 1);
+    CALL(&k, 200, ADMIN, "GET", "/v1/events", NULL);
+    SAYS(&k, "goes from queue big to late");
+    audited(&k);
+    kit_done(&k);
+}
+
+/* One that compiles, and fails for some job. */
+static void a_formula_may_fail_later(void **state)
+{
+    struct kit k;
+    (void)state;
+    open_world(&k);
+    CALL(&k, 201, ADMIN, "POST", "/v1/policies",
+         "{id: odd, formula: 'if pods == 7 then return nil + 1 end return size'}");
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/system/settings", "{policy: odd}");
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{requests: {cpu: 1}, replicas: 7, gang: true}");
+    CALL(&k, 201, BOB, "POST", "/v1/jobs", "{requests: {cpu: 1}, replicas: 2}");
+    kit_plan(&k);
+    CALL(&k, 200, ADMIN, "GET", "/v1/instances", NULL);
+    assert_int_equal(json_array_size(kit_at(&k, "items")), 9);
+    CALL(&k, 200, ADMIN, "GET", "/v1/events", NULL);
+    SAYS(&k, "its formula fails");
+    kit_done(&k);
+}
+
+/* What depends on others is told to the cluster again when those change: a queue's order and class, levels. */
+static void the_order_follows(void **state)
+{
+    struct kit k;
+    (void)state;
+    open_world(&k);
+    static const struct {
+        const char *method, *path, *body;
+    } changes[] = {
+        {"PATCH",  "/v1/queues/q",          "{priority_class: 100}"                      },
+        {"PATCH",  "/v1/queues/q",          "{priority_class: null, priority: 5}"        },
+        {"PUT",    "/v1/queues/q",          "{time_limit: 1h, quota: {limits: {cpu: 8}}}"},
+        {"PATCH",  "/v1/system/settings",   "{policy: levels}"                           },
+        {"PATCH",  "/v1/users/bob",         "{level: 90}"                                },
+        {"PATCH",  "/v1/groups/red",        "{level: 80}"                                },
+        {"PATCH",  "/v1/users/bob",         "{level: 0, weight: 4, group: red}"          },
+        {"PATCH",  "/v1/users/bob",         "{group: null}"                              },
+        {"POST",   "/v1/users/bob/disable", NULL                                         },
+        {"POST",   "/v1/users/bob/enable",  NULL                                         },
+        {"PATCH",  "/v1/groups/red",        "{level: 0, quota: {limits: {cpu: 9}}}"      },
+        {"PUT",    "/v1/policies/levels",   "{weights: {age: 1}}"                        },
+        {"PATCH",  "/v1/jobs/2",            "{queue: default}"                           },
+        {"DELETE", "/v1/queues/q",          NULL                                         },
+    };
+    CALL(&k, 201, ADMIN, "POST", "/v1/policies", "{id: levels, weights: {user_level: 50, group_level: 50}}");
+    CALL(&k, 201, ADMIN, "POST", "/v1/queues", "{id: q}");
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{requests: {cpu: 4}, replicas: 9}");
+    CALL(&k, 201, BOB, "POST", "/v1/jobs", "{requests: {cpu: 3}, replicas: 9, queue: q}");
+    for (size_t i = 0; i < COUNT(changes); i++) {
+        int status = kit_call(&k, ADMIN, changes[i].method, changes[i].path, changes[i].body);
+        if (status != 200 && status != 204)
+            fail_msg("%s %s: %s", changes[i].path, changes[i].body, k.text);
+        struct berth_err err = {0};
+        if (state_audit(control_state(k.control), &err) < 0)
+            fail_msg("%s %s: %s", changes[i].path, changes[i].body, err.text);
+    }
+    kit_done(&k);
+}
+
+static void a_class_goes_first(void **state)
+{
+    struct kit k;
+    (void)state;
+    open_world(&k);
+    CALL(&k, 201, ADMIN, "POST", "/v1/queues", "{id: urgent, priority_class: 10}");
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{requests: {cpu: 1}, replicas: 16, priority: 9}");
+    CALL(&k, 201, BOB, "POST", "/v1/jobs", "{requests: {cpu: 1}, replicas: 16, queue: urgent}");
+    kit_plan(&k);
+    assert_int_equal(held(&k, "queue/urgent", "cpu", false), 16000);
+    assert_int_equal(held(&k, "queue/default", "cpu", false), 0);
+    kit_done(&k);
+}
+
+/* What a queue does not say its parent does, and a change there reaches the jobs below. */
+static void queues_inherit(void **state)
+{
+    struct kit k;
+    (void)state;
+    open_world(&k);
+    CALL(&k, 201, ADMIN, "POST", "/v1/domains", "{id: east, nodes: [n1]}");
+    CALL(&k, 201, ADMIN, "POST", "/v1/domains", "{id: west, nodes: [n2]}");
+    CALL(&k, 201, ADMIN, "POST", "/v1/queues", "{id: top, groups: [red], max_time: 2h, domains: [east], policy: sjf}");
+    CALL(&k, 201, ADMIN, "POST", "/v1/queues", "{id: low, parent: top, max_time: 3h}");
+    CALL(&k, 403, BOB, "POST", "/v1/jobs", "{queue: low}");
+    CALL(&k, 400, ALICE, "POST", "/v1/jobs", "{queue: low, time_limit: 150m}");
+    SAYS(&k, "allows 2h at most");
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{queue: low, requests: {cpu: 1}, replicas: 2}");
+    struct plan_policy p;
+    plan_policy_read(control_state(k.control), &p);
+    assert_string_equal(p.policy.order.queues[0].id, "low");
+    assert_string_equal(p.policy.order.queues[0].ranking.name, "sjf");
+    plan_policy_done(&p);
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/queues/top", "{domains: [west]}");
+    audited(&k);
+    kit_plan(&k);
+    CALL(&k, 200, ADMIN, "GET", "/v1/instances", NULL);
+    assert_string_equal(kit_text(&k, "items/0/node"), "n2");
+    kit_done(&k);
+}
+
+/* What is borrowed is given back to whom it is guaranteed. */
+static void guarantees_are_kept(void **state)
+{
+    struct kit k;
+    (void)state;
+    open_world(&k);
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/groups/red", "{quota: {guarantees: {cpu: 8}}}");
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/groups/blue", "{quota: {guarantees: {cpu: 8}}}");
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/system/settings", "{preempt_min_run_s: 0}");
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{requests: {cpu: 1}, replicas: 16}");
+    kit_plan(&k);
+    assert_int_equal(held(&k, "group/red", "cpu", false), 16000);
+    CALL(&k, 201, BOB, "POST", "/v1/jobs", "{requests: {cpu: 1}, replicas: 8}");
+    kit_plan(&k);
+    size_t i, stopping = 0;
+    json_t *one;
+    CALL(&k, 200, ADMIN, "GET", "/v1/instances?workload=1", NULL);
+    json_array_foreach(kit_at(&k, "items"), i, one) stopping +=
+        strcmp(json_string_value(json_object_get(one, "state")), "stopping") == 0;
+    assert_int_equal(stopping, 8);
+    kit_done(&k);
+}
+
+/* A limit and a window reach the plan, and a replay decides the same. */
+static void plans_follow(void **state)
+{
+    struct kit k;
+    (void)state;
+    open_world(&k);
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/users/alice", "{quota: {limits: {cpu: 3}}}");
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{replicas: 5, requests: {cpu: 1}}");
+    kit_plan(&k);
+    assert_int_equal(held(&k, "user/alice", "cpu", false), 3000);
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/users/alice", "{quota: {limits: {cpu: 4}}}");
+    kit_plan(&k);
+    assert_int_equal(held(&k, "user/alice", "cpu", false), 4000);
+    CALL(&k, 201, ADMIN, "POST", "/v1/windows",
+         "{id: w, start: '2026-03-01T12:10:00Z', duration: 1h, require: {rack: r2}, maintenance: true}");
+    CALL(&k, 201, BOB, "POST", "/v1/jobs", "{replicas: 20, requests: {cpu: 1}, time_limit: 1h}");
+    kit_plan(&k);
+    CALL(&k, 200, ADMIN, "GET", "/v1/instances?workload=2", NULL);
+    size_t i, on_n2 = 0;
+    json_t *one;
+    json_array_foreach(kit_at(&k, "items"), i, one) on_n2 +=
+        strcmp(json_string_value(json_object_get(one, "node")), "n2") == 0;
+    assert_int_equal(on_n2, 0);
+    audited(&k);
+    struct replay_options options = {0};
+    struct replay_result result = {0};
+    struct berth_err err = {0};
+    assert_int_equal(replay_run(k.store, &options, &result, &err), 0);
+    assert_true(result.cycles > 1);
+    assert_int_equal(result.different, 0);
+    kit_restart(&k);
+    audited(&k);
+    assert_int_equal(held(&k, "user/alice", "cpu", false), 4000);
+    kit_done(&k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(users_stay_within_their_group),
+        cmocka_unit_test(queues_are_a_tree),
+        cmocka_unit_test(a_queue_admits_whom_it_is_for),
+        cmocka_unit_test(more_than_is_admitted_is_refused),
+        cmocka_unit_test(policies_are_tried_first),
+        cmocka_unit_test(a_formula_that_fails_stops_nothing),
+        cmocka_unit_test(windows_and_domains),
+        cmocka_unit_test(jobs_are_routed),
+        cmocka_unit_test(a_formula_may_fail_later),
+        cmocka_unit_test(the_order_follows),
+        cmocka_unit_test(a_class_goes_first),
+        cmocka_unit_test(queues_inherit),
+        cmocka_unit_test(guarantees_are_kept),
+        cmocka_unit_test(plans_follow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

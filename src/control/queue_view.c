@@ -1,0 +1,169 @@
+#include "control/queue_view.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "control/holders.h"
+#include "wire/api.h"
+#include "wire/document.h"
+#include "wire/quantity.h"
+
+enum { ROWS_MAX = 10000, ROWS_DEFAULT = 100 };
+#define SECOND_NS INT64_C(1000000000)
+
+const char *entitlement_name(enum berth_entitlement e)
+{
+    static const char *const names[] = {
+        [BERTH_SPARE] = "spare", [BERTH_BORROWED] = "borrowed", [BERTH_BY_RIGHT] = "by-right"};
+    return names[e];
+}
+
+/* ---- parts --------------------------------------------------------------------------------------------------------- */
+
+static void time_set(json_t *to, const char *key, int64_t ns)
+{
+    char text[TIMESTAMP_MAX];
+    if (ns > 0 && ns != BERTH_NEVER_NS)
+        (void)json_object_set_new(to, key, json_string(timestamp_text(ns, text)));
+}
+
+void standing_show(const struct berth_standing *s, json_t *to)
+{
+    (void)json_object_set_new(to, "position", json_integer(s->position));
+    (void)json_object_set_new(to, "tier", json_string(entitlement_name(s->entitlement)));
+    (void)json_object_set_new(to, "priority", json_integer(s->priority));
+    (void)json_object_set_new(to, "queue", json_string(s->queue && *s->queue ? s->queue : "default"));
+    (void)json_object_set_new(to, "ranking", json_string(s->ranking));
+    (void)json_object_set_new(to, "key", json_integer(s->key));
+    if (s->waited)
+        (void)json_object_set_new(to, "overdue", json_true());
+    time_set(to, "start", s->start_ns);
+    time_set(to, "end", s->start_ns ? s->end_ns : 0);
+    if (s->start_ns && s->node && *s->node) {
+        (void)json_object_set_new(to, "node", json_string(s->node));
+        (void)json_object_set_new(to, "nodes", json_integer(s->nodes));
+    }
+}
+
+json_t *factors_json(const struct berth_standing *s)
+{
+    json_t *list = json_array();
+    const char *text, *name;
+    for (size_t i = 0; i < s->factors_len && (name = berth_factor_at(i, &text)); i++) {
+        double value = (double)s->factors[i] / 1000000;
+        (void)json_array_append_new(list,
+                                    json_pack("{s:s, s:s, s:f, s:i, s:f}", "name", name, "text", text, "value", value,
+                                              "weight", (int)s->weights[i], "product", value * s->weights[i]));
+    }
+    return list;
+}
+
+json_t *reasons_json(const struct berth_pending *p)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < p->reasons_len; i++) {
+        const struct berth_reason *r = &p->reasons[i];
+        (void)json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I, s:s}", "reason", r->reason, "what", r->what,
+                                                    "nodes", (json_int_t)r->nodes, "only", (json_int_t)r->only, "text",
+                                                    r->text));
+    }
+    return list;
+}
+
+json_t *asked_json(const struct object *work)
+{
+    struct arena arena;
+    struct work_doc d;
+    char text[QUANTITY_TEXT_MAX];
+    json_t *asked = json_pack("{s:I}", "pods", (json_int_t)work->work->replicas);
+    CLEANUP(json) json_t *doc = object_doc(work);
+    arena_init(&arena);
+    if (work_doc_read(doc, &arena, &d, NULL) == 0) {
+        const struct berth_shape *shape = &d.workload.shape;
+        for (size_t i = 0; i < shape->requests_len; i++)
+            (void)json_object_set_new(
+                asked, shape->requests[i].resource,
+                json_string(quantity_print(shape->requests[i].resource, shape->requests[i].amount, text)));
+        if (shape->gpu.count && (shape->gpu.milli == 0 || shape->gpu.milli == BERTH_GPU_MILLI))
+            (void)json_object_set_new(asked, "gpu", json_integer(shape->gpu.count));
+        else if (shape->gpu.count)
+            (void)json_object_set_new(asked, "gpu", json_real((double)shape->gpu.milli / BERTH_GPU_MILLI));
+    }
+    arena_done(&arena);
+    return asked;
+}
+
+json_t *forecast_label(const struct forecast_run *run)
+{
+    char at[TIMESTAMP_MAX];
+    return json_pack("{s:I, s:s}", "revision", (json_int_t)run->revision, "at", timestamp_text(run->now_ns, at));
+}
+
+/* ---- rows ---------------------------------------------------------------------------------------------------------- */
+
+/* What is nobody else's business: its name, what it asks for, why it waits. */
+static void row_fill(const struct call *c, const struct forecast_plan *p, size_t i, const struct object *work,
+                     json_t *row)
+{
+    struct berth_pending pending = berth_plan_pending(p->plan, i);
+    (void)json_object_set_new(row, "kind", json_string(kinds[work->kind].name));
+    (void)json_object_set_new(row, "id", json_string(work->id));
+    if (*work->work->name)
+        (void)json_object_set_new(row, "name", json_string(work->work->name));
+    (void)json_object_set_new(row, "asked", asked_json(work));
+    (void)json_object_set_new(row, "pending", json_integer((json_int_t)pending.ordinals_len));
+    time_set(row, "created", work->work->created_ns);
+    int64_t waited_ns = c->now_ns - work->work->created_ns;
+    (void)json_object_set_new(row, "waited_s", json_integer(waited_ns > 0 ? waited_ns / SECOND_NS : 0));
+    if (pending.reasons_len) {
+        (void)json_object_set_new(row, "reason", json_string(pending.reasons[0].reason));
+        (void)json_object_set_new(row, "text", json_string(pending.reasons[0].text));
+    }
+}
+
+json_t *queue_row(const struct call *c, const struct forecast_plan *p, size_t i)
+{
+    const struct object *work = state_find_work(c->state, berth_plan_pending_name(p->plan, i));
+    if (!work)
+        return NULL;
+    struct berth_standing s = berth_plan_standing(p->plan, i);
+    json_t *row = json_object();
+    standing_show(&s, row);
+    if (holder_show(c, work->owner, work->group, row)) {
+        row_fill(c, p, i, work, row);
+    } else {
+        static const char *const hidden[] = {"key", "node", "nodes", "priority"};
+        for (size_t k = 0; k < sizeof hidden / sizeof *hidden; k++)
+            (void)json_object_del(row, hidden[k]);
+    }
+    return row;
+}
+
+static bool wanted(const json_t *row, const char *key, const char *value)
+{
+    const char *is = json_string_value(json_object_get(row, key));
+    return !value || (is && strcmp(is, value) == 0);
+}
+
+int queue_run(struct call *c)
+{
+    const struct forecast_run *run;
+    uint64_t limit;
+    int rc = call_query_number(c, "limit", 1, ROWS_MAX, ROWS_DEFAULT, &limit);
+    if (rc == 0)
+        rc = forecast_ask(c, &(struct forecast_wish){0}, &run);
+    if (rc < 0 || !run)
+        return rc;
+    const struct forecast_plan *p = &run->plans[0];
+    size_t len = berth_plan_pendings(p->plan);
+    json_t *items = json_array();
+    for (size_t i = 0; i < len && json_array_size(items) < limit; i++) {
+        json_t *row = queue_row(c, p, i);
+        if (row && wanted(row, "queue", call_query(c, "queue")) && wanted(row, "owner", call_query(c, "user")))
+            (void)json_array_append(items, row);
+        json_decref(row);
+    }
+    c->answer.body =
+        json_pack("{s:o, s:I, s:o}", "items", items, "total", (json_int_t)len, "forecast", forecast_label(run));
+    return 0;
+}

@@ -1,0 +1,303 @@
+/* route_rules.c - rules that say in which queue a job is: at submission, and later, when it has waited or its owner has used
+ * much. One ordered list (KIND_SETTING "routes"); the first that holds counts. */
+#include "control/route_rules.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "control/admit.h"
+#include "control/commit.h"
+#include "control/control_parts.h"
+#include "control/project.h"
+#include "control/settings_table.h"
+#include "wire/document.h"
+#include "wire/words.h"
+
+#define SECOND_NS INT64_C(1000000000)
+enum { ROUTE_EVERY_S = 10, LOOKS_MAX = 20000, READS_MAX = 500, MOVES_MAX = 100 };
+
+static bool moves(const struct route_rule *r)
+{
+    return r->waited_ns || r->used >= 0;
+}
+
+static bool is(const char *wanted, const char *found)
+{
+    return !wanted || !*wanted || strcmp(wanted, found ? found : "") == 0;
+}
+
+/* ---- does a rule hold? --------------------------------------------------------------------------------------------- */
+
+/* Core hours that somebody has used lately, decayed as for fair shares. */
+static int64_t used_hours(const struct state *s, const char *owner, int64_t now_ns)
+{
+    char key[OBJECT_KEY_MAX];
+    struct arena arena;
+    struct doc_meta meta;
+    struct berth_fact fact = {.kind = BERTH_FACT_USAGE, .key = key};
+    int64_t hours = 0;
+    (void)snprintf(key, sizeof key, "user/%s", owner);
+    arena_init(&arena);
+    const struct object *o = state_find(s, KIND_FACT, fact_doc_id(&fact, &arena));
+    CLEANUP(json) json_t *doc = o ? object_doc(o) : NULL;
+    if (doc && fact_doc_read(doc, &arena, &meta, &fact, NULL) == 0)
+        hours = berth_usage_decay(fact.value, fact.at_ns, now_ns,
+                                  system_setting_number(s, SETTING_HALF_LIFE_S) * SECOND_NS) /
+                (1000 * 3600);
+    arena_done(&arena);
+    return hours;
+}
+
+/* What the view says already; the rest needs the document. */
+static bool holds_by_view(const struct state *s, const struct route_rule *r, const struct object *job, int64_t now_ns)
+{
+    const struct work_view *v = job->work;
+    return is(r->user, v->owner) && is(r->group, v->group) && is(r->queue, v->queue) &&
+           (r->pods_min < 0 || v->replicas >= r->pods_min) && (r->pods_max < 0 || v->replicas <= r->pods_max) &&
+           (!r->waited_ns || now_ns - v->created_ns >= r->waited_ns) &&
+           (r->used < 0 || used_hours(s, v->owner, now_ns) >= r->used);
+}
+
+static bool holds_by_doc(const struct route_rule *r, const struct work_doc *d, const char *queue)
+{
+    const struct job_terms *j = &d->job;
+    int64_t pods = d->workload.replicas, gpus = pods * d->workload.shape.gpu.count;
+    return is(r->user, d->owner) && is(r->group, d->group) && is(r->queue, queue) && is(r->class_name, j->class_name) &&
+           is(r->type, j->type) && is(r->network, j->network) && (r->pods_min < 0 || pods >= r->pods_min) &&
+           (r->pods_max < 0 || pods <= r->pods_max) && (r->gpus_min < 0 || gpus >= r->gpus_min) &&
+           (r->gpus_max < 0 || gpus <= r->gpus_max);
+}
+
+static bool routes_read(const struct state *s, struct arena *arena, json_t **ret_doc, struct routes_doc *ret)
+{
+    const struct object *o = state_find(s, KIND_SETTING, ROUTES_ID);
+    *ret_doc = o ? object_doc(o) : NULL;
+    return *ret_doc && routes_doc_read(*ret_doc, arena, ret, NULL) == 0;
+}
+
+/* ---- at submission ------------------------------------------------------------------------------------------------- */
+
+int route_new(struct call *c, const char *id, json_t *doc)
+{
+    struct routes_doc routes;
+    struct work_doc d;
+    const json_t *stored = change_read(&c->change, KIND_SETTING, ROUTES_ID);
+    if (!stored || json_object_get(doc, "queue") || routes_doc_read(stored, &c->arena, &routes, NULL) < 0)
+        return 0;
+    CLEANUP(json) json_t *draft = json_copy(doc);
+    (void)json_object_set_new(draft, "id", json_string(id));
+    if (work_doc_read(draft, &c->arena, &d, NULL) < 0)
+        return 0; /* the check says what is wrong with it */
+    for (size_t i = 0; i < routes.rules_len; i++) {
+        const struct route_rule *r = &routes.rules[i];
+        if (moves(r) || !holds_by_doc(r, &d, "") || !queue_open(c->state, r->to, d.owner, d.group))
+            continue;
+        (void)json_object_set_new(doc, "queue", json_string(r->to));
+        return 0;
+    }
+    return 0;
+}
+
+/* ---- later --------------------------------------------------------------------------------------------------------- */
+
+static bool waits(const struct object *job)
+{
+    const struct work_view *v = job->work;
+    return v->instances_len == 0 && !v->held && !v->cancelled && !v->failed && !v->ended;
+}
+
+/* The queue that a job which waits is to be in; NULL: it stays. */
+static const char *target(const struct state *s, const struct routes_doc *routes, const struct object *job,
+                          int64_t now_ns, size_t *reads)
+{
+    CLEANUP(json) json_t *doc = NULL;
+    struct arena arena;
+    struct work_doc d;
+    const char *to = NULL;
+    arena_init(&arena);
+    for (size_t i = 0; i < routes->rules_len && !to; i++) {
+        const struct route_rule *r = &routes->rules[i];
+        if (!moves(r))
+            continue;
+        *reads += r->used >= 0;
+        if (!holds_by_view(s, r, job, now_ns))
+            continue;
+        if (!doc) {
+            ++*reads;
+            doc = object_doc(job);
+            if (work_doc_read(doc, &arena, &d, NULL) < 0)
+                break;
+        }
+        if (holds_by_doc(r, &d, job->work->queue) && queue_open(s, r->to, job->owner, job->group))
+            to = r->to;
+    }
+    arena_done(&arena);
+    return to && strcmp(to, job->work->queue) != 0 ? to : NULL;
+}
+
+static void moved(void *ctx, const struct store_result *result)
+{
+    (void)ctx;
+    (void)result; /* in conflict: the next look does it */
+}
+
+static void tell(struct control *c, const struct object *job, const char *to)
+{
+    CLEANUP(str) struct str text = {0};
+    str_addf(&text, "goes from queue %s to %s, by a rule of /v1/routes", job->work->queue, to);
+    struct event event = {.type = "Moved",
+                          .kind = KIND_JOB,
+                          .id = job->id,
+                          .owner = job->owner,
+                          .group = job->group,
+                          .message = str_text(&text)};
+    events_add(c->events, c->now_ns, &event);
+}
+
+static void look(struct control *c, const struct routes_doc *routes, struct change *change)
+{
+    size_t len, done = 0, reads = 0, looked = 0;
+    const struct object *const *jobs = state_list(c->state, KIND_JOB, &len);
+    for (; looked < len && looked < LOOKS_MAX && reads < READS_MAX && done < MOVES_MAX; looked++) {
+        const struct object *job = jobs[(c->routed + looked) % len];
+        const char *to = waits(job) ? target(c->state, routes, job, c->now_ns, &reads) : NULL;
+        if (!to)
+            continue;
+        (void)change_rest_on(change, KIND_QUEUE, to);
+        (void)json_object_set_new(change_edit(change, KIND_JOB, job->id), "queue", json_string(to));
+        tell(c, job, to);
+        done++;
+    }
+    c->routed = len ? (c->routed + looked) % len : 0;
+}
+
+void routes_step(struct control *c, int64_t steady_ns)
+{
+    struct arena arena;
+    struct routes_doc routes;
+    struct berth_err err;
+    bool any = false;
+    if (steady_ns < c->route_next_ns)
+        return;
+    c->route_next_ns = steady_ns + ROUTE_EVERY_S * SECOND_NS;
+    arena_init(&arena);
+    CLEANUP(json) json_t *doc = NULL;
+    if (routes_read(c->state, &arena, &doc, &routes))
+        for (size_t i = 0; i < routes.rules_len; i++)
+            any = any || moves(&routes.rules[i]);
+    if (any) {
+        struct change change;
+        struct commit_note note = {.who = "berth", .verb = "route"};
+        change_init(&change, c->state, &arena);
+        look(c, &routes, &change);
+        if (commit_submit(c, &change, &note, moved, NULL, &err) < 0)
+            log_write(c->env.log, c->now_ns, LEVEL_WARN, "route.failed", LOG_TEXT("text", err.text));
+        change_done(&change);
+    }
+    arena_done(&arena);
+}
+
+/* ---- the rules themselves ------------------------------------------------------------------------------------------ */
+
+static const char *queue_candidate(const void *ctx, size_t i)
+{
+    size_t len;
+    const struct object *const *queues = state_list(ctx, KIND_QUEUE, &len);
+    return i < len ? queues[i]->id : NULL;
+}
+
+int queue_known(struct call *c, const char *key, const char *queue)
+{
+    char shown[QUOTE_MAX];
+    if (change_rest_on(&c->change, KIND_QUEUE, queue) || strcmp(queue, QUEUE_DEFAULT) == 0)
+        return 0;
+    const char *guess = suggest(queue, queue_candidate, c->state);
+    return err_set(&c->err, EINVAL, "%s: there is no queue %s%s%s%s; 'berth get queues' lists them", key,
+                   quote(queue, shown), guess ? "; did you mean " : "", guess ? guess : "", guess ? "?" : "");
+}
+
+/* Could a job that was sent to a queue come back there? From each queue that is reached, every rule that moves from it is
+ * followed, up to one that keeps all in it. */
+static bool goes_round(const struct routes_doc *d, const char *from)
+{
+    const char *reached[ROUTES_MAX + 1] = {from};
+    size_t len = 1;
+    for (size_t at = 0; at < len; at++)
+        for (size_t i = 0; i < d->rules_len; i++) {
+            const struct route_rule *r = &d->rules[i];
+            bool everywhere = !r->queue || !*r->queue, known = false;
+            if (!moves(r) || !is(r->queue, reached[at]))
+                continue;
+            if (strcmp(r->to, reached[at]) == 0 && everywhere)
+                break;
+            if (strcmp(r->to, reached[at]) == 0)
+                continue;
+            if (strcmp(r->to, from) == 0)
+                return true;
+            for (size_t k = 0; k < len; k++)
+                known = known || strcmp(reached[k], r->to) == 0;
+            if (!known)
+                reached[len++] = r->to;
+        }
+    return false;
+}
+
+static int rules_check(struct call *c, const struct routes_doc *d)
+{
+    for (size_t i = 0; i < d->rules_len; i++) {
+        const struct route_rule *r = &d->rules[i];
+        int rc = queue_known(c, "queue", r->to);
+        if (rc == 0 && r->queue && *r->queue)
+            rc = queue_known(c, "when: queue", r->queue);
+        if (rc == 0 && r->queue && *r->queue && !moves(r))
+            rc = err_set(&c->err, EINVAL,
+                         "when: queue: a job that names its queue is not placed by rules; add waited "
+                         "or used to move it later");
+        if (rc == 0 && moves(r) && goes_round(d, r->to))
+            rc = err_set(&c->err, EINVAL, "queue: jobs could go round from %s and back; let them end somewhere", r->to);
+        if (rc < 0)
+            return err_prefix(&c->err, "rules[%zu]", i);
+    }
+    return 0;
+}
+
+bool routes_name(struct call *c, const char *queue)
+{
+    struct routes_doc d;
+    const json_t *doc = change_read(&c->change, KIND_SETTING, ROUTES_ID);
+    if (!doc || routes_doc_read(doc, &c->arena, &d, NULL) < 0)
+        return false;
+    for (size_t i = 0; i < d.rules_len; i++)
+        if (strcmp(d.rules[i].to, queue) == 0 || (d.rules[i].queue && strcmp(d.rules[i].queue, queue) == 0))
+            return true;
+    return false;
+}
+
+int routes_get(struct call *c)
+{
+    const json_t *doc = change_read(&c->change, KIND_SETTING, ROUTES_ID);
+    json_t *rules = json_object_get(doc, "rules");
+    c->answer.body = json_pack("{s:o}", "rules", rules ? json_deep_copy(rules) : json_array());
+    c->answer.revision = state_revision(c->state);
+    return 0;
+}
+
+int routes_put(struct call *c)
+{
+    struct routes_doc d;
+    CLEANUP(json) json_t *next = json_deep_copy(c->body);
+    if (!permit(&c->caller, PERMIT_SYSTEM, "", ""))
+        return err_set(&c->err, EACCES, "the role %s may not change the system", c->caller.role);
+    doc_strip(next);
+    int rc = routes_doc_read(next, &c->arena, &d, &c->err);
+    if (rc == 0)
+        rc = rules_check(c, &d);
+    if (rc < 0)
+        return rc;
+    c->change.verb = "system.routes";
+    c->change.subject = "settings/" ROUTES_ID;
+    (void)change_read(&c->change, KIND_SETTING, ROUTES_ID);
+    c->answer.body = json_deep_copy(next);
+    change_put(&c->change, KIND_SETTING, ROUTES_ID, take_ptr(&next));
+    return 0;
+}

@@ -1,0 +1,22 @@
+/* routes_views.c - the routes of what people look at: the queue, why a job waits, who holds what. */
+#include "control/holders.h"
+#include "control/policy_try.h"
+#include "control/queue_view.h"
+#include "control/routes.h"
+#include "control/use_view.h"
+#include "control/why.h"
+
+enum { POLICY_BODY_MAX = 64 * 1024 };
+
+const struct route views_routes[] = {
+    ROUTE("GET", "/v1/queue", PERMIT_CLUSTER, 0, 0, queue_run, "What waits, in order, and when it will start",
+          .query = "queue,user,limit"),
+    ROUTE("GET", "/v1/jobs/{id}/why", PERMIT_READ, 0, 0, job_why, "Why a job does not run yet, and when it will",
+          .query = "suggest"),
+    ROUTE("POST", "/v1/policies/test", PERMIT_CLUSTER, POLICY_BODY_MAX, 0, policy_try,
+          "How the present queue would be ordered by a policy", .query = "limit"),
+    ROUTE("GET", "/v1/use", PERMIT_CLUSTER, 0, 0, use_run, "What there is and what is held of it, by domain"),
+    ROUTE("GET", "/v1/holders", PERMIT_CLUSTER, 0, 0, holders_run,
+          "Who holds a node or a device, now or at a past time", .query = "node,device,at"),
+};
+const size_t views_routes_len = sizeof views_routes / sizeof *views_routes;

@@ -1,0 +1,254 @@
+#include "control/sooner.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "control/queue_view.h"
+#include "wire/api.h"
+#include "wire/document.h"
+#include "wire/queue_doc.h"
+
+enum { VARIATIONS_MAX = FORECAST_CASES_MAX - 1, DRAFTS_MAX = 64 };
+#define SECOND_NS INT64_C(1000000000)
+
+/* ---- variations ---------------------------------------------------------------------------------------------------- */
+
+/* Copies of the document, each changed in one way: [[document, what was changed], ...]. */
+struct variations {
+    json_t *list;
+    const json_t *doc;
+    struct work_doc work;
+};
+
+static void add(struct variations *v, const char *key, json_t *value, json_t *text)
+{
+    json_t *doc = json_deep_copy(v->doc);
+    (void)(value ? json_object_set_new(doc, key, value) : json_object_del(doc, key));
+    if (json_array_size(v->list) < VARIATIONS_MAX)
+        (void)json_array_append_new(v->list, json_pack("[o, o]", doc, text));
+    else {
+        json_decref(doc);
+        json_decref(text);
+    }
+}
+
+static void vary_gpus(struct variations *v)
+{
+    const struct berth_gpu_need *gpu = &v->work.workload.shape.gpu;
+    const json_t *asked = json_object_get(v->doc, "gpu");
+    uint32_t half = gpu->count / 2;
+    if (half == 0)
+        return;
+    json_t *value = json_is_object(asked) ? json_deep_copy(asked) : json_integer(half);
+    if (json_is_object(value))
+        (void)json_object_set_new(value, "count", json_integer(half));
+    add(v, "gpu", value,
+        json_sprintf("with %u GPU%s in each pod instead of %u", half, half == 1 ? "" : "s", gpu->count));
+}
+
+static void vary_pods(struct variations *v)
+{
+    const struct berth_workload *w = &v->work.workload;
+    uint32_t least = w->gang_min ? w->gang_min : w->replicas;
+    if (!w->gang || !*w->gang || least < 2)
+        return;
+    add(v, "gang_min", json_integer(least / 2),
+        json_sprintf("as an elastic gang that begins with %u pods instead of %u", least / 2, least));
+}
+
+static void vary_cpu(struct variations *v)
+{
+    const struct berth_shape *shape = &v->work.workload.shape;
+    for (size_t i = 0; i < shape->requests_len; i++) {
+        if (strcmp(shape->requests[i].resource, "cpu") != 0 || shape->requests[i].amount < 2000)
+            continue;
+        const char *key = json_object_get(v->doc, "requests") ? "requests" : "resources";
+        int64_t half = shape->requests[i].amount / 2000;
+        json_t *requests = json_deep_copy(json_object_get(v->doc, key));
+        (void)json_object_set_new(requests, "cpu", json_integer(half));
+        add(v, key, requests,
+            json_sprintf("with %d core%s in each pod instead of %.4g", (int)half, half == 1 ? "" : "s",
+                         (double)shape->requests[i].amount / 1000));
+    }
+}
+
+static void vary_time(struct variations *v)
+{
+    int64_t limit_ns = v->work.job.time_limit_ns, half_s = limit_ns / 2 / SECOND_NS;
+    if (half_s < 60)
+        return;
+    add(v, "time_limit", json_integer(half_s),
+        json_sprintf("with a time limit of %d minutes instead of %d", (int)(half_s / 60),
+                     (int)(limit_ns / SECOND_NS / 60)));
+    json_t *doc = json_array_get(json_array_get(v->list, json_array_size(v->list) - 1), 0);
+    if (v->work.job.estimate_ns > half_s * SECOND_NS)
+        (void)json_object_set_new(doc, "estimate", json_integer(half_s));
+}
+
+static void vary_domain(struct variations *v)
+{
+    if (v->work.workload.shape.domains_len)
+        add(v, "domains", NULL, json_string("in any domain"));
+}
+
+static bool listed(const char *const *names, size_t len, const char *name)
+{
+    for (size_t i = 0; i < len; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Others that the owner may use. */
+static void vary_queue(struct variations *v, struct call *c, const char *owner, const char *group)
+{
+    size_t len;
+    const char *present = v->work.job.queue ? v->work.job.queue : "default";
+    const struct object *const *queues = state_list(c->state, KIND_QUEUE, &len);
+    for (size_t i = 0; i < len && json_array_size(v->list) < VARIATIONS_MAX; i++) {
+        struct queue_doc q;
+        CLEANUP(json) json_t *doc = object_doc(queues[i]);
+        if (strcmp(queues[i]->id, present) == 0 || queue_doc_read(doc, &c->arena, &q, NULL) < 0)
+            continue;
+        bool open = q.users_len + q.groups_len == 0 || listed(q.users, q.users_len, owner) ||
+                    listed(q.groups, q.groups_len, group);
+        bool fits = !q.max_time_ns || (v->work.job.time_limit_ns && v->work.job.time_limit_ns <= q.max_time_ns);
+        if (open && fits)
+            add(v, "queue", json_string(queues[i]->id), json_sprintf("in the queue %s", queues[i]->id));
+    }
+}
+
+static json_t *vary(struct call *c, const json_t *doc, const char *owner, const char *group)
+{
+    struct variations v = {.list = json_array(), .doc = doc};
+    if (work_doc_read(doc, &c->arena, &v.work, NULL) < 0)
+        return v.list;
+    vary_gpus(&v);
+    vary_pods(&v);
+    vary_time(&v);
+    vary_domain(&v);
+    vary_cpu(&v);
+    vary_queue(&v, c, owner, group);
+    return v.list;
+}
+
+/* ---- asking -------------------------------------------------------------------------------------------------------- */
+
+static void drop(void *keep)
+{
+    json_decref(keep);
+}
+
+int sooner_ask(struct call *c, const struct forecast_draft *of, size_t of_len, const struct object *job, bool vary_it,
+               const struct forecast_run **ret)
+{
+    struct forecast_case cases[FORECAST_CASES_MAX] = {
+        {.drafts = of, .drafts_len = of_len}
+    };
+    struct forecast_draft drafts[FORECAST_CASES_MAX];
+    struct forecast_wish wish = {.cases = cases, .cases_len = 1, .drop = drop};
+    CLEANUP(json) json_t *present = of_len ? json_incref((json_t *)of->doc) : object_doc(job);
+    struct forecast_draft base = {KIND_JOB, of_len ? of->id : job->id, of_len ? of->owner : job->owner,
+                                  of_len ? of->group : job->group, present};
+    json_t *list = vary_it && of_len < 2 ? vary(c, present, base.owner, base.group) : json_array(), *item;
+    size_t i;
+    json_array_foreach(list, i, item)
+    {
+        drafts[i] = base;
+        drafts[i].doc = json_array_get(item, 0);
+        cases[wish.cases_len++] = (struct forecast_case){.drafts = &drafts[i], .drafts_len = 1};
+    }
+    wish.keep = list;
+    return forecast_ask(c, &wish, ret);
+}
+
+/* ---- telling ------------------------------------------------------------------------------------------------------- */
+
+int64_t sooner_start_ns(const struct forecast_run *run, size_t i, const char *workload)
+{
+    const struct forecast_plan *p = &run->plans[i];
+    size_t at;
+    if (!p->plan)
+        return 0;
+    if (!forecast_find(p, workload, &at))
+        return forecast_starts(p, workload) ? run->now_ns : 0;
+    return berth_plan_standing(p->plan, at).start_ns;
+}
+
+static json_t *variation_json(const struct forecast_run *run, size_t i, int64_t start_ns, int64_t present_ns)
+{
+    char text[TIMESTAMP_MAX];
+    const json_t *change = json_array_get(json_array_get(run->keep, i - 1), 1);
+    json_t *item = json_pack("{s:O, s:s, s:b}", "change", change, "start", timestamp_text(start_ns, text), "now",
+                             start_ns <= run->now_ns);
+    if (present_ns)
+        (void)json_object_set_new(item, "sooner_s", json_integer((present_ns - start_ns) / SECOND_NS));
+    return item;
+}
+
+json_t *sooner_json(const struct forecast_run *run, const char *workload)
+{
+    int64_t present_ns = sooner_start_ns(run, 0, workload), starts[FORECAST_CASES_MAX] = {0};
+    json_t *list = json_array();
+    for (size_t i = 1; i < run->plans_len; i++) {
+        int64_t start_ns = sooner_start_ns(run, i, workload);
+        size_t at = json_array_size(list);
+        if (!start_ns || (present_ns && start_ns >= present_ns))
+            continue;
+        for (; at > 0 && starts[at - 1] > start_ns; at--)
+            starts[at] = starts[at - 1];
+        starts[at] = start_ns;
+        (void)json_array_insert_new(list, at, variation_json(run, i, start_ns, present_ns));
+    }
+    return list;
+}
+
+/* ---- a draft ------------------------------------------------------------------------------------------------------- */
+
+static json_t *draft_json(const struct forecast_run *run, const char *id)
+{
+    const struct forecast_plan *p = &run->plans[0];
+    char text[TIMESTAMP_MAX];
+    size_t at;
+    json_t *told = forecast_label(run);
+    if (p->plan && forecast_find(p, id, &at)) {
+        struct berth_standing s = berth_plan_standing(p->plan, at);
+        struct berth_pending pending = berth_plan_pending(p->plan, at);
+        standing_show(&s, told);
+        (void)json_object_set_new(told, "of", json_integer((json_int_t)berth_plan_pendings(p->plan)));
+        (void)json_object_set_new(told, "reasons", reasons_json(&pending));
+        if (pending.help && *pending.help)
+            (void)json_object_set_new(told, "help", json_string(pending.help));
+    } else if (p->plan && forecast_starts(p, id)) {
+        (void)json_object_set_new(told, "now", json_true());
+        (void)json_object_set_new(told, "start", json_string(timestamp_text(run->now_ns, text)));
+    }
+    (void)json_object_set_new(told, "sooner", sooner_json(run, id));
+    return told;
+}
+
+int sooner_draft(struct call *c)
+{
+    struct forecast_draft drafts[DRAFTS_MAX];
+    const struct forecast_run *run = NULL;
+    size_t len = 0;
+    for (size_t i = 0; i < c->change.items.len && len < DRAFTS_MAX; i++) {
+        const struct change_item *item = &c->change.items.at[i];
+        if (item->kind != KIND_JOB || !item->write || !item->doc)
+            continue;
+        const char *owner = json_string_value(json_object_get(item->doc, "owner"));
+        const char *group = json_string_value(json_object_get(item->doc, "group"));
+        drafts[len++] = (struct forecast_draft){KIND_JOB, item->id, owner ? owner : "", group ? group : "", item->doc};
+    }
+    if (len == 0)
+        return 0;
+    int rc = sooner_ask(c, drafts, len, NULL, true, &run);
+    if (rc < 0 || !run)
+        return rc;
+    if (!json_is_object(c->answer.body))
+        c->answer.body = json_object();
+    (void)json_object_set_new(c->answer.body, "forecast", draft_json(run, drafts[0].id));
+    return 0;
+}

@@ -1,0 +1,125 @@
+/* state_follow.c - what is told to the cluster again when a user, a group, a queue or a domain changes. */
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "control/project.h"
+
+static uint64_t terms_hash(const struct queue_doc *d)
+{
+    uint64_t hash =
+        hash_pair((uint64_t)d->priority_class, hash_pair((uint64_t)d->time_limit_ns, (uint64_t)d->max_time_ns));
+    for (size_t i = 0; i < d->domains_len; i++)
+        hash = hash_pair(hash, hash_bytes(d->domains[i], strlen(d->domains[i]), i));
+    return hash;
+}
+
+struct order_was order_was(const struct entry *e)
+{
+    struct order_was was = {.there = e};
+    const char *parent = NULL;
+    if (!e)
+        return was;
+    switch (e->object.kind) {
+    case KIND_USER:
+        was.disabled = e->view.user.disabled;
+        was.level = e->view.user.level;
+        parent = e->view.user.group;
+        break;
+    case KIND_GROUP: was.level = e->object.group_doc->level; break;
+    case KIND_QUEUE:
+        parent = e->object.queue->parent;
+        was.terms = terms_hash(e->object.queue);
+        break;
+    default: break;
+    }
+    if (parent)
+        (void)snprintf(was.parent, sizeof was.parent, "%s", parent);
+    return was;
+}
+
+static bool is_over(const struct object *work)
+{
+    return work->work->cancelled || work->work->failed || work->work->ended;
+}
+
+typedef bool touches(const struct state *s, const struct object *work, const char *id);
+
+static bool of_owner(const struct state *s, const struct object *work, const char *id)
+{
+    (void)s;
+    return strcmp(work->owner, id) == 0;
+}
+
+static bool of_group(const struct state *s, const struct object *work, const char *id)
+{
+    (void)s;
+    return strcmp(work->group, id) == 0;
+}
+
+static bool of_queue(const struct state *s, const struct object *work, const char *id)
+{
+    return queue_within(s, work->work->queue, id);
+}
+
+/* What is over depends on nobody. */
+static int works_again(struct state *s, const char *id, touches *touched, struct berth_err *err)
+{
+    for (unsigned k = KIND_APP; k <= KIND_VM; k++)
+        for (size_t i = 0; i < s->tables[k].len; i++) {
+            const struct object *o = s->tables[k].at[i];
+            int rc = !is_over(o) && touched(s, o, id) ? object_project(s, s->cluster, o, err) : 0;
+            if (rc < 0)
+                return rc;
+        }
+    return 0;
+}
+
+static int nodes_again(struct state *s, struct berth_err *err)
+{
+    for (size_t i = 0; i < s->tables[KIND_NODE].len; i++) {
+        struct entry *e = (struct entry *)s->tables[KIND_NODE].at[i];
+        struct parsed parsed;
+        struct arena_mark mark = arena_mark(&s->scratch);
+        json_t *doc = object_doc(&e->object);
+        int rc = doc_parse(KIND_NODE, doc, &s->scratch, &parsed, err);
+        if (rc == 0 && strcmp(project_domain(s, e->object.id, &parsed.node.node), e->view.node.domain) != 0) {
+            rc = project_put(s, s->cluster, &e->object, &parsed, &s->scratch, err);
+            view_domain(s, e, &parsed.node.node);
+        }
+        json_decref(doc);
+        arena_rewind(&s->scratch, mark);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int queues_again(struct state *s, struct berth_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < s->tables[KIND_QUEUE].len && rc == 0; i++)
+        rc = object_project(s, s->cluster, s->tables[KIND_QUEUE].at[i], err);
+    return rc;
+}
+
+int follow_order(struct state *s, enum kind kind, const char *id, const struct order_was *was, const struct object *o,
+                 struct berth_err *err)
+{
+    if (s->loading)
+        return 0;
+    struct order_was is = order_was(o ? (const struct entry *)o : NULL);
+    bool level = was->level != is.level, parent = strcmp(was->parent, is.parent) != 0;
+    switch (kind) {
+    case KIND_USER:
+        return was->disabled != is.disabled || level || parent || !o ? works_again(s, id, of_owner, err) : 0;
+    case KIND_GROUP: return level ? works_again(s, id, of_group, err) : 0;
+    case KIND_QUEUE: {
+        int rc = parent ? queues_again(s, err) : 0;
+        bool told = parent || was->terms != is.terms; /* not for its priority or policy, which no job is told with */
+        return rc < 0 || !told ? rc : works_again(s, id, of_queue, err);
+    }
+    case KIND_DOMAIN: return nodes_again(s, err);
+    default: return 0;
+    }
+}

@@ -1,0 +1,101 @@
+/* state_kept.c - documents that are looked at whenever work is told to the cluster, or planned: kept as they were read. */
+#include <assert.h>
+#include <errno.h>
+
+#include "base/mem.h"
+#include "control/kept.h"
+#include "control/state_parts.h"
+#include "formula/formula.h"
+
+struct kept_doc {
+    unsigned refs;
+    struct arena arena;
+    json_t *json; /* texts point into it */
+    union {
+        struct group_doc group;
+        struct queue_doc queue;
+        struct policy_doc policy;
+        struct window_doc window;
+        struct domain_doc domain;
+    };
+    struct formula *formula; /* of a policy */
+    bool tried, taken, failed;
+    struct berth_err err; /* of a formula that does not compile */
+};
+
+struct kept_doc *kept_ref(const struct object *o)
+{
+    struct kept_doc *k = ((const struct entry *)o)->kept_doc;
+    k->refs++;
+    return k;
+}
+
+void kept_unref(struct kept_doc *k)
+{
+    if (!k || --k->refs > 0)
+        return;
+    json_decref(k->json);
+    formula_free(k->formula);
+    arena_done(&k->arena);
+    mem_free(k);
+}
+
+void kept_drop(struct entry *e)
+{
+    kept_unref(e->kept_doc);
+    e->kept_doc = NULL;
+}
+
+static int kept_read(struct kept_doc *k, struct object *o)
+{
+    switch (o->kind) {
+    case KIND_GROUP: o->group_doc = &k->group; return group_doc_read(k->json, &k->arena, &k->group, NULL);
+    case KIND_QUEUE: o->queue = &k->queue; return queue_doc_read(k->json, &k->arena, &k->queue, NULL);
+    case KIND_POLICY: o->policy = &k->policy; return policy_doc_read(k->json, &k->arena, &k->policy, NULL);
+    case KIND_WINDOW: o->window = &k->window; return window_doc_read(k->json, &k->arena, &k->window, NULL);
+    case KIND_DOMAIN: o->domain = &k->domain; return domain_doc_read(k->json, &k->arena, &k->domain, NULL);
+    default: return -EINVAL;
+    }
+}
+
+void kept_set(struct entry *e, const json_t *doc)
+{
+    kept_drop(e);
+    struct kept_doc *k = mem_zalloc(sizeof *k);
+    k->refs = 1;
+    arena_init(&k->arena);
+    k->json = json_incref((json_t *)doc);
+    int rc = kept_read(k, &e->object);
+    assert(rc == 0); /* doc_parse has read it */
+    (void)rc;
+    e->kept_doc = k;
+}
+
+/* ---- formulas ------------------------------------------------------------------------------------------------------ */
+
+struct formula *kept_formula_take(struct kept_doc *k, struct berth_err *err)
+{
+    if (k->taken) {
+        (void)err_set(err, EBUSY, "the formula is in use");
+        return NULL;
+    }
+    if (!k->tried && formula_new(k->policy.formula, k->policy.meta.id, &k->formula, &k->err) < 0)
+        k->formula = NULL;
+    k->tried = true;
+    if (!k->formula)
+        *err = k->err;
+    k->taken = k->formula;
+    return k->formula;
+}
+
+void kept_formula_give(struct kept_doc *k)
+{
+    k->taken = false;
+}
+
+bool kept_first_failure(struct kept_doc *k)
+{
+    bool first = !k->failed;
+    k->failed = true;
+    return first;
+}

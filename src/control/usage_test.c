@@ -1,0 +1,445 @@
+/* usage_test.c - every end is recorded once, and the books follow from the records, whoever crashes when. */
+#include "control/kit_test.h"
+
+#include "control/predict.h"
+#include "control/usage.h"
+
+#define ALICE "user:alice"
+#define BOB "user:bob"
+#define CAROL "user:carol"
+#define N1 "node:n1"
+#define SECOND INT64_C(1000000000)
+
+struct scene {
+    struct kit k;
+    int seq;
+};
+
+static int open_scene(void **state)
+{
+    struct scene *s = mem_zalloc(sizeof *s);
+    kit_open(&s->k);
+    kit_people(&s->k);
+    CALL(&s->k, 201, ADMIN, "POST", "/v1/nodes",
+         "{id: n1, allocatable: {cpu: 64, memory: 64Gi}, gpus: [{model: a, memory: 80Gi}, {model: a, memory: 80Gi}]}");
+    *state = s;
+    return 0;
+}
+
+static int close_scene(void **state)
+{
+    kit_done(&((struct scene *)*state)->k);
+    mem_free(*state);
+    return 0;
+}
+
+/* The agent says of instances how they are: "{id: 1, state: running}". */
+static void says(struct scene *s, const char *items)
+{
+    char body[1024];
+    (void)snprintf(body, sizeof body, "{epoch: 1, seq: %d, instances: [%s]}", ++s->seq, items);
+    CALL(&s->k, 200, N1, "POST", "/v1/nodes/n1/report", body);
+}
+
+static void pass(struct scene *s, int64_t seconds)
+{
+    s->k.now_ns += seconds * SECOND;
+    s->k.steady_ns += SECOND;
+    for (int i = 0; i < 3; i++)
+        control_pump(s->k.control);
+}
+
+/* A job that has been placed; returns its instance. */
+static int64_t placed(struct scene *s, const char *who, const char *job)
+{
+    CALL(&s->k, 201, who, "POST", "/v1/jobs", job);
+    kit_plan(&s->k);
+    size_t len;
+    (void)state_list(control_state(s->k.control), KIND_INSTANCE, &len);
+    return (int64_t)state_last_number(control_state(s->k.control), KIND_INSTANCE);
+}
+
+static void item(struct scene *s, int64_t instance, const char *rest)
+{
+    char text[256];
+    (void)snprintf(text, sizeof text, "{id: %lld, %s}", (long long)instance, rest);
+    says(s, text);
+}
+
+/* From start to end: a task that ran for so long. */
+static void runs(struct scene *s, const char *who, const char *job, int64_t seconds, const char *end)
+{
+    int64_t instance = placed(s, who, job);
+    item(s, instance, "state: running");
+    pass(s, seconds);
+    item(s, instance, end);
+    pass(s, 1);
+}
+
+static size_t records(struct scene *s)
+{
+    CALL(&s->k, 200, ADMIN, "GET", "/v1/usage_records", NULL);
+    return json_array_size(kit_at(&s->k, "items"));
+}
+
+static double real_at(const struct kit *k, const char *path)
+{
+    return json_real_value(kit_at(k, path));
+}
+
+static int64_t use_of(struct scene *s, const char *user)
+{
+    char id[64];
+    (void)snprintf(id, sizeof id, "usage/user/%s", user);
+    const struct object *o = state_find(control_state(s->k.control), KIND_FACT, id);
+    CLEANUP(json) json_t *doc = o ? object_doc(o) : NULL;
+    return json_integer_value(json_object_get(doc, "value"));
+}
+
+#define ABOUT(want, got)                                                                                               \
+    do {                                                                                                               \
+        double want_ = (want), got_ = (got);                                                                           \
+        if (got_ < want_ * 0.999 || got_ > want_ * 1.001)                                                              \
+            fail_msg("%g instead of %g: %s", got_, want_, s->k.text);                                                  \
+    } while (0)
+
+/* ---- records -------------------------------------------------------------------------------------------------------- */
+
+static void each_end_is_recorded(void **state)
+{
+    struct scene *s = *state;
+    static const struct {
+        const char *before, *end, *outcome; /* "": none */
+    } rows[] = {
+        {"state: running",  "state: ended, exit: 0",               "ended"  },
+        {"state: running",  "state: failed, exit: 3, error: no",   "failed" },
+        {"state: running",  "state: stopped",                      "stopped"},
+        {"state: starting", "state: ended, exit: 0",               "ended"  }, /* over before anybody was told */
+        {"state: starting", "state: failed, error: no such image", ""       }, /* it never ran */
+        {"state: starting", "state: stopped",                      ""       },
+    };
+    size_t want = 0;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        int64_t instance =
+            placed(s, ALICE, "{name: a, requests: {cpu: 2, memory: 4Gi}, gpu: 1, restart_policy: never}");
+        item(s, instance, rows[i].before);
+        pass(s, 100);
+        item(s, instance, rows[i].end);
+        item(s, instance, rows[i].end); /* said again */
+        want += *rows[i].outcome != 0;
+        if (records(s) != want)
+            fail_msg("row %zu: %s", i, s->k.text);
+        if (!*rows[i].outcome)
+            continue;
+        CALL(&s->k, 200, ADMIN, "GET", "/v1/usage_records", NULL);
+        char path[32];
+        (void)snprintf(path, sizeof path, "items/%zu/outcome", want - 1);
+        assert_string_equal(kit_text(&s->k, path), rows[i].outcome);
+        (void)snprintf(path, sizeof path, "items/%zu/seconds", want - 1);
+        ABOUT(100, real_at(&s->k, path));
+    }
+    CALL(&s->k, 200, ADMIN, "GET", "/v1/usage_records?limit=1", NULL);
+    assert_string_equal(kit_text(&s->k, "items/0/owner"), "alice");
+    assert_string_equal(kit_text(&s->k, "items/0/group"), "red");
+    assert_string_equal(kit_text(&s->k, "items/0/node"), "n1");
+    assert_string_equal(kit_text(&s->k, "items/0/resources/cpu"), "2");
+    assert_string_equal(kit_text(&s->k, "items/0/resources/memory"), "4Gi");
+    assert_string_equal(kit_text(&s->k, "items/0/resources/gpu"), "1");
+    assert_int_equal(kit_number(&s->k, "items/0/gpus/0"), 0);
+    assert_string_equal(kit_text(&s->k, "items/0/queue"), "default");
+    assert_true(json_is_true(kit_at(&s->k, "more")));
+}
+
+static void what_is_lost_counts_until_its_node_was_heard(void **state)
+{
+    struct scene *s = *state;
+    CALL(&s->k, 201, ALICE, "POST", "/v1/apps", "{name: web, on_lost: fence, fence: 20s, requests: {cpu: 1}}");
+    kit_plan(&s->k);
+    says(s, "{id: 1, state: running}");
+    /* Others go on, or too many would be lost at once. */
+    for (int n = 2; n < 6; n++) {
+        char body[64];
+        (void)snprintf(body, sizeof body, "{id: n%d, allocatable: {cpu: 8, memory: 8Gi}}", n);
+        CALL(&s->k, 201, ADMIN, "POST", "/v1/nodes", body);
+    }
+    for (int i = 0; i < 120; i++) {
+        for (int n = 2; n < 6; n++) {
+            char url[64], body[64], who[16];
+            (void)snprintf(url, sizeof url, "/v1/nodes/n%d/report", n);
+            (void)snprintf(body, sizeof body, "{epoch: 1, seq: %d}", i + 1);
+            (void)snprintf(who, sizeof who, "node:n%d", n);
+            CALL(&s->k, 200, who, "POST", url, body);
+        }
+        kit_sleep(&s->k, 1);
+    }
+    assert_int_equal(records(s), 1);
+    assert_string_equal(kit_text(&s->k, "items/0/outcome"), "lost");
+    assert_true(real_at(&s->k, "items/0/seconds") < 60); /* the lease, not the fence */
+    assert_string_equal(kit_text(&s->k, "items/0/kind"), "app");
+}
+
+static void a_node_that_is_removed_ends_what_ran_there(void **state)
+{
+    struct scene *s = *state;
+    int64_t instance = placed(s, ALICE, "{name: a, requests: {cpu: 1}}");
+    item(s, instance, "state: running");
+    pass(s, 10);
+    CALL(&s->k, 204, ADMIN, "DELETE", "/v1/nodes/n1?force=true", NULL);
+    assert_int_equal(records(s), 1);
+    assert_string_equal(kit_text(&s->k, "items/0/outcome"), "removed");
+    ABOUT(10, real_at(&s->k, "items/0/seconds"));
+}
+
+static void what_runs_for_long_is_recorded_in_pieces(void **state)
+{
+    struct scene *s = *state;
+    CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{usage_cut_s: 60, lease_s: 86400}");
+    int64_t instance = placed(s, ALICE, "{name: a, requests: {cpu: 1}}");
+    item(s, instance, "state: running");
+    kit_sleep(&s->k, 130);
+    size_t pieces = records(s);
+    assert_true(pieces >= 1);
+    assert_int_equal(use_of(s, "alice"), 0); /* what runs is no past use yet */
+    assert_string_equal(kit_text(&s->k, "items/0/outcome"), "running");
+    item(s, instance, "state: ended, exit: 0");
+    pass(s, 1);
+    assert_int_equal(records(s), pieces + 1);
+    CALL(&s->k, 200, ADMIN, "GET", "/v1/usage", NULL);
+    ABOUT(130.04 / 3600, real_at(&s->k, "total/core_hours"));
+    assert_int_equal(kit_number(&s->k, "total/ended"), 1);
+    int64_t p50, p90;
+    uint64_t version;
+    assert_true(predict_time(control_state(s->k.control), "alice", "a", &p50, &p90, &version));
+    ABOUT(130.04, (double)p50 / 1e9); /* the whole run, not the last piece */
+    ABOUT(130.04 * 1000, (double)use_of(s, "alice"));
+}
+
+/* ---- who sees what -------------------------------------------------------------------------------------------------- */
+
+static void people_see_their_own(void **state)
+{
+    struct scene *s = *state;
+    runs(s, ALICE, "{name: a, requests: {cpu: 4}}", 3600, "state: ended, exit: 0");
+    runs(s, BOB, "{name: b, requests: {cpu: 1}, gpu: 2}", 1800, "state: failed, exit: 1");
+    static const struct {
+        const char *who, *query;
+        size_t records;
+        double cores, gpus;
+    } rows[] = {
+        {ADMIN, "",             2, 4.5, 1},
+        {ALICE, "",             1, 4,   0},
+        {CAROL, "",             1, 4,   0}, /* the manager of red */
+        {BOB,   "",             1, 0.5, 1},
+        {BOB,   "?user=alice",  0, 0,   0},
+        {ADMIN, "?group=blue",  1, 0.5, 1},
+        {ADMIN, "?user=nobody", 0, 0,   0},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char url[128];
+        (void)snprintf(url, sizeof url, "/v1/usage_records%s", rows[i].query);
+        CALL(&s->k, 200, rows[i].who, "GET", url, NULL);
+        assert_int_equal(json_array_size(kit_at(&s->k, "items")), rows[i].records);
+        assert_int_equal(kit_number(&s->k, "after"), 2); /* where to go on, also past what is not theirs */
+        (void)snprintf(url, sizeof url, "/v1/usage%s", rows[i].query);
+        CALL(&s->k, 200, rows[i].who, "GET", url, NULL);
+        ABOUT(rows[i].cores, real_at(&s->k, "total/core_hours"));
+        ABOUT(rows[i].gpus, real_at(&s->k, "total/gpu_hours"));
+        assert_int_equal(json_array_size(kit_at(&s->k, "items")), rows[i].records);
+    }
+    CALL(&s->k, 200, ADMIN, "GET", "/v1/usage?by=queue", NULL);
+    assert_int_equal(json_array_size(kit_at(&s->k, "items")), 1);
+    assert_string_equal(kit_text(&s->k, "items/0/queue"), "default");
+    assert_null(kit_at(&s->k, "items/0/user"));
+    CALL(&s->k, 400, ADMIN, "GET", "/v1/usage?by=hat", NULL);
+    SAYS(&s->k, "by: expected some of user, group, queue and name");
+    CALL(&s->k, 400, ADMIN, "GET", "/v1/usage?from=yesterday", NULL);
+    CALL(&s->k, 400, ADMIN, "GET", "/v1/usage_records?limit=0", NULL);
+}
+
+static void only_the_time_asked_for_is_summed(void **state)
+{
+    struct scene *s = *state;
+    runs(s, ALICE, "{name: a, requests: {cpu: 1}}", 7200, "state: ended, exit: 0"); /* from 12:00 on */
+    static const struct {
+        const char *from, *to;
+        double hours;
+        int64_t ends;
+    } rows[] = {
+        {"2026-03-01T12:00:00Z", "2026-03-01T15:00:00Z", 2,   1},
+        {"2026-03-01T13:00:00Z", "2026-03-01T15:00:00Z", 1,   1},
+        {"2026-03-01T12:30:00Z", "2026-03-01T13:00:00Z", 0.5, 0},
+        {"2026-03-01T15:00:00Z", "2026-03-01T16:00:00Z", 0,   0},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char url[128];
+        (void)snprintf(url, sizeof url, "/v1/usage?from=%s&to=%s", rows[i].from, rows[i].to);
+        CALL(&s->k, 200, ALICE, "GET", url, NULL);
+        ABOUT(rows[i].hours, real_at(&s->k, "total/core_hours"));
+        assert_int_equal(kit_number(&s->k, "total/ended"), rows[i].ends);
+    }
+    CALL(&s->k, 400, ALICE, "GET", "/v1/usage?from=2026-03-02T00:00:00Z&to=2026-03-01T00:00:00Z", NULL);
+}
+
+/* ---- the books ------------------------------------------------------------------------------------------------------ */
+
+static void use_is_booked_once_whoever_crashes(void **state)
+{
+    struct scene *s = *state;
+    int64_t instance = placed(s, ALICE, "{name: a, requests: {cpu: 2}}");
+    item(s, instance, "state: running");
+    pass(s, 1000);
+    item(s, instance, "state: ended, exit: 0");
+    assert_int_equal(use_of(s, "alice"), 0); /* not booked yet */
+    assert_int_equal(usage_booked(control_state(s->k.control)), 0);
+    kit_restart(&s->k);
+    pass(s, 1);
+    int64_t once = use_of(s, "alice");
+    assert_true(once > 0);
+    assert_int_equal(usage_booked(control_state(s->k.control)), 1);
+    for (int i = 0; i < 3; i++) {
+        kit_restart(&s->k);
+        pass(s, 1);
+        assert_int_equal(use_of(s, "alice"), once);
+    }
+    runs(s, ALICE, "{name: a, requests: {cpu: 2}}", 1000, "state: ended, exit: 0");
+    ABOUT((double)once * 2, (double)use_of(s, "alice"));
+    assert_int_equal(use_of(s, "bob"), 0);
+}
+
+static void totals_are_spent_and_begin_anew(void **state)
+{
+    struct scene *s = *state;
+    int64_t spent = 0, since = 0;
+    struct state *st = control_state(s->k.control);
+    CALL(&s->k, 200, ADMIN, "PATCH", "/v1/groups/red",
+         "{quota: {totals: [{resource: gpu, hours: 10, period: 1d}, {resource: cpu, hours: 1000}]}}");
+    runs(s, ALICE, "{name: a, requests: {cpu: 2}, gpu: 1}", 3600, "state: ended, exit: 0");
+    runs(s, BOB, "{name: a, requests: {cpu: 2}, gpu: 1}", 3600, "state: ended, exit: 0");
+    assert_true(usage_spent(st, "group/red", "gpu", &spent, &since));
+    ABOUT(1000 * 3600, (double)spent);
+    assert_int_equal(since % (86400 * SECOND), 0);
+    assert_true(usage_spent(st, "group/red", "cpu", &spent, &since));
+    ABOUT(2000 * 3600, (double)spent);
+    assert_int_equal(since, 0);
+    assert_false(usage_spent(st, "user/alice", "gpu", &spent, &since)); /* nobody bounds that */
+    assert_false(usage_spent(st, "group/blue", "gpu", &spent, &since));
+    runs(s, ALICE, "{name: a, requests: {cpu: 2}, gpu: 1}", 3600, "state: ended, exit: 0");
+    assert_true(usage_spent(st, "group/red", "gpu", &spent, &since));
+    ABOUT(2000 * 3600, (double)spent);
+    int64_t before = since;
+    /* Over midnight: only what comes after counts for the new day. It is past 15:00 now. */
+    int64_t instance = placed(s, ALICE, "{name: a, requests: {cpu: 2}, gpu: 1}");
+    item(s, instance, "state: running");
+    int64_t left = 86400 - (s->k.now_ns / SECOND) % 86400;
+    pass(s, left + 600);
+    item(s, instance, "state: ended, exit: 0");
+    pass(s, 1);
+    assert_true(usage_spent(st, "group/red", "gpu", &spent, &since));
+    assert_int_equal(since, before + 86400 * SECOND);
+    assert_true(spent >= 1000 * 599 && spent <= 1000 * 602);
+    assert_true(usage_spent(st, "group/red", "cpu", &spent, &since));
+    ABOUT(2000.0 * (7200 + (double)left + 600), (double)spent);
+}
+
+static void neighbours_of_a_class_are_recorded(void **state)
+{
+    struct scene *s = *state;
+    int64_t one = placed(s, ALICE, "{name: a, class: llm, requests: {cpu: 1}}");
+    item(s, one, "state: running");
+    pass(s, 10);
+    int64_t two = placed(s, BOB, "{name: b, class: vision, requests: {cpu: 1}}");
+    item(s, two, "state: running");
+    pass(s, 100);
+    int64_t late = placed(s, BOB, "{name: c, class: tiny, requests: {cpu: 1}}");
+    item(s, late, "state: running");
+    item(s, one, "state: ended, exit: 0");
+    item(s, two, "state: ended, exit: 0");
+    item(s, late, "state: ended, exit: 0");
+    assert_int_equal(records(s), 3);
+    assert_int_equal(json_array_size(kit_at(&s->k, "items/0/beside")), 1); /* not who came at the end */
+    assert_string_equal(kit_text(&s->k, "items/0/beside/0"), "vision");
+    assert_int_equal(json_array_size(kit_at(&s->k, "items/1/beside")), 0); /* nor who has gone before it */
+    assert_true(json_is_array(kit_at(&s->k, "items/2/beside")));
+}
+
+/* Names and classes are any text; none may get in the way of the books. */
+static void odd_names_are_booked_too(void **state)
+{
+    struct scene *s = *state;
+    for (int i = 0; i < 6; i++)
+        runs(s, ALICE, "{name: 'a b/c \xc3\xbc', class: 'x y/../z', requests: {cpu: 1}}", 10, "state: ended, exit: 0");
+    assert_int_equal(usage_booked(control_state(s->k.control)), 6);
+    int64_t p50, p90;
+    uint64_t version;
+    assert_true(predict_time(control_state(s->k.control), "alice", "a b/c \xc3\xbc", &p50, &p90, &version));
+}
+
+static void jobs_show_what_is_predicted(void **state)
+{
+    struct scene *s = *state;
+    runs(s, ALICE, "{name: train-1, requests: {cpu: 1}}", 100, "state: ended, exit: 0");
+    CALL(&s->k, 201, ALICE, "POST", "/v1/jobs", "{name: train-2, requests: {cpu: 1000}}");
+    CALL(&s->k, 200, ALICE, "GET", "/v1/jobs/2", NULL);
+    ABOUT(100, real_at(&s->k, "status/predicted/seconds_p50"));
+    assert_string_equal(kit_text(&s->k, "status/predicted/of"), "alice/train");
+    assert_int_equal(kit_number(&s->k, "status/predicted/version"), 1);
+    CALL(&s->k, 201, BOB, "POST", "/v1/jobs", "{name: train-2, requests: {cpu: 1000}}");
+    CALL(&s->k, 200, BOB, "GET", "/v1/jobs/3", NULL);
+    assert_null(kit_at(&s->k, "status/predicted"));
+    struct berth_err err = {0};
+    if (state_audit(control_state(s->k.control), &err) < 0) /* as the documents would make it anew */
+        fail_msg("%s", err.text);
+}
+
+static void old_records_go_and_numbers_go_on(void **state)
+{
+    struct scene *s = *state;
+    CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{usage_keep_s: 3600, lease_s: 86400}");
+    for (int i = 0; i < 3; i++)
+        runs(s, ALICE, "{name: a, requests: {cpu: 1}}", 10, "state: ended, exit: 0");
+    assert_int_equal(records(s), 3);
+    s->k.now_ns += 7200 * SECOND;
+    kit_sleep(&s->k, 61);
+    assert_int_equal(records(s), 0);
+    kit_restart(&s->k);
+    runs(s, ALICE, "{name: a, requests: {cpu: 1}}", 10, "state: ended, exit: 0");
+    assert_int_equal(records(s), 1);
+    assert_int_equal(kit_number(&s->k, "items/0/id"), 4);
+    assert_int_equal(kit_number(&s->k, "first"), 4);
+}
+
+static void the_most_that_was_used_is_kept(void **state)
+{
+    struct scene *s = *state;
+    int64_t instance = placed(s, ALICE, "{name: a, requests: {cpu: 2, memory: 4Gi}}");
+    item(s, instance, "state: running, usage: {memory: 1Gi, cpu: 1}");
+    item(s, instance, "state: running, usage: {memory: 3Gi, cpu: 500m}");
+    item(s, instance, "state: running, usage: {memory: 2Gi}");
+    pass(s, 10);
+    item(s, instance, "state: ended, exit: 0");
+    assert_int_equal(records(s), 1);
+    assert_string_equal(kit_text(&s->k, "items/0/used/memory"), "3Gi");
+    assert_string_equal(kit_text(&s->k, "items/0/used/cpu"), "1");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(each_end_is_recorded),
+        TEST(what_is_lost_counts_until_its_node_was_heard),
+        TEST(a_node_that_is_removed_ends_what_ran_there),
+        TEST(what_runs_for_long_is_recorded_in_pieces),
+        TEST(people_see_their_own),
+        TEST(only_the_time_asked_for_is_summed),
+        TEST(use_is_booked_once_whoever_crashes),
+        TEST(totals_are_spent_and_begin_anew),
+        TEST(neighbours_of_a_class_are_recorded),
+        TEST(odd_names_are_booked_too),
+        TEST(jobs_show_what_is_predicted),
+        TEST(old_records_go_and_numbers_go_on),
+        TEST(the_most_that_was_used_is_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,300 @@
+/* views_test.c - what people see of the queue: order, forecasts, why, who holds what, drafts, policies tried; and what they
+ * do not see of others. */
+#include "control/kit_test.h"
+
+#include "control/control_parts.h"
+
+#define ALICE "user:alice"
+#define BOB "user:bob"
+
+/* Two nodes with two GPUs each; alice's job 1 holds one node for an hour, bob's job 2 the other for two. */
+static void crowd(struct kit *k)
+{
+    kit_open(k);
+    kit_people(k);
+    for (int i = 1; i <= 2; i++) {
+        char body[256];
+        (void)snprintf(body, sizeof body,
+                       "{id: n%d, state: ready, allocatable: {cpu: 8, memory: 16Gi}, gpus: [{count: 2}]}", i);
+        CALL(k, 201, ADMIN, "POST", "/v1/nodes", body);
+    }
+    CALL(k, 201, ALICE, "POST", "/v1/jobs", "{name: first, command: [x], gpu: 2, requests: {cpu: 1}, time_limit: 1h}");
+    CALL(k, 201, BOB, "POST", "/v1/jobs", "{name: second, command: [x], gpu: 2, requests: {cpu: 1}, time_limit: 2h}");
+    kit_plan(k);
+}
+
+/* Two that wait: alice's 3 for a node, bob's 4 for a node. */
+static void waiting(struct kit *k)
+{
+    crowd(k);
+    CALL(k, 201, ALICE, "POST", "/v1/jobs", "{name: third, command: [x], gpu: 2, requests: {cpu: 2}, time_limit: 1h}");
+    k->now_ns += 1000000000;
+    CALL(k, 201, BOB, "POST", "/v1/jobs", "{name: fourth, command: [x], gpu: 2, time_limit: 1h}");
+    kit_plan(k);
+}
+
+static void queue_is_in_order(void **state)
+{
+    struct kit k;
+    (void)state;
+    waiting(&k);
+    CALL(&k, 200, ADMIN, "GET", "/v1/queue", NULL);
+    assert_int_equal(kit_number(&k, "total"), 2);
+    assert_string_equal(kit_text(&k, "items/0/id"), "3");
+    assert_string_equal(kit_text(&k, "items/0/name"), "third");
+    assert_string_equal(kit_text(&k, "items/0/owner"), "alice");
+    assert_string_equal(kit_text(&k, "items/0/queue"), "default");
+    assert_string_equal(kit_text(&k, "items/0/tier"), "by-right");
+    assert_int_equal(kit_number(&k, "items/0/position"), 1);
+    assert_int_equal(kit_number(&k, "items/0/asked/gpu"), 2);
+    assert_string_equal(kit_text(&k, "items/1/id"), "4");
+    /* The hour of job 1 is over before the two of job 2. */
+    assert_non_null(kit_at(&k, "items/0/start"));
+    assert_non_null(kit_at(&k, "items/1/start"));
+    assert_true(strcmp(kit_text(&k, "items/0/start"), kit_text(&k, "items/1/start")) < 0);
+    assert_true(kit_number(&k, "forecast/revision") > 0);
+
+    CALL(&k, 200, ADMIN, "GET", "/v1/queue?limit=1", NULL);
+    assert_int_equal(json_array_size(kit_at(&k, "items")), 1);
+    CALL(&k, 200, ADMIN, "GET", "/v1/queue?user=bob", NULL);
+    assert_int_equal(json_array_size(kit_at(&k, "items")), 1);
+    assert_string_equal(kit_text(&k, "items/0/id"), "4");
+    CALL(&k, 200, ADMIN, "GET", "/v1/queue?queue=none", NULL);
+    assert_int_equal(json_array_size(kit_at(&k, "items")), 0);
+    CALL(&k, 400, ADMIN, "GET", "/v1/queue?limit=0", NULL);
+    kit_done(&k);
+}
+
+/* What others have is a place in the order and as much of a name as the setting says. */
+static void others_are_shown_as_allowed(void **state)
+{
+    static const struct {
+        const char *setting, *owner, *group;
+    } rows[] = {
+        {"nobody", "",    ""    },
+        {"group",  "",    "blue"},
+        {"user",   "bob", "blue"},
+    };
+    struct kit k;
+    (void)state;
+    waiting(&k);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char body[64];
+        (void)snprintf(body, sizeof body, "{holder_shown: %s}", rows[i].setting);
+        CALL(&k, 200, ADMIN, "PATCH", "/v1/system/settings", body);
+        CALL(&k, 200, ALICE, "GET", "/v1/queue", NULL);
+        assert_string_equal(kit_text(&k, "items/0/name"), "third");
+        assert_string_equal(kit_text(&k, "items/1/owner"), rows[i].owner);
+        assert_string_equal(kit_text(&k, "items/1/group"), rows[i].group);
+        assert_null(strstr(k.text, "fourth"));
+        assert_null(kit_at(&k, "items/1/id"));
+        assert_null(kit_at(&k, "items/1/asked"));
+        CALL(&k, 200, ALICE, "GET", "/v1/holders?node=n2", NULL);
+        assert_string_equal(kit_text(&k, "items/0/owner"), rows[i].owner);
+        assert_string_equal(kit_text(&k, "items/0/group"), rows[i].group);
+        assert_null(strstr(k.text, "second"));
+        assert_null(kit_at(&k, "items/0/workload"));
+    }
+    kit_done(&k);
+}
+
+static void forecasts_follow_the_state(void **state)
+{
+    struct kit k;
+    (void)state;
+    waiting(&k);
+    CALL(&k, 200, ADMIN, "GET", "/v1/queue", NULL);
+    int64_t revision = kit_number(&k, "forecast/revision");
+    CALL(&k, 200, ADMIN, "GET", "/v1/queue", NULL);
+    assert_int_equal(kit_number(&k, "forecast/revision"), revision);
+    CALL(&k, 200, ALICE, "POST", "/v1/jobs/3/cancel", NULL);
+    CALL(&k, 200, ADMIN, "GET", "/v1/queue", NULL);
+    assert_true(kit_number(&k, "forecast/revision") > revision);
+    assert_int_equal(kit_number(&k, "total"), 1);
+    assert_int_equal(kit_number(&k, "items/0/position"), 1);
+    kit_done(&k);
+}
+
+static void why_is_complete(void **state)
+{
+    struct kit k;
+    (void)state;
+    waiting(&k);
+    CALL(&k, 200, ALICE, "GET", "/v1/jobs/3/why", NULL);
+    assert_string_equal(kit_text(&k, "state"), "pending");
+    assert_int_equal(kit_number(&k, "standing/position"), 1);
+    assert_int_equal(kit_number(&k, "standing/of"), 2);
+    assert_true(json_array_size(kit_at(&k, "standing/factors")) > 3);
+    assert_non_null(kit_at(&k, "standing/factors/0/value"));
+    assert_string_equal(kit_text(&k, "reasons/0/reason"), "gpu");
+    assert_int_equal(kit_number(&k, "reasons/0/nodes"), 2);
+    assert_non_null(kit_at(&k, "start"));
+    assert_non_null(kit_at(&k, "end"));
+    /* Her own job is what it waits for, and it is named. */
+    assert_string_equal(kit_text(&k, "blockers/0/workload"), "1");
+    assert_string_equal(kit_text(&k, "blockers/0/node"), "n1");
+    assert_string_equal(kit_text(&k, "blockers/0/devices/0"), "gpu0");
+    assert_null(kit_at(&k, "sooner"));
+
+    CALL(&k, 200, ALICE, "GET", "/v1/jobs/1/why", NULL);
+    assert_null(kit_at(&k, "standing"));
+    CALL(&k, 404, ALICE, "GET", "/v1/jobs/4/why", NULL);
+    CALL(&k, 404, ADMIN, "GET", "/v1/jobs/99/why", NULL);
+    kit_done(&k);
+}
+
+/* A job of one GPU less would start at once, where there is one. */
+static void what_starts_sooner_is_proved(void **state)
+{
+    struct kit k;
+    (void)state;
+    crowd(&k);
+    CALL(&k, 201, ADMIN, "POST", "/v1/nodes",
+         "{id: n3, state: ready, allocatable: {cpu: 8, memory: 16Gi}, gpus: [{count: 1}]}");
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{name: third, command: [x], gpu: 2, time_limit: 1h}");
+    kit_plan(&k);
+    int64_t before = (int64_t)state_revision(control_state(k.control));
+    CALL(&k, 200, ALICE, "GET", "/v1/jobs/3/why?suggest=1", NULL);
+    assert_string_equal(kit_text(&k, "sooner/0/change"), "with 1 GPU in each pod instead of 2");
+    assert_true(json_is_true(kit_at(&k, "sooner/0/now")));
+    assert_true(kit_number(&k, "sooner/0/sooner_s") > 3000);
+    assert_int_equal(json_array_size(kit_at(&k, "sooner")), 1); /* half the time brings nothing */
+
+    /* Nothing of it is left in the cluster. */
+    struct berth_err err = {0};
+    assert_int_equal(before, state_revision(control_state(k.control)));
+    if (state_audit(control_state(k.control), &err) < 0)
+        fail_msg("%s", err.text);
+    kit_plan(&k);
+    CALL(&k, 200, ALICE, "GET", "/v1/jobs/3", NULL);
+    assert_string_equal(kit_text(&k, "status/state"), "pending");
+    kit_done(&k);
+}
+
+static void drafts_are_foreseen(void **state)
+{
+    struct kit k;
+    (void)state;
+    waiting(&k);
+    CALL(&k, 200, ALICE, "POST", "/v1/jobs?dry_run=true&forecast=1", "{name: more, command: [x], gpu: 2}");
+    assert_int_equal(kit_number(&k, "answer/forecast/position"), 3);
+    assert_int_equal(kit_number(&k, "answer/forecast/of"), 3);
+    assert_non_null(kit_at(&k, "answer/forecast/start"));
+    CALL(&k, 200, ALICE, "POST", "/v1/jobs?dry_run=true&forecast=1", "{name: less, command: [x], requests: {cpu: 1}}");
+    assert_true(json_is_true(kit_at(&k, "answer/forecast/now")));
+    CALL(&k, 200, ALICE, "POST", "/v1/jobs?dry_run=true", "{name: more, command: [x], gpu: 2}");
+    assert_null(kit_at(&k, "answer/forecast"));
+    CALL(&k, 400, ALICE, "POST", "/v1/jobs?dry_run=true&forecast=1", "{name: more, command: [x], gpu: -1}");
+
+    struct berth_err err = {0};
+    if (state_audit(control_state(k.control), &err) < 0)
+        fail_msg("%s", err.text);
+    CALL(&k, 200, ADMIN, "GET", "/v1/queue", NULL);
+    assert_int_equal(kit_number(&k, "total"), 2);
+    kit_done(&k);
+}
+
+static void policies_are_tried(void **state)
+{
+    struct kit k;
+    (void)state;
+    waiting(&k);
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{name: short, command: [x], gpu: 2, time_limit: 1m}");
+    kit_plan(&k);
+    CALL(&k, 200, ADMIN, "POST", "/v1/policies/test", "{ranking: sjf}");
+    assert_string_equal(kit_text(&k, "ranking"), "sjf");
+    assert_string_equal(kit_text(&k, "items/0/id"), "5");
+    assert_int_equal(kit_number(&k, "items/0/position"), 1);
+    assert_int_equal(kit_number(&k, "items/0/was"), 3);
+    CALL(&k, 200, ADMIN, "POST", "/v1/policies/test", "{policy: fifo}");
+    assert_string_equal(kit_text(&k, "items/0/id"), "3");
+    CALL(&k, 200, ADMIN, "POST", "/v1/policies/test", "{formula: '-created'}");
+    assert_string_equal(kit_text(&k, "ranking"), "formula");
+    CALL(&k, 400, ADMIN, "POST", "/v1/policies/test", "{formula: 'age +'}");
+    CALL(&k, 400, ADMIN, "POST", "/v1/policies/test", "{ranking: wishful}");
+    CALL(&k, 404, ADMIN, "POST", "/v1/policies/test", "{policy: wishful}");
+    /* Others' keys are not shown, and nothing has changed. */
+    CALL(&k, 200, ALICE, "POST", "/v1/policies/test", "{ranking: sjf}");
+    assert_null(strstr(k.text, "fourth"));
+    CALL(&k, 200, ADMIN, "GET", "/v1/queue", NULL);
+    assert_string_equal(kit_text(&k, "items/0/id"), "3");
+    kit_done(&k);
+}
+
+static void holders_are_told(void **state)
+{
+    struct kit k;
+    (void)state;
+    crowd(&k);
+    CALL(&k, 200, ADMIN, "GET", "/v1/holders?node=n1", NULL);
+    assert_int_equal(json_array_size(kit_at(&k, "items")), 1);
+    assert_string_equal(kit_text(&k, "items/0/workload"), "1");
+    assert_string_equal(kit_text(&k, "items/0/owner"), "alice");
+    assert_non_null(kit_at(&k, "items/0/until"));
+    CALL(&k, 200, ADMIN, "GET", "/v1/holders?device=n1/gpu1", NULL);
+    assert_int_equal(json_array_size(kit_at(&k, "items")), 1);
+    CALL(&k, 200, ADMIN, "GET", "/v1/holders?device=n1/gpu5", NULL);
+    assert_int_equal(json_array_size(kit_at(&k, "items")), 0);
+    CALL(&k, 404, ADMIN, "GET", "/v1/holders?node=n9", NULL);
+    CALL(&k, 400, ADMIN, "GET", "/v1/holders", NULL);
+    CALL(&k, 400, ADMIN, "GET", "/v1/holders?device=n1", NULL);
+    CALL(&k, 400, ADMIN, "GET", "/v1/holders?node=n1&at=tomorrow", NULL);
+    kit_done(&k);
+}
+
+static void holders_of_the_past_are_told(void **state)
+{
+    struct kit k;
+    char url[128];
+    (void)state;
+    crowd(&k);
+    kit_put(&k, KIND_USAGE_RECORD, "1",
+            "{v: 1, instance: 77, kind: job, workload: '9', name: old, owner: alice, group: red, node: n1, ordinal: 0, "
+            "outcome: ended, seconds: 60, gpus: [1], start: '2026-03-01T10:00:00Z', end: '2026-03-01T10:01:00Z'}");
+    (void)snprintf(url, sizeof url, "/v1/holders?device=n1/gpu1&at=%s", "2026-03-01T10:00:30Z");
+    CALL(&k, 200, ADMIN, "GET", url, NULL);
+    assert_int_equal(json_array_size(kit_at(&k, "items")), 1);
+    assert_string_equal(kit_text(&k, "items/0/name"), "old");
+    CALL(&k, 200, BOB, "GET", url, NULL);
+    assert_string_equal(kit_text(&k, "items/0/group"), "red");
+    assert_null(strstr(k.text, "old"));
+    (void)snprintf(url, sizeof url, "/v1/holders?device=n1/gpu0&at=%s", "2026-03-01T10:00:30Z");
+    CALL(&k, 200, ADMIN, "GET", url, NULL);
+    assert_int_equal(json_array_size(kit_at(&k, "items")), 0);
+    (void)snprintf(url, sizeof url, "/v1/holders?node=n1&at=%s", "2026-03-01T10:01:00Z");
+    CALL(&k, 200, ADMIN, "GET", url, NULL);
+    assert_int_equal(json_array_size(kit_at(&k, "items")), 0);
+    kit_done(&k);
+}
+
+static void use_is_summed(void **state)
+{
+    struct kit k;
+    (void)state;
+    crowd(&k);
+    CALL(&k, 200, ALICE, "GET", "/v1/use", NULL);
+    assert_int_equal(kit_number(&k, "total/nodes"), 2);
+    assert_true(json_real_value(kit_at(&k, "total/cpu/there")) == 16);
+    assert_true(json_real_value(kit_at(&k, "total/cpu/held")) == 2);
+    assert_true(json_real_value(kit_at(&k, "total/gpu/there")) == 4);
+    assert_true(json_real_value(kit_at(&k, "total/gpu/held")) == 4);
+    assert_int_equal(json_array_size(kit_at(&k, "domains")), 1);
+    kit_done(&k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(queue_is_in_order),
+        cmocka_unit_test(others_are_shown_as_allowed),
+        cmocka_unit_test(forecasts_follow_the_state),
+        cmocka_unit_test(why_is_complete),
+        cmocka_unit_test(what_starts_sooner_is_proved),
+        cmocka_unit_test(drafts_are_foreseen),
+        cmocka_unit_test(policies_are_tried),
+        cmocka_unit_test(holders_are_told),
+        cmocka_unit_test(holders_of_the_past_are_told),
+        cmocka_unit_test(use_is_summed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

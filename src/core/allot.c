@@ -1,0 +1,319 @@
+/* allot.c - the books of quotas as a plan goes on. */
+#include "core/allot.h"
+
+#include "base/bits.h"
+#include "core/future.h"
+
+#define SECOND_NS ((int64_t)1000000000)
+
+/* Of one limit: what is held at once, and once all stops are done. Of one total: what is spent and will be. */
+struct row {
+    int64_t now, later;
+};
+
+struct reserve {
+    uint32_t workload, pods;
+    const struct class *k;
+    bool job; /* it counts as a job, too */
+};
+
+struct allotments {
+    struct row **limits; /* [quota][limit]; NULL: it has none */
+    int64_t **totals;    /* [quota][total]: amount x seconds */
+    struct reserve *reserves; /* one for each wish at most */
+    uint32_t reserves_len;
+};
+
+/* ---- beginning -------------------------------------------------------------------------------------------------- */
+
+static const struct quota_book *book_find(const struct quota *q, uint32_t resource)
+{
+    for (size_t i = 0; i < q->books.len; i++)
+        if (q->books.at[i].resource == resource)
+            return &q->books.at[i];
+    return NULL;
+}
+
+static int64_t product(int64_t amount, int64_t seconds)
+{
+    int64_t r;
+    return __builtin_mul_overflow(amount, seconds, &r) ? INT64_MAX / 4 : r;
+}
+
+/* Sums stay far below where they would wrap. */
+static void total_add(int64_t *total, int64_t amount)
+{
+    if (__builtin_add_overflow(*total, amount, total) || *total > INT64_MAX / 2)
+        *total = INT64_MAX / 2;
+}
+
+/* What a pod costs a total by its end: in whole seconds, as far as can be foreseen; one that never ends counts an hour. */
+static int64_t pod_seconds(const struct berth_plan *p, uint32_t workload)
+{
+    int64_t ns = future_duration(p, workload);
+    return ns == BERTH_NEVER_NS ? 3600 : ns / SECOND_NS;
+}
+
+static int64_t spent_of(struct berth_plan *p, const struct quota_total *t)
+{
+    int64_t end;
+    if (t->period_ns == 0)
+        return t->spent;
+    if (__builtin_add_overflow(t->since_ns, t->period_ns, &end))
+        return t->spent;
+    plan_recheck(p, end);
+    return end <= p->s->now_ns ? 0 : t->spent;
+}
+
+/* What is running counts by its expected end, or as long as it has run if that is longer. */
+static void totals_add_running(struct berth_plan *p, struct allotments *a, uint32_t workload)
+{
+    const struct workload *w = snapshot_workload(p->s, workload);
+    const struct claim *claim = snapshot_claim(p->s, workload);
+    uint32_t chain[QUOTA_CHAIN_MAX], len = quota_chain(p->s->quotas, claim, chain);
+    int64_t expected = pod_seconds(p, workload);
+
+    for (uint32_t at = w->first; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload) {
+        const struct instance *i = snapshot_instance(p->s, at);
+        int64_t seconds = (p->s->now_ns - i->since_ns) / SECOND_NS;
+        if (i->state == BERTH_ENDED || i->replaces)
+            continue;
+        seconds = i->state == BERTH_STOPPING || seconds > expected ? seconds : expected;
+        for (uint32_t n = 0; n < len; n++)
+            for (uint32_t t = 0; a->totals[chain[n]] && t < p->s->quotas[chain[n]].terms->totals_len; t++)
+                total_add(&a->totals[chain[n]][t], product(quota_need(snapshot_class(p->s, i->class),
+                                                                      p->s->quotas[chain[n]].terms->totals[t].resource),
+                                                           seconds > 0 ? seconds : 0));
+    }
+}
+
+void allotments_begin(struct berth_plan *p)
+{
+    const struct berth_snapshot *s = p->s;
+    struct allotments *a = ARENA_ARRAY(&p->arena, struct allotments, 1);
+    bool totals = false;
+
+    p->allotments = a;
+    a->limits = ARENA_ARRAY(&p->arena, struct row *, s->quotas_len + 1);
+    a->totals = ARENA_ARRAY(&p->arena, int64_t *, s->quotas_len + 1);
+    for (uint32_t q = 0; q < s->quotas_len; q++) {
+        const struct quota_terms *t = s->quotas[q].terms;
+        if (t && t->limits_len)
+            a->limits[q] = ARENA_ARRAY(&p->arena, struct row, t->limits_len);
+        for (uint32_t i = 0; t && i < t->limits_len; i++) {
+            const struct quota_book *b = book_find(&s->quotas[q], t->limits[i].resource);
+            if (b)
+                a->limits[q][i] = (struct row){b->active, b->active - b->stopping + b->reserved};
+        }
+        if (t && t->totals_len)
+            a->totals[q] = ARENA_ARRAY(&p->arena, int64_t, t->totals_len);
+        for (uint32_t i = 0; t && i < t->totals_len; i++)
+            a->totals[q][i] = spent_of(p, &t->totals[i]);
+        totals |= a->totals[q] != NULL;
+    }
+    for (uint32_t word = 0; totals && word < s->accounted_len; word++)
+        BITS_EACH (bit, s->accounted[word])
+            totals_add_running(p, a, word * 64 + (uint32_t)bit);
+}
+
+/* ---- room ------------------------------------------------------------------------------------------------------- */
+
+static const struct claim *claim_of(const struct berth_plan *p, uint32_t workload)
+{
+    const struct claim *claim = snapshot_claim(p->s, workload);
+    return claim && claim->quotas_len ? claim : NULL;
+}
+
+/* Has the workload anything placed that counts, by this plan or before? */
+static bool is_job_there(const struct berth_plan *p, uint32_t workload)
+{
+    if (p->c.fresh[workload] != NONE)
+        return true;
+    for (uint32_t at = snapshot_workload(p->s, workload)->first; at != NONE;
+         at = snapshot_instance(p->s, at)->next_of_workload) {
+        const struct instance *i = snapshot_instance(p->s, at);
+        if (i->state != BERTH_ENDED && i->replaces == 0 && !bits_has(p->c.removed, at))
+            return true;
+    }
+    return false;
+}
+
+/* What one more pod takes of a resource; of jobs, the first pod of all. */
+static int64_t need_of(const struct berth_plan *p, uint32_t workload, const struct class *k, uint32_t resource)
+{
+    return resource == QUOTA_JOBS ? !is_job_there(p, workload) : quota_need(k, resource);
+}
+
+static int64_t held_of(struct row r, bool later)
+{
+    return later || r.later > r.now ? r.later : r.now;
+}
+
+static uint32_t room_in(int64_t limit, int64_t held, int64_t need, uint32_t most)
+{
+    if (need <= 0)
+        return most;
+    int64_t left = limit > held ? (limit - held) / need : 0;
+    return left < most ? (uint32_t)left : most;
+}
+
+uint32_t allot_room(const struct berth_plan *p, uint32_t workload, const struct class *k, bool later, uint32_t most)
+{
+    const struct claim *claim = claim_of(p, workload);
+    if (!claim)
+        return most;
+    uint32_t chain[QUOTA_CHAIN_MAX], len = quota_chain(p->s->quotas, claim, chain);
+    for (uint32_t n = 0; n < len && most; n++) {
+        const struct quota_terms *t = p->s->quotas[chain[n]].terms;
+        for (uint32_t i = 0; t && i < t->limits_len; i++) {
+            int64_t need = need_of(p, workload, k, t->limits[i].resource);
+            if (t->limits[i].resource == QUOTA_JOBS) /* one for all pods */
+                most = need && held_of(p->allotments->limits[chain[n]][i], later) >= t->limits[i].amount ? 0 : most;
+            else
+                most = room_in(t->limits[i].amount, held_of(p->allotments->limits[chain[n]][i], later), need, most);
+        }
+        for (uint32_t i = 0; t && i < t->totals_len; i++)
+            most = room_in(t->totals[i].limit, p->allotments->totals[chain[n]][i],
+                           product(quota_need(k, t->totals[i].resource), pod_seconds(p, workload)), most);
+    }
+    return most;
+}
+
+bool allot_why(const struct berth_plan *p, uint32_t workload, const struct class *k, struct allot_short *ret)
+{
+    const struct claim *claim = claim_of(p, workload);
+    uint32_t chain[QUOTA_CHAIN_MAX], len = claim ? quota_chain(p->s->quotas, claim, chain) : 0;
+    for (uint32_t n = 0; n < len; n++) {
+        const struct quota_terms *t = p->s->quotas[chain[n]].terms;
+        for (uint32_t i = 0; t && i < t->limits_len; i++) {
+            int64_t need = need_of(p, workload, k, t->limits[i].resource);
+            int64_t held = held_of(p->allotments->limits[chain[n]][i], false);
+            *ret = (struct allot_short){chain[n], t->limits[i].resource, false, held, t->limits[i].amount, need};
+            if (need && room_in(t->limits[i].amount, held, need, 1) == 0)
+                return true;
+        }
+        for (uint32_t i = 0; t && i < t->totals_len; i++) {
+            int64_t need = product(quota_need(k, t->totals[i].resource), pod_seconds(p, workload));
+            int64_t held = p->allotments->totals[chain[n]][i];
+            *ret = (struct allot_short){chain[n], t->totals[i].resource, true, held, t->totals[i].limit, need};
+            if (need && room_in(t->totals[i].limit, held, need, 1) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* ---- taking and giving back -------------------------------------------------------------------------------------- */
+
+static void rows_add(struct berth_plan *p, uint32_t workload, const struct class *k, int now, int later)
+{
+    const struct claim *claim = claim_of(p, workload);
+    uint32_t chain[QUOTA_CHAIN_MAX], len = claim ? quota_chain(p->s->quotas, claim, chain) : 0;
+    for (uint32_t n = 0; n < len; n++) {
+        const struct quota_terms *t = p->s->quotas[chain[n]].terms;
+        for (uint32_t i = 0; t && i < t->limits_len; i++) {
+            int64_t need = quota_need(k, t->limits[i].resource);
+            p->allotments->limits[chain[n]][i].now += now * need;
+            p->allotments->limits[chain[n]][i].later += later * need;
+        }
+    }
+}
+
+/* What is counted but for limits of resources: jobs, and totals. */
+static void others_add(struct berth_plan *p, uint32_t workload, const struct class *k, int jobs, int pods)
+{
+    const struct claim *claim = claim_of(p, workload);
+    uint32_t chain[QUOTA_CHAIN_MAX], len = claim ? quota_chain(p->s->quotas, claim, chain) : 0;
+    for (uint32_t n = 0; n < len; n++) {
+        const struct quota_terms *t = p->s->quotas[chain[n]].terms;
+        for (uint32_t i = 0; t && i < t->limits_len; i++)
+            if (t->limits[i].resource == QUOTA_JOBS) {
+                p->allotments->limits[chain[n]][i].now += jobs;
+                p->allotments->limits[chain[n]][i].later += jobs;
+            }
+        for (uint32_t i = 0; t && i < t->totals_len; i++)
+            total_add(&p->allotments->totals[chain[n]][i],
+                      pods * product(quota_need(k, t->totals[i].resource), pod_seconds(p, workload)));
+    }
+}
+
+void allot_take(struct berth_plan *p, uint32_t workload, const struct class *k, bool later, int sign)
+{
+    if (!claim_of(p, workload))
+        return;
+    rows_add(p, workload, k, later ? 0 : sign, sign);
+    others_add(p, workload, k, is_job_there(p, workload) ? 0 : sign, sign);
+}
+
+void allot_reserve(struct berth_plan *p, uint32_t workload, const struct class *k, uint32_t pods)
+{
+    struct allotments *a = p->allotments;
+    if (!claim_of(p, workload) || pods == 0)
+        return;
+    if (!a->reserves)
+        a->reserves = ARENA_ARRAY(&p->arena, struct reserve, p->wishes.len + 1);
+    struct reserve r = {workload, pods, k, !is_job_there(p, workload)};
+    a->reserves[a->reserves_len++] = r;
+    rows_add(p, workload, k, (int)pods, (int)pods);
+    others_add(p, workload, k, r.job, (int)pods);
+}
+
+void allot_unreserve_all(struct berth_plan *p)
+{
+    struct allotments *a = p->allotments;
+    while (a->reserves_len) {
+        const struct reserve *r = &a->reserves[--a->reserves_len];
+        rows_add(p, r->workload, r->k, -(int)r->pods, -(int)r->pods);
+        others_add(p, r->workload, r->k, -(int)r->job, -(int)r->pods);
+    }
+}
+
+/* Of a move only the old one counts. */
+static bool counts(const struct instance *i)
+{
+    return i->replaces == 0;
+}
+
+void allot_leave(struct berth_plan *p, const struct instance *i)
+{
+    if (counts(i))
+        rows_add(p, i->workload.v, snapshot_class(p->s, i->class), 0, -1);
+}
+
+void allot_stay(struct berth_plan *p, const struct instance *i)
+{
+    if (counts(i))
+        rows_add(p, i->workload.v, snapshot_class(p->s, i->class), 0, 1);
+}
+
+void allot_lose(struct berth_plan *p, const struct instance *i)
+{
+    if (counts(i))
+        rows_add(p, i->workload.v, snapshot_class(p->s, i->class), -1, i->state == BERTH_STOPPING ? 0 : -1);
+}
+
+void allot_promote(struct berth_plan *p, const struct instance *i)
+{
+    if (counts(i))
+        rows_add(p, i->workload.v, snapshot_class(p->s, i->class), 1, 0);
+}
+
+int allot_promise(const struct berth_plan *p, const struct instance *i)
+{
+    const struct claim *claim = claim_of(p, i->workload.v);
+    const struct class *k = snapshot_class(p->s, i->class);
+    uint32_t chain[QUOTA_CHAIN_MAX], len = claim && counts(i) ? quota_chain(p->s->quotas, claim, chain) : 0;
+    int promise = 1;
+    for (uint32_t n = 0; n < len; n++) {
+        const struct quota_terms *t = p->s->quotas[chain[n]].terms;
+        for (uint32_t j = 0; t && j < t->limits_len; j++) {
+            const struct row *r = &p->allotments->limits[chain[n]][j];
+            int64_t need = quota_need(k, t->limits[j].resource);
+            if (need && r->later > t->limits[j].amount)
+                return -1;
+            if (need && r->now + need > t->limits[j].amount)
+                promise = 0;
+        }
+    }
+    return promise;
+}

@@ -1,0 +1,471 @@
+/* earliest.c - the first moment at which pods fit, and where.
+ *
+ * Nodes on which nothing is reserved only gain as time goes on: their columns are copied, and one sweep over all ends in
+ * order of time counts how many pods fit, but for those that a window of somebody else closes for a while. The others may
+ * also lose: of each the moments at which its count changes are found one by one, and the sweep takes them along. That is
+ * dear, so it is done up to a horizon first.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "core/gpu.h"
+#include "core/timeline.h"
+#include "core/turn.h"
+
+/* From this moment on a node takes so many more, or fewer. */
+struct step {
+    int64_t at_ns;
+    uint32_t position;
+    int32_t more;
+};
+
+/* The state of a node from a moment on: what fits by resources, and which devices are free. */
+struct point {
+    int64_t at_ns;
+    uint32_t fits;
+    uint64_t devices;
+    bool less;
+};
+
+struct sweep {
+    struct future *f;
+    const struct pods_wanted *d;
+    int64_t duration_ns, horizon_ns;
+    uint64_t *plain;   /* positions that only gain */
+    uint64_t *special; /* the others that may take the pods */
+    int64_t **free;    /* [need][position] */
+    int32_t *milli;    /* [device] */
+    int64_t *mem;
+    uint32_t *fits; /* [position] */
+    uint64_t total;
+    uint64_t *closed;    /* plain ones that take nothing at the moment: it would run into a window of somebody else */
+    int64_t closed_next; /* when that may change */
+    VEC(struct step) steps;
+    VEC(struct point) points;
+    VEC(int64_t) times;
+    struct keyed *order; /* steps by time */
+    size_t end, fresh, step;
+};
+
+/* ---- nodes that only gain --------------------------------------------------------------------------------------- */
+
+/* May a pod stand there for all of that time, as far as windows go? */
+static bool windows_allow(const struct future *f, uint64_t foreign, uint32_t position, int64_t at_ns,
+                          int64_t duration_ns)
+{
+    BITS_EACH (i, foreign) {
+        const struct window *w = &f->windows[i];
+        if (bits_has(w->nodes, position) && at_ns < w->end_ns && add_ns(at_ns, duration_ns) > w->start_ns)
+            return false;
+    }
+    return true;
+}
+
+/* Which nodes could ever take one, and which of them may lose again. */
+static void sort_nodes(struct sweep *s)
+{
+    struct future *f = s->f;
+    struct cycle *c = &f->p->c;
+    const struct turn fixed = {.c = c, .k = s->d->k};
+    const uint64_t *rules = turn_rules_mask(c, &fixed);
+
+    s->plain = ARENA_ARRAY(c->scratch, uint64_t, c->blocks + 1);
+    s->special = ARENA_ARRAY(c->scratch, uint64_t, c->blocks + 1);
+    for (uint32_t b = 0; b < c->blocks; b++) {
+        uint64_t may = rules[b];
+        if (s->d->only != NONE)
+            may &= s->d->only / BLOCK == b ? (uint64_t)1 << s->d->only % BLOCK : 0;
+        s->plain[b] = may & ~f->reserved[b];
+        s->special[b] = may & f->reserved[b];
+    }
+}
+
+static uint32_t plain_fits(const struct sweep *s, uint32_t position)
+{
+    const struct class *k = s->d->k;
+    const struct layout *l = s->f->p->c.l;
+    struct room r;
+
+    for (uint32_t i = 0; i < k->needs_len; i++) {
+        r.free[i] = s->free[i][position];
+        if (r.free[i] < k->needs[i].amount)
+            return 0;
+    }
+    r.devices = k->gpu.count ? l->device[position + 1] - l->device[position] : 0;
+    if (r.devices) {
+        memcpy(r.milli, s->milli + l->device[position], r.devices * sizeof *r.milli);
+        memcpy(r.mem, s->mem + l->device[position], r.devices * sizeof *r.mem);
+    }
+    return room_fits(k, &r, s->d->pods);
+}
+
+static void load_devices(struct sweep *s)
+{
+    struct cycle *c = &s->f->p->c;
+    if (!s->d->k->gpu.count)
+        return;
+    uint32_t len = c->l->device[c->len];
+    s->milli = arena_alloc(c->scratch, (len + 1) * sizeof *s->milli);
+    s->mem = arena_alloc(c->scratch, (len + 1) * sizeof *s->mem);
+    for (uint32_t d = 0; d < len; d++) {
+        s->milli[d] = gpu_device_suits(c->l, &s->d->k->gpu, d) ? c->devices[d].later : INT32_MIN / 2;
+        s->mem[d] = c->devices[d].mem_later;
+    }
+}
+
+static bool load_plain(struct sweep *s)
+{
+    struct cycle *c = &s->f->p->c;
+    const struct class *k = s->d->k;
+    s->total = 0;
+    s->free = ARENA_ARRAY(c->scratch, int64_t *, k->needs_len + 1);
+    for (uint32_t i = 0; i < k->needs_len; i++) {
+        const int64_t *column = cycle_column(c, k->needs[i].resource, true);
+        if (!column)
+            return false;
+        s->free[i] = arena_dup(c->scratch, column, (size_t)c->len * sizeof *column);
+    }
+    load_devices(s);
+    s->fits = ARENA_ARRAY(c->scratch, uint32_t, c->len + 1);
+    for (uint32_t b = 0; b < c->blocks; b++)
+        BITS_EACH (i, s->plain[b]) {
+            uint32_t at = b * BLOCK + (uint32_t)i;
+            s->total += s->fits[at] = plain_fits(s, at);
+        }
+    return true;
+}
+
+static void plain_gains(struct sweep *s, uint32_t position, const struct class *of, uint64_t gpus)
+{
+    const struct class *k = s->d->k;
+    if (!bits_has(s->plain, position))
+        return;
+    for (uint32_t i = 0; i < k->needs_len; i++)
+        s->free[i][position] += of == k ? k->needs[i].amount : class_need(of, k->needs[i].resource);
+    if (k->gpu.count)
+        BITS_EACH (d, gpus) {
+            uint32_t device = s->f->p->c.l->device[position] + (uint32_t)d;
+            s->milli[device] += (int32_t)of->gpu.milli;
+            s->mem[device] += gpu_memory_held(&of->gpu);
+        }
+    uint32_t fits = plain_fits(s, position);
+    if (!bits_has(s->closed, position))
+        s->total += fits - s->fits[position];
+    s->fits[position] = fits;
+}
+
+/* The first moment to begin at which what is begun still runs then. */
+static int64_t too_late(const struct sweep *s, int64_t at_ns)
+{
+    int64_t now = s->f->p->s->now_ns;
+    return s->duration_ns == BERTH_NEVER_NS || at_ns - now < s->duration_ns ? now : at_ns - s->duration_ns + 1;
+}
+
+/* Opens and closes nodes for windows, as they are from this moment on. */
+static void plain_close(struct sweep *s, int64_t now)
+{
+    const struct cycle *c = &s->f->p->c;
+    uint64_t windows = 0;
+    if (now < s->closed_next)
+        return;
+    s->closed_next = BERTH_NEVER_NS;
+    BITS_EACH (i, s->d->foreign) {
+        int64_t from = too_late(s, s->f->windows[i].start_ns), to = s->f->windows[i].end_ns;
+        int64_t next = now < from ? from : now < to ? to : BERTH_NEVER_NS;
+        windows |= (uint64_t)(from <= now && now < to) << i;
+        s->closed_next = next < s->closed_next ? next : s->closed_next;
+    }
+    for (uint32_t b = 0; b < c->blocks; b++) {
+        uint64_t closed = 0;
+        BITS_EACH (i, windows)
+            closed |= s->f->windows[i].nodes[b] & s->plain[b];
+        BITS_EACH (i, closed & ~s->closed[b])
+            s->total -= s->fits[b * BLOCK + i];
+        BITS_EACH (i, s->closed[b] & ~closed)
+            s->total += s->fits[b * BLOCK + i];
+        s->closed[b] = closed;
+    }
+}
+
+/* ---- nodes that may lose, too ----------------------------------------------------------------------------------- */
+
+static void point_add(struct sweep *s, const struct room *r, int64_t at_ns, bool less)
+{
+    const struct class *k = s->d->k;
+    struct point x = {.at_ns = at_ns, .less = less, .fits = room_fits_needs(k, r, s->d->pods)};
+    if (x.fits && k->gpu.count && k->gpu.milli == BERTH_GPU_MILLI)
+        x.devices = room_devices(k, r);
+    vec_push(&s->points, x);
+}
+
+/* The node's states in order of time; the first is the present. Beyond the horizon only those count in which it has less. */
+static bool points_of(struct sweep *s, uint32_t position)
+{
+    struct changes x = timeline_of(s->f, position);
+    int64_t last = add_ns(s->horizon_ns, s->duration_ns);
+    struct room room;
+    s->points.len = 0;
+    if (!room_load(&s->f->p->c, s->d->k, position, &room))
+        return false;
+    point_add(s, &room, s->f->p->s->now_ns, false);
+    for (size_t i = 0; i < x.len && x.at[i].at_ns <= last;) {
+        bool less = false;
+        int64_t now = x.at[i].at_ns;
+        for (; i < x.len && x.at[i].at_ns == now; i++) {
+            room_add(s->d->k, &room, x.at[i].k, x.at[i].gpus, x.at[i].pods);
+            less |= x.at[i].pods < 0;
+        }
+        if (less || now <= s->horizon_ns)
+            point_add(s, &room, now, less);
+    }
+    return true;
+}
+
+/* How many fit from `t` on for the whole duration; `from`: the last state that begins by then. */
+static uint32_t fits_from(struct sweep *s, uint32_t position, size_t from, int64_t t)
+{
+    const struct class *k = s->d->k;
+    const struct point *at = s->points.at;
+    int64_t until = add_ns(t, s->duration_ns);
+
+    if (!at[from].fits || !windows_allow(s->f, s->d->foreign, position, t, s->duration_ns))
+        return 0;
+    if (k->gpu.count && k->gpu.milli < BERTH_GPU_MILLI) { /* shares of each device have to be looked at */
+        struct room low;
+        (void)timeline_low(s->f, k, position, t, s->duration_ns, &low);
+        return room_fits(k, &low, s->d->pods);
+    }
+    uint32_t fits = at[from].fits;
+    uint64_t devices = at[from].devices;
+    for (size_t i = from + 1; i < s->points.len && at[i].at_ns < until; i++) {
+        if (!at[i].less)
+            continue;
+        fits = at[i].fits < fits ? at[i].fits : fits;
+        devices &= at[i].devices;
+    }
+    if (!k->gpu.count)
+        return fits;
+    uint32_t by_devices = (uint32_t)__builtin_popcountll(devices) / k->gpu.count;
+    return by_devices < fits ? by_devices : fits;
+}
+
+/* Adds a moment, in order; those beyond the horizon do not matter. */
+static void time_add(struct sweep *s, int64_t at_ns)
+{
+    if (at_ns > s->horizon_ns)
+        return;
+    vec_push(&s->times, at_ns);
+    size_t i = s->times.len - 1;
+    for (; i > 0 && s->times.at[i - 1] > at_ns; i--)
+        s->times.at[i] = s->times.at[i - 1];
+    s->times.at[i] = at_ns;
+}
+
+static void special_steps(struct sweep *s, uint32_t position)
+{
+    struct future *f = s->f;
+    uint32_t last = 0;
+
+    s->times.len = 0;
+    if (!points_of(s, position))
+        return;
+    for (size_t i = 0; i < s->points.len; i++) {
+        time_add(s, s->points.at[i].at_ns);
+        if (s->points.at[i].less)
+            time_add(s, too_late(s, s->points.at[i].at_ns));
+    }
+    BITS_EACH (i, s->d->foreign)
+        if (bits_has(f->windows[i].nodes, position)) {
+            time_add(s, too_late(s, f->windows[i].start_ns));
+            time_add(s, f->windows[i].end_ns);
+        }
+    for (size_t i = 0, from = 0; i < s->times.len; i++) {
+        int64_t t = s->times.at[i];
+        if (i && t == s->times.at[i - 1])
+            continue;
+        while (from + 1 < s->points.len && s->points.at[from + 1].at_ns <= t)
+            from++;
+        uint32_t fits = fits_from(s, position, from, t);
+        if (fits != last)
+            vec_push(&s->steps, ((struct step){t, position, (int32_t)fits - (int32_t)last}));
+        last = fits;
+    }
+}
+
+static void load_special(struct sweep *s)
+{
+    struct arena *a = &s->f->p->scratch;
+    s->steps.len = 0;
+    for (uint32_t b = 0; b < s->f->p->c.blocks; b++)
+        BITS_EACH (i, s->special[b])
+            special_steps(s, b * BLOCK + (uint32_t)i);
+    size_t len = s->steps.len;
+    s->order = arena_alloc(a, (2 * len + 1) * sizeof *s->order);
+    for (size_t i = 0; i < len; i++)
+        s->order[i] = (struct keyed){(uint64_t)s->steps.at[i].at_ns - (uint64_t)s->f->p->s->now_ns, (uint32_t)i};
+    sort_keyed(s->order, s->order + len, len);
+}
+
+/* ---- the sweep -------------------------------------------------------------------------------------------------- */
+
+static const struct fresh_end *next_fresh(struct sweep *s)
+{
+    const struct future *f = s->f;
+    while (s->fresh < f->fresh_order.len && f->fresh.at[f->fresh_order.at[s->fresh]].gone)
+        s->fresh++;
+    return s->fresh < f->fresh_order.len ? &f->fresh.at[f->fresh_order.at[s->fresh]] : NULL;
+}
+
+static const struct ending *next_end(struct sweep *s)
+{
+    const struct future *f = s->f;
+    while (s->end < f->ends_len && bits_has(f->p->c.stopped, f->ends[s->end].slot))
+        s->end++;
+    return s->end < f->ends_len ? &f->ends[s->end] : NULL;
+}
+
+static const struct step *next_step(struct sweep *s)
+{
+    return s->step < s->steps.len ? &s->steps.at[s->order[s->step].value] : NULL;
+}
+
+/* When something changes next. */
+static int64_t next_moment(struct sweep *s)
+{
+    const struct ending *e = next_end(s);
+    const struct fresh_end *x = next_fresh(s);
+    const struct step *t = next_step(s);
+    int64_t next = e && e->at_ns < s->closed_next ? e->at_ns : s->closed_next;
+    if (x && x->at_ns < next)
+        next = x->at_ns;
+    return t && t->at_ns < next ? t->at_ns : next;
+}
+
+/* Takes all that changes until then. */
+static void take_moment(struct sweep *s, int64_t now)
+{
+    for (const struct ending *e; (e = next_end(s)) && e->at_ns <= now; s->end++)
+        plain_gains(s, e->position, e->k, e->gpus);
+    for (const struct fresh_end *x; (x = next_fresh(s)) && x->at_ns <= now; s->fresh++)
+        plain_gains(s, x->position, x->k, x->gpus);
+    for (const struct step *t; (t = next_step(s)) && t->at_ns <= now; s->step++) {
+        s->fits[t->position] += (uint32_t)t->more;
+        s->total += (uint64_t)(int64_t)t->more;
+    }
+    plain_close(s, now);
+}
+
+/* The first moment up to the horizon at which there is room for all; BERTH_NEVER_NS: none. */
+static int64_t sweep(struct sweep *s)
+{
+    s->end = s->fresh = s->step = 0;
+    s->closed = ARENA_ARRAY(&s->f->p->scratch, uint64_t, s->f->p->c.blocks + 1);
+    s->closed_next = INT64_MIN;
+    if (!load_plain(s))
+        return BERTH_NEVER_NS;
+    load_special(s);
+    int64_t moment = s->f->p->s->now_ns;
+    for (take_moment(s, moment); s->total < s->d->pods; take_moment(s, moment)) {
+        moment = next_moment(s);
+        if (moment == BERTH_NEVER_NS || moment > s->horizon_ns)
+            return BERTH_NEVER_NS;
+    }
+    return moment;
+}
+
+/* ---- places ----------------------------------------------------------------------------------------------------- */
+
+/* Of shares each device is a place of its own, for several pods may have one. */
+static void add_shares(const struct pods_wanted *d, struct reserved_place x, struct room *low, place_list *places)
+{
+    for (uint32_t left = x.pods; left; left -= x.pods) {
+        x.gpus = room_devices(d->k, low);
+        assert(x.gpus);
+        x.gpus &= -x.gpus;
+        x.pods = 0;
+        while (x.pods < left && room_devices(d->k, low) & x.gpus) {
+            room_add(d->k, low, d->k, x.gpus, -1);
+            x.pods++;
+        }
+        vec_push(places, x);
+    }
+}
+
+/* As many of them as fit there; returns how many. */
+static uint32_t add_place(const struct sweep *s, uint32_t position, int64_t at_ns, uint32_t most, place_list *places)
+{
+    const struct class *k = s->d->k;
+    struct room low;
+    if (!windows_allow(s->f, s->d->foreign, position, at_ns, s->duration_ns) ||
+        !timeline_low(s->f, k, position, at_ns, s->duration_ns, &low))
+        return 0;
+    uint32_t pods = room_fits(k, &low, most);
+    struct reserved_place x = {.wish = s->d->wish, .position = position, .pods = pods};
+    if (!pods)
+        return 0;
+    if (k->gpu.count && k->gpu.milli < BERTH_GPU_MILLI) {
+        add_shares(s->d, x, &low, places);
+        return pods;
+    }
+    uint64_t devices = k->gpu.count ? room_devices(k, &low) : 0;
+    for (uint32_t i = 0; i < pods * k->gpu.count; i++, devices &= devices - 1)
+        x.gpus |= devices & -devices;
+    vec_push(places, x);
+    return pods;
+}
+
+/* In order of position; `fits`: only where there are some, NULL: wherever there may be. */
+static bool add_places(const struct sweep *s, int64_t at_ns, const uint32_t *fits, place_list *places)
+{
+    uint32_t left = s->d->pods;
+    for (uint32_t b = 0; b < s->f->p->c.blocks && left; b++)
+        BITS_EACH (i, s->plain[b] | s->special[b]) {
+            uint32_t position = b * BLOCK + (uint32_t)i;
+            if (left && (!fits || fits[position]))
+                left -= add_place(s, position, at_ns, left, places);
+        }
+    return left == 0;
+}
+
+static void sweep_done(struct sweep *s, struct arena_mark mark)
+{
+    vec_done(&s->steps);
+    vec_done(&s->points);
+    vec_done(&s->times);
+    arena_rewind(&s->f->p->scratch, mark);
+}
+
+int64_t earliest(struct future *f, const struct pods_wanted *d, int64_t duration_ns, place_list *places)
+{
+    struct sweep s = {.f = f, .d = d, .duration_ns = duration_ns};
+    struct arena_mark mark = arena_mark(&f->p->scratch);
+    int64_t now = f->p->s->now_ns, at = BERTH_NEVER_NS;
+
+    timeline_gather(f);
+    timeline_sort_fresh(f);
+    sort_nodes(&s);
+    if (f->horizon_ns > now) {
+        s.horizon_ns = add_ns(f->horizon_ns, f->horizon_ns - now);
+        at = sweep(&s);
+    }
+    if (at == BERTH_NEVER_NS) {
+        s.horizon_ns = BERTH_NEVER_NS;
+        at = sweep(&s);
+    }
+    bool all = at == BERTH_NEVER_NS || add_places(&s, at, s.fits, places);
+    assert(all);
+    (void)all;
+    sweep_done(&s, mark);
+    return at;
+}
+
+bool places_at(struct future *f, const struct pods_wanted *d, int64_t at_ns, int64_t duration_ns, place_list *places)
+{
+    struct sweep s = {.f = f, .d = d, .duration_ns = duration_ns};
+    struct arena_mark mark = arena_mark(&f->p->scratch);
+    sort_nodes(&s);
+    bool all = add_places(&s, at_ns, NULL, places);
+    sweep_done(&s, mark);
+    return all;
+}

@@ -1,0 +1,14 @@
+/* deadline.c - refuses every node to a pod that could not end by its deadline. */
+#include "core/filter/filters.h"
+#include "core/future.h"
+
+const struct filter filter_deadline = {
+    .name = "deadline",
+    .text = "could run it to its end by its deadline",
+    .reason = REASON_DEADLINE,
+    .when = FILTER_TURN,
+    .always = true,
+    .timed = true,
+    .applies = future_too_late,
+    .mask = future_mask_all,
+};

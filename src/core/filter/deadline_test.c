@@ -1,0 +1,52 @@
+/* deadline_test.c - work that could not end in time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/waiting_test.h"
+
+static void deadlines_that_cannot_be_met_are_told(void **state)
+{
+    static const struct {
+        int64_t deadline;
+        const char *want;
+        int64_t begins;
+    } rows[] = {
+        {60,  "place job/0 b pending", 0 },
+        {59,  "",                      -1},
+        {400, "place job/0 b pending", 0 },
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct scene s = stage(2, 100);
+        run_job(&s, (struct job){.id = "x", .cpu = 1000, .seconds = 100}, "a", 0);
+        put_job(&s, (struct job){.id = "job", .cpu = 1000, .seconds = 60, .deadline = rows[i].deadline});
+        put_job(&s, (struct job){.id = "same", .cpu = 1000, .seconds = 60});
+        scene_plan(&s);
+        step(&s, *rows[i].want ? rows[i].want : "place same/0 b pending"); /* others of its class are not to blame */
+        if (!*rows[i].want)
+            assert_non_null(strstr(scene_reason(&s, "job", "deadline").text, "could not end by its deadline"));
+        scene_cleanup(&s);
+    }
+    struct scene s = stage(1, 100); /* one that may begin, but not in time */
+    run_job(&s, (struct job){.id = "x", .cpu = 1000, .seconds = 100}, "a", 0);
+    put_job(&s, (struct job){.id = "job", .cpu = 1000, .seconds = 60, .deadline = 159});
+    put_job(&s, (struct job){.id = "next", .cpu = 1000, .seconds = 60, .deadline = 160});
+    step(&s, "");
+    assert_int_equal(start_of(&s, "job"), -1);
+    assert_int_equal(start_of(&s, "next"), 100);
+    scene_cleanup(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(deadlines_that_cannot_be_met_are_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,15 @@
+/* reserved.c - refuses a node on which the pod would delay work that comes first and has a place reserved there: see
+ * core/future.h. */
+#include "core/filter/filters.h"
+#include "core/future.h"
+
+const struct filter filter_reserved = {
+    .name = "reserved",
+    .text = "has room beside what is reserved there for work that comes first",
+    .reason = REASON_RESERVED,
+    .when = FILTER_BLOCK,
+    .always = true,
+    .timed = true,
+    .applies = future_binds,
+    .mask = future_mask,
+};

@@ -1,0 +1,83 @@
+/* reserved_test.c - nodes on which a pod would delay work that comes first. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/waiting_test.h"
+
+/* One node of 1000, 600 in use for 100 s, reserved for a head of 700 from then on for 50 s: what may begin now? */
+static void only_what_delays_nothing_may_begin(void **state)
+{
+    static const struct {
+        const char *label;
+        int64_t cpu, seconds;
+        bool placed;
+    } rows[] = {
+        {"ends before",             400, 99,    true },
+        {"ends when it begins",     400, 100,   true },
+        {"ends too late",           400, 101,   false},
+        {"fits beside",             300, 99999, true },
+        {"almost fits beside",      301, 101,   false},
+        {"does not fit at present", 401, 1,     false},
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct scene s = stage(1, 100);
+        run_job(&s, (struct job){.id = "x", .cpu = 600, .seconds = 100}, "a", 0);
+        put_job(&s, (struct job){.id = "head", .cpu = 700, .seconds = 50});
+        put_job(&s, (struct job){.id = "next", .cpu = rows[i].cpu, .seconds = rows[i].seconds});
+        scene_plan(&s);
+        if ((berth_plan_actions(s.p) > 0) != rows[i].placed)
+            fail_msg("%s: %zu placed", rows[i].label, berth_plan_actions(s.p));
+        step(&s, rows[i].placed ? "place next/0 a pending" : "");
+        assert_int_equal(start_of(&s, "head"), 100);
+        scene_cleanup(&s);
+    }
+}
+
+/* A service has no end: it may only stand beside. */
+static void services_never_end(void **state)
+{
+    (void)state;
+    struct scene s = stage(2, 100);
+    run_job(&s, (struct job){.id = "x", .cpu = 600, .seconds = 100}, "a", 0);
+    run_job(&s, (struct job){.id = "y", .cpu = 700, .seconds = 100}, "b", 0);
+    put_job(&s, (struct job){.id = "head", .cpu = 700, .seconds = 50});
+    scene_put(&s,
+              (struct berth_workload){.id = "web", .replicas = 3, .created_ns = INT64_MAX, .shape = {NEEDS(150, 10)}});
+    step(&s, "place web/0 a pending; place web/1 b pending; place web/2 a pending");
+    assert_int_equal(start_of(&s, "head"), 100);
+    scene_cleanup(&s);
+}
+
+/* The same class with less time is still tried after one with more has failed, and the other way round not in vain. */
+static void a_shorter_one_of_the_same_class_is_tried(void **state)
+{
+    (void)state;
+    struct scene s = stage(1, 100);
+    run_job(&s, (struct job){.id = "x", .cpu = 600, .seconds = 100}, "a", 0);
+    put_job(&s, (struct job){.id = "head", .cpu = 1000, .seconds = 50});
+    put_job(&s, (struct job){.id = "j1", .cpu = 200, .seconds = 300});
+    put_job(&s, (struct job){.id = "j2", .cpu = 200, .seconds = 200});
+    put_job(&s, (struct job){.id = "j3", .cpu = 200, .seconds = 100});
+    put_job(&s, (struct job){.id = "j4", .cpu = 200, .seconds = 150});
+    put_job(&s, (struct job){.id = "j5", .cpu = 200, .seconds = 50});
+    put_job(&s, (struct job){.id = "j6", .cpu = 200, .seconds = 50});
+    step(&s, "place j3/0 a pending; place j5/0 a pending");
+    scene_cleanup(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_what_delays_nothing_may_begin),
+        cmocka_unit_test(services_never_end),
+        cmocka_unit_test(a_shorter_one_of_the_same_class_is_tried),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,52 @@
+/* window.c - refuses a node that is kept for others in a window the pod might run into. */
+#include "core/filter/filters.h"
+#include "core/future.h"
+
+static bool applies(const struct turn *t)
+{
+    return windows_bind(t) != 0;
+}
+
+static uint32_t aspects(const struct turn *t)
+{
+    return (uint32_t)__builtin_popcountll(windows_bind(t));
+}
+
+/* The window that is the aspect: the bits below it are as many. */
+static uint32_t window_of(const struct turn *t, uint32_t aspect)
+{
+    uint64_t windows = windows_bind(t);
+    while (aspect--)
+        windows &= windows - 1;
+    return bits_low(windows);
+}
+
+static void mask_aspect(const struct turn *t, uint32_t aspect, struct range blocks, uint64_t *bits)
+{
+    window_mask(t, window_of(t, aspect), blocks, bits);
+}
+
+static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
+{
+    BITS_EACH (i, windows_bind(t))
+        window_mask(t, (uint32_t)i, blocks, bits);
+}
+
+static const char *aspect_name(const struct turn *t, uint32_t aspect)
+{
+    return window_name(t, window_of(t, aspect));
+}
+
+const struct filter filter_window = {
+    .name = "window",
+    .text = "is not kept for others by a window before the pod would end",
+    .reason = REASON_WINDOW,
+    .when = FILTER_TURN,
+    .always = true,
+    .timed = true,
+    .applies = applies,
+    .mask = mask,
+    .aspects = aspects,
+    .mask_aspect = mask_aspect,
+    .aspect_name = aspect_name,
+};

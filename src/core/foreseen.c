@@ -1,0 +1,226 @@
+/* foreseen.c - what is told of reservations: facts that last, and answers. */
+#include <string.h>
+
+#include "base/bits.h"
+#include "core/timeline.h"
+
+enum { BLOCKERS_MAX = 16 };
+
+/* ---- facts ------------------------------------------------------------------------------------------------------ */
+
+/* A reservation that is remembered. */
+struct memory {
+    const struct fact *fact;
+    bool kept; /* it is still there */
+};
+
+struct memories {
+    const struct berth_snapshot *s;
+    struct memory *at; /* by the number of its key */
+    uint32_t len;
+};
+
+static struct memories recall(struct berth_plan *p)
+{
+    uint32_t len = p->s->facts.len, n = 0;
+    struct keyed *rows = arena_alloc(&p->scratch, (2 * (size_t)len + 1) * sizeof *rows);
+    for (uint32_t i = 0; i < len; i++) {
+        const struct fact *f = pages_at(&p->s->facts, i);
+        if (f->live && f->kind == BERTH_FACT_RESERVATION)
+            rows[n++] = (struct keyed){f->key, i};
+    }
+    sort_keyed(rows, rows + len, n);
+    struct memories m = {p->s, ARENA_ARRAY(&p->scratch, struct memory, n + 1), n};
+    for (uint32_t i = 0; i < n; i++)
+        m.at[i].fact = pages_at(&p->s->facts, rows[i].value);
+    return m;
+}
+
+static struct memory *memory_of(const struct memories *m, sym key)
+{
+    uint32_t low = 0, high = m->len;
+    while (low < high) {
+        uint32_t mid = (low + high) / 2;
+        if (m->at[mid].fact->key < key)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < m->len && m->at[low].fact->key == key ? &m->at[low] : NULL;
+}
+
+static void note(struct berth_plan *p, const struct memories *m, const struct wish *w)
+{
+    sym id = snapshot_workload(p->s, w->workload)->id;
+    struct memory *known = memory_of(m, id);
+    if (known && known->kept)
+        return; /* an earlier wish of the same workload has one */
+    if (known)
+        known->kept = true;
+    if (known && known->fact->value == w->reservation->start_ns)
+        return;
+    struct berth_fact fact = {.kind = BERTH_FACT_RESERVATION,
+                              .key = snapshot_text(p->s, id),
+                              .value = w->reservation->start_ns,
+                              .at_ns = p->s->now_ns};
+    vec_push(&p->facts, fact);
+}
+
+static int compare_keys(const void *ctx, uint32_t a, uint32_t b)
+{
+    const struct memories *m = ctx;
+    return strcmp(snapshot_text(m->s, m->at[a].fact->key), snapshot_text(m->s, m->at[b].fact->key));
+}
+
+/* In order of their texts, for their numbers are history. */
+static void forget_the_rest(struct berth_plan *p, const struct memories *m)
+{
+    uint32_t *order = ARENA_ARRAY(&p->scratch, uint32_t, 2 * (size_t)m->len + 1), len = 0;
+    for (uint32_t i = 0; i < m->len; i++)
+        if (!m->at[i].kept)
+            order[len++] = i;
+    sort_indices(order, order + m->len, len, compare_keys, m);
+    for (uint32_t i = 0; i < len; i++) {
+        const struct fact *f = m->at[order[i]].fact;
+        struct berth_fact over = {.kind = BERTH_FACT_RESERVATION,
+                                  .key = snapshot_text(p->s, f->key),
+                                  .value = f->value,
+                                  .at_ns = p->s->now_ns,
+                                  .over = true};
+        vec_push(&p->facts, over);
+    }
+}
+
+/* The first end that is expected: then less will be known, or more. */
+static void note_recheck(struct future *f)
+{
+    for (uint32_t i = 0; f->ends && i < f->ends_len; i++)
+        if (!bits_has(f->p->c.stopped, f->ends[i].slot)) {
+            plan_recheck(f->p, f->ends[i].at_ns);
+            break;
+        }
+    for (size_t i = 0; i < f->fresh.len; i++)
+        if (!f->fresh.at[i].gone)
+            plan_recheck(f->p, f->fresh.at[i].at_ns);
+}
+
+void future_close(struct berth_plan *p)
+{
+    struct future *f = p->c.future;
+    struct arena_mark mark = arena_mark(&p->scratch);
+    struct memories m = recall(p);
+    uint64_t *noted = ARENA_ARRAY(&p->scratch, uint64_t, bits_words(p->s->workloads.len) + 1);
+
+    for (size_t i = 0; f->made.len && i < p->wishes.len; i++) { /* in order */
+        const struct wish *w = &p->wishes.at[i];
+        if (!w->reservation || bits_has(noted, w->workload))
+            continue;
+        bits_add(noted, w->workload);
+        note(p, &m, w);
+    }
+    forget_the_rest(p, &m);
+    if (f->asked)
+        note_recheck(f);
+    arena_rewind(&p->scratch, mark);
+}
+
+/* ---- answers ---------------------------------------------------------------------------------------------------- */
+
+static int compare_ends(const void *ctx, uint32_t a, uint32_t b)
+{
+    const struct future *f = ctx;
+    const struct ending *x = &f->ends[a], *y = &f->ends[b];
+    if (x->at_ns != y->at_ns)
+        return x->at_ns < y->at_ns ? -1 : 1;
+    uint64_t i = snapshot_instance(f->p->s, x->slot)->id, j = snapshot_instance(f->p->s, y->slot)->id;
+    return (i > j) - (i < j);
+}
+
+/* Instances on its nodes that are expected to end before it begins; of many the last ones. */
+static void tell_blockers(struct future *f, const struct reservation *r, struct berth_standing *ret)
+{
+    struct berth_plan *p = f->p;
+    struct arena_mark mark = arena_mark(&p->scratch);
+    uint64_t *seen = ARENA_ARRAY(&p->scratch, uint64_t, p->c.blocks + 1);
+    VEC(uint32_t) found = {0};
+
+    for (uint32_t i = 0; i < r->places_len; i++) {
+        uint32_t at = r->places[i].position;
+        if (bits_has(seen, at))
+            continue;
+        bits_add(seen, at);
+        ret->nodes++;
+        for (uint32_t e = f->first_end[at]; e < f->first_end[at + 1]; e++) {
+            const struct ending *x = &f->ends[f->by_node[e]];
+            if (x->at_ns <= r->start_ns && !bits_has(p->c.stopped, x->slot))
+                vec_push(&found, f->by_node[e]);
+        }
+    }
+    sort_indices(found.at, ARENA_ARRAY(&p->scratch, uint32_t, found.len + 1), found.len, compare_ends, f);
+    size_t len = found.len < BLOCKERS_MAX ? found.len : BLOCKERS_MAX;
+    uint64_t *ids = ARENA_ARRAY(&p->arena, uint64_t, len + 1);
+    for (size_t i = 0; i < len; i++)
+        ids[i] = snapshot_instance(p->s, f->ends[found.at[found.len - len + i]].slot)->id;
+    ret->blockers = ids;
+    ret->blockers_len = len;
+    vec_done(&found);
+    arena_rewind(&p->scratch, mark);
+}
+
+void future_tell(struct berth_plan *p, const struct wish *w, struct berth_standing *ret)
+{
+    const struct reservation *r = w->reservation;
+    ret->node = "";
+    if (!r)
+        return;
+    ret->start_ns = r->start_ns;
+    ret->end_ns = r->end_ns;
+    ret->node = snapshot_text(p->s, p->c.l->id[r->places[0].position]);
+    tell_blockers(p->c.future, r, ret);
+}
+
+static const char *minutes_text(struct arena *a, int64_t ns)
+{
+    int64_t minutes = (ns / 1000000000 + 59) / 60;
+    return minutes < 120 ? arena_fmt(a, "%lld minutes", (long long)minutes)
+                         : arena_fmt(a, "%lld hours", (long long)((minutes + 59) / 60));
+}
+
+static struct berth_reason window_why(struct berth_plan *p, uint32_t window, int64_t duration_ns)
+{
+    const struct window *w = &p->c.future->windows[window];
+    uint64_t nodes = bits_count(w->nodes, p->c.blocks);
+    const char *says = w->start_ns <= p->s->now_ns ? "are kept for others or for maintenance"
+                       : duration_ns == BERTH_NEVER_NS
+                           ? "will be kept for others or for maintenance, and it has no time limit"
+                           : arena_fmt(&p->arena, "will be kept for others or for maintenance in %s",
+                                       minutes_text(&p->arena, w->start_ns - p->s->now_ns));
+    const char *text =
+        arena_fmt(&p->arena, "%llu of %u nodes %s: %s", (unsigned long long)nodes, p->c.len, says, w->id);
+    return (struct berth_reason){reasons[REASON_WINDOW].word, w->id, nodes, 0, text};
+}
+
+uint32_t future_why(struct berth_plan *p, const struct wish *w, struct berth_reason ret[static FUTURE_WHYS_MAX])
+{
+    const struct turn t = {.c = &p->c, .workload = w->workload};
+    int64_t duration = future_duration(p, w->workload);
+    uint32_t len = 0;
+
+    if (future_too_late(&t)) {
+        const char *text =
+            duration == BERTH_NEVER_NS
+                ? "it has a deadline, and would never end"
+                : arena_fmt(&p->arena, "it could not end by its deadline, for it is expected to run for %s",
+                            minutes_text(&p->arena, duration));
+        ret[len++] = (struct berth_reason){reasons[REASON_DEADLINE].word, "", p->c.len, 0, text};
+    }
+    BITS_EACH (i, windows_bind(&t))
+        if (len + 1 < FUTURE_WHYS_MAX)
+            ret[len++] = window_why(p, (uint32_t)i, duration);
+    if (w->refused_in_time && p->c.future->kept.len) {
+        const char *text = arena_fmt(&p->arena, "there is room, but not for %s: jobs that come first will need it",
+                                     duration == BERTH_NEVER_NS ? "ever" : minutes_text(&p->arena, duration));
+        ret[len++] = (struct berth_reason){reasons[REASON_RESERVED].word, "", 0, 0, text};
+    }
+    return len;
+}

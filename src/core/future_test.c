@@ -1,0 +1,348 @@
+/* future_test.c - reservations and who may start before them: nodes, devices, gangs, estimates that were wrong, and that an
+ * applied plan leaves nothing to do.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/waiting_test.h"
+
+/* ---- nodes ------------------------------------------------------------------------------------------------------ */
+
+/* Two of four nodes are free. The head needs all four; what ends in time starts before it, what does not waits. */
+static void short_jobs_start_before_the_head(void **state)
+{
+    (void)state;
+    struct scene s = stage(4, 100);
+    run_job(&s, (struct job){.id = "x", .cpu = 1000, .seconds = 1000}, "a", 0);
+    run_job(&s, (struct job){.id = "y", .cpu = 1000, .seconds = 2000}, "b", 0);
+    put_job(&s, (struct job){.id = "head", .pods = 4, .cpu = 1000, .seconds = 600});
+    put_job(&s, (struct job){.id = "long", .cpu = 1000, .seconds = 2001});
+    put_job(&s, (struct job){.id = "short", .cpu = 1000, .seconds = 2000});
+    put_job(&s, (struct job){.id = "tiny", .cpu = 500, .seconds = 10});
+    scene_plan(&s);
+    assert_non_null(strstr(scene_reason(&s, "long", "reserved").text, "there is room, but not for 34 minutes"));
+    step(&s, "place short/0 c pending; place tiny/0 d pending");
+    assert_int_equal(start_of(&s, "head"), 2000);
+    assert_int_equal(start_of(&s, "long"), 2600);
+    struct berth_standing head = standing(&s, "head");
+    assert_int_equal(head.nodes, 4);
+    assert_string_equal(head.node, "a");
+    assert_int_equal(head.end_ns, START_NS + 2600 * SCENE_SECOND_NS);
+    assert_int_equal(head.blockers_len, 4);
+    assert_int_equal(berth_plan_recheck_ns(s.p), START_NS + 10 * SCENE_SECOND_NS);
+    scene_cleanup(&s);
+}
+
+/* Without reservations whatever fits is placed. */
+static void without_reservations_nothing_is_kept(void **state)
+{
+    (void)state;
+    struct scene s = stage(2, 0);
+    run_job(&s, (struct job){.id = "x", .cpu = 1000, .seconds = 1000}, "a", 0);
+    put_job(&s, (struct job){.id = "head", .pods = 2, .cpu = 1000, .seconds = 600});
+    put_job(&s, (struct job){.id = "long", .cpu = 1000, .seconds = 99999});
+    step(&s, "place long/0 b pending");
+    assert_int_equal(start_of(&s, "head"), -1);
+    scene_cleanup(&s);
+}
+
+/* What fits beside what is reserved may run for ever. */
+static void what_fits_beside_is_placed(void **state)
+{
+    (void)state;
+    struct scene s = stage(1, 100);
+    run_job(&s, (struct job){.id = "x", .cpu = 800, .seconds = 1000}, "a", 0);
+    put_job(&s, (struct job){.id = "head", .cpu = 900, .seconds = 600});
+    scene_put(&s,
+              (struct berth_workload){.id = "web", .replicas = 2, .created_ns = INT64_MAX, .shape = {NEEDS(60, 10)}});
+    step(&s, "place web/0 a pending");
+    assert_int_equal(start_of(&s, "head"), 1000);
+    scene_cleanup(&s);
+}
+
+/* With one reservation only the head is safe; with more, those behind it as well. */
+static void each_reservation_is_safe(void **state)
+{
+    static const struct {
+        uint32_t reservations;
+        int64_t seconds;
+        const char *want;
+    } rows[] = {
+        {1, 1500, "place late/0 b pending"},
+        {2, 1500, ""                      },
+        {2, 1000, "place late/0 b pending"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct scene s = stage(2, rows[i].reservations);
+        run_job(&s, (struct job){.id = "x", .cpu = 1000, .seconds = 1000}, "a", 0);
+        run_job(&s, (struct job){.id = "y", .cpu = 500, .seconds = 1000}, "b", 0);
+        put_job(&s, (struct job){.id = "one", .cpu = 1000, .seconds = 1000});
+        put_job(&s, (struct job){.id = "two", .cpu = 1000, .seconds = 1000});
+        put_job(&s, (struct job){.id = "late", .cpu = 500, .seconds = rows[i].seconds});
+        step(&s, rows[i].want);
+        assert_int_equal(start_of(&s, "one"), 1000);
+        assert_int_equal(start_of(&s, "two"), rows[i].reservations > 1 ? 1000 : -1);
+        scene_cleanup(&s);
+    }
+}
+
+/* Reservations stand one behind the other, and beside one another. */
+static void many_wait_in_order(void **state)
+{
+    (void)state;
+    struct scene s = stage(2, 100);
+    run_job(&s, (struct job){.id = "x", .cpu = 1000, .seconds = 100}, "a", 0);
+    run_job(&s, (struct job){.id = "y", .cpu = 1000, .seconds = 150}, "b", 0);
+    put_job(&s, (struct job){.id = "j1", .pods = 2, .cpu = 600, .seconds = 100}); /* 150 to 250 on both */
+    put_job(&s, (struct job){.id = "j2", .cpu = 400, .seconds = 100});            /* beside, once a is free */
+    put_job(&s, (struct job){.id = "j3", .cpu = 500, .seconds = 50});             /* 100 to 150: before j1 */
+    put_job(&s, (struct job){.id = "j4", .cpu = 500, .seconds = 60});             /* after j1 */
+    put_job(&s, (struct job){.id = "j5", .cpu = 2000, .seconds = 60});            /* never */
+    step(&s, "");
+    static const struct {
+        const char *id;
+        int64_t start;
+    } rows[] = {
+        {"j1", 150},
+        {"j2", 100},
+        {"j3", 100},
+        {"j4", 250},
+        {"j5", -1 },
+    };
+    for (size_t i = 0; i < ROWS(rows); i++)
+        if (start_of(&s, rows[i].id) != rows[i].start)
+            fail_msg("%s starts at %lld", rows[i].id, (long long)start_of(&s, rows[i].id));
+    scene_cleanup(&s);
+}
+
+/* A node that is free for a while, and then reserved, does not count for what would still run then. */
+static void a_gap_that_is_too_short_is_left(void **state)
+{
+    (void)state;
+    struct scene s = stage(0, 100);
+    scene_node(&s, "a", 1000, 1000);
+    scene_node(&s, "b", 500, 1000);
+    scene_node(&s, "c", 1000, 1000);
+    run_job(&s, (struct job){.id = "x", .cpu = 1000, .seconds = 100}, "a", 0);
+    run_job(&s, (struct job){.id = "y", .cpu = 500, .seconds = 150}, "b", 0);
+    run_job(&s, (struct job){.id = "z", .cpu = 1000, .seconds = 200}, "c", 0);
+    put_job(&s, (struct job){.id = "head", .pods = 2, .cpu = 1000, .seconds = 100}); /* 200 to 300 on a and c */
+    put_job(&s, (struct job){.id = "gap", .pods = 2, .cpu = 500, .seconds = 100});   /* 100 to 200 on a */
+    put_job(&s, (struct job){.id = "next", .pods = 3, .cpu = 500, .seconds = 140});  /* a is free too shortly */
+    step(&s, "");
+    assert_int_equal(start_of(&s, "head"), 200);
+    assert_int_equal(start_of(&s, "gap"), 100);
+    assert_int_equal(start_of(&s, "next"), 300);
+    scene_cleanup(&s);
+}
+
+/* Two pods of 500 fit on a until 200, one on b from 150 on: three never do before 300. */
+static void counts_fall_when_a_reservation_comes_near(void **state)
+{
+    (void)state;
+    struct scene s = stage(0, 100);
+    scene_node(&s, "a", 1000, 1000);
+    scene_node(&s, "b", 500, 1000);
+    scene_node(&s, "c", 1000, 1000);
+    run_job(&s, (struct job){.id = "x", .cpu = 1000, .seconds = 100}, "a", 0);
+    run_job(&s, (struct job){.id = "y", .cpu = 500, .seconds = 150}, "b", 0);
+    run_job(&s, (struct job){.id = "z", .cpu = 1000, .seconds = 200}, "c", 0);
+    put_job(&s, (struct job){.id = "head", .pods = 2, .cpu = 1000, .seconds = 100});
+    put_job(&s, (struct job){.id = "three", .pods = 3, .cpu = 500, .seconds = 100});
+    step(&s, "");
+    assert_int_equal(start_of(&s, "three"), 300);
+    scene_cleanup(&s);
+}
+
+/* A master and its workers have their places at the same moment. */
+static void roles_start_together(void **state)
+{
+    (void)state;
+    struct scene s = stage(2, 100);
+    run_job(&s, (struct job){.id = "x", .cpu = 700, .seconds = 100}, "a", 0);
+    run_job(&s, (struct job){.id = "y", .cpu = 700, .seconds = 200}, "b", 0);
+    for (int i = 0; i < 2; i++)
+        scene_put(&s, (struct berth_workload){.id = i ? "worker" : "master",
+                                              .kind = BERTH_JOB,
+                                              .replicas = i ? 2 : 1,
+                                              .gang = "g",
+                                              .created_ns = INT64_MAX / 2,
+                                              .estimate_ns = 60 * SCENE_SECOND_NS,
+                                              .shape = {NEEDS(i ? 600 : 400, 10)}});
+    step(&s, "");
+    assert_int_equal(start_of(&s, "master"), 200);
+    assert_int_equal(start_of(&s, "worker"), 200);
+    assert_int_equal(standing(&s, "worker").nodes, 2);
+    scene_cleanup(&s);
+}
+
+/* ---- devices ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t gpus_of(struct scene *s, const char *id)
+{
+    for (size_t i = 0; i < berth_plan_actions(s->p); i++)
+        if (strcmp(berth_plan_action(s->p, i).workload, id) == 0)
+            return berth_plan_action(s->p, i).gpus;
+    return 0;
+}
+
+/* Four GPUs, two in use. The head gets 0, 1 and 2; so what runs for long must have 3, though 2 is free, too. */
+static void devices_are_kept_one_by_one(void **state)
+{
+    static const struct berth_gpu gpus[4] = {
+        {"A", 80},
+        {"A", 80},
+        {"A", 80},
+        {"A", 80}
+    };
+    (void)state;
+    struct scene s = stage(0, 100);
+    scene_put_node(&s, (struct berth_node){.id = "n", HAS(10000, 10000), .gpus = gpus, .gpus_len = 4});
+    run_job(&s, (struct job){.id = "x", .cpu = 1, .seconds = 100, .gpus = 2}, "n", 3);
+    put_job(&s, (struct job){.id = "head", .cpu = 1, .seconds = 60, .gpus = 3});
+    put_job(&s, (struct job){.id = "long", .cpu = 1, .seconds = 1000, .gpus = 1});
+    put_job(&s, (struct job){.id = "other", .cpu = 1, .seconds = 101, .gpus = 1});
+    put_job(&s, (struct job){.id = "half", .cpu = 1, .seconds = 100, .gpus = 1, .milli = 500});
+    put_job(&s, (struct job){.id = "most", .cpu = 1, .seconds = 1000, .gpus = 1, .milli = 600});
+    scene_see(&s, "place long/0 n pending; place half/0 n pending");
+    assert_int_equal(gpus_of(&s, "long"), 8);
+    assert_int_equal(gpus_of(&s, "half"), 4);
+    step(&s, "place long/0 n pending; place half/0 n pending");
+    assert_int_equal(start_of(&s, "head"), 100);
+    assert_int_equal(start_of(&s, "other"), 160);
+    assert_int_equal(start_of(&s, "most"), 160);
+    scene_cleanup(&s);
+}
+
+/* Shares of one GPU: two halves wait for the same device, a third for the next. */
+static void shares_of_a_device_are_reserved(void **state)
+{
+    static const struct berth_gpu gpus[2] = {
+        {"A", 80},
+        {"A", 80}
+    };
+    (void)state;
+    struct scene s = stage(0, 100);
+    scene_put_node(&s, (struct berth_node){.id = "n", HAS(10000, 10000), .gpus = gpus, .gpus_len = 2});
+    run_job(&s, (struct job){.id = "x", .cpu = 1, .seconds = 100, .gpus = 1}, "n", 1);
+    run_job(&s, (struct job){.id = "y", .cpu = 1, .seconds = 200, .gpus = 1}, "n", 2);
+    put_job(&s, (struct job){.id = "two", .pods = 2, .cpu = 1, .seconds = 500, .gpus = 1, .milli = 500});
+    put_job(&s, (struct job){.id = "more", .pods = 3, .cpu = 1, .seconds = 500, .gpus = 1, .milli = 400});
+    step(&s, "");
+    assert_int_equal(start_of(&s, "two"), 100);
+    assert_int_equal(start_of(&s, "more"), 600);
+    scene_cleanup(&s);
+}
+
+/* ---- estimates -------------------------------------------------------------------------------------------------- */
+
+/* Who runs for longer than expected is expected to need twice as long, and again, at most its limit. */
+static void estimates_are_doubled_when_outrun(void **state)
+{
+    static const struct {
+        int64_t estimate, limit, policy, at, end;
+    } rows[] = {
+        {100, 0,   0,  0,    100 },
+        {100, 0,   0,  99,   100 },
+        {100, 0,   0,  100,  200 },
+        {100, 0,   0,  250,  400 },
+        {100, 300, 0,  250,  300 },
+        {0,   300, 0,  10,   300 },
+        {0,   0,   0,  10,   3600},
+        {0,   0,   50, 10,   50  },
+        {0,   0,   50, 3000, 3200},
+        {500, 300, 0,  10,   300 },
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct scene s = stage(1, 100);
+        s.policy.backfill.estimate_ns = rows[i].policy * SCENE_SECOND_NS;
+        struct job x = {.id = "x", .cpu = 1000, .seconds = rows[i].estimate, .limit = rows[i].limit};
+        run_job(&s, x, "a", 0);
+        put_job(&s, (struct job){.id = "head", .cpu = 1000, .seconds = 60});
+        s.now_ns += rows[i].at * SCENE_SECOND_NS;
+        step(&s, "");
+        if (start_of(&s, "head") != rows[i].end)
+            fail_msg("row %zu: starts at %lld", i, (long long)start_of(&s, "head"));
+        assert_true(berth_plan_recheck_ns(s.p) <= START_NS + rows[i].end * SCENE_SECOND_NS);
+        scene_cleanup(&s);
+    }
+}
+
+/* Services end never: nobody can say when there will be room. */
+static void services_are_not_waited_for(void **state)
+{
+    (void)state;
+    struct scene s = stage(1, 100);
+    scene_service(&s, "web", 1, 600, 10);
+    scene_running(&s, "web", 0, "a");
+    put_job(&s, (struct job){.id = "head", .cpu = 600, .seconds = 60});
+    put_job(&s, (struct job){.id = "next", .cpu = 400, .seconds = 60});
+    step(&s, "place next/0 a pending");
+    assert_int_equal(start_of(&s, "head"), -1);
+    scene_cleanup(&s);
+}
+
+/* ---- facts ------------------------------------------------------------------------------------------------------ */
+
+static void facts_follow_the_start(void **state)
+{
+    (void)state;
+    struct scene s = stage(1, 100);
+    run_job(&s, (struct job){.id = "x", .cpu = 1000, .seconds = 100}, "a", 0);
+    put_job(&s, (struct job){.id = "head", .cpu = 1000, .seconds = 60});
+    scene_plan(&s);
+    assert_int_equal(berth_plan_facts(s.p), 1);
+    struct berth_fact fact = berth_plan_fact(s.p, 0);
+    assert_int_equal(fact.kind, BERTH_FACT_RESERVATION);
+    assert_string_equal(fact.key, "head");
+    assert_int_equal(fact.value, START_NS + 100 * SCENE_SECOND_NS);
+    assert_int_equal(fact.at_ns, START_NS);
+    step(&s, "");
+
+    s.now_ns += 50 * SCENE_SECOND_NS; /* nothing is new */
+    scene_plan(&s);
+    assert_int_equal(berth_plan_facts(s.p), 0);
+
+    s.now_ns += 50 * SCENE_SECOND_NS; /* it has outrun its estimate */
+    scene_plan(&s);
+    assert_int_equal(berth_plan_facts(s.p), 1);
+    assert_int_equal(berth_plan_fact(s.p, 0).value, START_NS + 200 * SCENE_SECOND_NS);
+    assert_int_equal(berth_plan_fact(s.p, 0).at_ns, s.now_ns);
+    step(&s, "");
+
+    scene_gone(&s, cluster_instance(s.c, 0)->id);
+    scene_must(&s, berth_workload_remove(s.c, "x", &s.err));
+    scene_plan(&s);
+    assert_int_equal(berth_plan_facts(s.p), 1);
+    assert_true(berth_plan_fact(s.p, 0).over);
+    step(&s, "place head/0 a pending");
+    scene_cleanup(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(short_jobs_start_before_the_head),
+        cmocka_unit_test(without_reservations_nothing_is_kept),
+        cmocka_unit_test(what_fits_beside_is_placed),
+        cmocka_unit_test(each_reservation_is_safe),
+        cmocka_unit_test(many_wait_in_order),
+        cmocka_unit_test(a_gap_that_is_too_short_is_left),
+        cmocka_unit_test(counts_fall_when_a_reservation_comes_near),
+        cmocka_unit_test(roles_start_together),
+        cmocka_unit_test(devices_are_kept_one_by_one),
+        cmocka_unit_test(shares_of_a_device_are_reserved),
+        cmocka_unit_test(estimates_are_doubled_when_outrun),
+        cmocka_unit_test(services_are_not_waited_for),
+        cmocka_unit_test(facts_follow_the_start),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

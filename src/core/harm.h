@@ -1,0 +1,36 @@
+/* harm.h - what it would cost to make room for one more pod of a class on each node.
+ *
+ * Of the parties on a node those of the lowest tier, then with the least work lost, then the youngest, until the pod fits; then
+ * each that is not needed stays, the most valuable first. Costs of a class and a tier are remembered for all nodes, and
+ * looked at again where somebody was stopped or a try was taken back; what was placed meanwhile can only have made them dearer,
+ * so the cheapest is looked at again before it is used.
+ */
+#pragma once
+
+#include "core/victims.h"
+
+/* The least harm comes first: no service below its minimum, the lowest tier, the least work, the fewest pods. */
+struct harm {
+    bool possible, breaks;
+    uint32_t pods;
+    int64_t tier, lost;
+    uint64_t id; /* of the youngest */
+};
+
+struct harm_asker {
+    uint32_t workload;
+    const struct class *k;
+    struct class_ix class;
+    int64_t tier;
+    bool quota; /* its quotas are full as well */
+};
+
+/* What it costs on the node. `ret`: room for all parties of the node, filled with those that go; or NULL. */
+struct harm harm_at(struct berth_plan *p, const struct harm_asker *a, uint32_t position, uint32_t *ret,
+                    uint32_t *ret_len);
+
+/* Costs on all nodes that the class may use, NULL if it cannot be had anywhere. Valid until the scratch is given back. */
+struct harms;
+struct harms *harms_of(struct berth_plan *p, const struct harm_asker *a);
+/* The cheapest node within the mask, or NONE. */
+uint32_t harms_best(struct berth_plan *p, const struct harm_asker *a, struct harms *h, const uint64_t *mask);

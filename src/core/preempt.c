@@ -1,0 +1,399 @@
+/* preempt.c - stopping others for a wish: tried with the books of the plan itself, and taken back if it is not enough. */
+#include "core/preempt.h"
+
+#include <assert.h>
+
+#include "base/sort.h"
+#include "core/allot.h"
+#include "core/filter/filters.h"
+#include "core/harm.h"
+#include "core/rank.h"
+#include "core/tier.h"
+
+enum {
+    TRIES = 16,        /* nodes that are tried for a pod, should filters refuse what there would be room for */
+    MOST_USUAL = 1000, /* pods that one plan stops */
+};
+
+/* ---- stops that can be taken back ---------------------------------------------------------------------------------- */
+
+struct stop {
+    uint32_t slot, party;
+    bool leaving, over, any_leaving; /* as it was before */
+};
+
+struct effort {
+    struct berth_plan *p;
+    struct wish *w; /* of the group */
+    uint32_t len;
+    int64_t tier;
+    VEC(struct stop) stops;
+    size_t acts; /* that were there before */
+};
+
+static void stop_one(struct effort *e, uint32_t slot, uint32_t party)
+{
+    struct berth_plan *p = e->p;
+    const struct instance *i = snapshot_instance(p->s, slot);
+    uint32_t at = snapshot_position(p->s, i);
+    struct stop s = {slot, party, bits_has(p->c.leaving, at), bits_has(p->c.over, at), p->c.any_leaving};
+    plan_stop(p, slot, BERTH_CAUSE_PREEMPTED);
+    p->victims->stopped++;
+    vec_push(&e->stops, s);
+}
+
+static void party_stop(struct effort *e, uint32_t party)
+{
+    struct victims *v = e->p->victims;
+    const struct party *x = &v->parties[party];
+    for (uint32_t m = 0; m < x->len; m++)
+        if (member_stands(e->p, v->members[x->first + m]))
+            stop_one(e, v->members[x->first + m], party);
+    v->spare[x->workload] -= x->available;
+}
+
+/* The last action is the last stop: both are undone, and the books are as they were. */
+static void unstop_one(struct effort *e)
+{
+    struct berth_plan *p = e->p;
+    struct cycle *c = &p->c;
+    struct stop s = e->stops.at[--e->stops.len];
+    const struct instance *i = snapshot_instance(p->s, s.slot);
+    const struct party *x = &p->victims->parties[s.party];
+    uint32_t at = snapshot_position(p->s, i);
+
+    assert(c->acts.at[c->acts.len - 1].instance == s.slot);
+    c->acts.len--;
+    bits_drop(c->stopped, s.slot);
+    bits_drop(c->removed, s.slot);
+    allot_stay(p, i);
+    cycle_take(c, snapshot_class(p->s, i->class), at, i->gpus, true, 1);
+    vec_push(&c->given, layout_segment(c->l, at)); /* who looked at it meanwhile looks again */
+    victims_changed(p, at);
+    if (!s.leaving)
+        bits_drop(c->leaving, at);
+    if (s.over)
+        bits_add(c->over, at);
+    c->any_leaving = s.any_leaving;
+    p->stops--;
+    p->victims->stopped--;
+    if (p->victims->members[x->first] == s.slot)
+        p->victims->spare[x->workload] += x->available;
+}
+
+static struct wish *wish_of(struct effort *e, const struct act *a)
+{
+    for (uint32_t i = e->len; i-- > 0;)
+        if (e->w[i].workload == a->workload && e->w[i].placed &&
+            wish_ordinal(&e->w[i], e->w[i].placed - 1) == a->ordinal)
+            return &e->w[i];
+    return NULL;
+}
+
+/* Takes back all that was done since. */
+static void undo(struct effort *e, size_t acts)
+{
+    struct cycle *c = &e->p->c;
+    while (c->acts.len > acts) {
+        const struct act *a = &c->acts.at[c->acts.len - 1];
+        if (a->op == BERTH_STOP) {
+            unstop_one(e);
+        } else {
+            struct wish *w = wish_of(e, a);
+            assert(w);
+            victims_changed(e->p, a->position);
+            place_revoke(e->p, w);
+        }
+    }
+}
+
+/* ---- one pod --------------------------------------------------------------------------------------------------------- */
+
+/* Nodes that would take the pod if there was room: all filters but those that look at room, and at ports. */
+static uint64_t *usable(struct berth_plan *p, const struct wish *w)
+{
+    struct cycle *c = &p->c;
+    uint64_t *mask = ARENA_ARRAY(&p->scratch, uint64_t, c->blocks + 1);
+    struct turn t;
+    turn_begin(&t, c, wish_asker(w), true);
+    const uint64_t *rules = turn_rules_mask(c, &t);
+    for (uint32_t b = 0; b < c->blocks; b++)
+        mask[b] = rules[b];
+    for (size_t f = 0; f < filters_len; f++) {
+        const struct filter *x = filter_rows[f];
+        bool room = x == &filter_ports || x == &filter_resources || x == &filter_gpu;
+        if (c->profile.filters >> f & 1 && !room && x->when != FILTER_STATIC && x->applies(&t))
+            x->mask(&t, (struct range){0, c->blocks}, mask);
+    }
+    turn_end(&t);
+    return mask;
+}
+
+/* Are the quotas of the workload full for good, whatever stops? Sets whether they are full until others stop. */
+static bool quota_refuses(const struct berth_plan *p, struct harm_asker *a)
+{
+    struct allot_short why;
+    if (allot_room(p, a->workload, a->k, false, 1) > 0)
+        return false;
+    if (allot_room(p, a->workload, a->k, true, 1) > 0)
+        return true; /* others of it are stopping already */
+    a->quota = true;
+    return !allot_why(p, a->workload, a->k, &why) || why.total || why.resource == QUOTA_JOBS ||
+           p->victims->quota_least[why.quota] >= a->tier;
+}
+
+static uint32_t most(const struct berth_plan *p)
+{
+    return p->policy.preemption.most ? p->policy.preemption.most : MOST_USUAL;
+}
+
+/* Stops who is in the way on this node, if the pod can then be promised a place there. */
+static bool try_node(struct effort *e, struct wish *w, const struct harm_asker *a, uint32_t position)
+{
+    struct berth_plan *p = e->p;
+    const struct victims *v = p->victims;
+    uint32_t len, before = w->placed;
+    size_t acts = p->c.acts.len;
+    uint32_t *go = ARENA_ARRAY(&p->scratch, uint32_t, v->first[position + 1] - v->first[position] + 1);
+    uint64_t *only = ARENA_ARRAY(&p->scratch, uint64_t, p->c.blocks + 1);
+    struct harm h = harm_at(p, a, position, go, &len);
+
+    if (!h.possible || v->stopped + h.pods > most(p))
+        return false;
+    for (uint32_t n = 0; n < len; n++)
+        party_stop(e, go[n]);
+    bits_add(only, position);
+    place_later(p, w, before + 1, only);
+    if (w->placed > before)
+        return true;
+    undo(e, acts);
+    return false;
+}
+
+static bool one(struct effort *e, struct wish *w)
+{
+    struct berth_plan *p = e->p;
+    struct harm_asker a = {
+        .workload = w->workload, .k = snapshot_class(p->s, w->class), .class = w->class, .tier = e->tier};
+    if (quota_refuses(p, &a))
+        return false;
+    struct arena_mark mark = arena_mark(&p->scratch);
+    struct harms *harms = harms_of(p, &a);
+    bool done = false;
+    if (harms) {
+        uint64_t *mask = usable(p, w);
+        for (unsigned n = 0; n < TRIES && !done; n++) {
+            uint32_t at = harms_best(p, &a, harms, mask);
+            if (at == NONE)
+                break;
+            done = try_node(e, w, &a, at);
+            bits_drop(mask, at);
+        }
+    }
+    arena_rewind(&p->scratch, mark);
+    return done;
+}
+
+/* Up to `upto` pods of the wish: on what is stopping by now, as far as its quotas go, and by stopping more. */
+static bool many(struct effort *e, struct wish *w, uint32_t upto)
+{
+    bool first = true;
+    while (w->placed < upto) {
+        const struct class *k = snapshot_class(e->p->s, w->class);
+        uint32_t room = first ? 0 : allot_room(e->p, w->workload, k, true, upto - w->placed);
+        if (room)
+            place_later(e->p, w, w->placed + room, NULL);
+        if (w->placed < upto && !one(e, w))
+            return false;
+        first = false;
+    }
+    return true;
+}
+
+/* ---- groups ---------------------------------------------------------------------------------------------------------- */
+
+/* Pods of the gang beyond its minimum wait until it stands again. */
+static void gang_falls(struct berth_plan *p, uint32_t gang)
+{
+    for (size_t i = 0; i < p->wishes.len; i++)
+        if (p->wishes.at[i].spare_of == gang)
+            p->wishes.at[i].len = p->wishes.at[i].placed;
+    p->gang_stands[gang] = false;
+}
+
+static void note_stopped(struct effort *e)
+{
+    struct victims *v = e->p->victims;
+    for (size_t i = 0; i < e->stops.len; i++) {
+        uint32_t party = e->stops.at[i].party;
+        if (i > 0 && e->stops.at[i - 1].party == party)
+            continue;
+        v->back[v->back_len++] = party;
+        if (v->parties[party].gang)
+            gang_falls(e->p, snapshot_workload(e->p->s, v->parties[party].workload)->gang);
+    }
+}
+
+static bool gang_go(struct effort *e)
+{
+    for (uint32_t i = 0; i < e->len; i++)
+        place_some(e->p, &e->w[i], e->w[i].needed);
+    for (uint32_t i = 0; i < e->len; i++)
+        if (!many(e, &e->w[i], e->w[i].needed))
+            return false;
+    return true;
+}
+
+bool preempt(struct berth_plan *p, struct wish *w, uint32_t len)
+{
+    struct effort e = {.p = p, .w = w, .len = len, .tier = w->tier, .acts = p->c.acts.len};
+    uint32_t needs = 0;
+    for (uint32_t i = 0; i < len; i++) {
+        e.tier = w[i].tier < e.tier ? w[i].tier : e.tier;
+        needs += w[i].group == NONE ? 0 : w[i].needed;
+    }
+    if (!p->victims)
+        p->victims = victims_new(p, e.tier);
+    if (p->victims->least >= e.tier || p->victims->stopped >= most(p))
+        return false;
+    if (needs) {
+        if (!gang_go(&e))
+            undo(&e, e.acts);
+    } else {
+        for (uint32_t i = 0; i < len; i++)
+            (void)many(&e, &w[i], w[i].len);
+    }
+    bool any = p->c.acts.len > e.acts;
+    note_stopped(&e);
+    vec_done(&e.stops);
+    return any;
+}
+
+/* ---- coming back ----------------------------------------------------------------------------------------------------- */
+
+static bool is_wanted(const struct berth_plan *p, const struct workload *w)
+{
+    return !w->gone && !w->suspended && w->begin_ns <= p->s->now_ns;
+}
+
+static struct wish wish_again(struct berth_plan *p, uint32_t workload, int64_t tier)
+{
+    const struct workload *w = snapshot_workload(p->s, workload);
+    const struct claim *claim = snapshot_claim(p->s, workload);
+    struct wish x = {.workload = workload,
+                     .class = w->class,
+                     .replaces = NONE,
+                     .group = NONE,
+                     .cause = BERTH_CAUSE_PENDING,
+                     .tier = tier,
+                     .created_ns = w->created_ns,
+                     .queue = claim ? rank_queue(p, claim) : NONE,
+                     .more = NONE,
+                     .spare_of = NONE};
+    x.queue_priority = x.queue == NONE ? 0 : p->policy.order.queues[x.queue].priority;
+    return x;
+}
+
+/* The pod gets a new instance before the old one has stopped. */
+static void single_again(struct berth_plan *p, const struct party *x)
+{
+    const struct workload *w = snapshot_workload(p->s, x->workload);
+    if (!is_wanted(p, w) || w->on_lost != BERTH_LOST_REPLACE)
+        return;
+    struct wish wish = wish_again(p, x->workload, x->tier);
+    wish.first = snapshot_instance(p->s, p->victims->members[x->first])->ordinal;
+    wish.len = wish.first < w->replicas;
+    wish.spare_of = w->gang;
+    if (wish.len)
+        vec_push(&p->wishes, wish);
+}
+
+/* Ordinals that are not taken by what is done or still stopping. */
+static uint32_t free_ordinals(struct berth_plan *p, const struct workload *w, const uint32_t **ret, uint32_t *ret_done)
+{
+    uint32_t *list = ARENA_ARRAY(&p->arena, uint32_t, w->replicas + 1), len = 0;
+    struct arena_mark mark = arena_mark(&p->scratch);
+    uint64_t *used = ARENA_ARRAY(&p->scratch, uint64_t, bits_words(w->replicas) + 1);
+    *ret_done = 0;
+    for (uint32_t at = w->first; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload) {
+        const struct instance *i = snapshot_instance(p->s, at);
+        bool done = workload_done(w, i);
+        bool stopping = state_active(i->state) && !bits_has(p->c.removed, at) && w->on_lost != BERTH_LOST_REPLACE;
+        if (i->ordinal >= w->replicas || (!done && !stopping))
+            continue;
+        *ret_done += done && !bits_has(used, i->ordinal);
+        bits_add(used, i->ordinal);
+    }
+    for (uint32_t o = 0; o < w->replicas; o++)
+        if (!bits_has(used, o))
+            list[len++] = o;
+    arena_rewind(&p->scratch, mark);
+    *ret = list;
+    return len;
+}
+
+/* In the order of their ids. */
+static struct keyed *gang_workloads(struct berth_plan *p, uint32_t gang, uint32_t *ret_len)
+{
+    uint32_t len = 0, first = ((const struct gang *)pages_at(&p->s->gangs, gang))->first;
+    for (uint32_t w = first; w != NONE; w = snapshot_workload(p->s, w)->next_in_gang)
+        len++;
+    struct keyed *rows = arena_alloc(&p->scratch, 2 * (size_t)len * sizeof *rows);
+    len = 0;
+    for (uint32_t w = first; w != NONE; w = snapshot_workload(p->s, w)->next_in_gang)
+        rows[len++] = (struct keyed){p->s->ranks[w], w};
+    sort_keyed(rows, rows + len, len);
+    *ret_len = len;
+    return rows;
+}
+
+/* The whole gang begins anew, if those of its pods that are not stopping are enough; else it waits for the stops. */
+static void gang_again(struct berth_plan *p, const struct party *x)
+{
+    uint32_t gang = snapshot_workload(p->s, x->workload)->gang, workloads;
+    uint32_t from = (uint32_t)p->wishes.len, to;
+    struct arena_mark mark = arena_mark(&p->scratch);
+    const struct keyed *of = gang_workloads(p, gang, &workloads);
+    bool enough = true;
+    for (uint32_t n = 0; n < workloads; n++) {
+        const struct workload *w = snapshot_workload(p->s, of[n].value);
+        struct wish wish = wish_again(p, of[n].value, x->tier);
+        uint32_t done, least = w->gone || w->suspended ? 0 : w->gang_min;
+        wish.len = free_ordinals(p, w, &wish.ordinals, &done);
+        wish.group = gang;
+        wish.needed = least > done ? least - done : 0;
+        enough &= wish.len >= wish.needed && (wish.needed == 0 || is_wanted(p, w));
+        if (is_wanted(p, w) && wish.len)
+            vec_push(&p->wishes, wish);
+    }
+    arena_rewind(&p->scratch, mark);
+    if (!enough)
+        p->wishes.len = from;
+    to = (uint32_t)p->wishes.len;
+    for (uint32_t i = from; i < to; i++) { /* what is spare is wished for apart */
+        struct wish rest = p->wishes.at[i];
+        rest.ordinals += rest.needed;
+        rest.len -= rest.needed;
+        rest.needed = 0;
+        rest.group = NONE;
+        rest.spare_of = gang;
+        rest.tier = tier_of(BERTH_SPARE, snapshot_workload(p->s, rest.workload)->priority);
+        p->wishes.at[i].len = p->wishes.at[i].needed;
+        if (rest.len)
+            vec_push(&p->wishes, rest);
+    }
+}
+
+void preempt_wishes(struct berth_plan *p)
+{
+    struct victims *v = p->victims;
+    for (uint32_t i = 0; v && i < v->back_len; i++) {
+        const struct party *x = &v->parties[v->back[i]];
+        if (x->gang)
+            gang_again(p, x);
+        else
+            single_again(p, x);
+    }
+    if (v)
+        v->back_len = 0;
+}

@@ -1,0 +1,230 @@
+/* ranking.c - the rankings that are built in. */
+#include "core/ranking.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/math.h"
+
+#define SECOND_NS 1e9
+
+/* ---- keys of one row -------------------------------------------------------------------------------------------------- */
+
+/* In thousandths, as far as they go. */
+static int64_t key_of(double x)
+{
+    double milli = x * 1000;
+    if (milli >= 9e18)
+        return (int64_t)9e18;
+    return milli <= -9e18 ? -(int64_t)9e18 : (int64_t)milli;
+}
+
+static double seconds(struct ranks *r, const struct row *row)
+{
+    double s = (double)row_estimate_ns(r, row) / SECOND_NS;
+    return s > 1 ? s : 1;
+}
+
+static double created(const struct row *row)
+{
+    double s = (double)row->w->created_ns / SECOND_NS;
+    return s > 1 ? s : 1;
+}
+
+static double fifo(struct ranks *r, const struct row *row)
+{
+    (void)r;
+    (void)row;
+    return 0;
+}
+
+static double by_priority(struct ranks *r, const struct row *row)
+{
+    (void)r;
+    return row->t->urgency;
+}
+
+static double by_fair_share(struct ranks *r, const struct row *row)
+{
+    return factors[factor_find("fair_share")].of(r, row) / 1000.0;
+}
+
+static double drf(struct ranks *r, const struct row *row)
+{
+    if (row->t->quotas_len == 0)
+        return 0;
+    if (!r->filled)
+        drf_make(r);
+    return -r->filled[row->workload] * MILLION;
+}
+
+static double sjf(struct ranks *r, const struct row *row)
+{
+    return -seconds(r, row);
+}
+
+static double f1(struct ranks *r, const struct row *row)
+{
+    return -(math_log10(seconds(r, row)) * row_extent(r, row).size + 870 * math_log10(created(row)));
+}
+
+static double f2(struct ranks *r, const struct row *row)
+{
+    return -(math_sqrt(seconds(r, row)) * row_extent(r, row).size + 25600 * math_log10(created(row)));
+}
+
+static double f3(struct ranks *r, const struct row *row)
+{
+    return -(seconds(r, row) * row_extent(r, row).size + 6860000 * math_log10(created(row)));
+}
+
+static double f4(struct ranks *r, const struct row *row)
+{
+    return -(seconds(r, row) * math_sqrt(row_extent(r, row).size) + 530000 * math_log10(created(row)));
+}
+
+static double wfp3(struct ranks *r, const struct row *row)
+{
+    double x = (double)row_waited_s(r, row) / seconds(r, row);
+    return x * x * x * row_extent(r, row).size;
+}
+
+static double unicef(struct ranks *r, const struct row *row)
+{
+    double size = row_extent(r, row).size;
+    return (double)row_waited_s(r, row) / (math_log2(size > 2 ? size : 2) * seconds(r, row));
+}
+
+static double las(struct ranks *r, const struct row *row)
+{
+    return -(double)row->t->attained_ns / SECOND_NS * row_extent(r, row).size;
+}
+
+static const struct ranking {
+    const char *name, *sentence;
+    bool timed;
+    double (*key)(struct ranks *r, const struct row *row); /* NULL: made of columns */
+} rankings[] = {
+    {"fifo",        "who came first",                                                                          false, fifo         },
+    {"priority",    "who is the most urgent by what its owner says",                                           false, by_priority  },
+    {"multifactor", "the sum of factors, each times its weight",                                               false, NULL         },
+    {"fair-share",  "whose account is owed the most: its share over its past use, level by level",             true,  by_fair_share},
+    {"drf",         "whose account was given the least of the resource it asks most of",                       false, drf          },
+    {"sjf",         "who is expected to run the shortest",                                                     false, sjf          },
+    {"f1",          "log10(time) x size + 870 x log10(creation), the lowest first",                            false, f1           },
+    {"f2",          "sqrt(time) x size + 25600 x log10(creation), the lowest first",                           false, f2           },
+    {"f3",          "time x size + 6860000 x log10(creation), the lowest first",                               false, f3           },
+    {"f4",          "time x sqrt(size) + 530000 x log10(creation), the lowest first",                          false, f4           },
+    {"wfp3",        "(waited over time) to the third x size: who waited long for its length, large ones more", true,  wfp3         },
+    {"unicef",      "waited over (log2(size) x time): small and short ones that waited",                       true,  unicef       },
+    {"las",         "who has run the least so far, by time x size",                                            false, las          },
+    {"formula",     "an administrator's formula over the factors",                                             true,  NULL         },
+};
+enum { RANKINGS = sizeof rankings / sizeof *rankings };
+
+/* All but the last, which is none by itself. */
+const char *berth_ranking_at(size_t i, const char **ret_sentence)
+{
+    if (i >= RANKINGS - 1)
+        return NULL;
+    if (ret_sentence)
+        *ret_sentence = rankings[i].sentence;
+    return rankings[i].name;
+}
+
+static const struct ranking *ranking_find(const char *name)
+{
+    if (!name || !*name)
+        return &rankings[0];
+    for (size_t i = 0; i < RANKINGS; i++)
+        if (strcmp(rankings[i].name, name) == 0)
+            return &rankings[i];
+    return NULL;
+}
+
+/* ---- weights ------------------------------------------------------------------------------------------------------- */
+
+static const struct berth_weight weights_usual[] = {
+    {"fair_share", 50},
+    {"priority",   30},
+    {"age",        20},
+    {"size",       5 },
+};
+
+static bool is(const struct berth_ranking *by, const char *name)
+{
+    return ranking_find(by->name) == ranking_find(name);
+}
+
+void ranking_weights(const struct berth_ranking *by, int32_t ret[static FACTORS_MAX])
+{
+    const struct berth_weight *at = by->weights_len ? by->weights : weights_usual;
+    size_t len = by->weights_len ? by->weights_len : sizeof weights_usual / sizeof *weights_usual;
+    memset(ret, 0, FACTORS_MAX * sizeof *ret);
+    for (size_t i = 0; is(by, "multifactor") && i < len; i++)
+        ret[factor_find(at[i].score)] = at[i].weight;
+    if (is(by, "fair-share"))
+        ret[factor_find("fair_share")] = 1;
+}
+
+int ranking_check(const struct berth_ranking *by, struct berth_err *err)
+{
+    if (!ranking_find(by->name))
+        return err_set(err, EINVAL, "there is no ranking \"%s\"", by->name);
+    if (is(by, "formula") && !by->formula)
+        return err_set(err, EINVAL, "the ranking \"formula\" has no formula");
+    if (by->weights_len && !is(by, "multifactor"))
+        return err_set(err, EINVAL, "the ranking \"%s\" has no weights; \"multifactor\" has",
+                       by->name && *by->name ? by->name : "fifo");
+    for (size_t i = 0; i < by->weights_len; i++) {
+        const struct berth_weight *w = &by->weights[i];
+        if (!w->score || factor_find(w->score) == NONE)
+            return err_set(err, EINVAL, "there is no factor \"%s\"", w->score ? w->score : "");
+        if (w->weight == 0 || w->weight < -BERTH_WEIGHT_MAX || w->weight > BERTH_WEIGHT_MAX)
+            return err_set(err, EINVAL, "factor \"%s\": weight %d: expected -%d to %d, and not 0", w->score,
+                           (int)w->weight, BERTH_WEIGHT_MAX, BERTH_WEIGHT_MAX);
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(by->weights[j].score, w->score) == 0)
+                return err_set(err, EINVAL, "factor \"%s\" has two weights", w->score);
+    }
+    return 0;
+}
+
+bool ranking_is_timed(const struct berth_ranking *by)
+{
+    const struct ranking *of = ranking_find(by->name);
+    int32_t weights[FACTORS_MAX];
+    bool timed = of->timed;
+    ranking_weights(by, weights);
+    for (uint32_t i = 0; i < factors_len; i++)
+        timed |= weights[i] && factors[i].timed;
+    return timed;
+}
+
+/* ---- keys of many -------------------------------------------------------------------------------------------------- */
+
+/* In millionths of the sum, which is thousandths of a thousand of it. */
+static void multifactor(struct ranks *r, const struct berth_ranking *by, const struct row *rows, uint32_t len,
+                        int64_t *keys)
+{
+    int32_t weights[FACTORS_MAX];
+    ranking_weights(by, weights);
+    memset(keys, 0, len * sizeof *keys);
+    for (uint32_t from = 0; from < len; from += ROW_BLOCK)
+        for (uint32_t f = 0; f < factors_len; f++)
+            for (uint32_t i = from; weights[f] && i < len && i < from + ROW_BLOCK; i++)
+                keys[i] += (int64_t)weights[f] * factors[f].of(r, &rows[i]);
+}
+
+int ranking_keys(struct ranks *r, const struct berth_ranking *by, const struct row *rows, uint32_t len, int64_t *keys,
+                 struct berth_err *err)
+{
+    const struct ranking *of = ranking_find(by->name);
+    if (is(by, "formula"))
+        return ranking_formula(r, by, rows, len, keys, err);
+    if (!of->key)
+        multifactor(r, by, rows, len, keys);
+    for (uint32_t i = 0; of->key && i < len; i++)
+        keys[i] = key_of(of->key(r, &rows[i]));
+    return 0;
+}

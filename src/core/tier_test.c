@@ -1,0 +1,331 @@
+/* tier_test.c - quotas, who is by right, spare pods, the order of wishes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "core/scene_test.h"
+
+enum { HOUR = 3600 };
+
+static void put_quota(struct scene *s, struct berth_quota q)
+{
+    scene_must(s, berth_quota_put(s->c, &q, &s->err));
+}
+
+#define CORES(field, amount) LIST(field, struct berth_amount, {"cpu", amount})
+
+/* A job of one-core pods. */
+static struct berth_workload job(const char *id, uint32_t pods, const char *const *quota)
+{
+    static const struct berth_amount core[] = {
+        {"cpu",    1000},
+        {"memory", 1   }
+    };
+    return (struct berth_workload){
+        .id = id,
+        .kind = BERTH_JOB,
+        .replicas = pods,
+        .quotas = quota,
+        .quotas_len = quota ? 1 : 0,
+        .shape = {.requests = core, .requests_len = 2}
+    };
+}
+
+static const char *const ann[] = {"user/ann"}, *const bob[] = {"user/bob"}, *const carl[] = {"user/carl"};
+
+static const char *reason_of(struct scene *s, size_t i)
+{
+    struct berth_pending pending = berth_plan_pending(s->p, i);
+    return pending.reasons_len ? pending.reasons[0].text : "";
+}
+
+static void a_limit_holds_at_every_level(void **state)
+{
+    CLEANUP(scene) struct scene s = scene_new();
+    (void)state;
+    scene_node(&s, "n", 16000, 100);
+    put_quota(&s, (struct berth_quota){.id = "group/lab", CORES(limits, 3000)});
+    put_quota(&s, (struct berth_quota){.id = "user/ann", .parent = "group/lab", CORES(limits, 2000)});
+    put_quota(&s, (struct berth_quota){.id = "user/bob", .parent = "group/lab"});
+    scene_put(&s, job("1", 4, ann));
+    scene_put(&s, job("2", 4, bob));
+    scene_step(&s, "place 1/0 n pending; place 1/1 n pending; place 2/0 n pending");
+    scene_plan(&s);
+    assert_int_equal(berth_plan_pendings(s.p), 2);
+    assert_string_equal(reason_of(&s, 0), "the quota user/ann has 2 of 2 cpu in use or promised; 1 needed");
+    assert_string_equal(reason_of(&s, 1), "the quota group/lab has 3 of 3 cpu in use or promised; 1 needed");
+    scene_audit(&s);
+    /* What ends makes room, and is no longer asked for. */
+    scene_report(&s, 3, BERTH_ENDED, false);
+    scene_step(&s, "place 2/1 n pending");
+    struct berth_quota_use use;
+    assert_true(berth_quota_use(s.c, "group/lab", "cpu", &use));
+    assert_int_equal(use.held, 3000);
+    assert_int_equal(use.asked, 7000);
+    scene_audit(&s);
+}
+
+static void what_is_stopping_still_counts(void **state)
+{
+    CLEANUP(scene) struct scene s = scene_new();
+    (void)state;
+    scene_node(&s, "n", 16000, 100);
+    put_quota(&s, (struct berth_quota){.id = "user/ann", CORES(limits, 1000)});
+    scene_put(&s, job("1", 1, ann));
+    scene_step(&s, "place 1/0 n pending");
+    scene_put(&s, job("2", 1, ann));
+    struct berth_workload held = job("1", 1, ann);
+    held.suspended = true;
+    scene_put(&s, held);
+    scene_step(&s, "stop 1/0 n suspended #1; reserve 2/0 n pending after 1");
+    scene_gone(&s, 1);
+    scene_step(&s, "promote 2/0 n pending #2");
+    scene_audit(&s);
+}
+
+static void jobs_are_counted_whole(void **state)
+{
+    CLEANUP(scene) struct scene s = scene_new();
+    (void)state;
+    scene_node(&s, "n", 16000, 100);
+    put_quota(&s, (struct berth_quota){.id = "user/ann", LIST(limits, struct berth_amount, {"jobs", 1})});
+    scene_put(&s, job("1", 2, ann));
+    scene_put(&s, job("2", 2, ann));
+    scene_step(&s, "place 1/0 n pending; place 1/1 n pending");
+    scene_report(&s, 1, BERTH_ENDED, false);
+    scene_step(&s, "");
+    scene_report(&s, 2, BERTH_ENDED, false);
+    scene_step(&s, "place 2/0 n pending; place 2/1 n pending");
+    scene_audit(&s);
+}
+
+static void totals_count_what_is_promised(void **state)
+{
+    CLEANUP(scene) struct scene s = scene_new();
+    (void)state;
+    scene_node(&s, "n", 16000, 100);
+    put_quota(&s, (struct berth_quota){.id = "user/ann",
+                                       LIST(totals, struct berth_total,
+                                            {"cpu", 3 * 1000 * HOUR, 1000 * HOUR, 0, 3000 * SCENE_SECOND_NS})});
+    struct berth_workload w = job("1", 4, ann);
+    w.limit_ns = HOUR * SCENE_SECOND_NS;
+    scene_put(&s, w);
+    scene_step(&s, "place 1/0 n pending; place 1/1 n pending");
+    assert_int_equal(berth_plan_recheck_ns(s.p), 3000 * SCENE_SECOND_NS);
+    s.now_ns = 3000 * SCENE_SECOND_NS; /* another period */
+    scene_step(&s, "place 1/2 n pending");
+}
+
+/* The guarantee of one is lent to another, and taken back in the order of tiers. */
+static void by_right_comes_before_borrowed(void **state)
+{
+    CLEANUP(scene) struct scene s = scene_new();
+    (void)state;
+    scene_node(&s, "n", 4000, 100);
+    put_quota(&s, (struct berth_quota){.id = "user/ann", CORES(guarantees, 2000)});
+    put_quota(&s, (struct berth_quota){.id = "user/bob", CORES(guarantees, 2000)});
+    struct berth_workload first = job("1", 4, ann);
+    first.created_ns = 1;
+    scene_put(&s, first);
+    struct berth_workload second = job("2", 1, bob);
+    second.created_ns = 2;
+    second.priority = -5; /* whatever its priority */
+    scene_put(&s, second);
+    scene_step(&s, "place 1/0 n pending; place 1/1 n pending; place 2/0 n pending; place 1/2 n pending");
+    scene_plan(&s);
+    assert_int_equal(berth_plan_pendings(s.p), 1);
+    assert_int_equal(berth_plan_standing(s.p, 0).entitlement, BERTH_BORROWED);
+}
+
+static void shares_follow_weights(void **state)
+{
+    CLEANUP(scene) struct scene s = scene_new();
+    (void)state;
+    scene_node(&s, "n", 9000, 100);
+    put_quota(&s, (struct berth_quota){.id = "user/ann", .weight = 2, .weighted = true});
+    put_quota(&s, (struct berth_quota){.id = "user/bob", .weight = 1, .weighted = true});
+    struct berth_workload a = job("1", 9, ann), b = job("2", 9, bob);
+    a.created_ns = 1;
+    b.created_ns = 2;
+    scene_put(&s, a);
+    scene_put(&s, b);
+    scene_step(&s, "place 1/0 n pending; place 1/1 n pending; place 1/2 n pending; place 1/3 n pending; "
+                   "place 1/4 n pending; place 1/5 n pending; place 2/0 n pending; place 2/1 n pending; "
+                   "place 2/2 n pending");
+}
+
+static void a_gang_is_by_right_as_a_whole(void **state)
+{
+    CLEANUP(scene) struct scene s = scene_new();
+    (void)state;
+    scene_node(&s, "n", 4000, 100);
+    put_quota(&s, (struct berth_quota){.id = "user/ann", CORES(guarantees, 2000)});
+    put_quota(&s, (struct berth_quota){.id = "user/carl", CORES(guarantees, 4000)});
+    struct berth_workload gang = job("1", 3, ann), other = job("2", 2, carl);
+    gang.gang = "1";
+    gang.created_ns = 1;
+    other.created_ns = 2;
+    scene_put(&s, gang);
+    scene_put(&s, other);
+    scene_step(&s, "place 2/0 n pending; place 2/1 n pending"); /* two cores of the gang would be by right: none is */
+}
+
+static void spare_pods_come_last(void **state)
+{
+    CLEANUP(scene) struct scene s = scene_new();
+    (void)state;
+    scene_node(&s, "n", 4000, 100);
+    struct berth_workload elastic = job("1", 8, NULL), plain = job("2", 1, NULL);
+    elastic.gang = "1";
+    elastic.gang_min = 2;
+    elastic.created_ns = 1;
+    plain.created_ns = 2;
+    scene_put(&s, elastic);
+    scene_put(&s, plain);
+    scene_step(&s, "place 1/0 n pending; place 1/1 n pending; place 2/0 n pending; place 1/2 n pending");
+    scene_plan(&s);
+    assert_int_equal(berth_plan_pendings(s.p), 1);
+    assert_int_equal(berth_plan_pending(s.p, 0).ordinals_len, 5);
+    assert_int_equal(berth_plan_standing(s.p, 0).entitlement, BERTH_SPARE);
+}
+
+/* Not one pod of a gang whose minimum does not fit. */
+static void spare_pods_wait_for_the_minimum(void **state)
+{
+    CLEANUP(scene) struct scene s = scene_new();
+    (void)state;
+    scene_node(&s, "n", 2000, 100);
+    struct berth_workload elastic = job("1", 8, NULL);
+    elastic.gang = "1";
+    elastic.gang_min = 3;
+    scene_put(&s, elastic);
+    scene_step(&s, "");
+    assert_int_equal(berth_plan_pending(s.p, 0).ordinals_len, 8);
+}
+
+static void strict_lets_nothing_pass(void **state)
+{
+    CLEANUP(scene) struct scene s = scene_new();
+    (void)state;
+    scene_node(&s, "n", 4000, 100);
+    struct berth_workload large = job("1", 1, NULL), small = job("2", 1, NULL);
+    large.shape = (struct berth_shape){NEEDS(8000, 1)};
+    large.created_ns = 1;
+    small.created_ns = 2;
+    scene_put(&s, large);
+    scene_put(&s, small);
+    scene_service(&s, "web", 1, 1000, 1);
+    s.policy.backfill.strict = true;
+    scene_step(&s, "place web/0 n pending");
+    assert_string_equal(reason_of(&s, 1), "waits behind a job that comes first");
+    s.policy.backfill.strict = false;
+    scene_step(&s, "place 2/0 n pending");
+}
+
+static void whoever_has_waited_too_long_goes_first(void **state)
+{
+    CLEANUP(scene) struct scene s = scene_new();
+    (void)state;
+    scene_node(&s, "n", 1000, 100);
+    struct berth_workload old = job("1", 1, NULL), urgent = job("2", 1, NULL);
+    const struct berth_queue queues[] = {
+        {.id = "low"   },
+        { .id = "high", .priority = 9}
+    };
+    s.policy.order = (struct berth_order){.queues = queues, .queues_len = 2, .max_wait_ns = HOUR * SCENE_SECOND_NS};
+    old.created_ns = s.now_ns;
+    urgent.created_ns = s.now_ns + 5;
+    old.queue = "low";
+    urgent.queue = "high";
+    scene_put(&s, old);
+    scene_put(&s, urgent);
+    scene_see(&s, "place 2/0 n pending");
+    assert_int_equal(berth_plan_recheck_ns(s.p), old.created_ns + HOUR * SCENE_SECOND_NS);
+    s.now_ns += HOUR * SCENE_SECOND_NS;
+    scene_step(&s, "place 1/0 n pending");
+}
+
+static void a_time_limit_is_kept(void **state)
+{
+    CLEANUP(scene) struct scene s = scene_new();
+    (void)state;
+    scene_node(&s, "n", 4000, 100);
+    struct berth_workload w = job("1", 2, NULL);
+    w.limit_ns = 60 * SCENE_SECOND_NS;
+    scene_put(&s, w);
+    scene_step(&s, "place 1/0 n pending; place 1/1 n pending");
+    scene_report(&s, 1, BERTH_RUNNING, true);
+    s.now_ns += 10 * SCENE_SECOND_NS;
+    scene_report(&s, 2, BERTH_RUNNING, true);
+    scene_step(&s, "");
+    assert_int_equal(berth_plan_recheck_ns(s.p), s.now_ns + 50 * SCENE_SECOND_NS);
+    s.now_ns += 50 * SCENE_SECOND_NS;
+    scene_step(&s, "stop 1/0 n expired #1");
+    s.now_ns += 10 * SCENE_SECOND_NS;
+    scene_step(&s, "stop 1/1 n expired #2");
+}
+
+static void quotas_that_cannot_be(void **state)
+{
+    CLEANUP(scene) struct scene s = scene_new();
+    (void)state;
+    put_quota(&s, (struct berth_quota){.id = "b", .parent = "a"});
+    struct berth_quota loop = {.id = "a", .parent = "b"};
+    assert_int_equal(berth_quota_put(s.c, &loop, &s.err), -40); /* ELOOP */
+    assert_non_null(strstr(s.err.text, "cannot be its parent"));
+    struct berth_quota negative = {.id = "a", CORES(limits, -1)};
+    assert_int_equal(berth_quota_put(s.c, &negative, &s.err), -22); /* EINVAL */
+    assert_int_equal(berth_quota_remove(s.c, "a", &s.err), -2);     /* ENOENT: it is only named */
+}
+
+/* What moves in the tree takes its counts along. */
+static void a_quota_changes_its_parent(void **state)
+{
+    CLEANUP(scene) struct scene s = scene_new();
+    (void)state;
+    scene_node(&s, "n", 4000, 100);
+    scene_put(&s, job("1", 2, ann));
+    scene_step(&s, "place 1/0 n pending; place 1/1 n pending");
+    struct berth_quota_use use;
+    const char *const parents[] = {"group/x", "group/y", ""};
+    for (size_t i = 0; i < ROWS(parents); i++) {
+        put_quota(&s, (struct berth_quota){.id = "user/ann", .parent = parents[i]});
+        scene_audit(&s);
+        for (size_t j = 0; j < 2; j++) {
+            bool there = berth_quota_use(s.c, parents[j], "cpu", &use);
+            assert_int_equal(use.held, there && i == j ? 2000 : 0);
+        }
+    }
+    scene_must(&s, berth_workload_remove(s.c, "1", &s.err));
+    scene_audit(&s);
+    assert_true(berth_quota_use(s.c, "user/ann", "jobs", &use));
+    assert_int_equal(use.held, 1); /* its instances are still there */
+    assert_int_equal(use.asked, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_limit_holds_at_every_level),
+        cmocka_unit_test(what_is_stopping_still_counts),
+        cmocka_unit_test(jobs_are_counted_whole),
+        cmocka_unit_test(totals_count_what_is_promised),
+        cmocka_unit_test(by_right_comes_before_borrowed),
+        cmocka_unit_test(shares_follow_weights),
+        cmocka_unit_test(a_gang_is_by_right_as_a_whole),
+        cmocka_unit_test(spare_pods_come_last),
+        cmocka_unit_test(spare_pods_wait_for_the_minimum),
+        cmocka_unit_test(strict_lets_nothing_pass),
+        cmocka_unit_test(whoever_has_waited_too_long_goes_first),
+        cmocka_unit_test(a_time_limit_is_kept),
+        cmocka_unit_test(quotas_that_cannot_be),
+        cmocka_unit_test(a_quota_changes_its_parent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

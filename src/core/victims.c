@@ -1,0 +1,396 @@
+/* victims.c - finding parties. */
+#include "core/victims.h"
+
+#include "base/sort.h"
+#include "core/tier.h"
+
+#define SECOND_NS ((int64_t)1000000000)
+
+/* ---- one instance ------------------------------------------------------------------------------------------------- */
+
+static bool is_up(const struct berth_plan *p, uint32_t slot)
+{
+    const struct instance *i = snapshot_instance(p->s, slot);
+    return i->id && state_active(i->state) && i->state != BERTH_STOPPING && member_stands(p, slot);
+}
+
+static uint32_t find_of(const struct berth_plan *p, uint32_t workload, uint64_t id)
+{
+    uint32_t at = snapshot_workload(p->s, workload)->first;
+    while (at != NONE && snapshot_instance(p->s, at)->id != id)
+        at = snapshot_instance(p->s, at)->next_of_workload;
+    return at;
+}
+
+/* Is it about to take over from one that is still there? */
+static bool is_extra(const struct berth_plan *p, const struct instance *i)
+{
+    uint32_t old = i->replaces ? find_of(p, i->workload.v, i->replaces) : NONE;
+    return old != NONE && is_up(p, old);
+}
+
+/* When it has run for its minimum; never at the moment at which it was placed. */
+static int64_t ripe_ns(const struct berth_plan *p, const struct instance *i)
+{
+    const struct claim *claim = snapshot_claim(p->s, i->workload.v);
+    int64_t least = claim && claim->min_run_ns > p->policy.preemption.min_run_ns ? claim->min_run_ns
+                                                                                 : p->policy.preemption.min_run_ns;
+    int64_t at;
+    if (least < 1)
+        least = 1;
+    return __builtin_add_overflow(i->since_ns, least, &at) ? BERTH_NEVER_NS : at;
+}
+
+static bool may_stop(const struct berth_plan *p, uint32_t workload)
+{
+    const struct workload *w = snapshot_workload(p->s, workload);
+    const struct claim *claim = snapshot_claim(p->s, workload);
+    return !w->gone && !w->suspended && !(claim && claim->unpreemptible);
+}
+
+/* The largest share of anything that it takes of its node, in thousandths. */
+static int64_t share_of_node(const struct berth_plan *p, const struct instance *i)
+{
+    const struct class *k = snapshot_class(p->s, i->class);
+    uint32_t at = snapshot_position(p->s, i), devices = p->c.l->device[at + 1] - p->c.l->device[at];
+    int64_t most = devices ? (int64_t)k->gpu.count * k->gpu.milli / devices : 0;
+    for (uint32_t n = 0; n < k->needs_len; n++) {
+        int64_t has = snapshot_capacity(p->s, k->needs[n].resource, at);
+        int64_t share = has > 0 ? (int64_t)((__int128)k->needs[n].amount * 1000 / has) : 0;
+        most = share > most ? share : most;
+    }
+    return most < 1 ? 1 : most > 1000 ? 1000 : most;
+}
+
+/* Work that is lost with it: of what has not begun, none. */
+static int64_t lost_with(const struct berth_plan *p, const struct instance *i)
+{
+    int64_t seconds = (p->s->now_ns - i->since_ns) / SECOND_NS;
+    bool runs = i->state == BERTH_RUNNING || i->state == BERTH_STARTING;
+    return runs && seconds > 0 ? seconds * share_of_node(p, i) : 0;
+}
+
+/* Parties in the making. */
+struct found {
+    VEC(struct party) parties;
+    VEC(uint32_t) members;
+    uint64_t *moving;   /* instance slots that are to be replaced by this plan */
+    uint64_t *promoted; /* whose place it has made real */
+};
+
+/* ---- parties ------------------------------------------------------------------------------------------------------ */
+
+static void party_add(struct berth_plan *p, struct found *v, struct party *party, uint32_t slot)
+{
+    const struct instance *i = snapshot_instance(p->s, slot);
+    int64_t tier = tier_of_instance(p, slot);
+    if (party->len == 0) {
+        *party = (struct party){
+            .first = (uint32_t)v->members.len, .tier = tier, .workload = i->workload.v, .gang = party->gang};
+    }
+    party->tier = tier > party->tier ? tier : party->tier;
+    party->lost += lost_with(p, i);
+    party->id = i->id > party->id ? i->id : party->id;
+    party->len++;
+    vec_push(&v->members, slot);
+}
+
+/* In the order of their ids. */
+static void members_sort(struct berth_plan *p, struct found *v, const struct party *party)
+{
+    struct arena_mark mark = arena_mark(&p->scratch);
+    struct keyed *rows = arena_alloc(&p->scratch, 2 * (size_t)party->len * sizeof *rows);
+    for (uint32_t m = 0; m < party->len; m++) {
+        uint32_t slot = v->members.at[party->first + m];
+        rows[m] = (struct keyed){snapshot_instance(p->s, slot)->id, slot};
+    }
+    sort_keyed(rows, rows + party->len, party->len);
+    for (uint32_t m = 0; m < party->len; m++)
+        v->members.at[party->first + m] = rows[m].value;
+    arena_rewind(&p->scratch, mark);
+}
+
+/* A promise that this plan has just kept is not broken, and one that holds volumes could not be taken up again. */
+static bool can_drop(const struct berth_plan *p, const struct found *v, uint32_t slot)
+{
+    return !bits_has(v->promoted, slot) && snapshot_class(p->s, snapshot_instance(p->s, slot)->class)->volumes_len == 0;
+}
+
+/* A pod alone, or with the one that comes in its place; such a one that cannot be taken back keeps it where it is. */
+static void single_find(struct berth_plan *p, struct found *v, uint32_t slot)
+{
+    const struct instance *i = snapshot_instance(p->s, slot);
+    const struct workload *w = snapshot_workload(p->s, i->workload.v);
+    struct party party = {0};
+
+    party_add(p, v, &party, slot);
+    party.available = w->kind == BERTH_SERVICE && i->ready && i->state == BERTH_RUNNING;
+    bool keeps = false;
+    for (uint32_t at = p->s->replacing ? w->first : NONE; at != NONE;
+         at = snapshot_instance(p->s, at)->next_of_workload) {
+        const struct instance *x = snapshot_instance(p->s, at);
+        if (x->replaces != i->id || x->state == BERTH_ENDED || x->state == BERTH_STOPPING || !member_stands(p, at))
+            continue;
+        keeps |= x->state == BERTH_RESERVED && !can_drop(p, v, at);
+        party_add(p, v, &party, at);
+    }
+    if (keeps) {
+        v->members.len = party.first;
+        return;
+    }
+    vec_push(&v->parties, party);
+}
+
+/* All that a gang has. Tells whether all of it may be stopped now; else when, as far as time decides. */
+static bool gang_gather(struct berth_plan *p, struct found *v, uint32_t gang, struct party *party, int64_t *ret_ripe)
+{
+    bool may = true;
+    *ret_ripe = 0;
+    party->gang = true;
+    uint32_t w = ((const struct gang *)pages_at(&p->s->gangs, gang))->first;
+    for (; w != NONE; w = snapshot_workload(p->s, w)->next_in_gang) {
+        uint32_t at = snapshot_workload(p->s, w)->first;
+        for (; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload) {
+            const struct instance *i = snapshot_instance(p->s, at);
+            if (i->state == BERTH_ENDED || i->state == BERTH_STOPPING || !member_stands(p, at))
+                continue;
+            may &= may_stop(p, w) && !bits_has(v->moving, at);
+            if (i->state == BERTH_RESERVED)
+                may &= can_drop(p, v, at);
+            if (ripe_ns(p, i) > *ret_ripe)
+                *ret_ripe = ripe_ns(p, i);
+            party_add(p, v, party, at);
+        }
+    }
+    return may && party->len > 0;
+}
+
+static void gang_find(struct berth_plan *p, struct found *v, uint32_t gang, int64_t tier)
+{
+    struct party party = {.gang = true};
+    int64_t ripe;
+    size_t from = v->members.len;
+    bool may = gang_gather(p, v, gang, &party, &ripe);
+    if (may && ripe > p->s->now_ns && party.tier < tier)
+        plan_recheck(p, ripe);
+    if (!may || ripe > p->s->now_ns) {
+        v->members.len = from;
+        return;
+    }
+    members_sort(p, v, &party);
+    vec_push(&v->parties, party);
+}
+
+static bool is_spare(int64_t tier)
+{
+    return tier >> 32 == BERTH_SPARE;
+}
+
+/* When its workload has not grown at this very moment: until then nobody knows which of its pods are spare. */
+static int64_t grown_ns(const struct berth_plan *p, uint32_t workload)
+{
+    int64_t last = 0;
+    for (uint32_t at = snapshot_workload(p->s, workload)->first; at != NONE;
+         at = snapshot_instance(p->s, at)->next_of_workload) {
+        const struct instance *i = snapshot_instance(p->s, at);
+        if (i->state != BERTH_ENDED && i->since_ns > last && i->since_ns < BERTH_NEVER_NS)
+            last = i->since_ns;
+    }
+    return last + 1;
+}
+
+static void look(struct berth_plan *p, struct found *v, uint32_t slot, uint64_t *gangs, int64_t tier)
+{
+    const struct instance *i = snapshot_instance(p->s, slot);
+    const struct workload *w = snapshot_workload(p->s, i->workload.v);
+    if (!is_up(p, slot) || is_extra(p, i) || bits_has(v->moving, slot) || !may_stop(p, i->workload.v))
+        return;
+    int64_t own = tier_of_instance(p, slot);
+    if (w->gang != NONE && !bits_has(gangs, w->gang)) {
+        bits_add(gangs, w->gang);
+        gang_find(p, v, w->gang, tier);
+    }
+    if (w->gang != NONE && !is_spare(own))
+        return;
+    if (p->s->state[snapshot_position(p->s, i)] == BERTH_NODE_LOST)
+        return;
+    int64_t ripe = ripe_ns(p, i), grown = w->gang == NONE ? 0 : grown_ns(p, i->workload.v);
+    ripe = grown > ripe ? grown : ripe;
+    if (ripe > p->s->now_ns) {
+        if (own < tier)
+            plan_recheck(p, ripe);
+        return;
+    }
+    single_find(p, v, slot);
+}
+
+/* ---- by node and by quota ----------------------------------------------------------------------------------------- */
+
+static void index_nodes(struct berth_plan *p, struct victims *v)
+{
+    uint32_t *first = ARENA_ARRAY(&p->arena, uint32_t, p->c.len + 2), *at;
+    v->lowest = arena_alloc(&p->arena, (p->c.len + 1) * sizeof *v->lowest);
+    for (uint32_t n = 0; n <= p->c.len; n++)
+        v->lowest[n] = INT64_MAX;
+    for (size_t m = 0; m < v->members_len; m++)
+        first[snapshot_position(p->s, snapshot_instance(p->s, v->members[m])) + 2]++;
+    for (uint32_t n = 2; n < p->c.len + 2; n++)
+        first[n] += first[n - 1];
+    at = ARENA_ARRAY(&p->arena, uint32_t, v->members_len + 1);
+    for (uint32_t n = 0; n < v->parties_len; n++)
+        for (uint32_t m = 0; m < v->parties[n].len; m++) {
+            const struct instance *i = snapshot_instance(p->s, v->members[v->parties[n].first + m]);
+            uint32_t position = snapshot_position(p->s, i);
+            at[first[position + 1]++] = n;
+            if (v->parties[n].tier < v->lowest[position])
+                v->lowest[position] = v->parties[n].tier;
+        }
+    v->first = first;
+    v->at = at;
+}
+
+static void index_quotas(struct berth_plan *p, struct victims *v)
+{
+    v->quota_least = arena_alloc(&p->arena, (p->s->quotas_len + 1) * sizeof *v->quota_least);
+    for (uint32_t q = 0; q <= p->s->quotas_len; q++)
+        v->quota_least[q] = INT64_MAX;
+    for (uint32_t n = 0; n < v->parties_len; n++)
+        for (uint32_t m = 0; m < v->parties[n].len; m++) {
+            const struct instance *i = snapshot_instance(p->s, v->members[v->parties[n].first + m]);
+            const struct claim *claim = snapshot_claim(p->s, i->workload.v);
+            uint32_t chain[QUOTA_CHAIN_MAX], len = claim ? quota_chain(p->s->quotas, claim, chain) : 0;
+            for (uint32_t x = 0; x < len; x++)
+                if (v->parties[n].tier < v->quota_least[chain[x]])
+                    v->quota_least[chain[x]] = v->parties[n].tier;
+        }
+}
+
+static void index_workloads(struct berth_plan *p, struct victims *v)
+{
+    v->present = ARENA_ARRAY(&p->arena, uint64_t, bits_words(p->s->workloads.len) + 1);
+    for (uint32_t m = 0; m < v->members_len; m++)
+        bits_add(v->present, snapshot_instance(p->s, v->members[m])->workload.v);
+}
+
+/* What services have beyond their minimum. */
+static void count_spare(struct berth_plan *p, struct victims *v)
+{
+    v->spare = ARENA_ARRAY(&p->arena, int32_t, p->s->workloads.len + 1);
+    for (uint32_t n = 0; n < v->parties_len; n++) {
+        uint32_t w = v->parties[n].workload;
+        const struct workload *of = snapshot_workload(p->s, w);
+        if (of->kind != BERTH_SERVICE || v->spare[w])
+            continue;
+        int32_t available = 0;
+        for (uint32_t at = of->first; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload) {
+            const struct instance *i = snapshot_instance(p->s, at);
+            available += is_up(p, at) && i->ready && i->state == BERTH_RUNNING;
+        }
+        v->spare[w] = available - (int32_t)of->min_available;
+    }
+}
+
+/* Stops that were decided at this very moment by an earlier plan count for how many one plan may stop: so the next plan of
+ * the same moment does not go on where this one ended. */
+static uint32_t count_stopped(const struct berth_plan *p)
+{
+    uint32_t n = 0;
+    for (uint32_t w = 0; w < p->s->watched_len; w++)
+        BITS_EACH (bit, p->s->leaving[w])
+            n += snapshot_instance(p->s, w * 64 + (uint32_t)bit)->since_ns >= p->s->now_ns;
+    return n;
+}
+
+struct victims *victims_new(struct berth_plan *p, int64_t tier)
+{
+    const struct berth_snapshot *s = p->s;
+    struct victims *v = ARENA_NEW(&p->arena, struct victims);
+    uint64_t *gangs = ARENA_ARRAY(&p->arena, uint64_t, bits_words(s->gangs.len) + 1);
+
+    struct found found = {0};
+    found.moving = ARENA_ARRAY(&p->arena, uint64_t, bits_words(s->instances.len) + 1);
+    found.promoted = ARENA_ARRAY(&p->arena, uint64_t, bits_words(s->instances.len) + 1);
+    for (size_t i = 0; i < p->wishes.len; i++)
+        if (p->wishes.at[i].replaces != NONE)
+            bits_add(found.moving, p->wishes.at[i].replaces);
+    for (size_t i = 0; i < p->c.acts.len; i++)
+        if (p->c.acts.at[i].op == BERTH_PROMOTE)
+            bits_add(found.promoted, p->c.acts.at[i].instance);
+    for (uint32_t slot = 0; slot < s->instances.len; slot++)
+        look(p, &found, slot, gangs, tier);
+    v->parties_len = (uint32_t)found.parties.len;
+    v->members_len = (uint32_t)found.members.len;
+    v->parties = arena_dup(&p->arena, found.parties.at, found.parties.len * sizeof *v->parties);
+    v->members = arena_dup(&p->arena, found.members.at, found.members.len * sizeof *v->members);
+    vec_done(&found.parties);
+    vec_done(&found.members);
+    index_nodes(p, v);
+    index_quotas(p, v);
+    index_workloads(p, v);
+    count_spare(p, v);
+    v->least = INT64_MAX;
+    for (uint32_t n = 0; n < p->c.len; n++)
+        v->least = v->lowest[n] < v->least ? v->lowest[n] : v->least;
+    v->stopped = count_stopped(p);
+    v->acts = p->c.acts.len;
+    v->back = ARENA_ARRAY(&p->arena, uint32_t, v->parties_len + 1);
+    v->memos = ARENA_ARRAY(&p->arena, struct harms *, s->classes.len + 1);
+    return v;
+}
+
+/* ---- as the plan goes on ------------------------------------------------------------------------------------------ */
+
+void victims_changed(struct berth_plan *p, uint32_t position)
+{
+    struct victims *v = p->victims;
+    if (v->changed_len == v->changed_room) {
+        uint32_t *more = ARENA_ARRAY(&p->arena, uint32_t, 2 * (size_t)v->changed_room + 64);
+        for (uint32_t i = 0; i < v->changed_len; i++)
+            more[i] = v->changed[i];
+        v->changed = more;
+        v->changed_room = 2 * v->changed_room + 64;
+    }
+    v->changed[v->changed_len++] = position;
+}
+
+void victims_catch_up(struct berth_plan *p)
+{
+    struct victims *v = p->victims;
+    if (v->acts > p->c.acts.len)
+        v->acts = p->c.acts.len;
+    for (; v->acts < p->c.acts.len; v->acts++)
+        if (p->c.acts.at[v->acts].op == BERTH_STOP)
+            victims_changed(p, p->c.acts.at[v->acts].position);
+}
+
+/* Has this plan placed one that is to take over from it? */
+static bool is_replaced(const struct berth_plan *p, uint32_t workload, uint32_t slot)
+{
+    for (uint32_t at = p->c.fresh[workload]; at != NONE; at = p->c.acts.at[at].next)
+        if (p->c.acts.at[at].replaces == slot)
+            return true;
+    return false;
+}
+
+bool party_stands(const struct berth_plan *p, const struct party *party)
+{
+    const struct victims *v = p->victims;
+    uint32_t slot = v->members[party->first];
+    uint32_t gang = snapshot_workload(p->s, party->workload)->gang, w;
+    if (!party->gang)
+        return member_stands(p, slot) && !is_replaced(p, party->workload, slot) &&
+               (gang == NONE || p->c.fresh[party->workload] == NONE);
+    for (w = ((const struct gang *)pages_at(&p->s->gangs, gang))->first; w != NONE;
+         w = snapshot_workload(p->s, w)->next_in_gang)
+        if (p->c.fresh[w] != NONE) /* it is growing right now */
+            return false;
+    return party_pods(p, party) > 0;
+}
+
+uint32_t party_pods(const struct berth_plan *p, const struct party *party)
+{
+    uint32_t n = 0;
+    for (uint32_t m = 0; m < party->len; m++)
+        n += member_stands(p, p->victims->members[party->first + m]);
+    return n;
+}

@@ -1,0 +1,61 @@
+/* victims.h - who could be stopped for others: parties of instances that go together, by node.
+ *
+ * A pod goes with the one that is about to take over from it; a pod of a gang with the whole gang, unless it is spare. Found
+ * once per plan, when somebody first asks. What is too young yet, not to be preempted, moving or on a lost node is in no
+ * party of its own.
+ */
+#pragma once
+
+#include "base/bits.h"
+#include "core/plan.h"
+
+struct party {
+    uint32_t first, len; /* of victims.members */
+    int64_t tier;        /* the highest of its pods */
+    int64_t lost;        /* work: seconds times thousandths of a node */
+    uint64_t id;         /* the youngest */
+    uint32_t workload;   /* of the first */
+    bool gang;           /* the whole of one */
+    bool available;      /* it counts as such for its service */
+};
+
+struct harms;
+
+struct victims {
+    const struct party *parties;
+    uint32_t parties_len;
+    const uint32_t *members; /* instance slots */
+    uint32_t members_len;
+    const uint32_t *first; /* [position + 1]: into `at` */
+    const uint32_t *at;    /* parties with somebody there */
+    int64_t *lowest;       /* [position]: tier */
+    int64_t least;         /* tier of any */
+    int64_t *quota_least;  /* [quota] */
+    uint64_t *present;     /* workloads of which somebody could go */
+    int32_t *spare;        /* [workload]: of services, those available beyond min_available */
+    uint32_t stopped;      /* pods that were told to stop at this moment */
+    struct harms **memos;  /* [class]: of harm.c */
+    size_t memo_bytes;
+    uint32_t *changed; /* positions on which somebody was stopped, or something was taken back, in order */
+    uint32_t changed_len, changed_room;
+    size_t acts; /* up to which stops were noted there */
+    uint32_t *back; /* parties that were stopped, and may be wished for again */
+    uint32_t back_len;
+};
+
+/* Finds all; `tier`: of who asks first, those below which time alone may free are noted for a recheck. */
+struct victims *victims_new(struct berth_plan *p, int64_t tier);
+
+/* What there is to be had on the node may have changed for the better. */
+void victims_changed(struct berth_plan *p, uint32_t position);
+/* Notes the stops that were decided since. */
+void victims_catch_up(struct berth_plan *p);
+
+/* May it (still) be stopped as a whole? */
+bool party_stands(const struct berth_plan *p, const struct party *party);
+/* How many of it are not told to stop yet. */
+uint32_t party_pods(const struct berth_plan *p, const struct party *party);
+static inline bool member_stands(const struct berth_plan *p, uint32_t slot)
+{
+    return !bits_has(p->c.stopped, slot) && !bits_has(p->c.removed, slot);
+}

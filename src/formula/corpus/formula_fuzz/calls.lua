@@ -1,0 +1,1 @@
+min(1, log10(runtime)) + (attr.shop == [[a]] and 1 or math.floor(size * 10) // 3)

@@ -1,0 +1,1 @@
+2 * age + fair_share

@@ -1,0 +1,118 @@
+/* sums.c - no function takes a text for a number, whatever Lua could make of it. */
+#include "formula/sums.h"
+
+#include <lauxlib.h>
+
+#include "base/math.h"
+
+static double number(lua_State *l, int at)
+{
+    if (lua_type(l, at) != LUA_TNUMBER)
+        return (double)luaL_error(l, "a number was expected, not %s", luaL_typename(l, at));
+    return lua_tonumber(l, at);
+}
+
+static int give(lua_State *l, double x)
+{
+    lua_pushnumber(l, x);
+    return 1;
+}
+
+static int of_exp(lua_State *l)
+{
+    return give(l, math_exp(number(l, 1)));
+}
+
+static int of_log(lua_State *l)
+{
+    return give(l, math_log(number(l, 1)));
+}
+
+static int of_log10(lua_State *l)
+{
+    return give(l, math_log10(number(l, 1)));
+}
+
+static int of_log2(lua_State *l)
+{
+    return give(l, math_log2(number(l, 1)));
+}
+
+static int of_pow(lua_State *l)
+{
+    return give(l, math_pow(number(l, 1), number(l, 2)));
+}
+
+static int of_sqrt(lua_State *l)
+{
+    return give(l, math_sqrt(number(l, 1)));
+}
+
+static double floor_of(double x)
+{
+    if (!(x > -0x1p52 && x < 0x1p52))
+        return x; /* whole already, or none */
+    double whole = (double)(long long)x;
+    return whole > x ? whole - 1 : whole;
+}
+
+static int of_floor(lua_State *l)
+{
+    return give(l, floor_of(number(l, 1)));
+}
+
+static int of_ceil(lua_State *l)
+{
+    return give(l, -floor_of(-number(l, 1)));
+}
+
+static int of_abs(lua_State *l)
+{
+    double x = number(l, 1);
+    return give(l, x < 0 ? -x : x);
+}
+
+static int of_min(lua_State *l)
+{
+    double least = number(l, 1);
+    for (int i = 2; i <= lua_gettop(l); i++) {
+        double x = number(l, i);
+        least = x < least ? x : least;
+    }
+    return give(l, least);
+}
+
+static int of_max(lua_State *l)
+{
+    double most = number(l, 1);
+    for (int i = 2; i <= lua_gettop(l); i++) {
+        double x = number(l, i);
+        most = x > most ? x : most;
+    }
+    return give(l, most);
+}
+
+static const luaL_Reg all[] = {
+    {"exp",   of_exp  },
+    {"log",   of_log  },
+    {"log10", of_log10},
+    {"log2",  of_log2 },
+    {"pow",   of_pow  },
+    {"sqrt",  of_sqrt },
+    {"floor", of_floor},
+    {"ceil",  of_ceil },
+    {"abs",   of_abs  },
+    {"min",   of_min  },
+    {"max",   of_max  },
+};
+enum { LEN = sizeof all / sizeof *all };
+
+const char *sums_name(size_t i)
+{
+    return i < LEN ? all[i].name : NULL;
+}
+
+lua_CFunction sums_function(size_t i)
+{
+    return all[i].func;
+}

@@ -1,0 +1,308 @@
+#!/bin/bash
+# billing_test.sh - the real programs: records of use, bills and budgets by the example in docs/billing.md, and notices.
+set -u
+
+berth=${BERTH_BUILD:?is the build folder}/src/cli/berth
+berthd=$BERTH_BUILD/src/berthd/berthd
+bill=$BERTH_BUILD/src/bill/berth-bill
+for program in "$berth" "$berthd" "$bill"; do
+    if [ ! -x "$program" ]; then
+        echo "skip: $program is not built"
+        exit 77
+    fi
+done
+for program in python3 curl; do
+    if ! command -v $program >/dev/null; then
+        echo "skip: there is no $program"
+        exit 77
+    fi
+done
+work=$(mktemp -d)
+daemon=
+listener=
+cleanup() {
+    if [ -n "$listener" ]; then kill "$listener" 2>/dev/null; fi
+    if [ -n "$daemon" ]; then kill "$daemon" 2>/dev/null && wait "$daemon" 2>/dev/null; fi
+    rm -rf "$work"
+}
+trap cleanup EXIT
+unset NO_COLOR BERTH_SERVER BERTH_TOKEN BERTH_TOKEN_FILE BERTH_CONTEXT XDG_CONFIG_HOME
+export BERTH_CONFIG=$work/config/config.yaml TMPDIR=$work
+PATH=$(dirname "$berth"):$(dirname "$bill"):$PATH
+cases=0
+failed=0
+
+check() {
+    local name=$1
+    shift
+    cases=$((cases + 1))
+    if "$@" >"$work/log" 2>&1; then
+        echo "ok $cases - $name"
+    else
+        echo "not ok $cases - $name"
+        sed 's/^/# /' "$work/log"
+        failed=$((failed + 1))
+    fi
+}
+
+until_ok() {
+    local i
+    for ((i = 0; i < 150; i++)); do
+        "$@" >/dev/null 2>&1 && return
+        sleep 0.1
+    done
+    echo "never: $*"
+    "$@"
+}
+
+fails() {
+    local want=$1 got=0
+    shift
+    "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
+    [ "$got" = "$want" ] && return
+    echo "exit code $got, not $want: $*"
+    cat "$work/out" "$work/err"
+    return 1
+}
+
+start() {
+    : >"$work/ready"
+    "$berthd" --data "$work/data" --listen 127.0.0.1:0 --agents none --lease 3600 "$@" >"$work/ready" 2>>"$work/daemon.log" &
+    daemon=$!
+    until_ok grep -q '^ready ' "$work/ready" || { cat "$work/daemon.log"; return 1; }
+    BERTH_SERVER=$(sed -n 's/^ready //p' "$work/ready")
+    export BERTH_SERVER
+}
+
+crash() {
+    kill -9 "$daemon"
+    wait "$daemon" 2>/dev/null
+    daemon=
+}
+
+call() { # METHOD PATH [BODY]
+    curl -sS -f -X "$1" "$BERTH_SERVER$2" -H "Authorization: Bearer $(cat "$work/admin.token")" \
+        ${3:+-H "Content-Type: application/json" -d "$3"}
+}
+
+# The agent of the one node is this script.
+seq=0
+report() { # INSTANCES
+    seq=$((seq + 1))
+    call POST /v1/nodes/n1/report "{\"epoch\": 1, \"seq\": $seq, \"instances\": [$1]}" >/dev/null
+}
+
+# run_job OWNER JOB STATE: a job that runs for a second and is then in this state.
+run_job() {
+    local id instance
+    id=$(call POST /v1/jobs "{\"owner\": \"$1\", \"name\": \"train\", \"restart_policy\": \"never\", $2}" |
+        python3 -c 'import json, sys; print(json.load(sys.stdin)["id"])') || return 1
+    until_ok has_instance "$id" || return 1
+    instance=$(instance_of "$id")
+    report "{\"id\": $instance, \"state\": \"running\"}" || return 1
+    sleep 1.1
+    report "{\"id\": $instance, $3}"
+}
+
+instance_of() {
+    call GET "/v1/instances?workload=$1" |
+        python3 -c 'import json, sys; print(json.load(sys.stdin)["items"][0]["id"])'
+}
+
+has_instance() { [ "$(instance_of "$1" 2>/dev/null)" -gt 0 ]; }
+
+# ---- the cluster -----------------------------------------------------------------------------------------------------
+
+# So many cores that a second of them is worth something.
+begin() {
+    start --init --token-file "$work/admin.token" || return 1
+    export BERTH_TOKEN_FILE=$work/admin.token
+    berth group add vision && berth user add ann --group vision --role user || return 1
+    call POST /v1/nodes '{"id": "n1", "allocatable": {"cpu": 100000, "memory": "64Ti"}}' >/dev/null
+}
+
+used() {
+    run_job ann '"requests": {"cpu": 3600, "memory": "3600Gi"}' '"state": "ended", "exit": 0' || return 1
+    run_job ann '"requests": {"cpu": 3600}' '"state": "failed", "exit": 1' || return 1
+    berth usage >"$work/out" && cat "$work/out" || return 1
+    grep -qE '^vision +ann +2 ' "$work/out" || return 1
+    berth usage -o json | python3 -c 'import json, sys
+total = json.load(sys.stdin)["total"]
+assert total["core_hours"] > 2 and total["memory_gib_hours"] > 1 and total["gpu_hours"] == 0, total'
+}
+
+mistakes() {
+    fails 2 berth usage --month 2026-3 && grep -q 'such as 2026-03' "$work/err" || return 1
+    fails 2 berth usage --month 2026-03 --from 2026-01-01T00:00:00Z || return 1
+    fails 2 berth bill && grep -q -- '--prices' "$work/err" || return 1
+    fails 2 berth bill --prices "$work/nothing" || return 1
+    fails 2 berth-bill && grep -q -- '--prices' "$work/err" || return 1
+    fails 0 berth-bill --help && grep -q -- '--enforce' "$work/out" || return 1
+    echo 'currency: EUR' >"$work/bad.yaml"
+    fails 1 berth-bill --prices "$work/bad.yaml" --book "$work/b.json" && grep -q 'prices' "$work/err"
+}
+
+# ---- docs/billing.md --------------------------------------------------------------------------------------------------
+
+# blocks LANGUAGE: the text of the fenced blocks of this language.
+blocks() {
+    awk -v want="\`\`\`$1" '$0 == want {on = 1; next} /^```/ {on = 0} on' "$BERTH_SOURCE/docs/billing.md"
+}
+
+example() {
+    mkdir -p "$work/example" && cd "$work/example" || return 1
+    blocks yaml >prices.yaml
+    blocks sh >example.sh
+    bash -eu example.sh >out 2>err </dev/null || { cat out err; return 1; }
+    cat out
+    grep -qE '^[0-9]{4}-[0-9]{2} +vision +ann +2 ' out || return 1
+    grep -q 'limits would be lowered' out && grep -q 'limits are lowered' out || return 1
+    grep -q '"currency": "EUR"' out && grep -q '^month,group,user,ended' out || return 1
+    grep -qE 'pods: "?0' out
+}
+
+bill_of() { berth-bill --token-file biller.token --prices prices.yaml --book book.json --output csv; }
+
+book_counts_once() {
+    cd "$work/example" || return 1
+    bill_of >one && bill_of >two && cmp one two || return 1
+    berth-bill --prices prices.yaml --book book.json --no-fetch --output csv >three && cmp one three || return 1
+    berth bill --prices prices.yaml --output csv >four && cmp one four
+}
+
+# The daemon dies right after the end of a job was acknowledged.
+crash_counts_once() {
+    cd "$work/example" || return 1
+    call PATCH /v1/groups/vision '{"quota": {"limits": {"pods": null}}}' >/dev/null || return 1
+    run_job ann '"requests": {"cpu": 3600}' '"state": "ended", "exit": 0' || return 1
+    crash
+    start || return 1
+    bill_of >after || return 1
+    grep -qE ',vision,ann,3,' after || { cat after; return 1; }
+    berth usage | grep -qE '^vision +ann +3 '
+}
+
+biller_may_no_more() {
+    cd "$work/example" || return 1
+    BERTH_TOKEN_FILE=biller.token fails 5 berth node drain n1 || return 1
+    BERTH_TOKEN_FILE=biller.token fails 5 berth system settings
+}
+
+# ---- notices ----------------------------------------------------------------------------------------------------------
+
+listen() {
+    cat >"$work/listener.py" <<'END'
+import http.server, json, socketserver, sys, threading
+out = sys.argv[1]
+class Hook(http.server.BaseHTTPRequestHandler):
+    failures = 1
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        if Hook.failures and self.path == "/flaky":
+            Hook.failures -= 1
+            self.send_response(500)
+        else:
+            with open(out, "a") as f:
+                f.write(json.dumps([self.path, self.headers.get("X-Berth-Signature"), body]) + "\n")
+            self.send_response(204)
+        self.end_headers()
+    def log_message(self, *args):
+        pass
+class Mail(socketserver.StreamRequestHandler):
+    def handle(self):
+        self.wfile.write(b"220 here\r\n")
+        data = None
+        for line in self.rfile:
+            if data is not None:
+                if line == b".\r\n":
+                    with open(out, "a") as f:
+                        f.write(json.dumps(["smtp", None, data]) + "\n")
+                    data = None
+                    self.wfile.write(b"250 taken\r\n")
+                else:
+                    data += line.decode()
+            elif line.upper().startswith(b"DATA"):
+                data = ""
+                self.wfile.write(b"354 go on\r\n")
+            elif line.upper().startswith(b"QUIT"):
+                self.wfile.write(b"221 bye\r\n")
+                return
+            else:
+                self.wfile.write(b"250 fine\r\n")
+hook = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)
+mail = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Mail)
+threading.Thread(target=mail.serve_forever, daemon=True).start()
+print(hook.server_port, mail.server_address[1], flush=True)
+hook.serve_forever()
+END
+    : >"$work/told"
+    python3 "$work/listener.py" "$work/told" >"$work/ports" &
+    listener=$!
+    until_ok test -s "$work/ports"
+    read -r hook_port smtp_port <"$work/ports"
+}
+
+tells() { berth events -o json | grep -qF -- "$1"; }
+
+told() { grep -qF -- "$1" "$work/told"; }
+
+webhooks() {
+    listen || return 1
+    berth system settings notify_secret=hush || return 1
+    run_job ann "\"notify\": [{\"to\": \"http://127.0.0.1:$hook_port/x?a=b\", \"on\": [\"started\", \"ended\"]}]" \
+        '"state": "ended", "exit": 0' || return 1
+    until_ok told '\"event\":\"started\"' && until_ok told '\"event\":\"ended\"' || return 1
+    python3 - "$work/told" <<'END'
+import hashlib, hmac, json, sys
+for line in open(sys.argv[1]):
+    path, signature, body = json.loads(line)
+    assert path == "/x?a=b", path
+    assert signature == "sha256=" + hmac.new(b"hush", body.encode(), hashlib.sha256).hexdigest(), signature
+    doc = json.loads(body)
+    assert doc["owner"] == "ann" and doc["name"] == "train" and doc["job"], doc
+END
+}
+
+webhook_again() {
+    run_job ann "\"notify\": [\"http://127.0.0.1:$hook_port/flaky\"]" '"state": "failed", "exit": 9' || return 1
+    until_ok told '"/flaky"' && told 'it ended with code 9'
+}
+
+mail_by_program() {
+    mkdir -p "$work/bin"
+    printf '#!/bin/sh\nprintf "%%s|" "$@" >%s/mail\ncat >>%s/mail\n' "$work" "$work" >"$work/bin/sendmail"
+    chmod +x "$work/bin/sendmail"
+    berth system settings mail_command="$work/bin/sendmail" mail_from=berth@here.example || return 1
+    run_job ann '"notify": ["mailto:ann@there.example"]' '"state": "failed", "exit": 4' || return 1
+    until_ok grep -q 'it ended with code 4' "$work/mail" || return 1
+    grep -qF -- '-i|-f|berth@here.example|--|ann@there.example|' "$work/mail" && grep -q '^Subject: Berth: job' "$work/mail"
+}
+
+mail_by_smtp() {
+    berth system settings mail_command= smtp_url="smtp://127.0.0.1:$smtp_port" || return 1
+    run_job ann '"notify": ["ann@there.example"]' '"state": "failed", "exit": 5' || return 1
+    until_ok told 'it ended with code 5' && told 'To: ann@there.example'
+}
+
+# Only programs for mail are run, whoever may change settings.
+mail_by_shell() {
+    berth system settings mail_command=/bin/sh smtp_url= || return 1
+    run_job ann '"notify": ["ann@there.example"]' '"state": "failed", "exit": 6' || return 1
+    until_ok tells 'the whole path of sendmail' && ! grep -rq 'code 6' "$work/mail" "$work/told"
+}
+
+check 'a cluster' begin
+check 'what was used is summed up' used
+check 'mistakes are told' mistakes
+check 'the example of docs/billing.md' example
+check 'a book has each record once' book_counts_once
+check 'so it has after a crash' crash_counts_once
+check 'the biller may not do more' biller_may_no_more
+check 'webhooks, signed' webhooks
+check 'a webhook that fails at first' webhook_again
+check 'mail by a program' mail_by_program
+check 'mail by SMTP' mail_by_smtp
+check 'no shell for mail' mail_by_shell
+if [ -n "${BERTH_RESULTS:-}" ]; then echo "$((cases - failed)) $failed 0" >>"$BERTH_RESULTS"; fi
+echo "$((cases - failed)) passed, $failed failed"
+[ "$failed" = 0 ]

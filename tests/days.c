@@ -1,0 +1,267 @@
+/* days.c - a day from its first submission to its last end. */
+#include "days.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "days_world.h"
+
+enum { PLANS_MAX = 20000, FAILURES_MAX = 5, FIXPOINT_EVERY = 7, AUDIT_EVERY = 101 };
+
+/* Plans are not made again for time alone more often than this: keys that change with age ask for it every 10 s. */
+#define PATIENCE_NS (120 * DAY_SECOND_NS)
+
+bool day_fail(struct day *d, const char *fmt, ...)
+{
+    va_list list;
+    va_start(list, fmt);
+    (void)vsnprintf(d->failure, sizeof d->failure, fmt, list);
+    va_end(list);
+    return false;
+}
+
+/* ---- what happens by itself ------------------------------------------------------------------------------------ */
+
+static void job_settle(struct day *d, struct day_job *j)
+{
+    uint32_t ended = 0;
+    bool busy = false, expired = false;
+    for (uint32_t t = 0; t < j->tasks; t++) {
+        ended += j->task[t].state == DAY_ENDED;
+        busy |= j->task[t].state != DAY_ENDED && j->task[t].state != DAY_NONE;
+        expired |= j->task[t].expired;
+    }
+    if (j->over || (ended < j->tasks && !expired))
+        return;
+    (void)busy;
+    j->over = true; /* done, or one of its tasks took too long: the rest is stopped */
+    day_submit(d, j);
+}
+
+static void task_due(struct day *d, struct day_job *j, uint32_t t)
+{
+    struct day_task *task = &j->task[t];
+    struct berth_err err;
+    if (task->state == DAY_RUNNING) {
+        task->state = DAY_ENDED;
+        day_tell(d, j, t);
+    } else {
+        (void)berth_instance_remove(d->cluster, task->id, &err);
+        task->state = DAY_NONE;
+    }
+}
+
+/* The first moment at which something will happen by itself. */
+static int64_t next_event(const struct day *d)
+{
+    int64_t first = BERTH_NEVER_NS;
+    for (uint32_t i = 0; i < d->jobs_len; i++) {
+        const struct day_job *j = &d->jobs[i];
+        if (!j->there && !j->over) {
+            first = j->arrives_ns < first ? j->arrives_ns : first;
+            break; /* the rest comes later */
+        }
+    }
+    for (uint32_t i = 0; i < d->jobs_len; i++)
+        for (uint32_t t = 0; d->jobs[i].there && t < d->jobs[i].tasks; t++) {
+            const struct day_task *task = &d->jobs[i].task[t];
+            if ((task->state == DAY_RUNNING || task->state == DAY_STOPPING) && task->ends_ns < first)
+                first = task->ends_ns;
+        }
+    return first;
+}
+
+static void happen(struct day *d)
+{
+    for (uint32_t i = 0; i < d->jobs_len; i++) {
+        struct day_job *j = &d->jobs[i];
+        if (!j->there && !j->over && j->arrives_ns <= d->now_ns)
+            day_submit(d, j);
+        bool any = false;
+        for (uint32_t t = 0; j->there && t < j->tasks; t++)
+            if ((j->task[t].state == DAY_RUNNING || j->task[t].state == DAY_STOPPING) &&
+                j->task[t].ends_ns <= d->now_ns) {
+                task_due(d, j, t);
+                any = true;
+            }
+        if (any)
+            job_settle(d, j);
+    }
+}
+
+/* ---- what a plan does ------------------------------------------------------------------------------------------ */
+
+static uint32_t node_find(const struct day *d, const char *id)
+{
+    return (uint32_t)strtoul(id + 1, NULL, 10) % d->nodes_len;
+}
+
+static void task_run(struct day *d, struct day_job *j, uint32_t t)
+{
+    struct day_task *task = &j->task[t];
+    task->state = DAY_RUNNING;
+    task->since_ns = d->now_ns;
+    task->ends_ns = d->now_ns + j->runs_ns;
+    j->started_ns = j->started_ns ? j->started_ns : d->now_ns;
+}
+
+static void act(struct day *d, const struct berth_action *a)
+{
+    struct day_job *j = day_job_find(d, a->workload);
+    struct day_task *task = &j->task[a->ordinal];
+    switch (a->op) {
+    case BERTH_PLACE:
+    case BERTH_RESERVE:
+        *task = (struct day_task){.id = d->next_id++, .node = node_find(d, a->node), .gpus = a->gpus};
+        d->placed++;
+        if (a->op == BERTH_PLACE)
+            task_run(d, j, a->ordinal);
+        else
+            task->state = DAY_RESERVED;
+        break;
+    case BERTH_PROMOTE: task_run(d, j, a->ordinal); break;
+    case BERTH_STOP:
+        if (task->state == DAY_RESERVED) {
+            task->state = DAY_NONE;
+            break;
+        }
+        task->state = DAY_STOPPING;
+        task->expired = a->cause == BERTH_CAUSE_EXPIRED;
+        task->since_ns = d->now_ns;
+        task->ends_ns = d->now_ns + rng_range(&d->rng, 1, 60) * DAY_SECOND_NS;
+        j->preempted += a->cause == BERTH_CAUSE_PREEMPTED;
+        d->preempted += a->cause == BERTH_CAUSE_PREEMPTED;
+        d->expired += task->expired;
+        break;
+    case BERTH_LOSE:
+    case BERTH_ADJUST: break;
+    }
+    if (d->tells)
+        (void)printf("%9.0f  %s %s/%u %s %s\n", (double)d->now_ns / 1e9, berth_op_name(a->op), a->workload, a->ordinal,
+                     a->node, berth_cause_name(a->cause));
+}
+
+/* Applied to the cluster, then noted here; what was placed runs at once. */
+static bool plan_apply(struct day *d, const struct berth_plan *plan)
+{
+    struct berth_err err;
+    if (berth_apply(d->cluster, plan, d->next_id, &err) < 0)
+        return day_fail(d, "a plan could not be applied: %s", err.text);
+    for (size_t i = 0; i < berth_plan_actions(plan); i++) {
+        struct berth_action a = berth_plan_action(plan, i);
+        act(d, &a);
+    }
+    return true;
+}
+
+static bool is_done_at_once(struct day *d)
+{
+    struct berth_err err;
+    struct berth_snapshot *s = berth_freeze(d->cluster, d->now_ns, 0);
+    struct berth_plan *plan = NULL;
+    bool ok = berth_plan_make(s, &d->policy, &plan, &err) == 0;
+    size_t actions = ok ? berth_plan_actions(plan) : 0, facts = ok ? berth_plan_facts(plan) : 0;
+    if (actions) {
+        struct berth_action a = berth_plan_action(plan, 0);
+        ok = day_fail(d, "a plan that was applied leaves %zu actions: %s %s/%u %s %s", actions, berth_op_name(a.op),
+                      a.workload, a.ordinal, a.node, berth_cause_name(a.cause));
+    } else if (facts) {
+        struct berth_fact f = berth_plan_fact(plan, 0);
+        ok = day_fail(d, "a plan that was applied leaves %zu facts: %s %" PRId64 "%s", facts, f.key, f.value,
+                      f.over ? " over" : "");
+    }
+    berth_plan_free(plan);
+    berth_snapshot_free(s);
+    return ok;
+}
+
+/* Those that were placed by the last plan are running: the cluster is told so. */
+static void tell_running(struct day *d)
+{
+    for (uint32_t i = 0; i < d->jobs_len; i++)
+        for (uint32_t t = 0; d->jobs[i].there && t < d->jobs[i].tasks; t++)
+            if (d->jobs[i].task[t].state == DAY_RUNNING && d->jobs[i].task[t].since_ns == d->now_ns)
+                day_tell(d, &d->jobs[i], t);
+}
+
+/* Plans once; *ret_recheck: when to plan again. */
+static bool step(struct day *d, int64_t *ret_recheck)
+{
+    struct berth_err err;
+    struct berth_snapshot *s = berth_freeze(d->cluster, d->now_ns, 0);
+    struct berth_plan *plan = NULL;
+    bool ok = true;
+    if (berth_plan_make(s, &d->policy, &plan, &err) < 0)
+        ok = day_fail(d, "no plan: %s", err.text);
+    ok = ok && day_judge_plan(d, plan) && plan_apply(d, plan);
+    if (ok)
+        *ret_recheck = berth_plan_recheck_ns(plan);
+    berth_plan_free(plan);
+    berth_snapshot_free(s);
+    d->plans++;
+    ok = ok && day_judge_state(d);
+    if (ok && d->plans % FIXPOINT_EVERY == 0)
+        ok = is_done_at_once(d);
+    if (ok && d->plans % AUDIT_EVERY == 0 && berth_audit(d->cluster, &err) < 0)
+        ok = day_fail(d, "%s", err.text);
+    if (ok)
+        tell_running(d);
+    return ok;
+}
+
+static bool day_run(struct day *d)
+{
+    for (int64_t recheck = BERTH_NEVER_NS; d->plans < PLANS_MAX;) {
+        int64_t next = next_event(d);
+        recheck = recheck < d->now_ns + PATIENCE_NS ? d->now_ns + PATIENCE_NS : recheck;
+        next = recheck < next ? recheck : next;
+        if (next == BERTH_NEVER_NS)
+            return day_judge_end(d);
+        d->now_ns = next > d->now_ns ? next : d->now_ns;
+        happen(d);
+        if (!step(d, &recheck))
+            return false;
+        if (recheck <= d->now_ns)
+            return day_fail(d, "the plan is to be made again at once");
+    }
+    return day_fail(d, "no end after %d plans", PLANS_MAX);
+}
+
+/* ---- many days -------------------------------------------------------------------------------------------------- */
+
+static bool seed_run(uint64_t seed, bool tells, struct days_sum *sum)
+{
+    struct day d;
+    day_make(&d, seed);
+    d.tells = tells;
+    bool ok = day_run(&d);
+    if (!ok)
+        (void)printf("# BERTH_SEED=%" PRIu64 " at %.0f s: %s\n", seed, (double)d.now_ns / 1e9, d.failure);
+    sum->days++;
+    sum->jobs += d.jobs_len;
+    sum->plans += d.plans;
+    sum->placed += d.placed;
+    sum->preempted += d.preempted;
+    sum->expired += d.expired;
+    sum->load += d.load;
+    berth_cluster_free(d.cluster);
+    mem_free(d.jobs);
+    return ok;
+}
+
+size_t days_check(uint64_t first, size_t len, struct days_sum *sum)
+{
+    const char *one = getenv("BERTH_SEED"), *days = getenv("BERTH_DAYS");
+    size_t failed = 0;
+    *sum = (struct days_sum){0};
+    if (one)
+        return !seed_run(strtoull(one, NULL, 10), true, sum);
+    len = days ? strtoull(days, NULL, 10) : len;
+    for (uint64_t seed = first; seed < first + len && failed < FAILURES_MAX; seed++)
+        failed += !seed_run(seed, false, sum);
+    return failed;
+}

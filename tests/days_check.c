@@ -1,0 +1,31 @@
+/* days_check.c - the same as days_test.c, many more days; prints what they held. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "days.h"
+
+static void nothing_starves_and_nothing_loops(void **state)
+{
+    struct days_sum sum;
+    (void)state;
+    size_t failed = days_check(1000, 2000, &sum);
+    print_message("%" PRIu64 " days, %" PRIu64 " jobs, load %.2f, %" PRIu64 " plans, %" PRIu64 " pods placed, %" PRIu64
+                  " preempted, %" PRIu64 " out of time\n",
+                  sum.days, sum.jobs, sum.load / (double)(sum.days ? sum.days : 1), sum.plans, sum.placed,
+                  sum.preempted, sum.expired);
+    assert_int_equal(failed, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_starves_and_nothing_loops),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

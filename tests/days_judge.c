@@ -1,0 +1,280 @@
+/* days_judge.c - what must hold of every plan of a day, by books of its own. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "days_world.h"
+
+static bool is_held(enum day_state s)
+{
+    return s == DAY_RUNNING || s == DAY_STOPPING;
+}
+
+/* ---- preemption ------------------------------------------------------------------------------------------------- */
+
+struct held {
+    int64_t cpu;
+    int64_t gpus; /* devices */
+};
+
+/* What is free on a node once all stops of the plan are done and all it places has come. */
+static struct held free_after(const struct day *d, const struct berth_plan *plan, uint32_t node)
+{
+    struct held left = {d->nodes[node].cpu, d->nodes[node].gpus};
+    for (uint32_t i = 0; i < d->jobs_len; i++)
+        for (uint32_t t = 0; d->jobs[i].there && t < d->jobs[i].tasks; t++) {
+            const struct day_task *task = &d->jobs[i].task[t];
+            if (task->node == node && (task->state == DAY_RUNNING || task->state == DAY_RESERVED)) {
+                left.cpu -= d->jobs[i].cpu;
+                left.gpus -= d->jobs[i].gpus;
+            }
+        }
+    for (size_t i = 0; i < berth_plan_actions(plan); i++) {
+        struct berth_action a = berth_plan_action(plan, i);
+        const struct day_job *j = day_job_find((struct day *)d, a.workload);
+        if (strcmp(a.node, d->nodes[node].id) != 0)
+            continue;
+        int sign = a.op == BERTH_STOP ? 1 : a.op == BERTH_PLACE || a.op == BERTH_RESERVE ? -1 : 0;
+        left.cpu += sign * j->cpu;
+        left.gpus += sign * (int64_t)j->gpus;
+    }
+    return left;
+}
+
+/* Of a gang all its pods that are stopped for another, of others the one. */
+static bool is_of_unit(const struct day_job *victim, const struct berth_action *first, const struct berth_action *a)
+{
+    if (a->op != BERTH_STOP || a->cause != BERTH_CAUSE_PREEMPTED || strcmp(a->workload, first->workload) != 0)
+        return false;
+    return (victim->gang && victim->min == victim->tasks) || a->ordinal == first->ordinal;
+}
+
+/* Is a quota of the preemptor so full that the victim had to make room there? */
+static int64_t quota_after(const struct day *d, const struct berth_plan *plan, int quota, enum day_resource r);
+
+static bool quota_needs(const struct day *d, const struct berth_plan *plan, const struct day_job *victim, int64_t pods)
+{
+    const int of[] = {victim->user, victim->queue};
+    for (size_t n = 0; n < 2; n++)
+        for (int q = of[n]; q >= 0; q = d->quotas[q].parent) {
+            const int64_t *limit = d->quotas[q].limit;
+            if ((limit[DAY_CPU] >= 0 && quota_after(d, plan, q, DAY_CPU) + pods * victim->cpu > limit[DAY_CPU]) ||
+                (limit[DAY_GPU] >= 0 &&
+                 quota_after(d, plan, q, DAY_GPU) + pods * 1000 * (int64_t)victim->gpus > limit[DAY_GPU]) ||
+                limit[DAY_JOBS] >= 0)
+                return true;
+        }
+    return false;
+}
+
+/* Could the victims of one unit have stayed, all else as it is? */
+static bool judge_need(struct day *d, const struct berth_plan *plan, const struct berth_action *first)
+{
+    const struct day_job *victim = day_job_find(d, first->workload);
+    uint32_t pods[DAY_NODES_MAX] = {0};
+    int64_t all = 0;
+    for (size_t i = 0; i < berth_plan_actions(plan); i++) {
+        struct berth_action a = berth_plan_action(plan, i);
+        if (!is_of_unit(victim, first, &a))
+            continue;
+        for (uint32_t n = 0; n < d->nodes_len; n++)
+            pods[n] += strcmp(d->nodes[n].id, a.node) == 0;
+        all++;
+    }
+    if (quota_needs(d, plan, victim, all))
+        return true;
+    for (uint32_t n = 0; n < d->nodes_len; n++) {
+        if (pods[n] == 0)
+            continue;
+        struct held left = free_after(d, plan, n);
+        if (left.cpu < pods[n] * victim->cpu || left.gpus < (int64_t)pods[n] * victim->gpus)
+            return true;
+    }
+    return day_fail(d, "job %s is stopped for another and could have stayed", victim->id);
+}
+
+/* Held beyond some guarantee of its quotas? */
+static bool is_borrowing(const struct day *d, const struct day_job *j)
+{
+    for (int q = j->user; q >= 0; q = d->quotas[q].parent)
+        for (unsigned r = 0; r < DAY_JOBS; r++) {
+            int64_t held = 0;
+            for (uint32_t i = 0; i < d->jobs_len; i++)
+                for (int x = d->jobs[i].user; x >= 0; x = d->quotas[x].parent)
+                    for (uint32_t t = 0; x == q && d->jobs[i].there && !d->jobs[i].over && t < d->jobs[i].tasks; t++)
+                        held += d->jobs[i].task[t].state == DAY_ENDED
+                                    ? 0
+                                    : (r == DAY_CPU ? d->jobs[i].cpu : (int64_t)d->jobs[i].gpus * 1000);
+            if (d->quotas[q].guarantee[r] >= 0 && held > d->quotas[q].guarantee[r])
+                return true; /* asked for, even if not all of it is held */
+        }
+    return false;
+}
+
+static bool is_lower(const struct day *d, const struct day_job *victim, const struct day_job *by)
+{
+    uint32_t placed = 0;
+    for (uint32_t t = 0; t < victim->tasks; t++)
+        placed += victim->task[t].state != DAY_NONE;
+    return victim->priority < by->priority || (d->guarantees && is_borrowing(d, victim)) ||
+           (victim->gang && victim->min < victim->tasks && placed > victim->min);
+}
+
+static bool judge_victim(struct day *d, const struct berth_plan *plan, const struct berth_action *stop)
+{
+    const struct day_job *victim = day_job_find(d, stop->workload);
+    const struct day_task *task = &victim->task[stop->ordinal];
+    int64_t min_run =
+        victim->min_run_ns > d->policy.preemption.min_run_ns ? victim->min_run_ns : d->policy.preemption.min_run_ns;
+    bool lower = false, any = false;
+    for (size_t i = 0; i < berth_plan_actions(plan); i++) {
+        struct berth_action a = berth_plan_action(plan, i);
+        if (a.op != BERTH_RESERVE)
+            continue;
+        any = true;
+        lower |= is_lower(d, victim, day_job_find(d, a.workload));
+    }
+    if (!any)
+        return day_fail(d, "job %s is stopped for another, and nothing is reserved", victim->id);
+    if (!lower)
+        return day_fail(d, "job %s is stopped for one that is not above it", victim->id);
+    if (victim->unpreemptible)
+        return day_fail(d, "job %s is stopped and may not be", victim->id);
+    if (task->state == DAY_RUNNING && d->now_ns - task->since_ns < min_run)
+        return day_fail(d, "job %s is stopped before it has run for its minimum", victim->id);
+    return judge_need(d, plan, stop);
+}
+
+bool day_judge_plan(struct day *d, const struct berth_plan *plan)
+{
+    for (size_t i = 0; i < berth_plan_actions(plan); i++) {
+        struct berth_action a = berth_plan_action(plan, i);
+        const struct day_job *j = day_job_find(d, a.workload);
+        if (a.op == BERTH_STOP && a.cause == BERTH_CAUSE_INFEASIBLE)
+            return day_fail(d, "the place that was made for job %s is given up", a.workload);
+        if (a.op == BERTH_STOP && a.cause == BERTH_CAUSE_PREEMPTED && j->task[a.ordinal].state == DAY_RUNNING &&
+            !judge_victim(d, plan, &a))
+            return false;
+        if (a.op == BERTH_STOP && a.cause == BERTH_CAUSE_EXPIRED &&
+            d->now_ns - j->task[a.ordinal].since_ns < j->limit_ns)
+            return day_fail(d, "job %s is stopped before its time", j->id);
+        if (j->preempted > 200)
+            return day_fail(d, "job %s was stopped %u times for others", j->id, j->preempted);
+    }
+    return true;
+}
+
+/* ---- quotas and gangs ------------------------------------------------------------------------------------------- */
+
+static bool counts_in(const struct day *d, const struct day_job *j, int quota)
+{
+    const int of[] = {j->user, j->queue};
+    for (size_t n = 0; n < 2; n++)
+        for (int q = of[n]; q >= 0; q = d->quotas[q].parent)
+            if (q == quota)
+                return true;
+    return false;
+}
+
+static int64_t pod_needs(const struct day_job *j, enum day_resource r)
+{
+    return r == DAY_CPU ? j->cpu : r == DAY_GPU ? (int64_t)j->gpus * 1000 : 0;
+}
+
+/* Once the plan is applied and its stops are done. */
+static int64_t quota_after(const struct day *d, const struct berth_plan *plan, int quota, enum day_resource r)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < d->jobs_len; i++)
+        for (uint32_t t = 0; d->jobs[i].there && !d->jobs[i].over && t < d->jobs[i].tasks; t++)
+            if (d->jobs[i].task[t].state == DAY_RUNNING || d->jobs[i].task[t].state == DAY_RESERVED)
+                sum += counts_in(d, &d->jobs[i], quota) ? pod_needs(&d->jobs[i], r) : 0;
+    for (size_t i = 0; i < berth_plan_actions(plan); i++) {
+        struct berth_action a = berth_plan_action(plan, i);
+        const struct day_job *j = day_job_find((struct day *)d, a.workload);
+        int sign = a.op == BERTH_STOP ? -1 : a.op == BERTH_PLACE || a.op == BERTH_RESERVE ? 1 : 0;
+        sum += counts_in(d, j, quota) ? sign * pod_needs(j, r) : 0;
+    }
+    return sum;
+}
+
+static bool judge_quota(struct day *d, int quota)
+{
+    int64_t now[DAY_RESOURCES] = {0}, later[DAY_RESOURCES] = {0};
+    for (uint32_t i = 0; i < d->jobs_len; i++) {
+        const struct day_job *j = &d->jobs[i];
+        bool any = false;
+        if (!j->there || j->over || !counts_in(d, j, quota))
+            continue; /* what is over counts no more, even while it stops */
+        for (uint32_t t = 0; t < j->tasks; t++) {
+            enum day_state s = j->task[t].state;
+            any |= is_held(s) || s == DAY_RESERVED;
+            for (unsigned r = 0; r < DAY_JOBS; r++) {
+                now[r] += is_held(s) ? pod_needs(j, r) : 0;
+                later[r] += s == DAY_RUNNING || s == DAY_RESERVED ? pod_needs(j, r) : 0;
+            }
+        }
+        now[DAY_JOBS] += any;
+    }
+    for (unsigned r = 0; r < DAY_RESOURCES; r++)
+        if (d->quotas[quota].limit[r] >= 0 &&
+            (now[r] > d->quotas[quota].limit[r] || later[r] > d->quotas[quota].limit[r]))
+            return day_fail(d, "quota %s: %" PRId64 " now, %" PRId64 " later of %" PRId64 " (resource %u)",
+                            d->quotas[quota].id, now[r], later[r], d->quotas[quota].limit[r], r);
+    return true;
+}
+
+static bool judge_gang(struct day *d, const struct day_job *j)
+{
+    uint32_t placed = 0, ended = 0, stopping = 0;
+    for (uint32_t t = 0; t < j->tasks; t++) {
+        placed += j->task[t].state == DAY_RUNNING || j->task[t].state == DAY_RESERVED;
+        ended += j->task[t].state == DAY_ENDED;
+        stopping += j->task[t].state == DAY_STOPPING;
+    }
+    if (placed == 0 || placed + ended >= j->min || j->over)
+        return true;
+    return day_fail(d, "gang %s has %u of %u pods (%u stopping)", j->id, placed, j->min, stopping);
+}
+
+bool day_judge_state(struct day *d)
+{
+    for (uint32_t q = 0; q < d->quotas_len; q++)
+        if (!judge_quota(d, (int)q))
+            return false;
+    for (uint32_t i = 0; i < d->jobs_len; i++)
+        if (d->jobs[i].there && d->jobs[i].gang && !judge_gang(d, &d->jobs[i]))
+            return false;
+    return berth_over(d->cluster) == 0 || day_fail(d, "a node holds more than it has");
+}
+
+/* ---- the end ---------------------------------------------------------------------------------------------------- */
+
+/* Whatever is ahead of a job that has waited for max_wait: what is older or of a higher priority. One after another, each as
+ * long as it runs, and what ran when the bound was reached, it takes no longer than this. */
+static int64_t stated_bound(const struct day *d, const struct day_job *j)
+{
+    int64_t bound = d->policy.order.max_wait_ns, longest = 0;
+    for (uint32_t i = 0; i < d->jobs_len; i++) {
+        const struct day_job *x = &d->jobs[i];
+        longest = x->runs_ns > longest ? x->runs_ns : longest;
+        if (x != j && (x->arrives_ns <= j->arrives_ns || x->priority > j->priority))
+            bound += x->runs_ns * x->tasks;
+    }
+    return bound + 2 * longest + 3600 * DAY_SECOND_NS;
+}
+
+bool day_judge_end(struct day *d)
+{
+    for (uint32_t i = 0; i < d->jobs_len; i++) {
+        const struct day_job *j = &d->jobs[i];
+        if (!j->over)
+            return day_fail(d, "job %s never ends: nothing happens any more", j->id);
+        if (j->refused || d->policy.preemption.on || d->guarantees || d->policy.order.max_wait_ns == 0 ||
+            d->policy.backfill.reservations == 0)
+            continue;
+        if (j->started_ns - j->arrives_ns > stated_bound(d, j))
+            return day_fail(d, "job %s waited for %.0f s, and %.0f s is the bound", j->id,
+                            (double)(j->started_ns - j->arrives_ns) / 1e9, (double)stated_bound(d, j) / 1e9);
+    }
+    return true;
+}

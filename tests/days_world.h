@@ -1,0 +1,87 @@
+/* days_world.h - what a day is made of, for days*.c. */
+#pragma once
+
+#include "base/arena.h"
+#include "berth.h"
+#include "rng.h"
+
+#define DAY_SECOND_NS ((int64_t)1000000000)
+
+enum { DAY_NODES_MAX = 64, DAY_JOBS_MAX = 400, DAY_TASKS_MAX = 24, DAY_QUOTAS_MAX = 24, DAY_GPUS_MAX = 8 };
+
+struct day_node {
+    char id[12];
+    int64_t cpu;
+    uint32_t gpus;
+};
+
+/* Of one resource of a quota; -1: none. cpu in thousandths, GPUs in thousandths, jobs. */
+enum day_resource { DAY_CPU, DAY_GPU, DAY_JOBS, DAY_RESOURCES };
+
+struct day_quota {
+    char id[20];
+    int parent; /* -1: none */
+    int64_t limit[DAY_RESOURCES], guarantee[DAY_RESOURCES];
+};
+
+enum day_state { DAY_NONE, DAY_RESERVED, DAY_RUNNING, DAY_STOPPING, DAY_ENDED };
+
+struct day_task {
+    enum day_state state;
+    uint64_t id;
+    uint32_t node;
+    uint64_t gpus;
+    int64_t since_ns, ends_ns; /* in RUNNING: by itself; in STOPPING: the stop is confirmed */
+    bool expired;
+};
+
+struct day_job {
+    char id[12];
+    uint32_t tasks, min; /* min below tasks: elastic */
+    bool gang;
+    int32_t priority;
+    int64_t cpu;
+    uint32_t gpus;
+    int64_t arrives_ns, runs_ns, estimate_ns, limit_ns, min_run_ns;
+    bool unpreemptible;
+    int user, queue; /* quotas */
+    bool there, over, refused;
+    int64_t started_ns; /* first; 0: not yet */
+    uint32_t preempted;
+    struct day_task task[DAY_TASKS_MAX];
+};
+
+struct day {
+    uint64_t seed;
+    struct rng rng;
+    struct berth_cluster *cluster;
+    struct berth_policy policy;
+    struct berth_queue queues[3];
+    struct day_node nodes[DAY_NODES_MAX];
+    struct day_quota quotas[DAY_QUOTAS_MAX];
+    struct day_job *jobs; /* by arrival */
+    uint32_t nodes_len, quotas_len, jobs_len;
+    bool guarantees;
+    double load;
+    int64_t now_ns;
+    uint64_t next_id;
+    bool tells;
+    char failure[512];
+    uint64_t plans, placed, preempted, expired, reserved;
+};
+
+/* Makes everything from the seed, and tells the cluster nodes and quotas. */
+void day_make(struct day *d, uint64_t seed);
+void day_submit(struct day *d, struct day_job *j);
+/* The instance as the cluster is told it. */
+void day_tell(struct day *d, const struct day_job *j, uint32_t task);
+
+/* days_judge.c: looks at a plan before it is applied, and at everything after. False: d->failure says what is wrong. */
+bool day_judge_plan(struct day *d, const struct berth_plan *plan);
+bool day_judge_state(struct day *d);
+bool day_judge_end(struct day *d);
+
+/* Says what is wrong; returns false. */
+bool day_fail(struct day *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The job of an id; NULL. */
+struct day_job *day_job_find(struct day *d, const char *id);

@@ -1,0 +1,200 @@
+"""Cases of jobs_test.sh: the life of jobs, with a real daemon, a real agent and real processes."""
+import pathlib
+import time
+
+from agent_kit import AGENT, BERTH, BERTHD, SHIM, Cluster, case, main, skip_unless, skip_unless_root, wait_for
+
+skip_unless(BERTH, BERTHD, AGENT, SHIM, "python3")
+skip_unless_root()
+SLEEP = ["/bin/sleep", "600"]
+
+
+def post(c, path, body=None, want=200):
+    status, answer = c.ask("POST", path, body if body is not None else {})
+    assert status == want, (path, status, answer)
+    return answer
+
+
+def agents_address(c):
+    """Where the daemon hears its agents, to be there again after a restart."""
+    line = next(line for line in c.daemon.log if "event=agents.ready" in line)
+    return line.split("url=https://")[1].split()[0]
+
+
+def shared(c):
+    """A folder that jobs of whatever user may write to."""
+    folder = pathlib.Path(c.work, "shared")
+    folder.mkdir()
+    folder.chmod(0o777)
+    return folder
+
+
+def mount(folder):
+    return [{"path": "/shared", "bind": str(folder)}]
+
+
+@case
+def arrays_run_a_few_at_a_time():
+    with Cluster() as c:
+        c.node("n1")
+        folder = shared(c)
+        job = c.job(["/bin/sh", "-c", "echo $BERTH_ARRAY_INDEX > /shared/$BERTH_ARRAY_INDEX; sleep 0.3"],
+                    array="10-18:2%2", mounts=mount(folder))
+        most = 0
+        while c.state("jobs", job) != "ended":
+            live = [i for i in c.instances(job) if i["state"] in ("starting", "running", "assigned")]
+            most = max(most, len(live))
+            time.sleep(0.02)
+        assert sorted(int(f.name) for f in folder.iterdir()) == [10, 12, 14, 16, 18]
+        assert 1 <= most <= 2, most
+
+
+@case
+def a_task_of_an_array_fails_alone():
+    with Cluster() as c:
+        c.node("n1")
+        job = c.job(["/bin/sh", "-c", 'test "$BERTH_ARRAY_INDEX" != 1'], array="0-2", retries=0)
+        shown = c.wait_state("jobs", job, "failed")
+        assert "1 of its 3 tasks" in shown["error"], shown
+        failed = [i for i in c.instances(job) if i.get("failed")]
+        assert len(failed) == 1 and failed[0]["ordinal"] == 1 and failed[0]["exit"] == 1, failed
+
+
+@case
+def a_large_array_is_one_record():
+    with Cluster() as c:
+        job = c.job(SLEEP, array={"to": 9999}, hold=True)
+        shown = c.get(f"/v1/jobs/{job}")
+        assert shown["status"]["replicas"] == 10000 and not shown["status"]["instances"]
+        assert len(c.get("/v1/jobs")["items"]) == 1
+
+
+@case
+def jobs_wait_for_each_other():
+    with Cluster() as c:
+        c.node("n1")
+        folder = shared(c)
+        good = c.job(["/bin/sh", "-c", "sleep 0.5; echo a >> /shared/log"], mounts=mount(folder))
+        bad = c.job(["/bin/false"], retries=0)
+        then = c.job(["/bin/sh", "-c", "echo b >> /shared/log"], after=[good], mounts=mount(folder))
+        rescue = c.job(["/bin/true"], after=[{"job": bad, "when": "failed"}])
+        never = c.job(["/bin/true"], after=[{"job": bad, "when": "ok"}])
+        whatever = c.job(["/bin/true"], after=[{"job": good, "when": "ended"}, {"job": bad, "when": "ended"}])
+        for job in (then, rescue, whatever):
+            c.wait_state("jobs", job, "ended")
+        assert (folder / "log").read_text() == "a\nb\n"
+        shown = c.wait_state("jobs", never, "failed")
+        assert f"job {bad} to end well, and that has failed" in shown["error"], shown
+
+
+@case
+def what_is_waited_for_is_said():
+    with Cluster() as c:
+        c.node("n1")
+        first = c.job(SLEEP)
+        then = c.job(["/bin/true"], after=[first])
+        single = c.job(["/bin/true"], singleton=True)
+        shown = c.wait_state("jobs", then, "waiting")
+        assert shown["status"]["help"] == f"waits for job {first} to end well", shown["status"]
+        assert f"waits for job {first}" in c.get(f"/v1/jobs/{single}")["status"]["help"]
+        c.agents_address = agents_address(c)
+        c.daemon.end()
+        c.start()  # what is waited for is known still
+        post(c, f"/v1/jobs/{first}/cancel")
+        shown = c.wait_state("jobs", then, "failed")
+        assert "was cancelled" in shown["error"]
+        c.wait_state("jobs", single, "ended")
+
+
+@case
+def who_runs_too_long_is_stopped():
+    with Cluster() as c:
+        agent = c.node("n1")
+        job = c.job(SLEEP, time_limit="1s")
+        shown = c.wait_state("jobs", job, "failed")
+        assert "it ran for longer than its time limit of 1s" in shown["error"], shown
+        wait_for("nothing of it is left", lambda: not agent.processes())
+
+
+@case
+def who_cannot_meet_its_deadline_fails():
+    with Cluster() as c:
+        c.node("n1")
+        soon = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 6))
+        job = c.job(["/bin/true"], deadline=soon, estimate="2s", requests={"cpu": 10000})
+        shown = c.wait_state("jobs", job, "failed")
+        assert "could not begin in time" in shown["error"], shown
+        status, answer = c.ask("POST", "/v1/jobs", {"command": ["x"], "deadline": "2020-01-01T00:00:00Z"})
+        assert status == 400 and "deadline" in answer["error"]["message"], answer
+
+
+@case
+def a_job_runs_once_more():
+    with Cluster() as c:
+        c.node("n1")
+        folder = shared(c)
+        job = c.job(["/bin/sh", "-c", "echo x >> /shared/log"], mounts=mount(folder))
+        c.wait_state("jobs", job, "ended")
+        post(c, f"/v1/jobs/{job}/requeue")
+        wait_for("it ran twice", lambda: (folder / "log").read_text() == "x\nx\n")
+        c.wait_state("jobs", job, "ended")
+        running = c.job(["/bin/sh", "-c", "echo y >> /shared/other; exec sleep 600"], mounts=mount(folder))
+        wait_for("it runs", lambda: (folder / "other").exists())
+        post(c, f"/v1/jobs/{running}/requeue")
+        wait_for("it began again", lambda: (folder / "other").read_text() == "y\ny\n")
+
+
+@case
+def work_is_saved_before_a_stop():
+    with Cluster() as c:
+        c.node("n1")
+        folder = shared(c)
+        save = "trap 'echo saved > /shared/saved; exit 0' USR2; echo up > /shared/up; while :; do sleep 0.1; done"
+        job = c.job(["/bin/sh", "-c", save], mounts=mount(folder), checkpoint={"signal": "USR2", "grace": "50s"})
+        wait_for("it runs", lambda: (folder / "up").exists())
+        post(c, f"/v1/jobs/{job}/cancel")
+        wait_for("it has saved its work", lambda: (folder / "saved").exists())
+        c.wait_state("jobs", job, "ended")
+
+
+@case
+def who_does_not_save_is_stopped_all_the_same():
+    with Cluster() as c:
+        agent = c.node("n1")
+        folder = shared(c)
+        deaf = "trap 'echo heard > /shared/heard' USR1; echo up > /shared/up; while :; do sleep 0.1; done"
+        job = c.job(["/bin/sh", "-c", deaf], mounts=mount(folder), checkpoint={"grace": "1s"}, stop={"grace": "1s"})
+        wait_for("it runs", lambda: (folder / "up").exists())
+        post(c, f"/v1/jobs/{job}/hold")
+        wait_for("nothing of it is left", lambda: not agent.processes())
+        assert (folder / "heard").exists()
+        c.wait_state("jobs", job, "held")
+
+
+@case
+def a_set_starts_together():
+    with Cluster() as c:
+        c.node("n1")
+        status, answer = c.ask("POST", "/v1/jobs", {"name": "set", "command": SLEEP, "roles": [
+            {"name": "driver"}, {"name": "worker", "replicas": 2}]})
+        assert status == 201 and len(answer["ids"]) == 2, answer
+        driver, worker = answer["ids"]
+        c.wait_state("jobs", driver, "running")
+        c.wait_state("jobs", worker, "running")
+        post(c, f"/v1/jobs/{worker}/cancel")
+        for job in (driver, worker):
+            assert c.wait_state("jobs", job, "ended")["cancelled"]
+
+
+@case
+def a_cron_is_kept_and_shown():
+    with Cluster() as c:
+        answer = post(c, "/v1/crons", {"name": "night", "schedule": "30 3 * * *", "job": {"command": ["/bin/true"]}},
+                      201)
+        shown = c.get(f"/v1/crons/{answer['id']}")
+        assert shown["status"]["next"].endswith("T03:30:00Z"), shown
+        status, answer = c.ask("POST", "/v1/crons", {"name": "x", "schedule": "61 * * * *", "job": {"command": ["x"]}})
+        assert status == 400 and "minute" in answer["error"]["message"], answer
+
+
+main()

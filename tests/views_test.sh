@@ -1,0 +1,189 @@
+#!/bin/bash
+# views_test.sh - what a user sees, by the real programs: jobs, queue, why, job show, who, policy test, top, dry runs.
+set -u
+
+berth=${BERTH_BUILD:?is the build folder}/src/cli/berth
+berthd=$BERTH_BUILD/src/berthd/berthd
+for program in "$berth" "$berthd"; do
+    if [ ! -x "$program" ]; then
+        echo "skip: $program is not built"
+        exit 77
+    fi
+done
+work=$(mktemp -d)
+daemon=
+cleanup() {
+    if [ -n "$daemon" ]; then kill "$daemon" 2>/dev/null && wait "$daemon" 2>/dev/null; fi
+    rm -rf "$work"
+}
+trap cleanup EXIT
+unset NO_COLOR BERTH_SERVER BERTH_TOKEN BERTH_TOKEN_FILE BERTH_CONTEXT XDG_CONFIG_HOME
+export BERTH_CONFIG=$work/config/config.yaml TMPDIR=$work
+cases=0
+failed=0
+
+# check NAME COMMAND...: one test case; its output is shown when it fails.
+check() {
+    local name=$1
+    shift
+    cases=$((cases + 1))
+    if "$@" >"$work/log" 2>&1; then
+        echo "ok $cases - $name"
+    else
+        echo "not ok $cases - $name"
+        sed 's/^/# /' "$work/log"
+        failed=$((failed + 1))
+    fi
+}
+
+# ends CODE COMMAND...: the command ends with this exit code. Its output is in $work/out and $work/err.
+ends() {
+    local want=$1 got=0
+    shift
+    "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
+    if [ "$got" != "$want" ]; then
+        echo "exit code $got, not $want: $*"
+        cat "$work/out" "$work/err"
+        return 1
+    fi
+}
+
+prints() {
+    grep -qE -- "$1" "$work/out" && return
+    echo "standard output should match '$1':"
+    cat "$work/out"
+    return 1
+}
+
+hides() {
+    grep -qE -- "$1" "$work/out" || return 0
+    echo "standard output should not match '$1':"
+    cat "$work/out"
+    return 1
+}
+
+until_ok() {
+    local i
+    for ((i = 0; i < 100; i++)); do
+        "$@" >/dev/null 2>&1 && return
+        sleep 0.1
+    done
+    echo "never: $*"
+    "$@"
+    return 1
+}
+
+# as USER COMMAND...
+as() {
+    local user=$1
+    shift
+    BERTH_TOKEN_FILE=$work/$user.token "$@"
+}
+
+# job OWNER NAME GPUS LIMIT: submits one.
+job() {
+    printf 'kind: job\nname: %s\nowner: %s\ngpu: %s\nrequests: {cpu: 2}\ntime_limit: %s\ncommand: [sleep, "100"]\n' \
+        "$2" "$1" "$3" "$4" >"$work/job.yaml"
+    ends 0 "$berth" apply -f "$work/job.yaml"
+}
+
+# Two nodes with two GPUs each: ann holds one for an hour, bob the other for two; then ann, bob and ann wait.
+crowd() {
+    local user
+    "$berthd" --data "$work/data" --listen 127.0.0.1:0 --init --token-file "$work/admin.token" \
+        >"$work/ready" 2>"$work/daemon.log" &
+    daemon=$!
+    until_ok grep -q '^ready ' "$work/ready" || return 1
+    BERTH_SERVER=$(sed -n 's/^ready //p' "$work/ready")
+    BERTH_TOKEN_FILE=$work/admin.token
+    export BERTH_SERVER BERTH_TOKEN_FILE
+    ends 0 "$berth" node add n1 --cpu 8 --memory 16Gi --gpus 2 || return 1
+    ends 0 "$berth" node add n2 --cpu 8 --memory 16Gi --gpus 2 || return 1
+    ends 0 "$berth" group add red && ends 0 "$berth" group add blue || return 1
+    for user in ann:red bob:blue; do
+        ends 0 "$berth" user add "${user%:*}" --group "${user#*:}" || return 1
+        "$berth" token add --user "${user%:*}" >"$work/${user%:*}.token" 2>"$work/err" || return 1
+    done
+    job ann train 2 1h && job bob render 2 2h || return 1
+    until_ok sh -c "'$berth' get instances | grep -q n2" || return 1
+    job ann second 2 1h && job bob third 1 30m && job ann short 2 10m || return 1
+    until_ok sh -c "'$berth' queue | grep -q short"
+}
+
+jobs_show_place_and_start() {
+    ends 0 as ann "$berth" jobs || return 1
+    prints '^ +3 +second +pending +0/1 +1 +in [0-9]+m +gpu' && hides 'render|third' || return 1
+    ends 0 "$berth" jobs --all && prints 'third +bob' || return 1
+    ends 0 as ann "$berth" jobs -o json && prints '"position": 1'
+}
+
+queue_is_in_order() {
+    ends 0 "$berth" queue || return 1
+    [ "$(awk '$1 ~ /^[0-9]+$/ { print $2 }' "$work/out" | tr '\n' ' ')" = "3 4 5 " ] || { cat "$work/out"; return 1; }
+    prints '^1 +3 +second +ann +default +2 gpu, 2 cpu +by right' && prints 'revision [0-9]+' || return 1
+    ends 0 "$berth" queue --user bob && prints 'third' && hides 'second' || return 1
+    ends 0 "$berth" queue -o json && prints '"total": 3'
+}
+
+others_are_hidden() {
+    ends 0 as ann "$berth" queue || return 1
+    prints '\(blue\)' && hides 'third|bob' || return 1
+    ends 0 as ann "$berth" who n2 && prints 'somebody.* blue' && hides 'render|bob'
+}
+
+why_says_all() {
+    ends 0 as ann "$berth" why 3 || return 1
+    prints 'number 1 of 3 that wait' && prints 'too few GPUs left' && prints 'expected to start in [0-9]+m' || return 1
+    prints 'ann +job 1 +n1 +gpu0,gpu1 +in [0-9]+m' && prints 'What would start sooner' || return 1
+    ends 4 as ann "$berth" why 4 || return 1
+    ends 0 as ann "$berth" why job 3 -o json && prints '"blockers"'
+}
+
+job_show_is_one_screen() {
+    ends 0 as ann "$berth" job show 3 || return 1
+    prints 'What was submitted' && prints 'number 1 of 3' || return 1
+    ends 0 as ann "$berth" job show 1 && prints 'Where it runs' && prints 'n1'
+}
+
+who_holds() {
+    ends 0 "$berth" who n1 && prints '^ann +red +job 1 +train +gpu0,gpu1' || return 1
+    ends 0 "$berth" who n1/gpu1 && prints '^ann' || return 1
+    ends 0 "$berth" who n1 --at 2001-01-01T00:00:00Z && prints 'Nobody held n1' || return 1
+    ends 4 "$berth" who n9 || return 1
+    ends 2 "$berth" who n1 --at whenever
+}
+
+policies_are_tried() {
+    ends 0 "$berth" policy test sjf || return 1
+    prints '^1 +3 +\+2 +5 +short' || return 1
+    ends 0 "$berth" queue && prints '^1 +3' || return 1
+    ends 4 "$berth" policy test wishful || return 1
+    ends 2 "$berth" policy test || return 1
+    ends 0 "$berth" policy list && prints 'fair-share +built in' || return 1
+    ends 0 "$berth" policy show sjf && prints 'Factors'
+}
+
+drafts_are_foreseen() {
+    ends 0 as ann "$berth" submit --dry-run --name draft --gpus 2 --time 1h -- sleep 1 || return 1
+    prints 'number 4 of 4 that wait' && prints 'expected to start' || return 1
+    ends 0 as ann "$berth" submit --dry-run --name draft --cpu 1 -- sleep 1 && prints 'start at once' || return 1
+    ends 0 "$berth" queue && hides 'draft'
+}
+
+top_prints_one_picture() {
+    ends 0 as ann "$berth" top || return 1
+    prints 'gpu +\[#+\] 100%  4 of 4' && prints 'Your jobs \(3\)' && prints 'Queue \(3 wait\)' && hides 'third'
+}
+
+check "a crowd" crowd
+check "berth jobs shows place and start" jobs_show_place_and_start
+check "berth queue is in order" queue_is_in_order
+check "others are hidden" others_are_hidden
+check "berth why says all" why_says_all
+check "berth job show" job_show_is_one_screen
+check "berth who" who_holds
+check "berth policy test" policies_are_tried
+check "drafts are foreseen" drafts_are_foreseen
+check "berth top prints one picture" top_prints_one_picture
+echo "1..$cases"
+exit $((failed > 0))
