@@ -94,7 +94,9 @@ def files_hold_several_jobs_and_the_command_line_wins():
     assert [d["name"] for d in docs] == ["one", "two"] and docs[1]["env"] == {"A": "1", "B": "2"}, docs
     assert all(d["status"]["state"] == "ended" for d in docs)
     _, err = berth("submit", "-f", script("app.yaml", "kind: app\nname: x\n"), code=1)
-    assert "this is a app, not a job" in err or "not a job" in err, err
+    assert "its kind is app, not job" in err, err
+    again, _ = berth("submit", "-f", "-", stdin=C.berth("get", "job", ids[0], "-o", "yaml"))
+    assert again.endswith(" submitted\n") and again.split()[0] != f"job/{ids[0]}", again
 
 
 @case

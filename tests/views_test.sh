@@ -157,10 +157,20 @@ policies_are_tried() {
     ends 0 "$berth" policy test sjf || return 1
     prints '^1 +3 +\+2 +5 +short' || return 1
     ends 0 "$berth" queue && prints '^1 +3' || return 1
+    printf 'kind: policy\nid: mine\nformula: "-runtime"\n' >"$work/policy.yaml"
+    ends 0 "$berth" policy test -f "$work/policy.yaml" && prints '^1 +3 +\+2 +5 +short' || return 1
     ends 4 "$berth" policy test wishful || return 1
     ends 2 "$berth" policy test || return 1
     ends 0 "$berth" policy list && prints 'fair-share +built in' || return 1
     ends 0 "$berth" policy show sjf && prints 'Factors'
+}
+
+queues_are_a_tree() {
+    ends 0 "$berth" queues && prints 'No queue was made' || return 1
+    printf 'kind: queue\nid: lab\npriority: 5\n---\nkind: queue\nid: night\nparent: lab\nquota: {limits: {gpu: 4}}\n' \
+        >"$work/queues.yaml"
+    ends 0 "$berth" apply -f "$work/queues.yaml" && ends 0 "$berth" queues || return 1
+    prints '^lab +5' && prints '^  night +0 .*gpu 0 of 4'
 }
 
 drafts_are_foreseen() {
@@ -183,6 +193,7 @@ check "berth why says all" why_says_all
 check "berth job show" job_show_is_one_screen
 check "berth who" who_holds
 check "berth policy test" policies_are_tried
+check "berth queues" queues_are_a_tree
 check "drafts are foreseen" drafts_are_foreseen
 check "berth top prints one picture" top_prints_one_picture
 echo "1..$cases"

@@ -2,7 +2,7 @@
  *
  * A libm may differ from the next one in the last bit, and a plan must not: these use only IEEE 754 additions,
  * products and quotients of doubles, in an order that no compiler may change (-ffp-contract=off, no fast-math). Errors
- * stay within 0.57 ulp, 0.8 where the result is subnormal. Not a whole libm: no errno, no exception flags, no
+ * stay within 0.58 ulp, 0.8 where the result is subnormal. Not a whole libm: no errno, no exception flags, no
  * rounding mode but to nearest. Every NaN that comes out is the one quiet NaN 0x7ff8000000000000.
  *
  * To add a function: build it on the double-double kernels of math.c, and give math_test.c a row with its error against

@@ -3,10 +3,26 @@
 
 #include <string.h>
 
-enum { RUN = 12 };
+enum { RUN = 12, NARROW = 8, WIDE = 11, MANY = 8192 };
+
+/* One pass over a digit of the keys; `start` has room for every value of it, and one more. */
+static void sort_digit(const struct keyed *from, struct keyed *to, size_t len, unsigned shift, unsigned bits,
+                       size_t *start)
+{
+    uint64_t mask = ((uint64_t)1 << bits) - 1;
+    memset(start, 0, ((size_t)mask + 2) * sizeof *start);
+    for (size_t i = 0; i < len; i++)
+        start[(from[i].key >> shift & mask) + 1]++;
+    for (size_t b = 0; b <= mask; b++)
+        start[b + 1] += start[b];
+    for (size_t i = 0; i < len; i++)
+        to[start[from[i].key >> shift & mask]++] = from[i];
+}
 
 void sort_keyed(struct keyed *at, struct keyed *scratch, size_t len)
 {
+    size_t start[(1 << WIDE) + 1];
+    unsigned bits = len < MANY ? NARROW : WIDE; /* fewer passes pay for larger tables */
     struct keyed *from = at, *to = scratch;
     uint64_t all_or = 0, all_and = UINT64_MAX;
 
@@ -14,16 +30,10 @@ void sort_keyed(struct keyed *at, struct keyed *scratch, size_t len)
         all_or |= at[i].key;
         all_and &= at[i].key;
     }
-    for (unsigned shift = 0; shift < 64; shift += 8) {
-        if (((all_or ^ all_and) >> shift & 0xff) == 0)
-            continue; /* the same byte everywhere */
-        size_t start[257] = {0};
-        for (size_t i = 0; i < len; i++)
-            start[(from[i].key >> shift & 0xff) + 1]++;
-        for (size_t b = 0; b < 256; b++)
-            start[b + 1] += start[b];
-        for (size_t i = 0; i < len; i++)
-            to[start[from[i].key >> shift & 0xff]++] = from[i];
+    for (unsigned shift = 0; shift < 64; shift += bits) {
+        if (((all_or ^ all_and) >> shift & (((uint64_t)1 << bits) - 1)) == 0)
+            continue; /* the same digit everywhere */
+        sort_digit(from, to, len, shift, bits, start);
         struct keyed *swap = from;
         from = to;
         to = swap;

@@ -1,5 +1,6 @@
 #include "bill/book.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -178,6 +179,7 @@ static int part_add(struct book *b, const json_t *record, int64_t from_ns, int64
     int rc = row_of(b, &key, &row, err);
     if (rc < 0)
         return rc;
+    assert(row);
     row->ended += last && strcmp(key.outcome, "running") != 0;
     json_object_foreach(json_object_get(record, "resources"), resource, value)
     {

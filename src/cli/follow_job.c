@@ -58,6 +58,7 @@ struct following {
     VEC(struct tail *) tails;
     VEC(json_int_t) seen;  /* instances whose logs are being read, or were */
     bool many, more, gone; /* more than one task; more logs than can be read now; nobody reads any more */
+    bool amid;             /* the last line of output is not complete, so nothing may be drawn over it */
     bool cancelled;
     int64_t think_ns; /* when a first Ctrl-C is carried out; 0: there was none */
 };
@@ -70,6 +71,7 @@ static void bytes_print(struct following *f, const char *at, size_t len)
 
     status_line_end(&f->line);
     f->gone |= fwrite(at, 1, len, out) != len || fflush(out) != 0;
+    f->amid = len > 0 && at[len - 1] != '\n';
 }
 
 static void line_print(struct tail *t)
@@ -341,7 +343,7 @@ int job_follow(struct api *a, const json_t *id, unsigned what)
         }
         pthread_mutex_lock(&f.lock);
         bool runs = json_integer_value(json_object_get(status, "running")) > 0;
-        if (!f.think_ns &&
+        if (!f.think_ns && !f.amid &&
             (!runs || !(what & FOLLOW_LOGS) || (a->cli->progress && json_object_get(status, "progress"))))
             status_line_draw(&f.line, &f.target, status);
         pthread_mutex_unlock(&f.lock);

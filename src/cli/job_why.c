@@ -135,6 +135,9 @@ void job_why_print(const struct cli *cli, const json_t *why)
     } else {
         place_print(cli, why, now_ns);
         section_print(cli, "Why it does not run yet");
+        sentence_print(cli, "%" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " pods have no place:",
+                       json_integer_value(json_object_get(why, "pending")),
+                       json_integer_value(value_at(why, "asked.pods")));
         reasons_print(cli, json_object_get(why, "reasons"));
         texts_print(cli, quotas);
         if (*member(why, "help"))

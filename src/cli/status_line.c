@@ -46,14 +46,15 @@ void status_line_draw(struct status_line *l, const struct target *t, const json_
     const char *reason = json_string_value(json_object_get(status, "reason"));
     const char *message =
         json_string_value(json_object_get(json_array_get(json_object_get(status, "conditions"), 0), "message"));
+    const char *help = json_string_value(json_object_get(status, "help"));
     const json_t *progress = json_object_get(status, "progress");
     char bar[BAR + 1], text[256];
     int64_t milli = json_integer_value(progress);
     for (int i = 0; i < BAR; i++)
         bar[i] = i < milli * BAR / 1000 ? '#' : '.';
     bar[BAR] = '\0';
-    if (message && reason) /* the whole sentence */
-        reason = message;
+    if (reason) /* the whole sentence, where there is one */
+        reason = message ? message : help ? help : reason;
     if (progress)
         (void)snprintf(text, sizeof text, "%s/%s %s [%s] %" PRId64 "%% %s", t->collection->kind, t->id, state, bar,
                        milli / 10, note ? note : "");

@@ -8,6 +8,7 @@
 #include "cli/listing.h"
 #include "cli/script.h"
 #include "cli/span.h"
+#include "wire/api.h"
 #include "wire/document.h"
 #include "wire/yaml.h"
 #include "wire/yaml_write.h"
@@ -354,11 +355,13 @@ static int file_read(const struct cli *cli, const char *path, json_t *list)
             rc = cli_fail(cli, EXIT_FAILED, "%s:%zu: expected a job: an object with a command", name,
                           documents.at[i].line);
         else if (kind && strcmp(kind, "job") != 0)
-            rc = cli_fail(cli, EXIT_FAILED, "%s:%zu: this is a %s, not a job; 'berth apply -f' takes every kind", name,
+            rc = cli_fail(cli, EXIT_FAILED, "%s:%zu: its kind is %s, not job; 'berth apply -f' takes every kind", name,
                           documents.at[i].line, kind);
         if (rc != EXIT_OK)
             break;
         (void)json_object_del(one, "kind");
+        (void)json_object_del(one, "id"); /* of one that was read: this is a new one */
+        doc_strip(one);
         (void)json_array_append_new(list, json_deep_copy(one));
     }
     documents_done(&documents);
@@ -439,6 +442,26 @@ static void json_print(const struct cli *cli, const json_t *value)
     free(text);
 }
 
+/* What the server has of them now. */
+static int stored_print(struct api *a, const json_t *answer)
+{
+    const json_t *ids = json_object_get(answer, "ids");
+    size_t len = json_is_array(ids) ? json_array_size(ids) : 1;
+    int rc = EXIT_OK;
+
+    for (size_t i = 0; i < len && rc == EXIT_OK; i++) {
+        CLEANUP(json) json_t *stored = NULL;
+        const json_t *id = json_is_array(ids) ? json_array_get(ids, i) : json_object_get(answer, "id");
+        char number[24];
+        struct target target = {collection_find("job"), number};
+        (void)snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(id));
+        rc = object_get(a, &target, &stored);
+        if (rc == EXIT_OK)
+            json_print(a->cli, stored);
+    }
+    return rc;
+}
+
 /* The document as it would be stored. */
 static void draft_tell(const struct cli *cli, const json_t *answer)
 {
@@ -475,8 +498,12 @@ int submission_send(struct api *a, const json_t *documents, const struct submiss
             cli_hint(a->cli, "The %zu before it are submitted.", i);
         if (rc != EXIT_OK)
             return rc;
-        if (act->json)
+        if (act->json && act->dry_run)
             json_print(a->cli, answer);
+        else if (act->json)
+            rc = stored_print(a, answer);
+        if (rc != EXIT_OK)
+            return rc;
         answer_tell(a, one, act->dry_run ? json_object_get(answer, "answer") : answer, act, ids);
         if (act->dry_run && !act->json)
             draft_tell(a->cli, answer);

@@ -11,9 +11,9 @@
 #include "wire/words.h"
 
 static const struct crud *const cruds[] = {
-    &app_crud,     &job_crud,      &vm_crud,   &node_crud,  &volume_crud, &resource_crud,
-    &profile_crud, &instance_crud, &user_crud, &group_crud, &role_crud,   &secret_crud, &cron_crud,
-    &queue_crud,   &policy_crud,   &window_crud, &domain_crud,
+    &app_crud,     &job_crud,      &vm_crud,     &node_crud,   &volume_crud, &resource_crud,
+    &profile_crud, &instance_crud, &user_crud,   &group_crud,  &role_crud,   &secret_crud,
+    &cron_crud,    &queue_crud,    &policy_crud, &window_crud, &domain_crud,
 };
 
 const struct crud *crud_find(enum kind kind)
@@ -224,9 +224,8 @@ static const enum kind *referrers(enum kind kind)
 
 static void count_referrer(struct call *c, enum kind kind, bool is_new)
 {
-    bool refers = kind == KIND_USER ||
-                  (is_new && (kind == KIND_APP || kind == KIND_VM || kind == KIND_VOLUME || kind == KIND_SECRET ||
-                              kind == KIND_CRON));
+    bool refers = kind == KIND_USER || (is_new && (kind == KIND_APP || kind == KIND_VM || kind == KIND_VOLUME ||
+                                                   kind == KIND_SECRET || kind == KIND_CRON));
     if (!refers) /* jobs are counted by their numbers */
         return;
     json_int_t count = (json_int_t)state_next_number(c->state, kind);

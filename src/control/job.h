@@ -26,6 +26,8 @@ int job_hold_check(struct call *c, const json_t *old, const json_t *doc);
 enum job_wait { WAIT_MET, WAIT_OPEN, WAIT_NEVER };
 /* Of one that waits; the sentence ("waits for job 12 to end well", or why never) is in the arena. */
 enum job_wait job_wait(const struct state *s, const struct object *job, struct arena *arena, const char **ret_text);
+/* The job is about to be deleted: what the other waits for and has come about needs no waiting any more. */
+void job_after_drop(struct change *change, const struct object *waiter, const struct object *job);
 /* Is it over, and nothing of it left to stop? */
 bool job_is_over(const struct object *job);
 
@@ -59,5 +61,9 @@ void jobs_free(struct jobs *j);
 void jobs_event(struct jobs *j, enum kind kind, const char *id);
 /* Looks, and submits what there is to write. */
 void jobs_step(struct jobs *j);
+/* Does some job wait for it and for others? Then its record is needed. */
+bool jobs_awaited(const struct jobs *j, const char *id);
+/* It is deleted in this change: those that wait for it are told what has come about. */
+void jobs_leaving(struct jobs *j, struct change *change, const char *id);
 /* For the housekeeping: may its record go? Deletes some of its instances' records first. */
 void jobs_sweep(struct jobs *j, struct change *change);

@@ -82,3 +82,23 @@ enum job_wait job_wait(const struct state *s, const struct object *job, struct a
     *ret_text = arena_fmt(arena, "waits for job %s, an earlier one of its name, to end", before->id);
     return WAIT_OPEN;
 }
+
+void job_after_drop(struct change *change, const struct object *waiter, const struct object *job)
+{
+    struct work_doc d;
+    CLEANUP(json) json_t *left = json_array();
+    json_t *doc = change_edit(change, KIND_JOB, waiter->id);
+    if (!doc || work_doc_read(doc, change->arena, &d, NULL) < 0 || !d.job.waits)
+        return;
+    for (size_t i = 0; i < d.job.after_len; i++) {
+        char number[24];
+        const struct job_after *a = &d.job.after[i];
+        if (strcmp(str_u64(a->job, number), job->id) != 0 || after_wait(job, a->when) != WAIT_MET)
+            (void)json_array_append_new(
+                left, json_pack("{s:I, s:s}", "job", (json_int_t)a->job, "when", after_when_name(a->when)));
+    }
+    if (json_array_size(left) == 0 && !d.job.singleton)
+        (void)json_object_set_new(doc, "met", json_true());
+    else
+        (void)json_object_set(doc, "after", left);
+}

@@ -409,6 +409,30 @@ void jobs_step(struct jobs *j)
     arena_done(&l.arena);
 }
 
+/* ---- leaving ----------------------------------------------------------------------------------------------------- */
+
+bool jobs_awaited(const struct jobs *j, const char *id)
+{
+    for (uint32_t at = head_of(j, number_of(id)); at != MAP_NONE; at = j->waiters.at[at].next) {
+        char number[24];
+        const struct object *waiter = state_find(j->control->state, KIND_JOB, str_u64(j->waiters.at[at].job, number));
+        if (waiter && waiter->work->waits && !marked(waiter))
+            return true;
+    }
+    return false;
+}
+
+void jobs_leaving(struct jobs *j, struct change *change, const char *id)
+{
+    const struct object *job = state_find(change->state, KIND_JOB, id);
+    for (uint32_t at = job ? head_of(j, number_of(id)) : MAP_NONE; at != MAP_NONE; at = j->waiters.at[at].next) {
+        char number[24];
+        const struct object *waiter = state_find(change->state, KIND_JOB, str_u64(j->waiters.at[at].job, number));
+        if (waiter && waiter->work->waits && !marked(waiter) && change_read(change, KIND_JOB, waiter->id))
+            job_after_drop(change, waiter, job);
+    }
+}
+
 /* ---- housekeeping ------------------------------------------------------------------------------------------------ */
 
 /* The records of its tasks go first, some at a time; then the job's. */
@@ -431,7 +455,8 @@ void jobs_sweep(struct jobs *j, struct change *change)
     size_t looked = 0;
     for (; looked < len && looked < SWEPT_MAX && written < SWEPT_MAX; looked++) {
         const struct object *job = jobs[(j->swept + looked) % len];
-        if (job->work->finished_ns && job->work->finished_ns < now_ns - keep_ns && !some_live(job))
+        if (job->work->finished_ns && job->work->finished_ns < now_ns - keep_ns && !some_live(job) &&
+            !jobs_awaited(j, job->id))
             written += forget(change, job);
     }
     j->swept = len ? (j->swept + looked) % len : 0;

@@ -32,6 +32,8 @@ static int deadline_check(struct call *c, const json_t *old, const json_t *doc, 
     if (t->deadline_ns <= c->now_ns)
         return err_set(&c->err, EINVAL, "deadline: that was %s ago",
                        duration_text(c->now_ns - t->deadline_ns, &c->arena));
+    if (!need_ns) /* else it would count as an hour, and perhaps never begin */
+        return err_set(&c->err, EINVAL, "deadline: say with estimate or time_limit how long the job takes, too");
     if (t->deadline_ns - c->now_ns < need_ns)
         return err_set(&c->err, EINVAL, "deadline: that is in %s, and the job needs %s",
                        duration_text(t->deadline_ns - c->now_ns, &c->arena), duration_text(need_ns, &c->arena));

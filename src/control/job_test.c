@@ -25,19 +25,20 @@ static void what_is_wrong_is_refused(void **state)
     static const struct {
         const char *who, *body, *words;
     } rows[] = {
-        {ALICE, "{after: [99]}",                                    "after[0]: job 99 is no earlier job"          },
-        {BOB,   "{after: [1]}",                                     "after[0]: there is no job 1"                 },
-        {ALICE, "{after: [0]}",                                     "after[0]: expected the number of a job"      },
-        {ALICE, "{singleton: true}",                                "singleton: it waits for jobs of the same"    },
-        {ALICE, "{deadline: '2020-01-01T00:00:00Z'}",               "deadline: that was "                         },
-        {ALICE, "{deadline: '2026-03-01T12:30:00Z', estimate: 1h}", "deadline: that is in 30m"                    },
-        {ALICE, "{estimate: 2h, time_limit: 1h}",                   "estimate: 2h is more than the time limit, 1h"},
-        {ALICE, "{array: 0-9, gang: true}",                         "gang: tasks of an array run each"            },
-        {ALICE, "{roles: []}",                                      "roles: expected a list of 1 to 32"           },
-        {ALICE, "{roles: [{name: a}, {name: a}]}",                  "roles[1]: name: a is there twice"            },
-        {ALICE, "{roles: [{replicas: 2}]}",                         "roles[0]: name: missing"                     },
-        {ALICE, "{roles: [{name: a, min: 5}]}",                     "roles[0]: min: 5 is more than there are"     },
-        {ALICE, "{array: 0-3, roles: [{name: a}]}",                 "array: is not for a set of roles"            },
+        {ALICE, "{after: [99]}",                                    "after[0]: job 99 is no earlier job"                },
+        {BOB,   "{after: [1]}",                                     "after[0]: there is no job 1"                       },
+        {ALICE, "{after: [0]}",                                     "after[0]: expected the number of a job"            },
+        {ALICE, "{singleton: true}",                                "singleton: it waits for jobs of the same"          },
+        {ALICE, "{deadline: '2020-01-01T00:00:00Z'}",               "deadline: that was "                               },
+        {ALICE, "{deadline: '2026-03-01T12:30:00Z', estimate: 1h}", "deadline: that is in 30m"                          },
+        {ALICE, "{deadline: '2026-03-01T12:30:00Z'}",               "deadline: say with estimate or time_limit how long"},
+        {ALICE, "{estimate: 2h, time_limit: 1h}",                   "estimate: 2h is more than the time limit, 1h"      },
+        {ALICE, "{array: 0-9, gang: true}",                         "gang: tasks of an array run each"                  },
+        {ALICE, "{roles: []}",                                      "roles: expected a list of 1 to 32"                 },
+        {ALICE, "{roles: [{name: a}, {name: a}]}",                  "roles[1]: name: a is there twice"                  },
+        {ALICE, "{roles: [{replicas: 2}]}",                         "roles[0]: name: missing"                           },
+        {ALICE, "{roles: [{name: a, min: 5}]}",                     "roles[0]: min: 5 is more than there are"           },
+        {ALICE, "{array: 0-3, roles: [{name: a}]}",                 "array: is not for a set of roles"                  },
     };
     submit(j, ALICE, "{command: [x]}");
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -146,6 +147,31 @@ static void a_restart_forgets_no_dependency(void **state)
     tasks_say(j, a, "state: ended");
     STATE(j, b, "starting");
     assert_true(json_is_true(kit_at(&j->k, "met")));
+}
+
+static void what_has_come_about_outlives_its_record(void **state)
+{
+    struct job_kit *j = *state;
+    char body[160], url[64];
+    int64_t a = submit(j, ALICE, "{command: [x]}"), b = submit(j, ALICE, "{command: [x], hold: true}");
+    (void)snprintf(body, sizeof body, "{command: [y], after: [%lld, %lld]}", (long long)a, (long long)b);
+    int64_t both = submit(j, ALICE, body);
+    (void)snprintf(body, sizeof body, "{command: [y], after: [{job: %lld, when: failed}, %lld]}", (long long)b,
+                   (long long)a);
+    int64_t bad = submit(j, ALICE, body);
+    kit_plan(&j->k);
+    tasks_say(j, a, "state: ended");
+    STATE(j, both, "waiting");
+    (void)snprintf(url, sizeof url, "/v1/jobs/%lld", (long long)a);
+    CALL(&j->k, 204, ALICE, "DELETE", url, NULL);
+    kit_plan(&j->k);
+    STATE(j, both, "waiting");
+    STATE(j, bad, "waiting");
+    job_do(j, 200, ALICE, b, "release");
+    kit_plan(&j->k);
+    tasks_say(j, b, "state: ended");
+    STATE(j, both, "starting");
+    STATE(j, bad, "failed");
 }
 
 static void an_array_is_one_record(void **state)
@@ -399,6 +425,84 @@ static void who_shall_not_run_again_does_not(void **state)
     STATE(j, b, "pending");
 }
 
+/* ---- at random ----------------------------------------------------------------------------------------------------- */
+
+enum { MANY = 30 };
+
+struct tangle {
+    int64_t job[MANY];
+    int after[MANY][2]; /* places of earlier ones; -1: none */
+    bool ok[MANY][2];   /* it must end well; else it must be over */
+};
+
+static uint64_t next_random(uint64_t *seed)
+{
+    return (*seed = *seed * 6364136223846793005u + 1442695040888963407u) >> 33;
+}
+
+static void tangle_submit(struct job_kit *j, struct tangle *t, uint64_t *seed)
+{
+    for (int i = 0; i < MANY; i++) {
+        char body[240];
+        size_t at = (size_t)snprintf(body, sizeof body, "{command: [x], retries: 0, requests: {cpu: 1}, after: [");
+        for (int d = 0; d < 2; d++) {
+            t->after[i][d] = i && next_random(seed) % 3 ? (int)(next_random(seed) % (uint64_t)i) : -1;
+            t->ok[i][d] = next_random(seed) % 2;
+            if (t->after[i][d] >= 0)
+                at += (size_t)snprintf(body + at, sizeof body - at, "{job: %lld, when: %s}, ",
+                                       (long long)t->job[t->after[i][d]], t->ok[i][d] ? "ok" : "ended");
+        }
+        (void)snprintf(body + at, sizeof body - at, "]}");
+        t->job[i] = submit(j, ALICE, body);
+    }
+}
+
+/* Ends some of what runs, well or not, and looks that nothing began too early. How many are not over. */
+static int tangle_turn(struct job_kit *j, const struct tangle *t, uint64_t *seed)
+{
+    int open = 0;
+    bool over[MANY], well[MANY], starts[MANY];
+    for (int i = 0; i < MANY; i++) {
+        job_get(j, t->job[i]);
+        well[i] = json_is_true(kit_at(&j->k, "ended"));
+        over[i] = *kit_text(&j->k, "finished");
+        bool begun = kit_number(&j->k, "status/placed") > 0 || well[i];
+        for (int d = 0; d < 2; d++) {
+            int on = t->after[i][d];
+            if (begun && on >= 0 && !(t->ok[i][d] ? well[on] : over[on]))
+                fail_msg("job %lld began before job %lld was over", (long long)t->job[i], (long long)t->job[on]);
+            if (over[i] && well[i] && on >= 0 && t->ok[i][d] && !well[on])
+                fail_msg("job %lld ended although job %lld has not", (long long)t->job[i], (long long)t->job[on]);
+        }
+        open += !over[i];
+        starts[i] = strcmp(kit_text(&j->k, "status/state"), "starting") == 0;
+    }
+    for (int i = 0; i < MANY; i++)
+        if (starts[i] && next_random(seed) % 2)
+            tasks_say(j, t->job[i], next_random(seed) % 4 ? "state: ended" : "state: failed, exit: 1");
+    return open;
+}
+
+static void what_waits_never_begins_too_early(void **state)
+{
+    struct job_kit *j = *state;
+    for (uint64_t run = 1; run <= 3; run++) {
+        struct tangle t;
+        uint64_t seed = run;
+        int open = MANY;
+        tangle_submit(j, &t, &seed);
+        kit_plan(&j->k);
+        for (int turn = 0; turn < 60 && open; turn++) {
+            open = tangle_turn(j, &t, &seed);
+            if (turn % 5 == 4)
+                kit_restart(&j->k);
+            kit_plan(&j->k);
+        }
+        if (open)
+            fail_msg("seed %llu: %d jobs never end", (unsigned long long)run, open);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, jobs_open, jobs_close)
@@ -409,6 +513,7 @@ int main(void)
         TEST(a_start_is_waited_for),
         TEST(a_singleton_waits_for_its_elders),
         TEST(a_restart_forgets_no_dependency),
+        TEST(what_has_come_about_outlives_its_record),
         TEST(an_array_is_one_record),
         TEST(a_large_array_is_a_small_transaction),
         TEST(a_set_starts_and_ends_together),
@@ -421,6 +526,7 @@ int main(void)
         TEST(who_runs_too_long_has_failed),
         TEST(who_is_stopped_for_others_waits_or_is_cancelled),
         TEST(who_shall_not_run_again_does_not),
+        TEST(what_waits_never_begins_too_early),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,10 +20,10 @@ enum kind {
     KIND_ROLE,
     KIND_USER,
     KIND_TOKEN,
-    KIND_RESOURCE,   /* definitions of cumulative resources */
-    KIND_PROFILE,    /* filters and scores */
-    KIND_POLICY,     /* how jobs that wait are ordered */
-    KIND_DOMAIN,     /* nodes that belong together; no node is in two */
+    KIND_RESOURCE, /* definitions of cumulative resources */
+    KIND_PROFILE,  /* filters and scores */
+    KIND_POLICY,   /* how jobs that wait are ordered */
+    KIND_DOMAIN,   /* nodes that belong together; no node is in two */
     KIND_QUEUE,
     KIND_PREDICTION, /* how long jobs run: OWNER/NAME, and OWNER for all of somebody's */
     KIND_NODE,

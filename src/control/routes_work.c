@@ -81,8 +81,7 @@ const struct route work_routes[] = {
           "Change some of an app's install configuration"),
 
     ROUTE("GET", "/v1/jobs", READ, ROUTE_STREAMS, job_list, "List jobs", .query = filters),
-    ROUTE("POST", "/v1/jobs", SUBMIT, ROUTE_CHANGES, job_draft, "Submit a job, or a set of roles",
-          .query = "forecast"),
+    ROUTE("POST", "/v1/jobs", SUBMIT, ROUTE_CHANGES, job_draft, "Submit a job, or a set of roles", .query = "forecast"),
     ROUTE("GET", "/v1/jobs/{id}", READ, 0, job_get, "Read a job with its status"),
     ROUTE("PUT", "/v1/jobs/{id}", CHANGE, ROUTE_CHANGES, job_replace, "Replace what a job asks for"),
     ROUTE("PATCH", "/v1/jobs/{id}", CHANGE, ROUTE_CHANGES, job_patch, "Change some keys of a job"),

@@ -81,8 +81,8 @@ static const struct row {
              "where mail about jobs is sent to, like smtp://mail.example.org:25, if there is no mail_command"),
     [SETTING_HEADROOM_TASKS] =
         NUMBER("headroom_tasks", 0, 0, 10000000, "and gangs of at least so many pods; 0: none for their size"),
-    [SETTING_POLICY] = TEXT("policy", "fifo",
-                            "that orders jobs of queues which name none: one of /v1/policies, or one built in"),
+    [SETTING_POLICY] =
+        TEXT("policy", "fifo", "that orders jobs of queues which name none: one of /v1/policies, or one built in"),
     [SETTING_BACKFILL] =
         TEXT("backfill", "on",
              "jobs start before others if that delays no reservation; strict: none starts before another; off: no "
@@ -98,9 +98,8 @@ static const struct row {
     [SETTING_HALF_LIFE_S] =
         NUMBER("half_life_s", 604800, 60, 315360000, "after which past use counts half, for fair shares"),
     [SETTING_AGE_MAX_S] = NUMBER("age_max_s", 604800, 60, 315360000, "seconds of waiting at which the factor age is 1"),
-    [SETTING_MAX_WAIT_S] =
-        NUMBER("max_wait_s", 604800, 0, 315360000,
-               "seconds after which a job that waits goes before all others of its tier; 0: never"),
+    [SETTING_MAX_WAIT_S] = NUMBER("max_wait_s", 604800, 0, 315360000,
+                                  "seconds after which a job that waits goes before all others of its tier; 0: never"),
     [SETTING_CHARGES] = TEXT("charges", "cpu=1,gpu=10,memory=0.25",
                              "what a second of a core, a GPU, a GiB or a unit of another resource counts as use"),
 #undef NUMBER

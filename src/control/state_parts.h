@@ -27,8 +27,8 @@ struct entry {
     } view;
     char *kept[KEPT_MAX]; /* texts of the view */
     size_t kept_len;
-    char *owner, *group; /* of an instance */
-    char *domain;        /* of a node */
+    char *owner, *group;       /* of an instance */
+    char *domain;              /* of a node */
     struct kept_doc *kept_doc; /* of kinds that have one; kept.h */
     uint32_t slot;
     struct entry *on_node, *of_work; /* of an instance: where it is listed; NULL: nowhere */

@@ -99,7 +99,6 @@ static int put_instance(const struct state *s, struct berth_cluster *cluster, st
                         struct berth_err *err)
 {
     struct berth_instance *i = &p->instance.instance;
-    i->counted_ns = p->instance.counted_ns ? p->instance.counted_ns : p->instance.started_ns;
     const struct object *work = state_find_work(s, i->workload);
     if (i->shape || (work && work->work->generation == p->instance.generation))
         return berth_instance_put(cluster, i, err);

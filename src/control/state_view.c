@@ -225,7 +225,10 @@ void view_set(struct state *s, struct entry *e, const struct parsed *p, const js
         e->object.owner = keep(e, member(doc, "owner"));
         e->object.group = keep(e, member(doc, "group"));
         break;
-    case KIND_GROUP: e->object.group = e->object.id; kept_set(e, doc); break;
+    case KIND_GROUP:
+        e->object.group = e->object.id;
+        kept_set(e, doc);
+        break;
     case KIND_QUEUE:
     case KIND_POLICY:
     case KIND_WINDOW:

@@ -474,10 +474,10 @@ static json_t *limit_becomes(struct unit *u, const json_t *doc, const struct ste
 static const char *stopped_for(const struct unit *u, uint64_t instance)
 {
     for (size_t i = 0; i < u->steps.len; i++) {
-        size_t w;
-        json_t *id;
-        json_array_foreach(json_object_get(u->steps.at[i].doc, "waits"), w,
-                           id) if ((uint64_t)json_integer_value(id) == instance) return u->steps.at[i].workload;
+        const json_t *waits = json_object_get(u->steps.at[i].doc, "waits");
+        for (size_t w = 0; w < json_array_size(waits); w++)
+            if ((uint64_t)json_integer_value(json_array_get(waits, w)) == instance)
+                return u->steps.at[i].workload;
     }
     return NULL;
 }

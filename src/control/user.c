@@ -165,7 +165,8 @@ static int other_admin(struct call *c, const char *id)
 typedef int belonging(struct call *c, const struct object *o, void *ctx);
 static int each_belonging(struct call *c, const char *user, belonging *visit, void *ctx)
 {
-    static const enum kind all[] = {KIND_CRON, KIND_APP, KIND_JOB, KIND_VM, KIND_VOLUME, KIND_SECRET}; /* what uses others first */
+    static const enum kind all[] = {KIND_CRON, KIND_APP,    KIND_JOB,
+                                    KIND_VM,   KIND_VOLUME, KIND_SECRET}; /* what uses others first */
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
         size_t len;
         const struct object *const *list = state_list(c->state, all[k], &len);

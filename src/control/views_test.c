@@ -171,6 +171,48 @@ static void what_starts_sooner_is_proved(void **state)
     kit_done(&k);
 }
 
+/* A queue that goes first, if its owner may use it. */
+static void another_queue_may_be_sooner(void **state)
+{
+    struct kit k;
+    (void)state;
+    waiting(&k);
+    CALL(&k, 201, ADMIN, "POST", "/v1/queues", "{id: fast, priority: 10}");
+    CALL(&k, 201, ADMIN, "POST", "/v1/queues", "{id: others, priority: 20, users: [alice]}");
+    CALL(&k, 200, BOB, "GET", "/v1/jobs/4/why?suggest=1", NULL);
+    SAYS(&k, "in the queue fast");
+    assert_null(strstr(k.text, "in the queue others"));
+    kit_done(&k);
+}
+
+static void quotas_are_named(void **state)
+{
+    struct kit k;
+    (void)state;
+    crowd(&k);
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/groups/red", "{quota: {limits: {gpu: 2}}}");
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{name: more, command: [x], gpu: 1}");
+    kit_plan(&k);
+    CALL(&k, 200, ALICE, "GET", "/v1/jobs/3/why", NULL);
+    assert_string_equal(kit_text(&k, "quotas/0/quota"), "group/red");
+    SAYS(&k, "group/red holds 2 gpu, of 2 gpu at most; it asks for 1 gpu");
+    kit_done(&k);
+}
+
+static void dependencies_are_named(void **state)
+{
+    struct kit k;
+    (void)state;
+    crowd(&k);
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{name: later, command: [x], after: [{job: 1, when: ok}]}");
+    kit_plan(&k);
+    CALL(&k, 200, ALICE, "GET", "/v1/jobs/3/why", NULL);
+    assert_int_equal(kit_number(&k, "after/0/job"), 1);
+    assert_string_equal(kit_text(&k, "after/0/when"), "ok");
+    assert_null(kit_at(&k, "standing"));
+    kit_done(&k);
+}
+
 static void drafts_are_foreseen(void **state)
 {
     struct kit k;
@@ -282,6 +324,101 @@ static void use_is_summed(void **state)
     kit_done(&k);
 }
 
+/* ---- on another thread, as berthd has it ---- */
+
+static struct {
+    void (*work)(void *), (*after)(void *);
+    void *arg;
+    size_t len;
+} put_off;
+
+static void run_later(void *ctx, void (*work)(void *), void (*after)(void *), void *arg)
+{
+    (void)ctx;
+    assert_int_equal(put_off.len, 0); /* one at a time */
+    put_off.work = work;
+    put_off.after = after;
+    put_off.arg = arg;
+    put_off.len = 1;
+}
+
+static void run_now(void)
+{
+    assert_int_equal(put_off.len, 1);
+    put_off.len = 0;
+    put_off.work(put_off.arg);
+    put_off.after(put_off.arg);
+}
+
+struct asked_for {
+    int status;
+    int64_t total;
+};
+
+static void answered(void *ctx, struct answer *answer)
+{
+    struct asked_for *a = ctx;
+    assert_int_equal(a->status, 0);
+    a->status = answer->status;
+    a->total = json_integer_value(json_object_get(answer->body, "total"));
+}
+
+static void ask(struct kit *k, const char *method, const char *path, const char *body, struct asked_for *ret)
+{
+    struct request request = {.method = method, .path = path, .peer = ADMIN, .remote = "192.0.2.1", .body = body};
+    request.body_len = body ? strlen(body) : 0;
+    *ret = (struct asked_for){0};
+    control_handle(k->control, &request, answered, ret);
+}
+
+static void calls_wait_for_the_worker(void **state)
+{
+    struct asked_for a[4];
+    struct kit k;
+    (void)state;
+    waiting(&k);
+    k.control->env.run_slow = run_later;
+    ask(&k, "GET", "/v1/queue", NULL, &a[0]);
+    ask(&k, "GET", "/v1/queue", NULL, &a[1]);
+    ask(&k, "POST", "/v1/policies/test", "{\"ranking\": \"sjf\"}", &a[2]);
+    ask(&k, "GET", "/v1/jobs/3/why", NULL, &a[3]);
+    assert_int_equal(a[0].status, 0);
+    CALL(&k, 200, ALICE, "POST", "/v1/jobs/3/cancel", NULL); /* while it is being made */
+    run_now();                                               /* serves all that wait for the outlook */
+    assert_int_equal(a[0].status, 200);
+    assert_int_equal(a[0].total, 2);
+    assert_int_equal(a[1].status, 200);
+    assert_int_equal(a[3].status, 200);
+    assert_int_equal(a[2].status, 0);
+    run_now(); /* and the next one is under way */
+    assert_int_equal(a[2].status, 200);
+    assert_int_equal(put_off.len, 0);
+    kit_done(&k);
+}
+
+/* Who waits when the daemon stops is told; what is being made is dropped, whether it ends before or not. */
+static void calls_that_wait_are_told_of_the_end(void **state)
+{
+    (void)state;
+    for (int ends = 0; ends < 2; ends++) {
+        struct asked_for a[2];
+        struct kit k;
+        waiting(&k);
+        k.control->env.run_slow = run_later;
+        ask(&k, "GET", "/v1/queue", NULL, &a[0]);
+        ask(&k, "POST", "/v1/policies/test", "{\"ranking\": \"sjf\"}", &a[1]);
+        control_quiesce(k.control);
+        assert_int_equal(a[0].status, 503);
+        assert_int_equal(a[1].status, 503);
+        if (ends)
+            run_now();
+        put_off.len = 0;
+        control_free(k.control);
+        store_close(k.store);
+        json_decref(k.body);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,11 +427,16 @@ int main(void)
         cmocka_unit_test(forecasts_follow_the_state),
         cmocka_unit_test(why_is_complete),
         cmocka_unit_test(what_starts_sooner_is_proved),
+        cmocka_unit_test(another_queue_may_be_sooner),
+        cmocka_unit_test(quotas_are_named),
+        cmocka_unit_test(dependencies_are_named),
         cmocka_unit_test(drafts_are_foreseen),
         cmocka_unit_test(policies_are_tried),
         cmocka_unit_test(holders_are_told),
         cmocka_unit_test(holders_of_the_past_are_told),
         cmocka_unit_test(use_is_summed),
+        cmocka_unit_test(calls_wait_for_the_worker),
+        cmocka_unit_test(calls_that_wait_are_told_of_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

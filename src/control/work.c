@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "control/control_parts.h"
 #include "control/job.h"
 #include "control/port.h"
 #include "control/route_rules.h"
@@ -244,6 +245,8 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
         if (k->kind != KIND_JOB) /* failures of a job are counted to its end */
             work_forgive(c, id);
     }
+    if (!next && k->kind == KIND_JOB)
+        jobs_leaving(c->control->jobs, &c->change, id);
     if (!next && change_rest_on(&c->change, KIND_LAST, id))
         change_delete(&c->change, KIND_LAST, id);
     return 0;

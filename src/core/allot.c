@@ -18,6 +18,7 @@ struct reserve {
 };
 
 struct allotments {
+    bool any; /* some quota limits something */
     struct row **limits; /* [quota][limit]; NULL: it has none */
     int64_t **totals;    /* [quota][total]: amount x seconds */
     struct reserve *reserves; /* one for each wish at most */
@@ -110,6 +111,7 @@ void allotments_begin(struct berth_plan *p)
         for (uint32_t i = 0; t && i < t->totals_len; i++)
             a->totals[q][i] = spent_of(p, &t->totals[i]);
         totals |= a->totals[q] != NULL;
+        a->any |= a->limits[q] || a->totals[q];
     }
     for (uint32_t word = 0; totals && word < s->accounted_len; word++)
         BITS_EACH (bit, s->accounted[word])
@@ -120,7 +122,7 @@ void allotments_begin(struct berth_plan *p)
 
 static const struct claim *claim_of(const struct berth_plan *p, uint32_t workload)
 {
-    const struct claim *claim = snapshot_claim(p->s, workload);
+    const struct claim *claim = p->allotments->any ? snapshot_claim(p->s, workload) : NULL;
     return claim && claim->quotas_len ? claim : NULL;
 }
 

@@ -3,16 +3,15 @@
 
 #include <assert.h>
 
-#include "base/sort.h"
 #include "core/allot.h"
 #include "core/filter/filters.h"
+#include "core/future.h"
 #include "core/harm.h"
-#include "core/rank.h"
-#include "core/tier.h"
 
 enum {
     TRIES = 16,        /* nodes that are tried for a pod, should filters refuse what there would be room for */
     MOST_USUAL = 1000, /* pods that one plan stops */
+    REPRIEVES = 32,    /* parties of which it is tried whether each is needed */
 };
 
 /* ---- stops that can be taken back ---------------------------------------------------------------------------------- */
@@ -215,7 +214,11 @@ static bool many(struct effort *e, struct wish *w, uint32_t upto)
 /* Pods of the gang beyond its minimum wait until it stands again. */
 static void gang_falls(struct berth_plan *p, uint32_t gang)
 {
-    for (size_t i = 0; i < p->wishes.len; i++)
+    bool spare = false;
+    for (uint32_t w = ((const struct gang *)pages_at(&p->s->gangs, gang))->first; w != NONE && !spare;
+         w = snapshot_workload(p->s, w)->next_in_gang)
+        spare = snapshot_workload(p->s, w)->gang_min < snapshot_workload(p->s, w)->replicas;
+    for (size_t i = 0; spare && i < p->wishes.len; i++)
         if (p->wishes.at[i].spare_of == gang)
             p->wishes.at[i].len = p->wishes.at[i].placed;
     p->gang_stands[gang] = false;
@@ -244,6 +247,105 @@ static bool gang_go(struct effort *e)
     return true;
 }
 
+/* The same with these parties alone, whoever finds room where. */
+static bool gang_by(struct effort *e, const uint32_t *parties, uint32_t len, uint32_t but)
+{
+    bool all = true;
+    undo(e, e->acts);
+    for (uint32_t i = 0; i < e->len; i++)
+        place_some(e->p, &e->w[i], e->w[i].needed);
+    for (uint32_t n = 0; n < len; n++)
+        if (n != but)
+            party_stop(e, parties[n]);
+    for (uint32_t i = 0; i < e->len; i++) {
+        struct wish *w = &e->w[i];
+        const struct class *k = snapshot_class(e->p->s, w->class);
+        uint32_t room = allot_room(e->p, w->workload, k, true, w->needed - w->placed);
+        if (room)
+            place_later(e->p, w, w->placed + room, NULL);
+        all = all && w->placed == w->needed;
+    }
+    return all;
+}
+
+static bool is_worth_more(const struct party *a, const struct party *b)
+{
+    if (a->tier != b->tier)
+        return a->tier > b->tier;
+    return a->lost != b->lost ? a->lost > b->lost : a->id < b->id;
+}
+
+/* The parties that were stopped, the most valuable first. */
+static uint32_t *parties_by_worth(const struct effort *e, uint32_t *ret_len)
+{
+    const struct party *all = e->p->victims->parties;
+    uint32_t *list = ARENA_ARRAY(&e->p->scratch, uint32_t, e->stops.len + 1), len = 0;
+    for (size_t i = 0; i < e->stops.len; i++) {
+        uint32_t party = e->stops.at[i].party, at = len;
+        if (i > 0 && e->stops.at[i - 1].party == party)
+            continue;
+        for (; at > 0 && is_worth_more(&all[party], &all[list[at - 1]]); at--)
+            list[at] = list[at - 1];
+        list[at] = party;
+        len++;
+    }
+    *ret_len = len;
+    return list;
+}
+
+/* A gang that went whole may have made room for more than the pod it went for: then others need not go. */
+static void gang_reprieve(struct effort *e)
+{
+    struct arena_mark mark = arena_mark(&e->p->scratch);
+    uint32_t len, kept = 0;
+    uint32_t *list = parties_by_worth(e, &len);
+    bool whole = false;
+    for (uint32_t n = 0; n < len; n++)
+        whole |= e->p->victims->parties[list[n]].len > 1;
+    for (uint32_t n = 0; whole && len > 1 && len <= REPRIEVES && n < len;) {
+        if (!gang_by(e, list, len, n)) {
+            n++;
+            continue;
+        }
+        for (uint32_t i = n + 1; i < len; i++)
+            list[i - 1] = list[i];
+        len--;
+        kept++;
+    }
+    if (whole && len + kept > 1 && len + kept <= REPRIEVES && !gang_by(e, list, len, NONE)) {
+        undo(e, e->acts); /* as it was found first */
+        bool again = gang_go(e);
+        assert(again);
+        (void)again;
+    }
+    arena_rewind(&e->p->scratch, mark);
+}
+
+/* Does nothing but its class, its size and its time decide whether there is room for the gang? */
+static bool is_plain(const struct effort *e)
+{
+    const struct class *k = snapshot_class(e->p->s, e->w->class);
+    const struct claim *claim = snapshot_claim(e->p->s, e->w->workload);
+    return e->len == 1 && !e->w->bound && !e->w->elsewhere && k->ties_len + k->ports_len + k->volumes_len == 0 &&
+           !(claim && claim->quotas_len) && !e->p->c.headroom;
+}
+
+/* Was it tried for one that is no larger, no longer and of no lower tier, and has nothing been stopped since? Then there is
+ * less room now than there was. */
+static bool is_in_vain(const struct effort *e)
+{
+    const struct in_vain *x = &e->p->victims->in_vain[e->w->class.v];
+    return x->stops == e->p->stops + 1 && is_plain(e) && e->w->needed >= x->needed && e->tier <= x->tier &&
+           future_duration(e->p, e->w->workload) >= x->duration_ns;
+}
+
+static void note_in_vain(const struct effort *e)
+{
+    if (is_plain(e))
+        e->p->victims->in_vain[e->w->class.v] =
+            (struct in_vain){e->tier, future_duration(e->p, e->w->workload), e->w->needed, e->p->stops + 1};
+}
+
 bool preempt(struct berth_plan *p, struct wish *w, uint32_t len)
 {
     struct effort e = {.p = p, .w = w, .len = len, .tier = w->tier, .acts = p->c.acts.len};
@@ -256,9 +358,15 @@ bool preempt(struct berth_plan *p, struct wish *w, uint32_t len)
         p->victims = victims_new(p, e.tier);
     if (p->victims->least >= e.tier || p->victims->stopped >= most(p))
         return false;
+    if (needs && is_in_vain(&e))
+        return false;
     if (needs) {
-        if (!gang_go(&e))
+        if (gang_go(&e)) {
+            gang_reprieve(&e);
+        } else {
             undo(&e, e.acts);
+            note_in_vain(&e);
+        }
     } else {
         for (uint32_t i = 0; i < len; i++)
             (void)many(&e, &w[i], w[i].len);
@@ -267,133 +375,4 @@ bool preempt(struct berth_plan *p, struct wish *w, uint32_t len)
     note_stopped(&e);
     vec_done(&e.stops);
     return any;
-}
-
-/* ---- coming back ----------------------------------------------------------------------------------------------------- */
-
-static bool is_wanted(const struct berth_plan *p, const struct workload *w)
-{
-    return !w->gone && !w->suspended && w->begin_ns <= p->s->now_ns;
-}
-
-static struct wish wish_again(struct berth_plan *p, uint32_t workload, int64_t tier)
-{
-    const struct workload *w = snapshot_workload(p->s, workload);
-    const struct claim *claim = snapshot_claim(p->s, workload);
-    struct wish x = {.workload = workload,
-                     .class = w->class,
-                     .replaces = NONE,
-                     .group = NONE,
-                     .cause = BERTH_CAUSE_PENDING,
-                     .tier = tier,
-                     .created_ns = w->created_ns,
-                     .queue = claim ? rank_queue(p, claim) : NONE,
-                     .more = NONE,
-                     .spare_of = NONE};
-    x.queue_priority = x.queue == NONE ? 0 : p->policy.order.queues[x.queue].priority;
-    return x;
-}
-
-/* The pod gets a new instance before the old one has stopped. */
-static void single_again(struct berth_plan *p, const struct party *x)
-{
-    const struct workload *w = snapshot_workload(p->s, x->workload);
-    if (!is_wanted(p, w) || w->on_lost != BERTH_LOST_REPLACE)
-        return;
-    struct wish wish = wish_again(p, x->workload, x->tier);
-    wish.first = snapshot_instance(p->s, p->victims->members[x->first])->ordinal;
-    wish.len = wish.first < w->replicas;
-    wish.spare_of = w->gang;
-    if (wish.len)
-        vec_push(&p->wishes, wish);
-}
-
-/* Ordinals that are not taken by what is done or still stopping. */
-static uint32_t free_ordinals(struct berth_plan *p, const struct workload *w, const uint32_t **ret, uint32_t *ret_done)
-{
-    uint32_t *list = ARENA_ARRAY(&p->arena, uint32_t, w->replicas + 1), len = 0;
-    struct arena_mark mark = arena_mark(&p->scratch);
-    uint64_t *used = ARENA_ARRAY(&p->scratch, uint64_t, bits_words(w->replicas) + 1);
-    *ret_done = 0;
-    for (uint32_t at = w->first; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload) {
-        const struct instance *i = snapshot_instance(p->s, at);
-        bool done = workload_done(w, i);
-        bool stopping = state_active(i->state) && !bits_has(p->c.removed, at) && w->on_lost != BERTH_LOST_REPLACE;
-        if (i->ordinal >= w->replicas || (!done && !stopping))
-            continue;
-        *ret_done += done && !bits_has(used, i->ordinal);
-        bits_add(used, i->ordinal);
-    }
-    for (uint32_t o = 0; o < w->replicas; o++)
-        if (!bits_has(used, o))
-            list[len++] = o;
-    arena_rewind(&p->scratch, mark);
-    *ret = list;
-    return len;
-}
-
-/* In the order of their ids. */
-static struct keyed *gang_workloads(struct berth_plan *p, uint32_t gang, uint32_t *ret_len)
-{
-    uint32_t len = 0, first = ((const struct gang *)pages_at(&p->s->gangs, gang))->first;
-    for (uint32_t w = first; w != NONE; w = snapshot_workload(p->s, w)->next_in_gang)
-        len++;
-    struct keyed *rows = arena_alloc(&p->scratch, 2 * (size_t)len * sizeof *rows);
-    len = 0;
-    for (uint32_t w = first; w != NONE; w = snapshot_workload(p->s, w)->next_in_gang)
-        rows[len++] = (struct keyed){p->s->ranks[w], w};
-    sort_keyed(rows, rows + len, len);
-    *ret_len = len;
-    return rows;
-}
-
-/* The whole gang begins anew, if those of its pods that are not stopping are enough; else it waits for the stops. */
-static void gang_again(struct berth_plan *p, const struct party *x)
-{
-    uint32_t gang = snapshot_workload(p->s, x->workload)->gang, workloads;
-    uint32_t from = (uint32_t)p->wishes.len, to;
-    struct arena_mark mark = arena_mark(&p->scratch);
-    const struct keyed *of = gang_workloads(p, gang, &workloads);
-    bool enough = true;
-    for (uint32_t n = 0; n < workloads; n++) {
-        const struct workload *w = snapshot_workload(p->s, of[n].value);
-        struct wish wish = wish_again(p, of[n].value, x->tier);
-        uint32_t done, least = w->gone || w->suspended ? 0 : w->gang_min;
-        wish.len = free_ordinals(p, w, &wish.ordinals, &done);
-        wish.group = gang;
-        wish.needed = least > done ? least - done : 0;
-        enough &= wish.len >= wish.needed && (wish.needed == 0 || is_wanted(p, w));
-        if (is_wanted(p, w) && wish.len)
-            vec_push(&p->wishes, wish);
-    }
-    arena_rewind(&p->scratch, mark);
-    if (!enough)
-        p->wishes.len = from;
-    to = (uint32_t)p->wishes.len;
-    for (uint32_t i = from; i < to; i++) { /* what is spare is wished for apart */
-        struct wish rest = p->wishes.at[i];
-        rest.ordinals += rest.needed;
-        rest.len -= rest.needed;
-        rest.needed = 0;
-        rest.group = NONE;
-        rest.spare_of = gang;
-        rest.tier = tier_of(BERTH_SPARE, snapshot_workload(p->s, rest.workload)->priority);
-        p->wishes.at[i].len = p->wishes.at[i].needed;
-        if (rest.len)
-            vec_push(&p->wishes, rest);
-    }
-}
-
-void preempt_wishes(struct berth_plan *p)
-{
-    struct victims *v = p->victims;
-    for (uint32_t i = 0; v && i < v->back_len; i++) {
-        const struct party *x = &v->parties[v->back[i]];
-        if (x->gang)
-            gang_again(p, x);
-        else
-            single_again(p, x);
-    }
-    if (v)
-        v->back_len = 0;
 }

@@ -128,7 +128,11 @@ static void the_least_harm_is_done(void **state)
          {{"p", 1, 200, "a", 1}, {"q", 1, 500, "a", 2}, {"r", 1, 300, "a", 3}, {"t", 5, 1000, "b", 1}},
          "stop q/0 a preempted #2; reserve new/0 a pending after 2"                           },
         {"nor of several",
-         {{"p", 1, 100, "a", 1}, {"q", 1, 300, "a", 2}, {"r", 1, 400, "a", 3}, {"t", 9, 200, "a", 5}, {"u", 9, 900, "b", 5}},
+         {{"p", 1, 100, "a", 1},
+          {"q", 1, 300, "a", 2},
+          {"r", 1, 400, "a", 3},
+          {"t", 9, 200, "a", 5},
+          {"u", 9, 900, "b", 5}},
          "stop p/0 a preempted #1; stop r/0 a preempted #3; reserve new/0 a pending after 1,3"},
         {"the youngest of equals",
          {{"p", 1, 600, "a", 5}, {"q", 1, 600, "b", 5}},
@@ -252,6 +256,33 @@ static void all_or_nothing_for_a_gang(void **state)
         scene_step(&s, rows[i].want);
         scene_cleanup(&s);
     }
+}
+
+/* Whoever was chosen before a gang had to go, and need no longer, stays. */
+static void nobody_goes_beside_a_gang_in_vain(void **state)
+{
+    (void)state;
+    struct scene s = stage(2);
+    gang(&s, "pair", 2, 2, 0, 600);
+    runs(&s, "pair", 0, "a", 60);
+    runs(&s, "pair", 1, "b", 60);
+    job(&s, "low", 1, 1, 400);
+    runs(&s, "low", 0, "a", 60);
+    gang(&s, "new", 9, 2, 0, 400);
+    scene_step(&s, "place new/0 b pending; stop low/0 a preempted #3; reserve new/1 a pending after 3");
+    scene_cleanup(&s);
+    s = stage(2);
+    gang(&s, "pair", 2, 2, 0, 600);
+    runs(&s, "pair", 0, "a", 60);
+    runs(&s, "pair", 1, "b", 60);
+    job(&s, "low", 1, 1, 400);
+    runs(&s, "low", 0, "a", 60);
+    job(&s, "firm", 9, 1, 400);
+    runs(&s, "firm", 0, "b", 60);
+    gang(&s, "new", 9, 2, 0, 400);
+    scene_step(&s, "stop pair/0 a preempted #1; stop pair/1 b preempted #2; reserve new/0 a pending after 1; "
+                   "reserve new/1 b pending after 2");
+    scene_cleanup(&s);
 }
 
 /* One who goes takes along whoever was to take over from it. */
@@ -400,8 +431,11 @@ static void what_is_taken_back_holds_its_quota(void **state)
     runs(&s, "firm", 0, "a", 60);
     runs(&s, "full", 0, "b", 60);
     runs(&s, "firm", 1, "c", 60);
-    scene_instance(&s, (struct berth_instance){
-                           .workload = "old", .node = "c", .state = BERTH_STOPPING, .since_ns = 1, .shape = &(struct berth_shape){NEEDS(400, 1)}});
+    scene_instance(&s, (struct berth_instance){.workload = "old",
+                                               .node = "c",
+                                               .state = BERTH_STOPPING,
+                                               .since_ns = 1,
+                                               .shape = &(struct berth_shape){NEEDS(400, 1)}});
     gang(&s, "new", 9, 3, 0, 400);
     scene_step(&s, "");
     assert_int_equal(scene_pending(&s, "new"), 3);
@@ -445,8 +479,10 @@ static void nobody_goes_for_its_own(void **state)
     runs(&s, "web", 0, "a", 60);
     runs(&s, "web", 1, "b", 60);
     runs(&s, "web", 2, "a", 60);
-    scene_put(&s, (struct berth_workload){
-                      .id = "new", .kind = BERTH_JOB, .replicas = 1, .priority = 9, .shape = {NEEDS(700, 1), .node = "b"}});
+    scene_put(&s,
+              (struct berth_workload){
+                  .id = "new", .kind = BERTH_JOB, .replicas = 1, .priority = 9, .shape = {NEEDS(700, 1), .node = "b"}
+    });
     scene_step(&s, "stop web/1 b preempted #2; reserve new/0 b pending after 2");
     scene_cleanup(&s);
 }
@@ -571,6 +607,7 @@ static void check_stops(const struct chance *x)
 {
     const struct berth_plan *p = x->s.p;
     int32_t highest = INT32_MIN;
+    assert_true(berth_plan_stats(p).unplaced <= 3 * JOBS); /* no pod is wished for twice */
     for (size_t i = 0; i < berth_plan_actions(p); i++) {
         struct berth_action a = berth_plan_action(p, i);
         if (a.op == BERTH_RESERVE && x->told[number_of(a.workload)].priority > highest)
@@ -719,6 +756,7 @@ int main(void)
         cmocka_unit_test(spare_pods_go_first),
         cmocka_unit_test(a_spare_pod_counts_once),
         cmocka_unit_test(all_or_nothing_for_a_gang),
+        cmocka_unit_test(nobody_goes_beside_a_gang_in_vain),
         cmocka_unit_test(a_move_ends_with_its_pod),
         cmocka_unit_test(ports_and_gpus),
         cmocka_unit_test(nobody_stops_in_vain),

@@ -425,7 +425,7 @@ static uint64_t flip64(int64_t v)
 }
 
 /* Groups by a key of their first wish, stable. `by`: 0 key, 1 queue, 2 whether it has waited for too long, 3 priority,
- * 4 tier. */
+ * 4 tier, 5 id, 6 creation. */
 static uint64_t sort_key(const struct berth_plan *p, const struct wish *w, unsigned by)
 {
     switch (by) {
@@ -433,6 +433,8 @@ static uint64_t sort_key(const struct berth_plan *p, const struct wish *w, unsig
     case 1: return w->waited ? 0 : flip64(w->queue_priority);
     case 2: return !w->waited;
     case 3: return flip64(snapshot_workload(p->s, w->workload)->priority);
+    case 5: return p->s->ranks[w->workload];
+    case 6: return (uint64_t)snapshot_workload(p->s, w->workload)->created_ns ^ (uint64_t)1 << 63;
     default: return flip64(w->tier);
     }
 }
@@ -523,6 +525,25 @@ static void chain_parts(struct berth_plan *p)
         }
         last[w->workload] = i;
     }
+}
+
+void tiers_again(struct berth_plan *p, size_t from)
+{
+    for (size_t i = from; i < p->wishes.len; i++) {
+        struct wish *w = &p->wishes.at[i];
+        struct berth_err err;
+        if (rank_keys(p, &w->workload, 1, &w->key, &err))
+            w->key = 0; /* a formula that fails for it alone: the last of its tier */
+    }
+    for (size_t i = 0; i < p->wishes.len; i++) {
+        p->wishes.at[i].more = NONE;
+        p->wishes.at[i].is_part = false;
+    }
+    struct arena_mark mark = arena_mark(&p->scratch);
+    sort_wishes(p, 5, 6);
+    sort_wishes(p, 0, 4);
+    chain_parts(p);
+    arena_rewind(&p->scratch, mark);
 }
 
 int tiers_make(struct berth_plan *p, struct berth_err *err)

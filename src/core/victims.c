@@ -334,6 +334,7 @@ struct victims *victims_new(struct berth_plan *p, int64_t tier)
     v->stopped = count_stopped(p);
     v->acts = p->c.acts.len;
     v->back = ARENA_ARRAY(&p->arena, uint32_t, v->parties_len + 1);
+    v->in_vain = ARENA_ARRAY(&p->arena, struct in_vain, s->classes.len + 1);
     v->memos = ARENA_ARRAY(&p->arena, struct harms *, s->classes.len + 1);
     return v;
 }

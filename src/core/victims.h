@@ -36,9 +36,13 @@ struct victims {
     uint32_t stopped;      /* pods that were told to stop at this moment */
     struct harms **memos;  /* [class]: of harm.c */
     size_t memo_bytes;
-    uint32_t *changed; /* positions on which somebody was stopped, or something was taken back, in order */
+    struct in_vain {
+        int64_t tier, duration_ns;
+        uint32_t needed, stops; /* stops + 1 */
+    } * in_vain;                /* [class]: the last gang for which too few could be stopped */
+    uint32_t *changed;          /* positions on which somebody was stopped, or something was taken back, in order */
     uint32_t changed_len, changed_room;
-    size_t acts; /* up to which stops were noted there */
+    size_t acts;    /* up to which stops were noted there */
     uint32_t *back; /* parties that were stopped, and may be wished for again */
     uint32_t back_len;
 };

@@ -15,6 +15,7 @@ struct job {
     int64_t limit, deadline; /* seconds; the latter from the beginning */
     uint32_t gpus, milli;
     const char *user;
+    const char *gang; /* of several jobs; NULL: its own */
 };
 
 /* Jobs come in the order in which they are put. */
@@ -25,7 +26,9 @@ static inline void put_job(struct scene *s, struct job j)
         .kind = BERTH_JOB,
         .replicas = j.pods ? j.pods : 1,
         .created_ns = (int64_t)s->next + s->now_ns,
-        .gang = j.pods ? j.id : NULL,
+        .gang = j.gang   ? j.gang
+                : j.pods ? j.id
+                         : NULL,
         .estimate_ns = j.seconds * SCENE_SECOND_NS,
         .limit_ns = j.limit * SCENE_SECOND_NS,
         .deadline_ns = j.deadline ? START_NS + j.deadline * SCENE_SECOND_NS : 0,

@@ -50,6 +50,7 @@ int instance_doc_read(const json_t *doc, struct arena *arena, struct instance_do
     if (entry.instance.id > INT64_MAX)
         return err_set(err, ERANGE, "id: at most 2^63-1");
     d.instance = entry.instance;
+    d.instance.counted_ns = d.counted_ns > d.started_ns ? d.counted_ns : d.started_ns;
     rc = meta_finish(&r, &d.meta, arena_fmt(arena, "%llu", (unsigned long long)d.instance.id));
     if (rc == 0)
         *ret = d;

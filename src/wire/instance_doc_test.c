@@ -14,6 +14,9 @@ static void what_is_written_is_read(void **state)
     static const struct port_report ports[] = {
         {"http", 10000}
     };
+    static const struct berth_amount peak[] = {
+        {"memory", 2000}
+    };
     static const char *const resources[] = {"io", "memory"};
     static const struct berth_label taken[] = {
         {"card", "card1"},
@@ -36,6 +39,10 @@ static void what_is_written_is_read(void **state)
         .epoch = 3,
         .seq = 6,
         .error = "no such file",
+        .started_ns = 11,
+        .counted_ns = 12,
+        .peak = peak,
+        .peak_len = 1,
         .ports = ports,
         .ports_len = 1,
         .words = {                       .exit_said = true,
@@ -80,6 +87,9 @@ static void what_is_written_is_read(void **state)
     assert_int_equal(d.epoch, 3);
     assert_int_equal(d.seq, 6);
     assert_string_equal(d.error, "no such file");
+    assert_true(d.started_ns == 11 && d.counted_ns == 12 && d.peak_len == 1);
+    assert_string_equal(d.peak[0].resource, "memory");
+    assert_int_equal(d.peak[0].amount, 2000);
     assert_int_equal(d.ports_len, 1);
     assert_string_equal(d.ports[0].endpoint, "http");
     assert_int_equal(d.ports[0].port, 10000);
@@ -103,6 +113,26 @@ static void a_plain_instance_is_a_short_document(void **state)
     struct given g = given("{id: 1, workload: '7', ordinal: 0, node: n, state: running, ready: true, of: 1}");
     CLEANUP(json) json_t *doc = instance_doc_make(&want);
     assert_true(json_equal(doc, g.doc));
+}
+
+/* From its first run, or from where its use has been recorded. */
+static void use_counts_from(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *doc;
+        int64_t want_s;
+    } rows[] = {
+        {"{id: 1, pod: a/0, node: n}",                                                               0  },
+        {"{id: 1, pod: a/0, node: n, started: 1970-01-01T00:01:00Z}",                                60 },
+        {"{id: 1, pod: a/0, node: n, started: 1970-01-01T00:01:00Z, counted: 1970-01-01T00:02:00Z}", 120},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        CLEANUP(given) struct given g = given(rows[i].doc);
+        struct instance_doc d;
+        READ(&g, instance_doc_read, &d);
+        assert_int_equal(d.instance.counted_ns, rows[i].want_s * 1000000000);
+    }
 }
 
 static void instances_are_refused(void **state)
@@ -269,6 +299,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_is_read),
         cmocka_unit_test(a_plain_instance_is_a_short_document),
+        cmocka_unit_test(use_counts_from),
         cmocka_unit_test(instances_are_refused),
         cmocka_unit_test(facts),
         cmocka_unit_test(a_report),

@@ -125,7 +125,7 @@ static void what_is_wrong_is_named(void **state)
         {"{id: a, array: {to: 4, step: 0}}",              "array: step: must be at least 1"            },
         {"{id: a, array: 0-100000}",                      "array: 100001 tasks; at most 100000"        },
         {"{id: a, array: 1-}",                            "array: expected indexes like"               },
-        {"{id: a, array: '1-2:'}",                          "array: expected indexes like"               },
+        {"{id: a, array: '1-2:'}",                        "array: expected indexes like"               },
         {"{id: a, array: 1-2%3x}",                        "array: expected indexes like"               },
         {"{id: a, array: 1-99999999999}",                 "array: expected indexes like"               },
         {"{id: a, array: 0-9, replicas: 4}",              "replicas: 4 is not what the array has, 10"  },

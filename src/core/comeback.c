@@ -1,0 +1,136 @@
+/* comeback.c - what was stopped for others, and wants a place again before it has stopped. */
+#include "base/sort.h"
+#include "core/preempt.h"
+#include "core/rank.h"
+#include "core/tier.h"
+#include "core/victims.h"
+
+static bool is_wanted(const struct berth_plan *p, const struct workload *w)
+{
+    return !w->gone && !w->suspended && w->begin_ns <= p->s->now_ns;
+}
+
+static struct wish wish_again(struct berth_plan *p, uint32_t workload, int64_t tier)
+{
+    const struct workload *w = snapshot_workload(p->s, workload);
+    const struct claim *claim = snapshot_claim(p->s, workload);
+    struct wish x = {.workload = workload,
+                     .class = w->class,
+                     .replaces = NONE,
+                     .group = NONE,
+                     .cause = BERTH_CAUSE_PENDING,
+                     .tier = tier,
+                     .created_ns = w->created_ns,
+                     .queue = claim ? rank_queue(p, claim) : NONE,
+                     .more = NONE,
+                     .spare_of = NONE};
+    x.queue_priority = x.queue == NONE ? 0 : p->policy.order.queues[x.queue].priority;
+    return x;
+}
+
+/* The pod gets a new instance before the old one has stopped. */
+static void single_again(struct berth_plan *p, const struct party *x)
+{
+    const struct workload *w = snapshot_workload(p->s, x->workload);
+    if (!is_wanted(p, w) || w->on_lost != BERTH_LOST_REPLACE)
+        return;
+    struct wish wish = wish_again(p, x->workload, x->tier);
+    wish.first = snapshot_instance(p->s, p->victims->members[x->first])->ordinal;
+    wish.len = wish.first < w->replicas;
+    wish.spare_of = w->gang;
+    if (wish.len)
+        vec_push(&p->wishes, wish);
+}
+
+/* Ordinals that are not taken by what is done or still stopping. */
+static uint32_t free_ordinals(struct berth_plan *p, const struct workload *w, const uint32_t **ret, uint32_t *ret_done)
+{
+    uint32_t *list = ARENA_ARRAY(&p->arena, uint32_t, w->replicas + 1), len = 0;
+    struct arena_mark mark = arena_mark(&p->scratch);
+    uint64_t *used = ARENA_ARRAY(&p->scratch, uint64_t, bits_words(w->replicas) + 1);
+    *ret_done = 0;
+    for (uint32_t at = w->first; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload) {
+        const struct instance *i = snapshot_instance(p->s, at);
+        bool done = workload_done(w, i);
+        bool stopping = state_active(i->state) && !bits_has(p->c.removed, at) && w->on_lost != BERTH_LOST_REPLACE;
+        if (i->ordinal >= w->replicas || (!done && !stopping))
+            continue;
+        *ret_done += done && !bits_has(used, i->ordinal);
+        bits_add(used, i->ordinal);
+    }
+    for (uint32_t o = 0; o < w->replicas; o++)
+        if (!bits_has(used, o))
+            list[len++] = o;
+    arena_rewind(&p->scratch, mark);
+    *ret = list;
+    return len;
+}
+
+/* In the order of their ids. */
+static struct keyed *gang_workloads(struct berth_plan *p, uint32_t gang, uint32_t *ret_len)
+{
+    uint32_t len = 0, first = ((const struct gang *)pages_at(&p->s->gangs, gang))->first;
+    for (uint32_t w = first; w != NONE; w = snapshot_workload(p->s, w)->next_in_gang)
+        len++;
+    struct keyed *rows = arena_alloc(&p->scratch, 2 * (size_t)len * sizeof *rows);
+    len = 0;
+    for (uint32_t w = first; w != NONE; w = snapshot_workload(p->s, w)->next_in_gang)
+        rows[len++] = (struct keyed){p->s->ranks[w], w};
+    sort_keyed(rows, rows + len, len);
+    *ret_len = len;
+    return rows;
+}
+
+/* The whole gang begins anew, if those of its pods that are not stopping are enough; else it waits for the stops. */
+static void gang_again(struct berth_plan *p, const struct party *x)
+{
+    uint32_t gang = snapshot_workload(p->s, x->workload)->gang, workloads;
+    uint32_t from = (uint32_t)p->wishes.len, to;
+    struct arena_mark mark = arena_mark(&p->scratch);
+    const struct keyed *of = gang_workloads(p, gang, &workloads);
+    bool enough = true;
+    for (uint32_t n = 0; n < workloads; n++) {
+        const struct workload *w = snapshot_workload(p->s, of[n].value);
+        struct wish wish = wish_again(p, of[n].value, x->tier);
+        uint32_t done, least = w->gone || w->suspended ? 0 : w->gang_min;
+        wish.len = free_ordinals(p, w, &wish.ordinals, &done);
+        wish.group = gang;
+        wish.needed = least > done ? least - done : 0;
+        enough &= wish.len >= wish.needed && (wish.needed == 0 || is_wanted(p, w));
+        if (is_wanted(p, w) && wish.len)
+            vec_push(&p->wishes, wish);
+    }
+    arena_rewind(&p->scratch, mark);
+    if (!enough)
+        p->wishes.len = from;
+    to = (uint32_t)p->wishes.len;
+    for (uint32_t i = from; i < to; i++) { /* what is spare is wished for apart */
+        struct wish rest = p->wishes.at[i];
+        rest.ordinals += rest.needed;
+        rest.len -= rest.needed;
+        rest.needed = 0;
+        rest.group = NONE;
+        rest.spare_of = gang;
+        rest.tier = tier_of(BERTH_SPARE, snapshot_workload(p->s, rest.workload)->priority);
+        p->wishes.at[i].len = p->wishes.at[i].needed;
+        if (rest.len)
+            vec_push(&p->wishes, rest);
+    }
+}
+
+void preempt_wishes(struct berth_plan *p)
+{
+    struct victims *v = p->victims;
+    size_t before = p->wishes.len;
+    for (uint32_t i = 0; v && i < v->back_len; i++) {
+        const struct party *x = &v->parties[v->back[i]];
+        if (x->gang)
+            gang_again(p, x);
+        else
+            single_again(p, x);
+    }
+    if (v)
+        v->back_len = 0;
+    if (p->wishes.len > before)
+        tiers_again(p, before);
+}
