@@ -40,12 +40,30 @@ static struct held free_after(const struct day *d, const struct berth_plan *plan
     return left;
 }
 
-/* Of a gang all its pods that are stopped for another, of others the one. */
-static bool is_of_unit(const struct day_job *victim, const struct berth_action *first, const struct berth_action *a)
+static bool is_stopped_for_another(const struct berth_action *a, const struct day_job *j)
 {
-    if (a->op != BERTH_STOP || a->cause != BERTH_CAUSE_PREEMPTED || strcmp(a->workload, first->workload) != 0)
-        return false;
-    return (victim->gang && victim->min == victim->tasks) || a->ordinal == first->ordinal;
+    return a->op == BERTH_STOP && a->cause == BERTH_CAUSE_PREEMPTED && strcmp(a->workload, j->id) == 0;
+}
+
+/* Does the plan leave less than the minimum of the gang? Then all of it goes. */
+static bool falls(const struct berth_plan *plan, const struct day_job *victim)
+{
+    uint32_t left = 0;
+    for (uint32_t t = 0; t < victim->tasks; t++)
+        left += victim->task[t].state == DAY_RUNNING || victim->task[t].state == DAY_RESERVED ||
+                victim->task[t].state == DAY_ENDED;
+    for (size_t i = 0; i < berth_plan_actions(plan); i++) {
+        struct berth_action a = berth_plan_action(plan, i);
+        left -= is_stopped_for_another(&a, victim);
+    }
+    return victim->gang && left < victim->min;
+}
+
+/* Of a gang that falls all its pods that are stopped for another, of others the one. */
+static bool is_of_unit(const struct berth_plan *plan, const struct day_job *victim, const struct berth_action *first,
+                       const struct berth_action *a)
+{
+    return is_stopped_for_another(a, victim) && (a->ordinal == first->ordinal || falls(plan, victim));
 }
 
 /* Is a quota of the preemptor so full that the victim had to make room there? */
@@ -74,7 +92,7 @@ static bool judge_need(struct day *d, const struct berth_plan *plan, const struc
     int64_t all = 0;
     for (size_t i = 0; i < berth_plan_actions(plan); i++) {
         struct berth_action a = berth_plan_action(plan, i);
-        if (!is_of_unit(victim, first, &a))
+        if (!is_of_unit(plan, victim, first, &a))
             continue;
         for (uint32_t n = 0; n < d->nodes_len; n++)
             pods[n] += strcmp(d->nodes[n].id, a.node) == 0;

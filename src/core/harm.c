@@ -133,18 +133,10 @@ static bool fits(const struct trial *t)
            (!t->a->quota || allot_room(t->p, t->a->workload, k, true, 1) > 0);
 }
 
-/* Would its service have too few, if it went after `before` others of it? */
-static bool breaks(const struct victims *v, const struct party *x, uint32_t before)
-{
-    return x->available && v->spare[x->workload] - (int32_t)before <= 0;
-}
-
 static int compare_parties(const void *ctx, uint32_t a, uint32_t b)
 {
     const struct victims *v = ctx;
     const struct party *x = &v->parties[a], *y = &v->parties[b];
-    if (breaks(v, x, 0) != breaks(v, y, 0))
-        return breaks(v, x, 0) ? 1 : -1;
     if (x->tier != y->tier)
         return x->tier < y->tier ? -1 : 1;
     if (x->lost != y->lost)
@@ -161,6 +153,21 @@ static bool is_own(const struct trial *t, const struct party *x)
     return x->workload == t->a->workload || (gang != NONE && gang == snapshot_workload(t->p->s, t->a->workload)->gang);
 }
 
+/* Services keep their minimum, whoever asks: of each only so many may go. */
+static uint32_t keep_available(const struct victims *v, uint32_t *list, uint32_t len)
+{
+    uint32_t left = 0;
+    for (uint32_t n = 0; n < len; n++) {
+        const struct party *x = &v->parties[list[n]];
+        int32_t before = 0;
+        for (uint32_t i = 0; x->available && i < left; i++)
+            before += v->parties[list[i]].available && v->parties[list[i]].workload == x->workload;
+        if (!x->available || before < v->spare[x->workload])
+            list[left++] = list[n];
+    }
+    return left;
+}
+
 /* The parties on the node that may go, in order. */
 static uint32_t *gather(const struct trial *t, uint32_t *ret_len)
 {
@@ -174,7 +181,7 @@ static uint32_t *gather(const struct trial *t, uint32_t *ret_len)
             list[len++] = v->at[i];
     }
     sort_indices(list, list + (to - from), len, compare_parties, v);
-    *ret_len = len;
+    *ret_len = keep_available(v, list, len);
     return list;
 }
 
@@ -198,8 +205,6 @@ static void reprieve(struct trial *t)
 /* The least harm comes first. */
 static int compare(const struct harm *a, const struct harm *b)
 {
-    if (a->breaks != b->breaks)
-        return a->breaks ? 1 : -1;
     if (a->tier != b->tier)
         return a->tier < b->tier ? -1 : 1;
     if (a->lost != b->lost)
@@ -215,10 +220,6 @@ static struct harm sum_up(const struct trial *t)
     struct harm h = {.possible = true, .tier = INT64_MIN};
     for (uint32_t n = 0; n < t->len; n++) {
         const struct party *x = &v->parties[t->chosen[n]];
-        uint32_t before = 0;
-        for (uint32_t i = 0; i < n; i++)
-            before += v->parties[t->chosen[i]].workload == x->workload;
-        h.breaks |= breaks(v, x, before);
         h.tier = x->tier > h.tier ? x->tier : h.tier;
         h.lost += x->lost;
         h.pods += party_pods(t->p, x);

@@ -1,7 +1,7 @@
 /* harm.h - what it would cost to make room for one more pod of a class on each node.
  *
  * Of the parties on a node those of the lowest tier, then with the least work lost, then the youngest, until the pod fits; then
- * each that is not needed stays, the most valuable first. Costs of a class and a tier are remembered for all nodes, and
+ * each that is not needed stays, the most valuable first. No service is left with fewer than its minimum. Costs of a class and a tier are remembered for all nodes, and
  * looked at again where somebody was stopped or a try was taken back; what was placed meanwhile can only have made them dearer,
  * so the cheapest is looked at again before it is used.
  */
@@ -9,9 +9,9 @@
 
 #include "core/victims.h"
 
-/* The least harm comes first: no service below its minimum, the lowest tier, the least work, the fewest pods. */
+/* The least harm comes first: the lowest tier, the least work, the fewest pods. */
 struct harm {
-    bool possible, breaks;
+    bool possible;
     uint32_t pods;
     int64_t tier, lost;
     uint64_t id; /* of the youngest */

@@ -159,7 +159,7 @@ static void the_least_harm_is_done(void **state)
     }
 }
 
-/* A service keeps its minimum where another will do, whatever that costs. */
+/* A service keeps its minimum, whoever asks. */
 static void services_keep_their_minimum(void **state)
 {
     (void)state;
@@ -173,7 +173,12 @@ static void services_keep_their_minimum(void **state)
     job(&s, "new", 9, 1, 600);
     scene_step(&s, "stop low/0 c preempted #3; reserve new/0 c pending after 3");
     job(&s, "more", 9, 1, 600);
+    scene_step(&s, "");
+    scene_put(&s, (struct berth_workload){
+                      .id = "web", .replicas = 2, .min_available = 1, .priority = 1, .shape = {NEEDS(900, 1)}});
     scene_step(&s, "stop web/1 b preempted #2; reserve more/0 b pending after 2");
+    job(&s, "most", 9, 1, 600);
+    scene_step(&s, "");
     scene_cleanup(&s);
 }
 
@@ -289,16 +294,18 @@ static void nobody_goes_beside_a_gang_in_vain(void **state)
 static void a_move_ends_with_its_pod(void **state)
 {
     (void)state;
-    struct scene s = stage(2);
-    scene_put(&s, (struct berth_workload){.id = "web", .replicas = 1, .priority = 1, .shape = {NEEDS(900, 1)}});
+    struct scene s = stage(3);
+    scene_put(&s, (struct berth_workload){.id = "web", .replicas = 2, .priority = 1, .shape = {NEEDS(900, 1)}});
     runs(&s, "web", 0, "a", 60);
     scene_instance(
         &s,
         (struct berth_instance){
             .workload = "web", .node = "b", .state = BERTH_STARTING, .since_ns = s.now_ns - MINUTE_NS, .replaces = 1});
+    runs(&s, "web", 1, "c", 90);
     job(&s, "new", 9, 1, 500);
     scene_plan(&s);
-    scene_step(&s, "stop web/0 a preempted #1; stop web/0 b preempted #2; reserve new/0 a pending after 1");
+    scene_step(&s, "stop web/0 a preempted #1; stop web/0 b preempted #2; reserve new/0 a pending after 1; "
+                   "reserve web/0 b pending after 2");
     scene_cleanup(&s);
 }
 

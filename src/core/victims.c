@@ -124,7 +124,7 @@ static void single_find(struct berth_plan *p, struct found *v, uint32_t slot)
     struct party party = {0};
 
     party_add(p, v, &party, slot);
-    party.available = w->kind == BERTH_SERVICE && i->ready && i->state == BERTH_RUNNING;
+    party.available = w->kind != BERTH_JOB && i->ready && i->state == BERTH_RUNNING;
     bool keeps = false;
     for (uint32_t at = p->s->replacing ? w->first : NONE; at != NONE;
          at = snapshot_instance(p->s, at)->next_of_workload) {
@@ -154,7 +154,8 @@ static bool gang_gather(struct berth_plan *p, struct found *v, uint32_t gang, st
             const struct instance *i = snapshot_instance(p->s, at);
             if (i->state == BERTH_ENDED || i->state == BERTH_STOPPING || !member_stands(p, at))
                 continue;
-            may &= may_stop(p, w) && !bits_has(v->moving, at);
+            bool available = i->ready && i->state == BERTH_RUNNING && snapshot_workload(p->s, w)->kind != BERTH_JOB;
+            may &= may_stop(p, w) && !bits_has(v->moving, at) && !available; /* services keep their minimum */
             if (i->state == BERTH_RESERVED)
                 may &= can_drop(p, v, at);
             if (ripe_ns(p, i) > *ret_ripe)
@@ -279,7 +280,7 @@ static void count_spare(struct berth_plan *p, struct victims *v)
     for (uint32_t n = 0; n < v->parties_len; n++) {
         uint32_t w = v->parties[n].workload;
         const struct workload *of = snapshot_workload(p->s, w);
-        if (of->kind != BERTH_SERVICE || v->spare[w])
+        if (of->kind == BERTH_JOB || v->spare[w])
             continue;
         int32_t available = 0;
         for (uint32_t at = of->first; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload) {

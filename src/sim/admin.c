@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/people.h"
+#include "sim/batch.h"
 
 void admin_ask(struct world *w, const char *method, const char *path, json_t *body, const char *query, ask_then *then,
                void *ctx, void (*drop)(void *))
@@ -208,7 +208,9 @@ void admin_act(struct world *w)
     struct chance *luck = &w->people_luck;
     size_t draw = chance_below(luck, 100);
     size_t nodes = w->mirror.of[KIND_NODE].len;
-    if (draw < 60 && nodes)
+    if (chance_in(luck, 300))
+        batch_act(w);
+    else if (draw < 60 && nodes)
         node_act(w, w->mirror.of[KIND_NODE].at[chance_below(luck, nodes)]->id);
     else if (draw < 80 && w->people->at.len)
         user_act(w, w->people->at.at[chance_below(luck, w->people->at.len)]);

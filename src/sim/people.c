@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/batch.h"
+
 enum { WORKS_MAX = 12 }; /* of each user, about */
 
 /* ---- asking -------------------------------------------------------------------------------------------------------- */
@@ -125,7 +127,7 @@ static void create(struct person *p)
     bool refuse = strcmp(p->role, "viewer") == 0;
     size_t kind = chance_below(luck, 20);
     const char *path = kind < 8 ? "/v1/apps" : kind < 17 ? "/v1/jobs" : kind < 19 ? "/v1/vms" : "/v1/volumes";
-    json_t *body = kind < 8 ? body_app(luck) : kind < 17 ? body_job(luck) : kind < 19 ? body_vm(luck) : NULL;
+    json_t *body = kind < 8 ? body_app(luck) : kind < 17 ? batch_job(p->w) : kind < 19 ? body_vm(luck) : NULL;
     if (!body) {
         char id[24];
         (void)snprintf(id, sizeof id, "vol%zu", chance_below(luck, 8));
@@ -196,7 +198,7 @@ static enum kind some_kind(struct chance *luck)
 static void change(struct person *p)
 {
     struct chance *luck = &p->w->people_luck;
-    switch (chance_below(luck, 12)) {
+    switch (chance_below(luck, 13)) {
     case 0:
     case 1:
     case 2: act_on(p, KIND_APP, "POST", "scale", json_pack("{s:i}", "replicas", (int)chance_range(luck, 0, 6))); break;
@@ -207,9 +209,12 @@ static void change(struct person *p)
                CHANCE_PICK(luck, char *, "stop", "start", "start", "restart"), NULL);
         break;
     case 6:
-    case 7: act_on(p, KIND_JOB, "POST", CHANCE_PICK(luck, char *, "hold", "release", "release", "cancel"), NULL); break;
+    case 7:
+        act_on(p, KIND_JOB, "POST", CHANCE_PICK(luck, char *, "hold", "release", "release", "cancel", "requeue"), NULL);
+        break;
     case 8: act_on(p, KIND_APP, "PUT", "", body_app(luck)); break;
     case 9: act_on(p, KIND_JOB, "PUT", "", body_job(luck)); break;
+    case 12: act_on(p, KIND_JOB, "PATCH", "", batch_patch(p->w)); break;
     case 10: act_on(p, KIND_APP, "PUT", "settings", json_pack("{s:s}", "colour", "green")); break;
     default: act_on(p, KIND_APP, "POST", CHANCE_PICK(luck, char *, "stop", "start"), NULL); break;
     }
@@ -372,6 +377,8 @@ static void administer(struct world *w, void *arg)
     unsigned rate = w->options->rates.people ? w->options->rates.people : 100;
     struct chance *luck = &w->people_luck;
     bool busy = admin_set_up(w);
+    if (!busy && w->calm)
+        busy = batch_calm(w);
     if (!busy && !w->calm)
         admin_act(w);
     world_later(w, busy ? 100 * MILLISECOND : chance_range(luck, SECOND, 40 * SECOND) * 100 / rate, administer, arg,
