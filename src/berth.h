@@ -320,9 +320,9 @@ struct berth_instance {
     /* Its use counts from then on: when it first ran, or up to when BERTH_FACT_USAGE has it. 0: of one that runs since_ns, of
      * others not yet. */
     int64_t counted_ns;
-    int64_t fence_ns;   /* in silence, as its node was told; BERTH_NEVER_NS: none; 0: as the workload says */
-    uint64_t gpus;      /* devices held, a bit each */
-    uint64_t replaces;  /* the instance this one takes over from; 0: none */
+    int64_t fence_ns;      /* in silence, as its node was told; BERTH_NEVER_NS: none; 0: as the workload says */
+    uint64_t gpus;         /* devices held, a bit each */
+    uint64_t replaces;     /* the instance this one takes over from; 0: none */
     const uint64_t *waits; /* of a reserved one: the instances whose stop it awaits */
     size_t waits_len;
     const struct berth_usage *usage;

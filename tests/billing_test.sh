@@ -47,7 +47,7 @@ check() {
 
 until_ok() {
     local i
-    for ((i = 0; i < 150; i++)); do
+    for ((i = 0; i < 600; i++)); do
         "$@" >/dev/null 2>&1 && return
         sleep 0.1
     done

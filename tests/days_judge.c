@@ -13,31 +13,49 @@ static bool is_held(enum day_state s)
 
 struct held {
     int64_t cpu;
-    int64_t gpus; /* devices */
+    uint64_t taken; /* devices, a bit each */
 };
 
-/* What is free on a node once all stops of the plan are done and all it places has come. */
-static struct held free_after(const struct day *d, const struct berth_plan *plan, uint32_t node)
+/* What is free on a node once all stops among the first `len` actions are done and all they place has come. */
+static struct held free_after(const struct day *d, const struct berth_plan *plan, size_t len, uint32_t node)
 {
-    struct held left = {d->nodes[node].cpu, d->nodes[node].gpus};
+    struct held left = {d->nodes[node].cpu, 0};
     for (uint32_t i = 0; i < d->jobs_len; i++)
         for (uint32_t t = 0; d->jobs[i].there && t < d->jobs[i].tasks; t++) {
             const struct day_task *task = &d->jobs[i].task[t];
             if (task->node == node && (task->state == DAY_RUNNING || task->state == DAY_RESERVED)) {
                 left.cpu -= d->jobs[i].cpu;
-                left.gpus -= d->jobs[i].gpus;
+                left.taken |= task->gpus;
             }
         }
-    for (size_t i = 0; i < berth_plan_actions(plan); i++) {
+    for (size_t i = 0; i < len; i++) {
         struct berth_action a = berth_plan_action(plan, i);
         const struct day_job *j = day_job_find((struct day *)d, a.workload);
         if (strcmp(a.node, d->nodes[node].id) != 0)
             continue;
         int sign = a.op == BERTH_STOP ? 1 : a.op == BERTH_PLACE || a.op == BERTH_RESERVE ? -1 : 0;
         left.cpu += sign * j->cpu;
-        left.gpus += sign * (int64_t)j->gpus;
+        left.taken = sign > 0 ? left.taken & ~a.gpus : sign < 0 ? left.taken | a.gpus : left.taken;
     }
     return left;
+}
+
+/* Where the decision ends that this stop is part of: with the last place of the first job that is placed after it, before
+ * another one is. What later decisions of the plan stop is not its matter. */
+static size_t decision_end(const struct berth_plan *plan, size_t stop)
+{
+    const char *by = NULL;
+    size_t end = stop + 1;
+    for (size_t i = stop + 1; i < berth_plan_actions(plan); i++) {
+        struct berth_action a = berth_plan_action(plan, i);
+        if (a.op != BERTH_RESERVE && a.op != BERTH_PLACE)
+            continue;
+        if (by && strcmp(by, a.workload) != 0)
+            break;
+        by = a.workload;
+        end = i + 1;
+    }
+    return end;
 }
 
 static bool is_stopped_for_another(const struct berth_action *a, const struct day_job *j)
@@ -45,39 +63,27 @@ static bool is_stopped_for_another(const struct berth_action *a, const struct da
     return a->op == BERTH_STOP && a->cause == BERTH_CAUSE_PREEMPTED && strcmp(a->workload, j->id) == 0;
 }
 
-/* Does the plan leave less than the minimum of the gang? Then all of it goes. */
-static bool falls(const struct berth_plan *plan, const struct day_job *victim)
+/* Of a gang all its pods that are stopped for another (ranks have no holes: what is spare goes from the last to the one that is
+ * in the way), of others the one. */
+static bool is_of_unit(const struct day_job *victim, const struct berth_action *first, const struct berth_action *a)
 {
-    uint32_t left = 0;
-    for (uint32_t t = 0; t < victim->tasks; t++)
-        left += victim->task[t].state == DAY_RUNNING || victim->task[t].state == DAY_RESERVED ||
-                victim->task[t].state == DAY_ENDED;
-    for (size_t i = 0; i < berth_plan_actions(plan); i++) {
-        struct berth_action a = berth_plan_action(plan, i);
-        left -= is_stopped_for_another(&a, victim);
-    }
-    return victim->gang && left < victim->min;
-}
-
-/* Of a gang that falls all its pods that are stopped for another, of others the one. */
-static bool is_of_unit(const struct berth_plan *plan, const struct day_job *victim, const struct berth_action *first,
-                       const struct berth_action *a)
-{
-    return is_stopped_for_another(a, victim) && (a->ordinal == first->ordinal || falls(plan, victim));
+    return is_stopped_for_another(a, victim) && (victim->gang || a->ordinal == first->ordinal);
 }
 
 /* Is a quota of the preemptor so full that the victim had to make room there? */
-static int64_t quota_after(const struct day *d, const struct berth_plan *plan, int quota, enum day_resource r);
+static int64_t quota_after(const struct day *d, const struct berth_plan *plan, size_t len, int quota,
+                           enum day_resource r);
 
-static bool quota_needs(const struct day *d, const struct berth_plan *plan, const struct day_job *victim, int64_t pods)
+static bool quota_needs(const struct day *d, const struct berth_plan *plan, size_t len, const struct day_job *victim,
+                        int64_t pods)
 {
     const int of[] = {victim->user, victim->queue};
     for (size_t n = 0; n < 2; n++)
         for (int q = of[n]; q >= 0; q = d->quotas[q].parent) {
             const int64_t *limit = d->quotas[q].limit;
-            if ((limit[DAY_CPU] >= 0 && quota_after(d, plan, q, DAY_CPU) + pods * victim->cpu > limit[DAY_CPU]) ||
+            if ((limit[DAY_CPU] >= 0 && quota_after(d, plan, len, q, DAY_CPU) + pods * victim->cpu > limit[DAY_CPU]) ||
                 (limit[DAY_GPU] >= 0 &&
-                 quota_after(d, plan, q, DAY_GPU) + pods * 1000 * (int64_t)victim->gpus > limit[DAY_GPU]) ||
+                 quota_after(d, plan, len, q, DAY_GPU) + pods * 1000 * (int64_t)victim->gpus > limit[DAY_GPU]) ||
                 limit[DAY_JOBS] >= 0)
                 return true;
         }
@@ -85,26 +91,30 @@ static bool quota_needs(const struct day *d, const struct berth_plan *plan, cons
 }
 
 /* Could the victims of one unit have stayed, all else as it is? */
-static bool judge_need(struct day *d, const struct berth_plan *plan, const struct berth_action *first)
+static bool judge_need(struct day *d, const struct berth_plan *plan, size_t stop)
 {
-    const struct day_job *victim = day_job_find(d, first->workload);
+    struct berth_action first = berth_plan_action(plan, stop);
+    const struct day_job *victim = day_job_find(d, first.workload);
+    size_t end = decision_end(plan, stop);
     uint32_t pods[DAY_NODES_MAX] = {0};
+    uint64_t gpus[DAY_NODES_MAX] = {0};
     int64_t all = 0;
-    for (size_t i = 0; i < berth_plan_actions(plan); i++) {
+    for (size_t i = 0; i < end; i++) {
         struct berth_action a = berth_plan_action(plan, i);
-        if (!is_of_unit(plan, victim, first, &a))
+        if (!is_of_unit(victim, &first, &a))
             continue;
         for (uint32_t n = 0; n < d->nodes_len; n++)
-            pods[n] += strcmp(d->nodes[n].id, a.node) == 0;
+            if (strcmp(d->nodes[n].id, a.node) == 0) {
+                pods[n]++;
+                gpus[n] |= a.gpus;
+            }
         all++;
     }
-    if (quota_needs(d, plan, victim, all))
+    if (quota_needs(d, plan, end, victim, all))
         return true;
     for (uint32_t n = 0; n < d->nodes_len; n++) {
-        if (pods[n] == 0)
-            continue;
-        struct held left = free_after(d, plan, n);
-        if (left.cpu < pods[n] * victim->cpu || left.gpus < (int64_t)pods[n] * victim->gpus)
+        struct held left = free_after(d, plan, end, n);
+        if (pods[n] && (left.cpu < pods[n] * victim->cpu || left.taken & gpus[n]))
             return true;
     }
     return day_fail(d, "job %s is stopped for another and could have stayed", victim->id);
@@ -137,10 +147,11 @@ static bool is_lower(const struct day *d, const struct day_job *victim, const st
            (victim->gang && victim->min < victim->tasks && placed > victim->min);
 }
 
-static bool judge_victim(struct day *d, const struct berth_plan *plan, const struct berth_action *stop)
+static bool judge_victim(struct day *d, const struct berth_plan *plan, size_t at)
 {
-    const struct day_job *victim = day_job_find(d, stop->workload);
-    const struct day_task *task = &victim->task[stop->ordinal];
+    struct berth_action stop = berth_plan_action(plan, at);
+    const struct day_job *victim = day_job_find(d, stop.workload);
+    const struct day_task *task = &victim->task[stop.ordinal];
     int64_t min_run =
         victim->min_run_ns > d->policy.preemption.min_run_ns ? victim->min_run_ns : d->policy.preemption.min_run_ns;
     bool lower = false, any = false;
@@ -159,7 +170,7 @@ static bool judge_victim(struct day *d, const struct berth_plan *plan, const str
         return day_fail(d, "job %s is stopped and may not be", victim->id);
     if (task->state == DAY_RUNNING && d->now_ns - task->since_ns < min_run)
         return day_fail(d, "job %s is stopped before it has run for its minimum", victim->id);
-    return judge_need(d, plan, stop);
+    return judge_need(d, plan, at);
 }
 
 bool day_judge_plan(struct day *d, const struct berth_plan *plan)
@@ -170,13 +181,13 @@ bool day_judge_plan(struct day *d, const struct berth_plan *plan)
         if (a.op == BERTH_STOP && a.cause == BERTH_CAUSE_INFEASIBLE)
             return day_fail(d, "the place that was made for job %s is given up", a.workload);
         if (a.op == BERTH_STOP && a.cause == BERTH_CAUSE_PREEMPTED && j->task[a.ordinal].state == DAY_RUNNING &&
-            !judge_victim(d, plan, &a))
+            !judge_victim(d, plan, i))
             return false;
         if (a.op == BERTH_STOP && a.cause == BERTH_CAUSE_EXPIRED &&
             d->now_ns - j->task[a.ordinal].since_ns < j->limit_ns)
             return day_fail(d, "job %s is stopped before its time", j->id);
-        if (j->preempted > 200)
-            return day_fail(d, "job %s was stopped %u times for others", j->id, j->preempted);
+        if (j->preempted > 50 * j->tasks)
+            return day_fail(d, "pods of job %s were stopped %u times for others", j->id, j->preempted);
     }
     return true;
 }
@@ -199,14 +210,15 @@ static int64_t pod_needs(const struct day_job *j, enum day_resource r)
 }
 
 /* Once the plan is applied and its stops are done. */
-static int64_t quota_after(const struct day *d, const struct berth_plan *plan, int quota, enum day_resource r)
+static int64_t quota_after(const struct day *d, const struct berth_plan *plan, size_t len, int quota,
+                           enum day_resource r)
 {
     int64_t sum = 0;
     for (uint32_t i = 0; i < d->jobs_len; i++)
         for (uint32_t t = 0; d->jobs[i].there && !d->jobs[i].over && t < d->jobs[i].tasks; t++)
             if (d->jobs[i].task[t].state == DAY_RUNNING || d->jobs[i].task[t].state == DAY_RESERVED)
                 sum += counts_in(d, &d->jobs[i], quota) ? pod_needs(&d->jobs[i], r) : 0;
-    for (size_t i = 0; i < berth_plan_actions(plan); i++) {
+    for (size_t i = 0; i < len; i++) {
         struct berth_action a = berth_plan_action(plan, i);
         const struct day_job *j = day_job_find((struct day *)d, a.workload);
         int sign = a.op == BERTH_STOP ? -1 : a.op == BERTH_PLACE || a.op == BERTH_RESERVE ? 1 : 0;

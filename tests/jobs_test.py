@@ -40,13 +40,14 @@ def arrays_run_a_few_at_a_time():
         folder = shared(c)
         job = c.job(["/bin/sh", "-c", "echo $BERTH_ARRAY_INDEX > /shared/$BERTH_ARRAY_INDEX; sleep 0.3"],
                     array="10-18:2%2", mounts=mount(folder))
-        most = 0
-        while c.state("jobs", job) != "ended":
-            live = [i for i in c.instances(job) if i["state"] in ("starting", "running", "assigned")]
-            most = max(most, len(live))
-            time.sleep(0.02)
+        counts = []
+
+        def look():
+            counts.append(sum(i["state"] in ("starting", "running", "assigned") for i in c.instances(job)))
+            return c.state("jobs", job) == "ended"
+        wait_for("all tasks have ended", look)
         assert sorted(int(f.name) for f in folder.iterdir()) == [10, 12, 14, 16, 18]
-        assert 1 <= most <= 2, most
+        assert 1 <= max(counts) <= 2, counts
 
 
 @case
@@ -120,8 +121,8 @@ def who_runs_too_long_is_stopped():
 def who_cannot_meet_its_deadline_fails():
     with Cluster() as c:
         c.node("n1")
-        soon = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 6))
-        job = c.job(["/bin/true"], deadline=soon, estimate="2s", requests={"cpu": 10000})
+        soon = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 30))
+        job = c.job(["/bin/true"], deadline=soon, estimate="27s", requests={"cpu": 10000})
         shown = c.wait_state("jobs", job, "failed")
         assert "could not begin in time" in shown["error"], shown
         status, answer = c.ask("POST", "/v1/jobs", {"command": ["x"], "deadline": "2020-01-01T00:00:00Z"})
@@ -195,6 +196,145 @@ def a_cron_is_kept_and_shown():
         assert shown["status"]["next"].endswith("T03:30:00Z"), shown
         status, answer = c.ask("POST", "/v1/crons", {"name": "x", "schedule": "61 * * * *", "job": {"command": ["x"]}})
         assert status == 400 and "minute" in answer["error"]["message"], answer
+
+
+PEOPLE = """
+{kind: group, id: lab}
+---
+{kind: user, id: ann, group: lab, role: user}
+---
+{kind: user, id: ben, group: lab, role: user}
+"""
+
+
+def lab(c, *settings):
+    """People, settings, and a node; how much of its cpu only one job at a time can have."""
+    c.berth("apply", "-f", "-", stdin=PEOPLE)
+    if settings:
+        c.berth("system", "settings", *settings)
+    c.node("n1")
+    cpu = c.get("/v1/nodes/n1")["capacity"]["cpu"]
+    cores = float(cpu[:-1]) / 1000 if str(cpu).endswith("m") else float(cpu)
+    return {"cpu": f"{int(cores * 600)}m"}
+
+
+def gate(c, folder, most):
+    """A job that fills the node until it is let go."""
+    job = c.job(["/bin/sh", "-c", "until test -e /shared/go; do sleep 0.05; done"], mounts=mount(folder), requests=most)
+    c.wait_state("jobs", job, "running")
+    return job
+
+
+def say(word):
+    return ["/bin/sh", "-c", f"echo {word} >> /shared/log"]
+
+
+@case
+def the_highest_priority_goes_first():
+    with Cluster() as c:
+        folder, most = shared(c), lab(c, "preemption=off")
+        gate(c, folder, most)
+        jobs = [c.job(say(word), mounts=mount(folder), requests=most, priority=priority)
+                for word, priority in (("low", -5), ("first", 0), ("second", 0), ("high", 7))]
+        wait_for("all wait", lambda: [int(r["id"]) for r in c.get("/v1/queue")["items"]] ==
+                 [jobs[3], jobs[1], jobs[2], jobs[0]])
+        (folder / "go").touch()
+        c.wait_state("jobs", jobs[0], "ended")
+        assert (folder / "log").read_text().split() == ["high", "first", "second", "low"]
+
+
+@case
+def who_has_used_less_goes_first():
+    with Cluster() as c:
+        folder, most = shared(c), lab(c, "policy=fair-share")
+        used = c.job(["/bin/sleep", "1"], owner="ann", requests=most)
+        c.wait_state("jobs", used, "ended")
+        gate(c, folder, most)
+        mine = c.job(say("ann"), owner="ann", mounts=mount(folder), requests=most)
+        other = c.job(say("ben"), owner="ben", mounts=mount(folder), requests=most)
+        wait_for("ben comes first", lambda: [int(r["id"]) for r in c.get("/v1/queue")["items"]] == [other, mine])
+        (folder / "go").touch()
+        c.wait_state("jobs", mine, "ended")
+        assert (folder / "log").read_text().split() == ["ben", "ann"]
+
+
+@case
+def quotas_bound_what_is_asked_and_what_runs():
+    with Cluster() as c:
+        lab(c)
+        c.berth("quota", "set", "user/ann", "limits.cpu=200m", "limits.pods=2", "admitted.jobs=3")
+        status, answer = c.ask("POST", "/v1/jobs", {"command": SLEEP, "owner": "ann", "requests": {"cpu": "300m"}})
+        said = answer["error"]["message"]
+        assert status == 403 and "quota user/ann: 200m cpu may be held at once" in said, (status, answer)
+        assert "asks for 300m cpu" in said and "200m cpu would be accepted" in said, said
+        assert not c.get("/v1/jobs")["items"]
+        jobs = [c.job(SLEEP, owner="ann", requests={"cpu": "90m"}) for _ in range(3)]
+        status, answer = c.ask("POST", "/v1/jobs", {"command": SLEEP, "owner": "ann"})
+        assert status == 403 and "3 jobs" in answer["error"]["message"], (status, answer)
+        for job in jobs[:2]:
+            c.wait_state("jobs", job, "running")
+        waits = wait_for("the third waits for the quota",
+                         lambda: (w := c.get(f"/v1/jobs/{jobs[2]}/why")).get("reasons") and w)
+        assert waits["reasons"][0]["reason"] == "quota" and "user/ann" in waits["reasons"][0]["text"], waits
+        post(c, f"/v1/jobs/{jobs[0]}/cancel")
+        c.wait_state("jobs", jobs[2], "running")
+
+
+@case
+def who_is_stopped_for_others_waits_again_or_is_cancelled():
+    with Cluster() as c:
+        folder, most = shared(c), lab(c, "preempt_min_run_s=0")
+        again = c.job(["/bin/sh", "-c", "echo began >> /shared/log; exec sleep 600"], mounts=mount(folder),
+                      requests=most, retries=0)
+        wait_for("it runs", lambda: (folder / "log").exists())
+        urgent = c.job(["/bin/true"], requests=most, priority=5)
+        c.wait_state("jobs", urgent, "ended")
+        wait_for("it began once more", lambda: (folder / "log").read_text() == "began\nbegan\n")
+        told = [e for e in c.get("/v1/events")["items"] if e["reason"] == "Preempted"]
+        assert told and f"stopped for job {urgent}" in told[0]["message"], told
+        post(c, f"/v1/jobs/{again}/cancel")
+        c.wait_state("jobs", again, "ended")
+        once = c.job(SLEEP, requests=most, preempt="cancel")
+        safe = c.job(SLEEP, requests={"cpu": "50m"}, preemptible=False)
+        c.wait_state("jobs", once, "running")
+        c.wait_state("jobs", safe, "running")
+        urgent = c.job(["/bin/true"], requests=most, priority=5)
+        c.wait_state("jobs", urgent, "ended")
+        shown = c.wait_state("jobs", once, "ended")
+        assert shown["cancelled"], shown
+        assert c.state("jobs", safe) == "running"
+
+
+@case
+def a_window_keeps_a_node_free():
+    with Cluster() as c:
+        lab(c)
+        soon = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 600))
+        post(c, "/v1/windows", {"id": "clean", "maintenance": True, "nodes": ["n1"], "start": soon, "duration": "1h"}, 201)
+        long, brief = c.job(SLEEP, time_limit="1h"), c.job(["/bin/true"], time_limit="1m")
+        c.wait_state("jobs", brief, "ended")
+        waits = wait_for("the long one waits", lambda: (w := c.get(f"/v1/jobs/{long}/why")).get("reasons") and w)
+        assert waits["reasons"][0]["reason"] == "window", waits
+        assert waits["standing"]["start"] > soon, waits  # when the window is over
+        assert c.ask("DELETE", "/v1/windows/clean")[0] == 200
+        c.wait_state("jobs", long, "running")
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        post(c, "/v1/windows", {"id": "course", "users": ["ann"], "nodes": ["n1"], "start": now, "duration": "1h"}, 201)
+        other, mine = (c.job(["/bin/true"], owner=who, time_limit="1m") for who in ("ben", "ann"))
+        c.wait_state("jobs", mine, "ended")
+        assert c.state("jobs", other) == "pending"
+        assert c.state("jobs", long) == "running"  # what does run is not stopped
+
+
+@case
+def what_begins_later_says_so():
+    with Cluster() as c:
+        lab(c)
+        later = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3600))
+        job = c.job(["/bin/true"], begin=later)
+        shown = c.wait_state("jobs", job, "waiting")
+        assert shown["status"]["help"] == f"does not start before {later}", shown
+        assert c.get(f"/v1/jobs/{job}/why")["lines"] == [f"It does not start before {later}."]
 
 
 main()

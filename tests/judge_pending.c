@@ -154,13 +154,27 @@ static bool pod_waits_for_end(const struct world *after, size_t w, uint32_t ordi
     return pod_in_state(after, w, ordinal, BERTH_STOPPING);
 }
 
-/* No node would take a pod that waits, except for what its gang or an instance of its own is waiting for. */
-static bool conservation_judge(const struct world *after, const struct berth_pending *p, struct verdict *v)
+/* Is it kept back for one that comes first, and is there such a one, with a time at which it begins? */
+static bool pod_keeps_back(struct berth_plan *plan, size_t i, const struct berth_pending *p)
+{
+    bool said = false;
+    for (size_t k = 0; k < p->reasons_len; k++)
+        said |= text_same(p->reasons[k].reason, "reserved");
+    for (size_t before = 0; said && before < i; before++)
+        if (berth_plan_standing(plan, before).start_ns)
+            return true;
+    return false;
+}
+
+/* No node would take a pod that waits, except for what its gang or an instance of its own is waiting for, and for what is
+ * promised to others. */
+static bool conservation_judge(const struct world *after, struct berth_plan *plan, size_t i,
+                               const struct berth_pending *p, struct verdict *v)
 {
     size_t w = world_find_workload(after, p->workload);
     struct ask ask = {.world = after, .workload = w};
 
-    if (w == NONE || after->workloads[w].gang)
+    if (w == NONE || after->workloads[w].gang || pod_keeps_back(plan, i, p))
         return true;
     for (size_t k = 0; k < p->ordinals_len; k++) {
         if (p->ordinals[k] >= after->workloads[w].replicas && !pod_leaves(after, w, p->ordinals[k]))
@@ -292,7 +306,7 @@ bool pendings_judge(const struct world *after, struct berth_plan *plan, struct v
 {
     for (size_t i = 0; i < berth_plan_pendings(plan); i++) {
         struct berth_pending p = berth_plan_pending(plan, i);
-        if (!conservation_judge(after, &p, v) || !reasons_judge(after, &p, v))
+        if (!conservation_judge(after, plan, i, &p, v) || !reasons_judge(after, &p, v))
             return false;
     }
     return limbo_judge(after, plan, v);

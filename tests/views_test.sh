@@ -64,7 +64,7 @@ hides() {
 
 until_ok() {
     local i
-    for ((i = 0; i < 100; i++)); do
+    for ((i = 0; i < 600; i++)); do
         "$@" >/dev/null 2>&1 && return
         sleep 0.1
     done
@@ -90,7 +90,7 @@ job() {
 # Two nodes with two GPUs each: ann holds one for an hour, bob the other for two; then ann, bob and ann wait.
 crowd() {
     local user
-    "$berthd" --data "$work/data" --listen 127.0.0.1:0 --init --token-file "$work/admin.token" \
+    "$berthd" --data "$work/data" --listen 127.0.0.1:0 --agents none --lease 3600 --init --token-file "$work/admin.token" \
         >"$work/ready" 2>"$work/daemon.log" &
     daemon=$!
     until_ok grep -q '^ready ' "$work/ready" || return 1
@@ -197,4 +197,4 @@ check "berth queues" queues_are_a_tree
 check "drafts are foreseen" drafts_are_foreseen
 check "berth top prints one picture" top_prints_one_picture
 echo "1..$cases"
-exit $((failed > 0))
+[ "$failed" = 0 ]

@@ -65,7 +65,7 @@ struct run {
     int pid_fd;               /* of its first process; -1: none */
     struct loop_source *source;
     struct loop_source *timer; /* of the next step of a stop, or of another try to clear up */
-    bool warned, signalled; /* sent its checkpoint's signal; the one that it is to end by */
+    bool warned, signalled;    /* sent its checkpoint's signal; the one that it is to end by */
     VEC(struct run_port) ports;
     json_t *exclusive; /* {resource: name} that it took; NULL: nothing */
     struct health *health;

@@ -91,11 +91,12 @@ const char *help_exit_codes(void);
 void option_value_text(const struct option *option, char *buf, size_t size);
 
 extern const struct command plan_command, profiles_command, replay_command, sim_cluster_command, bench_command,
-    bench_plan_command, bench_queue_command, bench_daemon_command, bench_agent_command, completion_command, help_command, version_command,
-    man_command;
+    bench_plan_command, bench_queue_command, bench_daemon_command, bench_agent_command, completion_command,
+    help_command, version_command, man_command;
 extern const struct command get_command, describe_command, apply_command, diff_command, edit_command, delete_command,
     why_command;
-extern const struct command job_run_command, squeue_command, scancel_command, sinfo_command, sbatch_command, srun_command;
+extern const struct command job_run_command, squeue_command, scancel_command, sinfo_command, sbatch_command,
+    srun_command;
 extern const struct command submit_command, wait_command, job_hold_command, job_release_command, job_cancel_command,
     job_requeue_command;
 extern const struct command jobs_command, queue_command, queues_command, job_show_command, who_command,

@@ -127,7 +127,7 @@ const struct command *const commands[] = {
 const size_t commands_len = sizeof commands / sizeof commands[0];
 
 const struct family families[] = {
-    {"job",       "Hold, release, cancel and requeue jobs.",                             SECTION_WORK   },
+    {"job",       "Hold, release, cancel and requeue jobs.",                    SECTION_WORK   },
     {"app",       "Add, start, stop, scale and configure apps.",                SECTION_WORK   },
     {"secret",    "Set and remove secrets, which apps see as files.",           SECTION_WORK   },
     {"vm",        "Start, stop and remove virtual machines.",                   SECTION_WORK   },
@@ -137,7 +137,7 @@ const struct family families[] = {
     {"system",    "System settings and system services.",                       SECTION_CLUSTER},
     {"user",      "Add, disable, export and import users.",                     SECTION_PEOPLE },
     {"group",     "Add and remove groups.",                                     SECTION_PEOPLE },
-    {"quota",     "What users, groups and queues may have.",                     SECTION_PEOPLE },
+    {"quota",     "What users, groups and queues may have.",                    SECTION_PEOPLE },
     {"token",     "Make and revoke tokens.",                                    SECTION_PEOPLE },
     {"sim",       "Whole clusters under a seed.",                               SECTION_FILES  },
     {"context",   "Servers this program knows, and which of them it talks to.", SECTION_PEOPLE },

@@ -42,6 +42,8 @@ const char *when_text(const json_t *time, int64_t now_ns, char buf[static WHEN_T
         return buf;
     if (s >= -1 && s <= 1)
         snprintf(buf, WHEN_TEXT_MAX, "now");
+    else if (s >= 3600 && s < 86400)
+        snprintf(buf, WHEN_TEXT_MAX, "in %" PRId64 "h%02" PRId64 "m", s / 3600, s % 3600 / 60);
     else if (s > 0)
         snprintf(buf, WHEN_TEXT_MAX, "in %s", show_age(s).text);
     else
@@ -81,6 +83,41 @@ const char *tier_text(const json_t *standing)
     const char *tier = member(standing, "tier");
 
     return strcmp(tier, "by-right") == 0 ? "by right" : tier;
+}
+
+const char *reason_text(const json_t *why, char *buf, size_t size)
+{
+    static const struct {
+        const char *reason, *words;
+    } rows[] = {
+        {"after",    "waits for jobs"     },
+        {"begin",    "not before its time"},
+        {"behind",   "behind others"      },
+        {"domain",   "other domains"      },
+        {"gang",     "no room for all"    },
+        {"gpu",      "too few GPUs"       },
+        {"gpu-kind", "no such GPUs"       },
+        {"labels",   "no such node"       },
+        {"name",     "not that node"      },
+        {"no-nodes", "no nodes"           },
+        {"reserved", "kept for earlier"   },
+        {"spare",    "beyond its minimum" },
+        {"state",    "no node is ready"   },
+        {"stopping", "waits for a stop"   },
+        {"total",    "total used up"      },
+        {"window",   "kept for a window"  },
+    };
+    const char *reason = member(why, "reason"), *what = member(why, "what");
+
+    if (strcmp(reason, "short") == 0 && *what) {
+        snprintf(buf, size, "too little %s", what);
+        return buf;
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (strcmp(rows[i].reason, reason) == 0)
+            reason = rows[i].words;
+    snprintf(buf, size, "%s", reason);
+    return buf;
 }
 
 const char *holder_text(const json_t *holder, char *buf, size_t size)
@@ -141,26 +178,26 @@ void standing_print(const struct cli *cli, const json_t *standing, int64_t now_n
                        *node ? nodes > 1 ? ", on several nodes, first " : ", on " : "", node, "");
 }
 
-void factors_print(const struct cli *cli, const json_t *factors)
+void factors_print(const struct cli *cli, const json_t *factors, bool all)
 {
-    static const struct table_column columns[] = {
-        {"  FACTOR",   TABLE_PLAIN, 0},
-        {"VALUE",      TABLE_RIGHT, 0},
-        {"WEIGHT",     TABLE_RIGHT, 0},
-        {"PRODUCT",    TABLE_RIGHT, 0},
-        {"WHAT IT IS", TABLE_WRAP,  0},
+    const struct table_column columns[] = {
+        {"  FACTOR",   TABLE_PLAIN,                      0},
+        {"VALUE",      TABLE_RIGHT,                      0},
+        {"WEIGHT",     all ? TABLE_HIDDEN : TABLE_RIGHT, 0},
+        {"PRODUCT",    all ? TABLE_HIDDEN : TABLE_RIGHT, 0},
+        {"WHAT IT IS", TABLE_WRAP,                       0},
     };
     struct table table;
     json_t *item;
     size_t i, shown = 0;
 
-    json_array_foreach(factors, i, item) shown += number(item, "weight") != 0;
+    json_array_foreach(factors, i, item) shown += all || number(item, "weight") != 0;
     if (shown == 0)
         return;
     table_init(&table, cli, columns, sizeof columns / sizeof columns[0]);
     json_array_foreach(factors, i, item)
     {
-        if (number(item, "weight") == 0)
+        if (!all && number(item, "weight") == 0)
             continue;
         table_row(&table);
         table_cell(&table, 0, COLOR_NONE, "  %s", member(item, "name"));
@@ -256,7 +293,12 @@ void draft_print(const struct cli *cli, const json_t *forecast, int64_t now_ns)
     if (!json_is_object(forecast))
         return;
     if (json_is_true(json_object_get(forecast, "now"))) {
-        fputs("It would start at once.\n", cli->out);
+        json_int_t stops = number(forecast, "stops");
+        if (stops)
+            fprintf(cli->out, "It would start as soon as %" JSON_INTEGER_FORMAT " of lower tiers %s stopped for it.\n",
+                    stops, stops == 1 ? "has" : "have");
+        else
+            fputs("It would start at once.\n", cli->out);
     } else if (json_object_get(forecast, "position")) {
         fputs("It would wait:\n", cli->out);
         standing_print(cli, forecast, now_ns);

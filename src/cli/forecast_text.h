@@ -7,7 +7,7 @@
 
 enum { WHEN_TEXT_MAX = 48 };
 
-/* "now", "in 25m", "3h ago"; "" where there is no time. */
+/* "now", "in 25m", "in 1h30m", "3h ago"; "" where there is no time. */
 const char *when_text(const json_t *time, int64_t now_ns, char buf[static WHEN_TEXT_MAX]);
 /* Seconds from now until then, negative if it is over; false: there is no time. */
 bool when_seconds(const json_t *time, int64_t now_ns, int64_t *ret_s);
@@ -18,6 +18,9 @@ const char *tier_text(const json_t *standing);
 /* "user ann", "a user of group vision", "somebody". */
 const char *holder_text(const json_t *holder, char *buf, size_t size);
 
+/* Why it waits, in two or three words: "too little cpu", "too few GPUs"; `why` has "reason" and "what". */
+const char *reason_text(const json_t *why, char *buf, size_t size);
+
 /* A heading, after an empty line. */
 void section_print(const struct cli *cli, const char *title);
 /* A sentence below it, indented and wrapped. */
@@ -25,8 +28,8 @@ void sentence_print(const struct cli *cli, const char *fmt, ...) __attribute__((
 
 /* Position, tier, ranking, reservation: some sentences. */
 void standing_print(const struct cli *cli, const json_t *standing, int64_t now_ns);
-/* Each factor with its value, weight and product. Nothing where none has a weight. */
-void factors_print(const struct cli *cli, const json_t *factors);
+/* Each factor that has a weight, with its value and product; of a formula (`all`) the values of all. */
+void factors_print(const struct cli *cli, const json_t *factors, bool all);
 /* Each reason with its counts. */
 void reasons_print(const struct cli *cli, const json_t *reasons);
 /* Who holds what is waited for. */

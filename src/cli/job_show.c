@@ -32,7 +32,8 @@ static void instances_print(const struct cli *cli, const json_t *instances)
 
 static void document_print(const struct cli *cli, const json_t *job)
 {
-    static const char *const hidden[] = {"status", "v", "revision", "id", "kind", "name", "generation"};
+    static const char *const hidden[] = {"status", "v",          "revision", "id",    "kind",
+                                         "name",   "generation", "why",      "labels"};
     CLEANUP(json) json_t *plain = json_copy((json_t *)job);
 
     for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++)

@@ -34,9 +34,10 @@ static void heading_print(const struct cli *cli, const json_t *why, int64_t now_
     char id[ID_TEXT_MAX], when[WHEN_TEXT_MAX], asked[128];
     const char *name = member(why, "name"), *state = member(why, "state");
 
-    fprintf(cli->out, "%sjob %s%s%s%s%s is %s%s%s", cli_paint(cli, COLOR_BOLD), object_id(why, id),
-            cli_paint(cli, COLOR_NONE), *name ? " (" : "", name, *name ? ")" : "", cli_paint(cli, state_color(state)),
-            state, cli_paint(cli, COLOR_NONE));
+    bool over = strcmp(state, "ended") == 0 || strcmp(state, "failed") == 0;
+    fprintf(cli->out, "%sjob %s%s%s%s%s %s %s%s%s", cli_paint(cli, COLOR_BOLD), object_id(why, id),
+            cli_paint(cli, COLOR_NONE), *name ? " (" : "", name, *name ? ")" : "", over ? "has" : "is",
+            cli_paint(cli, state_color(state)), state, cli_paint(cli, COLOR_NONE));
     fprintf(cli->out, "; it asks for %s", asked_text(json_object_get(why, "asked"), asked, sizeof asked));
     when_text(json_object_get(why, "created"), now_ns, when);
     fprintf(cli->out, "%s%s.\n", *when ? ", submitted " : "", when);
@@ -64,7 +65,7 @@ static void place_print(const struct cli *cli, const json_t *why, int64_t now_ns
     section_print(cli, "Its place");
     standing_print(cli, standing, now_ns);
     ranking_print(cli, standing);
-    factors_print(cli, factors);
+    factors_print(cli, factors, strcmp(member(standing, "ranking"), "formula") == 0);
 }
 
 static void texts_print(const struct cli *cli, const json_t *list)
@@ -106,7 +107,8 @@ static void times_print(const struct cli *cli, const json_t *why, int64_t now_ns
     when_text(json_object_get(why, "start"), now_ns, start);
     when_text(json_object_get(why, "end"), now_ns, end);
     if (*start)
-        sentence_print(cli, "It started %s%s%s.", start, *end ? "; it is expected to end " : "", end);
+        sentence_print(cli, "It started %s%s%s.", start, *end ? "; it is expected to end " : "",
+                       strcmp(end, "now") == 0 ? "any moment" : end);
     if (json_is_true(json_object_get(why, "now")))
         sentence_print(cli, "There is room for it: it starts now.");
 }
@@ -151,7 +153,7 @@ void job_why_print(const struct cli *cli, const json_t *why)
         section_print(cli, "Who holds what it waits for");
         blockers_print(cli, blockers, now_ns);
     }
-    if (standing && json_is_array(sooner)) {
+    if (standing && json_is_array(sooner) && (json_array_size(sooner) > 0 || !*member(why, "help"))) {
         section_print(cli, "What would start sooner");
         if (json_array_size(sooner) > 0)
             sooner_print(cli, sooner, now_ns);

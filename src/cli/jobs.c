@@ -105,7 +105,7 @@ static void progress_cell(struct table *table, size_t column, const json_t *job,
 static void job_row(struct table *table, const json_t *job, const json_t *standing, int64_t now_ns, bool bar)
 {
     const char *state = json_string_value(value_at(job, "status.state"));
-    char id[ID_TEXT_MAX], when[WHEN_TEXT_MAX];
+    char id[ID_TEXT_MAX], when[WHEN_TEXT_MAX], why[64];
     int64_t left_s;
 
     state = state ? state : "";
@@ -123,12 +123,12 @@ static void job_row(struct table *table, const json_t *job, const json_t *standi
                    json_integer_value(json_object_get(standing, "position")));
         when_text(json_object_get(standing, "start"), now_ns, when);
         table_cell(table, 7, *when ? COLOR_GREEN : COLOR_DIM, "%s", *when ? when : "?");
-        table_cell(table, 9, COLOR_YELLOW, "%s", member(standing, "reason"));
+        table_cell(table, 9, COLOR_YELLOW, "%s", reason_text(standing, why, sizeof why));
     } else if (when_seconds(value_at(job, "status.until"), now_ns, &left_s)) {
         table_cell(table, 8, COLOR_NONE, "%s", show_age(left_s).text);
     }
     if (!standing && value_at(job, "status.reason"))
-        table_cell(table, 9, COLOR_YELLOW, "%s", json_string_value(value_at(job, "status.reason")));
+        table_cell(table, 9, COLOR_YELLOW, "%s", reason_text(json_object_get(job, "status"), why, sizeof why));
 }
 
 void jobs_print(const struct cli *cli, const json_t *jobs, const json_t *queue, bool owners, int64_t now_ns)

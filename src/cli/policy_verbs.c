@@ -57,11 +57,15 @@ static int list_run(struct cli *cli, const void *values, const struct operands *
     json_array_foreach(items, i, item)
     {
         const char *formula = member(item, "formula");
+        int line = (int)strcspn(formula, "\n");
         table_row(&table);
         table_cell(&table, 0, COLOR_BOLD, "%s", object_id(item, id));
         table_cell(&table, 1, COLOR_NONE, "%s",
-                   json_is_true(json_object_get(item, "built_in")) ? "built in" : member(item, "ranking"));
-        table_cell(&table, 2, COLOR_NONE, "%s", *formula ? formula : member(item, "text"));
+                   json_is_true(json_object_get(item, "built_in")) ? "built in"
+                   : *formula                                      ? "formula"
+                                                                   : member(item, "ranking"));
+        table_cell(&table, 2, COLOR_NONE, "%.*s%s", *formula ? line : 256, *formula ? formula : member(item, "text"),
+                   formula[line] && formula[line + 1] ? " ..." : "");
     }
     table_print(&table);
     table_done(&table);

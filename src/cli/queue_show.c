@@ -51,7 +51,7 @@ static void rows_print(const struct cli *cli, const json_t *items, int64_t now_n
     struct table table;
     json_t *item;
     size_t i;
-    char asked[128], when[WHEN_TEXT_MAX], who[160];
+    char asked[128], when[WHEN_TEXT_MAX], who[160], why[64];
 
     table_init(&table, cli, columns, sizeof columns / sizeof columns[0]);
     json_array_foreach(items, i, item)
@@ -74,7 +74,7 @@ static void rows_print(const struct cli *cli, const json_t *items, int64_t now_n
                    known ? show_age(json_integer_value(json_object_get(item, "waited_s"))).text : "");
         when_text(json_object_get(item, "start"), now_ns, when);
         table_cell(&table, 8, *when ? COLOR_GREEN : COLOR_DIM, "%s", *when ? when : "?");
-        table_cell(&table, 9, COLOR_YELLOW, "%s", member(item, "reason"));
+        table_cell(&table, 9, COLOR_YELLOW, "%s", reason_text(item, why, sizeof why));
     }
     table_print(&table);
     table_done(&table);

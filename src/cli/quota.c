@@ -13,15 +13,15 @@ static bool has_quota(const struct collection *c)
     return strcmp(c->kind, "user") == 0 || strcmp(c->kind, "group") == 0 || strcmp(c->kind, "queue") == 0;
 }
 
-/* KIND/ID, of those that have quotas. */
+/* KIND/ID, of those that have quotas; a name alone is a user's. */
 static int target_parse(const struct cli *cli, const char *word, struct target *ret)
 {
     const char *slash = strchr(word, '/');
     char kind[32];
 
     snprintf(kind, sizeof kind, "%.*s", (int)(slash ? slash - word : (ptrdiff_t)strlen(word)), word);
-    *ret = (struct target){collection_find(kind), slash ? slash + 1 : NULL};
-    if (!slash || !slash[1] || !ret->collection || !has_quota(ret->collection))
+    *ret = (struct target){collection_find(slash ? kind : "user"), slash ? slash + 1 : word};
+    if (!*ret->id || !ret->collection || !has_quota(ret->collection))
         return cli_fail(cli, EXIT_USAGE, "expected user/NAME, group/NAME or queue/NAME, found '%s'", word);
     return EXIT_OK;
 }
@@ -131,8 +131,9 @@ const struct command quota_show_command = {
     .operands = "[KIND/NAME...]",
     .operands_max = OPERANDS_ANY,
     .summary = "Show what users, groups or queues may have, and what of it is in use.",
-    .text = "Without a name your own quota and your group's. HELD is what has a place, ASKED what waits and runs "
-            "together, HOURS what was spent of a total.",
+    .text =
+        "Without a name your own quota and your group's; a name alone is a user's. HELD is what has a place, ASKED what waits and runs "
+        "together, HOURS what was spent of a total.",
     .examples = "  berth quota show\n"
                 "  berth quota show group/vision queue/prod",
     .options = view_options,

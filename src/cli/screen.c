@@ -5,19 +5,8 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <termios.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
-
-static struct termios before; /* what a signal must bring back */
-static volatile sig_atomic_t ended, resized;
-
-static void on_signal(int number)
-{
-    if (number == SIGWINCH)
-        resized = 1;
-    else
-        ended = 1;
-}
 
 bool screen_measure(struct screen *s)
 {
@@ -51,17 +40,22 @@ static void put_text(const char *text)
 
 bool screen_open(struct screen *s, const struct cli *cli)
 {
-    static const int signals[] = {SIGWINCH, SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = on_signal};
+    static const int numbers[] = {SIGWINCH, SIGINT, SIGTERM, SIGHUP};
+    sigset_t signals;
 
     *s = (struct screen){.cli = cli, .rows = 24, .columns = 80};
-    if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &before) != 0)
+    if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &s->before) != 0)
         return false;
-    struct termios raw = before;
+    sigemptyset(&signals);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        sigaddset(&signals, numbers[i]);
+    s->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (s->signal_fd < 0)
+        return false;
+    (void)sigprocmask(SIG_BLOCK, &signals, &s->unblocked);
+    struct termios raw = s->before;
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
     (void)tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
-        (void)sigaction(signals[i], &action, NULL);
     screen_measure(s);
     put_text("\033[?1049h\033[?25l"); /* another page, no cursor */
     return true;
@@ -69,9 +63,10 @@ bool screen_open(struct screen *s, const struct cli *cli)
 
 void screen_close(struct screen *s)
 {
-    (void)s;
     put_text("\033[?25h\033[?1049l");
-    (void)tcsetattr(STDIN_FILENO, TCSANOW, &before);
+    (void)tcsetattr(STDIN_FILENO, TCSANOW, &s->before);
+    (void)close(s->signal_fd);
+    (void)sigprocmask(SIG_SETMASK, &s->unblocked, NULL);
 }
 
 /* Bytes of a line that fit into so many columns. A character takes one, sequences none. */
@@ -126,15 +121,18 @@ static int arrow(void)
 
 int screen_key(struct screen *s, int wait_ms)
 {
-    struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+    struct pollfd in[] = {
+        {.fd = s->signal_fd, .events = POLLIN},
+        {.fd = STDIN_FILENO, .events = POLLIN}
+    };
+    struct signalfd_siginfo info;
     char key;
 
-    (void)s;
-    if (!ended && !resized && poll(&in, 1, wait_ms) > 0) {
-        if (read(STDIN_FILENO, &key, 1) != 1)
-            return 'q';
-        return key == '\033' ? arrow() : key;
-    }
-    resized = 0;
-    return ended ? 'q' : 0;
+    if (poll(in, 2, wait_ms) <= 0)
+        return 0;
+    if (read(s->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
+        return info.ssi_signo == SIGWINCH ? 0 : 'q';
+    if (read(STDIN_FILENO, &key, 1) != 1)
+        return 'q';
+    return key == '\033' ? arrow() : key;
 }

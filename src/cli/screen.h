@@ -8,9 +8,15 @@
 #include "base/str.h"
 #include "cli/cli.h"
 
+#include <signal.h>
+#include <termios.h>
+
 struct screen {
     const struct cli *cli;
     int rows, columns;
+    int signal_fd;         /* a new size, and what ends the program */
+    struct termios before; /* how the terminal was */
+    sigset_t unblocked;
 };
 
 /* False: standard output or input is no terminal. */

@@ -160,6 +160,27 @@ static void job_id_text(const json_t *job, bool pending, struct str *to)
                  json_integer_value(json_object_get(array, "from")), json_integer_value(json_object_get(array, "to")));
 }
 
+/* Slurm's word for what a job waits for. */
+static const char *reason_word(const char *reason)
+{
+    static const struct {
+        const char *ours, *slurms;
+    } rows[] = {
+        {"after",    "Dependency"            },
+        {"begin",    "BeginTime"             },
+        {"behind",   "Priority"              },
+        {"deadline", "Deadline"              },
+        {"quota",    "AssocGrpLimit"         },
+        {"reserved", "Priority"              },
+        {"total",    "AssocGrpBillingMinutes"},
+        {"window",   "ReqNodeNotAvail"       },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (strcmp(rows[i].ours, reason) == 0)
+            return rows[i].slurms;
+    return "Resources";
+}
+
 enum { SQ_ID, SQ_PARTITION, SQ_NAME, SQ_USER, SQ_STATE, SQ_TIME, SQ_LIMIT, SQ_NODES, SQ_REASON, SQ_COLUMNS };
 
 static void job_row(struct table *t, const struct squeue_values *v, const json_t *job)
@@ -176,21 +197,20 @@ static void job_row(struct table *t, const struct squeue_values *v, const json_t
     char clock[32];
 
     job_id_text(job, pending, &id);
-    if (!reason && strcmp(state->berth, "held") == 0)
-        reason = "JobHeldUser";
+    reason = strcmp(state->berth, "held") == 0 ? "JobHeldUser" : reason && *reason ? reason_word(reason) : NULL;
     table_row(t);
     table_cell(t, SQ_ID, COLOR_NONE, "%s", str_text(&id));
     table_cell(t, SQ_PARTITION, COLOR_NONE, "%s", queue ? queue : "default");
     table_cell(t, SQ_NAME, COLOR_NONE, "%s", name ? name : "");
     table_cell(t, SQ_USER, COLOR_NONE, "%s", owner ? owner : "");
     table_cell(t, SQ_STATE, state_color(state->berth), "%s", v->wide ? state->word : state->code);
-    table_cell(t, SQ_TIME, COLOR_NONE, "%s", clock_text(ran_s(job), clock));
+    table_cell(t, SQ_TIME, COLOR_NONE, "%s", clock_text(pending ? 0 : ran_s(job), clock));
     table_cell(t, SQ_LIMIT, COLOR_NONE, "%s", limit ? limit : "UNLIMITED");
     table_cell(t, SQ_NODES, COLOR_NONE, "%zu", nodes_len);
     if (nodes_len)
         table_cell(t, SQ_REASON, COLOR_NONE, "%s", str_text(&nodes));
     else
-        table_cell(t, SQ_REASON, COLOR_NONE, "(%s)", reason && *reason ? reason : state->over ? "None" : "Priority");
+        table_cell(t, SQ_REASON, COLOR_NONE, "(%s)", reason ? reason : state->over ? "None" : "Priority");
 }
 
 /* The caller's own name. */

@@ -136,7 +136,8 @@ bool forecast_starts(const struct forecast_plan *p, const char *workload)
         return false;
     for (size_t i = 0; i < len; i++) {
         struct berth_action a = berth_plan_action(p->plan, i);
-        if ((a.op == BERTH_PLACE || a.op == BERTH_PROMOTE) && strcmp(a.workload, workload) == 0)
+        if ((a.op == BERTH_PLACE || a.op == BERTH_PROMOTE || a.op == BERTH_RESERVE) &&
+            strcmp(a.workload, workload) == 0)
             return true;
     }
     return false;

@@ -8,10 +8,11 @@
 #include "control/commit.h"
 #include "control/control_parts.h"
 #include "control/job.h"
+#include "control/job_names.h"
 #include "control/settings_table.h"
 #include "wire/document.h"
 
-enum { LOOKS_MAX = 1000, SWEPT_MAX = 1000, SECOND = 1000000000 };
+enum { LOOKS_MAX = 1000, SWEPT_MAX = 1000, SECOND = 1000000000, AGAIN_S = 1 }; /* after a commit that failed */
 #define NAME_KEY (UINT64_C(1) << 63) /* such a key stands for an owner and a name; others are numbers of jobs */
 #define TASK_KEY                                                                                                       \
     (UINT64_C(1) << 62) /* of a job of which only a task has changed: those who wait for it need not look */
@@ -32,16 +33,16 @@ struct jobs {
     struct map heads;    /* key to its first waiter */
     VEC(uint64_t) dated; /* jobs with a deadline that have not begun */
     int64_t dated_next_ns;
-    size_t swept; /* where the housekeeping goes on */
+    struct job_names names;
+    int64_t again_ns; /* steady: nothing is written before */
+    size_t swept;     /* where the housekeeping goes on */
 };
 
 /* ---- who waits for whom ------------------------------------------------------------------------------------------ */
 
 static uint64_t name_key(const struct object *job)
 {
-    uint64_t hash = hash_pair(hash_bytes(job->owner, strlen(job->owner), 1),
-                              hash_bytes(job->work->name, strlen(job->work->name), 2));
-    return hash | NAME_KEY;
+    return job_name_key(job) | NAME_KEY;
 }
 
 static bool same_key(const void *ctx, uint32_t at, const void *key)

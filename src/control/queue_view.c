@@ -117,6 +117,7 @@ static void row_fill(const struct call *c, const struct forecast_plan *p, size_t
     (void)json_object_set_new(row, "waited_s", json_integer(waited_ns > 0 ? waited_ns / SECOND_NS : 0));
     if (pending.reasons_len) {
         (void)json_object_set_new(row, "reason", json_string(pending.reasons[0].reason));
+        (void)json_object_set_new(row, "what", json_string(pending.reasons[0].what));
         (void)json_object_set_new(row, "text", json_string(pending.reasons[0].text));
     }
 }

@@ -207,6 +207,18 @@ json_t *sooner_json(const struct forecast_run *run, const char *workload)
 
 /* ---- a draft ------------------------------------------------------------------------------------------------------- */
 
+/* Instances that would be stopped for it. */
+static size_t stops_of(const struct forecast_plan *p, const char *id)
+{
+    size_t stops = 0;
+    for (size_t i = 0; i < berth_plan_actions(p->plan); i++) {
+        struct berth_action a = berth_plan_action(p->plan, i);
+        if (a.op == BERTH_RESERVE && strcmp(a.workload, id) == 0)
+            stops += a.waits_len;
+    }
+    return stops;
+}
+
 static json_t *draft_json(const struct forecast_run *run, const char *id)
 {
     const struct forecast_plan *p = &run->plans[0];
@@ -223,6 +235,7 @@ static json_t *draft_json(const struct forecast_run *run, const char *id)
             (void)json_object_set_new(told, "help", json_string(pending.help));
     } else if (p->plan && forecast_starts(p, id)) {
         (void)json_object_set_new(told, "now", json_true());
+        (void)json_object_set_new(told, "stops", json_integer((json_int_t)stops_of(p, id)));
         (void)json_object_set_new(told, "start", json_string(timestamp_text(run->now_ns, text)));
     }
     (void)json_object_set_new(told, "sooner", sooner_json(run, id));

@@ -82,7 +82,8 @@ struct work_view { /* of an app, a job, a vm */
     bool array;     /* its tasks fail each for itself */
     uint32_t least; /* tasks that must have ended well; as many as replicas, but of an elastic one */
     uint64_t of;    /* the first of its set; 0: none */
-    int64_t started_ns, finished_ns, begin_by_ns; /* begin_by: its deadline, less the time it needs; 0: none */
+    int64_t started_ns, finished_ns;
+    int64_t begin_ns, begin_by_ns; /* not before; its deadline, less the time it needs. 0: none */
     const char *cron;
     int32_t port_index;        /* of its block of ports; -1: none */
     struct object **instances; /* of it, sorted by id */

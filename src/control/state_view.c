@@ -106,6 +106,7 @@ static void view_work(struct entry *e, const struct work_doc *d, const json_t *d
     v->of = t->of;
     v->started_ns = t->started_ns;
     v->finished_ns = t->finished_ns;
+    v->begin_ns = o->kind == KIND_JOB ? d->workload.begin_ns : 0;
     v->begin_by_ns = t->deadline_ns ? t->deadline_ns - need_ns : 0;
     v->cron = keep(e, t->cron);
 }

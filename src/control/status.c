@@ -66,6 +66,7 @@ static const char *word_for(const struct state *s, const struct object *work, co
         return pauses(s, work, now_ns) ? "backing-off"
                : n->running            ? "partial"
                : waits_for_stop(n)     ? "stopping"
+               : v->begin_ns > now_ns  ? "waiting"
                                        : "pending";
     return n->starting ? "starting" : "running";
 }
@@ -99,6 +100,12 @@ static void add_condition(const struct call *c, const struct object *work, const
     } else if (state_work_wanted(c->state, work) && n->placed + n->ended < work->work->replicas && waits_for_stop(n)) {
         (void)json_object_set_new(status, "reason", json_string("stopping"));
         (void)json_object_set_new(status, "help", json_string("it gets a new place when what is stopping has ended"));
+    }
+    if (!work->work->waits && !work->work->held && work->work->begin_ns > c->now_ns) {
+        char text[80], begin[TIMESTAMP_MAX];
+        (void)snprintf(text, sizeof text, "does not start before %s", timestamp_text(work->work->begin_ns, begin));
+        (void)json_object_set_new(status, "reason", json_string("begin"));
+        (void)json_object_set_new(status, "help", json_string(text));
     }
     if (work->work->waits && !work->work->held) {
         struct arena arena;
@@ -245,6 +252,12 @@ static void why_waits(struct call *c, const struct object *work, const struct co
                  (again_ns - c->now_ns) / 1000000000 + 1);
         say(lines, &text);
         why_ended(c, work, lines);
+        return;
+    }
+    if (work->work->begin_ns > c->now_ns) {
+        char begin[TIMESTAMP_MAX];
+        str_addf(&text, "It does not start before %s.", timestamp_text(work->work->begin_ns, begin));
+        say(lines, &text);
         return;
     }
     if (!scheduler_pending(control_scheduler(c->control), work->id, &p)) {

@@ -60,7 +60,7 @@ void future_begin(struct berth_plan *p)
     f->hopeless = arena_zalloc(&p->arena, ((size_t)p->s->classes.len + 1) * sizeof *f->hopeless);
     f->unforeseen = ARENA_ARRAY(&p->arena, struct hopeless, p->s->classes.len + 1);
     f->round = 1;
-    f->round_stops = p->stops;
+    f->round_stops = p->stop_turns;
     p->c.future = f;
     windows_resolve(f);
 }
@@ -93,10 +93,16 @@ static void forget_all(struct berth_plan *p)
         p->wishes.at[i].reservation = NULL;
 }
 
+bool future_keeps(const struct berth_plan *p, uint32_t position)
+{
+    const struct future *f = p->c.future;
+    return f && f->reserved && bits_has(f->reserved, position);
+}
+
 void future_restart(struct berth_plan *p)
 {
     struct future *f = p->c.future;
-    f->reuse = f->round_stops == p->stops && f->round_wishes == p->wishes.len;
+    f->reuse = f->round_stops == p->stop_turns && f->round_wishes == p->wishes.len;
     forget_all(p);
     f->before.len = 0;
     for (size_t i = 0; i < f->made.len; i++)
@@ -112,7 +118,7 @@ void future_restart(struct berth_plan *p)
     f->made_hash = 0;
     f->tries = 0;
     f->horizon_ns = 0;
-    f->round_stops = p->stops;
+    f->round_stops = p->stop_turns;
     f->round_wishes = p->wishes.len;
     f->round_placements = f->placements;
     f->round++;

@@ -51,6 +51,9 @@ bool future_refused(const struct berth_plan *p);
 /* Has this round, which is over, other reservations than the one before? Then what those refused may find a place. */
 bool future_moved(const struct berth_plan *p);
 
+/* Is a place kept on that node? */
+bool future_keeps(const struct berth_plan *p, uint32_t position);
+
 /* Remembers the reservations: facts where a start is new or has moved, and of those that are over. */
 void future_close(struct berth_plan *p);
 /* Start, end, nodes and blockers of the wish's reservation. */

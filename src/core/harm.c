@@ -328,7 +328,7 @@ static void fill(struct berth_plan *p, const struct harm_asker *a, struct harms 
     const struct turn fixed = {.c = &p->c, .k = a->k}; /* enough for filters that look at what is fixed of a node */
     h->mask = turn_rules_mask(&p->c, &fixed);
     h->as_of = p->victims->changed_len;
-    h->stops = p->stops;
+    h->stops = p->stop_turns;
     h->possible = 0;
     for (uint32_t at = 0; at < p->c.len; at++) {
         h->at[at].possible = false;
@@ -354,7 +354,7 @@ static uint64_t account_of(const struct berth_plan *p, const struct harm_asker *
 /* What is remembered, as it is now; of quotas only while nothing more was stopped. */
 static bool is_valid(struct berth_plan *p, const struct harm_asker *a, struct harms *h)
 {
-    if (h->account && h->stops != p->stops)
+    if (h->account && h->stops != p->stop_turns)
         return false;
     struct harm_asker then = *a;
     then.tier = h->tier;

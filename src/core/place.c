@@ -24,7 +24,7 @@ enum { PROGRESS_EVERY = 1024 };
 
 /* The ids of the instances on the node that are about to stop, ascending. A promise also needs room before it is kept, so
  * of very many the first are enough. */
-static void note_waits(struct berth_plan *p, struct act *a)
+void place_note_waits(struct berth_plan *p, struct act *a)
 {
     struct cycle *c = &p->c;
     const struct node *n = pages_at(&p->s->nodes, p->s->layout->slot[a->position]);
@@ -58,7 +58,7 @@ static void grant(struct berth_plan *p, struct turn *t, struct wish *w, uint32_t
                     .next = c->fresh[w->workload],
                     .gpus = turn_pick_gpus(t, position)};
     if (t->later)
-        note_waits(p, &a);
+        place_note_waits(p, &a);
     if (w->replaces == NONE)
         allot_take(p, w->workload, t->k, t->later, 1);
     cycle_take(c, t->k, position, a.gpus, t->later, 1);
@@ -323,12 +323,24 @@ static bool is_left(const struct wish *w, uint32_t len)
     return left;
 }
 
+/* May an elastic gang have more than its minimum? Not before that stands, nor while pods of it still stop: what was taken from
+ * it would be taken back at once, under other ordinals. */
+static bool may_grow(const struct berth_plan *p, const struct wish *w)
+{
+    uint32_t at = snapshot_workload(p->s, w->workload)->first;
+    for (; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload)
+        if ((snapshot_instance(p->s, at)->state == BERTH_STOPPING || bits_has(p->c.stopped, at)) &&
+            !bits_has(p->c.removed, at))
+            return false;
+    return p->gang_stands[w->spare_of];
+}
+
 /* Places what can be placed of a wish, or of the wishes of one gang. */
 static void try_group(struct berth_plan *p, struct wish *w, uint32_t len)
 {
     if (w->group != NONE)
         place_gang(p, w, len);
-    else if (w->spare_of == NONE || p->gang_stands[w->spare_of])
+    else if (w->spare_of == NONE || may_grow(p, w))
         place_wish(p, w, w->len, FOR_GOOD);
 }
 

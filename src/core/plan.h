@@ -75,6 +75,7 @@ struct berth_plan {
     struct victims *victims;       /* of preempt.c */
     uint32_t at_wish;              /* whose turn it is: an index of wishes */
     uint32_t stops;                /* that this plan has decided; what may come to stand there grows with it */
+    uint32_t stop_turns;           /* grows with each stop, and with each that is taken back */
     struct vain *vain;             /* of place.c: what need not be tried */
     uint8_t *gang_stands;          /* [gang]: it has its minimum, with what this plan placed */
     bool queue_blocked;            /* strict: a job found no place, and nothing comes after it */
@@ -110,6 +111,8 @@ void place(struct berth_plan *p);
  * (NULL: anywhere something stops). Takes the last placement of a wish back. */
 void place_later(struct berth_plan *p, struct wish *w, uint32_t upto, const uint64_t *only);
 void place_revoke(struct berth_plan *p, struct wish *w);
+/* Notes in a reservation which instances it waits for: all that stop on its node. */
+void place_note_waits(struct berth_plan *p, struct act *a);
 /* Grants up to `upto` pods of a wish at once or on what is stopping, as far as that goes and its quotas do. */
 void place_some(struct berth_plan *p, struct wish *w, uint32_t upto);
 

@@ -27,7 +27,7 @@ struct effort {
     uint32_t len;
     int64_t tier;
     VEC(struct stop) stops;
-    size_t acts; /* that were there before */
+    size_t acts, waits; /* that were there before */
 };
 
 static void stop_one(struct effort *e, uint32_t slot, uint32_t party)
@@ -75,6 +75,7 @@ static void unstop_one(struct effort *e)
         bits_add(c->over, at);
     c->any_leaving = s.any_leaving;
     p->stops--;
+    p->stop_turns++;
     p->victims->stopped--;
     if (p->victims->members[x->first] == s.slot)
         p->victims->spare[x->workload] += x->available;
@@ -293,7 +294,8 @@ static uint32_t *parties_by_worth(const struct effort *e, uint32_t *ret_len)
     return list;
 }
 
-/* A gang that went whole may have made room for more than the pod it went for: then others need not go. */
+/* A gang that went whole may have made room for more than the pod it went for: others need not go if pods of the gang that
+ * asks go there. */
 static void gang_reprieve(struct effort *e)
 {
     struct arena_mark mark = arena_mark(&e->p->scratch);
@@ -318,6 +320,152 @@ static void gang_reprieve(struct effort *e)
         assert(again);
         (void)again;
     }
+    arena_rewind(&e->p->scratch, mark);
+}
+
+/* ---- who need not go after all ---------------------------------------------------------------------------------------- */
+
+/* In the books alone: it stays, or goes again. */
+static void book_stay(struct berth_plan *p, uint32_t slot)
+{
+    const struct instance *i = snapshot_instance(p->s, slot);
+    bits_drop(p->c.stopped, slot);
+    allot_stay(p, i);
+    cycle_take(&p->c, snapshot_class(p->s, i->class), snapshot_position(p->s, i), i->gpus, true, 1);
+}
+
+static void book_go(struct berth_plan *p, uint32_t slot)
+{
+    const struct instance *i = snapshot_instance(p->s, slot);
+    bits_add(p->c.stopped, slot);
+    allot_leave(p, i);
+    cycle_leave(&p->c, i);
+}
+
+/* Is there room for it beside all that was placed? Ports, volumes and ties are not looked at again: then it goes. */
+static bool may_stay(const struct effort *e, const struct stop *s)
+{
+    const struct berth_plan *p = e->p;
+    const struct cycle *c = &p->c;
+    const struct instance *i = snapshot_instance(p->s, s->slot);
+    const struct class *k = snapshot_class(p->s, i->class);
+    uint32_t at = snapshot_position(p->s, i);
+    if (i->state == BERTH_RESERVED || s->over || k->ties_len || k->max_per_node || k->ports_len || k->volumes_len)
+        return false;
+    for (uint32_t n = 0; n < e->len; n++)
+        if (snapshot_class(p->s, e->w[n].class)->ties_len)
+            return false;
+    for (uint32_t n = 0; n < k->needs_len; n++) {
+        const int64_t *later = cycle_column(c, k->needs[n].resource, true);
+        if (!later || later[at] < k->needs[n].amount)
+            return false;
+    }
+    BITS_EACH (d, i->gpus) {
+        const struct device_free *f = &c->devices[c->l->device[at] + d];
+        if (f->later < (int32_t)k->gpu.milli || f->mem_later < gpu_memory_held(&k->gpu))
+            return false;
+    }
+    return !future_keeps(p, at) && (i->replaces || allot_room(p, i->workload.v, k, true, 1) > 0);
+}
+
+/* A spare pod of a gang that goes as a whole goes with it. */
+static bool is_of_lost_gang(const struct effort *e, uint32_t party)
+{
+    const struct berth_plan *p = e->p;
+    const struct party *x = &p->victims->parties[party];
+    uint32_t gang = snapshot_workload(p->s, x->workload)->gang;
+    for (size_t n = 0; n < e->stops.len && gang != NONE && !x->gang; n++) {
+        const struct party *y = &p->victims->parties[e->stops.at[n].party];
+        if (y->gang && snapshot_workload(p->s, y->workload)->gang == gang &&
+            bits_has(p->c.stopped, e->stops.at[n].slot))
+            return true;
+    }
+    return false;
+}
+
+/* All of a party stay, or none. */
+static bool party_stays(struct effort *e, uint32_t party)
+{
+    size_t n = 0;
+    bool stays = !is_of_lost_gang(e, party);
+    for (; n < e->stops.len && stays; n++)
+        if (e->stops.at[n].party == party) {
+            stays = may_stay(e, &e->stops.at[n]);
+            if (stays)
+                book_stay(e->p, e->stops.at[n].slot);
+        }
+    for (; n-- > 0 && !stays;)
+        if (e->stops.at[n].party == party && !bits_has(e->p->c.stopped, e->stops.at[n].slot))
+            book_go(e->p, e->stops.at[n].slot);
+    return stays;
+}
+
+/* Does anything on the node stop? */
+static bool node_leaves(const struct berth_plan *p, uint32_t position)
+{
+    const struct node *n = pages_at(&p->s->nodes, p->c.l->slot[position]);
+    for (uint32_t at = n->first; at != NONE; at = snapshot_instance(p->s, at)->next_of_node)
+        if (snapshot_instance(p->s, at)->state == BERTH_STOPPING || bits_has(p->c.stopped, at))
+            return true;
+    return false;
+}
+
+/* Forgets the stops of those who stay; what was placed waits only for those who go. */
+static void forget_stays(struct effort *e)
+{
+    struct berth_plan *p = e->p;
+    struct cycle *c = &p->c;
+    uint32_t *now_at = ARENA_ARRAY(&p->scratch, uint32_t, c->acts.len - e->acts + 1);
+    size_t to = e->acts;
+    for (size_t n = e->acts; n < c->acts.len; n++) {
+        const struct act *a = &c->acts.at[n];
+        if (a->op == BERTH_STOP && !bits_has(c->stopped, a->instance)) {
+            victims_changed(p, a->position);
+            if (!node_leaves(p, a->position))
+                bits_drop(c->leaving, a->position);
+            continue;
+        }
+        now_at[n - e->acts] = (uint32_t)to;
+        c->acts.at[to++] = *a;
+    }
+    c->acts.len = to;
+    c->waits.len = e->waits;
+    for (size_t n = e->acts; n < to; n++) {
+        struct act *a = &c->acts.at[n];
+        if (a->op != BERTH_STOP && a->next != NONE && a->next >= e->acts)
+            a->next = now_at[a->next - e->acts];
+        if (a->op == BERTH_RESERVE)
+            place_note_waits(p, a);
+    }
+    for (uint32_t n = 0; n < e->len; n++)
+        if (c->fresh[e->w[n].workload] != NONE && c->fresh[e->w[n].workload] >= e->acts)
+            c->fresh[e->w[n].workload] = now_at[c->fresh[e->w[n].workload] - e->acts];
+    size_t left = 0;
+    for (size_t n = 0; n < e->stops.len; n++)
+        if (bits_has(c->stopped, e->stops.at[n].slot))
+            e->stops.at[left++] = e->stops.at[n];
+    p->stops -= (uint32_t)(e->stops.len - left);
+    p->victims->stopped -= (uint32_t)(e->stops.len - left);
+    p->stop_turns++;
+    e->stops.len = left;
+}
+
+/* A gang that went whole, or one that went for another's quota, may have made room for more than the pod it went for: then
+ * others need not go, the most valuable first. */
+static void reprieve(struct effort *e)
+{
+    struct arena_mark mark = arena_mark(&e->p->scratch);
+    uint32_t len;
+    bool any = false;
+    const uint32_t *list = parties_by_worth(e, &len);
+    for (uint32_t n = 0; n < len && len > 1; n++)
+        if (party_stays(e, list[n])) {
+            const struct party *x = &e->p->victims->parties[list[n]];
+            e->p->victims->spare[x->workload] += x->available;
+            any = true;
+        }
+    if (any)
+        forget_stays(e);
     arena_rewind(&e->p->scratch, mark);
 }
 
@@ -348,7 +496,7 @@ static void note_in_vain(const struct effort *e)
 
 bool preempt(struct berth_plan *p, struct wish *w, uint32_t len)
 {
-    struct effort e = {.p = p, .w = w, .len = len, .tier = w->tier, .acts = p->c.acts.len};
+    struct effort e = {.p = p, .w = w, .len = len, .tier = w->tier, .acts = p->c.acts.len, .waits = p->c.waits.len};
     uint32_t needs = 0;
     for (uint32_t i = 0; i < len; i++) {
         e.tier = w[i].tier < e.tier ? w[i].tier : e.tier;
@@ -372,6 +520,7 @@ bool preempt(struct berth_plan *p, struct wish *w, uint32_t len)
             (void)many(&e, &w[i], w[i].len);
     }
     bool any = p->c.acts.len > e.acts;
+    reprieve(&e);
     note_stopped(&e);
     vec_done(&e.stops);
     return any;

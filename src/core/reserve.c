@@ -217,7 +217,7 @@ static void enter(struct future *f, struct reservation *r)
 /* What the round before reserved for it, if all before it stands as it did then. */
 static struct reservation *found_before(struct future *f, uint32_t wish)
 {
-    f->reuse = f->reuse && f->placements == f->round_placements && f->round_stops == f->p->stops;
+    f->reuse = f->reuse && f->placements == f->round_placements && f->round_stops == f->p->stop_turns;
     struct reservation *r = f->reuse && f->before_at < f->before.len ? f->before.at[f->before_at] : NULL;
     if (r && r->wish < wish)
         f->reuse = false; /* one before it is no longer there */

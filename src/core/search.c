@@ -90,7 +90,8 @@ static bool memo_possible(const struct turn *t)
     for (uint32_t i = 0; i < t->c->profile.resources_len; i++)
         if (t->c->profile.linear[i] < 0)
             return false;
-    return !t->confined && !t->awaited && t->live_len == 0 && t->ties_len == 0 && t->k->ports_len == 0 && t->k->volumes_len == 0;
+    return !t->confined && !t->awaited && t->live_len == 0 && t->ties_len == 0 && t->k->ports_len == 0 &&
+           t->k->volumes_len == 0;
 }
 
 static struct memo *memo_of(struct turn *t)

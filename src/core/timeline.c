@@ -252,9 +252,9 @@ struct changes timeline_of(struct future *f, uint32_t position)
         f->changes = ARENA_ARRAY(c->arena, change_list, c->len + 1);
         f->known = ARENA_ARRAY(c->arena, uint64_t, c->blocks + 1);
     }
-    if (f->stops != f->p->stops) {
+    if (f->stops != f->p->stop_turns) {
         memset(f->known, 0, c->blocks * sizeof *f->known);
-        f->stops = f->p->stops;
+        f->stops = f->p->stop_turns;
     }
     change_list *list = &f->changes[position];
     if (!bits_has(f->known, position))
@@ -324,9 +324,9 @@ static void last_make(struct future *f)
 {
     struct cycle *c = &f->p->c;
     timeline_gather(f);
-    if (f->last && f->last_stops == f->p->stops)
+    if (f->last && f->last_stops == f->p->stop_turns)
         return;
-    f->last_stops = f->p->stops;
+    f->last_stops = f->p->stop_turns;
     if (!f->last) {
         f->last = ARENA_ARRAY(c->arena, int64_t *, c->resources + 1);
         f->last_most = ARENA_ARRAY(c->arena, int64_t, c->resources + 1);

@@ -274,7 +274,8 @@ void workload_drop_if_empty(struct berth_cluster *c, uint32_t slot)
     gang_leave(c, slot);
     claim_drop(c, slot);
     map_drop(&c->workloads_by_id, hash_u64(w->id), slot);
-    *(struct workload *)pages_edit(&c->workloads, slot) = (struct workload){.first = NONE, .uses = NONE, .gang = NONE, .claim = NONE};
+    *(struct workload *)pages_edit(&c->workloads, slot) =
+        (struct workload){.first = NONE, .uses = NONE, .gang = NONE, .claim = NONE};
     bits_drop(c->unsettled.at, slot);
     vec_push(&c->workloads_free, slot);
     c->by_id_stale = true;

@@ -138,7 +138,7 @@ static int64_t amount_in(const struct berth_amount *list, size_t len, const char
 }
 
 /* Every pod is one of `pods` unless it says otherwise. */
-static int64_t request_of(const struct berth_shape *shape, const char *resource)
+int64_t fit_request(const struct berth_shape *shape, const char *resource)
 {
     return shape ? amount_in(shape->requests, shape->requests_len, resource, same(resource, "pods")) : 0;
 }
@@ -156,7 +156,7 @@ static struct held held_of(const struct door *d, const char *resource)
                                  BERTH_RATIO_ONE};
     EACH_ON_NODE(d, s)
     {
-        int64_t amount = request_of(shape_of(d, s), resource);
+        int64_t amount = fit_request(shape_of(d, s), resource);
         h.active += s->instance.instance.state != BERTH_RESERVED ? amount : 0;
         h.promised += s->instance.instance.state != BERTH_STOPPING ? amount : 0;
     }
@@ -165,7 +165,7 @@ static struct held held_of(const struct door *d, const char *resource)
 
 static const char *capacity_rule(const struct door *d, const char *resource)
 {
-    int64_t own = request_of(d->shape, resource);
+    int64_t own = fit_request(d->shape, resource);
     struct held h = held_of(d, resource);
     if (own <= 0 || (h.active + own <= h.capacity && h.promised + own <= h.capacity))
         return NULL;

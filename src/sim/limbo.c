@@ -174,7 +174,7 @@ static bool has_label(const struct berth_workload *w, const char *key)
 static void waits_tell(struct world *w, const struct seen *work, uint32_t ordinal)
 {
     const struct berth_workload *d = &work->work.workload;
-    if (d->gang || d->shape.spread_len || d->shape.near_len || has_label(d, "app"))
+    if (d->gang || d->shape.spread_len || d->shape.near_len || has_label(d, "app") || !quota_takes(&w->mirror, work))
         return;
     for (size_t i = 0; i < w->mirror.of[KIND_NODE].len && !w->unrest.len; i++) {
         const struct seen *node = w->mirror.of[KIND_NODE].at[i];

@@ -95,6 +95,8 @@ static int parse(struct seen *s, struct berth_err *err)
     case KIND_VM:
     case KIND_SPEC: return work_doc_read(s->doc, &s->arena, &s->work, err);
     case KIND_INSTANCE: return instance_doc_read(s->doc, &s->arena, &s->instance, err);
+    case KIND_GROUP: return group_doc_read(s->doc, &s->arena, &s->group, err);
+    case KIND_QUEUE: return queue_doc_read(s->doc, &s->arena, &s->queue, err);
     case KIND_USER: return user_doc_read(s->doc, &s->arena, &s->user, err);
     default: return 0;
     }

@@ -13,6 +13,7 @@
 #include "control/kind.h"
 #include "store/store.h"
 #include "wire/api.h"
+#include "wire/queue_doc.h"
 
 /* One document, parsed. */
 struct seen {
@@ -28,6 +29,8 @@ struct seen {
         struct work_doc work; /* also of a spec */
         struct instance_doc instance;
         struct user_doc user;
+        struct group_doc group;
+        struct queue_doc queue;
     };
     uint32_t slot;
     size_t place; /* in the list of its kind */

@@ -74,6 +74,12 @@ static bool state_follows(enum berth_state from, enum berth_state to)
     }
 }
 
+/* Somebody wants a job to run again from the beginning: what is over of it counts no more. */
+static bool runs_anew(const struct transaction *t)
+{
+    return t->asked && strstr(t->verb, "requeue");
+}
+
 static void instance_judge(struct world *w, const struct transaction *t, const struct seen *old, const struct seen *now)
 {
     const struct berth_instance *was = old ? &old->instance.instance : NULL, *is = now ? &now->instance.instance : NULL;
@@ -88,7 +94,7 @@ static void instance_judge(struct world *w, const struct transaction *t, const s
          strcmp(was->workload, is->workload) != 0 || strcmp(was->node, is->node) != 0 ||
          old->instance.generation != now->instance.generation))
         world_breach(w, 13, "instance %s is another one after %s", now->id, t->verb);
-    if (was && was->state == BERTH_ENDED && !is && mirror_find(&w->mirror, KIND_JOB, was->workload))
+    if (was && was->state == BERTH_ENDED && !is && !runs_anew(t) && mirror_find(&w->mirror, KIND_JOB, was->workload))
         world_breach(w, 13, "task %u of job %s was done, and is forgotten by %s %s", was->ordinal, was->workload,
                      t->who, t->verb);
 }
@@ -103,15 +109,15 @@ static void node_judge(struct world *w, const struct transaction *t, const struc
                      now->node.epoch);
 }
 
-static void work_judge(struct world *w, const struct seen *old, const struct seen *now)
+static void work_judge(struct world *w, const struct transaction *t, const struct seen *old, const struct seen *now)
 {
     if (!old || !now)
         return;
     if (now->work.meta.generation < old->work.meta.generation)
         world_breach(w, 13, "%s goes back to generation %" PRIu64, now->id, now->work.meta.generation);
-    if (old->work.cancelled && !now->work.cancelled)
+    if (old->work.cancelled && !now->work.cancelled && !runs_anew(t))
         world_breach(w, 13, "job %s was cancelled, and is not any more", now->id);
-    if (now->kind == KIND_JOB && old->work.failed && !now->work.failed)
+    if (now->kind == KIND_JOB && old->work.failed && !now->work.failed && !runs_anew(t))
         world_breach(w, 13, "job %s had failed, and has not any more", now->id);
     if (strcmp(old->work.owner ? old->work.owner : "", now->work.owner ? now->work.owner : "") != 0)
         world_breach(w, 21, "%s has another owner than before", now->id);
@@ -148,11 +154,18 @@ static bool notes_health(const struct world *w, const struct transaction *t, con
     return false;
 }
 
+/* A task of an array that has failed stays as a record. */
+static bool ends(const struct seen_change *c)
+{
+    return !c->now || (c->now->instance.failed && c->now->instance.instance.state == BERTH_ENDED);
+}
+
 /* The end of one of its instances may be the end of the workload, and leaves its last words. */
 static bool ends_with_it(const struct transaction *t, const char *node, const char *workload)
 {
     for (size_t i = 0; i < t->len; i++)
-        if (t->changes[i].kind == KIND_INSTANCE && !t->changes[i].now && is_its_own(t->changes[i].old, node, workload))
+        if (t->changes[i].kind == KIND_INSTANCE && ends(&t->changes[i]) &&
+            is_its_own(t->changes[i].old, node, workload))
             return true;
     return false;
 }
@@ -247,7 +260,7 @@ void states_judge(struct world *w, const struct transaction *t)
         else if (c->kind == KIND_NODE)
             node_judge(w, t, c->old, c->now);
         else if (kind_is_workload(c->kind))
-            work_judge(w, c->old, c->now);
+            work_judge(w, t, c->old, c->now);
         if (strncmp(t->who, "node:", 5) == 0)
             agent_judge(w, t, c);
     }

@@ -168,7 +168,8 @@ struct world {
     struct mirror mirror;
     uint64_t log_seq, log_chain;             /* seen so far */
     uint64_t recovered_seq, recovered_chain; /* the same when all of it was read again after a crash */
-    int64_t jumped_ns;                       /* how far the wall clock has jumped, ahead and back, in all */
+    uint64_t reworked; /* the last revision that made more of what was there count against quotas, or another one */
+    int64_t jumped_ns; /* how far the wall clock has jumped, ahead and back, in all */
 
     struct agents *agents;
     struct people *people;
@@ -277,6 +278,13 @@ const char *fit_against(const struct mirror *m, const struct seen *instance, int
                         size_t size);
 /* Could one more pod of this workload be on the node? */
 bool fit_takes(const struct mirror *m, const struct seen *node, const struct seen *work);
+
+/* What the shape asks for of a resource. */
+int64_t fit_request(const struct berth_shape *shape, const char *resource);
+
+void quotas_judge(struct world *w, const struct transaction *t); /* 11 (quota.c) */
+/* Is there room for one more pod of it in everything that it counts against? */
+bool quota_takes(const struct mirror *m, const struct seen *work);
 
 void trees_judge(struct world *w, const struct transaction *t); /* 5, 6, 24, P10 (trees.c) */
 

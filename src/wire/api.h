@@ -300,12 +300,12 @@ struct instance_words {
 struct instance_doc {
     struct doc_meta meta;
     struct berth_instance instance;
-    uint64_t generation; /* "of": of the workload it was placed from */
-    uint64_t epoch, seq; /* of the last report that changed it */
-    const char *error;   /* what the agent said last */
-    bool failed;         /* a task of an array that is over, but not well */
-    int64_t started_ns;  /* when it first ran; 0: it has not */
-    int64_t counted_ns;  /* up to when its use has been recorded; 0: not yet */
+    uint64_t generation;             /* "of": of the workload it was placed from */
+    uint64_t epoch, seq;             /* of the last report that changed it */
+    const char *error;               /* what the agent said last */
+    bool failed;                     /* a task of an array that is over, but not well */
+    int64_t started_ns;              /* when it first ran; 0: it has not */
+    int64_t counted_ns;              /* up to when its use has been recorded; 0: not yet */
     const struct berth_amount *peak; /* the most it was seen to use */
     size_t peak_len;
     const struct port_report *ports;

@@ -1,0 +1,220 @@
+/* quota.c - what users, groups, queues and arrays hold, against what they may (11). Naively: sums over all instances. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "control/project.h"
+#include "sim/world.h"
+
+enum { BOUNDS_MAX = 32, QUEUES_ABOVE_MAX = 16 };
+
+/* One that limits a workload. */
+struct bound {
+    const struct seen *of; /* a user, a group, a queue, or an array */
+    const struct berth_amount *limits;
+    size_t limits_len;
+    bool totals;                  /* it has some */
+    struct berth_amount parallel; /* of an array */
+};
+
+struct bounds {
+    struct bound at[BOUNDS_MAX];
+    size_t len;
+};
+
+static void bound_add(struct bounds *b, const struct seen *of, const struct quota_doc *quota)
+{
+    if (b->len < BOUNDS_MAX)
+        b->at[b->len++] = (struct bound){
+            .of = of, .limits = quota->limits, .limits_len = quota->limits_len, .totals = quota->totals_len};
+}
+
+static void queues_add(const struct mirror *m, const char *queue, struct bounds *b)
+{
+    for (size_t i = 0; queue && *queue && i < QUEUES_ABOVE_MAX; i++) {
+        const struct seen *s = mirror_find(m, KIND_QUEUE, queue);
+        if (!s)
+            return;
+        bound_add(b, s, &s->queue.quota);
+        queue = s->queue.parent;
+    }
+}
+
+/* What is over counts nowhere, even while the last of it stops. */
+static struct bounds bounds_of(const struct mirror *m, const struct seen *work)
+{
+    struct bounds b = {.len = 0};
+    const struct work_doc *d = &work->work;
+    if (d->cancelled || d->failed || d->ended)
+        return b;
+    const struct seen *user = d->owner && !d->system ? mirror_find(m, KIND_USER, d->owner) : NULL;
+    if (user)
+        bound_add(&b, user, &user->user.quota);
+    const struct seen *group = user && user->user.group ? mirror_find(m, KIND_GROUP, user->user.group) : NULL;
+    if (group)
+        bound_add(&b, group, &group->group.quota);
+    if (work->kind != KIND_JOB)
+        return b;
+    queues_add(m, d->job.queue && *d->job.queue ? d->job.queue : QUEUE_DEFAULT, &b);
+    if (d->job.array.parallel && b.len < BOUNDS_MAX)
+        b.at[b.len++] = (struct bound){
+            .of = work, .limits_len = 1, .parallel = {"pods", d->job.array.parallel}
+        };
+    return b;
+}
+
+static const struct berth_amount *limit_at(const struct bound *b, size_t i)
+{
+    return b->parallel.resource ? &b->parallel : &b->limits[i];
+}
+
+static bool is_under(const struct mirror *m, const struct seen *work, const struct bound *bound)
+{
+    struct bounds b = bounds_of(m, work);
+    for (size_t i = 0; i < b.len; i++)
+        if (b.at[i].of == bound->of)
+            return true;
+    return false;
+}
+
+static int64_t need_of(const struct berth_shape *shape, const char *resource)
+{
+    if (strcmp(resource, "gpu") != 0)
+        return fit_request(shape, resource);
+    int64_t milli = shape && shape->gpu.milli ? shape->gpu.milli : BERTH_GPU_MILLI;
+    return shape ? (int64_t)shape->gpu.count * milli : 0;
+}
+
+/* Of a move only the old one counts. */
+static bool counts(const struct berth_instance *i)
+{
+    return i->state != BERTH_ENDED && i->replaces == 0;
+}
+
+struct use {
+    int64_t active, promised; /* at once, and once all stops are done */
+};
+
+/* Workloads of which something is placed. */
+static int64_t jobs_of(const struct mirror *m, const struct bound *bound)
+{
+    int64_t n = 0;
+    for (unsigned k = KIND_APP; k <= KIND_VM; k++)
+        for (size_t w = 0; w < m->of[k].len; w++) {
+            const struct seen *work = m->of[k].at[w];
+            bool some = false;
+            for (size_t i = 0; i < m->of[KIND_INSTANCE].len && !some; i++) {
+                const struct berth_instance *x = &m->of[KIND_INSTANCE].at[i]->instance.instance;
+                some = counts(x) && strcmp(x->workload, work->id) == 0;
+            }
+            n += some && is_under(m, work, bound);
+        }
+    return n;
+}
+
+static struct use use_of(const struct mirror *m, const struct bound *bound, const char *resource)
+{
+    struct use use = {0};
+    if (strcmp(resource, "jobs") == 0) {
+        use.active = use.promised = jobs_of(m, bound);
+        return use;
+    }
+    for (size_t i = 0; i < m->of[KIND_INSTANCE].len; i++) {
+        const struct seen *s = m->of[KIND_INSTANCE].at[i];
+        const struct berth_instance *x = &s->instance.instance;
+        const struct seen *work = counts(x) ? mirror_work(m, x->workload) : NULL;
+        if (!work || !is_under(m, work, bound))
+            continue;
+        const struct seen *from = mirror_placed_from(m, s);
+        int64_t need = need_of(from ? &from->work.workload.shape : NULL, resource);
+        use.active += x->state == BERTH_RESERVED ? 0 : need;
+        use.promised += x->state == BERTH_STOPPING ? 0 : need;
+    }
+    return use;
+}
+
+/* Had it a pod before this revision? */
+static bool was_there(const struct mirror *m, const struct seen *work, uint64_t revision)
+{
+    for (size_t i = 0; i < m->of[KIND_INSTANCE].len; i++) {
+        const struct seen *s = m->of[KIND_INSTANCE].at[i];
+        if (s->created < revision && counts(&s->instance.instance) &&
+            strcmp(s->instance.instance.workload, work->id) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* One more pod was assigned or promised: is everything that it counts against still within its limits? */
+static void placed_judge(struct world *w, const struct transaction *t, const struct seen *s)
+{
+    const struct berth_instance *x = &s->instance.instance;
+    const struct seen *work = counts(x) ? mirror_work(&w->mirror, x->workload) : NULL;
+    uint64_t seen = (uint64_t)json_integer_value(json_object_get(json_object_get(t->record, "cycle"), "revision"));
+    if (!work)
+        return;
+    struct bounds b = bounds_of(&w->mirror, work);
+    world_checked(w, 11);
+    for (size_t i = 0; i < b.len; i++)
+        for (size_t k = 0; k < b.at[i].limits_len; k++) {
+            const struct berth_amount *limit = limit_at(&b.at[i], k);
+            bool jobs = strcmp(limit->resource, "jobs") == 0;
+            if (jobs ? was_there(&w->mirror, work, t->revision)
+                     : need_of(&work->work.workload.shape, limit->resource) <= 0)
+                continue;
+            struct use use = use_of(&w->mirror, &b.at[i], limit->resource);
+            if (use.active <= limit->amount && use.promised <= limit->amount)
+                continue;
+            if (w->reworked > seen) /* somebody made more of what was there count, while this was on its way */
+                continue;
+            world_breach(w, 11,
+                         "%s/%u is %s as %" PRIu64 ": %s %s has %" PRId64 " of %s, and promised %" PRId64
+                         "; its limit is %" PRId64,
+                         x->workload, x->ordinal, berth_state_name(x->state), x->id, kinds[b.at[i].of->kind].name,
+                         b.at[i].of->id, use.active, limit->resource, use.promised, limit->amount);
+        }
+}
+
+static bool is_over(const struct seen *work)
+{
+    return work->work.cancelled || work->work.failed || work->work.ended;
+}
+
+static bool same(const char *a, const char *b)
+{
+    return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
+void quotas_judge(struct world *w, const struct transaction *t)
+{
+    for (size_t i = 0; i < t->len; i++) {
+        const struct seen *old = t->changes[i].old, *now = t->changes[i].now;
+        if (kind_is_workload(t->changes[i].kind) && old && now &&
+            ((is_over(old) && !is_over(now)) || !same(old->work.job.queue, now->work.job.queue)))
+            w->reworked = t->revision;
+        if (t->changes[i].kind != KIND_INSTANCE || !now)
+            continue;
+        enum berth_state is = now->instance.instance.state;
+        if (!old || (old->instance.instance.state == BERTH_RESERVED && is == BERTH_ASSIGNED))
+            placed_judge(w, t, now);
+    }
+}
+
+bool quota_takes(const struct mirror *m, const struct seen *work)
+{
+    struct bounds b = bounds_of(m, work);
+    for (size_t i = 0; i < b.len; i++) {
+        for (size_t k = 0; k < b.at[i].limits_len; k++) {
+            const struct berth_amount *limit = limit_at(&b.at[i], k);
+            bool jobs = strcmp(limit->resource, "jobs") == 0;
+            int64_t need =
+                jobs ? !was_there(m, work, UINT64_MAX) : need_of(&work->work.workload.shape, limit->resource);
+            struct use use = use_of(m, &b.at[i], limit->resource);
+            int64_t held = use.promised > use.active ? use.promised : use.active;
+            if (need > 0 && held + need > limit->amount)
+                return false;
+        }
+        if (b.at[i].totals)
+            return false; /* how long it will run is the plan's to guess */
+    }
+    return true;
+}
