@@ -158,7 +158,9 @@ static bool plan_apply(struct day *d, const struct berth_plan *plan)
     return true;
 }
 
-static bool is_done_at_once(struct day *d)
+/* Promises in time may be told once more (one that was stopped for others comes to stand elsewhere in the queue), but then
+ * nothing is left at all. */
+static bool is_done_at_once(struct day *d, bool again)
 {
     struct berth_err err;
     struct berth_snapshot *s = berth_freeze(d->cluster, d->now_ns, 0);
@@ -169,6 +171,11 @@ static bool is_done_at_once(struct day *d)
         struct berth_action a = berth_plan_action(plan, 0);
         ok = day_fail(d, "a plan that was applied leaves %zu actions: %s %s/%u %s %s", actions, berth_op_name(a.op),
                       a.workload, a.ordinal, a.node, berth_cause_name(a.cause));
+    } else if (ok && facts && !again) {
+        ok = berth_apply(d->cluster, plan, d->next_id, &err) == 0;
+        berth_plan_free(plan);
+        berth_snapshot_free(s);
+        return ok && is_done_at_once(d, true);
     } else if (facts) {
         struct berth_fact f = berth_plan_fact(plan, 0);
         ok = day_fail(d, "a plan that was applied leaves %zu facts: %s %" PRId64 "%s", facts, f.key, f.value,
@@ -205,7 +212,7 @@ static bool step(struct day *d, int64_t *ret_recheck)
     d->plans++;
     ok = ok && day_judge_state(d);
     if (ok && d->plans % FIXPOINT_EVERY == 0)
-        ok = is_done_at_once(d);
+        ok = is_done_at_once(d, false);
     if (ok && d->plans % AUDIT_EVERY == 0 && berth_audit(d->cluster, &err) < 0)
         ok = day_fail(d, "%s", err.text);
     if (ok)

@@ -90,6 +90,17 @@ static bool quota_needs(const struct day *d, const struct berth_plan *plan, size
     return false;
 }
 
+/* Does one of the first `len` actions promise a place on the node? */
+static bool promises(const struct day *d, const struct berth_plan *plan, size_t len, uint32_t node)
+{
+    for (size_t i = 0; i < len; i++) {
+        struct berth_action a = berth_plan_action(plan, i);
+        if (a.op == BERTH_RESERVE && strcmp(a.node, d->nodes[node].id) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Could the victims of one unit have stayed, all else as it is? */
 static bool judge_need(struct day *d, const struct berth_plan *plan, size_t stop)
 {
@@ -114,6 +125,8 @@ static bool judge_need(struct day *d, const struct berth_plan *plan, size_t stop
         return true;
     for (uint32_t n = 0; n < d->nodes_len; n++) {
         struct held left = free_after(d, plan, end, n);
+        if (pods[n] && d->policy.backfill.reservations && promises(d, plan, end, n))
+            return true; /* there may be room, but not for as long: another place in time is kept there */
         if (pods[n] && (left.cpu < pods[n] * victim->cpu || left.taken & gpus[n]))
             return true;
     }

@@ -112,7 +112,7 @@ crowd() {
 
 jobs_show_place_and_start() {
     ends 0 as ann "$berth" jobs || return 1
-    prints '^ +3 +second +pending +0/1 +1 +in [0-9]+m +gpu' && hides 'render|third' || return 1
+    prints '^ +3 +second +pending +0/1 +1 +in [0-9]+m +too few GPUs' && hides 'render|third' || return 1
     ends 0 "$berth" jobs --all && prints 'third +bob' || return 1
     ends 0 as ann "$berth" jobs -o json && prints '"position": 1'
 }
@@ -134,9 +134,17 @@ others_are_hidden() {
 why_says_all() {
     ends 0 as ann "$berth" why 3 || return 1
     prints 'number 1 of 3 that wait' && prints 'too few GPUs left' && prints 'expected to start in [0-9]+m' || return 1
-    prints 'ann +job 1 +n1 +gpu0,gpu1 +in [0-9]+m' && prints 'What would start sooner' || return 1
+    prints 'ann +job 1 +n1 +gpu0,gpu1 +in [0-9]+m' || return 1
     ends 4 as ann "$berth" why 4 || return 1
     ends 0 as ann "$berth" why job 3 -o json && prints '"blockers"'
+}
+
+what_starts_sooner() {
+    ends 0 as ann "$berth" submit --name wide --cpu 8 --time 1h -- sleep 100 || return 1
+    until_ok sh -c "'$berth' queue | grep -q wide" || return 1
+    ends 0 as ann "$berth" why 6 || return 1
+    prints 'What would start sooner' && prints 'with 4 cores in each pod instead of 8' || return 1
+    ends 0 as ann "$berth" job cancel 6 && until_ok sh -c "! '$berth' queue | grep -q wide"
 }
 
 job_show_is_one_screen() {
@@ -190,6 +198,7 @@ check "berth jobs shows place and start" jobs_show_place_and_start
 check "berth queue is in order" queue_is_in_order
 check "others are hidden" others_are_hidden
 check "berth why says all" why_says_all
+check "berth why says what starts sooner" what_starts_sooner
 check "berth job show" job_show_is_one_screen
 check "berth who" who_holds
 check "berth policy test" policies_are_tried

@@ -27,13 +27,16 @@ static const struct part parts[] = {
     {"idle",     bench_daemon_idle    },
     {"place",    bench_daemon_place   },
     {"backlog",  bench_daemon_backlog },
+    {"array",    bench_daemon_array   },
+    {"queue",    bench_daemon_queue   },
     {"load",     bench_daemon_load    },
 };
 enum { PARTS = sizeof parts / sizeof parts[0] };
 
 static const char *const outputs[] = {"table", "json", NULL};
 enum output { OUTPUT_TABLE, OUTPUT_JSON };
-static const char *const only[] = {"all", "submit", "get", "watchers", "idle", "place", "backlog", "load", NULL};
+static const char *const only[] = {"all",     "submit", "get",   "watchers", "idle", "place",
+                                   "backlog", "array",  "queue", "load",     NULL};
 
 struct bench_daemon_values {
     const char *berthd, *save;
@@ -45,7 +48,7 @@ static const struct option options[] = {
     OPTION_TEXT_ROW("berthd", 0, bench_daemon_values, berthd, "FILE",
                     "The daemon to measure; default: the one beside this program, or on PATH."),
     OPTION_CHOICE_ROW("only", 0, bench_daemon_values, only, only, "One part instead of all."),
-    OPTION_FLAG_ROW("full", 0, bench_daemon_values, full, "Longer and more rounds: some minutes instead of one."),
+    OPTION_FLAG_ROW("full", 0, bench_daemon_values, full, "Longer and more rounds: some minutes instead of two."),
     OPTION_TEXT_ROW("save", 0, bench_daemon_values, save, "FILE", "Also write the JSON there."),
     OPTION_CHOICE_ROW("output", 'o', bench_daemon_values, output, outputs, "A table, or one JSON object."),
 };
@@ -232,11 +235,12 @@ const struct command bench_daemon_command = {
     .name = "bench daemon",
     .operands = "",
     .summary = "Measure berthd on this machine against the goals.",
-    .text = "Starts a berthd of its own on a temporary folder ($TMPDIR), puts load on it from this machine, and ends "
-            "it again: durable submissions, reads, idle watchers, strangers that connect and say nothing, the time "
-            "to a durable place, the time to load a large cluster. Takes about a minute, and with --full some "
-            "minutes. A missed goal is no failure: the exit code is 1 only when something could not be measured, or "
-            "an answer was wrong.",
+    .text =
+        "Starts a berthd of its own on a temporary folder ($TMPDIR), puts load on it from this machine, and ends "
+        "it again: durable submissions, reads, idle watchers, strangers that connect and say nothing, the time "
+        "to a durable place, large arrays, a long queue, the time to load a large cluster. Takes about two minutes, and with --full some "
+        "minutes. A missed goal is no failure: the exit code is 1 only when something could not be measured, or "
+        "an answer was wrong.",
     .examples = "  berth bench daemon --only submit\n  TMPDIR=/mnt/disk berth bench daemon --full -o json",
     .section = SECTION_FILES,
     .options = options,

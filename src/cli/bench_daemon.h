@@ -156,4 +156,6 @@ int bench_daemon_watchers(struct bench_daemon *b, struct berth_err *err);
 int bench_daemon_load(struct bench_daemon *b, struct berth_err *err);
 int bench_daemon_place(struct bench_daemon *b, struct berth_err *err);
 int bench_daemon_backlog(struct bench_daemon *b, struct berth_err *err);
+int bench_daemon_array(struct bench_daemon *b, struct berth_err *err);
+int bench_daemon_queue(struct bench_daemon *b, struct berth_err *err);
 int bench_daemon_idle(struct bench_daemon *b, struct berth_err *err);

@@ -197,7 +197,7 @@ void factors_print(const struct cli *cli, const json_t *factors, bool all)
     table_init(&table, cli, columns, sizeof columns / sizeof columns[0]);
     json_array_foreach(factors, i, item)
     {
-        if (!all && number(item, "weight") == 0)
+        if (all ? json_number_value(json_object_get(item, "value")) == 0 : number(item, "weight") == 0)
             continue;
         table_row(&table);
         table_cell(&table, 0, COLOR_NONE, "  %s", member(item, "name"));
@@ -295,7 +295,8 @@ void draft_print(const struct cli *cli, const json_t *forecast, int64_t now_ns)
     if (json_is_true(json_object_get(forecast, "now"))) {
         json_int_t stops = number(forecast, "stops");
         if (stops)
-            fprintf(cli->out, "It would start as soon as %" JSON_INTEGER_FORMAT " of lower tiers %s stopped for it.\n",
+            fprintf(cli->out,
+                    "It would start as soon as %" JSON_INTEGER_FORMAT " of a lower tier %s been stopped for it.\n",
                     stops, stops == 1 ? "has" : "have");
         else
             fputs("It would start at once.\n", cli->out);

@@ -28,7 +28,7 @@ void sentence_print(const struct cli *cli, const char *fmt, ...) __attribute__((
 
 /* Position, tier, ranking, reservation: some sentences. */
 void standing_print(const struct cli *cli, const json_t *standing, int64_t now_ns);
-/* Each factor that has a weight, with its value and product; of a formula (`all`) the values of all. */
+/* Each factor that has a weight, with its value and product; of a formula (`all`) those that are not 0. */
 void factors_print(const struct cli *cli, const json_t *factors, bool all);
 /* Each reason with its counts. */
 void reasons_print(const struct cli *cli, const json_t *reasons);

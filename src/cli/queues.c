@@ -123,6 +123,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     tree_print(&table, queues, "", 0);
     table_print(&table);
     table_done(&table);
+    fputs("Jobs that name no queue, and that no rule places, are in the queue default.\n", cli->out);
     return EXIT_OK;
 }
 

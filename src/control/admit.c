@@ -6,6 +6,7 @@
 #include "control/job.h"
 #include "control/project.h"
 #include "control/route_rules.h"
+#include "wire/document.h"
 #include "wire/queue_doc.h"
 
 static bool among(const char *const *texts, size_t len, const char *text)
@@ -74,7 +75,13 @@ static int queue_check(struct call *c, const json_t *old, const struct work_doc 
 
 /* ---- quotas -------------------------------------------------------------------------------------------------------- */
 
-/* Does a change ask for more, or elsewhere? What was admitted stays so. */
+static bool is_over(const json_t *doc)
+{
+    return json_is_true(json_object_get(doc, "failed")) || json_is_true(json_object_get(doc, "cancelled")) ||
+           json_is_true(json_object_get(doc, "ended"));
+}
+
+/* Does a change ask for more, elsewhere, or once more? What was admitted stays so while it is not over. */
 static bool asks_anew(const json_t *old, const json_t *doc)
 {
     static const char *const keys[] = {"replicas", "requests", "resources", "gpu",      "queue",
@@ -84,7 +91,7 @@ static bool asks_anew(const json_t *old, const json_t *doc)
         if (a != b && !(a && b && json_equal(a, b)))
             return true;
     }
-    return !old;
+    return !old || (is_over(old) && !is_over(doc));
 }
 
 /* What others in the same transaction ask for counts, too: told to the cluster for a moment. */
@@ -157,10 +164,31 @@ static int judge(struct call *c, enum kind kind, const char *id, const struct wo
     w.kind = core_kind[kind];
     w.created_ns = c->now_ns;
     project_claim(c->state, &draft, d, &c->arena, &w);
-    others_tell(c, id, true);
     struct berth_verdict v = berth_judge(state_cluster(c->state), &w, c->now_ns);
-    int rc = v.ok ? 0 : refuse(c, &v, kinds[kind].name, d->group);
-    others_tell(c, id, false);
+    return v.ok ? 0 : refuse(c, &v, kinds[kind].name, d->group);
+}
+
+static int judge_item(struct call *c, const struct change_item *item)
+{
+    struct work_doc d;
+    const struct object *o = state_find(c->state, item->kind, item->id);
+    CLEANUP(json) json_t *old = o ? object_doc(o) : NULL;
+    if (!asks_anew(old, item->doc))
+        return 0;
+    int rc = work_doc_read(item->doc, &c->arena, &d, &c->err);
+    return rc < 0 ? rc : judge(c, item->kind, item->id, &d);
+}
+
+int admit_all(struct call *c)
+{
+    int rc = 0;
+    others_tell(c, "", true);
+    for (size_t i = 0; rc == 0 && i < c->change.items.len; i++) {
+        const struct change_item *item = &c->change.items.at[i];
+        if (kind_is_workload(item->kind) && item->write && item->doc)
+            rc = judge_item(c, item);
+    }
+    others_tell(c, "", false);
     return rc;
 }
 
@@ -168,5 +196,10 @@ int admit_check(struct call *c, enum kind kind, const char *id, const json_t *ol
                 const struct work_doc *d)
 {
     int rc = kind == KIND_JOB ? queue_check(c, old, d) : 0;
-    return rc == 0 && asks_anew(old, doc) ? judge(c, kind, id, d) : rc;
+    if (rc < 0 || c->judge_later || !asks_anew(old, doc))
+        return rc;
+    others_tell(c, id, true);
+    rc = judge(c, kind, id, d);
+    others_tell(c, id, false);
+    return rc;
 }

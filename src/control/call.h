@@ -85,6 +85,7 @@ struct call {
     const char *args[ROUTE_ARGS_MAX]; /* {id}s of the path, decoded, not yet checked */
     const json_t *body;               /* an object, unless ROUTE_RAW; empty where none was sent */
     bool dry_run;
+    bool judge_later; /* quotas are looked at when the whole change is known (control/admit.h) */
     int64_t now_ns;
     struct arena arena;
     struct change change;

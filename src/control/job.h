@@ -25,7 +25,8 @@ int job_hold_check(struct call *c, const json_t *old, const json_t *doc);
 
 enum job_wait { WAIT_MET, WAIT_OPEN, WAIT_NEVER };
 /* Of one that waits; the sentence ("waits for job 12 to end well", or why never) is in the arena. */
-enum job_wait job_wait(const struct state *s, const struct object *job, struct arena *arena, const char **ret_text);
+struct jobs;
+enum job_wait job_wait(struct jobs *j, const struct object *job, struct arena *arena, const char **ret_text);
 /* The job is about to be deleted: what the other waits for and has come about needs no waiting any more. */
 void job_after_drop(struct change *change, const struct object *waiter, const struct object *job);
 /* Is it over, and nothing of it left to stop? */
@@ -54,16 +55,18 @@ enum { ROLES_MAX = 32 };
 
 /* ---- the loop (job_loop.c) ---- */
 
-struct jobs;
 struct jobs *jobs_new(struct control *control);
 void jobs_free(struct jobs *j);
-/* A change is about to be applied, or was: what has to be looked at. */
-void jobs_event(struct jobs *j, enum kind kind, const char *id);
+/* A change is about to be applied, or was: what has to be looked at. `gone`: it will not be there any more. */
+void jobs_event(struct jobs *j, enum kind kind, const char *id, bool gone);
 /* Looks, and submits what there is to write. */
 void jobs_step(struct jobs *j);
 /* Does some job wait for it and for others? Then its record is needed. */
 bool jobs_awaited(const struct jobs *j, const char *id);
-/* It is deleted in this change: those that wait for it are told what has come about. */
-void jobs_leaving(struct jobs *j, struct change *change, const char *id);
+/* It is deleted in this change: those that wait for it are told what has come about. -EBUSY: they are too many. */
+int jobs_leaving(struct jobs *j, struct change *change, const char *id, struct berth_err *err);
+/* The first earlier job of its owner with its name that is not over; NULL: none. */
+const struct object *jobs_elder(struct jobs *j, const struct object *job);
+const struct state *jobs_state(const struct jobs *j);
 /* For the housekeeping: may its record go? Deletes some of its instances' records first. */
 void jobs_sweep(struct jobs *j, struct change *change);

@@ -41,20 +41,9 @@ static enum job_wait after_wait(const struct object *of, enum after_when when)
     }
 }
 
-/* The first earlier job of its owner with its name that is not over. */
-static const struct object *elder(const struct state *s, const struct object *job)
+enum job_wait job_wait(struct jobs *j, const struct object *job, struct arena *arena, const char **ret_text)
 {
-    size_t len;
-    const struct object *const *jobs = state_list(s, KIND_JOB, &len);
-    for (size_t i = 0; i < len && jobs[i] != job; i++)
-        if (!job_is_over(jobs[i]) && strcmp(jobs[i]->work->name, job->work->name) == 0 &&
-            strcmp(jobs[i]->owner, job->owner) == 0)
-            return jobs[i];
-    return NULL;
-}
-
-enum job_wait job_wait(const struct state *s, const struct object *job, struct arena *arena, const char **ret_text)
-{
+    const struct state *s = jobs_state(j);
     struct work_doc d;
     enum job_wait worst = WAIT_MET;
     CLEANUP(json) json_t *doc = object_doc(job);
@@ -76,7 +65,7 @@ enum job_wait job_wait(const struct state *s, const struct object *job, struct a
             *ret_text = arena_fmt(arena, "waits for job %s %s", id, to_do(a->when));
         worst = one == WAIT_OPEN ? one : worst;
     }
-    const struct object *before = d.job.singleton && worst == WAIT_MET ? elder(s, job) : NULL;
+    const struct object *before = d.job.singleton && worst == WAIT_MET ? jobs_elder(j, job) : NULL;
     if (!before)
         return worst;
     *ret_text = arena_fmt(arena, "waits for job %s, an earlier one of its name, to end", before->id);

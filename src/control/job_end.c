@@ -76,8 +76,9 @@ static void attain(struct change *change, const struct object *job, const struct
     const json_t *known = json_object_get(doc, "attained");
     int64_t had_ns = known ? (int64_t)(json_number_value(known) * 1e9) : 0;
     uint32_t tasks = job->work->replicas ? job->work->replicas : 1;
+    int64_t attained_ns = had_ns + ran_ns / tasks;
     if (doc)
-        (void)json_object_set_new(doc, "attained", json_real((double)(had_ns + ran_ns / tasks) / 1e9));
+        (void)json_object_set_new(doc, "attained", json_real((double)attained_ns / 1e9));
 }
 
 static void expired(struct change *change, const struct object *job, const struct object *instance,

@@ -13,7 +13,6 @@
 #include "wire/document.h"
 
 enum { LOOKS_MAX = 1000, SWEPT_MAX = 1000, SECOND = 1000000000, AGAIN_S = 1 }; /* after a commit that failed */
-#define NAME_KEY (UINT64_C(1) << 63) /* such a key stands for an owner and a name; others are numbers of jobs */
 #define TASK_KEY                                                                                                       \
     (UINT64_C(1) << 62) /* of a job of which only a task has changed: those who wait for it need not look */
 
@@ -39,11 +38,6 @@ struct jobs {
 };
 
 /* ---- who waits for whom ------------------------------------------------------------------------------------------ */
-
-static uint64_t name_key(const struct object *job)
-{
-    return job_name_key(job) | NAME_KEY;
-}
 
 static bool same_key(const void *ctx, uint32_t at, const void *key)
 {
@@ -96,7 +90,7 @@ static void wait_begin(struct jobs *j, const struct object *job)
         for (size_t i = 0; i < d.job.after_len; i++)
             waiter_add(j, d.job.after[i].job, number);
         if (d.job.singleton)
-            waiter_add(j, name_key(job), number);
+            waiter_add(j, job_name_key(job), number);
     }
     json_decref(doc);
     arena_done(&arena);
@@ -107,6 +101,8 @@ static void wait_begin(struct jobs *j, const struct object *job)
 static void job_seen(struct jobs *j, const struct object *job)
 {
     const struct work_view *v = job->work;
+    if (!v->finished_ns)
+        job_names_add(&j->names, job);
     if (v->finished_ns && v->started_ns && !v->waits) { /* its last change but those by hand; who waits for it looks */
         touch(j, number_of(job->id));
         return;
@@ -121,13 +117,13 @@ static void job_seen(struct jobs *j, const struct object *job)
     touch(j, number_of(job->id));
 }
 
-void jobs_event(struct jobs *j, enum kind kind, const char *id)
+void jobs_event(struct jobs *j, enum kind kind, const char *id, bool gone)
 {
     const struct object *o = kind == KIND_JOB || kind == KIND_INSTANCE ? state_find(j->control->state, kind, id) : NULL;
     if (o && kind == KIND_JOB) {
         job_seen(j, o);
-        if (head_of(j, name_key(o)) != MAP_NONE)
-            touch(j, name_key(o));
+        if (gone || o->work->finished_ns) /* nothing else lets those begin that wait for its name */
+            touch(j, job_name_key(o));
     } else if (kind == KIND_JOB) {
         touch(j, number_of(id));
     } else if (o && !strchr(o->instance->workload, '.')) {
@@ -158,6 +154,7 @@ void jobs_free(struct jobs *j)
     vec_done(&j->free_waiters);
     vec_done(&j->dated);
     map_done(&j->heads);
+    job_names_done(&j->names);
     mem_free(j);
 }
 
@@ -168,6 +165,7 @@ struct looking {
     struct change change;
     struct arena arena;
     int64_t now_ns;
+    size_t decided; /* of those that wait */
 };
 
 static void set_time(json_t *doc, const char *key, int64_t ns)
@@ -273,9 +271,10 @@ static void look_at_life(struct looking *l, const struct object *job)
 static bool look_at_waiting(struct looking *l, const struct object *job)
 {
     const char *text;
-    enum job_wait wait = job_wait(l->change.state, job, &l->arena, &text);
+    enum job_wait wait = job_wait(l->jobs, job, &l->arena, &text);
     if (wait == WAIT_OPEN)
         return false;
+    l->decided++;
     vec_push(&l->jobs->batch, number_of(job->id)); /* should the commit fail */
     if (wait == WAIT_NEVER)
         fail_job(l, job, text);
@@ -284,24 +283,42 @@ static bool look_at_waiting(struct looking *l, const struct object *job)
     return true;
 }
 
-/* Those that wait for it. */
+/* Does it go on waiting? Of those that wait for a name only the eldest need not. */
+static bool goes_on(struct looking *l, const struct waiter *w, uint64_t eldest)
+{
+    char number[24];
+    if (w->key & JOB_NAME_KEY && w->job > eldest && eldest)
+        return true;
+    const struct object *job = state_find(l->change.state, KIND_JOB, str_u64(w->job, number));
+    return job && job->work->waits && !marked(job) && !look_at_waiting(l, job);
+}
+
+/* Those that wait for it; some at a time. */
 static void look_at_waiters(struct looking *l, uint64_t key)
 {
     struct jobs *j = l->jobs;
-    uint32_t head = head_of(j, key), kept = MAP_NONE;
+    const struct object *eldest =
+        key & JOB_NAME_KEY ? job_names_eldest(&j->names, l->change.state, key) : NULL;
+    uint32_t head = head_of(j, key), kept = MAP_NONE, at = head;
     if (head == MAP_NONE)
         return;
     map_drop(&j->heads, hash_u64(key), head);
-    for (uint32_t at = head, next; at != MAP_NONE; at = next) {
-        char number[24];
-        const struct object *job = state_find(l->change.state, KIND_JOB, str_u64(j->waiters.at[at].job, number));
+    for (uint32_t next; at != MAP_NONE && l->decided < LOOKS_MAX; at = next) {
         next = j->waiters.at[at].next;
-        if (!job || !job->work->waits || marked(job) || look_at_waiting(l, job)) {
+        if (!goes_on(l, &j->waiters.at[at], eldest ? number_of(eldest->id) : 0)) {
             vec_push(&j->free_waiters, at);
             continue;
         }
         j->waiters.at[at].next = kept;
         kept = at;
+    }
+    if (at != MAP_NONE) { /* the rest comes next time, before those that were looked at */
+        uint32_t last = at;
+        while (j->waiters.at[last].next != MAP_NONE)
+            last = j->waiters.at[last].next;
+        j->waiters.at[last].next = kept;
+        kept = at;
+        touch(j, key);
     }
     if (kept != MAP_NONE)
         map_add(&j->heads, hash_u64(key), kept);
@@ -310,9 +327,9 @@ static void look_at_waiters(struct looking *l, uint64_t key)
 static void look_at(struct looking *l, uint64_t key)
 {
     char number[24];
-    bool task = !(key & NAME_KEY) && key & TASK_KEY;
+    bool task = !(key & JOB_NAME_KEY) && key & TASK_KEY;
     const struct object *job =
-        key & NAME_KEY ? NULL : state_find(l->change.state, KIND_JOB, str_u64(key & ~TASK_KEY, number));
+        key & JOB_NAME_KEY ? NULL : state_find(l->change.state, KIND_JOB, str_u64(key & ~TASK_KEY, number));
     if (job)
         look_at_life(l, job);
     if (task)
@@ -351,16 +368,24 @@ static void look_at_dates(struct looking *l)
 
 /* ---- turns ------------------------------------------------------------------------------------------------------- */
 
+/* What could not be written is looked at again: at once after a conflict, else when the store may have recovered. */
+static void turn_again(struct jobs *j, int rc)
+{
+    struct control *c = j->control;
+    for (size_t i = 0; i < j->batch.len; i++)
+        touch(j, j->batch.at[i]);
+    j->dated_next_ns = 0;
+    if (rc != -EAGAIN)
+        j->again_ns = c->env.steady_ns(c->env.ctx) + AGAIN_S * (int64_t)SECOND;
+}
+
 static void turn_done(void *ctx, const struct store_result *result)
 {
     struct jobs *j = ctx;
     struct control *c = j->control;
     j->busy = false;
-    if (result->rc != 0) {
-        for (size_t i = 0; i < j->batch.len; i++)
-            touch(j, j->batch.at[i]);
-        j->dated_next_ns = 0;
-    }
+    if (result->rc != 0)
+        turn_again(j, result->rc);
     j->batch.len = 0;
     if (j->touched.len)
         c->env.wake_at(c->env.ctx, c->env.steady_ns(c->env.ctx));
@@ -379,8 +404,7 @@ static void turn_submit(struct looking *l)
         return;
     if (rc < 0) {
         log_write(c->env.log, c->now_ns, LEVEL_WARN, "jobs.failed", LOG_TEXT("text", err.text));
-        for (size_t i = 0; i < j->batch.len; i++)
-            touch(j, j->batch.at[i]);
+        turn_again(j, rc);
     }
     j->batch.len = 0;
 }
@@ -393,12 +417,17 @@ void jobs_step(struct jobs *j)
     struct looking l = {.jobs = j, .now_ns = control_now_ns(c)};
     if (j->touched.len == 0 && l.now_ns < j->dated_next_ns)
         return;
+    if (c->env.steady_ns(c->env.ctx) < j->again_ns) {
+        c->env.wake_at(c->env.ctx, j->again_ns);
+        return;
+    }
     arena_init(&l.arena);
     change_init(&l.change, c->state, &l.arena);
     size_t len = j->touched.len < LOOKS_MAX ? j->touched.len : LOOKS_MAX;
     for (size_t i = 0; i < len; i++) {
-        vec_push(&j->batch, j->touched.at[i]);
-        look_at(&l, j->touched.at[i]);
+        uint64_t key = j->touched.at[i]; /* looking may touch more */
+        vec_push(&j->batch, key);
+        look_at(&l, key);
     }
     memmove(j->touched.at, j->touched.at + len, (j->touched.len - len) * sizeof *j->touched.at);
     j->touched.len -= len;
@@ -412,6 +441,17 @@ void jobs_step(struct jobs *j)
 
 /* ---- leaving ----------------------------------------------------------------------------------------------------- */
 
+const struct state *jobs_state(const struct jobs *j)
+{
+    return j->control->state;
+}
+
+const struct object *jobs_elder(struct jobs *j, const struct object *job)
+{
+    const struct object *eldest = job_names_eldest(&j->names, j->control->state, job_name_key(job));
+    return eldest && number_of(eldest->id) < number_of(job->id) ? eldest : NULL;
+}
+
 bool jobs_awaited(const struct jobs *j, const char *id)
 {
     for (uint32_t at = head_of(j, number_of(id)); at != MAP_NONE; at = j->waiters.at[at].next) {
@@ -423,15 +463,21 @@ bool jobs_awaited(const struct jobs *j, const char *id)
     return false;
 }
 
-void jobs_leaving(struct jobs *j, struct change *change, const char *id)
+int jobs_leaving(struct jobs *j, struct change *change, const char *id, struct berth_err *err)
 {
     const struct object *job = state_find(change->state, KIND_JOB, id);
+    size_t told = 0;
     for (uint32_t at = job ? head_of(j, number_of(id)) : MAP_NONE; at != MAP_NONE; at = j->waiters.at[at].next) {
         char number[24];
         const struct object *waiter = state_find(change->state, KIND_JOB, str_u64(j->waiters.at[at].job, number));
-        if (waiter && waiter->work->waits && !marked(waiter) && change_read(change, KIND_JOB, waiter->id))
-            job_after_drop(change, waiter, job);
+        if (!waiter || !waiter->work->waits || marked(waiter) || !change_read(change, KIND_JOB, waiter->id))
+            continue;
+        if (told++ == LOOKS_MAX)
+            return err_set(err, EBUSY, "more than %d jobs wait for job %s; cancel it first, so that they are told",
+                           LOOKS_MAX, id);
+        job_after_drop(change, waiter, job);
     }
+    return 0;
 }
 
 /* ---- housekeeping ------------------------------------------------------------------------------------------------ */

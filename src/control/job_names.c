@@ -16,8 +16,8 @@ void job_names_done(struct job_names *n)
 
 uint64_t job_name_key(const struct object *job)
 {
-    return hash_pair(hash_bytes(job->owner, strlen(job->owner), 1),
-                     hash_bytes(job->work->name, strlen(job->work->name), 2));
+    return JOB_NAME_KEY | hash_pair(hash_bytes(job->owner, strlen(job->owner), 1),
+                                    hash_bytes(job->work->name, strlen(job->work->name), 2));
 }
 
 static bool same_key(const void *ctx, uint32_t at, const void *key)

@@ -22,7 +22,8 @@ struct job_names {
 };
 void job_names_done(struct job_names *n);
 
-/* Stands for its owner and name. */
+/* Stands for its owner and name; such a key is no number of a job. */
+#define JOB_NAME_KEY (UINT64_C(1) << 63)
 uint64_t job_name_key(const struct object *job);
 /* A job that is not over; told twice it is listed once. One without a name is not listed. */
 void job_names_add(struct job_names *n, const struct object *job);

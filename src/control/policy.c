@@ -31,8 +31,8 @@ int policy_known(struct call *c, const char *key, const char *name)
     if (change_rest_on(&c->change, KIND_POLICY, name) || built_in(name))
         return 0;
     const char *guess = suggest(name, candidate, c->state);
-    return err_set(&c->err, EINVAL, "%s: there is no policy %s%s%s%s; 'berth get policies' lists those made", key,
-                   quote(name, shown), guess ? "; did you mean " : "", guess ? guess : "", guess ? "?" : "");
+    return err_set(&c->err, EINVAL, "%s: there is no policy %s%s%s%s 'berth policy list' lists those there are", key,
+                   quote(name, shown), guess ? "; did you mean " : "", guess ? guess : "", guess ? "?" : ";");
 }
 
 static const char *ranking_candidate(const void *ctx, size_t i)

@@ -135,7 +135,7 @@ int policy_try(struct call *c)
     int rc = call_query_number(c, "limit", 1, ROWS_MAX, ROWS_DEFAULT, &limit);
     if (rc == 0)
         rc = trial_new(c, &trial);
-    if (rc < 0)
+    if (rc < 0 || !trial)
         return rc;
     const char *name = arena_strdup(&c->arena, trial->ranking.name);
     struct forecast_case cases[CASES] = {[TRIED] = {.ranking = &trial->ranking}};

@@ -17,6 +17,7 @@ enum {
     DOCUMENTS_MAX = 20000, /* beyond, only what is known already goes on, and owners as a whole */
     OWNER_FIRST = 4,       /* runs of a name that count for its owner as a whole; then every so many: */
     OWNER_EVERY = 8,       /* so one large array does not outvote all else */
+    OWNER_RUNS_MIN = 4,    /* before an owner's runs say anything of another name */
 };
 
 /* ---- names --------------------------------------------------------------------------------------------------------- */
@@ -209,7 +210,8 @@ static json_int_t learn(struct change *c, const char *id, const struct predict_r
     if (run->memory > 0)
         list_push(doc, "memory", run->memory);
     note_estimate(doc, run);
-    publish(doc);
+    if (strchr(id, '/') || n + 1 >= OWNER_RUNS_MIN)
+        publish(doc);
     return n;
 }
 

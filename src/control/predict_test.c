@@ -98,6 +98,10 @@ static void the_owner_stands_in_for_a_new_name(void **state)
     struct learner *l = *state;
     int64_t p50 = 0, p90 = 0;
     uint64_t version = 0;
+    for (int i = 0; i < 3; i++) {
+        learn(l, "alice", "train", 60000, 0, 0);
+        assert_false(predict_time(l->w.state, "alice", "never-seen", &p50, &p90, &version)); /* too few to tell */
+    }
     learn(l, "alice", "train", 60000, 0, 0);
     assert_true(predict_time(l->w.state, "alice", "never-seen", &p50, &p90, &version));
     assert_int_equal(p50, 60 * SECOND);

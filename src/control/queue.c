@@ -24,7 +24,7 @@ static int tree_above(struct call *c, const char *id, const char *parent, size_t
         if (levels > QUEUE_DEPTH_MAX)
             break;
         if (!change_rest_on(&c->change, KIND_QUEUE, up))
-            return err_set(&c->err, EINVAL, "parent: there is no queue %.80s; 'berth get queues' lists them", up);
+            return err_set(&c->err, EINVAL, "parent: there is no queue %.80s; 'berth queues' lists them", up);
     }
     *ret = levels;
     return 0;

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "control/holders.h"
+#include "control/settings_table.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/quantity.h"
@@ -146,9 +147,21 @@ static bool wanted(const json_t *row, const char *key, const char *value)
     return !value || (is && strcmp(is, value) == 0);
 }
 
+/* Looked at before its row is made, for there may be very many of others. */
+static bool asked_for(const struct call *c, const char *id, const char *queue, const char *user, bool users_shown)
+{
+    const struct object *work = queue || user ? state_find_work(c->state, id) : NULL;
+    if (!work)
+        return !queue && !user;
+    const char *in = *work->work->queue ? work->work->queue : "default";
+    return (!queue || strcmp(in, queue) == 0) &&
+           (!user || (strcmp(work->owner, user) == 0 &&
+                      (users_shown || permit(&c->caller, PERMIT_READ, work->owner, work->group))));
+}
+
 int queue_run(struct call *c)
 {
-    const struct forecast_run *run;
+    const struct forecast_run *run = NULL;
     uint64_t limit;
     int rc = call_query_number(c, "limit", 1, ROWS_MAX, ROWS_DEFAULT, &limit);
     if (rc == 0)
@@ -158,9 +171,13 @@ int queue_run(struct call *c)
     const struct forecast_plan *p = &run->plans[0];
     size_t len = berth_plan_pendings(p->plan);
     json_t *items = json_array();
+    const char *queue = call_query(c, "queue"), *user = call_query(c, "user");
+    bool users_shown = strcmp(system_setting_text(c->state, SETTING_HOLDER_SHOWN, &c->arena), "user") == 0;
     for (size_t i = 0; i < len && json_array_size(items) < limit; i++) {
+        if (!asked_for(c, berth_plan_pending_name(p->plan, i), queue, user, users_shown))
+            continue;
         json_t *row = queue_row(c, p, i);
-        if (row && wanted(row, "queue", call_query(c, "queue")) && wanted(row, "owner", call_query(c, "user")))
+        if (row && wanted(row, "queue", queue) && wanted(row, "owner", user))
             (void)json_array_append(items, row);
         json_decref(row);
     }

@@ -141,14 +141,14 @@ static void report_ports(const struct report_item *item, json_t *doc)
 static void tell(struct reporting *r, const struct object *o, const char *type, const struct report_item *item)
 {
     const struct object *work = state_find_work(r->c->state, o->instance->workload);
-    const char *text = item->error && *item->error ? item->error : "no reason given";
+    const char *text = item->error && *item->error ? item->error : strcmp(type, "Failed") == 0 ? "no reason given" : "";
     struct event event = {
         .type = type,
         .kind = work ? work->kind : KIND_INSTANCE,
         .id = work ? work->id : o->id,
         .owner = o->owner,
         .group = o->group,
-        .message = arena_fmt(&r->c->arena, "instance %s on %s: %s", o->id, r->node, text),
+        .message = arena_fmt(&r->c->arena, "instance %s on %s%s%s", o->id, r->node, *text ? ": " : "", text),
     };
     if (!r->c->dry_run)
         events_add(r->c->control->events, r->c->now_ns, &event);
@@ -253,12 +253,15 @@ static void note_use(struct reporting *r, const struct object *o, const struct r
 /* It is over: a task that is done stays as a record, everything else frees what it held. */
 static void over(struct reporting *r, const struct object *o, const struct report_item *item)
 {
-    if (item->state == REPORT_FAILED || (item->error && *item->error))
+    bool asked = item->state == REPORT_STOPPED || o->instance->state == BERTH_STOPPING; /* it was told to stop */
+    if (asked)
+        tell(r, o, "Stopped", item);
+    else if (item->state == REPORT_FAILED || (item->error && *item->error))
         tell(r, o, "Failed", item);
     else if (item->state == REPORT_ENDED)
         tell(r, o, "Ended", item);
     bool final = o->instance->failed; /* it was stopped because it ran for too long */
-    if (item->state != REPORT_STOPPED && o->instance->state != BERTH_STOPPING)
+    if (!asked)
         final = end_of_run(r, o, item);
     CLEANUP(json) json_t *doc = object_doc(o);
     report_usage(r, o, item, doc);

@@ -212,8 +212,8 @@ int queue_known(struct call *c, const char *key, const char *queue)
     if (change_rest_on(&c->change, KIND_QUEUE, queue) || strcmp(queue, QUEUE_DEFAULT) == 0)
         return 0;
     const char *guess = suggest(queue, queue_candidate, c->state);
-    return err_set(&c->err, EINVAL, "%s: there is no queue %s%s%s%s; 'berth get queues' lists them", key,
-                   quote(queue, shown), guess ? "; did you mean " : "", guess ? guess : "", guess ? "?" : "");
+    return err_set(&c->err, EINVAL, "%s: there is no queue %s%s%s%s 'berth queues' lists them", key,
+                   quote(queue, shown), guess ? "; did you mean " : "", guess ? guess : "", guess ? "?" : ";");
 }
 
 /* Could a job that was sent to a queue come back there? From each queue that is reached, every rule that moves from it is

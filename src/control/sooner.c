@@ -12,6 +12,7 @@
 
 enum { VARIATIONS_MAX = FORECAST_CASES_MAX - 1, DRAFTS_MAX = 64 };
 #define SECOND_NS INT64_C(1000000000)
+#define GAIN_NS (60 * SECOND_NS) /* less than that is not worth telling, but for what starts at once */
 
 /* ---- variations ---------------------------------------------------------------------------------------------------- */
 
@@ -193,9 +194,9 @@ json_t *sooner_json(const struct forecast_run *run, const char *workload)
     int64_t present_ns = sooner_start_ns(run, 0, workload), starts[FORECAST_CASES_MAX] = {0};
     json_t *list = json_array();
     for (size_t i = 1; i < run->plans_len; i++) {
-        int64_t start_ns = sooner_start_ns(run, i, workload);
+        int64_t start_ns = sooner_start_ns(run, i, workload), gain_ns = start_ns > run->now_ns ? GAIN_NS : 1;
         size_t at = json_array_size(list);
-        if (!start_ns || (present_ns && start_ns >= present_ns))
+        if (!start_ns || (present_ns && present_ns - start_ns < gain_ns))
             continue;
         for (; at > 0 && starts[at - 1] > start_ns; at--)
             starts[at] = starts[at - 1];

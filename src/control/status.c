@@ -111,7 +111,7 @@ static void add_condition(const struct call *c, const struct object *work, const
         struct arena arena;
         const char *text;
         arena_init(&arena);
-        (void)job_wait(c->state, work, &arena, &text);
+        (void)job_wait(c->control->jobs, work, &arena, &text);
         (void)json_object_set_new(status, "reason", json_string("after"));
         (void)json_object_set_new(status, "help", json_string(text));
         arena_done(&arena);
@@ -296,7 +296,7 @@ static void why_failed(const struct call *c, const struct object *work, struct s
 static void why_after(struct call *c, const struct object *work, struct str *text)
 {
     const char *why = "";
-    (void)job_wait(c->state, work, &c->arena, &why);
+    (void)job_wait(c->control->jobs, work, &c->arena, &why);
     str_addf(text, "It %s.", *why ? why : "waits for other jobs");
 }
 

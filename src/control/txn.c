@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "control/admit.h"
 #include "control/system.h"
 #include "wire/words.h"
 
@@ -205,8 +206,11 @@ int txn_run(struct call *c)
     for (size_t i = 0; rc == 0 && i < txn.guards_len; i++)
         rc = at(c, "guards", i, guard(c, &txn.guards[i]));
     json_t *results = json_array();
+    c->judge_later = true;
     for (size_t i = 0; rc == 0 && i < txn.changes_len; i++)
         rc = at(c, "changes", i, change(c, &txn.changes[i], results));
+    if (rc == 0)
+        rc = admit_all(c);
     if (rc < 0) {
         json_decref(results);
         return rc;

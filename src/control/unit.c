@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "control/commit.h"
 #include "control/job.h"
+#include "control/queue.h"
 #include "control/unit_group.h"
 #include "control/usage.h"
 #include "wire/api.h"
@@ -433,12 +434,33 @@ static bool pin_volumes(struct unit *u, struct change *change, const struct obje
     return true;
 }
 
+/* Guards what is not there, too: it may be made. */
+static bool rests_on_quota(struct unit *u, struct change *change, enum kind kind, const char *id)
+{
+    return !id || !*id || rests_on(u, change, kind, id) || !(change_rest_on(change, kind, id));
+}
+
+/* Whatever it counts against is as the plan saw it: a limit that was lowered since holds. */
+static bool rests_on_quotas(struct unit *u, struct change *change, const struct object *work)
+{
+    const struct object *at = state_find(change->state, KIND_USER, work->owner);
+    bool still = rests_on_quota(u, change, KIND_USER, work->owner) &&
+                 rests_on_quota(u, change, KIND_GROUP, at ? at->user->group : NULL);
+    const char *queue = work->kind == KIND_JOB ? work->work->queue : NULL;
+    for (unsigned above = 0; still && queue && *queue && above <= QUEUE_DEPTH_MAX; above++) {
+        still = rests_on_quota(u, change, KIND_QUEUE, queue);
+        at = state_find(change->state, KIND_QUEUE, queue);
+        queue = at ? at->queue->parent : NULL;
+    }
+    return still;
+}
+
 static bool step_place(struct unit *u, struct change *change, const struct step *s)
 {
     const struct object *work = state_find_work(change->state, s->workload);
     if (!work || !rests_on(u, change, work->kind, work->id) || !rests_on(u, change, KIND_NODE, s->node) ||
-        !rests_on_others(u, change, work, s) || !ledger_write(u, change, s->node) ||
-        (s->op == BERTH_PLACE && !pin_volumes(u, change, work, s->node)))
+        !rests_on_quotas(u, change, work) || !rests_on_others(u, change, work, s) ||
+        !ledger_write(u, change, s->node) || (s->op == BERTH_PLACE && !pin_volumes(u, change, work, s->node)))
         return false;
     change_put(change, KIND_INSTANCE, instance_id(&u->arena, s->instance), json_incref(s->doc));
     return true;
@@ -500,8 +522,8 @@ static bool step_change(struct unit *u, struct change *change, const struct step
     json_t *doc = change_edit(change, KIND_INSTANCE, id);
     const struct object *work = s->op == BERTH_PROMOTE ? state_find_work(change->state, s->workload) : NULL;
     if (s->op == BERTH_PROMOTE &&
-        (!work || !rests_on_others(u, change, work, s) || !rests_on(u, change, KIND_NODE, s->node) ||
-         !ledger_write(u, change, s->node) || !pin_volumes(u, change, work, s->node)))
+        (!work || !rests_on_quotas(u, change, work) || !rests_on_others(u, change, work, s) ||
+         !rests_on(u, change, KIND_NODE, s->node) || !ledger_write(u, change, s->node) || !pin_volumes(u, change, work, s->node)))
         return false;
     if (s->op == BERTH_ADJUST) {
         json_t *limited = limit_becomes(u, doc, s);

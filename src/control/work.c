@@ -246,10 +246,10 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
             work_forgive(c, id);
     }
     if (!next && k->kind == KIND_JOB)
-        jobs_leaving(c->control->jobs, &c->change, id);
+        rc = jobs_leaving(c->control->jobs, &c->change, id, &c->err);
     if (!next && change_rest_on(&c->change, KIND_LAST, id))
         change_delete(&c->change, KIND_LAST, id);
-    return 0;
+    return rc;
 }
 
 /* ---- as it is shown ---------------------------------------------------------------------------------------------- */

@@ -155,7 +155,7 @@ static uint32_t fits_on(const struct world *w, const struct job *j, uint32_t nod
         for (uint32_t d = 0; d < DEVICES_MAX; d++)
             milli[d] -= in->gpus >> d & 1 ? (int32_t)k->gpu.milli : 0;
     }
-    for (uint32_t d = 0; d < w->devices[node]; d++)
+    for (uint32_t d = 0; d < w->devices[node] && d < DEVICES_MAX; d++)
         found += milli[d] < need ? 0 : (uint32_t)(milli[d] / need);
     uint32_t fits = cpu < j->cpu ? 0 : (uint32_t)(cpu / j->cpu);
     if (!j->gpus)
@@ -217,7 +217,7 @@ static size_t starts_of(struct scene *s, int64_t starts[], char names[][8])
 static void check_undisturbed(struct world *w)
 {
     struct scene *s = &w->s;
-    int64_t starts[JOBS_MAX + 1], now[JOBS_MAX + 1];
+    int64_t starts[JOBS_MAX + 1] = {0}, now[JOBS_MAX + 1] = {0};
     char names[JOBS_MAX + 1][8], left[JOBS_MAX + 1][8];
     scene_plan(s);
     size_t len = starts_of(s, starts, names);

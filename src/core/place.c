@@ -131,7 +131,7 @@ static enum counted place_now(struct berth_plan *p, struct wish *w, uint32_t upt
     return future_refused(p) ? COUNTED_TIME : COUNTED_ROOM;
 }
 
-void place_later(struct berth_plan *p, struct wish *w, uint32_t upto, const uint64_t *only)
+bool place_later(struct berth_plan *p, struct wish *w, uint32_t upto, const uint64_t *only)
 {
     struct turn t;
     uint32_t position;
@@ -143,7 +143,9 @@ void place_later(struct berth_plan *p, struct wish *w, uint32_t upto, const uint
         t.mask[b] &= only[b];
     while (w->placed < upto && search_later(&t, &position))
         grant(p, &t, w, position);
+    bool plain = !t.confined && t.ties_len == 0;
     turn_end(&t);
+    return plain;
 }
 
 bool place_move(struct berth_plan *p, struct wish *w)
@@ -216,13 +218,14 @@ static void place_wish(struct berth_plan *p, struct wish *w, uint32_t upto, enum
     w->refused_in_time = hopeless;
     if (!*dead && w->placed < now && !hopeless) {
         enum counted by = place_now(p, w, now);
+        simple = simple && by != COUNTED_OTHERS; /* other workloads may keep this one away, and no other of its class */
         *dead = by == COUNTED_ROOM && trial == FOR_GOOD && w->placed < now;
         w->refused_in_time = by == COUNTED_TIME && w->placed < now;
         if (by == COUNTED_TIME && trial != GANG_OF_MANY && w->placed < now)
             future_failed(p, w, at_once);
     }
     if (w->placed < later && p->c.any_leaving)
-        place_later(p, w, later, NULL);
+        simple = place_later(p, w, later, NULL) && simple;
     if (simple && w->placed < later)
         note_vain(p, w, at_once);
 }
@@ -234,7 +237,7 @@ void place_some(struct berth_plan *p, struct wish *w, uint32_t upto)
         (void)place_now(p, w, now);
     uint32_t later = allotted(p, w, upto, true);
     if (w->placed < later && p->c.any_leaving)
-        place_later(p, w, later, NULL);
+        (void)place_later(p, w, later, NULL);
 }
 
 /* ---- gangs ------------------------------------------------------------------------------------------------------ */

@@ -108,8 +108,8 @@ void reconcile(struct berth_plan *p, const uint32_t *order, uint32_t len);
 /* Grants wishes, in rounds until nothing changes. */
 void place(struct berth_plan *p);
 /* Grants up to `upto` pods of a wish on what is free once all stops are done, best nodes first; `only`: on these nodes
- * (NULL: anywhere something stops). Takes the last placement of a wish back. */
-void place_later(struct berth_plan *p, struct wish *w, uint32_t upto, const uint64_t *only);
+ * (NULL: anywhere something stops); returns whether nothing but room counted. Takes the last placement of a wish back. */
+bool place_later(struct berth_plan *p, struct wish *w, uint32_t upto, const uint64_t *only);
 void place_revoke(struct berth_plan *p, struct wish *w);
 /* Notes in a reservation which instances it waits for: all that stop on its node. */
 void place_note_waits(struct berth_plan *p, struct act *a);

@@ -163,7 +163,7 @@ static bool try_node(struct effort *e, struct wish *w, const struct harm_asker *
     for (uint32_t n = 0; n < len; n++)
         party_stop(e, go[n]);
     bits_add(only, position);
-    place_later(p, w, before + 1, only);
+    (void)place_later(p, w, before + 1, only);
     if (w->placed > before)
         return true;
     undo(e, acts);
@@ -202,7 +202,7 @@ static bool many(struct effort *e, struct wish *w, uint32_t upto)
         const struct class *k = snapshot_class(e->p->s, w->class);
         uint32_t room = first ? 0 : allot_room(e->p, w->workload, k, true, upto - w->placed);
         if (room)
-            place_later(e->p, w, w->placed + room, NULL);
+            (void)place_later(e->p, w, w->placed + room, NULL);
         if (w->placed < upto && !one(e, w))
             return false;
         first = false;
@@ -263,7 +263,7 @@ static bool gang_by(struct effort *e, const uint32_t *parties, uint32_t len, uin
         const struct class *k = snapshot_class(e->p->s, w->class);
         uint32_t room = allot_room(e->p, w->workload, k, true, w->needed - w->placed);
         if (room)
-            place_later(e->p, w, w->placed + room, NULL);
+            (void)place_later(e->p, w, w->placed + room, NULL);
         all = all && w->placed == w->needed;
     }
     return all;
@@ -342,6 +342,15 @@ static void book_go(struct berth_plan *p, uint32_t slot)
     cycle_leave(&p->c, i);
 }
 
+/* Did this effort promise a place on the node? */
+static bool is_promised(const struct effort *e, uint32_t position)
+{
+    for (size_t n = e->acts; n < e->p->c.acts.len; n++)
+        if (e->p->c.acts.at[n].op == BERTH_RESERVE && e->p->c.acts.at[n].position == position)
+            return true;
+    return false;
+}
+
 /* Is there room for it beside all that was placed? Ports, volumes and ties are not looked at again: then it goes. */
 static bool may_stay(const struct effort *e, const struct stop *s)
 {
@@ -365,7 +374,9 @@ static bool may_stay(const struct effort *e, const struct stop *s)
         if (f->later < (int32_t)k->gpu.milli || f->mem_later < gpu_memory_held(&k->gpu))
             return false;
     }
-    return !future_keeps(p, at) && (i->replaces || allot_room(p, i->workload.v, k, true, 1) > 0);
+    if (future_keeps(p, at) && is_promised(e, at))
+        return false; /* what is kept there in time was looked at without it */
+    return (i->replaces || allot_room(p, i->workload.v, k, true, 1) > 0);
 }
 
 /* A spare pod of a gang that goes as a whole goes with it. */

@@ -36,13 +36,27 @@ static const char *skip_long(const char *at, int level)
     return at;
 }
 
+static bool is_line_end(char c)
+{
+    return c == '\n' || c == '\r';
+}
+
+/* Behind what follows a backslash: an end of line, which may be of two characters; z with all white space behind it; or
+ * whatever else. */
+static const char *skip_escape(const char *at)
+{
+    if (*at == 'z')
+        return at + 1 + strspn(at + 1, " \t\n\v\f\r");
+    if (is_line_end(*at))
+        return at + (is_line_end(at[1]) && at[1] != *at ? 2 : 1);
+    return *at ? at + 1 : at;
+}
+
 static const char *skip_quoted(const char *at)
 {
     char quote = *at++;
-    while (*at && *at != quote && *at != '\n') {
-        at += *at == '\\' && at[1] ? 1 : 0;
-        at++;
-    }
+    while (*at && *at != quote && !is_line_end(*at))
+        at = *at == '\\' ? skip_escape(at + 1) : at + 1;
     return *at == quote ? at + 1 : at;
 }
 
@@ -51,7 +65,7 @@ static const char *skip_comment(const char *at)
     int level = long_level(at + 2);
     if (level >= 0)
         return skip_long(at + 2, level);
-    return at + strcspn(at, "\n");
+    return at + strcspn(at, "\r\n");
 }
 
 static const char *skip_word(const char *at)

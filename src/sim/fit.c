@@ -143,6 +143,12 @@ int64_t fit_request(const struct berth_shape *shape, const char *resource)
     return shape ? amount_in(shape->requests, shape->requests_len, resource, same(resource, "pods")) : 0;
 }
 
+/* It holds nothing yet: what stops, for it or for others, may still be there. */
+static bool is_promise(const struct door *d)
+{
+    return d->self && d->self->state == BERTH_RESERVED;
+}
+
 struct held {
     int64_t active, promised, capacity;
 };
@@ -167,7 +173,7 @@ static const char *capacity_rule(const struct door *d, const char *resource)
 {
     int64_t own = fit_request(d->shape, resource);
     struct held h = held_of(d, resource);
-    if (own <= 0 || (h.active + own <= h.capacity && h.promised + own <= h.capacity))
+    if (own <= 0 || ((is_promise(d) || h.active + own <= h.capacity) && h.promised + own <= h.capacity))
         return NULL;
     (void)snprintf(d->buf, d->size, "%s of %s: %" PRId64 " held and %" PRId64 " promised of %" PRId64, resource,
                    d->node->id, h.active + own, h.promised + own, h.capacity);
@@ -256,7 +262,7 @@ static bool device_will_do(const struct door *d, size_t device)
         promised += s->instance.instance.state != BERTH_STOPPING ? milli_of(shape) : 0;
         bytes += shape && s->instance.instance.state != BERTH_STOPPING ? shape->gpu.memory_bytes : 0;
     }
-    return active <= BERTH_GPU_MILLI && promised <= BERTH_GPU_MILLI &&
+    return (is_promise(d) || active <= BERTH_GPU_MILLI) && promised <= BERTH_GPU_MILLI &&
            (milli_of(d->shape) == BERTH_GPU_MILLI || bytes <= gpu->memory_bytes);
 }
 

@@ -118,6 +118,7 @@ static void transaction_judge(struct world *w, struct transaction *t)
     states_judge(w, t);
     placements_judge(w, t);
     quotas_judge(w, t);
+    jobs_judge(w, t);
     trees_judge(w, t);
     promises_judge(w, t);
     watchers_judge(w, t);

@@ -92,7 +92,8 @@ static bool owner_disabled(const struct mirror *m, const struct seen *work)
 bool mirror_wanted(const struct mirror *m, const struct seen *work)
 {
     const struct work_doc *d = &work->work;
-    return !d->hold && !d->stopped && !d->cancelled && !d->workload.suspended && !owner_disabled(m, work);
+    return !d->hold && !d->stopped && !d->cancelled && !d->failed && !d->ended && !d->workload.suspended &&
+           !owner_disabled(m, work);
 }
 
 static void gang_judge(struct world *w, const char *gang)
@@ -142,8 +143,9 @@ static void new_judge(struct world *w, const struct transaction *t, const struct
     if (now->instance.generation != work->work.meta.generation)
         world_breach(w, 12, "instance %" PRIu64 " is of generation %" PRIu64 " of %s, which is at %" PRIu64, i->id,
                      now->instance.generation, i->workload, work->work.meta.generation);
-    if (work->work.hold || work->work.stopped || work->work.cancelled)
-        world_breach(w, 17, "%s/%u is placed as %" PRIu64 ", but is held", i->workload, i->ordinal, i->id);
+    if (work->work.hold || work->work.stopped || work->work.cancelled || work->work.job.waits)
+        world_breach(w, 17, "%s/%u is placed as %" PRIu64 ", but is held or waits for others", i->workload, i->ordinal,
+                     i->id);
     if (i->ordinal >= work->work.workload.replicas && !takes_over(w, i))
         world_breach(w, 12, "%s/%u is placed as %" PRIu64 ", but nobody asked for it", i->workload, i->ordinal, i->id);
     int64_t now_ns = json_integer_value(json_object_get(json_object_get(t->record, "cycle"), "now"));

@@ -1,5 +1,6 @@
 /* quota.c - what users, groups, queues and arrays hold, against what they may (11). Naively: sums over all instances. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "control/project.h"
@@ -144,13 +145,114 @@ static bool was_there(const struct mirror *m, const struct seen *work, uint64_t 
     return false;
 }
 
+/* ---- promises beyond a limit ---------------------------------------------------------------------------------------- */
+
+/* What a plan promises may count on stops of the same plan that are written a moment later. Whatever stands beyond a limit
+ * when the next plan comes, because of that or because the limit was lowered, gets nothing new. */
+struct beyond {
+    enum kind kind;
+    char id[ID_OWNED_MAX + 1], resource[ID_MAX + 1];
+    uint64_t plan; /* its hash */
+};
+
+struct quotas {
+    VEC(struct beyond) at;
+    uint64_t reworked; /* the last revision that made more of what was there count, or count elsewhere */
+};
+
+struct quotas *quotas_new(void)
+{
+    return mem_zalloc(sizeof(struct quotas));
+}
+
+void quotas_free(struct quotas *q)
+{
+    if (q)
+        vec_done(&q->at);
+    mem_free(q);
+}
+
+static const json_t *cycle_of(const struct transaction *t)
+{
+    return json_object_get(t->record, "cycle");
+}
+
+static uint64_t plan_of(const struct transaction *t)
+{
+    const char *hash = json_string_value(json_object_get(cycle_of(t), "plan"));
+    uint64_t number = (uint64_t)json_integer_value(json_object_get(cycle_of(t), "n"));
+    return hash_pair(hash_bytes(hash ? hash : "", hash ? strlen(hash) : 0, 1), number);
+}
+
+static bool beyond_before(struct quotas *q, const struct transaction *t, const struct bound *b, const char *resource)
+{
+    for (size_t i = 0; i < q->at.len; i++)
+        if (q->at.at[i].kind == b->of->kind && strcmp(q->at.at[i].id, b->of->id) == 0 &&
+            strcmp(q->at.at[i].resource, resource) == 0)
+            return q->at.at[i].plan != plan_of(t);
+    struct beyond one = {.kind = b->of->kind, .plan = plan_of(t)};
+    (void)snprintf(one.id, sizeof one.id, "%s", b->of->id);
+    (void)snprintf(one.resource, sizeof one.resource, "%s", resource);
+    vec_push(&q->at, one);
+    return false;
+}
+
+static int64_t limit_of(const struct bound *b, const char *resource)
+{
+    for (size_t i = 0; i < b->limits_len; i++)
+        if (strcmp(limit_at(b, i)->resource, resource) == 0)
+            return limit_at(b, i)->amount;
+    return INT64_MAX;
+}
+
+static struct bound bound_of(const struct seen *of)
+{
+    struct bounds b = {.len = 0};
+    if (of->kind == KIND_JOB)
+        return (struct bound){
+            .of = of, .limits_len = 1, .parallel = {"pods", of->work.job.array.parallel}
+        };
+    bound_add(&b, of,
+              of->kind == KIND_USER    ? &of->user.quota
+              : of->kind == KIND_GROUP ? &of->group.quota
+                                       : &of->queue.quota);
+    return b.at[0];
+}
+
+/* Those that are within their limits again are forgotten. */
+static void beyond_look(struct world *w)
+{
+    struct quotas *q = w->quotas;
+    size_t kept = 0;
+    for (size_t i = 0; i < q->at.len; i++) {
+        const struct seen *of = mirror_find(&w->mirror, q->at.at[i].kind, q->at.at[i].id);
+        struct bound b = of ? bound_of(of) : (struct bound){0};
+        if (of && use_of(&w->mirror, &b, q->at.at[i].resource).promised > limit_of(&b, q->at.at[i].resource))
+            q->at.at[kept++] = q->at.at[i];
+    }
+    q->at.len = kept;
+}
+
+/* ---- judging ------------------------------------------------------------------------------------------------------- */
+
+static void breach(struct world *w, const struct berth_instance *x, const struct bound *b,
+                   const struct berth_amount *limit, struct use use)
+{
+    world_breach(w, 11,
+                 "%s/%u is %s as %" PRIu64 ": %s %s has %" PRId64 " of %s, and promised %" PRId64
+                 "; its limit is %" PRId64,
+                 x->workload, x->ordinal, berth_state_name(x->state), x->id, kinds[b->of->kind].name, b->of->id,
+                 use.active, limit->resource, use.promised, limit->amount);
+}
+
 /* One more pod was assigned or promised: is everything that it counts against still within its limits? */
 static void placed_judge(struct world *w, const struct transaction *t, const struct seen *s)
 {
     const struct berth_instance *x = &s->instance.instance;
     const struct seen *work = counts(x) ? mirror_work(&w->mirror, x->workload) : NULL;
-    uint64_t seen = (uint64_t)json_integer_value(json_object_get(json_object_get(t->record, "cycle"), "revision"));
-    if (!work)
+    /* Somebody made more of what was there count, while this was on its way. */
+    bool excused = w->quotas->reworked > (uint64_t)json_integer_value(json_object_get(cycle_of(t), "revision"));
+    if (!work || excused)
         return;
     struct bounds b = bounds_of(&w->mirror, work);
     world_checked(w, 11);
@@ -162,15 +264,9 @@ static void placed_judge(struct world *w, const struct transaction *t, const str
                      : need_of(&work->work.workload.shape, limit->resource) <= 0)
                 continue;
             struct use use = use_of(&w->mirror, &b.at[i], limit->resource);
-            if (use.active <= limit->amount && use.promised <= limit->amount)
-                continue;
-            if (w->reworked > seen) /* somebody made more of what was there count, while this was on its way */
-                continue;
-            world_breach(w, 11,
-                         "%s/%u is %s as %" PRIu64 ": %s %s has %" PRId64 " of %s, and promised %" PRId64
-                         "; its limit is %" PRId64,
-                         x->workload, x->ordinal, berth_state_name(x->state), x->id, kinds[b.at[i].of->kind].name,
-                         b.at[i].of->id, use.active, limit->resource, use.promised, limit->amount);
+            if ((x->state != BERTH_RESERVED && use.active > limit->amount) ||
+                (use.promised > limit->amount && beyond_before(w->quotas, t, &b.at[i], limit->resource)))
+                breach(w, x, &b.at[i], limit, use);
         }
 }
 
@@ -186,11 +282,12 @@ static bool same(const char *a, const char *b)
 
 void quotas_judge(struct world *w, const struct transaction *t)
 {
+    beyond_look(w);
     for (size_t i = 0; i < t->len; i++) {
         const struct seen *old = t->changes[i].old, *now = t->changes[i].now;
         if (kind_is_workload(t->changes[i].kind) && old && now &&
             ((is_over(old) && !is_over(now)) || !same(old->work.job.queue, now->work.job.queue)))
-            w->reworked = t->revision;
+            w->quotas->reworked = t->revision;
         if (t->changes[i].kind != KIND_INSTANCE || !now)
             continue;
         enum berth_state is = now->instance.instance.state;

@@ -135,6 +135,8 @@ struct faults;
 struct promises;
 struct watchers;
 struct limbo;
+struct quotas;
+struct jobs_seen;
 struct ids;
 
 struct counts {
@@ -168,8 +170,7 @@ struct world {
     struct mirror mirror;
     uint64_t log_seq, log_chain;             /* seen so far */
     uint64_t recovered_seq, recovered_chain; /* the same when all of it was read again after a crash */
-    uint64_t reworked; /* the last revision that made more of what was there count against quotas, or another one */
-    int64_t jumped_ns; /* how far the wall clock has jumped, ahead and back, in all */
+    int64_t jumped_ns;                       /* how far the wall clock has jumped, ahead and back, in all */
 
     struct agents *agents;
     struct people *people;
@@ -177,6 +178,8 @@ struct world {
     struct promises *promises;
     struct watchers *watchers;
     struct limbo *limbo;
+    struct quotas *quotas;
+    struct jobs_seen *jobs;
     struct ids *ids;
 
     int invariant; /* broken; 0: none */
@@ -282,9 +285,15 @@ bool fit_takes(const struct mirror *m, const struct seen *node, const struct see
 /* What the shape asks for of a resource. */
 int64_t fit_request(const struct berth_shape *shape, const char *resource);
 
+struct quotas *quotas_new(void);
+void quotas_free(struct quotas *q);
 void quotas_judge(struct world *w, const struct transaction *t); /* 11 (quota.c) */
 /* Is there room for one more pod of it in everything that it counts against? */
 bool quota_takes(const struct mirror *m, const struct seen *work);
+
+struct jobs_seen *jobs_seen_new(void);
+void jobs_seen_free(struct jobs_seen *j);
+void jobs_judge(struct world *w, const struct transaction *t); /* 17, 19 (jobs.c) */
 
 void trees_judge(struct world *w, const struct transaction *t); /* 5, 6, 24, P10 (trees.c) */
 

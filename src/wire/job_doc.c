@@ -419,7 +419,7 @@ int job_finish(struct reader *r, const json_t *doc, struct job_terms *t, struct 
         return err_set(r->err, EINVAL, "gang: the jobs of a set are one already; leave it out");
     if (t->of)
         w->gang =
-            arena_fmt(r->arena, "set/%" PRIu64, t->of); /* no owner's: a name with their '/' begins with an owner */
+            arena_fmt(r->arena, "set:%" PRIu64, t->of); /* no owner's: theirs are OWNER/NAME, and ids have no ':' */
     if (t->min) {
         if (t->min > w->replicas)
             return err_set(r->err, EINVAL, "min: %" PRIu32 " is more than there are tasks, %" PRIu32, t->min,

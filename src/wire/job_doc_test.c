@@ -77,7 +77,7 @@ static void a_set_is_a_gang_of_its_own(void **state)
     CLEANUP(given) struct given g = given("{id: 9, owner: alice, of: 8}");
     struct work_doc d = {0};
     READ(&g, work_doc_read, &d);
-    assert_string_equal(d.workload.gang, "set/8");
+    assert_string_equal(d.workload.gang, "set:8");
 }
 
 static void arrays_are_counted(void **state)

@@ -37,14 +37,16 @@ static int window_finish(struct reader *r, struct window_entry *e)
     if (d->start_ns <= 0)
         return missing(r, "start");
     if ((d->end_ns != 0) == (e->duration_ns != 0))
-        return d->end_ns ? err_set(r->err, EINVAL, "duration: give it or end, not both") : missing(r, "end");
+        return d->end_ns ? err_set(r->err, EINVAL, "duration: give it or end, not both")
+                         : err_set(r->err, EINVAL, "end: missing; give it or duration");
     if (e->duration_ns && (e->duration_ns < 0 || e->duration_ns > BERTH_NEVER_NS - d->start_ns))
         return err_set(r->err, EINVAL, "duration: expected one that ends before the end of time");
     d->end_ns = d->end_ns ? d->end_ns : d->start_ns + e->duration_ns;
     if (d->end_ns <= d->start_ns)
         return err_set(r->err, EINVAL, "end: is not after start");
     if ((d->nodes_len != 0) == (d->require_len != 0))
-        return d->nodes_len ? err_set(r->err, EINVAL, "require: give it or nodes, not both") : missing(r, "nodes");
+        return d->nodes_len ? err_set(r->err, EINVAL, "require: give it or nodes, not both")
+                            : err_set(r->err, EINVAL, "nodes: missing; give them or require");
     if (d->maintenance && d->users_len + d->groups_len)
         return err_set(r->err, EINVAL, "maintenance: is for nobody; leave out users and groups");
     if (!d->maintenance && d->users_len + d->groups_len == 0)

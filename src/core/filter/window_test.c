@@ -91,10 +91,10 @@ static void labels_say_which_nodes(void **state)
         s.policy.windows_len = 1;
         scene_service(&s, "web", 3, 600, 10);
         scene_plan(&s);
-        for (char node = 'a'; node <= 'c'; node++)
+        for (const char *node = "abc"; *node; node++)
             for (size_t n = 0; n < berth_plan_actions(s.p); n++)
-                if (berth_plan_action(s.p, n).node[0] == node)
-                    got[strlen(got)] = node;
+                if (berth_plan_action(s.p, n).node[0] == *node)
+                    got[strlen(got)] = *node;
         if (strcmp(got, rows[i].want) != 0)
             fail_msg("%s: placed on \"%s\"", rows[i].label, got);
         scene_cleanup(&s);
