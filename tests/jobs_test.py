@@ -298,6 +298,10 @@ def who_is_stopped_for_others_waits_again_or_is_cancelled():
         again = c.job(["/bin/sh", "-c", "echo began >> /shared/log; exec sleep 600"], mounts=mount(folder),
                       requests=most, retries=0)
         wait_for("it runs", lambda: (folder / "log").exists())
+        status, draft = c.ask("POST", "/v1/jobs?dry_run=true&forecast=1",
+                              {"command": ["/bin/true"], "requests": most, "priority": 5})
+        foreseen = draft["answer"]["forecast"]
+        assert status == 200 and foreseen["now"] and foreseen["stops"] == 1, draft
         urgent = c.job(["/bin/true"], requests=most, priority=5)
         c.wait_state("jobs", urgent, "ended")
         wait_for("it began once more", lambda: (folder / "log").read_text() == "began\nbegan\n")

@@ -1,5 +1,6 @@
 #!/bin/sh
-# jobs_test.sh - the life of jobs with real processes: arrays, dependencies, limits, deadlines, once more, checkpoints.
+# jobs_test.sh - the life of jobs with real processes: order, fair shares, quotas, preemption, windows, arrays, dependencies,
+# limits, deadlines, once more, checkpoints.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -64,13 +64,13 @@ def a_command_is_run_and_its_status_is_ours():
 def options_are_kept():
     job = submit("--name", "all", "--time", "1-12:00:00", "--estimate", "90", "--hold", "--urgency", "7", "--retries", "2",
                  "--no-requeue", "--type", "train", "--class", "llm", "--network", "transformer", "--parameters", "7e9",
-                 "--attr", "team=red", "--checkpoint", "USR1@30s", "--notify", "http://127.0.0.1:9/told@ended", "--data", "/data",
+                 "--attr", "team=red", "--checkpoint", "USR1@30s", "--notify", "https://127.0.0.1:9/told@ended", "--data", "/data",
                  "--begin", "+1h", "--deadline", "+3d", "-e", "A=b", "--cpu", "100m", "--", "true")
     doc = C.get(f"/v1/jobs/{job}")
     for key, want in {"time_limit": "1d12h", "estimate": "1m30s", "hold": True, "urgency": 7, "retries": 2,
                       "requeue": False, "type": "train", "class": "llm", "network": "transformer",
                       "attributes": {"team": "red"}, "checkpoint": {"signal": "USR1", "grace": "30s"},
-                      "notify": [{"to": "http://127.0.0.1:9/told", "on": ["ended"]}], "data": ["/data"], "env": {"A": "b"}}.items():
+                      "notify": [{"to": "https://127.0.0.1:9/told", "on": ["ended"]}], "data": ["/data"], "env": {"A": "b"}}.items():
         assert doc[key] == want, (key, doc[key])
     assert float(doc["parameters"]) == 7e9 and doc["begin"] < doc["deadline"], doc
     berth("scancel", job)

@@ -157,6 +157,7 @@ who_holds() {
     ends 0 "$berth" who n1 && prints '^ann +red +job 1 +train +gpu0,gpu1' || return 1
     ends 0 "$berth" who n1/gpu1 && prints '^ann' || return 1
     ends 0 "$berth" who n1 --at 2001-01-01T00:00:00Z && prints 'Nobody held n1' || return 1
+    ends 0 "$berth" who n1 --at "$(date -d '5 minutes ago' +%H:%M)" && prints 'Nobody held n1' || return 1
     ends 4 "$berth" who n9 || return 1
     ends 2 "$berth" who n1 --at whenever
 }

@@ -48,7 +48,15 @@
     X(PORTS_SHARED, "a plan does not look at ports that are held")                                                     \
     X(COUNT_FORGOTTEN, "what an instance that goes has held is not given back")                                        \
     X(DRY_RUN_WRITES, "a dry run is carried out")                                                                      \
-    X(USAGE_UNTOLD, "an instance ends and nobody writes down what it used")
+    X(USAGE_UNTOLD, "an instance ends and nobody writes down what it used")                                            \
+    X(QUOTA_ONE_MORE, "one pod more is placed than a quota allows")                                                    \
+    X(QUOTA_STOPPING, "what is stopping counts against no quota")                                                      \
+    X(QUOTA_UNGUARDED, "a unit does not notice that a quota was lowered")                                              \
+    X(GANG_PART, "a part of a gang is placed when not all of it finds a place")                                        \
+    X(VICTIM_OF_EQUALS, "jobs are stopped for others of the same tier")                                                \
+    X(AFTER_EARLY, "a job waits for no other")                                                                         \
+    X(REQUEUE_FORGETS, "a job that is queued again does not know of it")                                               \
+    X(JOB_NEVER_OVER, "a job whose tasks are done is not over")
 
 #ifdef BERTH_PLANT
 enum plant {

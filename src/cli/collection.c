@@ -64,7 +64,7 @@ static const struct column policy_columns[] = {
     COLUMN("NAME", "id"),
     COLUMN("RANKING", "ranking"),
     COLUMN("WEIGHTS", "weights", .form = COLUMN_PAIRS, .flags = TABLE_WRAP),
-    COLUMN("FORMULA", "formula", .flags = TABLE_WRAP),
+    COLUMN("FORMULA", "formula", .flags = TABLE_WRAP, .wide = true),
     COLUMN("DISPLAY", "display", .flags = TABLE_WRAP, .wide = true),
     COLUMN("AGE", "created", .form = COLUMN_AGE),
 };
@@ -170,7 +170,7 @@ static const struct column cron_columns[] = {
     COLUMN("SCHEDULE", "schedule"),
     COLUMN("SUSPENDED", "suspended", .form = COLUMN_YES),
     COLUMN("OVERLAP", "overlap", .wide = true),
-    COLUMN("LAST", "last", .form = COLUMN_AGE),
+    COLUMN("NEXT", "status.next", .form = COLUMN_UNTIL),
     COLUMN("OWNER", "owner", .wide = true),
     COLUMN("AGE", "created", .form = COLUMN_AGE),
 };

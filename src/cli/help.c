@@ -145,6 +145,8 @@ void help_print(const struct cli *cli)
     cli_wrap(cli,
              "  berth plan examples/lab.yaml    plan a small cluster, without a server\n"
              "  berth status                    how is the cluster of a server?\n"
+             "  berth run -- date               a job: wait for it, and see what it writes\n"
+             "  berth sbatch, squeue, scancel   and srun, sinfo, for fingers that know Slurm\n"
              "  berth help COMMAND              the options of a command, or the commands below it",
              0, 0);
 }

@@ -17,7 +17,8 @@ struct who_values {
 };
 
 static const struct option options[] = {
-    OPTION_TEXT_ROW("at", 0, who_values, at, "WHEN", "At this time instead of now: 2026-03-01T12:00:00Z, 18:30."),
+    OPTION_TEXT_ROW("at", 0, who_values, at, "WHEN",
+                    "At this time instead of now: 2026-03-01T12:00:00Z, 18:30 (the last one)."),
     OPTION_CHOICE_ROW("output", 'o', who_values, form, view_choices, "For people, or everything as JSON or YAML."),
 };
 
@@ -65,6 +66,15 @@ static void holders_print(const struct cli *cli, const json_t *items, int64_t no
     table_done(&table);
 }
 
+/* A time of day is the latest one: today's, or yesterday's. */
+static int past_read(const char *text, int64_t now_ns, char ret[static SPAN_TEXT_MAX], struct berth_err *err)
+{
+    const int64_t day_ns = INT64_C(86400) * 1000000000;
+    bool clock = strlen(text) <= strlen("18:30:00") && strchr(text, ':') && !strpbrk(text, "+-");
+
+    return moment_read_text(text, clock ? now_ns - day_ns : now_ns, ret, err);
+}
+
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
     const struct who_values *v = values;
@@ -75,7 +85,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     struct berth_err err;
     char at[SPAN_TEXT_MAX];
 
-    if (v->at && moment_read_text(v->at, wall_clock_ns(), at, &err) < 0)
+    if (v->at && past_read(v->at, wall_clock_ns(), at, &err) < 0)
         return cli_fail(cli, EXIT_USAGE, "--at: %s", err.text);
     str_add(&path, "/v1/holders");
     query_add(&path, strchr(what, '/') ? "device" : "node", what);

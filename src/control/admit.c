@@ -94,30 +94,31 @@ static bool asks_anew(const json_t *old, const json_t *doc)
     return !old || (is_over(old) && !is_over(doc));
 }
 
-/* What others in the same transaction ask for counts, too: told to the cluster for a moment. */
-static void others_tell(struct call *c, const char *id, bool there)
+static bool is_work(const struct change_item *item)
 {
-    for (size_t i = 0; i < c->change.items.len; i++) {
-        const struct change_item *item = &c->change.items.at[i];
-        if (!kind_is_workload(item->kind) || !item->write || strcmp(item->id, id) == 0)
-            continue;
-        if (!there) {
-            if (state_find(c->state, item->kind, item->id))
-                state_restore(c->state, item->kind, item->id);
-            else
-                (void)berth_workload_remove(state_cluster(c->state), item->id, NULL);
-            continue;
-        }
-        char *text = item->doc ? json_dumps(item->doc, JSON_COMPACT) : NULL;
-        struct object o = {
-            .kind = item->kind, .id = item->id, .owner = "", .group = "", .doc = {text, text ? strlen(text) : 0}
-        };
-        if (text)
-            (void)object_project(c->state, state_cluster(c->state), &o, NULL);
-        else
-            (void)berth_workload_remove(state_cluster(c->state), item->id, NULL);
-        free(text);
-    }
+    return kind_is_workload(item->kind) && item->write;
+}
+
+/* What others in the same transaction ask for counts, too: told to the cluster for a moment. */
+static void item_tell(struct call *c, const struct change_item *item)
+{
+    char *text = item->doc ? json_dumps(item->doc, JSON_COMPACT) : NULL;
+    struct object o = {
+        .kind = item->kind, .id = item->id, .owner = "", .group = "", .doc = {text, text ? strlen(text) : 0}
+    };
+    if (text)
+        (void)object_project(c->state, state_cluster(c->state), &o, NULL);
+    else
+        (void)berth_workload_remove(state_cluster(c->state), item->id, NULL);
+    free(text);
+}
+
+static void item_untell(struct call *c, const struct change_item *item)
+{
+    if (state_find(c->state, item->kind, item->id))
+        state_restore(c->state, item->kind, item->id);
+    else
+        (void)berth_workload_remove(state_cluster(c->state), item->id, NULL);
 }
 
 /* "ask a manager of group vision" */
@@ -182,13 +183,16 @@ static int judge_item(struct call *c, const struct change_item *item)
 int admit_all(struct call *c)
 {
     int rc = 0;
-    others_tell(c, "", true);
-    for (size_t i = 0; rc == 0 && i < c->change.items.len; i++) {
-        const struct change_item *item = &c->change.items.at[i];
-        if (kind_is_workload(item->kind) && item->write && item->doc)
-            rc = judge_item(c, item);
+    size_t told = 0;
+    for (; rc == 0 && told < c->change.items.len; told++) {
+        if (!is_work(&c->change.items.at[told]))
+            continue;
+        rc = c->change.items.at[told].doc ? judge_item(c, &c->change.items.at[told]) : 0;
+        item_tell(c, &c->change.items.at[told]);
     }
-    others_tell(c, "", false);
+    for (size_t i = 0; i < told; i++)
+        if (is_work(&c->change.items.at[i]))
+            item_untell(c, &c->change.items.at[i]);
     return rc;
 }
 
@@ -198,8 +202,12 @@ int admit_check(struct call *c, enum kind kind, const char *id, const json_t *ol
     int rc = kind == KIND_JOB ? queue_check(c, old, d) : 0;
     if (rc < 0 || c->judge_later || !asks_anew(old, doc))
         return rc;
-    others_tell(c, id, true);
+    for (size_t i = 0; i < c->change.items.len; i++)
+        if (is_work(&c->change.items.at[i]) && strcmp(c->change.items.at[i].id, id) != 0)
+            item_tell(c, &c->change.items.at[i]);
     rc = judge(c, kind, id, d);
-    others_tell(c, id, false);
+    for (size_t i = 0; i < c->change.items.len; i++)
+        if (is_work(&c->change.items.at[i]) && strcmp(c->change.items.at[i].id, id) != 0)
+            item_untell(c, &c->change.items.at[i]);
     return rc;
 }

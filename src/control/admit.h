@@ -10,6 +10,6 @@ bool queue_open(const struct state *s, const char *queue, const char *user, cons
  * quota that would be exceeded: which, what of it is used, and what would be accepted. */
 int admit_check(struct call *c, enum kind kind, const char *id, const json_t *old, const json_t *doc,
                 const struct work_doc *d);
-/* The quotas of all workloads that the change writes, for a call with judge_later: each is told to the cluster once, not once
- * for each of the others. */
+/* The quotas of all workloads that the change writes, each after those before it, for a call with judge_later: so each is told
+ * to the cluster once, and not once for each of the others. */
 int admit_all(struct call *c);

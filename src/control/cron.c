@@ -11,7 +11,7 @@
 #include "control/work.h"
 #include "wire/document.h"
 
-enum { RECORDS_MAX = 1000 }; /* of tasks, that go with a job in one transaction */
+enum { RECORDS_MAX = 1000, AGAIN_S = 1 }; /* of jobs and tasks, that go in one transaction; after one that failed */
 
 /* ---- as an object ------------------------------------------------------------------------------------------------ */
 
@@ -109,7 +109,8 @@ struct due {
 struct crons {
     struct control *control;
     VEC(struct due) all;
-    int64_t next_ns; /* of all */
+    int64_t next_ns;  /* of all */
+    int64_t again_ns; /* steady: nothing is written before */
     bool busy;
 };
 
@@ -195,7 +196,7 @@ static void forget(struct change *change, const struct object *job)
 static json_t *jobs_left(struct call *call, const struct cron_doc *d, size_t *ret_open)
 {
     json_t *left = json_array();
-    size_t over = 0, i;
+    size_t over = 0, gone = 0, i;
     json_t *number;
     *ret_open = 0;
     json_array_foreach(d->jobs, i, number)
@@ -207,10 +208,11 @@ static json_t *jobs_left(struct call *call, const struct cron_doc *d, size_t *re
     json_array_foreach(d->jobs, i, number)
     {
         const struct object *job = job_at(call->state, number);
-        bool goes = job && job->work->finished_ns && over > d->keep && job->work->instances_len <= RECORDS_MAX &&
-                    !jobs_awaited(call->control->jobs, job->id);
+        bool goes = job && job->work->finished_ns && over > d->keep &&
+                    gone + job->work->instances_len < RECORDS_MAX && !jobs_awaited(call->control->jobs, job->id);
         if (goes) {
             forget(&call->change, job);
+            gone += job->work->instances_len + 1;
             over--;
         } else if (job) {
             (void)json_array_append(left, number);
@@ -295,12 +297,16 @@ static void make_due(struct call *call, const struct object *cron, const struct 
     (void)json_object_set_new(doc, "jobs", jobs);
 }
 
+/* If it failed, it is due still: at once after a conflict, else when the store may have recovered. */
 static void made(void *ctx, const struct store_result *result)
 {
     struct crons *c = ctx;
-    (void)result; /* if it failed, it is due still */
+    const struct control_env *env = &c->control->env;
+    int64_t now_ns = env->steady_ns(env->ctx);
     c->busy = false;
-    c->control->env.wake_at(c->control->env.ctx, c->control->env.steady_ns(c->control->env.ctx));
+    if (result->rc < 0 && result->rc != -EAGAIN)
+        c->again_ns = now_ns + AGAIN_S * INT64_C(1000000000);
+    env->wake_at(env->ctx, c->again_ns > now_ns ? c->again_ns : now_ns);
 }
 
 static void crons_make(struct crons *c, const struct object *cron, int64_t now_ns)
@@ -320,8 +326,10 @@ static void crons_make(struct crons *c, const struct object *cron, int64_t now_n
             .who = "berth", .verb = "cron", .subject = arena_fmt(&call.arena, "crons/%s", cron->id)};
         int rc = commit_submit(c->control, &call.change, &note, made, c, &err);
         c->busy = rc > 0;
-        if (rc < 0)
+        if (rc < 0) {
             log_write(c->control->env.log, now_ns, LEVEL_WARN, "cron.failed", LOG_TEXT("text", err.text));
+            made(c, &(struct store_result){.rc = rc});
+        }
     }
     json_decref(doc);
     change_done(&call.change);
@@ -334,7 +342,7 @@ void crons_step(struct crons *c)
     if (c->busy || control->stopping || control->broken[0] || c->next_ns == BERTH_NEVER_NS)
         return;
     int64_t now_ns = control_now_ns(control);
-    if (now_ns < c->next_ns)
+    if (now_ns < c->next_ns || control->env.steady_ns(control->env.ctx) < c->again_ns)
         return;
     for (size_t i = 0; i < c->all.len; i++) {
         const struct object *cron =

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/plant.h"
 #include "control/job.h"
 #include "wire/document.h"
 
@@ -33,6 +34,8 @@ static enum job_wait after_wait(const struct object *of, enum after_when when)
     if (!of) /* nobody knows what became of it but that it is over */
         return when == AFTER_ENDED ? WAIT_MET : WAIT_NEVER;
     bool over = job_is_over(of), well = over && !of->work->cancelled && !of->work->failed;
+    if (PLANTED(AFTER_EARLY))
+        return WAIT_MET;
     switch (when) {
     case AFTER_STARTED: return of->work->started_ns || well ? WAIT_MET : over ? WAIT_NEVER : WAIT_OPEN;
     case AFTER_FAILED: return !over ? WAIT_OPEN : well ? WAIT_NEVER : WAIT_MET;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/plant.h"
 #include "base/str.h"
 #include "control/commit.h"
 #include "control/control_parts.h"
@@ -259,7 +260,7 @@ static void look_at_life(struct looking *l, const struct object *job)
         set_time(change_edit(&l->change, KIND_JOB, job->id), "started", started_ns);
     fail_set(l, job);
     bool enough = v->instances_len >= v->least && v->instances_len > 0;
-    if (marked(job) ? some_live(job) : !enough || some_live(job))
+    if (marked(job) ? some_live(job) : !enough || some_live(job) || PLANTED(JOB_NEVER_OVER))
         return;
     if (marked(job))
         set_time(change_edit(&l->change, KIND_JOB, job->id), "finished", l->now_ns);
@@ -297,8 +298,7 @@ static bool goes_on(struct looking *l, const struct waiter *w, uint64_t eldest)
 static void look_at_waiters(struct looking *l, uint64_t key)
 {
     struct jobs *j = l->jobs;
-    const struct object *eldest =
-        key & JOB_NAME_KEY ? job_names_eldest(&j->names, l->change.state, key) : NULL;
+    const struct object *eldest = key & JOB_NAME_KEY ? job_names_eldest(&j->names, l->change.state, key) : NULL;
     uint32_t head = head_of(j, key), kept = MAP_NONE, at = head;
     if (head == MAP_NONE)
         return;

@@ -133,6 +133,54 @@ static void a_singleton_waits_for_its_elders(void **state)
     STATE(j, b, "starting");
 }
 
+/* Those that wait in great numbers are told in several transactions, and one that so many wait for is not deleted at once. */
+static void many_wait_for_one(void **state)
+{
+    enum { WAITERS = 1100 };
+    struct job_kit *j = *state;
+    char body[64], url[64];
+    int64_t a = submit(j, ALICE, "{command: [x], hold: true}"), last = 0;
+    (void)snprintf(body, sizeof body, "{command: [y], hold: true, after: [%lld]}", (long long)a);
+    for (int i = 0; i < WAITERS; i++)
+        last = submit(j, ALICE, body);
+    (void)snprintf(url, sizeof url, "/v1/jobs/%lld", (long long)a);
+    CALL(&j->k, 409, ALICE, "DELETE", url, NULL);
+    SAYS(&j->k, "cancel it first");
+    STATE(j, last, "held");
+    job_do(j, 200, ALICE, a, "cancel");
+    kit_plan(&j->k);
+    for (int64_t n = a + 1; n <= last; n++)
+        STATE(j, n, "failed");
+    CALL(&j->k, 204, ALICE, "DELETE", url, NULL);
+}
+
+static void a_name_has_one_turn(void **state)
+{
+    struct job_kit *j = *state;
+    int64_t all[4];
+    for (size_t i = 0; i < COUNT(all); i++)
+        all[i] = submit(j, ALICE, "{name: s, command: [x], singleton: true}");
+    kit_plan(&j->k);
+    STATE(j, all[0], "starting");
+    char url[64];
+    (void)snprintf(url, sizeof url, "/v1/jobs/%lld", (long long)all[1]);
+    CALL(&j->k, 200, ALICE, "PATCH", url, "{name: other}"); /* it waits for nobody any more, and nobody for it */
+    kit_plan(&j->k);
+    STATE(j, all[1], "starting");
+    STATE(j, all[2], "waiting");
+    CALL(&j->k, 200, ALICE, "PATCH", url, "{display: mine}");
+    tasks_say(j, all[0], "state: ended");
+    STATE(j, all[2], "starting");
+    STATE(j, all[3], "waiting");
+    job_do(j, 200, ALICE, all[0], "requeue"); /* the elder is back: the youngest waits for it, too */
+    tasks_say(j, all[2], "state: ended");
+    STATE(j, all[3], "waiting");
+    (void)snprintf(url, sizeof url, "/v1/jobs/%lld", (long long)all[0]);
+    CALL(&j->k, 204, ALICE, "DELETE", url, NULL);
+    kit_plan(&j->k);
+    STATE(j, all[3], "starting");
+}
+
 static void a_restart_forgets_no_dependency(void **state)
 {
     struct job_kit *j = *state;
@@ -512,6 +560,8 @@ int main(void)
         TEST(who_waits_begins_or_fails),
         TEST(a_start_is_waited_for),
         TEST(a_singleton_waits_for_its_elders),
+        TEST(many_wait_for_one),
+        TEST(a_name_has_one_turn),
         TEST(a_restart_forgets_no_dependency),
         TEST(what_has_come_about_outlives_its_record),
         TEST(an_array_is_one_record),

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/plant.h"
 #include "control/job.h"
 #include "control/work.h"
 #include "wire/document.h"
@@ -155,7 +156,7 @@ static int requeue(struct call *c, const char *id, json_t *doc, const void *arg)
     for (size_t i = 0; i < sizeof over / sizeof *over; i++)
         (void)json_object_del(doc, over[i]);
     json_int_t attempt = json_integer_value(json_object_get(doc, "attempt"));
-    (void)json_object_set_new(doc, "attempt", json_integer(attempt + 1));
+    (void)json_object_set_new(doc, "attempt", json_integer(attempt + !PLANTED(REQUEUE_FORGETS)));
     work_forgive(c, id);
     if (job)
         begin_anew(c, job);

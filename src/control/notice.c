@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "control/control_parts.h"
+#include "control/secret.h"
 #include "control/settings_table.h"
 #include "wire/document.h"
 #include "wire/words.h"
@@ -13,13 +15,34 @@
 
 const char *notice_mail(const char *to)
 {
-    static const char prefix[] = "mailto:", bad[] = " \t,;<>()[]\\\"";
+    static const char prefix[] = "mailto:", bad[] = " \t\r\n,;<>()[]\\\"";
     const char *address = strncmp(to, prefix, sizeof prefix - 1) == 0 ? to + sizeof prefix - 1 : to;
     const char *at = strchr(address, '@');
     if (!at || at == address || !at[1] || strchr(at + 1, '@') || *address == '-' || strpbrk(address, bad) ||
         strstr(address, "://"))
         return NULL;
     return address;
+}
+
+int notice_secret(const struct control *c, const char *named, struct arena *arena, const char **ret,
+                  struct berth_err *err)
+{
+    char shown[QUOTE_MAX];
+    const char *slash = strchr(named, '/');
+    *ret = "";
+    if (!*named)
+        return 0;
+    const char *id = slash ? arena_strndup(arena, named, (size_t)(slash - named)) : named;
+    const struct object *o = slash ? state_find(c->state, KIND_SECRET, id) : NULL;
+    CLEANUP(json) json_t *doc = o ? object_doc(o) : NULL, *data = NULL;
+    int rc = doc ? secret_open(c, id, doc, &data, err) : 0;
+    const char *text = json_string_value(json_object_get(data, slash ? slash + 1 : ""));
+    if (rc == 0 && !text)
+        rc = err_set(err, EINVAL, "there is no secret %s; name one as NAME.OWNER/KEY, made with 'berth secret set'",
+                     quote(named, shown));
+    if (rc == 0)
+        *ret = arena_strdup(arena, text);
+    return rc;
 }
 
 /* Does the URL begin so, and end there or go on with a path or a port? */

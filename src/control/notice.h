@@ -46,6 +46,10 @@ void notice_scan(struct change *c, int64_t now_ns);
 int notice_check(const struct state *s, const struct job_terms *terms, struct berth_err *err);
 /* May this URL be posted to, by a list of beginnings with commas between? */
 bool notice_url_allowed(const char *allow, const char *url);
+/* The text of the secret that the setting notify_secret names as NAME.OWNER/KEY, in the arena; "" where it names none.
+ * -EINVAL: there is none such. */
+int notice_secret(const struct control *c, const char *named, struct arena *arena, const char **ret,
+                  struct berth_err *err);
 /* "a@b.org" of "mailto:a@b.org" or itself; NULL: it is no address of mail. */
 const char *notice_mail(const char *to);
 

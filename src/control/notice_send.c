@@ -143,8 +143,12 @@ static int posting_make(struct errand *e, const json_t *doc)
             return err_set(&e->err, EPERM, "the setting notify_allow forbids it");
         p->url = arena_strdup(&e->arena, to);
         p->body = json_body(e, doc);
-        p->signature = sign(&e->arena, system_setting_text(s, SETTING_NOTIFY_SECRET, &e->arena), p->body);
-        return 0;
+        const char *secret = "";
+        int rc = notice_secret(e->notices->control, system_setting_text(s, SETTING_NOTIFY_SECRET, &e->arena),
+                               &e->arena, &secret, &e->err);
+        if (rc == 0)
+            p->signature = sign(&e->arena, secret, p->body);
+        return rc;
     }
     const char *command = system_setting_text(s, SETTING_MAIL_COMMAND, &e->arena);
     const char *smtp = system_setting_text(s, SETTING_SMTP_URL, &e->arena);

@@ -136,13 +136,25 @@ static void a_failure_says_why(void **state)
 static void what_is_posted_is_signed(void **state)
 {
     struct scene *s = *state;
-    CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{notify_secret: key}");
+    CALL(&s->k, 400, ADMIN, "PATCH", "/v1/system/settings", "{notify_secret: key}");
+    SAYS(&s->k, "NAME.OWNER/KEY");
+    CALL(&s->k, 201, ADMIN, "POST", "/v1/secrets", "{name: hook, data: {key: hush-hush}}");
+    CALL(&s->k, 400, ADMIN, "PATCH", "/v1/system/settings", "{notify_secret: hook.admin/other}");
+    CALL(&s->k, 400, ADMIN, "PATCH", "/v1/system/settings", "{smtp_url: 'smtp://ann:hush-hush@b.example'}");
+    CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{notify_secret: hook.admin/key}");
+    CALL(&s->k, 200, ADMIN, "GET", "/v1/system/settings", NULL);
+    assert_null(strstr(s->k.text, "hush-hush"));
     CALL(&s->k, 201, ALICE, "POST", "/v1/jobs", "{name: a, notify: [{to: 'https://a.example/', on: started}]}");
     kit_plan(&s->k);
     says(s, "{id: 1, state: running}");
     assert_int_equal(s->len, 1);
     assert_int_equal(strlen(s->sent[0].signature), 64);
     assert_int_equal(strspn(s->sent[0].signature, "0123456789abcdef"), 64);
+    CALL(&s->k, 204, ADMIN, "DELETE", "/v1/secrets/hook", NULL);
+    CALL(&s->k, 201, ALICE, "POST", "/v1/jobs", "{name: b, notify: [{to: 'https://a.example/', on: started}]}");
+    kit_plan(&s->k);
+    says(s, "{id: 2, state: running}");
+    assert_int_equal(s->len, 1); /* nothing goes out unsigned */
 }
 
 /* ---- trouble -------------------------------------------------------------------------------------------------------- */
@@ -246,6 +258,10 @@ static void addresses_are_checked_when_a_job_comes(void **state)
         {"a@b@c",                           400, "no address"  },
         {"ann",                             400, "to: expected"},
     };
+    CALL(&s->k, 400, ALICE, "POST", "/v1/jobs", "{name: a, notify: ['http://127.0.0.1:8080/x']}");
+    SAYS(&s->k, "notify_allow"); /* what listens on berthd's machine is nobody's business unless somebody says so */
+    CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings",
+         "{notify_allow: 'https://,http://127.0.0.1,http://localhost'}");
     for (size_t i = 0; i < COUNT(rows); i++) {
         char body[256];
         (void)snprintf(body, sizeof body, "{name: a, notify: ['%s']}", rows[i].to);

@@ -67,6 +67,8 @@ static void users_stay_within_their_group(void **state)
          "100 gpu hours"                                                                                                                    },
         {ADMIN, "PATCH", "/v1/users/alice", "{quota: {totals: [{resource: gpu, hours: 1, period: 1d}]}}",    400,
          "counts it over another period"                                                                                                    },
+        {ADMIN, "PATCH", "/v1/users/alice", "{quota: {limits: {gpus: 1}}}",                                  400,
+         "gpus: there is no such resource; did you mean \\\"gpu\\\"?"                                                                       },
         {CAROL, "PATCH", "/v1/groups/red",  "{level: 100}",                                                  403, "may not change group red"},
         {CAROL, "PATCH", "/v1/users/bob",   "{level: 1}",                                                    404, "no user"                 },
         {ALICE, "PATCH", "/v1/users/alice", "{level: 99}",                                                   403, "may not"                 },
@@ -192,6 +194,10 @@ static void more_than_is_admitted_is_refused(void **state)
     CALL(&k, 200, ALICE, "POST", "/v1/jobs/1/cancel", NULL);
     assert_int_equal(held(&k, "user/alice", "cpu", true), 2000); /* what is over counts nowhere */
     CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{requests: {cpu: 6}}");
+    CALL(&k, 403, ALICE, "POST", "/v1/jobs/1/requeue", NULL); /* and once more it is as new */
+    SAYS(&k, "8 cpu of 8 cpu are admitted");
+    CALL(&k, 200, ALICE, "GET", "/v1/jobs/1", NULL);
+    SAYS(&k, "\"cancelled\":true");
     audited(&k);
     kit_done(&k);
 }

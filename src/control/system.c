@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "control/join.h"
+#include "control/notice.h"
 #include "control/plan_policy.h"
 #include "control/queue.h"
 #include "control/settings_table.h"
@@ -52,6 +53,19 @@ static int charges_check(struct call *c, const char *text)
     return rc < 0 ? err_prefix(&c->err, "charges") : 0;
 }
 
+/* Settings are read by many and stand in the journal: they name secrets, and hold none. */
+static int secrets_apart(struct call *c, const json_t *settings)
+{
+    const char *secret = json_string_value(json_object_get(settings, "notify_secret")), *text;
+    const char *smtp = json_string_value(json_object_get(settings, "smtp_url"));
+    if (smtp && strchr(smtp, '@'))
+        return err_set(&c->err, EINVAL,
+                       "smtp_url: holds no name and password; where a server asks for them, set mail_command to a "
+                       "program like msmtp that has them in a file of its own");
+    int rc = secret ? notice_secret(c->control, secret, &c->arena, &text, &c->err) : 0;
+    return rc < 0 ? err_prefix(&c->err, "notify_secret") : 0;
+}
+
 /* Takes the reference, also on failure. */
 static int settings_write(struct call *c, json_t *settings)
 {
@@ -70,6 +84,8 @@ static int settings_write(struct call *c, json_t *settings)
     const char *charges = json_string_value(json_object_get(next, "charges"));
     if (rc == 0 && charges)
         rc = charges_check(c, charges);
+    if (rc == 0)
+        rc = secrets_apart(c, next);
     if (rc < 0)
         return rc;
     c->change.verb = "system.settings";

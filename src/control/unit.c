@@ -12,6 +12,7 @@
 #include "control/job.h"
 #include "control/queue.h"
 #include "control/unit_group.h"
+#include "control/unit_reasons.h"
 #include "control/usage.h"
 #include "wire/api.h"
 #include "wire/document.h"
@@ -231,29 +232,6 @@ static struct unit *unit_new(struct units *u, const struct unit_basis *basis)
 
 static void advance(struct units *u);
 
-/* Why pods of this plan wait, for the journal: [[workload, pods, [[reason, what, nodes], ...]], ...]. */
-static void reasons_write(struct berth_plan *plan, struct str *to)
-{
-    enum { WORKLOADS_MAX = 100 };
-    size_t len = berth_plan_pendings(plan);
-    str_add_char(to, '[');
-    for (size_t i = 0; i < len && i < WORKLOADS_MAX; i++) {
-        struct berth_pending p = berth_plan_pending(plan, i);
-        str_add(to, i ? ",[" : "[");
-        str_add_json(to, p.workload);
-        str_addf(to, ",%zu,[", p.ordinals_len);
-        for (size_t r = 0; r < p.reasons_len; r++) {
-            str_add(to, r ? ",[" : "[");
-            str_add_json(to, p.reasons[r].reason);
-            str_add_char(to, ',');
-            str_add_json(to, p.reasons[r].what);
-            str_addf(to, ",%" PRIu64 "]", p.reasons[r].nodes);
-        }
-        str_add(to, "]]");
-    }
-    str_add_char(to, ']');
-}
-
 static struct unit_groups *groups_read(const struct units *u, const struct berth_plan *plan)
 {
     struct unit_groups *g = unit_groups_new(u->control->state);
@@ -309,7 +287,7 @@ size_t units_add(struct units *u, struct berth_plan *plan, struct unit_basis *ba
         fact_add(first, &fact);
     }
     if (first) { /* once in the journal for all units of the plan: it may be long */
-        reasons_write(plan, &first->reasons);
+        unit_reasons_write(plan, &first->reasons);
         first->basis.assumed = basis->assumed;
         basis->assumed = (struct str){0};
     }
@@ -452,7 +430,7 @@ static bool rests_on_quotas(struct unit *u, struct change *change, const struct 
         at = state_find(change->state, KIND_QUEUE, queue);
         queue = at ? at->queue->parent : NULL;
     }
-    return still;
+    return still || PLANTED(QUOTA_UNGUARDED);
 }
 
 static bool step_place(struct unit *u, struct change *change, const struct step *s)
@@ -521,9 +499,9 @@ static bool step_change(struct unit *u, struct change *change, const struct step
     }
     json_t *doc = change_edit(change, KIND_INSTANCE, id);
     const struct object *work = s->op == BERTH_PROMOTE ? state_find_work(change->state, s->workload) : NULL;
-    if (s->op == BERTH_PROMOTE &&
-        (!work || !rests_on_quotas(u, change, work) || !rests_on_others(u, change, work, s) ||
-         !rests_on(u, change, KIND_NODE, s->node) || !ledger_write(u, change, s->node) || !pin_volumes(u, change, work, s->node)))
+    if (s->op == BERTH_PROMOTE && (!work || !rests_on_quotas(u, change, work) || !rests_on_others(u, change, work, s) ||
+                                   !rests_on(u, change, KIND_NODE, s->node) || !ledger_write(u, change, s->node) ||
+                                   !pin_volumes(u, change, work, s->node)))
         return false;
     if (s->op == BERTH_ADJUST) {
         json_t *limited = limit_becomes(u, doc, s);

@@ -2,6 +2,7 @@
 #include "core/allot.h"
 
 #include "base/bits.h"
+#include "base/plant.h"
 #include "core/future.h"
 
 #define SECOND_NS ((int64_t)1000000000)
@@ -18,9 +19,9 @@ struct reserve {
 };
 
 struct allotments {
-    bool any; /* some quota limits something */
-    struct row **limits; /* [quota][limit]; NULL: it has none */
-    int64_t **totals;    /* [quota][total]: amount x seconds */
+    bool any;                 /* some quota limits something */
+    struct row **limits;      /* [quota][limit]; NULL: it has none */
+    int64_t **totals;         /* [quota][total]: amount x seconds */
     struct reserve *reserves; /* one for each wish at most */
     uint32_t reserves_len;
 };
@@ -104,7 +105,8 @@ void allotments_begin(struct berth_plan *p)
         for (uint32_t i = 0; t && i < t->limits_len; i++) {
             const struct quota_book *b = book_find(&s->quotas[q], t->limits[i].resource);
             if (b)
-                a->limits[q][i] = (struct row){b->active, b->active - b->stopping + b->reserved};
+                a->limits[q][i] =
+                    (struct row){b->active - PLANTED(QUOTA_STOPPING) * b->stopping, b->active - b->stopping + b->reserved};
         }
         if (t && t->totals_len)
             a->totals[q] = ARENA_ARRAY(&p->arena, int64_t, t->totals_len);
@@ -155,7 +157,7 @@ static uint32_t room_in(int64_t limit, int64_t held, int64_t need, uint32_t most
 {
     if (need <= 0)
         return most;
-    int64_t left = limit > held ? (limit - held) / need : 0;
+    int64_t left = limit > held ? (limit - held) / need + PLANTED(QUOTA_ONE_MORE) : 0;
     return left < most ? (uint32_t)left : most;
 }
 

@@ -28,20 +28,6 @@ static struct wish wish_again(struct berth_plan *p, uint32_t workload, int64_t t
     return x;
 }
 
-/* The pod gets a new instance before the old one has stopped. */
-static void single_again(struct berth_plan *p, const struct party *x)
-{
-    const struct workload *w = snapshot_workload(p->s, x->workload);
-    if (!is_wanted(p, w) || w->on_lost != BERTH_LOST_REPLACE)
-        return;
-    struct wish wish = wish_again(p, x->workload, x->tier);
-    wish.first = snapshot_instance(p->s, p->victims->members[x->first])->ordinal;
-    wish.len = wish.first < w->replicas;
-    wish.spare_of = w->gang;
-    if (wish.len)
-        vec_push(&p->wishes, wish);
-}
-
 /* Ordinals that are not taken by what is done or still stopping. */
 static uint32_t free_ordinals(struct berth_plan *p, const struct workload *w, const uint32_t **ret, uint32_t *ret_done)
 {
@@ -64,6 +50,59 @@ static uint32_t free_ordinals(struct berth_plan *p, const struct workload *w, co
     arena_rewind(&p->scratch, mark);
     *ret = list;
     return len;
+}
+
+/* Does the instance stand for a pod, once all stops are done? One on a lost node that is replaced does not. */
+static bool stands(const struct berth_plan *p, const struct workload *w, uint32_t slot)
+{
+    const struct instance *i = snapshot_instance(p->s, slot);
+    if (i->state == BERTH_ENDED || i->state == BERTH_STOPPING || i->replaces || bits_has(p->c.stopped, slot) ||
+        bits_has(p->c.removed, slot))
+        return false;
+    bool lost = p->s->state[snapshot_position(p->s, i)] == BERTH_NODE_LOST;
+    return !lost || p->alarm || w->on_lost != BERTH_LOST_REPLACE;
+}
+
+/* Pods that stand, are done, or are wished for; and which ordinals are not to be used, a bit each. */
+static uint32_t pods_ahead(const struct berth_plan *p, uint32_t workload, uint64_t *used)
+{
+    const struct workload *w = snapshot_workload(p->s, workload);
+    uint32_t n = 0;
+    for (uint32_t at = w->first; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload) {
+        const struct instance *i = snapshot_instance(p->s, at);
+        bool counts = workload_done(w, i) || stands(p, w, at);
+        bool stopping = state_active(i->state) && !bits_has(p->c.removed, at) && w->on_lost != BERTH_LOST_REPLACE;
+        n += counts;
+        if (i->ordinal < w->replicas && (counts || stopping))
+            bits_add(used, i->ordinal);
+    }
+    for (size_t i = 0; i < p->wishes.len; i++) {
+        const struct wish *x = &p->wishes.at[i];
+        if (x->workload != workload || x->replaces != NONE)
+            continue;
+        n += x->len;
+        for (uint32_t o = 0; o < x->len; o++)
+            bits_add(used, wish_ordinal(x, o));
+    }
+    return n;
+}
+
+/* One of its pods was stopped: the lowest ordinal that is free takes its part, as in any plan. */
+static void single_again(struct berth_plan *p, const struct party *x)
+{
+    const struct workload *w = snapshot_workload(p->s, x->workload);
+    struct arena_mark mark = arena_mark(&p->scratch);
+    uint64_t *used = ARENA_ARRAY(&p->scratch, uint64_t, bits_words(w->replicas) + 1);
+    struct wish wish = wish_again(p, x->workload, x->tier);
+    wish.spare_of = w->gang;
+    if (is_wanted(p, w) && pods_ahead(p, x->workload, used) < w->replicas) {
+        while (wish.first < w->replicas && bits_has(used, wish.first))
+            wish.first++;
+        wish.len = wish.first < w->replicas;
+    }
+    arena_rewind(&p->scratch, mark);
+    if (wish.len)
+        vec_push(&p->wishes, wish);
 }
 
 /* In the order of their ids. */

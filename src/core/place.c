@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/plant.h"
 #include "base/sort.h"
 #include "core/allot.h"
 #include "core/future.h"
@@ -220,7 +221,7 @@ static void place_wish(struct berth_plan *p, struct wish *w, uint32_t upto, enum
         enum counted by = place_now(p, w, now);
         simple = simple && by != COUNTED_OTHERS; /* other workloads may keep this one away, and no other of its class */
         *dead = by == COUNTED_ROOM && trial == FOR_GOOD && w->placed < now;
-        w->refused_in_time = by == COUNTED_TIME && w->placed < now;
+        w->refused_in_time = w->placed < now && future_refused(p);
         if (by == COUNTED_TIME && trial != GANG_OF_MANY && w->placed < now)
             future_failed(p, w, at_once);
     }
@@ -272,7 +273,7 @@ static void place_gang(struct berth_plan *p, struct wish *w, uint32_t len)
     }
     for (uint32_t i = 0; needs && started == 0 && i < len; i++) {
         place_wish(p, &w[i], w[i].needed, len == 1 ? GANG_OF_ONE : GANG_OF_MANY);
-        if (w[i].placed < w[i].needed) {
+        if (w[i].placed < w[i].needed && !PLANTED(GANG_PART)) {
             gang_fail(p, w, len, needs);
             return;
         }
@@ -426,8 +427,6 @@ static bool give_way(struct berth_plan *p)
         if (of->on_lost != BERTH_LOST_REPLACE)
             w->len = 0; /* it must not run twice: it waits for the stop */
     }
-    if (any) /* what was short of promises may have room again */
-        memset(p->c.dead, 0, p->s->classes.len);
     return any;
 }
 
@@ -442,6 +441,8 @@ void place(struct berth_plan *p)
         round_go(p, all);
         preempt_wishes(p);
         all = give_way(p) || p->stops != stops || future_moved(p);
+        if (p->stops != stops) /* what was short of promises may have room again */
+            memset(p->c.dead, 0, p->s->classes.len);
         if (!all && p->c.acts.len == before)
             return;
     }

@@ -56,6 +56,7 @@ static void unstop_one(struct effort *e)
 {
     struct berth_plan *p = e->p;
     struct cycle *c = &p->c;
+    assert(e->stops.len > 0);
     struct stop s = e->stops.at[--e->stops.len];
     const struct instance *i = snapshot_instance(p->s, s.slot);
     const struct party *x = &p->victims->parties[s.party];

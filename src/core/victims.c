@@ -1,6 +1,7 @@
 /* victims.c - finding parties. */
 #include "core/victims.h"
 
+#include "base/plant.h"
 #include "base/sort.h"
 #include "core/tier.h"
 
@@ -83,7 +84,7 @@ struct found {
 static void party_add(struct berth_plan *p, struct found *v, struct party *party, uint32_t slot)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
-    int64_t tier = tier_of_instance(p, slot);
+    int64_t tier = tier_of_instance(p, slot) - PLANTED(VICTIM_OF_EQUALS);
     if (party->len == 0) {
         *party = (struct party){
             .first = (uint32_t)v->members.len, .tier = tier, .workload = i->workload.v, .gang = party->gang};

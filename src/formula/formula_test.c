@@ -116,7 +116,7 @@ static void bad_formulas_are_refused(void **state)
         {"_ENV = {} return 1",                                     "_ENV cannot be used"                               },
         {"-- a comment ends here\r return 2^age",                  "^ cannot be used"                                  },
         {"class == '\\z\n' and 2^age or '' and 1",                 "^ cannot be used"                                  },
-        {"class == 'a\\\r\nb' and 2^age or '' and 1",             "^ cannot be used"                                  },
+        {"class == 'a\\\r\nb' and 2^age or '' and 1",              "^ cannot be used"                                  },
         {"local a <const> = _ENV return 1",                        "_ENV cannot be used"                               },
         {"os.time()",                                              "there is no \"os\" here"                           },
         {"io.open('x')",                                           "there is no \"io\" here"                           },

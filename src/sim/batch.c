@@ -93,6 +93,8 @@ json_t *batch_job(struct world *w)
 {
     struct chance *luck = &w->people_luck;
     json_t *doc = body_job(luck);
+    if (chance_in(luck, 200)) /* large enough to be in the way of others */
+        set(json_object_get(doc, "requests"), "cpu", json_integer(chance_range(luck, 2, 5)));
     size_t sort = chance_below(luck, 100);
     if (sort < 12)
         array(luck, doc);
@@ -228,9 +230,10 @@ static void window_act(struct world *w)
         admin_ask(w, "DELETE", path, NULL, NULL, NULL, NULL, NULL);
         return;
     }
-    json_t *body = json_pack(
-        "{s:I, s:o, s:[s]}", "start", (json_int_t)(world_wall_ns(w) / SECOND + chance_range(luck, 0, 600)), "duration",
-        number_text(luck, 1, 8, "m"), "nodes", w->mirror.of[KIND_NODE].at[chance_below(luck, nodes)]->id);
+    const char *node = w->mirror.of[KIND_NODE].at[chance_below(luck, nodes)]->id;
+    json_t *duration = number_text(luck, 1, 8, "m");
+    json_int_t start = world_wall_ns(w) / SECOND + chance_range(luck, 0, 600);
+    json_t *body = json_pack("{s:I, s:o, s:[s]}", "start", start, "duration", duration, "nodes", node);
     if (chance_in(luck, 500))
         set(body, "maintenance", json_true());
     else
@@ -245,7 +248,7 @@ static void order_act(struct world *w)
     switch (chance_below(luck, 5)) {
     case 0: set(body, "preemption", json_string(chance_in(luck, 800) ? "on" : "off")); break;
     case 1: set(body, "backfill", json_string(CHANCE_PICK(luck, char *, "on", "on", "on", "strict", "off"))); break;
-    case 2: set(body, "preempt_min_run_s", json_integer(chance_range(luck, 0, 90))); break;
+    case 2: set(body, "preempt_min_run_s", json_integer(chance_range(luck, 0, chance_in(luck, 700) ? 10 : 90))); break;
     case 3: set(body, "reservations", json_integer(chance_range(luck, 0, 100))); break;
     default:
         set(body, "policy", json_string(CHANCE_PICK(luck, char *, "fifo", "fair-share", "multifactor", "sjf")));

@@ -139,7 +139,9 @@ static bool gang_was_broken(const struct world *w, const struct transaction *t, 
     for (size_t i = 0; gang && *gang && i < w->mirror.of[KIND_JOB].len; i++) {
         const struct seen *work = w->mirror.of[KIND_JOB].at[i];
         const struct berth_workload *d = &work->work.workload;
-        if (same(d->gang, gang) && (is_over(work) || work->revision > decided_at(t) || stood(w, t, work) < least_of(d)))
+        if (same(d->gang, gang) &&
+            (is_over(work) || (work->revision > decided_at(t) && work->revision != t->revision) ||
+             stood(w, t, work) < least_of(d)))
             return true;
     }
     return false;
@@ -161,6 +163,14 @@ static bool ran_out(const struct mirror *m, const struct transaction *t, const s
     return !work->work.job.queue && m->of[KIND_QUEUE].len; /* "default" may have one */
 }
 
+static const struct seen *as_it_was(const struct transaction *t, const char *job)
+{
+    for (size_t i = 0; i < t->len; i++)
+        if (t->changes[i].kind == KIND_JOB && t->changes[i].old && strcmp(t->changes[i].old->id, job) == 0)
+            return t->changes[i].old;
+    return NULL;
+}
+
 /* Does something else than others explain that it stops? */
 static bool is_explained(const struct world *w, const struct transaction *t, const struct seen *was)
 {
@@ -168,8 +178,10 @@ static bool is_explained(const struct world *w, const struct transaction *t, con
     const struct berth_instance *x = &was->instance.instance;
     const struct seen *work = mirror_find(m, KIND_JOB, x->workload), *node = mirror_find(m, KIND_NODE, x->node);
     uint64_t seen = decided_at(t);
+    if (work && work->revision == t->revision && !work->work.failed)
+        work = as_it_was(t, work->id); /* this very change may have written that it has given way for ever */
     if (!work || x->replaces || x->ordinal >= work->work.workload.replicas || work->revision > seen)
-        return !work || work->revision != t->revision; /* this very change may have written that it has to give way */
+        return true;
     if (!mirror_wanted(m, work) || ran_out(m, t, work, was) || was->instance.generation != work->work.meta.generation)
         return true;
     if (!node || node->revision > seen || node->node.node.state != BERTH_NODE_READY)
@@ -250,6 +262,21 @@ static void count_stop(struct world *w, const struct berth_instance *x)
     vec_push(&j->at, one);
 }
 
+/* A gang goes whole, or keeps its minimum. */
+static void rest_judge(struct world *w, const struct seen *work)
+{
+    uint32_t left = 0, done = 0, least = least_of(&work->work.workload);
+    for (size_t i = 0; i < w->mirror.of[KIND_INSTANCE].len; i++) {
+        const struct berth_instance *x = &w->mirror.of[KIND_INSTANCE].at[i]->instance.instance;
+        if (strcmp(x->workload, work->id) == 0) {
+            left += x->state != BERTH_STOPPING && x->state != BERTH_ENDED;
+            done += x->state == BERTH_ENDED;
+        }
+    }
+    if (left && left + done < least && !is_over(work))
+        world_breach(w, 19, "of gang job %s %u tasks are left, and its minimum is %u", work->id, left + done, least);
+}
+
 static void victim_judge(struct world *w, const struct transaction *t, const struct seen *was)
 {
     const struct berth_instance *x = &was->instance.instance;
@@ -272,19 +299,8 @@ static void victim_judge(struct world *w, const struct transaction *t, const str
         priority <= priority_of(&w->mirror, work))
         world_breach(w, 19, "%s/%u of priority %" PRId64 " is stopped for others of at most %" PRId64, x->workload,
                      x->ordinal, priority_of(&w->mirror, work), priority);
-    if (d->gang && *d->gang) {
-        uint32_t left = stood(w, t, work), gone = 0;
-        for (size_t i = 0; i < t->len; i++) {
-            const struct seen_change *c = &t->changes[i];
-            gone += c->kind == KIND_INSTANCE && c->old && c->now &&
-                    strcmp(c->now->instance.instance.workload, work->id) == 0 &&
-                    c->now->instance.instance.state == BERTH_STOPPING;
-        }
-        left -= gone < left ? gone : left;
-        if (left && left < least_of(d) && !is_over(work))
-            world_breach(w, 19, "of gang job %s %u tasks are left, at least %u are its minimum", work->id, left,
-                         least_of(d));
-    }
+    if (d->gang && *d->gang)
+        rest_judge(w, work);
 }
 
 void jobs_judge(struct world *w, const struct transaction *t)

@@ -201,6 +201,23 @@ static void instance_rests(struct world *w, const struct seen *s)
                  berth_state_name(i->state), i->node);
 }
 
+/* Whatever of a job runs ends; when all of it has, its document says so. */
+static void job_rests(struct world *w, const struct seen *job)
+{
+    uint32_t done = 0;
+    for (size_t i = 0; i < w->mirror.of[KIND_INSTANCE].len; i++) {
+        const struct berth_instance *x = &w->mirror.of[KIND_INSTANCE].at[i]->instance.instance;
+        const struct seen *node = mirror_find(&w->mirror, KIND_NODE, x->node);
+        if (strcmp(x->workload, job->id) != 0 || (node && node->node.node.state == BERTH_NODE_LOST))
+            continue;
+        if (x->state != BERTH_ENDED && x->state != BERTH_RESERVED && !w->unrest.len)
+            str_addf(&w->unrest, "task %u of job %s still runs", x->ordinal, job->id);
+        done += x->state == BERTH_ENDED;
+    }
+    if (!w->unrest.len && !job->work.job.finished_ns && done >= job->work.workload.replicas && done)
+        str_addf(&w->unrest, "all tasks of job %s are done, and it is not over", job->id);
+}
+
 bool rest_reached(struct world *w)
 {
     str_clear(&w->unrest);
@@ -209,6 +226,8 @@ bool rest_reached(struct world *w)
         str_add(&w->unrest, "the daemon is down");
     for (size_t i = 0; i < w->mirror.of[KIND_INSTANCE].len; i++)
         instance_rests(w, w->mirror.of[KIND_INSTANCE].at[i]);
+    for (size_t i = 0; i < w->mirror.of[KIND_JOB].len && !w->unrest.len; i++)
+        job_rests(w, w->mirror.of[KIND_JOB].at[i]);
     if (!w->unrest.len)
         each_missing(w, waits_tell);
     if (!w->unrest.len)

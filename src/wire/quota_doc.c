@@ -8,9 +8,29 @@
 
 #define SECOND_NS INT64_C(1000000000)
 
+/* Nobody means a resource of such a name. */
+static int slip_check(struct reader *r, const char *resource)
+{
+    static const char *const slips[][2] = {
+        {"gpus",  "gpu"   },
+        {"cpus",  "cpu"   },
+        {"cores", "cpu"   },
+        {"mem",   "memory"},
+        {"job",   "jobs"  },
+        {"pod",   "pods"  }
+    };
+
+    for (size_t i = 0; i < sizeof slips / sizeof slips[0]; i++)
+        if (strcmp(resource, slips[i][0]) == 0)
+            return err_set(r->err, EINVAL, "there is no such resource; did you mean \"%s\"?", slips[i][1]);
+    return 0;
+}
+
 /* Whole GPUs and shares of one, in thousandths. */
 static int quota_amount(struct reader *r, const char *resource, const json_t *value, int64_t *ret)
 {
+    if (slip_check(r, resource) < 0)
+        return -EINVAL;
     if (strcmp(resource, "gpu") != 0)
         return amount_of(r, resource, value, ret);
     int64_t milli = 0;
