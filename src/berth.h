@@ -546,7 +546,7 @@ struct berth_backfill {
 struct berth_preemption {
     bool on;
     int64_t min_run_ns; /* that every pod may run before */
-    uint32_t most;      /* pods stopped by one plan; 0: 1000 */
+    uint32_t most;      /* pods that are told to stop at one moment; 0: 200 */
 };
 
 /* Nodes that are kept for somebody, or for nobody (maintenance), for a while. Pods of others are not placed there if they

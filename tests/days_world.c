@@ -178,7 +178,7 @@ static void job_make(struct day *d, struct day_job *j, uint32_t number)
     uint32_t most = gpu_nodes(d, j->gpus);
     most = most < DAY_TASKS_MAX ? most : DAY_TASKS_MAX;
     j->tasks = j->min = 1;
-    if (rng_chance(r, 50))
+    if (rng_chance(r, 50) && most > 0)
         j->tasks = j->min = (uint32_t)rng_range(r, 1, most);
     j->gang = j->tasks > 1 && rng_chance(r, 60);
     if (j->gang && rng_chance(r, 30))

@@ -43,7 +43,7 @@ static struct bill_line line_of(const struct book_row *row, const struct prices 
         line.memory += strcmp(h->resource, "memory") == 0 ? h->hours : 0;
         line.gpu += strcmp(h->resource, "gpu") == 0 ? h->hours : 0;
         if (!prices_outcome_free(p, row->outcome))
-            line.money += prices_of(p, h->resource, row->queue, h->hours);
+            line.money = money_add(line.money, prices_of(p, h->resource, row->queue, h->hours));
     }
     return line;
 }
@@ -63,7 +63,7 @@ static void lines_join(struct bill *b)
         to->memory += from->memory;
         to->gpu += from->gpu;
         to->ended += from->ended;
-        to->money += from->money;
+        to->money = money_add(to->money, from->money);
     }
     b->len = kept;
 }
@@ -78,7 +78,7 @@ void bill_make(const struct book *b, const struct prices *p, const struct bill_q
         qsort(ret->lines, ret->len, sizeof *ret->lines, line_compare);
     lines_join(ret);
     for (size_t i = 0; i < ret->len; i++)
-        ret->money += ret->lines[i].money;
+        ret->money = money_add(ret->money, ret->lines[i].money);
 }
 
 void bill_done(struct bill *b)

@@ -317,6 +317,34 @@ static void a_spent_budget_lowers_limits_until_the_next_month(void **state)
     json_decref(f.group);
 }
 
+static void a_floor_raises_no_limit(void **state)
+{
+    (void)state;
+    CLEANUP(book) struct book b = {0};
+    struct fake f = {.group = yaml("{id: red, quota: {limits: {gpu: 8, pods: 0}}}")};
+    add_page(&b, "{after: 2, first: 1, items: [" HOUR(1, ann, red) "," HOUR(2, ann, red) "]}");
+    assert_int_equal(enforce(&f, &b, MARCH, true), 0);
+    limits_are(&f, "{\"gpu\":0,\"pods\":0}");
+    assert_int_equal(enforce(&f, &b, APRIL, true), 0);
+    limits_are(&f, "{\"gpu\":8,\"pods\":0}");
+    json_decref(f.group);
+}
+
+/* What is more than can be counted is the most that can be, and not less than nothing. */
+static void sums_do_not_turn_over(void **state)
+{
+    (void)state;
+    static const char dear[] = "--- {currency: EUR, prices: {cpu: 9000000000000, gpu: 9000000000000}, "
+                               "queues: {q: 9000000000000000}}";
+    CLEANUP(book) struct book b = {0};
+    add_page(&b, "{after: 2, first: 1, items: ["
+                 "{id: 1, owner: ann, outcome: ended, queue: q, start: '2026-03-01T12:00:00Z', "
+                 "end: '2026-03-30T13:00:00Z', resources: {cpu: 9000000, gpu: 9000}},"
+                 "{id: 2, owner: bob, outcome: ended, queue: q, start: '2026-03-01T12:00:00Z', "
+                 "end: '2026-03-30T13:00:00Z', resources: {cpu: 9000000}}]}");
+    assert_int_equal(total(&b, dear, &(struct bill_question){0}), INT64_MAX);
+}
+
 static void what_others_changed_meanwhile_stays(void **state)
 {
     (void)state;
@@ -384,6 +412,8 @@ int main(void)
         cmocka_unit_test(money_is_written_plainly),
         cmocka_unit_test(bills_are_printed_in_three_forms),
         cmocka_unit_test(a_spent_budget_lowers_limits_until_the_next_month),
+        cmocka_unit_test(a_floor_raises_no_limit),
+        cmocka_unit_test(sums_do_not_turn_over),
         cmocka_unit_test(what_others_changed_meanwhile_stays),
         cmocka_unit_test(a_lost_connection_is_made_good),
         cmocka_unit_test(the_command_line_is_checked),

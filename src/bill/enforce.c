@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "bill/bill.h"
+#include "wire/quantity.h"
 
 struct enforcing {
     struct book *book;
@@ -102,11 +103,32 @@ static void confirm(struct enforcing *e, const struct book_lowered *l)
         failed(e, l->quota, &err);
 }
 
+static bool amount_read(const char *resource, const json_t *value, int64_t *ret)
+{
+    return value && (strcmp(resource, "gpu") == 0 ? ratio_parse(value, ret, NULL)
+                                                  : quantity_parse(resource, value, ret, NULL)) == 0;
+}
+
+/* Of the floor what is below the present limits: those that are as low already stay. A new reference. */
+static json_t *what_lowers(const json_t *floor, const json_t *limits)
+{
+    json_t *set = json_object(), *value;
+    const char *resource;
+    json_object_foreach((json_t *)floor, resource, value)
+    {
+        int64_t was, becomes;
+        if (amount_read(resource, json_object_get(limits, resource), &was) && amount_read(resource, value, &becomes) &&
+            was <= becomes)
+            continue;
+        (void)json_object_set(set, resource, value);
+    }
+    return set;
+}
+
 static void lower(struct enforcing *e, const char *quota, const struct budget *b, int64_t spent)
 {
     struct berth_err err = {0};
-    json_t *limits = NULL, *fallback = json_pack("{s:i}", "pods", 0), *value;
-    const json_t *floor = b->floor ? b->floor : fallback;
+    json_t *limits = NULL, *fallback = json_pack("{s:i}", "pods", 0), *set = NULL, *value;
     const char *resource;
     char of[MONEY_TEXT_MAX], money[MONEY_TEXT_MAX];
     int rc = limits_get(e, quota, &limits, &err);
@@ -116,21 +138,23 @@ static void lower(struct enforcing *e, const char *quota, const struct budget *b
                       e->really ? "are" : "would be");
     if (rc == 0 && e->really) {
         struct book_lowered *l = book_lowered_add(e->book, quota, e->month);
-        json_object_foreach((json_t *)floor, resource, value)
+        set = what_lowers(b->floor ? b->floor : fallback, limits);
+        json_object_foreach(set, resource, value)
         {
             json_t *was = json_object_get(limits, resource);
             (void)json_object_set(l->was, resource, was ? was : json_null());
             (void)json_object_set(l->set, resource, value);
         }
         rc = e->path ? book_save(e->book, e->path, &err) : 0;
-        if (rc == 0)
-            rc = limits_patch(e, quota, floor, &err);
+        if (rc == 0 && json_object_size(set))
+            rc = limits_patch(e, quota, set, &err);
         if (rc < 0 && refused(rc)) { /* else it may have been done all the same: the next run sees to it */
             book_lowered_drop(e->book, quota);
             if (e->path)
                 (void)book_save(e->book, e->path, NULL);
         }
     }
+    json_decref(set);
     json_decref(limits);
     json_decref(fallback);
     if (rc < 0)

@@ -164,11 +164,18 @@ static int64_t price_find(const struct price *list, size_t len, const char *name
 
 int64_t prices_of(const struct prices *p, const char *resource, const char *queue, int64_t hours)
 {
-    __int128 whole = (__int128)HOURS_ONE * THOUSAND;
-    __int128 money = (__int128)hours * price_find(p->resources, p->resources_len, resource, 0) *
-                     price_find(p->queues, p->queues_len, queue, THOUSAND);
-    money = (money + whole / 2) / whole;
-    return money > INT64_MAX ? INT64_MAX : (int64_t)money;
+    const __int128 whole = (__int128)HOURS_ONE * THOUSAND, most = whole * INT64_MAX;
+    __int128 money = (__int128)hours * price_find(p->resources, p->resources_len, resource, 0);
+    int64_t times = price_find(p->queues, p->queues_len, queue, THOUSAND);
+    if (times && money > most / times)
+        return INT64_MAX;
+    return (int64_t)((money * times + whole / 2) / whole);
+}
+
+int64_t money_add(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
 bool prices_outcome_free(const struct prices *p, const char *outcome)

@@ -49,6 +49,8 @@ void prices_done(struct prices *p);
 
 /* Money for so many hours (billionths) of a resource in a queue, rounded to the nearest millionth. */
 int64_t prices_of(const struct prices *p, const char *resource, const char *queue, int64_t hours);
+/* Never more than can be counted; both are 0 or more. */
+int64_t money_add(int64_t a, int64_t b);
 bool prices_outcome_free(const struct prices *p, const char *outcome);
 
 /* "12.50", of two digits at least and as many as are needed. */

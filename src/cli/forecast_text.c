@@ -85,6 +85,12 @@ const char *tier_text(const json_t *standing)
     return strcmp(tier, "by-right") == 0 ? "by right" : tier;
 }
 
+/* Is it only that no more tasks of its array may run at once? */
+static bool own_bound(const json_t *why)
+{
+    return strcmp(member(why, "reason"), "quota") == 0 && strncmp(member(why, "what"), "job/", strlen("job/")) == 0;
+}
+
 const char *reason_text(const json_t *why, char *buf, size_t size)
 {
     static const struct {
@@ -109,10 +115,12 @@ const char *reason_text(const json_t *why, char *buf, size_t size)
     };
     const char *reason = member(why, "reason"), *what = member(why, "what");
 
-    if (strcmp(reason, "short") == 0 && *what) {
-        snprintf(buf, size, "too little %s", what);
-        return buf;
-    }
+    if (strcmp(reason, "short") == 0 && *what)
+        return snprintf(buf, size, "too little %s", what), buf;
+    if (own_bound(why))
+        return snprintf(buf, size, "so many at once"), buf;
+    if (strcmp(reason, "quota") == 0 && *what)
+        return snprintf(buf, size, "quota %s", what), buf;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (strcmp(rows[i].reason, reason) == 0)
             reason = rows[i].words;
@@ -221,7 +229,9 @@ void reasons_print(const struct cli *cli, const json_t *reasons)
         char more[64] = "";
         if (only && only < nodes)
             snprintf(more, sizeof more, " (for %" JSON_INTEGER_FORMAT " of them this is all)", only);
-        sentence_print(cli, "- %s%s", member(item, "text"), more);
+        sentence_print(cli, "- %s%s",
+                       own_bound(item) ? "as many of its tasks run as its array allows at once" : member(item, "text"),
+                       more);
     }
 }
 

@@ -136,7 +136,8 @@ void job_why_print(const struct cli *cli, const json_t *why)
         times_print(cli, why, now_ns);
     } else {
         place_print(cli, why, now_ns);
-        section_print(cli, "Why it does not run yet");
+        bool partial = strcmp(member(why, "state"), "partial") == 0;
+        section_print(cli, partial ? "Why not all of it runs yet" : "Why it does not run yet");
         sentence_print(cli, "%" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " pods have no place:",
                        json_integer_value(json_object_get(why, "pending")),
                        json_integer_value(value_at(why, "asked.pods")));

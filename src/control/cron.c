@@ -208,8 +208,8 @@ static json_t *jobs_left(struct call *call, const struct cron_doc *d, size_t *re
     json_array_foreach(d->jobs, i, number)
     {
         const struct object *job = job_at(call->state, number);
-        bool goes = job && job->work->finished_ns && over > d->keep &&
-                    gone + job->work->instances_len < RECORDS_MAX && !jobs_awaited(call->control->jobs, job->id);
+        bool goes = job && job->work->finished_ns && over > d->keep && gone + job->work->instances_len < RECORDS_MAX &&
+                    !jobs_awaited(call->control->jobs, job->id);
         if (goes) {
             forget(&call->change, job);
             gone += job->work->instances_len + 1;

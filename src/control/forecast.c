@@ -61,7 +61,6 @@ static void making_free(struct making *m)
         mem_free(m->queues[i]);
     }
     plan_policy_done(&m->policy);
-    plan_policy_done(&m->policy);
     arena_done(&m->arena);
     if (m->drop)
         m->drop(m->run.keep);
@@ -298,7 +297,6 @@ static void made(void *ctx)
     struct forecast *f = ctx;
     struct making *m = take_ptr(&f->under_way);
     bool outlook = true;
-    plan_policy_made(&m->policy);
     for (size_t i = 0; i < f->waiting.len; i++)
         outlook = outlook && f->waiting.at[i].making != m;
     m->made_steady_ns = m->steady_ns(m->clock_ctx);

@@ -33,31 +33,39 @@ bool holder_show(const struct call *c, const char *owner, const char *group, jso
 
 /* ---- when it will be free ------------------------------------------------------------------------------------------ */
 
-int64_t holder_end_ns(const struct call *c, const struct object *instance)
+struct holder_times holder_times(const struct call *c, const struct object *work)
 {
-    const struct instance_view *v = instance->instance;
-    const struct object *work = state_find_work(c->state, v->workload);
     struct arena arena;
     struct work_doc d;
-    int64_t p50_ns, p90_ns, start_ns = v->started_ns ? v->started_ns : v->since_ns;
+    int64_t p50_ns, p90_ns;
     uint64_t version;
     if (!work || work->kind != KIND_JOB)
-        return BERTH_NEVER_NS;
+        return (struct holder_times){0};
     arena_init(&arena);
     CLEANUP(json) json_t *doc = object_doc(work);
-    int64_t estimate_ns = 0, limit_ns = 0;
+    struct holder_times t = {0};
     if (work_doc_read(doc, &arena, &d, NULL) == 0) {
-        estimate_ns = d.job.estimate_ns;
-        limit_ns = d.job.time_limit_ns;
-        if (!estimate_ns && predict_time(c->state, work->owner, work->work->name, &p50_ns, &p90_ns, &version))
-            estimate_ns = p50_ns;
+        t.estimate_ns = d.job.estimate_ns;
+        t.limit_ns = d.job.time_limit_ns;
+        if (!t.estimate_ns && predict_time(c->state, work->owner, work->work->name, &p50_ns, &p90_ns, &version))
+            t.estimate_ns = p50_ns;
     }
     arena_done(&arena);
-    estimate_ns = estimate_ns ? estimate_ns : limit_ns ? limit_ns : HOUR_NS;
+    if (!t.estimate_ns)
+        t.estimate_ns = t.limit_ns ? t.limit_ns : HOUR_NS;
+    return t;
+}
+
+int64_t holder_end_ns(const struct call *c, const struct holder_times *t, const struct object *instance)
+{
+    const struct instance_view *v = instance->instance;
+    int64_t start_ns = v->started_ns ? v->started_ns : v->since_ns, estimate_ns = t->estimate_ns;
+    if (!estimate_ns)
+        return BERTH_NEVER_NS;
     while (estimate_ns < c->now_ns - start_ns)
         estimate_ns *= 2;
-    if (limit_ns && estimate_ns > limit_ns)
-        estimate_ns = limit_ns;
+    if (t->limit_ns && estimate_ns > t->limit_ns)
+        estimate_ns = t->limit_ns;
     return start_ns + estimate_ns < c->now_ns ? c->now_ns : start_ns + estimate_ns;
 }
 
@@ -107,7 +115,8 @@ json_t *holder_json(const struct call *c, const struct object *instance)
             (void)json_object_set_new(item, "name", json_string(work->work->name));
     }
     time_set(item, "since", v->started_ns ? v->started_ns : v->since_ns);
-    time_set(item, "until", holder_end_ns(c, instance));
+    struct holder_times times = holder_times(c, work);
+    time_set(item, "until", holder_end_ns(c, &times, instance));
     return item;
 }
 
@@ -185,9 +194,11 @@ static bool past_add(struct call *c, const struct asked *a, json_t *items)
     size_t len;
     const struct object *const *records = state_list(c->state, KIND_USAGE_RECORD, &len);
     for (size_t i = len; i-- > 0;) {
+        const struct usage_view *v = records[i]->usage;
         if (len - i > RECORDS_MAX)
             return false;
-        if (memmem(records[i]->doc.at, records[i]->doc.len, a->node, strlen(a->node)))
+        if (v->start_ns <= a->at_ns && v->end_ns > a->at_ns &&
+            memmem(records[i]->doc.at, records[i]->doc.len, a->node, strlen(a->node)))
             record_add(c, a, records[i], items);
     }
     return true;

@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/str.h"
 #include "base/plant.h"
+#include "base/str.h"
 #include "control/job.h"
 #include "wire/document.h"
 

@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/str.h"
 #include "base/plant.h"
+#include "base/str.h"
 #include "control/job.h"
 #include "control/work.h"
 #include "wire/document.h"

@@ -144,8 +144,8 @@ static int posting_make(struct errand *e, const json_t *doc)
         p->url = arena_strdup(&e->arena, to);
         p->body = json_body(e, doc);
         const char *secret = "";
-        int rc = notice_secret(e->notices->control, system_setting_text(s, SETTING_NOTIFY_SECRET, &e->arena),
-                               &e->arena, &secret, &e->err);
+        int rc = notice_secret(e->notices->control, system_setting_text(s, SETTING_NOTIFY_SECRET, &e->arena), &e->arena,
+                               &secret, &e->err);
         if (rc == 0)
             p->signature = sign(&e->arena, secret, p->body);
         return rc;

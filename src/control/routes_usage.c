@@ -23,30 +23,18 @@ static bool shown(const struct call *c, const struct object *record)
     return permit(&c->caller, PERMIT_READ, record->owner, record->group);
 }
 
-static uint64_t number_of(const struct object *o)
+/* What a query asks for; looked up once, for there are many records. */
+struct wanted {
+    const char *user, *group, *queue; /* NULL: all */
+};
+
+static struct wanted wanted(const struct call *c)
 {
-    int64_t n = 0;
-    (void)str_parse_i64(o->id, &n);
-    return (uint64_t)n;
+    return (struct wanted){call_query(c, "user"), call_query(c, "group"), call_query(c, "queue")};
 }
 
-/* The first one above a number; they are sorted. */
-static size_t place_after(const struct object *const *list, size_t len, uint64_t number)
+static bool is(const char *want, const char *value)
 {
-    size_t low = 0, high = len;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (number_of(list[mid]) <= number)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
-static bool is_of(const struct call *c, const char *query, const char *value)
-{
-    const char *want = call_query(c, query);
     return !want || strcmp(want, value) == 0;
 }
 
@@ -60,15 +48,19 @@ int usage_list(struct call *c)
         rc = call_query_number(c, "limit", 1, RECORDS_MAX, RECORDS_MAX, &limit);
     if (rc < 0)
         return rc;
+    const struct wanted want = wanted(c);
+    const bool all = permit(&c->caller, PERMIT_READ, "", "");
     json_t *items = json_array();
-    size_t i = place_after(list, len, after);
+    size_t i = usage_first_after(list, len, after);
     uint64_t last = after;
     for (; i < len && json_array_size(items) < limit; i++) {
-        last = number_of(list[i]);
-        if (!shown(c, list[i]) || !is_of(c, "user", list[i]->owner) || !is_of(c, "group", list[i]->group))
+        last = usage_number(list[i]);
+        if (!is(want.user, list[i]->owner) || !is(want.group, list[i]->group) || !shown(c, list[i]))
             continue;
         json_t *doc = object_doc(list[i]);
         (void)json_object_del(doc, "v");
+        if (!all)
+            (void)json_object_del(doc, "beside"); /* what others call their work */
         (void)json_object_set_new(doc, "id", json_integer((json_int_t)last));
         (void)json_array_append_new(items, doc);
     }
@@ -76,7 +68,7 @@ int usage_list(struct call *c)
     /* Where to go on, even if nothing on this page was for the caller. */
     c->answer.body =
         json_pack("{s:o, s:I, s:b, s:I, s:I}", "items", items, "after", (json_int_t)last, "more", i < len, "first",
-                  (json_int_t)(len ? number_of(list[0]) : 0), "revision", (json_int_t)c->answer.revision);
+                  (json_int_t)(len ? usage_number(list[0]) : 0), "revision", (json_int_t)c->answer.revision);
     return 0;
 }
 
@@ -243,9 +235,10 @@ int usage_get(struct call *c)
     if (rc < 0)
         return rc;
     const struct object *const *list = state_list(c->state, KIND_USAGE_RECORD, &len);
+    const struct wanted want = wanted(c);
     for (size_t i = 0; i < len; i++)
-        if (shown(c, list[i]) && is_of(c, "user", list[i]->owner) && is_of(c, "group", list[i]->group) &&
-            is_of(c, "queue", list[i]->usage->queue))
+        if (is(want.user, list[i]->owner) && is(want.group, list[i]->group) && is(want.queue, list[i]->usage->queue) &&
+            shown(c, list[i]))
             add_record(&s, list[i]);
     if (s.rows.len)
         qsort(s.rows.at, s.rows.len, sizeof *s.rows.at, sum_compare);
@@ -255,7 +248,7 @@ int usage_get(struct call *c)
     c->answer.revision = state_revision(c->state);
     c->answer.body = json_pack("{s:o, s:o, s:s, s:s, s:I, s:I}", "items", items, "total", sum_show(&s.total), "from",
                                timestamp_text(s.from_ns, from), "to", timestamp_text(s.to_ns, to), "first",
-                               (json_int_t)(len ? number_of(list[0]) : 0), "revision", (json_int_t)c->answer.revision);
+                               (json_int_t)(len ? usage_number(list[0]) : 0), "revision", (json_int_t)c->answer.revision);
     vec_done(&s.rows);
     map_done(&s.map);
     return 0;

@@ -255,6 +255,15 @@ static int pause_changed(struct state *s, const char *fact, struct berth_err *er
     return work ? object_project(s, s->cluster, work, err) : 0;
 }
 
+/* Then nothing of it depends on what is predicted of all its owner's. */
+static bool predicted_by_name(const struct state *s, const struct object *job)
+{
+    char id[OBJECT_KEY_MAX];
+    const struct object *o =
+        *job->work->name ? state_find(s, KIND_PREDICTION, predict_id(job->owner, job->work->name, id)) : NULL;
+    return o && o->prediction->version;
+}
+
 /* What is predicted of an owner's jobs, or of those of one name, is their estimate where nobody gave one; of a class, how
  * they bear others beside them. */
 static int prediction_changed(struct state *s, const char *id, struct berth_err *err)
@@ -267,7 +276,8 @@ static int prediction_changed(struct state *s, const char *id, struct berth_err 
         if (job->work->failed || job->work->ended || job->work->cancelled ||
             (class ? !memmem(job->doc.at, job->doc.len, "\"class\"", 7)
                    : strncmp(job->owner, id, owner_len) != 0 || job->owner[owner_len] ||
-                         (id[owner_len] && strcmp(predict_id(job->owner, job->work->name, of), id) != 0)))
+                         (id[owner_len] ? strcmp(predict_id(job->owner, job->work->name, of), id) != 0
+                                        : predicted_by_name(s, job))))
             continue;
         int rc = object_project(s, s->cluster, job, err);
         if (rc < 0)

@@ -176,9 +176,14 @@ static void add_end(const struct call *c, const struct object *work, json_t *sta
 {
     int64_t end_ns = 0;
     char text[TIMESTAMP_MAX];
+    struct holder_times times = {0};
     for (size_t i = 0; i < work->work->instances_len; i++) {
         const struct object *o = work->work->instances[i];
-        int64_t one_ns = o->instance->state == BERTH_RUNNING ? holder_end_ns(c, o) : 0;
+        if (o->instance->state != BERTH_RUNNING)
+            continue;
+        if (!times.estimate_ns)
+            times = holder_times(c, work);
+        int64_t one_ns = holder_end_ns(c, &times, o);
         end_ns = one_ns > end_ns ? one_ns : end_ns;
     }
     if (end_ns && end_ns != BERTH_NEVER_NS)

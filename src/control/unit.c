@@ -13,6 +13,7 @@
 #include "control/queue.h"
 #include "control/unit_group.h"
 #include "control/unit_reasons.h"
+#include "control/unit_taken.h"
 #include "control/usage.h"
 #include "wire/api.h"
 #include "wire/document.h"
@@ -38,6 +39,7 @@ struct unit {
     struct unit_basis basis;
     VEC(struct step) steps;
     struct str reasons; /* of the pods left over, on the plan's first unit */
+    struct unit_taken taken;
     size_t number, of;
     bool whole;  /* all of its steps or none */
     bool frees;  /* some step makes room at once, which later ones may have been given */
@@ -367,6 +369,8 @@ static bool ledger_write(struct unit *u, struct change *change, const char *node
  * came back or a task that ended meanwhile leaves nothing to be replaced. */
 static bool rests_on_others(struct unit *u, struct change *change, const struct object *work, const struct step *s)
 {
+    if (!unit_taken(&u->taken, change->state, work, s->ordinal, &u->arena))
+        return true;
     for (size_t i = 0; i < work->work->instances_len; i++) {
         const struct object *o = work->work->instances[i];
         if (o->instance->ordinal != s->ordinal || o->instance->number == s->instance)

@@ -46,6 +46,10 @@ int usage_row_read(const json_t *doc, struct usage_row *ret, struct berth_err *e
 /* Of a resource; 0: none. */
 int64_t usage_row_amount(const struct usage_row *row, const char *resource);
 
+/* Its number; and of all records, which are sorted, the place of the first above a number. */
+uint64_t usage_number(const struct object *record);
+size_t usage_first_after(const struct object *const *list, size_t len, uint64_t number);
+
 /* What was spent of a total of the quota "user/ID" in the period that began at *ret_since_ns; false: nothing yet. */
 bool usage_spent(const struct state *s, const char *quota, const char *resource, int64_t *ret_spent,
                  int64_t *ret_since_ns);

@@ -61,20 +61,19 @@ void usage_books_stop(struct usage_books *b)
 
 /* ---- records in order ----------------------------------------------------------------------------------------------- */
 
-static uint64_t number_of(const struct object *record)
+uint64_t usage_number(const struct object *record)
 {
     int64_t n = 0;
     (void)str_parse_i64(record->id, &n);
     return (uint64_t)n;
 }
 
-/* The first record after a number. */
-static size_t first_after(const struct object *const *list, size_t len, uint64_t number)
+size_t usage_first_after(const struct object *const *list, size_t len, uint64_t number)
 {
     size_t low = 0, high = len;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        if (number_of(list[mid]) <= number)
+        if (usage_number(list[mid]) <= number)
             low = mid + 1;
         else
             high = mid;
@@ -251,7 +250,7 @@ static void write_books(struct usage_books *b, const struct object *const *list,
     for (size_t i = 0; i < len; i++)
         book(&change, list[i], &policy.policy.order, now_ns);
     plan_policy_done(&policy);
-    b->booking = number_of(list[len - 1]);
+    b->booking = usage_number(list[len - 1]);
     usage_expire(&change, now_ns);
     (void)change_rest_on(&change, KIND_COUNTER, BOOKED);
     change_put(&change, KIND_COUNTER, BOOKED, json_pack("{s:I}", "last", (json_int_t)b->booking));
@@ -270,11 +269,11 @@ int64_t usage_books_step(struct usage_books *b, int64_t steady_ns)
 {
     size_t len;
     const struct object *const *list = state_list(b->control->state, KIND_USAGE_RECORD, &len);
-    if (b->stopped || b->submitted || len == 0 || number_of(list[len - 1]) <= b->booked)
+    if (b->stopped || b->submitted || len == 0 || usage_number(list[len - 1]) <= b->booked)
         return INT64_MAX;
     if (steady_ns < b->next_ns)
         return b->next_ns;
-    size_t first = first_after(list, len, b->booked), n = len - first;
+    size_t first = usage_first_after(list, len, b->booked), n = len - first;
     b->next_ns = steady_ns + PAUSE_MS * (SECOND_NS / 1000);
     write_books(b, list + first, n < RECORDS_AT_ONCE ? n : RECORDS_AT_ONCE);
     return b->next_ns;
@@ -290,7 +289,7 @@ void usage_expire(struct change *c, int64_t now_ns)
     size_t most = (size_t)system_setting_number(c->state, SETTING_USAGE_KEEP_RECORDS);
     uint64_t seen = usage_booked(c->state);
     struct usage_row row;
-    for (; gone < len && gone < EXPIRED_AT_ONCE && number_of(list[gone]) <= seen; gone++) {
+    for (; gone < len && gone < EXPIRED_AT_ONCE && usage_number(list[gone]) <= seen; gone++) {
         CLEANUP(json) json_t *doc = object_doc(list[gone]);
         bool old = usage_row_read(doc, &row, NULL) < 0 || now_ns - row.end_ns >= keep_ns;
         if (!old && len - gone <= most)

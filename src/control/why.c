@@ -147,11 +147,12 @@ static void add_standing(const struct call *c, const struct forecast_plan *p, si
 static void add_end(const struct call *c, const struct object *work, json_t *body)
 {
     int64_t end_ns = 0, start_ns = 0;
+    struct holder_times times = holder_times(c, work);
     for (size_t i = 0; i < work->work->instances_len; i++) {
         const struct object *o = work->work->instances[i];
         if (o->instance->state != BERTH_RUNNING)
             continue;
-        int64_t one_ns = holder_end_ns(c, o), from_ns = o->instance->started_ns;
+        int64_t one_ns = holder_end_ns(c, &times, o), from_ns = o->instance->started_ns;
         end_ns = one_ns > end_ns ? one_ns : end_ns;
         start_ns = from_ns && (!start_ns || from_ns < start_ns) ? from_ns : start_ns;
     }

@@ -105,8 +105,8 @@ void allotments_begin(struct berth_plan *p)
         for (uint32_t i = 0; t && i < t->limits_len; i++) {
             const struct quota_book *b = book_find(&s->quotas[q], t->limits[i].resource);
             if (b)
-                a->limits[q][i] =
-                    (struct row){b->active - PLANTED(QUOTA_STOPPING) * b->stopping, b->active - b->stopping + b->reserved};
+                a->limits[q][i] = (struct row){b->active - PLANTED(QUOTA_STOPPING) * b->stopping,
+                                               b->active - b->stopping + b->reserved};
         }
         if (t && t->totals_len)
             a->totals[q] = ARENA_ARRAY(&p->arena, int64_t, t->totals_len);
@@ -161,11 +161,9 @@ static uint32_t room_in(int64_t limit, int64_t held, int64_t need, uint32_t most
     return left < most ? (uint32_t)left : most;
 }
 
-uint32_t allot_room(const struct berth_plan *p, uint32_t workload, const struct class *k, bool later, uint32_t most)
+static uint32_t room_by(const struct berth_plan *p, const struct claim *claim, uint32_t workload, const struct class *k,
+                        bool later, uint32_t most)
 {
-    const struct claim *claim = claim_of(p, workload);
-    if (!claim)
-        return most;
     uint32_t chain[QUOTA_CHAIN_MAX], len = quota_chain(p->s->quotas, claim, chain);
     for (uint32_t n = 0; n < len && most; n++) {
         const struct quota_terms *t = p->s->quotas[chain[n]].terms;
@@ -181,6 +179,19 @@ uint32_t allot_room(const struct berth_plan *p, uint32_t workload, const struct 
                            product(quota_need(k, t->totals[i].resource), pod_seconds(p, workload)), most);
     }
     return most;
+}
+
+uint32_t allot_room(const struct berth_plan *p, uint32_t workload, const struct class *k, bool later, uint32_t most)
+{
+    const struct claim *claim = claim_of(p, workload);
+    return claim ? room_by(p, claim, workload, k, later, most) : most;
+}
+
+uint32_t allot_room_of(const struct berth_plan *p, const struct wish *w, bool later, uint32_t most)
+{
+    if (!p->allotments->any || !w->claim || w->claim->quotas_len == 0)
+        return most;
+    return room_by(p, w->claim, w->workload, snapshot_class(p->s, w->class), later, most);
 }
 
 bool allot_why(const struct berth_plan *p, uint32_t workload, const struct class *k, struct allot_short *ret)

@@ -9,6 +9,8 @@ void allotments_begin(struct berth_plan *p);
 /* How many more pods of the class (at most `most`) its workload may have within every limit of its quotas: at once, or once
  * all stops are done. */
 uint32_t allot_room(const struct berth_plan *p, uint32_t workload, const struct class *k, bool later, uint32_t most);
+/* The same of a wish, whose claim is at hand. */
+uint32_t allot_room_of(const struct berth_plan *p, const struct wish *w, bool later, uint32_t most);
 /* Counts pods that are placed (sign 1) or given back; `later`: reserved ones. */
 void allot_take(struct berth_plan *p, uint32_t workload, const struct class *k, bool later, int sign);
 /* Counts what a reservation in time will need of its quotas, for as long as the round lasts: what comes later in the order

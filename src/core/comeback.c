@@ -1,5 +1,6 @@
 /* comeback.c - what was stopped for others, and wants a place again before it has stopped. */
 #include "base/sort.h"
+#include "core/future.h"
 #include "core/preempt.h"
 #include "core/rank.h"
 #include "core/tier.h"
@@ -21,6 +22,8 @@ static struct wish wish_again(struct berth_plan *p, uint32_t workload, int64_t t
                      .cause = BERTH_CAUSE_PENDING,
                      .tier = tier,
                      .created_ns = w->created_ns,
+                     .claim = claim,
+                     .duration_ns = future_duration(p, workload),
                      .queue = claim ? rank_queue(p, claim) : NONE,
                      .more = NONE,
                      .spare_of = NONE};
@@ -63,8 +66,8 @@ static bool stands(const struct berth_plan *p, const struct workload *w, uint32_
     return !lost || p->alarm || w->on_lost != BERTH_LOST_REPLACE;
 }
 
-/* Pods that stand, are done, or are wished for; and which ordinals are not to be used, a bit each. */
-static uint32_t pods_ahead(const struct berth_plan *p, uint32_t workload, uint64_t *used)
+/* Pods that stand or are done; and which ordinals are not to be used, a bit each. */
+static uint32_t pods_standing(const struct berth_plan *p, uint32_t workload, uint64_t *used)
 {
     const struct workload *w = snapshot_workload(p->s, workload);
     uint32_t n = 0;
@@ -76,6 +79,13 @@ static uint32_t pods_ahead(const struct berth_plan *p, uint32_t workload, uint64
         if (i->ordinal < w->replicas && (counts || stopping))
             bits_add(used, i->ordinal);
     }
+    return n;
+}
+
+/* The same of those that are wished for. */
+static uint32_t pods_wished(const struct berth_plan *p, uint32_t workload, uint64_t *used)
+{
+    uint32_t n = 0;
     for (size_t i = 0; i < p->wishes.len; i++) {
         const struct wish *x = &p->wishes.at[i];
         if (x->workload != workload || x->replaces != NONE)
@@ -95,7 +105,9 @@ static void single_again(struct berth_plan *p, const struct party *x)
     uint64_t *used = ARENA_ARRAY(&p->scratch, uint64_t, bits_words(w->replicas) + 1);
     struct wish wish = wish_again(p, x->workload, x->tier);
     wish.spare_of = w->gang;
-    if (is_wanted(p, w) && pods_ahead(p, x->workload, used) < w->replicas) {
+    uint32_t ahead = is_wanted(p, w) ? pods_standing(p, x->workload, used) : w->replicas;
+    if (ahead < w->replicas && bits_count(used, bits_words(w->replicas)) < w->replicas &&
+        ahead + pods_wished(p, x->workload, used) < w->replicas) {
         while (wish.first < w->replicas && bits_has(used, wish.first))
             wish.first++;
         wish.len = wish.first < w->replicas;

@@ -203,10 +203,10 @@ static struct berth_reason window_why(struct berth_plan *p, uint32_t window, int
 uint32_t future_why(struct berth_plan *p, const struct wish *w, struct berth_reason ret[static FUTURE_WHYS_MAX])
 {
     const struct turn t = {.c = &p->c, .workload = w->workload};
-    int64_t duration = future_duration(p, w->workload);
+    int64_t duration = w->duration_ns;
     uint32_t len = 0;
 
-    if (future_too_late(&t)) {
+    if (w->claim && w->claim->deadline_ns && future_too_late(&t)) {
         const char *text =
             duration == BERTH_NEVER_NS
                 ? "it has a deadline, and would never end"
@@ -214,7 +214,7 @@ uint32_t future_why(struct berth_plan *p, const struct wish *w, struct berth_rea
                             minutes_text(&p->arena, duration));
         ret[len++] = (struct berth_reason){reasons[REASON_DEADLINE].word, "", p->c.len, 0, text};
     }
-    BITS_EACH (i, windows_bind(&t))
+    BITS_EACH (i, p->policy.windows_len ? windows_bind(&t) : 0)
         if (len + 1 < FUTURE_WHYS_MAX)
             ret[len++] = window_why(p, (uint32_t)i, duration);
     if (w->refused_in_time && p->c.future->kept.len) {

@@ -153,7 +153,7 @@ static void fresh_drop(struct future *f, uint32_t position, uint64_t gpus, int64
 void future_placed(struct berth_plan *p, const struct wish *w, uint32_t position, uint64_t gpus, int sign)
 {
     struct future *f = p->c.future;
-    int64_t end = add_ns(p->s->now_ns, future_duration(p, w->workload));
+    int64_t end = add_ns(p->s->now_ns, w->duration_ns);
     f->placements++;
     if (end == BERTH_NEVER_NS)
         return;
@@ -265,7 +265,7 @@ bool future_hopeless(const struct berth_plan *p, const struct wish *w, uint32_t 
     const struct future *f = p->c.future;
     const struct hopeless *h = f->hopeless[w->class.v];
     for (uint32_t i = 0; i < 2; i++)
-        if (h[i].round == f->round && pods >= h[i].pods && future_duration(p, w->workload) >= h[i].duration_ns &&
+        if (h[i].round == f->round && pods >= h[i].pods && w->duration_ns >= h[i].duration_ns &&
             windows_foreign(f, w->workload) == h[i].foreign)
             return true;
     return false;
@@ -277,8 +277,6 @@ void future_failed(struct berth_plan *p, const struct wish *w, uint32_t pods)
     const struct turn t = {.c = &p->c, .workload = w->workload};
     if (future_too_late(&t))
         return; /* others of the class may still be in time */
-    f->hopeless[w->class.v][pods > 1] = (struct hopeless){.duration_ns = future_duration(p, w->workload),
-                                                          .foreign = windows_foreign(f, w->workload),
-                                                          .pods = pods,
-                                                          .round = f->round};
+    f->hopeless[w->class.v][pods > 1] = (struct hopeless){
+        .duration_ns = w->duration_ns, .foreign = windows_foreign(f, w->workload), .pods = pods, .round = f->round};
 }

@@ -58,14 +58,14 @@ static uint64_t key_of(const struct berth_snapshot *s, unsigned round, uint32_t 
     }
 }
 
-uint32_t *order_make(struct berth_plan *p, uint32_t *ret_len)
+/* Workloads of the bits, by priority, creation, id. */
+static uint32_t *sorted(struct berth_plan *p, const uint64_t *bits, uint32_t words, uint32_t *ret_len)
 {
     const struct berth_snapshot *s = p->s;
-    const uint64_t *bits = mark(p);
-    size_t len = bits_count(bits, s->unsettled_len), n = 0;
+    size_t len = bits_count(bits, words), n = 0;
     struct keyed *rows = arena_alloc(&p->scratch, (2 * len + 1) * sizeof *rows);
 
-    for (uint32_t w = 0; w < s->unsettled_len; w++)
+    for (uint32_t w = 0; w < words; w++)
         BITS_EACH (i, bits[w])
             rows[n++].value = w * 64 + (uint32_t)i;
     for (unsigned round = 0; round < 3; round++) {
@@ -76,9 +76,37 @@ uint32_t *order_make(struct berth_plan *p, uint32_t *ret_len)
         }
         sort_keyed(rows, rows + len, len);
     }
-    uint32_t *order = arena_alloc(&p->scratch, (len + 1) * sizeof *order);
+    uint32_t *order = arena_alloc(&p->arena, (len + 1) * sizeof *order);
     for (size_t i = 0; i < len; i++)
         order[i] = rows[i].value;
     *ret_len = (uint32_t)len;
     return order;
+}
+
+/* Those of a list that are among the bits. */
+static uint32_t *only_of(struct berth_plan *p, const uint32_t *list, uint32_t len, const uint64_t *bits, uint32_t words,
+                         uint32_t *ret_len)
+{
+    uint32_t *to = arena_alloc(&p->arena, ((size_t)len + 1) * sizeof *to), n = 0;
+    for (uint32_t i = 0; i < len; i++)
+        if (list[i] / 64 < words && bits_has(bits, list[i]))
+            to[n++] = list[i];
+    *ret_len = n;
+    return to;
+}
+
+/* Who is by right is found in the same order: then both are sorted at once. */
+uint32_t *order_make(struct berth_plan *p, uint32_t *ret_len)
+{
+    const struct berth_snapshot *s = p->s;
+    const uint64_t *bits = mark(p);
+    if (!s->guaranteed)
+        return sorted(p, bits, s->unsettled_len, ret_len);
+    uint32_t words = s->unsettled_len > s->accounted_len ? s->unsettled_len : s->accounted_len, len;
+    uint64_t *all = ARENA_ARRAY(&p->scratch, uint64_t, words + 1);
+    for (uint32_t w = 0; w < words; w++)
+        all[w] = (w < s->unsettled_len ? bits[w] : 0) | (w < s->accounted_len ? s->accounted[w] : 0);
+    const uint32_t *both = sorted(p, all, words, &len);
+    p->by_age = only_of(p, both, len, s->accounted, s->accounted_len, &p->by_age_len);
+    return only_of(p, both, len, bits, s->unsettled_len, ret_len);
 }

@@ -104,7 +104,7 @@ static uint32_t allotted(struct berth_plan *p, struct wish *w, uint32_t upto, bo
 {
     if (w->replaces != NONE)
         return upto;
-    uint32_t room = allot_room(p, w->workload, snapshot_class(p->s, w->class), later, upto - w->placed);
+    uint32_t room = allot_room_of(p, w, later, upto - w->placed);
     w->short_of_quota |= w->placed + room < upto;
     return w->placed + room;
 }
@@ -172,16 +172,15 @@ struct vain {
 static bool is_simple(const struct berth_plan *p, const struct wish *w, enum trial trial)
 {
     const struct class *k = snapshot_class(p->s, w->class);
-    const struct claim *claim = snapshot_claim(p->s, w->workload);
     return k->ties_len == 0 && k->max_per_node == 0 && k->ports_len == 0 && k->volumes_len == 0 &&
-           w->replaces == NONE && !p->c.headroom && p->policy.windows_len == 0 && (!claim || claim->deadline_ns == 0) &&
+           w->replaces == NONE && !p->c.headroom && p->policy.windows_len == 0 && (!w->claim || w->claim->deadline_ns == 0) &&
            trial != GANG_OF_MANY;
 }
 
 /* For nothing is freed while wishes are granted, except by a gang that gives back, and by stops. */
 static bool is_vain(const struct berth_plan *p, const struct wish *w, uint32_t pods)
 {
-    int64_t duration_ns = future_duration(p, w->workload);
+    int64_t duration_ns = w->duration_ns;
     const struct vain *at = p->vain + (size_t)w->class.v * VAIN_MAX;
     for (uint32_t i = 0; i < VAIN_MAX; i++)
         if (at[i].pods && at[i].stops == p->stops && pods >= at[i].pods && duration_ns >= at[i].duration_ns)
@@ -192,7 +191,7 @@ static bool is_vain(const struct berth_plan *p, const struct wish *w, uint32_t p
 /* In place of one that says less, or of any. */
 static void note_vain(struct berth_plan *p, const struct wish *w, uint32_t pods)
 {
-    struct vain v = {pods, p->stops, future_duration(p, w->workload)};
+    struct vain v = {pods, p->stops, w->duration_ns};
     struct vain *at = p->vain + (size_t)w->class.v * VAIN_MAX, *to = at;
     for (uint32_t i = 0; i < VAIN_MAX; i++)
         if (at[i].pods == 0 || at[i].stops != v.stops || (v.pods <= at[i].pods && v.duration_ns <= at[i].duration_ns)) {
@@ -353,7 +352,7 @@ static bool is_kept_back(const struct berth_plan *p, const struct wish *w, uint3
 {
     bool back = false;
     if (w->group == NONE)
-        return allot_room(p, w->workload, snapshot_class(p->s, w->class), false, 1) == 0;
+        return allot_room_of(p, w, false, 1) == 0;
     for (uint32_t i = 0; i < len; i++)
         back |= w[i].short_of_quota;
     return back;

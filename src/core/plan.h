@@ -29,6 +29,8 @@ struct wish {
     uint32_t only;
     /* Of tier.c: where it stands among all wishes; see berth.h, "who comes first". */
     int64_t tier, key, created_ns;
+    const struct claim *claim; /* its workload's; NULL: none */
+    int64_t duration_ns;       /* that its pods are expected to hold their places */
     int32_t queue_priority;
     uint32_t queue;    /* of the policy's, or NONE */
     bool waited;       /* for longer than max_wait_ns: before all others of its tier */
@@ -73,12 +75,14 @@ struct berth_plan {
     struct tiers *tiers;           /* of tier.c */
     struct ranks *ranks;           /* of rank.c; NULL: nothing was ranked yet */
     struct victims *victims;       /* of preempt.c */
-    uint32_t at_wish;              /* whose turn it is: an index of wishes */
-    uint32_t stops;                /* that this plan has decided; what may come to stand there grows with it */
-    uint32_t stop_turns;           /* grows with each stop, and with each that is taken back */
-    struct vain *vain;             /* of place.c: what need not be tried */
-    uint8_t *gang_stands;          /* [gang]: it has its minimum, with what this plan placed */
-    bool queue_blocked;            /* strict: a job found no place, and nothing comes after it */
+    const uint32_t *by_age;        /* of order.c: all workloads that count against quotas, by priority, creation, id */
+    uint32_t by_age_len;
+    uint32_t at_wish;     /* whose turn it is: an index of wishes */
+    uint32_t stops;       /* that this plan has decided; what may come to stand there grows with it */
+    uint32_t stop_turns;  /* grows with each stop, and with each that is taken back */
+    struct vain *vain;    /* of place.c: what need not be tried */
+    uint8_t *gang_stands; /* [gang]: it has its minimum, with what this plan placed */
+    bool queue_blocked;   /* strict: a job found no place, and nothing comes after it */
     int64_t recheck_ns;
     bool alarm;
     uint32_t lost; /* nodes */

@@ -9,9 +9,9 @@
 #include "core/harm.h"
 
 enum {
-    TRIES = 16,        /* nodes that are tried for a pod, should filters refuse what there would be room for */
-    MOST_USUAL = 1000, /* pods that one plan stops */
-    REPRIEVES = 32,    /* parties of which it is tried whether each is needed */
+    TRIES = 16,       /* nodes that are tried for a pod, should filters refuse what there would be room for */
+    MOST_USUAL = 200, /* pods that one plan stops */
+    REPRIEVES = 32,   /* parties of which it is tried whether each is needed */
 };
 
 /* ---- stops that can be taken back ---------------------------------------------------------------------------------- */
@@ -496,14 +496,14 @@ static bool is_in_vain(const struct effort *e)
 {
     const struct in_vain *x = &e->p->victims->in_vain[e->w->class.v];
     return x->stops == e->p->stops + 1 && is_plain(e) && e->w->needed >= x->needed && e->tier <= x->tier &&
-           future_duration(e->p, e->w->workload) >= x->duration_ns;
+           e->w->duration_ns >= x->duration_ns;
 }
 
 static void note_in_vain(const struct effort *e)
 {
     if (is_plain(e))
         e->p->victims->in_vain[e->w->class.v] =
-            (struct in_vain){e->tier, future_duration(e->p, e->w->workload), e->w->needed, e->p->stops + 1};
+            (struct in_vain){e->tier, e->w->duration_ns, e->w->needed, e->p->stops + 1};
 }
 
 bool preempt(struct berth_plan *p, struct wish *w, uint32_t len)

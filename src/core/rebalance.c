@@ -213,6 +213,7 @@ static bool try_move(struct berth_plan *p, uint32_t slot, uint32_t to)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
     struct wish w = {.workload = i->workload.v,
+                     .duration_ns = BERTH_NEVER_NS, /* of services */
                      .class = snapshot_workload(p->s, i->workload.v)->class,
                      .first = i->ordinal,
                      .len = 1,

@@ -16,7 +16,7 @@ struct party {
 static void party_add(struct berth_plan *p, struct party *y, const struct wish *w, uint32_t pods)
 {
     const struct claim *t = snapshot_claim(p->s, w->workload);
-    int64_t duration = future_duration(p, w->workload);
+    int64_t duration = w->duration_ns;
     y->at[y->len++] = (struct pods_wanted){.k = snapshot_class(p->s, w->class),
                                            .wish = (uint32_t)(w - p->wishes.at),
                                            .workload = w->workload,

@@ -5,6 +5,7 @@
 
 #include "base/bits.h"
 #include "base/sort.h"
+#include "core/future.h"
 #include "core/rank.h"
 
 struct tiers {
@@ -168,29 +169,6 @@ static bool comes_back(const struct berth_plan *p, uint32_t slot)
             return false;
     }
     return true;
-}
-
-/* Workloads that count against quotas, highest priority first, then the oldest: an order that knows nothing of places, so that
- * none that is given or taken changes who is by right. */
-static struct keyed *accounts_make(struct berth_plan *p, uint32_t *ret_len)
-{
-    const struct berth_snapshot *s = p->s;
-    struct keyed *rows = arena_alloc(&p->scratch, (2 * bits_count(s->accounted, s->accounted_len) + 1) * sizeof *rows);
-    uint32_t len = 0;
-    for (uint32_t word = 0; word < s->accounted_len; word++)
-        BITS_EACH (bit, s->accounted[word])
-            rows[len++].value = word * 64 + (uint32_t)bit;
-    for (unsigned by = 0; by < 3; by++) {
-        for (uint32_t i = 0; i < len; i++) {
-            const struct workload *w = snapshot_workload(s, rows[i].value);
-            rows[i].key = by == 0   ? s->ranks[rows[i].value]
-                          : by == 1 ? (uint64_t)w->created_ns ^ (uint64_t)1 << 63
-                                    : ~(uint64_t)((uint32_t)w->priority ^ 0x80000000u);
-        }
-        sort_keyed(rows, rows + len, len);
-    }
-    *ret_len = len;
-    return rows;
 }
 
 /* Its instances that stand for its pods, in order of their ordinals. */
@@ -393,20 +371,20 @@ static void look_workload(struct berth_plan *p, struct grants *all, uint8_t *gan
 
 static void entitle(struct berth_plan *p)
 {
-    uint32_t len, wishes = (uint32_t)p->wishes.len;
+    uint32_t wishes = (uint32_t)p->wishes.len;
     struct grants *all = grants_make(p);
     uint8_t *gangs = ARENA_ARRAY(&p->scratch, uint8_t, p->s->gangs.len + 1);
     uint32_t *wish_of = arena_alloc(&p->scratch, (p->s->workloads.len + 1) * sizeof *wish_of);
     uint32_t *right = ARENA_ARRAY(&p->scratch, uint32_t, wishes + 1);
-    const struct keyed *order = accounts_make(p, &len);
     part_list parts = {0};
     p->tiers->lent = ARENA_ARRAY(&p->arena, uint64_t, bits_words(p->s->instances.len) + 1);
     memset(wish_of, 0xff, (p->s->workloads.len + 1) * sizeof *wish_of);
     for (uint32_t i = 0; i < wishes; i++)
         if (p->wishes.at[i].replaces == NONE && p->wishes.at[i].spare_of == NONE)
             wish_of[p->wishes.at[i].workload] = i;
-    for (uint32_t i = 0; i < len; i++)
-        look_workload(p, all, gangs, order[i].value, wish_of[order[i].value], right);
+    /* In an order that knows nothing of places, so that none that is given or taken changes who is by right. */
+    for (uint32_t i = 0; i < p->by_age_len; i++)
+        look_workload(p, all, gangs, p->by_age[i], wish_of[p->by_age[i]], right);
     for (uint32_t i = 0; i < wishes; i++) {
         if (right[i] == 0)
             continue;
@@ -495,6 +473,8 @@ static void describe_wish(struct berth_plan *p, struct wish *w)
     const struct workload *of = snapshot_workload(p->s, w->workload);
     const struct claim *claim = snapshot_claim(p->s, w->workload);
     int64_t bound;
+    w->claim = claim;
+    w->duration_ns = future_duration(p, w->workload);
     w->spare_of = w->more = NONE;
     w->created_ns = of->created_ns;
     w->queue = claim ? rank_queue(p, claim) : NONE;

@@ -107,9 +107,10 @@ static void the_same_seed_gives_the_same_run(void **state)
 
 enum forgery_kind {
     ONCE,
-    TWICE,  /* deleted, then written again */
-    COPIES, /* written many times at once, under new numbers */
-    UNTOLD, /* the record tells of nothing */
+    TWICE,   /* deleted, then written again */
+    COPIES,  /* written many times at once, under new numbers */
+    UNTOLD,  /* the record tells of nothing */
+    DECIDED, /* as if by a plan that has seen everything */
 };
 
 struct forgery {
@@ -169,6 +170,21 @@ static bool gets_another_owner(json_t *doc)
     return json_object_set_new(doc, "owner", json_string("somebody")) == 0;
 }
 
+static bool waits_no_longer(json_t *doc)
+{
+    json_t *id = json_object_get(doc, "id");
+    return id && !json_object_get(doc, "finished") && !json_object_get(doc, "after") && !json_object_get(doc, "met") &&
+           json_object_set_new(doc, "after", json_pack("[{s:O, s:s}]", "job", id, "when", "ok")) == 0 &&
+           json_object_set_new(doc, "met", json_true()) == 0;
+}
+
+static bool gives_way(json_t *doc)
+{
+    const char *workload = json_string_value(json_object_get(doc, "workload"));
+    return state_is(doc, "running") && workload && !strchr(workload, '.') &&
+           json_object_set_new(doc, "state", json_string("stopping")) == 0;
+}
+
 static bool as_it_is(json_t *doc)
 {
     return doc != NULL;
@@ -181,22 +197,25 @@ static bool fills_the_node(json_t *doc)
 }
 
 static const struct forgery forgeries[] = {
-    {"an instance steps back",              "instances/", steps_back,         "berth",       "unit", ONCE,   13},
-    {"a task that was done runs again",     "instances/", runs_again,         "berth",       "unit", ONCE,   13},
-    {"an instance changes its node",        "instances/", moves,              "berth",       "unit", ONCE,   13},
-    {"an agent writes of another's",        "instances/", is_noted,           "node:nobody", "x",    ONCE,   22},
-    {"a plan forgets what runs",            "instances/", NULL,               "berth",       "unit", ONCE,   5 },
-    {"a node goes back to an older agent",  "nodes/",     forgets_its_agent,  "berth",       "x",    ONCE,   14},
-    {"an app gets another owner",           "apps/",      gets_another_owner, "admin",       "x",    ONCE,   21},
-    {"a job comes back under its number",   "jobs/",      as_it_is,           "admin",       "x",    TWICE,  8 },
-    {"somebody places what no plan placed", "instances/", fills_the_node,     "mallory",     "x",    COPIES, 12},
-    {"a plan fills a node beyond its end",  "instances/", fills_the_node,     "berth",       "unit", COPIES, 1 },
-    {"a record leaves something out",       "apps/",      as_it_is,           "admin",       "x",    UNTOLD, 26},
+    {"an instance steps back",              "instances/", steps_back,         "berth",       "unit", ONCE,    13},
+    {"a task that was done runs again",     "instances/", runs_again,         "berth",       "unit", ONCE,    13},
+    {"an instance changes its node",        "instances/", moves,              "berth",       "unit", ONCE,    13},
+    {"an agent writes of another's",        "instances/", is_noted,           "node:nobody", "x",    ONCE,    22},
+    {"a plan forgets what runs",            "instances/", NULL,               "berth",       "unit", ONCE,    5 },
+    {"a node goes back to an older agent",  "nodes/",     forgets_its_agent,  "berth",       "x",    ONCE,    14},
+    {"an app gets another owner",           "apps/",      gets_another_owner, "admin",       "x",    ONCE,    21},
+    {"a job comes back under its number",   "jobs/",      as_it_is,           "admin",       "x",    TWICE,   8 },
+    {"somebody places what no plan placed", "instances/", fills_the_node,     "mallory",     "x",    COPIES,  12},
+    {"a plan fills a node beyond its end",  "instances/", fills_the_node,     "berth",       "unit", COPIES,  1 },
+    {"a job does not wait for another",     "jobs/",      waits_no_longer,    "berth",       "x",    ONCE,    17},
+    {"a task is stopped for nobody",        "instances/", gives_way,          "berth",       "unit", DECIDED, 19},
+    {"a record leaves something out",       "apps/",      as_it_is,           "admin",       "x",    UNTOLD,  26},
 };
 
 /* One transaction: the document once, or many copies of it. */
 static void commit(struct store *store, const struct forgery *row, const char *key, json_t *doc)
 {
+    static const char decision[] = "{\"cycle\":{\"n\":1,\"revision\":1000000000,\"now\":0,\"plan\":\"0\"}}";
     CLEANUP(str) struct str record = {0};
     struct journal_head head = {.kind = row->verb, .at_ns = 1, .who = row->who};
     struct store_op ops[COPIES_LEN];
@@ -215,7 +234,7 @@ static void commit(struct store *store, const struct forgery *row, const char *k
         if (row->kind != UNTOLD)
             journal_change(&record, ops[i].key, texts[i], ops[i].value.len, ops[i].gone);
     }
-    journal_end(&record, NULL, 0);
+    journal_end(&record, row->kind == DECIDED ? decision : NULL, row->kind == DECIDED ? strlen(decision) : 0);
     struct store_txn txn = {
         .ops = ops, .ops_len = len, .record = {record.at, record.len}
     };

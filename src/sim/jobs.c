@@ -134,8 +134,22 @@ static uint32_t least_of(const struct berth_workload *d)
     return d->gang_min ? d->gang_min : d->replicas;
 }
 
+/* A promise that could not be kept any more breaks a gang, too. */
+static bool lost_promise(const struct world *w, const struct transaction *t, const char *gang)
+{
+    for (size_t i = 0; i < t->len; i++) {
+        const struct seen *old = t->changes[i].kind == KIND_INSTANCE && !t->changes[i].now ? t->changes[i].old : NULL;
+        const struct seen *work = old ? mirror_find(&w->mirror, KIND_JOB, old->instance.instance.workload) : NULL;
+        if (work && old->instance.instance.state == BERTH_RESERVED && same(work->work.workload.gang, gang))
+            return true;
+    }
+    return false;
+}
+
 static bool gang_was_broken(const struct world *w, const struct transaction *t, const char *gang)
 {
+    if (gang && *gang && lost_promise(w, t, gang))
+        return true;
     for (size_t i = 0; gang && *gang && i < w->mirror.of[KIND_JOB].len; i++) {
         const struct seen *work = w->mirror.of[KIND_JOB].at[i];
         const struct berth_workload *d = &work->work.workload;

@@ -1,0 +1,51 @@
+/* unit_taken_test.c - which pods of a workload have an instance. */
+#include "control/kit_test.h"
+
+#include "control/unit_taken.h"
+
+static void agrees_with_the_instances(void **state)
+{
+    (void)state;
+    struct kit k;
+    struct unit_taken t = {0};
+    struct arena arena;
+    kit_open(&k);
+    arena_init(&arena);
+    CALL(&k, 201, ADMIN, "POST", "/v1/nodes", "{id: a, allocatable: {cpu: 100, memory: 100Gi, pods: 200}}");
+    CALL(&k, 200, "node:a", "POST", "/v1/nodes/a/report", "{epoch: 1, seq: 1}");
+    CALL(&k, 201, ADMIN, "POST", "/v1/jobs", "{array: 0-99, requests: {cpu: 1}}");
+    CALL(&k, 201, ADMIN, "POST", "/v1/jobs", "{array: 0-149, requests: {cpu: 1}}");
+    kit_plan(&k);
+    const struct state *s = control_state(k.control);
+    const struct object *all = state_find(s, KIND_JOB, "1"), *more = state_find(s, KIND_JOB, "2");
+    assert_int_equal(all->work->instances_len, 100);
+    for (uint32_t i = 0; i < 130; i++)
+        assert_int_equal(unit_taken(&t, s, all, i, &arena), i < 100);
+    assert_int_equal(more->work->instances_len, 0);
+    assert_true(unit_taken(&t, s, more, 0, &arena)); /* of few it is not looked up */
+
+    CALL(&k, 201, ADMIN, "POST", "/v1/nodes", "{id: b, allocatable: {cpu: 70, memory: 100Gi, pods: 200}}");
+    CALL(&k, 200, "node:b", "POST", "/v1/nodes/b/report", "{epoch: 1, seq: 1}");
+    kit_plan(&k);
+    assert_int_equal(more->work->instances_len, 70);
+    for (uint32_t i = 0; i < 200; i++)
+        assert_int_equal(unit_taken(&t, s, more, i, &arena), i < 70);
+
+    CALL(&k, 201, ADMIN, "POST", "/v1/nodes", "{id: c, allocatable: {cpu: 30, memory: 100Gi, pods: 200}}");
+    CALL(&k, 200, "node:c", "POST", "/v1/nodes/c/report", "{epoch: 1, seq: 1}");
+    kit_plan(&k);
+    for (uint32_t i = 0; i < 200; i++)
+        assert_int_equal(unit_taken(&t, s, more, i, &arena), i < 100);
+    assert_true(unit_taken(&t, s, all, 99, &arena));
+    assert_false(unit_taken(&t, s, all, UINT32_MAX, &arena));
+    arena_done(&arena);
+    kit_done(&k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(agrees_with_the_instances),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
