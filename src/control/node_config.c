@@ -404,7 +404,8 @@ static uint64_t instance_mark(const struct state *s, const struct object *instan
     const struct object *from = instance_placed_from(s, instance->instance);
     uint64_t mark = hash_pair(instance->revision, work ? work->revision : 0);
 
-    mark = hash_pair(mark, task_mark(s, instance));
+    if (work && *work->work->gang)
+        mark = hash_pair(mark, task_mark(s, instance));
     return hash_pair(mark, from && from != work ? from->revision : 0);
 }
 
@@ -444,7 +445,8 @@ static uint64_t whole_mark(const struct state *s, const struct object *node)
     uint64_t mark = hash_pair(node->created, 1);
 
     for (size_t i = 0; i < node->node->instances_len; i++)
-        mark = hash_pair(mark, instance_mark(s, node->node->instances[i]));
+        if (is_listed(node->node->instances[i]))
+            mark = hash_pair(mark, instance_mark(s, node->node->instances[i]));
     return mark;
 }
 

@@ -246,9 +246,10 @@ int usage_get(struct call *c)
     for (size_t i = 0; i < s.rows.len; i++)
         (void)json_array_append_new(items, sum_show(&s.rows.at[i]));
     c->answer.revision = state_revision(c->state);
-    c->answer.body = json_pack("{s:o, s:o, s:s, s:s, s:I, s:I}", "items", items, "total", sum_show(&s.total), "from",
-                               timestamp_text(s.from_ns, from), "to", timestamp_text(s.to_ns, to), "first",
-                               (json_int_t)(len ? usage_number(list[0]) : 0), "revision", (json_int_t)c->answer.revision);
+    c->answer.body =
+        json_pack("{s:o, s:o, s:s, s:s, s:I, s:I}", "items", items, "total", sum_show(&s.total), "from",
+                  timestamp_text(s.from_ns, from), "to", timestamp_text(s.to_ns, to), "first",
+                  (json_int_t)(len ? usage_number(list[0]) : 0), "revision", (json_int_t)c->answer.revision);
     vec_done(&s.rows);
     map_done(&s.map);
     return 0;

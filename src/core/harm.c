@@ -168,6 +168,22 @@ static uint32_t keep_available(const struct victims *v, uint32_t *list, uint32_t
     return left;
 }
 
+uint32_t harm_root(const struct berth_plan *p, uint32_t workload)
+{
+    const struct claim *claim = p->s->guaranteed ? snapshot_claim(p->s, workload) : NULL;
+    uint32_t at = claim && claim->quotas_len ? claim->quotas[0] : NONE;
+    while (at != NONE && p->s->quotas[at].parent != NONE)
+        at = p->s->quotas[at].parent;
+    return at;
+}
+
+/* Guarantees are claimed from other groups: within one, what runs is stopped for what has a higher priority only. */
+static bool is_kin(const struct trial *t, const struct party *x)
+{
+    return t->a->root != NONE && (uint32_t)x->tier >= (uint32_t)t->a->tier && x->tier >> 32 != BERTH_SPARE &&
+           harm_root(t->p, x->workload) == t->a->root;
+}
+
 /* The parties on the node that may go, in order. */
 static uint32_t *gather(const struct trial *t, uint32_t *ret_len)
 {
@@ -177,7 +193,7 @@ static uint32_t *gather(const struct trial *t, uint32_t *ret_len)
     for (uint32_t i = from; i < to; i++) {
         const struct party *x = &v->parties[v->at[i]];
         bool again = len > 0 && list[len - 1] == v->at[i];
-        if (!again && x->tier < t->a->tier && !is_own(t, x) && party_stands(t->p, x))
+        if (!again && x->tier < t->a->tier && !is_own(t, x) && !is_kin(t, x) && party_stands(t->p, x))
             list[len++] = v->at[i];
     }
     sort_indices(list, list + (to - from), len, compare_parties, v);
@@ -303,6 +319,7 @@ struct harms {
     struct harms *next;
     int64_t tier;
     uint64_t account; /* of those whose quotas are full: which; and as of how many stops */
+    uint32_t root;    /* of who asks */
     uint32_t stops;
     uint32_t as_of; /* of victims.changed */
     uint32_t possible;
@@ -370,7 +387,7 @@ struct harms *harms_of(struct berth_plan *p, const struct harm_asker *a)
     struct harms **list = &v->memos[a->class.v], *found = NULL;
     size_t bytes = sizeof *found + (p->c.len + 1) * sizeof *found->at;
     for (struct harms *h = *list; h && !found; h = h->next) {
-        if (h->account != account || h->tier < a->tier || !is_valid(p, a, h))
+        if (h->account != account || h->root != a->root || h->tier < a->tier || !is_valid(p, a, h))
             continue;
         if (h->possible == 0)
             return NULL; /* and nothing for who comes after it */
@@ -385,6 +402,7 @@ struct harms *harms_of(struct berth_plan *p, const struct harm_asker *a)
     found->at = ARENA_ARRAY(arena, struct harm, p->c.len + 1);
     found->tier = a->tier;
     found->account = account;
+    found->root = a->root;
     fill(p, a, found);
     if (keep) {
         v->memo_bytes += bytes;

@@ -22,8 +22,12 @@ struct harm_asker {
     const struct class *k;
     struct class_ix class;
     int64_t tier;
-    bool quota; /* its quotas are full as well */
+    bool quota;    /* its quotas are full as well */
+    uint32_t root; /* harm_root */
 };
+
+/* The root of its account, where guarantees divide what there is; or NONE. */
+uint32_t harm_root(const struct berth_plan *p, uint32_t workload);
 
 /* What it costs on the node. `ret`: room for all parties of the node, filled with those that go; or NULL. */
 struct harm harm_at(struct berth_plan *p, const struct harm_asker *a, uint32_t position, uint32_t *ret,

@@ -176,6 +176,7 @@ static bool one(struct effort *e, struct wish *w)
     struct berth_plan *p = e->p;
     struct harm_asker a = {
         .workload = w->workload, .k = snapshot_class(p->s, w->class), .class = w->class, .tier = e->tier};
+    a.root = harm_root(p, w->workload);
     if (quota_refuses(p, &a))
         return false;
     struct arena_mark mark = arena_mark(&p->scratch);

@@ -173,7 +173,8 @@ static bool gets_another_owner(json_t *doc)
 static bool waits_no_longer(json_t *doc)
 {
     json_t *id = json_object_get(doc, "id");
-    return id && !json_object_get(doc, "finished") && !json_object_get(doc, "after") && !json_object_get(doc, "met") &&
+    return id && !json_object_get(doc, "finished") && !json_object_get(doc, "attempt") &&
+           !json_object_get(doc, "after") && !json_object_get(doc, "met") &&
            json_object_set_new(doc, "after", json_pack("[{s:O, s:s}]", "job", id, "when", "ok")) == 0 &&
            json_object_set_new(doc, "met", json_true()) == 0;
 }
