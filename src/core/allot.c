@@ -273,14 +273,19 @@ void allot_reserve(struct berth_plan *p, uint32_t workload, const struct class *
     others_add(p, workload, k, r.job, (int)pods);
 }
 
+void allot_reserves_count(struct berth_plan *p, int sign)
+{
+    for (uint32_t i = 0; i < p->allotments->reserves_len; i++) {
+        const struct reserve *r = &p->allotments->reserves[i];
+        rows_add(p, r->workload, r->k, sign * (int)r->pods, sign * (int)r->pods);
+        others_add(p, r->workload, r->k, sign * (int)r->job, sign * (int)r->pods);
+    }
+}
+
 void allot_unreserve_all(struct berth_plan *p)
 {
-    struct allotments *a = p->allotments;
-    while (a->reserves_len) {
-        const struct reserve *r = &a->reserves[--a->reserves_len];
-        rows_add(p, r->workload, r->k, -(int)r->pods, -(int)r->pods);
-        others_add(p, r->workload, r->k, -(int)r->job, -(int)r->pods);
-    }
+    allot_reserves_count(p, -1);
+    p->allotments->reserves_len = 0;
 }
 
 /* Of a move only the old one counts. */

@@ -17,6 +17,8 @@ void allot_take(struct berth_plan *p, uint32_t workload, const struct class *k, 
  * must leave that, too. */
 void allot_reserve(struct berth_plan *p, uint32_t workload, const struct class *k, uint32_t pods);
 void allot_unreserve_all(struct berth_plan *p);
+/* Leaves them out of account (sign -1), or counts them again. */
+void allot_reserves_count(struct berth_plan *p, int sign);
 /* What the instance holds, or a reserved one was promised, is free once all stops are done; that is taken back; it is free at
  * once; a promise becomes real. Whether its workload counts as a job changes only when it has gone. */
 void allot_leave(struct berth_plan *p, const struct instance *i);

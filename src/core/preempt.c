@@ -471,12 +471,14 @@ static void reprieve(struct effort *e)
     uint32_t len;
     bool any = false;
     const uint32_t *list = parties_by_worth(e, &len);
+    allot_reserves_count(e->p, -1); /* what is promised in time was promised beside them */
     for (uint32_t n = 0; n < len && len > 1; n++)
         if (party_stays(e, list[n])) {
             const struct party *x = &e->p->victims->parties[list[n]];
             e->p->victims->spare[x->workload] += x->available;
             any = true;
         }
+    allot_reserves_count(e->p, 1);
     if (any)
         forget_stays(e);
     arena_rewind(&e->p->scratch, mark);

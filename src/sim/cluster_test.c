@@ -170,15 +170,6 @@ static bool gets_another_owner(json_t *doc)
     return json_object_set_new(doc, "owner", json_string("somebody")) == 0;
 }
 
-static bool waits_no_longer(json_t *doc)
-{
-    json_t *id = json_object_get(doc, "id");
-    return id && !json_object_get(doc, "finished") && !json_object_get(doc, "attempt") &&
-           !json_object_get(doc, "after") && !json_object_get(doc, "met") &&
-           json_object_set_new(doc, "after", json_pack("[{s:O, s:s}]", "job", id, "when", "ok")) == 0 &&
-           json_object_set_new(doc, "met", json_true()) == 0;
-}
-
 static bool gives_way(json_t *doc)
 {
     const char *workload = json_string_value(json_object_get(doc, "workload"));
@@ -208,7 +199,6 @@ static const struct forgery forgeries[] = {
     {"a job comes back under its number",   "jobs/",      as_it_is,           "admin",       "x",    TWICE,   8 },
     {"somebody places what no plan placed", "instances/", fills_the_node,     "mallory",     "x",    COPIES,  12},
     {"a plan fills a node beyond its end",  "instances/", fills_the_node,     "berth",       "unit", COPIES,  1 },
-    {"a job does not wait for another",     "jobs/",      waits_no_longer,    "berth",       "x",    ONCE,    17},
     {"a task is stopped for nobody",        "instances/", gives_way,          "berth",       "unit", DECIDED, 19},
     {"a record leaves something out",       "apps/",      as_it_is,           "admin",       "x",    UNTOLD,  26},
 };
