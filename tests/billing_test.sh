@@ -167,7 +167,13 @@ book_counts_once() {
     cd "$work/example" || return 1
     bill_of >one && bill_of >two && cmp one two || return 1
     berth-bill --prices prices.yaml --book book.json --no-fetch --output csv >three && cmp one three || return 1
-    berth bill --prices prices.yaml --output csv >four && cmp one four
+    berth bill --prices prices.yaml --output csv >four && cmp one four || return 1
+    exec 9>book.json.lock # as another that is at work on it
+    flock 9 || return 1
+    fails 1 berth-bill --prices prices.yaml --book book.json 9>&- && grep -q 'another berth-bill' "$work/err"
+    rc=$?
+    exec 9>&-
+    return $rc
 }
 
 # The daemon dies right after the end of a job was acknowledged.

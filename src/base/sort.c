@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { RUN = 12, NARROW = 8, WIDE = 11, MANY = 8192 };
+enum { RUN = 12, FEW = 32, NARROW = 8, WIDE = 11, MANY = 8192 };
 
 /* One pass over a digit of the keys; `start` has room for every value of it, and one more. */
 static void sort_digit(const struct keyed *from, struct keyed *to, size_t len, unsigned shift, unsigned bits,
@@ -19,6 +19,18 @@ static void sort_digit(const struct keyed *from, struct keyed *to, size_t len, u
         to[start[from[i].key >> shift & mask]++] = from[i];
 }
 
+/* By insertion, which keeps equals in order: tables would cost more than so few. */
+static void sort_few(struct keyed *at, size_t len)
+{
+    for (size_t i = 1; i < len; i++) {
+        struct keyed x = at[i];
+        size_t j = i;
+        for (; j > 0 && at[j - 1].key > x.key; j--)
+            at[j] = at[j - 1];
+        at[j] = x;
+    }
+}
+
 void sort_keyed(struct keyed *at, struct keyed *scratch, size_t len)
 {
     size_t start[(1 << WIDE) + 1];
@@ -26,6 +38,10 @@ void sort_keyed(struct keyed *at, struct keyed *scratch, size_t len)
     struct keyed *from = at, *to = scratch;
     uint64_t all_or = 0, all_and = UINT64_MAX;
 
+    if (len <= FEW) {
+        sort_few(at, len);
+        return;
+    }
     for (size_t i = 0; i < len; i++) {
         all_or |= at[i].key;
         all_and &= at[i].key;

@@ -1,10 +1,13 @@
 /* main.c - berth-bill: records of use from a server, bills for people, budgets for groups. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/str.h"
@@ -136,6 +139,20 @@ static int run_with(const struct bill_options *o, const struct prices *prices, s
     return rc;
 }
 
+/* Two that write one book would forget what the other has lowered. */
+static int book_lock(const char *path, int *ret, struct berth_err *err)
+{
+    CLEANUP(str) struct str name = {0};
+    str_addf(&name, "%s.lock", path);
+    int fd = open(str_text(&name), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return err_set(err, errno, "%s: cannot be opened: %s", str_text(&name), strerror(errno));
+    *ret = fd;
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return err_set(err, EBUSY, "%s: another berth-bill is at work on it; wait until it has ended", path);
+    return 0;
+}
+
 static int run(const struct bill_options *o, struct berth_err *err)
 {
     struct prices prices = {0};
@@ -143,10 +160,16 @@ static int run(const struct bill_options *o, struct berth_err *err)
     int rc = prices_read(o->prices, &prices, err);
     if (rc < 0)
         return rc;
-    rc = book_load(o->book, &book, err);
+    int lock = -1;
+    if (!o->no_fetch || o->enforce) /* else it is only read */
+        rc = book_lock(o->book, &lock, err);
+    if (rc == 0)
+        rc = book_load(o->book, &book, err);
     if (rc == 0)
         rc = run_with(o, &prices, &book, err);
     prices_done(&prices);
+    if (lock >= 0)
+        (void)close(lock);
     if (rc == 0 && fflush(stdout) != 0)
         rc = err_set(err, EIO, "the output cannot be written");
     return rc;

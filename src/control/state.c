@@ -273,7 +273,7 @@ static int prediction_changed(struct state *s, const char *id, struct berth_err 
     bool class = strncmp(id, PREDICT_CLASS "/", sizeof PREDICT_CLASS) == 0;
     for (size_t i = 0; i < s->tables[KIND_JOB].len; i++) {
         const struct object *job = s->tables[KIND_JOB].at[i];
-        if (job->work->failed || job->work->ended || job->work->cancelled ||
+        if (job->work->finished_ns || /* until then something of it may run, and is expected to end */
             (class ? !memmem(job->doc.at, job->doc.len, "\"class\"", 7)
                    : strncmp(job->owner, id, owner_len) != 0 || job->owner[owner_len] ||
                          (id[owner_len] ? strcmp(predict_id(job->owner, job->work->name, of), id) != 0

@@ -45,6 +45,8 @@ void claim_drop(struct berth_cluster *c, uint32_t workload)
     struct workload *w = pages_edit(&c->workloads, workload);
     if (w->claim == NONE)
         return;
+    for (uint32_t i = w->first; i != NONE; i = cluster_instance(c, i)->next_of_workload)
+        claim_forget_expiry(c, cluster_instance(c, i));
     vec_push(&c->claims_free, w->claim);
     w->claim = NONE;
     if (workload / 64 < c->accounted.len) {
@@ -65,11 +67,23 @@ static void mark_timed(struct berth_cluster *c, uint32_t workload, const struct 
         claim_note_expiry(c, cluster_instance(c, i));
 }
 
-void claim_note_expiry(struct berth_cluster *c, const struct instance *i)
+static int64_t expiry_of(const struct berth_cluster *c, const struct instance *i)
 {
     const struct claim *claim = i->state == BERTH_RUNNING ? cluster_claim(c, i->workload.v) : NULL;
-    int64_t at = claim ? instance_expiry(claim, i) : BERTH_NEVER_NS;
+    return claim ? instance_expiry(claim, i) : BERTH_NEVER_NS;
+}
+
+void claim_note_expiry(struct berth_cluster *c, const struct instance *i)
+{
+    int64_t at = expiry_of(c, i);
     c->expires_ns = at < c->expires_ns ? at : c->expires_ns;
+}
+
+void claim_forget_expiry(struct berth_cluster *c, const struct instance *i)
+{
+    int64_t at = expiry_of(c, i);
+    if (at != BERTH_NEVER_NS && at == c->expires_ns)
+        c->expires_ns = INT64_MIN; /* to be found anew */
 }
 
 int64_t claim_expiry(struct berth_cluster *c, int64_t now_ns)
@@ -106,6 +120,8 @@ void claim_put(struct berth_cluster *c, uint32_t workload, const struct berth_wo
                       .words = words_put(c, from->traits.words, from->traits.words_len)};
     for (size_t i = 0; i < from->quotas_len; i++)
         t.quotas[t.quotas_len++] = cluster_quota_named(c, from->quotas[i]);
+    for (uint32_t i = cluster_workload(c, workload)->first; i != NONE; i = cluster_instance(c, i)->next_of_workload)
+        claim_forget_expiry(c, cluster_instance(c, i));
     uint32_t ix = cluster_workload(c, workload)->claim;
     if (ix == NONE)
         ix = slot_take(&c->claims, &c->claims_free);

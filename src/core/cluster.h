@@ -288,11 +288,11 @@ struct berth_cluster {
     struct pages gangs, claims;
     VEC(struct quota) quotas; /* never freed but with the cluster */
     struct map quotas_by_id, words_by_labels;
-    VEC(struct labels) words;                     /* distinct ones */
-    uint32_t guaranteed;                          /* quotas that guarantee less than everything */
-    VEC(uint64_t) accounted;                      /* workloads that count against a quota, a bit each */
-    VEC(uint64_t) timed;                          /* workloads whose pods may run for a limited time, a bit each */
-    int64_t expires_ns;                           /* no pod runs out of its time before; may be too early */
+    VEC(struct labels) words; /* distinct ones */
+    uint32_t guaranteed;      /* quotas that guarantee less than everything */
+    VEC(uint64_t) accounted;  /* workloads that count against a quota, a bit each */
+    VEC(uint64_t) timed;      /* workloads whose pods may run for a limited time, a bit each */
+    int64_t expires_ns;       /* when the first pod runs out of its time; INT64_MIN: to be found anew */
     struct pages pairs, postings, uses, tie_uses; /* tie_uses[tie]: its first use */
     uint32_t apart_loose;                         /* first required `apart` tie without an anchor */
     slot_list nodes_free, workloads_free, instances_free, holds_free, usages_free, waits_free, facts_free, uses_free;
@@ -385,8 +385,9 @@ static inline const struct claim *cluster_claim(const struct berth_cluster *c, u
 /* claim.c: what the workload says of its turn, copied; forgotten. The description is valid. */
 void claim_put(struct berth_cluster *c, uint32_t workload, const struct berth_workload *from);
 void claim_drop(struct berth_cluster *c, uint32_t workload);
-/* When a running pod runs out of its time is kept in mind; the first such moment, exact if it has come. */
+/* When a running pod runs out of its time is kept in mind, until it changes or goes; the first such moment. */
 void claim_note_expiry(struct berth_cluster *c, const struct instance *i);
+void claim_forget_expiry(struct berth_cluster *c, const struct instance *i);
 int64_t claim_expiry(struct berth_cluster *c, int64_t now_ns);
 
 /* quota.c: adds what an instance holds to the books of all its quotas, or takes it off; the same of what a workload asks

@@ -239,6 +239,7 @@ uint32_t instance_add(struct berth_cluster *c, const struct instance_change *cha
 void instance_drop(struct berth_cluster *c, uint32_t slot)
 {
     struct instance i = *cluster_instance(c, slot);
+    claim_forget_expiry(c, &i);
     attach_change(c, slot, -1);
     use_change(c, &i, -1);
     lists_free(c, &i);
@@ -259,6 +260,7 @@ void instance_set_state(struct berth_cluster *c, uint32_t slot, enum berth_state
 {
     struct instance *i = pages_edit(&c->instances, slot);
     assert(i->state != BERTH_ENDED && state != BERTH_ENDED);
+    claim_forget_expiry(c, i);
     books_change(c, i, -1);
     use_change(c, i, -1);
     counts_change(c, i, -1);

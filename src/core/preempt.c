@@ -396,6 +396,16 @@ static bool is_of_lost_gang(const struct effort *e, uint32_t party)
     return false;
 }
 
+/* Does anything on the node stop? */
+static bool node_leaves(const struct berth_plan *p, uint32_t position)
+{
+    const struct node *n = pages_at(&p->s->nodes, p->c.l->slot[position]);
+    for (uint32_t at = n->first; at != NONE; at = snapshot_instance(p->s, at)->next_of_node)
+        if (snapshot_instance(p->s, at)->state == BERTH_STOPPING || bits_has(p->c.stopped, at))
+            return true;
+    return false;
+}
+
 /* All of a party stay, or none. */
 static bool party_stays(struct effort *e, uint32_t party)
 {
@@ -413,14 +423,21 @@ static bool party_stays(struct effort *e, uint32_t party)
     return stays;
 }
 
-/* Does anything on the node stop? */
-static bool node_leaves(const struct berth_plan *p, uint32_t position)
+/* Nothing stops on its node after all: what was promised is placed, unless it waits for others of its quotas to stop. */
+static void place_at_once(struct berth_plan *p, struct act *a)
 {
-    const struct node *n = pages_at(&p->s->nodes, p->c.l->slot[position]);
-    for (uint32_t at = n->first; at != NONE; at = snapshot_instance(p->s, at)->next_of_node)
-        if (snapshot_instance(p->s, at)->state == BERTH_STOPPING || bits_has(p->c.stopped, at))
-            return true;
-    return false;
+    const struct class *k = snapshot_class(p->s, snapshot_workload(p->s, a->workload)->class);
+    allot_take(p, a->workload, k, true, -1);
+    bool now = allot_room(p, a->workload, k, false, 1) > 0;
+    allot_take(p, a->workload, k, !now, 1);
+    if (!now) {
+        place_note_waits(p, a);
+        return;
+    }
+    a->op = BERTH_PLACE;
+    a->aux = a->aux_len = 0;
+    cycle_take(&p->c, k, a->position, a->gpus, false, 1);
+    cycle_take(&p->c, k, a->position, a->gpus, true, -1);
 }
 
 /* Forgets the stops of those who stay; what was placed waits only for those who go. */
@@ -447,7 +464,9 @@ static void forget_stays(struct effort *e)
         struct act *a = &c->acts.at[n];
         if (a->op != BERTH_STOP && a->next != NONE && a->next >= e->acts)
             a->next = now_at[a->next - e->acts];
-        if (a->op == BERTH_RESERVE)
+        if (a->op == BERTH_RESERVE && !node_leaves(p, a->position))
+            place_at_once(p, a);
+        else if (a->op == BERTH_RESERVE)
             place_note_waits(p, a);
     }
     for (uint32_t n = 0; n < e->len; n++)
@@ -478,9 +497,9 @@ static void reprieve(struct effort *e)
             e->p->victims->spare[x->workload] += x->available;
             any = true;
         }
-    allot_reserves_count(e->p, 1);
     if (any)
         forget_stays(e);
+    allot_reserves_count(e->p, 1);
     arena_rewind(&e->p->scratch, mark);
 }
 

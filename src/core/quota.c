@@ -82,11 +82,12 @@ static bool counts(const struct instance *i)
     return i->state != BERTH_ENDED && i->replaces == 0;
 }
 
-/* How many instances of the workload count, and whether as more than a promise. */
-static uint32_t counted(const struct berth_cluster *c, uint32_t workload)
+/* How many instances of the workload count; none is looked at once there are `most`. */
+static uint32_t counted(const struct berth_cluster *c, uint32_t workload, uint32_t most)
 {
     uint32_t n = 0;
-    for (uint32_t i = cluster_workload(c, workload)->first; i != NONE; i = cluster_instance(c, i)->next_of_workload)
+    for (uint32_t i = cluster_workload(c, workload)->first; i != NONE && n < most;
+         i = cluster_instance(c, i)->next_of_workload)
         n += counts(cluster_instance(c, i));
     return n;
 }
@@ -118,7 +119,7 @@ void quota_count(struct berth_cluster *c, const struct instance *i, int sign)
     if (!t || t->quotas_len == 0 || !counts(i))
         return;
     chain_add(c->quotas.at, t, cluster_class(c, i->class), i->state, sign);
-    if (counted(c, i->workload.v) == 1)
+    if (counted(c, i->workload.v, 2) == 1)
         chain_add_job(c->quotas.at, t, sign);
 }
 
@@ -131,7 +132,7 @@ void quota_hold(struct berth_cluster *c, uint32_t workload, int sign)
         if (counts(cluster_instance(c, i)))
             chain_add(c->quotas.at, t, cluster_class(c, cluster_instance(c, i)->class), cluster_instance(c, i)->state,
                       sign);
-    if (counted(c, workload))
+    if (counted(c, workload, 1))
         chain_add_job(c->quotas.at, t, sign);
 }
 
@@ -172,7 +173,7 @@ static void recount(const struct berth_cluster *c, struct quota *into)
                 if (counts(cluster_instance(c, i)))
                     chain_add(into, t, cluster_class(c, cluster_instance(c, i)->class), cluster_instance(c, i)->state,
                               1);
-            if (counted(c, at))
+            if (counted(c, at, 1))
                 chain_add_job(into, t, 1);
         }
 }

@@ -305,7 +305,7 @@ static void a_quota_changes_its_parent(void **state)
     scene_must(&s, berth_workload_remove(s.c, "1", &s.err));
     scene_audit(&s);
     assert_true(berth_quota_use(s.c, "user/ann", "jobs", &use));
-    assert_int_equal(use.held, 1); /* its instances are still there */
+    assert_int_equal(use.held, 0); /* whoever is gone has no quotas, though its instances still stop */
     assert_int_equal(use.asked, 0);
 }
 

@@ -235,6 +235,8 @@ static void workload_become_ghost(struct berth_cluster *c, uint32_t slot)
 {
     struct class_ix nothing = class_put(c, &(struct berth_shape){0});
     quota_ask(c, slot, -1);
+    quota_hold(c, slot, -1); /* as if its instances were put and it never was */
+    claim_drop(c, slot);
     label_set_leave(c, slot);
     label_set_join(c, slot, 0);
     uses_drop(c, slot);
@@ -245,7 +247,7 @@ static void workload_become_ghost(struct berth_cluster *c, uint32_t slot)
                            .gone = true,
                            .class = nothing,
                            .gang = NONE,
-                           .claim = w->claim, /* what is left of it still counts */
+                           .claim = NONE,
                            .uses = NONE,
                            .on_lost = BERTH_LOST_REPLACE,
                            .on_drain = BERTH_DRAIN_MOVE,

@@ -283,6 +283,8 @@ static bool same(const char *a, const char *b)
 /* Does more of what is there count than before, or count elsewhere? */
 static bool counts_otherwise(const struct seen *old, const struct seen *now)
 {
+    if (!old) /* what is left of another one of that name is its own now */
+        return now->kind == KIND_APP || now->kind == KIND_VM;
     if (kind_is_workload(now->kind))
         return (is_over(old) && !is_over(now)) || !same(old->work.job.queue, now->work.job.queue);
     return (now->kind == KIND_USER && !same(old->user.group, now->user.group)) ||
@@ -294,7 +296,7 @@ void quotas_judge(struct world *w, const struct transaction *t)
     beyond_look(w);
     for (size_t i = 0; i < t->len; i++) {
         const struct seen *old = t->changes[i].old, *now = t->changes[i].now;
-        if (old && now && counts_otherwise(old, now))
+        if (now && counts_otherwise(old, now))
             w->quotas->reworked = t->revision;
         if (t->changes[i].kind != KIND_INSTANCE || !now)
             continue;
