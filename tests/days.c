@@ -158,24 +158,25 @@ static bool plan_apply(struct day *d, const struct berth_plan *plan)
     return true;
 }
 
-/* Promises in time may be told once more (one that was stopped for others comes to stand elsewhere in the queue), but then
- * nothing is left at all. */
-static bool is_done_at_once(struct day *d, bool again)
+/* With preemption and reservations together a plan may leave something to the next ones (who was stopped for others comes to
+ * stand elsewhere in the queue), but it settles soon: `turns` plans are given it. */
+static bool is_done_at_once(struct day *d, int turns)
 {
     struct berth_err err;
     struct berth_snapshot *s = berth_freeze(d->cluster, d->now_ns, 0);
     struct berth_plan *plan = NULL;
     bool ok = berth_plan_make(s, &d->policy, &plan, &err) == 0;
+    if (ok && turns && (berth_plan_actions(plan) || berth_plan_facts(plan))) {
+        ok = day_judge_plan(d, plan) && plan_apply(d, plan) && day_judge_state(d);
+        berth_plan_free(plan);
+        berth_snapshot_free(s);
+        return ok && is_done_at_once(d, turns - 1);
+    }
     size_t actions = ok ? berth_plan_actions(plan) : 0, facts = ok ? berth_plan_facts(plan) : 0;
     if (actions) {
         struct berth_action a = berth_plan_action(plan, 0);
         ok = day_fail(d, "a plan that was applied leaves %zu actions: %s %s/%u %s %s", actions, berth_op_name(a.op),
                       a.workload, a.ordinal, a.node, berth_cause_name(a.cause));
-    } else if (ok && facts && !again) {
-        ok = berth_apply(d->cluster, plan, d->next_id, &err) == 0;
-        berth_plan_free(plan);
-        berth_snapshot_free(s);
-        return ok && is_done_at_once(d, true);
     } else if (facts) {
         struct berth_fact f = berth_plan_fact(plan, 0);
         ok = day_fail(d, "a plan that was applied leaves %zu facts: %s %" PRId64 "%s", facts, f.key, f.value,
@@ -212,7 +213,7 @@ static bool step(struct day *d, int64_t *ret_recheck)
     d->plans++;
     ok = ok && day_judge_state(d);
     if (ok && d->plans % FIXPOINT_EVERY == 0)
-        ok = is_done_at_once(d, false);
+        ok = is_done_at_once(d, d->policy.preemption.on && d->policy.backfill.reservations ? 3 : 0);
     if (ok && d->plans % AUDIT_EVERY == 0 && berth_audit(d->cluster, &err) < 0)
         ok = day_fail(d, "%s", err.text);
     if (ok)

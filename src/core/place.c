@@ -183,7 +183,7 @@ static bool is_vain(const struct berth_plan *p, const struct wish *w, uint32_t p
     int64_t duration_ns = w->duration_ns;
     const struct vain *at = p->vain + (size_t)w->class.v * VAIN_MAX;
     for (uint32_t i = 0; i < VAIN_MAX; i++)
-        if (at[i].pods && at[i].stops == p->stops && pods >= at[i].pods && duration_ns >= at[i].duration_ns)
+        if (at[i].pods && at[i].stops == p->stop_state && pods >= at[i].pods && duration_ns >= at[i].duration_ns)
             return true;
     return false;
 }
@@ -191,7 +191,7 @@ static bool is_vain(const struct berth_plan *p, const struct wish *w, uint32_t p
 /* In place of one that says less, or of any. */
 static void note_vain(struct berth_plan *p, const struct wish *w, uint32_t pods)
 {
-    struct vain v = {pods, p->stops, w->duration_ns};
+    struct vain v = {pods, p->stop_state, w->duration_ns};
     struct vain *at = p->vain + (size_t)w->class.v * VAIN_MAX, *to = at;
     for (uint32_t i = 0; i < VAIN_MAX; i++)
         if (at[i].pods == 0 || at[i].stops != v.stops || (v.pods <= at[i].pods && v.duration_ns <= at[i].duration_ns)) {
@@ -436,11 +436,11 @@ void place(struct berth_plan *p)
     p->gang_stands = ARENA_ARRAY(&p->arena, uint8_t, p->s->gangs.len + 1);
     for (;;) {
         size_t before = p->c.acts.len;
-        uint32_t stops = p->stops;
+        uint32_t stops = p->stop_state;
         round_go(p, all);
         preempt_wishes(p);
-        all = give_way(p) || p->stops != stops || future_moved(p);
-        if (p->stops != stops) /* what was short of promises may have room again */
+        all = give_way(p) || p->stop_state != stops || future_moved(p);
+        if (p->stop_state != stops) /* what was short of promises may have room again */
             memset(p->c.dead, 0, p->s->classes.len);
         if (!all && p->c.acts.len == before)
             return;

@@ -38,7 +38,7 @@ void plan_stop(struct berth_plan *p, uint32_t instance, enum berth_cause cause)
     bits_add(p->c.stopped, instance);
     allot_leave(p, i);
     p->stops++;
-    p->stop_turns++;
+    p->stop_state = ++p->stop_turns;
     if (i->state == BERTH_RESERVED) {
         bits_add(p->c.removed, instance); /* before the books are looked at again */
         cycle_unreserve(&p->c, i);

@@ -80,6 +80,7 @@ struct berth_plan {
     uint32_t at_wish;     /* whose turn it is: an index of wishes */
     uint32_t stops;       /* that this plan has decided; what may come to stand there grows with it */
     uint32_t stop_turns;  /* grows with each stop, and with each that is taken back */
+    uint32_t stop_state;  /* another number for each set of stops; again the same when all of a try were taken back */
     struct vain *vain;    /* of place.c: what need not be tried */
     uint8_t *gang_stands; /* [gang]: it has its minimum, with what this plan placed */
     bool queue_blocked;   /* strict: a job found no place, and nothing comes after it */

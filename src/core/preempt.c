@@ -76,7 +76,7 @@ static void unstop_one(struct effort *e)
         bits_add(c->over, at);
     c->any_leaving = s.any_leaving;
     p->stops--;
-    p->stop_turns++;
+    p->stop_state = ++p->stop_turns;
     p->victims->stopped--;
     if (p->victims->members[x->first] == s.slot)
         p->victims->spare[x->workload] += x->available;
@@ -478,7 +478,7 @@ static void forget_stays(struct effort *e)
             e->stops.at[left++] = e->stops.at[n];
     p->stops -= (uint32_t)(e->stops.len - left);
     p->victims->stopped -= (uint32_t)(e->stops.len - left);
-    p->stop_turns++;
+    p->stop_state = ++p->stop_turns;
     e->stops.len = left;
 }
 
@@ -517,7 +517,7 @@ static bool is_plain(const struct effort *e)
 static bool is_in_vain(const struct effort *e)
 {
     const struct in_vain *x = &e->p->victims->in_vain[e->w->class.v];
-    return x->stops == e->p->stops + 1 && is_plain(e) && e->w->needed >= x->needed && e->tier <= x->tier &&
+    return x->stops == e->p->stop_state + 1 && is_plain(e) && e->w->needed >= x->needed && e->tier <= x->tier &&
            e->w->duration_ns >= x->duration_ns;
 }
 
@@ -525,13 +525,13 @@ static void note_in_vain(const struct effort *e)
 {
     if (is_plain(e))
         e->p->victims->in_vain[e->w->class.v] =
-            (struct in_vain){e->tier, e->w->duration_ns, e->w->needed, e->p->stops + 1};
+            (struct in_vain){e->tier, e->w->duration_ns, e->w->needed, e->p->stop_state + 1};
 }
 
 bool preempt(struct berth_plan *p, struct wish *w, uint32_t len)
 {
     struct effort e = {.p = p, .w = w, .len = len, .tier = w->tier, .acts = p->c.acts.len, .waits = p->c.waits.len};
-    uint32_t needs = 0;
+    uint32_t needs = 0, state = p->stop_state;
     for (uint32_t i = 0; i < len; i++) {
         e.tier = w[i].tier < e.tier ? w[i].tier : e.tier;
         needs += w[i].group == NONE ? 0 : w[i].needed;
@@ -547,6 +547,7 @@ bool preempt(struct berth_plan *p, struct wish *w, uint32_t len)
             gang_reprieve(&e);
         } else {
             undo(&e, e.acts);
+            p->stop_state = state;
             note_in_vain(&e);
         }
     } else {
@@ -554,6 +555,8 @@ bool preempt(struct berth_plan *p, struct wish *w, uint32_t len)
             (void)many(&e, &w[i], w[i].len);
     }
     bool any = p->c.acts.len > e.acts;
+    if (!any)
+        p->stop_state = state;
     reprieve(&e);
     note_stopped(&e);
     vec_done(&e.stops);
