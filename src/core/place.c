@@ -173,8 +173,8 @@ static bool is_simple(const struct berth_plan *p, const struct wish *w, enum tri
 {
     const struct class *k = snapshot_class(p->s, w->class);
     return k->ties_len == 0 && k->max_per_node == 0 && k->ports_len == 0 && k->volumes_len == 0 &&
-           w->replaces == NONE && !p->c.headroom && p->policy.windows_len == 0 && (!w->claim || w->claim->deadline_ns == 0) &&
-           trial != GANG_OF_MANY;
+           w->replaces == NONE && !p->c.headroom && p->policy.windows_len == 0 &&
+           (!w->claim || w->claim->deadline_ns == 0) && trial != GANG_OF_MANY;
 }
 
 /* For nothing is freed while wishes are granted, except by a gang that gives back, and by stops. */
