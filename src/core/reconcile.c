@@ -231,13 +231,23 @@ static void wish_missing(struct berth_plan *p, const struct standing *st, uint32
         vec_push(&p->wishes, w);
 }
 
+/* Is another instance of the same pod still stopping, and must it not run twice? The place was promised when it might. */
+static bool is_there_yet(const struct standing *st, const struct member *m)
+{
+    bool there = false;
+    for (uint32_t n = 0; st->w->on_lost != BERTH_LOST_REPLACE && n < st->len; n++)
+        there |= st->at[n].part == PART_LEAVING && st->at[n].ordinal == m->ordinal;
+    return there;
+}
+
 /* Reserved places that are still wanted and have become free. */
 static void promote(struct berth_plan *p, struct standing *st)
 {
     for (uint32_t n = 0; n < st->len; n++) {
         const struct member *m = &st->at[n];
         const struct instance *i = snapshot_instance(p->s, m->slot);
-        if (!m->promote || (m->part != PART_COUNTED && m->part != PART_EXTRA) || promise_of(p, i) != PROMISE_HOLDS)
+        if (!m->promote || (m->part != PART_COUNTED && m->part != PART_EXTRA) || promise_of(p, i) != PROMISE_HOLDS ||
+            is_there_yet(st, m))
             continue;
         cycle_promote(&p->c, i);
         allot_promote(p, i);
