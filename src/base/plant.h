@@ -51,7 +51,6 @@
     X(USAGE_UNTOLD, "an instance ends and nobody writes down what it used")                                            \
     X(QUOTA_ONE_MORE, "one pod more is placed than a quota allows")                                                    \
     X(QUOTA_STOPPING, "what is stopping counts against no quota")                                                      \
-    X(QUOTA_UNGUARDED, "a unit does not notice that a quota was lowered")                                              \
     X(GANG_PART, "a part of a gang is placed when not all of it finds a place")                                        \
     X(VICTIM_OF_EQUALS, "jobs are stopped for others of the same tier")                                                \
     X(AFTER_EARLY, "a job waits for no other")                                                                         \

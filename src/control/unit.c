@@ -434,7 +434,7 @@ static bool rests_on_quotas(struct unit *u, struct change *change, const struct 
         at = state_find(change->state, KIND_QUEUE, queue);
         queue = at ? at->queue->parent : NULL;
     }
-    return still || PLANTED(QUOTA_UNGUARDED);
+    return still;
 }
 
 static bool step_place(struct unit *u, struct change *change, const struct step *s)
