@@ -154,9 +154,9 @@ static json_t *amounts(struct chance *luck, int64_t size)
 
 static json_t *quota(struct chance *luck, int64_t size)
 {
-    json_t *doc = json_object();
     if (chance_in(luck, 250))
         return json_null();
+    json_t *doc = json_object();
     if (chance_in(luck, 800)) {
         json_t *limits = amounts(luck, size);
         if (chance_in(luck, 150))
