@@ -545,6 +545,7 @@ struct berth_backfill {
 
 struct berth_preemption {
     bool on;
+    bool services;      /* pods of services and VMs are stopped for others, too; else of jobs alone */
     int64_t min_run_ns; /* that every pod may run before */
     uint32_t most;      /* pods that are told to stop at one moment; 0: 200 */
 };

@@ -40,14 +40,16 @@ static struct held free_after(const struct day *d, const struct berth_plan *plan
     return left;
 }
 
-/* Where the decision ends that this stop is part of: with the last place of the first job that is placed after it, before
- * another one is. What later decisions of the plan stop is not its matter. */
+/* Where the decision ends that this stop is part of: with the places that the first job after it gets, before anybody else is
+ * stopped or placed. What later decisions of the plan stop is not its matter. */
 static size_t decision_end(const struct berth_plan *plan, size_t stop)
 {
     const char *by = NULL;
     size_t end = stop + 1;
     for (size_t i = stop + 1; i < berth_plan_actions(plan); i++) {
         struct berth_action a = berth_plan_action(plan, i);
+        if (by && a.op == BERTH_STOP)
+            break;
         if (a.op != BERTH_RESERVE && a.op != BERTH_PLACE)
             continue;
         if (by && strcmp(by, a.workload) != 0)

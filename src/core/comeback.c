@@ -55,12 +55,27 @@ static uint32_t free_ordinals(struct berth_plan *p, const struct workload *w, co
     return len;
 }
 
+static bool is_going(const struct berth_plan *p, uint32_t slot)
+{
+    const struct instance *i = snapshot_instance(p->s, slot);
+    return i->state == BERTH_ENDED || i->state == BERTH_STOPPING || bits_has(p->c.stopped, slot) ||
+           bits_has(p->c.removed, slot);
+}
+
+/* Is the one that it takes over from still there, and does not go? */
+static bool is_extra(const struct berth_plan *p, const struct workload *w, const struct instance *i)
+{
+    for (uint32_t at = i->replaces ? w->first : NONE; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload)
+        if (snapshot_instance(p->s, at)->id == i->replaces && !is_going(p, at))
+            return true;
+    return false;
+}
+
 /* Does the instance stand for a pod, once all stops are done? One on a lost node that is replaced does not. */
 static bool stands(const struct berth_plan *p, const struct workload *w, uint32_t slot)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
-    if (i->state == BERTH_ENDED || i->state == BERTH_STOPPING || i->replaces || bits_has(p->c.stopped, slot) ||
-        bits_has(p->c.removed, slot))
+    if (is_going(p, slot) || is_extra(p, w, i))
         return false;
     bool lost = p->s->state[snapshot_position(p->s, i)] == BERTH_NODE_LOST;
     return !lost || p->alarm || w->on_lost != BERTH_LOST_REPLACE;

@@ -17,7 +17,7 @@ static struct scene stage(size_t nodes)
 {
     struct scene s = scene_stage(nodes);
     s.now_ns = 12 * 60 * MINUTE_NS;
-    s.policy.preemption.on = true;
+    s.policy.preemption.on = s.policy.preemption.services = true;
     return s;
 }
 
@@ -316,7 +316,7 @@ static void ports_and_gpus(void **state)
     (void)state;
     struct scene s = scene_new();
     s.now_ns = 12 * 60 * MINUTE_NS;
-    s.policy.preemption.on = true;
+    s.policy.preemption.on = s.policy.preemption.services = true;
     struct berth_gpu gpus[] = {
         {"x", 100},
         {"x", 100},

@@ -25,20 +25,22 @@ static bool is_counted(const struct instance *i)
 }
 
 /* How many of its pods come before this one, those that are done included. */
-static uint32_t pods_before(const struct berth_snapshot *s, const struct workload *w, const struct instance *i)
+static uint32_t pods_before(const struct berth_plan *p, const struct workload *w, const struct instance *i)
 {
+    const struct berth_snapshot *s = p->s;
     uint32_t n = 0;
     for (uint32_t at = w->first; at != NONE; at = snapshot_instance(s, at)->next_of_workload) {
         const struct instance *x = snapshot_instance(s, at);
-        n += (is_counted(x) || workload_done(w, x)) && x->ordinal < i->ordinal;
+        bool goes = bits_has(p->c.stopped, at) || bits_has(p->c.removed, at);
+        n += ((is_counted(x) && !goes) || workload_done(w, x)) && x->ordinal < i->ordinal;
     }
     return n;
 }
 
-static bool is_spare(const struct berth_snapshot *s, const struct instance *i)
+static bool is_spare(const struct berth_plan *p, const struct instance *i)
 {
-    const struct workload *w = snapshot_workload(s, i->workload.v);
-    return is_elastic(w) && pods_before(s, w, i) >= w->gang_min;
+    const struct workload *w = snapshot_workload(p->s, i->workload.v);
+    return is_elastic(w) && pods_before(p, w, i) >= w->gang_min;
 }
 
 int64_t tier_of_instance(const struct berth_plan *p, uint32_t slot)
@@ -46,7 +48,7 @@ int64_t tier_of_instance(const struct berth_plan *p, uint32_t slot)
     const struct instance *i = snapshot_instance(p->s, slot);
     int32_t priority = snapshot_workload(p->s, i->workload.v)->priority;
     bool lent = p->tiers && p->tiers->lent && bits_has(p->tiers->lent, slot);
-    return tier_of(is_spare(p->s, i) ? BERTH_SPARE : lent ? BERTH_BORROWED : BERTH_BY_RIGHT, priority);
+    return tier_of(is_spare(p, i) ? BERTH_SPARE : lent ? BERTH_BORROWED : BERTH_BY_RIGHT, priority);
 }
 
 /* ---- guarantees --------------------------------------------------------------------------------------------------- */
@@ -336,7 +338,7 @@ static bool look_gang(struct berth_plan *p, struct grants *all, uint8_t *gangs, 
     const struct keyed *placed = placed_make(p, workload, &len);
     bool right = true;
     for (uint32_t n = 0; n < len; n++) {
-        if (is_spare(p->s, snapshot_instance(p->s, placed[n].value)))
+        if (is_spare(p, snapshot_instance(p->s, placed[n].value)))
             continue;
         right = gang_looked(p, all, gangs, gang);
         if (!right)

@@ -46,7 +46,8 @@ static bool may_stop(const struct berth_plan *p, uint32_t workload)
 {
     const struct workload *w = snapshot_workload(p->s, workload);
     const struct claim *claim = snapshot_claim(p->s, workload);
-    return !w->gone && !w->suspended && !(claim && claim->unpreemptible);
+    bool may = w->kind == BERTH_JOB || p->policy.preemption.services;
+    return may && !w->gone && !w->suspended && !(claim && claim->unpreemptible);
 }
 
 /* The largest share of anything that it takes of its node, in thousandths. */
