@@ -72,23 +72,15 @@ static bool is_of_unit(const struct day_job *victim, const struct berth_action *
     return is_stopped_for_another(a, victim) && (victim->gang || a->ordinal == first->ordinal);
 }
 
-/* Is a quota of the preemptor so full that the victim had to make room there? */
-static int64_t quota_after(const struct day *d, const struct berth_plan *plan, size_t len, int quota,
-                           enum day_resource r);
-
-static bool quota_needs(const struct day *d, const struct berth_plan *plan, size_t len, const struct day_job *victim,
-                        int64_t pods)
+/* May it have gone for a quota? What its quotas limit is not judged further. */
+static bool is_limited(const struct day *d, const struct day_job *victim)
 {
     const int of[] = {victim->user, victim->queue};
     for (size_t n = 0; n < 2; n++)
-        for (int q = of[n]; q >= 0; q = d->quotas[q].parent) {
-            const int64_t *limit = d->quotas[q].limit;
-            if ((limit[DAY_CPU] >= 0 && quota_after(d, plan, len, q, DAY_CPU) + pods * victim->cpu > limit[DAY_CPU]) ||
-                (limit[DAY_GPU] >= 0 &&
-                 quota_after(d, plan, len, q, DAY_GPU) + pods * 1000 * (int64_t)victim->gpus > limit[DAY_GPU]) ||
-                limit[DAY_JOBS] >= 0)
-                return true;
-        }
+        for (int q = of[n]; q >= 0; q = d->quotas[q].parent)
+            for (unsigned r = 0; r < DAY_RESOURCES; r++)
+                if (d->quotas[q].limit[r] >= 0)
+                    return true;
     return false;
 }
 
@@ -111,7 +103,6 @@ static bool judge_need(struct day *d, const struct berth_plan *plan, size_t stop
     size_t end = decision_end(plan, stop);
     uint32_t pods[DAY_NODES_MAX] = {0};
     uint64_t gpus[DAY_NODES_MAX] = {0};
-    int64_t all = 0;
     for (size_t i = 0; i < end; i++) {
         struct berth_action a = berth_plan_action(plan, i);
         if (!is_of_unit(victim, &first, &a))
@@ -121,9 +112,8 @@ static bool judge_need(struct day *d, const struct berth_plan *plan, size_t stop
                 pods[n]++;
                 gpus[n] |= a.gpus;
             }
-        all++;
     }
-    if (quota_needs(d, plan, end, victim, all))
+    if (is_limited(d, victim))
         return true;
     for (uint32_t n = 0; n < d->nodes_len; n++) {
         struct held left = free_after(d, plan, end, n);
@@ -222,24 +212,6 @@ static bool counts_in(const struct day *d, const struct day_job *j, int quota)
 static int64_t pod_needs(const struct day_job *j, enum day_resource r)
 {
     return r == DAY_CPU ? j->cpu : r == DAY_GPU ? (int64_t)j->gpus * 1000 : 0;
-}
-
-/* Once the plan is applied and its stops are done. */
-static int64_t quota_after(const struct day *d, const struct berth_plan *plan, size_t len, int quota,
-                           enum day_resource r)
-{
-    int64_t sum = 0;
-    for (uint32_t i = 0; i < d->jobs_len; i++)
-        for (uint32_t t = 0; d->jobs[i].there && !d->jobs[i].over && t < d->jobs[i].tasks; t++)
-            if (d->jobs[i].task[t].state == DAY_RUNNING || d->jobs[i].task[t].state == DAY_RESERVED)
-                sum += counts_in(d, &d->jobs[i], quota) ? pod_needs(&d->jobs[i], r) : 0;
-    for (size_t i = 0; i < len; i++) {
-        struct berth_action a = berth_plan_action(plan, i);
-        const struct day_job *j = day_job_find((struct day *)d, a.workload);
-        int sign = a.op == BERTH_STOP ? -1 : a.op == BERTH_PLACE || a.op == BERTH_RESERVE ? 1 : 0;
-        sum += counts_in(d, j, quota) ? sign * pod_needs(j, r) : 0;
-    }
-    return sum;
 }
 
 static bool judge_quota(struct day *d, int quota)
