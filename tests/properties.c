@@ -128,12 +128,9 @@ static bool order_check(const struct world *world, const struct made *live, stru
 
 /* Applied by the library and applied naively: nothing to do in either, and both are the same. */
 /* With preemption and reservations together something may be left to the next plans; then it must be the same for all. */
-static bool may_go_on(const struct world *world, const struct berth_plan *plan)
+static bool may_go_on(const struct world *world)
 {
-    bool preempts = false;
-    for (size_t i = 0; i < berth_plan_actions(plan); i++)
-        preempts |= berth_plan_action(plan, i).cause == BERTH_CAUSE_PREEMPTED;
-    return preempts && world->policy.backfill.reservations > 0;
+    return world->policy.preemption.on && world->policy.backfill.reservations > 0;
 }
 
 static bool fixpoint_check(const struct world *before, const struct world *after, struct berth_cluster *cluster,
@@ -141,7 +138,7 @@ static bool fixpoint_check(const struct world *before, const struct world *after
 {
     struct made next = {0}, naive = {0};
     struct berth_err err = {0};
-    bool open = may_go_on(before, live->plan);
+    bool open = may_go_on(before);
 
     if (berth_apply(cluster, live->plan, before->next_id, &err) != 0)
         return verdict_bad(v, "apply: %s", err.text);

@@ -10,7 +10,7 @@
 static void every_cluster_has_the_properties(void **state)
 {
     (void)state;
-    assert_int_equal(seeds_check(1000000, 45000), 0);
+    assert_int_equal(seeds_check(1000000, 14000), 0);
 }
 
 int main(void)

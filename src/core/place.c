@@ -166,6 +166,7 @@ enum { VAIN_MAX = 4 };
 struct vain {
     uint32_t pods, stops;
     int64_t duration_ns;
+    bool in_time; /* there was room, but not for so long */
 };
 
 /* Do nothing but its class, its number and its time decide where it may be? */
@@ -178,20 +179,22 @@ static bool is_simple(const struct berth_plan *p, const struct wish *w, enum tri
 }
 
 /* For nothing is freed while wishes are granted, except by a gang that gives back, and by stops. */
-static bool is_vain(const struct berth_plan *p, const struct wish *w, uint32_t pods)
+static bool is_vain(const struct berth_plan *p, struct wish *w, uint32_t pods)
 {
     int64_t duration_ns = w->duration_ns;
     const struct vain *at = p->vain + (size_t)w->class.v * VAIN_MAX;
     for (uint32_t i = 0; i < VAIN_MAX; i++)
-        if (at[i].pods && at[i].stops == p->stop_state && pods >= at[i].pods && duration_ns >= at[i].duration_ns)
+        if (at[i].pods && at[i].stops == p->stop_state && pods >= at[i].pods && duration_ns >= at[i].duration_ns) {
+            w->refused_in_time |= at[i].in_time;
             return true;
+        }
     return false;
 }
 
 /* In place of one that says less, or of any. */
 static void note_vain(struct berth_plan *p, const struct wish *w, uint32_t pods)
 {
-    struct vain v = {pods, p->stop_state, w->duration_ns};
+    struct vain v = {pods, p->stop_state, w->duration_ns, w->refused_in_time};
     struct vain *at = p->vain + (size_t)w->class.v * VAIN_MAX, *to = at;
     for (uint32_t i = 0; i < VAIN_MAX; i++)
         if (at[i].pods == 0 || at[i].stops != v.stops || (v.pods <= at[i].pods && v.duration_ns <= at[i].duration_ns)) {
@@ -208,7 +211,7 @@ static void place_wish(struct berth_plan *p, struct wish *w, uint32_t upto, enum
 
     if (w->placed >= upto)
         return;
-    w->short_of_quota = w->refused_in_time = false;
+    w->short_of_quota = false;
     uint32_t now = allotted(p, w, upto, false), later = p->c.any_leaving ? allotted(p, w, upto, true) : now;
     uint32_t at_once = trial == FOR_GOOD ? 1 : upto - w->placed;
     bool simple = is_simple(p, w, trial);
