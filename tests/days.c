@@ -29,15 +29,13 @@ bool day_fail(struct day *d, const char *fmt, ...)
 static void job_settle(struct day *d, struct day_job *j)
 {
     uint32_t ended = 0;
-    bool busy = false, expired = false;
+    bool expired = false;
     for (uint32_t t = 0; t < j->tasks; t++) {
         ended += j->task[t].state == DAY_ENDED;
-        busy |= j->task[t].state != DAY_ENDED && j->task[t].state != DAY_NONE;
         expired |= j->task[t].expired;
     }
     if (j->over || (ended < j->tasks && !expired))
         return;
-    (void)busy;
     j->over = true; /* done, or one of its tasks took too long: the rest is stopped */
     day_submit(d, j);
 }
@@ -95,11 +93,6 @@ static void happen(struct day *d)
 
 /* ---- what a plan does ------------------------------------------------------------------------------------------ */
 
-static uint32_t node_find(const struct day *d, const char *id)
-{
-    return (uint32_t)strtoul(id + 1, NULL, 10) % d->nodes_len;
-}
-
 static void task_run(struct day *d, struct day_job *j, uint32_t t)
 {
     struct day_task *task = &j->task[t];
@@ -116,7 +109,7 @@ static void act(struct day *d, const struct berth_action *a)
     switch (a->op) {
     case BERTH_PLACE:
     case BERTH_RESERVE:
-        *task = (struct day_task){.id = d->next_id++, .node = node_find(d, a->node), .gpus = a->gpus};
+        *task = (struct day_task){.id = d->next_id++, .node = day_node_find(d, a->node), .gpus = a->gpus};
         d->placed++;
         if (a->op == BERTH_PLACE)
             task_run(d, j, a->ordinal);
@@ -158,20 +151,12 @@ static bool plan_apply(struct day *d, const struct berth_plan *plan)
     return true;
 }
 
-/* With preemption and reservations together a plan may leave something to the next ones (who was stopped for others comes to
- * stand elsewhere in the queue), but it settles soon: `turns` plans are given it. */
-static bool is_done_at_once(struct day *d, int turns)
+static bool is_done_at_once(struct day *d)
 {
     struct berth_err err;
     struct berth_snapshot *s = berth_freeze(d->cluster, d->now_ns, 0);
     struct berth_plan *plan = NULL;
     bool ok = berth_plan_make(s, &d->policy, &plan, &err) == 0;
-    if (ok && turns && (berth_plan_actions(plan) || berth_plan_facts(plan))) {
-        ok = day_judge_plan(d, plan) && plan_apply(d, plan) && day_judge_state(d);
-        berth_plan_free(plan);
-        berth_snapshot_free(s);
-        return ok && is_done_at_once(d, turns - 1);
-    }
     size_t actions = ok ? berth_plan_actions(plan) : 0, facts = ok ? berth_plan_facts(plan) : 0;
     if (actions) {
         struct berth_action a = berth_plan_action(plan, 0);
@@ -213,7 +198,7 @@ static bool step(struct day *d, int64_t *ret_recheck)
     d->plans++;
     ok = ok && day_judge_state(d);
     if (ok && d->plans % FIXPOINT_EVERY == 0)
-        ok = is_done_at_once(d, d->policy.preemption.on && d->policy.backfill.reservations ? 3 : 0);
+        ok = is_done_at_once(d);
     if (ok && d->plans % AUDIT_EVERY == 0 && berth_audit(d->cluster, &err) < 0)
         ok = day_fail(d, "%s", err.text);
     if (ok)
@@ -229,6 +214,7 @@ static bool day_run(struct day *d)
         next = recheck < next ? recheck : next;
         if (next == BERTH_NEVER_NS)
             return day_judge_end(d);
+        next = next > d->now_ns + d->pause_ns ? next : d->now_ns + d->pause_ns;
         d->now_ns = next > d->now_ns ? next : d->now_ns;
         happen(d);
         if (!step(d, &recheck))
@@ -249,6 +235,7 @@ static bool seed_run(uint64_t seed, bool tells, struct days_sum *sum)
     bool ok = day_run(&d);
     if (!ok)
         (void)printf("# BERTH_SEED=%" PRIu64 " at %.0f s: %s\n", seed, (double)d.now_ns / 1e9, d.failure);
+    (void)fflush(stdout);
     sum->days++;
     sum->jobs += d.jobs_len;
     sum->plans += d.plans;
@@ -261,15 +248,21 @@ static bool seed_run(uint64_t seed, bool tells, struct days_sum *sum)
     return ok;
 }
 
+static uint64_t env_number(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text && *text ? strtoull(text, NULL, 10) : otherwise;
+}
+
 size_t days_check(uint64_t first, size_t len, struct days_sum *sum)
 {
-    const char *one = getenv("BERTH_SEED"), *days = getenv("BERTH_DAYS");
-    size_t failed = 0;
+    size_t failed = 0, most = (size_t)env_number("BERTH_FAILURES", FAILURES_MAX);
     *sum = (struct days_sum){0};
-    if (one)
-        return !seed_run(strtoull(one, NULL, 10), true, sum);
-    len = days ? strtoull(days, NULL, 10) : len;
-    for (uint64_t seed = first; seed < first + len && failed < FAILURES_MAX; seed++)
+    if (getenv("BERTH_SEED"))
+        return !seed_run(env_number("BERTH_SEED", 0), true, sum);
+    first = env_number("BERTH_FIRST", first);
+    len = (size_t)env_number("BERTH_DAYS", len);
+    for (uint64_t seed = first; seed < first + len && failed < most; seed++)
         failed += !seed_run(seed, false, sum);
     return failed;
 }

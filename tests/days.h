@@ -2,8 +2,8 @@
  *
  * A day has a cluster of 8 to 64 nodes, groups and users with quotas, queues, a policy, and at least 200 jobs (single ones,
  * arrays, gangs, elastic ones, of several priorities) that together ask for 0.9 and more of what there is. Everything goes by
- * the public header: the day is told to a cluster, planned whenever something happens, and each plan is applied. Checked, with
- * books of its own:
+ * the public header: the day is told to a cluster, planned whenever something happens (on some days not more often than every
+ * few minutes, so that much happens at once), and each plan is applied. Checked, with books of its own:
  *
  *   quota         nothing is held beyond a limit, nor will be once all stops are done
  *   gangs         none or at least the minimum of a gang is placed
@@ -12,7 +12,7 @@
  *   fixpoint      a plan that was applied leaves nothing to do at the same moment
  *   starvation    everything ends; without preemption nothing waits for longer than the stated bound
  *
- * A failing seed is printed; BERTH_SEED=n runs that one alone and tells what happens.
+ * A failing seed is printed; after BERTH_FAILURES of them (5) it ends. BERTH_SEED=n runs that one alone and tells what happens.
  */
 #pragma once
 
@@ -25,5 +25,5 @@ struct days_sum {
     double load; /* sum over days */
 };
 
-/* Checks days first to first + len - 1, or what BERTH_SEED and BERTH_DAYS say; returns how many failed. */
+/* Checks days first to first + len - 1, or what BERTH_SEED, or BERTH_FIRST and BERTH_DAYS, say; returns how many failed. */
 size_t days_check(uint64_t first, size_t len, struct days_sum *sum);

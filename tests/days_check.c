@@ -14,7 +14,7 @@ static void nothing_starves_and_nothing_loops(void **state)
 {
     struct days_sum sum;
     (void)state;
-    size_t failed = days_check(1000, 700, &sum);
+    size_t failed = days_check(1000, 1000, &sum);
     print_message("%" PRIu64 " days, %" PRIu64 " jobs, load %.2f, %" PRIu64 " plans, %" PRIu64 " pods placed, %" PRIu64
                   " preempted, %" PRIu64 " out of time\n",
                   sum.days, sum.jobs, sum.load / (double)(sum.days ? sum.days : 1), sum.plans, sum.placed,

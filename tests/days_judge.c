@@ -40,26 +40,6 @@ static struct held free_after(const struct day *d, const struct berth_plan *plan
     return left;
 }
 
-/* Where the decision ends that this stop is part of: with the places that the first job after it gets, before anybody else is
- * stopped or placed. What later decisions of the plan stop is not its matter. */
-static size_t decision_end(const struct berth_plan *plan, size_t stop)
-{
-    const char *by = NULL;
-    size_t end = stop + 1;
-    for (size_t i = stop + 1; i < berth_plan_actions(plan); i++) {
-        struct berth_action a = berth_plan_action(plan, i);
-        if (by && a.op == BERTH_STOP)
-            break;
-        if (a.op != BERTH_RESERVE && a.op != BERTH_PLACE)
-            continue;
-        if (by && strcmp(by, a.workload) != 0)
-            break;
-        by = a.workload;
-        end = i + 1;
-    }
-    return end;
-}
-
 static bool is_stopped_for_another(const struct berth_action *a, const struct day_job *j)
 {
     return a->op == BERTH_STOP && a->cause == BERTH_CAUSE_PREEMPTED && strcmp(a->workload, j->id) == 0;
@@ -72,15 +52,74 @@ static bool is_of_unit(const struct day_job *victim, const struct berth_action *
     return is_stopped_for_another(a, victim) && (victim->gang || a->ordinal == first->ordinal);
 }
 
-/* May it have gone for a quota? What its quotas limit is not judged further. */
-static bool is_limited(const struct day *d, const struct day_job *victim)
+static bool counts_in(const struct day *d, const struct day_job *j, int quota)
+{
+    const int of[] = {j->user, j->queue};
+    for (size_t n = 0; n < 2; n++)
+        for (int q = of[n]; q >= 0; q = d->quotas[q].parent)
+            if (q == quota)
+                return true;
+    return false;
+}
+
+static int64_t pod_needs(const struct day_job *j, enum day_resource r)
+{
+    return r == DAY_CPU ? j->cpu : r == DAY_GPU ? (int64_t)j->gpus * 1000 : 0;
+}
+
+struct in_quota {
+    int64_t later; /* once all stops are done and all that is placed has come */
+    int64_t most;  /* with all that stops */
+    int64_t kept;  /* for those who are promised a place in time */
+};
+
+/* What the quota holds after the first `len` actions. */
+static struct in_quota quota_after(const struct day *d, const struct berth_plan *plan, size_t len, int quota,
+                                   enum day_resource r)
+{
+    struct in_quota sum = {0};
+    for (uint32_t i = 0; i < d->jobs_len; i++) {
+        const struct day_job *j = &d->jobs[i];
+        for (uint32_t t = 0; j->there && !j->over && t < j->tasks && counts_in(d, j, quota); t++) {
+            sum.later += j->task[t].state == DAY_RUNNING || j->task[t].state == DAY_RESERVED ? pod_needs(j, r) : 0;
+            sum.most += is_held(j->task[t].state) || j->task[t].state == DAY_RESERVED ? pod_needs(j, r) : 0;
+        }
+    }
+    for (size_t i = 0; i < len; i++) {
+        struct berth_action a = berth_plan_action(plan, i);
+        const struct day_job *j = day_job_find((struct day *)d, a.workload);
+        int sign = a.op == BERTH_STOP ? -1 : a.op == BERTH_PLACE || a.op == BERTH_RESERVE ? 1 : 0;
+        if (!counts_in(d, j, quota) || j->over)
+            continue;
+        sum.later += sign * pod_needs(j, r);
+        sum.most += sign > 0 ? pod_needs(j, r) : 0;
+    }
+    for (size_t i = 0; i < berth_plan_pendings(plan); i++) {
+        const struct day_job *j = day_job_find((struct day *)d, berth_plan_pending_name(plan, i));
+        bool kept = counts_in(d, j, quota) && berth_plan_standing((struct berth_plan *)plan, i).start_ns;
+        sum.kept += kept ? (j->gang ? j->min : 1) * pod_needs(j, r) : 0;
+    }
+    return sum;
+}
+
+/* Would so many pods of the victim be too many for one of its quotas? Where some of it is kept for places in time, nothing begins
+ * that would take it before all have stopped. */
+static bool quotas_break(const struct day *d, const struct berth_plan *plan, size_t len, const struct day_job *victim,
+                         uint32_t pods)
 {
     const int of[] = {victim->user, victim->queue};
     for (size_t n = 0; n < 2; n++)
         for (int q = of[n]; q >= 0; q = d->quotas[q].parent)
-            for (unsigned r = 0; r < DAY_RESOURCES; r++)
-                if (d->quotas[q].limit[r] >= 0)
+            for (unsigned r = 0; r < DAY_JOBS; r++) {
+                int64_t limit = d->quotas[q].limit[r];
+                if (limit < 0)
+                    continue;
+                struct in_quota sum = quota_after(d, plan, len, q, r);
+                if (sum.later + sum.kept + pods * pod_needs(victim, r) > limit)
                     return true;
+                if (sum.kept && sum.most + sum.kept > limit)
+                    return true;
+            }
     return false;
 }
 
@@ -95,34 +134,65 @@ static bool promises(const struct day *d, const struct berth_plan *plan, size_t 
     return false;
 }
 
-/* Could the victims of one unit have stayed, all else as it is? */
-static bool judge_need(struct day *d, const struct berth_plan *plan, size_t stop)
+/* May a place in time be kept on the node? Of one that is kept on several, only the first is told. */
+static bool is_kept(const struct day *d, const struct berth_plan *plan, uint32_t node)
+{
+    for (size_t i = 0; i < berth_plan_pendings(plan); i++) {
+        struct berth_standing s = berth_plan_standing((struct berth_plan *)plan, i);
+        if (s.start_ns && (s.nodes > 1 || strcmp(s.node, d->nodes[node].id) == 0))
+            return true;
+    }
+    return false;
+}
+
+/* Could the victims of one unit have stayed, all else as it is after the first `len` actions? Where another place in time is kept
+ * beside one that is promised, there may be room, but not for as long. */
+static bool could_stay(struct day *d, const struct berth_plan *plan, size_t stop, size_t len)
 {
     struct berth_action first = berth_plan_action(plan, stop);
     const struct day_job *victim = day_job_find(d, first.workload);
-    size_t end = decision_end(plan, stop);
-    uint32_t pods[DAY_NODES_MAX] = {0};
+    uint32_t pods[DAY_NODES_MAX] = {0}, all = 0;
     uint64_t gpus[DAY_NODES_MAX] = {0};
-    for (size_t i = 0; i < end; i++) {
+    for (size_t i = 0; i < len; i++) {
         struct berth_action a = berth_plan_action(plan, i);
         if (!is_of_unit(victim, &first, &a))
             continue;
-        for (uint32_t n = 0; n < d->nodes_len; n++)
-            if (strcmp(d->nodes[n].id, a.node) == 0) {
-                pods[n]++;
-                gpus[n] |= a.gpus;
-            }
+        uint32_t n = day_node_find(d, a.node);
+        pods[n]++;
+        all++;
+        gpus[n] |= a.gpus;
     }
-    if (is_limited(d, victim))
-        return true;
     for (uint32_t n = 0; n < d->nodes_len; n++) {
-        struct held left = free_after(d, plan, end, n);
-        if (pods[n] && d->policy.backfill.reservations && promises(d, plan, end, n))
-            return true; /* there may be room, but not for as long: another place in time is kept there */
-        if (pods[n] && (left.cpu < pods[n] * victim->cpu || left.taken & gpus[n]))
+        if (pods[n] == 0)
+            continue;
+        struct held left = free_after(d, plan, len, n);
+        if (left.cpu < pods[n] * victim->cpu || left.taken & gpus[n])
+            return false;
+    }
+    if (quotas_break(d, plan, len, victim, all))
+        return false;
+    for (uint32_t n = 0; n < d->nodes_len; n++)
+        if (pods[n] && promises(d, plan, len, n) && is_kept(d, plan, n))
+            return false;
+    return true;
+}
+
+/* The decision that a stop is part of ends with a place that the first job after it gets, before anybody else gets one: with which,
+ * is not told. What later decisions of the plan stop is not its matter. */
+static bool judge_need(struct day *d, const struct berth_plan *plan, size_t stop)
+{
+    const char *by = NULL;
+    for (size_t i = stop + 1; i < berth_plan_actions(plan); i++) {
+        struct berth_action a = berth_plan_action(plan, i);
+        if (a.op != BERTH_RESERVE && a.op != BERTH_PLACE)
+            continue;
+        if (by && strcmp(by, a.workload) != 0)
+            break;
+        by = a.workload;
+        if (!could_stay(d, plan, stop, i + 1))
             return true;
     }
-    return day_fail(d, "job %s is stopped for another and could have stayed", victim->id);
+    return day_fail(d, "job %s is stopped for another and could have stayed", berth_plan_action(plan, stop).workload);
 }
 
 /* Held beyond some guarantee of its quotas? */
@@ -199,44 +269,44 @@ bool day_judge_plan(struct day *d, const struct berth_plan *plan)
 
 /* ---- quotas and gangs ------------------------------------------------------------------------------------------- */
 
-static bool counts_in(const struct day *d, const struct day_job *j, int quota)
+/* What is held of each quota, and will be once all stops are done. */
+struct sums {
+    int64_t now[DAY_RESOURCES], later[DAY_RESOURCES];
+};
+
+static void sums_add(const struct day *d, const struct day_job *j, struct sums *all)
 {
     const int of[] = {j->user, j->queue};
+    struct sums own = {0};
+    for (uint32_t t = 0; t < j->tasks; t++) {
+        enum day_state s = j->task[t].state;
+        own.now[DAY_JOBS] |= is_held(s) || s == DAY_RESERVED;
+        for (unsigned r = 0; r < DAY_JOBS; r++) {
+            own.now[r] += is_held(s) ? pod_needs(j, r) : 0;
+            own.later[r] += s == DAY_RUNNING || s == DAY_RESERVED ? pod_needs(j, r) : 0;
+        }
+    }
     for (size_t n = 0; n < 2; n++)
         for (int q = of[n]; q >= 0; q = d->quotas[q].parent)
-            if (q == quota)
-                return true;
-    return false;
-}
-
-static int64_t pod_needs(const struct day_job *j, enum day_resource r)
-{
-    return r == DAY_CPU ? j->cpu : r == DAY_GPU ? (int64_t)j->gpus * 1000 : 0;
-}
-
-static bool judge_quota(struct day *d, int quota)
-{
-    int64_t now[DAY_RESOURCES] = {0}, later[DAY_RESOURCES] = {0};
-    for (uint32_t i = 0; i < d->jobs_len; i++) {
-        const struct day_job *j = &d->jobs[i];
-        bool any = false;
-        if (!j->there || j->over || !counts_in(d, j, quota))
-            continue; /* what is over counts no more, even while it stops */
-        for (uint32_t t = 0; t < j->tasks; t++) {
-            enum day_state s = j->task[t].state;
-            any |= is_held(s) || s == DAY_RESERVED;
-            for (unsigned r = 0; r < DAY_JOBS; r++) {
-                now[r] += is_held(s) ? pod_needs(j, r) : 0;
-                later[r] += s == DAY_RUNNING || s == DAY_RESERVED ? pod_needs(j, r) : 0;
+            for (unsigned r = 0; r < DAY_RESOURCES; r++) {
+                all[q].now[r] += own.now[r];
+                all[q].later[r] += own.later[r];
             }
+}
+
+static bool judge_quotas(struct day *d)
+{
+    struct sums all[DAY_QUOTAS_MAX] = {0};
+    for (uint32_t i = 0; i < d->jobs_len; i++)
+        if (d->jobs[i].there && !d->jobs[i].over) /* what is over counts no more, even while it stops */
+            sums_add(d, &d->jobs[i], all);
+    for (uint32_t q = 0; q < d->quotas_len; q++)
+        for (unsigned r = 0; r < DAY_RESOURCES; r++) {
+            int64_t limit = d->quotas[q].limit[r], now = all[q].now[r], later = all[q].later[r];
+            if (limit >= 0 && (now > limit || later > limit))
+                return day_fail(d, "quota %s: %" PRId64 " now, %" PRId64 " later of %" PRId64 " (resource %u)",
+                                d->quotas[q].id, now, later, limit, r);
         }
-        now[DAY_JOBS] += any;
-    }
-    for (unsigned r = 0; r < DAY_RESOURCES; r++)
-        if (d->quotas[quota].limit[r] >= 0 &&
-            (now[r] > d->quotas[quota].limit[r] || later[r] > d->quotas[quota].limit[r]))
-            return day_fail(d, "quota %s: %" PRId64 " now, %" PRId64 " later of %" PRId64 " (resource %u)",
-                            d->quotas[quota].id, now[r], later[r], d->quotas[quota].limit[r], r);
     return true;
 }
 
@@ -255,9 +325,8 @@ static bool judge_gang(struct day *d, const struct day_job *j)
 
 bool day_judge_state(struct day *d)
 {
-    for (uint32_t q = 0; q < d->quotas_len; q++)
-        if (!judge_quota(d, (int)q))
-            return false;
+    if (!judge_quotas(d))
+        return false;
     for (uint32_t i = 0; i < d->jobs_len; i++)
         if (d->jobs[i].there && d->jobs[i].gang && !judge_gang(d, &d->jobs[i]))
             return false;

@@ -15,10 +15,21 @@ static void nothing_starves_and_nothing_loops(void **state)
     assert_true(sum.preempted > 0 && sum.placed >= sum.jobs / 2);
 }
 
+/* Days on which somebody was stopped once who need not have been (decision 19). */
+static void nobody_is_stopped_needlessly(void **state)
+{
+    static const uint64_t seeds[] = {187, 1259, 3572, 3652, 5085, 6056, 8090, 9432};
+    struct days_sum sum;
+    (void)state;
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++)
+        assert_int_equal(days_check(seeds[i], 1, &sum), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_starves_and_nothing_loops),
+        cmocka_unit_test(nobody_is_stopped_needlessly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,6 +154,8 @@ static void policy_make(struct day *d)
                                            .max_wait_ns = rng_chance(r, 70) ? rng_range(r, 2, 24) * HOUR_NS : 0};
     d->policy.backfill =
         (struct berth_backfill){.reservations = RNG_PICK(r, uint32_t, 0, 1, 10, 100, 100), .strict = rng_chance(r, 5)};
+    if (rng_chance(r, 25))
+        d->policy.backfill.ranking.name = RNG_PICK(r, char *, "sjf", "f1", "fifo");
     d->policy.preemption =
         (struct berth_preemption){.on = rng_chance(r, 60), .min_run_ns = rng_range(r, 0, 30) * 60 * DAY_SECOND_NS};
 }
@@ -218,6 +220,8 @@ static void jobs_make(struct day *d)
         job_make(d, &d->jobs[i], i);
     qsort(d->jobs, d->jobs_len, sizeof *d->jobs, by_arrival);
     for (uint32_t i = 0; i < d->jobs_len; i++)
+        d->by_number[strtoul(d->jobs[i].id, NULL, 10) - 1] = &d->jobs[i];
+    for (uint32_t i = 0; i < d->jobs_len; i++)
         asked += pod_share(d, &d->jobs[i]) * d->jobs[i].tasks * (double)d->jobs[i].runs_ns;
     d->load = 0.9 + (double)rng_below(r, 60) / 100;
     double scale = d->load * 24 * 3600 / asked;
@@ -239,6 +243,7 @@ void day_make(struct day *d, uint64_t seed)
     quotas_make(d);
     policy_make(d);
     jobs_make(d);
+    d->pause_ns = RNG_PICK(&d->rng, int64_t, 0, 120, 600) * DAY_SECOND_NS;
 }
 
 /* ---- telling --------------------------------------------------------------------------------------------------- */
@@ -300,8 +305,11 @@ void day_tell(struct day *d, const struct day_job *j, uint32_t task)
 
 struct day_job *day_job_find(struct day *d, const char *id)
 {
-    for (uint32_t i = 0; i < d->jobs_len; i++)
-        if (strcmp(d->jobs[i].id, id) == 0)
-            return &d->jobs[i];
-    return NULL;
+    unsigned long number = strtoul(id, NULL, 10);
+    return number > 0 && number <= d->jobs_len ? d->by_number[number - 1] : NULL;
+}
+
+uint32_t day_node_find(const struct day *d, const char *id)
+{
+    return (uint32_t)strtoul(id + 1, NULL, 10) % d->nodes_len;
 }

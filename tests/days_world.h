@@ -59,11 +59,13 @@ struct day {
     struct berth_queue queues[3];
     struct day_node nodes[DAY_NODES_MAX];
     struct day_quota quotas[DAY_QUOTAS_MAX];
-    struct day_job *jobs; /* by arrival */
+    struct day_job *jobs;                    /* by arrival */
+    struct day_job *by_number[DAY_JOBS_MAX]; /* its id less one */
     uint32_t nodes_len, quotas_len, jobs_len;
     bool guarantees;
     double load;
     int64_t now_ns;
+    int64_t pause_ns; /* between plans, whatever happens */
     uint64_t next_id;
     bool tells;
     char failure[512];
@@ -85,3 +87,5 @@ bool day_judge_end(struct day *d);
 bool day_fail(struct day *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The job of an id; NULL. */
 struct day_job *day_job_find(struct day *d, const char *id);
+/* The number of a node. */
+uint32_t day_node_find(const struct day *d, const char *id);

@@ -108,6 +108,20 @@ static int node_changes(struct event *e)
     return berth_node_put(e->cluster, n, &e->err);
 }
 
+/* Who holds it keeps it. */
+static int gpu_ails(struct event *e)
+{
+    struct berth_node *n = &e->world->nodes[rng_below(e->r, e->world->nodes_len)];
+    if (!n->gpus_len)
+        return 0;
+    struct berth_gpu *gpus = arena_dup(&e->world->arena, n->gpus, n->gpus_len * sizeof *gpus);
+    struct berth_gpu *one = &gpus[rng_below(e->r, n->gpus_len)];
+    one->unhealthy = !one->unhealthy;
+    n->gpus = gpus;
+    e->world->broken = true;
+    return berth_node_put(e->cluster, n, &e->err);
+}
+
 static int node_joins(struct event *e)
 {
     static const size_t numbers = 1000;
@@ -182,6 +196,8 @@ static int workload_comes(struct event *e)
     struct berth_workload w = workload_random(e->world, e->r, 1000 + rng_below(e->r, 1000));
     if (world_find_workload(e->world, w.id) != NONE)
         return 0;
+    if (world_claims(e->world))
+        claim_random(e->world, e->r, &w);
     return berth_workload_put(e->cluster, world_add_workload(e->world, w), &e->err);
 }
 
@@ -231,6 +247,20 @@ static int somebody_wishes(struct event *e)
     return berth_fact_put(e->cluster, &wish, &e->err);
 }
 
+/* Its owners say anew how many may go; another time it is another one in its place. */
+static int budget_changes(struct event *e)
+{
+    size_t i = rng_below(e->r, e->world->budgets_len);
+    struct berth_budget *b = &e->world->budgets[i], other;
+    bool anew = rng_chance(e->r, 30);
+    int rc = anew ? berth_budget_remove(e->cluster, b->id, &e->err) : 0;
+
+    budget_random(e->world, e->r, i, &other);
+    other.id = b->id;
+    *b = other;
+    return rc ? rc : berth_budget_put(e->cluster, b, &e->err);
+}
+
 bool world_evolve(struct world *world, struct berth_cluster *cluster, struct rng *r, struct verdict *v)
 {
     static const struct {
@@ -243,6 +273,7 @@ bool world_evolve(struct world *world, struct berth_cluster *cluster, struct rng
         {"usage changes",            30, usage_changes         },
         {"a node changes state",     30, node_changes_state    },
         {"a node changes",           8,  node_changes          },
+        {"a GPU ails or is well",    12, gpu_ails              },
         {"a node joins",             8,  node_joins            },
         {"a node leaves",            8,  node_leaves           },
         {"a workload scales",        30, workload_scales       },
@@ -258,6 +289,8 @@ bool world_evolve(struct world *world, struct berth_cluster *cluster, struct rng
     for (size_t i = 0; i < sizeof events / sizeof *events; i++)
         if (rng_chance(r, events[i].percent) && events[i].happens(&e) != 0)
             return verdict_bad(v, "evolving: %s: %s", events[i].name, e.err.text);
+    if (world->budgets_len && rng_chance(r, 40) && budget_changes(&e) != 0)
+        return verdict_bad(v, "evolving: a budget changes: %s", e.err.text);
     world->now_ns += RNG_PICK(r, int64_t, 0, 1, 30, 600) * SECOND_NS;
     return true;
 }

@@ -284,6 +284,7 @@ static const struct {
     {"volume twice",                    {LIST(volumes, const char *const, "v1", "v1")}                                   },
     {"image without a name",            {LIST(images, const char *const, "")}                                            },
     {"zone not UTF-8",                  {.near_zone = "\xff"}                                                            },
+    {"profile not UTF-8",               {.profile = "\xff"}                                                              },
     {"spread of no skew",               {LIST(spread, const struct berth_spread, {"zone", ANY_TERM, 0, false})}          },
     {"spread without a topology",       {LIST(spread, const struct berth_spread, {"", ANY_TERM, 1, false})}              },
     {"near without a topology",         {LIST(near, const struct berth_near, {"", ANY_TERM, false})}                     },

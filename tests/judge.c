@@ -81,6 +81,8 @@ void action_apply(struct world *world, const struct berth_action *a)
             seat_forget(world, seat);
             break;
         }
+        if (a->cause == BERTH_CAUSE_PREEMPTED)
+            world_spend_budgets(world, seat->workload);
         seat->is.state = BERTH_STOPPING;
         seat->is.ready = false;
         seat->is.since_ns = world->now_ns;
@@ -114,7 +116,8 @@ static bool pod_free(const struct world *world, const struct berth_action *a, si
         const struct seat *s = &world->seats[i];
         if (s->workload != w || s->is.ordinal != a->ordinal || s->is.id == a->instance || s->is.id == a->replaces)
             continue;
-        bool awaited = false;
+        bool awaited =
+            s->is.state == BERTH_RESERVED && a->instance && s->is.replaces == a->instance; /* it comes later */
         for (size_t k = 0; k < a->waits_len; k++)
             awaited |= a->waits[k] == s->is.id;
         bool twice = lost_policy(&world->workloads[w]) == BERTH_LOST_REPLACE;
@@ -152,8 +155,8 @@ static enum rule rule_against(const struct ask *on, enum berth_op op, size_t nod
     struct ask now = {.world = on->world, .workload = on->workload, .shape = on->shape, .moves = on->moves};
 
     for (int rule = 0; rule < RULES_LEN; rule++) {
-        bool counts_pods = rule >= RULE_MAX_PER_NODE;
-        if ((counts_pods || rule == RULE_PRESSURE) && op == BERTH_PROMOTE)
+        bool counts_pods = rule >= RULE_MAX_PER_NODE && rule != RULE_APART; /* it is apart from what it waits for */
+        if ((rule >= RULE_MAX_PER_NODE || rule == RULE_PRESSURE) && op == BERTH_PROMOTE)
             continue;
         if (rule_refuses(counts_pods ? &now : on, (enum rule)rule, node))
             return (enum rule)rule;
@@ -308,5 +311,6 @@ bool judge_plan(const struct world *before, struct berth_plan *plan, struct worl
     for (size_t i = 0; good && i < berth_plan_facts(plan); i++)
         world_add_fact(ret_after, berth_plan_fact(plan, i));
     return good && state_judge(before, ret_after, berth_plan_alarm(plan), v) &&
-           relief_judge(before, ret_after, plan, v) && pendings_judge(ret_after, plan, v);
+           preempt_judge(before, ret_after, plan, v) && relief_judge(before, ret_after, plan, v) &&
+           pendings_judge(ret_after, plan, v);
 }

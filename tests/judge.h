@@ -27,4 +27,7 @@ bool action_judge(const struct world *world, const struct berth_action *a,
 void action_apply(struct world *world, const struct berth_action *a);
 bool state_judge(const struct world *before, const struct world *after, bool alarm, struct verdict *v);
 bool relief_judge(const struct world *before, const struct world *after, struct berth_plan *plan, struct verdict *v);
+bool preempt_judge(const struct world *before, const struct world *after, struct berth_plan *plan, struct verdict *v);
+bool plan_breaks_budgets(const struct world *before,
+                         struct berth_plan *plan); /* does it stop more than some budget allows? */
 bool pendings_judge(const struct world *after, struct berth_plan *plan, struct verdict *v);

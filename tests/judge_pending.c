@@ -232,7 +232,7 @@ static bool pod_moves(const struct ask *ask, const struct berth_pending *p)
 {
     for (size_t i = 0; i < ask->world->seats_len; i++) {
         const struct seat *s = &ask->world->seats[i];
-        if (s->workload == ask->workload && s->is.ordinal == p->ordinals[0] && state_active(s->is.state) &&
+        if (s->workload == ask->workload && s->is.ordinal == p->ordinals[0] && state_seated(s->is.state) &&
             s->is.state != BERTH_STOPPING)
             return true;
     }

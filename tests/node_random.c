@@ -118,13 +118,14 @@ static void gpus_random(struct world *world, struct rng *r, struct berth_node *n
         return;
     size_t len = rng_chance(r, 3) ? 64 : (size_t)RNG_PICK(r, int, 1, 2, 4, 8);
     struct berth_gpu *gpus = ARENA_ARRAY(&world->arena, struct berth_gpu, len);
-    bool mixed = rng_chance(r, 20);
+    bool mixed = rng_chance(r, 20), ailing = rng_chance(r, 15);
     const char *model = RNG_PICK(r, char *, "T4", "A100", "H100");
 
     for (size_t i = 0; i < len; i++) {
         if (mixed)
             model = RNG_PICK(r, char *, "T4", "A100", "H100");
-        gpus[i] = (struct berth_gpu){model, (model[0] == 'T' ? 16 : 80) * GIB};
+        gpus[i] =
+            (struct berth_gpu){model, (model[0] == 'T' ? 16 : 80) * GIB, .unhealthy = ailing && rng_chance(r, 40)};
     }
     node->gpus = gpus;
     node->gpus_len = len;
@@ -148,7 +149,7 @@ static void extras_random(struct world *world, struct rng *r, struct berth_node 
     node->images_len = rng_below(r, 3) % 2;
     if (rng_chance(r, 50)) {
         ports[0] = (struct berth_port){BERTH_TCP, 3980, 0};
-        ports[1] = (struct berth_port){BERTH_UDP, 8000, 4};
+        ports[1] = (struct berth_port){BERTH_UDP, 8000, 4, RNG_PICK(r, char *, "", "", "10.0.0.1")};
         node->ports = ports;
         node->ports_len = (size_t)rng_range(r, 1, 2);
     }

@@ -98,6 +98,7 @@ struct row {
     }
 #define WINDOW(more)                                                                                                   \
     "{" more "\"start\": \"2030-01-01T00:00:00Z\", \"duration\": \"1h\", \"nodes\": [\"n1\"], \"maintenance\": true}"
+#define OPTASK(more) "{" more "\"script\": \"true\", \"init\": true}"
 #define ON_NODE(method, verb, body)                                                                                    \
     {                                                                                                                  \
         method, "/v1/nodes/{id}/" verb, "nodes", NODE, "nodes", body, ""                                               \
@@ -131,7 +132,9 @@ static const struct row rows[] = {
     {"PUT",    "/v1/crons/{id}",                  "submit",  CRON,     "manage", "{\"schedule\": \"1 * * * *\", \"job\": {}}",             ""         },
     {"GET",    "/v1/queue",                       "cluster", NOTHING,  "",       NULL,                                                     ""         },
     {"GET",    "/v1/use",                         "cluster", NOTHING,  "",       NULL,                                                     ""         },
+    {"GET",    "/v1/series",                      "cluster", NOTHING,  "",       NULL,                                                     ""         },
     {"GET",    "/v1/holders",                     "cluster", NOTHING,  "",       NULL,                                                     ""         },
+    {"POST",   "/v1/what_if",                     "cluster", NOTHING,  "",       "{\"policy\": \"fifo\"}",                                 ""         },
     {"POST",   "/v1/policies/test",               "cluster", NOTHING,  "",       "{\"ranking\": \"fifo\"}",                                ""         },
     WORK("vms", VM, "{\"name\": \"new\", \"owner\": \"%\"}"),
     {"PUT",    "/v1/vms/{id}",                    "submit",  VM,       "manage", "{\"priority\": 2}",                                      ""         },
@@ -157,6 +160,7 @@ static const struct row rows[] = {
     {"POST",   "/v1/instances/{id}/signal",       "manage",  INSTANCE, "manage", "{\"signal\": \"HUP\"}",                                  ""         },
     {"GET",    "/v1/apps/{id}/logs",              "read",    APP,      "read",   NULL,                                                     ""         },
     {"GET",    "/v1/jobs/{id}/logs",              "read",    JOB,      "read",   NULL,                                                     ""         },
+    {"GET",    "/v1/vms/{id}/logs",               "read",    VM,       "read",   NULL,                                                     ""         },
     {"GET",    "/v1/calls/{id}",                  "manage",  ERRAND,   "",       NULL,                                                     ""         },
     {"DELETE", "/v1/calls/{id}",                  "manage",  ERRAND,   "",       NULL,                                                     ""         },
     {"POST",   "/v1/calls/{id}/input",            "manage",  ERRAND,   "",       NULL,                                                     ""         },
@@ -190,6 +194,17 @@ static const struct row rows[] = {
     ORDER("policies", "system", "{\"id\": \"new\"}", "{\"ranking\": \"fifo\"}"),
     ORDER("windows", "nodes", WINDOW("\"id\": \"new\", "), WINDOW("")),
     ORDER("domains", "nodes", "{\"id\": \"new\"}", "{\"nodes\": [\"n1\"]}"),
+    {"GET",    "/v1/optasks",                     "nodes",   NOTHING,  "",       NULL,                                                     ""         },
+    {"POST",   "/v1/optasks",                     "nodes",   PLAIN,    "users",  OPTASK("\"id\": \"new\", "),                              "makes"    },
+    {"GET",    "/v1/optasks/{id}",                "nodes",   PLAIN,    "",       NULL,                                                     ""         },
+    {"PUT",    "/v1/optasks/{id}",                "nodes",   PLAIN,    "users",  OPTASK(""),                                               ""         },
+    {"PATCH",  "/v1/optasks/{id}",                "nodes",   PLAIN,    "users",  "{\"display\": \"x\"}",                                   ""         },
+    {"DELETE", "/v1/optasks/{id}",                "nodes",   PLAIN,    "users",  NULL,                                                     ""         },
+    {"POST",   "/v1/optasks/{id}/retry",          "nodes",   PLAIN,    "users",  "{}",                                                     ""         },
+    {"POST",   "/v1/optasks/{id}/undo",           "nodes",   PLAIN,    "users",  "{}",                                                     ""         },
+    {"GET",    "/v1/optasks/{id}/logs",           "nodes",   PLAIN,    "",       NULL,                                                     ""         },
+    {"GET",    "/v1/nodes/{id}/optasks",          "nodes",   NODE,     "nodes",  NULL,                                                     ""         },
+    {"POST",   "/v1/nodes/{id}/optasks/{optask}", "report",  ERRAND,   "",       "{\"attempt\": 1, \"state\": \"done\"}",                  ""         },
     {"GET",    "/v1/routes",                      "cluster", NOTHING,  "",       NULL,                                                     ""         },
     {"PUT",    "/v1/routes",                      "system",  NOTHING,  "",       "{}",                                                     ""         },
 
@@ -225,6 +240,8 @@ static const struct row rows[] = {
     {"POST",   "/v1/txn",                         "self",    APP,      "manage",
                                                             "{\"changes\": [{\"op\": \"delete\", \"kind\": \"app\", \"id\": \"web.%\"}]}",                                                        ""         },
 
+    {"GET",    "/v1/shares",                      "read",    NOTHING,  "",       NULL,                                                     ""         },
+    {"GET",    "/v1/prices",                      "cluster", NOTHING,  "",       NULL,                                                     ""         },
     {"GET",    "/v1/usage",                       "read",    NOTHING,  "",       NULL,                                                     ""         },
     {"GET",    "/v1/usage_records",               "read",    NOTHING,  "",       NULL,                                                     ""         },
     {"GET",    "/v1/services",                    "read",    NOTHING,  "",       NULL,                                                     ""         },
@@ -239,6 +256,8 @@ static const struct row rows[] = {
     {"GET",    "/v1/why/{kind}/{id}",             "cluster", APP,      "read",   NULL,                                                     ""         },
     {"GET",    "/v1/events",                      "read",    NOTHING,  "",       NULL,                                                     ""         },
     {"GET",    "/v1/audit",                       "audit",   NOTHING,  "",       NULL,                                                     ""         },
+    {"GET",    "/v1/audit/{seq}",                 "audit",   NOTHING,  "",       NULL,                                                     ""         },
+    {"POST",   "/v1/audit/{seq}/replay",          "audit",   NOTHING,  "",       NULL,                                                     ""         },
     {"GET",    "/v1/backup",                      "system",  NOTHING,  "",       NULL,                                                     ""         },
 };
 enum { ROWS = sizeof rows / sizeof *rows };

@@ -199,6 +199,7 @@ static void cluster_make(struct cluster *c)
         asked(k, k->admin, "POST", "/v1/nodes", body, 201);
     }
     asked(k, k->admin, "POST", "/v1/windows", WINDOW("\"id\": \"spare\", "), 201);
+    asked(k, k->admin, "POST", "/v1/optasks", OPTASK("\"id\": \"spare\", "), 201);
     for (size_t i = 0; i + 1 < ROLES; i++) {
         char id[NAME_MAX_];
         (void)snprintf(id, sizeof id, "the-%s", roles[i].role);

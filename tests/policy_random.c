@@ -39,7 +39,6 @@ static struct berth_policy policy_random(struct world *world, struct rng *r)
         policy.headroom.reserves = reserves_random(world, r, &policy.headroom.reserves_len);
         policy.headroom.priority = RNG_PICK(r, int32_t, 0, 1, 5, 100);
     }
-    policy.preemption.on = policy.preemption.on && world->seed % 4 == 0; /* without a draw */
     return policy;
 }
 

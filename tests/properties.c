@@ -126,25 +126,45 @@ static bool order_check(const struct world *world, const struct made *live, stru
     return good;
 }
 
-/* Applied by the library and applied naively: nothing to do in either, and both are the same. */
-/* With preemption and reservations together something may be left to the next plans; then it must be the same for all. */
-static bool may_go_on(const struct world *world)
+static size_t pods_pending(struct berth_plan *plan, const char *workload)
 {
-    return world->policy.preemption.on && world->policy.backfill.reservations > 0;
+    size_t len = 0;
+    for (size_t i = 0; i < berth_plan_pendings(plan); i++)
+        if (text_same(berth_plan_pending_name(plan, i), workload))
+            len += berth_plan_pending(plan, i).ordinals_len;
+    return len;
 }
 
+/* A budget is broken only where somebody would have to wait otherwise. */
+static bool budgets_check(const struct world *world, const struct made *live, struct verdict *v)
+{
+    struct berth_policy policy = world_policy(world);
+    struct berth_plan *kept = NULL;
+    bool good = false;
+
+    if (!policy.preemption.break_budgets || !plan_breaks_budgets(world, live->plan))
+        return true;
+    policy.preemption.break_budgets = false;
+    if (berth_plan_make(live->snapshot, &policy, &kept, NULL) != 0)
+        return verdict_bad(v, "budgets: no plan that keeps them");
+    for (size_t i = 0; i < world->workloads_len && !good; i++)
+        good = pods_pending(kept, world->workloads[i].id) > pods_pending(live->plan, world->workloads[i].id);
+    berth_plan_free(kept);
+    return good ? true : verdict_bad(v, "budgets: broken, and nobody has to wait where they are kept");
+}
+
+/* Applied by the library and applied naively: nothing to do in either, and both are the same. */
 static bool fixpoint_check(const struct world *before, const struct world *after, struct berth_cluster *cluster,
                            const struct made *live, struct verdict *v)
 {
     struct made next = {0}, naive = {0};
     struct berth_err err = {0};
-    bool open = may_go_on(before);
 
     if (berth_apply(cluster, live->plan, before->next_id, &err) != 0)
         return verdict_bad(v, "apply: %s", err.text);
     bool good = audited(cluster, "after the plan", v) && made_from(&next, after, cluster, v) &&
-                (open || plan_empty(next.plan, "fixpoint", v)) && made_loaded(&naive, after, after->seed * 11 + 3, v) &&
-                (open || plan_empty(naive.plan, "naively applied", v)) &&
+                plan_empty(next.plan, "fixpoint", v) && made_loaded(&naive, after, after->seed * 11 + 3, v) &&
+                plan_empty(naive.plan, "naively applied", v) &&
                 plans_same(next.plan, naive.plan, "applied against naively applied", v);
     made_done(&next);
     made_done(&naive);
@@ -157,7 +177,7 @@ static bool step_check(const struct world *world, struct berth_cluster *cluster,
 {
     struct made live = {0};
     bool good = (world->broken || audited(cluster, "before the plan", v)) && made_from(&live, world, cluster, v) &&
-                order_check(world, &live, v);
+                order_check(world, &live, v) && budgets_check(world, &live, v);
 
     if (!good) {
         world_copy(ret_after, world);
@@ -289,7 +309,7 @@ size_t seeds_check(uint64_t first, size_t len)
     size_t failures = 0, most = (size_t)env_number("BERTH_FAILURES", FAILURES_SHOWN);
 
     first = env_number("BERTH_SEED", first);
-    len = getenv("BERTH_SEED") ? 1 : (size_t)env_number("BERTH_WORLDS", len);
+    len = (size_t)env_number("BERTH_WORLDS", getenv("BERTH_SEED") ? 1 : len);
     signal(SIGABRT, seed_cry);
     signal(SIGSEGV, seed_cry);
     for (size_t i = 0; i < len; i++) {

@@ -7,8 +7,9 @@
  *   judged          the naive judge finds nothing (judge.h), and berth_audit neither
  *   resting         where nothing else happens, plans become empty and stay so
  *
- * A failing seed is printed; after BERTH_FAILURES of them (5) it ends. BERTH_SEED=n runs that one alone and prints the
- * world and its plan; with BERTH_SHRINK=1 as well, the smallest world found that still fails.
+ * A failing seed is printed; after BERTH_FAILURES of them (5) it ends. BERTH_SEED=n runs that one alone (or, with
+ * BERTH_WORLDS=m, so many from there) and prints the world and its plan; with BERTH_SHRINK=1 as well, the smallest world
+ * found that still fails.
  */
 #pragma once
 

@@ -50,7 +50,7 @@ enum berth_on_lost lost_policy(const struct berth_workload *w)
 
 bool seat_given_up(const struct world *world, const struct seat *seat, bool alarm)
 {
-    bool lost = world->nodes[seat->node].state == BERTH_NODE_LOST && seat->is.state != BERTH_RESERVED;
+    bool lost = world->nodes[seat->node].state == BERTH_NODE_LOST && state_active(seat->is.state);
     return lost && !alarm && seat->workload != NONE &&
            lost_policy(&world->workloads[seat->workload]) == BERTH_LOST_REPLACE;
 }

@@ -88,6 +88,8 @@ bool rule_gpu_free(const struct ask *ask, size_t node, size_t device, const stru
 /* The lowest devices that will do; 0: not enough of them. */
 uint64_t rule_gpu_pick(const struct ask *ask, size_t node);
 
+/* Do pods of the workload count against the budget? */
+bool budget_counts(const struct world *world, size_t budget, size_t workload);
 bool rule_ports_overlap(const struct berth_port *a, const struct berth_port *b);
 bool rule_term_holds(const struct berth_term *term, const struct berth_label *labels, size_t labels_len);
 /* The value of a topology label of a node; NULL: has none. */

@@ -202,7 +202,7 @@ bool rule_gpu_suits(const struct berth_gpu *gpu, const struct berth_shape *shape
 {
     if (shape->gpu.models_len && !text_in(gpu->model, shape->gpu.models, shape->gpu.models_len))
         return false;
-    return shape->gpu.memory_bytes <= gpu->memory_bytes;
+    return !gpu->unhealthy && shape->gpu.memory_bytes <= gpu->memory_bytes;
 }
 
 /* Too few devices of that kind, whoever holds them. */
@@ -249,10 +249,17 @@ bool gpu_refuses(const struct ask *ask, size_t node)
     return rule_gpu_share(shape_asked(ask)) && !rule_gpu_pick(ask, node);
 }
 
+static bool port_at_all(const struct berth_port *p)
+{
+    return !text_given(p->address) || text_same(p->address, "0.0.0.0");
+}
+
 bool rule_ports_overlap(const struct berth_port *a, const struct berth_port *b)
 {
     uint32_t a_end = a->port + (a->count ? a->count : 1u), b_end = b->port + (b->count ? b->count : 1u);
-    return a->protocol == b->protocol && a->port < b_end && b->port < a_end;
+    bool all = port_at_all(a) || port_at_all(b);
+    return a->protocol == b->protocol && a->port < b_end && b->port < a_end &&
+           (all || text_same(a->address, b->address));
 }
 
 static bool ports_clash(const struct berth_shape *shape, const struct berth_port *taken, size_t taken_len)

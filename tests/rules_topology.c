@@ -21,7 +21,12 @@ static bool workload_selected(const struct world *world, const struct berth_term
     return rule_term_holds(select, world->workloads[workload].labels, world->workloads[workload].labels_len);
 }
 
-/* Pods that the term picks, on all nodes with that value of the label; value NULL: anywhere. */
+bool budget_counts(const struct world *world, size_t budget, size_t workload)
+{
+    return workload != NONE && workload_selected(world, &world->budgets[budget].select, workload);
+}
+
+/* Pods that the term picks, on all nodes with that value of the label; value NULL: with any. */
 static uint32_t selected_within(const struct ask *ask, const struct berth_term *select, const char *topology,
                                 const char *value)
 {
@@ -29,7 +34,7 @@ static uint32_t selected_within(const struct ask *ask, const struct berth_term *
     for (size_t i = 0; i < ask->world->seats_len; i++) {
         const struct seat *s = &ask->world->seats[i];
         const char *at = rule_topology(&ask->world->nodes[s->node], topology);
-        if (ask_counts(ask, s) && (!value || (at && text_same(at, value))))
+        if (ask_counts(ask, s) && at && (!value || text_same(at, value)))
             len += workload_selected(ask->world, select, s->workload);
     }
     return len;
@@ -44,18 +49,60 @@ static bool node_eligible(const struct ask *ask, size_t node)
     return true;
 }
 
-/* The fewest in any domain that has an eligible node; 0 if there is none. */
+/* Has the node every topology that the pod's required spreads are about, and does it satisfy what they mind? */
+static bool node_counts(const struct ask *ask, const struct berth_spread *spread, size_t node)
+{
+    const struct berth_shape *shape = shape_asked(ask);
+    enum berth_spread_nodes nodes = spread->nodes;
+
+    for (size_t i = 0; i < shape->spread_len; i++)
+        if (!shape->spread[i].soft && !rule_topology(&ask->world->nodes[node], shape->spread[i].topology))
+            return false;
+    if ((nodes == BERTH_SPREAD_REQUIRED || nodes == BERTH_SPREAD_BOTH) && rule_refuses(ask, RULE_LABELS, node))
+        return false;
+    return (nodes != BERTH_SPREAD_TOLERATED && nodes != BERTH_SPREAD_BOTH) || !rule_refuses(ask, RULE_TAINTS, node);
+}
+
+static bool spread_minds(const struct ask *ask, const struct berth_spread *spread, size_t node)
+{
+    return spread->nodes == BERTH_SPREAD_POSSIBLE ? node_eligible(ask, node) : node_counts(ask, spread, node);
+}
+
+/* Pods in a domain that count for a required spread. */
+static uint32_t spread_within(const struct ask *ask, const struct berth_spread *spread, const char *value)
+{
+    uint32_t len = 0;
+
+    if (spread->nodes == BERTH_SPREAD_POSSIBLE)
+        return selected_within(ask, &spread->select, spread->topology, value);
+    for (size_t i = 0; i < ask->world->seats_len; i++) {
+        const struct seat *s = &ask->world->seats[i];
+        const char *at = rule_topology(&ask->world->nodes[s->node], spread->topology);
+        if (ask_counts(ask, s) && s->is.state != BERTH_STOPPING && at && text_same(at, value) &&
+            node_counts(ask, spread, s->node))
+            len += workload_selected(ask->world, &spread->select, s->workload);
+    }
+    return len;
+}
+
+/* The fewest in any domain that has a node which matters; 0 if there is none, or there are too few domains. */
 static uint32_t spread_least(const struct ask *ask, const struct berth_spread *spread)
 {
-    uint32_t least = UINT32_MAX;
+    uint32_t least = UINT32_MAX, domains = 0;
     for (size_t n = 0; n < ask->world->nodes_len; n++) {
         const char *value = rule_topology(&ask->world->nodes[n], spread->topology);
-        if (!value || !node_eligible(ask, n))
+        bool again = false;
+        if (!value || !spread_minds(ask, spread, n))
             continue;
-        uint32_t len = selected_within(ask, &spread->select, spread->topology, value);
+        for (size_t m = 0; m < n && !again; m++) {
+            const char *other = rule_topology(&ask->world->nodes[m], spread->topology);
+            again = other && text_same(other, value) && spread_minds(ask, spread, m);
+        }
+        domains += !again;
+        uint32_t len = spread_within(ask, spread, value);
         least = len < least ? len : least;
     }
-    return least == UINT32_MAX ? 0 : least;
+    return domains == 0 || domains < spread->min_domains ? 0 : least;
 }
 
 /* The pod counts itself only if its own term picks it, as in Kubernetes. */
@@ -70,7 +117,7 @@ bool spread_refuses(const struct ask *ask, size_t node)
         const char *value = rule_topology(&ask->world->nodes[node], spread->topology);
         if (!value)
             return true;
-        uint32_t there = selected_within(ask, &spread->select, spread->topology, value);
+        uint32_t there = spread_within(ask, spread, value);
         uint32_t self = workload_selected(ask->world, &spread->select, ask->workload);
         uint32_t least = spread_least(ask, spread);
         if (there + self > least + spread->max_skew)

@@ -124,6 +124,8 @@ static void spread_random(struct world *world, struct rng *r, struct berth_shape
         s[i].select = select_random(world, r);
         s[i].max_skew = (uint32_t)rng_range(r, 1, 3);
         s[i].soft = rng_chance(r, 30);
+        s[i].min_domains = rng_chance(r, 25) ? rng_below(r, 5) : 0;
+        s[i].nodes = rng_chance(r, 50) ? (enum berth_spread_nodes)rng_below(r, 5) : BERTH_SPREAD_POSSIBLE;
     }
     shape->spread = s;
     shape->spread_len = len;
@@ -174,6 +176,8 @@ static void ports_random(struct world *world, struct rng *r, struct berth_shape 
     p[0].port = RNG_PICK(r, uint16_t, 80, 8000, 8002, 8003, 3978, 65535);
     if (p[0].port < 65535)
         p[0].count = RNG_PICK(r, uint16_t, 0, 1, 2, 4);
+    if (rng_chance(r, 30))
+        p[0].address = RNG_PICK(r, char *, "0.0.0.0", "10.0.0.1", "10.0.0.2");
     p[1] = (struct berth_port){BERTH_SCTP, RNG_PICK(r, uint16_t, 9000, 9001), 1};
     shape->ports = p;
     shape->ports_len = rng_chance(r, 20) ? 2 : 1;

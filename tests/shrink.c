@@ -67,6 +67,14 @@ static bool less_workloads(struct world *world, size_t i)
     return true;
 }
 
+static bool less_budgets(struct world *world, size_t i)
+{
+    if (i >= world->budgets_len)
+        return false;
+    world->budgets[i] = world->budgets[--world->budgets_len];
+    return true;
+}
+
 static bool less_nodes(struct world *world, size_t i)
 {
     if (i >= world->nodes_len)
@@ -99,7 +107,7 @@ static void shape_less(struct berth_shape *s, size_t part)
     }
 }
 
-enum { SHAPE_PARTS = 16, WORKLOAD_PARTS = SHAPE_PARTS + 4, NODE_PARTS = 9 };
+enum { SHAPE_PARTS = 16, WORKLOAD_PARTS = SHAPE_PARTS + 5, NODE_PARTS = 9 };
 
 static bool less_features(struct world *world, size_t i)
 {
@@ -117,6 +125,8 @@ static bool less_features(struct world *world, size_t i)
         w->labels_len = 0;
     else if (part == SHAPE_PARTS + 3)
         w->priority = 0;
+    else if (part == SHAPE_PARTS + 4)
+        w->never_preempts = w->unpreemptible = false;
     world_link(world);
     return true;
 }
@@ -158,19 +168,24 @@ static bool less_node_features(struct world *world, size_t i)
     return true;
 }
 
+static size_t world_size(const struct world *world)
+{
+    return world->nodes_len + world->seats_len + world->workloads_len + world->budgets_len;
+}
+
 static bool world_smaller(struct world *world, less_fn less, const struct verdict *first)
 {
     bool smaller = false;
     for (size_t i = 0;;) {
         struct world trial;
         world_copy(&trial, world);
-        size_t size = trial.nodes_len + trial.seats_len + trial.workloads_len;
+        size_t size = world_size(&trial);
         if (!less(&trial, i)) {
             world_done(&trial);
             return smaller;
         }
         if (fails_alike(&trial, first)) {
-            bool removed = trial.nodes_len + trial.seats_len + trial.workloads_len < size;
+            bool removed = world_size(&trial) < size;
             smaller |= removed;
             i += !removed;
             *world = trial; /* the old one stays in memory: the new one shares with it */
@@ -183,7 +198,7 @@ static bool world_smaller(struct world *world, less_fn less, const struct verdic
 
 void world_shrink(struct world *world)
 {
-    static const less_fn lesses[] = {less_instances, less_workloads,         less_nodes,
+    static const less_fn lesses[] = {less_instances, less_workloads,         less_nodes,        less_budgets,
                                      less_features,  less_instance_features, less_node_features};
     struct verdict first = fate(world);
     bool smaller = first.bad;

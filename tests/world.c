@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "rules.h"
+
 void world_init(struct world *world)
 {
     memset(world, 0, sizeof *world);
@@ -53,6 +55,7 @@ void world_copy(struct world *to, const struct world *from)
     COPY_LIST(to, from, workloads);
     COPY_LIST(to, from, seats);
     COPY_LIST(to, from, facts);
+    COPY_LIST(to, from, budgets);
     world_link(to);
 }
 
@@ -83,9 +86,13 @@ void world_random(struct world *ret_world, uint64_t seed)
     nodes_random(w, &r, nodes);
     volumes_random(w, &r);
     workloads_random(w, &r, workloads);
+    if (world_claims(w))
+        claims_before(w);
     world_link(w);
     instances_random(w, &r);
     relief_random(w);
+    if (world_claims(w))
+        claims_after(w);
 }
 
 /* ---- finding ---------------------------------------------------------------------------------------------------- */
@@ -194,6 +201,17 @@ void world_add_fact(struct world *world, struct berth_fact fact)
         APPEND(world, facts, fact);
 }
 
+void world_add_budget(struct world *world, struct berth_budget budget)
+{
+    APPEND(world, budgets, budget);
+}
+
+void world_spend_budgets(struct world *world, size_t workload)
+{
+    for (size_t i = 0; i < world->budgets_len; i++)
+        world->budgets[i].allowed -= world->budgets[i].allowed && budget_counts(world, i, workload);
+}
+
 #define REMOVE(world, list, i)                                                                                         \
     do {                                                                                                               \
         size_t rest_ = --(world)->list##_len - (i);                                                                    \
@@ -219,7 +237,7 @@ void world_remove_seat(struct world *world, size_t i)
 
 /* ---- telling ---------------------------------------------------------------------------------------------------- */
 
-enum part { PART_RESOURCE, PART_VOLUME, PART_NODE, PART_WORKLOAD, PART_INSTANCE, PART_FACT };
+enum part { PART_RESOURCE, PART_VOLUME, PART_NODE, PART_WORKLOAD, PART_INSTANCE, PART_FACT, PART_BUDGET };
 
 struct item {
     enum part part;
@@ -230,7 +248,7 @@ struct item {
  * its workload, which must be there. */
 static int item_rank(const struct world *world, struct item item)
 {
-    static const int ranks[] = {0, 1, 2, 3, 3, 5};
+    static const int ranks[] = {0, 1, 2, 3, 3, 5, 3};
     bool follows = item.part == PART_INSTANCE && !world->seats[item.i].is.shape;
     return follows ? 4 : ranks[item.part];
 }
@@ -244,6 +262,7 @@ static int item_put(const struct world *world, struct berth_cluster *c, struct i
     case PART_WORKLOAD: return berth_workload_put(c, &world->workloads[item.i], err);
     case PART_INSTANCE: return berth_instance_put(c, &world->seats[item.i].is, err);
     case PART_FACT: return berth_fact_put(c, &world->facts[item.i], err);
+    case PART_BUDGET: return berth_budget_put(c, &world->budgets[item.i], err);
     }
     return -1;
 }
@@ -271,8 +290,8 @@ static int ghosts_come_and_go(const struct world *world, struct berth_cluster *c
 
 static size_t items_list(const struct world *world, struct item *items)
 {
-    const size_t lens[] = {world->resources_len, world->volumes_len, world->nodes_len,
-                           world->workloads_len, world->seats_len,   world->facts_len};
+    const size_t lens[] = {world->resources_len, world->volumes_len, world->nodes_len,  world->workloads_len,
+                           world->seats_len,     world->facts_len,   world->budgets_len};
     size_t len = 0;
 
     for (size_t part = 0; part < sizeof lens / sizeof *lens; part++)
@@ -316,7 +335,7 @@ struct berth_cluster *world_load(const struct world *world, uint64_t shuffle)
     struct berth_err err = {0};
     struct arena arena;
     size_t room = world->resources_len + world->volumes_len + world->nodes_len + world->workloads_len +
-                  world->seats_len + world->facts_len;
+                  world->seats_len + world->facts_len + world->budgets_len;
 
     arena_init(&arena);
     struct item *items = ARENA_ARRAY(&arena, struct item, room + 1);

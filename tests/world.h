@@ -5,7 +5,7 @@
  * the copy in the array. A copied world shares what its original points at, so the original must outlive it.
  *
  * world_random makes every feature of berth.h appear now and then. To add one: shape_random.c, node_random.c or
- * state_random.c or policy_random.c, and world_dump.c, so that a failing seed can be read.
+ * state_random.c, policy_random.c or claims_random.c, and world_dump.c, so that a failing seed can be read.
  */
 #pragma once
 
@@ -45,7 +45,8 @@ struct world {
     struct berth_workload *workloads;
     struct seat *seats;
     struct berth_fact *facts;
-    size_t resources_len, nodes_len, volumes_len, workloads_len, seats_len, facts_len;
+    struct berth_budget *budgets;
+    size_t resources_len, nodes_len, volumes_len, workloads_len, seats_len, facts_len, budgets_len;
 
     bool broken; /* made with a node over capacity or an incomplete gang: an audit may complain beforehand */
 };
@@ -68,6 +69,9 @@ struct berth_node *world_add_node(struct world *world, struct berth_node node);
 struct berth_workload *world_add_workload(struct world *world, struct berth_workload workload);
 struct seat *world_add_instance(struct world *world, struct berth_instance instance);
 void world_add_fact(struct world *world, struct berth_fact fact);
+void world_add_budget(struct world *world, struct berth_budget budget);
+/* A pod of the workload is stopped for another. */
+void world_spend_budgets(struct world *world, size_t workload);
 void world_remove_node(struct world *world, size_t i);
 void world_remove_workload(struct world *world, size_t i);
 void world_remove_seat(struct world *world, size_t i);
@@ -100,3 +104,10 @@ void relief_random(struct world *world);
 void use_random(struct world *world, struct rng *r, struct seat *seat);
 void node_use_random(struct world *world, struct rng *r, struct berth_node *node);
 bool wish_random(struct world *world, struct rng *r, struct berth_fact *ret); /* false: nobody to wish for */
+/* claims_random.c; with dice of its own, for seeds from this on. */
+#define CLAIMS_FROM UINT64_C(5000000)
+bool world_claims(const struct world *world);
+void claim_random(struct world *world, struct rng *r, struct berth_workload *w);
+void claims_before(struct world *world); /* of nodes and workloads, before there are instances */
+void claims_after(struct world *world);  /* of the policy; with work that comes last */
+void budget_random(struct world *world, struct rng *r, size_t number, struct berth_budget *ret);

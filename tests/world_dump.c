@@ -29,7 +29,7 @@ static void labels_dump(const struct berth_label *list, size_t len, FILE *to)
 static void ports_dump(const struct berth_port *list, size_t len, FILE *to)
 {
     for (size_t i = 0; i < len; i++)
-        fprintf(to, " port:%d/%u+%u", (int)list[i].protocol, list[i].port, list[i].count);
+        fprintf(to, " port:%d/%u+%u@%s", (int)list[i].protocol, list[i].port, list[i].count, given(list[i].address));
 }
 
 static void term_dump(const char *title, const struct berth_term *term, FILE *to)
@@ -59,7 +59,7 @@ static void node_dump(const struct berth_node *n, int64_t now_ns, FILE *to)
     for (size_t i = 0; i < n->taints_len; i++)
         fprintf(to, " taint:%s=%s/%d", n->taints[i].key, given(n->taints[i].value), (int)n->taints[i].effect);
     for (size_t i = 0; i < n->gpus_len; i++)
-        fprintf(to, "%s%s", i ? "," : " gpus:", n->gpus[i].model);
+        fprintf(to, "%s%s%s", i ? "," : " gpus:", n->gpus[i].model, n->gpus[i].unhealthy ? "(unhealthy)" : "");
     strings_dump(" runtimes:", n->runtimes, n->runtimes_len, to);
     ports_dump(n->ports, n->ports_len, to);
     fprintf(to, "\n");
@@ -92,8 +92,8 @@ static void shape_dump(const struct berth_shape *s, FILE *to)
         fprintf(to, " tolerates:%s=%s/%d/%d", given(s->tolerations[i].key), given(s->tolerations[i].value),
                 s->tolerations[i].exists, (int)s->tolerations[i].effect);
     for (size_t i = 0; i < s->spread_len; i++) {
-        fprintf(to, " %s spread %s skew %u", s->spread[i].soft ? "soft" : "hard", s->spread[i].topology,
-                s->spread[i].max_skew);
+        fprintf(to, " %s spread %s skew %u domains %u nodes %d", s->spread[i].soft ? "soft" : "hard",
+                s->spread[i].topology, s->spread[i].max_skew, s->spread[i].min_domains, (int)s->spread[i].nodes);
         term_dump("of", &s->spread[i].select, to);
     }
     for (size_t i = 0; i < s->near_len; i++) {
@@ -115,6 +115,9 @@ static void workload_dump(const struct berth_workload *w, int64_t now_ns, FILE *
         w->suspended ? " SUSPENDED" : "", w->min_available, (int)w->on_lost, (int)w->on_drain, w->fence_ns / SECOND_NS);
     if (w->gang)
         fprintf(to, " gang=%s min=%u", w->gang, w->gang_min);
+    if (w->min_run_ns || w->unpreemptible || w->never_preempts)
+        fprintf(to, " min_run=%" PRId64 "s%s%s", w->min_run_ns / SECOND_NS, w->unpreemptible ? " unpreemptible" : "",
+                w->never_preempts ? " never_preempts" : "");
     labels_dump(w->labels, w->labels_len, to);
     fprintf(to, "\n");
     shape_dump(&w->shape, to);
@@ -148,7 +151,14 @@ void world_dump(const struct world *world, FILE *to)
     for (size_t i = 0; i < p->headroom.reserves_len; i++)
         fprintf(to, " %s=%" PRId64 "/%u", p->headroom.reserves[i].resource, p->headroom.reserves[i].amount,
                 p->headroom.reserves[i].permille);
-    fprintf(to, "\n");
+    fprintf(to, "\n    preemption on=%d services=%d after %" PRId64 "s most=%u clears=%d breaks=%d reservations=%u\n",
+            p->preemption.on, p->preemption.services, p->preemption.min_run_ns / SECOND_NS, p->preemption.most,
+            p->preemption.clears, p->preemption.break_budgets, p->backfill.reservations);
+    for (size_t i = 0; i < world->budgets_len; i++) {
+        fprintf(to, "budget %s allows %u", world->budgets[i].id, world->budgets[i].allowed);
+        term_dump("of", &world->budgets[i].select, to);
+        fprintf(to, "\n");
+    }
     for (size_t i = 0; i < world->resources_len; i++)
         fprintf(to, "resource %s kind=%d period=%" PRId64 "s\n", world->resources[i].name,
                 (int)world->resources[i].kind, world->resources[i].period_ns / SECOND_NS);

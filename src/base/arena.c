@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 
-enum { ALIGN = 16, COLUMN_ALIGN = 64, CHUNK_MIN = 8 * 1024, CHUNK_MAX = 16 * 1024 * 1024 };
+enum { ALIGN = 16, COLUMN_ALIGN = 64, CHUNK_MIN = 8 * 1024, CHUNK_MAX = 16 * 1024 * 1024, TEXT_USUAL = 256 };
 
 struct arena_chunk {
     struct arena_chunk *next;
@@ -123,15 +123,20 @@ char *arena_strdup(struct arena *a, const char *s)
     return arena_strndup(a, s, strlen(s));
 }
 
+/* Tried at once where there is room for a sentence, for what is formatted twice takes twice as long. */
 char *arena_fmt(struct arena *a, const char *fmt, ...)
 {
+    char tried[TEXT_USUAL];
     va_list ap, again;
     va_start(ap, fmt);
     va_copy(again, ap);
-    int len = vsnprintf(NULL, 0, fmt, ap);
+    int len = vsnprintf(tried, sizeof tried, fmt, ap);
     va_end(ap);
     char *text = arena_alloc(a, (size_t)len + 1);
-    (void)vsnprintf(text, (size_t)len + 1, fmt, again);
+    if ((size_t)len < sizeof tried)
+        memcpy(text, tried, (size_t)len + 1);
+    else
+        (void)vsnprintf(text, (size_t)len + 1, fmt, again);
     va_end(again);
     return text;
 }

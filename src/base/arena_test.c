@@ -97,6 +97,11 @@ static void copies_and_texts(void **state)
     assert_string_equal(arena_strndup(&a, "node", 2), "no");
     assert_string_equal(arena_strndup(&a, NULL, 0), "");
     assert_string_equal(arena_fmt(&a, "%s-%d", "n", 7), "n-7");
+    for (int len = 250; len < 260; len++) { /* around what is tried at once */
+        char *text = arena_fmt(&a, "%0*d", len, 7);
+        assert_int_equal(strlen(text), len);
+        assert_int_equal(text[len - 1], '7');
+    }
     assert_int_equal(strlen(arena_fmt(&a, "%0*d", 100000, 7)), 100000);
     assert_memory_equal(arena_dup(&a, "abc", 3), "abc", 3);
     assert_non_null(arena_dup(&a, NULL, 0));

@@ -1,6 +1,8 @@
 /* mem.c - checked allocation. */
 #include "base/mem.h"
 
+#include <limits.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,4 +68,12 @@ char *mem_strdup(const char *s)
 void mem_free(void *p)
 {
     free(p);
+}
+
+void mem_keep(size_t bytes)
+{
+    enum { LARGEST = 32 << 20 }; /* that malloc takes from its heaps */
+    int keep = bytes > INT_MAX ? INT_MAX : (int)bytes;
+    (void)mallopt(M_TRIM_THRESHOLD, keep);
+    (void)mallopt(M_MMAP_THRESHOLD, keep < LARGEST ? keep : LARGEST);
 }

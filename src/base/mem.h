@@ -18,6 +18,9 @@ void *mem_zarray(size_t len, size_t size);
 void *mem_resize(void *old, size_t len, size_t size);
 char *mem_strdup(const char *s);
 void mem_free(void *p);
+/* Up to so many bytes that are freed stay with the process: who takes and frees much again and again gets the same pages, not
+ * new ones that the system must clear first. To be called once, by a program. */
+void mem_keep(size_t bytes);
 
 /* Moves ownership out of an owning local: returns *p and clears it. */
 #define take_ptr(p)                                                                                                    \

@@ -51,11 +51,14 @@
     X(USAGE_UNTOLD, "an instance ends and nobody writes down what it used")                                            \
     X(QUOTA_ONE_MORE, "one pod more is placed than a quota allows")                                                    \
     X(QUOTA_STOPPING, "what is stopping counts against no quota")                                                      \
+    X(QUOTA_MOVED, "what has moved counts against no quota")                                                           \
+    X(OVER_PLACED, "a job that has just ended gets a new task")                                                        \
     X(GANG_PART, "a part of a gang is placed when not all of it finds a place")                                        \
     X(VICTIM_OF_EQUALS, "jobs are stopped for others of the same tier")                                                \
     X(AFTER_EARLY, "a job waits for no other")                                                                         \
     X(REQUEUE_FORGETS, "a job that is queued again does not know of it")                                               \
-    X(JOB_NEVER_OVER, "a job whose tasks are done is not over")
+    X(JOB_NEVER_OVER, "a job whose tasks are done is not over")                                                        \
+    X(TABLE_SCORE, "scores are upside down: found by the tables of a trace")
 
 #ifdef BERTH_PLANT
 enum plant {

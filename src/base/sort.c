@@ -1,6 +1,7 @@
 /* sort.c - radix sort of keyed records, merge sort of indices. */
 #include "base/sort.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 enum { RUN = 12, FEW = 32, NARROW = 8, WIDE = 11, MANY = 8192 };
@@ -36,7 +37,8 @@ void sort_keyed(struct keyed *at, struct keyed *scratch, size_t len)
     size_t start[(1 << WIDE) + 1];
     unsigned bits = len < MANY ? NARROW : WIDE; /* fewer passes pay for larger tables */
     struct keyed *from = at, *to = scratch;
-    uint64_t all_or = 0, all_and = UINT64_MAX;
+    uint64_t all_or = 0, all_and = UINT64_MAX, last = 0;
+    bool sorted = true;
 
     if (len <= FEW) {
         sort_few(at, len);
@@ -45,7 +47,11 @@ void sort_keyed(struct keyed *at, struct keyed *scratch, size_t len)
     for (size_t i = 0; i < len; i++) {
         all_or |= at[i].key;
         all_and &= at[i].key;
+        sorted &= at[i].key >= last;
+        last = at[i].key;
     }
+    if (sorted)
+        return; /* and equals are in order */
     for (unsigned shift = 0; shift < 64; shift += bits) {
         if (((all_or ^ all_and) >> shift & (((uint64_t)1 << bits) - 1)) == 0)
             continue; /* the same digit everywhere */

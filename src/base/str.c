@@ -10,19 +10,23 @@
 
 enum { CAP_MIN = 64 };
 
-/* Room for len more bytes and the NUL after them. */
-static void reserve(struct str *s, size_t len)
+static void __attribute__((noinline)) grow(struct str *s, size_t len)
 {
     size_t want;
     if (__builtin_add_overflow(s->len + 1, len, &want))
         want = SIZE_MAX; /* ends the process in mem_resize */
-    if (want <= s->cap)
-        return;
     size_t cap = s->cap > SIZE_MAX / 2 ? SIZE_MAX : s->cap * 2;
     if (cap < CAP_MIN)
         cap = CAP_MIN;
     s->cap = cap > want ? cap : want;
     s->at = mem_resize(s->at, s->cap, 1);
+}
+
+/* Room for len more bytes and the NUL after them. */
+static inline void reserve(struct str *s, size_t len)
+{
+    if (s->cap - s->len <= len)
+        grow(s, len);
 }
 
 void str_done(struct str *s)
@@ -45,23 +49,37 @@ char *str_take(struct str *s)
     return text;
 }
 
+/* As memcpy; most are a few bytes, for which a call costs more than the copy. Halves overlap where the length is no power of two. */
+static inline void copy(char *to, const char *from, size_t len)
+{
+    if (len > 16) {
+        memcpy(to, from, len);
+    } else if (len >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + len - 8, from + len - 8, 8);
+    } else if (len >= 4) {
+        memcpy(to, from, 4);
+        memcpy(to + len - 4, from + len - 4, 4);
+    } else if (len > 0) {
+        to[0] = from[0];
+        to[len / 2] = from[len / 2];
+        to[len - 1] = from[len - 1];
+    }
+}
+
 void str_add_bytes(struct str *s, const void *p, size_t len)
 {
     reserve(s, len);
-    if (len > 0)
-        memcpy(s->at + s->len, p, len);
+    copy(s->at + s->len, p, len);
     s->len += len;
     s->at[s->len] = 0;
 }
 
-void str_add(struct str *s, const char *text)
-{
-    str_add_bytes(s, text, strlen(text));
-}
-
 void str_add_char(struct str *s, char c)
 {
-    str_add_bytes(s, &c, 1);
+    reserve(s, 1);
+    s->at[s->len++] = c;
+    s->at[s->len] = 0;
 }
 
 void str_addf(struct str *s, const char *fmt, ...)
@@ -140,13 +158,38 @@ static const char *json_escape(const unsigned char *p, size_t n, char room[stati
     return room;
 }
 
+/* Are these eight bytes printable ASCII that stands for itself in JSON, as most is? */
+static inline bool is_plain(const unsigned char *p)
+{
+    const uint64_t ones = 0x0101010101010101u;
+    uint64_t w;
+    memcpy(&w, p, 8);
+    /* The highest bit of the first byte that is not is set; those after it may be wrong. */
+    uint64_t odd = w | (w + ones) | (w - ones * 0x20) | ((w ^ ones * '"') - ones) | ((w ^ ones * '\\') - ones);
+    return (odd & ones << 7) == 0;
+}
+
+/* How many bytes at the beginning are. */
+static size_t plain_len(const unsigned char *p, size_t len)
+{
+    size_t i = 0;
+    while (len - i >= 8 && is_plain(p + i))
+        i += 8;
+    if (len >= 8 && len - i < 8 && is_plain(p + len - 8))
+        return len;
+    while (i < len && p[i] >= 0x20 && p[i] < 0x7f && p[i] != '"' && p[i] != '\\')
+        i++;
+    return i;
+}
+
 void str_add_json_bytes(struct str *s, const char *text, size_t len)
 {
     const unsigned char *p = (const unsigned char *)text;
     size_t done = 0; /* written so far: what needs no escape goes in runs */
 
+    reserve(s, len + 2);
     str_add_char(s, '"');
-    for (size_t i = 0, n; i < len; i += n) {
+    for (size_t i = plain_len(p, len), n; i < len; i += n, i += plain_len(p + i, len - i)) {
         char room[8];
         n = sequence_len(p + i, len - i);
         const char *instead = n ? json_escape(p + i, n, room) : "\xef\xbf\xbd";

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct str {
     char *at; /* NULL while empty; owned */
@@ -24,8 +25,11 @@ void str_clear(struct str *s);
 char *str_take(struct str *s);
 
 /* Each appends at the end, in time of what is appended. The added text must not be part of s. */
-void str_add(struct str *s, const char *text);
 void str_add_bytes(struct str *s, const void *p, size_t len);
+static inline void str_add(struct str *s, const char *text)
+{
+    str_add_bytes(s, text, strlen(text)); /* which compilers know of a constant */
+}
 void str_add_char(struct str *s, char c);
 void str_addf(struct str *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

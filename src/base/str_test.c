@@ -92,6 +92,30 @@ static void json_is_one_clean_line(void **state)
     assert_string_equal(s.at, "\"a\\nb\"");
 }
 
+/* Wherever a byte stands, it is written as it is alone. */
+static void json_of_any_byte_anywhere(void **state)
+{
+    enum { LEN = 19 };
+    (void)state;
+    for (unsigned byte = 0; byte < 256; byte++) {
+        CLEANUP(str) struct str alone = {0};
+        str_add_json_bytes(&alone, (const char[]){(char)byte}, 1);
+        for (size_t at = 0; at < LEN; at++) {
+            CLEANUP(str) struct str want = {0}, got = {0};
+            char text[LEN];
+            memset(text, 'a', LEN);
+            text[at] = (char)byte;
+            str_add_char(&want, '"');
+            str_add_bytes(&want, "aaaaaaaaaaaaaaaaaaa", at);
+            str_add_bytes(&want, alone.at + 1, alone.len - 2);
+            str_add_bytes(&want, "aaaaaaaaaaaaaaaaaaa", LEN - 1 - at);
+            str_add_char(&want, '"');
+            str_add_json_bytes(&got, text, LEN);
+            assert_string_equal(got.at, want.at);
+        }
+    }
+}
+
 static void utf8_is_checked(void **state)
 {
     (void)state;
@@ -164,11 +188,9 @@ static void numbers_are_whole_strings(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_add_up),
-        cmocka_unit_test(growth_keeps_every_byte),
-        cmocka_unit_test(json_is_one_clean_line),
-        cmocka_unit_test(utf8_is_checked),
-        cmocka_unit_test(numbers_are_whole_strings),
+        cmocka_unit_test(pieces_add_up),          cmocka_unit_test(growth_keeps_every_byte),
+        cmocka_unit_test(json_is_one_clean_line), cmocka_unit_test(json_of_any_byte_anywhere),
+        cmocka_unit_test(utf8_is_checked),        cmocka_unit_test(numbers_are_whole_strings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,6 +40,20 @@
         (v)->len = to_;                                                                                                \
     } while (0)
 
+/* The first element not below `value`, of pointers sorted by that member. */
+#define vec_place(v, member, value)                                                                                    \
+    __extension__({                                                                                                    \
+        size_t low_ = 0, high_ = (v)->len;                                                                             \
+        while (low_ < high_) {                                                                                         \
+            size_t middle_ = low_ + (high_ - low_) / 2;                                                                \
+            if ((v)->at[middle_]->member < (value))                                                                    \
+                low_ = middle_ + 1;                                                                                    \
+            else                                                                                                       \
+                high_ = middle_;                                                                                       \
+        }                                                                                                              \
+        low_;                                                                                                          \
+    })
+
 #define vec_done(v)                                                                                                    \
     do {                                                                                                               \
         mem_free((v)->at);                                                                                             \

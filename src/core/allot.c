@@ -20,10 +20,12 @@ struct reserve {
 
 struct allotments {
     bool any;                 /* some quota limits something */
+    uint64_t *leaves;         /* instances that this plan stops or loses, or tries to */
+    uint64_t *lost, *begins;  /* those that it loses; whose promise it makes real */
     struct row **limits;      /* [quota][limit]; NULL: it has none */
     int64_t **totals;         /* [quota][total]: amount x seconds */
     struct reserve *reserves; /* one for each wish at most */
-    uint32_t reserves_len;
+    uint32_t reserves_len, reserves_room;
 };
 
 /* ---- beginning -------------------------------------------------------------------------------------------------- */
@@ -67,7 +69,13 @@ static int64_t spent_of(struct berth_plan *p, const struct quota_total *t)
     return end <= p->s->now_ns ? 0 : t->spent;
 }
 
-/* What is running counts by its expected end, or as long as it has run if that is longer. */
+static bool is_stopping(const struct berth_snapshot *s, uint32_t slot)
+{
+    return snapshot_instance(s, slot)->state == BERTH_STOPPING;
+}
+
+/* What is running counts by its expected end, or as long as it has run if that is longer. Of a move the old one does, until it
+ * stops. */
 static void totals_add_running(struct berth_plan *p, struct allotments *a, uint32_t workload)
 {
     const struct workload *w = snapshot_workload(p->s, workload);
@@ -78,7 +86,9 @@ static void totals_add_running(struct berth_plan *p, struct allotments *a, uint3
     for (uint32_t at = w->first; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload) {
         const struct instance *i = snapshot_instance(p->s, at);
         int64_t seconds = (p->s->now_ns - i->since_ns) / SECOND_NS;
-        if (i->state == BERTH_ENDED || i->replaces)
+        uint32_t old = snapshot_replaced(p->s, i);
+        bool takes_over = i->state != BERTH_STOPPING && old != NONE && is_stopping(p->s, old);
+        if (i->state == BERTH_ENDED || (old != NONE && !takes_over))
             continue;
         seconds = i->state == BERTH_STOPPING || seconds > expected ? seconds : expected;
         for (uint32_t n = 0; n < len; n++)
@@ -105,8 +115,8 @@ void allotments_begin(struct berth_plan *p)
         for (uint32_t i = 0; t && i < t->limits_len; i++) {
             const struct quota_book *b = book_find(&s->quotas[q], t->limits[i].resource);
             if (b)
-                a->limits[q][i] = (struct row){b->active - PLANTED(QUOTA_STOPPING) * b->stopping,
-                                               b->active - b->stopping + b->reserved};
+                a->limits[q][i] =
+                    (struct row){PLANTED(QUOTA_STOPPING) && b->later < b->active ? b->later : b->active, b->later};
         }
         if (t && t->totals_len)
             a->totals[q] = ARENA_ARRAY(&p->arena, int64_t, t->totals_len);
@@ -115,6 +125,10 @@ void allotments_begin(struct berth_plan *p)
         totals |= a->totals[q] != NULL;
         a->any |= a->limits[q] || a->totals[q];
     }
+    size_t words = a->any ? bits_words(s->instances.len) + 1 : 0;
+    a->leaves = ARENA_ARRAY(&p->arena, uint64_t, words);
+    a->lost = ARENA_ARRAY(&p->arena, uint64_t, words);
+    a->begins = ARENA_ARRAY(&p->arena, uint64_t, words);
     for (uint32_t word = 0; totals && word < s->accounted_len; word++)
         BITS_EACH (bit, s->accounted[word])
             totals_add_running(p, a, word * 64 + (uint32_t)bit);
@@ -128,24 +142,58 @@ static const struct claim *claim_of(const struct berth_plan *p, uint32_t workloa
     return claim && claim->quotas_len ? claim : NULL;
 }
 
-/* Has the workload anything placed that counts, by this plan or before? */
+/* Has the workload anything placed, by this plan or before? */
 static bool is_job_there(const struct berth_plan *p, uint32_t workload)
 {
     if (p->c.fresh[workload] != NONE)
         return true;
     for (uint32_t at = snapshot_workload(p->s, workload)->first; at != NONE;
-         at = snapshot_instance(p->s, at)->next_of_workload) {
-        const struct instance *i = snapshot_instance(p->s, at);
-        if (i->state != BERTH_ENDED && i->replaces == 0 && !bits_has(p->c.removed, at))
+         at = snapshot_instance(p->s, at)->next_of_workload)
+        if (snapshot_instance(p->s, at)->state != BERTH_ENDED && !bits_has(p->c.removed, at))
             return true;
-    }
     return false;
 }
 
-/* What one more pod takes of a resource; of jobs, the first pod of all. */
-static int64_t need_of(const struct berth_plan *p, uint32_t workload, const struct class *k, uint32_t resource)
+/* One more pod: of which class, and of which class is the one of its pod that is counted already (NULL: none). */
+struct more {
+    uint32_t workload;
+    const struct class *k, *counted;
+};
+
+/* What it takes of a resource; of jobs, the first pod of all. */
+static int64_t need_of(const struct berth_plan *p, const struct more *m, uint32_t resource)
 {
-    return resource == QUOTA_JOBS ? !is_job_there(p, workload) : quota_need(k, resource);
+    return resource == QUOTA_JOBS ? !is_job_there(p, m->workload) : quota_need_beyond(m->k, m->counted, resource);
+}
+
+static int64_t total_need_of(const struct berth_plan *p, const struct more *m, uint32_t resource)
+{
+    return product(quota_need_beyond(m->k, m->counted, resource), pod_seconds(p, m->workload));
+}
+
+/* Is it there at once, as this plan has it so far; and once all stops are done? */
+static bool is_now(const struct berth_plan *p, uint32_t slot)
+{
+    const struct allotments *a = p->allotments;
+    return (state_active(snapshot_instance(p->s, slot)->state) || bits_has(a->begins, slot)) &&
+           !bits_has(a->lost, slot);
+}
+
+static bool is_later(const struct berth_plan *p, uint32_t slot)
+{
+    enum berth_state state = snapshot_instance(p->s, slot)->state;
+    return state != BERTH_ENDED && state != BERTH_STOPPING && !bits_has(p->allotments->leaves, slot);
+}
+
+/* What is counted of its pod beside one that takes over from the slot; NULL: nothing. */
+static const struct class *counted_now(const struct berth_plan *p, uint32_t old)
+{
+    return old != NONE && is_now(p, old) ? snapshot_class(p->s, snapshot_instance(p->s, old)->class) : NULL;
+}
+
+static const struct class *counted_later(const struct berth_plan *p, uint32_t old)
+{
+    return old != NONE && is_later(p, old) ? snapshot_class(p->s, snapshot_instance(p->s, old)->class) : NULL;
 }
 
 static int64_t held_of(struct row r, bool later)
@@ -157,18 +205,20 @@ static uint32_t room_in(int64_t limit, int64_t held, int64_t need, uint32_t most
 {
     if (need <= 0)
         return most;
-    int64_t left = limit > held ? (limit - held) / need + PLANTED(QUOTA_ONE_MORE) : 0;
+    int64_t left = limit > held ? limit - held : 0, all;
+    if (!__builtin_mul_overflow(need, (int64_t)most, &all) && left >= all)
+        return most; /* mostly, and a product is quick */
+    left = left ? left / need + PLANTED(QUOTA_ONE_MORE) : 0;
     return left < most ? (uint32_t)left : most;
 }
 
-static uint32_t room_by(const struct berth_plan *p, const struct claim *claim, uint32_t workload, const struct class *k,
+static uint32_t room_on(const struct berth_plan *p, const uint32_t *chain, uint32_t len, const struct more *m,
                         bool later, uint32_t most)
 {
-    uint32_t chain[QUOTA_CHAIN_MAX], len = quota_chain(p->s->quotas, claim, chain);
     for (uint32_t n = 0; n < len && most; n++) {
         const struct quota_terms *t = p->s->quotas[chain[n]].terms;
         for (uint32_t i = 0; t && i < t->limits_len; i++) {
-            int64_t need = need_of(p, workload, k, t->limits[i].resource);
+            int64_t need = need_of(p, m, t->limits[i].resource);
             if (t->limits[i].resource == QUOTA_JOBS) /* one for all pods */
                 most = need && held_of(p->allotments->limits[chain[n]][i], later) >= t->limits[i].amount ? 0 : most;
             else
@@ -176,39 +226,51 @@ static uint32_t room_by(const struct berth_plan *p, const struct claim *claim, u
         }
         for (uint32_t i = 0; t && i < t->totals_len; i++)
             most = room_in(t->totals[i].limit, p->allotments->totals[chain[n]][i],
-                           product(quota_need(k, t->totals[i].resource), pod_seconds(p, workload)), most);
+                           total_need_of(p, m, t->totals[i].resource), most);
     }
     return most;
+}
+
+static uint32_t room_by(const struct berth_plan *p, const struct claim *claim, const struct more *m, bool later,
+                        uint32_t most)
+{
+    uint32_t chain[QUOTA_CHAIN_MAX], len = quota_chain(p->s->quotas, claim, chain);
+    return room_on(p, chain, len, m, later, most);
 }
 
 uint32_t allot_room(const struct berth_plan *p, uint32_t workload, const struct class *k, bool later, uint32_t most)
 {
     const struct claim *claim = claim_of(p, workload);
-    return claim ? room_by(p, claim, workload, k, later, most) : most;
+    return claim ? room_by(p, claim, &(struct more){workload, k, NULL}, later, most) : most;
 }
 
 uint32_t allot_room_of(const struct berth_plan *p, const struct wish *w, bool later, uint32_t most)
 {
-    if (!p->allotments->any || !w->claim || w->claim->quotas_len == 0)
+    if (!p->allotments->any || w->quotas == 0)
         return most;
-    return room_by(p, w->claim, w->workload, snapshot_class(p->s, w->class), later, most);
+    struct more m = {w->workload, snapshot_class(p->s, w->class), counted_now(p, w->replaces)};
+    if (w->quotas > 1)
+        return room_by(p, w->claim, &m, later, most);
+    uint32_t chain[QUOTA_CHAIN_MAX], len = quota_path(p->s->quotas, w->account, chain);
+    return room_on(p, chain, len, &m, later, most);
 }
 
 bool allot_why(const struct berth_plan *p, uint32_t workload, const struct class *k, struct allot_short *ret)
 {
     const struct claim *claim = claim_of(p, workload);
     uint32_t chain[QUOTA_CHAIN_MAX], len = claim ? quota_chain(p->s->quotas, claim, chain) : 0;
+    const struct more m = {workload, k, NULL};
     for (uint32_t n = 0; n < len; n++) {
         const struct quota_terms *t = p->s->quotas[chain[n]].terms;
         for (uint32_t i = 0; t && i < t->limits_len; i++) {
-            int64_t need = need_of(p, workload, k, t->limits[i].resource);
+            int64_t need = need_of(p, &m, t->limits[i].resource);
             int64_t held = held_of(p->allotments->limits[chain[n]][i], false);
             *ret = (struct allot_short){chain[n], t->limits[i].resource, false, held, t->limits[i].amount, need};
             if (need && room_in(t->limits[i].amount, held, need, 1) == 0)
                 return true;
         }
         for (uint32_t i = 0; t && i < t->totals_len; i++) {
-            int64_t need = product(quota_need(k, t->totals[i].resource), pod_seconds(p, workload));
+            int64_t need = total_need_of(p, &m, t->totals[i].resource);
             int64_t held = p->allotments->totals[chain[n]][i];
             *ret = (struct allot_short){chain[n], t->totals[i].resource, true, held, t->totals[i].limit, need};
             if (need && room_in(t->totals[i].limit, held, need, 1) == 0)
@@ -220,14 +282,14 @@ bool allot_why(const struct berth_plan *p, uint32_t workload, const struct class
 
 /* ---- taking and giving back -------------------------------------------------------------------------------------- */
 
-static void rows_add(struct berth_plan *p, uint32_t workload, const struct class *k, int now, int later)
+static void rows_add(struct berth_plan *p, const struct more *m, int now, int later)
 {
-    const struct claim *claim = claim_of(p, workload);
+    const struct claim *claim = claim_of(p, m->workload);
     uint32_t chain[QUOTA_CHAIN_MAX], len = claim ? quota_chain(p->s->quotas, claim, chain) : 0;
     for (uint32_t n = 0; n < len; n++) {
         const struct quota_terms *t = p->s->quotas[chain[n]].terms;
         for (uint32_t i = 0; t && i < t->limits_len; i++) {
-            int64_t need = quota_need(k, t->limits[i].resource);
+            int64_t need = quota_need_beyond(m->k, m->counted, t->limits[i].resource);
             p->allotments->limits[chain[n]][i].now += now * need;
             p->allotments->limits[chain[n]][i].later += later * need;
         }
@@ -252,12 +314,14 @@ static void others_add(struct berth_plan *p, uint32_t workload, const struct cla
     }
 }
 
-void allot_take(struct berth_plan *p, uint32_t workload, const struct class *k, bool later, int sign)
+void allot_take(struct berth_plan *p, uint32_t workload, uint32_t replaces, const struct class *k, bool later, int sign)
 {
     if (!claim_of(p, workload))
         return;
-    rows_add(p, workload, k, later ? 0 : sign, sign);
-    others_add(p, workload, k, is_job_there(p, workload) ? 0 : sign, sign);
+    rows_add(p, &(struct more){workload, k, counted_now(p, replaces)}, later ? 0 : sign, 0);
+    rows_add(p, &(struct more){workload, k, counted_later(p, replaces)}, 0, sign);
+    if (replaces == NONE) /* else its pod is there already */
+        others_add(p, workload, k, is_job_there(p, workload) ? 0 : sign, sign);
 }
 
 void allot_reserve(struct berth_plan *p, uint32_t workload, const struct class *k, uint32_t pods)
@@ -265,11 +329,17 @@ void allot_reserve(struct berth_plan *p, uint32_t workload, const struct class *
     struct allotments *a = p->allotments;
     if (!claim_of(p, workload) || pods == 0)
         return;
-    if (!a->reserves)
-        a->reserves = ARENA_ARRAY(&p->arena, struct reserve, p->wishes.len + 1);
+    if (a->reserves_len == a->reserves_room) {
+        uint32_t room = 2 * a->reserves_room + 16;
+        struct reserve *more = ARENA_ARRAY(&p->arena, struct reserve, room);
+        for (uint32_t i = 0; i < a->reserves_len; i++)
+            more[i] = a->reserves[i];
+        a->reserves = more;
+        a->reserves_room = room;
+    }
     struct reserve r = {workload, pods, k, !is_job_there(p, workload)};
     a->reserves[a->reserves_len++] = r;
-    rows_add(p, workload, k, (int)pods, (int)pods);
+    rows_add(p, &(struct more){workload, k, NULL}, (int)pods, (int)pods);
     others_add(p, workload, k, r.job, (int)pods);
 }
 
@@ -277,7 +347,7 @@ void allot_reserves_count(struct berth_plan *p, int sign)
 {
     for (uint32_t i = 0; i < p->allotments->reserves_len; i++) {
         const struct reserve *r = &p->allotments->reserves[i];
-        rows_add(p, r->workload, r->k, sign * (int)r->pods, sign * (int)r->pods);
+        rows_add(p, &(struct more){r->workload, r->k, NULL}, sign * (int)r->pods, sign * (int)r->pods);
         others_add(p, r->workload, r->k, sign * (int)r->job, sign * (int)r->pods);
     }
 }
@@ -288,50 +358,94 @@ void allot_unreserve_all(struct berth_plan *p)
     p->allotments->reserves_len = 0;
 }
 
-/* Of a move only the old one counts. */
-static bool counts(const struct instance *i)
+/* ---- what is there already -------------------------------------------------------------------------------------- */
+
+/* Adds what the instance counts for beside the one it takes over from, or takes it off. */
+static void slot_count(struct berth_plan *p, uint32_t slot, int sign)
 {
-    return i->replaces == 0;
+    const struct instance *i = snapshot_instance(p->s, slot);
+    const struct class *k = snapshot_class(p->s, i->class);
+    uint32_t old = snapshot_replaced(p->s, i);
+    if (is_now(p, slot))
+        rows_add(p, &(struct more){i->workload.v, k, counted_now(p, old)}, sign, 0);
+    if (is_later(p, slot))
+        rows_add(p, &(struct more){i->workload.v, k, counted_later(p, old)}, 0, sign);
 }
 
-void allot_leave(struct berth_plan *p, const struct instance *i)
+/* The same of it and of all that take over from it. */
+static void slots_count(struct berth_plan *p, uint32_t slot, int sign)
 {
-    if (counts(i))
-        rows_add(p, i->workload.v, snapshot_class(p->s, i->class), 0, -1);
+    const struct instance *i = snapshot_instance(p->s, slot), *x;
+    const struct workload *w = snapshot_workload(p->s, i->workload.v);
+    slot_count(p, slot, sign);
+    for (uint32_t at = p->s->replacing && w->other ? w->first : NONE; at != NONE; at = x->next_of_workload) {
+        x = snapshot_instance(p->s, at);
+        if (x->replaces == i->id)
+            slot_count(p, at, sign);
+    }
 }
 
-void allot_stay(struct berth_plan *p, const struct instance *i)
+/* Sets a bit of the instance, and counts it and those that take over from it by that. */
+static void mark(struct berth_plan *p, uint32_t slot, uint64_t *bits, bool is)
 {
-    if (counts(i))
-        rows_add(p, i->workload.v, snapshot_class(p->s, i->class), 0, 1);
+    if (!claim_of(p, snapshot_instance(p->s, slot)->workload.v))
+        return;
+    slots_count(p, slot, -1);
+    if (is)
+        bits_add(bits, slot);
+    else
+        bits_drop(bits, slot);
+    slots_count(p, slot, 1);
 }
 
-void allot_lose(struct berth_plan *p, const struct instance *i)
+void allot_leave(struct berth_plan *p, uint32_t slot)
 {
-    if (counts(i))
-        rows_add(p, i->workload.v, snapshot_class(p->s, i->class), -1, i->state == BERTH_STOPPING ? 0 : -1);
+    mark(p, slot, p->allotments->leaves, true);
 }
 
-void allot_promote(struct berth_plan *p, const struct instance *i)
+void allot_stay(struct berth_plan *p, uint32_t slot)
 {
-    if (counts(i))
-        rows_add(p, i->workload.v, snapshot_class(p->s, i->class), 1, 0);
+    mark(p, slot, p->allotments->leaves, false);
 }
 
-int allot_promise(const struct berth_plan *p, const struct instance *i)
+void allot_lose(struct berth_plan *p, uint32_t slot)
 {
+    mark(p, slot, p->allotments->leaves, true);
+    mark(p, slot, p->allotments->lost, true);
+}
+
+void allot_promote(struct berth_plan *p, uint32_t slot)
+{
+    mark(p, slot, p->allotments->begins, true);
+}
+
+bool allot_may_stay(const struct berth_plan *p, uint32_t slot)
+{
+    const struct instance *i = snapshot_instance(p->s, slot);
+    const struct claim *claim = claim_of(p, i->workload.v);
+    struct more m = {i->workload.v, snapshot_class(p->s, i->class), NULL};
+    if (!claim)
+        return true;
+    m.counted = counted_later(p, snapshot_replaced(p->s, i));
+    return room_by(p, claim, &m, true, 1) > 0;
+}
+
+int allot_promise(const struct berth_plan *p, uint32_t slot)
+{
+    const struct instance *i = snapshot_instance(p->s, slot);
     const struct claim *claim = claim_of(p, i->workload.v);
     const struct class *k = snapshot_class(p->s, i->class);
-    uint32_t chain[QUOTA_CHAIN_MAX], len = claim && counts(i) ? quota_chain(p->s->quotas, claim, chain) : 0;
+    uint32_t chain[QUOTA_CHAIN_MAX], len = claim ? quota_chain(p->s->quotas, claim, chain) : 0;
+    uint32_t old = claim ? snapshot_replaced(p->s, i) : NONE;
     int promise = 1;
     for (uint32_t n = 0; n < len; n++) {
         const struct quota_terms *t = p->s->quotas[chain[n]].terms;
         for (uint32_t j = 0; t && j < t->limits_len; j++) {
             const struct row *r = &p->allotments->limits[chain[n]][j];
-            int64_t need = quota_need(k, t->limits[j].resource);
-            if (need && r->later > t->limits[j].amount)
+            int64_t now = quota_need_beyond(k, counted_now(p, old), t->limits[j].resource);
+            if (quota_need_beyond(k, counted_later(p, old), t->limits[j].resource) && r->later > t->limits[j].amount)
                 return -1;
-            if (need && r->now + need > t->limits[j].amount)
+            if (now && r->now + now > t->limits[j].amount)
                 promise = 0;
         }
     }

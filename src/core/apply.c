@@ -35,7 +35,7 @@ static void apply_place(struct berth_cluster *c, const struct berth_plan *p, con
                    .since_ns = p->s->now_ns,
                    .gpus = a->gpus,
                    .replaces = a->replaces == NONE ? 0 : snapshot_instance(p->s, a->replaces)->id},
-        .waits = p->c.waits.at + (a->op == BERTH_RESERVE ? a->aux : 0),
+        .waits = a->op == BERTH_RESERVE ? p->c.waits.at + a->aux : NULL,
         .waits_len = a->op == BERTH_RESERVE ? a->aux_len : 0
     };
     (void)instance_add(c, &change);
@@ -61,6 +61,8 @@ static void apply_one(struct berth_cluster *c, const struct berth_plan *p, const
     case BERTH_RESERVE: apply_place(c, p, a, (*id)++); break;
     case BERTH_PROMOTE: instance_set_state(c, a->instance, BERTH_ASSIGNED, p->s->now_ns); break;
     case BERTH_STOP:
+        if (a->cause == BERTH_CAUSE_PREEMPTED && cluster_instance(c, a->instance)->state != BERTH_RESERVED)
+            berth_budget_spend(c, intern_text(&c->names, cluster_workload(c, a->workload)->id));
         if (cluster_instance(c, a->instance)->state == BERTH_RESERVED)
             instance_drop(c, a->instance);
         else

@@ -109,15 +109,19 @@ static int audit_devices(const struct berth_cluster *c, struct berth_err *err)
         const struct node *node = cluster_node(c, n);
         for (uint32_t d = 0; node->body && d < node->body->devices_len; d++) {
             struct book milli = {0};
+            bool found = false;
             for (uint32_t s = node->first; s != NONE; s = cluster_instance(c, s)->next_of_node) {
                 const struct instance *i = cluster_instance(c, s);
-                if (i->gpus >> d & 1 && i->state != BERTH_ENDED)
+                if (i->gpus >> d & 1 && i->state != BERTH_ENDED) {
                     book_expect(&milli, i->state, cluster_class(c, i->class)->gpu.milli);
+                    found |= i->found;
+                }
             }
             const struct device_book *b = &node->devices[d];
             if (b->active != milli.active || b->stopping != milli.stopping || b->reserved != milli.reserved)
                 return breach(err, "a GPU", "node", node_name(c, n), b->active, milli.active);
-            if (milli.active > BERTH_GPU_MILLI || milli.active - milli.stopping + milli.reserved > BERTH_GPU_MILLI)
+            if (!found &&
+                (milli.active > BERTH_GPU_MILLI || milli.active - milli.stopping + milli.reserved > BERTH_GPU_MILLI))
                 return breach(err, "a GPU held twice", "node", node_name(c, n), milli.active, BERTH_GPU_MILLI);
         }
     }
@@ -173,26 +177,39 @@ static int audit_nodes(const struct berth_cluster *c, struct berth_err *err)
     return nodes == c->nodes_len ? 0 : breach(err, "the number of nodes", "the", "cluster", c->nodes_len, nodes);
 }
 
-static bool state_holds(const struct berth_cluster *c, const struct hold *h)
+/* Does a hold keep the port from others, and is it one that would have been refused? */
+static bool holds_alone(const struct berth_cluster *c, const struct hold *h)
 {
-    return h->instance == NONE || cluster_instance(c, h->instance)->state != BERTH_STOPPING;
+    const struct instance *i = h->instance == NONE ? NULL : cluster_instance(c, h->instance);
+    return !i || (i->state != BERTH_STOPPING && !i->found);
 }
 
 /* A port has one holder on a node, besides one that waits for the other's stop. */
-static int audit_ports(const struct berth_cluster *c, struct berth_err *err)
+static int audit_port(const struct berth_cluster *c, uint32_t port, struct berth_err *err)
 {
-    for (uint32_t t = 0; t < c->things.len; t++) {
-        const struct thing *thing = pages_at(&c->things, t);
-        const struct hold *a, *b;
-        for (uint32_t x = thing->first; x != NONE && thing->kind == THING_PORT; x = a->next) {
-            a = pages_at(&c->holds, x);
-            for (uint32_t y = a->next; y != NONE; y = b->next) {
+    const struct thing *thing = pages_at(&c->things, port);
+    const struct hold *a, *b;
+    for (uint32_t x = thing->first; x != NONE; x = a->next) {
+        a = pages_at(&c->holds, x);
+        if (!holds_alone(c, a))
+            continue;
+        PORT_RIVALS_EACH (rival, &c->things, port)
+            for (uint32_t y = ((const struct thing *)pages_at(&c->things, rival))->first; y != NONE; y = b->next) {
                 b = pages_at(&c->holds, y);
-                if (a->node == b->node && state_holds(c, a) && state_holds(c, b))
+                if (y != x && a->node == b->node && (a->instance != b->instance || rival == port) && holds_alone(c, b))
                     return err_set(err, EBADMSG, "audit: port %s is held twice on node \"%s\"",
                                    intern_text(&c->names, thing->name), node_name(c, a->node));
             }
-        }
+    }
+    return 0;
+}
+
+static int audit_ports(const struct berth_cluster *c, struct berth_err *err)
+{
+    for (uint32_t t = 0; t < c->things.len; t++) {
+        int rc = ((const struct thing *)pages_at(&c->things, t))->kind == THING_PORT ? audit_port(c, t, err) : 0;
+        if (rc)
+            return rc;
     }
     return 0;
 }

@@ -103,7 +103,7 @@ static void hurt_nodes(struct scene *s)
 
 static void hurt_port(struct scene *s)
 {
-    uint32_t port = cluster_port_put(s->c, BERTH_TCP, 80), at = cluster_node_find(s->c, "a");
+    uint32_t port = cluster_port_put(s->c, &(struct berth_port){BERTH_TCP, 80}, 0), at = cluster_node_find(s->c, "a");
     (void)cluster_hold(s->c, port, at, NONE, NONE);
 }
 

@@ -35,7 +35,7 @@ static bool says_nothing(const struct berth_workload *w)
 {
     const struct berth_traits *t = &w->traits;
     return w->quotas_len == 0 && (!w->queue || !*w->queue) && w->estimate_ns == 0 && w->limit_ns == 0 &&
-           w->deadline_ns == 0 && w->min_run_ns == 0 && !w->unpreemptible && t->user_level == 0 &&
+           w->deadline_ns == 0 && w->min_run_ns == 0 && !w->unpreemptible && !w->never_preempts && t->user_level == 0 &&
            t->group_level == 0 && t->urgency == 0 && t->parameters == 0 && t->attained_ns == 0 &&
            t->interference == 0 && t->words_len == 0;
 }
@@ -111,6 +111,7 @@ void claim_put(struct berth_cluster *c, uint32_t workload, const struct berth_wo
                       .deadline_ns = from->deadline_ns,
                       .min_run_ns = from->min_run_ns,
                       .unpreemptible = from->unpreemptible,
+                      .never_preempts = from->never_preempts,
                       .user_level = from->traits.user_level,
                       .group_level = from->traits.group_level,
                       .urgency = from->traits.urgency,

@@ -56,8 +56,9 @@ void berth_cluster_free(struct berth_cluster *c)
                               &c->uses,   &c->tie_uses,  &c->postings,   &c->gangs};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         pages_done(tables[i]);
-    struct map *maps[] = {&c->nodes_by_id,          &c->workloads_by_id,  &c->instances_by_id, &c->things_by_name,
-                          &c->label_sets_by_labels, &c->facts_by_subject, &c->pairs_by_label,  &c->gangs_by_id};
+    struct map *maps[] = {&c->nodes_by_id,    &c->workloads_by_id,      &c->instances_by_id,
+                          &c->things_by_name, &c->label_sets_by_labels, &c->facts_by_subject,
+                          &c->pairs_by_label, &c->gangs_by_id,          &c->followers};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         map_done(maps[i]);
     slot_list *free_lists[] = {&c->nodes_free,  &c->workloads_free, &c->instances_free, &c->holds_free,
@@ -166,22 +167,36 @@ static uint32_t thing_put(struct berth_cluster *c, struct thing_key k)
     if (found != MAP_NONE)
         return found;
     uint32_t ix = pages_push(&c->things);
-    *(struct thing *)pages_edit(&c->things, ix) =
-        (struct thing){.kind = k.kind, .name = k.name, .driver = NONE, .first = NONE};
+    *(struct thing *)pages_edit(&c->things, ix) = (struct thing){
+        .kind = k.kind, .name = k.name, .driver = NONE, .first = NONE, .whole = NONE, .parts = NONE, .next_part = NONE};
     map_add(&c->things_by_name, thing_hash(k), ix);
     return ix;
 }
 
-uint32_t cluster_port_put(struct berth_cluster *c, enum berth_protocol protocol, uint16_t port)
+uint32_t cluster_port_put(struct berth_cluster *c, const struct berth_port *port, uint32_t n)
 {
     static const char *const names[] = {[BERTH_TCP] = "tcp", [BERTH_UDP] = "udp", [BERTH_SCTP] = "sctp"};
-    char text[32];
-    size_t n = strlen(names[protocol]);
+    char text[BERTH_NAME_MAX + 32];
+    size_t len = strlen(names[port->protocol]);
 
-    memcpy(text, names[protocol], n);
-    text[n++] = '/';
-    (void)str_u64(port, text + n);
-    return thing_put(c, (struct thing_key){THING_PORT, intern_put(&c->names, text)});
+    memcpy(text, names[port->protocol], len);
+    text[len++] = '/';
+    len += strlen(str_u64(port->port + n, text + len));
+    uint32_t whole = thing_put(c, (struct thing_key){THING_PORT, intern_put(&c->names, text)});
+    if (port_everywhere(port))
+        return whole;
+    text[len++] = '@';
+    memcpy(text + len, port->address, strlen(port->address) + 1);
+    uint32_t part = thing_put(c, (struct thing_key){THING_PORT, intern_put(&c->names, text)});
+    struct thing *t = pages_edit(&c->things, part);
+    if (t->whole == NONE) {
+        struct thing *of = pages_edit(&c->things, whole);
+        t = pages_edit(&c->things, part);
+        t->whole = whole;
+        t->next_part = of->parts;
+        of->parts = part;
+    }
+    return part;
 }
 
 uint32_t cluster_volume_find(const struct berth_cluster *c, const char *id)
@@ -248,6 +263,12 @@ bool cluster_holds(const struct berth_cluster *c, uint32_t thing, uint32_t node,
             return true;
     }
     return false;
+}
+
+bool berth_volume_used(const struct berth_cluster *c, const char *volume, const char *node)
+{
+    uint32_t thing = cluster_volume_find(c, volume), at = cluster_node_find(c, node);
+    return thing != NONE && at != NONE && cluster_holds(c, thing, at, NONE);
 }
 
 /* ---- facts ------------------------------------------------------------------------------------------------------ */

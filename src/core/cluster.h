@@ -42,6 +42,7 @@ struct taint {
 
 struct device {
     sym model;
+    bool unhealthy;
     int64_t memory_bytes;
 };
 
@@ -63,9 +64,11 @@ struct amount {
 
 /* What an agent says of its node, and what changes often: no part of the body, so that a report leaves the layout alone. */
 struct node_use {
-    int64_t consumed_ns;
     uint32_t consumed_len, used_len;
-    struct amount at[]; /* consumed, then used */
+    struct node_amount {
+        uint32_t resource;
+        int64_t amount, since_ns; /* of what is consumed */
+    } at[];                       /* consumed, then used */
 };
 
 /* Resources of which real use steers decisions. */
@@ -119,11 +122,13 @@ enum thing_kind { THING_PORT, THING_VOLUME };
 
 struct thing {
     enum thing_kind kind;
-    sym name; /* "tcp/80" or the volume's id */
+    sym name; /* "tcp/80", "tcp/80@10.0.0.1", or the volume's id */
     sym zone, node;
     uint32_t driver; /* resource, or NONE */
     bool shared;
     uint32_t first; /* hold */
+    /* Of a port at one address: the same at all; of one at all addresses: the first of those at one. NONE: none. */
+    uint32_t whole, parts, next_part;
 };
 
 struct hold {
@@ -134,37 +139,44 @@ struct hold {
 
 enum { QUOTAS_MAX = 4, QUOTA_DEPTH_MAX = 8 };
 
-/* What a workload says of its turn; most services say nothing. */
+/* What a workload says of its turn; most services say nothing. What a plan reads of every one stands in the first cache line,
+ * as in the two records that follow. */
 struct claim {
-    uint32_t quotas[QUOTAS_MAX], quotas_len; /* indices; the first is its account */
+    _Alignas(64) uint32_t quotas[QUOTAS_MAX];
+    uint32_t quotas_len; /* indices; the first is its account */
     sym queue;
-    int64_t estimate_ns, limit_ns, deadline_ns, min_run_ns;
-    bool unpreemptible;
-    int32_t user_level, group_level, urgency, interference;
+    int64_t estimate_ns, limit_ns, deadline_ns;
+    int32_t urgency;
+    bool unpreemptible, never_preempts;
+    int64_t min_run_ns;
+    int32_t user_level, group_level, interference;
     int64_t parameters, attained_ns;
     struct labels words; /* pooled: equal ones have equal addresses */
 };
 
 struct workload {
-    sym id;
+    _Alignas(64) sym id;
     enum berth_workload_kind kind;
-    uint32_t replicas, min_available, gang_min;
+    uint32_t replicas, gang_min;
     int32_t priority;
-    int64_t created_ns, fence_ns, begin_ns;
-    enum berth_on_lost on_lost;   /* resolved: never DEFAULT */
-    enum berth_on_drain on_drain; /* likewise */
-    bool suspended;
-    bool gone;      /* removed, or never there: only its instances are left */
-    bool live;      /* the slot is in use */
     uint32_t claim; /* index, NONE: it says nothing */
-    uint32_t gang;  /* index, NONE */
-    uint32_t next_in_gang, prev_in_gang;
+    int64_t created_ns, begin_ns;
+    uint32_t gang; /* index, NONE */
     struct class_ix class;
+    uint32_t first;             /* instance */
+    uint32_t ended;             /* tasks done */
+    enum berth_on_lost on_lost; /* resolved: never DEFAULT */
+    bool suspended;
+    bool gone; /* removed, or never there: only its instances are left */
+    bool live; /* the slot is in use */
+    int64_t fence_ns;
+    enum berth_on_drain on_drain; /* resolved */
+    uint32_t min_available;
+    uint32_t next_in_gang, prev_in_gang;
     uint32_t label_set;
-    uint32_t first;                   /* instance */
     uint32_t uses;                    /* chain */
     uint32_t plain;                   /* instances that are assigned, starting or running and take over from nobody */
-    uint32_t ended, other;            /* tasks done; those reserved, stopping, taking over or outdated */
+    uint32_t other;                   /* those reserved, stopping, taking over or outdated */
     uint64_t ordinals, ordinals_want; /* sums of hashes of the ordinals it has and should have */
     uint32_t next_labelled, prev_labelled; /* workloads with the same labels */
 };
@@ -185,18 +197,20 @@ struct wait {
 };
 
 struct instance {
-    uint64_t id; /* 0: a slot to be used again */
+    _Alignas(64) uint64_t id; /* 0: a slot to be used again */
     struct workload_ix workload;
     uint32_t ordinal;
     struct node_ix node; /* NONE once it has ended: what is done holds no node */
-    sym node_id;
     struct class_ix class;
     enum berth_state state;
-    bool ready, outdated;
-    int64_t since_ns, counted_ns, fence_ns; /* counted_ns 0: it has not run */
-    uint64_t gpus, replaces;
+    uint32_t next_of_workload, next_of_node;
+    bool ready, outdated, found;
+    int64_t since_ns;
+    uint64_t replaces, gpus;
+    int64_t counted_ns, fence_ns; /* counted_ns 0: it has not run */
+    sym node_id;
     uint32_t waits, usage, holds; /* chains */
-    uint32_t next_of_workload, prev_of_workload, next_of_node, prev_of_node;
+    uint32_t prev_of_workload, prev_of_node;
 };
 
 struct label_set {
@@ -236,10 +250,10 @@ struct quota_total {
     int64_t limit, spent, since_ns, period_ns;
 };
 
-/* Of one resource: what is placed (`active` includes `stopping`), and what is admitted. */
+/* Of one resource: what is held at once, what will be once all stops are done, and what is admitted. */
 struct quota_book {
     uint32_t resource;
-    int64_t active, stopping, reserved, asked;
+    int64_t active, later, asked;
 };
 
 /* What a quota says; one block of memory. */
@@ -257,6 +271,13 @@ struct quota {
     bool known;                /* it was put; else only named */
     struct quota_terms *terms; /* NULL: it says nothing */
     VEC(struct quota_book) books;
+};
+
+/* Of what the tie selects so many may be stopped. */
+struct budget {
+    sym id;
+    struct tie_ix tie;
+    int32_t allowed;
 };
 
 struct fact {
@@ -289,15 +310,17 @@ struct berth_cluster {
     VEC(struct quota) quotas; /* never freed but with the cluster */
     struct map quotas_by_id, words_by_labels;
     VEC(struct labels) words; /* distinct ones */
-    uint32_t guaranteed;      /* quotas that guarantee less than everything */
-    VEC(uint64_t) accounted;  /* workloads that count against a quota, a bit each */
-    VEC(uint64_t) timed;      /* workloads whose pods may run for a limited time, a bit each */
-    int64_t expires_ns;       /* when the first pod runs out of its time; INT64_MIN: to be found anew */
+    VEC(struct budget) budgets;
+    uint32_t guaranteed;     /* quotas that guarantee less than everything */
+    VEC(uint64_t) accounted; /* workloads that count against a quota, a bit each */
+    VEC(uint64_t) timed;     /* workloads whose pods may run for a limited time, a bit each */
+    int64_t expires_ns;      /* when the first pod runs out of its time; INT64_MIN: to be found anew */
     struct pages pairs, postings, uses, tie_uses; /* tie_uses[tie]: its first use */
     uint32_t apart_loose;                         /* first required `apart` tie without an anchor */
     slot_list nodes_free, workloads_free, instances_free, holds_free, usages_free, waits_free, facts_free, uses_free;
     slot_list claims_free;
     struct map nodes_by_id, workloads_by_id, instances_by_id, things_by_name, label_sets_by_labels, facts_by_subject;
+    struct map followers; /* instances by the id of the one they replace; several may replace one */
     struct map pairs_by_label, gangs_by_id;
     uint32_t nodes_len; /* in use */
 
@@ -308,9 +331,9 @@ struct berth_cluster {
 
     uint64_t revision;           /* counts changes */
     struct layout *layout;       /* of the nodes as they are; NULL: to be made anew */
-    VEC(struct named) by_id;     /* workloads sorted by id */
+    VEC(struct named) by_id;     /* workloads sorted by id; of one that is gone the slot is NONE */
     VEC(struct named) by_id_new; /* not yet merged in */
-    bool by_id_stale;            /* some were removed */
+    size_t by_id_gone;           /* of by_id */
     VEC(uint32_t) ranks;         /* [workload]: its place in by_id */
 };
 
@@ -352,9 +375,21 @@ static inline bool state_active(enum berth_state s)
     return s != BERTH_RESERVED && s != BERTH_ENDED;
 }
 
-/* The index of a resource, made known if need be; of a port; of a volume (NONE if unknown). */
+/* The ports that clash with this one, itself first: the same at all addresses, or at each. */
+static inline uint32_t port_rival_after(const struct pages *things, uint32_t port, uint32_t at)
+{
+    const struct thing *t = pages_at(things, port);
+    if (at == port)
+        return t->whole != NONE ? t->whole : t->parts;
+    return t->whole != NONE ? NONE : ((const struct thing *)pages_at(things, at))->next_part;
+}
+#define PORT_RIVALS_EACH(at, things, port)                                                                             \
+    for (uint32_t at = (port); at != NONE; at = port_rival_after(things, port, at))
+
+/* The index of a resource, made known if need be; of a port, by the number `n` above its first; of a volume (NONE if
+ * unknown). */
 uint32_t cluster_resource_put(struct berth_cluster *c, const char *name);
-uint32_t cluster_port_put(struct berth_cluster *c, enum berth_protocol protocol, uint16_t port);
+uint32_t cluster_port_put(struct berth_cluster *c, const struct berth_port *port, uint32_t n);
 uint32_t cluster_volume_find(const struct berth_cluster *c, const char *id);
 /* The slot of an id, or NONE. */
 uint32_t cluster_node_find(const struct berth_cluster *c, const char *id);
@@ -391,7 +426,10 @@ void claim_forget_expiry(struct berth_cluster *c, const struct instance *i);
 int64_t claim_expiry(struct berth_cluster *c, int64_t now_ns);
 
 /* quota.c: adds what an instance holds to the books of all its quotas, or takes it off; the same of what a workload asks
- * for while it is there. */
+ * for while it is there.
+ *
+ * A pod that moves has two instances and counts once, as the larger one: of the new one counts what it needs beyond the old
+ * one, for as long as that is there. At once, while the old one is active; once all stops are done, unless it stops. */
 void quota_count(struct berth_cluster *c, const struct instance *i, int sign);
 void quota_ask(struct berth_cluster *c, uint32_t workload, int sign);
 /* All that its instances hold at once. */
@@ -404,14 +442,38 @@ void quotas_done(struct berth_cluster *c);
 int quota_audit(const struct berth_cluster *c, struct berth_err *err);
 /* All quotas that the workload counts against, each once, with their parents; returns how many. */
 enum { QUOTA_CHAIN_MAX = QUOTAS_MAX * QUOTA_DEPTH_MAX };
-uint32_t quota_chain(const struct quota *quotas, const struct claim *t, uint32_t ret[static QUOTA_CHAIN_MAX]);
+uint32_t quota_chains(const struct quota *quotas, const struct claim *t, uint32_t ret[static QUOTA_CHAIN_MAX]);
+/* The same of one quota, or of none. */
+static inline uint32_t quota_path(const struct quota *quotas, uint32_t quota, uint32_t ret[static QUOTA_CHAIN_MAX])
+{
+    uint32_t len = 0;
+    for (uint32_t q = quota; q != NONE && len < QUOTA_DEPTH_MAX; q = quotas[q].parent)
+        ret[len++] = q;
+    return len;
+}
+static inline uint32_t quota_chain(const struct quota *quotas, const struct claim *t,
+                                   uint32_t ret[static QUOTA_CHAIN_MAX])
+{
+    if (t->quotas_len > 1)
+        return quota_chains(quotas, t, ret);
+    return quota_path(quotas, t->quotas_len ? t->quotas[0] : NONE, ret);
+}
 /* What one pod takes of a quota's resource; of QUOTA_JOBS nothing. */
 int64_t quota_need(const struct class *k, uint32_t resource);
+/* The same beyond what another one of its pod is counted for already; NULL: there is none. */
+static inline int64_t quota_need_beyond(const struct class *k, const struct class *counted, uint32_t resource)
+{
+    int64_t need = quota_need(k, resource), has = counted ? quota_need(counted, resource) : 0;
+    return need > has ? need - has : 0;
+}
 
 /* Recomputes whether a plan must look at the workload. */
 void cluster_settle(struct berth_cluster *c, uint32_t workload);
 /* A workload slot for an id of which only instances are known. */
 uint32_t workload_ghost(struct berth_cluster *c, const char *id);
+/* snapshot.c: the id has its place in the order of ids, or no longer. */
+void cluster_name(struct berth_cluster *c, uint32_t slot, sym id);
+void cluster_unname(struct berth_cluster *c, uint32_t slot);
 void workload_drop_if_empty(struct berth_cluster *c, uint32_t workload);
 
 void node_body_unref(struct node_body *b);
@@ -439,6 +501,7 @@ void instance_set_state(struct berth_cluster *c, uint32_t slot, enum berth_state
 int describe_resource(const struct berth_resource *r, struct berth_err *err);
 int describe_node(const struct berth_cluster *c, const struct berth_node *n, struct berth_err *err);
 int describe_quota(const struct berth_cluster *c, const struct berth_quota *q, struct berth_err *err);
+int describe_budget(const struct berth_budget *b, struct berth_err *err);
 int describe_volume(const struct berth_cluster *c, const struct berth_volume *v, struct berth_err *err);
 int describe_workload(const struct berth_cluster *c, const struct berth_workload *w, struct berth_err *err);
 int describe_instance(const struct berth_cluster *c, const struct berth_instance *i, struct berth_err *err);

@@ -134,6 +134,25 @@ static void a_volume_is_attached_once_to_a_node(void **state)
     scene_cleanup(&s);
 }
 
+static void a_volume_is_used_where_an_instance_is(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    scene_put_node(&s, (struct berth_node){.id = "a"});
+    scene_put_node(&s, (struct berth_node){.id = "b", .state = BERTH_NODE_JOINING});
+    scene_must(&s, put_volume(&s, (struct berth_volume){.id = "d1", .driver = "csi"}));
+    scene_put(&s, (struct berth_workload){.id = "w1", .replicas = 1, .shape = {NAMES(volumes, "d1")}});
+    assert_false(berth_volume_used(s.c, "d1", "a"));
+    scene_step(&s, "place w1/0 a pending");
+    assert_true(berth_volume_used(s.c, "d1", "a"));
+    assert_false(berth_volume_used(s.c, "d1", "b"));
+    assert_false(berth_volume_used(s.c, "d1", "c"));
+    assert_false(berth_volume_used(s.c, "d2", "a"));
+    scene_gone(&s, 1);
+    assert_false(berth_volume_used(s.c, "d1", "a"));
+    scene_cleanup(&s);
+}
+
 static void facts_are_kept_until_they_are_over(void **state)
 {
     (void)state;
@@ -161,6 +180,7 @@ int main(void)
         cmocka_unit_test(a_driver_that_comes_late_has_no_limit),
         cmocka_unit_test(volumes_are_replaced_unless_in_use),
         cmocka_unit_test(a_volume_is_attached_once_to_a_node),
+        cmocka_unit_test(a_volume_is_used_where_an_instance_is),
         cmocka_unit_test(facts_are_kept_until_they_are_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

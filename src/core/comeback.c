@@ -21,12 +21,11 @@ static struct wish wish_again(struct berth_plan *p, uint32_t workload, int64_t t
                      .group = NONE,
                      .cause = BERTH_CAUSE_PENDING,
                      .tier = tier,
-                     .created_ns = w->created_ns,
-                     .claim = claim,
                      .duration_ns = future_duration(p, workload),
                      .queue = claim ? rank_queue(p, claim) : NONE,
                      .more = NONE,
                      .spare_of = NONE};
+    wish_claim(&x, claim);
     x.queue_priority = x.queue == NONE ? 0 : p->policy.order.queues[x.queue].priority;
     return x;
 }
@@ -62,23 +61,28 @@ static bool is_going(const struct berth_plan *p, uint32_t slot)
            bits_has(p->c.removed, slot);
 }
 
-/* Is the one that it takes over from still there, and does not go? */
+/* On a lost node, and replaced at once? */
+static bool is_given_up(const struct berth_plan *p, const struct workload *w, const struct instance *i)
+{
+    return w->on_lost == BERTH_LOST_REPLACE && !p->alarm && p->s->state[snapshot_position(p->s, i)] == BERTH_NODE_LOST;
+}
+
+/* Is the one that it takes over from still there, and stays? */
 static bool is_extra(const struct berth_plan *p, const struct workload *w, const struct instance *i)
 {
-    for (uint32_t at = i->replaces ? w->first : NONE; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload)
-        if (snapshot_instance(p->s, at)->id == i->replaces && !is_going(p, at))
+    for (uint32_t at = i->replaces ? w->first : NONE; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload) {
+        const struct instance *old = snapshot_instance(p->s, at);
+        if (old->id == i->replaces && !is_going(p, at) && !is_given_up(p, w, old))
             return true;
+    }
     return false;
 }
 
-/* Does the instance stand for a pod, once all stops are done? One on a lost node that is replaced does not. */
+/* Does the instance stand for a pod, once all stops are done? */
 static bool stands(const struct berth_plan *p, const struct workload *w, uint32_t slot)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
-    if (is_going(p, slot) || is_extra(p, w, i))
-        return false;
-    bool lost = p->s->state[snapshot_position(p->s, i)] == BERTH_NODE_LOST;
-    return !lost || p->alarm || w->on_lost != BERTH_LOST_REPLACE;
+    return !is_going(p, slot) && !is_extra(p, w, i) && !is_given_up(p, w, i);
 }
 
 /* Pods that stand or are done; and which ordinals are not to be used, a bit each. */
@@ -147,7 +151,7 @@ static struct keyed *gang_workloads(struct berth_plan *p, uint32_t gang, uint32_
     return rows;
 }
 
-/* The whole gang begins anew, if those of its pods that are not stopping are enough; else it waits for the stops. */
+/* The whole gang begins anew, if those of its pods that are not stopping are enough; else they wait for the stops. */
 static void gang_again(struct berth_plan *p, const struct party *x)
 {
     uint32_t gang = snapshot_workload(p->s, x->workload)->gang, workloads;
@@ -167,10 +171,10 @@ static void gang_again(struct berth_plan *p, const struct party *x)
             vec_push(&p->wishes, wish);
     }
     arena_rewind(&p->scratch, mark);
-    if (!enough)
-        p->wishes.len = from;
     to = (uint32_t)p->wishes.len;
-    for (uint32_t i = from; i < to; i++) { /* what is spare is wished for apart */
+    for (uint32_t i = 0; !enough && i < to; i++) /* also what it wished for beyond its minimum */
+        p->wishes.at[i].blocked |= p->wishes.at[i].group == gang;
+    for (uint32_t i = from; enough && i < to; i++) { /* what is spare is wished for apart */
         struct wish rest = p->wishes.at[i];
         rest.ordinals += rest.needed;
         rest.len -= rest.needed;
@@ -188,15 +192,14 @@ void preempt_wishes(struct berth_plan *p)
 {
     struct victims *v = p->victims;
     size_t before = p->wishes.len;
-    for (uint32_t i = 0; v && i < v->back_len; i++) {
+    for (uint32_t i = 0; i < v->back_len; i++) {
         const struct party *x = &v->parties[v->back[i]];
         if (x->gang)
             gang_again(p, x);
         else
             single_again(p, x);
     }
-    if (v)
-        v->back_len = 0;
+    v->back_len = 0;
     if (p->wishes.len > before)
-        tiers_again(p, before);
+        tiers_rank(p, before);
 }

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/lanes.h"
 #include "core/headroom.h"
+#include "core/worth.h"
 
 /* ---- single nodes ----------------------------------------------------------------------------------------------- */
 
@@ -15,6 +16,8 @@ static int32_t node_key(const struct cycle *c, uint32_t p)
     const struct profile *f = &c->profile;
     int32_t key = c->l->device[p + 1] == c->l->device[p] ? f->spare : 0;
 
+    if (worth_rules_node(c, p))
+        return 0;
     for (uint32_t i = 0; i < f->resources_len; i++) {
         uint32_t r = f->resources[i];
         if (f->linear[i] && c->free[r])
@@ -110,7 +113,7 @@ static void column_changed(struct cycle *c, uint32_t k, uint32_t p)
     }
 }
 
-static void key_changed(struct cycle *c, uint32_t p)
+void cycle_key_changed(struct cycle *c, uint32_t p)
 {
     uint32_t segment = layout_segment(c->l, p);
     int32_t before = c->bounds[1].key[segment];
@@ -221,7 +224,11 @@ static void books_add(struct cycle *c, const struct class *k, uint32_t p, uint64
         for (unsigned g = 0; g < GPU_COLUMNS; g++)
             column_changed(c, cycle_gpu_column(c, g), p);
     }
-    key_changed(c, p);
+    cycle_key_changed(c, p);
+    if (c->market)
+        worth_changed(c, p);
+    if (c->views)
+        vec_push(&c->changed, p);
     if (sign > 0)
         vec_push(&c->given, layout_segment(c->l, p));
     if (sign > 0 && bits_has(c->over, p) && !node_over(c, p))
@@ -237,6 +244,10 @@ void cycle_shift(struct cycle *c, uint32_t resource, uint32_t position, int64_t 
     } else {
         c->free[resource][position] += amount;
     }
+    if (c->market)
+        worth_changed(c, position);
+    if (c->views)
+        vec_push(&c->changed, position);
     if (amount <= 0)
         return;
     column_changed(c, resource, position);
@@ -310,17 +321,27 @@ static void init_bounds(struct cycle *c)
     for (uint32_t level = 1; level <= c->l->levels; level++) {
         struct bounds *b = &c->bounds[level];
         b->len = c->l->level[level].len;
-        b->key = arena_column(c->arena, b->len, sizeof *b->key);
         b->max = ARENA_ARRAY(c->arena, int64_t *, c->columns);
         for (uint32_t k = 0; k < c->columns; k++)
             if (c->free[k])
                 b->max[k] = arena_column(c->arena, b->len, sizeof **b->max);
-        for (uint32_t i = 0; i < b->len; i++) {
-            refresh_key(c, level, i);
+        for (uint32_t i = 0; i < b->len; i++)
             for (uint32_t k = 0; k < c->columns; k++)
                 if (c->free[k])
                     refresh_column(c, level, i, k);
-        }
+    }
+}
+
+static void init_keys(struct cycle *c)
+{
+    c->key = arena_column(c->arena, (size_t)c->blocks * BLOCK, sizeof *c->key);
+    for (uint32_t i = 0; i < c->blocks * BLOCK; i++)
+        c->key[i] = i < c->len ? node_key(c, i) : INT32_MIN / 2;
+    for (uint32_t level = 1; level <= c->l->levels; level++) {
+        struct bounds *b = &c->bounds[level];
+        b->key = arena_column(c->arena, b->len, sizeof *b->key);
+        for (uint32_t i = 0; i < b->len; i++)
+            refresh_key(c, level, i);
     }
 }
 
@@ -337,6 +358,15 @@ static void init_largest(struct cycle *c)
         }
 }
 
+void cycle_profile_begin(struct cycle *c)
+{
+    worth_begin(c);
+    init_keys(c);
+    memset(c->largest, 0, sizeof c->largest);
+    if (c->profile.needs_largest)
+        init_largest(c);
+}
+
 void cycle_init(struct cycle *c, const struct berth_snapshot *s, const struct profile *p, struct arena *a,
                 struct arena *scratch)
 {
@@ -346,18 +376,15 @@ void cycle_init(struct cycle *c, const struct berth_snapshot *s, const struct pr
     c->resources = c->l->resources;
     c->columns = c->resources + GPU_COLUMNS;
     init_columns(c);
-    c->key = arena_column(a, (size_t)c->blocks * BLOCK, sizeof *c->key);
-    for (uint32_t i = 0; i < c->blocks * BLOCK; i++)
-        c->key[i] = i < c->len ? node_key(c, i) : INT32_MIN / 2;
     init_bounds(c);
-    if (p->needs_largest)
-        init_largest(c);
+    cycle_profile_begin(c);
     c->heap = ARENA_ARRAY(a, uint64_t, 2 * (size_t)c->l->segments + 64);
     c->score = arena_column(a, (size_t)c->blocks * BLOCK, sizeof *c->score);
     c->opened_by = ARENA_ARRAY(a, uint64_t, c->l->segments + 1);
     c->memos = ARENA_ARRAY(a, struct memo *, s->classes.len + 1);
-    c->over = arena_dup(a, s->over, (c->blocks + 1) * sizeof *s->over);
-    c->any_over = bits_count(c->over, c->blocks) > 0;
+    c->any_over = bits_count(s->over, c->blocks) > 0;
+    c->over =
+        p->over ? arena_dup(a, s->over, (c->blocks + 1) * sizeof *s->over) : ARENA_ARRAY(a, uint64_t, c->blocks + 1);
     c->leaving = ARENA_ARRAY(a, uint64_t, c->blocks + 1);
     for (uint32_t w = 0; w < s->watched_len; w++)
         BITS_EACH (i, s->leaving[w]) {

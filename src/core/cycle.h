@@ -29,11 +29,22 @@ struct topology {
     struct topology *next;
 };
 
-/* Domains of a topology in which some node satisfies some rules. */
-struct eligible {
+/* Nodes on which spreads count pods: those that satisfy a part of some rules and have some topologies. */
+struct spread_nodes {
     uint32_t rules;
+    enum berth_spread_nodes nodes;
+    const struct topology *const *topologies;
+    uint32_t topologies_len;
+    const uint64_t *bits; /* [block] */
+    struct spread_nodes *next;
+};
+
+/* Domains of a topology that have one of some nodes. */
+struct eligible {
+    const uint64_t *nodes; /* [block]: the same address, the same nodes */
     const struct topology *topology;
     const uint64_t *domains; /* a bit each */
+    uint32_t domains_len;
     struct eligible *next;
 };
 
@@ -63,6 +74,7 @@ struct act {
     uint32_t next;     /* earlier placement of the same workload, or NONE */
     uint32_t aux;      /* waits: index into cycle.waits; ADJUST: resource */
     uint32_t aux_len;
+    int32_t score, rival; /* of a placement; see turn.h */
     uint64_t gpus;
     int64_t limit;
 };
@@ -70,15 +82,19 @@ struct act {
 struct headroom;
 struct future;
 struct typical;
+struct fragments;
+struct market;
+struct worth_book;
 struct gpu_cluster;
 struct memo;
+struct view;
 
 struct cycle {
     const struct berth_snapshot *s;
     const struct layout *l;
-    struct profile profile;
-    struct arena *arena;   /* lives as long as the plan */
-    struct arena *scratch; /* given back at the end of each turn */
+    struct profile profile; /* with key, bounds of keys, market, worth and largest: of the present view */
+    struct arena *arena;    /* lives as long as the plan */
+    struct arena *scratch;  /* given back at the end of each turn */
     uint32_t len, blocks, columns, resources;
 
     int64_t **free;         /* [column][position]: what may be promised at once; NULL: nobody has any */
@@ -93,7 +109,7 @@ struct cycle {
     struct memo **memos; /* [class]: of search.c */
     size_t memo_bytes;
     VEC(uint32_t) given; /* segments in which something was given back, in order */
-    uint64_t *over;      /* positions where more is held than there is */
+    uint64_t *over;      /* positions where more is held than there is, if the profile minds */
     bool any_over;
     uint64_t *pressed;         /* positions under pressure; NULL: none */
     struct headroom *headroom; /* NULL: none is kept */
@@ -114,11 +130,21 @@ struct cycle {
     uint32_t *fresh;                 /* [workload]: its last placement in this plan, an index of acts, or NONE */
     struct topology *topologies;
     struct eligible *eligibles;
+    struct spread_nodes *spread_nodes;
     struct label_column *labels;
-    const struct typical *typical;              /* of fragmentation.c */
-    struct gpu_cluster *gpu_clusters;           /* of score/dims.c */
+    const struct typical *typical;              /* of the policy; NULL: those of the snapshot */
+    struct fragments *fragments;                /* of fragmentation.c */
+    const struct market *market;                /* NULL: worth decides nothing, or nobody asks for GPUs */
+    struct worth_book *worth;                   /* of worth.c, with the market */
+    struct gpu_cluster *gpu_clusters;           /* of score/gpu_clustering.c */
     int64_t largest[1 + PROFILE_RESOURCES_MAX]; /* capacity of any node: GPUs in milli, then the profile's resources */
 
+    struct view *views; /* of view.c; NULL: there is one profile */
+    uint32_t views_len, view;
+    VEC(uint32_t) changed; /* with views: positions where something changed, in order */
+
+    struct tally *tallies; /* of tally.c */
+    uint32_t takebacks;    /* how often actions were taken back, or moved */
     VEC(struct act) acts;
     VEC(uint64_t) waits;
     uint64_t searches, opened;
@@ -141,6 +167,10 @@ void cycle_lose(struct cycle *c, const struct instance *i);
 void cycle_shift(struct cycle *c, uint32_t resource, uint32_t position, int64_t amount);
 /* Makes the keys of coarse entries exact where something was taken since. */
 void cycle_refresh(struct cycle *c);
+/* For view.c: makes keys, their bounds and whatever else follows from the profile; and what changes of these with what is free on a
+ * node. */
+void cycle_profile_begin(struct cycle *c);
+void cycle_key_changed(struct cycle *c, uint32_t position);
 /* Makes what the class needs exact in the columns of a segment and of what is above it. */
 void cycle_tighten(struct cycle *c, const struct class *k, uint32_t segment);
 

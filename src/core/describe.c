@@ -157,10 +157,17 @@ static int check_labels(const struct subject *s, const struct berth_label *at, s
     return 0;
 }
 
+static bool same_address(const struct berth_port *a, const struct berth_port *b)
+{
+    return port_everywhere(a) ? port_everywhere(b) : strcmp(a->address, text_of(b->address)) == 0;
+}
+
+/* The same port at one address and at all may be asked for together. */
 static int check_ports(const struct subject *s, const struct berth_port *at, size_t len)
 {
     TRY(check_len(s, "ports", len));
     for (size_t i = 0; i < len; i++) {
+        TRY(check_text(s, "the address of a port", at[i].address, false));
         unsigned count = at[i].count ? at[i].count : 1;
         if (at[i].protocol > BERTH_SCTP)
             return REFUSE(s, "protocol %d of port %u is unknown", (int)at[i].protocol, at[i].port);
@@ -168,7 +175,8 @@ static int check_ports(const struct subject *s, const struct berth_port *at, siz
             return REFUSE(s, "ports %u to %u are not between 1 and 65535", at[i].port, at[i].port + count - 1);
         for (size_t j = 0; j < i; j++) {
             unsigned other = at[j].count ? at[j].count : 1;
-            if (at[i].protocol == at[j].protocol && at[i].port < at[j].port + other && at[j].port < at[i].port + count)
+            if (at[i].protocol == at[j].protocol && at[i].port < at[j].port + other &&
+                at[j].port < at[i].port + count && same_address(&at[i], &at[j]))
                 return REFUSE(s, "port %u is there twice", at[i].port > at[j].port ? at[i].port : at[j].port);
         }
     }
@@ -390,6 +398,11 @@ static int check_ties(const struct subject *s, const struct berth_shape *shape)
         TRY(check_term(s, &shape->spread[i].select));
         if (shape->spread[i].max_skew < 1 || shape->spread[i].max_skew > BERTH_REPLICAS_MAX)
             return REFUSE(s, "a spread allows a skew of %u; at least 1 is needed", shape->spread[i].max_skew);
+        if (shape->spread[i].min_domains > BERTH_REPLICAS_MAX)
+            return REFUSE(s, "a spread needs %u domains; at most %d are possible", shape->spread[i].min_domains,
+                          BERTH_REPLICAS_MAX);
+        if (shape->spread[i].nodes > BERTH_SPREAD_BOTH)
+            return REFUSE(s, "a spread counts on unknown nodes (%d)", (int)shape->spread[i].nodes);
         if (shape->spread[i].select.weight)
             return REFUSE(s, "a spread has no weight (%d)", shape->spread[i].select.weight);
     }
@@ -413,6 +426,7 @@ static int check_shape(const struct subject *s, const struct berth_cluster *c, c
     TRY(check_text(s, "architecture", shape->arch, false));
     TRY(check_text(s, "runtime", shape->runtime, false));
     TRY(check_text(s, "zone", shape->near_zone, false));
+    TRY(check_text(s, "profile", shape->profile, false));
     TRY(check_texts(s, "domains", shape->domains, shape->domains_len));
     TRY(check_terms(s, shape->require, shape->require_len, false));
     TRY(check_terms(s, shape->prefer, shape->prefer_len, true));
@@ -570,6 +584,17 @@ static int check_shares(const struct subject *s, struct fresh_names *fresh, cons
             TRY(fresh_name(s, fresh, name));
     }
     return 0;
+}
+
+int describe_budget(const struct berth_budget *b, struct berth_err *err)
+{
+    struct subject s = {"budget", text_of(b->id), err};
+    TRY(check_text(&s, "id", b->id, true));
+    TRY(check_term(&s, &b->select));
+    if (b->select.weight)
+        return REFUSE(&s, "a budget has no weight (%d)", b->select.weight);
+    return b->allowed > BERTH_REPLICAS_MAX ? REFUSE(&s, "%u allowed; at most %d are", b->allowed, BERTH_REPLICAS_MAX)
+                                           : 0;
 }
 
 int describe_quota(const struct berth_cluster *c, const struct berth_quota *q, struct berth_err *err)

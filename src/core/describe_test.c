@@ -226,6 +226,12 @@ static void ports_are_in_range_and_apart(void **state)
     node_no((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 3}, {BERTH_TCP, 82, 0})},
             "port 82 is there twice");
     node_yes((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 3}, {BERTH_TCP, 83, 0})});
+    node_yes((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 0, "::1"}, {BERTH_TCP, 80, 0})});
+    node_no((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 0, "0.0.0.0"}, {BERTH_TCP, 80, 0})},
+            "port 80 is there twice");
+    node_no((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 0, "::1"}, {BERTH_TCP, 80, 0, "::1"})},
+            "port 80 is there twice");
+    node_no((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 0, "a\tb"})}, "the address of a port");
     node_yes((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 3}, {BERTH_UDP, 82, 0})});
     shape_no((struct berth_shape){LIST(ports, struct berth_port, {BERTH_SCTP, 0, 0})}, "not between");
 }
@@ -524,6 +530,7 @@ static void shape_names(void **state)
     shape_no((struct berth_shape){.arch = "\x01"}, "architecture");
     shape_no((struct berth_shape){.runtime = "\xfe"}, "runtime");
     shape_no((struct berth_shape){.near_zone = name_over}, "zone");
+    shape_no((struct berth_shape){.profile = name_over}, "profile");
     shape_no((struct berth_shape){NAMES(domains, "a", "a")}, "domains lists a twice");
     shape_no((struct berth_shape){NAMES(volumes, "disk")}, "volume \"disk\" is unknown");
     shape_no((struct berth_shape){NAMES(images, NULL)}, "images is missing");

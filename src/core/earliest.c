@@ -31,7 +31,7 @@ struct point {
 struct sweep {
     struct future *f;
     const struct pods_wanted *d;
-    int64_t duration_ns, horizon_ns;
+    int64_t duration_ns, longest_ns, horizon_ns;
     uint64_t *plain;   /* positions that only gain */
     uint64_t *special; /* the others that may take the pods */
     int64_t **free;    /* [need][position] */
@@ -39,6 +39,11 @@ struct sweep {
     int64_t *mem;
     uint32_t *fits; /* [position] */
     uint64_t total;
+    /* As they are at the moment of the plan; NULL: not loaded yet. */
+    const int32_t *milli_now;
+    const int64_t *mem_now;
+    const uint32_t *fits_now;
+    uint64_t total_now;
     uint64_t *closed;    /* plain ones that take nothing at the moment: it would run into a window of somebody else */
     int64_t closed_next; /* when that may change */
     VEC(struct step) steps;
@@ -46,6 +51,7 @@ struct sweep {
     VEC(int64_t) times;
     struct keyed *order; /* steps by time */
     size_t end, fresh, step;
+    int64_t end_ns, fresh_ns, step_ns; /* when the next of each comes; BERTH_NEVER_NS: there is none */
 };
 
 /* ---- nodes that only gain --------------------------------------------------------------------------------------- */
@@ -62,13 +68,14 @@ static bool windows_allow(const struct future *f, uint64_t foreign, uint32_t pos
     return true;
 }
 
-/* Which nodes could ever take one, and which of them may lose again. */
-static void sort_nodes(struct sweep *s)
+/* Which nodes could ever take one, and which of them may lose again: are there any? */
+static bool sort_nodes(struct sweep *s)
 {
     struct future *f = s->f;
     struct cycle *c = &f->p->c;
     const struct turn fixed = {.c = c, .k = s->d->k};
     const uint64_t *rules = turn_rules_mask(c, &fixed);
+    uint64_t any = 0;
 
     s->plain = ARENA_ARRAY(c->scratch, uint64_t, c->blocks + 1);
     s->special = ARENA_ARRAY(c->scratch, uint64_t, c->blocks + 1);
@@ -78,7 +85,9 @@ static void sort_nodes(struct sweep *s)
             may &= s->d->only / BLOCK == b ? (uint64_t)1 << s->d->only % BLOCK : 0;
         s->plain[b] = may & ~f->reserved[b];
         s->special[b] = may & f->reserved[b];
+        any |= s->special[b];
     }
+    return any;
 }
 
 static uint32_t plain_fits(const struct sweep *s, uint32_t position)
@@ -103,22 +112,41 @@ static uint32_t plain_fits(const struct sweep *s, uint32_t position)
 static void load_devices(struct sweep *s)
 {
     struct cycle *c = &s->f->p->c;
-    if (!s->d->k->gpu.count)
+    uint32_t len = s->d->k->gpu.count ? c->l->device[c->len] : 0;
+    if (!len)
         return;
-    uint32_t len = c->l->device[c->len];
-    s->milli = arena_alloc(c->scratch, (len + 1) * sizeof *s->milli);
-    s->mem = arena_alloc(c->scratch, (len + 1) * sizeof *s->mem);
-    for (uint32_t d = 0; d < len; d++) {
-        s->milli[d] = gpu_device_suits(c->l, &s->d->k->gpu, d) ? c->devices[d].later : INT32_MIN / 2;
-        s->mem[d] = c->devices[d].mem_later;
+    if (!s->milli_now) {
+        int32_t *milli = arena_alloc(c->scratch, len * sizeof *milli);
+        int64_t *mem = arena_alloc(c->scratch, len * sizeof *mem);
+        for (uint32_t d = 0; d < len; d++) {
+            milli[d] = gpu_device_suits(c->l, &s->d->k->gpu, d) ? c->devices[d].later : INT32_MIN / 2;
+            mem[d] = c->devices[d].mem_later;
+        }
+        s->milli_now = milli;
+        s->mem_now = mem;
     }
+    s->milli = arena_dup(c->scratch, s->milli_now, len * sizeof *s->milli);
+    s->mem = arena_dup(c->scratch, s->mem_now, len * sizeof *s->mem);
 }
 
+static void count_now(struct sweep *s)
+{
+    const struct cycle *c = &s->f->p->c;
+    uint32_t *fits = ARENA_ARRAY(c->scratch, uint32_t, c->len + 1);
+    s->total_now = 0;
+    for (uint32_t b = 0; b < c->blocks; b++)
+        BITS_EACH (i, s->plain[b]) {
+            uint32_t at = b * BLOCK + (uint32_t)i;
+            s->total_now += fits[at] = plain_fits(s, at);
+        }
+    s->fits_now = fits;
+}
+
+/* Each sweep begins with the present, which is looked at once. */
 static bool load_plain(struct sweep *s)
 {
     struct cycle *c = &s->f->p->c;
     const struct class *k = s->d->k;
-    s->total = 0;
     s->free = ARENA_ARRAY(c->scratch, int64_t *, k->needs_len + 1);
     for (uint32_t i = 0; i < k->needs_len; i++) {
         const int64_t *column = cycle_column(c, k->needs[i].resource, true);
@@ -127,12 +155,10 @@ static bool load_plain(struct sweep *s)
         s->free[i] = arena_dup(c->scratch, column, (size_t)c->len * sizeof *column);
     }
     load_devices(s);
-    s->fits = ARENA_ARRAY(c->scratch, uint32_t, c->len + 1);
-    for (uint32_t b = 0; b < c->blocks; b++)
-        BITS_EACH (i, s->plain[b]) {
-            uint32_t at = b * BLOCK + (uint32_t)i;
-            s->total += s->fits[at] = plain_fits(s, at);
-        }
+    if (!s->fits_now)
+        count_now(s);
+    s->fits = arena_dup(c->scratch, s->fits_now, (c->len + 1) * sizeof *s->fits);
+    s->total = s->total_now;
     return true;
 }
 
@@ -142,7 +168,7 @@ static void plain_gains(struct sweep *s, uint32_t position, const struct class *
     if (!bits_has(s->plain, position))
         return;
     for (uint32_t i = 0; i < k->needs_len; i++)
-        s->free[i][position] += of == k ? k->needs[i].amount : class_need(of, k->needs[i].resource);
+        s->free[i][position] += class_need_at(of, i, k->needs[i].resource);
     if (k->gpu.count)
         BITS_EACH (d, gpus) {
             uint32_t device = s->f->p->c.l->device[position] + (uint32_t)d;
@@ -156,10 +182,10 @@ static void plain_gains(struct sweep *s, uint32_t position, const struct class *
 }
 
 /* The first moment to begin at which what is begun still runs then. */
-static int64_t too_late(const struct sweep *s, int64_t at_ns)
+static int64_t too_late(const struct sweep *s, int64_t at_ns, int64_t for_ns)
 {
     int64_t now = s->f->p->s->now_ns;
-    return s->duration_ns == BERTH_NEVER_NS || at_ns - now < s->duration_ns ? now : at_ns - s->duration_ns + 1;
+    return for_ns == BERTH_NEVER_NS || at_ns - now < for_ns ? now : at_ns - for_ns + 1;
 }
 
 /* Opens and closes nodes for windows, as they are from this moment on. */
@@ -171,7 +197,7 @@ static void plain_close(struct sweep *s, int64_t now)
         return;
     s->closed_next = BERTH_NEVER_NS;
     BITS_EACH (i, s->d->foreign) {
-        int64_t from = too_late(s, s->f->windows[i].start_ns), to = s->f->windows[i].end_ns;
+        int64_t from = too_late(s, s->f->windows[i].start_ns, s->longest_ns), to = s->f->windows[i].end_ns;
         int64_t next = now < from ? from : now < to ? to : BERTH_NEVER_NS;
         windows |= (uint64_t)(from <= now && now < to) << i;
         s->closed_next = next < s->closed_next ? next : s->closed_next;
@@ -229,7 +255,7 @@ static uint32_t fits_from(struct sweep *s, uint32_t position, size_t from, int64
     const struct point *at = s->points.at;
     int64_t until = add_ns(t, s->duration_ns);
 
-    if (!at[from].fits || !windows_allow(s->f, s->d->foreign, position, t, s->duration_ns))
+    if (!at[from].fits || !windows_allow(s->f, s->d->foreign, position, t, s->longest_ns))
         return 0;
     if (k->gpu.count && k->gpu.milli < BERTH_GPU_MILLI) { /* shares of each device have to be looked at */
         struct room low;
@@ -273,11 +299,11 @@ static void special_steps(struct sweep *s, uint32_t position)
     for (size_t i = 0; i < s->points.len; i++) {
         time_add(s, s->points.at[i].at_ns);
         if (s->points.at[i].less)
-            time_add(s, too_late(s, s->points.at[i].at_ns));
+            time_add(s, too_late(s, s->points.at[i].at_ns, s->duration_ns));
     }
     BITS_EACH (i, s->d->foreign)
         if (bits_has(f->windows[i].nodes, position)) {
-            time_add(s, too_late(s, f->windows[i].start_ns));
+            time_add(s, too_late(s, f->windows[i].start_ns, s->longest_ns));
             time_add(s, f->windows[i].end_ns);
         }
     for (size_t i = 0, from = 0; i < s->times.len; i++) {
@@ -309,47 +335,50 @@ static void load_special(struct sweep *s)
 
 /* ---- the sweep -------------------------------------------------------------------------------------------------- */
 
-static const struct fresh_end *next_fresh(struct sweep *s)
+/* The next of each that counts, from where it stands. */
+static void find_fresh(struct sweep *s)
 {
     const struct future *f = s->f;
     while (s->fresh < f->fresh_order.len && f->fresh.at[f->fresh_order.at[s->fresh]].gone)
         s->fresh++;
-    return s->fresh < f->fresh_order.len ? &f->fresh.at[f->fresh_order.at[s->fresh]] : NULL;
+    bool any = s->fresh < f->fresh_order.len;
+    s->fresh_ns = any ? f->fresh.at[f->fresh_order.at[s->fresh]].at_ns : BERTH_NEVER_NS;
 }
 
-static const struct ending *next_end(struct sweep *s)
+static void find_end(struct sweep *s)
 {
     const struct future *f = s->f;
     while (s->end < f->ends_len && bits_has(f->p->c.stopped, f->ends[s->end].slot))
         s->end++;
-    return s->end < f->ends_len ? &f->ends[s->end] : NULL;
+    s->end_ns = s->end < f->ends_len ? f->ends[s->end].at_ns : BERTH_NEVER_NS;
 }
 
-static const struct step *next_step(struct sweep *s)
+static void find_step(struct sweep *s)
 {
-    return s->step < s->steps.len ? &s->steps.at[s->order[s->step].value] : NULL;
+    s->step_ns = s->step < s->steps.len ? s->steps.at[s->order[s->step].value].at_ns : BERTH_NEVER_NS;
 }
 
 /* When something changes next. */
-static int64_t next_moment(struct sweep *s)
+static int64_t next_moment(const struct sweep *s)
 {
-    const struct ending *e = next_end(s);
-    const struct fresh_end *x = next_fresh(s);
-    const struct step *t = next_step(s);
-    int64_t next = e && e->at_ns < s->closed_next ? e->at_ns : s->closed_next;
-    if (x && x->at_ns < next)
-        next = x->at_ns;
-    return t && t->at_ns < next ? t->at_ns : next;
+    int64_t next = s->end_ns < s->closed_next ? s->end_ns : s->closed_next;
+    next = s->fresh_ns < next ? s->fresh_ns : next;
+    return s->step_ns < next ? s->step_ns : next;
 }
 
 /* Takes all that changes until then. */
 static void take_moment(struct sweep *s, int64_t now)
 {
-    for (const struct ending *e; (e = next_end(s)) && e->at_ns <= now; s->end++)
+    for (; s->end_ns <= now && s->end < s->f->ends_len; s->end++, find_end(s)) {
+        const struct ending *e = &s->f->ends[s->end];
         plain_gains(s, e->position, e->k, e->gpus);
-    for (const struct fresh_end *x; (x = next_fresh(s)) && x->at_ns <= now; s->fresh++)
+    }
+    for (; s->fresh_ns <= now && s->fresh < s->f->fresh_order.len; s->fresh++, find_fresh(s)) {
+        const struct fresh_end *x = &s->f->fresh.at[s->f->fresh_order.at[s->fresh]];
         plain_gains(s, x->position, x->k, x->gpus);
-    for (const struct step *t; (t = next_step(s)) && t->at_ns <= now; s->step++) {
+    }
+    for (; s->step_ns <= now && s->step < s->steps.len; s->step++, find_step(s)) {
+        const struct step *t = &s->steps.at[s->order[s->step].value];
         s->fits[t->position] += (uint32_t)t->more;
         s->total += (uint64_t)(int64_t)t->more;
     }
@@ -365,6 +394,9 @@ static int64_t sweep(struct sweep *s)
     if (!load_plain(s))
         return BERTH_NEVER_NS;
     load_special(s);
+    find_end(s);
+    find_fresh(s);
+    find_step(s);
     int64_t moment = s->f->p->s->now_ns;
     for (take_moment(s, moment); s->total < s->d->pods; take_moment(s, moment)) {
         moment = next_moment(s);
@@ -372,6 +404,17 @@ static int64_t sweep(struct sweep *s)
             return BERTH_NEVER_NS;
     }
     return moment;
+}
+
+/* The same of the nodes alone on which nothing is reserved, for they are cheap. */
+static int64_t plain_moment(struct sweep *s)
+{
+    uint64_t *special = s->special;
+    s->special = ARENA_ARRAY(&s->f->p->scratch, uint64_t, s->f->p->c.blocks + 1);
+    s->horizon_ns = BERTH_NEVER_NS;
+    int64_t at = sweep(s);
+    s->special = special;
+    return at;
 }
 
 /* ---- places ----------------------------------------------------------------------------------------------------- */
@@ -397,7 +440,7 @@ static uint32_t add_place(const struct sweep *s, uint32_t position, int64_t at_n
 {
     const struct class *k = s->d->k;
     struct room low;
-    if (!windows_allow(s->f, s->d->foreign, position, at_ns, s->duration_ns) ||
+    if (!windows_allow(s->f, s->d->foreign, position, at_ns, s->longest_ns) ||
         !timeline_low(s->f, k, position, at_ns, s->duration_ns, &low))
         return 0;
     uint32_t pods = room_fits(k, &low, most);
@@ -436,21 +479,28 @@ static void sweep_done(struct sweep *s, struct arena_mark mark)
     arena_rewind(&s->f->p->scratch, mark);
 }
 
+static struct sweep sweep_of(struct future *f, const struct pods_wanted *d, int64_t duration_ns)
+{
+    int64_t longest_ns = d->longest_ns > duration_ns ? d->longest_ns : duration_ns;
+    return (struct sweep){.f = f, .d = d, .duration_ns = duration_ns, .longest_ns = longest_ns};
+}
+
 int64_t earliest(struct future *f, const struct pods_wanted *d, int64_t duration_ns, place_list *places)
 {
-    struct sweep s = {.f = f, .d = d, .duration_ns = duration_ns};
+    struct sweep s = sweep_of(f, d, duration_ns);
     struct arena_mark mark = arena_mark(&f->p->scratch);
     int64_t now = f->p->s->now_ns, at = BERTH_NEVER_NS;
 
     timeline_gather(f);
     timeline_sort_fresh(f);
-    sort_nodes(&s);
-    if (f->horizon_ns > now) {
-        s.horizon_ns = add_ns(f->horizon_ns, f->horizon_ns - now);
+    int64_t last = sort_nodes(&s) ? plain_moment(&s) : BERTH_NEVER_NS; /* the others can only make it sooner */
+    int64_t near = f->horizon_ns > now ? add_ns(f->horizon_ns, f->horizon_ns - now) : now;
+    if (near > now && near < last) {
+        s.horizon_ns = near;
         at = sweep(&s);
     }
     if (at == BERTH_NEVER_NS) {
-        s.horizon_ns = BERTH_NEVER_NS;
+        s.horizon_ns = last;
         at = sweep(&s);
     }
     bool all = at == BERTH_NEVER_NS || add_places(&s, at, s.fits, places);
@@ -462,9 +512,9 @@ int64_t earliest(struct future *f, const struct pods_wanted *d, int64_t duration
 
 bool places_at(struct future *f, const struct pods_wanted *d, int64_t at_ns, int64_t duration_ns, place_list *places)
 {
-    struct sweep s = {.f = f, .d = d, .duration_ns = duration_ns};
+    struct sweep s = sweep_of(f, d, duration_ns);
     struct arena_mark mark = arena_mark(&f->p->scratch);
-    sort_nodes(&s);
+    (void)sort_nodes(&s);
     bool all = add_places(&s, at_ns, NULL, places);
     sweep_done(&s, mark);
     return all;

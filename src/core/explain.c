@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/hash.h"
 #include "base/str.h"
 #include "core/allot.h"
 #include "core/filter/filters.h"
@@ -18,8 +19,14 @@ struct verdict {
     const struct filter *filter;
     const char *what;
     uint32_t aspect;
-    uint64_t *refused; /* positions */
+    const uint64_t *refused; /* positions */
     uint64_t nodes, only;
+};
+
+/* What a filter refuses that the rules alone decide. */
+struct heard {
+    const uint64_t *refused; /* NULL: not heard yet */
+    uint64_t nodes;
 };
 
 struct inquest {
@@ -27,7 +34,7 @@ struct inquest {
     struct turn t;
     struct verdict *at;
     uint32_t len;
-    uint8_t *count; /* [position]: verdicts against it */
+    uint64_t *once; /* positions with one verdict against them, and no more */
 };
 
 /* ---- amounts in words ------------------------------------------------------------------------------------------- */
@@ -59,27 +66,67 @@ static const char *amount_text(struct arena *a, const char *resource, int64_t am
 
 /* ---- hearing ---------------------------------------------------------------------------------------------------- */
 
-static void hear(struct inquest *q, const struct filter *f, uint32_t aspect, bool by_aspect)
+/* What the filter refuses, in `a`. */
+static struct heard refusals(struct inquest *q, const struct filter *f, uint32_t aspect, struct arena *a)
 {
     struct cycle *c = &q->p->c;
-    struct verdict *v = &q->at[q->len];
-    uint64_t *bits = ARENA_ARRAY(&q->p->scratch, uint64_t, c->blocks + 1);
+    uint64_t *bits = arena_alloc(a, (c->blocks + 1) * sizeof *bits);
 
     for (uint32_t b = 0; b < c->blocks; b++)
         bits[b] = layout_block_bits(c->l, b);
-    *v = (struct verdict){.filter = f, .what = "", .aspect = aspect};
-    if (by_aspect) {
+    if (f->aspects)
         f->mask_aspect(&q->t, aspect, (struct range){0, c->blocks}, bits);
-        v->what = f->aspect_name(&q->t, aspect);
-    } else {
+    else
         f->mask(&q->t, (struct range){0, c->blocks}, bits);
-    }
     for (uint32_t b = 0; b < c->blocks; b++)
         bits[b] = ~bits[b] & layout_block_bits(c->l, b);
-    v->refused = bits;
-    v->nodes = bits_count(bits, c->blocks);
-    if (v->nodes)
-        q->len++;
+    return (struct heard){bits, bits_count(bits, c->blocks)};
+}
+
+/* The same for all classes of the same rules: heard once. */
+static struct heard refusals_by_rules(struct inquest *q, size_t filter)
+{
+    struct berth_plan *p = q->p;
+    uint32_t rules = q->t.k->rules.v;
+    if (!p->heard)
+        p->heard = ARENA_ARRAY(&p->arena, struct heard *, p->s->rules.len + 1);
+    if (!p->heard[rules])
+        p->heard[rules] = ARENA_ARRAY(&p->arena, struct heard, filters_len);
+    struct heard *h = &p->heard[rules][filter];
+    if (!h->refused)
+        *h = refusals(q, filter_rows[filter], 0, &p->arena);
+    return *h;
+}
+
+static void hear(struct inquest *q, size_t filter, uint32_t aspect)
+{
+    const struct filter *f = filter_rows[filter];
+    bool shared = !f->aspects && (f->when == FILTER_STATIC || f->by_rules);
+    struct heard h = shared ? refusals_by_rules(q, filter) : refusals(q, f, aspect, &q->p->scratch);
+    if (h.nodes == 0)
+        return;
+    q->at[q->len++] = (struct verdict){.filter = f,
+                                       .what = f->aspects ? f->aspect_name(&q->t, aspect) : "",
+                                       .aspect = aspect,
+                                       .refused = h.refused,
+                                       .nodes = h.nodes};
+}
+
+/* Who is refused by one verdict alone, and how many each of them refuses so. */
+static void count_only(struct inquest *q)
+{
+    uint32_t blocks = q->p->c.blocks;
+    q->once = arena_alloc(&q->p->scratch, (blocks + 1) * sizeof *q->once);
+    for (uint32_t b = 0; b < blocks; b++) {
+        uint64_t any = 0, more = 0;
+        for (uint32_t i = 0; i < q->len; i++) {
+            more |= any & q->at[i].refused[b];
+            any |= q->at[i].refused[b];
+        }
+        q->once[b] = any & ~more;
+        for (uint32_t i = 0; i < q->len; i++)
+            q->at[i].only += (uint64_t)__builtin_popcountll(q->at[i].refused[b] & q->once[b]);
+    }
 }
 
 static void hear_all(struct inquest *q)
@@ -95,18 +142,9 @@ static void hear_all(struct inquest *q)
             continue;
         uint32_t aspects = row->aspects ? row->aspects(&q->t) : 1;
         for (uint32_t a = 0; a < aspects; a++)
-            hear(q, row, a, row->aspects != NULL);
+            hear(q, f, a);
     }
-    q->count = ARENA_ARRAY(&q->p->scratch, uint8_t, (size_t)c->blocks * BLOCK + 1);
-    for (uint32_t i = 0; i < q->len; i++)
-        for (uint32_t b = 0; b < c->blocks; b++)
-            BITS_EACH (lane, q->at[i].refused[b])
-                if (q->count[b * BLOCK + lane] < UINT8_MAX)
-                    q->count[b * BLOCK + lane]++;
-    for (uint32_t i = 0; i < q->len; i++)
-        for (uint32_t b = 0; b < c->blocks; b++)
-            BITS_EACH (lane, q->at[i].refused[b])
-                q->at[i].only += q->count[b * BLOCK + lane] == 1;
+    count_only(q);
 }
 
 /* ---- sentences -------------------------------------------------------------------------------------------------- */
@@ -129,8 +167,9 @@ static int64_t most_free(const struct inquest *q, const struct verdict *v)
 {
     const int64_t *column = cycle_column(&q->p->c, q->t.k->needs[v->aspect].resource, false);
     int64_t most = 0;
-    for (uint32_t p = 0; column && p < q->p->c.len; p++)
-        most = column[p] > most && bits_has(v->refused, p) ? column[p] : most;
+    for (uint32_t b = 0; column && b < q->p->c.blocks; b++)
+        BITS_EACH (lane, v->refused[b])
+            most = column[b * BLOCK + lane] > most ? column[b * BLOCK + lane] : most;
     return most;
 }
 
@@ -178,10 +217,13 @@ static uint32_t nearest(const struct inquest *q, const struct verdict *v, int64_
 {
     const int64_t *column = cycle_column(&q->p->c, q->t.k->needs[v->aspect].resource, false);
     uint32_t best = NONE;
-    for (uint32_t p = 0; column && p < q->p->c.len; p++)
-        if (q->count[p] == 1 && bits_has(v->refused, p) && (best == NONE || column[p] > *ret_free)) {
-            best = p;
-            *ret_free = column[p];
+    for (uint32_t b = 0; column && b < q->p->c.blocks; b++)
+        BITS_EACH (lane, v->refused[b] & q->once[b]) {
+            uint32_t at = b * BLOCK + (uint32_t)lane;
+            if (best == NONE || column[at] > *ret_free) {
+                best = at;
+                *ret_free = column[at];
+            }
         }
     return best;
 }
@@ -212,16 +254,23 @@ static const char *help_short(const struct inquest *q, const struct verdict *v)
                      v->what, amount_text(a, v->what, need_of(q, v), true), node_name(q, at));
 }
 
+/* The first taint of the node that is not tolerated; "": none. */
+static const char *taint_at(const struct inquest *q, uint32_t position)
+{
+    const struct tolerations *tolerations = &snapshot_rules(q->p->s, q->t.k->rules)->tolerations;
+    const struct node_body *body = q->p->c.l->body[position];
+    for (uint32_t i = 0; i < body->taints_len; i++)
+        if (body->taints[i].effect != BERTH_PREFER_NO_SCHEDULE && !taint_tolerated(&body->taints[i], tolerations))
+            return snapshot_text(q->p->s, body->taints[i].key);
+    return "";
+}
+
 /* The taint that keeps the first node away which refuses for nothing else. */
 static const char *taint_name(const struct inquest *q, const struct verdict *v)
 {
-    const struct tolerations *tolerations = &snapshot_rules(q->p->s, q->t.k->rules)->tolerations;
-    for (uint32_t p = 0; p < q->p->c.len; p++) {
-        const struct node_body *body = q->p->c.l->body[p];
-        for (uint32_t i = 0; q->count[p] == 1 && bits_has(v->refused, p) && i < body->taints_len; i++)
-            if (body->taints[i].effect != BERTH_PREFER_NO_SCHEDULE && !taint_tolerated(&body->taints[i], tolerations))
-                return snapshot_text(q->p->s, body->taints[i].key);
-    }
+    for (uint32_t p = 0; p < q->p->c.len; p++)
+        if (bits_has(q->once, p) && bits_has(v->refused, p))
+            return taint_at(q, p);
     return "";
 }
 
@@ -260,10 +309,16 @@ static const char *help_other(const struct inquest *q, const struct verdict *v)
 /* Nothing helps alone: the node that refuses for the fewest reasons. */
 static const char *help_several(const struct inquest *q)
 {
-    uint32_t best = NONE;
-    for (uint32_t p = 0; p < q->p->c.len; p++)
-        if (q->count[p] && (best == NONE || q->count[p] < q->count[best]))
+    uint32_t best = NONE, fewest = UINT32_MAX;
+    for (uint32_t p = 0; p < q->p->c.len; p++) {
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < q->len; i++)
+            count += bits_has(q->at[i].refused, p);
+        if (count && count < fewest) {
+            fewest = count;
             best = p;
+        }
+    }
     if (best == NONE)
         return "";
     CLEANUP(str) struct str s = {0};
@@ -314,13 +369,37 @@ static struct berth_reason *rows_of(struct inquest *q)
     return rows;
 }
 
+/* What was told lately, by reason and numbers. */
+struct told {
+    enum reason reason;
+    int64_t a, b;
+    const char *text;
+};
+
+const char **told_text(struct berth_plan *p, enum reason reason, int64_t a, int64_t b)
+{
+    enum { TOLD = 1024 };
+    if (!p->told)
+        p->told = ARENA_ARRAY(&p->arena, struct told, TOLD);
+    struct told *at = &p->told[hash_pair((uint64_t)a * REASONS_LEN + reason, (uint64_t)b) % TOLD];
+    if (at->text && (at->reason != reason || at->a != a || at->b != b))
+        at->text = NULL; /* of others, whose text stays where it is */
+    at->reason = reason;
+    at->a = a;
+    at->b = b;
+    return &at->text;
+}
+
 static struct berth_reason gang_reason(struct berth_plan *p, const struct wish *w)
 {
-    const struct reason_row *r = &reasons[w->blocked ? REASON_STOPPING : REASON_GANG];
-    const char *text = w->blocked ? "earlier instances of the gang are still stopping"
-                                  : arena_fmt(&p->arena, "the gang needs %u pods placed at once; %u found room",
-                                              w->gang_needs, w->gang_fits);
-    return (struct berth_reason){r->word, "", 0, 0, text};
+    if (w->blocked)
+        return (struct berth_reason){reasons[REASON_STOPPING].word, "", 0, 0,
+                                     "earlier instances of the gang are still stopping"};
+    const char **text = told_text(p, REASON_GANG, w->gang_needs, w->gang_fits);
+    if (!*text)
+        *text =
+            arena_fmt(&p->arena, "the gang needs %u pods placed at once; %u found room", w->gang_needs, w->gang_fits);
+    return (struct berth_reason){reasons[REASON_GANG].word, "", 0, 0, *text};
 }
 
 /* ---- reasons that are not of nodes ------------------------------------------------------------------------------ */
@@ -367,6 +446,8 @@ static uint32_t extra_reasons(struct berth_plan *p, const struct wish *w, struct
         ret[len++] = quota_reason(p, &short_of);
     if (w->gang_failed)
         ret[len++] = gang_reason(p, w);
+    else if (w->spare_of != NONE && place_still_stops(p, w->workload))
+        ret[len++] = plain_reason(REASON_STOPPING);
     else if (w->spare_of != NONE && !p->gang_stands[w->spare_of])
         ret[len++] = plain_reason(REASON_SPARE);
     len += future_why(p, w, ret + len);
@@ -385,15 +466,14 @@ static const struct explanation *explain_nodes(struct berth_plan *p, const struc
     if (!p->explained)
         p->explained = ARENA_ARRAY(&p->arena, const struct explanation *, p->s->classes.len + 1);
 
+    bool shared = turn_alike(&p->c, wish_asker(w));
+    if (shared && p->explained[class])
+        return p->explained[class];
+
     struct arena_mark mark = arena_mark(&p->scratch);
     struct inquest q = {.p = p};
-    turn_begin(&q.t, &p->c, wish_asker(w), false);
-    bool shared = q.t.ties_len == 0 && !q.t.confined;
-    if (shared && p->explained[class]) {
-        turn_end(&q.t);
-        return p->explained[class];
-    }
     struct explanation *e = ARENA_NEW(&p->arena, struct explanation);
+    turn_begin(&q.t, &p->c, wish_asker(w), false);
     hear_all(&q);
     *e = (struct explanation){rows_of(&q), q.len, help(&q)};
     if (shared)
@@ -418,4 +498,82 @@ const struct explanation *explain(struct berth_plan *p, const struct wish *w)
     struct explanation *e = ARENA_NEW(&p->arena, struct explanation);
     *e = (struct explanation){rows, len + nodes->len, nodes->help};
     return e;
+}
+
+/* ---- the nearest nodes ------------------------------------------------------------------------------------------ */
+
+/* How far a node is from taking a pod. */
+struct miss {
+    uint32_t position, reasons;
+    int64_t share; /* millionths of what is needed that it lacks, of the resource of which it lacks most */
+};
+
+static int64_t free_at(const struct inquest *q, const struct verdict *v, uint32_t position)
+{
+    const int64_t *column = cycle_column(&q->p->c, q->t.k->needs[v->aspect].resource, false);
+    return column && column[position] > 0 ? column[position] : 0;
+}
+
+static struct miss miss_of(const struct inquest *q, uint32_t position)
+{
+    struct miss m = {.position = position};
+    for (const struct verdict *v = q->at; v < q->at + q->len; v++) {
+        if (!bits_has(v->refused, position))
+            continue;
+        m.reasons++;
+        if (v->filter->reason != REASON_SHORT)
+            continue;
+        int64_t need = need_of(q, v), share = (int64_t)((__int128)(need - free_at(q, v, position)) * 1000000 / need);
+        m.share = share > m.share ? share : m.share;
+    }
+    return m;
+}
+
+static bool is_nearer(const struct miss *a, const struct miss *b)
+{
+    if (a->reasons != b->reasons)
+        return a->reasons < b->reasons;
+    return a->share != b->share ? a->share < b->share : a->position < b->position;
+}
+
+static const char *miss_text(const struct inquest *q, uint32_t position)
+{
+    struct arena *a = &q->p->arena;
+    CLEANUP(str) struct str s = {0};
+    for (const struct verdict *v = q->at; v < q->at + q->len; v++) {
+        if (!bits_has(v->refused, position))
+            continue;
+        const char *what = v->filter->reason == REASON_TAINT ? taint_at(q, position) : v->what;
+        str_add(&s, s.len ? "; " : "");
+        if (v->filter->reason == REASON_SHORT)
+            str_addf(&s, "has %s of %s free, %s needed", amount_text(a, what, free_at(q, v, position), false), what,
+                     amount_text(a, what, need_of(q, v), true));
+        else
+            str_addf(&s, "%s%s%s", verb(reasons[v->filter->reason].sentence, true, a), *what ? ": " : "", what);
+    }
+    return arena_strdup(a, str_text(&s));
+}
+
+size_t explain_nearest(struct berth_plan *p, const struct wish *w, struct berth_miss *ret, size_t cap)
+{
+    struct arena_mark mark = arena_mark(&p->scratch);
+    struct inquest q = {.p = p};
+    size_t len = 0;
+    turn_begin(&q.t, &p->c, wish_asker(w), false);
+    hear_all(&q);
+    struct miss *best = ARENA_ARRAY(&p->scratch, struct miss, cap + 1);
+    for (uint32_t at = 0; at < p->c.len; at++) {
+        struct miss m = miss_of(&q, at);
+        size_t k = len;
+        for (; m.reasons && k > 0 && is_nearer(&m, &best[k - 1]); k--)
+            best[k] = best[k - 1];
+        if (m.reasons)
+            best[k] = m;
+        len += m.reasons && len < cap;
+    }
+    for (size_t i = 0; i < len; i++)
+        ret[i] = (struct berth_miss){node_name(&q, best[i].position), miss_text(&q, best[i].position), best[i].reasons};
+    turn_end(&q.t);
+    arena_rewind(&p->scratch, mark);
+    return len;
 }

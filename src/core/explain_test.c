@@ -136,6 +136,25 @@ static void what_is_refused_for_is_named(void **state)
     scene_cleanup(&s);
 }
 
+/* There is room for it: that its gang still stops something is all that keeps it away. */
+static void what_a_gang_may_have_beyond_its_minimum_waits_for_its_stops(void **state)
+{
+    (void)state;
+    struct scene s = scene_stage(2);
+    scene_put(&s,
+              (struct berth_workload){
+                  .id = "w", .kind = BERTH_JOB, .replicas = 3, .gang = "g", .gang_min = 1, .shape = {NEEDS(100, 100)}});
+    scene_running(&s, "w", 0, "a");
+    scene_instance(&s, (struct berth_instance){.workload = "w", .ordinal = 1, .node = "a", .state = BERTH_STOPPING});
+    scene_see(&s, "");
+    assert_int_equal(pending(&s, "w").ordinals_len, 1);
+    assert_int_equal(pending(&s, "w").ordinals[0], 2);
+    expect_reasons(&s, "w", "stopping 0/0");
+    scene_gone(&s, 2);
+    scene_step(&s, "place w/1 b pending; place w/2 a pending");
+    scene_cleanup(&s);
+}
+
 static void without_nodes(void **state)
 {
     (void)state;
@@ -245,6 +264,35 @@ static void pendings_stand_in_the_order_of_the_plan(void **state)
     scene_cleanup(&s);
 }
 
+/* Fewest reasons first, then who lacks least in proportion, then in order of nodes; each with all it lacks. */
+static void the_nearest_nodes(void **state)
+{
+    static const char *const want[] = {
+        "c: is not ready for new work",
+        "b: has 1500m of cpu free, 2 needed; has 1000 of memory free, 1.9Ki needed",
+        "d: has another architecture; has 1 of cpu free, 2 needed",
+        "a: has 1 of cpu free, 2 needed; has 1000 of memory free, 1.9Ki needed",
+    };
+    struct berth_miss got[6];
+    char line[256];
+    (void)state;
+    struct scene s = stage();
+    scene_put(&s, (struct berth_workload){
+                      .id = "w", .replicas = 1, .shape = {NEEDS(2000, 1900), .arch = "amd64"}
+    });
+    scene_see(&s, "");
+    assert_int_equal(berth_plan_nearest(s.p, 0, got, 4), 4);
+    for (size_t i = 0; i < 4; i++) {
+        (void)snprintf(line, sizeof line, "%s: %s", got[i].node, got[i].text);
+        assert_string_equal(line, want[i]);
+    }
+    assert_int_equal(got[0].reasons, 1);
+    assert_int_equal(berth_plan_nearest(s.p, 0, got, 6), 6);
+    assert_string_equal(got[4].node, "e");
+    assert_int_equal(berth_plan_nearest(s.p, 0, got, 0), 0);
+    scene_cleanup(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,11 +301,13 @@ int main(void)
         cmocka_unit_test(the_change_helps),
         cmocka_unit_test(the_state_after_the_plan_counts),
         cmocka_unit_test(what_is_refused_for_is_named),
+        cmocka_unit_test(what_a_gang_may_have_beyond_its_minimum_waits_for_its_stops),
         cmocka_unit_test(without_nodes),
         cmocka_unit_test(the_smallest_cut_and_the_taint_are_named),
         cmocka_unit_test(sizes_are_readable),
         cmocka_unit_test(workloads_of_one_shape_may_be_told_apart_by_their_labels),
         cmocka_unit_test(pendings_stand_in_the_order_of_the_plan),
+        cmocka_unit_test(the_nearest_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 #include "core/rank.h"
 
 #define RANK_STEP_NS ((int64_t)10 * 1000000000)
-enum { ROW_BLOCK = 256 }; /* rows that all factors look at before the next are touched: they are scattered in memory */
+enum { ROW_BLOCK = 64 }; /* rows that all factors look at before the next are touched: they are scattered in memory */
 enum { MILLION = 1000000, FACTORS_MAX = 32, LOGS = 1024, QUEUES_KNOWN = 64 };
 
 /* What must be placed at once, of a class or a gang: pods, processors (or GPUs), and the dominant share of the cluster. */
@@ -86,5 +86,7 @@ struct admitted {
 void admitted_make(struct ranks *r);
 /* Places of accounts in the fair tree, as factors. */
 void fair_make(struct ranks *r);
+/* These, and what they follow from. */
+void fair_tell(struct ranks *r, void (*tell)(void *ctx, const struct berth_share *share), void *ctx);
 /* drf.c: what the account of each workload was given before it, had everything been given out fairly. */
 void drf_make(struct ranks *r);

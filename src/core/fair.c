@@ -35,10 +35,16 @@ static int64_t class_rate(struct ranks *r, int64_t *rates, struct class_ix k)
 }
 
 /* Of a lost node nobody knows what still runs there; and what a plan gives up must not have counted before. */
+static bool is_up(const struct ranks *r, const struct instance *i)
+{
+    return state_active(i->state) && i->counted_ns && r->s->state[snapshot_position(r->s, i)] != BERTH_NODE_LOST;
+}
+
+/* Of a move the old one counts, as long as it is there. */
 static bool runs(const struct ranks *r, const struct instance *i)
 {
-    return state_active(i->state) && i->counted_ns && i->replaces == 0 &&
-           r->s->state[snapshot_position(r->s, i)] != BERTH_NODE_LOST;
+    uint32_t old = is_up(r, i) ? snapshot_replaced(r->s, i) : NONE;
+    return is_up(r, i) && (old == NONE || !is_up(r, snapshot_instance(r->s, old)));
 }
 
 static int64_t workload_used(struct ranks *r, int64_t *rates, const struct workload *w)
@@ -229,4 +235,17 @@ void fair_make(struct ranks *r)
     give_places(&t, roots, n);
     assert(t.given == t.accounts);
     arena_rewind(&r->p->scratch, mark);
+}
+
+void fair_tell(struct ranks *r, void (*tell)(void *ctx, const struct berth_share *share), void *ctx)
+{
+    const struct berth_snapshot *s = r->s;
+    if (!r->fair)
+        fair_make(r);
+    for (uint32_t q = 0; q < s->quotas_len; q++)
+        if (r->admitted->account[q])
+            tell(ctx, &(struct berth_share){.quota = snapshot_text(s, s->quotas[q].id),
+                                            .weight = s->quotas[q].weight,
+                                            .used = r->admitted->used[q],
+                                            .factor = r->fair[q]});
 }

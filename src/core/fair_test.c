@@ -199,6 +199,35 @@ static void who_used_little_comes_first(void **state)
     scene_cleanup(&s);
 }
 
+static void share_told(void *ctx, const struct berth_share *share)
+{
+    char *to = ctx;
+    (void)sprintf(to + strlen(to), "%s*%u:%d:%d ", share->quota, share->weight, (int)share->used, share->factor);
+}
+
+/* What people are told is what plans go by: of accounts alone, past use and what runs. */
+static void shares_are_told(void **state)
+{
+    (void)state;
+    char told[512] = "";
+    struct scene s = families(1, 3);
+    scene_node(&s, "n", 1000, 1000);
+    put_use(&s, "user/a", 4000, s.now_ns);
+    put_job(&s, "long", "user/b", 1, 10, 0);
+    scene_instance(&s, (struct berth_instance){
+                           .workload = "long", .node = "n", .state = BERTH_RUNNING, .since_ns = s.now_ns - 100 * S});
+    scene_plan(&s);
+    berth_plan_shares(s.p, share_told, told);
+    static const char *const want[] = {"user/a*1:4000:250000 ", "user/b*1:1000:500000 ", "user/c*1:0:1000000 ",
+                                       "user/d*1:0:1000000 "};
+    for (size_t i = 0; i < ROWS(want); i++)
+        if (!strstr(told, want[i]))
+            fail_msg("no %s in %s", want[i], told);
+    assert_null(strstr(told, "group/"));
+    assert_null(strstr(told, "queue/"));
+    scene_cleanup(&s);
+}
+
 static void inner_accounts_stand_with_their_first(void **state)
 {
     (void)state;
@@ -296,6 +325,7 @@ int main(void)
         cmocka_unit_test(use_is_the_same_in_pieces),
         cmocka_unit_test(pods_cost),
         cmocka_unit_test(who_used_little_comes_first),
+        cmocka_unit_test(shares_are_told),
         cmocka_unit_test(inner_accounts_stand_with_their_first),
         cmocka_unit_test(what_runs_counts),
         cmocka_unit_test(drf_is_as_in_the_paper),

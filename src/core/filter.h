@@ -27,8 +27,9 @@ struct filter {
     const char *text;
     enum reason reason; /* what a refusal means */
     enum filter_when when;
-    bool always; /* in every profile: without it a plan could promise what is not there */
-    bool timed;  /* depends on how long the pods run: refusals are told of the workload, not counted by node */
+    bool always;   /* in every profile: without it a plan could promise what is not there */
+    bool by_rules; /* of BLOCK: what is free and the rules decide, nothing else of the class */
+    bool timed;    /* depends on how long the pods run: refusals are told of the workload, not counted by node */
     /* Could it refuse any node at all? */
     bool (*applies)(const struct turn *t);
     /* Clears the bit of every node in the range that refuses. */

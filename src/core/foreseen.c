@@ -179,11 +179,17 @@ void future_tell(struct berth_plan *p, const struct wish *w, struct berth_standi
     tell_blockers(p->c.future, r, ret);
 }
 
-static const char *minutes_text(struct arena *a, int64_t ns)
+/* A time as it is told: minutes, or (below 0) hours. */
+static int64_t rounded(int64_t ns)
 {
     int64_t minutes = (ns / 1000000000 + 59) / 60;
-    return minutes < 120 ? arena_fmt(a, "%lld minutes", (long long)minutes)
-                         : arena_fmt(a, "%lld hours", (long long)((minutes + 59) / 60));
+    return minutes < 120 ? minutes : -((minutes + 59) / 60);
+}
+
+static const char *minutes_text(struct arena *a, int64_t ns)
+{
+    int64_t time = rounded(ns);
+    return time < 0 ? arena_fmt(a, "%lld hours", (long long)-time) : arena_fmt(a, "%lld minutes", (long long)time);
 }
 
 static struct berth_reason window_why(struct berth_plan *p, uint32_t window, int64_t duration_ns)
@@ -200,13 +206,24 @@ static struct berth_reason window_why(struct berth_plan *p, uint32_t window, int
     return (struct berth_reason){reasons[REASON_WINDOW].word, w->id, nodes, 0, text};
 }
 
-uint32_t future_why(struct berth_plan *p, const struct wish *w, struct berth_reason ret[static FUTURE_WHYS_MAX])
+static bool is_too_late(struct berth_plan *p, const struct wish *w)
 {
     const struct turn t = {.c = &p->c, .workload = w->workload};
+    return future_too_late(&t);
+}
+
+static uint64_t windows_of(struct berth_plan *p, const struct wish *w)
+{
+    const struct turn t = {.c = &p->c, .workload = w->workload};
+    return windows_bind(&t);
+}
+
+uint32_t future_why(struct berth_plan *p, const struct wish *w, struct berth_reason ret[static FUTURE_WHYS_MAX])
+{
     int64_t duration = w->duration_ns;
     uint32_t len = 0;
 
-    if (w->claim && w->claim->deadline_ns && future_too_late(&t)) {
+    if (w->dated && is_too_late(p, w)) {
         const char *text =
             duration == BERTH_NEVER_NS
                 ? "it has a deadline, and would never end"
@@ -214,13 +231,16 @@ uint32_t future_why(struct berth_plan *p, const struct wish *w, struct berth_rea
                             minutes_text(&p->arena, duration));
         ret[len++] = (struct berth_reason){reasons[REASON_DEADLINE].word, "", p->c.len, 0, text};
     }
-    BITS_EACH (i, p->policy.windows_len ? windows_bind(&t) : 0)
+    BITS_EACH (i, p->policy.windows_len ? windows_of(p, w) : 0)
         if (len + 1 < FUTURE_WHYS_MAX)
             ret[len++] = window_why(p, (uint32_t)i, duration);
     if (w->refused_in_time && p->c.future->kept.len) {
-        const char *text = arena_fmt(&p->arena, "there is room, but not for %s: jobs that come first will need it",
-                                     duration == BERTH_NEVER_NS ? "ever" : minutes_text(&p->arena, duration));
-        ret[len++] = (struct berth_reason){reasons[REASON_RESERVED].word, "", 0, 0, text};
+        bool ever = duration == BERTH_NEVER_NS;
+        const char **text = told_text(p, REASON_RESERVED, ever ? BERTH_NEVER_NS : rounded(duration), 0);
+        if (!*text)
+            *text = arena_fmt(&p->arena, "there is room, but not for %s: jobs that come first will need it",
+                              ever ? "ever" : minutes_text(&p->arena, duration));
+        ret[len++] = (struct berth_reason){reasons[REASON_RESERVED].word, "", 0, 0, *text};
     }
     return len;
 }

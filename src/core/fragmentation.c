@@ -2,23 +2,77 @@
 #include "core/fragmentation.h"
 
 #include <assert.h>
+#include <string.h>
 
-#include "base/sort.h"
+#include "base/hash.h"
+#include "base/math.h"
 #include "core/future.h"
 #include "core/gpu.h"
+#include "core/score/scores.h"
 
-struct typical_pod {
+enum { SEEN_GPUS = 8, SEEN_BITS = 11, SEEN_MAX = 1 << SEEN_BITS };
+
+/* The node as a pod would find it; the bytes are compared. */
+struct sight {
+    const struct typical_kind *kind;
     int64_t cpu;
-    struct gpu_need gpu;
-    double share; /* of all pods */
+    uint64_t fit; /* devices that the pod may hold */
+    uint32_t class, unused;
+    int32_t milli[BERTH_NODE_GPUS_MAX];
 };
 
-struct typical {
-    const struct typical_pod *at;
-    uint32_t len;
+/* Many nodes look alike: what is found of one holds for all. Of nodes with more GPUs nothing is remembered. */
+struct seen {
+    bool known;
+    struct fragmentation found;
+    _Alignas(8) char sight[offsetof(struct sight, milli) + SEEN_GPUS * sizeof(int32_t)];
 };
 
-/* ---- typical pods ----------------------------------------------------------------------------------------------- */
+struct fragments {
+    const struct typical *typical;
+    struct typical_kind *kinds;
+    const struct typical_kind **kind; /* [position] */
+    struct seen *seen;
+};
+
+static struct fragments *fragments_of(struct cycle *c)
+{
+    if (!c->fragments) {
+        struct fragments *f = ARENA_NEW(c->arena, struct fragments);
+        f->typical = c->typical ? c->typical : typical_new(c->s, NULL, 0, c->arena);
+        f->kind = ARENA_ARRAY(c->arena, const struct typical_kind *, c->len + 1);
+        f->seen = ARENA_ARRAY(c->arena, struct seen, SEEN_MAX);
+        c->fragments = f;
+    }
+    return c->fragments;
+}
+
+static const struct typical_kind *kind_at(struct fragments *f, const struct cycle *c, uint32_t p)
+{
+    uint32_t first = c->l->device[p], len = c->l->device[p + 1] - first;
+    if (!f->kind[p])
+        f->kind[p] = typical_kind_of(&f->kinds, c->s, f->typical, c->l->devices + first, len, c->arena);
+    return f->kind[p];
+}
+
+static void see(const struct turn *t, const struct typical_kind *kind, uint32_t p, struct sight *n)
+{
+    const struct cycle *c = t->c;
+    const int64_t *cpu = cycle_column(c, RESOURCE_CPU, t->later);
+    uint32_t first = c->l->device[p];
+    uint64_t may = t->k->gpu.count ? future_devices(t, p) : 0;
+
+    memset(n, 0, offsetof(struct sight, milli) + SEEN_GPUS * sizeof *n->milli);
+    n->kind = kind;
+    n->class = t->class;
+    n->cpu = cpu ? cpu[p] : 0;
+    for (uint32_t i = 0; i < kind->len; i++) {
+        const struct device_free *f = &c->devices[first + i];
+        n->milli[i] = t->later || f->later < f->now ? f->later : f->now;
+        if (may >> i & 1 && gpu_device_fits(t, first + i))
+            n->fit |= (uint64_t)1 << i;
+    }
+}
 
 static int64_t cpu_need(const struct class *k)
 {
@@ -28,179 +82,73 @@ static int64_t cpu_need(const struct class *k)
     return 0;
 }
 
-struct demand {
-    const struct cycle *c;
-    const uint64_t *pods; /* [class] */
-};
-
-static int compare_models(const struct cycle *c, struct syms a, struct syms b)
+/* The published formula to the last bit, which decides where F hardly changes; math_sigmoid is more exact. */
+static int32_t score_of(const struct turn *t, double gain)
 {
-    for (uint32_t i = 0; i < a.len && i < b.len; i++) {
-        if (a.at[i] == b.at[i])
-            continue;
-        const char *x = snapshot_text(c->s, a.at[i]), *y = snapshot_text(c->s, b.at[i]);
-        for (; *x && *x == *y; x++, y++)
-            ;
-        return (unsigned char)*x < (unsigned char)*y ? -1 : 1;
-    }
-    return (a.len > b.len) - (a.len < b.len);
+    return score_from(t, 1 / (1 + math_exp(-(gain / BERTH_GPU_MILLI))));
 }
 
-static int compare_request(const void *ctx, uint32_t x, uint32_t y)
+static struct fragmentation whole(const struct turn *t, const struct typical *typical, struct sight n)
 {
-    const struct demand *d = ctx;
-    const struct class *a = snapshot_class(d->c->s, (struct class_ix){x});
-    const struct class *b = snapshot_class(d->c->s, (struct class_ix){y});
-    int64_t pairs[][2] = {
-        {cpu_need(a),  cpu_need(b) },
-        {a->gpu.milli, b->gpu.milli},
-        {a->gpu.count, b->gpu.count}
-    };
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
-        if (pairs[i][0] != pairs[i][1])
-            return pairs[i][0] < pairs[i][1] ? -1 : 1;
-    return compare_models(d->c, a->gpu.models, b->gpu.models);
-}
-
-static int compare_count(const void *ctx, uint32_t x, uint32_t y)
-{
-    const struct demand *d = ctx;
-    if (d->pods[x] != d->pods[y])
-        return d->pods[x] > d->pods[y] ? -1 : 1;
-    return compare_request(ctx, x, y);
-}
-
-static const struct typical *typical_of(struct cycle *c)
-{
-    if (c->typical)
-        return c->typical;
-    uint32_t classes = c->s->classes.len, len = 0;
-    uint64_t *pods = ARENA_ARRAY(c->arena, uint64_t, classes + 1), all = 0, covered = 0;
-    uint32_t *order = ARENA_ARRAY(c->arena, uint32_t, 2 * (size_t)classes + 1);
-    struct demand d = {c, pods};
-
-    for (uint32_t w = 0; w < c->s->workloads.len; w++) {
-        const struct workload *of = snapshot_workload(c->s, w);
-        if (of->live && !of->gone)
-            pods[of->class.v] += of->replicas;
-    }
-    for (uint32_t k = 0; k < classes; k++)
-        if (pods[k]) {
-            all += pods[k];
-            order[len++] = k;
+    uint32_t left = t->k->gpu.count;
+    double before = typical_useless(typical, n.kind, n.cpu, n.milli);
+    for (uint32_t i = 0; i < n.kind->len && left; i++)
+        if (n.fit >> i & 1) {
+            n.milli[i] = 0;
+            left--;
         }
-    /* Classes that differ only in what does not matter here are one request. */
-    sort_indices(order, order + classes, len, compare_request, &d);
-    uint32_t kinds = 0;
-    for (uint32_t i = 0; i < len; i++) {
-        if (kinds && compare_request(&d, order[kinds - 1], order[i]) == 0)
-            pods[order[kinds - 1]] += pods[order[i]];
-        else
-            order[kinds++] = order[i];
-    }
-    sort_indices(order, order + classes, kinds, compare_count, &d);
-    struct typical_pod *at = ARENA_ARRAY(c->arena, struct typical_pod, kinds + 1);
-    struct typical *t = ARENA_NEW(c->arena, struct typical);
-    for (uint32_t i = 0; i < kinds && covered * 100 < all * 95; i++) {
-        const struct class *k = snapshot_class(c->s, (struct class_ix){order[i]});
-        at[t->len++] = (struct typical_pod){cpu_need(k), k->gpu, (double)pods[order[i]]};
-        covered += pods[order[i]];
-    }
-    for (uint32_t i = 0; i < t->len; i++)
-        at[i].share /= (double)covered;
-    t->at = at;
-    c->typical = t;
-    return t;
+    double gain = before - typical_useless(typical, n.kind, n.cpu - cpu_need(t->k), n.milli);
+    return (struct fragmentation){gain, score_of(t, gain), 0};
 }
 
-/* ---- one node --------------------------------------------------------------------------------------------------- */
-
-/* The node as it would be. */
-struct sight {
-    int64_t cpu;
-    uint32_t first, len;
-    uint64_t may; /* devices that the pod may hold, as far as reservations go */
-    int32_t milli[BERTH_NODE_GPUS_MAX];
-};
-
-static double useless(const struct cycle *c, const struct sight *n, const struct typical_pod *m)
+static bool earlier_alike(const struct sight *n, uint32_t device)
 {
-    int64_t idle = 0, stuck = 0;
-    uint32_t usable = 0;
-    for (uint32_t i = 0; i < n->len; i++) {
-        bool fits = m->gpu.count && n->milli[i] >= (int32_t)m->gpu.milli &&
-                    gpu_device_suits(c->l, &(struct gpu_need){.models = m->gpu.models}, n->first + i);
-        idle += n->milli[i];
-        stuck += fits ? 0 : n->milli[i];
-        usable += fits;
-    }
-    bool none = m->gpu.count == 0 || usable < m->gpu.count || n->cpu < m->cpu;
-    return (double)(none ? idle : stuck);
+    for (uint32_t i = 0; i < device; i++)
+        if (n->fit >> i & 1 && n->milli[i] == n->milli[device] &&
+            n->kind->devices[i].model == n->kind->devices[device].model)
+            return true;
+    return false;
 }
 
-static double fragmentation(struct cycle *c, const struct sight *n)
+static struct fragmentation share(const struct turn *t, const struct typical *typical, struct sight n)
 {
-    const struct typical *t = typical_of(c);
-    double f = 0;
-    for (uint32_t i = 0; i < t->len; i++)
-        f += t->at[i].share * useless(c, n, &t->at[i]);
-    return f;
-}
-
-static struct sight see(const struct turn *t, uint32_t p)
-{
-    const struct cycle *c = t->c;
-    const int64_t *cpu = cycle_column(c, RESOURCE_CPU, t->later);
-    struct sight n = {.cpu = cpu ? cpu[p] : 0, .first = c->l->device[p], .len = c->l->device[p + 1] - c->l->device[p]};
-    n.may = future_devices(t, p);
-    for (uint32_t i = 0; i < n.len; i++) {
-        const struct device_free *f = &c->devices[n.first + i];
-        n.milli[i] = t->later || f->later < f->now ? f->later : f->now;
-    }
-    return n;
-}
-
-/* The best placement on this node: what F becomes, and on which device of a share. */
-static double best_after(const struct turn *t, struct sight n, uint32_t *ret_device)
-{
-    double least = 0;
-    uint32_t best = NONE, left = t->k->gpu.count;
-
-    n.cpu -= cpu_need(t->k);
-    if (t->k->gpu.count == 0 || t->k->gpu.milli == BERTH_GPU_MILLI) {
-        for (uint32_t i = 0; i < n.len && left; i++)
-            if (n.may >> i & 1 && gpu_device_fits(t, n.first + i)) {
-                n.milli[i] = 0;
-                left--;
-            }
-        return fragmentation(t->c, &n);
-    }
-    for (uint32_t i = 0; i < n.len; i++) {
-        if (!(n.may >> i & 1) || !gpu_device_fits(t, n.first + i))
+    struct fragmentation best = {.device = NONE};
+    int32_t milli = (int32_t)t->k->gpu.milli;
+    int64_t cpu = n.cpu - cpu_need(t->k);
+    double before = typical_useless(typical, n.kind, n.cpu, n.milli);
+    for (uint32_t i = 0; i < n.kind->len; i++) {
+        if (!(n.fit >> i & 1) || earlier_alike(&n, i))
             continue;
-        struct sight with = n;
-        with.milli[i] -= (int32_t)t->k->gpu.milli;
-        double f = fragmentation(t->c, &with);
-        if (best == NONE || f < least) {
-            least = f;
-            best = i;
-        }
+        n.milli[i] -= milli;
+        double gain = before - typical_useless(typical, n.kind, cpu, n.milli);
+        n.milli[i] += milli;
+        int32_t score = score_of(t, gain);
+        if (best.device == NONE || score > best.score)
+            best = (struct fragmentation){gain, score, i};
     }
-    assert(best != NONE);
-    *ret_device = best;
-    return least;
+    assert(best.device != NONE);
+    return best;
 }
 
-double fragmentation_gain(const struct turn *t, uint32_t position)
+struct fragmentation fragmentation_of(const struct turn *t, uint32_t position)
 {
-    uint32_t device;
-    struct sight n = see(t, position);
-    return n.len ? fragmentation(t->c, &n) - best_after(t, n, &device) : 0;
-}
+    struct fragments *f = fragments_of(t->c);
+    const struct typical_kind *kind = kind_at(f, t->c, position);
+    bool is_share = t->k->gpu.count == 1 && t->k->gpu.milli < BERTH_GPU_MILLI;
+    struct sight n;
 
-uint32_t fragmentation_pick(const struct turn *t, uint32_t position)
-{
-    uint32_t device = 0;
-    (void)best_after(t, see(t, position), &device);
-    return device;
+    if (kind->len == 0)
+        return (struct fragmentation){0, score_of(t, 0), 0};
+    see(t, kind, position, &n);
+    struct seen *seen =
+        kind->len > SEEN_GPUS ? NULL : &f->seen[hash_bytes(&n, sizeof seen->sight, 0) >> (64 - SEEN_BITS)];
+    if (seen && seen->known && memcmp(seen->sight, &n, sizeof seen->sight) == 0)
+        return seen->found;
+    struct fragmentation found = is_share ? share(t, f->typical, n) : whole(t, f->typical, n);
+    if (seen) {
+        seen->known = true;
+        seen->found = found;
+        memcpy(seen->sight, &n, sizeof seen->sight);
+    }
+    return found;
 }

@@ -9,34 +9,11 @@
 #include "core/fragmentation.h"
 #include "core/kit_test.h"
 
-struct request {
-    uint32_t pods, count, milli;
-    int64_t cpu;
-    const char *model;
-};
-
-static struct berth_shape shape_of(const struct request *r, struct berth_amount *cpu)
-{
-    struct berth_shape shape = {.requests = cpu, .requests_len = 1, .gpu.count = r->count, .gpu.milli = r->milli};
-    *cpu = (struct berth_amount){"cpu", r->cpu};
-    shape.gpu.models = &r->model;
-    shape.gpu.models_len = r->model != NULL;
-    return shape;
-}
-
-/* Pods that are wanted, but not now. */
-static void usual(struct kit *k, const char *id, const struct request *r)
-{
-    struct berth_amount cpu;
-    struct berth_workload w = {.id = id, .replicas = r->pods, .suspended = true, .shape = shape_of(r, &cpu)};
-    kit_must(k, berth_workload_put(k->cluster, &w, &k->err));
-}
-
 static double gain(struct kit *k, const char *node)
 {
     struct turn t;
     kit_turn(k, "web", &t);
-    double g = fragmentation_gain(&t, kit_position(k, node));
+    double g = fragmentation_of(&t, kit_position(k, node)).gain;
     turn_end(&t);
     return g;
 }
@@ -47,25 +24,28 @@ static void usual_pods_set_the_measure(void **state)
     /* A node with 8 cores and two T4; what it gains by a pod, in milli-GPU. */
     static const struct {
         const char *label;
-        struct request usual[2], pod;
+        struct kit_request usual[2], pod;
         double want;
     } rows[] = {
-        {"nobody wants GPUs: all is useless", {{1, 0, 0, 0, NULL}, {0}},                  {1, 1, 0, 0, NULL},    1000 },
-        {"... and so is what is left",        {{1, 0, 0, 0, NULL}, {0}},                  {1, 1, 300, 0, NULL},  300  },
-        {"others want another model",         {{1, 1, 500, 0, "A100"}, {0}},              {1, 2, 0, 0, NULL},    2000 },
-        {"others want this model",            {{1, 1, 500, 0, "T4"}, {0}},                {1, 2, 0, 0, NULL},    0    },
-        {"what is left is of use",            {{1, 1, 500, 0, NULL}, {0}},                {1, 1, 500, 0, NULL},  0    },
-        {"what is left is of no use",         {{1, 1, 500, 0, NULL}, {0}},                {1, 1, 501, 0, NULL},  -499 },
-        {"others want both",                  {{1, 2, 0, 0, NULL}, {0}},                  {1, 1, 100, 0, NULL},  -1900},
-        {"others want more than there are",   {{1, 3, 0, 0, NULL}, {0}},                  {1, 1, 100, 0, NULL},  100  },
-        {"cpu is left for others",            {{1, 1, 0, 4000, NULL}, {0}},               {1, 1, 0, 4000, NULL}, 0    },
-        {"no cpu is left for others",         {{1, 1, 0, 4000, NULL}, {0}},               {1, 1, 0, 4001, NULL}, -1000},
-        {"cpu alone is taken",                {{1, 1, 0, 4000, NULL}, {0}},               {1, 0, 0, 4001, NULL}, -2000},
-        {"half of them cannot use the rest",  {{1, 1, 0, 0, NULL}, {1, 1, 500, 0, NULL}}, {1, 1, 500, 0, NULL},  -250 },
-        {"... or a quarter",                  {{1, 1, 0, 0, NULL}, {3, 1, 500, 0, NULL}}, {1, 1, 500, 0, NULL},  -125 },
-        {"19 of 20 are all",                  {{95, 0, 0, 0, NULL}, {5, 1, 0, 0, NULL}},  {1, 1, 0, 0, NULL},    1000 },
-        {"fewer are not",                     {{94, 0, 0, 0, NULL}, {6, 1, 0, 0, NULL}},  {1, 1, 0, 0, NULL},    940  },
-        {"nobody is usual",                   {{0}, {0}},                                 {1, 1, 0, 0, NULL},    0    },
+        {"nobody wants GPUs: all is useless", {{1, 0, 0, 0, NULL, 0}, {0}},                     {1, 1, 0, 0, NULL, 0},    1000 },
+        {"... and so is what is left",        {{1, 0, 0, 0, NULL, 0}, {0}},                     {1, 1, 300, 0, NULL, 0},  300  },
+        {"others want another model",         {{1, 1, 500, 0, "A100", 0}, {0}},                 {1, 2, 0, 0, NULL, 0},    2000 },
+        {"others want this model",            {{1, 1, 500, 0, "T4", 0}, {0}},                   {1, 2, 0, 0, NULL, 0},    0    },
+        {"what is left is of use",            {{1, 1, 500, 0, NULL, 0}, {0}},                   {1, 1, 500, 0, NULL, 0},  0    },
+        {"what is left is of no use",         {{1, 1, 500, 0, NULL, 0}, {0}},                   {1, 1, 501, 0, NULL, 0},  -499 },
+        {"others want both",                  {{1, 2, 0, 0, NULL, 0}, {0}},                     {1, 1, 100, 0, NULL, 0},  -1900},
+        {"others want more than there are",   {{1, 3, 0, 0, NULL, 0}, {0}},                     {1, 1, 100, 0, NULL, 0},  100  },
+        {"cpu is left for others",            {{1, 1, 0, 4000, NULL, 0}, {0}},                  {1, 1, 0, 4000, NULL, 0}, 0    },
+        {"no cpu is left for others",         {{1, 1, 0, 4000, NULL, 0}, {0}},                  {1, 1, 0, 4001, NULL, 0}, -1000},
+        {"cpu alone is taken",                {{1, 1, 0, 4000, NULL, 0}, {0}},                  {1, 0, 0, 4001, NULL, 0}, -2000},
+        {"half of them cannot use the rest",
+         {{1, 1, 0, 0, NULL, 0}, {1, 1, 500, 0, NULL, 0}},
+         {1, 1, 500, 0, NULL, 0},
+         -250                                                                                                                  },
+        {"... or a quarter",                  {{1, 1, 0, 0, NULL, 0}, {3, 1, 500, 0, NULL, 0}}, {1, 1, 500, 0, NULL, 0},  -125 },
+        {"19 of 20 are all",                  {{95, 0, 0, 0, NULL, 0}, {5, 1, 0, 0, NULL, 0}},  {1, 1, 0, 0, NULL, 0},    1000 },
+        {"fewer are not",                     {{94, 0, 0, 0, NULL, 0}, {6, 1, 0, 0, NULL, 0}},  {1, 1, 0, 0, NULL, 0},    940  },
+        {"nobody is usual",                   {{0}, {0}},                                       {1, 1, 0, 0, NULL, 0},    0    },
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(kit) struct kit k = kit_new();
@@ -73,12 +53,12 @@ static void usual_pods_set_the_measure(void **state)
             {"T4", 0},
             {"T4", 0}
         };
-        struct berth_amount cpu;
-        struct berth_shape shape = shape_of(&rows[i].pod, &cpu);
+        struct berth_amount needs[2];
+        struct berth_shape shape = kit_shape(&rows[i].pod, needs);
         kit_node(&k, (struct berth_node){.id = "n1", .gpus = gpus, .gpus_len = 2});
         kit_node(&k, (struct berth_node){.id = "n2"});
-        usual(&k, "a", &rows[i].usual[0]);
-        usual(&k, "b", &rows[i].usual[1]);
+        kit_usual(&k, "a", &rows[i].usual[0]);
+        kit_usual(&k, "b", &rows[i].usual[1]);
         kit_workload(&k, "web", 0, &shape);
         kit_plan(&k, "fragmentation");
         double got = gain(&k, "n1"), off = got - rows[i].want;
@@ -108,7 +88,7 @@ static void the_device_that_leaves_most_of_use_is_picked(void **state)
         kit_node(&k, (struct berth_node){.id = "n1", .gpus = gpus, .gpus_len = 2});
         kit_workload(&k, "old", 1, &(struct berth_shape){.gpu.count = 1, .gpu.milli = 300});
         kit_running(&k, "old", 0, "n1", 1 << 1);
-        usual(&k, "usual", &(struct request){1000, 1, rows[i].usual, 0, NULL});
+        kit_usual(&k, "usual", &(struct kit_request){1000, 1, rows[i].usual, 0, NULL, 0});
         kit_workload(&k, "web", 1, &(struct berth_shape){.gpu.count = 1, .gpu.milli = rows[i].asked});
         kit_plan(&k, "fragmentation");
         assert_true(kit_placed(&k, "web", 0, &a));
@@ -117,11 +97,87 @@ static void the_device_that_leaves_most_of_use_is_picked(void **state)
     }
 }
 
+/* What the policy says counts, not what is there: by pods, and of equally many the first ones, up to 95 %. */
+static void the_policy_may_say_who_usually_comes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *label;
+        struct kit_request usual[3];
+        double want; /* a share of 400 breaks up the one idle GPU: F becomes what of the 600 is useless */
+    } rows[] = {
+        {"600 is of use to all",         {{1, 1, 600, 0, NULL, 0}},                                                   0   },
+        {"to half of them",              {{1, 1, 600, 0, NULL, 0}, {1, 1, 601, 0, NULL, 0}},                          300 },
+        {"whole ones",                   {{1, 1, 0, 0, NULL, 0}, {3, 1, 600, 0, NULL, 0}},                            150 },
+        {"the rare ones do not count",   {{5, 1, 1000, 0, NULL, 0}, {95, 1, 600, 0, NULL, 0}},                        0   },
+        {"one more of them does",        {{6, 1, 1000, 0, NULL, 0}, {94, 1, 600, 0, NULL, 0}},                        36  },
+        {"of equal ones the first does",
+         {{90, 1, 600, 0, NULL, 0}, {5, 1, 1000, 0, NULL, 0}, {5, 1, 1, 0, NULL, 0}},
+         600.0 * 5 / 95                                                                                                   },
+        {"and the other way round",      {{90, 1, 600, 0, NULL, 0}, {5, 1, 1, 0, NULL, 0}, {5, 1, 1000, 0, NULL, 0}}, 0   },
+        {"of another model",             {{1, 1, 1, 0, "A100", 0}, {1, 1, 600, 0, "T4", 0}},                          -200},
+        {"of its model or another",      {{1, 1, 601, 0, "T4", 0}},                                                   600 },
+        {"with more cpu than is left",   {{1, 1, 600, 7000, NULL, 0}, {1, 1, 600, 7001, NULL, 0}},                    300 },
+        {"without a GPU",                {{1, 0, 0, 0, NULL, 0}},                                                     -400},
+    };
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        CLEANUP(kit) struct kit k = kit_new();
+        const struct berth_gpu gpu = {.model = "T4"};
+        struct berth_demand demand[3];
+        struct berth_amount needs[3][2];
+        for (; k.demand_len < 3 && rows[i].usual[k.demand_len].pods; k.demand_len++) {
+            const struct kit_request *r = &rows[i].usual[k.demand_len];
+            demand[k.demand_len] = (struct berth_demand){kit_shape(r, needs[k.demand_len]), r->pods};
+        }
+        k.demand = demand;
+        kit_node(&k, (struct berth_node){.id = "n1", .gpus = &gpu, .gpus_len = 1});
+        kit_usual(&k, "here", &(struct kit_request){1000, 1, 100, 0, NULL, 0}); /* counts for nothing */
+        kit_workload(&k, "web", 0,
+                     &(struct berth_shape){
+                         .gpu.count = 1, .gpu.milli = 400, LIST(requests, struct berth_amount, {"cpu", 1000})});
+        kit_plan(&k, "fragmentation");
+        double got = gain(&k, "n1"), off = got + rows[i].want;
+        if (off > 1e-6 || off < -1e-6)
+            fail_msg("%s: F grows by %f, not %f", rows[i].label, -got, rows[i].want);
+    }
+}
+
+/* In steps, devices that hardly differ are equal, and the first one is taken. */
+static void steps_also_decide_about_the_device(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t steps;
+        uint64_t want;
+    } rows[] = {
+        {0,   1 << 1},
+        {100, 1 << 0},
+    };
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        CLEANUP(kit) struct kit k = kit_new();
+        const struct berth_gpu gpus[2] = {0};
+        struct berth_action a = {0};
+        kit_node(&k, (struct berth_node){.id = "n1", .gpus = gpus, .gpus_len = 2});
+        kit_workload(&k, "old", 1, &(struct berth_shape){.gpu.count = 1, .gpu.milli = 970});
+        kit_running(&k, "old", 0, "n1", 1 << 1);
+        kit_usual(&k, "usual", &(struct kit_request){1000, 1, 991, 0, NULL, 0});
+        kit_usual(&k, "small", &(struct kit_request){1000, 1, 1, 0, NULL, 0});
+        k.steps = rows[i].steps;
+        /* On the first the 990 that are left become useless to half of them, on the second 10 less are. */
+        kit_workload(&k, "web", 1, &(struct berth_shape){.gpu.count = 1, .gpu.milli = 9});
+        kit_plan(&k, "fragmentation");
+        assert_true(kit_placed(&k, "web", 0, &a));
+        assert_int_equal(a.gpus, rows[i].want);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(usual_pods_set_the_measure),
         cmocka_unit_test(the_device_that_leaves_most_of_use_is_picked),
+        cmocka_unit_test(the_policy_may_say_who_usually_comes),
+        cmocka_unit_test(steps_also_decide_about_the_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

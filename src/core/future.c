@@ -25,6 +25,12 @@ int64_t future_duration(const struct berth_plan *p, uint32_t workload)
     return expected < limit ? expected : limit;
 }
 
+int64_t future_longest(const struct berth_plan *p, uint32_t workload)
+{
+    const struct claim *t = snapshot_claim(p->s, workload);
+    return t && t->limit_ns ? t->limit_ns : future_duration(p, workload);
+}
+
 int64_t future_end(const struct berth_plan *p, const struct instance *i)
 {
     const struct claim *t = snapshot_claim(p->s, i->workload.v);
@@ -33,12 +39,22 @@ int64_t future_end(const struct berth_plan *p, const struct instance *i)
 
     if (duration == BERTH_NEVER_NS)
         return duration;
+    if (p->policy.backfill.until_limit && limit < BERTH_NEVER_NS)
+        duration = t->limit_ns;
     while (add_ns(i->since_ns, duration) <= now)
         duration = add_ns(duration, duration);
     int64_t end = add_ns(i->since_ns, duration);
     if (end < limit)
         return end;
     return limit > now ? limit : add_ns(now, SECOND_NS);
+}
+
+/* For how long what begins now will be expected to run, once it does. */
+static int64_t hold_of(const struct berth_plan *p, const struct wish *w)
+{
+    const struct claim *t = snapshot_claim(p->s, w->workload);
+    bool until_limit = p->policy.backfill.until_limit && t && t->limit_ns && w->duration_ns < BERTH_NEVER_NS;
+    return until_limit ? t->limit_ns : w->duration_ns;
 }
 
 /* ---- beginning and ending --------------------------------------------------------------------------------------- */
@@ -55,12 +71,13 @@ void future_begin(struct berth_plan *p)
     struct future *f = ARENA_NEW(&p->arena, struct future);
     f->p = p;
     f->reserved = ARENA_ARRAY(&p->arena, uint64_t, p->c.blocks + 1);
+    f->having = ARENA_ARRAY(&p->arena, uint64_t, bits_words(p->s->workloads.len) + 1);
+    f->alike = ARENA_ARRAY(&p->arena, uint32_t, p->s->rules.len + 1);
     f->kept_of = chains(p);
     f->fresh_of = chains(p);
     f->hopeless = arena_zalloc(&p->arena, ((size_t)p->s->classes.len + 1) * sizeof *f->hopeless);
     f->unforeseen = ARENA_ARRAY(&p->arena, struct hopeless, p->s->classes.len + 1);
     f->round = 1;
-    f->round_stops = p->stop_turns;
     p->c.future = f;
     windows_resolve(f);
 }
@@ -93,17 +110,33 @@ static void forget_all(struct berth_plan *p)
         p->wishes.at[i].reservation = NULL;
 }
 
-bool future_keeps(const struct berth_plan *p, uint32_t position)
+bool future_may_stay(struct berth_plan *p, const struct instance *i)
 {
-    const struct future *f = p->c.future;
-    return f && f->reserved && bits_has(f->reserved, position);
+    struct future *f = p->c.future;
+    const struct class *k = snapshot_class(p->s, i->class);
+    uint32_t at = snapshot_position(p->s, i);
+    int64_t end = future_end(p, i);
+    struct room low;
+    if (!bits_has(f->reserved, at))
+        return true;
+    if (!timeline_low(f, k, at, p->s->now_ns, end == BERTH_NEVER_NS ? end : end - p->s->now_ns, &low))
+        return false;
+    return room_fits_needs(k, &low, 1) && (i->gpus & ~room_devices(k, &low)) == 0;
+}
+
+void future_changed(struct berth_plan *p, uint32_t position)
+{
+    timeline_changed(p->c.future, position);
 }
 
 void future_restart(struct berth_plan *p)
 {
     struct future *f = p->c.future;
-    f->reuse = f->round_stops == p->stop_turns && f->round_wishes == p->wishes.len;
+    f->reuse = f->round_wishes == p->wishes.len;
     forget_all(p);
+    memset(f->having, 0, bits_words(p->s->workloads.len) * sizeof *f->having);
+    memset(f->alike, 0, p->s->rules.len * sizeof *f->alike);
+    f->open = 0;
     f->before.len = 0;
     for (size_t i = 0; i < f->made.len; i++)
         vec_push(&f->before, f->made.at[i]);
@@ -118,10 +151,14 @@ void future_restart(struct berth_plan *p)
     f->made_hash = 0;
     f->tries = 0;
     f->horizon_ns = 0;
-    f->round_stops = p->stop_turns;
     f->round_wishes = p->wishes.len;
     f->round_placements = f->placements;
     f->round++;
+}
+
+uint32_t future_round(const struct berth_plan *p)
+{
+    return p->c.future->round;
 }
 
 bool future_moved(const struct berth_plan *p)
@@ -153,8 +190,8 @@ static void fresh_drop(struct future *f, uint32_t position, uint64_t gpus, int64
 void future_placed(struct berth_plan *p, const struct wish *w, uint32_t position, uint64_t gpus, int sign)
 {
     struct future *f = p->c.future;
-    int64_t end = add_ns(p->s->now_ns, w->duration_ns);
-    f->placements++;
+    int64_t end = add_ns(p->s->now_ns, hold_of(p, w));
+    f->placements += (uint64_t)(int64_t)sign;
     if (end == BERTH_NEVER_NS)
         return;
     timeline_changed(f, position);
@@ -191,25 +228,28 @@ uint64_t future_devices(const struct turn *t, uint32_t position)
     return room_devices(t->k, &low);
 }
 
-/* Would it still run when something that is reserved there begins? */
-static bool meets_kept(const struct future *f, uint32_t position, int64_t until_ns)
+/* When the last of what is reserved there begins while it would still run; INT64_MIN: nothing does. Afterwards nothing is
+ * taken there, so that nobody has to look any further. */
+static int64_t last_kept(const struct future *f, uint32_t position, int64_t until_ns)
 {
-    for (uint32_t i = f->kept_of[position]; i != NONE; i = f->kept.at[i].next)
-        if (f->kept.at[i].of->start_ns < until_ns)
-            return true;
-    return false;
+    int64_t last = INT64_MIN;
+    for (uint32_t i = f->kept_of[position]; i != NONE; i = f->kept.at[i].next) {
+        int64_t start = f->kept.at[i].of->start_ns;
+        last = start < until_ns && start > last ? start : last;
+    }
+    return last;
 }
 
 static bool delays(const struct turn *t, uint32_t position)
 {
     struct future *f = t->c->future;
     struct room low;
-    int64_t duration = future_duration(f->p, t->workload);
+    int64_t last = last_kept(f, position, add_ns(f->p->s->now_ns, future_duration(f->p, t->workload)));
 
-    if (!meets_kept(f, position, add_ns(f->p->s->now_ns, duration)))
+    if (last == INT64_MIN)
         return false;
     if (!t->k->gpu.count)
-        return !timeline_holds(f, t->k, position, duration);
+        return !timeline_holds(f, t->k, position, last);
     if (!low_for(t, position, &low))
         return false;
     if (!room_fits_needs(t->k, &low, 1))
@@ -266,7 +306,8 @@ bool future_hopeless(const struct berth_plan *p, const struct wish *w, uint32_t 
     const struct hopeless *h = f->hopeless[w->class.v];
     for (uint32_t i = 0; i < 2; i++)
         if (h[i].round == f->round && pods >= h[i].pods && w->duration_ns >= h[i].duration_ns &&
-            windows_foreign(f, w->workload) == h[i].foreign)
+            windows_foreign(f, w->workload) == h[i].foreign &&
+            (h[i].foreign == 0 || future_longest(p, w->workload) >= h[i].longest_ns))
             return true;
     return false;
 }
@@ -277,6 +318,9 @@ void future_failed(struct berth_plan *p, const struct wish *w, uint32_t pods)
     const struct turn t = {.c = &p->c, .workload = w->workload};
     if (future_too_late(&t))
         return; /* others of the class may still be in time */
-    f->hopeless[w->class.v][pods > 1] = (struct hopeless){
-        .duration_ns = w->duration_ns, .foreign = windows_foreign(f, w->workload), .pods = pods, .round = f->round};
+    f->hopeless[w->class.v][pods > 1] = (struct hopeless){.duration_ns = w->duration_ns,
+                                                          .longest_ns = future_longest(p, w->workload),
+                                                          .foreign = windows_foreign(f, w->workload),
+                                                          .pods = pods,
+                                                          .round = f->round};
 }

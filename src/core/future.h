@@ -20,6 +20,7 @@ struct reservation {
         uint64_t gpus;
     } * places;
     uint32_t places_len;
+    uint32_t stops; /* stop_state of the plan when it was found */
 };
 
 /* Windows and what is expected; nothing is reserved yet. Freed by future_done. */
@@ -28,14 +29,22 @@ void future_done(struct berth_plan *p);
 
 /* How long a pod of the workload is expected to hold its place; BERTH_NEVER_NS: for ever. */
 int64_t future_duration(const struct berth_plan *p, uint32_t workload);
+/* For how long it might: until its limit, if it has one. */
+int64_t future_longest(const struct berth_plan *p, uint32_t workload);
 /* When an instance is expected to have ended; never before the moment of the plan. */
 int64_t future_end(const struct berth_plan *p, const struct instance *i);
 
 /* The wishes of one group (or one wish alone: then one pod) found no place: reserves them one, if there are any left and
- * a moment can be foreseen. Called in order of the wishes; not for what is short of quota. */
-void future_reserve(struct berth_plan *p, struct wish *w, uint32_t len);
+ * a moment can be foreseen; returns whether it has. Called in order of the wishes; not for what is short of quota. */
+bool future_reserve(struct berth_plan *p, struct wish *w, uint32_t len);
+/* Is there one left for it, should it find no place? */
+bool future_reserves(const struct berth_plan *p, const struct wish *w);
+/* Are there as many reservations as the policy allows, for all wishes from the next one on? */
+bool future_full(const struct berth_plan *p, size_t next);
 /* A round begins anew, with whatever is placed by now: nothing is reserved. */
 void future_restart(struct berth_plan *p);
+/* Which round it is: what one refused for a reservation, another may grant. */
+uint32_t future_round(const struct berth_plan *p);
 /* This plan has placed a pod there (sign 1), or given it back. */
 void future_placed(struct berth_plan *p, const struct wish *w, uint32_t position, uint64_t gpus, int sign);
 
@@ -51,8 +60,11 @@ bool future_refused(const struct berth_plan *p);
 /* Has this round, which is over, other reservations than the one before? Then what those refused may find a place. */
 bool future_moved(const struct berth_plan *p);
 
-/* Is a place kept on that node? */
-bool future_keeps(const struct berth_plan *p, uint32_t position);
+/* Of an instance that this plan would stop: could it stay until its expected end beside all that is kept on its node, and
+ * delay none of it? */
+bool future_may_stay(struct berth_plan *p, const struct instance *i);
+/* What stands on the node was changed in the books alone. */
+void future_changed(struct berth_plan *p, uint32_t position);
 
 /* Remembers the reservations: facts where a start is new or has moved, and of those that are over. */
 void future_close(struct berth_plan *p);

@@ -52,6 +52,35 @@ static void without_reservations_nothing_is_kept(void **state)
     scene_cleanup(&s);
 }
 
+/* What is in no queue is passed over, and is passed itself by nothing that delays who is in one. */
+static void only_what_is_in_a_queue_has_one(void **state)
+{
+    static const struct berth_queue queue = {.id = "q"};
+    static const struct {
+        bool queued, in_queue;
+        const char *want;
+        int64_t start;
+    } rows[] = {
+        {false, false, "",                       1000},
+        {true,  false, "place long/0 b pending", -1  },
+        {true,  true,  "",                       1000},
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct scene s = stage(2, 100);
+        s.policy.order.queues = &queue;
+        s.policy.order.queues_len = 1;
+        s.policy.backfill.queued = rows[i].queued;
+        run_job(&s, (struct job){.id = "x", .cpu = 1000, .seconds = 1000}, "a", 0);
+        put_job(&s, (struct job){
+                        .id = "head", .pods = 2, .cpu = 1000, .seconds = 600, .queue = rows[i].in_queue ? "q" : ""});
+        put_job(&s, (struct job){.id = "long", .cpu = 1000, .seconds = 99999});
+        step(&s, rows[i].want);
+        assert_int_equal(start_of(&s, "head"), rows[i].start);
+        scene_cleanup(&s);
+    }
+}
+
 /* What fits beside what is reserved may run for ever. */
 static void what_fits_beside_is_placed(void **state)
 {
@@ -89,6 +118,42 @@ static void each_reservation_is_safe(void **state)
         step(&s, rows[i].want);
         assert_int_equal(start_of(&s, "one"), 1000);
         assert_int_equal(start_of(&s, "two"), rows[i].reservations > 1 ? 1000 : -1);
+        scene_cleanup(&s);
+    }
+}
+
+/* Of those that may stand on the same nodes the first is safe; who needs other nodes waits for none of them. */
+static void each_part_of_a_cluster_has_its_first(void **state)
+{
+    static const struct {
+        uint32_t alike;
+        int64_t two, there;
+    } rows[] = {
+        {0, 1000, 1000},
+        {1, -1,   1000},
+        {2, 1000, 1000},
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct scene s = stage(3, 100);
+        s.policy.backfill.alike = rows[i].alike;
+        run_job(&s, (struct job){.id = "x", .cpu = 1000, .seconds = 1000}, "a", 0);
+        run_job(&s, (struct job){.id = "y", .cpu = 1000, .seconds = 1000}, "b", 0);
+        run_job(&s, (struct job){.id = "z", .cpu = 1000, .seconds = 1000}, "c", 0);
+        put_job(&s, (struct job){.id = "one", .cpu = 1000, .seconds = 1000});
+        put_job(&s, (struct job){.id = "two", .cpu = 900, .seconds = 1000});
+        scene_put(&s, (struct berth_workload){
+                          .id = "there",
+                          .kind = BERTH_JOB,
+                          .replicas = 1,
+                          .created_ns = INT64_MAX,
+                          .estimate_ns = 1000 * SCENE_SECOND_NS,
+                          .shape = {NEEDS(1000, 10), .node = "c"}
+        });
+        step(&s, "");
+        assert_int_equal(start_of(&s, "one"), 1000);
+        assert_int_equal(start_of(&s, "two"), rows[i].two);
+        assert_int_equal(start_of(&s, "there"), rows[i].there);
         scene_cleanup(&s);
     }
 }
@@ -276,6 +341,47 @@ static void estimates_are_doubled_when_outrun(void **state)
     }
 }
 
+/* By the limit what runs is waited for; who may go before goes by its estimate, and then counts by its limit, too. */
+static void ends_may_be_those_of_the_limits(void **state)
+{
+    static const struct {
+        bool until_limit;
+        int64_t limit, start;
+    } rows[] = {
+        {false, 300, 100},
+        {true,  300, 300},
+        {true,  0,   100},
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct scene s = stage(1, 1);
+        s.policy.backfill.until_limit = rows[i].until_limit;
+        run_job(&s, (struct job){.id = "x", .cpu = 600, .seconds = 100, .limit = rows[i].limit}, "a", 0);
+        put_job(&s, (struct job){.id = "head", .cpu = 1000, .seconds = 60});
+        put_job(&s, (struct job){.id = "next", .cpu = 400, .seconds = 90, .limit = 500});
+        scene_see(&s, "place next/0 a pending");
+        assert_int_equal(start_of(&s, "head"), rows[i].start);
+        scene_apply(&s);
+        assert_int_equal(start_of(&s, "head"), rows[i].until_limit ? 500 : rows[i].start);
+        scene_cleanup(&s);
+    }
+}
+
+/* Also of what this plan starts. */
+static void what_starts_ends_by_its_limit_too(void **state)
+{
+    (void)state;
+    for (int until_limit = 0; until_limit < 2; until_limit++) {
+        struct scene s = stage(1, 1);
+        s.policy.backfill.until_limit = until_limit;
+        put_job(&s, (struct job){.id = "first", .cpu = 600, .seconds = 100, .limit = 300});
+        put_job(&s, (struct job){.id = "head", .cpu = 1000, .seconds = 60});
+        step(&s, "place first/0 a pending");
+        assert_int_equal(start_of(&s, "head"), until_limit ? 300 : 100);
+        scene_cleanup(&s);
+    }
+}
+
 /* Services end never: nobody can say when there will be room. */
 static void services_are_not_waited_for(void **state)
 {
@@ -332,8 +438,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(short_jobs_start_before_the_head),
         cmocka_unit_test(without_reservations_nothing_is_kept),
+        cmocka_unit_test(only_what_is_in_a_queue_has_one),
         cmocka_unit_test(what_fits_beside_is_placed),
         cmocka_unit_test(each_reservation_is_safe),
+        cmocka_unit_test(each_part_of_a_cluster_has_its_first),
         cmocka_unit_test(many_wait_in_order),
         cmocka_unit_test(a_gap_that_is_too_short_is_left),
         cmocka_unit_test(counts_fall_when_a_reservation_comes_near),
@@ -341,6 +449,8 @@ int main(void)
         cmocka_unit_test(devices_are_kept_one_by_one),
         cmocka_unit_test(shares_of_a_device_are_reserved),
         cmocka_unit_test(estimates_are_doubled_when_outrun),
+        cmocka_unit_test(ends_may_be_those_of_the_limits),
+        cmocka_unit_test(what_starts_ends_by_its_limit_too),
         cmocka_unit_test(services_are_not_waited_for),
         cmocka_unit_test(facts_follow_the_start),
     };

@@ -5,6 +5,7 @@
 
 #include "core/fragmentation.h"
 #include "core/future.h"
+#include "core/worth.h"
 
 bool gpu_device_suits(const struct layout *l, const struct gpu_need *need, uint32_t device)
 {
@@ -13,11 +14,12 @@ bool gpu_device_suits(const struct layout *l, const struct gpu_need *need, uint3
 
     for (uint32_t i = 0; i < need->models.len; i++)
         model |= need->models.at[i] == d->model;
-    return model && d->memory_bytes >= need->memory_bytes;
+    return model && !d->unhealthy && d->memory_bytes >= need->memory_bytes;
 }
 
-static int32_t milli_left(const struct turn *t, const struct device_free *f)
+int32_t gpu_milli_left(const struct turn *t, uint32_t device)
 {
+    const struct device_free *f = &t->c->devices[device];
     if (t->later)
         return f->later;
     return f->now < f->later ? f->now : f->later;
@@ -28,7 +30,7 @@ bool gpu_device_fits(const struct turn *t, uint32_t device)
     const struct device_free *f = &t->c->devices[device];
     int64_t mem = t->later || f->mem_later < f->mem_now ? f->mem_later : f->mem_now;
 
-    if (milli_left(t, f) < (int32_t)t->k->gpu.milli)
+    if (gpu_milli_left(t, device) < (int32_t)t->k->gpu.milli)
         return false;
     if (t->k->gpu.milli < BERTH_GPU_MILLI && mem < t->k->gpu.memory_bytes)
         return false;
@@ -51,12 +53,14 @@ uint64_t gpu_pick(const struct turn *t, uint32_t position)
     uint64_t picked = 0, may = future_devices(t, position);
 
     if (t->k->gpu.milli < BERTH_GPU_MILLI) {
+        if (t->c->market)
+            return (uint64_t)1 << worth_of(t, position).device;
         if (t->c->profile.fragmentation)
-            return (uint64_t)1 << fragmentation_pick(t, position);
+            return (uint64_t)1 << fragmentation_of(t, position).device;
         int32_t least = INT32_MAX;
         uint32_t best = NONE;
         for (uint32_t d = first; d < l->device[position + 1]; d++) {
-            int32_t milli = milli_left(t, &t->c->devices[d]);
+            int32_t milli = gpu_milli_left(t, d);
             if (milli < least && may >> (d - first) & 1 && gpu_device_fits(t, d)) {
                 least = milli;
                 best = d;

@@ -9,14 +9,15 @@
 #include "core/gpu.h"
 #include "core/kit_test.h"
 
-/* By model and memory; the third is held, of the fourth and the fifth a share of 300 and 600 with 4 GiB. */
+/* By model and memory; the third is held, of the fourth and the fifth a share of 300 and 600 with 4 GiB; the last is for nobody. */
 static const struct berth_gpu gpus[] = {
-    {"A100", 80 * KIT_GIB},
-    {"T4",   16 * KIT_GIB},
-    {"T4",   16 * KIT_GIB},
-    {"T4",   16 * KIT_GIB},
-    {"T4",   16 * KIT_GIB},
-    {"A100", 80 * KIT_GIB},
+    {"A100", 80 * KIT_GIB, false},
+    {"T4",   16 * KIT_GIB, false},
+    {"T4",   16 * KIT_GIB, false},
+    {"T4",   16 * KIT_GIB, false},
+    {"T4",   16 * KIT_GIB, false},
+    {"A100", 80 * KIT_GIB, false},
+    {"A100", 80 * KIT_GIB, true },
 };
 
 static const struct {

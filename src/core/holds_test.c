@@ -45,8 +45,9 @@ static void holders_of_a_port(void **state)
     scene_instance(&s,
                    (struct berth_instance){.workload = "old", .node = "d", .state = BERTH_STOPPING, .shape = &shape});
     scene_see(&s, "stop gone/0 c removed #2; place web/1 e pending");
-    expect_holders(&s, cluster_port_put(s.c, BERTH_TCP, 80), "a; b; c*; d*; e");
-    expect_holders(&s, cluster_port_put(s.c, BERTH_TCP, 80), "a; b; c*; d*; e"); /* looking changes nothing */
+    expect_holders(&s, cluster_port_put(s.c, &(struct berth_port){BERTH_TCP, 80}, 0), "a; b; c*; d*; e");
+    expect_holders(&s, cluster_port_put(s.c, &(struct berth_port){BERTH_TCP, 80}, 0),
+                   "a; b; c*; d*; e"); /* looking changes nothing */
     scene_cleanup(&s);
 }
 
@@ -61,7 +62,7 @@ static void what_is_lost_holds_nothing(void **state)
     scene_state(&s, "a", 10, 10, BERTH_NODE_LOST);
     s.now_ns += 5;
     scene_see(&s, "lose web/0 a lost #1; place web/0 b lost");
-    expect_holders(&s, cluster_port_put(s.c, BERTH_TCP, 80), "b");
+    expect_holders(&s, cluster_port_put(s.c, &(struct berth_port){BERTH_TCP, 80}, 0), "b");
     scene_cleanup(&s);
 }
 
@@ -75,7 +76,8 @@ static void taking_and_giving_back(void **state)
         scene_put_node(&s, (struct berth_node){.id = id, LIST(allocatable, struct berth_amount, {"attach-csi", 3})});
     struct berth_shape shape = {NAMES(volumes, "disk"), LIST(ports, struct berth_port, {BERTH_TCP, 80, 1})};
     const struct class *k = cluster_class(s.c, class_put(s.c, &shape));
-    uint32_t disk = cluster_volume_find(s.c, "disk"), port = cluster_port_put(s.c, BERTH_TCP, 80);
+    uint32_t disk = cluster_volume_find(s.c, "disk"),
+             port = cluster_port_put(s.c, &(struct berth_port){BERTH_TCP, 80}, 0);
     scene_plan(&s);
     const int64_t *left = cycle_column(&s.p->c, cluster_resource_put(s.c, "attach-csi"), false);
     holds_take(&s.p->c, k, 0);

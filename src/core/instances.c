@@ -218,6 +218,8 @@ uint32_t instance_add(struct berth_cluster *c, const struct instance_change *cha
     chains_join(c, slot);
     i = pages_edit(&c->instances, slot);
     map_add(&c->instances_by_id, hash_u64(i->id), slot);
+    if (i->replaces)
+        map_add(&c->followers, hash_u64(i->replaces), slot);
     books_change(c, i, 1);
     use_change(c, i, 1);
     counts_change(c, i, 1);
@@ -248,6 +250,8 @@ void instance_drop(struct berth_cluster *c, uint32_t slot)
     counts_change(c, &i, -1);
     chains_leave(c, slot);
     map_drop(&c->instances_by_id, hash_u64(i.id), slot);
+    if (i.replaces)
+        map_drop(&c->followers, hash_u64(i.replaces), slot);
     *(struct instance *)pages_edit(&c->instances, slot) = (struct instance){0};
     bits_drop(c->watched.at, slot);
     bits_drop(c->leaving.at, slot);
@@ -311,20 +315,31 @@ static bool clash(enum berth_state a, enum berth_state b)
     return !promise;
 }
 
+/* A hold that would be in the way of the port; NULL: none. */
+static const struct hold *port_clash(const struct berth_cluster *c, uint32_t port, const struct instance *i)
+{
+    const struct hold *h;
+    PORT_RIVALS_EACH (thing, &c->things, port)
+        for (uint32_t at = ((const struct thing *)pages_at(&c->things, thing))->first; at != NONE; at = h->next) {
+            h = pages_at(&c->holds, at);
+            const struct instance *other = h->instance == NONE ? NULL : cluster_instance(c, h->instance);
+            if (h->node == i->node.v && (!other || (other->id != i->id && clash(other->state, i->state))))
+                return h;
+        }
+    return NULL;
+}
+
 static int check_ports(const struct berth_cluster *c, const struct instance *i, struct berth_err *err)
 {
     const struct class *k = cluster_class(c, i->class);
     for (uint32_t n = 0; n < k->ports_len; n++) {
-        const struct thing *t = pages_at(&c->things, k->ports[n]);
-        const struct hold *h;
-        for (uint32_t at = t->first; at != NONE; at = h->next) {
-            h = pages_at(&c->holds, at);
-            const struct instance *other = h->instance == NONE ? NULL : cluster_instance(c, h->instance);
-            if (h->node == i->node.v && (!other || (other->id != i->id && clash(other->state, i->state))))
-                return err_set(err, EBUSY, "instance %llu: port %s is held on its node by %s%llu",
-                               (unsigned long long)i->id, intern_text(&c->names, t->name),
-                               other ? "instance " : "the node itself, ", other ? (unsigned long long)other->id : 0);
-        }
+        const struct hold *h = port_clash(c, k->ports[n], i);
+        if (!h)
+            continue;
+        const struct thing *t = pages_at(&c->things, h->thing);
+        return err_set(err, EBUSY, "instance %llu: port %s is held on its node by %s%llu", (unsigned long long)i->id,
+                       intern_text(&c->names, t->name), h->instance != NONE ? "instance " : "the node itself, ",
+                       h->instance != NONE ? (unsigned long long)cluster_instance(c, h->instance)->id : 0);
     }
     return 0;
 }
@@ -366,6 +381,7 @@ int berth_instance_put(struct berth_cluster *c, const struct berth_instance *fro
                    .state = from->state,
                    .ready = from->ready,
                    .outdated = from->outdated,
+                   .found = from->found,
                    .since_ns = from->since_ns,
                    .counted_ns = from->counted_ns               ? from->counted_ns
                                  : from->state == BERTH_RUNNING ? from->since_ns
@@ -381,9 +397,9 @@ int berth_instance_put(struct berth_cluster *c, const struct berth_instance *fro
     rc = check_sums(c, &change.record, err);
     if (!rc)
         rc = check_uses(c, from, change.record.node.v, err);
-    if (!rc && from->state != BERTH_ENDED)
+    if (!rc && from->state != BERTH_ENDED && !from->found)
         rc = check_ports(c, &change.record, err);
-    if (!rc && from->state != BERTH_ENDED)
+    if (!rc && from->state != BERTH_ENDED && !from->found)
         rc = check_gpus(c, &change.record, err);
     if (rc) {
         workload_drop_if_empty(c, workload);

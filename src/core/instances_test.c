@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -158,6 +159,41 @@ static void a_gpu_is_not_held_twice(void **state)
     scene_cleanup(&s);
 }
 
+/* What others have placed is accounted for, whatever it clashes with; what we place is not excused by that. */
+static void what_is_found_may_clash(void **state)
+{
+    (void)state;
+    struct scene s = stage();
+    for (uint64_t id = 1; id <= 2; id++) {
+        scene_must(&s, put(&s, (struct berth_instance){
+                                   .id = id, .workload = "port", .node = "a", .state = BERTH_RUNNING, .found = true}));
+        scene_must(
+            &s,
+            put(&s,
+                (struct berth_instance){
+                    .id = 10 + id, .workload = "gpu", .node = "a", .gpus = 1, .state = BERTH_RUNNING, .found = true}));
+    }
+    scene_audit(&s);
+    assert_int_equal(put(&s, (struct berth_instance){.id = 3, .workload = "port", .node = "a", .state = BERTH_RUNNING}),
+                     -EBUSY);
+    assert_int_equal(
+        put(&s, (struct berth_instance){.id = 4, .workload = "gpu", .node = "a", .gpus = 1, .state = BERTH_RUNNING}),
+        -EBUSY);
+    struct berth_shape shape = {PORT(80), .node = "a"};
+    scene_put(&s, (struct berth_workload){.id = "one-more", .replicas = 1, .shape = shape});
+    for (int round = 0; round < 2; round++) { /* with both there, and with one of them gone */
+        scene_plan(&s);
+        for (size_t i = 0; i < berth_plan_actions(s.p); i++) {
+            struct berth_action a = berth_plan_action(s.p, i);
+            assert_false(a.op == BERTH_PLACE && strcmp(a.workload, "one-more") == 0);
+        }
+        if (round == 0)
+            scene_must(&s, berth_instance_remove(s.c, 1, &s.err));
+        scene_audit(&s);
+    }
+    scene_cleanup(&s);
+}
+
 static void what_is_refused_changes_nothing(void **state)
 {
     (void)state;
@@ -302,6 +338,7 @@ int main(void)
         cmocka_unit_test(a_port_has_one_holder),
         cmocka_unit_test(a_port_of_the_system_is_held),
         cmocka_unit_test(a_gpu_is_not_held_twice),
+        cmocka_unit_test(what_is_found_may_clash),
         cmocka_unit_test(what_is_refused_changes_nothing),
         cmocka_unit_test(an_instance_of_nobody_is_stopped),
         cmocka_unit_test(an_instance_keeps_the_shape_it_was_placed_with),

@@ -18,6 +18,9 @@ struct kit {
     struct berth_err err;
     const char *const *resources; /* that scores look at; NULL: cpu and memory */
     size_t resources_len;
+    uint32_t steps; /* of scores; 0: as fine as they are */
+    const struct berth_demand *demand;
+    size_t demand_len;
     uint64_t seed, instances;
     int64_t now_ns;
     char order[256];
@@ -88,6 +91,43 @@ static inline void kit_workload(struct kit *k, const char *id, uint32_t replicas
     kit_must(k, berth_workload_put(k->cluster, &w, &k->err));
 }
 
+/* What pods ask for, in a line. */
+struct kit_request {
+    uint32_t pods, count, milli; /* GPUs, or a share of one */
+    int64_t cpu;
+    const char *model;
+    int64_t memory;
+};
+
+static inline struct berth_shape kit_shape(const struct kit_request *r, struct berth_amount needs[2])
+{
+    struct berth_shape shape = {
+        .requests = needs, .gpu = {.count = r->count, .milli = r->milli, .models = &r->model}
+    };
+    shape.gpu.models_len = r->model != NULL;
+    if (r->cpu)
+        needs[shape.requests_len++] = (struct berth_amount){"cpu", r->cpu};
+    if (r->memory)
+        needs[shape.requests_len++] = (struct berth_amount){"memory", r->memory};
+    return shape;
+}
+
+/* Pods that are wanted, but not now: what usually comes. */
+static inline void kit_usual(struct kit *k, const char *id, const struct kit_request *r)
+{
+    struct berth_amount needs[2];
+    struct berth_workload w = {.id = id, .replicas = r->pods, .suspended = true, .shape = kit_shape(r, needs)};
+    kit_must(k, berth_workload_put(k->cluster, &w, &k->err));
+}
+
+/* Pods that are. */
+static inline void kit_wanted(struct kit *k, const char *id, uint32_t pods, const struct kit_request *r)
+{
+    struct berth_amount needs[2];
+    struct berth_shape shape = kit_shape(r, needs);
+    kit_workload(k, id, pods, &shape);
+}
+
 /* A pod that is there already; `gpus`: the devices it holds. */
 static inline void kit_running(struct kit *k, const char *workload, uint32_t ordinal, const char *node, uint64_t gpus)
 {
@@ -104,9 +144,14 @@ static inline void kit_running(struct kit *k, const char *workload, uint32_t ord
 static inline void kit_plan(struct kit *k, const char *score)
 {
     const struct berth_weight only = {score, 1};
-    const struct berth_profile profile = {
-        .name = "test", .scores = &only, .scores_len = 1, .resources = k->resources, .resources_len = k->resources_len};
-    const struct berth_policy policy = {.profile = score ? &profile : NULL};
+    const struct berth_profile profile = {.name = "test",
+                                          .scores = &only,
+                                          .scores_len = 1,
+                                          .resources = k->resources,
+                                          .resources_len = k->resources_len,
+                                          .steps = k->steps};
+    const struct berth_policy policy = {
+        .profile = score ? &profile : NULL, .demand = k->demand, .demand_len = k->demand_len};
     kit_forget(k);
     k->snapshot = berth_freeze(k->cluster, k->now_ns, k->seed);
     kit_must(k, berth_plan_make(k->snapshot, &policy, &k->plan, &k->err));

@@ -34,6 +34,8 @@ static int compare_kind(const struct berth_cluster *c, const struct node_body *a
         by = compare_text(&c->names, a->devices[d].model, b->devices[d].model);
         if (!by)
             by = compare_u64((uint64_t)a->devices[d].memory_bytes, (uint64_t)b->devices[d].memory_bytes);
+        if (!by)
+            by = compare_u64(a->devices[d].unhealthy, b->devices[d].unhealthy);
     }
     for (uint32_t r = 0; !by && r < RESOURCES_BUILT_IN; r++)
         by = compare_u64((uint64_t)capacity_of(b, r), (uint64_t)capacity_of(a, r)); /* large ones first */

@@ -181,16 +181,6 @@ static bool goes_first(const struct berth_plan *p, const struct instance *a, con
     return over_a != over_b ? over_a > over_b : a->id > b->id;
 }
 
-/* Is another one to take over from it? Then that is going on, and ends first. */
-static bool is_replaced(const struct berth_snapshot *s, const struct instance *i)
-{
-    const struct workload *w = snapshot_workload(s, i->workload.v);
-    for (uint32_t at = w->first; at != NONE; at = snapshot_instance(s, at)->next_of_workload)
-        if (snapshot_instance(s, at)->replaces == i->id)
-            return true;
-    return false;
-}
-
 static uint32_t pick_drop(const struct berth_plan *p, const struct pressed *at)
 {
     const struct berth_snapshot *s = p->s;
@@ -204,7 +194,7 @@ static uint32_t pick_drop(const struct berth_plan *p, const struct pressed *at)
         int64_t used = memory_used(s, i);
         bool over = used > class_need(snapshot_class(s, i->class), RESOURCE_MEMORY);
         if (used > 0 && (over || promises_more) && may_leave(p, i) &&
-            (best == NONE || goes_first(p, i, snapshot_instance(s, best))) && spare(p, i) && !is_replaced(s, i))
+            (best == NONE || goes_first(p, i, snapshot_instance(s, best))) && spare(p, i))
             best = slot;
     }
     return best;

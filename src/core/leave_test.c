@@ -198,6 +198,31 @@ static void without_room_elsewhere_what_is_spare_stops(void **state)
     scene_cleanup(&s);
 }
 
+/* One from which another takes over has its turn like all; the other then stands for the pod. */
+static void who_is_replaced_goes_in_its_turn(void **state)
+{
+    (void)state;
+    struct scene s = pressed_stage(2);
+    scene_service(&s, "web", 3, 10, 100);
+    scene_using(&s, 1, "web", 0, "a", 10, 110);
+    scene_using(&s, 2, "web", 1, "a", 10, 890);
+    scene_using(&s, 3, "web", 2, "b", 10, 100);
+    scene_instance(&s, (struct berth_instance){.id = 4,
+                                               .workload = "web",
+                                               .ordinal = 1,
+                                               .node = "b",
+                                               .state = BERTH_STARTING,
+                                               .since_ns = 1,
+                                               .replaces = 2});
+    scene_step(&s, "");
+    hold(&s);
+    scene_step(&s, "stop web/1 a pressure #2");
+    hold(&s);
+    scene_step(&s, "");
+    assert_int_equal(scene_pending(&s, "web"), 0);
+    scene_cleanup(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +232,7 @@ int main(void)
         cmocka_unit_test(it_lasts_down_to_the_low_mark),
         cmocka_unit_test(no_more_than_so_many_at_a_time),
         cmocka_unit_test(services_leave_a_node_that_shrank),
+        cmocka_unit_test(who_is_replaced_goes_in_its_turn),
         cmocka_unit_test(without_room_elsewhere_what_is_spare_stops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

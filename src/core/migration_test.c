@@ -123,6 +123,25 @@ static void a_drain_is_stronger(void **state)
     scene_cleanup(&s);
 }
 
+/* Its place has become free, but one that takes over from it has another already. */
+static void who_is_taken_over_does_not_begin(void **state)
+{
+    (void)state;
+    struct scene s = scene_stage(2);
+    scene_service(&s, "web", 1, 100, 100);
+    scene_instance(
+        &s,
+        (struct berth_instance){
+            .workload = "web", .node = "a", .state = BERTH_RESERVED, .waits = (const uint64_t[]){99}, .waits_len = 1});
+    scene_instance(
+        &s, (struct berth_instance){.id = 2, .workload = "web", .node = "b", .state = BERTH_ASSIGNED, .replaces = 1});
+    say(&s, 1, BERTH_MIGRATION_STARTING, "");
+    scene_step(&s, "");
+    scene_report(&s, 2, BERTH_RUNNING, true);
+    scene_step(&s, "stop web/0 a moved #1");
+    scene_cleanup(&s);
+}
+
 static void jobs_stay(void **state)
 {
     (void)state;
@@ -140,9 +159,13 @@ static void jobs_stay(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(from_the_wish_to_its_end), cmocka_unit_test(without_a_node_it_goes_to_any_other),
-        cmocka_unit_test(it_waits_for_its_place),   cmocka_unit_test(it_is_taken_back),
-        cmocka_unit_test(a_drain_is_stronger),      cmocka_unit_test(jobs_stay),
+        cmocka_unit_test(from_the_wish_to_its_end),
+        cmocka_unit_test(without_a_node_it_goes_to_any_other),
+        cmocka_unit_test(it_waits_for_its_place),
+        cmocka_unit_test(it_is_taken_back),
+        cmocka_unit_test(a_drain_is_stronger),
+        cmocka_unit_test(who_is_taken_over_does_not_begin),
+        cmocka_unit_test(jobs_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,14 +87,19 @@ static void fill_lists(struct berth_cluster *c, const struct berth_node *n, stru
     for (size_t i = 0; i < n->gpus_len; i++) {
         devices[i].model = intern_put(&c->names, n->gpus[i].model);
         devices[i].memory_bytes = n->gpus[i].memory_bytes;
+        devices[i].unhealthy = n->gpus[i].unhealthy;
     }
     b->devices = devices;
     b->devices_len = (uint32_t)n->gpus_len;
 
     struct image *images = BUMP(to, struct image, n->images_len);
     for (size_t i = 0; i < n->images_len; i++) {
-        images[i].name = intern_put(&c->names, n->images[i].name);
-        images[i].size_bytes = n->images[i].size_bytes;
+        const struct image image = {.name = intern_put(&c->names, n->images[i].name),
+                                    .size_bytes = n->images[i].size_bytes};
+        size_t at = i;
+        for (; at > 0 && images[at - 1].name > image.name; at--) /* for finding: image_locality.c */
+            images[at] = images[at - 1];
+        images[at] = image;
     }
     b->images = images;
     b->images_len = (uint32_t)n->images_len;
@@ -119,7 +124,7 @@ static struct node_body *body_new(struct berth_cluster *c, const struct berth_no
     uint32_t *things = BUMP(&to, uint32_t, ports);
     for (size_t i = 0; i < n->ports_len; i++)
         for (uint32_t p = 0; p < (n->ports[i].count ? n->ports[i].count : 1u); p++)
-            things[b->ports_len++] = cluster_port_put(c, n->ports[i].protocol, (uint16_t)(n->ports[i].port + p));
+            things[b->ports_len++] = cluster_port_put(c, &n->ports[i], p);
     b->ports = things;
     b->id = intern_put(&c->names, n->id);
     b->zone = intern_put(&c->names, n->zone);
@@ -141,21 +146,30 @@ static struct node_body *body_new(struct berth_cluster *c, const struct berth_no
 
 /* ---- what agents say -------------------------------------------------------------------------------------------- */
 
+/* When consumption of it began to count. */
+static int64_t consumed_since_ns(const struct berth_node *n, const char *resource)
+{
+    for (size_t i = 0; i < n->consumed_begun_len; i++)
+        if (strcmp(n->consumed_begun[i].resource, resource) == 0)
+            return n->consumed_begun[i].amount;
+    return n->consumed_ns;
+}
+
 static struct node_use *use_new(struct berth_cluster *c, const struct berth_node *n)
 {
     size_t len = n->consumed_len + n->used_len;
     if (len == 0)
         return NULL;
     struct node_use *use = mem_zalloc(sizeof *use + len * sizeof *use->at);
-    use->consumed_ns = n->consumed_ns;
     for (size_t i = 0; i < n->consumed_len; i++)
         use->at[use->consumed_len++] =
-            (struct amount){cluster_resource_put(c, n->consumed[i].resource), n->consumed[i].amount};
+            (struct node_amount){cluster_resource_put(c, n->consumed[i].resource), n->consumed[i].amount,
+                                 consumed_since_ns(n, n->consumed[i].resource)};
     for (size_t i = 0; i < n->used_len; i++) { /* an agent gives no names to resources */
         bool cpu = strcmp(n->used[i].resource, "cpu") == 0, memory = strcmp(n->used[i].resource, "memory") == 0;
         if (cpu || memory)
             use->at[use->consumed_len + use->used_len++] =
-                (struct amount){cpu ? RESOURCE_CPU : RESOURCE_MEMORY, n->used[i].amount};
+                (struct node_amount){cpu ? RESOURCE_CPU : RESOURCE_MEMORY, n->used[i].amount, 0};
     }
     return use;
 }
@@ -201,15 +215,16 @@ static uint64_t held_devices(const struct berth_cluster *c, const struct node *n
     return held;
 }
 
-/* The instance that holds a port on the node; 0: none. */
-static uint64_t port_holder(const struct berth_cluster *c, uint32_t thing, uint32_t node)
+/* The instance that holds a port on the node; 0: none but what was found there. */
+static uint64_t port_holder(const struct berth_cluster *c, uint32_t port, uint32_t node)
 {
     const struct hold *h;
-    for (uint32_t at = ((const struct thing *)pages_at(&c->things, thing))->first; at != NONE; at = h->next) {
-        h = pages_at(&c->holds, at);
-        if (h->node == node && h->instance != NONE)
-            return cluster_instance(c, h->instance)->id;
-    }
+    PORT_RIVALS_EACH (thing, &c->things, port)
+        for (uint32_t at = ((const struct thing *)pages_at(&c->things, thing))->first; at != NONE; at = h->next) {
+            h = pages_at(&c->holds, at);
+            if (h->node == node && h->instance != NONE && !cluster_instance(c, h->instance)->found)
+                return cluster_instance(c, h->instance)->id;
+        }
     return 0;
 }
 

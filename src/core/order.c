@@ -18,13 +18,31 @@ static void mark_gang(const struct berth_snapshot *s, uint64_t *bits, uint32_t w
         bits_add(bits, at);
 }
 
-/* Whose pods have run out of their time. */
-static void mark_expired(const struct berth_snapshot *s, uint64_t *bits)
+static bool has_expired(struct berth_plan *p, uint32_t workload)
 {
+    const struct claim *claim = snapshot_claim(p->s, workload);
+    bool over = false;
+    for (uint32_t at = snapshot_workload(p->s, workload)->first; at != NONE;
+         at = snapshot_instance(p->s, at)->next_of_workload) {
+        const struct instance *i = snapshot_instance(p->s, at);
+        int64_t expiry = claim && i->state == BERTH_RUNNING ? instance_expiry(claim, i) : BERTH_NEVER_NS;
+        over |= expiry <= p->s->now_ns;
+        if (expiry > p->s->now_ns)
+            plan_recheck(p, expiry);
+    }
+    return over;
+}
+
+/* Whose pods have run out of their time. */
+static void mark_expired(struct berth_plan *p, uint64_t *bits)
+{
+    const struct berth_snapshot *s = p->s;
     if (s->expires_ns > s->now_ns)
         return;
     for (uint32_t w = 0; w < s->accounted_len && w < s->unsettled_len; w++)
-        bits[w] |= s->timed[w];
+        BITS_EACH (i, s->timed[w] & ~bits[w])
+            if (has_expired(p, w * 64 + (uint32_t)i))
+                bits_add(bits, w * 64 + (uint32_t)i);
 }
 
 /* Unsettled workloads, those with instances on nodes that are not ready, and the rest of their gangs. */
@@ -40,7 +58,7 @@ static uint64_t *mark(struct berth_plan *p)
     }
     migrations_mark(p, bits);
     leavers_mark(p, bits);
-    mark_expired(s, bits);
+    mark_expired(p, bits);
     for (uint32_t w = 0; s->gangs.len && w < s->unsettled_len; w++)
         BITS_EACH (i, bits[w])
             mark_gang(s, bits, w * 64 + (uint32_t)i);

@@ -18,6 +18,9 @@
 #include "core/preempt.h"
 #include "core/score/scores.h"
 #include "core/search.h"
+#include "core/tier.h"
+#include "core/victims.h"
+#include "core/visit.h"
 
 enum { PROGRESS_EVERY = 1024 };
 
@@ -57,11 +60,12 @@ static void grant(struct berth_plan *p, struct turn *t, struct wish *w, uint32_t
                     .instance = NONE,
                     .replaces = w->replaces,
                     .next = c->fresh[w->workload],
+                    .score = t->score,
+                    .rival = t->rival,
                     .gpus = turn_pick_gpus(t, position)};
     if (t->later)
         place_note_waits(p, &a);
-    if (w->replaces == NONE)
-        allot_take(p, w->workload, t->k, t->later, 1);
+    allot_take(p, w->workload, w->replaces, t->k, t->later, 1);
     cycle_take(c, t->k, position, a.gpus, t->later, 1);
     holds_take(c, t->k, position);
     if (a.gpus)
@@ -81,9 +85,11 @@ void place_revoke(struct berth_plan *p, struct wish *w)
 {
     struct cycle *c = &p->c;
     struct act a = c->acts.at[--c->acts.len];
+    c->takebacks++;
     const struct class *k = snapshot_class(p->s, w->class);
 
     assert(a.workload == w->workload && w->placed > 0);
+    victims_rewind(p, c->acts.len);
     if (a.op == BERTH_RESERVE)
         c->waits.len = a.aux;
     holds_give(c, k, a.position);
@@ -91,19 +97,16 @@ void place_revoke(struct berth_plan *p, struct wish *w)
     if (a.gpus)
         gpu_cluster_count(c, &k->gpu, a.position, -1);
     c->fresh[w->workload] = a.next;
-    if (w->replaces == NONE)
-        allot_take(p, w->workload, k, a.op == BERTH_RESERVE, -1);
+    allot_take(p, w->workload, w->replaces, k, a.op == BERTH_RESERVE, -1);
     future_placed(p, w, a.position, a.gpus, -1);
     w->placed--;
 }
 
 /* ---- one wish --------------------------------------------------------------------------------------------------- */
 
-/* How far its quotas let it go; a move is no new demand. */
+/* How far its quotas let it go. */
 static uint32_t allotted(struct berth_plan *p, struct wish *w, uint32_t upto, bool later)
 {
-    if (w->replaces != NONE)
-        return upto;
     uint32_t room = allot_room_of(p, w, later, upto - w->placed);
     w->short_of_quota |= w->placed + room < upto;
     return w->placed + room;
@@ -149,6 +152,18 @@ bool place_later(struct berth_plan *p, struct wish *w, uint32_t upto, const uint
     return plain;
 }
 
+void place_allotted(struct berth_plan *p, struct wish *w, uint32_t upto)
+{
+    struct turn t;
+    uint32_t position;
+
+    turn_begin(&t, &p->c, wish_asker(w), true);
+    t.anywhere = true;
+    while (w->placed < upto && search_later(&t, &position))
+        grant(p, &t, w, position);
+    turn_end(&t);
+}
+
 bool place_move(struct berth_plan *p, struct wish *w)
 {
     (void)place_now(p, w, w->len);
@@ -162,9 +177,10 @@ enum trial { FOR_GOOD, GANG_OF_ONE, GANG_OF_MANY };
 
 enum { VAIN_MAX = 4 };
 
-/* So many pods of a class at once, for so long, found no room: neither at once nor on what was stopping then. */
+/* So many pods of a class at once, for so long, found no room: neither at once nor on what was stopping then, beside what was
+ * reserved in that round. */
 struct vain {
-    uint32_t pods, stops;
+    uint32_t pods, stops, round;
     int64_t duration_ns;
     bool in_time; /* there was room, but not for so long */
 };
@@ -174,8 +190,7 @@ static bool is_simple(const struct berth_plan *p, const struct wish *w, enum tri
 {
     const struct class *k = snapshot_class(p->s, w->class);
     return k->ties_len == 0 && k->max_per_node == 0 && k->ports_len == 0 && k->volumes_len == 0 &&
-           w->replaces == NONE && !p->c.headroom && p->policy.windows_len == 0 &&
-           (!w->claim || w->claim->deadline_ns == 0) && trial != GANG_OF_MANY;
+           w->replaces == NONE && !p->c.headroom && p->policy.windows_len == 0 && !w->dated && trial != GANG_OF_MANY;
 }
 
 /* For nothing is freed while wishes are granted, except by a gang that gives back, and by stops. */
@@ -184,7 +199,8 @@ static bool is_vain(const struct berth_plan *p, struct wish *w, uint32_t pods)
     int64_t duration_ns = w->duration_ns;
     const struct vain *at = p->vain + (size_t)w->class.v * VAIN_MAX;
     for (uint32_t i = 0; i < VAIN_MAX; i++)
-        if (at[i].pods && at[i].stops == p->stop_state && pods >= at[i].pods && duration_ns >= at[i].duration_ns) {
+        if (at[i].pods && at[i].stops == p->stop_state && at[i].round == future_round(p) && pods >= at[i].pods &&
+            duration_ns >= at[i].duration_ns) {
             w->refused_in_time |= at[i].in_time;
             return true;
         }
@@ -194,10 +210,11 @@ static bool is_vain(const struct berth_plan *p, struct wish *w, uint32_t pods)
 /* In place of one that says less, or of any. */
 static void note_vain(struct berth_plan *p, const struct wish *w, uint32_t pods)
 {
-    struct vain v = {pods, p->stop_state, w->duration_ns, w->refused_in_time};
+    struct vain v = {pods, p->stop_state, future_round(p), w->duration_ns, w->refused_in_time};
     struct vain *at = p->vain + (size_t)w->class.v * VAIN_MAX, *to = at;
     for (uint32_t i = 0; i < VAIN_MAX; i++)
-        if (at[i].pods == 0 || at[i].stops != v.stops || (v.pods <= at[i].pods && v.duration_ns <= at[i].duration_ns)) {
+        if (at[i].pods == 0 || at[i].stops != v.stops || at[i].round != v.round ||
+            (v.pods <= at[i].pods && v.duration_ns <= at[i].duration_ns)) {
             to = &at[i];
             break;
         }
@@ -212,7 +229,8 @@ static void place_wish(struct berth_plan *p, struct wish *w, uint32_t upto, enum
     if (w->placed >= upto)
         return;
     w->short_of_quota = false;
-    uint32_t now = allotted(p, w, upto, false), later = p->c.any_leaving ? allotted(p, w, upto, true) : now;
+    uint32_t now = allotted(p, w, upto, false);
+    uint32_t later = p->c.any_leaving && now < upto ? allotted(p, w, upto, true) : now; /* never less than at once */
     uint32_t at_once = trial == FOR_GOOD ? 1 : upto - w->placed;
     bool simple = is_simple(p, w, trial);
     if (later == w->placed || (trial != FOR_GOOD && later < upto) || (simple && is_vain(p, w, at_once)))
@@ -269,7 +287,7 @@ static void place_gang(struct berth_plan *p, struct wish *w, uint32_t len)
         needs += w[i].needed;
         started += w[i].placed;
     }
-    if (needs && w[0].blocked) {
+    if (w[0].blocked) {
         gang_fail(p, w, len, needs);
         return;
     }
@@ -288,10 +306,9 @@ static void place_gang(struct berth_plan *p, struct wish *w, uint32_t len)
 
 /* ---- rounds ----------------------------------------------------------------------------------------------------- */
 
-/* Could something placed by others make room for it? */
-static bool may_rise(const struct berth_plan *p, const struct wish *w)
+bool place_may_rise(const struct berth_plan *p, struct class_ix class)
 {
-    const struct class *k = snapshot_class(p->s, w->class);
+    const struct class *k = snapshot_class(p->s, class);
     for (uint32_t i = 0; i < k->ties_len; i++) {
         const struct tie *tie = snapshot_tie(p->s, k->ties[i]);
         if (tie->weight == 0 && tie->kind != TIE_APART)
@@ -300,45 +317,41 @@ static bool may_rise(const struct berth_plan *p, const struct wish *w)
     return false;
 }
 
-/* A gang that failed may succeed once others have taken what its first members would have chosen. */
+/* A gang that failed may succeed once others have taken what its first members would have chosen; and then what it may have
+ * beyond its minimum. */
 static bool wants_round(const struct berth_plan *p, const struct wish *w, uint32_t len, bool all)
 {
-    bool left = false, rise = all || w->group != NONE;
+    bool left = false, rise = all || w->group != NONE || w->spare_of != NONE;
     for (uint32_t i = 0; i < len; i++) {
         left |= w[i].placed < w[i].len;
-        rise = rise || may_rise(p, &w[i]);
+        rise = rise || place_may_rise(p, w[i].class);
     }
     return left && rise;
 }
 
-static uint32_t group_len(const struct berth_plan *p, size_t i)
-{
-    uint32_t len = 1;
-    if (p->wishes.at[i].group == NONE)
-        return 1;
-    while (i + len < p->wishes.len && p->wishes.at[i + len].group == p->wishes.at[i].group)
-        len++;
-    return len;
-}
-
 static bool is_left(const struct wish *w, uint32_t len)
 {
-    bool left = false;
+    bool left = w->group != NONE && w->blocked; /* what it needs may be stopping, and so in no wish */
     for (uint32_t i = 0; i < len; i++)
         left |= w[i].placed < (w[i].group == NONE ? w[i].len : w[i].needed);
     return left;
+}
+
+bool place_still_stops(const struct berth_plan *p, uint32_t workload)
+{
+    uint32_t at = snapshot_workload(p->s, workload)->first;
+    for (; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload)
+        if ((snapshot_instance(p->s, at)->state == BERTH_STOPPING || bits_has(p->c.stopped, at)) &&
+            !bits_has(p->c.removed, at))
+            return true;
+    return false;
 }
 
 /* May an elastic gang have more than its minimum? Not before that stands, nor while pods of it still stop: what was taken from
  * it would be taken back at once, under other ordinals. */
 static bool may_grow(const struct berth_plan *p, const struct wish *w)
 {
-    uint32_t at = snapshot_workload(p->s, w->workload)->first;
-    for (; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload)
-        if ((snapshot_instance(p->s, at)->state == BERTH_STOPPING || bits_has(p->c.stopped, at)) &&
-            !bits_has(p->c.removed, at))
-            return false;
-    return p->gang_stands[w->spare_of];
+    return p->gang_stands[w->spare_of] && !place_still_stops(p, w->workload);
 }
 
 /* Places what can be placed of a wish, or of the wishes of one gang. */
@@ -361,50 +374,85 @@ static bool is_kept_back(const struct berth_plan *p, const struct wish *w, uint3
     return back;
 }
 
+/* Is it of nobody that waits for its turn, whatever others hold? A gang does where one of its workloads does, also one of which
+ * nothing is missing now. */
+static bool may_preempt(const struct berth_plan *p, const struct wish *w)
+{
+    bool may = p->policy.preemption.on && !w->never_preempts;
+    uint32_t gang = snapshot_workload(p->s, w->workload)->gang;
+    uint32_t at = gang == NONE || !may ? NONE : ((const struct gang *)pages_at(&p->s->gangs, gang))->first;
+    for (; at != NONE && may; at = snapshot_workload(p->s, at)->next_in_gang) {
+        const struct claim *claim = snapshot_claim(p->s, at);
+        may = !(claim && claim->never_preempts);
+    }
+    return may;
+}
+
 /* For what found no place others are stopped, or it is promised one in time. A move waits, as does what its quota keeps back. */
 static void insist(struct berth_plan *p, struct wish *w, uint32_t len)
 {
     bool blocked = w->group != NONE && w->blocked;
     if (blocked || w->replaces != NONE || w->spare_of != NONE)
         return;
-    if (p->policy.preemption.on && preempt(p, w, len)) {
+    if (may_preempt(p, w) && preempt(p, w, len)) {
         for (uint32_t i = 0; i < len; i++)
             w[i].gang_failed = false;
         if (!is_left(w, len))
             return;
     }
-    if (is_kept_back(p, w, len))
+    bool strict = p->policy.backfill.strict;
+    if (!(strict || future_reserves(p, w)) || is_kept_back(p, w, len))
         return;
-    future_reserve(p, w, len);
-    for (uint32_t i = 0; w->reservation && i < len; i++)
+    bool reserved = future_reserve(p, w, len);
+    for (uint32_t i = 0; reserved && i < len; i++)
         allot_reserve(p, w[i].workload, snapshot_class(p->s, w[i].class), w->group == NONE ? 1 : w[i].needed);
-    p->queue_blocked |= p->policy.backfill.strict && snapshot_workload(p->s, w->workload)->kind == BERTH_JOB;
+    p->queue_blocked |= strict && snapshot_workload(p->s, w->workload)->kind == BERTH_JOB;
 }
 
-/* One pass over what is left; `all`: also over what could not profit from placements. */
+/* The turn of one group: a place, or what it takes to have one; `all`: also where it could not profit from placements. */
+static void take_turn(struct berth_plan *p, const struct visited *at, bool all)
+{
+    struct wish *w = &p->wishes.at[at->wish];
+    bool behind = p->queue_blocked && snapshot_workload(p->s, w->workload)->kind == BERTH_JOB;
+    for (uint32_t n = 0; n < at->len; n++)
+        w[n].behind = behind;
+    if (!behind && wants_round(p, w, at->len, all || at->late))
+        try_group(p, w, at->len);
+    if (!behind && is_left(w, at->len))
+        insist(p, w, at->len);
+    if (w->group != NONE)
+        p->gang_stands[w->group] = !is_left(w, at->len);
+}
+
+/* One pass over what is left. Whoever is stopped for others wants a place again in the same pass: else those that come after it
+ * would be promised what it takes back in the next. */
 static void round_go(struct berth_plan *p, bool all)
 {
     future_restart(p);
     allot_unreserve_all(p);
     p->queue_blocked = false;
-    for (size_t i = 0; i < p->wishes.len;) {
-        uint32_t len = group_len(p, i);
-        struct wish *w = &p->wishes.at[i];
-        p->at_wish = (uint32_t)i;
+    struct visit v = visit_begin(p);
+    for (struct visited at; visit_next(p, &v, &at);) {
+        size_t i = at.wish, wishes = p->wishes.len;
         if (p->policy.progress && i % PROGRESS_EVERY == 0)
-            p->policy.progress(p->policy.ctx, i, p->wishes.len);
-        bool behind = p->queue_blocked && snapshot_workload(p->s, w->workload)->kind == BERTH_JOB;
-        for (uint32_t n = 0; n < len; n++)
-            w[n].behind = behind;
-        if (!behind && wants_round(p, w, len, all))
-            try_group(p, w, len);
-        if (!behind && is_left(w, len))
-            insist(p, w, len);
-        if (w->group != NONE)
-            p->gang_stands[w->group] = !is_left(w, len);
-        i += len;
+            p->policy.progress(p->policy.ctx, i, wishes);
+        take_turn(p, &at, all);
+        if (p->victims && p->victims->back_len)
+            preempt_wishes(p);
+        if (p->wishes.len > wishes)
+            visit_add(p, &v, wishes);
     }
-    p->at_wish = (uint32_t)p->wishes.len; /* whatever comes after has all of them before it */
+    if (p->wishes.len > v.end)
+        tiers_sort(p);
+    visit_done(&v);
+}
+
+/* Are others of the workload available, beside those that this plan has stopped for others? */
+static bool others_suffice(const struct berth_plan *p, const struct wish *w, const struct workload *of)
+{
+    const struct victims *v = p->victims;
+    bool known = v && of->kind != BERTH_JOB && bits_has(v->present, w->workload);
+    return w->movable > of->min_available && (!known || v->spare[w->workload] > 0);
 }
 
 /* A replacement that found no place: where enough others are available, the old one stops without it and its pod is
@@ -419,11 +467,13 @@ static bool give_way(struct berth_plan *p)
         const struct workload *of = snapshot_workload(p->s, w->workload);
         const struct instance *old = snapshot_instance(p->s, w->replaces);
         bool counts = old->ready && old->state == BERTH_RUNNING;
-        if (counts && w->movable <= of->min_available)
+        if (counts && !others_suffice(p, w, of))
             continue;
+        if (counts && p->victims)
+            p->victims->spare[w->workload]--;
         plan_stop(p, w->replaces, (enum berth_cause)w->cause);
         for (size_t j = i; counts && j < p->wishes.len && p->wishes.at[j].workload == w->workload; j++)
-            p->wishes.at[j].movable--;
+            p->wishes.at[j].movable -= p->wishes.at[j].replaces != NONE;
         w->replaces = NONE;
         any = true;
         if (of->on_lost != BERTH_LOST_REPLACE)
@@ -441,7 +491,6 @@ void place(struct berth_plan *p)
         size_t before = p->c.acts.len;
         uint32_t stops = p->stop_state;
         round_go(p, all);
-        preempt_wishes(p);
         all = give_way(p) || p->stop_state != stops || future_moved(p);
         if (p->stop_state != stops) /* what was short of promises may have room again */
             memset(p->c.dead, 0, p->s->classes.len);

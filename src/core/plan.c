@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/sort.h"
 #include "core/allot.h"
+#include "core/budget.h"
 #include "core/future.h"
 #include "core/headroom.h"
 #include "core/holds.h"
@@ -15,7 +16,12 @@
 #include "core/migration.h"
 #include "core/policy.h"
 #include "core/rank.h"
+#include "core/ranking.h"
 #include "core/tier.h"
+#include "core/typical.h"
+#include "core/view.h"
+
+enum { PREFETCH = 8 }; /* workloads in order are scattered in memory */
 
 struct act *plan_act(struct berth_plan *p, enum berth_op op, enum berth_cause cause, uint32_t instance)
 {
@@ -36,7 +42,7 @@ void plan_stop(struct berth_plan *p, uint32_t instance, enum berth_cause cause)
     const struct instance *i = snapshot_instance(p->s, instance);
     (void)plan_act(p, BERTH_STOP, cause, instance);
     bits_add(p->c.stopped, instance);
-    allot_leave(p, i);
+    allot_leave(p, instance);
     p->stops++;
     p->stop_state = ++p->stop_turns;
     if (i->state == BERTH_RESERVED) {
@@ -145,14 +151,32 @@ static void sum_up(struct berth_plan *p)
     }
 }
 
+/* All profiles of the policy, its own first. */
+static int profiles_resolve(const struct berth_policy *policy, const struct berth_snapshot *s,
+                            struct profile ret[1 + BERTH_OTHERS_MAX], struct berth_err *err)
+{
+    const struct berth_profile *own = policy && policy->profile ? policy->profile : berth_profile_at(0);
+    int rc = profile_resolve(own, s, &ret[0], err);
+    for (size_t i = 0; rc == 0 && policy && i < policy->others_len; i++)
+        rc = profile_resolve(&policy->others[i], s, &ret[1 + i], err);
+    return rc;
+}
+
+static bool any_by_fragmentation(const struct profile *profiles, size_t len)
+{
+    while (len && !profiles[len - 1].fragmentation)
+        len--;
+    return len > 0;
+}
+
 int berth_plan_make(const struct berth_snapshot *s, const struct berth_policy *policy, struct berth_plan **ret_plan,
                     struct berth_err *err)
 {
-    const struct berth_profile *from = policy && policy->profile ? policy->profile : berth_profile_at(0);
-    struct profile profile;
+    struct profile profiles[1 + BERTH_OTHERS_MAX];
+    size_t others_len = policy ? policy->others_len : 0;
     int rc = policy ? policy_check(policy, err) : 0;
     if (rc == 0)
-        rc = profile_resolve(from, s, &profile, err);
+        rc = profiles_resolve(policy, s, profiles, err);
     if (rc)
         return rc;
 
@@ -172,9 +196,13 @@ int berth_plan_make(const struct berth_snapshot *s, const struct berth_policy *p
                                          .windows_len = policy->windows_len};
     arena_init(&p->arena);
     arena_init(&p->scratch);
-    cycle_init(&p->c, s, &profile, &p->arena, &p->scratch);
+    cycle_init(&p->c, s, &profiles[0], &p->arena, &p->scratch);
+    if (policy)
+        views_begin(&p->c, policy->others, profiles + 1, others_len);
     if (policy)
         p->c.headroom = headroom_new(&p->c, &policy->headroom);
+    if (policy && policy->demand_len && any_by_fragmentation(profiles, 1 + others_len))
+        p->c.typical = typical_new(s, policy->demand, policy->demand_len, &p->arena);
     rc = decide(p, err);
     if (rc) {
         berth_plan_free(p);
@@ -192,9 +220,12 @@ void berth_plan_free(struct berth_plan *p)
     migrations_done(p);
     leavers_done(p);
     future_done(p);
+    if (p->victims)
+        budgets_done(p->victims->budgets);
     vec_done(&p->c.acts);
     vec_done(&p->c.waits);
     vec_done(&p->c.given);
+    vec_done(&p->c.changed);
     vec_done(&p->wishes);
     vec_done(&p->facts);
     vec_done(&p->left);
@@ -223,6 +254,8 @@ struct berth_action berth_plan_action(const struct berth_plan *p, size_t i)
         .instance = a->instance == NONE ? 0 : snapshot_instance(s, a->instance)->id,
         .replaces = a->replaces == NONE ? 0 : snapshot_instance(s, a->replaces)->id,
         .gpus = a->gpus,
+        .score = a->score,
+        .rival = a->rival,
     };
     if (a->op == BERTH_RESERVE) {
         x.waits = p->c.waits.at + a->aux;
@@ -264,8 +297,21 @@ static const struct wish *first_left(const struct berth_plan *p, const struct wi
     return w;
 }
 
+/* Pendings are read in order, mostly: has those that come soon brought from memory. Inlined always: a function that only
+ * does this is taken for one without effect. */
+static inline __attribute__((always_inline)) void look_ahead(const struct berth_plan *p, size_t i)
+{
+    if (i + 2 * PREFETCH < p->left.len)
+        __builtin_prefetch(snapshot_workload(p->s, p->wishes.at[p->left.at[i + 2 * PREFETCH]].workload));
+    if (i + PREFETCH >= p->left.len)
+        return;
+    const struct wish *w = &p->wishes.at[p->left.at[i + PREFETCH]];
+    __builtin_prefetch(pages_at(&p->s->names.strings, snapshot_workload(p->s, w->workload)->id));
+}
+
 struct berth_pending berth_plan_pending(struct berth_plan *p, size_t i)
 {
+    look_ahead(p, i);
     const struct wish *w = &p->wishes.at[p->left.at[i]];
     const struct explanation *e = explain(p, first_left(p, w));
     uint32_t left = wish_left(p, w), n = 0;
@@ -286,6 +332,11 @@ struct berth_pending berth_plan_pending(struct berth_plan *p, size_t i)
     };
 }
 
+size_t berth_plan_nearest(struct berth_plan *p, size_t i, struct berth_miss *ret, size_t cap)
+{
+    return explain_nearest(p, first_left(p, &p->wishes.at[p->left.at[i]]), ret, cap);
+}
+
 struct berth_standing berth_plan_standing(struct berth_plan *p, size_t i)
 {
     const struct wish *w = first_left(p, &p->wishes.at[p->left.at[i]]);
@@ -297,12 +348,17 @@ struct berth_standing berth_plan_standing(struct berth_plan *p, size_t i)
         .waited = w->waited,
         .queue = w->queue == NONE ? "" : p->policy.order.queues[w->queue].id,
         .ranking = ranking->name && *ranking->name ? ranking->name : "fifo",
-        .key = w->key,
+        .key = ranking_key_told(ranking, w->key),
     };
     s.factors_len = rank_factors(p, w->workload, s.factors);
     rank_weights(p, w->queue, s.weights);
     future_tell(p, w, &s);
     return s;
+}
+
+void berth_plan_shares(struct berth_plan *p, void (*tell)(void *ctx, const struct berth_share *share), void *ctx)
+{
+    rank_shares(p, tell, ctx);
 }
 
 int64_t berth_plan_recheck_ns(const struct berth_plan *p)

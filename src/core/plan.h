@@ -11,45 +11,67 @@
 #include "core/reason.h"
 #include "core/turn.h"
 
-/* Pods of one workload that want a place. */
+/* Pods of one workload that want a place. There are as many as workloads wait, and each is met several times: two cache lines. */
 struct wish {
     uint32_t workload;
     struct class_ix class;
     uint32_t first, len;      /* ordinals first .. first+len-1, or those listed */
     const uint32_t *ordinals; /* NULL: as above */
     uint32_t replaces;        /* an instance slot: the one pod is to take over from it; else NONE */
-    uint32_t from;            /* its position */
     uint32_t placed;          /* of len, in order */
-    uint32_t movable;         /* of a move: instances that are available when it was wished for */
     uint32_t group;           /* wishes of one gang have one group; NONE */
     uint32_t needed;          /* of a gang: how many must be placed at least */
+    uint32_t only;            /* of a bound one: on that node alone */
+    union {
+        struct {              /* of a move: */
+            uint32_t from;    /* the position of the one that it takes over from */
+            uint32_t movable; /* instances that are available when it was wished for */
+        };
+        struct {                /* of a gang: */
+            uint32_t gang_fits; /* tasks of the whole of it that found room at once */
+            uint32_t gang_needs;
+        };
+    };
     uint8_t cause;
     bool elsewhere; /* not where the one is that it takes over from */
-    bool bound;     /* on that node alone: */
-    uint32_t only;
+    bool bound;
     /* Of tier.c: where it stands among all wishes; see berth.h, "who comes first". */
-    int64_t tier, key, created_ns;
+    bool waited;  /* for longer than max_wait_ns: before all others of its tier */
+    bool is_part; /* it is one of those that `more` leads to */
+    bool elastic; /* of a gang: more than it needs */
+    bool short_of_quota;
+    bool behind;          /* strict: one before it found no place */
+    bool refused_in_time; /* some node had room, but not for long enough */
+    bool blocked;         /* of a gang: too many earlier instances are still stopping */
+    bool gang_failed;
+    /* Of its workload's claim, which is scattered in memory: what is asked at every turn. */
+    bool dated, never_preempts;
+    uint8_t quotas;   /* that it counts against; their parents do not count here */
+    uint32_t account; /* the first of these, or NONE */
+    int64_t tier, key;
+    int64_t back_key;          /* of visit.c, where the backfill has an order of its own */
     const struct claim *claim; /* its workload's; NULL: none */
     int64_t duration_ns;       /* that its pods are expected to hold their places */
+    uint32_t queue;            /* of the policy's, or NONE */
+    uint32_t more;             /* another wish of the same workload with what of it is of a lower tier, or NONE */
+    uint32_t spare_of;         /* of an elastic gang: which must stand before these pods are placed; or NONE */
     int32_t queue_priority;
-    uint32_t queue;    /* of the policy's, or NONE */
-    bool waited;       /* for longer than max_wait_ns: before all others of its tier */
-    uint32_t more;     /* another wish of the same workload with what of it is of a lower tier, or NONE */
-    bool is_part;      /* it is such a one */
-    uint32_t spare_of; /* of an elastic gang: which must stand before these pods are placed; or NONE */
-    bool short_of_quota;
-    bool behind;                           /* strict: one before it found no place */
-    bool refused_in_time;                  /* some node had room, but not for long enough */
     const struct reservation *reservation; /* of future.c; NULL: none */
-    bool blocked;                          /* of a gang: too many earlier instances are still stopping */
-    bool gang_failed;
-    uint32_t gang_fits; /* tasks of the whole gang that found room at once */
-    uint32_t gang_needs;
 };
 
 static inline uint32_t wish_ordinal(const struct wish *w, uint32_t i)
 {
     return w->ordinals ? w->ordinals[i] : w->first + i;
+}
+
+/* NULL: its workload says nothing of its turn. */
+static inline void wish_claim(struct wish *w, const struct claim *claim)
+{
+    w->claim = claim;
+    w->dated = claim && claim->deadline_ns;
+    w->never_preempts = claim && claim->never_preempts;
+    w->quotas = claim ? (uint8_t)claim->quotas_len : 0;
+    w->account = w->quotas ? claim->quotas[0] : NONE;
 }
 
 static inline struct asker wish_asker(const struct wish *w)
@@ -77,7 +99,6 @@ struct berth_plan {
     struct victims *victims;       /* of preempt.c */
     const uint32_t *by_age;        /* of order.c: all workloads that count against quotas, by priority, creation, id */
     uint32_t by_age_len;
-    uint32_t at_wish;     /* whose turn it is: an index of wishes */
     uint32_t stops;       /* that this plan has decided; what may come to stand there grows with it */
     uint32_t stop_turns;  /* grows with each stop, and with each that is taken back */
     uint32_t stop_state;  /* another number for each set of stops; again the same when all of a try were taken back */
@@ -90,6 +111,8 @@ struct berth_plan {
     uint64_t placed, unplaced;
     VEC(uint32_t) left;                   /* wishes that were not granted in full */
     const struct explanation **explained; /* [class] */
+    struct heard **heard;                 /* of explain.c: [rules][filter] */
+    struct told *told;                    /* of explain.c: sentences */
     struct policy_copy {
         void (*progress)(void *ctx, size_t done, size_t total);
         void *ctx;
@@ -115,11 +138,17 @@ void place(struct berth_plan *p);
 /* Grants up to `upto` pods of a wish on what is free once all stops are done, best nodes first; `only`: on these nodes
  * (NULL: anywhere something stops); returns whether nothing but room counted. Takes the last placement of a wish back. */
 bool place_later(struct berth_plan *p, struct wish *w, uint32_t upto, const uint64_t *only);
+/* The same wherever there is room, for one that waits for nothing but its quotas: until others of them have stopped. */
+void place_allotted(struct berth_plan *p, struct wish *w, uint32_t upto);
 void place_revoke(struct berth_plan *p, struct wish *w);
 /* Notes in a reservation which instances it waits for: all that stop on its node. */
 void place_note_waits(struct berth_plan *p, struct act *a);
 /* Grants up to `upto` pods of a wish at once or on what is stopping, as far as that goes and its quotas do. */
 void place_some(struct berth_plan *p, struct wish *w, uint32_t upto);
+/* Could something placed by others make room for pods of the class? */
+bool place_may_rise(const struct berth_plan *p, struct class_ix class);
+/* Does an instance of the workload stop, told by this plan or before? So long nothing is placed beyond the minimum of its gang. */
+bool place_still_stops(const struct berth_plan *p, uint32_t workload);
 
 /* Places what takes over from another, or leaves everything as it was. */
 bool place_move(struct berth_plan *p, struct wish *w);
@@ -132,6 +161,11 @@ void adjust(struct berth_plan *p);
 
 /* Reasons of a wish that was left over. */
 const struct explanation *explain(struct berth_plan *p, const struct wish *w);
+/* As berth_plan_nearest. */
+size_t explain_nearest(struct berth_plan *p, const struct wish *w, struct berth_miss *ret, size_t cap);
+/* Where the sentence stands that is told for a reason with these numbers; NULL there: the caller writes it, into the arena of
+ * the plan. Thousands wait for the same reason, and few numbers differ. */
+const char **told_text(struct berth_plan *p, enum reason reason, int64_t a, int64_t b);
 
 /* Adds an action. */
 struct act *plan_act(struct berth_plan *p, enum berth_op op, enum berth_cause cause, uint32_t instance);

@@ -68,6 +68,35 @@ static int check_windows(const struct berth_policy *p, struct berth_err *err)
     return 0;
 }
 
+static int check_demand(const struct berth_policy *p, struct berth_err *err)
+{
+    if (p->demand_len > BERTH_DEMAND_MAX)
+        return err_set(err, EINVAL, "policy: more than %d kinds of pods that usually come", BERTH_DEMAND_MAX);
+    for (size_t i = 0; i < p->demand_len; i++) {
+        const struct berth_demand *d = &p->demand[i];
+        const struct berth_gpu_need *gpu = &d->shape.gpu;
+        if (d->pods < 1 || d->pods > BERTH_REPLICAS_MAX)
+            return err_set(err, EINVAL, "policy: %u pods of a kind that usually comes: expected 1 to %d", d->pods,
+                           BERTH_REPLICAS_MAX);
+        bool share = gpu->milli && gpu->milli != BERTH_GPU_MILLI;
+        if (gpu->count > BERTH_NODE_GPUS_MAX || gpu->milli > BERTH_GPU_MILLI || (share && gpu->count != 1))
+            return err_set(err, EINVAL, "policy: no pod can have %u GPUs of %u thousandths, as one that usually comes",
+                           gpu->count, gpu->milli);
+        if (gpu->models_len > BERTH_LIST_MAX || d->shape.requests_len > BERTH_LIST_MAX)
+            return err_set(err, EINVAL, "policy: a pod that usually comes has a list of more than %d", BERTH_LIST_MAX);
+        for (size_t m = 0; m < gpu->models_len; m++)
+            if (!gpu->models[m] || !*gpu->models[m])
+                return err_set(err, EINVAL, "policy: a pod that usually comes asks for a GPU model without a name");
+        for (size_t r = 0; r < d->shape.requests_len; r++) {
+            const struct berth_amount *a = &d->shape.requests[r];
+            if (!a->resource || !*a->resource || a->amount < 0 || a->amount > BERTH_AMOUNT_MAX)
+                return err_set(err, EINVAL, "policy: a pod that usually comes asks for %s out of range",
+                               a->resource && *a->resource ? a->resource : "a resource without a name");
+        }
+    }
+    return 0;
+}
+
 static int check_waiting(const struct berth_policy *p, struct berth_err *err)
 {
     if (p->backfill.reservations > RESERVATIONS_MAX)
@@ -77,7 +106,22 @@ static int check_waiting(const struct berth_policy *p, struct berth_err *err)
         return err_set(err, EINVAL, "policy: the estimate of jobs that have none is negative");
     if (p->preemption.min_run_ns < 0)
         return err_set(err, EINVAL, "policy: the least time to run before a preemption is negative");
-    return check_windows(p, err);
+    int rc = rank_check_backfill(&p->backfill, err);
+    return rc ? rc : check_windows(p, err);
+}
+
+static int check_others(const struct berth_policy *p, struct berth_err *err)
+{
+    if (p->others_len > BERTH_OTHERS_MAX)
+        return err_set(err, EINVAL, "policy: more than %d profiles beside its own", BERTH_OTHERS_MAX);
+    for (size_t i = 0; i < p->others_len; i++) {
+        if (!p->others[i].name || !*p->others[i].name)
+            return err_set(err, EINVAL, "policy: a profile beside its own has no name");
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(p->others[k].name, p->others[i].name) == 0)
+                return err_set(err, EINVAL, "policy: the profile \"%s\" is there twice", p->others[i].name);
+    }
+    return 0;
 }
 
 int policy_check(const struct berth_policy *p, struct berth_err *err)
@@ -95,6 +139,10 @@ int policy_check(const struct berth_policy *p, struct berth_err *err)
         return err_set(err, EINVAL, "policy: a gain of %u %% by rebalancing: expected 1 to %d",
                        p->rebalance.gain_percent, PERCENT_MAX);
     int rc = check_reserves(&p->headroom, err);
+    if (rc == 0)
+        rc = check_others(p, err);
+    if (rc == 0)
+        rc = check_demand(p, err);
     if (rc == 0)
         rc = rank_check(&p->order, err);
     return rc ? rc : check_waiting(p, err);

@@ -75,11 +75,52 @@ static void windows_that_make_no_sense_are_refused(void **state)
     window_refused(w, "a list of more than 1024");
 }
 
+static void demand_refused(struct berth_demand d, const char *says)
+{
+    refused((struct berth_policy){.demand = &d, .demand_len = 1}, says);
+}
+
+static void pods_that_cannot_come_are_refused(void **state)
+{
+    static const char *const nameless[] = {""};
+    static const struct berth_amount less = {"cpu", -1}, none = {"", 1};
+    const struct berth_demand good = {
+        .shape.gpu = {.count = 1, .milli = 500},
+          .pods = 1
+    };
+    struct berth_demand d = good;
+    (void)state;
+    assert_int_equal(policy_check(&(struct berth_policy){.demand = &d, .demand_len = 1}, NULL), 0);
+    d.pods = 0;
+    demand_refused(d, "0 pods of a kind");
+    d.pods = BERTH_REPLICAS_MAX + 1;
+    demand_refused(d, "10000001 pods");
+    d = good;
+    d.shape.gpu.count = 2;
+    demand_refused(d, "2 GPUs of 500 thousandths");
+    d.shape.gpu = (struct berth_gpu_need){.count = BERTH_NODE_GPUS_MAX + 1};
+    demand_refused(d, "65 GPUs");
+    d.shape.gpu = (struct berth_gpu_need){.count = 1, .milli = 1001};
+    demand_refused(d, "1001 thousandths");
+    d.shape.gpu = (struct berth_gpu_need){.count = 1, .models = nameless, .models_len = 1};
+    demand_refused(d, "a GPU model without a name");
+    d = good;
+    d.shape.requests = &less;
+    d.shape.requests_len = 1;
+    demand_refused(d, "asks for cpu out of range");
+    d.shape.requests = &none;
+    demand_refused(d, "a resource without a name");
+    d.shape.requests_len = BERTH_LIST_MAX + 1;
+    demand_refused(d, "a list of more than 1024");
+    refused((struct berth_policy){.demand_len = BERTH_DEMAND_MAX + 1}, "more than 65536 kinds");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_usual_policy_is_valid),
         cmocka_unit_test(what_is_out_of_range_is_refused),
+        cmocka_unit_test(pods_that_cannot_come_are_refused),
         cmocka_unit_test(windows_that_make_no_sense_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,5 +13,6 @@
  * was done. A move, or a spare pod of a gang, stops nobody: not to be called for these. */
 bool preempt(struct berth_plan *p, struct wish *w, uint32_t len);
 
-/* Wishes for what was stopped and need not wait until it has: its pods may run twice, or others of its gang are enough. */
+/* Wishes for what was stopped and need not wait until it has: its pods may run twice, or others of its gang are enough. They are
+ * added behind all others, and are of lower tiers than what they were stopped for. To be called once others were stopped. */
 void preempt_wishes(struct berth_plan *p);

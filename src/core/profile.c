@@ -11,6 +11,7 @@
     .scores = (const struct berth_weight[]){__VA_ARGS__},                                                              \
     .scores_len = sizeof((const struct berth_weight[]){__VA_ARGS__}) / sizeof(struct berth_weight)
 #define CPU_AND_GPU .resources = (const char *const[]){"cpu", "gpu"}, .resources_len = 2
+#define PUBLISHED .steps = 100 /* whole percents, then the lowest rank */
 
 /* What pods ask for themselves counts in the profiles for general use; those of one score are for comparisons. */
 #define ASKED                                                                                                          \
@@ -21,14 +22,15 @@
 
 /* clang-format off */
 static const struct berth_profile built_in[] = {
-    {.name = "default", SCORES({"least_allocated", 1}, {"gpu_spare", 1}, {"gpu_packing", 2}, ASKED)},
+    {.name = "default", SCORES({"least_allocated", 1}, {"gpu_spare", 1}, {"gpu_worth", 2}, ASKED)},
     {.name = "pack", SCORES({"most_allocated", 1}, {"gpu_spare", 1}, {"gpu_packing", 2}, ASKED)},
     {.name = "even", SCORES({"least_allocated", 1}, {"balanced", 1}, {"gpu_spare", 1}, {"gpu_packing", 2}, ASKED)},
-    {.name = "best-fit", CPU_AND_GPU, SCORES({"best_fit", 1})},
-    {.name = "dot-product", CPU_AND_GPU, SCORES({"dot_product", 1})},
-    {.name = "gpu-packing", SCORES({"gpu_packing", 1})},
-    {.name = "gpu-clustering", SCORES({"gpu_clustering", 1})},
-    {.name = "fragmentation", SCORES({"fragmentation", 1})},
+    {.name = "best-fit", PUBLISHED, CPU_AND_GPU, SCORES({"best_fit", 1})},
+    {.name = "dot-product", PUBLISHED, CPU_AND_GPU, SCORES({"dot_product", 1})},
+    {.name = "gpu-packing", PUBLISHED, SCORES({"gpu_filling", 1})},
+    {.name = "gpu-clustering", PUBLISHED, SCORES({"gpu_clustering", 1})},
+    {.name = "fragmentation", PUBLISHED, SCORES({"fragmentation", 1})},
+    {.name = "gpu-worth", SCORES({"gpu_worth", 1})},
     {.name = "random", SCORES({"random", 1})},
 };
 /* clang-format on */
@@ -97,6 +99,11 @@ int profile_resolve(const struct berth_profile *from, const struct berth_snapsho
     *p = (struct profile){0};
     if (!from->name)
         return err_set(err, EINVAL, "a profile has no name");
+    if (from->steps > BERTH_STEPS_MAX)
+        return err_set(err, EINVAL, "profile \"%s\": %u steps; at most %d are allowed", from->name, from->steps,
+                       BERTH_STEPS_MAX);
+    p->steps = from->steps;
+    p->over = !from->allow_over;
     int rc = resolve_filters(from, p, err);
     if (!rc)
         rc = resolve_resources(from, s, p, err);
@@ -114,6 +121,8 @@ int profile_resolve(const struct berth_profile *from, const struct berth_snapsho
         if (w->weight < 1 || w->weight > BERTH_WEIGHT_MAX)
             return err_set(err, EINVAL, "profile \"%s\": weight %d of %s is not between 1 and %d", from->name,
                            w->weight, w->score, BERTH_WEIGHT_MAX);
+        if (from->steps && !score->stepped)
+            return err_set(err, EINVAL, "profile \"%s\": the score %s cannot be cut into steps", from->name, w->score);
         total += w->weight;
         p->scores[p->scores_len].score = score;
         p->scores[p->scores_len++].weight = w->weight;
@@ -123,7 +132,8 @@ int profile_resolve(const struct berth_profile *from, const struct berth_snapsho
                 p->linear[r] += sign * w->weight * (SCORE_SPLIT / (int32_t)named);
         p->spare += score == &score_gpu_spare ? w->weight * SCORE_ONE : 0;
         p->fragmentation |= score == &score_fragmentation;
-        p->needs_largest |= score == &score_best_fit || score == &score_dot_product;
+        p->worth |= score == &score_gpu_worth;
+        p->needs_largest |= score == &score_best_fit || score == &score_dot_product || score == &score_gpu_clustering;
     }
     if (total > PROFILE_WEIGHT_MAX)
         return err_set(err, EINVAL, "profile \"%s\": the weights sum up to %lld; at most %d are allowed", from->name,

@@ -23,9 +23,12 @@ struct profile {
     uint32_t resources_len;
     int32_t linear[PROFILE_RESOURCES_MAX]; /* what a share of each is worth in the key */
     int32_t spare;                         /* what having no GPU is worth in the key */
+    uint32_t steps;                        /* scores are cut down to; 0: as fine as they are */
+    bool over;                             /* what holds more than it has gets nothing new */
     bool uniform;                          /* the resources are built-in: equal within a hardware kind */
     bool needs_largest;                    /* some score compares with the largest node */
     bool fragmentation;                    /* GPUs are picked by it, too */
+    bool worth;                            /* ... or by this, before it */
 };
 
 /* Fails with -EINVAL for a name that does not exist or weights that are out of range. */

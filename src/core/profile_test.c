@@ -79,6 +79,8 @@ static void what_is_refused(void **state)
                                          {"best_fit", 100}, {"dot_product", 1})},
            "501");
     refuse((struct berth_profile){NAMES(resources, "1", "2", "3", "4", "5", "6", "7")}, "7 resources");
+    refuse((struct berth_profile){.steps = 100, SCORES({"best_fit", 1}, {"balanced", 1})}, "balanced cannot be cut");
+    refuse((struct berth_profile){.steps = BERTH_STEPS_MAX + 1, SCORES({"best_fit", 1})}, "1000001 steps");
     struct berth_weight many[33];
     for (size_t i = 0; i < ROWS(many); i++)
         many[i] = (struct berth_weight){"balanced", 1};
@@ -93,6 +95,7 @@ static void what_is_just_allowed(void **state)
         SCORES({"balanced", 100}, {"spread", 100}, {"affinity", 100}, {"random", 100}, {"best_fit", 100})});
     allow((struct berth_profile){NAMES(resources, "1", "2", "3", "4", "5", "6")});
     allow((struct berth_profile){0});
+    allow((struct berth_profile){.steps = BERTH_STEPS_MAX, SCORES({"best_fit", 1}, {"fragmentation", 1})});
     struct berth_weight many[32];
     for (size_t i = 0; i < ROWS(many); i++)
         many[i] = (struct berth_weight){"balanced", 1};

@@ -5,6 +5,7 @@
 
 #include "base/bits.h"
 #include "base/hash.h"
+#include "base/plant.h"
 #include "core/cluster.h"
 
 static bool quota_same(const void *ctx, uint32_t value, const void *key)
@@ -37,7 +38,7 @@ uint32_t cluster_quota_named(struct berth_cluster *c, const char *id)
 
 /* ---- who counts where ------------------------------------------------------------------------------------------- */
 
-uint32_t quota_chain(const struct quota *quotas, const struct claim *t, uint32_t ret[static QUOTA_CHAIN_MAX])
+uint32_t quota_chains(const struct quota *quotas, const struct claim *t, uint32_t ret[static QUOTA_CHAIN_MAX])
 {
     uint32_t len = 0;
     for (uint32_t i = 0; i < t->quotas_len; i++)
@@ -69,57 +70,79 @@ static struct quota_book *book_of(struct quota *q, uint32_t resource)
     return &q->books.at[q->books.len - 1];
 }
 
-static void book_add(struct quota_book *b, enum berth_state state, int64_t amount)
-{
-    b->active += state_active(state) ? amount : 0;
-    b->stopping += state == BERTH_STOPPING ? amount : 0;
-    b->reserved += state == BERTH_RESERVED ? amount : 0;
-}
-
-/* Of a move only the old one counts. */
-static bool counts(const struct instance *i)
-{
-    return i->state != BERTH_ENDED && i->replaces == 0;
-}
-
-/* How many instances of the workload count; none is looked at once there are `most`. */
-static uint32_t counted(const struct berth_cluster *c, uint32_t workload, uint32_t most)
+/* How many instances of the workload have not ended; none is looked at once there are `most`. */
+static uint32_t there(const struct berth_cluster *c, uint32_t workload, uint32_t most)
 {
     uint32_t n = 0;
     for (uint32_t i = cluster_workload(c, workload)->first; i != NONE && n < most;
          i = cluster_instance(c, i)->next_of_workload)
-        n += counts(cluster_instance(c, i));
+        n += cluster_instance(c, i)->state != BERTH_ENDED;
     return n;
 }
 
-static void chain_add(struct quota *quotas, const struct claim *t, const struct class *k, enum berth_state state,
-                      int sign)
+/* The instance whose pod it takes over, if that is there; else NULL. */
+static const struct instance *old_of(const struct berth_cluster *c, const struct instance *i)
 {
-    uint32_t chain[QUOTA_CHAIN_MAX], len = quota_chain(quotas, t, chain);
-    for (uint32_t n = 0; n < len; n++) {
-        struct quota *q = &quotas[chain[n]];
-        for (uint32_t r = 0; r < k->needs_len; r++)
-            book_add(book_of(q, k->needs[r].resource), state, sign * k->needs[r].amount);
-        if (k->gpu.count)
-            book_add(book_of(q, QUOTA_GPU), state, sign * quota_need(k, QUOTA_GPU));
-    }
+    uint32_t slot = i->replaces ? cluster_instance_find(c, i->replaces) : NONE;
+    const struct instance *old = slot == NONE ? NULL : cluster_instance(c, slot);
+    return old && old->workload.v == i->workload.v && old->state != BERTH_ENDED ? old : NULL;
+}
+
+/* What an instance counts for beside the old one (NULL: there is none), in all its quotas. */
+static void chain_add(const struct berth_cluster *c, struct quota *quotas, const struct instance *i,
+                      const struct instance *old, int sign)
+{
+    const struct class *k = cluster_class(c, i->class), *was = old ? cluster_class(c, old->class) : NULL;
+    const struct class *now = old && state_active(old->state) ? was : NULL;
+    const struct class *later = old && old->state != BERTH_STOPPING ? was : NULL;
+    uint32_t chain[QUOTA_CHAIN_MAX], len = quota_chain(quotas, cluster_claim(c, i->workload.v), chain);
+    bool counts = i->state != BERTH_ENDED && !(PLANTED(QUOTA_MOVED) && i->replaces);
+    for (uint32_t n = 0; n < len && counts; n++)
+        for (uint32_t r = 0; r < k->needs_len + (k->gpu.count > 0); r++) {
+            uint32_t resource = r < k->needs_len ? k->needs[r].resource : QUOTA_GPU;
+            struct quota_book *b = book_of(&quotas[chain[n]], resource);
+            b->active += state_active(i->state) ? sign * quota_need_beyond(k, now, resource) : 0;
+            b->later += i->state != BERTH_STOPPING ? sign * quota_need_beyond(k, later, resource) : 0;
+        }
+}
+
+static bool follows(const void *ctx, uint32_t value, const void *key)
+{
+    return cluster_instance(ctx, value)->replaces == *(const uint64_t *)key;
+}
+
+/* Those that take over from it count for less while it is there (sign 1), else for all they need. */
+static void followers_change(struct berth_cluster *c, const struct instance *i, int sign)
+{
+    if (map_find(&c->followers, hash_u64(i->id), follows, c, &i->id) == MAP_NONE)
+        return;
+    for (uint32_t at = cluster_workload(c, i->workload.v)->first; at != NONE;
+         at = cluster_instance(c, at)->next_of_workload)
+        if (cluster_instance(c, at)->replaces == i->id) {
+            chain_add(c, c->quotas.at, cluster_instance(c, at), NULL, -sign);
+            chain_add(c, c->quotas.at, cluster_instance(c, at), i, sign);
+        }
 }
 
 static void chain_add_job(struct quota *quotas, const struct claim *t, int sign)
 {
     uint32_t chain[QUOTA_CHAIN_MAX], len = quota_chain(quotas, t, chain);
-    for (uint32_t n = 0; n < len; n++)
-        book_of(&quotas[chain[n]], QUOTA_JOBS)->active += sign;
+    for (uint32_t n = 0; n < len; n++) {
+        struct quota_book *b = book_of(&quotas[chain[n]], QUOTA_JOBS);
+        b->active += sign;
+        b->later += sign;
+    }
 }
 
 /* Called while the instance is in the chain of its workload: the first to come and the last to go make the job. */
 void quota_count(struct berth_cluster *c, const struct instance *i, int sign)
 {
     const struct claim *t = cluster_claim(c, i->workload.v);
-    if (!t || t->quotas_len == 0 || !counts(i))
+    if (!t || t->quotas_len == 0 || i->state == BERTH_ENDED)
         return;
-    chain_add(c->quotas.at, t, cluster_class(c, i->class), i->state, sign);
-    if (counted(c, i->workload.v, 2) == 1)
+    chain_add(c, c->quotas.at, i, old_of(c, i), sign);
+    followers_change(c, i, sign);
+    if (there(c, i->workload.v, 2) == 1)
         chain_add_job(c->quotas.at, t, sign);
 }
 
@@ -129,10 +152,8 @@ void quota_hold(struct berth_cluster *c, uint32_t workload, int sign)
     if (!t || t->quotas_len == 0)
         return;
     for (uint32_t i = cluster_workload(c, workload)->first; i != NONE; i = cluster_instance(c, i)->next_of_workload)
-        if (counts(cluster_instance(c, i)))
-            chain_add(c->quotas.at, t, cluster_class(c, cluster_instance(c, i)->class), cluster_instance(c, i)->state,
-                      sign);
-    if (counted(c, workload, 1))
+        chain_add(c, c->quotas.at, cluster_instance(c, i), old_of(c, cluster_instance(c, i)), sign);
+    if (there(c, workload, 1))
         chain_add_job(c->quotas.at, t, sign);
 }
 
@@ -170,10 +191,8 @@ static void recount(const struct berth_cluster *c, struct quota *into)
             const struct claim *t = cluster_claim(c, at);
             chain_ask(into, t, w, cluster_class(c, w->class), 1);
             for (uint32_t i = w->first; i != NONE; i = cluster_instance(c, i)->next_of_workload)
-                if (counts(cluster_instance(c, i)))
-                    chain_add(into, t, cluster_class(c, cluster_instance(c, i)->class), cluster_instance(c, i)->state,
-                              1);
-            if (counted(c, at, 1))
+                chain_add(c, into, cluster_instance(c, i), old_of(c, cluster_instance(c, i)), 1);
+            if (there(c, at, 1))
                 chain_add_job(into, t, 1);
         }
 }
@@ -313,6 +332,7 @@ void quotas_done(struct berth_cluster *c)
         vec_done(&c->quotas.at[i].books);
     }
     vec_done(&c->quotas);
+    vec_done(&c->budgets);
     map_done(&c->quotas_by_id);
     map_done(&c->words_by_labels);
     vec_done(&c->words);
@@ -328,7 +348,7 @@ static bool books_differ(const struct quota *a, struct quota *b)
 {
     for (size_t i = 0; i < a->books.len; i++) {
         const struct quota_book *x = &a->books.at[i], *y = book_of(b, x->resource);
-        if (x->active != y->active || x->stopping != y->stopping || x->reserved != y->reserved || x->asked != y->asked)
+        if (x->active != y->active || x->later != y->later || x->asked != y->asked)
             return true;
     }
     return false;

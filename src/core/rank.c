@@ -9,8 +9,6 @@
 #include "core/factor.h"
 #include "core/ranking.h"
 
-enum { PREFETCH = 8 }; /* workloads in order are scattered in memory */
-
 /* ---- once per plan -------------------------------------------------------------------------------------------------- */
 
 static struct berth_ranking copy_ranking(struct arena *a, struct berth_ranking from)
@@ -138,25 +136,16 @@ static uint32_t *by_queue(struct ranks *r, const struct row *rows, uint32_t len,
     return order;
 }
 
-int rank_keys(struct berth_plan *p, const uint32_t *workloads, uint32_t len, int64_t *keys, struct berth_err *err)
+/* Keys of rows, each by the ranking of its queue. */
+static int keys_of(struct ranks *r, const struct row *rows, uint32_t len, int64_t *keys, struct berth_err *err)
 {
-    struct ranks *r = ranks_of(p);
+    struct berth_plan *p = r->p;
     size_t queues = r->order.queues_len + 1;
     int rc = 0;
 
-    memset(keys, 0, len * sizeof *keys);
-    if (is_plain(&r->order))
-        return 0;
-    struct arena_mark mark = arena_mark(&p->scratch);
-    struct row *rows = arena_alloc(&p->scratch, (len + 1) * sizeof *rows);
     struct row *sorted = arena_alloc(&p->scratch, (len + 1) * sizeof *sorted);
     int64_t *got = arena_alloc(&p->scratch, (len + 1) * sizeof *got);
     uint32_t *begins = ARENA_ARRAY(&p->scratch, uint32_t, queues + 2);
-    for (uint32_t i = 0; i < len; i++) {
-        if (i + PREFETCH < len)
-            __builtin_prefetch(snapshot_workload(p->s, workloads[i + PREFETCH]));
-        rows[i] = row_in_queue(p, workloads[i]);
-    }
     const uint32_t *order = by_queue(r, rows, len, begins);
     for (uint32_t i = 0; i < len; i++)
         sorted[i] = rows[order[i]];
@@ -169,6 +158,58 @@ int rank_keys(struct berth_plan *p, const uint32_t *workloads, uint32_t len, int
     }
     for (uint32_t i = 0; rc == 0 && i < len; i++)
         keys[order[i]] = got[i];
+    return rc;
+}
+
+int rank_keys(struct berth_plan *p, const uint32_t *workloads, uint32_t len, int64_t *keys, struct berth_err *err)
+{
+    struct ranks *r = ranks_of(p);
+    memset(keys, 0, len * sizeof *keys);
+    if (is_plain(&r->order))
+        return 0;
+    struct arena_mark mark = arena_mark(&p->scratch);
+    struct row *rows = arena_alloc(&p->scratch, (len + 1) * sizeof *rows);
+    for (uint32_t i = 0; i < len; i++)
+        rows[i] = row_in_queue(p, workloads[i]);
+    int rc = keys_of(r, rows, len, keys, err);
+    arena_rewind(&p->scratch, mark);
+    return rc;
+}
+
+int rank_wishes(struct berth_plan *p, struct berth_err *err)
+{
+    static const struct claim silent;
+    struct ranks *r = ranks_of(p);
+    uint32_t len = (uint32_t)p->wishes.len, n = 0;
+    if (is_plain(&r->order))
+        return 0; /* all keys are 0 */
+    struct arena_mark mark = arena_mark(&p->scratch);
+    struct row *rows = arena_alloc(&p->scratch, (len + 1) * sizeof *rows);
+    int64_t *keys = arena_alloc(&p->scratch, (len + 1) * sizeof *keys);
+    for (uint32_t i = 0; i < len; i++) {
+        const struct wish *w = &p->wishes.at[i];
+        if (n == 0 || rows[n - 1].workload != w->workload) /* of each workload once */
+            rows[n++] = (struct row){w->workload, w->queue, snapshot_workload(p->s, w->workload),
+                                     w->claim ? w->claim : &silent};
+    }
+    int rc = keys_of(r, rows, n, keys, err);
+    for (uint32_t i = 0, k = 0; rc == 0 && i < len; i++) {
+        k += rows[k].workload != p->wishes.at[i].workload;
+        p->wishes.at[i].key = keys[k];
+    }
+    arena_rewind(&p->scratch, mark);
+    return rc;
+}
+
+int rank_keys_by(struct berth_plan *p, const struct berth_ranking *by, const uint32_t *workloads, uint32_t len,
+                 int64_t *keys, struct berth_err *err)
+{
+    struct ranks *r = ranks_of(p);
+    struct arena_mark mark = arena_mark(&p->scratch);
+    struct row *rows = arena_alloc(&p->scratch, (len + 1) * sizeof *rows);
+    for (uint32_t i = 0; i < len; i++)
+        rows[i] = row_in_queue(p, workloads[i]);
+    int rc = ranking_keys(r, by, rows, len, keys, err);
     arena_rewind(&p->scratch, mark);
     return rc;
 }
@@ -182,17 +223,22 @@ uint32_t rank_factors(struct berth_plan *p, uint32_t workload, int32_t ret[stati
     return factors_len;
 }
 
+void rank_shares(struct berth_plan *p, void (*tell)(void *ctx, const struct berth_share *share), void *ctx)
+{
+    fair_tell(ranks_of(p), tell, ctx);
+}
+
 /* One that waits alone has nobody to change places with. */
 void rank_recheck(struct berth_plan *p)
 {
     struct ranks *r = ranks_of(p);
     uint32_t waiting = 0;
-    if (is_plain(&r->order))
+    bool tail_timed = ranking_is_timed(&p->policy.backfill.ranking);
+    if (is_plain(&r->order) && !tail_timed)
         return;
     for (size_t i = 0; i < p->wishes.len && waiting < 2; i++) {
         const struct wish *w = &p->wishes.at[i];
-        uint32_t queue = rank_queue(p, snapshot_claim(p->s, w->workload));
-        waiting += w->placed < w->len && ranking_is_timed(rank_of_queue(p, queue));
+        waiting += w->placed < w->len && (tail_timed || ranking_is_timed(rank_of_queue(p, w->queue)));
     }
     if (waiting > 1)
         plan_recheck(p, r->now_ns + RANK_STEP_NS);
@@ -231,4 +277,10 @@ int rank_check(const struct berth_order *o, struct berth_err *err)
     for (size_t i = 0; i < o->queues_len && rc == 0; i++)
         rc = check_queue(o, i, err);
     return rc;
+}
+
+int rank_check_backfill(const struct berth_backfill *b, struct berth_err *err)
+{
+    int rc = ranking_check(&b->ranking, err);
+    return rc ? err_prefix(err, "policy: backfill") : 0;
 }

@@ -131,14 +131,10 @@ static void applied(struct scene *s, const char *what)
     assert_true(s->s->workloads.len < 4 * JOBS);
     keys_of(s, before);
     memcpy(after, before, sizeof after);
-    /* With preemption and reservations together a plan may leave promises to the next ones: then it settles soon. */
-    bool both = s->policy.preemption.on && s->policy.backfill.reservations;
-    for (int turn = 0; turn < (both ? 4 : 1); turn++) {
-        scene_must(s, berth_apply(s->c, s->p, s->next, &s->err));
-        s->next += berth_plan_actions(s->p);
-        scene_audit(s);
-        scene_plan(s);
-    }
+    scene_must(s, berth_apply(s->c, s->p, s->next, &s->err));
+    s->next += berth_plan_actions(s->p);
+    scene_audit(s);
+    scene_plan(s);
     scene_text(s, left);
     if (*left || berth_plan_facts(s->p))
         fail_msg("%s: left %s and %zu facts", what, left, berth_plan_facts(s->p));
@@ -164,11 +160,11 @@ static void plan_by(uint64_t seed, const char *name)
     scene_plan(&b);
     if (berth_plan_hash(a.p) != berth_plan_hash(b.p))
         fail_msg("%s: told in another order, another plan", what);
-    /* Until the recheck time alone changes nothing, but what fits before a reservation. */
-    if (berth_plan_recheck_ns(a.p) < BERTH_NEVER_NS && policy.backfill.reservations == 0) {
+    /* Until the recheck time alone changes nothing, but what fits before a reservation, and whose work is the least loss. */
+    scene_text(&a, now);
+    if (berth_plan_recheck_ns(a.p) < BERTH_NEVER_NS && policy.backfill.reservations == 0 && !strstr(now, "preempted")) {
         b.now_ns = berth_plan_recheck_ns(a.p) - 1;
         scene_plan(&b);
-        scene_text(&a, now);
         scene_text(&b, later);
         if (strcmp(now, later) != 0)
             fail_msg("%s: %s\nbut before the recheck %s", what, now, later);
@@ -178,20 +174,38 @@ static void plan_by(uint64_t seed, const char *name)
     scene_cleanup(&b);
 }
 
+static void plans_of(uint64_t seed)
+{
+    const char *name;
+    for (size_t i = 0; (name = berth_ranking_at(i, NULL)); i++)
+        plan_by(seed, name);
+    plan_by(seed, "formula");
+}
+
 static void plans_by_every_ranking(void **state)
 {
     (void)state;
     uint64_t first = scene_seed();
-    for (uint64_t seed = first; seed < first + WORLDS; seed++) {
-        const char *name;
-        for (size_t i = 0; (name = berth_ranking_at(i, NULL)); i++)
-            plan_by(seed, name);
-        plan_by(seed, "formula");
-    }
+    for (uint64_t seed = first; seed < first + WORLDS; seed++)
+        plans_of(seed);
+}
+
+/* Worlds in which what one round of a plan found was wrong for the next: a class that found no place beside reservations that
+ * have moved since; a node with room that was refused, and was taken then; who may be stopped by a higher priority of its own
+ * group, and not by a higher tier. */
+static void nothing_is_remembered_for_too_long(void **state)
+{
+    (void)state;
+    static const uint64_t seeds[] = {27, 148, 230, 272, 301, 544, 708, 1388, 5038, 10000};
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++)
+        plans_of(seeds[i]);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(plans_by_every_ranking)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plans_by_every_ranking),
+        cmocka_unit_test(nothing_is_remembered_for_too_long),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/factor.h"
+#include "core/ranking.h"
 #include "core/scene_test.h"
 
 #define S SCENE_SECOND_NS
@@ -140,12 +141,14 @@ static void rankings_order(void **state)
         {"fifo",        "old tried wide gpu short urgent"},
         {"priority",    "urgent old wide gpu short tried"},
         {"sjf",         "short tried wide gpu urgent old"},
+        {"srsf",        "short tried urgent wide gpu old"},
         {"f1",          "old tried short urgent gpu wide"},
         {"f3",          "old tried wide gpu short urgent"},
         {"f4",          "tried short wide gpu urgent old"},
         {"wfp3",        "short wide tried gpu old urgent"},
         {"unicef",      "short tried wide old gpu urgent"},
         {"las",         "old wide gpu short urgent tried"},
+        {"berth",       "old tried wide gpu short urgent"},
         {"drf",         "old tried gpu short urgent wide"},
         {"fair-share",  "old wide gpu short tried urgent"},
         {"multifactor", "old gpu wide short urgent tried"},
@@ -162,6 +165,28 @@ static void rankings_order(void **state)
     scene_cleanup(&s);
 }
 
+/* The short go before the long, but not before one whose patience is over; who says how long it will be for sure has more of it. */
+static void patience_has_an_end(void **state)
+{
+    (void)state;
+    static const struct job jobs[] = {
+        {.id = "long",       .created_s = 0, .estimate_s = 100000, .cpu = 1000                    },
+        {.id = "wide",       .created_s = 0, .estimate_s = 100000, .cpu = 8000                    },
+        {.id = "sure",       .created_s = 0, .estimate_s = 100000, .cpu = 1000,                     .limit_s = 100000},
+        {.id = "cut",                  .created_s = 0,                      .estimate_s = 100000,           .cpu = 1000, .limit_s = 101000},
+        {.id = "soon", .created_s = 50000,               .estimate_s = 60,                        .cpu = 1000                                    },
+        {.id = "late",       .created_s = 61000,                     .estimate_s = 60,       .cpu = 1000},
+        {.id = "later",       .created_s = 121000,                     .estimate_s = 60,                       .cpu = 1000                                                   },
+    };
+    struct scene s = stage_jobs(jobs, ROWS(jobs));
+    struct berth_order o = {.ranking = {.name = "berth"}};
+    char got[512];
+    plan_for(&s, &o);
+    order_of(&s, jobs, ROWS(jobs), got);
+    assert_string_equal(got, "soon cut long late wide later sure");
+    scene_cleanup(&s);
+}
+
 /* The formulas as they are written, of one job: 100 s, 4 cores, created at 1000 s. */
 static void keys_are_those_of_the_formulas(void **state)
 {
@@ -173,6 +198,7 @@ static void keys_are_those_of_the_formulas(void **state)
         {"fifo",     0           },
         {"priority", 250000      },
         {"sjf",      -100000     },
+        {"srsf",     -400000     }, /* 100 * 4 */
         {"f1",       -2618000    }, /* 2 * 4 + 870 * 3 */
         {"f2",       -76840000   }, /* 10 * 4 + 25600 * 3 */
         {"f3",       -20580400000}, /* 100 * 4 + 6860000 * 3 */
@@ -180,6 +206,7 @@ static void keys_are_those_of_the_formulas(void **state)
         {"wfp3",     32000       }, /* (200 / 100)^3 * 4 */
         {"unicef",   1000        }, /* 200 / (2 * 100) */
         {"las",      -40000      }, /* 10 * 4 */
+        {"berth",    -1095244    }, /* 1000 + 0.6 * 100 * cbrt(4) */
     };
     const struct job one = {
         .id = "one",
@@ -193,9 +220,31 @@ static void keys_are_those_of_the_formulas(void **state)
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct berth_order o = {.ranking = {.name = rows[i].ranking}};
         plan_for(&s, &o);
-        if (key_of(&s, "one") != rows[i].want)
-            fail_msg("%s: %lld, not %lld", rows[i].ranking, (long long)key_of(&s, "one"), (long long)rows[i].want);
+        int64_t told = ranking_key_told(&o.ranking, key_of(&s, "one"));
+        if (told != rows[i].want)
+            fail_msg("%s: %lld, not %lld", rows[i].ranking, (long long)told, (long long)rows[i].want);
     }
+    scene_cleanup(&s);
+}
+
+/* By F1 the second is less than a thousandth better: what 870 x log10(creation) grows in 2,800 s is a little less than what
+ * a second of 100,000 means for 256 cores. */
+static void keys_that_hardly_differ_are_told_apart(void **state)
+{
+    (void)state;
+    const struct job jobs[] = {
+        {.id = "first",  .created_s = 1000000000, .estimate_s = 100001, .cpu = 256000},
+        {.id = "second", .created_s = 1000002800, .estimate_s = 100000, .cpu = 256000},
+    };
+    struct berth_order o = {.ranking = {.name = "f1"}};
+    char got[512];
+    struct scene s = stage_jobs(jobs, 2);
+    s.now_ns = 2000000000 * S;
+    plan_for(&s, &o);
+    order_of(&s, jobs, 2, got);
+    assert_string_equal(got, "second first");
+    assert_int_equal(ranking_key_told(&o.ranking, key_of(&s, "first")),
+                     ranking_key_told(&o.ranking, key_of(&s, "second")));
     scene_cleanup(&s);
 }
 
@@ -298,8 +347,8 @@ static void every_name_has_a_sentence(void **state)
         assert_true(strlen(sentence) > 10);
     assert_int_equal(names, factors_len);
     assert_string_equal(berth_ranking_at(0, NULL), "fifo");
-    assert_int_equal(rankings, 13);
-    assert_string_equal(berth_ranking_at(12, NULL), "las"); /* a formula is none by itself */
+    assert_int_equal(rankings, 15);
+    assert_string_equal(berth_ranking_at(14, NULL), "berth"); /* a formula is none by itself */
     assert_int_equal(factor_find("nothing"), NONE);
 }
 
@@ -567,7 +616,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rankings_order),
+        cmocka_unit_test(patience_has_an_end),
         cmocka_unit_test(keys_are_those_of_the_formulas),
+        cmocka_unit_test(keys_that_hardly_differ_are_told_apart),
         cmocka_unit_test(multifactor_weighs),
         cmocka_unit_test(factors_have_values),
         cmocka_unit_test(every_name_has_a_sentence),

@@ -63,6 +63,11 @@ static double sjf(struct ranks *r, const struct row *row)
     return -seconds(r, row);
 }
 
+static double srsf(struct ranks *r, const struct row *row)
+{
+    return -seconds(r, row) * row_extent(r, row).size;
+}
+
 static double f1(struct ranks *r, const struct row *row)
 {
     return -(math_log10(seconds(r, row)) * row_extent(r, row).size + 870 * math_log10(created(row)));
@@ -100,25 +105,34 @@ static double las(struct ranks *r, const struct row *row)
     return -(double)row->t->attained_ns / SECOND_NS * row_extent(r, row).size;
 }
 
+enum {
+    TIMED = 1, /* time alone changes the order */
+    FINE = 2,  /* keys that hardly differ are told apart: they are kept in billionths, and told in thousandths */
+    FINER = 1000000,
+};
+
 static const struct ranking {
     const char *name, *sentence;
-    bool timed;
+    unsigned is;                                           /* TIMED, FINE */
     double (*key)(struct ranks *r, const struct row *row); /* NULL: made of columns */
 } rankings[] = {
-    {"fifo",        "who came first",                                                                          false, fifo         },
-    {"priority",    "who is the most urgent by what its owner says",                                           false, by_priority  },
-    {"multifactor", "the sum of factors, each times its weight",                                               false, NULL         },
-    {"fair-share",  "whose account is owed the most: its share over its past use, level by level",             true,  by_fair_share},
-    {"drf",         "whose account was given the least of the resource it asks most of",                       false, drf          },
-    {"sjf",         "who is expected to run the shortest",                                                     false, sjf          },
-    {"f1",          "log10(time) x size + 870 x log10(creation), the lowest first",                            false, f1           },
-    {"f2",          "sqrt(time) x size + 25600 x log10(creation), the lowest first",                           false, f2           },
-    {"f3",          "time x size + 6860000 x log10(creation), the lowest first",                               false, f3           },
-    {"f4",          "time x sqrt(size) + 530000 x log10(creation), the lowest first",                          false, f4           },
-    {"wfp3",        "(waited over time) to the third x size: who waited long for its length, large ones more", true,  wfp3         },
-    {"unicef",      "waited over (log2(size) x time): small and short ones that waited",                       true,  unicef       },
-    {"las",         "who has run the least so far, by time x size",                                            false, las          },
-    {"formula",     "an administrator's formula over the factors",                                             true,  NULL         },
+    {"fifo",        "who came first",                                                                             0,     fifo         },
+    {"priority",    "who is the most urgent by what its owner says",                                              0,     by_priority  },
+    {"multifactor", "the sum of factors, each times its weight",                                                  0,     NULL         },
+    {"fair-share",  "whose account is owed the most: its share over its past use, level by level",                TIMED, by_fair_share},
+    {"drf",         "whose account was given the least of the resource it asks most of",                          0,     drf          },
+    {"sjf",         "who is expected to run the shortest",                                                        0,     sjf          },
+    {"srsf",        "who needs the least until it is done, by expected time x size",                              0,     srsf         },
+    {"f1",          "log10(time) x size + 870 x log10(creation), the lowest first",                               FINE,  f1           },
+    {"f2",          "sqrt(time) x size + 25600 x log10(creation), the lowest first",                              FINE,  f2           },
+    {"f3",          "time x size + 6860000 x log10(creation), the lowest first",                                  0,     f3           },
+    {"f4",          "time x sqrt(size) + 530000 x log10(creation), the lowest first",                             0,     f4           },
+    {"wfp3",        "(waited over time) to the third x size: who waited long for its length, large ones more",    TIMED, wfp3         },
+    {"unicef",      "waited over (log2(size) x time): small and short ones that waited",                          TIMED, unicef       },
+    {"las",         "who has run the least so far, by time x size",                                               0,     las          },
+    {"berth",       "whose time has come: creation and a patience by expected time and size, the earliest first", 0,
+     ranking_berth                                                                                                                    },
+    {"formula",     "an administrator's formula over the factors",                                                TIMED, NULL         },
 };
 enum { RANKINGS = sizeof rankings / sizeof *rankings };
 
@@ -194,7 +208,7 @@ bool ranking_is_timed(const struct berth_ranking *by)
 {
     const struct ranking *of = ranking_find(by->name);
     int32_t weights[FACTORS_MAX];
-    bool timed = of->timed;
+    bool timed = of->is & TIMED;
     ranking_weights(by, weights);
     for (uint32_t i = 0; i < factors_len; i++)
         timed |= weights[i] && factors[i].timed;
@@ -203,6 +217,16 @@ bool ranking_is_timed(const struct berth_ranking *by)
 
 /* ---- keys of many -------------------------------------------------------------------------------------------------- */
 
+/* Has some rows brought from memory, all at once. Inlined always: a function that only
+ * does this is taken for one without effect. */
+static inline __attribute__((always_inline)) void look_ahead(const struct row *rows, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++) {
+        __builtin_prefetch(rows[i].w);
+        __builtin_prefetch(rows[i].t);
+    }
+}
+
 /* In millionths of the sum, which is thousandths of a thousand of it. */
 static void multifactor(struct ranks *r, const struct berth_ranking *by, const struct row *rows, uint32_t len,
                         int64_t *keys)
@@ -210,10 +234,12 @@ static void multifactor(struct ranks *r, const struct berth_ranking *by, const s
     int32_t weights[FACTORS_MAX];
     ranking_weights(by, weights);
     memset(keys, 0, len * sizeof *keys);
-    for (uint32_t from = 0; from < len; from += ROW_BLOCK)
+    for (uint32_t from = 0; from < len; from += ROW_BLOCK) {
+        look_ahead(rows, from, from + ROW_BLOCK < len ? from + ROW_BLOCK : len);
         for (uint32_t f = 0; f < factors_len; f++)
             for (uint32_t i = from; weights[f] && i < len && i < from + ROW_BLOCK; i++)
                 keys[i] += (int64_t)weights[f] * factors[f].of(r, &rows[i]);
+    }
 }
 
 int ranking_keys(struct ranks *r, const struct berth_ranking *by, const struct row *rows, uint32_t len, int64_t *keys,
@@ -224,7 +250,15 @@ int ranking_keys(struct ranks *r, const struct berth_ranking *by, const struct r
         return ranking_formula(r, by, rows, len, keys, err);
     if (!of->key)
         multifactor(r, by, rows, len, keys);
-    for (uint32_t i = 0; of->key && i < len; i++)
-        keys[i] = key_of(of->key(r, &rows[i]));
+    for (uint32_t i = 0; of->key && i < len; i++) {
+        if (i % ROW_BLOCK == 0)
+            look_ahead(rows, i, i + ROW_BLOCK < len ? i + ROW_BLOCK : len);
+        keys[i] = key_of(of->is & FINE ? of->key(r, &rows[i]) * FINER : of->key(r, &rows[i]));
+    }
     return 0;
+}
+
+int64_t ranking_key_told(const struct berth_ranking *by, int64_t key)
+{
+    return ranking_find(by->name)->is & FINE ? key / FINER : key;
 }

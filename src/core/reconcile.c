@@ -111,6 +111,14 @@ static bool is_paused(struct berth_plan *p, const struct standing *st)
     return true;
 }
 
+/* The one that was to take over from it takes its place, ready or not. */
+static void hand_over(struct berth_plan *p, struct standing *st, struct member *m, enum berth_cause cause)
+{
+    member_leave(p, m, cause);
+    st->at[m->extra].part = PART_COUNTED;
+    st->available -= m->available;
+}
+
 /* Begins the migrations that a drain asks for, or somebody. */
 static void move(struct berth_plan *p, struct standing *st)
 {
@@ -130,11 +138,8 @@ static void move(struct berth_plan *p, struct standing *st)
         if (!m->draining || st->w->on_drain == BERTH_DRAIN_WAIT)
             continue;
         if (extra) {
-            if (st->w->on_drain == BERTH_DRAIN_STOP) { /* the other one takes its place, ready or not */
-                member_leave(p, m, m->why);
-                extra->part = PART_COUNTED;
-                st->available -= m->available;
-            }
+            if (st->w->on_drain == BERTH_DRAIN_STOP)
+                hand_over(p, st, m, m->why);
         } else if (st->w->on_drain == BERTH_DRAIN_STOP) {
             member_stop(p, st, m, m->why);
         } else if (!is_paused(p, st)) {
@@ -148,9 +153,13 @@ static void relieve(struct berth_plan *p, struct standing *st)
 {
     for (uint32_t n = 0; n < st->len; n++) {
         struct member *m = &st->at[n];
-        if (m->part != PART_COUNTED || m->lost || m->extra != NONE || !leaver_stops(p, m->slot))
+        if (m->part != PART_COUNTED || m->lost || !leaver_stops(p, m->slot))
             continue;
-        if (!m->available || st->available > st->w->min_available)
+        if (m->available && st->available <= st->w->min_available)
+            continue;
+        if (m->extra != NONE)
+            hand_over(p, st, m, BERTH_CAUSE_PRESSURE);
+        else
             member_stop(p, st, m, BERTH_CAUSE_PRESSURE);
     }
 }
@@ -158,7 +167,7 @@ static void relieve(struct berth_plan *p, struct standing *st)
 /* What has run for as long as it may is stopped. */
 static void expire(struct berth_plan *p, struct standing *st)
 {
-    const struct claim *claim = snapshot_claim(p->s, st->workload);
+    const struct claim *claim = st->len ? snapshot_claim(p->s, st->workload) : NULL;
     for (uint32_t n = 0; claim && claim->limit_ns && n < st->len; n++) {
         struct member *m = &st->at[n];
         const struct instance *i = snapshot_instance(p->s, m->slot);
@@ -240,17 +249,23 @@ static bool is_there_yet(const struct standing *st, const struct member *m)
     return there;
 }
 
+/* Has one that takes over from it got a place already? */
+static bool is_taken_over(const struct berth_plan *p, const struct standing *st, const struct member *m)
+{
+    return m->extra != NONE && snapshot_instance(p->s, st->at[m->extra].slot)->state != BERTH_RESERVED;
+}
+
 /* Reserved places that are still wanted and have become free. */
 static void promote(struct berth_plan *p, struct standing *st)
 {
     for (uint32_t n = 0; n < st->len; n++) {
         const struct member *m = &st->at[n];
         const struct instance *i = snapshot_instance(p->s, m->slot);
-        if (!m->promote || (m->part != PART_COUNTED && m->part != PART_EXTRA) || promise_of(p, i) != PROMISE_HOLDS ||
-            is_there_yet(st, m))
+        if (!m->promote || (m->part != PART_COUNTED && m->part != PART_EXTRA) ||
+            promise_of(p, m->slot) != PROMISE_HOLDS || is_there_yet(st, m) || is_taken_over(p, st, m))
             continue;
         cycle_promote(&p->c, i);
-        allot_promote(p, i);
+        allot_promote(p, m->slot);
         (void)plan_act(p, BERTH_PROMOTE, BERTH_CAUSE_PENDING, m->slot);
     }
 }
@@ -345,8 +360,8 @@ void reconcile(struct berth_plan *p, const uint32_t *order, uint32_t len)
             place_of[order[i]] = i;
     for (uint32_t i = 0; i < len; i++) {
         const struct workload *w = snapshot_workload(s, order[i]);
-        if (i + PREFETCH < len)
-            __builtin_prefetch(snapshot_workload(s, order[i + PREFETCH]));
+        if (i + 2 * PREFETCH < len)
+            __builtin_prefetch(snapshot_workload(s, order[i + 2 * PREFETCH]));
         if (w->gang == NONE) {
             struct arena_mark mark = arena_mark(&p->scratch);
             struct standing st;

@@ -22,7 +22,8 @@ static void party_add(struct berth_plan *p, struct party *y, const struct wish *
                                            .workload = w->workload,
                                            .pods = pods,
                                            .only = w->bound ? w->only : NONE,
-                                           .foreign = windows_foreign(p->c.future, w->workload)};
+                                           .foreign = windows_foreign(p->c.future, w->workload),
+                                           .longest_ns = future_longest(p, w->workload)};
     y->duration_ns = duration > y->duration_ns ? duration : y->duration_ns;
     if (t && t->deadline_ns) {
         int64_t latest = duration == BERTH_NEVER_NS ? INT64_MIN : t->deadline_ns - duration;
@@ -162,6 +163,8 @@ static bool is_unforeseen(const struct future *f, const struct party *y)
     const struct hopeless *h = &f->unforeseen[w->class.v];
     if (y->len > 1 || y->at->only != NONE || h->round != f->round || y->at->foreign != h->foreign)
         return false;
+    if (h->foreign && (h->fits ? y->at->longest_ns > h->longest_ns : y->at->longest_ns < h->longest_ns))
+        return false;
     return h->fits ? y->at->pods <= h->pods && y->duration_ns <= h->duration_ns
                    : y->at->pods >= h->pods && y->duration_ns >= h->duration_ns;
 }
@@ -183,6 +186,7 @@ static bool find(struct future *f, const struct party *y, struct reservation *r,
     if (!foreseen && y->len == 1 && y->at->only == NONE) {
         const struct wish *w = &f->p->wishes.at[y->at->wish];
         f->unforeseen[w->class.v] = (struct hopeless){.duration_ns = y->duration_ns,
+                                                      .longest_ns = y->at->longest_ns,
                                                       .foreign = y->at->foreign,
                                                       .pods = y->at->pods,
                                                       .round = f->round,
@@ -204,20 +208,29 @@ static uint64_t hash_made(const struct reservation *r, uint64_t h)
     return h;
 }
 
+static uint32_t rules_of(const struct berth_plan *p, const struct wish *w)
+{
+    return snapshot_class(p->s, w->class)->rules.v;
+}
+
 static void enter(struct future *f, struct reservation *r)
 {
     keep(f, r, r->places, r->places_len);
     vec_push(&f->made, r);
     f->made_hash = hash_made(r, f->made_hash);
     f->horizon_ns = r->start_ns > f->horizon_ns ? r->start_ns : f->horizon_ns;
-    for (uint32_t i = 0; i < r->places_len; i++)
-        f->p->wishes.at[r->places[i].wish].reservation = r;
+    f->alike[rules_of(f->p, &f->p->wishes.at[r->wish])]++;
+    for (uint32_t i = 0; i < r->places_len; i++) {
+        struct wish *w = &f->p->wishes.at[r->places[i].wish];
+        w->reservation = r;
+        bits_add(f->having, w->workload);
+    }
 }
 
 /* What the round before reserved for it, if all before it stands as it did then. */
 static struct reservation *found_before(struct future *f, uint32_t wish)
 {
-    f->reuse = f->reuse && f->placements == f->round_placements && f->round_stops == f->p->stop_turns;
+    f->reuse = f->reuse && f->placements == f->round_placements;
     struct reservation *r = f->reuse && f->before_at < f->before.len ? f->before.at[f->before_at] : NULL;
     if (r && r->wish < wish)
         f->reuse = false; /* one before it is no longer there */
@@ -227,7 +240,7 @@ static struct reservation *found_before(struct future *f, uint32_t wish)
 static struct reservation *reserve_anew(struct future *f, const struct party *y, uint32_t wish)
 {
     struct arena *a = &f->p->arena;
-    struct reservation found = {.wish = wish}, *r = NULL;
+    struct reservation found = {.wish = wish, .stops = f->p->stop_state}, *r = NULL;
     place_list places = {0};
     bool in_time = y->latest_ns > f->p->s->now_ns;
     f->asked = true;
@@ -240,19 +253,66 @@ static struct reservation *reserve_anew(struct future *f, const struct party *y,
     return r;
 }
 
-void future_reserve(struct berth_plan *p, struct wish *w, uint32_t len)
+/* Has another wish of the same workload one already? It is told of one, and there is one for all its pods: those of another tier,
+ * those of a move that gave way, those stopped for others, and those that are missing. A gang has one for all it needs. */
+static bool is_reserved(const struct future *f, const struct wish *w)
+{
+    return w->group == NONE && bits_has(f->having, w->workload);
+}
+
+/* Have those that may stand on the same nodes as many as they may? Who that is follows from the order alone, so that the next plan
+ * reserves for the same ones. */
+static bool alike_full(const struct berth_plan *p, const struct wish *w)
+{
+    uint32_t most = p->policy.backfill.alike;
+    return most && p->c.future->alike[rules_of(p, w)] >= most;
+}
+
+/* May it have one at all? */
+static bool is_eligible(const struct berth_plan *p, const struct wish *w)
+{
+    return !p->policy.backfill.queued || w->queue != NONE;
+}
+
+/* Who may still have one is looked for from the last one found on: in a round there are ever fewer. */
+bool future_full(const struct berth_plan *p, size_t next)
 {
     struct future *f = p->c.future;
-    uint32_t most = p->policy.backfill.reservations, wish = (uint32_t)(w - p->wishes.at);
-    if (f->made.len >= most || f->tries > 2 * (size_t)most + TRIES_MAX)
-        return;
+    if (p->policy.backfill.reservations == 0 || f->made.len >= p->policy.backfill.reservations)
+        return p->policy.backfill.reservations;
+    if (p->policy.backfill.alike == 0 && !p->policy.backfill.queued)
+        return false;
+    f->open = f->open > next ? f->open : next;
+    while (f->open < p->wishes.len &&
+           (!is_eligible(p, &p->wishes.at[f->open]) || alike_full(p, &p->wishes.at[f->open])))
+        f->open++;
+    return f->open == p->wishes.len;
+}
+
+bool future_reserves(const struct berth_plan *p, const struct wish *w)
+{
+    const struct future *f = p->c.future;
+    uint32_t most = p->policy.backfill.reservations;
+    return f->made.len < most && is_eligible(p, w) && !is_reserved(f, w) && !alike_full(p, w) &&
+           f->tries <= 2 * (size_t)most + TRIES_MAX;
+}
+
+bool future_reserve(struct berth_plan *p, struct wish *w, uint32_t len)
+{
+    struct future *f = p->c.future;
+    uint32_t wish = (uint32_t)(w - p->wishes.at);
+    if (!future_reserves(p, w))
+        return false;
     struct arena_mark mark = arena_mark(&p->scratch);
     struct party y = party_of(p, w, len);
     struct reservation *before = y.len ? found_before(f, wish) : NULL;
-    /* All that was placed since stood behind it and took nothing it needs: of one role it is still the best. */
-    struct reservation *r = before && y.len == 1 ? before : y.len ? reserve_anew(f, &y, wish) : NULL;
+    /* All that was placed since stood behind it and took nothing it needs: of one role it is still the best, if nothing was
+     * stopped since. */
+    bool stands = before && y.len == 1 && before->stops == p->stop_state;
+    struct reservation *r = stands ? before : y.len ? reserve_anew(f, &y, wish) : NULL;
     f->reuse = f->reuse && (r ? before && hash_made(r, 0) == hash_made(before, 0) : !before);
     if (r)
         enter(f, r);
     arena_rewind(&p->scratch, mark);
+    return r;
 }

@@ -24,6 +24,8 @@ struct score {
     const char *name; /* stable: users write it in profiles */
     const char *text;
     enum score_when when;
+    bool stepped;   /* BLOCK: it heeds the steps of a profile */
+    bool gpus_only; /* BLOCK: SCORE_ONE on every node without GPUs */
     /* STATIC: adds weight times the score of each node to the column. May do nothing for a taste that is neutral. */
     void (*fill)(const struct cycle *c, const struct taste *taste, int32_t weight, int32_t *column);
     /* BLOCK: is it the same for every node? Then it is left out. */

@@ -3,6 +3,7 @@
 
 #include "base/bits.h"
 #include "base/lanes.h"
+#include "core/worth.h"
 
 /* An entry is a score, the first position it covers and its level in one word, so that the greatest word is the best
  * score, then the lowest position, then the coarsest entry. */
@@ -84,14 +85,14 @@ static struct memo *memo_new(struct cycle *c)
     return m;
 }
 
-/* Only where a score is the key and the taste, and the key falls with what is taken. */
+/* Only where a score is the key and the taste, and the key falls with what is taken; where GPUs count besides, of nodes without
+ * them. */
 static bool memo_possible(const struct turn *t)
 {
     for (uint32_t i = 0; i < t->c->profile.resources_len; i++)
         if (t->c->profile.linear[i] < 0)
             return false;
-    return !t->confined && !t->awaited && t->live_len == 0 && t->ties_len == 0 && t->k->ports_len == 0 &&
-           t->k->volumes_len == 0;
+    return !t->confined && !t->awaited && t->flat && t->ties_len == 0 && t->k->ports_len == 0 && t->k->volumes_len == 0;
 }
 
 static struct memo *memo_of(struct turn *t)
@@ -112,7 +113,7 @@ static struct memo *memo_of(struct turn *t)
 
 static void memo_note(struct search *s, uint32_t level, uint32_t e, int32_t score)
 {
-    if (s->memo)
+    if (s->memo && (score == UNFIT || s->t->live_len == 0 || !worth_rules(s->t->c, level, e)))
         s->memo->bound[level][e] = score;
 }
 
@@ -127,6 +128,21 @@ static inline int32_t shape_part(const struct search *s, uint64_t *const *min, u
         part += c->linear * share_of(c->need, (c->linear > 0 ? min : max)[c->resource][i]);
     }
     return part;
+}
+
+/* The same of one node; where worth rules, the key has nothing to take from. */
+static int32_t node_part(const struct search *s, uint32_t p)
+{
+    const struct cycle *c = s->t->c;
+    return worth_rules_node(c, p) ? 0 : shape_part(s, c->l->inverse, c->l->inverse, p);
+}
+
+static int32_t entry_part(const struct search *s, uint32_t level, uint32_t e)
+{
+    const struct level *l = &s->t->c->l->level[level];
+    bool worth = worth_rules(s->t->c, level, e);
+    int32_t part = worth && level == 1 ? 0 : shape_part(s, l->inverse_min, l->inverse_max, e);
+    return worth && part > 0 ? 0 : part;
 }
 
 /* Does no single column rule the entry out? */
@@ -173,7 +189,7 @@ static int32_t push_entries(struct search *s, uint32_t level, uint32_t from, uin
         if (most == UNFIT || (!memo && !entry_open(s, level, e)))
             continue;
         if (!uniform || l->kind[e] == NONE || l->kind[e] != kind) { /* one kind: the same part */
-            part = shape_part(s, l->inverse_min, l->inverse_max, e);
+            part = entry_part(s, level, e);
             kind = l->kind[e];
         }
         int32_t bound = keys[e] - part;
@@ -235,7 +251,7 @@ static int32_t segment_open(const struct search *s, uint32_t segment, uint64_t w
     struct span of = layout_below(c->l, 1, segment);
     uint32_t block = of.from / BLOCK, first = block * BLOCK;
     uint64_t bits = block_fits(t, block, within & layout_lanes(c->l, segment));
-    int32_t best = UNFIT, part = shape_part(s, c->l->inverse, c->l->inverse, of.from);
+    int32_t best = UNFIT, part = node_part(s, of.from);
 
     c->opened++;
     if (!bits) {
@@ -249,7 +265,7 @@ static int32_t segment_open(const struct search *s, uint32_t segment, uint64_t w
     BITS_EACH (i, bits) {
         uint32_t p = first + (uint32_t)i;
         if (!c->profile.uniform) /* else all nodes of a kind have the same part */
-            part = shape_part(s, c->l->inverse, c->l->inverse, p);
+            part = node_part(s, p);
         c->score[p] = c->key[p] - part;
         best = c->score[p] > best ? c->score[p] : best;
     }
@@ -268,7 +284,7 @@ static int32_t segment_again(const struct search *s, uint32_t segment, uint32_t 
     uint64_t bit = block_fits(t, block, t->mask[block] & (uint64_t)1 << lane);
 
     if (bit) {
-        c->score[position] = c->key[position] - shape_part(s, c->l->inverse, c->l->inverse, position);
+        c->score[position] = c->key[position] - node_part(s, position);
         block_extras(t, block, bit, c->score + (size_t)block * BLOCK);
     } else {
         c->score[position] = UNFIT;
@@ -283,11 +299,11 @@ static bool segment_peek(struct search *s, uint32_t segment, int32_t bound, uint
     const struct turn *t = s->t;
     const struct cycle *c = t->c;
 
-    if (t->taste || t->live_len || !c->profile.uniform)
+    if (t->taste || !t->flat || !c->profile.uniform || (t->live_len && worth_rules(c, 1, segment)))
         return false;
     struct span of = layout_below(c->l, 1, segment);
     int32_t key = c->bounds[1].key[segment];
-    s->part = shape_part(s, c->l->inverse, c->l->inverse, of.from);
+    s->part = node_part(s, of.from) - t->plain;
     if (key - s->part != bound)
         return false;
     uint32_t at = span_find(c->key, of, key);
@@ -367,6 +383,15 @@ static bool settle(struct search *s, uint32_t segment)
     return exact == s->heap[0];
 }
 
+/* For telling people: how good the node on top is, and how good another might be. */
+static void note_score(struct search *s)
+{
+    struct turn *t = s->t;
+    t->score = t->rival = entry_score(s->heap[0]);
+    if (s->len > 1)
+        t->rival = entry_score(s->len > 2 && s->heap[2] > s->heap[1] ? s->heap[2] : s->heap[1]);
+}
+
 bool search_next(struct search *s, uint32_t *ret_position)
 {
     struct cycle *c = s->t->c;
@@ -378,12 +403,15 @@ bool search_next(struct search *s, uint32_t *ret_position)
             continue;
         }
         bool open = c->opened_by[e] == s->id;
-        if (!open && segment_peek(s, e, entry_score(top), ret_position))
+        if (!open && segment_peek(s, e, entry_score(top), ret_position)) {
+            note_score(s);
             return true;
+        }
         /* What the turn itself placed elsewhere may matter here, where ties bind nodes together. */
         if ((!open || s->t->entangled) && !settle(s, e))
             continue;
         *ret_position = span_find(c->score, layout_below(c->l, 1, e), entry_score(s->heap[0]));
+        note_score(s);
         return true;
     }
     return false;
@@ -417,10 +445,11 @@ bool search_later(struct turn *t, uint32_t *ret_position)
     search_init(&s, t);
     for (uint32_t e = 0; e < l->segments; e++) {
         uint32_t block = l->segment[e] / BLOCK;
-        uint64_t within = t->mask[block] & t->c->leaving[block] & layout_lanes(l, e);
+        uint64_t within = t->mask[block] & (t->anywhere ? UINT64_MAX : t->c->leaving[block]) & layout_lanes(l, e);
         int32_t score = within ? segment_open(&s, e, within) : UNFIT;
         if (score > best) {
-            best = score;
+            t->rival = best == UNFIT ? score : best;
+            t->score = best = score;
             *ret_position = span_find(t->c->score, layout_below(l, 1, e), score);
         }
     }

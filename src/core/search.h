@@ -25,7 +25,7 @@ struct search {
         int64_t need;
     } costs[PROFILE_RESOURCES_MAX]; /* what the shape takes from the key */
     uint32_t costs_len;
-    int32_t part; /* that, in the segment peeked at last */
+    int32_t part; /* that, less what live scores add, in the segment peeked at last */
 };
 
 void search_begin(struct search *s, struct turn *t);

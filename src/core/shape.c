@@ -249,7 +249,7 @@ static struct rules_ix make_rules(struct maker *m, const struct berth_shape *sha
 static struct taste_ix make_taste(struct maker *m, const struct berth_shape *shape)
 {
     m->key.len = 0;
-    struct taste t = {.near_zone = make_sym(m, shape->near_zone)};
+    struct taste t = {.near_zone = make_sym(m, shape->near_zone), .profile = make_sym(m, shape->profile)};
     t.prefer = make_terms(m, shape->prefer, shape->prefer_len);
     t.images = make_syms(m, shape->images, shape->images_len);
     t.tolerations = make_tolerations(m, shape);
@@ -282,6 +282,8 @@ static struct tie_ix put_tie(struct maker *m, struct tie tie, const struct berth
     key_u32(m, tie.kind);
     key_u32(m, (uint32_t)tie.weight);
     key_u32(m, tie.max_skew);
+    key_u32(m, tie.min_domains);
+    key_u32(m, tie.nodes);
     tie.topology = make_sym(m, topology);
     tie.select = make_term(m, select);
     make_anchors(m, &tie);
@@ -292,19 +294,48 @@ static struct tie_ix put_tie(struct maker *m, struct tie tie, const struct berth
     return ix;
 }
 
-static const struct tie_ix *make_ties(struct maker *m, const struct berth_shape *shape)
+struct tie_ix budget_tie_put(struct berth_cluster *c, const struct berth_term *select)
+{
+    struct maker m = {.c = c, .arena = &c->shapes.arena};
+    struct arena_mark mark = arena_mark(m.arena);
+    struct tie_ix ix = put_tie(&m, (struct tie){.kind = TIE_BUDGET}, select, "");
+    vec_done(&m.key);
+    if (!m.added)
+        arena_rewind(m.arena, mark);
+    return ix;
+}
+
+/* What is required twice is required once: whoever has the tie counts once for others. */
+static uint32_t tie_add(struct maker *m, struct tie_ix *ties, uint32_t len, struct tie_ix tie)
+{
+    const struct pooled *pooled = pages_at(&m->c->shapes.ties.items, tie.v);
+    bool required = ((const struct tie *)pooled->object)->weight == 0;
+    for (uint32_t i = 0; i < len && required; i++)
+        if (ties[i].v == tie.v)
+            return len;
+    ties[len] = tie;
+    return len + 1;
+}
+
+static const struct tie_ix *make_ties(struct maker *m, const struct berth_shape *shape, uint32_t *ret_len)
 {
     struct tie_ix *ties = ARENA_ARRAY(m->arena, struct tie_ix, shape->spread_len + shape->near_len);
+    uint32_t len = 0;
     for (size_t i = 0; i < shape->spread_len; i++) {
         const struct berth_spread *s = &shape->spread[i];
-        struct tie tie = {.kind = TIE_SPREAD, .weight = s->soft ? BERTH_WEIGHT_MAX : 0, .max_skew = s->max_skew};
-        ties[i] = put_tie(m, tie, &s->select, s->topology);
+        struct tie tie = {.kind = TIE_SPREAD,
+                          .weight = s->soft ? BERTH_WEIGHT_MAX : 0,
+                          .max_skew = s->max_skew,
+                          .min_domains = s->min_domains,
+                          .nodes = s->nodes};
+        len = tie_add(m, ties, len, put_tie(m, tie, &s->select, s->topology));
     }
     for (size_t i = 0; i < shape->near_len; i++) {
         const struct berth_near *n = &shape->near[i];
         struct tie tie = {.kind = n->apart ? TIE_APART : TIE_NEAR, .weight = n->select.weight};
-        ties[shape->spread_len + i] = put_tie(m, tie, &n->select, n->topology);
+        len = tie_add(m, ties, len, put_tie(m, tie, &n->select, n->topology));
     }
+    *ret_len = len;
     return ties;
 }
 
@@ -336,7 +367,7 @@ static const uint32_t *make_ports(struct maker *m, const struct berth_shape *sha
     for (size_t i = 0; i < shape->ports_len; i++) {
         const struct berth_port *p = &shape->ports[i];
         for (uint32_t n = 0; n < (p->count ? p->count : 1); n++)
-            at[(*ret_len)++] = cluster_port_put(m->c, p->protocol, (uint16_t)(p->port + n));
+            at[(*ret_len)++] = cluster_port_put(m->c, p, n);
     }
     return at;
 }
@@ -391,8 +422,7 @@ struct class_ix class_put(struct berth_cluster *c, const struct berth_shape *sha
     const struct pooled *rules = pages_at(&c->shapes.rules.items, k.rules.v);
     k.gpu = ((const struct rules *)rules->object)->gpu;
     k.taste = make_taste(&m, shape);
-    k.ties = make_ties(&m, shape);
-    k.ties_len = (uint32_t)(shape->spread_len + shape->near_len);
+    k.ties = make_ties(&m, shape, &k.ties_len);
     k.ports = make_ports(&m, shape, &k.ports_len);
     uint32_t *volumes = ARENA_ARRAY(m.arena, uint32_t, shape->volumes_len);
     for (size_t i = 0; i < shape->volumes_len; i++)

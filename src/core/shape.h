@@ -9,6 +9,8 @@
  */
 #pragma once
 
+#include <string.h>
+
 #include "base/intern.h"
 #include "berth.h"
 
@@ -90,16 +92,18 @@ struct taste {
     struct tolerations tolerations;
     struct syms images;
     sym near_zone;
+    sym profile; /* 0: that of the policy */
 };
 
-enum tie_kind { TIE_SPREAD, TIE_NEAR, TIE_APART };
+enum tie_kind { TIE_SPREAD, TIE_NEAR, TIE_APART, TIE_BUDGET };
 
 struct tie {
     enum tie_kind kind;
     sym topology;
     struct term select;
-    int32_t weight;    /* 0: required */
-    uint32_t max_skew; /* of a spread */
+    int32_t weight;                 /* 0: required */
+    uint32_t max_skew, min_domains; /* of a spread */
+    enum berth_spread_nodes nodes;
     /* Label pairs of which every selected workload has one; empty: none can be named, all label sets are searched. */
     const uint32_t *anchors;
     uint32_t anchors_len;
@@ -137,6 +141,12 @@ static inline int64_t class_need(const struct class *k, uint32_t resource)
     return 0;
 }
 
+/* The same where most classes list what they need alike: `at` is where it stands in another. */
+static inline int64_t class_need_at(const struct class *k, uint32_t at, uint32_t resource)
+{
+    return at < k->needs_len && k->needs[at].resource == resource ? k->needs[at].amount : class_need(k, resource);
+}
+
 /* Pools of equal things: the byte string a thing is recognised by, and the thing. */
 struct pooled {
     const void *key;
@@ -159,11 +169,19 @@ struct cluster_shapes {
 
 struct berth_cluster;
 
+/* Is the port meant at all addresses of the node? */
+static inline bool port_everywhere(const struct berth_port *p)
+{
+    return !p->address || !*p->address || strcmp(p->address, "0.0.0.0") == 0;
+}
+
 void shapes_init(struct cluster_shapes *s);
 void shapes_done(struct cluster_shapes *s);
 
 /* The class of a valid description. New resources, ports and strings are made known to the cluster on the way. */
 struct class_ix class_put(struct berth_cluster *c, const struct berth_shape *shape);
+/* The same of a budget's term. */
+struct tie_ix budget_tie_put(struct berth_cluster *c, const struct berth_term *select);
 
 /* Does the term hold for these labels, sorted by key? */
 struct label {

@@ -46,15 +46,16 @@ static size_t distinct(struct scene *s, uint32_t *to)
         {.arch = "a"          },
         {.runtime = "a"                                  },
         {.near_zone = "a"                                  },
-        {NAMES(domains,                                   "a")},
-        {NAMES(images, "a")},
-        {NAMES(volumes,                         "disk")},
+        {.profile = "a"                                  },
+        {NAMES(domains, "a")},
+        {NAMES(images,                         "a")},
+        {NAMES(volumes, "disk")},
         {.require = &web, .require_len = 1},
         {.require = &db, .require_len = 1},
-        {.require = &both,.require_len = 1},
+        {.require = &both,                               .require_len = 1},
         {.prefer = &like,                        .prefer_len = 1},
         {LIST(tolerations,                                   struct berth_toleration, {"a", "", true, BERTH_EFFECT_ANY})},
-        {LIST(tolerations,    struct berth_toleration, {"a", "", true, BERTH_NO_EXECUTE})},
+        {LIST(tolerations,                            struct berth_toleration, {"a", "", true, BERTH_NO_EXECUTE})},
         {LIST(ports,                     struct berth_port, {BERTH_TCP, 80, 1})},
         {LIST(ports,                                   struct berth_port, {BERTH_UDP, 80, 1})},
         {LIST(ports,                   struct berth_port, {BERTH_TCP, 80, 2})},
@@ -111,6 +112,33 @@ static void equal_meanings_share_a_class(void **state)
     assert_int_equal(
         class_of(&s, (struct berth_shape){LIST(ports, struct berth_port, {BERTH_TCP, 80, 2})}),
         class_of(&s, (struct berth_shape){LIST(ports, struct berth_port, {BERTH_TCP, 80, 0}, {BERTH_TCP, 81, 1})}));
+    scene_cleanup(&s);
+}
+
+/* Of others, too, each counts once that says so twice; who prefers something twice prefers it more. */
+static void what_is_required_twice_is_required_once(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    const struct berth_term web = {ONE_OF("app", "web")}, like = {ONE_OF("app", "web"), .weight = 5};
+    const struct berth_near apart[] = {
+        {"zone", web, true},
+        {"zone", web, true}
+    };
+    const struct berth_near prefers[] = {
+        {"zone", like, true},
+        {"zone", like, true}
+    };
+    const struct berth_spread even[] = {
+        {"zone", web, 1, false},
+        {"zone", web, 1, false}
+    };
+    assert_int_equal(class_of(&s, (struct berth_shape){.near = apart, .near_len = 2}),
+                     class_of(&s, (struct berth_shape){.near = apart, .near_len = 1}));
+    assert_int_equal(class_of(&s, (struct berth_shape){.spread = even, .spread_len = 2}),
+                     class_of(&s, (struct berth_shape){.spread = even, .spread_len = 1}));
+    assert_int_not_equal(class_of(&s, (struct berth_shape){.near = prefers, .near_len = 2}),
+                         class_of(&s, (struct berth_shape){.near = prefers, .near_len = 1}));
     scene_cleanup(&s);
 }
 
@@ -275,6 +303,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unequal_shapes_are_unequal_classes),
         cmocka_unit_test(equal_meanings_share_a_class),
+        cmocka_unit_test(what_is_required_twice_is_required_once),
         cmocka_unit_test(parts_are_shared_between_classes),
         cmocka_unit_test(a_class_says_what_was_asked),
         cmocka_unit_test(operators),

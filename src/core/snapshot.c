@@ -7,6 +7,8 @@
 #include "base/bits.h"
 #include "base/sort.h"
 
+#define NAMED_NEW ((uint32_t)1 << 31) /* of a rank: it is a place in by_id_new */
+
 /* ---- the order of workload ids ---------------------------------------------------------------------------------- */
 
 struct by_text {
@@ -18,12 +20,6 @@ static int compare_named(const void *ctx, uint32_t a, uint32_t b)
 {
     const struct by_text *by = ctx;
     return strcmp(intern_text(&by->c->names, by->at[a].id), intern_text(&by->c->names, by->at[b].id));
-}
-
-static bool named_live(const struct berth_cluster *c, struct named n)
-{
-    const struct workload *w = cluster_workload(c, n.slot);
-    return w->live && w->id == n.id;
 }
 
 /* Where an id belongs among the first `len`. */
@@ -42,7 +38,7 @@ static size_t named_place(const struct berth_cluster *c, struct named n, size_t 
     return low;
 }
 
-/* Puts the new ones, from the last on, between the old ones, of which none has gone. Returns the first place that has
+/* Puts the new ones, from the last on, between the old ones. Returns the first place that has
  * changed. O(new log workloads), and what lies behind moves as a block. */
 static size_t named_insert(struct berth_cluster *c, const uint32_t *order, size_t fresh_len)
 {
@@ -59,51 +55,59 @@ static size_t named_insert(struct berth_cluster *c, const uint32_t *order, size_
     return end;
 }
 
-/* Merges the new ones with those of the old that are still there: O(workloads). */
-static void named_merge(struct berth_cluster *c, const uint32_t *order, size_t fresh_len)
+void cluster_name(struct berth_cluster *c, uint32_t slot, sym id)
 {
-    size_t len = 0, old = 0;
-
-    __typeof__(c->by_id) merged = {0};
-    vec_reserve(&merged, c->by_id.len + fresh_len);
-    for (size_t fresh = 0; old < c->by_id.len || fresh < fresh_len;) {
-        bool take_old = fresh == fresh_len;
-        if (old < c->by_id.len && fresh < fresh_len)
-            take_old = strcmp(intern_text(&c->names, c->by_id.at[old].id),
-                              intern_text(&c->names, c->by_id_new.at[order[fresh]].id)) <= 0;
-        struct named n = take_old ? c->by_id.at[old++] : c->by_id_new.at[order[fresh++]];
-        bool again = len > 0 && merged.at[len - 1].slot == n.slot; /* removed and put again */
-        if (!named_live(c, n) || again)
-            continue;
-        assert(merged.at);
-        merged.at[len++] = n;
-    }
-    merged.len = len;
-    vec_done(&c->by_id);
-    memcpy(&c->by_id, &merged, sizeof merged);
+    if (c->ranks.len <= slot)
+        vec_resize(&c->ranks, slot + 1);
+    c->ranks.at[slot] = NAMED_NEW | (uint32_t)c->by_id_new.len;
+    vec_push(&c->by_id_new, ((struct named){slot, id}));
 }
 
+void cluster_unname(struct berth_cluster *c, uint32_t slot)
+{
+    uint32_t rank = c->ranks.at[slot];
+    if (rank & NAMED_NEW) {
+        c->by_id_new.at[rank & ~NAMED_NEW].slot = NONE;
+        return;
+    }
+    c->by_id.at[rank].slot = NONE;
+    c->by_id_gone++;
+}
+
+/* Leaves out the places of those who are gone. */
+static size_t named_compact(struct named *at, size_t len)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < len; i++)
+        if (at[i].slot != NONE)
+            at[left++] = at[i];
+    return left;
+}
+
+/* The order counts, not the numbers: who is gone keeps a place until many are. */
 static void ranks_update(struct berth_cluster *c)
 {
-    size_t fresh_len = c->by_id_new.len, changed = 0;
-    if (fresh_len == 0 && !c->by_id_stale)
-        return;
-
-    uint32_t *order = mem_array(2 * fresh_len + 1, sizeof *order);
-    for (size_t i = 0; i < fresh_len; i++)
-        order[i] = (uint32_t)i;
-    struct by_text by = {c, c->by_id_new.at};
-    sort_indices(order, order + fresh_len, fresh_len, compare_named, &by);
-    if (c->by_id_stale)
-        named_merge(c, order, fresh_len);
-    else
-        changed = named_insert(c, order, fresh_len);
-    mem_free(order);
-    c->by_id_new.len = 0;
-    c->by_id_stale = false;
-    vec_resize(&c->ranks, c->workloads.len);
+    size_t changed = SIZE_MAX;
+    if (c->by_id_gone > c->by_id.len / 4) {
+        c->by_id.len = named_compact(c->by_id.at, c->by_id.len);
+        c->by_id_gone = 0;
+        changed = 0;
+    }
+    size_t fresh_len = c->by_id_new.len = named_compact(c->by_id_new.at, c->by_id_new.len);
+    if (fresh_len) {
+        uint32_t *order = mem_array(2 * fresh_len + 1, sizeof *order);
+        for (size_t i = 0; i < fresh_len; i++)
+            order[i] = (uint32_t)i;
+        struct by_text by = {c, c->by_id_new.at};
+        sort_indices(order, order + fresh_len, fresh_len, compare_named, &by);
+        size_t first = named_insert(c, order, fresh_len);
+        changed = first < changed ? first : changed;
+        mem_free(order);
+        c->by_id_new.len = 0;
+    }
     for (size_t i = changed; i < c->by_id.len; i++)
-        c->ranks.at[c->by_id.at[i].slot] = (uint32_t)i;
+        if (c->by_id.at[i].slot != NONE)
+            c->ranks.at[c->by_id.at[i].slot] = (uint32_t)i;
 }
 
 /* ---- columns ---------------------------------------------------------------------------------------------------- */
@@ -170,7 +174,7 @@ static void gather_consumed(const struct berth_cluster *c, struct berth_snapshot
             if (of->kind != BERTH_CUMULATIVE || r >= l->resources || !s->now[r])
                 continue;
             int64_t end = BERTH_NEVER_NS;
-            if (of->period_ns && __builtin_add_overflow(use->consumed_ns, of->period_ns, &end))
+            if (of->period_ns && __builtin_add_overflow(use->at[i].since_ns, of->period_ns, &end))
                 end = BERTH_NEVER_NS;
             if (end <= s->now_ns)
                 continue; /* a new period has begun */
@@ -202,7 +206,7 @@ static void gather_uses(const struct berth_cluster *c, struct berth_snapshot *s)
             s->asked[k][p] = sums.asked[k];
         }
         for (uint32_t i = 0; use && i < use->used_len; i++) {
-            const struct amount *a = &use->at[use->consumed_len + i];
+            const struct node_amount *a = &use->at[use->consumed_len + i];
             int64_t *used = &s->used[a->resource == RESOURCE_CPU ? USE_CPU : USE_MEMORY][p];
             *used = a->amount > *used ? a->amount : *used;
         }
@@ -280,6 +284,8 @@ static void copy_quotas(const struct berth_cluster *c, struct berth_snapshot *s)
     }
     s->quotas = quotas;
     s->quotas_len = (uint32_t)c->quotas.len;
+    s->budgets = arena_dup(&s->arena, c->budgets.at, c->budgets.len * sizeof *c->budgets.at);
+    s->budgets_len = (uint32_t)c->budgets.len;
     s->guaranteed = c->guaranteed > 0;
     s->accounted = copy_words(&s->arena, c->accounted.at, c->accounted.len);
     s->timed = copy_words(&s->arena, c->timed.at, c->timed.len);
@@ -330,6 +336,14 @@ struct berth_snapshot *berth_freeze(struct berth_cluster *c, int64_t now_ns, uin
     gather_uses(c, s);
     gather_devices(c, s);
     return s;
+}
+
+uint32_t snapshot_replaced(const struct berth_snapshot *s, const struct instance *i)
+{
+    uint32_t at = i->replaces ? snapshot_workload(s, i->workload.v)->first : NONE;
+    while (at != NONE && snapshot_instance(s, at)->id != i->replaces)
+        at = snapshot_instance(s, at)->next_of_workload;
+    return at == NONE || snapshot_instance(s, at)->state == BERTH_ENDED ? NONE : at;
 }
 
 void berth_snapshot_free(struct berth_snapshot *s)

@@ -26,6 +26,8 @@ struct berth_snapshot {
     struct pages classes, rules, tastes, ties, pairs, postings, uses, tie_uses, gangs, claims;
     const struct quota *quotas; /* copies; their terms and books too */
     uint32_t quotas_len;
+    const struct budget *budgets;
+    uint32_t budgets_len;
     bool guaranteed;           /* some quota guarantees less than everything */
     const uint64_t *accounted; /* workloads that count against quotas */
     const uint64_t *timed;     /* workloads whose pods may run for a limited time; as many words: */
@@ -67,6 +69,8 @@ static inline const struct instance *snapshot_instance(const struct berth_snapsh
 {
     return pages_at(&s->instances, i);
 }
+/* The slot of the instance that it takes over from, if that has not ended; else NONE. O(instances of the workload). */
+uint32_t snapshot_replaced(const struct berth_snapshot *s, const struct instance *i);
 static inline const struct class *snapshot_class(const struct berth_snapshot *s, struct class_ix k)
 {
     return ((const struct pooled *)pages_at(&s->classes, k.v))->object;

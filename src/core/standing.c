@@ -30,6 +30,8 @@ static void gather(struct berth_plan *p, struct standing *st)
         i = snapshot_instance(p->s, at);
         len++;
     }
+    if (len == 0)
+        return;
     struct member *raw = ARENA_ARRAY(&p->scratch, struct member, len);
     uint32_t *order = ARENA_ARRAY(&p->scratch, uint32_t, 2 * (size_t)len);
     for (uint32_t at = st->w->first; at != NONE; at = i->next_of_workload) {
@@ -66,19 +68,22 @@ static bool things_held(const struct berth_plan *p, const struct instance *i)
     for (uint32_t at = i->holds; at != NONE; at = own->more) {
         own = pages_at(&p->s->holds, at);
         const struct thing *t = snapshot_thing(p->s, own->thing);
-        for (uint32_t x = t->first; x != NONE; x = h->next) {
-            h = pages_at(&p->s->holds, x);
-            bool here = h->node == own->node;
-            bool in_the_way = t->kind == THING_PORT ? here : !here && !t->shared;
-            if (x != at && in_the_way && (h->instance == NONE || !bits_has(p->c.removed, h->instance)))
-                return true;
-        }
+        PORT_RIVALS_EACH (rival, &p->s->things, own->thing)
+            for (uint32_t x = snapshot_thing(p->s, rival)->first; x != NONE; x = h->next) {
+                h = pages_at(&p->s->holds, x);
+                bool here = h->node == own->node;
+                bool in_the_way = t->kind == THING_PORT ? here : !here && !t->shared;
+                if (h->instance != own->instance && in_the_way &&
+                    (h->instance == NONE || !bits_has(p->c.removed, h->instance)))
+                    return true;
+            }
     }
     return false;
 }
 
-enum promise promise_of(struct berth_plan *p, const struct instance *i)
+enum promise promise_of(struct berth_plan *p, uint32_t slot)
 {
+    const struct instance *i = snapshot_instance(p->s, slot);
     struct cycle *c = &p->c;
     const struct class *k = snapshot_class(p->s, i->class);
     const struct turn fixed = {.c = c, .k = k}; /* enough for filters that look at what is fixed of a node */
@@ -98,19 +103,19 @@ enum promise promise_of(struct berth_plan *p, const struct instance *i)
     BITS_EACH (d, i->gpus) {
         const struct device_free *f = &c->devices[c->l->device[at] + d];
         now &= f->now >= (int32_t)k->gpu.milli;
-        if (f->later < 0)
+        if (f->later < 0 || c->l->devices[c->l->device[at] + d].unhealthy)
             return PROMISE_BROKEN;
     }
-    int allotted = allot_promise(p, i);
+    int allotted = allot_promise(p, slot);
     if (allotted < 0)
         return PROMISE_BROKEN;
     return now && allotted && (waits_over(p, i) || PLANTED(PROMOTE_EARLY)) && !things_held(p, i) ? PROMISE_HOLDS
                                                                                                  : PROMISE_WAITS;
 }
 
-static enum part look_reserved(struct berth_plan *p, struct member *m, const struct instance *i, uint8_t state)
+static enum part look_reserved(struct berth_plan *p, struct member *m, uint8_t state)
 {
-    enum promise promise = state == BERTH_NODE_READY ? promise_of(p, i) : PROMISE_BROKEN;
+    enum promise promise = state == BERTH_NODE_READY ? promise_of(p, m->slot) : PROMISE_BROKEN;
     if (promise == PROMISE_BROKEN) {
         plan_stop(p, m->slot, BERTH_CAUSE_INFEASIBLE);
         return PART_NONE;
@@ -138,7 +143,7 @@ static enum part look_lost(struct berth_plan *p, struct member *m, const struct 
     (void)plan_act(p, BERTH_LOSE, BERTH_CAUSE_LOST, m->slot);
     bits_add(p->c.removed, m->slot);
     cycle_lose(&p->c, i);
-    allot_lose(p, i);
+    allot_lose(p, m->slot);
     holds_release(&p->c, i);
     return PART_NONE;
 }
@@ -158,7 +163,7 @@ static void look(struct berth_plan *p, struct standing *st, struct member *m)
     if (i->state == BERTH_STOPPING)
         m->part = PART_LEAVING;
     else if (i->state == BERTH_RESERVED)
-        m->part = look_reserved(p, m, i, state);
+        m->part = look_reserved(p, m, state);
     else if (state == BERTH_NODE_LOST)
         m->part = look_lost(p, m, i, st->w);
     else

@@ -44,7 +44,7 @@ enum promise { PROMISE_WAITS, PROMISE_HOLDS, PROMISE_BROKEN };
 void standing_look(struct berth_plan *p, uint32_t workload, struct standing *st);
 
 /* Could a reserved instance have its place at once, later, or never? */
-enum promise promise_of(struct berth_plan *p, const struct instance *i);
+enum promise promise_of(struct berth_plan *p, uint32_t slot);
 
 /* Tells it to stop. One that was only reserved is gone at once. */
 void member_leave(struct berth_plan *p, struct member *m, enum berth_cause cause);

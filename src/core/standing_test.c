@@ -277,6 +277,39 @@ static void a_port_that_is_held_is_not_handed_over(void **state)
     scene_cleanup(&s);
 }
 
+/* The node has another one that is well, which somebody holds. */
+static void a_gpu_that_ails_is_not_handed_over(void **state)
+{
+    static const struct berth_gpu well[2] = {0};
+    static const struct berth_gpu ails[2] = {[1].unhealthy = true};
+    static const struct {
+        const struct berth_gpu *gpus;
+        const char *want;
+    } rows[] = {
+        {well, "promote web/0 a pending #3"},
+        {ails, "stop web/0 a infeasible #3"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct berth_shape one = {NEEDS(10, 10), .gpu.count = 1};
+        struct berth_node a = {.id = "a", HAS(1000, 1000), .gpus = well, .gpus_len = 2};
+        struct scene s = scene_stage(0);
+        scene_put_node(&s, a);
+        scene_put(&s, (struct berth_workload){.id = "first", .replicas = 1, .shape = one});
+        scene_put(&s, (struct berth_workload){.id = "web", .replicas = 1, .shape = one});
+        scene_instance(&s, (struct berth_instance){
+                               .workload = "first", .node = "a", .state = BERTH_RUNNING, .ready = true, .gpus = 1});
+        scene_instance(&s, (struct berth_instance){
+                               .workload = "old", .node = "a", .state = BERTH_STOPPING, .shape = &one, .gpus = 2});
+        scene_step(&s, "reserve web/0 a pending after 2");
+        a.gpus = rows[i].gpus;
+        scene_put_node(&s, a);
+        scene_gone(&s, 2);
+        scene_step(&s, rows[i].want);
+        scene_cleanup(&s);
+    }
+}
+
 /* ---- twins ------------------------------------------------------------------------------------------------------ */
 
 static void two_with_one_ordinal_are_one_pod(void **state)
@@ -306,6 +339,7 @@ int main(void)
         cmocka_unit_test(a_promise_is_given_up),
         cmocka_unit_test(a_port_is_promised_until_it_is_free),
         cmocka_unit_test(a_port_that_is_held_is_not_handed_over),
+        cmocka_unit_test(a_gpu_that_ails_is_not_handed_over),
         cmocka_unit_test(two_with_one_ordinal_are_one_pod),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,8 +21,9 @@ static inline int64_t tier_of(enum berth_entitlement e, int32_t priority)
 /* Ranks all wishes, splits those whose pods are of different tiers, and sorts them. Fails where a formula does. */
 int tiers_make(struct berth_plan *p, struct berth_err *err);
 
-/* Puts wishes that were added from there on, with their tiers, where they belong. */
-void tiers_again(struct berth_plan *p, size_t from);
+/* Ranks wishes that were added from there on, with their tiers; and puts all in order again. */
+void tiers_rank(struct berth_plan *p, size_t from);
+void tiers_sort(struct berth_plan *p);
 
 /* The tier of an instance that is placed. */
 int64_t tier_of_instance(const struct berth_plan *p, uint32_t slot);

@@ -209,6 +209,31 @@ static void spare_pods_wait_for_the_minimum(void **state)
     assert_int_equal(berth_plan_pending(s.p, 0).ordinals_len, 8);
 }
 
+/* The gang must be near one that comes after it: it stands in the second round, and what is spare follows. */
+static void spare_pods_follow_a_gang_that_stands_late(void **state)
+{
+    CLEANUP(scene) struct scene s = scene_new();
+    const char *const values[] = {"host"};
+    const struct berth_expr expr = {"app", BERTH_IN, values, 1};
+    const struct berth_near near = {
+        .topology = "node", .select = {&expr, 1, 0}
+    };
+    (void)state;
+    scene_node(&s, "n", 9000, 100);
+    struct berth_workload elastic = job("1", 2, NULL), aide = job("2", 1, NULL), host = job("3", 1, NULL);
+    elastic.gang = aide.gang = "g";
+    elastic.gang_min = 1;
+    aide.shape.near = &near;
+    aide.shape.near_len = 1;
+    host.labels = &(struct berth_label){"app", "host"};
+    host.labels_len = 1;
+    host.priority = -1;
+    scene_put(&s, elastic);
+    scene_put(&s, aide);
+    scene_put(&s, host);
+    scene_step(&s, "place 3/0 n pending; place 1/0 n pending; place 2/0 n pending; place 1/1 n pending");
+}
+
 static void strict_lets_nothing_pass(void **state)
 {
     CLEANUP(scene) struct scene s = scene_new();
@@ -271,6 +296,29 @@ static void a_time_limit_is_kept(void **state)
     scene_step(&s, "stop 1/1 n expired #2");
 }
 
+/* Also of what a plan need not look at, for it has all it wants. */
+static void one_runs_out_of_time_and_the_next_is_foreseen(void **state)
+{
+    CLEANUP(scene) struct scene s = scene_new();
+    (void)state;
+    scene_node(&s, "n", 4000, 100);
+    for (int64_t i = 1; i <= 3; i++) {
+        char id[] = {(char)('0' + i), 0};
+        struct berth_workload w = job(id, 1, NULL);
+        w.limit_ns = 60 * i * SCENE_SECOND_NS;
+        scene_put(&s, w);
+        scene_running(&s, id, 0, "n");
+    }
+    int64_t since_ns = s.now_ns;
+    for (int64_t i = 1; i <= 3; i++) {
+        static const char *const want[] = {"stop 1/0 n expired #1", "stop 2/0 n expired #2", "stop 3/0 n expired #3"};
+        s.now_ns = since_ns + 60 * i * SCENE_SECOND_NS;
+        scene_see(&s, want[i - 1]);
+        assert_true(berth_plan_recheck_ns(s.p) == (i < 3 ? since_ns + 60 * (i + 1) * SCENE_SECOND_NS : BERTH_NEVER_NS));
+        scene_step(&s, want[i - 1]);
+    }
+}
+
 static void quotas_that_cannot_be(void **state)
 {
     CLEANUP(scene) struct scene s = scene_new();
@@ -321,9 +369,11 @@ int main(void)
         cmocka_unit_test(a_gang_is_by_right_as_a_whole),
         cmocka_unit_test(spare_pods_come_last),
         cmocka_unit_test(spare_pods_wait_for_the_minimum),
+        cmocka_unit_test(spare_pods_follow_a_gang_that_stands_late),
         cmocka_unit_test(strict_lets_nothing_pass),
         cmocka_unit_test(whoever_has_waited_too_long_goes_first),
         cmocka_unit_test(a_time_limit_is_kept),
+        cmocka_unit_test(one_runs_out_of_time_and_the_next_is_foreseen),
         cmocka_unit_test(quotas_that_cannot_be),
         cmocka_unit_test(a_quota_changes_its_parent),
     };

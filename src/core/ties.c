@@ -1,8 +1,9 @@
 /* ties.c - counting pods by domain for spread, affinity and anti-affinity.
  *
  * Every instance that has not ended counts, whether reserved, running or stopping, and so does what this plan has
- * placed; when a workload is removed its labels go with it; only a pod that waits for stops cannot count on being near what stops. Counts are made when a turn begins, by walking the pods that its ties select, and kept with each placement
- * of the turn itself; nothing else is placed meanwhile.
+ * placed; when a workload is removed its labels go with it; only a pod that waits for stops cannot count on being near what
+ * stops, nor needs to stay apart from what it waits for, and a spread may leave out what stops and some nodes (counted.c). Counts are made when a turn begins, by walking
+ * the pods that its ties select, and kept with each placement of the turn itself; nothing else is placed meanwhile.
  */
 #include <assert.h>
 
@@ -11,84 +12,79 @@
 
 /* ---- walking pods ----------------------------------------------------------------------------------------------- */
 
-static void count_at(struct tie_state *ts, uint32_t position, bool leaving)
+void ties_count_one(struct tie_state *ts, uint32_t position, bool leaving)
 {
     uint32_t d = tie_domain(ts, position);
+    if (d == NONE || (ts->counted && (leaving || !bits_has(ts->counted, position))))
+        return;
     ts->total++;
-    if (d != NONE && !(leaving && ts->lasting))
-        ts->count[d]++;
+    ts->count[d] += !(leaving && ts->lasting);
+    if (leaving && ts->leaving)
+        ts->leaving[position]++;
 }
 
-static void count_workload(const struct cycle *c, struct tie_state *ts, uint32_t workload)
+static uint32_t count_workload(const struct cycle *c, struct tie_state *ts, uint32_t workload)
 {
     const struct instance *i;
+    uint32_t seen = 1;
     for (uint32_t at = snapshot_workload(c->s, workload)->first; at != NONE; at = i->next_of_workload) {
         i = snapshot_instance(c->s, at);
+        seen++;
         if (i->state != BERTH_ENDED && !bits_has(c->removed, at))
-            count_at(ts, snapshot_position(c->s, i), i->state == BERTH_STOPPING || bits_has(c->stopped, at));
+            ties_count_one(ts, snapshot_position(c->s, i), i->state == BERTH_STOPPING || bits_has(c->stopped, at));
     }
     for (uint32_t at = c->fresh[workload]; at != NONE; at = c->acts.at[at].next)
-        count_at(ts, c->acts.at[at].position, false);
+        ties_count_one(ts, c->acts.at[at].position, false);
+    return seen;
 }
 
-static void count_label_set(const struct cycle *c, struct tie_state *ts, uint32_t set)
+static uint32_t count_label_set(const struct cycle *c, struct tie_state *ts, uint32_t set)
 {
     const struct label_set *s = pages_at(&c->s->label_sets, set);
+    uint32_t seen = 1;
     if (s->first == NONE || !term_holds(&c->s->names, &ts->tie->select, s->labels))
-        return;
+        return seen;
     for (uint32_t w = s->first; w != NONE; w = snapshot_workload(c->s, w)->next_labelled)
-        count_workload(c, ts, w);
+        seen += count_workload(c, ts, w);
+    return seen;
+}
+
+/* Pods of all workloads that have the tie. */
+static uint32_t count_owners(const struct cycle *c, struct tie_state *ts)
+{
+    const struct use *u;
+    uint32_t seen = 0;
+    for (uint32_t at = *(const uint32_t *)pages_at(&c->s->tie_uses, ts->mirrored); at != NONE; at = u->next) {
+        u = pages_at(&c->s->uses, at);
+        seen += count_workload(c, ts, u->workload);
+    }
+    return seen;
 }
 
 /* Pods of all workloads that the tie selects. */
-static void count_selected(const struct cycle *c, struct tie_state *ts)
+uint32_t ties_count(const struct cycle *c, struct tie_state *ts)
 {
     const struct tie *tie = ts->tie;
+    uint32_t seen = 0;
+    if (ts->mirror)
+        return count_owners(c, ts);
     if (tie->anchors_len == 0) {
         for (uint32_t set = 0; set < c->s->label_sets.len; set++)
-            count_label_set(c, ts, set);
-        return;
+            seen += count_label_set(c, ts, set);
+        return seen;
     }
     for (uint32_t a = 0; a < tie->anchors_len; a++) {
         const struct pair *pair = pages_at(&c->s->pairs, tie->anchors[a]);
         const struct posting *p;
         for (uint32_t at = pair->first; at != NONE; at = p->next) {
             p = pages_at(&c->s->postings, at);
-            count_label_set(c, ts, p->set);
+            seen += count_label_set(c, ts, p->set);
         }
     }
-}
-
-static void count_owners(const struct cycle *c, struct tie_state *ts, uint32_t tie)
-{
-    const struct use *u;
-    for (uint32_t at = *(const uint32_t *)pages_at(&c->s->tie_uses, tie); at != NONE; at = u->next) {
-        u = pages_at(&c->s->uses, at);
-        count_workload(c, ts, u->workload);
-    }
+    return seen;
 }
 
 /* ---- spread ----------------------------------------------------------------------------------------------------- */
-
-static const struct eligible *eligible_of(struct turn *t, const struct topology *topology)
-{
-    struct cycle *c = t->c;
-    for (struct eligible *e = c->eligibles; e; e = e->next)
-        if (e->rules == t->k->rules.v && e->topology == topology)
-            return e;
-    const uint64_t *mask = turn_rules_mask(c, t);
-    struct eligible *e = ARENA_NEW(c->arena, struct eligible);
-    uint64_t *domains = ARENA_ARRAY(c->arena, uint64_t, bits_words(topology->domains) + 1);
-    for (uint32_t b = 0; b < c->blocks; b++)
-        BITS_EACH (lane, mask[b]) {
-            uint32_t p = b * BLOCK + (uint32_t)lane, d = topology->domain ? topology->domain[p] : p;
-            if (d != NONE)
-                bits_add(domains, d);
-        }
-    *e = (struct eligible){t->k->rules.v, topology, domains, c->eligibles};
-    c->eligibles = e;
-    return e;
-}
 
 static void spread_least(struct tie_state *ts)
 {
@@ -103,8 +99,9 @@ static void spread_least(struct tie_state *ts)
             }
             at_least += n == least;
         }
-    ts->least = at_least ? least : 0;
-    ts->at_least = at_least;
+    bool few = ts->eligible->domains_len < ts->tie->min_domains;
+    ts->least = at_least && !few ? least : 0;
+    ts->at_least = few ? 0 : at_least;
 }
 
 /* The one that is replaced counts while it is there; and without it the spread must still be even. */
@@ -113,7 +110,9 @@ static void spread_gone(const struct turn *t, struct tie_state *ts)
     ts->gone = NONE;
     if (t->replaces == NONE || !ts->self)
         return;
-    ts->gone = tie_domain(ts, snapshot_position(t->c->s, snapshot_instance(t->c->s, t->replaces)));
+    uint32_t from = snapshot_position(t->c->s, snapshot_instance(t->c->s, t->replaces));
+    if (!ts->counted || bits_has(ts->counted, from))
+        ts->gone = tie_domain(ts, from);
     if (ts->gone == NONE)
         return;
     struct tie_state without = *ts;
@@ -133,15 +132,24 @@ static struct tie_state *state_new(struct turn *t, sym topology)
     return ts;
 }
 
+/* Who waits for what stops on its own node need not stay apart from that. */
+static void leaving_begin(struct turn *t, struct tie_state *ts)
+{
+    if (t->later && t->c->any_leaving && ts->tie->kind == TIE_APART && ts->tie->weight == 0)
+        ts->leaving = ARENA_ARRAY(t->c->scratch, int32_t, t->c->len + 1);
+}
+
 static void own_tie(struct turn *t, const struct tie *tie, struct labels labels)
 {
     struct tie_state *ts = state_new(t, tie->topology);
     ts->tie = tie;
     ts->self = term_holds(&t->c->s->names, &tie->select, labels);
     ts->lasting = t->later && tie->kind == TIE_NEAR;
-    count_selected(t->c, ts);
+    leaving_begin(t, ts);
+    ts->counted = tie->kind == TIE_SPREAD ? spread_counted(t, tie) : NULL;
+    tally_count(t->c, ts);
     if (tie->kind == TIE_SPREAD && tie->weight == 0) {
-        ts->eligible = eligible_of(t, ts->topology);
+        ts->eligible = spread_eligible(t, tie);
         spread_least(ts);
         spread_gone(t, ts);
     }
@@ -169,9 +177,11 @@ static uint32_t mirror_chain(struct turn *t, uint32_t tie, struct labels labels,
         struct tie_state *ts = state_new(t, x->topology);
         ts->tie = x;
         ts->mirror = true;
+        ts->mirrored = tie;
+        leaving_begin(t, ts);
         for (uint32_t i = 0; i < t->k->ties_len; i++)
             ts->self |= t->k->ties[i].v == tie;
-        count_owners(t->c, ts, tie);
+        tally_count(t->c, ts);
         t->entangled |= ts->self && ts->topology->domain;
     }
     return found;
@@ -187,20 +197,28 @@ static uint32_t mirrors(struct turn *t, const struct label_set *set, bool make)
     return found;
 }
 
+static const struct label_set *labels_of(const struct turn *t)
+{
+    return pages_at(&t->c->s->label_sets, t->w->label_set);
+}
+
+uint32_t ties_found(struct turn *t)
+{
+    uint32_t others = t->c->s->tie_uses.len ? mirrors(t, labels_of(t), false) : 0;
+    return t->k->ties_len + others + (t->k->max_per_node != 0);
+}
+
 void ties_begin(struct turn *t)
 {
     const struct class *k = t->k;
-    if (k->ties_len == 0 && k->max_per_node == 0 && t->c->s->tie_uses.len == 0)
+    uint32_t found = ties_found(t);
+    if (found == 0)
         return;
-    const struct label_set *set = pages_at(&t->c->s->label_sets, t->w->label_set);
-    uint32_t others = t->c->s->tie_uses.len ? mirrors(t, set, false) : 0;
-
-    if (k->ties_len + others + (k->max_per_node != 0) == 0)
-        return;
-    t->ties = ARENA_ARRAY(t->c->scratch, struct tie_state, k->ties_len + others + 1);
+    const struct label_set *set = labels_of(t);
+    t->ties = ARENA_ARRAY(t->c->scratch, struct tie_state, found + 1);
     for (uint32_t i = 0; i < k->ties_len; i++)
         own_tie(t, snapshot_tie(t->c->s, k->ties[i]), set->labels);
-    if (others)
+    if (t->c->s->tie_uses.len)
         (void)mirrors(t, set, true);
     if (k->max_per_node) {
         struct tie_state *ts = &t->ties[t->ties_len++];
@@ -209,7 +227,7 @@ void ties_begin(struct turn *t)
         own->domains = t->c->len;
         *ts = (struct tie_state){.topology = own, .self = true};
         ts->count = ARENA_ARRAY(t->c->scratch, int32_t, t->c->len + 1);
-        count_workload(t->c, ts, t->workload);
+        (void)count_workload(t->c, ts, t->workload);
     }
 }
 
@@ -220,15 +238,16 @@ void ties_placed(struct turn *t, uint32_t position)
         if (!ts->self)
             continue;
         uint32_t d = tie_domain(ts, position);
-        bool first = ts->total++ == 0;
-        if (d == NONE)
+        if (d == NONE || (ts->counted && !bits_has(ts->counted, position)))
             continue;
+        bool first = ts->total++ == 0;
         int32_t before = ts->count[d]++;
         if (!ts->tie || ts->mirror)
             continue;
         if (ts->tie->kind == TIE_NEAR && (first || before == 0))
             t->rose = true;
-        if (ts->eligible && before == ts->least && bits_has(ts->eligible->domains, d) && --ts->at_least == 0) {
+        if (ts->eligible && ts->at_least && before == ts->least && bits_has(ts->eligible->domains, d) &&
+            --ts->at_least == 0) {
             spread_least(ts);
             t->rose = true;
         }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -59,7 +60,15 @@ static void what_has_not_ended_counts(void **state)
                           .id = "by", .replicas = 1, .shape = {.near = &near, .near_len = 1}
         });
         scene_plan(&s);
-        assert_int_equal(scene_pending(&s, "far"), rows[i].counts);
+        bool stops = rows[i].state == BERTH_STOPPING; /* then it may wait for that, and nobody comes beside it before */
+        assert_int_equal(scene_pending(&s, "far"), rows[i].counts && !stops);
+        for (size_t n = 0; n < berth_plan_actions(s.p); n++) {
+            struct berth_action a = berth_plan_action(s.p, n);
+            if (rows[i].counts && strcmp(a.workload, "far") == 0) {
+                assert_int_equal(a.op, BERTH_RESERVE);
+                assert_int_equal(a.waits_len, 1);
+            }
+        }
         assert_int_equal(scene_pending(&s, "by"), !rows[i].counts);
         scene_cleanup(&s);
     }
@@ -221,6 +230,44 @@ static void a_spread_counts_domains_that_could_take_it(void **state)
     scene_cleanup(&s);
 }
 
+/* Many workloads of one pod with the same labels, more than fit: each counts all that came before it. */
+static void single_pods_count_each_other(void **state)
+{
+    enum { PODS = 200, NODES = 6 };
+    static const char *const nodes[NODES] = {"a", "b", "c", "d", "e", "f"}, *const zones[] = {"x", "y", "z"};
+    (void)state;
+    for (unsigned apart = 0; apart < 2; apart++) {
+        struct scene s = scene_new();
+        struct berth_near near = tie(true);
+        struct berth_spread spread = {
+            .topology = "zone", .select = {.exprs = &web_expr, .exprs_len = 1},
+                 .max_skew = 1
+        };
+        uint32_t placed = 0, in[3] = {0};
+        for (size_t n = 0; n < NODES; n++) /* the last zone has little room */
+            scene_put_node(
+                &s, (struct berth_node){.id = nodes[n], .zone = zones[n % 3], HAS(n % 3 == 2 ? 200 : 1000, 1000)});
+        for (unsigned i = 0; i < PODS; i++) {
+            char id[16];
+            (void)snprintf(id, sizeof id, "p%u", i);
+            struct berth_workload w = {.id = id, .replicas = 1, LABEL("app", "web"), .shape = {NEEDS(10, 1)}};
+            w.shape.near = &near;
+            w.shape.near_len = apart;
+            w.shape.spread = &spread;
+            w.shape.spread_len = !apart;
+            scene_put(&s, w);
+        }
+        scene_plan(&s);
+        for (size_t i = 0; i < berth_plan_actions(s.p); i++, placed++)
+            for (size_t n = 0; n < NODES; n++)
+                in[n % 3] += strcmp(berth_plan_action(s.p, i).node, nodes[n]) == 0;
+        assert_int_equal(placed, apart ? NODES : 41 + 41 + 40);
+        assert_int_equal(in[2], apart ? 2 : 40);
+        assert_int_equal(in[0], apart ? 2 : 41);
+        scene_cleanup(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +279,7 @@ int main(void)
         cmocka_unit_test(the_first_of_those_that_want_each_other),
         cmocka_unit_test(most_per_node),
         cmocka_unit_test(a_spread_counts_domains_that_could_take_it),
+        cmocka_unit_test(single_pods_count_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,10 +28,15 @@ bool room_load(const struct cycle *c, const struct class *k, uint32_t position, 
     return true;
 }
 
-void room_add(const struct class *k, struct room *r, const struct class *other, uint64_t gpus, int32_t pods)
+static inline void needs_add(const struct class *k, struct room *r, const struct class *other, int32_t pods)
 {
     for (uint32_t i = 0; i < k->needs_len; i++)
-        r->free[i] += pods * (other == k ? k->needs[i].amount : class_need(other, k->needs[i].resource));
+        r->free[i] += pods * class_need_at(other, i, k->needs[i].resource);
+}
+
+void room_add(const struct class *k, struct room *r, const struct class *other, uint64_t gpus, int32_t pods)
+{
+    needs_add(k, r, other, pods);
     if (!r->devices || !gpus)
         return;
     bool share = other->gpu.milli < BERTH_GPU_MILLI; /* else each device is of one pod */
@@ -288,20 +293,19 @@ bool timeline_low(struct future *f, const struct class *k, uint32_t position, in
     return true;
 }
 
-bool timeline_holds(struct future *f, const struct class *k, uint32_t position, int64_t duration_ns)
+bool timeline_holds(struct future *f, const struct class *k, uint32_t position, int64_t last_ns)
 {
     struct room room;
-    int64_t until = add_ns(f->p->s->now_ns, duration_ns);
 
     if (!room_load(&f->p->c, k, position, &room))
         return true; /* others refuse it for that */
     if (!room_fits_needs(k, &room, 1))
         return false;
     struct changes x = timeline_of(f, position);
-    for (size_t i = 0; i < x.len && x.at[i].at_ns < until;) {
+    for (size_t i = 0; i < x.len && x.at[i].at_ns <= last_ns;) {
         bool less = false;
         for (int64_t now = x.at[i].at_ns; i < x.len && x.at[i].at_ns == now; i++) {
-            room_add(k, &room, x.at[i].k, x.at[i].gpus, x.at[i].pods);
+            needs_add(k, &room, x.at[i].k, x.at[i].pods);
             less |= x.at[i].pods < 0;
         }
         if (less && !room_fits_needs(k, &room, 1))

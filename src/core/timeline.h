@@ -54,7 +54,7 @@ struct window {
 
 /* What of a class found no place: so many pods at once, for so long, with these rights. */
 struct hopeless {
-    int64_t duration_ns;
+    int64_t duration_ns, longest_ns;
     uint64_t foreign;
     uint32_t pods;
     uint32_t round; /* of which it was; else of an earlier one */
@@ -74,6 +74,9 @@ struct future {
     VEC(struct kept) kept;
     uint32_t *kept_of;    /* [position]: the last one there, or NONE */
     uint64_t *reserved;   /* positions with a place that is kept */
+    uint64_t *having;     /* workloads with a reservation */
+    uint32_t *alike;      /* [rules]: reservations of those that have them */
+    size_t open;          /* see future_full */
     change_list *changes; /* [position]: all that changes there, in order; NULL: none was asked for */
     uint64_t *known;      /* positions for which that is so */
     uint32_t stops;       /* of the plan, when they were made */
@@ -91,7 +94,6 @@ struct future {
     VEC(struct reservation *) before;
     size_t before_at;
     bool reuse;
-    uint32_t round_stops;
     size_t round_wishes;
     uint64_t placements, round_placements;
     uint64_t made_hash, made_before; /* of the reservations of this round, and of the one before */
@@ -142,9 +144,9 @@ void timeline_changed(struct future *f, uint32_t position);
 /* The least that is free there of what the class needs, from `at` until the duration is over; false: as room_load. */
 bool timeline_low(struct future *f, const struct class *k, uint32_t position, int64_t at_ns, int64_t duration_ns,
                   struct room *ret);
-/* Of a class without GPUs: is there always room for one more while it would run, from now on? Looks no further than to the
- * first moment at which there is not. */
-bool timeline_holds(struct future *f, const struct class *k, uint32_t position, int64_t duration_ns);
+/* Of a class without GPUs: is there always room for one more, from now on up to that moment? Looks no further than to the
+ * first at which there is not. */
+bool timeline_holds(struct future *f, const struct class *k, uint32_t position, int64_t last_ns);
 
 /* Could so many pods of the class fit once all that is expected to end has ended, if nothing were reserved? Of resources
  * alone. */
@@ -164,6 +166,7 @@ struct pods_wanted {
     uint32_t wish, workload, pods;
     uint32_t only; /* a position, or NONE */
     uint64_t foreign;
+    int64_t longest_ns; /* that it might run, for the windows of others */
 };
 
 typedef VEC(struct reserved_place) place_list;

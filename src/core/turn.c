@@ -8,6 +8,7 @@
 #include "core/future.h"
 #include "core/gpu.h"
 #include "core/headroom.h"
+#include "core/view.h"
 
 static bool filter_on(const struct cycle *c, size_t f)
 {
@@ -104,7 +105,10 @@ void turn_begin(struct turn *t, struct cycle *c, struct asker who, bool later)
                        .replaces = who.replaces,
                        .only = who.only,
                        .but = who.but,
-                       .later = later};
+                       .later = later,
+                       .outer = c->view};
+    if (c->views)
+        view_enter(c, view_of(c, t->k));
     bool kept = c->headroom && headroom_binds(c->headroom, t);
     t->confined = kept || t->only != NONE || t->but != NONE;
     future_turn(t);
@@ -113,13 +117,32 @@ void turn_begin(struct turn *t, struct cycle *c, struct asker who, bool later)
     t->entangled = t->k->volumes_len > 0 || kept;
     ties_begin(t);
     turn_mask(t);
+    t->flat = true;
     for (uint32_t i = 0; i < c->profile.scores_len; i++) {
         const struct score *s = c->profile.scores[i].score;
         if (s->when != SCORE_BLOCK || !s->applies(t))
             continue;
+        t->flat &= s->gpus_only && t->k->gpu.count == 0;
+        t->plain += s->gpus_only ? c->profile.scores[i].weight * SCORE_ONE : 0;
         t->live[t->live_len].score = s;
         t->live[t->live_len++].weight = c->profile.scores[i].weight;
     }
+}
+
+bool turn_alike(struct cycle *c, struct asker who)
+{
+    const struct class *k = snapshot_class(c->s, who.class);
+    if (who.only != NONE || who.but != NONE || k->ties_len || k->max_per_node)
+        return false;
+    if (!c->headroom && c->s->tie_uses.len == 0)
+        return true;
+    struct turn t = {.c = c,
+                     .w = snapshot_workload(c->s, who.workload),
+                     .k = k,
+                     .workload = who.workload,
+                     .class = who.class.v,
+                     .replaces = who.replaces};
+    return !(c->headroom && headroom_binds(c->headroom, &t)) && ties_found(&t) == 0;
 }
 
 void turn_placed(struct turn *t, uint32_t position)
@@ -137,6 +160,8 @@ void turn_placed(struct turn *t, uint32_t position)
 
 void turn_end(struct turn *t)
 {
+    if (t->c->views)
+        view_enter(t->c, t->outer);
     arena_rewind(t->c->scratch, t->mark);
 }
 

@@ -12,12 +12,15 @@
 struct tie_state {
     const struct tie *tie; /* NULL: the limit of pods per node */
     const struct topology *topology;
-    int32_t *count;                  /* [domain] */
-    int64_t total;                   /* pods counted, nodes without the label included */
-    bool self;                       /* the pods of this turn count, too */
-    bool lasting;                    /* what is stopping is not near */
-    bool mirror;                     /* another workload's `apart`: the pods counted are its own */
-    const struct eligible *eligible; /* of a spread */
+    int32_t *count;          /* [domain] */
+    int64_t total;           /* pods counted in all of them */
+    bool self;               /* the pods of this turn count, too */
+    bool lasting;            /* what is stopping is not near */
+    int32_t *leaving;        /* [position]: of a required `apart`, seen from later on: how many stop there; or NULL */
+    bool mirror;             /* another workload's `apart`: the pods counted are its own */
+    uint32_t mirrored;       /* of a mirror: which tie that is */
+    const uint64_t *counted; /* of a spread: positions whose pods count unless they stop; NULL: all do */
+    const struct eligible *eligible; /* of a required spread */
     int32_t least;                   /* of a spread: over eligible domains */
     uint32_t at_least;               /* domains that have so few */
     uint32_t gone;                   /* of a spread: the domain of the one that is replaced, or NONE */
@@ -40,6 +43,7 @@ struct turn {
     bool confined;  /* nodes may refuse it that would take another pod of its class */
     bool awaited;   /* ... because of a reservation, a window or its deadline */
     bool later;     /* looking at what is free once all stops are done */
+    bool anywhere;  /* ... also where nothing stops */
     uint64_t *mask; /* [block]: nodes that pass static and turn filters */
     struct tie_state *ties;
     uint32_t ties_len;
@@ -51,8 +55,13 @@ struct turn {
         int32_t weight;
     } live[32]; /* BLOCK scores that matter */
     uint32_t live_len;
+    bool flat;      /* it asks for no GPUs, and they say the same of all nodes without: */
+    int32_t plain;  /* this */
     bool entangled; /* a placement may change the verdict on or the score of other nodes */
     bool rose;      /* ... for the better: start the search anew */
+    uint32_t outer; /* the view before */
+    int32_t score;  /* of the node that a search has found last */
+    int32_t rival;  /* no node of another segment had more; the same as score: there was none */
     struct arena_mark mark;
 };
 
@@ -61,10 +70,15 @@ void turn_begin(struct turn *t, struct cycle *c, struct asker who, bool later);
 void turn_placed(struct turn *t, uint32_t position);
 void turn_end(struct turn *t);
 
+/* Is a turn of it like that of any other workload of its class: nothing counted by domain, no node closed to it alone? Time
+ * is left out. */
+bool turn_alike(struct cycle *c, struct asker who);
+
 /* The devices a pod would hold on this node, which passes the filters; 0 for a class without GPUs. */
 uint64_t turn_pick_gpus(const struct turn *t, uint32_t position);
 
-/* ties.c */
+/* ties.c; how many there would be of them. */
+uint32_t ties_found(struct turn *t);
 void ties_begin(struct turn *t);
 void ties_placed(struct turn *t, uint32_t position);
 
@@ -77,6 +91,19 @@ static inline bool tie_required(const struct tie_state *ts)
 {
     return !ts->tie || ts->tie->weight == 0;
 }
+
+/* Counts all that the tie selects: in ties.c; and the same, by what was counted for an earlier turn and what was placed since, in
+ * tally.c. How many pods were looked at. */
+uint32_t ties_count(const struct cycle *c, struct tie_state *ts);
+void ties_count_one(struct tie_state *ts, uint32_t position, bool leaving);
+void tally_count(struct cycle *c, struct tie_state *ts);
+/* Do pods of the workload count: by their labels, or because they have the tie themselves? */
+bool tie_counts(const struct cycle *c, const struct tie_state *ts, uint32_t workload);
+
+/* counted.c: the nodes on which a spread of the turn counts pods (NULL: on all), and the domains of which one is the
+ * emptiest. */
+const uint64_t *spread_counted(struct turn *t, const struct tie *tie);
+const struct eligible *spread_eligible(struct turn *t, const struct tie *tie);
 
 /* The static mask of some rules; made on first use. */
 const uint64_t *turn_rules_mask(struct cycle *c, const struct turn *t);

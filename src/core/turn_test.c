@@ -113,6 +113,7 @@ static void devices_are_picked(void **state)
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct scene s = scene_new();
+        s.profile = "pack"; /* worth has its own idea */
         scene_put_node(&s, (struct berth_node){
                                .id = "a", HAS(10, 10), LIST(gpus, struct berth_gpu, {"x", 1}, {"x", 1}, {"x", 1})});
         scene_put(&s,

@@ -3,6 +3,8 @@
 
 #include "base/plant.h"
 #include "base/sort.h"
+#include "core/budget.h"
+#include "core/harm.h"
 #include "core/tier.h"
 
 #define SECOND_NS ((int64_t)1000000000)
@@ -15,18 +17,10 @@ static bool is_up(const struct berth_plan *p, uint32_t slot)
     return i->id && state_active(i->state) && i->state != BERTH_STOPPING && member_stands(p, slot);
 }
 
-static uint32_t find_of(const struct berth_plan *p, uint32_t workload, uint64_t id)
-{
-    uint32_t at = snapshot_workload(p->s, workload)->first;
-    while (at != NONE && snapshot_instance(p->s, at)->id != id)
-        at = snapshot_instance(p->s, at)->next_of_workload;
-    return at;
-}
-
 /* Is it about to take over from one that is still there? */
 static bool is_extra(const struct berth_plan *p, const struct instance *i)
 {
-    uint32_t old = i->replaces ? find_of(p, i->workload.v, i->replaces) : NONE;
+    uint32_t old = snapshot_replaced(p->s, i);
     return old != NONE && is_up(p, old);
 }
 
@@ -118,8 +112,9 @@ static bool can_drop(const struct berth_plan *p, const struct found *v, uint32_t
     return !bits_has(v->promoted, slot) && snapshot_class(p->s, snapshot_instance(p->s, slot)->class)->volumes_len == 0;
 }
 
-/* A pod alone, or with the one that comes in its place; such a one that cannot be taken back keeps it where it is. */
-static void single_find(struct berth_plan *p, struct found *v, uint32_t slot)
+/* A pod alone, or with the one that comes in its place; such a one that cannot be taken back, or got its place at this very
+ * moment, keeps it where it is. */
+static void single_find(struct berth_plan *p, struct found *v, uint32_t slot, int64_t tier)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
     const struct workload *w = snapshot_workload(p->s, i->workload.v);
@@ -133,8 +128,11 @@ static void single_find(struct berth_plan *p, struct found *v, uint32_t slot)
         const struct instance *x = snapshot_instance(p->s, at);
         if (x->replaces != i->id || x->state == BERTH_ENDED || x->state == BERTH_STOPPING || !member_stands(p, at))
             continue;
-        keeps |= x->state == BERTH_RESERVED && !can_drop(p, v, at);
+        bool fresh = x->state != BERTH_RESERVED && x->since_ns >= p->s->now_ns;
+        keeps |= fresh || (x->state == BERTH_RESERVED && !can_drop(p, v, at));
         party_add(p, v, &party, at);
+        if (fresh && party.tier < tier && p->s->now_ns < BERTH_NEVER_NS)
+            plan_recheck(p, p->s->now_ns + 1);
     }
     if (keeps) {
         v->members.len = party.first;
@@ -196,7 +194,8 @@ static int64_t grown_ns(const struct berth_plan *p, uint32_t workload)
     for (uint32_t at = snapshot_workload(p->s, workload)->first; at != NONE;
          at = snapshot_instance(p->s, at)->next_of_workload) {
         const struct instance *i = snapshot_instance(p->s, at);
-        if (i->state != BERTH_ENDED && i->since_ns > last && i->since_ns < BERTH_NEVER_NS)
+        bool here = i->state != BERTH_ENDED && i->state != BERTH_STOPPING;
+        if (here && i->since_ns > last && i->since_ns < BERTH_NEVER_NS)
             last = i->since_ns;
     }
     return last + 1;
@@ -224,30 +223,98 @@ static void look(struct berth_plan *p, struct found *v, uint32_t slot, uint64_t 
             plan_recheck(p, ripe);
         return;
     }
-    single_find(p, v, slot);
+    single_find(p, v, slot, tier);
 }
 
 /* ---- by node and by quota ----------------------------------------------------------------------------------------- */
+
+/* What harm.c asks of parties and their members again and again. */
+static void index_pods(struct berth_plan *p, struct victims *v, struct party *parties)
+{
+    struct victim_pod *pods = arena_alloc(&p->arena, ((size_t)v->members_len + 1) * sizeof *pods);
+    for (uint32_t m = 0; m < v->members_len; m++) {
+        const struct instance *i = snapshot_instance(p->s, v->members[m]);
+        const struct class *k = snapshot_class(p->s, i->class);
+        pods[m] = (struct victim_pod){.k = k, .gpus = i->gpus, .position = snapshot_position(p->s, i)};
+        for (uint32_t r = 0; r < RESOURCES_BUILT_IN; r++)
+            pods[m].has[r] = class_need(k, r);
+    }
+    for (uint32_t n = 0; n < v->parties_len; n++) {
+        parties[n].of_gang = snapshot_workload(p->s, parties[n].workload)->gang;
+        parties[n].root = harm_root(p, parties[n].workload);
+    }
+    v->pods = pods;
+    v->parties = parties;
+}
+
+/* A bound on the harm that is done there, whoever asks. */
+static void note_least(struct victims *v, uint32_t position, const struct party *x)
+{
+    if (x->tier < v->lowest[position] || (x->tier == v->lowest[position] && x->lost < v->least_lost[position])) {
+        v->lowest[position] = x->tier;
+        v->least_lost[position] = x->lost;
+    }
+}
+
+/* The lowest tier first, then the least work lost, then the youngest. */
+static int compare_parties(const void *ctx, uint32_t a, uint32_t b)
+{
+    const struct victims *v = ctx;
+    const struct party *x = &v->parties[a], *y = &v->parties[b];
+    if (x->tier != y->tier)
+        return x->tier < y->tier ? -1 : 1;
+    if (x->lost != y->lost)
+        return x->lost < y->lost ? -1 : 1;
+    if (x->id != y->id)
+        return x->id > y->id ? -1 : 1;
+    if (x->len != y->len)
+        return x->len < y->len ? -1 : 1;
+    return (int)x->gang - (int)y->gang; /* a spare pod before the gang that consists of it alone */
+}
+
+static void sort_nodes(struct berth_plan *p, struct victims *v)
+{
+    struct arena_mark mark = arena_mark(&p->scratch);
+    struct keyed *rows = arena_alloc(&p->scratch, (2 * (size_t)p->c.len + 1) * sizeof *rows);
+    uint32_t len = 0;
+    for (uint32_t n = 0; n < p->c.len; n++)
+        if (v->lowest[n] < INT64_MAX)
+            rows[len++] = (struct keyed){(uint64_t)v->least_lost[n] ^ (uint64_t)1 << 63, n};
+    sort_keyed(rows, rows + p->c.len, len);
+    for (uint32_t i = 0; i < len; i++)
+        rows[i].key = (uint64_t)v->lowest[rows[i].value] ^ (uint64_t)1 << 63;
+    sort_keyed(rows, rows + p->c.len, len);
+    v->by_harm = arena_alloc(&p->arena, ((size_t)len + 1) * sizeof *v->by_harm);
+    v->by_harm_len = len;
+    for (uint32_t i = 0; i < len; i++)
+        v->by_harm[i] = rows[i].value;
+    arena_rewind(&p->scratch, mark);
+}
 
 static void index_nodes(struct berth_plan *p, struct victims *v)
 {
     uint32_t *first = ARENA_ARRAY(&p->arena, uint32_t, p->c.len + 2), *at;
     v->lowest = arena_alloc(&p->arena, (p->c.len + 1) * sizeof *v->lowest);
+    v->least_lost = ARENA_ARRAY(&p->arena, int64_t, p->c.len + 1);
     for (uint32_t n = 0; n <= p->c.len; n++)
         v->lowest[n] = INT64_MAX;
     for (size_t m = 0; m < v->members_len; m++)
-        first[snapshot_position(p->s, snapshot_instance(p->s, v->members[m])) + 2]++;
+        first[v->pods[m].position + 2]++;
     for (uint32_t n = 2; n < p->c.len + 2; n++)
         first[n] += first[n - 1];
     at = ARENA_ARRAY(&p->arena, uint32_t, v->members_len + 1);
     for (uint32_t n = 0; n < v->parties_len; n++)
         for (uint32_t m = 0; m < v->parties[n].len; m++) {
-            const struct instance *i = snapshot_instance(p->s, v->members[v->parties[n].first + m]);
-            uint32_t position = snapshot_position(p->s, i);
+            uint32_t position = v->pods[v->parties[n].first + m].position;
             at[first[position + 1]++] = n;
-            if (v->parties[n].tier < v->lowest[position])
-                v->lowest[position] = v->parties[n].tier;
+            note_least(v, position, &v->parties[n]);
         }
+    struct arena_mark mark = arena_mark(&p->scratch);
+    uint32_t *room = arena_alloc(&p->scratch, ((size_t)v->members_len + 1) * sizeof *room);
+    for (uint32_t n = 0; n < p->c.len; n++)
+        sort_indices(at + first[n], room, first[n + 1] - first[n], compare_parties, v);
+    arena_rewind(&p->scratch, mark);
+    sort_nodes(p, v);
     v->first = first;
     v->at = at;
 }
@@ -323,10 +390,11 @@ struct victims *victims_new(struct berth_plan *p, int64_t tier)
         look(p, &found, slot, gangs, tier);
     v->parties_len = (uint32_t)found.parties.len;
     v->members_len = (uint32_t)found.members.len;
-    v->parties = arena_dup(&p->arena, found.parties.at, found.parties.len * sizeof *v->parties);
+    struct party *parties = arena_dup(&p->arena, found.parties.at, found.parties.len * sizeof *v->parties);
     v->members = arena_dup(&p->arena, found.members.at, found.members.len * sizeof *v->members);
     vec_done(&found.parties);
     vec_done(&found.members);
+    index_pods(p, v, parties);
     index_nodes(p, v);
     index_quotas(p, v);
     index_workloads(p, v);
@@ -336,6 +404,7 @@ struct victims *victims_new(struct berth_plan *p, int64_t tier)
         v->least = v->lowest[n] < v->least ? v->lowest[n] : v->least;
     v->stopped = count_stopped(p);
     v->acts = p->c.acts.len;
+    v->budgets = budgets_new(p);
     v->back = ARENA_ARRAY(&p->arena, uint32_t, v->parties_len + 1);
     v->in_vain = ARENA_ARRAY(&p->arena, struct in_vain, s->classes.len + 1);
     v->memos = ARENA_ARRAY(&p->arena, struct harms *, s->classes.len + 1);
@@ -357,14 +426,39 @@ void victims_changed(struct berth_plan *p, uint32_t position)
     v->changed[v->changed_len++] = position;
 }
 
+static void placed_add(struct berth_plan *p, uint32_t position)
+{
+    struct victims *v = p->victims;
+    if (v->placed.len == v->placed.room) {
+        size_t room = 2 * v->placed.room + 64;
+        uint32_t *more = ARENA_ARRAY(&p->arena, uint32_t, room);
+        for (size_t i = 0; i < v->placed.len; i++)
+            more[i] = v->placed.at[i];
+        v->placed.at = more;
+        v->placed.room = room;
+    }
+    v->placed.at[v->placed.len++] = position;
+}
+
 void victims_catch_up(struct berth_plan *p)
 {
     struct victims *v = p->victims;
-    if (v->acts > p->c.acts.len)
-        v->acts = p->c.acts.len;
-    for (; v->acts < p->c.acts.len; v->acts++)
-        if (p->c.acts.at[v->acts].op == BERTH_STOP)
-            victims_changed(p, p->c.acts.at[v->acts].position);
+    for (; v->acts < p->c.acts.len; v->acts++) {
+        const struct act *a = &p->c.acts.at[v->acts];
+        if (a->op == BERTH_STOP)
+            victims_changed(p, a->position);
+        else if (a->op == BERTH_PLACE || a->op == BERTH_RESERVE)
+            placed_add(p, a->position);
+    }
+}
+
+void victims_rewind(struct berth_plan *p, size_t acts)
+{
+    if (!p->victims)
+        return;
+    if (p->victims->acts > acts)
+        p->victims->acts = acts;
+    budgets_rewind(p, acts);
 }
 
 /* Has this plan placed one that is to take over from it? */
@@ -380,7 +474,7 @@ bool party_stands(const struct berth_plan *p, const struct party *party)
 {
     const struct victims *v = p->victims;
     uint32_t slot = v->members[party->first];
-    uint32_t gang = snapshot_workload(p->s, party->workload)->gang, w;
+    uint32_t gang = party->of_gang, w;
     if (!party->gang)
         return member_stands(p, slot) && !is_replaced(p, party->workload, slot) &&
                (gang == NONE || p->c.fresh[party->workload] == NONE);

@@ -15,35 +15,59 @@ struct party {
     int64_t lost;        /* work: seconds times thousandths of a node */
     uint64_t id;         /* the youngest */
     uint32_t workload;   /* of the first */
+    uint32_t of_gang;    /* that of its workload, or NONE */
+    uint32_t root;       /* harm_root of its workload */
     bool gang;           /* the whole of one */
     bool available;      /* it counts as such for its service */
 };
 
+/* What is at hand of a member, for it is asked for often. */
+struct victim_pod {
+    const struct class *k;
+    uint64_t gpus;
+    uint32_t position;
+    int64_t has[RESOURCES_BUILT_IN]; /* of what nearly all ask for */
+};
+
 struct harms;
+struct budgets;
+struct cleared;
 
 struct victims {
     const struct party *parties;
     uint32_t parties_len;
-    const uint32_t *members; /* instance slots */
+    const uint32_t *members;       /* instance slots */
+    const struct victim_pod *pods; /* [member] */
     uint32_t members_len;
     const uint32_t *first; /* [position + 1]: into `at` */
-    const uint32_t *at;    /* parties with somebody there */
+    const uint32_t *at;    /* parties with somebody there, as often as that; those who should go first come first */
     int64_t *lowest;       /* [position]: tier */
-    int64_t least;         /* tier of any */
-    int64_t *quota_least;  /* [quota] */
-    uint64_t *present;     /* workloads of which somebody could go */
-    int32_t *spare;        /* [workload]: of services, those available beyond min_available */
-    uint32_t stopped;      /* pods that were told to stop at this moment */
-    struct harms **memos;  /* [class]: of harm.c */
+    int64_t *least_lost;   /* [position]: of the parties of that tier */
+    uint32_t *by_harm;     /* positions with somebody there, by these two */
+    uint32_t by_harm_len;
+    int64_t least;        /* tier of any */
+    int64_t *quota_least; /* [quota] */
+    uint64_t *present;    /* workloads of which somebody could go */
+    int32_t *spare;       /* [workload]: of services, those available beyond min_available */
+    uint32_t stopped;     /* pods that were told to stop at this moment */
+    struct harms **memos; /* [class]: of harm.c */
     size_t memo_bytes;
     struct in_vain {
         int64_t tier, duration_ns;
         uint32_t needed, stops; /* stops + 1 */
+        uint32_t round;         /* of future.c */
     } * in_vain;                /* [class]: the last gang for which too few could be stopped */
     uint32_t *changed;          /* positions on which somebody was stopped, or something was taken back, in order */
     uint32_t changed_len, changed_room;
-    size_t acts;    /* up to which stops were noted there */
-    uint32_t *back; /* parties that were stopped, and may be wished for again */
+    struct {
+        uint32_t *at;
+        size_t len, room;
+    } placed;                /* positions on which something was placed or reserved, in order */
+    size_t acts;             /* up to which actions were noted in both */
+    struct budgets *budgets; /* of budget.c; NULL: there are none */
+    struct cleared *cleared; /* [class]: of clear.c; NULL: not asked yet */
+    uint32_t looks;          /* that clear.c had at nodes */
+    uint32_t *back;          /* parties that were stopped, and may be wished for again */
     uint32_t back_len;
 };
 
@@ -52,8 +76,10 @@ struct victims *victims_new(struct berth_plan *p, int64_t tier);
 
 /* What there is to be had on the node may have changed for the better. */
 void victims_changed(struct berth_plan *p, uint32_t position);
-/* Notes the stops that were decided since. */
+/* Notes what was decided since. */
 void victims_catch_up(struct berth_plan *p);
+/* Actions from there on were taken back, or stand elsewhere. */
+void victims_rewind(struct berth_plan *p, size_t acts);
 
 /* May it (still) be stopped as a whole? */
 bool party_stands(const struct berth_plan *p, const struct party *party);

@@ -16,6 +16,7 @@ struct job {
     uint32_t gpus, milli;
     const char *user;
     const char *gang; /* of several jobs; NULL: its own */
+    const char *queue;
 };
 
 /* Jobs come in the order in which they are put. */
@@ -32,6 +33,7 @@ static inline void put_job(struct scene *s, struct job j)
         .estimate_ns = j.seconds * SCENE_SECOND_NS,
         .limit_ns = j.limit * SCENE_SECOND_NS,
         .deadline_ns = j.deadline ? START_NS + j.deadline * SCENE_SECOND_NS : 0,
+        .queue = j.queue,
         .quotas = &j.user,
         .quotas_len = j.user != NULL,
         .shape = {NEEDS(j.cpu, 10), .gpu = {.count = j.gpus, .milli = j.milli}}

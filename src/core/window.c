@@ -145,9 +145,8 @@ uint64_t windows_bind(const struct turn *t)
     struct future *f = t->c->future;
     if (!f || !f->windows_len)
         return 0;
-    const struct claim *claim = snapshot_claim(f->p->s, t->workload);
-    int64_t longest = claim && claim->limit_ns ? claim->limit_ns : future_duration(f->p, t->workload);
-    int64_t until = add_ns(f->p->s->now_ns, longest); /* what it might need, not what is expected */
+    int64_t until =
+        add_ns(f->p->s->now_ns, future_longest(f->p, t->workload)); /* what it might need, not what is expected */
     uint64_t foreign = windows_foreign(f, t->workload), bind = 0;
     BITS_EACH (i, foreign)
         bind |= (uint64_t)(until > f->windows[i].start_ns) << i;

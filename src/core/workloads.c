@@ -204,7 +204,7 @@ static uint32_t workload_new(struct berth_cluster *c, sym id)
         (struct workload){.id = id, .live = true, .first = NONE, .uses = NONE, .gang = NONE, .claim = NONE};
     label_set_join(c, slot, 0);
     map_add(&c->workloads_by_id, hash_u64(id), slot);
-    vec_push(&c->by_id_new, ((struct named){slot, id}));
+    cluster_name(c, slot, id);
     if (slot / 64 >= c->unsettled.len)
         vec_resize(&c->unsettled, slot / 64 + 1);
     return slot;
@@ -276,11 +276,11 @@ void workload_drop_if_empty(struct berth_cluster *c, uint32_t slot)
     gang_leave(c, slot);
     claim_drop(c, slot);
     map_drop(&c->workloads_by_id, hash_u64(w->id), slot);
+    cluster_unname(c, slot);
     *(struct workload *)pages_edit(&c->workloads, slot) =
         (struct workload){.first = NONE, .uses = NONE, .gang = NONE, .claim = NONE};
     bits_drop(c->unsettled.at, slot);
     vec_push(&c->workloads_free, slot);
-    c->by_id_stale = true;
 }
 
 void cluster_settle(struct berth_cluster *c, uint32_t slot)

@@ -47,6 +47,27 @@ static void only_domains_with_those_pods(void **state)
     }
 }
 
+/* Pods of its kind that are in no zone are near nobody: the next one begins where there is a zone. */
+static void the_first_in_any_domain_begins(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *there, *want;
+    } rows[] = {
+        {"x1", "a1"},
+        {"b1", "b1"},
+    };
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        CLEANUP(kit) struct kit k = kit_new();
+        const struct berth_near near = {.topology = "zone", .select = TERM_APP("web", 0)};
+        nodes(&k);
+        kit_workload(&k, "web", 2, &(struct berth_shape){.near = &near, .near_len = 1});
+        kit_running(&k, "web", 0, rows[i].there, 0);
+        kit_plan(&k, "least_allocated");
+        assert_string_equal(kit_node_of(&k, "web", 1), rows[i].want);
+    }
+}
+
 static void a_preference_refuses_nobody(void **state)
 {
     (void)state;
@@ -91,9 +112,8 @@ static void pods_of_the_same_plan_attract(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_domains_with_those_pods),
-        cmocka_unit_test(a_preference_refuses_nobody),
-        cmocka_unit_test(those_after_the_first_follow_it),
+        cmocka_unit_test(only_domains_with_those_pods),  cmocka_unit_test(the_first_in_any_domain_begins),
+        cmocka_unit_test(a_preference_refuses_nobody),   cmocka_unit_test(those_after_the_first_follow_it),
         cmocka_unit_test(pods_of_the_same_plan_attract),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

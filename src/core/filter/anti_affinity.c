@@ -1,4 +1,6 @@
 /* anti_affinity.c - refuses a node in whose domain there are pods that must stay apart from this one, whichever side says so.
+ *
+ * Seen from later on, what stops on the node itself is gone.
  */
 #include "core/filter/filters.h"
 
@@ -15,7 +17,7 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
             continue;
         EACH_NODE (p, blocks, bits) {
             uint32_t d = tie_domain(ts, p);
-            if (d != NONE && ts->count[d] > 0)
+            if (d != NONE && ts->count[d] > (ts->leaving ? ts->leaving[p] : 0))
                 NODE_REFUSES(p, blocks, bits);
         }
     }

@@ -29,6 +29,7 @@ const struct filter filter_gpu = {
     .reason = REASON_GPU,
     .when = FILTER_BLOCK,
     .always = true,
+    .by_rules = true,
     .applies = applies,
     .mask = mask,
 };

@@ -41,6 +41,39 @@ static void holding_more_than_there_is_refuses(void **state)
     }
 }
 
+/* As Kubernetes has it: only what is asked for must be there. */
+static void a_profile_may_allow_it(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *label, *asks;
+        bool allow, placed;
+    } rows[] = {
+        {"asks for something else", "memory", true,  true },
+        {"asks for what is short",  "cpu",    true,  false},
+        {"not allowed",             "memory", false, false},
+    };
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        CLEANUP(kit) struct kit k = kit_new();
+        struct berth_shape holds = {LIST(requests, struct berth_amount, {"cpu", 2000})};
+        struct berth_shape asks = {LIST(requests, struct berth_amount, {rows[i].asks, 1})};
+        const struct berth_weight weight = {"least_allocated", 1};
+        const struct berth_profile profile = {
+            .name = "test", .scores = &weight, .scores_len = 1, .allow_over = rows[i].allow};
+        const struct berth_policy policy = {.profile = &profile};
+        kit_node(&k, (struct berth_node){.id = "n1"});
+        kit_workload(&k, "old", 1, &holds);
+        kit_running(&k, "old", 0, "n1", 0);
+        kit_node(&k, (struct berth_node){.id = "n1",
+                                         LIST(allocatable, struct berth_amount, {"cpu", 1000}, {"memory", KIT_GIB})});
+        kit_workload(&k, "web", 1, &asks);
+        k.snapshot = berth_freeze(k.cluster, 0, 0);
+        kit_must(&k, berth_plan_make(k.snapshot, &policy, &k.plan, &k.err));
+        if ((*kit_node_of(&k, "web", 0) != '\0') != rows[i].placed)
+            fail_msg("%s", rows[i].label);
+    }
+}
+
 static void once_there_is_room_it_takes_pods(void **state)
 {
     (void)state;
@@ -61,6 +94,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(holding_more_than_there_is_refuses),
+        cmocka_unit_test(a_profile_may_allow_it),
         cmocka_unit_test(once_there_is_room_it_takes_pods),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* ports.c - refuses a node on which a port asked for is held.
+/* ports.c - refuses a node on which a port asked for is held, at the same address or where one is meant at all.
  *
  * Seen from later on, what a stopping instance holds is free.
  */
@@ -10,12 +10,19 @@ static bool applies(const struct turn *t)
     return t->k->ports_len > 0;
 }
 
+/* Refuses for one port: `freed`, what a stopping instance holds is free. */
+static void refuse(const struct turn *t, uint32_t port, bool freed, struct range blocks, uint64_t *bits)
+{
+    PORT_RIVALS_EACH (thing, &t->c->s->things, port)
+        HOLDS_EACH (h, t, thing)
+            if (h.position / BLOCK >= blocks.from && h.position / BLOCK < blocks.to && !(freed && h.leaving))
+                NODE_REFUSES(h.position, blocks, bits);
+}
+
 static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 {
     for (uint32_t i = 0; i < t->k->ports_len && !PLANTED(PORTS_SHARED); i++)
-        HOLDS_EACH (h, t, t->k->ports[i])
-            if (h.position / BLOCK >= blocks.from && h.position / BLOCK < blocks.to && !(t->later && h.leaving))
-                NODE_REFUSES(h.position, blocks, bits);
+        refuse(t, t->k->ports[i], t->later, blocks, bits);
 }
 
 static uint32_t aspects(const struct turn *t)
@@ -25,9 +32,7 @@ static uint32_t aspects(const struct turn *t)
 
 static void mask_aspect(const struct turn *t, uint32_t aspect, struct range blocks, uint64_t *bits)
 {
-    HOLDS_EACH (h, t, t->k->ports[aspect])
-        if (h.position / BLOCK >= blocks.from && h.position / BLOCK < blocks.to)
-            NODE_REFUSES(h.position, blocks, bits);
+    refuse(t, t->k->ports[aspect], false, blocks, bits);
 }
 
 static const char *aspect_name(const struct turn *t, uint32_t aspect)

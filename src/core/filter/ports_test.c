@@ -17,16 +17,22 @@ static void held_ports_refuse(void **state)
         const char *what;
         uint64_t want;
     } rows[] = {
-        {"the same",              {BERTH_TCP, 80, 0},    {BERTH_TCP, 80, 1},    "tcp/80",    1},
-        {"another",               {BERTH_TCP, 80, 0},    {BERTH_TCP, 81, 0},    "",          0},
-        {"another protocol",      {BERTH_TCP, 80, 0},    {BERTH_UDP, 80, 0},    "",          0},
-        {"of UDP",                {BERTH_UDP, 53, 0},    {BERTH_UDP, 53, 0},    "udp/53",    1},
-        {"last of a block",       {BERTH_TCP, 8000, 10}, {BERTH_TCP, 8009, 0},  "tcp/8009",  1},
-        {"after a block",         {BERTH_TCP, 8000, 10}, {BERTH_TCP, 8010, 0},  "",          0},
-        {"block reaches it",      {BERTH_TCP, 8000, 0},  {BERTH_TCP, 7990, 11}, "tcp/8000",  1},
-        {"block ends before it",  {BERTH_TCP, 8000, 0},  {BERTH_TCP, 7990, 10}, "",          0},
-        {"blocks overlap by one", {BERTH_TCP, 100, 5},   {BERTH_TCP, 104, 5},   "tcp/104",   1},
-        {"the last port",         {BERTH_TCP, 65535, 0}, {BERTH_TCP, 65534, 2}, "tcp/65535", 1},
+        {"the same",              {BERTH_TCP, 80, 0},             {BERTH_TCP, 80, 1},             "tcp/80",          1},
+        {"another",               {BERTH_TCP, 80, 0},             {BERTH_TCP, 81, 0},             "",                0},
+        {"another protocol",      {BERTH_TCP, 80, 0},             {BERTH_UDP, 80, 0},             "",                0},
+        {"of UDP",                {BERTH_UDP, 53, 0},             {BERTH_UDP, 53, 0},             "udp/53",          1},
+        {"last of a block",       {BERTH_TCP, 8000, 10},          {BERTH_TCP, 8009, 0},           "tcp/8009",        1},
+        {"after a block",         {BERTH_TCP, 8000, 10},          {BERTH_TCP, 8010, 0},           "",                0},
+        {"block reaches it",      {BERTH_TCP, 8000, 0},           {BERTH_TCP, 7990, 11},          "tcp/8000",        1},
+        {"block ends before it",  {BERTH_TCP, 8000, 0},           {BERTH_TCP, 7990, 10},          "",                0},
+        {"blocks overlap by one", {BERTH_TCP, 100, 5},            {BERTH_TCP, 104, 5},            "tcp/104",         1},
+        {"the last port",         {BERTH_TCP, 65535, 0},          {BERTH_TCP, 65534, 2},          "tcp/65535",       1},
+        {"one address, the same", {BERTH_TCP, 80, 0, "10.0.0.1"}, {BERTH_TCP, 80, 0, "10.0.0.1"}, "tcp/80@10.0.0.1", 1},
+        {"one address, another",  {BERTH_TCP, 80, 0, "10.0.0.1"}, {BERTH_TCP, 80, 0, "10.0.0.2"}, "",                0},
+        {"one and all",           {BERTH_TCP, 80, 0, "10.0.0.1"}, {BERTH_TCP, 80, 0},             "tcp/80",          1},
+        {"all and one",           {BERTH_TCP, 80, 0},             {BERTH_TCP, 80, 0, "10.0.0.1"}, "tcp/80@10.0.0.1", 1},
+        {"all, spelled out",      {BERTH_TCP, 80, 0, "0.0.0.0"},  {BERTH_TCP, 80, 0},             "tcp/80",          1},
+        {"one, of a block",       {BERTH_TCP, 80, 3, "10.0.0.1"}, {BERTH_TCP, 82, 0, "0.0.0.0"},  "tcp/82",          1},
     };
     for (size_t i = 0; i < 2 * ROWS(rows); i++) {
         CLEANUP(kit) struct kit k = kit_new();
@@ -55,6 +61,27 @@ static void two_pods_need_two_nodes(void **state)
     assert_int_equal(kit_refusals(&k, "web", "port", "tcp/80"), 2);
 }
 
+static void pods_of_one_plan_share_a_port_at_other_addresses(void **state)
+{
+    (void)state;
+    CLEANUP(kit) struct kit k = kit_new();
+    const struct berth_port ports[] = {
+        {BERTH_TCP, 80, 0, "10.0.0.1"},
+        {BERTH_TCP, 80, 0, "10.0.0.2"},
+        {BERTH_TCP, 80, 0, NULL      },
+    };
+    kit_node(&k, (struct berth_node){.id = "n1"});
+    kit_workload(&k, "a", 1, &(struct berth_shape){.ports = &ports[0], .ports_len = 1});
+    kit_workload(&k, "b", 1, &(struct berth_shape){.ports = &ports[1], .ports_len = 1});
+    kit_workload(&k, "c", 1, &(struct berth_shape){.ports = &ports[2], .ports_len = 1});
+    kit_workload(&k, "d", 1, &(struct berth_shape){.ports = &ports[1], .ports_len = 1});
+    kit_plan(&k, NULL);
+    assert_string_equal(kit_node_of(&k, "a", 0), "n1");
+    assert_string_equal(kit_node_of(&k, "b", 0), "n1");
+    assert_int_equal(kit_refusals(&k, "c", "port", "tcp/80"), 1);
+    assert_int_equal(kit_refusals(&k, "d", "port", "tcp/80@10.0.0.2"), 1);
+}
+
 static void a_port_that_will_be_free_can_be_reserved(void **state)
 {
     (void)state;
@@ -78,6 +105,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(held_ports_refuse),
         cmocka_unit_test(two_pods_need_two_nodes),
+        cmocka_unit_test(pods_of_one_plan_share_a_port_at_other_addresses),
         cmocka_unit_test(a_port_that_will_be_free_can_be_reserved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

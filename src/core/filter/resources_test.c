@@ -103,6 +103,40 @@ static void consumption_counts_until_its_period_ends(void **state)
     }
 }
 
+/* Each has a period of its own, and what began to count when is told of each. */
+static void periods_end_one_by_one(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *label;
+        int64_t now_ns;
+        uint64_t want_traffic, want_charge;
+    } rows[] = {
+        {"both count",      149, 1, 1},
+        {"one began anew",  150, 0, 1},
+        {"the longer one",  299, 0, 1},
+        {"both began anew", 300, 0, 0},
+    };
+    for (size_t i = 0; i < ROWS(rows); i++)
+        for (int of = 0; of < 2; of++) {
+            CLEANUP(kit) struct kit k = kit_new();
+            struct berth_resource traffic = {.name = "traffic", .kind = BERTH_CUMULATIVE, .period_ns = 100};
+            struct berth_resource charge = {.name = "charge", .kind = BERTH_CUMULATIVE, .period_ns = 300};
+            const char *name = of ? "charge" : "traffic";
+            const struct berth_amount need = {name, 50};
+            kit_must(&k, berth_resource_put(k.cluster, &traffic, &k.err));
+            kit_must(&k, berth_resource_put(k.cluster, &charge, &k.err));
+            kit_node(&k, (struct berth_node){.id = "n1",
+                                             LIST(allocatable, struct berth_amount, {"traffic", 100}, {"charge", 100}),
+                                             LIST(consumed, struct berth_amount, {"traffic", 60}, {"charge", 60}),
+                                             LIST(consumed_begun, struct berth_amount, {"traffic", 50})});
+            kit_workload(&k, "web", 1, &(struct berth_shape){.requests = &need, .requests_len = 1});
+            k.now_ns = rows[i].now_ns;
+            kit_plan(&k, NULL);
+            kit_expect(&k, rows[i].label, "short", name, of ? rows[i].want_charge : rows[i].want_traffic);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -110,6 +144,7 @@ int main(void)
         cmocka_unit_test(each_resource_is_counted),
         cmocka_unit_test(a_node_that_says_so_takes_so_many_pods),
         cmocka_unit_test(consumption_counts_until_its_period_ends),
+        cmocka_unit_test(periods_end_one_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,6 +81,117 @@ static void a_node_without_the_label_refuses(void **state)
     kit_expect(&k, "no node has a row", "spread", "", 2);
 }
 
+/* One pod in zone a, on a node of the blue pool; zone b has a node of the blue pool, zone c only one of the red pool, zone d
+ * only one with a taint; x has a zone, but no row. */
+static void pools(struct kit *k)
+{
+    static const struct {
+        const char *id, *zone, *pool;
+        bool row, tainted;
+    } rows[] = {
+        {"a1", "a", "blue", true,  false},
+        {"b1", "b", "blue", true,  false},
+        {"c1", "c", "red",  true,  false},
+        {"d1", "d", "blue", true,  true },
+        {"x1", "x", "blue", false, false},
+    };
+    static const struct berth_taint taint = {"old", "", BERTH_NO_SCHEDULE};
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        const struct berth_label labels[] = {
+            {"pool", rows[i].pool},
+            {"row",  "1"         },
+        };
+        kit_node(k, (struct berth_node){.id = rows[i].id,
+                                        .zone = rows[i].zone,
+                                        .labels = labels,
+                                        .labels_len = rows[i].row ? 2 : 1,
+                                        .taints = &taint,
+                                        .taints_len = rows[i].tainted});
+    }
+}
+
+/* What refuses a node for its spread beside the full zones depends on which domains count as the emptiest. */
+static void the_nodes_that_count_are_chosen(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *label, *full; /* zones with a pod */
+        enum berth_spread_nodes nodes;
+        uint32_t min_domains;
+        bool by_row; /* a spread over rows, too */
+        uint64_t want;
+    } rows[] = {
+        {"possible: a and b are level",                  "abx",   BERTH_SPREAD_POSSIBLE,  0, false, 0},
+        {"possible: x is empty",                         "ab",    BERTH_SPREAD_POSSIBLE,  0, false, 2},
+        {"all: c and d are empty",                       "abx",   BERTH_SPREAD_ALL,       0, false, 3},
+        {"all: none is empty",                           "abcdx", BERTH_SPREAD_ALL,       0, false, 0},
+        {"required: d is empty",                         "abx",   BERTH_SPREAD_REQUIRED,  0, false, 3},
+        {"required: the red pool is not",                "abdx",  BERTH_SPREAD_REQUIRED,  0, false, 0},
+        {"tolerated: c is empty",                        "abx",   BERTH_SPREAD_TOLERATED, 0, false, 3},
+        {"tolerated: d does not count",                  "abcx",  BERTH_SPREAD_TOLERATED, 0, false, 0},
+        {"both: neither c nor d",                        "abx",   BERTH_SPREAD_BOTH,      0, false, 0},
+        {"both: x is empty",                             "ab",    BERTH_SPREAD_BOTH,      0, false, 2},
+        {"both: x has no row",                           "ab",    BERTH_SPREAD_BOTH,      0, true,  1},
+        {"both: enough domains",                         "abx",   BERTH_SPREAD_BOTH,      3, false, 0},
+        {"both: too few domains",                        "abx",   BERTH_SPREAD_BOTH,      4, false, 3},
+        {"possible: too few domains",                    "abx",   BERTH_SPREAD_POSSIBLE,  4, false, 3},
+        {"possible: too few domains, all of them empty", "",      BERTH_SPREAD_POSSIBLE,  4, false, 0},
+    };
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        CLEANUP(kit) struct kit k = kit_new();
+        const struct berth_spread spread[] = {
+            {.topology = "zone",
+             .select = TERM_APP("web", 0),
+             .max_skew = 1,
+             .min_domains = rows[i].min_domains,
+             .nodes = rows[i].nodes},
+            {.topology = "row",                  .select = TERM_APP("nobody",      0), .max_skew = 1, .nodes = rows[i].nodes},
+        };
+        const struct berth_term blue = TERM("pool", 0, BERTH_IN, (const char *const[]){"blue"}, 1);
+        uint32_t pods = (uint32_t)strlen(rows[i].full);
+        pools(&k);
+        /* Asking for more than there is keeps the pod waiting, so that its reasons can be read. */
+        kit_workload(&k, "web", pods + 1,
+                     &(struct berth_shape){.spread = spread,
+                                           .spread_len = rows[i].by_row ? 2 : 1,
+                                           .require = &blue,
+                                           .require_len = 1,
+                                           LIST(requests, struct berth_amount, {"nothing", 1})});
+        for (uint32_t n = 0; n < pods; n++) {
+            const char id[] = {rows[i].full[n], '1', '\0'};
+            kit_running(&k, "web", n, id, 0);
+        }
+        kit_plan(&k, NULL);
+        uint64_t nodes = kit_refusals(&k, "web", "spread", "");
+        if (nodes != rows[i].want)
+            fail_msg("%s: %llu nodes refuse", rows[i].label, (unsigned long long)nodes);
+    }
+}
+
+static void what_stops_counts_where_all_pods_do(void **state)
+{
+    (void)state;
+    static const struct {
+        enum berth_spread_nodes nodes;
+        const char *want;
+    } rows[] = {
+        {BERTH_SPREAD_POSSIBLE, "b1 a1"},
+        {BERTH_SPREAD_ALL,      "a1 b1"},
+    };
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        CLEANUP(kit) struct kit k = kit_new();
+        const struct berth_spread spread = {
+            .topology = "zone", .select = TERM_APP("web", 0), .max_skew = 1, .nodes = rows[i].nodes};
+        kit_node(&k, (struct berth_node){.id = "a1", .zone = "a"});
+        kit_node(&k, (struct berth_node){.id = "b1", .zone = "b", .rank = 1});
+        kit_workload(&k, "web", 2, &(struct berth_shape){.spread = &spread, .spread_len = 1});
+        struct berth_instance old = {.id = 7, .workload = "web", .node = "a1", .state = BERTH_STOPPING};
+        kit_must(&k, berth_instance_put(k.cluster, &old, &k.err));
+        kit_plan(&k, "least_allocated");
+        assert_string_equal(kit_order(&k, "web"), rows[i].want);
+    }
+}
+
 static void a_whole_plan_is_even(void **state)
 {
     (void)state;
@@ -108,6 +219,8 @@ int main(void)
         cmocka_unit_test(the_emptiest_domain_sets_the_measure),
         cmocka_unit_test(a_domain_that_cannot_take_it_sets_no_measure),
         cmocka_unit_test(a_node_without_the_label_refuses),
+        cmocka_unit_test(the_nodes_that_count_are_chosen),
+        cmocka_unit_test(what_stops_counts_where_all_pods_do),
         cmocka_unit_test(a_whole_plan_is_even),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

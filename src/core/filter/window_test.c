@@ -124,12 +124,33 @@ static void nothing_is_stopped_for_a_window(void **state)
     scene_cleanup(&s);
 }
 
+/* What it might need decides, not what is expected; who might need less is not kept from the node by one that might need more. */
+static void limits_decide(void **state)
+{
+    (void)state;
+    struct scene s = stage(1, 100);
+    const char *const nodes[] = {"a"};
+    const struct berth_window w = {.id = "w",
+                                   .start_ns = START_NS + 100 * SCENE_SECOND_NS,
+                                   .end_ns = START_NS + 300 * SCENE_SECOND_NS,
+                                   .nodes = nodes,
+                                   .nodes_len = 1};
+    s.policy.windows = &w;
+    s.policy.windows_len = 1;
+    put_job(&s, (struct job){.id = "vague", .cpu = 900, .seconds = 20, .limit = 1000});
+    put_job(&s, (struct job){.id = "exact", .cpu = 900, .seconds = 50, .limit = 100});
+    step(&s, "place exact/0 a pending");
+    assert_int_equal(start_of(&s, "vague"), 300);
+    scene_cleanup(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_keep_others_away),
         cmocka_unit_test(labels_say_which_nodes),
         cmocka_unit_test(nothing_is_stopped_for_a_window),
+        cmocka_unit_test(limits_decide),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@ static int32_t score_of(const struct turn *t, uint32_t p)
         if (d.largest > 0)
             left += 1.0 / n * (double)(d.free - d.need) / (double)d.largest;
     }
-    return score_from((1 - left));
+    return score_from(t, 1 - left);
 }
 
 SCORE_ADD(score_of)
@@ -28,6 +28,7 @@ const struct score score_best_fit = {
     .name = "best_fit",
     .text = "prefers the node that would have the least left",
     .when = SCORE_BLOCK,
+    .stepped = true,
     .applies = applies,
     .add = add,
 };

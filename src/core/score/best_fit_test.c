@@ -83,6 +83,35 @@ static void the_tightest_node_is_taken(void **state)
     assert_string_equal(kit_order(&k, "web"), "n2 n2 n1 n1 n1 n1");
 }
 
+/* 1 - 127/128 of the largest is better than 0, but not by a whole percent: then the lower rank decides. */
+static void steps_make_nodes_equal(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t steps;
+        int32_t n2;
+        const char *want;
+    } rows[] = {
+        {0,   SCORE_ONE / 128,                         "n2"},
+        {100, 0,                                       "n1"},
+        {500, (int32_t)((int64_t)SCORE_ONE * 3 / 500), "n2"},
+    };
+    const struct berth_amount large = {"cpu", 128000}, small = {"cpu", 127000};
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        CLEANUP(kit) struct kit k = kit_new();
+        k.resources = cpu_and_gpu;
+        k.resources_len = 1;
+        k.steps = rows[i].steps;
+        kit_node(&k, (struct berth_node){.id = "n1", .allocatable = &large, .allocatable_len = 1});
+        kit_node(&k, (struct berth_node){.id = "n2", .rank = 1, .allocatable = &small, .allocatable_len = 1});
+        kit_workload(&k, "web", 1, NULL);
+        kit_plan(&k, "best_fit");
+        assert_int_equal(kit_score(&k, "web", "n1"), 0);
+        assert_int_equal(kit_score(&k, "web", "n2"), rows[i].n2);
+        assert_string_equal(kit_node_of(&k, "web", 0), rows[i].want);
+    }
+}
+
 static void a_resource_that_nobody_has_counts_for_nothing(void **state)
 {
     (void)state;
@@ -106,6 +135,7 @@ int main(void)
         cmocka_unit_test(the_published_formula),
         cmocka_unit_test(what_is_held_is_not_free),
         cmocka_unit_test(the_tightest_node_is_taken),
+        cmocka_unit_test(steps_make_nodes_equal),
         cmocka_unit_test(a_resource_that_nobody_has_counts_for_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

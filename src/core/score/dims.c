@@ -1,8 +1,8 @@
 /* dims.c - amounts that several scores look at. */
-#include "base/bits.h"
+#include "base/plant.h"
 #include "core/score/scores.h"
 
-static struct dim dim_gpu(const struct turn *t, uint32_t p)
+struct dim dim_gpu(const struct turn *t, uint32_t p)
 {
     const struct layout *l = t->c->l;
     struct dim d = {.need = (int64_t)t->k->gpu.count * t->k->gpu.milli, .largest = t->c->largest[0]};
@@ -28,45 +28,30 @@ struct dim dim_at(const struct turn *t, uint32_t i, uint32_t p)
     return d;
 }
 
-int32_t score_from(double value)
+/* Down to a whole step, and up again to the range of scores. */
+static int32_t stepped(uint32_t steps, int64_t whole)
 {
+    return (int32_t)(whole * SCORE_ONE / steps);
+}
+
+int32_t score_from(const struct turn *t, double value)
+{
+    uint32_t steps = t->c->profile.steps;
+    if (PLANTED(TABLE_SCORE))
+        value = 1 - value;
     if (!(value > 0))
         return 0;
-    return value < 1 ? (int32_t)(value * SCORE_ONE) : SCORE_ONE;
+    if (value >= 1)
+        return SCORE_ONE;
+    return steps ? stepped(steps, (int64_t)(value * steps)) : (int32_t)(value * SCORE_ONE);
 }
 
-static bool same_request(const struct gpu_cluster *g, const struct gpu_need *need)
+int32_t score_ratio(const struct turn *t, int64_t part, int64_t whole)
 {
-    return g->count == need->count && g->milli == need->milli;
-}
-
-const struct gpu_cluster *gpu_cluster_of(struct cycle *c, const struct gpu_need *need)
-{
-    for (struct gpu_cluster *g = c->gpu_clusters; g; g = g->next)
-        if (same_request(g, need))
-            return g;
-    struct gpu_cluster *g = ARENA_NEW(c->arena, struct gpu_cluster);
-    *g = (struct gpu_cluster){need->count, need->milli, NULL, c->gpu_clusters};
-    g->pods = ARENA_ARRAY(c->arena, uint16_t, (size_t)c->blocks * BLOCK + 1);
-    for (uint32_t i = 0; i < c->s->instances.len; i++) {
-        const struct instance *in = snapshot_instance(c->s, i);
-        if (in->id && in->gpus && in->state != BERTH_ENDED && !bits_has(c->removed, i) &&
-            same_request(g, &snapshot_class(c->s, in->class)->gpu))
-            g->pods[snapshot_position(c->s, in)]++;
-    }
-    for (size_t i = 0; i < c->acts.len; i++) {
-        const struct act *a = &c->acts.at[i];
-        if ((a->op == BERTH_PLACE || a->op == BERTH_RESERVE) && a->gpus &&
-            same_request(g, &snapshot_class(c->s, snapshot_workload(c->s, a->workload)->class)->gpu))
-            g->pods[a->position]++;
-    }
-    c->gpu_clusters = g;
-    return g;
-}
-
-void gpu_cluster_count(struct cycle *c, const struct gpu_need *need, uint32_t position, int sign)
-{
-    for (struct gpu_cluster *g = c->gpu_clusters; g; g = g->next)
-        if (same_request(g, need))
-            g->pods[position] = (uint16_t)(g->pods[position] + sign);
+    uint32_t steps = t->c->profile.steps;
+    if (part <= 0 || whole <= 0)
+        return 0;
+    if (part >= whole)
+        return SCORE_ONE;
+    return steps ? stepped(steps, part * steps / whole) : (int32_t)(part * SCORE_ONE / whole);
 }

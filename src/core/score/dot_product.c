@@ -18,7 +18,7 @@ static int32_t score_of(const struct turn *t, uint32_t p)
         if (d.largest > 0)
             sum += (double)d.free / (double)d.largest * ((double)d.need / (double)d.largest);
     }
-    return score_from(1 - 1.0 / n * sum);
+    return score_from(t, 1 - 1.0 / n * sum);
 }
 
 SCORE_ADD(score_of)
@@ -27,6 +27,7 @@ const struct score score_dot_product = {
     .name = "dot_product",
     .text = "prefers the node whose free resources are least aligned with the request",
     .when = SCORE_BLOCK,
+    .stepped = true,
     .applies = applies,
     .add = add,
 };

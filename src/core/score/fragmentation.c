@@ -3,7 +3,6 @@
  * The sigmoid of what the placement takes off the node's fragmentation; see core/fragmentation.h.
  */
 #include "core/fragmentation.h"
-#include "base/math.h"
 #include "core/score/scores.h"
 
 static bool applies(const struct turn *t)
@@ -13,7 +12,7 @@ static bool applies(const struct turn *t)
 
 static int32_t score_of(const struct turn *t, uint32_t p)
 {
-    return score_from(math_sigmoid(fragmentation_gain(t, p) / 1000));
+    return fragmentation_of(t, p).score;
 }
 
 SCORE_ADD(score_of)
@@ -22,6 +21,7 @@ const struct score score_fragmentation = {
     .name = "fragmentation",
     .text = "prefers the node on which the fewest idle GPUs become useless for typical pods",
     .when = SCORE_BLOCK,
+    .stepped = true,
     .applies = applies,
     .add = add,
 };

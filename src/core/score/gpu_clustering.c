@@ -1,5 +1,58 @@
-/* gpu_clustering.c - prefers nodes that hold pods with the same GPU request. */
+/* gpu_clustering.c - prefers nodes that hold pods with the same kind of GPU request: a share, or the same number of GPUs.
+ *
+ * Nodes are of four groups, a quarter of the score each: those that hold nothing but that kind; those that hold it among
+ * others; those that hold none; those that hold others. Within a group the one with the least left is better: of its quarter
+ * a node gets the part of the largest node's GPUs that it has not free. After "Beware of Fragmentation" (ATC'23).
+ */
+#include "base/bits.h"
 #include "core/score/scores.h"
+
+/* Pods by node, of one kind of request. */
+struct gpu_cluster {
+    uint16_t *pods[GPU_REQUESTS]; /* [kind][position]; NULL: nobody has such a request */
+    uint8_t *kinds;               /* [position]: of how many kinds there are pods */
+};
+
+uint32_t gpu_request_kind(const struct gpu_need *need)
+{
+    return need->milli < BERTH_GPU_MILLI ? 0 : need->count;
+}
+
+static void count(struct cycle *c, struct gpu_cluster *g, const struct gpu_need *need, uint32_t position, int sign)
+{
+    uint16_t **pods = &g->pods[gpu_request_kind(need)];
+    if (!*pods)
+        *pods = ARENA_ARRAY(c->arena, uint16_t, (size_t)c->blocks * BLOCK + 1);
+    bool before = (*pods)[position] > 0;
+    (*pods)[position] = (uint16_t)((*pods)[position] + sign);
+    g->kinds[position] = (uint8_t)(g->kinds[position] + ((*pods)[position] > 0) - before);
+}
+
+static const struct gpu_cluster *clusters_of(struct cycle *c)
+{
+    if (c->gpu_clusters)
+        return c->gpu_clusters;
+    struct gpu_cluster *g = ARENA_NEW(c->arena, struct gpu_cluster);
+    g->kinds = ARENA_ARRAY(c->arena, uint8_t, (size_t)c->blocks * BLOCK + 1);
+    for (uint32_t i = 0; i < c->s->instances.len; i++) {
+        const struct instance *in = snapshot_instance(c->s, i);
+        if (in->id && in->gpus && in->state != BERTH_ENDED && !bits_has(c->removed, i))
+            count(c, g, &snapshot_class(c->s, in->class)->gpu, snapshot_position(c->s, in), 1);
+    }
+    for (size_t i = 0; i < c->acts.len; i++) {
+        const struct act *a = &c->acts.at[i];
+        if ((a->op == BERTH_PLACE || a->op == BERTH_RESERVE) && a->gpus)
+            count(c, g, &snapshot_class(c->s, snapshot_workload(c->s, a->workload)->class)->gpu, a->position, 1);
+    }
+    c->gpu_clusters = g;
+    return g;
+}
+
+void gpu_cluster_count(struct cycle *c, const struct gpu_need *need, uint32_t position, int sign)
+{
+    if (c->gpu_clusters)
+        count(c, c->gpu_clusters, need, position, sign);
+}
 
 static bool applies(const struct turn *t)
 {
@@ -8,16 +61,20 @@ static bool applies(const struct turn *t)
 
 static int32_t score_of(const struct turn *t, uint32_t p)
 {
-    const struct gpu_cluster *g = gpu_cluster_of(t->c, &t->k->gpu);
-    return g->pods[p] ? SCORE_ONE : 0;
+    const struct gpu_cluster *g = clusters_of(t->c);
+    const uint16_t *like = g->pods[gpu_request_kind(&t->k->gpu)];
+    const struct dim d = dim_gpu(t, p);
+    int64_t group = like && like[p] ? (g->kinds[p] == 1 ? 3 : 2) : g->kinds[p] == 0;
+    return score_ratio(t, group * d.largest + d.largest - d.free, 4 * d.largest);
 }
 
 SCORE_ADD(score_of)
 
 const struct score score_gpu_clustering = {
     .name = "gpu_clustering",
-    .text = "prefers nodes that hold pods with the same GPU request",
+    .text = "prefers nodes that hold pods with the same kind of GPU request",
     .when = SCORE_BLOCK,
+    .stepped = true,
     .applies = applies,
     .add = add,
 };

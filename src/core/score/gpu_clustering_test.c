@@ -1,4 +1,4 @@
-/* gpu_clustering_test.c - nodes that hold pods with the same GPU request. */
+/* gpu_clustering_test.c - nodes that hold pods with the same kind of GPU request. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,42 +9,72 @@
 #include "core/kit_test.h"
 #include "core/score.h"
 
-static const struct berth_gpu gpus[4];
+static const struct berth_gpu gpus[8];
 
 static void the_same_request_comes_first(void **state)
 {
     (void)state;
-    /* n1 is empty, n2 holds a whole GPU, n3 half of one, n4 a pair. */
+    /* Four GPUs each: n1 is empty, n2 holds a whole one, n3 half of one, n4 a pair, n5 a whole one and a pair. The largest
+     * node, n6, has eight. */
     static const struct {
         const char *label;
         uint32_t count, milli;
-        const char *like; /* the node that holds the same; "" none */
+        int32_t want[5]; /* quarters */
     } rows[] = {
-        {"a whole one",       1, 0,    "n2"},
-        {"the same in milli", 1, 1000, "n2"},
-        {"half of one",       1, 500,  "n3"},
-        {"another share",     1, 400,  ""  },
-        {"a pair",            2, 0,    "n4"},
-        {"three",             3, 0,    ""  },
-        {"none",              0, 0,    ""  },
+        {"a whole one",       1, 0,    {1, 3, 0, 0, 2}},
+        {"the same in milli", 1, 1000, {1, 3, 0, 0, 2}},
+        {"half of one",       1, 500,  {1, 0, 3, 0, 0}},
+        {"another share",     1, 400,  {1, 0, 3, 0, 0}},
+        {"a pair",            2, 0,    {1, 0, 0, 3, 2}},
+        {"three",             3, 0,    {1, 0, 0, 0, 0}},
     };
-    static const char *const names[] = {"n1", "n2", "n3", "n4"};
+    static const char *const names[] = {"n1", "n2", "n3", "n4", "n5"};
+    static const int32_t held[] = {4000, 5000, 4500, 6000,
+                                   7000}; /* of the 8000 of the largest what the node has not free */
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(kit) struct kit k = kit_new();
         for (size_t n = 0; n < ROWS(names); n++)
             kit_node(&k, (struct berth_node){.id = names[n], .gpus = gpus, .gpus_len = 4});
-        kit_workload(&k, "whole", 1, &(struct berth_shape){.gpu.count = 1});
+        kit_node(&k, (struct berth_node){.id = "n6", .gpus = gpus, .gpus_len = 8});
+        kit_workload(&k, "whole", 2, &(struct berth_shape){.gpu.count = 1});
         kit_running(&k, "whole", 0, "n2", 1 << 0);
+        kit_running(&k, "whole", 1, "n5", 1 << 0);
         kit_workload(&k, "half", 1, &(struct berth_shape){.gpu.count = 1, .gpu.milli = 500});
         kit_running(&k, "half", 0, "n3", 1 << 3);
-        kit_workload(&k, "pair", 1, &(struct berth_shape){.gpu.count = 2});
+        kit_workload(&k, "pair", 2, &(struct berth_shape){.gpu.count = 2});
         kit_running(&k, "pair", 0, "n4", 3 << 1);
+        kit_running(&k, "pair", 1, "n5", 3 << 1);
         kit_workload(&k, "web", 0, &(struct berth_shape){.gpu.count = rows[i].count, .gpu.milli = rows[i].milli});
         kit_plan(&k, "gpu_clustering");
         print_message("%s\n", rows[i].label);
         for (size_t n = 0; n < ROWS(names); n++)
-            assert_int_equal(kit_score(&k, "web", names[n]), strcmp(names[n], rows[i].like) == 0 ? SCORE_ONE : 0);
+            assert_int_equal(kit_score(&k, "web", names[n]),
+                             (int64_t)SCORE_ONE * (8000 * rows[i].want[n] + held[n]) / 32000);
+        assert_int_equal(kit_score(&k, "web", "n6"), SCORE_ONE / 4);
     }
+}
+
+static void in_steps_it_is_whole_percents(void **state)
+{
+    (void)state;
+    CLEANUP(kit) struct kit k = kit_new();
+    kit_node(&k, (struct berth_node){.id = "n1", .gpus = gpus, .gpus_len = 8});
+    kit_workload(&k, "half", 1, &(struct berth_shape){.gpu.count = 1, .gpu.milli = 500});
+    kit_running(&k, "half", 0, "n1", 1 << 0);
+    kit_workload(&k, "web", 0, &(struct berth_shape){.gpu.count = 1, .gpu.milli = 400});
+    k.steps = 100;
+    kit_plan(&k, "gpu_clustering");
+    assert_int_equal(kit_score(&k, "web", "n1"), (int64_t)SCORE_ONE * 76 / 100); /* 75 + 25 * 500 / 8000 = 76.5 */
+}
+
+static void none_is_asked_for(void **state)
+{
+    (void)state;
+    CLEANUP(kit) struct kit k = kit_new();
+    kit_node(&k, (struct berth_node){.id = "n1", .gpus = gpus, .gpus_len = 4});
+    kit_workload(&k, "web", 0, NULL);
+    kit_plan(&k, "gpu_clustering");
+    assert_int_equal(kit_score(&k, "web", "n1"), 0);
 }
 
 static void pods_of_one_plan_gather(void **state)
@@ -79,6 +109,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_request_comes_first),
+        cmocka_unit_test(in_steps_it_is_whole_percents),
+        cmocka_unit_test(none_is_asked_for),
         cmocka_unit_test(pods_of_one_plan_gather),
         cmocka_unit_test(another_workload_with_the_same_request_follows),
     };

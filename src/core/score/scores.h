@@ -11,9 +11,11 @@ extern const struct score score_balanced;
 extern const struct score score_best_fit;
 extern const struct score score_dot_product;
 extern const struct score score_gpu_packing;
+extern const struct score score_gpu_filling;
 extern const struct score score_gpu_clustering;
 extern const struct score score_gpu_spare;
 extern const struct score score_fragmentation;
+extern const struct score score_gpu_worth;
 extern const struct score score_spread;
 extern const struct score score_affinity;
 extern const struct score score_preferences;
@@ -35,16 +37,16 @@ struct dim {
     int64_t largest; /* capacity of any node */
 };
 struct dim dim_at(const struct turn *t, uint32_t i, uint32_t position);
+/* All GPUs of a node, in thousandths; `largest` is known where profile.needs_largest says so. */
+struct dim dim_gpu(const struct turn *t, uint32_t position);
 
-/* A value from 0 to 1 as a score; what is outside is cut. */
-int32_t score_from(double value);
+/* A value from 0 to 1 as a score, cut down to the profile's steps; what is outside is cut. */
+int32_t score_from(const struct turn *t, double value);
+/* The same of a quotient, exactly; both below 2^31. */
+int32_t score_ratio(const struct turn *t, int64_t part, int64_t whole);
 
-/* Pods by node that ask for the same number and share of GPUs. */
-struct gpu_cluster {
-    uint32_t count, milli;
-    uint16_t *pods; /* [position] */
-    struct gpu_cluster *next;
-};
-const struct gpu_cluster *gpu_cluster_of(struct cycle *c, const struct gpu_need *need);
-/* Keeps the counts that exist; called for each placement (sign 1) and each undone one (-1). */
+/* Kinds of requests that gpu_clustering tells apart: 0 a share, else the number of GPUs. */
+enum { GPU_REQUESTS = BERTH_NODE_GPUS_MAX + 1 };
+uint32_t gpu_request_kind(const struct gpu_need *need);
+/* Keeps its counts, if there are any; called for each placement (sign 1) and each undone one (-1). */
 void gpu_cluster_count(struct cycle *c, const struct gpu_need *need, uint32_t position, int sign);

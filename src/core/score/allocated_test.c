@@ -1,4 +1,4 @@
-/* least_allocated_test.c - the node with the larger share left. */
+/* allocated_test.c - least and most allocated: the node with the larger share left, and that with the smaller. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,8 @@
 
 #include "core/kit_test.h"
 
+static const char *const scores[] = {"least_allocated", "most_allocated"};
+
 static void shares_decide(void **state)
 {
     (void)state;
@@ -15,14 +17,15 @@ static void shares_decide(void **state)
     static const struct {
         const char *label;
         int64_t cpu, memory; /* that each pod asks for */
-        const char *want;
+        const char *want[2]; /* [score] */
     } rows[] = {
-        {"both",        1000, 1000, "n1 n2 n3"   },
-        {"only cpu",    1000, 0,    "n1 n3 n2 n4"},
-        {"only memory", 0,    2000, "n1 n2 n3"   },
-        {"nothing",     0,    0,    "n1 n3 n2 n4"},
+        {"both",        1000, 1000, {"n1 n2 n3", "n3 n2 n1"}      },
+        {"only cpu",    1000, 0,    {"n1 n3 n2 n4", "n4 n2 n3 n1"}},
+        {"only memory", 0,    2000, {"n1 n2 n3", "n3 n2 n1"}      },
+        {"nothing",     0,    0,    {"n1 n3 n2 n4", "n4 n2 n1 n3"}},
     };
-    for (size_t i = 0; i < ROWS(rows); i++) {
+    for (size_t n = 0; n < 2 * ROWS(rows); n++) {
+        size_t i = n / 2, score = n % 2;
         CLEANUP(kit) struct kit k = kit_new();
         struct berth_shape held = {LIST(requests, struct berth_amount, {"cpu", 4000})};
         struct berth_shape shape = {
@@ -37,9 +40,9 @@ static void shares_decide(void **state)
         kit_workload(&k, "old", 1, &held);
         kit_running(&k, "old", 0, "n2", 0);
         kit_workload(&k, "web", 4, &shape);
-        kit_plan(&k, "least_allocated");
-        if (strcmp(kit_order(&k, "web"), rows[i].want) != 0)
-            fail_msg("%s: %s, not %s", rows[i].label, kit_order(&k, "web"), rows[i].want);
+        kit_plan(&k, scores[score]);
+        if (strcmp(kit_order(&k, "web"), rows[i].want[score]) != 0)
+            fail_msg("%s, %s: %s, not %s", scores[score], rows[i].label, kit_order(&k, "web"), rows[i].want[score]);
     }
 }
 
@@ -52,8 +55,10 @@ static void equal_nodes_come_by_rank_and_id(void **state)
     kit_node(&k, (struct berth_node){.id = "n1", .rank = 1});
     kit_node(&k, (struct berth_node){.id = "n2"});
     kit_workload(&k, "web", 3, &shape);
-    kit_plan(&k, "least_allocated");
-    assert_string_equal(kit_order(&k, "web"), "n2 n3 n1");
+    for (size_t i = 0; i < ROWS(scores); i++) {
+        kit_plan(&k, scores[i]);
+        assert_string_equal(kit_order(&k, "web"), "n2 n3 n1");
+    }
 }
 
 static void pods_of_one_plan_count(void **state)
@@ -66,6 +71,8 @@ static void pods_of_one_plan_count(void **state)
     kit_workload(&k, "web", 6, &shape);
     kit_plan(&k, "least_allocated");
     assert_string_equal(kit_order(&k, "web"), "n1 n2 n1 n2 n1 n2");
+    kit_plan(&k, "most_allocated");
+    assert_string_equal(kit_order(&k, "web"), "n1 n1 n1 n1 n2 n2");
 }
 
 static void other_resources_can_be_looked_at(void **state)
@@ -81,6 +88,8 @@ static void other_resources_can_be_looked_at(void **state)
     kit_workload(&k, "web", 3, &shape);
     kit_plan(&k, "least_allocated");
     assert_string_equal(kit_order(&k, "web"), "n3 n1 n2");
+    kit_plan(&k, "most_allocated");
+    assert_string_equal(kit_order(&k, "web"), "n2 n1 n3");
 }
 
 int main(void)

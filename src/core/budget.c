@@ -1,0 +1,244 @@
+/* budget.c - budgets as they are put, and as a plan uses them up. */
+#include "core/budget.h"
+
+#include <errno.h>
+
+/* ---- putting ------------------------------------------------------------------------------------------------------ */
+
+static size_t budget_find(const struct berth_cluster *c, const char *id)
+{
+    sym s = intern_find(&c->names, id ? id : "");
+    size_t i = 0;
+    while (i < c->budgets.len && c->budgets.at[i].id != s)
+        i++;
+    return i;
+}
+
+int berth_budget_put(struct berth_cluster *c, const struct berth_budget *from, struct berth_err *err)
+{
+    int rc = describe_budget(from, err);
+    if (rc)
+        return rc;
+    size_t at = budget_find(c, from->id);
+    struct budget b = {intern_put(&c->names, from->id), budget_tie_put(c, &from->select), (int32_t)from->allowed};
+    if (at == c->budgets.len)
+        vec_push(&c->budgets, b);
+    else
+        c->budgets.at[at] = b;
+    c->revision++;
+    return 0;
+}
+
+int berth_budget_remove(struct berth_cluster *c, const char *id, struct berth_err *err)
+{
+    size_t at = budget_find(c, id);
+    if (at == c->budgets.len)
+        return err_set(err, ENOENT, "budget \"%s\": there is none of that name", id ? id : "");
+    c->budgets.at[at] = c->budgets.at[--c->budgets.len];
+    c->revision++;
+    return 0;
+}
+
+void berth_budget_spend(struct berth_cluster *c, const char *workload)
+{
+    uint32_t slot = cluster_workload_find(c, workload);
+    if (slot == NONE || cluster_workload(c, slot)->gone)
+        return;
+    const struct label_set *set = pages_at(&c->label_sets, cluster_workload(c, slot)->label_set);
+    for (size_t i = 0; i < c->budgets.len; i++) {
+        struct budget *b = &c->budgets.at[i];
+        const struct pooled *tie = pages_at(&c->shapes.ties.items, b->tie.v);
+        if (b->allowed && term_holds(&c->names, &((const struct tie *)tie->object)->select, set->labels)) {
+            b->allowed--;
+            c->revision++;
+        }
+    }
+}
+
+/* ---- in a plan ---------------------------------------------------------------------------------------------------- */
+
+/* A budget that a label set counts against. */
+struct link {
+    uint32_t budget, next; /* the next one of the set, or NONE */
+};
+
+/* A stop that was noted. */
+struct spent {
+    uint32_t workload;
+    size_t act;
+};
+
+struct budgets {
+    int32_t *left;   /* [budget] */
+    uint32_t *first; /* [label set]: link, or NONE */
+    VEC(struct link) links;
+    VEC(struct spent) spent;
+    size_t acts; /* up to which they were noted */
+    uint32_t turn;
+};
+
+static void link_set(const struct berth_plan *p, struct budgets *b, uint32_t budget, uint32_t set)
+{
+    const struct label_set *s = pages_at(&p->s->label_sets, set);
+    const struct tie *tie = snapshot_tie(p->s, p->s->budgets[budget].tie);
+    if (s->first == NONE || !term_holds(&p->s->names, &tie->select, s->labels))
+        return;
+    struct link link = {budget, b->first[set]};
+    b->first[set] = (uint32_t)b->links.len;
+    vec_push(&b->links, link);
+}
+
+/* Finds the label sets that the budget selects. */
+static void link_budget(const struct berth_plan *p, struct budgets *b, uint32_t budget)
+{
+    const struct tie *tie = snapshot_tie(p->s, p->s->budgets[budget].tie);
+    for (uint32_t set = 0; tie->anchors_len == 0 && set < p->s->label_sets.len; set++)
+        link_set(p, b, budget, set);
+    for (uint32_t a = 0; a < tie->anchors_len; a++) {
+        const struct pair *pair = pages_at(&p->s->pairs, tie->anchors[a]);
+        const struct posting *at;
+        for (uint32_t x = pair->first; x != NONE; x = at->next) {
+            at = pages_at(&p->s->postings, x);
+            link_set(p, b, budget, at->set);
+        }
+    }
+}
+
+struct budgets *budgets_new(struct berth_plan *p)
+{
+    if (p->s->budgets_len == 0)
+        return NULL;
+    struct budgets *b = ARENA_NEW(&p->arena, struct budgets);
+    b->left = ARENA_ARRAY(&p->arena, int32_t, p->s->budgets_len);
+    b->first = ARENA_ARRAY(&p->arena, uint32_t, p->s->label_sets.len + 1);
+    for (uint32_t i = 0; i < p->s->label_sets.len; i++)
+        b->first[i] = NONE;
+    for (uint32_t i = 0; i < p->s->budgets_len; i++) {
+        b->left[i] = p->s->budgets[i].allowed;
+        link_budget(p, b, i);
+    }
+    return b;
+}
+
+void budgets_done(struct budgets *b)
+{
+    if (!b)
+        return;
+    vec_done(&b->links);
+    vec_done(&b->spent);
+}
+
+#define BUDGETS_EACH(at, p, b, workload)                                                                               \
+    for (uint32_t at = (b)->first[snapshot_workload((p)->s, workload)->label_set]; at != NONE;                         \
+         at = (b)->links.at[at].next)
+
+/* Takes a place in each budget of the workload; false: some has none, and goes below zero. */
+static bool take(const struct berth_plan *p, struct budgets *b, uint32_t workload)
+{
+    bool had = true;
+    BUDGETS_EACH (at, p, b, workload)
+        had &= --b->left[b->links.at[at].budget] >= 0;
+    return had;
+}
+
+static void give(const struct berth_plan *p, struct budgets *b, uint32_t workload)
+{
+    BUDGETS_EACH (at, p, b, workload)
+        b->left[b->links.at[at].budget]++;
+}
+
+/* A place that was only promised is no pod yet. */
+static bool counts(const struct berth_plan *p, uint32_t slot)
+{
+    return snapshot_instance(p->s, slot)->state != BERTH_RESERVED;
+}
+
+/* What was stopped for others since has used up its places. */
+static void catch_up(struct berth_plan *p, struct budgets *b)
+{
+    for (; b->acts < p->c.acts.len; b->acts++) {
+        const struct act *a = &p->c.acts.at[b->acts];
+        if (a->op != BERTH_STOP || a->cause != BERTH_CAUSE_PREEMPTED || !counts(p, a->instance))
+            continue;
+        struct spent one = {a->workload, b->acts};
+        vec_push(&b->spent, one);
+        (void)take(p, b, a->workload);
+    }
+}
+
+void budgets_rewind(struct berth_plan *p, size_t acts)
+{
+    struct budgets *b = p->victims->budgets;
+    if (!b || b->acts <= acts)
+        return;
+    for (; b->spent.len && b->spent.at[b->spent.len - 1].act >= acts; b->spent.len--) {
+        give(p, b, b->spent.at[b->spent.len - 1].workload);
+        b->turn++;
+    }
+    b->acts = acts;
+}
+
+uint32_t budgets_turn(const struct berth_plan *p)
+{
+    return p->victims->budgets ? p->victims->budgets->turn : 0;
+}
+
+/* Takes places for all that would go with the party; how many had none. */
+static uint32_t party_take(const struct berth_plan *p, struct budgets *b, const struct party *x)
+{
+    uint32_t broken = 0;
+    for (uint32_t m = 0; m < x->len; m++) {
+        uint32_t slot = p->victims->members[x->first + m];
+        if (member_stands(p, slot) && counts(p, slot))
+            broken += !take(p, b, snapshot_instance(p->s, slot)->workload.v);
+    }
+    return broken;
+}
+
+static void party_give(const struct berth_plan *p, struct budgets *b, const struct party *x)
+{
+    for (uint32_t m = 0; m < x->len; m++) {
+        uint32_t slot = p->victims->members[x->first + m];
+        if (member_stands(p, slot) && counts(p, slot))
+            give(p, b, snapshot_instance(p->s, slot)->workload.v);
+    }
+}
+
+uint32_t budgets_order(struct berth_plan *p, uint32_t *parties, uint32_t len, bool may_break)
+{
+    struct budgets *b = p->victims->budgets;
+    const struct party *all = p->victims->parties;
+    if (!b)
+        return len;
+    catch_up(p, b);
+    struct arena_mark mark = arena_mark(&p->scratch);
+    uint32_t *behind = ARENA_ARRAY(&p->scratch, uint32_t, len + 1), behind_len = 0, left = 0;
+    for (uint32_t n = 0; n < len; n++) {
+        if (party_take(p, b, &all[parties[n]]) == 0) {
+            parties[left++] = parties[n];
+            continue;
+        }
+        party_give(p, b, &all[parties[n]]);
+        behind[behind_len++] = parties[n];
+    }
+    for (uint32_t n = 0; n < left; n++)
+        party_give(p, b, &all[parties[n]]);
+    for (uint32_t n = 0; n < behind_len && may_break; n++)
+        parties[left++] = behind[n];
+    arena_rewind(&p->scratch, mark);
+    return left;
+}
+
+uint32_t budgets_broken(struct berth_plan *p, const uint32_t *parties, uint32_t len)
+{
+    struct budgets *b = p->victims->budgets;
+    uint32_t broken = 0;
+    if (!b)
+        return 0;
+    catch_up(p, b);
+    for (uint32_t n = 0; n < len; n++)
+        broken += party_take(p, b, &p->victims->parties[parties[n]]);
+    for (uint32_t n = 0; n < len; n++)
+        party_give(p, b, &p->victims->parties[parties[n]]);
+    return broken;
+}

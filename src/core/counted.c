@@ -1,0 +1,91 @@
+/* counted.c - on which nodes a spread counts pods, and which domains it keeps even.
+ *
+ * Both depend on the rules of the class and the nodes alone: found once in a plan, whoever asks next.
+ */
+#include "base/bits.h"
+#include "core/filter/filters.h"
+
+/* Bits of the nodes that have all the topologies and, as far as the spread minds, satisfy the rules. */
+static uint64_t *find(const struct turn *t, const struct spread_nodes *of)
+{
+    struct cycle *c = t->c;
+    struct range all = {0, c->blocks};
+    uint64_t *bits = arena_alloc(c->arena, (c->blocks + 1) * sizeof *bits);
+    for (uint32_t b = 0; b < c->blocks; b++)
+        bits[b] = layout_block_bits(c->l, b);
+    for (uint32_t i = 0; i < of->topologies_len; i++) {
+        const uint32_t *domain = of->topologies[i]->domain;
+        EACH_NODE (p, all, bits)
+            if (domain && domain[p] == NONE)
+                NODE_REFUSES(p, all, bits);
+    }
+    if ((of->nodes == BERTH_SPREAD_REQUIRED || of->nodes == BERTH_SPREAD_BOTH) && filter_labels.applies(t))
+        filter_labels.mask(t, all, bits);
+    if (of->nodes == BERTH_SPREAD_TOLERATED || of->nodes == BERTH_SPREAD_BOTH)
+        filter_taints.mask(t, all, bits);
+    return bits;
+}
+
+/* The topologies of all spreads of the class that are required, or of all that are not. */
+static const struct topology **topologies_of(struct turn *t, bool required, uint32_t *ret_len)
+{
+    const struct topology **at = ARENA_ARRAY(t->c->scratch, const struct topology *, t->k->ties_len + 1);
+    uint32_t len = 0;
+    for (uint32_t i = 0; i < t->k->ties_len; i++) {
+        const struct tie *tie = snapshot_tie(t->c->s, t->k->ties[i]);
+        if (tie->kind == TIE_SPREAD && (tie->weight == 0) == required)
+            at[len++] = cycle_topology(t->c, tie->topology);
+    }
+    *ret_len = len;
+    return at;
+}
+
+static bool counted_same(const struct spread_nodes *a, const struct spread_nodes *b)
+{
+    if (a->rules != b->rules || a->nodes != b->nodes || a->topologies_len != b->topologies_len)
+        return false;
+    for (uint32_t i = 0; i < a->topologies_len; i++)
+        if (a->topologies[i] != b->topologies[i])
+            return false;
+    return true;
+}
+
+const uint64_t *spread_counted(struct turn *t, const struct tie *tie)
+{
+    struct cycle *c = t->c;
+    if (tie->nodes == BERTH_SPREAD_POSSIBLE)
+        return NULL;
+    struct spread_nodes x = {.rules = t->k->rules.v, .nodes = tie->nodes};
+    const struct topology **topologies = topologies_of(t, tie->weight == 0, &x.topologies_len);
+    x.topologies = topologies;
+    for (const struct spread_nodes *at = c->spread_nodes; at; at = at->next)
+        if (counted_same(at, &x))
+            return at->bits;
+    x.topologies = arena_dup(c->arena, topologies, x.topologies_len * sizeof *topologies);
+    x.bits = find(t, &x);
+    x.next = c->spread_nodes;
+    c->spread_nodes = arena_dup(c->arena, &x, sizeof x);
+    return x.bits;
+}
+
+const struct eligible *spread_eligible(struct turn *t, const struct tie *tie)
+{
+    struct cycle *c = t->c;
+    const struct topology *topology = cycle_topology(c, tie->topology);
+    const uint64_t *counted = spread_counted(t, tie), *nodes = counted ? counted : turn_rules_mask(c, t);
+    for (struct eligible *e = c->eligibles; e; e = e->next)
+        if (e->nodes == nodes && e->topology == topology)
+            return e;
+    struct eligible *e = ARENA_NEW(c->arena, struct eligible);
+    uint64_t *domains = ARENA_ARRAY(c->arena, uint64_t, bits_words(topology->domains) + 1);
+    for (uint32_t b = 0; b < c->blocks; b++)
+        BITS_EACH (lane, nodes[b]) {
+            uint32_t p = b * BLOCK + (uint32_t)lane, d = topology->domain ? topology->domain[p] : p;
+            if (d != NONE)
+                bits_add(domains, d);
+        }
+    uint32_t len = (uint32_t)bits_count(domains, bits_words(topology->domains));
+    *e = (struct eligible){nodes, topology, domains, len, c->eligibles};
+    c->eligibles = e;
+    return e;
+}

@@ -1,0 +1,380 @@
+/* entitle.c - who is by right: guarantees given out in an order that knows nothing of places. */
+#include "core/entitle.h"
+
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/sort.h"
+#include "core/tier.h"
+
+enum { PREFETCH = 8 }; /* workloads in order are scattered in memory */
+
+/* ---- spare pods --------------------------------------------------------------------------------------------------- */
+
+bool is_elastic(const struct workload *w)
+{
+    return w->kind == BERTH_JOB && w->gang != NONE && w->gang_min < w->replicas;
+}
+
+/* Is it there, and stays? */
+static bool is_there(const struct berth_plan *p, uint32_t slot)
+{
+    enum berth_state state = snapshot_instance(p->s, slot)->state;
+    return state != BERTH_ENDED && state != BERTH_STOPPING && !bits_has(p->c.stopped, slot) &&
+           !bits_has(p->c.removed, slot);
+}
+
+/* Does it wait to take over from one that stands for its pod? */
+static bool is_extra(const struct berth_plan *p, const struct instance *i)
+{
+    uint32_t old = snapshot_replaced(p->s, i);
+    return old != NONE && is_there(p, old);
+}
+
+static bool is_counted(const struct berth_plan *p, uint32_t slot)
+{
+    return is_there(p, slot) && !is_extra(p, snapshot_instance(p->s, slot));
+}
+
+/* How many of its pods come before this one, those that are done included. */
+static uint32_t pods_before(const struct berth_plan *p, const struct workload *w, const struct instance *i)
+{
+    const struct berth_snapshot *s = p->s;
+    uint32_t n = 0;
+    for (uint32_t at = w->first; at != NONE; at = snapshot_instance(s, at)->next_of_workload) {
+        const struct instance *x = snapshot_instance(s, at);
+        n += (is_counted(p, at) || workload_done(w, x)) && x->ordinal < i->ordinal;
+    }
+    return n;
+}
+
+static bool is_spare(const struct berth_plan *p, const struct instance *i)
+{
+    const struct workload *w = snapshot_workload(p->s, i->workload.v);
+    return is_elastic(w) && pods_before(p, w, i) >= w->gang_min;
+}
+
+int64_t tier_of_instance(const struct berth_plan *p, uint32_t slot)
+{
+    const struct instance *i = snapshot_instance(p->s, slot);
+    int32_t priority = snapshot_workload(p->s, i->workload.v)->priority;
+    bool lent = p->tiers && p->tiers->lent && bits_has(p->tiers->lent, slot);
+    return tier_of(is_spare(p, i) ? BERTH_SPARE : lent ? BERTH_BORROWED : BERTH_BY_RIGHT, priority);
+}
+
+/* ---- guarantees --------------------------------------------------------------------------------------------------- */
+
+/* What is left of one guarantee as it is given out. */
+struct grant {
+    uint32_t resource;
+    int64_t left;
+};
+
+struct grants {
+    struct grant *at; /* NULL: everything is by right */
+    uint32_t len;
+};
+
+/* What all nodes have of a resource of quotas. */
+static int64_t cluster_has(const struct berth_plan *p, uint32_t resource)
+{
+    const struct layout *l = p->s->layout;
+    int64_t sum = 0;
+    if (resource == QUOTA_GPU)
+        return (int64_t)l->device[l->len] * BERTH_GPU_MILLI;
+    for (uint32_t at = 0; resource < l->resources && l->capacity[resource] && at < l->len; at++)
+        sum += snapshot_capacity(p->s, resource, at);
+    return sum;
+}
+
+/* By its weight's share among those of the same parent. */
+static int64_t weighted(const struct berth_plan *p, uint32_t q, int64_t of)
+{
+    const struct quota *quotas = p->s->quotas;
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < p->s->quotas_len; i++)
+        sum += quotas[i].parent == quotas[q].parent && quotas[i].weighted ? quotas[i].weight : 0;
+    return (int64_t)((__int128)of * quotas[q].weight / (sum ? sum : 1));
+}
+
+/* Parents come first: a share is of what the parent is guaranteed. */
+static struct grants grants_of(struct berth_plan *p, struct grants *all, uint8_t *done, uint32_t q)
+{
+    const struct quota *quota = &p->s->quotas[q];
+    const struct quota_terms *t = quota->terms;
+    if (done[q])
+        return all[q];
+    done[q] = 1;
+    if (t && t->guarantees_len) {
+        all[q].at = ARENA_ARRAY(&p->scratch, struct grant, t->guarantees_len);
+        all[q].len = t->guarantees_len;
+        for (uint32_t i = 0; i < t->guarantees_len; i++)
+            all[q].at[i] = (struct grant){t->guarantees[i].resource, t->guarantees[i].amount};
+        return all[q];
+    }
+    if (!quota->weighted)
+        return all[q];
+    struct grants parent = {0};
+    if (quota->parent != NONE)
+        parent = grants_of(p, all, done, quota->parent);
+    uint32_t resources = p->s->layout->resources, len = 0;
+    struct grant *at = ARENA_ARRAY(&p->scratch, struct grant, (parent.at ? parent.len : resources) + 1);
+    for (uint32_t i = 0; parent.at && i < parent.len; i++)
+        at[len++] = (struct grant){parent.at[i].resource, weighted(p, q, parent.at[i].left)};
+    for (uint32_t r = 0; !parent.at && r < resources; r++)
+        if (p->s->layout->capacity[r] && !p->s->resources[r].optional)
+            at[len++] = (struct grant){r, weighted(p, q, cluster_has(p, r))};
+    if (!parent.at && cluster_has(p, QUOTA_GPU))
+        at[len++] = (struct grant){QUOTA_GPU, weighted(p, q, cluster_has(p, QUOTA_GPU))};
+    all[q] = (struct grants){at, len};
+    return all[q];
+}
+
+static struct grants *grants_make(struct berth_plan *p)
+{
+    struct grants *all = ARENA_ARRAY(&p->scratch, struct grants, p->s->quotas_len + 1);
+    uint8_t *done = ARENA_ARRAY(&p->scratch, uint8_t, p->s->quotas_len + 1);
+    for (uint32_t q = 0; q < p->s->quotas_len; q++)
+        (void)grants_of(p, all, done, q);
+    return all;
+}
+
+/* The quotas that a workload counts against. */
+struct path {
+    uint32_t at[QUOTA_CHAIN_MAX], len;
+};
+
+/* How many of `pods` equal pods are by right, by what is left of every guarantee. */
+static uint32_t grants_room(const struct grants *all, const struct path *path, const struct class *k, uint32_t pods)
+{
+    for (uint32_t n = 0; n < path->len; n++)
+        for (uint32_t i = 0; i < all[path->at[n]].len; i++) {
+            const struct grant *g = &all[path->at[n]].at[i];
+            int64_t need = quota_need(k, g->resource);
+            if (need > 0 && (__int128)need * pods > g->left)
+                pods = (uint32_t)(g->left / need);
+        }
+    return pods;
+}
+
+/* Below 0 pods: given back. */
+static void grants_take(struct grants *all, const struct path *path, const struct class *k, int64_t pods)
+{
+    for (uint32_t n = 0; n < path->len; n++)
+        for (uint32_t i = 0; i < all[path->at[n]].len; i++)
+            all[path->at[n]].at[i].left -= quota_need(k, all[path->at[n]].at[i].resource) * pods;
+}
+
+/* ---- what has a place ---------------------------------------------------------------------------------------------- */
+
+/* Is it stopping, and its pod still wanted, once it has stopped? Then it stands for that: else others would take what is its
+ * right, only until it is wished for again. */
+static bool comes_back(const struct berth_plan *p, uint32_t slot)
+{
+    const struct instance *i = snapshot_instance(p->s, slot);
+    const struct workload *w = snapshot_workload(p->s, i->workload.v);
+    bool stopping = i->state == BERTH_STOPPING || (state_active(i->state) && bits_has(p->c.stopped, slot));
+    if (!stopping || is_extra(p, i) || bits_has(p->c.removed, slot) || w->gone || w->suspended ||
+        i->ordinal >= w->replicas || w->on_lost == BERTH_LOST_REPLACE)
+        return false; /* one that may run twice is wished for at once */
+    for (uint32_t at = w->first; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload) {
+        const struct instance *x = snapshot_instance(p->s, at);
+        if (at != slot && x->ordinal == i->ordinal && (x->id > i->id || workload_done(w, x)))
+            return false;
+    }
+    return true;
+}
+
+/* Its instances that stand for its pods, in order of their ordinals. */
+static struct keyed *placed_make(struct berth_plan *p, uint32_t workload, uint32_t *ret_len)
+{
+    const struct berth_snapshot *s = p->s;
+    const struct workload *w = snapshot_workload(s, workload);
+    uint32_t len = 0;
+    *ret_len = 0;
+    if (w->first == NONE)
+        return NULL;
+    for (uint32_t at = w->first; at != NONE; at = snapshot_instance(s, at)->next_of_workload)
+        len++;
+    struct keyed *rows = arena_alloc(&p->scratch, (2 * (size_t)len + 1) * sizeof *rows);
+    len = 0;
+    for (uint32_t at = w->first; at != NONE; at = snapshot_instance(s, at)->next_of_workload) {
+        const struct instance *i = snapshot_instance(s, at);
+        if (is_counted(p, at) || comes_back(p, at))
+            rows[len++] = (struct keyed){i->ordinal, at};
+    }
+    sort_keyed(rows, rows + len, len);
+    *ret_len = len;
+    return rows;
+}
+
+/* Pods that a workload of a gang needs at least and has not had yet. */
+static uint32_t gang_needs(const struct workload *w)
+{
+    return !w->suspended && w->gang_min > w->ended ? w->gang_min - w->ended : 0;
+}
+
+/* Those of all its workloads are by right together, or borrowed. */
+static bool gang_by_right(struct berth_plan *p, struct grants *all, uint32_t gang)
+{
+    const struct berth_snapshot *s = p->s;
+    uint32_t first = ((const struct gang *)pages_at(&s->gangs, gang))->first;
+    bool fits = true;
+    for (int turn = 0; turn < 2 && (turn == 0 || !fits); turn++) /* taken; and given back if it is too much */
+        for (uint32_t w = first; w != NONE; w = snapshot_workload(s, w)->next_in_gang) {
+            const struct workload *x = snapshot_workload(s, w);
+            const struct claim *claim = snapshot_claim(s, w);
+            const struct class *k = snapshot_class(s, x->class);
+            uint32_t pods = gang_needs(x);
+            if (!claim || pods == 0)
+                continue;
+            struct path path;
+            path.len = quota_chain(s->quotas, claim, path.at);
+            if (turn == 0)
+                fits &= grants_room(all, &path, k, pods) == pods;
+            grants_take(all, &path, k, turn == 0 ? (int64_t)pods : -(int64_t)pods);
+        }
+    return fits;
+}
+
+enum { GANG_UNKNOWN, GANG_BY_RIGHT, GANG_BORROWED };
+
+static bool gang_looked(struct berth_plan *p, struct grants *all, uint8_t *gangs, uint32_t gang)
+{
+    if (gangs[gang] == GANG_UNKNOWN)
+        gangs[gang] = gang_by_right(p, all, gang) ? GANG_BY_RIGHT : GANG_BORROWED;
+    return gangs[gang] == GANG_BY_RIGHT;
+}
+
+/* ---- workloads ------------------------------------------------------------------------------------------------------ */
+
+/* How many pods of the wish, from this one on, come before the ordinal. */
+static uint32_t pods_below(const struct wish *w, uint32_t from, uint32_t ordinal)
+{
+    uint32_t n = from;
+    if (!w->ordinals && ordinal >= w->first + w->len)
+        return w->len - from;
+    while (n < w->len && wish_ordinal(w, n) < ordinal)
+        n++;
+    return n - from;
+}
+
+/* The first pods of a workload are by right, in the order of their ordinals, whether they have a place or not; returns how
+ * many of its wish are. */
+static uint32_t look_pods(struct berth_plan *p, struct grants *all, uint32_t workload, const struct wish *w)
+{
+    uint32_t len, at = 0, right = 0;
+    const struct keyed *placed = placed_make(p, workload, &len);
+    const struct class *wished = w ? snapshot_class(p->s, w->class) : NULL;
+    struct path path;
+    path.len = quota_chain(p->s->quotas, snapshot_claim(p->s, workload), path.at);
+    bool open = true;
+    for (uint32_t n = 0; n <= len; n++) {
+        uint32_t pods = w ? pods_below(w, at, n < len ? (uint32_t)placed[n].key : UINT32_MAX) : 0;
+        uint32_t granted = pods && open ? grants_room(all, &path, wished, pods) : 0;
+        if (granted)
+            grants_take(all, &path, wished, granted);
+        right += granted;
+        at += pods;
+        open &= granted == pods;
+        if (n == len)
+            break;
+        const struct class *k = snapshot_class(p->s, snapshot_instance(p->s, placed[n].value)->class);
+        open = open && grants_room(all, &path, k, 1) == 1;
+        if (open)
+            grants_take(all, &path, k, 1);
+        else
+            bits_add(p->tiers->lent, placed[n].value);
+    }
+    return right;
+}
+
+/* Pods of a gang are by right all, or none. */
+static bool look_gang(struct berth_plan *p, struct grants *all, uint8_t *gangs, uint32_t workload, bool waits)
+{
+    uint32_t len, gang = snapshot_workload(p->s, workload)->gang;
+    const struct keyed *placed = placed_make(p, workload, &len);
+    bool right = true;
+    for (uint32_t n = 0; n < len; n++) {
+        if (is_spare(p, snapshot_instance(p->s, placed[n].value)))
+            continue;
+        right = gang_looked(p, all, gangs, gang);
+        if (!right)
+            bits_add(p->tiers->lent, placed[n].value);
+    }
+    return waits ? gang_looked(p, all, gangs, gang) : right;
+}
+
+/* `right`: of wishes that are so in part, how many of its pods. */
+static void look_workload(struct berth_plan *p, struct grants *all, uint8_t *gangs, uint32_t workload, uint32_t wish,
+                          uint32_t *right)
+{
+    const struct workload *of = snapshot_workload(p->s, workload);
+    struct wish *w = wish == NONE ? NULL : &p->wishes.at[wish];
+    struct arena_mark mark = arena_mark(&p->scratch);
+    if (of->gang != NONE && of->kind == BERTH_JOB) {
+        if (!look_gang(p, all, gangs, workload, w && w->group != NONE) && w)
+            w->tier = tier_of(BERTH_BORROWED, of->priority);
+        arena_rewind(&p->scratch, mark);
+        return;
+    }
+    uint32_t pods = look_pods(p, all, workload, w);
+    arena_rewind(&p->scratch, mark);
+    if (!w || pods == w->len)
+        return;
+    if (pods == 0 || w->group != NONE) {
+        w->tier = tier_of(BERTH_BORROWED, of->priority);
+        return;
+    }
+    right[wish] = pods;
+}
+
+/* Has what comes soon brought from memory: the workload first, then what it refers to. Inlined always: a function that only
+ * does this is taken for one without effect. */
+static inline __attribute__((always_inline)) void look_ahead(const struct berth_plan *p, uint32_t i,
+                                                             const uint32_t *wish_of)
+{
+    const struct berth_snapshot *s = p->s;
+    if (i + 2 * PREFETCH < p->by_age_len) {
+        __builtin_prefetch(snapshot_workload(s, p->by_age[i + 2 * PREFETCH]));
+        __builtin_prefetch(&wish_of[p->by_age[i + 2 * PREFETCH]]);
+    }
+    if (i + PREFETCH >= p->by_age_len)
+        return;
+    const struct workload *w = snapshot_workload(s, p->by_age[i + PREFETCH]);
+    uint32_t wish = wish_of[p->by_age[i + PREFETCH]];
+    if (w->claim != NONE)
+        __builtin_prefetch(pages_at(&s->claims, w->claim));
+    if (w->first != NONE)
+        __builtin_prefetch(snapshot_instance(s, w->first));
+    if (wish != NONE)
+        __builtin_prefetch(&p->wishes.at[wish], 1);
+}
+
+void entitle(struct berth_plan *p)
+{
+    uint32_t wishes = (uint32_t)p->wishes.len;
+    struct grants *all = grants_make(p);
+    uint8_t *gangs = ARENA_ARRAY(&p->scratch, uint8_t, p->s->gangs.len + 1);
+    uint32_t *wish_of = arena_alloc(&p->scratch, (p->s->workloads.len + 1) * sizeof *wish_of);
+    uint32_t *right = ARENA_ARRAY(&p->scratch, uint32_t, wishes + 1);
+    part_list parts = {0};
+    p->tiers->lent = ARENA_ARRAY(&p->arena, uint64_t, bits_words(p->s->instances.len) + 1);
+    memset(wish_of, 0xff, (p->s->workloads.len + 1) * sizeof *wish_of);
+    for (uint32_t i = 0; i < wishes; i++)
+        if (p->wishes.at[i].replaces == NONE && p->wishes.at[i].spare_of == NONE)
+            wish_of[p->wishes.at[i].workload] = i;
+    /* In an order that knows nothing of places, so that none that is given or taken changes who is by right. */
+    for (uint32_t i = 0; i < p->by_age_len; i++) {
+        look_ahead(p, i, wish_of);
+        look_workload(p, all, gangs, p->by_age[i], wish_of[p->by_age[i]], right);
+    }
+    for (uint32_t i = 0; i < wishes; i++) {
+        if (right[i] == 0)
+            continue;
+        struct wish rest = wish_split(&p->wishes.at[i], right[i]);
+        rest.tier = tier_of(BERTH_BORROWED, snapshot_workload(p->s, rest.workload)->priority);
+        vec_push(&parts, ((struct part){i, rest}));
+    }
+    parts_insert(p, &parts);
+}

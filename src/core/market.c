@@ -1,0 +1,304 @@
+/* market.c - counting, pricing, and tables of earnings. */
+#include "core/market.h"
+
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/sort.h"
+#include "core/gpu.h"
+
+/* A request with GPUs. */
+struct ask {
+    const struct class *class;
+    double pods, value;
+    uint32_t size; /* hundredths of one GPU; 0: several whole ones */
+};
+
+struct making {
+    struct cycle *c;
+    struct market *m;
+    struct ask *asks;
+    uint32_t asks_len, words;
+    const uint64_t **suits; /* [kind]: asks that may use it, a bit each */
+    double *gpus;           /* [kind]: how many there are */
+    struct market_kind *kinds;
+    uint32_t kinds_len;
+};
+
+/* Of a resource that every GPU has its even part of, this many GPUs for such a part. */
+static const double prices[MARKET_PRICES] = {
+    0,       1.0 / 24, 1.0 / 12, 1.0 / 6, 1.0 / 4, 1.0 / 3, 1.0 / 2, 2.0 / 3, 5.0 / 6, 1,
+    5.0 / 4, 3.0 / 2,  7.0 / 4,  2,       5.0 / 2, 3,       4,       5,       6,       9,
+};
+
+/* ---- who asks --------------------------------------------------------------------------------------------------- */
+
+static int compare_amounts(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare_models(const struct berth_snapshot *s, const struct syms *a, const struct syms *b)
+{
+    for (uint32_t i = 0; i < a->len && i < b->len; i++) {
+        int by = strcmp(snapshot_text(s, a->at[i]), snapshot_text(s, b->at[i]));
+        if (by)
+            return by;
+    }
+    return compare_amounts(a->len, b->len);
+}
+
+/* By all that matters here; what is equal is one request. */
+static int compare_asks(const void *ctx, uint32_t x, uint32_t y)
+{
+    const struct making *k = ctx;
+    const struct class *a = k->asks[x].class, *b = k->asks[y].class;
+    int by = compare_amounts(a->gpu.count, b->gpu.count);
+    by = by ? by : compare_amounts(a->gpu.milli, b->gpu.milli);
+    by = by ? by : compare_amounts(a->gpu.memory_bytes, b->gpu.memory_bytes);
+    for (uint32_t i = 0; by == 0 && i < k->c->profile.resources_len; i++) {
+        uint32_t r = k->c->profile.resources[i];
+        by = compare_amounts(class_need(a, r), class_need(b, r));
+    }
+    return by ? by : compare_models(k->c->s, &a->gpu.models, &b->gpu.models);
+}
+
+/* Classes are numbered as they come: sums of doubles must not depend on that. */
+static void sort_asks(struct making *k)
+{
+    uint32_t len = k->asks_len;
+    uint32_t *order = ARENA_ARRAY(k->c->arena, uint32_t, 2 * (size_t)len + 1);
+    struct ask *sorted = ARENA_ARRAY(k->c->arena, struct ask, len + 1);
+    for (uint32_t i = 0; i < len; i++)
+        order[i] = i;
+    sort_indices(order, order + len, len, compare_asks, k);
+    k->asks_len = 0;
+    for (uint32_t i = 0; i < len; i++)
+        if (i && compare_asks(k, order[i - 1], order[i]) == 0)
+            sorted[k->asks_len - 1].pods += k->asks[order[i]].pods;
+        else
+            sorted[k->asks_len++] = k->asks[order[i]];
+    k->asks = sorted;
+}
+
+static bool gpus_known(const struct berth_snapshot *s)
+{
+    for (uint32_t i = 0; i < s->classes.len; i++)
+        if (snapshot_class(s, (struct class_ix){i})->gpu.count)
+            return true;
+    return false;
+}
+
+static void find_asks(struct making *k)
+{
+    const struct berth_snapshot *s = k->c->s;
+    if (!gpus_known(s))
+        return;
+    double *pods = ARENA_ARRAY(k->c->arena, double, s->classes.len + 1);
+    k->asks = ARENA_ARRAY(k->c->arena, struct ask, s->classes.len + 1);
+    k->m->asked = ARENA_ARRAY(k->c->arena, uint64_t, bits_words(s->classes.len) + 1);
+    for (uint32_t w = 0; w < s->workloads.len; w++) {
+        const struct workload *of = snapshot_workload(s, w);
+        if (of->live && !of->gone)
+            pods[of->class.v] += of->replicas;
+    }
+    for (uint32_t i = 0; i < s->classes.len; i++) {
+        const struct class *of = snapshot_class(s, (struct class_ix){i});
+        if (of->gpu.count == 0 || !(pods[i] > 0))
+            continue;
+        bits_add(k->m->asked, i);
+        struct ask *a = &k->asks[k->asks_len++];
+        *a = (struct ask){.class = of, .pods = pods[i]};
+        if (of->gpu.count == 1)
+            a->size = (of->gpu.milli + BERTH_GPU_MILLI / STOCK_PARTS - 1) / (BERTH_GPU_MILLI / STOCK_PARTS);
+    }
+    sort_asks(k);
+    k->words = k->asks_len / 64 + 1;
+}
+
+static void price_asks(struct making *k)
+{
+    double demand[STOCK_PARTS + 1] = {0}, price[STOCK_PARTS + 1];
+    for (uint32_t i = 0; i < k->asks_len; i++)
+        demand[k->asks[i].size] += k->asks[i].size ? k->asks[i].pods : 0;
+    stock_prices(demand, k->c->arena, price);
+    for (uint32_t i = 0; i < k->asks_len; i++) {
+        struct ask *a = &k->asks[i];
+        a->value = a->size ? price[a->size] : a->class->gpu.count;
+    }
+}
+
+/* ---- kinds of GPUs ---------------------------------------------------------------------------------------------- */
+
+static const uint64_t *suits_of(const struct making *k, uint32_t device)
+{
+    uint64_t *bits = ARENA_ARRAY(k->c->arena, uint64_t, k->words);
+    for (uint32_t i = 0; i < k->asks_len; i++)
+        if (gpu_device_suits(k->c->l, &k->asks[i].class->gpu, device))
+            bits[i / 64] |= (uint64_t)1 << i % 64;
+    return bits;
+}
+
+/* Equal models are looked at once; models that suit the same requests are one kind. */
+static uint32_t kind_of(struct making *k, const uint32_t *kind, uint32_t *models, uint32_t *models_len, uint32_t device)
+{
+    const struct device *of = &k->c->l->devices[device];
+    for (uint32_t i = 0; i < *models_len; i++) {
+        const struct device *seen = &k->c->l->devices[models[i]];
+        if (seen->model == of->model && seen->memory_bytes == of->memory_bytes && seen->unhealthy == of->unhealthy)
+            return kind[models[i]];
+    }
+    const uint64_t *suits = suits_of(k, device);
+    models[(*models_len)++] = device;
+    for (uint32_t i = 0; i < k->kinds_len; i++)
+        if (memcmp(k->suits[i], suits, k->words * sizeof *suits) == 0)
+            return i;
+    k->suits[k->kinds_len] = suits;
+    return k->kinds_len++;
+}
+
+static void find_kinds(struct making *k)
+{
+    const struct layout *l = k->c->l;
+    struct arena *arena = k->c->arena;
+    uint32_t len = l->device[l->len], models_len = 0;
+    uint32_t *kind = ARENA_ARRAY(arena, uint32_t, len + 1), *models = ARENA_ARRAY(arena, uint32_t, len + 1);
+
+    k->suits = ARENA_ARRAY(arena, const uint64_t *, len + 1);
+    k->gpus = ARENA_ARRAY(arena, double, len + 1);
+    for (uint32_t d = 0; d < len; d++) {
+        kind[d] = kind_of(k, kind, models, &models_len, d);
+        k->gpus[kind[d]] += 1;
+    }
+    k->kinds = ARENA_ARRAY(arena, struct market_kind, k->kinds_len + 1);
+    for (uint32_t d = 0; d < len; d++)
+        k->kinds[kind[d]].device = d;
+    for (uint32_t p = 0; p < l->len; p++) {
+        uint32_t first = l->device[p], gpus = l->device[p + 1] - first;
+        k->m->gpus_max = gpus > k->m->gpus_max ? gpus : k->m->gpus_max;
+        for (uint32_t i = 1; i < gpus; i++)
+            k->m->mixed |= kind[first + i] != kind[first];
+    }
+    k->m->kinds = k->kinds;
+    k->m->kinds_len = k->kinds_len;
+    k->m->kind = kind;
+}
+
+/* Requests as they are, grown until all of them together ask for as many GPUs as there are. */
+static void find_scarcity(struct making *k)
+{
+    double asked = 0, all = 0;
+    for (uint32_t i = 0; i < k->asks_len; i++)
+        asked += k->asks[i].pods * k->asks[i].class->gpu.count * k->asks[i].class->gpu.milli;
+    for (uint32_t i = 0; i < k->kinds_len; i++)
+        all += k->gpus[i];
+    for (uint32_t a = 0; a < k->asks_len; a++) {
+        const struct gpu_need *need = &k->asks[a].class->gpu;
+        double usable = 0;
+        for (uint32_t i = 0; i < k->kinds_len; i++)
+            usable += k->suits[i][a / 64] >> a % 64 & 1 ? k->gpus[i] : 0;
+        if (!(usable > 0) || usable >= all)
+            continue;
+        for (uint32_t i = 0; i < k->kinds_len; i++)
+            if (k->suits[i][a / 64] >> a % 64 & 1)
+                k->kinds[i].scarcity += k->asks[a].pods * need->count * need->milli / asked * all / usable;
+    }
+}
+
+/* ---- tables ----------------------------------------------------------------------------------------------------- */
+
+static void find_prices(struct making *k)
+{
+    const struct cycle *c = k->c;
+    struct market *m = k->m;
+    double gpus = c->l->device[c->l->len];
+    for (uint32_t i = 0; i < c->profile.resources_len; i++) {
+        uint32_t r = c->profile.resources[i];
+        double has = 0;
+        for (uint32_t p = 0; r != RESOURCE_GPU && p < c->l->len; p++)
+            has += c->l->device[p + 1] > c->l->device[p] ? (double)snapshot_capacity(c->s, r, p) : 0;
+        for (uint32_t q = 0; q < MARKET_PRICES && has > 0; q++) {
+            m->resource[m->steps] = r;
+            m->price[m->steps++] = prices[q] * gpus / has;
+        }
+    }
+    if (m->steps == 0)
+        m->steps = 4; /* nothing else is scarce */
+}
+
+/* Adds up what the pods of one request earn at each step. */
+static void earn(const struct market *m, const struct ask *a, double *sum)
+{
+    int64_t need = 0;
+    for (uint32_t s = 0; s < m->steps; s++) {
+        if (s % MARKET_PRICES == 0)
+            need = class_need(a->class, m->resource[s]);
+        double left = a->value - m->price[s] * (double)need;
+        sum[s] += left > 0 ? a->pods * left : 0;
+    }
+}
+
+/* The means over requests of each index, to `len`: a size, or a number of GPUs. */
+static double **mean_earnings(const struct making *k, uint32_t kind, bool blocks, uint32_t len, struct arena *arena)
+{
+    double **mean = ARENA_ARRAY(arena, double *, len + 1), *pods = ARENA_ARRAY(arena, double, len + 1);
+    for (uint32_t i = 0; i < k->asks_len; i++) {
+        const struct ask *a = &k->asks[i];
+        uint32_t at = blocks ? a->class->gpu.count : a->size;
+        if ((a->size == 0) != blocks || at > len || !(k->suits[kind][i / 64] >> i % 64 & 1))
+            continue;
+        if (!mean[at])
+            mean[at] = ARENA_ARRAY(arena, double, k->m->steps);
+        pods[at] += a->pods;
+        earn(k->m, a, mean[at]);
+    }
+    for (uint32_t at = 1; at <= len; at++)
+        for (uint32_t s = 0; mean[at] && s < k->m->steps; s++)
+            mean[at][s] /= pods[at];
+    return mean;
+}
+
+/* The best filling of 1 to `len` by these; `alone` is what one more earns by itself. */
+static double *fill(const struct making *k, double *const *mean, uint32_t len, const double *alone, struct arena *arena)
+{
+    uint32_t steps = k->m->steps;
+    double *best = ARENA_ARRAY(arena, double, (size_t)(len + 1) * steps);
+    for (uint32_t n = 1; n <= len; n++) {
+        double *to = best + (size_t)n * steps, *less = to - steps;
+        for (uint32_t s = 0; s < steps; s++)
+            to[s] = less[s] + (alone ? alone[s] : 0);
+        for (uint32_t at = 1; at <= n; at++) {
+            const double *rest = best + (size_t)(n - at) * steps, *with = mean[at];
+            for (uint32_t s = 0; with && s < steps; s++) {
+                double sum = rest[s] + with[s];
+                to[s] = sum > to[s] ? sum : to[s];
+            }
+        }
+    }
+    return best;
+}
+
+static void fill_kind(const struct making *k, uint32_t kind)
+{
+    struct arena *arena = k->c->arena;
+    struct market_kind *of = &k->kinds[kind];
+    double **mean = mean_earnings(k, kind, false, STOCK_PARTS, arena);
+    of->part = fill(k, mean, STOCK_PARTS, NULL, arena);
+    mean = mean_earnings(k, kind, true, k->m->gpus_max, arena);
+    of->block = fill(k, mean, k->m->gpus_max, of->part + (size_t)STOCK_PARTS * k->m->steps, arena);
+}
+
+const struct market *market_new(struct cycle *c)
+{
+    struct making k = {.c = c, .m = ARENA_NEW(c->arena, struct market)};
+    find_asks(&k);
+    if (k.asks_len == 0)
+        return NULL;
+    price_asks(&k);
+    find_kinds(&k);
+    find_scarcity(&k);
+    find_prices(&k);
+    for (uint32_t i = 0; i < k.kinds_len; i++)
+        fill_kind(&k, i);
+    return k.m;
+}

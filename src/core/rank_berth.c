@@ -1,0 +1,26 @@
+/* rank_berth.c - the ranking "berth": each job has a time by which it should have begun, and the earliest of these comes first.
+ *
+ * That time is its creation and a patience that grows with its expected time and, slowly, with its size. So the short and the
+ * small go first, as the average slowdown wants it, but nobody is passed for ever: whoever comes later than that time comes
+ * after. Of an estimate that is only a guess the patience is small, for the job may end at once and then has waited for nothing;
+ * of one that is sure, because it is as long as the limit, it is large.
+ */
+#include "base/math.h"
+#include "core/ranking.h"
+
+#define SECOND_NS 1e9
+
+static const double guessed = 0.6, sure = 20;
+
+static bool is_sure(const struct row *row)
+{
+    int64_t limit = row->t->limit_ns;
+    return limit && row->t->estimate_ns >= limit - limit / 200;
+}
+
+double ranking_berth(struct ranks *r, const struct row *row)
+{
+    double time = (double)row_estimate_ns(r, row) / SECOND_NS, size = row_extent(r, row).size;
+    double patience = (is_sure(row) ? sure : guessed) * (time > 1 ? time : 1) * math_pow(size > 1 ? size : 1, 1.0 / 3);
+    return -((double)row->w->created_ns / SECOND_NS + patience);
+}

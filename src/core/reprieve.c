@@ -1,0 +1,256 @@
+/* reprieve.c - who need not go after all: those that an attempt has stopped and that have room beside what it promised. */
+#include "core/allot.h"
+#include "core/effort.h"
+#include "core/future.h"
+#include "core/gpu.h"
+
+static bool is_worth_more(const struct party *a, const struct party *b)
+{
+    if (a->tier != b->tier)
+        return a->tier > b->tier;
+    return a->lost != b->lost ? a->lost > b->lost : a->id < b->id;
+}
+
+uint32_t *effort_parties(const struct effort *e, uint32_t *ret_len)
+{
+    const struct party *all = e->p->victims->parties;
+    uint32_t *list = ARENA_ARRAY(&e->p->scratch, uint32_t, e->stops.len + 1), len = 0;
+    for (size_t i = 0; i < e->stops.len; i++) {
+        uint32_t party = e->stops.at[i].party, at = len;
+        if (i > 0 && e->stops.at[i - 1].party == party)
+            continue;
+        for (; at > 0 && is_worth_more(&all[party], &all[list[at - 1]]); at--)
+            list[at] = list[at - 1];
+        list[at] = party;
+        len++;
+    }
+    *ret_len = len;
+    return list;
+}
+
+/* In the books alone: it stays, or goes again. */
+static void book_stay(struct berth_plan *p, uint32_t slot)
+{
+    const struct instance *i = snapshot_instance(p->s, slot);
+    bits_drop(p->c.stopped, slot);
+    future_changed(p, snapshot_position(p->s, i));
+    allot_stay(p, slot);
+    cycle_take(&p->c, snapshot_class(p->s, i->class), snapshot_position(p->s, i), i->gpus, true, 1);
+}
+
+static void book_go(struct berth_plan *p, uint32_t slot)
+{
+    const struct instance *i = snapshot_instance(p->s, slot);
+    bits_add(p->c.stopped, slot);
+    future_changed(p, snapshot_position(p->s, i));
+    allot_leave(p, slot);
+    cycle_leave(&p->c, i);
+}
+
+/* Did this effort promise a place on the node? */
+static bool is_promised(const struct effort *e, uint32_t position)
+{
+    for (size_t n = e->acts; n < e->p->c.acts.len; n++)
+        if (e->p->c.acts.at[n].op == BERTH_RESERVE && e->p->c.acts.at[n].position == position)
+            return true;
+    return false;
+}
+
+/* Is there room for it beside all that was placed? Ports, volumes and ties are not looked at again: then it goes. */
+static bool may_stay(const struct effort *e, const struct stop *s)
+{
+    const struct berth_plan *p = e->p;
+    const struct cycle *c = &p->c;
+    const struct instance *i = snapshot_instance(p->s, s->slot);
+    const struct class *k = snapshot_class(p->s, i->class);
+    uint32_t at = snapshot_position(p->s, i);
+    if (i->state == BERTH_RESERVED || s->over || k->ties_len || k->max_per_node || k->ports_len || k->volumes_len)
+        return false;
+    for (uint32_t n = 0; n < e->len; n++)
+        if (snapshot_class(p->s, e->w[n].class)->ties_len)
+            return false;
+    for (uint32_t n = 0; n < k->needs_len; n++) {
+        const int64_t *later = cycle_column(c, k->needs[n].resource, true);
+        if (!later || later[at] < k->needs[n].amount)
+            return false;
+    }
+    BITS_EACH (d, i->gpus) {
+        const struct device_free *f = &c->devices[c->l->device[at] + d];
+        if (f->later < (int32_t)k->gpu.milli || f->mem_later < gpu_memory_held(&k->gpu))
+            return false;
+    }
+    if (is_promised(e, at) && !future_may_stay(e->p, i))
+        return false; /* what is kept there in time was looked at without it */
+    return allot_may_stay(p, s->slot);
+}
+
+/* A spare pod of a gang that goes as a whole goes with it. */
+static bool is_of_lost_gang(const struct effort *e, uint32_t party)
+{
+    const struct berth_plan *p = e->p;
+    const struct party *x = &p->victims->parties[party];
+    uint32_t gang = snapshot_workload(p->s, x->workload)->gang;
+    for (size_t n = 0; n < e->stops.len && gang != NONE && !x->gang; n++) {
+        const struct party *y = &p->victims->parties[e->stops.at[n].party];
+        if (y->gang && snapshot_workload(p->s, y->workload)->gang == gang &&
+            bits_has(p->c.stopped, e->stops.at[n].slot))
+            return true;
+    }
+    return false;
+}
+
+/* Does anything on the node stop? */
+static bool node_leaves(const struct berth_plan *p, uint32_t position)
+{
+    const struct node *n = pages_at(&p->s->nodes, p->c.l->slot[position]);
+    for (uint32_t at = n->first; at != NONE; at = snapshot_instance(p->s, at)->next_of_node)
+        if (snapshot_instance(p->s, at)->state == BERTH_STOPPING || bits_has(p->c.stopped, at))
+            return true;
+    return false;
+}
+
+/* May the pod be placed at once, as far as its quotas go; `kept`: beside what is kept of them for places in time? */
+static bool quota_is_free(struct berth_plan *p, const struct act *a, bool kept)
+{
+    const struct class *k = snapshot_class(p->s, snapshot_workload(p->s, a->workload)->class);
+    allot_take(p, a->workload, a->replaces, k, true, -1);
+    if (!kept)
+        allot_reserves_count(p, -1);
+    bool is_free = allot_room(p, a->workload, k, false, 1) > 0;
+    if (!kept)
+        allot_reserves_count(p, 1);
+    allot_take(p, a->workload, a->replaces, k, true, 1);
+    return is_free;
+}
+
+/* Would what was promised on the node begin at once, nothing stopping there, and take what is kept of a quota for others? */
+static bool begins_too_soon(const struct effort *e, uint32_t position)
+{
+    struct berth_plan *p = e->p;
+    if (node_leaves(p, position))
+        return false;
+    for (size_t n = e->acts; n < p->c.acts.len; n++) {
+        const struct act *a = &p->c.acts.at[n];
+        if (a->op == BERTH_RESERVE && a->position == position && quota_is_free(p, a, false) &&
+            !quota_is_free(p, a, true))
+            return true;
+    }
+    return false;
+}
+
+/* All of a party stay, or none. */
+static bool party_stays(struct effort *e, uint32_t party)
+{
+    size_t n = 0;
+    bool stays = !is_of_lost_gang(e, party);
+    for (; n < e->stops.len && stays; n++)
+        if (e->stops.at[n].party == party) {
+            stays = may_stay(e, &e->stops.at[n]);
+            if (stays)
+                book_stay(e->p, e->stops.at[n].slot);
+        }
+    for (size_t i = 0; i < e->stops.len && stays; i++)
+        if (e->stops.at[i].party == party)
+            stays = !begins_too_soon(e, snapshot_position(e->p->s, snapshot_instance(e->p->s, e->stops.at[i].slot)));
+    for (; n-- > 0 && !stays;)
+        if (e->stops.at[n].party == party && !bits_has(e->p->c.stopped, e->stops.at[n].slot))
+            book_go(e->p, e->stops.at[n].slot);
+    return stays;
+}
+
+/* Nothing stops on its node after all: what was promised is placed, unless it waits for others of its quotas to stop. */
+static void place_at_once(struct berth_plan *p, struct act *a)
+{
+    const struct class *k = snapshot_class(p->s, snapshot_workload(p->s, a->workload)->class);
+    if (!quota_is_free(p, a, false)) {
+        place_note_waits(p, a);
+        return;
+    }
+    allot_take(p, a->workload, a->replaces, k, true, -1);
+    allot_take(p, a->workload, a->replaces, k, false, 1);
+    a->op = BERTH_PLACE;
+    a->aux = a->aux_len = 0;
+    cycle_take(&p->c, k, a->position, a->gpus, false, 1);
+    cycle_take(&p->c, k, a->position, a->gpus, true, -1);
+}
+
+/* Leaves out the stops of those who stay. The others come first: what was promised before may wait for one of them now. Returns
+ * where each action is. */
+static const uint32_t *acts_without_stays(struct effort *e)
+{
+    struct berth_plan *p = e->p;
+    struct cycle *c = &p->c;
+    size_t len = c->acts.len - e->acts, to = e->acts;
+    struct act *old = arena_dup(&p->scratch, c->acts.at + e->acts, len * sizeof *old);
+    uint32_t *now_at = ARENA_ARRAY(&p->scratch, uint32_t, len + 1);
+    for (size_t n = 0; n < len; n++) {
+        if (old[n].op != BERTH_STOP)
+            continue;
+        if (bits_has(c->stopped, old[n].instance)) {
+            now_at[n] = (uint32_t)to;
+            c->acts.at[to++] = old[n];
+            continue;
+        }
+        victims_changed(p, old[n].position);
+        if (!node_leaves(p, old[n].position))
+            bits_drop(c->leaving, old[n].position);
+    }
+    for (size_t n = 0; n < len; n++) {
+        if (old[n].op == BERTH_STOP)
+            continue;
+        now_at[n] = (uint32_t)to;
+        c->acts.at[to++] = old[n];
+    }
+    c->acts.len = to;
+    return now_at;
+}
+
+/* Forgets the stops of those who stay; what was placed waits only for those who go. */
+static void forget_stays(struct effort *e)
+{
+    struct berth_plan *p = e->p;
+    struct cycle *c = &p->c;
+    const uint32_t *now_at = acts_without_stays(e);
+    c->takebacks++;
+    victims_rewind(p, e->acts);
+    c->waits.len = e->waits;
+    for (size_t n = e->acts; n < c->acts.len; n++) {
+        struct act *a = &c->acts.at[n];
+        if (a->op != BERTH_STOP && a->next != NONE && a->next >= e->acts)
+            a->next = now_at[a->next - e->acts];
+        if (a->op == BERTH_RESERVE && !node_leaves(p, a->position))
+            place_at_once(p, a);
+        else if (a->op == BERTH_RESERVE)
+            place_note_waits(p, a);
+    }
+    for (uint32_t n = 0; n < e->len; n++)
+        if (c->fresh[e->w[n].workload] != NONE && c->fresh[e->w[n].workload] >= e->acts)
+            c->fresh[e->w[n].workload] = now_at[c->fresh[e->w[n].workload] - e->acts];
+    size_t left = 0;
+    for (size_t n = 0; n < e->stops.len; n++)
+        if (bits_has(c->stopped, e->stops.at[n].slot))
+            e->stops.at[left++] = e->stops.at[n];
+    p->stops -= (uint32_t)(e->stops.len - left);
+    p->victims->stopped -= (uint32_t)(e->stops.len - left);
+    p->stop_state = ++p->stop_turns;
+    e->stops.len = left;
+}
+
+/* A gang that went whole, or one that went for another's quota, may have made room for more than the pod it went for: then
+ * others need not go, the most valuable first. */
+void effort_reprieve(struct effort *e)
+{
+    struct arena_mark mark = arena_mark(&e->p->scratch);
+    uint32_t len;
+    bool any = false;
+    const uint32_t *list = effort_parties(e, &len);
+    for (uint32_t n = 0; n < len && len > 1; n++)
+        if (party_stays(e, list[n])) {
+            const struct party *x = &e->p->victims->parties[list[n]];
+            e->p->victims->spare[x->workload] += x->available;
+            any = true;
+        }
+    if (any)
+        forget_stays(e);
+    arena_rewind(&e->p->scratch, mark);
+}

@@ -1,0 +1,76 @@
+/* gpu_filling.c - the fullest GPU that is already shared, then free GPUs on a node in use, then the smallest empty node.
+ *
+ * In hundredths: 100 less one for each tenth of the shared GPU that is free; 50 less the GPUs taken, at least 33; 33 less the
+ * GPUs of the node, at least 0. After the GPU packing of "Beware of Fragmentation" (ATC'23); gpu_packing is as strict between
+ * the three and knows no more. Bound: from the maxima of the GPU columns.
+ */
+#include "core/gpu.h"
+#include "core/score/scores.h"
+
+enum { HUNDRED = 100, SHARED_GPU = 100, USED_NODE = 50, EMPTY_NODE = 33, TENTH = BERTH_GPU_MILLI / 10 };
+
+static bool applies(const struct turn *t)
+{
+    return t->k->gpu.count > 0;
+}
+
+/* Of a GPU in part use what is free there; 0: none would be taken. */
+static int32_t shared_milli(const struct turn *t, uint32_t p)
+{
+    const struct layout *l = t->c->l;
+    int32_t least = BERTH_GPU_MILLI;
+    for (uint32_t d = l->device[p]; t->k->gpu.milli < BERTH_GPU_MILLI && d < l->device[p + 1]; d++) {
+        int32_t milli = gpu_milli_left(t, d);
+        if (milli < least && gpu_device_fits(t, d))
+            least = milli;
+    }
+    return least < BERTH_GPU_MILLI ? least : 0;
+}
+
+static int32_t used_node(const struct turn *t)
+{
+    int32_t score = USED_NODE - (int32_t)t->k->gpu.count;
+    return score > EMPTY_NODE ? score : EMPTY_NODE;
+}
+
+static int32_t empty_node(int32_t gpus)
+{
+    return gpus < EMPTY_NODE ? EMPTY_NODE - gpus : 0;
+}
+
+static int32_t score_of(const struct turn *t, uint32_t p)
+{
+    const struct cycle *c = t->c;
+    int32_t shared = shared_milli(t, p), score;
+    if (shared)
+        score = SHARED_GPU - shared / TENTH;
+    else if (c->free[cycle_gpu_column(c, GPU_USED_FREE)][p] >= t->k->gpu.count)
+        score = used_node(t);
+    else
+        score = empty_node((int32_t)(c->l->device[p + 1] - c->l->device[p]));
+    return score_ratio(t, score, HUNDRED);
+}
+
+static int32_t bound(const struct turn *t, uint32_t level, uint32_t entry)
+{
+    const struct cycle *c = t->c;
+    const struct bounds *b = &c->bounds[level];
+    int32_t score = empty_node((int32_t)t->k->gpu.count);
+    if (t->k->gpu.milli < BERTH_GPU_MILLI && b->max[cycle_gpu_column(c, GPU_PART)][entry] >= t->k->gpu.milli)
+        score = SHARED_GPU;
+    else if (b->max[cycle_gpu_column(c, GPU_USED_FREE)][entry] >= t->k->gpu.count)
+        score = used_node(t);
+    return score_ratio(t, score, HUNDRED);
+}
+
+SCORE_ADD(score_of)
+
+const struct score score_gpu_filling = {
+    .name = "gpu_filling",
+    .text = "fills the fullest GPU in part use first, then nodes in part use, then the smallest empty one",
+    .when = SCORE_BLOCK,
+    .stepped = true,
+    .applies = applies,
+    .add = add,
+    .bound = bound,
+};

@@ -1,0 +1,43 @@
+/* gpu_worth.c - prefers the node where a pod costs the least of what the idle GPUs are worth to pods like those that came.
+ *
+ * 1 / (1 + cost) of core/worth.h: nothing lost is one, and so is a node without GPUs. Where somebody asks for GPUs it takes the
+ * place of least and most allocated on the nodes that have them: spread over these, pods leave no room for large ones.
+ * Bound: of segments, from the least of worth.h; coarser entries cost more to keep than to open.
+ */
+#include "core/score/scores.h"
+#include "core/worth.h"
+
+static bool applies(const struct turn *t)
+{
+    return t->c->market != NULL;
+}
+
+static int32_t score_at(const struct turn *t, double cost)
+{
+    return score_from(t, 1 / (1 + (cost > 0 ? cost : 0)));
+}
+
+static int32_t score_of(const struct turn *t, uint32_t p)
+{
+    return score_at(t, worth_of(t, p).cost);
+}
+
+static int32_t bound(const struct turn *t, uint32_t level, uint32_t entry)
+{
+    if (level > 1 || t->later || !worth_rules(t->c, level, entry))
+        return SCORE_ONE;
+    return score_at(t, worth_least(t, entry));
+}
+
+SCORE_ADD(score_of)
+
+const struct score score_gpu_worth = {
+    .name = "gpu_worth",
+    .text =
+        "prefers the node where the pod costs the least of what its idle GPUs are worth to pods like those that came",
+    .when = SCORE_BLOCK,
+    .gpus_only = true,
+    .applies = applies,
+    .add = add,
+    .bound = bound,
+};

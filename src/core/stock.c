@@ -1,0 +1,147 @@
+/* stock.c - the simplex method with generated columns; the inverse of the basis is kept. */
+#include "core/stock.h"
+
+#include <stdbool.h>
+
+/* Some hundred pivots are the most that were seen; stopping early leaves prices that are nearly right. */
+enum { PIVOTS_MAX = 400 };
+static const double improves = 1e-7, tiny = 1e-9, same = 1e-12;
+
+struct stock {
+    uint32_t len;                                    /* sizes that are asked for: rows */
+    uint32_t size[STOCK_PARTS];                      /* [row], rising */
+    uint32_t row[STOCK_PARTS + 1];                   /* [size] */
+    double inverse[STOCK_PARTS][STOCK_PARTS];        /* of the basis */
+    double amount[STOCK_PARTS];                      /* [row]: of what is in the basis */
+    double cost[STOCK_PARTS];                        /* [row]: 1 for a GPU, 0 for a surplus */
+    double price[STOCK_PARTS];                       /* [row] */
+    double worth[STOCK_PARTS + 1];                   /* [parts]: the best filling at these prices */
+    uint32_t last[STOCK_PARTS + 1];                  /* [parts]: a size in it; 0: one part stays empty */
+    double column[STOCK_PARTS], enters[STOCK_PARTS]; /* [row]: what comes in, as it is and in terms of the basis */
+};
+
+/* Each size alone on GPUs of its own. Amounts differ a little, so that no two rows tie. */
+static void begin(struct stock *s, const double *demand)
+{
+    for (uint32_t size = 1; size <= STOCK_PARTS; size++)
+        if (demand[size] > 0) {
+            s->row[size] = s->len;
+            s->size[s->len++] = size;
+        }
+    for (uint32_t i = 0; i < s->len; i++) {
+        uint32_t fit = STOCK_PARTS / s->size[i];
+        double each = fit;
+        s->inverse[i][i] = 1 / each;
+        s->amount[i] = demand[s->size[i]] / each * (1 + 1e-5 * (i * 37 % 11));
+        s->cost[i] = 1;
+    }
+}
+
+static void set_prices(struct stock *s)
+{
+    for (uint32_t j = 0; j < s->len; j++)
+        s->price[j] = 0;
+    for (uint32_t i = 0; i < s->len; i++)
+        for (uint32_t j = 0; j < s->len; j++)
+            s->price[j] += s->cost[i] * s->inverse[i][j];
+}
+
+static void fill_best(struct stock *s)
+{
+    s->worth[0] = 0;
+    for (uint32_t parts = 1; parts <= STOCK_PARTS; parts++) {
+        double best = s->worth[parts - 1];
+        s->last[parts] = 0;
+        for (uint32_t i = 0; i < s->len && s->size[i] <= parts; i++) {
+            double with = s->worth[parts - s->size[i]] + s->price[i];
+            if (with > best + same) {
+                best = with;
+                s->last[parts] = s->size[i];
+            }
+        }
+        s->worth[parts] = best;
+    }
+}
+
+/* What shall come into the basis: the surplus of a size whose price is below 0, or a filling worth more than a GPU. */
+static bool choose(struct stock *s, double *ret_cost)
+{
+    uint32_t surplus = s->len;
+    double least = -improves;
+    for (uint32_t j = 0; j < s->len; j++) {
+        s->column[j] = 0;
+        if (s->price[j] < least) {
+            least = s->price[j];
+            surplus = j;
+        }
+    }
+    *ret_cost = surplus < s->len ? 0 : 1;
+    if (surplus < s->len) {
+        s->column[surplus] = -1;
+        return true;
+    }
+    fill_best(s);
+    if (s->worth[STOCK_PARTS] < 1 + improves)
+        return false;
+    for (uint32_t parts = STOCK_PARTS; parts > 0; parts -= s->last[parts] ? s->last[parts] : 1)
+        if (s->last[parts])
+            s->column[s->row[s->last[parts]]] += 1;
+    return true;
+}
+
+/* The row that leaves; as many as there are rows: none can. */
+static uint32_t leaver(struct stock *s)
+{
+    uint32_t row = s->len;
+    double least = 0;
+    for (uint32_t i = 0; i < s->len; i++) {
+        double sum = 0;
+        for (uint32_t j = 0; j < s->len; j++)
+            sum += s->inverse[i][j] * s->column[j];
+        s->enters[i] = sum;
+        if (sum > tiny && (row == s->len || s->amount[i] / sum < least)) {
+            least = s->amount[i] / sum;
+            row = i;
+        }
+    }
+    return row;
+}
+
+static void pivot(struct stock *s, uint32_t row, double cost)
+{
+    double by = s->enters[row];
+    for (uint32_t j = 0; j < s->len; j++)
+        s->inverse[row][j] /= by;
+    s->amount[row] /= by;
+    s->cost[row] = cost;
+    for (uint32_t i = 0; i < s->len; i++) {
+        double times = s->enters[i];
+        if (i == row || (times < same && times > -same))
+            continue;
+        for (uint32_t j = 0; j < s->len; j++)
+            s->inverse[i][j] -= times * s->inverse[row][j];
+        s->amount[i] -= times * s->amount[row];
+    }
+}
+
+void stock_prices(const double demand[STOCK_PARTS + 1], struct arena *arena, double ret_price[STOCK_PARTS + 1])
+{
+    struct arena_mark mark = arena_mark(arena);
+    struct stock *s = ARENA_NEW(arena, struct stock);
+    double cost;
+
+    begin(s, demand);
+    set_prices(s);
+    for (int i = 0; i < PIVOTS_MAX && choose(s, &cost); i++) {
+        uint32_t row = leaver(s);
+        if (row == s->len)
+            break;
+        pivot(s, row, cost);
+        set_prices(s);
+    }
+    for (uint32_t size = 0; size <= STOCK_PARTS; size++)
+        ret_price[size] = 0;
+    for (uint32_t i = 0; i < s->len; i++)
+        ret_price[s->size[i]] = s->price[i] < 0 ? 0 : s->price[i] > 1 ? 1 : s->price[i];
+    arena_rewind(arena, mark);
+}

@@ -1,0 +1,87 @@
+/* tally.c - what a turn counted for a tie, kept for the next that asks.
+ *
+ * Many workloads of one pod with the same labels would count each other's pods again and again. A tally is right as long as
+ * nothing was stopped or taken back since; what was placed is added. Small ones are not worth it.
+ */
+#include <string.h>
+
+#include "core/turn.h"
+
+enum { TALLY_LEAST = 64 }; /* pods that were looked at for it */
+
+struct tally {
+    const struct tie *tie;
+    bool mirror;
+    const uint64_t *counted;
+    int32_t *count; /* [domain] */
+    int64_t total;
+    uint32_t seen, takebacks;
+    size_t acts; /* up to which it counts */
+    struct tally *next;
+};
+
+static struct tally *tally_find(const struct cycle *c, const struct tie_state *ts)
+{
+    for (struct tally *y = c->tallies; y; y = y->next)
+        if (y->tie == ts->tie && y->mirror == ts->mirror && y->counted == ts->counted)
+            return y;
+    return NULL;
+}
+
+bool tie_counts(const struct cycle *c, const struct tie_state *ts, uint32_t workload)
+{
+    const struct workload *w = snapshot_workload(c->s, workload);
+    const struct label_set *set = pages_at(&c->s->label_sets, w->label_set);
+    const struct use *u;
+    if (!ts->mirror)
+        return term_holds(&c->s->names, &ts->tie->select, set->labels);
+    for (uint32_t at = w->uses; at != NONE; at = u->more) {
+        u = pages_at(&c->s->uses, at);
+        if (u->tie == ts->mirrored)
+            return true;
+    }
+    return false;
+}
+
+/* Adds what was placed since; false: it must be counted anew. */
+static bool catch_up(const struct cycle *c, struct tally *y, struct tie_state *ts)
+{
+    if (y->takebacks != c->takebacks || c->acts.len - y->acts > y->seen / 2)
+        return false;
+    memcpy(ts->count, y->count, ts->topology->domains * sizeof *y->count);
+    ts->total = y->total;
+    for (; y->acts < c->acts.len; y->acts++) {
+        const struct act *a = &c->acts.at[y->acts];
+        if (a->op == BERTH_ADJUST)
+            continue;
+        if (a->op != BERTH_PLACE && a->op != BERTH_RESERVE)
+            return false;
+        if (tie_counts(c, ts, a->workload))
+            ties_count_one(ts, a->position, false);
+    }
+    return true;
+}
+
+void tally_count(struct cycle *c, struct tie_state *ts)
+{
+    struct tally *y = ts->lasting || ts->leaving ? NULL : tally_find(c, ts);
+    size_t bytes = ts->topology->domains * sizeof *ts->count;
+    if (!y || !catch_up(c, y, ts)) {
+        memset(ts->count, 0, bytes);
+        ts->total = 0;
+        uint32_t seen = ties_count(c, ts);
+        if (seen < TALLY_LEAST || ts->lasting || ts->leaving)
+            return;
+        if (!y) {
+            y = ARENA_NEW(c->arena, struct tally);
+            *y = (struct tally){.tie = ts->tie, .mirror = ts->mirror, .counted = ts->counted, .next = c->tallies};
+            y->count = arena_alloc(c->arena, bytes + sizeof *y->count);
+            c->tallies = y;
+        }
+        y->seen = seen;
+        y->takebacks = c->takebacks;
+        y->acts = c->acts.len;
+    }
+    memcpy(y->count, ts->count, bytes);
+    y->total = ts->total;
+}

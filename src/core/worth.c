@@ -1,0 +1,403 @@
+/* worth.c - the worth of a node, with and without a pod. */
+#include "core/worth.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "core/future.h"
+#include "core/gpu.h"
+#include "core/market.h"
+
+static const double scarce = 0.2;  /* of a GPU, for one that is all asked for by those who may use no other */
+static const double fuller = 1e-4; /* of a GPU, for each that is idle */
+static const double lowest = -1e300;
+
+/* Of each node with GPUs, and of each segment of such nodes: the distance of each step from the least, below 0, then how many
+ * GPUs are idle. Of a segment the least of its nodes, step by step. */
+struct worth_book {
+    uint32_t width;   /* steps, and one for what is idle */
+    uint32_t *row;    /* [position]; nodes without GPUs have none */
+    double *at;       /* [row][width] */
+    uint64_t *known;  /* positions whose row is right */
+    double **segment; /* [segment][width]; NULL: not asked for yet */
+    uint64_t *tight;  /* segments whose least is right */
+    struct ask **ask; /* [class]; NULL: not asked for yet */
+};
+
+/* What a pod of a class takes at each step. */
+struct ask {
+    double *need;     /* [step]: what it needs besides GPUs */
+    double *of_part;  /* [step]: what a share takes of a GPU in part use, at least */
+    double *of_whole; /* [step]: what it takes of GPUs that are wholly free, at least */
+    double size;      /* GPUs that it takes */
+    double scarcity;  /* what their scarcity adds, at least */
+};
+
+/* ---- rows ------------------------------------------------------------------------------------------------------- */
+
+static uint32_t parts_of(int32_t milli)
+{
+    return milli > 0 ? (uint32_t)milli / (BERTH_GPU_MILLI / STOCK_PARTS) : 0;
+}
+
+static const double *part(const struct market *m, uint32_t kind, uint32_t parts)
+{
+    return m->kinds[kind].part + (size_t)parts * m->steps;
+}
+
+static const double *block(const struct market *m, uint32_t kind, uint32_t whole)
+{
+    return m->kinds[kind].block + (size_t)whole * m->steps;
+}
+
+static void add(double *to, const double *what, uint32_t len)
+{
+    for (uint32_t s = 0; s < len; s++)
+        to[s] += what[s];
+}
+
+/* Wholly free devices of one kind on the node. */
+static uint32_t whole_of(const struct turn *t, uint32_t p, uint32_t kind)
+{
+    const struct layout *l = t->c->l;
+    uint32_t whole = 0;
+    for (uint32_t d = l->device[p]; d < l->device[p + 1]; d++)
+        whole += t->c->market->kind[d] == kind && gpu_milli_left(t, d) == BERTH_GPU_MILLI;
+    return whole;
+}
+
+/* Adds what the node's GPUs earn; returns how many thousandths are idle. */
+static int64_t add_gpus(const struct turn *t, uint32_t p, double *row)
+{
+    const struct market *m = t->c->market;
+    uint32_t first = t->c->l->device[p], len = t->c->l->device[p + 1] - first;
+    uint64_t whole = 0;
+    int64_t idle_milli = 0;
+    for (uint32_t d = 0; d < len; d++) {
+        int32_t milli = gpu_milli_left(t, first + d);
+        idle_milli += milli;
+        if (milli == BERTH_GPU_MILLI)
+            whole |= (uint64_t)1 << d;
+        else if (parts_of(milli))
+            add(row, part(m, m->kind[first + d], parts_of(milli)), m->steps);
+    }
+    while (whole) {
+        uint32_t kind = m->kind[first + (uint32_t)__builtin_ctzll(whole)], of = 0;
+        BITS_EACH (d, whole)
+            if (m->kind[first + d] == kind) {
+                whole &= ~((uint64_t)1 << d);
+                of++;
+            }
+        add(row, block(m, kind, of), m->steps);
+    }
+    return idle_milli;
+}
+
+static void row_make(const struct turn *t, uint32_t p, double *row)
+{
+    const struct market *m = t->c->market;
+    double free = 0;
+    assert(row && m->steps > 0);
+    for (uint32_t s = 0; s < m->steps; s++) {
+        if (s % MARKET_PRICES == 0) {
+            const int64_t *column = cycle_column(t->c, m->resource[s], t->later);
+            free = column ? (double)column[p] : 0;
+        }
+        row[s] = m->price[s] * free;
+    }
+    row[m->steps] = (double)add_gpus(t, p, row) / BERTH_GPU_MILLI;
+    double least = row[0];
+    for (uint32_t s = 1; s < m->steps; s++)
+        least = row[s] < least ? row[s] : least;
+    for (uint32_t s = 0; s < m->steps; s++)
+        row[s] = least - row[s];
+}
+
+/* Rows that are kept are of what is free at once; others are made in the buffer. */
+static const double *row_of(const struct turn *t, uint32_t p, double *buffer)
+{
+    struct worth_book *b = t->c->worth;
+    if (t->later) {
+        row_make(t, p, buffer);
+        return buffer;
+    }
+    double *row = b->at + (size_t)b->row[p] * b->width;
+    if (!bits_has(b->known, p)) {
+        bits_add(b->known, p);
+        row_make(t, p, row);
+    }
+    return row;
+}
+
+static const double *segment_of(const struct turn *t, uint32_t segment)
+{
+    struct worth_book *b = t->c->worth;
+    struct span of = layout_below(t->c->l, 1, segment);
+    double *least = b->segment[segment];
+    if (of.to - of.from == 1)
+        return row_of(t, of.from, NULL);
+    if (bits_has(b->tight, segment))
+        return least;
+    if (!least)
+        least = b->segment[segment] = arena_alloc(t->c->arena, b->width * sizeof *least);
+    memcpy(least, row_of(t, of.from, NULL), b->width * sizeof *least);
+    for (uint32_t p = of.from + 1; p < of.to; p++) {
+        const double *row = row_of(t, p, NULL);
+        for (uint32_t s = 0; s < b->width; s++)
+            least[s] = row[s] < least[s] ? row[s] : least[s];
+    }
+    bits_add(b->tight, segment);
+    return least;
+}
+
+/* ---- what a pod takes ------------------------------------------------------------------------------------------- */
+
+/* The most, over the steps, of what a pod takes: what it needs, and what GPUs lose that were worth `was` and then `is` and
+ * `more`, where these are given. */
+static double most(const double *row, const double *need, const double *was, const double *is, const double *more,
+                   uint32_t steps)
+{
+    double max[4] = {lowest, lowest, lowest, lowest}; /* four at a time: the order does not matter */
+    assert(steps % 4 == 0);
+    for (uint32_t s = 0; s < steps; s += 4)
+        for (uint32_t i = 0; i < 4; i++) {
+            double taken = row[s + i] + need[s + i], of = was ? was[s + i] : 0;
+            of = is ? of - is[s + i] : of;
+            taken += more ? of - more[s + i] : of;
+            max[i] = taken > max[i] ? taken : max[i];
+        }
+    max[0] = max[1] > max[0] ? max[1] : max[0];
+    max[2] = max[3] > max[2] ? max[3] : max[2];
+    return max[2] > max[0] ? max[2] : max[0];
+}
+
+static bool is_share(const struct class *k)
+{
+    return k->gpu.count == 1 && k->gpu.milli < BERTH_GPU_MILLI;
+}
+
+/* Lowers `least` to what `was` loses by turning into `is` and `more`. */
+static void lower(double *least, const double *was, const double *is, const double *more, uint32_t steps)
+{
+    for (uint32_t s = 0; s < steps; s++) {
+        double taken = more ? was[s] - is[s] - more[s] : was[s] - is[s];
+        least[s] = taken < least[s] ? taken : least[s];
+    }
+}
+
+static void ask_share(const struct turn *t, struct ask *a, uint32_t kind)
+{
+    const struct market *m = t->c->market;
+    uint32_t size = parts_of((int32_t)t->k->gpu.milli); /* what is left may have been rounded up by one */
+    for (uint32_t parts = size; parts < STOCK_PARTS; parts++)
+        lower(a->of_part, part(m, kind, parts), part(m, kind, parts - size), NULL, m->steps);
+    const double *is = part(m, kind, parts_of(BERTH_GPU_MILLI - (int32_t)t->k->gpu.milli));
+    for (uint32_t of = 1; of <= m->gpus_max; of++)
+        lower(a->of_whole, block(m, kind, of), is, block(m, kind, of - 1), m->steps);
+}
+
+static void ask_whole(const struct turn *t, struct ask *a, uint32_t kind)
+{
+    const struct market *m = t->c->market;
+    for (uint32_t of = t->k->gpu.count; of <= m->gpus_max; of++)
+        lower(a->of_whole, block(m, kind, of), block(m, kind, of - t->k->gpu.count), NULL, m->steps);
+}
+
+/* Kinds of GPUs that a pod may hold: the least that any of them loses. */
+static void ask_gpus(const struct turn *t, struct ask *a)
+{
+    const struct cycle *c = t->c;
+    const struct market *m = c->market;
+    bool known = bits_has(m->asked, t->class), any = false;
+    for (uint32_t i = 0; i < m->kinds_len; i++) {
+        double scarcity = scarce * (m->kinds[i].scarcity * a->size);
+        if (known && !gpu_device_suits(c->l, &t->k->gpu, m->kinds[i].device))
+            continue;
+        if (is_share(t->k))
+            ask_share(t, a, i);
+        else
+            ask_whole(t, a, i);
+        a->scarcity = !any || scarcity < a->scarcity ? scarcity : a->scarcity;
+        any = true;
+    }
+    if (t->k->gpu.count > 1 && m->mixed) { /* some of one kind, some of another: anything may be left */
+        memset(a->of_whole, 0, m->steps * sizeof *a->of_whole);
+        a->scarcity = 0;
+    }
+}
+
+static struct ask *ask_new(const struct turn *t)
+{
+    struct arena *arena = t->c->arena;
+    const struct market *m = t->c->market;
+    struct ask *a = ARENA_NEW(arena, struct ask);
+    a->need = ARENA_ARRAY(arena, double, m->steps);
+    for (uint32_t s = 0; s < m->steps; s++)
+        a->need[s] = m->price[s] * (double)class_need(t->k, m->resource[s]);
+    if (t->k->gpu.count == 0)
+        return a;
+    a->size = t->k->gpu.count * t->k->gpu.milli / (double)BERTH_GPU_MILLI;
+    a->of_part = ARENA_ARRAY(arena, double, m->steps);
+    a->of_whole = ARENA_ARRAY(arena, double, m->steps);
+    for (uint32_t s = 0; s < m->steps; s++)
+        a->of_part[s] = a->of_whole[s] = BERTH_NODE_GPUS_MAX; /* more than any */
+    ask_gpus(t, a);
+    return a;
+}
+
+static const struct ask *ask_of(const struct turn *t)
+{
+    struct ask **at = &t->c->worth->ask[t->class];
+    if (!*at)
+        *at = ask_new(t);
+    return *at;
+}
+
+/* Was a device just like this one looked at before? */
+static bool earlier_alike(const struct turn *t, uint32_t first, uint64_t fit, uint32_t d)
+{
+    const uint32_t *kind = t->c->market->kind + first;
+    BITS_EACH (i, fit & (((uint64_t)1 << d) - 1))
+        if (kind[i] == kind[d] && gpu_milli_left(t, first + (uint32_t)i) == gpu_milli_left(t, first + d))
+            return true;
+    return false;
+}
+
+static struct worth share(const struct turn *t, uint32_t p, uint64_t fit, const double *row)
+{
+    const struct market *m = t->c->market;
+    uint32_t first = t->c->l->device[p];
+    int32_t milli = (int32_t)t->k->gpu.milli;
+    const struct ask *ask = ask_of(t);
+    struct worth best = {.device = NONE};
+    BITS_EACH (i, fit) {
+        uint32_t d = (uint32_t)i, kind = m->kind[first + d];
+        int32_t left = gpu_milli_left(t, first + d);
+        const double *was = part(m, kind, parts_of(left)), *is = part(m, kind, parts_of(left - milli)), *more = NULL;
+        if (earlier_alike(t, first, fit, d))
+            continue;
+        if (left == BERTH_GPU_MILLI) {
+            uint32_t whole = whole_of(t, p, kind);
+            was = block(m, kind, whole);
+            more = block(m, kind, whole - 1);
+        }
+        double cost = most(row, ask->need, was, is, more, m->steps);
+        cost += scarce * (m->kinds[kind].scarcity * ask->size);
+        cost += fuller * left / BERTH_GPU_MILLI;
+        if (best.device == NONE || cost < best.cost)
+            best = (struct worth){cost, d};
+    }
+    assert(best.device != NONE);
+    return best;
+}
+
+/* The first ones that fit; none for a pod without GPUs. */
+static struct worth whole(const struct turn *t, uint32_t p, uint64_t fit, const double *row)
+{
+    const struct market *m = t->c->market;
+    const uint32_t *kinds = m->kind + t->c->l->device[p];
+    double taken[MARKET_STEPS_MAX], scarcity = 0;
+    const double *need = ask_of(t)->need, *was = NULL, *is = NULL;
+    uint64_t picked = 0;
+    for (uint32_t left = t->k->gpu.count; left; left--) {
+        picked |= fit & -fit;
+        fit &= fit - 1;
+    }
+    while (picked) {
+        uint32_t kind = kinds[__builtin_ctzll(picked)], len = 0;
+        BITS_EACH (i, picked)
+            if (kinds[i] == kind) {
+                picked &= ~((uint64_t)1 << i);
+                len++;
+            }
+        if (was) /* of another kind, too */
+            for (uint32_t s = 0; s < m->steps; s++)
+                taken[s] = need[s] + (was[s] - is[s]);
+        need = was ? taken : need;
+        uint32_t of = whole_of(t, p, kind);
+        was = block(m, kind, of);
+        is = block(m, kind, of - len);
+        scarcity += m->kinds[kind].scarcity * len;
+    }
+    return (struct worth){most(row, need, was, is, NULL, m->steps) + scarce * scarcity, 0};
+}
+
+struct worth worth_of(const struct turn *t, uint32_t position)
+{
+    const struct cycle *c = t->c;
+    if (!worth_rules_node(c, position))
+        return (struct worth){0};
+    double buffer[MARKET_STEPS_MAX + 1];
+    const double *row = row_of(t, position, buffer);
+    uint64_t may = t->k->gpu.count ? future_devices(t, position) : 0, fit = 0;
+    for (uint32_t d = c->l->device[position]; may && d < c->l->device[position + 1]; d++)
+        fit |= (uint64_t)gpu_device_fits(t, d) << (d - c->l->device[position]);
+    struct worth found = is_share(t->k) ? share(t, position, fit & may, row) : whole(t, position, fit & may, row);
+    found.cost += fuller * row[c->market->steps];
+    return found;
+}
+
+/* ---- bounds ----------------------------------------------------------------------------------------------------- */
+
+/* At least what a share costs of a GPU that is in part use, or wholly free. */
+static double share_least(const struct turn *t, const double *least, bool in_part)
+{
+    const struct ask *a = ask_of(t);
+    uint32_t milli = in_part ? t->k->gpu.milli : BERTH_GPU_MILLI;
+    double cost = most(least, a->need, in_part ? a->of_part : a->of_whole, NULL, NULL, t->c->market->steps);
+    cost += a->scarcity;
+    return cost + fuller * milli / BERTH_GPU_MILLI;
+}
+
+double worth_least(const struct turn *t, uint32_t segment)
+{
+    const struct cycle *c = t->c;
+    const struct ask *a = ask_of(t);
+    uint32_t steps = c->market->steps;
+    const double *least = segment_of(t, segment);
+    double cost;
+    if (is_share(t->k)) {
+        bool part = c->bounds[1].max[cycle_gpu_column(c, GPU_PART)][segment] >= t->k->gpu.milli;
+        bool whole = c->bounds[1].max[cycle_gpu_column(c, GPU_FREE)][segment] > 0;
+        cost = share_least(t, least, part);
+        double other = part && whole ? share_least(t, least, false) : cost;
+        cost = other < cost ? other : cost;
+    } else if (t->k->gpu.count) {
+        cost = most(least, a->need, a->of_whole, NULL, NULL, steps) + a->scarcity;
+    } else {
+        cost = most(least, a->need, NULL, NULL, NULL, steps);
+    }
+    return cost + fuller * least[steps];
+}
+
+/* ---- beginning and changing ------------------------------------------------------------------------------------- */
+
+void worth_begin(struct cycle *c)
+{
+    c->market = c->profile.worth && c->l->device[c->len] ? market_new(c) : NULL;
+    if (!c->market)
+        return;
+    struct worth_book *b = ARENA_NEW(c->arena, struct worth_book);
+    uint32_t rows = 0;
+    b->width = c->market->steps + 1;
+    b->row = ARENA_ARRAY(c->arena, uint32_t, c->len + 1);
+    b->known = ARENA_ARRAY(c->arena, uint64_t, c->blocks + 1);
+    for (uint32_t p = 0; p < c->len; p++) {
+        b->row[p] = rows;
+        rows += worth_rules_node(c, p);
+    }
+    b->at = arena_alloc(c->arena, (size_t)rows * b->width * sizeof *b->at);
+    b->segment = ARENA_ARRAY(c->arena, double *, c->l->segments + 1);
+    b->tight = ARENA_ARRAY(c->arena, uint64_t, bits_words(c->l->segments) + 1);
+    b->ask = ARENA_ARRAY(c->arena, struct ask *, c->s->classes.len + 1);
+    c->worth = b;
+}
+
+void worth_changed(struct cycle *c, uint32_t position)
+{
+    if (!worth_rules_node(c, position))
+        return;
+    bits_drop(c->worth->known, position);
+    bits_drop(c->worth->tight, layout_segment(c->l, position));
+}

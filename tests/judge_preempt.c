@@ -1,0 +1,241 @@
+/* judge_preempt.c - stops for others: who may be stopped, for whom, how many, and whether it makes room. */
+#include <inttypes.h>
+
+#include "judge.h"
+#include "rules.h"
+
+struct court {
+    const struct world *before, *after;
+    struct berth_plan *plan;
+    struct verdict *v;
+};
+
+enum { MOST_USUAL = 200 };
+
+/* Is it told by the plan to stop for others? */
+static bool is_victim(const struct court *c, uint64_t id)
+{
+    for (size_t i = 0; i < berth_plan_actions(c->plan); i++) {
+        struct berth_action a = berth_plan_action(c->plan, i);
+        if (a.op == BERTH_STOP && a.cause == BERTH_CAUSE_PREEMPTED && a.instance == id)
+            return true;
+    }
+    return false;
+}
+
+static const struct berth_workload *owner(const struct world *world, const struct seat *s)
+{
+    return s->workload == NONE ? NULL : &world->workloads[s->workload];
+}
+
+static bool takes_over(const struct world *world, const struct seat *s)
+{
+    return s->is.replaces && world_find_seat(world, s->is.replaces);
+}
+
+/* ---- may it be stopped? ----------------------------------------------------------------------------------------- */
+
+static bool may_judge(const struct court *c, const struct seat *s)
+{
+    const struct berth_preemption *policy = &c->before->policy.preemption;
+    const struct berth_workload *w = owner(c->before, s);
+
+    if (!policy->on)
+        return verdict_bad(c->v, "preempted: %" PRIu64 ", and the policy has no such thing", s->is.id);
+    if (!w || w->suspended || w->unpreemptible || (w->kind != BERTH_JOB && !policy->services))
+        return verdict_bad(c->v, "preempted: %" PRIu64 " of %s, which may not be", s->is.id, s->is.workload);
+    int64_t least = w->min_run_ns > policy->min_run_ns ? w->min_run_ns : policy->min_run_ns;
+    bool ripe = c->before->now_ns - s->is.since_ns >= (least ? least : 1);
+    if (!ripe && s->is.state != BERTH_RESERVED && !takes_over(c->before, s))
+        return verdict_bad(c->v, "preempted: %" PRIu64 " of %s, which has not run for long enough", s->is.id,
+                           s->is.workload);
+    return true;
+}
+
+/* ---- for whom? -------------------------------------------------------------------------------------------------- */
+
+/* What is spare of an elastic gang goes for anybody. */
+static bool comes_before(const struct berth_workload *asks, const struct berth_workload *goes)
+{
+    bool elastic = goes->gang && goes->gang_min && goes->gang_min < goes->replicas;
+    return asks->priority > goes->priority || elastic;
+}
+
+/* Nobody is stopped for it, nor for another of its gang. */
+static bool never_asks(const struct world *world, const struct berth_workload *w)
+{
+    bool never = w->never_preempts;
+    for (size_t i = 0; w->gang && i < world->workloads_len; i++)
+        never |= text_same(world->workloads[i].gang, w->gang) && world->workloads[i].never_preempts;
+    return never;
+}
+
+static bool waits_for(const struct berth_action *a, uint64_t id)
+{
+    for (size_t i = 0; a->op == BERTH_RESERVE && i < a->waits_len; i++)
+        if (a->waits[i] == id)
+            return true;
+    return false;
+}
+
+/* Has somebody got a place in its stead for whom it may be stopped? */
+static bool is_for_somebody(const struct court *c, const struct seat *s)
+{
+    for (size_t i = 0; i < berth_plan_actions(c->plan); i++) {
+        struct berth_action a = berth_plan_action(c->plan, i);
+        if (!waits_for(&a, s->is.id))
+            continue;
+        const struct berth_workload *asks = &c->before->workloads[world_find_workload(c->before, a.workload)];
+        if (comes_before(asks, owner(c->before, s)) && !never_asks(c->before, asks))
+            return true;
+    }
+    return false;
+}
+
+/* Gangs go whole, and a pod with the one that was to take over from it. */
+static bool go_together(const struct world *world, const struct seat *a, const struct seat *b)
+{
+    const char *gang = owner(world, a)->gang;
+    if (gang && *gang && b->workload != NONE && text_same(owner(world, b)->gang, gang))
+        return true;
+    return a == b || a->is.replaces == b->is.id || b->is.replaces == a->is.id;
+}
+
+static bool for_judge(const struct court *c, const struct seat *s)
+{
+    for (size_t i = 0; i < c->before->seats_len; i++) {
+        const struct seat *other = &c->before->seats[i];
+        if (go_together(c->before, s, other) && is_victim(c, other->is.id) && is_for_somebody(c, other))
+            return true;
+    }
+    return verdict_bad(c->v, "preempted: %" PRIu64 " of %s, for nobody", s->is.id, s->is.workload);
+}
+
+/* ---- how many? -------------------------------------------------------------------------------------------------- */
+
+/* What was stopped at this very moment by an earlier plan counts, too. */
+static bool most_judge(const struct court *c)
+{
+    uint32_t most = c->before->policy.preemption.most, told = 0, earlier = 0;
+
+    for (size_t i = 0; i < c->before->seats_len; i++) {
+        const struct seat *s = &c->before->seats[i];
+        told += is_victim(c, s->is.id);
+        earlier += s->is.state == BERTH_STOPPING && s->is.since_ns >= c->before->now_ns;
+    }
+    if (told && told + earlier > (most ? most : MOST_USUAL))
+        return verdict_bad(c->v, "preempted: %u and %u before, and %u may be", told, earlier, most);
+    return true;
+}
+
+/* Pods of the budget that the plan stops for others. A place that was only promised is no pod yet. */
+static uint32_t budget_used(const struct court *c, size_t budget)
+{
+    uint32_t told = 0;
+
+    for (size_t i = 0; i < c->before->seats_len; i++) {
+        const struct seat *s = &c->before->seats[i];
+        told +=
+            s->is.state != BERTH_RESERVED && budget_counts(c->before, budget, s->workload) && is_victim(c, s->is.id);
+    }
+    return told;
+}
+
+bool plan_breaks_budgets(const struct world *before, struct berth_plan *plan)
+{
+    struct court c = {.before = before, .plan = plan};
+    bool broken = false;
+    for (size_t i = 0; i < before->budgets_len; i++)
+        broken |= budget_used(&c, i) > before->budgets[i].allowed;
+    return broken;
+}
+
+static bool budget_judge(const struct court *c, size_t budget)
+{
+    const struct berth_budget *b = &c->before->budgets[budget];
+    uint32_t told = budget_used(c, budget);
+
+    if (told > b->allowed && !c->before->policy.preemption.break_budgets)
+        return verdict_bad(c->v, "budgets: %u of %s are stopped, %u may be", told, b->id, b->allowed);
+    return true;
+}
+
+/* ---- does it help? ---------------------------------------------------------------------------------------------- */
+
+/* Would the pod not have had this place if all those had stayed? `as_if`: the world after the plan in which they have. */
+static bool is_in_the_way(const struct court *c, const struct world *as_if, const struct berth_action *a)
+{
+    static const enum rule room[] = {RULE_OVER, RULE_RESOURCES, RULE_GPU, RULE_PORTS, RULE_APART, RULE_SPREAD};
+    size_t len = c->before->policy.preemption.clears ? 6 : 4, gone_len = 0, node = world_find_node(as_if, a->node);
+    uint64_t *gone = ARENA_ARRAY(&((struct world *)(uintptr_t)as_if)->arena, uint64_t, a->waits_len + 1);
+
+    for (size_t i = 0; i < a->waits_len; i++)
+        if (!is_victim(c, a->waits[i]))
+            gone[gone_len++] = a->waits[i];
+    for (size_t i = 0; i < as_if->seats_len; i++) { /* itself */
+        const struct seat *s = &as_if->seats[i];
+        if (s->is.id >= c->before->next_id && s->node == node && text_same(s->is.workload, a->workload) &&
+            s->is.ordinal == a->ordinal)
+            gone[gone_len++] = s->is.id;
+    }
+    struct ask ask = {
+        .world = as_if, .workload = world_find_workload(as_if, a->workload), .gone = gone, .gone_len = gone_len};
+    for (size_t i = 0; i < len; i++)
+        if (rule_refuses(&ask, room[i], node))
+            return true;
+    return false;
+}
+
+/* Nobody is stopped on a node where all had room; a gang may have been stopped for the room of another pod of it. */
+static bool help_judge(const struct court *c, const struct world *as_if, size_t node)
+{
+    const struct seat *which = NULL;
+    for (size_t i = 0; i < c->before->seats_len; i++) {
+        const struct seat *s = &c->before->seats[i];
+        if (s->node != node || !is_victim(c, s->is.id))
+            continue;
+        if (owner(c->before, s)->gang || s->is.state == BERTH_RESERVED || !is_for_somebody(c, s))
+            return true;
+        which = s;
+    }
+    for (size_t i = 0; which && i < berth_plan_actions(c->plan); i++) {
+        struct berth_action a = berth_plan_action(c->plan, i);
+        if (a.op == BERTH_RESERVE && text_same(a.node, c->before->nodes[node].id) && is_in_the_way(c, as_if, &a))
+            return true;
+    }
+    return which ? verdict_bad(c->v, "preempted: %" PRIu64 " of %s, which was not in the way", which->is.id,
+                               which->is.workload)
+                 : true;
+}
+
+static bool helps_judge(const struct court *c)
+{
+    struct world as_if;
+    bool good = true;
+
+    world_copy(&as_if, c->after);
+    for (size_t i = 0; i < as_if.seats_len; i++)
+        if (is_victim(c, as_if.seats[i].is.id))
+            as_if.seats[i].is.state = world_find_seat(c->before, as_if.seats[i].is.id)->is.state;
+    for (size_t n = 0; good && n < c->before->nodes_len; n++)
+        good = help_judge(c, &as_if, n);
+    world_done(&as_if);
+    return good;
+}
+
+bool preempt_judge(const struct world *before, const struct world *after, struct berth_plan *plan, struct verdict *v)
+{
+    struct court c = {before, after, plan, v};
+    bool any = false, good = true;
+
+    for (size_t i = 0; good && i < before->seats_len; i++) {
+        const struct seat *s = &before->seats[i];
+        if (!is_victim(&c, s->is.id))
+            continue;
+        any = true;
+        good = may_judge(&c, s) && for_judge(&c, s);
+    }
+    for (size_t i = 0; any && good && i < before->budgets_len; i++)
+        good = budget_judge(&c, i);
+    return good && (!any || (most_judge(&c) && helps_judge(&c)));
+}
