@@ -1,21 +1,23 @@
-/* replay.c - `berth replay --data DIR`: every decision of a daemon made again from its journal, and compared. */
+/* replay.c - `berth replay`: every decision of a daemon made again from its journal, and compared. */
 #include "control/replay.h"
 
 #include <inttypes.h>
+#include <string.h>
 
-#include "cli/command.h"
+#include "base/str.h"
+#include "cli/journal_source.h"
 #include "cli/progress.h"
+#include "wire/api.h"
 
 struct replay_values {
-    const char *data;
-    struct option_count from, to;
+    const char *data, *from, *to;
 };
 
 static const struct option options[] = {
-    OPTION_TEXT_ROW("data", 0, replay_values, data, "DIR", "The folder of a daemon, which may be running."),
-    OPTION_COUNT_ROW("from", 0, replay_values, from, 1, 0,
-                     "Compare from this cycle on; what was before is only applied."),
-    OPTION_COUNT_ROW("to", 0, replay_values, to, 1, 0, "Compare up to this cycle."),
+    OPTION_TEXT_ROW("data", 0, replay_values, data, "DIR", JOURNAL_DATA_HELP),
+    OPTION_TEXT_ROW("from", 0, replay_values, from, "WHEN",
+                    "Compare from this cycle or moment on; what was before is only applied."),
+    OPTION_TEXT_ROW("to", 0, replay_values, to, "WHEN", "Compare up to this cycle or moment."),
 };
 
 struct telling {
@@ -29,59 +31,106 @@ static void tell_progress(void *ctx, uint64_t done, uint64_t total)
     progress_tell(&((struct telling *)ctx)->progress, (size_t)done, (size_t)total);
 }
 
+static void tell_actions(FILE *out, const char *mark, const json_t *list, const json_t *other)
+{
+    enum { SHOWN_MAX = 20 };
+    size_t i, shown = 0;
+    const json_t *a;
+    json_array_foreach((json_t *)list, i, a)
+    {
+        if (replay_action_in(other, a) || ++shown > SHOWN_MAX)
+            continue;
+        const char *op = json_string_value(json_array_get(a, 0)), *work = json_string_value(json_array_get(a, 1));
+        const char *node = json_string_value(json_array_get(a, 3)), *cause = json_string_value(json_array_get(a, 5));
+        (void)fprintf(out, "    %s %s %s/%" PRId64 "%s%s (%s)\n", mark, op ? op : "?", work ? work : "?",
+                      (int64_t)json_integer_value(json_array_get(a, 2)), node && *node ? " on " : "", node ? node : "",
+                      cause ? cause : "?");
+    }
+    if (shown > SHOWN_MAX)
+        (void)fprintf(out, "    %s and %zu more\n", mark, shown - SHOWN_MAX);
+}
+
 static void tell_difference(void *ctx, const struct replay_difference *d)
 {
     enum { TOLD_MAX = 20 };
     struct telling *t = ctx;
+    FILE *out = t->cli->out;
+    char now[TIMESTAMP_MAX];
     if (++t->told > TOLD_MAX)
         return;
-    (void)fprintf(t->cli->out,
-                  "cycle %" PRIu64 ", made from revision %" PRIu64 ": the %s differs: recorded %016" PRIx64
-                  ", replayed %016" PRIx64 "\n",
-                  d->cycle, d->revision, d->what, d->recorded, d->replayed);
+    (void)fprintf(out,
+                  "cycle %" PRIu64 " (%s, record %" PRIu64 "), made from revision %" PRIu64
+                  ": the %s differs: recorded %016" PRIx64 ", replayed %016" PRIx64 "\n",
+                  d->cycle, timestamp_text(d->now_ns, now), d->record, d->revision, d->what, d->recorded, d->replayed);
+    if (*d->input)
+        (void)fprintf(out, "  %s\n", d->input);
+    if (!d->actions)
+        return;
+    if (!*d->input)
+        (void)fprintf(out, "  every input that was recorded is the same: this build decides otherwise\n");
+    (void)fprintf(out, "  recorded %zu actions (-), replayed %zu (+):\n", json_array_size(d->actions),
+                  json_array_size(d->actions_replayed));
+    tell_actions(out, "-", d->actions, d->actions_replayed);
+    tell_actions(out, "+", d->actions_replayed, d->actions);
+}
+
+static int tell_result(struct cli *cli, const struct replay_result *r)
+{
+    (void)fprintf(cli->out, "%" PRIu64 " records, %" PRIu64 " changes, %" PRIu64 " decisions made again: %s",
+                  r->records, r->changes, r->cycles, r->different ? "" : "all the same.\n");
+    if (r->different)
+        (void)fprintf(cli->out, "%" PRIu64 " differ.\n", r->different);
+    if (r->gaps)
+        (void)fprintf(cli->out, "Records are missing in %" PRIu64 " places.\n", r->gaps);
+    if (r->skipped)
+        (void)fprintf(cli->out,
+                      "%" PRIu64 " decisions could not be made again: the state they rest on is before what is here.\n",
+                      r->skipped);
+    return r->different ? EXIT_FAILED : EXIT_OK;
 }
 
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
     const struct replay_values *v = values;
-    struct store_options open = {.readonly = true};
     struct telling telling = {.cli = cli};
-    struct replay_options how = {.from_cycle = v->from.n,
-                                 .to_cycle = v->to.n,
+    struct journal_bound from = {0}, to = {0};
+    struct replay_result result;
+    struct berth_err err;
+    CLEANUP(journal) struct journal *journal = NULL;
+    int code = journal_bound_read(cli, "from", v->from, &from);
+    if (code == EXIT_OK)
+        code = journal_bound_read(cli, "to", v->to, &to);
+    if (code == EXIT_OK)
+        code = journal_source_open(cli, v->data, operands, &journal);
+    if (code != EXIT_OK)
+        return code;
+    struct replay_options how = {.from_cycle = from.number,
+                                 .to_cycle = to.number,
+                                 .from_ns = from.ns,
+                                 .to_ns = to.ns,
                                  .progress = tell_progress,
                                  .differs = tell_difference,
                                  .ctx = &telling};
-    struct replay_result result;
-    struct store *store;
-    struct berth_err err;
-    (void)operands;
-
-    if (!v->data)
-        return cli_fail(cli, EXIT_USAGE, "which daemon? Give its folder: berth replay --data DIR");
-    if (store_sqlite_open(v->data, &open, &store, &err) < 0)
-        return cli_fail(cli, EXIT_FAILED, "%s", err.text);
     progress_start(&telling.progress, cli, "Replaying");
-    int rc = replay_run(store, &how, &result, &err);
+    int rc = replay_journal(journal, &how, &result, &err);
     progress_end(&telling.progress);
-    store_close(store);
-    if (rc < 0)
-        return cli_fail(cli, EXIT_FAILED, "%s", err.text);
-    (void)fprintf(cli->out, "%" PRIu64 " records, %" PRIu64 " changes, %" PRIu64 " decisions made again: %s",
-                  result.records, result.changes, result.cycles, result.different ? "" : "all the same.\n");
-    if (result.different)
-        (void)fprintf(cli->out, "%" PRIu64 " differ.\n", result.different);
-    return result.different ? EXIT_FAILED : EXIT_OK;
+    return rc < 0 ? cli_fail(cli, EXIT_FAILED, "%s", err.text) : tell_result(cli, &result);
 }
 
 const struct command replay_command = {
     .name = "replay",
-    .operands = "",
+    .operands = JOURNAL_OPERANDS,
+    .operands_max = OPERANDS_ANY,
     .summary = "Make every recorded decision again and compare, bit for bit.",
     .text =
-        "Reads the journal in the daemon's folder, rebuilds the state from its records alone, calls the same core, and "
-        "compares the hashes of state and plan. Ends with exit code 1 if anything differs.",
+        "Reads a journal, from the folder of its daemon or from segments and exports of it, rebuilds the state from its "
+        "records alone, calls the same core, and compares the hashes of state and plan. A difference is shown with what "
+        "was done then and what would be now, and the first input that differs. Cycles are numbered from the start of "
+        "each daemon; a moment is a day or a time such as 2026-11-16T09:30:00Z. Ends with exit code 1 if anything "
+        "differs.",
     .examples = "  berth replay --data /var/lib/berth\n"
-                "  berth replay --data /var/lib/berth --from 1000 --to 1010",
+                "  berth replay --data /var/lib/berth --from 2026-11-16 --to 2026-11-17\n"
+                "  berth replay /backup/journal/000017.seg",
     .options = options,
     .options_len = sizeof options / sizeof *options,
     .values_size = sizeof(struct replay_values),

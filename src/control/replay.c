@@ -8,15 +8,25 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "control/plan_policy.h"
+#include "control/replay_input.h"
+#include "control/unit_record.h"
+#include "journal/docset.h"
 #include "journal/record.h"
+#include "journal/scan.h"
 #include "wire/api.h"
+#include "wire/document.h"
+
+enum { UNITS_AFTER = 1000 }; /* records after one of a decision, among which its other units are looked for */
 
 /* A decision to be made again. */
 struct cycle {
     uint64_t n, revision, seed, state, plan;
+    uint64_t record, record_last; /* of its first unit, and of the last that was found */
     int64_t now_ns;
     char *profile;
     json_t *assumed; /* NULL: nothing was */
+    json_t *kinds;   /* hashes by kind; NULL: it does not say */
+    json_t *actions; /* of all its units; NULL: it does not say */
 };
 
 struct replay {
@@ -25,7 +35,12 @@ struct replay {
     struct replay_result result;
     VEC(struct cycle) cycles; /* in order of revisions */
     size_t next;              /* to be made */
-    struct state *state;
+    struct state *state;      /* NULL: it is not to be had, or documents are still coming */
+    struct docset base;       /* these */
+    uint64_t base_revision;
+    bool known; /* there is a state, or will be */
+    uint64_t to_seq;
+    struct replay_touches touches;
 };
 
 static uint64_t hex_member(const json_t *object, const char *key)
@@ -39,15 +54,22 @@ static uint64_t number_member(const json_t *object, const char *key)
     return (uint64_t)json_integer_value(json_object_get(object, key));
 }
 
+static int stopped(struct replay *r)
+{
+    if (!r->options->stop || !r->options->stop(r->options->ctx))
+        return 0;
+    return err_set(r->err, ETIME, "there was no time to make it again");
+}
+
 static int record_read(struct replay *r, const struct store_record *record, json_t **ret)
 {
     json_error_t where;
     json_t *doc = json_loadb(record->record.at, record->record.len, 0, &where);
     if (!doc)
         return err_set(r->err, EBADMSG, "record %" PRIu64 ": %s", record->seq, where.text);
-    if (json_integer_value(json_object_get(doc, "j")) != JOURNAL_VERSION) {
+    if (json_integer_value(json_object_get(doc, "j")) > JOURNAL_VERSION) {
         json_decref(doc);
-        return err_set(r->err, ENOTSUP, "record %" PRIu64 ": a version of the journal that is not known here",
+        return err_set(r->err, ENOTSUP, "record %" PRIu64 " was written by a newer version of the journal; upgrade",
                        record->seq);
     }
     *ret = doc;
@@ -63,29 +85,66 @@ static bool same_cycle(const struct cycle *a, const json_t *b)
            a->plan == hex_member(b, "plan");
 }
 
-static int collect(void *ctx, const struct store_record *record)
+static void cycle_free(struct cycle *c)
 {
-    struct replay *r = ctx;
-    json_t *doc = NULL;
-    int rc = record_read(r, record, &doc);
-    if (rc < 0)
-        return rc;
-    const json_t *c = json_object_get(doc, "cycle");
-    if (c && (r->cycles.len == 0 || !same_cycle(&r->cycles.at[r->cycles.len - 1], c))) {
+    mem_free(c->profile);
+    json_decref(c->assumed);
+    json_decref(c->kinds);
+    json_decref(c->actions);
+}
+
+static void collect_cycle(struct replay *r, const json_t *c, uint64_t record)
+{
+    if (r->cycles.len == 0 || !same_cycle(&r->cycles.at[r->cycles.len - 1], c)) {
+        const char *profile = json_string_value(json_object_get(c, "profile"));
         struct cycle cycle = {
             .n = number_member(c, "n"),
             .revision = number_member(c, "revision"),
             .seed = number_member(c, "seed"),
             .state = hex_member(c, "state"),
             .plan = hex_member(c, "plan"),
+            .record = record,
             .now_ns = json_integer_value(json_object_get(c, "now")),
-            .profile = mem_strdup(json_string_value(json_object_get(c, "profile"))),
+            .profile = mem_strdup(profile ? profile : "default"),
             .assumed = json_incref(json_object_get(c, "assumed")),
+            .kinds = json_incref(json_object_get(c, "kinds")),
         };
         vec_push(&r->cycles, cycle);
     }
+    struct cycle *cycle = &r->cycles.at[r->cycles.len - 1];
+    cycle->record_last = record;
+    json_t *actions = json_object_get(c, "actions");
+    if (!cycle->actions)
+        cycle->actions = json_incref(actions);
+    else if (actions)
+        (void)json_array_extend(cycle->actions, actions);
+}
+
+static int collect(void *ctx, const struct store_record *record)
+{
+    struct replay *r = ctx;
+    struct bytes ignored;
+    int rc = stopped(r);
+    if (rc < 0)
+        return rc;
     r->result.records++;
+    r->to_seq = record->seq;
+    if (journal_kind_begins(record->record, JOURNAL_KUBE))
+        return err_set(r->err, EBADMSG, "this is a journal of berth-kube: 'berth-kube replay' makes its plans again");
+    if (!scan_member(record->record, "cycle", &ignored))
+        return 0;
+    json_t *doc = NULL;
+    rc = record_read(r, record, &doc);
+    if (rc == 0)
+        collect_cycle(r, json_object_get(doc, "cycle"), record->seq);
     json_decref(doc);
+    return rc;
+}
+
+static int collect_start(void *ctx, const struct journal_break *b)
+{
+    struct replay *r = ctx;
+    r->result.gaps += b->before != 0 && b->first != b->before + 1;
     return 0;
 }
 
@@ -148,15 +207,30 @@ static void give_back(struct replay *r, const json_t *item, struct arena *arena)
     state_restore(r->state, KIND_FACT, json_string_value(id));
 }
 
-static void differ(struct replay *r, const struct cycle *c, const char *what, uint64_t recorded, uint64_t replayed)
+static void differ(struct replay *r, const struct cycle *c, struct replay_difference *d)
 {
-    struct replay_difference d = {c->n, c->revision, what, recorded, replayed};
+    d->cycle = c->n;
+    d->revision = c->revision;
+    d->record = c->record;
+    d->now_ns = c->now_ns;
     r->result.different++;
     if (r->options->differs)
-        r->options->differs(r->options->ctx, &d);
+        r->options->differs(r->options->ctx, d);
 }
 
-static int decide(struct replay *r, const struct cycle *c, struct arena *arena, uint64_t *ret)
+static void differ_plan(struct replay *r, const struct cycle *c, const struct berth_plan *plan, const char *input)
+{
+    CLEANUP(json) json_t *made = unit_actions_of(plan), *none = json_array();
+    struct replay_difference d = {.what = "plan",
+                                  .recorded = c->plan,
+                                  .replayed = berth_plan_hash(plan),
+                                  .input = input,
+                                  .actions = c->actions ? c->actions : none,
+                                  .actions_replayed = made};
+    differ(r, c, &d);
+}
+
+static int decide(struct replay *r, const struct cycle *c, struct arena *arena, const char *input)
 {
     struct doc_meta meta;
     struct berth_profile own;
@@ -172,7 +246,8 @@ static int decide(struct replay *r, const struct cycle *c, struct arena *arena, 
     struct berth_plan *plan;
     int rc = berth_plan_make(snapshot, &policy, &plan, r->err);
     if (rc == 0) {
-        *ret = berth_plan_hash(plan);
+        if (berth_plan_hash(plan) != c->plan)
+            differ_plan(r, c, plan, input);
         berth_plan_free(plan);
     }
     berth_snapshot_free(snapshot);
@@ -181,22 +256,37 @@ static int decide(struct replay *r, const struct cycle *c, struct arena *arena, 
     return rc;
 }
 
-static int remake(struct replay *r, const struct cycle *c)
+static bool wanted(const struct replay *r, const struct cycle *c)
 {
     const struct replay_options *o = r->options;
-    if (c->n < o->from_cycle || (o->to_cycle && c->n > o->to_cycle))
+    if (o->record)
+        return c->record <= o->record && o->record <= c->record_last;
+    return c->n >= o->from_cycle && (!o->to_cycle || c->n <= o->to_cycle) && c->now_ns >= o->from_ns &&
+           (!o->to_ns || c->now_ns <= o->to_ns);
+}
+
+static int remake(struct replay *r, const struct cycle *c)
+{
+    if (!wanted(r, c))
         return 0;
+    if (!r->state || c->revision < r->base_revision) {
+        r->result.skipped++;
+        return 0;
+    }
     struct arena arena;
     size_t i;
     json_t *item;
-    uint64_t hash = 0;
+    CLEANUP(str) struct str input = {0};
+    uint64_t hash = state_hash(r->state);
     arena_init(&arena);
-    if (state_hash(r->state) != c->state)
-        differ(r, c, "state", c->state, state_hash(r->state));
+    replay_inputs_compare(&r->touches, r->state, c->kinds, &input);
+    if (hash != c->state) {
+        struct replay_difference d = {
+            .what = "state", .recorded = c->state, .replayed = hash, .input = str_text(&input)};
+        differ(r, c, &d);
+    }
     json_array_foreach(c->assumed, i, item) assume(r, item, &arena);
-    int rc = decide(r, c, &arena, &hash);
-    if (rc == 0 && hash != c->plan)
-        differ(r, c, "plan", c->plan, hash);
+    int rc = decide(r, c, &arena, str_text(&input));
     for (i = json_array_size(c->assumed); i-- > 0;)
         give_back(r, json_array_get(c->assumed, i), &arena);
     r->result.cycles++;
@@ -204,33 +294,102 @@ static int remake(struct replay *r, const struct cycle *c)
     return rc;
 }
 
-/* Makes every decision that rests on a revision before this one. */
-static int remake_before(struct replay *r, uint64_t revision)
+/* Makes every decision that rests on a revision before this one, or that was recorded up to a record. */
+static int remake_before(struct replay *r, uint64_t revision, uint64_t record)
 {
     int rc = 0;
-    for (; rc == 0 && r->next < r->cycles.len && r->cycles.at[r->next].revision < revision; r->next++) {
-        rc = remake(r, &r->cycles.at[r->next]);
+    for (; rc == 0 && r->next < r->cycles.len; r->next++) {
+        const struct cycle *c = &r->cycles.at[r->next];
+        if (c->revision >= revision && c->record > record)
+            break;
+        rc = remake(r, c);
         if (r->options->progress)
             r->options->progress(r->options->ctx, r->next + 1, r->cycles.len);
     }
     return rc;
 }
 
-static int change_apply(struct replay *r, const json_t *change, uint64_t revision)
+static int change_apply(struct replay *r, const json_t *change, const struct store_record *record)
 {
     const char *key = json_string_value(json_array_get(change, 0)), *id;
     const json_t *doc = json_array_get(change, 1);
-    if (!doc || !kind_journalled(object_key_split(key, &id)))
+    enum kind kind = key ? object_key_split(key, &id) : KINDS;
+    if (!doc || !kind_journalled(kind))
         return 0;
     char *text = json_is_object(doc) ? json_dumps(doc, JSON_COMPACT) : NULL;
     struct store_event event = {
-        .key = key, .value = {text, text ? strlen(text) : 0},
-             .gone = !text, .created = revision, .revision = revision
+        .key = key,
+        .value = {text, text ? strlen(text) : 0},
+        .gone = !text,
+        .created = record->revision,
+        .revision = record->revision
     };
     int rc = state_apply(r->state, &event, r->err);
+    replay_touch(&r->touches, kind, record->seq, key);
     free(text);
     r->result.changes++;
     return rc;
+}
+
+/* ---- where the state begins ------------------------------------------------------------------------------------------ */
+
+static int base_range(void *ctx, const char *prefix, store_visit *visit, void *visit_ctx, struct berth_err *err)
+{
+    const struct docset *base = ctx;
+    size_t len = strlen(prefix);
+    int rc = 0;
+    (void)err;
+    for (size_t i = 0; rc == 0 && i < base->list.len; i++) {
+        const struct docset_document *d = &base->list.at[i];
+        if (strncmp(d->key, prefix, len) != 0)
+            continue;
+        struct store_entry entry = {
+            d->key, {d->text, d->len},
+             d->revision, d->revision
+        };
+        rc = visit(visit_ctx, &entry);
+    }
+    return rc;
+}
+
+/* All documents of the state have come. */
+static int state_begin(struct replay *r)
+{
+    if (r->state || !r->known)
+        return 0;
+    docset_sort(&r->base);
+    int rc = state_load_from(base_range, &r->base, r->base_revision, &r->state, r->err);
+    docset_done(&r->base);
+    return rc;
+}
+
+static int start(void *ctx, const struct journal_break *b)
+{
+    struct replay *r = ctx;
+    int rc = state_begin(r);
+    if (rc == 0 && b->before)
+        rc = remake_before(r, 0, b->before);
+    state_free(r->state);
+    r->state = NULL;
+    r->known = b->start != JOURNAL_FROM_UNKNOWN;
+    r->base_revision = b->revision;
+    replay_touches_done(&r->touches);
+    return rc;
+}
+
+static bool kept(const char *key)
+{
+    const char *id;
+    return kind_journalled(object_key_split(key, &id));
+}
+
+static int document(void *ctx, const char *key, uint64_t revision, struct bytes doc)
+{
+    struct replay *r = ctx;
+    docset_put(&r->base, key, revision, doc);
+    if (revision > r->base_revision)
+        r->base_revision = revision; /* an export does not say */
+    return 0;
 }
 
 static int apply(void *ctx, const struct store_record *record)
@@ -238,42 +397,82 @@ static int apply(void *ctx, const struct store_record *record)
     struct replay *r = ctx;
     json_t *doc = NULL, *change;
     size_t i;
-    int rc = record_read(r, record, &doc);
+    int rc = stopped(r);
+    if (rc == 0)
+        rc = state_begin(r);
+    if (rc < 0 || !r->known)
+        return rc;
+    rc = record_read(r, record, &doc);
     if (rc < 0)
         return rc;
     const json_t *changes = json_object_get(doc, "changes");
     if (json_array_size(changes))
-        rc = remake_before(r, record->revision);
+        rc = remake_before(r, record->revision, 0);
     json_array_foreach(changes, i, change)
     {
         if (rc == 0)
-            rc = change_apply(r, change, record->revision);
+            rc = change_apply(r, change, record);
     }
     json_decref(doc);
+    return rc;
+}
+
+/* ---- telling ---------------------------------------------------------------------------------------------------------- */
+
+static bool same_action(const json_t *a, const json_t *b)
+{
+    const char *op = json_string_value(json_array_get(a, 0));
+    bool made = op && (strcmp(op, "place") == 0 || strcmp(op, "reserve") == 0);
+    for (size_t i = 0; i < json_array_size(a); i++)
+        if (!(made && (i == 4 || i > 5)) && !json_equal(json_array_get(a, i), json_array_get(b, i)))
+            return false;
+    return json_array_size(a) == json_array_size(b);
+}
+
+bool replay_action_in(const json_t *list, const json_t *action)
+{
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (same_action(json_array_get(list, i), action))
+            return true;
+    return false;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------------- */
+
+int replay_journal(struct journal *journal, const struct replay_options *options, struct replay_result *ret,
+                   struct berth_err *err)
+{
+    struct berth_err unheard;
+    struct replay *r = mem_zalloc(sizeof *r);
+    *r = (struct replay){.options = options, .err = err ? err : &unheard, .base = {.keeps = kept}};
+    /* A decision is recorded after its moment, and rests on what is before it. */
+    struct journal_range range = {.from_ns = options->from_ns,
+                                  .to_seq = options->record ? options->record + UNITS_AFTER : 0};
+    struct journal_visitor first = {.start = collect_start, .record = collect, .ctx = r};
+    struct journal_visitor second = {.start = start, .document = document, .record = apply, .ctx = r};
+    int rc = journal_read(journal, &range, &first, r->err);
+    range.to_seq = options->record ? options->record : r->to_seq;
+    if (rc == 0)
+        rc = journal_read(journal, &range, &second, r->err);
+    if (rc == 0)
+        rc = state_begin(r);
+    if (rc == 0)
+        rc = remake_before(r, UINT64_MAX, 0);
+    if (rc == 0)
+        *ret = r->result;
+    for (size_t i = 0; i < r->cycles.len; i++)
+        cycle_free(&r->cycles.at[i]);
+    vec_done(&r->cycles);
+    docset_done(&r->base);
+    replay_touches_done(&r->touches);
+    state_free(r->state);
+    mem_free(r);
     return rc;
 }
 
 int replay_run(struct store *store, const struct replay_options *options, struct replay_result *ret,
                struct berth_err *err)
 {
-    struct berth_err unheard;
-    struct replay r = {.options = options, .err = err ? err : &unheard};
-    struct store *empty = store_memory_new();
-    int rc = state_load(empty, &r.state, err);
-    if (rc == 0)
-        rc = store_log(store, 1, collect, &r, err);
-    if (rc == 0)
-        rc = store_log(store, 1, apply, &r, err);
-    if (rc == 0)
-        rc = remake_before(&r, UINT64_MAX);
-    if (rc == 0)
-        *ret = r.result;
-    for (size_t i = 0; i < r.cycles.len; i++) {
-        mem_free(r.cycles.at[i].profile);
-        json_decref(r.cycles.at[i].assumed);
-    }
-    vec_done(&r.cycles);
-    state_free(r.state);
-    store_close(empty);
-    return rc;
+    CLEANUP(journal) struct journal *journal = journal_of(store);
+    return replay_journal(journal, options, ret, err);
 }

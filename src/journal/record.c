@@ -2,6 +2,9 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <string.h>
+
+#include "journal/scan.h"
 
 static void member(struct str *to, const char *key, const char *text)
 {
@@ -48,4 +51,11 @@ void journal_end(struct str *to, const char *extra, size_t len)
         str_add_bytes(to, extra + 1, len - 2);
     }
     str_add_char(to, '}');
+}
+
+bool journal_kind_begins(struct bytes record, const char *with)
+{
+    struct bytes kind;
+    size_t len = strlen(with);
+    return scan_member(record, "kind", &kind) && kind.len > len && memcmp((const char *)kind.at + 1, with, len) == 0;
 }

@@ -1,6 +1,6 @@
 /* record.h - one record of the journal: one JSON object, in one line.
  *
- *   {"j":1,"kind":"POST /v1/jobs","at":NS,"who":"alice","subject":"jobs/17","changes":[["jobs/17",{...}],["x/y",null],["tokens/z"]],...}
+ *   {"j":2,"kind":"POST /v1/jobs","at":NS,"who":"alice","subject":"jobs/17","changes":[["jobs/17",{...}],["x/y",null],["tokens/z"]],...}
  *
  * `changes` are the documents written (null: removed; the key alone: a document that is kept out, as secrets are), so that
  * the state at any record can be made from the records before it. A cycle's record (kind "cycle") adds "cycle": what was
@@ -14,8 +14,10 @@
 #include <stdint.h>
 
 #include "base/str.h"
+#include "store/store.h"
 
-enum { JOURNAL_VERSION = 1 };
+/* 2: a cycle's record has its actions, and hashes by kind of document; documents of use are in it. Older ones are read. */
+enum { JOURNAL_VERSION = 2 };
 
 struct journal_head {
     const char *kind;
@@ -29,3 +31,7 @@ void journal_begin(struct str *to, const struct journal_head *head);
 void journal_change(struct str *to, const char *key, const char *doc, size_t len, bool gone);
 /* `extra` is the text of a JSON object whose members are added; len 0: none. */
 void journal_end(struct str *to, const char *extra, size_t len);
+
+/* Does the kind of a record begin with this? "kube.": it is berth-kube's, which knows other inputs (kube/journal.h). */
+bool journal_kind_begins(struct bytes record, const char *with);
+#define JOURNAL_KUBE "kube."

@@ -22,8 +22,25 @@ static void a_record_is_one_line(void **state)
     journal_change(&s, "tokens/x", NULL, 99, false);
     journal_end(&s, "{\"cycle\":{\"n\":3}}", 17);
     assert_string_equal(str_text(&s),
-                        "{\"j\":1,\"kind\":\"POST /v1/jobs\",\"at\":17,\"who\":\"al\\nice\",\"subject\":\"jobs/1\","
+                        "{\"j\":2,\"kind\":\"POST /v1/jobs\",\"at\":17,\"who\":\"al\\nice\",\"subject\":\"jobs/1\","
                         "\"changes\":[[\"jobs/1\",{\"v\":1}],[\"jobs/2\",null],[\"tokens/x\"]],\"cycle\":{\"n\":3}}");
+}
+
+static void kinds_are_told_apart(void **state)
+{
+    static const struct {
+        const char *record;
+        bool kube;
+    } rows[] = {
+        {"{\"j\":2,\"kind\":\"kube.plan\"}", true },
+        {"{\"j\":2,\"kind\":\"kube\"}",      false},
+        {"{\"j\":2,\"kind\":\"unit\"}",      false},
+        {"{\"j\":2}",                        false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(journal_kind_begins((struct bytes){rows[i].record, strlen(rows[i].record)}, JOURNAL_KUBE),
+                         rows[i].kube);
 }
 
 static void nothing_but_a_head(void **state)
@@ -34,17 +51,18 @@ static void nothing_but_a_head(void **state)
 
     journal_begin(&s, &head);
     journal_end(&s, NULL, 0);
-    assert_string_equal(str_text(&s), "{\"j\":1,\"kind\":\"sweep\",\"at\":0,\"changes\":[]}");
+    assert_string_equal(str_text(&s), "{\"j\":2,\"kind\":\"sweep\",\"at\":0,\"changes\":[]}");
     str_clear(&s);
     journal_begin(&s, &head);
     journal_end(&s, "{}", 2);
-    assert_string_equal(str_text(&s), "{\"j\":1,\"kind\":\"sweep\",\"at\":0,\"changes\":[]}");
+    assert_string_equal(str_text(&s), "{\"j\":2,\"kind\":\"sweep\",\"at\":0,\"changes\":[]}");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_record_is_one_line),
+        cmocka_unit_test(kinds_are_told_apart),
         cmocka_unit_test(nothing_but_a_head),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -165,10 +165,11 @@ static json_t *quota(struct chance *luck, int64_t size)
     }
     if (chance_in(luck, 250))
         set(doc, "guarantees", amounts(luck, size));
-    if (chance_in(luck, 40))
-        set(doc, "totals",
-            json_pack("[{s:s, s:i, s:s}]", "resource", "cpu", "hours", (int)chance_range(luck, 1, 20), "period",
-                      CHANCE_PICK(luck, char *, "10m", "1h")));
+    if (chance_in(luck, 40)) {
+        const char *period = CHANCE_PICK(luck, char *, "10m", "1h");
+        int hours = (int)chance_range(luck, 1, 20);
+        set(doc, "totals", json_pack("[{s:s, s:i, s:s}]", "resource", "cpu", "hours", hours, "period", period));
+    }
     return doc;
 }
 
@@ -201,8 +202,8 @@ static void queue_act(struct world *w)
         admin_ask(w, "DELETE", path, NULL, NULL, NULL, NULL, NULL);
         return;
     }
-    json_t *body = json_pack("{s:i, s:i}", "priority", (int)chance_range(luck, 0, 3), "priority_class",
-                             chance_in(luck, 500) ? 0 : (int)chance_range(luck, -3, 6));
+    int class = chance_in(luck, 500) ? 0 : (int)chance_range(luck, -3, 6), priority = (int)chance_range(luck, 0, 3);
+    json_t *body = json_pack("{s:i, s:i}", "priority", priority, "priority_class", class);
     if (strcmp(name, "lab") == 0 || strcmp(name, "deep") == 0)
         set(body, "parent", json_string(strcmp(name, "lab") == 0 ? "prod" : "lab"));
     if (chance_in(luck, 500))
@@ -245,11 +246,12 @@ static void order_act(struct world *w)
 {
     struct chance *luck = &w->people_luck;
     json_t *body = json_object();
-    switch (chance_below(luck, 5)) {
+    switch (chance_below(luck, 6)) {
     case 0: set(body, "preemption", json_string(chance_in(luck, 800) ? "on" : "off")); break;
     case 1: set(body, "backfill", json_string(CHANCE_PICK(luck, char *, "on", "on", "on", "strict", "off"))); break;
     case 2: set(body, "preempt_min_run_s", json_integer(chance_range(luck, 0, chance_in(luck, 700) ? 10 : 90))); break;
     case 3: set(body, "reservations", json_integer(chance_range(luck, 0, 100))); break;
+    case 4: set(body, "backfill_policy", json_string(CHANCE_PICK(luck, char *, "", "sjf", "f1"))); break;
     default:
         set(body, "policy", json_string(CHANCE_PICK(luck, char *, "fifo", "fair-share", "multifactor", "sjf")));
         break;

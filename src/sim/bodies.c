@@ -74,7 +74,8 @@ json_t *body_app(struct chance *luck)
         set(doc, "labels", json_pack("{s:s}", "app", CHANCE_PICK(luck, char *, "web", "db")));
     if (chance_in(luck, 80)) {
         set(doc, "labels", json_pack("{s:s}", "app", "web"));
-        set(doc, CHANCE_PICK(luck, char *, "spread", "apart"), json_string(CHANCE_PICK(luck, char *, "zone", "node")));
+        const char *where = CHANCE_PICK(luck, char *, "zone", "node");
+        set(doc, CHANCE_PICK(luck, char *, "spread", "apart"), json_string(where));
     }
     if (chance_in(luck, 200))
         set(doc, "on_drain", json_string(CHANCE_PICK(luck, char *, "move", "wait", "stop")));
@@ -139,10 +140,11 @@ json_t *body_capabilities(struct chance *luck)
     if (chance_in(luck, 150))
         set(allocatable, "pods", json_integer(chance_range(luck, 3, 12)));
     set(doc, "allocatable", allocatable);
-    if (chance_in(luck, 250))
-        set(doc, "gpus",
-            json_pack("{s:i, s:s, s:s}", "count", (int)chance_range(luck, 1, 4), "model",
-                      CHANCE_PICK(luck, char *, "A", "B"), "memory", "40Gi"));
+    if (chance_in(luck, 250)) {
+        const char *model = CHANCE_PICK(luck, char *, "A", "B");
+        int count = (int)chance_range(luck, 1, 4);
+        set(doc, "gpus", json_pack("{s:i, s:s, s:s}", "count", count, "model", model, "memory", "40Gi"));
+    }
     if (chance_in(luck, 100))
         set(doc, "overcommit", json_pack("{s:i}", "cpu", 2));
     if (chance_in(luck, 200))

@@ -86,7 +86,8 @@ static void daemon_stop(struct world *w)
 
 static void daemon_down(struct world *w)
 {
-    crash(w, chance_in(&w->faults_luck, 500), chance_range(&w->faults_luck, 2 * MINUTE, 10 * MINUTE));
+    int64_t down_ns = chance_range(&w->faults_luck, 2 * MINUTE, 10 * MINUTE);
+    crash(w, chance_in(&w->faults_luck, 500), down_ns);
 }
 
 /* ---- the store ----------------------------------------------------------------------------------------------------- */
@@ -164,7 +165,8 @@ static void agent_kill(struct world *w)
 
 static void agent_pause(struct world *w)
 {
-    agents_pause(w, one(w), while_ns(&w->faults_luck));
+    int64_t for_ns = while_ns(&w->faults_luck);
+    agents_pause(w, one(w), for_ns);
 }
 
 static void reboot(struct world *w)
@@ -174,17 +176,21 @@ static void reboot(struct world *w)
 
 static void partition(struct world *w)
 {
-    agents_cut(w, one(w), while_ns(&w->faults_luck), CUT_BOTH);
+    int64_t for_ns = while_ns(&w->faults_luck);
+    agents_cut(w, one(w), for_ns, CUT_BOTH);
 }
 
 static void one_way(struct world *w)
 {
-    agents_cut(w, one(w), while_ns(&w->faults_luck), chance_in(&w->faults_luck, 500) ? CUT_MUTE : CUT_DEAF);
+    bool mute = chance_in(&w->faults_luck, 500);
+    int64_t for_ns = while_ns(&w->faults_luck);
+    agents_cut(w, one(w), for_ns, mute ? CUT_MUTE : CUT_DEAF);
 }
 
 static void flap(struct world *w)
 {
-    agents_flap(w, one(w), while_ns(&w->faults_luck));
+    int64_t for_ns = while_ns(&w->faults_luck);
+    agents_flap(w, one(w), for_ns);
 }
 
 /* More than a third of them: a switch dies. */

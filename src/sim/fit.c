@@ -207,7 +207,9 @@ static const char *resources_rule(const struct door *d)
 static bool overlap(const struct berth_port *a, const struct berth_port *b)
 {
     uint32_t a_end = a->port + (a->count ? a->count : 1u), b_end = b->port + (b->count ? b->count : 1u);
-    return a->protocol == b->protocol && a->port < b_end && b->port < a_end;
+    const char *x = a->address ? a->address : "", *y = b->address ? b->address : "";
+    bool apart = *x && *y && strcmp(x, "0.0.0.0") != 0 && strcmp(y, "0.0.0.0") != 0 && strcmp(x, y) != 0;
+    return a->protocol == b->protocol && a->port < b_end && b->port < a_end && !apart;
 }
 
 static const struct berth_port *clash(const struct berth_shape *shape, const struct berth_port *ports, size_t len)

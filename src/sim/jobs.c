@@ -110,6 +110,19 @@ static int64_t decided_ns(const struct transaction *t)
     return json_integer_value(json_object_get(json_object_get(t->record, "cycle"), "now"));
 }
 
+static bool is_lost(const struct world *w, const struct berth_instance *x)
+{
+    const struct seen *node = mirror_find(&w->mirror, KIND_NODE, x->node);
+    return node && node->node.node.state == BERTH_NODE_LOST;
+}
+
+/* Does the pod count, or is another to be placed for it at once, as its node is lost? */
+static bool counts(const struct world *w, const struct seen *work, const struct berth_instance *x)
+{
+    return x->state != BERTH_STOPPING &&
+           !(work->work.workload.on_lost == BERTH_LOST_REPLACE && x->state != BERTH_ENDED && is_lost(w, x));
+}
+
 /* Pods of it that stand, or that are done, before the transaction. */
 static uint32_t stood(const struct world *w, const struct transaction *t, const struct seen *work)
 {
@@ -117,12 +130,12 @@ static uint32_t stood(const struct world *w, const struct transaction *t, const 
     for (size_t i = 0; i < w->mirror.of[KIND_INSTANCE].len; i++) {
         const struct seen *s = w->mirror.of[KIND_INSTANCE].at[i];
         n += strcmp(s->instance.instance.workload, work->id) == 0 && s->created < t->revision &&
-             s->instance.instance.state != BERTH_STOPPING;
+             counts(w, work, &s->instance.instance);
     }
     for (size_t i = 0; i < t->len; i++) {
         const struct seen_change *c = &t->changes[i];
         bool goes = c->kind == KIND_INSTANCE && c->old && strcmp(c->old->instance.instance.workload, work->id) == 0 &&
-                    c->old->instance.instance.state != BERTH_STOPPING &&
+                    counts(w, work, &c->old->instance.instance) &&
                     (!c->now || c->now->instance.instance.state == BERTH_STOPPING);
         n += goes;
     }
@@ -134,13 +147,14 @@ static uint32_t least_of(const struct berth_workload *d)
     return d->gang_min ? d->gang_min : d->replicas;
 }
 
-/* A promise that could not be kept any more breaks a gang, too. */
-static bool lost_promise(const struct world *w, const struct transaction *t, const char *gang)
+/* A task that is given up with its node breaks a gang, and so does a promise that could not be kept any more. */
+static bool lost_task(const struct world *w, const struct transaction *t, const char *gang)
 {
     for (size_t i = 0; i < t->len; i++) {
         const struct seen *old = t->changes[i].kind == KIND_INSTANCE && !t->changes[i].now ? t->changes[i].old : NULL;
         const struct seen *work = old ? mirror_find(&w->mirror, KIND_JOB, old->instance.instance.workload) : NULL;
-        if (work && old->instance.instance.state == BERTH_RESERVED && same(work->work.workload.gang, gang))
+        if (work && same(work->work.workload.gang, gang) &&
+            (old->instance.instance.state == BERTH_RESERVED || is_lost(w, &old->instance.instance)))
             return true;
     }
     return false;
@@ -148,7 +162,7 @@ static bool lost_promise(const struct world *w, const struct transaction *t, con
 
 static bool gang_was_broken(const struct world *w, const struct transaction *t, const char *gang)
 {
-    if (gang && *gang && lost_promise(w, t, gang))
+    if (gang && *gang && lost_task(w, t, gang))
         return true;
     for (size_t i = 0; gang && *gang && i < w->mirror.of[KIND_JOB].len; i++) {
         const struct seen *work = w->mirror.of[KIND_JOB].at[i];

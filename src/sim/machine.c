@@ -245,7 +245,7 @@ static void launch(struct agent *a, void *arg)
         t->next_ns = t->job ? soon(m, SECOND, 20 * SECOND) : soon(m, 0, 5 * SECOND);
     trees_began(a, t);
     tree_arm(m, t);
-    node_started(a->logic, t->id, t->ports, t->ports_len);
+    node_started(a->logic, t->id, &(struct node_start){t->ports, t->ports_len});
 }
 
 static void start(void *ctx, uint64_t id, const json_t *config)
@@ -355,7 +355,7 @@ void machine_find_all(struct machine *m, struct node *logic)
     for (size_t i = 0; i < m->trees.len; i++) {
         struct tree *t = m->trees.at[i];
         if (t->state == TREE_LIVES) {
-            node_found(logic, t->id, t->config, t->ports, t->ports_len);
+            node_found(logic, t->id, t->config, &(struct node_start){t->ports, t->ports_len});
             continue;
         }
         if (!t->kept)

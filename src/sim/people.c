@@ -105,8 +105,8 @@ static void send_json(struct person *p, const char *method, const char *path, js
 static void name(struct chance *luck, json_t *body)
 {
     char text[48];
-    (void)snprintf(text, sizeof text, "%s%zu", CHANCE_PICK(luck, char *, "web", "db", "Photos", "n"),
-                   chance_below(luck, 12));
+    size_t number = chance_below(luck, 12);
+    (void)snprintf(text, sizeof text, "%s%zu", CHANCE_PICK(luck, char *, "web", "db", "Photos", "n"), number);
     (void)json_object_set_new(body, "name", json_string(text));
 }
 
@@ -203,11 +203,16 @@ static void change(struct person *p)
     case 1:
     case 2: act_on(p, KIND_APP, "POST", "scale", json_pack("{s:i}", "replicas", (int)chance_range(luck, 0, 6))); break;
     case 3:
-    case 4: act_on(p, some_kind(luck), "PATCH", "", body_patch(luck)); break;
-    case 5:
-        act_on(p, CHANCE_PICK(luck, enum kind, KIND_APP, KIND_VM), "POST",
-               CHANCE_PICK(luck, char *, "stop", "start", "start", "restart"), NULL);
+    case 4: {
+        json_t *body = body_patch(luck);
+        act_on(p, some_kind(luck), "PATCH", "", body);
         break;
+    }
+    case 5: {
+        const char *verb = CHANCE_PICK(luck, char *, "stop", "start", "start", "restart");
+        act_on(p, CHANCE_PICK(luck, enum kind, KIND_APP, KIND_VM), "POST", verb, NULL);
+        break;
+    }
     case 6:
     case 7:
         act_on(p, KIND_JOB, "POST", CHANCE_PICK(luck, char *, "hold", "release", "release", "cancel", "requeue"), NULL);

@@ -143,9 +143,11 @@ static void new_judge(struct world *w, const struct transaction *t, const struct
     if (now->instance.generation != work->work.meta.generation)
         world_breach(w, 12, "instance %" PRIu64 " is of generation %" PRIu64 " of %s, which is at %" PRIu64, i->id,
                      now->instance.generation, i->workload, work->work.meta.generation);
-    if (work->work.hold || work->work.stopped || work->work.cancelled || work->work.job.waits)
+    if (work->work.hold || work->work.stopped || work->work.job.waits)
         world_breach(w, 17, "%s/%u is placed as %" PRIu64 ", but is held or waits for others", i->workload, i->ordinal,
                      i->id);
+    if (work->work.cancelled || work->work.failed || work->work.ended)
+        world_breach(w, 17, "%s/%u is placed as %" PRIu64 ", but it is over", i->workload, i->ordinal, i->id);
     if (i->ordinal >= work->work.workload.replicas && !takes_over(w, i))
         world_breach(w, 12, "%s/%u is placed as %" PRIu64 ", but nobody asked for it", i->workload, i->ordinal, i->id);
     int64_t now_ns = json_integer_value(json_object_get(json_object_get(t->record, "cycle"), "now"));
@@ -192,10 +194,13 @@ static void lost_judge(struct world *w, const struct transaction *t, const struc
                      berth_state_name(i->state), i->node);
         return;
     }
+    /* The plan saw the cluster a moment before: many may have been lost since, and one was removed. */
+    uint64_t seen = (uint64_t)json_integer_value(json_object_get(json_object_get(t->record, "cycle"), "revision"));
     size_t lost = 0, nodes = w->mirror.of[KIND_NODE].len;
-    for (size_t k = 0; k < nodes; k++)
-        lost += w->mirror.of[KIND_NODE].at[k]->node.node.state == BERTH_NODE_LOST;
-    /* The plan saw the cluster a moment before: one more may have been lost since. */
+    for (size_t k = 0; k < nodes; k++) {
+        const struct seen *n = w->mirror.of[KIND_NODE].at[k];
+        lost += n->node.node.state == BERTH_NODE_LOST && n->revision <= seen;
+    }
     if (lost > 2 && (lost - 1) * 3 > nodes)
         world_breach(w, 5, "%" PRIu64 " on %s is given away while %zu of %zu nodes are lost", i->id, i->node, lost,
                      nodes);

@@ -85,15 +85,36 @@ static int64_t need_of(const struct berth_shape *shape, const char *resource)
     return shape ? (int64_t)shape->gpu.count * milli : 0;
 }
 
-/* Of a move only the old one counts. */
-static bool counts(const struct berth_instance *i)
-{
-    return i->state != BERTH_ENDED && i->replaces == 0;
-}
-
 struct use {
     int64_t active, promised; /* at once, and once all stops are done */
 };
+
+static bool is_there(const struct berth_instance *i)
+{
+    return i->state != BERTH_ENDED;
+}
+
+/* A pod that moves has two instances and counts once, as the larger one: of the new one counts what it needs beyond the old
+ * one, while that is there. */
+static struct use use_by(const struct mirror *m, const struct seen *s, const char *resource)
+{
+    const struct berth_instance *x = &s->instance.instance;
+    const struct seen *old = x->replaces ? mirror_instance(m, x->replaces) : NULL;
+    const struct berth_instance *o = old ? &old->instance.instance : NULL;
+    const struct seen *from = mirror_placed_from(m, s);
+    int64_t need = need_of(from ? &from->work.workload.shape : NULL, resource), both = 0;
+    if (o && is_there(o) && strcmp(o->workload, x->workload) == 0) {
+        from = mirror_placed_from(m, old);
+        both = need_of(from ? &from->work.workload.shape : NULL, resource);
+        both = both < need ? both : need;
+    }
+    struct use use = {0};
+    if (is_there(x) && x->state != BERTH_RESERVED)
+        use.active = both && o->state != BERTH_RESERVED ? need - both : need;
+    if (is_there(x) && x->state != BERTH_STOPPING)
+        use.promised = both && o->state != BERTH_STOPPING ? need - both : need;
+    return use;
+}
 
 /* Workloads of which something is placed. */
 static int64_t jobs_of(const struct mirror *m, const struct bound *bound)
@@ -105,7 +126,7 @@ static int64_t jobs_of(const struct mirror *m, const struct bound *bound)
             bool some = false;
             for (size_t i = 0; i < m->of[KIND_INSTANCE].len && !some; i++) {
                 const struct berth_instance *x = &m->of[KIND_INSTANCE].at[i]->instance.instance;
-                some = counts(x) && strcmp(x->workload, work->id) == 0;
+                some = is_there(x) && strcmp(x->workload, work->id) == 0;
             }
             n += some && is_under(m, work, bound);
         }
@@ -122,13 +143,12 @@ static struct use use_of(const struct mirror *m, const struct bound *bound, cons
     for (size_t i = 0; i < m->of[KIND_INSTANCE].len; i++) {
         const struct seen *s = m->of[KIND_INSTANCE].at[i];
         const struct berth_instance *x = &s->instance.instance;
-        const struct seen *work = counts(x) ? mirror_work(m, x->workload) : NULL;
+        const struct seen *work = is_there(x) ? mirror_work(m, x->workload) : NULL;
         if (!work || !is_under(m, work, bound))
             continue;
-        const struct seen *from = mirror_placed_from(m, s);
-        int64_t need = need_of(from ? &from->work.workload.shape : NULL, resource);
-        use.active += x->state == BERTH_RESERVED ? 0 : need;
-        use.promised += x->state == BERTH_STOPPING ? 0 : need;
+        struct use more = use_by(m, s, resource);
+        use.active += more.active;
+        use.promised += more.promised;
     }
     return use;
 }
@@ -138,25 +158,16 @@ static bool was_there(const struct mirror *m, const struct seen *work, uint64_t 
 {
     for (size_t i = 0; i < m->of[KIND_INSTANCE].len; i++) {
         const struct seen *s = m->of[KIND_INSTANCE].at[i];
-        if (s->created < revision && counts(&s->instance.instance) &&
+        if (s->created < revision && is_there(&s->instance.instance) &&
             strcmp(s->instance.instance.workload, work->id) == 0)
             return true;
     }
     return false;
 }
 
-/* ---- promises beyond a limit ---------------------------------------------------------------------------------------- */
-
-/* What a plan promises may count on stops of the same plan that are written a moment later. Whatever stands beyond a limit
- * when the next plan comes, because of that or because the limit was lowered, gets nothing new. */
-struct beyond {
-    enum kind kind;
-    char id[ID_OWNED_MAX + 1], resource[ID_MAX + 1];
-    uint64_t plan; /* its hash */
-};
+/* ---- judging ------------------------------------------------------------------------------------------------------- */
 
 struct quotas {
-    VEC(struct beyond) at;
     uint64_t reworked; /* the last revision that made more of what was there count, or count elsewhere */
 };
 
@@ -167,8 +178,6 @@ struct quotas *quotas_new(void)
 
 void quotas_free(struct quotas *q)
 {
-    if (q)
-        vec_done(&q->at);
     mem_free(q);
 }
 
@@ -176,64 +185,6 @@ static const json_t *cycle_of(const struct transaction *t)
 {
     return json_object_get(t->record, "cycle");
 }
-
-static uint64_t plan_of(const struct transaction *t)
-{
-    const char *hash = json_string_value(json_object_get(cycle_of(t), "plan"));
-    uint64_t number = (uint64_t)json_integer_value(json_object_get(cycle_of(t), "n"));
-    return hash_pair(hash_bytes(hash ? hash : "", hash ? strlen(hash) : 0, 1), number);
-}
-
-static bool beyond_before(struct quotas *q, const struct transaction *t, const struct bound *b, const char *resource)
-{
-    for (size_t i = 0; i < q->at.len; i++)
-        if (q->at.at[i].kind == b->of->kind && strcmp(q->at.at[i].id, b->of->id) == 0 &&
-            strcmp(q->at.at[i].resource, resource) == 0)
-            return q->at.at[i].plan != plan_of(t);
-    struct beyond one = {.kind = b->of->kind, .plan = plan_of(t)};
-    (void)snprintf(one.id, sizeof one.id, "%s", b->of->id);
-    (void)snprintf(one.resource, sizeof one.resource, "%s", resource);
-    vec_push(&q->at, one);
-    return false;
-}
-
-static int64_t limit_of(const struct bound *b, const char *resource)
-{
-    for (size_t i = 0; i < b->limits_len; i++)
-        if (strcmp(limit_at(b, i)->resource, resource) == 0)
-            return limit_at(b, i)->amount;
-    return INT64_MAX;
-}
-
-static struct bound bound_of(const struct seen *of)
-{
-    struct bounds b = {.len = 0};
-    if (of->kind == KIND_JOB)
-        return (struct bound){
-            .of = of, .limits_len = 1, .parallel = {"pods", of->work.job.array.parallel}
-        };
-    bound_add(&b, of,
-              of->kind == KIND_USER    ? &of->user.quota
-              : of->kind == KIND_GROUP ? &of->group.quota
-                                       : &of->queue.quota);
-    return b.at[0];
-}
-
-/* Those that are within their limits again are forgotten. */
-static void beyond_look(struct world *w)
-{
-    struct quotas *q = w->quotas;
-    size_t kept = 0;
-    for (size_t i = 0; i < q->at.len; i++) {
-        const struct seen *of = mirror_find(&w->mirror, q->at.at[i].kind, q->at.at[i].id);
-        struct bound b = of ? bound_of(of) : (struct bound){0};
-        if (of && use_of(&w->mirror, &b, q->at.at[i].resource).promised > limit_of(&b, q->at.at[i].resource))
-            q->at.at[kept++] = q->at.at[i];
-    }
-    q->at.len = kept;
-}
-
-/* ---- judging ------------------------------------------------------------------------------------------------------- */
 
 static void breach(struct world *w, const struct berth_instance *x, const struct bound *b,
                    const struct berth_amount *limit, struct use use)
@@ -249,7 +200,7 @@ static void breach(struct world *w, const struct berth_instance *x, const struct
 static void placed_judge(struct world *w, const struct transaction *t, const struct seen *s)
 {
     const struct berth_instance *x = &s->instance.instance;
-    const struct seen *work = counts(x) ? mirror_work(&w->mirror, x->workload) : NULL;
+    const struct seen *work = is_there(x) ? mirror_work(&w->mirror, x->workload) : NULL;
     /* Somebody made more of what was there count, while this was on its way. */
     bool excused = w->quotas->reworked > (uint64_t)json_integer_value(json_object_get(cycle_of(t), "revision"));
     if (!work || excused)
@@ -259,13 +210,12 @@ static void placed_judge(struct world *w, const struct transaction *t, const str
     for (size_t i = 0; i < b.len; i++)
         for (size_t k = 0; k < b.at[i].limits_len; k++) {
             const struct berth_amount *limit = limit_at(&b.at[i], k);
-            bool jobs = strcmp(limit->resource, "jobs") == 0;
-            if (jobs ? was_there(&w->mirror, work, t->revision)
-                     : need_of(&work->work.workload.shape, limit->resource) <= 0)
+            bool jobs = strcmp(limit->resource, "jobs") == 0, first = jobs && !was_there(&w->mirror, work, t->revision);
+            struct use more = jobs ? (struct use){first, first} : use_by(&w->mirror, s, limit->resource);
+            if (more.active == 0 && more.promised == 0)
                 continue;
             struct use use = use_of(&w->mirror, &b.at[i], limit->resource);
-            if ((x->state != BERTH_RESERVED && use.active > limit->amount) ||
-                (use.promised > limit->amount && beyond_before(w->quotas, t, &b.at[i], limit->resource)))
+            if ((more.active && use.active > limit->amount) || (more.promised && use.promised > limit->amount))
                 breach(w, x, &b.at[i], limit, use);
         }
 }
@@ -293,7 +243,6 @@ static bool counts_otherwise(const struct seen *old, const struct seen *now)
 
 void quotas_judge(struct world *w, const struct transaction *t)
 {
-    beyond_look(w);
     for (size_t i = 0; i < t->len; i++) {
         const struct seen *old = t->changes[i].old, *now = t->changes[i].now;
         if (now && counts_otherwise(old, now))

@@ -1,6 +1,7 @@
 /* random.h - chance from a seed: splitmix64, the same on every machine.
  *
- * Each part of a simulation has a stream of its own, so that one more draw in one part does not change the others.
+ * Each part of a simulation has a stream of its own, so that one more draw in one part does not change the others. Never two draws among the
+ * arguments of one call: compilers differ in which comes first.
  */
 #pragma once
 

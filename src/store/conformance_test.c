@@ -415,6 +415,58 @@ static void records_are_numbered_and_chained(void **state)
     store_close(other);
 }
 
+static void trimmed_records_are_gone_and_the_chain_goes_on(void **state)
+{
+    struct fixture *f = *state;
+    struct store *s = f->store, *twin = store_memory_new();
+    static const char *const notes[] = {"one", "two", "three", "four"};
+    for (size_t i = 0; i < 4; i++) {
+        (void)COMMIT(s, OPS(PUT("a", notes[i])), .record = TEXT(notes[i]));
+        (void)COMMIT(twin, OPS(PUT("a", notes[i])), .record = TEXT(notes[i]));
+    }
+    assert_int_equal(store_log_trimmed(s), 0);
+    assert_code(store_log_trim(s, 5, NULL), EINVAL); /* there is none yet */
+    assert_int_equal(store_log_trim(s, 2, NULL), 0);
+    assert_int_equal(store_log_trim(s, 1, NULL), 0); /* gone already */
+    assert_int_equal(store_log_trimmed(s), 2);
+    for (int turn = 0; turn < 2; turn++) {
+        s = f->store;
+        assert_text(log_text(s, 0), "3:three/3 4:four/4");
+        assert_text(log_text(s, 3), "3:three/3 4:four/4");
+        assert_text(log_text(s, 2), "!116");
+        assert_text(log_text(s, 1), "!116");
+        assert_text(range_text(s, "", 0), turn ? "a=four@1/4 b=1@5/5" : "a=four@1/4");
+        assert_int_equal(store_log_last(s), 4);
+        (void)put(s, "b", "1"); /* what is slow to go has gone with it */
+        f->store = f->kind->restart(f->store, f->dir);
+    }
+    s = f->store;
+    assert_int_equal(store_log_trim(s, 4, NULL), 0);
+    assert_text(log_text(s, 0), "");
+    (void)put(s, "b", "1");
+    (void)put(twin, "b", "1");
+    (void)put(twin, "b", "1");
+    (void)put(twin, "b", "1");
+    f->store = s = f->kind->restart(s, f->dir);
+    assert_int_equal(COMMIT(s, .record = TEXT("five")).log_seq, 5);
+    assert_int_equal(COMMIT(twin, .record = TEXT("five")).log_seq, 5);
+    CLEANUP(mem) char *chain = chain_text(s), *all = chain_text(twin);
+    assert_string_equal(chain, all + 4 * 17); /* as if all were there */
+    store_close(twin);
+}
+
+static void the_log_can_be_read_beside(void **state)
+{
+    struct store *s = ((struct fixture *)*state)->store;
+    for (int i = 0; i < 4; i++)
+        (void)COMMIT(s, .record = TEXT("r"));
+    struct str found = {0};
+    assert_text(walked(&found, store_log_beside(s, 2, 3, visit_record, &found, NULL)), "2:r/2 3:r/3");
+    assert_text(walked(&found, store_log_beside(s, 4, 99, visit_record, &found, NULL)), "4:r/4");
+    assert_text(walked(&found, store_log_beside(s, 0, 1, visit_record, &found, NULL)), "1:r/1");
+    assert_text(walked(&found, store_log_beside(s, 5, 9, visit_record, &found, NULL)), "");
+}
+
 /* ---- visitors ---------------------------------------------------------------------------------------------------- */
 
 struct stopper {
@@ -526,6 +578,8 @@ int main(void)
         cmocka_unit_test(history_has_bounds),
         cmocka_unit_test(compaction_forgets_the_past_only),
         cmocka_unit_test(records_are_numbered_and_chained),
+        cmocka_unit_test(trimmed_records_are_gone_and_the_chain_goes_on),
+        cmocka_unit_test(the_log_can_be_read_beside),
         cmocka_unit_test(a_visitor_ends_its_walk),
         cmocka_unit_test(a_visitor_may_use_the_store),
         cmocka_unit_test(sizes_grow_and_backups_need_files),

@@ -15,6 +15,7 @@
 struct store {
     const struct store_ops *ops;
     uint64_t revision, log_seq;        /* pumped so far */
+    uint64_t log_trimmed;              /* records up to this one are not read again */
     size_t waiting, waiting_bytes;     /* submitted and not yet delivered */
     unsigned calling;                  /* frames that call back: no pump within */
     bool closing;                      /* nothing new is taken */
@@ -83,11 +84,10 @@ void store_base_done(struct store *s);
 /* Tells the watches, then whoever submitted it; frees it. */
 void store_deliver(struct store *s, struct queued *q);
 
-/* The chain after one more record. */
-uint64_t store_chain(uint64_t chain, uint64_t seq, uint64_t revision, struct bytes record);
 bool store_key_valid(const char *key, size_t len);
 bool store_key_under(const char *key, const char *prefix);
 
 /* The same refusals from every kind. */
 int store_refuse_compacted(uint64_t revision, uint64_t compacted, struct berth_err *err);
 int store_refuse_future(uint64_t revision, uint64_t present, struct berth_err *err);
+int store_refuse_trimmed(uint64_t seq, uint64_t trimmed, struct berth_err *err);

@@ -27,9 +27,10 @@ struct kept_record {
 struct memory {
     struct store base;
     struct heads heads;
-    VEC(struct kept *) changes; /* by place */
-    VEC(struct kept_record *) log;
-    uint64_t revision; /* equals base.revision but while a transaction is told */
+    VEC(struct kept *) changes;    /* by place */
+    VEC(struct kept_record *) log; /* from the first that is not trimmed */
+    uint64_t log_chain;            /* after the last one */
+    uint64_t revision;             /* equals base.revision but while a transaction is told */
     uint64_t compacted;
     uint64_t bytes;
     struct queue waiting;
@@ -111,11 +112,12 @@ static void change_add(struct memory *m, const struct store_op *op, const struct
 
 static uint64_t record_add(struct memory *m, struct bytes record, uint64_t revision)
 {
-    uint64_t seq = m->log.len + 1, chain = m->log.len ? m->log.at[m->log.len - 1]->record.chain : 0;
+    uint64_t seq = m->base.log_trimmed + m->log.len + 1;
+    m->log_chain = store_chain(m->log_chain, seq, revision, record);
     struct kept_record *kept = mem_alloc(sizeof *kept + record.len);
     *kept = (struct kept_record){
         .refs = 1,
-        .record = {seq, revision, store_chain(chain, seq, revision, record), {kept->data, record.len}},
+        .record = {seq, revision, m->log_chain, {kept->data, record.len}},
     };
     memcpy(kept->data, record.at, record.len);
     m->bytes += sizeof *kept + record.len;
@@ -272,15 +274,41 @@ static int memory_history(struct store *s, const char *prefix, uint64_t from, ui
     return rc;
 }
 
-static int memory_log(struct store *s, uint64_t from_seq, store_visit_record *visit, void *ctx, struct berth_err *err)
+static int memory_log_beside(struct store *s, uint64_t from_seq, uint64_t to_seq, store_visit_record *visit, void *ctx,
+                             struct berth_err *err)
 {
     const struct memory *m = memory_of(s);
-    int rc = 0;
+    uint64_t seq = from_seq ? from_seq : s->log_trimmed + 1;
+    int rc = seq <= s->log_trimmed ? store_refuse_trimmed(seq, s->log_trimmed, err) : 0;
+
+    /* Found anew at each step: the visitor may trim. */
+    for (; rc == 0 && seq <= to_seq && seq > s->log_trimmed && seq - s->log_trimmed <= m->log.len; seq++) {
+        struct kept_record *kept = m->log.at[seq - s->log_trimmed - 1];
+        kept->refs++;
+        rc = visit(ctx, &kept->record);
+        record_unref(kept);
+    }
+    return rc;
+}
+
+static int memory_log(struct store *s, uint64_t from_seq, store_visit_record *visit, void *ctx, struct berth_err *err)
+{
+    return memory_log_beside(s, from_seq, UINT64_MAX, visit, ctx, err);
+}
+
+static int memory_log_trim(struct store *s, uint64_t seq, struct berth_err *err)
+{
+    struct memory *m = memory_of(s);
+    size_t gone = (size_t)(seq - s->log_trimmed);
 
     (void)err;
-    for (uint64_t seq = from_seq ? from_seq : 1; seq <= m->log.len && rc == 0; seq++)
-        rc = visit(ctx, &m->log.at[seq - 1]->record);
-    return rc;
+    for (size_t i = 0; i < gone; i++) {
+        m->bytes -= sizeof *m->log.at[i] + m->log.at[i]->record.record.len;
+        record_unref(m->log.at[i]);
+    }
+    m->log.len -= gone;
+    memmove(m->log.at, m->log.at + gone, m->log.len * sizeof *m->log.at);
+    return 0;
 }
 
 /* ---- the rest ---------------------------------------------------------------------------------------------------- */
@@ -335,6 +363,8 @@ static const struct store_ops memory_ops = {
     .range = memory_range,
     .history = memory_history,
     .log = memory_log,
+    .log_beside = memory_log_beside,
+    .log_trim = memory_log_trim,
     .compact = memory_compact,
     .backup = memory_backup,
     .size = memory_size,
@@ -358,7 +388,9 @@ struct store *store_memory_crash(const struct store *memory)
     struct memory *m = memory_new();
 
     m->revision = m->base.revision = from->revision;
-    m->base.log_seq = from->log.len;
+    m->base.log_seq = from->base.log_trimmed + from->log.len;
+    m->base.log_trimmed = from->base.log_trimmed;
+    m->log_chain = from->log_chain;
     m->compacted = from->compacted;
     m->bytes = from->bytes;
     for (size_t i = 0; i < from->changes.len; i++) {

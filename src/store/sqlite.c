@@ -148,6 +148,8 @@ static const struct store_ops sqlite_ops = {
     .range = sqlite_range,
     .history = sqlite_history,
     .log = sqlite_log,
+    .log_beside = sqlite_log_beside,
+    .log_trim = sqlite_log_trim,
     .compact = sqlite_compact,
     .backup = sqlite_backup,
     .size = sqlite_size,
@@ -200,7 +202,7 @@ static int open_readonly(struct sqlite_store *s, uint64_t acked, struct berth_er
         rc = db_exec(&s->reader, "BEGIN", err);
     if (rc == 0)
         rc = db_number(&s->reader, "PRAGMA user_version", &version, err);
-    if (rc == 0 && version < STORE_FORMAT)
+    if (rc == 0 && version < STORE_FORMAT_READ)
         rc = err_set(err, ENOTSUP, "%s has an older format; open it once for writing, which brings it up to date",
                      s->path);
     if (rc == 0)
@@ -280,6 +282,7 @@ int store_sqlite_open(const char *dir, const struct store_options *options, stru
     }
     s->base.revision = s->ledger.now.revision;
     s->base.log_seq = s->ledger.now.log_seq;
+    s->base.log_trimmed = s->ledger.log_trimmed;
     s->compacted = s->ledger.now.compacted;
     *ret = &s->base;
     return 0;

@@ -8,7 +8,8 @@
  *     sqlite_writer.c   the writer's thread: batches, failures, checkpoints
  *     sqlite_change.c   rows of history: written with a transaction, swept after a compaction
  *     sqlite_recover.c  opening anew after a failure
- *     sqlite_read.c     range, history, log
+ *     sqlite_read.c     range and history
+ *     sqlite_log.c      the log: read, trimmed
  *     sqlite_copy.c     backup and restore
  *
  * On disk: `change` is all history in order, appended to; a row says which place it replaced, so that neither old
@@ -27,6 +28,7 @@
 #include <sqlite3.h>
 
 #include "store/heads.h"
+#include "store/publish.h"
 
 struct sqlite_store;
 
@@ -59,8 +61,6 @@ int folder_file_make(const char *path, struct berth_err *err);
 /* Removes a database and what SQLite keeps beside it, or only the latter. */
 void folder_file_remove(const char *path);
 void folder_file_remove_beside(const char *path);
-/* Syncs a file and gives it its name, which must be free (-EEXIST); both lie in one folder, which is synced too. */
-int folder_file_publish(const char *from, const char *to, struct berth_err *err);
 
 /* ---- a connection ------------------------------------------------------------------------------------------------ */
 
@@ -72,6 +72,8 @@ enum statement {
     ST_CHANGE_DROP,
     ST_SWEEP,
     ST_LOG_ADD,
+    ST_LOG_DROP,
+    ST_LOG_EMPTY,
     ST_META_SET,
     STATEMENTS_LEN
 };
@@ -122,7 +124,8 @@ static inline void stmt_cleanup(sqlite3_stmt **stmt)
 
 /* ---- format and contents ----------------------------------------------------------------------------------------- */
 
-enum { STORE_FORMAT = 1 };
+/* Format 2: the log may begin with an empty record (sqlite_log.c). Format 1 can be read as it is. */
+enum { STORE_FORMAT = 2, STORE_FORMAT_READ = 1 };
 
 /* The row of `meta`. */
 struct totals {
@@ -136,6 +139,7 @@ struct totals {
 struct ledger {
     struct heads heads;
     struct totals now;
+    uint64_t log_trimmed; /* the record that is kept empty, for the chain; 0: none */
 };
 
 /* Is the file ours, and not from the future? Changes nothing, not even beside it. */
@@ -153,9 +157,6 @@ uint64_t change_row_sum(const struct change *change, struct bytes value);
 #define CHANGE_COLUMNS "place, key, replaced, created, sum, value"
 /* Reads and checks a row; what it points to lives until the next step. */
 int change_row_read(const struct db *db, sqlite3_stmt *row, struct change *ret, struct bytes *ret_value,
-                    struct berth_err *err);
-/* Reads and checks a row of `seq, revision, chain, record`, given the chain up to it. */
-int record_row_read(const struct db *db, sqlite3_stmt *row, uint64_t chain_before, struct store_record *ret,
                     struct berth_err *err);
 
 /* Reads all of a store within the caller's transaction, or refuses it. */
@@ -211,6 +212,7 @@ struct sqlite_store {
     size_t waiting_len;
     struct job *job;
     bool stop;
+    uint64_t trim_goal;              /* records up to this one shall go */
     bool told;                       /* the event descriptor is readable */
     char broken[BERTH_ERR_TEXT_MAX]; /* why nothing is taken any more; empty: all is well */
 
@@ -251,9 +253,25 @@ enum { SWEEP_MAX = 2048 };
 int change_sweep(struct db *db, struct totals *now, int rows_max, struct berth_err *err);
 bool change_sweep_left(const struct totals *now);
 
+/* A step towards a log without records up to `goal`: the last one that goes stays, emptied, for its chain. */
+int log_trim_step(struct db *db, uint64_t *trimmed, uint64_t goal, int rows_max, struct berth_err *err);
+/* Verifies the log; *ret_trimmed as in the ledger. */
+int log_check(struct db *db, const struct totals *disk, uint64_t *ret_trimmed, struct berth_err *err);
+
+/* A state of the file, held still. A visitor may read too: it gets a connection of its own. */
+struct reading {
+    struct db *db;
+    struct db extra;
+};
+int reading_begin(struct reading *r, struct sqlite_store *s, struct totals *ret, struct berth_err *err);
+void reading_cleanup(struct reading *r);
+
 int sqlite_range(struct store *s, const char *prefix, uint64_t revision, store_visit *visit, void *ctx,
                  struct berth_err *err);
 int sqlite_history(struct store *s, const char *prefix, uint64_t from, uint64_t to, store_visit_event *visit, void *ctx,
                    struct berth_err *err);
 int sqlite_log(struct store *s, uint64_t from_seq, store_visit_record *visit, void *ctx, struct berth_err *err);
+int sqlite_log_beside(struct store *s, uint64_t from_seq, uint64_t to_seq, store_visit_record *visit, void *ctx,
+                      struct berth_err *err);
+int sqlite_log_trim(struct store *s, uint64_t seq, struct berth_err *err);
 int sqlite_backup(struct store *s, const char *path, struct berth_err *err);

@@ -64,6 +64,7 @@ static void write_much(struct store *s)
             (void)drop(s, key);
     }
     assert_int_equal(store_compact(s, 20, NULL), 0);
+    assert_int_equal(store_log_trim(s, 10, NULL), 0);
     (void)put(s, "last", "1");
 }
 
@@ -198,12 +199,16 @@ static void edited_rows_are_refused(void **state)
         {"DELETE FROM change",                                                                                  "missing"                          },
         {"INSERT INTO change SELECT place + 1, key, place, created, sum, value FROM change WHERE key = 'last'",
          "checksum"                                                                                                                                },
-        {"UPDATE log SET record = x'00' WHERE seq = 1",                                                         "log breaks at record 1"           },
-        {"UPDATE log SET record = CAST(record AS TEXT) WHERE seq = 7",                                          "log breaks at record 7"           },
+        {"UPDATE log SET record = x'00' WHERE seq = 11",                                                        "log breaks at record 11"          },
+        {"UPDATE log SET record = x'00' WHERE seq = 10",                                                        "log breaks at record 10"          },
+        {"UPDATE log SET chain = chain + 1 WHERE seq = 10",                                                     "log breaks at record 11"          },
+        {"UPDATE log SET revision = 1 WHERE seq = 10",                                                          "log breaks at record 10"          },
+        {"UPDATE log SET record = x'', revision = 0 WHERE seq = 11",                                            "log breaks at record 11"          },
+        {"UPDATE log SET record = CAST(record AS TEXT) WHERE seq = 17",                                         "log breaks at record 17"          },
         {"UPDATE log SET revision = revision + 1 WHERE seq = 30",                                               "log breaks at record 30"          },
         {"UPDATE log SET chain = chain + 1 WHERE seq = 60",                                                     "log breaks at record 60"          },
         {"UPDATE log SET seq = 61 WHERE seq = 60",                                                              "log breaks at record 61"          },
-        {"DELETE FROM log WHERE seq = 1",                                                                       "log breaks at record 2"           },
+        {"DELETE FROM log WHERE seq = 10",                                                                      "log breaks at record 11"          },
         {"DELETE FROM log WHERE seq = 30",                                                                      "log breaks at record 31"          },
         {"DELETE FROM log WHERE seq = 60",                                                                      "ends with record 59 instead of 60"},
         {"DELETE FROM log",                                                                                     "ends with record 0 instead of 60" },

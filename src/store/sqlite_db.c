@@ -27,6 +27,8 @@ static const char *const statements[STATEMENTS_LEN] = {
     [ST_SWEEP] = "SELECT place, replaced, value IS NULL FROM change WHERE place > ?1 AND place <= ?2"
                  " ORDER BY place LIMIT ?3",
     [ST_LOG_ADD] = "INSERT INTO log (seq, revision, chain, record) VALUES (?1, ?2, ?3, ?4)",
+    [ST_LOG_DROP] = "DELETE FROM log WHERE seq < ?1",
+    [ST_LOG_EMPTY] = "UPDATE log SET revision = 0, record = zeroblob(0) WHERE seq = ?1",
     [ST_META_SET] = "UPDATE meta SET revision = ?1, compacted = ?2, swept = ?3, digest = ?4, log_seq = ?5,"
                     " log_chain = ?6, sum = ?7 WHERE one = 1",
 };

@@ -82,8 +82,11 @@ static const struct {
         "  one INTEGER PRIMARY KEY CHECK (one = 1),"
         "  revision INTEGER NOT NULL, compacted INTEGER NOT NULL, swept INTEGER NOT NULL, digest INTEGER NOT NULL,"
         "  log_seq INTEGER NOT NULL, log_chain INTEGER NOT NULL, sum INTEGER NOT NULL);"
-        "INSERT INTO meta VALUES (1, 0, 0, 0, 0, 0, 0, 0);", first_totals,
+        "INSERT INTO meta VALUES (1, 0, 0, 0, 0, 0, 0, 0);",                        first_totals,
      },
+    {
+     "",                                                                                   NULL, /* the same tables; what is older does not know of a log that was trimmed */
+    },
 };
 
 /* ---- recognising, migrating, making ------------------------------------------------------------------------------- */

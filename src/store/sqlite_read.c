@@ -1,4 +1,4 @@
-/* sqlite_read.c - range, history and log, on the caller's thread.
+/* sqlite_read.c - range and history, on the caller's thread.
  *
  * Each reads one state of the file, whatever is committed meanwhile. The state of keys at a revision r is that of the
  * present keys not written since, and what the first change of every other key after r has replaced.
@@ -10,13 +10,7 @@
 #include "base/str.h"
 #include "store/sqlite.h"
 
-/* A state of the file, held still. A visitor may read too: it gets a connection of its own. */
-struct reading {
-    struct db *db;
-    struct db extra;
-};
-
-static int reading_begin(struct reading *r, struct sqlite_store *s, struct totals *ret, struct berth_err *err)
+int reading_begin(struct reading *r, struct sqlite_store *s, struct totals *ret, struct berth_err *err)
 {
     bool taken = !sqlite3_get_autocommit(s->reader.handle);
     int rc = taken ? db_open(&r->extra, s->path, DB_READ, err) : 0;
@@ -27,7 +21,7 @@ static int reading_begin(struct reading *r, struct sqlite_store *s, struct total
     return rc < 0 ? rc : totals_read(r->db, ret, err); /* the first read is what holds it */
 }
 
-static void reading_cleanup(struct reading *r)
+void reading_cleanup(struct reading *r)
 {
     if (r->db)
         db_rollback(r->db);
@@ -160,7 +154,7 @@ int sqlite_range(struct store *base, const char *prefix, uint64_t revision, stor
     return visit_versions(r.db, &found, visit, ctx, err);
 }
 
-/* ---- history and log --------------------------------------------------------------------------------------------- */
+/* ---- history ----------------------------------------------------------------------------------------------------- */
 
 int sqlite_history(struct store *base, const char *prefix, uint64_t from, uint64_t to, store_visit_event *visit,
                    void *ctx, struct berth_err *err)
@@ -196,43 +190,6 @@ int sqlite_history(struct store *base, const char *prefix, uint64_t from, uint64
         if (rc == 0) {
             struct store_event event = {change.key, value, change.gone, change.created, place_revision(change.place)};
             rc = visit(ctx, &event);
-        }
-        if (rc)
-            return rc;
-    }
-    return code == SQLITE_DONE ? 0 : db_failed(r.db, err);
-}
-
-int sqlite_log(struct store *base, uint64_t from_seq, store_visit_record *visit, void *ctx, struct berth_err *err)
-{
-    CLEANUP(reading) struct reading r = {0};
-    struct totals totals = {0};
-    int rc = reading_begin(&r, sqlite_of(base), &totals, err);
-    if (rc < 0)
-        return rc;
-    if (from_seq == 0)
-        from_seq = 1;
-    if (from_seq > totals.log_seq)
-        return 0;
-
-    CLEANUP(stmt) sqlite3_stmt *row = NULL;
-    if (sqlite3_prepare_v2(r.db->handle, "SELECT seq, revision, chain, record FROM log WHERE seq >= ?1 ORDER BY seq",
-                           -1, &row, NULL) != SQLITE_OK)
-        return db_failed(r.db, err);
-    (void)sqlite3_bind_int64(row, 1, (int64_t)(from_seq - 1));
-
-    int code;
-    uint64_t chain = 0;
-    while ((code = sqlite3_step(row)) == SQLITE_ROW) {
-        struct store_record record = {0};
-        if ((uint64_t)sqlite3_column_int64(row, 0) < from_seq) {
-            chain = (uint64_t)sqlite3_column_int64(row, 2); /* the one before, for the chain */
-            continue;
-        }
-        rc = record_row_read(r.db, row, chain, &record, err);
-        if (rc == 0) {
-            chain = record.chain;
-            rc = visit(ctx, &record);
         }
         if (rc)
             return rc;

@@ -238,7 +238,7 @@ static void a_newer_format_is_refused(void **state)
 {
     struct room *r = *state;
     store_close(open_as(r->dir, &create));
-    sql(r->path, "PRAGMA user_version = 2");
+    sql(r->path, "PRAGMA user_version = 3");
     CLEANUP(mem) char *before = folder_text(r->dir);
     refused(r->dir, &create, ENOTSUP, "upgrade");
     refused(r->dir, &readonly, ENOTSUP, "upgrade");
@@ -247,7 +247,38 @@ static void a_newer_format_is_refused(void **state)
     sql(r->path, "PRAGMA user_version = -1");
     refused(r->dir, &create, EBADMSG, "format is -1");
     sql(r->path, "PRAGMA user_version = 1");
+    store_close(open_as(r->dir, &readonly)); /* the tables are the same */
+    assert_int_equal(sql_number(r->path, "PRAGMA user_version"), 1);
     store_close(open_as(r->dir, &existing));
+    assert_int_equal(sql_number(r->path, "PRAGMA user_version"), STORE_FORMAT);
+}
+
+/* Trimming goes in steps: what is left on disk at any of them is a whole log. */
+static void trimming_reaches_the_disk(void **state)
+{
+    struct room *r = *state;
+    struct store *s = open_as(r->dir, &create);
+    for (int i = 0; i < 700; i++)
+        assert_int_equal(COMMIT(s, OPS(PUT("a", "1")), .record = TEXT("r")).rc, 0);
+    assert_int_equal(store_log_trim(s, 600, NULL), 0);
+    (void)put(s, "b", "1"); /* with it, or when nothing else is to be done */
+    store_close(s);
+    s = open_as(r->dir, &existing); /* verifies the log */
+    uint64_t trimmed = store_log_trimmed(s);
+    assert_true(trimmed >= 256 && trimmed <= 600);
+    assert_int_equal(sql_number(r->path, "SELECT count(*) FROM log"), (int64_t)(700 - trimmed + 1));
+    assert_int_equal(store_log_trim(s, 700, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        (void)put(s, "b", "2");
+    assert_text(log_text(s, 0), "");
+    store_close(s);
+    s = open_as(r->dir, &readonly);
+    assert_int_equal(store_log_trimmed(s), 700);
+    assert_int_equal(store_log_last(s), 700);
+    assert_code(store_log_trim(s, 700, NULL), 0); /* nothing to do */
+    store_close(s);
+    sql(r->path, "DELETE FROM log");
+    refused(r->dir, &existing, EBADMSG, "ends with record 0 instead of 700");
 }
 
 /* Format 0 is a file that has our name and nothing in it; every store begins as one. */
@@ -551,6 +582,7 @@ int main(void)
         TEST(any_path_will_do),
         TEST(foreign_files_are_refused_and_left_alone),
         TEST(a_newer_format_is_refused),
+        TEST(trimming_reaches_the_disk),
         TEST(an_older_format_is_migrated),
         TEST(a_migration_happens_wholly_or_not_at_all),
         TEST(what_gathers_is_committed_together),

@@ -42,24 +42,6 @@ int change_row_read(const struct db *db, sqlite3_stmt *row, struct change *ret, 
     return 0;
 }
 
-int record_row_read(const struct db *db, sqlite3_stmt *row, uint64_t chain_before, struct store_record *ret,
-                    struct berth_err *err)
-{
-    struct store_record record = {
-        .seq = (uint64_t)sqlite3_column_int64(row, 0),
-        .revision = (uint64_t)sqlite3_column_int64(row, 1),
-        .chain = (uint64_t)sqlite3_column_int64(row, 2),
-        .record = {sqlite3_column_blob(row, 3), (size_t)sqlite3_column_bytes(row, 3)},
-    };
-    if (record.record.len && !record.record.at)
-        return db_failed(db, err);
-    if (sqlite3_column_type(row, 3) != SQLITE_BLOB ||
-        record.chain != store_chain(chain_before, record.seq, record.revision, record.record))
-        return db_damaged(db, err, "the chain of its log breaks at record %" PRIu64, record.seq);
-    *ret = record;
-    return 0;
-}
-
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
 /* Rows after which a load of everything gives up the memory for taking it back. */
@@ -111,33 +93,6 @@ static int load_changes(struct db *db, struct heads *heads, const struct totals 
     return rc;
 }
 
-static int check_log(struct db *db, const struct totals *disk, struct berth_err *err)
-{
-    CLEANUP(stmt) sqlite3_stmt *row = NULL;
-    if (sqlite3_prepare_v2(db->handle, "SELECT seq, revision, chain, record FROM log ORDER BY seq", -1, &row, NULL) !=
-        SQLITE_OK)
-        return db_failed(db, err);
-
-    int code;
-    struct store_record last = {0};
-    while ((code = sqlite3_step(row)) == SQLITE_ROW) {
-        struct store_record record = {0};
-        int rc = record_row_read(db, row, last.chain, &record, err);
-        if (rc < 0)
-            return rc;
-        if (record.seq != last.seq + 1)
-            return db_damaged(db, err, "record %" PRIu64 " of its log is missing", last.seq + 1);
-        if (record.revision <= last.revision || record.revision > disk->revision)
-            return db_damaged(db, err, "record %" PRIu64 " of its log is out of order", record.seq);
-        last = record;
-    }
-    if (code != SQLITE_DONE)
-        return db_failed(db, err);
-    if (last.seq != disk->log_seq || last.chain != disk->log_chain)
-        return db_damaged(db, err, "its log ends with record %" PRIu64 " instead of %" PRIu64, last.seq, disk->log_seq);
-    return 0;
-}
-
 static int check_pages(struct db *db, struct berth_err *err)
 {
     CLEANUP(stmt) sqlite3_stmt *row = NULL;
@@ -162,7 +117,7 @@ int ledger_verify(struct db *db, struct ledger *ret, struct berth_err *err)
     if (rc == 0 && digest != made.now.digest)
         rc = db_damaged(db, err, "changes are missing, or some are older than the rest");
     if (rc == 0)
-        rc = check_log(db, &made.now, err);
+        rc = log_check(db, &made.now, &made.log_trimmed, err);
     if (rc < 0)
         return rc;
     *ret = ledger_take(&made);

@@ -79,12 +79,21 @@ static int recover(struct sqlite_store *s, int rc, struct queue *out, const stru
     return rc;
 }
 
-/* Writes a batch, which may be empty: then only what is pending of totals and sweeping. */
+static uint64_t trim_goal(struct sqlite_store *s)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    uint64_t goal = s->trim_goal;
+    (void)pthread_mutex_unlock(&s->lock);
+    return goal;
+}
+
+/* Writes a batch, which may be empty: then only what is pending of totals, sweeping and trimming. */
 static int batch_write(struct sqlite_store *s, struct queue *batch, int sweep_rows, struct queue *out,
                        struct totals now, struct berth_err *err)
 {
     struct db *db = &s->writer;
     struct totals before = s->ledger.now;
+    uint64_t trimmed = s->ledger.log_trimmed, goal = trim_goal(s);
     int rc = db_run(db, ST_BEGIN, err);
 
     s->ledger.now = now;
@@ -92,6 +101,8 @@ static int batch_write(struct sqlite_store *s, struct queue *batch, int sweep_ro
         rc = change_row_write(db, &s->ledger, q, err);
     if (rc == 0 && change_sweep_left(&s->ledger.now))
         rc = change_sweep(db, &s->ledger.now, sweep_rows, err);
+    if (rc == 0 && goal > trimmed)
+        rc = log_trim_step(db, &s->ledger.log_trimmed, goal, sweep_rows, err);
     if (rc == 0 && memcmp(&s->ledger.now, &before, sizeof before) != 0)
         rc = totals_write(db, &s->ledger.now, err);
     if (rc == 0)
@@ -103,6 +114,7 @@ static int batch_write(struct sqlite_store *s, struct queue *batch, int sweep_ro
     }
     heads_undo(&s->ledger.heads);
     s->ledger.now = before;
+    s->ledger.log_trimmed = trimmed;
     return recover(s, rc, out, err);
 }
 
@@ -162,10 +174,11 @@ void sqlite_writer_settle(struct sqlite_store *s)
     (void)sqlite3_db_config(s->writer.handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
 }
 
+/* Under the lock. */
 static bool idle_due(const struct sqlite_store *s)
 {
-    bool sweeps = s->writer.handle && !s->idle_failed && change_sweep_left(&s->ledger.now);
-    return sweeps || checkpoint_due(s, WAL_IDLE_PAGES);
+    bool sweeps = change_sweep_left(&s->ledger.now) || s->trim_goal > s->ledger.log_trimmed;
+    return (sweeps && s->writer.handle && !s->idle_failed) || checkpoint_due(s, WAL_IDLE_PAGES);
 }
 
 static void idle_run(struct sqlite_store *s)

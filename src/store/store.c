@@ -137,6 +137,13 @@ int store_refuse_future(uint64_t revision, uint64_t present, struct berth_err *e
                    present);
 }
 
+int store_refuse_trimmed(uint64_t seq, uint64_t trimmed, struct berth_err *err)
+{
+    return err_set(err, ESTALE,
+                   "record %" PRIu64 " is no longer in the log: those up to %" PRIu64 " are in the journal's segments",
+                   seq, trimmed);
+}
+
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
 void store_base_init(struct store *s, const struct store_ops *ops)
@@ -291,6 +298,11 @@ uint64_t store_log_last(const struct store *s)
     return s->log_seq;
 }
 
+uint64_t store_log_trimmed(const struct store *s)
+{
+    return s->log_trimmed;
+}
+
 uint64_t store_compacted(const struct store *s)
 {
     return s->ops->compacted(s);
@@ -313,6 +325,25 @@ int store_history(struct store *s, const char *prefix, uint64_t from, uint64_t t
 int store_log(struct store *s, uint64_t from_seq, store_visit_record *visit, void *ctx, struct berth_err *err)
 {
     return s->ops->log(s, from_seq, visit, ctx, err);
+}
+
+int store_log_beside(struct store *s, uint64_t from_seq, uint64_t to_seq, store_visit_record *visit, void *ctx,
+                     struct berth_err *err)
+{
+    return s->ops->log_beside(s, from_seq, to_seq, visit, ctx, err);
+}
+
+int store_log_trim(struct store *s, uint64_t seq, struct berth_err *err)
+{
+    if (seq > s->log_seq)
+        return err_set(err, EINVAL, "record %" PRIu64 " has not been written yet: the last one is %" PRIu64, seq,
+                       s->log_seq);
+    if (seq <= s->log_trimmed)
+        return 0;
+    int rc = s->ops->log_trim(s, seq, err);
+    if (rc == 0)
+        s->log_trimmed = seq;
+    return rc;
 }
 
 int store_compact(struct store *s, uint64_t revision, struct berth_err *err)

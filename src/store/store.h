@@ -126,8 +126,20 @@ void store_unwatch(struct store_watch *w); /* may be called from its own callbac
 
 /* Of the last record; 0: there is none. */
 uint64_t store_log_last(const struct store *s);
-/* Records from seq on, in order. */
+/* Of the last record that was trimmed; 0: none. Of a store that another process writes: as of when it was opened. */
+uint64_t store_log_trimmed(const struct store *s);
+/* Records from seq on, in order; 0: from the first that is there. -ESTALE: that one was trimmed. */
 int store_log(struct store *s, uint64_t from_seq, store_visit_record *visit, void *ctx, struct berth_err *err);
+/* The same up to and including `to_seq`, on any thread while the store is open, beside whatever it does; of a store in
+ * memory on its own thread only. */
+int store_log_beside(struct store *s, uint64_t from_seq, uint64_t to_seq, store_visit_record *visit, void *ctx,
+                     struct berth_err *err);
+/* Forgets records up to and including this one, which the caller has elsewhere. They are not read again, and leave the
+ * disk bit by bit; after a crash some may be there once more. The chain goes on. */
+int store_log_trim(struct store *s, uint64_t seq, struct berth_err *err);
+
+/* The chain after one more record, given the chain before it (0 before the first): for those who keep records elsewhere. */
+uint64_t store_chain(uint64_t chain, uint64_t seq, uint64_t revision, struct bytes record);
 
 /* Forgets history up to and including this revision; present values stay. */
 int store_compact(struct store *s, uint64_t revision, struct berth_err *err);
@@ -171,6 +183,9 @@ struct store_ops {
     int (*history)(struct store *s, const char *prefix, uint64_t from, uint64_t to, store_visit_event *visit, void *ctx,
                    struct berth_err *err);
     int (*log)(struct store *s, uint64_t from_seq, store_visit_record *visit, void *ctx, struct berth_err *err);
+    int (*log_beside)(struct store *s, uint64_t from_seq, uint64_t to_seq, store_visit_record *visit, void *ctx,
+                      struct berth_err *err);
+    int (*log_trim)(struct store *s, uint64_t seq, struct berth_err *err);
     int (*compact)(struct store *s, uint64_t revision, struct berth_err *err);
     int (*backup)(struct store *s, const char *path, struct berth_err *err);
     uint64_t (*size)(const struct store *s);

@@ -272,7 +272,7 @@ static inline char *log_text(struct store *s, uint64_t from)
 static inline char *chain_text(struct store *s)
 {
     struct str found = {0};
-    return walked(&found, store_log(s, 1, visit_chain, &found, NULL));
+    return walked(&found, store_log(s, 0, visit_chain, &found, NULL));
 }
 
 /* Compares and frees what was made. */

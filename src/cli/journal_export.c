@@ -1,0 +1,334 @@
+/* journal_export.c - `berth journal export`: a journal in one file: JSON lines, or CSV for notebooks. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "cli/journal_source.h"
+#include "cli/progress.h"
+#include "wire/api.h"
+#include "wire/document.h"
+#include "wire/moment.h"
+
+struct export_values {
+    const char *data, *from, *to, *into;
+    unsigned form;
+};
+
+enum { FORM_LINES, FORM_JOBS, FORM_DECISIONS };
+static const char *const forms[] = {"lines", "jobs", "decisions", NULL};
+
+static const struct option options[] = {
+    OPTION_TEXT_ROW("data", 0, export_values, data, "DIR", JOURNAL_DATA_HELP),
+    OPTION_CHOICE_ROW("form", 'f', export_values, form, forms,
+                      "All of it in JSON lines; a CSV with a row for each job; one with a row for each action."),
+    OPTION_TEXT_ROW("into", 0, export_values, into, "FILE", "Instead of standard output; must not be there yet."),
+    OPTION_TEXT_ROW("from", 0, export_values, from, "WHEN", "From this record or moment on."),
+    OPTION_TEXT_ROW("to", 0, export_values, to, "WHEN", "Up to this record or moment."),
+};
+
+/* What is known of a job so far. */
+struct job_row {
+    uint64_t id;
+    json_t *doc;       /* its last; NULL: only its use is known */
+    uint64_t placed;   /* how often a pod of it was */
+    double pod_s;      /* that its pods ran, together */
+    double estimate_s; /* what it was expected to run; 0: not known */
+    json_t *used;      /* by the last of its pods that is over */
+    char *node;        /* of the last placement */
+};
+
+struct exporting {
+    struct cli *cli;
+    FILE *out;
+    struct progress progress;
+    unsigned form;
+    VEC(struct job_row) jobs; /* in order of their first record */
+    struct map map;
+    struct str line;
+};
+
+/* ---- CSV ------------------------------------------------------------------------------------------------------------ */
+
+/* A field, quoted where it must be. */
+static void field(FILE *out, const char *text, const char *after)
+{
+    if (!text)
+        text = "";
+    if (!text[strcspn(text, ",\"\r\n")]) {
+        (void)fprintf(out, "%s%s", text, after);
+        return;
+    }
+    (void)fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"')
+            (void)fputc('"', out);
+        (void)fputc(*text, out);
+    }
+    (void)fprintf(out, "\"%s", after);
+}
+
+static void value_field(FILE *out, const json_t *value, const char *after)
+{
+    if (json_is_string(value) || !value) {
+        field(out, json_string_value(value), after);
+        return;
+    }
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    field(out, text, after);
+    free(text);
+}
+
+/* ---- jobs ----------------------------------------------------------------------------------------------------------- */
+
+static bool same_job(const void *ctx, uint32_t at, const void *id)
+{
+    return ((const struct exporting *)ctx)->jobs.at[at].id == *(const uint64_t *)id;
+}
+
+static struct job_row *job_of(struct exporting *e, uint64_t id)
+{
+    uint32_t at = map_find(&e->map, hash_u64(id), same_job, e, &id);
+    if (at == MAP_NONE) {
+        struct job_row fresh = {.id = id};
+        at = (uint32_t)e->jobs.len;
+        map_add(&e->map, hash_u64(id), at);
+        vec_push(&e->jobs, fresh);
+    }
+    return &e->jobs.at[at];
+}
+
+/* "jobs/17" */
+static bool key_number(const char *key, const char *prefix, uint64_t *ret)
+{
+    size_t len = strlen(prefix);
+    int64_t n = 0;
+    if (!key || strncmp(key, prefix, len) != 0 || !str_parse_i64(key + len, &n) || n < 0)
+        return false;
+    *ret = (uint64_t)n;
+    return true;
+}
+
+static void jobs_change(struct exporting *e, const char *key, json_t *doc)
+{
+    uint64_t id;
+    if (key_number(key, "jobs/", &id)) {
+        struct job_row *row = job_of(e, id);
+        if (json_is_object(doc)) {
+            json_decref(row->doc);
+            row->doc = json_incref(doc);
+        }
+    } else if (doc && strncmp(key, "usage", 5) == 0 &&
+               key_number(json_string_value(json_object_get(doc, "workload")), "", &id)) {
+        struct job_row *row = job_of(e, id);
+        row->pod_s += json_number_value(json_object_get(doc, "seconds"));
+        row->estimate_s = json_number_value(json_object_get(doc, "estimate"));
+        json_decref(row->used);
+        row->used = json_incref(json_object_get(doc, "used"));
+    }
+}
+
+static void jobs_cycle(struct exporting *e, const json_t *cycle)
+{
+    size_t i;
+    json_t *action;
+    json_array_foreach(json_object_get(cycle, "actions"), i, action)
+    {
+        uint64_t id;
+        const char *op = json_string_value(json_array_get(action, 0));
+        if (!op || strcmp(op, "place") != 0 || !key_number(json_string_value(json_array_get(action, 1)), "", &id))
+            continue;
+        struct job_row *row = job_of(e, id);
+        row->placed++;
+        mem_free(row->node);
+        row->node = mem_strdup(json_string_value(json_array_get(action, 3)));
+    }
+}
+
+static const char *job_state(const struct job_row *row)
+{
+    if (json_is_true(json_object_get(row->doc, "cancelled")))
+        return "cancelled";
+    if (json_is_true(json_object_get(row->doc, "failed")))
+        return "failed";
+    if (json_is_true(json_object_get(row->doc, "ended")))
+        return "ended";
+    return json_object_get(row->doc, "started") ? "started" : "waiting";
+}
+
+static void seconds_between(FILE *out, const json_t *doc, const char *from, const char *to)
+{
+    int64_t a = 0, b = 0;
+    if (timestamp_parse(json_object_get(doc, from), &a, NULL) == 0 &&
+        timestamp_parse(json_object_get(doc, to), &b, NULL) == 0)
+        (void)fprintf(out, "%.3f", (double)(b - a) / 1e9);
+    (void)fputc(',', out);
+}
+
+static void jobs_write(struct exporting *e)
+{
+    static const char *const keys[] = {"name",     "owner",      "queue",   "priority", "replicas",
+                                       "requests", "time_limit", "created", "started",  "finished"};
+    FILE *out = e->out;
+    (void)fprintf(out, "id,name,owner,queue,priority,pods,requests,time_limit,created,started,finished,state,"
+                       "wait_s,run_s,estimate_s,pod_s,placed,node,used\n");
+    for (size_t i = 0; i < e->jobs.len; i++) {
+        const struct job_row *row = &e->jobs.at[i];
+        if (!row->doc)
+            continue; /* an app, or a job from before what was read */
+        (void)fprintf(out, "%" PRIu64 ",", row->id);
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+            value_field(out, json_object_get(row->doc, keys[k]), ",");
+        (void)fprintf(out, "%s,", job_state(row));
+        seconds_between(out, row->doc, "created", "started");
+        seconds_between(out, row->doc, "started", "finished");
+        if (row->estimate_s > 0)
+            (void)fprintf(out, "%.3f", row->estimate_s);
+        (void)fprintf(out, ",%.3f,%" PRIu64 ",", row->pod_s, row->placed);
+        field(out, row->node, ",");
+        value_field(out, row->used, "\n");
+    }
+}
+
+/* ---- decisions ------------------------------------------------------------------------------------------------------ */
+
+static void decisions_write(struct exporting *e, const struct store_record *record, const json_t *cycle)
+{
+    char now[TIMESTAMP_MAX];
+    size_t i, k;
+    json_t *action, *part;
+    json_array_foreach(json_object_get(cycle, "actions"), i, action)
+    {
+        (void)fprintf(e->out, "%" PRIu64 ",%s,%lld,%lld,%lld,", record->seq,
+                      timestamp_text(json_integer_value(json_object_get(cycle, "now")), now),
+                      json_integer_value(json_object_get(cycle, "n")),
+                      json_integer_value(json_object_get(cycle, "unit")),
+                      json_integer_value(json_object_get(cycle, "revision")));
+        json_array_foreach(action, k, part)
+        {
+            (void)fputs(k ? "," : "", e->out);
+            if (json_is_string(part))
+                field(e->out, json_string_value(part), "");
+            else
+                (void)fprintf(e->out, "%lld", json_integer_value(part));
+        }
+        (void)fputs(k < 8 ? ",,\n" : "\n", e->out);
+    }
+}
+
+/* ---- all forms ------------------------------------------------------------------------------------------------------ */
+
+static int visit_document(void *ctx, const char *key, uint64_t revision, struct bytes doc)
+{
+    struct exporting *e = ctx;
+    if (e->form == FORM_LINES) {
+        str_clear(&e->line);
+        segment_line_write_document(&e->line, key, revision, doc);
+        (void)fwrite(e->line.at, 1, e->line.len, e->out);
+    } else if (e->form == FORM_JOBS) {
+        CLEANUP(json) json_t *read = json_loadb(doc.at, doc.len, 0, NULL);
+        jobs_change(e, key, read);
+    }
+    return 0;
+}
+
+static int visit_record(void *ctx, const struct store_record *record)
+{
+    struct exporting *e = ctx;
+    if (e->form == FORM_LINES) {
+        str_clear(&e->line);
+        segment_line_write(&e->line, record);
+        (void)fwrite(e->line.at, 1, e->line.len, e->out);
+        return 0;
+    }
+    CLEANUP(json) json_t *doc = json_loadb(record->record.at, record->record.len, 0, NULL);
+    const json_t *cycle = json_object_get(doc, "cycle");
+    size_t i;
+    json_t *change;
+    if (e->form == FORM_DECISIONS) {
+        decisions_write(e, record, cycle);
+        return 0;
+    }
+    json_array_foreach(json_object_get(doc, "changes"), i, change)
+        jobs_change(e, json_string_value(json_array_get(change, 0)), json_array_get(change, 1));
+    jobs_cycle(e, cycle);
+    return 0;
+}
+
+static void tell_progress(void *ctx, uint64_t done, uint64_t total)
+{
+    progress_tell(&((struct exporting *)ctx)->progress, (size_t)done, (size_t)total);
+}
+
+static int export_all(struct exporting *e, struct journal *j, const struct journal_range *range)
+{
+    struct journal_visitor visitor = {NULL, visit_document, visit_record, tell_progress, e};
+    struct berth_err err;
+    if (e->form == FORM_DECISIONS)
+        (void)fprintf(e->out, "record,now,cycle,unit,revision,op,workload,ordinal,node,instance,cause,score,rival\n");
+    progress_start(&e->progress, e->cli, "Exporting");
+    int rc = journal_read(j, range, &visitor, &err);
+    progress_end(&e->progress);
+    if (rc < 0)
+        return cli_fail(e->cli, EXIT_FAILED, "%s", err.text);
+    if (e->form == FORM_JOBS)
+        jobs_write(e);
+    return EXIT_OK;
+}
+
+static int run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct export_values *v = values;
+    struct exporting e = {.cli = cli, .out = cli->out, .form = v->form};
+    struct journal_bound from = {0}, to = {0};
+    CLEANUP(journal) struct journal *j = NULL;
+    int code = journal_bound_read(cli, "from", v->from, &from);
+    if (code == EXIT_OK)
+        code = journal_bound_read(cli, "to", v->to, &to);
+    if (code == EXIT_OK)
+        code = journal_source_open(cli, v->data, operands, &j);
+    if (code == EXIT_OK && v->into && !(e.out = fopen(v->into, "wxe")))
+        code = cli_fail(cli, EXIT_FAILED, "cannot make %s: %s", v->into, strerror(errno));
+    if (code != EXIT_OK)
+        return code;
+    /* Lines begin with the state, so that they can be replayed; tables have what was asked for alone. */
+    struct journal_range range = {.from_seq = from.number,
+                                  .to_seq = to.number,
+                                  .from_ns = from.ns,
+                                  .to_ns = to.ns,
+                                  .bare = v->form == FORM_DECISIONS};
+    code = export_all(&e, j, &range);
+    if (v->into && fclose(e.out) != 0 && code == EXIT_OK)
+        code = cli_fail(cli, EXIT_FAILED, "cannot write %s: %s", v->into, strerror(errno));
+    for (size_t i = 0; i < e.jobs.len; i++) {
+        json_decref(e.jobs.at[i].doc);
+        json_decref(e.jobs.at[i].used);
+        mem_free(e.jobs.at[i].node);
+    }
+    vec_done(&e.jobs);
+    map_done(&e.map);
+    str_done(&e.line);
+    return code;
+}
+
+const struct command journal_export_command = {
+    .name = "journal export",
+    .operands = JOURNAL_OPERANDS,
+    .operands_max = OPERANDS_ANY,
+    .summary = "Write a journal as JSON lines, or as CSV for notebooks.",
+    .text = "JSON lines begin with the documents of the last checkpoint before what was asked for, so that `berth "
+            "replay` and the other verbs of `berth journal` read them like the journal itself. docs/journal.md has the "
+            "columns.",
+    .examples = "  berth journal export --data /var/lib/berth --into journal.jsonl\n"
+                "  berth journal export --data /var/lib/berth --form jobs --into jobs.csv\n"
+                "  berth journal export --form decisions 000017.seg 000018.seg",
+    .options = options,
+    .options_len = sizeof options / sizeof *options,
+    .values_size = sizeof(struct export_values),
+    .section = SECTION_FILES,
+    .run = run,
+};

@@ -1,0 +1,192 @@
+/* sim_replay.c - `berth sim replay`: recorded history under another policy or on another cluster. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+#include "cli/sim_sides.h"
+#include "sim/history.h"
+
+struct replay_values {
+    struct option_list policies, drops;
+    const char *nodes;
+    struct option_count seed;
+    unsigned output;
+};
+
+static const struct option options[] = {
+    OPTION_LIST_ROW("policy", 0, replay_values, policies, "POLICY",
+                    "As of `berth sim run`; once for each that is to be compared. berth if not given."),
+    OPTION_TEXT_ROW("nodes", 0, replay_values, nodes, "NODES",
+                    "+4xgpu8: as recorded and these, too; 4xgpu8: these instead. As recorded if not given."),
+    OPTION_LIST_ROW(
+        "drop", 0, replay_values, drops, "WHAT",
+        "As if there had been none of it: user=, group=, queue= or name= of jobs, or node=ID; may be given again."),
+    OPTION_COUNT_ROW("seed", 0, replay_values, seed, 0, 0, "Of all that is left to chance; 1 if not given."),
+    OPTION_CHOICE_ROW(
+        "output", 'o', replay_values, output, sides_forms,
+        "A table, one JSON object, CSV with a row for each policy, CSV with a row for each job, or a page with "
+        "plots."),
+};
+
+struct replay {
+    struct cli *cli;
+    const struct replay_values *v;
+    struct sim_history history;
+    struct sim_fleet other; /* where --nodes says so */
+    const struct sim_fleet *fleet;
+    VEC(struct sim_side) sides;
+    struct progress progress;
+};
+
+static void tell_progress(void *ctx, uint64_t done, uint64_t total)
+{
+    progress_tell(ctx, (size_t)done, (size_t)total);
+}
+
+/* The folder of a daemon, or segments, or an export. */
+static int open_journal(const char *path, struct journal **ret, struct berth_err *err)
+{
+    struct stat st;
+    struct journal_sources data = {.data = path}, file = {.files = &path, .files_len = 1};
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode) && journal_open(&data, ret, err) == 0)
+        return 0;
+    return journal_open(&file, ret, err);
+}
+
+static int history_read(struct replay *r, const char *path, struct berth_err *err)
+{
+    struct sim_drop *drops = mem_zarray(r->v->drops.len + 1, sizeof *drops);
+    char(*texts)[256] = mem_zarray(r->v->drops.len + 1, sizeof *texts);
+    struct sim_history_options o = {
+        .drops = drops, .drops_len = r->v->drops.len, .progress = tell_progress, .ctx = &r->progress};
+    struct journal *journal = NULL;
+    int rc = 0;
+    for (size_t i = 0; i < o.drops_len && rc == 0; i++) {
+        rc = sim_drop_parse(r->v->drops.at[i], &drops[i], texts[i], err);
+        if (rc)
+            (void)err_prefix(err, "--drop");
+    }
+    if (rc == 0)
+        rc = open_journal(path, &journal, err);
+    if (rc == 0) {
+        progress_start(&r->progress, r->cli, "Reading");
+        rc = sim_history_read(journal, &o, &r->history, err);
+        progress_end(&r->progress);
+    }
+    journal_close(journal);
+    mem_free(drops);
+    mem_free(texts);
+    return rc;
+}
+
+static int cluster_make(struct replay *r, struct berth_err *err)
+{
+    const char *nodes = r->v->nodes;
+    r->fleet = &r->history.fleet;
+    if (!nodes && r->fleet->nodes.len == 0)
+        return err_set(err, EINVAL, "the journal has no nodes at its end; say what the cluster is with --nodes");
+    if (!nodes)
+        return 0;
+    if (*nodes == '+')
+        for (size_t i = 0; i < r->history.fleet.nodes.len; i++)
+            vec_push(&r->other.nodes, r->history.fleet.nodes.at[i]);
+    r->fleet = &r->other;
+    return sim_fleet_add(&r->other, nodes + (*nodes == '+'), err) ? err_prefix(err, "--nodes") : 0;
+}
+
+static int sides_make(struct replay *r, struct berth_err *err)
+{
+    size_t given = r->v->policies.len;
+    struct sim_side side;
+    int rc = 0;
+    sim_history_side(&r->history, &side);
+    vec_push(&r->sides, side);
+    for (size_t i = 0; i < (given ? given : 1) && rc == 0; i++) {
+        rc = sim_side_init(&side, given ? r->v->policies.at[i] : "berth", r->fleet, err);
+        if (rc == 0)
+            vec_push(&r->sides, side);
+    }
+    return rc;
+}
+
+static void tell(struct replay *r, const char *path)
+{
+    CLEANUP(str) struct str trace = {0}, cluster = {0};
+    const struct sim_history *h = &r->history;
+    const struct sim_trace *t = &h->trace;
+    double span = (double)(t->jobs[t->len - 1].submit_ns - t->jobs[0].submit_ns) / 1e9;
+    char buf[32];
+    str_addf(&trace, "%zu jobs over %s from the journal %s", t->len, sim_report_time(span, buf), path);
+    if (h->running)
+        str_addf(&trace, "; %zu still ran at its end", h->running);
+    if (h->unrun)
+        str_addf(&trace, "; %zu never ran", h->unrun);
+    if (h->dropped)
+        str_addf(&trace, "; %zu left out", h->dropped);
+    sim_fleet_describe(r->fleet, &cluster);
+    if (r->v->nodes) {
+        str_add(&cluster, " (recorded: ");
+        sim_fleet_describe(&h->fleet, &cluster);
+        str_add(&cluster, ")");
+    }
+    struct sim_report report = {
+        .title = "What if",
+        .trace_text = str_text(&trace),
+        .cluster_text = str_text(&cluster),
+        .trace = t,
+        .fleet = r->fleet,
+        .sides = r->sides.at,
+        .sides_len = r->sides.len,
+    };
+    sides_print(r->cli, &report, r->v->output);
+}
+
+static int run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    struct replay r = {.cli = cli, .v = values};
+    struct berth_err err = {0};
+    sim_fleet_init(&r.other);
+    int rc = history_read(&r, operands->at[0], &err);
+    bool read = rc == 0;
+    if (rc == 0)
+        rc = cluster_make(&r, &err);
+    if (rc == 0)
+        rc = sides_make(&r, &err);
+    if (rc == 0) {
+        struct sim_playing playing = {
+            .trace = &r.history.trace, .fleet = r.fleet, .seed = r.v->seed.given ? r.v->seed.n : 1};
+        rc = sides_run(cli, r.sides.at, r.sides.len, &playing, &err);
+    }
+    if (rc == 0)
+        tell(&r, operands->at[0]);
+    for (size_t i = 0; i < r.sides.len; i++)
+        sim_side_done(&r.sides.at[i]);
+    vec_done(&r.sides);
+    sim_fleet_done(&r.other);
+    if (read)
+        sim_history_done(&r.history);
+    return rc ? cli_fail(cli, rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED, "%s", err.text) : EXIT_OK;
+}
+
+const struct command sim_replay_command = {
+    .name = "sim replay",
+    .operands = "JOURNAL",
+    .operands_min = 1,
+    .operands_max = 1,
+    .summary = "What if: a daemon's recorded history under another policy or on another cluster, beside what was.",
+    .text =
+        "JOURNAL is the folder of a daemon (which may be running), a folder of segments, a segment, or an export in JSON lines. "
+        "Jobs come when they came, say what they said, and run for as long as they really did; what still runs at the end of the "
+        "journal counts as ended there. Apps and virtual machines are left out. To make the recorded decisions again and compare "
+        "them bit for bit, see 'berth replay'.",
+    .examples = "  berth sim replay /var/lib/berth --policy berth\n"
+                "  berth sim replay /var/lib/berth --policy fcfs/easy --nodes +4xgpu8\n"
+                "  berth sim replay /var/lib/berth --drop user=ann -o html > what-if.html",
+    .options = options,
+    .options_len = sizeof options / sizeof *options,
+    .values_size = sizeof(struct replay_values),
+    .section = SECTION_FILES,
+    .run = run,
+};

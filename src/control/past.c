@@ -1,0 +1,89 @@
+#include "control/past.h"
+
+#define SECOND_NS INT64_C(1000000000)
+
+enum { OWNER_FIRST = 4, OWNER_EVERY = 8 };
+
+/* What was measured to do well on several logs at once; none of it matters much. */
+static const double fade = 0.8, other_size = 0.1, other_limit = 0.1, everybody = 0.5;
+static const double more = 1.5, below = 0.99, shortest_s = 60, bound_s = 10;
+
+static double seconds(int64_t ns)
+{
+    return (double)ns / (double)SECOND_NS;
+}
+
+void pasts_add(struct pasts *p, const struct past *x)
+{
+    p->at[p->len++ % PASTS_MAX] = *x;
+}
+
+int64_t past_size(uint32_t tasks, uint32_t gpus, int64_t cpu_milli)
+{
+    __int128 size = (__int128)tasks * (gpus ? (int64_t)gpus << 32 : cpu_milli);
+    return size > INT64_MAX ? INT64_MAX : (int64_t)size;
+}
+
+bool past_counts(uint64_t before)
+{
+    return before < OWNER_FIRST || before % OWNER_EVERY == 0;
+}
+
+struct mean {
+    double sum, weight;
+};
+
+/* What a job with this limit would have run for, like the past one. */
+static void mean_add(struct mean *m, const struct past *p, int64_t limit_ns, double weight)
+{
+    double limit_s = seconds(limit_ns), s = seconds(p->run_ns);
+    if (p->limit_ns > 0 && limit_ns > 0)
+        s *= limit_s / seconds(p->limit_ns);
+    if (limit_ns > 0 && s > limit_s)
+        s = limit_s;
+    m->sum += weight * (s > bound_s ? s : bound_s);
+    m->weight += weight;
+}
+
+/* The latest the most, and those alike. */
+static void mean_add_own(struct mean *m, const struct pasts *own, int64_t limit_ns, int64_t size)
+{
+    double weight = 1;
+    for (uint64_t i = 0; i < PASTS_MAX && i < own->len; i++, weight *= fade) {
+        const struct past *p = &own->at[(own->len - 1 - i) % PASTS_MAX];
+        double like = p->size == size ? 1 : other_size;
+        mean_add(m, p, limit_ns, weight * like * (p->limit_ns == limit_ns ? 1 : other_limit));
+    }
+}
+
+static void mean_add_all(struct mean *m, const struct pasts *all, int64_t limit_ns)
+{
+    uint64_t len = all->len < PASTS_MAX ? all->len : PASTS_MAX;
+    for (uint64_t i = 0; i < len; i++)
+        mean_add(m, &all->at[i], limit_ns, everybody / (double)len);
+}
+
+int64_t past_predict(const struct pasts *own, const struct pasts *all, int64_t limit_ns, int64_t size)
+{
+    struct mean mean = {0};
+    double limit_s = seconds(limit_ns);
+    if (own)
+        mean_add_own(&mean, own, limit_ns, size);
+    if (all)
+        mean_add_all(&mean, all, limit_ns);
+    if (mean.weight == 0 || (limit_ns > 0 && mean.sum / mean.weight >= below * limit_s))
+        return mean.weight == 0 ? 0 : limit_ns;
+    double s = more * mean.sum / mean.weight;
+    s = s > shortest_s ? s : shortest_s;
+    if (limit_ns > 0 && s > below * limit_s)
+        s = below * limit_s;
+    if (s >= (double)(INT64_MAX / SECOND_NS))
+        return INT64_MAX;
+    return s > 1 ? (int64_t)s * SECOND_NS : SECOND_NS;
+}
+
+bool past_moved(int64_t was_ns, int64_t is_ns, int64_t limit_ns)
+{
+    int64_t apart = is_ns > was_ns ? is_ns - was_ns : was_ns - is_ns;
+    return apart > was_ns / 4 || (limit_ns && (was_ns == limit_ns) != (is_ns == limit_ns));
+}

@@ -1,0 +1,131 @@
+/* history_side.c - what was, as a side: waits, what was held, and what lay idle. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "sim/history.h"
+
+enum what { ENDS, COMES, BEGINS }; /* at one moment in this order */
+
+struct event {
+    int64_t at_ns;
+    uint32_t job;
+    enum what what;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct event *x = a, *y = b;
+    if (x->at_ns != y->at_ns)
+        return x->at_ns < y->at_ns ? -1 : 1;
+    if (x->what != y->what)
+        return x->what < y->what ? -1 : 1;
+    return (x->job > y->job) - (x->job < y->job);
+}
+
+struct sweep {
+    const struct sim_history *h;
+    struct sim_outcomes *out;
+    struct idle_watch idle;
+    bool by_gpus;
+    int64_t *there, *held; /* of each node */
+    struct sim_queue_point now;
+};
+
+static void hold(struct sweep *s, uint32_t job, int sign)
+{
+    const struct sim_job *j = &s->h->trace.jobs[job];
+    const struct sim_history_run *run = &s->h->runs[job];
+    int64_t each = sim_job_held(j, s->by_gpus) / j->tasks;
+    s->now.running = sign > 0 ? s->now.running + 1 : s->now.running - 1;
+    s->now.held += sign * sim_job_held(j, s->by_gpus);
+    for (size_t i = run->places; i < run->places + run->places_len; i++)
+        if (s->h->places.at[i] != UINT32_MAX)
+            s->held[s->h->places.at[i]] += sign * each;
+}
+
+static void happen(struct sweep *s, const struct event *e)
+{
+    if (e->what == COMES) {
+        s->now.waiting++;
+        return;
+    }
+    if (e->what == BEGINS)
+        s->now.waiting--;
+    hold(s, e->job, e->what == BEGINS ? 1 : -1);
+}
+
+static void moment_close(struct sweep *s, int64_t at_ns)
+{
+    size_t len = s->now.waiting < s->out->queue_lengths_len ? s->now.waiting : s->out->queue_lengths_len - 1;
+    s->now.at_ns = at_ns;
+    s->out->points[s->out->points_len++] = s->now;
+    s->out->queue_lengths[len]++;
+    if (!idle_watch_due(&s->idle, at_ns))
+        return;
+    for (size_t i = 0; i < s->h->fleet.nodes.len; i++)
+        idle_watch_node(&s->idle, s->there[i], s->held[i]);
+    idle_watch_close(&s->idle, at_ns);
+}
+
+static struct event *events_of(const struct sim_history *h)
+{
+    struct event *events = mem_zarray(3 * h->trace.len + 1, sizeof *events);
+    for (uint32_t i = 0; i < h->trace.len; i++) {
+        events[3 * i] = (struct event){h->trace.jobs[i].submit_ns, i, COMES};
+        events[3 * i + 1] = (struct event){h->runs[i].start_ns, i, BEGINS};
+        events[3 * i + 2] = (struct event){h->runs[i].end_ns, i, ENDS};
+    }
+    qsort(events, 3 * h->trace.len, sizeof *events, by_time);
+    return events;
+}
+
+static int64_t node_has(const struct berth_node *node, bool by_gpus)
+{
+    for (size_t i = 0; i < node->allocatable_len && !by_gpus; i++)
+        if (strcmp(node->allocatable[i].resource, "cpu") == 0)
+            return node->allocatable[i].amount;
+    return by_gpus ? (int64_t)node->gpus_len * BERTH_GPU_MILLI : 0;
+}
+
+static void outcomes_begin(const struct sim_history *h, bool by_gpus, struct sim_outcomes *out)
+{
+    enum { LENGTHS = 4096 };
+    size_t len = h->trace.len;
+    *out = (struct sim_outcomes){
+        .at = mem_zarray(len + 1, sizeof *out->at),
+        .len = len,
+        .points = mem_zarray(3 * len + 1, sizeof *out->points),
+        .points_cap = 3 * len + 1,
+        .queue_lengths = mem_zarray(LENGTHS, sizeof *out->queue_lengths),
+        .queue_lengths_len = LENGTHS,
+    };
+    for (size_t i = 0; i < len; i++)
+        out->at[i] = (struct sim_outcome){.start_ns = h->runs[i].start_ns, .end_ns = h->runs[i].end_ns};
+    for (size_t i = 0; i < h->fleet.nodes.len; i++)
+        out->capacity += node_has(&h->fleet.nodes.at[i], by_gpus);
+}
+
+void sim_history_side(const struct sim_history *h, struct sim_side *side)
+{
+    *side = (struct sim_side){.label = mem_strdup("recorded")};
+    struct sweep s = {.h = h, .out = &side->out, .by_gpus = sim_fleet_total(&h->fleet).gpus > 0};
+    size_t nodes = h->fleet.nodes.len;
+    outcomes_begin(h, s.by_gpus, &side->out);
+    idle_watch_init(&s.idle, &h->trace, s.by_gpus, &side->samples);
+    s.there = mem_zarray(nodes + 1, sizeof *s.there);
+    s.held = mem_zarray(nodes + 1, sizeof *s.held);
+    for (size_t i = 0; i < nodes; i++)
+        s.there[i] = node_has(&h->fleet.nodes.at[i], s.by_gpus);
+    struct event *events = events_of(h);
+    for (size_t i = 0; i < 3 * h->trace.len; i++) {
+        happen(&s, &events[i]);
+        if (i + 1 == 3 * h->trace.len || events[i + 1].at_ns != events[i].at_ns)
+            moment_close(&s, events[i].at_ns);
+    }
+    sim_side_sum_up(side, &(struct sim_playing){.trace = &h->trace, .fleet = &h->fleet});
+    idle_watch_done(&s.idle);
+    mem_free(events);
+    mem_free(s.there);
+    mem_free(s.held);
+}
