@@ -3,11 +3,13 @@
 What a test starts is ended and cleared away however the test ends: processes, cgroups, mounts, folders.
 """
 import contextlib
+import ctypes
 import json
 import os
 import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -16,6 +18,8 @@ import time
 import traceback
 import urllib.error
 import urllib.request
+
+from ports import free_ports
 
 BUILD = pathlib.Path(os.environ["BERTH_BUILD"])
 BERTH, BERTHD = BUILD / "src/cli/berth", BUILD / "src/berthd/berthd"
@@ -37,6 +41,24 @@ def skip_unless_root():
     if os.geteuid() != 0:
         print("skip: needs root, for cgroups, users and mounts")
         sys.exit(77)
+
+
+BPF_CALLS = {"x86_64": 321, "aarch64": 280}
+CGROUP_SKB, CGROUP_DEVICE = 8, 15
+
+
+def kernel_takes(kind):
+    """Does it take programs of this kind for groups of cgroup v2? Asked without the code that is tested."""
+    if not any(pathlib.Path("/sys/fs/cgroup", tree, "cgroup.controllers").exists() for tree in ("", "unified")):
+        return False
+    passes = ctypes.create_string_buffer(struct.pack("<BBhi", 0xb7, 0, 0, 1) + struct.pack("<BBhi", 0x95, 0, 0, 0))
+    license_ = ctypes.create_string_buffer(b"MIT")
+    asked = ctypes.create_string_buffer(
+        struct.pack("<IIQQ", kind, 2, ctypes.addressof(passes), ctypes.addressof(license_)), 120)
+    fd = ctypes.CDLL(None, use_errno=True).syscall(BPF_CALLS[os.uname().machine], 5, asked, 120)
+    if fd >= 0:
+        os.close(fd)
+    return fd >= 0
 
 
 def wait_for(what, check, patience=PATIENCE):
@@ -98,18 +120,19 @@ class Agent:
         self.state = cluster.work / f"agent-{name}"
         self.group = f"berth-test-{os.getpid()}-{name}"
         self.process, self.joining = None, []
+        self.program, self.shim = AGENT, SHIM
 
     def join(self, line=None):
         line = line or self.cluster.berth("node", "add", self.name).strip()
         words = line.split()
         assert words[:2] == ["berth-agent", "join"], line
-        done = subprocess.run([*self.prefix, str(AGENT), "join", *words[2:], "--state", str(self.state), *self.joining],
+        done = subprocess.run([*self.prefix, str(self.program), "join", *words[2:], "--state", str(self.state), *self.joining],
                               capture_output=True, text=True, timeout=PATIENCE, check=False)
         assert done.returncode == 0, done.stderr
         return self
 
     def start(self, ready=True):
-        self.process = Process([*self.prefix, AGENT, "--state", self.state, "--cgroup", self.group, "--shim", SHIM,
+        self.process = Process([*self.prefix, self.program, "--state", self.state, "--cgroup", self.group, "--shim", self.shim,
                                 "--heartbeat", "500", *self.options])
         if ready:
             self.process.ready()
@@ -126,10 +149,21 @@ class Agent:
             with contextlib.suppress(FileNotFoundError):  # a group went while it was looked for
                 return self.look()
 
+    def leader(self):
+        """The first process of an instance: what it starts is in its session, or begins another one."""
+        def find():
+            for pid in self.processes():
+                with contextlib.suppress(OSError):
+                    if os.getsid(pid) == pid:
+                        return pid
+            return None
+        return wait_for("a first process", find)
+
     def look(self):
         found = set()
         for controller in GROUPS:
-            for procs in pathlib.Path("/sys/fs/cgroup", controller, self.group).glob("i*/**/cgroup.procs"):
+            root = pathlib.Path("/sys/fs/cgroup", controller, self.group)
+            for procs in [*root.glob("[io]*/**/cgroup.procs"), *root.glob("mps-*/cgroup.procs")]:
                 with contextlib.suppress(OSError):
                     found.update(int(n) for n in procs.read_text().split())
         return sorted(found)
@@ -157,12 +191,13 @@ class Agent:
 
 
 class Cluster:
-    """A daemon in a folder of its own, and whoever joins it."""
+    """A daemon in a folder of its own, and whoever joins it. Started again it is where it was."""
 
-    def __init__(self, options=(), agents_address="127.0.0.1:0", prefix=()):
+    def __init__(self, options=(), agents_address=None, prefix=()):
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="berth-"))
         os.chmod(self.work, 0o711)  # owners reach their homes in it, as in /var/lib
-        self.options, self.agents_address, self.prefix = list(options), agents_address, list(prefix)
+        self.listen, own = (f"127.0.0.1:{port}" for port in free_ports(2))
+        self.options, self.agents_address, self.prefix = list(options), agents_address or own, list(prefix)
         self.agents = {}
         self.daemon = None
         self.guard = subprocess.Popen([sys.executable, __file__, str(self.work), f"berth-test-{os.getpid()}-"],
@@ -185,10 +220,8 @@ class Cluster:
         self.guard.wait()
 
     def start(self):
-        listen = self.url.split("//")[1] if self.daemon else "127.0.0.1:0"
-        agents = self.agents_address
         self.daemon = Process([*self.prefix, BERTHD, "--data", self.work / "data", "--init", "--token-file",
-                               self.work / "token", "--listen", listen, "--agents", agents, *self.options])
+                               self.work / "token", "--listen", self.listen, "--agents", self.agents_address, *self.options])
         self.url = self.daemon.ready()
         self.token = (self.work / "token").read_text().strip()
         return self
@@ -258,6 +291,23 @@ class Cluster:
     def instances(self, workload=None):
         query = f"?workload={workload}" if workload else ""
         return self.get(f"/v1/instances{query}")["items"]
+
+
+def status_of(pid):
+    lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {key: value.split() for key, _, value in (line.partition(":") for line in lines)}
+
+
+def half_of(agent):
+    """The network half of this agent, or None."""
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            if words[:2] == [b"berth-agent", b"network"] and int(status_of(folder.name)["PPid"][0]) == agent.process.pid:
+                return int(folder.name)
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return None
 
 
 def clear_after(work, groups):

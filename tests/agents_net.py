@@ -92,9 +92,9 @@ class Net:
 class NetCluster(Cluster):
     """A daemon and `count` agents, each behind a link of its own."""
 
-    def __init__(self, count, options=(), prefix=(), agent_prefix=()):
+    def __init__(self, count, options=(), prefix=(), agent_prefix=(), lease=LEASE_S):
         self.net = Net()
-        super().__init__(["--lease", str(LEASE_S), *options], f"{DAEMON}:3981", prefix)
+        super().__init__(["--lease", str(lease), *options], f"{DAEMON}:3981", prefix)
         self.count, self.agent_prefix = count, list(agent_prefix)
         self.work.chmod(0o711)
         self.shared = self.work / "shared"
@@ -143,9 +143,9 @@ class NetCluster(Cluster):
     def lost_ever(self):
         return [e for e in self.get("/v1/events")["items"] if e["type"] == "NodeLost"]
 
-    def sole(self, **keys):
+    def sole(self, fence=FENCE_S, **keys):
         """A job of which there may be one at a time, and that says so in the diary if there are two."""
-        return self.job(["/usr/bin/python3", "-c", SOLE, str(self.shared)], on_lost="fence", fence=f"{FENCE_S}s", **keys)
+        return self.job(["/usr/bin/python3", "-c", SOLE, str(self.shared)], on_lost="fence", fence=f"{fence}s", **keys)
 
     def place_of(self, work):
         """(node, instance) of the one that runs."""

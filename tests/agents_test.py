@@ -7,7 +7,7 @@ import shutil
 import signal
 import time
 
-from agent_kit import AGENT, BERTH, BERTHD, SHIM, Agent, case, main, skip_unless, skip_unless_root, wait_for
+from agent_kit import AGENT, BERTH, BERTHD, PATIENCE, SHIM, Agent, case, main, skip_unless, skip_unless_root, wait_for
 from agents_net import FENCE_S, LEASE_S, Clock, NetCluster, fence_round
 
 skip_unless(BERTH, BERTHD, AGENT, SHIM, "python3", "ip", "nsenter", "unshare")
@@ -34,8 +34,7 @@ def a_service_is_replaced_and_the_extra_one_stops():
         c.net.heal(cut)
         c.wait_node(cut, "ready")
         wait_for("the extra one is gone", lambda: len(c.instances(app)) == 3 and sum(
-            len(a.instances()) for a in c.agents.values()) == 3)
-        assert c.get(f"/v1/apps/{app}")["status"]["ready"] == 3
+            len(a.instances()) for a in c.agents.values()) == 3 and c.get(f"/v1/apps/{app}")["status"]["ready"] == 3)
         assert not set(before) & set(agent.processes())
 
 
@@ -47,9 +46,12 @@ def one_that_fences_is_never_there_twice():
         fence_round(c, job, "cut", kill=signal.SIGKILL)
 
 
+PAUSED_LEASE_S = 8  # no agent may be lost: longer than a busy machine lets one stand still
+
+
 @case
 def the_daemon_pauses_and_nobody_is_lost():
-    with NetCluster(3) as c:
+    with NetCluster(3, lease=PAUSED_LEASE_S) as c:
         app = c.app(name="web", command=SLEEP, replicas=3, on_lost="replace", max_per_node=1)
         job = c.job(SLEEP)
         wait_for("three are ready", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 3)
@@ -57,11 +59,11 @@ def the_daemon_pauses_and_nobody_is_lost():
         before = {n: a.processes() for n, a in c.agents.items()}
         instances = [i["id"] for i in c.instances()]
         c.daemon.kill(signal.SIGSTOP)
-        time.sleep(LEASE_S + 4)
+        time.sleep(PAUSED_LEASE_S + 4)
         c.daemon.kill(signal.SIGCONT)
-        c.job(["/bin/true"], name="after")
+        c.wait_state("jobs", c.job(["/bin/true"], name="after"), "ended")
         wait_for("all is as it was", lambda: [i["id"] for i in c.instances() if i["state"] == "running"] == instances)
-        time.sleep(LEASE_S)
+        time.sleep(PAUSED_LEASE_S)
         assert not c.lost_ever(), c.lost_ever()
         assert {n: a.processes() for n, a in c.agents.items()} == before
 
@@ -99,7 +101,7 @@ def of_two_agents_with_one_name_the_newer_stays():
         new = c.agents["copy"] = Agent(c, "copy", c.net.host("copy"))
         shutil.copytree(old.state, new.state)
         new.start()
-        assert old.process.process.wait(60) == 3, old.process.log[-5:]
+        assert old.process.process.wait(PATIENCE) == 3, old.process.log[-5:]
         assert not old.processes(), "it ended before what it ran"
         c.wait_node("n1", "ready")
         after = c.job(["/bin/true"], name="after")
@@ -135,12 +137,15 @@ def settled(c):
     return first if first == running(c) and all(first.values()) else None
 
 
+AWAY_S = 60  # longer than an agent may take to start again, much shorter than a jump
+
+
 @case
 def clocks_jump_and_nothing_expires():
     skip_unless("cc")
     with ClockCluster(3) as c:
         app = c.app(name="web", command=SLEEP, replicas=3, on_lost="replace", max_per_node=1)
-        sole = c.sole()
+        sole = c.sole(fence=AWAY_S)
         wait_for("three are ready", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 3)
         c.instance_of(sole)
         before = wait_for("all of it runs", lambda: settled(c))
@@ -161,7 +166,7 @@ class ClockCluster(NetCluster):
     """The daemon and n1 have clocks of their own."""
 
     def __init__(self, count):
-        super().__init__(count)
+        super().__init__(count, lease=AWAY_S)
         self.clocks = {name: Clock(self.work, name) for name in ("berthd", "n1")}
         self.prefix = self.clocks["berthd"].prefix
 

@@ -32,21 +32,33 @@ while True:
     os.wait()
 """
 STUBBORN = "trap '' TERM HUP INT; "
+# Three generations that turn away from their parents; what begins it ends after a second.
+HIDE = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for depth in range(3):
+    if os.fork():
+        os._exit(0) if depth else time.sleep(1) or os._exit(0)
+    os.setsid()
+os.closerange(0, 64)
+while True:
+    time.sleep(1)
+"""
+LISTEN = "import socket, time; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); time.sleep(600)"
+LEFT = "f=berth-left-$BERTH_INSTANCE; mkdir -p /tmp/$f/deep; echo x >/tmp/$f/deep/x; echo x >/dev/shm/$f; echo x >/var/tmp/$f; ipcmk -M 4096 -Q -S 2"
 
 
 class Beside(Cluster):
     """A daemon, an agent and the neighbour; what must hold in the end is looked at by itself."""
 
-    def __init__(self):
-        super().__init__(["--lease", "5"])
-
     def __enter__(self):
         super().__enter__()
         try:
-            self.node("n1")
+            self.node("n1", options=["--uid-first", str(10000000 + os.getpid())])  # nobody else on this machine has it
             self.neighbour = self.job(["/bin/sh", "-c", "while :; do echo tick; sleep 0.1; done"], name="neighbour")
             self.wait_state("jobs", self.neighbour, "running")
             (self.instance,) = [int(i["id"]) for i in self.instances()]
+            self.uid = os.stat(f"/proc/{self.agent_here.leader()}").st_uid
             return self
         except BaseException as error:
             super().__exit__(type(error), error, None)
@@ -81,6 +93,17 @@ class Beside(Cluster):
         return (self.agent_here.instances() == [self.instance] and len(self.groups()) == 1 and
                 all(f"{self.instance}" in line for line in self.mounts()))
 
+    def leftovers(self):
+        """Of the owner, where all may write, and with the kernel."""
+        files = []
+        for entry in (e for folder in ("/tmp", "/var/tmp", "/dev/shm") for e in os.scandir(folder)):
+            with contextlib.suppress(FileNotFoundError):  # it went meanwhile
+                if entry.stat(follow_symlinks=False).st_uid == self.uid:
+                    files.append(entry.path)
+        return files + [(kind, line) for kind, column in (("shm", 7), ("sem", 4), ("msg", 7))
+                        for line in pathlib.Path("/proc/sysvipc", kind).read_text().splitlines()[1:]
+                        if line.split()[column] == str(self.uid)]
+
     def held(self):
         before = self.ticks()
         wait_for("only the neighbour is left", self.alone)
@@ -91,6 +114,7 @@ class Beside(Cluster):
         self.berth("job", "cancel", self.neighbour)
         wait_for("nothing is left", lambda: not (self.agent_here.instances() or self.groups() or self.mounts() or
                                                  self.agent_here.processes()))
+        wait_for("nothing lies about", lambda: not self.leftovers())
         strange = [line for line in self.agent_here.process.log if not line.startswith("time=")]
         assert not strange, strange
 
@@ -158,22 +182,11 @@ def status_of(pid):
 
 @case
 def one_that_hides_from_its_parent():
-    hide = """
-import os, signal, sys, time
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-for depth in range(3):
-    if os.fork():
-        os._exit(0) if depth else time.sleep(1) or os._exit(0)
-    os.setsid()
-os.closerange(0, 64)
-while True:
-    time.sleep(1)
-"""
     with Beside() as c:
-        ends = c.job(["/usr/bin/python3", "-c", hide])
+        ends = c.job(["/usr/bin/python3", "-c", HIDE])
         c.wait_state("jobs", ends, "ended")
         wait_for("what hid went with it", c.alone)
-        stays = c.job(["/usr/bin/python3", "-c", hide.replace("time.sleep(1) or os._exit(0)", "time.sleep(600)")],
+        stays = c.job(["/usr/bin/python3", "-c", HIDE.replace("time.sleep(1) or os._exit(0)", "time.sleep(600)")],
                       stop={"grace": "1s"})
         c.wait_state("jobs", stays, "running")
         wait_for("it hides", lambda: len(c.agent_here.processes()) >= 4)
@@ -190,7 +203,10 @@ def a_flood_of_words():
         folder = c.agent_here.state / "logs" / str(instance)
         wait_for("it has been cut", lambda: (folder / "log.1").exists())
         for _ in range(20):
-            sizes = [os.stat(f).st_size for f in folder.iterdir() if f.exists()]
+            sizes = []
+            for file in folder.iterdir():
+                with contextlib.suppress(FileNotFoundError):  # it is being renamed
+                    sizes.append(file.stat().st_size)
             assert len(sizes) <= 3 and sum(sizes) <= 65536 * 2 + 4096, sizes
             time.sleep(0.1)
         tail = c.berth("logs", "--tail", "3", flood).splitlines()  # and what came while it was read
@@ -248,6 +264,29 @@ def a_hundred_that_end_at_once():
         for job in jobs:
             c.wait_state("jobs", job, "ended")
         wait_for("nothing of them is left", c.alone)
+
+
+@case
+def a_hundred_hostile_ones():
+    kinds = [["/usr/bin/python3", "-c", BOMB], ["/usr/bin/python3", "-c", HOG], ["/usr/bin/python3", "-c", HIDE],
+             ["/usr/bin/python3", "-c", LISTEN], ["/usr/bin/yes", "x" * 200],
+             ["/bin/sh", "-c", "dd if=/dev/zero of=/scratch/a bs=1M; sleep 600"],
+             ["/bin/sh", "-c", STUBBORN + "kill -STOP $$; while :; do sleep 1; done"],
+             ["/bin/sh", "-c", f"{LEFT}; exit 1"], ["/bin/sh", "-c", f"{LEFT}; sleep 600"],
+             ["/bin/sh", "-c", "unshare -Urm true; mount -t tmpfs none /mnt; chroot /tmp true; kill -9 1; exit 1"]]
+    with Beside() as c:
+        if not c.enforced("pids", "memory"):
+            return
+        before = c.ticks()
+        jobs = [c.job(kinds[n % len(kinds)], name=f"h{n}", requests={"cpu": "10m", "memory": "16Mi"}, retries=0, stop={"grace": "1s"},
+                      limits={"pids": 10, "memory": "24Mi", "cpu": "20m"}, mounts=[{"path": "/scratch", "tmpfs": "2Mi"}],
+                      log={"size": "64Ki", "files": 2}) for n in range(100)]
+        wait_for("all have begun", lambda: all(c.state("jobs", job) != "pending" for job in jobs))
+        wait_for("the neighbour goes on", lambda: c.ticks() > before + 3)
+        for job in jobs:
+            c.run("job", "cancel", job)
+        wait_for("nothing of them is left", c.alone)
+        assert c.leftovers()  # the neighbour's owner is here: these may be its files
 
 
 @case

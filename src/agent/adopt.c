@@ -14,9 +14,9 @@ static void adopt_living(struct run *r)
     for (size_t i = 0; i < r->ports.len; i++)
         ports[i] = (struct node_port){r->ports.at[i].endpoint, r->ports.at[i].port};
     r->phase = RUN_LIVING;
-    node_found(r->agent->node, r->id, r->config, ports, r->ports.len);
-    if (r->exclusive)
-        node_exclusive(r->agent->node, r->id, r->exclusive);
+    limits_adopt(r);
+    node_found(r->agent->node, r->id, r->config,
+               &(struct node_start){ports, r->ports.len, r->exclusive, r->unenforced});
     NOTE(r->agent, LEVEL_INFO, "instance.adopted", LOG_NUMBER("id", (int64_t)r->id),
          LOG_NUMBER("shim", r->launched.shim));
 }
@@ -27,7 +27,7 @@ static void adopt_ended(struct run *r)
     char text[LAUNCH_TEXT_MAX] = "";
     int code = -1, rc = launch_exit(r->agent->place, r->id, &code, text);
     if (compose_clear(r) < 0) { /* it is over when nothing of it is left, not before */
-        node_found(r->agent->node, r->id, r->config, NULL, 0);
+        node_found(r->agent->node, r->id, r->config, &(struct node_start){0});
         run_reap(r);
         return;
     }
@@ -41,25 +41,44 @@ static void adopt_ended(struct run *r)
                    : rc == 0 && code >= 0      ? "it failed while the agent was away"
                                                : "the machine or its shim went down while it ran";
     node_found_over(r->agent->node, r->id, &outcome);
+    if (r->net.in + r->net.out > 0)
+        node_spent(r->agent->node, r->id, "traffic", r->net.in + r->net.out);
+}
+
+/* As it was last, which is not always as it began. NULL: it cannot be read. */
+static json_t *config_find(const struct agent *a, uint64_t id)
+{
+    static const char *const files[] = {"changed.json", "config.json"};
+    json_t *config = NULL;
+    for (size_t i = 0; !config && i < sizeof files / sizeof *files; i++) {
+        CLEANUP(mem) char *text = NULL;
+        if (place_read(a->place, id, files[i], &text, NULL) == 0)
+            config = json_loads(text, 0, NULL);
+    }
+    return config;
 }
 
 static void adopt(void *ctx, uint64_t id)
 {
     struct agent *a = ctx;
-    CLEANUP(mem) char *text = NULL;
-    CLEANUP(json) json_t *config = NULL;
+    CLEANUP(json) json_t *config = config_find(a, id);
     struct berth_err err;
-    if (place_read(a->place, id, "config.json", &text, &err) == 0)
-        config = json_loads(text, 0, NULL);
     if (!config)
         config = json_object();
     struct run *r = run_add(a, id, config);
-    int rc = launch_adopt(a->place, id, &r->launched, &err);
+    int rc = launch_look(a->place, id, &r->launched, &err);
     if (rc == 0) {
+        bundle_started(a->place, id); /* the agent before may have ended just before it did that */
         adopt_living(r);
         return;
     }
-    if (rc != -ESRCH) { /* it has not come to its start, or cannot be looked at: it never will */
+    if (rc == -EAGAIN) { /* a container may take a minute for it, and nothing else shall wait so long */
+        bound_read(r);   /* what it took is not given to others meanwhile */
+        node_found_starting(a->node, id, config);
+        run_await(r);
+        return;
+    }
+    if (rc != -ESRCH) { /* it cannot be looked at: it will never start */
         NOTE(a, LEVEL_WARN, "instance.refused", LOG_NUMBER("id", (int64_t)id), LOG_TEXT("text", err.text));
         launch_refuse(a->place, id);
     }

@@ -10,7 +10,9 @@
 #include "agent/agent_parts.h"
 #include "agent/claim.h"
 #include "agent/footprint.h"
+#include "agent/optask.h"
 #include "machine/mount_plan.h"
+#include "machine/net_limit.h"
 #include "net/notify.h"
 
 #define RENEW_AGAIN_NS (600 * SECOND_NS)
@@ -119,6 +121,8 @@ static void heard_config(void *ctx, const char *hash, const json_t *config)
     /* One stream at a time, opened anew after the last one has ended: what comes later is later. */
     if (node_configure(a->node, ++a->configs, hash, config, &err) < 0)
         NOTE(a, LEVEL_ERROR, "config.refused", LOG_TEXT("text", err.text));
+    else if (!a->superseded)
+        optasks_configure(a->optasks, config);
 }
 
 static void heard_errand(void *ctx, const json_t *line)
@@ -146,26 +150,68 @@ static void renew_set(struct agent *a, int64_t in_ns)
     loop_timer_set(a->renew, loop_now_ns(a->loop) + (in_ns > 0 ? in_ns : 0));
 }
 
+static void secret_drop(char **text)
+{
+    if (*text)
+        explicit_bzero(*text, strlen(*text));
+    mem_free(take_ptr(text));
+}
+
+static void renew_failed(struct agent *a, const char *text)
+{
+    secret_drop(&a->new_pem);
+    NOTE(a, LEVEL_WARN, "certificate.unrenewed", LOG_TEXT("text", text));
+    renew_set(a, RENEW_AGAIN_NS);
+}
+
+/* Whether it is one, the network half says: nothing of it is read here. */
 static void renew_answered(void *ctx, int status, const char *body, size_t len)
 {
     struct agent *a = ctx;
-    struct berth_err err = {.text = "the daemon refused"};
     if (status == LINK_GONE)
         return;
     json_t *doc = status == 200 || status == 201 ? json_loadb(body, len, 0, NULL) : NULL;
     const char *certificate = json_string_value(json_object_get(doc, "certificate"));
-    int rc = certificate ? identity_renew(&a->identity, certificate, a->new_key, &err) : -EACCES;
+    if (certificate)
+        a->new_pem = identity_pem(certificate, a->new_key);
     json_decref(doc);
-    explicit_bzero(a->new_key, strlen(a->new_key));
-    mem_free(take_ptr(&a->new_key));
-    if (rc < 0) {
-        NOTE(a, LEVEL_WARN, "certificate.unrenewed", LOG_NUMBER("status", status), LOG_TEXT("text", err.text));
-        renew_set(a, RENEW_AGAIN_NS);
+    secret_drop(&a->new_key);
+    if (a->new_pem)
+        link_try(a->link, a->new_pem);
+    else
+        renew_failed(a, status ? "the daemon refused" : "the daemon cannot be reached");
+}
+
+static void renew_tried(struct agent *a, int64_t not_after_ns, const char *text)
+{
+    struct berth_err err;
+    if (not_after_ns == 0 || identity_renew(&a->identity, a->new_pem, &err) < 0) {
+        renew_failed(a, not_after_ns == 0 ? text : err.text);
         return;
     }
+    secret_drop(&a->new_pem);
     NOTE(a, LEVEL_INFO, "certificate.renewed");
+    identity_until(&a->identity, not_after_ns);
     link_renewed(a->link);
     renew_set(a, a->identity.renew_ns - agent_clock_ns());
+}
+
+/* Without one that is good at the start there is nothing to go on with; later there may be one again. */
+static void heard_certificate(void *ctx, int64_t not_after_ns, const char *text, bool trial)
+{
+    struct agent *a = ctx;
+    if (trial) {
+        renew_tried(a, not_after_ns, text);
+    } else if (not_after_ns > 0) {
+        identity_until(&a->identity, not_after_ns);
+        renew_set(a, a->identity.renew_ns - agent_clock_ns());
+    } else {
+        NOTE(a, LEVEL_ERROR, "network.failed", LOG_TEXT("text", text));
+        if (a->identity.renew_ns)
+            return;
+        (void)err_set(&a->failure, EIO, "%s", text);
+        loop_stop(a->loop);
+    }
 }
 
 static void renew_due(void *ctx)
@@ -173,7 +219,7 @@ static void renew_due(void *ctx)
     struct agent *a = ctx;
     struct berth_err err;
     CLEANUP(mem) char *request = NULL;
-    if (a->new_key)
+    if (a->new_key || a->new_pem)
         return;
     if (identity_request(&a->new_key, &request, &err) < 0) {
         renew_set(a, RENEW_AGAIN_NS);
@@ -203,18 +249,9 @@ static void nothing(void *ctx)
 
 static int loop_start(struct agent *a, struct berth_err *err)
 {
-    static const struct {
-        int signo;
-        loop_call *call;
-    } signals[] = {
-        {SIGTERM, stop_asked},
-        {SIGINT,  stop_asked},
-        {SIGHUP,  nothing   },
-    };
-    struct loop_source *kept;
     int rc = loop_new(&a->loop, err);
-    for (size_t i = 0; rc == 0 && i < sizeof signals / sizeof *signals; i++)
-        rc = loop_signal(a->loop, signals[i].signo, signals[i].call, a, &kept, err);
+    if (rc == 0)
+        rc = loop_service_signals(a->loop, stop_asked, nothing, a, err);
     if (rc < 0)
         return rc;
     a->tick = loop_timer_new(a->loop, ticked, a);
@@ -253,17 +290,30 @@ static int shim_find(struct agent *a, struct berth_err *err)
 static int machine_start(struct agent *a, struct berth_err *err)
 {
     const struct agent_options *o = a->options;
+    struct half_user user;
     int rc = shim_find(a, err);
     if (rc == 0)
         rc = place_open(o->state, &a->place, err);
     if (rc == 0)
+        rc = half_user_find(o, &user, err);
+    if (rc == 0 && geteuid() == 0)
+        place_fetch_as(a->place, user.uid, user.gid);
+    if (rc == 0)
         rc = cgroups_open(o->cgroup_root, o->cgroup, &a->cgroups, err);
+    a->nets = nets_new(o->uplink, o->bandwidth_bytes);
+    a->disks = disks_new(a);
     if (rc == 0)
         rc = users_open(a->place, o->accounts, (uid_t)o->uid_first, &a->users, err);
     if (rc == 0)
+        a->gpus = gpus_new(a);
+    (void)pthread_mutex_init(&a->mps_lock, NULL);
+    (void)pthread_mutex_init(&a->plain_lock, NULL);
+    if (rc == 0)
         rc = look_new(a, &a->look, err);
     (void)mkdir(SETTINGS_FOLDER, 0755); /* saves each instance with settings a place of its own for it */
+    (void)chmod(SETTINGS_FOLDER, 0755); /* whatever the umask is: what is shown below it is for owners to enter */
     a->oci = oci_runtime_find();
+    compose_check(a);
     a->claims = claims_new();
     a->errands = errands_new(a);
     return rc;
@@ -277,19 +327,23 @@ static int node_start(struct agent *a, struct berth_err *err)
                                          .epoch = a->identity.epoch + place_epoch(a->place),
                                          .heard_ns = place_last_heard(a->place),
                                          .heartbeat_ns = (int64_t)a->options->heartbeat_ms * 1000000};
-    const struct link_heard heard = {heard_config, heard_errand, heard_no_errands, heard_answer, a};
-    int rc = node_new(&env, &agent_machine, a, &options, &a->node, err);
+    const struct link_heard heard = {heard_config, heard_errand, heard_no_errands, heard_answer, heard_certificate, a};
+    struct half_user user;
+    int rc = half_user_find(a->options, &user, err);
     if (rc == 0)
-        rc = link_new(a->loop, &a->identity, options.epoch, &heard, a->log, &a->link, err);
+        rc = node_new(&env, &agent_machine, a, &options, &a->node, err);
+    if (rc == 0)
+        a->link = link_new(a->loop, &a->identity, &user, options.epoch, &heard, a->log);
     if (rc == 0)
         rc = adopt_all(a, err);
+    if (rc == 0)
+        rc = optasks_new(a, options.epoch, &a->optasks, err);
     if (rc < 0)
         return rc;
     node_begin(a->node);
     for (size_t i = 0; i < a->runs.len; i++)
         if (a->runs.at[i]->phase == RUN_LIVING)
             run_well(a->runs.at[i]);
-    renew_set(a, a->identity.renew_ns - agent_clock_ns());
     return 0;
 }
 
@@ -300,6 +354,7 @@ static void agent_done(struct agent *a)
     worker_free(a->cleaner);
     worker_free(a->puller);
     errands_free(a->errands);
+    optasks_free(a->optasks);
     while (a->runs.len)
         run_free(a->runs.at[a->runs.len - 1]);
     vec_done(&a->runs);
@@ -307,7 +362,12 @@ static void agent_done(struct agent *a)
     node_free(a->node);
     link_free(a->link);
     look_free(a->look);
+    gpus_free(a->gpus);
+    (void)pthread_mutex_destroy(&a->mps_lock);
+    (void)pthread_mutex_destroy(&a->plain_lock);
     users_free(a->users);
+    disks_free(a->disks);
+    nets_free(a->nets);
     cgroups_free(a->cgroups);
     claims_free(a->claims);
     place_free(a->place);
@@ -315,7 +375,8 @@ static void agent_done(struct agent *a)
     loop_source_free(a->renew);
     loop_free(a->loop);
     identity_done(&a->identity);
-    mem_free(a->new_key);
+    secret_drop(&a->new_key);
+    secret_drop(&a->new_pem);
     mem_free(a->shim);
 }
 
@@ -333,6 +394,8 @@ int agent_run(const struct agent_options *options, FILE *ready, const struct log
         (void)notify_send("READY=1"); /* what was left is looked after; the daemon may be heard of later */
     if (rc == 0)
         rc = loop_run(a.loop, err);
+    if (rc == 0 && a.failure.code)
+        rc = err_set(err, a.failure.code, "%s", a.failure.text);
     if (rc == 0 && a.superseded)
         rc = err_set(err, EALREADY,
                      "another agent speaks for node %s, with a later epoch; everything here was stopped. If this "

@@ -7,7 +7,9 @@
 #pragma once
 
 #include <jansson.h>
+#include <pthread.h>
 
+#include "agent/gpu.h"
 #include "agent/identity.h"
 #include "agent/link.h"
 #include "agent/options.h"
@@ -18,12 +20,15 @@
 #include "machine/cgroup.h"
 #include "machine/health.h"
 #include "machine/image.h"
+#include "machine/image_name.h"
 #include "machine/launch.h"
 #include "machine/limit_watch.h"
 #include "machine/mount.h"
+#include "machine/net_meter.h"
 #include "machine/place.h"
 #include "machine/probe.h"
 #include "machine/user.h"
+#include "machine/vm.h"
 #include "net/loop.h"
 #include "node/node.h"
 #include "wire/api.h"
@@ -60,6 +65,7 @@ struct run {
     enum run_phase phase;
     bool busy;
     bool cleared; /* compose_clear has done its work */
+    bool last;    /* of its owner on this machine, when it began to be forgotten */
     bool stop_asked, stop_now;
     struct launched launched; /* pidfd -1: none */
     int pid_fd;               /* of its first process; -1: none */
@@ -69,13 +75,23 @@ struct run {
     VEC(struct run_port) ports;
     json_t *exclusive; /* {resource: name} that it took; NULL: nothing */
     struct health *health;
-    struct limit_watch limits;
+    struct limit_watch limits, gpu_limits, disk_limits;
     char unenforced[CGROUP_LIST_MAX];
+    char gpu_unenforced[CGROUP_LIST_MAX]; /* of it, what concerns GPUs */
+    char over[CGROUP_LIST_MAX];           /* without GPUs and the disk */
+    bool gpu_over, disk_over;
     char killed[LAUNCH_TEXT_MAX]; /* why the agent itself ended it; "": it did not */
     struct cgroup_usage used;     /* at the last look */
     int64_t used_ns;
-    int watched;    /* by inotify; -1: not */
-    unsigned tries; /* to clear it away */
+    bool counted;          /* what it sends and receives is */
+    struct net_counts net; /* at the last look; when it is over, in all */
+    int64_t net_ns;
+    bool disk_unknown;           /* the last time it could not be counted */
+    bool disk_due;               /* it is to be counted, at the last look */
+    int64_t disk_bytes, disk_ns; /* at the last count; 0: there was none */
+    int64_t guest_bytes;         /* of a virtual machine: the memory that it began with, qemu's included; 0: none */
+    int watched;                 /* by inotify; -1: not */
+    unsigned tries;              /* to clear it away */
     /* What a thread brought back. */
     int rc;
     struct berth_err err;
@@ -83,9 +99,12 @@ struct run {
     char exit_text[LAUNCH_TEXT_MAX];
 };
 
+struct disks;
 struct dying;
 struct errands;
+struct optasks;
 struct look;
+struct nets;
 
 struct agent {
     const struct agent_options *options;
@@ -98,20 +117,29 @@ struct agent {
     struct worker *cleaner, *puller;
     struct place *place;
     struct cgroups *cgroups;
+    struct nets *nets;
+    struct disks *disks;
     struct users *users;
+    struct gpus *gpus;
+    pthread_mutex_t mps_lock; /* of the folders and groups of MPS */
     struct node *node;
     struct link *link;
     struct look *look;
     struct errands *errands;
+    struct optasks *optasks;
     struct dying *dying; /* programs beside instances that were killed */
     struct claims *claims;
     struct loop_source *tick, *renew;
-    int64_t tick_ns;  /* what the first is set to, by the loop's clock */
-    uint64_t configs; /* that have come */
-    bool told;        /* that it is ready */
-    const char *oci;  /* the runtime of containers; NULL: none */
+    int64_t tick_ns;            /* what the first is set to, by the loop's clock */
+    uint64_t configs;           /* that have come */
+    bool told;                  /* that it is ready */
+    const char *oci;            /* the runtime of containers; NULL: none */
+    bool user_namespaces;       /* containers may have them */
+    pthread_mutex_t plain_lock; /* of what follows */
+    struct berth_err plain_why; /* the last word on why a container had none */
     char *shim;
-    char *new_key; /* of a certificate that is being renewed */
+    char *new_key, *new_pem;  /* of a certificate that is being renewed; with the certificate, while that is tried */
+    struct berth_err failure; /* why it cannot go on; code 0: it can */
     bool superseded, trimming;
     VEC(struct run *) runs; /* in order of ids */
 };
@@ -127,11 +155,22 @@ struct run *run_add(struct agent *a, uint64_t id, const json_t *config);
 void run_free(struct run *r);
 /* Its shim has ended: clears away what is left of it, for as long as it takes, and then tells how it went. */
 void run_reap(struct run *r);
+/* Its shim was on its way when this agent began: waits for it, on a launcher's thread, then all is as after a start. */
+void run_await(struct run *r);
 /* Its shim is known: watches it. */
 void run_watch(struct run *r);
 /* Health checks and usage from here on. */
 void run_well(struct run *r);
+const char *run_owner(const struct run *r); /* whom it belongs to */
 uint16_t run_port(const struct run *r, const char *endpoint);
+/* Its one timer: what is to be done next. */
+void run_timer(struct run *r, loop_call *call, int64_t after_ns);
+#define RUN_AGAIN_NS (SECOND_NS / 4) /* what could not be done is tried again */
+
+/* stop.c: one that lives and is to end, as gently as stop_now, its configuration and what was sent before allow. */
+void run_stop(struct run *r);
+/* By force, all of it; where a thread has it, that must ask again. */
+void run_kill(struct run *r);
 /* "TERM" is 15; -1: there is none of that name. */
 int signal_number(const char *name);
 
@@ -141,14 +180,40 @@ int compose_launch(struct run *r);
 int compose_change(struct run *r);
 /* On the cleaner's thread: nothing of it is left but its folder. -EBUSY: not yet. */
 int compose_clear(struct run *r);
+/* What its owner has left where all may write; where nothing of that owner is here any more. */
+void compose_leftovers(const struct run *r);
+/* Whether containers can have user namespaces here; says why not. At the start. */
+void compose_check(struct agent *a);
 const char *run_secret(void *ctx, const char *secret, const char *key);
+
+/* power.c: asks a virtual machine to power down; who does not hear it is told to end. */
+void run_power_down(struct run *r);
 
 /* adopt.c: what an earlier agent has left; before node_begin. */
 int adopt_all(struct agent *a, struct berth_err *err);
 
+/* limits.c: on the thread that has the run. Makes its control group; what is not enforced is in r->unenforced. */
+int limits_begin(struct run *r);
+int limits_change(struct run *r);
+/* Of one that an earlier agent has started: all are put once more, so that it is known again which of them are not enforced. */
+void limits_adopt(struct run *r);
+/* Before its control group is removed. */
+void limits_end(struct run *r);
+/* Tells what it uses, and acts where that is too much. */
+void limits_look(struct run *r, int64_t now_ns);
+/* Tells what of its limits is not enforced, and what it uses above them. */
+void limits_trouble(struct run *r);
+/* It takes what was promised to others, or has had its part: ended, at once or as it is used to, and this is why. */
+void limits_stop(struct run *r, const char *text, bool now);
+/* Counts files, on a thread of its own. */
+struct disks *disks_new(struct agent *a);
+void disks_free(struct disks *d); /* NULL is fine */
+
 /* look.c: usage and progress, now and then. */
 int look_new(struct agent *a, struct look **ret, struct berth_err *err);
 void look_free(struct look *l);
+/* Looks at the machine as a whole now, not when it is due. */
+void look_probe(struct look *l);
 void look_begin(struct run *r);
 void look_end(struct run *r);
 

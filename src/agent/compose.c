@@ -7,12 +7,18 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "agent/agent_parts.h"
+#include "agent/mps.h"
 #include "agent/ports.h"
 #include "agent/task.h"
+#include "machine/leftover.h"
+#include "machine/limit_names.h"
+#include "machine/nvml_file.h"
+#include "machine/userns.h"
 
 /* What is being put together; texts are the arena's. */
 struct making {
@@ -25,6 +31,10 @@ struct making {
     struct launch_mount *mounts;
     size_t mounts_len;
     struct bound bound; /* its ports */
+    bool vm;
+    struct gpu_grant gpus;
+    struct mps_share mps; /* no pipes: none */
+    struct nvml_files devices;
 };
 
 /* ---- environment --------------------------------------------------------------------------------------------------- */
@@ -58,17 +68,29 @@ static void env_user(struct making *m)
     env_add(m, "SHELL", "/bin/sh");
 }
 
-/* Which devices: by the names that the tools of their makers look at. */
+/* Which devices: by the names that the tools of their makers look at. On a machine with a driver none is a word too, or everything
+ * would use the first. */
 static void env_gpus(struct making *m)
 {
-    const json_t *gpus = json_object_get(m->run->config, "gpus");
+    const struct gpu_grant *g = &m->gpus;
     CLEANUP(str) struct str list = {0};
-    for (size_t i = 0; i < json_array_size(gpus); i++)
-        str_addf(&list, "%s%" PRId64, i ? "," : "", (int64_t)json_integer_value(json_array_get(gpus, i)));
-    if (json_array_size(gpus)) {
-        env_add(m, "CUDA_VISIBLE_DEVICES", list.at);
-        env_add(m, "NVIDIA_VISIBLE_DEVICES", list.at);
+    for (size_t i = 0; i < g->len; i++) {
+        str_add(&list, i ? "," : "");
+        if (*g->at[i].uuid)
+            str_add(&list, g->at[i].uuid);
+        else
+            str_addf(&list, "%d", g->at[i].number);
     }
+    if (!g->len && !g->nvidia)
+        return;
+    env_add(m, "CUDA_VISIBLE_DEVICES", str_text(&list));
+    env_add(m, "NVIDIA_VISIBLE_DEVICES", g->len ? list.at : "void");
+    if (!m->mps.pipes)
+        return;
+    env_add(m, "CUDA_MPS_PIPE_DIRECTORY", m->mps.pipes);
+    env_number(m, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", m->mps.percent);
+    if (m->mps.limit)
+        env_add(m, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", m->mps.limit);
 }
 
 static void env_make(struct making *m, const char *const *mounts_env)
@@ -77,12 +99,12 @@ static void env_make(struct making *m, const char *const *mounts_env)
     const char *workload = json_string_value(json_object_get(r->config, "workload"));
     const char *name;
     json_t *value;
-    if (!m->launch.runtime)
+    if (!m->launch.runtime && !m->vm)
         env_user(m);
-    env_gpus(m);
     task_env(r, &m->arena, env_add, m); /* before its own, which may say otherwise */
     json_object_foreach(json_object_get(r->config, "env"), name, value)
         env_add(m, name, json_string_value(value) ? json_string_value(value) : "");
+    env_gpus(m);
     env_add(m, "BERTH_NODE", r->agent->identity.node);
     env_number(m, "BERTH_INSTANCE", r->id);
     env_add(m, "BERTH_WORKLOAD", workload ? workload : "");
@@ -147,26 +169,46 @@ static int argv_make(struct making *m)
     for (size_t i = 0; i < len; i++)
         argv[i] = json_string_value(json_array_get(command, i));
     m->launch.argv = argv;
-    if (len == 0 && !m->launch.runtime)
+    if (len == 0 && !m->launch.runtime && !m->vm)
         return err_set(&m->run->err, EINVAL, "there is nothing to run: it has neither a command nor an image");
     return 0;
+}
+
+/* A share is held to its part by MPS, where that is there; else its memory is watched only. */
+static void share_make(struct making *m)
+{
+    const struct run *r = m->run;
+    const struct gpu_grant *g = &m->gpus;
+    struct berth_err err = {0};
+    if (!g->share_milli || g->at[0].minor < 0 || g->at[0].instance >= 0 || m->launch.runtime ||
+        r->agent->options->no_mps)
+        return;
+    if (mps_join(m->run, g, &m->user, &m->arena, &m->mps, &err) < 0)
+        NOTE(r->agent, err.code == ENOENT ? LEVEL_INFO : LEVEL_WARN, "gpu.no-mps", LOG_NUMBER("id", (int64_t)r->id),
+             LOG_TEXT("text", err.text));
+}
+
+/* GPUs of others cannot be opened; how much memory a share takes is watched where nobody enforces it. */
+static void group_gpus(struct making *m)
+{
+    struct run *r = m->run;
+    const struct gpu_grant *g = &m->gpus;
+    bool unbound = g->share_milli && !m->mps.pipes;
+    int rc = gpus_confine(r->agent, r->group, g);
+    (void)snprintf(r->gpu_unenforced, sizeof r->gpu_unenforced, "%s%s%s", rc < 0 ? "gpu" : "",
+                   rc < 0 && unbound ? "," : "", unbound ? "gpu-memory" : "");
+    limit_names_join(r->unenforced, r->gpu_unenforced);
+    if (*r->gpu_unenforced) /* for the agent after this one; if it cannot be kept, that one does not know it */
+        (void)place_write(r->agent->place, r->id, "gpu-unenforced", r->gpu_unenforced, NULL);
 }
 
 static int group_make(struct making *m)
 {
     struct run *r = m->run;
-    struct cgroup_limits limits = {0};
-    char other[CGROUP_LIST_MAX] = "";
-    int rc = cgroup_limits_read(r->config, &limits, other, &r->err);
-    if (rc == 0)
-        rc = cgroup_make(r->agent->cgroups, r->group, &limits, r->unenforced, &r->err);
+    int rc = limits_begin(r);
     if (rc < 0)
         return rc;
-    if (other[0]) {
-        char both[2 * CGROUP_LIST_MAX];
-        (void)snprintf(both, sizeof both, "%s%s%s", r->unenforced, r->unenforced[0] ? "," : "", other);
-        (void)snprintf(r->unenforced, sizeof r->unenforced, "%.*s", (int)sizeof r->unenforced - 1, both);
-    }
+    group_gpus(m);
     m->launch.entrances_len = cgroup_entrances(r->agent->cgroups, r->group, m->entrances);
     m->launch.entrances = (const char *const *)m->entrances;
     return 0;
@@ -186,9 +228,37 @@ static int hostfile_add(struct making *m)
     return 0;
 }
 
+/* Once for each reason in a row: with one image that cannot have it there may be many instances. */
+static void plain_note(struct agent *a, const char *why)
+{
+    (void)pthread_mutex_lock(&a->plain_lock);
+    bool news = strcmp(a->plain_why.text, why) != 0;
+    (void)err_set(&a->plain_why, EOPNOTSUPP, "%s", why);
+    (void)pthread_mutex_unlock(&a->plain_lock);
+    if (news)
+        NOTE(a, LEVEL_WARN, "container.no-userns", LOG_TEXT("text", why));
+}
+
+static void plain(void *ctx, const char *why)
+{
+    const struct making *m = ctx;
+    plain_note(m->run->agent, why);
+}
+
+void compose_check(struct agent *a)
+{
+    struct berth_err err;
+    if (!a->oci || a->options->no_user_namespaces || geteuid() != 0)
+        return;
+    a->user_namespaces = userns_check(&err) == 0;
+    if (!a->user_namespaces)
+        plain_note(a, err.text);
+}
+
 static int bundle(struct making *m)
 {
     struct run *r = m->run;
+    const char *as = json_string_value(json_object_get(r->config, "run_as"));
     char path[PLACE_PATH_MAX], group[PLACE_PATH_MAX];
     struct bundle_options options = {
         .cgroup_path = cgroup_path(r->agent->cgroups, r->group, group, sizeof group),
@@ -198,12 +268,40 @@ static int bundle(struct making *m)
         .env = m->launch.env,
         .rlimits = m->launch.rlimits,
         .rlimits_len = m->launch.rlimits_len,
+        .all_syscalls = r->agent->options->all_syscalls,
+        .user_namespace = r->agent->user_namespaces && !(as && strcmp(as, "owner") == 0),
+        .plain = plain,
+        .ctx = m,
         .sockets_len = m->bound.sockets_len,
+        .devices = m->devices.at,
     };
+    for (size_t i = 0; i < m->gpus.len; i++)
+        nvml_files_add(&m->devices, m->gpus.at[i].minor, m->gpus.at[i].instance, m->gpus.at[i].compute);
+    options.devices_len = m->devices.len;
     int rc = bundle_make(r->agent->place, r->id, r->config, &options, &r->err);
     if (rc == 0)
         rc = place_instance(r->agent->place, r->id, "bundle", path);
     m->launch.bundle = arena_strdup(&m->arena, path);
+    return rc;
+}
+
+static int machine(struct making *m)
+{
+    struct run *r = m->run;
+    const json_t *wishes = json_object_get(r->config, "ports");
+    struct vm_port ports[ENDPOINTS_MAX];
+    struct vm_options options = {.user = &m->user, .env = m->launch.env, .ports = ports};
+    for (size_t i = 0; i < m->bound.ports_len; i++) {
+        const json_t *wish = json_array_get(wishes, i);
+        const char *protocol = json_string_value(json_object_get(wish, "protocol"));
+        json_int_t guest = json_integer_value(json_object_get(wish, "guest"));
+        if (guest < 1 || guest > UINT16_MAX)
+            return err_set(&r->err, EINVAL, "endpoint %s: no port of the guest is given", m->bound.ports[i].endpoint);
+        ports[options.ports_len++] =
+            (struct vm_port){protocol && strcmp(protocol, "udp") == 0, m->bound.ports[i].port, (uint16_t)guest};
+    }
+    int rc = vm_make(r->agent->place, r->id, r->config, &options, &m->arena, &m->launch, &r->err);
+    m->launch.groups_len = m->user.groups_len;
     return rc;
 }
 
@@ -227,6 +325,7 @@ static void launch_fill(struct making *m)
     l->log_bytes = (uint64_t)json_integer_value(json_object_get(log, "bytes"));
     l->log_files = (unsigned)json_integer_value(json_object_get(log, "files"));
     l->fence_ns = json_integer_value(json_object_get(r->config, "fence_ns"));
+    l->all_syscalls = r->agent->options->all_syscalls;
     l->stop_signal = SIGTERM;
 }
 
@@ -237,6 +336,9 @@ static int runtime_choose(struct making *m)
     struct run *r = m->run;
     const char *runtime = json_string_value(json_object_get(r->config, "runtime"));
     bool contains = json_object_get(r->config, "image") || json_object_get(r->config, "rootfs");
+    m->vm = image_is_vm(r->config);
+    if (m->vm)
+        return 0;
     if (runtime && strcmp(runtime, "process") != 0 && strcmp(runtime, "oci") != 0)
         return err_set(&r->err, ENOTSUP, "this node has no runtime '%s'", runtime);
     if (runtime && strcmp(runtime, "oci") == 0 && !contains)
@@ -251,20 +353,23 @@ static int steps(struct making *m)
 {
     struct run *r = m->run;
     const char **mounts_env = NULL;
-    const char *owner = json_string_value(json_object_get(r->config, "owner"));
     int rc = runtime_choose(m);
     if (rc == 0)
-        rc = users_find(r->agent->users, owner && *owner ? owner : "berth", &m->user, &r->err);
+        rc = users_find(r->agent->users, run_owner(r), &m->user, &r->err);
+    if (rc == 0)
+        rc = gpus_grant(r->agent->gpus, r->config, &m->gpus, &r->err);
     if (rc == 0)
         rc = rlimits_make(m);
     if (rc == 0)
         rc = argv_make(m);
-    if (rc == 0)
+    if (rc == 0) {
+        share_make(m);
         rc = group_make(m);
+    }
     if (rc == 0)
         rc = mounts_make(r->agent->place, r->id, r->config, &m->user, run_secret, r, &m->arena, &m->mounts,
                          &m->mounts_len, &mounts_env, &r->err);
-    if (rc == 0)
+    if (rc == 0 && !m->vm)
         rc = hostfile_add(m);
     if (rc == 0)
         rc = bound_make(r, &m->bound, &r->err);
@@ -272,10 +377,13 @@ static int steps(struct making *m)
         return rc;
     launch_fill(m);
     env_make(m, (const char *const *)mounts_env);
-    rc = m->launch.runtime ? bundle(m) : 0;
+    rc = m->vm ? machine(m) : m->launch.runtime ? bundle(m) : 0;
     if (rc == 0)
         rc = bound_keep(r, &m->bound, &r->err);
-    return rc == 0 ? launch_start(r->agent->place, &m->launch, &r->launched, &r->err) : rc;
+    rc = rc == 0 ? launch_start(r->agent->place, &m->launch, &r->launched, &r->err) : rc;
+    if (rc == 0 && m->launch.bundle)
+        bundle_started(r->agent->place, r->id);
+    return rc;
 }
 
 int compose_launch(struct run *r)
@@ -303,21 +411,41 @@ int compose_launch(struct run *r)
     return rc;
 }
 
+/* Whoever comes after this agent goes by it; if it cannot be kept, by an older one until the daemon is heard. What is not
+ * `applied` equals nothing that the daemon says, so that one changes it once more. */
+static void changed_keep(struct run *r, bool applied)
+{
+    CLEANUP(json) json_t *config = json_copy(r->config);
+    if (!applied)
+        (void)json_object_set_new(config, "unapplied", json_true());
+    char *text = json_dumps(config, JSON_COMPACT);
+    if (text)
+        (void)place_write(r->agent->place, r->id, "changed.json", text, NULL);
+    free(text);
+}
+
 int compose_change(struct run *r)
 {
-    struct cgroup_limits limits = {0};
-    char other[CGROUP_LIST_MAX] = "";
-    const char *owner = json_string_value(json_object_get(r->config, "owner"));
     struct user *user = mem_zalloc(sizeof *user);
-    int rc = cgroup_limits_read(r->config, &limits, other, &r->err);
+    changed_keep(r, false);
+    int rc = limits_change(r);
     if (rc == 0)
-        rc = cgroup_set(r->agent->cgroups, r->group, &limits, r->unenforced, &r->err);
-    if (rc == 0)
-        rc = users_find(r->agent->users, owner && *owner ? owner : "berth", user, &r->err);
+        rc = users_find(r->agent->users, run_owner(r), user, &r->err);
     if (rc == 0)
         rc = mounts_change(r->agent->place, r->id, r->config, user, run_secret, r, &r->err);
+    if (rc == 0)
+        changed_keep(r, true);
     mem_free(user);
     return rc;
+}
+
+void compose_leftovers(const struct run *r)
+{
+    struct user *user = mem_zalloc(sizeof *user);
+    struct berth_err err;
+    if (users_find(r->agent->users, run_owner(r), user, &err) == 0 && user->given)
+        (void)leftovers_remove(user->uid, user->uids, leftover_folders, agent_clock_ns());
+    mem_free(user);
 }
 
 int compose_clear(struct run *r)
@@ -331,8 +459,12 @@ int compose_clear(struct run *r)
     rc = bundle_end(a->place, r->id, &r->err);
     if (rc == 0)
         rc = mounts_end(a->place, r->id, &r->err);
-    if (rc == 0 || rc == -ENOENT)
+    if (rc == 0 || rc == -ENOENT) {
+        limits_end(r);
         rc = cgroup_remove(a->cgroups, r->group);
+        if (rc == 0 || rc == -ENOENT)
+            rc = mps_leave(r);
+    }
     r->cleared = rc == 0 || rc == -ENOENT;
     return r->cleared ? 0 : rc;
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "agent/agent_parts.h"
+#include "agent/optask.h"
 #include "base/base64.h"
 
 enum { PIECE_BYTES = 48 * 1024, ERRANDS_MAX = 256, INPUT_BYTES_MAX = 8 << 20 };
@@ -28,7 +29,8 @@ struct pipe_out {
 struct errand {
     struct errands *all;
     char *call;
-    uint64_t id; /* of the instance */
+    uint64_t id;  /* of the instance */
+    char *optask; /* instead: its key; NULL: none */
     bool sending;
     /* Of a log. */
     struct logfile *log;
@@ -87,6 +89,7 @@ static void errand_free(struct errand *e)
     str_done(&e->input);
     vec_done(&e->piece);
     mem_free(e->call);
+    mem_free(e->optask);
     mem_free(e);
 }
 
@@ -164,7 +167,8 @@ static void log_step(void *ctx)
         return;
     vec_resize(&e->piece, PIECE_BYTES);
     const struct run *r = run_find(a, e->id);
-    bool lives = r && r->phase <= RUN_REAPING; /* asked before the read: what it says last is not missed */
+    bool lives = e->optask ? optask_lives(a->optasks, e->optask, e->id)
+                           : r && r->phase <= RUN_REAPING; /* asked before the read: what it says last is not missed */
     ssize_t len = logfile_read(e->log, e->piece.at, e->piece.len);
     if (len > 0) {
         send_piece(e, "out", e->piece.at, (size_t)len);
@@ -179,7 +183,16 @@ static void log_step(void *ctx)
 static int log_begin(struct errand *e, const json_t *line, struct berth_err *err)
 {
     const json_t *tail = json_object_get(line, "tail");
-    int rc = logfile_open(e->all->agent->place, e->id, tail ? json_integer_value(tail) : -1, &e->log, err);
+    const char *optask = json_string_value(json_object_get(line, "optask"));
+    const struct place *place = e->all->agent->place;
+    int rc = 0;
+    if (optask) {
+        e->optask = mem_strdup(optask);
+        rc = optask_log(e->all->agent->optasks, optask, json_is_true(json_object_get(line, "undo")), &place, &e->id,
+                        err);
+    }
+    if (rc == 0)
+        rc = logfile_open(place, e->id, tail ? json_integer_value(tail) : -1, &e->log, err);
     if (rc < 0)
         return rc;
     e->follow = json_is_true(json_object_get(line, "follow"));
@@ -325,6 +338,8 @@ static int program_begin(struct errand *e, const json_t *line, struct berth_err 
     struct arena arena;
     if (!r || r->phase != RUN_LIVING)
         return err_set(err, ESRCH, "it does not run here now");
+    if (image_is_vm(r->config))
+        return err_set(err, ENOTSUP, "a virtual machine has no programs beside it; reach it by an endpoint");
     if (json_array_size(json_object_get(line, "command")) == 0)
         return err_set(err, EINVAL, "there is no command to run");
     arena_init(&arena);
@@ -351,6 +366,8 @@ static int send_signal(struct agent *a, uint64_t id, const json_t *signal, struc
                                         : signal_number(json_string_value(signal) ? json_string_value(signal) : "");
     if (!r || r->phase != RUN_LIVING || r->pid_fd < 0)
         return err_set(err, ESRCH, "it does not run here now");
+    if (image_is_vm(r->config))
+        return err_set(err, ENOTSUP, "a virtual machine takes no signals; stop it instead");
     if (signo <= 0)
         return err_set(err, EINVAL, "there is no such signal");
     if (syscall(SYS_pidfd_send_signal, r->pid_fd, signo, NULL, 0) < 0)

@@ -9,13 +9,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/half.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "net/client.h"
 #include "net/tls.h"
 #include "wire/document.h"
 
-enum { CONTROLS_MAX = 16, PEM_BYTES_MAX = 64 * 1024 };
+enum { CONTROLS_MAX = 16 };
 
 /* ---- files --------------------------------------------------------------------------------------------------------- */
 
@@ -53,17 +53,18 @@ static int file_write(const char *path, const char *text, struct berth_err *err)
     return rc < 0 ? err_set(err, -rc, "cannot write %s: %s", path, strerror(-rc)) : 0;
 }
 
-static int file_read(const char *path, char **ret, struct berth_err *err)
+int identity_file_read(const char *path, char **ret, struct berth_err *err)
 {
     FILE *file = fopen(path, "re");
     if (!file)
         return err_set(err, errno, "cannot read %s: %s", path, strerror(errno));
-    char *text = mem_zalloc(PEM_BYTES_MAX + 1);
-    size_t len = fread(text, 1, PEM_BYTES_MAX + 1, file);
+    char *text = mem_zalloc(IDENTITY_FILE_MAX + 1);
+    size_t len = fread(text, 1, IDENTITY_FILE_MAX + 1, file);
     (void)fclose(file);
-    if (len > PEM_BYTES_MAX) {
+    if (len > IDENTITY_FILE_MAX) {
         mem_free(text);
-        return err_set(err, EFBIG, "%s is no certificate: it is too large", path);
+        return err_set(err, EFBIG, "%s is too large: certificates and tokens have less than %d KiB", path,
+                       IDENTITY_FILE_MAX / 1024);
     }
     *ret = text;
     return 0;
@@ -77,17 +78,17 @@ static int dir_make(const char *path, struct berth_err *err)
     return 0;
 }
 
+static int64_t time_ns(const struct timespec *t)
+{
+    return t->tv_sec * INT64_C(1000000000) + t->tv_nsec;
+}
+
 /* ---- reading ------------------------------------------------------------------------------------------------------- */
 
-/* Half of a certificate's time, from when it was got: it is good for long before, as clocks go back, too. */
-static int read_half(struct identity *id, const char *pem, const struct timespec *got, struct berth_err *err)
+/* Half of its time, from when it was got: it is good for long before, as clocks go back, too. */
+void identity_until(struct identity *id, int64_t not_after_ns)
 {
-    struct tls_cert_info info;
-    int64_t got_ns = got->tv_sec * INT64_C(1000000000) + got->tv_nsec;
-    int rc = tls_cert_info(pem, &info, err);
-    if (rc == 0)
-        id->renew_ns = got_ns < info.not_after_ns ? got_ns + (info.not_after_ns - got_ns) / 2 : info.not_after_ns;
-    return rc;
+    id->renew_ns = id->got_ns < not_after_ns ? id->got_ns + (not_after_ns - id->got_ns) / 2 : not_after_ns;
 }
 
 static int read_controls(const json_t *list, struct identity *id, struct berth_err *err)
@@ -108,7 +109,6 @@ static int read_controls(const json_t *list, struct identity *id, struct berth_e
 int identity_read(const char *state, struct identity *ret, struct berth_err *err)
 {
     CLEANUP(mem) char *path = path_of(state, "node.json");
-    CLEANUP(mem) char *pem = NULL;
     CLEANUP(json) json_t *doc = NULL;
     struct identity id = {.ca_path = path_of(state, "ca.pem"), .pem_path = path_of(state, "node.pem")};
     int rc = access(path, F_OK) == 0 ? document_read(path, &doc, err) : -ENOENT;
@@ -125,13 +125,10 @@ int identity_read(const char *state, struct identity *ret, struct berth_err *err
         id.epoch = (uint64_t)json_integer_value(json_object_get(doc, "epoch"));
         rc = read_controls(json_object_get(doc, "control"), &id, err);
     }
-    if (rc == 0)
-        rc = file_read(id.pem_path, &pem, err);
     struct stat kept = {0};
     if (rc == 0 && stat(id.pem_path, &kept) < 0)
         rc = err_set(err, errno, "cannot read %s: %s", id.pem_path, strerror(errno));
-    if (rc == 0)
-        rc = read_half(&id, pem, &kept.st_mtim, err);
+    id.got_ns = time_ns(&kept.st_mtim);
     if (rc < 0)
         identity_done(&id);
     else
@@ -157,21 +154,21 @@ int identity_request(char **ret_key_pem, char **ret_request_pem, struct berth_er
     return tls_request_make(ret_key_pem, ret_request_pem, err);
 }
 
-static int pem_write(const char *path, const char *certificate, const char *key_pem, struct berth_err *err)
+char *identity_pem(const char *certificate, const char *key_pem)
 {
-    CLEANUP(str) struct str both = {0};
+    struct str both = {0};
     str_addf(&both, "%s\n%s", certificate, key_pem);
-    int rc = file_write(path, both.at, err);
-    explicit_bzero(both.at, both.len);
-    return rc;
+    return str_take(&both);
 }
 
-int identity_renew(struct identity *id, const char *certificate, const char *key_pem, struct berth_err *err)
+int identity_renew(struct identity *id, const char *pem, struct berth_err *err)
 {
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    int rc = read_half(id, certificate, &now, err);
-    return rc == 0 ? pem_write(id->pem_path, certificate, key_pem, err) : rc;
+    int rc = file_write(id->pem_path, pem, err);
+    if (rc == 0)
+        id->got_ns = time_ns(&now);
+    return rc;
 }
 
 /* "a,b" as a list. */
@@ -194,7 +191,7 @@ static int token_read(const struct agent_options *o, char **ret, struct berth_er
         return 0;
     }
     char *text = NULL;
-    int rc = file_read(o->token_file, &text, err);
+    int rc = identity_file_read(o->token_file, &text, err);
     if (rc < 0 || !text)
         return rc;
     text[strcspn(text, " \r\n")] = '\0';
@@ -203,21 +200,14 @@ static int token_read(const struct agent_options *o, char **ret, struct berth_er
 }
 
 /* Asks one address. A positive status: it answered, and that was no. */
-static int ask(const char *url, const char *pin, const char *body, json_t **ret, struct berth_err *err)
+static int ask(const struct half_user *user, const char *url, const char *pin, const char *body, json_t **ret,
+               struct berth_err *err)
 {
-    struct client_config config = {.url = url, .pin = pin, .agent = "berth-agent/" BERTH_VERSION};
-    struct client_request request = {.method = "POST", .path = "/v1/join", .body = body, .body_len = strlen(body)};
-    struct client_answer answer = {0};
-    struct client *client = NULL;
-    int rc = client_new(&config, &client, err);
-    if (rc == 0)
-        rc = client_do(client, &request, &answer, err);
-    json_t *doc = rc == 0 ? json_loadb(str_text(&answer.body), answer.body.len, 0, NULL) : NULL;
-    int status = answer.status;
-    client_answer_done(&answer);
-    client_free(client);
-    if (rc < 0)
-        return rc;
+    CLEANUP(str) struct str answer = {0};
+    int status = half_ask(user, url, pin, body, &answer, err);
+    if (status < 0)
+        return status;
+    json_t *doc = json_loadb(str_text(&answer), answer.len, 0, NULL);
     const char *message = json_string_value(json_object_get(json_object_get(doc, "error"), "message"));
     if (status != 200 && status != 201) {
         (void)err_set(err, EACCES, "%s refuses: %s", url, message ? message : "it does not say why");
@@ -228,6 +218,13 @@ static int ask(const char *url, const char *pin, const char *body, json_t **ret,
         return err_set(err, EPROTO, "%s answered with something else than JSON; is it a Berth daemon?", url);
     *ret = doc;
     return 0;
+}
+
+static void secret_cleanup(char **text)
+{
+    if (*text)
+        explicit_bzero(*text, strlen(*text));
+    mem_free(*text);
 }
 
 static int answer_keep(const char *state, const json_t *answer, const json_t *controls, const char *key_pem,
@@ -242,6 +239,7 @@ static int answer_keep(const char *state, const json_t *answer, const json_t *co
         return err_set(err, EPROTO,
                        "the daemon's answer lacks the node's name or a certificate; are the versions of "
                        "berthd and berth-agent the same?");
+    CLEANUP(secret) char *pem = identity_pem(certificate, key_pem);
     json_t *doc = json_pack("{s:s, s:O, s:I}", "node", node, "control", controls, "epoch",
                             json_integer_value(json_object_get(answer, "epoch")));
     char *text = json_dumps(doc, JSON_INDENT(2));
@@ -252,20 +250,13 @@ static int answer_keep(const char *state, const json_t *answer, const json_t *co
     if (rc == 0)
         rc = file_write(ca_path, ca, err);
     if (rc == 0)
-        rc = pem_write(pem_path, certificate, key_pem, err);
+        rc = file_write(pem_path, pem, err);
     if (rc == 0)
         rc = file_write(node_path, text, err); /* last: its being there means that the rest is */
     free(text);
     if (rc == 0)
         *ret_node = mem_strdup(node);
     return rc;
-}
-
-static void secret_cleanup(char **text)
-{
-    if (*text)
-        explicit_bzero(*text, strlen(*text));
-    mem_free(*text);
 }
 
 int identity_join(const struct agent_options *options, const json_t *probed, char **ret_node, struct berth_err *err)
@@ -279,7 +270,10 @@ int identity_join(const struct agent_options *options, const json_t *probed, cha
         return err_set(err, EEXIST,
                        "this machine is a node already (%s); 'berth-agent' runs it, --force makes it another one",
                        node_path);
-    int rc = dir_make(options->state, err); /* before the invitation is used up */
+    struct half_user user;
+    int rc = half_user_find(options, &user, err);
+    if (rc == 0)
+        rc = dir_make(options->state, err); /* before the invitation is used up */
     if (rc == 0)
         rc = token_read(options, &token, err);
     if (rc == 0)
@@ -291,7 +285,7 @@ int identity_join(const struct agent_options *options, const json_t *probed, cha
     json_decref(body);
     rc = err_set(err, EINVAL, "--control: expected an address like https://10.0.0.1:3981");
     for (size_t i = 0; rc < 0 && i < json_array_size(controls); i++)
-        rc = ask(json_string_value(json_array_get(controls, i)), options->pin, text, &answer, err);
+        rc = ask(&user, json_string_value(json_array_get(controls, i)), options->pin, text, &answer, err);
     explicit_bzero(text, strlen(text));
     free(text);
     if (rc > 0)

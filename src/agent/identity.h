@@ -19,8 +19,13 @@ struct identity {
     size_t controls_len;
     char *ca_path, *pem_path;
     uint64_t epoch;   /* that the daemon knew when this machine joined: its own come on top */
-    int64_t renew_ns; /* since 1970: when half of the certificate's time is over */
+    int64_t got_ns;   /* since 1970: when it got its certificate */
+    int64_t renew_ns; /* when half of the certificate's time is over; 0: not known yet */
 };
+
+/* A certificate, key or token, to be freed. */
+enum { IDENTITY_FILE_MAX = 64 * 1024 };
+int identity_file_read(const char *path, char **ret, struct berth_err *err);
 
 /* -ENOENT: this machine is no node yet, and the text says how it becomes one. */
 int identity_read(const char *state, struct identity *ret, struct berth_err *err);
@@ -30,8 +35,13 @@ void identity_done(struct identity *id);
  * node already. */
 int identity_join(const struct agent_options *options, const json_t *probed, char **ret_node, struct berth_err *err);
 
+/* Until when the certificate is good, as the network half reads it. */
+void identity_until(struct identity *id, int64_t not_after_ns);
+
 /* A new key of this machine's and the request for its certificate; both to be freed, the key to be kept in memory until
  * the certificate is there. */
 int identity_request(char **ret_key_pem, char **ret_request_pem, struct berth_err *err);
-/* The certificate for that key has come. */
-int identity_renew(struct identity *id, const char *certificate, const char *key_pem, struct berth_err *err);
+/* A certificate with its key, to be kept instead of the one before. */
+int identity_renew(struct identity *id, const char *pem, struct berth_err *err);
+/* Both in one text, to be freed. */
+char *identity_pem(const char *certificate, const char *key_pem);

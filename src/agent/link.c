@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "net/async.h"
 
 #define SECOND INT64_C(1000000000)
 #define LINE_BYTES_MAX ((size_t)64 << 20)
@@ -22,7 +21,7 @@ struct listening {
     void (*path)(const struct link *l, struct str *to);
     void (*line)(struct link *l, const json_t *line);
     void (*lost)(struct link *l); /* NULL: nothing to do */
-    struct async_call *call;
+    struct half_call *call;
     struct loop_source *timer;
     struct str buffer;
     unsigned failures;
@@ -31,7 +30,7 @@ struct listening {
 
 struct link {
     struct loop *loop;
-    struct async *async;
+    struct half *half;
     const struct identity *id;
     const struct log *log;
     struct link_heard heard;
@@ -41,7 +40,7 @@ struct link {
     char hash[80];
     struct listening config, errands;
     struct loop_source *reread;
-    struct async_call *report;
+    struct half_call *report;
     uint64_t report_seq;
     struct small *smalls; /* under way */
 };
@@ -124,13 +123,13 @@ static void stream_open(void *ctx)
     s->heard = false;
     struct async_request request = {
         .method = "GET", .url = url.at, .piece = took_piece, .done = stream_ended, .ctx = s};
-    s->call = async_start(s->link->async, &request);
+    s->call = half_start(s->link->half, &request);
 }
 
 static void stream_again(struct listening *s)
 {
     if (s->call) {
-        async_cancel(s->call);
+        half_cancel(s->call);
         s->call = NULL;
         if (s->lost)
             s->lost(s->link);
@@ -248,7 +247,7 @@ void link_report(struct link *l, uint64_t seq, char *text)
                                     .timeout_ns = REPORT_TIMEOUT_NS,
                                     .done = report_done,
                                     .ctx = l};
-    l->report = async_start(l->async, &request);
+    l->report = half_start(l->half, &request);
     free(text);
 }
 
@@ -286,7 +285,7 @@ static void small_start(struct link *l, const char *path, struct async_request *
     request->url = url.at;
     request->done = small_done;
     request->ctx = s;
-    (void)async_start(l->async, request);
+    (void)half_start(l->half, request);
 }
 
 void link_get(struct link *l, const char *path, link_answered *answered, void *ctx)
@@ -312,33 +311,35 @@ static void listening_init(struct listening *s, struct link *l, const char *name
     s->timer = loop_timer_new(l->loop, stream_open, s);
 }
 
-int link_new(struct loop *loop, const struct identity *id, uint64_t epoch, const struct link_heard *heard,
-             const struct log *log, struct link **ret, struct berth_err *err)
+static void half_known(void *ctx, int64_t not_after_ns, const char *text, bool trial)
 {
-    struct async *async;
-    struct async_config config = {.ca_path = id->ca_path,
-                                  .cert_path = id->pem_path,
-                                  .key_path = id->pem_path,
-                                  .agent = "berth-agent/" BERTH_VERSION};
-    int rc = async_new(loop, &config, &async, err);
-    if (rc < 0)
-        return rc;
+    const struct link *l = ctx;
+    l->heard.certificate(l->heard.ctx, not_after_ns, text, trial);
+}
+
+struct link *link_new(struct loop *loop, const struct identity *id, const struct half_user *user, uint64_t epoch,
+                      const struct link_heard *heard, const struct log *log)
+{
     struct link *l = mem_zalloc(sizeof *l);
-    *l = (struct link){.loop = loop, .async = async, .id = id, .epoch = epoch, .heard = *heard, .log = log};
+    *l = (struct link){.loop = loop, .id = id, .epoch = epoch, .heard = *heard, .log = log};
+    l->half =
+        half_new(loop,
+                 &(struct half_config){
+                     .user = *user, .ca_path = id->ca_path, .pem_path = id->pem_path, .known = half_known, .ctx = l},
+                 log);
     l->config = (struct listening){.path = config_path, .line = config_line};
     l->errands = (struct listening){.path = errands_path, .line = errand_line, .lost = errands_lost};
     listening_init(&l->config, l, "configuration");
     listening_init(&l->errands, l, "errands");
     l->reread = loop_timer_new(loop, reread_due, l);
-    *ret = l;
-    return 0;
+    return l;
 }
 
 void link_free(struct link *l)
 {
     if (!l)
         return;
-    async_free(l->async);
+    half_free(l->half);
     while (l->smalls)
         small_end(l->smalls, LINK_GONE, "", 0);
     loop_source_free(l->config.timer);
@@ -349,9 +350,13 @@ void link_free(struct link *l)
     mem_free(l);
 }
 
+void link_try(struct link *l, const char *pem)
+{
+    half_try(l->half, pem);
+}
+
 void link_renewed(struct link *l)
 {
-    async_certificates(l->async, l->id->ca_path, l->id->pem_path, l->id->pem_path);
     stream_again(&l->config);
     stream_again(&l->errands);
 }

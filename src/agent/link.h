@@ -1,6 +1,6 @@
 /* link.h - the agent's conversation with the daemon: two streams to listen to, reports and small requests to send.
  *
- * Several addresses: when one does not answer, the next is tried. What is heard is handed on as it comes; what it means is
+ * What is said goes through the network half (half.h). Several addresses: when one does not answer, the next is tried. What is heard is handed on as it comes; what it means is
  * node/'s and errand.c's business.
  */
 #pragma once
@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "agent/half.h"
 #include "agent/identity.h"
 #include "base/log.h"
 #include "net/loop.h"
@@ -20,11 +21,12 @@ struct link_heard {
     /* No errand of before is of any use: who asked is gone. */
     void (*errands_lost)(void *ctx);
     void (*reported)(void *ctx, uint64_t seq, int status, const json_t *answer);
+    void (*certificate)(void *ctx, int64_t not_after_ns, const char *text, bool trial); /* half_config.known */
     void *ctx;
 };
 
-int link_new(struct loop *loop, const struct identity *id, uint64_t epoch, const struct link_heard *heard,
-             const struct log *log, struct link **ret, struct berth_err *err);
+struct link *link_new(struct loop *loop, const struct identity *id, const struct half_user *user, uint64_t epoch,
+                      const struct link_heard *heard, const struct log *log);
 void link_free(struct link *l); /* NULL is fine */
 /* Begins to listen; after the first report was taken. Again is harmless. */
 void link_listen(struct link *l);
@@ -32,7 +34,9 @@ void link_listen(struct link *l);
 void link_reread(struct link *l);
 /* Takes the text (free). Answered by `reported`. */
 void link_report(struct link *l, uint64_t seq, char *text);
-/* The certificate has been renewed. */
+/* Another certificate, with its key; `certificate` tells whether it is good. */
+void link_try(struct link *l, const char *pem);
+/* It is: streams are opened anew with it. */
 void link_renewed(struct link *l);
 
 typedef void link_answered(void *ctx, int status, const char *body, size_t len);

@@ -1,4 +1,4 @@
-/* look.c - looks at what instances and the machine use, and hears what instances say of their progress.
+/* look.c - looks now and then at what instances (limits.c) and the machine use, and hears what instances say of their progress.
  *
  * Instances are looked at one after the other, a slice every second, so that a thousand of them cost no more at once than
  * ten. Their progress is a file that their shim replaces: inotify tells.
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/agent_parts.h"
+#include "machine/net_limit.h"
 
 enum { ROUND_S = 10, TRIM_S = 60, IMAGES_S = 24 * 3600, PROBE_ROUNDS = 60 };
 
@@ -19,6 +20,8 @@ struct look {
     struct probe_use *use;
     struct probe_config config;
     unsigned rounds;
+    uint64_t pools;        /* of huge pages, at the last look */
+    bool due;              /* what there is is to be looked at, too */
     struct worker *prober; /* plugins may take their time */
     json_t *probed;
     bool probing;
@@ -29,51 +32,17 @@ struct look {
 
 /* ---- use ----------------------------------------------------------------------------------------------------------- */
 
-/* What it uses above its limits although it should not be able to. */
-static void judge_limits(struct run *r, const struct cgroup_usage *used, int64_t now_ns)
-{
-    struct cgroup_limits limits = {0};
-    struct limit_sample samples[LIMIT_SAMPLES_MAX];
-    struct limit_verdict verdict = {0};
-    char other[CGROUP_LIST_MAX];
-    if (cgroup_limits_read(r->config, &limits, other, NULL) < 0)
-        return;
-    size_t len = limit_watch_samples(&r->limits, &limits, r->unenforced, used, now_ns, samples);
-    limit_watch_look(&r->limits, samples, len, &verdict);
-    node_trouble(r->agent->node, r->id, r->unenforced, verdict.over);
-    if (verdict.act != LIMIT_KILL || r->stop_asked)
-        return;
-    NOTE(r->agent, LEVEL_WARN, "instance.over-limit", LOG_NUMBER("id", (int64_t)r->id), LOG_TEXT("text", verdict.text));
-    (void)snprintf(r->killed, sizeof r->killed, "%s", verdict.text);
-    agent_machine.stop(r->agent, r->id, true);
-}
-
-static void look_at(struct run *r, int64_t now_ns)
-{
-    struct cgroup_usage used;
-    if (cgroup_usage(r->agent->cgroups, r->group, &used) < 0)
-        return;
-    int64_t past_ns = now_ns - r->used_ns;
-    struct berth_amount amounts[] = {
-        {.resource = "memory", .amount = used.memory_bytes                                                },
-        {.resource = "pids",   .amount = used.pids                                                        },
-        {.resource = "cpu",    .amount = past_ns > 0 ? (used.cpu_ns - r->used.cpu_ns) * 1000 / past_ns : 0},
-    };
-    size_t len = r->used_ns && past_ns > 0 ? 3 : 2; /* cpu takes two looks */
-    node_usage(r->agent->node, r->id, amounts, len);
-    judge_limits(r, &used, now_ns);
-    r->used = used;
-    r->used_ns = now_ns;
-}
-
 static void probe_work(void *ctx)
 {
     struct look *l = ctx;
     json_t *machine = NULL;
     l->probed = probe_use_look(l->use, agent_boottime_ns());
-    /* What there is changes seldom: a disk, a pool of huge pages, a device. */
-    if (l->rounds++ % PROBE_ROUNDS == 0 && probe_machine(&l->config, &machine, NULL) == 0)
+    if ((l->due || gpus_changed(l->agent->gpus)) && probe_machine(&l->config, &machine, NULL) == 0) {
+        gpus_probed(l->agent->gpus, machine);
         (void)json_object_set_new(l->probed, "probed", machine);
+    }
+    /* Last: a GPU that is told to be unwell has its condition in the same report. */
+    gpus_tell(l->agent->gpus, l->probed);
 }
 
 static void probe_after(void *ctx)
@@ -83,10 +52,15 @@ static void probe_after(void *ctx)
     node_self(l->agent->node, take_ptr(&l->probed));
 }
 
-static void probe(struct look *l)
+void look_probe(struct look *l)
 {
-    if (l->probing)
+    if (!l || l->probing)
         return;
+    /* What there is changes seldom: a disk, a device. Pools of huge pages are made while somebody waits for them; a GPU that is lost is
+     * to get nothing more. */
+    uint64_t pools = probe_pools(&l->config);
+    l->due = l->rounds++ % PROBE_ROUNDS == 0 || pools != l->pools;
+    l->pools = pools;
     l->probing = true;
     worker_run(l->prober, probe_work, probe_after, l);
 }
@@ -103,13 +77,14 @@ static void look_around(void *ctx)
     struct agent *a = l->agent;
     int64_t now_ns = agent_boottime_ns();
     size_t slice = a->runs.len / ROUND_S + 1;
+    nets_share(a->nets, now_ns);
     for (size_t i = 0; i < slice && i < a->runs.len; i++) {
         l->next = l->next + 1 < a->runs.len ? l->next + 1 : 0;
         if (a->runs.at[l->next]->phase == RUN_LIVING && !a->runs.at[l->next]->busy)
-            look_at(a->runs.at[l->next], now_ns);
+            limits_look(a->runs.at[l->next], now_ns);
     }
-    if (l->seconds++ % ROUND_S == 0)
-        probe(l);
+    if (l->seconds++ % ROUND_S == 0 || probe_pools(&l->config) != l->pools)
+        look_probe(l);
     if (l->seconds % TRIM_S == 0)
         worker_run(l->prober, logs_work, NULL, a);
     if (l->seconds % IMAGES_S == 1) /* first of all what a crash has left */
@@ -175,8 +150,11 @@ int look_new(struct agent *a, struct look **ret, struct berth_err *err)
 {
     struct look *l = mem_zalloc(sizeof *l);
     l->agent = a;
-    l->config = (struct probe_config){
-        .root = "", .plugins = a->options->plugins, .disk = place_dir(a->place), .reserve = a->options->reserve};
+    l->config = (struct probe_config){.root = "",
+                                      .plugins = a->options->plugins,
+                                      .disk = place_dir(a->place),
+                                      .reserve = a->options->reserve,
+                                      .bandwidth_bytes = a->options->bandwidth_bytes};
     l->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     int rc = l->inotify < 0 ? err_set(err, errno, "cannot watch folders: %s", strerror(errno)) : 0;
     if (rc == 0)

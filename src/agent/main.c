@@ -1,5 +1,6 @@
 /* main.c - berth-agent: reads the command line, joins or runs. */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,11 +9,16 @@
 #include <sys/stat.h>
 
 #include "agent/agent.h"
+#include "agent/half.h"
 #include "agent/identity.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "berth.h"
+#include "machine/hugepage.h"
 #include "machine/probe.h"
+#include "machine/probe_gpu.h"
 #include "wire/document.h"
+#include "wire/quantity.h"
 
 enum { EXIT_USAGE = 2, EXIT_SUPERSEDED = 3 };
 
@@ -26,14 +32,31 @@ static void descriptors_raise(void)
     }
 }
 
+static void gpus_add(const char *library, json_t *probed)
+{
+    CLEANUP(nvml_look) struct nvml_look look;
+    struct nvml *nvml = nvml_new(library);
+    nvml_look(nvml, &look);
+    CLEANUP(json) json_t *gpus = probe_gpus(&look);
+    (void)json_object_update(probed, gpus);
+    if (*look.trouble)
+        (void)fprintf(stderr, "berth-agent: %s; without this its GPUs are not offered\n", look.trouble);
+    nvml_free(nvml);
+}
+
 static int join(const struct agent_options *options, struct berth_err *err)
 {
-    const struct probe_config config = {
-        .root = "", .plugins = options->plugins, .disk = options->state, .reserve = options->reserve};
+    const struct probe_config config = {.root = "",
+                                        .plugins = options->plugins,
+                                        .disk = options->state,
+                                        .reserve = options->reserve,
+                                        .bandwidth_bytes = options->bandwidth_bytes};
     (void)mkdir(options->state, 0700); /* its disk is what is offered; that it cannot be made is told below */
     CLEANUP(json) json_t *probed = NULL;
     CLEANUP(mem) char *node = NULL;
     int rc = probe_machine(&config, &probed, err);
+    if (rc == 0)
+        gpus_add(options->nvml, probed);
     if (rc == 0 && options->address)
         (void)json_object_set_new(probed, "address", json_string(options->address));
     if (rc == 0)
@@ -45,10 +68,32 @@ static int join(const struct agent_options *options, struct berth_err *err)
     return rc;
 }
 
+/* berth-agent hugepages SIZE COUNT: for operations on a node, which are scripts. Prints how many there are then. */
+static int hugepages_verb(int argc, char **argv)
+{
+    struct berth_err err = {0};
+    int64_t page_bytes = 0, count = -1, got = 0;
+    if (argc != 4 || quantity_parse_text("memory", argv[2], &page_bytes, NULL) < 0 || page_bytes <= 0 ||
+        !str_parse_i64(argv[3], &count) || count < 0) {
+        (void)fprintf(stderr, "berth-agent: hugepages takes a size and a number of pages, like 'hugepages 2Mi 512'\n");
+        return EXIT_USAGE;
+    }
+    if (hugepages_set("", page_bytes, count, &got, &err) < 0) {
+        (void)fprintf(stderr, "berth-agent: %s\n", err.text);
+        return EXIT_FAILURE;
+    }
+    (void)printf("%" PRId64 "\n", got);
+    return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 int main(int argc, char **argv)
 {
     struct agent_options options;
     struct berth_err err = {0};
+    if (argc > 1 && strcmp(argv[1], "hugepages") == 0)
+        return hugepages_verb(argc, argv);
+    if (argc > 1 && strcmp(argv[1], "network") == 0)
+        return half_main(argc, argv);
     if (agent_options_read(argc, argv, &options, &err) < 0) {
         (void)fprintf(stderr, "berth-agent: %s\n", err.text);
         return EXIT_USAGE;

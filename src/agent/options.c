@@ -5,33 +5,47 @@
 #include <string.h>
 
 #include "base/flag.h"
+#include "wire/quantity.h"
 
 #define AT(field) offsetof(struct agent_options, field)
 static const struct flag flags[] = {
-    {"state",       FLAG_TEXT,   AT(state),        "DIR",     0,    0,
-     "where it keeps what it must remember; /var/lib/berth-agent if not given"                                                               },
-    {"control",     FLAG_TEXT,   AT(control),      "URLS",    0,    0,          "join: where the daemon is; several with commas between them"},
-    {"pin",         FLAG_TEXT,   AT(pin),          "PIN",     0,    0,          "join: the daemon's key, as 'berth node add' printed it"     },
-    {"token",       FLAG_TEXT,   AT(token),        "TOKEN",   0,    0,          "join: the invitation, good for one machine"                 },
-    {"token-file",  FLAG_TEXT,   AT(token_file),   "FILE",    0,    0,          "join: the same from a file"                                 },
-    {"force",       FLAG_SWITCH, AT(force),        NULL,      0,    0,          "join: even if this machine is a node already"               },
-    {"address",     FLAG_TEXT,   AT(address),      "ADDRESS", 0,    0,          "where others reach what runs here; found out if not given"  },
-    {"plugins",     FLAG_TEXT,   AT(plugins),      "DIR",     0,    0,          "programs that tell of further devices"                      },
-    {"reserve",     FLAG_TEXT,   AT(reserve),      "AMOUNTS", 0,    0,          "kept for the system; cpu=100m,memory=256Mi if not given"    },
-    {"accounts",    FLAG_SWITCH, AT(accounts),     NULL,      0,    0,
-     "owners run as the account of the same name, where there is one"                                                                        },
-    {"uid-first",   FLAG_COUNT,  AT(uid_first),    "N",       1000, 2000000000,
-     "first of the user numbers given to owners; 200000 if not given"                                                                        },
-    {"cgroup",      FLAG_TEXT,   AT(cgroup),       "NAME",    0,    0,          "of the group that all instances are in; berth if not given" },
-    {"cgroup-root", FLAG_TEXT,   AT(cgroup_root),  "DIR",     0,    0,          "where groups are; /sys/fs/cgroup if not given"              },
-    {"log-mib",     FLAG_COUNT,  AT(log_mib),      "N",       1,    1000000,    "of logs kept after their instances; 1024 if not given"      },
-    {"image-mib",   FLAG_COUNT,  AT(image_mib),    "N",       1,    100000000,  "of images kept; 20480 if not given"                         },
-    {"heartbeat",   FLAG_COUNT,  AT(heartbeat_ms), "MS",      100,  3600000,
-     "between reports; a third of the daemon's lease if not given"                                                                           },
-    {"shim",        FLAG_TEXT,   AT(shim),         "FILE",    0,    0,          "the program berth-shim, if it is not beside this one"       },
-    {"log-level",   FLAG_TEXT,   AT(log_name),     "LEVEL",   0,    0,          "debug, info, warn or error; info if not given"              },
-    {"version",     FLAG_SWITCH, AT(version),      NULL,      0,    0,          "print the version"                                          },
-    {"help",        FLAG_SWITCH, AT(help),         NULL,      0,    0,          "print this"                                                 },
+    {"state",              FLAG_TEXT,   AT(state),              "DIR",     0,    0,
+     "where it keeps what it must remember; /var/lib/berth-agent if not given"                                                                              },
+    {"control",            FLAG_TEXT,   AT(control),            "URLS",    0,    0,          "join: where the daemon is; several with commas between them"  },
+    {"pin",                FLAG_TEXT,   AT(pin),                "PIN",     0,    0,          "join: the daemon's key, as 'berth node add' printed it"       },
+    {"token",              FLAG_TEXT,   AT(token),              "TOKEN",   0,    0,          "join: the invitation, good for one machine"                   },
+    {"token-file",         FLAG_TEXT,   AT(token_file),         "FILE",    0,    0,          "join: the same from a file"                                   },
+    {"force",              FLAG_SWITCH, AT(force),              NULL,      0,    0,          "join: even if this machine is a node already"                 },
+    {"address",            FLAG_TEXT,   AT(address),            "ADDRESS", 0,    0,          "where others reach what runs here; found out if not given"    },
+    {"uplink",             FLAG_TEXT,   AT(uplink),             "DEVICE",  0,    0,
+     "the network device whose limits it keeps; that of the default route if not given"                                                                     },
+    {"bandwidth",          FLAG_TEXT,   AT(bandwidth),          "RATE",    0,    0,
+     "what that carries each way in bytes a second, like 125M; as the device says if not given"                                                             },
+    {"plugins",            FLAG_TEXT,   AT(plugins),            "DIR",     0,    0,          "programs that tell of further devices"                        },
+    {"reserve",            FLAG_TEXT,   AT(reserve),            "AMOUNTS", 0,    0,          "kept for the system; cpu=100m,memory=256Mi if not given"      },
+    {"nvml",               FLAG_TEXT,   AT(nvml),               "FILE",    0,    0,
+     "the library that tells of NVIDIA GPUs; libnvidia-ml.so.1 if not given"                                                                                },
+    {"no-mps",             FLAG_SWITCH, AT(no_mps),             NULL,      0,    0,          "shares of GPUs are watched only, not enforced by NVIDIA's MPS"},
+    {"accounts",           FLAG_SWITCH, AT(accounts),           NULL,      0,    0,
+     "owners run as the account of the same name, where there is one"                                                                                       },
+    {"all-syscalls",       FLAG_SWITCH, AT(all_syscalls),       NULL,      0,    0,
+     "instances may ask anything of the kernel; else namespaces, keys, bpf and others are refused"                                                          },
+    {"no-user-namespaces", FLAG_SWITCH, AT(no_user_namespaces), NULL,      0,    0,
+     "containers run as their owner, whatever user their image names"                                                                                       },
+    {"uid-first",          FLAG_COUNT,  AT(uid_first),          "N",       1000, 1800000000,
+     "first of the user numbers given to owners; 200000 if not given"                                                                                       },
+    {"network-user",       FLAG_TEXT,   AT(network_user),       "ACCOUNT", 0,    0,
+     "whom its network half and what fetches images run as; 'berth-agent', or a number of its own if there is none"                                         },
+    {"cgroup",             FLAG_TEXT,   AT(cgroup),             "NAME",    0,    0,          "of the group that all instances are in; berth if not given"   },
+    {"cgroup-root",        FLAG_TEXT,   AT(cgroup_root),        "DIR",     0,    0,          "where groups are; /sys/fs/cgroup if not given"                },
+    {"log-mib",            FLAG_COUNT,  AT(log_mib),            "N",       1,    1000000,    "of logs kept after their instances; 1024 if not given"        },
+    {"image-mib",          FLAG_COUNT,  AT(image_mib),          "N",       1,    100000000,  "of images kept; 20480 if not given"                           },
+    {"heartbeat",          FLAG_COUNT,  AT(heartbeat_ms),       "MS",      100,  3600000,
+     "between reports; a third of the daemon's lease if not given"                                                                                          },
+    {"shim",               FLAG_TEXT,   AT(shim),               "FILE",    0,    0,          "the program berth-shim, if it is not beside this one"         },
+    {"log-level",          FLAG_TEXT,   AT(log_name),           "LEVEL",   0,    0,          "debug, info, warn or error; info if not given"                },
+    {"version",            FLAG_SWITCH, AT(version),            NULL,      0,    0,          "print the version"                                            },
+    {"help",               FLAG_SWITCH, AT(help),               NULL,      0,    0,          "print this"                                                   },
 };
 #undef AT
 enum { FLAGS = sizeof flags / sizeof *flags };
@@ -55,6 +69,9 @@ static int options_check(struct agent_options *o, struct berth_err *err)
     if (level < 0)
         return err_set(err, EINVAL, "--log-level is debug, info, warn or error, not '%s'", o->log_name);
     o->log_level = (enum log_level)level;
+    if (o->bandwidth &&
+        (quantity_parse_text("network", o->bandwidth, &o->bandwidth_bytes, NULL) < 0 || o->bandwidth_bytes <= 0))
+        return err_set(err, EINVAL, "--bandwidth is bytes a second, like 125M, not '%s'", o->bandwidth);
     if (join)
         return join_check(o, err);
     if (o->control || o->pin || o->token || o->token_file || o->force)

@@ -14,11 +14,13 @@
 struct agent_options {
     const char *verb;                                              /* "run" or "join" */
     const char *state, *control, *pin, *token, *token_file, *node; /* of a join */
-    const char *log_name, *shim, *plugins, *cgroup_root, *cgroup, *reserve, *address;
-    bool accounts, force, help, version;
+    const char *log_name, *shim, *plugins, *cgroup_root, *cgroup, *reserve, *address, *nvml, *uplink, *bandwidth,
+        *network_user;
+    bool accounts, all_syscalls, force, help, version, no_mps, no_user_namespaces;
     uint64_t uid_first, heartbeat_ms, log_mib, image_mib;
 
     enum log_level log_level; /* made of the above */
+    int64_t bandwidth_bytes;  /* a second; 0: not given */
 };
 
 /* -EINVAL with what is wrong. With --help or --version the rest is not checked. */

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/agent_parts.h"
@@ -13,28 +12,15 @@
 #include "agent/wellness.h"
 #include "net/client.h"
 
-#define GRACE_NS_DEFAULT (10 * SECOND_NS)
-#define GATEWAYS_NS (2 * SECOND_NS) /* for those who watch service_info to hear that it is leaving */
-#define AGAIN_NS (SECOND_NS / 4)
 enum { TRIES_DOUBLING = 6 }; /* at the most every 16 s */
 
 static void launch(struct run *r);
-static void kill_all(struct run *r);
-static void stop_begin(struct run *r);
 
 /* ---- the list ------------------------------------------------------------------------------------------------------ */
 
 static size_t place_of(const struct agent *a, uint64_t id)
 {
-    size_t low = 0, high = a->runs.len;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (a->runs.at[middle]->id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return vec_place(&a->runs, id, id);
 }
 
 struct run *run_find(const struct agent *a, uint64_t id)
@@ -86,6 +72,12 @@ void run_free(struct run *r)
     mem_free(r);
 }
 
+const char *run_owner(const struct run *r)
+{
+    const char *owner = json_string_value(json_object_get(r->config, "owner"));
+    return owner && *owner ? owner : "berth";
+}
+
 uint16_t run_port(const struct run *r, const char *endpoint)
 {
     for (size_t i = 0; i < r->ports.len; i++)
@@ -101,6 +93,8 @@ static void over(struct run *r, enum node_end end, int exit, const char *text)
     struct node_outcome outcome = {.end = end, .exit = exit, .text = text && *text ? text : NULL};
     r->phase = RUN_OVER;
     claims_release(r->agent->claims, r->id);
+    if (r->net.in + r->net.out > 0)
+        node_spent(r->agent->node, r->id, "traffic", r->net.in + r->net.out);
     node_over(r->agent->node, r->id, &outcome); /* r may be leaving now */
 }
 
@@ -142,7 +136,7 @@ static void reap_again(void *ctx)
     run_reap(ctx);
 }
 
-static void timer_set(struct run *r, loop_call *call, int64_t after_ns)
+void run_timer(struct run *r, loop_call *call, int64_t after_ns)
 {
     loop_source_free(r->timer);
     r->timer = loop_timer_new(r->agent->loop, call, r);
@@ -154,7 +148,7 @@ static void stays(struct run *r, loop_call *again)
 {
     unsigned doublings = r->tries < TRIES_DOUBLING ? r->tries++ : TRIES_DOUBLING;
     NOTE(r->agent, LEVEL_WARN, "instance.stays", LOG_NUMBER("id", (int64_t)r->id), LOG_TEXT("text", r->err.text));
-    timer_set(r, again, AGAIN_NS << doublings);
+    run_timer(r, again, RUN_AGAIN_NS << doublings);
 }
 
 static void reap_after(void *ctx)
@@ -197,7 +191,7 @@ void run_watch(struct run *r)
     r->pid_fd = launch_first(&r->launched);
     if (loop_watch_fd(r->agent->loop, r->launched.pidfd, EPOLLIN, shim_ended, r, &r->source, &err) < 0) {
         NOTE(r->agent, LEVEL_ERROR, "instance.unwatched", LOG_TEXT("text", err.text));
-        kill_all(r);
+        run_kill(r);
     }
 }
 
@@ -227,21 +221,11 @@ static void tell_started(struct run *r)
     size_t len = r->ports.len < ENDPOINTS_MAX ? r->ports.len : ENDPOINTS_MAX;
     for (size_t i = 0; i < len; i++)
         ports[i] = (struct node_port){r->ports.at[i].endpoint, r->ports.at[i].port};
-    node_started(r->agent->node, r->id, ports, len);
-    if (r->exclusive)
-        node_exclusive(r->agent->node, r->id, r->exclusive);
-    node_trouble(r->agent->node, r->id, r->unenforced, NULL);
+    node_started(r->agent->node, r->id, &(struct node_start){ports, len, r->exclusive, r->unenforced});
 }
 
-static void launch_after(void *ctx)
+static void begun(struct run *r)
 {
-    struct run *r = ctx;
-    r->busy = false;
-    json_decref(take_ptr(&r->secrets));
-    if (r->rc < 0) {
-        over(r, NODE_FAILED, -1, r->err.text);
-        return;
-    }
     r->phase = RUN_LIVING;
     run_watch(r);
     tell_started(r);
@@ -252,9 +236,20 @@ static void launch_after(void *ctx)
         agent_machine.change(r->agent, r->id, next);
     }
     if (r->stop_asked)
-        stop_begin(r);
+        run_stop(r);
     else
         run_well(r);
+}
+
+static void launch_after(void *ctx)
+{
+    struct run *r = ctx;
+    r->busy = false;
+    json_decref(take_ptr(&r->secrets));
+    if (r->rc < 0)
+        over(r, NODE_FAILED, -1, r->err.text);
+    else
+        begun(r);
 }
 
 /* The next of them; each is made when it is first needed. */
@@ -279,6 +274,40 @@ static void launch(struct run *r)
     r->phase = RUN_LAUNCHING;
     r->busy = true;
     worker_run(launcher(r->agent), launch_work, launch_after, r);
+}
+
+static void await_work(void *ctx)
+{
+    struct run *r = ctx;
+    r->rc = launch_adopt(r->agent->place, r->id, &r->launched, &r->err);
+    if (r->rc == 0)
+        bundle_started(r->agent->place, r->id);
+    else if (r->rc != -ESRCH)
+        launch_refuse(r->agent->place, r->id);
+}
+
+static void await_after(void *ctx)
+{
+    struct run *r = ctx;
+    r->busy = false;
+    if (r->rc < 0) {
+        if (r->rc != -ESRCH)
+            NOTE(r->agent, LEVEL_WARN, "instance.refused", LOG_NUMBER("id", (int64_t)r->id),
+                 LOG_TEXT("text", r->err.text));
+        run_reap(r);
+        return;
+    }
+    limits_adopt(r);
+    NOTE(r->agent, LEVEL_INFO, "instance.adopted", LOG_NUMBER("id", (int64_t)r->id),
+         LOG_NUMBER("shim", r->launched.shim));
+    begun(r);
+}
+
+void run_await(struct run *r)
+{
+    r->phase = RUN_LAUNCHING;
+    r->busy = true;
+    worker_run(launcher(r->agent), await_work, await_after, r);
 }
 
 static void pull_work(void *ctx)
@@ -363,93 +392,6 @@ static void fetch_secrets(struct run *r, const json_t *config, void (*then)(stru
         then(r);
 }
 
-int signal_number(const char *name)
-{
-    for (int i = 1; i < NSIG; i++)
-        if (sigabbrev_np(i) && strcmp(sigabbrev_np(i), name) == 0)
-            return i;
-    return -1;
-}
-
-/* ---- stopping ------------------------------------------------------------------------------------------------------ */
-
-static void kill_work(void *ctx)
-{
-    struct run *r = ctx;
-    r->rc = cgroup_kill(r->agent->cgroups, r->group);
-}
-
-static void kill_again(void *ctx)
-{
-    kill_all(ctx);
-}
-
-static void kill_after(void *ctx)
-{
-    struct run *r = ctx;
-    r->busy = false;
-    if (r->phase == RUN_REAPING)
-        run_reap(r);
-    else
-        timer_set(r, kill_again, AGAIN_NS); /* its shim will end; if not, once more */
-}
-
-/* By force, all of it. Where there are no cgroups its first process at least. */
-static void kill_all(struct run *r)
-{
-    if (r->busy || r->phase != RUN_LIVING)
-        return;
-    if (r->pid_fd >= 0)
-        (void)syscall(SYS_pidfd_send_signal, r->pid_fd, SIGKILL, NULL, 0);
-    r->busy = true;
-    worker_run(r->agent->cleaner, kill_work, kill_after, r);
-}
-
-static int64_t stop_number(const struct run *r, const char *key, int64_t fallback)
-{
-    const json_t *number = json_object_get(json_object_get(r->config, "stop"), key);
-    return number ? json_integer_value(number) : fallback;
-}
-
-static void grace_over(void *ctx)
-{
-    struct run *r = ctx;
-    r->stop_now = true;
-    kill_all(r);
-}
-
-static void send_signal(const struct run *r, const json_t *rule, int fallback)
-{
-    const char *name = json_string_value(json_object_get(rule, "signal"));
-    int signo = name ? signal_number(name) : fallback;
-    if (r->pid_fd >= 0)
-        (void)syscall(SYS_pidfd_send_signal, r->pid_fd, signo > 0 ? signo : fallback, NULL, 0);
-}
-
-/* One that can save its work is asked to first. If it ends by itself meanwhile, that is its end. */
-static void stop_signal(void *ctx)
-{
-    struct run *r = ctx;
-    const json_t *checkpoint = json_object_get(r->config, "checkpoint");
-    if (checkpoint && !r->warned) {
-        r->warned = true;
-        send_signal(r, checkpoint, SIGUSR1);
-        timer_set(r, stop_signal, json_integer_value(json_object_get(checkpoint, "grace_ns")));
-        return;
-    }
-    r->signalled = true;
-    send_signal(r, json_object_get(r->config, "stop"), SIGTERM);
-    timer_set(r, grace_over, stop_number(r, "grace_ns", GRACE_NS_DEFAULT));
-}
-
-static void stop_begin(struct run *r)
-{
-    if (r->stop_now)
-        kill_all(r);
-    else if (!r->signalled && !r->warned)
-        timer_set(r, stop_signal, stop_number(r, "delay_ns", r->ports.len ? GATEWAYS_NS : 0));
-}
-
 /* ---- what node/ asks ----------------------------------------------------------------------------------------------- */
 
 static void start(void *ctx, uint64_t id, const json_t *config)
@@ -480,11 +422,11 @@ static void change_after(void *ctx)
         NOTE(r->agent, LEVEL_WARN, "instance.unchanged", LOG_NUMBER("id", (int64_t)r->id),
              LOG_TEXT("text", r->err.text));
     else
-        node_trouble(r->agent->node, r->id, r->unenforced, NULL);
+        limits_trouble(r);
     if (r->phase == RUN_REAPING)
         run_reap(r);
     else if (r->stop_asked)
-        stop_begin(r);
+        run_stop(r);
     else if (r->next) {
         CLEANUP(json) json_t *next = take_ptr(&r->next);
         agent_machine.change(r->agent, r->id, next);
@@ -524,10 +466,8 @@ static void stop(void *ctx, uint64_t id, bool now)
     r->stop_now = r->stop_now || now;
     health_free(r->health);
     r->health = NULL;
-    if (r->phase == RUN_LIVING && !r->busy)
-        stop_begin(r);
-    else if (r->phase == RUN_LIVING) /* the thread that has it will be done in a moment */
-        timer_set(r, r->stop_now ? kill_again : stop_signal, AGAIN_NS);
+    if (r->phase == RUN_LIVING)
+        run_stop(r);
 }
 
 static void forget_work(void *ctx)
@@ -537,8 +477,20 @@ static void forget_work(void *ctx)
     r->rc = compose_clear(r);
     if (r->rc == 0 && keep) /* if it cannot be said, it stays while there is room */
         (void)log_keep(r->agent->place, r->id, json_integer_value(keep), NULL);
+    if (r->rc == 0 && r->last)
+        compose_leftovers(r);
     if (r->rc == 0)
         r->rc = place_end(r->agent->place, r->id, &r->err);
+}
+
+static bool is_last_of_owner(const struct run *r)
+{
+    const struct agent *a = r->agent;
+    for (size_t i = 0; i < a->runs.len; i++)
+        if (a->runs.at[i] != r && a->runs.at[i]->phase < RUN_OVER &&
+            strcmp(run_owner(a->runs.at[i]), run_owner(r)) == 0)
+            return false;
+    return true;
 }
 
 static void forget_again(void *ctx)
@@ -564,6 +516,7 @@ static void forget(void *ctx, uint64_t id)
     if (!r || r->busy)
         return;
     r->phase = RUN_LEAVING;
+    r->last = is_last_of_owner(r);
     r->busy = true;
     worker_run(r->agent->cleaner, forget_work, forget_after, r);
 }

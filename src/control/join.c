@@ -249,7 +249,7 @@ static int node_fill(struct call *c, const char *node, const json_t *old, uint64
     probed_take(doc, json_object_get(c->body, "probed"));
     (void)json_object_set_new(doc, "joined", json_integer((json_int_t)joined));
     rc = crud_write(c, &node_crud, node, old, take_ptr(&doc));
-    return rc < 0 ? err_prefix(&c->err, "probed") : 0;
+    return rc < 0 ? err_prefix(&c->err, "probed") : optasks_join(c, node, change_read(&c->change, KIND_NODE, node));
 }
 
 int node_join(struct call *c)

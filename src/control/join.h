@@ -29,5 +29,10 @@ int probed_check(const json_t *probed, struct berth_err *err);
 void probed_take(json_t *doc, const json_t *probed);
 /* `allocatable` has been set by an administrator: that is the ceiling now, of a node that has been probed. */
 void probed_ceiling(const json_t *old, json_t *doc);
+/* GPUs of the document, where it has none, or (`replace`) as the machine says now: each stays in its place, what is new comes
+ * for one that is gone or at the end. (join_gpus.c) */
+void probed_gpus_take(json_t *doc, const json_t *probed, bool replace);
+/* How many GPUs the machine has, if some of them are not in its document; else 0. (join_gpus.c) */
+int64_t probed_gpus_grown(const json_t *doc);
 /* What the machine has beyond the ceiling: {resource: amount}; NULL: nothing. A new reference. */
 json_t *probed_grown(const json_t *doc);

@@ -3,7 +3,7 @@
  * `probed` is what was said last, `ceiling` what may be used at most: as the administrator has set it, or as the machine was
  * when it joined. `allocatable` is the lesser of the two, for each resource that the machine knows of. So a machine that
  * shrinks has less at once, and one that grows, or lies, gets nothing by it. Nothing else of a document follows what is
- * probed later.
+ * probed later; of GPUs see join_gpus.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -74,6 +74,11 @@ json_t *probed_grown(const json_t *doc)
         grown = grown ? grown : json_object();
         (void)json_object_set(grown, resource, value);
     }
+    int64_t gpus = probed_gpus_grown(doc);
+    if (gpus) {
+        grown = grown ? grown : json_object();
+        (void)json_object_set_new(grown, "gpu", json_integer(gpus));
+    }
     return grown;
 }
 
@@ -107,12 +112,13 @@ static void take_labels(json_t *doc, const json_t *probed, bool replace)
 
 static void take_rest(json_t *doc, const json_t *probed, bool replace)
 {
-    static const char *const keys[] = {"arch", "runtimes", "gpus", "address"};
+    static const char *const keys[] = {"arch", "runtimes", "address"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         json_t *value = json_object_get(probed, keys[i]);
         if (value && !json_is_null(value) && (replace || !json_object_get(doc, keys[i])))
             (void)json_object_set_new(doc, keys[i], json_deep_copy(value));
     }
+    probed_gpus_take(doc, probed, replace);
     take_labels(doc, probed, replace);
 }
 

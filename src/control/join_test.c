@@ -301,6 +301,31 @@ static void less_counts_at_once_and_more_when_accepted(void **state)
     assert_int_equal(store_revision(k->store), revision);
 }
 
+#define ROOM "allocatable: {cpu: 8}"
+static void gpus_are_what_was_accepted(void **state)
+{
+    struct kit *k = *state;
+    const struct machine m = joined(k, "n1", "{}");
+    said(k, &m, 1, "{" ROOM ", gpus: [{uuid: A, model: X, memory: 8Gi, minor: 0}, {uuid: B, model: X}]}");
+    assert_null(kit_at(k, "gpus")); /* it joined without any */
+    assert_int_equal(kit_number(k, "status/grown/gpu"), 2);
+    CALL(k, 200, ADMIN, "POST", "/v1/nodes/n1/accept", "{}");
+    CALL(k, 200, ADMIN, "GET", "/v1/nodes/n1", NULL);
+    assert_string_equal(kit_text(k, "gpus/0/uuid"), "A");
+    assert_string_equal(kit_text(k, "gpus/0/memory"), "8Gi");
+    assert_null(kit_at(k, "gpus/0/minor"));
+    assert_null(kit_at(k, "status/grown"));
+    said(k, &m, 2, "{" ROOM ", gpus: [{uuid: C}, {uuid: B, unhealthy: gone}, {uuid: D}]}");
+    assert_string_equal(kit_text(k, "gpus/0/uuid"), "A"); /* lost, and its place stays its own */
+    assert_int_equal(json_array_size(kit_at(k, "gpus")), 2);
+    assert_int_equal(kit_number(k, "status/grown/gpu"), 3);
+    CALL(k, 200, ADMIN, "POST", "/v1/nodes/n1/accept", "{}");
+    CALL(k, 200, ADMIN, "GET", "/v1/nodes/n1", NULL);
+    assert_string_equal(kit_text(k, "gpus/0/uuid"), "C");
+    assert_string_equal(kit_text(k, "gpus/1/uuid"), "B");
+    assert_string_equal(kit_text(k, "gpus/2/uuid"), "D");
+}
+
 static void the_administrator_sets_the_ceiling(void **state)
 {
     struct kit *k = *state;
@@ -545,6 +570,7 @@ int main(void)
         TEST(certificates_are_of_one_node_and_one_join),
         TEST(an_agent_is_no_more_than_its_node),
         TEST(less_counts_at_once_and_more_when_accepted),
+        TEST(gpus_are_what_was_accepted),
         TEST(the_administrator_sets_the_ceiling),
         TEST(nonsense_about_a_machine),
         TEST(the_newer_agent_wins),

@@ -47,6 +47,36 @@ static int like(int fd, int model)
     return 0;
 }
 
+/* How much of the disk the copy takes before anybody has written to it (disk_limit.h). */
+static int copied_note(int bundle, int root)
+{
+    char text[24];
+    uint64_t bytes = 0;
+    int rc = tree_bytes(root, &bytes);
+    if (rc < 0)
+        return rc;
+    str_u64(bytes, text);
+    return tree_write(bundle, BUNDLE_COPIED, text, strlen(text), geteuid(), getegid(), 0600);
+}
+
+/* The image as the container's namespace sees it, mounted: an overlay takes nothing else. It has a copy of that mount then. */
+static int lower_mount(int bundle, int image, int ns)
+{
+    CLEANUP(close_fd) int tree = userns_tree(image, "", ns);
+    CLEANUP(close_fd) int point = tree < 0 ? tree : tree_folder(bundle, "lower", 0700);
+    if (tree < 0 || point < 0)
+        return tree < 0 ? tree : point;
+    return move_mount(tree, "", bundle, "lower", MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : take_fd(&tree);
+}
+
+static void lower_end(int bundle, int lower)
+{
+    char path[32];
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", lower);
+    (void)umount2(path, MNT_DETACH); /* what fails goes with the bundle */
+    (void)unlinkat(bundle, "lower", AT_REMOVEDIR);
+}
+
 static int root_make(int bundle, int image, struct berth_err *err)
 {
     CLEANUP(close_fd) int upper = tree_folder(bundle, "upper", 0700);
@@ -62,10 +92,9 @@ static int root_make(int bundle, int image, struct berth_err *err)
         return 0;
     /* No overlay here: not in this kernel, not on this file system, or not below another one. */
     rc = tree_copy(image, root);
+    rc = rc < 0 ? rc : copied_note(bundle, root);
     return rc < 0 ? err_set(err, -rc, "cannot copy the image for a container's root: %s", strerror(-rc)) : 0;
 }
-
-/* ---- all of it -------------------------------------------------------------------------------------------------------- */
 
 static int config_write(int bundle, const struct bundle_words *words, struct berth_err *err)
 {
@@ -81,7 +110,93 @@ static int config_write(int bundle, const struct bundle_words *words, struct ber
     return rc < 0 ? err_set(err, -rc, "cannot write config.json: %s", strerror(-rc)) : 0;
 }
 
-static int fill(struct place *p, int bundle, const json_t *config, const struct bundle_options *options,
+/* ---- in a user namespace ----------------------------------------------------------------------------------------------- */
+
+/* Who runs in it. -EOPNOTSUPP: somebody who is nobody on this node. */
+static int inside_find(const struct bundle_words *w, int image, struct inside *ret, struct berth_err *err)
+{
+    const char *wish = json_string_value(json_object_get(json_object_get(w->image, "config"), "User"));
+    const struct user *owner = w->options->user;
+    uint32_t number;
+    userns_maps_of(owner, &ret->maps);
+    int rc = image_user_find(image, wish, &ret->user, err);
+    if (rc < 0)
+        return rc;
+    if (owner->gid == 0)
+        return err_set(err, EOPNOTSUPP, "the group of '%s' is root's", owner->name);
+    if (!id_map_out(&ret->maps.uids, ret->user.uid, &number) || !id_map_out(&ret->maps.gids, ret->user.gid, &number))
+        return err_set(err, EOPNOTSUPP,
+                       "the image's user %" PRIu32 ":%" PRIu32 " is not among the numbers that '%s' has on this node",
+                       ret->user.uid, ret->user.gid, owner->name);
+    return 0;
+}
+
+/* As root_make, with the ids of the namespace; only by an overlay. */
+static int root_apart(int bundle, int image, int ns)
+{
+    CLEANUP(close_fd) int upper = tree_folder(bundle, "upper", 0700);
+    CLEANUP(close_fd) int work = tree_folder(bundle, "work", 0700);
+    CLEANUP(close_fd) int root = tree_folder(bundle, "rootfs", 0700);
+    CLEANUP(close_fd) int lower = lower_mount(bundle, image, ns);
+    if (upper < 0 || work < 0 || root < 0 || lower < 0)
+        return upper < 0 ? upper : work < 0 ? work : root < 0 ? root : lower;
+    int rc = like(upper, lower);
+    rc = rc < 0 ? rc : overlay_mount(lower, upper, work, root);
+    lower_end(bundle, lower);
+    return rc;
+}
+
+static void apart_undo(struct place *p, uint64_t id, int bundle, const char *path)
+{
+    static const char *const parts[] = {"lower", "rootfs", "upper", "work"};
+    (void)gate_end(p, id, NULL);
+    (void)mounts_below_end(path, NULL);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        (void)tree_remove(bundle, parts[i]); /* what stays is met again by whoever makes it anew */
+}
+
+static void arena_cleanup(struct arena *a)
+{
+    arena_done(a);
+}
+
+/* -EOPNOTSUPP with a sentence: not on this node, or not this one; nothing of it is left. */
+static int apart_fill(struct place *p, uint64_t id, int bundle, int image, struct bundle_words *words,
+                      struct berth_err *err)
+{
+    char path[PLACE_PATH_MAX];
+    CLEANUP(arena) struct arena arena;
+    struct inside inside;
+    struct gate *gate;
+    arena_init(&arena);
+    gate = ARENA_ARRAY(&arena, struct gate, 1);
+    int rc = inside_find(words, image, &inside, err);
+    if (rc < 0)
+        return rc;
+    if (place_instance(p, id, "bundle", path) < 0)
+        return err_set(err, ENAMETOOLONG, "the path of the bundle is too long");
+    CLEANUP(close_fd) int ns = userns_open(&inside.maps);
+    if (ns < 0)
+        return err_set(err, userns_code(ns), "cannot make a user namespace for '%s': %s", words->options->user->name,
+                       strerror(-ns));
+    rc = root_apart(bundle, image, ns);
+    if (rc < 0)
+        rc = err_set(err, userns_code(rc), "the file system of the images cannot show them in a user namespace: %s",
+                     strerror(-rc));
+    rc = rc < 0 ? rc : gate_make(p, id, bundle, &inside, words->options, &arena, gate, err);
+    words->inside = &inside;
+    words->gate = gate;
+    rc = rc < 0 ? rc : config_write(bundle, words, err);
+    words->inside = NULL;
+    words->gate = NULL;
+    if (rc < 0)
+        apart_undo(p, id, bundle, path);
+    return rc;
+}
+
+/* ---- made --------------------------------------------------------------------------------------------------------------- */
+
+static int fill(struct place *p, uint64_t id, int bundle, const json_t *config, const struct bundle_options *options,
                 struct berth_err *err)
 {
     CLEANUP(close_fd) int image = -1;
@@ -93,13 +208,22 @@ static int fill(struct place *p, int bundle, const json_t *config, const struct 
     rc = tree_write(bundle, "image", digest, strlen(digest), geteuid(), getegid(), 0600);
     if (rc < 0)
         return err_set(err, -rc, "cannot write to the bundle: %s", strerror(-rc));
-    const struct bundle_words words = {
+    struct bundle_words words = {
         .config = config,
         .image = says,
         .options = options,
         .resolver = access("/etc/resolv.conf", R_OK) == 0,
         .hosts = access("/etc/hosts", R_OK) == 0,
     };
+    /* A folder of the node holds the node's own files: what is root's out here must not be the owner's in there. */
+    if (options->user_namespace && !json_object_get(config, "rootfs")) {
+        struct berth_err why = {0};
+        rc = apart_fill(p, id, bundle, image, &words, &why);
+        if (rc != -EOPNOTSUPP)
+            return rc < 0 ? err_set(err, why.code, "%s", why.text) : 0;
+        if (options->plain)
+            options->plain(options->ctx, why.text);
+    }
     rc = config_write(bundle, &words, err);
     return rc < 0 ? rc : root_make(bundle, image, err);
 }
@@ -122,10 +246,15 @@ int bundle_make(struct place *p, uint64_t id, const json_t *config, const struct
     CLEANUP(close_fd) int bundle = folder < 0 ? folder : tree_folder(folder, "bundle", 0700);
     if (bundle < 0)
         return err_set(err, -bundle, "cannot make %s: %s", path, strerror(-bundle));
-    rc = fill(p, bundle, config, options, err);
+    rc = fill(p, id, bundle, config, options, err);
     if (rc < 0)
         (void)bundle_end(p, id, NULL);
     return rc;
+}
+
+void bundle_started(struct place *p, uint64_t id)
+{
+    gate_close(p, id);
 }
 
 /* ---- the end -------------------------------------------------------------------------------------------------------------- */
@@ -176,7 +305,8 @@ int bundle_end(struct place *p, uint64_t id, struct berth_err *err)
     if (access(path, F_OK) < 0 && errno == ENOENT)
         return 0;
     runtimes_forget(id, path);
-    rc = mounts_below_end(path, err);
+    rc = gate_end(p, id, err); /* before the bundle: without that, nobody looks for it */
+    rc = rc < 0 ? rc : mounts_below_end(path, err);
     if (rc < 0)
         return rc;
     CLEANUP(close_fd) int folder = tree_instance(p, id);

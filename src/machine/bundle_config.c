@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "machine/syscalls.h"
 #include "wire/document.h"
 
 #define USUAL_PATH "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -153,6 +154,36 @@ static json_t *user_make(const struct user *user)
                      groups);
 }
 
+/* The image's user, by the namespace's own numbers, in the image's groups and the owner's. */
+static json_t *user_inside(const struct inside *inside, const struct user *owner)
+{
+    const struct image_user *user = &inside->user;
+    json_t *groups = json_array();
+    uint32_t number;
+    for (size_t i = 0; i < user->groups_len; i++)
+        if (id_map_out(&inside->maps.gids, user->groups[i], &number))
+            (void)json_array_append_new(groups, json_integer(user->groups[i]));
+    for (size_t i = 0; i < owner->groups_len; i++)
+        if (owner->groups[i] != owner->gid && id_map_in(&inside->maps.gids, owner->groups[i], &number))
+            (void)json_array_append_new(groups, json_integer(number));
+    return json_pack("{s:I, s:I, s:o}", "uid", (json_int_t)user->uid, "gid", (json_int_t)user->gid, "additionalGids",
+                     groups);
+}
+
+/* Root of a namespace may do to its own users and their files what root may; nobody else, and nothing to the node. */
+static json_t *capabilities_make(const struct inside *inside)
+{
+    if (!inside || inside->user.uid != 0)
+        return json_pack("{s:[], s:[], s:[], s:[], s:[]}", "bounding", "effective", "inheritable", "permitted",
+                         "ambient");
+    json_t *some = TEXTS("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID",
+                         "CAP_SETPCAP", "CAP_SETUID");
+    json_t *made = json_pack("{s:O, s:O, s:[], s:O, s:[]}", "bounding", some, "effective", some, "inheritable",
+                             "permitted", some, "ambient");
+    json_decref(some);
+    return made;
+}
+
 static int process_make(const struct bundle_words *w, json_t **ret, struct berth_err *err)
 {
     CLEANUP(json) json_t *args = NULL, *env = NULL;
@@ -160,10 +191,9 @@ static int process_make(const struct bundle_words *w, json_t **ret, struct berth
     rc = rc < 0 ? rc : env_make(w, &env, err);
     if (rc < 0)
         return rc;
-    json_t *none =
-        json_pack("{s:[], s:[], s:[], s:[], s:[]}", "bounding", "effective", "inheritable", "permitted", "ambient");
-    *ret = json_pack("{s:b, s:o, s:O, s:O, s:s, s:o, s:o, s:b}", "terminal", 0, "user", user_make(w->options->user),
-                     "args", args, "env", env, "cwd", cwd_find(w), "capabilities", none, "rlimits",
+    json_t *user = w->inside ? user_inside(w->inside, w->options->user) : user_make(w->options->user);
+    *ret = json_pack("{s:b, s:o, s:O, s:O, s:s, s:o, s:o, s:b}", "terminal", 0, "user", user, "args", args, "env", env,
+                     "cwd", cwd_find(w), "capabilities", capabilities_make(w->inside), "rlimits",
                      rlimits_make(w->options), "noNewPrivileges", 1);
     return *ret ? 0 : err_set(err, EINVAL, "command, env or workdir: not valid text");
 }
@@ -195,7 +225,8 @@ static json_t *usual_mounts(const struct bundle_words *w)
                     TEXTS("nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"))},
         {mount_make("/dev/shm", "tmpfs", "shm", TEXTS("nosuid", "noexec", "nodev", "mode=1777", "size=65536k"))},
         {mount_make("/dev/mqueue", "mqueue", "mqueue", TEXTS("nosuid", "noexec", "nodev"))},
-        {mount_make("/sys", "sysfs", "sysfs", TEXTS("nosuid", "noexec", "nodev", "ro"))},
+        {w->gate ? mount_make("/sys", "bind", w->gate->sys, TEXTS("bind", "nosuid", "noexec", "nodev", "ro", "private"))
+                 : mount_make("/sys", "sysfs", "sysfs", TEXTS("nosuid", "noexec", "nodev", "ro"))},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         (void)json_array_append_new(list, rows[i].mount);
@@ -222,11 +253,72 @@ static json_t *own_mount(const struct launch_mount *m)
     return mount_make(m->target, bind ? "bind" : m->type, m->source ? m->source : m->type, options);
 }
 
-static json_t *linux_make(const struct bundle_options *o)
+static json_t *mounts_list(const struct bundle_words *w)
 {
-    static const char *const spaces[] = {"pid", "ipc", "uts", "mount", "cgroup"};
+    const struct bundle_options *o = w->options;
+    json_t *list = usual_mounts(w);
+    for (size_t i = 0; i < o->mounts_len; i++)
+        (void)json_array_append_new(list, own_mount(w->gate ? &w->gate->mounts[i] : &o->mounts[i]));
+    for (size_t i = 0; w->gate && i < o->devices_len; i++)
+        (void)json_array_append_new(list, mount_make(o->devices[i].path, "bind", w->gate->devices[i],
+                                                     TEXTS("bind", "nosuid", "noexec", "private")));
+    return list;
+}
+
+/* What machine/syscalls.h refuses, in the words of a runtime. */
+static json_t *seccomp_make(void)
+{
+    json_t *rows = json_array();
+    for (size_t i = 0; i < syscall_rules_len; i++) {
+        const struct syscall_rule *r = &syscall_rules[i];
+        json_int_t value = r->value;
+        json_t *row = json_pack("{s:[s], s:s, s:i}", "names", r->name, "action", "SCMP_ACT_ERRNO", "errnoRet", r->code);
+        if (r->test != CALL_ANY) /* masked: the bits of `value` are as in `valueTwo` */
+            (void)json_object_set_new(row, "args",
+                                      json_pack("[{s:i, s:I, s:I, s:s}]", "index", (int)r->argument, "value", value,
+                                                "valueTwo", value, "op",
+                                                r->test == CALL_BIT ? "SCMP_CMP_MASKED_EQ" : "SCMP_CMP_EQ"));
+        (void)json_array_append_new(rows, row);
+    }
+    return json_pack("{s:s, s:o}", "defaultAction", "SCMP_ACT_ALLOW", "syscalls", rows);
+}
+
+/* The runtime lets nothing else be opened but these and the usual ones, and makes the files, where it can. */
+static void devices_add(json_t *linux_part, const struct bundle_words *w)
+{
+    const struct bundle_options *o = w->options;
+    json_t *files = json_array(), *rules = json_array();
+    (void)json_array_append_new(rules, json_pack("{s:b, s:s}", "allow", 0, "access", "rwm"));
+    for (size_t i = 0; i < o->devices_len; i++) {
+        const struct nvml_file *d = &o->devices[i];
+        (void)json_array_append_new(files, json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i}", "path", d->path, "type",
+                                                     "c", "major", (int)d->major, "minor", (int)d->minor, "fileMode",
+                                                     0666, "uid", 0, "gid", 0));
+        (void)json_array_append_new(rules, json_pack("{s:b, s:s, s:i, s:i, s:s}", "allow", 1, "type", "c", "major",
+                                                     (int)d->major, "minor", (int)d->minor, "access", "rw"));
+    }
+    if (!w->gate) /* else they are mounts */
+        (void)json_object_set(linux_part, "devices", files);
+    json_decref(files);
+    (void)json_object_set_new(linux_part, "resources", json_pack("{s:o}", "devices", rules));
+}
+
+static json_t *id_map_make(const struct id_map *map)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < map->len; i++)
+        (void)json_array_append_new(list,
+                                    json_pack("{s:I, s:I, s:I}", "containerID", (json_int_t)map->at[i].inside, "hostID",
+                                              (json_int_t)map->at[i].outside, "size", (json_int_t)map->at[i].count));
+    return list;
+}
+
+static json_t *linux_make(const struct bundle_words *w)
+{
+    static const char *const spaces[] = {"pid", "ipc", "uts", "mount", "cgroup", "user"};
+    const struct bundle_options *o = w->options;
     json_t *namespaces = json_array();
-    for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
+    for (size_t i = 0; i < sizeof spaces / sizeof *spaces - !w->inside; i++)
         (void)json_array_append_new(namespaces, json_pack("{s:s}", "type", spaces[i]));
     json_t *masked =
         TEXTS("/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list",
@@ -234,8 +326,16 @@ static json_t *linux_make(const struct bundle_options *o)
     json_t *read_only = TEXTS("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger");
     json_t *linux_part = json_pack("{s:o, s:o, s:o, s:s}", "namespaces", namespaces, "maskedPaths", masked,
                                    "readonlyPaths", read_only, "rootfsPropagation", "private");
+    if (w->inside) {
+        (void)json_object_set_new(linux_part, "uidMappings", id_map_make(&w->inside->maps.uids));
+        (void)json_object_set_new(linux_part, "gidMappings", id_map_make(&w->inside->maps.gids));
+    }
     if (o->cgroup_path)
         (void)json_object_set_new(linux_part, "cgroupsPath", json_string(o->cgroup_path));
+    if (!o->all_syscalls)
+        (void)json_object_set_new(linux_part, "seccomp", seccomp_make());
+    if (o->devices_len)
+        devices_add(linux_part, w);
     return linux_part;
 }
 
@@ -262,13 +362,10 @@ int bundle_config(const struct bundle_words *words, json_t **ret, struct berth_e
     int rc = process_make(words, &process, err);
     if (rc < 0)
         return rc;
-    json_t *mounts = usual_mounts(words);
-    for (size_t i = 0; i < words->options->mounts_len; i++)
-        (void)json_array_append_new(mounts, own_mount(&words->options->mounts[i]));
     hostname_make(words->config, hostname);
-    json_t *config =
-        json_pack("{s:s, s:o, s:{s:s, s:b}, s:s, s:o, s:o}", "ociVersion", "1.0.2", "process", process, "root", "path",
-                  "rootfs", "readonly", 0, "hostname", hostname, "mounts", mounts, "linux", linux_make(words->options));
+    json_t *config = json_pack("{s:s, s:o, s:{s:s, s:b}, s:s, s:o, s:o}", "ociVersion", "1.0.2", "process", process,
+                               "root", "path", words->gate ? words->gate->root : "rootfs", "readonly", 0, "hostname",
+                               hostname, "mounts", mounts_list(words), "linux", linux_make(words));
     if (!config)
         return err_set(err, EINVAL, "a mount's path is not valid text");
     *ret = config;

@@ -4,13 +4,15 @@
  */
 #pragma once
 
-#include "machine/image.h"
+#include "machine/bundle_gate.h"
 
 struct bundle_words {
     const json_t *config; /* the instance's object */
     const json_t *image;  /* what the image says of itself; an empty object for a folder */
     const struct bundle_options *options;
-    bool resolver, hosts; /* the node has /etc/resolv.conf, /etc/hosts: names are resolved as on the node */
+    const struct inside *inside; /* in a user namespace; NULL: in none */
+    const struct gate *gate;     /* with it */
+    bool resolver, hosts;        /* the node has /etc/resolv.conf, /etc/hosts: names are resolved as on the node */
 };
 
 /* A new object. -EINVAL: no program to run, or words that make no sense. */

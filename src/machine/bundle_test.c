@@ -1,8 +1,7 @@
 /* bundle_test.c - containers of real runtimes: what they run, as whom, within which limits; and that nothing stays. */
-#include "machine/image_kit_test.h"
+#include "machine/bundle_kit_test.h"
 
 #include <linux/magic.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/vfs.h>
@@ -13,8 +12,6 @@
 #include "wire/document.h"
 
 enum { UID = 61234, GID = 61235 };
-
-static const char *const runtimes[] = {"crun", "runc"};
 
 static struct user someone(void)
 {
@@ -81,6 +78,32 @@ static void words_become_a_config(void **state)
     assert_true(json_equal(json_array_get(list, json_array_size(list) - 1), tmpfs));
 }
 
+static void devices_are_made_and_allowed(void **state)
+{
+    (void)state;
+    static const struct nvml_file files[] = {
+        {"/dev/nvidia1",   195, 1  },
+        {"/dev/nvidiactl", 195, 255},
+    };
+    const struct user user = someone();
+    const struct bundle_options options = {.user = &user, .devices = files, .devices_len = ROWS(files)};
+    CLEANUP(json) json_t *config = json_of("{\"command\": [\"a\"]}"), *image = json_of("{}"), *made = NULL;
+    const struct bundle_words words = {.config = config, .image = image, .options = &options};
+    assert_int_equal(bundle_config(&words, &made, NULL), 0);
+    const json_t *linux_part = json_object_get(made, "linux");
+    CLEANUP(json)
+    json_t *want = json_of("{\"path\": \"/dev/nvidia1\", \"type\": \"c\", \"major\": 195, \"minor\": 1, "
+                           "\"fileMode\": 438, \"uid\": 0, \"gid\": 0}");
+    CLEANUP(json)
+    json_t *rule = json_of("{\"allow\": true, \"type\": \"c\", \"major\": 195, \"minor\": 1, \"access\": \"rw\"}");
+    assert_int_equal(json_array_size(json_object_get(linux_part, "devices")), 2);
+    assert_true(json_equal(json_array_get(json_object_get(linux_part, "devices"), 0), want));
+    const json_t *rules = json_object_get(json_object_get(linux_part, "resources"), "devices");
+    assert_int_equal(json_array_size(rules), 3);
+    assert_true(json_is_false(json_object_get(json_array_get(rules, 0), "allow"))); /* all else is refused */
+    assert_true(json_equal(json_array_get(rules, 1), rule));
+}
+
 static void words_that_make_no_sense(void **state)
 {
     (void)state;
@@ -114,65 +137,6 @@ static int64_t steady_ns(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
-static void image_make(struct image_kit *k)
-{
-    struct str layer = {0};
-    char digest[72];
-    if (!busybox_layer(&layer)) {
-        print_message("skip: there is no busybox\n");
-        skip();
-    }
-    layout_put(
-        folder_at(&k->folder, "layout"), "1", &layer, 1,
-        "\"Entrypoint\":[\"/bin/sh\",\"-c\"],\"Cmd\":[\"echo from the image; id -u\"],\"Env\":[\"FROM=image\"],\"User\":\"0\"",
-        digest);
-    str_done(&layer);
-    CLEANUP(json) json_t *config = json_of("{\"image\": \"oci:%s/layout:1\"}", k->folder.path);
-    if (image_ensure(k->place, config, &k->err) < 0)
-        fail_msg("%s", k->err.text);
-}
-
-/* `command`: for sh -c; NULL: the image's own. */
-static json_t *config_of(struct image_kit *k, const char *command)
-{
-    json_t *config = json_of("{\"image\": \"oci:%s/layout:1\", \"workload\": \"web\", \"ordinal\": 2}", k->folder.path);
-    if (command)
-        (void)json_object_set_new(config, "command", json_pack("[s, s, s]", "/bin/sh", "-c", command));
-    return config;
-}
-
-static void make(struct image_kit *k, uint64_t id, const char *command, const struct bundle_options *options)
-{
-    CLEANUP(json) json_t *config = config_of(k, command);
-    if (place_begin(k->place, id, "{}", &k->err) < 0 || bundle_make(k->place, id, config, options, &k->err) < 0)
-        fail_msg("%s", k->err.text);
-}
-
-/* As the shim does, but in one step; what it writes. */
-static int run(struct image_kit *k, const char *runtime, uint64_t id, struct str *out)
-{
-    char bundle[PLACE_PATH_MAX], name[32];
-    assert_int_equal(place_instance(k->place, id, "bundle", bundle), 0);
-    (void)snprintf(name, sizeof name, "berth-%" PRIu64, id);
-    const char *crun[] = {runtime, "--cgroup-manager=disabled", "run", "--bundle", bundle, name, NULL};
-    const char *runc[] = {runtime, "run", "--bundle", bundle, name, NULL};
-    const struct tool t = {
-        .argv = strstr(runtime, "crun") ? crun : runc, .dir = -1, .timeout_ns = INT64_C(60000000000), .what = "run"};
-    return tool_run(&t, out, &k->err);
-}
-
-static void end(struct image_kit *k, uint64_t id)
-{
-    if (bundle_end(k->place, id, &k->err) < 0)
-        fail_msg("%s", k->err.text);
-    assert_int_equal(bundle_end(k->place, id, &k->err), 0); /* once more is nothing */
-    char path[PLACE_PATH_MAX];
-    assert_int_equal(place_instance(k->place, id, "bundle", path), 0);
-    assert_int_equal(access(path, F_OK), -1);
-    assert_int_equal(mounts_below_count(k->folder.path), 0);
-    assert_int_equal(place_end(k->place, id, &k->err), 0);
 }
 
 static void a_container_runs_as_it_should(void **state)
@@ -267,14 +231,6 @@ static bool text_put(const char *path, const char *text)
 {
     CLEANUP(close_fd) int fd = open(path, O_WRONLY | O_CLOEXEC);
     return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-}
-
-static void text_get(const char *path, char *buf, size_t size)
-{
-    CLEANUP(close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? 0 : read(fd, buf, size - 1);
-    buf[n > 0 ? n : 0] = '\0';
-    buf[strcspn(buf, "\n")] = '\0';
 }
 
 /* In hierarchies of v1, or in the one of v2. */
@@ -506,27 +462,11 @@ static void how_long_it_takes(void **state)
     }
 }
 
-/* In a mount namespace of its own. Where controllers are mixed, crun would refuse: there it sees those of v1 only. */
-static int surroundings(void **state)
-{
-    (void)state;
-    if (geteuid() != 0)
-        return 0;
-    const char *before = oci_runtime_find();
-    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-        return -1;
-    char text[64];
-    text_get("/sys/fs/cgroup/unified/cgroup.controllers", text, sizeof text);
-    if (!*text)
-        return 0;
-    assert_true(!before || !strstr(before, "/crun"));
-    return mount("hidden", "/sys/fs/cgroup/unified", "tmpfs", 0, NULL);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_become_a_config),
+        cmocka_unit_test(devices_are_made_and_allowed),
         cmocka_unit_test(words_that_make_no_sense),
         cmocka_unit_test_setup_teardown(a_container_runs_as_it_should, image_kit_setup, image_kit_teardown),
         cmocka_unit_test_setup_teardown(the_image_says_what_runs, image_kit_setup, image_kit_teardown),

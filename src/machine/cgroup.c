@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,17 @@ size_t cgroup_entrances(const struct cgroups *c, const char *name, char *ret_pat
             ret_paths[len++] = mem_strdup(path);
     }
     return len;
+}
+
+const char *cgroup_unified(const struct cgroups *c, const char *name, char *buf, size_t size)
+{
+    for (size_t i = 0; i < c->trees_len; i++) {
+        const struct tree *t = &c->trees[i];
+        if (t->ours && t->v2 && cgroup_name_ok(name) &&
+            snprintf(buf, size, "%s/%s", t->path, name) < (int)(size < INT_MAX ? size : INT_MAX))
+            return buf;
+    }
+    return NULL;
 }
 
 const char *cgroup_path(const struct cgroups *c, const char *name, char *buf, size_t size)

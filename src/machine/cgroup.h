@@ -61,8 +61,17 @@ int cgroup_set(struct cgroups *c, const char *name, const struct cgroup_limits *
                char ret_unenforced[static CGROUP_LIST_MAX], struct berth_err *err);
 /* The cgroup.procs files a process must write its number into to enter; texts are for mem_free. Returns how many. */
 size_t cgroup_entrances(const struct cgroups *c, const char *name, char *ret_paths[static CGROUP_PATHS_MAX]);
+/* Its folder in a v2 hierarchy, be it one without controllers beside v1, for what only that has (net_meter.h); NULL: there is none. */
+const char *cgroup_unified(const struct cgroups *c, const char *name, char *buf, size_t size);
 /* The path an OCI bundle takes as linux.cgroupsPath; relative to each hierarchy's root. */
 const char *cgroup_path(const struct cgroups *c, const char *name, char *buf, size_t size);
+
+/* Of the character devices of this major number nobody in the group, or below it, may open any but these, whatever rights their files
+ * have. For a group without processes, once for each number. -ENODEV: there is no cgroup v2; another errno: the kernel takes no such
+ * rule. (cgroup_device.c) */
+int cgroup_devices_only(struct cgroups *c, const char *name, unsigned major, const unsigned *minors, size_t len);
+/* The group that a process is in, or below. -ENOENT: in none of the agent's; -ESRCH: there is no such process. (cgroup_device.c) */
+int cgroup_of_process(const struct cgroups *c, pid_t pid, char ret_name[static CGROUP_LIST_MAX]);
 
 struct cgroup_usage {
     int64_t cpu_ns;       /* since it was made */
@@ -79,7 +88,8 @@ int cgroup_usage(const struct cgroups *c, const char *name, struct cgroup_usage 
 int cgroup_signal(struct cgroups *c, const char *name, int signo);
 bool cgroup_empty(const struct cgroups *c, const char *name);
 /* Kills until nothing is left, also what forks faster than it dies (frozen first, or cgroup.kill). -EBUSY: something stays
- * that cannot be killed now; ask again. Does not wait longer than 100 ms. */
+ * that cannot be killed now; ask again. Does not wait longer than 100 ms. Who is still on the way in is not seen: where
+ * cgroup_remove then says -EBUSY, kill again before it is asked again, or it may say so for ever. */
 int cgroup_kill(struct cgroups *c, const char *name);
 /* Empty groups only; -EBUSY else. -ENOENT is success. Also in hierarchies where only a container's runtime made it. */
 int cgroup_remove(struct cgroups *c, const char *name);

@@ -33,6 +33,10 @@ static void limits_are_read(void **state)
          "",                                                                                                                                         NULL                                                      },
         {"{'limits': {'cpu': {'weight': 20}, 'io': {'weight': 10}}}",                                     {.cpu_weight = 20, .io_weight = 10}, "",   NULL                                                      },
         {"{'limits': {'io': {'amount': '30M'}}}",                                                         {.io_bytes = 30000000},              "",   NULL                                                      },
+        {"{'requests': {'hugepages-2Mi': '6Mi'}}",                                                        {.hugepages = {{2 * MIB, 6 * MIB}}}, "",   NULL                                                      },
+        {"{'requests': {'hugepages-2Mi': '6Mi'}, 'limits': {'hugepages-2Mi': {'amount': '8Mi'}}}",
+         {.hugepages = {{2 * MIB, 8 * MIB}}},
+         "",                                                                                                                                         NULL                                                      },
         {"{'limits': {'hugepages-2Mi': {'amount': '4Mi'}}}",                                              {.hugepages = {{2 * MIB, 4 * MIB}}}, "",   NULL                                                      },
         {"{'limits': {'traffic': {'amount': '1G'}, 'network': {'weight': 5}, 'memory': {'weight': 5}}}",
          {0},
@@ -151,6 +155,7 @@ static void v2_files_hold_the_limits(void **state)
         {{0},                                 "io.max",           "8:0 rbps=max wbps=max"          },
         {{.io_weight = 20},                   "io.weight",        "default 20"                     },
         {{.hugepages = {{2 * MIB, 5 * MIB}}}, "hugetlb.2MB.max",  "4194304"                        },
+        {{0},                                 "hugetlb.2MB.max",  "0"                              }, /* others' */
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(folder) struct folder f = folder_new();
@@ -158,6 +163,7 @@ static void v2_files_hold_the_limits(void **state)
         char unenforced[CGROUP_LIST_MAX] = "?", file[128];
         struct berth_err err;
         v2_put(&f, "none [bfq]\n");
+        folder_put(&f, "kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "0\n");
         assert_int_equal(cgroups_open(folder_at(&f, "fs/cgroup"), "berth", &c, &err), 0);
         assert_string_equal(cgroups_version(c), "v2");
         if (cgroup_make(c, "7", &rows[i].limits, unenforced, &err) < 0)

@@ -16,6 +16,7 @@
 
 #include "base/mem.h"
 #include "machine/cgroup_parts.h"
+#include "machine/probe_parts.h"
 
 /* Names in v1 (of folders) and in v2 (in cgroup.controllers). */
 static const struct {
@@ -296,6 +297,23 @@ static void disks_find(struct cgroups *c, const char *root)
     c->weighs_io = c->weighs_io || holds(cost, "enable=1");
 }
 
+/* ---- huge pages --------------------------------------------------------------------------------------------------- */
+
+/* "hugepages-2048kB" in /sys/kernel/mm/hugepages. */
+static void pages_find(struct cgroups *c, const char *root)
+{
+    CLEANUP(mem) char *folder = joined(root, "/../../kernel/mm/hugepages");
+    DIR *dir = opendir(folder);
+    size_t len = 0;
+    for (struct dirent *e; dir && len < CGROUP_PAGES_MAX && (e = readdir(dir));) {
+        int64_t page_bytes = probe_page_bytes(e->d_name);
+        if (page_bytes)
+            c->pages[len++] = page_bytes;
+    }
+    if (dir)
+        (void)closedir(dir);
+}
+
 /* ---- all of it ---------------------------------------------------------------------------------------------------- */
 
 static bool agent_name_ok(const char *name)
@@ -326,6 +344,7 @@ int cgroups_open(const char *root, const char *name, struct cgroups **ret, struc
     }
     controllers_assign(c);
     disks_find(c, root);
+    pages_find(c, root);
     *ret = c;
     return 0;
 }

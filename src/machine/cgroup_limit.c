@@ -318,10 +318,24 @@ static const struct {
     {"pids",   CTL_PIDS,   pids_given,   pids_set  },
 };
 
+/* Nobody has pages that it did not ask for: they are promised to others. */
+static void pages_deny(const struct target *g)
+{
+    for (size_t i = 0; i < CGROUP_PAGES_MAX && g->c->pages[i]; i++) {
+        bool given = false;
+        for (size_t k = 0; k < CGROUP_PAGES_MAX; k++)
+            given = given || g->limits->hugepages[k].page_bytes == g->c->pages[i];
+        if (!given)
+            (void)pages_set(g, g->c->pages[i], 0);
+    }
+}
+
 /* Huge pages stand between `cpu` and `io`. */
 static void pages_apply(const struct cgroups *c, const char *name, const struct cgroup_limits *limits, char *unenforced)
 {
     struct target g = {.c = c, .t = c->of[CTL_HUGETLB], .name = name, .limits = limits};
+    if (g.t)
+        pages_deny(&g);
     for (size_t i = 0; i < CGROUP_PAGES_MAX && limits->hugepages[i].page_bytes; i++) {
         char label[VALUE_MAX], resource[2 * VALUE_MAX];
         if (g.t && pages_set(&g, limits->hugepages[i].page_bytes, limits->hugepages[i].bytes))

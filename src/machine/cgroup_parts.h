@@ -29,10 +29,11 @@ struct tree {
 struct cgroups {
     struct tree trees[TREES_MAX];
     size_t trees_len;
-    const struct tree *of[CTL_LEN]; /* who limits or counts it; NULL: nobody */
-    char *name;                     /* of the agent's group below each mount, with a slash before it */
-    struct str disks;               /* "8:0\0" "254:0\0" ... of what is limited by `io` */
-    bool weighs_io;                 /* some disk's queue goes by weights */
+    const struct tree *of[CTL_LEN];  /* who limits or counts it; NULL: nobody */
+    char *name;                      /* of the agent's group below each mount, with a slash before it */
+    struct str disks;                /* "8:0\0" "254:0\0" ... of what is limited by `io` */
+    bool weighs_io;                  /* some disk's queue goes by weights */
+    int64_t pages[CGROUP_PAGES_MAX]; /* sizes of huge pages that this machine knows; 0: no more */
 };
 
 bool cgroup_name_ok(const char *name);

@@ -6,6 +6,7 @@
 
 #include "base/vec.h"
 #include "machine/cgroup_parts.h"
+#include "machine/hugepage.h"
 #include "wire/quantity.h"
 #include "wire/words.h"
 
@@ -32,17 +33,6 @@ static const struct row *row_find(const char *resource)
         if (strcmp(rows[i].resource, resource) == 0)
             return &rows[i];
     return NULL;
-}
-
-/* "hugepages-2Mi": 2 MiB; 0: no such name. */
-static int64_t page_bytes_of(const char *resource)
-{
-    static const char prefix[] = "hugepages-";
-    int64_t bytes;
-    if (strncmp(resource, prefix, sizeof prefix - 1) != 0 ||
-        quantity_parse_text("memory", resource + sizeof prefix - 1, &bytes, NULL) < 0)
-        return 0;
-    return bytes > 0 ? bytes : 0;
 }
 
 static bool pages_add(struct cgroup_limits *l, int64_t page_bytes, int64_t bytes)
@@ -72,7 +62,7 @@ static int limit_read(const char *resource, const json_t *value, struct cgroup_l
 {
     const json_t *weight = json_object_get(value, "weight"), *amount = json_object_get(value, "amount");
     const struct row *row = row_find(resource);
-    int64_t page_bytes = page_bytes_of(resource), number = 0;
+    int64_t page_bytes = hugepage_bytes(resource), number = 0;
     if (!weight == !amount)
         return err_set(err, EINVAL, "give either an amount or a weight");
     int rc = weight ? weight_read(weight, &number, err) : quantity_parse(resource, amount, &number, err);
@@ -123,6 +113,20 @@ static int limits_walk(const json_t *limits, struct cgroup_limits *l, char other
     return rc;
 }
 
+/* Huge pages that are asked for are a limit, too: nobody has more of them than it was given. */
+static void pages_asked(const json_t *config, struct cgroup_limits *l)
+{
+    struct hugepages pages[HUGEPAGE_SIZES_MAX];
+    size_t len = hugepages_read(config, pages);
+    for (size_t i = 0; i < len; i++) {
+        bool there = false;
+        for (size_t k = 0; k < CGROUP_PAGES_MAX; k++)
+            there = there || l->hugepages[k].page_bytes == pages[i].page_bytes;
+        if (!there)
+            (void)pages_add(l, pages[i].page_bytes, pages[i].bytes);
+    }
+}
+
 int cgroup_limits_read(const json_t *config, struct cgroup_limits *ret, char ret_other[static CGROUP_LIST_MAX],
                        struct berth_err *err)
 {
@@ -144,6 +148,7 @@ int cgroup_limits_read(const json_t *config, struct cgroup_limits *ret, char ret
     int rc = limits_walk(limits, &l, other, err);
     if (rc < 0)
         return rc;
+    pages_asked(config, &l);
     *ret = l;
     memcpy(ret_other, other, sizeof other);
     return 0;

@@ -24,6 +24,7 @@ struct scene {
     struct health *health;
     struct loop_source *door, *visitor;
     int listen_fd, visitor_fd;
+    int port_fd; /* is bound to the port, so that nobody else gets it while the door is closed */
     uint16_t port;
     const char *answer; /* to each connection; NULL: none, and it stays open; "": it is closed */
     char request[512];
@@ -51,6 +52,8 @@ static void scene_cleanup(struct scene *s)
         (void)close(s->visitor_fd);
     if (s->listen_fd >= 0)
         (void)close(s->listen_fd);
+    if (s->port_fd >= 0)
+        (void)close(s->port_fd);
     loop_free(s->loop);
 }
 
@@ -87,19 +90,27 @@ static void door_ready(void *ctx, uint32_t events)
     }
 }
 
-static void door_open(struct scene *s)
+static int bound(struct scene *s)
 {
     struct sockaddr_in at = {.sin_family = AF_INET};
     socklen_t len = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     at.sin_port = htons(s->port);
-    s->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(s->listen_fd >= 0);
-    assert_int_equal(setsockopt(s->listen_fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)), 0);
-    assert_int_equal(bind(s->listen_fd, (struct sockaddr *)&at, sizeof at), 0);
-    assert_int_equal(listen(s->listen_fd, 16), 0);
-    assert_int_equal(getsockname(s->listen_fd, (struct sockaddr *)&at, &len), 0);
+    assert_true(fd >= 0);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)), 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
     s->port = ntohs(at.sin_port);
+    return fd;
+}
+
+static void door_open(struct scene *s)
+{
+    if (s->port_fd < 0)
+        s->port_fd = bound(s);
+    s->listen_fd = bound(s);
+    assert_int_equal(listen(s->listen_fd, 16), 0);
     assert_int_equal(loop_watch_fd(s->loop, s->listen_fd, EPOLLIN, door_ready, s, &s->door, NULL), 0);
 }
 
@@ -181,7 +192,7 @@ static int begin(struct scene *s, const char *check, struct berth_err *err)
 
 static struct scene *scene_init(struct scene *s)
 {
-    *s = (struct scene){.listen_fd = -1};
+    *s = (struct scene){.listen_fd = -1, .port_fd = -1};
     assert_int_equal(loop_new(&s->loop, NULL), 0);
     return s;
 }

@@ -20,6 +20,7 @@
 #include "machine/image_layout.h"
 #include "machine/image_parts.h"
 #include "machine/mount_tree.h"
+#include "net/tls.h"
 #include "wire/document.h"
 
 enum { CONFIG_MAX = 4 << 20 };
@@ -62,12 +63,17 @@ int images_open(const struct place *p, const char *folder)
     CLEANUP(close_fd) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    return folder ? tree_folder(fd, folder, 0700) : take_fd(&fd);
+    if (!folder)
+        return take_fd(&fd);
+    CLEANUP(close_fd) int in = tree_folder(fd, folder, 0700);
+    if (in >= 0 && fchmod(in, 0700) < 0) /* others pass through the one above; whoever made this one */
+        return -errno;
+    return take_fd(&in);
 }
 
 static const char *unpacked_name(const char *digest, char buf[static IMAGE_DIGEST_MAX])
 {
-    (void)snprintf(buf, IMAGE_DIGEST_MAX, "sha256-%s", digest + strlen("sha256:"));
+    (void)snprintf(buf, IMAGE_DIGEST_MAX, "sha256-%.64s", digest + strlen("sha256:"));
     return buf;
 }
 
@@ -203,24 +209,28 @@ static int unpack(struct place *p, struct scratch *s, int layout, const char *pa
 static int named_bring(struct place *p, const struct image_name *n, struct berth_err *err)
 {
     CLEANUP(scratch) struct scratch s = {.images = -1, .fd = -1};
+    CLEANUP(pull)
+    struct pull pull = {
+        .fetch = {.folder = -1, .secrets = -1}
+    };
     char digest[IMAGE_DIGEST_MAX], manifest[IMAGE_DIGEST_MAX];
     int rc = scratch_make(p, &s);
     if (rc < 0)
         return err_set(err, -rc, "cannot pull image %s: no folder for it: %s", n->name, strerror(-rc));
-    rc = pull_resolve(p, n, s.fd, digest, err);
+    rc = pull_begin(p, n, s.fd, &pull, err);
+    rc = rc < 0 ? rc : pull_resolve(&pull, digest, err);
     if (rc < 0)
         return rc;
     CLEANUP(close_fd) int here = unpacked_open(p, digest);
     if (here < 0) {
-        rc = pull_fetch(p, n, digest, s.fd, err);
+        rc = pull_fetch(&pull, digest, manifest, err);
         if (rc < 0)
             return rc;
         CLEANUP(close_fd) int layout = tree_open(s.fd, "pull", O_RDONLY | O_DIRECTORY, 0);
         if (layout < 0)
-            return err_set(err, EIO, "cannot pull image %s: skopeo left no layout", n->name);
-        rc = layout_find(layout, "image", n->name, manifest, err);
+            return err_set(err, -layout, "cannot pull image %s: %s", n->name, strerror(-layout));
         /* Links are followed from layout/blobs/sha256. */
-        rc = rc < 0 ? rc : unpack(p, &s, layout, "../../../pull", manifest, digest, n->name, err);
+        rc = unpack(p, &s, layout, "../../../pull", manifest, digest, n->name, err);
         if (rc < 0)
             return rc;
     } else {
@@ -265,26 +275,67 @@ static int layout_open(const struct image_name *n, int *ret, char ret_manifest[s
     return rc;
 }
 
+/* An image that is kept under this key, one maker at a time: 1 where it is here, 0 where it is to be made in the scratch folder while the
+ * lock is held. `verb` and `scheme` are for the error. */
+static int keep_begin(const struct place *p, const char *key, const char *verb, const char *scheme,
+                      const struct image_name *n, int *ret_lock, struct scratch *s, struct berth_err *err)
+{
+    *ret_lock = name_lock(p, key);
+    if (*ret_lock < 0)
+        return err_set(err, -*ret_lock, "cannot %s image %s%.180s: no lock: %s", verb, scheme, n->path,
+                       strerror(-*ret_lock));
+    CLEANUP(close_fd) int here = unpacked_open(p, key);
+    if (here >= 0) {
+        unpacked_touch(here);
+        return 1;
+    }
+    int rc = scratch_make(p, s);
+    return rc < 0 ? err_set(err, -rc, "cannot %s image %s%.180s: no folder for it: %s", verb, scheme, n->path,
+                            strerror(-rc))
+                  : 0;
+}
+
 static int layout_ensure(struct place *p, const struct image_name *n, struct berth_err *err)
 {
     CLEANUP(close_fd) int layout = -1;
+    CLEANUP(close_fd) int lock = -1;
+    CLEANUP(scratch) struct scratch s = {.images = -1, .fd = -1};
     char manifest[IMAGE_DIGEST_MAX];
     int rc = layout_open(n, &layout, manifest, err);
     if (rc < 0)
         return rc;
-    CLEANUP(close_fd) int lock = name_lock(p, manifest);
-    if (lock < 0)
-        return err_set(err, -lock, "cannot unpack image oci:%s: no lock: %s", n->path, strerror(-lock));
-    CLEANUP(close_fd) int here = unpacked_open(p, manifest);
-    if (here >= 0) {
-        unpacked_touch(here);
-        return 0;
-    }
-    CLEANUP(scratch) struct scratch s = {.images = -1, .fd = -1};
-    rc = scratch_make(p, &s);
-    if (rc < 0)
-        return err_set(err, -rc, "cannot unpack image oci:%s: no folder for it: %s", n->path, strerror(-rc));
+    rc = keep_begin(p, manifest, "unpack", "oci:", n, &lock, &s, err);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
     return unpack(p, &s, layout, n->path, manifest, manifest, n->path, err);
+}
+
+/* What a disk is kept under. Not its own digest: who chooses its bytes could choose a manifest's, and would stand for an image. */
+static int url_key(const struct image_name *n, char ret[static IMAGE_DIGEST_MAX], struct berth_err *err)
+{
+    char text[IMAGE_DIGEST_MAX + 8], sum[SHA256_TEXT_MAX];
+    int len = snprintf(text, sizeof text, "disk %s", n->digest);
+    int rc = sha256_text(text, (size_t)len, sum, err);
+    (void)snprintf(ret, IMAGE_DIGEST_MAX, "sha256:%.64s", sum);
+    return rc;
+}
+
+static int url_ensure(struct place *p, const struct image_name *n, struct berth_err *err)
+{
+    CLEANUP(close_fd) int lock = -1;
+    CLEANUP(scratch) struct scratch s = {.images = -1, .fd = -1};
+    char key[IMAGE_DIGEST_MAX];
+    int rc = url_key(n, key, err);
+    if (rc < 0)
+        return rc;
+    rc = keep_begin(p, key, "fetch", "", n, &lock, &s, err);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    rc = url_fetch(p, n, s.fd, err);
+    if (rc < 0)
+        return rc;
+    rc = unpacked_publish(p, &s, key);
+    return rc < 0 ? err_set(err, -rc, "cannot keep image %.180s: %s", n->path, strerror(-rc)) : 0;
 }
 
 /* A copy of a folder that holds the copy would have no end. */
@@ -312,9 +363,11 @@ int image_ensure(struct place *p, const json_t *config, struct berth_err *err)
     case IMAGE_FOLDER: return folder_open(p, &n, &folder, err);
     case IMAGE_LAYOUT: return layout_ensure(p, &n, err);
     case IMAGE_NAMED: return named_ensure(p, &n, err);
+    case IMAGE_FILE: return file_open(n.path, "image", &folder, err);
+    case IMAGE_URL: return url_ensure(p, &n, err);
     case IMAGE_NONE: break;
     }
-    return err_set(err, EINVAL, "a container needs an image or a rootfs");
+    return 0; /* a virtual machine with nothing but a kernel */
 }
 
 /* ---- opening it ---------------------------------------------------------------------------------------------------------- */
@@ -325,6 +378,8 @@ static int digest_find(struct place *p, const struct image_name *n, char ret[sta
     CLEANUP(close_fd) int layout = -1;
     if (n->kind == IMAGE_LAYOUT)
         return layout_open(n, &layout, ret, err);
+    if (n->kind == IMAGE_URL)
+        return url_key(n, ret, err);
     int rc = ref_read(p, n, ret, NULL);
     return rc < 0 ? err_set(err, ENOENT, "image %s is not here: it must be pulled first", n->name) : 0;
 }

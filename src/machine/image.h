@@ -7,7 +7,9 @@
  *   STATE/images/unpacked/sha256-HEX/   rootfs/, config.json (the image's), bytes, used (its time: when it was last used)
  *   STATE/images/tmp-EPOCH-*            under way; of an earlier epoch: left by a crash
  *   STATE/registries.json               credentials, as `skopeo login --authfile` writes them; if there
- *   STATE/instances/ID/bundle/          config.json, rootfs/ (upper/ and work/ of an overlay), image (the digest it is of)
+ *   STATE/instances/ID/bundle/          config.json, rootfs/ (upper/ and work/ of an overlay), image (the digest it is of),
+ *                                       copied (where rootfs/ is a copy: the bytes that it took at first)
+ *   STATE/roots/ID/                     of a container in a user namespace: the same root, for its owner (bundle_gate.h)
  *
  * The shim runs it as the container "berth-ID" (launch.h). Limits are the agent's own groups' (cgroup.h): crun must be told
  * to leave them alone (--cgroup-manager=disabled; in cgroup v1 it would reset memory), runc leaves them as they are.
@@ -18,6 +20,7 @@
 
 #include "base/arena.h"
 #include "machine/launch.h"
+#include "machine/nvml_file.h"
 #include "machine/user.h"
 
 /* crun or runc in the usual folders of programs, crun first: its path, a constant; NULL: none that works here. crun refuses
@@ -34,8 +37,10 @@ int image_open(struct place *p, const json_t *config, int *ret_root, json_t **re
                struct berth_err *err);
 
 /* Makes STATE/instances/ID/bundle: root file system and config.json: command (the image's own, if none is given),
- * environment, user, mounts, rlimits, cgroup path, no new privileges, namespaces. It always runs as `user`, whatever the
- * image says, without any capability. On failure nothing is left mounted. */
+ * environment, user, mounts, rlimits, cgroup path, no new privileges, namespaces. On failure nothing is left mounted.
+ *
+ * In a user namespace it runs as the user that the image names, root if it names none: out here that is one of `user`'s numbers. Where that
+ * is not wished or cannot be, and from a folder of the node, it runs as `user`, whatever the image says, without any capability. */
 struct bundle_options {
     const char *cgroup_path;
     int64_t
@@ -46,10 +51,19 @@ struct bundle_options {
     const char *const *env; /* ends with NULL: goes over the image's own */
     const struct launch_rlimit *rlimits;
     size_t rlimits_len;
+    bool all_syscalls;               /* it may ask anything of the kernel */
+    const struct nvml_file *devices; /* beside the usual ones: GPUs */
+    size_t devices_len;
+    bool user_namespace;                       /* where it can be, for an image; `plain` is told why not */
+    void (*plain)(void *ctx, const char *why); /* NULL: nobody */
+    void *ctx;
     size_t sockets_len; /* handed over from descriptor 3, and progress after them (launch.h): the environment says so */
 };
 int bundle_make(struct place *p, uint64_t id, const json_t *config, const struct bundle_options *options,
                 struct berth_err *err);
+#define BUNDLE_COPIED "copied"
+/* Its program runs: what only the runtime had to reach goes, so that nothing but the container has it. What cannot go yet goes with the rest. */
+void bundle_started(struct place *p, uint64_t id);
 /* Unmounts and removes it, and what the runtime keeps of the container; also after a crash in the middle. Nothing of it may
  * run any more. */
 int bundle_end(struct place *p, uint64_t id, struct berth_err *err);

@@ -32,6 +32,7 @@ struct entry {
     unsigned mode;
     const char *data;
     size_t len; /* of data; 0: up to its NUL */
+    unsigned uid, gid;
 };
 
 static inline void tar_add(struct str *tar, const struct entry *e)
@@ -42,8 +43,8 @@ static inline void tar_add(struct str *tar, const struct entry *e)
 
     (void)snprintf(head, 100, "%s", e->name);
     (void)snprintf(head + 100, 8, "%07o", e->mode);
-    (void)snprintf(head + 108, 8, "%07o", 0);
-    (void)snprintf(head + 116, 8, "%07o", 0);
+    (void)snprintf(head + 108, 8, "%07o", e->uid);
+    (void)snprintf(head + 116, 8, "%07o", e->gid);
     (void)snprintf(head + 124, 12, "%011o", (unsigned)len);
     (void)snprintf(head + 136, 12, "%011o", 1);
     memset(head + 148, ' ', 8);
@@ -172,6 +173,8 @@ static inline bool busybox_layer(struct str *tar)
 
 /* ---- an agent's folder ---- */
 
+enum { FETCH_UID = 61236, FETCH_GID = 61237 };
+
 struct image_kit {
     struct folder folder;
     struct place *place;
@@ -182,8 +185,11 @@ static inline int image_kit_setup(void **state)
 {
     struct image_kit *k = mem_zalloc(sizeof *k);
     k->folder = folder_new();
+    assert_int_equal(chmod(k->folder.path, 0711), 0); /* whoever fetches passes through */
     if (place_open(folder_at(&k->folder, "state"), &k->place, &k->err))
         fail_msg("%s", k->err.text);
+    if (geteuid() == 0)
+        place_fetch_as(k->place, FETCH_UID, FETCH_GID);
     *state = k;
     return 0;
 }

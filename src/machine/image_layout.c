@@ -111,6 +111,21 @@ static const json_t *entry_of(const json_t *index, const char *tag)
     return found;
 }
 
+bool index_lists(const char *text, size_t len, const char *digest)
+{
+    CLEANUP(json) json_t *index = NULL;
+    if (len > DOCUMENT_MAX || object_parse(text, len, "", &index, NULL) < 0)
+        return false;
+    const json_t *entries = json_object_get(index, "manifests");
+    for (size_t i = 0; i < json_array_size(entries); i++) {
+        const json_t *entry = json_array_get(entries, i);
+        const char *is = text_in(entry, "digest");
+        if (is && strcmp(is, digest) == 0 && is_for_this(entry))
+            return true;
+    }
+    return false;
+}
+
 int layout_find(int layout, const char *tag, const char *name, char ret[static IMAGE_DIGEST_MAX], struct berth_err *err)
 {
     CLEANUP(json) json_t *index = NULL;

@@ -142,11 +142,45 @@ static int text_of(const json_t *config, const char *key, const char **ret, stru
     return 0;
 }
 
+bool image_is_vm(const json_t *config)
+{
+    const char *runtime = json_string_value(json_object_get(config, "runtime"));
+    return runtime && strcmp(runtime, "vm") == 0;
+}
+
+static int disk_read(const json_t *config, struct image_name *ret, struct berth_err *err)
+{
+    const char *image = NULL, *sum = NULL;
+    int rc = text_of(config, "image", &image, err);
+    rc = rc < 0 ? rc : text_of(json_object_get(config, "vm"), "sha256", &sum, err);
+    if (rc < 0 || !image)
+        return rc;
+    if (strlen(image) >= IMAGE_PATH_MAX)
+        return err_set(err, EINVAL, "image: the path or URL is too long");
+    (void)snprintf(ret->path, sizeof ret->path, "%s", image);
+    if (strncmp(image, "https://", 8) != 0 && strncmp(image, "http://", 7) != 0) {
+        ret->kind = IMAGE_FILE;
+        return image_path_valid(image)
+                   ? 0
+                   : err_set(err, EINVAL, "image: expected a URL or an absolute path without \"..\"");
+    }
+    ret->kind = IMAGE_URL;
+    (void)snprintf(ret->digest, sizeof ret->digest, "sha256:%.64s", sum ? sum : "");
+    return image_digest_valid(ret->digest) ? 0 : err_set(err, EINVAL, "image: a URL needs vm.sha256");
+}
+
 int image_name_read(const json_t *config, struct image_name *ret, struct berth_err *err)
 {
     struct image_name n = {0};
     const char *rootfs = NULL, *image = NULL, *pull = NULL;
-    int rc = text_of(config, "rootfs", &rootfs, err);
+    int rc = 0;
+    if (image_is_vm(config)) {
+        rc = disk_read(config, &n, err);
+        if (rc == 0)
+            *ret = n;
+        return rc;
+    }
+    rc = text_of(config, "rootfs", &rootfs, err);
     rc = rc < 0 ? rc : text_of(config, "image", &image, err);
     rc = rc < 0 ? rc : text_of(config, "pull", &pull, err);
     if (rc < 0)

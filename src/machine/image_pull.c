@@ -1,5 +1,6 @@
-/* image_pull.c - from a registry or a layout to a folder: skopeo fetches and umoci unpacks, both of them well kept and wary of
- * what they are given; this file tells them what, in a folder that is thrown away unless all went well. */
+/* image_pull.c - from a registry or a layout to a folder: skopeo fetches, as somebody without rights (image_fetch.h), and umoci
+ * unpacks, as root, since it gives files to owners; this file tells them what, and believes what skopeo left as far as digests
+ * prove it, in a folder that is thrown away unless all went well. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,10 +15,13 @@
 #include "machine/image_parts.h"
 #include "machine/mount_tree.h"
 #include "machine/oci_tool.h"
+#include "net/tls.h"
 #include "wire/document.h"
 
 #define SECOND_NS INT64_C(1000000000)
 enum { RESOLVE_S = 60, FETCH_S = 1800, UNPACK_S = 1800, ARGS_MAX = 24 };
+/* Beyond it tool_run drops what was said, a block of 4 KiB at a time. */
+enum { MANIFEST_BYTES_MAX = TOOL_OUT_MAX - 4096 };
 
 struct args {
     const char *at[ARGS_MAX];
@@ -30,8 +34,8 @@ static void arg(struct args *a, const char *text)
         a->at[a->len++] = text;
 }
 
-/* Two hundredth parts of the disk, at least 64 MiB, stay free: a full disk would stop everything on this node. */
-static uint64_t spare_bytes(int dir)
+/* Two hundredth parts of it, at least 64 MiB. */
+uint64_t spare_bytes(int dir)
 {
     struct statvfs v;
     uint64_t part = fstatvfs(dir, &v) == 0 ? (uint64_t)v.f_blocks * v.f_frsize / 50 : 0, most = UINT64_C(1) << 30;
@@ -41,67 +45,173 @@ static uint64_t spare_bytes(int dir)
     return part < least && part * 2 > least ? least : part;
 }
 
-/* Signatures are asked for where the administrator has a policy; without a file skopeo would refuse everything. */
-static void skopeo_args(const struct place *p, struct args *a, const char *verb, char authfile[static PLACE_PATH_MAX])
+void pull_cleanup(struct pull *pull)
 {
-    arg(a, "skopeo");
-    if (access("/etc/containers/policy.json", R_OK) < 0)
-        arg(a, "--insecure-policy");
-    arg(a, verb);
-    int n = snprintf(authfile, PLACE_PATH_MAX, "%s/registries.json", place_dir(p));
-    if (n > 0 && n < PLACE_PATH_MAX && access(authfile, R_OK) == 0) {
-        arg(a, "--authfile");
-        arg(a, authfile);
-    }
+    fetch_cleanup(&pull->fetch);
+    str_done(&pull->document);
 }
 
-int pull_resolve(const struct place *p, const struct image_name *name, int tmp, char ret[static IMAGE_DIGEST_MAX],
-                 struct berth_err *err)
+int pull_begin(const struct place *p, const struct image_name *name, int tmp, struct pull *ret, struct berth_err *err)
 {
-    if (*name->digest) {
-        (void)snprintf(ret, IMAGE_DIGEST_MAX, "%s", name->digest);
-        return 0;
+    *ret = (struct pull){
+        .place = p, .name = name, .tmp = tmp, .fetch = {.folder = -1, .secrets = -1}
+    };
+    return fetch_begin(p, tmp, &ret->fetch, err);
+}
+
+/* ---- what skopeo is told --------------------------------------------------------------------------------------------- */
+
+struct skopeo {
+    struct args args;
+    char authfile[PLACE_PATH_MAX], source[IMAGE_NAME_MAX + IMAGE_DIGEST_MAX + 16], what[IMAGE_NAME_MAX + 32];
+};
+
+/* Signatures are asked for where the administrator has a policy; without a file skopeo would refuse everything. */
+static int skopeo_begin(struct pull *pull, struct skopeo *s, const char *verb, struct berth_err *err)
+{
+    char path[PLACE_PATH_MAX];
+    arg(&s->args, "skopeo");
+    if (access("/etc/containers/policy.json", R_OK) < 0)
+        arg(&s->args, "--insecure-policy");
+    arg(&s->args, verb);
+    (void)snprintf(s->what, sizeof s->what, "cannot pull image %s", pull->name->name);
+    int n = snprintf(path, sizeof path, "%s/registries.json", place_dir(pull->place));
+    int rc = n < 0 || (size_t)n >= sizeof path ? -ENAMETOOLONG : fetch_secrets(&pull->fetch, path, s->authfile);
+    if (rc < 0 && rc != -ENOENT)
+        return err_set(err, -rc, "%s: cannot read the agent's registries.json: %s", s->what, strerror(-rc));
+    if (rc == 0) {
+        arg(&s->args, "--authfile");
+        arg(&s->args, s->authfile);
     }
-    char authfile[PLACE_PATH_MAX], source[IMAGE_NAME_MAX + 16], what[IMAGE_NAME_MAX + 32];
-    struct args a = {0};
-    skopeo_args(p, &a, "inspect", authfile);
-    arg(&a, "--no-tags");
-    arg(&a, "--format");
-    arg(&a, "{{.Digest}}");
-    if (name->plain_http)
-        arg(&a, "--tls-verify=false");
-    (void)snprintf(source, sizeof source, "docker://%s", name->name);
-    arg(&a, source);
-    (void)snprintf(what, sizeof what, "cannot pull image %s", name->name);
-    CLEANUP(str) struct str out = {0};
-    int rc = tool_run(&(struct tool){.argv = a.at, .dir = tmp, .timeout_ns = RESOLVE_S * SECOND_NS, .what = what}, &out,
-                      err);
-    if (rc < 0)
-        return rc;
-    char digest[IMAGE_DIGEST_MAX] = "";
-    (void)snprintf(digest, sizeof digest, "%.*s", (int)strcspn(str_text(&out), "\n"), str_text(&out));
-    if (!image_digest_valid(digest))
-        return err_set(err, EIO, "%s: the registry names no digest of it", what);
-    memcpy(ret, digest, sizeof digest);
     return 0;
 }
 
-int pull_fetch(const struct place *p, const struct image_name *name, const char *digest, int tmp, struct berth_err *err)
+/* A document of the registry's, byte for byte: of `digest`, or "": of the name's tag. */
+static int document_fetch(struct pull *pull, const char *digest, struct str *ret, struct berth_err *err)
 {
-    char authfile[PLACE_PATH_MAX], source[IMAGE_NAME_MAX + IMAGE_DIGEST_MAX + 16], what[IMAGE_NAME_MAX + 32];
-    struct args a = {0};
-    skopeo_args(p, &a, "copy", authfile);
-    arg(&a, "--quiet");
-    if (name->plain_http)
-        arg(&a, "--src-tls-verify=false");
-    (void)snprintf(source, sizeof source, "docker://%s@%s", name->repository, digest);
-    arg(&a, source);
-    arg(&a, "oci:pull:image");
-    (void)snprintf(what, sizeof what, "cannot pull image %s", name->name);
-    const struct tool t = {
-        .argv = a.at, .dir = tmp, .timeout_ns = FETCH_S * SECOND_NS, .spare_bytes = spare_bytes(tmp), .what = what};
-    return tool_run(&t, NULL, err);
+    struct skopeo s = {0};
+    int rc = skopeo_begin(pull, &s, "inspect", err);
+    if (rc < 0)
+        return rc;
+    arg(&s.args, "--raw");
+    if (pull->name->plain_http)
+        arg(&s.args, "--tls-verify=false");
+    if (*digest)
+        (void)snprintf(s.source, sizeof s.source, "docker://%s@%s", pull->name->repository, digest);
+    else
+        (void)snprintf(s.source, sizeof s.source, "docker://%s", pull->name->name);
+    arg(&s.args, s.source);
+    rc = fetch_run(&pull->fetch, &(struct tool){.argv = s.args.at, .timeout_ns = RESOLVE_S * SECOND_NS, .what = s.what},
+                   ret, err);
+    if (rc == 0 && ret->len > MANIFEST_BYTES_MAX)
+        return err_set(err, EFBIG, "%s: its manifest is larger than %d bytes", s.what, MANIFEST_BYTES_MAX);
+    return rc;
 }
+
+static int digest_of(const char *text, size_t len, char ret[static IMAGE_DIGEST_MAX], struct berth_err *err)
+{
+    char sum[SHA256_TEXT_MAX];
+    int rc = sha256_text(text, len, sum, err);
+    if (rc == 0)
+        (void)snprintf(ret, IMAGE_DIGEST_MAX, "sha256:%s", sum);
+    return rc;
+}
+
+int pull_resolve(struct pull *pull, char ret[static IMAGE_DIGEST_MAX], struct berth_err *err)
+{
+    if (*pull->name->digest) {
+        (void)snprintf(ret, IMAGE_DIGEST_MAX, "%s", pull->name->digest);
+        return 0;
+    }
+    int rc = document_fetch(pull, "", &pull->document, err);
+    if (rc == 0 && !pull->document.len)
+        return err_set(err, EIO, "cannot pull image %s: the registry has nothing under that name", pull->name->name);
+    return rc < 0 ? rc : digest_of(str_text(&pull->document), pull->document.len, ret, err);
+}
+
+/* ---- and what it left ------------------------------------------------------------------------------------------------ */
+
+/* As the registry has it ("dir:" changes no byte, not even of a manifest). */
+static int image_copy(struct pull *pull, const char *digest, struct berth_err *err)
+{
+    struct skopeo s = {0};
+    int rc = skopeo_begin(pull, &s, "copy", err);
+    if (rc < 0)
+        return rc;
+    arg(&s.args, "--quiet");
+    if (pull->name->plain_http)
+        arg(&s.args, "--src-tls-verify=false");
+    (void)snprintf(s.source, sizeof s.source, "docker://%s@%s", pull->name->repository, digest);
+    arg(&s.args, s.source);
+    arg(&s.args, "dir:pull");
+    const struct tool t = {.argv = s.args.at,
+                           .timeout_ns = FETCH_S * SECOND_NS,
+                           .spare_bytes = spare_bytes(pull->fetch.folder),
+                           .what = s.what};
+    return fetch_run(&pull->fetch, &t, NULL, err);
+}
+
+/* Is it what the digest means: itself, or by an index of that digest? */
+static int manifest_check(struct pull *pull, const char *digest, const char *text, size_t len, struct berth_err *err)
+{
+    char is[IMAGE_DIGEST_MAX], index[IMAGE_DIGEST_MAX];
+    int rc = digest_of(text, len, is, err);
+    if (rc < 0 || strcmp(is, digest) == 0)
+        return rc;
+    if (!pull->document.len)
+        rc = document_fetch(pull, digest, &pull->document, err);
+    if (rc == 0)
+        rc = digest_of(str_text(&pull->document), pull->document.len, index, err);
+    if (rc < 0)
+        return rc;
+    if (strcmp(index, digest) == 0 && index_lists(str_text(&pull->document), pull->document.len, is))
+        return 0;
+    return err_set(err, EBADMSG, "cannot pull image %s: what came is not what %s means", pull->name->name, digest);
+}
+
+struct taking {
+    const struct pull *pull;
+    struct berth_err *err;
+};
+
+static int part_take(void *ctx, const char *digest, uint64_t size, int blobs)
+{
+    const struct taking *t = ctx;
+    const struct pull *pull = t->pull;
+    const char *hex = digest + strlen("sha256:");
+    char path[96];
+    (void)snprintf(path, sizeof path, "pull/%s", hex);
+    int rc = fetch_take(&pull->fetch, path, size, digest, blobs, hex);
+    if (rc == -ENOSPC)
+        return err_set(t->err, ENOSPC, "cannot pull image %s: the disk is full", pull->name->name);
+    return rc == 0 ? 0
+                   : err_set(t->err, -rc, "cannot pull image %s: %s %s", pull->name->name, digest,
+                             rc == -EBADMSG  ? "is not what came under that digest"
+                             : rc == -EINVAL ? "is no plain file"
+                                             : strerror(-rc));
+}
+
+int pull_fetch(struct pull *pull, const char *digest, char ret_manifest[static IMAGE_DIGEST_MAX], struct berth_err *err)
+{
+    CLEANUP(mem) char *text = NULL;
+    size_t len = 0;
+    int rc = image_copy(pull, digest, err);
+    if (rc < 0)
+        return rc;
+    rc = fetch_read(&pull->fetch, "pull/manifest.json", MANIFEST_BYTES_MAX, &text, &len);
+    if (rc < 0)
+        return err_set(err, -rc, "cannot pull image %s: skopeo left no manifest: %s", pull->name->name, strerror(-rc));
+    rc = manifest_check(pull, digest, text, len, err);
+    if (rc < 0)
+        return rc;
+    CLEANUP(close_fd) int layout = tree_folder(pull->tmp, "pull", 0700);
+    if (layout < 0)
+        return err_set(err, -layout, "cannot pull image %s: cannot make a folder: %s", pull->name->name,
+                       strerror(-layout));
+    return layout_make(text, len, layout, pull->name->name, part_take, &(struct taking){pull, err}, ret_manifest, err);
+}
+
+/* ---- unpacking ------------------------------------------------------------------------------------------------------- */
 
 static int config_keep(int unpacked, const json_t *config)
 {
@@ -113,8 +223,7 @@ static int config_keep(int unpacked, const json_t *config)
     return rc;
 }
 
-/* Beside the root: what the image says, how large it is, when it was used. On disk before it can be found by its name. */
-static int unpacked_complete(int unpacked, const json_t *config)
+int unpacked_complete(int unpacked, const json_t *config)
 {
     CLEANUP(close_fd) int root = tree_open(unpacked, "rootfs", O_RDONLY | O_DIRECTORY, 0);
     if (root < 0)

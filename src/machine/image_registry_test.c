@@ -1,155 +1,11 @@
 /* image_registry_test.c - images pulled from a real registry on this machine: once, again, by digest, with credentials, and from
  * one that is broken; then run. */
-#include "machine/image_kit_test.h"
+#include "machine/image_registry_kit_test.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <time.h>
-
-#include "wire/document.h"
-
-/* ---- a registry ---- */
-
-struct registry {
-    pid_t pid;
-    uint16_t port;
-};
-
-static void registry_cleanup(struct registry *r)
-{
-    if (r->pid > 0) {
-        (void)kill(r->pid, SIGKILL);
-        (void)waitpid(r->pid, NULL, 0);
-    }
-    r->pid = 0;
-}
-
-static uint16_t free_port(void)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof at;
-    CLEANUP(close_fd) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
-    return ntohs(at.sin_port);
-}
-
-static bool answers(uint16_t port)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(port)};
-    CLEANUP(close_fd) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    return connect(fd, (struct sockaddr *)&at, sizeof at) == 0;
-}
-
-/* False: it has ended. */
-static bool registry_spawn(struct registry *r, const char *path, const char *config)
-{
-    r->pid = fork();
-    if (r->pid == 0) {
-        int null = open("/dev/null", O_RDWR);
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        (void)dup2(null, 1);
-        (void)dup2(null, 2);
-        execl(path, path, "serve", config, NULL);
-        _exit(127);
-    }
-    for (int i = 0; i < 3000; i++) {
-        if (waitpid(r->pid, NULL, WNOHANG) != 0)
-            break;
-        if (answers(r->port))
-            return true;
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    }
-    return false;
-}
-
-/* `auth`: user "ann", password "secret". */
-static void registry_start(struct image_kit *k, struct registry *r, bool auth)
-{
-    char path[PATH_MAX], text[1024];
-    if (tool_find("docker-registry", path) < 0) {
-        print_message("skip: there is no docker-registry\n");
-        skip();
-    }
-    for (int turn = 0; turn < 5; turn++) { /* somebody else may take the port before the registry does */
-        r->port = free_port();
-        (void)snprintf(
-            text, sizeof text,
-            "version: 0.1\nlog: {level: error, accesslog: {disabled: true}}\nstorage: {filesystem: {rootdirectory: "
-            "%s/registry}}\nhttp: {addr: \"127.0.0.1:%u\"}\n%s%s%s",
-            k->folder.path, r->port, auth ? "auth: {htpasswd: {realm: r, path: " : "", auth ? k->folder.path : "",
-            auth ? "/htpasswd}}\n" : "");
-        folder_put(&k->folder, "registry.yml", text);
-        folder_put(&k->folder, "htpasswd", "ann:$2y$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a\n");
-        if (registry_spawn(r, path, folder_at(&k->folder, "registry.yml")))
-            return;
-    }
-    fail_msg("the registry does not start");
-}
-
-/* Pushes an image with this text in the file /version, and its command prints it. */
-static void push(struct image_kit *k, const struct registry *r, const char *version, const char *creds)
-{
-    struct str layers[2] = {{0}, {0}};
-    char digest[72], layout[128], source[160], target[160];
-    if (!busybox_layer(&layers[0])) {
-        print_message("skip: there is no busybox\n");
-        skip();
-    }
-    tar_add(&layers[1], &(struct entry){.type = '0', .name = "version", .mode = 0644, .data = version});
-    tar_end(&layers[1]);
-    (void)snprintf(layout, sizeof layout, "%s/push-%s", k->folder.path, version);
-    layout_put(layout, "1", layers, 2, "\"Entrypoint\":[\"/bin/cat\"],\"Cmd\":[\"/version\"]", digest);
-    (void)snprintf(source, sizeof source, "oci:%s:1", layout);
-    (void)snprintf(target, sizeof target, "docker://127.0.0.1:%u/team/app:1", r->port);
-    const char *argv[] = {"skopeo",
-                          "--insecure-policy",
-                          "copy",
-                          "--dest-tls-verify=false",
-                          source,
-                          target,
-                          creds ? "--dest-creds" : NULL,
-                          creds,
-                          NULL};
-    if (tool_run(&(struct tool){.argv = argv, .dir = -1, .timeout_ns = INT64_C(60000000000), .what = "push"}, NULL,
-                 &k->err) < 0)
-        fail_msg("%s", k->err.text);
-    str_done(&layers[0]);
-    str_done(&layers[1]);
-}
-
-static json_t *config_of(const struct registry *r, const char *tail, bool always)
-{
-    return json_of("{\"image\": \"127.0.0.1:%u/team/app%s\"%s}", r->port, tail, always ? ", \"pull\": \"always\"" : "");
-}
-
-static int ensure(struct image_kit *k, const struct registry *r, const char *tail, bool always)
-{
-    CLEANUP(json) json_t *config = config_of(r, tail, always);
-    memset(&k->err, 0, sizeof k->err);
-    return image_ensure(k->place, config, &k->err);
-}
-
-/* What /version of the image is that an instance would get. */
-static void assert_version(struct image_kit *k, const struct registry *r, const char *tail, const char *want)
-{
-    CLEANUP(json) json_t *config = config_of(r, tail, false);
-    CLEANUP(close_fd) int root = -1;
-    CLEANUP(mem) char *text = NULL;
-    char digest[72];
-    if (image_open(k->place, config, &root, NULL, digest, &k->err) < 0 ||
-        tree_read(root, "version", 100, &text, NULL) < 0)
-        fail_msg("%s", k->err.text);
-    assert_string_equal(text, want);
-}
+#include <sys/utsname.h>
 
 /* ---- tests ---- */
 
@@ -186,15 +42,6 @@ static void a_name_is_resolved_once(void **state)
     assert_version(k, &r, ":1", "two");
 }
 
-static void assert_nothing_here(struct image_kit *k)
-{
-    CLEANUP(close_fd) int images = open(folder_at(&k->folder, "state/images"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    assert_true(unlinkat(images, "unpacked", AT_REMOVEDIR) == 0 || errno == ENOENT);
-    assert_true(unlinkat(images, "refs", AT_REMOVEDIR) == 0 || errno == ENOENT);
-    assert_int_equal(unlinkat(images, "tmp-1-0", AT_REMOVEDIR), -1);
-    assert_int_equal(errno, ENOENT);
-}
-
 /* The registry keeps what was pushed in files called "data"; documents are small. */
 static int layer_spoil(const char *path, const struct stat *st, int flag, struct FTW *at)
 {
@@ -224,6 +71,17 @@ static void a_broken_registry_is_told(void **state)
     assert_nothing_here(k);
 }
 
+static int secret_find(const char *path, const struct stat *st, int flag, struct FTW *at)
+{
+    (void)st;
+    if (flag != FTW_F || strcmp(path + at->base, "registries.json") == 0)
+        return 0;
+    CLEANUP(mem) char *text = NULL;
+    size_t len = 0;
+    assert_int_equal(tree_read(AT_FDCWD, path, (size_t)16 << 20, &text, &len), 0);
+    return memmem(text, len, "YW5uOnNlY3JldA==", 16) || memmem(text, len, "ann:secret", 10);
+}
+
 static void credentials_are_used(void **state)
 {
     struct image_kit *k = *state;
@@ -238,9 +96,11 @@ static void credentials_are_used(void **state)
     char text[256];
     (void)snprintf(text, sizeof text, "{\"auths\": {\"127.0.0.1:%u\": {\"auth\": \"YW5uOnNlY3JldA==\"}}}", r.port);
     folder_put(&k->folder, "state/registries.json", text);
+    assert_int_equal(chmod(folder_at(&k->folder, "state/registries.json"), 0600), 0);
     if (ensure(k, &r, ":1", false) < 0)
         fail_msg("%s", k->err.text);
     assert_version(k, &r, ":1", "one");
+    assert_int_equal(nftw(folder_at(&k->folder, "state"), secret_find, 16, FTW_PHYS), 0); /* and left nowhere */
 }
 
 struct puller {
@@ -274,6 +134,8 @@ static void two_at_once_are_one(void **state)
         "#!/bin/sh\nfor word; do case $word in inspect|copy) echo $word >>%s/count; sleep 1;; esac; done\nexec %s \"$@\"\n",
         k->folder.path, path);
     folder_put(&k->folder, "bin/skopeo", text);
+    folder_put(&k->folder, "count", "");
+    assert_int_equal(chmod(folder_at(&k->folder, "count"), 0666), 0); /* he who fetches is somebody else */
     assert_int_equal(chmod(folder_at(&k->folder, "bin/skopeo"), 0755), 0);
     CLEANUP(mem) char *before = mem_strdup(getenv("PATH"));
     assert_int_equal(setenv("PATH", folder_at(&k->folder, "bin"), 1), 0);
@@ -291,6 +153,73 @@ static void two_at_once_are_one(void **state)
     assert_int_equal(setenv("PATH", before, 1), 0);
     /* The first three: one look and one pull. Those who always want to look: a look by the first, the others had that. */
     assert_string_equal(folder_get(&k->folder, "count"), "inspect\ncopy\ninspect\n");
+}
+
+/* Docker's own kind of manifest, which umoci does not read. */
+static void schema_2_is_read(void **state)
+{
+    struct image_kit *k = *state;
+    NEEDS("skopeo");
+    NEEDS("umoci");
+    CLEANUP(registry) struct registry r = {0};
+    registry_start(k, &r, false);
+    push_as(k, &r, "old", "2", "v2s2", NULL);
+    if (ensure(k, &r, ":2", false) < 0)
+        fail_msg("%s", k->err.text);
+    assert_version(k, &r, ":2", "old");
+    CLEANUP(json) json_t *config = config_of(&r, ":2", false), *image = NULL;
+    CLEANUP(close_fd) int root = -1;
+    char digest[72], tail[80];
+    assert_int_equal(image_open(k->place, config, &root, &image, digest, &k->err), 0);
+    assert_string_equal(
+        json_string_value(json_array_get(json_object_get(json_object_get(image, "config"), "Entrypoint"), 0)),
+        "/bin/cat");
+    digest_tail(k, &r, "2", tail);
+    assert_string_equal(digest, tail + 1);
+}
+
+/* An index of two machines' images, under a tag and by its digest. */
+static void the_image_of_this_machine_is_pulled(void **state)
+{
+    struct image_kit *k = *state;
+    NEEDS("skopeo");
+    NEEDS("umoci");
+    NEEDS("curl");
+    CLEANUP(registry) struct registry r = {0};
+    CLEANUP(str) struct str doc = {0};
+    char ours[80], others[80], index[80], url[128], file[128];
+    struct utsname u;
+    assert_int_equal(uname(&u), 0);
+    registry_start(k, &r, false);
+    push_as(k, &r, "ours", "ours", NULL, NULL);
+    push_as(k, &r, "others", "others", NULL, NULL);
+    digest_tail(k, &r, "ours", ours);
+    digest_tail(k, &r, "others", others);
+    const char *arch = strcmp(u.machine, "x86_64") == 0 ? "amd64" : "arm64";
+#define MANIFEST "\"mediaType\": \"application/vnd.oci.image.manifest.v1+json\", \"size\": 500"
+    str_addf(&doc,
+             "{\"schemaVersion\": 2, \"mediaType\": \"application/vnd.oci.image.index.v1+json\", \"manifests\": ["
+             "{" MANIFEST ", \"digest\": \"%s\", \"platform\": {\"os\": \"linux\", \"architecture\": \"mips64le\"}},"
+             "{" MANIFEST ", \"digest\": \"%s\", \"platform\": {\"os\": \"linux\", \"architecture\": \"%s\"}}]}",
+             others + 1, ours + 1, arch);
+#undef MANIFEST
+    folder_put(&k->folder, "index", doc.at);
+    (void)snprintf(url, sizeof url, "http://127.0.0.1:%u/v2/team/app/manifests/multi", r.port);
+    (void)snprintf(file, sizeof file, "@%s", folder_at(&k->folder, "index"));
+    const char *argv[] = {
+        "curl",          "-sSf", "-X", "PUT", "-H", "Content-Type: application/vnd.oci.image.index.v1+json",
+        "--data-binary", file,   url,  NULL};
+    if (tool_run(&(struct tool){.argv = argv, .dir = -1, .timeout_ns = INT64_C(60000000000), .what = "put"}, NULL,
+                 &k->err) < 0)
+        fail_msg("%s", k->err.text);
+    digest_tail(k, &r, "multi", index);
+    const char *const tails[] = {":multi", index};
+    for (size_t i = 0; i < ROWS(tails); i++) {
+        if (ensure(k, &r, tails[i], false) < 0)
+            fail_msg("%s", k->err.text);
+        assert_version(k, &r, tails[i], "ours");
+        images_trim(k->place, 0);
+    }
 }
 
 /* From the registry to its output. */
@@ -347,8 +276,10 @@ static int surroundings(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_name_is_resolved_once), TEST(a_broken_registry_is_told), TEST(credentials_are_used),
-        TEST(two_at_once_are_one),     TEST(what_was_pulled_runs),
+        TEST(schema_2_is_read),        TEST(the_image_of_this_machine_is_pulled),
+        TEST(a_name_is_resolved_once), TEST(a_broken_registry_is_told),
+        TEST(credentials_are_used),    TEST(two_at_once_are_one),
+        TEST(what_was_pulled_runs),
     };
     return cmocka_run_group_tests(tests, surroundings, NULL);
 }

@@ -325,6 +325,31 @@ static void at_once_is_once(void **state)
     assert_images(k, 1);
 }
 
+/* A program of that name stands in for curl and says what it was told: who sends nothing is not waited for until the end of all. */
+static void a_stalled_download_ends(void **state)
+{
+    struct image_kit *k = *state;
+    const char *path = getenv("PATH");
+    CLEANUP(str) struct str script = {0}, before = {0}, after = {0};
+    str_addf(&script, "#!/bin/sh\necho \"$*\" >'%s'\necho too slow >&2\nexit 28\n", folder_at(&k->folder, "words"));
+    folder_put(&k->folder, "bin/curl", script.at);
+    folder_put(&k->folder, "words", "");
+    assert_int_equal(chmod(folder_at(&k->folder, "words"), 0666), 0); /* he who fetches is somebody else */
+    assert_int_equal(chmod(folder_at(&k->folder, "bin/curl"), 0755), 0);
+    str_add(&before, path ? path : "");
+    str_addf(&after, "%s:%s", folder_at(&k->folder, "bin"), before.at);
+    assert_int_equal(setenv("PATH", after.at, 1), 0);
+    CLEANUP(json)
+    json_t *config = json_of("{\"runtime\": \"vm\", \"image\": \"http://127.0.0.1:1/a\", \"vm\": {\"sha256\": "
+                             "\"0123456789012345678901234567890123456789012345678901234567890123\"}}");
+    int rc = image_ensure(k->place, config, &k->err);
+    assert_int_equal(setenv("PATH", before.at, 1), 0);
+    assert_true(rc < 0);
+    assert_non_null(strstr(k->err.text, "too slow"));
+    assert_non_null(strstr(folder_get(&k->folder, "words"), "--speed-limit 4096 --speed-time 60"));
+    assert_images(k, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +359,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_full_disk_is_told, image_kit_setup, image_kit_teardown),
         cmocka_unit_test_setup_teardown(what_nobody_uses_goes_oldest_first, image_kit_setup, image_kit_teardown),
         cmocka_unit_test_setup_teardown(at_once_is_once, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test_setup_teardown(a_stalled_download_ends, image_kit_setup, image_kit_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

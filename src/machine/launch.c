@@ -23,7 +23,8 @@
 #include "machine/launch_spec.h"
 #include "machine/place_file.h"
 
-enum { START_MS_MAX = 10 * 1000, START_CONTAINER_MS_MAX = 60 * 1000, ADOPT_MS_MAX = 2 * 1000 };
+enum { START_MS_MAX = 10 * 1000, START_CONTAINER_MS_MAX = 60 * 1000, END_MS_MAX = 2 * 1000 };
+enum { LOOK_MS = 2 };
 
 /* ---- starting ---- */
 
@@ -53,6 +54,7 @@ static int spec_put(const struct place *p, const struct launch *l, char ret_dir[
     rc = spec_write(l, logs, heard, &text, err);
     if (rc)
         return rc;
+    (void)mkdir(logs, 0700); /* who hears that it runs may ask for its log; it runs without one, too */
     dir = folder_open(p, l->id, ret_dir);
     rc = dir < 0 ? dir : file_write(dir, "spec", text.at, text.len, false);
     return rc ? err_set(err, -rc, "cannot write what the shim of instance %s is told: %s", name, strerror(-rc)) : 0;
@@ -98,7 +100,7 @@ static void shim_kill(int pidfd)
     if (pidfd < 0)
         return;
     pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
-    poll(&gone, 1, ADOPT_MS_MAX);
+    poll(&gone, 1, END_MS_MAX);
 }
 
 static int shim_listen(const struct place *p, int fd, const struct launch *l, struct launched *ret,
@@ -211,30 +213,60 @@ static int shim_find(const struct place *p, uint64_t id, struct shim_mark *ret)
     return errno == EWOULDBLOCK ? mark_read(dir, ret) : -errno;
 }
 
+int launch_look(const struct place *p, uint64_t id, struct launched *ret, struct berth_err *err)
+{
+    struct shim_mark m = {0};
+    int rc = shim_find(p, id, &m), fd;
+
+    if (rc == -ESRCH)
+        return err_set(err, ESRCH, "instance %" PRIu64 " has no shim any more", id);
+    if (rc && rc != -EAGAIN)
+        return err_set(err, -rc, "cannot look for the shim of instance %" PRIu64 ": %s", id, strerror(-rc));
+    fd = rc == 0 && m.pid > 0 ? pidfd_of(m.shim, m.shim_start) : -EAGAIN;
+    /* The lock is held: by a shim that has not got to its mark or is about to end. */
+    if (fd < 0)
+        return err_set(err, EAGAIN, "the shim of instance %" PRIu64 " is being started and does not come on", id);
+    *ret = (struct launched){.pidfd = fd, .shim = m.shim, .pid = m.pid, .pid_start = m.pid_start};
+    return 0;
+}
+
+static bool is_container(const struct place *p, uint64_t id)
+{
+    CLEANUP(close_fd) int dir = -1;
+    struct spec s;
+    char path[PLACE_PATH_MAX], *text;
+    size_t len;
+    bool is;
+
+    dir = folder_open(p, id, path);
+    if (dir < 0 || file_read(dir, "spec", &text, &len) || spec_read(text, len, &s, NULL))
+        return false;
+    is = s.launch.runtime != NULL;
+    spec_done(&s);
+    return is;
+}
+
 int launch_adopt(const struct place *p, uint64_t id, struct launched *ret, struct berth_err *err)
 {
-    int64_t end = boottime_ns() + (int64_t)ADOPT_MS_MAX * 1000000;
+    int rc = launch_look(p, id, ret, err), code;
+    char text[LAUNCH_TEXT_MAX];
 
-    for (;;) {
-        struct shim_mark m = {0};
-        int rc = shim_find(p, id, &m), fd;
+    if (rc != -EAGAIN)
+        return rc;
+    /* Looks are counted, not time: where all of the machine stands still, the shim does not come on either. */
+    for (int looks = 0, max = (is_container(p, id) ? START_CONTAINER_MS_MAX : START_MS_MAX) / LOOK_MS; looks < max;
+         looks++) {
+        bool over = launch_exit(p, id, &code, text) == 0;
 
-        if (rc == 0 && m.pid == 0)
-            rc = -EAGAIN;
-        fd = rc ? rc : pidfd_of(m.shim, m.shim_start);
-        if (fd >= 0) {
-            *ret = (struct launched){.pidfd = fd, .shim = m.shim, .pid = m.pid, .pid_start = m.pid_start};
-            return 0;
-        }
-        /* The lock is held: by a shim that has not got to its mark or is about to end. */
-        if (rc && rc != -EAGAIN && rc != -ESRCH)
-            return err_set(err, -rc, "cannot look for the shim of instance %" PRIu64 ": %s", id, strerror(-rc));
-        if (rc == -ESRCH)
-            return err_set(err, ESRCH, "instance %" PRIu64 " has no shim any more", id);
-        if (boottime_ns() >= end)
-            return err_set(err, EAGAIN, "the shim of instance %" PRIu64 " is being started and does not come on", id);
-        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+        /* It has said how it ended, and does nothing after that. */
+        if (over && looks >= END_MS_MAX / LOOK_MS)
+            return err_set(err, ESRCH, "instance %" PRIu64 " is over, and its shim is ending", id);
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000}, NULL);
+        rc = launch_look(p, id, ret, err);
+        if (rc != -EAGAIN)
+            return rc;
     }
+    return rc;
 }
 
 int launch_first(const struct launched *l)
@@ -244,7 +276,7 @@ int launch_first(const struct launched *l)
 
 void launch_refuse(const struct place *p, uint64_t id)
 {
-    int64_t end = boottime_ns() + (int64_t)ADOPT_MS_MAX * 1000000;
+    int64_t end = boottime_ns() + (int64_t)END_MS_MAX * 1000000;
 
     do {
         struct shim_mark m = {0};
@@ -254,7 +286,7 @@ void launch_refuse(const struct place *p, uint64_t id)
         if (rc == -ESRCH)
             return;
         shim_kill(fd);
-        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000}, NULL);
     } while (boottime_ns() < end);
 }
 

@@ -54,7 +54,10 @@ struct launch {
     uint64_t log_bytes; /* of one file; 0: 10 MiB */
     unsigned log_files; /* log, log.1, ...; 0: 2 */
     int64_t fence_ns;   /* 0: never */
+    bool all_syscalls;  /* it may ask anything of the kernel (machine/syscalls.h) */
     int stop_signal;    /* by which the shim fences politely; SIGKILL follows at once */
+    bool
+        trusted; /* an administrator's: it may gain privileges and ask of the kernel what any program of its user may */
     /* Of a container: "/usr/bin/crun" and its bundle; NULL: a process. Arguments, environment, user, mounts and rlimits are
      * the bundle's then. Its descriptors 3 to 3 + sockets_len - 1 are the sockets, 3 + sockets_len is for its progress: the
      * bundle's environment says so (LISTEN_FDS=N, LISTEN_PID=1, BERTH_PROGRESS_FD=3+N). The container is "berth-ID". */
@@ -73,7 +76,10 @@ struct launched {
 int launch_start(struct place *p, const struct launch *l, struct launched *ret, struct berth_err *err);
 /* The shim of an instance from before; not for one that this agent is just starting. -ESRCH: there is none any more, and
  * none will come even if one was just on its way; see launch_exit. -EAGAIN: it is on its way, as a container's may be for a
- * while; ask again. */
+ * while, or about to end; ask again. */
+int launch_look(const struct place *p, uint64_t id, struct launched *ret, struct berth_err *err);
+/* The same, but waits for one that is on its way as long as launch_start would; may be called on any thread. -EAGAIN: it
+ * does not come on. */
 int launch_adopt(const struct place *p, uint64_t id, struct launched *ret, struct berth_err *err);
 /* A pidfd of its first process, to be closed; -ESRCH: that has ended. */
 int launch_first(const struct launched *l);

@@ -66,7 +66,7 @@ static void cages_remove(struct cages *c)
     for (size_t i = 0; i < c->len; i++) {
         int rc = -1;
 
-        for (int tries = 0; rc && tries < 1000; tries++) {
+        for (int tries = 0; rc && tries < 12000; tries++) {
             rc = rmdir(c->dirs[i]);
             if (rc)
                 kit_nap();

@@ -90,6 +90,8 @@ int spec_write(const struct launch *l, const char *logs, const char *heard, stru
     add_u64(ret, "log_files", l->log_files);
     add_u64(ret, "fence_ns", l->fence_ns > 0 ? (uint64_t)l->fence_ns : 0);
     add_u64(ret, "stop_signal", l->stop_signal > 0 ? (uint64_t)l->stop_signal : 0);
+    add_u64(ret, "all_syscalls", l->all_syscalls);
+    add_u64(ret, "trusted", l->trusted);
     add_text(ret, "runtime", l->runtime);
     add_text(ret, "bundle", l->bundle);
     return 0;
@@ -105,6 +107,7 @@ struct lists {
 };
 
 enum key {
+    KEY_ALL_SYSCALLS,
     KEY_ARG,
     KEY_BUNDLE,
     KEY_CWD,
@@ -124,6 +127,7 @@ enum key {
     KEY_SHIM,
     KEY_SOCKET,
     KEY_STOP_SIGNAL,
+    KEY_TRUSTED,
     KEY_UID,
 };
 
@@ -131,26 +135,28 @@ static const struct {
     const char *name;
     size_t cells;
 } keys[] = {
-    [KEY_ARG] = {"arg",         1},
-    [KEY_BUNDLE] = {"bundle",      1},
-    [KEY_CWD] = {"cwd",         1},
-    [KEY_ENTRANCE] = {"entrance",    1},
-    [KEY_ENV] = {"env",         1},
-    [KEY_FENCE_NS] = {"fence_ns",    1},
-    [KEY_GID] = {"gid",         1},
-    [KEY_GROUP] = {"group",       1},
-    [KEY_HEARD] = {"heard",       1},
-    [KEY_ID] = {"id",          1},
-    [KEY_LOG_BYTES] = {"log_bytes",   1},
-    [KEY_LOG_FILES] = {"log_files",   1},
-    [KEY_LOGS] = {"logs",        1},
-    [KEY_MOUNT] = {"mount",       5},
-    [KEY_RLIMIT] = {"rlimit",      3},
-    [KEY_RUNTIME] = {"runtime",     1},
-    [KEY_SHIM] = {"shim",        1},
-    [KEY_SOCKET] = {"socket",      1},
-    [KEY_STOP_SIGNAL] = {"stop_signal", 1},
-    [KEY_UID] = {"uid",         1},
+    [KEY_ALL_SYSCALLS] = {"all_syscalls", 1},
+    [KEY_ARG] = {"arg",          1},
+    [KEY_BUNDLE] = {"bundle",       1},
+    [KEY_CWD] = {"cwd",          1},
+    [KEY_ENTRANCE] = {"entrance",     1},
+    [KEY_ENV] = {"env",          1},
+    [KEY_FENCE_NS] = {"fence_ns",     1},
+    [KEY_GID] = {"gid",          1},
+    [KEY_GROUP] = {"group",        1},
+    [KEY_HEARD] = {"heard",        1},
+    [KEY_ID] = {"id",           1},
+    [KEY_LOG_BYTES] = {"log_bytes",    1},
+    [KEY_LOG_FILES] = {"log_files",    1},
+    [KEY_LOGS] = {"logs",         1},
+    [KEY_MOUNT] = {"mount",        5},
+    [KEY_RLIMIT] = {"rlimit",       3},
+    [KEY_RUNTIME] = {"runtime",      1},
+    [KEY_SHIM] = {"shim",         1},
+    [KEY_SOCKET] = {"socket",       1},
+    [KEY_STOP_SIGNAL] = {"stop_signal",  1},
+    [KEY_TRUSTED] = {"trusted",      1},
+    [KEY_UID] = {"uid",          1},
 };
 enum { KEYS_LEN = sizeof keys / sizeof *keys };
 
@@ -193,6 +199,7 @@ static void take(struct spec *s, struct lists *t, enum key key, const char *cons
     struct launch *l = &s->launch;
 
     switch (key) {
+    case KEY_ALL_SYSCALLS: l->all_syscalls = number(cells[0]) != 0; break;
     case KEY_BUNDLE: l->bundle = cells[0]; break;
     case KEY_CWD: l->cwd = cells[0]; break;
     case KEY_FENCE_NS: l->fence_ns = (int64_t)number(cells[0]); break;
@@ -205,6 +212,7 @@ static void take(struct spec *s, struct lists *t, enum key key, const char *cons
     case KEY_RUNTIME: l->runtime = cells[0]; break;
     case KEY_SHIM: l->shim = cells[0]; break;
     case KEY_STOP_SIGNAL: l->stop_signal = (int)number(cells[0]); break;
+    case KEY_TRUSTED: l->trusted = number(cells[0]) > 0; break;
     case KEY_UID: l->uid = (uid_t)number(cells[0]); break;
     default: take_list(t, key, cells); break;
     }
@@ -229,7 +237,7 @@ static int read_cells(struct spec *s, struct lists *t, size_t len, struct berth_
     if (!cell || strcmp(cell, VERSION) != 0)
         return err_set(err, EINVAL, "this is not what a shim of this version is told");
     for (size_t n = 0; (cell = cell_next(&at, end)); n++) {
-        const char *cells[5] = {NULL};
+        const char *cells[5] = {"", "", "", "", ""};
         size_t key = 0;
 
         while (key < KEYS_LEN && strcmp(keys[key].name, cell) != 0)

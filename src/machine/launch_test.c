@@ -4,6 +4,8 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
+#include <sys/file.h>
+
 #include "machine/launch_spec.h"
 
 static void exit_codes(void **state)
@@ -230,6 +232,71 @@ static void survives_whoever_started_it(void **state)
     kit_wait(&run);
 }
 
+/* The instance is held up in its start, by a door that opens only when somebody looks out of it. */
+static void adopted_while_it_is_being_started(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "exec sleep 1000");
+    struct launched run;
+    struct berth_err err;
+    char path[128];
+    const char *const doors[] = {path};
+    CLEANUP(mem) char *mark = NULL;
+    pid_t pid;
+    int door;
+
+    (void)snprintf(path, sizeof path, "%s/door", k->root);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    l->entrances = doors;
+    l->entrances_len = 1;
+    assert_int_equal(place_begin(k->place, l->id, "{}", &err), 0);
+    pid = fork();
+    if (pid == 0)
+        _exit(launch_start(k->place, l, &run, &err) == 0);
+    for (int i = 0; (!mark || !*mark) && i < 12000; i++) {
+        mem_free(take_ptr(&mark));
+        (void)place_read(k->place, l->id, "shim", &mark, NULL);
+        kit_nap();
+    }
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(launch_look(k->place, l->id, &run, &err), -EAGAIN);
+    door = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_true(door >= 0);
+    assert_int_equal(launch_adopt(k->place, l->id, &run, &err), 0);
+    assert_int_equal(unlink(path), 0); /* the shim would look there for whom to kill */
+    close(door);
+    assert_int_equal(kill(run.pid, SIGKILL), 0);
+    kit_wait(&run);
+}
+
+/* Its last word is written, but it is not gone yet: that is waited for, and is no start that does not come on. */
+static void over_but_not_gone(void **state)
+{
+    struct kit *k = *state;
+    struct launch *l = kit_script(k, "true");
+    struct shim_mark m = {.shim = getpid()};
+    struct launched run;
+    struct berth_err err;
+    char text[SHIM_MARK_MAX], path[160];
+    int lock;
+
+    assert_int_equal(boot_id(m.boot), 0);
+    assert_int_equal(process_start(getpid(), &m.shim_start), 0);
+    shim_mark_text(&m, text);
+    assert_int_equal(place_begin(k->place, l->id, "{}", &err), 0);
+    assert_int_equal(place_write(k->place, l->id, "shim", text, &err), 0);
+    (void)snprintf(path, sizeof path, "%s/instances/%" PRIu64 "/shim", k->root, l->id);
+    lock = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(lock >= 0);
+    assert_int_equal(flock(lock, LOCK_EX | LOCK_NB), 0);
+    assert_int_equal(place_write(k->place, l->id, "exit", "error it cannot be\n", &err), 0);
+    assert_int_equal(launch_look(k->place, l->id, &run, &err), -EAGAIN);
+    assert_int_equal(launch_adopt(k->place, l->id, &run, &err), -ESRCH);
+    close(lock);
+    assert_int_equal(launch_look(k->place, l->id, &run, &err), -ESRCH);
+}
+
 static void killed_with_its_shim(void **state)
 {
     struct kit *k = *state;
@@ -302,6 +369,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(adopted, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(recycled_number_is_not_adopted, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(survives_whoever_started_it, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(adopted_while_it_is_being_started, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(over_but_not_gone, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(killed_with_its_shim, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(first_process_is_surely_its_own, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(refused_for_good, kit_setup, kit_teardown),

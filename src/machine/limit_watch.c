@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "machine/limit_names.h"
 #include "wire/quantity.h"
 
 enum { ABOVE_LOOKS = 3, BELOW_LOOKS = 3, FAR_LOOKS = 5, ABOVE_PERCENT = 5, FAR_PERCENT = 20 };
@@ -59,17 +60,36 @@ static void over_list(const struct limit_watch *w, char ret[static CGROUP_LIST_M
         used += (size_t)snprintf(ret + used, CGROUP_LIST_MAX - used, "%s%s", i ? "," : "", names[i]);
 }
 
+/* What must not go far above its limit, where nobody keeps it from that, and how that is told. */
+static const struct vital {
+    const char *resource;
+    int percent;
+    const char *of, *limit, *rest;
+} vitals[] = {
+    {"memory",     FAR_PERCENT,   "memory",         "limit",
+     ", and this machine's kernel does not enforce it; give it a higher limit"                               },
+    {"gpu-memory", FAR_PERCENT,   "a GPU's memory", "share",
+     ", and others have theirs on the same GPU; ask for more of it"                                          },
+    {"storage",    ABOVE_PERCENT, "storage",        "limit", "; give it a higher limit, or let it write less"},
+};
+
+/* NULL: it is none. */
+static const struct vital *vital_of(const struct limit_sample *s)
+{
+    for (size_t i = 0; i < sizeof vitals / sizeof *vitals; i++)
+        if (!s->enforced && strcmp(vitals[i].resource, s->resource) == 0)
+            return &vitals[i];
+    return NULL;
+}
+
 /* The least that can be said to somebody whose work was ended: what, how much, and what to do. */
-static void kill_text(const struct limit_sample *s, char ret[static LIMIT_TEXT_MAX])
+static void kill_text(const struct limit_sample *s, const struct vital *v, char ret[static LIMIT_TEXT_MAX])
 {
     char used[QUANTITY_TEXT_MAX], limit[QUANTITY_TEXT_MAX];
     int64_t mib = INT64_C(1) << 20;
-    (void)snprintf(
-        ret, LIMIT_TEXT_MAX,
-        "killed: it used %s of memory, its limit is %s, and this machine's kernel does not enforce it; give it "
-        "a higher limit",
-        quantity_print("memory", s->used >= mib ? s->used / mib * mib : s->used, used),
-        quantity_print("memory", s->limit, limit));
+    (void)snprintf(ret, LIMIT_TEXT_MAX, "killed: it used %s of %s, its %s is %s%s",
+                   quantity_print(s->resource, s->used >= mib ? s->used / mib * mib : s->used, used), v->of, v->limit,
+                   quantity_print(s->resource, s->limit, limit), v->rest);
 }
 
 void limit_watch_look(struct limit_watch *w, const struct limit_sample *samples, size_t samples_len,
@@ -91,16 +111,17 @@ void limit_watch_look(struct limit_watch *w, const struct limit_sample *samples,
         if (at == SIZE_MAX)
             continue;
         bool above = is_above(s, ABOVE_PERCENT), within = s->used <= s->limit;
-        bool far = !s->enforced && strcmp(s->resource, "memory") == 0 && is_above(s, FAR_PERCENT);
+        const struct vital *vital = vital_of(s);
+        bool far = vital && is_above(s, vital->percent);
         w->seen[at].above = above ? w->seen[at].above + 1 : 0;
         w->seen[at].below = within ? w->seen[at].below + 1 : 0;
         w->seen[at].far = far ? w->seen[at].far + 1 : 0;
         bool over = w->seen[at].over ? w->seen[at].below < BELOW_LOOKS : w->seen[at].above >= ABOVE_LOOKS;
         changed = changed || over != w->seen[at].over;
         w->seen[at].over = over;
-        if (w->seen[at].far >= FAR_LOOKS) {
+        if (far && w->seen[at].far >= FAR_LOOKS) {
             v.act = LIMIT_KILL;
-            kill_text(s, v.text);
+            kill_text(s, vital, v.text);
         }
     }
     over_list(w, v.over);
@@ -110,15 +131,6 @@ void limit_watch_look(struct limit_watch *w, const struct limit_sample *samples,
 }
 
 /* ---- samples ------------------------------------------------------------------------------------------------------ */
-
-static bool in_list(const char *list, const char *name)
-{
-    size_t len = strlen(name);
-    for (const char *at = list; at && *at; at = strchr(at, ','), at = at ? at + 1 : NULL)
-        if (strncmp(at, name, len) == 0 && (at[len] == ',' || at[len] == '\0'))
-            return true;
-    return false;
-}
 
 /* A second's worth of what came in the meantime, times `scale`. */
 static int64_t rate(int64_t now, int64_t then, int64_t passed_ns, int64_t scale)
@@ -137,13 +149,13 @@ size_t limit_watch_samples(struct limit_watch *w, const struct cgroup_limits *li
         int64_t read = rate(usage->io_read_bytes, w->io_read_bytes, passed_ns, second_ns);
         int64_t written = rate(usage->io_write_bytes, w->io_write_bytes, passed_ns, second_ns);
         ret[len++] = (struct limit_sample){"cpu", rate(usage->cpu_ns, w->cpu_ns, passed_ns, 1000), limits->cpu_milli,
-                                           !in_list(unenforced, "cpu")};
-        ret[len++] =
-            (struct limit_sample){"io", read > written ? read : written, limits->io_bytes, !in_list(unenforced, "io")};
+                                           !limit_names_has(unenforced, "cpu")};
+        ret[len++] = (struct limit_sample){"io", read > written ? read : written, limits->io_bytes,
+                                           !limit_names_has(unenforced, "io")};
     }
-    ret[len++] =
-        (struct limit_sample){"memory", usage->memory_bytes, limits->memory_bytes, !in_list(unenforced, "memory")};
-    ret[len++] = (struct limit_sample){"pids", usage->pids, limits->pids, !in_list(unenforced, "pids")};
+    ret[len++] = (struct limit_sample){"memory", usage->memory_bytes, limits->memory_bytes,
+                                       !limit_names_has(unenforced, "memory")};
+    ret[len++] = (struct limit_sample){"pids", usage->pids, limits->pids, !limit_names_has(unenforced, "pids")};
     w->looked = true;
     w->at_ns = now_ns;
     w->cpu_ns = usage->cpu_ns;

@@ -3,8 +3,9 @@
  * The kernel keeps limits (cgroup.h). Where it cannot, or where it says it does and does not, use goes above a limit: that is
  * noticed here, with hysteresis, and it is said what to do. A function of samples: it reads nothing and does nothing.
  *
- * Above by more than 5 % at 3 looks in a row: over, until it is not above at 3 looks in a row. Memory that nobody enforces and
- * that is above by more than 20 % at 5 looks in a row: to be killed, as it would take what was promised to others.
+ * Above by more than 5 % at 3 looks in a row: over, until it is not above at 3 looks in a row. Memory, of the machine or of a
+ * GPU (`gpu-memory`), that nobody enforces and that is above by more than 20 % at 5 looks in a row: to be killed, as it would
+ * take what was promised to others. So is what takes too much of the disk, by more than 5 %.
  */
 #pragma once
 
@@ -14,7 +15,7 @@
 
 #include "machine/cgroup.h"
 
-enum { LIMIT_WATCH_MAX = 16, LIMIT_NAME_MAX = 64, LIMIT_TEXT_MAX = 256, LIMIT_SAMPLES_MAX = 8 };
+enum { LIMIT_WATCH_MAX = 16, LIMIT_NAME_MAX = 64, LIMIT_TEXT_MAX = 256, LIMIT_SAMPLES_MAX = 12 };
 
 /* What is used of one resource: an amount, or an amount a second; cpu in thousandths. */
 struct limit_sample {

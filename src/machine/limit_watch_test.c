@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "machine/limit_names.h"
+
 #define ROWS(rows) (sizeof(rows) / sizeof *(rows))
 #define MIB (INT64_C(1) << 20)
 
@@ -21,20 +23,24 @@ static void looks_in_a_row(void **state)
         bool enforced;
         const char *used, *want;
     } rows[] = {
-        {"cpu",    true,  ".....",      "....."     },
-        {"cpu",    true,  "-----",      "....."     }, /* 5 % is within what can be measured */
-        {"cpu",    true,  "++.++.",     "......"    },
-        {"cpu",    true,  "+++++",      "..R::"     },
-        {"cpu",    false, "+++..",      "..R::"     },
-        {"cpu",    true,  "+++...",     "..R::r"    },
-        {"cpu",    true,  "+++..-...",  "..R:::::r" }, /* a little above is not within */
-        {"cpu",    true,  "+++...+++",  "..R::r..R" },
-        {"cpu",    false, "########",   "..R:::::"  }, /* only memory is somebody else's when it is taken */
-        {"memory", true,  "########",   "..R:::::"  },
-        {"memory", false, "########",   "..R:KKKK"  },
-        {"memory", false, "####+####",  "..R::::::" },
-        {"memory", false, "+++++++",    "..R::::"   },
-        {"memory", false, "####.#####", "..R::::::K"},
+        {"cpu",        true,  ".....",      "....."     },
+        {"cpu",        true,  "-----",      "....."     }, /* 5 % is within what can be measured */
+        {"cpu",        true,  "++.++.",     "......"    },
+        {"cpu",        true,  "+++++",      "..R::"     },
+        {"cpu",        false, "+++..",      "..R::"     },
+        {"cpu",        true,  "+++...",     "..R::r"    },
+        {"cpu",        true,  "+++..-...",  "..R:::::r" }, /* a little above is not within */
+        {"cpu",        true,  "+++...+++",  "..R::r..R" },
+        {"cpu",        false, "########",   "..R:::::"  }, /* only memory is somebody else's when it is taken */
+        {"memory",     true,  "########",   "..R:::::"  },
+        {"memory",     false, "########",   "..R:KKKK"  },
+        {"memory",     false, "####+####",  "..R::::::" },
+        {"memory",     false, "+++++++",    "..R::::"   },
+        {"memory",     false, "####.#####", "..R::::::K"},
+        {"gpu-memory", false, "########",   "..R:KKKK"  },
+        {"gpu-memory", true,  "########",   "..R:::::"  },
+        {"storage",    false, "++++++",     "..R:KK"    },
+        {"storage",    false, "------",     "......"    },
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct limit_watch w = {0};
@@ -95,6 +101,40 @@ static void a_killing_is_explained(void **state)
     assert_string_equal(v.text,
                         "killed: it used 130Mi of memory, its limit is 100Mi, and this machine's kernel does not "
                         "enforce it; give it a higher limit");
+    s.resource = "storage";
+    for (int i = 0; i < 5; i++)
+        limit_watch_look(&w, &s, 1, &v);
+    assert_string_equal(v.text,
+                        "killed: it used 130Mi of storage, its limit is 100Mi; give it a higher limit, or let it "
+                        "write less");
+}
+
+static void lists_stay_sorted(void **state)
+{
+    char list[CGROUP_LIST_MAX] = "";
+    (void)state;
+    limit_names_put(list, "network-in");
+    limit_names_put(list, "cpu");
+    limit_names_put(list, "network");
+    limit_names_put(list, "storage");
+    limit_names_put(list, "network");
+    assert_string_equal(list, "cpu,network,network-in,storage");
+    assert_true(limit_names_has(list, "network") && limit_names_has(list, "storage") && limit_names_has(list, "cpu"));
+    assert_false(limit_names_has(list, "net") || limit_names_has(list, "network-") || limit_names_has(NULL, "cpu"));
+    limit_names_join(list, "zeal,io,cpu");
+    assert_string_equal(list, "cpu,io,network,network-in,storage,zeal");
+    static const char *const taken[] = {"zeal", "network", "cpu", "storage", "io", "network-in"};
+    for (size_t i = 0; i < ROWS(taken); i++) {
+        assert_true(limit_names_take(list, taken[i]));
+        assert_false(limit_names_take(list, taken[i]));
+    }
+    assert_string_equal(list, "");
+    char name[] = "resource-00";
+    for (int i = 0; i < 40; i++) { /* more than there is room for */
+        (void)snprintf(name, sizeof name, "resource-%02d", i);
+        limit_names_put(list, name);
+    }
+    assert_true(strlen(list) < CGROUP_LIST_MAX && limit_names_has(list, "resource-00"));
 }
 
 /* More resources and larger numbers than are kept: nothing breaks. */
@@ -153,8 +193,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(looks_in_a_row),         cmocka_unit_test(several_are_listed_in_order),
-        cmocka_unit_test(a_killing_is_explained), cmocka_unit_test(extremes_are_taken),
-        cmocka_unit_test(samples_are_rates),
+        cmocka_unit_test(a_killing_is_explained), cmocka_unit_test(lists_stay_sorted),
+        cmocka_unit_test(extremes_are_taken),     cmocka_unit_test(samples_are_rates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,9 @@
  * The reader holds the file it is in open, so a rename does not disturb it. At the end of the file it looks whether `log`
  * is another one by now: then it reads what came last into its own, and goes on with the next younger file, which it finds
  * by its own file's name of the moment; where that is gone, the oldest there is comes next, and bytes are missing between.
+ *
+ * A shim renames the oldest file first, and numbers only grow. So who finds a file under the same number before and after
+ * opening its neighbour has the right one; and who looks from the small numbers to the large ones misses none.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,11 +46,25 @@ static int oldest(const struct logfile *l)
 {
     struct stat st;
     char name[16];
-    int i = LOG_FILES_MAX;
+    int found = -1;
 
-    while (i >= 0 && fstatat(l->dir, name_of((unsigned)i, name), &st, AT_SYMLINK_NOFOLLOW))
-        i--;
-    return i;
+    for (int i = 0; i <= LOG_FILES_MAX; i++)
+        if (fstatat(l->dir, name_of((unsigned)i, name), &st, AT_SYMLINK_NOFOLLOW) == 0)
+            found = i;
+    return found;
+}
+
+/* -ENOENT: there is none. */
+static int oldest_open(const struct logfile *l)
+{
+    for (;;) {
+        int number = oldest(l), fd = number < 0 ? -ENOENT : nth_open(l, (unsigned)number);
+
+        if (oldest(l) == number)
+            return fd;
+        if (fd >= 0)
+            close(fd);
+    }
 }
 
 /* Which number our file has now; -1: it is gone. */
@@ -95,6 +112,13 @@ static int tail_seek(int fd, int64_t *lines)
     return lseek(fd, 0, SEEK_SET) < 0 ? -errno : 0;
 }
 
+static bool is_same(int a, int b)
+{
+    struct stat one, other;
+
+    return a >= 0 && fstat(a, &one) == 0 && fstat(b, &other) == 0 && one.st_ino == other.st_ino;
+}
+
 /* From the youngest file backwards, until there are enough lines. */
 static int tail_open(struct logfile *l, int64_t lines)
 {
@@ -103,8 +127,14 @@ static int tail_open(struct logfile *l, int64_t lines)
     for (unsigned i = 0; i <= LOG_FILES_MAX; i++) {
         int older = nth_open(l, i), rc;
 
+        if (older < 0 && i == 0)
+            continue; /* between two renames */
         if (older < 0)
             break;
+        if (is_same(fd, older)) { /* renamed since it was opened */
+            close(older);
+            continue;
+        }
         close_fd_cleanup(&fd);
         fd = older;
         if (lines == 0)
@@ -138,9 +168,7 @@ int logfile_open(const struct place *p, uint64_t id, int64_t tail_lines, struct 
     if (tail_lines >= 0) {
         l->fd = tail_open(l, tail_lines);
     } else {
-        int from = oldest(l);
-
-        l->fd = from < 0 ? -1 : nth_open(l, (unsigned)from);
+        l->fd = oldest_open(l);
     }
     if (l->fd < 0)
         l->fd = -1; /* the first line will bring it */
@@ -160,15 +188,18 @@ void logfile_free(struct logfile *l)
 /* Goes on to the next younger file; false: this is the youngest. */
 static bool next(struct logfile *l)
 {
-    int number = l->fd < 0 ? -1 : number_of(l), fd;
+    int number, fd;
 
-    if (number == 0)
-        return false;
-    if (number < 0)
-        number = oldest(l) + 1;
-    if (number <= 0)
-        return false;
-    fd = nth_open(l, (unsigned)number - 1);
+    for (;;) {
+        number = l->fd < 0 ? -1 : number_of(l);
+        if (number == 0)
+            return false;
+        fd = number < 0 ? oldest_open(l) : nth_open(l, (unsigned)number - 1);
+        if (number < 0 || number_of(l) == number)
+            break;
+        if (fd >= 0)
+            close(fd);
+    }
     if (fd < 0)
         return false; /* between two renames: the next look finds it */
     close_fd_cleanup(&l->fd);

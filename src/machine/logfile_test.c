@@ -1,4 +1,6 @@
 /* Logs while they are written and rotated, by real shims and by hand. */
+#include <pthread.h>
+
 #include "machine/launch_kit_test.h"
 
 static void read_all(struct logfile *l, struct str *ret, size_t step)
@@ -129,6 +131,52 @@ static void over_rotations(void **state)
     logfile_free(l);
 }
 
+enum { ROTATIONS = 60 };
+
+static void *rotates(void *ctx)
+{
+    for (int i = 0; i < ROTATIONS; i++) {
+        char text[16], from[16], to[16];
+
+        for (int n = i; n > 0; n--) {
+            (void)snprintf(to, sizeof to, "log.%d", n);
+            (void)snprintf(from, sizeof from, n > 1 ? "log.%d" : "log", n - 1);
+            move(ctx, 1, from, to);
+        }
+        (void)snprintf(text, sizeof text, "%d\n", i);
+        put(ctx, 1, "log", text, true);
+    }
+    return NULL;
+}
+
+/* Nothing is skipped, wherever between two renames the reader looks. */
+static void rotated_while_it_looks(void **state)
+{
+    struct kit *k = *state;
+    CLEANUP(str) struct str want = {0};
+
+    for (int i = 0; i < ROTATIONS; i++)
+        str_addf(&want, "%d\n", i);
+    for (int round = 0; round < 20; round++) {
+        CLEANUP(str) struct str all = {0};
+        struct logfile *l = NULL;
+        struct berth_err err;
+        pthread_t thread;
+        char path[160];
+
+        assert_int_equal(pthread_create(&thread, NULL, rotates, k), 0);
+        while (!l)
+            (void)logfile_open(k->place, 1, -1, &l, &err);
+        while (all.len < want.len && strncmp(str_text(&all), want.at, all.len) == 0)
+            read_all(l, &all, 100);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_string_equal(str_text(&all), want.at);
+        logfile_free(l);
+        (void)snprintf(path, sizeof path, "%s/logs/1", k->root);
+        kit_remove(path);
+    }
+}
+
 /* A reader that keeps up sees every byte once and in order, however often the shim rotates. */
 static void follows_a_shim(void **state)
 {
@@ -143,7 +191,7 @@ static void follows_a_shim(void **state)
     struct berth_err err;
 
     l->log_bytes = 4096;
-    l->log_files = 3;
+    l->log_files = 10; /* so that nothing is dropped, however late the reader comes */
     run = kit_start(k, l);
     gone = (struct pollfd){.fd = run.pidfd, .events = POLLIN};
     while (poll(&gone, 1, 1) == 0)
@@ -232,6 +280,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(last_lines, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(long_tail, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(over_rotations, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(rotated_while_it_looks, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(follows_a_shim, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(trimmed, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(kept_as_long_as_wanted, kit_setup, kit_teardown),

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "machine/hugepage.h"
 #include "machine/image.h"
 #include "machine/mount_files.h"
 #include "machine/mount_plan.h"
@@ -78,15 +79,34 @@ static int all_make(const struct file_set *s, const json_t *config, struct arena
     return rc;
 }
 
-static const char **env_make(const struct file_set *s, struct arena *arena)
+/* Adds huge pages to the list, and to `env` what it is to know of them. */
+static int pages_add(const struct file_set *s, const json_t *config, struct arena *arena, struct launch_mount *list,
+                     size_t *len, const char **env, struct berth_err *err)
 {
-    const char **env = ARENA_ARRAY(arena, const char *, 2);
+    struct hugepages pages[HUGEPAGE_SIZES_MAX];
+    size_t pages_len = hugepages_read(config, pages);
+    if (pages_len && geteuid() != 0)
+        return err_set(err, EPERM, "huge pages need an agent that runs as root");
+    hugepages_mounts(pages, pages_len, s->user, arena, &list[*len], env);
+    for (size_t i = 0; i < pages_len; i++)
+        for (size_t k = 0; k < *len; k++)
+            if (strcmp(list[k].target, list[*len + i].target) == 0)
+                return err_set(err, EINVAL, "%s is where it gets its huge pages: mount something else elsewhere",
+                               list[k].target);
+    *len += pages_len;
+    return 0;
+}
+
+/* After those that are there already. */
+static void env_add(const struct file_set *s, struct arena *arena, const char **env)
+{
     char path[PLACE_PATH_MAX];
+    while (*env)
+        env++;
     if (s->plan->settings && geteuid() == 0)
         env[0] = "BERTH_SETTINGS=" SETTINGS_FOLDER "/" SETTINGS_FILE;
     else if (s->plan->settings && place_instance(s->place, s->id, "files", path) == 0)
         env[0] = arena_fmt(arena, "BERTH_SETTINGS=%s/settings/" SETTINGS_FILE, path);
-    return env;
 }
 
 int mounts_make(struct place *p, uint64_t id, const json_t *config, const struct user *user, secret_find *find,
@@ -106,9 +126,13 @@ int mounts_make(struct place *p, uint64_t id, const json_t *config, const struct
     rc = mounts_end(p, id, err); /* what a crash has left */
     if (rc < 0)
         return rc;
-    struct launch_mount *list = ARENA_ARRAY(arena, struct launch_mount, plan.mounts_len + plan.files_len + 1);
+    struct launch_mount *list =
+        ARENA_ARRAY(arena, struct launch_mount, plan.mounts_len + plan.files_len + 1 + HUGEPAGE_SIZES_MAX);
+    const char **env = ARENA_ARRAY(arena, const char *, HUGEPAGE_SIZES_MAX + 2);
     size_t len = 0;
     rc = all_make(&s, config, arena, list, &len, err);
+    if (rc == 0)
+        rc = pages_add(&s, config, arena, list, &len, env, err);
     if (rc < 0) {
         (void)mounts_end(p, id, NULL);
         return rc;
@@ -117,7 +141,8 @@ int mounts_make(struct place *p, uint64_t id, const json_t *config, const struct
     qsort(list, len, sizeof *list, target_compare);
     *ret = list;
     *ret_len = len;
-    *ret_env = env_make(&s, arena);
+    env_add(&s, arena, env);
+    *ret_env = env;
     return 0;
 }
 

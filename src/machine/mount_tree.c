@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/vec.h"
 
 static int open_resolved(int root, const char *path, int flags, mode_t mode, uint64_t resolve)
 {
@@ -191,35 +192,156 @@ int tree_remove(int root, const char *name)
     return unlinkat(root, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
-static int bytes_at(int folder, int depth, uint64_t *sum)
+/* ---- counting ------------------------------------------------------------------------------------------------------ */
+
+#define HELD_BYTES_MAX ((size_t)64 << 20) /* of names and levels at a time; who makes a tree beyond it is not counted */
+enum {
+    FOLDER_BYTES = 4096, /* the least that one counts: some file systems say 0, and none has them for nothing */
+    NAME_BYTES = 48,     /* of a name, beside its characters: the allocator's, and its place in a vector that doubles */
+};
+
+/* A folder on the way from the top down to where the walk is. One descriptor is open, however deep that is. */
+struct level {
+    dev_t dev;
+    ino_t ino;
+    char *name;
+    VEC(char *) todo; /* folders in it that are yet to be walked */
+};
+
+struct walk {
+    int top, at; /* at: the last level */
+    VEC(struct level) way;
+    size_t held_bytes; /* about what all of it takes */
+    uint64_t sum;
+};
+
+static size_t name_bytes(const char *name)
 {
-    CLEANUP(dir) DIR *dir = dir_of(folder);
-    if (!dir)
-        return -errno;
-    if (depth > DEPTH_MAX)
-        return -ENAMETOOLONG;
-    const char *name;
-    while ((name = dir_next(dir))) {
-        struct stat st;
-        if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-            return -errno;
-        *sum += (uint64_t)st.st_blocks * 512;
-        if (!S_ISDIR(st.st_mode))
-            continue;
-        CLEANUP(close_fd) int fd = tree_open(folder, name, O_RDONLY | O_DIRECTORY, 0);
-        int rc = fd < 0 ? fd : bytes_at(fd, depth + 1, sum);
-        if (rc < 0)
-            return rc;
+    return name ? NAME_BYTES + strlen(name) : 0;
+}
+
+static void level_drop(struct walk *w)
+{
+    struct level *l = &w->way.at[--w->way.len];
+    for (size_t i = 0; i < l->todo.len; i++) {
+        w->held_bytes -= name_bytes(l->todo.at[i]);
+        mem_free(l->todo.at[i]);
     }
-    return -errno;
+    vec_done(&l->todo);
+    w->held_bytes -= 2 * sizeof *l + name_bytes(l->name);
+    mem_free(l->name);
+}
+
+static void walk_cleanup(struct walk *w)
+{
+    while (w->way.len)
+        level_drop(w);
+    vec_done(&w->way);
+    close_fd_cleanup(&w->at);
+}
+
+static bool is_level(int fd, const struct level *l)
+{
+    struct stat st;
+    return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino;
+}
+
+static void walk_at(struct walk *w, int fd)
+{
+    close_fd_cleanup(&w->at);
+    w->at = fd;
+}
+
+/* Of one thing in a folder. */
+static int entry_count(struct walk *w, struct level *l, const char *name, const struct stat *st)
+{
+    uint64_t bytes = (uint64_t)st->st_blocks * 512;
+    if (!S_ISDIR(st->st_mode)) {
+        w->sum += bytes / (st->st_nlink == 0 ? 1 : st->st_nlink); /* once under all its names */
+        return 0;
+    }
+    w->sum += bytes < FOLDER_BYTES ? FOLDER_BYTES : bytes;
+    w->held_bytes += name_bytes(name);
+    vec_push(&l->todo, mem_strdup(name));
+    return w->held_bytes > HELD_BYTES_MAX ? -EOVERFLOW : 0;
+}
+
+/* Counts what is in a folder, and goes on from there. Takes both; -errno: the walk is where it was. */
+static int level_enter(struct walk *w, int fd, char *name)
+{
+    struct stat st = {0};
+    struct level l = {.name = name};
+    CLEANUP(dir) DIR *dir = dir_of(fd);
+    int rc = !dir || fstat(fd, &st) < 0 ? -errno : 0;
+    if (rc == 0) {
+        l.dev = st.st_dev;
+        l.ino = st.st_ino;
+    }
+    for (const char *entry; rc == 0;) {
+        if (!(entry = dir_next(dir))) {
+            rc = -errno;
+            break;
+        }
+        if (fstatat(fd, entry, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+            rc = errno == ENOENT ? 0 : -errno; /* it has gone meanwhile */
+            continue;
+        }
+        rc = entry_count(w, &l, entry, &st);
+    }
+    vec_push(&w->way, l);
+    w->held_bytes += 2 * sizeof l + name_bytes(name);
+    if (rc == 0)
+        walk_at(w, fd);
+    else {
+        close_fd_cleanup(&fd);
+        level_drop(w);
+    }
+    return rc;
+}
+
+/* To the last level, from the one below it that is done. What was moved elsewhere meanwhile is left out from there on. */
+static void climb(struct walk *w)
+{
+    CLEANUP(close_fd) int up = openat(w->at, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (is_level(up, &w->way.at[w->way.len - 1])) {
+        walk_at(w, take_fd(&up));
+        return;
+    }
+    walk_at(w, openat(w->top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    for (size_t i = 1; i < w->way.len; i++) {
+        CLEANUP(close_fd) int next = tree_open(w->at, w->way.at[i].name, O_RDONLY | O_DIRECTORY, 0);
+        if (is_level(next, &w->way.at[i]))
+            walk_at(w, take_fd(&next));
+        else
+            while (w->way.len > i)
+                level_drop(w);
+    }
 }
 
 int tree_bytes(int folder, uint64_t *ret)
 {
-    uint64_t sum = 0;
-    int rc = bytes_at(folder, 0, &sum);
+    __attribute__((cleanup(walk_cleanup))) struct walk w = {.top = folder, .at = -1};
+    int first = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = first < 0 ? -errno : level_enter(&w, first, NULL);
+    while (rc == 0 && w.way.len) {
+        struct level *l = &w.way.at[w.way.len - 1];
+        if (l->todo.len == 0) {
+            level_drop(&w);
+            if (w.way.len)
+                climb(&w);
+            continue;
+        }
+        CLEANUP(mem) char *name = l->todo.at[--l->todo.len];
+        w.held_bytes -= name_bytes(name);
+        int fd = tree_open(w.at, name, O_RDONLY | O_DIRECTORY, 0);
+        if (fd >= 0)
+            rc = level_enter(&w, fd, take_ptr(&name));
+        else if (fd != -ENOENT && fd != -ENOTDIR &&
+                 fd != -ELOOP) /* else it has gone meanwhile, or is something else now */
+            rc = fd;
+    }
     if (rc == 0)
-        *ret = sum;
+        *ret = w.sum;
     return rc;
 }
 

@@ -30,7 +30,8 @@ int tree_remove(int root, const char *name);
 int tree_empty(int folder);
 /* Is there nothing in it? False where it cannot be read. */
 bool tree_is_empty(int folder);
-/* Bytes that it takes on disk. */
+/* Bytes that it takes on disk; a folder takes 4 KiB at least. -EOVERFLOW: it is so deep, or has so many folders in one, that counting
+ * it would take more than 64 MiB of memory. */
 int tree_bytes(int folder, uint64_t *ret);
 /* Copies all of a folder's content: folders, files (shared blocks where the file system can), links; owners, permissions
  * without set-user-id, times. Devices and sockets are left out. */

@@ -18,6 +18,7 @@
 
 #include "base/mem.h"
 #include "machine/mount_tree.h"
+#include "machine/tool_user.h"
 
 static const char usual_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -76,7 +77,7 @@ static void child_cleanup(struct child *c)
 }
 
 /* After fork in a program with threads: only what is safe in a signal handler. */
-_Noreturn static void child_exec(const char *path, const struct tool *tool, int out, int err)
+_Noreturn static void child_exec(const char *path, const struct tool *tool, char *const *env, int out, int err)
 {
     struct sigaction usual = {.sa_handler = SIG_DFL};
     sigset_t none;
@@ -88,14 +89,22 @@ _Noreturn static void child_exec(const char *path, const struct tool *tool, int 
     if (setpgid(0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || in < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 ||
         dup2(err, 2) < 0 || (tool->dir >= 0 ? fchdir(tool->dir) : chdir("/")) < 0)
         _exit(127);
-    (void)syscall(SYS_close_range, 3u, ~0u, 0u);
+    for (const char *const *group = tool->entrances; group && *group; group++) {
+        int fd = open(*group, O_WRONLY | O_CLOEXEC);
+        if (fd < 0 || write(fd, "0", 1) != 1)
+            _exit(127);
+    }
+    if (tool->user && tool_user_become(tool->user) < 0)
+        _exit(127);
+    (void)syscall(SYS_close_range, tool->user && tool->user->given >= 0 ? TOOL_GIVEN_FD + 1u : 3u, ~0u, 0u);
     (void)umask(022);
-    execv(path, (char *const *)tool->argv);
+    execve(path, (char *const *)tool->argv, env);
     _exit(127);
 }
 
 static int child_start(const char *path, const struct tool *tool, struct child *ret)
 {
+    CLEANUP(tool_env) char **env = tool->user ? tool_user_env(tool->user) : NULL;
     int out[2] = {-1, -1}, err[2] = {-1, -1};
     if (pipe2(out, O_CLOEXEC) < 0)
         return -errno;
@@ -107,11 +116,14 @@ static int child_start(const char *path, const struct tool *tool, struct child *
     CLEANUP(close_fd) int err_end = err[1];
     (void)fcntl(ret->out, F_SETFL, O_NONBLOCK);
     (void)fcntl(ret->err, F_SETFL, O_NONBLOCK);
-    pid_t pid = fork();
+    pid_t pid = tool->user ? tool_user_fork() : fork();
     if (pid < 0)
         return -errno;
-    if (pid == 0)
-        child_exec(path, tool, out_end, err_end);
+    if (pid == 0) {
+        (void)close(ret->out); /* or its own would hide that the parent's are gone */
+        (void)close(ret->err);
+        child_exec(path, tool, env ? env : environ, out_end, err_end);
+    }
     ret->pid = pid;
     ret->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     return ret->pidfd < 0 ? -errno : 0;
@@ -231,7 +243,8 @@ int tool_run(const struct tool *tool, struct str *ret_out, struct berth_err *err
         return err_set(err, ENOSPC, "%s: the disk is full", tool->what);
     if (rc < 0)
         return err_set(err, -rc, "%s: cannot run %s: %s", tool->what, tool->argv[0], strerror(-rc));
-    (void)kill(-c.pid, SIGKILL); /* what it leaves behind; its number is its own until it is waited for */
+    if (!tool->entrances)
+        (void)kill(-c.pid, SIGKILL); /* what it leaves behind; its number is its own until it is waited for */
     int status = 0;
     while (waitpid(c.pid, &status, 0) < 0)
         if (errno != EINTR)

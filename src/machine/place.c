@@ -21,7 +21,7 @@
 
 enum { EPOCH_STEP_MAX = UINT16_MAX + 1 };
 
-static const char *const folders[] = {"instances", "logs", "volumes", "homes", "images"};
+static const char *const folders[] = {"instances", "logs", "volumes", "homes", "images", "roots"};
 
 /* ---- open ---- */
 
@@ -64,14 +64,17 @@ static int epoch_next(struct place *p, struct berth_err *err)
     return rc ? err_set(err, -rc, "cannot write '%s/epoch': %s", p->dir, strerror(-rc)) : 0;
 }
 
-/* Owners may pass through to their homes, and list nothing; the rest is nobody's business: images hold programs that are
- * set-user-id. Whatever the umask is, and whoever made the folder. */
+/* Owners may pass through to their homes and the roots of their containers, and whoever fetches images to where he may, and
+ * list nothing; the rest is nobody's business: images hold programs that are set-user-id. Whatever the umask is, and whoever
+ * made the folder. */
 static int folders_make(struct place *p, struct berth_err *err)
 {
     if (fchmod(p->dir_fd, 0711))
         return err_set(err, errno, "cannot let owners pass through '%s': %s", p->dir, strerror(errno));
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        mode_t mode = strcmp(folders[i], "homes") == 0 ? 0711 : 0700;
+        bool passed =
+            strcmp(folders[i], "homes") == 0 || strcmp(folders[i], "roots") == 0 || strcmp(folders[i], "images") == 0;
+        mode_t mode = passed ? 0711 : 0700;
 
         if ((mkdirat(p->dir_fd, folders[i], mode) && errno != EEXIST) || fchmodat(p->dir_fd, folders[i], mode, 0))
             return err_set(err, errno, "cannot make '%s/%s': %s", p->dir, folders[i], strerror(errno));
@@ -152,6 +155,22 @@ const char *place_dir(const struct place *p)
 uint64_t place_epoch(const struct place *p)
 {
     return p->epoch;
+}
+
+void place_fetch_as(struct place *p, uid_t uid, gid_t gid)
+{
+    p->fetches_as_other = true;
+    p->fetch_uid = uid;
+    p->fetch_gid = gid;
+}
+
+bool place_fetcher(const struct place *p, uid_t *ret_uid, gid_t *ret_gid)
+{
+    if (p->fetches_as_other) {
+        *ret_uid = p->fetch_uid;
+        *ret_gid = p->fetch_gid;
+    }
+    return p->fetches_as_other;
 }
 
 /* ---- paths ---- */

@@ -7,6 +7,8 @@
  *   STATE/started              "+ID" of each instance that was told to start, "-ID" when it was forgotten
  *   STATE/instances/ID/        one folder per instance that was ever told to start and is not forgotten
  *       config.json            as it was started from
+ *       changed.json           as it was changed to since, "unapplied" until all of it is so; not there: it was not
+ *       gpu-unenforced         limits of its GPUs that nobody enforces, if there are some
  *       spec                   what its shim was told (machine/launch_spec.h)
  *       shim                   the shim's process number and start time, locked by the shim for as long as it lives
  *       exit                   how it went, written by the shim at the end: "CODE TEXT\n" or "error TEXT\n"
@@ -27,6 +29,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 
@@ -37,6 +40,12 @@ int place_open(const char *dir, struct place **ret, struct berth_err *err);
 void place_free(struct place *p);             /* NULL is fine */
 const char *place_dir(const struct place *p); /* absolute */
 uint64_t place_epoch(const struct place *p);
+
+/* Whom programs that fetch from the network run as (image_fetch.h): somebody without rights, said once before the first of them.
+ * Unsaid: as this process does. */
+void place_fetch_as(struct place *p, uid_t uid, gid_t gid);
+/* False: unsaid. */
+bool place_fetcher(const struct place *p, uid_t *ret_uid, gid_t *ret_gid);
 
 /* STATE/WHAT/NAME or STATE/instances/ID/FILE in the caller's buffer; names with '/' or dots alone are refused: -EINVAL. */
 enum { PLACE_PATH_MAX = 4096 };

@@ -11,6 +11,9 @@ struct place {
     char *dir;
     char boot[BOOT_ID_MAX];
     uint64_t epoch;
+    bool fetches_as_other;
+    uid_t fetch_uid;
+    gid_t fetch_gid;
     int dir_fd, instances_fd, lock_fd, heard_fd;
     /* STATE/started. `sync_lock` is taken first, for as long as a sync takes; `append_lock` for a write. */
     pthread_mutex_t sync_lock, append_lock;

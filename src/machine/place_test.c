@@ -213,9 +213,10 @@ static void owners_reach_their_homes(void **state)
     } want[] = {
         {"",           0711},
         {"/homes",     0711},
-        {"/images",    0700},
+        {"/images",    0711},
         {"/instances", 0700},
         {"/logs",      0700},
+        {"/roots",     0711},
         {"/volumes",   0700},
     };
     char path[512];

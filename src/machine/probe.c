@@ -13,6 +13,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/vec.h"
 #include "machine/plugin.h"
@@ -31,6 +32,7 @@ struct probe {
     bool real; /* the kernel itself can be asked */
     json_t *doc, *list;
     int64_t pool_bytes;
+    uint64_t pool_mark;
 };
 
 struct cpus {
@@ -95,6 +97,21 @@ static void pool_add(void *ctx, const char *name)
     p->pool_bytes += pages * page;
     probe_pages_name(page, resource);
     json_object_set_new(p->list, resource, probe_amount(resource, pages * page));
+}
+
+static void pool_mark(void *ctx, const char *name)
+{
+    struct probe *p = ctx;
+    int64_t page = probe_page_bytes(name);
+    int64_t pages = page ? probe_number(p->root, 0, "sys/kernel/mm/hugepages/%s/nr_hugepages", name) : 0;
+    p->pool_mark = hash_pair(hash_pair(p->pool_mark, (uint64_t)page), (uint64_t)pages);
+}
+
+uint64_t probe_pools(const struct probe_config *config)
+{
+    struct probe p = {.root = config->root ? config->root : ""};
+    probe_each(p.root, "sys/kernel/mm/hugepages", pool_mark, &p);
+    return p.pool_mark;
 }
 
 /* What is in pools of huge pages is not there for anything else. Whole mebibytes: the kernel's own need differs a little
@@ -267,6 +284,11 @@ static void model_add(struct probe *p)
     text_set(p->doc, "model", text);
 }
 
+/* What virtual machines like this one need (vm.h). */
+#ifdef __x86_64__
+#define VM_HERE "qemu-system-x86_64"
+#endif
+
 static void runtimes_add(struct probe *p)
 {
     static const char *const folders[] = {"usr/bin", "usr/sbin", "usr/local/bin", "usr/local/sbin", "bin", "sbin"};
@@ -276,6 +298,10 @@ static void runtimes_add(struct probe *p)
         oci = oci || probe_exists(p->root, "%s/crun", folders[i]) || probe_exists(p->root, "%s/runc", folders[i]);
     if (oci)
         json_array_append_new(runtimes, json_string("oci"));
+#ifdef VM_HERE
+    if (probe_exists(p->root, "usr/bin/%s", VM_HERE) || probe_exists(p->root, "usr/local/bin/%s", VM_HERE))
+        json_array_append_new(runtimes, json_string("vm"));
+#endif
     json_object_set_new(p->doc, "runtimes", runtimes);
 }
 
@@ -349,6 +375,8 @@ static int amounts_add(struct probe *p, const struct probe_config *config, struc
     json_object_set_new(allocatable, "cpu", probe_amount("cpu", cpus * 1000 < quota ? cpus * 1000 : quota));
     json_object_set_new(allocatable, "memory", probe_amount("memory", memory_bytes(p, str_text(&meminfo))));
     storage_add(allocatable, config->disk);
+    if (config->bandwidth_bytes > 0)
+        json_object_set_new(allocatable, "network", probe_amount("network", config->bandwidth_bytes));
     return reserve_apply(allocatable, config->reserve, err);
 }
 

@@ -14,12 +14,13 @@
 
 struct probe_config {
     const char *root; /* "" or NULL for the real one; clocks and addresses are asked of the kernel for that one only */
-    const char *plugins; /* folder of programs that tell of further devices (docs/agent.md); NULL: none */
-    const char *disk;    /* folder whose file system counts as `storage`; NULL: there is none */
+    const char *plugins;     /* folder of programs that tell of further devices (docs/agent.md); NULL: none */
+    const char *disk;        /* folder whose file system counts as `storage`; NULL: there is none */
+    int64_t bandwidth_bytes; /* a second, each way: `network`; 0: it is not offered */
     const char *reserve; /* "cpu=100m,memory=256Mi": kept for the system; NULL: that, or less on a very small machine */
 };
 
-/* {"allocatable": {cpu, memory, storage, "hugepages-2Mi", ...}, "arch", "labels": {"arch", "os", "os-version", "kernel",
+/* {"allocatable": {cpu, memory, storage, network, "hugepages-2Mi", ...}, "arch", "labels": {"arch", "os", "os-version", "kernel",
  * "hostname", ...}, "numa": [{"id", "cpus": "0-3", "memory"}], "disks": [{"name", "size", "rotational"}], "networks":
  * [{"name", "speed", "address"}], "runtimes": ["process", "oci"], "address", "model", "devices": {...}, "conditions":
  * [{"type": "PluginFailed", "text"}]}: keys that a node's document takes (allocatable, arch, labels, runtimes, address), plus
@@ -29,6 +30,9 @@ struct probe_config {
  * -EINVAL: the reserve makes no sense, or is more than there is. -ENOENT: /proc is not there. Plugins may take 5 s: for a
  * thread that may wait. */
 int probe_machine(const struct probe_config *config, json_t **ret, struct berth_err *err);
+
+/* Another number when there are more or fewer huge pages of any size: then it is time to probe again. Reads a file for each size. */
+uint64_t probe_pools(const struct probe_config *config);
 
 /* Use of the whole machine between two looks, rounded so that noise does not show. */
 struct probe_use;                                                   /* remembers the last look */

@@ -69,6 +69,12 @@ static const struct file laptop[] = {
     {NULL, NULL}
 };
 
+#ifdef __x86_64__
+#define VM ", \"vm\""
+#else
+#define VM ""
+#endif
+
 /* Two sockets, one of whose processors are offline, huge pages of two sizes; the agent is held to some processors. */
 static const struct file server[] = {
     {"proc/meminfo",                                             "MemTotal:       67108864 kB\n"               },
@@ -97,6 +103,9 @@ static const struct file server[] = {
     {"sys/class/net/eth2/type",                                  "1\n"                                         },
     {"sys/class/net/eth2/device/vendor",                         "x\n"                                         },
     {"usr/bin/crun",                                             ""                                            },
+#ifdef __x86_64__
+    {"usr/bin/qemu-system-x86_64",                               ""                                            },
+#endif
     {NULL,                                                       NULL                                          },
 };
 
@@ -142,7 +151,8 @@ static void machines_are_told_apart(void **state)
          "\"arch\": \"amd64\", \"labels\": {\"arch\": \"amd64\", \"os\": \"ubuntu\", \"os-version\": \"24.04\"}, \"numa\": "
          "[{\"id\": 0, \"cpus\": \"0-4\", \"memory\": \"32Gi\"}, {\"id\": 1, \"cpus\": \"5-11\", \"memory\": \"32Gi\"}], "
          "\"disks\": [{\"name\": \"sda\", \"size\": \"4000.78G\", \"rotational\": true}], \"networks\": [{\"name\": "
-         "\"eth0\", \"speed\": 25000}, {\"name\": \"eth2\"}, {\"name\": \"eth10\"}], \"runtimes\": [\"process\", \"oci\"], "
+         "\"eth0\", \"speed\": 25000}, {\"name\": \"eth2\"}, {\"name\": \"eth10\"}], \"runtimes\": [\"process\", \"oci\"" VM
+         "], "
          "\"devices\": {}, \"conditions\": []}"                                                                             },
         {board,
          "{\"allocatable\": {\"cpu\": \"900m\", \"memory\": \"0\"}, \"arch\": \"arm64\", \"labels\": {\"arch\": \"arm64\"}, "

@@ -27,6 +27,7 @@ struct mapped {
 struct users {
     struct place *place;
     bool accounts;
+    uid_t first;
     pthread_mutex_t lock; /* of what follows, and of the file */
     uid_t next;
     VEC(struct mapped) mapped;
@@ -89,7 +90,7 @@ int users_open(struct place *p, bool accounts, uid_t first, struct users **ret, 
 
     u->place = p;
     u->accounts = accounts;
-    u->next = first ? first : USERS_FIRST;
+    u->first = u->next = first ? first : USERS_FIRST;
     pthread_mutex_init(&u->lock, NULL);
     rc = list_read(u, err);
     if (rc) {
@@ -133,6 +134,8 @@ static int account_find(const char *name, struct user *ret, struct berth_err *er
             ret->groups[ret->groups_len++] = groups[i];
     (void)snprintf(ret->name, sizeof ret->name, "%s", name);
     (void)snprintf(ret->home, sizeof ret->home, "%s", entry.pw_dir);
+    ret->uids = user_range_read("/etc/subuid", name, ret->uid, ret->uid);
+    ret->gids = user_range_read("/etc/subgid", name, ret->uid, ret->gid);
     return 0;
 }
 
@@ -177,6 +180,38 @@ static int number_give(struct users *u, const char *owner, uid_t *ret, struct be
     return 0;
 }
 
+/* Two owners whose numbers are far apart may have the same slot: then it is the earlier one's. And nobody's own number is in it. */
+static struct user_range range_find(const struct users *u, const char *owner)
+{
+    struct user_range range;
+    size_t own = 0;
+
+    while (own < u->mapped.len && strcmp(u->mapped.at[own].name, owner) != 0)
+        own++;
+    if (own == u->mapped.len)
+        return (struct user_range){0};
+    range = user_range_given(user_range_slot(u->mapped.at[own].uid));
+    for (size_t i = 0; i < u->mapped.len; i++) {
+        uid_t uid = u->mapped.at[i].uid;
+
+        if ((i < own && user_range_slot(uid) == user_range_slot(u->mapped.at[own].uid)) ||
+            (uid >= range.first && uid - range.first < range.count))
+            return (struct user_range){0};
+    }
+    return range;
+}
+
+/* An account's range, unless it holds numbers that are, or may become, somebody else's of this agent's: owners' without an
+ * account, the network half's. */
+static struct user_range range_apart(const struct users *u, struct user_range range)
+{
+    bool apart = (uint64_t)range.first + range.count < u->first || range.first >= (uint64_t)u->first + USERS_MAX;
+
+    for (size_t i = 0; apart && i < u->mapped.len; i++)
+        apart = u->mapped.at[i].uid < range.first || u->mapped.at[i].uid - range.first >= range.count;
+    return apart ? range : (struct user_range){0};
+}
+
 /* A home may be full of the owner's links: only the folder itself is touched. */
 static int home_make(const struct user *user, struct berth_err *err)
 {
@@ -198,11 +233,16 @@ int users_find(struct users *u, const char *owner, struct user *ret, struct bert
     if (strlen(owner) >= sizeof found.name || strpbrk(owner, " \n") || place_path(u->place, "homes", owner, found.home))
         return err_set(err, EINVAL, "'%s' cannot be the name of an owner", owner);
     if (u->accounts && geteuid() == 0) {
-        struct user account;
+        struct user account = {0};
 
         rc = account_find(owner, &account, err);
-        if (rc == 0)
+        if (rc == 0) {
+            pthread_mutex_lock(&u->lock);
+            account.uids = range_apart(u, account.uids);
+            account.gids = range_apart(u, account.gids);
+            pthread_mutex_unlock(&u->lock);
             *ret = account;
+        }
         if (rc != -ENOENT)
             return rc;
     }
@@ -212,10 +252,12 @@ int users_find(struct users *u, const char *owner, struct user *ret, struct bert
     if (geteuid() == 0) {
         pthread_mutex_lock(&u->lock);
         rc = number_give(u, owner, &found.uid, err);
+        found.uids = found.gids = range_find(u, owner);
         pthread_mutex_unlock(&u->lock);
         if (rc)
             return rc;
         found.gid = (gid_t)found.uid;
+        found.given = true;
     }
     rc = home_make(&found, err);
     if (rc)

@@ -4,11 +4,13 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 #include "base/err.h"
 #include "machine/place.h"
+#include "machine/user_range.h"
 
 enum { USER_GROUPS_MAX = 64 };
 
@@ -19,6 +21,8 @@ struct user {
     gid_t gid;
     gid_t groups[USER_GROUPS_MAX];
     size_t groups_len;
+    bool given;                   /* the numbers are of our range: nobody else on this machine has them */
+    struct user_range uids, gids; /* further ones of the owner's alone, for its containers */
 };
 
 struct users;

@@ -91,6 +91,41 @@ static void one_number_each_whoever_asks(void **state)
     users_free(u);
 }
 
+/* Numbers for containers: the same at every start, and never two owners'. */
+static void further_numbers_are_ones_own(void **state)
+{
+    static const char list[] = "ann 200000\nbob 200001\neve 236861\nold 1879048200\nzoe 200002\n";
+    static const struct {
+        const char *owner;
+        uint32_t first;
+    } rows[] = {
+        {"ann", 0         }, /* old's own number is in what would be ann's */
+        {"bob", 0x70010001},
+        {"eve", 0         }, /* as far from ann as there are ranges */
+        {"zoe", 0x70020001},
+    };
+    struct kit *k = *state;
+    struct users *u;
+    struct user user;
+    struct berth_err err;
+    int dir = open(k->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (getuid() != 0) {
+        print_message("skip: only root can give users numbers\n");
+        skip();
+    }
+    assert_int_equal(file_write(dir, "users", list, strlen(list), false), 0);
+    close(dir);
+    assert_int_equal(users_open(k->place, false, 0, &u, &err), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(users_find(u, rows[i].owner, &user, &err), 0);
+        assert_int_equal(user.uids.count, rows[i].first ? 65535 : 0);
+        assert_int_equal(user.uids.first, rows[i].first);
+        assert_memory_equal(&user.uids, &user.gids, sizeof user.uids);
+    }
+    users_free(u);
+}
+
 static void accounts_where_wished(void **state)
 {
     struct kit *k = *state;
@@ -176,6 +211,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(numbers_are_kept, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(one_number_each_whoever_asks, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(further_numbers_are_ones_own, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(accounts_where_wished, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(names_that_are_none, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(home_is_a_folder, kit_setup, kit_teardown),

@@ -25,15 +25,7 @@ static bool text_same(const char *a, const char *b)
 /* The place of this id, or where it belongs. */
 static size_t place_of(const struct node *n, uint64_t id)
 {
-    size_t low = 0, high = n->held.len;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (n->held.at[middle]->id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return vec_place(&n->held, id, id);
 }
 
 struct held *held_find(const struct node *n, uint64_t id)
@@ -185,7 +177,15 @@ static void set_ports(struct held *h, const struct node_port *ports, size_t len)
     }
 }
 
-void node_found(struct node *n, uint64_t id, const json_t *config, const struct node_port *ports, size_t ports_len)
+static void set_start(struct held *h, const struct node_start *start)
+{
+    set_ports(h, start->ports, start->ports_len);
+    json_decref(h->exclusive);
+    h->exclusive = json_deep_copy(start->exclusive);
+    text_set(&h->unenforced, start->unenforced);
+}
+
+void node_found(struct node *n, uint64_t id, const json_t *config, const struct node_start *start)
 {
     assert(!n->begun);
     if (PLANTED(NODE_ADOPTS_NOTHING))
@@ -193,7 +193,17 @@ void node_found(struct node *n, uint64_t id, const json_t *config, const struct 
     struct held *h = held_add(n, id, NODE_RUNNING);
     held_config(h, config);
     h->ready = !json_object_get(config, "health");
-    set_ports(h, ports, ports_len);
+    set_start(h, start);
+    h->changed = ++n->changes;
+}
+
+void node_found_starting(struct node *n, uint64_t id, const json_t *config)
+{
+    assert(!n->begun);
+    if (PLANTED(NODE_ADOPTS_NOTHING))
+        return;
+    struct held *h = held_add(n, id, NODE_STARTING);
+    held_config(h, config);
     h->changed = ++n->changes;
 }
 
@@ -230,27 +240,16 @@ void node_begin(struct node *n)
 
 /* ---- what happens -------------------------------------------------------------------------------------------------- */
 
-void node_started(struct node *n, uint64_t id, const struct node_port *ports, size_t ports_len)
+void node_started(struct node *n, uint64_t id, const struct node_start *start)
 {
     struct held *h = held_find(n, id);
     if (!h || !held_lives(h))
         return;
-    set_ports(h, ports, ports_len);
+    set_start(h, start);
     if (h->state == NODE_STARTING) {
         h->state = NODE_RUNNING;
         h->ready = !json_object_get(h->config, "health");
     }
-    held_changed(n, h);
-    report_tick(n);
-}
-
-void node_exclusive(struct node *n, uint64_t id, const json_t *taken)
-{
-    struct held *h = held_find(n, id);
-    if (!h || !held_lives(h))
-        return;
-    json_decref(h->exclusive);
-    h->exclusive = json_deep_copy(taken);
     held_changed(n, h);
     report_tick(n);
 }
@@ -280,21 +279,31 @@ void node_over(struct node *n, uint64_t id, const struct node_outcome *outcome)
     report_tick(n);
 }
 
+static struct held_use *use_put(struct held *h, const char *resource, int64_t amount)
+{
+    size_t at = 0;
+    while (at < h->use.len && strcmp(h->use.at[at].resource, resource) != 0)
+        at++;
+    if (at == h->use.len) {
+        struct held_use use = {.resource = mem_strdup(resource), .sent = -1, .said = -1};
+        vec_push(&h->use, use);
+    }
+    h->use.at[at].now = amount;
+    return &h->use.at[at];
+}
+
 void node_usage(struct node *n, uint64_t id, const struct berth_amount *usage, size_t usage_len)
 {
     struct held *h = held_find(n, id);
-    if (!h || !held_lives(h))
-        return;
-    for (size_t i = 0; i < usage_len; i++) {
-        size_t at = 0;
-        while (at < h->use.len && strcmp(h->use.at[at].resource, usage[i].resource) != 0)
-            at++;
-        if (at == h->use.len) {
-            struct held_use use = {.resource = mem_strdup(usage[i].resource), .sent = -1, .said = -1};
-            vec_push(&h->use, use);
-        }
-        h->use.at[at].now = usage[i].amount;
-    }
+    for (size_t i = 0; h && held_lives(h) && i < usage_len; i++)
+        (void)use_put(h, usage[i].resource, usage[i].amount);
+}
+
+void node_spent(struct node *n, uint64_t id, const char *resource, int64_t amount)
+{
+    struct held *h = held_find(n, id);
+    if (h)
+        use_put(h, resource, amount)->spent = true;
 }
 
 void node_progress(struct node *n, uint64_t id, int done_milli, const char *text)

@@ -70,14 +70,24 @@ struct node_port {
     uint16_t port;
 };
 
+/* What is told of one that runs, as one: a report may go at once. */
+struct node_start {
+    const struct node_port *ports;
+    size_t ports_len;
+    const json_t *exclusive; /* what it took of exclusive resources, {resource: name}; NULL: nothing */
+    const char *unenforced;  /* as in node_trouble */
+};
+
 struct node_outcome {
     enum node_end end; /* ENDED: by itself and well; STOPPED: because it was told to; FAILED: anything else */
     int exit;          /* its code, or 128 + its signal; -1: it never ran, or nobody knows */
     const char *text;  /* one sentence for people; NULL: none */
 };
 
-/* It lives: adopted as it is. `config` is its object as it was started from. */
-void node_found(struct node *n, uint64_t id, const json_t *config, const struct node_port *ports, size_t ports_len);
+/* It lives: adopted as it is. `config` is its object as it was started from, or changed to since. */
+void node_found(struct node *n, uint64_t id, const json_t *config, const struct node_start *start);
+/* It is being started; answered by node_started or node_over. */
+void node_found_starting(struct node *n, uint64_t id, const json_t *config);
 /* It is over, how it went was kept. */
 void node_found_over(struct node *n, uint64_t id, const struct node_outcome *outcome);
 /* Reports for the first time, then does what it is told. */
@@ -88,16 +98,16 @@ void node_begin(struct node *n);
 /* node_config as of this revision of the store; an older one than known is ignored. `hash` is its content's. -EINVAL: it
  * makes no sense, and nothing is done. */
 int node_configure(struct node *n, uint64_t revision, const char *hash, const json_t *config, struct berth_err *err);
-/* It runs, on these ports. An instance without health checks is ready from here on. */
-void node_started(struct node *n, uint64_t id, const struct node_port *ports, size_t ports_len);
-/* What it took of exclusive resources, {resource: name}; also before node_begin. */
-void node_exclusive(struct node *n, uint64_t id, const json_t *taken);
+/* It runs. An instance without health checks is ready from here on. */
+void node_started(struct node *n, uint64_t id, const struct node_start *start);
 /* The health check's verdict has changed. `text`: what is wrong; NULL: nothing. */
 void node_health(struct node *n, uint64_t id, bool ready, const char *text);
 /* Nothing of it runs any more. */
 void node_over(struct node *n, uint64_t id, const struct node_outcome *outcome);
 /* What it uses now; reported when it differs by more than a tenth, and not at once. */
 void node_usage(struct node *n, uint64_t id, const struct berth_amount *usage, size_t usage_len);
+/* What it has used up in all of a resource of which that counts; goes also with the report of its end, if that is yet to be sent. */
+void node_spent(struct node *n, uint64_t id, const char *resource, int64_t amount);
 /* How far it says it is, in thousandths (-1: it does not say), and what it is at. */
 void node_progress(struct node *n, uint64_t id, int done_milli, const char *text);
 /* Resources whose limit the kernel does not enforce, and those it uses above their limit all the same. Comma-separated,

@@ -16,6 +16,7 @@ struct held_port {
 struct held_use {
     char *resource;
     int64_t now, sent, said; /* measured; in the report under way; as the daemon knows it. -1: not */
+    bool spent;              /* used up in all: also told when it is over */
 };
 
 /* An instance that is here, or was and the daemon has yet to know. */

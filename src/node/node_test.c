@@ -161,16 +161,18 @@ static void expect(struct kit *k, const char *done)
     str_clear(&k->done);
 }
 
-/* What the last report says of an instance, "running ready"; "": nothing. */
+/* What the last report says of an instance, "running ready", and what is not enforced; "": nothing. */
 static const char *said(struct kit *k, uint64_t id, char buf[static 128])
 {
     const json_t *items = json_object_get(k->report, "instances");
     buf[0] = '\0';
     for (size_t i = 0; i < json_array_size(items); i++) {
         const json_t *item = json_array_get(items, i);
+        const char *unenforced = json_string_value(json_array_get(json_object_get(item, "unenforced"), 0));
         if ((uint64_t)json_integer_value(json_object_get(item, "id")) == id)
-            (void)snprintf(buf, 128, "%s%s", json_string_value(json_object_get(item, "state")),
-                           json_is_true(json_object_get(item, "ready")) ? " ready" : "");
+            (void)snprintf(buf, 128, "%s%s%s%s", json_string_value(json_object_get(item, "state")),
+                           json_is_true(json_object_get(item, "ready")) ? " ready" : "", unenforced ? " without " : "",
+                           unenforced ? unenforced : "");
     }
     return buf;
 }
@@ -198,13 +200,13 @@ static void a_life(void **state)
     expect(&k, "start 1");
     assert_string_equal(said(&k, 1, buf), "starting");
     answer_all(&k);
-    node_started(k.node, 1, &port, 1);
-    assert_string_equal(said(&k, 1, buf), "running ready");
+    node_started(k.node, 1, &(struct node_start){&port, 1, .unenforced = "io"});
+    assert_string_equal(said(&k, 1, buf), "running ready without io"); /* in the first report that says that it runs */
     answer_all(&k);
     configure(&k, 2, RUN(1)); /* the same again */
     expect(&k, "");
     node_over(k.node, 1, &ended);
-    assert_string_equal(said(&k, 1, buf), "ended");
+    assert_string_equal(said(&k, 1, buf), "ended without io");
     configure(&k, 3, ""); /* it is not listed any more, but has the daemon heard? */
     expect(&k, "");
     answer_all(&k);
@@ -236,7 +238,7 @@ static void nothing_starts_twice(void **state)
     kit_new(&k, 0);
     node_found_over(k.node, 1, &failed);
     json_t *config = json_loads(RUN(2), 0, NULL);
-    node_found(k.node, 2, config, NULL, 0);
+    node_found(k.node, 2, config, &(struct node_start){0});
     json_decref(config);
     node_begin(k.node);
     assert_string_equal(said(&k, 1, buf), "failed");
@@ -264,8 +266,8 @@ static void what_is_not_listed_is_stopped(void **state)
     answer_all(&k);
     configure(&k, 1, RUN(1) "," RUN(2) "," RUN(3));
     answer_all(&k);
-    node_started(k.node, 1, NULL, 0);
-    node_started(k.node, 2, NULL, 0);
+    node_started(k.node, 1, &(struct node_start){0});
+    node_started(k.node, 2, &(struct node_start){0});
     answer_all(&k);
     expect(&k, "start 1, start 2, start 3");
     configure(&k, 2, STOP(1) "," RUN(3) "," STOP(9)); /* 3 still starts; 9 never was */
@@ -289,7 +291,7 @@ static void unknown_instances_are_stopped(void **state)
     (void)state;
     kit_new(&k, 0);
     json_t *config = json_loads(RUN(5), 0, NULL);
-    node_found(k.node, 5, config, NULL, 0);
+    node_found(k.node, 5, config, &(struct node_start){0});
     json_decref(config);
     node_found_over(k.node, 6, &ended);
     node_begin(k.node);
@@ -298,6 +300,32 @@ static void unknown_instances_are_stopped(void **state)
     assert_int_equal(k.rereads, 1);
     configure(&k, 1, "");
     expect(&k, "forget 6");
+    kit_free(&k);
+}
+
+/* What an earlier agent was starting is not started again, and is told of like any other. */
+static void finds_one_that_is_being_started(void **state)
+{
+    struct kit k = {0};
+    (void)state;
+    kit_new(&k, 0);
+    json_t *config = json_loads(RUN(5), 0, NULL);
+    node_found_starting(k.node, 5, config);
+    json_decref(config);
+    node_begin(k.node);
+    struct node_seen seen;
+    assert_true(node_find(k.node, 5, &seen));
+    assert_int_equal(seen.state, NODE_STARTING);
+    answer_all(&k);
+    configure(&k, 1, RUN(5));
+    expect(&k, "");
+    node_started(k.node, 5, &(struct node_start){0});
+    assert_true(node_find(k.node, 5, &seen));
+    assert_int_equal(seen.state, NODE_RUNNING);
+    assert_true(seen.ready);
+    answer_all(&k);
+    configure(&k, 2, "");
+    expect(&k, "stop 5");
     kit_free(&k);
 }
 
@@ -310,8 +338,8 @@ static void fences(void **state)
     answer_all(&k);
     configure(&k, 1, FENCED(1) "," RUN(2));
     answer_all(&k);
-    node_started(k.node, 1, NULL, 0);
-    node_started(k.node, 2, NULL, 0);
+    node_started(k.node, 1, &(struct node_start){0});
+    node_started(k.node, 2, &(struct node_start){0});
     answer_all(&k);
     expect(&k, "start 1, start 2");
     int64_t heard_ns = k.heard_ns;
@@ -336,7 +364,7 @@ static void a_short_fence_makes_the_heart_beat_faster(void **state)
     node_begin(k.node);
     answer_all(&k);
     configure(&k, 1, "{\"id\": 1, \"state\": \"run\", \"workload\": \"w\", \"fence_ns\": 6000000000}");
-    node_started(k.node, 1, NULL, 0);
+    node_started(k.node, 1, &(struct node_start){0});
     answer_all(&k);
     for (int i = 0; i < 10; i++) {
         pass(&k, 3 * SECOND);
@@ -352,7 +380,7 @@ static void a_restart_does_not_lengthen_a_fence(void **state)
     (void)state;
     kit_new(&k, 450 * SECOND);
     json_t *config = json_loads(FENCED(1), 0, NULL);
-    node_found(k.node, 1, config, NULL, 0);
+    node_found(k.node, 1, config, &(struct node_start){0});
     json_decref(config);
     node_begin(k.node);
     pass(&k, 49 * SECOND);
@@ -371,7 +399,7 @@ static void a_later_agent_wins(void **state)
     answer_all(&k);
     configure(&k, 1, RUN(1));
     answer_all(&k);
-    node_started(k.node, 1, NULL, 0);
+    node_started(k.node, 1, &(struct node_start){0});
     expect(&k, "start 1");
     answer(&k, 409, "{\"error\": {\"code\": \"superseded\", \"message\": \"epoch 8 is known\"}}");
     expect(&k, "stop 1 now");
@@ -394,7 +422,7 @@ static void reports_are_repeated_until_taken(void **state)
     configure(&k, 1, RUN(1));
     assert_string_equal(said(&k, 1, buf), "starting");
     answer(&k, 503, "{}");
-    node_started(k.node, 1, NULL, 0);
+    node_started(k.node, 1, &(struct node_start){0});
     assert_int_equal(k.seq, 0); /* in its own time */
     pass(&k, SECOND);
     assert_string_equal(said(&k, 1, buf), "running ready");
@@ -421,7 +449,7 @@ static void health_decides_readiness(void **state)
     answer_all(&k);
     configure(&k, 1, CHECKED(1));
     answer_all(&k);
-    node_started(k.node, 1, NULL, 0);
+    node_started(k.node, 1, &(struct node_start){0});
     assert_string_equal(said(&k, 1, buf), "running");
     answer_all(&k);
     node_health(k.node, 1, true, NULL);
@@ -446,7 +474,7 @@ static void noise_is_not_reported(void **state)
     answer_all(&k);
     configure(&k, 1, RUN(1));
     answer_all(&k);
-    node_started(k.node, 1, NULL, 0);
+    node_started(k.node, 1, &(struct node_start){0});
     answer_all(&k);
     node_usage(k.node, 1, &use, 1);
     assert_int_equal(k.seq, 0); /* not at once */
@@ -462,6 +490,45 @@ static void noise_is_not_reported(void **state)
     node_usage(k.node, 1, &use, 1);
     pass(&k, 11 * SECOND);
     assert_string_equal(said(&k, 1, buf), "running ready");
+    kit_free(&k);
+}
+
+static void what_was_used_up_is_told_at_the_end(void **state)
+{
+    struct kit k = {0};
+    struct berth_amount use = {.resource = "cpu", .amount = 1000};
+    (void)state;
+    kit_new(&k, 0);
+    node_begin(k.node);
+    answer_all(&k);
+    configure(&k, 1, RUN(1));
+    answer_all(&k);
+    node_started(k.node, 1, &(struct node_start){0});
+    answer_all(&k);
+    node_usage(k.node, 1, &use, 1);
+    node_spent(k.node, 1, "traffic", 5000000);
+    node_spent(k.node, 1, "traffic", 7000000);
+    node_spent(k.node, 2, "traffic", 7000000); /* of nobody */
+    node_over(k.node, 1, &(struct node_outcome){NODE_ENDED, 0, NULL});
+    const json_t *item = json_array_get(json_object_get(k.report, "instances"), 0),
+                 *told = json_object_get(item, "usage");
+    assert_string_equal(json_string_value(json_object_get(item, "state")), "ended");
+    assert_int_equal(json_object_size(told), 1);
+    assert_string_equal(json_string_value(json_object_get(told, "traffic")), "7M");
+    kit_free(&k);
+}
+
+static void what_was_used_up_meanwhile_is_told(void **state)
+{
+    struct kit k = {0};
+    (void)state;
+    kit_new(&k, 0);
+    node_found_over(k.node, 1, &(struct node_outcome){NODE_ENDED, 0, NULL});
+    node_spent(k.node, 1, "traffic", 7000000);
+    node_begin(k.node);
+    const json_t *item = json_array_get(json_object_get(k.report, "instances"), 0);
+    assert_string_equal(json_string_value(json_object_get(item, "state")), "ended");
+    assert_string_equal(json_string_value(json_object_get(json_object_get(item, "usage"), "traffic")), "7M");
     kit_free(&k);
 }
 
@@ -501,6 +568,7 @@ int main(void)
         cmocka_unit_test(nothing_starts_twice),
         cmocka_unit_test(what_is_not_listed_is_stopped),
         cmocka_unit_test(unknown_instances_are_stopped),
+        cmocka_unit_test(finds_one_that_is_being_started),
         cmocka_unit_test(fences),
         cmocka_unit_test(a_restart_does_not_lengthen_a_fence),
         cmocka_unit_test(a_short_fence_makes_the_heart_beat_faster),
@@ -508,6 +576,8 @@ int main(void)
         cmocka_unit_test(reports_are_repeated_until_taken),
         cmocka_unit_test(health_decides_readiness),
         cmocka_unit_test(noise_is_not_reported),
+        cmocka_unit_test(what_was_used_up_is_told_at_the_end),
+        cmocka_unit_test(what_was_used_up_meanwhile_is_told),
         cmocka_unit_test(bad_configurations_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 
 #include "base/plant.h"
 #include "node/node_parts.h"
+#include "wire/document.h"
 #include "wire/quantity.h"
 
 #define RETRY_NS_FIRST NODE_SECOND
@@ -67,6 +68,8 @@ static json_t *usage_make(struct held *h)
     json_t *usage = json_object();
     for (size_t i = 0; i < h->use.len; i++) {
         struct held_use *u = &h->use.at[i];
+        if (!u->spent && !held_lives(h))
+            continue;
         u->sent = u->now;
         (void)json_object_set_new(usage, u->resource, json_string(quantity_print(u->resource, u->now, text)));
     }
@@ -84,8 +87,9 @@ static json_t *item_make(struct held *h)
         (void)json_object_set_new(item, "ports", ports_make(h));
     if (h->exclusive && held_lives(h))
         (void)json_object_set(item, "exclusive", h->exclusive);
-    if (h->use.len && held_lives(h))
-        (void)json_object_set_new(item, "usage", usage_make(h));
+    CLEANUP(json) json_t *usage = usage_make(h);
+    if (json_object_size(usage))
+        (void)json_object_set(item, "usage", usage);
     if (h->progress >= 0)
         (void)json_object_set_new(item, "progress", json_integer(h->progress));
     if (h->note)

@@ -80,6 +80,7 @@ static int lock_take(struct shim *s, struct berth_err *err)
 
 static int pipes_make(struct shim *s, struct berth_err *err)
 {
+    const struct launch *l = &s->spec.launch;
     int log[2], progress[2];
 
     if (pipe2(log, O_CLOEXEC) || pipe2(progress, O_CLOEXEC))
@@ -90,6 +91,9 @@ static int pipes_make(struct shim *s, struct berth_err *err)
     s->progress_out = progress[1];
     if (fcntl(s->log_in, F_SETFL, O_NONBLOCK) || fcntl(s->progress_in, F_SETFL, O_NONBLOCK))
         return err_set(err, errno, "cannot set up a pipe: %s", strerror(errno));
+    /* Its own, so that it may open it once more (/dev/stdout), and a runtime may give it to another user of a container. */
+    if (geteuid() == 0 && (fchown(s->log_out, l->uid, l->gid) || fchown(s->progress_out, l->uid, l->gid)))
+        return err_set(err, errno, "cannot give a pipe to its user: %s", strerror(errno));
     return 0;
 }
 

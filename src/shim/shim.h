@@ -35,7 +35,7 @@ struct shim {
 /* Forks and execs the instance; 0 once the program runs. On failure nothing is left. */
 int instance_start(struct shim *s, struct berth_err *err);
 
-/* Enters the cgroups; takes rlimits, groups, gid and uid, and gives up ever getting more. */
+/* Enters the cgroups; takes rlimits, groups, gid and uid, and gives up ever getting more, and what may be asked of the kernel. */
 int cgroups_enter(const struct launch *l, struct berth_err *err);
 int user_become(const struct launch *l, struct berth_err *err);
 /* Changes to the folder, as the user. */

@@ -1,0 +1,397 @@
+#include "agent/half.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/half_frame.h"
+#include "agent/identity.h"
+#include "base/mem.h"
+#include "machine/place_file.h"
+
+#define SECOND INT64_C(1000000000)
+#define AGAIN_NS (SECOND / 10) /* before it is started again; doubles, to the bound */
+#define AGAIN_NS_MAX (5 * SECOND)
+#define STEADY_NS (10 * SECOND)              /* whoever lived as long begins anew with that */
+#define OVERDUE_NS (10 * SECOND)             /* beyond the time of a request, which the network half itself keeps */
+#define TIMEOUT_NS (30 * SECOND)             /* of a request that does not say */
+#define ANSWERS_BYTES_MAX ((size_t)64 << 20) /* of all that are not complete */
+#define QUEUE_BYTES_MAX ((size_t)128 << 20)
+enum { KEPT_BYTES = 64 * 1024 };
+
+struct half_call {
+    struct half *half;
+    struct half_call *next, **back; /* back: what points here */
+    uint32_t id;
+    int64_t deadline_ns; /* INT64_MAX: none */
+    struct str answer;
+    void (*piece)(void *ctx, const char *at, size_t len);
+    void (*done)(void *ctx, const struct async_answer *answer);
+    void *ctx;
+};
+
+struct half {
+    struct loop *loop;
+    const struct log *log;
+    struct half_config config;
+    pid_t pid; /* 0: there is none */
+    int fd;
+    struct loop_source *source, *again, *overdue;
+    uint32_t identity, last; /* numbers of what was sent: certificates, requests */
+    bool asked, trial;       /* whether the last certificates are good; they are not yet the files' */
+    unsigned failures;
+    int64_t born_ns, overdue_ns;
+    struct half_call *calls;
+    size_t answers_bytes;
+    struct str out;
+    size_t in_len;
+    char in[HALF_HEAD_BYTES + HALF_PIECE_BYTES_MAX]; /* room for the longest frame that may come */
+};
+
+static void note(const struct half *h, enum log_level level, const char *event, const char *text)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    log_write(h->log, now.tv_sec * SECOND + now.tv_nsec, level, event, LOG_TEXT("text", text));
+}
+
+/* ---- requests ------------------------------------------------------------------------------------------------------ */
+
+static void call_unlink(struct half_call *c)
+{
+    *c->back = c->next;
+    if (c->next)
+        c->next->back = c->back;
+}
+
+static void call_free(struct half_call *c)
+{
+    c->half->answers_bytes -= c->answer.len;
+    str_done(&c->answer);
+    mem_free(c);
+}
+
+static void call_end(struct half_call *c, int status, const char *text)
+{
+    const struct async_answer answer = {
+        .status = status, .text = text, .body = str_text(&c->answer), .len = c->answer.len, .sent = true};
+    call_unlink(c);
+    c->done(c->ctx, &answer);
+    call_free(c);
+}
+
+/* Those that begin meanwhile are for the next one. */
+static void calls_fail(struct half *h, const char *text)
+{
+    struct half_call *all = h->calls;
+    h->calls = NULL;
+    if (all)
+        all->back = &all;
+    while (all)
+        call_end(all, 0, text);
+}
+
+/* ---- its life ------------------------------------------------------------------------------------------------------ */
+
+static void half_end(struct half *h)
+{
+    loop_source_free(h->source);
+    h->source = NULL;
+    close_fd_cleanup(&h->fd);
+    h->fd = -1;
+    if (h->pid)
+        (void)kill(h->pid, SIGKILL);
+}
+
+/* False: it is not quite dead yet, and nobody waits for that here. */
+static bool half_reap(struct half *h)
+{
+    if (h->pid && waitpid(h->pid, NULL, WNOHANG) == 0)
+        return false;
+    h->pid = 0;
+    return true;
+}
+
+/* It is of no use any more: all that it had to do has failed, and there will be another. */
+static void half_lost(struct half *h, const char *text)
+{
+    int64_t now_ns = loop_now_ns(h->loop);
+    bool trial = h->trial;
+    note(h, LEVEL_WARN, "network.lost", text);
+    half_end(h);
+    h->failures = now_ns - h->born_ns > STEADY_NS ? 0 : h->failures + 1;
+    int64_t wait_ns = h->failures < 7 ? AGAIN_NS << h->failures : AGAIN_NS_MAX;
+    loop_timer_set(h->again, now_ns + (wait_ns < AGAIN_NS_MAX ? wait_ns : AGAIN_NS_MAX));
+    h->trial = false;
+    h->in_len = 0;
+    str_done(&h->out);
+    calls_fail(h, text);
+    if (trial)
+        h->config.known(h->config.ctx, 0, text, true);
+}
+
+/* ---- what it says -------------------------------------------------------------------------------------------------- */
+
+static const char forbidden[] = "the network half said what it may not";
+
+static struct half_call *call_find(const struct half *h, uint32_t id)
+{
+    struct half_call *c = h->calls;
+    while (c && c->id != id)
+        c = c->next;
+    return c;
+}
+
+/* NULL, or why it is of no use: without a certificate, it would refuse every request for ever. */
+static const char *take_known(struct half *h, struct half_frame *f)
+{
+    char text[HALF_TEXT_BYTES_MAX + 1];
+    int64_t not_after_ns = 0;
+    bool trial = h->trial;
+    if (!h->asked || !half_take_number(f, &not_after_ns) || (f->call != h->identity && f->call != 0))
+        return NULL; /* 0: it cannot even begin */
+    half_take_words(f, text);
+    h->asked = h->trial = false; /* it is said once */
+    bool good = f->call && not_after_ns > 0;
+    h->config.known(h->config.ctx, good ? not_after_ns : 0, text, trial);
+    return good || trial ? NULL : "the network half has no certificate to show to the daemon";
+}
+
+/* False: nobody can want this. */
+static bool take_piece(struct half_call *c, const struct half_frame *f)
+{
+    if (c->piece) {
+        c->piece(c->ctx, f->at, f->len);
+        return true;
+    }
+    if (f->len > ANSWERS_BYTES_MAX - c->half->answers_bytes)
+        return false;
+    c->half->answers_bytes += f->len;
+    str_add_bytes(&c->answer, f->at, f->len);
+    return true;
+}
+
+static bool take_end(struct half_call *c, struct half_frame *f)
+{
+    char text[HALF_TEXT_BYTES_MAX + 1];
+    int64_t status = 0;
+    if (!half_take_number(f, &status) || (status != 0 && (status < 100 || status > 999)))
+        return false;
+    half_take_words(f, text);
+    call_end(c, (int)status, text);
+    return true;
+}
+
+/* NULL, or why it is to end. */
+static const char *take_frame(struct half *h, struct half_frame *f)
+{
+    if (f->kind == HALF_KNOWN)
+        return take_known(h, f);
+    struct half_call *c = call_find(h, f->call);
+    if (!c) /* it was cancelled */
+        return NULL;
+    return (f->kind == HALF_PIECE ? take_piece(c, f) : take_end(c, f)) ? NULL : forbidden;
+}
+
+/* Whoever is told of a frame may begin and cancel requests, not end the process. */
+static void take_bytes(struct half *h)
+{
+    struct half_frame frame;
+    const char *why = NULL;
+    size_t done = 0;
+    ssize_t n = 0;
+    while (!why && (n = half_frame_read(h->in + done, h->in_len - done, true, &frame)) > 0) {
+        done += (size_t)n;
+        why = take_frame(h, &frame);
+    }
+    if (why || n < 0) {
+        half_lost(h, why ? why : forbidden);
+        return;
+    }
+    memmove(h->in, h->in + done, h->in_len - done);
+    h->in_len -= done;
+}
+
+/* ---- what it is told ----------------------------------------------------------------------------------------------- */
+
+/* What cannot be sent now waits for room; that the other end is gone, reading tells. */
+static void send_more(struct half *h)
+{
+    if (h->fd < 0)
+        return;
+    ssize_t n = h->out.len ? send(h->fd, h->out.at, h->out.len, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
+    if (n > 0) {
+        memmove(h->out.at, h->out.at + n, h->out.len - (size_t)n);
+        h->out.len -= (size_t)n;
+    }
+    if (!h->out.len && h->out.cap > KEPT_BYTES)
+        str_done(&h->out);
+    loop_set_events(h->source, h->out.len ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+static void half_ready(void *ctx, uint32_t events)
+{
+    struct half *h = ctx;
+    if (events & EPOLLOUT)
+        send_more(h);
+    if (!(events & ~(uint32_t)EPOLLOUT))
+        return;
+    ssize_t n = recv(h->fd, h->in + h->in_len, sizeof h->in - h->in_len, MSG_DONTWAIT);
+    if (n > 0) {
+        h->in_len += (size_t)n;
+        take_bytes(h);
+    } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        half_lost(h, "the network half has ended");
+    }
+}
+
+static void identity_add(struct half *h, struct str *to, const char *pem, const char *ca)
+{
+    size_t began = half_frame_begin(to, HALF_IDENTITY, ++h->identity);
+    h->asked = true;
+    half_add_text(to, pem);
+    half_add_text(to, ca); /* empty: as before */
+    half_frame_end(to, began);
+}
+
+static int half_begin(struct half *h, struct berth_err *err)
+{
+    CLEANUP(mem) char *ca = NULL, *pem = NULL;
+    CLEANUP(str) struct str out = {0};
+    int rc = identity_file_read(h->config.ca_path, &ca, err);
+    if (rc == 0)
+        rc = identity_file_read(h->config.pem_path, &pem, err);
+    if (rc == 0)
+        rc = half_spawn(&h->config.user, &h->pid, &h->fd, err);
+    if (rc == 0)
+        rc = loop_watch_fd(h->loop, h->fd, EPOLLIN, half_ready, h, &h->source, err);
+    if (rc < 0)
+        return rc;
+    identity_add(h, &out, pem, ca); /* before what waits already */
+    str_add_bytes(&out, str_text(&h->out), h->out.len);
+    str_done(&h->out);
+    h->out = out;
+    out = (struct str){0};
+    send_more(h);
+    return 0;
+}
+
+static void begin_again(void *ctx)
+{
+    struct half *h = ctx;
+    struct berth_err err;
+    h->born_ns = loop_now_ns(h->loop);
+    if (!half_reap(h)) {
+        loop_timer_set(h->again, h->born_ns + AGAIN_NS);
+        return;
+    }
+    if (half_begin(h, &err) == 0)
+        return;
+    half_lost(h, err.text);
+    h->config.known(h->config.ctx, 0, err.text, false);
+}
+
+/* ---- for the rest of the agent ------------------------------------------------------------------------------------- */
+
+static void overdue(void *ctx)
+{
+    struct half *h = ctx;
+    int64_t now_ns = loop_now_ns(h->loop), first_ns = INT64_MAX;
+    for (const struct half_call *c = h->calls; c; c = c->next)
+        first_ns = c->deadline_ns < first_ns ? c->deadline_ns : first_ns;
+    h->overdue_ns = first_ns > now_ns ? first_ns : INT64_MAX;
+    loop_timer_set(h->overdue, h->overdue_ns);
+    if (first_ns <= now_ns)
+        half_lost(h, "the network half does not answer");
+}
+
+struct half_call *half_start(struct half *h, const struct async_request *q)
+{
+    struct half_call *c = mem_zalloc(sizeof *c);
+    int64_t now_ns = loop_now_ns(h->loop);
+    const struct half_request request = {.timeout_ns = q->timeout_ns,
+                                         .stream = q->piece != NULL,
+                                         .method = q->method,
+                                         .url = q->url,
+                                         .type = q->content_type ? q->content_type : "",
+                                         .body = q->body,
+                                         .body_len = q->body ? q->body_len : 0};
+    size_t len = request.body_len + strlen(q->url) + KEPT_BYTES;
+    *c = (struct half_call){
+        .half = h, .next = h->calls, .back = &h->calls, .piece = q->piece, .done = q->done, .ctx = q->ctx};
+    c->id = ++h->last;
+    c->deadline_ns = q->piece ? INT64_MAX : now_ns + (q->timeout_ns ? q->timeout_ns : TIMEOUT_NS) + OVERDUE_NS;
+    if (h->calls)
+        h->calls->back = &c->next;
+    h->calls = c;
+    if (len > HALF_REQUEST_BYTES_MAX || h->out.len + len > QUEUE_BYTES_MAX)
+        c->deadline_ns = now_ns; /* it takes nothing any more; told later, as the caller may still be beginning */
+    else
+        half_request_add(&h->out, c->id, &request);
+    if (c->deadline_ns < h->overdue_ns) {
+        h->overdue_ns = c->deadline_ns;
+        loop_timer_set(h->overdue, h->overdue_ns);
+    }
+    send_more(h);
+    return c;
+}
+
+void half_cancel(struct half_call *c)
+{
+    struct half *h = c->half;
+    half_frame_end(&h->out, half_frame_begin(&h->out, HALF_CANCEL, c->id));
+    call_unlink(c);
+    call_free(c);
+    send_more(h);
+}
+
+void half_try(struct half *h, const char *pem)
+{
+    const char *why = h->fd < 0                         ? "the network half has ended"
+                      : h->asked                        ? "the network half is only beginning"
+                      : strlen(pem) > IDENTITY_FILE_MAX ? "it is too large"
+                                                        : NULL;
+    if (why) {
+        h->config.known(h->config.ctx, 0, why, true);
+        return;
+    }
+    h->trial = true;
+    identity_add(h, &h->out, pem, "");
+    send_more(h);
+}
+
+struct half *half_new(struct loop *loop, const struct half_config *config, const struct log *log)
+{
+    struct half *h = mem_zalloc(sizeof *h);
+    h->loop = loop;
+    h->log = log;
+    h->config = *config;
+    h->fd = -1;
+    h->overdue_ns = INT64_MAX;
+    h->again = loop_timer_new(loop, begin_again, h);
+    h->overdue = loop_timer_new(loop, overdue, h);
+    loop_timer_set(h->again, loop_now_ns(loop));
+    return h;
+}
+
+void half_free(struct half *h)
+{
+    if (!h)
+        return;
+    half_end(h);
+    (void)half_reap(h);
+    while (h->calls) {
+        struct half_call *c = h->calls;
+        call_unlink(c);
+        call_free(c);
+    }
+    loop_source_free(h->again);
+    loop_source_free(h->overdue);
+    str_done(&h->out);
+    mem_free(h);
+}

@@ -1,0 +1,68 @@
+/* half_drop.c - what the network half gives up before it looks at a single byte of anybody's. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/half.h"
+#include "base/mem.h"
+#include "machine/place_file.h"
+#include "machine/syscalls.h"
+
+/* The kernel's calls take a head and, for 64 capabilities, two parts. */
+static int capabilities_drop(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
+    (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    return (int)syscall(SYS_capset, &head, none);
+}
+
+/* Of root only: what could come back by running a program, were there a way to run one. */
+static void bounds_drop(void)
+{
+    for (unsigned long i = 0; prctl(PR_CAPBSET_READ, i, 0, 0, 0) >= 0; i++)
+        (void)prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
+}
+
+/* The agent may be kept from being killed for want of memory; what strangers can make grow is not. */
+static void oom_score_reset(void)
+{
+    CLEANUP(close_fd) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0)
+        (void)fd_write(fd, "0", 1);
+}
+
+static int user_become(const struct half_user *user, struct berth_err *err)
+{
+    if (geteuid() == 0) {
+        oom_score_reset();
+        bounds_drop();
+        if (setgroups(0, NULL) || setresgid(user->gid, user->gid, user->gid) ||
+            setresuid(user->uid, user->uid, user->uid))
+            return err_set(err, errno, "the network half cannot become user %u: %s; give another with --network-user",
+                           (unsigned)user->uid, strerror(errno));
+    }
+    if (geteuid() == 0 || getuid() == 0 || geteuid() != user->uid || getegid() != user->gid)
+        return err_set(err, EPERM, "the network half has not become user %u", (unsigned)user->uid);
+    return 0;
+}
+
+int half_drop(const struct half_user *user, struct berth_err *err)
+{
+    const struct rlimit no_core = {0};
+    int rc = user_become(user, err);
+    if (rc < 0)
+        return rc;
+    (void)chdir("/");
+    (void)setrlimit(RLIMIT_CORE, &no_core);
+    /* Not dumpable: others of the same number cannot look at its memory, where the node's key is. */
+    if (capabilities_drop() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
+        return err_set(err, errno, "the network half cannot give up its rights: %s", strerror(errno));
+    return syscalls_narrow_network(err);
+}

@@ -1,0 +1,255 @@
+/* half_net.c - the network half: connects to the daemon, speaks TLS and HTTP, and hands on what was said.
+ *
+ * It never decides anything. What the root half does not take holds it up, so nothing piles up here; when the root half is
+ * gone, so is this.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/footprint.h"
+#include "agent/half.h"
+#include "agent/half_frame.h"
+#include "base/mem.h"
+#include "base/vec.h"
+#include "net/client.h"
+#include "net/tls.h"
+
+enum { ROOT_FD = 3, READ_BYTES = 65536, EXIT_USAGE = 2 };
+#define AGENT_NAME "berth-agent/" BERTH_VERSION
+
+struct net;
+
+struct net_call {
+    struct net *net;
+    uint32_t id;
+    bool stream;
+    struct async_call *call;
+};
+
+struct net {
+    struct loop *loop;
+    struct async *async; /* NULL: there is no good certificate yet */
+    struct str in;
+    VEC(struct net_call *) calls;
+    bool trimmed;
+};
+
+/* ---- to the root half ---------------------------------------------------------------------------------------------- */
+
+static void to_root(struct str *frame)
+{
+    for (size_t sent = 0; sent < frame->len;) {
+        ssize_t n = send(ROOT_FD, frame->at + sent, frame->len - sent, MSG_NOSIGNAL);
+        if (n < 0 && errno != EINTR)
+            _exit(EXIT_SUCCESS);
+        sent += n > 0 ? (size_t)n : 0;
+    }
+}
+
+/* A number and words: HALF_KNOWN and HALF_END. */
+static void tell(enum half_kind kind, uint32_t call, int64_t number, const char *text)
+{
+    CLEANUP(str) struct str frame = {0};
+    size_t began = half_frame_begin(&frame, kind, call), len = strlen(text);
+    half_add_number(&frame, number);
+    str_add_bytes(&frame, text, len < HALF_TEXT_BYTES_MAX ? len : HALF_TEXT_BYTES_MAX);
+    half_frame_end(&frame, began);
+    to_root(&frame);
+}
+
+static void tell_pieces(uint32_t call, const char *at, size_t len)
+{
+    CLEANUP(str) struct str frame = {0};
+    for (size_t done = 0; done < len;) {
+        size_t piece = len - done < HALF_PIECE_BYTES_MAX ? len - done : HALF_PIECE_BYTES_MAX;
+        str_clear(&frame);
+        size_t began = half_frame_begin(&frame, HALF_PIECE, call);
+        str_add_bytes(&frame, at + done, piece);
+        half_frame_end(&frame, began);
+        to_root(&frame);
+        done += piece;
+    }
+}
+
+/* ---- requests ------------------------------------------------------------------------------------------------------ */
+
+static void call_drop(struct net_call *c)
+{
+    struct net *net = c->net;
+    for (size_t i = 0; i < net->calls.len; i++)
+        if (net->calls.at[i] == c) {
+            net->calls.at[i] = net->calls.at[--net->calls.len];
+            break;
+        }
+    mem_free(c);
+}
+
+static void took_piece(void *ctx, const char *at, size_t len)
+{
+    const struct net_call *c = ctx;
+    tell_pieces(c->id, at, len);
+}
+
+static void answered(void *ctx, const struct async_answer *answer)
+{
+    struct net_call *c = ctx;
+    struct net *net = c->net;
+    if (!c->stream)
+        tell_pieces(c->id, answer->body, answer->len);
+    tell(HALF_END, c->id, answer->status, answer->text);
+    call_drop(c);
+    if (!net->trimmed && answer->status)
+        footprint_trim();
+    net->trimmed = net->trimmed || answer->status;
+}
+
+static bool start(struct net *net, struct half_frame *f)
+{
+    struct half_request q;
+    uint32_t id = f->call;
+    if (!half_request_take(f, &q))
+        return false;
+    if (!net->async) {
+        tell(HALF_END, id, 0, "there is no certificate to show to the daemon");
+        return true;
+    }
+    struct net_call *c = mem_zalloc(sizeof *c);
+    *c = (struct net_call){.net = net, .id = id, .stream = q.stream != 0};
+    vec_push(&net->calls, c);
+    c->call = async_start(net->async, &(struct async_request){.method = q.method,
+                                                              .url = q.url,
+                                                              .content_type = *q.type ? q.type : NULL,
+                                                              .body = q.body_len ? q.body : NULL,
+                                                              .body_len = q.body_len,
+                                                              .timeout_ns = q.timeout_ns,
+                                                              .piece = q.stream ? took_piece : NULL,
+                                                              .done = answered,
+                                                              .ctx = c});
+    return true;
+}
+
+static void cancel(struct net *net, uint32_t id)
+{
+    for (size_t i = 0; i < net->calls.len; i++)
+        if (net->calls.at[i]->id == id) {
+            async_cancel(net->calls.at[i]->call);
+            call_drop(net->calls.at[i]);
+            return;
+        }
+}
+
+/* ---- certificates -------------------------------------------------------------------------------------------------- */
+
+static bool identify(struct net *net, struct half_frame *f)
+{
+    struct tls_cert_info info;
+    struct berth_err err = {0};
+    const char *pem, *ca;
+    if (!half_take_text(f, &pem) || !half_take_text(f, &ca))
+        return false;
+    const struct async_config config = {
+        .ca_pem = *ca ? ca : NULL, .cert_pem = pem, .key_pem = pem, .agent = AGENT_NAME};
+    int rc = tls_cert_info(pem, &info, &err);
+    if (rc == 0)
+        rc = net->async ? async_pems(net->async, &config, &err) : async_new(net->loop, &config, &net->async, &err);
+    tell(HALF_KNOWN, f->call, rc < 0 ? 0 : info.not_after_ns, rc < 0 ? err.text : "");
+    return true;
+}
+
+/* ---- a join -------------------------------------------------------------------------------------------------------- */
+
+static bool ask(struct half_frame *f)
+{
+    struct client_answer answer = {0};
+    struct berth_err err = {0};
+    struct client *client = NULL;
+    const char *url, *pin;
+    if (!half_take_text(f, &url) || !half_take_text(f, &pin))
+        return false;
+    const struct client_config config = {.url = url, .pin = pin, .agent = AGENT_NAME};
+    const struct client_request request = {.method = "POST", .path = "/v1/join", .body = f->at, .body_len = f->len};
+    int rc = client_new(&config, &client, &err);
+    if (rc == 0)
+        rc = client_do(client, &request, &answer, &err);
+    tell_pieces(f->call, str_text(&answer.body), answer.body.len);
+    tell(HALF_END, f->call, rc < 0 ? 0 : answer.status, rc < 0 ? err.text : "");
+    client_answer_done(&answer);
+    client_free(client);
+    return true;
+}
+
+/* ---- its life ------------------------------------------------------------------------------------------------------ */
+
+static bool take_frame(struct net *net, struct half_frame *f)
+{
+    switch (f->kind) {
+    case HALF_IDENTITY: return identify(net, f);
+    case HALF_START: return start(net, f);
+    case HALF_ASK: return ask(f);
+    default: cancel(net, f->call); return true;
+    }
+}
+
+static void heard_root(void *ctx, uint32_t events)
+{
+    struct net *net = ctx;
+    struct half_frame frame;
+    char room[READ_BYTES];
+    size_t done = 0;
+    ssize_t n = recv(ROOT_FD, room, sizeof room, MSG_DONTWAIT);
+    (void)events;
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0)
+        _exit(EXIT_SUCCESS); /* what it holds, the kernel lets go of */
+    str_add_bytes(&net->in, room, (size_t)n);
+    while ((n = half_frame_read(net->in.at + done, net->in.len - done, false, &frame)) > 0) {
+        if (!take_frame(net, &frame))
+            _exit(EXIT_FAILURE);
+        done += (size_t)n;
+    }
+    if (n < 0)
+        _exit(EXIT_FAILURE);
+    memmove(net->in.at, net->in.at + done, net->in.len - done);
+    net->in.len -= done;
+    if (!net->in.len && net->in.cap > READ_BYTES)
+        str_done(&net->in);
+}
+
+static bool is_root_there(void)
+{
+    int domain = 0;
+    socklen_t len = sizeof domain;
+    return getsockopt(ROOT_FD, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_UNIX;
+}
+
+int half_main(int argc, char **argv)
+{
+    struct berth_err err = {0};
+    struct net net = {0};
+    struct loop_source *source = NULL;
+    int64_t uid = -1, gid = -1;
+    if (argc != 4 || !str_parse_i64(argv[2], &uid) || !str_parse_i64(argv[3], &gid) || uid < 0 || gid < 0 ||
+        !is_root_there()) {
+        (void)fprintf(stderr, "berth-agent: 'network' is what the agent itself runs as its network half\n");
+        return EXIT_USAGE;
+    }
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)prctl(PR_SET_NAME, "berth-agent-net"); /* it was started as /proc/self/exe */
+    int rc = half_drop(&(struct half_user){(uid_t)uid, (gid_t)gid}, &err);
+    if (rc == 0)
+        rc = loop_new(&net.loop, &err);
+    if (rc == 0)
+        rc = loop_watch_fd(net.loop, ROOT_FD, EPOLLIN, heard_root, &net, &source, &err);
+    if (rc == 0)
+        (void)loop_run(net.loop, &err); /* ends by failing only */
+    tell(HALF_KNOWN, 0, 0, err.text);
+    _exit(EXIT_FAILURE);
+}

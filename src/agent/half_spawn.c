@@ -1,0 +1,151 @@
+/* half_spawn.c - whom the network half runs as, how it is started, and one that is started for a single question. */
+#include <errno.h>
+#include <grp.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/half.h"
+#include "agent/half_frame.h"
+#include "base/mem.h"
+#include "machine/launch_spawn.h"
+#include "machine/place_file.h"
+
+enum { ASK_TIMEOUT_MS = 60000, ASK_BYTES_MAX = 1 << 20 };
+
+/* ---- whom it runs as ----------------------------------------------------------------------------------------------- */
+
+int half_user_find(const struct agent_options *o, struct half_user *ret, struct berth_err *err)
+{
+    const char *name = o->network_user ? o->network_user : "berth-agent";
+    uid_t number = (uid_t)o->uid_first - 1;
+    if (geteuid() != 0) {
+        if (o->network_user)
+            return err_set(err, EPERM, "--network-user: only root can have a part of it run as somebody else");
+        *ret = (struct half_user){geteuid(), getegid()};
+        return 0;
+    }
+    const struct passwd *account = getpwnam(name);
+    if (account && (account->pw_uid == 0 || account->pw_gid == 0))
+        return err_set(err, EINVAL, "--network-user: '%s' is %s; give an account without rights", name,
+                       account->pw_uid == 0 ? "root" : "of root's group");
+    if (account) {
+        *ret = (struct half_user){account->pw_uid, account->pw_gid};
+        return 0;
+    }
+    if (o->network_user)
+        return err_set(err, ENOENT, "--network-user: there is no account '%s' here", name);
+    if (getpwuid(number) || getgrgid(number)) /* it is used as both */
+        return err_set(
+            err, EEXIST,
+            "user or group number %u, just below --uid-first, is somebody's; make an account 'berth-agent' without "
+            "rights, or give one with --network-user",
+            (unsigned)number);
+    *ret = (struct half_user){number, number};
+    return 0;
+}
+
+/* ---- its start ----------------------------------------------------------------------------------------------------- */
+
+int half_spawn(const struct half_user *user, pid_t *ret_pid, int *ret_fd, struct berth_err *err)
+{
+    char uid[24], gid[24];
+    const char *const argv[] = {"berth-agent", "network", str_u64(user->uid, uid), str_u64(user->gid, gid), NULL};
+    int ends[2];
+    pid_t pid = 0;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return err_set(err, errno, "cannot make a pair of sockets: %s", strerror(errno));
+    CLEANUP(close_fd) int ours = ends[0], its = ends[1];
+    const int fds[] = {-1, -1, STDERR_FILENO, its};
+    /* Itself once more, whatever has become of the file: with a memory of its own, which never held anything of root's. */
+    int rc = spawn_with("/proc/self/exe", argv, (const char *const *)environ, fds, sizeof fds / sizeof *fds, &pid);
+    if (rc < 0)
+        return err_set(err, -rc, "cannot start the network half: %s", strerror(-rc));
+    *ret_pid = pid;
+    *ret_fd = take_fd(&ours);
+    return 0;
+}
+
+/* ---- a single question --------------------------------------------------------------------------------------------- */
+
+static int question_send(int fd, const char *url, const char *pin, const char *body)
+{
+    CLEANUP(str) struct str out = {0};
+    size_t began = half_frame_begin(&out, HALF_ASK, 1), sent = 0;
+    half_add_text(&out, url);
+    half_add_text(&out, pin);
+    str_add(&out, body);
+    half_frame_end(&out, began);
+    while (sent < out.len) {
+        ssize_t n = send(fd, out.at + sent, out.len - sent, MSG_NOSIGNAL);
+        if (n < 0 && errno != EINTR)
+            break;
+        sent += n > 0 ? (size_t)n : 0;
+    }
+    int rc = sent < out.len ? -errno : 0;
+    explicit_bzero(out.at, out.len); /* there is an invitation in it */
+    return rc;
+}
+
+/* 1: that was the end. */
+static int answer_take(struct half_frame *f, struct str *answer, int64_t *ret_status, struct berth_err *err)
+{
+    char text[HALF_TEXT_BYTES_MAX + 1];
+    if (f->kind == HALF_PIECE && f->len <= ASK_BYTES_MAX - answer->len) {
+        str_add_bytes(answer, f->at, f->len);
+        return 0;
+    }
+    if (f->kind == HALF_PIECE || !half_take_number(f, ret_status))
+        return err_set(err, EPROTO, "the answer is too large");
+    half_take_words(f, text);
+    if (f->kind == HALF_KNOWN || *ret_status < 100 || *ret_status > 999)
+        return err_set(err, EIO, "%s", text);
+    return 1;
+}
+
+static int answer_read(int fd, struct str *answer, int64_t *ret_status, struct berth_err *err)
+{
+    CLEANUP(str) struct str in = {0};
+    CLEANUP(mem) char *room = mem_alloc(HALF_PIECE_BYTES_MAX);
+    struct half_frame frame;
+    for (;;) {
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        ssize_t n = poll(&wait, 1, ASK_TIMEOUT_MS) > 0 ? recv(fd, room, HALF_PIECE_BYTES_MAX, 0) : 0;
+        if (n <= 0)
+            return err_set(err, EIO, "the network half of the agent did not answer");
+        str_add_bytes(&in, room, (size_t)n);
+        while ((n = half_frame_read(in.at, in.len, true, &frame)) != 0) {
+            int rc = n < 0 ? err_set(err, EPROTO, "the network half said what it may not")
+                           : answer_take(&frame, answer, ret_status, err);
+            if (rc != 0)
+                return rc;
+            memmove(in.at, in.at + n, in.len - (size_t)n);
+            in.len -= (size_t)n;
+        }
+    }
+}
+
+int half_ask(const struct half_user *user, const char *url, const char *pin, const char *body, struct str *ret_answer,
+             struct berth_err *err)
+{
+    CLEANUP(close_fd) int fd = -1;
+    int64_t status = 0;
+    pid_t pid = 0;
+    int rc = half_spawn(user, &pid, &fd, err);
+    if (rc < 0)
+        return rc;
+    rc = question_send(fd, url, pin, body);
+    if (rc == 0 || rc == -EPIPE) /* it may have said why it ended */
+        rc = answer_read(fd, ret_answer, &status, err);
+    else
+        rc = err_set(err, -rc, "cannot speak to the network half: %s", strerror(-rc));
+    (void)kill(pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    return rc < 0 ? rc : (int)status;
+}

@@ -1,0 +1,362 @@
+/* The root half against network halves of all kinds: this program, started again, plays them. */
+#include "agent/half.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "agent/half_frame.h"
+#include "base/mem.h"
+
+#define PART "BERTH_TEST_PART" /* which one it plays */
+#define SECOND INT64_C(1000000000)
+enum { ROOT_FD = 3 };
+
+/* ---- the part of the network half ---------------------------------------------------------------------------------- */
+
+static void say_bytes(const void *at, size_t len)
+{
+    if (send(ROOT_FD, at, len, MSG_NOSIGNAL) != (ssize_t)len)
+        _exit(0);
+}
+
+static void say(enum half_kind kind, uint32_t call, const void *at, size_t len)
+{
+    const uint32_t head[3] = {(uint32_t)len, (uint32_t)kind, call};
+    say_bytes(head, sizeof head);
+    say_bytes(at, len);
+}
+
+static void say_number(enum half_kind kind, uint32_t call, int64_t number, const char *text)
+{
+    CLEANUP(str) struct str bytes = {0};
+    half_add_number(&bytes, number);
+    str_add(&bytes, text);
+    say(kind, call, bytes.at, bytes.len);
+}
+
+static void play_well(uint32_t call)
+{
+    say(HALF_PIECE, call, "hel", 3);
+    say(HALF_PIECE, call, "lo", 2);
+    say_number(HALF_END, call, 200, "");
+}
+
+static void play_slowly(uint32_t call)
+{
+    CLEANUP(str) struct str bytes = {0};
+    size_t began = half_frame_begin(&bytes, HALF_PIECE, call);
+    str_add(&bytes, "hello");
+    half_frame_end(&bytes, began);
+    for (size_t i = 0; i < bytes.len; i++) {
+        say_bytes(bytes.at + i, 1);
+        (void)usleep(1000);
+    }
+    say_number(HALF_END, call, 200, "");
+}
+
+static void play_others(uint32_t call)
+{
+    say(HALF_PIECE, call + 1000, "not yours", 9);
+    say_number(HALF_END, call + 1000, 500, "not yours");
+    say_number(HALF_KNOWN, 4711, 1, "of certificates that nobody sent");
+    say_number(HALF_KNOWN, 1, 1, "the same once more");
+    play_well(call);
+}
+
+static void play_too_long(uint32_t call)
+{
+    const uint32_t head[3] = {UINT32_MAX, HALF_PIECE, call};
+    say_bytes(head, sizeof head);
+}
+
+static void play_unknown(uint32_t call)
+{
+    say((enum half_kind)99, call, "x", 1);
+}
+
+static void play_root(uint32_t call)
+{
+    say(HALF_START, call, "0123456701234567GET\0url\0\0", 26);
+}
+
+static void play_odd_status(uint32_t call)
+{
+    say_number(HALF_END, call, 5, "");
+}
+
+static void play_flood(uint32_t call)
+{
+    static char piece[HALF_PIECE_BYTES_MAX];
+    for (;;)
+        say(HALF_PIECE, call, piece, sizeof piece);
+}
+
+static void play_death(uint32_t call)
+{
+    (void)call;
+    _exit(1);
+}
+
+static void play_control(uint32_t call)
+{
+    say_number(HALF_END, call, 0, "a\nb\33c");
+}
+
+static const struct part {
+    const char *name;
+    void (*play)(uint32_t call);
+    int status;
+    const char *text; /* the answer's body or, without one, the reason */
+} parts[] = {
+    {"well",               play_well,       200, "hello"                                },
+    {"byte by byte",       play_slowly,     200, "hello"                                },
+    {"for others",         play_others,     200, "hello"                                },
+    {"too long",           play_too_long,   0,   "the network half said what it may not"},
+    {"of no kind",         play_unknown,    0,   "the network half said what it may not"},
+    {"as if it were root", play_root,       0,   "the network half said what it may not"},
+    {"an odd status",      play_odd_status, 0,   "the network half said what it may not"},
+    {"without an end",     play_flood,      0,   "the network half said what it may not"},
+    {"it dies",            play_death,      0,   "the network half has ended"           },
+    {"control characters", play_control,    0,   "a?b?c"                                },
+};
+
+static const struct part *part_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (name && strcmp(parts[i].name, name) == 0)
+            return &parts[i];
+    return NULL;
+}
+
+static void play_frame(const struct half_frame *f)
+{
+    const struct part *part = part_find(getenv(PART));
+    if (f->kind == HALF_IDENTITY)
+        say_number(HALF_KNOWN, f->call, strncmp(f->at, "bad", 3) ? 1234 : 0, "");
+    else if (f->kind == HALF_START && part)
+        part->play(f->call);
+}
+
+static int play(void)
+{
+    static char in[1 << 20];
+    struct half_frame f;
+    for (size_t len = 0;;) {
+        ssize_t n = recv(ROOT_FD, in + len, sizeof in - len, 0);
+        if (n <= 0)
+            return 0;
+        len += (size_t)n;
+        while ((n = half_frame_read(in, len, false, &f)) > 0) {
+            play_frame(&f);
+            len -= (size_t)n;
+            memmove(in, in + n, len);
+        }
+    }
+}
+
+/* ---- the root half ------------------------------------------------------------------------------------------------- */
+
+struct scene {
+    struct loop *loop;
+    struct half *half;
+    char pem_path[32];
+    unsigned knowns, trials;
+    int64_t not_after_ns;
+    struct half_call *stream;
+    struct str streamed;
+    bool done;
+    int status;
+    char text[64];
+};
+
+static void known(void *ctx, int64_t not_after_ns, const char *text, bool trial)
+{
+    struct scene *s = ctx;
+    (void)text;
+    s->knowns += !trial;
+    s->trials += trial;
+    s->not_after_ns = not_after_ns;
+}
+
+static void answered(void *ctx, const struct async_answer *answer)
+{
+    struct scene *s = ctx;
+    s->done = true;
+    s->status = answer->status;
+    (void)snprintf(s->text, sizeof s->text, "%s", answer->status ? answer->body : answer->text);
+}
+
+static void took_piece(void *ctx, const char *at, size_t len)
+{
+    struct scene *s = ctx;
+    str_add_bytes(&s->streamed, at, len);
+    if (s->stream && s->streamed.len == 3) {
+        half_cancel(s->stream); /* the rest is for nobody */
+        s->stream = NULL;
+    }
+}
+
+static void scene_begin(struct scene *s, const char *part)
+{
+    static const struct log log = {.out = NULL};
+    *s = (struct scene){.pem_path = "/tmp/half_test.XXXXXX"};
+    int fd = mkstemp(s->pem_path);
+    assert_true(fd >= 0 && write(fd, "pem", 3) == 3 && close(fd) == 0);
+    assert_int_equal(setenv(PART, part, 1), 0);
+    assert_int_equal(loop_new(&s->loop, NULL), 0);
+    s->half = half_new(
+        s->loop,
+        &(struct half_config){
+            .user = {geteuid(), getegid()},
+              .ca_path = s->pem_path, .pem_path = s->pem_path, .known = known, .ctx = s
+    },
+        &log);
+}
+
+static void scene_end(struct scene *s)
+{
+    half_free(s->half);
+    loop_free(s->loop);
+    str_done(&s->streamed);
+    assert_int_equal(unlink(s->pem_path), 0);
+}
+
+static void ask(struct scene *s)
+{
+    s->done = false;
+    (void)half_start(s->half,
+                     &(struct async_request){.method = "GET", .url = "https://h/", .done = answered, .ctx = s});
+}
+
+static void wait_answer(struct scene *s)
+{
+    for (unsigned i = 0; !s->done && i < 100000; i++)
+        assert_int_equal(loop_once(s->loop, SECOND, NULL), 0);
+    assert_true(s->done);
+}
+
+/* Whatever one of them does, its request ends, and the next one is there for the next request. */
+static void each_part(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        struct scene s;
+        scene_begin(&s, parts[i].name);
+        ask(&s);
+        wait_answer(&s);
+        if (s.status != parts[i].status || strcmp(s.text, parts[i].text) != 0)
+            fail_msg("%s: %d %s", parts[i].name, s.status, s.text);
+        assert_int_equal(s.knowns, 1);
+        assert_int_equal(s.not_after_ns, 1234);
+        assert_int_equal(setenv(PART, "well", 1), 0);
+        ask(&s);
+        wait_answer(&s);
+        if (parts[i].status == 0 && strncmp(parts[i].text, "the network half", 16) == 0) {
+            assert_int_equal(s.status, 200);
+            assert_int_equal(s.knowns, 2);
+        } else {
+            assert_int_equal(s.knowns, 1); /* it is the same process still */
+        }
+        scene_end(&s);
+    }
+}
+
+static void a_stream_is_cancelled_from_within(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_begin(&s, "well");
+    s.stream =
+        half_start(s.half, &(struct async_request){
+                               .method = "GET", .url = "https://h/", .piece = took_piece, .done = answered, .ctx = &s});
+    while (s.stream)
+        assert_int_equal(loop_once(s.loop, SECOND, NULL), 0);
+    ask(&s);
+    wait_answer(&s);
+    assert_string_equal(s.text, "hello");
+    assert_string_equal(s.streamed.at, "hel");
+    scene_end(&s);
+}
+
+static void certificates_are_tried(void **state)
+{
+    static const struct {
+        const char *part, *pem;
+        int64_t want;
+    } rows[] = {
+        {"well",    "good", 1234},
+        {"well",    "bad",  0   },
+        {"it dies", "good", 0   },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct scene s;
+        scene_begin(&s, rows[i].part);
+        while (!s.knowns)
+            assert_int_equal(loop_once(s.loop, SECOND, NULL), 0);
+        if (rows[i].want == 0 && strcmp(rows[i].part, "it dies") == 0)
+            ask(&s); /* first, so that it does not hear of the certificate */
+        half_try(s.half, rows[i].pem);
+        while (!s.trials)
+            assert_int_equal(loop_once(s.loop, SECOND, NULL), 0);
+        assert_int_equal(s.not_after_ns, rows[i].want);
+        scene_end(&s);
+    }
+}
+
+static void it_is_told_where_nothing_can_be_read(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_begin(&s, "well");
+    assert_int_equal(unlink(s.pem_path), 0);
+    while (!s.knowns)
+        assert_int_equal(loop_once(s.loop, SECOND, NULL), 0);
+    assert_int_equal(s.not_after_ns, 0);
+    FILE *file = fopen(s.pem_path, "we"); /* for scene_end */
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    scene_end(&s);
+}
+
+/* One that has no good certificate is replaced until the files have one. */
+static void it_is_started_again_until_the_certificate_is_good(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_begin(&s, "well");
+    for (unsigned i = 0; i < 2; i++) {
+        FILE *file = fopen(s.pem_path, "we");
+        assert_non_null(file);
+        assert_true(fputs(i ? "pem" : "bad", file) >= 0);
+        assert_int_equal(fclose(file), 0);
+        for (unsigned before = s.knowns; s.knowns < before + 2 && s.not_after_ns == 0;)
+            assert_int_equal(loop_once(s.loop, SECOND, NULL), 0);
+        assert_int_equal(s.not_after_ns, i ? 1234 : 0);
+    }
+    ask(&s);
+    wait_answer(&s);
+    assert_string_equal(s.text, "hello");
+    scene_end(&s);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_part),
+        cmocka_unit_test(a_stream_is_cancelled_from_within),
+        cmocka_unit_test(certificates_are_tried),
+        cmocka_unit_test(it_is_told_where_nothing_can_be_read),
+        cmocka_unit_test(it_is_started_again_until_the_certificate_is_good),
+    };
+    if (argc > 1 && strcmp(argv[1], "network") == 0)
+        return play();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,372 @@
+/* limits.c - the limits of an instance: put in force before it begins, changed, looked at, taken away.
+ *
+ * The kernel keeps those of control groups (machine/cgroup.h) and of the network (machine/net_limit.h); what an instance takes of the
+ * disk is counted now and then on a thread of its own (machine/disk_limit.h). What is not enforced, or not kept, is told.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "agent/agent_parts.h"
+#include "machine/disk_limit.h"
+#include "machine/limit_names.h"
+#include "machine/net_limit.h"
+#include "machine/vm.h"
+#include "wire/quantity.h"
+
+#define DISK_NS (30 * SECOND_NS)      /* between two counts of one instance's files */
+#define DISK_ABOVE_NS (2 * SECOND_NS) /* the same of one that has too many */
+
+struct limits {
+    struct cgroup_limits group;
+    struct net_limits net;
+    struct disk_limit disk;
+    char other[CGROUP_LIST_MAX]; /* that nobody here knows */
+};
+
+/* Of a virtual machine its flavor, too: a guest has the memory that it began with. */
+static int limits_read(const struct run *r, struct limits *ret, struct berth_err *err)
+{
+    static const char *const known[] = {"network", "network-in", "network-out",
+                                        "storage", "traffic",    "traffic-throttle"};
+    const json_t *config = r->config;
+    *ret = (struct limits){0};
+    int rc = cgroup_limits_read(config, &ret->group, ret->other, err);
+    rc = rc < 0 ? rc : net_limits_read(config, &ret->net, err);
+    rc = rc < 0 ? rc : disk_limit_read(config, &ret->disk, err);
+    for (size_t i = 0; rc == 0 && i < sizeof known / sizeof *known; i++)
+        (void)limit_names_take(ret->other, known[i]);
+    if (rc == 0 && image_is_vm(config)) {
+        vm_limits(&ret->group, config);
+        ret->group.memory_bytes = r->guest_bytes ? r->guest_bytes : ret->group.memory_bytes;
+    }
+    return rc;
+}
+
+static const char *unified(const struct run *r, char buf[static PLACE_PATH_MAX])
+{
+    return cgroup_unified(r->agent->cgroups, r->group, buf, PLACE_PATH_MAX);
+}
+
+/* All but the control group's: these are in r->unenforced already. */
+static void rest_put(struct run *r, const struct limits *l)
+{
+    char path[PLACE_PATH_MAX], net[CGROUP_LIST_MAX];
+    if (l->net.wanted || r->counted) {
+        nets_put(r->agent->nets, r->id, unified(r, path), &l->net, agent_clock_ns(), net);
+        limit_names_join(r->unenforced, net);
+        r->counted = l->net.wanted;
+    }
+    limit_names_join(r->unenforced, l->other);
+    limit_names_join(r->unenforced, r->gpu_unenforced);
+    if (l->disk.bytes && !l->disk.whole)
+        limit_names_put(r->unenforced, "storage");
+}
+
+int limits_begin(struct run *r)
+{
+    struct limits l;
+    int rc = limits_read(r, &l, &r->err);
+    if (rc == 0 && image_is_vm(r->config))
+        r->guest_bytes = l.group.memory_bytes;
+    if (rc == 0)
+        rc = cgroup_make(r->agent->cgroups, r->group, &l.group, r->unenforced, &r->err);
+    if (rc == 0)
+        rest_put(r, &l);
+    return rc;
+}
+
+int limits_change(struct run *r)
+{
+    struct limits l;
+    int rc = limits_read(r, &l, &r->err);
+    if (rc < 0)
+        return rc;
+    rc = cgroup_set(r->agent->cgroups, r->group, &l.group, r->unenforced, &r->err);
+    rest_put(r, &l);
+    return rc;
+}
+
+/* What it had of the kinds that cannot be asked for again. */
+static void began_read(struct run *r)
+{
+    CLEANUP(mem) char *text = NULL, *gpus = NULL;
+    struct cgroup_limits first = {0};
+    char other[CGROUP_LIST_MAX];
+    if (place_read(r->agent->place, r->id, "gpu-unenforced", &gpus, NULL) == 0)
+        (void)snprintf(r->gpu_unenforced, sizeof r->gpu_unenforced, "%s", gpus);
+    if (!image_is_vm(r->config) || place_read(r->agent->place, r->id, "config.json", &text, NULL) < 0)
+        return;
+    CLEANUP(json) json_t *began = json_loads(text, 0, NULL);
+    if (cgroup_limits_read(began, &first, other, NULL) < 0)
+        return;
+    vm_limits(&first, began);
+    r->guest_bytes = first.memory_bytes;
+}
+
+void limits_adopt(struct run *r)
+{
+    began_read(r);
+    if (json_object_size(r->config) == 0) /* it cannot be read: those in force are better than none */
+        (void)err_set(&r->err, ENODATA, "its configuration cannot be read; the limits stay as they are");
+    else if (limits_change(r) == 0)
+        return;
+    NOTE(r->agent, LEVEL_WARN, "instance.unlimited", LOG_NUMBER("id", (int64_t)r->id), LOG_TEXT("text", r->err.text));
+}
+
+void limits_end(struct run *r)
+{
+    char path[PLACE_PATH_MAX];
+    struct net_limits limits;
+    if (r->counted || (net_limits_read(r->config, &limits, NULL) == 0 && limits.wanted)) { /* an earlier agent's, too */
+        struct net_counts last = nets_end(r->agent->nets, r->id, unified(r, path));
+        r->net = last.in + last.out > 0 ? last : r->net;
+    }
+    r->counted = false;
+}
+
+/* ---- the disk ---------------------------------------------------------------------------------------------------------- */
+
+/* One count at a time: whoever is not counted now is at a later look. */
+struct disks {
+    struct agent *agent;
+    struct worker *worker;
+    uint64_t id; /* of whom is being counted; 0: nobody */
+    json_t *config;
+    int64_t bytes;
+    int rc;
+};
+
+struct disks *disks_new(struct agent *a)
+{
+    struct disks *d = mem_zalloc(sizeof *d);
+    *d = (struct disks){.agent = a, .worker = worker_new(a->loop)};
+    return d;
+}
+
+void disks_free(struct disks *d)
+{
+    if (!d)
+        return;
+    worker_free(d->worker);
+    json_decref(d->config);
+    mem_free(d);
+}
+
+static void disk_work(void *ctx)
+{
+    struct disks *d = ctx;
+    d->rc = disk_bytes(d->agent->place, d->id, d->config, &d->bytes);
+}
+
+/* Each count is judged once. */
+static void disk_judge(struct run *r)
+{
+    struct limits l;
+    struct limit_verdict verdict;
+    if (r->phase != RUN_LIVING || r->busy || limits_read(r, &l, NULL) < 0)
+        return;
+    const struct limit_sample sample = {"storage", r->disk_bytes, l.disk.bytes, false};
+    limit_watch_look(&r->disk_limits, &sample, 1, &verdict);
+    r->disk_over = verdict.over[0] != '\0';
+    limits_trouble(r);
+    if (verdict.act == LIMIT_KILL)
+        limits_stop(r, verdict.text, true);
+}
+
+static void disk_after(void *ctx)
+{
+    struct disks *d = ctx;
+    struct run *r = run_find(d->agent, d->id);
+    json_decref(take_ptr(&d->config));
+    d->id = 0;
+    if (!r)
+        return;
+    r->disk_unknown = d->rc < 0;
+    r->disk_ns = agent_boottime_ns();
+    if (d->rc < 0)
+        return;
+    r->disk_bytes = d->bytes;
+    disk_judge(r);
+}
+
+static bool disk_is_due(const struct run *r, const struct disk_limit *limit, int64_t now_ns)
+{
+    int64_t every_ns = limit->bytes && r->disk_bytes > limit->bytes ? DISK_ABOVE_NS : DISK_NS;
+    return limit->wanted && (!r->disk_ns || now_ns - r->disk_ns >= every_ns);
+}
+
+/* Of all that are due whoever waits for longest: one that is above its limit is due at every look. */
+static void disk_count(struct agent *a)
+{
+    struct disks *d = a->disks;
+    struct run *r = NULL;
+    for (size_t i = 0; !d->id && i < a->runs.len; i++) {
+        struct run *other = a->runs.at[i];
+        if (other->disk_due && other->phase == RUN_LIVING && !other->busy && (!r || other->disk_ns < r->disk_ns))
+            r = other;
+    }
+    if (!r)
+        return;
+    r->disk_due = false;
+    d->id = r->id;
+    d->config = json_deep_copy(r->config);
+    worker_run(d->worker, disk_work, disk_after, d);
+}
+
+/* ---- looks --------------------------------------------------------------------------------------------------------------- */
+
+/* What was seen of the network since the last look. */
+struct seen {
+    bool counted, rated;
+    struct net_look look;
+    int64_t in, out; /* bytes a second, where `rated` */
+};
+
+static struct seen net_look(struct run *r, int64_t now_ns)
+{
+    struct seen s = {0};
+    int64_t passed_ns = now_ns - r->net_ns;
+    s.counted = nets_look(r->agent->nets, r->id, agent_clock_ns(), &s.look) == 0;
+    if (s.counted && r->net_ns && passed_ns > 0) {
+        s.rated = true;
+        s.in = (int64_t)((__int128)(s.look.counts.in - r->net.in) * SECOND_NS / passed_ns);
+        s.out = (int64_t)((__int128)(s.look.counts.out - r->net.out) * SECOND_NS / passed_ns);
+    }
+    r->net = s.look.counts;
+    r->net_ns = now_ns;
+    return s;
+}
+
+/* What was enforced may not be any more, and the other way round. */
+static void net_unenforced(struct run *r, const char *now)
+{
+    static const char *const names[] = {"network", "network-in", "network-out", "traffic", "traffic-throttle"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        (void)limit_names_take(r->unenforced, names[i]);
+    limit_names_join(r->unenforced, now);
+}
+
+void limits_trouble(struct run *r)
+{
+    char over[CGROUP_LIST_MAX];
+    memcpy(over, r->over, sizeof over);
+    if (r->gpu_over)
+        limit_names_put(over, "gpu-memory");
+    if (r->disk_over)
+        limit_names_put(over, "storage");
+    node_trouble(r->agent->node, r->id, r->unenforced, over);
+}
+
+void limits_stop(struct run *r, const char *text, bool now)
+{
+    if (r->stop_asked)
+        return;
+    NOTE(r->agent, LEVEL_WARN, "instance.over-limit", LOG_NUMBER("id", (int64_t)r->id), LOG_TEXT("text", text));
+    (void)snprintf(r->killed, sizeof r->killed, "%s", text);
+    agent_machine.stop(r->agent, r->id, now);
+}
+
+/* `network` is judged by what is not said of one way alone. */
+static size_t net_samples(const struct limits *l, const struct seen *s, struct limit_sample *to)
+{
+    const char *given = l->net.given;
+    bool in = limit_names_has(given, "network-in"), out = limit_names_has(given, "network-out");
+    int64_t most = s->in > s->out ? s->in : s->out;
+    size_t len = 0;
+    if (s->rated && limit_names_has(given, "network") && !(in && out))
+        to[len++] = (struct limit_sample){"network",
+                                          in    ? s->out
+                                          : out ? s->in
+                                                : most,
+                                          in ? l->net.out.amount : l->net.in.amount, true};
+    if (s->rated && in)
+        to[len++] = (struct limit_sample){"network-in", s->in, l->net.in.amount, true};
+    if (s->rated && out)
+        to[len++] = (struct limit_sample){"network-out", s->out, l->net.out.amount, true};
+    if (s->counted)
+        to[len++] = (struct limit_sample){"traffic", s->look.period_bytes, l->net.traffic_bytes, true};
+    return len;
+}
+
+/* What it uses above its limits although it should not be able to. */
+static void judge(struct run *r, const struct limits *l, const struct cgroup_usage *used, const struct seen *s,
+                  int64_t now_ns)
+{
+    struct limit_sample samples[LIMIT_SAMPLES_MAX];
+    struct limit_verdict verdict = {0};
+    char text[LAUNCH_TEXT_MAX], amount[QUANTITY_TEXT_MAX];
+    size_t len = limit_watch_samples(&r->limits, &l->group, r->unenforced, used, now_ns, samples);
+    len += net_samples(l, s, &samples[len]);
+    limit_watch_look(&r->limits, samples, len, &verdict);
+    memcpy(r->over, verdict.over, sizeof r->over);
+    limits_trouble(r);
+    if (verdict.act == LIMIT_KILL)
+        limits_stop(r, verdict.text, true);
+    if (!s->look.spent)
+        return;
+    (void)snprintf(text, sizeof text, "stopped: it has sent and received the %s of traffic that it may%s",
+                   quantity_print("traffic", l->net.traffic_bytes, amount),
+                   l->net.period_ns ? " in this period" : "; give it a higher limit");
+    limits_stop(r, text, false);
+}
+
+/* used: NULL where there is no control group to tell it. */
+static void tell_usage(const struct run *r, const struct limits *l, const struct cgroup_usage *used,
+                       const struct seen *s, int64_t now_ns)
+{
+    int64_t past_ns = now_ns - r->used_ns;
+    struct berth_amount amounts[6];
+    size_t len = 0;
+    if (used) {
+        amounts[len++] = (struct berth_amount){"memory", used->memory_bytes};
+        amounts[len++] = (struct berth_amount){"pids", used->pids};
+    }
+    if (used && r->used_ns && past_ns > 0) /* cpu takes two looks */
+        amounts[len++] = (struct berth_amount){"cpu", (used->cpu_ns - r->used.cpu_ns) * 1000 / past_ns};
+    if (s->rated) {
+        amounts[len++] = (struct berth_amount){"network-in", s->in};
+        amounts[len++] = (struct berth_amount){"network-out", s->out};
+    }
+    if (s->counted)
+        node_spent(r->agent->node, r->id, "traffic", s->look.counts.in + s->look.counts.out);
+    if (l->disk.wanted && r->disk_ns)
+        amounts[len++] = (struct berth_amount){"storage", r->disk_bytes};
+    node_usage(r->agent->node, r->id, amounts, len);
+}
+
+/* Whoever has no limit of it any more is not above it. */
+static void disk_forget(struct run *r, const struct disk_limit *limit)
+{
+    if (limit->bytes || !r->disk_over)
+        return;
+    r->disk_over = false;
+    memset(&r->disk_limits, 0, sizeof r->disk_limits);
+    limits_trouble(r);
+}
+
+void limits_look(struct run *r, int64_t now_ns)
+{
+    struct cgroup_usage used = {0};
+    struct limits l;
+    if (limits_read(r, &l, NULL) < 0)
+        return;
+    disk_forget(r, &l.disk);
+    struct seen s = r->counted ? net_look(r, now_ns) : (struct seen){0};
+    bool known = cgroup_usage(r->agent->cgroups, r->group, &used) == 0;
+    if (!known && !s.counted && !l.disk.wanted)
+        return;
+    r->disk_due = disk_is_due(r, &l.disk, now_ns);
+    if (r->disk_due)
+        disk_count(r->agent);
+    if (l.disk.bytes && l.disk.whole && r->disk_unknown)
+        limit_names_put(r->unenforced, "storage");
+    else if (l.disk.bytes && l.disk.whole)
+        (void)limit_names_take(r->unenforced, "storage");
+    if (s.counted)
+        net_unenforced(r, s.look.unenforced);
+    tell_usage(r, &l, known ? &used : NULL, &s, now_ns);
+    judge(r, &l, &used, &s, now_ns);
+    r->used = used;
+    r->used_ns = now_ns;
+}

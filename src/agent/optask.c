@@ -1,0 +1,455 @@
+#include "agent/optask.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/optask_parts.h"
+#include "machine/place_file.h"
+
+enum { AGAIN_MAX = 100, AGAIN_DOUBLING = 7 }; /* a script that ends "once more" is taken at its word so often */
+#define AGAIN_NS (SECOND_NS / 4)
+#define SAVE_AGAIN_NS (2 * SECOND_NS)
+
+static const char *text_at(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static json_int_t number_at(const json_t *object, const char *key)
+{
+    return json_integer_value(json_object_get(object, key));
+}
+
+static bool state_is(const struct op *op, enum opstep_state state)
+{
+    return strcmp(text_at(op->record, "state"), opstep_state_name(state)) == 0;
+}
+
+bool op_under_way(const struct op *op)
+{
+    return state_is(op, OPSTEP_RUNNING) || state_is(op, OPSTEP_UNDOING);
+}
+
+/* ---- what is known --------------------------------------------------------------------------------------------------- */
+
+struct op *op_find(const struct optasks *o, const char *key)
+{
+    for (size_t i = 0; i < o->at.len; i++)
+        if (strcmp(o->at.at[i]->key, key) == 0)
+            return o->at.at[i];
+    return NULL;
+}
+
+static struct op *add(struct optasks *o, const char *key, json_t *record)
+{
+    struct op *op = mem_zalloc(sizeof *op);
+    *op = (struct op){.all = o, .key = mem_strdup(key), .record = record, .launched = {.pidfd = -1}};
+    vec_push(&o->at, op);
+    return op;
+}
+
+int op_save(struct op *op)
+{
+    CLEANUP(str) struct str name = {0};
+    char *text = json_dumps(op->record, JSON_COMPACT);
+    str_addf(&name, "%s.json", op->key);
+    op->changes++;
+    int rc = file_write(op->all->keys, name.at, text, strlen(text), true);
+    free(text);
+    if (rc < 0)
+        NOTE(op->all->agent, LEVEL_ERROR, "optask.unwritten", LOG_TEXT("key", op->key),
+             LOG_TEXT("text", strerror(-rc)));
+    return rc;
+}
+
+static void set_text(struct op *op, const char *key, const char *text)
+{
+    if (text && *text)
+        (void)json_object_set_new(op->record, key, json_string(text));
+    else
+        (void)json_object_del(op->record, key);
+}
+
+/* The record is what it was. */
+static void restore(struct op *op, json_t **before)
+{
+    json_decref(op->record);
+    op->record = take_ptr(before);
+}
+
+static void set_number(struct op *op, const char *key, uint64_t number)
+{
+    (void)json_object_set_new(op->record, key, json_integer((json_int_t)number));
+}
+
+/* ---- from one state to the next -------------------------------------------------------------------------------------- */
+
+static void want(struct optasks *o, const json_t *item);
+
+static void later(struct op *op, loop_call *call, int64_t after_ns)
+{
+    struct loop *loop = op->all->agent->loop;
+    loop_source_free(op->timer);
+    op->timer = loop_timer_new(loop, call, op);
+    loop_timer_set(op->timer, loop_now_ns(loop) + after_ns);
+}
+
+/* Nothing is told, nothing begins and the folder of the run stays until it is on disk how that went: whoever finds the
+ * record as it was finds the folder, too, and comes to the same. */
+static void settle_now(void *ctx)
+{
+    struct op *op = ctx;
+    struct berth_err err;
+    if (op_save(op) < 0) {
+        later(op, settle_now, SAVE_AGAIN_NS);
+        return;
+    }
+    op->busy = op->unsettled = false;
+    (void)place_end(op->all->place, (uint64_t)number_at(op->record, "run"), &err); /* its log stays */
+    CLEANUP(json) json_t *wish = take_ptr(&op->wish);
+    if (wish && number_at(wish, "attempt") > number_at(op->record, "attempt"))
+        want(op->all, wish);
+    else
+        op_say(op);
+}
+
+static void settle(struct op *op, enum opstep_state state)
+{
+    set_text(op, "state", opstep_state_name(state));
+    (void)json_object_del(op->record, "item"); /* comes again if it is wanted again */
+    (void)json_object_set_new(op->record, "said", json_false());
+    NOTE(op->all->agent, state == OPSTEP_FAILED ? LEVEL_WARN : LEVEL_INFO, "optask.over", LOG_TEXT("key", op->key),
+         LOG_TEXT("state", opstep_state_name(state)), LOG_TEXT("text", text_at(op->record, "error")));
+    op->unsettled = true;
+    settle_now(op);
+}
+
+static void failure_note(struct op *op)
+{
+    CLEANUP(str) struct str why = {0};
+    bool undo_too = strcmp(text_at(op->record, "phase"), "undo") == 0;
+    const char *before = text_at(op->record, "error");
+    if (undo_too && *before)
+        str_addf(&why, "%s; and then ", before);
+    if (undo_too)
+        str_add(&why, "its undo failed: ");
+    if (op->text[0])
+        str_add(&why, op->text);
+    else if (op->exit < 0)
+        str_add(&why, "the machine or its shim went down while it ran");
+    else if (op->exit > 128)
+        str_addf(&why, "killed by signal %d", op->exit - 128);
+    else
+        str_addf(&why, "exit code %d", op->exit);
+    set_text(op, "error", str_text(&why));
+    if (!undo_too || !*text_at(op->record, "fault"))
+        set_text(op, "fault", opstep_fault_name(op->fault));
+    if (op->exit >= 0)
+        set_number(op, "exit", (uint64_t)op->exit);
+}
+
+/* One more run of this phase, under a number of its own. Nothing may run that is not written down: where that fails, the
+ * record is as it was. */
+static int begin(struct op *op, const char *phase)
+{
+    bool undo = strcmp(phase, "undo") == 0;
+    char boot[BOOT_ID_MAX];
+    CLEANUP(json) json_t *before = json_deep_copy(op->record);
+    json_t *runs = json_object_get(op->record, "runs");
+    if (!runs)
+        (void)json_object_set_new(op->record, "runs", runs = json_object());
+    set_text(op, "phase", phase);
+    set_text(op, "state", opstep_state_name(undo ? OPSTEP_UNDOING : OPSTEP_RUNNING));
+    set_number(op, "run", ++op->all->last_run);
+    (void)json_object_set_new(runs, phase, json_integer((json_int_t)op->all->last_run));
+    set_number(op, "begun", (uint64_t)number_at(op->record, "begun") + 1);
+    set_number(op, "tries", (uint64_t)number_at(op->record, "tries") + 1);
+    set_text(op, "boot", boot_id(boot) == 0 ? boot : NULL);
+    (void)json_object_set_new(op->record, "said", json_false());
+    int rc = op_save(op);
+    if (rc < 0) {
+        restore(op, &before);
+        return rc;
+    }
+    NOTE(op->all->agent, LEVEL_INFO, "optask.begin", LOG_TEXT("key", op->key), LOG_TEXT("phase", phase),
+         LOG_NUMBER("run", (int64_t)op->all->last_run));
+    op->busy = true;
+    run_begin(op);
+    if (undo)
+        op_say(op);
+    return 0;
+}
+
+/* After a run: the folder of that one goes once the next is written down. */
+static void go_on(struct op *op, const char *phase, loop_call *call)
+{
+    struct berth_err err;
+    uint64_t run = (uint64_t)number_at(op->record, "run");
+    if (begin(op, phase) == 0)
+        (void)place_end(op->all->place, run, &err);
+    else
+        later(op, call, SAVE_AGAIN_NS);
+}
+
+static void again(void *ctx)
+{
+    struct op *op = ctx;
+    go_on(op, strcmp(text_at(op->record, "phase"), "undo") == 0 ? "undo" : "run", again);
+}
+
+void run_again(struct op *op)
+{
+    again(op);
+}
+
+static void undo_failed(void *ctx)
+{
+    struct op *op = ctx;
+    (void)json_object_del(op->record, "tries"); /* those of the undo script are its own */
+    go_on(op, "undo", undo_failed);
+}
+
+static void again_later(struct op *op)
+{
+    json_int_t tries = number_at(op->record, "tries");
+    later(op, again, AGAIN_NS << (tries < AGAIN_DOUBLING ? tries : AGAIN_DOUBLING));
+}
+
+void run_over(struct op *op)
+{
+    bool undo = strcmp(text_at(op->record, "phase"), "undo") == 0;
+    bool goes_on = op->exit == EXIT_AGAIN || (op->fault == OPFAULT_LOST && run_resumable(op));
+    if (op->began && !undo)
+        (void)json_object_set_new(op->record, "began", json_true());
+    if (goes_on && number_at(op->record, "tries") < AGAIN_MAX && op->fault != OPFAULT_TIMEOUT) {
+        again_later(op); /* until then its folder says that it is not to begin by itself */
+        return;
+    }
+    if (op->exit == 0 && !op->fault) {
+        if (!undo)
+            set_number(op, "exit", 0);
+        settle(op, undo ? OPSTEP_UNDONE : OPSTEP_DONE);
+        return;
+    }
+    failure_note(op);
+    bool has_undo = *text_at(json_object_get(op->record, "item"), "undo") && op->fault != OPFAULT_REFUSED;
+    if (!undo && has_undo && json_is_true(json_object_get(op->record, "began")))
+        undo_failed(op);
+    else
+        settle(op, OPSTEP_FAILED);
+}
+
+/* ---- what is wanted -------------------------------------------------------------------------------------------------- */
+
+static void say_anew(struct op *op, uint64_t attempt)
+{
+    if (attempt > (uint64_t)number_at(op->record, "attempt"))
+        set_number(op, "attempt", attempt);
+    (void)json_object_set_new(op->record, "said", json_false());
+    op->changes++;
+    op_say(op);
+}
+
+static void attempt_begin(struct op *op, const json_t *item, bool undo)
+{
+    static const char *const of_last[] = {"fault", "error", "exit", "tries", "began"};
+    CLEANUP(json) json_t *before = json_deep_copy(op->record);
+    char why[256];
+    for (size_t i = 0; i < sizeof of_last / sizeof *of_last; i++)
+        (void)json_object_del(op->record, of_last[i]);
+    set_text(op, "content", text_at(item, "content"));
+    set_number(op, "attempt", (uint64_t)number_at(item, "attempt"));
+    (void)json_object_set_new(op->record, "item", json_deep_copy(item));
+    int rc = begin(op, undo ? "undo" : "run");
+    if (rc == 0)
+        return;
+    restore(op, &before);
+    (void)snprintf(why, sizeof why, "cannot write down that it begins: %s", strerror(-rc));
+    op_decline(op, item, rc == -ENOSPC || rc == -EDQUOT ? OPFAULT_NO_SPACE : OPFAULT_SCRIPT, why);
+}
+
+static void want(struct optasks *o, const json_t *item)
+{
+    const char *key = text_at(item, "key");
+    bool undo = strcmp(text_at(item, "do"), "undo") == 0;
+    uint64_t attempt = (uint64_t)number_at(item, "attempt");
+    struct op *op = op_find(o, key);
+    if (!*key || strchr(key, '/') || *key == '.' || !attempt)
+        return;
+    if (op &&
+        (op->busy || op_under_way(op))) { /* the daemon had given it up: what it wants now is looked at afterwards */
+        json_decref(op->wish);
+        op->wish = json_deep_copy(item);
+        return;
+    }
+    const char *content = op ? text_at(op->record, "content") : "";
+    if (*content && strcmp(content, text_at(item, "content")) != 0) {
+        op_decline(op, item, OPFAULT_REFUSED,
+                   "refused: this key was used on this node for another content; choose another key");
+        return;
+    }
+    if (op && op_declined(op, attempt))
+        return;
+    /* What is done is done, whoever asks; and of what was tried at this attempt the outcome stands. */
+    if (op &&
+        (state_is(op, undo ? OPSTEP_UNDONE : OPSTEP_DONE) || attempt <= (uint64_t)number_at(op->record, "attempt"))) {
+        say_anew(op, attempt);
+        return;
+    }
+    if (!op)
+        op = add(o, key, json_pack("{s:s}", "key", key));
+    attempt_begin(op, item, undo);
+}
+
+void optasks_configure(struct optasks *o, const json_t *config)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach(json_object_get(config, "optasks"), i, item) want(o, item);
+}
+
+/* ---- looking --------------------------------------------------------------------------------------------------------- */
+
+int optask_log(const struct optasks *o, const char *key, bool undo, const struct place **ret_place, uint64_t *ret_run,
+               struct berth_err *err)
+{
+    const struct op *op = op_find(o, key);
+    const json_t *run = op ? json_object_get(json_object_get(op->record, "runs"), undo ? "undo" : "run") : NULL;
+    if (!run)
+        return err_set(err, ENOENT, "%s of optask %s has not run on this node", undo ? "the undo script" : "the script",
+                       key);
+    *ret_place = o->place;
+    *ret_run = (uint64_t)json_integer_value(run);
+    return 0;
+}
+
+bool optask_lives(const struct optasks *o, const char *key, uint64_t run)
+{
+    const struct op *op = op_find(o, key);
+    return op && op->busy && (uint64_t)number_at(op->record, "run") == run;
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------------ */
+
+static void record_read(struct optasks *o, const char *name)
+{
+    char *text = NULL;
+    size_t len = 0, end = strlen(name);
+    if (end < 6 || strcmp(name + end - 5, ".json") != 0 || file_read(o->keys, name, &text, &len) < 0)
+        return;
+    json_t *record = json_loadb(text, len, 0, NULL);
+    mem_free(text);
+    if (!*text_at(record, "key")) {
+        NOTE(o->agent, LEVEL_ERROR, "optask.unreadable", LOG_TEXT("file", name));
+        json_decref(record);
+        return;
+    }
+    if (!json_object_get(record, "begun")) /* by an agent that counted them as tries */
+        (void)json_object_set_new(record, "begun", json_integer(number_at(record, "tries")));
+    (void)add(o, text_at(record, "key"), record);
+    const char *phase;
+    json_t *run;
+    json_object_foreach(json_object_get(record, "runs"), phase, run)
+    {
+        if ((uint64_t)json_integer_value(run) > o->last_run)
+            o->last_run = (uint64_t)json_integer_value(run);
+    }
+}
+
+/* Of a run that is over only its folder may be left: what it came to is on disk before that goes. */
+static void run_seen(void *ctx, uint64_t run)
+{
+    struct optasks *o = ctx;
+    struct berth_err err;
+    if (run > o->last_run)
+        o->last_run = run;
+    for (size_t i = 0; i < o->at.len; i++)
+        if (op_under_way(o->at.at[i]) && (uint64_t)number_at(o->at.at[i]->record, "run") == run)
+            return;
+    launch_refuse(o->place, run); /* of a record that cannot be read something may even live */
+    if (place_end(o->place, run, &err) < 0)
+        NOTE(o->agent, LEVEL_WARN, "optask.left", LOG_TEXT("text", err.text));
+}
+
+static int folders_open(struct optasks *o, struct berth_err *err)
+{
+    static const char *const below[] = {"keys", "checkpoints"};
+    CLEANUP(str) struct str dir = {0};
+    str_addf(&dir, "%s/optasks", place_dir(o->agent->place));
+    if (mkdir(dir.at, 0700) < 0 && errno != EEXIST)
+        return err_set(err, errno, "cannot make %s: %s", dir.at, strerror(errno));
+    int rc = place_open(dir.at, &o->place, err);
+    for (size_t i = 0; rc == 0 && i < sizeof below / sizeof *below; i++) {
+        CLEANUP(str) struct str path = {0};
+        str_addf(&path, "%s/%s", dir.at, below[i]);
+        if (mkdir(path.at, 0700) < 0 && errno != EEXIST)
+            rc = err_set(err, errno, "cannot make %s: %s", path.at, strerror(errno));
+        if (rc == 0 && i == 0 && (o->keys = open(path.at, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+            rc = err_set(err, errno, "cannot open %s: %s", path.at, strerror(errno));
+    }
+    return rc;
+}
+
+static void records_read(struct optasks *o)
+{
+    int fd = openat(o->keys, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        record_read(o, entry->d_name);
+    if (dir)
+        (void)closedir(dir);
+}
+
+int optasks_new(struct agent *a, uint64_t epoch, struct optasks **ret, struct berth_err *err)
+{
+    struct optasks *o = mem_zalloc(sizeof *o);
+    *o = (struct optasks){.agent = a, .keys = -1, .epoch = epoch};
+    int rc = folders_open(o, err);
+    if (rc < 0) {
+        optasks_free(o);
+        return rc;
+    }
+    records_read(o);
+    runs_sweep(o);
+    (void)place_each(o->place, run_seen, o);
+    for (size_t i = 0; i < o->at.len; i++) {
+        if (op_under_way(o->at.at[i]))
+            run_find_again(o->at.at[i]);
+        else
+            op_say(o->at.at[i]);
+    }
+    *ret = o;
+    return 0;
+}
+
+void optasks_free(struct optasks *o)
+{
+    if (!o)
+        return;
+    worker_free(o->worker);
+    for (size_t i = 0; i < o->at.len; i++) {
+        struct op *op = o->at.at[i];
+        loop_source_free(op->source);
+        loop_source_free(op->timer);
+        loop_source_free(op->say_timer);
+        loop_source_free(op->decline_timer);
+        if (op->launched.pidfd >= 0)
+            (void)close(op->launched.pidfd);
+        json_decref(op->record);
+        json_decref(op->wish);
+        json_decref(op->declined);
+        mem_free(op->key);
+        mem_free(op);
+    }
+    vec_done(&o->at);
+    place_free(o->place);
+    if (o->keys >= 0)
+        (void)close(o->keys);
+    mem_free(o);
+}

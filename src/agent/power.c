@@ -1,0 +1,34 @@
+/* power.c - the power button of a virtual machine: pressed on the cleaner's thread, as qemu may be slow to answer. */
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/agent_parts.h"
+
+static void press_work(void *ctx)
+{
+    struct run *r = ctx;
+    r->rc = vm_power_down(r->agent->place, r->id);
+}
+
+static void press_after(void *ctx)
+{
+    struct run *r = ctx;
+    r->busy = false;
+    if (r->phase == RUN_REAPING) {
+        run_reap(r);
+    } else if (r->stop_now) { /* its time was over meanwhile */
+        run_kill(r);
+    } else if (r->rc < 0 && r->pid_fd >= 0) {
+        NOTE(r->agent, LEVEL_WARN, "instance.unheard", LOG_NUMBER("id", (int64_t)r->id),
+             LOG_TEXT("text", strerror(-r->rc)));
+        (void)syscall(SYS_pidfd_send_signal, r->pid_fd, SIGTERM, NULL, 0); /* qemu writes what it has, and ends */
+    }
+}
+
+void run_power_down(struct run *r)
+{
+    r->busy = true;
+    worker_run(r->agent->cleaner, press_work, press_after, r);
+}

@@ -1,0 +1,106 @@
+/* stop.c - how an instance is stopped: asked to save its work, asked to end, then killed. */
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/agent_parts.h"
+
+#define GRACE_NS_DEFAULT (10 * SECOND_NS)
+#define GATEWAYS_NS (2 * SECOND_NS) /* for those who watch service_info to hear that it is leaving */
+
+int signal_number(const char *name)
+{
+    for (int i = 1; i < NSIG; i++)
+        if (sigabbrev_np(i) && strcmp(sigabbrev_np(i), name) == 0)
+            return i;
+    return -1;
+}
+
+static void kill_work(void *ctx)
+{
+    struct run *r = ctx;
+    r->rc = cgroup_kill(r->agent->cgroups, r->group);
+}
+
+static void kill_again(void *ctx)
+{
+    run_kill(ctx);
+}
+
+static void kill_after(void *ctx)
+{
+    struct run *r = ctx;
+    r->busy = false;
+    if (r->phase == RUN_REAPING)
+        run_reap(r);
+    else
+        run_timer(r, kill_again, RUN_AGAIN_NS); /* its shim will end; if not, once more */
+}
+
+/* Where there are no cgroups its first process at least. */
+void run_kill(struct run *r)
+{
+    if (r->busy || r->phase != RUN_LIVING)
+        return;
+    if (r->pid_fd >= 0)
+        (void)syscall(SYS_pidfd_send_signal, r->pid_fd, SIGKILL, NULL, 0);
+    r->busy = true;
+    worker_run(r->agent->cleaner, kill_work, kill_after, r);
+}
+
+static int64_t stop_number(const struct run *r, const char *key, int64_t fallback)
+{
+    const json_t *number = json_object_get(json_object_get(r->config, "stop"), key);
+    return number ? json_integer_value(number) : fallback;
+}
+
+static void grace_over(void *ctx)
+{
+    struct run *r = ctx;
+    r->stop_now = true;
+    run_kill(r);
+}
+
+static void send_signal(const struct run *r, const json_t *rule, int fallback)
+{
+    const char *name = json_string_value(json_object_get(rule, "signal"));
+    int signo = name ? signal_number(name) : fallback;
+    if (r->pid_fd >= 0)
+        (void)syscall(SYS_pidfd_send_signal, r->pid_fd, signo > 0 ? signo : fallback, NULL, 0);
+}
+
+/* One that can save its work is asked to first. If it ends by itself meanwhile, that is its end. */
+static void stop_signal(void *ctx)
+{
+    struct run *r = ctx;
+    const json_t *checkpoint = json_object_get(r->config, "checkpoint");
+    if (image_is_vm(r->config)) {
+        if (r->busy) {
+            run_timer(r, stop_signal, RUN_AGAIN_NS);
+            return;
+        }
+        r->signalled = true;
+        run_timer(r, grace_over, stop_number(r, "grace_ns", GRACE_NS_DEFAULT));
+        run_power_down(r);
+        return;
+    }
+    if (checkpoint && !r->warned) {
+        r->warned = true;
+        send_signal(r, checkpoint, SIGUSR1);
+        run_timer(r, stop_signal, json_integer_value(json_object_get(checkpoint, "grace_ns")));
+        return;
+    }
+    r->signalled = true;
+    send_signal(r, json_object_get(r->config, "stop"), SIGTERM);
+    run_timer(r, grace_over, stop_number(r, "grace_ns", GRACE_NS_DEFAULT));
+}
+
+void run_stop(struct run *r)
+{
+    if (r->busy) /* the thread that has it will be done in a moment */
+        run_timer(r, r->stop_now ? kill_again : stop_signal, RUN_AGAIN_NS);
+    else if (r->stop_now)
+        run_kill(r);
+    else if (!r->signalled && !r->warned)
+        run_timer(r, stop_signal, stop_number(r, "delay_ns", r->ports.len ? GATEWAYS_NS : 0));
+}

@@ -1,0 +1,230 @@
+/* optask.c - `berth optask show|logs|retry|undo`; run and ready are in optask_run.c, list and rm in get.c and delete.c. */
+#include "cli/optask.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "cli/collection.h"
+#include "cli/command.h"
+#include "cli/object.h"
+#include "cli/output.h"
+#include "cli/table.h"
+#include "wire/document.h"
+
+static struct target optask_target(const char *key)
+{
+    return (struct target){collection_find("optask"), key};
+}
+
+/* ---- show ------------------------------------------------------------------------------------------------------------ */
+
+static enum color state_color(const char *state)
+{
+    if (strcmp(state, "done") == 0)
+        return COLOR_GREEN;
+    return strcmp(state, "failed") == 0 ? COLOR_RED : strcmp(state, "pending") == 0 ? COLOR_NONE : COLOR_YELLOW;
+}
+
+static const char *text_at(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static void nodes_print(const struct cli *cli, json_t *nodes)
+{
+    static const struct table_column columns[] = {
+        {"NODE",    TABLE_PLAIN, 0},
+        {"STATE",   TABLE_PLAIN, 0},
+        {"ATTEMPT", TABLE_RIGHT, 0},
+        {"EXIT",    TABLE_RIGHT, 0},
+        {"FAULT",   TABLE_PLAIN, 0},
+        {"ERROR",   TABLE_WRAP,  0},
+    };
+    struct table table;
+    size_t i;
+    json_t *node;
+
+    table_init(&table, cli, columns, sizeof columns / sizeof columns[0]);
+    json_array_foreach(nodes, i, node)
+    {
+        const json_t *exit = json_object_get(node, "exit");
+        table_row(&table);
+        table_cell(&table, 0, COLOR_NONE, "%s", text_at(node, "node"));
+        table_cell(&table, 1, state_color(text_at(node, "state")), "%s", text_at(node, "state"));
+        table_cell(&table, 2, COLOR_NONE, "%" JSON_INTEGER_FORMAT,
+                   json_integer_value(json_object_get(node, "attempt")));
+        if (exit)
+            table_cell(&table, 3, COLOR_NONE, "%" JSON_INTEGER_FORMAT, json_integer_value(exit));
+        table_cell(&table, 4, COLOR_NONE, "%s", text_at(node, "fault"));
+        table_cell(&table, 5, COLOR_NONE, "%s", text_at(node, "error"));
+    }
+    table_print(&table);
+    table_done(&table);
+}
+
+static int show_run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    static const char *const hidden[] = {"script", "undo", "status", "v", "generation", "revision", "content"};
+    const struct view_values *v = values;
+    CLEANUP(json) json_t *task = NULL;
+    CLEANUP(api) struct api api = {0};
+    struct target target = optask_target(operands->at[0]);
+
+    int rc = api_open(&api, cli);
+    if (rc == EXIT_OK)
+        rc = object_get(&api, &target, &task);
+    if (rc != EXIT_OK || view_print(cli, v->form, task))
+        return rc;
+    CLEANUP(json) json_t *status = json_incref(json_object_get(task, "status"));
+    for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++)
+        (void)json_object_del(task, hidden[i]);
+    (void)json_object_set(task, "state", json_object_get(status, "state"));
+    fields_print(cli, task, 0);
+    fputc('\n', cli->out);
+    nodes_print(cli, json_object_get(status, "nodes"));
+    return EXIT_OK;
+}
+
+const struct command optask_show_command = {
+    .name = "optask show",
+    .operands = "KEY",
+    .operands_min = 1,
+    .operands_max = 1,
+    .summary = "Show an OpTask and how it stands on each node.",
+    .text =
+        "States are pending, draining, running, done, failed, undoing and undone. Faults are timeout, script, lost, "
+        "refused, no-space, network and package-manager. -o yaml also shows its scripts.",
+    .examples = "  berth optask show package-install-1f2e3d4c5b",
+    .options = view_options,
+    .options_len = 1,
+    .values_size = sizeof(struct view_values),
+    .section = SECTION_CLUSTER,
+    .talks = true,
+    .ids = "optasks",
+    .run = show_run,
+};
+
+/* ---- logs ------------------------------------------------------------------------------------------------------------ */
+
+struct logs_values {
+    bool follow, undo;
+    struct option_count tail;
+};
+
+static const struct option logs_options[] = {
+    OPTION_FLAG_ROW("follow", 'f', logs_values, follow, "Go on with what is written from now on."),
+    OPTION_COUNT_ROW("tail", 0, logs_values, tail, 0, 1000000000,
+                     "Only this many lines from the end; all if not given."),
+    OPTION_FLAG_ROW("undo", 0, logs_values, undo, "What the undo script has written."),
+};
+
+static bool piece_print(void *ctx, const char *at, size_t len)
+{
+    const struct cli *cli = ctx;
+    return fwrite(at, 1, len, cli->out) == len && fflush(cli->out) == 0;
+}
+
+static int logs_run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct logs_values *v = values;
+    CLEANUP(str) struct str path = {0};
+    CLEANUP(api) struct api api = {0};
+    struct api_trouble trouble;
+    struct target target = optask_target(operands->at[0]);
+    char number[24];
+
+    int rc = api_open(&api, cli);
+    if (rc != EXIT_OK)
+        return rc;
+    object_path(&path, &target);
+    path_add(&path, "logs");
+    query_add(&path, "node", operands->len > 1 ? operands->at[1] : NULL);
+    query_add(&path, "tail", v->tail.given ? str_u64(v->tail.n, number) : NULL);
+    query_add(&path, "follow", v->follow ? "true" : NULL);
+    query_add(&path, "undo", v->undo ? "true" : NULL);
+    rc = api_stream(&api, str_text(&path), piece_print, cli, &trouble);
+    return rc == EXIT_OK ? rc : object_trouble(&api, &target, &trouble);
+}
+
+const struct command optask_logs_command = {
+    .name = "optask logs",
+    .operands = "KEY [NODE]",
+    .operands_min = 1,
+    .operands_max = 2,
+    .summary = "Print what an OpTask has written on a node.",
+    .text = "Of the last run there; of the first node that has begun if none is named. A node keeps 2 MiB of each run.",
+    .examples = "  berth optask logs base n1\n"
+                "  berth optask logs base n1 --undo",
+    .options = logs_options,
+    .options_len = sizeof logs_options / sizeof logs_options[0],
+    .values_size = sizeof(struct logs_values),
+    .section = SECTION_CLUSTER,
+    .talks = true,
+    .ids = "optasks",
+    .run = logs_run,
+};
+
+/* ---- retry and undo -------------------------------------------------------------------------------------------------- */
+
+struct again_values {
+    bool wait, dry_run;
+};
+
+static const struct option again_options[] = {
+    OPTION_FLAG_ROW("wait", 'w', again_values, wait, "Until it is over; tells how it stands on each node."),
+    DRY_RUN_ROW(again_values, dry_run),
+};
+
+struct again {
+    const char *verb, *done;
+};
+static const struct again retrying = {"retry", "is tried again"}, undoing = {"undo", "is being undone"};
+
+static int again_run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct again_values *v = values;
+    const struct again *again = cli->command->arg;
+    CLEANUP(json) json_t *body = json_object();
+    CLEANUP(api) struct api api = {0};
+    struct target target = optask_target(operands->at[0]);
+
+    json_t *nodes = json_array();
+    for (size_t i = 1; i < operands->len; i++)
+        (void)json_array_append_new(nodes, json_string(operands->at[i]));
+    (void)json_object_set_new(body, "nodes", nodes);
+    int rc = api_open(&api, cli);
+    struct object_act act = {
+        .method = "POST", .sub = again->verb, .body = body, .done = again->done, .dry_run = v->dry_run};
+    if (rc == EXIT_OK)
+        rc = object_do(&api, &target, &act, NULL);
+    return rc == EXIT_OK && v->wait && !v->dry_run ? optask_wait(&api, target.id, again == &undoing) : rc;
+}
+
+#define AGAIN_COMMAND(verb, what, more, arg_)                                                                          \
+    const struct command optask_##verb##_command = {                                                                   \
+        .name = "optask " #verb,                                                                                       \
+        .operands = "KEY [NODE...]",                                                                                   \
+        .operands_min = 1,                                                                                             \
+        .operands_max = OPERANDS_ANY,                                                                                  \
+        .summary = what,                                                                                               \
+        .text = more,                                                                                                  \
+        .options = again_options,                                                                                      \
+        .options_len = sizeof again_options / sizeof again_options[0],                                                 \
+        .values_size = sizeof(struct again_values),                                                                    \
+        .section = SECTION_CLUSTER,                                                                                    \
+        .talks = true,                                                                                                 \
+        .ids = "optasks",                                                                                              \
+        .arg = &(arg_),                                                                                                \
+        .run = again_run,                                                                                              \
+    }
+
+AGAIN_COMMAND(retry, "Run an OpTask once more where it failed or was undone.",
+              "On the nodes that are named, whatever has failed elsewhere, else on all of them; a rollout that was "
+              "stopped goes on once no more failures are left than it allows. Its checkpoint folder is as the last "
+              "run left it.",
+              retrying);
+AGAIN_COMMAND(undo, "Take an OpTask back by its undo script.",
+              "On the nodes that are named, else wherever it is done or has failed, and where it has not begun it does "
+              "not begin; as many at once as it says. A rollout that was stopped stays so.",
+              undoing);

@@ -1,0 +1,109 @@
+/* optask_report.c - OpTasks and the nodes: what agents say of them, nodes that wait for them, nodes that go. */
+#include <errno.h>
+#include <string.h>
+
+#include "control/control_parts.h"
+#include "control/join.h"
+#include "control/optask.h"
+
+bool opsteps_hold(const struct state *s, const char *node)
+{
+    size_t len;
+    const struct object *const *steps = opsteps_of_node(s, node, &len);
+    for (size_t i = 0; i < len; i++)
+        if (steps[i]->opstep->init && steps[i]->opstep->state != OPSTEP_DONE &&
+            state_find(s, KIND_OPTASK, steps[i]->opstep->optask))
+            return true;
+    return false;
+}
+
+json_t *opsteps_show(const struct state *s, const char *node)
+{
+    size_t len;
+    const struct object *const *steps = opsteps_of_node(s, node, &len);
+    json_t *shown = NULL;
+    for (size_t i = 0; i < len; i++) {
+        const struct opstep_view *v = steps[i]->opstep;
+        if (v->state == OPSTEP_DONE || v->state == OPSTEP_UNDONE)
+            continue;
+        if (!shown)
+            shown = json_array();
+        (void)json_array_append_new(shown,
+                                    json_pack("{s:s, s:s}", "optask", v->optask, "state", opstep_state_name(v->state)));
+    }
+    return shown;
+}
+
+void opsteps_release(struct call *c, const char *node)
+{
+    size_t len;
+    const struct object *const *steps = opsteps_of_node(c->state, node, &len);
+    for (size_t i = 0; i < len; i++)
+        change_delete(&c->change, KIND_OPSTEP, steps[i]->id);
+}
+
+static void tell(struct call *c, const char *optask, const char *node, const struct opstep_report *said)
+{
+    const char *state = opstep_state_name((enum opstep_state)said->state);
+    struct event event = {
+        .type = said->fault ? "OpTaskFailed" : "OpTask",
+        .kind = KIND_OPTASK,
+        .id = optask,
+        .owner = "",
+        .group = "",
+        .message =
+            arena_fmt(&c->arena, "%s on %s%s%s", state, node, said->error ? ": " : "", said->error ? said->error : ""),
+    };
+    events_later(c, &event);
+}
+
+/* One that was given up as lost may come back and tell how it really went; what has been told to the end stays so. */
+static bool takes_word(const struct opstep_view *v, const struct opstep_report *said)
+{
+    if (said->attempt != v->attempt)
+        return said->attempt > v->attempt && opstep_listed(v);
+    return opstep_listed(v) || (v->state == OPSTEP_FAILED && v->fault == OPFAULT_LOST);
+}
+
+static void take(struct call *c, const struct object *step, const struct opstep_report *said)
+{
+    const struct opstep_view *v = step->opstep;
+    if (said->state == (unsigned)v->state && said->attempt == v->attempt) /* that it runs is known */
+        return;
+    json_t *doc = change_edit(&c->change, KIND_OPSTEP, step->id);
+    opstep_move(doc, (enum opstep_state)said->state, c->now_ns);
+    (void)json_object_set_new(doc, "attempt", json_integer((json_int_t)said->attempt));
+    if (!v->undo || said->fault) /* that what is undone had failed stays to be seen */
+        opstep_forgive(doc);
+    if (said->fault)
+        (void)json_object_set_new(doc, "fault", json_string(opstep_fault_name((enum opstep_fault)said->fault)));
+    if (said->error && *said->error)
+        (void)json_object_set_new(doc, "error", json_string(said->error));
+    if (said->exit_said)
+        (void)json_object_set_new(doc, "exit", json_integer(said->exit));
+    tell(c, v->optask, v->node, said);
+}
+
+int optask_report(struct call *c)
+{
+    struct opstep_report said = {0};
+    const char *node = NULL, *optask = NULL;
+    int rc = crud_id(c, KIND_NODE, c->args[0], &node);
+    if (rc < 0 || !state_find(c->state, KIND_NODE, node) || !permit(&c->caller, PERMIT_REPORT, node, ""))
+        return crud_absent(c, KIND_NODE, c->args[0]);
+    rc = node_epoch_check(c, node);
+    if (rc == 0)
+        rc = opstep_report_read(c->body, &c->arena, &said, &c->err);
+    if (rc == 0)
+        rc = crud_id(c, KIND_OPTASK, c->args[1], &optask);
+    if (rc < 0)
+        return rc;
+    const struct object *step = state_find(c->state, KIND_OPSTEP, opstep_id(&c->arena, node, optask));
+    if (!step)
+        return crud_absent(c, KIND_OPTASK, c->args[1]);
+    crud_name(c, KIND_OPTASK, optask, "report");
+    if (takes_word(step->opstep, &said))
+        take(c, step, &said);
+    c->answer.body = json_object();
+    return 0;
+}

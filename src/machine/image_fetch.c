@@ -1,0 +1,204 @@
+/* image_fetch.c - what strangers send is fetched by programs without rights, and taken from them file by file. */
+#include "machine/image_fetch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "machine/image_parts.h"
+#include "machine/mount_tree.h"
+#include "machine/place_file.h"
+#include "net/tls.h"
+
+void fetch_cleanup(struct fetch *f)
+{
+    close_fd_cleanup(&f->folder);
+    close_fd_cleanup(&f->secrets);
+}
+
+/* ---- its folder ------------------------------------------------------------------------------------------------------ */
+
+/* The folders on the way let him through to his own, and show him nothing else: place.c and `tmp` here. */
+static int folder_make(int tmp, struct fetch *f)
+{
+    char link[64];
+    if (f->other && fchmod(tmp, 0711) < 0)
+        return -errno;
+    f->folder = tree_folder(tmp, "fetch", 0700);
+    if (f->folder < 0)
+        return f->folder;
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", f->folder);
+    ssize_t n = readlink(link, f->path, sizeof f->path - 1);
+    if (n < 0 || (size_t)n >= sizeof f->path - 1)
+        return n < 0 ? -errno : -ENAMETOOLONG;
+    f->path[n] = '\0';
+    return 0;
+}
+
+int fetch_begin(const struct place *p, int tmp, struct fetch *ret, struct berth_err *err)
+{
+    CLEANUP(fetch) struct fetch f = {.folder = -1, .secrets = -1, .uid = geteuid(), .gid = getegid()};
+    f.other = place_fetcher(p, &f.uid, &f.gid);
+    int rc = folder_make(tmp, &f);
+    if (rc < 0)
+        return err_set(err, -rc, "cannot make a folder to fetch into: %s", strerror(-rc));
+    *ret = f;
+    f.folder = -1;
+    return 0;
+}
+
+/* Sealed: he cannot keep it from the next program that reads it, nor change what it says. */
+static int secrets_copy(const char *path)
+{
+    CLEANUP(close_fd) int from = open(path, O_RDONLY | O_CLOEXEC);
+    CLEANUP(mem) char *text = NULL;
+    size_t len = 0;
+    int rc = from < 0 ? -errno : fd_read(from, &text, &len);
+    if (rc < 0 || !text)
+        return rc < 0 ? rc : -EIO;
+    CLEANUP(close_fd) int fd = memfd_create("registries", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    rc = fd < 0 ? -errno : fd_write(fd, text, len);
+    explicit_bzero(text, len);
+    if (rc == 0 &&
+        (fchmod(fd, 0444) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0))
+        rc = -errno;
+    return rc < 0 ? rc : take_fd(&fd);
+}
+
+int fetch_secrets(struct fetch *f, const char *path, char ret[static PLACE_PATH_MAX])
+{
+    if (!f->other) {
+        if (access(path, R_OK) < 0)
+            return -errno;
+        return snprintf(ret, PLACE_PATH_MAX, "%s", path) < PLACE_PATH_MAX ? 0 : -ENAMETOOLONG;
+    }
+    int fd = f->secrets < 0 ? secrets_copy(path) : take_fd(&f->secrets);
+    if (fd < 0)
+        return fd;
+    f->secrets = fd;
+    (void)snprintf(ret, PLACE_PATH_MAX, "/proc/self/fd/%d", TOOL_GIVEN_FD);
+    return 0;
+}
+
+int fetch_run(struct fetch *f, const struct tool *tool, struct str *ret_out, struct berth_err *err)
+{
+    const struct tool_user user = {.uid = f->uid, .gid = f->gid, .home = f->path, .given = f->secrets};
+    struct tool t = *tool;
+    t.dir = f->folder;
+    if (!f->other)
+        return tool_run(&t, ret_out, err);
+    t.user = &user;
+    if (fchown(f->folder, f->uid, f->gid) < 0)
+        return err_set(err, errno, "%s: cannot give a folder to user %u: %s; give another with --network-user", t.what,
+                       (unsigned)f->uid, strerror(errno));
+    int rc = tool_run(&t, ret_out, err);
+    /* From here on nobody of that number gets into it by its name. */
+    if ((fchown(f->folder, geteuid(), getegid()) < 0 || fchmod(f->folder, 0700) < 0) && rc == 0)
+        rc = err_set(err, errno, "%s: cannot take over what was fetched: %s", t.what, strerror(errno));
+    return rc;
+}
+
+/* ---- what it left ---------------------------------------------------------------------------------------------------- */
+
+/* A hard link would be the name of a file of somebody else's, or a second name by which this one is reached. */
+static int own_open(const struct fetch *f, const char *path)
+{
+    struct stat st;
+    CLEANUP(close_fd) int fd = tree_open(f->folder, path, O_RDONLY | O_NONBLOCK, 0);
+    if (fd < 0)
+        return fd == -ELOOP || fd == -ENXIO || fd == -EXDEV ? -EINVAL : fd;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode) || st.st_uid != f->uid || st.st_nlink != 1)
+        return -EINVAL;
+    return take_fd(&fd);
+}
+
+/* Who may not open it any more may have it open, or mapped. The kernel lends a file to a reader only if nobody can write to it;
+ * file systems that do not lend leave it unknown. */
+static bool nobody_writes(int fd)
+{
+    if (fcntl(fd, F_SETLEASE, F_RDLCK) < 0)
+        return false;
+    (void)fcntl(fd, F_SETLEASE, F_UNLCK);
+    return true;
+}
+
+/* By its name, which may have become another's: what came is compared with what is open. */
+static int move(const struct fetch *f, const char *path, int fd, int to, const char *name)
+{
+    struct stat is, want;
+    char above[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    (void)snprintf(above, sizeof above, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+    CLEANUP(close_fd) int from = tree_open(f->folder, above, O_RDONLY | O_DIRECTORY, 0);
+    if (from < 0)
+        return -EINVAL;
+    if (renameat2(from, slash ? slash + 1 : path, to, name, RENAME_NOREPLACE) < 0)
+        return -errno;
+    if (fstat(fd, &want) < 0 || fstatat(to, name, &is, AT_SYMLINK_NOFOLLOW) < 0 || is.st_dev != want.st_dev ||
+        is.st_ino != want.st_ino) {
+        (void)tree_remove(to, name);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static int copy_make(int to, const char *name, uint64_t size)
+{
+    struct statvfs v;
+    if (fstatvfs(to, &v) < 0)
+        return -errno;
+    if ((uint64_t)v.f_bavail * v.f_frsize < size + spare_bytes(to))
+        return -ENOSPC;
+    int fd = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return fd < 0 ? -errno : fd;
+}
+
+int fetch_take(const struct fetch *f, const char *path, uint64_t size, const char *digest, int to, const char *name)
+{
+    char sum[SHA256_TEXT_MAX];
+    uint64_t len = 0;
+    struct stat st;
+    CLEANUP(close_fd) int fd = own_open(f, path), copy = -1;
+    if (fd < 0)
+        return fd;
+    /* 0600 also ends what a list of his gives to others by name: the group's part is the most that such may have. */
+    if ((f->other && fchown(fd, geteuid(), getegid()) < 0) || fchmod(fd, 0600) < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    if (size != UINT64_MAX && (uint64_t)st.st_size != size)
+        return -EBADMSG;
+    int rc = 0;
+    if (nobody_writes(fd))
+        rc = move(f, path, fd, to, name);
+    else if ((copy = copy_make(to, name, (uint64_t)st.st_size)) < 0)
+        rc = copy;
+    if (rc < 0)
+        return rc;
+    rc = sha256_fd(fd, copy, (uint64_t)st.st_size, sum, &len, NULL); /* no more than that, if it grows */
+    if (rc == -EFBIG || (rc == 0 && (len != (uint64_t)st.st_size || strcmp(sum, digest + strlen("sha256:")) != 0)))
+        rc = -EBADMSG;
+    if (rc < 0)
+        (void)unlinkat(to, name, 0);
+    return rc;
+}
+
+/* Read once, so nobody has to be kept from changing it. */
+int fetch_read(const struct fetch *f, const char *path, size_t max, char **ret, size_t *ret_len)
+{
+    struct stat st;
+    CLEANUP(close_fd) int fd = own_open(f, path);
+    if (fd < 0)
+        return fd;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (st.st_size < 0 || (uint64_t)st.st_size > max)
+        return -EFBIG;
+    return fd_read(fd, ret, ret_len);
+}

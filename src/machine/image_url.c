@@ -1,0 +1,78 @@
+/* image_url.c - disks of virtual machines: a file of the node, or fetched from a URL, by somebody without rights (image_fetch.h),
+ * and kept by its digest. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "machine/image_parts.h"
+#include "machine/mount_tree.h"
+#include "machine/oci_tool.h"
+#include "wire/document.h"
+
+#define FETCH_NS (INT64_C(3600) * 1000000000)
+#define SPEED_BYTES "4096" /* a second, on the mean of SPEED_S */
+#define SPEED_S "60"
+
+static int disk_fetch(struct fetch *f, const struct image_name *n, struct berth_err *err)
+{
+    char what[256];
+    (void)snprintf(what, sizeof what, "cannot fetch image %.180s", n->path);
+    /* -q: nobody's settings; -g: the URL as it is written. Images are fetched one after the other: whoever sends next to nothing for a
+     * while would hold up all who wait for theirs. */
+    const char *const argv[] = {"curl",        "-q",           "-g",          "--fail",
+                                "--silent",    "--show-error", "--location",  "--max-redirs",
+                                "5",           "--proto",      "=http,https", "--proto-redir",
+                                "=http,https", "--output",     "disk",        "--speed-limit",
+                                SPEED_BYTES,   "--speed-time", SPEED_S,       "--connect-timeout",
+                                SPEED_S,       "--url",        n->path,       NULL};
+    const struct tool t = {.argv = argv, .timeout_ns = FETCH_NS, .spare_bytes = spare_bytes(f->folder), .what = what};
+    return fetch_run(f, &t, NULL, err);
+}
+
+/* What it really is stays untold: who may not read a page of this network could learn of it by guesses. */
+static int disk_take(const struct fetch *f, const struct image_name *n, int root, struct berth_err *err)
+{
+    int rc = fetch_take(f, "disk", UINT64_MAX, n->digest, root, "disk");
+    if (rc == -EBADMSG || rc == -ENOENT) /* of what is empty curl makes no file */
+        return err_set(err, EBADMSG, "image %.180s: what is there has another sha256 than vm.sha256 says", n->path);
+    if (rc == -ENOSPC)
+        return err_set(err, ENOSPC, "cannot fetch image %.180s: the disk is full", n->path);
+    return rc < 0 ? err_set(err, -rc, "image %.180s: cannot take what was fetched: %s", n->path, strerror(-rc)) : 0;
+}
+
+int url_fetch(const struct place *p, const struct image_name *n, int tmp, struct berth_err *err)
+{
+    CLEANUP(fetch) struct fetch f = {.folder = -1, .secrets = -1};
+    CLEANUP(close_fd) int unpacked = tree_folder(tmp, "unpacked", 0700);
+    CLEANUP(close_fd) int root = unpacked < 0 ? unpacked : tree_folder(unpacked, "rootfs", 0700);
+    CLEANUP(json) json_t *config = json_object();
+    if (root < 0)
+        return err_set(err, -root, "image %.180s: cannot make a folder: %s", n->path, strerror(-root));
+    int rc = fetch_begin(p, tmp, &f, err);
+    if (rc == 0)
+        rc = disk_fetch(&f, n, err);
+    if (rc == 0)
+        rc = disk_take(&f, n, root, err);
+    if (rc < 0)
+        return rc;
+    /* Whoever the instance runs as reads it, where it is mounted for him; nobody writes it. */
+    rc = fchmodat(root, "disk", 0444, 0) < 0 ? -errno : unpacked_complete(unpacked, config);
+    return rc < 0 ? err_set(err, -rc, "image %.180s: cannot keep it: %s", n->path, strerror(-rc)) : 0;
+}
+
+int file_open(const char *path, const char *what, int *ret, struct berth_err *err)
+{
+    struct stat st;
+    /* Not blocking: what is no file might wait for ever. */
+    CLEANUP(close_fd) int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(err, errno, "%s %.180s: cannot open it on this node: %s", what, path, strerror(errno));
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return err_set(err, EINVAL, "%s %.180s: is no file", what, path);
+    *ret = take_fd(&fd);
+    return 0;
+}

@@ -1,0 +1,189 @@
+/* Containers in user namespaces under a shim: who their processes are on the node, what they are handed, programs beside them. */
+#include "machine/bundle_kit_test.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "machine/bundle_gate.h"
+
+enum { UID = 61234, GID = 61235 };
+
+static struct user someone(void)
+{
+    struct user u = {.name = "ann", .uid = UID, .gid = GID};
+    u.uids = u.gids = user_range_given(6);
+    return u;
+}
+
+static const char *shim_path(void)
+{
+    static char path[PATH_MAX];
+    const char *build = getenv("BERTH_BUILD");
+    (void)snprintf(path, sizeof path, "%s/src/shim/berth-shim", build ? build : "build/gcc");
+    return path;
+}
+
+/* An image that wants to run as user 33. */
+static void web_image(struct image_kit *k)
+{
+    struct str layer = {0};
+    struct berth_err err;
+    char digest[72];
+    if (userns_check(&err) < 0) {
+        print_message("skip: %s\n", err.text);
+        skip();
+    }
+    if (!busybox_layer(&layer)) {
+        print_message("skip: there is no busybox\n");
+        skip();
+    }
+    layout_put(folder_at(&k->folder, "layout"), "1", &layer, 1, "\"User\":\"33:34\",\"Env\":[\"PATH=/bin\"]", digest);
+    str_done(&layer);
+    assert_int_equal(chmod(k->folder.path, 0711), 0); /* owners pass */
+    CLEANUP(json) json_t *config = json_of("{\"image\": \"oci:%s/layout:1\"}", k->folder.path);
+    if (image_ensure(k->place, config, &k->err) < 0)
+        fail_msg("%s", k->err.text);
+}
+
+static struct launched start(struct image_kit *k, const char *runtime, uint64_t id, const char *command)
+{
+    static char bundle[PLACE_PATH_MAX];
+    static const char *const none[] = {NULL};
+    const struct user user = someone();
+    const struct bundle_options options = {.user = &user, .user_namespace = true};
+    struct launched run = {.pidfd = -1};
+    make(k, id, command, &options);
+    assert_int_equal(place_instance(k->place, id, "bundle", bundle), 0);
+    const struct launch l = {.id = id,
+                             .shim = shim_path(),
+                             .argv = none,
+                             .env = none,
+                             .uid = UID,
+                             .gid = GID,
+                             .runtime = runtime,
+                             .bundle = bundle};
+    if (launch_start(k->place, &l, &run, &k->err) < 0)
+        fail_msg("%s: %s", runtime, k->err.text);
+    bundle_started(k->place, id);
+    assert_int_equal(mounts_below_count(folder_at(&k->folder, "state/roots")), 0); /* all it needs is its own by now */
+    return run;
+}
+
+static void wait_end(struct image_kit *k, struct launched *run, uint64_t id)
+{
+    struct pollfd gone = {.fd = run->pidfd, .events = POLLIN};
+    assert_int_equal(poll(&gone, 1, 60 * 1000), 1);
+    assert_int_equal(close(run->pidfd), 0);
+    end(k, id);
+    assert_int_equal(rmdir(folder_at(&k->folder, "state/roots")), 0); /* nothing is left in it */
+    assert_int_equal(mkdir(folder_at(&k->folder, "state/roots"), 0711), 0);
+}
+
+/* Waits until a file of the agent's has this text; fails after a minute. */
+static void expect(struct image_kit *k, const char *format, uint64_t id, const char *text)
+{
+    char path[128];
+    (void)snprintf(path, sizeof path, format, id);
+    for (int i = 0; i < 12000; i++) {
+        if (strstr(folder_get(&k->folder, path), text))
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+    fail_msg("no '%s' in %s: %s", text, path, folder_get(&k->folder, path));
+}
+
+/* As the node sees a process: "Uid:\t61234\t..." */
+static void status_has(pid_t pid, const char *name, unsigned id)
+{
+    char path[64], text[8192] = "", want[128];
+    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *f = fopen(path, "re");
+    assert_non_null(f);
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    (void)fclose(f);
+    (void)snprintf(want, sizeof want, "%s:\t%u\t%u\t%u\t%u\n", name, id, id, id, id);
+    if (!strstr(text, want))
+        fail_msg("no '%s' in:\n%s", want, text);
+}
+
+/* What a program beside it writes. */
+static void beside(struct image_kit *k, uint64_t id, enum beside_kind kind, const char *command, const char *want)
+{
+    const char *const argv[] = {"/bin/sh", "-c", command, NULL};
+    CLEANUP(str) struct str out = {0};
+    struct beside b;
+    siginfo_t info;
+    char buf[512];
+    ssize_t n;
+    if (beside_start(k->place, id, argv, NULL, kind, 24, 80, &b, &k->err) < 0)
+        fail_msg("%s", k->err.text);
+    while ((n = read(b.out, buf, sizeof buf)) > 0)
+        str_add_bytes(&out, buf, (size_t)n);
+    while (kind == BESIDE_PIPES && (n = read(b.err, buf, sizeof buf)) > 0)
+        str_add_bytes(&out, buf, (size_t)n);
+    assert_int_equal(waitid(P_PIDFD, (id_t)b.pidfd, &info, WEXITED), 0);
+    beside_close(&b);
+    if (!strstr(str_text(&out), want))
+        fail_msg("no '%s' in '%s'", want, str_text(&out));
+}
+
+static void processes_are_the_owners(void **state)
+{
+    struct image_kit *k = *state;
+    NEEDS("umoci");
+    web_image(k);
+    uint32_t web = user_range_given(6).first + 33 - 1;
+    for (size_t i = 0; i < ROWS(runtimes); i++) {
+        char runtime[PATH_MAX];
+        uint64_t id = (uint64_t)getpid() * 100 + i;
+        if (tool_find(runtimes[i], runtime) < 0) {
+            print_message("skip: there is no %s\n", runtimes[i]);
+            continue;
+        }
+        /* Its output is its own: it may be opened by name, as many images do with their logs. */
+        struct launched run = start(k, runtime, id,
+                                    "echo half >&$BERTH_PROGRESS_FD; echo by name >/dev/stdout; "
+                                    "echo again >/proc/self/fd/2; id -u; exec sleep 1000");
+        expect(k, "state/logs/%" PRIu64 "/log", id, "by name\nagain\n33\n");
+        expect(k, "state/instances/%" PRIu64 "/progress", id, "half");
+        status_has(run.pid, "Uid", web);
+        status_has(run.pid, "Gid", web + 1);
+        beside(
+            k, id, BESIDE_PIPES,
+            "id -u; id -g; [ $(busybox readlink /proc/self/ns/user) = $(busybox readlink /proc/1/ns/user) ] && echo same",
+            "33\n34\nsame\n");
+        beside(k, id, BESIDE_TERMINAL, "busybox tty -s && id -u", "33\r"); /* runc may make two of it */
+        assert_int_equal(kill(run.pid, SIGKILL), 0);
+        wait_end(k, &run, id);
+    }
+}
+
+/* The numbers of users in it are nobody's out here, and its root is the owner: neither can touch the node, or the other's. */
+static void owners_do_not_meet(void **state)
+{
+    (void)state;
+    const struct user ann = someone();
+    struct user bob = {.name = "bob", .uid = UID + 1, .gid = GID + 1};
+    struct userns_maps a, b;
+    bob.uids = bob.gids = user_range_given(7);
+    userns_maps_of(&ann, &a);
+    userns_maps_of(&bob, &b);
+    for (uint32_t inside = 0; inside < 65536; inside++) {
+        uint32_t out, in;
+        assert_true(id_map_out(&a.uids, inside, &out));
+        assert_false(id_map_in(&b.uids, out, &in));
+        assert_true(id_map_out(&a.gids, inside, &out));
+        assert_false(id_map_in(&b.gids, out, &in));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(processes_are_the_owners, image_kit_setup, image_kit_teardown),
+        cmocka_unit_test(owners_do_not_meet),
+    };
+    return cmocka_run_group_tests(tests, surroundings, NULL);
+}

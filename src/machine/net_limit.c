@@ -1,0 +1,374 @@
+/* net_limit.c - limits of the network, for each instance that has some. */
+#include "machine/net_limit.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "machine/limit_names.h"
+#include "machine/net_class.h"
+#include "machine/net_share.h"
+#include "wire/quantity.h"
+
+/* ---- reading ------------------------------------------------------------------------------------------------------------ */
+
+enum { WEIGHT_MAX = 10000 };
+
+static const char *const names[] = {"network", "network-in", "network-out", "traffic", "traffic-throttle"};
+
+static int way_read(const json_t *limits, const char *resource, struct net_way *in, struct net_way *out,
+                    struct berth_err *err)
+{
+    const json_t *limit = json_object_get(limits, resource), *amount = json_object_get(limit, "amount"),
+                 *weight = json_object_get(limit, "weight");
+    int64_t number = json_integer_value(weight);
+    if (!limit)
+        return 0;
+    if (!weight == !amount)
+        return err_set(err, EINVAL, "limits: %s: give either an amount or a weight", resource);
+    if (weight && (number < 1 || number > WEIGHT_MAX))
+        return err_set(err, EINVAL, "limits: %s: weight: give a whole number from 1 to %d", resource, WEIGHT_MAX);
+    if (amount && (quantity_parse(resource, amount, &number, NULL) < 0 || number <= 0))
+        return err_set(err, EINVAL, "limits: %s: expected bytes a second, like 10M", resource);
+    struct net_way *ways[] = {in, out};
+    for (size_t i = 0; i < 2; i++)
+        if (ways[i])
+            *(weight ? &ways[i]->weight : &ways[i]->amount) = number;
+    return 0;
+}
+
+static int sum_read(const json_t *limits, const char *resource, int64_t *ret, int64_t *ret_period_ns,
+                    struct berth_err *err)
+{
+    const json_t *limit = json_object_get(limits, resource);
+    if (!limit)
+        return 0;
+    if (quantity_parse(resource, json_object_get(limit, "amount"), ret, NULL) < 0 || *ret <= 0)
+        return err_set(err, EINVAL, "limits: %s: expected an amount of bytes, like 10G", resource);
+    int64_t period_ns = json_integer_value(json_object_get(limit, "period_ns"));
+    *ret_period_ns = period_ns > 0 ? period_ns : *ret_period_ns;
+    return 0;
+}
+
+static bool is_handed(const json_t *config)
+{
+    const json_t *ports = json_object_get(config, "ports");
+    for (size_t i = 0; i < json_array_size(ports); i++) {
+        const char *listen = json_string_value(json_object_get(json_array_get(ports, i), "listen"));
+        if (listen && strcmp(listen, "socket") == 0)
+            return true;
+    }
+    return false;
+}
+
+int net_limits_read(const json_t *config, struct net_limits *ret, struct berth_err *err)
+{
+    const json_t *limits = json_object_get(config, "limits"), *requests = json_object_get(config, "requests");
+    struct net_limits l = {.handed = is_handed(config)};
+    int rc = way_read(limits, "network", &l.in, &l.out, err);
+    rc = rc < 0 ? rc : way_read(limits, "network-in", &l.in, NULL, err);
+    rc = rc < 0 ? rc : way_read(limits, "network-out", NULL, &l.out, err);
+    rc = rc < 0 ? rc : sum_read(limits, "traffic", &l.traffic_bytes, &l.period_ns, err);
+    rc = rc < 0 ? rc : sum_read(limits, "traffic-throttle", &l.throttle_bytes, &l.period_ns, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        l.wanted = l.wanted || json_object_get(limits, names[i]) || json_object_get(requests, names[i]);
+        if (json_object_get(limits, names[i]))
+            limit_names_put(l.given, names[i]);
+    }
+    *ret = l;
+    return 0;
+}
+
+/* ---- in force ------------------------------------------------------------------------------------------------------------ */
+
+struct kept {
+    uint64_t id;
+    struct net_meter *meter;
+    struct net_limits limits;
+    uint32_t class;
+    bool throttled, in_kept, out_kept;
+    int64_t in_bound, in_rate, in_bytes; /* for shares */
+};
+
+struct nets {
+    pthread_mutex_t lock;
+    char *device;                /* NULL: that of the default route, whichever that is */
+    int64_t capacity_given;      /* 0: not */
+    int64_t capacity;            /* of the device; 0: not known */
+    struct net_classes *classes; /* NULL: not needed yet, or not there */
+    int64_t shared_ns;
+    VEC(struct kept) at;
+};
+
+struct nets *nets_new(const char *device, int64_t capacity)
+{
+    struct nets *n = mem_zalloc(sizeof *n);
+    *n = (struct nets){.device = device ? mem_strdup(device) : NULL, .capacity_given = capacity, .capacity = capacity};
+    (void)pthread_mutex_init(&n->lock, NULL);
+    return n;
+}
+
+void nets_free(struct nets *n)
+{
+    if (!n)
+        return;
+    for (size_t i = 0; i < n->at.len; i++)
+        net_meter_close(n->at.at[i].meter);
+    vec_done(&n->at);
+    net_classes_close(n->classes);
+    (void)pthread_mutex_destroy(&n->lock);
+    mem_free(n->device);
+    mem_free(n);
+}
+
+/* The uplink, when it is first needed: it may come up after the agent. */
+static bool classes_ensure(struct nets *n)
+{
+    char found[NET_DEVICE_MAX];
+    const char *device = n->device ? n->device : net_uplink(found);
+    if (n->classes || !*device)
+        return n->classes != NULL;
+    n->capacity = n->capacity_given ? n->capacity_given : net_speed(device);
+    return net_classes_open(device, n->capacity, &n->classes, NULL) == 0;
+}
+
+static struct kept *kept_find(struct nets *n, uint64_t id)
+{
+    for (size_t i = 0; i < n->at.len; i++)
+        if (n->at.at[i].id == id)
+            return &n->at.at[i];
+    return NULL;
+}
+
+static bool class_taken(const struct nets *n, uint32_t class)
+{
+    for (size_t i = 0; i < n->at.len; i++)
+        if (n->at.at[i].class == class)
+            return true;
+    return false;
+}
+
+/* One that nobody here has, be it in force just now or not. */
+static uint32_t class_new(const struct nets *n)
+{
+    uint32_t class = NET_CLASS_FIRST;
+    while (class_taken(n, class))
+        class ++;
+    return class;
+}
+
+static bool out_try(struct nets *n, struct kept *k)
+{
+    int64_t bound = k->limits.out.amount;
+    if (k->throttled && (!bound || bound > NET_THROTTLE_BYTES))
+        bound = NET_THROTTLE_BYTES;
+    if (!bound && !k->limits.out.weight) {
+        if (k->class && classes_ensure(n))
+            net_class_drop(n->classes, k->class);
+        k->class = 0;
+        net_meter_class(k->meter, 0);
+        return true;
+    }
+    uint32_t class = k->class ? k->class : class_new(n);
+    if (!classes_ensure(n) || net_class_put(n->classes, class, k->limits.out.weight, bound, NULL) < 0)
+        return false;
+    k->class = class;
+    net_meter_class(k->meter, class);
+    return true;
+}
+
+static int64_t in_limit(const struct kept *k)
+{
+    int64_t limit = k->limits.in.amount;
+    return k->throttled && (!limit || limit > NET_THROTTLE_BYTES) ? NET_THROTTLE_BYTES : limit;
+}
+
+/* Its share as if all received, until the next time of sharing out. */
+static void in_put(struct nets *n, struct kept *k)
+{
+    int64_t limit = in_limit(k), weight = k->limits.in.weight, sum = weight;
+    bool weighed = weight > 0 && classes_ensure(n) && n->capacity;
+    for (size_t i = 0; i < n->at.len; i++)
+        sum += &n->at.at[i] == k ? 0 : n->at.at[i].limits.in.weight;
+    int64_t share = weighed ? (int64_t)((__int128)n->capacity * weight / sum) : limit;
+    k->in_bound = limit && limit < share ? limit : share;
+    net_meter_bound(k->meter, k->in_bound);
+    k->in_kept = weighed || !weight;
+}
+
+static void out_put(struct nets *n, struct kept *k)
+{
+    k->out_kept = out_try(n, k);
+}
+
+static void unenforced_of(const struct kept *k, char ret[static CGROUP_LIST_MAX])
+{
+    const char *given = k->limits.given;
+    bool handed = k->limits.handed, both = k->in_kept && k->out_kept;
+    const bool kept[] = {both, k->in_kept, k->out_kept, true, both};
+    *ret = '\0';
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (limit_names_has(given, names[i]) && (handed || !kept[i]))
+            limit_names_put(ret, names[i]);
+}
+
+/* NULL: nothing of it can be counted here. */
+static struct kept *kept_ensure(struct nets *n, uint64_t id, const char *group)
+{
+    struct kept *known = kept_find(n, id), fresh = {.id = id};
+    if (known || !group || net_meter_open(group, &fresh.meter, NULL) < 0)
+        return known;
+    fresh.class = net_meter_class_now(fresh.meter);
+    if (class_taken(n, fresh.class)) /* given to another one before this was found again */
+        fresh.class = 0;
+    fresh.in_bytes = net_meter_counts(fresh.meter).in;
+    vec_push(&n->at, fresh);
+    return &n->at.at[n->at.len - 1];
+}
+
+void nets_put(struct nets *n, uint64_t id, const char *group, const struct net_limits *limits, int64_t now_ns,
+              char ret_unenforced[static CGROUP_LIST_MAX])
+{
+    *ret_unenforced = '\0';
+    (void)pthread_mutex_lock(&n->lock);
+    struct kept *k = limits->wanted ? kept_ensure(n, id, group) : kept_find(n, id);
+    if (k) {
+        k->limits = *limits;
+        if (!net_meter_base(k->meter).since_ns)
+            net_meter_rebase(k->meter, (struct net_base){0, now_ns});
+        in_put(n, k);
+        out_put(n, k);
+        unenforced_of(k, ret_unenforced);
+    } else {
+        limit_names_join(ret_unenforced, limits->given);
+    }
+    (void)pthread_mutex_unlock(&n->lock);
+}
+
+struct net_counts nets_end(struct nets *n, uint64_t id, const char *group)
+{
+    struct net_counts counts = {0};
+    (void)pthread_mutex_lock(&n->lock);
+    struct kept *k = kept_find(n, id);
+    struct net_meter *meter = k ? k->meter : NULL;
+    uint32_t class = k ? k->class : 0;
+    if (k)
+        *k = n->at.at[--n->at.len];
+    else if (group && net_meter_find(group, &meter) == 0)
+        class = net_meter_class_now(meter);
+    if (meter)
+        counts = net_meter_counts(meter);
+    net_meter_close(meter);
+    if (class && !class_taken(n, class) && classes_ensure(n))
+        net_class_drop(n->classes, class);
+    (void)pthread_mutex_unlock(&n->lock);
+    return counts;
+}
+
+/* ---- looks ---------------------------------------------------------------------------------------------------------------- */
+
+/* Bytes of this period, which is another one if the last is over. Where the clock was set back it goes on from now. */
+static int64_t period_bytes(struct kept *k, struct net_counts counts, int64_t now_ns)
+{
+    struct net_base base = net_meter_base(k->meter);
+    int64_t total = counts.in + counts.out, period_ns = k->limits.period_ns;
+    if (now_ns < base.since_ns) {
+        base.since_ns = now_ns;
+        net_meter_rebase(k->meter, base);
+    }
+    if (period_ns && now_ns - base.since_ns >= period_ns) {
+        base.since_ns += (now_ns - base.since_ns) / period_ns * period_ns;
+        base.bytes = total;
+        net_meter_rebase(k->meter, base);
+    }
+    return total - base.bytes;
+}
+
+int nets_look(struct nets *n, uint64_t id, int64_t now_ns, struct net_look *ret)
+{
+    (void)pthread_mutex_lock(&n->lock);
+    struct kept *k = kept_find(n, id);
+    if (k) {
+        struct net_look look = {.counts = net_meter_counts(k->meter)};
+        look.period_bytes = period_bytes(k, look.counts, now_ns);
+        look.spent = k->limits.traffic_bytes && look.period_bytes >= k->limits.traffic_bytes;
+        look.throttled = k->limits.throttle_bytes && look.period_bytes >= k->limits.throttle_bytes;
+        if (look.throttled != k->throttled) {
+            k->throttled = look.throttled;
+            in_put(n, k);
+            out_put(n, k);
+        }
+        unenforced_of(k, look.unenforced);
+        *ret = look;
+    }
+    (void)pthread_mutex_unlock(&n->lock);
+    return k ? 0 : -ENOENT;
+}
+
+static void share_all(struct nets *n, int64_t passed_ns)
+{
+    struct net_share *shares = mem_zarray(n->at.len + 1, sizeof *shares);
+    for (size_t i = 0; i < n->at.len; i++) {
+        struct kept *k = &n->at.at[i];
+        int64_t bytes = net_meter_counts(k->meter).in;
+        k->in_rate = (int64_t)((__int128)(bytes - k->in_bytes) * 1000000000 / passed_ns);
+        k->in_bytes = bytes;
+        shares[i] = (struct net_share){k->limits.in.weight, in_limit(k), k->in_rate, k->in_bound};
+    }
+    net_share_out(n->capacity, shares, n->at.len);
+    for (size_t i = 0; i < n->at.len; i++) {
+        if (n->at.at[i].in_bound != shares[i].bound)
+            net_meter_bound(n->at.at[i].meter, shares[i].bound);
+        n->at.at[i].in_bound = shares[i].bound;
+    }
+    mem_free(shares);
+}
+
+/* The default route leads elsewhere: what was in force on the old device goes. Without any it stays. */
+static void uplink_follow(struct nets *n)
+{
+    char now[NET_DEVICE_MAX];
+    if (!n->classes || n->device || !*net_uplink(now) || strcmp(now, net_classes_device(n->classes)) == 0)
+        return;
+    net_classes_end(n->classes);
+    n->classes = NULL;
+    if (!classes_ensure(n))
+        n->capacity = n->capacity_given;
+    for (size_t i = 0; i < n->at.len; i++) {
+        in_put(n, &n->at.at[i]);
+        out_put(n, &n->at.at[i]);
+    }
+}
+
+/* The uplink went, or its queue, or is another one: once more, also what could not be put before. */
+static void classes_renew(struct nets *n)
+{
+    uplink_follow(n);
+    bool held = n->classes && net_classes_hold(n->classes), missing = false;
+    for (size_t i = 0; i < n->at.len; i++)
+        missing = missing || !n->at.at[i].out_kept;
+    if (held && !missing)
+        return;
+    if (!held) {
+        net_classes_close(n->classes);
+        n->classes = NULL;
+    }
+    for (size_t i = 0; i < n->at.len; i++)
+        if (!held || !n->at.at[i].out_kept)
+            out_put(n, &n->at.at[i]);
+}
+
+void nets_share(struct nets *n, int64_t steady_ns)
+{
+    (void)pthread_mutex_lock(&n->lock);
+    if (n->at.len)
+        classes_renew(n);
+    if (n->shared_ns && n->at.len && steady_ns > n->shared_ns)
+        share_all(n, steady_ns - n->shared_ns);
+    n->shared_ns = steady_ns;
+    (void)pthread_mutex_unlock(&n->lock);
+}

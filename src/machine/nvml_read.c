@@ -1,0 +1,223 @@
+/* nvml_read.c - one GPU: what it is, how it is, who uses it, its parts. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "machine/nvml_parts.h"
+
+enum { SAMPLES_MAX = 1024, PERCENT_MILLI = 10, PARTS_MAX = 16 };
+
+static bool is_gone(int rc)
+{
+    return rc == NVML_LOST || rc == NVML_RESET_REQUIRED;
+}
+
+/* Says what is wrong with it; the first word counts. */
+static void ail(struct nvml_gpu *g, const char *what, const char *text)
+{
+    if (g->healthy)
+        (void)snprintf(g->trouble, sizeof g->trouble, "%s%s%.80s", what, *text ? ": " : "", text);
+    g->healthy = false;
+}
+
+/* Of a question that every GPU answers: one that does not any more is gone. */
+static bool answered(struct nvml *n, struct nvml_gpu *g, int rc)
+{
+    if (is_gone(rc))
+        ail(g, "it does not answer any more", nvml_error(n, rc));
+    return rc == NVML_SUCCESS;
+}
+
+/* ---- how it is ------------------------------------------------------------------------------------------------------ */
+
+static void memory_read(struct nvml *n, struct nvml_device *d, struct nvml_gpu *g)
+{
+    struct nvml_memory memory = {0};
+    if (!answered(n, g, NVML_ASK(n, memory, d, &memory)) || memory.total > INT64_MAX || memory.used > memory.total)
+        return;
+    g->memory_bytes = (int64_t)memory.total;
+    g->used_bytes = (int64_t)memory.used;
+}
+
+static void health_read(struct nvml *n, struct nvml_device *d, struct nvml_gpu *g)
+{
+    struct nvml_rates rates = {0};
+    unsigned long long errors = 0;
+    unsigned corrected = 0, uncorrected = 0, pending = 0, failed = 0, mode = 0;
+    if (answered(n, g, NVML_ASK(n, rates, d, &rates)) && rates.gpu <= 100)
+        g->milli = (int)rates.gpu * PERCENT_MILLI;
+    if (NVML_ASK(n, mode, d, &mode) == NVML_SUCCESS)
+        g->mode = (int)mode;
+    if (answered(n, g, NVML_ASK(n, ecc, d, NVML_ECC_UNCORRECTED, NVML_ECC_VOLATILE, &errors)) && errors <= INT64_MAX)
+        g->ecc_errors = (int64_t)errors;
+    if (g->ecc_errors > 0)
+        ail(g, "its memory has errors that ECC could not correct; reset it or restart the machine", "");
+    if (NVML_ASK(n, remapped, d, &corrected, &uncorrected, &pending, &failed) == NVML_SUCCESS && failed)
+        ail(g, "rows of its memory could not be replaced; it is to be exchanged", "");
+    if (g->mode == 2)
+        ail(g, "its compute mode lets nobody use it (nvidia-smi -c 0)", "");
+}
+
+/* ---- who uses it ---------------------------------------------------------------------------------------------------- */
+
+static struct nvml_process *process_of(struct nvml_gpu *g, unsigned pid)
+{
+    for (size_t i = 0; i < g->processes_len; i++)
+        if (g->processes[i].pid == (pid_t)pid)
+            return &g->processes[i];
+    if (g->processes_len == NVML_PROCESSES_MAX)
+        return NULL;
+    if (!g->processes)
+        g->processes = mem_zarray(NVML_PROCESSES_MAX, sizeof *g->processes);
+    struct nvml_process *p = &g->processes[g->processes_len++];
+    *p = (struct nvml_process){.pid = (pid_t)pid, .memory_bytes = -1, .milli = -1};
+    return p;
+}
+
+/* A process may be in several lists, with the same memory in each. */
+static void processes_add(struct nvml_gpu *g, const struct nvml_process_info *list, unsigned len)
+{
+    for (unsigned i = 0; i < len; i++) {
+        struct nvml_process *p = process_of(g, list[i].pid);
+        if (p && list[i].used <= INT64_MAX && (int64_t)list[i].used > p->memory_bytes)
+            p->memory_bytes = (int64_t)list[i].used;
+    }
+}
+
+/* Of a GPU that is split the parts are asked; there, as everywhere, the list of a part holds its own processes only. */
+static void processes_read(struct nvml *n, struct nvml_device *d, struct nvml_gpu *g)
+{
+    struct nvml_process_info list[NVML_PROCESSES_MAX];
+    unsigned len = NVML_PROCESSES_MAX;
+    if (answered(n, g, NVML_ASK(n, compute, d, &len, list)))
+        processes_add(g, list, len);
+    len = NVML_PROCESSES_MAX;
+    if (NVML_ASK(n, mps, d, &len, list) == NVML_SUCCESS)
+        processes_add(g, list, len);
+    len = NVML_PROCESSES_MAX;
+    if (NVML_ASK(n, graphics, d, &len, list) == NVML_SUCCESS)
+        processes_add(g, list, len);
+}
+
+/* The mean of what was sampled since the last look; who is not in the samples was not busy. */
+static void samples_read(struct nvml *n, struct nvml_device *d, struct nvml_gpu *g, unsigned long long *since_us)
+{
+    struct nvml_sample *list = mem_zarray(SAMPLES_MAX, sizeof *list);
+    unsigned len = SAMPLES_MAX;
+    int rc = NVML_ASK(n, samples, d, list, &len, *since_us);
+    for (size_t i = 0; (rc == NVML_SUCCESS || rc == NVML_NOT_FOUND) && i < g->processes_len; i++) {
+        int sum = 0, count = 0;
+        for (unsigned k = 0; rc == NVML_SUCCESS && k < len; k++)
+            if (list[k].pid == (unsigned)g->processes[i].pid && list[k].sm <= 100) {
+                sum += (int)list[k].sm;
+                count++;
+            }
+        g->processes[i].milli = count ? sum * PERCENT_MILLI / count : 0;
+    }
+    for (unsigned k = 0; rc == NVML_SUCCESS && k < len; k++)
+        *since_us = list[k].at_us > *since_us ? list[k].at_us : *since_us;
+    mem_free(list);
+}
+
+/* ---- parts ---------------------------------------------------------------------------------------------------------- */
+
+static void part_read(struct nvml *n, struct nvml_device *d, const struct nvml_gpu *of, struct nvml_gpu *g)
+{
+    unsigned number = 0;
+    (void)snprintf(g->parent, sizeof g->parent, "%s", of->uuid);
+    (void)snprintf(g->bus, sizeof g->bus, "%s", of->bus);
+    if (NVML_ASK(n, name, d, g->model, sizeof g->model) != NVML_SUCCESS)
+        (void)snprintf(g->model, sizeof g->model, "%.80s MIG", of->model);
+    g->minor = of->minor;
+    g->instance = NVML_ASK(n, mig_instance, d, &number) == NVML_SUCCESS ? (int)number : -1;
+    g->compute = NVML_ASK(n, mig_compute, d, &number) == NVML_SUCCESS ? (int)number : -1;
+    g->milli = -1; /* the driver does not tell it of parts */
+    g->ecc_errors = g->mode = -1;
+    g->memory_bytes = g->used_bytes = -1;
+    g->healthy = true;
+    memory_read(n, d, g);
+    processes_read(n, d, g);
+    if (!of->healthy)
+        ail(g, of->trouble, "");
+}
+
+static void parts_read(struct nvml *n, struct nvml_device *d, size_t of, struct nvml_look *look,
+                       struct nvml_device **handles)
+{
+    unsigned most = 0;
+    if (NVML_ASK(n, mig_max, d, &most) != NVML_SUCCESS)
+        most = 0;
+    for (unsigned i = 0; i < most && i < PARTS_MAX && look->gpus_len < NVML_GPUS_MAX; i++) {
+        struct nvml_device *part = NULL;
+        struct nvml_gpu *g = &look->gpus[look->gpus_len];
+        if (NVML_ASK(n, mig, d, i, &part) != NVML_SUCCESS ||
+            n->calls.uuid(part, g->uuid, sizeof g->uuid) != NVML_SUCCESS)
+            continue; /* places may be empty */
+        part_read(n, part, &look->gpus[of], g);
+        handles[look->gpus_len++] = part;
+    }
+}
+
+/* ---- one of them ---------------------------------------------------------------------------------------------------- */
+
+static void what_read(struct nvml *n, struct nvml_device *d, struct nvml_gpu *g)
+{
+    struct nvml_pci pci = {0};
+    unsigned number = 0, later = 0;
+    if (NVML_ASK(n, name, d, g->model, sizeof g->model) != NVML_SUCCESS)
+        (void)snprintf(g->model, sizeof g->model, "NVIDIA GPU");
+    g->minor = NVML_ASK(n, minor, d, &number) == NVML_SUCCESS ? (int)number : -1;
+    if (NVML_ASK(n, pci, d, &pci) == NVML_SUCCESS)
+        (void)snprintf(g->bus, sizeof g->bus, "%.31s", pci.bus_id);
+    g->split = NVML_ASK(n, mig_mode, d, &number, &later) == NVML_SUCCESS && number;
+    for (unsigned i = 0; i < NVML_NVLINKS_MAX; i++)
+        g->nvlinks += NVML_ASK(n, nvlink, d, i, &number) == NVML_SUCCESS && number;
+}
+
+/* It was there, and does not answer: as it was, but for what changes. */
+static void lost_add(const struct nvml_gpu *known, const char *what, const char *text, struct nvml_look *look)
+{
+    struct nvml_gpu *g = &look->gpus[look->gpus_len++];
+    *g = *known;
+    g->healthy = true;
+    ail(g, what, text);
+    g->used_bytes = g->ecc_errors = g->milli = -1;
+}
+
+void nvml_read_silent(const struct nvml_known *k, struct nvml_look *look)
+{
+    if (look->gpus_len < NVML_GPUS_MAX)
+        lost_add(&k->gpu, look->trouble, "", look);
+}
+
+void nvml_read(struct nvml *n, struct nvml_known *k, int gone, struct nvml_look *look, struct nvml_device **handles)
+{
+    struct nvml_device *d = k->handle;
+    size_t at = look->gpus_len;
+    struct nvml_gpu *g = &look->gpus[at];
+    if (at == NVML_GPUS_MAX)
+        return;
+    if (!d) {
+        lost_add(&k->gpu, "it does not answer any more", nvml_error(n, gone), look);
+        return;
+    }
+    (void)snprintf(g->uuid, sizeof g->uuid, "%s", k->gpu.uuid);
+    g->instance = g->compute = g->milli = g->mode = -1;
+    g->memory_bytes = g->used_bytes = g->ecc_errors = -1;
+    g->healthy = true;
+    what_read(n, d, g);
+    memory_read(n, d, g);
+    health_read(n, d, g);
+    if (!g->split) {
+        processes_read(n, d, g);
+        samples_read(n, d, g, &k->sampled_us);
+    }
+    if (g->healthy) {
+        k->gpu = *g;
+        k->gpu.processes = NULL;
+        k->gpu.processes_len = 0;
+    }
+    handles[look->gpus_len++] = d;
+    if (g->split)
+        parts_read(n, d, at, look, handles);
+}

@@ -1,0 +1,86 @@
+/* oci_tool_test.c - programs of the system's, and what they leave behind. */
+#include "machine/oci_tool.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "machine/folder_test.h"
+#include "machine/place_file.h"
+
+/* A shell that goes at once and leaves a child behind in its group of processes, which says "here" when it is told to; which one. */
+static pid_t leave(const struct folder *f, const char *const *entrances)
+{
+    static const char script[] =
+        "(until [ -e go ]; do sleep 0.01; done; touch here; exec sleep 1000) >/dev/null 2>&1 & echo $!";
+    static const char *const argv[] = {"sh", "-c", script, NULL};
+    CLEANUP(close_fd) int dir = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const struct tool tool = {
+        .argv = argv, .dir = dir, .timeout_ns = INT64_C(60000000000), .entrances = entrances, .what = "cannot leave"};
+    CLEANUP(str) struct str out = {0};
+    struct berth_err err = {0};
+    assert_int_equal(tool_run(&tool, &out, &err), 0);
+    folder_put(f, "go", "");
+    return (pid_t)strtol(str_text(&out), NULL, 10);
+}
+
+/* Dead, whether or not somebody has waited for it. */
+static bool is_dead(pid_t pid)
+{
+    char path[64], line[256] = "";
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    bool dead = !file || !fgets(line, sizeof line, file) || strstr(line, ") Z");
+    if (file)
+        (void)fclose(file);
+    return dead;
+}
+
+/* It does one or the other; true: it dies. */
+static bool dies(const struct folder *f, pid_t pid)
+{
+    for (int i = 0; i < 6000; i++) {
+        if (is_dead(pid))
+            return true;
+        if (access(folder_at(f, "here"), F_OK) == 0)
+            return false;
+        (void)usleep(10 * 1000);
+    }
+    fail_msg("nothing is heard of what was left behind");
+    return false;
+}
+
+static void what_is_left_behind_ends(void **state)
+{
+    CLEANUP(folder) struct folder f = folder_new();
+    (void)state;
+    assert_true(dies(&f, leave(&f, NULL)));
+}
+
+static void in_a_group_it_is_the_callers(void **state)
+{
+    CLEANUP(folder) struct folder f = folder_new();
+    (void)state;
+    folder_put(&f, "group", "");
+    const char *const entrances[] = {folder_at(&f, "group"), NULL};
+    pid_t pid = leave(&f, entrances);
+    assert_string_equal(folder_get(&f, "group"), "0"); /* it has entered */
+    assert_false(dies(&f, pid));
+    assert_int_equal(kill(pid, SIGKILL), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_left_behind_ends),
+        cmocka_unit_test(in_a_group_it_is_the_callers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

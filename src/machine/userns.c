@@ -1,0 +1,245 @@
+/* userns.c - user namespaces of containers. */
+#include "machine/userns.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "machine/place_file.h"
+
+/* ---- maps -------------------------------------------------------------------------------------------------------------- */
+
+static void extent_add(struct id_map *map, uint32_t inside, uint32_t outside, uint32_t count)
+{
+    if (count && map->len < ID_EXTENTS_MAX)
+        map->at[map->len++] = (struct id_extent){inside, outside, count};
+}
+
+bool id_map_out(const struct id_map *map, uint32_t inside, uint32_t *ret)
+{
+    for (size_t i = 0; i < map->len; i++) {
+        const struct id_extent *e = &map->at[i];
+        if (inside >= e->inside && inside - e->inside < e->count) {
+            *ret = e->outside + (inside - e->inside);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool id_map_in(const struct id_map *map, uint32_t outside, uint32_t *ret)
+{
+    for (size_t i = 0; i < map->len; i++) {
+        const struct id_extent *e = &map->at[i];
+        if (outside >= e->outside && outside - e->outside < e->count) {
+            *ret = e->inside + (outside - e->outside);
+            return true;
+        }
+    }
+    return false;
+}
+
+void userns_maps_of(const struct user *user, struct userns_maps *ret)
+{
+    *ret = (struct userns_maps){0};
+    extent_add(&ret->uids, 0, user->uid, 1);
+    extent_add(&ret->uids, 1, user->uids.first, user->uids.count);
+    extent_add(&ret->gids, 0, user->gid, 1);
+    extent_add(&ret->gids, 1, user->gids.first, user->gids.count);
+    for (size_t i = 0; i < user->groups_len; i++) {
+        uint32_t there;
+        if (!id_map_in(&ret->gids, user->groups[i], &there)) /* nobody is in there twice */
+            extent_add(&ret->gids, (uint32_t)(USERNS_GROUPS + i), user->groups[i], 1);
+    }
+}
+
+void id_map_swap(uint32_t a, uint32_t b, struct id_map *ret)
+{
+    uint32_t low = a < b ? a : b, high = a < b ? b : a;
+    *ret = (struct id_map){0};
+    if (low == high) {
+        extent_add(ret, 0, 0, UINT32_MAX);
+        return;
+    }
+    extent_add(ret, 0, 0, low);
+    extent_add(ret, low, high, 1);
+    extent_add(ret, low + 1, low + 1, high - low - 1);
+    extent_add(ret, high, low, 1);
+    extent_add(ret, high + 1, high + 1, UINT32_MAX - high - 1);
+}
+
+/* ---- namespaces --------------------------------------------------------------------------------------------------------- */
+
+/* A copy of this process in namespaces of its own, which does nothing until it is told. */
+struct held {
+    pid_t pid;
+    int go;    /* a byte tells it to go on */
+    int heard; /* what it says */
+};
+
+static void held_cleanup(struct held *h)
+{
+    if (h->pid > 0) {
+        (void)kill(h->pid, SIGKILL);
+        while (waitpid(h->pid, NULL, __WALL) < 0 && errno == EINTR)
+            ;
+    }
+    close_fd_cleanup(&h->go);
+    close_fd_cleanup(&h->heard);
+}
+
+/* What the child says of its trial: which step failed, and with what. */
+struct trial_word {
+    int step, code;
+};
+enum { TRIAL_BECOME, TRIAL_MOUNTS, TRIAL_PROC, TRIAL_TMPFS, TRIAL_QUEUES, TRIAL_DONE };
+
+/* As root of the namespaces: what a runtime does for a container. Only system calls: the C library believes that the threads of
+ * the program it was copied from are there, and would ask them to change their user, too. */
+static struct trial_word trial(void)
+{
+    static const struct {
+        const char *type;
+        int step;
+    } rows[] = {
+        {"proc",   TRIAL_PROC  },
+        {"tmpfs",  TRIAL_TMPFS },
+        {"mqueue", TRIAL_QUEUES},
+    };
+    if (syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
+        return (struct trial_word){TRIAL_BECOME, errno};
+    if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+        return (struct trial_word){TRIAL_MOUNTS, errno};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (mount(rows[i].type, "/proc", rows[i].type, MS_NOSUID | MS_NOEXEC | MS_NODEV, NULL) < 0)
+            return (struct trial_word){rows[i].step, errno};
+    return (struct trial_word){TRIAL_DONE, 0};
+}
+
+_Noreturn static void held_wait(int go, int say)
+{
+    char byte;
+    struct trial_word word;
+    if (syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || read(go, &byte, 1) != 1)
+        _exit(1);
+    word = trial();
+    _exit(write(say, &word, sizeof word) == sizeof word ? 0 : 1);
+}
+
+static int held_start(unsigned long namespaces, struct held *ret)
+{
+    int go[2], heard[2];
+    if (pipe2(go, O_CLOEXEC) < 0)
+        return -errno;
+    CLEANUP(close_fd) int go_end = go[0];
+    ret->go = go[1];
+    if (pipe2(heard, O_CLOEXEC) < 0)
+        return -errno;
+    CLEANUP(close_fd) int heard_end = heard[1];
+    ret->heard = heard[0];
+    /* fork(2) with namespaces. Not the library's, as it has none; the child leaves the library alone. */
+    long pid = syscall(SYS_clone, namespaces | SIGCHLD, 0, 0, 0, 0);
+    if (pid < 0)
+        return -errno;
+    if (pid == 0) {
+        close_fd_cleanup(&ret->go); /* or it would hold its own end open */
+        held_wait(go_end, heard_end);
+    }
+    ret->pid = (pid_t)pid;
+    return 0;
+}
+
+static int map_write(pid_t pid, const char *name, const struct id_map *map)
+{
+    CLEANUP(str) struct str text = {0};
+    char path[64];
+    for (size_t i = 0; i < map->len; i++)
+        str_addf(&text, "%" PRIu32 " %" PRIu32 " %" PRIu32 "\n", map->at[i].inside, map->at[i].outside,
+                 map->at[i].count);
+    (void)snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+    CLEANUP(close_fd) int fd = open(path, O_WRONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : write(fd, str_text(&text), text.len);
+    return n < 0 ? -errno : n == (ssize_t)text.len ? 0 : -EIO; /* all in one go, or it is no map */
+}
+
+static int held_map(const struct held *h, const struct userns_maps *maps)
+{
+    int rc = map_write(h->pid, "uid_map", &maps->uids);
+    return rc < 0 ? rc : map_write(h->pid, "gid_map", &maps->gids);
+}
+
+int userns_open(const struct userns_maps *maps)
+{
+    CLEANUP(held) struct held h = {.go = -1, .heard = -1};
+    char path[64];
+    int rc = held_start(CLONE_NEWUSER, &h);
+    rc = rc < 0 ? rc : held_map(&h, maps);
+    if (rc < 0)
+        return rc;
+    (void)snprintf(path, sizeof path, "/proc/%d/ns/user", (int)h.pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+int userns_tree(int dir, const char *path, int ns)
+{
+    CLEANUP(close_fd)
+    int tree = open_tree(dir, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)(unsigned)ns};
+    if (tree < 0)
+        return -errno;
+    if (ns >= 0 && mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof attr) < 0)
+        return -errno;
+    return take_fd(&tree);
+}
+
+int userns_code(int rc)
+{
+    static const int refusals[] = {EINVAL, EPERM, EACCES, ENOSYS, EOPNOTSUPP, ENODEV, EXDEV};
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
+        if (rc == -refusals[i])
+            return EOPNOTSUPP;
+    return -rc;
+}
+
+/* ---- is it possible? ------------------------------------------------------------------------------------------------------ */
+
+int userns_check(struct berth_err *err)
+{
+    static const char *const steps[] = {
+        [TRIAL_BECOME] = "nobody can become root in a user namespace",
+        [TRIAL_MOUNTS] = "mounts of a user namespace cannot be kept to it",
+        [TRIAL_PROC] = "a user namespace cannot have a /proc of its own",
+        [TRIAL_TMPFS] = "a user namespace cannot have a tmpfs",
+        [TRIAL_QUEUES] = "a user namespace cannot have message queues",
+    };
+    const struct user_range range = user_range_given(0);
+    const struct user someone = {.uid = range.first - 1, .gid = range.first - 1, .uids = range, .gids = range};
+    CLEANUP(held) struct held h = {.go = -1, .heard = -1};
+    struct trial_word word;
+    struct userns_maps maps;
+    userns_maps_of(&someone, &maps);
+    int rc = held_start(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC, &h);
+    if (rc < 0)
+        return err_set(err, -rc, "the kernel makes no user namespace: %s", strerror(-rc));
+    rc = held_map(&h, &maps);
+    if (rc < 0)
+        return err_set(err, -rc, "a user namespace cannot have the numbers from %" PRIu32 " on: %s", someone.uid,
+                       strerror(-rc));
+    if (write(h.go, "", 1) != 1 || read(h.heard, &word, sizeof word) != sizeof word)
+        return err_set(err, EIO, "the trial of a user namespace ended without a word");
+    if (word.step < 0 || word.step > TRIAL_DONE)
+        return err_set(err, EIO, "the trial of a user namespace makes no sense");
+    return word.step == TRIAL_DONE ? 0 : err_set(err, word.code, "%s: %s", steps[word.step], strerror(word.code));
+}

@@ -1,0 +1,256 @@
+"""The two halves of the agent, on the real kernel: rights, sockets, the death of the network half, certificates."""
+import contextlib
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+from agent_kit import (AGENT, BERTH, BERTHD, PATIENCE, SHIM, Cluster, case, half_of, main, skip_unless, skip_unless_root, status_of,
+                       wait_for)
+
+skip_unless(BERTH, BERTHD, AGENT, SHIM)
+skip_unless_root()
+
+NOBODY = 65534
+DAY = 86400
+
+
+def opened_of(pid):
+    """What its descriptors are; one that is closed meanwhile is none."""
+    links = []
+    for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            links.append(os.readlink(link))
+    return links
+
+
+def sockets_of(pid):
+    """Numbers of its sockets."""
+    return {link[len("socket:["):-1] for link in opened_of(pid) if link.startswith("socket:[")}
+
+
+def internet():
+    """number: port at the other end, of every socket of TCP and UDP."""
+    found = {}
+    for table in ("tcp", "tcp6", "udp", "udp6"):
+        path = pathlib.Path("/proc/net", table)
+        for line in path.read_text().splitlines()[1:] if path.exists() else []:
+            words = line.split()
+            found[words[9]] = int(words[2].rsplit(":", 1)[1], 16)
+    return found
+
+
+def port_of(agent):
+    return int((agent.state / "identity/node.json").read_text().split("https://")[1].split('"')[0].rsplit(":", 1)[1])
+
+
+def assert_narrow(pid):
+    status = status_of(pid)
+    for key in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
+        assert int(status[key][0], 16) == 0, (key, status[key])
+    assert status["NoNewPrivs"] == ["1"] and status["Seccomp"] == ["2"], status
+    return status
+
+
+def account():
+    """Whom the network half runs as where nobody said so."""
+    try:
+        return pwd.getpwnam("berth-agent").pw_uid
+    except KeyError:
+        return 199999
+
+
+@case
+def the_network_half_has_no_rights_and_the_root_half_no_network():
+    with Cluster() as c:
+        agent = c.node("n1")
+        job = c.job(["/bin/sleep", "600"])
+        c.wait_state("jobs", job, "running")
+        half = wait_for("there is a network half", lambda: half_of(agent))
+        status = assert_narrow(half)
+        assert status["Uid"] == [str(account())] * 4 and status["Groups"] == [], status
+        assert int(status["CapBnd"][0], 16) == 0, status["CapBnd"]
+        assert status_of(agent.process.pid)["Uid"][0] == "0"
+        sockets = internet()
+        assert port_of(agent) in {sockets.get(s) for s in sockets_of(half)}
+        assert not sockets_of(agent.process.pid) & set(internet())
+        # What it has open is what it was given: no file of root's, no folder.
+        opened = opened_of(half)
+        assert not [path for path in opened if str(c.work) in path], opened
+
+
+@case
+def its_death_disturbs_nobody():
+    with Cluster() as c:
+        agent = c.node("n1")
+        job = c.job(["/bin/sh", "-c", "echo here; exec sleep 600"])
+        c.wait_state("jobs", job, "running")
+        before = agent.processes()
+        for _ in range(3):
+            half = wait_for("there is a network half", lambda: half_of(agent))
+            os.kill(half, signal.SIGKILL)
+            wait_for("there is another", lambda: half_of(agent) not in (None, half))
+            assert c.berth("exec", job, "--", "/bin/echo", "well") == "well\n"
+            assert c.berth("logs", job) == "here\n"
+        assert agent.processes() == before
+        assert c.state("nodes", "n1") == "ready"
+        c.wait_state("jobs", c.job(["/bin/true"]), "ended")
+        wait_for("it says so", lambda: any("event=network.lost" in line for line in agent.process.log))
+
+
+@case
+def it_goes_with_the_agent():
+    with Cluster() as c:
+        agent = c.node("n1")
+        for signo in (signal.SIGKILL, signal.SIGTERM):
+            half = wait_for("there is a network half", lambda: half_of(agent))
+            agent.process.end(signo)
+            wait_for("it has ended, too", lambda: not pathlib.Path(f"/proc/{half}").exists())
+            agent.start()
+
+
+@case
+def its_user_is_chosen():
+    with Cluster() as c:
+        agent = c.agent("n1", options=["--network-user", "nobody"]).join().start()
+        assert status_of(wait_for("there is a network half", lambda: half_of(agent)))["Uid"] == [str(pwd.getpwnam("nobody").pw_uid)] * 4
+        agent.process.end()
+        for name, words in (("root", "is root"), ("no-such-account", "there is no account")):
+            done = subprocess.run([str(AGENT), "--state", str(agent.state), "--shim", str(SHIM), "--cgroup", agent.group, "--network-user",
+                                   name], capture_output=True, text=True, timeout=PATIENCE, check=False)
+            assert done.returncode == 1 and words in done.stderr, done
+
+
+def fetchers_of(agent, name):
+    """Numbers of the processes of that name that fetch for this agent."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if (path / "comm").read_text() == name + "\n" and os.readlink(path / "cwd").startswith(str(agent.state)):
+                found.append(int(path.name))
+        except OSError:  # it has ended meanwhile
+            pass
+    return found
+
+
+@case
+def what_fetches_images_has_no_rights_and_goes_with_the_agent():
+    digest = "0" * 64
+    kinds = [("skopeo", "skopeo", lambda port: {"image": f"127.0.0.1:{port}/app:1", "command": ["/bin/true"]}),
+             ("curl", "qemu-system-x86_64", lambda port: {"runtime": "vm", "image": f"http://127.0.0.1:{port}/disk", "vm": {"sha256": digest},
+                                                          "resources": {"cpu": "100m", "memory": "128Mi"}})]
+    with Cluster() as c:
+        agent = c.node("n1")
+        for program, needed, keys in kinds:
+            if not shutil.which(program) or not shutil.which(needed):
+                print(f"# skip: there is no {program}, or no {needed}")
+                continue
+            with socket.create_server(("127.0.0.1", 0)) as silent:  # lets whoever asks wait
+                keys = keys(silent.getsockname()[1])
+                job = c.job(keys.pop("command", None), **keys, retries=0)
+                (fetcher,) = wait_for(f"{program} runs", lambda p=program: fetchers_of(agent, p))
+                status = assert_narrow(fetcher)
+                assert status["Uid"] == [str(account())] * 4 and status["Groups"] == [], status
+                assert int(status["CapBnd"][0], 16) == 0, status["CapBnd"]
+                (folder,) = (agent.state / "images").glob("tmp-*/fetch")
+                assert os.readlink(f"/proc/{fetcher}/cwd") == str(folder) and folder.stat().st_uid == account()
+                agent.process.end(signal.SIGKILL)
+                wait_for("it has ended, too", lambda p=program: not fetchers_of(agent, p))
+                assert folder.exists()
+                agent.start()
+                wait_for("it is fetched once more", lambda p=program: fetchers_of(agent, p))
+            c.wait_state("jobs", job, "failed")
+            wait_for("what was left is gone", lambda: not list((agent.state / "images").glob("tmp-*")))
+
+
+@case
+def certificates_are_renewed_through_it():
+    with Cluster() as c:
+        agent = c.agent("n1").join()
+        pem = agent.state / "identity/node.pem"
+        first = pem.read_text()
+        os.utime(pem, (time.time(), time.time() - 8 * DAY))  # more than half of its time ago
+        agent.start()
+        wait_for("it is renewed", lambda: any("event=certificate.renewed" in line for line in agent.process.log))
+        assert pem.read_text() != first and pem.stat().st_mode & 0o777 == 0o600
+        c.wait_state("jobs", c.job(["/bin/true"]), "ended")
+        half = half_of(agent)
+        os.kill(half, signal.SIGKILL)
+        wait_for("there is another", lambda: half_of(agent) not in (None, half))
+        c.wait_state("jobs", c.job(["/bin/true"]), "ended")
+        # One that is none is told at the start.
+        agent.process.end()
+        pem.write_text("none\n")
+        agent.start(ready=False)
+        assert agent.process.process.wait(PATIENCE) == 1
+        wait_for("it says so", lambda: any("certificate" in line for line in agent.process.log))
+
+
+@case
+def one_without_a_certificate_is_replaced_until_there_is_one():
+    with Cluster() as c:
+        agent = c.node("n1")
+        pem = agent.state / "identity/node.pem"
+        good = pem.read_text()
+        half = wait_for("there is a network half", lambda: half_of(agent))
+        pem.write_text("none\n")
+        os.kill(half, signal.SIGKILL)
+        wait_for("it says so", lambda: any("event=network.failed" in line for line in agent.process.log))
+        wait_for("it is given up", lambda: any("has no certificate" in line for line in agent.process.log))
+        pem.write_text(good)
+        c.wait_state("jobs", c.job(["/bin/true"]), "ended")
+        assert agent.process.process.poll() is None
+
+
+@case
+def a_change_that_was_begun_is_not_lost():
+    with Cluster() as c:
+        agent = c.node("n1")
+        app = c.app(name="reader", command=["/bin/sh", "-c", 'while :; do cat "$BERTH_SETTINGS"; sleep 0.3; done'],
+                    settings={"title": "first"}, settings_schema={"title": {"type": "text"}})
+        wait_for("it runs", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 1)
+        wait_for("it reads", lambda: "first" in c.berth("logs", app))
+        c.ask("PATCH", f"/v1/apps/{app}/settings", {"title": "second"})
+        wait_for("it reads the change", lambda: "second" in c.berth("logs", app))
+        (changed,) = agent.state.glob("instances/*/changed.json")
+        wait_for("it is applied", lambda: "unapplied" not in changed.read_text())
+        # As if the agent had died in the middle of a change.
+        (settings,) = [path for path in agent.state.glob("instances/*/**/*") if path.is_file() and "second" in path.read_text("latin1")
+                       and path.name not in ("changed.json", "log")]
+        agent.process.end(signal.SIGKILL)
+        changed.write_text('{"unapplied":true,' + changed.read_text()[1:])
+        settings.write_text(settings.read_text().replace("second", "old"))
+        agent.start()
+        wait_for("it is changed once more", lambda: "second" in settings.read_text())
+        wait_for("that is known", lambda: "unapplied" not in changed.read_text())
+
+
+@case
+def without_root_there_are_two_as_well():
+    if not shutil.which("setpriv"):
+        print("# skip: there is no setpriv")
+        return
+    with Cluster() as c:
+        prefix = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+        agent = c.agent("n1", prefix=prefix)
+        programs = c.work / "programs"  # where anybody may run them
+        for program in (AGENT, SHIM):
+            programs.mkdir(exist_ok=True, mode=0o755)
+            shutil.copy(program, programs)
+        if subprocess.run([*prefix, str(programs / AGENT.name), "--version"], capture_output=True, check=False).returncode != 0:
+            print("# skip: others cannot run what was built here")
+            return
+        agent.state.mkdir()
+        os.chown(agent.state, NOBODY, NOBODY)
+        agent.program, agent.shim = programs / AGENT.name, programs / SHIM.name
+        agent.join().start()
+        status = assert_narrow(wait_for("there is a network half", lambda: half_of(agent)))
+        assert status["Uid"] == [str(NOBODY)] * 4, status
+        c.wait_state("jobs", c.job(["/bin/true"]), "ended")
+
+
+main()

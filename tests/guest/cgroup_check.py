@@ -1,0 +1,51 @@
+"""Cases of guest_cgroup_check.sh: programs of tests that make groups, each in a guest of its own with only cgroup v2."""
+import os
+import pathlib
+import re
+import sys
+import tempfile
+
+import guest
+
+# Programs, and what they must not skip there: the controllers that this kernel has.
+PROGRAMS = {
+    "machine-cgroup_test": ["limits_are_the_kernels_and_change", "a_quota_bounds_cpu_time", "a_hog_is_killed_within_its_group",
+                            "a_fork_bomb_stops_at_its_bound", "runaways_are_caught", "all_at_once", "a_disk_is_read_no_faster", "memory_goes_up_and_down",
+                            "v2_alone_counts_and_kills", "v2_agent_moves_out_of_the_way"],
+    "machine-limit_watch_test": [],
+}
+SCRIPT = """
+mkdir -p /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup
+echo "guest: controllers $(cat /sys/fs/cgroup/cgroup.controllers)"
+/bin/try; echo "guest: status $?"
+echo "guest: left $(find /sys/fs/cgroup -mindepth 1 -type d | wc -l)"
+"""
+
+
+def main():
+    guest.skip_unless_guests()
+    build = pathlib.Path(os.environ["BERTH_BUILD"]) / "tests"
+    wanted = [p for p in PROGRAMS if len(sys.argv) < 2 or any(w in p for w in sys.argv[1:])]
+    failed = 0
+    for number, name in enumerate(wanted, 1):
+        if not (build / name).exists():
+            guest.skip(f"{name} is not built")
+        with tempfile.TemporaryDirectory(prefix="berth-") as work:
+            disk = pathlib.Path(work) / "disk"
+            with disk.open("wb") as f:
+                f.truncate(64 << 20)  # something to limit
+            g = guest.Guest(work, guest.DISK)
+            g.add("/bin/try", build / name)
+            done = g.run(SCRIPT, memory_mib=512, drives=[disk])
+        ok = {m[1] for m in re.finditer(r"^(?:\[       OK \] |ok \d+ - )(\w+)", done.output, re.MULTILINE)}
+        missing = [c for c in PROGRAMS[name] if c not in ok]
+        good = done.status == 0 and not missing and "guest: left 0\n" in done.output
+        failed += not good
+        print(f"{'ok' if good else 'not ok'} {number} - {name} under cgroup v2 alone, {len(ok)} cases")
+        if not good:
+            print("\n".join(f"# {line}" for line in [f"not passed: {missing}", *done.output.splitlines()]))
+    print(f"1..{len(wanted)}")
+    sys.exit(1 if failed else 0)
+
+
+main()

@@ -1,0 +1,8 @@
+#!/bin/bash
+# guest_cgroup_check.sh - limits under a pure cgroup v2: the tests of src/machine, run in a guest whose kernel has nothing else.
+set -eu
+
+# shellcheck source=tests/kit.sh
+. "$(dirname "$0")/kit.sh"
+needs python3
+exec python3 "$here/guest/cgroup_check.py" "$@"

@@ -1,0 +1,10 @@
+#!/bin/bash
+# vm_check.sh - real agents (agent_kit.py) run virtual machines: small guests in qemu, without KVM.
+set -eu
+
+# shellcheck source=tests/kit.sh
+. "$(dirname "$0")/kit.sh"
+needs python3 curl
+# A guest without KVM on a busy machine takes its time.
+export BERTH_PATIENCE=${BERTH_PATIENCE:-300}
+PYTHONPATH=$here exec python3 "$here/guest/vm_check.py" "$@"
