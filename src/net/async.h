@@ -17,8 +17,15 @@ struct async_call; /* a request under way */
 struct async_config {
     const char *ca_path;              /* authorities; NULL: the system's */
     const char *cert_path, *key_path; /* the caller's own; NULL: none */
-    const char *agent;                /* "berth-agent/0.1" */
-    size_t connections_max;           /* kept open; 0: 8 */
+    const char *ca_pem;               /* the same as text instead; NULL: none */
+    const char *cert_pem, *key_pem;
+    const char
+        *connect_to;   /* "host:port" to connect to, whatever the url's host is: the certificate must name that one.
+                                NULL: the url's */
+    const char *agent; /* "berth-agent/0.1" */
+    size_t connections_max; /* kept open; 0: 8 */
+    bool lean; /* libcurl makes connections and checks certificates; requests without a stream are then spoken
+                               directly (async_lane.c), at half the cost: for many small ones to one server */
 };
 
 int async_new(struct loop *l, const struct async_config *config, struct async **ret, struct berth_err *err);
@@ -26,18 +33,23 @@ int async_new(struct loop *l, const struct async_config *config, struct async **
 void async_free(struct async *a);
 /* Other certificates from the next connection on; those that are open are closed as they fall idle. */
 void async_certificates(struct async *a, const char *ca_path, const char *cert_path, const char *key_path);
+/* The same for one that has them as texts; those of `config` that are NULL stay. */
+int async_pems(struct async *a, const struct async_config *config, struct berth_err *err);
 
 struct async_answer {
     int status;       /* 0: there was none, and `text` says why */
     const char *text; /* never NULL */
     const char *body; /* never NULL; ends in a NUL beyond len. Of a stream that began: empty */
     size_t len;
+    bool sent;             /* at least a part of the request left this process */
+    int64_t retry_after_s; /* the server asks to wait so long; 0: it does not say */
 };
 
 struct async_request {
     const char *method, *url; /* the url with path and query, already encoded */
     const char *token;        /* sent as a bearer token; NULL: none */
     const char *content_type; /* NULL: application/json when there is a body */
+    const char *accept;       /* NULL: anything */
     const void *body;         /* copied */
     size_t body_len;
     int64_t timeout_ns; /* to the end of the answer, 0: 30 s; of a stream: silence that counts as death, 0: 90 s */
@@ -48,6 +60,6 @@ struct async_request {
     void *ctx;
 };
 
-/* Texts are copied. Never NULL: what cannot even begin ends in `done`, later. */
+/* Texts are copied. A request costs little beyond what is sent: what it needs is kept from the one before. Never NULL: what cannot even begin ends in `done`, later. */
 struct async_call *async_start(struct async *a, const struct async_request *request);
 void async_cancel(struct async_call *call);

@@ -79,7 +79,8 @@ void *http_data(const struct http_exchange *x);
 
 /* ---- the answer: exactly one of these, once ---- */
 
-/* Headers end with a NULL name; NULL: none. The body is copied. */
+/* Headers end with a NULL name; NULL: none. The body is copied. Nobody is to keep the answer, unless a Cache-Control among
+ * the headers says otherwise. */
 void http_answer(struct http_exchange *x, int status, const struct http_header *headers, const char *content_type,
                  const void *body, size_t len);
 /* The same from a file, which is closed at the end (also on failure). */

@@ -1,6 +1,7 @@
 /* http_answer.c - answers. */
 #include <assert.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,6 +25,14 @@ void exchange_resume(struct http_exchange *x)
     server_wake(x->server);
 }
 
+static bool header_given(const struct http_header *headers, const char *name)
+{
+    for (; headers && headers->name; headers++)
+        if (strcasecmp(headers->name, name) == 0)
+            return true;
+    return false;
+}
+
 /* A header that the library will not have, with a line break in it, is left out: nothing may be smuggled. */
 static void header_add(struct MHD_Response *response, const char *name, const char *value)
 {
@@ -34,7 +43,8 @@ void answer_with(struct http_exchange *x, int status, const struct http_header *
                  struct MHD_Response *response)
 {
     assert(!x->answered && status >= 200 && status <= 999);
-    header_add(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    if (!header_given(headers, MHD_HTTP_HEADER_CACHE_CONTROL))
+        header_add(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     header_add(response, MHD_HTTP_HEADER_X_CONTENT_TYPE_OPTIONS, "nosniff");
     if (content_type)
         header_add(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);

@@ -330,7 +330,7 @@ static void refusals_arrive_through_tls(void **state)
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(kit) struct kit k = {.body_max = i < 3 ? 1000 : 10};
         struct http_config config = world_config(&w);
-        config.request_ns_max = 60 * KIT_MS;
+        config.request_ns_max = 2000 * KIT_MS; /* the handshake counts, too */
         kit_start(&k, config);
         CLEANUP(secret_talk) struct secret_talk t = secret_talk_new(&k);
         secret_say(&k, &t, rows[i].text);

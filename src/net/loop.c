@@ -207,6 +207,24 @@ int loop_signal(struct loop *l, int signo, loop_call *call, void *ctx, struct lo
     return 0;
 }
 
+int loop_service_signals(struct loop *l, loop_call *stop, loop_call *hang_up, void *ctx, struct berth_err *err)
+{
+    const struct {
+        int signo;
+        loop_call *call;
+    } signals[] = {
+        {SIGTERM, stop   },
+        {SIGINT,  stop   },
+        {SIGHUP,  hang_up},
+    };
+    struct loop_source *kept;
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < sizeof signals / sizeof *signals; i++)
+        rc = loop_signal(l, signals[i].signo, signals[i].call, ctx, &kept, err);
+    return rc;
+}
+
 static bool signal_wanted(const struct loop *l, int signo)
 {
     for (const struct loop_source *s = l->first; s; s = s->next)

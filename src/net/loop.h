@@ -39,6 +39,9 @@ void loop_timer_set(struct loop_source *s, int64_t at_ns);
 /* Calls when the process gets this signal, which is blocked for other uses. Before any thread is started. */
 int loop_signal(struct loop *l, int signo, loop_call *call, void *ctx, struct loop_source **ret, struct berth_err *err);
 
+/* What a service hears: SIGTERM and SIGINT call `stop`, SIGHUP `hang_up`, for as long as the loop lives. */
+int loop_service_signals(struct loop *l, loop_call *stop, loop_call *hang_up, void *ctx, struct berth_err *err);
+
 /* May be freed from its own callback; NULL is fine. */
 void loop_source_free(struct loop_source *s);
 
@@ -50,4 +53,7 @@ void loop_post(struct loop *l, loop_call *call, void *ctx);
 struct worker;
 struct worker *worker_new(struct loop *l);
 void worker_run(struct worker *w, loop_call *work, loop_call *after, void *ctx);
+/* The same without waiting, for a process that is about to end while a call of somebody else's does not return: thread and worker
+ * stay behind. */
+void worker_leave(struct worker *w);
 void worker_free(struct worker *w); /* waits for what runs; `after` of unfinished work is not called */

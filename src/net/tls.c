@@ -53,6 +53,18 @@ int tls_file_read(const char *path, bool is_secret, char **ret, struct berth_err
     return 0;
 }
 
+int sha256_text(const void *bytes, size_t len, char ret[static SHA256_TEXT_MAX], struct berth_err *err)
+{
+    unsigned char hash[SHA256_BYTES];
+    int rc = gnutls_hash_fast(GNUTLS_DIG_SHA256, bytes, len, hash);
+
+    if (rc < 0)
+        return err_set(err, EIO, "cannot compute a hash: %s", gnutls_strerror(rc));
+    for (size_t i = 0; i < sizeof hash; i++)
+        (void)snprintf(ret + 2 * i, 3, "%02x", hash[i]);
+    return 0;
+}
+
 /* Of the first certificate in the text. */
 int tls_pin_of(const char *cert_pem, char ret[static TLS_PIN_MAX])
 {

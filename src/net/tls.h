@@ -31,6 +31,13 @@ int tls_identity_read(const char *cert_path, const char *key_path, struct tls_id
 int tls_identity_ensure(const char *dir, const char *const *names, int64_t now_ns, struct tls_identity *ret,
                         struct berth_err *err);
 
+/* Of these bytes, in lower-case hexadecimal. */
+enum { SHA256_TEXT_MAX = 65 };
+int sha256_text(const void *bytes, size_t len, char ret[static SHA256_TEXT_MAX], struct berth_err *err);
+/* Of all that a descriptor has from where it stands, which takes the time of reading it; at most `max` bytes: -EFBIG. What was
+ * read is also written to `to`, unless that is -1. `ret_len`: how many; may be NULL. (tls_sum.c) */
+int sha256_fd(int fd, int to, uint64_t max, char ret[static SHA256_TEXT_MAX], uint64_t *ret_len, struct berth_err *err);
+
 /* ---- an authority of one's own (tls_ca.c) ---- */
 
 /* Reads DIR/ca-cert.pem and DIR/ca-key.pem, or makes them: for ten years, to sign servers and clients. -EINVAL for a

@@ -147,14 +147,26 @@ void worker_run(struct worker *w, loop_call *work, loop_call *after, void *ctx)
     (void)pthread_mutex_unlock(&w->lock);
 }
 
-void worker_free(struct worker *w)
+static void worker_stop(struct worker *w)
 {
-    if (!w)
-        return;
     (void)pthread_mutex_lock(&w->lock);
     w->stop = true;
     (void)pthread_cond_signal(&w->more);
     (void)pthread_mutex_unlock(&w->lock);
+}
+
+void worker_leave(struct worker *w)
+{
+    worker_stop(w);
+    (void)pthread_detach(w->thread);
+    loop_source_free(w->source);
+}
+
+void worker_free(struct worker *w)
+{
+    if (!w)
+        return;
+    worker_stop(w);
     (void)pthread_join(w->thread, NULL);
     loop_source_free(w->source);
     (void)close(w->done_fd);

@@ -1,0 +1,12 @@
+/* clock.h - the clocks of the machine, and time as the API server wants it written. */
+#pragma once
+
+#include <stdint.h>
+
+#include "wire/api.h"
+
+int64_t kube_wall_ns(void);  /* since 1970 */
+int64_t kube_clock_ns(void); /* monotonic, as the loop's, but of this moment */
+
+/* metav1.MicroTime: "2026-03-01T12:00:00.250000Z", always six digits. */
+const char *kube_micro_time(int64_t wall_ns, char buf[static TIMESTAMP_MAX]);

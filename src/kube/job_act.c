@@ -1,0 +1,485 @@
+/* job_act.c - what is done for jobs: trials of pods, what plans say of tasks, the status. */
+#include <string.h>
+
+#include "base/hash.h"
+#include "kube/clock.h"
+#include "kube/job_parts.h"
+#include "kube/proto.h"
+#include "wire/moment.h"
+
+#define BACK_OFF_NS SECOND_NS /* after the first refusal; doubles */
+#define BACK_OFF_NS_MAX (60 * SECOND_NS)
+enum { UNDER_WAY_MAX = 128 };           /* pods that are being made at a time */
+#define TELL_NS (SECOND_NS / 2)         /* between two writings of one status */
+#define WAITS_AGAIN_NS (10 * SECOND_NS) /* when the reasons have changed */
+
+static int64_t back_off_ns(uint32_t failures)
+{
+    return failures > 6                                ? BACK_OFF_NS_MAX
+           : BACK_OFF_NS << failures < BACK_OFF_NS_MAX ? BACK_OFF_NS << failures
+                                                       : BACK_OFF_NS_MAX;
+}
+
+/* The job that an answer is about; NULL: it is gone. */
+static struct live_job *job_answered(struct kube_jobs *k, const struct kube_job_answer *answer)
+{
+    struct live_job *j = job_by_uid(k, answer->job.uid);
+    return j && j->there ? j : NULL;
+}
+
+/* ---- trials: what would the API server make of a pod of each role? --------------------------------------------------------- */
+
+enum { TICKET_ROLES = 64 }; /* more than a job has; the rest of a ticket is the generation */
+
+/* All roles at once: a gang is told as a whole. */
+static void roles_put(struct live_job *j)
+{
+    for (size_t i = 0; i < j->roles.len; i++) {
+        struct job_role *role = &j->roles.at[i];
+        struct proto_object object;
+        const struct project_role put = {
+            .id = role->id,
+            .namespace = j->spec.namespace,
+            .owner = j->uid,
+            .pod = proto_object_read(role->pod, role->pod_len, &object) ? object.raw : proto_reader(NULL, 0)};
+        role->shaped = project_role_put(j->k->c.project, &put);
+        if (!role->shaped)
+            job_text_set(&j->refused, "the API server's answer to a trial of its pods cannot be read");
+        mem_free(role->pod);
+        role->pod = NULL;
+    }
+    job_roles_changed(j); /* now that all of them are there */
+}
+
+static void trials_over(struct live_job *j)
+{
+    if (j->refused) {
+        j->trial_ns = kube_wall_ns() + back_off_ns(j->refusals++);
+        job_due(j, j->trial_ns);
+    } else if (!j->over && !j->leaves) {
+        j->refusals = 0;
+        roles_put(j);
+    }
+    job_first_over(j);
+    job_dirty(j);
+}
+
+static void on_tried(void *ctx, const struct kube_job_answer *answer)
+{
+    struct kube_jobs *k = ctx;
+    struct live_job *j = job_answered(k, answer);
+    size_t r = answer->ticket % TICKET_ROLES;
+    if (!j || j->trials == 0 || answer->ticket / TICKET_ROLES != (uint64_t)j->trial_of || r >= j->roles.len)
+        return;
+    struct job_role *role = &j->roles.at[r];
+    if (answer->fate == KUBE_DONE) {
+        mem_free(role->pod);
+        role->pod = mem_alloc(answer->body_len + 1);
+        memcpy(role->pod, answer->body, answer->body_len);
+        role->pod_len = answer->body_len;
+    } else {
+        str_clear(&k->text);
+        str_addf(&k->text, "role %s: %s", j->spec.roles[r].name, answer->text);
+        job_text_set(&j->refused, k->text.at);
+    }
+    if (--j->trials == 0)
+        trials_over(j);
+}
+
+void job_try(struct live_job *j)
+{
+    const struct kube_job_ref ref = job_ref(j);
+    CLEANUP(str) struct str why = {0};
+    j->trial_ns = 0;
+    j->trial_of = j->generation;
+    j->trials = j->roles.len;
+    job_text_set(&j->refused, NULL);
+    if (job_name_taken(j, &why)) {
+        j->trials = 0;
+        job_text_set(&j->refused, why.at);
+        trials_over(j);
+        return;
+    }
+    for (size_t i = 0; i < j->roles.len; i++) {
+        json_t *pod = kube_job_pod(&j->spec, i, NULL,
+                                   kube_job_scheduler(&j->spec, i, j->k->c.schedulers, j->k->c.schedulers_len));
+        kube_job_try(j->k->writer, &ref, pod, (uint64_t)j->generation * TICKET_ROLES + i, on_tried);
+        json_decref(pod);
+    }
+}
+
+/* ---- a name for its pods ------------------------------------------------------------------------------------------------------ */
+
+static void on_served(void *ctx, const struct kube_job_answer *answer)
+{
+    struct live_job *j = job_answered(ctx, answer);
+    if (!j)
+        return;
+    j->serving = false;
+    j->served = answer->fate == KUBE_DONE;
+    if (!j->served)
+        job_due(j, kube_wall_ns() + BACK_OFF_NS_MAX);
+}
+
+void job_serve(struct live_job *j)
+{
+    const struct kube_job_ref ref = job_ref(j);
+    if (j->served || j->serving || !kube_job_has_service(&j->spec))
+        return;
+    json_t *service = kube_job_service(&j->spec);
+    j->serving = true;
+    kube_job_serve(j->k->writer, &ref, service, on_served);
+    json_decref(service);
+}
+
+/* ---- pods ----------------------------------------------------------------------------------------------------------------------- */
+
+/* Sets of instances, whose ids are given one after another. */
+static bool number_same(const void *ctx, uint32_t value, const void *instance)
+{
+    (void)ctx;
+    return value == (uint32_t) * (const uint64_t *)instance;
+}
+
+static bool set_has(const struct map *set, uint64_t instance)
+{
+    return map_find(set, hash_u64(instance), number_same, NULL, &instance) != MAP_NONE;
+}
+
+static void set_add(struct map *set, uint64_t instance)
+{
+    map_add(set, hash_u64(instance), (uint32_t)instance);
+}
+
+static bool set_take(struct map *set, uint64_t instance)
+{
+    bool there = set_has(set, instance);
+    if (there)
+        map_drop(set, hash_u64(instance), (uint32_t)instance);
+    return there;
+}
+
+static void on_deleted(void *ctx, const struct kube_job_answer *answer)
+{
+    struct kube_jobs *k = ctx;
+    k->stats.deleted += answer->fate == KUBE_DONE;
+    if (answer->fate != KUBE_FAILED)
+        return;
+    log_write(k->c.log, kube_wall_ns(), LEVEL_WARN, "delete.failed", LOG_TEXT("namespace", answer->job.namespace),
+              LOG_TEXT("pod", answer->name), LOG_TEXT("text", answer->text));
+    project_stopping(k->c.project, answer->ticket, false);
+}
+
+void job_pod_delete(struct kube_jobs *k, const struct kube_job_ref *job, const char *pod, const char *uid,
+                    uint64_t instance)
+{
+    kube_job_remove(k->writer, job, pod, uid, instance, on_deleted);
+    project_stopping(k->c.project, instance, true);
+}
+
+void job_make_failed(struct kube_jobs *k, const struct project_pod *pod, const char *text)
+{
+    uint32_t r;
+    struct live_job *j = job_of_role(k, pod->role, &r);
+    log_write(k->c.log, kube_wall_ns(), LEVEL_WARN, "make.failed", LOG_TEXT("namespace", pod->namespace),
+              LOG_TEXT("pod", pod->name), LOG_TEXT("text", text));
+    k->stats.failed++;
+    if (!j)
+        return;
+    str_clear(&k->text);
+    str_addf(&k->text, "Pod %s could not be made: %s", pod->name, text);
+    job_event(j, true, "FailedCreate", "Creating", k->text.at);
+    int64_t now_ns = kube_wall_ns();
+    if (j->pause_ns > now_ns)
+        return; /* of many that fail at once one counts */
+    j->pause_ns = now_ns + back_off_ns(j->roles.at[r].failures++);
+    job_roles_changed(j);
+}
+
+static void queue_pump(struct kube_jobs *k);
+
+static void made(struct kube_jobs *k, const struct kube_job_answer *answer)
+{
+    struct project_pod pod;
+    uint64_t instance = answer->ticket;
+    bool doomed = set_take(&k->doomed, instance);
+    bool there = project_pod_by_instance(k->c.project, instance, &pod);
+    (void)set_take(&k->making, instance);
+    if (answer->fate == KUBE_DONE) {
+        uint32_t r;
+        struct live_job *j = there ? job_of_role(k, pod.role, &r) : NULL;
+        k->stats.made++;
+        if (j)
+            j->roles.at[r].failures = 0;
+        if (doomed)
+            job_pod_delete(k, &answer->job, answer->name, answer->uid, instance);
+        vec_push(&k->made, ((struct made_pod){instance, kube_wall_ns()}));
+        return; /* counts as assumed until the watch shows it */
+    }
+    if (!there)
+        return;
+    if (answer->fate == KUBE_FAILED)
+        job_make_failed(k, &pod, answer->text);
+    project_give_back(k->c.project, instance, 0);
+    k->c.changed(k->c.ctx);
+}
+
+static void on_made(void *ctx, const struct kube_job_answer *answer)
+{
+    struct kube_jobs *k = ctx;
+    k->under_way--;
+    made(k, answer);
+    queue_pump(k);
+}
+
+static bool queue_next(struct kube_jobs *k, uint64_t *ret)
+{
+    if (k->queue_first == k->queue.len) {
+        k->queue_first = k->queue.len = 0;
+        return false;
+    }
+    *ret = k->queue.at[k->queue_first++];
+    return true;
+}
+
+static void send(struct kube_jobs *k, uint64_t instance)
+{
+    struct project_pod pod;
+    uint32_t r;
+    bool leads = !k->c.leads || k->c.leads(k->c.ctx), doomed = set_take(&k->doomed, instance);
+    bool there = project_pod_by_instance(k->c.project, instance, &pod);
+    struct live_job *j = there ? job_of_role(k, pod.role, &r) : NULL;
+    if (doomed || !leads || !j || !job_goes_on(j) || pod.ordinal >= j->roles.at[r].len) {
+        (void)set_take(&k->making, instance);
+        project_give_back(k->c.project, instance, 0);
+        return;
+    }
+    const struct kube_job_task task = {r, pod.ordinal, pod.attempt, pod.node};
+    const struct kube_job_ref ref = job_ref(j);
+    json_t *body =
+        kube_job_pod(&j->spec, r, &task, kube_job_scheduler(&j->spec, r, k->c.schedulers, k->c.schedulers_len));
+    k->under_way++;
+    kube_job_make(k->writer, &ref, body, instance, on_made);
+    json_decref(body);
+}
+
+/* A pod is written down when its turn has come: a queue of these would be large. */
+static void queue_pump(struct kube_jobs *k)
+{
+    uint64_t instance;
+    while (k->under_way < UNDER_WAY_MAX && queue_next(k, &instance))
+        send(k, instance);
+}
+
+void job_make(struct kube_jobs *k, uint64_t instance)
+{
+    set_add(&k->making, instance);
+    vec_push(&k->queue, instance);
+    queue_pump(k);
+}
+
+/* ---- what a plan says ------------------------------------------------------------------------------------------------------------ */
+
+static void place(struct live_job *j, uint32_t r, const struct berth_action *a)
+{
+    struct kube_jobs *k = j->k;
+    CLEANUP(str) struct str name = {0};
+    if (!job_goes_on(j) || a->ordinal >= j->roles.at[r].len)
+        return;
+    uint32_t attempt = j->roles.at[r].tasks[a->ordinal].attempt;
+    const struct kube_job_task task = {r, a->ordinal, attempt ? attempt : 1, a->node};
+    kube_job_pod_name(&j->spec, &task, &name);
+    uint64_t instance = project_task_assume(k->c.project, &(struct project_place){.role = a->workload,
+                                                                                  .name = name.at,
+                                                                                  .ordinal = a->ordinal,
+                                                                                  .attempt = task.attempt,
+                                                                                  .node = a->node,
+                                                                                  .gpus = a->gpus,
+                                                                                  .waits = a->waits,
+                                                                                  .waits_len = a->waits_len});
+    if (instance && a->op == BERTH_PLACE)
+        job_begin(k, instance);
+}
+
+static void promote(struct kube_jobs *k, uint64_t instance)
+{
+    if (project_promote(k->c.project, instance))
+        job_begin(k, instance);
+}
+
+/* May it be stopped for this? That nobody knows its role may only mean that the API server has not yet said what its pods look like. */
+static bool is_to_stop(struct kube_jobs *k, const struct project_pod *pod, enum berth_cause cause)
+{
+    struct live_job *j = job_by_uid(k, pod->owner);
+    uint32_t r;
+    if (cause != BERTH_CAUSE_REMOVED)
+        return true;
+    if (!j || !j->there)
+        return k->watch && kube_watch_synced(k->watch);
+    return j->over || j->leaves || (j->known && (!job_of_role(k, pod->role, &r) || j->roles.at[r].shaped));
+}
+
+/* There is no pod of it yet, as far as is known. */
+static void stop_unseen(struct kube_jobs *k, uint64_t instance)
+{
+    if (set_has(&k->making, instance)) {
+        set_add(&k->doomed, instance);
+        project_stopping(k->c.project, instance, true);
+        return;
+    }
+    for (size_t i = 0; i < k->made.len; i++)
+        if (k->made.at[i].instance == instance)
+            return; /* once it is seen, another plan stops it */
+    project_give_back(k->c.project, instance, 0);
+}
+
+/* False: it is to give way as any pod does. */
+static bool stop(struct kube_jobs *k, const struct project_pod *pod, const struct berth_action *a)
+{
+    uint32_t r;
+    struct live_job *j = job_of_role(k, pod->role, &r);
+    uint64_t instance = pod->instance;
+    if (pod->stopping || !is_to_stop(k, pod, a->cause))
+        return true;
+    if (!pod->bound) {
+        stop_unseen(k, instance);
+        return true;
+    }
+    if (a->cause == BERTH_CAUSE_EXPIRED && j) {
+        str_clear(&k->text);
+        str_addf(&k->text, "pod %s ran for longer than the time limit", pod->name);
+        job_ends(j, JOB_FAILED, "DeadlineExceeded", k->text.at); /* which ends all of it, once it is written */
+        return true;
+    }
+    if (a->cause == BERTH_CAUSE_PREEMPTED) {
+        if (j)
+            job_event(j, true, "Preempted", "Preempting", "Its pods give way to others.");
+        return false;
+    }
+    CLEANUP(mem) char *name = mem_strdup(pod->name), *uid = mem_strdup(pod->uid);
+    CLEANUP(mem) char *namespace = mem_strdup(pod->namespace), *owner = mem_strdup(pod->owner);
+    const struct kube_job_ref ref = {namespace, j ? j->spec.name : "", owner};
+    job_pod_delete(k, &ref, name, uid, instance);
+    return true;
+}
+
+bool kube_jobs_carry_out(struct kube_jobs *k, const struct berth_action *a)
+{
+    struct project_pod pod;
+    uint32_t r;
+    if (a->op == BERTH_PLACE || a->op == BERTH_RESERVE) {
+        struct live_job *j = job_of_role(k, a->workload, &r);
+        if (j)
+            place(j, r, a);
+        return j != NULL;
+    }
+    if (!project_pod_by_instance(k->c.project, a->instance, &pod) || !*pod.role)
+        return false;
+    if (a->op == BERTH_STOP)
+        return stop(k, &pod, a);
+    if (a->op == BERTH_PROMOTE)
+        promote(k, a->instance);
+    return true;
+}
+
+bool kube_jobs_waits(struct kube_jobs *k, const struct berth_pending *pending, int64_t now_ns, bool *ret_told)
+{
+    uint32_t r;
+    struct live_job *j = job_of_role(k, pending->workload, &r);
+    if (!j)
+        return false;
+    if (r > 0 && j->waits && now_ns - j->waits_ns < WAITS_AGAIN_NS)
+        return true;
+    CLEANUP(str) struct str text = {0};
+    project_refusal(k->c.project, pending, &text);
+    if (!text.len || (j->waits && strcmp(j->waits, text.at) == 0))
+        return true;
+    *ret_told = !j->waits || now_ns - j->waits_ns >= WAITS_AGAIN_NS;
+    if (!*ret_told)
+        return true;
+    job_text_set(&j->waits, text.at);
+    j->waits_ns = now_ns;
+    job_event(j, true, "FailedScheduling", "Scheduling", text.at);
+    job_dirty(j);
+    return true;
+}
+
+/* ---- the status ------------------------------------------------------------------------------------------------------------------- */
+
+static void on_told(void *ctx, const struct kube_job_answer *answer)
+{
+    struct live_job *j = job_answered(ctx, answer);
+    if (!j)
+        return;
+    j->telling = false;
+    if (answer->fate == KUBE_FAILED) {
+        log_write(j->k->c.log, kube_wall_ns(), LEVEL_WARN, "status.failed", LOG_TEXT("job", j->key),
+                  LOG_TEXT("text", answer->text));
+        json_decref(j->status); /* whatever it is now */
+        j->status = NULL;
+        j->tell_ns = kube_wall_ns() + 5 * SECOND_NS;
+        job_due(j, j->tell_ns);
+    } else if (answer->fate == KUBE_DONE) {
+        j->k->stats.told++;
+        if (j->end != JOB_GOES_ON && !j->over &&
+            (job_condition(j->status, "Complete") || job_condition(j->status, "Failed"))) {
+            j->over = true;
+            job_roles_drop(j); /* what still runs of it is stopped by the next plan */
+        }
+    }
+    job_dirty(j);
+}
+
+void job_tell(struct live_job *j, int64_t now_ns)
+{
+    const struct kube_job_ref ref = job_ref(j);
+    if (j->telling || j->leaves || j->trials)
+        return;
+    json_t *status = job_status(j, now_ns);
+    if (json_equal(status, j->status)) {
+        json_decref(status);
+        return;
+    }
+    if (now_ns < j->tell_ns && !(j->end != JOB_GOES_ON && !j->over)) {
+        job_due(j, j->tell_ns);
+        json_decref(status);
+        return;
+    }
+    json_t *patch = json_deep_copy(status);
+    static const char *const come_and_go[] = {"reason", "completedIndexes"};
+    for (size_t i = 0; i < sizeof come_and_go / sizeof *come_and_go; i++)
+        if (!json_object_get(status, come_and_go[i]))
+            (void)json_object_set_new(patch, come_and_go[i], json_null());
+    j->telling = true;
+    j->tell_ns = now_ns + TELL_NS;
+    kube_job_tell(j->k->writer, &ref, patch, j->end == JOB_GOES_ON || j->over, on_told);
+    json_decref(patch);
+    json_decref(j->status);
+    j->status = status;
+}
+
+static void on_expired(void *ctx, const struct kube_job_answer *answer)
+{
+    struct live_job *j = job_answered(ctx, answer);
+    if (!j || answer->fate != KUBE_FAILED)
+        return;
+    j->deleting = false;
+    job_due(j, kube_wall_ns() + BACK_OFF_NS_MAX);
+}
+
+void job_expire(struct live_job *j, int64_t now_ns)
+{
+    const json_t *completed = json_object_get(j->status, "completionTime");
+    const struct kube_job_ref ref = job_ref(j);
+    int64_t at_ns;
+    if (!j->over || !j->known || j->spec.ttl_s < 0 || j->deleting || j->leaves || !completed ||
+        timestamp_parse(completed, &at_ns, NULL) < 0)
+        return;
+    at_ns += (j->spec.ttl_s < 86400 * 36500L ? j->spec.ttl_s : 86400 * 36500L) * SECOND_NS;
+    if (at_ns > now_ns) {
+        job_due(j, at_ns);
+        return;
+    }
+    j->deleting = true;
+    kube_job_delete(j->k->writer, &ref, on_expired);
+}

@@ -1,0 +1,290 @@
+/* job_life.c - what is to be done for jobs, and when; what a role asks for; the watch. */
+#include "kube/job_life.h"
+
+#include <errno.h>
+
+#include "kube/clock.h"
+#include "kube/job_claim.h"
+#include "kube/job_parts.h"
+#include "kube/tenant.h"
+
+#define LOOK_NS (10 * SECOND_NS) /* at whether the API server has them by now */
+#define UNSEEN_NS (60 * SECOND_NS)
+
+/* ---- later ----------------------------------------------------------------------------------------------------------- */
+
+static void timer_due(struct kube_jobs *k, int64_t wall_ns)
+{
+    int64_t left = wall_ns - kube_wall_ns(), at = loop_now_ns(k->c.loop) + (left > 0 ? left : 0);
+    if (at >= k->timer_ns)
+        return;
+    k->timer_ns = at;
+    loop_timer_set(k->timer, at);
+}
+
+void job_due(struct live_job *j, int64_t wall_ns)
+{
+    if (j->due_ns && j->due_ns <= wall_ns)
+        return;
+    j->due_ns = wall_ns;
+    timer_due(j->k, wall_ns);
+}
+
+/* ---- what a role asks for ------------------------------------------------------------------------------------------------- */
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static bool all_shaped(const struct live_job *j)
+{
+    for (size_t i = 0; i < j->roles.len; i++)
+        if (!j->roles.at[i].shaped)
+            return false;
+    return true;
+}
+
+/* False: its job is gone. Texts are the job's. */
+static bool claim_read(struct kube_jobs *k, const char *id, struct job_claim *ret)
+{
+    uint32_t r;
+    const struct live_job *j = job_of_role(k, id, &r);
+    if (!j)
+        return false;
+    const struct kube_job *spec = &j->spec;
+    bool waits = !job_goes_on(j) || job_role_closed(j, r) || !all_shaped(j);
+    *ret = (struct job_claim){.namespace = spec->namespace,
+                              .name = spec->name,
+                              .user = spec->user,
+                              .queue = spec->queue,
+                              .type = spec->type,
+                              .class_name = spec->class_name,
+                              .network = spec->network,
+                              .attributes = spec->attributes,
+                              .attributes_len = spec->attributes_len,
+                              .parameters = spec->parameters,
+                              .tasks = spec->roles[r].tasks,
+                              .min = spec->roles[r].min,
+                              .priority = spec->priority,
+                              .created_ns = spec->created_ns,
+                              .begin_ns = waits ? BERTH_NEVER_NS : later(spec->begin_ns, j->pause_ns),
+                              .deadline_ns = spec->deadline_ns,
+                              .limit_ns = spec->limit_ns,
+                              .estimate_ns = spec->estimate_ns,
+                              .min_run_ns = spec->min_run_ns,
+                              .suspended = spec->suspend,
+                              .gang = spec->gang && kube_job_tasks(spec) > 1,
+                              .unpreemptible = !spec->preemptible,
+                              .never_preempts = !spec->preempts};
+    return true;
+}
+
+const char *kube_jobs_claim(struct kube_jobs *k, const char *id, struct arena *arena, struct berth_workload *w)
+{
+    struct job_claim claim;
+    bool there = claim_read(k, id, &claim);
+    if (k->c.claimed)
+        k->c.claimed(k->c.ctx, id, there ? &claim : NULL);
+    return there ? job_claim_apply(&claim, k->c.tenants, arena, w) : JOB_CLAIM_GONE;
+}
+
+/* ---- what is to be done ---------------------------------------------------------------------------------------------------- */
+
+void job_ends(struct live_job *j, enum job_end end, const char *reason, const char *text)
+{
+    if (j->end != JOB_GOES_ON)
+        return;
+    j->end = end;
+    job_text_set(&j->end_reason, reason);
+    job_text_set(&j->end_text, text);
+    job_event(j, end == JOB_FAILED, end == JOB_FAILED ? "Failed" : "Completed", "Ending", text);
+    job_roles_changed(j);
+    job_dirty(j);
+}
+
+/* Made and never seen: it was deleted before anybody saw it. */
+static void unseen_look(struct kube_jobs *k, int64_t now_ns)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < k->made.len; i++) {
+        struct made_pod m = k->made.at[i];
+        struct project_pod pod;
+        if (!project_pod_by_instance(k->c.project, m.instance, &pod) || *pod.uid)
+            continue;
+        if (now_ns - m.since_ns > UNSEEN_NS)
+            project_give_back(k->c.project, m.instance, 0);
+        else
+            k->made.at[left++] = m;
+    }
+    k->made.len = left;
+    if (left)
+        timer_due(k, now_ns + UNSEEN_NS);
+}
+
+void kube_jobs_look(struct kube_jobs *k, int64_t now_ns)
+{
+    if (!k->synced)
+        return;
+    unseen_look(k, now_ns);
+    job_volumes_look(k, now_ns);
+    for (size_t i = 0; i < k->jobs.len; i++) {
+        struct live_job *j = k->jobs.at[i];
+        if (!j->dirty || !j->there)
+            continue;
+        j->dirty = false;
+        job_judge(j, now_ns);
+        if (job_goes_on(j) && !j->refused)
+            job_serve(j);
+        job_tell(j, now_ns);
+        job_expire(j, now_ns);
+    }
+}
+
+void kube_jobs_reckon(struct kube_jobs *k)
+{
+    for (size_t i = 0; i < k->jobs.len; i++)
+        if (k->jobs.at[i]->there && k->jobs.at[i]->known)
+            job_reckon(k->jobs.at[i]);
+}
+
+static void on_timer(void *ctx)
+{
+    struct kube_jobs *k = ctx;
+    int64_t now_ns = kube_wall_ns();
+    k->timer_ns = INT64_MAX;
+    for (size_t i = 0; i < k->jobs.len; i++) {
+        struct live_job *j = k->jobs.at[i];
+        if (!j->due_ns)
+            continue;
+        if (j->due_ns > now_ns) {
+            timer_due(k, j->due_ns);
+            continue;
+        }
+        j->due_ns = 0;
+        j->dirty = true;
+        if (j->trial_ns && j->trial_ns <= now_ns && job_goes_on(j))
+            job_try(j);
+        else if (j->trial_ns)
+            job_due(j, j->trial_ns);
+    }
+    k->c.changed(k->c.ctx);
+}
+
+/* ---- the watch --------------------------------------------------------------------------------------------------------------- */
+
+#define PATH "/apis/berth.dev/v1/jobs"
+
+static void on_put(void *ctx, const struct kube_object *o)
+{
+    kube_jobs_put(ctx, o->json);
+}
+
+static void on_drop(void *ctx, const struct kube_object *o)
+{
+    kube_jobs_drop(ctx, o->namespace, o->name);
+}
+
+static void known(struct kube_jobs *k)
+{
+    if (k->known)
+        return;
+    k->known = true;
+    if (k->firsts)
+        return;
+    k->synced = true;
+    k->c.synced(k->c.ctx);
+}
+
+static void on_synced(void *ctx)
+{
+    known(ctx);
+}
+
+static void on_trouble(void *ctx, const char *text)
+{
+    const struct kube_jobs *k = ctx;
+    log_write(k->c.log, kube_wall_ns(), LEVEL_WARN, "watch.trouble", LOG_TEXT("what", "jobs"), LOG_TEXT("text", text));
+}
+
+static void look_again(void *ctx);
+
+static void on_looked(void *ctx, const struct kube_answer *answer)
+{
+    struct kube_jobs *k = ctx;
+    k->call = NULL;
+    if (answer->code == 0) {
+        loop_source_free(k->timer);
+        k->timer = loop_timer_new(k->c.loop, on_timer, k);
+        k->timer_ns = INT64_MAX;
+        k->watch = kube_watch_new(&(struct kube_watch_config){.api = k->c.api,
+                                                              .loop = k->c.loop,
+                                                              .path = PATH,
+                                                              .format = KUBE_JSON,
+                                                              .put = on_put,
+                                                              .drop = on_drop,
+                                                              .synced = on_synced,
+                                                              .trouble = on_trouble,
+                                                              .ctx = k});
+        return;
+    }
+    if (answer->code != -ENOENT && !k->known)
+        on_trouble(k, answer->text);
+    loop_timer_set(k->timer, loop_now_ns(k->c.loop) + LOOK_NS);
+    known(k);
+}
+
+static void look_again(void *ctx)
+{
+    struct kube_jobs *k = ctx;
+    k->call = kube_start(k->c.api, &(struct kube_request){.method = "GET",
+                                                          .path = PATH "?limit=1",
+                                                          .rank = KUBE_URGENT,
+                                                          .harmless = true,
+                                                          .done = on_looked,
+                                                          .ctx = k});
+}
+
+struct kube_jobs *kube_jobs_new(const struct kube_jobs_config *config)
+{
+    struct kube_jobs *k = mem_zalloc(sizeof *k);
+    k->c = *config;
+    k->timer_ns = INT64_MAX;
+    k->writer = kube_job_writer_new(config->api, k);
+    job_volumes_begin(k);
+    k->timer = loop_timer_new(config->loop, look_again, k);
+    look_again(k);
+    return k;
+}
+
+void kube_jobs_free(struct kube_jobs *k)
+{
+    if (!k)
+        return;
+    if (k->call)
+        kube_cancel(k->call);
+    kube_watch_free(k->watch);
+    loop_source_free(k->timer);
+    kube_job_writer_free(k->writer);
+    job_volumes_done(k);
+    for (size_t i = 0; i < k->jobs.len; i++)
+        job_free(k->jobs.at[i]);
+    vec_done(&k->jobs);
+    job_stems_done(k);
+    vec_done(&k->made);
+    vec_done(&k->queue);
+    map_done(&k->making);
+    map_done(&k->doomed);
+    map_done(&k->by_key);
+    map_done(&k->by_uid);
+    str_done(&k->text);
+    mem_free(k);
+}
+
+struct kube_jobs_stats kube_jobs_stats(const struct kube_jobs *k)
+{
+    struct kube_jobs_stats stats = k->stats;
+    for (size_t i = 0; i < k->jobs.len; i++)
+        stats.refused += k->jobs.at[i]->there && k->jobs.at[i]->refused;
+    return stats;
+}

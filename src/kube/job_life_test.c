@@ -1,0 +1,621 @@
+/* job_life_test.c - the life of jobs against something that plays the API server: trials, pods in doubt, ends, restarts, what is written. */
+#include "kube/job_life.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "kube/clock.h"
+#include "kube/object_kit_test.h"
+#include "kube/server_kit_test.h"
+
+#define SECOND_NS INT64_C(1000000000)
+#define PODS "/api/v1/namespaces/default/pods"
+#define JOB "/apis/berth.dev/v1/namespaces/default/jobs/train"
+#define TEMPLATE "template: {spec: {containers: [{name: c, image: i}]}}"
+
+struct life {
+    struct fake f; /* first: handlers are given its address */
+    struct scene s;
+    struct kube_jobs *k;
+    struct log log;
+    unsigned synced;
+    int64_t ahead_ns; /* the clock of plans */
+};
+
+static const char *claim(void *ctx, const char *role, struct arena *arena, struct berth_workload *w)
+{
+    return kube_jobs_claim(((struct life *)ctx)->k, role, arena, w);
+}
+
+static void task(void *ctx, const struct project_task *t)
+{
+    kube_jobs_task(((struct life *)ctx)->k, t);
+}
+
+static void synced(void *ctx)
+{
+    ((struct life *)ctx)->synced++;
+}
+
+static void changed(void *ctx)
+{
+    (void)ctx;
+}
+
+static struct http_exchange *next(struct life *l, const char *method, const char *path)
+{
+    struct http_exchange *x = fake_next(&l->f);
+    assert_string_equal(http_method(x), method);
+    assert_string_equal(http_path(x), path);
+    return x;
+}
+
+/* There are none, but they are watched. */
+static void jobs_are_watched(struct life *l)
+{
+    static const char none[] = "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"1\","
+                               "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}\n";
+    fake_answer(next(l, "GET", "/apis/berth.dev/v1/jobs"), 200, "{\"items\":[]}");
+    struct http_exchange *x = next(l, "GET", "/apis/berth.dev/v1/jobs");
+    fake_stream(&l->f, x);
+    assert_true(http_stream_send(x, none, strlen(none)));
+}
+
+static void life_begin_as(struct life *l, bool watches)
+{
+    static const char *const names[] = {"berth"};
+    *l = (struct life){0};
+    fake_start(&l->f, (struct http_config){0});
+    l->s.p = project_new(&(struct project_config){
+        .schedulers = names, .schedulers_len = 1, .changed = changed, .ctx = l, .claim = claim, .task = task});
+    l->k = kube_jobs_new(&(struct kube_jobs_config){.api = l->f.api,
+                                                    .loop = l->f.kit.loop,
+                                                    .project = l->s.p,
+                                                    .log = &l->log,
+                                                    .schedulers = names,
+                                                    .schedulers_len = 1,
+                                                    .synced = synced,
+                                                    .changed = changed,
+                                                    .ctx = l});
+    if (watches)
+        jobs_are_watched(l);
+    else
+        fake_answer(next(l, "GET", "/apis/berth.dev/v1/jobs"), 404, "{}");
+    KIT_UNTIL(&l->f.kit, l->synced == 1);
+    scene_node(&l->s, "n1", "a", "");
+    scene_node(&l->s, "n2", "b", "");
+}
+
+static void life_begin(struct life *l)
+{
+    life_begin_as(l, false);
+}
+
+static void life_cleanup(struct life *l)
+{
+    kube_jobs_free(l->k);
+    project_free(l->s.p);
+    str_done(&l->s.text);
+    fake_cleanup(&l->f);
+}
+
+static void put_uid(struct life *l, const char *uid, const char *spec, const char *status, int generation)
+{
+    CLEANUP(str) struct str yaml = {0};
+    str_addf(&yaml,
+             "{metadata: {name: train, namespace: default, uid: %s, generation: %d, creationTimestamp: "
+             "'2026-01-01T00:00:00Z'}, spec: {%s}, status: {%s}}",
+             uid, generation, spec, status);
+    json_t *root = kit_parse(yaml.at);
+    kube_jobs_put(l->k, root);
+    json_decref(root);
+}
+
+static void put(struct life *l, const char *spec, const char *status, int generation)
+{
+    put_uid(l, "j-1", spec, status, generation);
+}
+
+static const char *body(struct http_exchange *x)
+{
+    size_t len;
+    return http_body(x, &len);
+}
+
+static void has(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("%s is not in %s", part, text);
+}
+
+/* The API server says what it would make of the pod. */
+static void answer_trial(struct life *l, const char *cpu)
+{
+    CLEANUP(str) struct str pod = {0}, yaml = {0};
+    struct http_exchange *x = next(l, "POST", PODS);
+    has(body(x), "\"generateName\"");
+    str_addf(
+        &yaml,
+        "{metadata: {namespace: default}, spec: {schedulerName: berth, containers: [{name: c, resources: {requests: "
+        "{cpu: %s}}}]}}",
+        cpu);
+    size_t object = proto_object_begin(&pod, "v1", "Pod");
+    kit_object(&pod, PROJECT_POD, yaml.at);
+    proto_object_end(&pod, object);
+    http_answer(x, 201, NULL, "application/vnd.kubernetes.protobuf", pod.at, pod.len);
+}
+
+static bool is_there(struct life *l, const char *role)
+{
+    return project_role_there(l->s.p, role);
+}
+
+/* Looks, plans and carries out; returns how many actions were for jobs. */
+static unsigned step(struct life *l)
+{
+    unsigned count = 0;
+    struct berth_plan *plan;
+    struct berth_policy policy = {.preemption = {.on = true}};
+    int64_t now_ns = kube_wall_ns() + l->ahead_ns;
+    kube_jobs_look(l->k, now_ns);
+    struct berth_cluster *c = project_cluster(l->s.p);
+    assert_int_equal(berth_audit(c, NULL), 0);
+    struct berth_snapshot *snapshot = berth_freeze(c, now_ns, 0);
+    assert_int_equal(berth_plan_make(snapshot, &policy, &plan, NULL), 0);
+    for (size_t i = 0; i < berth_plan_actions(plan); i++) {
+        struct berth_action a = berth_plan_action(plan, i);
+        count += kube_jobs_carry_out(l->k, &a);
+    }
+    for (size_t i = 0; i < berth_plan_pendings(plan); i++) {
+        struct berth_pending pending = berth_plan_pending(plan, i);
+        bool told = true;
+        (void)kube_jobs_waits(l->k, &pending, now_ns, &told);
+    }
+    berth_plan_free(plan);
+    berth_snapshot_free(snapshot);
+    return count;
+}
+
+static void pod(struct life *l, const char *name, unsigned ordinal, unsigned attempt, const char *phase,
+                const char *more)
+{
+    CLEANUP(str) struct str yaml = {0};
+    str_addf(
+        &yaml,
+        "{metadata: {name: %s, namespace: default, uid: uid-%s, creationTimestamp: 200, labels: {berth.dev/job: "
+        "train, berth.dev/role: w, berth.dev/index: '%u', berth.dev/attempt: '%u'}, ownerReferences: [{kind: Job, apiVersion: berth.dev/v1, "
+        "uid: j-1, controller: true}]%s}, spec: {schedulerName: berth, nodeName: n1, containers: [{name: c, "
+        "resources: {requests: {cpu: 1}}}]}, status: {phase: %s}}",
+        name, name, ordinal, attempt, more, phase);
+    scene_put(&l->s, PROJECT_POD, yaml.at);
+}
+
+/* Answers requests until there is a status; returns it, and has it accepted. */
+static const char *status(struct life *l)
+{
+    for (;;) {
+        struct http_exchange *x = fake_next(&l->f);
+        bool tells = strcmp(http_path(x), JOB "/status") == 0;
+        str_clear(&l->s.text);
+        str_add(&l->s.text, body(x));
+        fake_answer(x, tells ? 200 : 201, "{}");
+        if (tells)
+            return str_text(&l->s.text);
+    }
+}
+
+/* As many rounds as it takes until what was sent is answered, or is here to be. */
+static void settle(struct life *l)
+{
+    for (int i = 0; i < 20; i++)
+        kit_round(&l->f.kit);
+    KIT_UNTIL(&l->f.kit, kube_api_stats(l->f.api).under_way == l->f.asked.len);
+}
+
+static void accepted(struct life *l, const char *spec, const char *told)
+{
+    put(l, spec, told, 1);
+    answer_trial(l, "1");
+    KIT_UNTIL(&l->f.kit, is_there(l, "default:train:w"));
+}
+
+static void a_job_from_trial_to_pods(void **state)
+{
+    (void)state;
+    CLEANUP(life) struct life l;
+    life_begin(&l);
+    put(&l, "roles: [{name: w, tasks: 2, " TEMPLATE "}, {name: m, " TEMPLATE "}]", "", 1);
+    answer_trial(&l, "1");
+    settle(&l);
+    assert_false(is_there(&l, "default:train:w")); /* not before all roles are known */
+    assert_int_equal(step(&l), 0);
+    answer_trial(&l, "1");
+    KIT_UNTIL(&l.f.kit, is_there(&l, "default:train:w") && is_there(&l, "default:train:m"));
+    assert_int_equal(step(&l), 3);
+    unsigned pods = 0, services = 0, told = 0;
+    while (pods + services + told < 5) {
+        struct http_exchange *x = fake_next(&l.f);
+        if (strcmp(http_path(x), PODS) == 0) {
+            has(body(x), "\"nodeName\"");
+            pods++;
+        } else if (strcmp(http_path(x), "/api/v1/namespaces/default/services") == 0) {
+            services++;
+        } else {
+            assert_string_equal(http_path(x), JOB "/status");
+            has(body(x), "\"phase\":\"Pending\"");
+            has(body(x), "\"uid\":\"j-1\"");
+            told++;
+        }
+        fake_answer(x, 201, "{}");
+    }
+    assert_int_equal(pods, 3);
+    KIT_UNTIL(&l.f.kit, kube_jobs_stats(l.k).made == 3);
+    assert_int_equal(step(&l), 0); /* nothing is made twice */
+}
+
+static void what_is_refused_says_so(void **state)
+{
+    (void)state;
+    CLEANUP(life) struct life l;
+    life_begin(&l);
+    put(&l, "roles: []", "", 1);
+    (void)step(&l);
+    const char *text = status(&l);
+    has(text, "\"type\":\"Accepted\",\"status\":\"False\"");
+    has(text, "expected 1 to 16");
+    put(&l, "roles: [{name: w, " TEMPLATE "}]", "", 2);
+    fake_answer(next(&l, "POST", PODS), 422, "{\"kind\":\"Status\",\"message\":\"no such thing\"}");
+    KIT_UNTIL(&l.f.kit, kube_jobs_stats(l.k).refused == 1); /* a second later it is tried again */
+    l.ahead_ns = SECOND_NS;
+    (void)step(&l);
+    text = status(&l);
+    has(text, "\"message\":\"role w: ");
+    has(text, "no such thing");
+    assert_false(is_there(&l, "default:train:w"));
+}
+
+/* What becomes of a pod whose making did not go well. */
+static void pods_in_doubt(void **state)
+{
+#define THERE(uid, attempt, node, more)                                                                                \
+    "{\"metadata\":{\"name\":\"train-w-0\",\"uid\":\"p\",\"ownerReferences\":[{\"uid\":\"" uid "\"}],\"labels\":"      \
+    "{\"berth.dev/job\":\"train\",\"berth.dev/role\":\"w\",\"berth.dev/index\":\"0\",\"berth.dev/attempt\":\"" attempt \
+    "\"}" more "},\"spec\":{\"nodeName\":\"" node "\"}}"
+    static const struct {
+        const char *label;
+        int status;
+        const char *there; /* NULL: nobody looks */
+        unsigned made, failed;
+        bool counts; /* it holds its place */
+    } rows[] = {
+        {"forbidden", 403, NULL,                                         0, 1, false},
+        { "ours already",       409, THERE("j-1",                                                "1", "n1", ""),  1, 0, true},
+        { "of another job",     409, THERE("j-0",                                                "1", "n1", ""), 0, 1, false},
+        { "of another attempt", 409, THERE("j-1",                                                "2", "n1", ""), 0, 1, false},
+        { "on another node",    409, THERE("j-1",                                                "1", "n2", ""), 0, 0, false},
+        { "being deleted",      409, THERE("j-1", "1", "n1", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\""), 0, 1, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        CLEANUP(life) struct life l;
+        struct project_pod known;
+        life_begin(&l);
+        accepted(&l, "roles: [{name: w, " TEMPLATE "}]", "");
+        assert_int_equal(step(&l), 1);
+        struct http_exchange *x;
+        while (strcmp(http_path(x = fake_next(&l.f)), PODS) != 0)
+            fake_answer(x, 200, "{}");
+        fake_answer(x, rows[i].status,
+                    rows[i].status == 409 ? "{\"kind\":\"Status\",\"reason\":\"AlreadyExists\",\"message\":\"m\"}"
+                                          : "{\"kind\":\"Status\",\"message\":\"m\"}");
+        while (rows[i].there && strcmp(http_path(x = fake_next(&l.f)), PODS "/train-w-0") != 0)
+            fake_answer(x, 200, "{}");
+        if (rows[i].there)
+            fake_answer(x, 200, rows[i].there);
+        settle(&l);
+        struct kube_jobs_stats stats = kube_jobs_stats(l.k);
+        if (stats.made != rows[i].made || stats.failed != rows[i].failed ||
+            project_pod_of(l.s.p, "default:train-w-0", &known) != rows[i].counts)
+            fail_msg("%s: made %u, failed %u", rows[i].label, (unsigned)stats.made, (unsigned)stats.failed);
+    }
+}
+
+static void it_ends_well(void **state)
+{
+    (void)state;
+    CLEANUP(life) struct life l;
+    life_begin(&l);
+    accepted(&l, "gang: false, roles: [{name: w, tasks: 2, " TEMPLATE "}]", "");
+    pod(&l, "train-w-0", 0, 1, "Running", "");
+    pod(&l, "train-w-1", 1, 1, "Running", "");
+    assert_int_equal(step(&l), 0);
+    has(status(&l), "\"phase\":\"Running\",\"pending\":0,\"running\":2");
+    pod(&l, "train-w-1", 1, 1, "Succeeded", "");
+    scene_drop(&l.s, PROJECT_POD, "{metadata: {name: train-w-1, namespace: default}}"); /* which changes nothing */
+    l.ahead_ns = SECOND_NS;
+    settle(&l);
+    assert_int_equal(step(&l), 0);
+    const char *text = status(&l);
+    has(text, "\"running\":1,\"succeeded\":1");
+    has(text, "\"completedIndexes\":\"w:1\"");
+    pod(&l, "train-w-0", 0, 1, "Succeeded", "");
+    settle(&l);
+    (void)step(&l);
+    text = status(&l);
+    has(text, "\"phase\":\"Succeeded\"");
+    has(text, "\"type\":\"Complete\",\"status\":\"True\"");
+    has(text, "\"completedIndexes\":null");
+    KIT_UNTIL(&l.f.kit, !is_there(&l, "default:train:w")); /* once it is written */
+}
+
+/* Whoever comes later knows what the status says, though the pods are gone. */
+static void it_goes_on_after_a_restart(void **state)
+{
+    (void)state;
+    CLEANUP(life) struct life l;
+    life_begin(&l);
+    pod(&l, "train-w-0-2", 0, 2, "Running", ""); /* pods may come before their job */
+    accepted(&l, "retries: 5, roles: [{name: w, tasks: 9, " TEMPLATE "}]",
+             "restarts: 1, completedIndexes: 'w:1-3,5;x:7;w:99', succeeded: 4");
+    (void)step(&l);
+    const char *text = status(&l);
+    has(text, "\"running\":1,\"succeeded\":4");
+    has(text, "\"restarts\":1");
+    has(text, "\"completedIndexes\":\"w:1-3,5\"");
+}
+
+static void what_is_over_stays_over(void **state)
+{
+    (void)state;
+    CLEANUP(life) struct life l;
+    life_begin(&l);
+    put(&l, "roles: [{name: w, " TEMPLATE "}]",
+        "phase: Failed, reason: it was so, conditions: [{type: Failed, status: 'True', reason: BackoffLimitExceeded}]",
+        1);
+    settle(&l);
+    assert_int_equal(step(&l), 0);
+    assert_false(is_there(&l, "default:train:w"));
+    has(status(&l),
+        "\"type\":\"Failed\",\"status\":\"True\",\"reason\":\"BackoffLimitExceeded\",\"message\":\"it was so\"");
+}
+
+static void a_gang_begins_anew(void **state)
+{
+    (void)state;
+    CLEANUP(life) struct life l;
+    life_begin(&l);
+    accepted(&l, "retries: 1, roles: [{name: w, tasks: 2, " TEMPLATE "}]", "");
+    pod(&l, "train-w-0", 0, 1, "Running", "");
+    pod(&l, "train-w-1", 1, 1, "Running", "");
+    (void)step(&l);
+    (void)status(&l);
+    settle(&l);
+    pod(&l, "train-w-1", 1, 1, "Failed", "");
+    l.ahead_ns = SECOND_NS;
+    (void)step(&l);
+    bool deleted = false, told = false; /* the other goes, too */
+    while (!deleted || !told) {
+        struct http_exchange *x = fake_next(&l.f);
+        if (strcmp(http_method(x), "DELETE") == 0) {
+            assert_string_equal(http_path(x), PODS "/train-w-0");
+            has(body(x), "\"uid\":\"uid-train-w-0\"");
+            deleted = true;
+        } else {
+            has(body(x), "\"restarts\":1");
+            told = true;
+        }
+        fake_answer(x, 200, "{}");
+    }
+    scene_drop(&l.s, PROJECT_POD, "{metadata: {name: train-w-0, namespace: default}}");
+    settle(&l);
+    assert_int_equal(step(&l), 0); /* it pauses */
+    l.ahead_ns = 15 * SECOND_NS;
+    assert_int_equal(step(&l), 2);
+    struct http_exchange *x;
+    while (strcmp(http_path(x = fake_next(&l.f)), PODS) != 0)
+        fake_answer(x, 200, "{}");
+    has(body(x), "\"name\":\"train-w-0-2\"");
+    fake_answer(x, 201, "{}");
+    pod(&l, "train-w-0-2", 0, 2, "Failed", "");
+    settle(&l);
+    l.ahead_ns = 20 * SECOND_NS;
+    (void)step(&l);
+    const char *text = status(&l);
+    while (!strstr(text, "BackoffLimitExceeded"))
+        text = status(&l);
+    has(text, "pod train-w-0-2 failed, after 2 tries");
+}
+
+/* Also where those that are left would be enough. */
+static void an_elastic_gang_begins_anew(void **state)
+{
+    (void)state;
+    CLEANUP(life) struct life l;
+    struct http_exchange *x;
+    life_begin(&l);
+    accepted(&l, "retries: 1, roles: [{name: w, tasks: 3, min: 1, " TEMPLATE "}]", "");
+    pod(&l, "train-w-0", 0, 1, "Running", "");
+    pod(&l, "train-w-1", 1, 1, "Failed", "");
+    (void)step(&l);
+    while (strcmp(http_method(x = fake_next(&l.f)), "DELETE") != 0)
+        fake_answer(x, 200, "{}");
+    assert_string_equal(http_path(x), PODS "/train-w-0");
+    fake_answer(x, 200, "{}");
+}
+
+/* A pod that is to go while it is still being made is deleted when it is there. */
+static void stopped_while_it_is_made(void **state)
+{
+    (void)state;
+    CLEANUP(life) struct life l;
+    struct http_exchange *x, *making;
+    life_begin(&l);
+    accepted(&l, "roles: [{name: w, " TEMPLATE "}]", "");
+    assert_int_equal(step(&l), 1);
+    while (strcmp(http_path(making = fake_next(&l.f)), PODS) != 0)
+        fake_answer(making, 200, "{}");
+    put(&l, "suspend: true, roles: [{name: w, " TEMPLATE "}]", "", 2);
+    assert_int_equal(step(&l), 1);
+    assert_int_equal(step(&l), 0); /* it is told once */
+    fake_answer(making, 201, "{\"metadata\":{\"name\":\"train-w-0\",\"uid\":\"p-1\"}}");
+    while (strcmp(http_method(x = fake_next(&l.f)), "DELETE") != 0)
+        fake_answer(x, 422, "{}");
+    assert_string_equal(http_path(x), PODS "/train-w-0");
+    has(body(x), "\"uid\":\"p-1\"");
+    fake_answer(x, 200, "{}");
+}
+
+/* Its job was deleted and another of that name made before anybody has seen the pod: it goes when it is seen, and by its uid. */
+static void left_by_another_before_it_is_seen(void **state)
+{
+    (void)state;
+    CLEANUP(life) struct life l;
+    struct http_exchange *x;
+    life_begin_as(&l, true);
+    accepted(&l, "roles: [{name: w, " TEMPLATE "}]", "");
+    assert_int_equal(step(&l), 1);
+    while (strcmp(http_path(x = fake_next(&l.f)), PODS) != 0)
+        fake_answer(x, 200, "{}");
+    fake_answer(x, 201, "{\"metadata\":{\"name\":\"train-w-0\",\"uid\":\"uid-train-w-0\"}}");
+    KIT_UNTIL(&l.f.kit, kube_jobs_stats(l.k).made == 1);
+    kube_jobs_drop(l.k, "default", "train");
+    put_uid(&l, "j-2", "roles: [{name: w, " TEMPLATE "}]", "", 1);
+    answer_trial(&l, "1");
+    KIT_UNTIL(&l.f.kit, is_there(&l, "default:train:w"));
+    for (int i = 0; i < 3; i++)
+        (void)step(&l);
+    pod(&l, "train-w-0", 0, 1, "Running", "");
+    (void)step(&l);
+    while (strcmp(http_method(x = fake_next(&l.f)), "DELETE") != 0)
+        fake_answer(x, 200, "{}");
+    assert_string_equal(http_path(x), PODS "/train-w-0");
+    has(body(x), "\"uid\":\"uid-train-w-0\"");
+    fake_answer(x, 200, "{}");
+}
+
+/* Deleted by somebody, it has not failed. */
+static void who_is_deleted_has_not_failed(void **state)
+{
+    (void)state;
+    CLEANUP(life) struct life l;
+    life_begin(&l);
+    accepted(&l, "roles: [{name: w, " TEMPLATE "}]", "");
+    pod(&l, "train-w-0", 0, 1, "Running", "");
+    (void)step(&l);
+    pod(&l, "train-w-0", 0, 1, "Failed", ", deletionTimestamp: 300");
+    scene_drop(&l.s, PROJECT_POD, "{metadata: {name: train-w-0, namespace: default}}");
+    l.ahead_ns = SECOND_NS;
+    assert_int_equal(step(&l), 1); /* the same attempt once more */
+    struct http_exchange *x;
+    while (strcmp(http_path(x = fake_next(&l.f)), PODS) != 0)
+        fake_answer(x, 200, "{}");
+    has(body(x), "\"name\":\"train-w-0\"");
+    fake_answer(x, 201, "{}");
+}
+
+/* ---- claims of pods themselves ------------------------------------------------------------------------------------------ */
+
+#define CLAIMS "/api/v1/namespaces/default/persistentvolumeclaims/train-w-0-"
+#define SELECTED ", annotations: {volume.kubernetes.io/selected-node: n1}"
+#define HAS_VOLUME ", annotations: {pv.kubernetes.io/bind-completed: 'yes'}"
+
+/* A pod with two claims of its own, v and w. */
+static void pod_with_claims(struct life *l, const char *uid)
+{
+    CLEANUP(str) struct str yaml = {0};
+    str_addf(&yaml,
+             "{metadata: {name: train-w-0, namespace: default, uid: %s, labels: {berth.dev/job: train, berth.dev/role: "
+             "w, berth.dev/index: '0', berth.dev/attempt: '1'}, ownerReferences: [{kind: Job, apiVersion: "
+             "berth.dev/v1, uid: j-1, controller: true}]}, spec: {schedulerName: berth, nodeName: n1, volumes: [{name: "
+             "v, ephemeral: {}}, {name: w, ephemeral: {}}], containers: [{name: c}]}, status: {phase: Pending}}",
+             uid);
+    scene_put(&l->s, PROJECT_POD, yaml.at);
+}
+
+static void claim_of(struct life *l, const char *pod_uid, const char *volume, const char *notes)
+{
+    CLEANUP(str) struct str yaml = {0};
+    str_addf(&yaml,
+             "{metadata: {name: train-w-0-%s, namespace: default, uid: %s-%s, ownerReferences: [{uid: %s, controller: "
+             "true}]%s}, spec: {storageClassName: late%s}}",
+             volume, pod_uid, volume, pod_uid, notes, strcmp(notes, HAS_VOLUME) == 0 ? ", volumeName: pv" : "");
+    scene_put(&l->s, PROJECT_CLAIM, yaml.at);
+}
+
+/* Looks, and says which claim or pod is written about, "PATCH v" or "DELETE"; the status is none of these. "": nothing. */
+static const char *looks(struct life *l)
+{
+    static const char claims[] = CLAIMS;
+    str_clear(&l->s.text);
+    (void)step(l);
+    settle(l);
+    while (l->f.asked.len) {
+        struct http_exchange *x = fake_next(&l->f);
+        bool claim = strncmp(http_path(x), claims, strlen(claims)) == 0;
+        if (claim || strcmp(http_method(x), "DELETE") == 0)
+            str_addf(&l->s.text, "%s%s%s%s", l->s.text.len ? ", " : "", http_method(x), claim ? " " : "",
+                     claim ? http_path(x) + strlen(claims) : "");
+        fake_answer(x, 200, "{}");
+        settle(l);
+    }
+    return str_text(&l->s.text);
+}
+
+/* Each is asked for when it is there. A pod is given up when a provisioner takes back what it was told; the next one begins anew. */
+static void claims_of_a_pod_come_one_by_one(void **state)
+{
+    (void)state;
+    CLEANUP(life) struct life l;
+    life_begin(&l);
+    accepted(&l,
+             "roles: [{name: w, template: {spec: {volumes: [{name: v, ephemeral: {}}, {name: w, ephemeral: {}}], "
+             "containers: [{name: c, image: i}]}}}]",
+             "");
+    pod_with_claims(&l, "p1");
+    assert_string_equal(looks(&l), "");
+    claim_of(&l, "p1", "v", "");
+    assert_string_equal(looks(&l), "PATCH v");
+    assert_string_equal(looks(&l), ""); /* not at once again */
+    l.ahead_ns = 20 * SECOND_NS;
+    assert_string_equal(looks(&l), "PATCH v"); /* nothing has come of it */
+    claim_of(&l, "p1", "v", SELECTED);
+    assert_string_equal(looks(&l), "");
+    claim_of(&l, "p1", "w", "");
+    assert_string_equal(looks(&l), "PATCH w");
+    claim_of(&l, "p1", "v", HAS_VOLUME);
+    assert_string_equal(looks(&l), "");
+    claim_of(&l, "p1", "w", SELECTED);
+    assert_string_equal(looks(&l), "");
+    claim_of(&l, "p1", "w", "");
+    assert_string_equal(looks(&l), "DELETE");
+    pod_with_claims(&l, "p2"); /* that the other was gone is not told */
+    assert_string_equal(looks(&l), "");
+    claim_of(&l, "p2", "v", "");
+    assert_string_equal(looks(&l), "PATCH v");
+    claim_of(&l, "p2", "w", "");
+    assert_string_equal(looks(&l), "PATCH w");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_from_trial_to_pods),
+        cmocka_unit_test(what_is_refused_says_so),
+        cmocka_unit_test(pods_in_doubt),
+        cmocka_unit_test(it_ends_well),
+        cmocka_unit_test(it_goes_on_after_a_restart),
+        cmocka_unit_test(what_is_over_stays_over),
+        cmocka_unit_test(a_gang_begins_anew),
+        cmocka_unit_test(an_elastic_gang_begins_anew),
+        cmocka_unit_test(stopped_while_it_is_made),
+        cmocka_unit_test(left_by_another_before_it_is_seen),
+        cmocka_unit_test(who_is_deleted_has_not_failed),
+        cmocka_unit_test(claims_of_a_pod_come_one_by_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,524 @@
+#include "kube/journal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sys/epoll.h>
+
+#include "control/unit_record.h"
+#include "journal/record.h"
+#include "kube/clock.h"
+#include "kube/journal_claims.h"
+#include "kube/journal_ops.h"
+#include "kube/journal_seal.h"
+#include "net/loop.h"
+#include "store/store.h"
+
+#define SECOND_NS INT64_C(1000000000)
+#define LATER_NS (SECOND_NS / 10) /* what is no plan is written so long after it came, at the latest */
+#define RETRY_NS (5 * SECOND_NS)  /* after a failure; doubles */
+#define RETRY_NS_MAX (300 * SECOND_NS)
+#define BASE_NS (24 * 3600 * SECOND_NS) /* between two bases, at most */
+enum { ACTIONS_BYTES = 4 << 20 };       /* a record may have 8 MiB */
+enum { TOLD_MAX = 100 };                /* of those that wait it is recorded why, in one record */
+enum { RECORD_BYTES = 1 << 20, SEGMENT_BYTES = 16 << 20, BASES_APART = 4 };
+enum {
+    UNDER_WAY_MAX = 64 << 20
+};                              /* bytes that wait to be written, besides those of a base, which is as large as it is */
+enum { HANDED_MAX = 32 << 20 }; /* of them, in the hands of the store; the rest waits here */
+
+enum standing {
+    CLOSED,
+    TRYING,   /* after a gap: a small record is on its way, to see whether anything can be written */
+    OPEN,     /* a base is to follow */
+    RECORDING /* all that comes is written */
+};
+
+/* A record on its way to the disk. */
+struct writing {
+    struct kube_journal *j;
+    struct writing *next; /* of those that wait */
+    struct str record;    /* of one that waits */
+    size_t len;
+    uint64_t turn;
+    bool in_base;
+    bool ends_base; /* all of it is there */
+};
+
+struct kube_journal {
+    struct kube_journal_config c;
+    enum standing standing;
+    struct store *store;
+    struct loop_source *fd, *timer;
+    struct kube_sealer *sealer;
+    struct journal_ops ops;
+    struct str changes; /* of the record under way; empty: none */
+    struct str record, text;
+    bool in_base;
+    uint64_t base, n;           /* number of the base, of the record since */
+    uint64_t base_bytes, bytes; /* of the base; since it */
+    int64_t base_ns;
+    size_t under_way;             /* bytes that are not on the disk */
+    size_t base_under_way;        /* of them, of a base */
+    size_t handed;                /* of them, in the hands of the store */
+    struct writing *first, *last; /* the others */
+    size_t told;                  /* of whom it was recorded why they wait, since the last record */
+    uint64_t turn;                /* failures so far: what was handed over before the last one says nothing any more */
+    int64_t retry_ns, pause_ns;
+    int64_t gap_ns; /* since when nothing is recorded; 0: it is, or it never was */
+    char trouble[BERTH_ERR_TEXT_MAX];
+    struct journal_claims claims;
+    struct kube_journal_stats stats;
+};
+
+/* ---- trouble ------------------------------------------------------------------------------------------------------------ */
+
+static void record_drop(struct kube_journal *j)
+{
+    str_clear(&j->changes);
+    j->told = 0;
+    loop_timer_set(j->timer, INT64_MAX);
+}
+
+static void writing_free(struct writing *w)
+{
+    w->j->under_way -= w->len;
+    w->j->base_under_way -= w->in_base ? w->len : 0;
+    str_done(&w->record);
+    mem_free(w);
+}
+
+static struct writing *waiting_pop(struct kube_journal *j)
+{
+    struct writing *w = j->first;
+    j->first = w->next;
+    if (!j->first)
+        j->last = NULL;
+    return w;
+}
+
+/* Nothing is recorded from here on, until a base after it. */
+static void fail(struct kube_journal *j, enum standing standing, const char *text)
+{
+    int64_t now_ns = kube_wall_ns();
+    bool first = !j->gap_ns;
+    record_drop(j);
+    while (j->first)
+        writing_free(waiting_pop(j));
+    j->standing = standing;
+    j->turn++;
+    if (first) {
+        j->gap_ns = now_ns;
+        j->stats.gaps++;
+    }
+    j->pause_ns = j->pause_ns ? j->pause_ns * 2 : RETRY_NS;
+    if (j->pause_ns > RETRY_NS_MAX)
+        j->pause_ns = RETRY_NS_MAX;
+    j->retry_ns = now_ns + j->pause_ns;
+    (void)snprintf(j->trouble, sizeof j->trouble, "%s", text);
+    log_write(j->c.log, now_ns, LEVEL_ERROR, "journal.failed", LOG_TEXT("text", text),
+              LOG_TEXT("consequence", "scheduling goes on; decisions are not recorded"));
+}
+
+/* ---- writing ------------------------------------------------------------------------------------------------------------ */
+
+static void gap_over(struct kube_journal *j)
+{
+    if (j->gap_ns)
+        log_write(j->c.log, kube_wall_ns(), LEVEL_INFO, "journal.again",
+                  LOG_TEXT("text", "decisions are recorded again; before that there is a gap"));
+    j->gap_ns = j->pause_ns = 0;
+    j->trouble[0] = 0;
+}
+
+static void waiting_submit(struct kube_journal *j);
+
+static void on_written(void *ctx, const struct store_result *r)
+{
+    struct writing *w = ctx;
+    struct kube_journal *j = w->j;
+    j->handed -= w->len;
+    if (r->rc == 0) {
+        j->stats.records++;
+        j->stats.bytes += w->len;
+        kube_sealer_note(j->sealer, w->len);
+    }
+    if (w->turn == j->turn && r->rc < 0)
+        fail(j, TRYING, r->text ? r->text : "the journal could not be written");
+    else if (w->turn == j->turn && j->standing == TRYING)
+        j->standing = OPEN;
+    else if (w->turn == j->turn && w->ends_base)
+        gap_over(j);
+    writing_free(w);
+    waiting_submit(j);
+}
+
+static void submit(struct kube_journal *j, struct writing *w, const struct str *record)
+{
+    struct berth_err err = {0};
+    const struct store_txn txn = {
+        .record = {record->at, record->len}
+    };
+    int rc = store_submit(j->store, &txn, on_written, w, &err);
+    if (rc == 0) {
+        j->handed += w->len;
+        str_done(&w->record);
+        return;
+    }
+    writing_free(w);
+    fail(j, rc == -EAGAIN ? TRYING : CLOSED, err.text);
+}
+
+static bool has_room(const struct kube_journal *j, const struct writing *w)
+{
+    return j->handed == 0 || j->handed + w->len <= HANDED_MAX;
+}
+
+static void waiting_submit(struct kube_journal *j)
+{
+    while (j->first && has_room(j, j->first)) {
+        struct writing *w = waiting_pop(j);
+        submit(j, w, &w->record);
+    }
+}
+
+/* To the store, or behind those that wait for it. */
+static void record_send(struct kube_journal *j, bool ends_base)
+{
+    struct writing *w = mem_zalloc(sizeof *w);
+    *w = (struct writing){
+        .j = j, .len = j->record.len, .turn = j->turn, .in_base = j->in_base || ends_base, .ends_base = ends_base};
+    j->bytes += w->len;
+    j->under_way += w->len;
+    j->base_under_way += w->in_base ? w->len : 0;
+    if (!j->first && has_room(j, w)) {
+        submit(j, w, &j->record);
+    } else {
+        w->record = j->record;
+        j->record = (struct str){0};
+        *(j->last ? &j->last->next : &j->first) = w;
+        j->last = w;
+    }
+    if (j->standing == RECORDING && j->under_way - j->base_under_way > UNDER_WAY_MAX)
+        fail(j, TRYING, "the disk of the journal is too slow: more than 64 MiB wait to be written");
+}
+
+/* Hands over what there is, with what comes after the changes: members of an object, without its braces. */
+static void record_end(struct kube_journal *j, const char *kind, const char *more, bool ends_base)
+{
+    str_clear(&j->record);
+    journal_begin(&j->record, &(struct journal_head){.kind = kind, .at_ns = kube_wall_ns(), .who = j->c.identity});
+    str_add_bytes(&j->record, str_text(&j->changes), j->changes.len);
+    str_clear(&j->text);
+    str_addf(&j->text, "{\"base\":%" PRIu64 ",\"n\":%" PRIu64 "%s", j->base, ++j->n, *more ? "," : "");
+    str_add(&j->text, more);
+    str_add_char(&j->text, '}');
+    journal_end(&j->record, j->text.at, j->text.len);
+    record_drop(j);
+    record_send(j, ends_base);
+}
+
+static void changes_end(struct kube_journal *j)
+{
+    if (j->in_base)
+        (void)store_pump(j->store); /* nobody else does until all of it is there; after a failure no changes are left */
+    if (j->changes.len)
+        record_end(j, j->in_base ? "kube.base" : "kube.inputs", "", false);
+}
+
+static struct str *changes_place(struct kube_journal *j)
+{
+    if (!j->changes.len && !j->in_base)
+        loop_timer_set(j->timer, loop_now_ns(j->c.loop) + LATER_NS);
+    return &j->changes;
+}
+
+static void changes_look(struct kube_journal *j)
+{
+    if (j->changes.len > RECORD_BYTES)
+        changes_end(j);
+}
+
+static void on_later(void *ctx)
+{
+    struct kube_journal *j = ctx;
+    if (j->standing == RECORDING)
+        changes_end(j);
+}
+
+static void on_readable(void *ctx, uint32_t events)
+{
+    struct kube_journal *j = ctx;
+    (void)events;
+    (void)store_pump(j->store);
+}
+
+/* ---- what is told ------------------------------------------------------------------------------------------------------- */
+
+void kube_journal_input(void *ctx, const struct project_input *in)
+{
+    struct kube_journal *j = ctx;
+    if (j->standing != RECORDING || (in->op == PROJECT_TOLD && j->told++ >= TOLD_MAX))
+        return;
+    journal_input_write(&j->ops, in, changes_place(j));
+    changes_look(j);
+}
+
+void kube_journal_tenant(void *ctx, const struct tenant_input *in)
+{
+    struct kube_journal *j = ctx;
+    if (j->standing != RECORDING)
+        return;
+    journal_tenant_write(&j->ops, in, changes_place(j));
+    changes_look(j);
+}
+
+static void claim_write(struct kube_journal *j, const char *role, const char *text)
+{
+    journal_change_write(&j->ops, WORD_ROLE_CLAIMS, role, text, strlen(text), changes_place(j));
+    changes_look(j);
+}
+
+/* Kept also while nothing is written: a base has all of them. */
+void kube_journal_claim(void *ctx, const char *role, const struct job_claim *claim)
+{
+    struct kube_journal *j = ctx;
+    str_clear(&j->text);
+    journal_claim_text(claim, &j->text);
+    if (journal_claims_put(&j->claims, j->c.project, role, j->text.at) && j->standing == RECORDING)
+        claim_write(j, role, j->text.at);
+}
+
+/* Of jobs that are gone nothing need be known. */
+static void claims_write(struct kube_journal *j)
+{
+    journal_claims_trim(&j->claims, j->c.project);
+    for (size_t i = 0; i < j->claims.all.len && j->standing == RECORDING; i++)
+        claim_write(j, j->claims.all.at[i].role, j->claims.all.at[i].text);
+}
+
+/* ---- a base ------------------------------------------------------------------------------------------------------------- */
+
+static void texts_write(struct str *to, const char *key, const char *const *texts, size_t len)
+{
+    str_addf(to, ",\"%s\":[", key);
+    for (size_t i = 0; i < len; i++) {
+        str_add(to, i ? "," : "");
+        str_add_json(to, texts[i]);
+    }
+    str_add_char(to, ']');
+}
+
+/* Whoever knows nothing of several profiles must not replay them. */
+static int base_version(const struct kube_journal *j)
+{
+    for (size_t i = 0; j->c.profiles && i < j->c.schedulers_len; i++)
+        if (j->c.profiles[i][0])
+            return 2;
+    return 1;
+}
+
+static void base_head_write(struct kube_journal *j, int64_t now_ns)
+{
+    CLEANUP(str) struct str doc = {0};
+    char id[24];
+    int version = base_version(j);
+    str_addf(&doc, "{\"version\":%d,\"berth\":\"%s\",\"now\":%" PRId64 ",\"profile\":", version, berth_version(),
+             now_ns);
+    str_add_json(&doc, j->c.profile);
+    texts_write(&doc, "schedulers", j->c.schedulers, j->c.schedulers_len);
+    if (version > 1)
+        texts_write(&doc, "profiles", j->c.profiles, j->c.schedulers_len);
+    if (j->gap_ns) {
+        str_addf(&doc, ",\"gap_since\":%" PRId64 ",\"gap\":", j->gap_ns);
+        str_add_json(&doc, j->trouble);
+    }
+    str_add_char(&doc, '}');
+    journal_change_write(&j->ops, WORD_BASE, str_u64(j->base, id), doc.at, doc.len, changes_place(j));
+}
+
+/* It is told from others by its number, the moment. True: the projection's cluster is a new one, whatever else came of it. */
+static bool base_write(struct kube_journal *j, int64_t now_ns)
+{
+    changes_end(j);
+    if (j->standing == CLOSED || j->standing == TRYING)
+        return false; /* that has failed */
+    journal_ops_clear(&j->ops);
+    j->standing = RECORDING;
+    j->base = (uint64_t)now_ns;
+    j->n = 0;
+    j->bytes = 0;
+    j->in_base = true;
+    base_head_write(j, now_ns);
+    if (j->c.tenants)
+        tenants_image(j->c.tenants, kube_journal_tenant, j);
+    claims_write(j);
+    project_image(j->c.project, kube_journal_input, j);
+    j->in_base = false;
+    if (j->standing != RECORDING)
+        return true;
+    record_end(j, "kube.base", "\"complete\":true", true);
+    j->base_bytes = j->bytes;
+    j->base_ns = now_ns;
+    j->stats.bases++;
+    return true;
+}
+
+/* One that would have to leave something out waits for it, but not for ever. */
+static bool base_due(const struct kube_journal *j, int64_t now_ns)
+{
+    uint64_t segment = j->c.segment_bytes ? j->c.segment_bytes : SEGMENT_BYTES;
+    uint64_t bytes = BASES_APART * (j->base_bytes > segment ? j->base_bytes : segment);
+    int64_t passed_ns = now_ns - j->base_ns;
+    if (j->standing != RECORDING || j->bytes <= j->base_bytes || (j->bytes < bytes && passed_ns < BASE_NS))
+        return j->standing == OPEN;
+    return !project_orphans(j->c.project) || j->bytes >= 2 * bytes || passed_ns >= 2 * BASE_NS;
+}
+
+/* ---- the store ---------------------------------------------------------------------------------------------------------- */
+
+static void store_end(struct kube_journal *j)
+{
+    if (!j->store)
+        return;
+    if (j->standing == RECORDING)
+        changes_end(j);
+    record_drop(j);
+    store_drain(j->store); /* with what waits for it here */
+    kube_sealer_free(j->sealer);
+    j->sealer = NULL;
+    loop_source_free(j->fd);
+    j->fd = NULL;
+    store_close(j->store);
+    j->store = NULL;
+    j->standing = CLOSED;
+}
+
+static void store_begin(struct kube_journal *j)
+{
+    struct berth_err err = {0};
+    int rc = store_sqlite_open(j->c.dir, &(struct store_options){.create = true}, &j->store, &err);
+    if (rc == 0)
+        rc = loop_watch_fd(j->c.loop, store_fd(j->store), EPOLLIN, on_readable, j, &j->fd, &err);
+    if (rc < 0) {
+        store_close(j->store);
+        j->store = NULL;
+        fail(j, CLOSED, err.text);
+        return;
+    }
+    j->sealer = kube_sealer_new(&(struct kube_sealer_config){
+        .loop = j->c.loop,
+        .log = j->c.log,
+        .store = j->store,
+        .dir = j->c.dir,
+        .export_dir = j->c.export_dir,
+        .keep_ns = j->c.keep_ns,
+        .keep_bytes = j->c.keep_bytes,
+        .segment_bytes = j->c.segment_bytes ? j->c.segment_bytes : SEGMENT_BYTES,
+    });
+    j->standing = OPEN;
+}
+
+/* Can anything be written again? */
+static void try_again(struct kube_journal *j)
+{
+    j->retry_ns = kube_wall_ns() + (j->pause_ns ? j->pause_ns : RETRY_NS);
+    j->base = j->n = 0;
+    CLEANUP(str) struct str more = {0};
+    str_addf(&more, "\"since\":%" PRId64 ",\"why\":", j->gap_ns);
+    str_add_json(&more, j->trouble);
+    record_end(j, "kube.gap", more.at, false);
+}
+
+bool kube_journal_turn(struct kube_journal *j, int64_t now_ns)
+{
+    bool renewed = false;
+    if (j->standing == CLOSED && now_ns >= j->retry_ns) {
+        store_end(j);
+        store_begin(j);
+    } else if (j->standing == TRYING && now_ns >= j->retry_ns && j->under_way == 0) {
+        try_again(j);
+    }
+    if (base_due(j, now_ns))
+        renewed = base_write(j, now_ns);
+    kube_sealer_step(j->sealer, now_ns);
+    return renewed;
+}
+
+/* ---- plans -------------------------------------------------------------------------------------------------------------- */
+
+/* So many as a record has room for; the hash is over all. */
+static void actions_write(const struct berth_plan *plan, struct str *to)
+{
+    size_t len = berth_plan_actions(plan), i = 0;
+    str_add(to, ",\"actions\":[");
+    for (; i < len && to->len < ACTIONS_BYTES; i++) {
+        const struct berth_action a = berth_plan_action(plan, i);
+        unit_action_write(
+            &(struct unit_action){a.op, a.cause, a.workload, a.node, a.ordinal, a.instance, a.score, a.rival}, to);
+    }
+    str_add_char(to, ']');
+    if (i < len)
+        str_addf(to, ",\"actions_more\":%zu", len - i);
+}
+
+void kube_journal_plan(struct kube_journal *j, int64_t now_ns, const struct berth_plan *plan)
+{
+    if (j->standing != RECORDING)
+        return;
+    CLEANUP(str) struct str more = {0};
+    j->stats.plans++;
+    str_addf(&more,
+             "\"cycle\":{\"n\":%" PRIu64 ",\"unit\":0,\"of\":1,\"revision\":0,\"now\":%" PRId64
+             ",\"seed\":0,\"plan\":\"%016" PRIx64 "\",\"profile\":",
+             j->stats.plans, now_ns, berth_plan_hash(plan));
+    str_add_json(&more, j->c.profile);
+    str_add_char(&more, ',');
+    journal_hashes_write(&j->ops.hashes, &more);
+    actions_write(plan, &more);
+    str_add_char(&more, '}');
+    record_end(j, "kube.plan", more.at, false);
+}
+
+/* ---- from outside ------------------------------------------------------------------------------------------------------- */
+
+struct kube_journal *kube_journal_new(const struct kube_journal_config *config)
+{
+    struct kube_journal *j = mem_zalloc(sizeof *j);
+    j->c = *config;
+    j->timer = loop_timer_new(config->loop, on_later, j);
+    if (config->tenants)
+        tenants_listen(config->tenants, kube_journal_tenant, j);
+    return j;
+}
+
+void kube_journal_rest(struct kube_journal *j)
+{
+    store_end(j);
+    j->retry_ns = 0;
+}
+
+void kube_journal_free(struct kube_journal *j)
+{
+    if (!j)
+        return;
+    store_end(j);
+    if (j->c.tenants)
+        tenants_listen(j->c.tenants, NULL, NULL);
+    loop_source_free(j->timer);
+    journal_ops_done(&j->ops);
+    str_done(&j->changes);
+    str_done(&j->record);
+    str_done(&j->text);
+    journal_claims_done(&j->claims);
+    mem_free(j);
+}
+
+struct kube_journal_stats kube_journal_stats(const struct kube_journal *j)
+{
+    struct kube_journal_stats stats = j->stats;
+    stats.on = j->standing == RECORDING;
+    stats.trouble = j->trouble;
+    stats.segments = kube_sealer_segments(j->sealer);
+    stats.claims = j->claims.all.len;
+    return stats;
+}

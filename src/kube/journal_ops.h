@@ -1,0 +1,72 @@
+/* journal_ops.h - inputs as the journal has them: changes of a record, [key, document], in order.
+ *
+ * The key begins with a word, by which inputs are hashed, too: "pods/default:web-1", "assume/default:web-1", "queues/gpu". Objects are protobuf in
+ * base64 (`pb`), without what the projection does not keep; what pods have in common is written once, as "templates/HASH", and then named (`t`).
+ * docs/kubernetes.md has the table. Reading them again is replay_ops.c.
+ */
+#pragma once
+
+#include "base/map.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "kube/job_claim.h"
+#include "kube/project_input.h"
+#include "kube/tenant_input.h"
+
+/* Words of keys. Those of objects come first, in the order of enum project_kind. */
+enum journal_word {
+    WORD_SETTLE = PROJECT_GROUP + 1,
+    WORD_ASSUME,
+    WORD_PROMOTE,
+    WORD_GIVE_BACK,
+    WORD_STOPPING,
+    WORD_TOLD,
+    WORD_ROLES,
+    WORD_ROLE_CHANGED,
+    WORD_TASKS,
+    WORD_TASK_ENDS,
+    WORD_TASKS_AGAIN,
+    WORD_HELD,
+    WORD_TAKEN,
+    WORD_RENEW,
+    WORD_TEMPLATES,
+    WORD_ROLE_CLAIMS,
+    WORD_TENANTS,
+    WORD_TENANT_DROP,
+    WORD_TENANT_RECALL,
+    WORD_TENANT_JUDGE,
+    WORD_TENANT_PAST,
+    WORD_TENANT_FORCE,
+    WORD_TENANT_CLAIMED,
+    WORD_BASE,
+    WORDS
+};
+extern const char *const journal_words[WORDS];
+
+/* A hash over all inputs of a word, in order, since the base. */
+struct journal_hashes {
+    uint64_t at[WORDS];
+    bool changed[WORDS]; /* since the last plan */
+};
+/* One more change, as it is written: from its bracket to its bracket. */
+void journal_hash_add(struct journal_hashes *h, enum journal_word word, const char *change, size_t len);
+/* Adds "kinds":{"pods":"HEX", ...}: those that changed, which are told by that. */
+void journal_hashes_write(struct journal_hashes *h, struct str *to);
+
+struct journal_ops {
+    struct str key;
+    VEC(uint64_t) templates; /* that were written, by hash */
+    struct map by_hash;
+    struct journal_hashes hashes;
+};
+void journal_ops_done(struct journal_ops *o);
+/* A base follows: nothing is written yet. */
+void journal_ops_clear(struct journal_ops *o);
+
+/* Each adds its changes to an array under way. */
+void journal_input_write(struct journal_ops *o, const struct project_input *in, struct str *to);
+void journal_tenant_write(struct journal_ops *o, const struct tenant_input *in, struct str *to);
+/* The document of a claim alone; "null": its job is gone. */
+void journal_claim_text(const struct job_claim *claim, struct str *to);
+void journal_change_write(struct journal_ops *o, enum journal_word word, const char *id, const char *doc, size_t len,
+                          struct str *to);

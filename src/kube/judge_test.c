@@ -1,0 +1,414 @@
+/* judge_test.c - reviews in, answers out: jobs, queues and their kin, and what is none of ours. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "kube/judge.h"
+#include "kube/object_kit_test.h"
+
+#define NOW_NS (INT64_C(1800000000) * 1000000000)
+#define TASK(cpu) "template: {spec: {containers: [{name: c, resources: {requests: {cpu: " cpu "}}}]}}"
+#define ONE(cpu) "roles: [{" TASK(cpu) "}]"
+
+struct court {
+    struct scene s;
+    bool ready;
+    struct judge judge;
+};
+
+static bool ready(void *ctx)
+{
+    return ((struct court *)ctx)->ready;
+}
+
+static void tenant(struct court *c, enum kind kind, const char *name, const char *spec)
+{
+    CLEANUP(str) struct str yaml = {0};
+    struct berth_err err = {0};
+    str_addf(&yaml, "{%s}", spec);
+    json_t *root = kit_parse(yaml.at);
+    if (tenants_put(c->s.tenants, kind, name, root, &err) < 0)
+        fail_msg("%s: %s", name, err.text);
+    json_decref(root);
+}
+
+/* A group of two, a queue of theirs, and one with bounds of which three cores are in use. */
+static void court_begin(struct court *c)
+{
+    *c = (struct court){.ready = true};
+    scene_begin(&c->s);
+    c->judge = (struct judge){.project = c->s.p, .tenants = c->s.tenants, .ready = ready, .ctx = c};
+    scene_node(&c->s, "n", "a", "");
+    tenant(c, KIND_GROUP, "team", "namespaces: [lab]");
+    tenant(c, KIND_USER, "ann", "group: team, names: [ann@example, 'system:serviceaccount:lab:robot']");
+    tenant(c, KIND_USER, "open", "");
+    tenant(c, KIND_QUEUE, "closed", "groups: [team]");
+    tenant(c, KIND_QUEUE, "short", "maxTime: 1h");
+    tenant(c, KIND_QUEUE, "small", "quota: {limits: {cpu: 8}, admitted: {cpu: 10}}");
+    tenant(c, KIND_QUEUE, "hours", "quota: {totals: [{resource: cpu, hours: 10}]}");
+    scene_pod(&c->s, "held", "berth.dev/queue: small", "n", "containers: [{resources: {requests: {cpu: 3}}}]");
+}
+
+static void court_cleanup(struct court *c)
+{
+    scene_cleanup(&c->s);
+}
+
+static json_t *object_of(const char *namespace, const char *name, const char *spec)
+{
+    CLEANUP(str) struct str yaml = {0};
+    str_addf(&yaml, "{metadata: {name: %s, namespace: %s}, spec: {%s}}", name, namespace, spec);
+    return kit_parse(yaml.at);
+}
+
+struct asked {
+    const char *resource, *name, *spec, *old, *who; /* old: NULL is a creation */
+    const char *namespace;                          /* NULL: default */
+};
+
+static json_t *review_of(const struct asked *a)
+{
+    const char *namespace = a->namespace ? a->namespace : "default";
+    json_t *review =
+        json_pack("{s:s, s:s, s:{s:s, s:{s:s, s:s, s:s}, s:s, s:{s:s}, s:o}}", "apiVersion", "admission.k8s.io/v1",
+                  "kind", "AdmissionReview", "request", "uid", "u1", "resource", "group", "berth.dev", "version", "v1",
+                  "resource", a->resource, "operation", a->old ? "UPDATE" : "CREATE", "userInfo", "username",
+                  a->who ? a->who : "somebody", "object", object_of(namespace, a->name, a->spec));
+    if (a->old)
+        (void)json_object_set_new(json_object_get(review, "request"), "oldObject",
+                                  object_of(namespace, a->name, a->old));
+    assert_non_null(review);
+    return review;
+}
+
+/* "" where it is allowed; the code and the sentence where not; warnings after a '|' each. */
+static const char *ask(struct court *c, const json_t *review, enum judge_missing missing)
+{
+    json_t *answer = NULL, *one;
+    struct berth_err err = {0};
+    size_t i;
+    str_clear(&c->s.text);
+    int rc = judge_review(&c->judge, review, NOW_NS, missing, &answer, &err);
+    if (rc < 0) {
+        str_addf(&c->s.text, "%s%s", rc == -EAGAIN ? "wait" : "bad: ", err.text);
+        return str_text(&c->s.text);
+    }
+    assert_string_equal(json_string_value(json_object_get(answer, "kind")), "AdmissionReview");
+    const json_t *response = json_object_get(answer, "response"), *status = json_object_get(response, "status");
+    assert_string_equal(json_string_value(json_object_get(response, "uid")), "u1");
+    assert_int_equal(json_is_true(json_object_get(response, "allowed")), !status);
+    if (status)
+        str_addf(&c->s.text, "%lld %s", (long long)json_integer_value(json_object_get(status, "code")),
+                 json_string_value(json_object_get(status, "message")));
+    json_array_foreach(json_object_get(response, "warnings"), i, one)
+    {
+        str_addf(&c->s.text, "|%s", json_string_value(one));
+    }
+    json_decref(answer);
+    struct berth_err bad = {0};
+    if (berth_audit(project_cluster(c->s.p), &bad) < 0)
+        fail_msg("%s", bad.text);
+    return str_text(&c->s.text);
+}
+
+static void reviews(void **state)
+{
+    (void)state;
+    static const struct {
+        struct asked asked;
+        const char *want; /* "": allowed without a word; else parts of the answer, separated by " ... " */
+    } rows[] = {
+  /* what a job says */
+        {{"jobs", "a", ONE("1")},                                                                                                 ""                                                      },
+        {{"jobs", "a", "roles: []"},                                                                                              "422 spec: roles: expected 1 to 16"                     },
+        {{"jobs", "a", ONE("1") ", colour: red"},                                                                                 "422 spec: ... colour"                                  },
+        {{"jobs", "A_b", ONE("1")},                                                                                               "422 metadata.name"                                     },
+ /* its queue */
+        {{"jobs", "a", ONE("1") ", queue: none"},                                                                                 "422 spec.queue: there is no queue none"                },
+        {{"jobs", "a", ONE("1") ", queue: default"},                                                                              ""                                                      },
+        {{"jobs", "a", ONE("1") ", queue: closed"},                                                                               "403 spec.queue: queue closed is not for this namespace"},
+        {{"jobs", "a", ONE("1") ", queue: closed", .namespace = "lab"},                                                           ""                                                      },
+        {{"jobs", "a", ONE("1") ", queue: closed, user: open"},                                                                   "403 spec.queue: queue closed is not for user open"     },
+        {{"jobs", "a", ONE("1") ", queue: closed, user: ann", .who = "ann@example"},                                              ""                                                      },
+        {{"jobs", "a", ONE("1") ", queue: short, timeLimit: 2h"},                                                                 "403 spec.queue: queue short gives 1h at most"          },
+        {{"jobs", "a", ONE("1") ", queue: short, timeLimit: 1h"},                                                                 ""                                                      },
+ /* its user */
+        {{"jobs", "a", ONE("1") ", user: ann", .who = "bob@example"},
+         "403 spec.user: bob@example may not make jobs as user ann ... names of ann"                                                                                                      },
+        {{"jobs", "a", ONE("1") ", user: ann", .who = "system:serviceaccount:lab:robot"},                                         ""                                                      },
+        {{"jobs", "a", ONE("1") ", user: open"},                                                                                  "|spec.user: user open does not say"                    },
+        {{"jobs", "a", ONE("1") ", user: nobody"},                                                                                "|spec.user: there is no user nobody"                   },
+        {{"jobs", "a", ONE("1") ", user: ann, priority: 1", ONE("1") ", user: ann", "bob@example"},                               ""                                                      },
+        {{"jobs", "a", ONE("1") ", user: ann", ONE("1"), "bob@example"},                                                          "403 spec.user: bob@example may not"                    },
+ /* its quotas: held at once */
+        {{"jobs", "a", ONE("8") ", queue: small"},
+         "403 quota queue/small: 3 cpu of 10 cpu are admitted; this job asks for 8 cpu, and 7 cpu would be accepted"                                                                      },
+        {{"jobs", "a", ONE("9") ", queue: small"},
+         "403 quota queue/small: 8 cpu may be held at once; this job asks for 9 cpu and could never run, and 8 cpu would be accepted"                                                     },
+        {{"jobs", "a", ONE("7") ", queue: small"},                                                                                ""                                                      },
+        {{"jobs", "a", "queue: small, roles: [{name: x, tasks: 9, " TASK("1") "}]"},
+         "403 quota queue/small: 8 cpu may be held at once"                                                                                                                               },
+        {{"jobs", "a", "queue: small, roles: [{name: x, tasks: 9, min: 2, " TASK("1") "}]"},
+         "403 quota queue/small: 3 cpu of 10 cpu are admitted; this job asks for 9 cpu"                                                                                                   },
+        {{"jobs", "a", "queue: small, roles: [{name: x, tasks: 2, " TASK("3") "}, {name: y, tasks: 3, " TASK("1") "}]"},
+         "403 quota queue/small: 8 cpu may be held at once; this job asks for 9 cpu"                                                                                                      },
+        {{"jobs", "a",
+          "queue: small, gang: false, roles: [{name: x, tasks: 2, " TASK("3") "}, {name: y, tasks: 3, " TASK("1") "}]"},
+         "403 quota queue/small: 9 cpu of 10 cpu are admitted; this job asks for 3 cpu, and 1 cpu would be accepted"                                                                      },
+        {{"jobs", "a",
+          "queue: small, gang: false, roles: [{name: x, tasks: 2, " TASK("3") "}, {name: y, " TASK("1") "}]"},
+         ""                                                                                                                                                                               },
+        {{"jobs", "a", ONE("8") ", queue: small, priority: 3", ONE("8") ", queue: small"},                                        ""                                                      },
+        {{"jobs", "a", ONE("9") ", queue: small", ONE("8") ", queue: small"},
+         "403 quota queue/small: 8 cpu may be held at once"                                                                                                                               },
+ /* hours */
+        {{"jobs", "a", ONE("2") ", queue: hours, timeLimit: 6h"},
+         "403 quota queue/hours: 0 of 10 cpu hours are spent or spoken for; this job asks for 12, and 10 would be accepted"                                                               },
+        {{"jobs", "a", ONE("2") ", queue: hours, timeLimit: 5h"},                                                                 ""                                                      },
+ /* what is odd */
+        {{"jobs", "a", ONE("1") ", deadline: '2020-01-01T00:00:00Z'"},                                                            "|spec.deadline: it has passed"                         },
+        {{"jobs", "a", ONE("1") ", timeLimit: 1h, estimate: 2h"},                                                                 "|spec.estimate: it is longer"                          },
+        {{"jobs", "a", "roles: [{tasks: 2, min: 1, " TASK("1") "}], gang: false"},                                                "|spec.roles[0].min"                                    },
+        {{"jobs", "a", "roles: [{template: {spec: {containers: [{name: c}]}}}]"},
+         "|spec.roles[0].template: its containers request nothing"                                                                                                                        },
+ /* the others */
+        {{"policies", "p", "formula: 'return age +'"},                                                                            "422 spec: formula ... line 1"                          },
+        {{"policies", "p", "formula: 'return age'"},                                                                              ""                                                      },
+        {{"queues", "q", "timeLimit: 2h, maxTime: 1h"},                                                                           "422 spec: timeLimit: is longer than maxTime"           },
+        {{"queues", "q", "groups: [later]"},                                                                                      "|spec: groups: there is no group later yet"            },
+        {{"queues", "small", "parent: small"},                                                                                    "422 spec: parent"                                      },
+        {{"groups", "g", "quota: {limits: {cpus: 1}}"},                                                                           "422 spec: quota ... did you mean \"cpu\"?"             },
+        {{"users", "u", "names: [a, b], group: team"},                                                                            ""                                                      },
+        {{"domains", "d", "colour: red"},                                                                                         "422 spec: ... colour"                                  },
+ /* what cannot be judged */
+        {{"things", "x", ""},                                                                                                     "|Not judged: this is not something"                    },
+    };
+    __attribute__((cleanup(court_cleanup))) struct court c;
+    court_begin(&c);
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        json_t *review = review_of(&rows[i].asked);
+        const char *got = ask(&c, review, JUDGE_REFUSES), *at = got;
+        json_decref(review);
+        if (!*rows[i].want && *got)
+            fail_msg("%s %s {%s}: '%s'", rows[i].asked.resource, rows[i].asked.name, rows[i].asked.spec, got);
+        for (const char *want = rows[i].want; *want;) {
+            const char *end = strstr(want, " ... ");
+            CLEANUP(str) struct str part = {0};
+            str_add_bytes(&part, want, end ? (size_t)(end - want) : strlen(want));
+            const char *found = strstr(at, part.at);
+            if (!found || (want == rows[i].want && found != got))
+                fail_msg("%s %s {%s}: '%s', not '%s'", rows[i].asked.resource, rows[i].asked.name, rows[i].asked.spec,
+                         got, rows[i].want);
+            at = found + part.len;
+            want += end ? part.len + 5 : part.len;
+        }
+    }
+}
+
+/* Containers, init containers, sidecars, limits without requests, numbers without quotes. */
+static void what_pods_ask_for(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec;
+        const char *asks;
+    } rows[] = {
+        {"containers: [{name: a, resources: {limits: {cpu: 9}}}]",                                                                                        "9"  },
+        {"containers: [{name: a, resources: {limits: {cpu: 90}, requests: {cpu: '9'}}}]",                                                                 "9"  },
+        {"containers: [{name: a, resources: {requests: {cpu: 5}}}, {name: b, resources: {requests: {cpu: 4500m}}}]",
+         "9.5"                                                                                                                                                 },
+        {"containers: [{name: a}], initContainers: [{name: i, resources: {requests: {cpu: 11}}}]",                                                        "11" },
+        {"containers: [{name: a, resources: {requests: {cpu: 5}}}], initContainers: [{name: i, restartPolicy: Always, resources: {requests: {cpu: 4}}}]",
+         "9"                                                                                                                                                   },
+        {"containers: [{name: a, resources: {requests: {cpu: 1}}}], resources: {requests: {cpu: 8.5}}",                                                   "8.5"},
+    };
+    __attribute__((cleanup(court_cleanup))) struct court c;
+    court_begin(&c);
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        CLEANUP(str) struct str spec = {0}, want = {0};
+        str_addf(&spec, "queue: small, roles: [{template: {spec: {%s}}}]", rows[i].spec);
+        str_addf(&want, "this job asks for %s cpu and could never run", rows[i].asks);
+        json_t *review = review_of(&(struct asked){"jobs", "a", spec.at});
+        const char *got = ask(&c, review, JUDGE_REFUSES);
+        if (!strstr(got, want.at))
+            fail_msg("{%s}: '%s'", rows[i].spec, got);
+        json_decref(review);
+    }
+}
+
+static void unsure(void **state)
+{
+    (void)state;
+    __attribute__((cleanup(court_cleanup))) struct court c;
+    court_begin(&c);
+    json_t *job = review_of(&(struct asked){"jobs", "a", ONE("9") ", queue: small"});
+    json_t *pod = review_of(&(struct asked){"pods", "a", "x: y"});
+    json_t *same = review_of(&(struct asked){"jobs", "a", ONE("9") ", queue: small", ONE("9") ", queue: small"});
+    (void)json_object_set_new(json_object_get(json_object_get(pod, "request"), "resource"), "group", json_string(""));
+    c.ready = false;
+    assert_non_null(strstr(ask(&c, job, JUDGE_REFUSES), "|Not judged: the scheduler has just begun"));
+    assert_string_equal(ask(&c, pod, JUDGE_REFUSES), "");
+    c.judge.unsure_denies = true;
+    assert_non_null(strstr(ask(&c, job, JUDGE_REFUSES), "503 the scheduler has just begun"));
+    assert_string_equal(ask(&c, pod, JUDGE_REFUSES), ""); /* none of ours, whatever is asked for */
+    assert_string_equal(ask(&c, same, JUDGE_REFUSES), "");
+    c.ready = true;
+    assert_non_null(strstr(ask(&c, job, JUDGE_REFUSES), "403 quota queue/small"));
+    assert_string_equal(ask(&c, same, JUDGE_REFUSES), "");
+    json_decref(job);
+    json_decref(pod);
+    json_decref(same);
+}
+
+/* Of a queue that is not there nobody knows whether it is about to be. */
+static void patience(void **state)
+{
+    (void)state;
+    __attribute__((cleanup(court_cleanup))) struct court c;
+    court_begin(&c);
+    json_t *job = review_of(&(struct asked){"jobs", "a", ONE("1") ", queue: soon"});
+    assert_string_equal(ask(&c, job, JUDGE_WAITS), "wait");
+    assert_non_null(strstr(ask(&c, job, JUDGE_REFUSES), "422 spec.queue: there is no queue soon"));
+    assert_non_null(strstr(ask(&c, job, JUDGE_UNSURE), "Not judged: its queue is not known here yet."));
+    c.judge.unsure_denies = true;
+    assert_non_null(strstr(ask(&c, job, JUDGE_UNSURE), "503 its queue is not known here yet; try again later"));
+    c.judge.unsure_denies = false;
+    tenant(&c, KIND_QUEUE, "soon", "");
+    assert_string_equal(ask(&c, job, JUDGE_WAITS), "");
+    json_decref(job);
+}
+
+/* Being judged leaves nothing behind: what is asked twice is answered the same, and nothing waits. */
+static void nothing_stays(void **state)
+{
+    (void)state;
+    __attribute__((cleanup(court_cleanup))) struct court c;
+    struct berth_quota_use before, after;
+    court_begin(&c);
+    assert_true(berth_quota_use(project_cluster(c.s.p), "queue/small", "cpu", &before));
+    json_t *job = review_of(&(struct asked){
+        "jobs", "a", "queue: small, roles: [{name: x, tasks: 2, " TASK("2") "}, {name: y, tasks: 3, " TASK("1") "}]"});
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(ask(&c, job, JUDGE_REFUSES), "");
+    assert_true(berth_quota_use(project_cluster(c.s.p), "queue/small", "cpu", &after));
+    assert_int_equal(after.asked, before.asked);
+    assert_int_equal(before.asked, 3000);
+    assert_string_equal(scene_says(&c.s), "");
+    json_decref(job);
+}
+
+/* Nor are plans made by the rules of queues because somebody asked: no record of a plan would tell why. */
+static void nothing_is_claimed(void **state)
+{
+    (void)state;
+    __attribute__((cleanup(court_cleanup))) struct court c = {.ready = true};
+    scene_begin(&c.s);
+    scene_node(&c.s, "n", "a", "");
+    c.judge = (struct judge){.project = c.s.p, .tenants = c.s.tenants, .ready = ready, .ctx = &c};
+    json_t *job = review_of(&(struct asked){"jobs", "a", ONE("1")});
+    assert_string_equal(ask(&c, job, JUDGE_REFUSES), "");
+    assert_false(tenants_in_use(c.s.tenants));
+    json_decref(job);
+}
+
+static void no_reviews(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {
+        "{}",
+        "{apiVersion: admission.k8s.io/v1, kind: AdmissionReview}",
+        "{apiVersion: admission.k8s.io/v1, kind: AdmissionReview, request: {uid: ''}}",
+        "{apiVersion: admission.k8s.io/v1beta1, kind: AdmissionReview, request: {uid: u}}",
+        "{apiVersion: admission.k8s.io/v1, kind: Pod, request: {uid: u}}",
+        "{apiVersion: [], kind: 7, request: [1]}",
+    };
+    __attribute__((cleanup(court_cleanup))) struct court c;
+    court_begin(&c);
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        json_t *root = kit_parse(rows[i]);
+        assert_non_null(strstr(ask(&c, root, JUDGE_REFUSES), "bad: expected an AdmissionReview"));
+        json_decref(root);
+    }
+}
+
+/* Ten cores may be admitted, three are in use; jobs of four. */
+static void several_at_once(void **state)
+{
+    (void)state;
+    __attribute__((cleanup(court_cleanup))) struct court c;
+    court_begin(&c);
+    json_t *a = review_of(&(struct asked){"jobs", "a", ONE("4") ", queue: small"});
+    json_t *b = review_of(&(struct asked){"jobs", "b", ONE("4") ", queue: small"});
+    assert_string_equal(ask(&c, a, JUDGE_REFUSES), "");
+    assert_string_equal(ask(&c, b, JUDGE_REFUSES), ""); /* nothing is remembered */
+    c.judge.recent = judge_recent_new();
+    (void)json_object_set_new(json_object_get(a, "request"), "dryRun", json_true());
+    assert_string_equal(ask(&c, a, JUDGE_REFUSES), "");
+    assert_string_equal(ask(&c, b, JUDGE_REFUSES), ""); /* the other one was a trial */
+    assert_string_equal(ask(&c, b, JUDGE_REFUSES), ""); /* it does not stand against itself */
+    assert_non_null(strstr(ask(&c, a, JUDGE_REFUSES), "7 cpu of 10 cpu are admitted; this job asks for 4 cpu"));
+    scene_pod(&c.s, "held", "", "n", "containers: [{resources: {requests: {cpu: 3}}}]"); /* out of the queue */
+    assert_string_equal(ask(&c, a, JUDGE_REFUSES), "");
+    judge_recent_add(c.judge.recent, json_object_get(json_object_get(b, "request"), "object"),
+                     NOW_NS - INT64_C(11000000000));
+    json_t *larger = review_of(&(struct asked){"jobs", "c", ONE("8") ", queue: small"});
+    assert_string_equal(ask(&c, larger, JUDGE_REFUSES), ""); /* after a while, what was never made is forgotten */
+    json_decref(a);
+    json_decref(b);
+    json_decref(larger);
+    judge_recent_free(c.judge.recent);
+}
+
+/* What LimitRanges and runtime classes add counts. */
+static void with_what_is_added(void **state)
+{
+    static const struct {
+        const char *spec, *want;
+    } rows[] = {
+        {"{containers: [{name: c}]}",                                                           "asks for 8 cpu"},
+        {"{containers: [{name: c, resources: {limits: {cpu: 1}}}]}",                            ""              },
+        {"{containers: [{name: c, resources: {requests: {cpu: 1}}}, {name: d}]}",               "asks for 9 cpu"},
+        {"{runtimeClassName: heavy, containers: [{name: c, resources: {requests: {cpu: 6}}}]}", "asks for 8 cpu"},
+        {"{runtimeClassName: none, containers: [{name: c, resources: {requests: {cpu: 6}}}]}",  ""              },
+    };
+    (void)state;
+    __attribute__((cleanup(court_cleanup))) struct court c;
+    court_begin(&c);
+    scene_put(
+        &c.s, PROJECT_LIMIT_RANGE,
+        "{metadata: {name: l, namespace: default2}, spec: {limits: [{type: Container, defaultRequest: {cpu: 1}}]}}");
+    scene_put(
+        &c.s, PROJECT_LIMIT_RANGE,
+        "{metadata: {name: l, namespace: default}, spec: {limits: [{type: Pod, defaultRequest: {cpu: 50}}, {type: "
+        "Container, default: {cpu: 9}, defaultRequest: {cpu: 8}}]}}");
+    scene_put(&c.s, PROJECT_RUNTIME_CLASS, "{metadata: {name: heavy}, overhead: {podFixed: {cpu: 2}}}");
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        CLEANUP(str) struct str spec = {0};
+        str_addf(&spec, "queue: small, roles: [{template: {spec: %s}}]", rows[i].spec);
+        json_t *review = review_of(&(struct asked){"jobs", "a", spec.at});
+        const char *got = ask(&c, review, JUDGE_REFUSES);
+        if (*rows[i].want ? !strstr(got, rows[i].want) : *got != 0)
+            fail_msg("%s: %s", rows[i].spec, got);
+        json_decref(review);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reviews),
+        cmocka_unit_test(several_at_once),
+        cmocka_unit_test(with_what_is_added),
+        cmocka_unit_test(what_pods_ask_for),
+        cmocka_unit_test(unsure),
+        cmocka_unit_test(patience),
+        cmocka_unit_test(nothing_stays),
+        cmocka_unit_test(nothing_is_claimed),
+        cmocka_unit_test(no_reviews),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

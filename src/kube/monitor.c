@@ -1,0 +1,192 @@
+#include "kube/monitor.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "net/http.h"
+#include "net/listen.h"
+
+enum { PORT_DEFAULT = 10259 };
+
+struct kube_monitor {
+    struct http_server *http;
+    bool (*ready)(void *ctx);
+    void (*numbers)(void *ctx, struct kube_numbers *ret);
+    void *ctx;
+};
+
+static void add(struct str *to, const char *name, const char *kind, const char *help, double value)
+{
+    str_addf(to, "# HELP berth_kube_%s %s\n# TYPE berth_kube_%s %s\nberth_kube_%s %.17g\n", name, help, name, kind,
+             name, value);
+}
+
+static void add_watches(struct str *to, const struct kube_numbers *n)
+{
+    str_add(to, "# HELP berth_kube_objects Objects that are known.\n# TYPE berth_kube_objects gauge\n");
+    for (size_t i = 0; i < PROJECT_KINDS; i++)
+        str_addf(to, "berth_kube_objects{what=\"%s\"} %zu\n", project_sources[i].name, n->objects[i]);
+    str_add(to, "# HELP berth_kube_relists_total Times that everything was read anew.\n"
+                "# TYPE berth_kube_relists_total counter\n");
+    for (size_t i = 0; i < PROJECT_KINDS; i++)
+        str_addf(to, "berth_kube_relists_total{what=\"%s\"} %llu\n", project_sources[i].name,
+                 (unsigned long long)n->watches[i].relists);
+}
+
+static void add_names(struct str *to, const struct kube_numbers *n)
+{
+    static const struct {
+        const char *name, *help;
+        size_t at;
+    } rows[] = {
+        {"pods_placed",       "Pods placed by plans, by the scheduler that they name.",
+         offsetof(struct kube_name_stats,                                                                                             placed)   },
+        {"pods_bound",        "Pods bound, by the scheduler that they name.",                        offsetof(struct kube_name_stats, bound)    },
+        {"pod_bind_failures", "Bindings that came to nothing, by the scheduler that the pods name.",
+         offsetof(struct kube_name_stats,                                                                                             failed)   },
+        {"pods_preempted",    "Pods told to give way, by the scheduler that they name.",
+         offsetof(struct kube_name_stats,                                                                                             preempted)},
+    };
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        str_addf(to, "# HELP berth_kube_%s_total %s\n# TYPE berth_kube_%s_total counter\n", rows[r].name, rows[r].help,
+                 rows[r].name);
+        for (size_t i = 0; i < n->profiles->len; i++) {
+            const struct kube_name_stats stats = kube_scheduler_name_stats(n->of, i);
+            const char *profile = n->profiles->profiles[i];
+            str_addf(to, "berth_kube_%s_total{scheduler=\"%s\",profile=\"%s\"} %llu\n", rows[r].name,
+                     n->profiles->names[i], *profile ? profile : n->profiles->own->name,
+                     (unsigned long long)*(const uint64_t *)((const char *)&stats + rows[r].at));
+        }
+    }
+}
+
+static void add_journal(struct str *to, const struct kube_journal_stats *j)
+{
+    add(to, "journal_on", "gauge", "Whether what is decided is being recorded.", j->on);
+    add(to, "journal_records_total", "counter", "Records written to the journal.", (double)j->records);
+    add(to, "journal_bytes_total", "counter", "Bytes of them.", (double)j->bytes);
+    add(to, "journal_plans_total", "counter", "Plans recorded.", (double)j->plans);
+    add(to, "journal_bases_total", "counter", "Times that everything was written anew.", (double)j->bases);
+    add(to, "journal_gaps_total", "counter", "Times that recording was interrupted by a failure.", (double)j->gaps);
+    add(to, "journal_segments_total", "counter", "Segments sealed.", (double)j->segments);
+}
+
+static void add_webhook(struct str *to, const struct kube_webhook_stats *w)
+{
+    add(to, "webhook_on", "gauge", "Whether the webhook has a certificate and listens.", w->listens);
+    str_add(to, "# HELP berth_kube_webhook_reviews_total Objects judged by the webhook.\n"
+                "# TYPE berth_kube_webhook_reviews_total counter\n");
+    str_addf(to, "berth_kube_webhook_reviews_total{verdict=\"allowed\"} %llu\n", (unsigned long long)w->allowed);
+    str_addf(to, "berth_kube_webhook_reviews_total{verdict=\"denied\"} %llu\n", (unsigned long long)w->denied);
+    add(to, "webhook_held_total", "counter", "Of them: held for a queue that was not there.", (double)w->held);
+    add(to, "webhook_bad_requests_total", "counter", "Requests to the webhook that were no review.", (double)w->bad);
+}
+
+static void metrics_write(const struct kube_numbers *n, struct str *to)
+{
+    const struct kube_scheduler_stats *s = &n->scheduler;
+    add(to, "leads", "gauge", "Whether it decides.", n->leads);
+    add(to, "plans_total", "counter", "Plans made.", (double)s->plans);
+    add(to, "plan_seconds_total", "counter", "Time spent in plans.", s->seconds);
+    add(to, "placed_total", "counter", "Pods placed by plans.", (double)s->placed);
+    add(to, "bound_total", "counter", "Bindings that the API server took.", (double)s->bound);
+    add(to, "bind_failures_total", "counter", "Bindings that came to nothing.", (double)s->failed);
+    add(to, "preempted_total", "counter", "Pods told to give way.", (double)s->preempted);
+    add(to, "pending", "gauge", "Pods that found no place, by the last plan.", (double)s->pending);
+    add(to, "binding", "gauge", "Bindings under way.", (double)s->assumed);
+    add(to, "requests_total", "counter", "Requests sent to the API server.", (double)n->api.sent);
+    add(to, "requests_again_total", "counter", "Of them: sent again.", (double)n->api.again);
+    add(to, "events_written_total", "counter", "Events written.", (double)n->events.written);
+    add(to, "events_dropped_total", "counter", "Events left out, as there were too many.", (double)n->events.dropped);
+    add(to, "jobs", "gauge", "Jobs that are there.", (double)n->jobs.jobs);
+    add(to, "job_pods_made_total", "counter", "Pods made for jobs.", (double)n->jobs.made);
+    add(to, "job_pod_failures_total", "counter", "Pods of jobs that could not be made.", (double)n->jobs.failed);
+    add(to, "job_pods_deleted_total", "counter", "Pods of jobs deleted.", (double)n->jobs.deleted);
+    add_names(to, n);
+    if (n->journalled)
+        add_journal(to, &n->journal);
+    if (n->judges)
+        add_webhook(to, &n->webhook);
+    add_watches(to, n);
+}
+
+static int64_t admit(void *ctx, struct http_exchange *x)
+{
+    (void)ctx;
+    (void)x;
+    return 0;
+}
+
+static void answer(struct http_exchange *x, int status, const char *text)
+{
+    http_answer(x, status, NULL, "text/plain; charset=utf-8", text, strlen(text));
+}
+
+/* Without a journal it is as ready as with it; but whoever asks may read why there is none. */
+static void ready_answer(const struct kube_monitor *m, struct http_exchange *x)
+{
+    CLEANUP(str) struct str text = {0};
+    struct kube_numbers n = {0};
+    bool ready = m->ready(m->ctx);
+    str_add(&text, ready ? "ok\n" : "the cluster is not known yet\n");
+    if (ready) {
+        m->numbers(m->ctx, &n);
+        if (n.journalled && *n.journal.trouble)
+            str_addf(&text, "the journal is not being written: %s\n", n.journal.trouble);
+    }
+    answer(x, ready ? 200 : 503, text.at);
+}
+
+static void handle(void *ctx, struct http_exchange *x)
+{
+    struct kube_monitor *m = ctx;
+    const char *path = http_path(x);
+    if (strcmp(http_method(x), "GET") != 0) {
+        answer(x, 405, "only GET\n");
+    } else if (strcmp(path, "/healthz") == 0 || strcmp(path, "/livez") == 0) {
+        answer(x, 200, "ok\n");
+    } else if (strcmp(path, "/readyz") == 0) {
+        ready_answer(m, x);
+    } else if (strcmp(path, "/metrics") == 0) {
+        CLEANUP(str) struct str text = {0};
+        struct kube_numbers n = {0};
+        m->numbers(m->ctx, &n);
+        metrics_write(&n, &text);
+        http_answer(x, 200, NULL, "text/plain; version=0.0.4", text.at, text.len);
+    } else {
+        answer(x, 404, "there are /healthz, /readyz and /metrics\n");
+    }
+}
+
+int kube_monitor_new(struct loop *l, const char *listen, bool (*ready)(void *ctx),
+                     void (*numbers)(void *ctx, struct kube_numbers *ret), void *ctx, struct kube_monitor **ret,
+                     struct berth_err *err)
+{
+    char host[LISTEN_HOST_MAX];
+    uint16_t port;
+    int rc = listen_parse(listen, PORT_DEFAULT, host, &port, err);
+    if (rc < 0)
+        return err_prefix(err, "--listen");
+    struct kube_monitor *m = mem_zalloc(sizeof *m);
+    *m = (struct kube_monitor){.ready = ready, .numbers = numbers, .ctx = ctx};
+    rc = http_server_new(
+        l,
+        &(struct http_config){
+            .address = host, .port = port, .connections_max = 64, .admit = admit, .handle = handle, .ctx = m},
+        &m->http, err);
+    if (rc < 0) {
+        mem_free(m);
+        return rc;
+    }
+    *ret = m;
+    return 0;
+}
+
+void kube_monitor_free(struct kube_monitor *m)
+{
+    if (!m)
+        return;
+    http_server_free(m->http);
+    mem_free(m);
+}

@@ -1,0 +1,110 @@
+#include "kube/plugin.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "berth.h"
+#include "kube/clock.h"
+#include "kube/plugin_ask.h"
+#include "kube/plugin_list.h"
+
+static int fail(FILE *trouble, const char *text)
+{
+    (void)fprintf(trouble, "kubectl berth: %s\n", text);
+    return PLUGIN_FAILED;
+}
+
+static int list(struct plugin_ask *a, const struct plugin_options *o, struct str *to, FILE *trouble,
+                struct berth_err *err)
+{
+    struct plugin_view v;
+    struct plugin_loaded *loaded;
+    bool queue = strcmp(o->words[0], "queue") == 0;
+    int rc = plugin_load(&a->link, &a->profiles, queue, &loaded, err); /* what waits is on no node */
+    if (rc < 0)
+        return rc;
+    rc = plugin_view_init(&v, plugin_loaded_project(loaded), plugin_loaded_tenants(loaded), &a->profiles,
+                          kube_wall_ns(), err);
+    if (rc == 0) {
+        if (queue)
+            plugin_queue(&v, o->namespace, o->output != NULL, to);
+        else
+            plugin_nodes(&v, o->output != NULL, to);
+        plugin_view_done(&v);
+    }
+    size_t refused = plugin_loaded_refused(loaded);
+    if (rc == 0 && refused)
+        (void)fprintf(trouble, "%zu job%s left out: the API server accepts no trial of the pods from your user.\n",
+                      refused, refused == 1 ? " is" : "s are");
+    plugin_loaded_free(loaded);
+    return rc;
+}
+
+/* The verbs, and with how many words. */
+static const struct {
+    const char *name;
+    size_t words;
+    const char *needs;
+} verbs[] = {
+    {"why",   2, "'why' needs the name of a pod or of a job: kubectl berth why POD"},
+    {"queue", 1, "'queue' takes no name"                                           },
+    {"nodes", 1, "'nodes' takes no name"                                           },
+};
+
+/* What is wrong with the words; NULL: nothing. */
+static const char *words_wrong(const struct plugin_options *o)
+{
+    if (o->words_len == 0)
+        return "say what: why, queue or nodes; see 'kubectl berth --help'";
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+        if (strcmp(verbs[i].name, o->words[0]) == 0)
+            return o->words_len == verbs[i].words ? NULL : verbs[i].needs;
+    return "the verbs are why, queue and nodes; see 'kubectl berth --help'";
+}
+
+static int ask(const struct plugin_options *o, FILE *out, FILE *trouble)
+{
+    struct plugin_ask a = {0};
+    struct berth_err err = {0};
+    CLEANUP(str) struct str text = {0};
+    arena_init(&a.arena);
+    int rc = kube_profiles_read(o->scheduler_name, o->profile, &a.arena, &a.profiles, &err);
+    if (rc == 0)
+        rc = plugin_link_open(o->kubeconfig, o->context, &a.link, &err);
+    if (rc == 0) {
+        a.namespace = o->namespace ? o->namespace : a.link.server.namespace;
+        rc = strcmp(o->words[0], "why") == 0 ? plugin_ask_why(&a, o->words[1], &text, &err)
+                                             : list(&a, o, &text, trouble, &err);
+        plugin_link_close(&a.link);
+    }
+    arena_done(&a.arena);
+    (void)fputs(str_text(&text), out);
+    if (rc < 0)
+        return fail(trouble, err.text);
+    return fflush(out) == 0 ? PLUGIN_OK : PLUGIN_FAILED;
+}
+
+int plugin_run(int argc, char *const *argv, FILE *out, FILE *trouble)
+{
+    struct plugin_options o;
+    struct berth_err err = {0};
+    if (plugin_options_read(argc, argv, &o, &err) < 0) {
+        (void)fail(trouble, err.text);
+        return PLUGIN_USAGE;
+    }
+    if (o.help)
+        plugin_help(out);
+    else if (o.version)
+        (void)fprintf(out, "kubectl-berth %s\n", berth_version());
+    if (o.help || o.version)
+        return fflush(out) == 0 ? PLUGIN_OK : PLUGIN_FAILED;
+    const char *wrong = words_wrong(&o);
+    if (wrong) {
+        (void)fail(trouble, wrong);
+        return PLUGIN_USAGE;
+    }
+    return ask(&o, out, trouble);
+}

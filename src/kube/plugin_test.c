@@ -1,0 +1,418 @@
+/* plugin_test.c - what `kubectl berth` tells of small clusters, to the letter; and that what it advises is true. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "kube/object_kit_test.h"
+#include "kube/plugin.h"
+#include "kube/plugin_ask.h"
+#include "kube/plugin_job.h"
+#include "kube/plugin_list.h"
+#include "kube/plugin_why.h"
+
+#define CPU(amount) "containers: [{name: c, resources: {requests: {cpu: " amount "}}}]"
+#define NOW_NS (INT64_C(400) * 1000000000) /* pods of the kit were made at 100 s */
+
+static void view(struct scene *s, struct plugin_view *ret)
+{
+    struct berth_err err = {0};
+    const struct kube_profiles usual = {.own = berth_profile_find("default")};
+    if (plugin_view_init(ret, s->p, s->tenants, &usual, NOW_NS, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+static const char *why(struct scene *s, const char *pod)
+{
+    struct plugin_view v;
+    struct project_holder holder;
+    char id[300];
+    (void)snprintf(id, sizeof id, "default:%s", pod);
+    view(s, &v);
+    assert_true(project_holder(s->p, id, &holder));
+    str_clear(&s->text);
+    if (*holder.node)
+        plugin_why_placed(&v, &holder, &s->text);
+    else
+        plugin_why_waits(&v, &holder, &s->text);
+    plugin_view_done(&v);
+    return str_text(&s->text);
+}
+
+/* ---- pods that wait --------------------------------------------------------------------------------------------------- */
+
+static void too_little_left(void **state)
+{
+    CLEANUP(scene) struct scene s;
+    (void)state;
+    scene_begin(&s);
+    scene_node(&s, "n1", "a", "");
+    scene_node(&s, "n2", "b", "");
+    scene_node(&s, "n3", "b", "taints: [{key: k, value: v, effect: NoSchedule}]");
+    scene_pod(&s, "a", "", "n1", CPU("3") ", priority: 5");
+    scene_pod(&s, "b", "", "n2", CPU("2"));
+    scene_pod(&s, "p", "", "", CPU("3"));
+    assert_string_equal(
+        why(&s, "p"),
+        "It asks for 3 cpu.\n"
+        "It is number 1 of 1 that wait.\n"
+        "\nWhy it has no place\n"
+        "  - 2 of 3 nodes have too little cpu left: 3 needed, at most 2 free\n"
+        "  - 1 of 3 nodes has a taint that is not tolerated\n"
+        "  What would help: asking for 2 of cpu instead of 3 would fit on n2.\n"
+        "\nThe nearest nodes\n"
+        "  - n3 has a taint that is not tolerated: k\n"
+        "  - n2 has 2 of cpu free, 3 needed\n"
+        "  - n1 has 1 of cpu free, 3 needed\n"
+        "\nWho holds what it waits for, the lowest priority first\n"
+        "  cpu of n2: 2 of 4 held, by default/b (2, priority 0).\n"
+        "  cpu of n1: 3 of 4 held, by default/a (3, priority 5).\n"
+        "\nWould it help to stop others?\n"
+        "  Not with its priority of 0: with one above 0 room would be made for it on n2 by stopping default/b (priority 0).\n"
+        "\nWith which changes it would start now\n"
+        "  - with 2 of cpu instead of 3: on n2\n"
+        "  - if it tolerated all taints: on n3\n");
+}
+
+#define APART                                                                                                          \
+    "affinity: {podAntiAffinity: {required: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: x}}}]}}"
+#define SPREAD                                                                                                              \
+    "topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule, " \
+    "labelSelector: {matchLabels: {app: x}}}]"
+
+/* Parts of what is told of a pod `p` on two nodes, beside a pod `other` on n1 and with n2 as it says. */
+static void one_thing_in_its_way(void **state)
+{
+    static const struct {
+        const char *label, *other, *n2, *spec;
+        const char *want, *also; /* parts; NULL: none */
+    } rows[] = {
+        {"labels",        "",                                                                      "",                    "nodeSelector: {disk: ssd}",                                      "all 2 nodes do not have the labels that are required",
+         "  - without its node selector and required node affinity: on n"                                                                                                                                                                                                                                },
+        {"neighbours",    "",                                                                      "unschedulable: true", APART,                                                            "n1 is near pods that must stay apart",
+         "  - without its required pod affinity and anti-affinity: on n1\n"                                                                                                                                                                                                                              },
+        {"spread",        "",                                                                      "unschedulable: true", SPREAD,                                                           "would make the spread too uneven",
+         "  - without its required topology spread: on n1\n"                                                                                                                                                                                                                                             },
+        {"ports",         "containers: [{name: c, ports: [{hostPort: 80}]}]",                      "unschedulable: true",
+         "containers: [{name: c, ports: [{hostPort: 80}]}]",                                                                                                                                "n1 has the port in use",
+         "  - without its host ports: on n1\n"                                                                                                                                                                                                                                                           },
+        {"cordoned",      CPU("4"),                                                                "unschedulable: true", CPU("1"),
+         "n2 has a taint that is not tolerated: node.kubernetes.io/unschedulable",                                                                                                                                                                                "  - without a request of cpu: on n1\n"},
+        {"never",         CPU("3"),                                                                "unschedulable: true", CPU("2") ", priority: 7, preemptionPolicy: Never",
+         "Stopping default/other (priority 0) would make room on n1, but its preemptionPolicy is Never: nobody is stopped "
+         "for it.\n",                                                                                                                                                                                                                                             NULL                                   },
+        {"nothing helps", "",                                                                      "",                    "nodeSelector: {disk: ssd}, " CPU("9"),
+         "  No: wherever others were stopped, it would have no place.\n",                                                                                                                                                                                         "  Nothing of what was tried"          },
+        {"two amounts",   "containers: [{name: c, resources: {requests: {cpu: 3, memory: 6Gi}}}]", "unschedulable: true",
+         "containers: [{name: c, resources: {requests: {cpu: 2, memory: 4Gi}}}]",                                                                                                           "n1 has 1 of cpu free, 2 needed; has 2Gi of memory free, 4Gi needed",
+         "  - with less of all it asks for, 1 cpu, 2Gi memory: on n1\n"                                                                                                                                                                                                                                  },
+        {"a claim",       "",                                                                      "",                    "volumes: [{name: v, persistentVolumeClaim: {claimName: none}}]", "persistentvolumeclaim",
+         NULL                                                                                                                                                                                                                                                                                            },
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        CLEANUP(scene) struct scene s;
+        scene_begin(&s);
+        scene_node(&s, "n1", "a", "");
+        scene_node(&s, "n2", "b", rows[i].n2);
+        scene_pod(&s, "other", "app: x", "n1", rows[i].other);
+        scene_pod(&s, "p", "app: x", "", rows[i].spec);
+        const char *text = why(&s, "p");
+        if (!strstr(text, rows[i].want) || (rows[i].also && !strstr(text, rows[i].also)))
+            fail_msg("%s: %s", rows[i].label, text);
+    }
+}
+
+/* Every change that is advised is one by which it is placed. */
+static void what_is_advised_helps(void **state)
+{
+    CLEANUP(scene) struct scene s;
+    (void)state;
+    scene_begin(&s);
+    scene_node(&s, "n1", "a", "");
+    scene_pod(&s, "a", "", "n1", CPU("2750m"));
+    scene_pod(&s, "p", "", "", CPU("2"));
+    assert_non_null(strstr(why(&s, "p"), "  - with 1.25 of cpu instead of 2: on n1\n"));
+    scene_pod(&s, "q", "", "", CPU("1250m"));
+    assert_string_equal(scene_says(&s), "?p q->n1");
+}
+
+static void with_others_before_it(void **state)
+{
+    CLEANUP(scene) struct scene s;
+    (void)state;
+    scene_begin(&s);
+    scene_node(&s, "n1", "a", "");
+    scene_pod(&s, "first", "", "", CPU("3"));
+    scene_pod(&s, "p", "", "", CPU("3"));
+    assert_string_equal(why(&s, "first"),
+                        "It asks for 3 cpu.\nThere is room for it on n1, and the plan places it there now. "
+                        "If it goes on waiting, look whether berth-kube runs.\n");
+    const char *text = why(&s, "p");
+    assert_non_null(strstr(text, "It is number 1 of 1 that wait.\n"));
+    assert_non_null(strstr(text, "with a priority above those that wait before it, it would go to n1.\n"));
+}
+
+static void room_is_made(void **state)
+{
+    CLEANUP(scene) struct scene s;
+    (void)state;
+    scene_begin(&s);
+    scene_node(&s, "n1", "a", "");
+    scene_pod(&s, "low", "", "n1", CPU("3"));
+    scene_pod(&s, "p", "", "", CPU("3") ", priority: 10");
+    assert_string_equal(why(&s, "p"), "It asks for 3 cpu.\nIt is promised a place on n1, as soon as these are gone: "
+                                      "default/low (priority 0).\n");
+}
+
+static void a_quota_is_named(void **state)
+{
+    CLEANUP(scene) struct scene s;
+    struct berth_err err = {0};
+    (void)state;
+    scene_begin(&s);
+    json_t *spec = json_pack("{s:{s:{s:i}}}", "quota", "limits", "cpu", 1);
+    if (tenants_put(s.tenants, KIND_QUEUE, "small", spec, &err) < 0)
+        fail_msg("%s", err.text);
+    json_decref(spec);
+    scene_node(&s, "n1", "a", "");
+    scene_pod(&s, "p", "berth.dev/queue: small", "", CPU("2"));
+    const char *text = why(&s, "p");
+    if (!strstr(text, "in the queue small, ordered by fifo.\n") ||
+        !strstr(text, "the quota queue/small has 0 of 1 cpu") ||
+        !strstr(text, "  - with 1 of cpu instead of 2: on n1\n"))
+        fail_msg("%s", text);
+}
+
+/* ---- pods in their place -------------------------------------------------------------------------------------------------- */
+
+static void in_its_place(void **state)
+{
+    static const struct {
+        const char *label, *n1, *n2, *other; /* specs of nodes, and of a pod on n1 beside it */
+        const char *want;
+    } rows[] = {
+        {"best",     "",                    "",                    NULL,
+         "\nWhy there\n"
+         "  If it came now, n1 would be the best of the nodes that could take it:\n"
+         "  NODE       SCORE  least_allocated  gpu_spare\n"
+         "  n1 (here)  187.5             87.5      100.0\n"
+         "  n2         187.5             87.5      100.0\n"                                             },
+        {"only",     "",                    "unschedulable: true", NULL,
+         "\nWhy there\n"
+         "  If it came now, n1 would be the only node that could take it:\n"
+         "  NODE       SCORE  least_allocated  gpu_spare\n"
+         "  n1 (here)  187.5             87.5      100.0\n"                                             },
+        {"another",  "",                    "",                    CPU("2"),
+         "\nWhy there\n"
+         "  If it came now, it would go to n2 instead; the cluster was another one when it was placed:\n"
+         "  NODE       SCORE  least_allocated  gpu_spare\n"
+         "  n2         187.5             87.5      100.0\n"
+         "  n1 (here)  162.5             62.5      100.0\n"                                             },
+        {"not here", "unschedulable: true", "",                    NULL,
+         "\nWhy there\n"
+         "  If it came now, n1 would not take it, and it would go to n2; what has its place keeps it:\n"},
+        {"nowhere",  "unschedulable: true", "unschedulable: true", NULL,
+         "\nWhy there\n"
+         "  If it came now, no node would take it; what has its place keeps it.\n"                      },
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        CLEANUP(scene) struct scene s;
+        scene_begin(&s);
+        scene_node(&s, "n1", "a", rows[i].n1);
+        scene_node(&s, "n2", "b", rows[i].n2);
+        scene_pod(&s, "p", "", "n1", CPU("1"));
+        if (rows[i].other)
+            scene_pod(&s, "other", "", "n1", rows[i].other);
+        scene_pod(&s, "waits", "", "", CPU("1") ", priority: 9"); /* whoever waits has no part in it */
+        const char *text = why(&s, "p");
+        if (strncmp(text, rows[i].want, strlen(rows[i].want)) != 0)
+            fail_msg("%s: %s", rows[i].label, text);
+    }
+}
+
+/* A pod whose scheduler's name has a profile is told of by that one. */
+static void by_its_own_profile(void **state)
+{
+    static const char *const names[] = {"berth", "berth-pack"}, *const profiles[] = {"", "pack"};
+    const struct kube_profiles two = {
+        .own = berth_profile_find("default"), .names = names, .profiles = profiles, .len = 2};
+    CLEANUP(scene) struct scene s = {.tenants = tenants_new(scene_changed, &s)};
+    struct project_holder holder;
+    struct plugin_view v;
+    (void)state;
+    s.p = project_new(&(struct project_config){.schedulers = names,
+                                               .schedulers_len = 2,
+                                               .profiles = profiles,
+                                               .tenants = s.tenants,
+                                               .changed = scene_changed,
+                                               .trouble = scene_trouble,
+                                               .ctx = &s});
+    scene_node(&s, "n1", "a", "");
+    scene_node(&s, "n2", "b", "");
+    scene_pod(&s, "other", "", "n1", CPU("2"));
+    scene_put(&s, PROJECT_POD,
+              "{metadata: {name: p, namespace: default, uid: u}, spec: {schedulerName: berth-pack, nodeName: n1, " CPU(
+                  "1") "}}");
+    assert_int_equal(plugin_view_init(&v, s.p, s.tenants, &two, NOW_NS, NULL), 0);
+    assert_true(project_holder(s.p, "default:p", &holder));
+    plugin_why_placed(&v, &holder, &s.text);
+    assert_string_equal(s.text.at,
+                        "\nWhy there\n"
+                        "  If it came now, n1 would be the best of the nodes that could take it:\n"
+                        "  NODE       SCORE  most_allocated  gpu_spare\n"
+                        "  n1 (here)   37.5           -62.5      100.0\n"
+                        "  n2          12.5           -87.5      100.0\n"
+                        "  By the profile 'pack': 100 points are the most that a score of weight 1 can give.\n");
+    plugin_view_done(&v);
+}
+
+/* ---- lists ---------------------------------------------------------------------------------------------------------------- */
+
+static void lists(void **state)
+{
+    CLEANUP(scene) struct scene s;
+    CLEANUP(str) struct str text = {0};
+    struct plugin_view v;
+    (void)state;
+    scene_begin(&s);
+    scene_node(&s, "n1", "a", "");
+    scene_put(&s, PROJECT_NODE,
+              "{metadata: {name: g}, spec: {unschedulable: true}, status: {allocatable: {cpu: 8, memory: 16Gi, "
+              "pods: 5, nvidia.com/gpu: 4}}}");
+    scene_pod(&s, "a", "", "n1", CPU("1500m"));
+    scene_pod(&s, "big", "", "", CPU("6"));
+    scene_pod(&s, "fits", "", "", CPU("1"));
+    scene_pod(&s, "urgent", "", "", CPU("7") ", priority: 3");
+    view(&s, &v);
+    plugin_queue(&v, NULL, false, &text);
+    plugin_queue(&v, "elsewhere", false, &text);
+    plugin_nodes(&v, false, &text);
+    assert_string_equal(
+        text.at,
+        "#  NAMESPACE  POD OR JOB:ROLE  QUEUE  PRIORITY  AGE  WHY\n"
+        "-  default    fits             -      0         5m   it is placed on n1 now\n"
+        "1  default    urgent           -      3         5m   1 of 2 nodes has a taint that is not tolerated; 1 more\n"
+        "2  default    big              -      0         5m   1 of 2 nodes has a taint that is not tolerated; 1 more\n"
+        "Nothing waits.\n"
+        "NODE          CPU  ASKED  FREE  MEMORY  ASKED  FREE  PODS  THERE  FREE  GPUS  ASKED  FREE\n"
+        "g (cordoned)    8      0     8    16Gi      0  16Gi     5      0     5     4      0     4\n"
+        "n1              4    1.5   2.5     8Gi      0   8Gi    10      1     9     0      0     0\n");
+    str_clear(&text);
+    plugin_queue(&v, NULL, true, &text);
+    json_t *root = json_loads(text.at, 0, NULL);
+    const json_t *second = json_array_get(json_object_get(root, "items"), 1);
+    assert_string_equal(json_string_value(json_object_get(second, "name")), "urgent");
+    assert_int_equal(json_integer_value(json_object_get(second, "position")), 1);
+    assert_int_equal(json_integer_value(json_object_get(second, "waitedSeconds")), 300);
+    json_decref(root);
+    plugin_view_done(&v);
+}
+
+/* ---- what objects say themselves ---------------------------------------------------------------------------------------- */
+
+static void objects_alone(void **state)
+{
+    static const struct {
+        const char *pod;
+        bool all; /* there is no more to say */
+        const char *want;
+    } rows[] = {
+        {"{metadata: {namespace: d, name: p, creationTimestamp: 1970-01-01T00:00:00Z}, spec: {schedulerName: berth, nodeName: n, "
+         "priority: 3}, status: {phase: Running}}",                                                           false, "pod d/p is on n: Running; 6m old, priority 3.\n" },
+        {"{metadata: {namespace: d, name: p}, spec: {schedulerName: berth}}",                                          false,
+         "pod d/p waits for a node; 0s old, priority 0.\n"                                                                                                                      },
+        {"{metadata: {namespace: d, name: p}, spec: {schedulerName: berth, nodeName: n}, status: {phase: Failed}}",
+         true,                                                                                                                "pod d/p has ended: Failed; 0s old, priority 0.\n"},
+        {"{metadata: {namespace: d, name: p}, spec: {schedulerName: x}, status: {conditions: [{type: PodScheduled, status: \"False\", "
+         "message: no room}]}}",                                                                              true,
+         "pod d/p waits for a node; 0s old, priority 0.\nIt names the scheduler x, which is not Berth: that one has to place "
+         "it.\nIts condition says: no room\n"                                                                                                                                   },
+        {"{metadata: {namespace: d, name: p}, spec: {schedulerName: berth, schedulingGates: [{name: a}, {name: b}]}}",
+         true,                                                                                                                "pod d/p waits for a node; 0s old, priority 0.\nIt has scheduling gates (a, b): it is not placed until whoever set them "
+         "has removed them.\n"                                                                                                                                    },
+    };
+    struct plugin_ask a = {
+        .profiles = {.names = (const char *const[]){"berth"}, .len = 1}
+    };
+    (void)state;
+    arena_init(&a.arena);
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        CLEANUP(str) struct str text = {0};
+        json_t *pod = kit_parse(rows[i].pod);
+        assert_int_equal(plugin_pod_told(&a, pod, NOW_NS, &text), rows[i].all);
+        assert_string_equal(text.at, rows[i].want);
+        json_decref(pod);
+    }
+    CLEANUP(str) struct str text = {0};
+    json_t *job = kit_parse(
+        "{metadata: {namespace: d, name: j}, spec: {queue: q}, status: {phase: Pending, pending: 4, reason: no room., "
+        "conditions: [{type: Accepted, status: \"False\", message: bad.}]}}");
+    plugin_job_told(&a.arena, job, NOW_NS, &text);
+    assert_string_equal(
+        text.at,
+        "job d/j is Pending; 0s old, in the queue q.\n"
+        "Tasks: 4 waiting, 0 running, 0 ended well; 0 pods failed, 0 restarts.\nbad.\nberth-kube says: no room.\n");
+    json_decref(job);
+    arena_done(&a.arena);
+}
+
+/* ---- the command line ------------------------------------------------------------------------------------------------------ */
+
+static void command_lines(void **state)
+{
+    static const struct {
+        const char *words[6];
+        int rc;
+        const char *want; /* "verb name namespace output", or a part of the error */
+    } rows[] = {
+        {{"why", "p", "-n", "x"},                  0,       "why p x -"                },
+        {{"-n", "x", "why", "p"},                  0,       "why p x -"                },
+        {{"--namespace=x", "queue", "-o", "json"}, 0,       "queue - x json"           },
+        {{"why", "a", "b"},                        -EINVAL, "'b' is one word too many" },
+        {{"nodes", "-o", "wide"},                  -EINVAL, "-o is json, not 'wide'"   },
+        {{"nodes", "-A"},                          -EINVAL, "-A"                       },
+        {{"why", "p", "-n"},                       -EINVAL, "--namespace needs a value"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        char *argv[8] = {(char *)(uintptr_t) "kubectl-berth"}, got[128];
+        int argc = 1;
+        struct plugin_options o;
+        struct berth_err err = {0};
+        while (argc < 7 && rows[i].words[argc - 1]) {
+            argv[argc] = (char *)(uintptr_t)rows[i].words[argc - 1];
+            argc++;
+        }
+        int rc = plugin_options_read(argc, argv, &o, &err);
+        assert_int_equal(rc, rows[i].rc);
+        (void)snprintf(got, sizeof got, "%s %s %s %s", o.words[0], o.words_len > 1 ? o.words[1] : "-",
+                       o.namespace ? o.namespace : "-", o.output ? o.output : "-");
+        if (rc == 0)
+            assert_string_equal(got, rows[i].want);
+        else if (!strstr(err.text, rows[i].want))
+            fail_msg("%s", err.text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(too_little_left),
+        cmocka_unit_test(one_thing_in_its_way),
+        cmocka_unit_test(what_is_advised_helps),
+        cmocka_unit_test(with_others_before_it),
+        cmocka_unit_test(room_is_made),
+        cmocka_unit_test(a_quota_is_named),
+        cmocka_unit_test(in_its_place),
+        cmocka_unit_test(by_its_own_profile),
+        cmocka_unit_test(lists),
+        cmocka_unit_test(objects_alone),
+        cmocka_unit_test(command_lines),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

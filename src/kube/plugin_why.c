@@ -1,0 +1,468 @@
+#include "kube/plugin_why.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "core/score.h"
+#include "kube/plugin_table.h"
+#include "wire/quantity.h"
+
+#define SECOND_NS INT64_C(1000000000)
+enum { NEAREST = 3, HOLDERS = 5, RIVALS = 3 };
+
+/* ---- numbers in words ----------------------------------------------------------------------------------------------- */
+
+const char *plugin_age(struct arena *arena, int64_t span_ns)
+{
+    static const struct {
+        int64_t seconds;
+        char unit;
+    } units[] = {
+        {86400, 'd'},
+        {3600,  'h'},
+        {60,    'm'},
+        {1,     's'},
+    };
+    int64_t seconds = span_ns > 0 ? span_ns / SECOND_NS : 0;
+    size_t i = 0;
+    while (units[i].seconds > 1 && seconds < 2 * units[i].seconds)
+        i++;
+    return arena_fmt(arena, "%" PRId64 "%c", seconds / units[i].seconds, units[i].unit);
+}
+
+void plugin_amounts(const struct berth_amount *amounts, size_t len, struct str *to)
+{
+    char buf[QUANTITY_TEXT_MAX];
+    size_t told = 0;
+    for (size_t i = 0; i < len; i++)
+        if (amounts[i].amount && strcmp(amounts[i].resource, "pods") != 0)
+            str_addf(to, "%s%s %s", told++ ? ", " : "", quantity_print(amounts[i].resource, amounts[i].amount, buf),
+                     amounts[i].resource);
+}
+
+static void heading(struct str *to, const char *text)
+{
+    str_addf(to, "\n%s\n", text);
+}
+
+/* ---- a pod that has its place --------------------------------------------------------------------------------------- */
+
+/* Hundredths of the most that a score of weight 1 can be. */
+static const char *points(struct arena *a, int32_t score)
+{
+    return arena_fmt(a, "%.1f", (double)score * 100 / SCORE_ONE);
+}
+
+struct rival {
+    const char *node;
+    int32_t score;
+};
+
+/* What each score gives the pod on the node, each by a plan of its own. */
+static const char **parts_find(struct plugin_view *v, const struct berth_workload *w, const char *node)
+{
+    const struct berth_profile *profile = kube_policy_profile(&v->policy, w->shape.profile);
+    struct berth_workload held = *w;
+    const char **parts = ARENA_ARRAY(&v->arena, const char *, profile->scores_len);
+    held.shape.node = node;
+    for (size_t i = 0; i < profile->scores_len; i++) {
+        struct berth_profile alone = *profile;
+        alone.scores = &profile->scores[i];
+        alone.scores_len = 1;
+        struct plugin_trial t = plugin_try(v, &held, &alone);
+        parts[i] = t.end == PLUGIN_PLACED ? points(&v->arena, t.score) : "-";
+    }
+    return parts;
+}
+
+/* The best nodes for it now, and the one it has. */
+static size_t rivals_find(struct plugin_view *v, const struct berth_workload *w, const char *node,
+                          struct rival ret[static RIVALS + 1])
+{
+    const char *passed[RIVALS];
+    size_t len = 0;
+    bool here = false;
+    while (len < RIVALS) {
+        struct berth_workload other = len ? plugin_without(v, w, passed, len) : *w;
+        struct plugin_trial t = plugin_try(v, &other, NULL);
+        if (t.end != PLUGIN_PLACED)
+            break;
+        passed[len] = t.node;
+        here |= strcmp(t.node, node) == 0;
+        ret[len++] = (struct rival){t.node, t.score};
+    }
+    if (here)
+        return len;
+    struct berth_workload held = *w;
+    held.shape.node = node;
+    struct plugin_trial t = plugin_try(v, &held, NULL);
+    if (t.end == PLUGIN_PLACED)
+        ret[len++] = (struct rival){arena_strdup(&v->arena, node), t.score};
+    return len;
+}
+
+/* A score that says nothing of any of them is left out. */
+static void rivals_print(struct plugin_view *v, const struct berth_workload *w, const char *node,
+                         const struct rival *rivals, size_t len, struct str *to)
+{
+    struct plugin_table table = {0};
+    const struct berth_profile *profile = kube_policy_profile(&v->policy, w->shape.profile);
+    const char **parts[RIVALS + 1];
+    bool *told = ARENA_ARRAY(&v->arena, bool, profile->scores_len);
+    for (size_t r = 0; r < len; r++) {
+        parts[r] = parts_find(v, w, rivals[r].node);
+        for (size_t i = 0; i < profile->scores_len; i++)
+            told[i] |= strcmp(parts[r][i], "0.0") != 0;
+    }
+    plugin_cell(&table, "  NODE");
+    plugin_cell(&table, "SCORE");
+    for (size_t i = 0; i < profile->scores_len; i++)
+        if (told[i])
+            plugin_cell(&table, "%s", profile->scores[i].score);
+    plugin_row(&table);
+    for (size_t r = 0; r < len; r++) {
+        plugin_cell(&table, "  %s%s", rivals[r].node, strcmp(rivals[r].node, node) == 0 ? " (here)" : "");
+        plugin_cell(&table, "%s", points(&v->arena, rivals[r].score));
+        for (size_t i = 0; i < profile->scores_len; i++)
+            if (told[i])
+                plugin_cell(&table, "%s", parts[r][i]);
+        plugin_row(&table);
+    }
+    plugin_table_print(&table, true, to);
+    str_addf(to, "  By the profile '%s': 100 points are the most that a score of weight 1 can give.\n", profile->name);
+}
+
+void plugin_why_placed(struct plugin_view *v, const struct project_holder *pod, struct str *to)
+{
+    struct project_wish wish;
+    struct rival rivals[RIVALS + 1];
+    plugin_alone(v, pod->instance);
+    heading(to, "Why there");
+    if (pod->stopping) {
+        str_add(to, "  It is being stopped; nothing is decided for it any more.\n");
+        return;
+    }
+    if (!project_wish(v->project, pod->workload, PROJECT_AS_IS, &wish) || wish.why) {
+        str_add(to, "  Nothing can be said of it: what it asks for is not what it was placed by.\n");
+        return;
+    }
+    wish.workload.never_preempts = true;
+    wish.workload.priority = INT32_MAX; /* before whatever else of its job waits now that it has no place */
+    wish.workload.gang = NULL;
+    size_t len = rivals_find(v, &wish.workload, pod->node, rivals);
+    bool known = false;
+    for (size_t i = 0; i < len; i++)
+        known |= strcmp(rivals[i].node, pod->node) == 0;
+    if (len && strcmp(rivals[0].node, pod->node) == 0)
+        str_addf(to, "  If it came now, %s would be %s:\n", pod->node,
+                 len == 1 ? "the only node that could take it" : "the best of the nodes that could take it");
+    else if (len && known)
+        str_addf(to, "  If it came now, it would go to %s instead; the cluster was another one when it was placed:\n",
+                 rivals[0].node);
+    else if (len)
+        str_addf(to, "  If it came now, %s would not take it, and it would go to %s; what has its place keeps it:\n",
+                 pod->node, rivals[0].node);
+    else
+        str_add(to, "  If it came now, no node would take it; what has its place keeps it.\n");
+    if (len)
+        rivals_print(v, &wish.workload, pod->node, rivals, len, to);
+}
+
+/* ---- a pod that waits ----------------------------------------------------------------------------------------------- */
+
+static void standing_print(struct plugin_view *v, size_t at, struct str *to)
+{
+    struct berth_plan *plan = v->choice.plan;
+    struct berth_standing s = berth_plan_standing(plan, at);
+    str_addf(to, "It is number %" PRIu32 " of %zu that wait", s.position, berth_plan_pendings(plan));
+    if (s.queue && *s.queue)
+        str_addf(to, ", in the queue %s, ordered by %s", s.queue, s.ranking);
+    str_add(to, ".\n");
+    if (s.start_ns)
+        str_addf(to, "It is promised %s in %s, when what runs there is expected to have ended.\n", s.node,
+                 plugin_age(&v->arena, s.start_ns - v->now_ns));
+}
+
+static void reasons_print(struct plugin_view *v, size_t at, struct str *to)
+{
+    struct berth_pending p = berth_plan_pending(v->choice.plan, at);
+    heading(to, "Why it has no place");
+    for (size_t i = 0; i < p.reasons_len; i++) {
+        const struct berth_reason *r = &p.reasons[i];
+        str_addf(to, "  - %s", r->text);
+        if (r->only && r->only != r->nodes)
+            str_addf(to, " (%" PRIu64 " of these for nothing else)", r->only);
+        str_add(to, "\n");
+    }
+    if (*p.help)
+        str_addf(to, "  What would help: %s.\n", p.help);
+}
+
+struct holders {
+    struct plugin_view *v;
+    const char *resource;
+    VEC(struct project_holder) at;
+};
+
+static int64_t amount_of(const struct berth_amount *amounts, size_t len, const char *resource)
+{
+    for (size_t i = 0; i < len; i++)
+        if (strcmp(amounts[i].resource, resource) == 0)
+            return amounts[i].amount;
+    return 0;
+}
+
+static void holder_add(void *ctx, const struct project_holder *holder)
+{
+    struct holders *h = ctx;
+    if (amount_of(holder->requests, holder->requests_len, h->resource))
+        vec_push(&h->at, *holder);
+}
+
+/* The lowest priority first: who could be stopped; then by name. */
+static int by_priority(const void *a, const void *b)
+{
+    const struct project_holder *x = a, *y = b;
+    return x->priority != y->priority ? (x->priority > y->priority) - (x->priority < y->priority)
+                                      : strcmp(x->workload, y->workload);
+}
+
+/* Who holds what the node has too little of. */
+static void holders_print(struct plugin_view *v, const char *node, const struct berth_amount *need, struct str *to)
+{
+    struct holders h = {.v = v, .resource = need->resource};
+    struct berth_node_use use;
+    char held[QUANTITY_TEXT_MAX], there[QUANTITY_TEXT_MAX];
+    if (!berth_node_use(v->cluster, node, need->resource, &use) || use.there - use.held >= need->amount)
+        return;
+    project_holders(v->project, node, holder_add, &h);
+    if (h.at.len)
+        qsort(h.at.at, h.at.len, sizeof *h.at.at, by_priority);
+    str_addf(to, "  %s of %s: %s of %s held", need->resource, node, quantity_print(need->resource, use.held, held),
+             quantity_print(need->resource, use.there, there));
+    for (size_t i = 0; i < h.at.len && i < HOLDERS; i++)
+        str_addf(to, "%s %s/%s (%s, priority %" PRId32 "%s)", i ? "," : ", by", h.at.at[i].namespace, h.at.at[i].name,
+                 quantity_print(need->resource, amount_of(h.at.at[i].requests, h.at.at[i].requests_len, need->resource),
+                                held),
+                 h.at.at[i].priority, h.at.at[i].stopping ? ", stopping" : "");
+    if (h.at.len > HOLDERS)
+        str_addf(to, " and %zu more", h.at.len - HOLDERS);
+    str_add(to, ".\n");
+    vec_done(&h.at);
+}
+
+static void nearest_print(struct plugin_view *v, const struct project_holder *pod, size_t at, struct str *to)
+{
+    struct berth_miss misses[NEAREST];
+    CLEANUP(str) struct str held = {0};
+    size_t len = berth_plan_nearest(v->choice.plan, at, misses, NEAREST);
+    if (len)
+        heading(to, "The nearest nodes");
+    for (size_t i = 0; i < len; i++) {
+        str_addf(to, "  - %s %s\n", misses[i].node, misses[i].text);
+        for (size_t k = 0; k < pod->requests_len; k++)
+            holders_print(v, misses[i].node, &pod->requests[k], &held);
+    }
+    if (held.len) {
+        heading(to, "Who holds what it waits for, the lowest priority first");
+        str_add(to, held.at);
+    }
+}
+
+static void stops_print(struct plugin_view *v, const uint64_t *stops, size_t len, int32_t *ret_priority, struct str *to)
+{
+    size_t told = 0;
+    for (size_t i = 0; i < len; i++) {
+        struct project_holder h;
+        if (!project_holder_by_instance(v->project, stops[i], &h))
+            continue;
+        if (told < HOLDERS)
+            str_addf(to, "%s%s/%s (priority %" PRId32 ")", told ? ", " : "", h.namespace, h.name, h.priority);
+        told++;
+        if (h.priority > *ret_priority)
+            *ret_priority = h.priority;
+    }
+    if (told > HOLDERS)
+        str_addf(to, " and %zu more", told - HOLDERS);
+}
+
+/* Whom a higher priority would put in its place. */
+static void preemption_print(struct plugin_view *v, const struct berth_workload *w, struct str *to)
+{
+    struct berth_workload high = *w;
+    CLEANUP(str) struct str whom = {0};
+    int32_t priority = INT32_MIN;
+    high.priority = INT32_MAX;
+    high.never_preempts = false;
+    struct plugin_trial t = plugin_try(v, &high, NULL);
+    stops_print(v, t.stops, t.stops_len, &priority, &whom);
+    heading(to, "Would it help to stop others?");
+    if (t.end == PLUGIN_CLEARED && whom.len && w->never_preempts && priority < w->priority)
+        str_addf(to,
+                 "  Stopping %s would make room on %s, but its preemptionPolicy is Never: nobody is stopped for it.\n",
+                 whom.at, t.node);
+    else if (t.end == PLUGIN_CLEARED && whom.len)
+        str_addf(to,
+                 "  Not with its priority of %" PRId32 ": with one above %" PRId32
+                 " room would be made for it on %s by stopping %s.\n",
+                 w->priority, priority, t.node, whom.at);
+    else if (t.end == PLUGIN_PLACED)
+        str_addf(to,
+                 "  Nobody has to be stopped: with a priority above those that wait before it, it would go to %s.\n",
+                 t.node);
+    else
+        str_add(to, "  No: wherever others were stopped, it would have no place.\n");
+    (void)plugin_try(v, w, NULL);
+}
+
+/* ---- what to change ------------------------------------------------------------------------------------------------- */
+
+/* One resource, or all (NULL), cut down to so many parts of some. */
+static struct berth_workload cut(struct plugin_view *v, const struct berth_workload *w, const char *resource,
+                                 int64_t part, int64_t parts)
+{
+    struct berth_workload other = *w;
+    struct berth_amount *amounts = ARENA_ARRAY(&v->arena, struct berth_amount, w->shape.requests_len);
+    size_t len = 0;
+    for (size_t i = 0; i < w->shape.requests_len; i++) {
+        struct berth_amount a = w->shape.requests[i];
+        bool mine = resource ? strcmp(a.resource, resource) == 0 : strcmp(a.resource, "pods") != 0;
+        if (mine)
+            a.amount = (int64_t)((__int128)a.amount * part / parts);
+        if (a.amount)
+            amounts[len++] = a;
+    }
+    other.shape.requests = amounts;
+    other.shape.requests_len = len;
+    return other;
+}
+
+/* Into how many parts an amount is cut, so that each is one that people would ask for. */
+static int64_t parts_of(const struct berth_amount *a)
+{
+    const int64_t mib = INT64_C(1) << 20;
+    int64_t step = strcmp(a->resource, "cpu") == 0 ? 50
+                   : a->amount >= 128 * mib        ? 64 * mib
+                   : a->amount >= mib              ? mib
+                                                   : 1;
+    return a->amount > step ? a->amount / step : a->amount;
+}
+
+/* The most of it that would find a place now; adds a line if there is any. */
+static bool less_print(struct plugin_view *v, const struct berth_workload *w, const struct berth_amount *of,
+                       struct str *to)
+{
+    enum { PARTS_OF_ALL = 16 };
+    int64_t parts = of ? parts_of(of) : PARTS_OF_ALL, low = -1, high = parts;
+    const char *resource = of ? of->resource : NULL, *node = "";
+    char less[QUANTITY_TEXT_MAX], asked[QUANTITY_TEXT_MAX];
+    while (high - low > 1) { /* with `low` parts it has a place, with `high` it has none */
+        int64_t middle = low < 0 ? 0 : low + (high - low) / 2;
+        struct berth_workload other = cut(v, w, resource, middle, parts);
+        struct plugin_trial t = plugin_try(v, &other, NULL);
+        if (t.end == PLUGIN_PLACED) {
+            low = middle;
+            node = t.node;
+        } else {
+            high = middle;
+        }
+    }
+    if (low < 0 || (!of && low == 0))
+        return false;
+    if (of && low == 0) {
+        str_addf(to, "  - without a request of %s: on %s\n", of->resource, node);
+    } else if (of) {
+        str_addf(to, "  - with %s of %s instead of %s: on %s\n",
+                 quantity_print(of->resource, (int64_t)((__int128)of->amount * low / parts), less), of->resource,
+                 quantity_print(of->resource, of->amount, asked), node);
+    } else {
+        struct berth_workload other = cut(v, w, NULL, low, parts);
+        str_add(to, "  - with less of all it asks for, ");
+        plugin_amounts(other.shape.requests, other.shape.requests_len, to);
+        str_addf(to, ": on %s\n", node);
+    }
+    return true;
+}
+
+static void changes_print(struct plugin_view *v, const struct berth_workload *w, struct str *to)
+{
+    static const struct {
+        enum project_but but;
+        const char *text;
+    } rows[] = {
+        {PROJECT_ANY_LABELS,     "without its node selector and required node affinity"},
+        {PROJECT_ANY_TAINTS,     "if it tolerated all taints"                          },
+        {PROJECT_ANY_NEIGHBOURS, "without its required pod affinity and anti-affinity" },
+        {PROJECT_ANY_SPREAD,     "without its required topology spread"                },
+        {PROJECT_ANY_PORTS,      "without its host ports"                              },
+    };
+    CLEANUP(str) struct str found = {0};
+    bool cuts = false;
+    for (size_t i = 0; i < w->shape.requests_len; i++)
+        if (strcmp(w->shape.requests[i].resource, "pods") != 0)
+            cuts |= less_print(v, w, &w->shape.requests[i], &found);
+    if (!cuts && w->shape.requests_len > 2)
+        (void)less_print(v, w, NULL, &found);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct project_wish wish;
+        if (!project_wish(v->project, w->id, rows[i].but, &wish) || !wish.differs || wish.why)
+            continue;
+        struct plugin_trial t = plugin_try(v, &wish.workload, NULL);
+        if (t.end == PLUGIN_PLACED)
+            str_addf(&found, "  - %s: on %s\n", rows[i].text, t.node);
+    }
+    (void)plugin_try(v, w, NULL);
+    heading(to, "With which changes it would start now");
+    str_add(to, found.len ? found.at
+                          : "  Nothing of what was tried: less of what it asks for, other nodes, taints, neighbours, "
+                            "spread or ports.\n");
+}
+
+/* ---- all of it -------------------------------------------------------------------------------------------------------- */
+
+static void planned_print(struct plugin_view *v, const struct berth_action *a, struct str *to)
+{
+    int32_t priority = INT32_MIN;
+    if (a->op == BERTH_PLACE) {
+        str_addf(to,
+                 "There is room for it on %s, and the plan places it there now. If it goes on waiting, look whether "
+                 "berth-kube runs.\n",
+                 a->node);
+        return;
+    }
+    str_addf(to, "It is promised a place on %s, as soon as these are gone: ", a->node);
+    stops_print(v, a->waits, a->waits_len, &priority, to);
+    str_add(to, ".\n");
+}
+
+void plugin_why_waits(struct plugin_view *v, const struct project_holder *pod, struct str *to)
+{
+    struct project_wish wish;
+    struct berth_action action;
+    if (pod->requests_len) {
+        str_add(to, pod->tasks > 1 ? "Each of its tasks asks for " : "It asks for ");
+        plugin_amounts(pod->requests, pod->requests_len, to);
+        str_add(to, ".\n");
+    }
+    size_t at = plugin_pending(v, pod->workload);
+    if (at == SIZE_MAX && plugin_action(v, pod->workload, &action)) {
+        planned_print(v, &action, to);
+        return;
+    }
+    if (at == SIZE_MAX || !project_wish(v->project, pod->workload, PROJECT_AS_IS, &wish)) {
+        str_add(to, "The plan does nothing about it.\n");
+        return;
+    }
+    standing_print(v, at, to);
+    if (wish.why) {
+        heading(to, "Why it has no place");
+        str_addf(to, "  - %s\n", wish.why);
+        return;
+    }
+    reasons_print(v, at, to);
+    nearest_print(v, pod, at, to);
+    preemption_print(v, &wish.workload, to);
+    changes_print(v, &wish.workload, to);
+}

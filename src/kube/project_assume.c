@@ -1,0 +1,221 @@
+/* project_assume.c - what is decided of pods, until the API server shows it; and looking back. */
+#include "kube/project_parts.h"
+
+/* ---- what is decided ---------------------------------------------------------------------------------------------- */
+
+static void gang_note(struct project *p, uint32_t pod)
+{
+    if (p->pods.at[pod].gang != NONE)
+        gang_changed(p, p->pods.at[pod].gang);
+}
+
+static uint64_t assume(struct project *p, uint32_t pod, const char *node, uint64_t gpus, const uint64_t *waits,
+                       size_t waits_len)
+{
+    struct pod_entry *e = &p->pods.at[pod];
+    if (e->state != POD_WAITS || !e->there || e->gated || e->job || node_find(p, node) == NONE)
+        return 0;
+    struct kube_pod from = pod_read(p, pod);
+    if (!volumes_choose(p, pod, &from, node)) {
+        pod_shun(p, pod, node);
+        return 0;
+    }
+    e->state = waits_len ? POD_RESERVED : POD_ASSUMED;
+    if (waits_len) {
+        mem_free(e->wait->waits);
+        e->wait->waits = mem_array(waits_len, sizeof *waits);
+        memcpy(e->wait->waits, waits, waits_len * sizeof *waits);
+        e->wait->waits_len = waits_len;
+    } else {
+        pod_tell(p, pod, &from);
+    }
+    bool made = p->pods.at[pod].there && pod_instance_make(p, pod, node, gpus);
+    if (!made) {
+        p->pods.at[pod].state = POD_WAITS;
+        volumes_forget(p, pod);
+        pod_mark(p, pod);
+    }
+    gang_note(p, pod);
+    return p->pods.at[pod].instance;
+}
+
+uint64_t project_assume(struct project *p, const char *workload, const char *node, uint64_t gpus, const uint64_t *waits,
+                        size_t waits_len)
+{
+    struct arena_mark mark = arena_mark(&p->arena);
+    uint32_t pod = pod_find(p, workload);
+    uint64_t instance = pod == NONE ? 0 : assume(p, pod, node, gpus, waits, waits_len);
+    input_tell(p, &(struct project_input){
+                      .op = PROJECT_ASSUME,
+                      .id = workload,
+                      .node = {node, strlen(node)},
+                      .instance = instance,
+                      .gpus = gpus,
+                      .waits = waits,
+                      .waits_len = waits_len
+    });
+    arena_rewind(&p->arena, mark);
+    return instance;
+}
+
+bool project_promote(struct project *p, uint64_t instance)
+{
+    struct arena_mark mark = arena_mark(&p->arena);
+    uint32_t pod = pod_by_instance(p, instance);
+    if (pod == NONE || p->pods.at[pod].state != POD_RESERVED)
+        return false;
+    input_tell(p, &(struct project_input){.op = PROJECT_PROMOTE, .instance = instance});
+    struct pod_entry *e = &p->pods.at[pod];
+    struct kube_pod from = pod_read(p, pod);
+    e->state = POD_ASSUMED;
+    bool ok = pod_instance_tell(p, e, 0, NULL, NULL) == 0;
+    if (ok) {
+        pod_tell(p, pod, &from);
+        gang_note(p, pod);
+    } else {
+        e->state = POD_RESERVED;
+    }
+    arena_rewind(&p->arena, mark);
+    return ok;
+}
+
+void project_give_back(struct project *p, uint64_t instance, int64_t not_before_ns)
+{
+    struct arena_mark mark = arena_mark(&p->arena);
+    uint32_t pod = pod_by_instance(p, instance);
+    if (pod == NONE || p->pods.at[pod].state == POD_BOUND)
+        return;
+    input_tell(p, &(struct project_input){.op = PROJECT_GIVE_BACK, .instance = instance, .moment_ns = not_before_ns});
+    if (p->pods.at[pod].task) {
+        pod_forget(p, pod); /* there was no pod yet */
+        arena_rewind(&p->arena, mark);
+        return;
+    }
+    pod_instance_clear(p, pod);
+    struct pod_entry *e = &p->pods.at[pod];
+    e->wait->failures += e->state == POD_ASSUMED;
+    e->wait->begin_ns = not_before_ns;
+    e->state = POD_WAITS;
+    e->stopping = false; /* whoever it was to give way for: it holds nothing now */
+    volumes_forget(p, pod);
+    pod_mark(p, pod);
+    gang_note(p, pod);
+    project_changed(p);
+    arena_rewind(&p->arena, mark);
+}
+
+static void stopping_set(struct project *p, uint32_t pod, bool stopping)
+{
+    struct kube_pod from = pod_read(p, pod);
+    if (!stopping && from.meta.deleted_ns)
+        return; /* it goes in any case */
+    p->pods.at[pod].stopping = stopping;
+    pod_tell(p, pod, &from);
+    gang_note(p, pod);
+    project_changed(p);
+}
+
+void project_stopping(struct project *p, uint64_t instance, bool stopping)
+{
+    struct arena_mark mark = arena_mark(&p->arena);
+    uint32_t pod = pod_by_instance(p, instance);
+    if (pod != NONE && p->pods.at[pod].stopping != stopping) {
+        input_tell(p, &(struct project_input){.op = PROJECT_STOPPING, .instance = instance, .stopping = stopping});
+        stopping_set(p, pod, stopping);
+    }
+    arena_rewind(&p->arena, mark);
+}
+
+void project_told(struct project *p, const char *workload, const char *text, int64_t now_ns)
+{
+    uint32_t pod = pod_find(p, workload);
+    if (pod == NONE || !p->pods.at[pod].wait)
+        return;
+    input_tell(p, &(struct project_input){.op = PROJECT_TOLD, .id = workload, .text = text, .moment_ns = now_ns});
+    pod_text_set(&p->pods.at[pod].wait->told, text, strlen(text));
+    p->pods.at[pod].wait->told_ns = now_ns;
+}
+
+/* ---- looking back ------------------------------------------------------------------------------------------------- */
+
+static bool seen(const struct project *p, uint32_t pod, struct project_pod *ret)
+{
+    if (pod == NONE)
+        return false;
+    const struct pod_entry *e = &p->pods.at[pod];
+    const struct pod_wait *w = e->wait;
+    *ret = (struct project_pod){.namespace = pod_namespace(p, e),
+                                .name = e->name,
+                                .uid = e->uid,
+                                .scheduler = e->scheduler ? e->scheduler : "",
+                                .node = e->node == NONE ? "" : p->nodes.at[e->node].name,
+                                .nominated = w && w->nominated ? w->nominated : "",
+                                .instance = e->instance,
+                                .ours = e->scheduler != NULL,
+                                .bound = e->state == POD_BOUND,
+                                .gated = e->gated,
+                                .told = w && w->told ? w->told : "",
+                                .told_ns = w ? w->told_ns : 0,
+                                .failures = w ? w->failures : 0,
+                                .role = e->task ? e->task->role : "",
+                                .owner = e->task ? e->task->owner : "",
+                                .ordinal = e->task ? e->task->ordinal : 0,
+                                .attempt = e->task ? e->task->attempt : 0,
+                                .stopping = e->stopping};
+    return true;
+}
+
+bool project_pod_of(const struct project *p, const char *workload, struct project_pod *ret)
+{
+    return seen(p, pod_find(p, workload), ret);
+}
+
+bool project_pod_by_instance(const struct project *p, uint64_t instance, struct project_pod *ret)
+{
+    return seen(p, pod_by_instance(p, instance), ret);
+}
+
+size_t project_volumes(struct project *p, uint64_t instance, struct project_volume *ret, size_t cap)
+{
+    uint32_t pod = pod_by_instance(p, instance);
+    const struct pod_wait *w = pod == NONE ? NULL : p->pods.at[pod].wait;
+    for (size_t i = 0; w && i < w->volumes_len && i < cap; i++)
+        ret[i] = w->volumes[i];
+    return w ? w->volumes_len : 0;
+}
+
+bool project_claim_selected(struct project *p, const struct project_volume *claim)
+{
+    struct arena_mark mark = arena_mark(&p->arena);
+    struct kube_claim seen;
+    bool selected = claim_find(p, claim->claim_namespace, claim->claim, &seen) && *seen.selected;
+    arena_rewind(&p->arena, mark);
+    return selected;
+}
+
+bool project_volumes_bound(struct project *p, uint64_t instance)
+{
+    struct arena_mark mark = arena_mark(&p->arena);
+    uint32_t pod = pod_by_instance(p, instance);
+    bool bound = pod != NONE && (!p->pods.at[pod].wait || volumes_are_bound(p, p->pods.at[pod].wait));
+    arena_rewind(&p->arena, mark);
+    return bound;
+}
+
+bool project_volumes_reached(struct project *p, uint64_t instance)
+{
+    struct arena_mark mark = arena_mark(&p->arena);
+    uint32_t pod = pod_by_instance(p, instance);
+    bool reached = pod != NONE && volumes_are_reached(p, &p->pods.at[pod]);
+    arena_rewind(&p->arena, mark);
+    return reached;
+}
+
+size_t project_claims_made(struct project *p, const char *workload, project_claim_teller *tell, void *ctx)
+{
+    struct arena_mark mark = arena_mark(&p->arena);
+    uint32_t pod = pod_find(p, workload);
+    size_t open = pod == NONE || p->pods.at[pod].job ? 0 : claims_made(p, pod, tell, ctx);
+    arena_rewind(&p->arena, mark);
+    return open;
+}

@@ -1,0 +1,183 @@
+/* project_attach.c - volumes that are attached to nodes though no pod there uses them.
+ *
+ * A pod has gone and its volume is not detached yet, or somebody attached one by hand: they count against how many volumes of a driver the node
+ * takes (CSINode). What pods use is the cluster's to say, so nodes of which something may be different are looked at when pods are up to date.
+ */
+#include "base/hash.h"
+#include "kube/project_parts.h"
+
+static uint64_t name_hash(const char *name)
+{
+    return hash_bytes(name, strlen(name), 0);
+}
+
+static bool attached_same(const void *ctx, uint32_t value, const void *node)
+{
+    return strcmp(((const struct project *)ctx)->attached.at[value].node, node) == 0;
+}
+
+static uint32_t attached_find(const struct project *p, const char *node)
+{
+    return p->attached.len ? map_find(&p->attached_by_node, name_hash(node), attached_same, p, node) : NONE;
+}
+
+static uint32_t attached_new(struct project *p, const char *node)
+{
+    uint32_t i = (uint32_t)p->attached.len;
+    if (p->attached_free.len)
+        i = p->attached_free.at[--p->attached_free.len];
+    else
+        vec_push(&p->attached, (struct attached){0});
+    p->attached.at[i].node = mem_strdup(node);
+    map_add(&p->attached_by_node, name_hash(node), i);
+    return i;
+}
+
+static void attached_free(struct project *p, uint32_t i)
+{
+    struct attached *a = &p->attached.at[i];
+    map_drop(&p->attached_by_node, name_hash(a->node), i);
+    mem_free(a->node);
+    vec_done(&a->at);
+    *a = (struct attached){0};
+    vec_push(&p->attached_free, i);
+}
+
+void attached_touch(struct project *p, const char *node)
+{
+    uint32_t i = attached_find(p, node);
+    if (i == NONE || p->attached.at[i].old)
+        return;
+    p->attached.at[i].old = true;
+    vec_push(&p->attached_old, i);
+}
+
+/* ---- attachments as they come -------------------------------------------------------------------------------------- */
+
+static struct kube_attachment attachment_read(struct project *p, uint32_t at)
+{
+    struct kube_attachment a = {.driver = "", .node = "", .volume = ""};
+    (void)kube_attachment_read(&p->arena, shelf_bytes(&p->shelves[PROJECT_ATTACHMENT], at), &a);
+    return a;
+}
+
+void attachment_join(struct project *p, const char *name)
+{
+    uint32_t at = shelf_find(&p->shelves[PROJECT_ATTACHMENT], name);
+    if (at == NONE)
+        return; /* it went */
+    const struct kube_attachment a = attachment_read(p, at);
+    if (!*a.driver || !*a.node || !*a.volume)
+        return;
+    if (at >= p->attached_volumes.len)
+        vec_resize(&p->attached_volumes, at + 1);
+    p->attached_volumes.at[at] = intern_put(&p->names, a.volume);
+    uint32_t i = attached_find(p, a.node);
+    if (i == NONE)
+        i = attached_new(p, a.node);
+    vec_push(&p->attached.at[i].at, at);
+    attached_touch(p, a.node);
+    project_changed(p);
+}
+
+void attachment_leave(struct project *p, const char *name)
+{
+    uint32_t at = shelf_find(&p->shelves[PROJECT_ATTACHMENT], name);
+    if (at == NONE || at >= p->attached_volumes.len || !p->attached_volumes.at[at])
+        return;
+    p->attached_volumes.at[at] = 0;
+    const char *node = attachment_read(p, at).node;
+    struct attached *a = &p->attached.at[attached_find(p, node)];
+    for (size_t i = 0; i < a->at.len; i++)
+        if (a->at.at[i] == at) {
+            a->at.at[i] = a->at.at[--a->at.len];
+            break;
+        }
+    attached_touch(p, node);
+    project_changed(p);
+}
+
+void attached_volume_changed(struct project *p, const char *volume)
+{
+    sym name = p->attached_volumes.len ? intern_find(&p->names, volume) : 0;
+    for (uint32_t at = 0; name && at < p->attached_volumes.len; at++)
+        if (p->attached_volumes.at[at] == name) {
+            attached_touch(p, attachment_read(p, at).node);
+            project_changed(p);
+        }
+}
+
+/* ---- what nobody uses ------------------------------------------------------------------------------------------------ */
+
+/* Is it attached and used by no pod there? Kubernetes counts those that are CSI's own. */
+static bool is_alone(struct project *p, const struct kube_attachment *a)
+{
+    struct kube_volume volume;
+    return volume_find(p, a->volume, &volume) && *volume.driver && !volume.in_tree &&
+           !berth_volume_used(p->cluster, project_key(p, "volume", a->driver, volume.handle), a->node);
+}
+
+/* In whatever order they came. */
+static uint64_t alone_hash(struct project *p, const struct attached *a)
+{
+    struct arena_mark mark = arena_mark(&p->arena);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < a->at.len; i++) {
+        const struct kube_attachment one = attachment_read(p, a->at.at[i]);
+        sum += is_alone(p, &one) ? name_hash(one.driver) : 0;
+    }
+    arena_rewind(&p->arena, mark);
+    return sum;
+}
+
+void attached_look(struct project *p, const char *node)
+{
+    uint32_t i = attached_find(p, node);
+    if (i != NONE)
+        p->attached.at[i].alone = alone_hash(p, &p->attached.at[i]);
+}
+
+int64_t attached_alone(struct project *p, const char *node, const char *driver)
+{
+    uint32_t at = attached_find(p, node);
+    int64_t count = 0;
+    for (size_t i = 0; at != NONE && i < p->attached.at[at].at.len; i++) {
+        const struct kube_attachment one = attachment_read(p, p->attached.at[at].at.at[i]);
+        count += strcmp(one.driver, driver) == 0 && is_alone(p, &one);
+    }
+    return count;
+}
+
+bool attached_settle(struct project *p)
+{
+    bool told = false;
+    for (size_t i = 0; i < p->attached_old.len; i++) {
+        uint32_t at = p->attached_old.at[i];
+        struct attached *a = &p->attached.at[at];
+        struct arena_mark mark = arena_mark(&p->arena);
+        a->old = false;
+        if (alone_hash(p, a) != a->alone) {
+            (void)node_again(p, a->node);
+            attached_look(p, a->node);
+            told = true;
+        }
+        if (!p->attached.at[at].at.len)
+            attached_free(p, at);
+        arena_rewind(&p->arena, mark);
+    }
+    p->attached_old.len = 0;
+    return told;
+}
+
+void attached_done(struct project *p)
+{
+    for (size_t i = 0; i < p->attached.len; i++) {
+        mem_free(p->attached.at[i].node);
+        vec_done(&p->attached.at[i].at);
+    }
+    vec_done(&p->attached);
+    vec_done(&p->attached_free);
+    vec_done(&p->attached_old);
+    vec_done(&p->attached_volumes);
+    map_done(&p->attached_by_node);
+}

@@ -1,0 +1,56 @@
+/* project_capacity.c - where there is storage left, as CSI drivers say it.
+ *
+ * A driver that wants to be believed (CSIDriver.spec.storageCapacity) makes volumes only on nodes from which some of its CSIStorageCapacity objects
+ * of the class can be reached that has room for one of the claim's size.
+ */
+#include "kube/project_parts.h"
+
+bool driver_find(struct project *p, const char *name, struct kube_driver *ret)
+{
+    const struct shelf *s = &p->shelves[PROJECT_CSI_DRIVER];
+    uint32_t i = *name ? shelf_find(s, name) : NONE;
+    return i != NONE && kube_driver_read(&p->arena, shelf_bytes(s, i), ret);
+}
+
+static bool counts(struct project *p, const struct kube_class *class)
+{
+    struct kube_driver driver;
+    return driver_find(p, class->provisioner, &driver) && driver.capacity;
+}
+
+/* Room for the claim's volume somewhere? */
+static bool suits(struct project *p, uint32_t i, const struct kube_claim *claim, const struct kube_class *class,
+                  struct kube_capacity *ret)
+{
+    const struct shelf *s = &p->shelves[PROJECT_CAPACITY];
+    return s->at.at[i].key && kube_capacity_read(&p->arena, shelf_bytes(s, i), ret) &&
+           strcmp(ret->class_name, class->meta.name) == 0 && ret->most_bytes >= claim->size_bytes &&
+           ret->nodes.present && !ret->nodes.never;
+}
+
+bool capacity_where(struct project *p, const struct kube_claim *claim, const struct kube_class *class,
+                    struct kube_terms *to)
+{
+    struct kube_capacity c;
+    if (!counts(p, class))
+        return false;
+    for (uint32_t i = 0; i < p->shelves[PROJECT_CAPACITY].at.len; i++) {
+        if (!suits(p, i, claim, class, &c))
+            continue;
+        if (c.nodes.exprs.len == 0)
+            return false; /* an empty selector finds every node */
+        kube_push(&p->arena, to, ((struct berth_term){c.nodes.exprs.at, c.nodes.exprs.len, 0}));
+    }
+    kube_terms_merge(&p->arena, to);
+    return true;
+}
+
+bool capacity_on(struct project *p, const struct kube_claim *claim, const struct kube_class *class,
+                 const struct kube_labels *node)
+{
+    struct kube_capacity c;
+    bool found = !counts(p, class);
+    for (uint32_t i = 0; !found && i < p->shelves[PROJECT_CAPACITY].at.len; i++)
+        found = suits(p, i, claim, class, &c) && kube_selector_matches(&c.nodes, node);
+    return found;
+}

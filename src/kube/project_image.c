@@ -1,0 +1,199 @@
+/* project_image.c - a projection as inputs that make it again.
+ *
+ * Objects first, then roles of jobs and pods, each bound one with the number of its instance; then, of a projection that is settled, what was decided
+ * and is not shown by the API server yet.
+ */
+#include "kube/project_parts.h"
+
+#define SECOND_NS INT64_C(1000000000)
+
+enum { NODE_STATUS = 3, STATUS_IMAGES = 8, IMAGE_NAMES = 1, IMAGE_BYTES = 2 };
+
+struct image {
+    struct project *p;
+    void (*tell)(void *ctx, const struct project_input *in);
+    void *ctx;
+};
+
+static void tell(const struct image *m, const struct project_input *in)
+{
+    m->tell(m->ctx, in);
+}
+
+static void shelf_tell(const struct image *m, enum project_kind kind)
+{
+    const struct shelf *s = &m->p->shelves[kind];
+    for (uint32_t i = 0; i < s->at.len; i++) {
+        const char *key = s->at.at[i].key;
+        if (!key)
+            continue;
+        struct arena_mark mark = arena_mark(&m->p->arena);
+        const char *colon = strchr(key, ':');
+        const struct kube_object o = {.namespace = colon ? arena_strndup(&m->p->arena, key, (size_t)(colon - key)) : "",
+                                      .name = colon ? colon + 1 : key,
+                                      .uid = ""};
+        tell(m, &(struct project_input){.op = PROJECT_PUT, .kind = kind, .object = &o, .kept = shelf_bytes(s, i)});
+        arena_rewind(&m->p->arena, mark);
+    }
+}
+
+static void node_tell(const struct image *m, const struct node_entry *e)
+{
+    CLEANUP(str) struct str whole = {0};
+    const struct kube_object o = {.namespace = "", .name = e->name, .uid = ""};
+    str_add_bytes(&whole, e->bytes, e->len);
+    size_t status = e->images_len ? proto_begin(&whole, NODE_STATUS) : 0;
+    for (size_t i = 0; i < e->images_len; i++) {
+        size_t begun = proto_begin(&whole, STATUS_IMAGES);
+        proto_add_text(&whole, IMAGE_NAMES, intern_text(&m->p->names, e->images[i].name));
+        proto_add_int(&whole, IMAGE_BYTES, (int64_t)e->images[i].size_kib << 10);
+        proto_end(&whole, begun);
+    }
+    if (e->images_len)
+        proto_end(&whole, status);
+    tell(m,
+         &(struct project_input){
+             .op = PROJECT_PUT, .kind = PROJECT_NODE, .object = &o, .kept = proto_reader(str_text(&whole), whole.len)});
+}
+
+static struct proto_reader template_of(const struct project *p, const struct pod_entry *e)
+{
+    return proto_reader(p->templates.at[e->template].bytes, p->templates.at[e->template].len);
+}
+
+static void role_tell(const struct image *m, const struct pod_entry *e)
+{
+    tell(m, &(struct project_input){.op = PROJECT_ROLE_PUT,
+                                    .id = e->id,
+                                    .namespace = pod_namespace(m->p, e),
+                                    .owner = e->job->owner,
+                                    .kept = template_of(m->p, e)});
+    for (uint32_t i = 0; i < e->job->ended.len; i++)
+        if (e->job->ended.at[i])
+            tell(m, &(struct project_input){
+                        .op = PROJECT_TASK_END, .id = e->id, .ordinal = i, .instance = e->job->ended.at[i]});
+}
+
+static void pod_tell_whole(const struct image *m, const struct pod_entry *e)
+{
+    bool bound = e->state == POD_BOUND && e->node != NONE;
+    const char *node = bound ? m->p->nodes.at[e->node].name : "";
+    const struct kube_object o = {.namespace = pod_namespace(m->p, e),
+                                  .name = e->name,
+                                  .uid = e->uid,
+                                  .version = (uint64_t)(e->created_ns % SECOND_NS)};
+    tell(m, &(struct project_input){
+                .op = PROJECT_PUT,
+                .kind = PROJECT_POD,
+                .object = &o,
+                .kept = template_of(m->p, e),
+                .created_ns = e->created_ns - e->created_ns % SECOND_NS,
+                .deleted_ns = e->deleted_ns,
+                .bound_ns = e->bound_ns,
+                .owner = e->task ? e->task->owner : "",
+                .node = {node, strlen(node)},
+                .instance = bound ? e->instance : 0
+    });
+}
+
+static void volumes_tell(const struct image *m, const struct pod_entry *e)
+{
+    if (e->wait->volumes_len)
+        tell(m,
+             &(struct project_input){
+                 .op = PROJECT_TAKEN, .id = e->id, .volumes = e->wait->volumes, .volumes_len = e->wait->volumes_len});
+}
+
+/* What waits for the API server, or for others to go. The pod of a task is not there before it is assumed. */
+static void pod_tell_way(const struct image *m, const struct pod_entry *e)
+{
+    const struct pod_wait *w = e->wait;
+    bool task = e->task && !*e->uid;
+    if (!task && (w->failures || w->begin_ns || w->shunned.len))
+        tell(m, &(struct project_input){.op = PROJECT_HELD,
+                                        .id = e->id,
+                                        .failures = w->failures,
+                                        .moment_ns = w->begin_ns,
+                                        .nodes = (const char *const *)w->shunned.at,
+                                        .nodes_len = w->shunned.len});
+    if (!task)
+        volumes_tell(m, e);
+    if (e->state != POD_ASSUMED && e->state != POD_RESERVED)
+        return;
+    const char *node = m->p->nodes.at[e->node].name;
+    bool reserved = e->state == POD_RESERVED;
+    tell(m, &(struct project_input){
+                .op = task ? PROJECT_TASK_ASSUME : PROJECT_ASSUME,
+                .id = task ? e->task->role : e->id,
+                .name = e->name,
+                .ordinal = task ? e->task->ordinal : 0,
+                .attempt = task ? e->task->attempt : 0,
+                .node = {node, strlen(node)},
+                .instance = e->instance,
+                .waits = reserved ? w->waits : NULL,
+                .waits_len = reserved ? w->waits_len : 0
+    });
+    if (task)
+        volumes_tell(m, e);
+}
+
+static void pods_tell_whole(const struct image *m)
+{
+    const struct project *p = m->p;
+    for (size_t i = 0; i < p->pods.len; i++)
+        if (p->pods.at[i].id && p->pods.at[i].job)
+            role_tell(m, &p->pods.at[i]);
+    for (size_t i = 0; i < p->pods.len; i++) {
+        const struct pod_entry *e = &p->pods.at[i];
+        if (e->id && !e->job && *e->uid)
+            pod_tell_whole(m, e);
+    }
+}
+
+/* A pod that nobody has seen yet, of a job that is gone: there is no role by which it could be told. */
+static bool is_orphan(const struct project *p, const struct pod_entry *e)
+{
+    if (!e->id || !e->task || *e->uid)
+        return false;
+    uint32_t role = pod_find(p, e->task->role);
+    return role == NONE || strcmp(p->pods.at[role].job->owner, e->task->owner) != 0;
+}
+
+bool project_orphans(const struct project *p)
+{
+    for (size_t i = 0; i < p->pods.len; i++)
+        if (is_orphan(p, &p->pods.at[i]))
+            return true;
+    return false;
+}
+
+/* They come by themselves, as any pod that nobody expects. */
+static void orphans_forget(struct project *p)
+{
+    for (uint32_t i = 0; i < p->pods.len; i++)
+        if (is_orphan(p, &p->pods.at[i]))
+            pod_forget(p, i);
+}
+
+void project_image(struct project *p, void (*to)(void *ctx, const struct project_input *in), void *ctx)
+{
+    const struct image m = {p, to, ctx};
+    orphans_forget(p);
+    for (unsigned k = 0; k <= PROJECT_GROUP; k++)
+        shelf_tell(&m, (enum project_kind)k);
+    for (size_t i = 0; i < p->nodes.len; i++)
+        if (p->nodes.at[i].name && p->nodes.at[i].bytes)
+            node_tell(&m, &p->nodes.at[i]);
+    pods_tell_whole(&m);
+    tell(&m, &(struct project_input){.op = PROJECT_SETTLE});
+    for (size_t i = 0; i < p->pods.len; i++)
+        if (p->pods.at[i].id && p->pods.at[i].wait)
+            pod_tell_way(&m, &p->pods.at[i]);
+    for (size_t i = 0; i < p->pods.len; i++)
+        if (p->pods.at[i].id && p->pods.at[i].instance && p->pods.at[i].stopping)
+            tell(&m,
+                 &(struct project_input){.op = PROJECT_STOPPING, .instance = p->pods.at[i].instance, .stopping = true});
+    size_t places = p->pods.len;
+    project_renew(p);
+    tell(&m, &(struct project_input){.op = PROJECT_RENEW, .instance = p->instances, .places = places});
+}

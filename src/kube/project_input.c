@@ -1,0 +1,236 @@
+/* project_input.c - inputs of a projection given to it again. */
+#include "kube/project_input.h"
+
+#include "kube/project_parts.h"
+
+#define SECOND_NS INT64_C(1000000000)
+
+enum {
+    POD_META = 1,
+    POD_SPEC = 2,
+    POD_STATUS = 3,
+    SPEC_NODE = 10,
+    META_NAME = 1,
+    META_NAMESPACE = 3,
+    META_UID = 5,
+    META_CREATED = 8,
+    META_DELETED = 9,
+    META_OWNERS = 13,
+    OWNER_KIND = 1,
+    OWNER_NAME = 3,
+    OWNER_UID = 4,
+    OWNER_VERSION = 5,
+    OWNER_CONTROLS = 6,
+    STATUS_CONDITIONS = 2,
+    CONDITION_TYPE = 1,
+    CONDITION_STATUS = 2,
+    CONDITION_SINCE = 4,
+};
+
+/* ---- a pod whole again ------------------------------------------------------------------------------------------------- */
+
+static void time_add(struct str *to, uint32_t number, int64_t ns)
+{
+    size_t begun = proto_begin(to, number);
+    proto_add_int(to, 1, ns / SECOND_NS);
+    if (ns % SECOND_NS)
+        proto_add_int(to, 2, ns % SECOND_NS);
+    proto_end(to, begun);
+}
+
+static void owner_add(struct str *to, const char *uid)
+{
+    size_t begun = proto_begin(to, META_OWNERS);
+    proto_add_text(to, OWNER_KIND, "Job");
+    proto_add_text(to, OWNER_UID, uid);
+    proto_add_text(to, OWNER_VERSION, "berth.dev/v1");
+    proto_add_int(to, OWNER_CONTROLS, 1);
+    proto_end(to, begun);
+}
+
+static void own_meta_add(struct str *to, const struct project_input *in)
+{
+    proto_add_text(to, META_NAME, in->object->name);
+    proto_add_text(to, META_NAMESPACE, in->object->namespace);
+    proto_add_text(to, META_UID, in->object->uid);
+    if (in->created_ns)
+        time_add(to, META_CREATED, in->created_ns);
+    if (in->deleted_ns)
+        time_add(to, META_DELETED, in->deleted_ns);
+    if (*in->owner)
+        owner_add(to, in->owner);
+}
+
+static void scheduled_add(struct str *to, int64_t since_ns)
+{
+    size_t begun = proto_begin(to, STATUS_CONDITIONS);
+    proto_add_text(to, CONDITION_TYPE, "PodScheduled");
+    proto_add_text(to, CONDITION_STATUS, "True");
+    time_add(to, CONDITION_SINCE, since_ns);
+    proto_end(to, begun);
+}
+
+/* What is common to many pods, with what is this one's own in its places: stripped again it is the same bytes. */
+static void pod_join(const struct project_input *in, struct str *to)
+{
+    struct proto_reader r = in->kept;
+    struct proto_field f;
+    bool told = !in->bound_ns;
+    while (proto_next(&r, &f)) {
+        size_t begun = proto_begin(to, f.number);
+        str_add_bytes(to, f.at, f.len);
+        if (f.number == POD_META)
+            own_meta_add(to, in);
+        else if (f.number == POD_SPEC && in->node.len)
+            proto_add_bytes(to, SPEC_NODE, in->node.at, in->node.len);
+        else if (f.number == POD_STATUS && !told) {
+            scheduled_add(to, in->bound_ns);
+            told = true;
+        }
+        proto_end(to, begun);
+    }
+    if (told)
+        return;
+    size_t begun = proto_begin(to, POD_STATUS);
+    scheduled_add(to, in->bound_ns);
+    proto_end(to, begun);
+}
+
+/* ---- an image ---------------------------------------------------------------------------------------------------------- */
+
+static void waits_set(struct pod_entry *e, const struct project_input *in)
+{
+    if (!in->waits_len)
+        return;
+    e->wait->waits = mem_array(in->waits_len, sizeof *in->waits);
+    memcpy(e->wait->waits, in->waits, in->waits_len * sizeof *in->waits);
+    e->wait->waits_len = in->waits_len;
+}
+
+/* As it was decided once: nothing is chosen. */
+static uint64_t assumed_set(struct project *p, const struct project_input *in)
+{
+    uint32_t pod = pod_find(p, in->id);
+    if (pod == NONE || !p->pods.at[pod].wait || p->pods.at[pod].state != POD_WAITS || p->pods.at[pod].job)
+        return 0;
+    struct pod_entry *e = &p->pods.at[pod];
+    e->state = in->waits_len ? POD_RESERVED : POD_ASSUMED;
+    waits_set(e, in);
+    (void)pod_instance_make(p, pod, arena_strndup(&p->arena, in->node.at, in->node.len), in->gpus);
+    if (e->gang != NONE)
+        gang_changed(p, e->gang);
+    return p->pods.at[pod].instance;
+}
+
+static void held_set(struct project *p, const struct project_input *in)
+{
+    uint32_t pod = pod_find(p, in->id);
+    if (pod == NONE || !p->pods.at[pod].wait)
+        return;
+    p->pods.at[pod].wait->failures = in->failures;
+    p->pods.at[pod].wait->begin_ns = in->moment_ns;
+    for (size_t i = 0; i < in->nodes_len; i++)
+        pod_shun(p, pod, in->nodes[i]);
+    pod_mark(p, pod);
+}
+
+static void places_add(struct project *p, size_t len)
+{
+    while (p->pods.len < len) {
+        vec_push(&p->pods_free, (uint32_t)p->pods.len);
+        vec_push(&p->pods, (struct pod_entry){0});
+    }
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------------- */
+
+/* With what is known of it from before; false: there is no such pod. */
+static bool known_fill(struct project *p, struct kube_object *o, struct project_input *in)
+{
+    uint32_t pod = pod_find(p, arena_fmt(&p->arena, "%s:%s", o->namespace, o->name));
+    if (pod == NONE || p->pods.at[pod].template == NONE)
+        return false;
+    const struct pod_entry *e = &p->pods.at[pod];
+    const struct template *t = &p->templates.at[e->template];
+    o->uid = arena_strdup(&p->arena, e->uid);
+    in->kept = proto_reader(t->bytes, t->len);
+    in->created_ns = e->created_ns - e->created_ns % SECOND_NS;
+    in->deleted_ns = e->deleted_ns;
+    return true;
+}
+
+static bool object_take(struct project *p, struct project_input in)
+{
+    CLEANUP(str) struct str whole = {0};
+    struct kube_object o = *in.object;
+    if (in.op == PROJECT_DROP) {
+        project_object_drop(p, in.kind, &o);
+        return true;
+    }
+    if (in.known && !known_fill(p, &o, &in))
+        return false;
+    o.raw = in.kept;
+    in.object = &o;
+    if (in.kind == PROJECT_POD) {
+        pod_join(&in, &whole);
+        o.raw = proto_reader(str_text(&whole), whole.len);
+    }
+    project_object_put(p, in.kind, &o);
+    return true;
+}
+
+static uint64_t place_take(struct project *p, const struct project_input *in, bool image)
+{
+    const char *node = arena_strndup(&p->arena, in->node.at, in->node.len);
+    if (in->op == PROJECT_TASK_ASSUME)
+        return project_task_assume(p, &(struct project_place){.role = in->id,
+                                                              .name = in->name,
+                                                              .ordinal = in->ordinal,
+                                                              .attempt = in->attempt,
+                                                              .node = node,
+                                                              .gpus = in->gpus,
+                                                              .waits = in->waits,
+                                                              .waits_len = in->waits_len,
+                                                              .recorded = image});
+    return image ? assumed_set(p, in) : project_assume(p, in->id, node, in->gpus, in->waits, in->waits_len);
+}
+
+static bool take(struct project *p, const struct project_input *in, bool image)
+{
+    switch (in->op) {
+    case PROJECT_PUT:
+    case PROJECT_DROP: return object_take(p, *in);
+    case PROJECT_SETTLE: (void)project_cluster(p); return true;
+    case PROJECT_ASSUME:
+    case PROJECT_TASK_ASSUME: return place_take(p, in, image) == in->instance;
+    case PROJECT_PROMOTE: (void)project_promote(p, in->instance); return true;
+    case PROJECT_GIVE_BACK: project_give_back(p, in->instance, in->moment_ns); return true;
+    case PROJECT_STOPPING: project_stopping(p, in->instance, in->stopping); return true;
+    case PROJECT_ROLE_PUT:
+        return project_role_put(p, &(struct project_role){in->id, in->namespace, in->owner, in->kept});
+    case PROJECT_ROLE_DROP: project_role_drop(p, in->id); return true;
+    case PROJECT_ROLE_CHANGED: project_role_changed(p, in->id); return true;
+    case PROJECT_TASK_END: project_task_end(p, in->id, in->ordinal); return p->instances == in->instance;
+    case PROJECT_TASKS_AGAIN: project_tasks_again(p, in->id); return true;
+    case PROJECT_HELD: held_set(p, in); return true;
+    case PROJECT_TAKEN: volumes_take(p, in->id, in->volumes, in->volumes_len); return true;
+    case PROJECT_RENEW:
+        p->instances = in->instance;
+        places_add(p, in->places);
+        project_renew(p);
+        return true;
+    case PROJECT_TOLD:
+    case PROJECT_OPS: break;
+    }
+    return true;
+}
+
+bool project_input_take(struct project *p, const struct project_input *in, bool image)
+{
+    struct arena_mark mark = arena_mark(&p->arena);
+    if (image && in->instance && in->op != PROJECT_RENEW)
+        p->instances = in->instance - 1;
+    bool same = take(p, in, image);
+    arena_rewind(&p->arena, mark);
+    return same;
+}

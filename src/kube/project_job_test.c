@@ -1,0 +1,455 @@
+/* project_job_test.c - roles of jobs as workloads, and their pods as instances: placed, seen, ended, left behind. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "kube/object_kit_test.h"
+
+#define CPU(amount) "spec: {containers: [{name: c, resources: {requests: {cpu: " amount "}}}]}"
+#define ROLE "default:train:w"
+
+struct play {
+    struct scene s; /* first: callbacks are given its address */
+    uint32_t tasks, min;
+    bool gang, suspended;
+    const char *refuses;
+    char told[256]; /* of the last task */
+};
+
+static const char *claim(void *ctx, const char *role, struct arena *arena, struct berth_workload *w)
+{
+    const struct play *p = ctx;
+    (void)arena;
+    assert_int_equal(strncmp(role, "default:train:", 14), 0);
+    w->replicas = p->tasks;
+    w->gang = p->gang ? "default:train" : NULL;
+    w->gang_min = p->min;
+    w->suspended = p->suspended;
+    return p->refuses;
+}
+
+static void task(void *ctx, const struct project_task *t)
+{
+    static const char *const phases[] = {"pending", "running", "succeeded", "failed", "gone"};
+    struct play *p = ctx;
+    (void)snprintf(p->told, sizeof p->told, "%s/%s/%s %u.%u %s %s%s%s%s", t->job, t->role, t->name, t->ordinal,
+                   t->attempt, phases[t->phase], t->node, t->leaves ? " leaves" : "", *t->why ? ": " : "", t->why);
+}
+
+static void play_begin(struct play *p)
+{
+    static const char *const names[] = {"berth"};
+    *p = (struct play){.tasks = 2, .gang = true};
+    p->s.tenants = tenants_new(scene_changed, p);
+    p->s.p = project_new(&(struct project_config){.schedulers = names,
+                                                  .schedulers_len = 1,
+                                                  .tenants = p->s.tenants,
+                                                  .changed = scene_changed,
+                                                  .trouble = scene_trouble,
+                                                  .ctx = p,
+                                                  .claim = claim,
+                                                  .task = task});
+    scene_node(&p->s, "n1", "a", "");
+    scene_node(&p->s, "n2", "b", "");
+}
+
+static void play_cleanup(struct play *p)
+{
+    assert_string_equal(p->s.trouble, "");
+    scene_cleanup(&p->s);
+}
+
+static void role(struct play *p, const char *id, const char *owner, const char *pod)
+{
+    CLEANUP(str) struct str bytes = {0}, yaml = {0};
+    str_addf(&yaml, "{metadata: {namespace: default, labels: {app: x}}, %s}", pod);
+    kit_object(&bytes, PROJECT_POD, yaml.at);
+    assert_true(project_role_put(p->s.p, &(struct project_role){.id = id,
+                                                                .namespace = "default",
+                                                                .owner = owner,
+                                                                .pod = proto_reader(str_text(&bytes), bytes.len)}));
+}
+
+/* The pod of a task as the API server has it. */
+static void pod(struct play *p, const char *owner, unsigned ordinal, unsigned attempt, const char *node,
+                const char *more, bool put)
+{
+    CLEANUP(str) struct str yaml = {0};
+    str_addf(
+        &yaml,
+        "{metadata: {name: train-w-%u, namespace: default, uid: uid-%s-%u, creationTimestamp: 200, labels: {app: x, "
+        "berth.dev/job: train, berth.dev/role: w, berth.dev/index: '%u', berth.dev/attempt: '%u'}, ownerReferences: "
+        "[{kind: Job, apiVersion: berth.dev/v1, uid: %s, controller: true}]}, spec: {schedulerName: berth, nodeName: %s, containers: [{name: c, "
+        "resources: {requests: {cpu: 3}}}]}%s%s}",
+        ordinal, owner, ordinal, ordinal, attempt, owner, node, *more ? ", " : "", more);
+    scene_tell(&p->s, PROJECT_POD, yaml.at, put);
+}
+
+static uint64_t assume(struct play *p, unsigned ordinal, const char *node)
+{
+    char name[32];
+    (void)snprintf(name, sizeof name, "train-w-%u", ordinal);
+    return project_task_assume(
+        p->s.p, &(struct project_place){.role = ROLE, .name = name, .ordinal = ordinal, .attempt = 1, .node = node});
+}
+
+static void a_role_is_placed_as_a_whole(void **state)
+{
+    (void)state;
+    CLEANUP(play) struct play p;
+    play_begin(&p);
+    role(&p, ROLE, "j-1", CPU("3"));
+    assert_string_equal(scene_says(&p.s), "train:w->n1 train:w->n2");
+    p.tasks = 3; /* two nodes have room for two */
+    project_role_changed(p.s.p, ROLE);
+    assert_string_equal(scene_says(&p.s), "?train:w");
+    assert_non_null(strstr(scene_why(&p.s, "train:w"), "0/2 nodes are available"));
+    p.min = 2;
+    project_role_changed(p.s.p, ROLE);
+    assert_string_equal(scene_says(&p.s), "?train:w train:w->n1 train:w->n2");
+    p.suspended = true;
+    project_role_changed(p.s.p, ROLE);
+    assert_string_equal(scene_says(&p.s), "");
+    p.suspended = false;
+    p.refuses = "its queue is closed";
+    project_role_changed(p.s.p, ROLE);
+    assert_string_equal(scene_why(&p.s, "train:w"), "0/2 nodes are available: its queue is closed.");
+    project_role_drop(p.s.p, ROLE);
+    assert_string_equal(scene_says(&p.s), "");
+}
+
+static void two_roles_start_together(void **state)
+{
+    (void)state;
+    CLEANUP(play) struct play p;
+    play_begin(&p);
+    p.tasks = 1;
+    role(&p, ROLE, "j-1", CPU("3"));
+    role(&p, "default:train:m", "j-1", CPU("5"));
+    assert_string_equal(scene_says(&p.s), "?train:m ?train:w");
+    role(&p, "default:train:m", "j-1", CPU("2"));
+    assert_string_equal(scene_says(&p.s), "train:m->n1 train:w->n2");
+}
+
+static void a_task_from_its_promise_to_its_end(void **state)
+{
+    (void)state;
+    CLEANUP(play) struct play p;
+    struct project_pod seen;
+    play_begin(&p);
+    p.gang = false;
+    role(&p, ROLE, "j-1", CPU("3"));
+    assert_string_equal(scene_says(&p.s), "train:w->n1 train:w->n2");
+    uint64_t first = assume(&p, 0, "n1"), second = assume(&p, 1, "n2");
+    assert_true(first && second && first != second);
+    assert_int_equal(assume(&p, 0, "n1"), 0); /* that one is on its way */
+    assert_int_equal(assume(&p, 1, "n9"), 0);
+    assert_string_equal(scene_says(&p.s), "");
+    project_give_back(p.s.p, second, 0); /* it could not be made */
+    assert_string_equal(scene_says(&p.s), "train:w->n2");
+    assert_false(project_pod_by_instance(p.s.p, second, &seen));
+    pod(&p, "j-1", 0, 1, "n1", "status: {phase: Running}", true);
+    assert_string_equal(p.told, "train/w/train-w-0 0.1 running n1");
+    assert_true(project_pod_by_instance(p.s.p, first, &seen)); /* the same instance */
+    assert_true(seen.bound);
+    assert_string_equal(seen.uid, "uid-j-1-0");
+    assert_string_equal(seen.role, ROLE);
+    assert_string_equal(scene_says(&p.s), "train:w->n2");
+    pod(&p, "j-1", 0, 1, "n1", "status: {phase: Succeeded}", true);
+    assert_string_equal(p.told, "train/w/train-w-0 0.1 succeeded n1");
+    project_task_end(p.s.p, ROLE, 0);
+    assert_string_equal(scene_says(&p.s), "train:w->n1"); /* the other; n1 is free again */
+    project_tasks_again(p.s.p, ROLE);
+    assert_string_equal(scene_says(&p.s), "train:w->n1 train:w->n2");
+}
+
+static void what_failed_says_why(void **state)
+{
+    (void)state;
+    CLEANUP(play) struct play p;
+    play_begin(&p);
+    role(&p, ROLE, "j-1", CPU("3"));
+    pod(&p, "j-1", 1, 1, "n1", "status: {phase: Failed}", true);
+    assert_string_equal(p.told, "train/w/train-w-1 1.1 failed n1");
+    pod(&p, "j-1", 0, 2, "n2", "status: {phase: Running}", true);
+    pod(&p, "j-1", 0, 2, "n2", "", false);
+    assert_string_equal(p.told, "train/w/train-w-0 0.2 gone n2");
+}
+
+/* What is of another job, or of none any more, is no task of this one; and is stopped. */
+static void those_of_others_are_left_alone(void **state)
+{
+    (void)state;
+    CLEANUP(play) struct play p;
+    play_begin(&p);
+    pod(&p, "j-0", 0, 1, "n1", "status: {phase: Running}", true);
+    assert_string_equal(scene_says(&p.s), "-train:w"); /* nobody knows its job */
+    p.tasks = 1;
+    role(&p, ROLE, "j-1", CPU("3"));
+    assert_string_equal(scene_says(&p.s), "-train:w:j-0 train:w->n2");
+    assert_int_equal(assume(&p, 0, "n2"), 0); /* its name is not free yet */
+    pod(&p, "j-0", 0, 1, "n1", "", false);
+    uint64_t instance = assume(&p, 0, "n2");
+    assert_true(instance);
+    pod(&p, "j-9", 0, 1, "n1", "status: {phase: Running}", true); /* somebody was faster with the name */
+    struct project_pod seen;
+    assert_false(project_pod_by_instance(p.s.p, instance, &seen));
+    assert_string_equal(scene_says(&p.s), "-train:w:j-9 train:w->n2");
+}
+
+/* Labels alone make no task. */
+static void pods_of_other_makers_are_pods(void **state)
+{
+    static const char *const owners[] = {
+        "", "ownerReferences: [{kind: ReplicaSet, apiVersion: apps/v1, uid: r, controller: true}]",
+        "ownerReferences: [{kind: Job, apiVersion: batch/v1, uid: r, controller: true}]",
+        "ownerReferences: [{kind: Job, apiVersion: berth.dev/v1, uid: r}]"};
+    (void)state;
+    for (size_t i = 0; i < ROWS(owners); i++) {
+        CLEANUP(play) struct play p;
+        CLEANUP(str) struct str yaml = {0};
+        play_begin(&p);
+        str_addf(&yaml,
+                 "{metadata: {name: train-w-0, namespace: default, labels: {berth.dev/job: train, berth.dev/role: w, "
+                 "berth.dev/index: '0', berth.dev/attempt: '1'}, %s}, spec: {nodeName: n1, containers: [{name: c}]}}",
+                 owners[i]);
+        scene_put(&p.s, PROJECT_POD, yaml.at);
+        assert_string_equal(p.told, "");
+        assert_string_equal(scene_says(&p.s), ""); /* nobody stops it */
+    }
+}
+
+static void a_promise_is_kept(void **state)
+{
+    (void)state;
+    CLEANUP(play) struct play p;
+    struct project_pod seen;
+    play_begin(&p);
+    p.tasks = 1;
+    role(&p, ROLE, "j-1", CPU("3"));
+    scene_pod(&p.s, "other", "", "n1", "containers: [{name: c, resources: {requests: {cpu: 3}}}]");
+    (void)scene_says(&p.s);
+    assert_true(project_pod_of(p.s.p, "default:other", &seen));
+    uint64_t waits = seen.instance;
+    uint64_t instance = project_task_assume(
+        p.s.p, &(struct project_place){
+                   .role = ROLE, .name = "train-w-0", .attempt = 1, .node = "n1", .waits = &waits, .waits_len = 1});
+    project_stopping(p.s.p, waits, true);
+    assert_string_equal(scene_says(&p.s), "");
+    scene_drop(&p.s, PROJECT_POD, "{metadata: {name: other, namespace: default}}");
+    assert_string_equal(scene_says(&p.s), "train:w->n1"); /* promoted */
+    assert_true(project_promote(p.s.p, instance));
+    assert_string_equal(scene_says(&p.s), "");
+}
+
+#define MOUNTS(cpu)                                                                                                     \
+    "spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: c}}], containers: [{name: c, resources: {requests: " \
+    "{cpu: " cpu "}}}]}"
+#define LATE "{metadata: {name: late}, provisioner: x, volumeBindingMode: WaitForFirstConsumer}"
+#define CLAIM(notes, spec)                                                                                             \
+    "{metadata: {name: c, namespace: default, uid: c-1" notes "}, spec: {storageClassName: late" spec "}}"
+#define IS_BOUND CLAIM(", annotations: {pv.kubernetes.io/bind-completed: 'yes'}", ", volumeName: pv")
+#define ON(node)                                                                                                       \
+    "nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, "   \
+    "values: [" node "]}]}]}}"
+
+/* A claim that waits for its first pod is made for the first task; others wait for the same volume, and may turn out not to reach it. */
+static void a_claim_is_made_for_the_first_task(void **state)
+{
+    (void)state;
+    CLEANUP(play) struct play p;
+    struct project_volume chosen[2];
+    play_begin(&p);
+    role(&p, ROLE, "j-1", MOUNTS("3"));
+    assert_string_equal(scene_why(&p.s, "train:w"), "0/2 nodes are available: persistentvolumeclaim \"c\" not found.");
+    scene_put(&p.s, PROJECT_CLAIM, CLAIM("", ""));
+    assert_non_null(strstr(scene_why(&p.s, "train:w"), "unbound immediate"));
+    scene_put(&p.s, PROJECT_STORAGE_CLASS, LATE);
+    assert_string_equal(scene_says(&p.s), "train:w->n1 train:w->n2");
+    uint64_t a = assume(&p, 0, "n1"), b = assume(&p, 1, "n2");
+    assert_true(a && b);
+    assert_int_equal(project_volumes(p.s.p, a, chosen, 2), 1);
+    assert_string_equal(chosen[0].claim_uid, "c-1");
+    assert_string_equal(chosen[0].volume, "");
+    assert_false(chosen[0].joined);
+    assert_int_equal(project_volumes(p.s.p, b, chosen, 2), 1);
+    assert_true(chosen[0].joined);
+    assert_false(project_volumes_bound(p.s.p, b));
+    scene_put(&p.s, PROJECT_VOLUME, "{metadata: {name: pv}, spec: {csi: {driver: d, volumeHandle: h}, " ON("n1") "}}");
+    scene_put(&p.s, PROJECT_CLAIM, IS_BOUND);
+    assert_true(project_volumes_bound(p.s.p, a) && project_volumes_bound(p.s.p, b));
+    assert_true(project_volumes_reached(p.s.p, a));
+    assert_false(project_volumes_reached(p.s.p, b));
+    project_give_back(p.s.p, a, 0);
+    project_give_back(p.s.p, b, 0);
+    assert_string_equal(scene_says(&p.s), "?train:w"); /* there is not room for both where the volume is */
+    p.tasks = 1;
+    project_role_changed(p.s.p, ROLE);
+    assert_string_equal(scene_says(&p.s), "train:w->n1");
+}
+
+/* A volume that is there is taken by the claim of the first task, and by no other claim. */
+static void a_volume_is_taken(void **state)
+{
+    (void)state;
+    CLEANUP(play) struct play p;
+    struct project_volume chosen[2];
+    play_begin(&p);
+    role(&p, ROLE, "j-1", MOUNTS("1"));
+    scene_put(&p.s, PROJECT_STORAGE_CLASS,
+              "{metadata: {name: late}, provisioner: kubernetes.io/no-provisioner, volumeBindingMode: "
+              "WaitForFirstConsumer}");
+    scene_put(&p.s, PROJECT_CLAIM, CLAIM("", ""));
+    scene_put(&p.s, PROJECT_VOLUME,
+              "{metadata: {name: pv}, spec: {storageClassName: late, " ON("n2") "}, status: {phase: Available}}");
+    assert_string_equal(scene_says(&p.s), "train:w->n2 train:w->n2");
+    assert_int_equal(assume(&p, 0, "n1"), 0); /* not there: the role is planned again, without this node */
+    uint64_t a = assume(&p, 0, "n2"), b = assume(&p, 1, "n2");
+    assert_int_equal(project_volumes(p.s.p, a, chosen, 2), 1);
+    assert_string_equal(chosen[0].volume, "pv");
+    assert_int_equal(project_volumes(p.s.p, b, chosen, 2), 1);
+    assert_string_equal(chosen[0].volume, "pv");
+    assert_true(chosen[0].joined);
+    scene_put(&p.s, PROJECT_CLAIM,
+              "{metadata: {name: d, namespace: default, uid: d-1}, spec: {storageClassName: late}}");
+    scene_pod(&p.s, "q", "", "", "volumes: [{name: v, persistentVolumeClaim: {claimName: d}}]");
+    assert_string_equal(scene_says(&p.s), "?q");
+    project_give_back(p.s.p, b, 0);
+    assert_non_null(strstr(scene_says(&p.s), "?q"));
+    project_give_back(p.s.p, a, 0);
+    assert_non_null(strstr(scene_says(&p.s), "q->n2"));
+}
+
+/* What is attached to one node at a time holds all that share it to one node; a claim of plain pods does not, as it never did. */
+static void one_node_for_what_is_attached(void **state)
+{
+    static const struct {
+        const char *label, *driver, *mode, *want;
+    } rows[] = {
+        {"attached, for one node",         "attachRequired: true",  "ReadWriteOnce", "one"},
+        {"attached, for many",             "attachRequired: true",  "ReadWriteMany", "two"},
+        {"not attached",                   "attachRequired: false", "ReadWriteOnce", "two"},
+        {"nothing is known of the driver", NULL,                    "ReadWriteOnce", "two"},
+    };
+    (void)state;
+    for (size_t i = 0; i < 2 * ROWS(rows); i++) {
+        CLEANUP(play) struct play p;
+        CLEANUP(str) struct str yaml = {0};
+        play_begin(&p);
+        scene_put(&p.s, PROJECT_STORAGE_CLASS, LATE);
+        if (rows[i / 2].driver)
+            str_addf(&yaml, "{metadata: {name: x}, spec: {%s}}", rows[i / 2].driver);
+        if (yaml.len)
+            scene_put(&p.s, PROJECT_CSI_DRIVER, yaml.at);
+        str_clear(&yaml);
+        bool bound = i % 2;
+        str_addf(&yaml,
+                 "{metadata: {name: c, namespace: default, uid: c-1%s}, spec: {storageClassName: late, accessModes: "
+                 "[%s]%s}}",
+                 bound ? ", annotations: {pv.kubernetes.io/bind-completed: 'yes'}" : "", rows[i / 2].mode,
+                 bound ? ", volumeName: pv" : "");
+        scene_put(&p.s, PROJECT_CLAIM, yaml.at);
+        scene_put(&p.s, PROJECT_VOLUME, "{metadata: {name: pv}, spec: {csi: {driver: x, volumeHandle: h}}}");
+        role(&p, ROLE, "j-1", MOUNTS("2"));
+        scene_pod(&p.s, "small", "", "n1", "containers: [{name: c, resources: {requests: {cpu: 1}}}]");
+        const char *says = scene_says(&p.s);
+        bool one = strcmp(says, "train:w->n2 train:w->n2") == 0; /* the only node with room for both */
+        bool two = strcmp(says, "train:w->n1 train:w->n2") == 0;
+        if (strcmp(one ? "one" : two ? "two" : "", rows[i / 2].want) != 0)
+            fail_msg("%s: %s", rows[i / 2].label, says);
+    }
+}
+
+struct told_claims {
+    unsigned count, selected; /* whose provisioner knows of no node; who does */
+    char name[64];
+};
+
+static void claim_told(void *ctx, const struct project_volume *claim, bool selected)
+{
+    struct told_claims *t = ctx;
+    t->count += !selected;
+    t->selected += selected;
+    (void)snprintf(t->name, sizeof t->name, "%s/%s", claim->claim, claim->claim_uid);
+}
+
+#define OWN_CLAIM(notes, spec)                                                                                         \
+    "{metadata: {name: train-w-0-v, namespace: default, uid: c-1, ownerReferences: [{uid: uid-j-1-0, controller: "     \
+    "true}]" notes "}, spec: {storageClassName: late" spec "}}"
+
+/* A claim of each pod itself: made after the pod, on its node. */
+static void each_pod_has_a_claim(void **state)
+{
+    (void)state;
+    CLEANUP(play) struct play p;
+    struct told_claims told = {0};
+    play_begin(&p);
+    p.tasks = 1;
+    role(&p, ROLE, "j-1",
+         "spec: {volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {storageClassName: late, accessModes: "
+         "[ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}], containers: [{name: c, resources: {requests: "
+         "{cpu: 3}}}]}");
+    assert_non_null(
+        strstr(scene_why(&p.s, "train:w"), "volume v is made for each pod of the job: its claim must name"));
+    scene_put(&p.s, PROJECT_STORAGE_CLASS,
+              "{metadata: {name: late}, provisioner: x, volumeBindingMode: WaitForFirstConsumer, allowedTopologies: "
+              "[{matchLabelExpressions: [{key: kubernetes.io/hostname, values: [n2]}]}]}");
+    assert_string_equal(scene_says(&p.s), "train:w->n2");
+    scene_put(&p.s, PROJECT_CSI_DRIVER, "{metadata: {name: x}, spec: {storageCapacity: true}}");
+    assert_non_null(strstr(scene_why(&p.s, "train:w"), "did not have enough free storage"));
+    scene_put(&p.s, PROJECT_CAPACITY, "{metadata: {name: s}, storageClassName: late, capacity: 2Gi, nodeTopology: {}}");
+    assert_string_equal(scene_says(&p.s), "train:w->n2");
+    p.tasks = 2; /* the driver attaches, but each has a volume of its own */
+    scene_put(&p.s, PROJECT_STORAGE_CLASS, LATE);
+    project_role_changed(p.s.p, ROLE);
+    assert_string_equal(scene_says(&p.s), "train:w->n1 train:w->n2");
+    p.tasks = 1;
+    project_role_changed(p.s.p, ROLE);
+    uint64_t a = assume(&p, 0, "n2");
+    assert_int_equal(project_volumes(p.s.p, a, NULL, 0), 0); /* nothing to be done before the pod is made */
+    scene_put(
+        &p.s, PROJECT_POD,
+        "{metadata: {name: train-w-0, namespace: default, uid: uid-j-1-0, labels: {berth.dev/job: train, berth.dev/role: "
+        "w, berth.dev/index: '0', berth.dev/attempt: '1'}, ownerReferences: [{kind: Job, apiVersion: berth.dev/v1, "
+        "uid: j-1, controller: true}]}, spec: {schedulerName: berth, nodeName: n2, volumes: [{name: v, ephemeral: "
+        "{volumeClaimTemplate: {spec: {storageClassName: late}}}}], containers: [{name: c}]}}");
+    assert_string_equal(scene_says(&p.s), "");
+    assert_int_equal(project_claims_made(p.s.p, "default:train-w-0", claim_told, &told), 1); /* not there yet */
+    assert_int_equal(told.count, 0);
+    scene_put(&p.s, PROJECT_CLAIM,
+              "{metadata: {name: train-w-0-v, namespace: default}, spec: {storageClassName: late}}");
+    assert_int_equal(project_claims_made(p.s.p, "default:train-w-0", claim_told, &told), 1);
+    assert_int_equal(told.count, 0); /* it is somebody else's */
+    scene_put(&p.s, PROJECT_CLAIM, OWN_CLAIM("", ""));
+    assert_int_equal(project_claims_made(p.s.p, "default:train-w-0", claim_told, &told), 1);
+    assert_string_equal(told.name, "train-w-0-v/c-1");
+    scene_put(&p.s, PROJECT_CLAIM, OWN_CLAIM(", annotations: {volume.kubernetes.io/selected-node: n2}", ""));
+    assert_int_equal(project_claims_made(p.s.p, "default:train-w-0", claim_told, &told), 1);
+    assert_int_equal(told.count, 1);
+    assert_int_equal(told.selected, 1);
+    scene_put(&p.s, PROJECT_CLAIM,
+              OWN_CLAIM(", annotations: {pv.kubernetes.io/bind-completed: 'yes'}", ", volumeName: pv"));
+    assert_int_equal(project_claims_made(p.s.p, "default:train-w-0", claim_told, &told), 0);
+    assert_int_equal(told.count + told.selected, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_role_is_placed_as_a_whole),
+        cmocka_unit_test(two_roles_start_together),
+        cmocka_unit_test(a_task_from_its_promise_to_its_end),
+        cmocka_unit_test(what_failed_says_why),
+        cmocka_unit_test(those_of_others_are_left_alone),
+        cmocka_unit_test(a_promise_is_kept),
+        cmocka_unit_test(pods_of_other_makers_are_pods),
+        cmocka_unit_test(a_claim_is_made_for_the_first_task),
+        cmocka_unit_test(a_volume_is_taken),
+        cmocka_unit_test(one_node_for_what_is_attached),
+        cmocka_unit_test(each_pod_has_a_claim),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,415 @@
+/* project_life_test.c - pods and nodes that come, change and go; what is assumed of them; what depends on other objects. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "kube/object_kit_test.h"
+
+#define CPU(amount) "containers: [{name: c, resources: {requests: {cpu: " amount "}}}]"
+#define AT_HOST "topologyKey: kubernetes.io/hostname"
+
+static int64_t held(struct scene *s, const char *node)
+{
+    struct berth_node_use use = {0};
+    return berth_node_use(project_cluster(s->p), node, "cpu", &use) ? use.held : -1;
+}
+
+/* What holds CPU on its node, and what not. */
+static void who_holds(void **state)
+{
+    static const struct {
+        const char *label, *pod;
+        int64_t want;
+    } rows[] = {
+        {"bound",                "spec: {nodeName: n1, " CPU("1") "}",                             1000},
+        {"of another scheduler", "spec: {schedulerName: x, nodeName: n1, " CPU("1") "}",           1000},
+        {"running",              "spec: {nodeName: n1, " CPU("1") "}, status: {phase: Running}",   1000},
+        {"succeeded",            "spec: {nodeName: n1, " CPU("1") "}, status: {phase: Succeeded}", 0   },
+        {"failed",               "spec: {nodeName: n1, " CPU("1") "}, status: {phase: Failed}",    0   },
+        {"pending",              "spec: {schedulerName: berth, " CPU("1") "}",                     0   },
+        {"being resized up",
+         "spec: {nodeName: n1, " CPU(
+             "2") "}, status: {containerStatuses: [{name: c, resources: {requests: {cpu: 1}}}]}",
+         2000                                                                                          },
+        {"being resized down",
+         "spec: {nodeName: n1, " CPU(
+             "1") "}, status: {containerStatuses: [{name: c, resources: {requests: {cpu: 3}}}]}",
+         3000                                                                                          },
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        CLEANUP(scene) struct scene s;
+        CLEANUP(str) struct str yaml = {0};
+        scene_begin(&s);
+        scene_node(&s, "n1", "a", "");
+        str_addf(&yaml, "{metadata: {name: p, namespace: default}, %s}", rows[i].pod);
+        scene_put(&s, PROJECT_POD, yaml.at);
+        if (held(&s, "n1") != rows[i].want)
+            fail_msg("%s: %lld, not %lld", rows[i].label, (long long)held(&s, "n1"), (long long)rows[i].want);
+        scene_put(&s, PROJECT_POD, "{metadata: {name: p, namespace: default}, status: {phase: Succeeded}}");
+        assert_int_equal(held(&s, "n1"), 0);
+        scene_put(&s, PROJECT_POD, yaml.at);
+        scene_drop(&s, PROJECT_POD, yaml.at);
+        assert_int_equal(held(&s, "n1"), 0);
+    }
+}
+
+/* It holds its resources until it is gone, and nobody comes in its place. */
+static void a_pod_that_terminates(void **state)
+{
+    CLEANUP(scene) struct scene s;
+    (void)state;
+    scene_begin(&s);
+    scene_node(&s, "n1", "a", "");
+    scene_put(
+        &s, PROJECT_POD,
+        "{metadata: {name: p, namespace: default, deletionTimestamp: 5}, spec: {schedulerName: berth, nodeName: n1, " CPU(
+            "3") "}}");
+    scene_pod(&s, "q", "", "", CPU("2"));
+    assert_string_equal(scene_says(&s), "q=>n1"); /* promised, not placed */
+    assert_int_equal(held(&s, "n1"), 3000);
+    scene_drop(&s, PROJECT_POD, "{metadata: {name: p, namespace: default}}");
+    assert_string_equal(scene_says(&s), "q->n1");
+    scene_put(
+        &s, PROJECT_POD,
+        "{metadata: {name: q, namespace: default, deletionTimestamp: 5}, spec: {schedulerName: berth, " CPU("2") "}}");
+    assert_string_equal(scene_says(&s), ""); /* it was never bound: nobody will bind it now */
+}
+
+/* What comes again as it was changes nothing; and a status that changes nothing about it. */
+static void the_same_again(void **state)
+{
+    CLEANUP(scene) struct scene s;
+    struct project_pod pod;
+    (void)state;
+    scene_begin(&s);
+    scene_node(&s, "n1", "a", "");
+    scene_pod(&s, "p", "", "", CPU("1"));
+    unsigned changes = s.changes;
+    scene_node(&s, "n1", "a", "");
+    scene_pod(&s, "p", "", "", CPU("1"));
+    scene_put(
+        &s, PROJECT_POD,
+        "{metadata: {name: p, namespace: default, uid: uid-p, creationTimestamp: 100}, spec: {schedulerName: berth, " CPU(
+            "1") "}, status: {nominatedNodeName: n7, conditions: "
+                 "[{type: Ready, status: 'False', message: no}, {type: PodScheduled, status: 'False', message: too bad}]}}");
+    assert_int_equal(s.changes, changes);
+    assert_true(project_pod_of(s.p, "default:p", &pod));
+    assert_string_equal(pod.nominated, "n7");
+    assert_string_equal(pod.told, "too bad");
+    assert_int_equal(pod.told_ns, 0);
+    scene_pod(&s, "p", "app: web", "", CPU("1"));
+    assert_true(s.changes > changes);
+}
+
+static void assumed(void **state)
+{
+    CLEANUP(scene) struct scene s;
+    struct project_pod pod;
+    (void)state;
+    scene_begin(&s);
+    scene_node(&s, "n1", "a", "");
+    scene_pod(&s, "p", "", "", CPU("3"));
+    scene_pod(&s, "q", "", "", CPU("3"));
+    (void)project_cluster(s.p);
+    uint64_t instance = project_assume(s.p, "default:p", "n1", 0, NULL, 0);
+    assert_true(instance > 0);
+    assert_int_equal(project_assume(s.p, "default:p", "n1", 0, NULL, 0), 0);
+    assert_int_equal(project_assume(s.p, "default:none", "n1", 0, NULL, 0), 0);
+    assert_int_equal(held(&s, "n1"), 3000);
+    assert_string_equal(scene_says(&s), "?q");
+    scene_pod(&s, "p", "app: web", "", CPU("3")); /* it changed on the way */
+    assert_int_equal(held(&s, "n1"), 3000);
+    assert_true(project_pod_by_instance(s.p, instance, &pod));
+    assert_string_equal(pod.node, "n1");
+    assert_false(pod.bound);
+
+    project_give_back(s.p, instance, INT64_C(5000000000000)); /* later than plans here */
+    assert_int_equal(held(&s, "n1"), 0);
+    assert_false(project_pod_by_instance(s.p, instance, &pod));
+    assert_true(project_pod_of(s.p, "default:p", &pod) && pod.failures == 1);
+    assert_string_equal(scene_says(&s), "q->n1");
+
+    scene_drop(&s, PROJECT_POD, "{metadata: {name: q, namespace: default}}");
+    instance = project_assume(s.p, "default:p", "n1", 0, NULL, 0);
+    unsigned changes = s.changes;
+    scene_pod(&s, "p", "app: web", "n1", CPU("3"));
+    assert_int_equal(s.changes, changes); /* a binding that is confirmed changes nothing */
+    assert_true(project_pod_by_instance(s.p, instance, &pod) && pod.bound);
+    assert_int_equal(held(&s, "n1"), 3000);
+    project_give_back(s.p, instance, 0); /* what is bound stays */
+    assert_int_equal(held(&s, "n1"), 3000);
+}
+
+/* Somebody else bound it elsewhere. */
+static void assumed_in_vain(void **state)
+{
+    CLEANUP(scene) struct scene s;
+    (void)state;
+    scene_begin(&s);
+    scene_node(&s, "n1", "a", "");
+    scene_node(&s, "n2", "a", "");
+    scene_pod(&s, "p", "", "", CPU("3"));
+    (void)project_cluster(s.p);
+    assert_true(project_assume(s.p, "default:p", "n1", 0, NULL, 0) > 0);
+    scene_pod(&s, "p", "", "n2", CPU("3"));
+    assert_int_equal(held(&s, "n1"), 0);
+    assert_int_equal(held(&s, "n2"), 3000);
+    scene_put(&s, PROJECT_POD, /* deleted and made again before anybody heard of it */
+              "{metadata: {name: p, namespace: default, uid: another}, spec: {schedulerName: berth, " CPU("1") "}}");
+    assert_int_equal(held(&s, "n2"), 0);
+}
+
+static void preemption(void **state)
+{
+    CLEANUP(scene) struct scene s;
+    struct project_pod low, high;
+    (void)state;
+    scene_begin(&s);
+    scene_node(&s, "n1", "a", "");
+    scene_pod(&s, "low", "", "n1", "priority: 1, " CPU("3"));
+    scene_pod(&s, "shy", "", "", "priority: 10, preemptionPolicy: Never, " CPU("3"));
+    assert_string_equal(scene_says(&s), "?shy");
+    scene_pod(&s, "high", "", "", "priority: 10, " CPU("2"));
+    assert_string_equal(scene_says(&s), "-low ?shy high=>n1");
+    assert_true(project_pod_of(s.p, "default:low", &low));
+    uint64_t victim = low.instance;
+    project_stopping(s.p, victim, true);
+    uint64_t instance = project_assume(s.p, "default:high", "n1", 0, &victim, 1);
+    assert_true(instance > 0);
+    assert_string_equal(scene_says(&s), "?shy");
+    project_stopping(s.p, victim, false); /* it was not told after all */
+    project_stopping(s.p, victim, true);
+    scene_drop(&s, PROJECT_POD, "{metadata: {name: low, namespace: default}}");
+    assert_string_equal(scene_says(&s), "?shy high->n1");
+    assert_true(project_promote(s.p, instance));
+    assert_false(project_promote(s.p, instance));
+    assert_true(project_pod_by_instance(s.p, instance, &high) && !high.bound);
+    assert_int_equal(held(&s, "n1"), 2000);
+}
+
+static void budgets(void **state)
+{
+    CLEANUP(scene) struct scene s;
+    (void)state;
+    scene_begin(&s);
+    scene_node(&s, "n1", "a", "");
+    scene_node(&s, "n2", "b", "");
+    scene_pod(&s, "kept", "app: web", "n1", CPU("3"));
+    scene_pod(&s, "other", "app: db", "n2", CPU("3"));
+    scene_pod(&s, "high", "", "", "priority: 10, " CPU("2"));
+    scene_put(
+        &s, PROJECT_BUDGET,
+        "{metadata: {name: b, namespace: default}, spec: {selector: {matchLabels: {app: web}}}, status: {disruptionsAllowed: 0}}");
+    assert_string_equal(scene_says(&s), "-other high=>n2");
+    scene_drop(&s, PROJECT_BUDGET, "{metadata: {name: b, namespace: default}}");
+    scene_put(
+        &s, PROJECT_BUDGET,
+        "{metadata: {name: c, namespace: default}, spec: {selector: {matchLabels: {app: db}}}, status: {disruptionsAllowed: 0}}");
+    assert_string_equal(scene_says(&s), "-kept high=>n1");
+    scene_put(
+        &s, PROJECT_BUDGET, /* of another namespace */
+        "{metadata: {name: b, namespace: x}, spec: {selector: {matchLabels: {app: web}}}, status: {disruptionsAllowed: 0}}");
+    assert_string_equal(scene_says(&s), "-kept high=>n1");
+}
+
+static void gates(void **state)
+{
+    CLEANUP(scene) struct scene s;
+    (void)state;
+    scene_begin(&s);
+    scene_node(&s, "n1", "a", "");
+    scene_pod(&s, "p", "", "", "schedulingGates: [{name: g}]");
+    assert_string_equal(scene_says(&s), "");
+    scene_pod(&s, "p", "", "", "");
+    assert_string_equal(scene_says(&s), "p->n1");
+}
+
+/* Pods may be seen before their node, and outlive it. */
+static void nodes_that_are_not_there(void **state)
+{
+    CLEANUP(scene) struct scene s;
+    (void)state;
+    scene_begin(&s);
+    scene_pod(&s, "web", "app: web", "n1", CPU("3"));
+    scene_pod(&s, "p", "", "",
+              "affinity: {podAffinity: {required: [{" AT_HOST ", labelSelector: {matchLabels: {app: web}}}]}}");
+    assert_string_equal(scene_why(&s, "p"), "0/0 nodes are available: there is none.");
+    scene_node(&s, "n1", "a", "");
+    assert_string_equal(scene_says(&s), "p->n1");
+    scene_drop(&s, PROJECT_NODE, "{metadata: {name: n1}}");
+    assert_string_equal(scene_says(&s), "?p");
+    assert_int_equal(berth_nodes(project_cluster(s.p)), 1); /* for its pod */
+    scene_drop(&s, PROJECT_POD, "{metadata: {name: web, namespace: default}}");
+    assert_int_equal(held(&s, "n1"), -1);
+    assert_int_equal(berth_nodes(project_cluster(s.p)), 0);
+}
+
+/* A change of a namespace's labels reaches the pods that look for it, both those that wait and those that keep others away. */
+static void namespaces(void **state)
+{
+    CLEANUP(scene) struct scene s;
+    (void)state;
+    scene_begin(&s);
+    scene_node(&s, "n1", "a", "");
+    scene_put(&s, PROJECT_NAMESPACE, "{metadata: {name: x, labels: {team: red}}}");
+    scene_put(&s, PROJECT_POD, "{metadata: {name: other, namespace: x, labels: {app: web}}, spec: {nodeName: n1}}");
+    scene_pod(&s, "p", "", "",
+              "affinity: {podAntiAffinity: {required: [{" AT_HOST
+              ", labelSelector: {matchLabels: {app: web}}, namespaceSelector: {matchLabels: {team: blue}}}]}}");
+    assert_string_equal(scene_says(&s), "p->n1");
+    unsigned changes = s.changes;
+    scene_put(&s, PROJECT_NAMESPACE, "{metadata: {name: x, labels: {team: blue}}}");
+    assert_true(s.changes > changes);
+    assert_string_equal(scene_says(&s), "?p");
+    scene_drop(&s, PROJECT_NAMESPACE, "{metadata: {name: x}}");
+    assert_string_equal(scene_says(&s), "p->n1");
+    assert_true(project_assume(s.p, "default:p", "n1", 0, NULL, 0) > 0);
+    scene_put(&s, PROJECT_POD, "{metadata: {name: q, namespace: x, labels: {app: web}}, spec: {schedulerName: berth}}");
+    assert_string_equal(scene_says(&s), "q->n1");
+    scene_put(&s, PROJECT_NAMESPACE, "{metadata: {name: x, labels: {team: blue}}}");
+    assert_string_equal(scene_says(&s), "?q");
+}
+
+static void gangs(void **state)
+{
+    static const char *const names[] = {"a", "b", "c", "d"};
+    CLEANUP(scene) struct scene s;
+    (void)state;
+    scene_begin(&s);
+    scene_node(&s, "n1", "a", "");
+    for (size_t i = 0; i < 2; i++)
+        scene_pod(&s, names[i], "", "", "schedulingGroup: {podGroupName: g}, " CPU("2"));
+    assert_string_equal(scene_why(&s, "a"), "0/1 nodes are available: waiting for the pod's pod group to appear.");
+    scene_put(&s, PROJECT_GROUP,
+              "{metadata: {name: g, namespace: default}, spec: {schedulingPolicy: {gang: {minCount: 3}}}}");
+    assert_string_equal(
+        scene_why(&s, "a"),
+        "0/1 nodes are available: waiting for minCount pods from a gang to appear in scheduling queue.");
+    for (size_t i = 2; i < 4; i++)
+        scene_pod(&s, names[i], "", "", "schedulingGroup: {podGroupName: g}, " CPU("2"));
+    assert_string_equal(scene_says(&s), "?a ?b ?c ?d"); /* two would fit, three are wanted */
+    scene_node(&s, "n2", "a", "");
+    assert_string_equal(scene_says(&s), "?d a->n1 b->n2 c->n1");
+    assert_true(project_assume(s.p, "default:a", "n1", 0, NULL, 0) > 0);
+    assert_true(project_assume(s.p, "default:b", "n2", 0, NULL, 0) > 0);
+    assert_true(project_assume(s.p, "default:c", "n1", 0, NULL, 0) > 0);
+    assert_string_equal(scene_says(&s), "d->n2"); /* what is beyond the minimum comes by itself */
+    scene_drop(&s, PROJECT_POD, "{metadata: {name: a, namespace: default}}");
+    assert_non_null(strstr(scene_says(&s), "d->"));
+}
+
+static void gangs_by_label(void **state)
+{
+    CLEANUP(scene) struct scene s;
+    (void)state;
+    scene_begin(&s);
+    scene_node(&s, "n1", "a", "");
+    scene_pod(&s, "a", "scheduling.x-k8s.io/pod-group: g, pod-group.scheduling.sigs.k8s.io/min-available: '2'", "",
+              CPU("2"));
+    scene_pod(&s, "z", "scheduling.x-k8s.io/pod-group: h", "", ""); /* nobody says how many: it does not matter */
+    assert_string_equal(scene_says(&s), "?a z->n1");
+    scene_pod(&s, "b", "scheduling.x-k8s.io/pod-group: g, pod-group.scheduling.sigs.k8s.io/min-available: '2'", "",
+              CPU("2"));
+    assert_string_equal(scene_says(&s), "a->n1 b->n1 z->n1");
+}
+
+static void refusals(void **state)
+{
+    CLEANUP(scene) struct scene s;
+    (void)state;
+    scene_begin(&s);
+    scene_node(&s, "n1", "a", "");
+    scene_node(&s, "n2", "a", "unschedulable: true");
+    scene_node(&s, "n3", "a", "taints: [{key: k, effect: NoSchedule}]");
+    scene_pod(&s, "full", "app: web", "n1", CPU("4"));
+    scene_pod(&s, "p", "", "", CPU("2"));
+    assert_string_equal(scene_why(&s, "p"),
+                        "0/3 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s), 1 "
+                        "node(s) were unschedulable.");
+    scene_pod(&s, "q", "", "", "nodeSelector: {disk: ssd}, tolerations: [{operator: Exists}]");
+    assert_string_equal(scene_why(&s, "q"),
+                        "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.");
+    scene_pod(&s, "d", "", "", "resourceClaims: [{name: gpu}]");
+    assert_non_null(strstr(scene_why(&s, "d"), "the pod has resource claims"));
+    scene_pod(&s, "r", "", "", "volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]");
+    assert_string_equal(scene_why(&s, "r"), "0/3 nodes are available: persistentvolumeclaim \"data\" not found.");
+}
+
+/* After many pods have come and gone the cluster is a new one, and the same. */
+static void many_come_and_go(void **state)
+{
+    CLEANUP(scene) struct scene s;
+    CLEANUP(str) struct str bytes = {0};
+    struct project_pod pod;
+    (void)state;
+    scene_begin(&s);
+    scene_node(&s, "n1", "a", "");
+    scene_node(&s, "n2", "a", "");
+    scene_pod(&s, "low", "app: web", "n1", "priority: 1, " CPU("4"));
+    scene_pod(&s, "kept", "app: db", "n2", "priority: 1, " CPU("3"));
+    scene_put(
+        &s, PROJECT_BUDGET,
+        "{metadata: {name: b, namespace: default}, spec: {selector: {matchLabels: {app: db}}}, status: {disruptionsAllowed: 0}}");
+    scene_pod(&s, "high", "", "", "priority: 10, " CPU("2"));
+    scene_pod(&s, "way", "", "", CPU("1"));
+    assert_string_equal(scene_says(&s), "-low high=>n1 way->n2");
+    uint64_t assumed = project_assume(s.p, "default:way", "n2", 0, NULL, 0);
+    kit_object(&bytes, PROJECT_POD, "{spec: {nodeName: n1}}");
+    for (unsigned i = 0; i < 60000; i++) {
+        struct kube_object o = {"x", "brief", "u", i, proto_reader(str_text(&bytes), bytes.len), NULL};
+        project_object_put(s.p, PROJECT_POD, &o);
+        project_object_drop(s.p, PROJECT_POD, &o);
+    }
+    assert_string_equal(scene_says(&s), "-low high=>n1");
+    assert_int_equal(held(&s, "n2"), 4000);
+    assert_true(project_pod_by_instance(s.p, assumed, &pod) && strcmp(pod.node, "n2") == 0);
+    project_give_back(s.p, assumed, 0);
+    assert_int_equal(held(&s, "n2"), 3000);
+}
+
+/* What cannot be understood is left as it was, and somebody is told. */
+static void malformed(void **state)
+{
+    static const uint8_t cut[] = {0x0a, 0x7f, 0x01};
+    CLEANUP(scene) struct scene s;
+    (void)state;
+    scene_begin(&s);
+    scene_node(&s, "n1", "a", "");
+    scene_pod(&s, "p", "", "n1", CPU("1"));
+    for (enum project_kind k = 0; k <= PROJECT_GROUP; k++) {
+        unsigned changes = s.changes;
+        const char *name = k == PROJECT_NODE ? "n1" : "p";
+        s.trouble[0] = 0;
+        project_object_put(s.p, k,
+                           &(struct kube_object){"default", name, "uid-p", 1, proto_reader(cut, sizeof cut), NULL});
+        assert_non_null(strstr(s.trouble, "malformed"));
+        assert_int_equal(s.changes, changes);
+    }
+    assert_int_equal(held(&s, "n1"), 1000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_holds),
+        cmocka_unit_test(a_pod_that_terminates),
+        cmocka_unit_test(the_same_again),
+        cmocka_unit_test(assumed),
+        cmocka_unit_test(preemption),
+        cmocka_unit_test(assumed_in_vain),
+        cmocka_unit_test(budgets),
+        cmocka_unit_test(gates),
+        cmocka_unit_test(namespaces),
+        cmocka_unit_test(nodes_that_are_not_there),
+        cmocka_unit_test(gangs),
+        cmocka_unit_test(gangs_by_label),
+        cmocka_unit_test(many_come_and_go),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(malformed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

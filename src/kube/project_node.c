@@ -1,0 +1,300 @@
+/* project_node.c - nodes, and places for pods whose node is not there.
+ *
+ * A node that pods are bound to but that is not there (not yet seen, or deleted before them) is in the cluster without labels and
+ * resources and takes nothing new; nobody counts its pods as near or in a domain. Cordons are taints, as kube-scheduler treats them: who tolerates
+ * the taint may go there.
+ */
+#include <assert.h>
+
+#include "base/hash.h"
+#include "kube/gpu.h"
+#include "kube/project_parts.h"
+
+#define TAINT_UNSCHEDULABLE "node.kubernetes.io/unschedulable"
+
+static bool node_same(const void *ctx, uint32_t value, const void *key)
+{
+    return strcmp(((const struct project *)ctx)->nodes.at[value].name, key) == 0;
+}
+
+static uint64_t name_hash(const char *name)
+{
+    return hash_bytes(name, strlen(name), 0);
+}
+
+uint32_t node_find(const struct project *p, const char *name)
+{
+    return map_find(&p->nodes_by_name, name_hash(name), node_same, p, name);
+}
+
+static uint32_t node_new(struct project *p, const char *name)
+{
+    uint32_t i;
+    if (p->nodes_free.len) {
+        i = p->nodes_free.at[--p->nodes_free.len];
+    } else {
+        i = (uint32_t)p->nodes.len;
+        vec_push(&p->nodes, (struct node_entry){0});
+    }
+    p->nodes.at[i] = (struct node_entry){.name = mem_strdup(name)};
+    map_add(&p->nodes_by_name, name_hash(name), i);
+    return i;
+}
+
+/* ---- towards the cluster ------------------------------------------------------------------------------------------ */
+
+static const char *label_of(const struct kube_node *node, const char *key)
+{
+    const char *value = kube_labels_find(&node->meta.labels, key);
+    return value ? value : "";
+}
+
+/* Beside its own labels: its name, and labels that have the names of topologies that are built in, and what its GPUs are. */
+static void labels_add(struct project *p, struct kube_node *node)
+{
+    static const char *const words[] = {"node", "zone", "rack"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const char *value = kube_labels_find(&node->meta.labels, words[i]);
+        if (value)
+            kube_push(&p->arena, &node->meta.labels,
+                      ((struct berth_label){arena_fmt(&p->arena, "@%s", words[i]), value}));
+    }
+    kube_push(&p->arena, &node->meta.labels, ((struct berth_label){KUBE_NAME_LABEL, node->meta.name}));
+    kube_gpu_labels_add(&p->arena, &node->meta.labels);
+}
+
+static void attach_add(struct project *p, struct kube_node *node)
+{
+    const struct shelf *shelf = &p->shelves[PROJECT_CSI_NODE];
+    struct kube_csi_node csi;
+    uint32_t at = shelf_find(shelf, node->meta.name);
+    attached_look(p, node->meta.name);
+    if (at == NONE || !kube_csi_node_read(&p->arena, shelf_bytes(shelf, at), &csi))
+        return;
+    for (size_t i = 0; i < csi.drivers.len; i++) {
+        const char *driver = csi.drivers.at[i].driver;
+        int64_t alone = csi.drivers.at[i].count > 0 ? attached_alone(p, node->meta.name, driver) : 0;
+        int64_t left = csi.drivers.at[i].count - alone;
+        if (csi.drivers.at[i].count >= 0)
+            kube_push(&p->arena, &node->allocatable,
+                      ((struct berth_amount){arena_fmt(&p->arena, "attach-%s", driver), left > 0 ? left : 0}));
+    }
+}
+
+/* What the model has no use for, or no room. */
+static void allocatable_trim(struct kube_node *node)
+{
+    size_t to = 0;
+    for (size_t i = 0; i < node->allocatable.len; i++)
+        if (strncmp(node->allocatable.at[i].resource, "attachable-volumes-", 19) != 0)
+            node->allocatable.at[to++] = node->allocatable.at[i];
+    node->allocatable.len = to;
+}
+
+static void taint_add(struct project *p, struct kube_node *node)
+{
+    for (size_t i = 0; i < node->taints.len; i++)
+        if (strcmp(node->taints.at[i].key, TAINT_UNSCHEDULABLE) == 0 && node->taints.at[i].effect == BERTH_NO_SCHEDULE)
+            return;
+    if (node->unschedulable)
+        kube_push(&p->arena, &node->taints, ((struct berth_taint){TAINT_UNSCHEDULABLE, "", BERTH_NO_SCHEDULE}));
+}
+
+static struct berth_node describe(struct project *p, const struct node_entry *e, struct kube_node *node)
+{
+    struct berth_image *images = ARENA_ARRAY(&p->arena, struct berth_image, e->images_len);
+    for (size_t i = 0; i < e->images_len; i++)
+        images[i] =
+            (struct berth_image){intern_text(&p->names, e->images[i].name), (int64_t)e->images[i].size_kib << 10};
+    const char *zone = label_of(node, "topology.kubernetes.io/zone");
+    allocatable_trim(node);
+    attach_add(p, node);
+    taint_add(p, node);
+    const char *arch = label_of(node, "kubernetes.io/arch");
+    labels_add(p, node);
+    return (struct berth_node){
+        .id = e->name,
+        .zone = zone,
+        .arch = arch,
+        .allocatable = node->allocatable.at,
+        .allocatable_len = node->allocatable.len,
+        .labels = node->meta.labels.at,
+        .labels_len = node->meta.labels.len,
+        .taints = node->taints.at,
+        .taints_len = node->taints.len,
+        .images = images,
+        .images_len = e->images_len < BERTH_LIST_MAX ? e->images_len : BERTH_LIST_MAX,
+    };
+}
+
+static void node_project(struct project *p, uint32_t i)
+{
+    struct node_entry *e = &p->nodes.at[i];
+    struct berth_node node = {.id = e->name, .state = BERTH_NODE_JOINING};
+    struct kube_node from;
+    struct berth_err err = {0};
+    if (e->bytes) {
+        bool ok = kube_node_read(&p->arena, proto_reader(e->bytes, e->len), &from);
+        assert(ok); /* it was read when it came */
+        (void)ok;
+        node = describe(p, e, &from);
+        if (p->config.tenants)
+            node.domain = tenants_domain(p->config.tenants, e->name, &node);
+        e->domain = intern_put(&p->names, node.domain ? node.domain : "");
+    }
+    if (berth_node_put(p->cluster, &node, &err) == 0)
+        return;
+    project_trouble(p, "node %s takes no new pods: %s", e->name, err.text);
+    node = (struct berth_node){.id = e->name, .state = BERTH_NODE_JOINING};
+    (void)berth_node_put(p->cluster, &node, NULL);
+}
+
+/* ---- pods on them ------------------------------------------------------------------------------------------------- */
+
+uint32_t node_enter(struct project *p, const char *name)
+{
+    uint32_t i = node_find(p, name);
+    if (i == NONE) {
+        i = node_new(p, name);
+        node_project(p, i);
+    }
+    p->nodes.at[i].pods++;
+    return i;
+}
+
+static void node_forget(struct project *p, uint32_t i)
+{
+    struct node_entry *e = &p->nodes.at[i];
+    if (e->bytes || e->pods)
+        return;
+    (void)berth_node_remove(p->cluster, e->name, NULL);
+    map_drop(&p->nodes_by_name, name_hash(e->name), i);
+    mem_free(e->name);
+    *e = (struct node_entry){0};
+    vec_push(&p->nodes_free, i);
+}
+
+void node_leave(struct project *p, uint32_t node)
+{
+    assert(p->nodes.at[node].pods > 0);
+    p->nodes.at[node].pods--;
+    node_forget(p, node);
+}
+
+/* ---- as they come ------------------------------------------------------------------------------------------------- */
+
+static void images_take(struct project *p, struct node_entry *e, const struct kube_node *node)
+{
+    mem_free(e->images);
+    e->images_len = node->images.len;
+    e->images = mem_array(node->images.len, sizeof *e->images);
+    for (size_t i = 0; i < node->images.len; i++) {
+        int64_t kib = node->images.at[i].size_bytes >> 10;
+        e->images[i] = (struct held_image){intern_put(&p->names, node->images.at[i].name),
+                                           kib < UINT32_MAX ? (uint32_t)kib : UINT32_MAX};
+    }
+}
+
+void node_put(struct project *p, const struct kube_object *o)
+{
+    struct kube_node node;
+    str_clear(&p->stripped);
+    if (!kube_strip(o->raw, &kube_keep_node, &p->stripped)) {
+        project_trouble(p, "node %s is malformed: it stays as it was", o->name);
+        return;
+    }
+    uint64_t hash = hash_bytes(str_text(&p->stripped), p->stripped.len, 0);
+    uint32_t i = node_find(p, o->name);
+    if (i != NONE && p->nodes.at[i].bytes && p->nodes.at[i].hash == hash)
+        return;
+    if (!kube_node_read(&p->arena, proto_reader(str_text(&p->stripped), p->stripped.len), &node)) {
+        project_trouble(p, "node %s is malformed: it stays as it was", o->name);
+        return;
+    }
+    input_tell(p, &(struct project_input){.op = PROJECT_PUT,
+                                          .kind = PROJECT_NODE,
+                                          .object = o,
+                                          .kept = proto_reader(str_text(&p->stripped), p->stripped.len)});
+    if (i == NONE)
+        i = node_new(p, o->name);
+    struct node_entry *e = &p->nodes.at[i];
+    images_take(p, e, &node);
+    str_clear(&p->stripped);
+    (void)kube_strip(o->raw, &kube_keep_node_bare, &p->stripped);
+    p->nodes_there += e->bytes == NULL;
+    mem_free(e->bytes);
+    e->bytes = mem_alloc(p->stripped.len + 1);
+    e->len = p->stripped.len;
+    memcpy(e->bytes, str_text(&p->stripped), e->len);
+    e->hash = hash;
+    e->unschedulable = node.unschedulable;
+    node_project(p, i);
+    project_changed(p);
+}
+
+void node_drop(struct project *p, const char *name)
+{
+    uint32_t i = node_find(p, name);
+    if (i == NONE || !p->nodes.at[i].bytes)
+        return;
+    const struct kube_object gone = {.namespace = "", .name = name, .uid = ""};
+    input_tell(p, &(struct project_input){.op = PROJECT_DROP, .kind = PROJECT_NODE, .object = &gone});
+    struct node_entry *e = &p->nodes.at[i];
+    mem_free(e->bytes);
+    mem_free(e->images);
+    e->bytes = NULL;
+    e->images = NULL;
+    e->images_len = 0;
+    e->unschedulable = false;
+    p->nodes_there--;
+    if (e->pods)
+        node_project(p, i);
+    node_forget(p, i);
+    project_changed(p);
+}
+
+bool node_again(struct project *p, const char *name)
+{
+    uint32_t i = node_find(p, name);
+    if (i == NONE || !p->nodes.at[i].bytes)
+        return false;
+    node_project(p, i);
+    return true;
+}
+
+void node_attach_changed(struct project *p, const char *name)
+{
+    if (node_again(p, name))
+        project_changed(p);
+}
+
+void nodes_tell(struct project *p)
+{
+    for (uint32_t i = 0; i < p->nodes.len; i++) {
+        struct arena_mark mark = arena_mark(&p->arena);
+        if (p->nodes.at[i].name)
+            node_project(p, i);
+        arena_rewind(&p->arena, mark);
+    }
+}
+
+size_t project_domain_nodes(const struct project *p, const char *domain)
+{
+    sym name = intern_find(&p->names, domain);
+    size_t found = 0;
+    for (size_t i = 0; i < p->nodes.len; i++)
+        found += p->nodes.at[i].bytes && p->nodes.at[i].domain == name;
+    return found;
+}
+
+void nodes_done(struct project *p)
+{
+    for (size_t i = 0; i < p->nodes.len; i++) {
+        mem_free(p->nodes.at[i].name);
+        mem_free(p->nodes.at[i].bytes);
+        mem_free(p->nodes.at[i].images);
+    }
+    vec_done(&p->nodes);
+    vec_done(&p->nodes_free);
+    map_done(&p->nodes_by_name);
+}

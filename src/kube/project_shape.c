@@ -1,0 +1,404 @@
+/* project_shape.c - a pod as a workload of one task.
+ *
+ * What it may not be is in the shape: conditions on nodes, on other pods, on ports and volumes. Of a pod that has its place only
+ * that counts which holds something or keeps others away, so that many bound pods have one shape.
+ */
+#include "kube/gpu.h"
+#include "kube/project_parts.h"
+
+struct shape_lists {
+    struct kube_amounts requests;
+    struct kube_terms require;
+    KUBE_LIST(struct berth_port) ports;
+    KUBE_LIST(struct berth_spread) spread;
+    KUBE_LIST(struct berth_near) near;
+};
+
+struct shaping {
+    struct project *p;
+    uint32_t pod;
+    const struct kube_pod *from;
+    struct shape_lists lists;
+    const char *why;
+};
+
+/* ---- other pods --------------------------------------------------------------------------------------------------- */
+
+static struct berth_expr one_of(const char *key, const char *const *values, size_t len)
+{
+    return (struct berth_expr){key, BERTH_IN, values, len};
+}
+
+/* Holds for no pod: each has a namespace. */
+static struct berth_term nobody(struct arena *arena)
+{
+    struct berth_expr *e = ARENA_NEW(arena, struct berth_expr);
+    *e = (struct berth_expr){NAMESPACE_LABEL, BERTH_NOT_EXISTS, NULL, 0};
+    return (struct berth_term){e, 1, 0};
+}
+
+/* Labels whose names mean topologies that are built in are on nodes under another name, too. */
+static const char *topology_of(struct shaping *s, const char *key)
+{
+    bool built_in = strcmp(key, "node") == 0 || strcmp(key, "zone") == 0 || strcmp(key, "rack") == 0;
+    return built_in ? arena_fmt(&s->p->arena, "@%s", key) : key;
+}
+
+static struct berth_expr in_namespace(struct shaping *s)
+{
+    const char **value = arena_alloc(&s->p->arena, sizeof *value);
+    value[0] = s->from->meta.namespace;
+    return one_of(NAMESPACE_LABEL, value, 1);
+}
+
+static bool listed(const struct kube_texts *texts, const char *text)
+{
+    for (size_t i = 0; i < texts->len; i++)
+        if (strcmp(texts->at[i], text) == 0)
+            return true;
+    return false;
+}
+
+/* The namespaces that a term speaks of: its own unless it says others; those it names, and those its selector finds now. */
+static struct berth_expr namespaces_of(struct shaping *s, const struct kube_near *near)
+{
+    const struct shelf *shelf = &s->p->shelves[PROJECT_NAMESPACE];
+    struct kube_texts names = {0};
+    if (!near->namespace_select.present && near->namespaces.len == 0)
+        return in_namespace(s);
+    if (near->namespace_select.present && !near->namespace_select.never && near->namespace_select.exprs.len == 0)
+        return (struct berth_expr){NAMESPACE_LABEL, BERTH_EXISTS, NULL, 0};
+    for (size_t i = 0; i < near->namespaces.len; i++)
+        if (!listed(&names, near->namespaces.at[i]))
+            kube_push(&s->p->arena, &names, near->namespaces.at[i]);
+    if (near->namespace_select.present)
+        topic_follow(s->p, s->pod, "namespaces");
+    for (uint32_t i = 0; near->namespace_select.present && i < shelf->at.len; i++) {
+        const struct kept *k = &shelf->at.at[i];
+        struct kube_in in = {.arena = &s->p->arena};
+        struct proto_reader r = proto_reader(k->bytes, k->len);
+        struct proto_field f;
+        while (k->key && proto_next(&r, &f)) {
+            struct kube_meta meta = f.number == 1 ? kube_meta_read(&in, &f) : (struct kube_meta)KUBE_META_NONE;
+            if (f.number == 1 && kube_selector_matches(&near->namespace_select, &meta.labels) &&
+                !listed(&names, meta.name))
+                kube_push(&s->p->arena, &names, meta.name);
+        }
+    }
+    if (names.len == 0) /* no pod is in no namespace */
+        return (struct berth_expr){NAMESPACE_LABEL, BERTH_NOT_EXISTS, NULL, 0};
+    return one_of(NAMESPACE_LABEL, names.at, names.len);
+}
+
+static struct berth_term select_of(struct shaping *s, const struct kube_selector *select, struct berth_expr where)
+{
+    struct kube_exprs all = {0};
+    if (!select->present || select->never)
+        return nobody(&s->p->arena);
+    for (size_t i = 0; i < select->exprs.len; i++)
+        kube_push(&s->p->arena, &all, select->exprs.at[i]);
+    kube_push(&s->p->arena, &all, where); /* last: the other conditions find fewer pods */
+    return (struct berth_term){all.at, all.len, 0};
+}
+
+/* A pod is near only when it satisfies all terms of the affinity together: each has the conditions of all. */
+static void near_add(struct shaping *s)
+{
+    struct arena *arena = &s->p->arena;
+    struct kube_exprs all = {0};
+    for (size_t i = 0; i < s->from->near.len; i++) {
+        const struct kube_near *near = &s->from->near.at[i];
+        if (near->apart || near->weight)
+            continue;
+        struct berth_term one = select_of(s, &near->select, namespaces_of(s, near));
+        for (size_t e = 0; e < one.exprs_len; e++)
+            kube_push(arena, &all, one.exprs[e]);
+    }
+    for (size_t i = 0; i < s->from->near.len; i++) {
+        const struct kube_near *near = &s->from->near.at[i];
+        if (near->apart || near->weight)
+            continue;
+        kube_push(arena, &s->lists.near,
+                  ((struct berth_near){
+                      topology_of(s, near->topology), {all.at, all.len, 0},
+                        false
+        }));
+    }
+}
+
+static void apart_add(struct shaping *s, bool settled)
+{
+    struct arena *arena = &s->p->arena;
+    for (size_t i = 0; i < s->from->near.len; i++) {
+        const struct kube_near *near = &s->from->near.at[i];
+        bool selects = near->select.present && !near->select.never;
+        if (!selects || (near->weight ? settled : !near->apart))
+            continue;
+        struct berth_term term = select_of(s, &near->select, namespaces_of(s, near));
+        term.weight = near->weight;
+        kube_push(arena, &s->lists.near, ((struct berth_near){topology_of(s, near->topology), term, near->apart}));
+    }
+}
+
+static void spread_add(struct shaping *s)
+{
+    for (size_t i = 0; i < s->from->spread.len; i++) {
+        const struct kube_spread *from = &s->from->spread.at[i];
+        struct kube_selector select = from->select;
+        for (size_t k = 0; select.present && k < from->keys.len; k++) {
+            const char *value = kube_labels_find(&s->from->meta.labels, from->keys.at[k]);
+            if (value)
+                kube_selector_add(&s->p->arena, &select, from->keys.at[k], value);
+        }
+        /* kube-scheduler counts no pods for an empty selector. */
+        bool counts = select.exprs.len > 0;
+        struct berth_spread to = {
+            .topology = topology_of(s, from->topology),
+            .select = counts ? select_of(s, &select, in_namespace(s)) : nobody(&s->p->arena),
+            .max_skew = from->max_skew,
+            .soft = from->soft,
+            .min_domains = from->soft ? 0 : from->min_domains,
+            .nodes = from->any_affinity ? (from->honor_taints ? BERTH_SPREAD_TOLERATED : BERTH_SPREAD_ALL)
+                                        : (from->honor_taints ? BERTH_SPREAD_BOTH : BERTH_SPREAD_REQUIRED),
+        };
+        kube_push(&s->p->arena, &s->lists.spread, to);
+    }
+}
+
+/* ---- nodes -------------------------------------------------------------------------------------------------------- */
+
+static void require_add(struct shaping *s, const struct kube_terms *terms)
+{
+    struct kube_terms both;
+    if (kube_terms_both(&s->p->arena, &s->lists.require, terms, &both))
+        s->lists.require = both;
+    else
+        s->why = "the conditions on its nodes and those of its volumes together are too many; use fewer terms";
+}
+
+static void affinity_add(struct shaping *s)
+{
+    struct kube_exprs exprs = {0};
+    struct kube_terms selector = {0};
+    for (size_t i = 0; i < s->from->node_selector.len; i++) {
+        const struct berth_label *l = &s->from->node_selector.at[i];
+        const char **value = arena_alloc(&s->p->arena, sizeof *value);
+        value[0] = l->value;
+        kube_push(&s->p->arena, &exprs, one_of(l->key, value, 1));
+    }
+    if (exprs.len)
+        kube_push(&s->p->arena, &selector, ((struct berth_term){exprs.at, exprs.len, 0}));
+    require_add(s, &selector);
+    if (s->from->has_affinity)
+        require_add(s, &s->from->affinity);
+    struct kube_terms gpus;
+    const char *why = kube_gpu_terms(&s->p->arena, &s->from->meta.notes, &gpus);
+    require_add(s, &gpus);
+    s->why = s->why ? s->why : why;
+}
+
+/* ---- what it holds ------------------------------------------------------------------------------------------------ */
+
+static void requests_add(struct shaping *s)
+{
+    for (size_t i = 0; i < s->from->requests.len; i++)
+        if (s->from->requests.at[i].amount > 0)
+            kube_push(&s->p->arena, &s->lists.requests, s->from->requests.at[i]);
+    kube_push(&s->p->arena, &s->lists.requests, ((struct berth_amount){"pods", 1}));
+}
+
+static void ports_add(struct shaping *s)
+{
+    for (size_t i = 0; i < s->from->ports.len; i++) {
+        const struct kube_port *port = &s->from->ports.at[i];
+        kube_push(&s->p->arena, &s->lists.ports,
+                  ((struct berth_port){.protocol = port->protocol, .port = port->port, .address = port->address}));
+    }
+}
+
+/* A claim that one pod alone may use: all that use it stay apart on one node, and its volume is on one node. */
+static void alone_add(struct shaping *s, const struct kube_texts *claims, struct kube_labels *labels)
+{
+    static const char *const yes[] = {"true"};
+    for (size_t i = 0; i < claims->len; i++) {
+        const char *key = project_key(s->p, "@alone", claims->at[i], NULL);
+        struct berth_expr *e = ARENA_ARRAY(&s->p->arena, struct berth_expr, 2);
+        e[0] = one_of(key, yes, 1);
+        e[1] = in_namespace(s);
+        kube_push(&s->p->arena, labels, ((struct berth_label){key, yes[0]}));
+        kube_push(&s->p->arena, &s->lists.near,
+                  ((struct berth_near){
+                      "node", {e, 2, 0},
+                       true
+        }));
+    }
+}
+
+/* Disks that the pod names itself: whoever writes to one is alone with it on a node. */
+static void disks_add(struct shaping *s, struct kube_labels *labels)
+{
+    static const char *const writes[] = {"writes"};
+    for (size_t i = 0; i < s->from->disks.len; i++) {
+        const struct kube_disk *disk = &s->from->disks.at[i];
+        const char *key = project_key(s->p, "@disk", disk->id, NULL);
+        struct berth_expr *e = ARENA_NEW(&s->p->arena, struct berth_expr);
+        *e = disk->reads ? one_of(key, writes, 1) : (struct berth_expr){key, BERTH_EXISTS, NULL, 0};
+        kube_push(&s->p->arena, labels, ((struct berth_label){key, disk->reads ? "reads" : writes[0]}));
+        kube_push(&s->p->arena, &s->lists.near,
+                  ((struct berth_near){
+                      "node", {e, 1, 0},
+                       true
+        }));
+    }
+}
+
+/* ---- its turn ------------------------------------------------------------------------------------------------------ */
+
+/* A pod of ours that names a queue or a user waits for its turn there. Time limits are for jobs: it runs for as long as it likes. */
+static void claim_add(struct shaping *s, bool settled, struct berth_workload *w)
+{
+    const struct kube_labels *labels = &s->from->meta.labels;
+    const char *queue = kube_labels_find(labels, TENANT_QUEUE_LABEL);
+    const char *user = kube_labels_find(labels, TENANT_USER_LABEL);
+    if (!s->p->config.tenants || !s->p->pods.at[s->pod].scheduler || (!queue && !user))
+        return;
+    topic_follow(s->p, s->pod, TENANTS_TOPIC);
+    const char *why = tenants_claim(s->p->config.tenants,
+                                    &(struct tenant_claim){.namespace = s->from->meta.namespace,
+                                                           .user = user,
+                                                           .queue = queue,
+                                                           .never_preempts = s->from->never_preempts},
+                                    &s->p->arena, w);
+    w->estimate_ns = w->estimate_ns ? w->estimate_ns : w->limit_ns;
+    w->limit_ns = 0;
+    if (settled)
+        w->shape.domains_len = 0;
+    else if (!s->why)
+        s->why = why;
+}
+
+/* ---- all of it ---------------------------------------------------------------------------------------------------- */
+
+/* The profile that goes with the name of its scheduler. */
+static const char *profile_of(const struct project *p, const struct pod_entry *e)
+{
+    for (size_t i = 0; p->config.profiles && i < p->config.schedulers_len; i++)
+        if (e->scheduler == p->config.schedulers[i])
+            return p->config.profiles[i];
+    return "";
+}
+
+static struct berth_shape shape_of(struct shaping *s, const struct volumes_shape *volumes, bool settled)
+{
+    struct shape_lists *l = &s->lists;
+    const struct kube_pod *from = s->from;
+    struct berth_shape shape = {
+        .requests = l->requests.at,
+        .requests_len = l->requests.len,
+        .ports = l->ports.at,
+        .ports_len = l->ports.len,
+        .volumes = volumes->ids.at,
+        .volumes_len = volumes->ids.len,
+        .near = l->near.at,
+        .near_len = l->near.len,
+    };
+    if (settled)
+        return shape;
+    shape.require = l->require.at;
+    shape.require_len = l->require.len;
+    shape.prefer = from->prefer.at;
+    shape.prefer_len = from->prefer.len;
+    shape.tolerations = from->tolerations.at;
+    shape.tolerations_len = from->tolerations.len;
+    shape.images = from->images.at;
+    shape.images_len = from->images.len;
+    shape.spread = l->spread.at;
+    shape.spread_len = l->spread.len;
+    shape.profile = profile_of(s->p, &s->p->pods.at[s->pod]);
+    return shape;
+}
+
+struct shaped shape_pod(struct project *p, uint32_t pod, const struct kube_pod *from, bool settled)
+{
+    static const struct berth_term nowhere = {0};
+    struct shaping s = {.p = p, .pod = pod, .from = from};
+    struct volumes_shape volumes = {0};
+    struct kube_labels labels = {0};
+    const struct pod_entry *e = &p->pods.at[pod];
+    for (size_t i = 0; i < from->meta.labels.len; i++)
+        kube_push(&p->arena, &labels, from->meta.labels.at[i]);
+    kube_push(&p->arena, &labels, ((struct berth_label){NAMESPACE_LABEL, from->meta.namespace}));
+    requests_add(&s);
+    ports_add(&s);
+    shape_volumes(p, pod, from, settled, &volumes);
+    if (!settled) {
+        affinity_add(&s);
+        require_add(&s, &volumes.require);
+        near_add(&s);
+        spread_add(&s);
+        s.why = s.why ? s.why : volumes.why;
+        if (from->devices)
+            s.why = "the pod has resource claims, for which there is no support; let another scheduler place it";
+        s.why = s.why ? s.why : gang_why(p, pod);
+    }
+    apart_add(&s, settled);
+    alone_add(&s, &volumes.alone, &labels);
+    disks_add(&s, &labels);
+    struct shaped ret = {
+        .workload = {.id = e->id,
+                     .kind = BERTH_JOB,
+                     .replicas = e->stopping ? 0 : 1,
+                     .priority = from->priority,
+                     .created_ns = from->meta.created_ns,
+                     .never_preempts = from->never_preempts,
+                     .begin_ns = e->wait ? e->wait->begin_ns : 0,
+                     .labels = labels.at,
+                     .labels_len = labels.len,
+                     .shape = shape_of(&s, &volumes, settled)},
+    };
+    if (!settled && e->role == ROLE_TOGETHER && e->gang != NONE)
+        ret.workload.gang = p->gangs.at[e->gang].key;
+    claim_add(&s, settled, &ret.workload);
+    ret.why = s.why;
+    if (ret.why) { /* it waits in the order, but there is no node for it */
+        ret.workload.shape.require = &nowhere;
+        ret.workload.shape.require_len = 1;
+    }
+    return ret;
+}
+
+/* ---- budgets ------------------------------------------------------------------------------------------------------ */
+
+/* Budgets are few, and told by the key of their shelf. */
+static void budget_tell(struct project *p, const char *key)
+{
+    const struct shelf *shelf = &p->shelves[PROJECT_BUDGET];
+    const char *id = project_key(p, "budget", key, NULL);
+    uint32_t at = shelf_find(shelf, key);
+    struct kube_budget from;
+    struct berth_err err = {0};
+    if (at == NONE || !kube_budget_read(&p->arena, shelf_bytes(shelf, at), &from) || !from.select.present) {
+        (void)berth_budget_remove(p->cluster, id, NULL);
+        return;
+    }
+    struct kube_pod anybody = {.meta = {.namespace = from.meta.namespace}};
+    struct shaping s = {.p = p, .from = &anybody};
+    struct berth_budget to = {.id = id,
+                              .select = select_of(&s, &from.select, in_namespace(&s)),
+                              .allowed = from.allowed > 0 ? (uint32_t)from.allowed : 0};
+    if (berth_budget_put(p->cluster, &to, &err) < 0)
+        project_trouble(p, "disruption budget %s protects nobody: %s", key, err.text);
+}
+
+void budget_changed(struct project *p, const char *namespace, const char *name)
+{
+    budget_tell(p, arena_fmt(&p->arena, "%s:%s", namespace, name));
+    project_changed(p);
+}
+
+void budgets_tell(struct project *p)
+{
+    for (size_t i = 0; i < p->shelves[PROJECT_BUDGET].at.len; i++)
+        if (p->shelves[PROJECT_BUDGET].at.at[i].key)
+            budget_tell(p, p->shelves[PROJECT_BUDGET].at.at[i].key);
+}

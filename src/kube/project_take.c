@@ -1,0 +1,331 @@
+/* project_take.c - which volume a claim gets, once its pod has a node.
+ *
+ * What is chosen is nobody else's until the pod is bound or its place given back. Pods on their way that share a claim share what was chosen for it: one
+ * of them has the volume made or bound, the others have joined it. When that one goes, one of those takes its place.
+ */
+#include "base/hash.h"
+#include "kube/project_parts.h"
+
+static bool taken_same(const void *ctx, uint32_t value, const void *key)
+{
+    return strcmp(((const struct project *)ctx)->taken.at[value].volume, key) == 0;
+}
+
+static uint32_t taken_find(const struct project *p, const char *volume)
+{
+    return map_find(&p->taken_by_volume, hash_bytes(volume, strlen(volume), 0), taken_same, p, volume);
+}
+
+bool volume_taken(const struct project *p, const char *volume, uint32_t but)
+{
+    uint32_t t = taken_find(p, volume);
+    return t != NONE && p->taken.at[t].pod != but;
+}
+
+static void take(struct project *p, uint32_t pod, const char *volume)
+{
+    uint32_t i;
+    if (taken_find(p, volume) != NONE)
+        return; /* by another pod of the same claim */
+    if (p->taken_free.len) {
+        i = p->taken_free.at[--p->taken_free.len];
+    } else {
+        i = (uint32_t)p->taken.len;
+        vec_push(&p->taken, (struct taken){0});
+    }
+    p->taken.at[i] = (struct taken){mem_strdup(volume), pod};
+    map_add(&p->taken_by_volume, hash_bytes(volume, strlen(volume), 0), i);
+}
+
+static void untake(struct project *p, uint32_t pod, const char *volume)
+{
+    uint32_t i = taken_find(p, volume);
+    if (i == NONE || p->taken.at[i].pod != pod)
+        return;
+    map_drop(&p->taken_by_volume, hash_bytes(volume, strlen(volume), 0), i);
+    mem_free(p->taken.at[i].volume);
+    p->taken.at[i] = (struct taken){0};
+    vec_push(&p->taken_free, i);
+}
+
+/* The volume made for the claim, or the smallest that suits; of equal ones the first by name. NULL: none. */
+static const char *choose_one(struct project *p, const struct kube_claim *claim, const struct kube_labels *node)
+{
+    const struct shelf *s = &p->shelves[PROJECT_VOLUME];
+    struct kube_volume v, best = {0};
+    bool found = false;
+    for (uint32_t i = 0; i < s->at.len; i++) {
+        if (!s->at.at[i].key || !kube_volume_read(&p->arena, shelf_bytes(s, i), &v) || !kube_volume_suits(&v, claim))
+            continue;
+        if (taken_find(p, v.meta.name) != NONE)
+            continue;
+        if (!kube_terms_match(&v.affinity, node))
+            continue;
+        if (kube_volume_is_for(&v, claim))
+            return v.meta.name;
+        if (!found || v.size_bytes < best.size_bytes ||
+            (v.size_bytes == best.size_bytes && strcmp(v.meta.name, best.meta.name) < 0)) {
+            best = v;
+            found = true;
+        }
+    }
+    return found ? best.meta.name : NULL;
+}
+
+static bool node_labels(struct project *p, const char *name, struct kube_labels *ret)
+{
+    uint32_t i = node_find(p, name);
+    struct kube_node node;
+    if (i == NONE || !p->nodes.at[i].bytes ||
+        !kube_node_read(&p->arena, proto_reader(p->nodes.at[i].bytes, p->nodes.at[i].len), &node))
+        return false;
+    kube_push(&p->arena, &node.meta.labels, ((struct berth_label){KUBE_NAME_LABEL, node.meta.name}));
+    *ret = node.meta.labels;
+    return true;
+}
+
+static void chosen_add(struct project *p, uint32_t pod, const struct kube_claim *claim, const char *volume, bool joined)
+{
+    struct pod_wait *wait = p->pods.at[pod].wait;
+    wait->volumes = mem_resize(wait->volumes, wait->volumes_len + 1, sizeof *wait->volumes);
+    wait->volumes[wait->volumes_len++] =
+        (struct project_volume){mem_strdup(claim->meta.namespace), mem_strdup(claim->meta.name),
+                                mem_strdup(claim->meta.uid), mem_strdup(volume), joined};
+}
+
+/* What was chosen for the claim, of the pod; NULL: nothing was. */
+static struct project_volume *chosen_find(const struct project *p, uint32_t pod, const char *claim_uid)
+{
+    const struct pod_wait *wait = p->pods.at[pod].wait;
+    for (size_t i = 0; wait && i < wait->volumes_len; i++)
+        if (strcmp(wait->volumes[i].claim_uid, claim_uid) == 0)
+            return &wait->volumes[i];
+    return NULL;
+}
+
+/* The pod on its way that has the claim's volume made or bound, another than this; NONE. */
+static uint32_t owner_of(struct project *p, uint32_t pod, const struct kube_claim *claim)
+{
+    const struct topic *t = topic_look(p, project_key(p, "claim", claim->meta.namespace, claim->meta.name));
+    for (size_t i = 0; t && i < t->pods.len; i++) {
+        uint32_t one = t->pods.at[i];
+        const struct project_volume *v =
+            one == pod || p->pods.at[one].node == NONE ? NULL : chosen_find(p, one, claim->meta.uid);
+        if (v && !v->joined)
+            return one;
+    }
+    return NONE;
+}
+
+/* Is it to have a volume made before the other? One that waits for others to go cannot yet; of equal ones the first that got its place. */
+static bool inherits_first(const struct pod_entry *a, const struct pod_entry *b)
+{
+    bool waits = a->state == POD_RESERVED;
+    return waits != (b->state == POD_RESERVED) ? !waits : a->instance < b->instance;
+}
+
+/* Who has joined the pod for this volume and takes its place; NONE. */
+static uint32_t heir_of(struct project *p, uint32_t pod, const struct project_volume *volume)
+{
+    const struct topic *t = topic_look(p, project_key(p, "claim", volume->claim_namespace, volume->claim));
+    uint32_t heir = NONE;
+    for (size_t i = 0; t && i < t->pods.len; i++) {
+        uint32_t one = t->pods.at[i];
+        const struct project_volume *v =
+            one == pod || p->pods.at[one].node == NONE ? NULL : chosen_find(p, one, volume->claim_uid);
+        if (v && v->joined && (heir == NONE || inherits_first(&p->pods.at[one], &p->pods.at[heir])))
+            heir = one;
+    }
+    return heir;
+}
+
+/* Nobody would have made or bound what others wait for. */
+static void chosen_hand_over(struct project *p, uint32_t pod)
+{
+    const struct pod_wait *wait = p->pods.at[pod].wait;
+    for (size_t i = 0; i < wait->volumes_len; i++) {
+        const struct project_volume *v = &wait->volumes[i];
+        uint32_t heir = v->joined ? NONE : heir_of(p, pod, v);
+        uint32_t taken = heir == NONE || !*v->volume ? NONE : taken_find(p, v->volume);
+        if (heir != NONE)
+            chosen_find(p, heir, v->claim_uid)->joined = false;
+        if (taken != NONE)
+            p->taken.at[taken].pod = heir;
+    }
+}
+
+/* Where the volume will be reached from shows only when it is made: pods wait for it, tasks of a job are placed with those that have it made. */
+static bool claim_join(struct project *p, uint32_t pod, const struct kube_claim *claim, uint32_t owner,
+                       const struct kube_labels *node)
+{
+    const struct project_volume *before = chosen_find(p, owner, claim->meta.uid);
+    const char *made_on = p->nodes.at[p->pods.at[owner].node].name;
+    struct kube_volume volume;
+    const char *here = kube_labels_find(node, KUBE_NAME_LABEL);
+    if (*before->volume && (!volume_find(p, before->volume, &volume) || !kube_terms_match(&volume.affinity, node)))
+        return false;
+    if (!*before->volume && !p->pods.at[pod].task && strcmp(here, made_on) != 0)
+        return false;
+    chosen_add(p, pod, claim, before->volume, true);
+    return true;
+}
+
+static bool claim_choose(struct project *p, uint32_t pod, const struct kube_claim *claim,
+                         const struct kube_class *class, const struct kube_labels *node)
+{
+    if (chosen_find(p, pod, claim->meta.uid))
+        return true; /* it is mounted twice */
+    uint32_t owner = owner_of(p, pod, claim);
+    if (owner != NONE)
+        return claim_join(p, pod, claim, owner, node);
+    const char *volume = *claim->selected ? NULL : choose_one(p, claim, node);
+    if (!volume && (!kube_class_provisions(class) || !kube_terms_match(&class->topologies, node) ||
+                    !capacity_on(p, claim, class, node)))
+        return false;
+    chosen_add(p, pod, claim, volume ? volume : "", false);
+    if (volume)
+        take(p, pod, volume);
+    return true;
+}
+
+void volumes_take(struct project *p, const char *workload, const struct project_volume *volumes, size_t len)
+{
+    uint32_t pod = pod_find(p, workload);
+    struct pod_wait *wait = pod == NONE ? NULL : p->pods.at[pod].wait;
+    if (!wait)
+        return;
+    volumes_forget(p, pod);
+    wait->volumes = mem_array(len, sizeof *volumes);
+    wait->volumes_len = len;
+    for (size_t i = 0; i < len; i++) {
+        wait->volumes[i] =
+            (struct project_volume){mem_strdup(volumes[i].claim_namespace), mem_strdup(volumes[i].claim),
+                                    mem_strdup(volumes[i].claim_uid), mem_strdup(volumes[i].volume), volumes[i].joined};
+        if (*volumes[i].volume && !volumes[i].joined)
+            take(p, pod, volumes[i].volume);
+    }
+}
+
+/* Whoever waits for a volume of the same class has more to choose from, or less. */
+static void others_mark(struct project *p, uint32_t pod)
+{
+    const struct pod_wait *wait = p->pods.at[pod].wait;
+    struct kube_volume volume;
+    for (size_t i = 0; i < wait->volumes_len; i++)
+        if (*wait->volumes[i].volume && volume_find(p, wait->volumes[i].volume, &volume))
+            topic_mark_others(p, project_key(p, "class", volume.class_name, NULL), pod);
+}
+
+static void chosen_drop(struct project *p, uint32_t pod)
+{
+    struct pod_wait *wait = p->pods.at[pod].wait;
+    for (size_t i = 0; i < wait->volumes_len; i++) {
+        struct project_volume *v = &wait->volumes[i];
+        if (*v->volume)
+            untake(p, pod, v->volume);
+        mem_free((char *)(uintptr_t)v->claim_namespace);
+        mem_free((char *)(uintptr_t)v->claim);
+        mem_free((char *)(uintptr_t)v->claim_uid);
+        mem_free((char *)(uintptr_t)v->volume);
+    }
+    mem_free(wait->volumes);
+    wait->volumes = NULL;
+    wait->volumes_len = 0;
+}
+
+void volumes_forget(struct project *p, uint32_t pod)
+{
+    others_mark(p, pod);
+    chosen_hand_over(p, pod);
+    chosen_drop(p, pod);
+}
+
+bool volumes_choose(struct project *p, uint32_t pod, const struct kube_pod *from, const char *node)
+{
+    struct kube_labels labels = {0};
+    if (from->mounts.len == 0)
+        return true;
+    if (!node_labels(p, node, &labels))
+        return false;
+    for (size_t i = 0; i < from->mounts.len; i++) {
+        struct kube_claim claim;
+        struct kube_class class;
+        if (!claim_find(p, from->meta.namespace, mount_claim(p, from, &from->mounts.at[i]), &claim) || claim.bound)
+            continue;
+        if (!class_find(p, claim.class_name, &class) || !claim_choose(p, pod, &claim, &class, &labels)) {
+            chosen_drop(p, pod); /* nobody was told */
+            return false;
+        }
+    }
+    others_mark(p, pod);
+    return true;
+}
+
+bool volumes_are_bound(struct project *p, const struct pod_wait *wait)
+{
+    for (size_t i = 0; i < wait->volumes_len; i++) {
+        struct kube_claim claim;
+        if (!claim_find(p, wait->volumes[i].claim_namespace, wait->volumes[i].claim, &claim) || !claim.bound)
+            return false;
+    }
+    return true;
+}
+
+bool volumes_are_reached(struct project *p, const struct pod_entry *e)
+{
+    struct kube_labels labels = {0};
+    if (!e->wait || e->node == NONE || !node_labels(p, p->nodes.at[e->node].name, &labels))
+        return false;
+    for (size_t i = 0; i < e->wait->volumes_len; i++) {
+        struct kube_claim claim;
+        struct kube_volume volume;
+        if (!claim_find(p, e->wait->volumes[i].claim_namespace, e->wait->volumes[i].claim, &claim) ||
+            !volume_find(p, claim.volume, &volume))
+            return false;
+        const struct kube_terms zones = kube_volume_zones(&p->arena, &volume);
+        if (!kube_terms_match(&volume.affinity, &labels) || !kube_terms_match(&zones, &labels))
+            return false;
+    }
+    return true;
+}
+
+size_t claims_made(struct project *p, uint32_t pod, project_claim_teller *tell, void *ctx)
+{
+    const struct kube_pod from = pod_read(p, pod);
+    size_t open = 0;
+    for (size_t i = 0; i < from.mounts.len; i++) {
+        struct kube_claim claim;
+        if (*from.mounts.at[i].claim)
+            continue;
+        bool there = claim_find(p, from.meta.namespace, mount_claim(p, &from, &from.mounts.at[i]), &claim) &&
+                     strcmp(claim.meta.controller, from.meta.uid) == 0;
+        open += !there || !claim.bound;
+        if (there && !*claim.volume)
+            tell(ctx, &(struct project_volume){claim.meta.namespace, claim.meta.name, claim.meta.uid, "", false},
+                 *claim.selected);
+    }
+    return open;
+}
+
+void pod_shun(struct project *p, uint32_t pod, const char *node)
+{
+    vec_push(&p->pods.at[pod].wait->shunned, mem_strdup(node));
+    pod_mark(p, pod);
+    project_changed(p);
+}
+
+void pod_shun_none(struct pod_wait *wait)
+{
+    for (size_t i = 0; i < wait->shunned.len; i++)
+        mem_free(wait->shunned.at[i]);
+    vec_done(&wait->shunned);
+}
+
+void volumes_done(struct project *p)
+{
+    for (size_t i = 0; i < p->taken.len; i++)
+        mem_free(p->taken.at[i].volume);
+    vec_done(&p->taken);
+    vec_done(&p->taken_free);
+    map_done(&p->taken_by_volume);
+}

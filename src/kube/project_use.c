@@ -1,0 +1,126 @@
+/* project_use.c - who pays for what runs: pods that count against a user, a group or a queue, since when, and what they hold.
+ *
+ * What is over is told to the tenants, which keep the books (kube/tenant.h). Nothing of this is an input: what follows from it is one of theirs.
+ */
+#include "base/hash.h"
+#include "kube/project_parts.h"
+
+/* ---- payers -------------------------------------------------------------------------------------------------------- */
+
+static bool payer_same(const void *ctx, uint32_t value, const void *key)
+{
+    const struct payer *a = &((const struct project *)ctx)->payers.at[value], *b = key;
+    return a->user == b->user && a->group == b->group && a->queue == b->queue;
+}
+
+static sym named(struct project *p, const char *quota, const char *prefix)
+{
+    size_t len = strlen(prefix);
+    return strncmp(quota, prefix, len) == 0 ? intern_put(&p->names, quota + len) : 0;
+}
+
+uint32_t use_payer(struct project *p, const struct berth_workload *w)
+{
+    struct payer of = {0};
+    for (size_t i = 0; i < w->quotas_len; i++) {
+        sym user = named(p, w->quotas[i], "user/"), group = named(p, w->quotas[i], "group/");
+        sym queue = named(p, w->quotas[i], "queue/");
+        of.user = user ? user : of.user;
+        of.group = group ? group : of.group;
+        of.queue = queue ? queue : of.queue;
+    }
+    if (!of.user && !of.group && !of.queue)
+        return 0;
+    uint64_t hash = hash_u64((uint64_t)of.user << 32 ^ (uint64_t)of.group << 16 ^ of.queue);
+    uint32_t i = map_find(&p->payers_by_names, hash, payer_same, p, &of);
+    if (i != MAP_NONE)
+        return i + 1;
+    map_add(&p->payers_by_names, hash, (uint32_t)p->payers.len);
+    vec_push(&p->payers, of);
+    return (uint32_t)p->payers.len;
+}
+
+/* That of a task is its role's. Its job is asked where the role is not there yet: right after a start, until the API server has said what pods of
+ * the role are like. Not before tenants are in use: a claim makes them so, and this one is in no record. */
+static uint32_t payer_of(struct project *p, const struct pod_entry *e)
+{
+    if (!e->task)
+        return e->payer;
+    uint32_t role = pod_find(p, e->task->role);
+    bool mine = role != NONE && p->pods.at[role].job && strcmp(p->pods.at[role].job->owner, e->task->owner) == 0;
+    if (mine && p->pods.at[role].payer)
+        return p->pods.at[role].payer;
+    if (e->payer || (role != NONE && !mine) || !p->config.claim || !tenants_in_use(p->config.tenants))
+        return e->payer;
+    struct berth_workload w = {.id = e->task->role};
+    (void)p->config.claim(p->config.ctx, e->task->role, &p->arena, &w);
+    return use_payer(p, &w);
+}
+
+static void payer_keep(void *ctx, const struct berth_instance_seen *i)
+{
+    struct project *p = ctx;
+    uint32_t pod = pod_by_instance(p, i->id);
+    if (pod != NONE)
+        p->pods.at[pod].payer = payer_of(p, &p->pods.at[pod]);
+}
+
+void use_roles_left(struct project *p, uint32_t role)
+{
+    if (p->config.tenants)
+        berth_instances(p->cluster, p->pods.at[role].id, payer_keep, p);
+}
+
+/* ---- what runs ----------------------------------------------------------------------------------------------------- */
+
+static bool runs(const struct pod_entry *e)
+{
+    return e->id && !e->job && e->state == POD_BOUND && e->instance;
+}
+
+static struct tenant_run run_of(const struct project *p, const struct pod_entry *e, uint32_t payer,
+                                const struct kube_amounts *holds)
+{
+    const struct payer *of = &p->payers.at[payer - 1];
+    return (struct tenant_run){.user = intern_text(&p->names, of->user),
+                               .group = intern_text(&p->names, of->group),
+                               .queue = intern_text(&p->names, of->queue),
+                               .begin_ns = pod_began_ns(e),
+                               .amounts = holds->at,
+                               .amounts_len = holds->len};
+}
+
+void use_ends(struct project *p, uint32_t pod)
+{
+    const struct pod_entry *e = &p->pods.at[pod];
+    uint32_t payer = p->config.tenants && runs(e) ? payer_of(p, e) : 0;
+    if (!payer)
+        return;
+    struct kube_pod from = pod_read(p, pod);
+    struct tenant_run run = run_of(p, &p->pods.at[pod], payer, &from.requests);
+    tenants_ran(p->config.tenants, &run);
+}
+
+void project_runs(void *of, void (*tell)(void *ctx, const struct tenant_run *run), void *ctx)
+{
+    struct project *p = of;
+    struct arena_mark mark = arena_mark(&p->arena);
+    struct kube_amounts *holds = ARENA_ARRAY(&p->arena, struct kube_amounts, p->templates.len);
+    for (uint32_t i = 0; i < p->pods.len; i++) {
+        uint32_t payer = runs(&p->pods.at[i]) ? payer_of(p, &p->pods.at[i]) : 0;
+        if (!payer)
+            continue;
+        const struct pod_entry *e = &p->pods.at[i];
+        if (!holds[e->template].at) /* those of one template hold the same */
+            holds[e->template] = pod_read(p, i).requests;
+        struct tenant_run run = run_of(p, e, payer, &holds[e->template]);
+        tell(ctx, &run);
+    }
+    arena_rewind(&p->arena, mark);
+}
+
+void uses_done(struct project *p)
+{
+    vec_done(&p->payers);
+    map_done(&p->payers_by_names);
+}

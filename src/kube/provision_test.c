@@ -1,0 +1,187 @@
+/* provision_test.c - volumes of claims that several pods wait with: who asks for them, also when that one comes to nothing. */
+#include "kube/provision.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "kube/object_kit_test.h"
+#include "kube/server_kit_test.h"
+
+#define USES "volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]"
+#define CLAIM(notes, spec)                                                                                             \
+    "{metadata: {name: data, namespace: default, uid: u1" notes "}, spec: {storageClassName: fast, accessModes: "      \
+    "[ReadWriteMany], resources: {requests: {storage: 1Gi}}" spec "}}"
+#define SELECTED CLAIM(", annotations: {volume.kubernetes.io/selected-node: n1}", "")
+#define BOUND CLAIM(", annotations: {pv.kubernetes.io/bind-completed: 'yes'}", ", volumeName: pv1")
+#define DATA "/api/v1/namespaces/default/persistentvolumeclaims/data"
+#define PV1 "/api/v1/persistentvolumes/pv1"
+
+struct served {
+    struct fake f; /* first: handlers are given its address */
+    struct scene s;
+    struct kube_provisioner *provisioner;
+    uint64_t served, failed; /* instances, of which it was told last */
+};
+
+static void done(void *ctx, uint64_t instance, const char *trouble)
+{
+    struct served *t = ctx;
+    *(*trouble ? &t->failed : &t->served) = instance;
+}
+
+/* A class whose volumes are made, or are there; three pods with one claim. */
+static void served_begin(struct served *t, bool made)
+{
+    *t = (struct served){0};
+    fake_start(&t->f, (struct http_config){0});
+    scene_begin(&t->s);
+    scene_node(&t->s, "n1", "a", "");
+    scene_put(&t->s, PROJECT_STORAGE_CLASS,
+              made ? "{metadata: {name: fast}, provisioner: x, volumeBindingMode: WaitForFirstConsumer}"
+                   : "{metadata: {name: fast}, volumeBindingMode: WaitForFirstConsumer}");
+    if (!made)
+        scene_put(&t->s, PROJECT_VOLUME,
+                  "{metadata: {name: pv1}, spec: {storageClassName: fast, accessModes: [ReadWriteMany], capacity: "
+                  "{storage: 1Gi}}, status: {phase: Available}}");
+    scene_put(&t->s, PROJECT_CLAIM, CLAIM("", ""));
+    scene_pod(&t->s, "a", "", "", USES);
+    scene_pod(&t->s, "b", "", "", USES);
+    scene_pod(&t->s, "c", "", "", USES);
+    (void)project_cluster(t->s.p);
+    t->provisioner = kube_provisioner_new(t->f.kit.loop, t->f.api, t->s.p, done, t);
+}
+
+static void served_cleanup(struct served *t)
+{
+    kube_provisioner_free(t->provisioner);
+    scene_cleanup(&t->s);
+    fake_cleanup(&t->f);
+}
+
+static uint64_t begin(struct served *t, const char *pod)
+{
+    uint64_t instance = project_assume(t->s.p, pod, "n1", 0, NULL, 0);
+    assert_true(instance && kube_provision(t->provisioner, instance));
+    return instance;
+}
+
+static struct http_exchange *next(struct served *t, const char *method, const char *path)
+{
+    struct http_exchange *x = fake_next(&t->f);
+    assert_string_equal(http_method(x), method);
+    assert_string_equal(http_path(x), path);
+    return x;
+}
+
+static void nothing_is_asked(struct served *t)
+{
+    for (int i = 0; i < 20; i++)
+        kit_round(&t->f.kit);
+    assert_int_equal(t->f.asked.len, 0);
+}
+
+/* The first asks. It comes to nothing: the second does, then the third. */
+static void another_asks(void **state)
+{
+    (void)state;
+    CLEANUP(served) struct served t;
+    served_begin(&t, true);
+    uint64_t a = begin(&t, "default:a"), b = begin(&t, "default:b"), c = begin(&t, "default:c");
+    fake_answer(next(&t, "PATCH", DATA), 403, "{\"kind\":\"Status\",\"message\":\"no\"}");
+    KIT_UNTIL(&t.f.kit, t.failed == a);
+    nothing_is_asked(&t);
+    project_give_back(t.s.p, a, 0);
+    kube_provision_look(t.provisioner);
+    struct http_exchange *x = next(&t, "PATCH", DATA);
+    size_t len;
+    assert_non_null(strstr(http_body(x, &len), "\"volume.kubernetes.io/selected-node\":\"n1\""));
+    kube_provision_look(t.provisioner);
+    nothing_is_asked(&t); /* once */
+    fake_answer(x, 403, "{\"kind\":\"Status\",\"message\":\"no\"}");
+    KIT_UNTIL(&t.f.kit, t.failed == b);
+    scene_drop(&t.s, PROJECT_POD, "{metadata: {name: b, namespace: default}}");
+    kube_provision_look(t.provisioner);
+    fake_answer(next(&t, "PATCH", DATA), 200, "{}");
+    scene_put(&t.s, PROJECT_CLAIM, BOUND);
+    KIT_UNTIL(&t.f.kit, t.served == c);
+}
+
+/* What was given back waits again, and joins whoever asks by now. */
+static void it_joins_again(void **state)
+{
+    (void)state;
+    CLEANUP(served) struct served t;
+    served_begin(&t, true);
+    uint64_t a = begin(&t, "default:a"), b = begin(&t, "default:b");
+    fake_answer(next(&t, "PATCH", DATA), 403, "{\"kind\":\"Status\",\"message\":\"no\"}");
+    KIT_UNTIL(&t.f.kit, t.failed == a);
+    project_give_back(t.s.p, a, 0);
+    (void)project_cluster(t.s.p);
+    a = begin(&t, "default:a");
+    kube_provision_look(t.provisioner);
+    fake_answer(next(&t, "PATCH", DATA), 200, "{}");
+    nothing_is_asked(&t);
+    scene_put(&t.s, PROJECT_CLAIM, BOUND);
+    t.served = 0;
+    kube_provision_look(t.provisioner);
+    assert_true(t.served == a || t.served == b);
+}
+
+/* The first has gone, but its provisioner knows the node: the volume comes. When the provisioner takes that back, the second asks. */
+static void what_was_asked_stands(void **state)
+{
+    (void)state;
+    CLEANUP(served) struct served t;
+    served_begin(&t, true);
+    (void)begin(&t, "default:a");
+    uint64_t b = begin(&t, "default:b");
+    fake_answer(next(&t, "PATCH", DATA), 200, "{}");
+    scene_put(&t.s, PROJECT_CLAIM, SELECTED);
+    scene_drop(&t.s, PROJECT_POD, "{metadata: {name: a, namespace: default}}");
+    kube_provision_look(t.provisioner);
+    nothing_is_asked(&t);
+    scene_put(&t.s, PROJECT_CLAIM, CLAIM("", ""));
+    kube_provision_look(t.provisioner);
+    fake_answer(next(&t, "PATCH", DATA), 200, "{}");
+    scene_put(&t.s, PROJECT_CLAIM, BOUND);
+    KIT_UNTIL(&t.f.kit, t.served == b);
+}
+
+/* The same of a volume that is there: it stays theirs. */
+static void a_volume_is_handed_on(void **state)
+{
+    (void)state;
+    CLEANUP(served) struct served t;
+    served_begin(&t, false);
+    scene_put(&t.s, PROJECT_CLAIM,
+              "{metadata: {name: more, namespace: default, uid: u2}, spec: {storageClassName: fast, accessModes: "
+              "[ReadWriteMany], resources: {requests: {storage: 1Gi}}}}");
+    scene_pod(&t.s, "d", "", "", "volumes: [{name: v, persistentVolumeClaim: {claimName: more}}]");
+    (void)project_cluster(t.s.p);
+    uint64_t a = begin(&t, "default:a"), b = begin(&t, "default:b");
+    fake_answer(next(&t, "GET", PV1), 403, "{\"kind\":\"Status\",\"message\":\"no\"}");
+    KIT_UNTIL(&t.f.kit, t.failed == a);
+    project_give_back(t.s.p, a, 0);
+    assert_non_null(strstr(scene_says(&t.s), "?d"));
+    kube_provision_look(t.provisioner);
+    fake_answer(next(&t, "GET", PV1), 200, "{\"metadata\":{\"resourceVersion\":\"7\"},\"spec\":{}}");
+    fake_answer(next(&t, "PATCH", PV1), 200, "{}");
+    project_give_back(t.s.p, b, 0);
+    assert_non_null(strstr(scene_says(&t.s), "d->n1"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(another_asks),
+        cmocka_unit_test(it_joins_again),
+        cmocka_unit_test(what_was_asked_stands),
+        cmocka_unit_test(a_volume_is_handed_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

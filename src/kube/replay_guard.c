@@ -1,0 +1,213 @@
+#include "kube/replay_guard.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "control/kind.h"
+#include "kube/job.h"
+
+enum { PLACES_MAX = 1 << 22 }; /* for pods, at once */
+/* Far from where sums of two end. */
+#define MOMENT_MIN (-(INT64_MAX / 4))
+#define INSTANCE_MAX (INT64_MAX / 2)
+
+/* ---- instances ----------------------------------------------------------------------------------------------------------- */
+
+void replay_numbers_clear(struct replay_numbers *n)
+{
+    vec_done(&n->at);
+    map_done(&n->by_number);
+    *n = (struct replay_numbers){0};
+}
+
+static bool number_same(const void *ctx, uint32_t value, const void *key)
+{
+    return ((const struct replay_numbers *)ctx)->at.at[value] == *(const uint64_t *)key;
+}
+
+/* False: it was there before. */
+static bool number_add(struct replay_numbers *n, uint64_t number)
+{
+    if (map_find(&n->by_number, hash_u64(number), number_same, n, &number) != MAP_NONE)
+        return false;
+    map_add(&n->by_number, hash_u64(number), (uint32_t)n->at.len);
+    vec_push(&n->at, number);
+    n->most = number > n->most ? number : n->most;
+    return true;
+}
+
+/* ---- what documents say -------------------------------------------------------------------------------------------------- */
+
+static const struct number {
+    unsigned word;
+    const char *key;
+    int64_t least, most;
+    bool needed;
+} numbers[] = {
+    {PROJECT_POD,      "created",    MOMENT_MIN, REPLAY_MOMENT_MAX,      false},
+    {PROJECT_POD,      "deleted",    MOMENT_MIN, INT64_MAX,              false}, /* by any grace period */
+    {PROJECT_POD,      "bound",      MOMENT_MIN, REPLAY_MOMENT_MAX,      false},
+    {PROJECT_POD,      "instance",   0,          INSTANCE_MAX,           false},
+    {WORD_ASSUME,      "instance",   0,          INSTANCE_MAX,           true },
+    {WORD_TASKS,       "instance",   0,          INSTANCE_MAX,           true },
+    {WORD_TASKS,       "ordinal",    0,          KUBE_TASKS_MAX - 1,     true },
+    {WORD_TASKS,       "attempt",    1,          BERTH_REPLICAS_MAX - 1, true },
+    {WORD_TASK_ENDS,   "instance",   0,          INSTANCE_MAX,           true },
+    {WORD_TASK_ENDS,   "ordinal",    0,          KUBE_TASKS_MAX - 1,     true },
+    {WORD_GIVE_BACK,   "not_before", MOMENT_MIN, REPLAY_MOMENT_MAX,      true },
+    {WORD_HELD,        "not_before", MOMENT_MIN, REPLAY_MOMENT_MAX,      true },
+    {WORD_HELD,        "failures",   0,          UINT32_MAX,             true },
+    {WORD_RENEW,       "instances",  0,          INSTANCE_MAX,           true },
+    {WORD_RENEW,       "places",     0,          PLACES_MAX,             true },
+    {WORD_ROLE_CLAIMS, "tasks",      0,          KUBE_TASKS_MAX,         true },
+    {WORD_ROLE_CLAIMS, "min",        0,          KUBE_TASKS_MAX,         true },
+    {WORD_ROLE_CLAIMS, "priority",   INT32_MIN,  INT32_MAX,              true },
+};
+
+static const char *text_of(const json_t *doc, const char *key)
+{
+    const char *text = json_string_value(json_object_get(doc, key));
+    return text ? text : "";
+}
+
+static bool number_right(const struct number *n, const json_t *doc)
+{
+    const json_t *value = json_object_get(doc, n->key);
+    int64_t number = json_integer_value(value);
+    return value ? json_is_integer(value) && number >= n->least && number <= n->most : !n->needed;
+}
+
+static const char *number_wrong(enum journal_word word, const json_t *doc)
+{
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i].word == word && !number_right(&numbers[i], doc))
+            return numbers[i].key;
+    return NULL;
+}
+
+/* ---- names --------------------------------------------------------------------------------------------------------------- */
+
+static size_t colons(const char *text)
+{
+    size_t count = 0;
+    for (; *text; text++)
+        count += *text == ':';
+    return count;
+}
+
+/* "namespace:name", and a uid, which is its name where that is too long. */
+static bool pod_named(const char *id, const json_t *doc)
+{
+    const char *uid = text_of(doc, json_object_get(doc, "gone") ? "gone" : "uid"), *colon = strchr(id, ':');
+    bool known = json_is_null(doc) || (!json_object_get(doc, "t") && !json_object_get(doc, "gone"));
+    return colons(id) == 1 && colon > id && colon[1] && (known ? strlen(id) <= BERTH_NAME_MAX : *uid && !colons(uid));
+}
+
+/* "namespace:job:role". */
+static bool role_named(const char *id)
+{
+    const char *first = strchr(id, ':'), *last = strrchr(id, ':');
+    return colons(id) == 2 && first > id && last > first + 1 && last[1] && strlen(id) <= BERTH_NAME_MAX;
+}
+
+static bool role_is_of(const char *id, const json_t *doc)
+{
+    const char *namespace = text_of(doc, "namespace");
+    size_t len = strcspn(id, ":");
+    return strlen(namespace) == len && memcmp(namespace, id, len) == 0 && *text_of(doc, "job");
+}
+
+/* "queues/gpu". */
+static bool tenant_named(const char *id)
+{
+    static const enum kind some[] = {KIND_QUEUE, KIND_GROUP, KIND_USER, KIND_DOMAIN, KIND_POLICY};
+    const char *slash = strchr(id, '/');
+    for (size_t i = 0; slash && i < sizeof some / sizeof *some; i++)
+        if (strlen(kinds[some[i]].plural) == (size_t)(slash - id) &&
+            memcmp(kinds[some[i]].plural, id, (size_t)(slash - id)) == 0)
+            return slash[1] && strlen(slash + 1) <= BERTH_NAME_MAX;
+    return false;
+}
+
+static bool is_number(const char *id)
+{
+    size_t len = strlen(id);
+    return len > 0 && len < 20 && strspn(id, "0123456789") == len;
+}
+
+static bool is_named(enum journal_word word, const char *id, const json_t *doc)
+{
+    switch ((int)word) {
+    case PROJECT_POD: return pod_named(id, doc);
+    case WORD_ROLES: return role_named(id) && (json_is_null(doc) || role_is_of(id, doc));
+    case WORD_TASKS: {
+        const char *name = text_of(doc, "name");
+        return role_named(id) && *name && !colons(name);
+    }
+    case WORD_TASK_ENDS:
+    case WORD_TASKS_AGAIN:
+    case WORD_ROLE_CHANGED: return role_named(id);
+    case WORD_PROMOTE:
+    case WORD_GIVE_BACK:
+    case WORD_STOPPING: return is_number(id);
+    case WORD_TENANTS:
+    case WORD_TENANT_DROP:
+    case WORD_TENANT_RECALL:
+    case WORD_TENANT_FORCE:
+    case WORD_TENANT_PAST: return tenant_named(id);
+    case WORD_SETTLE:
+    case WORD_RENEW:
+    case WORD_TENANT_JUDGE:
+    case WORD_TENANT_CLAIMED: return !*id;
+    default: return *id;
+    }
+}
+
+/* ---- all of it ----------------------------------------------------------------------------------------------------------- */
+
+/* Of objects, roles and claims it says that they are gone. */
+static bool may_be_null(enum journal_word word)
+{
+    return word < WORD_SETTLE || word == WORD_ROLES || word == WORD_ROLE_CLAIMS;
+}
+
+/* What is remembered of those that wait is told in a base alone. */
+static bool only_in_base(enum journal_word word)
+{
+    return word == WORD_HELD || word == WORD_TAKEN || word == WORD_RENEW || word == WORD_TENANT_FORCE ||
+           word == WORD_TENANT_CLAIMED;
+}
+
+/* A base has its instances' numbers. */
+static const char *instance_wrong(enum journal_word word, const json_t *doc, struct replay_numbers *given)
+{
+    uint64_t instance = (uint64_t)json_integer_value(json_object_get(doc, "instance"));
+    bool needed = word == WORD_ASSUME || word == WORD_TASKS || word == WORD_TASK_ENDS;
+    if (word == WORD_RENEW)
+        return (uint64_t)json_integer_value(json_object_get(doc, "instances")) < given->most
+                   ? "it counts fewer instances than there are"
+                   : NULL;
+    if (!needed && (word != (enum journal_word)PROJECT_POD || !instance))
+        return NULL;
+    if (!instance)
+        return "it says no instance";
+    return number_add(given, instance) ? NULL : "its instance is another's";
+}
+
+int replay_check(enum journal_word word, const char *id, const json_t *doc, bool base, struct replay_numbers *given,
+                 struct berth_err *err)
+{
+    bool null = json_is_null(doc) && may_be_null(word);
+    if (!null && !json_is_object(doc))
+        return err_set(err, EBADMSG, "it is no object");
+    if (only_in_base(word) && !base)
+        return err_set(err, EBADMSG, "it is not in a base");
+    if (!is_named(word, id, doc))
+        return err_set(err, EBADMSG, "nothing has such a name");
+    const char *key = null ? NULL : number_wrong(word, doc);
+    if (key)
+        return err_set(err, EBADMSG, "its '%s' is missing or out of range", key);
+    const char *why = base ? instance_wrong(word, doc, given) : NULL;
+    return why ? err_set(err, EBADMSG, "%s", why) : 0;
+}

@@ -1,0 +1,39 @@
+/* replay_ops.h - changes of a record of the journal, done to a projection and tenants of a replay; the other side of journal_ops.h. */
+#pragma once
+
+#include <jansson.h>
+
+#include "journal/scan.h"
+#include "kube/journal_ops.h"
+#include "kube/policy.h"
+#include "kube/replay_guard.h"
+
+struct replay_template {
+    uint64_t hash;
+    struct str bytes;
+};
+struct replay_claim {
+    char *role;
+    json_t *doc; /* null: its job is gone */
+};
+
+struct replayed {
+    struct project *project; /* NULL: no base has begun */
+    struct tenants *tenants;
+    struct kube_policy policy;
+    char **schedulers, **profiles;
+    size_t schedulers_len;
+    bool base; /* its inputs are being read */
+    VEC(struct replay_template) templates;
+    struct map templates_by_hash;
+    VEC(struct replay_claim) claims;
+    struct map claims_by_role;
+    struct replay_numbers numbers; /* of the base, while it is being read */
+    struct journal_hashes hashes;
+    struct str text, bytes;
+    char odd[BERTH_ERR_TEXT_MAX]; /* the first input since the last plan that came to something else; "" */
+};
+
+void replayed_done(struct replayed *r);
+/* One change, from its bracket to its bracket. *ret_word: what it is. -EBADMSG where it cannot be read. */
+int replayed_take(struct replayed *r, struct bytes change, enum journal_word *ret_word, struct berth_err *err);

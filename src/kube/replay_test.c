@@ -1,0 +1,498 @@
+/* replay_test.c - bases with volumes, gangs and gates under way; the command; journals of others. */
+#include "kube/journal_kit_test.h"
+
+#include <errno.h>
+
+#include "control/replay.h"
+#include "store/store.h"
+
+#define ASKS "storageClassName: fast, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}"
+#define HAS "storageClassName: fast, accessModes: [ReadWriteOnce], capacity: {storage: 2Gi}"
+#define ON_HOST(name)                                                                                                  \
+    "nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, "   \
+    "values: [" name "]}]}]}}"
+#define USES(claim) "volumes: [{name: v, persistentVolumeClaim: {claimName: " claim "}}]"
+
+static void same(struct room *r, uint64_t bases)
+{
+    struct room_difference found = {0};
+    struct kube_replay_result result = room_replay(r, &found);
+    room_same(&result, &found, 0);
+    assert_int_equal(result.bases, bases);
+    assert_int_equal(result.skipped + result.gaps, 0);
+    assert_true(result.plans >= bases);
+}
+
+/* A volume that was chosen for a pod is nobody else's, also for whoever begins with the base; and where there was none is known, too. */
+static void volumes_on_their_way(void **state)
+{
+    struct room *r = *state;
+    scene_node(&r->s, "n1", "a", "");
+    scene_node(&r->s, "n2", "b", "");
+    scene_put(&r->s, PROJECT_STORAGE_CLASS, "{metadata: {name: fast}, volumeBindingMode: WaitForFirstConsumer}");
+    scene_put(&r->s, PROJECT_VOLUME,
+              "{metadata: {name: pv1}, spec: {" HAS ", " ON_HOST("n1") "}, status: {phase: Available}}");
+    for (unsigned i = 0; i < 3; i++) {
+        CLEANUP(str) struct str claim = {0}, pod = {0};
+        char name[8];
+        (void)snprintf(name, sizeof name, "p%u", i);
+        str_addf(&claim, "{metadata: {name: c%u, namespace: default, uid: u%u}, spec: {" ASKS "}}", i, i);
+        scene_put(&r->s, PROJECT_CLAIM, claim.at);
+        str_addf(&pod, CPU("1") ", " USES("c%u"), i);
+        scene_pod(&r->s, name, "", "", pod.at);
+        assert_int_equal(room_plan(r) > 0, i == 0); /* there is one volume */
+        room_settle(r);
+    }
+    scene_put(&r->s, PROJECT_VOLUME,
+              "{metadata: {name: pv2}, spec: {" HAS ", " ON_HOST("n2") "}, status: {phase: Available}}");
+    assert_int_equal(room_plan(r), 2); /* both may have it; only one got it */
+    room_settle(r);
+    (void)room_plan(r);
+    struct project_pod first, second;
+    assert_true(project_pod_of(r->s.p, "default:p1", &first) && project_pod_of(r->s.p, "default:p2", &second));
+    assert_int_equal((first.instance != 0) + (second.instance != 0), 1);
+    project_give_back(r->s.p, first.instance ? first.instance : second.instance, 0);
+    (void)room_plan(r);
+    same(r, 5);
+}
+
+/* The same of tasks of a job, which share what was chosen for the claim of the first. */
+static void volumes_of_tasks(void **state)
+{
+    struct room *r = *state;
+    struct project_pod first = {0}, second = {0};
+    scene_node(&r->s, "n1", "a", "");
+    scene_node(&r->s, "n2", "b", "");
+    room_queue(r, "gpu", "{}");
+    scene_put(&r->s, PROJECT_STORAGE_CLASS, "{metadata: {name: fast}, volumeBindingMode: WaitForFirstConsumer}");
+    for (unsigned i = 0; i < 2; i++) {
+        CLEANUP(str) struct str claim = {0};
+        str_addf(&claim, "{metadata: {name: c%u, namespace: default, uid: u%u}, spec: {" ASKS "}}", i, i);
+        scene_put(&r->s, PROJECT_CLAIM, claim.at);
+    }
+    scene_put(&r->s, PROJECT_VOLUME,
+              "{metadata: {name: pv1}, spec: {" HAS ", " ON_HOST("n1") "}, status: {phase: Available}}");
+    room_role(r, "w", CPU("1") ", " USES("c0"));
+    assert_int_equal(room_plan(r), 2);
+    assert_true(project_pod_of(r->s.p, "default:w-0", &first) && project_pod_of(r->s.p, "default:w-1", &second));
+    assert_true(first.instance && second.instance);
+    room_settle(r); /* a base, with these on their way */
+    scene_pod(&r->s, "p", "", "", CPU("1") ", " USES("c1"));
+    assert_int_equal(room_plan(r), 0); /* the volume is theirs */
+    project_give_back(r->s.p, first.instance, 0);
+    project_give_back(r->s.p, second.instance, 0);
+    assert_int_equal(room_plan(r), 3); /* one for three: the first two have it */
+    assert_true(project_pod_of(r->s.p, "default:w-0", &first) && first.instance);
+    scene_drop(&r->s, PROJECT_VOLUME, "{metadata: {name: pv1}}"); /* it would not be chosen again */
+    room_settle(r);
+    (void)room_plan(r);
+    same(r, 3);
+}
+
+/* Two pods share a claim: which of them has its volume bound is in the base, whichever is told first there. The volume is free when both are given
+ * back, not before. */
+static void a_volume_of_two(struct room *r, bool first_is_told_last)
+{
+    struct project_pod owner = {0}, other = {0};
+    scene_node(&r->s, "n1", "a", "");
+    scene_put(&r->s, PROJECT_STORAGE_CLASS, "{metadata: {name: fast}, volumeBindingMode: WaitForFirstConsumer}");
+    scene_put(&r->s, PROJECT_CLAIM, "{metadata: {name: c0, namespace: default, uid: u0}, spec: {" ASKS "}}");
+    scene_put(&r->s, PROJECT_CLAIM, "{metadata: {name: c1, namespace: default, uid: u1}, spec: {" ASKS "}}");
+    scene_put(&r->s, PROJECT_VOLUME, "{metadata: {name: pv1}, spec: {" HAS "}, status: {phase: Available}}");
+    if (first_is_told_last)
+        scene_pod(&r->s, "other", "", "", CPU("1") ", " USES("c0"));
+    scene_pod(&r->s, "owner", "", "", CPU("1") ", priority: 7, " USES("c0"));
+    if (!first_is_told_last)
+        scene_pod(&r->s, "other", "", "", CPU("1") ", " USES("c0"));
+    assert_int_equal(room_plan(r), 2);
+    assert_true(project_pod_of(r->s.p, "default:owner", &owner) && owner.instance);
+    assert_true(project_pod_of(r->s.p, "default:other", &other) && other.instance);
+    room_settle(r); /* a base, with these on their way */
+    (void)room_plan(r);
+    scene_pod(&r->s, "third", "", "", CPU("1") ", " USES("c1"));
+    project_give_back(r->s.p, first_is_told_last ? other.instance : owner.instance, INT64_MAX / 2);
+    assert_int_equal(room_plan(r), 0);
+    project_give_back(r->s.p, first_is_told_last ? owner.instance : other.instance, INT64_MAX / 2);
+    assert_int_equal(room_plan(r), 1);
+    same(r, 2);
+}
+
+static void a_volume_of_two_in_order(void **state)
+{
+    a_volume_of_two(*state, false);
+}
+
+static void a_volume_of_two_in_another_order(void **state)
+{
+    a_volume_of_two(*state, true);
+}
+
+/* Volumes that are attached: whether a pod uses them follows from the rest, also for whoever begins with a base. */
+static void volumes_that_are_attached(void **state)
+{
+    struct room *r = *state;
+    scene_node(&r->s, "n1", "a", "");
+    scene_put(&r->s, PROJECT_CSI_NODE,
+              "{metadata: {name: n1}, spec: {drivers: [{name: d, nodeID: x, allocatable: {count: 2}}]}}");
+    for (unsigned i = 0; i < 3; i++) {
+        CLEANUP(str) struct str yaml = {0};
+        str_addf(&yaml, "{metadata: {name: pv%u}, spec: {csi: {driver: d, volumeHandle: h%u}}}", i, i);
+        scene_put(&r->s, PROJECT_VOLUME, yaml.at);
+        str_clear(&yaml);
+        str_addf(&yaml,
+                 "{metadata: {name: c%u, namespace: default, annotations: {pv.kubernetes.io/bind-completed: 'yes'}}, "
+                 "spec: {volumeName: pv%u}}",
+                 i, i);
+        scene_put(&r->s, PROJECT_CLAIM, yaml.at);
+        str_clear(&yaml);
+        str_addf(&yaml,
+                 "{metadata: {name: at%u}, spec: {attacher: d, nodeName: n1, source: {persistentVolumeName: pv%u}}}", i,
+                 i);
+        if (i < 2)
+            scene_put(&r->s, PROJECT_ATTACHMENT, yaml.at);
+    }
+    scene_pod(&r->s, "a", "", "n1", CPU("1") ", " USES("c0"));
+    scene_pod(&r->s, "b", "", "", CPU("1") ", " USES("c2"));
+    assert_int_equal(room_plan(r), 0);
+    room_settle(r);
+    assert_int_equal(room_plan(r), 0);
+    scene_drop(&r->s, PROJECT_POD, "{metadata: {name: a, namespace: default}}");
+    assert_int_equal(room_plan(r), 0); /* as before: what it used is attached */
+    scene_drop(&r->s, PROJECT_ATTACHMENT, "{metadata: {name: at1}}");
+    assert_int_equal(room_plan(r), 1);
+    room_settle(r);
+    (void)room_plan(r);
+    same(r, 3);
+}
+
+/* Two claims, of which no node has volumes for both: either is tried, and passed over, also by whoever begins with a base. */
+static void nodes_passed_over(void **state)
+{
+    struct room *r = *state;
+    scene_node(&r->s, "n1", "a", "");
+    scene_node(&r->s, "n2", "b", "");
+    room_queue(r, "gpu", "{}");
+    scene_put(&r->s, PROJECT_STORAGE_CLASS, "{metadata: {name: fast}, volumeBindingMode: WaitForFirstConsumer}");
+    scene_put(&r->s, PROJECT_CLAIM, "{metadata: {name: c0, namespace: default, uid: u0}, spec: {" ASKS "}}");
+    scene_put(&r->s, PROJECT_CLAIM, "{metadata: {name: c1, namespace: default, uid: u1}, spec: {" ASKS "}}");
+    scene_put(&r->s, PROJECT_VOLUME,
+              "{metadata: {name: pv1}, spec: {" HAS ", " ON_HOST("n1") "}, status: {phase: Available}}");
+    scene_put(&r->s, PROJECT_VOLUME,
+              "{metadata: {name: pv2}, spec: {" HAS ", " ON_HOST("n2") "}, status: {phase: Available}}");
+    r->tasks = 1;
+    room_role(
+        r, "x",
+        CPU("1") ", volumes: [{name: v, persistentVolumeClaim: {claimName: c0}}, {name: u, persistentVolumeClaim: "
+                 "{claimName: c1}}]");
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(room_plan(r), i < 2);
+        room_settle(r);
+    }
+    (void)room_plan(r);
+    same(r, 4);
+}
+
+static void gangs_and_gates(void **state)
+{
+    struct room *r = *state;
+    static const char *const pods[] = {"a", "b", "c"};
+    scene_node(&r->s, "n1", "a", "");
+    scene_put(&r->s, PROJECT_GROUP,
+              "{metadata: {name: g, namespace: default}, spec: {schedulingPolicy: {gang: {minCount: 3}}}}");
+    scene_put(&r->s, PROJECT_BUDGET,
+              "{metadata: {name: b, namespace: default}, spec: {selector: {matchLabels: {app: x}}}, status: "
+              "{disruptionsAllowed: 1}}");
+    scene_pod(&r->s, "gated", "app: x", "", CPU("1") ", schedulingGates: [{name: later}]");
+    for (size_t i = 0; i < ROWS(pods); i++) {
+        scene_pod(&r->s, pods[i], "app: x", "", CPU("1") ", schedulingGroup: {podGroupName: g}");
+        assert_int_equal(room_plan(r), i == 2 ? 3 : 0);
+        room_settle(r);
+    }
+    scene_pod(&r->s, "gated", "app: x", "", CPU("1"));
+    assert_int_equal(room_plan(r), 1);
+    scene_pod(&r->s, "urgent", "", "", CPU("3") ", priority: 100");
+    assert_true(room_plan(r) > 1); /* others give way */
+    room_settle(r);
+    (void)room_plan(r);
+    same(r, 5);
+}
+
+/* Queues that are in force though what they name is gone. */
+static void queues_in_force(void **state)
+{
+    struct room *r = *state;
+    scene_node(&r->s, "n1", "a", "");
+    room_queue(r, "low", "{priority: -5}");
+    room_queue(r, "above", "{}");
+    room_queue(r, "below", "{parent: above, priority: 7}");
+    (void)room_plan(r);
+    tenants_drop(r->s.tenants, KIND_QUEUE, "above");
+    (void)room_plan(r);
+    room_queue(r, "low", "{priority: nonsense}"); /* refused: the last good one stays */
+    room_settle(r);
+    scene_pod(&r->s, "slow", "berth.dev/queue: low", "", CPU("3"));
+    scene_pod(&r->s, "fast", "berth.dev/queue: below", "", CPU("3"));
+    assert_true(room_plan(r) > 0);
+    room_settle(r);
+    (void)room_plan(r);
+    same(r, 3);
+}
+
+static int room_setup_two(void **state)
+{
+    return room_setup_names(state, 2);
+}
+
+static const char *node_of(struct room *r, const char *pod)
+{
+    struct project_pod found;
+    return project_pod_of(r->s.p, pod, &found) ? found.node : "nowhere";
+}
+
+static void named_pod(struct room *r, const char *name, const char *scheduler)
+{
+    CLEANUP(str) struct str yaml = {0};
+    str_addf(&yaml, "{metadata: {name: %s, namespace: default}, spec: {schedulerName: %s, " CPU("1") "}}", name,
+             scheduler);
+    scene_put(&r->s, PROJECT_POD, yaml.at);
+}
+
+/* Pods of two names, and a role of a job that names the second: by which profile each is placed is in the base. */
+static void profiles_of_names(void **state)
+{
+    struct room *r = *state;
+    CLEANUP(str) struct str bytes = {0};
+    scene_node(&r->s, "busy", "a", "");
+    scene_node(&r->s, "idle", "a", "");
+    scene_pod(&r->s, "old", "", "busy", CPU("1"));
+    room_queue(r, "gpu", "{}");
+    named_pod(r, "spread", "berth");
+    named_pod(r, "packed", "berth-pack");
+    named_pod(r, "foreign", "somebody");
+    assert_int_equal(room_plan(r), 2);
+    assert_string_equal(node_of(r, "default:spread"), "idle");
+    assert_string_equal(node_of(r, "default:packed"), "busy");
+    assert_string_equal(node_of(r, "default:foreign"), "nowhere");
+    room_settle(r);
+    kit_object(&bytes, PROJECT_POD,
+               "{metadata: {name: x, namespace: default}, spec: {schedulerName: berth-pack, " CPU("1") "}}");
+    assert_true(project_role_put(r->s.p, &(struct project_role){.id = "default:train:worker",
+                                                                .namespace = "default",
+                                                                .owner = "job-1",
+                                                                .pod = proto_reader(str_text(&bytes), bytes.len)}));
+    assert_int_equal(room_plan(r), 2);
+    assert_string_equal(node_of(r, "default:worker-0"), "busy");
+    assert_string_equal(node_of(r, "default:worker-1"), "busy");
+    same(r, 2);
+}
+
+/* ---- the command ---------------------------------------------------------------------------------------------------------- */
+
+static int command(struct str *said, size_t len, char *const *words)
+{
+    char *text = NULL;
+    size_t text_len = 0;
+    FILE *out = open_memstream(&text, &text_len);
+    int status = kube_replay_main((int)len, words, out);
+    (void)fclose(out);
+    str_clear(said);
+    str_add_bytes(said, text, text_len);
+    free(text);
+    return status;
+}
+#define COMMAND(said, ...)                                                                                             \
+    command(said, sizeof((char *[]){"replay", __VA_ARGS__}) / sizeof(char *), (char *[]){"replay", __VA_ARGS__})
+
+static void the_command(void **state)
+{
+    struct room *r = *state;
+    CLEANUP(str) struct str said = {0};
+    scene_node(&r->s, "n1", "a", "");
+    scene_pod(&r->s, "p", "", "", CPU("1"));
+    (void)room_plan(r);
+    (void)room_plan(r);
+    room_settle(r);
+    assert_int_equal(COMMAND(&said, r->dir), 0);
+    assert_non_null(strstr(said.at, "2 plans made again: all the same."));
+    assert_int_equal(COMMAND(&said, "--from", "2", r->dir, "-o", "json"), 0);
+    assert_non_null(strstr(said.at, "\"plans\":1,\"different\":0"));
+    assert_int_equal(COMMAND(&said, r->dir, "--to=2023-11-14"), 0);
+    assert_non_null(strstr(said.at, "0 plans made again: there were none."));
+    assert_int_equal(COMMAND(&said, r->dir, "--from=2023-11-14"), 0);
+    assert_non_null(strstr(said.at, "2 plans"));
+    assert_int_equal(COMMAND(&said, "--help"), 0);
+    assert_non_null(strstr(said.at, "exit codes"));
+    assert_int_equal(COMMAND(&said, "--from", "1"), 2);
+    assert_int_equal(COMMAND(&said, r->dir, "--from", "yesterday"), 2);
+    assert_int_equal(COMMAND(&said, r->dir, "-o", "yaml"), 2);
+    assert_int_equal(COMMAND(&said, "/nonexistent"), 1);
+}
+
+static void journals_of_others_are_refused(void **state)
+{
+    static const char *const records[] = {
+        "{\"j\":2,\"kind\":\"POST /v1/jobs\",\"at\":1,\"changes\":[]}",
+        "{\"j\":2,\"kind\":\"kube.base\",\"at\":1,\"changes\":[[\"nodes/x\",{}]],\"base\":1,\"n\":1}",
+        "{\"j\":2,\"kind\":\"kube.base\",\"at\":1,\"changes\":[[\"base/1\",{\"version\":3}]],\"base\":1,\"n\":1}",
+        "{\"j\":2,\"kind\":\"kube.base\",\"at\":1,\"changes\":[[\"base/"
+        "1\",{\"version\":1,\"profile\":\"default\",\"schedulers\":[\"a\"]}],[\"wonders/1\",{}]],\"base\":1,\"n\":1}",
+        "{\"j\":2,\"kind\":\"kube.base\",\"at\":1,\"changes\":[[\"base/"
+        "1\",{\"version\":1,\"profile\":\"default\",\"schedulers\":[\"a\"]}],[\"pods/a:b\",{\"t\":\"12\",\"uid\":\"u\"}]],\"base\":1,\"n\":1}",
+        "{\"j\":2,\"kind\":\"kube.base\",\"at\":1,\"changes\":[[\"base/"
+        "1\",{\"version\":1,\"profile\":\"default\",\"schedulers\":[\"a\"]}],[\"nodes/a\",{\"pb\":\"!\"}]],\"base\":1,\"n\":1}",
+        "{\"j\":2,\"kind\":\"kube.base\",\"at\":1,\"changes\":[[\"base/"
+        "1\",{\"version\":2,\"profile\":\"default\",\"schedulers\":[\"a\"],\"profiles\":[\"absent\"]}]],\"base\":1,\"n\":1}",
+        "{\"j\":2,\"kind\":\"kube.base\",\"at\":1,\"changes\":[[\"base/"
+        "1\",{\"version\":2,\"profile\":\"default\",\"schedulers\":[\"a\"],\"profiles\":[]}]],\"base\":1,\"n\":1}",
+    };
+    static const char *const said[] = {"berth replay", "no base was before", "newer berth-kube", "no input", "template",
+                                       "base64",       "such profile",       "such profile"};
+    (void)state;
+    for (size_t i = 0; i < ROWS(records); i++) {
+        struct store *store = store_memory_new();
+        struct kube_replay_result result;
+        struct berth_err err = {0};
+        assert_int_equal(store_submit(store,
+                                      &(struct store_txn){
+                                          .record = {records[i], strlen(records[i])}
+        },
+                                      NULL, NULL, NULL),
+                         0);
+        store_drain(store);
+        struct journal *journal = journal_of(store);
+        assert_true(kube_replay(journal, &(struct kube_replay_options){0}, &result, &err) < 0);
+        if (!strstr(err.text, said[i]))
+            fail_msg("row %zu says: %s", i, err.text);
+        journal_close(journal);
+        store_close(store);
+    }
+}
+
+static int replay_record(const char *record, struct berth_err *err)
+{
+    struct store *store = store_memory_new();
+    struct kube_replay_result result;
+    assert_int_equal(store_submit(store,
+                                  &(struct store_txn){
+                                      .record = {record, strlen(record)}
+    },
+                                  NULL, NULL, NULL),
+                     0);
+    store_drain(store);
+    struct journal *journal = journal_of(store);
+    int rc = kube_replay(journal, &(struct kube_replay_options){0}, &result, err);
+    journal_close(journal);
+    store_close(store);
+    return rc;
+}
+
+/* Files that are damaged, or that somebody made up. */
+static void what_was_never_written_is_refused(void **state)
+{
+#define ROLE "[\"templates/01\",{\"pb\":\"\"}],[\"roles/n:j:r\",{\"t\":\"01\",\"namespace\":\"n\",\"job\":\"u\"}],"
+#define RENEW(instances, places) "[\"renew\",{\"instances\":" instances ",\"places\":" places "}]"
+#define TASK(name, numbers) "[\"tasks/n:j:r\",{\"node\":\"n1\",\"name\":\"" name "\"," numbers "}]"
+    static const struct {
+        const char *changes, *said;
+    } rows[] = {
+        {ROLE RENEW("0",                                                                                                       "0"),                                                                   NULL},
+        {ROLE "[\"roles/n:j\",{\"t\":\"01\",\"namespace\":\"n:j:and-more\",\"job\":\"u\"}]",
+         "roles/n:j cannot be read: nothing has such a name"                                                                                                        },
+        {ROLE "[\"roles/n:j:r\",{\"t\":\"01\",\"namespace\":\"other\",\"job\":\"u\"}]",                                                                                                                    "nothing has such a name"     },
+        {ROLE "[\"roles/n:j:r\",{\"t\":\"01\",\"namespace\":\"n\"}]",                                                                                                                    "nothing has such a name"                                                                                                                          },
+        {ROLE TASK("a",                                                                                                                    "\"ordinal\":4294967295,\"attempt\":1,\"instance\":1"),
+         "its 'ordinal' is missing or out of range"},
+        {ROLE TASK("a",                                                                           "\"ordinal\":0,\"attempt\":-1,\"instance\":1"),                                                                                                                                                 "its 'attempt'"},
+        {ROLE TASK("a","\"ordinal\":0,\"attempt\":1"),"its 'instance'"},
+        {ROLE TASK("a",                                                                                                        "\"ordinal\":0,\"attempt\":1,\"instance\":0"),                                                                                                                                                     "it says no instance"},
+        {ROLE TASK("j:r",                                                                                                                    "\"ordinal\":0,\"attempt\":1,\"instance\":1"),                                                                                                                                                                              "nothing has such a name"},
+        {ROLE "[\"task_ends/n:j:r\",{\"ordinal\":4294967295,\"instance\":1}]",                                                                                               "its 'ordinal'"                },
+        {ROLE
+         "[\"task_ends/n:j:r\",{\"ordinal\":0,\"instance\":7}],[\"task_ends/n:j:r\",{\"ordinal\":1,\"instance\":7}]","its instance is another's"},
+        {ROLE "[\"task_ends/n:j:r\",{\"ordinal\":0,\"instance\":7}]," RENEW("6",                                                 "0"),
+         "it counts fewer instances than there are"},
+        {RENEW("0", "1000000000000"),                                                                                         "its 'places'"},
+        {RENEW("-1",                                               "0"),                                                                 "its 'instances'"},
+        {RENEW("0",                                                                                                                    "0") "," RENEW("0",                                                                                                                                                                                  "0"), "it is not in a base"},
+        {"[\"pods/n:j:r\",{\"t\":\"01\",\"uid\":\"u\"}]",                                                                                                      "nothing has such a name"                                                                                   },
+        {"[\"pods/p\",{\"t\":\"01\",\"uid\":\"u\"}]",                                                                  "nothing has such a name"                                                      },
+        {"[\"pods/n:p\",{\"t\":\"01\"}]",                                                                                                            "nothing has such a name"                                            },
+        {"[\"pods/n:p\",{\"t\":\"01\",\"uid\":\"n:j:r\"}]",                                                                                               "nothing has such a name"                                                                                                                                                                    },
+        {"[\"pods/n:p\",[]]","it is no object"},
+        {"[\"promote/x\",{}]",                          "nothing has such a name"                                         },
+        {"[\"give_back/1\",{}]","its 'not_before'"         },
+        {"[\"tenants/nodes/a\",{}]","nothing has such a name"},
+        {"[\"tenants/queues/\",{}]",                                                                                                              "nothing has such a name"                                                                                                                                                                                                           },
+        {"[\"tenant_past/queues/a\",7]",                                                                  "it is no object"                                                                                              },
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        CLEANUP(str) struct str record = {0};
+        struct berth_err err = {0};
+        str_addf(
+            &record,
+            "{\"j\":2,\"kind\":\"kube.base\",\"at\":1,\"changes\":[[\"base/1\",{\"version\":1,\"profile\":\"default\","
+            "\"schedulers\":[\"a\"]}],%s],\"base\":1,\"n\":1}",
+            rows[i].changes);
+        int rc = replay_record(record.at, &err);
+        bool said = rows[i].said && strstr(err.text, rows[i].said) && strncmp(err.text, "record 1: ", 10) == 0;
+        if (rows[i].said ? rc != -EBADMSG || !said : rc != 0)
+            fail_msg("row %zu: %d, %s", i, rc, err.text);
+    }
+#undef ROLE
+#undef RENEW
+#undef TASK
+}
+
+static void plans_of_no_time_are_refused(void **state)
+{
+    struct berth_err err = {0};
+    (void)state;
+    assert_int_equal(replay_record("{\"j\":2,\"kind\":\"kube.base\",\"at\":1,\"changes\":[[\"base/1\",{\"version\":1,"
+                                   "\"profile\":\"default\",\"schedulers\":[\"a\"]}]],\"base\":1,\"n\":1,\"cycle\":"
+                                   "{\"n\":1,\"now\":-7}}",
+                                   &err),
+                     -EBADMSG);
+    assert_non_null(strstr(err.text, "at no moment that there is"));
+}
+
+/* And the daemon's replay refuses ours. */
+static void ours_is_refused_elsewhere(void **state)
+{
+    static const char record[] = "{\"j\":2,\"kind\":\"kube.plan\",\"at\":1,\"changes\":[],\"cycle\":{\"n\":1}}";
+    struct store *store = store_memory_new();
+    struct replay_result result;
+    struct berth_err err = {0};
+    (void)state;
+    assert_int_equal(store_submit(store,
+                                  &(struct store_txn){
+                                      .record = {record, strlen(record)}
+    },
+                                  NULL, NULL, NULL),
+                     0);
+    store_drain(store);
+    assert_int_equal(replay_run(store, &(struct replay_options){0}, &result, &err), -EBADMSG);
+    assert_non_null(strstr(err.text, "berth-kube replay"));
+    store_close(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(volumes_on_their_way, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(volumes_of_tasks, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(a_volume_of_two_in_order, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(a_volume_of_two_in_another_order, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(volumes_that_are_attached, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(nodes_passed_over, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(gangs_and_gates, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(queues_in_force, room_setup, room_teardown),
+        cmocka_unit_test_setup_teardown(profiles_of_names, room_setup_two, room_teardown),
+        cmocka_unit_test_setup_teardown(the_command, room_setup, room_teardown),
+        cmocka_unit_test(journals_of_others_are_refused),
+        cmocka_unit_test(what_was_never_written_is_refused),
+        cmocka_unit_test(plans_of_no_time_are_refused),
+        cmocka_unit_test(ours_is_refused_elsewhere),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,483 @@
+#include "kube/run.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "berth.h"
+#include "kube/clock.h"
+#include "kube/lease.h"
+#include "kube/monitor.h"
+#include "kube/scheduler.h"
+#include "kube/tenant_feed.h"
+#include "kube/webhook.h"
+
+/* What is watched always, and pod groups, which not every API server has. Tenants and jobs count as one more each. */
+enum { SOURCES = PROJECT_GROUP + 1, SOURCES_KNOWN = SOURCES + 2 };
+#define DAY_NS (24 * 3600 * INT64_C(1000000000))
+enum { EVENTS_MAX = 65536 }; /* that wait to be written: a burst of pods has one each */
+
+struct source {
+    struct kube_process *process;
+    enum project_kind kind;
+    struct kube_watch *watch;
+};
+
+struct kube_process {
+    const struct kube_options *options;
+    const struct log *log;
+    FILE *out;
+    struct loop *loop;
+    struct kube_config server;
+    struct kube_api *api;
+    struct kube_events *events;
+    struct tenants *tenants;
+    struct tenant_feed *feed;
+    struct project *project;
+    struct kube_jobs *jobs;
+    struct kube_journal *journal; /* NULL: none is kept */
+    struct source sources[SOURCES];
+    size_t synced;
+    struct kube_lease *lease; /* NULL with --no-lease, and until everything is known */
+    struct kube_scheduler *scheduler;
+    struct kube_monitor *monitor;
+    struct kube_webhook *webhook; /* NULL: not asked for */
+    char *identity;
+    bool stopping;
+};
+
+static void say(struct kube_process *p, enum log_level level, const char *event, const char *text)
+{
+    log_write(p->log, kube_wall_ns(), level, event, LOG_TEXT("text", text));
+}
+
+/* One word a line on standard output, for whoever started us. */
+static void announce(struct kube_process *p, const char *word)
+{
+    (void)fprintf(p->out, "%s\n", word);
+    (void)fflush(p->out);
+}
+
+/* ---- who leads --------------------------------------------------------------------------------------------------------- */
+
+static bool leads(void *ctx)
+{
+    const struct kube_process *p = ctx;
+    if (p->stopping || p->synced < SOURCES_KNOWN)
+        return false;
+    return p->options->no_lease || (p->lease && kube_lease_leads(p->lease));
+}
+
+static void on_began(void *ctx)
+{
+    struct kube_process *p = ctx;
+    say(p, LEVEL_INFO, "lease.began", p->identity);
+    announce(p, "leads");
+    kube_scheduler_wake(p->scheduler);
+}
+
+static void on_ended(void *ctx)
+{
+    struct kube_process *p = ctx;
+    say(p, p->stopping ? LEVEL_INFO : LEVEL_WARN, "lease.ended", kube_lease_holder(p->lease));
+    if (p->journal)
+        kube_journal_rest(p->journal); /* whoever leads now may have the same folder */
+}
+
+static void on_lease_trouble(void *ctx, const char *text)
+{
+    say(ctx, LEVEL_WARN, "lease.trouble", text);
+}
+
+static void lease_begin(struct kube_process *p)
+{
+    const char *slash = strchr(p->options->lease, '/');
+    CLEANUP(str) struct str namespace = {0};
+    str_add_bytes(&namespace, p->options->lease, (size_t)(slash - p->options->lease));
+    p->lease = kube_lease_new(&(struct kube_lease_config){.api = p->api,
+                                                          .loop = p->loop,
+                                                          .namespace = namespace.at,
+                                                          .name = slash + 1,
+                                                          .identity = p->identity,
+                                                          .began = on_began,
+                                                          .ended = on_ended,
+                                                          .trouble = on_lease_trouble,
+                                                          .ctx = p});
+}
+
+/* ---- what is watched ------------------------------------------------------------------------------------------------------ */
+
+static void on_put(void *ctx, const struct kube_object *o)
+{
+    struct source *s = ctx;
+    project_object_put(s->process->project, s->kind, o);
+}
+
+static void on_drop(void *ctx, const struct kube_object *o)
+{
+    struct source *s = ctx;
+    project_object_drop(s->process->project, s->kind, o);
+}
+
+/* One more is known, or known not to be there. */
+static void source_done(struct kube_process *p)
+{
+    if (++p->synced < SOURCES_KNOWN)
+        return;
+    announce(p, "ready");
+    if (p->options->no_lease) {
+        announce(p, "leads");
+        kube_scheduler_wake(p->scheduler);
+    } else {
+        lease_begin(p);
+    }
+}
+
+static void on_synced(void *ctx)
+{
+    const struct source *s = ctx;
+    source_done(s->process);
+}
+
+static void on_watch_trouble(void *ctx, const char *text)
+{
+    const struct source *s = ctx;
+    log_write(s->process->log, kube_wall_ns(), LEVEL_WARN, "watch.trouble",
+              LOG_TEXT("what", project_sources[s->kind].name), LOG_TEXT("text", text));
+}
+
+/* What may be missing, as with a role from before it was watched, and what follows: it counts as not there at all. The rest is needed. */
+static const char *const without[SOURCES] = {
+    [PROJECT_ATTACHMENT] = "volumes that are attached to a node count there only with a pod that uses them",
+    [PROJECT_CSI_DRIVER] = "volumes are made wherever their class allows, whether or not there is room",
+    [PROJECT_CAPACITY] = "no volumes are made by drivers that tell where there is room",
+    [PROJECT_LIMIT_RANGE] = "jobs are judged without the requests that these would give their pods",
+    [PROJECT_RUNTIME_CLASS] = "jobs are judged without the overhead that these would give their pods",
+};
+
+/* Once; it is asked for again each minute. */
+static void on_watch_refused(void *ctx, const char *text)
+{
+    const struct source *s = ctx;
+    const struct project_source *of = &project_sources[s->kind];
+    CLEANUP(str) struct str said = {0};
+    str_addf(
+        &said,
+        "berth-kube may not list and watch %s (%s): it goes on as if there were none, and %s. Give it the role of this "
+        "version (kubectl apply -f packaging/kubernetes/rbac.yaml); it looks again each minute. %s",
+        of->name, strrchr(of->path, '/') + 1, without[s->kind], text);
+    log_write(s->process->log, kube_wall_ns(), LEVEL_WARN, "watch.refused", LOG_TEXT("what", of->name),
+              LOG_TEXT("text", said.at));
+}
+
+static void watch_begin(struct source *s)
+{
+    const struct kube_process *p = s->process;
+    s->watch = kube_watch_new(&(struct kube_watch_config){.api = p->api,
+                                                          .loop = p->loop,
+                                                          .path = project_sources[s->kind].path,
+                                                          .format = KUBE_PROTOBUF,
+                                                          .put = on_put,
+                                                          .drop = on_drop,
+                                                          .synced = on_synced,
+                                                          .trouble = on_watch_trouble,
+                                                          .refused = without[s->kind] ? on_watch_refused : NULL,
+                                                          .ctx = s});
+}
+
+static void on_looked(void *ctx, const struct kube_answer *answer)
+{
+    struct source *s = ctx;
+    if (answer->code == 0) {
+        watch_begin(s);
+        return;
+    }
+    if (answer->code != -ENOENT)
+        on_watch_trouble(s, answer->text);
+    source_done(s->process);
+}
+
+static void watches_begin(struct kube_process *p)
+{
+    CLEANUP(str) struct str path = {0};
+    for (size_t i = 0; i < SOURCES; i++) {
+        p->sources[i] = (struct source){.process = p, .kind = (enum project_kind)i};
+        if (i < PROJECT_KINDS)
+            watch_begin(&p->sources[i]);
+    }
+    str_addf(&path, "%s?limit=1", project_sources[PROJECT_GROUP].path);
+    (void)kube_start(p->api, &(struct kube_request){.method = "GET",
+                                                    .path = path.at,
+                                                    .rank = KUBE_URGENT,
+                                                    .harmless = true,
+                                                    .done = on_looked,
+                                                    .ctx = &p->sources[PROJECT_GROUP]});
+}
+
+/* ---- from begin to end ------------------------------------------------------------------------------------------------------ */
+
+static void on_changed(void *ctx)
+{
+    struct kube_process *p = ctx;
+    if (p->scheduler)
+        kube_scheduler_wake(p->scheduler);
+}
+
+static void on_tenants_synced(void *ctx)
+{
+    source_done(ctx);
+}
+
+static void on_jobs_synced(void *ctx)
+{
+    source_done(ctx);
+}
+
+static const char *on_claim(void *ctx, const char *role, struct arena *arena, struct berth_workload *w)
+{
+    struct kube_process *p = ctx;
+    return kube_jobs_claim(p->jobs, role, arena, w);
+}
+
+static void on_task(void *ctx, const struct project_task *task)
+{
+    struct kube_process *p = ctx;
+    kube_jobs_task(p->jobs, task);
+}
+
+static void on_input(void *ctx, const struct project_input *in)
+{
+    struct kube_process *p = ctx;
+    if (p->journal)
+        kube_journal_input(p->journal, in);
+}
+
+static void on_claimed(void *ctx, const char *role, const struct job_claim *claim)
+{
+    struct kube_process *p = ctx;
+    if (p->journal)
+        kube_journal_claim(p->journal, role, claim);
+}
+
+static void journal_start(struct kube_process *p)
+{
+    const struct kube_options *o = p->options;
+    if (o->journal)
+        p->journal = kube_journal_new(&(struct kube_journal_config){.loop = p->loop,
+                                                                    .log = p->log,
+                                                                    .dir = o->journal,
+                                                                    .export_dir = o->journal_export,
+                                                                    .keep_ns = (int64_t)o->journal_days * DAY_NS,
+                                                                    .keep_bytes = o->journal_size << 20,
+                                                                    .project = p->project,
+                                                                    .tenants = p->tenants,
+                                                                    .profile = o->profile,
+                                                                    .schedulers = o->profiles.names,
+                                                                    .schedulers_len = o->profiles.len,
+                                                                    .profiles = o->profiles.profiles,
+                                                                    .identity = p->identity});
+}
+
+static void on_object_trouble(void *ctx, const char *text)
+{
+    say(ctx, LEVEL_WARN, "object.trouble", text);
+}
+
+static void on_released(void *ctx)
+{
+    struct kube_process *p = ctx;
+    loop_stop(p->loop);
+}
+
+static void on_stop(void *ctx)
+{
+    struct kube_process *p = ctx;
+    if (p->stopping)
+        return;
+    p->stopping = true;
+    if (p->lease)
+        kube_lease_release(p->lease, on_released, p);
+    else
+        loop_stop(p->loop);
+}
+
+static void on_hang_up(void *ctx)
+{
+    (void)ctx;
+}
+
+static char *identity_make(const char *given)
+{
+    CLEANUP(str) struct str text = {0};
+    char host[256] = "";
+    uint32_t salt = 0;
+    if (given)
+        return mem_strdup(given);
+    (void)gethostname(host, sizeof host - 1);
+    (void)getrandom(&salt, sizeof salt, 0);
+    str_addf(&text, "%s_%08x", host, salt);
+    return str_take(&text);
+}
+
+static int process_begin(struct kube_process *p, struct berth_err *err)
+{
+    const struct kube_options *o = p->options;
+    const struct kube_profiles *profiles = &o->profiles;
+    p->identity = identity_make(o->identity);
+    int rc =
+        kube_config_load(&(struct kube_config_where){.path = o->kubeconfig, .context = o->context}, &p->server, err);
+    if (rc == 0)
+        rc = loop_new(&p->loop, err);
+    if (rc == 0)
+        rc = loop_service_signals(p->loop, on_stop, on_hang_up, p, err);
+    if (rc == 0)
+        rc = kube_api_new(
+            p->loop,
+            &(struct kube_api_config){.server = &p->server, .agent = "berth-kube", .connections_max = o->connections},
+            &p->api, err);
+    if (rc < 0)
+        return rc;
+    if (o->events)
+        p->events = kube_events_new(&(struct kube_events_config){.api = p->api,
+                                                                 .loop = p->loop,
+                                                                 .controller = profiles->names[0],
+                                                                 .instance = p->identity,
+                                                                 .queue_max = EVENTS_MAX});
+    p->tenants = tenants_new(on_changed, p);
+    p->project = project_new(&(struct project_config){.tenants = p->tenants,
+                                                      .schedulers = profiles->names,
+                                                      .schedulers_len = profiles->len,
+                                                      .profiles = profiles->profiles,
+                                                      .changed = on_changed,
+                                                      .trouble = on_object_trouble,
+                                                      .ctx = p,
+                                                      .claim = on_claim,
+                                                      .task = on_task,
+                                                      .input = on_input});
+    journal_start(p);
+    p->jobs = kube_jobs_new(&(struct kube_jobs_config){.api = p->api,
+                                                       .loop = p->loop,
+                                                       .project = p->project,
+                                                       .tenants = p->tenants,
+                                                       .events = p->events,
+                                                       .log = p->log,
+                                                       .schedulers = profiles->names,
+                                                       .schedulers_len = profiles->len,
+                                                       .leads = leads,
+                                                       .synced = on_jobs_synced,
+                                                       .changed = on_changed,
+                                                       .claimed = on_claimed,
+                                                       .ctx = p});
+    p->scheduler = kube_scheduler_new(&(struct kube_scheduler_config){.loop = p->loop,
+                                                                      .api = p->api,
+                                                                      .project = p->project,
+                                                                      .tenants = p->tenants,
+                                                                      .jobs = p->jobs,
+                                                                      .events = p->events,
+                                                                      .journal = p->journal,
+                                                                      .log = p->log,
+                                                                      .profiles = profiles,
+                                                                      .leads = leads,
+                                                                      .ctx = p});
+    log_write(p->log, kube_wall_ns(), LEVEL_INFO, "start", LOG_TEXT("server", p->server.server),
+              LOG_TEXT("as", p->server.origin), LOG_TEXT("identity", p->identity));
+    watches_begin(p);
+    p->feed = tenant_feed_new(&(struct tenant_feed_config){.api = p->api,
+                                                           .loop = p->loop,
+                                                           .tenants = p->tenants,
+                                                           .project = p->project,
+                                                           .leads = leads,
+                                                           .synced = on_tenants_synced,
+                                                           .trouble = on_object_trouble,
+                                                           .ctx = p});
+    return 0;
+}
+
+static void process_end(struct kube_process *p)
+{
+    kube_webhook_free(p->webhook);
+    kube_monitor_free(p->monitor);
+    kube_lease_free(p->lease);
+    kube_scheduler_free(p->scheduler);
+    p->scheduler = NULL;
+    kube_journal_free(p->journal);
+    p->journal = NULL;
+    kube_jobs_free(p->jobs);
+    for (size_t i = 0; i < SOURCES; i++)
+        kube_watch_free(p->sources[i].watch);
+    tenant_feed_free(p->feed);
+    kube_events_free(p->events);
+    project_free(p->project);
+    tenants_free(p->tenants);
+    kube_api_free(p->api);
+    loop_free(p->loop);
+    kube_config_done(&p->server);
+    mem_free(p->identity);
+}
+
+static bool is_ready(void *ctx)
+{
+    const struct kube_process *p = ctx;
+    return p->synced == SOURCES_KNOWN;
+}
+
+/* What /metrics tells. */
+static void metrics(void *ctx, struct kube_numbers *ret)
+{
+    const struct kube_process *p = ctx;
+    ret->scheduler = kube_scheduler_stats(p->scheduler);
+    ret->api = kube_api_stats(p->api);
+    ret->events = p->events ? kube_events_stats(p->events) : (struct kube_events_stats){0};
+    ret->jobs = kube_jobs_stats(p->jobs);
+    ret->journalled = p->journal != NULL;
+    if (p->journal)
+        ret->journal = kube_journal_stats(p->journal);
+    ret->judges = p->webhook != NULL;
+    if (p->webhook)
+        ret->webhook = kube_webhook_stats(p->webhook);
+    ret->leads = leads(ctx);
+    ret->profiles = &p->options->profiles;
+    ret->of = p->scheduler;
+    for (size_t i = 0; i < PROJECT_KINDS; i++) {
+        ret->watches[i] = kube_watch_stats(p->sources[i].watch);
+        ret->objects[i] = kube_watch_len(p->sources[i].watch);
+    }
+}
+
+static int webhook_begin(struct kube_process *p, struct berth_err *err)
+{
+    const struct kube_options *o = p->options;
+    return kube_webhook_new(
+        &(struct kube_webhook_config){
+            .loop = p->loop,
+            .listen = o->webhook,
+            .cert_path = o->webhook_cert,
+            .key_path = o->webhook_key,
+            .judge = {.project = p->project,
+                      .tenants = p->tenants,
+                      .ready = is_ready,
+                      .ctx = p,
+                      .unsure_denies = o->unsure_denies},
+            .api = p->api,
+            .log = p->log
+    },
+        &p->webhook, err);
+}
+
+int kube_run(const struct kube_options *options, FILE *out, const struct log *log, struct berth_err *err)
+{
+    struct kube_process p = {.options = options, .out = out, .log = log};
+    int rc = process_begin(&p, err);
+    if (rc == 0 && options->listen)
+        rc = kube_monitor_new(p.loop, options->listen, is_ready, metrics, &p, &p.monitor, err);
+    if (rc == 0 && options->webhook)
+        rc = webhook_begin(&p, err);
+    if (rc == 0)
+        rc = loop_run(p.loop, err);
+    process_end(&p);
+    return rc;
+}

@@ -1,0 +1,358 @@
+#include "kube/scheduler.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "kube/choose.h"
+#include "kube/clock.h"
+#include "kube/policy.h"
+#include "kube/provision.h"
+
+#define SECOND_NS INT64_C(1000000000)
+#define BACK_OFF_NS SECOND_NS /* after the first binding that failed; doubles */
+#define BACK_OFF_NS_MAX (60 * SECOND_NS)
+#define TELL_NS (SECOND_NS / 2)        /* between two rounds of telling who waits why */
+#define TELL_AGAIN_NS (10 * SECOND_NS) /* of one pod, when the reasons have changed */
+
+struct kube_scheduler {
+    struct kube_scheduler_config c;
+    struct kube_writer *binder, *clearer; /* bindings; pods that give way */
+    struct kube_provisioner *provisioner;
+    struct loop_source *timer;
+    struct kube_policy policy;
+    int64_t due_ns;  /* the next plan, by the loop's clock; INT64_MAX: none */
+    int64_t rest_ns; /* not before: no more than a third of the time goes into plans */
+    int64_t told_ns; /* the last round of telling, by the loop's clock */
+    struct kube_scheduler_stats stats;
+    struct kube_name_stats *names; /* of each name */
+    struct kube_name_stats nobody; /* pods that are another scheduler's: preempted */
+    struct str text;
+};
+
+static struct kube_pod_ref ref_of(const struct project_pod *pod)
+{
+    return (struct kube_pod_ref){.namespace = pod->namespace, .name = pod->name, .uid = pod->uid};
+}
+
+static void event_add(struct kube_scheduler *s, const struct project_pod *pod, bool warning, const char *reason,
+                      const char *action, const char *note)
+{
+    if (s->c.events)
+        kube_events_add(s->c.events, &(struct kube_event){.controller = pod->scheduler[0] ? pod->scheduler : NULL,
+                                                          .kind = "Pod",
+                                                          .api_version = "v1",
+                                                          .namespace = pod->namespace,
+                                                          .name = pod->name,
+                                                          .uid = pod->uid,
+                                                          .warning = warning,
+                                                          .reason = reason,
+                                                          .action = action,
+                                                          .note = note});
+}
+
+static struct kube_name_stats *stats_of(struct kube_scheduler *s, const struct project_pod *pod)
+{
+    for (size_t i = 0; i < s->c.profiles->len; i++)
+        if (strcmp(s->c.profiles->names[i], pod->scheduler) == 0)
+            return &s->names[i];
+    return &s->nobody;
+}
+
+/* Of several wishes the first counts. */
+static void wish(struct kube_scheduler *s, int64_t at_ns)
+{
+    if (at_ns < s->rest_ns)
+        at_ns = s->rest_ns;
+    if (at_ns >= s->due_ns)
+        return;
+    s->due_ns = at_ns;
+    loop_timer_set(s->timer, at_ns);
+}
+
+/* ---- bindings -------------------------------------------------------------------------------------------------------- */
+
+static int64_t back_off_ns(uint32_t failures)
+{
+    int64_t pause = failures > 6 ? BACK_OFF_NS_MAX : BACK_OFF_NS << failures;
+    return pause < BACK_OFF_NS_MAX ? pause : BACK_OFF_NS_MAX;
+}
+
+static void on_bound(void *ctx, uint64_t instance, enum kube_fate fate, const char *text)
+{
+    struct kube_scheduler *s = ctx;
+    struct project_pod pod;
+    bool there = project_pod_by_instance(s->c.project, instance, &pod);
+    s->stats.bound += fate == KUBE_DONE;
+    s->stats.failed += fate != KUBE_DONE;
+    if (!there)
+        return;
+    struct kube_name_stats *of = stats_of(s, &pod);
+    of->bound += fate == KUBE_DONE;
+    of->failed += fate != KUBE_DONE;
+    str_clear(&s->text);
+    if (fate == KUBE_DONE) {
+        str_addf(&s->text, "Successfully assigned %s/%s to %s", pod.namespace, pod.name, pod.node);
+        event_add(s, &pod, false, "Scheduled", "Binding", s->text.at);
+        return; /* counts as assumed until the watch shows it */
+    }
+    log_write(s->c.log, kube_wall_ns(), LEVEL_WARN, "bind.failed", LOG_TEXT("namespace", pod.namespace),
+              LOG_TEXT("pod", pod.name), LOG_TEXT("node", pod.node), LOG_TEXT("text", text));
+    if (fate == KUBE_FAILED) {
+        str_addf(&s->text, "binding to %s failed: %s", pod.node, text);
+        event_add(s, &pod, true, "FailedScheduling", "Scheduling", s->text.at);
+    }
+    project_give_back(s->c.project, instance, kube_wall_ns() + back_off_ns(pod.failures));
+    kube_scheduler_wake(s);
+}
+
+static void on_provisioned(void *ctx, uint64_t instance, const char *trouble)
+{
+    struct kube_scheduler *s = ctx;
+    struct project_pod pod;
+    if (trouble[0]) {
+        on_bound(s, instance, KUBE_FAILED, trouble);
+    } else if (project_pod_by_instance(s->c.project, instance, &pod)) {
+        const struct kube_pod_ref ref = ref_of(&pod);
+        kube_bind(s->binder, &ref, pod.node, instance);
+    }
+}
+
+/* First the volumes that it waits with, if there are any. */
+static void bind(struct kube_scheduler *s, const struct project_pod *pod, const char *node)
+{
+    const struct kube_pod_ref ref = ref_of(pod);
+    s->stats.placed++;
+    stats_of(s, pod)->placed++;
+    if (!kube_provision(s->provisioner, pod->instance))
+        kube_bind(s->binder, &ref, node, pod->instance);
+}
+
+/* ---- those who give way ---------------------------------------------------------------------------------------------- */
+
+static void on_cleared(void *ctx, uint64_t instance, enum kube_fate fate, const char *text)
+{
+    struct kube_scheduler *s = ctx;
+    struct project_pod pod;
+    if (fate != KUBE_FAILED || !project_pod_by_instance(s->c.project, instance, &pod))
+        return;
+    log_write(s->c.log, kube_wall_ns(), LEVEL_WARN, "preempt.failed", LOG_TEXT("namespace", pod.namespace),
+              LOG_TEXT("pod", pod.name), LOG_TEXT("text", text));
+    project_stopping(s->c.project, instance, false);
+    kube_scheduler_wake(s);
+}
+
+/* For whom an instance is to stop: the reservation of the same plan that waits for it. */
+static bool gain_of(const struct kube_scheduler *s, const struct berth_plan *plan, uint64_t instance,
+                    struct project_pod *ret)
+{
+    for (size_t i = 0; i < berth_plan_actions(plan); i++) {
+        const struct berth_action a = berth_plan_action(plan, i);
+        for (size_t k = 0; a.op == BERTH_RESERVE && k < a.waits_len; k++)
+            if (a.waits[k] == instance)
+                return project_pod_of(s->c.project, a.workload, ret);
+    }
+    return false;
+}
+
+static void stop(struct kube_scheduler *s, const struct berth_plan *plan, const struct berth_action *a)
+{
+    struct project_pod pod, gains;
+    if (!project_pod_by_instance(s->c.project, a->instance, &pod))
+        return;
+    if (!pod.bound) { /* a reservation that is no longer any good */
+        const struct kube_pod_ref ref = ref_of(&pod);
+        kube_nominate(s->clearer, &ref, "");
+        project_give_back(s->c.project, a->instance, 0);
+        return;
+    }
+    if (a->cause != BERTH_CAUSE_PREEMPTED)
+        return; /* what else is wrong with a bound pod is for others to mend */
+    str_clear(&s->text);
+    if (gain_of(s, plan, a->instance, &gains)) {
+        size_t len = strcspn(gains.name, ":"); /* a role of a job is called "job:role" */
+        str_addf(&s->text, "Preempted by %s %s/%.*s on node %s", gains.name[len] ? "job" : "pod", gains.namespace,
+                 (int)len, gains.name, pod.node);
+    }
+    if (!s->text.len)
+        str_addf(&s->text, "Preempted on node %s", pod.node);
+    const struct kube_pod_ref ref = ref_of(&pod);
+    kube_give_way(s->clearer, &ref, s->text.at, a->instance);
+    event_add(s, &pod, false, "Preempted", "Preempting", s->text.at);
+    project_stopping(s->c.project, a->instance, true);
+    s->stats.preempted++;
+    stats_of(s, &pod)->preempted++;
+}
+
+/* ---- a plan ------------------------------------------------------------------------------------------------------------ */
+
+static void place(struct kube_scheduler *s, const struct berth_action *a)
+{
+    struct project_pod pod;
+    if (project_assume(s->c.project, a->workload, a->node, a->gpus, a->waits, a->waits_len) == 0 ||
+        !project_pod_of(s->c.project, a->workload, &pod))
+        return;
+    if (a->op == BERTH_PLACE) {
+        bind(s, &pod, a->node);
+    } else if (strcmp(pod.nominated, a->node) != 0) {
+        const struct kube_pod_ref ref = ref_of(&pod);
+        kube_nominate(s->clearer, &ref, a->node);
+    }
+}
+
+static void promote(struct kube_scheduler *s, const struct berth_action *a)
+{
+    struct project_pod pod;
+    if (project_promote(s->c.project, a->instance) && project_pod_by_instance(s->c.project, a->instance, &pod))
+        bind(s, &pod, pod.node);
+}
+
+static void carry_out(struct kube_scheduler *s, const struct berth_plan *plan)
+{
+    for (size_t i = 0; i < berth_plan_actions(plan); i++) {
+        const struct berth_action a = berth_plan_action(plan, i);
+        if (s->c.jobs && kube_jobs_carry_out(s->c.jobs, &a))
+            continue;
+        if (a.op == BERTH_STOP)
+            stop(s, plan, &a);
+        else if (a.op == BERTH_PLACE || a.op == BERTH_RESERVE)
+            place(s, &a);
+        else if (a.op == BERTH_PROMOTE)
+            promote(s, &a);
+    }
+}
+
+/* False: it was told a moment ago, and by now there may be other reasons. */
+static bool tell(struct kube_scheduler *s, const struct berth_pending *pending, int64_t now_ns)
+{
+    struct project_pod pod;
+    bool told = true;
+    if (s->c.jobs && kube_jobs_waits(s->c.jobs, pending, now_ns, &told))
+        return told;
+    if (!project_pod_of(s->c.project, pending->workload, &pod) || pod.gated || pod.instance)
+        return true;
+    if (pod.told_ns && now_ns - pod.told_ns < TELL_AGAIN_NS)
+        return false;
+    str_clear(&s->text);
+    project_refusal(s->c.project, pending, &s->text);
+    if (strcmp(str_text(&s->text), pod.told) == 0)
+        return true;
+    const struct kube_pod_ref ref = ref_of(&pod);
+    kube_refuse(s->clearer, &ref, "Unschedulable", str_text(&s->text));
+    event_add(s, &pod, true, "FailedScheduling", "Scheduling", str_text(&s->text));
+    project_told(s->c.project, pending->workload, str_text(&s->text), now_ns);
+    return true;
+}
+
+/* Whoever waits hears why: soon, but not for every plan. */
+static void tell_all(struct kube_scheduler *s, struct berth_plan *plan, int64_t now_ns)
+{
+    int64_t loop_ns = loop_now_ns(s->c.loop);
+    if (s->stats.pending == 0)
+        return;
+    if (s->told_ns && loop_ns - s->told_ns < TELL_NS) {
+        wish(s, s->told_ns + TELL_NS);
+        return;
+    }
+    s->told_ns = loop_ns;
+    bool all = true;
+    for (size_t i = 0; i < s->stats.pending; i++) {
+        const struct berth_pending pending = berth_plan_pending(plan, i);
+        all &= tell(s, &pending, now_ns);
+    }
+    if (!all)
+        wish(s, loop_ns + TELL_AGAIN_NS);
+}
+
+static void policy_failures(const struct kube_scheduler *s, struct plan_policy *p, int64_t now_ns)
+{
+    const char *name, *why;
+    while ((name = plan_policy_failure(p, &why)))
+        log_write(s->c.log, now_ns, LEVEL_WARN, "policy.failed", LOG_TEXT("policy", name), LOG_TEXT("text", why));
+}
+
+static void step(void *ctx)
+{
+    struct kube_scheduler *s = ctx;
+    struct berth_err err = {0};
+    struct kube_choice choice;
+    struct plan_policy policy;
+    s->due_ns = INT64_MAX;
+    if (!s->c.leads(s->c.ctx))
+        return;
+    kube_provision_look(s->provisioner);
+    int64_t now_ns = kube_wall_ns(), begin_ns = kube_clock_ns();
+    if (s->c.jobs)
+        kube_jobs_look(s->c.jobs, now_ns);
+    struct berth_cluster *cluster = project_cluster(s->c.project);
+    if (s->c.journal && kube_journal_turn(s->c.journal, now_ns))
+        cluster = project_cluster(s->c.project);
+    kube_policy_read(&s->policy, s->c.tenants, &policy);
+    if (kube_choose(cluster, now_ns, &policy.policy, &choice, &err) < 0) {
+        log_write(s->c.log, now_ns, LEVEL_ERROR, "plan.failed", LOG_TEXT("text", err.text));
+        plan_policy_done(&policy);
+        return;
+    }
+    if (s->c.journal)
+        kube_journal_plan(s->c.journal, now_ns, choice.plan);
+    s->stats.last_ns = kube_clock_ns() - begin_ns;
+    s->rest_ns = kube_clock_ns() + 2 * s->stats.last_ns;
+    s->stats.seconds += (double)s->stats.last_ns / 1e9;
+    s->stats.plans++;
+    s->stats.pending = berth_plan_pendings(choice.plan);
+    int64_t recheck_ns = berth_plan_recheck_ns(choice.plan);
+    if (recheck_ns != BERTH_NEVER_NS)
+        wish(s, loop_now_ns(s->c.loop) + (recheck_ns > now_ns ? recheck_ns - now_ns : 0));
+    policy_failures(s, &policy, now_ns);
+    carry_out(s, choice.plan);
+    kube_remember(cluster, choice.plan);
+    tell_all(s, choice.plan, now_ns);
+    kube_choice_done(&choice);
+    plan_policy_done(&policy);
+}
+
+/* ---- from outside ------------------------------------------------------------------------------------------------------ */
+
+struct kube_scheduler *kube_scheduler_new(const struct kube_scheduler_config *config)
+{
+    struct kube_scheduler *s = mem_zalloc(sizeof *s);
+    s->c = *config;
+    s->due_ns = INT64_MAX;
+    s->names = mem_zarray(config->profiles->len, sizeof *s->names);
+    kube_policy_init(&s->policy, config->profiles->own, config->profiles->profiles, config->profiles->len);
+    s->binder = kube_writer_new(config->api, on_bound, s);
+    s->clearer = kube_writer_new(config->api, on_cleared, s);
+    s->provisioner = kube_provisioner_new(config->loop, config->api, config->project, on_provisioned, s);
+    s->timer = loop_timer_new(config->loop, step, s);
+    return s;
+}
+
+void kube_scheduler_free(struct kube_scheduler *s)
+{
+    if (!s)
+        return;
+    loop_source_free(s->timer);
+    kube_provisioner_free(s->provisioner);
+    kube_writer_free(s->binder);
+    kube_writer_free(s->clearer);
+    str_done(&s->text);
+    mem_free(s->names);
+    mem_free(s);
+}
+
+void kube_scheduler_wake(struct kube_scheduler *s)
+{
+    wish(s, loop_now_ns(s->c.loop));
+}
+
+struct kube_scheduler_stats kube_scheduler_stats(const struct kube_scheduler *s)
+{
+    struct kube_scheduler_stats stats = s->stats;
+    stats.assumed = kube_writer_stats(s->binder).under_way;
+    return stats;
+}
+
+struct kube_name_stats kube_scheduler_name_stats(const struct kube_scheduler *s, size_t i)
+{
+    return s->names[i];
+}

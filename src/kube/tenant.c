@@ -1,0 +1,531 @@
+#include "kube/tenant.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/str.h"
+#include "control/admit.h"
+#include "control/job.h"
+#include "control/project.h"
+#include "control/settings_table.h"
+#include "kube/tenant_parts.h"
+#include "wire/document.h"
+
+/* The policy that is in force where a queue names none; while there is none of the name: who came first. */
+#define POLICY_DEFAULT "default"
+/* What use costs, for fair shares: as of the daemon, with what GPUs are called here (tenant_gpu_at). */
+#define CHARGES "cpu=1,gpu=10,memory=0.25,nvidia.com/gpu=10,amd.com/gpu=10,gpu.intel.com/i915=10,gpu.intel.com/xe=10"
+
+/* ---- objects ------------------------------------------------------------------------------------------------------ */
+
+struct tenant_key {
+    enum kind kind;
+    const char *name;
+};
+
+static uint64_t key_hash(enum kind kind, const char *name)
+{
+    return hash_bytes(name, strlen(name), kind + 1u);
+}
+
+static bool same(const void *ctx, uint32_t value, const void *key)
+{
+    const struct tenant *e = &((const struct tenants *)ctx)->at.at[value];
+    const struct tenant_key *k = key;
+    return e->kind == k->kind && strcmp(e->name, k->name) == 0;
+}
+
+uint32_t tenant_find(const struct tenants *t, enum kind kind, const char *name)
+{
+    struct tenant_key key = {kind, name};
+    return map_find(&t->by_name, key_hash(kind, name), same, t, &key);
+}
+
+static uint32_t find_or_add(struct tenants *t, enum kind kind, const char *name)
+{
+    uint32_t i = tenant_find(t, kind, name);
+    if (i != MAP_NONE)
+        return i;
+    if (t->free.len) {
+        i = t->free.at[--t->free.len];
+    } else {
+        i = (uint32_t)t->at.len;
+        vec_push(&t->at, (struct tenant){0});
+    }
+    t->at.at[i] = (struct tenant){.kind = kind, .name = mem_strdup(name)};
+    map_add(&t->by_name, key_hash(kind, name), i);
+    return i;
+}
+
+static void tenant_clear(struct tenant *e)
+{
+    mem_free(e->name);
+    mem_free(e->why);
+    json_decref(e->spec);
+    json_decref(e->in_force);
+    json_decref(e->recalled);
+    tenant_past_clear(e);
+    *e = (struct tenant){0};
+}
+
+/* ---- the state ---------------------------------------------------------------------------------------------------- */
+
+int tenant_state(struct tenants *t, enum kind kind, const char *name, const json_t *doc, struct berth_err *err)
+{
+    char key[OBJECT_KEY_MAX];
+    char *text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
+    t->revision++;
+    struct store_event event = {
+        .key = object_key(kind, name, key),
+        .value = {text, text ? strlen(text) : 0},
+        .gone = !doc,
+        .created = t->revision,
+        .revision = t->revision,
+    };
+    int rc = state_apply(t->state, &event, err);
+    free(text);
+    return rc;
+}
+
+static void note(struct tenants *t, enum kind kind, const char *name)
+{
+    vec_push(&t->untold, ((struct untold){kind, mem_strdup(name)}));
+    t->unsettled = true;
+    t->places_old = t->places_old || kind == KIND_GROUP;
+    if (t->changed)
+        t->changed(t->ctx);
+}
+
+static int enforce(struct tenants *t, struct tenant *e, json_t *spec, struct berth_err *err)
+{
+    CLEANUP(json) json_t *doc = tenant_doc(e->kind, e->name, spec);
+    int rc = tenant_check(t->state, e->kind, e->name, doc, err);
+    if (rc == 0)
+        rc = tenant_state(t, e->kind, e->name, doc, err);
+    if (rc < 0)
+        return rc;
+    json_decref(e->in_force);
+    e->in_force = json_incref(spec);
+    note(t, e->kind, e->name);
+    return 0;
+}
+
+/* Puts it in force, or says why not. */
+static int judge(struct tenants *t, uint32_t i, struct berth_err *err)
+{
+    struct tenant *e = &t->at.at[i];
+    int rc = enforce(t, e, e->spec, err);
+    mem_free(e->why);
+    e->why = rc < 0 ? mem_strdup(err->text) : NULL;
+    struct berth_err own = {0};
+    if (rc < 0 && !e->in_force && e->recalled)
+        (void)enforce(t, e, e->recalled, &own);
+    return rc;
+}
+
+/* Of one that is in force: is all still there that it names? */
+static void judge_again(struct tenants *t, uint32_t i)
+{
+    struct tenant *e = &t->at.at[i];
+    struct berth_err err = {0};
+    CLEANUP(json) json_t *doc = tenant_doc(e->kind, e->name, e->spec);
+    if (tenant_check(t->state, e->kind, e->name, doc, &err) < 0)
+        e->why = mem_strdup(err.text);
+}
+
+/* One that is accepted may be what another waits for. */
+static void settle(struct tenants *t)
+{
+    if (t->lost)
+        for (uint32_t i = 0; i < t->at.len; i++)
+            if (t->at.at[i].name && !t->at.at[i].why)
+                judge_again(t, i);
+    t->lost = false;
+    while (t->unsettled) {
+        t->unsettled = false;
+        for (uint32_t i = 0; i < t->at.len; i++) {
+            struct berth_err err = {0};
+            if (t->at.at[i].name && t->at.at[i].why)
+                (void)judge(t, i, &err);
+        }
+    }
+}
+
+/* ---- life --------------------------------------------------------------------------------------------------------- */
+
+static int nothing(void *ctx, const char *prefix, store_visit *visit, void *visit_ctx, struct berth_err *err)
+{
+    (void)ctx;
+    (void)prefix;
+    (void)visit;
+    (void)visit_ctx;
+    (void)err;
+    return 0;
+}
+
+struct tenants *tenants_new(void (*changed)(void *ctx), void *ctx)
+{
+    struct tenants *t = mem_zalloc(sizeof *t);
+    struct berth_err err = {0};
+    t->changed = changed;
+    t->ctx = ctx;
+    CLEANUP(json) json_t *settings = json_pack("{s:s, s:s}", "policy", POLICY_DEFAULT, "charges", CHARGES);
+    (void)json_object_set_new(settings, "v", json_integer(SCHEMA_VERSION));
+    int rc = state_load_from(nothing, NULL, 0, &t->state, &err);
+    if (rc == 0)
+        rc = tenant_state(t, KIND_SETTING, SETTINGS_ID, settings, &err);
+    assert(rc == 0); /* nothing was read */
+    (void)rc;
+    tenant_past_init(t);
+    return t;
+}
+
+static void untold_clear(struct tenants *t)
+{
+    for (size_t i = 0; i < t->untold.len; i++)
+        mem_free(t->untold.at[i].name);
+    t->untold.len = 0;
+}
+
+void tenants_free(struct tenants *t)
+{
+    if (!t)
+        return;
+    tenant_past_done(t);
+    for (size_t i = 0; i < t->at.len; i++)
+        tenant_clear(&t->at.at[i]);
+    untold_clear(t);
+    vec_done(&t->untold);
+    vec_done(&t->places);
+    vec_done(&t->at);
+    vec_done(&t->free);
+    map_done(&t->by_name);
+    state_free(t->state);
+    mem_free(t);
+}
+
+void tenant_hear(struct tenants *t, enum tenant_op op, enum kind kind, const char *name, const json_t *spec)
+{
+    if (t->listener)
+        t->listener(t->listener_ctx, &(struct tenant_input){op, kind, name, spec});
+}
+
+int tenants_put(struct tenants *t, enum kind kind, const char *name, const json_t *spec, struct berth_err *err)
+{
+    uint32_t i = find_or_add(t, kind, name);
+    struct berth_err own = {0};
+    if (!t->at.at[i].spec || !json_equal(t->at.at[i].spec, spec))
+        tenant_hear(t, TENANT_PUT, kind, name, spec);
+    json_decref(t->at.at[i].spec);
+    t->at.at[i].spec = json_is_object(spec) ? json_deep_copy(spec) : json_object();
+    return judge(t, i, err ? err : &own);
+}
+
+int tenants_check(struct tenants *t, enum kind kind, const char *name, const json_t *spec, struct berth_err *err)
+{
+    CLEANUP(json) json_t *doc = tenant_doc(kind, name, spec);
+    struct berth_err own = {0};
+    return tenant_check(t->state, kind, name, doc, err ? err : &own);
+}
+
+void tenants_recall(struct tenants *t, enum kind kind, const char *name, const json_t *spec)
+{
+    uint32_t i = find_or_add(t, kind, name);
+    struct tenant *e = &t->at.at[i];
+    if (!e->recalled || !json_equal(e->recalled, spec))
+        tenant_hear(t, TENANT_RECALL, kind, name, spec);
+    json_decref(e->recalled);
+    e->recalled = json_deep_copy(spec);
+}
+
+void tenant_force(struct tenants *t, enum kind kind, const char *name, const json_t *spec)
+{
+    uint32_t i = find_or_add(t, kind, name);
+    struct tenant *e = &t->at.at[i];
+    CLEANUP(json) json_t *doc = tenant_doc(kind, name, spec);
+    struct berth_err err = {0};
+    if (tenant_state(t, kind, name, doc, &err) < 0)
+        return;
+    json_decref(e->in_force);
+    e->in_force = json_deep_copy(spec);
+    note(t, kind, name);
+}
+
+void tenants_drop(struct tenants *t, enum kind kind, const char *name)
+{
+    uint32_t i = tenant_find(t, kind, name);
+    struct berth_err err = {0};
+    if (i == MAP_NONE)
+        return;
+    tenant_hear(t, TENANT_DROP, kind, name, NULL);
+    if (t->at.at[i].in_force) {
+        (void)tenant_state(t, kind, name, NULL, &err);
+        t->lost = true;
+        note(t, kind, name);
+    }
+    tenant_past_drop(t, &t->at.at[i]);
+    map_drop(&t->by_name, key_hash(kind, name), i);
+    tenant_clear(&t->at.at[i]);
+    vec_push(&t->free, i);
+}
+
+bool tenants_view(const struct tenants *t, enum kind kind, const char *name, struct tenant_view *ret)
+{
+    uint32_t i = tenant_find(t, kind, name);
+    if (i == MAP_NONE)
+        return false;
+    const struct tenant *e = &t->at.at[i];
+    *ret = (struct tenant_view){.accepted = !e->why, .in_force = e->in_force, .why = e->why ? e->why : ""};
+    return true;
+}
+
+bool tenants_in_use(const struct tenants *t)
+{
+    for (size_t i = 0; i < t->at.len && !t->claimed; i++)
+        if (t->at.at[i].in_force)
+            return true;
+    return t->claimed;
+}
+
+/* ---- what the cluster is told ------------------------------------------------------------------------------------- */
+
+struct tenant_news tenants_news(struct tenants *t)
+{
+    if (t->lost || t->unsettled)
+        tenant_hear(t, TENANT_JUDGE, KIND_QUEUE, "", NULL);
+    settle(t);
+    struct tenant_news news = {0};
+    for (size_t i = 0; i < t->untold.len; i++) {
+        enum kind kind = t->untold.at[i].kind;
+        news.domains = news.domains || kind == KIND_DOMAIN;
+        news.quotas = news.quotas || kind != KIND_POLICY;
+        news.claims = news.quotas;
+    }
+    return news;
+}
+
+static void quota_forget(struct berth_cluster *cluster, enum kind kind, const char *name)
+{
+    char id[OBJECT_KEY_MAX];
+    (void)snprintf(id, sizeof id, "%s/%s", kinds[kind].name, name);
+    (void)berth_fact_put(cluster, &(struct berth_fact){.kind = BERTH_FACT_USAGE, .key = id, .over = true}, NULL);
+    (void)project_quota_remove(cluster, kinds[kind].name, name, NULL);
+}
+
+static void quota_tell(struct tenants *t, struct berth_cluster *cluster, enum kind kind, const char *name)
+{
+    const struct object *o = state_find(t->state, kind, name);
+    if (o)
+        (void)object_project(t->state, cluster, o, NULL); /* the state's own cluster took it */
+    else
+        quota_forget(cluster, kind, name);
+}
+
+static void quotas_tell(struct tenants *t, struct berth_cluster *cluster, enum kind kind)
+{
+    size_t len;
+    const struct object *const *all = state_list(t->state, kind, &len);
+    for (size_t i = 0; i < len; i++)
+        quota_tell(t, cluster, kind, all[i]->id);
+}
+
+void tenants_tell(struct tenants *t, struct berth_cluster *cluster, bool all)
+{
+    static const enum kind with_quota[] = {KIND_GROUP, KIND_USER, KIND_QUEUE};
+    bool queues = false;
+    for (size_t i = 0; i < t->untold.len; i++) {
+        const struct untold *u = &t->untold.at[i];
+        queues = queues || u->kind == KIND_QUEUE;
+        if (!all && (u->kind == KIND_GROUP || u->kind == KIND_USER || u->kind == KIND_QUEUE))
+            quota_tell(t, cluster, u->kind, u->name);
+    }
+    for (size_t k = 0; all && k < sizeof with_quota / sizeof *with_quota; k++)
+        quotas_tell(t, cluster, with_quota[k]);
+    if (all)
+        tenant_past_tell_all(t, cluster);
+    if (queues && !all) /* the tree may have another form: one could not be put while another was still above it */
+        quotas_tell(t, cluster, KIND_QUEUE);
+    untold_clear(t);
+}
+
+const char *tenants_domain(const struct tenants *t, const char *id, const struct berth_node *node)
+{
+    return project_domain(t->state, id, node);
+}
+
+/* ---- claims ------------------------------------------------------------------------------------------------------- */
+
+static int place_compare(const void *a, const void *b)
+{
+    const struct tenant_place *x = a, *y = b;
+    int order = strcmp(x->namespace, y->namespace);
+    return order ? order : strcmp(x->group, y->group);
+}
+
+static void places_read(struct tenants *t)
+{
+    t->places.len = 0;
+    for (size_t i = 0; i < t->at.len; i++) {
+        const struct tenant *e = &t->at.at[i];
+        size_t k;
+        json_t *one;
+        if (e->kind != KIND_GROUP || !e->in_force)
+            continue;
+        json_array_foreach(json_object_get(e->in_force, "namespaces"), k, one)
+        {
+            if (json_is_string(one))
+                vec_push(&t->places, ((struct tenant_place){json_string_value(one), e->name}));
+        }
+    }
+    if (t->places.len)
+        qsort(t->places.at, t->places.len, sizeof *t->places.at, place_compare);
+    t->places_old = false;
+}
+
+/* The first by name of the groups in force that list the namespace; "": none. */
+static const char *group_of_namespace(struct tenants *t, const char *namespace)
+{
+    if (t->places_old)
+        places_read(t);
+    size_t low = 0, high = t->places.len;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (strcmp(t->places.at[mid].namespace, namespace) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < t->places.len && strcmp(t->places.at[low].namespace, namespace) == 0 ? t->places.at[low].group : "";
+}
+
+static const char *why_not(struct tenants *t, const struct tenant_claim *claim, const char *queue, const char *group,
+                           struct arena *arena)
+{
+    const struct queue_terms terms = queue_terms(t->state, queue);
+    if (!state_find(t->state, KIND_QUEUE, queue))
+        return strcmp(queue, QUEUE_DEFAULT) == 0 ? NULL
+                                                 : arena_fmt(arena, "there is no queue %.80s; name another", queue);
+    if (!queue_open(t->state, queue, claim->user, group))
+        return arena_fmt(arena, "queue %s is not for %s%s; name another, or ask who keeps it", queue,
+                         claim->user && *claim->user ? "user "
+                         : *group                    ? "group "
+                                                     : "this namespace",
+                         claim->user && *claim->user ? claim->user : group);
+    if (terms.max_time_ns && claim->limit_ns > terms.max_time_ns)
+        return arena_fmt(arena, "queue %s gives %s at most; lower the time limit, or name another queue", queue,
+                         duration_text(terms.max_time_ns, arena));
+    return NULL;
+}
+
+/* Work of nobody, or of somebody in no group, counts against the group of its namespace. */
+static void group_add(const struct tenants *t, const char *group, struct arena *arena, struct berth_workload *w)
+{
+    const struct object *o = state_find(t->state, KIND_GROUP, group);
+    const char **quotas = ARENA_ARRAY(arena, const char *, w->quotas_len + 1);
+    size_t len = 0;
+    for (size_t i = 0; i < w->quotas_len; i++) /* after the user, who is its account if there is one */
+        if (strncmp(w->quotas[i], "user/", 5) == 0)
+            quotas[len++] = w->quotas[i];
+    quotas[len++] = arena_fmt(arena, "group/%s", group);
+    for (size_t i = 0; i < w->quotas_len; i++)
+        if (strncmp(w->quotas[i], "user/", 5) != 0)
+            quotas[len++] = w->quotas[i];
+    w->quotas = quotas;
+    w->quotas_len = len;
+    w->traits.group_level = o ? o->group_doc->level : 0;
+}
+
+const char *tenants_claim_check(struct tenants *t, const struct tenant_claim *claim, struct arena *arena,
+                                struct berth_workload *w)
+{
+    const char *queue = claim->queue && *claim->queue ? claim->queue : QUEUE_DEFAULT;
+    const char *user = claim->user ? claim->user : "";
+    const struct object *u = *user ? state_find(t->state, KIND_USER, user) : NULL;
+    bool in_group = u && *u->user->group;
+    const char *group = in_group ? u->user->group : claim->namespace ? group_of_namespace(t, claim->namespace) : "";
+    const struct object o = {.kind = KIND_JOB, .id = w->id, .owner = user, .group = group};
+    const struct work_doc d = {
+        .workload = *w,
+        .name = claim->name,
+        .owner = user,
+        .group = group,
+        .job = {.queue = arena_strdup(arena, queue),
+                .type = claim->type,
+                .class_name = claim->class_name,
+                .network = claim->network,
+                .attributes = claim->attributes,
+                .attributes_len = claim->attributes_len,
+                .parameters = claim->parameters,
+                .estimate_ns = claim->estimate_ns,
+                .time_limit_ns = claim->limit_ns,
+                .deadline_ns = claim->deadline_ns,
+                .min_run_ns = claim->min_run_ns,
+                .preemptible = !claim->unpreemptible,
+                .preempts = !claim->never_preempts},
+    };
+    project_claim(t->state, &o, &d, arena, w);
+    if (!in_group && *group)
+        group_add(t, group, arena, w);
+    return why_not(t, claim, queue, group, arena);
+}
+
+const char *tenants_claim(struct tenants *t, const struct tenant_claim *claim, struct arena *arena,
+                          struct berth_workload *w)
+{
+    t->claimed = true;
+    return tenants_claim_check(t, claim, arena, w);
+}
+
+/* ---- the policy ---------------------------------------------------------------------------------------------------- */
+
+/* The queue that need not be made is one, too. */
+static void default_add(const struct tenants *t, struct plan_policy *p)
+{
+    struct berth_order *o = &p->policy.order;
+    if (state_find(t->state, KIND_QUEUE, QUEUE_DEFAULT) || o->queues_len >= BERTH_LIST_MAX)
+        return;
+    struct berth_queue *queues = ARENA_ARRAY(&p->arena, struct berth_queue, o->queues_len + 1);
+    if (o->queues_len)
+        memcpy(queues, o->queues, o->queues_len * sizeof *queues);
+    queues[o->queues_len] = (struct berth_queue){.id = QUEUE_DEFAULT, .ranking = o->ranking};
+    o->queues = queues;
+    o->queues_len++;
+}
+
+void tenants_policy(const struct tenants *t, struct plan_policy *ret)
+{
+    const struct berth_policy none = {0};
+    plan_policy_read(t->state, ret);
+    default_add(t, ret);
+    ret->policy.backfill.queued = true;   /* pods that are in no queue are placed as they fit, as elsewhere */
+    ret->policy.pressure = none.pressure; /* what is bound is not ours to move */
+    ret->policy.shed = false;
+    ret->policy.rebalance = none.rebalance;
+}
+
+/* ---- use ----------------------------------------------------------------------------------------------------------- */
+
+static int64_t held(const struct berth_cluster *cluster, const char *quota, const char *resource)
+{
+    struct berth_quota_use use;
+    return berth_quota_use(cluster, quota, resource, &use) ? use.held : 0;
+}
+
+struct tenant_use tenants_use(const struct berth_cluster *cluster, enum kind kind, const char *name)
+{
+    char quota[OBJECT_KEY_MAX];
+    struct berth_quota_use pods;
+    (void)snprintf(quota, sizeof quota, "%s/%s", kinds[kind].name, name);
+    (void)berth_quota_use(cluster, quota, "pods", &pods);
+    struct tenant_use use = {.pending = pods.asked > pods.held ? pods.asked - pods.held : 0,
+                             .running = pods.held,
+                             .cpu = held(cluster, quota, "cpu"),
+                             .memory = held(cluster, quota, "memory"),
+                             .gpu_milli = held(cluster, quota, "gpu")};
+    for (size_t i = 0; tenant_gpu_at(i); i++)
+        use.gpu_milli += 1000 * held(cluster, quota, tenant_gpu_at(i));
+    return use;
+}

@@ -1,0 +1,469 @@
+#include "kube/tenant_feed.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "kube/clock.h"
+#include "kube/watch.h"
+#include "wire/document.h"
+#include "wire/moment.h"
+#include "wire/quantity.h"
+
+#define SECOND_NS INT64_C(1000000000)
+#define WRITE_NS (2 * SECOND_NS)
+#define USAGE_NS (60 * SECOND_NS) /* between two tellings of use by what just goes on */
+enum { SUM_SHARE = 100 };         /* summing up what runs takes one part of so many of the time */
+#define LOOK_NS (10 * SECOND_NS)  /* at whether the API server has them by now */
+enum { UNDER_WAY_MAX = 64 };      /* writes */
+
+static const struct {
+    enum kind kind;
+    const char *path;
+} resources[] = {
+    {KIND_GROUP,  "/apis/berth.dev/v1/groups"  },
+    {KIND_USER,   "/apis/berth.dev/v1/users"   },
+    {KIND_POLICY, "/apis/berth.dev/v1/policies"},
+    {KIND_DOMAIN, "/apis/berth.dev/v1/domains" },
+    {KIND_QUEUE,  "/apis/berth.dev/v1/queues"  },
+};
+enum { SOURCES = sizeof resources / sizeof *resources };
+
+/* An object, and how it is known to be doing. */
+struct fed {
+    struct tenant_feed *f;
+    size_t source;
+    char *name;
+    int64_t generation;
+    uint64_t version;       /* of the object, as last seen or written: use is told on top of that alone */
+    json_t *status;         /* as last seen, or written; without use, but for the first */
+    int64_t usage_at_ns;    /* up to when use was told, by us or another */
+    int64_t usage_ns;       /* when we told it last; by the loop's clock */
+    uint64_t usage_version; /* of the books, as told */
+    struct kube_call *call; /* NULL: nothing is being written */
+};
+
+struct source {
+    struct tenant_feed *f;
+    struct kube_watch *watch;
+    struct kube_call *call; /* it is being looked for */
+    bool known;             /* or known not to be there, or not to be had */
+};
+
+struct tenant_feed {
+    struct tenant_feed_config c;
+    struct source sources[SOURCES];
+    size_t known;
+    VEC(struct fed *) fed; /* in no order */
+    struct map by_name;
+    size_t under_way;
+    size_t next; /* of `fed`: where the last round stopped */
+    struct loop_source *timer;
+    int64_t look_ns; /* the next look for what is not there */
+    int64_t sum_ns;  /* what runs is not summed up again before */
+    bool summed;     /* in this round */
+};
+
+/* ---- objects ------------------------------------------------------------------------------------------------------ */
+
+struct fed_key {
+    size_t source;
+    const char *name;
+};
+
+static uint64_t name_hash(size_t source, const char *name)
+{
+    return hash_bytes(name, strlen(name), source + 1);
+}
+
+static bool same(const void *ctx, uint32_t value, const void *key)
+{
+    const struct fed *x = ((const struct tenant_feed *)ctx)->fed.at[value];
+    const struct fed_key *k = key;
+    return x->source == k->source && strcmp(x->name, k->name) == 0;
+}
+
+static uint32_t find(const struct tenant_feed *f, size_t source, const char *name)
+{
+    struct fed_key key = {source, name};
+    return map_find(&f->by_name, name_hash(source, name), same, f, &key);
+}
+
+static void fed_free(struct fed *x)
+{
+    if (x->call) {
+        kube_cancel(x->call);
+        x->f->under_way--;
+    }
+    json_decref(x->status);
+    mem_free(x->name);
+    mem_free(x);
+}
+
+static void fed_drop(struct tenant_feed *f, uint32_t i)
+{
+    struct fed *x = f->fed.at[i], *last = f->fed.at[f->fed.len - 1];
+    map_drop(&f->by_name, name_hash(x->source, x->name), i);
+    if (last != x) {
+        map_drop(&f->by_name, name_hash(last->source, last->name), (uint32_t)(f->fed.len - 1));
+        map_add(&f->by_name, name_hash(last->source, last->name), i);
+        f->fed.at[i] = last;
+    }
+    f->fed.len--;
+    fed_free(x);
+}
+
+/* Told by whoever led before us, or leads now: what we told ourselves is not newer than what we know. */
+static void usage_seen(struct fed *x, const json_t *usage)
+{
+    int64_t at_ns = 0;
+    const json_t *at = json_object_get(usage, "at");
+    if (!at || timestamp_parse(at, &at_ns, NULL) < 0 || at_ns <= x->usage_at_ns)
+        return;
+    x->usage_at_ns = at_ns;
+    tenants_usage_recall(x->f->c.tenants, resources[x->source].kind, x->name, usage);
+}
+
+static void on_put(void *ctx, const struct kube_object *o)
+{
+    struct source *s = ctx;
+    struct tenant_feed *f = s->f;
+    size_t source = (size_t)(s - f->sources);
+    uint32_t i = find(f, source, o->name);
+    int64_t generation = json_integer_value(json_object_get(json_object_get(o->json, "metadata"), "generation"));
+    bool is_first = i == MAP_NONE;
+    bool is_new = is_first || f->fed.at[i]->generation != generation;
+    if (is_first) {
+        struct fed *made = mem_zalloc(sizeof *made);
+        *made = (struct fed){.f = f, .source = source, .name = mem_strdup(o->name)};
+        i = (uint32_t)f->fed.len;
+        vec_push(&f->fed, made);
+        map_add(&f->by_name, name_hash(source, o->name), i);
+    }
+    struct fed *x = f->fed.at[i];
+    x->generation = generation;
+    x->version = o->version > x->version ? o->version : x->version;
+    if (!x->call) { /* else what is being written counts */
+        json_decref(x->status);
+        x->status = json_incref(json_object_get(o->json, "status"));
+    }
+    const json_t *before = json_object_get(x->status, "inForce");
+    if (is_first && json_is_object(before))
+        tenants_recall(f->c.tenants, resources[source].kind, o->name, before);
+    if (is_new)
+        (void)tenants_put(f->c.tenants, resources[source].kind, o->name, json_object_get(o->json, "spec"), NULL);
+    usage_seen(x, json_object_get(json_object_get(o->json, "status"), "usage"));
+}
+
+static void on_drop(void *ctx, const struct kube_object *o)
+{
+    struct source *s = ctx;
+    size_t source = (size_t)(s - s->f->sources);
+    uint32_t i = find(s->f, source, o->name);
+    tenants_drop(s->f->c.tenants, resources[source].kind, o->name);
+    if (i != MAP_NONE)
+        fed_drop(s->f, i);
+}
+
+/* ---- watches ------------------------------------------------------------------------------------------------------ */
+
+static void source_known(struct source *s)
+{
+    struct tenant_feed *f = s->f;
+    if (s->known)
+        return;
+    s->known = true;
+    if (++f->known == SOURCES)
+        f->c.synced(f->c.ctx);
+}
+
+static void on_synced(void *ctx)
+{
+    source_known(ctx);
+}
+
+static void on_trouble(void *ctx, const char *text)
+{
+    const struct source *s = ctx;
+    CLEANUP(str) struct str all = {0};
+    str_addf(&all, "%s: %s", resources[s - s->f->sources].path, text);
+    s->f->c.trouble(s->f->c.ctx, str_text(&all));
+}
+
+static void on_looked(void *ctx, const struct kube_answer *answer)
+{
+    struct source *s = ctx;
+    const struct tenant_feed *f = s->f;
+    s->call = NULL;
+    if (answer->code == 0) {
+        s->watch = kube_watch_new(&(struct kube_watch_config){.api = f->c.api,
+                                                              .loop = f->c.loop,
+                                                              .path = resources[s - f->sources].path,
+                                                              .format = KUBE_JSON,
+                                                              .put = on_put,
+                                                              .drop = on_drop,
+                                                              .synced = on_synced,
+                                                              .trouble = on_trouble,
+                                                              .ctx = s});
+        return;
+    }
+    if (answer->code != -ENOENT && !s->known)
+        on_trouble(s, answer->text);
+    source_known(s);
+}
+
+static void look(struct source *s)
+{
+    CLEANUP(str) struct str path = {0};
+    if (s->watch || s->call)
+        return;
+    str_addf(&path, "%s?limit=1", resources[s - s->f->sources].path);
+    s->call = kube_start(
+        s->f->c.api,
+        &(struct kube_request){
+            .method = "GET", .path = path.at, .rank = KUBE_URGENT, .harmless = true, .done = on_looked, .ctx = s});
+}
+
+/* ---- status ------------------------------------------------------------------------------------------------------- */
+
+static const json_t *condition_of(const json_t *status)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(json_object_get(status, "conditions"), i, one)
+    {
+        const char *type = json_string_value(json_object_get(one, "type"));
+        if (type && strcmp(type, "Accepted") == 0)
+            return one;
+    }
+    return NULL;
+}
+
+/* It has been so since when it was said first. */
+static const char *since(const struct fed *x, const char *status, char buf[static TIMESTAMP_MAX])
+{
+    const json_t *was = condition_of(x->status);
+    const char *before = json_string_value(json_object_get(was, "status"));
+    const char *at = json_string_value(json_object_get(was, "lastTransitionTime"));
+    if (before && at && strcmp(before, status) == 0)
+        return at;
+    int64_t now_ns = kube_wall_ns();
+    return timestamp_text(now_ns - now_ns % SECOND_NS, buf);
+}
+
+static json_t *condition_make(const struct fed *x, const struct tenant_view *view)
+{
+    char buf[TIMESTAMP_MAX];
+    CLEANUP(str) struct str message = {0};
+    const char *status = view->accepted ? "True" : "False";
+    if (view->accepted)
+        str_add(&message, "It is in force.");
+    else
+        str_addf(&message, "%s%s", view->why,
+                 view->in_force ? ". What was accepted before stays in force." : ". It is not in force.");
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I}", "type", "Accepted", "status", status, "reason",
+                     view->accepted ? "Accepted" : "Refused", "message", message.at, "lastTransitionTime",
+                     since(x, status, buf), "observedGeneration", (json_int_t)x->generation);
+}
+
+static void use_add(json_t *status, const struct tenant_use *use)
+{
+    char cpu[QUANTITY_TEXT_MAX], memory[QUANTITY_TEXT_MAX], gpu[QUANTITY_TEXT_MAX];
+    (void)json_object_set_new(status, "pending", json_integer(use->pending));
+    (void)json_object_set_new(status, "running", json_integer(use->running));
+    (void)json_object_set_new(status, "used",
+                              json_pack("{s:s, s:s, s:s}", "cpu", quantity_print("cpu", use->cpu, cpu), "memory",
+                                        quantity_print("memory", use->memory, memory), "gpu",
+                                        quantity_print("cpu", use->gpu_milli, gpu)));
+}
+
+/* How it is doing now; NULL: nobody knows it. */
+static json_t *status_make(const struct fed *x)
+{
+    const struct tenant_feed *f = x->f;
+    enum kind kind = resources[x->source].kind;
+    struct tenant_view view;
+    if (!tenants_view(f->c.tenants, kind, x->name, &view))
+        return NULL;
+    json_t *status = json_pack("{s:I, s:[o]}", "observedGeneration", (json_int_t)x->generation, "conditions",
+                               condition_make(x, &view));
+    if (kind == KIND_QUEUE || kind == KIND_GROUP || kind == KIND_USER) {
+        struct tenant_use use = tenants_use(project_seen(f->c.project), kind, x->name);
+        use_add(status, &use);
+    } else if (kind == KIND_DOMAIN) {
+        (void)json_object_set_new(status, "nodes",
+                                  json_integer((json_int_t)project_domain_nodes(f->c.project, x->name)));
+    }
+    /* Whoever begins after us knows what was good. */
+    if (!view.accepted && view.in_force)
+        (void)json_object_set_new(status, "inForce", json_deep_copy(view.in_force));
+    else if (json_is_object(json_object_get(x->status, "inForce")))
+        (void)json_object_set_new(status, "inForce", json_null());
+    return status;
+}
+
+/* What runs, as of now, in the way in which moments are told. False: not yet again. */
+static bool sum_up(struct tenant_feed *f)
+{
+    int64_t begin_ns = kube_clock_ns(), now_ns = kube_wall_ns();
+    if (f->summed)
+        return true;
+    if (loop_now_ns(f->c.loop) < f->sum_ns)
+        return false;
+    (void)project_cluster(f->c.project); /* whom all that runs counts for */
+    tenants_usage_sum(f->c.tenants, now_ns - now_ns % SECOND_NS, project_runs, f->c.project);
+    f->sum_ns = loop_now_ns(f->c.loop) + SUM_SHARE * (kube_clock_ns() - begin_ns);
+    f->summed = true;
+    return true;
+}
+
+static bool differs(const json_t *was, const json_t *is)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)is, key, value)
+    {
+        if (!json_equal(json_object_get(was, key), value))
+            return true;
+    }
+    return false;
+}
+
+/* Use is told when something has ended, with whatever else is told, and now and then while something runs. */
+static bool usage_due(const struct fed *x, const json_t *status, bool more)
+{
+    const json_t *running = json_object_get(status, "running");
+    if (!running)
+        return false;
+    if (tenants_usage_version(x->f->c.tenants, resources[x->source].kind, x->name) != x->usage_version)
+        return true;
+    return json_integer_value(running) > 0 && (more || loop_now_ns(x->f->c.loop) - x->usage_ns >= USAGE_NS);
+}
+
+/* Adds it to the patch; false: it is not its time. */
+static bool usage_add(struct fed *x, const json_t *status, bool more, json_t *patch)
+{
+    char version[24];
+    struct tenant_feed *f = x->f;
+    enum kind kind = resources[x->source].kind;
+    json_t *usage = usage_due(x, status, more) && sum_up(f) ? tenants_usage(f->c.tenants, kind, x->name) : NULL;
+    if (!usage)
+        return false;
+    x->usage_version = tenants_usage_version(f->c.tenants, kind, x->name);
+    x->usage_ns = loop_now_ns(f->c.loop);
+    (void)timestamp_parse(json_object_get(usage, "at"), &x->usage_at_ns, NULL);
+    (void)json_object_set_new(json_object_get(patch, "status"), "usage", usage);
+    /* Two that both believe they lead do not write over each other. */
+    (void)json_object_set_new(patch, "metadata", json_pack("{s:s}", "resourceVersion", str_u64(x->version, version)));
+    return true;
+}
+
+static void on_written(void *ctx, const struct kube_answer *answer)
+{
+    struct fed *x = ctx;
+    x->call = NULL;
+    x->f->under_way--;
+    if (answer->code == 0)
+        return;
+    json_decref(x->status); /* nobody knows what it is now: written again */
+    x->status = NULL;
+    x->usage_version = UINT64_MAX;
+    if (answer->code != -ENOENT && answer->code != -EBUSY) /* it went, or is another by now */
+        on_trouble(&x->f->sources[x->source], answer->text);
+}
+
+static void status_write(struct fed *x)
+{
+    CLEANUP(json) json_t *status = status_make(x);
+    bool more = status && differs(x->status, status);
+    CLEANUP(json) json_t *patch = json_pack("{s:o}", "status", more ? json_copy(status) : json_object());
+    if (!status || (!usage_add(x, status, more, patch) && !more))
+        return;
+    CLEANUP(str) struct str path = {0};
+    char *body = json_dumps(patch, JSON_COMPACT);
+    str_addf(&path, "%s/%s/status", resources[x->source].path, x->name);
+    json_decref(x->status);
+    x->status = json_incref(status);
+    x->f->under_way++;
+    x->call = kube_start(x->f->c.api, &(struct kube_request){.method = "PATCH",
+                                                             .path = path.at,
+                                                             .patch = KUBE_MERGE_PATCH,
+                                                             .body = body,
+                                                             .body_len = strlen(body),
+                                                             .rank = KUBE_LATE,
+                                                             .harmless = true,
+                                                             .done = on_written,
+                                                             .ctx = x});
+    free(body);
+}
+
+/* From where the last round stopped: those who change all the time do not keep others from being written. */
+static void statuses_write(struct tenant_feed *f)
+{
+    for (size_t i = 0; i < f->fed.len && f->under_way < UNDER_WAY_MAX; i++) {
+        struct fed *x = f->fed.at[f->next % f->fed.len];
+        f->next = f->next % f->fed.len + 1;
+        if (!x->call)
+            status_write(x);
+    }
+}
+
+static void on_time(void *ctx)
+{
+    struct tenant_feed *f = ctx;
+    int64_t now_ns = loop_now_ns(f->c.loop);
+    loop_timer_set(f->timer, now_ns + f->c.write_ns);
+    if (now_ns >= f->look_ns) {
+        f->look_ns = now_ns + LOOK_NS;
+        for (size_t i = 0; i < SOURCES; i++)
+            look(&f->sources[i]);
+    }
+    if (!f->c.leads(f->c.ctx))
+        return;
+    (void)tenants_news(f->c.tenants);
+    f->summed = false;
+    statuses_write(f);
+}
+
+/* ---- life --------------------------------------------------------------------------------------------------------- */
+
+static int64_t clock_while_leading(void *ctx)
+{
+    const struct tenant_feed *f = ctx;
+    return f->c.leads(f->c.ctx) ? kube_wall_ns() : 0;
+}
+
+struct tenant_feed *tenant_feed_new(const struct tenant_feed_config *config)
+{
+    struct tenant_feed *f = mem_zalloc(sizeof *f);
+    f->c = *config;
+    f->c.write_ns = config->write_ns ? config->write_ns : WRITE_NS;
+    f->timer = loop_timer_new(config->loop, on_time, f);
+    for (size_t i = 0; i < SOURCES; i++)
+        f->sources[i].f = f;
+    tenants_keep(f->c.tenants, clock_while_leading, f);
+    on_time(f);
+    return f;
+}
+
+void tenant_feed_free(struct tenant_feed *f)
+{
+    if (!f)
+        return;
+    tenants_keep(f->c.tenants, NULL, NULL);
+    loop_source_free(f->timer);
+    for (size_t i = 0; i < SOURCES; i++) {
+        if (f->sources[i].call)
+            kube_cancel(f->sources[i].call);
+        kube_watch_free(f->sources[i].watch);
+    }
+    for (size_t i = 0; i < f->fed.len; i++)
+        fed_free(f->fed.at[i]);
+    vec_done(&f->fed);
+    map_done(&f->by_name);
+    mem_free(f);
+}

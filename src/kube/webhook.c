@@ -1,0 +1,347 @@
+#include "kube/webhook.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "kube/clock.h"
+#include "net/http.h"
+#include "net/listen.h"
+#include "net/tls.h"
+#include "wire/document.h"
+
+#define SECOND_NS INT64_C(1000000000)
+#define FILES_NS (10 * SECOND_NS) /* between two looks at the certificate */
+#define PATIENCE_NS SECOND_NS     /* for what is not there yet */
+#define AGAIN_NS (SECOND_NS / 10) /* between two looks for it */
+/* For the API server to say whether it is there, then for the watch to bring it. It does not wait for us longer than 5 s itself. */
+#define ASKED_NS (2 * SECOND_NS)
+#define PATH "/judge"
+/* An object and what it was before, each at most as large as the API server takes a request. */
+enum { PORT_DEFAULT = 9443, BODY_MAX = 8 << 20, CONNECTIONS_MAX = 256 };
+
+/* A file as it was when it was read. */
+struct stamp {
+    struct timespec changed;
+    off_t size;
+    ino_t inode;
+};
+
+/* A review that waits. */
+struct held {
+    struct kube_webhook *w;
+    struct http_exchange *x; /* NULL: it was answered */
+    json_t *review;
+    int64_t until_ns; /* then the API server is asked; later: then nobody waits any more */
+    struct kube_call *call;
+    bool asked, none; /* none: there is no such queue */
+    struct held *next, **at;
+};
+
+struct kube_webhook {
+    struct kube_webhook_config c;
+    char host[LISTEN_HOST_MAX];
+    uint16_t port;
+    struct stamp cert, key;
+    struct http_server *http, *leaving; /* the latter has another certificate, and answers what it was asked */
+    struct loop_source *files, *again;
+    struct held *held;
+    struct kube_webhook_stats stats;
+};
+
+/* ---- requests ------------------------------------------------------------------------------------------------------ */
+
+static void answer_text(struct http_exchange *x, int status, const char *text)
+{
+    http_answer(x, status, NULL, "text/plain; charset=utf-8", text, strlen(text));
+}
+
+static void answer_bad(struct kube_webhook *w, struct http_exchange *x, const char *text)
+{
+    w->stats.bad++;
+    answer_text(x, 400, text);
+}
+
+static void answer_json(struct kube_webhook *w, struct http_exchange *x, const json_t *answer)
+{
+    bool allowed = json_is_true(json_object_get(json_object_get(answer, "response"), "allowed"));
+    char *text = json_dumps(answer, JSON_COMPACT);
+    w->stats.allowed += allowed;
+    w->stats.denied += !allowed;
+    http_answer(x, 200, NULL, "application/json", text, strlen(text));
+    free(text);
+}
+
+/* False: it is to be asked again. */
+static bool judge_and_answer(struct kube_webhook *w, struct http_exchange *x, const json_t *review)
+{
+    struct berth_err err = {0};
+    CLEANUP(json) json_t *answer = NULL;
+    int rc = judge_review(&w->c.judge, review, kube_wall_ns(), JUDGE_WAITS, &answer, &err);
+    if (rc == -EAGAIN)
+        return false;
+    if (rc < 0)
+        answer_bad(w, x, err.text);
+    else
+        answer_json(w, x, answer);
+    return true;
+}
+
+static void held_leave(struct held *h)
+{
+    *h->at = h->next;
+    if (h->next)
+        h->next->at = h->at;
+    h->x = NULL;
+    if (h->call)
+        kube_cancel(h->call);
+    h->call = NULL;
+}
+
+static void held_drop(void *data)
+{
+    struct held *h = data;
+    if (h->x)
+        held_leave(h);
+    json_decref(h->review);
+    mem_free(h);
+}
+
+static void hold(struct kube_webhook *w, struct http_exchange *x, const json_t *review)
+{
+    struct held *h = mem_zalloc(sizeof *h);
+    *h = (struct held){.w = w, .x = x, .review = json_incref((json_t *)review), .next = w->held, .at = &w->held};
+    h->until_ns = loop_now_ns(w->c.loop) + PATIENCE_NS;
+    if (w->held)
+        w->held->at = &h->next;
+    else
+        loop_timer_set(w->again, loop_now_ns(w->c.loop) + AGAIN_NS);
+    w->held = h;
+    w->stats.held++;
+    http_set_data(x, h, held_drop);
+}
+
+/* As the API server has them; what is none must not become another path. */
+static bool is_name(const char *text)
+{
+    return *text && *text != '.' && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-.") == strlen(text);
+}
+
+static void queue_told(void *ctx, const struct kube_answer *answer)
+{
+    struct held *h = ctx;
+    h->call = NULL;
+    h->none = answer->code == -ENOENT;
+}
+
+/* Whether its queue is stored, though no watch has brought it. */
+static void queue_ask(struct held *h)
+{
+    const json_t *object = json_object_get(json_object_get(h->review, "request"), "object");
+    const char *name = json_string_value(json_object_get(json_object_get(object, "spec"), "queue"));
+    CLEANUP(str) struct str path = {0};
+    h->asked = true;
+    h->until_ns = loop_now_ns(h->w->c.loop) + ASKED_NS;
+    h->none = !h->w->c.api || !name || !is_name(name);
+    if (h->none)
+        return;
+    str_addf(&path, "/apis/berth.dev/v1/queues/%s", name);
+    h->call = kube_start(h->w->c.api, &(struct kube_request){.method = "GET",
+                                                             .path = path.at,
+                                                             .rank = KUBE_URGENT,
+                                                             .harmless = true,
+                                                             .tries_max = 1,
+                                                             .timeout_ns = ASKED_NS,
+                                                             .done = queue_told,
+                                                             .ctx = h});
+}
+
+static enum judge_missing missing_of(struct held *h)
+{
+    bool late = loop_now_ns(h->w->c.loop) >= h->until_ns;
+    if (late && !h->asked)
+        queue_ask(h);
+    if (h->none)
+        return JUDGE_REFUSES;
+    return late && h->asked && !h->call ? JUDGE_UNSURE : JUDGE_WAITS;
+}
+
+static void on_again(void *ctx)
+{
+    struct kube_webhook *w = ctx;
+    int64_t now_ns = loop_now_ns(w->c.loop);
+    for (struct held *h = w->held, *next; h; h = next) {
+        struct http_exchange *x = h->x;
+        CLEANUP(json) json_t *review = json_incref(h->review); /* an answer may end the exchange, and with it this */
+        struct berth_err err = {0};
+        CLEANUP(json) json_t *answer = NULL;
+        next = h->next;
+        if (judge_review(&w->c.judge, review, kube_wall_ns(), missing_of(h), &answer, &err) == -EAGAIN)
+            continue;
+        held_leave(h);
+        answer_json(w, x, answer);
+    }
+    if (w->held)
+        loop_timer_set(w->again, now_ns + AGAIN_NS);
+}
+
+static int64_t admit(void *ctx, struct http_exchange *x)
+{
+    (void)ctx;
+    if (strcmp(http_path(x), PATH) != 0)
+        answer_text(x, 404, "there is " PATH "\n");
+    else if (strcmp(http_method(x), "POST") != 0)
+        answer_text(x, 405, "only POST\n");
+    else
+        return BODY_MAX;
+    return -1;
+}
+
+static void handle(void *ctx, struct http_exchange *x)
+{
+    struct kube_webhook *w = ctx;
+    size_t len;
+    const char *body = http_body(x, &len);
+    json_error_t error;
+    CLEANUP(json) json_t *review = json_loadb(body, len, 0, &error);
+    if (!json_is_object(review))
+        answer_bad(w, x, "expected an AdmissionReview as JSON\n");
+    else if (!judge_and_answer(w, x, review))
+        hold(w, x, review);
+}
+
+/* ---- the certificate ------------------------------------------------------------------------------------------------- */
+
+static bool stamp_read(const char *path, struct stamp *ret)
+{
+    struct stat st;
+    *ret = (struct stamp){0};
+    if (stat(path, &st) < 0)
+        return false;
+    *ret = (struct stamp){st.st_mtim, st.st_size, st.st_ino};
+    return true;
+}
+
+static bool stamp_same(const struct stamp *a, const struct stamp *b)
+{
+    return a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec && a->size == b->size &&
+           a->inode == b->inode;
+}
+
+static int serve(struct kube_webhook *w, const struct tls_identity *id, struct http_server **ret, struct berth_err *err)
+{
+    return http_server_new(w->c.loop,
+                           &(struct http_config){.address = w->host,
+                                                 .port = w->port,
+                                                 .cert_pem = id->cert_pem,
+                                                 .key_pem = id->key_pem,
+                                                 .connections_max = CONNECTIONS_MAX,
+                                                 .admit = admit,
+                                                 .handle = handle,
+                                                 .ctx = w},
+                           ret, err);
+}
+
+static int begin(struct kube_webhook *w, struct berth_err *err)
+{
+    struct tls_identity id = {0};
+    (void)stamp_read(w->c.cert_path, &w->cert);
+    (void)stamp_read(w->c.key_path, &w->key);
+    int rc = tls_identity_read(w->c.cert_path, w->c.key_path, &id, err);
+    if (rc < 0)
+        return rc;
+    if (w->http)
+        http_server_quiesce(w->http); /* lets go of the port */
+    struct http_server *made = NULL;
+    rc = serve(w, &id, &made, err);
+    tls_identity_done(&id);
+    if (rc < 0)
+        return rc;
+    http_server_free(w->leaving);
+    w->leaving = w->http;
+    w->http = made;
+    w->port = http_server_port(made);
+    return 0;
+}
+
+bool kube_webhook_renew(struct kube_webhook *w)
+{
+    struct stamp cert, key;
+    struct berth_err err = {0};
+    bool there = stamp_read(w->c.cert_path, &cert) && stamp_read(w->c.key_path, &key);
+    if (!there || (stamp_same(&cert, &w->cert) && stamp_same(&key, &w->key)))
+        return false;
+    if (begin(w, &err) < 0) {
+        w->cert = w->key = (struct stamp){0}; /* half written, it may be: looked at again */
+        log_write(w->c.log, kube_wall_ns(), LEVEL_WARN, "webhook.trouble", LOG_TEXT("text", err.text));
+        return false;
+    }
+    log_write(w->c.log, kube_wall_ns(), LEVEL_INFO, "webhook.renewed", LOG_TEXT("certificate", w->c.cert_path));
+    return true;
+}
+
+static void on_files(void *ctx)
+{
+    struct kube_webhook *w = ctx;
+    loop_timer_set(w->files, loop_now_ns(w->c.loop) + FILES_NS);
+    if (w->leaving && http_server_busy(w->leaving) == 0) {
+        http_server_free(w->leaving);
+        w->leaving = NULL;
+    }
+    (void)kube_webhook_renew(w);
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------------------- */
+
+int kube_webhook_new(const struct kube_webhook_config *config, struct kube_webhook **ret, struct berth_err *err)
+{
+    struct kube_webhook *w = mem_zalloc(sizeof *w);
+    w->c = *config;
+    w->c.judge.recent = judge_recent_new();
+    int rc = listen_parse(config->listen, PORT_DEFAULT, w->host, &w->port, err);
+    if (rc < 0)
+        (void)err_prefix(err, "--webhook");
+    else
+        rc = begin(w, err);
+    if (rc == -ENOENT) { /* whoever makes the certificate may not have done so yet */
+        log_write(w->c.log, kube_wall_ns(), LEVEL_WARN, "webhook.trouble", LOG_TEXT("text", err->text));
+        rc = 0;
+    }
+    if (rc < 0) {
+        judge_recent_free(w->c.judge.recent);
+        mem_free(w);
+        return rc;
+    }
+    w->files = loop_timer_new(config->loop, on_files, w);
+    w->again = loop_timer_new(config->loop, on_again, w);
+    loop_timer_set(w->files, loop_now_ns(config->loop) + FILES_NS);
+    *ret = w;
+    return 0;
+}
+
+void kube_webhook_free(struct kube_webhook *w)
+{
+    if (!w)
+        return;
+    http_server_free(w->leaving);
+    http_server_free(w->http);
+    loop_source_free(w->files);
+    loop_source_free(w->again);
+    judge_recent_free(w->c.judge.recent);
+    mem_free(w);
+}
+
+struct kube_webhook_stats kube_webhook_stats(const struct kube_webhook *w)
+{
+    struct kube_webhook_stats stats = w->stats;
+    stats.listens = w->http != NULL;
+    return stats;
+}
+
+uint16_t kube_webhook_port(const struct kube_webhook *w)
+{
+    return w->port;
+}

@@ -1,0 +1,385 @@
+/* webhook_test.c - the judge behind HTTPS: what is answered to what, waiting for what is about to come, and another certificate. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/base64.h"
+#include "base/mem.h"
+#include "kube/webhook.h"
+#include "net/client.h"
+#include "net/http.h"
+#include "wire/document.h"
+
+#define ROWS(rows) (sizeof(rows) / sizeof *(rows))
+#define SECOND_NS INT64_C(1000000000)
+#define REVIEW(queue)                                                                                                                      \
+    "{\"apiVersion\": \"admission.k8s.io/v1\", \"kind\": \"AdmissionReview\", \"request\": {\"uid\": \"u\", \"operation\": \"CREATE\", "   \
+    "\"resource\": {\"group\": \"berth.dev\", \"version\": \"v1\", \"resource\": \"jobs\"}, \"object\": {\"metadata\": {\"name\": \"a\", " \
+    "\"namespace\": \"default\"}, \"spec\": {\"queue\": \"" queue                                                                          \
+    "\", \"roles\": [{\"template\": {\"spec\": {\"containers\": [{\"name\": \"c\", "                                                       \
+    "\"resources\": {\"requests\": {\"cpu\": 1}}}]}}}]}}}}"
+
+struct stage {
+    char dir[64], other[64]; /* with certificates of two authorities */
+    char ca[96], other_ca[96], cert[96], key[96];
+    struct loop *loop;
+    struct tenants *tenants;
+    struct project *project;
+    struct kube_webhook *webhook;
+    struct kube_config config;
+    struct kube_api *api;
+    struct http_server *server; /* plays the API server */
+    struct loop_source *timer;
+    struct log log;
+    pthread_t thread;
+    sem_t done;
+    bool renewed;
+};
+
+static bool always(void *ctx)
+{
+    (void)ctx;
+    return true;
+}
+
+static void *stage_main(void *ctx)
+{
+    (void)loop_run(((struct stage *)ctx)->loop, NULL);
+    return NULL;
+}
+
+/* What it prints is the authority's certificate. */
+static void certificates(const char *dir)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    char *const argv[] = {"webhook-cert", "--dir", (char *)dir, "--service", "berth-kube.berth-system"};
+    CLEANUP(str) struct str pem = {0};
+    assert_int_equal(kube_webhook_cert(ROWS(argv), argv, out), 0);
+    (void)fclose(out);
+    assert_true(len > 1 && text[len - 1] == '\n');
+    assert_true(str_add_base64_bytes(&pem, text, len - 1));
+    assert_int_equal(strncmp(str_text(&pem), "-----BEGIN CERTIFICATE-----", 27), 0);
+    free(text);
+}
+
+static void folder_make(char dir[static 64])
+{
+    (void)snprintf(dir, 64, "/tmp/berth-test-XXXXXX");
+    assert_non_null(mkdtemp(dir));
+    certificates(dir);
+}
+
+static int64_t server_admit(void *ctx, struct http_exchange *x)
+{
+    (void)ctx, (void)x;
+    return 0;
+}
+
+static void queue_put(struct stage *s, const char *name)
+{
+    CLEANUP(json) json_t *spec = json_object();
+    assert_int_equal(tenants_put(s->tenants, KIND_QUEUE, name, spec, NULL), 0);
+}
+
+/* Has two queues: "late", which is seen after it was asked for, and "unseen". */
+static void server_handle(void *ctx, struct http_exchange *x)
+{
+    const char *name = strrchr(http_path(x), '/') + 1;
+    bool there = strcmp(name, "late") == 0 || strcmp(name, "unseen") == 0;
+    assert_int_equal(strncmp(http_path(x), "/apis/berth.dev/v1/queues/", 26), 0);
+    if (strcmp(name, "late") == 0)
+        queue_put(ctx, name);
+    http_answer(x, there ? 200 : 404, NULL, "application/json", "{}", 2);
+}
+
+static void server_begin(struct stage *s)
+{
+    CLEANUP(str) struct str url = {0};
+    struct berth_err err = {0};
+    if (http_server_new(
+            s->loop,
+            &(struct http_config){.address = "127.0.0.1", .admit = server_admit, .handle = server_handle, .ctx = s},
+            &s->server, &err) < 0)
+        fail_msg("%s", err.text);
+    str_addf(&url, "http://127.0.0.1:%u", http_server_port(s->server));
+    s->config.server = str_take(&url);
+    if (kube_api_new(s->loop, &(struct kube_api_config){.server = &s->config, .agent = "test"}, &s->api, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+static void stage_begin(struct stage *s)
+{
+    static const char *const names[] = {"berth"};
+    struct berth_err err = {0};
+    *s = (struct stage){.tenants = tenants_new(NULL, NULL)};
+    s->log = (struct log){.out = stderr, .level = LEVEL_ERROR};
+    (void)signal(SIGPIPE, SIG_IGN);
+    folder_make(s->dir);
+    folder_make(s->other);
+    (void)snprintf(s->ca, sizeof s->ca, "%s/ca-cert.pem", s->dir);
+    (void)snprintf(s->other_ca, sizeof s->other_ca, "%s/ca-cert.pem", s->other);
+    (void)snprintf(s->cert, sizeof s->cert, "%s/webhook-cert.pem", s->dir);
+    (void)snprintf(s->key, sizeof s->key, "%s/webhook-key.pem", s->dir);
+    s->project = project_new(
+        &(struct project_config){.schedulers = names, .schedulers_len = 1, .tenants = s->tenants, .ctx = s});
+    assert_int_equal(sem_init(&s->done, 0, 0), 0);
+    assert_int_equal(loop_new(&s->loop, NULL), 0);
+    server_begin(s);
+    if (kube_webhook_new(
+            &(struct kube_webhook_config){
+                .loop = s->loop,
+                .listen = "127.0.0.1:0",
+                .cert_path = s->cert,
+                .key_path = s->key,
+                .judge = {.project = s->project, .tenants = s->tenants, .ready = always},
+                .api = s->api,
+                .log = &s->log
+    },
+            &s->webhook, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(pthread_create(&s->thread, NULL, stage_main, s), 0);
+}
+
+static int unlink_one(const char *path, const struct stat *st, int flag, struct FTW *at)
+{
+    (void)st, (void)flag, (void)at;
+    return remove(path);
+}
+
+static void stage_cleanup(struct stage *s)
+{
+    loop_stop(s->loop);
+    assert_int_equal(pthread_join(s->thread, NULL), 0);
+    loop_source_free(s->timer);
+    kube_webhook_free(s->webhook);
+    kube_api_free(s->api);
+    kube_config_done(&s->config);
+    http_server_free(s->server);
+    project_free(s->project);
+    tenants_free(s->tenants);
+    loop_free(s->loop);
+    (void)sem_destroy(&s->done);
+    (void)nftw(s->dir, unlink_one, 16, FTW_DEPTH | FTW_PHYS);
+    (void)nftw(s->other, unlink_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* A new connection. The status; negative: there was no answer. */
+static int ask(const struct stage *s, const char *ca, const char *method, const char *path, const char *body,
+               size_t len, struct str *ret)
+{
+    char url[64];
+    struct client *c = NULL;
+    struct client_answer a = {0};
+    struct berth_err err = {0};
+    (void)snprintf(url, sizeof url, "https://127.0.0.1:%u", kube_webhook_port(s->webhook));
+    if (client_new(&(struct client_config){.url = url, .ca_path = ca, .agent = "test"}, &c, &err) < 0)
+        fail_msg("%s", err.text);
+    int rc =
+        client_do(c, &(struct client_request){.method = method, .path = path, .body = body, .body_len = len}, &a, &err);
+    if (ret && rc == 0)
+        str_add_bytes(ret, str_text(&a.body), a.body.len);
+    rc = rc < 0 ? rc : a.status;
+    client_answer_done(&a);
+    client_free(c);
+    return rc;
+}
+
+static int judged(const struct stage *s, const char *ca, const char *review, struct str *ret)
+{
+    return ask(s, ca, "POST", "/judge?timeout=10s", review, strlen(review), ret);
+}
+
+/* Counted before it was answered. */
+static void counted(const struct stage *s, struct kube_webhook_stats want)
+{
+    const struct kube_webhook_stats got = kube_webhook_stats(s->webhook);
+    assert_true(got.listens == want.listens);
+    assert_int_equal(got.allowed, want.allowed);
+    assert_int_equal(got.denied, want.denied);
+    assert_int_equal(got.bad, want.bad);
+    assert_int_equal(got.held, want.held);
+}
+
+static void requests(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *method, *path, *body;
+        int status;
+        const char *text;
+    } rows[] = {
+        {"POST", "/judge", REVIEW("default"),                 200, "\"allowed\":true"           },
+        {"POST", "/judge", "{",                               400, "expected an AdmissionReview"},
+        {"POST", "/judge", "",                                400, "expected an AdmissionReview"},
+        {"POST", "/judge", "[]",                              400, "expected an AdmissionReview"},
+        {"POST", "/judge", "{\"kind\": \"AdmissionReview\"}", 400, "expected an AdmissionReview"},
+        {"GET",  "/judge", NULL,                              405, "only POST"                  },
+        {"POST", "/",      REVIEW("default"),                 404, "there is /judge"            },
+        {"GET",  "/other", NULL,                              404, "there is /judge"            },
+    };
+    __attribute__((cleanup(stage_cleanup))) struct stage s;
+    stage_begin(&s);
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        CLEANUP(str) struct str text = {0};
+        int status =
+            ask(&s, s.ca, rows[i].method, rows[i].path, rows[i].body, rows[i].body ? strlen(rows[i].body) : 0, &text);
+        if (status != rows[i].status || !strstr(str_text(&text), rows[i].text))
+            fail_msg("%s %s %s: %d %s", rows[i].method, rows[i].path, rows[i].body, status, str_text(&text));
+    }
+    counted(&s, (struct kube_webhook_stats){.listens = true, .allowed = 1, .bad = 4});
+}
+
+static void sizes(void **state)
+{
+    (void)state;
+    enum { FITS = 6 << 20, TOO_MUCH = 9 << 20 };
+    __attribute__((cleanup(stage_cleanup))) struct stage s;
+    stage_begin(&s);
+    CLEANUP(mem) char *body = mem_zalloc(TOO_MUCH);
+    (void)memset(body, ' ', TOO_MUCH);
+    (void)memcpy(body, REVIEW("default"), sizeof REVIEW("default") - 1);
+    assert_int_equal(ask(&s, s.ca, "POST", "/judge", body, FITS, NULL), 200);
+    assert_int_equal(ask(&s, s.ca, "POST", "/judge", body, TOO_MUCH, NULL), 413);
+    assert_int_equal(ask(&s, s.ca, "POST", "/judge", body, FITS, NULL), 200);
+}
+
+/* As soon as somebody waits for it. */
+static void queue_comes(void *ctx)
+{
+    struct stage *s = ctx;
+    if (kube_webhook_stats(s->webhook).held == 2)
+        queue_put(s, "soon");
+    else
+        loop_timer_set(s->timer, loop_now_ns(s->loop) + SECOND_NS / 200);
+}
+
+static void queue_timer(void *ctx)
+{
+    struct stage *s = ctx;
+    s->timer = loop_timer_new(s->loop, queue_comes, s);
+    queue_comes(s);
+}
+
+static void waits_for_queues(void **state)
+{
+    (void)state;
+    __attribute__((cleanup(stage_cleanup))) struct stage s;
+    CLEANUP(str) struct str never = {0}, soon = {0};
+    stage_begin(&s);
+    assert_int_equal(judged(&s, s.ca, REVIEW("never"), &never), 200);
+    assert_non_null(strstr(str_text(&never), "there is no queue never"));
+    assert_non_null(strstr(str_text(&never), "\"allowed\":false"));
+    loop_post(s.loop, queue_timer, &s);
+    assert_int_equal(judged(&s, s.ca, REVIEW("soon"), &soon), 200);
+    assert_non_null(strstr(str_text(&soon), "\"allowed\":true"));
+    counted(&s, (struct kube_webhook_stats){.listens = true, .allowed = 1, .denied = 1, .held = 2});
+}
+
+/* What the watch has not brought yet is not refused while it is there. */
+static void asks_for_queues(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *review, *text, *more;
+    } rows[] = {
+        {REVIEW("late"),   "\"allowed\":true",  ""                                            },
+        {REVIEW("unseen"), "\"allowed\":true",  "Not judged: its queue is not known here yet."},
+        {REVIEW("none"),   "\"allowed\":false", "there is no queue none"                      },
+        {REVIEW("../x"),   "\"allowed\":false", ""                                            },
+    };
+    __attribute__((cleanup(stage_cleanup))) struct stage s;
+    stage_begin(&s);
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        CLEANUP(str) struct str text = {0};
+        assert_int_equal(judged(&s, s.ca, rows[i].review, &text), 200);
+        if (!strstr(str_text(&text), rows[i].text) || !strstr(str_text(&text), rows[i].more))
+            fail_msg("%s: %s", rows[i].review, str_text(&text));
+    }
+}
+
+static void renew(void *ctx)
+{
+    struct stage *s = ctx;
+    s->renewed = kube_webhook_renew(s->webhook);
+    (void)sem_post(&s->done);
+}
+
+static bool renews(struct stage *s)
+{
+    loop_post(s->loop, renew, s);
+    while (sem_wait(&s->done) < 0)
+        ;
+    return s->renewed;
+}
+
+static void take(const struct stage *s, const char *file)
+{
+    char from[128], to[128];
+    (void)snprintf(from, sizeof from, "%s/%s", s->other, file);
+    (void)snprintf(to, sizeof to, "%s/%s", s->dir, file);
+    assert_int_equal(rename(from, to), 0);
+}
+
+static void another_certificate(void **state)
+{
+    (void)state;
+    __attribute__((cleanup(stage_cleanup))) struct stage s;
+    stage_begin(&s);
+    assert_int_equal(judged(&s, s.ca, REVIEW("default"), NULL), 200);
+    assert_true(judged(&s, s.other_ca, REVIEW("default"), NULL) < 0);
+    assert_false(renews(&s)); /* nothing has changed */
+    take(&s, "webhook-cert.pem");
+    assert_false(renews(&s)); /* the key is still that of the other */
+    assert_int_equal(judged(&s, s.ca, REVIEW("default"), NULL), 200);
+    take(&s, "webhook-key.pem");
+    assert_true(renews(&s));
+    assert_int_equal(judged(&s, s.other_ca, REVIEW("default"), NULL), 200);
+    assert_true(judged(&s, s.ca, REVIEW("default"), NULL) < 0);
+    assert_false(renews(&s));
+}
+
+/* The command line of webhook-cert; its words go to standard error. */
+static void mistakes(void **state)
+{
+    (void)state;
+    char *const rows[][5] = {
+        {"webhook-cert", "--dir",      "/tmp", NULL,        NULL   },
+        {"webhook-cert", "--dir",      "/tmp", "--service", "berth"},
+        {"webhook-cert", "--dir",      "/tmp", "--service", "a.b.c"},
+        {"webhook-cert", "--dir",      "/tmp", "--service", ".b"   },
+        {"webhook-cert", "--nonsense", NULL,   NULL,        NULL   },
+    };
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        int argc = 0;
+        while (argc < 5 && rows[i][argc])
+            argc++;
+        assert_int_equal(kube_webhook_cert(argc, rows[i], stdout), 2);
+    }
+    char *const nowhere[] = {"webhook-cert", "--dir", "/nonexistent/folder", "--service", "a.b"};
+    assert_int_equal(kube_webhook_cert(5, nowhere, stdout), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(requests),
+        cmocka_unit_test(sizes),
+        cmocka_unit_test(waits_for_queues),
+        cmocka_unit_test(asks_for_queues),
+        cmocka_unit_test(another_certificate),
+        cmocka_unit_test(mistakes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

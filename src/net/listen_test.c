@@ -1,0 +1,68 @@
+/* listen_test.c - addresses that a program listens at. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "net/listen.h"
+
+static void addresses(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *host; /* NULL: refused */
+        uint16_t port;
+    } rows[] = {
+        {"127.0.0.1:80",                                     "127.0.0.1", 80   },
+        {"127.0.0.1",                                        "127.0.0.1", 3980 },
+        {":81",                                              "127.0.0.1", 81   },
+        {"[::1]:82",                                         "::1",       82   },
+        {"[::1]",                                            "::1",       3980 },
+        {"0.0.0.0:65535",                                    "0.0.0.0",   65535},
+        {"localhost:80",                                     NULL,        0    },
+        {"::1",                                              NULL,        0    },
+        {"[::1",                                             NULL,        0    },
+        {"[::1]80",                                          NULL,        0    },
+        {"[127.0.0.1]:80",                                   NULL,        0    },
+        {"127.0.0.1:",                                       NULL,        0    },
+        {"127.0.0.1:65536",                                  NULL,        0    },
+        {"127.0.0.1:-1",                                     NULL,        0    },
+        {"127.0.0.1:80:90",                                  NULL,        0    },
+        {"127.1:80",                                         NULL,        0    },
+        {"",                                                 "127.0.0.1", 3980 },
+        {"[1111:2222:3333:4444:5555:6666:7777:8888:9999]:1", NULL,        0    },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char host[LISTEN_HOST_MAX] = "?";
+        uint16_t port = 1;
+        int rc = listen_parse(rows[i].text, 3980, host, &port, NULL);
+        if (rc != (rows[i].host ? 0 : -EINVAL))
+            fail_msg("'%s' gives %d", rows[i].text, rc);
+        assert_string_equal(host, rows[i].host ? rows[i].host : "?");
+        assert_int_equal(port, rows[i].host ? rows[i].port : 1);
+    }
+}
+
+static void loopback(void **state)
+{
+    (void)state;
+    static const char *const here[] = {"127.0.0.1", "127.8.9.1", "::1"};
+    static const char *const elsewhere[] = {"0.0.0.0", "::", "10.0.0.1", "128.0.0.1", "::ffff:10.0.0.1", "x"};
+
+    for (size_t i = 0; i < sizeof here / sizeof *here; i++)
+        assert_true(host_is_loopback(here[i]));
+    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+        assert_false(host_is_loopback(elsewhere[i]));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(addresses),
+        cmocka_unit_test(loopback),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

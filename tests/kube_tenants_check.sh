@@ -1,0 +1,9 @@
+#!/bin/bash
+# kube_tenants_check.sh - past use and what was spent outlive whoever led, on a real API server.
+set -eu
+
+# shellcheck source=tests/kit.sh
+. "$(dirname "$0")/kit.sh"
+needs python3 openssl
+needs_built "$BERTH_BUILD/src/kube/berth-kube"
+BERTH_PATIENCE=180 exec python3 "$here/kube/tenants.py" kills

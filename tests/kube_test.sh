@@ -1,0 +1,8 @@
+#!/bin/bash
+# kube_test.sh - a real Kubernetes control plane on loopback, and kube-scheduler, from which berth-kube's tests start.
+set -eu
+
+# shellcheck source=tests/kit.sh
+. "$(dirname "$0")/kit.sh"
+needs python3 openssl
+exec python3 "$here/kube_test.py"
