@@ -179,19 +179,9 @@ static void watchdog_due(void *ctx)
 
 static int loop_start(struct daemon *d, struct berth_err *err)
 {
-    static const struct {
-        int signo;
-        loop_call *call;
-    } signals[] = {
-        {SIGTERM, stop_asked},
-        {SIGINT,  stop_asked},
-        {SIGHUP,  hang_up   },
-    };
-    struct loop_source *ignored;
     int rc = loop_new(&d->loop, err);
-
-    for (size_t i = 0; rc == 0 && i < sizeof signals / sizeof *signals; i++)
-        rc = loop_signal(d->loop, signals[i].signo, signals[i].call, d, &ignored, err);
+    if (rc == 0)
+        rc = loop_service_signals(d->loop, stop_asked, hang_up, d, err);
     if (rc < 0)
         return rc;
     d->tick = loop_timer_new(d->loop, ticked, d);
@@ -239,8 +229,11 @@ static int store_start(struct daemon *d, const struct control_env *env, struct b
 static int control_start(struct daemon *d, const struct control_env *env, struct berth_err *err)
 {
     const struct daemon_options *o = d->options;
+    CLEANUP(str) struct str journal = {0};
+    str_addf(&journal, "%s/journal", o->data);
     struct control_options options = {
         .secret_key_given = true,
+        .journal_dir = journal.at,
         .lease_ns = (int64_t)o->lease_s * SECOND_NS,
         .audit_every = (size_t)o->audit_every,
         .requests_per_s = (double)o->requests_per_s,
@@ -294,6 +287,7 @@ static int server_start(struct daemon *d, struct berth_err *err)
         .cert_pem = d->identity.cert_pem,
         .key_pem = d->identity.key_pem,
         .connections_max = (size_t)o->connections_max,
+        .dashboard = true,
     };
     return server_new(d->loop, d->control, &config, &d->server, err);
 }

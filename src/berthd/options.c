@@ -1,6 +1,5 @@
 #include "berthd/options.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -34,59 +33,7 @@ static const struct flag flags[] = {
 #undef AT
 enum { FLAGS = sizeof flags / sizeof *flags };
 
-/* ---- addresses ------------------------------------------------------------------------------------------------------ */
-
-static int port_read(const char *text, uint16_t *ret, struct berth_err *err)
-{
-    int64_t port;
-
-    if (!str_parse_i64(text, &port) || port < 0 || port > UINT16_MAX)
-        return err_set(err, EINVAL, "the port is a number from 0 to 65535, not '%s'", text);
-    *ret = (uint16_t)port;
-    return 0;
-}
-
-int listen_parse(const char *text, char ret_host[static LISTEN_HOST_MAX], uint16_t *ret_port, struct berth_err *err)
-{
-    unsigned char address[sizeof(struct in6_addr)];
-    char host[LISTEN_HOST_MAX] = "127.0.0.1";
-    uint16_t port = PORT_DEFAULT;
-    bool bracket = *text == '[';
-    const char *begin = text + bracket, *end = bracket ? strchr(text, ']') : strchr(text, ':');
-    size_t len = end ? (size_t)(end - begin) : strlen(begin);
-    const char *rest = bracket && end ? end + 1 : begin + len;
-
-    if ((bracket && !end) || (*rest && *rest != ':') || len >= sizeof host)
-        return err_set(err, EINVAL, "takes ADDRESS:PORT, such as 127.0.0.1:3980 or [::1]:3980, not '%s'", text);
-    if (len) {
-        memcpy(host, begin, len);
-        host[len] = '\0';
-    }
-    if (inet_pton(bracket ? AF_INET6 : AF_INET, host, address) != 1)
-        return err_set(err, EINVAL, "takes an address in numbers, such as 127.0.0.1:3980 or [::1]:3980, not '%s'",
-                       text);
-    int rc = *rest ? port_read(rest + 1, &port, err) : 0;
-    if (rc < 0)
-        return rc;
-    memcpy(ret_host, host, sizeof host);
-    *ret_port = port;
-    return 0;
-}
-
-bool host_is_loopback(const char *host)
-{
-    struct in6_addr six;
-    struct in_addr four;
-
-    if (inet_pton(AF_INET, host, &four) == 1)
-        return ntohl(four.s_addr) >> 24 == 127;
-    return inet_pton(AF_INET6, host, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
-}
-
-bool host_is_any(const char *host)
-{
-    return strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
-}
+/* ---- all of it ------------------------------------------------------------------------------------------------------ */
 
 /* Beside the main one, unless said otherwise; both may be on any free port. */
 static int agents_check(struct daemon_options *o, struct berth_err *err)
@@ -96,15 +43,13 @@ static int agents_check(struct daemon_options *o, struct berth_err *err)
     if (o->agents && strchr(o->agents, ':') == NULL)
         return err_set(err, EINVAL, "--agents takes ADDRESS:PORT, such as 0.0.0.0:3981, or none; not '%s'", o->agents);
     if (o->agents) {
-        int rc = listen_parse(o->agents, o->agents_host, &o->agents_port, err);
+        int rc = listen_parse(o->agents, PORT_DEFAULT, o->agents_host, &o->agents_port, err);
         return rc < 0 ? err_prefix(err, "--agents") : 0;
     }
     memcpy(o->agents_host, o->host, sizeof o->agents_host);
     o->agents_port = o->port == 0 || o->port == UINT16_MAX ? 0 : (uint16_t)(o->port + 1);
     return 0;
 }
-
-/* ---- all of it ------------------------------------------------------------------------------------------------------ */
 
 static int options_check(struct daemon_options *o, struct berth_err *err)
 {
@@ -121,7 +66,7 @@ static int options_check(struct daemon_options *o, struct berth_err *err)
         return err_set(err, EINVAL, "give either --tls, to have a certificate made, or --tls-cert and --tls-key");
     if (o->token_file && !o->init)
         return err_set(err, EINVAL, "--token-file is where --init writes a token; give --init, or leave it out");
-    int rc = listen_parse(o->listen ? o->listen : "127.0.0.1", o->host, &o->port, err);
+    int rc = listen_parse(o->listen ? o->listen : "127.0.0.1", PORT_DEFAULT, o->host, &o->port, err);
     if (rc < 0)
         return err_prefix(err, "--listen");
     if (!host_is_loopback(o->host) && !o->tls && !o->tls_cert)

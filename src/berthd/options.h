@@ -10,8 +10,9 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "net/listen.h"
 
-enum { LISTEN_HOST_MAX = 46, PORT_DEFAULT = 3980 };
+enum { PORT_DEFAULT = 3980 };
 
 struct daemon_options {
     const char *data, *listen, *agents, *names, *token_file, *tls_cert, *tls_key, *log_name;
@@ -30,10 +31,3 @@ struct daemon_options {
  * rest is not checked. */
 int daemon_options_read(int argc, char *const *argv, struct daemon_options *ret, struct berth_err *err);
 void daemon_options_help(FILE *to);
-
-/* "127.0.0.1:3980", "[::1]:3980", ":3980" or "127.0.0.1": an address in numbers, as no name can be listened on. */
-int listen_parse(const char *text, char ret_host[static LISTEN_HOST_MAX], uint16_t *ret_port, struct berth_err *err);
-/* Is it every address of the machine? Then it is none that others could be told. */
-bool host_is_any(const char *host);
-/* Does only this machine reach it? */
-bool host_is_loopback(const char *host);

@@ -139,55 +139,6 @@ static void mistakes_are_named(void **state)
     }
 }
 
-static void addresses(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text, *host; /* NULL: refused */
-        uint16_t port;
-    } rows[] = {
-        {"127.0.0.1:80",                                     "127.0.0.1", 80   },
-        {"127.0.0.1",                                        "127.0.0.1", 3980 },
-        {":81",                                              "127.0.0.1", 81   },
-        {"[::1]:82",                                         "::1",       82   },
-        {"[::1]",                                            "::1",       3980 },
-        {"0.0.0.0:65535",                                    "0.0.0.0",   65535},
-        {"localhost:80",                                     NULL,        0    },
-        {"::1",                                              NULL,        0    },
-        {"[::1",                                             NULL,        0    },
-        {"[::1]80",                                          NULL,        0    },
-        {"[127.0.0.1]:80",                                   NULL,        0    },
-        {"127.0.0.1:",                                       NULL,        0    },
-        {"127.0.0.1:65536",                                  NULL,        0    },
-        {"127.0.0.1:-1",                                     NULL,        0    },
-        {"127.0.0.1:80:90",                                  NULL,        0    },
-        {"127.1:80",                                         NULL,        0    },
-        {"",                                                 "127.0.0.1", 3980 },
-        {"[1111:2222:3333:4444:5555:6666:7777:8888:9999]:1", NULL,        0    },
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        char host[LISTEN_HOST_MAX] = "?";
-        uint16_t port = 1;
-        int rc = listen_parse(rows[i].text, host, &port, NULL);
-        if (rc != (rows[i].host ? 0 : -EINVAL))
-            fail_msg("'%s' gives %d", rows[i].text, rc);
-        assert_string_equal(host, rows[i].host ? rows[i].host : "?");
-        assert_int_equal(port, rows[i].host ? rows[i].port : 1);
-    }
-}
-
-static void loopback(void **state)
-{
-    (void)state;
-    static const char *const here[] = {"127.0.0.1", "127.8.9.1", "::1"};
-    static const char *const elsewhere[] = {"0.0.0.0", "::", "10.0.0.1", "128.0.0.1", "::ffff:10.0.0.1", "x"};
-
-    for (size_t i = 0; i < sizeof here / sizeof *here; i++)
-        assert_true(host_is_loopback(here[i]));
-    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
-        assert_false(host_is_loopback(elsewhere[i]));
-}
-
 /* Every option of the command line stands in the help, with the exit codes. */
 static void help_is_whole(void **state)
 {
@@ -226,8 +177,6 @@ int main(void)
         cmocka_unit_test(agents_have_an_address),
         cmocka_unit_test(help_and_version_need_nothing_else),
         cmocka_unit_test(mistakes_are_named),
-        cmocka_unit_test(addresses),
-        cmocka_unit_test(loopback),
         cmocka_unit_test(help_is_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

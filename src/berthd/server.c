@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "berthd/dashboard.h"
 #include "control/watch.h"
 #include "net/http.h"
 
@@ -18,6 +19,7 @@ struct server {
     struct http_server *http;
     struct control *control;
     struct exchange *exchanges; /* all that are with the control or stream */
+    bool dashboard;
 };
 
 /* A request that the control has, or an answer without an end. It outlives the HTTP exchange where the peer goes before
@@ -280,6 +282,8 @@ static int64_t admit(void *ctx, struct http_exchange *http)
     uint64_t max = 0;
     int64_t announced;
 
+    if (s->dashboard && dashboard_answer(http))
+        return -1;
     if (control_admit(s->control, &request, &max) != 0) {
         ask(s, http, &request); /* refused at once, in its own words, whatever the body may be */
         return -1;
@@ -318,6 +322,7 @@ int server_new(struct loop *loop, struct control *control, const struct server_c
     };
 
     s->control = control;
+    s->dashboard = config->dashboard;
     int rc = http_server_new(loop, &http, &s->http, err);
     if (rc < 0) {
         mem_free(s);

@@ -17,6 +17,7 @@ struct server_config {
     const char *cert_pem, *key_pem; /* NULL: without TLS */
     const char *client_ca_pem;      /* asks for certificates of this authority; NULL: does not ask */
     size_t connections_max;         /* 0: as net/http.h has it */
+    bool dashboard;                 /* serves it beside the API */
 };
 
 /* Serves as soon as the loop runs. */

@@ -1,0 +1,20 @@
+#!/bin/bash
+# web_check.sh - the dashboard in a real browser: every page, form and role, an accessibility check of each page in both themes;
+# then a cluster of 5,000 nodes with 100,000 jobs. WEB_SHOTS=DIR leaves pictures of the pages there: docs/img is made so.
+set -u
+
+# shellcheck source=tests/kit.sh
+. "$(dirname "$0")/kit.sh"
+# shellcheck source=tests/web_kit.sh
+. "$(dirname "$0")/web_kit.sh"
+needs_built "$berthd"
+needs curl
+needs_web
+kit_begin
+start_web
+node "$web/test/pages.mjs" "$url" "$(cat "$work/token")" ${WEB_SHOTS:+"$WEB_SHOTS"} || exit 1
+[ -z "${WEB_CASE:-}" ] || exit 0
+stop
+rm -rf "$work/data" "$work/token"
+start_web
+node "$web/test/large.mjs" "$url" "$(cat "$work/token")"

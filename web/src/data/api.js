@@ -1,0 +1,91 @@
+// api.js - requests to the daemon, with the token of this session.
+//
+// The token is kept in this tab's memory and session storage, never in a cookie: it goes with the tab, and no other site can
+// make the browser send it.
+
+const KEY = "berth.token";
+let token = sessionStorage.getItem(KEY) ?? "";
+let visit = new AbortController(); // from a sign-in to its end: what was asked meanwhile ends with it
+let onSignedOut = () => {};
+
+/** What the API said was wrong; `field` where one member of the body is at fault. */
+export class ApiError extends Error {
+  constructor(status, body) {
+    super(body?.error?.message ?? `the daemon answered ${status}`);
+    this.status = status;
+    this.code = body?.error?.code ?? "unknown";
+    this.field = body?.error?.field;
+  }
+}
+
+export const signedIn = () => token !== "";
+
+export function signIn(text) {
+  token = text;
+  sessionStorage.setItem(KEY, text);
+}
+
+export function signOut() {
+  visit.abort();
+  visit = new AbortController();
+  token = "";
+  sessionStorage.removeItem(KEY);
+  onSignedOut();
+}
+
+/** Called when the daemon no longer takes the token. */
+export function whenSignedOut(call) {
+  onSignedOut = call;
+}
+
+function headersOf(body) {
+  const headers = { Authorization: `Bearer ${token}` };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  return headers;
+}
+
+/** An answer whose body is still to be read, a stream for instance. `body` is sent as JSON, `raw` as it is. */
+export async function open(method, path, { body, raw, signal, match } = {}) {
+  const headers = headersOf(body), asker = token;
+  if (match !== undefined) headers["If-Match"] = String(match);
+  const answer = await fetch(path, {
+    method, headers, signal: AbortSignal.any([visit.signal, ...(signal ? [signal] : [])]), cache: "no-store", credentials: "omit",
+    body: raw ?? (body === undefined ? undefined : JSON.stringify(body)),
+  });
+  if (answer.ok) return answer;
+  const told = await answer.json().catch(() => null);
+  if (answer.status === 401 && token && token === asker) signOut(); // and not the one who has signed in since
+  throw new ApiError(answer.status, told);
+}
+
+export async function request(method, path, options) {
+  const answer = await open(method, path, options);
+  const text = await answer.text();
+  return text ? JSON.parse(text) : null;
+}
+
+export const get = (path, options) => request("GET", path, options);
+export const post = (path, body = {}, options = {}) => request("POST", path, { ...options, body });
+export const put = (path, body, options = {}) => request("PUT", path, { ...options, body });
+export const patch = (path, body, options = {}) => request("PATCH", path, { ...options, body });
+export const remove = (path, options) => request("DELETE", path, options);
+
+const PAGE = 1000;
+
+/** A whole list, page by page. */
+export async function getAll(path, values = {}, options = {}) {
+  const items = [];
+  let after;
+  do {
+    const page = await get(query(path, { limit: PAGE, ...values, after }), options);
+    items.push(...page.items);
+    after = page.continue;
+  } while (after !== undefined);
+  return { items };
+}
+
+/** A path with a query of those values that are given. */
+export function query(path, values) {
+  const given = Object.entries(values).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  return given.length ? `${path}${path.includes("?") ? "&" : "?"}${new URLSearchParams(given)}` : path;
+}
