@@ -11,8 +11,15 @@ T ?=
 # make soak: how many clusters, and for how many virtual hours each.
 SEEDS ?= 2000
 HOURS ?= 6
+# make install: options of meson beside these, for tools/check-install.
+INSTALL_OPTIONS ?=
 # make run: --once ends after the example.
 ONCE ?=
+# make bench-traces: --all plays what takes long, too; sections by name.
+ALL ?=
+S ?=
+# make bench-kube: options of tests/kube/bench.py.
+K ?=
 
 GCC = $(BUILD)/gcc
 GCC_OPTIONS = -Dwerror=$(WERROR)
@@ -20,7 +27,7 @@ CLANG = $(BUILD)/clang
 CLANG_OPTIONS = -Dwerror=true --native-file=tools/clang.ini
 SANITIZE = $(BUILD)/sanitize
 # gcc warns about code that only its own instrumentation makes suspicious.
-SANITIZE_OPTIONS = -Dwarning_level=0 -Db_sanitize=address,undefined
+SANITIZE_OPTIONS = -Dwarning_level=0 -Doptimization=2 -Db_sanitize=address,undefined
 FUZZ = $(BUILD)/fuzz
 FUZZ_OPTIONS = -Dwerror=$(WERROR) -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false --native-file=tools/clang.ini
 
@@ -47,9 +54,20 @@ bench: ## measure planning and the daemon on this machine
 	@tools/build $(GCC) "$(GCC_OPTIONS)" src/cli/berth src/berthd/berthd src/agent/berth-agent src/shim/berth-shim
 	@BERTH_BUILD=$(abspath $(GCC)) bench/run
 
+bench-traces: ## play public traces, compare with what was published (BERTH_TRACES, ALL=--all, S=section)
+	@tools/setup run test
+	@tools/build $(GCC) "$(GCC_OPTIONS)" src/cli/berth
+	@tools/bench-traces $(GCC)/src/cli/berth $(ALL) $(S)
+
+bench-kube: ## kube-scheduler, berth-kube and what the API server takes at most, on a real one (K="--nodes 100")
+	@tools/setup run test
+	@tools/build $(GCC) "$(GCC_OPTIONS)" all bench/kube_load_bench
+	@tools/kube >/dev/null
+	@BERTH_BUILD=$(abspath $(GCC)) python3 tests/kube/bench.py $(K)
+
 install: ## install program, library, header (DESTDIR, PREFIX)
 	@tools/setup run
-	@tools/build $(BUILD)/install "--prefix=$(PREFIX) -Dtests=false" all
+	@tools/build $(BUILD)/install "--prefix=$(PREFIX) -Dtests=false $(INSTALL_OPTIONS)" all
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)/install --no-rebuild --quiet
 	@[ -n "$(DESTDIR)" ] || ldconfig
 
@@ -74,9 +92,10 @@ format: ## format all C files in place
 check: ## what takes long: clang, sanitizers, fuzzers, long tests, installation
 	@tools/tally check-clang sanitize fuzz-briefly check-long check-install
 
-check-clang: ## the tests of `make test`, built by clang without warnings
+check-clang: ## the programs among the tests of `make test`, built by clang without warnings
 	@tools/setup run test check
-	@tools/test --options="$(CLANG_OPTIONS)" $(CLANG) $(T)
+	@tools/build $(CLANG) "$(CLANG_OPTIONS)" $(if $(T),,all)
+	@tools/test --programs --options="$(CLANG_OPTIONS)" $(CLANG) $(T)
 
 sanitize: ## the tests of `make test` under the address and undefined-behaviour sanitizers
 	@tools/setup run test
@@ -85,14 +104,21 @@ sanitize: ## the tests of `make test` under the address and undefined-behaviour 
 
 fuzz: ## every fuzzer for FUZZ_SECONDS (default 60)
 	@tools/setup run test check
-	@tools/build $(FUZZ) "$(FUZZ_OPTIONS)" all
-	@tools/fuzz $(FUZZ) $(FUZZ_SECONDS) $(T)
+	@tools/fuzz $(FUZZ) "$(FUZZ_OPTIONS)" $(FUZZ_SECONDS) $(T)
 
 fuzz-briefly:
-	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=10
+	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=5
+
+kube: ## build the Kubernetes that tests run, once; needs Go, else they are skipped
+	@tools/kube || [ $$? = 77 ]
+
+kube-expected: ## ask kube-scheduler what it does with the corpus of tests/kube
+	@tools/kube >/dev/null
+	@python3 tests/kube/compare.py --save
 
 check-long: ## tests/*_check.c and tests/*_check.sh
 	@tools/setup run test check
+	@case "$(T)" in "" | *kube*) tools/kube >/dev/null || [ $$? = 77 ] ;; esac
 	@tools/test --suite check --options="$(GCC_OPTIONS)" $(GCC) $(T)
 
 soak: ## whole clusters under thousands of seeds, until one breaks (SEEDS, HOURS)
@@ -108,4 +134,4 @@ help: ## this list
 	@awk -F ':.*## ' '/^##: /{sub("##: ", ""); print "\n" $$0 ":"} /^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' \
 	    $(firstword $(MAKEFILE_LIST))
 
-.PHONY: run show test bench install clean build lint format check check-clang sanitize fuzz fuzz-briefly check-long soak check-install help
+.PHONY: run show test bench bench-traces bench-kube kube kube-expected install clean build lint format check check-clang sanitize fuzz fuzz-briefly check-long soak check-install help

@@ -2,103 +2,11 @@
 # cli_daemon_test.sh - the real programs `berth` and `berthd`: every verb that talks to a daemon, and the usual mistakes.
 set -u
 
-berth=${BERTH_BUILD:?is the build folder}/src/cli/berth
-berthd=$BERTH_BUILD/src/berthd/berthd
-for program in "$berth" "$berthd"; do
-    if [ ! -x "$program" ]; then
-        echo "skip: $program is not built"
-        exit 77
-    fi
-done
-if ! command -v python3 >/dev/null; then
-    echo "skip: there is no python3"
-    exit 77
-fi
-work=$(mktemp -d)
-daemon=
-watcher=
-cleanup() {
-    if [ -n "$watcher" ]; then kill "$watcher" 2>/dev/null; fi
-    if [ -n "$daemon" ]; then kill "$daemon" 2>/dev/null && wait "$daemon" 2>/dev/null; fi
-    rm -rf "$work"
-}
-trap cleanup EXIT
-unset NO_COLOR BERTH_SERVER BERTH_TOKEN BERTH_TOKEN_FILE BERTH_CONTEXT VISUAL EDITOR XDG_CONFIG_HOME
-export BERTH_CONFIG=$work/config/config.yaml TMPDIR=$work
-cases=0
-failed=0
-
-# check NAME COMMAND...: one test case; its output is shown when it fails.
-check() {
-    local name=$1
-    shift
-    cases=$((cases + 1))
-    if "$@" >"$work/log" 2>&1; then
-        echo "ok $cases - $name"
-    else
-        echo "not ok $cases - $name"
-        sed 's/^/# /' "$work/log"
-        failed=$((failed + 1))
-    fi
-}
-
-# ends CODE COMMAND...: the command ends with this exit code. Its output is in $work/out and $work/err.
-ends() {
-    local want=$1 got=0
-    shift
-    "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
-    if [ "$got" != "$want" ]; then
-        echo "exit code $got, not $want: $*"
-        cat "$work/out" "$work/err"
-        return 1
-    fi
-}
-
-says() {
-    grep -qF -- "$1" "$work/err" && grep -q '^berth: ' "$work/err" && return
-    echo "standard error should say '$1':"
-    cat "$work/err"
-    return 1
-}
-
-prints() {
-    grep -qE -- "$1" "$work/out" && return
-    echo "standard output should match '$1':"
-    cat "$work/out"
-    return 1
-}
-
-# until COMMAND...: tries for ten seconds.
-until_ok() {
-    local i
-    for ((i = 0; i < 100; i++)); do
-        "$@" >/dev/null 2>&1 && return
-        sleep 0.1
-    done
-    echo "never: $*"
-    "$@"
-    return 1
-}
-
-# start DIR [OPTION...]: a daemon; $daemon is its process, $url where it is.
-start() {
-    local data=$1
-    shift
-    if [ -n "$daemon" ]; then stop; fi
-    : >"$work/ready"
-    "$berthd" --data "$data" --listen 127.0.0.1:0 "$@" >"$work/ready" 2>>"$work/daemon.log" &
-    daemon=$!
-    if ! until_ok grep -q '^ready ' "$work/ready"; then
-        cat "$work/daemon.log"
-        return 1
-    fi
-    url=$(sed -n 's/^ready //p' "$work/ready")
-}
-
-stop() {
-    kill "$daemon" && wait "$daemon"
-    daemon=
-}
+# shellcheck source=tests/kit.sh
+. "$(dirname "$0")/kit.sh"
+needs_built "$berth" "$berthd"
+needs python3
+kit_begin
 
 # ---- without a server ------------------------------------------------------------------------------------------------
 
@@ -525,13 +433,18 @@ systems() {
 watches() {
     "$berth" get apps --watch >"$work/watched" 2>"$work/watch.err" &
     watcher=$!
+    children=("$watcher")
     until_ok grep -q '^photos.admin' "$work/watched" || return 1
     ends 0 "$berth" app add seen --image seen:1 || return 1
     until_ok grep -q '^seen.admin' "$work/watched" || return 1
     ends 0 "$berth" app rm seen && until_ok grep -q '^seen.admin *gone' "$work/watched" || return 1
+    # The daemon goes and comes back on its port; what it does then is seen.
+    stop && until_ok grep -q 'does not answer' "$work/watch.err" && listen=${url#http://} start "$work/data" || return 1
+    ends 0 "$berth" app add after --image seen:1 && until_ok grep -q '^after.admin' "$work/watched" && ends 0 "$berth" app rm after || return 1
     kill "$watcher" && wait "$watcher"
     "$berth" get groups --watch -o json >"$work/watched" 2>"$work/watch.err" &
     watcher=$!
+    children=("$watcher")
     # A group now and then until the stream is there to see one.
     until_ok sh -c "'$berth' group add w\$(date +%N) >/dev/null; grep -q '\"type\":\"put\"' '$work/watched'" || return 1
     head -1 "$work/watched" | python3 -m json.tool >/dev/null || return 1
@@ -542,10 +455,11 @@ watches() {
     token=$(sed -n 's,^token/\([^ ]*\) .*,\1,p' "$work/out")
     "$berth" --token-file "$work/short.token" get nodes --watch >"$work/watched" 2>"$work/watch.err" &
     watcher=$!
+    children=("$watcher")
     until_ok grep -q '^n1 ' "$work/watched" && sleep 0.3 && ends 0 "$berth" token rm "$token" || return 1
     wait "$watcher"
     [ $? = 5 ] && grep -Eq 'revoked|token' "$work/watch.err" || return 1
-    watcher=
+    children=()
 }
 
 backups() {
@@ -587,13 +501,12 @@ https() {
 
 printf 'berth_z_z\n' >"$work/bad2.token"
 chmod 600 "$work/bad2.token"
-echo 1..21
 check "a server that is down ends with 7" server_down
 check "mistakes end with 2" mistakes_are_usage
 check "contexts" contexts
 check "manual pages" manuals
 check "a broken connection and a busy server are tried again" tries_again
-if ! start "$work/data" --init --token-file "$work/admin.token"; then
+if ! listen=127.0.0.1:$(free_port) start "$work/data" --init --token-file "$work/admin.token"; then
     echo "berthd does not start"
     exit 1
 fi
@@ -614,4 +527,4 @@ check "backup and restore" backups
 check "removal" removals
 check "a restored daemon" restored_daemon
 check "https and pins" https
-[ "$failed" = 0 ]
+kit_end

@@ -2,62 +2,12 @@
 # cli_test.sh - the real program `berth`: plans, explanations, mistakes, determinism, benchmarks, completion.
 set -u
 
-berth=${BERTH_BUILD:?is the build folder}/src/cli/berth
+# shellcheck source=tests/kit.sh
+. "$(dirname "$0")/kit.sh"
 source=${BERTH_SOURCE:-$(cd "$(dirname "$0")/.." && pwd)}
-if [ ! -x "$berth" ]; then
-    echo "skip: $berth is not built"
-    exit 77
-fi
-if ! command -v python3 >/dev/null; then
-    echo "skip: there is no python3"
-    exit 77
-fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-unset NO_COLOR
-cases=0
-failed=0
-
-# check NAME COMMAND...: one test case; its output is shown when it fails.
-check() {
-    local name=$1
-    shift
-    cases=$((cases + 1))
-    if "$@" >"$work/log" 2>&1; then
-        echo "ok $cases - $name"
-    else
-        echo "not ok $cases - $name"
-        sed 's/^/# /' "$work/log"
-        failed=$((failed + 1))
-    fi
-}
-
-# ends CODE COMMAND...: the command ends with this exit code. Its output is in $work/out and $work/err.
-ends() {
-    local want=$1 got=0
-    shift
-    "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
-    if [ "$got" != "$want" ]; then
-        echo "exit code $got, not $want: $*"
-        cat "$work/out" "$work/err"
-        return 1
-    fi
-}
-
-# says WORDS: on standard error, in one line that starts with the program's name.
-says() {
-    grep -qF -- "$1" "$work/err" && grep -q '^berth: ' "$work/err" && return
-    echo "standard error should say '$1':"
-    cat "$work/err"
-    return 1
-}
-
-prints() {
-    grep -qE -- "$1" "$work/out" && return
-    echo "standard output should match '$1':"
-    cat "$work/out"
-    return 1
-}
+needs_built "$berth"
+needs python3
+kit_begin
 
 cat >"$work/cluster.json" <<'JSON'
 {
@@ -285,7 +235,6 @@ profiles_are_listed() {
     ends 0 "$berth" profiles && prints '^  default ' && prints '^Filters' && prints '^Scores'
 }
 
-echo 1..23
 check "examples are planned" examples_are_planned
 check "the table shows actions and reasons" table_shows_actions_and_reasons
 check "-o wide and --summary" wide_and_summary
@@ -315,5 +264,48 @@ simulates() {
     ends 2 "$berth" sim cluster --hours soon && says '--hours'
 }
 check "a cluster under a seed" simulates
+pods_arrive() {
+    printf 'sn,cpu_milli,memory_mib,gpu,model\na,4000,4,2,T4\nb,8000,4,1,P100\n' >"$work/nodes.csv"
+    printf 'name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\np0,1000,1,1,500,\np1,1000,1,2,1000,T4\n' | gzip >"$work/pods.csv.gz"
+    printf '# pods 2\n0\n1\n# nodes 2\n1\n0\n' >"$work/arrivals.txt"
+    set -- "$berth" sim openb --nodes "$work/nodes.csv" --pods "$work/pods.csv.gz" --arrivals "$work/arrivals.txt"
+    ends 0 "$@" --policy bestfit -o json || return 1
+    python3 - "$work/out" <<'PY' || return 1
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert r["allocated_percent"][17] == 16.67 and r["allocated_percent"][83] == 83.33 and r["placed"] == 2
+assert all(len(r[k]) == 131 for k in ("allocated_percent", "fragmented_percent", "fragmented_share_of_idle"))
+assert r["fragmented_percent"][0] is None
+PY
+    ends 0 "$@" --policy fgd -o csv && prints '^83,83.33' || return 1
+    ends 0 "$@" --policy packing && prints '2 of 2 pods' || return 1
+    ends 1 "$@" --policy none && says 'there is no policy' || return 1
+    ends 1 "$@" --policy fgd --arrivals "$work/nodes.csv" && says 'line 1' || return 1
+    ends 0 "$berth" sim openb --policy help && prints '^fgd ' || return 1
+    ends 2 "$berth" sim openb --policy fgd && says '--nodes'
+}
+check "pods arrive on GPUs" pods_arrive
+logs_are_played() {
+    printf '; MaxProcs: 4\n1 0 -1 100 3 -1 -1 3 100\n2 1 -1 50 4 -1 -1 4 60\n3 2 -1 200 1 -1 -1 1 200\n4 3 -1 30 1 -1 -1 1 40\n' |
+        gzip >"$work/log.swf.gz"
+    set -- "$berth" sim swf "$work/log.swf.gz"
+    ends 0 "$@" -o csv && [ "$(tr '\n' ' ' <"$work/out")" = "job_id,wait 1,0 2,99 3,148 4,0 " ] || return 1
+    ends 0 "$@" --order sjf --backfill none -o csv && prints '^2,99$' && prints '^4,0$' || return 1
+    ends 0 "$@" --procs 8 -o json || return 1
+    python3 - "$work/out" <<'PY' || return 1
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert r["jobs"] == 4 and r["max_wait"] == 48 and r["mean_wait"] == 12, r
+assert abs(r["average_bounded_slowdown"] - 1.4) < 1e-9 and abs(r["max_bounded_slowdown"] - 2.6) < 1e-9, r
+assert abs(r["rms_bounded_slowdown"] ** 2 - 2.44) < 1e-8 and abs(r["utilisation"] - 730 / (8 * 202)) < 1e-9, r
+PY
+    ends 0 "$@" --starts 0,1 --length 2 --protocol rlscheduler --order f1 && prints '4 jobs in 2 parts' || return 1
+    ends 2 "$@" --order best && says 'there is no order "best"' || return 1
+    ends 2 "$@" --starts 0,9 && says 'there is no job 9' || return 1
+    ends 2 "$@" --procs 2 && says 'the machine has 2' || return 1
+    printf '1 0 0 1 1 -1 -1 1 1\n2 x\n' >"$work/bad.swf"
+    ends 1 "$berth" sim swf "$work/bad.swf" --procs 2 && says 'line 2'
+}
+check "a log is played" logs_are_played
 check "--color never wins" sh -c "! '$berth' help --color never | grep -q '$(printf '\033')'"
-[ "$failed" = 0 ]
+kit_end

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The same plans from every compiler and at every level of optimisation: hashes of 300 random clusters are compared.
+# The same plans from every compiler and at every level of optimisation: hashes of 600 random clusters are compared.
 set -eu
 
 source=${BERTH_SOURCE:-$(cd "$(dirname "$0")/.." && pwd)}
@@ -17,7 +17,8 @@ int main(int argc, char **argv)
 {
     uint64_t seeds = argc > 1 ? strtoull(argv[1], NULL, 10) : 300;
 
-    for (uint64_t seed = 1; seed <= seeds; seed++) {
+    for (uint64_t i = 0; i < 2 * seeds; i++) {
+        uint64_t seed = i < seeds ? 1 + i : CLAIMS_FROM + i - seeds;
         struct world world;
         struct berth_snapshot *snapshot;
         world_random(&world, seed);
@@ -37,7 +38,7 @@ END
 
 files=$(find "$source/src/base" "$source/src/core" -name '*.c' \
     ! -name '*_test.c' ! -name '*_fuzz.c' ! -name '*_check.c')
-for file in world node_random shape_random state_random policy_random rules rules_held rules_topology rules_relief; do
+for file in world node_random shape_random state_random policy_random rules rules_held claims_random rules_topology rules_relief; do
     files="$files $source/tests/$file.c"
 done
 

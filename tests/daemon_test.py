@@ -20,7 +20,7 @@ import time
 import traceback
 
 BERTHD = sys.argv[1]
-PATIENCE = 60  # seconds until something that should have happened counts as failed; no speed is tested here
+PATIENCE = int(os.environ.get("BERTH_PATIENCE", "60"))  # seconds until something that should have happened counts as failed; no speed is tested here
 JOB = {"name": "k", "command": ["/bin/true"], "hold": True, "resources": {"cpu": "1", "memory": "16Mi"}}
 CASES = []
 

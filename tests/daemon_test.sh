@@ -1,15 +1,9 @@
-#!/bin/sh
+#!/bin/bash
 # daemon_test.sh - the real program `berthd`: first start, restart, requests, streams, TLS, hostile input, the end.
 set -eu
 
-berthd=${BERTH_BUILD:?is the build folder}/src/berthd/berthd
-here=$(cd "$(dirname "$0")" && pwd)
-if [ ! -x "$berthd" ]; then
-    echo "skip: $berthd is not built"
-    exit 77
-fi
-if ! command -v python3 >/dev/null; then
-    echo "skip: there is no python3"
-    exit 77
-fi
+# shellcheck source=tests/kit.sh
+. "$(dirname "$0")/kit.sh"
+needs_built "$berthd"
+needs python3
 exec python3 "$here/daemon_test.py" "$berthd"

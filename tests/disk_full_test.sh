@@ -3,15 +3,10 @@
 # is room again so do writes, without a restart. The disk is a small tmpfs in a mount namespace of its own.
 set -eu
 
-berthd=${BERTH_BUILD:?is the build folder}/src/berthd/berthd
-if [ ! -x "$berthd" ]; then
-    echo "skip: $berthd is not built"
-    exit 77
-fi
-if ! command -v python3 >/dev/null; then
-    echo "skip: there is no python3"
-    exit 77
-fi
+# shellcheck source=tests/kit.sh
+. "$(dirname "$0")/kit.sh"
+needs_built "$berthd"
+needs python3
 if [ "${1:-}" != --inside ]; then
     namespace=(unshare --mount)
     [ "$(id -u)" = 0 ] || namespace=(unshare --mount --map-root-user)

@@ -33,12 +33,6 @@ def ask(method, path, body=None, stream=False):
     return answer if stream else answer.read()
 
 
-def own_terminal():
-    """In the child: a session of its own, whose terminal standard input is."""
-    os.setsid()
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-
 class Errand:
     def __init__(self, line):
         self.id = line["call"]
@@ -101,8 +95,10 @@ class Errand:
         if line.get("terminal"):
             self.terminal, slave = pty.openpty()
             self.size(line)
-            self.process = subprocess.Popen(line["command"], stdin=slave, stdout=slave, stderr=slave, env=environment,
-                                            preexec_fn=own_terminal)
+            # A session of its own, whose terminal standard input is, and where Ctrl-C counts even if whoever runs the tests ignores it. By
+            # programs, not between fork and exec: there are threads.
+            self.process = subprocess.Popen(["setsid", "--ctty", "env", "--default-signal=INT", *line["command"]], stdin=slave, stdout=slave, stderr=slave,
+                                            env=environment)
             os.close(slave)
             pipes = {"out": self.terminal}
             stdin = self.terminal

@@ -2,59 +2,13 @@
 # errand_test.sh - people talk to what runs: berth, berthd and a small agent (errand_agent.py) that does what it is told.
 set -u
 
-berth=${BERTH_BUILD:?is the build folder}/src/cli/berth
-berthd=$BERTH_BUILD/src/berthd/berthd
+# shellcheck source=tests/kit.sh
+. "$(dirname "$0")/kit.sh"
 agent_program=${BERTH_SOURCE:?is the tree}/tests/errand_agent.py
-for program in "$berth" "$berthd"; do
-    if [ ! -x "$program" ]; then
-        echo "skip: $program is not built"
-        exit 77
-    fi
-done
-for program in python3 tar curl script; do
-    if ! command -v $program >/dev/null; then
-        echo "skip: there is no $program"
-        exit 77
-    fi
-done
-work=$(mktemp -d)
-daemon=
-agent=
-cleanup() {
-    if [ -n "$agent" ]; then kill "$agent" 2>/dev/null && wait "$agent" 2>/dev/null; fi
-    if [ -n "$daemon" ]; then kill "$daemon" 2>/dev/null && wait "$daemon" 2>/dev/null; fi
-    rm -rf "$work"
-}
-trap cleanup EXIT
-unset BERTH_SERVER BERTH_TOKEN BERTH_CONTEXT XDG_CONFIG_HOME
-export NO_COLOR=1 BERTH_CONFIG=$work/config.yaml
-cases=0
-failed=0
-
-check() {
-    local name=$1
-    shift
-    cases=$((cases + 1))
-    if "$@" >"$work/log" 2>&1; then
-        echo "ok $cases - $name"
-    else
-        echo "not ok $cases - $name"
-        sed 's/^/# /' "$work/log"
-        failed=$((failed + 1))
-    fi
-}
-
-# ends CODE COMMAND...: the command ends with this exit code. Its output is in $work/out and $work/err.
-ends() {
-    local want=$1 got=0
-    shift
-    "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
-    if [ "$got" != "$want" ]; then
-        echo "exit code $got, not $want: $*"
-        cat "$work/out" "$work/err"
-        return 1
-    fi
-}
+needs_built "$berth" "$berthd"
+needs python3 tar curl script
+kit_begin
+export NO_COLOR=1
 
 out_is() {
     if [ "$(cat "$work/out")" != "$1" ]; then
@@ -64,7 +18,8 @@ out_is() {
     fi
 }
 
-says() {
+# tells WORDS: on standard error; it may be the other side that speaks.
+tells() {
     grep -qF -- "$1" "$work/err" && return
     echo "standard error should say '$1':"
     cat "$work/out" "$work/err"
@@ -78,13 +33,7 @@ until_true() {
 
 # ---- a daemon, a node, an app of two pods, an agent ----
 
-mkfifo "$work/ready"
-"$berthd" --data "$work/data" --init --token-file "$work/token" --listen 127.0.0.1:0 >"$work/ready" 2>"$work/daemon.log" &
-daemon=$!
-if ! read -r word url <"$work/ready" || [ "$word" != ready ]; then
-    cat "$work/daemon.log"
-    exit 1
-fi
+start "$work/data" --init --token-file "$work/token" || exit 1
 export BERTH_SERVER=$url BERTH_TOKEN_FILE=$work/token
 admin=$(cat "$work/token")
 
@@ -128,6 +77,7 @@ start_agent() {
     (cd "$work/node" && exec python3 "$agent_program" "$url" n1 "$node_token" "$first" running "$second" running \
         >"$work/agent.$1" 2>"$work/agent.err") &
     agent=$!
+    children=("$agent")
     exec 7<"$work/agent.$1"
     local word
     read -r word <&7
@@ -153,6 +103,7 @@ logs_follow() {
     "$berth" logs -f web >"$work/follow" &
     local reader=$!
     until_true grep -qs three "$work/follow"
+    until_true grep -qs uno "$work/follow" # both have been read to their end
     echo 'THE END' >>"$work/node/log.$first"
     printf '\nTHE END\n' >>"$work/node/log.$second"
     wait $reader && grep -qx '\[web.alice/0\] THE END' "$work/follow" && grep -qx '\[web.alice/1\] THE END' "$work/follow"
@@ -163,9 +114,9 @@ logs_large() {
     "$berth" logs web/0 </dev/null | cmp - "$work/node/log.$first"
 }
 check 'a log of megabytes arrives whole' logs_large
-logs_gone() { mv "$work/node/log.$first" "$work/kept" && ends 6 "$berth" logs web/0 && says 'No such file' && mv "$work/kept" "$work/node/log.$first"; }
+logs_gone() { mv "$work/node/log.$first" "$work/kept" && ends 6 "$berth" logs web/0 && tells 'No such file' && mv "$work/kept" "$work/node/log.$first"; }
 check "the agent's reason why not" logs_gone
-previous() { ends 6 "$berth" logs --previous web/0 && says 'no earlier instance'; }
+previous() { ends 6 "$berth" logs --previous web/0 && tells 'no earlier instance'; }
 check 'no previous one' previous
 check 'an app that is not there' ends 4 "$berth" logs nothing
 check 'a pod that is not there' ends 6 "$berth" logs web/7
@@ -175,11 +126,11 @@ check 'a pod that is not there' ends 6 "$berth" logs web/7
 # shellcheck disable=SC2016 # not to be expanded is what is tested
 exec_plain() { ends 0 "$berth" exec web -- printf '%s|' a 'b c' '$HOME' && out_is 'a|b c|$HOME|'; }
 check 'arguments go byte for byte, without a shell' exec_plain
-exec_code() { ends 42 "$berth" exec web/1 -- sh -c 'echo out; echo err >&2; exit 42' && out_is out && says err; }
+exec_code() { ends 42 "$berth" exec web/1 -- sh -c 'echo out; echo err >&2; exit 42' && out_is out && tells err; }
 check "its exit code, its output, its errors" exec_code
 exec_killed() { ends 137 "$berth" exec web -- sh -c 'kill -9 $$'; }
 check 'one that is killed' exec_killed
-exec_none() { ends 1 "$berth" exec web -- /no/such/program && says 'No such file'; }
+exec_none() { ends 1 "$berth" exec web -- /no/such/program && tells 'No such file'; }
 check 'one that is not there' exec_none
 exec_env() { ends 0 "$berth" exec -e A=b=c web -- printenv A && out_is b=c; }
 check 'environment' exec_env
@@ -260,7 +211,7 @@ cp_evil() {
     until ! "$berth" exec web -- true 2>"$work/away"; do sleep 0.05; done
     grep -q 'is not connected' "$work/away" || return 1
     PATH=$work/bin:$PATH start_agent 2
-    ends 1 "$berth" cp web/0:trap/x "$work/target/x" && says 'would not lie where' &&
+    ends 1 "$berth" cp web/0:trap/x "$work/target/x" && tells 'would not lie where' &&
         [ -z "$(ls -A "$work/evil")" ] && [ ! -e "$work/target/x" ]
 }
 check 'a pod that sends something else writes nothing here' cp_evil
@@ -271,7 +222,7 @@ url_one() { ends 0 "$berth" url web && grep -qx 'http://n1:[0-9]*' "$work/out" &
 check 'where an app is' url_one
 url_all() { ends 0 "$berth" url --all web && [ "$(grep -c 'yes .*http://n1:' "$work/out")" = 2 ]; }
 check 'where all of it is' url_all
-url_none() { ends 4 "$berth" url web/ftp && says 'it has http' && ends 4 "$berth" url nothing; }
+url_none() { ends 4 "$berth" url web/ftp && tells 'it has http' && ends 4 "$berth" url nothing; }
 check 'an endpoint and an app that are not there' url_none
 top_pods() { ends 0 "$berth" top pods && grep -q '^web.alice/0 *n1 *250m *25% *1 ' "$work/out" && grep -q '64 MiB' "$work/out"; }
 check 'what pods use' top_pods
@@ -308,18 +259,20 @@ too_many() {
     python3 - "$url" "$alice" "$first" <<'END'
 import http.client
 import sys
+import time
 import urllib.parse
 url, token, instance = sys.argv[1:]
 connection = http.client.HTTPConnection(urllib.parse.urlparse(url).netloc)
 counts = {}
-for _ in range(2000):
+begin = time.monotonic()
+while sum(counts.values()) < 2000 and time.monotonic() - begin < 20:  # after a minute the first are given up
     connection.request("POST", f"/v1/instances/{instance}/exec", '{"command": ["sleep", "1000"]}',
                        {"Authorization": "Bearer " + token, "Content-Type": "application/json"})
     answer = connection.getresponse()
     answer.read()
     counts[answer.status] = counts.get(answer.status, 0) + 1
 print(counts)
-assert counts[200] <= 64 and counts[200] + counts[429] == 2000, counts
+assert counts[200] <= 64 and counts[429] >= 64 and counts[200] + counts[429] == sum(counts.values()), counts
 END
 }
 check 'a flood of commands is bounded' too_many
@@ -358,7 +311,6 @@ stopping() {
     cat "$work/stop.out" "$work/stop.err"
     [ $code = 0 ] && grep -q 'stopping' "$work/stop.out"
 }
-check 'a daemon that stops says so, and does not wait' stopping
+check 'a daemon that stops tells so, and does not wait' stopping
 
-echo "1..$cases"
-[ "$failed" = 0 ]
+kit_end

@@ -7,13 +7,15 @@ import threading
 import time
 
 from agent_kit import AGENT, BERTH, BERTHD, SHIM, Cluster, Process, case, main, skip_unless, skip_unless_root, wait_for
+from ports import free_ports
 
 skip_unless(BERTH, BERTHD, AGENT, SHIM, "python3")
 skip_unless_root()
 
-# Finishes what it is at when it is told to end, as a service should.
+# Finishes what it is at when it is told to end, as a service should. Its socket is handed to it: both nodes are this machine, and a port that
+# one is about to bind would be free for the other.
 SERVER = """
-import http.server, os, signal, threading
+import http.server, os, signal, socket, threading
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     def do_GET(self):
@@ -26,17 +28,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 class Server(http.server.ThreadingHTTPServer):
     daemon_threads = False
-    request_queue_size = 128
-server = Server(("127.0.0.1", int(os.environ["PORT"])), Handler)
+server = Server(("", 0), Handler, bind_and_activate=False)
+server.socket.close()
+server.socket = socket.socket(fileno=3)
 signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
 server.serve_forever()
 """
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def answers(port):
@@ -88,11 +85,11 @@ def replicas_move(program, start, reload):
             agent = c.agent(name)
             agent.joining = ["--address", "127.0.0.1"]
             agent.join().start()
-        app = c.app(name="web", command=["/usr/bin/python3", "-c", SERVER], replicas=2, endpoints=[{"name": "http"}],
+        app = c.app(name="web", command=["/usr/bin/python3", "-c", SERVER], replicas=2, endpoints=[{"name": "http", "listen": "socket"}],
                     health={"http": {"endpoint": "http", "path": "/"}, "every": "1s", "timeout": "500ms"},
                     stop={"delay": "4s", "grace": "10s"}, spread="node", min_available=2)
         wait_for("two are ready", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 2)
-        port, config = free_port(), c.work / f"{program}.conf"
+        (port,), config = free_ports(1), c.work / f"{program}.conf"
         words = ["gateway", program, f"{app}=127.0.0.1:{port}", "--out", config]
         c.berth(*words)
         balancer = Process(start(config, c.work))

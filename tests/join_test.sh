@@ -5,67 +5,18 @@
 # says what a certificate request is.
 set -u
 
-berth=${BERTH_BUILD:?is the build folder}/src/cli/berth
-berthd=$BERTH_BUILD/src/berthd/berthd
-for program in "$berth" "$berthd"; do
-    if [ ! -x "$program" ]; then
-        echo "skip: $program is not built"
-        exit 77
-    fi
-done
-for program in curl openssl python3; do
-    if ! command -v "$program" >/dev/null; then
-        echo "skip: there is no $program"
-        exit 77
-    fi
-done
-work=$(mktemp -d)
-daemon=
-cleanup() {
-    if [ -n "$daemon" ]; then kill "$daemon" 2>/dev/null && wait "$daemon" 2>/dev/null; fi
-    rm -rf "$work"
-}
-trap cleanup EXIT
-unset NO_COLOR BERTH_SERVER BERTH_TOKEN BERTH_TOKEN_FILE BERTH_CONTEXT XDG_CONFIG_HOME
-export BERTH_CONFIG=$work/config.yaml TMPDIR=$work no_proxy='*'
-cases=0
-failed=0
+# shellcheck source=tests/kit.sh
+. "$(dirname "$0")/kit.sh"
+needs_built "$berth" "$berthd"
+needs curl openssl python3
+kit_begin
+export no_proxy='*'
 
-# check NAME COMMAND...: one test case; its output is shown when it fails.
-check() {
-    local name=$1
-    shift
-    cases=$((cases + 1))
-    if "$@" >"$work/log" 2>&1; then
-        echo "ok $cases - $name"
-    else
-        echo "not ok $cases - $name"
-        sed 's/^/# /' "$work/log"
-        failed=$((failed + 1))
-    fi
-}
-
-# start [OPTION...]: a daemon; $url is its address, $agents that for agents.
-start() {
-    local i
-    : >"$work/ready"
-    "$berthd" --data "$work/data" --listen 127.0.0.1:0 "$@" >"$work/ready" 2>"$work/daemon.log" &
-    daemon=$!
-    for ((i = 0; i < 200; i++)); do
-        grep -q '^ready ' "$work/ready" && break
-        sleep 0.05
-    done
-    url=$(sed -n 's/^ready //p' "$work/ready")
+# serve [OPTION...]: a daemon; $agents is its address for agents.
+serve() {
+    start "$work/data" "$@" || return 1
     agents=$(sed -n 's/.*agents.ready.*[" =]\(https:[^" ]*\).*/\1/p' "$work/daemon.log")
     export BERTH_SERVER=$url BERTH_TOKEN_FILE=$work/data/admin.token
-    [ -n "$url" ] && return
-    cat "$work/daemon.log"
-    return 1
-}
-
-stop() {
-    kill "$daemon" && wait "$daemon"
-    daemon=
 }
 
 # ask STATUS CURL-OPTION...: a request to the agents' address gives this status. Its answer is in $work/body.
@@ -259,7 +210,7 @@ released_and_added_again() {
 a_restart_changes_nothing_for_agents() {
     local pin before=$agents
     pin=$(openssl x509 -in "$work/data/ca-cert.pem" -noout -fingerprint)
-    stop && start --agents "${before#https://}" --name "head.example,127.0.0.1" || return 1
+    serve --agents "${before#https://}" --name "head.example,127.0.0.1" || return 1
     [ "$(openssl x509 -in "$work/data/ca-cert.pem" -noout -fingerprint)" = "$pin" ] || return 1
     [ "$(stat -c %a "$work/data/ca-key.pem" "$work/data/agents-key.pem" | sort -u)" = 600 ] || return 1
     [ "$agents" = "https://head.example:${before##*:}" ] || return 1
@@ -288,25 +239,21 @@ PY
     "$berth" node accept n1 && "$berth" get node n1 -o json | grep -q '"cpu": *6'
 }
 
+is_placed() { "$berth" get instances --node n1 -o name | grep -q '^instance/'; }
+
 # An instance of a job keeps the node until it ends.
 a_drain_says_what_is_left() {
-    local id i waiter rc=0
+    local id waiter rc=0
     as n1 200 POST /v1/nodes/n1/report '{"epoch": 2, "seq": 1, "instances": []}' || return 1
     "$berth" submit --name sum --cpu 1 -- /bin/true || return 1
-    for ((i = 0; i < 200; i++)); do
-        id=$("$berth" get instances --node n1 -o name | sed -n 's,^instance/,,p')
-        [ -n "$id" ] && break
-        sleep 0.05
-    done
+    until_ok is_placed || return 1
+    id=$("$berth" get instances --node n1 -o name | sed -n 's,^instance/,,p')
     as n1 200 POST /v1/nodes/n1/report \
         '{"epoch": 2, "seq": 2, "instances": [{"id": '"$id"', "state": "running", "ready": true}]}' || return 1
     ! "$berth" node rm n1 2>"$work/err" && grep -q "instances $id of" "$work/err" || return 1
     "$berth" node drain n1 --wait >"$work/out" 2>"$work/err" &
     waiter=$!
-    for ((i = 0; i < 200; i++)); do
-        grep -q "instance $id of .* ends by itself" "$work/err" && break
-        sleep 0.05
-    done
+    until_ok grep -q "instance $id of .* ends by itself" "$work/err"
     cat "$work/err"
     grep -q 'n1: 1 left' "$work/err" && kill -0 "$waiter" || rc=1
     as n1 200 POST /v1/nodes/n1/report \
@@ -316,11 +263,11 @@ a_drain_says_what_is_left() {
 }
 
 none() {
-    stop && start --agents none && [ -z "$agents" ] || return 1
+    serve --agents none && [ -z "$agents" ] || return 1
     ! "$berth" node add n5 2>"$work/err" && grep -q -- '--agents' "$work/err"
 }
 
-start --init || exit 1
+serve --init --agents "127.0.0.1:$(free_port)" || exit 1
 check "one line to paste" a_line_to_paste
 check "a machine joins by it and is ready" it_joins
 check "a token works once" tokens_work_once
@@ -336,5 +283,4 @@ check "a drain says what is left" a_drain_says_what_is_left
 check "a restart changes nothing for agents" a_restart_changes_nothing_for_agents
 check "no agents" none
 
-echo "1..$cases"
-[ "$failed" = 0 ]
+kit_end

@@ -2,15 +2,10 @@
 # openapi_test.sh - /openapi.json of a running berthd is valid by the word of openapi-spec-validator.
 set -eu
 
-berthd=${BERTH_BUILD:?is the build folder}/src/berthd/berthd
-if [ ! -x "$berthd" ]; then
-    echo "skip: $berthd is not built"
-    exit 77
-fi
-if ! command -v python3 >/dev/null; then
-    echo "skip: there is no python3"
-    exit 77
-fi
+# shellcheck source=tests/kit.sh
+. "$(dirname "$0")/kit.sh"
+needs_built "$berthd"
+needs python3
 
 # The validator is kept beside the build; a failed installation is tried anew the next time.
 venv=$BERTH_BUILD/openapi-venv
@@ -27,24 +22,8 @@ if ! "$venv/bin/python" -c 'import openapi_spec_validator' 2>/dev/null; then
     fi
 fi
 
-work=$(mktemp -d)
-daemon=
-# shellcheck disable=SC2317 # called by the trap
-clean_up() {
-    if [ -n "$daemon" ]; then
-        kill "$daemon" 2>/dev/null || true
-        wait "$daemon" || true
-    fi
-    rm -rf "$work"
-}
-trap clean_up EXIT
-mkfifo "$work/out"
-"$berthd" --data "$work/data" --init --listen 127.0.0.1:0 >"$work/out" 2>"$work/log" &
-daemon=$!
-if ! read -r word url <"$work/out" || [ "$word" != ready ]; then
-    cat "$work/log"
-    exit 1
-fi
+kit_begin
+start "$work/data" --init
 "$venv/bin/python" - "$url/openapi.json" <<'END'
 import json
 import sys

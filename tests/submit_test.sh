@@ -1,10 +1,8 @@
-#!/bin/sh
+#!/bin/bash
 # submit_test.sh - jobs from the command line to the process: submit, run, scripts, gangs, terminals, Slurm's words.
 set -eu
 
-here=$(cd "$(dirname "$0")" && pwd)
-if ! command -v python3 >/dev/null; then
-    echo "skip: there is no python3"
-    exit 77
-fi
+# shellcheck source=tests/kit.sh
+. "$(dirname "$0")/kit.sh"
+needs python3
 exec python3 "$here/submit_test.py" "$@"

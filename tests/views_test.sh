@@ -2,76 +2,10 @@
 # views_test.sh - what a user sees, by the real programs: jobs, queue, why, job show, who, policy test, top, dry runs.
 set -u
 
-berth=${BERTH_BUILD:?is the build folder}/src/cli/berth
-berthd=$BERTH_BUILD/src/berthd/berthd
-for program in "$berth" "$berthd"; do
-    if [ ! -x "$program" ]; then
-        echo "skip: $program is not built"
-        exit 77
-    fi
-done
-work=$(mktemp -d)
-daemon=
-cleanup() {
-    if [ -n "$daemon" ]; then kill "$daemon" 2>/dev/null && wait "$daemon" 2>/dev/null; fi
-    rm -rf "$work"
-}
-trap cleanup EXIT
-unset NO_COLOR BERTH_SERVER BERTH_TOKEN BERTH_TOKEN_FILE BERTH_CONTEXT XDG_CONFIG_HOME
-export BERTH_CONFIG=$work/config/config.yaml TMPDIR=$work
-cases=0
-failed=0
-
-# check NAME COMMAND...: one test case; its output is shown when it fails.
-check() {
-    local name=$1
-    shift
-    cases=$((cases + 1))
-    if "$@" >"$work/log" 2>&1; then
-        echo "ok $cases - $name"
-    else
-        echo "not ok $cases - $name"
-        sed 's/^/# /' "$work/log"
-        failed=$((failed + 1))
-    fi
-}
-
-# ends CODE COMMAND...: the command ends with this exit code. Its output is in $work/out and $work/err.
-ends() {
-    local want=$1 got=0
-    shift
-    "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
-    if [ "$got" != "$want" ]; then
-        echo "exit code $got, not $want: $*"
-        cat "$work/out" "$work/err"
-        return 1
-    fi
-}
-
-prints() {
-    grep -qE -- "$1" "$work/out" && return
-    echo "standard output should match '$1':"
-    cat "$work/out"
-    return 1
-}
-
-hides() {
-    grep -qE -- "$1" "$work/out" || return 0
-    echo "standard output should not match '$1':"
-    cat "$work/out"
-    return 1
-}
-
-until_ok() {
-    local i
-    for ((i = 0; i < 600; i++)); do
-        "$@" >/dev/null 2>&1 && return
-        sleep 0.1
-    done
-    echo "never: $*"
-    "$@"
-    return 1
-}
+# shellcheck source=tests/kit.sh
+. "$(dirname "$0")/kit.sh"
+needs_built "$berth" "$berthd"
+kit_begin
 
 # as USER COMMAND...
 as() {
@@ -90,13 +24,9 @@ job() {
 # Two nodes with two GPUs each: ann holds one for an hour, bob the other for two; then ann, bob and ann wait.
 crowd() {
     local user
-    "$berthd" --data "$work/data" --listen 127.0.0.1:0 --agents none --lease 3600 --init --token-file "$work/admin.token" \
-        >"$work/ready" 2>"$work/daemon.log" &
-    daemon=$!
-    until_ok grep -q '^ready ' "$work/ready" || return 1
-    BERTH_SERVER=$(sed -n 's/^ready //p' "$work/ready")
-    BERTH_TOKEN_FILE=$work/admin.token
-    export BERTH_SERVER BERTH_TOKEN_FILE
+    start "$work/data" --agents none --lease 3600 --init --token-file "$work/admin.token" || return 1
+    export BERTH_SERVER=$url BERTH_TOKEN_FILE=$work/admin.token
+    ends 0 "$berth" system settings policy=fifo || return 1
     ends 0 "$berth" node add n1 --cpu 8 --memory 16Gi --gpus 2 || return 1
     ends 0 "$berth" node add n2 --cpu 8 --memory 16Gi --gpus 2 || return 1
     ends 0 "$berth" group add red && ends 0 "$berth" group add blue || return 1
@@ -170,7 +100,9 @@ policies_are_tried() {
     ends 0 "$berth" policy test -f "$work/policy.yaml" && prints '^1 +3 +\+2 +5 +short' || return 1
     ends 4 "$berth" policy test wishful || return 1
     ends 2 "$berth" policy test || return 1
-    ends 0 "$berth" policy list && prints 'fair-share +built in' || return 1
+    ends 0 "$berth" policy list && prints 'fair-share +built in' && prints 'fifo +built in +yes' || return 1
+    ends 0 "$berth" system settings policy=null && ends 0 "$berth" policy list && prints 'berth +built in +yes' || return 1
+    ends 0 "$berth" system settings policy=fifo || return 1
     ends 0 "$berth" policy show sjf && prints 'Factors'
 }
 
@@ -206,5 +138,4 @@ check "berth policy test" policies_are_tried
 check "berth queues" queues_are_a_tree
 check "drafts are foreseen" drafts_are_foreseen
 check "berth top prints one picture" top_prints_one_picture
-echo "1..$cases"
-[ "$failed" = 0 ]
+kit_end

@@ -232,24 +232,32 @@ static void prepare(const struct api_request *r, struct prepared *p)
     }
 }
 
+/* Is it worth another try? Waits for it, then. */
+static bool is_again(struct api *a, unsigned attempt, int rc, struct client_answer *answer, const struct berth_err *err)
+{
+    double wait_s = retry_wait(attempt, rc, rc == 0 ? answer->status : 0, rc == 0 ? answer->retry_after_s : 0);
+    if (wait_s < 0)
+        return false;
+    if (a->cli->progress && wait_s >= 1)
+        cli_warn(a->cli, "%s; trying again in %.0f s", rc != 0 ? err->text : "the server has too much to do just now",
+                 wait_s);
+    if (rc == 0)
+        client_answer_done(answer);
+    pause_s(wait_s);
+    return true;
+}
+
 /* Sends until there is an answer that counts, or no hope of one. */
 static int send_until(struct api *a, const struct prepared *p, struct client_answer *ret, struct berth_err *err)
 {
     for (unsigned attempt = 1;; attempt++) {
         int rc = client_do(a->client, &p->client, ret, err);
-        double wait_s = retry_wait(attempt, rc, rc == 0 ? ret->status : 0, rc == 0 ? ret->retry_after_s : 0);
-        if (wait_s < 0 || (rc != 0 && p->once)) {
+        if ((rc != 0 && p->once) || !is_again(a, attempt, rc, ret, err)) {
             /* A deletion whose first answer was lost has happened. */
             if (rc == 0 && ret->status == 404 && attempt > 1 && strcmp(p->client.method, "DELETE") == 0)
                 ret->status = 204;
             return rc;
         }
-        if (a->cli->progress && wait_s >= 1)
-            cli_warn(a->cli, "%s; trying again in %.0f s",
-                     rc != 0 ? err->text : "the server has too much to do just now", wait_s);
-        if (rc == 0)
-            client_answer_done(ret);
-        pause_s(wait_s);
     }
 }
 
@@ -350,12 +358,31 @@ int api_list(struct api *a, const char *path, uint64_t limit, json_t **ret_items
     return EXIT_OK;
 }
 
+struct streaming {
+    bool (*piece)(void *ctx, const char *at, size_t len);
+    void *ctx;
+    bool begun;
+};
+
+static bool piece_pass(void *ctx, const char *at, size_t len)
+{
+    struct streaming *s = ctx;
+    s->begun = true;
+    return s->piece(s->ctx, at, len);
+}
+
 int api_stream(struct api *a, const char *path, bool (*piece)(void *ctx, const char *at, size_t len), void *ctx,
                struct api_trouble *ret_trouble)
 {
     struct client_request request = {.method = "GET", .path = path};
     struct client_answer answer = {0};
-    int rc = client_stream(a->client, &request, piece, ctx, &answer, &ret_trouble->err);
+    struct streaming s = {.piece = piece, .ctx = ctx};
+    unsigned attempt = 0;
+    int rc;
+
+    do /* what has begun cannot begin again */
+        rc = client_stream(a->client, &request, piece_pass, &s, &answer, &ret_trouble->err);
+    while (!s.begun && is_again(a, ++attempt, rc, &answer, &ret_trouble->err));
 
     if (rc != 0) {
         no_answer(a, rc, ret_trouble);

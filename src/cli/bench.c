@@ -52,7 +52,8 @@ static int measure(struct bench *b)
         b->cases[i] = (struct bench_case){
             .size = b->suite->cases[i],
             .runs = b->values->runs.n,
-            .one_more = bench_suite_one_more(b->suite, i),
+            .one_more = bench_suite_asks(b->suite, i, MEASURE_ONE_MORE),
+            .many_more = bench_suite_asks(b->suite, i, MEASURE_MANY_MORE),
         };
         b->cases[i].size.seed = b->values->seed.n;
         if (b->cli->progress)
@@ -77,6 +78,7 @@ static double measured(const struct bench *b, const struct bench_goal *goal)
     switch (goal->measure) {
     case MEASURE_SECONDS: return r->all.median;
     case MEASURE_ONE_MORE: return r->one_more.median;
+    case MEASURE_MANY_MORE: return r->many_more.median;
     case MEASURE_BYTES: return (double)r->rss_bytes;
     case MEASURE_RATIO: return r->all.median / b->results[goal->over].all.median;
     }
@@ -87,7 +89,8 @@ static struct shown show_measure(enum bench_measure measure, double value)
 {
     switch (measure) {
     case MEASURE_SECONDS:
-    case MEASURE_ONE_MORE: return show_seconds(value);
+    case MEASURE_ONE_MORE:
+    case MEASURE_MANY_MORE: return show_seconds(value);
     case MEASURE_BYTES: return show_bytes((uint64_t)value);
     case MEASURE_RATIO: return show_ratio(value);
     }
@@ -142,7 +145,9 @@ static void goals_print(const struct bench *b)
         table_cell(&t, 1, COLOR_BOLD, "%s", show_measure(goal->measure, value).text);
         table_cell(&t, 2, COLOR_NONE, "%s", show_measure(goal->measure, goal->most).text);
         verdict(&t, 3, value <= goal->most);
-        const struct bench_times *times = goal->measure == MEASURE_ONE_MORE ? &r->one_more : &r->all;
+        const struct bench_times *times = goal->measure == MEASURE_ONE_MORE    ? &r->one_more
+                                          : goal->measure == MEASURE_MANY_MORE ? &r->many_more
+                                                                               : &r->all;
         if (goal->measure != MEASURE_BYTES)
             table_cell(&t, 4, COLOR_NONE, "%s to %s", show_seconds(times->min).text, show_seconds(times->max).text);
     }
@@ -240,10 +245,8 @@ static void cpu_name(char *buf, size_t size)
 static json_t *goals_json(const struct bench *b)
 {
     static const char *const names[] = {
-        [MEASURE_SECONDS] = "seconds",
-        [MEASURE_ONE_MORE] = "seconds",
-        [MEASURE_BYTES] = "bytes",
-        [MEASURE_RATIO] = "ratio",
+        [MEASURE_SECONDS] = "seconds", [MEASURE_ONE_MORE] = "seconds", [MEASURE_MANY_MORE] = "seconds",
+        [MEASURE_BYTES] = "bytes",     [MEASURE_RATIO] = "ratio",
     };
     json_t *rows = json_array();
 

@@ -12,6 +12,8 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 
+enum { BENCH_KEEP = 32 << 20 }; /* as who plans again and again does */
+
 /* One timed run; plan and snapshot are kept. */
 struct lap {
     double freeze, plan, actions;
@@ -133,27 +135,29 @@ static int plan_runs(const struct bench_case *c, struct berth_cluster **cluster,
     return 0;
 }
 
-static int one_more_runs(const struct bench_case *c, struct berth_cluster *cluster, struct bench_result *ret,
-                         struct berth_err *err)
+/* With everything placed, so many more pods; they go again before the next run. */
+static int more_runs(const struct bench_case *c, struct berth_cluster *cluster, uint64_t len, struct bench_times *ret,
+                     struct berth_err *err)
 {
     CLEANUP(mem) double *seconds = mem_array(c->runs, sizeof *seconds);
     CLEANUP(lap) struct lap lap = {0};
 
     for (size_t i = 0; i < c->runs; i++) {
-        int rc = bench_one_more_put(cluster, err);
+        int rc = bench_more_put(cluster, len, err);
         if (rc == 0)
             rc = lap_run(cluster, &c->size, &lap, err);
         if (rc != 0)
             return rc;
         seconds[i] = lap.freeze + lap.plan + lap.actions;
         size_t actions = berth_plan_actions(lap.made);
-        if (actions != 1 || berth_plan_action(lap.made, 0).op != BERTH_PLACE)
-            return err_set(err, ENOSPC, "one more pod should be one more placement, not %zu actions", actions);
-        rc = bench_one_more_remove(cluster, err);
+        if (actions != len || berth_plan_action(lap.made, 0).op != BERTH_PLACE)
+            return err_set(err, ENOSPC, "%" PRIu64 " more pods should be as many placements, not %zu actions", len,
+                           actions);
+        rc = bench_more_remove(cluster, len, err);
         if (rc != 0)
             return rc;
     }
-    ret->one_more = times_of(seconds, c->runs);
+    *ret = times_of(seconds, c->runs);
     return 0;
 }
 
@@ -183,11 +187,13 @@ int bench_case_run(const struct bench_case *c, struct bench_result *ret, struct 
     struct bench_result result = {.audit = "skipped"};
 
     int rc = plan_runs(c, &cluster, &lap, &result, err);
-    if (rc == 0 && (c->one_more || !c->no_audit))
+    if (rc == 0 && (c->one_more || c->many_more || !c->no_audit))
         rc = berth_apply(cluster, lap.made, 1, err);
     lap_done(&lap);
     if (rc == 0 && c->one_more)
-        rc = one_more_runs(c, cluster, &result, err);
+        rc = more_runs(c, cluster, 1, &result.one_more, err);
+    if (rc == 0 && c->many_more)
+        rc = more_runs(c, cluster, BENCH_MANY, &result.many_more, err);
     if (rc == 0 && !c->no_audit)
         rc = check(c, cluster, &result, err);
     result.rss_total_bytes = rss_peak();
@@ -234,6 +240,7 @@ int bench_case_fork(const struct bench_case *c, struct bench_result *ret, struct
         return err_set(err, code, "cannot start a process: %s", strerror(code));
     }
     if (child == 0) {
+        mem_keep(BENCH_KEEP);
         letter->rc = bench_case_run(c, &letter->result, &letter->err);
         bool sent = write(fds[1], letter, sizeof *letter) == (ssize_t)sizeof *letter;
         _exit(sent ? 0 : 1);
@@ -291,6 +298,8 @@ json_t *bench_case_json(const struct bench_case *c, const struct bench_result *r
     json_object_set_new(object, "actions_seconds_median", json_real(r->actions.median));
     if (c->one_more)
         times_json(object, "one_more_", &r->one_more);
+    if (c->many_more)
+        times_json(object, "many_more_", &r->many_more);
     const struct {
         const char *key;
         uint64_t n;

@@ -9,13 +9,14 @@
 
 #include "cli/bench_cluster.h"
 
-enum { BENCH_RUNS_MAX = 1000 };
+enum { BENCH_RUNS_MAX = 1000, BENCH_MANY = 5000 };
 
 struct bench_case {
     struct bench_size size;
     uint64_t runs;
-    bool one_more; /* with everything placed, one more pod */
-    bool fresh;    /* make the cluster anew for each run: nothing is kept from the run before */
+    bool one_more;  /* with everything placed, one more pod */
+    bool many_more; /* ... and BENCH_MANY, each of a workload of its own */
+    bool fresh;     /* make the cluster anew for each run: nothing is kept from the run before */
     bool no_audit;
 };
 
@@ -25,7 +26,7 @@ struct bench_times {
 
 struct bench_result {
     struct bench_times all, freeze, plan, actions; /* seconds; `all` is the sum of the others, run by run */
-    struct bench_times one_more;
+    struct bench_times one_more, many_more;
     uint64_t rss_bytes;       /* peak of the process when the last plan was ready */
     uint64_t rss_total_bytes; /* peak in the end, checks included */
     struct berth_plan_stats stats;

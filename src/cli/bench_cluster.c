@@ -315,17 +315,21 @@ int bench_cluster_make(const struct bench_size *size, struct berth_cluster **ret
     return 0;
 }
 
-#define ONE_MORE "one-more"
+static void more_id(uint64_t i, char *to)
+{
+    snprintf(to, ID_MAX, "more-%07" PRIu64, i);
+}
 
-int bench_one_more_put(struct berth_cluster *cluster, struct berth_err *err)
+int bench_more_put(struct berth_cluster *cluster, uint64_t len, struct berth_err *err)
 {
     struct berth_amount requests[] = {
         {"cpu",    500},
         {"memory", GIB}
     };
-    struct berth_label label = {"app", ONE_MORE};
+    char id[ID_MAX];
+    struct berth_label label = {"app", id};
     struct berth_workload workload = {
-        .id = ONE_MORE,
+        .id = id,
         .replicas = 1,
         .priority = 1000,
         .created_ns = BENCH_NOW_NS,
@@ -333,10 +337,24 @@ int bench_one_more_put(struct berth_cluster *cluster, struct berth_err *err)
         .labels_len = 1,
         .shape = {.requests = requests, .requests_len = 2},
     };
-    return berth_workload_put(cluster, &workload, err);
+    int rc = 0;
+
+    for (uint64_t i = 0; rc == 0 && i < len; i++) {
+        more_id(i, id);
+        requests[0].amount = 100 + (int64_t)(i % 40) * 10; /* of forty sizes */
+        rc = berth_workload_put(cluster, &workload, err);
+    }
+    return rc;
 }
 
-int bench_one_more_remove(struct berth_cluster *cluster, struct berth_err *err)
+int bench_more_remove(struct berth_cluster *cluster, uint64_t len, struct berth_err *err)
 {
-    return berth_workload_remove(cluster, ONE_MORE, err);
+    char id[ID_MAX];
+    int rc = 0;
+
+    for (uint64_t i = 0; rc == 0 && i < len; i++) {
+        more_id(i, id);
+        rc = berth_workload_remove(cluster, id, err);
+    }
+    return rc;
 }

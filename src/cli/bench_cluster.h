@@ -23,6 +23,6 @@ int bench_size_check(const struct bench_size *size, struct berth_err *err);
 /* Likewise. On success *ret is the caller's. */
 int bench_cluster_make(const struct bench_size *size, struct berth_cluster **ret, struct berth_err *err);
 
-/* A workload of one small pod, and away with it. */
-int bench_one_more_put(struct berth_cluster *cluster, struct berth_err *err);
-int bench_one_more_remove(struct berth_cluster *cluster, struct berth_err *err);
+/* So many workloads of one small pod, and away with them. */
+int bench_more_put(struct berth_cluster *cluster, uint64_t len, struct berth_err *err);
+int bench_more_remove(struct berth_cluster *cluster, uint64_t len, struct berth_err *err);

@@ -29,6 +29,7 @@ static const struct part parts[] = {
     {"backlog",  bench_daemon_backlog },
     {"array",    bench_daemon_array   },
     {"queue",    bench_daemon_queue   },
+    {"journal",  bench_daemon_journal },
     {"load",     bench_daemon_load    },
 };
 enum { PARTS = sizeof parts / sizeof parts[0] };
@@ -36,7 +37,7 @@ enum { PARTS = sizeof parts / sizeof parts[0] };
 static const char *const outputs[] = {"table", "json", NULL};
 enum output { OUTPUT_TABLE, OUTPUT_JSON };
 static const char *const only[] = {"all",     "submit", "get",   "watchers", "idle", "place",
-                                   "backlog", "array",  "queue", "load",     NULL};
+                                   "backlog", "array",  "queue", "journal",  "load", NULL};
 
 struct bench_daemon_values {
     const char *berthd, *save;
@@ -238,7 +239,7 @@ const struct command bench_daemon_command = {
     .text =
         "Starts a berthd of its own on a temporary folder ($TMPDIR), puts load on it from this machine, and ends "
         "it again: durable submissions, reads, idle watchers, strangers that connect and say nothing, the time "
-        "to a durable place, large arrays, a long queue, the time to load a large cluster. Takes about two minutes, and with --full some "
+        "to a durable place, large arrays, a long queue, the journal, the time to load a large cluster. Takes about two minutes, and with --full some "
         "minutes. A missed goal is no failure: the exit code is 1 only when something could not be measured, or "
         "an answer was wrong.",
     .examples = "  berth bench daemon --only submit\n  TMPDIR=/mnt/disk berth bench daemon --full -o json",

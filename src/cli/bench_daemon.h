@@ -159,3 +159,4 @@ int bench_daemon_backlog(struct bench_daemon *b, struct berth_err *err);
 int bench_daemon_array(struct bench_daemon *b, struct berth_err *err);
 int bench_daemon_queue(struct bench_daemon *b, struct berth_err *err);
 int bench_daemon_idle(struct bench_daemon *b, struct berth_err *err);
+int bench_daemon_journal(struct bench_daemon *b, struct berth_err *err);

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "berth.h"
+#include "cli/bench_event.h"
 #include "cli/command.h"
 #include "cli/show.h"
 #include "cli/table.h"
@@ -25,12 +26,13 @@
 enum { CORES = 64, GPUS = 8, MEMORY_GIB = 512, USERS = 200, GROUPS = 20, QUEUES = 3, ID_MAX = 24, RUNS_MAX = 100 };
 
 struct queue_values {
-    struct option_count nodes, jobs, runs, seed, only;
+    struct option_count nodes, jobs, runs, seed, only, events;
 };
 
 static const struct queue_values defaults = {.nodes = {.n = 5000},
                                              .jobs = {.n = 100000},
                                              .runs = {.n = 5},
+                                             .events = {.n = 20000},
                                              .seed = {.n = 1}};
 
 static const struct option options[] = {
@@ -38,6 +40,8 @@ static const struct option options[] = {
     OPTION_COUNT_ROW("jobs", 0, queue_values, jobs, 1, 10000000, "That wait; default 100,000."),
     OPTION_COUNT_ROW("runs", 'r', queue_values, runs, 1, RUNS_MAX, "How often to plan; the median counts. Default 5."),
     OPTION_COUNT_ROW("only", 0, queue_values, only, 1, 100, "This row of the table alone; all if not given."),
+    OPTION_COUNT_ROW("events", 0, queue_values, events, 0, 100000000,
+                     "Small decisions to time: jobs that come and go on one node; default 20,000, 0 for none."),
     OPTION_COUNT_ROW("seed", 0, queue_values, seed, 0, INT64_MAX, "Of what is made up; default 1."),
 };
 
@@ -189,6 +193,7 @@ static int put_waiting(struct bench_queue *b)
 struct measured {
     double freeze, plan, actions, reasons, all;
     uint64_t placed, waiting, reserved;
+    uint64_t hash; /* of the plan and of all that is said of what waits */
 };
 
 static double since(int64_t *clock_ns)
@@ -199,7 +204,29 @@ static double since(int64_t *clock_ns)
     return seconds;
 }
 
-static int measure(struct bench_queue *b, const struct berth_policy *policy, struct measured *ret)
+static uint64_t hash_text(const char *text, uint64_t seed)
+{
+    return text ? hash_bytes(text, strlen(text), seed) : seed;
+}
+
+/* Of actions, facts, and every reason: a faster planner has the same. */
+static uint64_t fingerprint(struct berth_plan *plan)
+{
+    uint64_t h = berth_plan_hash(plan);
+    for (size_t i = 0; i < berth_plan_pendings(plan); i++) {
+        struct berth_pending p = berth_plan_pending(plan, i);
+        h = hash_text(p.help, hash_text(p.workload, h));
+        h = hash_bytes(p.ordinals, p.ordinals_len * sizeof *p.ordinals, h);
+        for (size_t r = 0; r < p.reasons_len; r++) {
+            uint64_t words[] = {p.reasons[r].nodes, p.reasons[r].only};
+            h = hash_text(p.reasons[r].text, hash_text(p.reasons[r].what, hash_text(p.reasons[r].reason, h)));
+            h = hash_bytes(words, sizeof words, h);
+        }
+    }
+    return h;
+}
+
+static int measure(struct bench_queue *b, const struct berth_policy *policy, bool hashed, struct measured *ret)
 {
     struct berth_plan *plan = NULL;
     int64_t clock_ns = cli_clock_ns();
@@ -221,6 +248,7 @@ static int measure(struct bench_queue *b, const struct berth_policy *policy, str
         ret->reserved = 0;
         for (size_t i = 0; i < berth_plan_facts(plan); i++)
             ret->reserved += berth_plan_fact(plan, i).kind == BERTH_FACT_RESERVATION;
+        ret->hash = hashed ? fingerprint(plan) : 0;
     }
     berth_plan_free(plan);
     berth_snapshot_free(s);
@@ -238,9 +266,11 @@ static int measure_median(struct bench_queue *b, const struct berth_policy *poli
     CLEANUP(mem) struct measured *runs = mem_array(b->values->runs.n, sizeof *runs);
     int rc = 0;
     for (uint64_t i = 0; i < b->values->runs.n && rc == 0; i++)
-        rc = measure(b, policy, &runs[i]);
+        rc = measure(b, policy, i == 0, &runs[i]);
+    uint64_t hash = runs[0].hash;
     qsort(runs, b->values->runs.n, sizeof *runs, by_all);
     *ret = runs[b->values->runs.n / 2];
+    ret->hash = hash;
     return rc;
 }
 
@@ -284,16 +314,17 @@ static int measure_row(struct bench_queue *b, const struct row *row, struct meas
 static int print(struct bench_queue *b)
 {
     static const struct table_column columns[] = {
-        {"POLICY",   TABLE_PLAIN},
-        {"GOAL",     TABLE_RIGHT},
-        {"MEASURED", TABLE_RIGHT},
-        {"",         TABLE_PLAIN},
-        {"FREEZE",   TABLE_RIGHT},
-        {"PLAN",     TABLE_RIGHT},
-        {"REASONS",  TABLE_RIGHT},
-        {"PLACED",   TABLE_RIGHT},
-        {"WAITING",  TABLE_RIGHT},
-        {"RESERVED", TABLE_RIGHT},
+        {"POLICY",      TABLE_PLAIN},
+        {"GOAL",        TABLE_RIGHT},
+        {"MEASURED",    TABLE_RIGHT},
+        {"",            TABLE_PLAIN},
+        {"FREEZE",      TABLE_RIGHT},
+        {"PLAN",        TABLE_RIGHT},
+        {"REASONS",     TABLE_RIGHT},
+        {"PLACED",      TABLE_RIGHT},
+        {"WAITING",     TABLE_RIGHT},
+        {"RESERVED",    TABLE_RIGHT},
+        {"FINGERPRINT", TABLE_RIGHT},
     };
     struct table t;
     int rc = 0;
@@ -316,10 +347,30 @@ static int print(struct bench_queue *b)
         table_cell(&t, 7, COLOR_NONE, "%s", show_count(m.placed).text);
         table_cell(&t, 8, COLOR_NONE, "%s", show_count(m.waiting).text);
         table_cell(&t, 9, COLOR_NONE, "%s", show_count(m.reserved).text);
+        table_cell(&t, 10, COLOR_NONE, "%016" PRIx64, m.hash);
     }
     if (rc == 0)
         table_print(&t);
     table_done(&t);
+    return rc;
+}
+
+/* What is paid for every decision, however little there is to decide. */
+static int print_events(struct bench_queue *b)
+{
+    struct bench_event m = {0};
+    if (b->values->events.n == 0 || b->values->only.n)
+        return 0;
+    int rc = bench_event(b->values->events.n, b->values->seed.n, &m, &b->err);
+    double n = (double)m.events, all = (m.freeze + m.plan + m.apply + m.free) / n;
+    if (rc == 0)
+        (void)fprintf(
+            b->cli->out,
+            "One node, 100 jobs run, 100 wait, fifo, 1 reservation: %s a decision (freeze %s, plan %s, apply %s, "
+            "free %s), %s a second; fingerprint %016" PRIx64 "\n",
+            show_seconds(all).text, show_seconds(m.freeze / n).text, show_seconds(m.plan / n).text,
+            show_seconds(m.apply / n).text, show_seconds(m.free / n).text, show_count((uint64_t)(1 / all)).text,
+            m.hash);
     return rc;
 }
 
@@ -342,6 +393,8 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
                       show_count(b.values->runs.n).text);
         rc = print(&b);
     }
+    if (rc == 0)
+        rc = print_events(&b);
     berth_cluster_free(b.cluster);
     return rc == 0 ? EXIT_OK : cli_fail(cli, EXIT_FAILED, "%s", b.err.text);
 }

@@ -8,10 +8,11 @@
 #include "cli/bench_case.h"
 
 enum bench_measure {
-    MEASURE_SECONDS,  /* freeze, plan and actions: the median */
-    MEASURE_ONE_MORE, /* the same for one new pod with everything placed */
-    MEASURE_BYTES,    /* peak memory */
-    MEASURE_RATIO,    /* the median against another case's */
+    MEASURE_SECONDS,   /* freeze, plan and actions: the median */
+    MEASURE_ONE_MORE,  /* the same for one new pod with everything placed */
+    MEASURE_MANY_MORE, /* ... for BENCH_MANY */
+    MEASURE_BYTES,     /* peak memory */
+    MEASURE_RATIO,     /* the median against another case's */
 };
 
 struct bench_goal {
@@ -47,5 +48,5 @@ const struct bench_suite *bench_suite_get(bool quick);
 /* The goal for a cluster of this size, whatever its seed; NULL: none. */
 const struct bench_goal *bench_goal_find(const struct bench_size *size, enum bench_measure measure);
 
-/* Does some goal of the suite ask for one more pod in this case? */
-bool bench_suite_one_more(const struct bench_suite *suite, size_t i);
+/* Does some goal of the suite ask for this of the case? */
+bool bench_suite_asks(const struct bench_suite *suite, size_t i, enum bench_measure measure);

@@ -119,6 +119,18 @@ static const struct column node_columns[] = {
     COLUMN("AGE", "created", .form = COLUMN_AGE),
 };
 
+static const struct column optask_columns[] = {
+    COLUMN("KEY", "id"),
+    COLUMN("STATE", "status.state", .form = COLUMN_STATE),
+    COLUMN("DONE", "status.done", .form = COLUMN_PART, .of = "status.all", .flags = TABLE_RIGHT),
+    COLUMN("FAILURES", "status.failures", .flags = TABLE_RIGHT),
+    COLUMN("READY", "ready"),
+    COLUMN("ARGS", "args", .form = COLUMN_WORDS, .flags = TABLE_WRAP),
+    COLUMN("INIT", "init", .form = COLUMN_YES, .wide = true),
+    COLUMN("SHA256", "sha256", .wide = true),
+    COLUMN("AGE", "created", .form = COLUMN_AGE),
+};
+
 static const struct column volume_columns[] = {
     COLUMN("NAME", "id"),
     COLUMN("OWNER", "owner"),
@@ -202,6 +214,7 @@ const struct collection collections[] = {
     {"domain",   "domains",   NULL,                   true,  false, NULL,                              COLUMNS(domain_columns)  },
     {"queue",    "queues",    NULL,                   true,  false, NULL,                              COLUMNS(queue_columns)   },
     {"window",   "windows",   NULL,                   true,  false, NULL,                              COLUMNS(window_columns)  },
+    {"optask",   "optasks",   "op",                   true,  false, NULL,                              COLUMNS(optask_columns)  },
     {"volume",   "volumes",   "vol",                  true,  false, "owner group",                     COLUMNS(volume_columns)  },
     {"secret",   "secrets",   NULL,                   true,  false, "owner group",                     COLUMNS(secret_columns)  },
     {"app",      "apps",      "svc service services", true,  true,  "owner group state",               COLUMNS(app_columns)     },
@@ -214,8 +227,8 @@ const struct collection collections[] = {
 const size_t collections_len = sizeof collections / sizeof collections[0];
 
 const char *const collection_words[] = {
-    "apps",   "jobs",     "vms",       "instances", "nodes",    "volumes", "secrets", "users", "groups", "roles",
-    "tokens", "profiles", "resources", "queues",    "policies", "windows", "domains", "crons", NULL,
+    "apps",   "jobs",     "vms",       "instances", "nodes",    "volumes", "secrets", "users", "groups",  "roles",
+    "tokens", "profiles", "resources", "queues",    "policies", "windows", "domains", "crons", "optasks", NULL,
 };
 
 /* Is `word` one of the words of `list`? */

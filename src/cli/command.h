@@ -90,9 +90,13 @@ const char *help_exit_codes(void);
 /* Copies the part of an option's value that help shows, such as "FILE" or "table|json"; "" for a flag. */
 void option_value_text(const struct option *option, char *buf, size_t size);
 
-extern const struct command plan_command, profiles_command, replay_command, sim_cluster_command, bench_command,
-    bench_plan_command, bench_queue_command, bench_daemon_command, bench_agent_command, completion_command,
-    help_command, version_command, man_command;
+extern const struct command sim_cluster_command, sim_swf_command, sim_openb_command, sim_muri_command, sim_run_command,
+    sim_replay_command, sim_generate_command, sim_run_command, sim_replay_command;
+extern const struct command plan_command, profiles_command, replay_command, bench_command, bench_plan_command,
+    bench_queue_command, bench_daemon_command, bench_agent_command, completion_command, help_command, version_command,
+    man_command;
+extern const struct command journal_ls_command, journal_show_command, journal_grep_command, journal_verify_command,
+    journal_export_command;
 extern const struct command get_command, describe_command, apply_command, diff_command, edit_command, delete_command,
     why_command;
 extern const struct command job_run_command, squeue_command, scancel_command, sinfo_command, sbatch_command,
@@ -111,6 +115,8 @@ extern const struct command secret_set_command, secret_ls_command, secret_rm_com
 extern const struct command vm_start_command, vm_stop_command, vm_restart_command, vm_rm_command;
 extern const struct command node_accept_command, node_ls_command, node_add_command, node_rm_command, node_drain_command,
     node_cordon_command, node_enable_command, node_disable_command, node_capabilities_command, node_settings_command;
+extern const struct command optask_run_command, optask_ready_command, optask_list_command, optask_show_command,
+    optask_logs_command, optask_retry_command, optask_undo_command, optask_rm_command;
 extern const struct command status_command, gateway_command, schedule_command, events_command, system_settings_command,
     system_services_command, system_configure_command, system_restart_command, system_enable_command,
     system_disable_command, backup_command, restore_command;

@@ -154,6 +154,7 @@ const struct command delete_command = {
 RM_COMMAND(app, "Delete apps; their instances are stopped.", SECTION_WORK);
 RM_COMMAND(vm, "Delete virtual machines.", SECTION_WORK);
 RM_COMMAND(secret, "Remove secrets that no app or job names.", SECTION_WORK);
+RM_COMMAND(optask, "Forget OpTasks that do not run; nodes remember what was done.", SECTION_CLUSTER);
 RM_COMMAND(user, "Remove users.", SECTION_PEOPLE);
 RM_COMMAND(group, "Remove groups.", SECTION_PEOPLE);
 RM_COMMAND(token, "Revoke tokens.", SECTION_PEOPLE);

@@ -12,11 +12,6 @@
 
 enum { EVENTS_SHOWN = 20, INSTANCES_SHOWN = 50 };
 
-static void heading(const struct cli *cli, const char *text)
-{
-    fprintf(cli->out, "\n%s%s%s\n", cli_paint(cli, COLOR_BOLD), text, cli_paint(cli, COLOR_NONE));
-}
-
 static void conditions_print(const struct cli *cli, const json_t *conditions)
 {
     static const struct table_column columns[] = {
@@ -66,29 +61,13 @@ static void counts_print(const struct cli *cli, const json_t *conditions)
     }
 }
 
-static void instances_print(const struct cli *cli, json_t *instances)
-{
-    CLEANUP(listing) struct listing listing = {0};
-    size_t len = json_array_size(instances);
-
-    if (len == 0)
-        return;
-    heading(cli, "Instances");
-    listing_init(&listing, cli, collection_find("instance"), false);
-    for (size_t i = 0; i < len && i < INSTANCES_SHOWN; i++)
-        listing_add(&listing, json_array_get(instances, i));
-    listing_print(&listing);
-    if (len > INSTANCES_SHOWN)
-        fputs("... and more: 'berth get instances'\n", cli->out);
-}
-
 static void status_print(const struct cli *cli, const json_t *status)
 {
     CLEANUP(json) json_t *plain = json_copy((json_t *)status);
 
     json_object_del(plain, "conditions");
     json_object_del(plain, "instances");
-    heading(cli, "Status");
+    section_print(cli, "Status");
     fields_print(cli, plain, 0);
     conditions_print(cli, json_object_get(status, "conditions"));
     counts_print(cli, json_object_get(status, "conditions"));
@@ -127,7 +106,7 @@ static int describe(struct api *a, const struct target *target)
     fields_print(cli, plain, 0);
     if (json_is_object(status))
         status_print(cli, status);
-    instances_print(cli, instances);
+    instances_print(cli, "Instances", instances, INSTANCES_SHOWN);
     if (instances)
         rc = events_of(a, id, EVENTS_SHOWN);
     return rc;

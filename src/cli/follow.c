@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -10,7 +11,7 @@
 #include "net/client.h"
 #include "wire/document.h"
 
-enum { STREAMS_MAX = 2, LINE_MAX_BYTES = 16 * 1024 * 1024 };
+enum { STREAMS_MAX = 2, LINE_MAX_BYTES = 16 * 1024 * 1024, AGAIN_S = 1 };
 
 struct change {
     char *id;
@@ -31,8 +32,13 @@ struct inbox {
 struct stream {
     struct inbox *inbox;
     struct api api; /* a client of its own; the rest is borrowed */
-    struct str path, line;
+    const char *plural;
+    json_int_t revision; /* seen up to here */
+    struct str line;
     bool own;
+    bool away;                  /* the server is, and it was told */
+    bool ended;                 /* the server has said why, in `trouble` */
+    struct api_trouble trouble; /* EXIT_OK: another stream may go on from there */
     pthread_t thread;
 };
 
@@ -46,28 +52,25 @@ static void inbox_end(struct inbox *inbox, const struct api_trouble *trouble)
     pthread_mutex_unlock(&inbox->lock);
 }
 
-/* The server has ended the stream and says why. */
-static void end_told(struct inbox *inbox, const char *code)
+/* The server ends the stream and says why. */
+static void end_told(struct stream *s, const char *code)
 {
     static const struct {
         const char *code;
-        enum exit_code exit;
+        enum exit_code exit; /* EXIT_OK: it may go on */
         const char *text;
     } rows[] = {
-        {"compacted",       EXIT_FAILED,      "the server has forgotten what lies between; watch again"},
-        {"unauthenticated", EXIT_REFUSED,     "the token has expired or was revoked"                   },
-        {"slow",            EXIT_FAILED,      "more changed than could be printed in time; watch again"},
-        {"stopping",        EXIT_UNREACHABLE, "the server is stopping"                                 },
-        {NULL,              EXIT_UNREACHABLE, "the server has ended the watch"                         },
+        {"compacted",       EXIT_FAILED,  "the server has forgotten what lies between; watch again"},
+        {"unauthenticated", EXIT_REFUSED, "the token has expired or was revoked"                   },
+        {NULL,              EXIT_OK,      ""                                                       }, /* slow, stopping */
     };
-    struct api_trouble trouble = {0};
     size_t i = 0;
 
     while (rows[i].code && strcmp(rows[i].code, code) != 0)
         i++;
-    trouble.code = rows[i].exit;
-    err_set(&trouble.err, EPIPE, "%s", rows[i].text);
-    inbox_end(inbox, &trouble);
+    s->ended = true;
+    s->trouble = (struct api_trouble){.code = rows[i].exit};
+    err_set(&s->trouble.err, EPIPE, "%s", rows[i].text);
 }
 
 static void line_take(struct stream *s, const char *at, size_t len)
@@ -81,9 +84,11 @@ static void line_take(struct stream *s, const char *at, size_t len)
         return; /* an empty line keeps the connection alive */
     if (strcmp(type, "end") == 0) {
         const char *code = json_string_value(json_object_get(line, "code"));
-        end_told(s->inbox, code ? code : "");
+        end_told(s, code ? code : "");
         return;
     }
+    s->away = false;
+    s->revision = json_integer_value(json_object_get(line, "revision"));
     struct change change = {.gone = strcmp(type, "gone") == 0, .own = s->own};
     if (s->own)
         change.id = mem_strdup(object_id(change.gone ? line : object, buf));
@@ -119,15 +124,47 @@ static bool piece_take(void *ctx, const char *at, size_t len)
     return true;
 }
 
+static bool comes_back(int rc, const struct api_trouble *trouble)
+{
+    return rc == EXIT_OK || rc == EXIT_UNREACHABLE || trouble->status == 429 || trouble->status == 503;
+}
+
+static void moment_pass(void)
+{
+    (void)nanosleep(&(struct timespec){.tv_sec = AGAIN_S}, NULL);
+}
+
+/* One stream from what was seen last until it ends; its trouble, EXIT_OK where another may go on. */
+static void stream_once(struct stream *s)
+{
+    CLEANUP(str) struct str path = {0};
+    char from[32];
+
+    str_addf(&path, "/v1/%s", s->plural);
+    snprintf(from, sizeof from, "%" JSON_INTEGER_FORMAT, s->revision);
+    query_add(&path, "watch", from);
+    str_clear(&s->line);
+    s->ended = false;
+    struct api_trouble trouble = {0};
+    int rc = api_stream(&s->api, str_text(&path), piece_take, s, &trouble);
+    if (!s->ended)
+        s->trouble = comes_back(rc, &trouble) ? (struct api_trouble){0} : trouble;
+}
+
 static void *stream_main(void *ctx)
 {
     struct stream *s = ctx;
-    struct api_trouble trouble = {0};
 
-    if (api_stream(&s->api, str_text(&s->path), piece_take, s, &trouble) != EXIT_OK)
-        inbox_end(s->inbox, &trouble);
-    else
-        end_told(s->inbox, "");
+    for (;;) {
+        stream_once(s);
+        if (s->trouble.code != EXIT_OK)
+            break;
+        if (s->own && !s->away && !s->ended)
+            cli_warn(s->api.cli, "the server does not answer; what changes is printed when it is back");
+        s->away |= !s->ended;
+        moment_pass();
+    }
+    inbox_end(s->inbox, &s->trouble);
     while (pause() < 0) /* the process ends with its main thread; what this one has stays in use until then */
         continue;
     return NULL;
@@ -140,14 +177,12 @@ static int stream_start(struct stream *s, const struct follow *f, const char *pl
     struct client_config config = {
         .url = c->server, .token = c->token, .ca_path = c->ca, .pin = c->pin, .agent = "berth/" BERTH_VERSION};
     struct berth_err err;
-    char from[32];
 
     s->api = (struct api){.cli = f->api->cli, .connection = *c};
     if (client_new(&config, &s->api.client, &err) != 0)
         return cli_fail(f->api->cli, EXIT_FAILED, "%s", err.text);
-    str_addf(&s->path, "/v1/%s", plural);
-    snprintf(from, sizeof from, "%" JSON_INTEGER_FORMAT, revision);
-    query_add(&s->path, "watch", from);
+    s->plural = plural;
+    s->revision = revision;
     int rc = pthread_create(&s->thread, NULL, stream_main, s);
     if (rc != 0)
         return cli_fail(f->api->cli, EXIT_FAILED, "cannot start a thread: %s", strerror(rc));
@@ -256,7 +291,11 @@ static int change_print(struct follow *f, json_t *rows, const struct change *cha
         return EXIT_OK;
     }
     object_path(&path, &target);
-    int rc = api_try(f->api, &(struct api_request){.method = "GET", .path = str_text(&path)}, &answer, &trouble);
+    int rc;
+    while ((rc = api_try(f->api, &(struct api_request){.method = "GET", .path = str_text(&path)}, &answer, &trouble)) !=
+               EXIT_OK &&
+           comes_back(rc, &trouble))
+        moment_pass();
     if (rc == EXIT_NOT_FOUND)
         return EXIT_OK; /* gone again, or an instance of another kind of workload */
     if (rc != EXIT_OK)

@@ -18,5 +18,6 @@ struct follow {
     const char *owner, *group, *state, *node, *workload; /* filters; NULL: none */
 };
 
-/* Goes on from a list as it was at a revision; ends only when something fails. Returns an enum exit_code. */
+/* Goes on from a list as it was at a revision, and from what was seen last when the server goes and comes back; ends only when
+ * something fails for good. Returns an enum exit_code. */
 int follow_run(struct follow *f, const json_t *items, json_int_t revision);

@@ -177,10 +177,12 @@ static void tail_start(struct following *f, const json_t *instance, bool last)
         (void)snprintf(t->label, sizeof t->label, "%.40s/%" JSON_INTEGER_FORMAT, f->id, ordinal);
         t->color = colors[(size_t)ordinal % (sizeof colors / sizeof *colors)];
     }
-    if (last)
+    if (last) {
         str_addf(&t->path, "/v1/jobs/%s/logs?ordinal=%" JSON_INTEGER_FORMAT, f->id, ordinal);
-    else
+    } else { /* with its node the log is found also when it has just ended */
         str_addf(&t->path, "/v1/instances/%" JSON_INTEGER_FORMAT "/logs?follow=true", id);
+        query_add(&t->path, "node", json_string_value(json_object_get(instance, "node")));
+    }
     if (api_twin(f->api, &t->api) != EXIT_OK || pthread_create(&t->thread, NULL, tail_main, t) != 0) {
         tail_free(t);
         return;

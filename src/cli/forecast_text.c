@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "cli/output.h"
 #include "cli/show.h"
 #include "cli/table.h"
 #include "wire/moment.h"
@@ -142,11 +143,6 @@ const char *holder_text(const json_t *holder, char *buf, size_t size)
 }
 
 /* ---- printing ------------------------------------------------------------------------------------------------------- */
-
-void section_print(const struct cli *cli, const char *title)
-{
-    fprintf(cli->out, "\n%s%s%s\n", cli_paint(cli, COLOR_BOLD), title, cli_paint(cli, COLOR_NONE));
-}
 
 void sentence_print(const struct cli *cli, const char *fmt, ...)
 {

@@ -21,9 +21,7 @@ const char *holder_text(const json_t *holder, char *buf, size_t size);
 /* Why it waits, in two or three words: "too little cpu", "too few GPUs"; `why` has "reason" and "what". */
 const char *reason_text(const json_t *why, char *buf, size_t size);
 
-/* A heading, after an empty line. */
-void section_print(const struct cli *cli, const char *title);
-/* A sentence below it, indented and wrapped. */
+/* A sentence below a heading, indented and wrapped. */
 void sentence_print(const struct cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Position, tier, ranking, reservation: some sentences. */

@@ -263,9 +263,9 @@ const struct command get_command = {
 };
 
 /* The same by the name of a family. */
-#define LS_COMMAND(family, plural, where)                                                                              \
-    const struct command family##_ls_command = {                                                                       \
-        .name = #family " ls",                                                                                         \
+#define LIST_COMMAND(family, word, plural, where)                                                                      \
+    const struct command family##_##word##_command = {                                                                 \
+        .name = #family " " #word,                                                                                     \
         .operands = "",                                                                                                \
         .summary = "List " plural "; the same as 'berth get " plural "'.",                                             \
         .options = options,                                                                                            \
@@ -277,11 +277,13 @@ const struct command get_command = {
         .run = run,                                                                                                    \
     }
 
+#define LS_COMMAND(family, plural, where) LIST_COMMAND(family, ls, plural, where)
 LS_COMMAND(app, "apps", SECTION_WORK);
 LS_COMMAND(job, "jobs", SECTION_WORK);
 LS_COMMAND(vm, "vms", SECTION_WORK);
 LS_COMMAND(secret, "secrets", SECTION_WORK);
 LS_COMMAND(node, "nodes", SECTION_CLUSTER);
+LIST_COMMAND(optask, list, "optasks", SECTION_CLUSTER);
 LS_COMMAND(user, "users", SECTION_PEOPLE);
 LS_COMMAND(group, "groups", SECTION_PEOPLE);
 LS_COMMAND(token, "tokens", SECTION_PEOPLE);

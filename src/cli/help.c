@@ -100,7 +100,7 @@ void help_print_family(const struct cli *cli, const struct family *family)
 }
 
 /* Words in the order of the table; a family stands where its first verb does. */
-static void section_print(const struct cli *cli, enum command_section section)
+static void commands_print(const struct cli *cli, enum command_section section)
 {
     const struct family *last = NULL;
 
@@ -138,7 +138,7 @@ void help_print(const struct cli *cli)
     fprintf(cli->out, "\n%sUsage:%s berth COMMAND [OPTION]... [ARGUMENT]...\n", cli_paint(cli, COLOR_BOLD),
             cli_paint(cli, COLOR_NONE));
     for (unsigned section = 0; section < SECTIONS; section++)
-        section_print(cli, (enum command_section)section);
+        commands_print(cli, (enum command_section)section);
     heading(cli, "Exit codes");
     cli_wrap(cli, help_exit_codes(), 0, 0);
     heading(cli, "Start here");

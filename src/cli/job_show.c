@@ -14,22 +14,6 @@
 
 enum { EVENTS_SHOWN = 10, INSTANCES_SHOWN = 20 };
 
-static void instances_print(const struct cli *cli, const json_t *instances)
-{
-    CLEANUP(listing) struct listing listing = {0};
-    size_t len = json_array_size(instances);
-
-    if (len == 0)
-        return;
-    section_print(cli, "Where it runs");
-    listing_init(&listing, cli, collection_find("instance"), false);
-    for (size_t i = 0; i < len && i < INSTANCES_SHOWN; i++)
-        listing_add(&listing, json_array_get(instances, i));
-    listing_print(&listing);
-    if (len > INSTANCES_SHOWN)
-        fputs("... and more: 'berth get instances'\n", cli->out);
-}
-
 static void document_print(const struct cli *cli, const json_t *job)
 {
     static const char *const hidden[] = {"status", "v",          "revision", "id",    "kind",
@@ -65,7 +49,7 @@ static int show(struct api *a, const char *id, unsigned form)
         return EXIT_OK;
     job_why_print(a->cli, why);
     document_print(a->cli, job);
-    instances_print(a->cli, instances);
+    instances_print(a->cli, "Where it runs", instances, INSTANCES_SHOWN);
     return events_of(a, id, EVENTS_SHOWN);
 }
 

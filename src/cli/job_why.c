@@ -7,6 +7,7 @@
 #include "cli/collection.h"
 #include "cli/forecast_text.h"
 #include "cli/listing.h"
+#include "cli/output.h"
 #include "cli/show.h"
 
 static const char *member(const json_t *object, const char *key)

@@ -5,6 +5,7 @@
 #include <strings.h>
 #include <time.h>
 
+#include "cli/output.h"
 #include "cli/show.h"
 #include "cli/table.h"
 #include "wire/moment.h"
@@ -372,4 +373,20 @@ int objects_sort(const struct collection *c, json_t *items, const char *title)
         mem_free(sorted[i].text);
     }
     return 0;
+}
+
+void instances_print(const struct cli *cli, const char *title, const json_t *instances, size_t most)
+{
+    CLEANUP(listing) struct listing listing = {0};
+    size_t len = json_array_size(instances);
+
+    if (len == 0)
+        return;
+    section_print(cli, title);
+    listing_init(&listing, cli, collection_find("instance"), false);
+    for (size_t i = 0; i < len && i < most; i++)
+        listing_add(&listing, json_array_get(instances, i));
+    listing_print(&listing);
+    if (len > most)
+        fputs("... and more: 'berth get instances'\n", cli->out);
 }

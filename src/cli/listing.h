@@ -31,6 +31,9 @@ void listing_add_word(struct listing *l, const char *id, const char *word);
 /* Prints the rows and forgets them. */
 void listing_print(struct listing *l);
 
+/* A heading and the first `most` of some instances; nothing where there are none. */
+void instances_print(const struct cli *cli, const char *title, const json_t *instances, size_t most);
+
 /* The text of one cell; *ret_color is set. */
 void column_text(const struct column *column, const json_t *object, int64_t now_ns, struct str *to,
                  enum color *ret_color);

@@ -82,11 +82,11 @@ static void *reading_main(void *ctx)
     return NULL;
 }
 
-/* Of a pod of an app or job the daemon finds the right instance, also where it has ended. */
+/* Of a pod of an app, job or vm the daemon finds the right instance, also where it has ended. */
 static void path_make(struct str *path, const struct pod_name *name, const struct pod *pod, const struct logs_values *v)
 {
     char number[24];
-    bool named = strcmp(name->kind, "app") == 0 || strcmp(name->kind, "job") == 0;
+    bool named = strcmp(name->kind, "instance") != 0;
 
     if (named) {
         str_addf(path, "/v1/%ss", name->kind);

@@ -55,3 +55,8 @@ void fields_print(const struct cli *cli, const json_t *object, size_t indent)
                 key ? (int)(colon - line) : 0, line, key ? cli_paint(cli, COLOR_NONE) : "", key ? colon : line);
     }
 }
+
+void section_print(const struct cli *cli, const char *title)
+{
+    fprintf(cli->out, "\n%s%s%s\n", cli_paint(cli, COLOR_BOLD), title, cli_paint(cli, COLOR_NONE));
+}

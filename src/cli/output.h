@@ -20,6 +20,8 @@ struct view_values {
 extern const struct option view_options[];
 extern const size_t view_options_len;
 
+/* A heading, after an empty line. */
+void section_print(const struct cli *cli, const char *title);
 void json_print(const struct cli *cli, const json_t *value);
 void yaml_print(const struct cli *cli, const json_t *value);
 /* Prints it unless the form is VIEW_TEXT; then false. */

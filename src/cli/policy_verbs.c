@@ -27,11 +27,30 @@ static json_t *built_in_json(const char *name, const char *text)
     return json_pack("{s:s, s:s, s:b, s:s}", "id", name, "ranking", name, "built_in", 1, "text", text);
 }
 
+/* Says of one of them that it orders queues which name none; of those who may not see the settings nobody is told. */
+static void mark_in_force(struct api *api, json_t *items)
+{
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    struct api_trouble trouble;
+    size_t i;
+    json_t *item;
+    char id[ID_TEXT_MAX];
+    if (api_try(api, &(struct api_request){.method = "GET", .path = "/v1/system/settings"}, &answer, &trouble) !=
+        EXIT_OK)
+        return;
+    json_array_foreach(items, i, item) if (strcmp(object_id(item, id), member(answer.body, "policy")) == 0)
+    {
+        json_object_set_new(item, "in_force", json_true());
+        return;
+    }
+}
+
 static int list_run(struct cli *cli, const void *values, const struct operands *operands)
 {
     static const struct table_column columns[] = {
         {"POLICY",  TABLE_PLAIN, 0},
         {"RANKING", TABLE_PLAIN, 0},
+        {"USED",    TABLE_PLAIN, 0},
         {"WHAT",    TABLE_WRAP,  0},
     };
     const struct view_values *v = values;
@@ -51,6 +70,7 @@ static int list_run(struct cli *cli, const void *values, const struct operands *
         return rc;
     for (i = 0; (name = berth_ranking_at(i, &text)); i++)
         json_array_append_new(items, built_in_json(name, text));
+    mark_in_force(&api, items);
     if (view_print(cli, v->form, items))
         return EXIT_OK;
     table_init(&table, cli, columns, sizeof columns / sizeof columns[0]);
@@ -64,7 +84,8 @@ static int list_run(struct cli *cli, const void *values, const struct operands *
                    json_is_true(json_object_get(item, "built_in")) ? "built in"
                    : *formula                                      ? "formula"
                                                                    : member(item, "ranking"));
-        table_cell(&table, 2, COLOR_NONE, "%.*s%s", *formula ? line : 256, *formula ? formula : member(item, "text"),
+        table_cell(&table, 2, COLOR_NONE, "%s", json_is_true(json_object_get(item, "in_force")) ? "yes" : "");
+        table_cell(&table, 3, COLOR_NONE, "%.*s%s", *formula ? line : 256, *formula ? formula : member(item, "text"),
                    formula[line] && formula[line + 1] ? " ..." : "");
     }
     table_print(&table);
@@ -76,6 +97,9 @@ const struct command policy_list_command = {
     .name = "policy list",
     .operands = "",
     .summary = "List policies, those made here and those built in.",
+    .text =
+        "USED says yes of the one that orders jobs of queues which name none, by the setting `policy`: berth, unless it "
+        "was set. Plain first come, first served is 'berth system settings policy=fifo'.",
     .options = view_options,
     .options_len = 1,
     .values_size = sizeof(struct view_values),

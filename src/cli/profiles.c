@@ -55,6 +55,8 @@ static void profiles_list(const struct cli *cli)
         for (size_t j = 0; j < profile->filters_len && at < sizeof text; j++)
             at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", j ? ", " : "; only the filters ",
                                    profile->filters[j]);
+        if (profile->steps && at < sizeof text)
+            (void)snprintf(text + at, sizeof text - at, "; in %" PRIu32 " steps", profile->steps);
         if (at == 0)
             snprintf(text, sizeof text, "no scores: the first node that passes the filters");
         entry(cli, 2 + width + 2, profile->name, text);

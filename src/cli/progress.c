@@ -26,8 +26,13 @@ void progress_tell(void *ctx, size_t done, size_t total)
     fprintf(p->cli->err, "\r%-9s [", p->what);
     for (size_t i = 0; i < BAR_WIDTH; i++)
         fputc(i < filled ? '#' : '.', p->cli->err);
-    fprintf(p->cli->err, "] %3.0f%%  %s of %s\033[K", (double)done / (double)total * 100, show_count(done).text,
+    fprintf(p->cli->err, "] %3.0f%%  %s of %s", (double)done / (double)total * 100, show_count(done).text,
             show_count(total).text);
+    if (done && done < total) {
+        double left_s = (double)(now_ns - p->start_ns) / 1e9 * (double)(total - done) / (double)done;
+        fprintf(p->cli->err, ", about %s left", show_age((int64_t)(left_s + 0.5)).text);
+    }
+    fputs("\033[K", p->cli->err);
     fflush(p->cli->err);
     p->drawn = true;
     p->drawn_ns = now_ns;

@@ -46,14 +46,14 @@ static const char *kind_before(const char *text, const char **ret_rest)
     return c->kind;
 }
 
-/* Is there a job of this number? */
-static int job_there(struct api *a, const char *id, bool *ret)
+/* Is there one of this number or name in the collection? */
+static int is_there(struct api *a, const char *collection, const char *id, bool *ret)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
     struct api_trouble trouble;
 
-    str_add(&path, "/v1/jobs");
+    str_add(&path, collection);
     path_add(&path, id);
     int rc = api_try(a, &(struct api_request){.method = "GET", .path = str_text(&path)}, &answer, &trouble);
     *ret = rc == EXIT_OK;
@@ -65,7 +65,7 @@ int pod_name_read(struct api *a, const char *text, struct pod_name *ret)
     struct pod_name name = {0};
     const char *rest = text, *kind = kind_before(text, &rest);
     size_t len = strlen(rest);
-    bool is_job = true;
+    bool is_job = true, is_vm = false;
     int rc = EXIT_OK;
 
     if (!kind || strcmp(kind, "instance") != 0)
@@ -75,13 +75,15 @@ int pod_name_read(struct api *a, const char *text, struct pod_name *ret)
     name.id = mem_strdup(rest);
     name.id[len] = '\0';
     if (!kind && all_digits(name.id) && !name.has_ordinal)
-        rc = job_there(a, name.id, &is_job);
+        rc = is_there(a, "/v1/jobs", name.id, &is_job);
+    if (!kind && !all_digits(name.id)) /* an app and a vm cannot have the same name */
+        rc = is_there(a, "/v1/vms", name.id, &is_vm);
     if (rc != EXIT_OK) {
         mem_free(name.id);
         return rc;
     }
     if (!kind)
-        kind = !all_digits(name.id) ? "app" : is_job ? "job" : "instance";
+        kind = is_vm ? "vm" : !all_digits(name.id) ? "app" : is_job ? "job" : "instance";
     (void)snprintf(name.kind, sizeof name.kind, "%s", kind);
     *ret = name;
     return EXIT_OK;

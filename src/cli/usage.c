@@ -6,9 +6,13 @@
 #include "bill/book.h"
 #include "cli/api.h"
 #include "cli/command.h"
+#include "cli/listing.h"
 #include "cli/output.h"
+#include "cli/span.h"
 #include "cli/table.h"
+#include "wire/api.h"
 #include "wire/document.h"
+#include "wire/moment.h"
 
 struct usage_values {
     const char *user, *group, *queue, *from, *to, *month, *by;
@@ -19,11 +23,12 @@ static const struct option usage_options[] = {
     OPTION_TEXT_ROW("user", 'u', usage_values, user, "NAME", "Only of this user."),
     OPTION_TEXT_ROW("group", 'g', usage_values, group, "NAME", "Only of this group."),
     OPTION_TEXT_ROW("queue", 'q', usage_values, queue, "NAME", "Only what ran from this queue."),
-    OPTION_TEXT_ROW("from", 0, usage_values, from, "TIME", "Only what was used from then on, 2026-03-01T00:00:00Z."),
-    OPTION_TEXT_ROW("to", 0, usage_values, to, "TIME", "Only what was used before."),
+    OPTION_TEXT_ROW("from", 0, usage_values, from, "TIME",
+                    "Only what was used from then on: a moment, a day such as 2026-03-01, or 7d for the last week."),
+    OPTION_TEXT_ROW("to", 0, usage_values, to, "TIME", "Only what was used before; written like --from."),
     OPTION_TEXT_ROW("month", 'm', usage_values, month, "MONTH", "Only this month, such as 2026-03."),
     OPTION_TEXT_ROW("by", 0, usage_values, by, "WHAT",
-                    "A line for each user, group, queue or name, or several of them: user,queue."),
+                    "A line for each user, group, queue, name or outcome, or several of them: user,queue."),
     OPTION_CHOICE_ROW("output", 'o', usage_values, form, view_choices, "Form of the output."),
 };
 
@@ -47,11 +52,12 @@ static void row_print(struct table *t, const json_t *item, const char *const *ke
 
 static void print(const struct cli *cli, const json_t *answer)
 {
-    static const char *const keys[] = {"group", "user", "queue", "name"};
-    static const char *const titles[] = {"GROUP", "USER", "QUEUE", "NAME"};
+    enum { KEYS = 5, SUMS = 4 };
+    static const char *const keys[KEYS] = {"group", "user", "queue", "name", "outcome"};
+    static const char *const titles[KEYS] = {"GROUP", "USER", "QUEUE", "NAME", "OUTCOME"};
     const json_t *items = json_object_get(answer, "items"), *first = json_array_get(items, 0);
-    const char *shown[4];
-    struct table_column columns[8];
+    const char *shown[KEYS];
+    struct table_column columns[KEYS + SUMS];
     struct table t;
     size_t len = 0, i;
     json_t *item;
@@ -59,15 +65,15 @@ static void print(const struct cli *cli, const json_t *answer)
         fprintf(cli->out, "nothing was used that is over\n");
         return;
     }
-    for (i = 0; i < 4; i++)
+    for (i = 0; i < KEYS; i++)
         if (json_object_get(first, keys[i])) {
             columns[len] = (struct table_column){.name = titles[i]};
             shown[len++] = keys[i];
         }
-    static const char *const sums[] = {"ENDED", "CORE-HOURS", "GPU-HOURS", "GIB-HOURS"};
-    for (i = 0; i < 4; i++)
+    static const char *const sums[SUMS] = {"ENDED", "CORE-HOURS", "GPU-HOURS", "GIB-HOURS"};
+    for (i = 0; i < SUMS; i++)
         columns[len + i] = (struct table_column){.name = sums[i], .flags = TABLE_RIGHT};
-    table_init(&t, cli, columns, len + 4);
+    table_init(&t, cli, columns, len + SUMS);
     json_array_foreach(items, i, item) row_print(&t, item, shown, len, NULL);
     if (json_array_size(items) > 1)
         row_print(&t, json_object_get(answer, "total"), shown, len, "total");
@@ -89,6 +95,24 @@ static int month_query(const struct cli *cli, const char *month, struct str *pat
     return EXIT_OK;
 }
 
+/* A moment, or how long ago. */
+static int when_query(const struct cli *cli, const char *name, const char *text, struct str *path)
+{
+    char moment[SPAN_TEXT_MAX], ago[TIMESTAMP_MAX];
+    int64_t now_ns = wall_clock_ns(), span_ns;
+    struct berth_err err;
+    if (!text)
+        return EXIT_OK;
+    if (duration_parse_text(text, &span_ns, &err) == 0)
+        query_add(path, name, timestamp_text(now_ns - span_ns, ago));
+    else if (moment_read_text(text, now_ns, moment, &err) == 0)
+        query_add(path, name, moment);
+    else
+        return cli_fail(cli, EXIT_USAGE, "--%s is a moment, a day such as 2026-03-01 or how long ago, such as 7d: %s",
+                        name, err.text);
+    return EXIT_OK;
+}
+
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
     const struct usage_values *v = values;
@@ -102,10 +126,10 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     query_add(&path, "user", v->user);
     query_add(&path, "group", v->group);
     query_add(&path, "queue", v->queue);
-    query_add(&path, "from", v->from);
-    query_add(&path, "to", v->to);
     query_add(&path, "by", v->by);
-    int rc = v->month ? month_query(cli, v->month, &path) : EXIT_OK;
+    int rc = v->month ? month_query(cli, v->month, &path) : when_query(cli, "from", v->from, &path);
+    if (rc == EXIT_OK)
+        rc = when_query(cli, "to", v->to, &path);
     if (rc == EXIT_OK)
         rc = api_open(&api, cli);
     if (rc == EXIT_OK)
@@ -121,7 +145,7 @@ const struct command usage_command = {
     .summary = "Show what was used: core-hours, GPU-hours, GiB-hours of memory.",
     .text = "Counts what is over, and of what runs for long what it has used up to now, a day at a time. You see your\n"
             "own, a manager that of the group, an operator everybody's.",
-    .examples = "  berth usage --month 2026-03\n  berth usage --group vision --by user,queue",
+    .examples = "  berth usage --month 2026-03\n  berth usage --from 7d\n  berth usage --group vision --by user,queue",
     .options = usage_options,
     .options_len = sizeof usage_options / sizeof *usage_options,
     .values_size = sizeof(struct usage_values),

@@ -122,37 +122,38 @@ static void item_untell(struct call *c, const struct change_item *item)
 }
 
 /* "ask a manager of group vision" */
-static const char *whom(struct call *c, const char *quota, const char *group)
+static const char *whom(struct arena *arena, const char *quota, const char *group)
 {
-    return strncmp(quota, "user/", 5) == 0 && group && *group ? arena_fmt(&c->arena, "ask a manager of group %s", group)
+    return strncmp(quota, "user/", 5) == 0 && group && *group ? arena_fmt(arena, "ask a manager of group %s", group)
                                                               : "ask an administrator";
 }
 
-static const char *hours(struct call *c, const char *resource, int64_t amount)
+static const char *hours(struct arena *arena, const char *resource, int64_t amount)
 {
-    return arena_fmt(&c->arena, "%lld", (long long)(amount / quota_hour(resource)));
+    return arena_fmt(arena, "%lld", (long long)(amount / quota_hour(resource)));
 }
 
-static int refuse(struct call *c, const struct berth_verdict *v, const char *kind, const char *group)
+int admit_refuse(const struct berth_verdict *v, const char *kind, const char *group, struct arena *arena,
+                 struct berth_err *err)
 {
-    const char *r = v->resource, *ask = whom(c, v->quota, group);
+    const char *r = v->resource, *ask = whom(arena, v->quota, group);
     if (strcmp(v->kind, "total") == 0)
-        return err_set(&c->err, EACCES,
+        return err_set(err, EACCES,
                        "quota %s: %s of %s %s hours are spent or spoken for; this %s asks for %s, and %s would be "
                        "accepted; %s, or wait for the next period",
-                       v->quota, hours(c, r, v->used), hours(c, r, v->limit), r, kind, hours(c, r, v->asked),
-                       hours(c, r, v->accepted), ask);
-    const char *limit = quota_amount_text(r, v->limit, &c->arena), *asked = quota_amount_text(r, v->asked, &c->arena);
-    const char *accepted = quota_amount_text(r, v->accepted, &c->arena);
+                       v->quota, hours(arena, r, v->used), hours(arena, r, v->limit), r, kind,
+                       hours(arena, r, v->asked), hours(arena, r, v->accepted), ask);
+    const char *limit = quota_amount_text(r, v->limit, arena), *asked = quota_amount_text(r, v->asked, arena);
+    const char *accepted = quota_amount_text(r, v->accepted, arena);
     if (strcmp(v->kind, "limit") == 0)
-        return err_set(&c->err, EACCES,
+        return err_set(err, EACCES,
                        "quota %s: %s may be held at once; this %s asks for %s and could never run, and %s would be "
                        "accepted; %s",
                        v->quota, limit, kind, asked, accepted, ask);
-    return err_set(&c->err, EACCES,
+    return err_set(err, EACCES,
                    "quota %s: %s of %s are admitted; this %s asks for %s, and %s would be accepted; %s, or wait until "
                    "other work has ended",
-                   v->quota, quota_amount_text(r, v->used, &c->arena), limit, kind, asked, accepted, ask);
+                   v->quota, quota_amount_text(r, v->used, arena), limit, kind, asked, accepted, ask);
 }
 
 static int judge(struct call *c, enum kind kind, const char *id, const struct work_doc *d)
@@ -166,7 +167,7 @@ static int judge(struct call *c, enum kind kind, const char *id, const struct wo
     w.created_ns = c->now_ns;
     project_claim(c->state, &draft, d, &c->arena, &w);
     struct berth_verdict v = berth_judge(state_cluster(c->state), &w, c->now_ns);
-    return v.ok ? 0 : refuse(c, &v, kinds[kind].name, d->group);
+    return v.ok ? 0 : admit_refuse(&v, kinds[kind].name, d->group, &c->arena, &c->err);
 }
 
 static int judge_item(struct call *c, const struct change_item *item)

@@ -13,3 +13,7 @@ int admit_check(struct call *c, enum kind kind, const char *id, const json_t *ol
 /* The quotas of all workloads that the change writes, each after those before it, for a call with judge_later: so each is told
  * to the cluster once, and not once for each of the others. */
 int admit_all(struct call *c);
+/* -EACCES, in words, for a verdict that is not ok: of what quota, what is used, and what would be accepted. `kind` is what the work is called; where the quota
+ * is a user's, the managers of the group are named. */
+int admit_refuse(const struct berth_verdict *v, const char *kind, const char *group, struct arena *arena,
+                 struct berth_err *err);

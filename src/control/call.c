@@ -125,6 +125,8 @@ static enum permission seeing(enum kind kind)
     case KIND_GROUP:
     case KIND_ROLE: return PERMIT_SELF;
     case KIND_TOKEN: return PERMIT_USERS;
+    case KIND_OPTASK:
+    case KIND_OPSTEP: return PERMIT_NODES;
     case KIND_SETTING: return PERMIT_SYSTEM;
     default: return PERMIT_READ;
     }

@@ -85,8 +85,8 @@ static void add_record(struct building *b, const struct control *c, const struct
     for (size_t i = 0; i + PLANTED(COMMIT_UNTOLD) < b->ops.len; i++) {
         const struct store_op *op = &b->ops.at[i];
         const char *id;
-        bool journalled = kind_journalled(object_key_split(op->key, &id));
-        journal_change(record, op->key, journalled ? op->value.at : NULL, op->value.len, op->gone);
+        bool recorded = kind_recorded(object_key_split(op->key, &id));
+        journal_change(record, op->key, recorded ? op->value.at : NULL, op->value.len, op->gone);
     }
     journal_end(record, note->extra.at, note->extra.len);
 }
@@ -116,8 +116,10 @@ int commit_submit(struct control *c, const struct change *change, const struct c
             .record = {record.at, record.len}
         };
         rc = store_submit(c->store, &txn, done, ctx, err);
-        if (rc == 0)
+        if (rc == 0) {
+            sealer_note(c->sealer, record.len);
             rc = 1;
+        }
     }
     vec_done(&b.ops);
     vec_done(&b.guards);

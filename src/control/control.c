@@ -175,6 +175,7 @@ static void changed(void *ctx, const struct store_event *event)
     jobs_event(c->jobs, kind, id, false);
     if (kind == KIND_CRON)
         crons_event(c->crons, id);
+    optasks_event(c->optasks, kind, id);
     bool confirmed = (kind == KIND_INSTANCE && state_assumed(c->state) < assumed) || remembered;
     if (kind == KIND_SETTING)
         settings_changed(c);
@@ -192,6 +193,7 @@ void control_pump(struct control *c)
     relay_pump(c->relay);
     jobs_step(c->jobs);
     crons_step(c->crons);
+    optasks_step(c->optasks);
     int64_t steady_ns = c->env.steady_ns(c->env.ctx), booked = usage_books_step(c->books, steady_ns);
     int64_t told = notices_step(c->notices, steady_ns);
     int64_t next = scheduler_step(c->scheduler, steady_ns);
@@ -310,6 +312,7 @@ static void sweep(struct control *c)
     arena_done(&arena);
 
     usage_cut_long(c);
+    reads_write(c);
     uint64_t keep = c->in_force.history_max, revision = store_revision(c->store);
     if (revision > keep && revision - keep > store_compacted(c->store) + keep / 4 &&
         store_compact(c->store, revision - keep, &err) < 0)
@@ -328,6 +331,9 @@ void control_tick(struct control *c)
         c->swept_ns = steady_ns;
         sweep(c);
     }
+    if (!c->stopping)
+        sealer_step(c->sealer, steady_ns);
+    series_step(c->series, steady_ns);
     if (next > steady_ns + SECOND)
         next = steady_ns + SECOND; /* streams look at their tokens */
     c->env.wake_at(c->env.ctx, next);
@@ -357,7 +363,9 @@ int control_new(const struct control_env *env, const struct control_options *opt
     c->scheduler = scheduler_new(c);
     c->jobs = jobs_new(c);
     c->crons = crons_new(c);
+    c->optasks = optasks_new(c);
     c->forecast = forecast_new(c);
+    c->redecide = redecide_new(c, options->journal_dir);
     uint64_t limits_seed;
     env->random(env->ctx, &limits_seed, sizeof limits_seed);
     c->limits = limits_new(0, limits_seed);
@@ -367,13 +375,15 @@ int control_new(const struct control_env *env, const struct control_options *opt
     c->relay = relay_new(c);
     c->books = usage_books_new(c);
     c->notices = notices_new(c);
+    c->reads = reads_new();
     c->swept_ns = env->steady_ns(env->ctx);
-    (void)control_now_ns(c);
+    c->series = series_new(c);
     rc = store_watch(store, "", state_revision(state), changed, c, &c->watch, err);
     if (rc < 0) {
         control_free(c);
         return rc;
     }
+    c->sealer = sealer_new(c, options->journal_dir);
     (void)leases_expire(c, env->steady_ns(env->ctx)); /* before the first plan */
     env->wake_at(env->ctx, 0);
     *ret = c;
@@ -388,15 +398,20 @@ void control_free(struct control *c)
     watch_hub_free(c->hub);
     relay_free(c->relay); /* the hub's streams have told it that they are gone */
     forecast_free(c->forecast);
+    redecide_free(c->redecide);
+    series_free(c->series);
     scheduler_free(c->scheduler);
     jobs_free(c->jobs);
     crons_free(c->crons);
+    optasks_free(c->optasks);
     limits_free(c->limits);
     events_free(c->events);
     leases_free(c->leases);
     node_lives_free(c->lives);
     usage_books_free(c->books);
     notices_free(c->notices);
+    sealer_free(c->sealer);
+    reads_free(c->reads);
     metrics_free(c->metrics);
     state_free(c->state);
     arena_done(&c->spare);
@@ -410,7 +425,9 @@ void control_quiesce(struct control *c)
     usage_books_stop(c->books);
     notices_stop(c->notices);
     forecast_stop(c->forecast);
+    redecide_stop(c->redecide);
     watch_hub_stop(c->hub);
     relay_stop(c->relay);
+    reads_write(c);
     store_drain(c->store);
 }

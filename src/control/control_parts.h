@@ -13,8 +13,13 @@
 #include "control/metrics.h"
 #include "control/node_live.h"
 #include "control/notice.h"
+#include "control/optask.h"
+#include "control/reads.h"
+#include "control/redecide.h"
 #include "control/relay.h"
 #include "control/scheduler.h"
+#include "control/sealer.h"
+#include "control/series.h"
 #include "control/usage.h"
 #include "control/watch.h"
 
@@ -37,8 +42,11 @@ struct control {
     struct metrics *metrics;
     struct scheduler *scheduler;
     struct forecast *forecast;
+    struct redecide *redecide;
+    struct series *series;
     struct jobs *jobs;
     struct crons *crons;
+    struct optasks *optasks;
     struct limits *limits;
     struct events *events;
     struct leases *leases;
@@ -46,6 +54,8 @@ struct control {
     struct relay *relay;
     struct usage_books *books;
     struct notices *notices;
+    struct reads *reads;
+    struct sealer *sealer; /* NULL: the log stays as it is */
     struct control_agents agents;
     int64_t now_ns;        /* the latest that any decision was made at */
     int64_t now_steady_ns; /* when that was, by the steady clock */

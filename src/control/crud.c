@@ -13,7 +13,7 @@
 static const struct crud *const cruds[] = {
     &app_crud,     &job_crud,      &vm_crud,     &node_crud,   &volume_crud, &resource_crud,
     &profile_crud, &instance_crud, &user_crud,   &group_crud,  &role_crud,   &secret_crud,
-    &cron_crud,    &queue_crud,    &policy_crud, &window_crud, &domain_crud,
+    &cron_crud,    &queue_crud,    &policy_crud, &window_crud, &domain_crud, &optask_crud,
 };
 
 const struct crud *crud_find(enum kind kind)
@@ -292,7 +292,7 @@ static int put_new(struct call *c, const struct crud *k, const char *arg, json_t
 static int same_id(struct call *c, const struct crud *k, const char *id, const json_t *doc)
 {
     const json_t *given = json_object_get(doc, "id");
-    const char *meant = NULL, *text = json_string_value(given);
+    const char *meant = "", *text = json_string_value(given);
     if (!given || json_is_null(given))
         return 0;
     if (json_is_integer(given))

@@ -51,7 +51,7 @@ struct crud {
 };
 
 /* The verbs of a collection. */
-int crud_list(struct call *c, const struct crud *k); /* takes ?limit, ?after and ?watch */
+int crud_list(struct call *c, const struct crud *k); /* takes ?limit, ?after, ?watch and ?order */
 int crud_get(struct call *c, const struct crud *k);
 int crud_create(struct call *c, const struct crud *k);
 int crud_replace(struct call *c, const struct crud *k);
@@ -114,7 +114,7 @@ extern const struct crud app_crud, job_crud, vm_crud;
 /* ... secrets (secret.c) ... */
 extern const struct crud secret_crud;
 /* ... nodes (node.c) ... */
-extern const struct crud queue_crud, policy_crud, window_crud, domain_crud;
+extern const struct crud queue_crud, policy_crud, window_crud, domain_crud, optask_crud;
 extern const struct crud node_crud, volume_crud, resource_crud, profile_crud, instance_crud;
 /* ... users. */
 extern const struct crud user_crud, group_crud, role_crud;

@@ -1,4 +1,5 @@
 /* crud_list.c - the parts of crud.h that show objects: lists, one object, watches. */
+#include <errno.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -47,12 +48,14 @@ static int id_compare(enum kind kind, const char *a, const char *b)
     return strcmp(a, b);
 }
 
-static size_t place_after(const struct object *const *list, size_t len, enum kind kind, const char *after)
+/* How many stand before `after`, and with it if `with`. */
+static size_t place_of(const struct object *const *list, size_t len, enum kind kind, const char *after, bool with)
 {
     size_t low = 0, high = len;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        if (id_compare(kind, list[mid]->id, after) <= 0)
+        int order = id_compare(kind, list[mid]->id, after);
+        if (order < 0 || (with && order == 0))
             low = mid + 1;
         else
             high = mid;
@@ -68,12 +71,25 @@ static bool passes(const struct call *c, const struct crud *k, const struct obje
     return !k->pass || k->pass(c, o);
 }
 
+/* Only where the route takes it: as ids grow, or against it. */
+static int query_order(struct call *c, bool *ret_down)
+{
+    const char *order = call_query(c, "order");
+    *ret_down = order && strcmp(order, "desc") == 0;
+    if (!order || *ret_down || strcmp(order, "asc") == 0)
+        return 0;
+    return err_set(&c->err, EINVAL, "order: expected asc or desc");
+}
+
 int crud_list(struct call *c, const struct crud *k)
 {
     uint64_t limit = 0, from = 0;
+    bool down = false;
     int rc = call_query_number(c, "limit", 1, LIST_MAX, LIST_DEFAULT, &limit);
     if (rc == 0)
         rc = call_query_number(c, "watch", 0, INT64_MAX, 0, &from);
+    if (rc == 0)
+        rc = query_order(c, &down);
     if (rc < 0)
         return rc;
     if (call_query(c, "watch"))
@@ -83,14 +99,18 @@ int crud_list(struct call *c, const struct crud *k)
     const char *after = call_query(c, "after"), *last = NULL;
     const struct object *const *list = state_list(c->state, k->kind, &len);
     json_t *items = json_array(), *body = json_object();
-    if (after)
-        i = place_after(list, len, k->kind, after);
-    for (; i < len && json_array_size(items) < limit; i++)
-        if (passes(c, k, list[i])) {
-            (void)json_array_append_new(items, crud_shown(c, k, list[i]));
-            last = list[i]->id;
+    if (after && down)
+        i = len - place_of(list, len, k->kind, after, false);
+    else if (after)
+        i = place_of(list, len, k->kind, after, true);
+    for (; i < len && json_array_size(items) < limit; i++) {
+        const struct object *o = list[down ? len - 1 - i : i];
+        if (passes(c, k, o)) {
+            (void)json_array_append_new(items, crud_shown(c, k, o));
+            last = o->id;
         }
-    while (i < len && !passes(c, k, list[i])) /* only what can be seen is worth going on for */
+    }
+    while (i < len && !passes(c, k, list[down ? len - 1 - i : i])) /* only what can be seen is worth going on for */
         i++;
     (void)json_object_set_new(body, "items", items);
     (void)json_object_set_new(body, "revision", json_integer((json_int_t)state_revision(c->state)));

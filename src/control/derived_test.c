@@ -109,18 +109,56 @@ static void a_node_is_told_all_it_needs(void **state)
         "\"settings\":{\"name\":\"p\",\"size\":3},\"install\":{\"disk\":\"big\"}}]}");
 }
 
-static void an_image_may_be_asked_for_again(void **state)
+static void gpus_have_the_names_of_their_driver(void **state)
 {
     struct world *w = *state;
 
-    app_put(w, "old", "alice", 1, ",\"image\":\"a:1\",\"pull\":\"missing\"");
-    app_put(w, "new", "alice", 1, ",\"image\":\"a:1\",\"pull\":\"always\"");
+    world_put(w, KIND_NODE, "n9",
+              "{\"v\":1,\"id\":\"n9\",\"gpus\":[{\"uuid\":\"A\"},{\"uuid\":\"B\"},{\"model\":\"x\"}]}");
+    app_put(w, "some", "alice", 1, ",\"gpu\":1");
+    instance_put(w, 1, "some.alice", "n9", "assigned", ",\"gpus\":[1]");
+    instance_put(w, 2, "some.alice", "n9", "assigned", ",\"gpus\":[2]");
+    CLEANUP(json) json_t *doc = made(w, node_config_write, "n9");
+    const json_t *list = json_object_get(doc, "instances");
+    const json_t *named = json_object_get(json_array_get(list, 0), "gpu_uuids");
+    assert_int_equal(json_array_size(named), 1);
+    assert_string_equal(json_string_value(json_array_get(named, 0)), "B");
+    assert_null(json_object_get(json_array_get(list, 1), "gpu_uuids")); /* nobody knows it */
+}
+
+static void an_image_may_be_asked_for_again_and_run_as_its_owner(void **state)
+{
+    struct world *w = *state;
+
+    app_put(w, "old", "alice", 1, ",\"image\":\"a:1\",\"pull\":\"missing\",\"run_as\":\"image\"");
+    app_put(w, "new", "alice", 1, ",\"image\":\"a:1\",\"pull\":\"always\",\"run_as\":\"owner\"");
     instance_put(w, 1, "old.alice", "n1", "assigned", "");
     instance_put(w, 2, "new.alice", "n1", "assigned", "");
     CLEANUP(json) json_t *doc = made(w, node_config_write, "n1");
     const json_t *list = json_object_get(doc, "instances");
     assert_null(json_object_get(json_array_get(list, 0), "pull"));
     assert_string_equal(json_string_value(json_object_get(json_array_get(list, 1), "pull")), "always");
+    assert_null(json_object_get(json_array_get(list, 0), "run_as"));
+    assert_string_equal(json_string_value(json_object_get(json_array_get(list, 1), "run_as")), "owner");
+}
+
+static void a_virtual_machine_is_told(void **state)
+{
+    struct world *w = *state;
+
+    app_put(w, "box", "alice", 1,
+            ",\"image\":\"/srv/a.qcow2\",\"index\":0,\"resources\":{\"memory\":\"1Gi\"},"
+            "\"endpoints\":[{\"name\":\"ssh\",\"guest\":22}],"
+            "\"vm\":{\"disk\":\"1Gi\",\"kernel\":\"/boot/k\",\"append\":\"quiet\"}");
+    instance_put(w, 1, "box.alice", "n1", "assigned", "");
+    CLEANUP(json) json_t *doc = made(w, node_config_write, "n1");
+    const json_t *told = json_array_get(json_object_get(doc, "instances"), 0);
+    assert_string_equal(json_string_value(json_object_get(told, "runtime")), "vm");
+    CLEANUP(json) json_t *vm = json_deep_copy(json_object_get(told, "vm"));
+    same_json(vm, "{\"disk\":1073741824,\"kernel\":\"/boot/k\",\"append\":\"quiet\",\"accel\":\"auto\"}");
+    CLEANUP(json) json_t *ports = json_deep_copy(json_object_get(told, "ports"));
+    same_json(ports, "[{\"endpoint\":\"ssh\",\"protocol\":\"tcp\",\"start\":10000,\"count\":16,\"listen\":\"port\","
+                     "\"guest\":22}]");
 }
 
 static void how_it_runs_is_told(void **state)
@@ -541,7 +579,9 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         CASE(a_node_is_told_all_it_needs),
-        CASE(an_image_may_be_asked_for_again),
+        CASE(gpus_have_the_names_of_their_driver),
+        CASE(an_image_may_be_asked_for_again_and_run_as_its_owner),
+        CASE(a_virtual_machine_is_told),
         CASE(how_it_runs_is_told),
         CASE(only_what_shall_be_there_is_listed),
         CASE(an_older_instance_keeps_what_it_was_placed_from),

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "control/control_parts.h"
 #include "control/permit.h"
 #include "wire/api.h"
 
@@ -67,6 +68,39 @@ static bool seen_by(const struct kept *k, const struct call *c)
 {
     enum permission need = k->kind == KIND_NODE ? PERMIT_CLUSTER : PERMIT_READ;
     return permit(&c->caller, need, k->owner, k->group);
+}
+
+struct call_event {
+    struct event event;
+    struct call_event *before;
+};
+
+void events_later(struct call *c, const struct event *event)
+{
+    struct call_event *e = arena_alloc(&c->arena, sizeof *e);
+    *e = (struct call_event){
+        .event = {.type = event->type,
+                  .kind = event->kind,
+                  .id = arena_strdup(&c->arena, event->id),
+                  .owner = arena_strdup(&c->arena, event->owner),
+                  .group = arena_strdup(&c->arena, event->group),
+                  .message = arena_strdup(&c->arena, event->message)},
+        .before = c->events,
+    };
+    c->events = e;
+}
+
+void events_now(struct call *c)
+{
+    struct call_event *first = NULL;
+    while (c->events) { /* turned around: the oldest first */
+        struct call_event *e = c->events;
+        c->events = e->before;
+        e->before = first;
+        first = e;
+    }
+    for (; first; first = first->before)
+        events_add(c->control->events, c->now_ns, &first->event);
 }
 
 json_t *events_list(const struct events *e, const struct call *c, const char *id, size_t limit)

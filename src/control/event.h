@@ -24,5 +24,8 @@ struct event {
     const char *message;
 };
 void events_add(struct events *e, int64_t now_ns, const struct event *event);
+/* Of what a call changes: told when that is durable, so that who reads of it finds it done; copied until then. */
+void events_later(struct call *c, const struct event *event);
+void events_now(struct call *c); /* those: it is durable */
 /* Those the caller may see, newest last, at most `limit`, of one subject or (NULL) of all. A new reference. */
 json_t *events_list(const struct events *e, const struct call *c, const char *id, size_t limit);

@@ -209,6 +209,8 @@ static int freeze_with(struct forecast *f, struct making *m, size_t i, const str
         const struct forecast_draft *d = &k->drafts[at];
         if (state_find(c->state, d->kind, d->id))
             state_restore(c->state, d->kind, d->id);
+        else if (d->kind == KIND_NODE)
+            (void)berth_node_remove(state_cluster(c->state), d->id, NULL);
         else
             (void)berth_workload_remove(state_cluster(c->state), d->id, NULL);
     }
@@ -231,6 +233,8 @@ static int making_new(struct forecast *f, const struct forecast_wish *wish, stru
     const char *name;
     m->policy.policy.profile = scheduler_profile(c->state, &m->arena, &name);
     m->policy.policy.backfill.reservations = FORECAST_RESERVATIONS;
+    m->policy.policy.backfill.alike = 0;
+    m->policy.policy.backfill.until_limit = false; /* people are told what is likely */
     for (size_t i = 0; rc == 0 && i < m->run.plans_len; i++) {
         const struct forecast_case *k = wish->cases_len ? &wish->cases[i] : NULL;
         m->policies[i] = m->policy.policy;

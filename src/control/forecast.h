@@ -24,6 +24,7 @@ struct forecast_draft {
     enum kind kind;
     const char *id, *owner, *group;
     const json_t *doc;
+    bool gone; /* of a node: the document drains it */
 };
 
 /* One plan of a run. */

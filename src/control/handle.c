@@ -149,6 +149,9 @@ static void finish(struct handling *h)
     metric_add(c->metrics, METRIC_REQUESTS, (unsigned)a->status / 100, 1);
     metric_observe(c->metrics, METRIC_REQUEST_SECONDS, c->env.steady_ns(c->env.ctx) - h->start_ns);
     c->calls--;
+    const char *user = h->call.caller.user, *method = h->request.method;
+    if (a->status == 200 && user && *user && method && strcmp(method, "GET") == 0)
+        reads_note(c->reads, user, h->request.path, c->now_ns);
     h->answered(h->ctx, a);
     handling_free(h);
 }
@@ -284,6 +287,7 @@ int control_admit(struct control *c, const struct request *r, uint64_t *ret_body
     arena_give(c, &arena);
     if (rc < 0)
         return statuses[status_row(-rc)].status;
+    assert(route);
     *ret_body_max = route->body_max;
     return 0;
 }
@@ -366,6 +370,7 @@ static void committed(void *ctx, const struct store_result *result)
         fail(h, result->rc == -EIO ? -EIO : -ENOSPC);
         return;
     }
+    events_now(c);
     if (c->durable)
         c->durable(c, c->durable_ctx);
     if (c->later)
@@ -452,6 +457,7 @@ static void attempt(struct handling *h)
     struct call *c = &h->call;
     h->attempts++;
     c->durable = NULL;
+    c->events = NULL;
     c->later = false;
     answer_done(&c->answer);
     c->answer.status = 200;

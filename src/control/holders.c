@@ -14,7 +14,7 @@
 #include "wire/moment.h"
 #include "wire/words.h"
 
-enum { RECORDS_MAX = 200000, SHOWN_MAX = 1000 };
+enum { RECORDS_MAX = 200000, SHOWN_MAX = 1000, NODES_MAX = 1000, NODES_DEFAULT = 250, PAGE_MAX = 2000 };
 #define HOUR_NS (INT64_C(3600) * 1000000000)
 
 bool holder_show(const struct call *c, const char *owner, const char *group, json_t *to)
@@ -235,10 +235,55 @@ static int asked_read(struct call *c, struct asked *ret)
     return rc;
 }
 
+/* What holds something of the node now, or held it then, up to so many items. */
+static void present_add(struct call *c, const struct asked *a, const struct object *node, size_t max, json_t *items)
+{
+    for (size_t i = 0; i < node->node->instances_len && json_array_size(items) < max; i++) {
+        const struct object *o = node->node->instances[i];
+        const struct instance_view *v = o->instance;
+        int64_t since_ns = v->started_ns ? v->started_ns : v->since_ns;
+        if (v->state == BERTH_ENDED || v->state == BERTH_RESERVED || (a->past && since_ns > a->at_ns))
+            continue;
+        if (device_fits(a, a->device < 0 ? 0 : gpus_of(o, &c->arena)))
+            (void)json_array_append_new(items, holder_json(c, o));
+    }
+}
+
+/* All nodes, some at a time, in the order of their ids. */
+static int holders_all(struct call *c)
+{
+    const struct asked a = {.device = -1, .at_ns = c->now_ns};
+    const char *after = call_query(c, "after");
+    char at[TIMESTAMP_MAX];
+    uint64_t limit = 0;
+    size_t len;
+    if (call_query(c, "node") || call_query(c, "device") || call_query(c, "at"))
+        return err_set(&c->err, EINVAL, "all=true is of all nodes, and of now: leave out node, device and at");
+    int rc = call_query_number(c, "limit", 1, NODES_MAX, NODES_DEFAULT, &limit);
+    if (rc < 0)
+        return rc;
+    const struct object *const *nodes = state_list(c->state, KIND_NODE, &len);
+    size_t i = 0;
+    while (after && i < len && strcmp(nodes[i]->id, after) <= 0)
+        i++;
+    json_t *items = json_array();
+    for (; i < len && limit > 0 && json_array_size(items) < PAGE_MAX;
+         i++, limit--) /* nobody else is served meanwhile */
+        present_add(c, &a, nodes[i], SIZE_MAX, items);
+    c->answer.body = json_pack("{s:s, s:o, s:I}", "at", timestamp_text(a.at_ns, at), "items", items, "revision",
+                               (json_int_t)state_revision(c->state));
+    if (i < len)
+        (void)json_object_set_new(c->answer.body, "continue", json_string(nodes[i - 1]->id));
+    return 0;
+}
+
 int holders_run(struct call *c)
 {
     struct asked a;
     char at[TIMESTAMP_MAX];
+    const char *all = call_query(c, "all");
+    if (all && strcmp(all, "true") == 0)
+        return holders_all(c);
     int rc = asked_read(c, &a);
     if (rc < 0)
         return rc;
@@ -248,15 +293,7 @@ int holders_run(struct call *c)
     a.node = node->id;
     json_t *items = json_array();
     bool whole = !a.past || past_add(c, &a, items);
-    for (size_t i = 0; i < node->node->instances_len && json_array_size(items) < SHOWN_MAX; i++) {
-        const struct object *o = node->node->instances[i];
-        const struct instance_view *v = o->instance;
-        int64_t since_ns = v->started_ns ? v->started_ns : v->since_ns;
-        if (v->state == BERTH_ENDED || v->state == BERTH_RESERVED || (a.past && since_ns > a.at_ns))
-            continue;
-        if (device_fits(&a, a.device < 0 ? 0 : gpus_of(o, &c->arena)))
-            (void)json_array_append_new(items, holder_json(c, o));
-    }
+    present_add(c, &a, node, SHOWN_MAX, items);
     c->answer.body = json_pack("{s:s, s:s, s:o}", "node", node->id, "at", timestamp_text(a.at_ns, at), "items", items);
     if (a.device >= 0)
         (void)json_object_set_new(c->answer.body, "device", json_sprintf("gpu%d", a.device));

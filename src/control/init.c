@@ -4,6 +4,7 @@
 
 #include "control/commit.h"
 #include "control/control_parts.h"
+#include "control/settings_table.h"
 #include "wire/api.h"
 
 struct started {
@@ -43,7 +44,7 @@ int control_init(struct control *c, char ret_token[static TOKEN_TEXT_MAX], struc
     change_put(&change, KIND_USER, "admin", admin);
     json_t *token = token_make(random, "admin", "", "", "first start", now_ns, BERTH_NEVER_NS, text, &token_id, &arena);
     change_put(&change, KIND_TOKEN, token_id, token);
-    change_put(&change, KIND_SETTING, "system", json_object());
+    change_put(&change, KIND_SETTING, SETTINGS_ID, json_pack("{s:i}", "defaults", SETTINGS_DEFAULTS));
     struct commit_note note = {.who = "berth", .verb = "init"};
     int rc = commit_submit(c, &change, &note, started, &result, err);
     if (rc > 0) {

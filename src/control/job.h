@@ -34,6 +34,9 @@ bool job_is_over(const struct object *job);
 
 /* ---- the ends of tasks (job_end.c) ---- */
 
+/* Would the action end the job whose task it takes? Its document is read into the arena. */
+bool job_would_end(const struct state *s, const struct object *instance, enum berth_op op, enum berth_cause cause,
+                   struct arena *arena);
 /* A plan stops or loses an instance of a job; the change has its document already. Says what that means for the job. `by`:
  * the job it is stopped for; NULL: none. */
 void job_task_stopped(struct change *change, const struct object *instance, enum berth_op op, enum berth_cause cause,

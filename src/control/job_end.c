@@ -97,30 +97,57 @@ static void expired(struct change *change, const struct object *job, const struc
     (void)json_object_set_new(doc, "error", json_string(error));
 }
 
+/* What becomes of a job when an action takes a task of it; NULL: it goes on. */
+static const char *ends_as(const struct object *job, const struct work_doc *d, enum berth_op op, enum berth_cause cause)
+{
+    if (op == BERTH_LOSE)
+        return d->job.requeue ? NULL : "failed";
+    if (op == BERTH_STOP && cause == BERTH_CAUSE_PREEMPTED)
+        return d->job.preempt == PREEMPT_CANCEL || !d->job.requeue ? "cancelled" : NULL;
+    return op == BERTH_STOP && cause == BERTH_CAUSE_EXPIRED && !job->work->array ? "failed" : NULL;
+}
+
+/* The job that the action takes a task of, if it may mean something for it. A place that was only promised does not. */
+static const struct object *job_hit(const struct state *s, const struct object *instance, enum berth_op op,
+                                    enum berth_cause cause)
+{
+    bool may =
+        op == BERTH_LOSE || (op == BERTH_STOP && (cause == BERTH_CAUSE_PREEMPTED || cause == BERTH_CAUSE_EXPIRED));
+    return may && instance->instance->state != BERTH_RESERVED ? state_find(s, KIND_JOB, instance->instance->workload)
+                                                              : NULL;
+}
+
+bool job_would_end(const struct state *s, const struct object *instance, enum berth_op op, enum berth_cause cause,
+                   struct arena *arena)
+{
+    const struct object *job = job_hit(s, instance, op, cause);
+    CLEANUP(json) json_t *doc = job ? object_doc(job) : NULL;
+    struct work_doc d;
+    return doc && work_doc_read(doc, arena, &d, NULL) == 0 && ends_as(job, &d, op, cause);
+}
+
 void job_task_stopped(struct change *change, const struct object *instance, enum berth_op op, enum berth_cause cause,
                       const char *by, int64_t now_ns)
 {
-    const struct object *job = state_find(change->state, KIND_JOB, instance->instance->workload);
-    bool lost = op == BERTH_LOSE, preempted = op == BERTH_STOP && cause == BERTH_CAUSE_PREEMPTED;
+    const struct object *job = job_hit(change->state, instance, op, cause);
+    bool preempted = op == BERTH_STOP && cause == BERTH_CAUSE_PREEMPTED;
     struct work_doc d;
-    if (!job || instance->instance->state == BERTH_RESERVED ||
-        !(lost || preempted || (op == BERTH_STOP && cause == BERTH_CAUSE_EXPIRED)))
-        return;
-    CLEANUP(json) json_t *doc = json_incref((json_t *)change_read(change, KIND_JOB, job->id));
+    CLEANUP(json) json_t *doc = job ? json_incref((json_t *)change_read(change, KIND_JOB, job->id)) : NULL;
     if (!doc || work_doc_read(doc, change->arena, &d, NULL) < 0)
         return;
+    const char *how = ends_as(job, &d, op, cause);
     if (preempted)
         notice_add(change, job, TOLD_PREEMPTED, by ? arena_fmt(change->arena, "it was stopped for job %s", by) : NULL,
                    now_ns);
-    if (preempted && (d.job.preempt == PREEMPT_CANCEL || !d.job.requeue))
-        end_job(change, job->id, "cancelled",
+    if (preempted && how)
+        end_job(change, job->id, how,
                 by ? arena_fmt(change->arena, "it was stopped for job %s", by) : "it was stopped for others");
     else if (preempted)
         attain(change, job, instance, now_ns);
-    else if (!lost)
+    else if (op == BERTH_STOP)
         expired(change, job, instance, &d);
-    else if (!d.job.requeue)
-        end_job(change, job->id, "failed",
+    else if (how)
+        end_job(change, job->id, how,
                 arena_fmt(change->arena, "its node %s was lost, and it is not to run again", instance->instance->node));
 }
 

@@ -148,11 +148,33 @@ static void begin_anew(struct call *c, const struct object *job)
     }
 }
 
+struct coming {
+    const struct state *state;
+    bool found;
+};
+
+static void coming_find(void *ctx, const struct berth_instance_seen *instance)
+{
+    struct coming *coming = ctx;
+    char number[24];
+    coming->found |= !state_find(coming->state, KIND_INSTANCE, str_u64(instance->id, number));
+}
+
+/* Does a plan place it at this moment? What no document has yet cannot be told to stop. */
+static bool is_coming(struct call *c, const char *id)
+{
+    struct coming coming = {.state = c->state};
+    berth_instances(state_cluster(c->state), id, coming_find, &coming);
+    return coming.found;
+}
+
 static int requeue(struct call *c, const char *id, json_t *doc, const void *arg)
 {
     static const char *const over[] = {"failed", "ended", "cancelled", "error", "started", "finished"};
     const struct object *job = state_find(c->state, KIND_JOB, id);
     (void)arg;
+    if (is_coming(c, id))
+        return err_set(&c->err, EBUSY, "job %s is being placed at this moment; ask again", id);
     for (size_t i = 0; i < sizeof over / sizeof *over; i++)
         (void)json_object_del(doc, over[i]);
     json_int_t attempt = json_integer_value(json_object_get(doc, "attempt"));

@@ -18,6 +18,8 @@ const struct kind_info kinds[KINDS] = {
     [KIND_PREDICTION] = {"prediction",   "predictions",   ID_FREE,   false, false},
     [KIND_NODE] = {"node",         "nodes",         ID_LABEL,  false, true },
     [KIND_WINDOW] = {"window",       "windows",       ID_LABEL,  false, true },
+    [KIND_OPTASK] = {"optask",       "optasks",       ID_LABEL,  false, true },
+    [KIND_OPSTEP] = {"opstep",       "opsteps",       ID_FREE,   false, false},
     [KIND_VOLUME] = {"volume",       "volumes",       ID_LABEL,  true,  true },
     [KIND_SECRET] = {"secret",       "secrets",       ID_OWNED,  true,  true },
     [KIND_APP] = {"app",          "apps",          ID_OWNED,  true,  true },
@@ -51,6 +53,7 @@ enum kind kind_find(const char *word)
         {"pods",     KIND_INSTANCE},
         {"pod",      KIND_INSTANCE},
         {"vol",      KIND_VOLUME  },
+        {"op",       KIND_OPTASK  },
     };
 
     for (unsigned k = 0; k < KINDS; k++)
@@ -84,4 +87,9 @@ bool kind_journalled(enum kind k)
 {
     return k != KINDS && k != KIND_TOKEN && k != KIND_SECRET && k != KIND_LAST && k != KIND_REPLY && k != KIND_LEDGER &&
            k != KIND_COUNTER && k != KIND_USAGE_RECORD && k != KIND_NOTICE;
+}
+
+bool kind_recorded(enum kind k)
+{
+    return kind_journalled(k) || k == KIND_LAST || k == KIND_USAGE_RECORD;
 }

@@ -43,6 +43,9 @@ enum kind {
     KIND_LEDGER,  /* per node: rewritten by every commit that places something there; guards against other schedulers */
     KIND_COUNTER, /* last number given out, per kind */
     KIND_REPLY,   /* to a request with an idempotency key: USER/KEY */
+    /* Hashes of the state rest on these numbers, and old journals have them: what comes later comes last. */
+    KIND_OPTASK, /* an operation on nodes; its id is its key */
+    KIND_OPSTEP, /* how one stands on a node: NODE/OPTASK */
     KINDS
 };
 
@@ -73,6 +76,8 @@ static inline bool kind_is_workload(enum kind k)
 
 /* Is it in the journal? Secrets are not, nor what no decision depends on. */
 bool kind_journalled(enum kind k);
+/* Do records have its documents? Those of the journalled ones, and what is told of ends and use. */
+bool kind_recorded(enum kind k);
 
 /* "PREFIX/ID" in the caller's buffer. The id has been checked. */
 enum { OBJECT_KEY_MAX = 512 };

@@ -37,6 +37,7 @@ struct kit {
     uint64_t random;
     const char *if_match, *key; /* of the next call */
     bool other_key;             /* the next daemon has another key for secrets */
+    const char *journal_dir;    /* of the next daemon; NULL: none */
 
     bool answered;
     int status;
@@ -86,7 +87,8 @@ static inline void kit_start(struct kit *k)
                               .run = kit_run,
                               .wake_at = kit_wake_at,
                               .log = &silent};
-    struct control_options options = {.seed = 1, .secret_key_given = true, .secret_key = "for tests"};
+    struct control_options options = {
+        .seed = 1, .journal_dir = k->journal_dir, .secret_key_given = true, .secret_key = "for tests"};
     struct berth_err err = {0};
     options.secret_key[31] = k->other_key;
     if (control_new(&env, &options, k->store, &k->control, &err) < 0)

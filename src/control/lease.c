@@ -8,7 +8,10 @@
 #include "control/control_parts.h"
 #include "wire/api.h"
 
-enum { SECOND = 1000000000, AWAY_S = 5 }; /* it is to look every second */
+#define SECOND INT64_C(1000000000)
+/* It is to look every second: after this much it was away, or after half a lease if that is less. */
+#define AWAY_MIN (3 * SECOND / 2)
+#define AWAY_MAX (5 * SECOND)
 
 struct lease {
     char *node;
@@ -165,7 +168,8 @@ int64_t leases_expire(struct control *c, int64_t steady_ns)
     grant(c, steady_ns);
     /* A daemon that was itself away (stopped, swapped out) heard nobody: that is not the nodes' silence. */
     int64_t away_ns = c->leases->looked_ns ? steady_ns - c->leases->looked_ns : 0;
-    if (away_ns > AWAY_S * (int64_t)SECOND)
+    int64_t much_ns = lease_ns / 2 < AWAY_MIN ? AWAY_MIN : lease_ns / 2 > AWAY_MAX ? AWAY_MAX : lease_ns / 2;
+    if (away_ns > much_ns)
         for (size_t i = 0; i < c->leases->at.len; i++)
             c->leases->at.at[i].heard_ns += away_ns;
     c->leases->looked_ns = steady_ns;

@@ -109,6 +109,9 @@ static const struct metric_row rows[METRICS] = {
                          report_text, 2},
     [METRIC_AUTH_FAILURES] = {"berth_auth_failures_total",COUNTER,"Requests without a valid token."},
     [METRIC_RATE_LIMITED] = {"berth_rate_limited_total",                                       COUNTER,                                                                            "Requests refused because a caller sent too many."                                                                                                                                                                 },
+    [METRIC_JOURNAL_SEGMENTS] = {"berth_journal_segments_total",              COUNTER,"Segments of the journal that were made."                                                                                                                                                          },
+    [METRIC_JOURNAL_SECONDS] = {"berth_journal_seconds",                        HISTOGRAM,
+                         "Processor time that making segments took, each time that some were due."                                                                },
 };
 static_assert((int)KINDS <= (int)LABELS_MAX, "every kind needs a place");
 

@@ -7,25 +7,27 @@
 #include "base/str.h"
 
 enum metric {
-    METRIC_REQUESTS,        /* counter; by status class: label 1 to 5 */
-    METRIC_REQUEST_SECONDS, /* histogram */
-    METRIC_COMMITS,         /* counter: transactions by label 0: ok, 1: conflict, 2: failed */
-    METRIC_COMMIT_SECONDS,  /* histogram: submitted to durable */
-    METRIC_CYCLES,          /* counter; label 0: planned, 1: unchanged state, 2: unchanged plan */
-    METRIC_CYCLE_SECONDS,   /* histogram: freeze and plan */
-    METRIC_ACTIONS,         /* counter; label: enum berth_op */
-    METRIC_PLACE_SECONDS,   /* histogram: from submission to placement durable */
-    METRIC_UNITS_CONFLICT,  /* counter */
-    METRIC_PENDING,         /* gauge: pods */
-    METRIC_NODES,           /* gauge; label: enum berth_node_state */
-    METRIC_INSTANCES,       /* gauge; label: enum berth_state */
-    METRIC_OBJECTS,         /* gauge; label: enum kind */
-    METRIC_REVISION,        /* gauge */
-    METRIC_STORE_BYTES,     /* gauge */
-    METRIC_WATCHERS,        /* gauge */
-    METRIC_REPORTS,         /* counter; label 0: taken, 1: stale */
-    METRIC_AUTH_FAILURES,   /* counter */
-    METRIC_RATE_LIMITED,    /* counter */
+    METRIC_REQUESTS,         /* counter; by status class: label 1 to 5 */
+    METRIC_REQUEST_SECONDS,  /* histogram */
+    METRIC_COMMITS,          /* counter: transactions by label 0: ok, 1: conflict, 2: failed */
+    METRIC_COMMIT_SECONDS,   /* histogram: submitted to durable */
+    METRIC_CYCLES,           /* counter; label 0: planned, 1: unchanged state, 2: unchanged plan */
+    METRIC_CYCLE_SECONDS,    /* histogram: freeze and plan */
+    METRIC_ACTIONS,          /* counter; label: enum berth_op */
+    METRIC_PLACE_SECONDS,    /* histogram: from submission to placement durable */
+    METRIC_UNITS_CONFLICT,   /* counter */
+    METRIC_PENDING,          /* gauge: pods */
+    METRIC_NODES,            /* gauge; label: enum berth_node_state */
+    METRIC_INSTANCES,        /* gauge; label: enum berth_state */
+    METRIC_OBJECTS,          /* gauge; label: enum kind */
+    METRIC_REVISION,         /* gauge */
+    METRIC_STORE_BYTES,      /* gauge */
+    METRIC_WATCHERS,         /* gauge */
+    METRIC_REPORTS,          /* counter; label 0: taken, 1: stale */
+    METRIC_AUTH_FAILURES,    /* counter */
+    METRIC_RATE_LIMITED,     /* counter */
+    METRIC_JOURNAL_SEGMENTS, /* counter */
+    METRIC_JOURNAL_SECONDS,  /* histogram: of a processor, spent on making segments */
     METRICS
 };
 

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "control/control_parts.h"
 #include "control/join.h"
+#include "control/optask.h"
 #include "control/transition.h"
 #include "control/usage.h"
 #include "core/cluster.h"
@@ -133,6 +134,7 @@ int node_release(struct call *c, const char *id)
     for (size_t i = 0; i < len; i++)
         if (strcmp(tokens[i]->token->node, id) == 0)
             change_delete(&c->change, KIND_TOKEN, tokens[i]->id);
+    opsteps_release(c, id);
     /* Guarded also where there is none: the first placement there may be on its way. */
     if (change_rest_on(&c->change, KIND_LEDGER, id))
         change_delete(&c->change, KIND_LEDGER, id);
@@ -157,8 +159,11 @@ static void show(const struct call *c, const struct object *o, json_t *doc)
     json_t *grown = probed_grown(doc);
     json_t *status =
         json_pack("{s:s, s:I}", "state", member(doc, "state"), "instances", (json_int_t)o->node->instances_len);
+    json_t *optasks = opsteps_show(c->state, o->id);
     if (grown)
         (void)json_object_set_new(status, "grown", grown);
+    if (optasks)
+        (void)json_object_set_new(status, "optasks", optasks);
     if (o->node->state == BERTH_NODE_DRAINING || json_is_true(json_object_get(doc, "disabled")))
         (void)json_object_set_new(status, "drain", node_drain_status(c->state, o));
     node_lives_show(c->control->lives, o, status);

@@ -7,9 +7,11 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/plant.h"
+#include "control/consume.h"
 #include "control/derived_out.h"
 #include "control/derived_parts.h"
 #include "control/node_task.h"
+#include "control/optask.h"
 #include "control/secret.h"
 #include "wire/document.h"
 
@@ -73,8 +75,14 @@ static int64_t limit_in_force(const struct berth_limit *limit, const struct bert
     return limit->amount;
 }
 
-static void limits_write(struct out *o, const struct berth_shape *shape, const struct berth_instance *instance,
-                         struct arena *arena)
+/* What is throttled by traffic goes by its period. */
+static int64_t limit_period_ns(const struct state *s, const char *resource)
+{
+    return consume_period_ns(s, strcmp(resource, "traffic-throttle") == 0 ? "traffic" : resource);
+}
+
+static void limits_write(struct out *o, const struct state *s, const struct berth_shape *shape,
+                         const struct berth_instance *instance, struct arena *arena)
 {
     if (!shape->limits_len)
         return;
@@ -87,12 +95,34 @@ static void limits_write(struct out *o, const struct berth_shape *shape, const s
             out_number(o, "weight", (uint64_t)sorted[i].amount);
         else
             out_amount(o, "amount", sorted[i].resource, limit_in_force(&sorted[i], instance));
+        int64_t period_ns = limit_period_ns(s, sorted[i].resource);
+        if (period_ns)
+            out_number(o, "period_ns", (uint64_t)period_ns);
         out_close(o, '}');
     }
     out_close(o, '}');
 }
 
-static void gpus_write(struct out *o, const struct berth_gpu_need *need, uint64_t held)
+/* By which name the driver knows each, where all have one. */
+static void uuids_write(struct out *o, const struct state *s, const char *node, uint64_t held, struct arena *arena)
+{
+    const struct object *object = state_find(s, KIND_NODE, node);
+    CLEANUP(json) json_t *doc = object ? object_doc(object) : NULL;
+    struct node_doc d;
+    if (!doc || node_doc_read(doc, arena, &d, NULL) < 0)
+        return;
+    for (size_t i = 0; i < BERTH_NODE_GPUS_MAX; i++)
+        if (held >> i & 1 && (i >= d.node.gpus_len || !d.gpu_uuids[i]))
+            return;
+    out_open(o, "gpu_uuids", '[');
+    for (size_t i = 0; i < d.node.gpus_len; i++)
+        if (held >> i & 1)
+            out_text(o, NULL, d.gpu_uuids[i]);
+    out_close(o, ']');
+}
+
+static void gpus_write(struct out *o, const struct state *s, const char *node, const struct berth_gpu_need *need,
+                       uint64_t held, struct arena *arena)
 {
     if (!held)
         return;
@@ -101,6 +131,7 @@ static void gpus_write(struct out *o, const struct berth_gpu_need *need, uint64_
         if (held >> i & 1)
             out_number(o, NULL, i);
     out_close(o, ']');
+    uuids_write(o, s, node, held, arena);
     if (need->milli && need->milli < BERTH_GPU_MILLI)
         out_number(o, "gpu_milli", need->milli);
     if (need->memory_bytes)
@@ -120,6 +151,8 @@ static void ports_write(struct out *o, const struct work_doc *d)
         out_number(o, "start", PORT_BASE + PORT_BLOCK * (uint64_t)d->port_index + i);
         out_number(o, "count", PORT_BLOCK - i);
         out_text(o, "listen", d->endpoints[i].listen == LISTEN_SOCKET ? "socket" : "port");
+        if (d->endpoints[i].guest)
+            out_number(o, "guest", d->endpoints[i].guest);
         out_close(o, '}');
     }
     out_close(o, ']');
@@ -255,6 +288,21 @@ static void rules_write(struct out *o, const struct work_run *run)
     }
 }
 
+static void vm_write(struct out *o, const struct vm_terms *vm)
+{
+    if (!vm->given)
+        return;
+    out_open(o, "vm", '{');
+    if (vm->disk_bytes)
+        out_number(o, "disk", (uint64_t)vm->disk_bytes);
+    out_text_given(o, "sha256", vm->sha256);
+    out_text_given(o, "kernel", vm->kernel);
+    out_text_given(o, "initrd", vm->initrd);
+    out_text_given(o, "append", vm->append);
+    out_text(o, "accel", vm_accel_name(vm->accel));
+    out_close(o, '}');
+}
+
 static void checkpoint_write(struct out *o, const struct job_checkpoint *checkpoint)
 {
     if (!checkpoint->signal)
@@ -323,12 +371,14 @@ static void run_write(struct out *o, const struct state *s, const struct object 
     env_write(o, &work, &arena);
     out_text_given(o, "image", work.image);
     out_text_given(o, "pull", work.run.pull == PULL_ALWAYS ? "always" : NULL);
+    out_text_given(o, "run_as", work.run.run_as == RUN_AS_OWNER ? "owner" : NULL);
     out_text_given(o, "rootfs", work.run.rootfs);
     out_text_given(o, "workdir", work.workdir);
     out_text_given(o, "runtime", work.workload.shape.runtime);
-    gpus_write(o, &work.workload.shape.gpu, held.instance.gpus);
+    vm_write(o, &work.run.vm);
+    gpus_write(o, s, instance->instance->node, &work.workload.shape.gpu, held.instance.gpus, &arena);
     requests_write(o, &work.workload.shape, &arena);
-    limits_write(o, &work.workload.shape, &held.instance, &arena);
+    limits_write(o, s, &work.workload.shape, &held.instance, &arena);
     ports_write(o, &work);
     task_write(o, s, instance, &work);
     held_write(o, &work.run, &arena);
@@ -374,9 +424,10 @@ static void begin_write(struct out *o, const struct object *node)
     out_open(o, "instances", '[');
 }
 
-static void end_write(struct out *o)
+static void end_write(struct out *o, const struct state *s, const char *node)
 {
     out_close(o, ']');
+    optasks_config_write(o, s, node);
     out_close(o, '}');
 }
 
@@ -391,7 +442,7 @@ int node_config_write(const struct state *s, const char *node, struct str *to)
     for (size_t i = 0; i < object->node->instances_len; i++)
         if (is_listed(object->node->instances[i]))
             instance_write(&o, s, object->node->instances[i]);
-    end_write(&o);
+    end_write(&o, s, object->id);
     return 0;
 }
 
@@ -404,6 +455,7 @@ static uint64_t instance_mark(const struct state *s, const struct object *instan
     const struct object *from = instance_placed_from(s, instance->instance);
     uint64_t mark = hash_pair(instance->revision, work ? work->revision : 0);
 
+    mark = hash_pair(mark, state_hash_of(s, KIND_RESOURCE)); /* periods of limits; they seldom change */
     if (work && *work->work->gang)
         mark = hash_pair(mark, task_mark(s, instance));
     return hash_pair(mark, from && from != work ? from->revision : 0);
@@ -447,7 +499,7 @@ static uint64_t whole_mark(const struct state *s, const struct object *node)
     for (size_t i = 0; i < node->node->instances_len; i++)
         if (is_listed(node->node->instances[i]))
             mark = hash_pair(mark, instance_mark(s, node->node->instances[i]));
-    return mark;
+    return hash_pair(mark, optasks_config_mark(s, node->id));
 }
 
 void node_config_renew(struct node_config *c, const struct state *s, const struct object *node)
@@ -462,7 +514,7 @@ void node_config_renew(struct node_config *c, const struct state *s, const struc
     for (size_t i = 0; i < node->node->instances_len; i++)
         if (is_listed(node->node->instances[i]))
             part_write(&o, s, node->node->instances[i], c, &at, &to);
-    end_write(&o);
+    end_write(&o, s, node->id);
     (void)derived_hash(&to.text, to.hash);
     node_config_done(c);
     *c = to;

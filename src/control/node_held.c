@@ -19,12 +19,18 @@ json_t *instance_work_doc(const struct state *s, const struct object *instance)
     return work ? object_doc(work) : NULL;
 }
 
+static bool at_all(const char *address)
+{
+    return !address || !*address || strcmp(address, "0.0.0.0") == 0;
+}
+
 static bool port_in(const struct berth_port *p, const struct berth_port *ports, size_t len, uint32_t *ret)
 {
     uint32_t first = p->port, last = first + (p->count ? p->count : 1);
     for (size_t i = 0; i < len; i++) {
         uint32_t from = ports[i].port, to = from + (ports[i].count ? ports[i].count : 1);
-        if (ports[i].protocol == p->protocol && first < to && from < last) {
+        bool apart = !at_all(p->address) && !at_all(ports[i].address) && strcmp(p->address, ports[i].address) != 0;
+        if (ports[i].protocol == p->protocol && first < to && from < last && !apart) {
             *ret = first > from ? first : from;
             return true;
         }

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "control/join.h"
+#include "control/optask.h"
 #include "control/transition.h"
 #include "wire/api.h"
 #include "wire/document.h"
@@ -27,6 +28,7 @@ static int move(struct call *c, const char *id, json_t *doc, const void *arg)
     if (!node_transition_ok(from, m->to))
         return err_set(&c->err, EBUSY, "node %s is %s, which cannot become %s", id, berth_node_state_name(from),
                        berth_node_state_name(m->to));
+    opsteps_unmark(&c->change, id);
     if (m->disabled == 1)
         (void)json_object_set_new(doc, "disabled", json_true());
     if (m->disabled == 0)

@@ -73,6 +73,7 @@ static void query_write(struct out *o, const struct route *r)
     } known[] = {
         {"limit", "integer", "At most this many."                                                                      },
         {"after", "string",  "Go on after this id."                                                                    },
+        {"order", "string",  "desc: the highest id first; after goes on downwards."                                    },
         {"watch", "string",  "Stream changes after this revision, or, of derived documents, whenever the hash differs."},
         {"force", "boolean", "Even if something still depends on it."                                                  },
     };
@@ -86,7 +87,7 @@ static void query_write(struct out *o, const struct route *r)
         at += len;
     }
     if (r->flags & ROUTE_STREAMS && !listed(r->query, "watch", 5))
-        parameter_write(o, "watch", 5, "query", "string", known[2].about);
+        parameter_write(o, "watch", 5, "query", "string", known[3].about);
     if (r->flags & ROUTE_CHANGES && !listed(r->query, "dry_run", 7))
         parameter_write(o, "dry_run", 7, "query", "boolean", "Check everything, show the changes, change nothing.");
 }

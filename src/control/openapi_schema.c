@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "control/call.h"
 #include "wire/api.h"
+#include "wire/optask_doc.h"
 #include "wire/queue_doc.h"
 
 static const struct {
@@ -33,6 +34,7 @@ static const struct {
     {KIND_INSTANCE, instance_tables},
     {KIND_SECRET,   secret_tables  },
     {KIND_CRON,     cron_tables    },
+    {KIND_OPTASK,   optask_tables  },
 };
 
 /* ---- which there are ------------------------------------------------------------------------------------------------ */

@@ -89,7 +89,7 @@ const char *plan_policy_failure(struct plan_policy *p, const char **ret_why)
 
 /* ---- rankings ------------------------------------------------------------------------------------------------------ */
 
-static bool built_in(const char *name)
+bool plan_policy_built_in(const char *name)
 {
     const char *known;
     for (size_t i = 0; (known = berth_ranking_at(i, NULL)); i++)
@@ -108,13 +108,13 @@ static struct berth_ranking ranking_of(const struct state *s, struct plan_policy
 {
     const struct object *o = state_find(s, KIND_POLICY, name);
     if (!o)
-        return (struct berth_ranking){.name = built_in(name) ? arena_strdup(&p->arena, name) : "fifo"};
+        return (struct berth_ranking){.name = plan_policy_built_in(name) ? arena_strdup(&p->arena, name) : "fifo"};
     struct kept_doc *kept = kept_ref(o);
     hold(p, kept);
     struct berth_ranking r = {
         .name = o->policy->ranking, .weights = o->policy->weights, .weights_len = o->policy->weights_len};
     if (!o->policy->formula)
-        return built_in(r.name) ? r : (struct berth_ranking){.name = "fifo"};
+        return plan_policy_built_in(r.name) ? r : (struct berth_ranking){.name = "fifo"};
     struct plan_formula *f = formula_take(p, o, kept);
     if (!f || !f->formula)
         return (struct berth_ranking){.name = "fifo"};
@@ -129,9 +129,12 @@ static void order_read(const struct state *s, struct plan_policy *p)
     size_t len;
     const struct object *const *queues = state_list(s, KIND_QUEUE, &len);
     const char *in_force = system_setting_text(s, SETTING_POLICY, &p->arena);
+    const char *before = system_setting_text(s, SETTING_BACKFILL_POLICY, &p->arena);
     len = len < BERTH_LIST_MAX ? len : BERTH_LIST_MAX;
     struct berth_queue *at = ARENA_ARRAY(&p->arena, struct berth_queue, len);
     o->ranking = ranking_of(s, p, in_force);
+    if (*before)
+        p->policy.backfill.ranking = ranking_of(s, p, before);
     for (size_t i = 0; i < len; i++) {
         const struct queue_terms terms = queue_terms(s, queues[i]->id);
         at[i] = (struct berth_queue){
@@ -255,6 +258,8 @@ static void rest_read(const struct state *s, struct plan_policy *ret)
     p->rebalance.gain_percent = number(s, SETTING_REBALANCE_GAIN_PERCENT);
     p->rebalance.age_ns = seconds(s, SETTING_REBALANCE_AGE_S);
     p->backfill.reservations = strcmp(backfill, "off") == 0 ? 0 : number(s, SETTING_RESERVATIONS);
+    p->backfill.alike = number(s, SETTING_RESERVATIONS_ALIKE);
+    p->backfill.until_limit = is_on(s, SETTING_BACKFILL_UNTIL_LIMIT, &ret->arena);
     p->backfill.strict = strcmp(backfill, "strict") == 0;
     p->backfill.estimate_ns = seconds(s, SETTING_ESTIMATE_S);
     p->preemption.on = is_on(s, SETTING_PREEMPTION, &ret->arena);
@@ -269,7 +274,7 @@ void plan_policy_read(const struct state *s, struct plan_policy *ret)
     (void)state_list(s, KIND_QUEUE, &queues);
     (void)state_list(s, KIND_WINDOW, &windows);
     (void)state_list(s, KIND_DOMAIN, &domains);
-    ret->kept = ARENA_ARRAY(&ret->arena, struct kept_doc *, queues + windows + domains + 1); /* each at most once */
+    ret->kept = ARENA_ARRAY(&ret->arena, struct kept_doc *, queues + windows + domains + 2); /* each at most once */
     ret->formulas = ARENA_ARRAY(&ret->arena, struct plan_formula *, FORMULAS_MAX);
     rest_read(s, ret);
     headroom_read(s, ret);

@@ -32,6 +32,8 @@ void plan_policy_done(struct plan_policy *p);
  * NULL: none, or no more. To be asked after the plan, on the state's thread. */
 const char *plan_policy_failure(struct plan_policy *p, const char **ret_why);
 
+/* Is it the name of an order that the core has itself? */
+bool plan_policy_built_in(const char *name);
 /* Could be planned by? A formula is compiled, and an empty cluster planned. -EINVAL: its line and reason. */
 struct policy_doc;
 int plan_policy_try(const struct policy_doc *d, struct berth_err *err);

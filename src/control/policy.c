@@ -6,15 +6,6 @@
 #include "control/queue.h"
 #include "wire/words.h"
 
-static bool built_in(const char *name)
-{
-    const char *known;
-    for (size_t i = 0; (known = berth_ranking_at(i, NULL)); i++)
-        if (strcmp(known, name) == 0)
-            return true;
-    return false;
-}
-
 static const char *candidate(const void *ctx, size_t i)
 {
     const struct state *s = ctx;
@@ -28,7 +19,7 @@ static const char *candidate(const void *ctx, size_t i)
 int policy_known(struct call *c, const char *key, const char *name)
 {
     char shown[QUOTE_MAX];
-    if (change_rest_on(&c->change, KIND_POLICY, name) || built_in(name))
+    if (change_rest_on(&c->change, KIND_POLICY, name) || plan_policy_built_in(name))
         return 0;
     const char *guess = suggest(name, candidate, c->state);
     return err_set(&c->err, EINVAL, "%s: there is no policy %s%s%s%s 'berth policy list' lists those there are", key,
@@ -87,10 +78,12 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
     size_t len;
     (void)k;
     (void)old;
-    if (next || built_in(id)) /* what is built in goes on under the name */
+    if (next || plan_policy_built_in(id)) /* what is built in goes on under the name */
         return 0;
-    const char *used = json_string_value(json_object_get(change_read(&c->change, KIND_SETTING, "system"), "policy"));
-    if (used && strcmp(used, id) == 0)
+    const json_t *settings = change_read(&c->change, KIND_SETTING, "system");
+    const char *used = json_string_value(json_object_get(settings, "policy"));
+    const char *before = json_string_value(json_object_get(settings, "backfill_policy"));
+    if ((used && strcmp(used, id) == 0) || (before && strcmp(before, id) == 0))
         return err_set(&c->err, EBUSY, "policy %s is the one in force; set another in /v1/system/settings first", id);
     const struct object *const *queues = state_list(c->state, KIND_QUEUE, &len);
     for (size_t i = 0; i < len; i++)

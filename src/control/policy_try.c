@@ -5,24 +5,46 @@
 
 #include "base/mem.h"
 #include "control/queue_view.h"
+#include "control/what_if_nodes.h"
 #include "formula/formula.h"
+#include "wire/api.h"
 #include "wire/document.h"
 #include "wire/queue_doc.h"
 #include "wire/words.h"
 
 enum { PRESENT, TRIED, CASES, ROWS_MAX = 10000, ROWS_DEFAULT = 100 };
 
-/* A ranking with what it points to, for as long as a plan is made by it. */
+#define SECOND_NS INT64_C(1000000000)
+
+struct asked {
+    const json_t *policy; /* a name, or a document; NULL: as it is */
+    const struct what_if_node *nodes;
+    size_t nodes_len;
+};
+
+#define AT(field) offsetof(struct asked, field)
+static const struct key what_if_rows[] = {
+    KEY("policy", "policy", "a name, or a policy as it would be written; as it is if not given", raw_read,
+        .at = AT(policy)),
+    KEY("nodes", "list of {`like`, `label`, `count`}", "nodes more or fewer than there are", objects_read,
+        .at = AT(nodes), .len_at = AT(nodes_len), .arg = &what_if_node_kind),
+};
+#undef AT
+KEY_TABLE(what_if_keys, "what if", what_if_rows);
+
+/* A ranking and nodes with what they point to, for as long as a plan is made by them. */
 struct trial {
     struct arena arena;
-    struct berth_ranking ranking;
+    struct berth_ranking ranking; /* name NULL: as it is */
     struct formula *formula;
+    struct what_if_nodes nodes;
 };
 
 static void trial_drop(void *keep)
 {
     struct trial *t = keep;
     formula_free(t->formula);
+    what_if_nodes_done(&t->nodes);
     arena_done(&t->arena);
     mem_free(t);
 }
@@ -36,18 +58,10 @@ static bool built_in(const char *name)
     return false;
 }
 
-/* The document of the policy that is asked about: a new reference, NULL with an error. */
-static json_t *document(struct call *c)
+/* The document of a policy of this name: a new reference, NULL with an error. */
+static json_t *document(struct call *c, const char *name)
 {
-    const json_t *named = json_object_get(c->body, "policy");
-    const char *name = json_string_value(named);
     char shown[QUOTE_MAX];
-    if (!named)
-        return json_deep_copy(c->body);
-    if (!name || json_object_size(c->body) != 1) {
-        (void)err_set(&c->err, EINVAL, "policy: give either the name of a policy, or one as it would be written");
-        return NULL;
-    }
     const struct object *o = state_find(c->state, KIND_POLICY, name);
     if (o)
         return object_doc(o);
@@ -57,38 +71,65 @@ static json_t *document(struct call *c)
     return NULL;
 }
 
-static int trial_new(struct call *c, struct trial **ret)
+static int trial_rank(struct call *c, struct trial *t, const json_t *policy)
 {
-    CLEANUP(json) json_t *doc = document(c);
+    const char *name = json_string_value(policy);
+    CLEANUP(json) json_t *doc = name ? document(c, name) : json_deep_copy(policy);
     struct policy_doc d;
     if (!doc)
         return -c->err.code;
-    struct trial *t = mem_zalloc(sizeof *t);
-    arena_init(&t->arena);
-    json_t *kept = json_deep_copy(doc); /* texts of what is read are the document's */
-    if (!json_object_get(kept, "id"))
-        (void)json_object_set_new(kept, "id", json_string("draft")); /* whatever it will be called */
-    int rc = policy_doc_read(kept, &t->arena, &d, &c->err);
+    if (!json_object_get(doc, "id"))
+        (void)json_object_set_new(doc, "id", json_string("draft")); /* whatever it will be called */
+    int rc = policy_doc_read(doc, &t->arena, &d, &c->err);
+    if (rc < 0)
+        return rc;
+    struct berth_weight *weights = ARENA_ARRAY(&t->arena, struct berth_weight, d.weights_len);
+    for (size_t i = 0; i < d.weights_len; i++)
+        weights[i] = (struct berth_weight){arena_strdup(&t->arena, d.weights[i].score), d.weights[i].weight};
+    t->ranking = (struct berth_ranking){.name = arena_strdup(&t->arena, d.formula ? "formula" : d.ranking),
+                                        .weights = weights,
+                                        .weights_len = d.weights_len};
+    if (!d.formula)
+        return 0;
+    rc = formula_new(d.formula, "formula", &t->formula, &c->err);
     if (rc == 0) {
-        struct berth_weight *weights = ARENA_ARRAY(&t->arena, struct berth_weight, d.weights_len);
-        for (size_t i = 0; i < d.weights_len; i++)
-            weights[i] = (struct berth_weight){arena_strdup(&t->arena, d.weights[i].score), d.weights[i].weight};
-        t->ranking = (struct berth_ranking){.name = arena_strdup(&t->arena, d.formula ? "formula" : d.ranking),
-                                            .weights = weights,
-                                            .weights_len = d.weights_len};
-    }
-    if (rc == 0 && d.formula)
-        rc = formula_new(d.formula, "formula", &t->formula, &c->err);
-    if (rc == 0 && d.formula) {
         t->ranking.formula = formula_run;
         t->ranking.ctx = t->formula;
     }
-    json_decref(kept);
+    return rc;
+}
+
+static int trial_new(struct call *c, const struct asked *asked, struct trial **ret)
+{
+    struct trial *t = mem_zalloc(sizeof *t);
+    arena_init(&t->arena);
+    int rc = asked->policy ? trial_rank(c, t, asked->policy) : 0;
+    if (rc == 0)
+        rc = what_if_nodes(c, asked->nodes, asked->nodes_len, &t->arena, &t->nodes);
     if (rc < 0)
         trial_drop(t);
     else
         *ret = t;
     return rc;
+}
+
+/* When it starts by a plan, as far as that is foreseen; what does not wait there starts now. */
+static bool start_of(const struct forecast_run *run, size_t which, const char *id, int64_t *ret)
+{
+    size_t at;
+    *ret = run->now_ns;
+    if (forecast_find(&run->plans[which], id, &at))
+        *ret = berth_plan_standing(run->plans[which].plan, at).start_ns;
+    return *ret > 0 && *ret != BERTH_NEVER_NS;
+}
+
+/* When it starts as things are. */
+static void was_set(const struct forecast_run *run, const char *id, json_t *row)
+{
+    char text[TIMESTAMP_MAX];
+    int64_t start_ns;
+    if (start_of(run, PRESENT, id, &start_ns))
+        (void)json_object_set_new(row, "was_start", json_string(timestamp_text(start_ns, text)));
 }
 
 /* A row of the tried order, with where it stands now, and what its key is made of. */
@@ -102,6 +143,7 @@ static void row_add(const struct call *c, const struct forecast_run *run, size_t
     const char *id = berth_plan_pending_name(tried->plan, i);
     (void)json_object_set_new(row, "was",
                               forecast_find(present, id, &was) ? json_integer((json_int_t)was + 1) : json_null());
+    was_set(run, id, row);
     if (json_object_get(row, "id")) {
         struct berth_standing s = berth_plan_standing(tried->plan, i);
         (void)json_object_set_new(row, "factors", factors_json(&s));
@@ -121,24 +163,67 @@ static void started_add(const struct call *c, const struct forecast_run *run, si
         return;
     (void)json_object_set_new(row, "position", json_integer(0));
     (void)json_object_set_new(row, "was", json_integer((json_int_t)i + 1));
+    was_set(run, berth_plan_pending_name(present->plan, i), row);
     (void)json_object_del(row, "start");
     (void)json_object_del(row, "end");
     (void)json_object_set_new(row, "now", json_true());
     (void)json_array_append_new(items, row);
 }
 
-int policy_try(struct call *c)
+/* How long those have waited by then whose start both plans foresee: over all of them, whoever asks. */
+static json_t *waits_json(const struct call *c, const struct forecast_run *run)
+{
+    double sum[CASES] = {0}, most[CASES] = {0};
+    size_t count = 0;
+    for (size_t which = 0; which < CASES; which++) {
+        const struct berth_plan *plan = run->plans[which].plan;
+        size_t len = berth_plan_pendings(plan);
+        for (size_t i = 0; i < len && i < 2 * FORECAST_RESERVATIONS; i++) {
+            const char *id = berth_plan_pending_name(plan, i);
+            const struct object *work = state_find_work(c->state, id);
+            int64_t start_ns[CASES];
+            size_t at;
+            if (!work || !forecast_find(&run->plans[which], id, &at) || at != i || /* once each */
+                (which == TRIED && forecast_find(&run->plans[PRESENT], id, &at)) ||
+                !start_of(run, PRESENT, id, &start_ns[PRESENT]) || !start_of(run, TRIED, id, &start_ns[TRIED]))
+                continue;
+            count++;
+            for (size_t k = 0; k < CASES; k++) {
+                double wait = (double)(start_ns[k] - work->work->created_ns) / (double)SECOND_NS;
+                sum[k] += wait;
+                most[k] = wait > most[k] ? wait : most[k];
+            }
+        }
+    }
+    double each = count ? (double)count : 1;
+    return json_pack("{s:I, s:{s:f, s:f}, s:{s:f, s:f}}", "of", (json_int_t)count, "now", "mean_s", sum[PRESENT] / each,
+                     "longest_s", most[PRESENT], "then", "mean_s", sum[TRIED] / each, "longest_s", most[TRIED]);
+}
+
+static json_t *nodes_json(const struct what_if_nodes *nodes)
+{
+    json_t *removed = json_array();
+    for (size_t i = 0; i < nodes->drafts_len; i++)
+        if (nodes->drafts[i].gone)
+            (void)json_array_append_new(removed, json_string(nodes->drafts[i].id));
+    return json_pack("{s:I, s:o}", "added", (json_int_t)nodes->added, "removed", removed);
+}
+
+static int try(struct call *c, const struct asked *asked)
 {
     const struct forecast_run *run = NULL;
     struct trial *trial = NULL;
     uint64_t limit;
     int rc = call_query_number(c, "limit", 1, ROWS_MAX, ROWS_DEFAULT, &limit);
     if (rc == 0)
-        rc = trial_new(c, &trial);
+        rc = trial_new(c, asked, &trial);
     if (rc < 0 || !trial)
         return rc;
-    const char *name = arena_strdup(&c->arena, trial->ranking.name);
-    struct forecast_case cases[CASES] = {[TRIED] = {.ranking = &trial->ranking}};
+    struct forecast_case cases[CASES] = {
+        [TRIED] = {.ranking = trial->ranking.name ? &trial->ranking : NULL,
+                   .drafts = trial->nodes.drafts,
+                   .drafts_len = trial->nodes.drafts_len}
+    };
     struct forecast_wish wish = {.cases = cases, .cases_len = CASES, .keep = trial, .drop = trial_drop};
     rc = forecast_ask(c, &wish, &run);
     if (rc < 0 || !run)
@@ -155,7 +240,32 @@ int policy_try(struct call *c)
         started_add(c, run, i, items);
     for (size_t i = 0; i < waits && json_array_size(items) < limit; i++)
         row_add(c, run, i, items);
-    c->answer.body = json_pack("{s:s, s:o, s:I, s:o}", "ranking", name, "items", items, "total", (json_int_t)waits,
-                               "forecast", forecast_label(run));
+    const struct trial *made = run->keep; /* of the first time, if this is the second */
+    c->answer.body = json_pack("{s:s*, s:o, s:I, s:o, s:o, s:o}", "ranking", made->ranking.name, "items", items,
+                               "total", (json_int_t)waits, "forecast", forecast_label(run), "waits", waits_json(c, run),
+                               "nodes", nodes_json(&made->nodes));
     return 0;
+}
+
+int policy_try(struct call *c)
+{
+    const json_t *named = json_object_get(c->body, "policy");
+    if (named && (!json_is_string(named) || json_object_size(c->body) != 1))
+        return err_set(&c->err, EINVAL, "policy: give either the name of a policy, or one as it would be written");
+    return try(c, &(struct asked){.policy = named ? named : c->body});
+}
+
+int what_if(struct call *c)
+{
+    struct asked asked = {0};
+    struct reader r;
+    reader_init(&r, &c->arena, &c->err);
+    int rc = table_read(&r, c->body, &what_if_keys, &asked);
+    if (rc < 0)
+        return rc;
+    if (!asked.policy && !asked.nodes_len)
+        return err_set(&c->err, EINVAL, "nothing would be different: give a policy, nodes, or both");
+    if (asked.policy && !json_is_string(asked.policy) && !json_is_object(asked.policy))
+        return err_set(&c->err, EINVAL, "policy: give either the name of a policy, or one as it would be written");
+    return try(c, &asked);
 }

@@ -8,6 +8,8 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "control/past.h"
+#include "control/project.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/moment.h"
@@ -15,9 +17,9 @@
 enum {
     MILLISECOND = 1000000,
     DOCUMENTS_MAX = 20000, /* beyond, only what is known already goes on, and owners as a whole */
-    OWNER_FIRST = 4,       /* runs of a name that count for its owner as a whole; then every so many: */
-    OWNER_EVERY = 8,       /* so one large array does not outvote all else */
     OWNER_RUNS_MIN = 4,    /* before an owner's runs say anything of another name */
+    ALL_RUNS = 16,         /* of everybody's, from which on what is published rests for so long: */
+    ALL_REST_S = 600,
 };
 
 /* ---- names --------------------------------------------------------------------------------------------------------- */
@@ -59,7 +61,45 @@ const char *predict_id(const char *owner, const char *name, char buf[static OBJE
 
 /* ---- what is published --------------------------------------------------------------------------------------------- */
 
-int predict_read(const json_t *doc, struct prediction_view *ret, struct berth_err *err)
+/* A run as it is written: [run_ms, limit_ms, size]. */
+static json_t *past_write(const struct predict_run *run)
+{
+    return json_pack("[I, I, I]", (json_int_t)(run->ran_ns / MILLISECOND), (json_int_t)(run->limit_ns / MILLISECOND),
+                     (json_int_t)run->size);
+}
+
+static bool past_read(const json_t *row, struct past *ret)
+{
+    int64_t got[3];
+    if (json_array_size(row) != 3)
+        return false;
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *number = json_array_get(row, i);
+        got[i] = json_integer_value(number);
+        if (!json_is_integer(number) || got[i] < 0 || (i < 2 && got[i] > INT64_MAX / MILLISECOND))
+            return false;
+    }
+    *ret = (struct past){got[0] * MILLISECOND, got[1] * MILLISECOND, got[2]};
+    return true;
+}
+
+/* The oldest first. False: one of them is none. */
+static bool pasts_read(const json_t *list, struct pasts *ret)
+{
+    size_t i;
+    json_t *row;
+    *ret = (struct pasts){0};
+    json_array_foreach(list, i, row)
+    {
+        struct past past;
+        if (!past_read(row, &past))
+            return false;
+        pasts_add(ret, &past);
+    }
+    return true;
+}
+
+int predict_read(const json_t *doc, struct arena *arena, struct prediction_view *ret, struct berth_err *err)
 {
     const json_t *published = json_object_get(doc, "published");
     static const char *const names[] = {"version", "p50_ms", "p90_ms", "memory", "slower"};
@@ -72,7 +112,12 @@ int predict_read(const json_t *doc, struct prediction_view *ret, struct berth_er
     }
     if (got[1] > INT64_MAX / MILLISECOND || got[2] > INT64_MAX / MILLISECOND)
         return err_set(err, EBADMSG, "published: longer than any time");
-    *ret = (struct prediction_view){.slower = (int32_t)(got[4] < 1000000 ? got[4] : 1000000),
+    struct pasts *pasts = NULL;
+    const json_t *list = json_object_get(published, "past");
+    if (list && !pasts_read(list, pasts = arena_alloc(arena, sizeof *pasts)))
+        return err_set(err, EBADMSG, "published.past: expected runs as [milliseconds, limit, size]");
+    *ret = (struct prediction_view){.pasts = pasts,
+                                    .slower = (int32_t)(got[4] < 1000000 ? got[4] : 1000000),
                                     .version = (uint64_t)got[0],
                                     .p50_ns = got[1] * MILLISECOND,
                                     .p90_ns = got[2] * MILLISECOND,
@@ -103,14 +148,31 @@ bool predict_time(const struct state *s, const char *owner, const char *name, in
     return true;
 }
 
-json_t *predict_show(const struct state *s, const char *owner, const char *name)
+int64_t predict_run_ns(const struct state *s, const char *owner, const char *name, int64_t limit_ns, int64_t size)
 {
-    const struct object *o = best(s, owner, name);
+    const struct object *own = best(s, owner, name), *all = state_find(s, KIND_PREDICTION, PREDICT_ALL);
+    if (!owner || !*owner)
+        return 0;
+    if (own && !own->prediction->pasts) /* an earlier version published it, and went by that */
+        return own->prediction->p90_ns;
+    int64_t cut_ns = limit_ns - limit_ns % MILLISECOND; /* as it is written of those that ended */
+    int64_t ns = past_predict(own ? own->prediction->pasts : NULL, all ? all->prediction->pasts : NULL, cut_ns, size);
+    return ns == cut_ns ? limit_ns : ns;
+}
+
+json_t *predict_show(const struct state *s, const struct object *job)
+{
+    const struct work_view *w = job->work;
+    const struct object *o = best(s, job->owner, w->name);
     if (!o)
         return NULL;
     const struct prediction_view *p = o->prediction;
+    int64_t limit_ns = w->limit_ns ? w->limit_ns : queue_terms(s, w->queue).time_limit_ns;
+    int64_t ns = predict_run_ns(s, job->owner, w->name, limit_ns, w->size);
     json_t *shown = json_pack("{s:f, s:f, s:I, s:s}", "seconds_p50", (double)p->p50_ns / 1e9, "seconds_p90",
                               (double)p->p90_ns / 1e9, "version", (json_int_t)p->version, "of", o->id);
+    if (ns)
+        (void)json_object_set_new(shown, "seconds", json_real((double)ns / 1e9));
     if (p->memory)
         (void)json_object_set_new(shown, "memory", json_integer(p->memory));
     return shown;
@@ -125,23 +187,30 @@ static int compare(const void *a, const void *b)
 }
 
 /* The smallest value that so many percent do not exceed; 0: there are none. */
-static int64_t quantile(const json_t *list, unsigned percent)
+static int64_t quantile(int64_t *values, size_t len, unsigned percent)
 {
-    int64_t sorted[PREDICT_RUNS] = {0};
-    size_t len = json_array_size(list) < PREDICT_RUNS ? json_array_size(list) : PREDICT_RUNS;
-    for (size_t i = 0; i < len; i++)
-        sorted[i] = json_integer_value(json_array_get(list, i));
-    qsort(sorted, len, sizeof *sorted, compare);
-    return len ? sorted[(len * percent + 99) / 100 - 1] : 0;
+    qsort(values, len, sizeof *values, compare);
+    return len ? values[(len * percent + 99) / 100 - 1] : 0;
 }
 
-static void list_push(json_t *doc, const char *key, int64_t value)
+/* The last PREDICT_RUNS of a list: of runs, how long they took. */
+static size_t last_of(const json_t *list, int64_t ret[static PREDICT_RUNS])
+{
+    size_t len = json_array_size(list), n = len < PREDICT_RUNS ? len : PREDICT_RUNS;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *value = json_array_get(list, len - n + i);
+        ret[i] = json_integer_value(json_is_array(value) ? json_array_get(value, 0) : value);
+    }
+    return n;
+}
+
+static void list_push(json_t *doc, const char *key, json_t *value, size_t most)
 {
     json_t *list = json_object_get(doc, key);
     if (!list)
         (void)json_object_set_new(doc, key, list = json_array());
-    (void)json_array_append_new(list, json_integer(value));
-    while (json_array_size(list) > PREDICT_RUNS)
+    (void)json_array_append_new(list, value);
+    while (json_array_size(list) > most)
         (void)json_array_remove(list, 0);
 }
 
@@ -151,18 +220,65 @@ static bool moved(int64_t was, int64_t is)
     return apart > was / 4;
 }
 
-static void publish(json_t *doc)
+/* Has so much been learned since that none of the runs it was published by is left? */
+static bool is_stale(const json_t *doc)
 {
-    const json_t *runs = json_object_get(doc, "runs_ms"), *published = json_object_get(doc, "published");
-    int64_t p50 = quantile(runs, 50), p90 = quantile(runs, 90), memory = quantile(json_object_get(doc, "memory"), 90);
+    const json_t *published = json_object_get(doc, "published");
+    json_int_t since =
+        json_integer_value(json_object_get(doc, "runs")) - json_integer_value(json_object_get(published, "runs"));
+    return since >= (json_int_t)json_array_size(json_object_get(doc, "past"));
+}
+
+/* Is something else predicted now of a job like the one that ended last, beside what is published of everybody (NULL: it is that)? */
+static bool past_differs(const json_t *doc, const json_t *all, const struct predict_run *run)
+{
+    struct pasts older, newer, others;
+    int64_t limit_ns = run->limit_ns - run->limit_ns % MILLISECOND, was_ns, is_ns;
+    if (is_stale(doc) || !pasts_read(json_object_get(json_object_get(doc, "published"), "past"), &older) ||
+        !pasts_read(json_object_get(doc, "past"), &newer) ||
+        !pasts_read(json_object_get(json_object_get(all, "published"), "past"), &others))
+        return true;
+    was_ns = all ? past_predict(&older, &others, limit_ns, run->size) : past_predict(NULL, &older, limit_ns, run->size);
+    is_ns = all ? past_predict(&newer, &others, limit_ns, run->size) : past_predict(NULL, &newer, limit_ns, run->size);
+    return past_moved(was_ns, is_ns, limit_ns);
+}
+
+static void publish(json_t *doc, const json_t *all, const struct predict_run *run)
+{
+    const json_t *published = json_object_get(doc, "published"), *runs = json_object_get(doc, "past");
+    int64_t values[PREDICT_RUNS];
+    size_t len = last_of(runs, values);
+    int64_t p50 = quantile(values, len, 50), p90 = quantile(values, len, 90);
+    int64_t memory = quantile(values, last_of(json_object_get(doc, "memory"), values), 90);
     json_int_t version = json_integer_value(json_object_get(published, "version"));
-    if (version && !moved(json_integer_value(json_object_get(published, "p50_ms")), p50) &&
+    if (version && !past_differs(doc, all, run) &&
+        !moved(json_integer_value(json_object_get(published, "p50_ms")), p50) &&
         !moved(json_integer_value(json_object_get(published, "p90_ms")), p90) &&
         !moved(json_integer_value(json_object_get(published, "memory")), memory))
         return;
+    json_t *past = runs ? json_deep_copy(runs) : json_array();
     (void)json_object_set_new(doc, "published",
-                              json_pack("{s:I, s:I, s:I, s:I}", "version", version + 1, "p50_ms", (json_int_t)p50,
-                                        "p90_ms", (json_int_t)p90, "memory", (json_int_t)memory));
+                              json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "version", version + 1, "runs",
+                                        json_integer_value(json_object_get(doc, "runs")), "p50_ms", (json_int_t)p50,
+                                        "p90_ms", (json_int_t)p90, "memory", (json_int_t)memory, "past", past));
+}
+
+static void publish_all(json_t *doc, const struct predict_run *run)
+{
+    const json_t *published = json_object_get(doc, "published"), *at = json_object_get(published, "at");
+    json_int_t version = json_integer_value(json_object_get(published, "version"));
+    char text[TIMESTAMP_MAX];
+    int64_t at_ns = 0;
+    bool rests = json_integer_value(json_object_get(doc, "runs")) > ALL_RUNS && at &&
+                 timestamp_parse(at, &at_ns, NULL) == 0 && run->at_ns >= at_ns &&
+                 run->at_ns - at_ns < (int64_t)ALL_REST_S * 1000 * MILLISECOND;
+    if (version && (rests || !past_differs(doc, NULL, run)))
+        return;
+    (void)json_object_set_new(doc, "published",
+                              json_pack("{s:I, s:I, s:s, s:o}", "version", version + 1, "runs",
+                                        json_integer_value(json_object_get(doc, "runs")), "at",
+                                        timestamp_text(run->at_ns, text), "past",
+                                        json_deep_copy(json_object_get(doc, "past"))));
 }
 
 /* What people said against what came out: sums, so that a mean can be had of any of them together. */
@@ -196,23 +312,45 @@ static json_t *open_doc(struct change *c, const char *id)
     return change_edit(c, KIND_PREDICTION, id);
 }
 
+/* Notes the run itself. Returns how many there were before. */
+static json_int_t note_run(json_t *doc, const struct predict_run *run, size_t most)
+{
+    char at[TIMESTAMP_MAX];
+    json_int_t n = json_integer_value(json_object_get(doc, "runs"));
+    (void)json_object_set_new(doc, "at", json_string(timestamp_text(run->at_ns, at)));
+    if (run->beside)
+        return n;
+    (void)json_object_set_new(doc, "runs", json_integer(n + 1));
+    list_push(doc, "past", past_write(run), most);
+    return n;
+}
+
 /* Returns how many runs it had before. */
 static json_int_t learn(struct change *c, const char *id, const struct predict_run *run)
 {
-    char at[TIMESTAMP_MAX];
+    bool named = strchr(id, '/');
+    const json_t *all = change_read(c, KIND_PREDICTION, PREDICT_ALL);
+    CLEANUP(json) json_t *none = json_object();
     json_t *doc = open_doc(c, id);
     if (!doc)
         return 0;
-    json_int_t n = json_integer_value(json_object_get(doc, "runs"));
-    (void)json_object_set_new(doc, "runs", json_integer(n + 1));
-    (void)json_object_set_new(doc, "at", json_string(timestamp_text(run->at_ns, at)));
-    list_push(doc, "runs_ms", run->ran_ns / MILLISECOND);
+    json_int_t n = note_run(doc, run, named ? PREDICT_RUNS : PASTS_MAX);
     if (run->memory > 0)
-        list_push(doc, "memory", run->memory);
-    note_estimate(doc, run);
-    if (strchr(id, '/') || n + 1 >= OWNER_RUNS_MIN)
-        publish(doc);
+        list_push(doc, "memory", json_integer(run->memory), PREDICT_RUNS);
+    if (!run->beside)
+        note_estimate(doc, run);
+    if (json_array_size(json_object_get(doc, "past")) && (named || n + 1 >= OWNER_RUNS_MIN))
+        publish(doc, all ? all : none, run);
     return n;
+}
+
+static void learn_all(struct change *c, const struct predict_run *run)
+{
+    json_t *doc = run->beside ? NULL : open_doc(c, PREDICT_ALL);
+    if (!doc)
+        return;
+    (void)note_run(doc, run, PASTS_MAX);
+    publish_all(doc, run);
 }
 
 void predict_learn(struct change *c, const struct predict_run *run)
@@ -222,8 +360,10 @@ void predict_learn(struct change *c, const struct predict_run *run)
         return;
     bool named = run->name && *run->name;
     json_int_t n = named ? learn(c, predict_id(run->owner, run->name, id), run) : 0;
-    if (!named || n < OWNER_FIRST || n % OWNER_EVERY == 0)
-        (void)learn(c, run->owner, run);
+    if (named && !past_counts((uint64_t)n))
+        return;
+    (void)learn(c, run->owner, run);
+    learn_all(c, run);
 }
 
 bool predict_needed(const struct state *s, const struct object *prediction, int64_t now_ns)
@@ -233,8 +373,8 @@ bool predict_needed(const struct state *s, const struct object *prediction, int6
     (void)snprintf(owner, sizeof owner, "%.*s", (int)strcspn(prediction->id, "/"), prediction->id);
     CLEANUP(json) json_t *doc = object_doc(prediction);
     const json_t *at = json_object_get(doc, "at");
-    if ((!state_find(s, KIND_USER, owner) && strcmp(owner, PREDICT_CLASS) != 0) || !at ||
-        timestamp_parse(at, &at_ns, NULL) < 0)
+    bool of_somebody = strcmp(owner, PREDICT_CLASS) != 0 && strcmp(owner, PREDICT_ALL) != 0;
+    if ((of_somebody && !state_find(s, KIND_USER, owner)) || !at || timestamp_parse(at, &at_ns, NULL) < 0)
         return false;
     return now_ns - at_ns < (int64_t)PREDICT_KEEP_S * 1000000000;
 }

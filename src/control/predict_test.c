@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "control/predict.h"
+#include "core/snapshot.h"
 #include "wire/document.h"
 
 #define SECOND INT64_C(1000000000)
@@ -16,15 +17,13 @@ struct learner {
 };
 
 /* Learns one run, and lets the state have what is written. */
-static void learn(struct learner *l, const char *owner, const char *name, int64_t ms, int64_t estimate_s,
-                  int64_t memory)
+static void learn_run(struct learner *l, const struct predict_run *run)
 {
     struct arena arena;
     struct change c;
     arena_init(&arena);
     change_init(&c, l->w.state, &arena);
-    struct predict_run run = {owner, name, ms * 1000000, estimate_s * SECOND, memory, l->now_ns += SECOND};
-    predict_learn(&c, &run);
+    predict_learn(&c, run);
     for (size_t i = 0; i < c.items.len; i++) {
         char *text = json_dumps(c.items.at[i].doc, JSON_COMPACT);
         world_put(&l->w, c.items.at[i].kind, c.items.at[i].id, text);
@@ -32,6 +31,12 @@ static void learn(struct learner *l, const char *owner, const char *name, int64_
     }
     change_done(&c);
     arena_done(&arena);
+}
+
+static void learn(struct learner *l, const char *owner, const char *name, int64_t ms, int64_t estimate_s,
+                  int64_t memory)
+{
+    learn_run(l, &(struct predict_run){owner, name, ms * 1000000, estimate_s * SECOND, memory, l->now_ns += SECOND});
 }
 
 static int open_learner(void **state)
@@ -144,10 +149,13 @@ static void memory_is_predicted_too(void **state)
 {
     struct learner *l = *state;
     learn(l, "alice", "train", 1000, 0, 1 << 20);
-    CLEANUP(json) json_t *shown = predict_show(l->w.state, "alice", "train");
+    world_put(&l->w, KIND_JOB, "1", "{\"id\": \"1\", \"name\": \"train-2\", \"owner\": \"alice\", \"v\": 1}");
+    world_put(&l->w, KIND_JOB, "2", "{\"id\": \"2\", \"name\": \"train\", \"owner\": \"bob\", \"v\": 1}");
+    CLEANUP(json) json_t *shown = predict_show(l->w.state, state_find(l->w.state, KIND_JOB, "1"));
     assert_int_equal(json_integer_value(json_object_get(shown, "memory")), 1 << 20);
     assert_string_equal(json_string_value(json_object_get(shown, "of")), "alice/train");
-    assert_null(predict_show(l->w.state, "bob", "train"));
+    assert_true(json_real_value(json_object_get(shown, "seconds")) == 60); /* the least that is predicted */
+    assert_null(predict_show(l->w.state, state_find(l->w.state, KIND_JOB, "2")));
 }
 
 static void one_array_does_not_outvote_the_rest(void **state)
@@ -163,6 +171,118 @@ static void one_array_does_not_outvote_the_rest(void **state)
         learn(l, "alice", "tiny", 10, 0, 0);
     assert_true(predict_time(l->w.state, "alice", "new", &p50, &p90, &version));
     assert_int_equal(p50, 10 * SECOND);
+}
+
+/* What plans go by: the share of the limit that those of the name ran for, else the owner's, else everybody's. */
+static void plans_go_by_shares_of_limits(void **state)
+{
+    struct learner *l = *state;
+    const struct state *s = l->w.state;
+    const int64_t size = 4000;
+    struct predict_run run = {.owner = "alice", .name = "train", .ran_ns = 201 * SECOND, .at_ns = l->now_ns};
+    run.limit_ns = 1000 * SECOND;
+    run.size = size;
+    assert_int_equal(predict_run_ns(s, "alice", "train", 1000 * SECOND, size), 0);
+    for (int i = 0; i < 8; i++)
+        learn_run(l, &run);
+    static const struct {
+        const char *owner, *name;
+        int64_t limit_s, want_s;
+    } rows[] = {
+        {"alice", "train-7", 1000, 301},
+        {"alice", "train",   2000, 603},
+        {"alice", "train",   0,    301}, /* as long as those */
+        {"alice", "other",   1000, 301}, /* like its owner's */
+        {"bob",   "train",   1000, 301}, /* like everybody's */
+        {"bob",   "",        50,   49 }, /* a minute at least, but less than it may */
+        {"",      "train",   1000, 0  },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(predict_run_ns(s, rows[i].owner, rows[i].name, rows[i].limit_s * SECOND, size),
+                         rows[i].want_s * SECOND);
+    run.ran_ns = run.limit_ns;
+    run.name = "long";
+    for (int i = 0; i < 600; i++, run.at_ns += 600 * SECOND)
+        learn_run(l, &run);
+    assert_int_equal(predict_run_ns(s, "alice", "long", 1000 * SECOND + 1, size), 1000 * SECOND + 1); /* all of it */
+    run.ran_ns = 201 * SECOND;
+    run.name = "train";
+    learn_run(l, &run);
+    assert_in_range(predict_run_ns(s, "alice", "train", 1000 * SECOND, size), 302 * SECOND, 450 * SECOND); /* its own */
+}
+
+/* Tasks of a gang end together: that is one run. */
+static void a_gang_is_one_run(void **state)
+{
+    struct learner *l = *state;
+    struct predict_run run = {.owner = "alice", .name = "train", .ran_ns = 200 * SECOND, .memory = 1 << 20};
+    learn_run(l, &run);
+    run.beside = true;
+    run.memory = 1 << 22;
+    for (int i = 0; i < 3; i++)
+        learn_run(l, &run);
+    CLEANUP(json) json_t *doc = object_doc(state_find(l->w.state, KIND_PREDICTION, "alice/train"));
+    assert_int_equal(json_integer_value(json_object_get(doc, "runs")), 1);
+    assert_int_equal(json_array_size(json_object_get(doc, "past")), 1);
+    assert_int_equal(json_array_size(json_object_get(doc, "memory")), 4);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(doc, "published"), "memory")), 1 << 22);
+}
+
+static uint64_t version_of_all(const struct learner *l)
+{
+    return state_find(l->w.state, KIND_PREDICTION, PREDICT_ALL)->prediction->version;
+}
+
+/* It concerns every job that waits. */
+static void what_is_published_of_everybody_rests(void **state)
+{
+    struct learner *l = *state;
+    struct predict_run run = {.owner = "alice", .ran_ns = 100 * SECOND, .at_ns = l->now_ns};
+    for (int i = 0; i < 20; i++)
+        learn_run(l, &run);
+    assert_int_equal(version_of_all(l), 1);
+    run.ran_ns = 10000 * SECOND;
+    for (int i = 0; i < 5; i++)
+        learn_run(l, &run);
+    run.at_ns += 599 * SECOND;
+    learn_run(l, &run);
+    assert_int_equal(version_of_all(l), 1);
+    run.at_ns += SECOND;
+    learn_run(l, &run);
+    assert_int_equal(version_of_all(l), 2);
+}
+
+/* What is learned is in documents alone: a cluster made anew of them has the same estimates, and who waits is told. */
+static void estimates_follow_what_is_published(void **state)
+{
+    struct learner *l = *state;
+    struct predict_run run = {.owner = "alice", .name = "train", .ran_ns = 200 * SECOND, .limit_ns = 1000 * SECOND};
+    run.size = 2000;
+    world_put(&l->w, KIND_USER, "alice", "{\"id\": \"alice\", \"v\": 1}");
+    static const struct {
+        const char *id, *owner, *more;
+        int64_t want_s;
+    } rows[] = {
+        {"1", "alice", "\"name\": \"train\", \"time_limit\": \"1000s\"",                       300},
+        {"2", "alice", "\"name\": \"train\", \"time_limit\": \"1000s\", \"estimate\": \"7s\"", 7  },
+        {"3", "alice", "\"name\": \"new\", \"time_limit\": \"2000s\"",                         600},
+        {"4", "bob",   "\"name\": \"train\", \"time_limit\": \"1000s\"",                       300}, /* like everybody's */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[256];
+        (void)snprintf(text, sizeof text,
+                       "{\"id\": \"%s\", \"owner\": \"%s\", \"resources\": {\"cpu\": \"2\"}, \"v\": 1, %s}", rows[i].id,
+                       rows[i].owner, rows[i].more);
+        world_put(&l->w, KIND_JOB, rows[i].id, text);
+    }
+    for (int i = 0; i < 4; i++)
+        learn_run(l, &run);
+    struct berth_snapshot *snapshot = berth_freeze(state_cluster(l->w.state), l->now_ns, 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        uint32_t slot = cluster_workload_find(state_cluster(l->w.state), rows[i].id);
+        assert_int_equal(snapshot_claim(snapshot, slot)->estimate_ns, rows[i].want_s * SECOND);
+    }
+    berth_snapshot_free(snapshot);
 }
 
 /* Runs of a class, of a name that takes a second, beside these or alone ("[]"). */
@@ -222,9 +342,23 @@ static void what_is_no_prediction_is_refused(void **state)
     (void)state;
     struct prediction_view v;
     struct berth_err err = {0};
-    CLEANUP(json) json_t *bad = json_pack("{s:{s:s}}", "published", "version", "x");
-    assert_int_equal(predict_read(bad, &v, &err), -EBADMSG);
-    assert_non_null(strstr(err.text, "published.version"));
+    static const struct {
+        const char *doc, *want;
+    } rows[] = {
+        {"{\"published\": {\"version\": \"x\"}}",                      "published.version"},
+        {"{\"published\": {\"past\": [[1, 2]]}}",                      "published.past"   },
+        {"{\"published\": {\"past\": [[1, 2, -3]]}}",                  "published.past"   },
+        {"{\"published\": {\"past\": [[1, 9223372036854775807, 3]]}}", "published.past"   },
+        {"{\"published\": {\"past\": [[1, 2, \"3\"]]}}",               "published.past"   },
+    };
+    struct arena arena;
+    arena_init(&arena);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        CLEANUP(json) json_t *bad = json_loads(rows[i].doc, 0, NULL);
+        assert_int_equal(predict_read(bad, &arena, &v, &err), -EBADMSG);
+        assert_non_null(strstr(err.text, rows[i].want));
+    }
+    arena_done(&arena);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_learner, close_learner)
@@ -239,6 +373,10 @@ int main(void)
         TEST(estimates_are_kept_beside_what_came_out),
         TEST(memory_is_predicted_too),
         TEST(one_array_does_not_outvote_the_rest),
+        TEST(plans_go_by_shares_of_limits),
+        TEST(a_gang_is_one_run),
+        TEST(what_is_published_of_everybody_rests),
+        TEST(estimates_follow_what_is_published),
         TEST(a_class_that_suffers_from_others_is_known_to),
         TEST(one_that_does_not_suffer_is_neutral),
         TEST(what_is_no_prediction_is_refused),

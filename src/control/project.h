@@ -44,6 +44,11 @@ struct queue_terms queue_terms_of(const struct state *s, const struct queue_doc 
 /* Is the queue this one, or below it? */
 bool queue_within(const struct state *s, const char *queue, const char *above);
 
+/* project_claim.c: how large a job is, as runs are compared (past.h): all of a gang, or one task. */
+int64_t work_size(const struct work_doc *d);
+/* Tasks that run together: all of a gang, or 1. */
+uint32_t work_tasks(const struct work_doc *d);
+
 /* project_domain.c: the domain that a node is in: one that lists it, else the first by name whose labels hold, else its own
  * word. Never NULL; lives as long as the state is unchanged, or as the node's description. */
 const char *project_domain(const struct state *s, const char *id, const struct berth_node *node);

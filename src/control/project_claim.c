@@ -1,6 +1,7 @@
 /* project_claim.c - what a workload says of its turn, from its document, its owner, its owner's group and its queue. */
 #include <string.h>
 
+#include "control/past.h"
 #include "control/predict.h"
 #include "control/project.h"
 
@@ -85,17 +86,30 @@ static void traits_fill(const struct state *s, const struct work_doc *d, struct 
     t->words_len = len;
 }
 
+uint32_t work_tasks(const struct work_doc *d)
+{
+    return d->workload.gang && *d->workload.gang ? d->workload.replicas : 1;
+}
+
+int64_t work_size(const struct work_doc *d)
+{
+    const struct berth_workload *w = &d->workload;
+    int64_t cpu = 0;
+    for (size_t i = 0; i < w->shape.requests_len; i++)
+        if (strcmp(w->shape.requests[i].resource, "cpu") == 0)
+            cpu = w->shape.requests[i].amount;
+    return past_size(work_tasks(d), w->shape.gpu.count, cpu);
+}
+
 /* The user's word goes before what is predicted; neither is longer than it may run. */
 static void times_fill(const struct state *s, const struct work_doc *d, const struct queue_terms *q,
                        struct berth_workload *w)
 {
     const struct job_terms *j = &d->job;
-    int64_t p50_ns, p90_ns = 0;
-    uint64_t version;
     w->limit_ns = j->time_limit_ns ? j->time_limit_ns : q->time_limit_ns;
     w->estimate_ns = j->estimate_ns;
-    if (w->estimate_ns == 0 && predict_time(s, said(d->owner), said(d->name), &p50_ns, &p90_ns, &version))
-        w->estimate_ns = p90_ns;
+    if (w->estimate_ns == 0)
+        w->estimate_ns = predict_run_ns(s, d->owner, d->name, w->limit_ns, work_size(d));
     if (w->limit_ns && w->estimate_ns > w->limit_ns)
         w->estimate_ns = w->limit_ns;
     w->deadline_ns = j->deadline_ns;
@@ -119,6 +133,7 @@ void project_claim(const struct state *s, const struct object *o, const struct w
     times_fill(s, d, &terms, w);
     traits_fill(s, d, arena, &w->traits);
     w->unpreemptible = !d->job.preemptible;
+    w->never_preempts = !d->job.preempts;
     domains_fill(&terms, arena, &w->shape);
     if (queue)
         w->priority = add_priority(w->priority, queue->queue->priority_class);

@@ -218,6 +218,7 @@ static void policies_are_tried_first(void **state)
         {ADMIN, "DELETE", "/v1/policies/mix",    NULL,                     409, "queue q is ordered by"},
         {ADMIN, "DELETE", "/v1/policies/mine",   NULL,                     409, "is the one in force"  },
         {ADMIN, "PATCH",  "/v1/system/settings", "{policy: mien}",         400, "did you mean mine?"   },
+        {ADMIN, "PATCH",  "/v1/system/settings", "{backfill_policy: sfj}", 400, "did you mean sjf?"    },
         {ADMIN, "PATCH",  "/v1/system/settings", "{charges: 'cpu'}",       400, "charges: expected"    },
         {ALICE, "POST",   "/v1/policies",        "{id: p}",                403, "may not"              },
     };
@@ -228,10 +229,17 @@ static void policies_are_tried_first(void **state)
     assert_int_equal(p.policy.order.queues_len, 1);
     assert_string_equal(p.policy.order.queues[0].ranking.name, "multifactor");
     assert_int_equal(p.policy.order.charges[1].amount, 10000);
+    assert_null(p.policy.backfill.ranking.name);
     /* While one plan is made by it, another has its own. */
     struct plan_policy other;
     plan_policy_read(control_state(k.control), &other);
     assert_ptr_not_equal(p.policy.order.ranking.ctx, other.policy.order.ranking.ctx);
+    plan_policy_done(&other);
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/system/settings", "{policy: fifo, backfill_policy: mine}");
+    CALL(&k, 409, ADMIN, "DELETE", "/v1/policies/mine", NULL);
+    plan_policy_read(control_state(k.control), &other);
+    assert_string_equal(other.policy.order.ranking.name, "fifo");
+    assert_string_equal(other.policy.backfill.ranking.name, "formula");
     plan_policy_done(&other);
     CALL(&k, 200, ADMIN, "PUT", "/v1/policies/mine", "{formula: 'size'}"); /* what is being used stays */
     assert_string_equal(p.policy.order.ranking.name, "formula");

@@ -1,5 +1,6 @@
 #include "control/queue_view.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -102,6 +103,12 @@ json_t *forecast_label(const struct forecast_run *run)
 
 /* ---- rows ---------------------------------------------------------------------------------------------------------- */
 
+static int64_t waited_s(const struct call *c, const struct object *work)
+{
+    int64_t waited_ns = c->now_ns - work->work->created_ns;
+    return waited_ns > 0 ? waited_ns / SECOND_NS : 0;
+}
+
 /* What is nobody else's business: its name, what it asks for, why it waits. */
 static void row_fill(const struct call *c, const struct forecast_plan *p, size_t i, const struct object *work,
                      json_t *row)
@@ -114,8 +121,7 @@ static void row_fill(const struct call *c, const struct forecast_plan *p, size_t
     (void)json_object_set_new(row, "asked", asked_json(work));
     (void)json_object_set_new(row, "pending", json_integer((json_int_t)pending.ordinals_len));
     time_set(row, "created", work->work->created_ns);
-    int64_t waited_ns = c->now_ns - work->work->created_ns;
-    (void)json_object_set_new(row, "waited_s", json_integer(waited_ns > 0 ? waited_ns / SECOND_NS : 0));
+    (void)json_object_set_new(row, "waited_s", json_integer(waited_s(c, work)));
     if (pending.reasons_len) {
         (void)json_object_set_new(row, "reason", json_string(pending.reasons[0].reason));
         (void)json_object_set_new(row, "what", json_string(pending.reasons[0].what));
@@ -159,6 +165,27 @@ static bool asked_for(const struct call *c, const char *id, const char *queue, c
                       (users_shown || permit(&c->caller, PERMIT_READ, work->owner, work->group))));
 }
 
+static int seconds_compare(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Of all that wait, as far as the caller may see them. */
+static json_t *waits_json(struct call *c, const struct forecast_plan *p, size_t len)
+{
+    int64_t *waits = arena_column(&c->arena, len + 1, sizeof *waits);
+    size_t seen = 0;
+    for (size_t i = 0; i < len; i++) {
+        const struct object *work = state_find_work(c->state, berth_plan_pending_name(p->plan, i));
+        if (work && permit(&c->caller, PERMIT_READ, work->owner, work->group))
+            waits[seen++] = waited_s(c, work);
+    }
+    qsort(waits, seen, sizeof *waits, seconds_compare);
+    return json_pack("{s:I, s:I, s:I}", "count", (json_int_t)seen, "median_s", (json_int_t)(seen ? waits[seen / 2] : 0),
+                     "longest_s", (json_int_t)(seen ? waits[seen - 1] : 0));
+}
+
 int queue_run(struct call *c)
 {
     const struct forecast_run *run = NULL;
@@ -183,5 +210,8 @@ int queue_run(struct call *c)
     }
     c->answer.body =
         json_pack("{s:o, s:I, s:o}", "items", items, "total", (json_int_t)len, "forecast", forecast_label(run));
+    const char *waits = call_query(c, "waits");
+    if (waits && strcmp(waits, "true") == 0)
+        (void)json_object_set_new(c->answer.body, "waits", waits_json(c, p, len));
     return 0;
 }

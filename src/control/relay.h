@@ -40,7 +40,7 @@ size_t relay_len(const struct relay *r);
 /* Of agents. */
 call_run relay_attach, relay_bring;
 /* Of everybody else. */
-call_run relay_instance_logs, relay_app_logs, relay_job_logs;
+call_run relay_instance_logs, relay_app_logs, relay_job_logs, relay_vm_logs, relay_optask_logs;
 call_run relay_exec, relay_signal;
 call_run relay_listen, relay_input, relay_resize, relay_close;
 

@@ -17,7 +17,9 @@
 /* Where an errand goes. */
 struct place {
     uint64_t instance;
-    const char *node; /* in the call's arena */
+    const char *node;   /* in the call's arena */
+    const char *optask; /* instead of an instance; NULL: none */
+    bool undo;          /* what its undo script has written */
 };
 
 /* ---- where it runs -------------------------------------------------------------------------------------------------- */
@@ -115,8 +117,11 @@ static int logs_open(struct call *c, const struct place *place)
         return rc;
     errand_id_make(c->control, id);
     CLEANUP(json)
-    json_t *line = json_pack("{s:s, s:I, s:I, s:b}", "verb", "logs", "instance", (json_int_t)place->instance, "tail",
-                             (json_int_t)tail, "follow", follow);
+    json_t *line = json_pack("{s:s, s:I, s:b}", "verb", "logs", "tail", (json_int_t)tail, "follow", follow);
+    if (place->optask)
+        (void)json_object_update_new(line, json_pack("{s:s, s:b}", "optask", place->optask, "undo", place->undo));
+    else
+        (void)json_object_set_new(line, "instance", json_integer((json_int_t)place->instance));
     rc = errand_open(c, ERRAND_LOGS, id, c->caller.user, place->node, line, &e);
     if (rc < 0)
         return rc;
@@ -234,6 +239,37 @@ int relay_app_logs(struct call *c)
 int relay_job_logs(struct call *c)
 {
     return work_logs(c, KIND_JOB);
+}
+
+int relay_vm_logs(struct call *c)
+{
+    return work_logs(c, KIND_VM);
+}
+
+int relay_optask_logs(struct call *c)
+{
+    struct place place = {.node = call_query(c, "node")};
+    size_t len;
+    const struct object *o = call_object(c, KIND_OPTASK, c->args[0], PERMIT_NODES);
+    if (!o)
+        return -c->err.code;
+    int rc = query_bool(c, "undo", &place.undo);
+    if (rc < 0)
+        return rc;
+    const struct object *const *steps = state_list(c->state, KIND_OPSTEP, &len);
+    for (size_t i = 0; i < len; i++) {
+        const struct opstep_view *v = steps[i]->opstep;
+        if (strcmp(v->optask, o->id) != 0 || v->attempt == 0 || (place.node && strcmp(place.node, v->node) != 0))
+            continue;
+        place.optask = arena_strdup(&c->arena, o->id);
+        place.node = arena_strdup(&c->arena, v->node);
+        break;
+    }
+    if (!place.optask)
+        return err_set(&c->err, EBUSY, "optask %s has not run%s%s yet, so there is no log", o->id,
+                       place.node ? " on node " : "", place.node ? place.node : "");
+    rc = node_check(c, place.node);
+    return rc < 0 ? rc : logs_open(c, &place);
 }
 
 /* ---- what is recorded, and then done -------------------------------------------------------------------------------- */

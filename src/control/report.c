@@ -10,10 +10,12 @@
 #include "base/mem.h"
 #include "base/plant.h"
 #include "base/str.h"
+#include "control/consume.h"
 #include "control/control_parts.h"
 #include "control/job.h"
 #include "control/last.h"
 #include "control/node.h"
+#include "control/optask.h"
 #include "control/transition.h"
 #include "control/usage.h"
 #include "wire/api.h"
@@ -73,6 +75,9 @@ static bool usage_known(struct reporting *r, const struct object *instance, cons
 {
     if (strcmp(resource, "cpu") == 0 || strcmp(resource, "memory") == 0 || json_object_get(present, resource))
         return true;
+    CLEANUP(json) json_t *held = object_doc(instance);
+    if (strcmp(resource, "gpu-memory") == 0 || strcmp(resource, "gpu-milli") == 0)
+        return json_object_get(held, "gpus") != NULL;
     CLEANUP(json) json_t *doc = instance_work_doc(r->c->state, instance);
     return json_object_get(json_object_get(doc, "requests"), resource) ||
            json_object_get(json_object_get(doc, "limits"), resource);
@@ -150,8 +155,7 @@ static void tell(struct reporting *r, const struct object *o, const char *type, 
         .group = o->group,
         .message = arena_fmt(&r->c->arena, "instance %s on %s%s%s", o->id, r->node, *text ? ": " : "", text),
     };
-    if (!r->c->dry_run)
-        events_add(r->c->control->events, r->c->now_ns, &event);
+    events_later(r->c, &event);
 }
 
 /* A workload whose pods fail waits before the next try, longer each time, until one of them is well. Those of a job are
@@ -263,8 +267,10 @@ static void over(struct reporting *r, const struct object *o, const struct repor
     bool final = o->instance->failed; /* it was stopped because it ran for too long */
     if (!asked)
         final = end_of_run(r, o, item);
-    CLEANUP(json) json_t *doc = object_doc(o);
+    CLEANUP(json) json_t *was = object_doc(o);
+    CLEANUP(json) json_t *doc = json_deep_copy(was);
     report_usage(r, o, item, doc);
+    consume_note(r->c, r->node, was, doc);
     note_use(r, o, item, doc);
     last_note(r->c, o, item);
     if (final) {
@@ -355,6 +361,7 @@ static int report_item(struct reporting *r, const struct report_item *item)
     report_state(r, o, item, doc);
     report_ports(item, doc);
     report_usage(r, o, item, doc);
+    consume_note(r->c, r->node, was, doc);
     report_words(item, doc);
     if (finished)
         note_use(r, o, item, doc);
@@ -368,7 +375,7 @@ static int report_item(struct reporting *r, const struct report_item *item)
 
 /* ---- the node ---------------------------------------------------------------------------------------------------- */
 
-/* It lives: what was lost is what it was before, what was joining has joined. */
+/* It lives: what was lost is what it was before, what was joining has joined, unless an OpTask is to be done first. */
 static void report_node(struct reporting *r, const json_t *present)
 {
     uint64_t epoch = (uint64_t)json_integer_value(json_object_get(present, "epoch"));
@@ -379,9 +386,10 @@ static void report_node(struct reporting *r, const json_t *present)
         (void)node_state_find(state, &now);
     if (was)
         (void)node_state_find(was, &back);
-    if (back == BERTH_NODE_JOINING || back == BERTH_NODE_LOST)
+    bool waits = opsteps_hold(r->c->state, r->node);
+    if (back == BERTH_NODE_LOST || (back == BERTH_NODE_JOINING && !waits))
         back = BERTH_NODE_READY;
-    bool returns = now == BERTH_NODE_LOST || now == BERTH_NODE_JOINING;
+    bool returns = now == BERTH_NODE_LOST || (now == BERTH_NODE_JOINING && !waits);
     if (epoch == r->said.epoch && !returns)
         return;
     json_t *doc = change_edit(&r->c->change, KIND_NODE, r->node);

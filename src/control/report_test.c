@@ -125,6 +125,7 @@ static void an_instance_goes_through_its_states(void **state)
         {"{id: 1, state: running, usage: {cpu: 550m}}",                     false, "running",  true },
         {"{id: 1, state: running, usage: {cpu: 551m}}",                     true,  "running",  true },
         {"{id: 1, state: running, usage: {made-up: 5, memory: 1Mi}}",       true,  "running",  true },
+        {"{id: 1, state: running, usage: {gpu-memory: 5Gi}}",               false, "running",  true },
         {"{id: 1, state: running, usage: {cpu: 99999999999}}",              true,  "running",  true },
         {"{id: 1, state: starting, error: crashed}",                        true,  "starting", false},
         {"{id: 1, state: running}",                                         true,  "running",  true },
@@ -148,7 +149,7 @@ static void an_instance_goes_through_its_states(void **state)
     assert_string_equal(kit_text(k, "usage/memory/used"), "1Mi");
     assert_int_equal(kit_number(k, "ports/0/port"), 10000);
     assert_null(kit_at(k, "error"));
-    assert_string_equal(kit_text(k, "since"), "2026-03-01T12:00:16.02Z");
+    assert_string_equal(kit_text(k, "since"), "2026-03-01T12:00:17.02Z");
     report(k, 200, "{epoch: 1, seq: 100, instances: [{id: 1, state: stopped}]}");
     CALL(k, 404, ALICE, "GET", "/v1/instances/1", NULL);
     report(k, 200, "{epoch: 1, seq: 101, instances: [{id: 1, state: running}]}");

@@ -10,6 +10,7 @@ const struct route_table route_tables[] = {
     AREA(work, "workloads", "Apps, jobs and virtual machines."),
     AREA(node, "nodes", "Machines, volumes, resources, profiles, and what runs where."),
     AREA(queues, "queues", "Queues, policies, windows, domains, and rules that place jobs."),
+    AREA(optask, "optasks", "Operations on nodes: scripts that are done once on each."),
     AREA(calls, "calls", "Logs, shells and signals of what runs."),
     AREA(users, "users", "Users, groups, roles and tokens."),
     AREA(system, "system", "Settings, system services, transactions."),

@@ -27,5 +27,7 @@ extern const struct route usage_routes[]; /* what was used */
 extern const size_t usage_routes_len;
 extern const struct route queues_routes[]; /* queues, policies, windows, domains */
 extern const size_t queues_routes_len;
+extern const struct route optask_routes[]; /* operations on nodes */
+extern const size_t optask_routes_len;
 extern const struct route calls_routes[]; /* logs, shells and signals of what runs */
 extern const size_t calls_routes_len;

@@ -14,6 +14,8 @@ const struct route calls_routes[] = {
           .query = "ordinal,tail,follow,previous"),
     ROUTE("GET", "/v1/jobs/{id}/logs", READ, 0, relay_job_logs, "Read what a pod of a job has written, or its last",
           .query = "ordinal,tail,follow,previous"),
+    ROUTE("GET", "/v1/vms/{id}/logs", READ, 0, relay_vm_logs, "Read what a vm has written to its console, or its last",
+          .query = "ordinal,tail,follow,previous"),
     ROUTE("POST", "/v1/instances/{id}/exec", MANAGE, EXEC_BODY_MAX, ROUTE_CHANGES, relay_exec,
           "Run a command beside an instance", .body = &exec_keys),
     ROUTE("POST", "/v1/instances/{id}/signal", MANAGE, SMALL_BODY_MAX, ROUTE_CHANGES, relay_signal,

@@ -37,7 +37,7 @@ static int events(struct call *c)
 
 /* ---- audit: the journal's records of who changed what, newest last ---- */
 
-enum { LOOK_BACK = 20000 };
+enum { LOOK_BACK = SEALER_KEEP }; /* older ones are in segments */
 
 struct audit {
     uint64_t end; /* the first record that is not looked at */
@@ -65,7 +65,8 @@ static int audit_record(void *ctx, const struct store_record *r)
         json_array_foreach(json_object_get(record, "changes"), i, change)(void)
             json_array_append(keys, json_array_get(change, 0));
         (void)json_object_set_new(record, "changes", keys);
-        (void)json_object_del(record, "cycle");
+        if (json_object_del(record, "cycle") == 0)
+            (void)json_object_set_new(record, "decision", json_true());
         (void)json_object_set_new(record, "seq", json_integer((json_int_t)r->seq));
         (void)json_object_set_new(record, "revision", json_integer((json_int_t)r->revision));
         char at[TIMESTAMP_MAX];
@@ -86,6 +87,11 @@ static int audit(struct call *c)
     int rc = call_query_number(c, "limit", 1, 10000, 100, &limit);
     if (rc == 0)
         rc = call_query_number(c, "from", 1, INT64_MAX, last > LOOK_BACK ? last - LOOK_BACK + 1 : 1, &from);
+    if (rc == 0 && from <= store_log_trimmed(control_store(c->control)))
+        rc = err_set(&c->err, ESTALE,
+                     "records before %" PRIu64
+                     " are in the journal's segments; where berthd runs, read them with: berth journal show --data DIR",
+                     store_log_trimmed(control_store(c->control)) + 1);
     if (rc < 0)
         return rc;
     const char *all = call_query(c, "all");
@@ -114,11 +120,16 @@ static int backup(struct call *c)
     return rc;
 }
 
+enum { NO_BODY_MAX = 64 }; /* {} and the like */
+
 const struct route decide_routes[] = {
-    {"POST", "/v1/schedule",        PERMIT_CLUSTER, 0, ROUTE_WAKES,  schedule, "Make a plan now",             NULL, NULL                        },
-    {"GET",  "/v1/why/{kind}/{id}", PERMIT_CLUSTER, 0, 0,            why_run,  "Why is it not as wished",     NULL, NULL                        },
-    {"GET",  "/v1/events",          PERMIT_READ,    0, 0,            events,   "What happened lately",        NULL, "limit,id"                  },
-    {"GET",  "/v1/audit",           PERMIT_AUDIT,   0, 0,            audit,    "Who changed what",            NULL, "limit,from,who,subject,all"},
-    {"GET",  "/v1/backup",          PERMIT_SYSTEM,  0, ROUTE_BESIDE, backup,   "The whole store in one file", NULL, NULL                        },
+    {"POST", "/v1/schedule",           PERMIT_CLUSTER, 0,           ROUTE_WAKES,  schedule,     "Make a plan now",                          NULL, NULL                        },
+    {"GET",  "/v1/why/{kind}/{id}",    PERMIT_CLUSTER, 0,           0,            why_run,      "Why is it not as wished",                  NULL, NULL                        },
+    {"GET",  "/v1/events",             PERMIT_READ,    0,           0,            events,       "What happened lately",                     NULL, "limit,id"                  },
+    {"GET",  "/v1/audit",              PERMIT_AUDIT,   0,           0,            audit,        "Who changed what",                         NULL, "limit,from,who,subject,all"},
+    {"GET",  "/v1/audit/{seq}",        PERMIT_AUDIT,   0,           0,            audit_one,    "A record, of a decision with all it says", NULL, NULL                        },
+    {"POST", "/v1/audit/{seq}/replay", PERMIT_AUDIT,   NO_BODY_MAX, 0,            audit_replay, "Make a decision again, and compare",
+     NULL,                                                                                                                                        NULL                        },
+    {"GET",  "/v1/backup",             PERMIT_SYSTEM,  0,           ROUTE_BESIDE, backup,       "The whole store in one file",              NULL, NULL                        },
 };
 const size_t decide_routes_len = sizeof decide_routes / sizeof *decide_routes;

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "control/routes.h"
+#include "control/share_view.h"
 #include "control/usage.h"
 #include "wire/api.h"
 #include "wire/moment.h"
@@ -38,24 +39,43 @@ static bool is(const char *want, const char *value)
     return !want || strcmp(want, value) == 0;
 }
 
+static bool chosen(const struct call *c, const struct wanted *want, const struct object *record)
+{
+    return is(want->user, record->owner) && is(want->group, record->group) && shown(c, record);
+}
+
+/* Where the last so many begin that the caller wants and may see. */
+static uint64_t before_last(const struct call *c, const struct wanted *want, const struct object *const *list,
+                            size_t len, uint64_t count)
+{
+    size_t at = len;
+    while (at && count)
+        count -= chosen(c, want, list[--at]);
+    return len ? usage_number(list[at]) - 1 : 0;
+}
+
 int usage_list(struct call *c)
 {
     size_t len;
-    uint64_t after = 0, limit = 0;
+    uint64_t after = 0, limit = 0, tail = 0;
     const struct object *const *list = state_list(c->state, KIND_USAGE_RECORD, &len);
     int rc = call_query_number(c, "after", 0, INT64_MAX, 0, &after);
     if (rc == 0)
         rc = call_query_number(c, "limit", 1, RECORDS_MAX, RECORDS_MAX, &limit);
+    if (rc == 0)
+        rc = call_query_number(c, "tail", 1, RECORDS_MAX, 0, &tail);
     if (rc < 0)
         return rc;
     const struct wanted want = wanted(c);
     const bool all = permit(&c->caller, PERMIT_READ, "", "");
+    if (tail)
+        after = before_last(c, &want, list, len, tail);
     json_t *items = json_array();
     size_t i = usage_first_after(list, len, after);
     uint64_t last = after;
     for (; i < len && json_array_size(items) < limit; i++) {
         last = usage_number(list[i]);
-        if (!is(want.user, list[i]->owner) || !is(want.group, list[i]->group) || !shown(c, list[i]))
+        if (!chosen(c, &want, list[i]))
             continue;
         json_t *doc = object_doc(list[i]);
         (void)json_object_del(doc, "v");
@@ -74,20 +94,21 @@ int usage_list(struct call *c)
 
 /* ---- sums ----------------------------------------------------------------------------------------------------------- */
 
-enum { BY_USER = 1, BY_GROUP = 2, BY_QUEUE = 4, BY_NAME = 8 };
+enum { BY_USER = 1, BY_GROUP = 2, BY_QUEUE = 4, BY_NAME = 8, BY_OUTCOME = 16, BY_WORDS = 5 };
 static const struct {
     const char *word;
     unsigned bit;
-} by_words[] = {
-    {"user",  BY_USER },
-    {"group", BY_GROUP},
-    {"queue", BY_QUEUE},
-    {"name",  BY_NAME },
+} by_words[BY_WORDS] = {
+    {"user",    BY_USER   },
+    {"group",   BY_GROUP  },
+    {"queue",   BY_QUEUE  },
+    {"name",    BY_NAME   },
+    {"outcome", BY_OUTCOME},
 };
 
 struct sum {
-    const char *user, *group, *queue, *name; /* NULL: not told apart */
-    double seconds, cpu, gpu, memory;        /* hours, but the first */
+    const char *user, *group, *queue, *name, *outcome; /* NULL: not told apart */
+    double seconds, cpu, gpu, memory;                  /* hours, but the first */
     uint64_t ends;
 };
 
@@ -109,14 +130,14 @@ static bool same_sum(const void *ctx, uint32_t at, const void *key)
 {
     const struct sum *x = &((const struct sums *)ctx)->rows.at[at], *y = key;
     return same_text(x->user, y->user) && same_text(x->group, y->group) && same_text(x->queue, y->queue) &&
-           same_text(x->name, y->name);
+           same_text(x->name, y->name) && same_text(x->outcome, y->outcome);
 }
 
 static uint64_t sum_hash(const struct sum *s)
 {
-    const char *texts[] = {s->user, s->group, s->queue, s->name};
+    const char *texts[BY_WORDS] = {s->user, s->group, s->queue, s->name, s->outcome};
     uint64_t hash = 0;
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < BY_WORDS; i++)
         hash = hash_pair(hash, texts[i] ? hash_bytes(texts[i], strlen(texts[i]), i) : i);
     return hash;
 }
@@ -127,7 +148,8 @@ static struct sum *sum_of(struct sums *s, const struct object *record)
     struct sum key = {.user = s->by & BY_USER ? record->owner : NULL,
                       .group = s->by & BY_GROUP ? record->group : NULL,
                       .queue = s->by & BY_QUEUE ? v->queue : NULL,
-                      .name = s->by & BY_NAME ? v->name : NULL};
+                      .name = s->by & BY_NAME ? v->name : NULL,
+                      .outcome = s->by & BY_OUTCOME ? v->outcome : NULL};
     uint32_t at = map_find(&s->map, sum_hash(&key), same_sum, s, &key);
     if (at != MAP_NONE)
         return &s->rows.at[at];
@@ -166,10 +188,10 @@ static void add_record(struct sums *s, const struct object *record)
 static json_t *sum_show(const struct sum *s)
 {
     json_t *doc = json_object();
-    const char *const names[] = {"user", "group", "queue", "name"}, *texts[] = {s->user, s->group, s->queue, s->name};
-    for (size_t i = 0; i < 4; i++)
+    const char *texts[BY_WORDS] = {s->user, s->group, s->queue, s->name, s->outcome};
+    for (size_t i = 0; i < BY_WORDS; i++)
         if (texts[i])
-            (void)json_object_set_new(doc, names[i], json_string(texts[i]));
+            (void)json_object_set_new(doc, by_words[i].word, json_string(texts[i]));
     (void)json_object_set_new(doc, "core_hours", json_real(s->cpu));
     (void)json_object_set_new(doc, "gpu_hours", json_real(s->gpu));
     (void)json_object_set_new(doc, "memory_gib_hours", json_real(s->memory));
@@ -191,7 +213,9 @@ static int sum_compare(const void *a, const void *b)
         order = text_compare(x->user, y->user);
     if (order == 0)
         order = text_compare(x->queue, y->queue);
-    return order ? order : text_compare(x->name, y->name);
+    if (order == 0)
+        order = text_compare(x->name, y->name);
+    return order ? order : text_compare(x->outcome, y->outcome);
 }
 
 static int moment_of(struct call *c, const char *name, int64_t fallback_ns, int64_t *ret_ns)
@@ -209,10 +233,11 @@ static int by_of(struct call *c, unsigned *ret)
     unsigned by = 0;
     for (const char *at = text ? text : "user,group"; *at;) {
         size_t len = strcspn(at, ","), i = 0;
-        while (i < 4 && (strlen(by_words[i].word) != len || strncmp(by_words[i].word, at, len) != 0))
+        while (i < BY_WORDS && (strlen(by_words[i].word) != len || strncmp(by_words[i].word, at, len) != 0))
             i++;
-        if (i == 4)
-            return err_set(&c->err, EINVAL, "by: expected some of user, group, queue and name, with commas between");
+        if (i == BY_WORDS)
+            return err_set(&c->err, EINVAL,
+                           "by: expected some of user, group, queue, name and outcome, with commas between");
         by |= by_words[i].bit;
         at += len + (at[len] == ',');
     }
@@ -259,6 +284,9 @@ const struct route usage_routes[] = {
     ROUTE("GET", "/v1/usage", PERMIT_READ, 0, 0, usage_get, "Sum up what was used by what is over",
           .query = "user,group,queue,from,to,by"),
     ROUTE("GET", "/v1/usage_records", PERMIT_READ, 0, 0, usage_list,
-          "What each instance has used that is over, in the order of their ends", .query = "after,limit,user,group"),
+          "What each instance has used that is over, in the order of their ends",
+          .query = "after,limit,tail,user,group"),
+    ROUTE("GET", "/v1/shares", PERMIT_READ, 0, 0, shares_run, "Past use of users, and who is owed the most"),
+    ROUTE("GET", "/v1/prices", PERMIT_CLUSTER, 0, 0, prices_run, "What use costs"),
 };
 const size_t usage_routes_len = sizeof usage_routes / sizeof *usage_routes;

@@ -50,7 +50,7 @@ static int job_draft(struct call *c)
     return rc == 0 && c->dry_run && forecast && strcmp(forecast, "false") != 0 ? sooner_draft(c) : rc;
 }
 
-static const char filters[] = "limit,after,watch,owner,group,state", owned[] = "limit,after,watch,owner,group";
+static const char filters[] = "limit,after,watch,order,owner,group,state", owned[] = "limit,after,watch,owner,group";
 
 #define READ PERMIT_READ, 0
 #define SUBMIT PERMIT_SUBMIT, WORK_BODY_MAX

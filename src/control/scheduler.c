@@ -130,6 +130,14 @@ bool scheduler_pending(struct scheduler *s, const char *workload, struct berth_p
     return true;
 }
 
+size_t scheduler_waits(const struct scheduler *s, size_t cap, void (*tell)(void *ctx, const char *workload), void *ctx)
+{
+    size_t len = s->plan ? berth_plan_pendings(s->plan) : 0, each = len > cap ? (len + cap - 1) / cap : 1;
+    for (size_t i = 0; i < len; i += each)
+        tell(ctx, berth_plan_pending_name(s->plan, i));
+    return len;
+}
+
 /* "3 of 5 pods wait: all 42 nodes have too little memory left: ...; 2 of 42 nodes are not ready for new work". */
 static void pending_sentence(const struct berth_pending *p, const struct object *work, struct str *to)
 {
@@ -396,6 +404,8 @@ static void begin(struct scheduler *s, int64_t now_ns, int64_t steady_ns)
                                    .state_hash = state_hash(c->state),
                                    .seed = c->in_force.seed,
                                    .now_ns = now_ns};
+    for (unsigned k = 0; k < KINDS; k++)
+        m->basis.kinds[k] = (uint32_t)state_hash_of(c->state, (enum kind)k);
     m->returned = units_returned(s->units);
     m->profile = scheduler_profile(c->state, &m->arena, &m->basis.profile);
     plan_policy_read(c->state, &m->policy);

@@ -193,6 +193,7 @@ static void a_gang_is_one_unit(void **state)
     (void)state;
     struct kit k;
     cluster(&k, 60);
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/system/settings", "{policy: fifo}");
     CALL(&k, 201, ADMIN, "POST", "/v1/jobs", "{name: gang, replicas: 230, gang: true, requests: {cpu: 1}}");
     CALL(&k, 201, ADMIN, "POST", "/v1/jobs", "{name: big, replicas: 20, gang: true, requests: {cpu: 1}}");
     uint64_t before = store_revision(k.store);
@@ -445,19 +446,29 @@ static void words_that_were_cut_are_still_shown(void **state)
 static void a_daemon_that_was_away_blames_nobody(void **state)
 {
     (void)state;
-    struct kit k;
-    cluster(&k, 1);
-    CALL(&k, 200, ADMIN, "POST", "/v1/nodes/n0/report", "{epoch: 1, seq: 1, instances: []}");
-    kit_sleep(&k, 1);
-    k.now_ns += INT64_C(100) * 1000000000; /* stopped by a debugger, swapped out, ... */
-    k.steady_ns += INT64_C(100) * 1000000000;
-    kit_sleep(&k, 20);
-    CALL(&k, 200, ADMIN, "GET", "/v1/nodes/n0", NULL);
-    assert_string_not_equal(kit_text(&k, "state"), "lost");
-    kit_sleep(&k, 12);
-    CALL(&k, 200, ADMIN, "GET", "/v1/nodes/n0", NULL);
-    assert_string_equal(kit_text(&k, "state"), "lost");
-    kit_done(&k);
+    static const struct {
+        const char *settings;
+        int away_s, well_s, lost_s;
+    } rows[] = {
+        {"{lease_s: 30}", 100, 20, 12}, /* stopped by a debugger, swapped out, ... */
+        {"{lease_s: 3}",  3,   2,  3 }, /* a machine that stood still for a moment */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct kit k;
+        cluster(&k, 1);
+        CALL(&k, 200, ADMIN, "PATCH", "/v1/system/settings", rows[i].settings);
+        CALL(&k, 200, ADMIN, "POST", "/v1/nodes/n0/report", "{epoch: 1, seq: 1, instances: []}");
+        kit_sleep(&k, 1);
+        k.now_ns += rows[i].away_s * INT64_C(1000000000);
+        k.steady_ns += rows[i].away_s * INT64_C(1000000000);
+        kit_sleep(&k, rows[i].well_s);
+        CALL(&k, 200, ADMIN, "GET", "/v1/nodes/n0", NULL);
+        assert_string_not_equal(kit_text(&k, "state"), "lost");
+        kit_sleep(&k, rows[i].lost_s);
+        CALL(&k, 200, ADMIN, "GET", "/v1/nodes/n0", NULL);
+        assert_string_equal(kit_text(&k, "state"), "lost");
+        kit_done(&k);
+    }
 }
 
 static void a_tampered_journal_is_noticed(void **state)

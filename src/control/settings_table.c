@@ -14,15 +14,21 @@ static const struct row {
     int64_t number, min, max;
     const char *text;          /* the default of a text; NULL: it is a whole number */
     const char *const *values; /* that a text may have, ended by NULL; NULL: any */
+    /* Clusters whose setting `defaults` is below this have another default, since they were begun by an earlier version. */
+    int64_t since, before;
+    const char *before_text;
 } rows[] = {
-#define NUMBER(name_, default_, min_, max_, help_)                                                                     \
+#define NUMBER(name_, default_, min_, max_, help_, ...)                                                                \
     {                                                                                                                  \
-        .name = name_, .number = default_, .min = min_, .max = max_, .help = help_                                     \
+        .name = name_, .number = default_, .min = min_, .max = max_, .help = help_, __VA_ARGS__                        \
     }
 #define TEXT(name_, default_, help_, ...)                                                                              \
     {                                                                                                                  \
         .name = name_, .text = default_, .help = help_, __VA_ARGS__                                                    \
     }
+    [SETTING_DEFAULTS] = NUMBER(
+        "defaults", 1, 1, SETTINGS_DEFAULTS,
+        "which defaults settings have that say nothing: 2 as of now, 1 of clusters that an earlier version began"),
     [SETTING_LEASE_S] = NUMBER("lease_s", 30, 2, 86400, "seconds of silence after which a node counts as lost"),
     [SETTING_CYCLE_MAX_S] = NUMBER("cycle_max_s", 10, 1, 3600, "seconds between two looks of the loop at most"),
     [SETTING_HISTORY_REVISIONS] =
@@ -81,17 +87,41 @@ static const struct row {
     [SETTING_SMTP_URL] =
         TEXT("smtp_url", "",
              "where mail about jobs is sent to, like smtp://mail.example.org:25, if there is no mail_command"),
+    [SETTING_JOURNAL_SEGMENT_MB] = NUMBER("journal_segment_mb", 32, 1, 1024,
+                                          "MiB of records, unpacked, that the journal's next segment is made of"),
+    [SETTING_JOURNAL_SEGMENT_S] =
+        NUMBER("journal_segment_s", 86400, 1, 31536000, "seconds after which it is made of less"),
+    [SETTING_JOURNAL_KEEP_S] =
+        NUMBER("journal_keep_s", 31536000, 1, 3153600000, "seconds after which segments of the journal are exported"),
+    [SETTING_JOURNAL_KEEP_MB] =
+        NUMBER("journal_keep_mb", 10240, 1, 100000000, "MiB of segments beyond which the oldest are exported"),
+    [SETTING_JOURNAL_EXPORT] =
+        TEXT("journal_export", "", "the folder they are exported to; journal/exported in berthd's own if empty"),
     [SETTING_HEADROOM_TASKS] =
         NUMBER("headroom_tasks", 0, 0, 10000000, "and gangs of at least so many pods; 0: none for their size"),
     [SETTING_POLICY] =
-        TEXT("policy", "fifo", "that orders jobs of queues which name none: one of /v1/policies, or one built in"),
+        TEXT("policy", "berth",
+             "that orders jobs of queues which name none: one of /v1/policies, or one built in; fifo: who came first",
+             .since = 2, .before_text = "fifo"),
     [SETTING_BACKFILL] =
         TEXT("backfill", "on",
              "jobs start before others if that delays no reservation; strict: none starts before another; off: no "
              "reservations",
              .values = (const char *const[]){"on", "strict", "off", NULL}),
+    [SETTING_BACKFILL_POLICY] = TEXT(
+        "backfill_policy", "",
+        "that orders those who may start before others, once all reservations are made: one of /v1/policies, or one "
+        "built in, like sjf; as they stand in their queues if empty"),
+    [SETTING_BACKFILL_UNTIL_LIMIT] =
+        TEXT("backfill_until_limit", "on",
+             "what runs is expected to run until its limit, and not for its estimate, when places are reserved",
+             .values = on_off, .since = 2, .before_text = "off"),
     [SETTING_RESERVATIONS] =
         NUMBER("reservations", 100, 0, 10000, "of jobs that found no place: the first so many have one in the future"),
+    [SETTING_RESERVATIONS_ALIKE] =
+        NUMBER("reservations_alike", 1, 0, 10000,
+               "of jobs that may stand on the same nodes, by what they require of them; 0: any number", .since = 2,
+               .before = 0),
     [SETTING_ESTIMATE_S] =
         NUMBER("estimate_s", 3600, 1, 31536000, "seconds that a job is taken to run of which nothing is known"),
     [SETTING_PREEMPTION] = TEXT("preemption", "on", "stop jobs for those of a higher tier", .values = on_off),
@@ -104,18 +134,26 @@ static const struct row {
                                   "seconds after which a job that waits goes before all others of its tier; 0: never"),
     [SETTING_CHARGES] = TEXT("charges", "cpu=1,gpu=10,memory=0.25",
                              "what a second of a core, a GPU, a GiB or a unit of another resource counts as use"),
+    [SETTING_PRICES] =
+        TEXT("prices", "",
+             "the text of a file of prices for people to see amounts by, as berth-bill reads it; none if empty"),
 #undef NUMBER
 #undef TEXT
 };
 static_assert(sizeof rows / sizeof *rows == SYSTEM_SETTINGS, "every setting has its row");
 
-static json_t *row_schema(const struct row *row)
+static json_t *row_default(const struct row *row, int64_t defaults)
 {
-    json_t *schema = json_pack("{s:s, s:s}", "type", row->text ? "text" : "integer", "help", row->help);
-    if (row->text) {
-        (void)json_object_set_new(schema, "default", json_string(row->text));
-    } else {
-        (void)json_object_set_new(schema, "default", json_integer(row->number));
+    if (row->text)
+        return json_string(row->since > defaults ? row->before_text : row->text);
+    return json_integer(row->since > defaults ? row->before : row->number);
+}
+
+static json_t *row_schema(const struct row *row, int64_t defaults)
+{
+    json_t *schema = json_pack("{s:s, s:s, s:o}", "type", row->text ? "text" : "integer", "help", row->help, "default",
+                               row_default(row, defaults));
+    if (!row->text) {
         (void)json_object_set_new(schema, "min", json_integer(row->min));
         (void)json_object_set_new(schema, "max", json_integer(row->max));
     }
@@ -128,11 +166,11 @@ static json_t *row_schema(const struct row *row)
     return schema;
 }
 
-json_t *system_settings_schema(void)
+json_t *system_settings_schema(int64_t defaults)
 {
     json_t *schema = json_object();
     for (size_t i = 0; i < SYSTEM_SETTINGS; i++)
-        (void)json_object_set_new(schema, rows[i].name, row_schema(&rows[i]));
+        (void)json_object_set_new(schema, rows[i].name, row_schema(&rows[i], defaults));
     return schema;
 }
 
@@ -147,14 +185,28 @@ static json_t *set_value(const struct state *s, enum system_setting setting)
     return json_incref(json_object_get(doc, name));
 }
 
+/* By which defaults the cluster goes. */
+static int64_t defaults_of(const struct state *s)
+{
+    CLEANUP(json) json_t *value = set_value(s, SETTING_DEFAULTS);
+    return json_is_integer(value) ? json_integer_value(value) : rows[SETTING_DEFAULTS].number;
+}
+
+/* What was set, else the default. A new reference. */
+static json_t *value_of(const struct state *s, enum system_setting setting)
+{
+    json_t *value = set_value(s, setting);
+    if (value && (rows[setting].text ? json_is_string(value) : json_is_integer(value)))
+        return value;
+    json_decref(value);
+    return row_default(&rows[setting], rows[setting].since ? defaults_of(s) : 1);
+}
+
 json_t *system_settings(const struct state *s)
 {
     json_t *all = json_object();
     for (size_t i = 0; i < SYSTEM_SETTINGS; i++) {
-        json_t *value = set_value(s, (enum system_setting)i);
-        if (!value)
-            value = rows[i].text ? json_string(rows[i].text) : json_integer(rows[i].number);
-        (void)json_object_set_new(all, rows[i].name, value);
+        (void)json_object_set_new(all, rows[i].name, value_of(s, (enum system_setting)i));
     }
     return all;
 }
@@ -162,13 +214,13 @@ json_t *system_settings(const struct state *s)
 int64_t system_setting_number(const struct state *s, enum system_setting setting)
 {
     assert(!rows[setting].text);
-    CLEANUP(json) json_t *value = set_value(s, setting);
-    return json_is_integer(value) ? json_integer_value(value) : rows[setting].number;
+    CLEANUP(json) json_t *value = value_of(s, setting);
+    return json_integer_value(value);
 }
 
 const char *system_setting_text(const struct state *s, enum system_setting setting, struct arena *arena)
 {
     assert(rows[setting].text);
-    CLEANUP(json) json_t *value = set_value(s, setting);
-    return arena_strdup(arena, json_is_string(value) ? json_string_value(value) : rows[setting].text);
+    CLEANUP(json) json_t *value = value_of(s, setting);
+    return arena_strdup(arena, json_string_value(value));
 }

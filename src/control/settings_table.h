@@ -11,7 +11,12 @@
 
 #include "control/state.h"
 
+/* A cluster keeps the defaults it was begun with, by the setting `defaults`, so that a new version decides as the old one did, and
+ * journals are replayed by what was in force. Who changes a default that plans go by raises this. */
+enum { SETTINGS_DEFAULTS = 2 };
+
 enum system_setting {
+    SETTING_DEFAULTS,
     SETTING_LEASE_S,
     SETTING_CYCLE_MAX_S,
     SETTING_HISTORY_REVISIONS,
@@ -33,7 +38,10 @@ enum system_setting {
     SETTING_HEADROOM_TASKS,
     SETTING_POLICY,
     SETTING_BACKFILL,
+    SETTING_BACKFILL_POLICY,
+    SETTING_BACKFILL_UNTIL_LIMIT,
     SETTING_RESERVATIONS,
+    SETTING_RESERVATIONS_ALIKE,
     SETTING_ESTIMATE_S,
     SETTING_PREEMPTION,
     SETTING_PREEMPT_MIN_RUN_S,
@@ -41,6 +49,7 @@ enum system_setting {
     SETTING_AGE_MAX_S,
     SETTING_MAX_WAIT_S,
     SETTING_CHARGES,
+    SETTING_PRICES,
     SETTING_AGENT_ADDRESSES,
     SETTING_CERTIFICATE_LIFE_S,
     SETTING_INVITATION_LIFE_S,
@@ -53,13 +62,18 @@ enum system_setting {
     SETTING_MAIL_COMMAND,
     SETTING_MAIL_FROM,
     SETTING_SMTP_URL,
+    SETTING_JOURNAL_SEGMENT_MB,
+    SETTING_JOURNAL_SEGMENT_S,
+    SETTING_JOURNAL_KEEP_S,
+    SETTING_JOURNAL_KEEP_MB,
+    SETTING_JOURNAL_EXPORT,
     SYSTEM_SETTINGS
 };
 
 #define SETTINGS_ID "system"
 
-/* All of them as a schema (wire/api.h), by the table. A new reference. */
-json_t *system_settings_schema(void);
+/* All of them as a schema (wire/api.h), by the table, with these defaults. A new reference. */
+json_t *system_settings_schema(int64_t defaults);
 /* What is in force: what was set, and defaults. A new reference. */
 json_t *system_settings(const struct state *s);
 /* One of them; a text is in the arena. */

@@ -264,17 +264,18 @@ static bool predicted_by_name(const struct state *s, const struct object *job)
     return o && o->prediction->version;
 }
 
-/* What is predicted of an owner's jobs, or of those of one name, is their estimate where nobody gave one; of a class, how
+/* What is predicted of an owner's jobs, of those of one name, or of everybody's, is their estimate where nobody gave one; of a class, how
  * they bear others beside them. */
 static int prediction_changed(struct state *s, const char *id, struct berth_err *err)
 {
     char of[OBJECT_KEY_MAX];
     size_t owner_len = strcspn(id, "/");
-    bool class = strncmp(id, PREDICT_CLASS "/", sizeof PREDICT_CLASS) == 0;
+    bool class = strncmp(id, PREDICT_CLASS "/", sizeof PREDICT_CLASS) == 0, all = strcmp(id, PREDICT_ALL) == 0;
     for (size_t i = 0; i < s->tables[KIND_JOB].len; i++) {
         const struct object *job = s->tables[KIND_JOB].at[i];
         if (job->work->finished_ns || /* until then something of it may run, and is expected to end */
             (class ? !memmem(job->doc.at, job->doc.len, "\"class\"", 7)
+             : all ? memmem(job->doc.at, job->doc.len, "\"estimate\":", 11) != NULL
                    : strncmp(job->owner, id, owner_len) != 0 || job->owner[owner_len] ||
                          (id[owner_len] ? strcmp(predict_id(job->owner, job->work->name, of), id) != 0
                                         : predicted_by_name(s, job))))
@@ -310,12 +311,12 @@ static void entry_write(struct state *s, struct entry *e, const struct parsed *p
     memcpy(text, event->value.at, event->value.len);
     text[event->value.len] = 0;
     if (e->object.doc.at)
-        s->hash -= object_hash(&e->object);
+        s->hashes[e->object.kind] -= object_hash(&e->object);
     mem_free((void *)e->object.doc.at);
     e->object.doc = (struct bytes){text, event->value.len};
     e->object.revision = event->revision;
     e->object.created = event->created;
-    s->hash += object_hash(&e->object);
+    s->hashes[e->object.kind] += object_hash(&e->object);
     view_set(s, e, parsed, doc);
     numbers_note(s, &e->object, doc);
     links_make(s, e);
@@ -423,7 +424,7 @@ static int apply_gone(struct state *s, enum kind kind, const char *id, struct be
     int rc = project_remove(s, s->cluster, e, err);
     if (rc < 0)
         return rc;
-    s->hash -= object_hash(&e->object);
+    s->hashes[kind] -= object_hash(&e->object);
     if (kind == KIND_INSTANCE)
         assumed_settle(s, e->view.instance.number);
     for (size_t i = 0; kind == KIND_NODE && i < s->assumed.len; i++)
@@ -466,7 +467,15 @@ uint64_t state_revision(const struct state *s)
 
 uint64_t state_hash(const struct state *s)
 {
-    return s->hash;
+    uint64_t sum = 0;
+    for (unsigned k = 0; k < KINDS; k++)
+        sum += s->hashes[k];
+    return sum;
+}
+
+uint64_t state_hash_of(const struct state *s, enum kind kind)
+{
+    return s->hashes[kind];
 }
 
 /* ---- loading ------------------------------------------------------------------------------------------------------- */
@@ -488,7 +497,23 @@ static int load_entry(void *ctx, const struct store_entry *entry)
     return rc;
 }
 
+static int store_range_all(void *ctx, const char *prefix, store_visit *visit, void *visit_ctx, struct berth_err *err)
+{
+    return store_range(ctx, prefix, 0, visit, visit_ctx, err);
+}
+
 int state_load(struct store *store, struct state **ret, struct berth_err *err)
+{
+    struct state *s = NULL;
+    int rc = state_load_from(store_range_all, store, 0, &s, err);
+    if (rc < 0)
+        return rc;
+    s->revision = store_revision(store);
+    *ret = s;
+    return 0;
+}
+
+int state_load_from(state_range *range, void *ctx, uint64_t revision, struct state **ret, struct berth_err *err)
 {
     struct state *s = mem_zalloc(sizeof *s);
     struct loading l = {.state = s, .err = err};
@@ -500,7 +525,7 @@ int state_load(struct store *store, struct state **ret, struct berth_err *err)
     for (unsigned k = 0; k < KINDS && rc == 0; k++) {
         char prefix[OBJECT_KEY_MAX];
         (void)object_key((enum kind)k, "", prefix);
-        rc = store_range(store, prefix, 0, load_entry, &l, err);
+        rc = range(ctx, prefix, load_entry, &l, err);
         table_sort(&s->tables[k]);
     }
     s->loading = false;
@@ -511,7 +536,7 @@ int state_load(struct store *store, struct state **ret, struct berth_err *err)
         state_free(s);
         return rc;
     }
-    s->revision = store_revision(store);
+    s->revision = revision;
     *ret = s;
     return 0;
 }

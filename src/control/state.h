@@ -18,6 +18,7 @@
 #include "berth.h"
 #include "control/kind.h"
 #include "store/store.h"
+#include "wire/optask_words.h"
 
 /* How long a node may keep in silence what fences, if the workload does not say. */
 #define FENCE_NS_DEFAULT (INT64_C(600) * 1000000000)
@@ -46,11 +47,13 @@ struct prediction_view { /* as published: version 0 has none */
     int64_t p50_ns, p90_ns;
     int64_t memory; /* that nine of ten stay below; 0: not known */
     uint64_t version;
-    int32_t slower; /* of a class: by how many millionths beside others; 0: not at all, or not known */
+    const struct pasts *pasts; /* of an owner or everybody: what predicts run times (past.h); NULL: nothing */
+    int32_t slower;            /* of a class: by how many millionths beside others; 0: not at all, or not known */
 };
 
 struct usage_view { /* of a record of use: what sums need */
     const char *queue, *name;
+    const char *outcome; /* a word of usage_outcome: of no document */
     int64_t start_ns, end_ns;
     int64_t cpu, gpu, memory; /* thousandths, thousandths, bytes */
     bool last;                /* the instance is over; else there will be more of it */
@@ -78,10 +81,11 @@ struct work_view { /* of an app, a job, a vm */
     bool system;        /* a system service */
     int64_t created_ns;
     /* Of a job (control/job.h). */
-    bool waits;     /* for other jobs */
-    bool array;     /* its tasks fail each for itself */
-    uint32_t least; /* tasks that must have ended well; as many as replicas, but of an elastic one */
-    uint64_t of;    /* the first of its set; 0: none */
+    bool waits;             /* for other jobs */
+    bool array;             /* its tasks fail each for itself */
+    uint32_t least;         /* tasks that must have ended well; as many as replicas, but of an elastic one */
+    uint64_t of;            /* the first of its set; 0: none */
+    int64_t limit_ns, size; /* its own time limit, 0: none; how large it is (past.h) */
     int64_t started_ns, finished_ns;
     int64_t begin_ns, begin_by_ns; /* not before; its deadline, less the time it needs. 0: none */
     const char *cron;
@@ -106,12 +110,23 @@ struct instance_view {
     const char *note, *unenforced; /* what it is at; resources, "cpu, memory"; "": none */
 };
 
+struct opstep_view { /* an OpTask on a node */
+    const char *optask, *node;
+    uint64_t attempt;
+    enum opstep_state state;
+    enum opstep_fault fault;
+    bool undo, init, drained;
+    uint32_t excused;
+    int64_t since_ns;
+};
+
 /* Documents of these are kept as they are read (wire/queue_doc.h). */
 struct group_doc;
 struct queue_doc;
 struct policy_doc;
 struct window_doc;
 struct domain_doc;
+struct optask_doc;
 
 struct object {
     enum kind kind;
@@ -132,11 +147,16 @@ struct object {
         const struct policy_doc *policy;
         const struct window_doc *window;
         const struct domain_doc *domain;
+        const struct optask_doc *optask;
+        struct opstep_view *opstep;
     };
 };
 
 /* Reads all keys. Refuses a document it cannot read, naming the key. */
 int state_load(struct store *store, struct state **ret, struct berth_err *err);
+/* The same as of a revision from documents that somebody else has: `range` visits, in order, those whose keys begin so. */
+typedef int state_range(void *ctx, const char *prefix, store_visit *visit, void *visit_ctx, struct berth_err *err);
+int state_load_from(state_range *range, void *ctx, uint64_t revision, struct state **ret, struct berth_err *err);
 void state_free(struct state *s);
 
 /* One committed change; called in order of revisions. What cannot be understood was written by somebody else: it is
@@ -146,6 +166,8 @@ int state_apply(struct state *s, const struct store_event *event, struct berth_e
 uint64_t state_revision(const struct state *s);
 /* Over every key, revision and document that is in the journal, in whatever order they came. */
 uint64_t state_hash(const struct state *s);
+/* The part of one kind; that of the state is their sum. */
+uint64_t state_hash_of(const struct state *s, enum kind kind);
 
 /* NULL: not there. */
 const struct object *state_find(const struct state *s, enum kind kind, const char *id);

@@ -17,6 +17,7 @@ struct kept_doc {
         struct policy_doc policy;
         struct window_doc window;
         struct domain_doc domain;
+        struct optask_doc optask;
     };
     struct formula *formula; /* of a policy */
     bool tried, taken, failed;
@@ -54,6 +55,7 @@ static int kept_read(struct kept_doc *k, struct object *o)
     case KIND_POLICY: o->policy = &k->policy; return policy_doc_read(k->json, &k->arena, &k->policy, NULL);
     case KIND_WINDOW: o->window = &k->window; return window_doc_read(k->json, &k->arena, &k->window, NULL);
     case KIND_DOMAIN: o->domain = &k->domain; return domain_doc_read(k->json, &k->arena, &k->domain, NULL);
+    case KIND_OPTASK: o->optask = &k->optask; return optask_doc_read(k->json, &k->arena, &k->optask, NULL);
     default: return -EINVAL;
     }
 }

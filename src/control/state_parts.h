@@ -6,6 +6,7 @@
 #include "control/state.h"
 #include "control/usage.h"
 #include "wire/api.h"
+#include "wire/optask_doc.h"
 #include "wire/queue_doc.h"
 
 enum { KEPT_MAX = 8 };
@@ -21,6 +22,7 @@ struct entry {
         struct usage_view usage;
         struct work_view work;
         struct instance_view instance;
+        struct opstep_view opstep;
         struct {
             int64_t value, at_ns;
         } fact;
@@ -62,7 +64,8 @@ struct state {
     VEC(char *) assumed_facts; /* their ids */
     struct map facts_map;
     uint64_t dropped; /* how often all that was assumed of instances had to go */
-    uint64_t revision, hash;
+    uint64_t revision;
+    uint64_t hashes[KINDS]; /* of what is in the journal */
     uint64_t last_number[KINDS];
     size_t orphans; /* instances whose workload or node is not there */
     bool loading;
@@ -93,6 +96,8 @@ struct parsed {
         struct policy_doc policy;
         struct window_doc window;
         struct domain_doc domain;
+        struct optask_doc optask;
+        struct opstep_doc opstep;
         struct token_doc token;
         struct role_doc role;
         struct instance_doc instance;

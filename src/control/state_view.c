@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "control/past.h"
 #include "control/predict.h"
 #include "control/project.h"
 #include "control/state_parts.h"
@@ -26,6 +27,8 @@ int doc_parse(enum kind kind, const json_t *doc, struct arena *arena, struct par
     case KIND_POLICY: return policy_doc_read(doc, arena, &ret->policy, err);
     case KIND_WINDOW: return window_doc_read(doc, arena, &ret->window, err);
     case KIND_DOMAIN: return domain_doc_read(doc, arena, &ret->domain, err);
+    case KIND_OPTASK: return optask_doc_read(doc, arena, &ret->optask, err);
+    case KIND_OPSTEP: return opstep_doc_read(doc, arena, &ret->opstep, err);
     case KIND_INSTANCE: return instance_doc_read(doc, arena, &ret->instance, err);
     case KIND_VOLUME: return volume_doc_read(doc, arena, &ret->volume, err);
     case KIND_SECRET: return secret_doc_read(doc, arena, &ret->secret, err);
@@ -33,7 +36,7 @@ int doc_parse(enum kind kind, const json_t *doc, struct arena *arena, struct par
     case KIND_RESOURCE: return resource_doc_read(doc, arena, &ret->meta, &ret->resource, err);
     case KIND_FACT: return fact_doc_read(doc, arena, &ret->meta, &ret->fact, err);
     case KIND_USAGE_RECORD: return usage_row_read(doc, &ret->usage, err);
-    case KIND_PREDICTION: return predict_read(doc, &ret->prediction, err);
+    case KIND_PREDICTION: return predict_read(doc, arena, &ret->prediction, err);
     case KIND_PROFILE: {
         struct berth_profile profile;
         return profile_doc_read(doc, arena, &ret->meta, &profile, err);
@@ -74,6 +77,17 @@ static const char *keep_list(struct entry *e, const char *const *texts, size_t l
     return keep(e, str_text(&text));
 }
 
+static const struct pasts *keep_pasts(struct entry *e, const struct pasts *pasts)
+{
+    if (!pasts)
+        return NULL;
+    struct pasts *kept = mem_alloc(sizeof *kept);
+    *kept = *pasts;
+    assert(e->kept_len < KEPT_MAX);
+    e->kept[e->kept_len++] = (char *)kept;
+    return kept;
+}
+
 static const char *member(const json_t *doc, const char *key)
 {
     return json_string_value(json_object_get(doc, key));
@@ -104,6 +118,8 @@ static void view_work(struct entry *e, const struct work_doc *d, const json_t *d
     v->array = t->array.count > 0;
     v->least = t->min ? t->min : v->replicas;
     v->of = t->of;
+    v->limit_ns = t->time_limit_ns;
+    v->size = work_size(d);
     v->started_ns = t->started_ns;
     v->finished_ns = t->finished_ns;
     v->begin_ns = o->kind == KIND_JOB ? d->workload.begin_ns : 0;
@@ -179,12 +195,30 @@ static void view_usage(struct entry *e, const struct usage_row *row)
     e->view.usage = (struct usage_view){
         .queue = keep(e, row->queue),
         .name = keep(e, row->name),
+        .outcome = usage_outcome(row->outcome),
         .start_ns = row->start_ns,
         .end_ns = row->end_ns,
         .cpu = usage_row_amount(row, "cpu"),
         .gpu = usage_row_amount(row, "gpu"),
         .memory = usage_row_amount(row, "memory"),
         .last = strcmp(row->outcome, USAGE_RUNNING) != 0,
+    };
+}
+
+static void view_opstep(struct entry *e, const struct opstep_doc *d)
+{
+    e->object.opstep = &e->view.opstep;
+    e->view.opstep = (struct opstep_view){
+        .optask = keep(e, d->optask),
+        .node = keep(e, d->node),
+        .attempt = d->attempt,
+        .state = (enum opstep_state)d->state,
+        .fault = (enum opstep_fault)d->fault,
+        .undo = d->undo,
+        .init = d->init,
+        .drained = d->drained,
+        .excused = d->excused,
+        .since_ns = d->since_ns,
     };
 }
 
@@ -233,11 +267,14 @@ void view_set(struct state *s, struct entry *e, const struct parsed *p, const js
     case KIND_QUEUE:
     case KIND_POLICY:
     case KIND_WINDOW:
+    case KIND_OPTASK:
     case KIND_DOMAIN: kept_set(e, doc); break;
+    case KIND_OPSTEP: view_opstep(e, &p->opstep); break;
     case KIND_USAGE_RECORD: view_usage(e, &p->usage); break;
     case KIND_PREDICTION:
         e->object.prediction = &e->view.prediction;
         e->view.prediction = p->prediction;
+        e->view.prediction.pasts = keep_pasts(e, p->prediction.pasts);
         break;
     case KIND_FACT:
         e->view.fact.value = p->fact.value;

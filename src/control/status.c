@@ -201,7 +201,7 @@ json_t *work_status(const struct call *c, const struct object *work)
     add_words(c, work, status);
     if (work->kind == KIND_JOB)
         add_end(c, work, status);
-    json_t *predicted = work->kind == KIND_JOB ? predict_show(c->state, work->owner, work->work->name) : NULL;
+    json_t *predicted = work->kind == KIND_JOB ? predict_show(c->state, work) : NULL;
     if (predicted)
         (void)json_object_set_new(status, "predicted", predicted);
     (void)json_object_set_new(status, "instances", instances_json(work));

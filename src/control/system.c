@@ -10,6 +10,7 @@
 #include "control/plan_policy.h"
 #include "control/queue.h"
 #include "control/settings_table.h"
+#include "control/share_view.h"
 #include "control/work.h"
 #include "wire/api.h"
 #include "wire/document.h"
@@ -29,7 +30,8 @@ int system_get_settings(struct call *c)
     int rc = permitted(c);
     if (rc < 0)
         return rc;
-    c->answer.body = call_query(c, "schema") ? system_settings_schema() : system_settings(c->state);
+    c->answer.body = call_query(c, "schema") ? system_settings_schema(system_setting_number(c->state, SETTING_DEFAULTS))
+                                             : system_settings(c->state);
     c->answer.revision = state_revision(c->state);
     return 0;
 }
@@ -70,7 +72,11 @@ static int secrets_apart(struct call *c, const json_t *settings)
 static int settings_write(struct call *c, json_t *settings)
 {
     CLEANUP(json) json_t *next = settings;
-    CLEANUP(json) json_t *schema = system_settings_schema();
+    const json_t *present = json_object_get(change_read(&c->change, KIND_SETTING, SETTINGS_ID), "defaults");
+    if (present && !json_object_get(next, "defaults")) /* those stay, unless others are named */
+        (void)json_object_set(next, "defaults", (json_t *)present);
+    const json_t *defaults = json_object_get(next, "defaults");
+    CLEANUP(json) json_t *schema = system_settings_schema(json_is_integer(defaults) ? json_integer_value(defaults) : 1);
     CLEANUP(json) json_t *filled = NULL;
     int rc = settings_check(schema, next, &filled, &c->err);
     if (rc == 0)
@@ -81,16 +87,21 @@ static int settings_write(struct call *c, json_t *settings)
     const char *policy = json_string_value(json_object_get(next, "policy"));
     if (rc == 0 && policy)
         rc = policy_known(c, "policy", policy);
+    const char *before = json_string_value(json_object_get(next, "backfill_policy"));
+    if (rc == 0 && before && *before)
+        rc = policy_known(c, "backfill_policy", before);
     const char *charges = json_string_value(json_object_get(next, "charges"));
     if (rc == 0 && charges)
         rc = charges_check(c, charges);
+    const char *prices = json_string_value(json_object_get(next, "prices"));
+    if (rc == 0 && prices && prices_check(prices, &c->err) < 0)
+        rc = err_prefix(&c->err, "prices");
     if (rc == 0)
         rc = secrets_apart(c, next);
     if (rc < 0)
         return rc;
     c->change.verb = "system.settings";
     c->change.subject = "settings/" SETTINGS_ID;
-    (void)change_read(&c->change, KIND_SETTING, SETTINGS_ID);
     change_put(&c->change, KIND_SETTING, SETTINGS_ID, take_ptr(&next));
     c->answer.body = take_ptr(&filled);
     return 0;

@@ -25,7 +25,7 @@ static int close_kit(void **state)
 static void settings_have_defaults_and_bounds(void **state)
 {
     struct kit *k = *state;
-    CLEANUP(json) json_t *schema = system_settings_schema();
+    CLEANUP(json) json_t *schema = system_settings_schema(SETTINGS_DEFAULTS);
     assert_int_equal(settings_schema_check(schema, NULL), 0);
     assert_int_equal(json_object_size(schema), SYSTEM_SETTINGS);
     CALL(k, 200, ADMIN, "GET", "/v1/system/settings", NULL);
@@ -34,6 +34,36 @@ static void settings_have_defaults_and_bounds(void **state)
     assert_string_equal(kit_text(k, "holder_shown"), "group");
     CALL(k, 200, ADMIN, "GET", "/v1/system/settings?schema=true", NULL);
     assert_true(json_equal(k->body, schema));
+}
+
+/* A cluster that an earlier version began decides as it did, until somebody says otherwise. */
+static void a_cluster_keeps_its_defaults(void **state)
+{
+    struct kit *k = *state;
+    static const struct {
+        const char *method, *body, *policy, *until_limit;
+        int64_t alike;
+    } rows[] = {
+        {"GET",   NULL,                           "fifo",  "off", 0},
+        {"PATCH", "{lease_s: 60}",                "fifo",  "off", 0},
+        {"PUT",   "{policy: sjf}",                "sjf",   "off", 0},
+        {"PATCH", "{defaults: 2}",                "sjf",   "on",  1},
+        {"PUT",   "{lease_s: 60}",                "berth", "on",  1},
+        {"PATCH", "{defaults: null}",             "berth", "on",  1},
+        {"PATCH", "{defaults: 1, policy: berth}", "berth", "off", 0},
+        {"PATCH", "{policy: null}",               "fifo",  "off", 0},
+    };
+    CALL(k, 200, ADMIN, "GET", "/v1/system/settings", NULL);
+    assert_string_equal(kit_text(k, "policy"), "berth"); /* it was begun just now */
+    kit_put(k, KIND_SETTING, SETTINGS_ID, "{v: 1}");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int again = 0; again < 2; again++) {
+            CALL(k, 200, ADMIN, again ? "GET" : rows[i].method, "/v1/system/settings", again ? NULL : rows[i].body);
+            assert_string_equal(kit_text(k, "policy"), rows[i].policy);
+            assert_string_equal(kit_text(k, "backfill_until_limit"), rows[i].until_limit);
+            assert_int_equal(kit_number(k, "reservations_alike"), rows[i].alike);
+        }
+    CALL(k, 400, ADMIN, "PATCH", "/v1/system/settings", "{defaults: 3}");
 }
 
 static void settings_are_put_and_patched(void **state)
@@ -131,6 +161,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(settings_have_defaults_and_bounds),
+        TEST(a_cluster_keeps_its_defaults),
         TEST(settings_are_put_and_patched),
         TEST(services_are_managed_but_not_made),
     };

@@ -104,9 +104,9 @@ KEY_TABLE(txn_keys, "transaction", txn_rows);
 static const struct crud *writable(struct call *c, const char *word)
 {
     char shown[QUOTE_MAX];
-    static const enum kind allowed[] = {KIND_NODE,    KIND_APP,    KIND_JOB,    KIND_VM,    KIND_VOLUME, KIND_RESOURCE,
-                                        KIND_PROFILE, KIND_USER,   KIND_GROUP,  KIND_ROLE,  KIND_SECRET, KIND_CRON,
-                                        KIND_QUEUE,   KIND_POLICY, KIND_WINDOW, KIND_DOMAIN};
+    static const enum kind allowed[] = {KIND_NODE,    KIND_APP,    KIND_JOB,    KIND_VM,     KIND_VOLUME, KIND_RESOURCE,
+                                        KIND_PROFILE, KIND_USER,   KIND_GROUP,  KIND_ROLE,   KIND_SECRET, KIND_CRON,
+                                        KIND_QUEUE,   KIND_POLICY, KIND_WINDOW, KIND_DOMAIN, KIND_OPTASK};
     enum kind kind = kind_find(word);
     for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
         if (allowed[i] == kind)

@@ -2,8 +2,8 @@
  *
  * A unit is a gang, a reservation with the stops it waits for, or up to UNIT_ACTIONS_MAX other actions. All units of a plan
  * are assumed in the cluster when it is made; each is then submitted when the one before it is done, unless something it
- * rests on was changed meanwhile by somebody else. What fails is given back, together with what later plans made of it, and
- * the next plan sees to it.
+ * rests on was changed meanwhile by somebody else. Pods of a job that is over by then, or that the unit itself ends, are left
+ * out. What fails is given back, together with what later plans made of it, and the next plan sees to it.
  */
 #pragma once
 
@@ -16,6 +16,7 @@ struct units;
 struct unit_basis {
     uint64_t cycle, revision, state_hash, plan_hash, seed;
     int64_t now_ns;
+    uint32_t kinds[KINDS]; /* of the state's hash, by kind of document: the lower half */
     const char *profile;
     struct str assumed; /* JSON array of what was assumed at the freeze: [[op, id, now, document or null], ...] */
 };

@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "control/queue.h"
 
 /* What actions may have in common. Two keys that are joined by an action are one group. */
 struct group_key {
@@ -23,11 +24,12 @@ struct unit_groups {
     struct group_keys keys;
     struct group_keys given; /* pods and nodes that the plan puts something on; not groups by themselves */
     bool clears;             /* something goes without having to stop first */
+    bool frees;              /* something goes at all */
 };
 
 typedef void key_tell(struct unit_groups *g, uint64_t hash, void *ctx);
 
-enum key_kind { KEY_GANG = 1, KEY_AWAITED, KEY_POD, KEY_NODE, KEY_PROMISED, KEY_VOLUME };
+enum key_kind { KEY_GANG = 1, KEY_AWAITED, KEY_POD, KEY_NODE, KEY_PROMISED, KEY_VOLUME, KEY_QUOTA };
 
 static uint64_t text_key(enum key_kind kind, const char *text, uint64_t number)
 {
@@ -124,6 +126,44 @@ static void each_volume(struct unit_groups *g, const struct berth_action *a, key
     json_decref(doc);
 }
 
+static bool goes(const struct berth_action *a)
+{
+    return a->op == BERTH_LOSE || a->op == BERTH_STOP;
+}
+
+static bool takes(const struct berth_action *a)
+{
+    return places(a) || a->op == BERTH_PROMOTE;
+}
+
+/* Does the document limit what may be held at once? */
+static bool has_limits(const struct object *o, const char *word)
+{
+    return o && memmem(o->doc.at, o->doc.len, word, strlen(word));
+}
+
+/* What goes free of a quota may be taken by whoever else counts against it: calls back for each of its that limits something. */
+static void each_quota(struct unit_groups *g, const struct berth_action *a, key_tell *tell, void *ctx)
+{
+    const struct object *work = g->frees && (goes(a) || takes(a)) ? state_find_work(g->state, a->workload) : NULL;
+    if (!work)
+        return;
+    const struct object *user = state_find(g->state, KIND_USER, work->owner);
+    const char *group = user ? user->user->group : "", *queue = work->kind == KIND_JOB ? work->work->queue : "";
+    if (has_limits(user, "\"limits\""))
+        tell(g, text_key(KEY_QUOTA, user->id, KIND_USER), ctx);
+    if (*group && has_limits(state_find(g->state, KIND_GROUP, group), "\"limits\""))
+        tell(g, text_key(KEY_QUOTA, group, KIND_GROUP), ctx);
+    for (unsigned above = 0; queue && *queue && above <= QUEUE_DEPTH_MAX; above++) {
+        const struct object *at = state_find(g->state, KIND_QUEUE, queue);
+        if (has_limits(at, "\"limits\""))
+            tell(g, text_key(KEY_QUOTA, queue, KIND_QUEUE), ctx);
+        queue = at ? at->queue->parent : NULL;
+    }
+    if (work->kind == KIND_JOB && has_limits(work, "\"parallel\""))
+        tell(g, text_key(KEY_QUOTA, work->id, KIND_JOB), ctx);
+}
+
 static void given_tell(struct unit_groups *g, uint64_t hash, void *ctx)
 {
     (void)ctx;
@@ -143,8 +183,10 @@ static void given_add(struct unit_groups *g, const struct berth_action *a)
         each_volume(g, a, given_tell, NULL);
     if (places(a))
         key_add(&g->given, text_key(KEY_POD, a->workload, a->ordinal));
-    if (places(a) || a->op == BERTH_PROMOTE)
+    if (takes(a))
         key_add(&g->given, text_key(KEY_NODE, a->node, 0));
+    if (takes(a))
+        each_quota(g, a, given_tell, NULL);
     if (a->op == BERTH_RESERVE)
         unit_groups_promised(g, a->node);
 }
@@ -158,49 +200,52 @@ static void action_add(struct unit_groups *g, const struct berth_action *a)
         key_add(&g->keys, text_key(KEY_GANG, gang, 0));
     for (size_t i = 0; a->op == BERTH_RESERVE && i < a->waits_len; i++)
         key_add(&g->keys, text_key(KEY_AWAITED, "", a->waits[i]));
-    if ((a->op == BERTH_LOSE || a->op == BERTH_STOP) && key_find(&g->given, pod) != MAP_NONE)
+    if (goes(a) && key_find(&g->given, pod) != MAP_NONE)
         key_add(&g->keys, pod);
     if (key_find(&g->given, node) != MAP_NONE && makes_room(g, a))
         key_add(&g->keys, node);
     if (clears(g, a))
         each_volume(g, a, cleared_tell, NULL);
+    if (goes(a))
+        each_quota(g, a, cleared_tell, NULL);
 }
 
 struct telling {
     void (*tell)(struct unit_groups *g, uint32_t key, void *ctx);
     void *ctx;
+    bool any; /* something was told */
 };
 
-static void volume_tell(struct unit_groups *g, uint64_t hash, void *ctx)
+static void known_tell(struct unit_groups *g, uint64_t hash, void *ctx)
 {
-    const struct telling *t = ctx;
+    struct telling *t = ctx;
     uint32_t key = key_find(&g->keys, hash);
-    if (key != MAP_NONE)
-        t->tell(g, key, t->ctx);
+    if (key == MAP_NONE)
+        return;
+    t->tell(g, key, t->ctx);
+    t->any = true;
 }
 
-/* Calls back for every key of a group that the action belongs to. */
+/* Calls back for every key of a group that the action belongs to. What stands for itself and takes what went free of a quota
+ * comes after that, in a unit of its own. */
 static void action_keys(struct unit_groups *g, const struct berth_action *a,
                         void (*tell)(struct unit_groups *g, uint32_t key, void *ctx), void *ctx)
 {
     const char *gang = gang_of(g, a->workload);
-    uint64_t hashes[4];
-    size_t len = 0;
+    struct telling telling = {tell, ctx, false};
     if (*gang)
-        hashes[len++] = text_key(KEY_GANG, gang, 0);
+        known_tell(g, text_key(KEY_GANG, gang, 0), &telling);
     if (a->op == BERTH_STOP)
-        hashes[len++] = text_key(KEY_AWAITED, "", a->instance);
-    if (a->op == BERTH_LOSE || a->op == BERTH_STOP || places(a))
-        hashes[len++] = text_key(KEY_POD, a->workload, a->ordinal);
-    if (places(a) || a->op == BERTH_PROMOTE || makes_room(g, a))
-        hashes[len++] = text_key(KEY_NODE, a->node, 0);
-    for (size_t i = 0; i < len + (a->op == BERTH_RESERVE ? a->waits_len : 0); i++) {
-        uint32_t key = key_find(&g->keys, i < len ? hashes[i] : text_key(KEY_AWAITED, "", a->waits[i - len]));
-        if (key != MAP_NONE)
-            tell(g, key, ctx);
-    }
-    struct telling telling = {tell, ctx};
-    each_volume(g, a, volume_tell, &telling);
+        known_tell(g, text_key(KEY_AWAITED, "", a->instance), &telling);
+    if (goes(a) || places(a))
+        known_tell(g, text_key(KEY_POD, a->workload, a->ordinal), &telling);
+    if (takes(a) || makes_room(g, a))
+        known_tell(g, text_key(KEY_NODE, a->node, 0), &telling);
+    for (size_t i = 0; a->op == BERTH_RESERVE && i < a->waits_len; i++)
+        known_tell(g, text_key(KEY_AWAITED, "", a->waits[i]), &telling);
+    each_volume(g, a, known_tell, &telling);
+    if (goes(a) || telling.any)
+        each_quota(g, a, known_tell, &telling);
 }
 
 static void join(struct unit_groups *g, uint32_t key, void *ctx)
@@ -234,6 +279,10 @@ void unit_groups_read(struct unit_groups *g, const struct berth_plan *plan)
     for (size_t i = 0; i < len && !g->clears; i++) {
         struct berth_action a = berth_plan_action(plan, i);
         g->clears = clears(g, &a);
+    }
+    for (size_t i = 0; i < len && !g->frees; i++) {
+        struct berth_action a = berth_plan_action(plan, i);
+        g->frees = goes(&a);
     }
     for (size_t i = 0; i < len; i++) {
         struct berth_action a = berth_plan_action(plan, i);

@@ -3,7 +3,7 @@
  * A gang is placed whole. A reservation needs the stops that it waits for. A pod that is lost or stopped and placed anew
  * would run twice were only one of the two to happen. Where places are reserved, what stops makes room for others at once,
  * in what is promised, and so does a reservation that is dropped. A volume that goes free on one node may be taken on
- * another. All others stand for themselves.
+ * another; what goes free of a quota, by others that count against it. All others stand for themselves.
  */
 #pragma once
 

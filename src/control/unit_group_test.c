@@ -131,6 +131,31 @@ static void what_is_lost_goes_with_what_takes_its_place(void **state)
     kit_done(&k);
 }
 
+/* What stops under a limit, and a gang that may have been given what it held of it; who counts against nothing is apart, as is
+ * who stands for itself. */
+static void what_goes_free_of_a_quota_goes_with_who_takes_it(void **state)
+{
+    (void)state;
+    for (int limited = 0; limited < 2; limited++) {
+        struct kit k;
+        cluster(&k);
+        if (limited)
+            CALL(&k, 200, ADMIN, "PATCH", "/v1/users/admin", "{quota: {limits: {cpu: 6}}}");
+        CALL(&k, 201, ADMIN, "POST", "/v1/apps", "{name: web, requests: {cpu: 1}}");
+        kit_plan(&k);
+        CALL(&k, 200, ADMIN, "PATCH", "/v1/apps/web", "{replicas: 0}");
+        CALL(&k, 201, ADMIN, "POST", "/v1/jobs", "{replicas: 2, gang: true, requests: {cpu: 1}}");
+        CALL(&k, 201, ADMIN, "POST", "/v1/jobs", "{requests: {cpu: 1}}");
+        struct planned p = plan(&k);
+        uint64_t stop = group_of(&p, BERTH_STOP, "web.admin"), gang = group_of(&p, BERTH_PLACE, "1");
+        assert_true(gang > 0);
+        assert_int_equal(stop, limited ? gang : 0);
+        assert_int_equal(group_of(&p, BERTH_PLACE, "2"), 0);
+        planned_done(&p);
+        kit_done(&k);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +163,7 @@ int main(void)
         cmocka_unit_test(each_gang_is_one),
         cmocka_unit_test(a_reservation_goes_with_the_stop_it_waits_for),
         cmocka_unit_test(what_is_lost_goes_with_what_takes_its_place),
+        cmocka_unit_test(what_goes_free_of_a_quota_goes_with_who_takes_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

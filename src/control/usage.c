@@ -9,6 +9,7 @@
 #include "base/plant.h"
 #include "control/node.h"
 #include "control/predict.h"
+#include "control/project.h"
 #include "control/settings_table.h"
 #include "wire/api.h"
 #include "wire/document.h"
@@ -56,6 +57,13 @@ static int64_t began_ns(const struct instance_view *v, const struct usage_end *e
     return ran && v->state != BERTH_RESERVED ? v->since_ns : 0;
 }
 
+/* For how long its tasks may run: as the job says, or its queue. */
+static int64_t limit_in_force(const struct state *s, const struct work_doc *d)
+{
+    const char *queue = d->job.queue && *d->job.queue ? d->job.queue : QUEUE_DEFAULT;
+    return d->job.time_limit_ns ? d->job.time_limit_ns : queue_terms(s, queue).time_limit_ns;
+}
+
 static json_t *record_make(const struct change *c, const struct object *instance, const json_t *doc,
                            const struct usage_end *end, int64_t start_ns)
 {
@@ -87,6 +95,11 @@ static json_t *record_make(const struct change *c, const struct object *instance
         put_text(record, "queue", d.job.queue && *d.job.queue ? d.job.queue : "default");
     if (d.job.estimate_ns)
         (void)json_object_set_new(record, "estimate", json_real((double)d.job.estimate_ns / 1e9));
+    int64_t limit_ns = of && of->kind == KIND_JOB ? limit_in_force(c->state, &d) : 0;
+    if (limit_ns)
+        (void)json_object_set_new(record, "limit", json_real((double)limit_ns / 1e9));
+    if (work_tasks(&d) > 1)
+        (void)json_object_set_new(record, "tasks", json_integer(work_tasks(&d)));
     (void)json_object_set_new(record, "resources", held(&d.workload.shape));
     const json_t *gpus = json_object_get(doc, "gpus"), *peak = json_object_get(doc, "peak");
     if (gpus)
@@ -94,6 +107,15 @@ static json_t *record_make(const struct change *c, const struct object *instance
     if (peak)
         (void)json_object_set_new(record, "used", json_deep_copy(peak));
     return record;
+}
+
+const char *usage_outcome(const char *word)
+{
+    static const char *const words[] = {"ended", "failed", "stopped", "lost", "removed", USAGE_RUNNING};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i], word) == 0)
+            return words[i];
+    return "";
 }
 
 void usage_note(struct change *c, const struct object *instance, const json_t *doc, const struct usage_end *end)
@@ -165,6 +187,19 @@ static int amounts_of(const json_t *doc, struct usage_row *row, struct berth_err
     return 0;
 }
 
+/* To the next whole one: what was written was one. */
+static int64_t nanoseconds_of(const json_t *seconds)
+{
+    double s = json_number_value(seconds);
+    return s > 0 && s < 9e9 ? (int64_t)(s * 1e9 + 0.5) : 0;
+}
+
+static uint32_t tasks_of(const json_t *tasks)
+{
+    json_int_t n = json_integer_value(tasks);
+    return n > 1 && n <= BERTH_REPLICAS_MAX ? (uint32_t)n : 1;
+}
+
 int usage_row_read(const json_t *doc, struct usage_row *ret, struct berth_err *err)
 {
     struct usage_row row = {
@@ -178,6 +213,9 @@ int usage_row_read(const json_t *doc, struct usage_row *ret, struct berth_err *e
         .outcome = text_of_key(doc, "outcome"),
         .class_name = text_of_key(doc, "class"),
         .estimate_ns = (int64_t)(json_number_value(json_object_get(doc, "estimate")) * 1e9),
+        .limit_ns = nanoseconds_of(json_object_get(doc, "limit")),
+        .ordinal = (uint32_t)json_integer_value(json_object_get(doc, "ordinal")),
+        .tasks = tasks_of(json_object_get(doc, "tasks")),
     };
     const json_t *start = json_object_get(doc, "start"), *end = json_object_get(doc, "end");
     if (!start || !end)

@@ -32,12 +32,17 @@ void usage_note_gone(struct change *c, const struct object *instance, const char
 #define USAGE_RUNNING "running" /* the outcome of a piece that is not the last */
 void usage_cut(struct change *c, int64_t now_ns);
 
+/* The word itself, of those there are, for ever; "" for another. */
+const char *usage_outcome(const char *word);
+
 /* A record as read. Texts live as long as the document. */
 enum { USAGE_RESOURCES_MAX = 32 };
 struct usage_row {
     const char *kind, *workload, *name, *owner, *group, *queue, *node, *outcome, *class_name; /* never NULL */
     int64_t start_ns, end_ns, estimate_ns;
-    int64_t began_ns;                                 /* before start_ns where an earlier record has the beginning */
+    int64_t limit_ns;        /* for which it might run; 0: not known, or for ever */
+    uint32_t ordinal, tasks; /* it was the ordinal-th of so many that ran together; 1: it ran alone */
+    int64_t began_ns;        /* before start_ns where an earlier record has the beginning */
     struct berth_amount amounts[USAGE_RESOURCES_MAX]; /* as quotas count them: "gpu" in thousandths, "pods" is 1 */
     size_t amounts_len;
     int64_t memory_peak; /* 0: not known */
@@ -55,6 +60,19 @@ bool usage_spent(const struct state *s, const char *quota, const char *resource,
                  int64_t *ret_since_ns);
 
 /* ---- the books (usage_books.c) ---- */
+
+/* What a run is worth at a moment after its end, for fair shares: thousandths of units x seconds (berth_usage_add). */
+int64_t usage_row_worth(const struct usage_row *row, const struct berth_order *order, int64_t at_ns);
+/* Amount x seconds of the part of a run that lies in the period; never beyond what can be counted. */
+int64_t usage_row_spent(const struct usage_row *row, const char *resource, int64_t since_ns);
+/* Of the period that the moment is in; periods begin at whole multiples of their length since 1970. */
+int64_t usage_period_start(int64_t at_ns, int64_t period_ns);
+
+/* Adds a run that is over to the decayed use of an account, "user/ID". */
+void usage_book_use(struct change *c, const char *account, const struct usage_row *row, const struct berth_order *order,
+                    int64_t now_ns);
+/* And to what was spent of the totals of its owner, its group, its queue and those above that. */
+void usage_book_totals(struct change *c, const struct usage_row *row, int64_t now_ns);
 
 struct usage_books;
 struct usage_books *usage_books_new(struct control *control);

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "control/commit.h"
 #include "control/control_parts.h"
+#include "control/past.h"
 #include "control/plan_policy.h"
 #include "control/predict.h"
 #include "control/settings_table.h"
@@ -89,7 +90,7 @@ static int64_t add_capped(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &sum) || sum > BERTH_AMOUNT_MAX ? BERTH_AMOUNT_MAX : sum;
 }
 
-static void book_use(struct change *c, const struct usage_row *row, const struct berth_order *order, int64_t now_ns)
+int64_t usage_row_worth(const struct usage_row *row, const struct berth_order *order, int64_t at_ns)
 {
     struct berth_shape shape = {0};
     struct berth_amount requests[USAGE_RESOURCES_MAX];
@@ -103,31 +104,34 @@ static void book_use(struct change *c, const struct usage_row *row, const struct
             requests[shape.requests_len++] = *a;
     }
     shape.requests = requests;
-    char key[OBJECT_KEY_MAX];
-    (void)snprintf(key, sizeof key, "user/%s", row->owner);
-    struct berth_fact fact = {.kind = BERTH_FACT_USAGE, .key = key, .at_ns = now_ns};
+    return berth_usage_add(berth_usage_rate(&shape, order), row->start_ns, row->end_ns, at_ns, order->half_life_ns);
+}
+
+void usage_book_use(struct change *c, const char *account, const struct usage_row *row, const struct berth_order *order,
+                    int64_t now_ns)
+{
+    struct berth_fact fact = {.kind = BERTH_FACT_USAGE, .key = account, .at_ns = now_ns};
     const char *id = fact_doc_id(&fact, c->arena);
     const json_t *old = change_read(c, KIND_FACT, id), *at = json_object_get(old, "at");
-    int64_t half_ns = order->half_life_ns, at_ns = now_ns;
+    int64_t at_ns = now_ns;
     if (at)
         (void)timestamp_parse(at, &at_ns, NULL);
     int64_t was = json_integer_value(json_object_get(old, "value"));
-    int64_t more = berth_usage_add(berth_usage_rate(&shape, order), row->start_ns, row->end_ns, now_ns, half_ns);
-    fact.value = add_capped(berth_usage_decay(was, at_ns, now_ns, half_ns), more);
+    fact.value =
+        add_capped(berth_usage_decay(was, at_ns, now_ns, order->half_life_ns), usage_row_worth(row, order, now_ns));
     change_put(c, KIND_FACT, id, fact_doc_make(&fact));
 }
 
 /* ---- what was spent of totals ---------------------------------------------------------------------------------------- */
 
-/* Of the period that the moment is in; periods begin at whole multiples of their length since 1970. */
-static int64_t period_start(int64_t at_ns, int64_t period_ns)
+int64_t usage_period_start(int64_t at_ns, int64_t period_ns)
 {
     return period_ns > 0 ? at_ns - at_ns % period_ns : 0;
 }
 
-/* Amount x seconds of the part of a run that lies in the period; never beyond what can be counted. */
-static int64_t spent_by(const struct usage_row *row, int64_t amount, int64_t since_ns)
+int64_t usage_row_spent(const struct usage_row *row, const char *resource, int64_t since_ns)
 {
+    int64_t amount = usage_row_amount(row, resource);
     int64_t from_ns = row->start_ns > since_ns ? row->start_ns : since_ns;
     if (row->end_ns <= from_ns || amount <= 0)
         return 0;
@@ -149,10 +153,10 @@ static void book_total(struct change *c, const char *quota, const json_t *total,
     const json_t *since = json_object_get(one, "since");
     if (since)
         (void)timestamp_parse(since, &was_ns, NULL);
-    int64_t since_ns = period_start(now_ns, period_ns);
+    int64_t since_ns = usage_period_start(now_ns, period_ns);
     if (one && was_ns == since_ns)
         spent = json_integer_value(json_object_get(one, "spent"));
-    int64_t more = spent_by(row, usage_row_amount(row, resource), since_ns);
+    int64_t more = usage_row_spent(row, resource, since_ns);
     if (more == 0 && one && was_ns == since_ns)
         return;
     if (!change_read(c, KIND_SPENT, quota))
@@ -192,7 +196,22 @@ static void book_queues(struct change *c, const struct usage_row *row, int64_t n
     }
 }
 
+void usage_book_totals(struct change *c, const struct usage_row *row, int64_t now_ns)
+{
+    book_quota(c, KIND_USER, row->owner, row, now_ns);
+    book_quota(c, KIND_GROUP, row->group, row, now_ns);
+    book_queues(c, row, now_ns);
+}
+
 /* ---- one transaction ------------------------------------------------------------------------------------------------- */
+
+/* The same as of the job it was of (work_size). */
+static int64_t size_of(const struct usage_row *row)
+{
+    int64_t milli = usage_row_amount(row, "gpu");
+    return past_size(row->tasks, (uint32_t)((milli + BERTH_GPU_MILLI - 1) / BERTH_GPU_MILLI),
+                     usage_row_amount(row, "cpu"));
+}
 
 static void book(struct change *c, const struct object *record, const struct berth_order *order, int64_t now_ns)
 {
@@ -204,19 +223,22 @@ static void book(struct change *c, const struct object *record, const struct ber
         return; /* plans count what runs by themselves; at its end it is booked as a whole */
     row.start_ns = row.began_ns;
     if (*row.owner && state_find(c->state, KIND_USER, row.owner))
-        book_use(c, &row, order, now_ns);
-    book_quota(c, KIND_USER, row.owner, &row, now_ns);
-    book_quota(c, KIND_GROUP, row.group, &row, now_ns);
-    book_queues(c, &row, now_ns);
-    if (strcmp(row.kind, "job") != 0 || strcmp(row.outcome, "ended") != 0)
+        usage_book_use(c, arena_fmt(c->arena, "user/%s", row.owner), &row, order, now_ns);
+    usage_book_totals(c, &row, now_ns);
+    int64_t ran_ns = row.end_ns - row.start_ns;
+    bool by_limit = row.limit_ns && ran_ns >= row.limit_ns && strcmp(row.outcome, "stopped") == 0;
+    if (strcmp(row.kind, "job") != 0 || (strcmp(row.outcome, "ended") != 0 && !by_limit))
         return;
     struct predict_run run = {.owner = row.owner,
                               .name = row.name,
-                              .ran_ns = row.end_ns - row.start_ns,
+                              .ran_ns = ran_ns,
                               .estimate_ns = row.estimate_ns,
                               .memory = row.memory_peak,
-                              .at_ns = now_ns};
-    if (*row.class_name)
+                              .at_ns = now_ns,
+                              .limit_ns = row.limit_ns,
+                              .size = size_of(&row),
+                              .beside = row.ordinal > 0 && row.tasks > 1};
+    if (*row.class_name && !by_limit)
         predict_learn_class(c, &run, row.class_name, json_object_get(doc, "beside"));
     predict_learn(c, &run);
 }

@@ -251,9 +251,99 @@ static void people_see_their_own(void **state)
     assert_string_equal(kit_text(&s->k, "items/0/queue"), "default");
     assert_null(kit_at(&s->k, "items/0/user"));
     CALL(&s->k, 400, ADMIN, "GET", "/v1/usage?by=hat", NULL);
-    SAYS(&s->k, "by: expected some of user, group, queue and name");
+    SAYS(&s->k, "by: expected some of user, group, queue, name and outcome");
     CALL(&s->k, 400, ADMIN, "GET", "/v1/usage?from=yesterday", NULL);
     CALL(&s->k, 400, ADMIN, "GET", "/v1/usage_records?limit=0", NULL);
+}
+
+static void the_last_records_are_told(void **state)
+{
+    struct scene *s = *state;
+    static const struct {
+        const char *who, *query, *want; /* names, in order */
+    } rows[] = {
+        {ADMIN, "tail=2",            "c d "    },
+        {ADMIN, "tail=9",            "a b c d "},
+        {ADMIN, "tail=2&user=alice", "a c "    },
+        {ALICE, "tail=1",            "c "      },
+        {BOB,   "tail=1&user=alice", ""        },
+    };
+    runs(s, ALICE, "{name: a, requests: {cpu: 1}}", 60, "state: ended, exit: 0");
+    runs(s, BOB, "{name: b, requests: {cpu: 1}}", 60, "state: ended, exit: 0");
+    runs(s, ALICE, "{name: c, requests: {cpu: 1}}", 60, "state: ended, exit: 0");
+    runs(s, BOB, "{name: d, requests: {cpu: 1}}", 60, "state: ended, exit: 0");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char url[128], got[64] = "";
+        size_t at;
+        const json_t *record;
+        (void)snprintf(url, sizeof url, "/v1/usage_records?%s", rows[i].query);
+        CALL(&s->k, 200, rows[i].who, "GET", url, NULL);
+        json_array_foreach(kit_at(&s->k, "items"), at, record)(void) snprintf(
+            got + strlen(got), sizeof got - strlen(got), "%s ", json_string_value(json_object_get(record, "name")));
+        assert_string_equal(got, rows[i].want);
+        assert_false(json_is_true(kit_at(&s->k, "more")));
+    }
+    CALL(&s->k, 400, ADMIN, "GET", "/v1/usage_records?tail=0", NULL);
+}
+
+/* Alice has used four times as much as bob: he is owed more. What each sees is as with users. */
+static void shares_are_told(void **state)
+{
+    struct scene *s = *state;
+    runs(s, ALICE, "{name: a, requests: {cpu: 4}}", 3600, "state: ended, exit: 0");
+    runs(s, BOB, "{name: b, requests: {cpu: 1}}", 3600, "state: failed, exit: 1");
+    pass(s, 1);
+    CALL(&s->k, 200, ADMIN, "GET", "/v1/shares", NULL);
+    assert_int_equal(json_array_size(kit_at(&s->k, "items")), 2);
+    bool first = strcmp(kit_text(&s->k, "items/0/user"), "alice") == 0;
+    const char *alice = first ? "items/0/fair_share" : "items/1/fair_share";
+    const char *bob = first ? "items/1/fair_share" : "items/0/fair_share";
+    assert_true(real_at(&s->k, alice) < real_at(&s->k, bob));
+    assert_int_equal(kit_number(&s->k, "half_life_s"), 604800);
+    CALL(&s->k, 200, ALICE, "GET", "/v1/shares", NULL);
+    assert_int_equal(json_array_size(kit_at(&s->k, "items")), 1);
+    assert_string_equal(kit_text(&s->k, "items/0/user"), "alice");
+    assert_string_equal(kit_text(&s->k, "items/0/group"), "red");
+    double used = real_at(&s->k, "items/0/used_hours");
+    assert_true(used > 3.9 && used <= 4.01);
+
+    CALL(&s->k, 200, ADMIN, "GET", "/v1/usage?by=outcome", NULL);
+    assert_int_equal(json_array_size(kit_at(&s->k, "items")), 2);
+    assert_string_equal(kit_text(&s->k, "items/0/outcome"), "ended");
+    assert_string_equal(kit_text(&s->k, "items/1/outcome"), "failed");
+    ABOUT(1, real_at(&s->k, "items/1/core_hours"));
+}
+
+static void prices_are_handed_on(void **state)
+{
+    struct scene *s = *state;
+    static const struct {
+        const char *prices, *says;
+    } bad[] = {
+        {"[",                                                           "prices"                        },
+        {"prices: {cpu: 1}",                                            "prices: currency: missing"     },
+        {"currency: EUR",                                               "prices: prices: expected {name"},
+        {"{\"currency\": \"EUR\", \"prices\": {\"cpu\": \"much\"}}",    "cpu: expected a number"        },
+        {"{\"currency\": \"EUR\", \"prices\": {\"cpu\": -1}}",          "cpu: expected a number"        },
+        {"{\"currency\": \"EUR\", \"prices\": {}, \"free\": \"lost\"}", "free: expected a list"         },
+    };
+    CALL(&s->k, 200, ALICE, "GET", "/v1/prices", NULL);
+    assert_int_equal(json_object_size(s->k.body), 0);
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        char body[160];
+        (void)snprintf(body, sizeof body, "{prices: '%s'}", bad[i].prices);
+        CALL(&s->k, 400, ADMIN, "PATCH", "/v1/system/settings", body);
+        SAYS(&s->k, bad[i].says);
+    }
+    CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings",
+         "prices: |\n  currency: EUR\n  prices:\n    cpu: 0.02  # a core\n    gpu: 1.5\n  queues: {spot: 0.5}\n"
+         "  free: [lost]\n  budgets: [{group: red, amount: 5}]\n");
+    CALL(&s->k, 200, ALICE, "GET", "/v1/prices", NULL);
+    assert_string_equal(kit_text(&s->k, "currency"), "EUR");
+    ABOUT(1.5, real_at(&s->k, "prices/gpu"));
+    ABOUT(0.5, real_at(&s->k, "queues/spot"));
+    assert_string_equal(kit_text(&s->k, "free/0"), "lost");
+    assert_null(kit_at(&s->k, "budgets"));
 }
 
 static void only_the_time_asked_for_is_summed(void **state)
@@ -395,6 +485,46 @@ static void jobs_show_what_is_predicted(void **state)
         fail_msg("%s", err.text);
 }
 
+static size_t runs_known(struct scene *s, const char *id)
+{
+    const struct object *o = state_find(control_state(s->k.control), KIND_PREDICTION, id);
+    CLEANUP(json) json_t *doc = o ? object_doc(o) : NULL;
+    return json_array_size(json_object_get(doc, "past"));
+}
+
+/* What ended well or by its limit says how long the next one runs, by the share of its limit; what failed or was cancelled does not. */
+static void limits_are_recorded_and_learned_from(void **state)
+{
+    struct scene *s = *state;
+    runs(s, ALICE, "{name: train, requests: {cpu: 1}, time_limit: 1000s}", 200, "state: ended, exit: 0");
+    CALL(&s->k, 200, ADMIN, "GET", "/v1/usage_records", NULL);
+    ABOUT(1000, real_at(&s->k, "items/0/limit"));
+    assert_null(kit_at(&s->k, "items/0/tasks"));
+    CALL(&s->k, 201, ALICE, "POST", "/v1/jobs", "{name: train, requests: {cpu: 1000}, time_limit: 2000s}");
+    CALL(&s->k, 200, ALICE, "GET", "/v1/jobs/2", NULL);
+    ABOUT(600, real_at(&s->k, "status/predicted/seconds"));
+    runs(s, ALICE, "{name: slow, requests: {cpu: 1}, time_limit: 60s}", 61, "state: stopped");
+    assert_int_equal(runs_known(s, "alice/slow"), 1);
+    runs(s, ALICE, "{name: odd, requests: {cpu: 1}, time_limit: 60s}", 10, "state: stopped");
+    runs(s, ALICE, "{name: bad, requests: {cpu: 1}, retries: 0}", 10, "state: failed, exit: 1");
+    assert_int_equal(runs_known(s, "alice/odd") + runs_known(s, "alice/bad"), 0);
+    assert_int_equal(runs_known(s, PREDICT_ALL), 2);
+    int64_t last = placed(s, ALICE, "{name: gang, replicas: 2, gang: true, requests: {cpu: 1}}");
+    for (int64_t i = last - 1; i <= last; i++)
+        item(s, i, "state: running");
+    pass(s, 100);
+    for (int64_t i = last - 1; i <= last; i++)
+        item(s, i, "state: ended, exit: 0");
+    pass(s, 1);
+    pass(s, 1);
+    assert_int_equal(runs_known(s, "alice/gang"), 1);
+    CALL(&s->k, 200, ADMIN, "GET", "/v1/usage_records", NULL);
+    assert_int_equal(kit_number(&s->k, "items/4/tasks"), 2);
+    struct berth_err err = {0};
+    if (state_audit(control_state(s->k.control), &err) < 0)
+        fail_msg("%s", err.text);
+}
+
 static void old_records_go_and_numbers_go_on(void **state)
 {
     struct scene *s = *state;
@@ -436,12 +566,16 @@ int main(void)
         TEST(a_node_that_is_removed_ends_what_ran_there),
         TEST(what_runs_for_long_is_recorded_in_pieces),
         TEST(people_see_their_own),
+        TEST(the_last_records_are_told),
+        TEST(shares_are_told),
+        TEST(prices_are_handed_on),
         TEST(only_the_time_asked_for_is_summed),
         TEST(use_is_booked_once_whoever_crashes),
         TEST(totals_are_spent_and_begin_anew),
         TEST(neighbours_of_a_class_are_recorded),
         TEST(odd_names_are_booked_too),
         TEST(jobs_show_what_is_predicted),
+        TEST(limits_are_recorded_and_learned_from),
         TEST(old_records_go_and_numbers_go_on),
         TEST(the_most_that_was_used_is_kept),
     };

@@ -5,53 +5,64 @@
 
 #include "base/vec.h"
 
-enum { CPU, MEMORY, GPU, SUMS };
-static const char *const names[SUMS] = {"cpu", "memory", "gpu"};
-static const double units[SUMS] = {1000, 1, BERTH_GPU_MILLI};
+static const char *const names[USES] = {"cpu", "memory", "gpu"};
 
-struct sum {
+struct domain_sum {
     const char *domain; /* "": of nodes in none */
-    size_t nodes, ready;
-    struct berth_node_use use[SUMS];
+    struct use_sum sum;
 };
 struct sums {
-    struct sum *at;
+    struct domain_sum *at;
     size_t len, cap;
 };
 
+double use_amount(size_t of, int64_t amount)
+{
+    static const double units[USES] = {1000, 1, BERTH_GPU_MILLI};
+    return (double)amount / units[of];
+}
+
 /* Domains are few. */
-static struct sum *sum_of(struct sums *sums, const char *domain)
+static struct use_sum *sum_of(struct sums *sums, const char *domain)
 {
     for (size_t i = 0; i < sums->len; i++)
         if (strcmp(sums->at[i].domain, domain) == 0)
-            return &sums->at[i];
-    struct sum fresh = {.domain = domain};
+            return &sums->at[i].sum;
+    struct domain_sum fresh = {.domain = domain};
     vec_push(sums, fresh);
-    return &sums->at[sums->len - 1];
+    return &sums->at[sums->len - 1].sum;
 }
 
-/* Of a node that takes no work nothing is there, but what it still holds is. */
-static void count(struct call *c, const struct object *node, struct sum *to)
+static void count(struct state *s, const struct object *node, struct use_sum *to)
 {
     bool ready = node->node->state == BERTH_NODE_READY;
     to->nodes++;
     to->ready += ready;
-    for (size_t i = 0; i < SUMS; i++) {
+    for (size_t i = 0; i < USES; i++) {
         struct berth_node_use use;
-        if (!berth_node_use(state_cluster(c->state), node->id, names[i], &use))
+        if (!berth_node_use(state_cluster(s), node->id, names[i], &use))
             continue;
         to->use[i].there += ready ? use.there : 0;
         to->use[i].held += use.held;
     }
 }
 
-static json_t *sum_json(const struct sum *sum)
+void use_total(struct state *s, struct use_sum *ret)
+{
+    size_t len;
+    const struct object *const *nodes = state_list(s, KIND_NODE, &len);
+    *ret = (struct use_sum){0};
+    for (size_t i = 0; i < len; i++)
+        count(s, nodes[i], ret);
+}
+
+static json_t *sum_json(const struct use_sum *sum)
 {
     json_t *json = json_pack("{s:I, s:I}", "nodes", (json_int_t)sum->nodes, "ready", (json_int_t)sum->ready);
-    for (size_t i = 0; i < SUMS; i++)
+    for (size_t i = 0; i < USES; i++)
         (void)json_object_set_new(json, names[i],
-                                  json_pack("{s:f, s:f}", "there", (double)sum->use[i].there / units[i], "held",
-                                            (double)sum->use[i].held / units[i]));
+                                  json_pack("{s:f, s:f}", "there", use_amount(i, sum->use[i].there), "held",
+                                            use_amount(i, sum->use[i].held)));
     return json;
 }
 
@@ -59,15 +70,14 @@ int use_run(struct call *c)
 {
     size_t len;
     const struct object *const *nodes = state_list(c->state, KIND_NODE, &len);
-    struct sum total = {0};
+    struct use_sum total;
     struct sums sums = {0};
-    for (size_t i = 0; i < len; i++) {
-        count(c, nodes[i], &total);
-        count(c, nodes[i], sum_of(&sums, nodes[i]->node->domain));
-    }
+    use_total(c->state, &total);
+    for (size_t i = 0; i < len; i++)
+        count(c->state, nodes[i], sum_of(&sums, nodes[i]->node->domain));
     json_t *domains = json_array();
     for (size_t i = 0; i < sums.len; i++) {
-        json_t *one = sum_json(&sums.at[i]);
+        json_t *one = sum_json(&sums.at[i].sum);
         (void)json_object_set_new(one, "domain", json_string(sums.at[i].domain));
         (void)json_array_append_new(domains, one);
     }

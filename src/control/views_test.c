@@ -62,6 +62,15 @@ static void queue_is_in_order(void **state)
     CALL(&k, 200, ADMIN, "GET", "/v1/queue?queue=none", NULL);
     assert_int_equal(json_array_size(kit_at(&k, "items")), 0);
     CALL(&k, 400, ADMIN, "GET", "/v1/queue?limit=0", NULL);
+    /* the waits are of all, however few are listed, and of others' nothing is told */
+    k.now_ns += INT64_C(60) * 1000000000;
+    CALL(&k, 200, ADMIN, "GET", "/v1/queue?limit=1&waits=true", NULL);
+    assert_int_equal(kit_number(&k, "waits/count"), 2);
+    assert_int_equal(kit_number(&k, "waits/longest_s"), 61);
+    assert_int_equal(kit_number(&k, "waits/median_s"), 61);
+    CALL(&k, 200, BOB, "GET", "/v1/queue?limit=1&waits=true", NULL);
+    assert_int_equal(kit_number(&k, "waits/count"), 1);
+    assert_int_equal(kit_number(&k, "waits/longest_s"), 60);
     kit_done(&k);
 }
 
@@ -241,6 +250,7 @@ static void policies_are_tried(void **state)
     struct kit k;
     (void)state;
     waiting(&k);
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/system/settings", "{policy: fifo}");
     CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{name: short, command: [x], gpu: 2, time_limit: 1m}");
     kit_plan(&k);
     CALL(&k, 200, ADMIN, "POST", "/v1/policies/test", "{ranking: sjf}");
@@ -263,6 +273,141 @@ static void policies_are_tried(void **state)
     kit_done(&k);
 }
 
+/* Numbers, not words: 10 comes after 9. Each page goes on where the one before has ended, and nothing is told twice. */
+static void jobs_are_listed_from_either_end(void **state)
+{
+    static const struct {
+        const char *query;
+        int first, last;
+        const char *next;
+    } rows[] = {
+        {"?limit=5",                        1,  5,  "5" },
+        {"?order=asc&limit=5&after=5",      6,  10, "10"},
+        {"?order=desc&limit=5",             12, 8,  "8" },
+        {"?order=desc&limit=5&after=8",     7,  3,  "3" },
+        {"?order=desc&limit=5&after=3",     2,  1,  NULL},
+        {"?order=desc&limit=5&after=10",    9,  5,  "5" },
+        {"?order=desc&limit=5&after=99",    12, 8,  "8" },
+        {"?order=desc&limit=1&owner=bob",   2,  2,  NULL},
+        {"?order=desc&limit=11&after=99",   12, 2,  "2" },
+        {"?order=desc&limit=1&owner=alice", 12, 12, "12"},
+    };
+    struct kit k;
+    (void)state;
+    crowd(&k);
+    for (int i = 3; i <= 12; i++)
+        CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{command: [x]}");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char url[128], last[32];
+        (void)snprintf(url, sizeof url, "/v1/jobs%s", rows[i].query);
+        CALL(&k, 200, ADMIN, "GET", url, NULL);
+        (void)snprintf(last, sizeof last, "items/%zu/id", json_array_size(kit_at(&k, "items")) - 1);
+        assert_int_equal(kit_number(&k, "items/0/id"), rows[i].first);
+        assert_int_equal(kit_number(&k, last), rows[i].last);
+        if (rows[i].next)
+            assert_string_equal(kit_text(&k, "continue"), rows[i].next);
+        else
+            assert_null(kit_at(&k, "continue"));
+    }
+    CALL(&k, 200, ADMIN, "GET", "/v1/jobs?order=desc&after=1", NULL);
+    assert_int_equal(json_array_size(kit_at(&k, "items")), 0);
+    CALL(&k, 400, ADMIN, "GET", "/v1/jobs?order=newest", NULL);
+    kit_done(&k);
+}
+
+/* Another node takes both that wait; without the one that would be free first they wait longer. */
+static void other_nodes_are_tried(void **state)
+{
+    static const struct {
+        const char *body;
+        int added, removed, starts; /* nodes, and what would start at once */
+        bool longer;
+    } rows[] = {
+        {"{nodes: [{like: n1, count: 2}]}",                                    2, 0, 2, false},
+        {"{nodes: {like: n2, count: 1}}",                                      1, 0, 1, false},
+        {"{nodes: [{label: rack=r1, count: 1}], policy: sjf}",                 1, 0, 1, false},
+        {"{nodes: [{label: rack, count: 1}, {like: n1, count: 1}]}",           2, 0, 2, false},
+        {"{nodes: [{label: rack=r1, count: -1}]}",                             0, 1, 0, true },
+        {"{nodes: [{label: rack=r1, count: -1}, {label: rack=r1, count: 2}]}", 2, 1, 2, false},
+        {"{policy: {ranking: sjf}}",                                           0, 0, 0, false},
+    };
+    struct kit k;
+    struct berth_err err = {0};
+    (void)state;
+    waiting(&k);
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/nodes/n1", "{labels: {rack: r1}}");
+    CALL(&k, 201, ADMIN, "POST", "/v1/nodes",
+         "{id: what-if-1, state: ready, allocatable: {cpu: 1}, labels: {rack: r2}}");
+    kit_plan(&k);
+    int64_t before = (int64_t)state_revision(control_state(k.control));
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        int starts = 0;
+        size_t at;
+        const json_t *row;
+        CALL(&k, 200, ADMIN, "POST", "/v1/what_if", rows[i].body);
+        json_array_foreach(kit_at(&k, "items"), at, row) starts += json_is_true(json_object_get(row, "now"));
+        assert_int_equal(kit_number(&k, "nodes/added"), rows[i].added);
+        assert_int_equal(json_array_size(kit_at(&k, "nodes/removed")), rows[i].removed);
+        assert_int_equal(starts, rows[i].starts);
+        assert_int_equal(kit_number(&k, "waits/of"), 2);
+        double now = json_real_value(kit_at(&k, "waits/now/mean_s"));
+        double then = json_real_value(kit_at(&k, "waits/then/mean_s"));
+        assert_true(rows[i].longer ? then > now : rows[i].starts ? then < now : then <= now);
+        assert_non_null(kit_at(&k, "items/0/was_start"));
+    }
+    /* The emptiest goes first; of those that hold as much, the first by its id. */
+    CALL(&k, 200, ADMIN, "POST", "/v1/what_if", "{nodes: [{like: what-if-1, count: -1}, {like: n2, count: -1}]}");
+    assert_string_equal(kit_text(&k, "nodes/removed/0"), "what-if-1");
+    assert_string_equal(kit_text(&k, "nodes/removed/1"), "n1");
+    CALL(&k, 200, ADMIN, "POST", "/v1/what_if", "{nodes: [{label: rack, count: -1}]}");
+    assert_string_equal(kit_text(&k, "nodes/removed/0"), "what-if-1");
+    /* Nothing of it is left. */
+    assert_int_equal(before, state_revision(control_state(k.control)));
+    if (state_audit(control_state(k.control), &err) < 0)
+        fail_msg("%s", err.text);
+    kit_plan(&k);
+    CALL(&k, 200, ALICE, "GET", "/v1/jobs/3", NULL);
+    assert_string_equal(kit_text(&k, "status/state"), "pending");
+    CALL(&k, 200, ADMIN, "GET", "/v1/nodes", NULL);
+    assert_int_equal(json_array_size(kit_at(&k, "items")), 3);
+    /* Others' work is in the sums alone. */
+    CALL(&k, 200, ALICE, "POST", "/v1/what_if", "{nodes: [{like: n1, count: 1}]}");
+    assert_null(strstr(k.text, "fourth"));
+    assert_int_equal(kit_number(&k, "waits/of"), 2);
+    kit_done(&k);
+}
+
+static void bad_questions_are_refused(void **state)
+{
+    static const struct {
+        int status;
+        const char *body, *says;
+    } rows[] = {
+        {400, "{}",                                                        "nothing would be different" },
+        {400, "{nodes: []}",                                               "nothing would be different" },
+        {400, "{nodes: [{count: 1}]}",                                     "either like"                },
+        {400, "{nodes: [{like: n1, label: a, count: 1}]}",                 "either like"                },
+        {400, "{nodes: [{like: n1}]}",                                     "count: expected how many"   },
+        {400, "{nodes: [{like: n1, count: 501}]}",                         "500 at most"                },
+        {400, "{nodes: [{like: n1, count: 300}, {like: n1, count: 300}]}", "500 nodes at most"          },
+        {400, "{nodes: [{like: n1, count: -3}]}",                          "only 2 such nodes are ready"},
+        {400, "{nodes: [{label: '=x', count: -1}]}",                       "expected KEY=VALUE"         },
+        {400, "{nodes: [{like: n1, count: 1, size: 2}]}",                  "size"                       },
+        {400, "{policy: 7}",                                               "name of a policy"           },
+        {404, "{policy: wishful}",                                         "no policy"                  },
+        {404, "{nodes: [{like: n9, count: 1}]}",                           "no node"                    },
+        {404, "{nodes: [{label: rack=r9, count: 1}]}",                     "no node has the label"      },
+    };
+    struct kit k;
+    (void)state;
+    crowd(&k);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        CALL(&k, rows[i].status, ADMIN, "POST", "/v1/what_if", rows[i].body);
+        SAYS(&k, rows[i].says);
+    }
+    kit_done(&k);
+}
+
 static void holders_are_told(void **state)
 {
     struct kit k;
@@ -281,6 +426,38 @@ static void holders_are_told(void **state)
     CALL(&k, 400, ADMIN, "GET", "/v1/holders", NULL);
     CALL(&k, 400, ADMIN, "GET", "/v1/holders?device=n1", NULL);
     CALL(&k, 400, ADMIN, "GET", "/v1/holders?node=n1&at=tomorrow", NULL);
+    kit_done(&k);
+}
+
+static void holders_of_all_nodes_are_told(void **state)
+{
+    struct kit k;
+    (void)state;
+    crowd(&k);
+    CALL(&k, 200, ADMIN, "GET", "/v1/holders?all=true", NULL);
+    assert_int_equal(json_array_size(kit_at(&k, "items")), 2);
+    assert_string_equal(kit_text(&k, "items/0/node"), "n1");
+    assert_string_equal(kit_text(&k, "items/1/node"), "n2");
+    assert_non_null(kit_at(&k, "items/1/devices"));
+    assert_null(kit_at(&k, "continue"));
+    /* page by page */
+    CALL(&k, 200, ADMIN, "GET", "/v1/holders?all=true&limit=1", NULL);
+    assert_int_equal(json_array_size(kit_at(&k, "items")), 1);
+    assert_string_equal(kit_text(&k, "continue"), "n1");
+    CALL(&k, 200, ADMIN, "GET", "/v1/holders?all=true&limit=1&after=n1", NULL);
+    assert_string_equal(kit_text(&k, "items/0/node"), "n2");
+    assert_null(kit_at(&k, "continue"));
+    CALL(&k, 200, ADMIN, "GET", "/v1/holders?all=true&after=n2", NULL);
+    assert_int_equal(json_array_size(kit_at(&k, "items")), 0);
+    CALL(&k, 400, ADMIN, "GET", "/v1/holders?all=true&limit=0", NULL);
+    CALL(&k, 400, ADMIN, "GET", "/v1/holders?all=true&node=n1", NULL);
+    CALL(&k, 400, ADMIN, "GET", "/v1/holders?all=true&device=n1/gpu0", NULL);
+    CALL(&k, 400, ADMIN, "GET", "/v1/holders?all=true&at=2026-03-01T10:00:30Z", NULL);
+    /* what is somebody else's is told as of one node */
+    CALL(&k, 200, ALICE, "GET", "/v1/holders?all=true", NULL);
+    assert_string_equal(kit_text(&k, "items/0/owner"), "alice");
+    assert_null(kit_at(&k, "items/1/owner"));
+    assert_null(kit_at(&k, "items/1/workload"));
     kit_done(&k);
 }
 
@@ -432,7 +609,11 @@ int main(void)
         cmocka_unit_test(dependencies_are_named),
         cmocka_unit_test(drafts_are_foreseen),
         cmocka_unit_test(policies_are_tried),
+        cmocka_unit_test(other_nodes_are_tried),
+        cmocka_unit_test(bad_questions_are_refused),
+        cmocka_unit_test(jobs_are_listed_from_either_end),
         cmocka_unit_test(holders_are_told),
+        cmocka_unit_test(holders_of_all_nodes_are_told),
         cmocka_unit_test(holders_of_the_past_are_told),
         cmocka_unit_test(use_is_summed),
         cmocka_unit_test(calls_wait_for_the_worker),

@@ -481,7 +481,7 @@ static void a_reader_left_behind_by_compaction_is_told(void **state)
 
 /* ---- all of it, at random ------------------------------------------------------------------------------------------- */
 
-enum { ROUNDS = 600, READERS = 12, OWNERS = 3 };
+enum { ROUNDS = 600, READERS = 12, OWNERS = 3, JOBS = 40, CHANGES = 8 };
 
 struct told {
     uint64_t revision;
@@ -495,106 +495,137 @@ static unsigned dice(unsigned *seed, unsigned sides)
     return (*seed >> 16) % sides;
 }
 
-/* Whatever the place from which a reader starts, whoever it is and however slowly it reads: what it may see, in order,
- * without gap or repeat. */
-static void every_reader_gets_its_part(void **state)
-{
-    struct kit *k = *state;
-    static const char *const owners[OWNERS] = {"u0", "u1", "u2"};
+struct readers {
+    struct kit *k;
     char tokens[OWNERS][TOKEN_TEXT_MAX];
     struct {
         struct reader_end end;
         unsigned who; /* OWNERS: the administrator */
         uint64_t from;
-    } readers[READERS];
-    VEC(struct told) told = {0};
-    unsigned owner_of[40], seed = 20260301;
+    } at[READERS];
+    VEC(struct told) told;
+    unsigned owner_of[JOBS]; /* OWNERS: there is none */
+    unsigned seed;
+};
 
-    print_message("seed %u\n", seed);
-    for (unsigned i = 0; i < OWNERS; i++)
-        kit_user(k, owners[i], "", "user", BERTH_NEVER_NS, tokens[i], NULL);
-    for (unsigned i = 0; i < 40; i++)
-        owner_of[i] = OWNERS; /* none */
+/* Some jobs in one transaction: made, changed, deleted. */
+static uint64_t jobs_change(struct readers *r)
+{
+    char keys[CHANGES][32], texts[CHANGES][128];
+    const char *pairs[CHANGES][2];
+    size_t len = 0, told_first = r->told.len;
+    unsigned begin = dice(&r->seed, JOBS - CHANGES), n = 1 + dice(&r->seed, CHANGES);
+    for (unsigned j = begin; j < begin + n; j++, len++) {
+        bool gone = r->owner_of[j] < OWNERS && dice(&r->seed, 3) == 0;
+        unsigned owner = r->owner_of[j] < OWNERS ? r->owner_of[j] : dice(&r->seed, OWNERS);
+        (void)snprintf(keys[len], sizeof keys[len], "jobs/%u", j + 1);
+        (void)snprintf(texts[len], sizeof texts[len], "{\"v\":1,\"id\":\"%u\",\"owner\":\"u%u\",\"hold\":true}", j + 1,
+                       owner);
+        pairs[len][0] = keys[len];
+        pairs[len][1] = gone ? NULL : texts[len];
+        r->owner_of[j] = gone ? OWNERS : owner;
+        struct told t = {.id = j + 1, .owner = owner, .gone = gone};
+        vec_push(&r->told, t);
+    }
+    uint64_t revision = kit_txn(r->k, (const char *const(*)[2])pairs, len);
+    for (size_t i = told_first; i < r->told.len; i++)
+        r->told.at[i].revision = revision;
+    return revision;
+}
+
+/* The streams of before are gone. */
+static void daemon_restart(struct readers *r)
+{
+    const struct control_options options = {0};
     for (unsigned i = 0; i < READERS; i++)
-        readers[i].end = (struct reader_end){.ended = true};
-    uint64_t first = store_revision(k->store);
-    for (unsigned round = 0; round < ROUNDS; round++) {
-        char keys[8][32], texts[8][128];
-        const char *pairs[8][2];
-        size_t len = 0;
-        unsigned begin = dice(&seed, 32), n = 1 + dice(&seed, 8);
-        size_t told_first = told.len;
-        for (unsigned j = begin; j < begin + n; j++) {
-            bool gone = owner_of[j] < OWNERS && dice(&seed, 3) == 0;
-            unsigned owner = owner_of[j] < OWNERS ? owner_of[j] : dice(&seed, OWNERS);
-            (void)snprintf(keys[len], sizeof keys[len], "jobs/%u", j + 1);
-            (void)snprintf(texts[len], sizeof texts[len], "{\"v\":1,\"id\":\"%u\",\"owner\":\"%s\",\"hold\":true}",
-                           j + 1, owners[owner]);
-            pairs[len][0] = keys[len];
-            pairs[len][1] = gone ? NULL : texts[len];
-            len++;
-            owner_of[j] = gone ? OWNERS : owner;
-            struct told t = {.id = j + 1, .owner = owner, .gone = gone};
-            vec_push(&told, t);
+        if (!r->at[i].end.ended) {
+            end_done(&r->at[i].end);
+            r->at[i].end = (struct reader_end){.ended = true};
         }
-        uint64_t revision = kit_txn(k, (const char *const(*)[2])pairs, len);
-        for (size_t i = told_first; i < told.len; i++)
-            told.at[i].revision = revision;
-        if (dice(&seed, 2))
-            watch_hub_flush(control_hub(k->control));
-        if (dice(&seed, 100) == 0) { /* restart: the streams of before are checked and gone */
-            for (unsigned i = 0; i < READERS; i++)
-                if (!readers[i].end.ended) {
-                    end_done(&readers[i].end);
-                    readers[i].end = (struct reader_end){.ended = true};
-                }
-            const struct control_options options = {0};
-            control_free(k->control);
-            kit_start(k, &options);
-        }
-        unsigned which = dice(&seed, READERS);
-        if (readers[which].end.ended) {
-            char from[24];
-            readers[which].who = dice(&seed, OWNERS + 1);
-            readers[which].from = first + dice(&seed, (unsigned)(revision - first) + 1);
-            kit_get(k, readers[which].who < OWNERS ? tokens[readers[which].who] : k->admin, "/v1/jobs",
-                    str_u64(readers[which].from, from), NULL, &readers[which].end);
-            assert_int_equal(readers[which].end.status, 200);
-            readers[which].end.paced = true;
-            end_start(&readers[which].end);
-        } else if (dice(&seed, 2)) {
-            readers[which].end.backlog = 1 << 20; /* reads no further for a while */
-        } else {
-            readers[which].end.backlog = 0;
-            stream_drained(readers[which].end.stream);
-        }
-    }
-    for (unsigned i = 0; i < READERS; i++) {
-        struct reader_end *e = &readers[i].end;
-        if (e->ended)
-            continue;
+    control_free(r->k->control);
+    kit_start(r->k, &options);
+}
+
+/* One of them begins somewhere between these revisions, reads no further for a while, or goes on. */
+static void reader_turn(struct readers *r, uint64_t first, uint64_t last)
+{
+    unsigned which = dice(&r->seed, READERS);
+    struct reader_end *e = &r->at[which].end;
+    if (e->ended) {
+        char from[24];
+        unsigned who = r->at[which].who = dice(&r->seed, OWNERS + 1);
+        r->at[which].from = first + dice(&r->seed, (unsigned)(last - first) + 1);
+        kit_get(r->k, who < OWNERS ? r->tokens[who] : r->k->admin, "/v1/jobs", str_u64(r->at[which].from, from), NULL,
+                e);
+        assert_int_equal(e->status, 200);
+        e->paced = true;
+        end_start(e);
+    } else if (dice(&r->seed, 2)) {
+        e->backlog = 1 << 20;
+    } else {
         e->backlog = 0;
-        e->paced = false;
-        for (int turn = 0; turn < 50; turn++) {
-            e->backlog = 0;
-            stream_drained(e->stream);
-        }
-        for (size_t t = 0; t < told.len; t++) {
-            char id[24];
-            if (told.at[t].revision <= readers[i].from ||
-                (readers[i].who < OWNERS && readers[i].who != told.at[t].owner))
-                continue;
-            CLEANUP(json) json_t *line = end_next(e);
-            assert_non_null(line);
-            assert_int_equal(json_integer_value(json_object_get(line, "revision")), told.at[t].revision);
-            assert_string_equal(json_string_value(json_object_get(line, "type")), told.at[t].gone ? "gone" : "put");
-            const json_t *object = told.at[t].gone ? line : json_object_get(line, "object");
-            assert_string_equal(json_string_value(json_object_get(object, "id")), str_u64(told.at[t].id, id));
-        }
-        end_expect_nothing(e);
-        end_done(e);
+        stream_drained(e->stream);
     }
-    vec_done(&told);
+}
+
+/* What it may see of what was told since it began, in order, and nothing else. */
+static void reader_judge(struct readers *r, unsigned which)
+{
+    struct reader_end *e = &r->at[which].end;
+    unsigned who = r->at[which].who;
+    e->paced = false;
+    for (int turn = 0; turn < 50; turn++) {
+        e->backlog = 0;
+        stream_drained(e->stream);
+    }
+    for (size_t i = 0; i < r->told.len; i++) {
+        const struct told *t = &r->told.at[i];
+        char id[24];
+        if (t->revision <= r->at[which].from || (who < OWNERS && who != t->owner))
+            continue;
+        CLEANUP(json) json_t *line = end_next(e);
+        assert_non_null(line);
+        assert_int_equal(json_integer_value(json_object_get(line, "revision")), t->revision);
+        assert_string_equal(json_string_value(json_object_get(line, "type")), t->gone ? "gone" : "put");
+        const json_t *object = t->gone ? line : json_object_get(line, "object");
+        assert_string_equal(json_string_value(json_object_get(object, "id")), str_u64(t->id, id));
+    }
+    end_expect_nothing(e);
+    end_done(e);
+}
+
+/* Whatever the place from which a reader starts, whoever it is and however slowly it reads: what it may see, in order,
+ * without gap or repeat. */
+static void every_reader_gets_its_part(void **state)
+{
+    struct readers r = {.k = *state, .seed = 20260301};
+    unsigned judged = 0;
+    print_message("seed %u\n", r.seed);
+    for (unsigned i = 0; i < OWNERS; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "u%u", i);
+        kit_user(r.k, name, "", "user", BERTH_NEVER_NS, r.tokens[i], NULL);
+    }
+    for (unsigned i = 0; i < JOBS; i++)
+        r.owner_of[i] = OWNERS;
+    for (unsigned i = 0; i < READERS; i++)
+        r.at[i].end = (struct reader_end){.ended = true};
+    uint64_t first = store_revision(r.k->store);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        uint64_t last = jobs_change(&r);
+        if (dice(&r.seed, 2))
+            watch_hub_flush(control_hub(r.k->control));
+        if (dice(&r.seed, 100) == 0)
+            daemon_restart(&r);
+        reader_turn(&r, first, last);
+    }
+    for (unsigned i = 0; i < READERS; i++)
+        if (!r.at[i].end.ended) {
+            reader_judge(&r, i);
+            judged++;
+        }
+    assert_true(judged > 0);
+    vec_done(&r.told);
 }
 
 int main(void)

@@ -213,6 +213,10 @@ void topics_touch(struct watch_hub *h, enum kind kind, const char *id)
             work_stale(h, o, work);
         break;
     case KIND_NODE: node_stale(h, o, id); break;
+    case KIND_OPSTEP: /* NODE/OPTASK */
+        (void)snprintf(work, sizeof work, "%.*s", (int)strcspn(id, "/"), id);
+        stale(h, TOPIC_NODE, work);
+        break;
     case KIND_USER:
     case KIND_GROUP:
     case KIND_ROLE: stale_all(h, TOPIC_RBAC); break;

@@ -185,7 +185,7 @@ static json_t *why_json(struct call *c, const struct object *work, const struct 
         (void)json_object_set_new(body, "quotas", waits ? quotas_json(c, work, &d) : json_array());
         (void)json_object_set_new(body, "after", after_json(c, &d));
     }
-    json_t *prediction = predict_show(c->state, work->owner, work->work->name);
+    json_t *prediction = predict_show(c->state, work);
     if (prediction)
         (void)json_object_set_new(body, "prediction", prediction);
     if (suggest)

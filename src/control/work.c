@@ -180,7 +180,7 @@ int owned_join_group(struct call *c, json_t *doc)
     return 0;
 }
 
-/* An app that listens has a block of ports as long as it listens. */
+/* An app or vm that listens has a block of ports as long as it listens. */
 static int take_ports(struct call *c, json_t *doc)
 {
     int32_t index = 0;
@@ -217,7 +217,7 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
         rc = owned_same(c, "name", old, doc);
     if (rc == 0)
         rc = owned_join_group(c, doc);
-    if (rc == 0 && k->kind == KIND_APP)
+    if (rc == 0 && k->kind != KIND_JOB)
         rc = take_ports(c, doc);
     if (rc == 0 && !old && k->kind == KIND_JOB)
         rc = route_new(c, id, doc);

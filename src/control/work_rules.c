@@ -14,6 +14,13 @@
 #include "wire/document.h"
 #include "wire/words.h"
 
+/* A virtual machine, and not only called one. */
+static bool is_machine(const json_t *doc)
+{
+    const char *runtime = json_string_value(json_object_get(doc, "runtime"));
+    return json_is_object(json_object_get(doc, "vm")) || (runtime && strcmp(runtime, "vm") == 0);
+}
+
 /* Keys that are of one kind only. */
 static int kind_keys(struct call *c, enum kind kind, const json_t *doc)
 {
@@ -22,15 +29,16 @@ static int kind_keys(struct call *c, enum kind kind, const json_t *doc)
         bool app, job, vm;
         const char *instead;
     } rows[] = {
-        {"hold",            false, true,  false, "is of jobs; say stopped"     },
-        {"stopped",         true,  false, true,  "is of apps and vms; say hold"},
-        {"endpoints",       true,  false, false, "are of apps"                 },
-        {"settings",        true,  false, true,  "are of apps and vms"         },
-        {"settings_schema", true,  false, true,  "is of apps and vms"          },
-        {"retries",         false, true,  false, "is of jobs"                  },
+        {"hold",            false, true,  false, "is of jobs; say stopped"                          },
+        {"stopped",         true,  false, true,  "is of apps and vms; say hold"                     },
+        {"endpoints",       true,  false, false, "are of apps, and of vms that are virtual machines"},
+        {"settings",        true,  false, true,  "are of apps and vms"                              },
+        {"settings_schema", true,  false, true,  "is of apps and vms"                               },
+        {"retries",         false, true,  false, "is of jobs"                                       },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         bool allowed = kind == KIND_APP ? rows[i].app : kind == KIND_JOB ? rows[i].job : rows[i].vm;
+        allowed = allowed || (kind == KIND_VM && strcmp(rows[i].key, "endpoints") == 0 && is_machine(doc));
         if (!allowed && json_object_get(doc, rows[i].key))
             return err_set(&c->err, EINVAL, "%s: %s", rows[i].key, rows[i].instead);
     }
@@ -57,14 +65,20 @@ static int volumes_check(struct call *c, const struct berth_shape *shape)
  * it takes the permission over nodes. */
 static json_t *of_the_node(const json_t *doc)
 {
+    static const char *const vm_files[] = {"kernel", "initrd"};
     json_t *found = json_pack("{s:[]}", "binds");
     const json_t *mounts = json_object_get(doc, "mounts"), *rootfs = json_object_get(doc, "rootfs");
     const char *image = json_string_value(json_object_get(doc, "image"));
     bool alone = json_is_object(mounts);
     if (rootfs)
         (void)json_object_set(found, "rootfs", (json_t *)rootfs);
-    if (image && strncmp(image, "oci:", 4) == 0) /* a folder of the node, too */
+    if (image && (strncmp(image, "oci:", 4) == 0 || *image == '/')) /* a folder or a file of the node, too */
         (void)json_object_set_new(found, "image", json_string(image));
+    for (size_t i = 0; i < sizeof vm_files / sizeof *vm_files; i++) {
+        json_t *file = json_object_get(json_object_get(doc, "vm"), vm_files[i]);
+        if (file)
+            (void)json_object_set(found, vm_files[i], file);
+    }
     for (size_t i = 0; i < (alone ? 1 : json_array_size(mounts)); i++) {
         json_t *mount = alone ? (json_t *)mounts : json_array_get(mounts, i);
         if (json_object_get(mount, "bind"))
@@ -78,6 +92,8 @@ static int node_check(struct call *c, const json_t *old, const json_t *doc)
     CLEANUP(json) json_t *wants = of_the_node(doc);
     const char *what = json_object_get(wants, "rootfs")                       ? "rootfs"
                        : json_object_get(wants, "image")                      ? "image"
+                       : json_object_get(wants, "kernel")                     ? "vm: kernel"
+                       : json_object_get(wants, "initrd")                     ? "vm: initrd"
                        : json_array_size(json_object_get(wants, "binds")) > 0 ? "mounts"
                                                                               : NULL;
     if (!what || permit(&c->caller, PERMIT_NODES, "", ""))
@@ -85,9 +101,9 @@ static int node_check(struct call *c, const json_t *old, const json_t *doc)
     CLEANUP(json) json_t *had = old ? of_the_node(old) : NULL;
     if (had && json_equal(had, wants))
         return 0;
-    return err_set(&c->err, EACCES,
-                   "%s: folders of a node are for those with the permission 'nodes: all'; mount a volume instead",
-                   what);
+    return err_set(&c->err, EACCES, "%s: %s of a node are for those with the permission 'nodes: all'; %s", what,
+                   is_machine(doc) ? "files" : "folders",
+                   is_machine(doc) ? "give a URL as the image" : "mount a volume instead");
 }
 
 static int policy_check(struct call *c, enum kind kind, const struct work_run *run)
@@ -126,6 +142,8 @@ int work_check(struct call *c, const struct crud *k, const char *id, const json_
     int rc = kind_keys(c, k->kind, doc);
     if (rc == 0)
         rc = work_doc_read(doc, &c->arena, &d, &c->err);
+    if (rc == 0)
+        rc = vm_check(&d, &c->err);
     if (rc == 0)
         rc = core_check(c, k->kind, id, &d);
     if (rc == 0)

@@ -35,6 +35,7 @@ struct endpoint {
     const char *name;
     enum berth_protocol protocol;
     enum endpoint_listen listen;
+    uint32_t guest; /* of a virtual machine: the port in it; 0: not given */
 };
 
 /* ---- how a workload runs on its node (run_doc.c) ---- */
@@ -81,12 +82,26 @@ struct exclusive_rule {
 };
 
 enum pull_rule { PULL_DEFAULT, PULL_MISSING, PULL_ALWAYS };
+enum run_as { RUN_AS_DEFAULT, RUN_AS_IMAGE, RUN_AS_OWNER };
 enum restart_policy { RESTART_DEFAULT, RESTART_ALWAYS, RESTART_ON_FAILURE, RESTART_NEVER };
 enum { RETRIES_DEFAULT = 3 };
 
+enum vm_accel { ACCEL_AUTO, ACCEL_KVM, ACCEL_TCG };
+const char *vm_accel_name(enum vm_accel accel);
+
+struct vm_terms { /* vm_doc.c */
+    bool given;
+    int64_t disk_bytes; /* 0: as the image */
+    const char *sha256; /* of an image that is a URL */
+    const char *kernel, *initrd, *append;
+    enum vm_accel accel;
+};
+
 struct work_run {
     const char *rootfs;
+    struct vm_terms vm;
     enum pull_rule pull;
+    enum run_as run_as;
     const struct work_mount *mounts;
     size_t mounts_len;
     const struct work_file *files;
@@ -140,7 +155,7 @@ struct job_terms {
     const char *queue;
     int64_t time_limit_ns, estimate_ns, deadline_ns, min_run_ns;
     int32_t urgency;
-    bool preemptible, requeue; /* true if not given */
+    bool preemptible, preempts, requeue; /* true if not given */
     enum preempt_rule preempt;
     struct job_checkpoint checkpoint;
     struct job_array array; /* the workload's replicas are its count */
@@ -200,6 +215,8 @@ struct work_doc {
     struct work_run run;                                /* volumes that are mounted are in its shape, too */
     struct job_terms job;
 };
+/* Of what a client sends: does it make sense as the virtual machine that it is, or is it none and says nothing of one? */
+int vm_check(const struct work_doc *d, struct berth_err *err);
 
 /* ---- schedules that make jobs (cron_doc.c) ---- */
 
@@ -248,6 +265,7 @@ struct node_doc {
      * what of it may be used at most, by the administrator or as it was at the join. */
     uint64_t joined;
     const json_t *probed, *ceiling;
+    const char *const *gpu_uuids; /* by device; a NULL: its driver's name for it is not known */
 };
 
 /* What a user, a group or a queue may have (queue_doc.h). Of a total `limit` and `period_ns` are said; what is spent the

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "wire/document.h"
+#include "wire/optask_doc.h"
 #include "wire/queue_doc.h"
 
 /* What was read in one form of the two is written and read again: the documents are equal. */
@@ -77,11 +78,17 @@ static void read_all(json_t *doc)
     struct queue_doc queue;
     struct policy_doc policy;
     struct window_doc window;
+    struct optask_doc optask;
+    struct opstep_doc opstep;
+    struct opstep_report said;
+    struct optask_act act;
     struct domain_doc domain;
     struct routes_doc routes;
     arena_init(&arena);
-    if (TRY_READ(work_doc_read, &work))
+    if (TRY_READ(work_doc_read, &work)) {
         assert(work.meta.id && work.weight <= 100 && work.endpoints_len <= ENDPOINTS_MAX && work.run.mounts_len <= 64);
+        (void)vm_check(&work, NULL);
+    }
     if (TRY_READ(node_doc_read, &node))
         assert(node.meta.id && node.node.gpus_len <= BERTH_NODE_GPUS_MAX);
     (void)TRY_READ(volume_doc_read, &volume);
@@ -91,6 +98,13 @@ static void read_all(json_t *doc)
     (void)TRY_READ(group_doc_read, &group);
     (void)TRY_READ(queue_doc_read, &queue);
     (void)TRY_READ(policy_doc_read, &policy);
+    if (TRY_READ(optask_doc_read, &optask)) {
+        assert(optask.script && optask.parallel >= 1 && optask.timeout_ns > 0);
+        assert(optask.init || (optask.nodes_len > 0) != (optask.require_len > 0));
+    }
+    (void)TRY_READ(opstep_doc_read, &opstep);
+    (void)TRY_READ(opstep_report_read, &said);
+    (void)TRY_READ(optask_act_read, &act);
     if (TRY_READ(window_doc_read, &window))
         assert(window.start_ns < window.end_ns);
     (void)TRY_READ(domain_doc_read, &domain);

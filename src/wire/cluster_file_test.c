@@ -234,13 +234,19 @@ static void profiles_outlive_the_document(void **state)
     struct berth_err err;
     const char *score = berth_score_at(0, NULL), *filter = berth_filter_at(0, NULL);
     CLEANUP(str) struct str s = {0};
-    str_addf(&s, "profiles: [{name: mine, filters: [%s], scores: {%s: 3}, resources: [memory]}, {name: other}]", filter,
-             score);
+    str_addf(&s,
+             "profiles: [{name: mine, filters: [%s], scores: {%s: 3}, resources: [memory]}, {name: other, steps: 50}]",
+             filter, score);
     if (parse(s.at, &f, &err) < 0)
         fail_msg("%s", err.text);
     assert_int_equal(f.profiles_len, 2);
     const struct berth_profile *p = cluster_file_profile(&f, "mine");
-    assert_ptr_equal(p, f.profiles);
+    if (p != f.profiles || !p) {
+        fail_msg("the first profile is not found by its name");
+        return;
+    }
+    assert_int_equal(p->steps, 0);
+    assert_int_equal(f.profiles[1].steps, 50);
     assert_string_equal(p->filters[0], filter);
     assert_string_equal(p->scores[0].score, score);
     assert_int_equal(p->scores[0].weight, 3);

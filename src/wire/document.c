@@ -221,8 +221,10 @@ int document_read(const char *path, json_t **ret, struct berth_err *err)
 {
     CLEANUP(text) struct text text = {0};
     int rc = text_read(path, &text, err);
-
-    return rc == 0 ? document_parse(text.at, text.len, path_name(path), ret, err) : rc;
+    if (rc < 0)
+        return rc;
+    assert(text.at); /* there is room for the end at least */
+    return document_parse(text.at, text.len, path_name(path), ret, err);
 }
 
 int documents_read(const char *path, struct documents *ret, struct berth_err *err)

@@ -101,6 +101,8 @@ static const struct key instance_rows[] = {
     KEY("state", "`reserved`, `assigned`, `starting`, `running`, `stopping` or `ended`", "`running` if not given",
         word_read, .at = AT(instance.state), .arg = state_words),
     KEY("ready", "true or false", "healthy; true if not given and running", choice_read, .at = AT(ready)),
+    KEY("found", "true or false", "placed by others: ports and GPUs may be held by it and by another", bool_read,
+        .at = AT(instance.found)),
     KEY("outdated", "true or false", "placed from an older description: services replace it, a few at a time",
         bool_read, .at = AT(instance.outdated)),
     KEY("since", "time", "when it came into that state", time_read, .at = AT(instance.since_ns)),

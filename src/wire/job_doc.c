@@ -36,17 +36,6 @@ static int pause_read(struct reader *r, const struct key *key, const json_t *val
     return while_of(r, key, value, object, 0);
 }
 
-static int moment_read(struct reader *r, const struct key *key, const json_t *value, void *object)
-{
-    int64_t ns = 0;
-    int rc = timestamp_parse(value, &ns, r->err);
-    if (rc == 0 && ns <= 0)
-        return expected(r, "a time after 1970", value);
-    if (rc == 0)
-        *(int64_t *)key_field(key, object) = ns;
-    return rc;
-}
-
 static int urgency_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     json_int_t n = json_integer_value(value);
@@ -328,6 +317,7 @@ static const struct key job_rows[] = {
     KEY("urgency", "-1000 to 1000", "for policies that look at it; 0 if not given", urgency_read, .at = AT(urgency)),
     KEY("preemptible", "true or false", "may be stopped for others; true if not given", bool_read,
         .at = AT(preemptible)),
+    KEY("preempts", "true or false", "others may be stopped for it; true if not given", bool_read, .at = AT(preempts)),
     KEY("min_run", "duration", "a task is not stopped for others before", pause_read, .at = AT(min_run_ns)),
     KEY("preempt", "`requeue` or `cancel`",
         "what becomes of it when it was stopped for others: it waits for its next turn, or it is cancelled. "
@@ -381,7 +371,7 @@ bool job_key_is(const char *name)
     return false;
 }
 
-const struct job_terms job_terms_initial = {.preemptible = true, .requeue = true};
+const struct job_terms job_terms_initial = {.preemptible = true, .preempts = true, .requeue = true};
 
 /* ---- as a whole -------------------------------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@ static void every_key_has_its_field(void **state)
     CLEANUP(given)
     struct given g = given(
         "{id: 9, queue: gold, time_limit: 1h, estimate: 30m, deadline: '2026-03-01T12:00:00Z', urgency: -7, "
-        "preemptible: false, min_run: 2m, preempt: cancel, requeue: false, checkpoint: {signal: SIGUSR2, grace: 5s}, "
+        "preemptible: false, preempts: false, min_run: 2m, preempt: cancel, requeue: false, checkpoint: {signal: SIGUSR2, grace: 5s}, "
         "after: [{job: 3, when: failed}, 4], singleton: true, min: 2, max: 5, role: driver, type: train, class: llm, "
         "network: transformer, parameters: 7.0e9, data: [a, b], attributes: {k: v}, notify: [{to: a@b.org, on: "
         "[started, preempted]}, 'https://b.org/x'], interactive: true, log: {keep: 2d}, cron: n.o, attempt: 2, "
@@ -22,7 +22,7 @@ static void every_key_has_its_field(void **state)
     assert_int_equal(t->estimate_ns, 1800 * SECOND);
     assert_int_equal(t->deadline_ns, 1772366400 * SECOND);
     assert_int_equal(t->urgency, -7);
-    assert_false(t->preemptible || t->requeue);
+    assert_false(t->preemptible || t->preempts || t->requeue);
     assert_int_equal(t->min_run_ns, 120 * SECOND);
     assert_int_equal(t->preempt, PREEMPT_CANCEL);
     assert_string_equal(t->checkpoint.signal, "USR2");
@@ -58,7 +58,7 @@ static void what_is_not_said_is_as_documented(void **state)
     CLEANUP(given) struct given g = given("{id: 9}");
     struct work_doc d = {0};
     READ(&g, work_doc_read, &d);
-    assert_true(d.job.preemptible && d.job.requeue && d.job.preempt == PREEMPT_REQUEUE);
+    assert_true(d.job.preemptible && d.job.preempts && d.job.requeue && d.job.preempt == PREEMPT_REQUEUE);
     assert_true(!d.job.checkpoint.signal && !d.job.waits && !d.workload.suspended && d.job.array.count == 0);
 }
 

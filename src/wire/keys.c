@@ -216,6 +216,17 @@ int i64_read(struct reader *r, const struct key *key, const json_t *value, void 
     return whole_of(r, value, INT64_MIN, INT64_MAX, key_field(key, object));
 }
 
+int moment_read(struct reader *r, const struct key *key, const json_t *value, void *object)
+{
+    int64_t ns = 0;
+    int rc = timestamp_parse(value, &ns, r->err);
+    if (rc == 0 && ns <= 0)
+        return expected(r, "a time after 1970", value);
+    if (rc == 0)
+        *(int64_t *)key_field(key, object) = ns;
+    return rc;
+}
+
 /* Numbers above 2^63 are no JSON integers here, so they may stand in quotes. */
 int u64_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {

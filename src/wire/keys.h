@@ -90,6 +90,7 @@ int label_text_of(struct reader *r, const json_t *value, const char **ret);
 int amount_of(struct reader *r, const char *resource, const json_t *value, int64_t *ret);
 
 key_read text_read, bool_read, u32_read, i32_read, i64_read, u64_read, time_read, duration_read;
+key_read moment_read;   /* a time after 1970 */
 key_read choice_read;   /* int field: 0 or 1; tells "no" from "not said" */
 key_read word_read;     /* arg: struct word[], ended by NULL */
 key_read quantity_read; /* arg: the resource, or NULL for r->resource */
@@ -106,6 +107,7 @@ int word_find(struct reader *r, const struct word *words, const char *text, unsi
 
 key_read texts_read;   /* of strings; one alone may stand without brackets */
 key_read amounts_read; /* {resource: amount} */
+key_read times_read;   /* {resource: time} */
 key_read ratios_read;  /* {resource: ratio} in thousandths */
 key_read labels_read;  /* {key: value} */
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "wire/keys.h"
+#include "wire/moment.h"
 #include "wire/quantity.h"
 
 /* The pointer fields are of many types, all of one representation. */
@@ -93,6 +94,19 @@ int amounts_read(struct reader *r, const struct key *key, const json_t *value, v
 {
     return map_read(r, key, value, object, "an object like {cpu: 2, memory: 4Gi}", sizeof(struct berth_amount),
                     amount_member);
+}
+
+static int time_member(struct reader *r, const char *name, const json_t *value, void *item)
+{
+    struct berth_amount *time = item;
+    time->resource = name;
+    return timestamp_parse(value, &time->amount, r->err);
+}
+
+int times_read(struct reader *r, const struct key *key, const json_t *value, void *object)
+{
+    return map_read(r, key, value, object, "an object like {traffic: 2026-03-01T00:00:00Z}",
+                    sizeof(struct berth_amount), time_member);
 }
 
 static int ratio_member(struct reader *r, const char *name, const json_t *value, void *item)

@@ -1,5 +1,6 @@
 /* node_doc.c - documents of nodes, volumes, resources and profiles: the keys of the cluster file and the daemon's. */
 #include <errno.h>
+#include <string.h>
 
 #include "wire/objects.h"
 
@@ -46,6 +47,33 @@ const struct key_table *const volume_tables[] = {&volume_keys, &owned_keys, &met
 const struct key_table *const resource_tables[] = {&resource_keys, &identity_keys, &meta_keys, &created_keys, NULL};
 const struct key_table *const profile_tables[] = {&profile_keys, &identity_keys, &meta_keys, &created_keys, NULL};
 
+/* Does the machine say that this device is well? One that has a name is when it is in the list; others go by their place, as
+ * far as a machine tells of GPUs at all. */
+static bool gpu_well(const json_t *list, const char *uuid, size_t device)
+{
+    const json_t *said = NULL, *one;
+    size_t i;
+    json_array_foreach(list, i, one)
+    {
+        const char *name = json_string_value(json_object_get(one, "uuid"));
+        if (uuid ? name && strcmp(name, uuid) == 0 : i == device)
+            said = one;
+    }
+    return said ? !json_object_get(said, "unhealthy") : !uuid && !json_is_array(list);
+}
+
+/* Whether its GPUs are well follows from what its agent says; nothing of it is kept beside that. */
+static void gpus_judge(struct arena *arena, const struct node_doc *d, struct berth_node *node)
+{
+    const json_t *list = json_object_get(d->probed, "gpus");
+    if (!d->probed || !node->gpus_len)
+        return;
+    struct berth_gpu *gpus = arena_dup(arena, node->gpus, node->gpus_len * sizeof *gpus);
+    for (size_t i = 0; i < node->gpus_len; i++)
+        gpus[i].unhealthy = gpus[i].unhealthy || !gpu_well(list, d->gpu_uuids[i], i);
+    node->gpus = gpus;
+}
+
 int node_doc_read(const json_t *doc, struct arena *arena, struct node_doc *ret, struct berth_err *err)
 {
     struct berth_err own = {0};
@@ -66,6 +94,8 @@ int node_doc_read(const json_t *doc, struct arena *arena, struct node_doc *ret, 
         return rc;
     if (entry.count != NO_COUNT)
         return err_set(err, EINVAL, "count: is for cluster files; add nodes one by one");
+    d.gpu_uuids = entry.gpu_uuids;
+    gpus_judge(arena, &d, &entry.node);
     d.node = entry.node;
     *ret = d;
     return 0;

@@ -23,20 +23,56 @@ static void a_node_has_the_keys_of_the_file_and_the_daemons(void **state)
     assert_int_equal(d.seq, 8);
 }
 
+/* `want`: which devices get something. */
+static void gpus_are_well_as_their_machine_says(void **state)
+{
+    static const struct {
+        const char *label, *gpus, *probed, *want;
+    } rows[] = {
+        {"nobody says",              "{count: 2}",                   "null",                                         "++" },
+        {"a machine without a word", "{count: 2}",                   "{}",                                           "++" },
+        {"as written",               "[{unhealthy: true}, {}]",      "{}",                                           "-+" },
+        {"by place",                 "{count: 2}",                   "{gpus: [{}, {unhealthy: gone}]}",              "+-" },
+        {"more than there are",      "{count: 3}",                   "{gpus: [{uuid: A}]}",                          "+--"},
+        {"by name",                  "[{uuid: A}, {uuid: B}]",       "{gpus: [{uuid: B}, {uuid: A}]}",               "++" },
+        {"by name, one ails",        "[{uuid: A}, {uuid: B}]",       "{gpus: [{uuid: B, unhealthy: x}, {uuid: A}]}", "+-" },
+        {"by name, one is gone",     "[{uuid: A}, {uuid: B}]",       "{gpus: [{uuid: B}]}",                          "-+" },
+        {"all are gone",             "[{uuid: A}, {uuid: B}]",       "{}",                                           "--" },
+        {"the administrator's word", "[{uuid: A, unhealthy: true}]", "{gpus: [{uuid: A}]}",                          "-"  },
+        {"no list",                  "[{uuid: A}, {}]",              "{gpus: 7}",                                    "-+" },
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char doc[512], got[8] = "";
+        (void)snprintf(doc, sizeof doc, "{id: n, gpus: %s%s%s}", rows[i].gpus,
+                       strcmp(rows[i].probed, "null") ? ", probed: " : "",
+                       strcmp(rows[i].probed, "null") ? rows[i].probed : "");
+        CLEANUP(given) struct given g = given(doc);
+        struct node_doc d = {0};
+        READ(&g, node_doc_read, &d);
+        for (size_t k = 0; k < d.node.gpus_len; k++)
+            got[k] = d.node.gpus[k].unhealthy ? '-' : '+';
+        if (strcmp(got, rows[i].want) != 0)
+            fail_msg("%s: %s, not %s", rows[i].label, got, rows[i].want);
+    }
+}
+
 static void nodes_are_refused(void **state)
 {
     (void)state;
     static const struct refusal rows[] = {
-        {"{}",                             "id: missing"                   },
-        {"{id: n, count: 3}",              "count: is for cluster files"   },
-        {"{id: n, count: 0}",              "count: is for cluster files"   },
-        {"{id: n, state: gone}",           "state: expected one of"        },
-        {"{id: n, epoch: -1}",             "epoch: expected a whole number"},
-        {"{id: n, seq: '3'}",              "seq: expected a whole number"  },
-        {"{id: n, gpus: {count: 65}}",     "gpus: more than 64"            },
-        {"{id: n, adress: x}",             "did you mean \"address\"?"     },
-        {"{id: n, labels: [a]}",           "labels: expected an object"    },
-        {"{id: n, allocatable: {cpu: x}}", "allocatable: cpu"              },
+        {"{}",                                        "id: missing"                     },
+        {"{id: n, count: 3}",                         "count: is for cluster files"     },
+        {"{id: n, count: 0}",                         "count: is for cluster files"     },
+        {"{id: n, state: gone}",                      "state: expected one of"          },
+        {"{id: n, epoch: -1}",                        "epoch: expected a whole number"  },
+        {"{id: n, seq: '3'}",                         "seq: expected a whole number"    },
+        {"{id: n, gpus: {count: 65}}",                "gpus: more than 64"              },
+        {"{id: n, gpus: {count: 2, uuid: G}}",        "uuid: is of one device"          },
+        {"{id: n, gpus: [{uuid: G}, {}, {uuid: G}]}", "uuid: \"G\" is in the list twice"},
+        {"{id: n, adress: x}",                        "did you mean \"address\"?"       },
+        {"{id: n, labels: [a]}",                      "labels: expected an object"      },
+        {"{id: n, allocatable: {cpu: x}}",            "allocatable: cpu"                },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         CLEANUP(given) struct given g = given(rows[i].doc);
@@ -151,6 +187,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_node_has_the_keys_of_the_file_and_the_daemons),
+        cmocka_unit_test(gpus_are_well_as_their_machine_says),
         cmocka_unit_test(nodes_are_refused),
         cmocka_unit_test(volumes),
         cmocka_unit_test(secrets),

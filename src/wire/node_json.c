@@ -4,11 +4,13 @@
 
 #include "wire/objects.h"
 #include "wire/quantity.h"
+#include "wire/words.h"
 
 /* ---- GPUs -------------------------------------------------------------------------------------------------------- */
 
 struct gpu_entry {
     struct berth_gpu gpu;
+    const char *uuid; /* for agents; the model does without */
     uint32_t count;
 };
 
@@ -17,6 +19,8 @@ static const struct key gpu_rows[] = {
     KEY("count", "whole number", "of equal devices; 1 if not given", u32_read, .at = AT(count)),
     KEY("model", "text", "compared letter by letter", text_read, .at = AT(gpu.model)),
     KEY("memory", "amount", "of each device", quantity_read, .at = AT(gpu.memory_bytes), .arg = "memory"),
+    KEY("unhealthy", "true or false", "who holds it keeps it, nobody else gets it", bool_read, .at = AT(gpu.unhealthy)),
+    KEY("uuid", "text", "by which its driver knows it; of one device", line_read, .at = AT(uuid)),
 };
 #undef AT
 KEY_TABLE(gpu_keys, "gpus", gpu_rows);
@@ -30,6 +34,21 @@ struct gpu_list {
     const struct gpu_entry *at;
     size_t len;
 };
+
+/* One device under two numbers would be held twice. */
+static int uuid_check(struct reader *r, const struct gpu_entry *entries, size_t i)
+{
+    char shown[QUOTE_MAX];
+    const char *uuid = entries[i].uuid;
+    if (!uuid)
+        return 0;
+    if (entries[i].count != 1)
+        return in_item(r, i, err_set(r->err, EINVAL, "uuid: is of one device; leave out the count"));
+    for (size_t k = 0; k < i; k++)
+        if (entries[k].uuid && strcmp(entries[k].uuid, uuid) == 0)
+            return in_item(r, i, err_set(r->err, EINVAL, "uuid: %s is in the list twice", quote(uuid, shown)));
+    return 0;
+}
 
 static int gpus_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
@@ -45,11 +64,20 @@ static int gpus_read(struct reader *r, const struct key *key, const json_t *valu
         total += entries.at[i].count;
     if (total > BERTH_NODE_GPUS_MAX)
         return err_set(r->err, ERANGE, "more than %d devices", BERTH_NODE_GPUS_MAX);
-    struct berth_gpu *gpus = ARENA_ARRAY(r->arena, struct berth_gpu, total), *gpu = gpus;
-    for (size_t i = 0; i < entries.len; i++)
-        for (uint32_t n = 0; n < entries.at[i].count; n++)
-            *gpu++ = entries.at[i].gpu;
+    struct berth_gpu *gpus = ARENA_ARRAY(r->arena, struct berth_gpu, total);
+    const char **uuids = ARENA_ARRAY(r->arena, const char *, total);
+    size_t device = 0;
+    for (size_t i = 0; i < entries.len; i++) {
+        rc = uuid_check(r, entries.at, i);
+        if (rc < 0)
+            return rc;
+        for (uint32_t n = 0; n < entries.at[i].count; n++, device++) {
+            gpus[device] = entries.at[i].gpu;
+            uuids[device] = entries.at[i].uuid;
+        }
+    }
     list_set(key, object, gpus, total);
+    ((struct node_entry *)object)->gpu_uuids = uuids;
     return 0;
 }
 
@@ -111,6 +139,8 @@ static const struct key node_rows[] = {
         LIST(overcommit)),
     KEY("consumed", "{resource: amount}", "of cumulative resources", amounts_read, LIST(consumed)),
     KEY("consumed_since", "time", "when that consumption began to count", time_read, .at = AT(node.consumed_ns)),
+    KEY("consumed_begun", "{resource: time}", "the same of those that began at another time", times_read,
+        LIST(consumed_begun)),
     KEY("used", "{resource: amount}", "really in use on the whole machine; of `cpu` and `memory` it counts",
         amounts_read, LIST(used)),
     KEY("gpus", "list of [gpus](#gpus)", "its GPUs, one by one or with a count", gpus_read, LIST(gpus)),

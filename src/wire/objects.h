@@ -28,7 +28,8 @@ extern const struct key_table spread_keys, near_keys;
 /* node_json.c */
 struct node_entry {
     struct berth_node node;
-    uint32_t count; /* of copies; NO_COUNT: the entry itself */
+    const char *const *gpu_uuids; /* by device; NULL entries: not given */
+    uint32_t count;               /* of copies; NO_COUNT: the entry itself */
 };
 extern const struct key_table node_keys, gpu_keys, image_keys, resource_keys, volume_keys;
 
@@ -80,6 +81,10 @@ extern const struct key_table run_keys; /* for a struct work_run */
 /* What rests on other keys of the document; mounted volumes are added to the shape. */
 int run_finish(struct reader *r, const struct work_doc *d, struct berth_shape *shape);
 
+/* vm_doc.c */
+extern const struct key_table vm_keys;
+key_read vm_read; /* struct vm_terms field */
+
 key_read signal_read; /* const char * field: the name of a signal */
 
 /* job_doc.c */
@@ -87,6 +92,9 @@ extern const struct key_table job_keys, array_keys, checkpoint_keys; /* job_keys
 extern const struct job_terms job_terms_initial;
 /* What of it is in the workload: how many tasks, and how many at least. */
 int job_finish(struct reader *r, const json_t *doc, struct job_terms *t, struct berth_workload *w);
+
+/* optask_words.c */
+extern const struct word optask_language_words[], opstep_state_words[], opstep_fault_words[]; /* end with NULL */
 
 /* report_doc.c: what agents say, of which the instance's document keeps the last. */
 extern const struct key_table port_report_keys;

@@ -61,9 +61,9 @@ static void a_node_with_everything(void **state)
         "labels: {disk: ssd, gen: 3, spot: true, empty: }\n"
         "taints: ['k=v:NoSchedule', 'k:NoExecute', {key: a, value: b, effect: prefernoschedule}]\n"
         "allocatable: {cpu: 7.5, memory: 32Gi, hugepages-2Mi: 1Gi}\novercommit: {cpu: 1.5}\n"
-        "consumed: {traffic: 3G}\nconsumed_since: 1970-01-01T00:01:00Z\n"
+        "consumed: {traffic: 3G}\nconsumed_since: 1970-01-01T00:01:00Z\nconsumed_begun: {traffic: 1970-01-01T00:02:00Z}\n"
         "gpus: [{count: 2, model: A100, memory: 80Gi}, {model: T4}]\nruntimes: [oci, vm]\n"
-        "images: [{name: nginx, size: 180Mi}, redis]\nports: [22, 53/udp, 9000-9009, {port: 5, count: 2, protocol: sctp}]\n"
+        "images: [{name: nginx, size: 180Mi}, redis]\nports: [22, 53/udp, 9000-9009, {port: 5, count: 2, protocol: sctp, address: 10.0.0.1}]\n"
         "page_size: 2Mi\n",
         node_entry_read, &e);
     const struct berth_node *n = &e.node;
@@ -94,6 +94,9 @@ static void a_node_with_everything(void **state)
     assert_int_equal(n->overcommit[0].amount, 1500);
     assert_int_equal(n->consumed[0].amount, 3000000000);
     assert_int_equal(n->consumed_ns, 60 * S);
+    assert_int_equal(n->consumed_begun_len, 1);
+    assert_string_equal(n->consumed_begun[0].resource, "traffic");
+    assert_int_equal(n->consumed_begun[0].amount, 120 * S);
     assert_int_equal(n->gpus_len, 3);
     assert_string_equal(n->gpus[1].model, "A100");
     assert_int_equal(n->gpus[1].memory_bytes, 80 * GI);
@@ -114,6 +117,7 @@ static void a_node_with_everything(void **state)
         assert_int_equal(n->ports[i].protocol, ports[i].protocol);
         assert_int_equal(n->ports[i].port, ports[i].port);
         assert_int_equal(n->ports[i].count, ports[i].count);
+        assert_string_equal(n->ports[i].address ? n->ports[i].address : "", i == 3 ? "10.0.0.1" : "");
     }
     assert_int_equal(n->page_size_bytes, 2 * 1024 * 1024);
     done(&f);
@@ -305,10 +309,11 @@ static void spread_near_and_apart(void **state)
     struct fixture f = {0};
     struct workload_entry e = {0};
     char buf[256];
-    READ(&f,
-         "id: w\nspread: [zone, {topology: rack, max_skew: 3, soft: true, select: {tier: front}}]\n"
-         "apart: node\nnear: [{topology: zone, select: {app: db}, weight: 50}]\nlabels: {app: web, tier: front}\n",
-         workload_entry_read, &e);
+    READ(
+        &f,
+        "id: w\nspread: [zone, {topology: rack, max_skew: 3, soft: true, select: {tier: front}, min_domains: 2, nodes: both}]\n"
+        "apart: node\nnear: [{topology: zone, select: {app: db}, weight: 50}]\nlabels: {app: web, tier: front}\n",
+        workload_entry_read, &e);
     const struct berth_shape *s = &e.workload.shape;
     assert_int_equal(s->spread_len, 2);
     assert_string_equal(s->spread[0].topology, "zone");
@@ -316,6 +321,10 @@ static void spread_near_and_apart(void **state)
     assert_string_equal(term_text(&s->spread[0].select, buf, sizeof buf), "app In web; tier In front");
     assert_int_equal(s->spread[1].max_skew, 3);
     assert_true(s->spread[1].soft);
+    assert_int_equal(s->spread[0].min_domains, 0);
+    assert_int_equal(s->spread[0].nodes, BERTH_SPREAD_POSSIBLE);
+    assert_int_equal(s->spread[1].min_domains, 2);
+    assert_int_equal(s->spread[1].nodes, BERTH_SPREAD_BOTH);
     assert_string_equal(term_text(&s->spread[1].select, buf, sizeof buf), "tier In front");
     assert_int_equal(s->near_len, 2);
     assert_false(s->near[0].apart);

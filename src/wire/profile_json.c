@@ -69,6 +69,12 @@ static const struct key profile_rows[] = {
     KEY("scores", "{name: weight}", "weights from 1 to 100", scores_read, .at = AT(scores), .len_at = AT(scores_len)),
     KEY("resources", "list of names", "that allocation scores look at; cpu and memory if not given", texts_read,
         .at = AT(resources), .len_at = AT(resources_len)),
+    KEY("steps", "whole number",
+        "scores are cut down to so many steps, so that nodes which hardly differ are equal; as fine as they are if not given",
+        u32_read, .at = AT(steps)),
+    KEY("allow_over", "true or false",
+        "a node that holds more of one thing than it has still gets what asks for none of it", bool_read,
+        .at = AT(allow_over)),
 };
 #undef AT
 KEY_TABLE(profile_keys, "profile", profile_rows);

@@ -83,8 +83,8 @@ static int weights_read(struct reader *r, const struct key *key, const json_t *v
     json_object_foreach((json_t *)value, name, member)
     {
         json_int_t n = json_integer_value(member);
-        if (!json_is_integer(member) || n < 1 || n > BERTH_WEIGHT_MAX)
-            return in_member(r, name, expected(r, "a whole number from 1 to 100", member));
+        if (!json_is_integer(member) || n == 0 || n < -BERTH_WEIGHT_MAX || n > BERTH_WEIGHT_MAX)
+            return in_member(r, name, expected(r, "a whole number from -100 to 100, and not 0", member));
         weights[len++] = (struct berth_weight){text_keep(r, name), (int32_t)n};
     }
     list_set(key, object, weights, len);
@@ -108,7 +108,7 @@ static int formula_read(struct reader *r, const struct key *key, const json_t *v
 static const struct key policy_rows[] = {
     KEY("ranking", "text", "how jobs are ordered: a ranking that is built in, or `formula`; `fifo` if not given",
         line_read, .at = AT(ranking)),
-    KEY("weights", "{factor: weight}", "of `multifactor`: 1 to 100 each", weights_read, .at = AT(weights),
+    KEY("weights", "{factor: weight}", "of `multifactor`: -100 to 100 each, and not 0", weights_read, .at = AT(weights),
         .len_at = AT(weights_len)),
     KEY("formula", "text", "of `formula`: in Lua, over the factors; the higher goes first", formula_read,
         .at = AT(formula)),

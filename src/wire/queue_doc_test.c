@@ -86,6 +86,7 @@ static void a_policy(void **state)
     } good[] = {
         {"{id: p}",                              "fifo"       },
         {"{id: p, weights: {age: 10, size: 1}}", "multifactor"},
+        {"{id: p, weights: {size: -100}}",       "multifactor"},
         {"{id: p, formula: 'return age'}",       "formula"    },
         {"{id: p, ranking: sjf}",                "sjf"        },
     };
@@ -100,6 +101,7 @@ static void a_policy(void **state)
         {"{id: p, ranking: sjf, formula: 'x'}",      "formula: is of the ranking formula"   },
         {"{id: p, ranking: sjf, weights: {age: 1}}", "weights: are of the ranking"          },
         {"{id: p, weights: {age: 0}}",               "weights: age: expected a whole number"},
+        {"{id: p, weights: {age: -101}}",            "weights: age: expected a whole number"},
         {"{id: p, formula: 3}",                      "formula: expected the text"           },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {

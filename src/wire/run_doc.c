@@ -467,6 +467,12 @@ static const struct word pull_words[] = {
     {NULL,      0           },
 };
 
+static const struct word run_as_words[] = {
+    {"image", RUN_AS_IMAGE},
+    {"owner", RUN_AS_OWNER},
+    {NULL,    0           },
+};
+
 static int retries_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > RETRIES_MAX)
@@ -479,9 +485,14 @@ static int retries_read(struct reader *r, const struct key *key, const json_t *v
 static const struct key run_rows[] = {
     KEY("rootfs", "path", "instead of an image: a folder of the node; needs the permission `nodes: all`", absolute_read,
         .at = AT(rootfs)),
+    KEY("vm", "{`disk`, `sha256`, `kernel`, `initrd`, `append`, `accel`}",
+        "it is a virtual machine, of this kind; its runtime is `vm`", vm_read, .at = AT(vm)),
     KEY("pull", "`missing` or `always`",
         "whether an image that its node has is asked for again; `missing` if not given", word_read, .at = AT(pull),
         .arg = pull_words),
+    KEY("run_as", "`image` or `owner`",
+        "of an image: as the user that it names, or its root, in a user namespace where its node can; or as its owner's user of the node; `image` if not given",
+        word_read, .at = AT(run_as), .arg = run_as_words),
     KEY("mounts", "list of [mount](#mount)", "volumes, memory and folders it sees", mounts_read, LIST(mounts),
         .arg = &mount_kind),
     KEY("files", "list of [file](#file)", "files it sees, secrets among them", files_read, LIST(files),
@@ -503,7 +514,8 @@ static const struct key run_rows[] = {
 #undef LIST
 #undef AT
 KEY_TABLE(run_keys, "run", run_rows);
-const struct key_table *const run_tables[] = {&mount_keys, &file_keys, &health_keys, &stop_keys, &log_keys, NULL};
+const struct key_table *const run_tables[] = {&mount_keys, &file_keys, &health_keys, &stop_keys,
+                                              &log_keys,   &vm_keys,   NULL};
 
 /* ---- as a whole -------------------------------------------------------------------------------------------------- */
 
@@ -553,6 +565,8 @@ int run_finish(struct reader *r, const struct work_doc *d, struct berth_shape *s
         return err_set(r->err, EINVAL, "rootfs: there is an image already; say one of them");
     if (run->pull && !d->image)
         return err_set(r->err, EINVAL, "pull: there is no image to be pulled");
+    if (run->run_as && !d->image)
+        return err_set(r->err, EINVAL, "run_as: there is no image; it always runs as its owner");
     int rc = paths_differ(r, run);
     if (rc == 0 && run->mounts_len)
         volumes_add(r, run, shape);

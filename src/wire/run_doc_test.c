@@ -111,6 +111,8 @@ static void what_is_wrong_is_named(void **state)
         {"{id: a, retries: -1}",                                                    "retries: expected"                },
         {"{id: a, image: x, rootfs: /srv/root}",                                    "rootfs: there is an image"        },
         {"{id: a, image: x, pull: often}",                                          "pull: expected one of"            },
+        {"{id: a, image: x, run_as: root}",                                         "run_as: expected one of"          },
+        {"{id: a, run_as: owner}",                                                  "run_as: there is no image"        },
         {"{id: a, pull: always}",                                                   "pull: there is no image"          },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {

@@ -128,6 +128,7 @@ static const struct key port_rows[] = {
     KEY("count", "whole number", "of ports from there upwards; 1 if not given", u16_read, .at = AT(count)),
     KEY("protocol", "`tcp`, `udp` or `sctp`", "`tcp` if not given", word_read, .at = AT(protocol),
         .arg = protocol_words),
+    KEY("address", "text", "of the node, where it is held; at all of them if not given", text_read, .at = AT(address)),
 };
 #undef AT
 KEY_TABLE(port_keys, "port", port_rows);
@@ -166,7 +167,8 @@ static int port_short(struct reader *r, const json_t *value, void *item)
         if (rc < 0)
             return rc;
     }
-    *port = (struct berth_port){(enum berth_protocol)protocol, (uint16_t)first, (uint16_t)(last - first + 1)};
+    *port = (struct berth_port){
+        .protocol = (enum berth_protocol)protocol, .port = (uint16_t)first, .count = (uint16_t)(last - first + 1)};
     return 0;
 }
 

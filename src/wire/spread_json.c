@@ -23,6 +23,15 @@ static int select_default(struct reader *r, struct berth_term *select)
 
 /* ---- spread ------------------------------------------------------------------------------------------------------ */
 
+static const struct word spread_words[] = {
+    {"possible",  BERTH_SPREAD_POSSIBLE },
+    {"all",       BERTH_SPREAD_ALL      },
+    {"required",  BERTH_SPREAD_REQUIRED },
+    {"tolerated", BERTH_SPREAD_TOLERATED},
+    {"both",      BERTH_SPREAD_BOTH     },
+    {NULL,        0                     },
+};
+
 #define AT(field) offsetof(struct berth_spread, field)
 static const struct key spread_rows[] = {
     KEY("topology", "text", "`node`, `zone`, `rack`, or the label whose value makes a domain", text_read,
@@ -31,6 +40,11 @@ static const struct key spread_rows[] = {
         select_read, .at = AT(select)),
     KEY("max_skew", "whole number", "how far above the emptiest domain; 1 if not given", u32_read, .at = AT(max_skew)),
     KEY("soft", "true or false", "a preference, not a requirement", bool_read, .at = AT(soft)),
+    KEY("min_domains", "whole number", "with fewer domains than so many the emptiest counts as empty", u32_read,
+        .at = AT(min_domains)),
+    KEY("nodes", "`possible`, `all`, `required`, `tolerated` or `both`",
+        "where pods and domains count: see below; `possible` if not given", word_read, .at = AT(nodes),
+        .arg = spread_words),
 };
 #undef AT
 KEY_TABLE(spread_keys, "spread", spread_rows);

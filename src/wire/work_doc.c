@@ -87,12 +87,21 @@ static const struct word listen_words[] = {
     {NULL,     0            },
 };
 
+static int guest_read(struct reader *r, const struct key *key, const json_t *value, void *object)
+{
+    if (!json_is_integer(value) || json_integer_value(value) < 1 || json_integer_value(value) > UINT16_MAX)
+        return expected(r, "a port from 1 to 65535", value);
+    return u32_read(r, key, value, object);
+}
+
 static const struct key endpoint_rows[] = {
     KEY("name", "text", "as clients ask for it; must be given", line_read, .at = offsetof(struct endpoint, name)),
     KEY("protocol", "`tcp`, `udp` or `sctp`", "`tcp` if not given", word_read,
         .at = offsetof(struct endpoint, protocol), .arg = protocol_words),
     KEY("listen", "`port` or `socket`", "it is told its port, or handed the listening socket; `port` if not given",
         word_read, .at = offsetof(struct endpoint, listen), .arg = listen_words),
+    KEY("guest", "1 to 65535", "of a virtual machine: the port in it that is reached by this one; must be given there",
+        guest_read, .at = offsetof(struct endpoint, guest)),
 };
 static KEY_TABLE(endpoint_keys, "endpoint", endpoint_rows);
 
@@ -162,8 +171,8 @@ static const struct key work_rows[] = {
     KEY("image", "text", "container image or VM image", path_read, .at = AT(image)),
     KEY("resources", "{resource: amount}", "another word for `requests`", amounts_read,
         .at = AT(workload.shape.requests), .len_at = AT(workload.shape.requests_len)),
-    KEY("endpoints", "list of {`name`, `protocol`, `listen`}", "of an app: ports it listens on", endpoints_read,
-        LIST(endpoints)),
+    KEY("endpoints", "list of {`name`, `protocol`, `listen`, `guest`}", "of an app or vm: ports it listens on",
+        endpoints_read, LIST(endpoints)),
     KEY("settings", "{name: value}", "the app's own; checked against `settings_schema`", tree_read, .at = AT(settings)),
     KEY("settings_schema", "{name: {`type`, ...}}", "what its settings may be", tree_read, .at = AT(settings_schema)),
     KEY("install", "{name: value}", "install configuration, never shown to the app", tree_read, .at = AT(install)),
@@ -264,6 +273,8 @@ int work_doc_read(const json_t *doc, struct arena *arena, struct work_doc *ret, 
         block_bound(&d, &d.workload.shape);
     if (d.image)
         image_add(&r, d.image, &d.workload.shape);
+    if (d.run.vm.given && !d.workload.shape.runtime)
+        d.workload.shape.runtime = "vm";
     rc = run_finish(&r, &d, &d.workload.shape);
     if (rc == 0)
         *ret = d;

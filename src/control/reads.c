@@ -1,0 +1,116 @@
+#include "control/reads.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/str.h"
+#include "control/commit.h"
+#include "control/control_parts.h"
+
+enum { PATH_SHOWN = 256, VIEWS_MAX = 1000 }; /* of users and paths in a minute; the rest is counted */
+
+struct view {
+    char *user, *path;
+    uint64_t times;
+    int64_t last_ns;
+};
+
+struct reads {
+    VEC(struct view) list;
+    struct map map;
+    uint64_t more;
+    uint64_t after; /* this record: nothing else was written since the last of these */
+};
+
+struct reads *reads_new(void)
+{
+    return mem_zalloc(sizeof(struct reads));
+}
+
+static void clear(struct reads *v)
+{
+    for (size_t i = 0; i < v->list.len; i++) {
+        mem_free(v->list.at[i].user);
+        mem_free(v->list.at[i].path);
+    }
+    vec_done(&v->list);
+    map_done(&v->map);
+    v->more = 0;
+}
+
+void reads_free(struct reads *v)
+{
+    if (!v)
+        return;
+    clear(v);
+    mem_free(v);
+}
+
+static bool same_view(const void *ctx, uint32_t at, const void *key)
+{
+    const struct view *a = &((const struct reads *)ctx)->list.at[at], *b = key;
+    return strcmp(a->user, b->user) == 0 && strcmp(a->path, b->path) == 0;
+}
+
+void reads_note(struct reads *v, const char *user, const char *path, int64_t now_ns)
+{
+    char shown[PATH_SHOWN];
+    size_t len = strnlen(path, sizeof shown - 1);
+    memcpy(shown, path, len);
+    shown[len] = 0;
+    struct view key = {.user = (char *)user, .path = shown};
+    uint64_t hash = hash_bytes(shown, len, hash_bytes(user, strlen(user), 0));
+    uint32_t at = map_find(&v->map, hash, same_view, v, &key);
+    if (at == MAP_NONE && v->list.len >= VIEWS_MAX) {
+        v->more++;
+        return;
+    }
+    if (at == MAP_NONE) {
+        struct view fresh = {.user = mem_strdup(user), .path = mem_strdup(shown)};
+        at = (uint32_t)v->list.len;
+        map_add(&v->map, hash, at);
+        vec_push(&v->list, fresh);
+    }
+    v->list.at[at].times++;
+    v->list.at[at].last_ns = now_ns;
+}
+
+static void written(void *ctx, const struct store_result *result)
+{
+    (void)ctx;
+    (void)result;
+}
+
+void reads_write(struct control *c)
+{
+    struct reads *v = c->reads;
+    if (v->list.len == 0 || (!c->stopping && store_log_last(c->store) <= v->after))
+        return; /* while nothing happens nothing is written, whoever looks */
+    CLEANUP(str) struct str extra = {0};
+    str_add(&extra, "{\"views\":[");
+    for (size_t i = 0; i < v->list.len; i++) {
+        const struct view *at = &v->list.at[i];
+        str_add(&extra, i ? ",[" : "[");
+        str_add_json(&extra, at->user);
+        str_add_char(&extra, ',');
+        str_add_json(&extra, at->path);
+        str_addf(&extra, ",%" PRIu64 ",%" PRId64 "]", at->times, at->last_ns);
+    }
+    str_addf(&extra, "],\"more\":%" PRIu64 "}", v->more);
+    struct arena arena;
+    struct change change;
+    struct berth_err err;
+    arena_init(&arena);
+    change_init(&change, c->state, &arena);
+    struct commit_note note = {
+        .who = "berth", .verb = "views", .extra = {extra.at, extra.len}
+    };
+    if (commit_submit(c, &change, &note, written, NULL, &err) < 0)
+        log_write(c->env.log, c->now_ns, LEVEL_WARN, "views.failed", LOG_TEXT("text", err.text));
+    else
+        clear(v); /* else once more with the next ones */
+    v->after = store_log_last(c->store) + 1;
+    change_done(&change);
+    arena_done(&arena);
+}

@@ -1,0 +1,214 @@
+#include "control/series.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "control/control_parts.h"
+#include "control/use_view.h"
+#include "wire/api.h"
+
+#define SECOND_NS INT64_C(1000000000)
+
+enum column {
+    NODES,
+    READY,
+    CPU_THERE,
+    CPU_HELD,
+    MEMORY_THERE,
+    MEMORY_HELD,
+    GPU_THERE,
+    GPU_HELD,
+    WAITING,
+    MEDIAN_WAIT,
+    LONGEST_WAIT,
+    COLUMNS
+};
+
+/* How each is told: under a name, or as a part of one. */
+static const struct {
+    const char *name, *part; /* part NULL: by itself */
+} told[COLUMNS] = {
+    [NODES] = {"nodes",          NULL   },
+    [READY] = {"ready",          NULL   },
+    [CPU_THERE] = {"cpu",            "there"},
+    [CPU_HELD] = {"cpu",            "held" },
+    [MEMORY_THERE] = {"memory",         "there"},
+    [MEMORY_HELD] = {"memory",         "held" },
+    [GPU_THERE] = {"gpu",            "there"},
+    [GPU_HELD] = {"gpu",            "held" },
+    [WAITING] = {"waiting",        NULL   },
+    [MEDIAN_WAIT] = {"median_wait_s",  NULL   },
+    [LONGEST_WAIT] = {"longest_wait_s", NULL   },
+};
+
+struct point {
+    int64_t at_ns;
+    double of[COLUMNS];
+};
+
+/* The last `cap` points; the oldest is at `first`. */
+struct ring {
+    struct point *at;
+    size_t len, first, cap;
+};
+
+struct series {
+    struct control *control;
+    struct ring fine, coarse;
+    struct point gathering; /* sums of the five minutes that are not over; at_ns: of the last point in them */
+    size_t gathered;
+    int64_t begun_ns, next_ns; /* the latter steady */
+};
+
+static void ring_init(struct ring *r, size_t cap)
+{
+    *r = (struct ring){.at = mem_zarray(cap, sizeof *r->at), .cap = cap};
+}
+
+static void ring_push(struct ring *r, const struct point *p)
+{
+    if (r->len < r->cap) {
+        r->at[r->len++] = *p;
+        return;
+    }
+    r->at[r->first] = *p;
+    r->first = (r->first + 1) % r->cap;
+}
+
+struct series *series_new(struct control *control)
+{
+    struct series *s = mem_zalloc(sizeof *s);
+    s->control = control;
+    s->begun_ns = control_now_ns(control);
+    ring_init(&s->fine, SERIES_FINE_LEN);
+    ring_init(&s->coarse, SERIES_COARSE_LEN);
+    return s;
+}
+
+void series_free(struct series *s)
+{
+    if (!s)
+        return;
+    mem_free(s->fine.at);
+    mem_free(s->coarse.at);
+    mem_free(s);
+}
+
+/* ---- taking a point ------------------------------------------------------------------------------------------------- */
+
+struct waits {
+    const struct state *state;
+    VEC(int64_t) created_ns;
+};
+
+static void wait_add(void *ctx, const char *workload)
+{
+    struct waits *w = ctx;
+    const struct object *work = state_find_work(w->state, workload);
+    if (work)
+        vec_push(&w->created_ns, work->work->created_ns);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* By the last plan. */
+static void waits_take(const struct control *c, struct point *p)
+{
+    struct waits w = {.state = c->state};
+    p->of[WAITING] = (double)scheduler_waits(c->scheduler, SERIES_LOOKED_AT, wait_add, &w);
+    if (w.created_ns.len) {
+        size_t middle = w.created_ns.len / 2;
+        qsort(w.created_ns.at, w.created_ns.len, sizeof *w.created_ns.at, by_time);
+        p->of[MEDIAN_WAIT] = (double)(p->at_ns - w.created_ns.at[middle]) / (double)SECOND_NS;
+        p->of[LONGEST_WAIT] = (double)(p->at_ns - w.created_ns.at[0]) / (double)SECOND_NS;
+    }
+    vec_done(&w.created_ns);
+}
+
+static void point_take(struct control *c, struct point *p)
+{
+    struct use_sum sum;
+    *p = (struct point){.at_ns = control_now_ns(c)};
+    use_total(c->state, &sum);
+    p->of[NODES] = (double)sum.nodes;
+    p->of[READY] = (double)sum.ready;
+    for (size_t i = 0; i < USES; i++) {
+        p->of[CPU_THERE + 2 * i] = use_amount(i, sum.use[i].there);
+        p->of[CPU_HELD + 2 * i] = use_amount(i, sum.use[i].held);
+    }
+    waits_take(c, p);
+}
+
+/* Of five minutes the mean counts. */
+static void gather(struct series *s, const struct point *p)
+{
+    int64_t span_ns = SERIES_COARSE_S * SECOND_NS;
+    if (s->gathered && p->at_ns / span_ns != s->gathering.at_ns / span_ns) {
+        for (size_t i = 0; i < COLUMNS; i++)
+            s->gathering.of[i] /= (double)s->gathered;
+        ring_push(&s->coarse, &s->gathering);
+        s->gathering = (struct point){0};
+        s->gathered = 0;
+    }
+    for (size_t i = 0; i < COLUMNS; i++)
+        s->gathering.of[i] += p->of[i];
+    s->gathering.at_ns = p->at_ns;
+    s->gathered++;
+}
+
+void series_step(struct series *s, int64_t steady_ns)
+{
+    struct point p;
+    if (steady_ns < s->next_ns)
+        return;
+    s->next_ns = steady_ns + SERIES_FINE_S * SECOND_NS;
+    point_take(s->control, &p);
+    ring_push(&s->fine, &p);
+    gather(s, &p);
+}
+
+/* ---- telling -------------------------------------------------------------------------------------------------------- */
+
+static void point_add(json_t *const lists[static COLUMNS + 1], const struct point *p, size_t of)
+{
+    (void)json_array_append_new(lists[COLUMNS], json_integer(p->at_ns / SECOND_NS));
+    for (size_t i = 0; i < COLUMNS; i++)
+        (void)json_array_append_new(lists[i], json_real(p->of[i] / (double)of));
+}
+
+int series_run(struct call *c)
+{
+    const struct series *s = c->control->series;
+    const char *span = call_query(c, "span");
+    bool week = span && strcmp(span, "week") == 0;
+    char since[TIMESTAMP_MAX];
+    if (span && !week && strcmp(span, "hour") != 0)
+        return err_set(&c->err, EINVAL, "span: expected hour or week");
+    const struct ring *ring = week ? &s->coarse : &s->fine;
+    json_t *body = json_pack("{s:s, s:i, s:s}", "span", week ? "week" : "hour", "every_s",
+                             week ? SERIES_COARSE_S : SERIES_FINE_S, "since", timestamp_text(s->begun_ns, since));
+    json_t *lists[COLUMNS + 1];
+    for (size_t i = 0; i < COLUMNS; i++) {
+        json_t *to = told[i].part ? json_object_get(body, told[i].name) : body;
+        if (!to) {
+            to = json_object();
+            (void)json_object_set_new(body, told[i].name, to);
+        }
+        lists[i] = json_array();
+        (void)json_object_set_new(to, told[i].part ? told[i].part : told[i].name, lists[i]);
+    }
+    lists[COLUMNS] = json_array();
+    (void)json_object_set_new(body, "at", lists[COLUMNS]);
+    for (size_t i = 0; i < ring->len; i++)
+        point_add(lists, &ring->at[(ring->first + i) % ring->cap], 1);
+    if (week && s->gathered)
+        point_add(lists, &s->gathering, s->gathered);
+    c->answer.body = body;
+    return 0;
+}

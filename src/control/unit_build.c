@@ -1,0 +1,194 @@
+/* unit_build.c - what a step of a unit writes, and what it rests on. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "control/job.h"
+#include "control/queue.h"
+#include "control/unit_doc.h"
+#include "control/unit_part.h"
+#include "control/usage.h"
+#include "wire/api.h"
+#include "wire/document.h"
+
+static bool is_own(const struct units *u, uint64_t revision)
+{
+    size_t low = 0, high = u->own.len;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (u->own.at[mid] < revision)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < u->own.len && u->own.at[low] == revision;
+}
+
+/* Has nobody else changed it since the plan's freeze? */
+static bool unchanged_since(const struct unit *u, const struct object *o)
+{
+    return o->revision <= u->basis.revision || is_own(u->units, o->revision);
+}
+
+/* Rests the unit on an object; false when somebody else has changed it since the plan's freeze, or it is gone. */
+static bool rests_on(struct unit *u, struct change *change, enum kind kind, const char *id)
+{
+    const struct object *o = state_find(change->state, kind, id);
+    return o && unchanged_since(u, o) && change_rest_on(change, kind, id);
+}
+
+static bool ledger_write(struct unit *u, struct change *change, const char *node)
+{
+    const struct object *ledger = state_find(change->state, KIND_LEDGER, node);
+    if (ledger && !rests_on(u, change, KIND_LEDGER, node))
+        return false;
+    json_int_t cycle = (json_int_t)u->basis.cycle;
+    change_put(change, KIND_LEDGER, node, json_pack("{s:I, s:i}", "cycle", cycle, "unit", (int)u->number));
+    return true;
+}
+
+/* A pod that has an instance gets another one because that one is lost, moves or stops: rests on all of them. A node that
+ * came back or a task that ended meanwhile leaves nothing to be replaced. */
+static bool rests_on_others(struct unit *u, struct change *change, const struct object *work, const struct step *s)
+{
+    if (!unit_taken(&u->taken, change->state, work, s->ordinal, &u->arena))
+        return true;
+    for (size_t i = 0; i < work->work->instances_len; i++) {
+        const struct object *o = work->work->instances[i];
+        if (o->instance->ordinal != s->ordinal || o->instance->number == s->instance)
+            continue;
+        if (!unchanged_since(u, o))
+            return false;
+        if (!change_rest_on(change, KIND_INSTANCE, o->id))
+            continue; /* this very unit loses it */
+        if (o->instance->state != BERTH_ENDED && !rests_on(u, change, KIND_NODE, o->instance->node))
+            return false;
+    }
+    return true;
+}
+
+/* What is in a folder that stays has to be found again: when it is used for the first time, it belongs to that node from now on.
+ * False: it is another's by now, or somebody else has changed it. */
+static bool pin_volumes(struct unit *u, struct change *change, const struct object *work, const char *node)
+{
+    struct work_doc d;
+    CLEANUP(json) json_t *doc = memmem(work->doc.at, work->doc.len, "volume", 6) ? object_doc(work) : NULL;
+    if (!doc || work_doc_read(doc, &u->arena, &d, NULL) < 0)
+        return true;
+    const struct berth_shape *shape = &d.workload.shape;
+    for (size_t i = 0; i < shape->volumes_len; i++) {
+        const json_t *volume = change_read(change, KIND_VOLUME, shape->volumes[i]);
+        const char *at = json_string_value(json_object_get(volume, "node"));
+        if (unit_doc_pins(volume, node, &u->arena) &&
+            ((at && *at) || !rests_on(u, change, KIND_VOLUME, shape->volumes[i])))
+            return false;
+    }
+    for (size_t i = 0; i < shape->volumes_len; i++)
+        if (unit_doc_pins(change_read(change, KIND_VOLUME, shape->volumes[i]), node, &u->arena))
+            (void)json_object_set_new(change_edit(change, KIND_VOLUME, shape->volumes[i]), "node", json_string(node));
+    return true;
+}
+
+/* Guards what is not there, too: it may be made. */
+static bool rests_on_quota(struct unit *u, struct change *change, enum kind kind, const char *id)
+{
+    return !id || !*id || rests_on(u, change, kind, id) || !(change_rest_on(change, kind, id));
+}
+
+/* Whatever it counts against is as the plan saw it: a limit that was lowered since holds. */
+static bool rests_on_quotas(struct unit *u, struct change *change, const struct object *work)
+{
+    const struct object *at = state_find(change->state, KIND_USER, work->owner);
+    bool still = rests_on_quota(u, change, KIND_USER, work->owner) &&
+                 rests_on_quota(u, change, KIND_GROUP, at ? at->user->group : NULL);
+    const char *queue = work->kind == KIND_JOB ? work->work->queue : NULL;
+    for (unsigned above = 0; still && queue && *queue && above <= QUEUE_DEPTH_MAX; above++) {
+        still = rests_on_quota(u, change, KIND_QUEUE, queue);
+        at = state_find(change->state, KIND_QUEUE, queue);
+        queue = at ? at->queue->parent : NULL;
+    }
+    return still;
+}
+
+static bool step_place(struct unit *u, struct change *change, const struct step *s)
+{
+    const struct object *work = state_find_work(change->state, s->workload);
+    if (!work || !rests_on(u, change, work->kind, work->id) || !rests_on(u, change, KIND_NODE, s->node) ||
+        !rests_on_quotas(u, change, work) || !rests_on_others(u, change, work, s) ||
+        !ledger_write(u, change, s->node) || (s->op == BERTH_PLACE && !pin_volumes(u, change, work, s->node)))
+        return false;
+    change_put(change, KIND_INSTANCE, unit_instance_id(&u->arena, s->instance), json_incref(s->doc));
+    return true;
+}
+
+const char *unit_stopped_for(const struct unit *u, uint64_t instance)
+{
+    for (size_t i = 0; i < u->steps.len; i++) {
+        const json_t *waits = json_object_get(u->steps.at[i].doc, "waits");
+        for (size_t w = 0; w < json_array_size(waits); w++)
+            if ((uint64_t)json_integer_value(json_array_get(waits, w)) == instance)
+                return u->steps.at[i].workload;
+    }
+    return NULL;
+}
+
+static bool step_change(struct unit *u, struct change *change, const struct step *s)
+{
+    const char *id = unit_instance_id(&u->arena, s->instance);
+    if (!rests_on(u, change, KIND_INSTANCE, id))
+        return false;
+    const struct object *o = state_find(change->state, KIND_INSTANCE, id);
+    if (s->op == BERTH_LOSE && !rests_on(u, change, KIND_NODE, o->instance->node))
+        return false; /* it is back */
+    if (s->op == BERTH_LOSE || (s->op == BERTH_STOP && o->instance->state == BERTH_RESERVED)) {
+        if (s->op == BERTH_LOSE)
+            usage_note_gone(change, o, "lost", u->basis.now_ns);
+        job_task_stopped(change, o, s->op, s->cause, NULL, u->basis.now_ns);
+        change_delete(change, KIND_INSTANCE, id);
+        return true;
+    }
+    json_t *doc = change_edit(change, KIND_INSTANCE, id);
+    const struct object *work = s->op == BERTH_PROMOTE ? state_find_work(change->state, s->workload) : NULL;
+    if (s->op == BERTH_PROMOTE && (!work || !rests_on_quotas(u, change, work) || !rests_on_others(u, change, work, s) ||
+                                   !rests_on(u, change, KIND_NODE, s->node) || !ledger_write(u, change, s->node) ||
+                                   !pin_volumes(u, change, work, s->node)))
+        return false;
+    if (s->op == BERTH_ADJUST) {
+        json_t *limited = unit_doc_limited(doc, s->resource, s->limit, u->basis.now_ns, &u->arena);
+        if (limited)
+            change_put(change, KIND_INSTANCE, id, limited);
+        return limited;
+    }
+    unit_doc_becomes(doc, s->op == BERTH_STOP ? "stopping" : "assigned", u->basis.now_ns);
+    if (s->op == BERTH_STOP)
+        job_task_stopped(change, o, s->op, s->cause, unit_stopped_for(u, s->instance), u->basis.now_ns);
+    return true;
+}
+
+/* Does nobody want something else of a migration by now: of the fact that is written, or of the instance that stops or is
+ * taken over from? */
+static bool wishes_stand(struct unit *u, struct change *change, const struct step *s)
+{
+    uint64_t of = s->op == BERTH_STOP ? s->instance : 0;
+    if (s->op == BERTH_PLACE || s->op == BERTH_RESERVE)
+        of = (uint64_t)json_integer_value(json_object_get(s->doc, "replaces"));
+    if (!s->fact && !of)
+        return true;
+    const char *id = s->fact ? s->fact : arena_fmt(&u->arena, "migration/%" PRIu64, of);
+    const struct object *o = state_find(change->state, KIND_FACT, id);
+    return !o || (unchanged_since(u, o) && change_rest_on(change, KIND_FACT, id));
+}
+
+bool unit_step_build(struct unit *u, struct change *change, const struct step *s)
+{
+    if (!wishes_stand(u, change, s))
+        return false;
+    if (s->fact && s->remembered.over)
+        change_delete(change, KIND_FACT, s->fact);
+    else if (s->fact)
+        change_put(change, KIND_FACT, s->fact, json_incref(s->doc));
+    else if (s->op == BERTH_PLACE || s->op == BERTH_RESERVE)
+        return step_place(u, change, s) && unit_doc_waits(change, s->doc);
+    else
+        return step_change(u, change, s);
+    return true;
+}

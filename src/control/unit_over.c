@@ -1,0 +1,139 @@
+/* unit_over.c - pods of a job that is over, or that the unit itself ends, are left out of it.
+ *
+ * A plan does not know that a job is cancelled when one of its tasks has to give way, or fails with a node: it may place others
+ * of its tasks beside that, and so may the next plan, which is made before the commit. Of a gang nothing is placed then; and
+ * who would be stopped for such a pod alone is not.
+ */
+#include <string.h>
+
+#include "base/str.h"
+#include "control/job.h"
+#include "control/unit_part.h"
+
+/* Jobs and gangs that are over. */
+struct endings {
+    VEC(const char *) jobs;
+    VEC(const char *) gangs;
+};
+
+static bool is_over(const struct object *work)
+{
+    return work->work->cancelled || work->work->failed || work->work->ended;
+}
+
+static bool is_among(const char *const *at, size_t len, const char *text)
+{
+    for (size_t i = 0; i < len; i++)
+        if (strcmp(at[i], text) == 0)
+            return true;
+    return false;
+}
+
+static void ending_add(struct endings *e, const struct object *work)
+{
+    if (is_among(e->jobs.at, e->jobs.len, work->id))
+        return;
+    vec_push(&e->jobs, work->id);
+    if (*work->work->gang)
+        vec_push(&e->gangs, work->work->gang);
+}
+
+static bool places(const struct step *s)
+{
+    return !s->fact && (s->op == BERTH_PLACE || s->op == BERTH_RESERVE || s->op == BERTH_PROMOTE);
+}
+
+static bool preempts(const struct step *s)
+{
+    return !s->fact && s->op == BERTH_STOP && s->cause == BERTH_CAUSE_PREEMPTED;
+}
+
+static void endings_find(struct unit *u, struct endings *e)
+{
+    const struct state *state = u->units->control->state;
+    for (size_t i = 0; i < u->steps.len; i++) {
+        const struct step *s = &u->steps.at[i];
+        const struct object *work = s->fact ? NULL : state_find_work(state, s->workload);
+        char id[24];
+        if (!work)
+            continue;
+        const struct object *o = places(s) ? NULL : state_find(state, KIND_INSTANCE, str_u64(s->instance, id));
+        if (places(s) ? is_over(work) : o && job_would_end(state, o, s->op, s->cause, &u->arena))
+            ending_add(e, work);
+    }
+}
+
+static bool is_ending(const struct endings *e, const struct object *work)
+{
+    return is_among(e->jobs.at, e->jobs.len, work->id) ||
+           (*work->work->gang && is_among(e->gangs.at, e->gangs.len, work->work->gang));
+}
+
+/* ---- who would be stopped for it ----------------------------------------------------------------------------------- */
+
+static bool waits_for(const struct step *s, uint64_t instance)
+{
+    const json_t *waits = json_object_get(s->doc, "waits");
+    for (size_t i = 0; i < json_array_size(waits); i++)
+        if ((uint64_t)json_integer_value(json_array_get(waits, i)) == instance)
+            return true;
+    return false;
+}
+
+/* Do the two stop together: tasks of a gang, or instances of one pod? */
+static bool together(const struct state *state, const struct step *a, const struct step *b)
+{
+    const struct object *x = state_find_work(state, a->workload), *y = state_find_work(state, b->workload);
+    if (strcmp(a->workload, b->workload) == 0 && a->ordinal == b->ordinal)
+        return true;
+    return x && y && *x->work->gang && strcmp(x->work->gang, y->work->gang) == 0;
+}
+
+enum { BY_KEPT = 1, BY_VAIN = 2 };
+
+/* Who waits for the instance: something that is placed, something that is left out? */
+static unsigned awaited(const struct unit *u, uint64_t instance)
+{
+    unsigned by = 0;
+    for (size_t i = 0; i < u->steps.len; i++) {
+        const struct step *s = &u->steps.at[i];
+        if (places(s) && waits_for(s, instance))
+            by |= s->vain ? BY_VAIN : BY_KEPT;
+    }
+    return by;
+}
+
+/* Those that only what is left out waits for, and for none that stops with them anything else does. */
+static size_t stops_mark(struct unit *u)
+{
+    unsigned *by = ARENA_ARRAY(&u->arena, unsigned, u->steps.len);
+    size_t n = 0;
+    for (size_t i = 0; i < u->steps.len; i++)
+        by[i] = preempts(&u->steps.at[i]) ? awaited(u, u->steps.at[i].instance) : 0;
+    for (size_t i = 0; i < u->steps.len; i++) {
+        struct step *s = &u->steps.at[i];
+        unsigned all = 0;
+        for (size_t k = 0; preempts(s) && k < u->steps.len; k++)
+            if (by[k] && together(u->units->control->state, s, &u->steps.at[k]))
+                all |= by[k];
+        s->vain |= all == BY_VAIN;
+        n += all == BY_VAIN;
+    }
+    return n;
+}
+
+size_t unit_over_mark(struct unit *u)
+{
+    struct endings e = {0};
+    size_t n = 0;
+    endings_find(u, &e);
+    for (size_t i = 0; e.jobs.len && i < u->steps.len; i++) {
+        struct step *s = &u->steps.at[i];
+        const struct object *work = places(s) ? state_find_work(u->units->control->state, s->workload) : NULL;
+        s->vain = work && is_ending(&e, work);
+        n += s->vain;
+    }
+    vec_done(&e.jobs);
+    vec_done(&e.gangs);
+    return n ? n + stops_mark(u) : 0;
+}

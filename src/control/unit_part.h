@@ -1,0 +1,69 @@
+/* unit_part.h - what units are made of, for unit.c and the files beside it alone: the queue of units (unit.c), steps that are
+ * assumed in the cluster and given back (unit_assume.c), what is left out of a unit (unit_over.c), and what steps write
+ * (unit_build.c).
+ */
+#pragma once
+
+#include "control/change.h"
+#include "control/unit.h"
+#include "control/unit_record.h"
+#include "control/unit_taken.h"
+
+/* One action or fact, with all it needs when its unit's turn comes; the plan is gone by then. */
+struct step {
+    enum berth_op op;
+    enum berth_cause cause;
+    const char *workload, *node;
+    uint32_t ordinal;
+    uint64_t instance;
+    json_t *doc;                  /* of PLACE, RESERVE: the instance's; of a fact: its own. NULL otherwise */
+    const char *fact;             /* the id of a fact's document; NULL: an action */
+    struct berth_fact remembered; /* that fact */
+    const char *resource;         /* of ADJUST */
+    int64_t limit;
+    int32_t score, rival;
+    bool vain; /* to be left out: its pod is of a job that is over */
+};
+
+struct unit {
+    struct unit *next;
+    struct units *units;
+    struct arena arena;
+    struct unit_basis basis;
+    VEC(struct step) steps;
+    struct str reasons; /* of the pods left over, on the plan's first unit */
+    struct unit_taken taken;
+    size_t number, of;
+    bool whole;       /* all of its steps or none */
+    bool frees;       /* some step makes room at once, which later ones may have been given */
+    bool broken;      /* a step of a whole one could not be assumed */
+    uint64_t dropped; /* state_dropped when it was assumed: if that differs by now, it stands in the cluster no more */
+};
+
+struct units {
+    struct control *control;
+    void (*idle)(void *ctx);
+    void *ctx;
+    struct unit *first, *last; /* the first one is under way, if any is */
+    size_t len;
+    VEC(uint64_t) own; /* revisions of our commits, growing */
+    uint64_t returned; /* how often something was given back that later plans count on */
+    bool failed, troubled, submitted;
+    struct unit_failures failures; /* since the last record */
+};
+
+/* unit_assume.c: assumes an action in the cluster, or a fact, and adds it to the unit; what the cluster has no room for by now is
+ * not added. */
+void unit_assume(struct unit *u, const struct berth_action *a);
+void unit_assume_fact(struct unit *u, const struct berth_fact *fact);
+/* The cluster goes back to what the documents say. */
+void unit_step_give_back(struct unit *u, const struct step *step);
+const char *unit_instance_id(struct arena *arena, uint64_t number);
+
+/* unit_over.c: marks what is to be left out (step.vain), as the state is now; returns how many steps are. */
+size_t unit_over_mark(struct unit *u);
+
+/* unit_build.c: writes the step into the change; false: something it rests on has changed since the plan was made. */
+bool unit_step_build(struct unit *u, struct change *change, const struct step *s);
+/* The workload that an instance is stopped for; NULL: none of this unit waits for it. */
+const char *unit_stopped_for(const struct unit *u, uint64_t instance);

@@ -1,0 +1,151 @@
+# kit.sh - what the shell tests share: programs that must be there, a scratch folder, cases, daemons. To be sourced.
+#
+# A test names what it needs, calls kit_begin, then check for each case, and ends with kit_end. $work is its scratch
+# folder; what is in $children is killed at its end, and $daemon is stopped.
+# shellcheck shell=bash
+# shellcheck disable=SC2034 # the tests use what is set here
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+berth=${BERTH_BUILD:?is the build folder}/src/cli/berth
+berthd=$BERTH_BUILD/src/berthd/berthd
+work=
+daemon=
+children=()
+cases=0
+failed=0
+
+# needs_built PROGRAM...: else the test is skipped.
+needs_built() {
+    local program
+    for program; do
+        [ -x "$program" ] && continue
+        echo "skip: $program is not built"
+        exit 77
+    done
+}
+
+# needs NAME...: programs of the system; else the test is skipped.
+needs() {
+    local program
+    for program; do
+        command -v "$program" >/dev/null && continue
+        echo "skip: there is no $program"
+        exit 77
+    done
+}
+
+# A network of bridges and links in a namespace; else the test is skipped.
+needs_networks() {
+    needs ip nsenter unshare
+    unshare --net sh -c 'ip link add br0 type bridge && ip link add a0 type veth peer name a1' 2>/dev/null && return
+    echo "skip: no network namespace with a bridge and a pair of links can be made here"
+    exit 77
+}
+
+# shellcheck disable=SC2317 # called by the trap
+kit_clean_up() {
+    local child
+    for child in "${children[@]}"; do kill "$child" 2>/dev/null && wait "$child" 2>/dev/null; done
+    if [ -n "$daemon" ]; then kill "$daemon" 2>/dev/null && wait "$daemon" 2>/dev/null; fi
+    rm -rf "$work"
+}
+
+# A scratch folder, and nothing of the caller's own settings.
+kit_begin() {
+    work=$(mktemp -d)
+    trap kit_clean_up EXIT
+    unset NO_COLOR BERTH_SERVER BERTH_TOKEN BERTH_TOKEN_FILE BERTH_CONTEXT XDG_CONFIG_HOME VISUAL EDITOR
+    export BERTH_CONFIG=$work/config/config.yaml TMPDIR=$work
+}
+
+# The plan of all cases; the status says whether they passed.
+kit_end() {
+    echo "1..$cases"
+    [ "$failed" = 0 ]
+}
+
+# check NAME COMMAND...: one test case; its output is shown when it fails.
+check() {
+    local name=$1
+    shift
+    cases=$((cases + 1))
+    if "$@" >"$work/log" 2>&1; then
+        echo "ok $cases - $name"
+    else
+        echo "not ok $cases - $name"
+        sed 's/^/# /' "$work/log"
+        failed=$((failed + 1))
+    fi
+}
+
+# ends CODE COMMAND...: the command ends with this exit code. Its output is in $work/out and $work/err.
+ends() {
+    local want=$1 got=0
+    shift
+    "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
+    [ "$got" = "$want" ] && return
+    echo "exit code $got, not $want: $*"
+    cat "$work/out" "$work/err"
+    return 1
+}
+
+# says WORDS: on standard error, in one line that starts with the program's name.
+says() {
+    grep -qF -- "$1" "$work/err" && grep -q '^berth: ' "$work/err" && return
+    echo "standard error should say '$1':"
+    cat "$work/err"
+    return 1
+}
+
+# prints PATTERN, hides PATTERN: on standard output.
+prints() {
+    grep -qE -- "$1" "$work/out" && return
+    echo "standard output should match '$1':"
+    cat "$work/out"
+    return 1
+}
+
+hides() {
+    grep -qE -- "$1" "$work/out" || return 0
+    echo "standard output should not match '$1':"
+    cat "$work/out"
+    return 1
+}
+
+# until_ok COMMAND...: tries for a minute, or $BERTH_PATIENCE seconds.
+until_ok() {
+    local i
+    for ((i = 0; i < 10 * ${BERTH_PATIENCE:-60}; i++)); do
+        "$@" >/dev/null 2>&1 && return
+        sleep 0.1
+    done
+    echo "never: $*"
+    "$@"
+    return 1
+}
+
+# free_port: prints a port of loopback that a daemon can have again after it was away. Needs python3.
+free_port() {
+    python3 "$here/ports.py"
+}
+
+# start DIR [OPTION...]: a daemon, instead of the one that runs; $daemon is its process, $url where it is. What it tells is
+# in $work/daemon.log.
+start() {
+    local data=$1
+    shift
+    if [ -n "$daemon" ]; then stop; fi
+    : >"$work/ready"
+    "$berthd" --data "$data" --listen "${listen:-127.0.0.1:0}" "$@" >"$work/ready" 2>"$work/daemon.log" &
+    daemon=$!
+    if ! until_ok grep -q '^ready ' "$work/ready"; then
+        cat "$work/daemon.log"
+        return 1
+    fi
+    url=$(sed -n 's/^ready //p' "$work/ready")
+}
+
+stop() {
+    kill "$daemon" && wait "$daemon"
+    daemon=
+}
