@@ -258,7 +258,6 @@ static void object_put(struct project *p, enum project_kind kind, const struct k
                         *o->namespace ? "/" : "", o->name);
         return;
     }
-    size_t marked = p->marked.len;
     if (!shelf_differs(s, key_of(p, o), &p->stripped))
         return;
     input_tell(p, &(struct project_input){.op = PROJECT_PUT,
@@ -270,13 +269,10 @@ static void object_put(struct project *p, enum project_kind kind, const struct k
         attachment_leave(p, o->name);
     shelf_put(s, key_of(p, o), &p->stripped);
     dependents_mark(p, kind, o);
-    if (p->marked.len > marked)
-        project_changed(p);
 }
 
 static void object_drop(struct project *p, enum project_kind kind, const struct kube_object *o)
 {
-    size_t marked = p->marked.len;
     if (shelf_find(&p->shelves[kind], key_of(p, o)) != NONE)
         input_tell(p, &(struct project_input){.op = PROJECT_DROP, .kind = kind, .object = o});
     class_mark(p, kind, key_of(p, o));
@@ -285,8 +281,6 @@ static void object_drop(struct project *p, enum project_kind kind, const struct 
     if (!shelf_drop(&p->shelves[kind], key_of(p, o)))
         return;
     dependents_mark(p, kind, o);
-    if (p->marked.len > marked)
-        project_changed(p);
 }
 
 /* ---- as they come ------------------------------------------------------------------------------------------------- */

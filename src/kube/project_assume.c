@@ -100,7 +100,7 @@ void project_give_back(struct project *p, uint64_t instance, int64_t not_before_
     volumes_forget(p, pod);
     pod_mark(p, pod);
     gang_note(p, pod);
-    project_changed(p);
+    project_changed(p); /* its place is free, whether or not it was marked */
     arena_rewind(&p->arena, mark);
 }
 

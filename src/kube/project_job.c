@@ -157,7 +157,6 @@ static bool role_put(struct project *p, const struct project_role *role)
     if (old != NONE)
         template_leave(p, old);
     pod_mark(p, pod);
-    project_changed(p);
     return true;
 }
 
@@ -186,7 +185,6 @@ void project_role_changed(struct project *p, const char *id)
     if (!p->pods.at[pod].marked)
         input_tell(p, &(struct project_input){.op = PROJECT_ROLE_CHANGED, .id = id});
     pod_mark(p, pod);
-    project_changed(p);
 }
 
 bool project_role_there(const struct project *p, const char *id)

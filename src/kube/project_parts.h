@@ -252,6 +252,7 @@ uint32_t pod_find(const struct project *p, const char *id); /* NONE */
 const char *pod_scheduler(const struct project *p, const char *name);
 void pod_put(struct project *p, const struct kube_object *o);
 void pod_drop(struct project *p, const struct kube_object *o);
+/* It is told anew at the next look, which is asked for: whatever marks it, nobody else need do so. */
 void pod_mark(struct project *p, uint32_t pod);
 /* Tells the cluster of the pod as it is now known. */
 void pod_project(struct project *p, uint32_t pod);

@@ -257,10 +257,10 @@ void pod_project(struct project *p, uint32_t pod)
 void pod_mark(struct project *p, uint32_t pod)
 {
     struct pod_entry *e = &p->pods.at[pod];
-    if (e->marked)
-        return;
+    if (!e->marked)
+        vec_push(&p->marked, pod);
     e->marked = true;
-    vec_push(&p->marked, pod);
+    project_changed(p);
 }
 
 void pod_forget(struct project *p, uint32_t pod)
@@ -356,7 +356,6 @@ static void pod_take(struct project *p, uint32_t pod, struct kube_pod *from, con
         pod_bound(p, pod, from, arena_strndup(&p->arena, facts->node.at, facts->node.len));
     } else {
         pod_mark(p, pod); /* once for all that comes at once */
-        project_changed(p);
     }
     if (p->pods.at[pod].gang != NONE)
         gang_changed(p, p->pods.at[pod].gang);

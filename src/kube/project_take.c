@@ -311,7 +311,6 @@ void pod_shun(struct project *p, uint32_t pod, const char *node)
 {
     vec_push(&p->pods.at[pod].wait->shunned, mem_strdup(node));
     pod_mark(p, pod);
-    project_changed(p);
 }
 
 void pod_shun_none(struct pod_wait *wait)

@@ -226,6 +226,31 @@ static void which(void **state)
     assert_string_equal(chosen[0].volume, "small");
 }
 
+/* Of two pods placed at once each is to be told anew because of the other: that is asked for, and that their claim is bound, too. */
+static void two_of_one_claim(void **state)
+{
+    CLEANUP(scene) struct scene s;
+    (void)state;
+    scene_begin(&s);
+    scene_node(&s, "n1", "a", "");
+    scene_put(&s, PROJECT_STORAGE_CLASS, WAITS(""));
+    scene_put(&s, PROJECT_VOLUME, "{metadata: {name: v1}, spec: {" HAS "}, status: {phase: Available}}");
+    scene_put(&s, PROJECT_CLAIM, CLAIM("", ASKS));
+    scene_pod(&s, "p", "", "", USES("data"));
+    scene_pod(&s, "q", "", "", USES("data"));
+    assert_string_equal(scene_says(&s), "p->n1 q->n1");
+    unsigned changes = s.changes;
+    uint64_t p = project_assume(s.p, "default:p", "n1", 0, NULL, 0);
+    uint64_t q = project_assume(s.p, "default:q", "n1", 0, NULL, 0);
+    assert_true(p > 0 && q > 0);
+    assert_true(s.changes > changes);
+    assert_string_equal(scene_says(&s), "");
+    changes = s.changes;
+    scene_put(&s, PROJECT_CLAIM, CLAIM(", " BOUND, ASKS ", volumeName: v1"));
+    assert_true(s.changes > changes);
+    assert_true(project_volumes_bound(s.p, p) && project_volumes_bound(s.p, q));
+}
+
 /* Two claims, each of which has a volume on either node, but no node has two. */
 static void two_on_two_nodes(void **state)
 {
@@ -545,6 +570,7 @@ int main(void)
         cmocka_unit_test(no_zones),
         cmocka_unit_test(ephemeral),
         cmocka_unit_test(which),
+        cmocka_unit_test(two_of_one_claim),
         cmocka_unit_test(two_on_two_nodes),
         cmocka_unit_test(made_on_the_node),
         cmocka_unit_test(for_one_pod),

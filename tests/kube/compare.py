@@ -400,6 +400,7 @@ def compare(runner, chosen, who):
         result = runner.run(case, number)
         wrong = judge(case, result, expected.get(case["name"]), who)
         if wrong:  # a machine that was busy? once more, slowly
+            print(f"# once more, after: {'; '.join(wrong)}", flush=True)
             result = runner.run(case, number, seen=1)
             wrong = judge(case, result, expected.get(case["name"]), who)
         all_results[case["name"]] = {**result, "failed": wrong}
@@ -434,6 +435,8 @@ def main():
             save(runner, chosen)
         else:
             failed, results = compare(runner, chosen, options.who)
+            if failed:
+                plane.tell()
             if options.json:
                 pathlib.Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
         runner.end()

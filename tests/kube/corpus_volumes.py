@@ -135,6 +135,8 @@ def waiting_cases():
                [with_claims("@p0", "@c0"), with_claims("@p1", "@c1")], True)
     yield case("volume: waits, two pods of one claim", three() + [claim("@c0"), volume("@v0", nodes=["@b"])],
                [with_claims("@p0", "@c0"), with_claims("@p1", "@c0")])
+    yield case("volume: waits, two pods of one claim at once", three() + [claim("@c0"), volume("@v0", nodes=["@b"])],
+               [with_claims("@p0", "@c0"), with_claims("@p1", "@c0")], True)
     own = {"name": "own", "ephemeral": {"volumeClaimTemplate": {"spec": {
         "storageClassName": "static", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}}}
     yield case("volume: of the pod itself, its claim is missing", three(), [objects.pod("@p", cpu="1", volumes=[own])])
