@@ -1,6 +1,5 @@
 #include "kube/run.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -16,7 +15,7 @@
 #include "kube/tenant_feed.h"
 #include "kube/webhook.h"
 
-/* What is watched always, and pod groups, which not every API server has. Tenants and jobs count as one more each. */
+/* Tenants and jobs count as one more each. */
 enum { SOURCES = PROJECT_GROUP + 1, SOURCES_KNOWN = SOURCES + 2 };
 #define DAY_NS (24 * 3600 * INT64_C(1000000000))
 enum { EVENTS_MAX = 65536 }; /* that wait to be written: a burst of pods has one each */
@@ -157,14 +156,17 @@ static const char *const without[SOURCES] = {
     [PROJECT_CAPACITY] = "no volumes are made by drivers that tell where there is room",
     [PROJECT_LIMIT_RANGE] = "jobs are judged without the requests that these would give their pods",
     [PROJECT_RUNTIME_CLASS] = "jobs are judged without the overhead that these would give their pods",
+    [PROJECT_GROUP] = "pods that name one wait for it to appear",
 };
 
-/* Once; it is asked for again each minute. */
-static void on_watch_refused(void *ctx, const char *text)
+/* Once; it is asked for again each minute. Most API servers have no pod groups, and nobody misses them. */
+static void on_watch_refused(void *ctx, int status, const char *text)
 {
     const struct source *s = ctx;
     const struct project_source *of = &project_sources[s->kind];
     CLEANUP(str) struct str said = {0};
+    if (s->kind == PROJECT_GROUP && status == 404)
+        return;
     str_addf(
         &said,
         "berth-kube may not list and watch %s (%s): it goes on as if there were none, and %s. Give it the role of this "
@@ -189,33 +191,12 @@ static void watch_begin(struct source *s)
                                                           .ctx = s});
 }
 
-static void on_looked(void *ctx, const struct kube_answer *answer)
-{
-    struct source *s = ctx;
-    if (answer->code == 0) {
-        watch_begin(s);
-        return;
-    }
-    if (answer->code != -ENOENT)
-        on_watch_trouble(s, answer->text);
-    source_done(s->process);
-}
-
 static void watches_begin(struct kube_process *p)
 {
-    CLEANUP(str) struct str path = {0};
     for (size_t i = 0; i < SOURCES; i++) {
         p->sources[i] = (struct source){.process = p, .kind = (enum project_kind)i};
-        if (i < PROJECT_KINDS)
-            watch_begin(&p->sources[i]);
+        watch_begin(&p->sources[i]);
     }
-    str_addf(&path, "%s?limit=1", project_sources[PROJECT_GROUP].path);
-    (void)kube_start(p->api, &(struct kube_request){.method = "GET",
-                                                    .path = path.at,
-                                                    .rank = KUBE_URGENT,
-                                                    .harmless = true,
-                                                    .done = on_looked,
-                                                    .ctx = &p->sources[PROJECT_GROUP]});
 }
 
 /* ---- from begin to end ------------------------------------------------------------------------------------------------------ */

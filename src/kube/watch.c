@@ -165,7 +165,7 @@ static bool do_without(struct kube_watch *w, const struct kube_answer *a)
     w->next[0] = '\0';
     loop_timer_set(w->timer, loop_now_ns(w->config.loop) + w->config.refused_ns);
     if (!w->refused)
-        w->config.refused(w->config.ctx, a->text);
+        w->config.refused(w->config.ctx, a->status, a->text);
     w->refused = true;
     synced(w);
     return true;

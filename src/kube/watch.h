@@ -45,7 +45,7 @@ struct kube_watch_config {
     void (*trouble)(void *ctx, const char *text); /* for the log: it goes on by itself. NULL: nobody listens */
     /* Not NULL: the consumer can do without. Told when the server does not let us read it (403) or does not have it (404): once, until it does. What is
      * known stays as it is, at first that there is nothing, and counts as synced; it is asked for again after refused_ns. */
-    void (*refused)(void *ctx, const char *text);
+    void (*refused)(void *ctx, int status, const char *text);
     int64_t refused_ns; /* 0: a minute */
     void *ctx;
     bool pages;       /* lists in pages at once, without trying the other way */

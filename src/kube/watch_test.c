@@ -50,9 +50,10 @@ static void trouble(void *ctx, const char *text)
     s->troubles++;
 }
 
-static void refused(void *ctx, const char *text)
+static void refused(void *ctx, int status, const char *text)
 {
     struct stage *s = ctx;
+    assert_true(status == 403 || status == 404);
     assert_non_null(strstr(text, "(40"));
     str_add(&s->heard, "refused ");
 }

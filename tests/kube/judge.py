@@ -210,13 +210,14 @@ def gpus_are_reported(plane):
 def with_an_older_role(plane):
     """Kinds that were not watched from the beginning count as not there: it says so once of each, and leads and binds as ever."""
     plane.leave(plane.scheduler)
-    later = {"limitranges", "csidrivers", "csistoragecapacities", "runtimeclasses", "volumeattachments"}
+    later = {"limitranges", "csidrivers", "csistoragecapacities", "runtimeclasses", "volumeattachments", "podgroups"}
     role = plane.admin.get("ClusterRole", "berth-kube")
     rules = [{**rule, "resources": [one for one in rule["resources"] if one not in later]} for rule in role["rules"]]
     plane.admin.patch(role, {"rules": [rule for rule in rules if rule["resources"]]})
     berth = plane.client(BERTH)
     for path in ("/api/v1/limitranges", "/apis/storage.k8s.io/v1/csidrivers", "/apis/storage.k8s.io/v1/csistoragecapacities",
-                 "/apis/storage.k8s.io/v1/volumeattachments", "/apis/node.k8s.io/v1/runtimeclasses"):
+                 "/apis/storage.k8s.io/v1/volumeattachments", "/apis/node.k8s.io/v1/runtimeclasses",
+                 "/apis/scheduling.k8s.io/v1alpha2/podgroups"):
         wait_for(f"{path} may not be listed", lambda which=path: berth.ask("GET", which)[0] == 403)
     berth.close()
     start(plane)
