@@ -167,7 +167,11 @@ static void on_deleted(void *ctx, const struct kube_job_answer *answer)
         return;
     log_write(k->c.log, kube_wall_ns(), LEVEL_WARN, "delete.failed", LOG_TEXT("namespace", answer->job.namespace),
               LOG_TEXT("pod", answer->name), LOG_TEXT("text", answer->text));
-    project_stopping(k->c.project, answer->ticket, false);
+    int64_t again_ns = stuck_note(&k->stuck, answer->ticket, kube_wall_ns());
+    struct live_job *j = job_answered(k, answer);
+    jobs_due(k, again_ns);
+    if (j)
+        job_due(j, again_ns);
 }
 
 void job_pod_delete(struct kube_jobs *k, const struct kube_job_ref *job, const char *pod, const char *uid,
@@ -214,6 +218,7 @@ static void made(struct kube_jobs *k, const struct kube_job_answer *answer)
         if (doomed)
             job_pod_delete(k, &answer->job, answer->name, answer->uid, instance);
         vec_push(&k->made, ((struct made_pod){instance, kube_wall_ns()}));
+        jobs_due(k, kube_wall_ns() + JOB_UNSEEN_NS);
         return; /* counts as assumed until the watch shows it */
     }
     if (!there)
@@ -440,7 +445,8 @@ void job_tell(struct live_job *j, int64_t now_ns)
         json_decref(status);
         return;
     }
-    if (now_ns < j->tell_ns && !(j->end != JOB_GOES_ON && !j->over)) {
+    bool urgent = j->end != JOB_GOES_ON && !j->over && j->status; /* unless the last one was refused */
+    if (now_ns < j->tell_ns && !urgent) {
         job_due(j, j->tell_ns);
         json_decref(status);
         return;

@@ -282,14 +282,19 @@ static void ended_remember(void *ctx, const char *role, uint32_t ordinal)
 static void status_take(struct live_job *j)
 {
     const json_t *restarts = json_object_get(j->status, "restarts");
-    const char *reason = json_string_value(json_object_get(j->status, "reason"));
-    bool complete = job_condition(j->status, "Complete"), failed = job_condition(j->status, "Failed");
     if (j->spec.gang && json_integer_value(restarts) > 0 && json_integer_value(restarts) < 1000000)
         j->attempt = (uint32_t)json_integer_value(restarts) + 1;
     const char *indexes = json_string_value(json_object_get(j->status, "completedIndexes"));
     if (indexes && j->known)
         job_indexes_each(indexes, ended_remember, j);
-    if (!complete && !failed)
+}
+
+/* Whoever leads now may have written that it is over: what it came to cannot always be told from its pods. */
+static void end_take(struct live_job *j)
+{
+    const char *reason = json_string_value(json_object_get(j->status, "reason"));
+    bool complete = job_condition(j->status, "Complete"), failed = job_condition(j->status, "Failed");
+    if (j->over || j->telling || (!complete && !failed))
         return;
     j->end = complete ? JOB_COMPLETE : JOB_FAILED;
     j->over = true;
@@ -412,6 +417,7 @@ void kube_jobs_put(struct kube_jobs *k, const json_t *object)
     }
     if (is_new)
         status_take(j);
+    end_take(j);
     if (j->leaves || j->over)
         job_roles_drop(j);
     else if (changed && j->known && !j->refused) {

@@ -9,11 +9,10 @@
 #include "kube/tenant.h"
 
 #define LOOK_NS (10 * SECOND_NS) /* at whether the API server has them by now */
-#define UNSEEN_NS (60 * SECOND_NS)
 
 /* ---- later ----------------------------------------------------------------------------------------------------------- */
 
-static void timer_due(struct kube_jobs *k, int64_t wall_ns)
+void jobs_due(struct kube_jobs *k, int64_t wall_ns)
 {
     int64_t left = wall_ns - kube_wall_ns(), at = loop_now_ns(k->c.loop) + (left > 0 ? left : 0);
     if (at >= k->timer_ns)
@@ -27,7 +26,7 @@ void job_due(struct live_job *j, int64_t wall_ns)
     if (j->due_ns && j->due_ns <= wall_ns)
         return;
     j->due_ns = wall_ns;
-    timer_due(j->k, wall_ns);
+    jobs_due(j->k, wall_ns);
 }
 
 /* ---- what a role asks for ------------------------------------------------------------------------------------------------- */
@@ -112,14 +111,14 @@ static void unseen_look(struct kube_jobs *k, int64_t now_ns)
         struct project_pod pod;
         if (!project_pod_by_instance(k->c.project, m.instance, &pod) || *pod.uid)
             continue;
-        if (now_ns - m.since_ns > UNSEEN_NS)
+        if (now_ns - m.since_ns > JOB_UNSEEN_NS)
             project_give_back(k->c.project, m.instance, 0);
         else
             k->made.at[left++] = m;
     }
     k->made.len = left;
     if (left)
-        timer_due(k, now_ns + UNSEEN_NS);
+        jobs_due(k, now_ns + JOB_UNSEEN_NS);
 }
 
 void kube_jobs_look(struct kube_jobs *k, int64_t now_ns)
@@ -127,6 +126,9 @@ void kube_jobs_look(struct kube_jobs *k, int64_t now_ns)
     if (!k->synced)
         return;
     unseen_look(k, now_ns);
+    int64_t stuck_ns = stuck_look(&k->stuck, now_ns);
+    if (stuck_ns != INT64_MAX)
+        jobs_due(k, stuck_ns);
     job_volumes_look(k, now_ns);
     for (size_t i = 0; i < k->jobs.len; i++) {
         struct live_job *j = k->jobs.at[i];
@@ -158,12 +160,14 @@ static void on_timer(void *ctx)
         if (!j->due_ns)
             continue;
         if (j->due_ns > now_ns) {
-            timer_due(k, j->due_ns);
+            jobs_due(k, j->due_ns);
             continue;
         }
         j->due_ns = 0;
         j->dirty = true;
-        if (j->trial_ns && j->trial_ns <= now_ns && job_goes_on(j))
+        if (!job_goes_on(j))
+            j->trial_ns = 0; /* and none will be: nothing of that is ever undone */
+        if (j->trial_ns && j->trial_ns <= now_ns)
             job_try(j);
         else if (j->trial_ns)
             job_due(j, j->trial_ns);
@@ -250,6 +254,7 @@ struct kube_jobs *kube_jobs_new(const struct kube_jobs_config *config)
     struct kube_jobs *k = mem_zalloc(sizeof *k);
     k->c = *config;
     k->timer_ns = INT64_MAX;
+    k->stuck.project = config->project;
     k->writer = kube_job_writer_new(config->api, k);
     job_volumes_begin(k);
     k->timer = loop_timer_new(config->loop, look_again, k);
@@ -272,6 +277,7 @@ void kube_jobs_free(struct kube_jobs *k)
     vec_done(&k->jobs);
     job_stems_done(k);
     vec_done(&k->made);
+    stuck_done(&k->stuck);
     vec_done(&k->queue);
     map_done(&k->making);
     map_done(&k->doomed);

@@ -13,6 +13,7 @@
 #include "kube/job_pod.h"
 #include "kube/job_write.h"
 #include "kube/provision.h"
+#include "kube/stuck.h"
 #include "kube/watch.h"
 
 #define SECOND_NS INT64_C(1000000000)
@@ -131,6 +132,7 @@ struct kube_jobs {
     VEC(uint32_t) stems_free;
     struct map stems_by_text;
     VEC(struct made_pod) made; /* until they are seen */
+    struct stuck stuck;        /* by the wall clock */
     struct map making, doomed; /* instances whose pods are being made; of these: are to be deleted at once */
     VEC(uint64_t) queue;       /* of those that are being made: not sent yet, the first from queue_first on */
     size_t queue_first, under_way;
@@ -165,6 +167,9 @@ static inline bool job_goes_on(const struct live_job *j)
 }
 
 /* job_life.c */
+#define JOB_UNSEEN_NS (60 * SECOND_NS) /* after it was made, a pod that nobody saw is gone */
+/* All of them are looked at again at this moment of the wall clock. */
+void jobs_due(struct kube_jobs *k, int64_t wall_ns);
 /* It is looked at again at this moment of the wall clock; the first of several counts. */
 void job_due(struct live_job *j, int64_t wall_ns);
 void job_ends(struct live_job *j, enum job_end end, const char *reason, const char *text);

@@ -114,6 +114,8 @@ bool project_promote(struct project *p, uint64_t instance);
 void project_give_back(struct project *p, uint64_t instance, int64_t not_before_ns);
 /* An instance was told to go (a victim): it counts as stopping; or it was not after all. */
 void project_stopping(struct project *p, uint64_t instance, bool stopping);
+/* One that is reserved until this instance is gone; 0: none. O(pods). */
+uint64_t project_waiter(const struct project *p, uint64_t instance);
 /* What was last told to the pod's owner. */
 void project_told(struct project *p, const char *workload, const char *text, int64_t now_ns);
 

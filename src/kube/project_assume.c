@@ -126,6 +126,17 @@ void project_stopping(struct project *p, uint64_t instance, bool stopping)
     arena_rewind(&p->arena, mark);
 }
 
+uint64_t project_waiter(const struct project *p, uint64_t instance)
+{
+    for (size_t i = 0; i < p->pods.len; i++) {
+        const struct pod_entry *e = &p->pods.at[i];
+        for (size_t k = 0; e->id && e->state == POD_RESERVED && k < e->wait->waits_len; k++)
+            if (e->wait->waits[k] == instance)
+                return e->instance;
+    }
+    return 0;
+}
+
 void project_told(struct project *p, const char *workload, const char *text, int64_t now_ns)
 {
     uint32_t pod = pod_find(p, workload);

@@ -8,6 +8,7 @@
 #include "kube/clock.h"
 #include "kube/policy.h"
 #include "kube/provision.h"
+#include "kube/stuck.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define BACK_OFF_NS SECOND_NS /* after the first binding that failed; doubles */
@@ -19,6 +20,7 @@ struct kube_scheduler {
     struct kube_scheduler_config c;
     struct kube_writer *binder, *clearer; /* bindings; pods that give way */
     struct kube_provisioner *provisioner;
+    struct stuck stuck; /* by the loop's clock */
     struct loop_source *timer;
     struct kube_policy policy;
     int64_t due_ns;  /* the next plan, by the loop's clock; INT64_MAX: none */
@@ -70,6 +72,16 @@ static void wish(struct kube_scheduler *s, int64_t at_ns)
     loop_timer_set(s->timer, at_ns);
 }
 
+/* Also for what was wished while the plan was made. */
+static void rest(struct kube_scheduler *s, int64_t until_ns)
+{
+    int64_t due_ns = s->due_ns;
+    s->rest_ns = until_ns;
+    s->due_ns = INT64_MAX;
+    if (due_ns != INT64_MAX)
+        wish(s, due_ns);
+}
+
 /* ---- bindings -------------------------------------------------------------------------------------------------------- */
 
 static int64_t back_off_ns(uint32_t failures)
@@ -112,6 +124,8 @@ static void on_provisioned(void *ctx, uint64_t instance, const char *trouble)
     struct project_pod pod;
     if (trouble[0]) {
         on_bound(s, instance, KUBE_FAILED, trouble);
+    } else if (!s->c.leads(s->c.ctx)) {
+        project_give_back(s->c.project, instance, 0); /* whoever leads now decides anew */
     } else if (project_pod_by_instance(s->c.project, instance, &pod)) {
         const struct kube_pod_ref ref = ref_of(&pod);
         kube_bind(s->binder, &ref, pod.node, instance);
@@ -138,8 +152,16 @@ static void on_cleared(void *ctx, uint64_t instance, enum kube_fate fate, const 
         return;
     log_write(s->c.log, kube_wall_ns(), LEVEL_WARN, "preempt.failed", LOG_TEXT("namespace", pod.namespace),
               LOG_TEXT("pod", pod.name), LOG_TEXT("text", text));
-    project_stopping(s->c.project, instance, false);
-    kube_scheduler_wake(s);
+    wish(s, stuck_note(&s->stuck, instance, loop_now_ns(s->c.loop)));
+}
+
+/* It was promised a place that nobody clears. */
+static void on_given_back(void *ctx, const struct project_pod *pod)
+{
+    const struct kube_scheduler *s = ctx;
+    const struct kube_pod_ref ref = ref_of(pod);
+    if (!*pod->role) /* else there is no pod yet */
+        kube_nominate(s->clearer, &ref, "");
 }
 
 /* For whom an instance is to stop: the reservation of the same plan that waits for it. */
@@ -281,6 +303,7 @@ static void step(void *ctx)
     if (!s->c.leads(s->c.ctx))
         return;
     kube_provision_look(s->provisioner);
+    wish(s, stuck_look(&s->stuck, loop_now_ns(s->c.loop)));
     int64_t now_ns = kube_wall_ns(), begin_ns = kube_clock_ns();
     if (s->c.jobs)
         kube_jobs_look(s->c.jobs, now_ns);
@@ -293,10 +316,15 @@ static void step(void *ctx)
         plan_policy_done(&policy);
         return;
     }
+    if (!s->c.leads(s->c.ctx)) { /* it took so long that another may */
+        kube_choice_done(&choice);
+        plan_policy_done(&policy);
+        return;
+    }
     if (s->c.journal)
         kube_journal_plan(s->c.journal, now_ns, choice.plan);
     s->stats.last_ns = kube_clock_ns() - begin_ns;
-    s->rest_ns = kube_clock_ns() + 2 * s->stats.last_ns;
+    rest(s, kube_clock_ns() + 2 * s->stats.last_ns);
     s->stats.seconds += (double)s->stats.last_ns / 1e9;
     s->stats.plans++;
     s->stats.pending = berth_plan_pendings(choice.plan);
@@ -323,6 +351,7 @@ struct kube_scheduler *kube_scheduler_new(const struct kube_scheduler_config *co
     s->binder = kube_writer_new(config->api, on_bound, s);
     s->clearer = kube_writer_new(config->api, on_cleared, s);
     s->provisioner = kube_provisioner_new(config->loop, config->api, config->project, on_provisioned, s);
+    s->stuck = (struct stuck){.project = config->project, .gives_back = on_given_back, .ctx = s};
     s->timer = loop_timer_new(config->loop, step, s);
     return s;
 }
@@ -335,6 +364,7 @@ void kube_scheduler_free(struct kube_scheduler *s)
     kube_provisioner_free(s->provisioner);
     kube_writer_free(s->binder);
     kube_writer_free(s->clearer);
+    stuck_done(&s->stuck);
     str_done(&s->text);
     mem_free(s->names);
     mem_free(s);

@@ -1,0 +1,131 @@
+/* job_rest_test.c - what is refused is not tried again at once, and what is over rests: nothing goes round in circles. */
+#include "kube/job_life.h"
+
+#include "kube/job_kit_test.h"
+
+#define ONE "roles: [{name: w, " TEMPLATE "}]"
+#define NO "{\"kind\":\"Status\",\"message\":\"no\"}"
+
+/* How often it asked for a look, in as many rounds as a circle would need to show. */
+static unsigned circles(struct life *l)
+{
+    unsigned before = l->changes;
+    for (int i = 0; i < 50; i++)
+        kit_round(&l->f.kit);
+    return l->changes - before;
+}
+
+static void nothing_is_asked(struct life *l)
+{
+    for (int i = 0; i < 50; i++) {
+        (void)step(l);
+        kit_round(&l->f.kit);
+    }
+    assert_int_equal(l->f.asked.len, 0);
+}
+
+/* Its pods were refused and would be tried again; before that it is deleted, and stays for a finalizer. */
+static void refused_and_deleted(void **state)
+{
+    (void)state;
+    CLEANUP(life) struct life l;
+    life_begin_as(&l, true);
+    put(&l, ONE, "", 1);
+    fake_answer(next(&l, "POST", PODS), 403, NO);
+    KIT_UNTIL(&l.f.kit, kube_jobs_stats(l.k).refused == 1);
+    json_t *root = kit_parse("{metadata: {name: train, namespace: default, uid: j-1, generation: 1, creationTimestamp: "
+                             "'2026-01-01T00:00:00Z', deletionTimestamp: '2026-01-01T00:00:01Z'}, spec: {" ONE "}}");
+    kube_jobs_put(l.k, root);
+    json_decref(root);
+    (void)step(&l);
+    unsigned changes = l.changes;
+    KIT_UNTIL(&l.f.kit, l.changes > changes); /* the moment of the next trial */
+    assert_int_equal(circles(&l), 0);
+}
+
+/* Another replica leads and writes that it has failed: its pods, which are deleted, do not say so. */
+static void another_writes_the_end(void **state)
+{
+    (void)state;
+    CLEANUP(life) struct life l;
+    life_begin(&l);
+    accepted(&l, ONE, "");
+    pod(&l, "train-w-0", 0, 1, "Running", "");
+    settle(&l);
+    put(&l, ONE,
+        "phase: Failed, reason: too long, conditions: [{type: Failed, status: 'True', reason: DeadlineExceeded}]", 1);
+    assert_false(is_there(&l, "default:train:w"));
+    scene_drop(&l.s, PROJECT_POD, "{metadata: {name: train-w-0, namespace: default}}");
+    settle(&l);
+    assert_int_equal(step(&l), 0);
+    has(status(&l), "\"type\":\"Failed\",\"status\":\"True\",\"reason\":\"DeadlineExceeded\"");
+}
+
+/* The status of one that has ended is refused: it is written again, but not at once. */
+static void the_end_cannot_be_written(void **state)
+{
+    (void)state;
+    CLEANUP(life) struct life l;
+    life_begin_as(&l, true);
+    accepted(&l, "gang: false, " ONE, "");
+    pod(&l, "train-w-0", 0, 1, "Running", "");
+    (void)step(&l);
+    (void)status(&l);
+    settle(&l);
+    pod(&l, "train-w-0", 0, 1, "Succeeded", "");
+    (void)step(&l);
+    fake_answer(next(&l, "PATCH", JOB "/status"), 403, NO);
+    settle(&l);
+    nothing_is_asked(&l);
+    l.ahead_ns = 6 * SECOND_NS;
+    put(&l, "gang: false, " ONE, "", 1); /* it is looked at */
+    (void)step(&l);
+    has(status(&l), "\"type\":\"Complete\",\"status\":\"True\"");
+}
+
+/* Answers what is asked until a deletion is; looks when it is asked to, and only then. */
+static struct http_exchange *deletion(struct life *l)
+{
+    unsigned looked = l->changes;
+    for (;;) {
+        if (l->changes != looked) {
+            (void)step(l);
+            looked = l->changes;
+        }
+        kit_round(&l->f.kit);
+        struct http_exchange *x = l->f.asked.len ? fake_next(&l->f) : NULL;
+        if (x && strcmp(http_method(x), "DELETE") == 0)
+            return x;
+        if (x)
+            fake_answer(x, 201, "{}");
+    }
+}
+
+/* A pod of an earlier attempt cannot be deleted: it is asked to go again, but not at once, and without anything else happening. */
+static void a_pod_that_stays(void **state)
+{
+    (void)state;
+    CLEANUP(life) struct life l;
+    life_begin_as(&l, true);
+    accepted(&l, "retries: 3, roles: [{name: w, tasks: 2, " TEMPLATE "}]", "restarts: 1");
+    pod(&l, "train-w-0", 0, 1, "Running", "");
+    (void)step(&l);
+    fake_answer(deletion(&l), 403, NO);
+    settle(&l);
+    while (l.f.asked.len)
+        fake_answer(fake_next(&l.f), 201, "{}");
+    settle(&l);
+    nothing_is_asked(&l);
+    assert_string_equal(http_path(deletion(&l)), PODS "/train-w-0");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refused_and_deleted),
+        cmocka_unit_test(another_writes_the_end),
+        cmocka_unit_test(the_end_cannot_be_written),
+        cmocka_unit_test(a_pod_that_stays),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,58 @@
+#include "kube/stuck.h"
+
+#define PAUSE_NS INT64_C(1000000000) /* after the first refusal; doubles */
+enum { DOUBLINGS_MAX = 6 };
+
+void stuck_done(struct stuck *s)
+{
+    vec_done(&s->pods);
+}
+
+int64_t stuck_note(struct stuck *s, uint64_t instance, int64_t now_ns)
+{
+    struct stuck_pod *pod = NULL;
+    for (size_t i = 0; i < s->pods.len; i++)
+        if (s->pods.at[i].instance == instance)
+            pod = &s->pods.at[i];
+    if (!pod) {
+        vec_push(&s->pods, ((struct stuck_pod){.instance = instance}));
+        pod = &s->pods.at[s->pods.len - 1];
+    }
+    pod->until_ns = now_ns + (PAUSE_NS << (pod->failures < DOUBLINGS_MAX ? pod->failures : DOUBLINGS_MAX));
+    pod->failures++;
+    return pod->until_ns;
+}
+
+static void undo(const struct stuck *s, uint64_t instance)
+{
+    struct project_pod pod;
+    uint64_t waiter;
+    project_stopping(s->project, instance, false);
+    if (project_pod_by_instance(s->project, instance, &pod) && pod.stopping)
+        return; /* somebody else deleted it, or it was only the answer that failed */
+    while ((waiter = project_waiter(s->project, instance)) && project_pod_by_instance(s->project, waiter, &pod)) {
+        if (s->gives_back)
+            s->gives_back(s->ctx, &pod);
+        project_give_back(s->project, waiter, 0);
+    }
+}
+
+int64_t stuck_look(struct stuck *s, int64_t now_ns)
+{
+    int64_t next_ns = INT64_MAX;
+    size_t left = 0;
+    for (size_t i = 0; i < s->pods.len; i++) {
+        struct stuck_pod stuck = s->pods.at[i];
+        struct project_pod pod;
+        if (!project_pod_by_instance(s->project, stuck.instance, &pod))
+            continue; /* it went all the same */
+        if (stuck.until_ns <= now_ns) {
+            undo(s, stuck.instance);
+            stuck.until_ns = INT64_MAX;
+        }
+        next_ns = stuck.until_ns < next_ns ? stuck.until_ns : next_ns;
+        s->pods.at[left++] = stuck;
+    }
+    s->pods.len = left;
+    return next_ns;
+}

@@ -1,0 +1,121 @@
+/* stuck_test.c - pods that cannot be deleted: asked again after pauses that grow, and whoever waits for them is let go. */
+#include "kube/stuck.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "kube/object_kit_test.h"
+
+#define SECOND_NS INT64_C(1000000000)
+#define PORT "containers: [{name: c, ports: [{hostPort: 80}]}]"
+
+struct told {
+    struct scene s;
+    struct stuck stuck;
+    uint64_t victim, waiter;
+    unsigned given_back;
+};
+
+static void gives_back(void *ctx, const struct project_pod *pod)
+{
+    struct told *t = ctx;
+    assert_int_equal(pod->instance, t->waiter);
+    t->given_back++;
+}
+
+/* `victim` has the port that `p` wants; `p` is promised its place. */
+static void told_begin(struct told *t)
+{
+    struct project_pod pod;
+    *t = (struct told){0};
+    scene_begin(&t->s);
+    t->stuck = (struct stuck){.project = t->s.p, .gives_back = gives_back, .ctx = t};
+    scene_node(&t->s, "n1", "a", "");
+    scene_pod(&t->s, "victim", "", "n1", PORT);
+    scene_pod(&t->s, "p", "", "", PORT);
+    (void)project_cluster(t->s.p);
+    assert_true(project_pod_of(t->s.p, "default:victim", &pod));
+    t->victim = pod.instance;
+    project_stopping(t->s.p, t->victim, true);
+    t->waiter = project_assume(t->s.p, "default:p", "n1", 0, &t->victim, 1);
+    assert_true(t->waiter > 0);
+}
+
+static void told_cleanup(struct told *t)
+{
+    stuck_done(&t->stuck);
+    scene_cleanup(&t->s);
+}
+
+static bool is_stopping(const struct told *t)
+{
+    struct project_pod pod;
+    return project_pod_by_instance(t->s.p, t->victim, &pod) && pod.stopping;
+}
+
+static bool is_promised(const struct told *t)
+{
+    struct project_pod pod;
+    return project_pod_by_instance(t->s.p, t->waiter, &pod);
+}
+
+static void after_a_pause(void **state)
+{
+    (void)state;
+    CLEANUP(told) struct told t;
+    told_begin(&t);
+    assert_true(stuck_look(&t.stuck, 0) == INT64_MAX);
+    assert_int_equal(stuck_note(&t.stuck, t.victim, 0), SECOND_NS);
+    assert_int_equal(stuck_look(&t.stuck, SECOND_NS - 1), SECOND_NS);
+    assert_true(is_stopping(&t) && is_promised(&t));
+    assert_true(stuck_look(&t.stuck, SECOND_NS) == INT64_MAX);
+    assert_false(is_stopping(&t) || is_promised(&t));
+    assert_int_equal(t.given_back, 1);
+}
+
+static void pauses_grow(void **state)
+{
+    (void)state;
+    CLEANUP(told) struct told t;
+    told_begin(&t);
+    for (unsigned i = 0; i < 20; i++) {
+        int64_t pause_ns = SECOND_NS << (i < 6 ? i : 6);
+        assert_int_equal(stuck_note(&t.stuck, t.victim, 7), 7 + pause_ns);
+        assert_int_equal(t.stuck.pods.len, 1);
+        (void)stuck_look(&t.stuck, 7 + pause_ns);
+    }
+}
+
+/* Somebody else deletes it meanwhile, or only the answer was lost: nobody lets go. */
+static void it_goes_after_all(void **state)
+{
+    (void)state;
+    CLEANUP(told) struct told t;
+    told_begin(&t);
+    (void)stuck_note(&t.stuck, t.victim, 0);
+    scene_put(
+        &t.s, PROJECT_POD,
+        "{metadata: {name: victim, namespace: default, uid: uid-victim, creationTimestamp: 100, deletionTimestamp: 200}, "
+        "spec: {schedulerName: berth, nodeName: n1, " PORT "}}");
+    assert_true(stuck_look(&t.stuck, SECOND_NS) == INT64_MAX);
+    assert_true(is_stopping(&t) && is_promised(&t));
+    scene_drop(&t.s, PROJECT_POD, "{metadata: {name: victim, namespace: default}}");
+    assert_true(stuck_look(&t.stuck, SECOND_NS) == INT64_MAX);
+    assert_int_equal(t.stuck.pods.len, 0);
+    assert_int_equal(t.given_back, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(after_a_pause),
+        cmocka_unit_test(pauses_grow),
+        cmocka_unit_test(it_goes_after_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
