@@ -106,6 +106,8 @@ static void on_expiry(void *ctx)
 
 static void lead_on(struct kube_lease *l)
 {
+    if (l->leads && kube_clock_ns() >= l->until_ns)
+        lead_end(l); /* for a moment nobody did: who asked then is to ask again */
     l->until_ns = l->asked_ns + l->config.duration_s * SECOND_NS - l->config.guard_ns;
     if (kube_clock_ns() >= l->until_ns)
         return; /* the answer took so long that it says nothing; the next one may */
@@ -207,7 +209,7 @@ static void on_write(void *ctx, const struct kube_answer *a)
 {
     struct kube_lease *l = ctx;
     l->call = NULL;
-    if (a->code == -EBUSY || a->code == -EEXIST || a->code == -ENOENT) {
+    if (a->code == -EBUSY || a->code == -EEXIST || (a->code == -ENOENT && l->doc)) {
         ask_read(l); /* another was faster, or our own last word was heard after all */
         return;
     }

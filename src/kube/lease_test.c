@@ -18,6 +18,7 @@ struct keeper {
     json_t *lease;
     unsigned version, writes;
     bool deaf;       /* keeps every request for ever */
+    bool nowhere;    /* it has no such namespace */
     bool forgetful;  /* does what is asked and loses the answer to the next write */
     json_t *written; /* the last one */
 };
@@ -52,6 +53,11 @@ static void handle(void *ctx, struct http_exchange *x)
     assert_string_equal(http_path(x), posts ? PATH : PATH "/berth");
     if (k->deaf)
         return;
+    if (posts && k->nowhere) {
+        k->writes++;
+        fake_answer(x, 404, "{\"kind\":\"Status\",\"message\":\"no such namespace\"}");
+        return;
+    }
     if (strcmp(http_method(x), "GET") == 0) {
         answer(x, k->lease ? 200 : 404, k->lease);
         return;
@@ -79,7 +85,7 @@ static void handle(void *ctx, struct http_exchange *x)
 struct runner {
     struct keeper *k;
     struct kube_lease *lease;
-    unsigned began, ended, released;
+    unsigned began, ended, released, troubles;
 };
 
 static void began(void *ctx)
@@ -93,6 +99,12 @@ static void ended(void *ctx)
     struct runner *r = ctx;
     assert_false(kube_lease_leads(r->lease));
     r->ended++;
+}
+
+static void troubled(void *ctx, const char *text)
+{
+    (void)text;
+    ((struct runner *)ctx)->troubles++;
 }
 
 static void released(void *ctx)
@@ -120,6 +132,7 @@ static void runner_start(struct runner *r, struct keeper *k, const char *identit
                                              .wall_ns = noon,
                                              .began = began,
                                              .ended = ended,
+                                             .trouble = troubled,
                                              .ctx = r};
     r->lease = kube_lease_new(&config);
 }
@@ -305,11 +318,26 @@ static void released_without_leading(void **state)
     assert_int_equal(a.ended, 0);
 }
 
+/* It is told, and tried again at the next look; when the namespace is made, it leads. */
+static void no_namespace(void **state)
+{
+    CLEANUP(keeper) struct keeper k = {.nowhere = true};
+    (void)state;
+    fake_start(&k.f, (struct http_config){.handle = handle});
+    CLEANUP(runner) struct runner a = {0};
+    runner_start(&a, &k, "a");
+    KIT_UNTIL(&k.f.kit, a.troubles == 3);
+    assert_int_equal(k.writes, 3);
+    k.nowhere = false;
+    KIT_UNTIL(&k.f.kit, a.began == 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_leads),       cmocka_unit_test(one_follows),   cmocka_unit_test(nobody_hears),
         cmocka_unit_test(another_took_it), cmocka_unit_test(a_lost_answer), cmocka_unit_test(released_without_leading),
+        cmocka_unit_test(no_namespace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,16 @@ static uint32_t gang_find(const struct project *p, const char *key)
     return map_find(&p->gangs_by_key, key_hash(key), gang_same, p, key);
 }
 
-/* What its object says; a pod's own word counts where there is none. */
+/* A pod's own word, where there is no object. */
+static void label_take(struct gang *g, const struct kube_pod *from)
+{
+    if (g->known || !from->group_by_label)
+        return;
+    g->known = true;
+    g->min = from->group_min;
+}
+
+/* What its object says. */
 static void gang_look(struct project *p, struct gang *g, const char *namespace, const char *name)
 {
     const struct shelf *s = &p->shelves[PROJECT_GROUP];
@@ -49,10 +58,7 @@ void gang_join(struct project *p, uint32_t pod, const struct kube_pod *from)
         gang_look(p, &p->gangs.at[i], from->meta.namespace, from->group);
     }
     struct gang *g = &p->gangs.at[i];
-    if (!g->known && from->group_by_label) {
-        g->known = true;
-        g->min = from->group_min;
-    }
+    label_take(g, from);
     p->pods.at[pod].gang = i;
     vec_push(&g->pods, pod);
 }
@@ -124,6 +130,10 @@ void gang_object(struct project *p, const char *namespace, const char *name)
         return;
     struct gang *g = &p->gangs.at[i];
     gang_look(p, g, namespace, name);
+    for (size_t k = 0; k < g->pods.len && !g->known; k++) {
+        const struct kube_pod from = pod_read(p, g->pods.at[k]);
+        label_take(g, &from);
+    }
     gang_changed(p, i);
     for (size_t k = 0; k < g->pods.len; k++)
         if (p->pods.at[g->pods.at[k]].role == ROLE_LATER)

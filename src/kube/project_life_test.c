@@ -315,6 +315,11 @@ static void gangs_by_label(void **state)
     scene_pod(&s, "b", "scheduling.x-k8s.io/pod-group: g, pod-group.scheduling.sigs.k8s.io/min-available: '2'", "",
               CPU("2"));
     assert_string_equal(scene_says(&s), "a->n1 b->n1 z->n1");
+    scene_put(&s, PROJECT_GROUP,
+              "{metadata: {name: g, namespace: default}, spec: {schedulingPolicy: {gang: {minCount: 3}}}}");
+    assert_string_equal(scene_says(&s), "?a ?b z->n1");
+    scene_drop(&s, PROJECT_GROUP, "{metadata: {name: g, namespace: default}}"); /* their own word counts again */
+    assert_string_equal(scene_says(&s), "a->n1 b->n1 z->n1");
 }
 
 static void refusals(void **state)

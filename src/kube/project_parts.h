@@ -345,6 +345,8 @@ const char *mount_claim(struct project *p, const struct kube_pod *from, const st
 /* project_take.c */
 /* Was it chosen for another pod that is on its way? */
 bool volume_taken(const struct project *p, const char *volume, uint32_t but);
+/* The node on which another pod on its way has the claim's volume made; "": none has. */
+const char *claim_made_on(struct project *p, uint32_t pod, const struct kube_claim *claim);
 /* Which volumes its claims get on the node; false: there is none for one of them. */
 bool volumes_choose(struct project *p, uint32_t pod, const struct kube_pod *from, const char *node);
 /* Have all that were chosen been bound to their claims? */

@@ -117,6 +117,13 @@ static uint32_t owner_of(struct project *p, uint32_t pod, const struct kube_clai
     return NONE;
 }
 
+const char *claim_made_on(struct project *p, uint32_t pod, const struct kube_claim *claim)
+{
+    uint32_t owner = owner_of(p, pod, claim);
+    return owner == NONE || *chosen_find(p, owner, claim->meta.uid)->volume ? ""
+                                                                            : p->nodes.at[p->pods.at[owner].node].name;
+}
+
 /* Is it to have a volume made before the other? One that waits for others to go cannot yet; of equal ones the first that got its place. */
 static bool inherits_first(const struct pod_entry *a, const struct pod_entry *b)
 {
@@ -159,12 +166,11 @@ static bool claim_join(struct project *p, uint32_t pod, const struct kube_claim 
                        const struct kube_labels *node)
 {
     const struct project_volume *before = chosen_find(p, owner, claim->meta.uid);
-    const char *made_on = p->nodes.at[p->pods.at[owner].node].name;
     struct kube_volume volume;
     const char *here = kube_labels_find(node, KUBE_NAME_LABEL);
     if (*before->volume && (!volume_find(p, before->volume, &volume) || !kube_terms_match(&volume.affinity, node)))
         return false;
-    if (!*before->volume && !p->pods.at[pod].task && strcmp(here, made_on) != 0)
+    if (!*before->volume && !p->pods.at[pod].task && strcmp(here, claim_made_on(p, pod, claim)) != 0)
         return false;
     chosen_add(p, pod, claim, before->volume, true);
     return true;
@@ -206,14 +212,18 @@ void volumes_take(struct project *p, const char *workload, const struct project_
     }
 }
 
-/* Whoever waits for a volume of the same class has more to choose from, or less. */
+/* Whoever waits for a volume of the same class has more to choose from, or less; of one that is to be made, whoever waits with the same claim. */
 static void others_mark(struct project *p, uint32_t pod)
 {
     const struct pod_wait *wait = p->pods.at[pod].wait;
     struct kube_volume volume;
-    for (size_t i = 0; i < wait->volumes_len; i++)
-        if (*wait->volumes[i].volume && volume_find(p, wait->volumes[i].volume, &volume))
+    for (size_t i = 0; i < wait->volumes_len; i++) {
+        const struct project_volume *v = &wait->volumes[i];
+        if (!*v->volume)
+            topic_mark_others(p, project_key(p, "claim", v->claim_namespace, v->claim), pod);
+        else if (volume_find(p, v->volume, &volume))
             topic_mark_others(p, project_key(p, "class", volume.class_name, NULL), pod);
+    }
 }
 
 static void chosen_drop(struct project *p, uint32_t pod)

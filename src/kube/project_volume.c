@@ -155,16 +155,19 @@ static bool anywhere_of(struct claims *c, const struct kube_claim *claim, const 
     return made_where(c, claim, class, to);
 }
 
+/* Tasks of jobs are placed with whoever has the volume made: it shows then from where it is reached. */
 static void first_add(struct claims *c, const struct kube_claim *claim, const struct kube_class *class)
 {
     struct kube_terms any = {0};
     held_add(c, claim, NULL, class);
     if (c->settled)
         return;
-    if (*claim->selected) { /* it is being made, for a node that was chosen before */
+    const char *selected =
+        *claim->selected || of_job(c->p, c->pod) ? claim->selected : claim_made_on(c->p, c->pod, claim);
+    if (*selected) { /* it is being made, for a node that was chosen before */
         const char **name = arena_alloc(&c->p->arena, sizeof *name);
         struct berth_expr *e = ARENA_NEW(&c->p->arena, struct berth_expr);
-        name[0] = claim->selected;
+        name[0] = selected;
         *e = (struct berth_expr){KUBE_NAME_LABEL, BERTH_IN, name, 1};
         kube_push(&c->p->arena, &any, ((struct berth_term){e, 1, 0}));
         require_both(c, &any);

@@ -251,6 +251,28 @@ static void two_of_one_claim(void **state)
     assert_true(project_volumes_bound(s.p, p) && project_volumes_bound(s.p, q));
 }
 
+/* While the volume is to be made for another, its node is the only one; when that one goes, all of them are again. */
+static void made_for_another(void **state)
+{
+    CLEANUP(scene) struct scene s;
+    struct project_pod holder;
+    (void)state;
+    scene_begin(&s);
+    scene_node(&s, "n1", "a", "");
+    scene_node(&s, "n2", "b", "");
+    scene_put(&s, PROJECT_STORAGE_CLASS, WAITS(", provisioner: csi.example.com"));
+    scene_put(&s, PROJECT_CLAIM, CLAIM("", ASKS));
+    scene_pod(&s, "holder", "", "n1", "");
+    assert_true(project_pod_of(s.p, "default:holder", &holder));
+    scene_pod(&s, "p", "", "", USES("data"));
+    (void)project_cluster(s.p);
+    assert_true(project_assume(s.p, "default:p", "n1", 0, &holder.instance, 1) > 0); /* promised */
+    scene_pod(&s, "q", "", "", USES("data") ", nodeSelector: {topology.kubernetes.io/zone: b}");
+    assert_non_null(strstr(scene_says(&s), "?q"));
+    scene_drop(&s, PROJECT_POD, "{metadata: {name: p, namespace: default}}");
+    assert_string_equal(scene_says(&s), "q->n2");
+}
+
 /* Two claims, each of which has a volume on either node, but no node has two. */
 static void two_on_two_nodes(void **state)
 {
@@ -571,6 +593,7 @@ int main(void)
         cmocka_unit_test(ephemeral),
         cmocka_unit_test(which),
         cmocka_unit_test(two_of_one_claim),
+        cmocka_unit_test(made_for_another),
         cmocka_unit_test(two_on_two_nodes),
         cmocka_unit_test(made_on_the_node),
         cmocka_unit_test(for_one_pod),

@@ -35,6 +35,7 @@ struct kube_provisioner {
     struct project *project;
     struct loop *loop;
     struct loop_source *timer;
+    int64_t timer_ns; /* when it is set to */
     kube_provisioned *done;
     void *ctx;
     VEC(struct serving) servings;
@@ -191,6 +192,16 @@ static void serving_ask(struct kube_provisioner *p, struct serving *s, bool late
     }
 }
 
+/* Of several moments the first counts. */
+static void look_at(struct kube_provisioner *p, int64_t at_ns)
+{
+    if (at_ns >= p->timer_ns)
+        return;
+    p->timer_ns = at_ns;
+    loop_timer_set(p->timer, at_ns);
+}
+
+/* Where nothing was asked, it may be served already, and nobody would look. */
 bool kube_provision(struct kube_provisioner *p, uint64_t instance)
 {
     size_t len = project_volumes(p->project, instance, NULL, 0);
@@ -201,7 +212,7 @@ bool kube_provision(struct kube_provisioner *p, uint64_t instance)
         s.trouble = mem_strdup("the pod has too many claims that wait for it");
     serving_ask(p, &s, false);
     vec_push(&p->servings, s);
-    loop_timer_set(p->timer, s.until_ns);
+    look_at(p, s.under_way ? s.until_ns : loop_now_ns(p->loop));
     return true;
 }
 
@@ -218,9 +229,11 @@ static bool is_over(struct kube_provisioner *p, struct serving *s)
         return false;
     if (!project_pod_by_instance(p->project, s->instance, &pod))
         s->trouble = s->trouble ? s->trouble : mem_strdup("the pod is gone");
-    else if (!s->trouble && loop_now_ns(p->loop) >= s->until_ns)
+    if (s->trouble || project_volumes_bound(p->project, s->instance))
+        return true;
+    if (loop_now_ns(p->loop) >= s->until_ns)
         s->trouble = mem_strdup("nobody bound its volumes within ten minutes");
-    return s->trouble || project_volumes_bound(p->project, s->instance);
+    return s->trouble;
 }
 
 void kube_provision_look(struct kube_provisioner *p)
@@ -240,16 +253,18 @@ void kube_provision_look(struct kube_provisioner *p)
 static void on_timer(void *ctx)
 {
     struct kube_provisioner *p = ctx;
+    p->timer_ns = INT64_MAX;
     kube_provision_look(p);
     if (p->servings.len)
-        loop_timer_set(p->timer, loop_now_ns(p->loop) + PATIENCE_NS / 10);
+        look_at(p, loop_now_ns(p->loop) + PATIENCE_NS / 10);
 }
 
 struct kube_provisioner *kube_provisioner_new(struct loop *l, struct kube_api *api, struct project *project,
                                               kube_provisioned *done, void *ctx)
 {
     struct kube_provisioner *p = mem_zalloc(sizeof *p);
-    *p = (struct kube_provisioner){.api = api, .project = project, .loop = l, .done = done, .ctx = ctx};
+    *p = (struct kube_provisioner){
+        .api = api, .project = project, .loop = l, .timer_ns = INT64_MAX, .done = done, .ctx = ctx};
     p->timer = loop_timer_new(l, on_timer, p);
     return p;
 }

@@ -175,13 +175,31 @@ static void a_volume_is_handed_on(void **state)
     assert_non_null(strstr(scene_says(&t.s), "d->n1"));
 }
 
+/* One that was promised its place had joined another; by the time it has it, the claim is bound, and nothing else will happen. */
+static void bound_already(void **state)
+{
+    (void)state;
+    CLEANUP(served) struct served t;
+    served_begin(&t, true);
+    scene_pod(&t.s, "victim", "", "n1", "");
+    struct project_pod victim;
+    assert_true(project_pod_of(t.s.p, "default:victim", &victim));
+    uint64_t a = begin(&t, "default:a");
+    uint64_t b = project_assume(t.s.p, "default:b", "n1", 0, &victim.instance, 1);
+    fake_answer(next(&t, "PATCH", DATA), 200, "{}");
+    scene_put(&t.s, PROJECT_CLAIM, BOUND);
+    KIT_UNTIL(&t.f.kit, t.served == a);
+    scene_drop(&t.s, PROJECT_POD, "{metadata: {name: victim, namespace: default}}");
+    assert_true(project_promote(t.s.p, b) && kube_provision(t.provisioner, b));
+    KIT_UNTIL(&t.f.kit, t.served == b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(another_asks),
-        cmocka_unit_test(it_joins_again),
-        cmocka_unit_test(what_was_asked_stands),
-        cmocka_unit_test(a_volume_is_handed_on),
+        cmocka_unit_test(another_asks),          cmocka_unit_test(it_joins_again),
+        cmocka_unit_test(what_was_asked_stands), cmocka_unit_test(a_volume_is_handed_on),
+        cmocka_unit_test(bound_already),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

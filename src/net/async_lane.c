@@ -30,6 +30,7 @@ struct lane {
     curl_socket_t fd;
     int64_t born_ns;           /* when its connection was asked for, by the loop's clock */
     struct loop_source *timer; /* the end of patience, or a failure that is to be told */
+    int64_t until_ns;          /* the end of patience with this request */
     bool used;                 /* a request was answered on it before this one */
     bool second;               /* this request was sent on another lane before */
     CURLcode trouble;          /* of sending, to be told later; CURLE_OK: none */
@@ -150,6 +151,7 @@ static void broken(struct lane *lane, const char *text)
     lane->trouble = CURLE_OK;
     lane->state = LANE_CONNECTS;
     lane->born_ns = loop_now_ns(a->loop);
+    loop_timer_set(lane->timer, lane->until_ns); /* which may have been set to tell of the failure */
     (void)curl_multi_add_handle(a->multi, lane->handle->curl);
 }
 
@@ -371,7 +373,8 @@ struct async_call *lane_start(struct async *a, const struct async_request *q)
     lane->head = (struct answer_head){0};
     str_clear(&lane->in);
     write_request(lane, q);
-    loop_timer_set(lane->timer, loop_now_ns(a->loop) + (q->timeout_ns ? q->timeout_ns : ASYNC_TIMEOUT_NS));
+    lane->until_ns = loop_now_ns(a->loop) + (q->timeout_ns ? q->timeout_ns : ASYNC_TIMEOUT_NS);
+    loop_timer_set(lane->timer, lane->until_ns);
     if (lane->state == LANE_CONNECTS)
         (void)curl_multi_add_handle(a->multi, call->curl); /* sets the timer, which begins it */
     else
