@@ -17,8 +17,9 @@ struct optasks {
     struct control *control;
     struct opindex *index;
     bool dirty, busy;
-    bool unread;     /* the index is to be made from all steps */
-    int64_t look_ns; /* steady: nothing is looked at before, unless something happens */
+    bool unread;      /* the index is to be made from all steps */
+    int64_t look_ns;  /* steady: nothing is looked at before, unless something happens */
+    int64_t again_ns; /* steady: nothing is written before, whatever happens */
 };
 
 /* One look at all of them. */
@@ -253,6 +254,7 @@ static void look(struct looking *l)
     }
 }
 
+/* If it failed, it is looked at again: at once after a conflict, else when the store may have recovered. */
 static void written(void *ctx, const struct store_result *result)
 {
     struct optasks *o = ctx;
@@ -261,8 +263,8 @@ static void written(void *ctx, const struct store_result *result)
     o->busy = false;
     o->dirty = true;
     if (result->rc < 0 && result->rc != -EAGAIN)
-        o->look_ns = now_ns + AGAIN_S * SECOND_NS;
-    env->wake_at(env->ctx, o->look_ns > now_ns ? o->look_ns : now_ns);
+        o->again_ns = now_ns + AGAIN_S * SECOND_NS;
+    env->wake_at(env->ctx, o->again_ns > now_ns ? o->again_ns : now_ns);
 }
 
 void optasks_step(struct optasks *o)
@@ -271,7 +273,9 @@ void optasks_step(struct optasks *o)
     struct looking l = {.all = o};
     struct berth_err err;
     int64_t steady_ns = c->env.steady_ns(c->env.ctx);
-    if (o->busy || c->stopping || c->broken[0] || (!o->dirty && (!open_len(o) || steady_ns < o->look_ns)))
+    if (o->busy || c->stopping || c->broken[0] || steady_ns < o->again_ns)
+        return;
+    if (!o->dirty && (!open_len(o) || steady_ns < o->look_ns))
         return;
     o->dirty = false;
     l.now_ns = control_now_ns(c);

@@ -1,6 +1,8 @@
 /* OpTasks: keys and contents, who may, who begins when, what agents say. */
 #include "control/optask_kit_test.h"
 
+#include <errno.h>
+
 #include "control/derived.h"
 
 static void what_is_refused(void **state)
@@ -360,6 +362,21 @@ static void a_new_node_waits_for_it(void **state)
     kit_done(&k);
 }
 
+static void a_full_disk_is_waited_out(void **state)
+{
+    struct kit k;
+    (void)state;
+    kit_open(&k);
+    node_add(&k, "a", "");
+    CALL(&k, 201, ADMIN, "POST", "/v1/optasks", "{id: x, script: 'true', nodes: [a]}");
+    store_memory_fail(k.store, ENOSPC, 5);
+    kit_plan(&k);
+    assert_string_equal(stands(&k, "x"), "pending: a=pending"); /* five tries without a pause, and it would run */
+    kit_sleep(&k, 12);
+    assert_string_equal(stands(&k, "x"), "running: a=running");
+    kit_done(&k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +390,7 @@ int main(void)
         cmocka_unit_test(a_step_without_an_optask),
         cmocka_unit_test(whoever_may_not),
         cmocka_unit_test(a_new_node_waits_for_it),
+        cmocka_unit_test(a_full_disk_is_waited_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
