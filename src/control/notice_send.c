@@ -38,6 +38,7 @@ struct notices {
     VEC(struct errand *) errands; /* by number */
     size_t under_way;
     int64_t next_ns;
+    int64_t again_ns; /* steady: nothing is cleared before */
     bool dirty, stopped, clearing;
 };
 
@@ -295,13 +296,14 @@ static void gather(struct notices *n)
     n->errands.len = kept;
 }
 
+/* If it failed, it is tried again when the store may have recovered. */
 static void cleared(void *ctx, const struct store_result *result)
 {
     struct notices *n = ctx;
     n->clearing = false;
     n->dirty = true;
     if (result->rc < 0)
-        n->next_ns = n->control->env.steady_ns(n->control->env.ctx) + SECOND_NS;
+        n->again_ns = n->control->env.steady_ns(n->control->env.ctx) + SECOND_NS;
 }
 
 /* Deletes the documents of what was told. */
@@ -323,7 +325,9 @@ static void clear(struct notices *n)
         struct commit_note note = {.who = "berth", .verb = "notice"};
         n->clearing = true;
         int rc = commit_submit(control, &change, &note, cleared, n, &err);
-        if (rc <= 0)
+        if (rc < 0)
+            cleared(n, &(struct store_result){.rc = rc});
+        else if (rc == 0)
             n->clearing = false;
     }
     change_done(&change);
@@ -371,7 +375,9 @@ int64_t notices_step(struct notices *n, int64_t steady_ns)
         }
     }
     n->next_ns = next_ns;
-    if (!n->clearing)
+    if (!n->clearing && steady_ns >= n->again_ns)
         clear(n);
+    if (n->again_ns > steady_ns && n->again_ns < n->next_ns)
+        n->next_ns = n->again_ns;
     return n->dirty ? steady_ns : n->next_ns;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "control/control_parts.h"
 #include "control/notice.h"
 
 #define ALICE "user:alice"
@@ -22,6 +23,7 @@ struct scene {
     size_t len;
     size_t failures; /* the next ones fail */
     size_t tries;
+    size_t full; /* so often the store fails after the next one was sent */
 };
 
 static void run(void *ctx, void (*work)(void *), void (*after)(void *), void *arg)
@@ -39,6 +41,9 @@ static int send(void *ctx, const struct notice_post *p, struct berth_err *err)
         s->failures--;
         return err_set(err, ECONNREFUSED, "nobody is there");
     }
+    if (s->full)
+        store_memory_fail(s->k.store, ENOSPC, s->full);
+    s->full = 0;
     assert_true(s->len < SENT_MAX);
     struct sent *to = &s->sent[s->len++];
     (void)snprintf(to->to, sizeof to->to, "%s", p->url ? p->url : p->mail);
@@ -233,6 +238,41 @@ static void one_bad_address_holds_up_no_other(void **state)
     assert_string_equal(s->sent[1].to, "https://bad.example/");
 }
 
+static void a_full_disk_is_waited_out(void **state)
+{
+    struct scene *s = *state;
+    CALL(&s->k, 201, ALICE, "POST", "/v1/jobs", "{name: a, notify: [{to: 'https://a.example/', on: started}]}");
+    kit_plan(&s->k);
+    s->full = 5;
+    says(s, "{id: 1, state: running}");
+    assert_int_equal(s->len, 1);
+    assert_int_equal(waiting(s), 1); /* five tries without a pause, and it would be gone */
+    kit_sleep(&s->k, 12);
+    assert_int_equal(waiting(s), 0);
+    assert_int_equal(s->len, 1);
+}
+
+static void what_was_told_goes_after_a_rush(void **state)
+{
+    struct scene *s = *state;
+    struct notices *n = s->k.control->notices;
+    CALL(&s->k, 201, ALICE, "POST", "/v1/jobs", "{name: a, notify: [{to: 'https://a.example/', on: started}]}");
+    kit_plan(&s->k);
+    s->failures = 1;
+    says(s, "{id: 1, state: running}");
+    s->k.steady_ns += 6 * SECOND;
+    kit_queue_fill(&s->k);
+    for (int i = 0; i < 2; i++) /* sends it; then nothing new has happened */
+        (void)notices_step(n, s->k.steady_ns);
+    assert_int_equal(s->len, 1);
+    assert_int_equal(waiting(s), 1);
+    int64_t next_ns = notices_step(n, s->k.steady_ns);
+    assert_true(next_ns > s->k.steady_ns && next_ns <= s->k.steady_ns + SECOND);
+    kit_sleep(&s->k, 2);
+    assert_int_equal(waiting(s), 0);
+    assert_int_equal(s->len, 1);
+}
+
 /* ---- what is allowed ------------------------------------------------------------------------------------------------ */
 
 static void addresses_are_checked_when_a_job_comes(void **state)
@@ -299,6 +339,8 @@ int main(void)
         TEST(it_is_given_up_in_the_end),
         TEST(a_crash_loses_none),
         TEST(one_bad_address_holds_up_no_other),
+        TEST(a_full_disk_is_waited_out),
+        TEST(what_was_told_goes_after_a_rush),
         TEST(addresses_are_checked_when_a_job_comes),
         TEST(what_is_forbidden_meanwhile_is_not_sent),
     };
