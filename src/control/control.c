@@ -164,15 +164,14 @@ static void changed(void *ctx, const struct store_event *event)
     size_t assumed = state_assumed(c->state);
     watch_hub_before(c->hub, event);
     bool remembered = kind == KIND_FACT && state_is_assumed(c->state, kind, id); /* by the loop itself */
-    if (event->gone)
-        jobs_event(c->jobs, kind, id, true);
+    uint64_t key_before = jobs_key(c->jobs, kind, id);
     if (state_apply(c->state, event, &err) < 0) {
         /* The store holds what this daemon cannot hold: going on would let the two drift apart. */
         (void)snprintf(c->broken, sizeof c->broken, "%.200s; restart berthd, and see its log", err.text);
         log_write(c->env.log, c->now_ns, LEVEL_ERROR, "state.broken", LOG_TEXT("key", event->key),
                   LOG_TEXT("text", err.text));
     }
-    jobs_event(c->jobs, kind, id, false);
+    jobs_event(c->jobs, kind, id, key_before);
     if (kind == KIND_CRON)
         crons_event(c->crons, id);
     optasks_event(c->optasks, kind, id);

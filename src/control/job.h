@@ -60,8 +60,10 @@ enum { ROLES_MAX = 32 };
 
 struct jobs *jobs_new(struct control *control);
 void jobs_free(struct jobs *j);
-/* A change is about to be applied, or was: what has to be looked at. `gone`: it will not be there any more. */
-void jobs_event(struct jobs *j, enum kind kind, const char *id, bool gone);
+/* What a document concerns: the name of a job, the job of an instance; 0: neither. */
+uint64_t jobs_key(const struct jobs *j, enum kind kind, const char *id);
+/* A change was applied: what has to be looked at. `key_before`: jobs_key before that. */
+void jobs_event(struct jobs *j, enum kind kind, const char *id, uint64_t key_before);
 /* Looks, and submits what there is to write. */
 void jobs_step(struct jobs *j);
 /* Does some job wait for it and for others? Then its record is needed. */

@@ -118,18 +118,27 @@ static void job_seen(struct jobs *j, const struct object *job)
     touch(j, number_of(job->id));
 }
 
-void jobs_event(struct jobs *j, enum kind kind, const char *id, bool gone)
+uint64_t jobs_key(const struct jobs *j, enum kind kind, const char *id)
 {
     const struct object *o = kind == KIND_JOB || kind == KIND_INSTANCE ? state_find(j->control->state, kind, id) : NULL;
-    if (o && kind == KIND_JOB) {
-        job_seen(j, o);
-        if (gone || o->work->finished_ns) /* nothing else lets those begin that wait for its name */
-            touch(j, job_name_key(o));
-    } else if (kind == KIND_JOB) {
+    if (!o || kind == KIND_JOB)
+        return o ? job_name_key(o) : 0;
+    return strchr(o->instance->workload, '.') ? 0 : number_of(o->instance->workload) | TASK_KEY;
+}
+
+void jobs_event(struct jobs *j, enum kind kind, const char *id, uint64_t key_before)
+{
+    const struct object *job = kind == KIND_JOB ? state_find(j->control->state, kind, id) : NULL;
+    uint64_t key = jobs_key(j, kind, id);
+    if (job)
+        job_seen(j, job);
+    else if (kind == KIND_JOB)
         touch(j, number_of(id));
-    } else if (o && !strchr(o->instance->workload, '.')) {
-        touch(j, number_of(o->instance->workload) | TASK_KEY);
-    }
+    /* Those that wait for a name begin when a job of it is over, gone, or called otherwise. */
+    if (kind == KIND_INSTANCE || (job && job->work->finished_ns))
+        touch(j, key);
+    if (key_before != key)
+        touch(j, key_before);
 }
 
 struct jobs *jobs_new(struct control *control)

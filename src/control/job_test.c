@@ -181,6 +181,21 @@ static void a_name_has_one_turn(void **state)
     STATE(j, all[3], "starting");
 }
 
+static void a_name_that_is_given_up_is_free(void **state)
+{
+    struct job_kit *j = *state;
+    int64_t a = submit(j, ALICE, "{name: s, command: [x]}");
+    int64_t b = submit(j, ALICE, "{name: s, command: [x], singleton: true}");
+    kit_plan(&j->k);
+    STATE(j, a, "starting");
+    STATE(j, b, "waiting");
+    char url[64];
+    (void)snprintf(url, sizeof url, "/v1/jobs/%lld", (long long)a);
+    CALL(&j->k, 200, ALICE, "PATCH", url, "{name: other}");
+    kit_plan(&j->k);
+    STATE(j, b, "starting");
+}
+
 static void a_restart_forgets_no_dependency(void **state)
 {
     struct job_kit *j = *state;
@@ -562,6 +577,7 @@ int main(void)
         TEST(a_singleton_waits_for_its_elders),
         TEST(many_wait_for_one),
         TEST(a_name_has_one_turn),
+        TEST(a_name_that_is_given_up_is_free),
         TEST(a_restart_forgets_no_dependency),
         TEST(what_has_come_about_outlives_its_record),
         TEST(an_array_is_one_record),
