@@ -70,7 +70,7 @@ void jobs_step(struct jobs *j);
 bool jobs_awaited(const struct jobs *j, const char *id);
 /* It is deleted in this change: those that wait for it are told what has come about. -EBUSY: they are too many. */
 int jobs_leaving(struct jobs *j, struct change *change, const char *id, struct berth_err *err);
-/* The first earlier job of its owner with its name that is not over; NULL: none. */
+/* The first earlier job of its owner with its name, and of no set with it, that is not over; NULL: none. */
 const struct object *jobs_elder(struct jobs *j, const struct object *job);
 const struct state *jobs_state(const struct jobs *j);
 /* For the housekeeping: may its record go? Deletes some of its instances' records first. */

@@ -277,6 +277,12 @@ static void look_at_life(struct looking *l, const struct object *job)
         tasks_over(l, job);
 }
 
+/* By which number it waits for others of its name: jobs of a set, which start together, by that of the first. */
+static uint64_t turn_of(const struct object *job)
+{
+    return job->work->of ? job->work->of : number_of(job->id);
+}
+
 /* True: it is decided. */
 static bool look_at_waiting(struct looking *l, const struct object *job)
 {
@@ -293,14 +299,17 @@ static bool look_at_waiting(struct looking *l, const struct object *job)
     return true;
 }
 
-/* Does it go on waiting? Of those that wait for a name only the eldest need not. */
+/* Does it go on waiting? Of those that wait for a name only the eldest and its set need not. */
 static bool goes_on(struct looking *l, const struct waiter *w, uint64_t eldest)
 {
     char number[24];
-    if (w->key & JOB_NAME_KEY && w->job > eldest && eldest)
+    bool elder = w->key & JOB_NAME_KEY && eldest;
+    if (elder && w->job >= eldest + ROLES_MAX) /* whatever its set */
         return true;
     const struct object *job = state_find(l->change.state, KIND_JOB, str_u64(w->job, number));
-    return job && job->work->waits && !marked(job) && !look_at_waiting(l, job);
+    if (!job || !job->work->waits || marked(job))
+        return false;
+    return (elder && turn_of(job) > eldest) || !look_at_waiting(l, job);
 }
 
 /* Those that wait for it; some at a time. */
@@ -458,7 +467,7 @@ const struct state *jobs_state(const struct jobs *j)
 const struct object *jobs_elder(struct jobs *j, const struct object *job)
 {
     const struct object *eldest = job_names_eldest(&j->names, j->control->state, job_name_key(job));
-    return eldest && number_of(eldest->id) < number_of(job->id) ? eldest : NULL;
+    return eldest && number_of(eldest->id) < turn_of(job) ? eldest : NULL;
 }
 
 bool jobs_awaited(const struct jobs *j, const char *id)

@@ -196,6 +196,28 @@ static void a_name_that_is_given_up_is_free(void **state)
     STATE(j, b, "starting");
 }
 
+static void a_set_does_not_wait_for_itself(void **state)
+{
+    static const char set[] = "{name: s, command: [x], singleton: true, requests: {cpu: 1}, "
+                              "roles: [{name: d}, {name: w}]}";
+    struct job_kit *j = *state;
+    int64_t first = submit(j, ALICE, set), second = submit(j, ALICE, set), third = submit(j, ALICE, set);
+    kit_plan(&j->k);
+    STATE(j, first, "starting");
+    STATE(j, first + 1, "starting");
+    STATE(j, second, "waiting");
+    STATE(j, second + 1, "waiting");
+    tasks_say(j, first, "state: ended");
+    STATE(j, second, "waiting"); /* for the other role */
+    STATE(j, second + 1, "waiting");
+    tasks_say(j, first + 1, "state: ended");
+    STATE(j, second, "starting");
+    STATE(j, second + 1, "starting");
+    tasks_say(j, second, "state: ended");
+    STATE(j, third, "waiting");
+    STATE(j, third + 1, "waiting");
+}
+
 static void a_restart_forgets_no_dependency(void **state)
 {
     struct job_kit *j = *state;
@@ -578,6 +600,7 @@ int main(void)
         TEST(many_wait_for_one),
         TEST(a_name_has_one_turn),
         TEST(a_name_that_is_given_up_is_free),
+        TEST(a_set_does_not_wait_for_itself),
         TEST(a_restart_forgets_no_dependency),
         TEST(what_has_come_about_outlives_its_record),
         TEST(an_array_is_one_record),
