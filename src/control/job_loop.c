@@ -196,8 +196,7 @@ static bool marked(const struct object *job)
     return job->work->cancelled || job->work->failed || job->work->ended;
 }
 
-/* It fails although no task of it did. */
-static void fail_job(struct looking *l, const struct object *job, const char *error)
+static void fail_one(struct looking *l, const struct object *job, const char *error)
 {
     json_t *doc = marked(job) ? NULL : change_edit(&l->change, KIND_JOB, job->id);
     if (!doc || json_is_true(json_object_get(doc, "failed")))
@@ -207,6 +206,28 @@ static void fail_job(struct looking *l, const struct object *job, const char *er
     if (job->work->instances_len == 0)
         set_time(doc, "finished", l->now_ns);
     tell(l, job, "Failed", error);
+}
+
+/* Of a set all fail when one does. */
+static void fail_others(struct looking *l, const struct object *job, const char *how)
+{
+    uint64_t of = job->work->of;
+    for (uint64_t n = of; of && n < of + ROLES_MAX; n++) {
+        char number[24];
+        const struct object *other = state_find(l->change.state, KIND_JOB, str_u64(n, number));
+        if (other && other != job && other->work->of == of)
+            fail_one(l, other, arena_fmt(&l->arena, "job %s of its set %s", job->id, how));
+    }
+}
+
+/* It fails although no task of it did. The others in the same transaction: one of which nothing is there is over with it, and
+ * not looked at again. */
+static void fail_job(struct looking *l, const struct object *job, const char *error)
+{
+    if (marked(job))
+        return;
+    fail_one(l, job, error);
+    fail_others(l, job, "has failed");
 }
 
 /* When a task of it first ran; 0: none has. */
@@ -244,20 +265,6 @@ static void tasks_over(struct looking *l, const struct object *job)
     set_time(doc, "finished", l->now_ns);
 }
 
-/* Of a set all fail when one does. */
-static void fail_set(struct looking *l, const struct object *job)
-{
-    const struct work_view *v = job->work;
-    for (uint64_t n = v->of; v->of && (v->failed || v->cancelled) && n < v->of + ROLES_MAX; n++) {
-        char number[24];
-        const struct object *other = state_find(l->change.state, KIND_JOB, str_u64(n, number));
-        if (other && other != job && other->work->of == v->of)
-            fail_job(
-                l, other,
-                arena_fmt(&l->arena, "job %s of its set %s", job->id, v->cancelled ? "was cancelled" : "has failed"));
-    }
-}
-
 /* Started, over: what its instances say goes into its document. */
 static void look_at_life(struct looking *l, const struct object *job)
 {
@@ -267,7 +274,8 @@ static void look_at_life(struct looking *l, const struct object *job)
         return;
     if (started_ns)
         set_time(change_edit(&l->change, KIND_JOB, job->id), "started", started_ns);
-    fail_set(l, job);
+    if (v->failed || v->cancelled)
+        fail_others(l, job, v->cancelled ? "was cancelled" : "has failed");
     bool enough = v->instances_len >= v->least && v->instances_len > 0;
     if (marked(job) ? some_live(job) : !enough || some_live(job) || PLANTED(JOB_NEVER_OVER))
         return;

@@ -331,6 +331,35 @@ static void of_a_set_all_fail_when_one_does(void **state)
     SAYS(&j->k, "of its set has failed");
 }
 
+static void of_a_set_all_fail_when_one_never_begins(void **state)
+{
+    static const struct {
+        const char *roles, *error;
+        int64_t never, sleep_s; /* which role never begins */
+    } rows[] = {
+        {"{name: d}, {name: w, requests: {cpu: 9}, deadline: '2026-03-01T12:00:30Z', estimate: 10s}", "its deadline", 1,
+         25                                                                                                               },
+        {"{name: d, after: [%lld]}, {name: w}",                                                       "has failed",   0, 0},
+        {"{name: d}, {name: w, after: [%lld]}",                                                       "has failed",   1, 0},
+    };
+    struct job_kit *j = *state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char roles[160], body[320];
+        int64_t a = submit(j, ALICE, "{command: [x], retries: 0, requests: {cpu: 1}}");
+        (void)snprintf(roles, sizeof roles, rows[i].roles, (long long)a);
+        (void)snprintf(body, sizeof body, "{command: [x], requests: {cpu: 1}, roles: [%s]}", roles);
+        int64_t set = submit(j, ALICE, body);
+        kit_plan(&j->k);
+        tasks_say(j, a, "state: failed, exit: 1");
+        kit_sleep(&j->k, rows[i].sleep_s);
+        STATE(j, set + rows[i].never, "failed");
+        SAYS(&j->k, rows[i].error);
+        job_get(j, set + 1 - rows[i].never); /* it may have begun, and is stopping */
+        assert_true(json_is_true(kit_at(&j->k, "failed")));
+        SAYS(&j->k, "of its set has failed");
+    }
+}
+
 static void deadlines_pass(void **state)
 {
     struct job_kit *j = *state;
@@ -607,6 +636,7 @@ int main(void)
         TEST(a_large_array_is_a_small_transaction),
         TEST(a_set_starts_and_ends_together),
         TEST(of_a_set_all_fail_when_one_does),
+        TEST(of_a_set_all_fail_when_one_never_begins),
         TEST(deadlines_pass),
         TEST(a_job_runs_once_more),
         TEST(an_operators_hold_is_an_operators),
