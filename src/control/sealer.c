@@ -18,6 +18,7 @@ struct sealing {
     struct shelf_retention retention;
     char *exported;
     bool all;
+    uint64_t noted;                         /* bytes, when it began */
     uint64_t last, segments, records_bytes; /* what came of it */
     size_t moved;
     int rc, export_rc;
@@ -31,7 +32,7 @@ struct sealer {
     bool running, now;
     struct sealing job;
     uint64_t sealed;                      /* the last record that is in a segment */
-    uint64_t bytes;                       /* of records since */
+    uint64_t bytes;                       /* of records since, about: some come to nothing */
     int64_t sealed_ns;                    /* when that was */
     int64_t not_before_ns;                /* steady */
     struct docset anchor;                 /* documents, where segments are missing */
@@ -136,6 +137,16 @@ static void work(void *ctx)
     job->cpu_ns = cpu_ns() - start_ns;
 }
 
+/* At the end of the log nothing is left of what was noted before, also of what was only guessed or has failed: else the
+ * count would stay above its bound, and each step would make a segment of next to nothing. */
+static void count_down(struct sealer *s)
+{
+    const struct sealing *job = &s->job;
+    bool end = !s->anchored && (job->rc == 0 || (job->rc > 0 && job->last >= job->options.upto));
+    uint64_t done = end ? job->noted : job->records_bytes;
+    s->bytes -= done < s->bytes ? done : s->bytes;
+}
+
 static void after(void *ctx)
 {
     struct sealer *s = ctx;
@@ -145,9 +156,9 @@ static void after(void *ctx)
     s->running = false;
     metric_add(c->metrics, METRIC_JOURNAL_SEGMENTS, 0, job->segments);
     metric_observe(c->metrics, METRIC_JOURNAL_SECONDS, job->cpu_ns);
+    count_down(s);
     if (job->segments) {
         s->sealed = job->last;
-        s->bytes = s->bytes > job->records_bytes ? s->bytes - job->records_bytes : 0;
         s->sealed_ns = c->now_ns;
         uint64_t last = store_log_last(c->store), keep = last > SEALER_KEEP ? last - SEALER_KEEP : 0;
         if (keep > s->sealed)
@@ -160,7 +171,6 @@ static void after(void *ctx)
         s->not_before_ns = c->env.steady_ns(c->env.ctx) + RETRY_S * (int64_t)SECOND;
         s->now = s->now || s->anchored;
     } else if (job->all) {
-        s->bytes = s->anchored ? s->bytes : 0;
         docset_done(&s->anchor);
         s->anchored = false;
     }
@@ -188,6 +198,7 @@ static void begin(struct sealer *s, uint64_t bytes_max, bool all)
     s->now = false;
     s->job = (struct sealing){
         .all = all,
+        .noted = s->bytes,
         .exported = str_take(&exported),
         .options = {.store = c->store,
                     .dir = s->dir,

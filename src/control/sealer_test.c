@@ -1,4 +1,5 @@
 /* sealer_test.c - the journal's rotation in a daemon: when, what is in it and what is not, what becomes of the log. */
+#include <errno.h>
 #include <ftw.h>
 #include <inttypes.h>
 #include <sys/stat.h>
@@ -218,6 +219,53 @@ static void what_is_sealed_leaves_the_log(void **state)
     journal_close(j);
 }
 
+/* What is counted and never comes into the log. */
+static void much_fails(struct room *r)
+{
+    enum { TRIES = 30, BYTES = 100000 };
+    CLEANUP(str) struct str body = {0};
+    str_add(&body, "{command: [");
+    for (int i = 0; i < BYTES / 100; i++)
+        str_addf(&body, "%s%0100d", i ? ", a" : "a", i);
+    str_add(&body, "]}");
+    for (int i = 0; i < TRIES; i++) {
+        store_memory_fail(r->k.store, ENOSPC, 1);
+        CALL(&r->k, 503, "user:alice", "POST", "/v1/jobs", str_text(&body));
+    }
+}
+
+/* Records that are smaller than a start guesses. */
+static void many_are_small(struct room *r)
+{
+    static const char note[] = "{\"j\":2,\"kind\":\"t\",\"at\":1,\"changes\":[]}";
+    struct store_txn txn = {
+        .record = {note, sizeof note - 1}
+    };
+    for (int i = 0; i < 3000; i++)
+        assert_int_equal(store_submit(r->k.store, &txn, nobody_cares, NULL, NULL), 0);
+    store_drain(r->k.store);
+    kit_restart(&r->k);
+}
+
+static void a_wrong_count_makes_no_small_segments(void **state)
+{
+    static void (*const miscounts[])(struct room * r) = {much_fails, many_are_small};
+    struct room *r = *state;
+    struct found f;
+    CALL(&r->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{journal_segment_s: 86400, journal_segment_mb: 1}");
+    for (size_t i = 0; i < COUNT(miscounts); i++) {
+        miscounts[i](r);
+        for (int second = 0; second < 10; second++) {
+            CALL(&r->k, 201, "user:alice", "POST", "/v1/jobs", "{name: a, command: [x], requests: {cpu: 1}}");
+            kit_sleep(&r->k, 1);
+        }
+        find(r, &f);
+        str_done(&f.text);
+        if (f.segments > i + 1)
+            fail_msg("case %zu: %" PRIu64 " segments", i, f.segments);
+    }
+}
+
 static void what_cannot_be_exported_stays(void **state)
 {
     struct room *r = *state;
@@ -247,8 +295,12 @@ static void what_cannot_be_exported_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_is_old_is_sealed),         TEST(secrets_are_not_in_it),         TEST(looks_are_gathered),
-        TEST(what_is_sealed_leaves_the_log), TEST(what_cannot_be_exported_stays),
+        TEST(what_is_old_is_sealed),
+        TEST(secrets_are_not_in_it),
+        TEST(looks_are_gathered),
+        TEST(what_is_sealed_leaves_the_log),
+        TEST(what_cannot_be_exported_stays),
+        TEST(a_wrong_count_makes_no_small_segments),
     };
     return cmocka_run_group_tests_name("sealer", tests, NULL, NULL);
 }
