@@ -281,8 +281,10 @@ static void write_books(struct usage_books *b, const struct object *const *list,
     int rc = commit_submit(control, &change, &note, booked, b, &err);
     if (rc <= 0)
         b->submitted = false;
-    if (rc < 0)
+    if (rc < 0) {
+        b->next_ns = control->env.steady_ns(control->env.ctx) + AGAIN_MS * (SECOND_NS / 1000);
         log_write(control->env.log, control->now_ns, LEVEL_WARN, "usage.failed", LOG_TEXT("text", err.text));
+    }
     change_done(&change);
     arena_done(&arena);
 }
@@ -291,7 +293,7 @@ int64_t usage_books_step(struct usage_books *b, int64_t steady_ns)
 {
     size_t len;
     const struct object *const *list = state_list(b->control->state, KIND_USAGE_RECORD, &len);
-    if (b->stopped || b->submitted || len == 0 || usage_number(list[len - 1]) <= b->booked)
+    if (b->stopped || b->submitted || b->control->broken[0] || len == 0 || usage_number(list[len - 1]) <= b->booked)
         return INT64_MAX;
     if (steady_ns < b->next_ns)
         return b->next_ns;

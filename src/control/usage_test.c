@@ -1,6 +1,7 @@
 /* usage_test.c - every end is recorded once, and the books follow from the records, whoever crashes when. */
 #include "control/kit_test.h"
 
+#include "control/control_parts.h"
 #include "control/predict.h"
 #include "control/usage.h"
 
@@ -396,6 +397,24 @@ static void use_is_booked_once_whoever_crashes(void **state)
     assert_int_equal(use_of(s, "bob"), 0);
 }
 
+static void books_that_cannot_be_written_wait(void **state)
+{
+    struct scene *s = *state;
+    struct control *c = s->k.control;
+    int64_t instance = placed(s, ALICE, "{name: a, requests: {cpu: 2}}");
+    item(s, instance, "state: running");
+    pass(s, 1000);
+    item(s, instance, "state: ended, exit: 0");
+    kit_queue_fill(&s->k);
+    int64_t now_ns = s->k.steady_ns, next_ns = usage_books_step(c->books, now_ns);
+    assert_true(next_ns >= now_ns + SECOND && next_ns < INT64_MAX);
+    (void)snprintf(c->broken, sizeof c->broken, "for tests");
+    assert_int_equal(usage_books_step(c->books, next_ns), INT64_MAX);
+    *c->broken = 0;
+    pass(s, 1);
+    assert_int_equal(usage_booked(control_state(c)), 1);
+}
+
 static void totals_are_spent_and_begin_anew(void **state)
 {
     struct scene *s = *state;
@@ -571,6 +590,7 @@ int main(void)
         TEST(prices_are_handed_on),
         TEST(only_the_time_asked_for_is_summed),
         TEST(use_is_booked_once_whoever_crashes),
+        TEST(books_that_cannot_be_written_wait),
         TEST(totals_are_spent_and_begin_anew),
         TEST(neighbours_of_a_class_are_recorded),
         TEST(odd_names_are_booked_too),
