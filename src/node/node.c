@@ -163,6 +163,7 @@ void node_free(struct node *n)
         held_free(n->held.at[i]);
     vec_done(&n->held);
     json_decref(n->self);
+    json_decref(n->self_sent);
     json_decref(n->pending);
     mem_free(n->hash);
     mem_free(n->id);
@@ -329,10 +330,22 @@ void node_trouble(struct node *n, uint64_t id, const char *unenforced, const cha
     report_tick(n);
 }
 
+/* Use is measured all the time, what there is seldom: what is known of it is not lost to a newer word without it. */
+void self_keep(struct node *n, json_t *older)
+{
+    json_t *probed = json_object_get(older, "probed");
+    if (!n->self)
+        n->self = take_ptr(&older);
+    else if (probed && !json_object_get(n->self, "probed"))
+        (void)json_object_set(n->self, "probed", probed);
+    json_decref(older);
+}
+
 void node_self(struct node *n, json_t *self)
 {
-    json_decref(n->self);
+    json_t *older = n->self;
     n->self = self;
+    self_keep(n, older);
 }
 
 /* When the next fence is due, if nothing is heard until then. */

@@ -61,10 +61,11 @@ struct node {
     json_t *pending; /* came before the first report was taken */
 
     /* The conversation. */
-    json_t *self;
-    int64_t heard_ns; /* when the last report that was taken was sent; 0: never */
-    int64_t sent_ns;  /* when the one under way was sent */
-    int64_t next_ns;  /* of the next report, at the latest */
+    json_t *self;      /* to be said with the next report; NULL: nothing */
+    json_t *self_sent; /* in the report under way */
+    int64_t heard_ns;  /* when the last report that was taken was sent; 0: never */
+    int64_t sent_ns;   /* when the one under way was sent */
+    int64_t next_ns;   /* of the next report, at the latest */
     int64_t heartbeat_ns;
     bool heartbeat_given;
     bool sending;
@@ -80,6 +81,8 @@ void held_changed(struct node *n, struct held *h);
 /* Stops what shall not run; true: it is over and forgotten, and gone from the list. */
 bool held_settle(struct node *n, struct held *h);
 void node_settle(struct node *n);
+/* Something older that it had to say of itself, and that nobody has heard. Takes the reference. */
+void self_keep(struct node *n, json_t *older);
 static inline bool held_lives(const struct held *h)
 {
     return h->state != NODE_OVER;

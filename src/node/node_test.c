@@ -493,6 +493,61 @@ static void noise_is_not_reported(void **state)
     kit_free(&k);
 }
 
+static void self_say(struct kit *k, int probed, int use)
+{
+    json_t *self = json_object();
+    if (probed)
+        (void)json_object_set_new(self, "probed", json_integer(probed));
+    if (use)
+        (void)json_object_set_new(self, "usage", json_integer(use));
+    if (probed || use)
+        node_self(k->node, take_ptr(&self));
+    json_decref(self);
+}
+
+/* What there is is looked at seldom, what is used often. */
+static void what_was_probed_is_said_until_it_is_taken(void **state)
+{
+    static const struct {
+        const char *label;
+        struct {
+            int probed, use; /* 0: nothing of it */
+        } before[2], sent, during, after;
+        int status;
+    } rows[] = {
+        {"said once",                        {{1, 1}},         {1, 1}, {0, 0}, {0, 0}, 200},
+        {"a plain look before the report",   {{1, 1}, {0, 2}}, {1, 2}, {0, 0}, {0, 0}, 200},
+        {"a full look before the report",    {{1, 1}, {2, 2}}, {2, 2}, {0, 0}, {0, 0}, 200},
+        {"nobody answers",                   {{1, 1}},         {1, 1}, {0, 0}, {1, 1}, 0  },
+        {"not now",                          {{1, 1}},         {1, 1}, {0, 0}, {1, 1}, 503},
+        {"not now, and a plain look since",  {{1, 1}},         {1, 1}, {0, 2}, {1, 2}, 503},
+        {"not now, and a full look since",   {{1, 1}},         {1, 1}, {2, 2}, {2, 2}, 503},
+        {"what cannot be read is said once", {{1, 1}},         {1, 1}, {0, 0}, {0, 0}, 400},
+        {"what is too large is said once",   {{1, 1}},         {1, 1}, {0, 2}, {0, 2}, 413},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct kit k = {0};
+        kit_new(&k, 0);
+        node_begin(k.node);
+        answer_all(&k);
+        for (size_t b = 0; b < 2; b++)
+            self_say(&k, rows[i].before[b].probed, rows[i].before[b].use);
+        pass(&k, 11 * SECOND);
+        const json_t *self = json_object_get(k.report, "node");
+        bool sent = json_integer_value(json_object_get(self, "probed")) == rows[i].sent.probed &&
+                    json_integer_value(json_object_get(self, "usage")) == rows[i].sent.use;
+        self_say(&k, rows[i].during.probed, rows[i].during.use);
+        answer(&k, rows[i].status, "{\"config\": \"h\", \"unknown\": []}");
+        pass(&k, 11 * SECOND);
+        self = json_object_get(k.report, "node");
+        if (!sent || json_integer_value(json_object_get(self, "probed")) != rows[i].after.probed ||
+            json_integer_value(json_object_get(self, "usage")) != rows[i].after.use)
+            fail_msg("%s", rows[i].label);
+        kit_free(&k);
+    }
+}
+
 static void what_was_used_up_is_told_at_the_end(void **state)
 {
     struct kit k = {0};
@@ -576,6 +631,7 @@ int main(void)
         cmocka_unit_test(reports_are_repeated_until_taken),
         cmocka_unit_test(health_decides_readiness),
         cmocka_unit_test(noise_is_not_reported),
+        cmocka_unit_test(what_was_probed_is_said_until_it_is_taken),
         cmocka_unit_test(what_was_used_up_is_told_at_the_end),
         cmocka_unit_test(what_was_used_up_meanwhile_is_told),
         cmocka_unit_test(bad_configurations_change_nothing),

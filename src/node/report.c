@@ -111,8 +111,9 @@ static void send_report(struct node *n, int64_t now_ns)
     n->seq++;
     json_t *report =
         json_pack("{s:I, s:I, s:o}", "epoch", (json_int_t)n->epoch, "seq", (json_int_t)n->seq, "instances", items);
-    if (n->self)
-        (void)json_object_set_new(report, "node", take_ptr(&n->self));
+    n->self_sent = take_ptr(&n->self);
+    if (n->self_sent)
+        (void)json_object_set(report, "node", n->self_sent);
     char *text = json_dumps(report, JSON_COMPACT);
     json_decref(report);
     n->sending = true;
@@ -213,6 +214,7 @@ static void taken(struct node *n, const json_t *answer)
     n->env.heard(n->env.ctx, n->sent_ns);
     set_heartbeat(n, answer);
     mark_said(n);
+    json_decref(take_ptr(&n->self_sent));
     mark_unknown(n, json_object_get(answer, "unknown"));
     n->next_ns = n->sent_ns + beat_ns(n);
     if (differs_urgently(n))
@@ -244,7 +246,13 @@ static void give_way(struct node *n, const json_t *answer)
     n->env.superseded(n->env.ctx, text ? text : "another agent speaks for this node");
 }
 
-static void refused(struct node *n)
+/* The daemon would read the same again, and refuse it again. */
+static bool is_unreadable(int status)
+{
+    return status == 400 || status == 413;
+}
+
+static void refused(struct node *n, int status)
 {
     int64_t wait_ns = n->failures < 4 ? RETRY_NS_FIRST << n->failures : RETRY_NS_MAX;
     n->failures++;
@@ -253,6 +261,10 @@ static void refused(struct node *n)
     if (PLANTED(NODE_SAYS_ONCE))
         mark_said(n);
     forget_sent(n);
+    if (is_unreadable(status))
+        json_decref(take_ptr(&n->self_sent));
+    else
+        self_keep(n, take_ptr(&n->self_sent));
     n->next_ns = n->env.steady_ns(n->env.ctx) + (wait_ns < n->heartbeat_ns ? wait_ns : n->heartbeat_ns);
 }
 
@@ -266,6 +278,6 @@ void node_reported(struct node *n, uint64_t seq, int status, const json_t *answe
     else if (is_superseded(status, answer))
         give_way(n, answer);
     else
-        refused(n);
+        refused(n, status);
     node_tick(n);
 }
