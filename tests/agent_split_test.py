@@ -103,6 +103,26 @@ def its_death_disturbs_nobody():
 
 
 @case
+def what_was_followed_ends_with_it():
+    with Cluster() as c:
+        agent = c.node("n1")
+        job = c.job(["/bin/sh", "-c", "echo here; exec sleep 600"])
+        c.wait_state("jobs", job, "running")
+        rows = [("here", ["logs", "-f", job], 0), ("well", ["exec", job, "--", "/bin/sh", "-c", "echo well; exec sleep 600"], 1)]
+        followers = []
+        for number, (word, words, _) in enumerate(rows):
+            said = c.work / f"said-{number}"
+            with said.open("w") as out:
+                followers.append((subprocess.Popen([str(BERTH), *map(str, words)], env=c.berth_env(), stdin=subprocess.DEVNULL, stdout=out,
+                                                   stderr=out), said))
+            wait_for(f"it says {word}", lambda w=word, s=said: w in s.read_text())
+        os.kill(wait_for("there is a network half", lambda: half_of(agent)), signal.SIGKILL)
+        for (follower, said), (_, words, code) in zip(followers, rows):
+            assert follower.wait(PATIENCE) == code, (words, said.read_text())
+            assert "the connection to the node broke" in said.read_text() or "could not be sent" in said.read_text(), said.read_text()
+
+
+@case
 def it_goes_with_the_agent():
     with Cluster() as c:
         agent = c.node("n1")

@@ -103,6 +103,25 @@ static struct errand *errand_find(const struct errands *all, const char *call)
 
 /* ---- sending back -------------------------------------------------------------------------------------------------- */
 
+static void ignored(void *ctx, int status, const char *body, size_t len)
+{
+    (void)ctx, (void)status, (void)body, (void)len;
+}
+
+static void send_end(struct agent *a, const char *call, int exit, const char *error)
+{
+    CLEANUP(str) struct str path = {0}, body = {0};
+    str_addf(&path, "/calls/%s?end=true", call);
+    if (exit >= 0)
+        str_addf(&path, "&exit=%d", exit);
+    if (error) {
+        str_add(&body, "{\"error\":");
+        str_add_json(&body, error);
+        str_add_char(&body, '}');
+    }
+    link_post(a->link, path.at, NULL, str_text(&body), body.len, ignored, NULL);
+}
+
 /* Answers find their errand by its call: it may be gone. */
 struct sent {
     struct errands *all;
@@ -120,17 +139,15 @@ static void sent_answered(void *ctx, int status, const char *body, size_t len)
     if (!e)
         return;
     e->sending = false;
-    if (status != 200 && status != 204) /* nobody listens any more, or nobody can be reached */
+    bool taken = status == 200 || status == 204;
+    if (!taken && status != 404) /* somebody may still listen, and would wait for ever */
+        send_end(e->all->agent, e->call, -1, "its output could not be sent");
+    if (!taken)
         errand_free(e);
     else if (e->log)
         log_step(e);
     else
         program_step(e);
-}
-
-static void ignored(void *ctx, int status, const char *body, size_t len)
-{
-    (void)ctx, (void)status, (void)body, (void)len;
 }
 
 static void send_piece(struct errand *e, const char *stream, const void *data, size_t len)
@@ -141,20 +158,6 @@ static void send_piece(struct errand *e, const char *stream, const void *data, s
     str_addf(&path, "/calls/%s?stream=%s", e->call, stream);
     e->sending = true;
     link_post(e->all->agent->link, path.at, "application/octet-stream", data, len, sent_answered, s);
-}
-
-static void send_end(struct agent *a, const char *call, int exit, const char *error)
-{
-    CLEANUP(str) struct str path = {0}, body = {0};
-    str_addf(&path, "/calls/%s?end=true", call);
-    if (exit >= 0)
-        str_addf(&path, "&exit=%d", exit);
-    if (error) {
-        str_add(&body, "{\"error\":");
-        str_add_json(&body, error);
-        str_add_char(&body, '}');
-    }
-    link_post(a->link, path.at, NULL, str_text(&body), body.len, ignored, NULL);
 }
 
 /* ---- a log --------------------------------------------------------------------------------------------------------- */

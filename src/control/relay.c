@@ -369,7 +369,6 @@ int errand_take(struct errand *e, struct call *brought)
     int rc = call_query_number(brought, "exit", 0, 255, 0, &exit_code);
     if (rc < 0)
         return rc;
-    e->heard = true;
     brought->answer.body = json_object();
     if (end && strcmp(end, "true") == 0) {
         errand_end(e, end_error(brought), (int64_t)exit_code);
@@ -398,7 +397,6 @@ bool errand_input(struct errand *e, struct call *c)
     e->eof = eof && (!*eof || strcmp(eof, "true") == 0);
     if (e->eof)
         (void)json_object_set_new(line, "eof", json_true());
-    e->fed = true;
     c->answer.body = json_object();
     errand_tell(e, line);
     return true;

@@ -6,8 +6,8 @@
  *
  * Everything is bounded: errands of one user and in all, bytes that wait for a reader or an agent (a request that brings
  * more is answered only when there is room, so nothing is kept twice and nothing is dropped), and the time that a reader
- * or an agent may be away. An errand ends when its listener goes. It outlives a broken connection of its agent only if
- * nothing that was on its way can have been lost: it was heard of, and was sent no input.
+ * or an agent may be away. An errand ends when its listener goes, and when its agent connects anew: with the
+ * connection an agent drops what it was at, since lines and pieces on their way may be lost.
  *
  * relay.c: errands and agents; relay_agent.c: the agents' routes; relay_people.c: everybody else's.
  */

@@ -18,17 +18,13 @@ static const struct object *own_node(struct call *c)
     return node && permit(&c->caller, PERMIT_REPORT, node->id, "") ? node : NULL;
 }
 
-/* A newer connection of the agent takes the place of an older one. What may have been lost on the way cannot go on. */
+/* A newer connection of the agent takes the place of an older one, with which it has dropped all errands. */
 static void agent_replace(struct agent *a, uint64_t epoch)
 {
     static const char replaced[] = "{\"type\":\"end\",\"code\":\"replaced\"}\n";
     for (struct errand *e = a->relay->errands; e; e = e->next) {
-        if (e->agent != a || e->why)
-            continue;
-        if (epoch != a->epoch)
-            e->why = "the node's agent was started anew";
-        else if (!e->heard || e->fed)
-            e->why = "the connection to the node broke";
+        if (e->agent == a && !e->why)
+            e->why = epoch != a->epoch ? "the node's agent was started anew" : "the connection to the node broke";
     }
     a->epoch = epoch;
     if (a->up)

@@ -32,9 +32,7 @@ struct errand {
     struct call *asked;    /* waits for the agent's first word (a log) or its last (a signal) */
     struct call *brought;  /* by the agent: output that waits for room */
     struct call *input;    /* for the agent: waits for room */
-    bool heard;            /* the agent has said something */
-    bool fed;              /* input was sent */
-    bool eof;              /* and no more will be */
+    bool eof;              /* no more input will be sent */
     bool resized;          /* to be told */
     uint32_t rows, columns;
     const char *why;  /* it must end; NULL: it goes on */
