@@ -59,8 +59,8 @@ struct following {
     VEC(json_int_t) seen;  /* instances whose logs are being read, or were */
     bool many, more, gone; /* more than one task; more logs than can be read now; nobody reads any more */
     bool amid;             /* the last line of output is not complete, so nothing may be drawn over it */
-    bool cancelled;
-    int64_t think_ns; /* when a first Ctrl-C is carried out; 0: there was none */
+    bool cancelled, over;  /* by a Ctrl-C; it has ended, and only its logs are waited for */
+    int64_t think_ns;      /* when a first Ctrl-C is carried out; 0: there was none */
 };
 
 /* ---- logs ----------------------------------------------------------------------------------------------------------- */
@@ -141,14 +141,14 @@ static void tail_free(struct tail *t)
     mem_free(t);
 }
 
-/* Those that are over, or, at the end, all. */
-static void tails_join(struct following *f, bool all)
+/* Those that are over. */
+static void tails_join(struct following *f)
 {
     size_t kept = 0;
 
     for (size_t i = 0; i < f->tails.len; i++) {
         struct tail *t = f->tails.at[i];
-        if (!all && !atomic_load(&t->over)) {
+        if (!atomic_load(&t->over)) {
             f->tails.at[kept++] = t;
             continue;
         }
@@ -205,7 +205,7 @@ static void tails_look(struct following *f, const json_t *status)
 
     f->many |= tasks > 1;
     f->more = false;
-    tails_join(f, false);
+    tails_join(f);
     if (tasks > TASKS_MAX) {
         if (f->seen.len == 0) {
             vec_push(&f->seen, 0);
@@ -245,9 +245,15 @@ static void catch_interrupts(void)
 /* Threads may be in the middle of something, so nothing is freed. */
 __attribute__((noreturn)) static void leave(const struct following *f)
 {
-    (void)fprintf(f->api->cli->err,
-                  "\r\033[Kjob/%s goes on; 'berth logs -f %s' shows it, 'berth job cancel %s' ends it\n", f->id, f->id,
-                  f->id);
+    FILE *err = f->api->cli->err;
+
+    (void)fprintf(err, "\r\033[Kjob/%s ", f->id);
+    if (f->over)
+        (void)fprintf(err, "is over; 'berth logs %s' shows what is missing here\n", f->id);
+    else if (f->cancelled)
+        (void)fprintf(err, "is being cancelled; 'berth logs -f %s' shows it\n", f->id);
+    else
+        (void)fprintf(err, "goes on; 'berth logs -f %s' shows it, 'berth job cancel %s' ends it\n", f->id, f->id);
     (void)fflush(NULL);
     _exit(CODE_INTERRUPTED);
 }
@@ -256,7 +262,7 @@ static void interrupts_look(struct following *f)
 {
     struct object_act act = {.method = "POST", .sub = "cancel"};
 
-    if (!interrupts || f->cancelled)
+    if (interrupts == (f->cancelled ? 1 : 0)) /* the first was carried out */
         return;
     pthread_mutex_lock(&f->lock);
     status_line_end(&f->line);
@@ -324,6 +330,28 @@ static void pause_a_moment(void)
     (void)nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000}, NULL);
 }
 
+/* A log may be long, or its node away: Ctrl-C ends the wait. */
+static void tails_await(struct following *f)
+{
+    sig_atomic_t known = f->think_ns ? 1 : 0; /* about the job, and told */
+
+    f->over = true;
+    while (f->tails.len > 0) {
+        struct timespec until;
+        struct tail *t = f->tails.at[f->tails.len - 1];
+        (void)clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += LOOK_MS * 1000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        if (pthread_clockjoin_np(t->thread, NULL, CLOCK_MONOTONIC, &until) == 0) {
+            tail_free(t);
+            f->tails.len--;
+        } else if (interrupts > known) {
+            leave(f);
+        }
+    }
+}
+
 int job_follow(struct api *a, const json_t *id, unsigned what)
 {
     struct following f;
@@ -338,7 +366,7 @@ int job_follow(struct api *a, const json_t *id, unsigned what)
         if (what & FOLLOW_LOGS)
             tails_look(&f, status);
         if (status_is_over(status) && !f.more) {
-            tails_join(&f, true);
+            tails_await(&f);
             status_line_end(&f.line);
             rc = outcome(&f, object);
             break;

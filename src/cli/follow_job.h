@@ -1,6 +1,7 @@
 /* follow_job.h - stays with a job until it is over: a line with its state on a terminal, what it writes, its exit status.
  *
- * Ctrl-C cancels the job a moment later; a second one within that moment leaves it running instead.
+ * Ctrl-C cancels the job a moment later; a second one within that moment leaves it running instead. One after that leaves, too,
+ * whatever is still waited for.
  */
 #pragma once
 
