@@ -147,7 +147,7 @@ static void heard_answer(void *ctx, uint64_t seq, int status, const json_t *answ
 
 static void renew_set(struct agent *a, int64_t in_ns)
 {
-    loop_timer_set(a->renew, loop_now_ns(a->loop) + (in_ns > 0 ? in_ns : 0));
+    loop_timer_set(a->renew, loop_now_ns(a->loop) + in_ns);
 }
 
 static void secret_drop(char **text)
@@ -193,7 +193,7 @@ static void renew_tried(struct agent *a, int64_t not_after_ns, const char *text)
     NOTE(a, LEVEL_INFO, "certificate.renewed");
     identity_until(&a->identity, not_after_ns);
     link_renewed(a->link);
-    renew_set(a, a->identity.renew_ns - agent_clock_ns());
+    renew_set(a, identity_wait_ns(&a->identity, agent_clock_ns()));
 }
 
 /* Without one that is good at the start there is nothing to go on with; later there may be one again. */
@@ -204,7 +204,7 @@ static void heard_certificate(void *ctx, int64_t not_after_ns, const char *text,
         renew_tried(a, not_after_ns, text);
     } else if (not_after_ns > 0) {
         identity_until(&a->identity, not_after_ns);
-        renew_set(a, a->identity.renew_ns - agent_clock_ns());
+        renew_set(a, identity_wait_ns(&a->identity, agent_clock_ns()));
     } else {
         NOTE(a, LEVEL_ERROR, "network.failed", LOG_TEXT("text", text));
         if (a->identity.renew_ns)
@@ -219,8 +219,13 @@ static void renew_due(void *ctx)
     struct agent *a = ctx;
     struct berth_err err;
     CLEANUP(mem) char *request = NULL;
+    int64_t wait_ns = identity_wait_ns(&a->identity, agent_clock_ns());
     if (a->new_key || a->new_pem)
         return;
+    if (wait_ns > 0) {
+        renew_set(a, wait_ns);
+        return;
+    }
     if (identity_request(&a->new_key, &request, &err) < 0) {
         renew_set(a, RENEW_AGAIN_NS);
         return;

@@ -16,6 +16,7 @@
 #include "wire/document.h"
 
 enum { CONTROLS_MAX = 16 };
+#define LOOK_NS (INT64_C(3600) * 1000000000)
 
 /* ---- files --------------------------------------------------------------------------------------------------------- */
 
@@ -89,6 +90,12 @@ static int64_t time_ns(const struct timespec *t)
 void identity_until(struct identity *id, int64_t not_after_ns)
 {
     id->renew_ns = id->got_ns < not_after_ns ? id->got_ns + (not_after_ns - id->got_ns) / 2 : not_after_ns;
+}
+
+int64_t identity_wait_ns(const struct identity *id, int64_t now_ns)
+{
+    int64_t wait_ns = id->renew_ns - now_ns;
+    return wait_ns <= 0 ? 0 : wait_ns < LOOK_NS ? wait_ns : LOOK_NS;
 }
 
 static int read_controls(const json_t *list, struct identity *id, struct berth_err *err)

@@ -37,6 +37,9 @@ int identity_join(const struct agent_options *options, const json_t *probed, cha
 
 /* Until when the certificate is good, as the network half reads it. */
 void identity_until(struct identity *id, int64_t not_after_ns);
+/* After how long the clock, which says `now_ns`, is to be asked again whether it is to be renewed; 0: it is. An hour at the most: a
+ * clock is set, and a machine sleeps, while timers know nothing of it. */
+int64_t identity_wait_ns(const struct identity *id, int64_t now_ns);
 
 /* A new key of this machine's and the request for its certificate; both to be freed, the key to be kept in memory until
  * the certificate is there. */
