@@ -250,6 +250,28 @@ def a_change_that_was_begun_is_not_lost():
 
 
 @case
+def a_change_that_failed_is_tried_again():
+    with Cluster() as c:
+        agent = c.node("n1")
+        c.berth("secret", "set", "db", "password=hunter2")
+        app = c.app(name="reader", command=["/bin/sleep", "600"], settings={"title": "first"}, settings_schema={"title": {"type": "text"}},
+                    files=[{"path": "/run/secret/db", "secret": "db", "key": "password"}])
+        wait_for("it runs", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 1)
+        (settings,) = [path for path in agent.state.glob("instances/*/**/*") if path.is_file() and "first" in path.read_text("latin1")
+                       and path.name not in ("config.json", "changed.json", "log")]
+        agent.process.kill(signal.SIGSTOP)  # it hears of the change when the secret is not as the change needs it
+        assert c.ask("PATCH", f"/v1/apps/{app}/settings", {"title": "second"})[0] == 200
+        c.berth("secret", "set", "db", "another=key")
+        agent.process.kill(signal.SIGCONT)
+        wait_for("it fails", lambda: any("event=instance.unchanged" in line for line in agent.process.log))
+        assert "first" in settings.read_text()
+        c.berth("secret", "set", "db", "password=hunter2")
+        wait_for("it is changed", lambda: "second" in settings.read_text())
+        (changed,) = agent.state.glob("instances/*/changed.json")
+        wait_for("that is known", lambda: "unapplied" not in changed.read_text())
+
+
+@case
 def without_root_there_are_two_as_well():
     if not shutil.which("setpriv"):
         print("# skip: there is no setpriv")

@@ -92,6 +92,9 @@ struct run {
     int64_t guest_bytes;         /* of a virtual machine: the memory that it began with, qemu's included; 0: none */
     int watched;                 /* by inotify; -1: not */
     unsigned tries;              /* to clear it away */
+    /* Of another try to change it; NULL: none was needed. Not `timer`, by which it may be killed meanwhile. */
+    struct loop_source *rechange;
+    unsigned change_tries;
     /* What a thread brought back. */
     int rc;
     struct berth_err err;

@@ -12,7 +12,7 @@
 #include "agent/wellness.h"
 #include "net/client.h"
 
-enum { TRIES_DOUBLING = 6 }; /* at the most every 16 s */
+enum { TRIES_DOUBLING = 6, CHANGES_DOUBLING = 10 }; /* at the longest after 16 s; after some 4 minutes */
 
 static void launch(struct run *r);
 
@@ -59,6 +59,7 @@ void run_free(struct run *r)
     health_free(r->health);
     loop_source_free(r->source);
     loop_source_free(r->timer);
+    loop_source_free(r->rechange);
     close_fd(&r->launched.pidfd);
     close_fd(&r->pid_fd);
     for (size_t i = 0; i < r->ports.len; i++)
@@ -413,6 +414,24 @@ static void change_work(void *ctx)
     r->rc = compose_change(r);
 }
 
+static void change_now(struct run *r);
+
+static void change_again(void *ctx)
+{
+    struct run *r = ctx;
+    if (r->phase == RUN_LIVING && !r->stop_asked && !r->busy && !r->fetching)
+        fetch_secrets(r, r->config, change_now);
+}
+
+/* The daemon does not ask twice for the same, and what failed may go well later: a secret could not be had just now. */
+static void change_later(struct run *r)
+{
+    unsigned doublings = r->change_tries < CHANGES_DOUBLING ? r->change_tries++ : CHANGES_DOUBLING;
+    if (!r->rechange)
+        r->rechange = loop_timer_new(r->agent->loop, change_again, r);
+    loop_timer_set(r->rechange, loop_now_ns(r->agent->loop) + (RUN_AGAIN_NS << doublings));
+}
+
 static void change_after(void *ctx)
 {
     struct run *r = ctx;
@@ -430,6 +449,8 @@ static void change_after(void *ctx)
     else if (r->next) {
         CLEANUP(json) json_t *next = take_ptr(&r->next);
         agent_machine.change(r->agent, r->id, next);
+    } else if (r->rc < 0) {
+        change_later(r);
     }
 }
 
@@ -454,6 +475,9 @@ static void change(void *ctx, uint64_t id, const json_t *config)
     }
     json_decref(r->config);
     r->config = json_deep_copy(config);
+    r->change_tries = 0;
+    if (r->rechange)
+        loop_timer_set(r->rechange, INT64_MAX);
     fetch_secrets(r, config, change_now);
 }
 
