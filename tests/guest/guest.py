@@ -25,9 +25,9 @@ QEMU = "qemu-system-x86_64"
 PACKAGE = "linux-image-cloud-amd64"
 # Whether the timer ticks is not asked: on a busy machine an emulated one may be too late to be believed, and the kernel panics.
 COMMAND_LINE = "console=ttyS0 quiet panic=-1 no_timer_check"
-# What the kernel has as modules and guests of the tests use, in the order in which they go in.
-DISK = ["virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk"]
-MODULES = [*DISK, "failover", "net_failover", "virtio_net", "button", "evdev", "qemu_fw_cfg"]
+# What the kernel has as modules and guests of the tests use; what those need in their turn they say themselves.
+DISK = ["virtio_pci", "virtio_blk"]
+MODULES = [*DISK, "virtio_net", "button", "evdev", "qemu_fw_cfg"]
 # Seconds until a guest that is not done counts as failed; no speed is tested here.
 PATIENCE = max(300, int(os.environ.get("BERTH_PATIENCE", "300")))
 ANSWER_SECONDS = 3  # for each answer of one that hangs
@@ -46,10 +46,35 @@ def cache():
     return pathlib.Path(root) / "berth/guest"
 
 
+def in_order(modules, files):
+    """Modules after those that they need, as the kernel's own build has noted it in their files ({name: path}); KeyError where one is missing."""
+    order = []
+
+    def add(name):
+        if name not in order:
+            needs = re.search(rb"\0depends=([^\0]*)\0", files[name].read_bytes())
+            for other in filter(None, needs[1].decode().split(",") if needs else []):
+                add(other)
+            order.append(name)
+    for module in modules:
+        add(module)
+    return order
+
+
+def modules_in(folder):
+    return {file.stem.replace("-", "_"): file for file in folder.rglob("*.ko")}
+
+
+def is_complete(folder):
+    try:
+        return bool(in_order(MODULES, modules_in(folder / "modules")))
+    except KeyError:
+        return False
+
+
 def cached():
     """The newest kernel that is here with all of the modules: its folder."""
-    found = [f.parent for f in cache().glob("linux-image-*/vmlinuz")
-             if all((f.parent / f"modules/{m}.ko").exists() for m in MODULES)]
+    found = [f.parent for f in cache().glob("linux-image-*/vmlinuz") if is_complete(f.parent)]
     return max(found, key=lambda f: [int(n) for n in re.findall(r"\d+", f.name)], default=None)
 
 
@@ -80,9 +105,9 @@ def fetch():
         ready = work / "ready"
         (ready / "modules").mkdir(parents=True)
         shutil.copy(next((work / "all/boot").glob("vmlinuz-*")), ready / "vmlinuz")
-        for module in (work / "all").rglob("*.ko"):
-            if module.stem in MODULES:
-                shutil.copy(module, ready / "modules")
+        modules = modules_in(work / "all")
+        for name in in_order(MODULES, modules):
+            shutil.copy(modules[name], ready / f"modules/{name}.ko")
         shutil.rmtree(folder, ignore_errors=True)
         ready.rename(folder)
     finally:
@@ -96,7 +121,7 @@ def kernel():
     if not folder:
         with alone():
             folder = cached() or fetch()
-    return folder / "vmlinuz", {f.stem: f for f in (folder / "modules").iterdir()}
+    return folder / "vmlinuz", modules_in(folder / "modules")
 
 
 def skip_unless_guests():
@@ -198,9 +223,10 @@ def base_files(script, modules=()):
     """busybox, modules, and an /init that mounts what every program wants and then sources the script."""
     files = busybox_files()
     have = kernel()[1]
-    for module in modules:
+    order = in_order(modules, have)
+    for module in order:
         files.text(f"/modules/{module}.ko", have[module].read_bytes())
-    files.text("/init", INIT.format(modules=" ".join(modules)), 0o755)
+    files.text("/init", INIT.format(modules=" ".join(order)), 0o755)
     files.text("/script", script)
     return files
 
