@@ -10,7 +10,7 @@ import subprocess
 import time
 import urllib.request
 
-from agent_kit import (AGENT, BERTH, BERTHD, PATIENCE, SHIM, Cluster, case, main, skip_unless, skip_unless_root, status_of,
+from agent_kit import (AGENT, BERTH, BERTHD, PATIENCE, SHIM, Cluster, Process, case, main, skip_unless, skip_unless_root, status_of,
                        wait_for)
 
 skip_unless(BERTH, BERTHD, AGENT, SHIM, "python3")
@@ -102,8 +102,12 @@ def a_service_with_two_replicas_on_one_node():
         assert any(url.endswith(f":{p}") or f":{p}/" in url for p in ports), (url, ports)
         c.berth("app", "scale", app, "1")
         wait_for("one is left", lambda: len(c.instances(app)) == 1 and len(agent.instances()) == 1)
+        watcher = Process([BERTH, "get", "apps", "--watch"], c.berth_env())
+        wait_for("it is watched", lambda: watcher.out and watcher.out[-1].startswith(app))
         c.berth("app", "stop", app)
         wait_for("none is left", lambda: not agent.processes() and not agent.instances())
+        wait_for("whoever watches sees it stopped", lambda: watcher.out[-1].split()[:2] == [app, "stopped"])
+        watcher.end()
 
 
 @case

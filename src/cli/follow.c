@@ -35,6 +35,7 @@ struct stream {
     const char *plural;
     json_int_t revision; /* seen up to here */
     struct str line;
+    json_t *workloads; /* of instances, by their ids: of one that is gone nothing else is told */
     bool own;
     bool away;                  /* the server is, and it was told */
     bool ended;                 /* the server has said why, in `trouble` */
@@ -73,11 +74,30 @@ static void end_told(struct stream *s, const char *code)
     err_set(&s->trouble.err, EPIPE, "%s", rows[i].text);
 }
 
+/* Whose instance it is or was; NULL: nobody said. */
+static char *workload_of(struct stream *s, const json_t *line, bool gone)
+{
+    const json_t *object = json_object_get(line, "object");
+    char buf[ID_TEXT_MAX];
+    const char *id = object_id(gone ? line : object, buf);
+    const char *workload = json_string_value(json_object_get(object, "workload"));
+
+    if (!s->workloads)
+        s->workloads = json_object();
+    if (!gone && workload)
+        json_object_set_new(s->workloads, id, json_string(workload));
+    else
+        workload = json_string_value(json_object_get(s->workloads, id));
+    char *text = workload ? mem_strdup(workload) : NULL;
+    if (gone)
+        json_object_del(s->workloads, id);
+    return text;
+}
+
 static void line_take(struct stream *s, const char *at, size_t len)
 {
     CLEANUP(json) json_t *line = json_loadb(at, len, 0, NULL);
     const char *type = json_string_value(json_object_get(line, "type"));
-    const json_t *object = json_object_get(line, "object");
     char buf[ID_TEXT_MAX];
 
     if (!type)
@@ -91,9 +111,9 @@ static void line_take(struct stream *s, const char *at, size_t len)
     s->revision = json_integer_value(json_object_get(line, "revision"));
     struct change change = {.gone = strcmp(type, "gone") == 0, .own = s->own};
     if (s->own)
-        change.id = mem_strdup(object_id(change.gone ? line : object, buf));
-    else if (json_string_value(json_object_get(object, "workload")))
-        change.id = mem_strdup(json_string_value(json_object_get(object, "workload")));
+        change.id = mem_strdup(object_id(change.gone ? line : json_object_get(line, "object"), buf));
+    else
+        change.id = workload_of(s, line, change.gone);
     if (!change.id)
         return;
     change.gone &= s->own;
