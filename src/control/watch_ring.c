@@ -167,14 +167,23 @@ static void ring_read(struct stream *s)
 struct past_event {
     uint64_t revision;
     size_t nth; /* of its revision */
-    bool fresh; /* it made the key */
     bool gone;
     char *key;
     struct bytes doc; /* owned */
+    struct bytes was; /* before; owned, empty: it was not there, or nobody wants to know */
+};
+
+/* A workload of the past, looked for once. */
+struct past_workload {
+    char *id;
+    uint64_t generation;
+    struct who who;
 };
 
 struct past {
     VEC(struct past_event) events;
+    VEC(struct past_workload) workloads;
+    bool compares; /* with what was before */
     size_t bytes;
     uint64_t part; /* of this revision the first `skip` were considered before */
     size_t skip;
@@ -187,8 +196,19 @@ static void past_done(struct past *p)
     for (size_t i = 0; i < p->events.len; i++) {
         mem_free(p->events.at[i].key);
         mem_free((void *)p->events.at[i].doc.at);
+        mem_free((void *)p->events.at[i].was.at);
     }
     vec_done(&p->events);
+    for (size_t i = 0; i < p->workloads.len; i++)
+        mem_free(p->workloads.at[i].id);
+    vec_done(&p->workloads);
+}
+
+static struct bytes bytes_copy(const struct bytes *from)
+{
+    char *text = mem_alloc(from->len + 1);
+    memcpy(text, from->at, from->len);
+    return (struct bytes){text, from->len};
 }
 
 static int past_add(void *ctx, const struct store_event *event)
@@ -199,19 +219,15 @@ static int past_add(void *ctx, const struct store_event *event)
     p->revision = event->revision;
     if (event->revision == p->part && p->nth < p->skip)
         return 0;
-    struct past_event copy = {.revision = event->revision,
-                              .nth = p->nth,
-                              .fresh = event->created == event->revision,
-                              .gone = event->gone,
-                              .key = mem_strdup(event->key)};
+    struct past_event copy = {
+        .revision = event->revision, .nth = p->nth, .gone = event->gone, .key = mem_strdup(event->key)};
 
-    if (!event->gone) {
-        char *text = mem_alloc(event->value.len + 1);
-        memcpy(text, event->value.at, event->value.len);
-        copy.doc = (struct bytes){text, event->value.len};
-    }
+    if (!event->gone)
+        copy.doc = bytes_copy(&event->value);
+    if (p->compares && event->replaced.at)
+        copy.was = bytes_copy(&event->replaced);
     vec_push(&p->events, copy);
-    p->bytes += event->value.len;
+    p->bytes += copy.doc.len + copy.was.len;
     return p->events.len >= HISTORY_EVENTS || p->bytes >= HISTORY_BYTES;
 }
 
@@ -253,12 +269,20 @@ static int key_found(void *ctx, const struct store_entry *entry)
     return 1;
 }
 
-/* Looks for the workload in the history, at the revision in question. */
-static struct who find_end(struct finding *f, struct store *store, uint64_t revision)
+/* Looks for the workload in the history, at the revision in question: that is to go through all of it, and so done once for all of its
+ * instances. It belongs to one owner as long as it is there. */
+static struct who find_end(struct finding *f, struct past *past, struct store *store, uint64_t revision)
 {
     static const enum kind order[] = {KIND_JOB, KIND_APP, KIND_VM, KIND_SPEC};
     char key[OBJECT_KEY_MAX], id[OBJECT_KEY_MAX - 32];
 
+    for (size_t i = 0; f->workload && i < past->workloads.len; i++) {
+        const struct past_workload *known = &past->workloads.at[i];
+        if (known->generation == f->generation && strcmp(known->id, f->workload) == 0) {
+            mem_free(f->workload);
+            return known->who;
+        }
+    }
     for (size_t i = 0; f->workload && i < sizeof order / sizeof *order && !f->found.owner[0]; i++) {
         if (order[i] == KIND_SPEC)
             (void)snprintf(id, sizeof id, "%s/%llu", f->workload, (unsigned long long)f->generation);
@@ -267,40 +291,47 @@ static struct who find_end(struct finding *f, struct store *store, uint64_t revi
         f->key = object_key(order[i], id, key);
         (void)store_range(store, key, revision, key_found, f, NULL);
     }
-    mem_free(f->workload);
+    if (f->workload)
+        vec_push(&past->workloads, ((struct past_workload){f->workload, f->generation, f->found}));
     return f->found;
 }
 
 /* To whom it belonged until this change. */
-static struct who before_then(const struct watch_hub *h, const struct past_event *e)
+static struct who before_then(const struct watch_hub *h, struct past *past, const struct past_event *e, enum kind kind,
+                              const char *id)
 {
-    struct store *store = control_store(h->control);
     struct finding f = {.state = control_state(h->control), .key = e->key};
 
-    if (!e->fresh || e->gone)
-        (void)store_range(store, e->key, e->revision - 1, key_found, &f, NULL);
-    return find_end(&f, store, e->revision - 1);
+    if (e->was.at)
+        find_who(&f, kind, id, &e->was);
+    return find_end(&f, past, control_store(h->control), e->revision - 1);
 }
 
 /* To whom it belonged then. */
-static struct who after_then(const struct watch_hub *h, const struct past_event *e, enum kind kind, const char *id)
+static struct who after_then(const struct watch_hub *h, struct past *past, const struct past_event *e, enum kind kind,
+                             const char *id)
 {
     struct finding f = {.state = control_state(h->control), .key = e->key};
 
     find_who(&f, kind, id, &e->doc);
-    return find_end(&f, control_store(h->control), e->revision);
+    return find_end(&f, past, control_store(h->control), e->revision);
 }
 
-static void past_send(struct stream *s, const struct past_event *e)
+/* Who sees what is nobody's sees everything, and need not be compared with anybody. */
+static bool sees_all(const struct stream *s)
 {
-    const struct who nobody = {.there = true};
+    return stream_sees(s, s->kind, &(struct who){.there = true});
+}
+
+static void past_send(struct stream *s, struct past *past, const struct past_event *e)
+{
     const char *id;
     enum kind kind = object_key_split(e->key, &id);
     struct who after = {0};
 
     assert(kind == s->kind);
     if (!e->gone)
-        after = after_then(s->hub, e, kind, id);
+        after = after_then(s->hub, past, e, kind, id);
     if (after.there && stream_sees(s, kind, &after)) {
         struct str *line = &s->hub->line;
         str_clear(line);
@@ -308,9 +339,9 @@ static void past_send(struct stream *s, const struct past_event *e)
         change_send(s, e->revision, line->at, line->len);
         return;
     }
-    struct who before = nobody;
-    if (!stream_sees(s, kind, &nobody)) /* who sees everything need not be compared with anybody */
-        before = before_then(s->hub, e);
+    struct who before = {.there = true};
+    if (past->compares)
+        before = before_then(s->hub, past, e, kind, id);
     if (before.there && stream_sees(s, kind, &before))
         gone_send(s, e->revision, id);
 }
@@ -319,7 +350,7 @@ static void past_send(struct stream *s, const struct past_event *e)
 static void past_read(struct stream *s)
 {
     struct watch_hub *h = s->hub;
-    struct past past = {.part = s->part, .skip = s->part_len};
+    struct past past = {.part = s->part, .skip = s->part_len, .compares = !sees_all(s)};
     char prefix[OBJECT_KEY_MAX];
     uint64_t to = h->ring_from;
     size_t i = 0;
@@ -328,7 +359,7 @@ static void past_read(struct stream *s)
         store_history(control_store(h->control), object_key(s->kind, "", prefix), s->after, to, past_add, &past, NULL);
     for (; rc >= 0 && i < past.events.len && stream_open(s); i++)
         if (place_step(s, past.events.at[i].revision, past.events.at[i].nth))
-            past_send(s, &past.events.at[i]);
+            past_send(s, &past, &past.events.at[i]);
     bool all = rc == 0 && i == past.events.len;
     past_done(&past);
     if (all && !s->stopped)

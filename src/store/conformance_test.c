@@ -313,6 +313,40 @@ static void ranges_are_in_byte_order(void **state)
     assert_text(range_text(s, "a~", 0), "a~=@2/2");
 }
 
+static int visit_replaced(void *ctx, const struct store_event *e)
+{
+    struct str *to = ctx;
+    str_addf(to, "%s%s:", to->len ? " " : "", e->key);
+    if (e->replaced.at)
+        add_bytes(to, e->replaced);
+    else
+        str_add(to, "none");
+    return 0;
+}
+
+static char *replaced_text(struct store *s, const char *prefix, uint64_t from)
+{
+    struct str found = {0};
+    return walked(&found, store_history(s, prefix, from, 0, visit_replaced, &found, NULL));
+}
+
+/* Also what was written before the history that is left. */
+static void history_knows_what_was_before(void **state)
+{
+    struct store *s = ((struct fixture *)*state)->store;
+    (void)put(s, "a", "1");
+    (void)put(s, "b", "");
+    (void)put(s, "a", "2");
+    (void)drop(s, "b");
+    (void)put(s, "b", "3");
+    (void)drop(s, "a");
+    assert_text(replaced_text(s, "", 0), "a:none b:none a:1 b: b:none a:2");
+    assert_text(replaced_text(s, "a", 2), "a:1 a:2");
+    assert_int_equal(store_compact(s, 4, NULL), 0);
+    store_drain(s);
+    assert_text(replaced_text(s, "", 4), "b:none a:2");
+}
+
 static void history_has_bounds(void **state)
 {
     struct store *s = ((struct fixture *)*state)->store;
@@ -576,6 +610,7 @@ int main(void)
         cmocka_unit_test(old_states_can_be_read),
         cmocka_unit_test(ranges_are_in_byte_order),
         cmocka_unit_test(history_has_bounds),
+        cmocka_unit_test(history_knows_what_was_before),
         cmocka_unit_test(compaction_forgets_the_past_only),
         cmocka_unit_test(records_are_numbered_and_chained),
         cmocka_unit_test(trimmed_records_are_gone_and_the_chain_goes_on),

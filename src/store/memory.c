@@ -260,6 +260,7 @@ static int memory_history(struct store *s, const char *prefix, uint64_t from, ui
         place = kept->change.place + 1;
         if (!store_key_under(kept->change.key, prefix))
             continue;
+        struct kept *before = kept->change.replaced ? change_at(m, kept->change.replaced) : NULL;
         kept->refs++;
         struct store_event event = {
             .key = kept->change.key,
@@ -268,8 +269,14 @@ static int memory_history(struct store *s, const char *prefix, uint64_t from, ui
             .created = kept->change.created,
             .revision = place_revision(kept->change.place)
         };
+        if (before) {
+            before->refs++;
+            event.replaced = (struct bytes){before->data, before->value_len};
+        }
         rc = visit(ctx, &event);
         kept_unref(kept);
+        if (before)
+            kept_unref(before);
     }
     return rc;
 }

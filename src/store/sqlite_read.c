@@ -37,6 +37,8 @@ static void bind_prefix(sqlite3_stmt *row, int nth, const char *prefix)
     (void)sqlite3_bind_text(row, nth + 1, end.at, (int)end.len, SQLITE_TRANSIENT);
 }
 
+#define CHANGE_AT "SELECT " CHANGE_COLUMNS " FROM change WHERE place = ?1"
+
 /* ---- range ------------------------------------------------------------------------------------------------------- */
 
 struct gathering {
@@ -93,8 +95,7 @@ static int visit_versions(struct db *db, const struct versions *found, store_vis
                           struct berth_err *err)
 {
     CLEANUP(stmt) sqlite3_stmt *row = NULL;
-    if (sqlite3_prepare_v2(db->handle, "SELECT " CHANGE_COLUMNS " FROM change WHERE place = ?1", -1, &row, NULL) !=
-        SQLITE_OK)
+    if (sqlite3_prepare_v2(db->handle, CHANGE_AT, -1, &row, NULL) != SQLITE_OK)
         return db_failed(db, err);
 
     int rc = 0;
@@ -156,6 +157,41 @@ int sqlite_range(struct store *base, const char *prefix, uint64_t revision, stor
 
 /* ---- history ----------------------------------------------------------------------------------------------------- */
 
+/* What a change has replaced, if it did; lives until the row is reset. */
+static int replaced_read(struct db *db, sqlite3_stmt *row, const struct change *change, struct bytes *ret,
+                         struct berth_err *err)
+{
+    struct change before = {0};
+    if (!change->replaced)
+        return 0;
+    (void)sqlite3_bind_int64(row, 1, (int64_t)change->replaced);
+    int code = sqlite3_step(row);
+    if (code == SQLITE_DONE)
+        return db_damaged(db, err, "what revision %" PRIu64 " replaced of %.80s is missing",
+                          place_revision(change->place), change->key);
+    int rc = code == SQLITE_ROW ? change_row_read(db, row, &before, ret, err) : db_failed(db, err);
+    if (rc == 0 && !ret->at)
+        ret->at = ""; /* it was there, and empty */
+    return rc;
+}
+
+static int event_visit(struct db *db, sqlite3_stmt *row, sqlite3_stmt *before, store_visit_event *visit, void *ctx,
+                       struct berth_err *err)
+{
+    struct change change = {0};
+    struct bytes value = {0}, replaced = {0};
+    int rc = change_row_read(db, row, &change, &value, err);
+    if (rc == 0)
+        rc = replaced_read(db, before, &change, &replaced, err);
+    if (rc == 0) {
+        struct store_event event = {change.key, value, change.gone, change.created, place_revision(change.place),
+                                    replaced};
+        rc = visit(ctx, &event);
+    }
+    (void)sqlite3_reset(before);
+    return rc;
+}
+
 int sqlite_history(struct store *base, const char *prefix, uint64_t from, uint64_t to, store_visit_event *visit,
                    void *ctx, struct berth_err *err)
 {
@@ -173,10 +209,12 @@ int sqlite_history(struct store *base, const char *prefix, uint64_t from, uint64
         return 0;
 
     CLEANUP(stmt) sqlite3_stmt *row = NULL;
+    CLEANUP(stmt) sqlite3_stmt *before = NULL;
     if (sqlite3_prepare_v2(r.db->handle,
                            "SELECT " CHANGE_COLUMNS " FROM change WHERE place >= ?1 AND place < ?2"
                            " AND key >= ?3 AND key < ?4 ORDER BY place",
-                           -1, &row, NULL) != SQLITE_OK)
+                           -1, &row, NULL) != SQLITE_OK ||
+        sqlite3_prepare_v2(r.db->handle, CHANGE_AT, -1, &before, NULL) != SQLITE_OK)
         return db_failed(r.db, err);
     (void)sqlite3_bind_int64(row, 1, (int64_t)place_of(from + 1, 0));
     (void)sqlite3_bind_int64(row, 2, (int64_t)place_of(to + 1, 0));
@@ -184,13 +222,7 @@ int sqlite_history(struct store *base, const char *prefix, uint64_t from, uint64
 
     int code;
     while ((code = sqlite3_step(row)) == SQLITE_ROW) {
-        struct change change = {0};
-        struct bytes value = {0};
-        rc = change_row_read(r.db, row, &change, &value, err);
-        if (rc == 0) {
-            struct store_event event = {change.key, value, change.gone, change.created, place_revision(change.place)};
-            rc = visit(ctx, &event);
-        }
+        rc = event_visit(r.db, row, before, visit, ctx, err);
         if (rc)
             return rc;
     }

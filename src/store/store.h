@@ -74,6 +74,7 @@ struct store_event {
     struct bytes value;
     bool gone;
     uint64_t created, revision;
+    struct bytes replaced; /* by store_history: what it was before; at NULL: it was not there */
 };
 
 struct store_record {
