@@ -257,6 +257,32 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
       return Number(minutes) * 60 + Number(seconds) >= Math.min(waits.longest_s, 540);
     });
   })],
+  ["what is typed stays while the page is drawn anew", async (scene) => as(scene, "admin", {}, async (visitor) => {
+    const { page } = visitor, asked = counted(page, /\/v1\//), lost = [];
+    await page.clock.install();
+    for (const [path, label, answer, text] of [["jobs", "User", "jobs", "bob"], ["queue", "Group", "queue", "speech"], ["journal", "Who", "audit", "admin"],
+      ["users", "User", "usage_records", "ann"], ["what-if", "or with this label", "nodes", "rack=r3"]]) {
+      await shown(visitor, path);
+      const field = page.getByLabel(label, { exact: true }), half = Math.floor(text.length / 2);
+      await field.pressSequentially(text.slice(0, half));
+      const before = asked.length;
+      await page.clock.fastForward(31000);
+      await until(`${path} asks again`, () => asked.slice(before).some((url) => url.includes(`/v1/${answer}`)));
+      await scene.call("POST", "/v1/nodes/n20/cordon"); // somebody else, meanwhile
+      await scene.call("POST", "/v1/nodes/n20/enable");
+      await rest(1000);
+      if ((await field.inputValue()) !== text.slice(0, half)) lost.push(path);
+      await field.pressSequentially(text.slice(half));
+      await field.press("Enter");
+      await rest(300);
+      if ((await field.inputValue()) !== text) lost.push(`${path}, after Enter`);
+    }
+    assert.deepEqual(lost, []);
+    await shown(visitor, "jobs");
+    await page.getByLabel("User").pressSequentially("bob");
+    await page.getByLabel("User").press("Enter");
+    await until("it counts", () => page.url().includes("owner=bob"));
+  })],
   ["an address that cannot be decoded is a page, too", async (scene) => as(scene, "admin", { refusals: true }, async (visitor) => {
     await visitor.go("jobs/%");
     await visitor.page.getByRole("heading", { name: "Job %" }).waitFor();

@@ -6,7 +6,7 @@ import { useAnswer } from "../data/hooks.js";
 import { may, useSession } from "../data/session.js";
 import { percent } from "../data/amount.js";
 import { filter } from "../route.js";
-import { Card, Field, Link, Page, State, Table, Time, Waiting } from "../parts/parts.jsx";
+import { Card, Entry, Field, Link, Page, State, Table, Time, Waiting } from "../parts/parts.jsx";
 import { Submit } from "./submit.jsx";
 import { t } from "../text/text.js";
 
@@ -17,8 +17,8 @@ function Filters({ query }) {
   const change = (name) => (event) => filter("/jobs", { ...query, after: "", [name]: event.currentTarget.value.trim() });
   return (
     <form class="fields" onSubmit={(e) => e.preventDefault()} aria-label={t("queue.filters")}>
-      <Field label={t("queue.user")}>{(props) => <input {...props} value={query.owner ?? ""} onChange={change("owner")} size={12} />}</Field>
-      <Field label={t("queue.group")}>{(props) => <input {...props} value={query.group ?? ""} onChange={change("group")} size={12} />}</Field>
+      <Field label={t("queue.user")}>{(props) => <Entry {...props} value={query.owner ?? ""} onChange={change("owner")} size={12} />}</Field>
+      <Field label={t("queue.group")}>{(props) => <Entry {...props} value={query.group ?? ""} onChange={change("group")} size={12} />}</Field>
       <Field label={t("jobs.state")}>
         {(props) => (
           <select {...props} value={query.state ?? ""} onChange={change("state")}>

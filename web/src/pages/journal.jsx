@@ -6,7 +6,7 @@ import { get, post, query as queried } from "../data/api.js";
 import { useAnswer, useVerb } from "../data/hooks.js";
 import { may, useSession } from "../data/session.js";
 import { filter } from "../route.js";
-import { Button, Card, Facts, Field, Link, Page, Table, Time, Trouble, Waiting } from "../parts/parts.jsx";
+import { Button, Card, Entry, Facts, Field, Link, Page, Table, Time, Trouble, Waiting } from "../parts/parts.jsx";
 import { t } from "../text/text.js";
 
 const SHOWN = 50;
@@ -117,7 +117,7 @@ function Audit({ query }) {
     <Card title={t("journal.audit")}>
       <form class="fields" aria-label={t("queue.filters")} onSubmit={(e) => e.preventDefault()}>
         {["who", "subject", "from"].map((name) => (
-          <Field label={t(`journal.${name}`)}>{(props) => <input {...props} value={query[name] ?? ""} onChange={change(name)} size={14} />}</Field>
+          <Field label={t(`journal.${name}`)}>{(props) => <Entry {...props} value={query[name] ?? ""} onChange={change(name)} size={14} />}</Field>
         ))}
         <Field label={t("journal.decisions")}>
           {(props) => <select {...props} value={query.all ?? ""} onChange={change("all")}><option value="">{t("not")}</option><option value="true">{t("yes")}</option></select>}

@@ -5,7 +5,7 @@ import { get, post, query as queried } from "../data/api.js";
 import { useAnswer, useNow } from "../data/hooks.js";
 import { asked, moment, span } from "../data/amount.js";
 import { filter } from "../route.js";
-import { Card, Field, Link, Page, Table, Time, Trouble, Waiting } from "../parts/parts.jsx";
+import { Card, Entry, Field, Link, Page, Table, Time, Trouble, Waiting } from "../parts/parts.jsx";
 import { FactorBar, FactorLegend, largest } from "../parts/factors.jsx";
 import { Gantt } from "../parts/gantt.jsx";
 import { t } from "../text/text.js";
@@ -25,7 +25,7 @@ function useFactors(rows, wanted) {
 function Filters({ query }) {
   const change = (name) => (event) => filter("/queue", { ...query, [name]: event.currentTarget.value.trim() });
   const field = (name) => (
-    <Field label={t(`queue.${name}`)}>{(props) => <input {...props} value={query[name] ?? ""} onChange={change(name)} size={12} />}</Field>
+    <Field label={t(`queue.${name}`)}>{(props) => <Entry {...props} value={query[name] ?? ""} onChange={change(name)} size={12} />}</Field>
   );
   return (
     <form class="fields" onSubmit={(e) => e.preventDefault()} aria-label={t("queue.filters")}>

@@ -5,7 +5,7 @@ import { get, getAll, patch, query } from "../data/api.js";
 import { useAnswer, useVerb } from "../data/hooks.js";
 import { may, useSession } from "../data/session.js";
 import { asked, byRank, number, percent, resource, span } from "../data/amount.js";
-import { Bar, Card, Page, Paged, Table, Time, Waiting } from "../parts/parts.jsx";
+import { Bar, Card, Entry, Page, Paged, Table, Time, Waiting } from "../parts/parts.jsx";
 import { Form, numeric } from "../parts/form.jsx";
 import { t } from "../text/text.js";
 
@@ -115,7 +115,7 @@ function Records() {
   const records = useAnswer((signal) => get(query("/v1/usage_records", { tail: 25, user }), { signal }), [user], { every: 30000 });
   const rows = [...(records.data?.items ?? [])].reverse();
   return (
-    <Card title={t("users.records")} actions={<label>{t("queue.user")} <input value={user} size={12} onChange={(e) => set(e.currentTarget.value.trim())} /></label>}>
+    <Card title={t("users.records")} actions={<label>{t("queue.user")} <Entry value={user} size={12} onChange={(e) => set(e.currentTarget.value.trim())} /></label>}>
       <Waiting of={records} />
       {records.data && <Table caption={t("users.records")} rows={rows} empty={t("users.usage.none")} columns={[
         { title: t("node.until"), class: "tight", of: (row) => <Time at={row.end} /> },

@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import { get, post, query } from "../data/api.js";
 import { useAnswer, useCollection, useVerb } from "../data/hooks.js";
 import { gpusOf, moment, resource, span } from "../data/amount.js";
-import { Bar, Card, Field, Page, Table, Waiting } from "../parts/parts.jsx";
+import { Bar, Card, Entry, Field, Page, Table, Waiting } from "../parts/parts.jsx";
 import { Form } from "../parts/form.jsx";
 import { Forecast, jobFields, jobOf } from "./submit.jsx";
 import { t } from "../text/text.js";
@@ -71,14 +71,14 @@ function Other() {
             <option value="">{t("whatif.same")}</option>{names.map((name) => <option value={name}>{name}</option>)}</select>}
         </Field>
         <Field label={t("whatif.count")} error={odd}>
-          {(props) => <input {...props} value={count} size={6} inputMode="numeric" placeholder="+4" onChange={(e) => setCount(e.currentTarget.value.trim().replace("−", "-"))} />}
+          {(props) => <Entry {...props} value={count} size={6} inputMode="numeric" placeholder="+4" onChange={(e) => setCount(e.currentTarget.value.trim().replace("−", "-"))} />}
         </Field>
         <Field label={t("whatif.like")}>
           {(props) => <select {...props} value={kind} disabled={label !== ""} onChange={(e) => setLike(e.currentTarget.value)}>
             {kinds.map((k) => <option value={k.like}>{k.name} ({k.count})</option>)}</select>}
         </Field>
         <Field label={t("whatif.label")}>
-          {(props) => <input {...props} value={label} size={14} placeholder="rack=r3" spellcheck={false} onChange={(e) => setLabel(e.currentTarget.value.trim())} />}
+          {(props) => <Entry {...props} value={label} size={14} placeholder="rack=r3" spellcheck={false} onChange={(e) => setLabel(e.currentTarget.value.trim())} />}
         </Field>
       </form>
       {policy || nodes.length ? <Answer policy={policy} nodes={nodes} /> : <p class="faint">{t("whatif.none")}</p>}

@@ -106,6 +106,15 @@ export function Field({ label, error, hint, children }) {
   );
 }
 
+/**
+ * A line of text that counts when it is left, or with Enter. Until then it is the writer's: the page is drawn anew with every answer,
+ * and would put back what counted before.
+ */
+export function Entry({ value, onChange, ...rest }) {
+  const [draft, edit] = useState(null), drop = () => edit(null);
+  return <input {...rest} value={draft ?? value} onInput={(e) => edit(e.currentTarget.value)} onChange={(e) => { drop(); onChange(e); }} onBlur={drop} />;
+}
+
 export function Button({ verb, children, kind, ...rest }) {
   return (
     <button type="button" class={kind} disabled={verb?.busy} aria-busy={verb?.busy ? "true" : undefined} {...rest}>
