@@ -318,6 +318,20 @@ const cases = [
     await until("granted", async () => (await scene.call("GET", "/v1/users/ann")).quota.limits.gpu === 90);
     await page.getByText(/gpu: \d+ of 90/).waitFor();
   })],
+  ["a resource is taken out of a quota", async (scene) => as(scene, "admin", {}, async (visitor) => {
+    const { page } = visitor, STEPS = ["limits", "guarantees", "admitted"], form = page.getByRole("form", { name: "Quota of aud" });
+    const names = async () => { const { quota } = await scene.call("GET", "/v1/users/aud"); return STEPS.map((step) => Object.keys(quota?.[step] ?? {}).sort().join()).join("/"); };
+    await shown(visitor, "users");
+    const row = page.getByRole("group", { name: "Users" }).getByRole("row").filter({ hasText: "aud" });
+    for (const [amounts, want, text] of [["gpu=9 cpu=90", "cpu,gpu/cpu,gpu/cpu,gpu", "cpu: 0 of 90"], ["cpu=80", "cpu/cpu/cpu", "cpu: 0 of 80"], ["", "//", "no quota"]]) {
+      await page.getByRole("button", { name: "Change aud" }).click();
+      for (const label of ["Limits", "Guarantees", "Admitted"]) await form.getByLabel(label).fill(amounts);
+      await form.getByRole("button", { name: "Save" }).click();
+      await until(`aud has ${want}`, async () => (await names()) === want);
+      await form.waitFor({ state: "hidden" });
+      await row.getByText(text).waitFor();
+    }
+  })],
   ["past use, fair shares, records and what they cost", async (scene) => as(scene, "admin", {}, async (visitor) => {
     const { page } = visitor, done = scene.agent.here.at(-1);
     await shown(visitor, "users");

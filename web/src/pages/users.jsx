@@ -41,7 +41,8 @@ function Edit({ kind, object, done }) {
     const quota = { ...object.quota };
     for (const [name] of STEPS) {
       const given = amounts(values[name] ?? "", name);
-      quota[name] = Object.keys(given).length ? given : null;
+      const gone = Object.fromEntries(Object.keys(object.quota?.[name] ?? {}).map((had) => [had, null])); // a patch keeps what it does not name
+      quota[name] = Object.keys(given).length ? { ...gone, ...given } : null;
     }
     return patch(`/v1/${kind}/${object.id}`, { quota, weight: values.weight ? numeric(values.weight) : null });
   }, done);
