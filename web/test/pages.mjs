@@ -313,10 +313,14 @@ const cases = [
     await form.getByLabel("Limits").fill("gpu");
     await form.getByRole("button", { name: "Save" }).click();
     await form.locator(".field.bad").getByText("is no amount").waitFor();
-    await form.getByLabel("Limits").fill("gpu=90");
+    await form.getByLabel("Limits").fill("gpu=90 memory=4Ti");
     await form.getByRole("button", { name: "Save" }).click();
     await until("granted", async () => (await scene.call("GET", "/v1/users/ann")).quota.limits.gpu === 90);
     await page.getByText(/gpu: \d+ of 90/).waitFor();
+    for (const name of ["gpu", "memory"]) {
+      const bar = page.getByRole("img", { name: new RegExp(`^${name}: [1-9].* of (90|4 TiB)$`) });
+      assert.ok((await bar.locator(".part").first().evaluate((part) => part.getBoundingClientRect().width)) > 0, `some of ${name} is held`);
+    }
   })],
   ["a resource is taken out of a quota", async (scene) => as(scene, "admin", {}, async (visitor) => {
     const { page } = visitor, STEPS = ["limits", "guarantees", "admitted"], form = page.getByRole("form", { name: "Quota of aud" });

@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import { get, getAll, patch, query } from "../data/api.js";
 import { useAnswer, useVerb } from "../data/hooks.js";
 import { may, useSession } from "../data/session.js";
-import { asked, byRank, number, percent, resource, span } from "../data/amount.js";
+import { amount, asked, byRank, number, percent, resource, span } from "../data/amount.js";
 import { Bar, Card, Entry, Page, Paged, Table, Time, Waiting } from "../parts/parts.jsx";
 import { Form, numeric } from "../parts/form.jsx";
 import { t } from "../text/text.js";
@@ -14,7 +14,8 @@ function Quota({ use }) {
   const names = byRank(Object.keys(use ?? {})).filter((name) => use[name].limit !== undefined || use[name].guaranteed !== undefined || use[name].admitted !== undefined);
   if (!names.length) return <span class="faint">{t("users.unbounded")}</span>;
   return names.map((name) => {
-    const { held = 0, limit, guaranteed, admitted } = use[name];
+    const of = (part) => (use[name][part] === undefined ? undefined : amount(use[name][part])); // memory comes as "16Gi", parts of a core as "125m"
+    const held = of("held") ?? 0, limit = of("limit"), guaranteed = of("guaranteed"), admitted = of("admitted");
     const whole = limit ?? admitted ?? guaranteed, right = guaranteed === undefined ? held : Math.min(held, guaranteed);
     const label = `${name}: ${t("node.used", { used: resource(name, held), all: resource(name, whole) })}${guaranteed !== undefined ? `, ${t("users.guaranteed", { amount: resource(name, guaranteed) })}` : ""}`;
     return <div><small>{label}</small><Bar whole={Math.max(whole, held)} label={label} parts={[{ value: right }, { value: held - right, kind: "borrowed" }]} /></div>;
