@@ -283,6 +283,21 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await page.getByLabel("User").press("Enter");
     await until("it counts", () => page.url().includes("owner=bob"));
   })],
+  ["a page that is there says when it can be read no more", async (scene) => as(scene, "admin", { refusals: true }, async (visitor) => {
+    const { page } = visitor;
+    await page.clock.install();
+    for (const path of ["jobs/1", "nodes/n1", "services/web.ann"]) {
+      await shown(visitor, path);
+      const alert = page.locator(".page > [role=alert]");
+      assert.equal(await alert.count(), 0);
+      await page.route((url) => url.pathname === `/v1/${path.replace("services", "apps")}`, (route) => route.fulfill({ status: 403, json: { error: { message: "not for you any more" } } }));
+      await page.clock.fastForward(11000);
+      await alert.getByText("not for you any more").waitFor();
+      await page.unrouteAll({ behavior: "wait" });
+      await page.clock.fastForward(11000);
+      await alert.waitFor({ state: "detached" });
+    }
+  })],
   ["an address that cannot be decoded is a page, too", async (scene) => as(scene, "admin", { refusals: true }, async (visitor) => {
     await visitor.go("jobs/%");
     await visitor.page.getByRole("heading", { name: "Job %" }).waitFor();

@@ -117,7 +117,7 @@ function Task({ job, chosen, over }) {
   );
 }
 
-function Shown({ job: d, again }) {
+function Shown({ job: d, error, again }) {
   const [picked, choose] = useState(null);
   const changed = `${d.status.state} ${d.generation}`, over = OVER.has(d.status.state);
   const why = useAnswer((signal) => get(`/v1/jobs/${encodeURIComponent(d.id)}/why`, { signal }), [d.id], { every: over ? 0 : 30000, when: changed });
@@ -125,6 +125,7 @@ function Shown({ job: d, again }) {
   const chosen = instances.find((row) => row.id === picked) ?? instances[0] ?? d.status.last?.[0];
   return (
     <Page title={t("job.title", { id: `${d.id} ${d.name ?? ""}` })} actions={<Actions job={d} again={again} />}>
+      <Trouble error={error} />
       <div class="cards">
         <Card title={t("job.about")}>
           <Facts rows={[
@@ -149,5 +150,5 @@ export function Job({ id }) {
   const job = useAnswer((signal) => get(`/v1/jobs/${encodeURIComponent(id)}`, { signal }), [id], { every: 10000, on: ["instances"], rest: 150, only });
   if (!job.data) return <Page title={t("job.title", { id })}><Waiting of={job} /></Page>;
   know((job.data.status.instances ?? []).map((row) => row.id));
-  return <Shown job={job.data} again={job.again} />;
+  return <Shown job={job.data} error={job.error} again={job.again} />;
 }

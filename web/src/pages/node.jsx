@@ -160,6 +160,7 @@ export function Node({ id }) {
   const n = node.data;
   return (
     <Page title={t("node.title", { id: n.display ?? n.id })} actions={<Actions node={n} again={node.again} />}>
+      <Trouble error={node.error} />
       <div class="cards">
         <Card title={t("node.state")}>
           <Facts rows={[

@@ -119,6 +119,7 @@ export function Service({ id }) {
   const chosen = picked && (pods.find((pod) => pod.id === picked.id) ?? pods.find((pod) => pod.ordinal === picked.ordinal)); // the next one in its place
   return (
     <Page title={a.display ?? a.id} actions={manages && <Actions app={a} again={app.again} />}>
+      <Trouble error={app.error} />
       <div class="cards">
         <Card title={t("service.about")}>
           <Facts rows={[
