@@ -163,6 +163,39 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await form.getByRole("button", { name: "Save" }).click();
     await form.getByText("Settings are an object").waitFor();
   })],
+  ["a form stays under the writer's hands when others scale", async (scene) => as(scene, "ann", {}, async (visitor) => {
+    const { page } = visitor, form = inForm(page, "Scale"), replicas = form.getByLabel("Replicas");
+    const there = (await scene.call("GET", "/v1/apps/web.ann")).status.replicas;
+    const scaled = async (count) => { await scene.call("POST", "/v1/apps/web.ann/scale", { replicas: count }); await page.locator("[data-ready]").getByText(`/${count}`).waitFor(); };
+    const follows = (count) => until(`it says ${count}`, async () => (await replicas.inputValue()) === String(count));
+    await shown(visitor, "services/web.ann");
+    await scaled(there + 1);
+    await follows(there + 1);
+    await replicas.fill("1");
+    await scaled(there + 2);
+    assert.equal(await replicas.inputValue(), "1");
+    await replicas.fill(String(there));
+    await form.getByRole("button").click();
+    await page.locator("[data-ready]").getByText(`/${there}`).waitFor();
+    await scaled(there + 1);
+    await follows(there + 1); // what was typed is done
+    await scaled(there);
+  })],
+  ["a form stays under the writer's hands when its settings can be read no more", async (scene) => as(scene, "ann", { refusals: true }, async (visitor) => {
+    const { page } = visitor, form = inForm(page, "Settings");
+    await page.clock.install();
+    await shown(visitor, "services/web.ann");
+    await form.getByLabel("As JSON").fill('{"level": 1}');
+    await page.route(/\/v1\/apps\/web\.ann\/settings$/, (route) => route.fulfill({ status: 403, json: { error: { message: "not now" } } }));
+    const answered = page.waitForResponse(/\/v1\/apps\/web\.ann\/settings$/);
+    await page.clock.fastForward(11000);
+    await answered;
+    await rest(500);
+    assert.equal(await form.count(), 1, "it is still there");
+    await page.getByRole("region", { name: "Settings" }).getByText("not now").waitFor();
+    assert.equal(await form.getByLabel("As JSON").inputValue(), '{"level": 1}');
+    await page.unrouteAll({ behavior: "wait" });
+  })],
   ["a policy of others is not written over unasked", async (scene) => as(scene, "admin", { refusals: true }, async (visitor) => {
     const { page } = visitor, formula = async () => (await scene.call("GET", "/v1/policies/kept")).formula;
     const box = page.getByRole("textbox", { name: "Formula" }), dialog = page.getByRole("dialog", { name: "Write over it" });

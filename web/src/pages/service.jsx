@@ -28,7 +28,7 @@ function Actions({ app, again }) {
 
 function Scale({ app, again }) {
   const verb = useVerb((values) => post(`/v1/apps/${app.id}/scale`, { replicas: numeric(values.replicas ?? "") }), again);
-  return <Form label={t("service.scale")} verb={verb} submit={t("service.scale")} initial={{ replicas: String(app.status.replicas) }}
+  return <Form follows label={t("service.scale")} verb={verb} submit={t("service.scale")} initial={{ replicas: String(app.status.replicas) }}
     fields={[{ name: "replicas", label: t("service.replicas"), size: 6 }]} />;
 }
 
@@ -54,11 +54,11 @@ function Settings({ path, title, again }) {
     const changes = difference(from, settingsOf(text));
     return Object.keys(changes).length ? patch(path, changes) : undefined;
   }, () => { edit(null); settings.again(); again(); });
-  if (settings.error) return settings.error.status === 404 || settings.error.status === 403 ? null : <Trouble error={settings.error} />;
-  if (!settings.data) return null;
+  if (!settings.data) return settings.error?.status === 404 || settings.error?.status === 403 ? null : <Trouble error={settings.error} />;
   const shown = draft ?? { text: JSON.stringify(settings.data, null, 2), from: settings.data };
   return (
     <Card title={title}>
+      <Trouble error={settings.error} />
       <form aria-label={title} onSubmit={(e) => { e.preventDefault(); verb.run(shown); }}>
         <Field label={t("service.json")} error={verb.error?.message} hint={t("service.json.hint")}>
           {(props) => <textarea {...props} rows={8} spellcheck={false} value={shown.text} onInput={(e) => edit({ ...shown, text: e.currentTarget.value })} />}
@@ -71,7 +71,7 @@ function Settings({ path, title, again }) {
 
 function Weight({ app, again }) {
   const verb = useVerb((values) => patch(`/v1/apps/${app.id}`, { weight: numeric(values.weight ?? "") }), again);
-  return <Form label={t("service.weight")} verb={verb} submit={t("save")} initial={{ weight: String(app.weight ?? 100) }}
+  return <Form follows label={t("service.weight")} verb={verb} submit={t("save")} initial={{ weight: String(app.weight ?? 100) }}
     fields={[{ name: "weight", label: t("service.weight"), size: 6 }]} />;
 }
 
@@ -131,7 +131,7 @@ export function Service({ id }) {
           {(a.status.conditions ?? []).filter((c) => !c.status).map((c) => <p>{c.message}</p>)}
           {a.status.help && <p class="faint">{a.status.help}</p>}
         </Card>
-        {manages && <Card title={t("service.change")}><Scale key={a.status.replicas} app={a} again={app.again} /><Weight app={a} again={app.again} /></Card>}
+        {manages && <Card title={t("service.change")}><Scale app={a} again={app.again} /><Weight app={a} again={app.again} /></Card>}
       </div>
       <Card title={t("service.pods")}>
         <Table caption={t("service.pods")} rows={pods} empty={t("job.tasks.none")} selected={chosen?.id} columns={[

@@ -21,17 +21,23 @@ function Input({ field, value, set, props }) {
 
 /**
  * fields: [{name, label, hint, choices, lines, of: the member of the body it is about, if of another name}]. `error` is what the
- * server said last; `children` are shown beside the button, and given the values.
+ * server said last; `children` are shown beside the button, and given the values. A field that nobody has typed into has what is in
+ * `initial` now; one that `follows` has it again once what was typed is done.
  */
-export function Form({ fields, initial = {}, verb, title, submit, children, label }) {
-  const [values, setValues] = useState(initial);
+export function Form({ fields, initial = {}, verb, title, submit, children, label, follows }) {
+  const [typed, type] = useState({});
+  const values = { ...initial, ...typed };
   const fault = faultOf(verb.error, fields);
+  const send = async (event) => {
+    event.preventDefault();
+    if ((await verb.run(values)) && follows) type((now) => (now === typed ? {} : now)); // unless somebody types on
+  };
   return (
-    <form aria-label={label ?? title} noValidate onSubmit={(e) => { e.preventDefault(); verb.run(values); }}>
+    <form aria-label={label ?? title} noValidate onSubmit={send}>
       <div class="fields">
         {fields.map((field) => (
           <Field label={field.label} hint={field.hint} error={fault === (field.of ?? field.name) ? verb.error.message : undefined}>
-            {(props) => <Input field={field} props={props} value={values[field.name] ?? ""} set={(value) => setValues({ ...values, [field.name]: value })} />}
+            {(props) => <Input field={field} props={props} value={values[field.name] ?? ""} set={(value) => type({ ...typed, [field.name]: value })} />}
           </Field>
         ))}
       </div>
