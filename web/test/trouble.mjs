@@ -196,6 +196,35 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     assert.equal(await form.getByLabel("As JSON").inputValue(), '{"level": 1}');
     await page.unrouteAll({ behavior: "wait" });
   })],
+  ["what is submitted again after its answer was lost is there once", async (scene) => as(scene, "bob", {}, async (visitor) => {
+    const { page } = visitor, keys = [];
+    for (const [path, open, send, name] of [["jobs", "Submit a job", "Submit", "lost-once"], ["services", "Add a service", "Add a service", "lost-too"]]) {
+      const api = `/v1/${path.replace("services", "apps")}`, form = inForm(page, open);
+      const made = async () => (await scene.call("GET", `${api}?owner=bob`)).items.filter((item) => item.name === name || item.id === `${name}.bob`).length;
+      let lost = false;
+      await page.route((url) => url.pathname === api && !url.search, async (route) => {
+        if (route.request().method() !== "POST") return route.continue();
+        keys.push(await route.request().headerValue("Idempotency-Key"));
+        if (lost) return route.continue();
+        lost = true;
+        await route.fetch();
+        return route.abort();
+      });
+      await shown(visitor, path);
+      await page.getByRole("button", { name: open, exact: true }).click();
+      await form.getByLabel("Name").fill(name);
+      await form.getByLabel("Command").fill("true");
+      await form.getByRole("button", { name: send, exact: true }).click();
+      await form.getByRole("alert").waitFor();
+      assert.equal(await made(), 1, "it was done, and nobody was told");
+      await form.getByRole("button", { name: send, exact: true }).click();
+      await page.getByRole("heading", { name: new RegExp(name) }).waitFor();
+      assert.equal(await made(), 1);
+      await page.unrouteAll({ behavior: "wait" });
+    }
+    assert.ok(keys.length === 4 && keys[0] === keys[1] && keys[2] === keys[3] && keys[1] !== keys[2], keys.join());
+    cutsAreMeant(visitor);
+  })],
   ["a policy of others is not written over unasked", async (scene) => as(scene, "admin", { refusals: true }, async (visitor) => {
     const { page } = visitor, formula = async () => (await scene.call("GET", "/v1/policies/kept")).formula;
     const box = page.getByRole("textbox", { name: "Formula" }), dialog = page.getByRole("dialog", { name: "Write over it" });

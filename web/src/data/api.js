@@ -44,10 +44,11 @@ function headersOf(body) {
   return headers;
 }
 
-/** An answer whose body is still to be read, a stream for instance. `body` is sent as JSON, `raw` as it is. */
-export async function open(method, path, { body, raw, signal, match } = {}) {
+/** An answer whose body is still to be read, a stream for instance. `body` is sent as JSON, `raw` as it is; the daemon does once what has the same `key`. */
+export async function open(method, path, { body, raw, signal, match, key } = {}) {
   const headers = headersOf(body), asker = token;
   if (match !== undefined) headers["If-Match"] = String(match);
+  if (key !== undefined) headers["Idempotency-Key"] = key;
   const answer = await fetch(path, {
     method, headers, signal: AbortSignal.any([visit.signal, ...(signal ? [signal] : [])]), cache: "no-store", credentials: "omit",
     body: raw ?? (body === undefined ? undefined : JSON.stringify(body)),

@@ -1,7 +1,7 @@
 // hooks.js - how pages read: a collection that is kept, an answer that is asked for again, verbs with their outcome.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { ApiError } from "./api.js";
+import { ApiError, post } from "./api.js";
 import { collection, keep, listen } from "./feed.js";
 import { t } from "../text/text.js";
 
@@ -109,6 +109,24 @@ export function useVerb(act, done) {
     }
   };
   return { ...state, run, clear: () => set({ busy: false, error: null }) };
+}
+
+// Not randomUUID: that is missing where a page came over plain HTTP.
+const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+/**
+ * A post that makes something, once: where the answer was lost and the same is sent again, it has the same key, and the daemon
+ * gives the first answer. What it refuses it keeps no key of.
+ */
+export function usePostOnce(path) {
+  const last = useRef({}); // what was sent and not done, as far as is known
+  return async (body) => {
+    const text = JSON.stringify(body);
+    if (last.current.text !== text) last.current = { text, key: newKey() };
+    const answer = await post(path, body, { key: last.current.key });
+    last.current = {};
+    return answer;
+  };
 }
 
 /** The present moment in milliseconds, anew every `every`. */

@@ -1,8 +1,8 @@
 // services.jsx - apps: how many replicas are ready, and a form to add one.
 
 import { useState } from "preact/hooks";
-import { getAll, post } from "../data/api.js";
-import { useAnswer, useVerb } from "../data/hooks.js";
+import { getAll } from "../data/api.js";
+import { useAnswer, usePostOnce, useVerb } from "../data/hooks.js";
 import { may, useSession } from "../data/session.js";
 import { go } from "../route.js";
 import { Bar, Card, Link, Page, Paged, State, Time, Waiting } from "../parts/parts.jsx";
@@ -35,7 +35,8 @@ export function Services() {
   const { who } = useSession();
   const [adding, add] = useState(false);
   const apps = useAnswer((signal) => getAll("/v1/apps", {}, { signal }), [], { every: 15000, on: ["apps", "instances"], rest: 400 });
-  const verb = useVerb((values) => post("/v1/apps", appOf(values)), (answer) => go(`/services/${answer.id}`));
+  const send = usePostOnce("/v1/apps");
+  const verb = useVerb((values) => send(appOf(values)), (answer) => go(`/services/${answer.id}`));
   return (
     <Page title={t("page.services")} actions={may(who, "submit") && (
       <button type="button" class="main" aria-expanded={adding} onClick={() => add(!adding)}>{t("service.add")}</button>)}>

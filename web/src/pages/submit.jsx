@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { post } from "../data/api.js";
-import { useVerb } from "../data/hooks.js";
+import { usePostOnce, useVerb } from "../data/hooks.js";
 import { go } from "../route.js";
 import { Button, Card } from "../parts/parts.jsx";
 import { Form, numeric, words } from "../parts/form.jsx";
@@ -46,7 +46,8 @@ export function Forecast({ of }) {
 
 export function Submit({ onDone }) {
   const [forecast, setForecast] = useState(null);
-  const verb = useVerb((values) => post("/v1/jobs", jobOf(values)), (answer) => { onDone(); go(`/jobs/${answer.id}`); });
+  const send = usePostOnce("/v1/jobs");
+  const verb = useVerb((values) => send(jobOf(values)), (answer) => { onDone(); go(`/jobs/${answer.id}`); });
   const look = useVerb((values) => post("/v1/jobs?dry_run=true&forecast=1", jobOf(values)), (answer) => setForecast(answer.answer.forecast));
   const shown = { ...verb, error: verb.error ?? look.error };
   return (
