@@ -266,6 +266,22 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await page.reload();
     await page.getByText("What runs is shown of the nodes up to n10").waitFor(); // n1, n10, n11, ...
   })],
+  ["of rows beyond those that were asked for no factors are told, and a service that waits is no job", async (scene) => as(scene, "admin", {}, async (visitor) => {
+    const { page } = visitor, rows = page.locator("tbody tr"), wrong = page.locator('main a[href^="#/jobs/"][href$=".aud"]');
+    await scene.call("POST", "/v1/apps", { name: "huge", owner: "aud", replicas: 1, requests: { cpu: 5000 }, command: ["serve"] });
+    await shortPages(page, "/v1/policies/test");
+    await shown(visitor, "queue");
+    await rows.filter({ hasText: "huge.aud" }).waitFor();
+    await rows.nth(1).locator("td.bars .bar .part").first().waitFor({ state: "attached" });
+    assert.equal(await rows.nth(2).locator("td.bars").textContent(), "–");
+    assert.equal(await rows.nth(2).locator("td.bars .bar").count(), 0);
+    assert.equal(await wrong.count(), 0);
+    await page.unrouteAll({ behavior: "wait" });
+    await shown(visitor, "policies");
+    await rows.filter({ hasText: "huge.aud" }).waitFor();
+    assert.equal(await wrong.count(), 0);
+    await scene.call("DELETE", "/v1/apps/huge.aud");
+  })],
   ["lists are read to their end, and jobs from the newest", async (scene) => as(scene, "admin", {}, async (visitor) => {
     const { page } = visitor;
     await shortPages(page, "/v1/users");

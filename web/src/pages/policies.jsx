@@ -34,19 +34,19 @@ function moved(row) {
 /** Of the factors those that the formula speaks of. */
 function Preview({ data, formula }) {
   if (!data) return null;
-  const said = new Set(formula.match(/[a-z_]+/g)), named = (name) => said.has(name);
+  const said = new Set(formula.match(/[a-z_]+/g)), spoken = (name) => said.has(name), named = (row) => `${row.name ?? row.kind} ${row.id}`;
   const lists = data.items.map((row) => row.factors ?? []);
   return (
     <>
       <Table caption={t("policy.preview")} empty={t("queue.empty")} rows={data.items} columns={[
         { title: t("queue.position"), number: true, of: (row) => row.position },
         { title: t("policy.moved"), of: moved },
-        { title: t("queue.job"), of: (row) => (row.id ? <Link to={`/jobs/${row.id}`}>{row.name ?? row.kind} {row.id}</Link> : t("queue.hidden")) },
+        { title: t("queue.job"), of: (row) => (row.id && row.kind === "job" ? <Link to={`/jobs/${row.id}`}>{named(row)}</Link> : row.id ? named(row) : t("queue.hidden")) },
         { title: t("queue.owner"), of: (row) => row.owner ?? row.group ?? "–" },
         { title: t("policy.key"), number: true, of: (row) => row.key },
-        { title: t("queue.factors"), class: "bars", of: (row) => <FactorBar factors={row.factors} whole={largest(lists, named)} named={named} /> },
+        { title: t("queue.factors"), class: "bars", of: (row) => <FactorBar factors={row.factors} whole={largest(lists, spoken)} named={spoken} /> },
       ]} />
-      <FactorLegend lists={lists} named={named} />
+      <FactorLegend lists={lists} named={spoken} />
       {data.now?.length > 0 && <p>{t("policy.now", { count: data.now.length })}</p>}
     </>
   );

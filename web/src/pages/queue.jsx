@@ -60,7 +60,7 @@ function planRows(items, running, now) {
     const start = moment(item.start), end = moment(item.end);
     if (!(start >= 0)) continue;
     if (rows.length < PLAN_ROWS)
-      rows.push({ id: `q${item.position}`, kind: start < latest ? "fills" : "next", start, end: end > start ? end : start + 3600e3, label: named(item), href: item.id ? `#/jobs/${item.id}` : undefined });
+      rows.push({ id: `q${item.position}`, kind: start < latest ? "fills" : "next", start, end: end > start ? end : start + 3600e3, label: named(item), href: item.id && item.kind === "job" ? `#/jobs/${item.id}` : undefined });
     else left++;
     latest = Math.max(latest, start);
   }
@@ -77,7 +77,7 @@ function columns(factors, whole, showFactors, now) {
     { title: t("queue.tier"), class: "tight", of: (row) => t(`tier.${row.tier}`) },
     { title: t("queue.waited"), class: "tight", of: (row) => span(row.waited_s) },
     { title: t("queue.start"), class: "tight", of: (row) => (row.start ? <><Time at={row.start} /> <span class="faint">{t("in", { span: span((moment(row.start) - now) / 1000) })}</span></> : t("queue.unknown")) },
-    ...(showFactors ? [{ title: t("queue.factors"), class: "bars", of: (row) => <FactorBar factors={factors.get(row.id)} whole={whole} /> }] : []),
+    ...(showFactors ? [{ title: t("queue.factors"), class: "bars", of: (row) => (factors.has(row.id) ? <FactorBar factors={factors.get(row.id)} whole={whole} /> : "–") }] : []),
     { title: t("queue.why"), class: "words", of: (row) => row.text ?? "" },
   ];
 }
