@@ -162,6 +162,7 @@ const cases = [
     await page.getByLabel("A line for the shell").fill("hello");
     await page.getByLabel("A line for the shell").press("Enter");
     await page.getByText("heard hello").waitFor();
+    await page.getByText("靠岸").waitFor();
     await page.getByRole("button", { name: "End it" }).click();
   })],
   ["a job is submitted, held, released and cancelled", async (scene) => as(scene, "bob", { refusals: true }, async (visitor) => {

@@ -93,7 +93,9 @@ export class Agent {
       this.shells.push(line.call);
       await this.bring(line.call, "stream=out", "welcome\n");
     } else if (line.input) {
-      await this.bring(line.call, "stream=out", `heard ${atob(line.input)}`);
+      const said = Buffer.from(`heard ${atob(line.input)}靠岸\n`);
+      await this.bring(line.call, "stream=out", said.subarray(0, -3)); // in the middle of a character
+      await this.bring(line.call, "stream=out", said.subarray(-3));
     } else if (line.verb) {
       await this.bring(line.call, "end=true");
     }

@@ -6,7 +6,7 @@ import { readLines } from "../data/stream.js";
 import { t } from "../text/text.js";
 
 const KEPT = 100000;
-const text = (base64) => new TextDecoder().decode(Uint8Array.from(atob(base64), (c) => c.charCodeAt(0)));
+const bytes = (base64) => Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
 
 export function Shell({ instance }) {
   const call = useRef(null), control = useRef(null), box = useRef(null);
@@ -17,7 +17,7 @@ export function Shell({ instance }) {
   useEffect(() => { if (box.current) box.current.scrollTop = box.current.scrollHeight; }, [out]);
 
   const begin = async () => {
-    const mine = new AbortController();
+    const mine = new AbortController(), texts = { out: new TextDecoder(), err: new TextDecoder() }; // a character may come in two pieces
     control.current = mine;
     set("");
     setState("open");
@@ -26,8 +26,7 @@ export function Shell({ instance }) {
       if (mine.signal.aborted) return await remove(`/v1/calls/${begun}`);
       call.current = begun;
       await readLines(await open("GET", `/v1/calls/${begun}`, { signal: mine.signal }), (said) => {
-        if (said.out) add(text(said.out));
-        if (said.err) add(text(said.err));
+        for (const name of ["out", "err"]) if (said[name]) add(texts[name].decode(bytes(said[name]), { stream: true }));
         if (said.exit !== undefined) add(t("shell.exit", { code: said.exit }));
         if (said.error) add(said.error);
       });
