@@ -11,9 +11,9 @@ export const program = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/
 let browser = null;
 
 /** A page with `token` signed in (none: the sign-in page), apart from all others; `trouble` has what went wrong in it. */
-export async function visit(url, { token, width = 1280, height = 900, theme = "light", language = "en" } = {}) {
+export async function visit(url, { token, width = 1280, height = 900, theme = "light", language = "en", zone } = {}) {
   browser ??= await chromium.launch({ executablePath: program, headless: true, args: FLAGS });
-  const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, locale: language === "zh" ? "zh-CN" : "en-GB" });
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, locale: language === "zh" ? "zh-CN" : "en-GB", timezoneId: zone });
   const page = await context.newPage(), trouble = [], own = new URL(url).host;
   page.setDefaultTimeout(1000 * PATIENCE);
   // Other tests make networks on this machine while this one runs; chromium then drops its connections.

@@ -376,6 +376,16 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
       await alert.waitFor({ state: "detached" });
     }
   })],
+  ["of yesterday's moments the day is told, also the morning after", async (scene) => {
+    const later = new Date(Date.now() + 3 * 3600e3), west = later.getUTCHours() - 1; // where it is past one o'clock then
+    await as(scene, "ann", { zone: `Etc/GMT${west > 12 ? `-${24 - west}` : west < 0 ? `-${-west}` : `+${west}`}` }, async (visitor) => {
+      const { page } = visitor, created = page.locator("ol.steps time").first();
+      await shown(visitor, "jobs/1");
+      assert.match(await created.textContent(), /^\d\d:\d\d:\d\d$/);
+      await page.clock.setSystemTime(later);
+      await until("the day is told", async () => /^[A-Z]\w+ \d+, 2\d:\d\d$/.test(await created.textContent()));
+    });
+  }],
   ["an address that cannot be decoded is a page, too", async (scene) => as(scene, "admin", { refusals: true }, async (visitor) => {
     await visitor.go("jobs/%");
     await visitor.page.getByRole("heading", { name: "Job %" }).waitFor();

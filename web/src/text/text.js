@@ -38,5 +38,5 @@ export function ticks(moments, step) {
 export function when(text) {
   const at = new Date(text);
   if (Number.isNaN(at.getTime())) return "–";
-  return (Math.abs(at - Date.now()) < 12 * 3600e3 ? clock() : day()).format(at);
+  return (at.toDateString() === new Date().toDateString() ? clock() : day()).format(at);
 }
