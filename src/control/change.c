@@ -66,8 +66,11 @@ static struct change_item *touch(struct change *c, enum kind kind, const char *i
 static struct change_item *look(struct change *c, enum kind kind, const char *id)
 {
     struct change_item *item = touch(c, kind, id);
-    if (item->unread)
-        item->doc = object_doc(state_find(c->state, kind, id));
+    if (item->unread) {
+        const struct object *o = state_find(c->state, kind, id);
+        item->doc = object_doc(o);
+        c->bytes += o->doc.len;
+    }
     item->unread = false;
     return item;
 }

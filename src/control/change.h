@@ -20,11 +20,16 @@ struct change_item {
     uint64_t revision; /* as read; 0: not there */
 };
 
+/* A loop that alters many documents ends its transaction here: the record holds the text of each, and what is added to
+ * them, and has at most STORE_VALUE_MAX. */
+enum { CHANGE_BYTES_ENOUGH = 1 << 20 };
+
 struct change {
     struct state *state;
     struct arena *arena;
     VEC(struct change_item) items;
     struct map map;      /* of the items, by kind and id */
+    size_t bytes;        /* of the documents that were read, as the state has them */
     const char *verb;    /* for the audit: "app.stop" */
     const char *subject; /* "apps/photos.alice" */
     const char *note;    /* text of a JSON object whose members the journal's record gets, though no document may

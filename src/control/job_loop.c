@@ -13,7 +13,8 @@
 #include "control/settings_table.h"
 #include "wire/document.h"
 
-enum { LOOKS_MAX = 1000, SWEPT_MAX = 1000, SECOND = 1000000000, AGAIN_S = 1 }; /* after a commit that failed */
+enum { LOOKS_MAX = 1000, LOOKS_STEP = 8, SWEPT_MAX = 1000, SECOND = 1000000000 };
+enum { AGAIN_S = 1 }; /* after a commit that failed */
 #define TASK_KEY                                                                                                       \
     (UINT64_C(1) << 62) /* of a job of which only a task has changed: those who wait for it need not look */
 
@@ -35,6 +36,7 @@ struct jobs {
     int64_t dated_next_ns;
     struct job_names names;
     int64_t again_ns; /* steady: nothing is written before */
+    size_t looks_max; /* of one transaction: keys, and of those that wait as many */
     size_t swept;     /* where the housekeeping goes on */
 };
 
@@ -147,6 +149,7 @@ struct jobs *jobs_new(struct control *control)
     size_t len;
     const struct object *const *jobs = state_list(control->state, KIND_JOB, &len);
     j->control = control;
+    j->looks_max = LOOKS_MAX;
     j->dated_next_ns = BERTH_NEVER_NS;
     for (size_t i = 0; i < len; i++)
         if (!jobs[i]->work->finished_ns)
@@ -175,8 +178,14 @@ struct looking {
     struct change change;
     struct arena arena;
     int64_t now_ns;
-    size_t decided; /* of those that wait */
+    size_t decided; /* of those that wait, and whose time has passed */
 };
+
+/* The rest comes next time. */
+static bool full(const struct looking *l)
+{
+    return l->decided >= l->jobs->looks_max || l->change.bytes >= CHANGE_BYTES_ENOUGH;
+}
 
 static void set_time(json_t *doc, const char *key, int64_t ns)
 {
@@ -329,7 +338,7 @@ static void look_at_waiters(struct looking *l, uint64_t key)
     if (head == MAP_NONE)
         return;
     map_drop(&j->heads, hash_u64(key), head);
-    for (uint32_t next; at != MAP_NONE && l->decided < LOOKS_MAX; at = next) {
+    for (uint32_t next; at != MAP_NONE && !full(l); at = next) {
         next = j->waiters.at[at].next;
         if (!goes_on(l, &j->waiters.at[at], eldest ? number_of(eldest->id) : 0)) {
             vec_push(&j->free_waiters, at);
@@ -381,8 +390,9 @@ static void look_at_dates(struct looking *l)
         const struct work_view *v = job ? job->work : NULL;
         if (!v || !v->begin_by_ns || v->started_ns || marked(job) || first_run(job))
             continue;
-        if (v->begin_by_ns < l->now_ns) {
+        if (v->begin_by_ns < l->now_ns && !full(l)) {
             fail_job(l, job, "it could not begin in time to end by its deadline");
+            l->decided++;
             vec_push(&j->batch, j->dated.at[i]);
         } else if (v->begin_by_ns < j->dated_next_ns) {
             j->dated_next_ns = v->begin_by_ns;
@@ -394,14 +404,27 @@ static void look_at_dates(struct looking *l)
 
 /* ---- turns ------------------------------------------------------------------------------------------------------- */
 
-/* What could not be written is looked at again: at once after a conflict, else when the store may have recovered. */
+static bool turn_due(const struct jobs *j, int64_t now_ns)
+{
+    return j->touched.len > 0 || now_ns >= j->dated_next_ns;
+}
+
+static void turn_good(struct jobs *j)
+{
+    j->looks_max = j->looks_max * LOOKS_STEP < LOOKS_MAX ? j->looks_max * LOOKS_STEP : LOOKS_MAX;
+}
+
+/* What could not be written is looked at again: at once after a conflict, else when the store may have recovered. What the
+ * store refuses is tried in ever smaller parts, so that a document that cannot be written holds up only itself. */
 static void turn_again(struct jobs *j, int rc)
 {
     struct control *c = j->control;
     for (size_t i = 0; i < j->batch.len; i++)
         touch(j, j->batch.at[i]);
     j->dated_next_ns = 0;
-    if (rc != -EAGAIN)
+    if (rc == -EINVAL && j->looks_max > 1)
+        j->looks_max = j->looks_max > LOOKS_STEP ? j->looks_max / LOOKS_STEP : 1;
+    else if (rc != -EAGAIN)
         j->again_ns = c->env.steady_ns(c->env.ctx) + AGAIN_S * (int64_t)SECOND;
 }
 
@@ -412,8 +435,10 @@ static void turn_done(void *ctx, const struct store_result *result)
     j->busy = false;
     if (result->rc != 0)
         turn_again(j, result->rc);
+    else
+        turn_good(j);
     j->batch.len = 0;
-    if (j->touched.len)
+    if (turn_due(j, c->now_ns))
         c->env.wake_at(c->env.ctx, c->env.steady_ns(c->env.ctx));
 }
 
@@ -431,6 +456,8 @@ static void turn_submit(struct looking *l)
     if (rc < 0) {
         log_write(c->env.log, c->now_ns, LEVEL_WARN, "jobs.failed", LOG_TEXT("text", err.text));
         turn_again(j, rc);
+    } else {
+        turn_good(j);
     }
     j->batch.len = 0;
 }
@@ -441,7 +468,7 @@ void jobs_step(struct jobs *j)
     if (j->busy || c->stopping || c->broken[0])
         return;
     struct looking l = {.jobs = j, .now_ns = control_now_ns(c)};
-    if (j->touched.len == 0 && l.now_ns < j->dated_next_ns)
+    if (!turn_due(j, l.now_ns))
         return;
     if (c->env.steady_ns(c->env.ctx) < j->again_ns) {
         c->env.wake_at(c->env.ctx, j->again_ns);
@@ -449,17 +476,17 @@ void jobs_step(struct jobs *j)
     }
     arena_init(&l.arena);
     change_init(&l.change, c->state, &l.arena);
-    size_t len = j->touched.len < LOOKS_MAX ? j->touched.len : LOOKS_MAX;
-    for (size_t i = 0; i < len; i++) {
-        uint64_t key = j->touched.at[i]; /* looking may touch more */
+    size_t len = j->touched.len < j->looks_max ? j->touched.len : j->looks_max, looked = 0;
+    for (; looked < len && l.change.bytes < CHANGE_BYTES_ENOUGH; looked++) {
+        uint64_t key = j->touched.at[looked]; /* looking may touch more */
         vec_push(&j->batch, key);
         look_at(&l, key);
     }
-    memmove(j->touched.at, j->touched.at + len, (j->touched.len - len) * sizeof *j->touched.at);
-    j->touched.len -= len;
+    memmove(j->touched.at, j->touched.at + looked, (j->touched.len - looked) * sizeof *j->touched.at);
+    j->touched.len -= looked;
     look_at_dates(&l);
     turn_submit(&l);
-    if (!j->busy && j->touched.len)
+    if (!j->busy && turn_due(j, l.now_ns))
         c->env.wake_at(c->env.ctx, c->env.steady_ns(c->env.ctx));
     change_done(&l.change);
     arena_done(&l.arena);

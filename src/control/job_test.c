@@ -154,6 +154,51 @@ static void many_wait_for_one(void **state)
     CALL(&j->k, 204, ALICE, "DELETE", url, NULL);
 }
 
+/* Large ones are told in several transactions, too: the record of one is bounded. */
+static void large_ones_wait_for_one(void **state)
+{
+    enum { WAITERS = 20, LARGE = 500000 };
+    struct job_kit *j = *state;
+    CLEANUP(str) struct str body = {0};
+    int64_t a = submit(j, ALICE, "{command: [x], hold: true}"), last = 0;
+    str_addf(&body, "{command: [y], hold: true, after: [%lld], env: {", (long long)a);
+    for (int i = 0; body.len < LARGE; i++)
+        str_addf(&body, "%sE%d: %01000d", i ? ", " : "", i, i);
+    str_add(&body, "}}");
+    for (int i = 0; i < WAITERS; i++)
+        last = submit(j, ALICE, body.at);
+    job_do(j, 200, ALICE, a, "cancel");
+    kit_plan(&j->k);
+    for (int64_t n = a + 1; n <= last; n++)
+        STATE(j, n, "failed");
+}
+
+/* The store has no room for what would be added to it: that is its own trouble. */
+static void one_that_cannot_be_written_holds_up_itself(void **state)
+{
+    enum { WAITERS = 3 };
+    struct job_kit *j = *state;
+    char body[64], id[24];
+    int64_t a = submit(j, ALICE, "{command: [x], hold: true}"), all[WAITERS];
+    (void)snprintf(body, sizeof body, "{command: [y], hold: true, after: [%lld]}", (long long)a);
+    for (int i = 0; i < WAITERS; i++)
+        all[i] = submit(j, ALICE, body);
+    (void)snprintf(id, sizeof id, "%lld", (long long)all[WAITERS / 2]);
+    const struct object *job = state_find(control_state(j->k.control), KIND_JOB, id);
+    CLEANUP(str) struct str doc = {0};
+    str_add_bytes(&doc, job->doc.at, job->doc.len - 1);
+    str_add(&doc, ",\"env\":{\"E\":\"\"");
+    for (int i = 0; doc.len < STORE_VALUE_MAX - 100; i++)
+        str_addf(&doc, ",\"E%d\":\"%0*d\"", i, doc.len < STORE_VALUE_MAX - 60000 ? 50000 : 60, i);
+    str_add(&doc, "}}");
+    kit_put(&j->k, KIND_JOB, id, doc.at);
+    kit_plan(&j->k);
+    job_do(j, 200, ALICE, a, "cancel");
+    kit_sleep(&j->k, 2);
+    for (int i = 0; i < WAITERS; i++)
+        STATE(j, all[i], i == WAITERS / 2 ? "held" : "failed");
+}
+
 static void a_name_has_one_turn(void **state)
 {
     struct job_kit *j = *state;
@@ -627,6 +672,8 @@ int main(void)
         TEST(a_start_is_waited_for),
         TEST(a_singleton_waits_for_its_elders),
         TEST(many_wait_for_one),
+        TEST(large_ones_wait_for_one),
+        TEST(one_that_cannot_be_written_holds_up_itself),
         TEST(a_name_has_one_turn),
         TEST(a_name_that_is_given_up_is_free),
         TEST(a_set_does_not_wait_for_itself),

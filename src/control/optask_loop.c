@@ -246,7 +246,7 @@ static void look(struct looking *l)
     const char *const *ids = opindex_open(l->all->index, &len);
     l->tasks = state_list(s, KIND_OPTASK, &l->tasks_len);
     l->begun = ARENA_ARRAY(&l->arena, size_t, l->tasks_len + 1);
-    for (size_t i = 0; i < len && l->writes < WRITES_MAX; i = end) {
+    for (size_t i = 0; i < len && l->writes < WRITES_MAX && l->change.bytes < CHANGE_BYTES_ENOUGH; i = end) {
         const char *node = state_find(s, KIND_OPSTEP, ids[i])->opstep->node;
         for (end = i + 1; end < len && strcmp(state_find(s, KIND_OPSTEP, ids[end])->opstep->node, node) == 0;)
             end++;
