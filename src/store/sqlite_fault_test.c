@@ -315,6 +315,78 @@ static void what_turns_out_durable_is_told(void **state)
     assert_text(history_text(b->store, "", 0, 0), "a=1@1/1 a=2@1/2 b=@2/2 -b@2/3 a=4@1/4");
 }
 
+/* The same, so large that reading it once leaves little of it in the page cache; then reading goes wrong for a while. */
+struct large_beside {
+    const struct bed *bed;
+    unsigned reads; /* that go well */
+};
+
+enum { LARGE_TXNS = 3, LARGE_OPS = 90, LARGE_BYTES = 100000 };
+
+static void commit_large_beside(void *ctx)
+{
+    const struct large_beside *large = ctx;
+    struct db db;
+    struct ledger ledger = {0};
+    CLEANUP(mem) char *value = mem_zalloc(LARGE_BYTES);
+    (void)disk_works();
+    assert_int_equal(db_open(&db, large->bed->path, DB_WRITE, NULL), 0);
+    assert_int_equal(db_prepare(&db, NULL), 0);
+    assert_int_equal(db_run(&db, ST_BEGIN, NULL), 0);
+    assert_int_equal(ledger_verify(&db, &ledger, NULL), 0);
+    for (int t = 0; t < LARGE_TXNS; t++) {
+        struct store_op ops[LARGE_OPS];
+        char keys[LARGE_OPS][8];
+        for (int i = 0; i < LARGE_OPS; i++) {
+            (void)snprintf(keys[i], sizeof keys[i], "k%d", i);
+            ops[i] = (struct store_op){
+                .key = keys[i], .value = {value, LARGE_BYTES}
+            };
+        }
+        struct queued *q = queued_new(&(struct store_txn){.ops = ops, .ops_len = LARGE_OPS}, NULL, NULL);
+        assert_int_equal(change_row_write(&db, &ledger, q, NULL), 0);
+        queued_free(q);
+    }
+    assert_int_equal(totals_write(&db, &ledger.now, NULL), 0);
+    assert_int_equal(db_run(&db, ST_COMMIT, NULL), 0);
+    ledger_done(&ledger);
+    db_close(&db);
+    disk_fails(FAULT_READ, SQLITE_IOERR_READ, EIO, "-wal", large->reads, UINT32_MAX);
+}
+
+static void count_event(void *ctx, const struct store_event *event)
+{
+    unsigned *counts = ctx;
+    if (event->revision >= 2 && event->revision < 2 + LARGE_TXNS)
+        counts[event->revision - 2]++;
+}
+
+/* Wherever reading stops, each transaction is told whole, and in the end each was told. */
+static void what_is_found_is_told_whole(void **state)
+{
+    struct bed *b = *state;
+    unsigned failed = 1;
+    for (unsigned n = 0; failed; n += 1500) {
+        struct large_beside large = {b, n};
+        unsigned counts[LARGE_TXNS] = {0};
+        struct store_watch *w = NULL;
+        assert_int_equal(store_watch(b->store, "k", store_revision(b->store), count_event, counts, &w, NULL), 0);
+        disk.opening_ctx = &large;
+        disk.opening = commit_large_beside;
+        disk_fails(FAULT_SYNC, SQLITE_IOERR_FSYNC, EIO, "-wal", 0, 1);
+        assert_code(try_put(b, "2").result.rc, EIO);
+        for (int i = 0; i < LARGE_TXNS; i++)
+            assert_true(counts[i] == 0 || counts[i] == LARGE_OPS);
+        failed = disk_works();
+        assert_int_equal(try_put(b, "3").result.rc, 0);
+        for (int i = 0; i < LARGE_TXNS; i++)
+            assert_int_equal(counts[i], LARGE_OPS);
+        assert_int_equal(bed_teardown(state), 0);
+        assert_int_equal(bed_setup(state), 0);
+        b = *state;
+    }
+}
+
 static void lose_beside(void *ctx)
 {
     const struct bed *b = ctx;
@@ -418,6 +490,7 @@ int main(void)
         TEST(it_tries_again_until_the_disk_is_back),
         TEST(a_connection_that_cannot_be_opened_is_tried_later),
         TEST(what_turns_out_durable_is_told),
+        TEST(what_is_found_is_told_whole),
         TEST(a_disk_that_forgot_is_given_up),
         cmocka_unit_test(a_file_that_may_not_grow_is_a_full_disk),
     };

@@ -11,6 +11,15 @@ struct finding {
     uint64_t revision;
 };
 
+static void finding_clear(struct finding *f)
+{
+    for (size_t i = 0; i < f->ops.len; i++) {
+        mem_free((void *)f->ops.at[i].key);
+        mem_free((void *)f->ops.at[i].value.at);
+    }
+    f->ops.len = f->effects.len = 0;
+}
+
 /* Makes one found transaction of the changes gathered so far. */
 static void finding_end(struct finding *f)
 {
@@ -20,11 +29,7 @@ static void finding_end(struct finding *f)
     q->found = q->happened = true;
     q->result.revision = f->revision;
     queued_push(f->to, q);
-    for (size_t i = 0; i < f->ops.len; i++) {
-        mem_free((void *)f->ops.at[i].key);
-        mem_free((void *)f->ops.at[i].value.at);
-    }
-    f->ops.len = f->effects.len = 0;
+    finding_clear(f);
 }
 
 static void *copy_of(const void *p, size_t len)
@@ -35,7 +40,7 @@ static void *copy_of(const void *p, size_t len)
     return copy;
 }
 
-/* Reads back what came after a revision, as transactions that nobody waits for. */
+/* Reads back what came after a revision, as transactions that nobody waits for. On failure the last may be missing. */
 static int find_changes(struct db *db, uint64_t after, struct queue *to, struct berth_err *err)
 {
     CLEANUP(stmt) sqlite3_stmt *row = NULL;
@@ -63,24 +68,28 @@ static int find_changes(struct db *db, uint64_t after, struct queue *to, struct 
     }
     if (rc == 0 && code != SQLITE_DONE)
         rc = db_failed(db, err);
-    if (f.ops.len)
+    if (rc == 0 && f.ops.len)
         finding_end(&f);
+    finding_clear(&f);
     vec_done(&f.ops);
     vec_done(&f.effects);
     return rc;
 }
 
+/* The ledger follows last, and as a whole or not at all: what it has is never looked for again. */
 static int catch_up(struct sqlite_store *s, struct queue *found, struct berth_err *err)
 {
-    uint64_t known = s->ledger.now.revision;
     struct queue more = {0};
     int rc = db_exec(&s->writer, "BEGIN", err);
     if (rc == 0)
+        rc = find_changes(&s->writer, s->ledger.now.revision, &more, err);
+    if (rc == 0)
         rc = ledger_follow(&s->writer, &s->ledger, err);
-    if (rc == 0 && s->ledger.now.revision > known)
-        rc = find_changes(&s->writer, known, &more, err);
     db_rollback(&s->writer);
-    queued_append(found, &more);
+    if (rc == 0)
+        queued_append(found, &more);
+    for (struct queued *q; (q = queued_pop(&more));)
+        queued_free(q);
     return rc;
 }
 
