@@ -70,12 +70,13 @@ int64_t journal_record_ns(const struct store_record *record)
 
 /* ---- sources -------------------------------------------------------------------------------------------------------- */
 
+/* The folder that segments leave comes first: one that is moved meanwhile is seen in one of the two, or in both. */
 static int shelf_fill(struct journal *j, struct berth_err *err)
 {
     CLEANUP(str) struct str exported = {0};
     str_addf(&exported, "%s/" SHELF_EXPORTED, j->dir);
-    int rc = shelf_add_folder(&j->shelf, exported.at, err);
-    return rc < 0 ? rc : shelf_add_folder(&j->shelf, j->dir, err);
+    int rc = shelf_add_folder(&j->shelf, j->dir, err);
+    return rc < 0 ? rc : shelf_add_folder(&j->shelf, exported.at, err);
 }
 
 int journal_beside(struct store *store, const char *dir, uint64_t trimmed, uint64_t upto, struct journal **ret,

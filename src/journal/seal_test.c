@@ -305,6 +305,29 @@ static void what_is_old_is_exported_and_still_read(void **state)
     got_done(&g);
 }
 
+/* A name without a file is that of a segment which was moved since, and of two copies the exported one stays. */
+static void what_moves_meanwhile_is_read(void **state)
+{
+    struct room *r = *state;
+    struct segment s;
+    write_records(r->store, 100);
+    while (seal(r, 2000, &s) == 1)
+        continue;
+    CLEANUP(mem) char *first = shelf_path(r->dir, 1), *copy = shelf_path(r->exported, 1);
+    CLEANUP(mem) char *gone = shelf_path(r->dir, 999);
+    assert_int_equal(mkdir(r->exported, 0700), 0);
+    assert_int_equal(link(first, copy), 0);
+    assert_int_equal(symlink("nowhere", gone), 0);
+    struct journal *j = NULL;
+    assert_int_equal(journal_open(&(struct journal_sources){.data = r->data}, &j, NULL), 0);
+    assert_string_equal(journal_shelf(j)->items.at[0].path, copy);
+    journal_close(j);
+    struct got g = {0};
+    READ(r, &g);
+    assert_true(g.n == 100);
+    got_done(&g);
+}
+
 /* A store that was restored from a backup has lost its segments. */
 static void a_journal_begins_anew_without_its_segments(void **state)
 {
@@ -411,6 +434,7 @@ int main(void)
         TEST(reading_begins_at_a_checkpoint),
         TEST(a_crash_loses_and_doubles_nothing),
         TEST(what_is_old_is_exported_and_still_read),
+        TEST(what_moves_meanwhile_is_read),
         TEST(a_journal_begins_anew_without_its_segments),
         TEST(damage_is_found),
         TEST(a_gap_is_told),

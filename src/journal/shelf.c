@@ -41,9 +41,12 @@ int shelf_add_file(struct shelf *s, const char *path, struct berth_err *err)
     while (at > 0 && s->items.at[at - 1].segment.number > item.segment.number)
         at--;
     if (at > 0 && s->items.at[at - 1].segment.number == item.segment.number) {
-        const struct shelf_item *other = &s->items.at[at - 1];
-        if (other->segment.hash == item.segment.hash)
-            return 0; /* a copy */
+        struct shelf_item *other = &s->items.at[at - 1];
+        if (other->segment.hash == item.segment.hash) { /* a copy: the other may be on its way out */
+            mem_free(other->path);
+            other->path = mem_strdup(path);
+            return 0;
+        }
         return err_set(err, EEXIST, "%s and %s are both segment %" PRIu64 ", of two histories; name one of them",
                        other->path, path, item.segment.number);
     }
@@ -66,6 +69,8 @@ int shelf_add_folder(struct shelf *s, const char *dir, struct berth_err *err)
             continue;
         str_addf(&path, "%s/%s", dir, entry->d_name);
         rc = shelf_add_file(s, path.at, err);
+        if (rc == -ENOENT) /* it was moved since its name was read */
+            rc = 0;
     }
     (void)closedir(folder);
     return rc;

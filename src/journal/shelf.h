@@ -26,7 +26,8 @@ static inline void shelf_cleanup(struct shelf *s)
 {
     shelf_done(s);
 }
-/* Adds every segment of a folder; one that is not there has none. A segment that is there twice is taken once. */
+/* Adds every segment of a folder; one that is not there has none. A segment that is there twice is taken once,
+ * from where it was added last. */
 int shelf_add_folder(struct shelf *s, const char *dir, struct berth_err *err);
 int shelf_add_file(struct shelf *s, const char *path, struct berth_err *err);
 /* "DIR/000017.seg", to be freed. */
