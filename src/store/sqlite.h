@@ -55,7 +55,8 @@ int folder_lock(struct folder *f, struct berth_err *err);
 uint64_t folder_acked(const struct folder *f);
 /* Evidence only: a mark that cannot be written is no failure. */
 void folder_set_acked(struct folder *f, uint64_t revision);
-void folder_forget_acked(struct folder *f);
+/* For a store that has less, knowingly; on disk when it returns. */
+int folder_restart_acked(struct folder *f, uint64_t revision, struct berth_err *err);
 /* Makes an empty file that only its owner reads, for SQLite to fill, in place of a leftover. */
 int folder_file_make(const char *path, struct berth_err *err);
 /* Removes a database and what SQLite keeps beside it, or only the latter. */

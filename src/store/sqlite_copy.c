@@ -27,8 +27,8 @@ static int copy_pages(struct db *from, const char *path, struct berth_err *err)
     return db_exec(&to, "PRAGMA journal_mode = DELETE", err);
 }
 
-/* Copies and verifies. */
-static int copy_whole(struct db *from, const char *path, struct berth_err *err)
+/* Copies and verifies; *ret: the copy's revision. */
+static int copy_whole(struct db *from, const char *path, uint64_t *ret, struct berth_err *err)
 {
     CLEANUP(db) struct db copy = {0};
     CLEANUP(ledger) struct ledger ledger = {0};
@@ -39,6 +39,8 @@ static int copy_whole(struct db *from, const char *path, struct berth_err *err)
         rc = db_open(&copy, path, DB_WRITE, err);
     if (rc == 0)
         rc = ledger_verify_migrated(&copy, &ledger, err);
+    if (rc == 0)
+        *ret = ledger.now.revision;
     return rc;
 }
 
@@ -53,6 +55,7 @@ int sqlite_backup(struct store *base, const char *path, struct berth_err *err)
     CLEANUP(db) struct db from = {0};
     CLEANUP(str) struct str partial = {0};
     struct stat st;
+    uint64_t revision;
 
     if (lstat(path, &st) == 0)
         return refuse_existing(path, err);
@@ -60,7 +63,7 @@ int sqlite_backup(struct store *base, const char *path, struct berth_err *err)
     if (rc < 0)
         return rc;
     str_addf(&partial, "%s.partial-%ld", path, (long)getpid());
-    rc = copy_whole(&from, partial.at, err);
+    rc = copy_whole(&from, partial.at, &revision, err);
     if (rc == 0)
         rc = folder_file_publish(partial.at, path, err);
     folder_file_remove(partial.at);
@@ -92,10 +95,14 @@ static int restore_into(struct folder *f, const char *backup, struct berth_err *
         rc = db_open(&from, backup, DB_FROZEN, err);
     if (rc < 0)
         return rc;
-    rc = copy_whole(&from, made, err);
+    uint64_t revision = 0;
+    rc = copy_whole(&from, made, &revision, err);
+    /* What the lost store had beyond the backup is lost knowingly. The mark comes first, and stays: a crash before the store
+     * has its name leaves a folder that misses a store, not one that is taken for new. */
+    if (rc == 0)
+        rc = folder_restart_acked(f, revision, err);
     if (rc == 0) {
         folder_file_remove_beside(path);
-        folder_forget_acked(f); /* what the lost store had beyond the backup is lost knowingly */
         rc = folder_file_publish(made, path, err);
     }
     folder_file_remove(made);

@@ -145,9 +145,14 @@ void folder_set_acked(struct folder *f, uint64_t revision)
     (void)written;
 }
 
-void folder_forget_acked(struct folder *f)
+int folder_restart_acked(struct folder *f, uint64_t revision, struct berth_err *err)
 {
-    (void)unlinkat(f->fd, ACKED_FILE, 0);
+    folder_set_acked(f, revision);
+    if (f->acked_fd < 0 || fsync(f->acked_fd) < 0 || fsync(f->fd) < 0)
+        return err_set(err, errno, "cannot write %s/" ACKED_FILE ": %s", f->path, strerror(errno));
+    if (folder_acked(f) != revision)
+        return err_set(err, EIO, "cannot write %s/" ACKED_FILE, f->path);
+    return 0;
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */

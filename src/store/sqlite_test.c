@@ -2,6 +2,7 @@
 #include "store/sqlite.h"
 
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "store/store_test.h"
@@ -454,6 +455,38 @@ static void a_backup_of_a_store_that_is_written_is_one_state(void **state)
     store_close(s);
 }
 
+static bool nameless; /* nothing gets its name */
+
+/* In place of the C library's. */
+int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
+{
+    if (!nameless)
+        return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
+    errno = EIO;
+    return -1;
+}
+
+/* As after a crash before the store has its name. */
+static void half_a_restore_is_no_new_store(void **state)
+{
+    struct room *r = *state;
+    struct store *s = open_as(r->dir, &create);
+    write_some(s);
+    assert_int_equal(store_backup(s, r->backup, NULL), 0);
+    (void)put(s, "later", "1");
+    store_close(s);
+    assert_int_equal(unlink(r->path), 0);
+    nameless = true;
+    int rc = store_sqlite_restore(r->backup, r->dir, NULL);
+    nameless = false;
+    assert_code(rc, EIO);
+    refused(r->dir, &create, EBADMSG, "restore a backup");
+    assert_int_equal(store_sqlite_restore(r->backup, r->dir, NULL), 0);
+    s = open_as(r->dir, &create);
+    assert_int_equal(store_revision(s), 6);
+    store_close(s);
+}
+
 static void a_bad_backup_is_not_restored(void **state)
 {
     struct room *r = *state;
@@ -589,6 +622,7 @@ int main(void)
         TEST(compaction_frees_the_disk_bit_by_bit),
         TEST(a_backup_restores),
         TEST(a_backup_of_a_store_that_is_written_is_one_state),
+        TEST(half_a_restore_is_no_new_store),
         TEST(a_bad_backup_is_not_restored),
         TEST(a_lost_store_is_not_begun_anew_unasked),
         TEST(a_log_without_its_store_is_not_taken_up),
