@@ -1,5 +1,7 @@
-/* What passes between an instance and its shim while it runs: its word on progress, and the fence. */
+/* What passes between an instance and its shim while it runs: its word on progress, the fence, and how it ended. */
 #include "machine/launch_kit_test.h"
+
+#include <sys/mount.h>
 
 #include "machine/launch_spec.h"
 
@@ -124,6 +126,63 @@ static void not_fenced_while_heard(void **state)
     assert_string_equal(text, "");
 }
 
+/* ---- a full disk ---- */
+
+static void disk_fill(const char *path)
+{
+    static const char page[4096];
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    assert_true(fd >= 0);
+    while (write(fd, page, sizeof page) > 0)
+        ;
+    assert_int_equal(errno, ENOSPC);
+    close(fd);
+}
+
+/* Room for its end was taken at the beginning; where that is not so, the shim waits for some. */
+static void a_full_disk_hides_no_end(void **state)
+{
+    struct kit *k = *state;
+    struct berth_err err;
+    char fill[96], kept[128], text[LAUNCH_TEXT_MAX];
+
+    place_free(k->place);
+    k->place = NULL;
+    if (mount("small", k->root, "tmpfs", 0, "size=1m") < 0) {
+        print_message("skip: no tmpfs can be mounted\n");
+        skip();
+    }
+    assert_int_equal(place_open(k->root, &k->place, &err), 0);
+    (void)snprintf(fill, sizeof fill, "%s/fill", k->root);
+    for (int turn = 0; turn < 2; turn++) {
+        struct launch *l = kit_script(k, "sleep 1000");
+        struct launched run = kit_start(k, l);
+        struct pollfd gone = {.fd = run.pidfd, .events = POLLIN};
+
+        (void)snprintf(kept, sizeof kept, "%s/instances/%" PRIu64 "/exit.new", k->root, l->id);
+        if (turn == 1)
+            assert_int_equal(unlink(kept), 0);
+        disk_fill(fill);
+        assert_int_equal(kill(run.pid, SIGKILL), 0);
+        if (turn == 1)
+            assert_int_equal(poll(&gone, 1, 1000), 0);
+        else
+            assert_int_equal(poll(&gone, 1, 60 * 1000), 1);
+        assert_int_equal(unlink(fill), 0);
+        kit_wait(&run);
+        assert_int_equal(kit_exit(k, l->id, text), 128 + SIGKILL);
+    }
+}
+
+static int small_teardown(void **state)
+{
+    struct kit *k = *state;
+
+    (void)umount2(k->root, MNT_DETACH);
+    return kit_teardown(state);
+}
+
 /* ---- what a shim is told ---- */
 
 static void spec_round_trip(void **state)
@@ -195,6 +254,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(fenced_when_nobody_is_heard, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(not_started_when_its_time_is_over, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(not_fenced_while_heard, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_full_disk_hides_no_end, kit_setup, small_teardown),
         cmocka_unit_test(spec_round_trip),
     };
 

@@ -43,18 +43,43 @@ int fd_write(int fd, const void *bytes, size_t len)
     return 0;
 }
 
+enum { NAME_NEW_MAX = 256 };
+
+static int new_open(int dir, const char *name, char new[static NAME_NEW_MAX])
+{
+    int fd;
+
+    if (snprintf(new, NAME_NEW_MAX, "%s.new", name) >= NAME_NEW_MAX)
+        return -ENAMETOOLONG;
+    fd = openat(dir, new, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return fd < 0 ? -errno : fd;
+}
+
+void file_reserve(int dir, const char *name, size_t len)
+{
+    static const char zeros[512];
+    char new[NAME_NEW_MAX];
+    CLEANUP(close_fd) int fd = new_open(dir, name, new);
+
+    for (size_t n; fd >= 0 && len > 0; len -= n) {
+        n = len < sizeof zeros ? len : sizeof zeros;
+        if (fd_write(fd, zeros, n))
+            return;
+    }
+}
+
 int file_write(int dir, const char *name, const void *bytes, size_t len, bool durable)
 {
-    CLEANUP(close_fd) int fd = -1;
-    char new[256];
+    char new[NAME_NEW_MAX];
+    CLEANUP(close_fd) int fd = new_open(dir, name, new);
     int rc;
 
-    if (snprintf(new, sizeof new, "%s.new", name) >= (int)sizeof new)
-        return -ENAMETOOLONG;
-    fd = openat(dir, new, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
-        return -errno;
+        return fd;
     rc = fd_write(fd, bytes, len);
+    /* Cut afterwards: what was reserved is written over, not given back first. */
+    if (rc == 0 && ftruncate(fd, (off_t)len))
+        rc = -errno;
     if (rc == 0 && durable && fdatasync(fd))
         rc = -errno;
     if (rc == 0 && renameat(dir, new, dir, name))

@@ -13,6 +13,9 @@ enum { FILE_BYTES_MAX = 16 << 20 };
 
 /* Writes NAME.new below the folder and renames it to NAME, mode 0600. `durable`: file and name are on disk afterwards. */
 int file_write(int dir, const char *name, const void *bytes, size_t len, bool durable);
+/* Takes room on the disk for what file_write is to write there later, while there is some; where there is none, it may find
+ * some then. */
+void file_reserve(int dir, const char *name, size_t len);
 /* All of a file, with a NUL after it, to be freed with mem_free. -EFBIG: larger than FILE_BYTES_MAX. */
 int file_read(int dir, const char *name, char **ret, size_t *ret_len);
 /* The same from where a descriptor stands to its end. */

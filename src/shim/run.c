@@ -135,6 +135,7 @@ static int prepare(struct shim *s, const char *dir, struct berth_err *err)
         rc = lock_take(s, err);
     if (rc)
         return rc;
+    file_reserve(s->dir, "exit", EXIT_BYTES);
     stay_alive();
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
@@ -191,7 +192,7 @@ int shim_run(const char *dir)
         CLEANUP(str) struct str text = {0};
 
         str_addf(&text, "error %s\n", err.text);
-        (void)file_write(s.dir, "exit", text.at, text.len, true);
+        (void)file_write(s.dir, "exit", text.at, text.len, true); /* launch_start hears of it, too */
     }
     word_send(s.status, &s, rc ? &err : NULL, -1);
     close(take_fd(&s.status));

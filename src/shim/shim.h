@@ -18,6 +18,8 @@
 #include "machine/launch_spec.h"
 #include "machine/place_file.h"
 
+enum { EXIT_BYTES = 512 }; /* of DIR/exit, for which there is room from the beginning */
+
 struct shim {
     struct spec spec;
     int dir;                   /* of the instance */

@@ -15,11 +15,13 @@
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 
 enum { CHUNK = 64 << 10, LOG_EVERY_MS = 5, PROGRESS_EVERY_MS = 250, DRAIN_MAX = 16 };
+enum { EXIT_PAUSE_MS = 100, EXIT_PAUSE_MS_MAX = 5000, EXIT_WAIT_MS_MAX = 3 * 60 * 1000 };
 
 struct watching {
     struct shim *s;
@@ -173,6 +175,22 @@ static int code_of(int status)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* Without this word nobody knows how it went, and it may be run again: a disk without room for it is given time. Nobody waits
+ * for the shim but the agent. */
+static void exit_put(int dir, const char *text, size_t len)
+{
+    int64_t waited_ms = 0;
+    int rc = file_write(dir, "exit", text, len, true);
+
+    for (int64_t ms = EXIT_PAUSE_MS; rc && rc != -ENOENT && waited_ms < EXIT_WAIT_MS_MAX; ms *= 2) {
+        if (ms > EXIT_PAUSE_MS_MAX)
+            ms = EXIT_PAUSE_MS_MAX;
+        (void)nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+        waited_ms += ms;
+        rc = file_write(dir, "exit", text, len, true);
+    }
+}
+
 static void exit_write(const struct watching *w, bool clean)
 {
     CLEANUP(str) struct str text = {0};
@@ -184,7 +202,7 @@ static void exit_write(const struct watching *w, bool clean)
         str_add(&text, w->fenced ? "; processes of it stay that cannot be killed"
                                  : " processes of it stay that cannot be killed");
     str_add_char(&text, '\n');
-    (void)file_write(w->s->dir, "exit", text.at, text.len, true);
+    exit_put(w->s->dir, text.at, text.len);
 }
 
 void watch(struct shim *s)
