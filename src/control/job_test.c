@@ -154,22 +154,41 @@ static void many_wait_for_one(void **state)
     CALL(&j->k, 204, ALICE, "DELETE", url, NULL);
 }
 
-/* Large ones are told in several transactions, too: the record of one is bounded. */
-static void large_ones_wait_for_one(void **state)
+/* Submits so many of them that no transaction has room for all; returns the last. */
+static int64_t submit_large(struct job_kit *j, const char *fields)
 {
-    enum { WAITERS = 20, LARGE = 500000 };
-    struct job_kit *j = *state;
+    enum { LEN = 20, LARGE = 500000 };
     CLEANUP(str) struct str body = {0};
-    int64_t a = submit(j, ALICE, "{command: [x], hold: true}"), last = 0;
-    str_addf(&body, "{command: [y], hold: true, after: [%lld], env: {", (long long)a);
+    int64_t last = 0;
+    str_addf(&body, "{command: [y], hold: true, %s, env: {", fields);
     for (int i = 0; body.len < LARGE; i++)
         str_addf(&body, "%sE%d: %01000d", i ? ", " : "", i, i);
     str_add(&body, "}}");
-    for (int i = 0; i < WAITERS; i++)
+    for (int i = 0; i < LEN; i++)
         last = submit(j, ALICE, body.at);
+    return last;
+}
+
+/* Large ones are told in several transactions, too: the record of one is bounded. */
+static void large_ones_wait_for_one(void **state)
+{
+    struct job_kit *j = *state;
+    char after[64];
+    int64_t a = submit(j, ALICE, "{command: [x], hold: true}");
+    (void)snprintf(after, sizeof after, "after: [%lld]", (long long)a);
+    int64_t last = submit_large(j, after);
     job_do(j, 200, ALICE, a, "cancel");
     kit_plan(&j->k);
     for (int64_t n = a + 1; n <= last; n++)
+        STATE(j, n, "failed");
+}
+
+static void deadlines_of_large_ones_pass(void **state)
+{
+    struct job_kit *j = *state;
+    int64_t last = submit_large(j, "deadline: '2026-03-01T12:00:30Z', estimate: 10s");
+    kit_sleep(&j->k, 25);
+    for (int64_t n = 1; n <= last; n++)
         STATE(j, n, "failed");
 }
 
@@ -673,6 +692,7 @@ int main(void)
         TEST(a_singleton_waits_for_its_elders),
         TEST(many_wait_for_one),
         TEST(large_ones_wait_for_one),
+        TEST(deadlines_of_large_ones_pass),
         TEST(one_that_cannot_be_written_holds_up_itself),
         TEST(a_name_has_one_turn),
         TEST(a_name_that_is_given_up_is_free),
