@@ -307,5 +307,15 @@ PY
     ends 1 "$berth" sim swf "$work/bad.swf" --procs 2 && says 'line 2'
 }
 check "a log is played" logs_are_played
+moments_are_told() {
+    cat >"$work/even.jsonl" <<'JSONL'
+{"seq":1,"revision":1,"chain":"bd5ff6c0272a1b09","record":{"j":1,"kind":"init","at":1794793752000000000,"who":"berth"}}
+{"seq":2,"revision":2,"chain":"5999f47c7d6f1ec2","record":{"j":1,"kind":"unit","at":1794793752050000000,"who":"berth"}}
+{"seq":3,"revision":3,"chain":"5e0c2d5d79ff0633","record":{"j":1,"kind":"unit","at":1794793752121474059,"who":"berth"}}
+JSONL
+    ends 0 "$berth" journal show "$work/even.jsonl" && prints '^ +1  2026-11-16T01:49:12\.000Z  berth ' || return 1
+    prints '^ +2  2026-11-16T01:49:12\.050Z  berth ' && prints '^ +3  2026-11-16T01:49:12\.121Z  berth '
+}
+check "moments of a journal have milliseconds" moments_are_told
 check "--color never wins" sh -c "! '$berth' help --color never | grep -q '$(printf '\033')'"
 kit_end

@@ -101,6 +101,13 @@ static void tell_rest(FILE *out, struct bytes record)
     (void)fprintf(out, " (%zu document%s)\n", n, n == 1 ? "" : "s");
 }
 
+/* To the millisecond, always in as many digits, so that the lines stay columns. */
+static void tell_moment(FILE *out, int64_t ns)
+{
+    char text[TIMESTAMP_MAX];
+    (void)fprintf(out, "%.19s.%03dZ", timestamp_text(ns, text), (int)(ns / 1000000 % 1000));
+}
+
 static int show_record(void *ctx, const struct store_record *record)
 {
     struct showing *s = ctx;
@@ -117,9 +124,9 @@ static int show_record(void *ctx, const struct store_record *record)
         (void)fwrite(line.at, 1, line.len, out);
         return 0;
     }
-    char at[TIMESTAMP_MAX];
-    (void)fprintf(out, "%8" PRIu64 "  %.23sZ  ", record->seq, timestamp_text(journal_record_ns(record), at));
-    (void)fprintf(out, "%-12s ", member(text, "who", &line));
+    (void)fprintf(out, "%8" PRIu64 "  ", record->seq);
+    tell_moment(out, journal_record_ns(record));
+    (void)fprintf(out, "  %-12s ", member(text, "who", &line));
     (void)fprintf(out, "%s", member(text, "kind", &line));
     if (*member(text, "subject", &line))
         (void)fprintf(out, " %s", str_text(&line));
