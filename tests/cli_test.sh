@@ -317,5 +317,14 @@ JSONL
     prints '^ +2  2026-11-16T01:49:12\.050Z  berth ' && prints '^ +3  2026-11-16T01:49:12\.121Z  berth '
 }
 check "moments of a journal have milliseconds" moments_are_told
+decisions_are_compared() {
+    set -- "$here/journal-v1.jsonl"
+    ends 0 "$berth" replay "$1" && prints ' [1-9][0-9]* decisions made again: all the same\.$' || return 1
+    ends 0 "$berth" replay "$1" --from 2099-01-01 && prints ' 0 decisions made again: there were none\.$' || return 1
+    tail -1 "$1" >"$work/late.jsonl"
+    ends 0 "$berth" replay "$work/late.jsonl" && prints ' 0 decisions made again: none could be compared\.$' || return 1
+    prints '^[1-9][0-9]* decisions? could not be made again'
+}
+check "a replay that compared nothing says so" decisions_are_compared
 check "--color never wins" sh -c "! '$berth' help --color never | grep -q '$(printf '\033')'"
 kit_end

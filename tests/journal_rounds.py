@@ -153,8 +153,9 @@ def decisions(berth, data):
 
 def replay(check, berth, args, want=None):
     done = subprocess.run([berth, "replay", *args], capture_output=True, text=True)
-    expect(check, done.returncode == 0 and "all the same" in done.stdout, f"exit code {done.returncode}: {done.stdout}{done.stderr}")
+    expect(check, done.returncode == 0, f"exit code {done.returncode}: {done.stdout}{done.stderr}")
     made = int(done.stdout.split(" decisions")[0].rsplit(" ", 1)[1])
+    expect(check, ("all the same" in done.stdout) == (made > 0), done.stdout)
     expect(check, want is None or made == want, f"{made} decisions were made again instead of {want}: {done.stdout}")
     return made
 

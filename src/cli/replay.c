@@ -74,12 +74,22 @@ static void tell_difference(void *ctx, const struct replay_difference *d)
     tell_actions(out, "+", d->actions_replayed, d->actions);
 }
 
+/* Where nothing was compared, nothing was the same. */
+static const char *verdict(const struct replay_result *r)
+{
+    if (r->cycles)
+        return "all the same";
+    return r->skipped ? "none could be compared" : "there were none";
+}
+
 static int tell_result(struct cli *cli, const struct replay_result *r)
 {
-    (void)fprintf(cli->out, "%" PRIu64 " records, %" PRIu64 " changes, %" PRIu64 " decisions made again: %s",
-                  r->records, r->changes, r->cycles, r->different ? "" : "all the same.\n");
+    (void)fprintf(cli->out, "%" PRIu64 " records, %" PRIu64 " changes, %" PRIu64 " decisions made again: ", r->records,
+                  r->changes, r->cycles);
     if (r->different)
         (void)fprintf(cli->out, "%" PRIu64 " differ.\n", r->different);
+    else
+        (void)fprintf(cli->out, "%s.\n", verdict(r));
     if (r->gaps)
         (void)fprintf(cli->out, "Records are missing in %" PRIu64 " places.\n", r->gaps);
     if (r->skipped)
