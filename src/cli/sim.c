@@ -159,12 +159,15 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     struct run r = {.cli = cli, .hours = 1};
     struct berth_err err = {0};
     struct sim_result result = {0};
+    uint64_t faults;
     (void)operands;
 
     if (v->hours && !hours_parse(v->hours, &r.hours))
         return cli_fail(cli, EXIT_USAGE, "--hours: expected a number of hours above 0, like 24 or 0.5");
     if (v->faults && strcmp(v->faults, "help") == 0)
         return print_faults(cli);
+    if (v->faults && sim_faults_parse(v->faults, &faults, &err) < 0)
+        return cli_fail(cli, EXIT_USAGE, "--faults: %s", err.text);
     struct sim_options o = {
         .seed = v->seed.given ? v->seed.n : 1,
         .hours = r.hours,
@@ -181,9 +184,11 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     int rc = sim_cluster_run(&o, &result, &err);
     double seconds = (double)(cli_clock_ns() - start_ns) / 1e9;
     progress_end(&r.progress);
-    if (v->output == OUTPUT_JSON)
+    bool broken = result.invariant != 0;
+    bool ran = rc == 0 || broken; /* else there is nothing to report */
+    if (v->output == OUTPUT_JSON && ran && (broken || !v->quiet))
         print_json(&r, &o, &result, &err, seconds);
-    else if (!v->quiet)
+    else if (v->output == OUTPUT_TEXT && ran && !v->quiet)
         print_text(&r, &o, &result, seconds);
     return rc < 0 ? cli_fail(cli, EXIT_FAILED, "%s", err.text) : EXIT_OK;
 }
