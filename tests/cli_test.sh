@@ -329,5 +329,21 @@ decisions_are_compared() {
     prints '^[1-9][0-9]* decisions? could not be made again'
 }
 check "a replay that compared nothing says so" decisions_are_compared
+# A disk that is full, for a file of 8 KiB.
+full() (
+    trap '' XFSZ
+    ulimit -f 8
+    exec "$@"
+)
+journals_are_exported() {
+    set -- "$berth" journal export "$here/journal-v1.jsonl" --into "$work/exported.jsonl"
+    ends 1 full "$@" && says 'exported.jsonl' && says 'File too large' || return 1
+    ! compgen -G "$work/exported*" || return 1
+    ends 0 "$@" && [ "$(wc -l <"$work/exported.jsonl")" = 50 ] || return 1
+    ends 1 "$@" && says 'exists already' || return 1
+    ends 0 "$berth" replay "$work/exported.jsonl" && prints 'all the same' || return 1
+    ends 1 "$berth" journal export "$work/none" --into "$work/never" && ! compgen -G "$work/never*"
+}
+check "a journal is exported whole or not at all" journals_are_exported
 check "--color never wins" sh -c "! '$berth' help --color never | grep -q '$(printf '\033')'"
 kit_end

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/map.h"
@@ -10,6 +11,7 @@
 #include "base/vec.h"
 #include "cli/journal_source.h"
 #include "cli/progress.h"
+#include "cli/save.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/moment.h"
@@ -26,7 +28,9 @@ static const struct option options[] = {
     OPTION_TEXT_ROW("data", 0, export_values, data, "DIR", JOURNAL_DATA_HELP),
     OPTION_CHOICE_ROW("form", 'f', export_values, form, forms,
                       "All of it in JSON lines; a CSV with a row for each job; one with a row for each action."),
-    OPTION_TEXT_ROW("into", 0, export_values, into, "FILE", "Instead of standard output; must not be there yet."),
+    OPTION_TEXT_ROW(
+        "into", 0, export_values, into, "FILE",
+        "Instead of standard output; must not be there yet, appears when it is whole, and only you may read it."),
     OPTION_TEXT_ROW("from", 0, export_values, from, "WHEN", "From this record or moment on."),
     OPTION_TEXT_ROW("to", 0, export_values, to, "WHEN", "Up to this record or moment."),
 };
@@ -45,6 +49,7 @@ struct job_row {
 struct exporting {
     struct cli *cli;
     FILE *out;
+    int failed; /* why the first write that failed did; 0: none has */
     struct progress progress;
     unsigned form;
     VEC(struct job_row) jobs; /* in order of their first record */
@@ -222,6 +227,14 @@ static void decisions_write(struct exporting *e, const struct store_record *reco
 
 /* ---- all forms ------------------------------------------------------------------------------------------------------ */
 
+/* After a write: not 0 when one has failed, which ends the reading. The stream remembers that, but not why. */
+static int written(struct exporting *e)
+{
+    if (ferror(e->out) && !e->failed)
+        e->failed = errno ? errno : EIO;
+    return -e->failed;
+}
+
 static int visit_document(void *ctx, const char *key, uint64_t revision, struct bytes doc)
 {
     struct exporting *e = ctx;
@@ -233,7 +246,7 @@ static int visit_document(void *ctx, const char *key, uint64_t revision, struct 
         CLEANUP(json) json_t *read = json_loadb(doc.at, doc.len, 0, NULL);
         jobs_change(e, key, read);
     }
-    return 0;
+    return written(e);
 }
 
 static int visit_record(void *ctx, const struct store_record *record)
@@ -243,7 +256,7 @@ static int visit_record(void *ctx, const struct store_record *record)
         str_clear(&e->line);
         segment_line_write(&e->line, record);
         (void)fwrite(e->line.at, 1, e->line.len, e->out);
-        return 0;
+        return written(e);
     }
     CLEANUP(json) json_t *doc = json_loadb(record->record.at, record->record.len, 0, NULL);
     const json_t *cycle = json_object_get(doc, "cycle");
@@ -251,7 +264,7 @@ static int visit_record(void *ctx, const struct store_record *record)
     json_t *change;
     if (e->form == FORM_DECISIONS) {
         decisions_write(e, record, cycle);
-        return 0;
+        return written(e);
     }
     json_array_foreach(json_object_get(doc, "changes"), i, change)
         jobs_change(e, json_string_value(json_array_get(change, 0)), json_array_get(change, 1));
@@ -264,6 +277,7 @@ static void tell_progress(void *ctx, uint64_t done, uint64_t total)
     progress_tell(&((struct exporting *)ctx)->progress, (size_t)done, (size_t)total);
 }
 
+/* A write that failed is told by who closes the stream. */
 static int export_all(struct exporting *e, struct journal *j, const struct journal_range *range)
 {
     struct journal_visitor visitor = {NULL, visit_document, visit_record, tell_progress, e};
@@ -273,17 +287,63 @@ static int export_all(struct exporting *e, struct journal *j, const struct journ
     progress_start(&e->progress, e->cli, "Exporting");
     int rc = journal_read(j, range, &visitor, &err);
     progress_end(&e->progress);
-    if (rc < 0)
+    if (rc < 0 && !e->failed)
         return cli_fail(e->cli, EXIT_FAILED, "%s", err.text);
     if (e->form == FORM_JOBS)
         jobs_write(e);
+    (void)written(e);
     return EXIT_OK;
+}
+
+/* A stream into a file that is being saved; it is closed alone. */
+static int file_begin(struct exporting *e, struct save *save, const char *path)
+{
+    struct berth_err err;
+    if (save_begin(save, path, &err) < 0)
+        return cli_fail(e->cli, EXIT_FAILED, "%s", err.text);
+    int fd = dup(save->fd);
+    FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (out) {
+        e->out = out;
+        return EXIT_OK;
+    }
+    int code = cli_fail(e->cli, EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
+    if (fd >= 0)
+        (void)close(fd);
+    return code;
+}
+
+/* `code`: how the export went. */
+static int file_end(struct exporting *e, struct save *save, int code)
+{
+    struct berth_err err;
+    if (fclose(e->out) != 0 && !e->failed)
+        e->failed = errno;
+    e->out = e->cli->out;
+    if (code != EXIT_OK)
+        return code;
+    if (e->failed)
+        return cli_fail(e->cli, EXIT_FAILED, "cannot write %s: %s", save->path, strerror(e->failed));
+    return save_end(save, &err) < 0 ? cli_fail(e->cli, EXIT_FAILED, "%s", err.text) : EXIT_OK;
+}
+
+static void exporting_cleanup(struct exporting *e)
+{
+    for (size_t i = 0; i < e->jobs.len; i++) {
+        json_decref(e->jobs.at[i].doc);
+        json_decref(e->jobs.at[i].used);
+        mem_free(e->jobs.at[i].node);
+    }
+    vec_done(&e->jobs);
+    map_done(&e->map);
+    str_done(&e->line);
 }
 
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
     const struct export_values *v = values;
-    struct exporting e = {.cli = cli, .out = cli->out, .form = v->form};
+    CLEANUP(exporting) struct exporting e = {.cli = cli, .out = cli->out, .form = v->form};
+    CLEANUP(save) struct save save = {0};
     struct journal_bound from = {0}, to = {0};
     CLEANUP(journal) struct journal *j = NULL;
     int code = journal_bound_read(cli, "from", v->from, &from);
@@ -291,8 +351,8 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         code = journal_bound_read(cli, "to", v->to, &to);
     if (code == EXIT_OK)
         code = journal_source_open(cli, v->data, operands, &j);
-    if (code == EXIT_OK && v->into && !(e.out = fopen(v->into, "wxe")))
-        code = cli_fail(cli, EXIT_FAILED, "cannot make %s: %s", v->into, strerror(errno));
+    if (code == EXIT_OK && v->into)
+        code = file_begin(&e, &save, v->into);
     if (code != EXIT_OK)
         return code;
     /* Lines begin with the state, so that they can be replayed; tables have what was asked for alone. */
@@ -302,17 +362,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
                                   .to_ns = to.ns,
                                   .bare = v->form == FORM_DECISIONS};
     code = export_all(&e, j, &range);
-    if (v->into && fclose(e.out) != 0 && code == EXIT_OK)
-        code = cli_fail(cli, EXIT_FAILED, "cannot write %s: %s", v->into, strerror(errno));
-    for (size_t i = 0; i < e.jobs.len; i++) {
-        json_decref(e.jobs.at[i].doc);
-        json_decref(e.jobs.at[i].used);
-        mem_free(e.jobs.at[i].node);
-    }
-    vec_done(&e.jobs);
-    map_done(&e.map);
-    str_done(&e.line);
-    return code;
+    return v->into ? file_end(&e, &save, code) : code;
 }
 
 const struct command journal_export_command = {
