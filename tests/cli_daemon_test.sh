@@ -255,6 +255,13 @@ assert len(got["pending"]) == 1, got
 PY
 }
 
+waits() {
+    ends 0 "$berth" submit --cpu 64 -- true || return 1
+    never=$(sed -n 's,^job/\([0-9]*\) .*,\1,p' "$work/out")
+    ends 0 "$berth" job cancel "$never" || return 1 # it has no place, so that no agent need end it
+    ends 1 "$berth" wait "$never" -t 60 && prints "^job/$never cancelled$"
+}
+
 vms() {
     printf 'kind: vm\nname: windows\nimage: w11\nrequests: {cpu: 1}\n' | "$berth" apply -f - || return 1
     ends 0 "$berth" vm stop windows && ends 0 "$berth" vm start windows && ends 0 "$berth" vm restart windows || return 1
@@ -515,6 +522,7 @@ check "options, environment and context name the server" connects
 check "nodes" nodes
 check "apps" apps
 check "jobs, why, describe, events, status" jobs
+check "wait" waits
 check "virtual machines" vms
 check "manifests are applied" manifests
 check "bad manifests are told with their place" bad_manifests

@@ -27,8 +27,9 @@ static int outcome(const struct cli *cli, const struct target *t, const json_t *
     const json_t *status = json_object_get(object, "status");
     const char *state = json_string_value(json_object_get(status, "state"));
     const char *error = json_string_value(json_object_get(object, "error"));
-    fprintf(cli->out, "%s/%s %s\n", t->collection->kind, t->id, state);
-    if (!status_is_over(status) || strcmp(state, "ended") == 0)
+    bool cancelled = json_is_true(json_object_get(object, "cancelled")); /* no state of its own */
+    fprintf(cli->out, "%s/%s %s\n", t->collection->kind, t->id, cancelled ? "cancelled" : state);
+    if (!cancelled && (!status_is_over(status) || strcmp(state, "ended") == 0))
         return EXIT_OK;
     if (error)
         return cli_fail(cli, EXIT_FAILED, "%s; 'berth why %s %s' says where to read more", error, t->collection->kind,
