@@ -259,7 +259,10 @@ waits() {
     ends 0 "$berth" submit --cpu 64 -- true || return 1
     never=$(sed -n 's,^job/\([0-9]*\) .*,\1,p' "$work/out")
     ends 0 "$berth" job cancel "$never" || return 1 # it has no place, so that no agent need end it
-    ends 1 "$berth" wait "$never" -t 60 && prints "^job/$never cancelled$"
+    ends 1 "$berth" wait "$never" -t 60 && prints "^job/$never cancelled$" || return 1
+    # One that is not there, and one that takes too long, are no reason not to wait for the others.
+    ends 4 "$berth" wait 99999 "$never" -t 60 && says 99999 && prints "^job/$never cancelled$" || return 1
+    ends 3 "$berth" wait "$job" "$never" -t 1 && says 'is still' && prints "^job/$never cancelled$"
 }
 
 vms() {

@@ -88,12 +88,15 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
                           targets.at[i].collection->kind);
     if (rc == EXIT_OK)
         rc = api_open(&api, cli);
-    int worst = rc;
-    for (size_t i = 0; i < targets.len && (rc == EXIT_OK || rc == EXIT_FAILED); i++) {
-        rc = wait_one(&api, &targets.at[i], end_ns);
-        worst = worst == EXIT_OK ? rc : worst;
+    if (rc != EXIT_OK)
+        return rc;
+    for (size_t i = 0; i < targets.len; i++) {
+        int failed = wait_one(&api, &targets.at[i], end_ns);
+        rc = rc == EXIT_OK ? failed : rc;
+        if (failed == EXIT_UNREACHABLE)
+            break;
     }
-    return worst;
+    return rc;
 }
 
 static const struct option options[] = {
@@ -106,7 +109,9 @@ const struct command wait_command = {
     .operands_min = 1,
     .operands_max = OPERANDS_ANY,
     .summary = "Wait until a job is over, or an app wholly ready, and show its progress meanwhile.",
-    .text = "Ends with 1 when a job has failed or was cancelled, with 3 when the time is over.",
+    .text =
+        "Ends with 1 when a job has failed or was cancelled, with 3 when the time is over; of several, with the code of "
+        "the first that was not as wished, after all of them were waited for.",
     .examples = "  berth wait 17\n"
                 "  berth wait app photos --timeout 60",
     .options = options,
