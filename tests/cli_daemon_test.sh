@@ -472,6 +472,46 @@ watches() {
     children=()
 }
 
+# waiter NAME COMMAND...: in the background, until it has seen its job waiting; what it tells is in $work/NAME and NAME.err.
+waiter() {
+    local name=$1
+    shift
+    "$@" >"$work/$name" 2>"$work/$name.err" </dev/null &
+    children+=($!)
+    until_ok grep -q '^job/[0-9]* pending' "$work/$name.err"
+}
+
+# waiter_ends CODE PROCESS
+waiter_ends() {
+    local got=0
+    wait "$2" || got=$?
+    [ "$got" = "$1" ] && return
+    echo "exit code $got, not $1"
+    return 1
+}
+
+# The daemon goes, and comes back on its port, under those who wait for jobs that have no place.
+waits_outlive_the_daemon() {
+    local name job
+    ends 0 "$berth" submit --cpu 64 -- true || return 1
+    job=$(sed -n 's,^job/\([0-9]*\) .*,\1,p' "$work/out")
+    waiter waited "$berth" wait "$job" && waiter limited "$berth" wait "$job" -t 3 || return 1
+    waiter cancelling "$berth" run --cpu 64 -- true && waiter leaving "$berth" submit --wait --cpu 64 -- true || return 1
+    stop || return 1
+    for name in waited cancelling leaving; do
+        until_ok grep -q 'does not answer; waiting goes on' "$work/$name.err" || return 1
+    done
+    waiter_ends 3 "${children[1]}" || return 1
+    # Ctrl-C is heard meanwhile; what it asks of the server is done when that is back.
+    kill -INT "${children[3]}" && waiter_ends 130 "${children[3]}" && grep -q 'goes on' "$work/leaving.err" || return 1
+    kill -INT "${children[2]}" && until_ok grep -q 'will be cancelled' "$work/cancelling.err" || return 1
+    listen=${url#http://} start "$work/data" || return 1
+    waiter_ends 130 "${children[2]}" && grep -q '^job/[0-9]* cancelled$' "$work/cancelling.err" || return 1
+    ends 0 "$berth" job cancel "$job" && waiter_ends 1 "${children[0]}" && grep -q "^job/$job cancelled$" "$work/waited" || return 1
+    [ "$(grep -c 'does not answer' "$work/waited.err")" = 1 ] || return 1
+    children=()
+}
+
 backups() {
     ends 0 "$berth" backup "$work/all.db" && prints '^Wrote' && [ "$(stat -c %a "$work/all.db")" = 600 ] || return 1
     ends 1 "$berth" backup "$work/all.db" && says 'exists already' || return 1
@@ -534,6 +574,7 @@ check "users, groups, tokens" users
 check "quotas, queues and what orders them" quotas_and_queues
 check "system" systems
 check "watch" watches
+check "who waits outlives the daemon" waits_outlive_the_daemon
 check "backup and restore" backups
 check "removal" removals
 check "a restored daemon" restored_daemon

@@ -148,6 +148,11 @@ int api_tell(const struct api *a, const struct api_trouble *t)
     return (int)t->code;
 }
 
+bool api_comes_back(const struct api_trouble *t)
+{
+    return t->code == EXIT_UNREACHABLE || t->status == 429 || t->status == 503;
+}
+
 /* ---- requests ------------------------------------------------------------------------------------------------------ */
 
 double retry_wait(unsigned attempt, int rc, int status, uint64_t retry_after_s)

@@ -67,6 +67,8 @@ int api_try(struct api *a, const struct api_request *request, struct api_answer 
 /* Writes it and returns its code. */
 int api_tell(const struct api *a, const struct api_trouble *trouble);
 int api_do(struct api *a, const struct api_request *request, struct api_answer *ret);
+/* Is it a server that is away or has too much to do? Who waits for something may go on waiting, then. */
+bool api_comes_back(const struct api_trouble *trouble);
 /* GET; *ret_body is a new reference, never NULL. */
 int api_get(struct api *a, const char *path, json_t **ret_body);
 

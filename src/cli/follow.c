@@ -144,11 +144,6 @@ static bool piece_take(void *ctx, const char *at, size_t len)
     return true;
 }
 
-static bool comes_back(int rc, const struct api_trouble *trouble)
-{
-    return rc == EXIT_OK || rc == EXIT_UNREACHABLE || trouble->status == 429 || trouble->status == 503;
-}
-
 static void moment_pass(void)
 {
     (void)nanosleep(&(struct timespec){.tv_sec = AGAIN_S}, NULL);
@@ -168,7 +163,7 @@ static void stream_once(struct stream *s)
     struct api_trouble trouble = {0};
     int rc = api_stream(&s->api, str_text(&path), piece_take, s, &trouble);
     if (!s->ended)
-        s->trouble = comes_back(rc, &trouble) ? (struct api_trouble){0} : trouble;
+        s->trouble = rc == EXIT_OK || api_comes_back(&trouble) ? (struct api_trouble){0} : trouble;
 }
 
 static void *stream_main(void *ctx)
@@ -314,7 +309,7 @@ static int change_print(struct follow *f, json_t *rows, const struct change *cha
     int rc;
     while ((rc = api_try(f->api, &(struct api_request){.method = "GET", .path = str_text(&path)}, &answer, &trouble)) !=
                EXIT_OK &&
-           comes_back(rc, &trouble))
+           api_comes_back(&trouble))
         moment_pass();
     if (rc == EXIT_NOT_FOUND)
         return EXIT_OK; /* gone again, or an instance of another kind of workload */

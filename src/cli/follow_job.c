@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
+#include "cli/look.h"
 #include "cli/remote.h"
 #include "cli/status_line.h"
 #include "net/client.h"
@@ -53,6 +54,7 @@ struct following {
     struct target target;
     char id[ID_TEXT_MAX];
     unsigned what;
+    struct look look;
     struct status_line line;
     pthread_mutex_t lock; /* of the terminal */
     VEC(struct tail *) tails;
@@ -273,17 +275,16 @@ static void interrupts_look(struct following *f)
         (void)fprintf(f->api->cli->err, "\njob/%s will be cancelled; Ctrl-C again leaves it running\n", f->id);
     }
     pthread_mutex_unlock(&f->lock);
-    if (cli_clock_ns() < f->think_ns)
+    if (cli_clock_ns() < f->think_ns || f->look.away)
         return;
-    f->cancelled = true;
-    (void)object_do(f->api, &f->target, &act, NULL);
+    f->cancelled = object_do(f->api, &f->target, &act, NULL) != EXIT_UNREACHABLE; /* else when it is back */
 }
 
 /* ---- the job -------------------------------------------------------------------------------------------------------- */
 
 static void following_init(struct following *f, struct api *a, const json_t *id, unsigned what)
 {
-    *f = (struct following){.api = a, .what = what, .line = {.cli = a->cli}};
+    *f = (struct following){.api = a, .what = what, .look = {.answered = true}, .line = {.cli = a->cli}};
     (void)snprintf(f->id, sizeof f->id, "%" JSON_INTEGER_FORMAT, json_integer_value(id));
     if (json_is_string(id))
         (void)snprintf(f->id, sizeof f->id, "%s", json_string_value(id));
@@ -352,6 +353,16 @@ static void tails_await(struct following *f)
     }
 }
 
+/* The job goes on without the server; what it writes comes through it. */
+static void away_tell(struct following *f)
+{
+    pthread_mutex_lock(&f->lock);
+    status_line_end(&f->line);
+    if (look_tell(&f->look, f->api) && f->what & FOLLOW_LOGS)
+        cli_hint(f->api->cli, "What the job writes may stop here; 'berth logs %s' has all of it.", f->id);
+    pthread_mutex_unlock(&f->lock);
+}
+
 int job_follow(struct api *a, const json_t *id, unsigned what)
 {
     struct following f;
@@ -359,11 +370,13 @@ int job_follow(struct api *a, const json_t *id, unsigned what)
 
     for (following_init(&f, a, id, what);;) {
         CLEANUP(json) json_t *object = NULL;
-        rc = object_get(a, &f.target, &object);
+        rc = look_get(&f.look, a, &f.target, &object);
         if (rc != EXIT_OK)
             break;
         const json_t *status = json_object_get(object, "status");
-        if (what & FOLLOW_LOGS)
+        if (!object)
+            away_tell(&f);
+        else if (what & FOLLOW_LOGS)
             tails_look(&f, status);
         if (status_is_over(status) && !f.more) {
             tails_await(&f);
@@ -373,7 +386,7 @@ int job_follow(struct api *a, const json_t *id, unsigned what)
         }
         pthread_mutex_lock(&f.lock);
         bool runs = json_integer_value(json_object_get(status, "running")) > 0;
-        if (!f.think_ns && !f.amid &&
+        if (object && !f.think_ns && !f.amid &&
             (!runs || !(what & FOLLOW_LOGS) || (a->cli->progress && json_object_get(status, "progress"))))
             status_line_draw(&f.line, &f.target, status);
         pthread_mutex_unlock(&f.lock);
@@ -383,7 +396,7 @@ int job_follow(struct api *a, const json_t *id, unsigned what)
         pause_a_moment();
     }
     if (f.tails.len)
-        leave(&f); /* the daemon is away, but its logs may go on coming */
+        leave(&f); /* it cannot be looked at any more, but its logs may go on coming */
     vec_done(&f.tails);
     vec_done(&f.seen);
     (void)pthread_mutex_destroy(&f.lock);
@@ -398,7 +411,7 @@ int job_await(struct api *a, const json_t *id, json_int_t *ret_instance)
 
     for (following_init(&f, a, id, FOLLOW_CANCEL); rc == EXIT_OK; pause_a_moment()) {
         CLEANUP(json) json_t *object = NULL;
-        rc = object_get(a, &f.target, &object);
+        rc = look_get(&f.look, a, &f.target, &object);
         const json_t *status = json_object_get(object, "status"), *one;
         size_t i;
         if (rc == EXIT_OK && status_is_over(status)) {
@@ -413,7 +426,9 @@ int job_await(struct api *a, const json_t *id, json_int_t *ret_instance)
                                     0) *ret_instance = json_integer_value(json_object_get(one, "id"));
         if (rc != EXIT_OK || *ret_instance)
             break;
-        if (!f.think_ns)
+        if (!object)
+            away_tell(&f);
+        else if (!f.think_ns)
             status_line_draw(&f.line, &f.target, status);
         interrupts_look(&f);
     }

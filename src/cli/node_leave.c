@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "cli/command.h"
-#include "cli/object.h"
+#include "cli/look.h"
 #include "cli/progress.h"
 #include "wire/document.h"
 
@@ -15,6 +15,7 @@ enum { LOOK_NS = 500000000 };
 struct wait {
     struct api *api;
     struct target target;
+    struct look look;
     struct progress bar;
     struct str told; /* what was printed last */
     size_t total;    /* instances at the beginning, or the most since */
@@ -62,14 +63,19 @@ static void tell(struct wait *w, size_t left, json_t *waiting)
         fprintf(w->api->cli->err, "%s: %zu left\n%s", w->target.id, left, str_text(&text));
 }
 
-/* Looks once; *ret_empty: there is nothing on it any more. */
+/* Looks once; *ret_empty: there is nothing on it any more; untouched while the server is away. */
 static int look(struct wait *w, bool *ret_empty)
 {
     CLEANUP(json) json_t *node = NULL;
-    int rc = object_get(w->api, &w->target, &node);
+    int rc = look_get(&w->look, w->api, &w->target, &node);
 
     if (rc != EXIT_OK)
         return rc;
+    if (!node) {
+        progress_end(&w->bar);
+        (void)look_tell(&w->look, w->api);
+        return EXIT_OK;
+    }
     const json_t *drain = json_object_get(json_object_get(node, "status"), "drain");
     if (!drain)
         return cli_fail(w->api->cli, EXIT_CONFLICT, "node %s is not being drained any more; it is %s", w->target.id,
@@ -84,9 +90,8 @@ static int look(struct wait *w, bool *ret_empty)
 
 static int wait_empty(struct api *a, const char *id)
 {
-    struct wait w = {
-        .api = a, .target = {collection_find("node"), id}
-    };
+    struct target target = {collection_find("node"), id};
+    struct wait w = {.api = a, .target = target, .look.answered = true};
     bool empty = false;
     int rc;
 

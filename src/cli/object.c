@@ -1,5 +1,6 @@
 #include "cli/object.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -84,20 +85,30 @@ int object_trouble(struct api *a, const struct target *target, const struct api_
     return rc;
 }
 
-int object_get(struct api *a, const struct target *target, json_t **ret)
+int object_try(struct api *a, const struct target *target, json_t **ret, struct api_trouble *ret_trouble)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
-    struct api_trouble trouble;
 
     object_path(&path, target);
-    int rc = api_try(a, &(struct api_request){.method = "GET", .path = str_text(&path)}, &answer, &trouble);
+    int rc = api_try(a, &(struct api_request){.method = "GET", .path = str_text(&path)}, &answer, ret_trouble);
     if (rc != EXIT_OK)
-        return object_trouble(a, target, &trouble);
-    if (!json_is_object(answer.body))
-        return cli_fail(a->cli, EXIT_FAILED, "%s answered with something that is no object", a->connection.server);
+        return rc;
+    if (!json_is_object(answer.body)) {
+        *ret_trouble = (struct api_trouble){.code = EXIT_FAILED, .status = answer.status};
+        err_set(&ret_trouble->err, EPROTO, "%s answered with something that is no object", a->connection.server);
+        return EXIT_FAILED;
+    }
     *ret = take_ptr(&answer.body);
     return EXIT_OK;
+}
+
+int object_get(struct api *a, const struct target *target, json_t **ret)
+{
+    struct api_trouble trouble;
+    int rc = object_try(a, target, ret, &trouble);
+
+    return rc == EXIT_OK ? rc : object_trouble(a, target, &trouble);
 }
 
 void object_tell(const struct cli *cli, const char *kind, const char *id, const char *done, bool dry_run)

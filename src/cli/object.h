@@ -11,6 +11,8 @@
 void object_path(struct str *path, const struct target *target);
 /* *ret is a new reference. */
 int object_get(struct api *a, const struct target *target, json_t **ret);
+/* The same, but tells nothing: what failed is in *ret_trouble. */
+int object_try(struct api *a, const struct target *target, json_t **ret, struct api_trouble *ret_trouble);
 
 struct object_act {
     const char *method;

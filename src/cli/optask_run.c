@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "cli/command.h"
-#include "cli/object.h"
+#include "cli/look.h"
 #include "cli/optask.h"
 #include "cli/progress.h"
 #include "cli/span.h"
@@ -319,6 +319,7 @@ int optask_wait(struct api *a, const char *key, bool undo)
     static const char *const over[] = {"done", "undone", "failed", "stopped", "waiting"};
     struct target target = {collection_find("optask"), key};
     CLEANUP(json) json_t *told = json_object();
+    struct look at = {.answered = true};
     struct progress bar;
     int rc = EXIT_OK;
     bool ended = false;
@@ -326,12 +327,13 @@ int optask_wait(struct api *a, const char *key, bool undo)
     progress_start(&bar, a->cli, "Running");
     while (rc == EXIT_OK && !ended) {
         CLEANUP(json) json_t *task = NULL;
-        rc = object_get(a, &target, &task);
+        rc = look_get(&at, a, &target, &task);
         if (rc != EXIT_OK)
             break;
-        json_t *status = json_object_get(task, "status");
+        json_t *status = json_object_get(task, "status"); /* NULL, as all in it, while the server is away */
         const char *state = json_string_value(json_object_get(status, "state"));
         progress_end(&bar);
+        (void)look_tell(&at, a);
         changes_tell(a->cli, json_object_get(status, "nodes"), told);
         size_t all = (size_t)json_integer_value(json_object_get(status, "all"));
         progress_tell(&bar, (size_t)json_integer_value(json_object_get(status, "done")), all);

@@ -6,7 +6,7 @@
 #include "cli/api.h"
 #include "cli/collection.h"
 #include "cli/command.h"
-#include "cli/object.h"
+#include "cli/look.h"
 #include "cli/status_line.h"
 #include "wire/document.h"
 
@@ -37,13 +37,26 @@ static int outcome(const struct cli *cli, const struct target *t, const json_t *
     return EXIT_FAILED;
 }
 
-static int wait_one(struct api *a, const struct target *t, int64_t end_ns)
+/* `object`: as it was seen last; NULL: the server is away. */
+static int time_over(const struct api *a, const struct target *t, const json_t *object)
+{
+    const json_t *status = json_object_get(object, "status");
+    const char *kind = t->collection->kind;
+
+    if (!object)
+        return cli_fail(a->cli, EXIT_PENDING,
+                        "the time is over, and the server does not answer: how %s/%s is cannot be said", kind, t->id);
+    return cli_fail(a->cli, EXIT_PENDING, "%s/%s is still %s; 'berth why %s %s' says why", kind, t->id,
+                    json_string_value(json_object_get(status, "state")), kind, t->id);
+}
+
+static int wait_one(struct api *a, struct look *look, const struct target *t, int64_t end_ns)
 {
     struct status_line line = {.cli = a->cli};
     bool job = strcmp(t->collection->kind, "job") == 0;
     for (;;) {
         CLEANUP(json) json_t *object = NULL;
-        int rc = object_get(a, t, &object);
+        int rc = look_get(look, a, t, &object);
         if (rc != EXIT_OK) {
             status_line_end(&line);
             return rc;
@@ -53,11 +66,15 @@ static int wait_one(struct api *a, const struct target *t, int64_t end_ns)
             status_line_end(&line);
             return outcome(a->cli, t, object);
         }
-        status_line_draw(&line, t, status);
+        if (object) {
+            status_line_draw(&line, t, status);
+        } else {
+            status_line_end(&line);
+            (void)look_tell(look, a);
+        }
         if (cli_clock_ns() >= end_ns) {
             status_line_end(&line);
-            return cli_fail(a->cli, EXIT_PENDING, "%s/%s is still %s; 'berth why %s %s' says why", t->collection->kind,
-                            t->id, json_string_value(json_object_get(status, "state")), t->collection->kind, t->id);
+            return time_over(a, t, object);
         }
         (void)nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000}, NULL);
     }
@@ -81,6 +98,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     int64_t end_ns = v->timeout.given ? cli_clock_ns() + (int64_t)v->timeout.n * 1000000000 : INT64_MAX;
     CLEANUP(targets) struct targets targets = {0};
     CLEANUP(api) struct api api = {0};
+    struct look look = {0};
     int rc = targets_find(cli, operands, &targets);
     for (size_t i = 0; i < targets.len && rc == EXIT_OK; i++)
         if (!targets.at[i].collection->workload)
@@ -91,7 +109,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     if (rc != EXIT_OK)
         return rc;
     for (size_t i = 0; i < targets.len; i++) {
-        int failed = wait_one(&api, &targets.at[i], end_ns);
+        int failed = wait_one(&api, &look, &targets.at[i], end_ns);
         rc = rc == EXIT_OK ? failed : rc;
         if (failed == EXIT_UNREACHABLE)
             break;
