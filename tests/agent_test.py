@@ -103,11 +103,13 @@ def a_service_with_two_replicas_on_one_node():
         c.berth("app", "scale", app, "1")
         wait_for("one is left", lambda: len(c.instances(app)) == 1 and len(agent.instances()) == 1)
         watcher = Process([BERTH, "get", "apps", "--watch"], c.berth_env())
-        wait_for("it is watched", lambda: watcher.out and watcher.out[-1].startswith(app))
-        c.berth("app", "stop", app)
-        wait_for("none is left", lambda: not agent.processes() and not agent.instances())
-        wait_for("whoever watches sees it stopped", lambda: watcher.out[-1].split()[:2] == [app, "stopped"])
-        watcher.end()
+        try:
+            wait_for("it is watched", lambda: watcher.out and watcher.out[-1].startswith(app))
+            c.berth("app", "stop", app)
+            wait_for("none is left", lambda: not agent.processes() and not agent.instances())
+            wait_for("whoever watches sees it stopped", lambda: watcher.out[-1].split()[:2] == [app, "stopped"])
+        finally:
+            watcher.end()
 
 
 @case
