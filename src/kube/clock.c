@@ -32,3 +32,10 @@ const char *kube_micro_time(int64_t wall_ns, char buf[static TIMESTAMP_MAX])
     (void)snprintf(buf + len, TIMESTAMP_MAX - len, ".%06dZ", (int)(fraction / 1000));
     return buf;
 }
+
+int64_t kube_pause_ns(uint32_t failures_before)
+{
+    enum { DOUBLINGS_MAX = 6 }; /* beyond the longest */
+    int64_t pause_ns = INT64_C(1000000000) << (failures_before < DOUBLINGS_MAX ? failures_before : DOUBLINGS_MAX);
+    return pause_ns < KUBE_PAUSE_NS_MAX ? pause_ns : KUBE_PAUSE_NS_MAX;
+}

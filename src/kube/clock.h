@@ -8,5 +8,9 @@
 int64_t kube_wall_ns(void);  /* since 1970 */
 int64_t kube_clock_ns(void); /* monotonic, as the loop's, but of this moment */
 
+/* How long to wait before what failed is tried again: a second after the first failure, and twice as long after each that follows. */
+#define KUBE_PAUSE_NS_MAX (INT64_C(60) * 1000000000)
+int64_t kube_pause_ns(uint32_t failures_before);
+
 /* metav1.MicroTime: "2026-03-01T12:00:00.250000Z", always six digits. */
 const char *kube_micro_time(int64_t wall_ns, char buf[static TIMESTAMP_MAX]);

@@ -7,18 +7,9 @@
 #include "kube/proto.h"
 #include "wire/moment.h"
 
-#define BACK_OFF_NS SECOND_NS /* after the first refusal; doubles */
-#define BACK_OFF_NS_MAX (60 * SECOND_NS)
 enum { UNDER_WAY_MAX = 128 };           /* pods that are being made at a time */
 #define TELL_NS (SECOND_NS / 2)         /* between two writings of one status */
 #define WAITS_AGAIN_NS (10 * SECOND_NS) /* when the reasons have changed */
-
-static int64_t back_off_ns(uint32_t failures)
-{
-    return failures > 6                                ? BACK_OFF_NS_MAX
-           : BACK_OFF_NS << failures < BACK_OFF_NS_MAX ? BACK_OFF_NS << failures
-                                                       : BACK_OFF_NS_MAX;
-}
 
 /* The job that an answer is about; NULL: it is gone. */
 static struct live_job *job_answered(struct kube_jobs *k, const struct kube_job_answer *answer)
@@ -54,7 +45,7 @@ static void roles_put(struct live_job *j)
 static void trials_over(struct live_job *j)
 {
     if (j->refused) {
-        j->trial_ns = kube_wall_ns() + back_off_ns(j->refusals++);
+        j->trial_ns = kube_wall_ns() + kube_pause_ns(j->refusals++);
         job_due(j, j->trial_ns);
     } else if (!j->over && !j->leaves) {
         j->refusals = 0;
@@ -118,7 +109,7 @@ static void on_served(void *ctx, const struct kube_job_answer *answer)
     j->serving = false;
     j->served = answer->fate == KUBE_DONE;
     if (!j->served)
-        job_due(j, kube_wall_ns() + BACK_OFF_NS_MAX);
+        job_due(j, kube_wall_ns() + KUBE_PAUSE_NS_MAX);
 }
 
 void job_serve(struct live_job *j)
@@ -196,7 +187,7 @@ void job_make_failed(struct kube_jobs *k, const struct project_pod *pod, const c
     int64_t now_ns = kube_wall_ns();
     if (j->pause_ns > now_ns)
         return; /* of many that fail at once one counts */
-    j->pause_ns = now_ns + back_off_ns(j->roles.at[r].failures++);
+    j->pause_ns = now_ns + kube_pause_ns(j->roles.at[r].failures++);
     job_roles_changed(j);
 }
 
@@ -470,7 +461,7 @@ static void on_expired(void *ctx, const struct kube_job_answer *answer)
     if (!j || answer->fate != KUBE_FAILED)
         return;
     j->deleting = false;
-    job_due(j, kube_wall_ns() + BACK_OFF_NS_MAX);
+    job_due(j, kube_wall_ns() + KUBE_PAUSE_NS_MAX);
 }
 
 void job_expire(struct live_job *j, int64_t now_ns)

@@ -11,8 +11,6 @@
 #include "kube/stuck.h"
 
 #define SECOND_NS INT64_C(1000000000)
-#define BACK_OFF_NS SECOND_NS /* after the first binding that failed; doubles */
-#define BACK_OFF_NS_MAX (60 * SECOND_NS)
 #define TELL_NS (SECOND_NS / 2)        /* between two rounds of telling who waits why */
 #define TELL_AGAIN_NS (10 * SECOND_NS) /* of one pod, when the reasons have changed */
 
@@ -84,12 +82,6 @@ static void rest(struct kube_scheduler *s, int64_t until_ns)
 
 /* ---- bindings -------------------------------------------------------------------------------------------------------- */
 
-static int64_t back_off_ns(uint32_t failures)
-{
-    int64_t pause = failures > 6 ? BACK_OFF_NS_MAX : BACK_OFF_NS << failures;
-    return pause < BACK_OFF_NS_MAX ? pause : BACK_OFF_NS_MAX;
-}
-
 static void on_bound(void *ctx, uint64_t instance, enum kube_fate fate, const char *text)
 {
     struct kube_scheduler *s = ctx;
@@ -114,7 +106,7 @@ static void on_bound(void *ctx, uint64_t instance, enum kube_fate fate, const ch
         str_addf(&s->text, "binding to %s failed: %s", pod.node, text);
         event_add(s, &pod, true, "FailedScheduling", "Scheduling", s->text.at);
     }
-    project_give_back(s->c.project, instance, kube_wall_ns() + back_off_ns(pod.failures));
+    project_give_back(s->c.project, instance, kube_wall_ns() + kube_pause_ns(pod.failures));
     kube_scheduler_wake(s);
 }
 

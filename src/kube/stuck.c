@@ -1,7 +1,6 @@
 #include "kube/stuck.h"
 
-#define PAUSE_NS INT64_C(1000000000) /* after the first refusal; doubles */
-enum { DOUBLINGS_MAX = 6 };
+#include "kube/clock.h"
 
 void stuck_done(struct stuck *s)
 {
@@ -18,8 +17,7 @@ int64_t stuck_note(struct stuck *s, uint64_t instance, int64_t now_ns)
         vec_push(&s->pods, ((struct stuck_pod){.instance = instance}));
         pod = &s->pods.at[s->pods.len - 1];
     }
-    pod->until_ns = now_ns + (PAUSE_NS << (pod->failures < DOUBLINGS_MAX ? pod->failures : DOUBLINGS_MAX));
-    pod->failures++;
+    pod->until_ns = now_ns + kube_pause_ns(pod->failures++);
     return pod->until_ns;
 }
 
