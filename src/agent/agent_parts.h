@@ -72,6 +72,7 @@ struct run {
     struct loop_source *source;
     struct loop_source *timer; /* of the next step of a stop, or of another try to clear up */
     bool warned, signalled;    /* sent its checkpoint's signal; the one that it is to end by */
+    int64_t grace_until_ns;    /* of a virtual machine that was signalled: when it is ended by force */
     VEC(struct run_port) ports;
     json_t *exclusive; /* {resource: name} that it took; NULL: nothing */
     struct health *health;
@@ -189,7 +190,7 @@ void compose_leftovers(const struct run *r);
 void compose_check(struct agent *a);
 const char *run_secret(void *ctx, const char *secret, const char *key);
 
-/* power.c: asks a virtual machine to power down; who does not hear it is told to end. */
+/* power.c: asks a virtual machine to power down, once; where qemu has no ear for that, it is told to end. */
 void run_power_down(struct run *r);
 
 /* adopt.c: what an earlier agent has left; before node_begin. */

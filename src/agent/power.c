@@ -1,4 +1,5 @@
 /* power.c - the power button of a virtual machine: pressed on the cleaner's thread, as qemu may be slow to answer. */
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -23,7 +24,8 @@ static void press_after(void *ctx)
     } else if (r->rc < 0 && r->pid_fd >= 0) {
         NOTE(r->agent, LEVEL_WARN, "instance.unheard", LOG_NUMBER("id", (int64_t)r->id),
              LOG_TEXT("text", strerror(-r->rc)));
-        (void)syscall(SYS_pidfd_send_signal, r->pid_fd, SIGTERM, NULL, 0); /* qemu writes what it has, and ends */
+        if (r->rc != -ETIMEDOUT)                                               /* one that is slow is asked again */
+            (void)syscall(SYS_pidfd_send_signal, r->pid_fd, SIGTERM, NULL, 0); /* writes what it has, and ends */
     }
 }
 

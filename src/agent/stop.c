@@ -6,6 +6,7 @@
 #include "agent/agent_parts.h"
 
 #define GRACE_NS_DEFAULT (10 * SECOND_NS)
+#define PRESS_AGAIN_NS (3 * SECOND_NS)
 #define GATEWAYS_NS (2 * SECOND_NS) /* for those who watch service_info to hear that it is leaving */
 
 int signal_number(const char *name)
@@ -69,6 +70,23 @@ static void send_signal(const struct run *r, const json_t *rule, int fallback)
         (void)syscall(SYS_pidfd_send_signal, r->pid_fd, signo > 0 ? signo : fallback, NULL, 0);
 }
 
+/* A guest that is still booting does not hear its button, so it is pressed until the machine is off or its time over. */
+static void press(void *ctx)
+{
+    struct run *r = ctx;
+    int64_t left_ns = r->grace_until_ns - loop_now_ns(r->agent->loop);
+    int64_t again_ns = r->busy ? RUN_AGAIN_NS : PRESS_AGAIN_NS;
+    if (r->phase != RUN_LIVING || r->stop_now)
+        return;
+    if (left_ns <= 0) {
+        grace_over(r);
+        return;
+    }
+    if (!r->busy)
+        run_power_down(r);
+    run_timer(r, press, left_ns < again_ns ? left_ns : again_ns);
+}
+
 /* One that can save its work is asked to first. If it ends by itself meanwhile, that is its end. */
 static void stop_signal(void *ctx)
 {
@@ -80,8 +98,8 @@ static void stop_signal(void *ctx)
             return;
         }
         r->signalled = true;
-        run_timer(r, grace_over, stop_number(r, "grace_ns", GRACE_NS_DEFAULT));
-        run_power_down(r);
+        r->grace_until_ns = loop_now_ns(r->agent->loop) + stop_number(r, "grace_ns", GRACE_NS_DEFAULT);
+        press(r);
         return;
     }
     if (checkpoint && !r->warned) {
@@ -97,10 +115,10 @@ static void stop_signal(void *ctx)
 
 void run_stop(struct run *r)
 {
-    if (r->busy) /* the thread that has it will be done in a moment */
-        run_timer(r, r->stop_now ? kill_again : stop_signal, RUN_AGAIN_NS);
+    if (r->stop_now && r->busy) /* the thread that has it will be done in a moment */
+        run_timer(r, kill_again, RUN_AGAIN_NS);
     else if (r->stop_now)
         run_kill(r);
-    else if (!r->signalled && !r->warned)
+    else if (!r->signalled && !r->warned) /* who is asked already has the time that was promised */
         run_timer(r, stop_signal, stop_number(r, "delay_ns", r->ports.len ? GATEWAYS_NS : 0));
 }

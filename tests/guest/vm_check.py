@@ -19,7 +19,8 @@ skip_unless(BERTH, BERTHD, AGENT, SHIM)
 skip_unless_root()
 guest.skip_unless_guests()
 
-# Says what it finds, answers on port 80, and powers off when the button is pressed; BUTTON=no: takes no notice.
+# Says what it finds, answers on port 80, and powers off when the button is pressed; BUTTON=no: takes no notice,
+# BUTTON=late: has no ear for it until it was pressed, as one that is still booting.
 SCRIPT = r"""
 echo "guest: disk $(dd if=/dev/vda bs=16 count=1 2>/dev/null | tr -d '\0') of $(cat /sys/block/vda/size)"
 echo written by the guest | dd of=/dev/vda bs=512 seek=8 conv=fsync 2>/dev/null
@@ -31,6 +32,10 @@ echo "guest: processors $(ls -d /sys/devices/system/cpu/cpu[0-9]* | wc -l), memo
 echo "guest: up"
 if grep -q ENDS=yes $env; then poweroff -f; fi
 if grep -q BUTTON=no $env; then while :; do sleep 1000; done; fi
+if grep -q BUTTON=late $env; then
+    until read -r presses rest </sys/firmware/acpi/interrupts/ff_pwr_btn && [ "$presses" -gt 0 ]; do sleep 0.1; done
+    echo "guest: awake"
+fi
 button=$(sed -n '/Power Button/,/Handlers/s/.*\(event[0-9]*\).*/\1/p' /proc/bus/input/devices)
 dd if=/dev/input/$button bs=24 count=1 >/dev/null 2>&1
 echo "guest: powering off"; sync; poweroff -f
@@ -62,8 +67,19 @@ def machine(**more):
 
 
 def log_has(cluster, workload, text):
-    return wait_for(f"{workload} says {text!r}", lambda: (lambda log: log if text in log else None)(
-        cluster.run("logs", workload).stdout), guest.PATIENCE)
+    log = ""
+
+    def said():
+        nonlocal log
+        log = cluster.run("logs", workload).stdout
+        return text in log
+
+    try:
+        wait_for(f"{workload} says {text!r}", said, guest.PATIENCE)
+    except AssertionError:
+        print("# " + log[-4000:].replace("\n", "\n# "))
+        raise
+    return log
 
 
 def emulators(agent):
@@ -115,6 +131,18 @@ def a_machine_runs_is_reached_and_powers_down():
         log_has(c, box, "guest: powering off")
         nothing_is_left(agent)
     assert hashlib.sha256((FOLDER / "disk.raw").read_bytes()).hexdigest() == before, "the image was written"
+
+
+@case
+def one_that_does_not_hear_at_first_is_asked_again():
+    with Cluster() as c:
+        agent = c.node("n1")
+        job = c.job(None, **machine(env={"BUTTON": "late"}, stop={"grace": "300s"}))
+        log_has(c, job, "guest: up")
+        c.berth("job", "cancel", job)
+        log = log_has(c, job, "guest: powering off")
+        assert "guest: awake" in log, log
+        nothing_is_left(agent)
 
 
 @case
