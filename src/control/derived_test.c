@@ -192,7 +192,7 @@ static void how_it_runs_is_told(void **state)
         "{\"path\":\"/b\",\"mode\":256,\"secret\":\"db.alice\",\"key\":\"pw\"}],"
         "\"health\":{\"http\":{\"endpoint\":\"http\",\"path\":\"/\"},\"every_ns\":10000000000,"
         "\"timeout_ns\":2000000000,\"delay_ns\":0,\"failures\":3},"
-        "\"stop\":{\"signal\":\"INT\",\"grace_ns\":10000000000,\"delay_ns\":0},"
+        "\"stop\":{\"signal\":\"INT\",\"grace_ns\":10000000000},"
         "\"log\":{\"bytes\":10485760,\"files\":3}}]}");
 }
 

@@ -275,7 +275,8 @@ static void rules_write(struct out *o, const struct work_run *run)
         out_open(o, "stop", '{');
         out_text(o, "signal", run->stop.signal);
         out_number(o, "grace_ns", (uint64_t)run->stop.grace_ns);
-        out_number(o, "delay_ns", (uint64_t)run->stop.delay_ns);
+        if (run->stop.delay_ns >= 0)
+            out_number(o, "delay_ns", (uint64_t)run->stop.delay_ns);
         out_close(o, '}');
     }
     if (run->log.bytes) {

@@ -66,7 +66,8 @@ struct health_rule {
 struct stop_rule {
     bool given;
     const char *signal; /* "TERM" */
-    int64_t grace_ns, delay_ns;
+    int64_t grace_ns;
+    int64_t delay_ns; /* -1: not given */
 };
 
 struct log_rule {

@@ -311,15 +311,15 @@ int signal_read(struct reader *r, const struct key *key, const json_t *value, vo
 static const struct key stop_rows[] = {
     KEY("signal", "text", "what it is asked to end by; `TERM` if not given", signal_read, .at = AT(signal)),
     KEY("grace", "duration", "after which it is ended by force; 10s if not given", while_read, .at = AT(grace_ns)),
-    KEY("delay", "duration", "between leaving `service_info` and the signal; none if not given", while_read,
-        .at = AT(delay_ns)),
+    KEY("delay", "duration", "between leaving `service_info` and the signal; 2s if not given, none without endpoints",
+        while_read, .at = AT(delay_ns)),
 };
 #undef AT
 static KEY_TABLE(stop_keys, "stop", stop_rows);
 
 static int stop_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
-    struct stop_rule stop = {.given = true, .signal = "TERM", .grace_ns = 10 * SECOND_NS};
+    struct stop_rule stop = {.given = true, .signal = "TERM", .grace_ns = 10 * SECOND_NS, .delay_ns = -1};
     int rc = table_read(r, value, &stop_keys, &stop);
     if (rc == 0)
         *(struct stop_rule *)key_field(key, object) = stop;
