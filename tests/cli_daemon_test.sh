@@ -243,6 +243,7 @@ jobs() {
     ends 0 "$berth" job cancel "$((job + 1))" && prints 'cancelled' || return 1
     ends 0 "$berth" describe job "$job" && prints '^Status' && prints '^Events' && prints 'FailedScheduling' || return 1
     ends 0 "$berth" describe app/photos.admin node/n1 && prints '^Instances' && prints '^kind: node' || return 1
+    ends 4 "$berth" describe app/nobody node/n1 && prints '^kind: node' || return 1
     ends 0 "$berth" events && prints 'FailedScheduling' && ends 0 "$berth" events "$job" -o json || return 1
     ends 0 "$berth" status && prints '^  nodes +2 +2 ready' && prints '^  cpu +[0-9]+%' && prints "^job/$job" || return 1
     ends 0 "$berth" status -o json && python3 - "$work/out" <<'PY'

@@ -121,9 +121,14 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     int rc = targets_parse(cli, operands, false, &targets);
     if (rc == EXIT_OK)
         rc = api_open(&api, cli);
-    for (size_t i = 0; i < targets.len && rc == EXIT_OK; i++) {
+    if (rc != EXIT_OK)
+        return rc;
+    for (size_t i = 0; i < targets.len; i++) {
         fputs(i ? "\n" : "", cli->out);
-        rc = describe(&api, &targets.at[i]);
+        int failed = describe(&api, &targets.at[i]);
+        rc = rc == EXIT_OK ? failed : rc;
+        if (failed == EXIT_UNREACHABLE)
+            break;
     }
     return rc;
 }
