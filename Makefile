@@ -11,6 +11,10 @@ T ?=
 # make soak: how many clusters, and for how many virtual hours each.
 SEEDS ?= 2000
 HOURS ?= 6
+# make soak-tests: how often, how many at a time, how many processes that only compute beside them.
+N ?= 50
+JOBS ?=
+HOGS ?=
 # make install: options of meson beside these, for tools/check-install.
 INSTALL_OPTIONS ?=
 # make run: --once ends after the example.
@@ -28,6 +32,7 @@ CLANG_OPTIONS = -Dwerror=true --native-file=tools/clang.ini
 SANITIZE = $(BUILD)/sanitize
 # gcc warns about code that only its own instrumentation makes suspicious.
 SANITIZE_OPTIONS = -Dwarning_level=0 -Doptimization=2 -Db_sanitize=address,undefined
+SANITIZE_ENV = ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 FUZZ = $(BUILD)/fuzz
 FUZZ_OPTIONS = -Dwerror=$(WERROR) -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false --native-file=tools/clang.ini
 
@@ -99,8 +104,7 @@ check-clang: ## the programs among the tests of `make test`, built by clang with
 
 sanitize: ## the tests of `make test` under the address and undefined-behaviour sanitizers
 	@tools/setup run test
-	@ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-	    tools/test --slow 5 --options="$(SANITIZE_OPTIONS)" $(SANITIZE) $(T)
+	@$(SANITIZE_ENV) tools/test --slow 5 --options="$(SANITIZE_OPTIONS)" $(SANITIZE) $(T)
 
 fuzz: ## every fuzzer for FUZZ_SECONDS (default 60)
 	@tools/setup run test check
@@ -121,6 +125,12 @@ check-long: ## tests/*_check.c and tests/*_check.sh
 	@case "$(T)" in "" | *kube*) tools/kube >/dev/null || [ $$? = 77 ] ;; esac
 	@tools/test --suite check --options="$(GCC_OPTIONS)" $(GCC) $(T)
 
+soak-tests: ## the tests with T in their names N times, to find what is unstable (N, T, JOBS, HOGS; SANITIZED=1)
+	@[ -n "$(T)" ] || { echo "which tests? make soak-tests N=50 T=part-of-a-name" >&2; exit 2; }
+	@tools/setup run test
+	@$(if $(SANITIZED),$(SANITIZE_ENV) tools/soak-tests --slow 5 --options="$(SANITIZE_OPTIONS)",tools/soak-tests --options="$(GCC_OPTIONS)") \
+	    $(if $(JOBS),--jobs $(JOBS)) $(if $(HOGS),--hogs $(HOGS)) $(if $(SANITIZED),$(SANITIZE),$(GCC)) $(N) $(T)
+
 soak: ## whole clusters under thousands of seeds, until one breaks (SEEDS, HOURS)
 	@tools/setup run
 	@tools/build $(GCC) "$(GCC_OPTIONS)" src/cli/berth
@@ -134,4 +144,4 @@ help: ## this list
 	@awk -F ':.*## ' '/^##: /{sub("##: ", ""); print "\n" $$0 ":"} /^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' \
 	    $(firstword $(MAKEFILE_LIST))
 
-.PHONY: run show test bench bench-traces bench-kube kube kube-expected install clean build lint format check check-clang sanitize fuzz fuzz-briefly check-long soak check-install help
+.PHONY: run show test bench bench-traces bench-kube kube kube-expected install clean build lint format check check-clang sanitize fuzz fuzz-briefly check-long soak soak-tests check-install help

@@ -26,6 +26,7 @@ BERTH, BERTHD = BUILD / "src/cli/berth", BUILD / "src/berthd/berthd"
 AGENT, SHIM = BUILD / "src/agent/berth-agent", BUILD / "src/shim/berth-shim"
 # Seconds until something that should have happened counts as failed; no speed is tested here.
 PATIENCE = int(os.environ.get("BERTH_PATIENCE", "60"))
+CRASHES = {-signal.SIGILL, -signal.SIGABRT, -signal.SIGBUS, -signal.SIGFPE, -signal.SIGSEGV}
 GROUPS = ["cpu", "cpuacct", "memory", "pids", "blkio", "freezer", "hugetlb", "unified", "",
           "cpuset", "devices", "systemd"]  # the last ones are entered by container runtimes
 
@@ -76,7 +77,10 @@ def wait_for(what, check, patience=PATIENCE):
 class Process:
     """A program in the background: its words are kept, 'ready ...' is waited for."""
 
+    started = []  # all of them, also those that a case has replaced
+
     def __init__(self, words, env=None):
+        Process.started.append(self)
         self.words, self.log, self.out = [str(w) for w in words], [], []
         self.process = subprocess.Popen(self.words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                         env=dict(os.environ, **(env or {})), start_new_session=True)
@@ -110,6 +114,13 @@ class Process:
         except subprocess.TimeoutExpired:
             self.kill()
             return self.process.wait()
+
+
+def tell_crashes():
+    """Prints the programs that ended by a signal of a crash: tools/retry.py does not retry a test that prints one."""
+    for one in Process.started:
+        if one.process.poll() in CRASHES:
+            print(f"# crash: {one.words[0]} ended with {one.process.returncode}: {one.log[-3:]}", flush=True)
 
 
 class Agent:
@@ -347,6 +358,8 @@ def main():
             for line in traceback.format_exc().splitlines():
                 print(f"# {line}", flush=True)
     print(f"1..{len(wanted)}")
+    if failed:
+        tell_crashes()
     sys.exit(1 if failed else 0)
 
 

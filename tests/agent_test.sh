@@ -1,5 +1,6 @@
 #!/bin/bash
 # agent_test.sh - real agents and real processes: start, stop, adopt, limit, talk to, drain.
+# waits: processes
 set -eu
 
 # shellcheck source=tests/kit.sh

@@ -1,5 +1,6 @@
 #!/bin/bash
 # agents_check.sh - the same as agents_test.sh for longer: every kind of silence, daemon down, random kills.
+# waits: processes, networks
 set -eu
 
 # shellcheck source=tests/kit.sh

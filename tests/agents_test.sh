@@ -1,5 +1,6 @@
 #!/bin/bash
 # agents_test.sh - several agents, each behind a network of its own: partitions, kill -9, paused processes, clock jumps.
+# waits: processes, networks
 set -eu
 
 # shellcheck source=tests/kit.sh

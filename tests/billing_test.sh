@@ -1,5 +1,6 @@
 #!/bin/bash
 # billing_test.sh - the real programs: records of use, bills and budgets by the example in docs/billing.md, and notices.
+# waits: processes
 set -u
 
 # shellcheck source=tests/kit.sh

@@ -1,5 +1,6 @@
 #!/bin/bash
 # cli_daemon_test.sh - the real programs `berth` and `berthd`: every verb that talks to a daemon, and the usual mistakes.
+# waits: processes
 set -u
 
 # shellcheck source=tests/kit.sh

@@ -724,6 +724,8 @@ def main():
                 print("# " + line)
             for daemon in world.daemons:
                 daemon.stop_at_once()
+                if daemon.process.returncode not in (0, -signal.SIGTERM, -signal.SIGKILL):
+                    print(f"# berthd ended with {daemon.process.returncode}")
                 for line in daemon.log[-10:]:
                     print(f"# log: {line}")
             sys.stdout.flush()

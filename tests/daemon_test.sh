@@ -1,5 +1,6 @@
 #!/bin/bash
 # daemon_test.sh - the real program `berthd`: first start, restart, requests, streams, TLS, hostile input, the end.
+# waits: processes
 set -eu
 
 # shellcheck source=tests/kit.sh

@@ -1,5 +1,6 @@
 #!/bin/bash
 # dashboard_test.sh - how berthd serves its dashboard, or the page in its place: headers, copies that are still good, what is not its.
+# waits: processes
 set -u
 
 # shellcheck source=tests/kit.sh

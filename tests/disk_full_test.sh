@@ -1,6 +1,7 @@
 #!/bin/bash
 # disk_full_test.sh - berthd on a disk that is full: nothing is acknowledged that is not there, reads go on, and when there
 # is room again so do writes, without a restart. The disk is a small tmpfs in a mount namespace of its own.
+# waits: processes
 set -eu
 
 # shellcheck source=tests/kit.sh

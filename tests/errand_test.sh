@@ -1,5 +1,6 @@
 #!/bin/bash
 # errand_test.sh - people talk to what runs: berth, berthd and a small agent (errand_agent.py) that does what it is told.
+# waits: processes
 set -u
 
 # shellcheck source=tests/kit.sh

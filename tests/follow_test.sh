@@ -1,5 +1,6 @@
 #!/bin/bash
 # follow_test.sh - Ctrl-C while `berth run` waits, for logs that never end and for a job that does not either.
+# waits: processes
 set -eu
 
 # shellcheck source=tests/kit.sh

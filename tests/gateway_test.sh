@@ -1,5 +1,6 @@
 #!/bin/bash
 # gateway_test.sh - real load balancers before a service whose replicas move: no request fails.
+# waits: processes, networks
 set -eu
 
 # shellcheck source=tests/kit.sh

@@ -1,5 +1,6 @@
 #!/bin/bash
 # gpu_test.sh - GPUs of a real agent, told by a library that stands in for the driver's.
+# waits: processes
 set -eu
 
 # shellcheck source=tests/kit.sh

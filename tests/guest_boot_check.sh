@@ -1,5 +1,6 @@
 #!/bin/bash
 # guest_boot_check.sh - an upgrade that breaks the boot: the machine comes back by itself to what was good (berth-ab).
+# waits: guests
 set -eu
 
 # shellcheck source=tests/kit.sh

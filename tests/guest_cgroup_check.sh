@@ -1,5 +1,6 @@
 #!/bin/bash
 # guest_cgroup_check.sh - limits under a pure cgroup v2: the tests of src/machine, run in a guest whose kernel has nothing else.
+# waits: guests
 set -eu
 
 # shellcheck source=tests/kit.sh

@@ -1,6 +1,7 @@
 #!/bin/bash
 # jobs_test.sh - the life of jobs with real processes: order, fair shares, quotas, preemption, windows, arrays, dependencies,
 # limits, deadlines, once more, checkpoints.
+# waits: processes
 set -eu
 
 # shellcheck source=tests/kit.sh

@@ -3,6 +3,7 @@
 #
 # curl and python3 stand for the agent here; its keys and requests are made by openssl, so that another program than ours
 # says what a certificate request is.
+# waits: processes
 set -u
 
 # shellcheck source=tests/kit.sh

@@ -1,6 +1,7 @@
 #!/bin/bash
 # kube_check.sh - berth-kube and kube-scheduler, the same corpus of cases on a real API server: it places what the other places.
 # Before that, the judge itself: kube-scheduler passes a part of the corpus, and a scheduler that takes the first node does not.
+# waits: processes, kubernetes
 set -eu
 
 # shellcheck source=tests/kit.sh

@@ -1,5 +1,6 @@
 #!/bin/bash
 # kube_judge_test.sh - the judge as an admission webhook, and the node reporter, on a real Kubernetes control plane.
+# waits: processes, kubernetes
 set -eu
 
 # shellcheck source=tests/kit.sh

@@ -1,5 +1,6 @@
 #!/bin/bash
 # kube_plugin_test.sh - `kubectl berth` on a real Kubernetes control plane: what it tells, and with which rights.
+# waits: processes, kubernetes
 set -eu
 
 # shellcheck source=tests/kit.sh

@@ -251,5 +251,4 @@ def main():
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("BERTH_PATIENCE", "60")
     main()

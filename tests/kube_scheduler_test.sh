@@ -1,5 +1,6 @@
 #!/bin/bash
 # kube_scheduler_test.sh - berth-kube on a real Kubernetes control plane, with the rights its manifests give it.
+# waits: processes, kubernetes
 set -eu
 
 # shellcheck source=tests/kit.sh

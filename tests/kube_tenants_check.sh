@@ -1,9 +1,10 @@
 #!/bin/bash
 # kube_tenants_check.sh - past use and what was spent outlive whoever led, on a real API server.
+# waits: processes, kubernetes
 set -eu
 
 # shellcheck source=tests/kit.sh
 . "$(dirname "$0")/kit.sh"
 needs python3 openssl
 needs_built "$BERTH_BUILD/src/kube/berth-kube"
-BERTH_PATIENCE=180 exec python3 "$here/kube/tenants.py" kills
+BERTH_PATIENCE=$((3 * patience)) exec python3 "$here/kube/tenants.py" kills

@@ -1,5 +1,6 @@
 #!/bin/bash
 # kube_tenants_test.sh - queues, groups, users, domains and policies as custom resources of a real Kubernetes control plane.
+# waits: processes, kubernetes
 set -eu
 
 # shellcheck source=tests/kit.sh

@@ -1,5 +1,4 @@
 """kube_test.py - a real Kubernetes control plane: it starts, the peer binds a pod, it survives a kill; what the other tests rest on."""
-import os
 import pathlib
 import sys
 
@@ -68,5 +67,4 @@ def main():
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("BERTH_PATIENCE", "60")
     main()

@@ -1,5 +1,6 @@
 #!/bin/bash
 # kube_test.sh - a real Kubernetes control plane on loopback, and kube-scheduler, from which berth-kube's tests start.
+# waits: processes, kubernetes
 set -eu
 
 # shellcheck source=tests/kit.sh

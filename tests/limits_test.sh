@@ -1,5 +1,6 @@
 #!/bin/bash
 # limits_test.sh - real agents keep limits of the network, the disk and huge pages, as the kernel of this machine can.
+# waits: processes
 set -eu
 
 # shellcheck source=tests/kit.sh

@@ -1,5 +1,7 @@
 #!/bin/bash
 # openapi_test.sh - /openapi.json of a running berthd is valid by the word of openapi-spec-validator.
+# waits: processes
+# network: outside
 set -eu
 
 # shellcheck source=tests/kit.sh

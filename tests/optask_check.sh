@@ -1,5 +1,6 @@
 #!/bin/bash
 # optask_check.sh - the rest of optask_test.py (agent_kit): machines that go down, nodes that are given up, words that are lost, the manual's examples.
+# waits: processes
 set -eu
 
 # shellcheck source=tests/kit.sh

@@ -1,6 +1,7 @@
 #!/bin/bash
 # optask_ready_test.sh - the ready OpTasks: really done and undone in namespaces of their own, and with stand-ins for what
 # belongs to another system.
+# waits: processes
 set -eu
 
 # shellcheck source=tests/kit.sh

@@ -1,5 +1,6 @@
 #!/bin/bash
 # optask_test.sh - OpTasks by a real daemon and agent (agent_kit); what takes longer is in optask_check.sh.
+# waits: processes
 set -eu
 
 # shellcheck source=tests/kit.sh

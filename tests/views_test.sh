@@ -1,5 +1,6 @@
 #!/bin/bash
 # views_test.sh - what a user sees, by the real programs: jobs, queue, why, job show, who, policy test, top, dry runs.
+# waits: processes
 set -u
 
 # shellcheck source=tests/kit.sh

@@ -1,6 +1,7 @@
 #!/bin/bash
 # web_check.sh - the dashboard in a real browser: every page, form and role, an accessibility check of each page in both themes;
 # then a cluster of 5,000 nodes with 100,000 jobs. WEB_SHOTS=DIR leaves pictures of the pages there: docs/img is made so.
+# waits: processes, browsers
 set -u
 
 # shellcheck source=tests/kit.sh

@@ -1,6 +1,7 @@
 #!/bin/bash
 # web_test.sh - the dashboard in a real browser, in brief: signs in, every page on a phone, live changes, roles.
 # tests/web_check.sh runs every case. To try one: WEB_CASE='the queue' tests/web_check.sh
+# waits: processes, browsers
 set -u
 
 # shellcheck source=tests/kit.sh

@@ -28,8 +28,8 @@ COMMAND_LINE = "console=ttyS0 quiet panic=-1 no_timer_check"
 # What the kernel has as modules and guests of the tests use; what those need in their turn they say themselves.
 DISK = ["virtio_pci", "virtio_blk"]
 MODULES = [*DISK, "virtio_net", "button", "evdev", "qemu_fw_cfg"]
-# Seconds until a guest that is not done counts as failed; no speed is tested here.
-PATIENCE = max(300, int(os.environ.get("BERTH_PATIENCE", "300")))
+# Seconds until a guest that is not done counts as failed; no speed is tested here. A guest is emulated, so it gets five times as long.
+PATIENCE = min(900, 5 * int(os.environ.get("BERTH_PATIENCE", "60")))
 ANSWER_SECONDS = 3  # for each answer of one that hangs
 
 

@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 
+import client
 from client import Follower, collection, path_of
 from control_plane import HERE, ControlPlane
 from corpus import STANDING, digest, everything
@@ -35,7 +36,7 @@ SEEN = 0.15  # seconds after which a scheduler has seen what was made
 QUIET = 0.15  # seconds without a change after which a case is over
 LIES_READY = 0.1  # seconds for what a watcher was told to reach another
 QUIET_LONG = 1.8  # where pods compete or make room: longer than the peer backs off
-PATIENCE = 20
+PATIENCE = client.PATIENCE // 3  # a case takes a second
 ORDERS = 1000  # dead ends after which no order is looked for any more
 
 

@@ -5,7 +5,7 @@ import pathlib
 import signal
 import sys
 
-from client import KINDS, Follower, Refused, wait_for
+from client import KINDS, PATIENCE, Follower, Refused, wait_for
 from control_plane import BERTH, run_cases
 import job_volumes
 import journals
@@ -128,7 +128,7 @@ def a_gang_of_two_roles(plane):
     wait_for("it runs", lambda: counts(plane, "train") == ("Running", 0, 3, 0, 0))
     assert until(plane, "train", "Accepted") and until(plane, "train", "Scheduled")
     finish(plane, "train")
-    plane.kubectl("wait", "--for=condition=Complete", "bjob/train", "--timeout=60s")
+    plane.kubectl("wait", "--for=condition=Complete", "bjob/train", f"--timeout={PATIENCE}s")
     assert counts(plane, "train") == ("Succeeded", 0, 0, 3, 0), status(plane, "train")
     assert status(plane, "train")["startTime"] and status(plane, "train")["completionTime"]
     wait_for("events are written", lambda: {reason for reason, _ in events(plane, "train")} >= {"Started", "Completed"})

@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 
-from client import KINDS, Refused, wait_for
+from client import KINDS, PATIENCE, Refused, wait_for
 from control_plane import BERTH, run_cases
 import journals
 import objects
@@ -92,7 +92,7 @@ def found_when_installed(plane):
     plane.admin.create(tenant("Queue", "q"))
     condition = accepted(plane, "Queue", "q")
     assert condition["status"] == "True" and condition["reason"] == "Accepted", condition
-    plane.kubectl("wait", "--for=condition=Accepted", "bqueue/q", "--timeout=30s")
+    plane.kubectl("wait", "--for=condition=Accepted", "bqueue/q", f"--timeout={PATIENCE}s")
     plane.admin.create(pod("mine", "q", cpu="1"))
     bound(plane, "mine")
     wait_for("the queue says so", lambda: use(plane, "Queue", "q") == (0, 1, "1"))
