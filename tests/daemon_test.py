@@ -259,6 +259,57 @@ def work_survives_restarts(world):
 
 
 @case
+def resources_up_to_the_limit_survive_kill_and_restart(world):
+    """256 names, of which cpu, memory and pods are built in. One more is refused, and changes nothing."""
+    daemon = world.start().ready()
+    token = world.token()
+    for i in range(253):
+        status, answer, _ = daemon.ask("PUT", f"/v1/resources/r{i}", {"kind": "cumulative", "period": f"{i + 1}d"}, token)
+        equal((status, i), (201, i))
+    status, answer, _ = daemon.ask("PUT", "/v1/resources/r253", {"kind": "cumulative", "period": "30d"}, token)
+    equal(status, 400)
+    assert "256 distinct resources" in answer["error"]["message"], answer
+    status, answer, _ = daemon.ask("POST", "/v1/jobs", {**JOB, "requests": {"r253": "1"}}, token)
+    equal(status, 400)
+    daemon.stop_at_once()
+    for _ in range(2):
+        daemon = world.start(init=False).ready()
+        status, answer, _ = daemon.ask("GET", "/v1/resources?limit=1000", token=token)
+        equal(status, 200)
+        equal({r["name"]: (r["kind"], r["period"]) for r in answer["items"]},
+              {f"r{i}": ("cumulative", f"{i + 1}d") for i in range(253)})
+        equal(daemon.ask("PUT", "/v1/resources/r7", {"kind": "cumulative", "period": "8d"}, token)[0], 200)
+        equal(daemon.end(), 0)
+
+
+@case
+def a_transaction_beyond_the_limit_of_resources_is_refused_whole(world):
+    """Each of these jobs would fit alone. What is stored and does not fit would stop berthd for ever."""
+    daemon = world.start().ready()
+    token = world.token()
+    jobs = [{**JOB, "resources": {f"x{j}-{i}": "1" for i in range(60)}} for j in range(6)]
+    status, answer, _ = daemon.ask("POST", "/v1/txn", {"changes": [{"op": "put", "kind": "job", "object": job} for job in jobs]}, token)
+    equal(status, 400)
+    assert "256 distinct resources" in answer["error"]["message"], answer
+    equal(daemon.ask("GET", "/v1/jobs", token=token)[1]["items"], [])
+    equal(daemon.ask("GET", "/readyz")[0], 200)
+
+    def submit(i, statuses):  # and many at once
+        statuses.append(daemon.ask("POST", "/v1/jobs", {**JOB, "resources": {f"y{i}-{k}": "1" for k in range(10)}}, token)[0])
+    statuses = []
+    threads = [threading.Thread(target=submit, args=(i, statuses)) for i in range(30)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    equal((set(statuses) <= {201, 400}, len(statuses)), (True, 30))
+    equal(daemon.ask("GET", "/readyz")[0], 200)
+    daemon.stop_at_once()
+    daemon = world.start(init=False).ready()
+    equal(len(daemon.ask("GET", "/v1/jobs?limit=100", token=token)[1]["items"]), statuses.count(201))
+
+
+@case
 def a_folder_has_one_daemon(world):
     daemon = world.start().ready()
     assert str(daemon.process.pid) in fails(world)

@@ -74,7 +74,7 @@ static void a_write_copies_one_page(void **state)
     assert_int_equal(value_at(&t, PAGE_LEN + 4), PAGE_LEN + 4);
 
     const void *own = pages_at(&t, PAGE_LEN + 3);
-    assert_ptr_equal(pages_edit(&t, PAGE_LEN + 3), own); /* now alone: no second copy */
+    assert_ptr_equal(pages_edit(&t, PAGE_LEN + 3), own); /* vectors: now alone: no second copy */
 
     set(&frozen, 0, 555); /* and the other way */
     assert_int_equal(value_at(&t, 0), 0);
@@ -83,7 +83,7 @@ static void a_write_copies_one_page(void **state)
     /* The last one that holds a page writes in place. */
     const void *last = pages_at(&t, 2 * PAGE_LEN);
     pages_done(&frozen);
-    assert_ptr_equal(pages_edit(&t, 2 * PAGE_LEN), last);
+    assert_ptr_equal(pages_edit(&t, 2 * PAGE_LEN), last); /* vectors: the page is not copied */
     pages_done(&t);
 }
 

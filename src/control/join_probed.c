@@ -14,6 +14,7 @@
 #include "control/control.h"
 #include "control/join.h"
 #include "core/cluster.h"
+#include "core/resource_names.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/quantity.h"
@@ -211,6 +212,7 @@ int node_probed(struct call *c, const char *node, const json_t *probed)
     if (rc == 0)
         rc = describe_node(state_cluster(c->state), &read.node, &why);
     if (rc == 0) {
+        resource_names_of_node(state_cluster(c->state), &read.node);
         change_put(&c->change, KIND_NODE, node, take_ptr(&doc));
     } else { /* the rest of the report counts: a machine is not lost for a strange device */
         const struct control_env *env = control_env(c->control);

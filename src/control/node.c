@@ -12,6 +12,7 @@
 #include "control/transition.h"
 #include "control/usage.h"
 #include "core/cluster.h"
+#include "core/resource_names.h"
 #include "wire/api.h"
 #include "wire/document.h"
 
@@ -70,6 +71,8 @@ static int check(struct call *c, const struct crud *k, const char *id, const jso
         rc = describe_node(state_cluster(c->state), &d.node, &c->err);
     if (rc == 0 && old)
         rc = node_held_check(c, id, old, doc);
+    if (rc == 0 && !c->dry_run)
+        resource_names_of_node(state_cluster(c->state), &d.node);
     return rc;
 }
 

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "control/node.h"
 #include "core/cluster.h"
+#include "core/resource_names.h"
 #include "wire/api.h"
 #include "wire/document.h"
 
@@ -74,6 +75,8 @@ static int volume_check(struct call *c, const struct crud *k, const char *id, co
     int rc = volume_doc_read(doc, &c->arena, &d, &c->err);
     if (rc == 0)
         rc = describe_volume(state_cluster(c->state), &d.volume, &c->err);
+    if (rc == 0 && !c->dry_run)
+        resource_names_of_volume(state_cluster(c->state), &d.volume);
     for (size_t i = 0; same && i < sizeof what / sizeof *what; i++) {
         const json_t *was = json_object_get(old, what[i]), *is = json_object_get(doc, what[i]);
         same = was ? is && json_equal(was, is) : !is;
@@ -184,7 +187,11 @@ static int resource_check(struct call *c, const struct crud *k, const char *id, 
     (void)id;
     (void)old;
     int rc = resource_doc_read(doc, &c->arena, &meta, &resource, &c->err);
-    return rc < 0 ? rc : describe_resource(&resource, &c->err);
+    if (rc == 0)
+        rc = describe_resource(state_cluster(c->state), &resource, &c->err);
+    if (rc == 0 && !c->dry_run)
+        (void)cluster_resource_put(state_cluster(c->state), resource.name);
+    return rc;
 }
 
 const struct crud resource_crud = {

@@ -6,6 +6,7 @@
 #include "control/queue.h"
 #include "control/usage.h"
 #include "core/cluster.h"
+#include "core/resource_names.h"
 #include "wire/document.h"
 #include "wire/quantity.h"
 
@@ -13,7 +14,11 @@ int quota_check(struct call *c, const char *id, const struct quota_doc *d)
 {
     struct berth_quota q = quota_describe(c->state, id, d, &c->arena);
     int rc = describe_quota(state_cluster(c->state), &q, &c->err);
-    return rc < 0 ? err_prefix(&c->err, "quota") : 0;
+    if (rc < 0)
+        return err_prefix(&c->err, "quota");
+    if (!c->dry_run)
+        resource_names_of_quota(state_cluster(c->state), &q);
+    return 0;
 }
 
 /* ---- sums --------------------------------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "control/project.h"
+#include "core/cluster.h"
 
 const struct object *state_spec(const struct state *s, const char *workload, uint64_t generation)
 {
@@ -119,11 +120,21 @@ static int put_instance(const struct state *s, struct berth_cluster *cluster, st
     return rc;
 }
 
+/* A definition beyond the limit of names is kept in the store and defines nothing: no node and no workload can name its
+ * resource either. Earlier versions accepted such definitions, and then did not start any more. */
+static int put_resource(struct berth_cluster *cluster, const struct berth_resource *r, struct berth_err *err)
+{
+    int rc = berth_resource_put(cluster, r, err);
+    bool beyond =
+        rc == -EINVAL && cluster->resources.len >= BERTH_RESOURCES_MAX && !cluster_resource_known(cluster, r->name);
+    return beyond ? 0 : rc;
+}
+
 int project_put(const struct state *s, struct berth_cluster *cluster, const struct object *o, struct parsed *p,
                 struct arena *arena, struct berth_err *err)
 {
     switch (o->kind) {
-    case KIND_RESOURCE: return berth_resource_put(cluster, &p->resource, err);
+    case KIND_RESOURCE: return put_resource(cluster, &p->resource, err);
     case KIND_VOLUME: return berth_volume_put(cluster, &p->volume.volume, err);
     case KIND_NODE:
         p->node.node.id = o->id;

@@ -439,6 +439,33 @@ static void a_store_is_loaded_as_it_was_told(void **state)
     store_close(store);
 }
 
+/* Earlier versions stored definitions beyond the limit of names: their stores load, and can be changed. */
+static void a_store_with_too_many_resources_is_loaded(void **state)
+{
+    (void)state;
+    struct store *store = store_memory_new();
+    static const char doc[] = "{\"name\": \"%s\", \"kind\": \"cumulative\", \"period\": \"30d\"}";
+    for (int i = 0; i < BERTH_RESOURCES_MAX + 4; i++) {
+        char key[OBJECT_KEY_MAX], name[16], text[128];
+        (void)snprintf(name, sizeof name, "r%d", i);
+        (void)snprintf(text, sizeof text, doc, name);
+        struct store_op op = {
+            .key = object_key(KIND_RESOURCE, name, key), .value = {text, strlen(text)}
+        };
+        struct store_txn txn = {.ops = &op, .ops_len = 1};
+        assert_int_equal(store_submit(store, &txn, NULL, NULL, NULL), 0);
+    }
+    store_drain(store);
+    struct state *loaded;
+    size_t len;
+    assert_int_equal(state_load(store, &loaded, NULL), 0);
+    (void)state_list(loaded, KIND_RESOURCE, &len);
+    assert_int_equal(len, BERTH_RESOURCES_MAX + 4);
+    assert_int_equal(state_audit(loaded, NULL), 0);
+    state_free(loaded);
+    store_close(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -457,6 +484,7 @@ int main(void)
         cmocka_unit_test(a_changed_template_renews_pods_and_a_changed_number_does_not),
         cmocka_unit_test(failures_make_a_pause),
         cmocka_unit_test(a_store_is_loaded_as_it_was_told),
+        cmocka_unit_test(a_store_with_too_many_resources_is_loaded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

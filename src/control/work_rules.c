@@ -10,6 +10,7 @@
 #include "control/secret.h"
 #include "control/work.h"
 #include "core/cluster.h"
+#include "core/resource_names.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/words.h"
@@ -123,7 +124,10 @@ static int core_check(struct call *c, enum kind kind, const char *id, const stru
     w.kind = kind == KIND_APP ? BERTH_SERVICE : kind == KIND_JOB ? BERTH_JOB : BERTH_VM;
     w.shape.volumes_len = 0; /* one that this transaction creates is not in the cluster yet */
     project_claim(c->state, &draft, d, &c->arena, &w);
-    return describe_workload(state_cluster(c->state), &w, &c->err);
+    int rc = describe_workload(state_cluster(c->state), &w, &c->err);
+    if (rc == 0 && !c->dry_run)
+        resource_names_of_workload(state_cluster(c->state), &w);
+    return rc;
 }
 
 static int settings_of(struct call *c, const struct work_doc *d)

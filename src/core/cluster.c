@@ -111,18 +111,22 @@ uint32_t cluster_resource_put(struct berth_cluster *c, const char *name)
     return (uint32_t)c->resources.len - 1;
 }
 
+bool cluster_resource_known(const struct berth_cluster *c, const char *name)
+{
+    sym s = intern_find(&c->names, name);
+    for (uint32_t r = 0; s != MAP_NONE && r < c->resources.len; r++)
+        if (c->resources.at[r].name == s)
+            return true;
+    return false;
+}
+
 int berth_resource_put(struct berth_cluster *c, const struct berth_resource *r, struct berth_err *err)
 {
-    int rc = describe_resource(r, err);
+    int rc = describe_resource(c, r, err);
     if (rc)
         return rc;
-    sym known = intern_find(&c->names, r->name);
-    bool seen = false;
-    for (uint32_t i = 0; i < c->resources.len; i++)
-        seen |= c->resources.at[i].name == known;
-    if (!seen && c->resources.len >= BERTH_RESOURCES_MAX)
-        return err_set(err, EINVAL, "resource \"%s\": more than %d resources", r->name, BERTH_RESOURCES_MAX);
-    struct resource *to = &c->resources.at[cluster_resource_put(c, r->name)];
+    uint32_t at = cluster_resource_put(c, r->name); /* may move the table: no address of it is taken before */
+    struct resource *to = &c->resources.at[at];
     to->kind = r->kind;
     to->period_ns = r->period_ns;
     c->revision++;

@@ -389,6 +389,7 @@ static inline uint32_t port_rival_after(const struct pages *things, uint32_t por
 /* The index of a resource, made known if need be; of a port, by the number `n` above its first; of a volume (NONE if
  * unknown). */
 uint32_t cluster_resource_put(struct berth_cluster *c, const char *name);
+bool cluster_resource_known(const struct berth_cluster *c, const char *name);
 uint32_t cluster_port_put(struct berth_cluster *c, const struct berth_port *port, uint32_t n);
 uint32_t cluster_volume_find(const struct berth_cluster *c, const char *id);
 /* The slot of an id, or NONE. */
@@ -498,7 +499,7 @@ void instance_drop(struct berth_cluster *c, uint32_t slot);
 void instance_set_state(struct berth_cluster *c, uint32_t slot, enum berth_state state, int64_t since_ns);
 
 /* Checks of descriptions (describe.c): 0, or -EINVAL and a text that names the object. */
-int describe_resource(const struct berth_resource *r, struct berth_err *err);
+int describe_resource(const struct berth_cluster *c, const struct berth_resource *r, struct berth_err *err);
 int describe_node(const struct berth_cluster *c, const struct berth_node *n, struct berth_err *err);
 int describe_quota(const struct berth_cluster *c, const struct berth_quota *q, struct berth_err *err);
 int describe_budget(const struct berth_budget *b, struct berth_err *err);

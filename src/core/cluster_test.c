@@ -64,6 +64,30 @@ static void resources_are_named_once(void **state)
     scene_cleanup(&s);
 }
 
+/* A definition of a new resource moves the table of resources; the definition is found in the table that is there afterwards. */
+static void every_resource_up_to_the_limit_keeps_its_definition(void **state)
+{
+    (void)state;
+    struct scene s = scene_new();
+    char name[32];
+    for (int i = RESOURCES_BUILT_IN; i < BERTH_RESOURCES_MAX; i++) {
+        (void)snprintf(name, sizeof name, "traffic-%d", i);
+        struct berth_resource def = {name, BERTH_CUMULATIVE, i};
+        scene_must(&s, berth_resource_put(s.c, &def, &s.err));
+    }
+    assert_int_equal(s.c->resources.len, BERTH_RESOURCES_MAX);
+    for (uint32_t r = RESOURCES_BUILT_IN; r < BERTH_RESOURCES_MAX; r++) {
+        assert_int_equal(cluster_resource(s.c, r)->kind, BERTH_CUMULATIVE);
+        assert_int_equal(cluster_resource(s.c, r)->period_ns, r);
+    }
+    struct berth_resource over = {"one-more", BERTH_CUMULATIVE, 1};
+    assert_int_equal(berth_resource_put(s.c, &over, &s.err), -EINVAL);
+    assert_non_null(strstr(s.err.text, "256 distinct resources"));
+    assert_int_equal(s.c->resources.len, BERTH_RESOURCES_MAX);
+    scene_audit(&s);
+    scene_cleanup(&s);
+}
+
 /* Nobody has it, though the order of the nodes was made before it was named. */
 static void a_resource_that_comes_late_is_nowhere(void **state)
 {
@@ -176,6 +200,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_cluster),
         cmocka_unit_test(resources_are_named_once),
+        cmocka_unit_test(every_resource_up_to_the_limit_keeps_its_definition),
         cmocka_unit_test(a_resource_that_comes_late_is_nowhere),
         cmocka_unit_test(a_driver_that_comes_late_has_no_limit),
         cmocka_unit_test(volumes_are_replaced_unless_in_use),

@@ -119,10 +119,8 @@ struct fresh_names {
 
 static int fresh_name(const struct subject *s, struct fresh_names *f, const char *name)
 {
-    sym known = intern_find(&f->c->names, name);
-    for (uint32_t r = 0; known != MAP_NONE && r < f->c->resources.len; r++)
-        if (f->c->resources.at[r].name == known)
-            return 0;
+    if (cluster_resource_known(f->c, name))
+        return 0;
     for (size_t i = 0; i < f->len; i++)
         if (strcmp(f->at[i], name) == 0)
             return 0;
@@ -238,10 +236,12 @@ static int check_terms(const struct subject *s, const struct berth_term *at, siz
 
 /* ---- objects ---------------------------------------------------------------------------------------------------- */
 
-int describe_resource(const struct berth_resource *r, struct berth_err *err)
+int describe_resource(const struct berth_cluster *c, const struct berth_resource *r, struct berth_err *err)
 {
     struct subject s = {"resource", text_of(r->name), err};
+    struct fresh_names fresh = {.c = c};
     TRY(check_resource_name(&s, r->name));
+    TRY(fresh_name(&s, &fresh, r->name));
     if (r->kind > BERTH_CUMULATIVE)
         return REFUSE(&s, "kind %d is unknown", (int)r->kind);
     return r->period_ns < 0 ? REFUSE(&s, "period %lld is negative", (long long)r->period_ns) : 0;

@@ -347,7 +347,9 @@ void quotas_done(struct berth_cluster *c)
 static bool books_differ(const struct quota *a, struct quota *b)
 {
     for (size_t i = 0; i < a->books.len; i++) {
-        const struct quota_book *x = &a->books.at[i], *y = book_of(b, x->resource);
+        const struct quota_book *x = &a->books.at[i];
+        const struct quota_book *y = book_of(b, x->resource);
+        /* vectors: a and b are different quotas */
         if (x->active != y->active || x->later != y->later || x->asked != y->asked)
             return true;
     }

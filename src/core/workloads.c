@@ -271,11 +271,13 @@ void workload_drop_if_empty(struct berth_cluster *c, uint32_t slot)
     const struct workload *w = cluster_workload(c, slot);
     if (!w->gone || w->first != NONE)
         return;
+    uint64_t id_hash =
+        hash_u64(w->id); /* the calls below copy the record's page; the old page may go with a snapshot */
     label_set_leave(c, slot);
     uses_drop(c, slot);
     gang_leave(c, slot);
     claim_drop(c, slot);
-    map_drop(&c->workloads_by_id, hash_u64(w->id), slot);
+    map_drop(&c->workloads_by_id, id_hash, slot);
     cluster_unname(c, slot);
     *(struct workload *)pages_edit(&c->workloads, slot) =
         (struct workload){.first = NONE, .uses = NONE, .gang = NONE, .claim = NONE};
