@@ -746,7 +746,10 @@ def under_load_every_acknowledged_job_is_there_after_the_end(world):
         thread.join(PATIENCE)
     equal(len(set(map(str, kept))), len(kept))
     daemon = world.start().ready()
-    found = {str(item["id"]) for item in daemon.ask("GET", "/v1/jobs?limit=10000", token=token)[1]["items"]}
+    found, page = set(), {"continue": "0"}
+    while "continue" in page:
+        page = daemon.ask("GET", f"/v1/jobs?limit=10000&after={page['continue']}", token=token)[1]
+        found |= {str(item["id"]) for item in page["items"]}
     assert {str(i) for i in kept} <= found, {str(i) for i in kept} - found
 
 

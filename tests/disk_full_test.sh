@@ -81,8 +81,14 @@ class Daemon:
         return status
 
     def jobs(self):
-        status, body, _ = self.ask("GET", "/v1/jobs?limit=10000")
-        return {item["name"]: item["id"] for item in body["items"]} if status == 200 else None
+        found, after = {}, "0"
+        while after:
+            status, body, _ = self.ask("GET", f"/v1/jobs?limit=10000&after={after}")
+            if status != 200:
+                return None
+            found |= {item["name"]: item["id"] for item in body["items"]}
+            after = body.get("continue")
+        return found
 
     def end(self, signo):
         self.process.send_signal(signo)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/bench_agent.h"
+#include "wire/document.h"
 
 #define LATENCY_S_GOAL 0.100
 #define JOBS_PER_S_GOAL 150.0
@@ -172,11 +173,10 @@ static int submit(const struct bench_node *n, size_t jobs, json_int_t *ret_last,
 /* How many jobs have ended well; one that has failed is an error. */
 static int count_ended(const struct bench_node *n, size_t *ret, struct berth_err *err)
 {
-    json_t *list = bench_run_ask(&n->run, "GET", "/v1/jobs?limit=10000", NULL, 200, err);
-    const json_t *items = json_object_get(list, "items");
+    CLEANUP(json) json_t *items = bench_run_list(&n->run, "jobs", err);
     size_t ended = 0, failed = 0;
 
-    if (!list)
+    if (!items)
         return -err->code;
     for (size_t i = 0; i < json_array_size(items); i++) {
         const json_t *status = json_object_get(json_array_get(items, i), "status");
@@ -184,7 +184,6 @@ static int count_ended(const struct bench_node *n, size_t *ret, struct berth_err
         ended += state && strcmp(state, "ended") == 0;
         failed += state && strcmp(state, "failed") == 0;
     }
-    json_decref(list);
     *ret = ended;
     return failed ? err_set(err, EIO, "%zu jobs have failed", failed) : 0;
 }

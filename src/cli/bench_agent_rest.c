@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/bench_agent.h"
+#include "wire/document.h"
 
 #define MEMORY_GOAL (10.0 * 1000 * 1000)
 #define CPU_S_GOAL 0.005 /* of each second: half a percent of a core */
@@ -60,10 +61,9 @@ int bench_agent_idle(struct bench_agent *b, struct berth_err *err)
 
 static int count_running(const struct bench_node *n, size_t *ret, struct berth_err *err)
 {
-    json_t *list = bench_run_ask(&n->run, "GET", "/v1/instances?limit=10000", NULL, 200, err);
-    const json_t *items = json_object_get(list, "items");
+    CLEANUP(json) json_t *items = bench_run_list(&n->run, "instances", err);
 
-    if (!list)
+    if (!items)
         return -err->code;
     *ret = 0;
     for (size_t i = 0; i < json_array_size(items); i++) {
@@ -73,7 +73,6 @@ static int count_running(const struct bench_node *n, size_t *ret, struct berth_e
             state = json_string_value(json_object_get(one, "state"));
         *ret += state && strcmp(state, "running") == 0;
     }
-    json_decref(list);
     return 0;
 }
 

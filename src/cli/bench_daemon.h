@@ -90,6 +90,8 @@ static inline void bench_run_cleanup(struct bench_run *r)
     bench_run_stop(r);
 }
 
+/* All objects of a collection, page by page; NULL with err set. */
+json_t *bench_run_list(const struct bench_run *r, const char *kind, struct berth_err *err);
 /* Objects of a collection, counted by reading all of it. */
 int bench_run_count(const struct bench_run *r, const char *kind, size_t *ret, struct berth_err *err);
 int bench_run_revision(const struct bench_run *r, uint64_t *ret, struct berth_err *err);

@@ -17,6 +17,7 @@
 
 #include "cli/bench_daemon.h"
 #include "net/client.h"
+#include "wire/document.h"
 
 enum { START_S_MAX = 120, STOP_S_MAX = 15, SYNC_BYTES = 4096 };
 
@@ -279,27 +280,33 @@ json_t *bench_run_ask(const struct bench_run *r, const char *method, const char 
     return ret;
 }
 
-int bench_run_count(const struct bench_run *r, const char *kind, size_t *ret, struct berth_err *err)
+json_t *bench_run_list(const struct bench_run *r, const char *kind, struct berth_err *err)
 {
     CLEANUP(str) struct str path = {0};
-    size_t n = 0;
+    CLEANUP(json) json_t *items = json_array();
 
     str_addf(&path, "/v1/%s?limit=10000", kind);
     for (bool more = true; more;) {
-        json_t *list = bench_run_ask(r, "GET", path.at, NULL, 200, err);
+        CLEANUP(json) json_t *list = bench_run_ask(r, "GET", path.at, NULL, 200, err);
         if (!list)
-            return -err->code;
-        const json_t *after = json_object_get(list, "continue");
-        n += json_array_size(json_object_get(list, "items"));
-        more = after && !json_is_null(after);
+            return NULL;
+        const char *after = json_string_value(json_object_get(list, "continue"));
+        (void)json_array_extend(items, json_object_get(list, "items"));
+        more = after;
         str_clear(&path);
-        if (json_is_string(after))
-            str_addf(&path, "/v1/%s?limit=10000&after=%s", kind, json_string_value(after));
-        else
-            str_addf(&path, "/v1/%s?limit=10000&after=%lld", kind, (long long)json_integer_value(after));
-        json_decref(list);
+        if (more)
+            str_addf(&path, "/v1/%s?limit=10000&after=%s", kind, after);
     }
-    *ret = n;
+    return take_ptr(&items);
+}
+
+int bench_run_count(const struct bench_run *r, const char *kind, size_t *ret, struct berth_err *err)
+{
+    CLEANUP(json) json_t *items = bench_run_list(r, kind, err);
+
+    if (!items)
+        return -err->code;
+    *ret = json_array_size(items);
     return 0;
 }
 

@@ -58,18 +58,42 @@ int jobs_read(struct api *a, const char *owner, bool over, json_t **ret)
     return EXIT_OK;
 }
 
+int queue_read(struct api *a, const char *path, uint64_t rows, json_t **ret, struct api_trouble *ret_trouble)
+{
+    CLEANUP(json) json_t *queue = NULL;
+    CLEANUP(mem) char *after = NULL;
+    size_t have = 0;
+
+    do {
+        CLEANUP(api_answer) struct api_answer answer = {0};
+        CLEANUP(str) struct str at = {0};
+        char limit[24];
+        str_add(&at, path);
+        query_add(&at, "limit", str_u64(rows - have, limit));
+        query_add(&at, "after", after);
+        int rc = api_try(a, &(struct api_request){.method = "GET", .path = str_text(&at)}, &answer, ret_trouble);
+        if (rc != EXIT_OK)
+            return rc;
+        const char *next = json_string_value(json_object_get(answer.body, "continue"));
+        mem_free(take_ptr(&after));
+        after = next ? mem_strdup(next) : NULL;
+        if (queue)
+            (void)json_array_extend(json_object_get(queue, "items"), json_object_get(answer.body, "items"));
+        else
+            queue = json_incref(answer.body);
+        have = json_array_size(json_object_get(queue, "items"));
+    } while (after && have < rows);
+    *ret = take_ptr(&queue);
+    return EXIT_OK;
+}
+
 /* Who may not see the queue still sees the own jobs. */
 int jobs_queue(struct api *a, json_t **ret)
 {
-    CLEANUP(api_answer) struct api_answer answer = {0};
     struct api_trouble trouble;
+    int rc = queue_read(a, "/v1/queue", QUEUE_ROWS_MAX, ret, &trouble);
 
-    int rc = api_try(a, &(struct api_request){.method = "GET", .path = "/v1/queue?limit=10000"}, &answer, &trouble);
-    if (rc == EXIT_OK)
-        *ret = take_ptr(&answer.body);
-    else if (trouble.status != 403)
-        return api_tell(a, &trouble);
-    return EXIT_OK;
+    return rc == EXIT_OK || trouble.status == 403 ? EXIT_OK : api_tell(a, &trouble);
 }
 
 const json_t *jobs_standing(const json_t *queue, const char *id)

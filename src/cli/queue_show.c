@@ -1,5 +1,4 @@
 /* queue_show.c - `berth queue`: what waits, in order, and when it will start. */
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -10,6 +9,7 @@
 #include "cli/output.h"
 #include "cli/show.h"
 #include "cli/table.h"
+#include "cli/task_rows.h"
 #include "wire/document.h"
 
 enum { WIDE = 100 }; /* columns of a terminal that has room for all */
@@ -86,17 +86,17 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     CLEANUP(api) struct api api = {0};
     CLEANUP(json) json_t *queue = NULL;
     CLEANUP(str) struct str path = {0};
-    char limit[24];
 
     (void)operands;
-    snprintf(limit, sizeof limit, "%" PRIu64, v->limit.n);
     str_add(&path, "/v1/queue");
     query_add(&path, "queue", v->queue);
     query_add(&path, "user", v->user);
-    query_add(&path, "limit", v->limit.given ? limit : NULL);
+    struct api_trouble trouble;
     int rc = api_open(&api, cli);
-    if (rc == EXIT_OK)
-        rc = api_get(&api, str_text(&path), &queue);
+    if (rc == EXIT_OK) {
+        rc = queue_read(&api, str_text(&path), v->limit.given ? v->limit.n : QUEUE_ROWS_DEFAULT, &queue, &trouble);
+        rc = rc == EXIT_OK ? rc : api_tell(&api, &trouble);
+    }
     if (rc != EXIT_OK || view_print(cli, v->form, queue))
         return rc;
     const json_t *items = json_object_get(queue, "items");

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "control/crud.h"
+#include "control/page.h"
 #include "control/watch.h"
 #include "wire/api.h"
 
@@ -98,21 +99,23 @@ int crud_list(struct call *c, const struct crud *k)
     size_t len = 0, i = 0;
     const char *after = call_query(c, "after"), *last = NULL;
     const struct object *const *list = state_list(c->state, k->kind, &len);
-    json_t *items = json_array(), *body = json_object();
+    json_t *body = json_object();
+    struct page page = {.items = json_array()};
     if (after && down)
         i = len - place_of(list, len, k->kind, after, false);
     else if (after)
         i = place_of(list, len, k->kind, after, true);
-    for (; i < len && json_array_size(items) < limit; i++) {
+    for (; i < len && json_array_size(page.items) < limit; i++) {
         const struct object *o = list[down ? len - 1 - i : i];
-        if (passes(c, k, o)) {
-            (void)json_array_append_new(items, crud_shown(c, k, o));
-            last = o->id;
-        }
+        if (!passes(c, k, o))
+            continue;
+        if (!page_fits(&page, o->doc.len) || !page_add(&page, crud_shown(c, k, o), o->doc.len))
+            break;
+        last = o->id;
     }
     while (i < len && !passes(c, k, list[down ? len - 1 - i : i])) /* only what can be seen is worth going on for */
         i++;
-    (void)json_object_set_new(body, "items", items);
+    (void)json_object_set_new(body, "items", page.items);
     (void)json_object_set_new(body, "revision", json_integer((json_int_t)state_revision(c->state)));
     if (i < len)
         (void)json_object_set_new(body, "continue", json_string(last));

@@ -71,8 +71,8 @@ static void query_write(struct out *o, const struct route *r)
     static const struct {
         const char *name, *type, *about;
     } known[] = {
-        {"limit", "integer", "At most this many."                                                                      },
-        {"after", "string",  "Go on after this id."                                                                    },
+        {"limit", "integer", "At most this many, and at most about 1 MiB of them: `continue` says where to go on."     },
+        {"after", "string",  "Go on after this id, or where `continue` of the last page says."                         },
         {"order", "string",  "desc: the highest id first; after goes on downwards."                                    },
         {"watch", "string",  "Stream changes after this revision, or, of derived documents, whenever the hash differs."},
         {"force", "boolean", "Even if something still depends on it."                                                  },

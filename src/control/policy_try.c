@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "control/page.h"
 #include "control/queue_view.h"
 #include "control/what_if_nodes.h"
 #include "formula/formula.h"
@@ -132,14 +133,14 @@ static void was_set(const struct forecast_run *run, const char *id, json_t *row)
         (void)json_object_set_new(row, "was_start", json_string(timestamp_text(start_ns, text)));
 }
 
-/* A row of the tried order, with where it stands now, and what its key is made of. */
-static void row_add(const struct call *c, const struct forecast_run *run, size_t i, json_t *items)
+/* A row of the tried order, with where it stands now, and what its key is made of. False: the page is full. */
+static bool row_add(const struct call *c, const struct forecast_run *run, size_t i, struct page *page)
 {
     const struct forecast_plan *tried = &run->plans[TRIED], *present = &run->plans[PRESENT];
     json_t *row = queue_row(c, tried, i);
     size_t was;
     if (!row)
-        return;
+        return true;
     const char *id = berth_plan_pending_name(tried->plan, i);
     (void)json_object_set_new(row, "was",
                               forecast_find(present, id, &was) ? json_integer((json_int_t)was + 1) : json_null());
@@ -148,26 +149,26 @@ static void row_add(const struct call *c, const struct forecast_run *run, size_t
         struct berth_standing s = berth_plan_standing(tried->plan, i);
         (void)json_object_set_new(row, "factors", factors_json(&s));
     }
-    (void)json_array_append_new(items, row);
+    return page_add(page, row, 0);
 }
 
-/* What would no longer wait. */
-static void started_add(const struct call *c, const struct forecast_run *run, size_t i, json_t *items)
+/* What would no longer wait. False: the page is full. */
+static bool started_add(const struct call *c, const struct forecast_run *run, size_t i, struct page *page)
 {
     const struct forecast_plan *tried = &run->plans[TRIED], *present = &run->plans[PRESENT];
     size_t at;
     if (forecast_find(tried, berth_plan_pending_name(present->plan, i), &at))
-        return;
+        return true;
     json_t *row = queue_row(c, present, i);
     if (!row)
-        return;
+        return true;
     (void)json_object_set_new(row, "position", json_integer(0));
     (void)json_object_set_new(row, "was", json_integer((json_int_t)i + 1));
     was_set(run, berth_plan_pending_name(present->plan, i), row);
     (void)json_object_del(row, "start");
     (void)json_object_del(row, "end");
     (void)json_object_set_new(row, "now", json_true());
-    (void)json_array_append_new(items, row);
+    return page_add(page, row, 0);
 }
 
 /* How long those have waited by then whose start both plans foresee: over all of them, whoever asks. */
@@ -234,14 +235,15 @@ static int try(struct call *c, const struct asked *asked)
             return run->plans[i].rc < 0 ? run->plans[i].rc
                                         : err_set(&c->err, EDQUOT, "there was no time to plan; try again");
         }
-    json_t *items = json_array();
+    struct page page = {.items = json_array()};
+    bool room = true;
     size_t waits = berth_plan_pendings(run->plans[TRIED].plan), now = berth_plan_pendings(run->plans[PRESENT].plan);
-    for (size_t i = 0; i < now && json_array_size(items) < limit; i++)
-        started_add(c, run, i, items);
-    for (size_t i = 0; i < waits && json_array_size(items) < limit; i++)
-        row_add(c, run, i, items);
+    for (size_t i = 0; i < now && room && json_array_size(page.items) < limit; i++)
+        room = started_add(c, run, i, &page);
+    for (size_t i = 0; i < waits && room && json_array_size(page.items) < limit; i++)
+        room = row_add(c, run, i, &page);
     const struct trial *made = run->keep; /* of the first time, if this is the second */
-    c->answer.body = json_pack("{s:s*, s:o, s:I, s:o, s:o, s:o}", "ranking", made->ranking.name, "items", items,
+    c->answer.body = json_pack("{s:s*, s:o, s:I, s:o, s:o, s:o}", "ranking", made->ranking.name, "items", page.items,
                                "total", (json_int_t)waits, "forecast", forecast_label(run), "waits", waits_json(c, run),
                                "nodes", nodes_json(&made->nodes));
     return 0;

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "control/holders.h"
+#include "control/page.h"
 #include "control/settings_table.h"
 #include "wire/api.h"
 #include "wire/document.h"
@@ -189,27 +190,34 @@ static json_t *waits_json(struct call *c, const struct forecast_plan *p, size_t 
 int queue_run(struct call *c)
 {
     const struct forecast_run *run = NULL;
-    uint64_t limit;
+    uint64_t limit, first = 0;
     int rc = call_query_number(c, "limit", 1, ROWS_MAX, ROWS_DEFAULT, &limit);
+    if (rc == 0)
+        rc = call_query_number(c, "after", 0, INT64_MAX, 0, &first);
     if (rc == 0)
         rc = forecast_ask(c, &(struct forecast_wish){0}, &run);
     if (rc < 0 || !run)
         return rc;
     const struct forecast_plan *p = &run->plans[0];
     size_t len = berth_plan_pendings(p->plan);
-    json_t *items = json_array();
+    struct page page = {.items = json_array()};
     const char *queue = call_query(c, "queue"), *user = call_query(c, "user");
     bool users_shown = strcmp(system_setting_text(c->state, SETTING_HOLDER_SHOWN, &c->arena), "user") == 0;
-    for (size_t i = 0; i < len && json_array_size(items) < limit; i++) {
+    size_t i = first < len ? (size_t)first : len;
+    for (; i < len && json_array_size(page.items) < limit; i++) {
         if (!asked_for(c, berth_plan_pending_name(p->plan, i), queue, user, users_shown))
             continue;
         json_t *row = queue_row(c, p, i);
-        if (row && wanted(row, "queue", queue) && wanted(row, "owner", user))
-            (void)json_array_append(items, row);
-        json_decref(row);
+        bool shown = row && wanted(row, "queue", queue) && wanted(row, "owner", user);
+        if (!shown)
+            json_decref(row);
+        else if (!page_add(&page, row, 0))
+            break;
     }
     c->answer.body =
-        json_pack("{s:o, s:I, s:o}", "items", items, "total", (json_int_t)len, "forecast", forecast_label(run));
+        json_pack("{s:o, s:I, s:o}", "items", page.items, "total", (json_int_t)len, "forecast", forecast_label(run));
+    if (i < len) /* a place in the order of the plan, as text like every `continue` */
+        (void)json_object_set_new(c->answer.body, "continue", json_string(arena_fmt(&c->arena, "%zu", i)));
     const char *waits = call_query(c, "waits");
     if (waits && strcmp(waits, "true") == 0)
         (void)json_object_set_new(c->answer.body, "waits", waits_json(c, p, len));

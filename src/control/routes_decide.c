@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "control/control_parts.h"
+#include "control/page.h"
 #include "control/routes.h"
 #include "control/status.h"
 #include "wire/api.h"
@@ -42,10 +43,21 @@ enum { LOOK_BACK = SEALER_KEEP }; /* older ones are in segments */
 struct audit {
     uint64_t end; /* the first record that is not looked at */
     json_t *items;
-    size_t limit;
+    size_t limit, bytes; /* the second: of the items, as text */
     const char *who, *subject;
     bool all;
 };
+
+static void audit_keep(struct audit *a, json_t *record)
+{
+    (void)json_array_append(a->items, record);
+    a->bytes += json_text_bytes(record);
+    while (json_array_size(a->items) > 1 &&
+           (json_array_size(a->items) > a->limit || a->bytes > PAGE_BYTES_MAX)) { /* the newest stay */
+        a->bytes -= json_text_bytes(json_array_get(a->items, 0));
+        (void)json_array_remove(a->items, 0);
+    }
+}
 
 static int audit_record(void *ctx, const struct store_record *r)
 {
@@ -72,9 +84,7 @@ static int audit_record(void *ctx, const struct store_record *r)
         char at[TIMESTAMP_MAX];
         (void)json_object_set_new(record, "at",
                                   json_string(timestamp_text(json_integer_value(json_object_get(record, "at")), at)));
-        if (json_array_size(a->items) >= a->limit)
-            (void)json_array_remove(a->items, 0);
-        (void)json_array_append(a->items, record);
+        audit_keep(a, record);
     }
     json_decref(record);
     return 0;

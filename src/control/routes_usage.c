@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "control/page.h"
 #include "control/routes.h"
 #include "control/share_view.h"
 #include "control/usage.h"
@@ -70,24 +71,24 @@ int usage_list(struct call *c)
     const bool all = permit(&c->caller, PERMIT_READ, "", "");
     if (tail)
         after = before_last(c, &want, list, len, tail);
-    json_t *items = json_array();
+    struct page page = {.items = json_array()};
     size_t i = usage_first_after(list, len, after);
     uint64_t last = after;
-    for (; i < len && json_array_size(items) < limit; i++) {
-        last = usage_number(list[i]);
+    for (; i < len && json_array_size(page.items) < limit; last = usage_number(list[i++])) {
         if (!chosen(c, &want, list[i]))
             continue;
         json_t *doc = object_doc(list[i]);
         (void)json_object_del(doc, "v");
         if (!all)
             (void)json_object_del(doc, "beside"); /* what others call their work */
-        (void)json_object_set_new(doc, "id", json_integer((json_int_t)last));
-        (void)json_array_append_new(items, doc);
+        (void)json_object_set_new(doc, "id", json_integer((json_int_t)usage_number(list[i])));
+        if (!page_add(&page, doc, list[i]->doc.len))
+            break;
     }
     c->answer.revision = state_revision(c->state);
     /* Where to go on, even if nothing on this page was for the caller. */
     c->answer.body =
-        json_pack("{s:o, s:I, s:b, s:I, s:I}", "items", items, "after", (json_int_t)last, "more", i < len, "first",
+        json_pack("{s:o, s:I, s:b, s:I, s:I}", "items", page.items, "after", (json_int_t)last, "more", i < len, "first",
                   (json_int_t)(len ? usage_number(list[0]) : 0), "revision", (json_int_t)c->answer.revision);
     return 0;
 }

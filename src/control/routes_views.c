@@ -11,7 +11,7 @@ enum { POLICY_BODY_MAX = 64 * 1024 };
 
 const struct route views_routes[] = {
     ROUTE("GET", "/v1/queue", PERMIT_CLUSTER, 0, 0, queue_run, "What waits, in order, and when it will start",
-          .query = "queue,user,limit,waits"),
+          .query = "queue,user,limit,after,waits"),
     ROUTE("GET", "/v1/jobs/{id}/why", PERMIT_READ, 0, 0, job_why, "Why a job does not run yet, and when it will",
           .query = "suggest"),
     ROUTE("POST", "/v1/policies/test", PERMIT_CLUSTER, POLICY_BODY_MAX, 0, policy_try,

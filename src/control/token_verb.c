@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "control/control.h"
+#include "control/page.h"
 #include "control/user.h"
 #include "control/watch.h"
 #include "wire/api.h"
@@ -77,18 +78,17 @@ int token_list(struct call *c)
     const char *after = call_query(c, "after"), *last = NULL;
     const struct object *const *list = state_list(c->state, KIND_TOKEN, &len);
     bool more = false;
-    json_t *items = json_array();
+    struct page page = {.items = json_array()};
     for (size_t i = 0; i < len && !more; i++) {
         if ((after && strcmp(list[i]->id, after) <= 0) || !passes(c, list[i]))
             continue;
-        more = json_array_size(items) == limit;
+        more = json_array_size(page.items) == limit || !page_add(&page, shown(c, list[i]), list[i]->doc.len);
         if (more)
             break;
-        (void)json_array_append_new(items, shown(c, list[i]));
         last = list[i]->id;
     }
     c->answer.revision = state_revision(c->state);
-    c->answer.body = json_pack("{s:o, s:I}", "items", items, "revision", (json_int_t)c->answer.revision);
+    c->answer.body = json_pack("{s:o, s:I}", "items", page.items, "revision", (json_int_t)c->answer.revision);
     if (more)
         (void)json_object_set_new(c->answer.body, "continue", json_string(last));
     return 0;

@@ -297,6 +297,48 @@ static void jobs_are_held_released_and_cancelled(void **state)
     CALL(k, 404, ALICE, "PUT", "/v1/jobs/99", "{}");
 }
 
+static size_t page_text_bytes(struct kit *k)
+{
+    return json_dumpb(k->body, NULL, 0, JSON_COMPACT);
+}
+
+/* Jobs of 100 KB each, of which the limit would allow all on one page. */
+static void list_pages_are_bounded_in_bytes(void **state)
+{
+    enum { JOBS = 40, VALUES = 32, VALUE_BYTES = 3000, PAGE_MAX = 1200000 };
+    struct kit *k = *state;
+    CLEANUP(str) struct str body = {0};
+    unsigned pages = 0, seen = 0;
+    char url[64] = "/v1/jobs?limit=10000";
+    str_add(&body, "{env: {");
+    for (int i = 0; i < VALUES; i++) {
+        str_addf(&body, "%sV%d: ", i ? ", " : "", i);
+        for (int j = 0; j < VALUE_BYTES; j++)
+            str_add_char(&body, 'x');
+    }
+    str_add(&body, "}}");
+    for (int i = 0; i < JOBS; i++)
+        CALL(k, 201, ALICE, "POST", "/v1/jobs", body.at);
+    for (bool more = true; more; pages++) {
+        CALL(k, 200, ALICE, "GET", url, NULL);
+        assert_true(page_text_bytes(k) < PAGE_MAX);
+        const json_t *items = kit_at(k, "items");
+        for (size_t i = 0; i < json_array_size(items); i++)
+            assert_int_equal(json_integer_value(json_object_get(json_array_get(items, i), "id")), ++seen);
+        const char *after = json_string_value(kit_at(k, "continue"));
+        more = after;
+        if (more)
+            (void)snprintf(url, sizeof url, "/v1/jobs?limit=10000&after=%s", after);
+    }
+    assert_int_equal(seen, JOBS);
+    assert_in_range(pages, 4, 6);
+    CALL(k, 200, ALICE, "GET", "/v1/jobs?order=desc", NULL); /* downwards too */
+    assert_true(page_text_bytes(k) < PAGE_MAX);
+    const json_t *items = kit_at(k, "items");
+    json_int_t last = json_integer_value(json_object_get(json_array_get(items, json_array_size(items) - 1), "id"));
+    assert_int_equal(last, atoll(kit_text(k, "continue")));
+}
+
 static void lists_are_cut_and_filtered(void **state)
 {
     struct kit *k = *state;
@@ -487,6 +529,7 @@ int main(void)
         TEST(a_replacement_keeps_what_it_does_not_mention_of_running),
         TEST(what_was_read_can_be_put_back),
         TEST(jobs_are_held_released_and_cancelled),
+        TEST(list_pages_are_bounded_in_bytes),
         TEST(lists_are_cut_and_filtered),
         TEST(a_dry_run_changes_nothing),
         TEST(only_if_unchanged),

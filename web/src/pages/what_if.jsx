@@ -1,7 +1,7 @@
 // what_if.jsx - two questions to the daemon's forecasts: another policy or other nodes beside what is now, and where a job would stand.
 
 import { useMemo, useState } from "preact/hooks";
-import { get, post, query } from "../data/api.js";
+import { get, getAll, post, query } from "../data/api.js";
 import { useAnswer, useCollection, useVerb } from "../data/hooks.js";
 import { gpusOf, moment, resource, span } from "../data/amount.js";
 import { Bar, Card, Entry, Field, Page, Table, Waiting } from "../parts/parts.jsx";
@@ -56,7 +56,7 @@ function kindsOf(nodes) {
 
 function Other() {
   const [policy, choose] = useState("fifo"), [like, setLike] = useState(""), [label, setLabel] = useState(""), [count, setCount] = useState("");
-  const made = useAnswer((signal) => get("/v1/policies?limit=1000", { signal }), []);
+  const made = useAnswer((signal) => getAll("/v1/policies", {}, { signal }), []);
   const all = useCollection("nodes"), kinds = useMemo(() => kindsOf(all), [all.version]);
   const names = [...BUILT_IN, ...(made.data?.items ?? []).map((p) => p.id)];
   const much = Number(count) || 0, kind = like || kinds[0]?.like;
