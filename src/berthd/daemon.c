@@ -28,12 +28,12 @@ struct daemon {
     const struct daemon_options *options;
     const struct log *log;
     struct loop *loop;
-    struct worker *worker, *slow;                   /* for plans; for what may take seconds */
-    struct worker *posts[NOTICES_UNDER_WAY];        /* for what people are told */
-    size_t post;                                    /* whose turn it is */
-    struct loop_source *tick, *watchdog, *stopping; /* timers */
-    int64_t tick_ns;                                /* what the first is set to */
-    int64_t stop_ns;                                /* when patience ends; 0: not stopping */
+    struct worker *worker, *slow;                           /* for plans; for what may take seconds */
+    struct worker *posts[NOTICES_UNDER_WAY];                /* for what people are told */
+    size_t post;                                            /* whose turn it is */
+    struct loop_source *tick, *serve, *watchdog, *stopping; /* timers */
+    int64_t tick_ns;                                        /* what the first is set to */
+    int64_t stop_ns;                                        /* when patience ends; 0: not stopping */
     bool forced;
     struct store *store;
     struct control *control;
@@ -103,6 +103,18 @@ static void env_wake_at(void *ctx, int64_t steady_ns)
         return;
     d->tick_ns = steady_ns;
     loop_timer_set(d->tick, steady_ns);
+}
+
+static void env_serve_soon(void *ctx)
+{
+    struct daemon *d = ctx;
+    loop_timer_set(d->serve, 0);
+}
+
+static void serve_due(void *ctx)
+{
+    struct daemon *d = ctx;
+    control_serve(d->control);
 }
 
 static void ticked(void *ctx)
@@ -186,6 +198,7 @@ static int loop_start(struct daemon *d, struct berth_err *err)
         return rc;
     d->tick = loop_timer_new(d->loop, ticked, d);
     d->tick_ns = INT64_MAX;
+    d->serve = loop_timer_new(d->loop, serve_due, d);
     d->watchdog = loop_timer_new(d->loop, watchdog_due, d);
     d->stopping = loop_timer_new(d->loop, stop_look, d);
     d->worker = worker_new(d->loop);
@@ -428,6 +441,7 @@ static int daemon_start(struct daemon *d, FILE *ready, struct berth_err *err)
         .run = env_run,
         .run_slow = env_run_slow,
         .wake_at = env_wake_at,
+        .serve_soon = env_serve_soon,
         .log = d->log,
     };
     int rc = loop_start(d, err);

@@ -160,6 +160,7 @@ static int aside_make(const char *aside, const char *copy, const struct control_
     struct store *store;
 
     quiet.wake_at = wake_never;
+    quiet.serve_soon = NULL;
     quiet.run = run_here;
     int rc = store_sqlite_open(aside, &options, &store, err);
     if (rc < 0)

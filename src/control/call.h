@@ -59,6 +59,7 @@ enum route_flag {
     ROUTE_RAW = 4,     /* the body is not JSON for the verb to see parsed */
     ROUTE_BESIDE = 16, /* takes long and looks at nothing but the store's files: runs on another thread */
     ROUTE_LATE = 32,   /* a certificate that is over will do, if not for long: to get another */
+    ROUTE_HEAVY = 64,  /* costs much: a caller has few of them under way (lists and dry runs are so without it) */
     ROUTE_WAKES = 8,   /* the scheduling loop looks at once, even if nothing was written */
 };
 

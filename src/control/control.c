@@ -368,6 +368,7 @@ int control_new(const struct control_env *env, const struct control_options *opt
     uint64_t limits_seed;
     env->random(env->ctx, &limits_seed, sizeof limits_seed);
     c->limits = limits_new(0, limits_seed);
+    c->requests = fair_queue_new(limits_seed);
     c->events = events_new();
     c->leases = leases_new();
     c->lives = node_lives_new();
@@ -404,6 +405,7 @@ void control_free(struct control *c)
     crons_free(c->crons);
     optasks_free(c->optasks);
     limits_free(c->limits);
+    fair_queue_free(c->requests);
     events_free(c->events);
     leases_free(c->leases);
     node_lives_free(c->lives);
@@ -420,6 +422,7 @@ void control_free(struct control *c)
 void control_quiesce(struct control *c)
 {
     c->stopping = true;
+    requests_stop(c);
     scheduler_stop(c->scheduler);
     usage_books_stop(c->books);
     notices_stop(c->notices);

@@ -19,6 +19,8 @@ struct control_env {
     void (*run_slow)(void *ctx, void (*work)(void *), void (*after)(void *), void *arg);
     /* control_tick is wanted at this steady time, or, if sooner than the last wish, then already. */
     void (*wake_at)(void *ctx, int64_t steady_ns);
+    /* control_serve is wanted in the next round of the caller's event loop. NULL: requests never wait for their turn. */
+    void (*serve_soon)(void *ctx);
     const struct log *log;
 };
 
@@ -66,6 +68,8 @@ int control_init(struct control *c, char ret_token[static TOKEN_TEXT_MAX], struc
 
 /* Time has passed: leases, back-off, recheck, history, streams. */
 void control_tick(struct control *c);
+/* Runs requests that wait for their turn, for about FAIR_SLICE_NS. */
+void control_serve(struct control *c);
 /* The store has something to deliver (store_fd), or may have. */
 void control_pump(struct control *c);
 /* No new work; everything submitted is committed or failed when this returns. */

@@ -5,6 +5,7 @@
 #include "control/control.h"
 #include "control/cron.h"
 #include "control/event.h"
+#include "control/fair_queue.h"
 #include "control/forecast.h"
 #include "control/idempotency.h"
 #include "control/job.h"
@@ -48,6 +49,8 @@ struct control {
     struct crons *crons;
     struct optasks *optasks;
     struct limits *limits;
+    struct fair_queue *requests; /* that wait for their turn */
+    bool serve_asked;            /* control_serve will be called */
     struct events *events;
     struct leases *leases;
     struct node_lives *lives;
@@ -68,6 +71,9 @@ struct control {
     bool stopping;
     char broken[256]; /* why nothing may be changed any more; "": all is well */
 };
+
+/* Answers the requests that wait for their turn: berthd is stopping. (handle.c) */
+void requests_stop(struct control *c);
 
 /* The time that decisions are made by: the wall clock's, but never going back, and without its jumps while a node is lost. */
 int64_t control_now_ns(struct control *c);

@@ -1,6 +1,7 @@
 #include "control/forecast.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 #include "control/plan_policy.h"
 #include "control/state_parts.h"
 
-enum { WAITING_MAX = 64, STALE_S = 10, COST_SHARE = 20 };
+enum { WAITING_MAX = 64, WAITING_USER_MAX = 8, STALE_S = 10, COST_SHARE = 20 };
 #define SECOND_NS INT64_C(1000000000)
 #define BUDGET_NS (2 * SECOND_NS) /* of the cases of one run together, but for the first */
 
@@ -30,6 +31,8 @@ struct making {
 struct waiting {
     struct call *call;
     struct making *making; /* of its own; NULL: it waits for the outlook */
+    uint64_t turn;         /* the lowest is made next, the oldest of those alike */
+    char user[ID_MAX + 1];
 };
 
 struct forecast {
@@ -37,6 +40,7 @@ struct forecast {
     struct making *last;      /* the outlook; NULL: none yet */
     struct making *under_way; /* on the worker */
     VEC(struct waiting) waiting;
+    uint64_t turn;         /* of the last that was begun */
     struct call *serving;  /* its verb is being run again */
     struct making *served; /* what it waited for; one of its own is kept until the next one asks */
     struct call *asking;   /* a run that is made at once, on this thread, is not waited for */
@@ -259,14 +263,25 @@ static void begin(struct forecast *f, struct making *m)
     (env->run_slow ? env->run_slow : env->run)(env->ctx, make, made, f);
 }
 
-/* The next one that is to be made: of who waits longest. */
+/* The next one that is to be made: users take turns. */
+static const struct waiting *first_in_turn(const struct forecast *f)
+{
+    const struct waiting *first = &f->waiting.at[0];
+    for (size_t i = 1; i < f->waiting.len; i++)
+        if (f->waiting.at[i].turn < first->turn)
+            first = &f->waiting.at[i];
+    return first;
+}
+
 static void next(struct forecast *f)
 {
     struct making *outlook = NULL;
     struct berth_err err;
     if (f->under_way || f->stopping || f->waiting.len == 0)
         return;
-    struct making *own = f->waiting.at[0].making;
+    const struct waiting *first = first_in_turn(f);
+    struct making *own = first->making;
+    f->turn = first->turn;
     if (own)
         begin(f, own);
     else if (making_new(f, &(struct forecast_wish){0}, &outlook, &err) == 0)
@@ -345,12 +360,27 @@ static int hand_out(const struct forecast *f, struct call *c, const struct forec
     return 0;
 }
 
+/* A turn after the last of the same user. Returns how many forecasts of that user wait. */
+static size_t turn_take(const struct forecast *f, struct waiting *w)
+{
+    size_t own = 0;
+    w->turn = f->turn + 1;
+    for (size_t i = 0; i < f->waiting.len; i++)
+        if (strcmp(f->waiting.at[i].user, w->user) == 0) {
+            own++;
+            w->turn = f->waiting.at[i].turn >= w->turn ? f->waiting.at[i].turn + 1 : w->turn;
+        }
+    return own;
+}
+
 static int enqueue(struct forecast *f, struct call *c, const struct forecast_wish *wish)
 {
     struct waiting w = {.call = c};
-    int rc = f->stopping                     ? err_set(&c->err, ENOSPC, "berthd is stopping; try again soon")
-             : f->waiting.len >= WAITING_MAX ? err_set(&c->err, EDQUOT, "too many forecasts are being made; try again")
-                                             : 0;
+    (void)snprintf(w.user, sizeof w.user, "%s", c->caller.user);
+    bool full = turn_take(f, &w) >= WAITING_USER_MAX || f->waiting.len >= WAITING_MAX;
+    int rc = f->stopping ? err_set(&c->err, ENOSPC, "berthd is stopping; try again soon")
+             : full      ? err_set(&c->err, EDQUOT, "too many forecasts are being made; try again")
+                         : 0;
     if (rc < 0 && wish->drop)
         wish->drop(wish->keep);
     if (rc == 0 && wish->cases_len)

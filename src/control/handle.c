@@ -14,7 +14,14 @@
 #include "wire/words.h"
 
 #define LATE_NS (INT64_C(30) * 86400 * 1000000000)
-enum { ATTEMPTS_MAX = 8, STRANGER_PER_S = 20, BURST_S = 10, NESTING_MAX = 32 };
+enum {
+    ATTEMPTS_MAX = 8,
+    STRANGER_PER_S = 50,
+    BURST_S = 10,
+    NESTING_MAX = 32,
+    HEAVY_USER_MAX = 16, /* heavy requests of one user under way; a browser has 6 connections */
+    HEAVY_ADDRESS_MAX = 128,
+};
 
 struct pair {
     const char *name, *value;
@@ -31,6 +38,9 @@ struct handling {
     unsigned attempts;
     int beside; /* what a verb on another thread returned */
     int64_t start_ns, submitted_ns;
+    struct fair_entry entry; /* while it waits for its turn */
+    struct fair_account *user, *address;
+    bool heavy; /* counted in both accounts */
 };
 
 /* ---- statuses and errors ------------------------------------------------------------------------------------------- */
@@ -132,8 +142,19 @@ static void answer_done(struct answer *a)
     *a = (struct answer){0};
 }
 
+static void accounts_leave(struct handling *h)
+{
+    struct fair_account *accounts[] = {h->user, h->address};
+    for (size_t i = 0; i < sizeof accounts / sizeof *accounts; i++) {
+        if (h->heavy)
+            fair_account_end_heavy(accounts[i]);
+        fair_account_leave(h->call.control->requests, accounts[i]);
+    }
+}
+
 static void handling_free(struct handling *h)
 {
+    accounts_leave(h);
     answer_done(&h->call.answer);
     change_done(&h->call.change);
     json_decref(h->body);
@@ -263,17 +284,26 @@ static int gate(struct control *c, const struct request *r, struct arena *arena,
     return 0;
 }
 
-/* Strangers share a bucket by address, and a small one: it also slows guessing. */
-static int rate_limit(struct control *c, const char *who, bool stranger, struct answer *answer, struct berth_err *err)
+/* Strangers share a bucket by address, and a small one: it also slows guessing. Users have one each, however many tokens
+ * they have. Agents, by their certificates, and pieces of a session are exempt; so are administrators, unless berthd was
+ * started with a limit. */
+static int rate_limit(struct handling *h)
 {
+    struct call *call = &h->call;
+    struct control *c = call->control;
+    const struct caller *who = &call->caller;
+    bool stranger = !who->user[0] && !who->node[0];
     double per_s = stranger ? STRANGER_PER_S : c->in_force.requests_per_s;
+    bool exempt = who->node[0] || (!stranger && call->route && call->route->flags & ROUTE_RAW) ||
+                  (who->scope[PERMIT_SYSTEM] != SCOPE_NONE && c->options.requests_per_s <= 0);
     int64_t retry_ns = 0;
-    if (c->in_force.requests_per_s <= 0 || !who ||
-        limit_take(c->limits, who, per_s, per_s * BURST_S, c->env.steady_ns(c->env.ctx), &retry_ns))
+    if (exempt || c->in_force.requests_per_s <= 0 || (stranger && !h->request.remote) ||
+        limit_take(c->limits, stranger ? h->request.remote : arena_fmt(&call->arena, "user:%s", who->user), per_s,
+                   per_s * BURST_S, c->env.steady_ns(c->env.ctx), &retry_ns))
         return 0;
     metric_add(c->metrics, METRIC_RATE_LIMITED, 0, 1);
-    answer->retry_after_s = retry_ns / 1000000000 + 1;
-    return err_set(err, EDQUOT, "too many requests; %.0f a second are allowed", per_s);
+    call->answer.retry_after_s = retry_ns / 1000000000 + 1;
+    return err_set(&call->err, EDQUOT, "too many requests; %.0f a second are allowed", per_s);
 }
 
 int control_admit(struct control *c, const struct request *r, uint64_t *ret_body_max)
@@ -535,6 +565,118 @@ static int read_flags(struct handling *h)
     return 0;
 }
 
+/* ---- whose turn it is ---------------------------------------------------------------------------------------------- */
+
+/* Lists and dry runs cost much whatever the route is. */
+static bool costs_much(const struct call *c)
+{
+    bool lists = c->route->flags & ROUTE_STREAMS && !call_query(c, "watch");
+    return c->dry_run || lists || c->route->flags & ROUTE_HEAVY;
+}
+
+/* Heavy requests of one user, and of one address, are few at a time. Agents and administrators are exempt. */
+static int heavy_begin(struct handling *h)
+{
+    struct call *c = &h->call;
+    if (c->caller.node[0] || c->caller.scope[PERMIT_SYSTEM] != SCOPE_NONE || !costs_much(c))
+        return 0;
+    if (fair_account_begin_heavy(h->user, HEAVY_USER_MAX)) {
+        h->heavy = fair_account_begin_heavy(h->address, HEAVY_ADDRESS_MAX);
+        if (h->heavy)
+            return 0;
+        fair_account_end_heavy(h->user);
+    }
+    metric_add(c->control->metrics, METRIC_RATE_LIMITED, 0, 1);
+    return err_set(&c->err, EDQUOT, "too many lists, dry runs or forecasts at a time; %d are allowed", HEAVY_USER_MAX);
+}
+
+static void go(struct handling *h)
+{
+    struct call *call = &h->call;
+    struct control *c = call->control;
+    int rc = c->stopping ? err_set(&call->err, ENOSPC, "berthd is stopping; try again soon") : parse_body(h);
+    if (rc < 0)
+        fail(h, rc);
+    else if (call->route->flags & ROUTE_WAKES)
+        scheduler_force(c->scheduler, planned, h);
+    else if (call->route->flags & ROUTE_BESIDE)
+        go_beside(h);
+    else
+        attempt(h);
+}
+
+/* Runs the request; its user pays for the time. */
+static void go_charged(struct handling *h)
+{
+    struct control *c = h->call.control;
+    struct fair_account *user = h->user;
+    int64_t start_ns = c->env.steady_ns(c->env.ctx);
+    fair_account_rejoin(user); /* the request may be over and gone */
+    go(h);
+    fair_queue_charge(c->requests, user, c->env.steady_ns(c->env.ctx) - start_ns);
+    fair_account_leave(c->requests, user);
+}
+
+static void serve_soon(struct control *c)
+{
+    if (c->serve_asked || (fair_queue_has_slice(c->requests) && !fair_queue_waiting(c->requests)))
+        return;
+    c->serve_asked = true;
+    c->env.serve_soon(c->env.ctx);
+}
+
+static struct handling *handling_of(struct fair_entry *e)
+{
+    return (struct handling *)((char *)e - offsetof(struct handling, entry));
+}
+
+void control_serve(struct control *c)
+{
+    struct fair_entry *e;
+    c->serve_asked = false;
+    fair_queue_renew(c->requests);
+    while (fair_queue_has_slice(c->requests) && (e = fair_queue_pop(c->requests)))
+        go_charged(handling_of(e));
+    serve_soon(c);
+}
+
+void requests_stop(struct control *c)
+{
+    for (struct fair_entry *e; (e = fair_queue_pop(c->requests));)
+        go(handling_of(e));
+}
+
+/* Runs the request at once if nobody waits, or lets it wait for its turn. */
+static void take_turn(struct handling *h)
+{
+    struct control *c = h->call.control;
+    h->entry.bytes = sizeof *h + h->request.body_len;
+    if (!c->env.serve_soon) {
+        go(h);
+    } else if (fair_queue_idle(c->requests)) {
+        go_charged(h);
+        serve_soon(c);
+    } else if (fair_queue_push(c->requests, h->user, &h->entry)) {
+        serve_soon(c);
+    } else {
+        metric_add(c->metrics, METRIC_RATE_LIMITED, 0, 1);
+        fail(h, err_set(&h->call.err, EDQUOT, "too many of your requests wait already; try again"));
+    }
+}
+
+/* The accounts that pay for the request: of the user or node, and of the address. */
+static void accounts_join(struct handling *h)
+{
+    struct call *call = &h->call;
+    const struct caller *who = &call->caller;
+    const char *remote = arena_fmt(&call->arena, "@%s", h->request.remote ? h->request.remote : "");
+    const char *name = who->node[0]   ? arena_fmt(&call->arena, "node:%s", who->node)
+                       : who->user[0] ? arena_fmt(&call->arena, "user:%s", who->user)
+                                      : remote;
+    h->user = fair_account_join(call->control->requests, name);
+    h->address = fair_account_join(call->control->requests, remote);
+}
+
 void control_handle(struct control *c, const struct request *request, control_answered *answered, void *ctx)
 {
     struct handling *h = mem_zalloc(sizeof *h);
@@ -552,13 +694,8 @@ void control_handle(struct control *c, const struct request *request, control_an
     c->calls++;
 
     int rc = gate(c, &h->request, &call->arena, &call->route, call->args, &call->caller, &call->err);
-    const struct caller *caller = &call->caller;
-    bool stranger = !caller->token[0] && !caller->node[0] && !caller->user[0];
-    const char *who = stranger           ? request->remote
-                      : caller->token[0] ? caller->token
-                      : caller->node[0]  ? caller->node
-                                         : caller->user;
-    int limited = rate_limit(c, who, stranger, &call->answer, &call->err); /* whatever comes of it */
+    accounts_join(h);
+    int limited = rate_limit(h); /* whatever comes of it */
     rc = limited < 0 ? limited : rc;
     if (rc == 0 && c->stopping)
         rc = err_set(&call->err, ENOSPC, "berthd is stopping; try again soon");
@@ -568,13 +705,9 @@ void control_handle(struct control *c, const struct request *request, control_an
         rc = read_flags(h);
     }
     if (rc == 0)
-        rc = parse_body(h);
+        rc = heavy_begin(h);
     if (rc < 0)
         fail(h, rc);
-    else if (call->route->flags & ROUTE_WAKES)
-        scheduler_force(c->scheduler, planned, h);
-    else if (call->route->flags & ROUTE_BESIDE)
-        go_beside(h);
     else
-        attempt(h);
+        take_turn(h);
 }

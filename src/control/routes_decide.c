@@ -133,13 +133,14 @@ static int backup(struct call *c)
 enum { NO_BODY_MAX = 64 }; /* {} and the like */
 
 const struct route decide_routes[] = {
-    {"POST", "/v1/schedule",           PERMIT_CLUSTER, 0,           ROUTE_WAKES,  schedule,     "Make a plan now",                          NULL, NULL                        },
-    {"GET",  "/v1/why/{kind}/{id}",    PERMIT_CLUSTER, 0,           0,            why_run,      "Why is it not as wished",                  NULL, NULL                        },
-    {"GET",  "/v1/events",             PERMIT_READ,    0,           0,            events,       "What happened lately",                     NULL, "limit,id"                  },
-    {"GET",  "/v1/audit",              PERMIT_AUDIT,   0,           0,            audit,        "Who changed what",                         NULL, "limit,from,who,subject,all"},
-    {"GET",  "/v1/audit/{seq}",        PERMIT_AUDIT,   0,           0,            audit_one,    "A record, of a decision with all it says", NULL, NULL                        },
-    {"POST", "/v1/audit/{seq}/replay", PERMIT_AUDIT,   NO_BODY_MAX, 0,            audit_replay, "Make a decision again, and compare",
-     NULL,                                                                                                                                        NULL                        },
-    {"GET",  "/v1/backup",             PERMIT_SYSTEM,  0,           ROUTE_BESIDE, backup,       "The whole store in one file",              NULL, NULL                        },
+    {"POST", "/v1/schedule",           PERMIT_CLUSTER, 0,           ROUTE_WAKES | ROUTE_HEAVY, schedule,     "Make a plan now",                          NULL, NULL                        },
+    {"GET",  "/v1/why/{kind}/{id}",    PERMIT_CLUSTER, 0,           ROUTE_HEAVY,               why_run,      "Why is it not as wished",                  NULL, NULL                        },
+    {"GET",  "/v1/events",             PERMIT_READ,    0,           ROUTE_HEAVY,               events,       "What happened lately",                     NULL, "limit,id"                  },
+    {"GET",  "/v1/audit",              PERMIT_AUDIT,   0,           ROUTE_HEAVY,               audit,        "Who changed what",                         NULL, "limit,from,who,subject,all"},
+    {"GET",  "/v1/audit/{seq}",        PERMIT_AUDIT,   0,           ROUTE_HEAVY,               audit_one,    "A record, of a decision with all it says",
+     NULL,                                                                                                                                                     NULL                        },
+    {"POST", "/v1/audit/{seq}/replay", PERMIT_AUDIT,   NO_BODY_MAX, ROUTE_HEAVY,               audit_replay,
+     "Make a decision again, and compare",                                                                                                               NULL, NULL                        },
+    {"GET",  "/v1/backup",             PERMIT_SYSTEM,  0,           ROUTE_BESIDE,              backup,       "The whole store in one file",              NULL, NULL                        },
 };
 const size_t decide_routes_len = sizeof decide_routes / sizeof *decide_routes;

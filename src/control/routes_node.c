@@ -85,7 +85,7 @@ const struct route node_routes[] = {
     ROUTE("GET", "/v1/instances/{id}", PERMIT_READ, 0, 0, instance_get, "Read an instance"),
     ROUTE("POST", "/v1/instances/{id}/migrate", PERMIT_MANAGE, VERB_BODY_MAX, ROUTE_CHANGES, instance_migrate,
           "Move an instance: the new one is ready before the old one stops", .body = &migrate_keys),
-    ROUTE("GET", "/v1/migrations", PERMIT_READ, 0, 0, migration_list, "List what moves"),
+    ROUTE("GET", "/v1/migrations", PERMIT_READ, 0, ROUTE_HEAVY, migration_list, "List what moves"),
     ROUTE("POST", "/v1/migrations/{id}/undo", PERMIT_MANAGE, 0, ROUTE_CHANGES, migration_undo,
           "Take a move back, before the old instance stops"),
 };

@@ -150,18 +150,19 @@ static int openapi(struct call *c)
 
 #define STREAM .flags = ROUTE_STREAMS, .query = "watch"
 const struct route publish_routes[] = {
-    {"GET",                                            "/v1/nodes/{id}/config", PERMIT_SELF,                                             .run = node_config,                                                                                                          .summary = "What a node shall run",
-     .flags = ROUTE_STREAMS, .query = "watch,epoch"},
-    {"GET",                          "/v1/nodes/{id}/gateway",                                                 PERMIT_SELF,                                                                                                    .run = node_gateway,
-     .summary = "Routes from a node to every service",STREAM},
-    {"GET", "/v1/services",                  PERMIT_READ,                                                                         .run = services,                                                                                                                                                                                                .summary = "Where the services are",                                                                STREAM},
-    {"GET",                                 "/v1/services/{id}",                     PERMIT_READ,.run = service,.summary = "Where a service is",STREAM},
-    {"GET",                                     "/v1/rbac",                          PERMIT_SELF,                                                     .run = rbac,                                                                                                                                                                                                                                                 .summary = "The table of who may do what where",                                                                                                                                                                                                                                                                                                                                                                                           STREAM},
-    {"GET",  "/metrics",PERMIT_SYSTEM,.run = metrics,.summary = "Numbers for Prometheus"},
-    {"GET",                                            "/healthz",                                                        PERMIT_PUBLIC,                                                                                                              .run = healthz,                                                                                                                                                                                                                                               .summary = "Does the daemon answer?"},
-    {"GET",                                            "/readyz",              PERMIT_PUBLIC, .run = readyz, .summary = "Does the daemon take changes?"},
-    {"GET",                                            "/version",               PERMIT_PUBLIC,                                            .run = version,                                                                                                                                                          .summary = "Which version runs"},
-    {"GET",                                            "/openapi.json",              PERMIT_PUBLIC,                                          .run = openapi,                                                                                                            .summary = "This reference, for programs"},
+    ROUTE("GET", "/v1/nodes/{id}/config", PERMIT_SELF, .run = node_config, .summary = "What a node shall run",
+          .flags = ROUTE_STREAMS, .query = "watch,epoch"),
+    ROUTE("GET", "/v1/nodes/{id}/gateway", PERMIT_SELF, .run = node_gateway,
+          .summary = "Routes from a node to every service", STREAM),
+    ROUTE("GET", "/v1/services", PERMIT_READ, .run = services, .summary = "Where the services are", STREAM),
+    ROUTE("GET", "/v1/services/{id}", PERMIT_READ, .run = service, .summary = "Where a service is", STREAM),
+    ROUTE("GET", "/v1/rbac", PERMIT_SELF, .run = rbac, .summary = "The table of who may do what where", STREAM),
+    ROUTE("GET", "/metrics", PERMIT_SYSTEM, .run = metrics, .summary = "Numbers for Prometheus"),
+    ROUTE("GET", "/healthz", PERMIT_PUBLIC, .run = healthz, .summary = "Does the daemon answer?"),
+    ROUTE("GET", "/readyz", PERMIT_PUBLIC, .run = readyz, .summary = "Does the daemon take changes?"),
+    ROUTE("GET", "/version", PERMIT_PUBLIC, .run = version, .summary = "Which version runs"),
+    ROUTE("GET", "/openapi.json", PERMIT_PUBLIC, .run = openapi, .summary = "This reference, for programs",
+          .flags = ROUTE_HEAVY),
 };
 #undef STREAM
 const size_t publish_routes_len = sizeof publish_routes / sizeof *publish_routes;

@@ -282,12 +282,12 @@ int usage_get(struct call *c)
 }
 
 const struct route usage_routes[] = {
-    ROUTE("GET", "/v1/usage", PERMIT_READ, 0, 0, usage_get, "Sum up what was used by what is over",
+    ROUTE("GET", "/v1/usage", PERMIT_READ, 0, ROUTE_HEAVY, usage_get, "Sum up what was used by what is over",
           .query = "user,group,queue,from,to,by"),
-    ROUTE("GET", "/v1/usage_records", PERMIT_READ, 0, 0, usage_list,
+    ROUTE("GET", "/v1/usage_records", PERMIT_READ, 0, ROUTE_HEAVY, usage_list,
           "What each instance has used that is over, in the order of their ends",
           .query = "after,limit,tail,user,group"),
-    ROUTE("GET", "/v1/shares", PERMIT_READ, 0, 0, shares_run, "Past use of users, and who is owed the most"),
+    ROUTE("GET", "/v1/shares", PERMIT_READ, 0, ROUTE_HEAVY, shares_run, "Past use of users, and who is owed the most"),
     ROUTE("GET", "/v1/prices", PERMIT_CLUSTER, 0, 0, prices_run, "What use costs"),
 };
 const size_t usage_routes_len = sizeof usage_routes / sizeof *usage_routes;

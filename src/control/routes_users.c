@@ -43,7 +43,7 @@ static const char lists[] = "limit,after,watch", filtered[] = "limit,after,watch
 const struct route users_routes[] = {
     ROUTE("GET", "/v1/users", SEE, ROUTE_STREAMS, user_list, "List users", .query = filtered),
     ROUTE("POST", "/v1/users", USERS, ROUTE_CHANGES, user_create, "Add a user"),
-    ROUTE("POST", "/v1/users/import", PERMIT_USERS, ARCHIVE_BYTES_MAX, ROUTE_CHANGES, user_import,
+    ROUTE("POST", "/v1/users/import", PERMIT_USERS, ARCHIVE_BYTES_MAX, ROUTE_CHANGES | ROUTE_HEAVY, user_import,
           "Take in a user from an archive", .query = takes),
     ROUTE("GET", "/v1/users/{id}", SEE, 0, user_get, "Read a user"),
     ROUTE("PUT", "/v1/users/{id}", USERS, ROUTE_CHANGES, user_replace, "Add or replace a user"),
@@ -53,7 +53,8 @@ const struct route users_routes[] = {
     ROUTE("POST", "/v1/users/{id}/disable", USERS, ROUTE_CHANGES, user_disable,
           "Suspend a user's apps, and let no token of theirs in"),
     ROUTE("POST", "/v1/users/{id}/enable", USERS, ROUTE_CHANGES, user_enable, "Bring all back as it was"),
-    ROUTE("GET", "/v1/users/{id}/export", SEE, 0, user_export, "A user with all that is theirs, as an archive"),
+    ROUTE("GET", "/v1/users/{id}/export", SEE, ROUTE_HEAVY, user_export,
+          "A user with all that is theirs, as an archive"),
 
     ROUTE("GET", "/v1/groups", ANYONE, ROUTE_STREAMS, group_list, "List groups", .query = lists),
     ROUTE("POST", "/v1/groups", USERS, ROUTE_CHANGES, group_create, "Add a group"),

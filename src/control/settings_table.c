@@ -34,7 +34,8 @@ static const struct row {
     [SETTING_HISTORY_REVISIONS] =
         NUMBER("history_revisions", 100000, 1000, 100000000, "revisions that watches can go back"),
     [SETTING_REQUESTS_PER_S] =
-        NUMBER("requests_per_s", 0, 0, 1000000, "requests a second of one caller; 0: as berthd was started"),
+        NUMBER("requests_per_s", 200, 0, 1000000,
+               "requests a second of one user who is no administrator, and ten times as many at once; 0: no limit"),
     [SETTING_AUDIT_EVERY] = NUMBER("audit_every", 0, 0, 1000000, "cycles between audits of every counter; 0: never"),
     [SETTING_HOLDER_SHOWN] =
         TEXT("holder_shown", "group", "what others see of who holds a device: nobody, the group, or the user",

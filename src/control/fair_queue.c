@@ -1,0 +1,209 @@
+#include "control/fair_queue.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/vec.h"
+
+struct fair_account {
+    uint32_t index; /* in fair_queue.accounts */
+    uint32_t joined;
+    uint64_t hash;
+    size_t heavy, waiting, bytes;
+    int64_t credit_ns;                 /* may be negative: used beyond its turns */
+    struct fair_entry *first, **last;  /* waiting, oldest first */
+    struct fair_account *next, **link; /* of those with waiting entries; link is NULL outside that list */
+    char name[];
+};
+
+struct fair_queue {
+    struct fair_account *active, **active_last; /* whose turn it is comes first */
+    int64_t slice_ns;
+    size_t waiting, accounts_len;
+    uint64_t seed;
+    struct map map;
+    VEC(struct fair_account *) accounts; /* NULL where free */
+    VEC(uint32_t) unused;                /* free places among them */
+};
+
+struct fair_queue *fair_queue_new(uint64_t seed)
+{
+    struct fair_queue *q = mem_zalloc(sizeof *q);
+    q->seed = seed;
+    q->slice_ns = FAIR_SLICE_NS;
+    q->active_last = &q->active;
+    return q;
+}
+
+void fair_queue_free(struct fair_queue *q)
+{
+    if (!q)
+        return;
+    assert(q->waiting == 0 && q->accounts_len == 0);
+    map_done(&q->map);
+    vec_done(&q->accounts);
+    vec_done(&q->unused);
+    mem_free(q);
+}
+
+/* ---- accounts ------------------------------------------------------------------------------------------------------ */
+
+static bool same_name(const void *ctx, uint32_t value, const void *key)
+{
+    const struct fair_queue *q = ctx;
+    return strcmp(q->accounts.at[value]->name, key) == 0;
+}
+
+struct fair_account *fair_account_join(struct fair_queue *q, const char *name)
+{
+    size_t len = strlen(name);
+    uint64_t hash = hash_bytes(name, len, q->seed);
+    uint32_t index = map_find(&q->map, hash, same_name, q, name);
+    if (index == MAP_NONE) {
+        struct fair_account *a = mem_zalloc(sizeof *a + len + 1);
+        memcpy(a->name, name, len + 1);
+        a->hash = hash;
+        a->last = &a->first;
+        if (q->unused.len) {
+            index = q->unused.at[--q->unused.len];
+        } else {
+            index = (uint32_t)q->accounts.len;
+            vec_push(&q->accounts, NULL);
+        }
+        a->index = index;
+        q->accounts.at[index] = a;
+        map_add(&q->map, hash, index);
+        q->accounts_len++;
+    }
+    q->accounts.at[index]->joined++;
+    return q->accounts.at[index];
+}
+
+void fair_account_rejoin(struct fair_account *a)
+{
+    a->joined++;
+}
+
+void fair_account_leave(struct fair_queue *q, struct fair_account *a)
+{
+    assert(a->joined > 0);
+    if (--a->joined)
+        return;
+    assert(!a->first && !a->link && a->heavy == 0);
+    map_drop(&q->map, a->hash, a->index);
+    q->accounts.at[a->index] = NULL;
+    vec_push(&q->unused, a->index);
+    q->accounts_len--;
+    mem_free(a);
+}
+
+bool fair_account_begin_heavy(struct fair_account *a, size_t max)
+{
+    if (a->heavy >= max)
+        return false;
+    a->heavy++;
+    return true;
+}
+
+void fair_account_end_heavy(struct fair_account *a)
+{
+    assert(a->heavy > 0);
+    a->heavy--;
+}
+
+size_t fair_queue_accounts(const struct fair_queue *q)
+{
+    return q->accounts_len;
+}
+
+/* ---- turns --------------------------------------------------------------------------------------------------------- */
+
+static void active_append(struct fair_queue *q, struct fair_account *a)
+{
+    a->next = NULL;
+    a->link = q->active_last;
+    *q->active_last = a;
+    q->active_last = &a->next;
+}
+
+static void active_remove(struct fair_queue *q, struct fair_account *a)
+{
+    *a->link = a->next;
+    if (a->next)
+        a->next->link = a->link;
+    else
+        q->active_last = a->link;
+    a->link = NULL;
+}
+
+bool fair_queue_idle(const struct fair_queue *q)
+{
+    return q->waiting == 0 && q->slice_ns > 0;
+}
+
+bool fair_queue_push(struct fair_queue *q, struct fair_account *a, struct fair_entry *e)
+{
+    if (a->waiting >= FAIR_WAITING_MAX || (a->waiting && a->bytes + e->bytes > FAIR_BYTES_MAX))
+        return false;
+    a->waiting++;
+    a->bytes += e->bytes;
+    e->next = NULL;
+    e->account = a;
+    *a->last = e;
+    a->last = &e->next;
+    q->waiting++;
+    if (a->link)
+        return true;
+    a->credit_ns = (a->credit_ns < 0 ? a->credit_ns : 0) + FAIR_QUANTUM_NS; /* idle time saves nothing up */
+    active_append(q, a);
+    return true;
+}
+
+struct fair_entry *fair_queue_pop(struct fair_queue *q)
+{
+    struct fair_account *a = q->active;
+    if (!a)
+        return NULL;
+    while (a->credit_ns <= 0) {
+        a->credit_ns += FAIR_QUANTUM_NS;
+        active_remove(q, a);
+        active_append(q, a);
+        a = q->active;
+    }
+    struct fair_entry *e = a->first;
+    a->first = e->next;
+    if (!a->first) {
+        a->last = &a->first;
+        active_remove(q, a);
+    }
+    q->waiting--;
+    a->waiting--;
+    a->bytes -= e->bytes;
+    return e;
+}
+
+void fair_queue_charge(struct fair_queue *q, struct fair_account *a, int64_t ns)
+{
+    q->slice_ns -= ns;
+    a->credit_ns -= ns;
+    if (a->credit_ns < -FAIR_DEBT_NS_MAX)
+        a->credit_ns = -FAIR_DEBT_NS_MAX;
+}
+
+void fair_queue_renew(struct fair_queue *q)
+{
+    q->slice_ns = FAIR_SLICE_NS;
+}
+
+bool fair_queue_has_slice(const struct fair_queue *q)
+{
+    return q->slice_ns > 0;
+}
+
+size_t fair_queue_waiting(const struct fair_queue *q)
+{
+    return q->waiting;
+}

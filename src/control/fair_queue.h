@@ -1,0 +1,59 @@
+/* fair_queue.h - decides which request runs next: one queue per account, served in turn by the time that each has used.
+ *
+ * An account is a user, a node or an address. Accounts with waiting entries take turns (deficit round robin): an account that
+ * has used more than its quantum waits until the others had theirs, so one account's backlog delays the first entry of
+ * another by about one entry. One thread runs the entries in slices: when a slice is used up, the caller returns to its
+ * event loop before the next slice. Time is an argument. Knows nothing of requests; handle.c runs them.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct fair_queue;
+struct fair_account;
+
+/* Embedded in what waits. */
+struct fair_entry {
+    struct fair_entry *next;
+    struct fair_account *account;
+    size_t bytes; /* that it keeps in memory while it waits; the caller's to set */
+};
+
+/* What may wait of one account. */
+enum { FAIR_WAITING_MAX = 1024, FAIR_BYTES_MAX = 16 << 20 };
+
+#define FAIR_SLICE_NS INT64_C(5000000)
+#define FAIR_QUANTUM_NS INT64_C(2000000)
+#define FAIR_DEBT_NS_MAX INT64_C(200000000) /* time used beyond this is forgiven */
+
+/* The seed keeps strangers from choosing names that collide. */
+struct fair_queue *fair_queue_new(uint64_t seed);
+/* Every account was left before. */
+void fair_queue_free(struct fair_queue *q);
+
+/* The account of this name, made where there is none; it is freed when everybody who joined has left. */
+struct fair_account *fair_account_join(struct fair_queue *q, const char *name);
+/* Joins once more. */
+void fair_account_rejoin(struct fair_account *a);
+void fair_account_leave(struct fair_queue *q, struct fair_account *a);
+/* Heavy requests under way: one more, unless there are `max`. */
+bool fair_account_begin_heavy(struct fair_account *a, size_t max);
+void fair_account_end_heavy(struct fair_account *a);
+
+/* May an entry run at once? Nothing waits, and the slice is not used up. */
+bool fair_queue_idle(const struct fair_queue *q);
+/* The entry waits at the end of the account's queue; whoever pushes has joined the account and stays until the entry is popped.
+ * False: too much of this account waits, and nothing was done. */
+bool fair_queue_push(struct fair_queue *q, struct fair_account *a, struct fair_entry *e);
+/* Takes out the entry that runs next; NULL: nothing waits. */
+struct fair_entry *fair_queue_pop(struct fair_queue *q);
+/* The account has used so much time, of the slice and of its turn. */
+void fair_queue_charge(struct fair_queue *q, struct fair_account *a, int64_t ns);
+/* A new slice begins. */
+void fair_queue_renew(struct fair_queue *q);
+/* Is there something left in the slice? */
+bool fair_queue_has_slice(const struct fair_queue *q);
+size_t fair_queue_waiting(const struct fair_queue *q);
+size_t fair_queue_accounts(const struct fair_queue *q);

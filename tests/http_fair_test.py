@@ -1,0 +1,193 @@
+"""Cases of http_fair_test.sh: one user asks for much and reads little; other users are served, and berthd stays small.
+Standard library only; prints TAP. Asserts counts and memory, no times; the times are printed."""
+import contextlib
+import http.client
+import json
+import os
+import queue
+import re
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+BERTHD = sys.argv[1]
+PATIENCE = int(os.environ.get("BERTH_PATIENCE", "120"))
+CASES = []
+JOBS, JOB_BYTES, REQUESTS = 60, 480_000, 80
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+class Daemon:
+    """A running berthd with an administrator, an attacker `mallory` and another user `alice`."""
+
+    def __init__(self, *options):
+        self.root = tempfile.mkdtemp(prefix="berth-fair-")
+        self.log = open(os.path.join(self.root, "log"), "wb")
+        data = os.path.join(self.root, "data")
+        self.process = subprocess.Popen([BERTHD, "--data", data, "--listen", "127.0.0.1:0", "--init", *options],
+                                        stdout=subprocess.PIPE, stderr=self.log, text=True)
+        line = self.process.stdout.readline()
+        self.port = int(re.fullmatch(r"ready http://\S+:([1-9]\d*)\n", line).group(1))
+        with open(os.path.join(data, "admin.token"), encoding="ascii") as f:
+            self.tokens = {"admin": f.read().strip()}
+        for user in "mallory", "alice":
+            self.must(201, "admin", "POST", "/v1/users", {"id": user, "role": "user"})
+            answer = self.must(201, "admin", "POST", "/v1/tokens", {"user": user})
+            self.tokens[user] = answer["token"]
+
+    def request_text(self, user, method, path, body=None, close=False):
+        data = json.dumps(body).encode() if body is not None else b""
+        head = [f"{method} {path} HTTP/1.1", "Host: h", f"Authorization: Bearer {self.tokens[user]}",
+                f"Content-Length: {len(data)}"] + (["Connection: close"] if close else [])
+        return "\r\n".join(head).encode() + b"\r\n\r\n" + data
+
+    def dial(self, receive_bytes=None, address=None):
+        s = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        s.settimeout(PATIENCE)
+        if receive_bytes:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        if address:
+            s.bind((address, 0))
+        s.connect(("127.0.0.1", self.port))
+        return s
+
+    def ask(self, user, method, path, body=None, address=None):
+        """(status, decoded body, headers); of a refused connection the status alone."""
+        with contextlib.closing(self.dial(address=address)) as s:
+            s.sendall(self.request_text(user, method, path, body, close=True))
+            answer = http.client.HTTPResponse(s)
+            answer.begin()
+            text = answer.read()
+            is_json = answer.getheader("Content-Type", "").startswith("application/json")
+            return answer.status, json.loads(text) if is_json else text, answer.headers
+
+    def must(self, status, *args, **more):
+        found, body, _ = self.ask(*args, **more)
+        assert found == status, f"{args[:3]}: {found}, not {status}: {str(body)[:300]}"
+        return body
+
+    def memory_mb(self, key="VmHWM"):
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as f:
+            return int(re.search(rf"^{key}:\s+(\d+) kB", f.read(), re.M).group(1)) / 1024
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.process.stdout.close()
+        self.log.close()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def fill(self, user="mallory", count=JOBS, size=JOB_BYTES):
+        values = {f"V{i}": "x" * 4000 for i in range(size // 4010)}
+        for _ in range(count):
+            self.must(201, user, "POST", "/v1/jobs", {"hold": True, "command": ["/bin/true"], "env": values})
+
+
+class Crowd:
+    """Many connections of one user, each with one request, read as fast as they come by one thread."""
+
+    def __init__(self, daemon, user, count, path):
+        self.daemon, self.statuses, self.bytes = daemon, [], 0
+        self.selector = selectors.DefaultSelector()
+        self.left = 0
+        for _ in range(count):
+            s = daemon.dial()
+            self.selector.register(s, selectors.EVENT_READ, bytearray())
+            self.left += 1
+        for key in list(self.selector.get_map().values()):
+            key.fileobj.sendall(daemon.request_text(user, "GET", path, close=True))
+        self.thread = threading.Thread(target=self.read)
+        self.thread.start()
+
+    def read(self):
+        while self.left:
+            for key, _ in self.selector.select(PATIENCE):
+                try:
+                    piece = key.fileobj.recv(1 << 20)
+                except OSError:
+                    piece = b""
+                self.bytes += len(piece)
+                if len(key.data) < 16:
+                    key.data.extend(piece[:16])
+                if not piece:
+                    self.statuses.append(int(key.data[9:12] or 0))
+                    self.selector.unregister(key.fileobj)
+                    key.fileobj.close()
+                    self.left -= 1
+
+    def served(self):
+        return self.statuses.count(200)
+
+
+def equal(found, want):
+    assert found == want, f"found {found!r}, not {want!r}"
+
+
+@case
+def lists_of_one_user_do_not_delay_another(_):
+    """80 requests at once for 60 jobs of 480 KB made everybody wait for all of them."""
+    daemon = Daemon()
+    try:
+        daemon.fill()
+        quiet = time.monotonic()
+        daemon.must(201, "alice", "POST", "/v1/jobs", {"command": ["/bin/true"], "hold": True})
+        quiet = time.monotonic() - quiet
+        begun = time.monotonic()
+        crowd = Crowd(daemon, "mallory", REQUESTS, "/v1/jobs?limit=10000")
+        while not crowd.served():  # the attack is under way
+            time.sleep(0.001)
+        before = [crowd.served()]
+        at = time.monotonic()
+        for _ in range(5):
+            daemon.must(201, "alice", "POST", "/v1/jobs", {"command": ["/bin/true"], "hold": True})
+            before.append(crowd.served())
+        wait = (time.monotonic() - at) / 5
+        crowd.thread.join()
+        print(f"# alice: {quiet * 1000:.1f} ms quiet, {wait * 1000:.1f} ms beside {REQUESTS} lists;"
+              f" attack {time.monotonic() - begun:.1f} s, {crowd.bytes >> 20} MiB;"
+              f" answered before each of alice's: {before}; berthd at most {daemon.memory_mb():.0f} MB;"
+              f" statuses { {s: crowd.statuses.count(s) for s in set(crowd.statuses)} }", flush=True)
+        most = max(b - a for a, b in zip(before, before[1:]))
+        assert most <= 8, f"{most} requests of the attacker were answered before one of another user: {before}"
+        refused = crowd.statuses.count(429)
+        equal(crowd.served() + refused, REQUESTS)
+        assert refused > 0, "as many heavy requests at a time as a user likes"
+        assert daemon.memory_mb() < 400, f"berthd took {daemon.memory_mb():.0f} MB"
+    finally:
+        daemon.end()
+
+
+def main():
+    wanted = sys.argv[2:]
+    failed = 0
+    for number, function in enumerate(CASES, 1):
+        if wanted and function.__name__ not in wanted:
+            continue
+        try:
+            function(None)
+            print(f"ok {number} - {function.__name__}", flush=True)
+        except Exception:  # every case is told
+            failed += 1
+            print("# " + "\n# ".join(traceback.format_exc().splitlines()))
+            print(f"not ok {number} - {function.__name__}", flush=True)
+    print(f"1..{len(CASES)}")
+    sys.exit(1 if failed else 0)
+
+
+main()
