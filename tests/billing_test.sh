@@ -221,27 +221,49 @@ webhook_again() {
 }
 
 mail_by_program() {
+    [ "$(id -u)" = 0 ] || { echo 'skip: only root has files of root'; return 0; }
     mkdir -p "$work/bin"
     printf '#!/bin/sh\nprintf "%%s|" "$@" >%s/mail\ncat >>%s/mail\n' "$work" "$work" >"$work/bin/sendmail"
     chmod +x "$work/bin/sendmail"
-    berth system settings mail_command="$work/bin/sendmail" mail_from=berth@here.example || return 1
+    ! berth system settings mail_command="$work/bin/sendmail" 2>"$work/err" || return 1
+    grep -q '/etc/berth/berthd.conf' "$work/err" || return 1
+    echo "mail_command = $work/bin/sendmail" >"$work/berthd.conf"
+    stop && serve --config "$work/berthd.conf" && berth system settings mail_from=berth@here.example || return 1
     run_job ann '"notify": ["mailto:ann@there.example"]' '"state": "failed", "exit": 4' || return 1
     until_ok grep -q 'it ended with code 4' "$work/mail" || return 1
     grep -qF -- '-i|-f|berth@here.example|--|ann@there.example|' "$work/mail" && grep -q '^Subject: Berth: job' "$work/mail"
 }
 
 mail_by_smtp() {
-    berth system settings mail_command= smtp_url="smtp://127.0.0.1:$smtp_port" || return 1
+    stop && serve && berth system settings smtp_url="smtp://127.0.0.1:$smtp_port" || return 1
     run_job ann '"notify": ["ann@there.example"]' '"state": "failed", "exit": 5' || return 1
     until_ok told 'it ended with code 5' && told 'To: ann@there.example'
 }
 
-# Only programs for mail are run, whoever may change settings.
+# Only programs for mail are run, and only what root names.
 mail_by_shell() {
-    berth system settings mail_command=/bin/sh smtp_url= || return 1
-    run_job ann '"notify": ["ann@there.example"]' '"state": "failed", "exit": 6' || return 1
-    until_ok tells 'the whole path of sendmail' && ! grep -rq 'code 6' "$work/mail" "$work/told"
+    [ "$(id -u)" = 0 ] || { echo 'skip: only root has files of root'; return 0; }
+    stop || return 1
+    echo "mail_command = /bin/sh" >"$work/berthd.conf"
+    ends 1 "$berthd" --data "$work/data" --listen 127.0.0.1:0 --config "$work/berthd.conf" || return 1
+    grep -q 'the whole path of sendmail' "$work/err" || return 1
+    echo "mail_command = $work/bin/sendmail" >"$work/berthd.conf"
+    chown 1234 "$work/bin/sendmail"
+    ends 1 "$berthd" --data "$work/data" --listen 127.0.0.1:0 --config "$work/berthd.conf" || return 1
+    grep -q 'must belong to root' "$work/err"
 }
+
+# Names that lead to this machine are refused after they are resolved; the texts do not say which of them are there.
+webhook_inside() {
+    local hosts=(localhost 127.1 2130706433 0.0.0.0 '[::1]' '[::ffff:127.0.0.1]' 169.254.169.254 no-such-host.invalid)
+    local host list="\"http://127.0.0.1:$hook_port/named\""
+    stop && serve && berth system settings notify_allow=http://,http://127.0.0.1 || return 1
+    for host in "${hosts[@]}"; do list="$list, \"http://$host:$hook_port/inside\""; done
+    run_job ann "\"notify\": [$list]" '"state": "failed", "exit": 7' || return 1
+    until_ok told '"/named"' && until_ok undelivered "${#hosts[@]}" && ! told '"/inside"'
+}
+
+undelivered() { [ "$(grep 'event=notice.undelivered' "$work/daemon.log" | grep -o 'to=[^ ]*' | sort -u | wc -l)" -ge "$1" ]; }
 
 check 'a cluster' begin
 check 'what was used is summed up' used
@@ -254,5 +276,6 @@ check 'webhooks, signed' webhooks
 check 'a webhook that ends at first' webhook_again
 check 'mail by a program' mail_by_program
 check 'mail by SMTP' mail_by_smtp
+check 'webhooks to this machine are refused' webhook_inside
 check 'no shell for mail' mail_by_shell
 kit_end

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "berthd/config.h"
 #include "berthd/init.h"
 #include "berthd/post.h"
 #include "berthd/server.h"
@@ -27,6 +28,7 @@ enum { AGENT_NAMES_MAX = 64 };
 struct daemon {
     const struct daemon_options *options;
     const struct log *log;
+    struct daemon_config config;
     struct loop *loop;
     struct worker *worker, *slow;                           /* for plans; for what may take seconds */
     struct worker *posts[NOTICES_UNDER_WAY];                /* for what people are told */
@@ -93,6 +95,18 @@ static void post_run(void *ctx, void (*work)(void *), void (*after)(void *), voi
 {
     struct daemon *d = ctx;
     worker_run(d->posts[d->post++ % NOTICES_UNDER_WAY], work, after, arg);
+}
+
+/* What is told to whoever waits for the notice says nothing about the network; the log says what happened. */
+static int post_notice(void *ctx, const struct notice_post *p, struct berth_err *err)
+{
+    const struct daemon *d = ctx;
+    struct berth_err detail = {0};
+    int rc = post_send(p, &detail, err);
+    if (rc < 0)
+        log_write(d->log, clock_read(CLOCK_REALTIME), LEVEL_INFO, "notice.undelivered",
+                  LOG_TEXT("to", p->url ? p->url : p->mail), LOG_TEXT("text", detail.text));
+    return rc;
 }
 
 static void env_wake_at(void *ctx, int64_t steady_ns)
@@ -259,7 +273,12 @@ static int control_start(struct daemon *d, const struct control_env *env, struct
     explicit_bzero(options.secret_key, sizeof options.secret_key);
     if (rc < 0)
         return rc;
-    control_set_post(d->control, &(struct control_post){.ctx = d, .run = post_run, .send = post_send});
+    control_set_post(
+        d->control,
+        &(struct control_post){.ctx = d, .run = post_run, .send = post_notice, .mail_command = d->config.mail_command});
+    if (system_setting_stored(control_state(d->control), "mail_command"))
+        NOTE(d, LEVEL_WARN, "setting.ignored", LOG_TEXT("setting", "mail_command"),
+             LOG_TEXT("text", "it is named in " DAEMON_CONFIG_PATH " or the file of --config, and nowhere else"));
     (void)state_list(control_state(d->control), KIND_USER, &users);
     if (users == 0)
         return err_set(err, ENOENT, "the store in %s is empty; remove %s/store.db and start with --init", o->data,
@@ -444,8 +463,10 @@ static int daemon_start(struct daemon *d, FILE *ready, struct berth_err *err)
         .serve_soon = env_serve_soon,
         .log = d->log,
     };
-    int rc = loop_start(d, err);
+    int rc = daemon_config_read(d->options->config, &d->config, err);
 
+    if (rc == 0)
+        rc = loop_start(d, err);
     if (rc == 0)
         rc = store_start(d, &env, err);
     if (rc == 0)
@@ -474,6 +495,7 @@ static void daemon_end(struct daemon *d)
     if (d->control && !d->stop_ns)
         control_quiesce(d->control);
     control_free(d->control);
+    daemon_config_done(&d->config);
     store_close(d->store);
     loop_free(d->loop);
     tls_identity_done(&d->identity);

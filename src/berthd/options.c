@@ -18,6 +18,8 @@ static const struct flag flags[] = {
     {"init",                FLAG_SWITCH, AT(init),            NULL,        0, 0,          "make a new cluster if the folder has none"                      },
     {"token-file",          FLAG_TEXT,   AT(token_file),      "FILE",      0, 0,
      "where --init writes the administrator's token; DIR/admin.token if not given"                                                                         },
+    {"config",              FLAG_TEXT,   AT(config),          "FILE",      0, 0,
+     "a file that belongs to root and names the programs that berthd runs; /etc/berth/berthd.conf if not given"                                            },
     {"tls",                 FLAG_SWITCH, AT(tls),             NULL,        0, 0,          "serve HTTPS with a certificate made and kept in the data folder"},
     {"tls-cert",            FLAG_TEXT,   AT(tls_cert),        "FILE",      0, 0,          "serve HTTPS with this certificate (chain) ..."                  },
     {"tls-key",             FLAG_TEXT,   AT(tls_key),         "FILE",      0, 0,          "... and its key"                                                },

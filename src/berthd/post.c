@@ -11,16 +11,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/address.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "net/client.h"
 #include "net/mail.h"
 
 #define TIMEOUT_NS (INT64_C(5) * 1000000000)
-enum { TIMEOUT_MS = 5000, OK_MIN = 200, OK_MAX = 299 };
+enum { TIMEOUT_MS = 5000, OK_MIN = 200, OK_MAX = 299, ANSWER_BYTES_MAX = 65536 };
 
 /* ---- by HTTP -------------------------------------------------------------------------------------------------------- */
 
+static bool address_allowed(void *ctx, const struct sockaddr *address)
+{
+    const struct notice_post *p = ctx;
+    return p->host_named || address_is_public(address) || notice_address_allowed(p->allow, address);
+}
+
+/* -EBADMSG: there was an answer, and it is no success. */
 static int post_url(const struct notice_post *p, struct berth_err *err)
 {
     const char *host = strstr(p->url, "://");
@@ -34,31 +42,25 @@ static int post_url(const struct notice_post *p, struct berth_err *err)
     str_addf(&target, "%s%s", p->url[path] == '/' ? "" : "/", p->url + path);
     str_addf(&signature, "X-Berth-Signature: sha256=%s", p->signature ? p->signature : "");
     const char *const headers[] = {p->signature ? str_text(&signature) : NULL, NULL};
-    struct client_config config = {.url = server, .timeout_ns = TIMEOUT_NS, .agent = "berthd"};
+    struct client_config config = {.url = server,
+                                   .timeout_ns = TIMEOUT_NS,
+                                   .agent = "berthd",
+                                   .answer_bytes_max = ANSWER_BYTES_MAX,
+                                   .address_allowed = address_allowed,
+                                   .address_ctx = (void *)p};
     struct client_request request = {
         .method = "POST", .path = str_text(&target), .headers = headers, .body = p->body, .body_len = strlen(p->body)};
     int rc = client_new(&config, &client, err);
     if (rc == 0)
         rc = client_do(client, &request, &answer, err);
     if (rc == 0 && (answer.status < OK_MIN || answer.status > OK_MAX))
-        rc = err_set(err, EIO, "it answers %d", answer.status);
+        rc = err_set(err, EBADMSG, "it answers %d", answer.status);
     client_answer_done(&answer);
     client_free(client);
     return rc;
 }
 
 /* ---- by a program --------------------------------------------------------------------------------------------------- */
-
-/* Programs that take mail as sendmail does; not just any, for who may set it may not run whatever there is. */
-static bool command_known(const char *path)
-{
-    static const char *const names[] = {"sendmail", "msmtp", "ssmtp"};
-    const char *name = strrchr(path, '/');
-    for (size_t i = 0; *path == '/' && i < sizeof names / sizeof *names; i++)
-        if (strcmp(name + 1, names[i]) == 0)
-            return true;
-    return false;
-}
 
 static int feed(int fd, const char *text)
 {
@@ -122,9 +124,6 @@ static int post_command(const struct notice_post *p, struct berth_err *err)
 {
     int ends[2] = {-1, -1};
     pid_t pid = -1;
-    if (!command_known(p->mail_command))
-        return err_set(err, EINVAL, "mail_command is the whole path of sendmail, msmtp or ssmtp, not '%s'",
-                       p->mail_command);
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_set(err, errno, "no pipe: %s", strerror(errno));
     int rc = spawn(p, ends[0], &pid);
@@ -146,9 +145,10 @@ static int post_command(const struct notice_post *p, struct berth_err *err)
     return err_set(err, EIO, "%s failed with %d", p->mail_command, rc);
 }
 
-int post_send(void *ctx, const struct notice_post *p, struct berth_err *err)
+/* ---- all of them ---------------------------------------------------------------------------------------------------- */
+
+static int send_any(const struct notice_post *p, struct berth_err *err)
 {
-    (void)ctx;
     if (p->url)
         return post_url(p, err);
     if (p->mail_command)
@@ -156,4 +156,16 @@ int post_send(void *ctx, const struct notice_post *p, struct berth_err *err)
     struct mail mail = {
         .server = p->smtp_url, .from = p->from, .to = p->mail, .text = p->body, .timeout_ns = TIMEOUT_NS};
     return mail_send(&mail, err);
+}
+
+int post_send(const struct notice_post *p, struct berth_err *detail, struct berth_err *err)
+{
+    int rc = send_any(p, detail);
+    if (rc == 0)
+        return 0;
+    /* An address that is refused is tried again like one where nobody answers: how soon it is given up tells nothing, either. */
+    if (rc == -EBADMSG)
+        return err_set(err, EIO, "%s", detail->text);
+    return err_set(err, rc == -EINVAL ? EINVAL : EIO, "%s",
+                   p->url ? "the URL cannot be reached, or may not be posted to" : "the mail server does not take it");
 }

@@ -1,7 +1,9 @@
-/* post.h - sends what people are told of their jobs: by HTTP, by a program for mail, or by SMTP. See control/notice.h. */
+/* post.h - sends what people are told of their jobs: by HTTP, by a program for mail, or by SMTP. See
+ * control/notice.h. */
 #pragma once
 
 #include "control/notice.h"
 
-/* For struct control_post; blocks for some seconds at most, on any thread. */
-int post_send(void *ctx, const struct notice_post *p, struct berth_err *err);
+/* Blocks for some seconds at most, on any thread. `detail` says what went wrong and is for the log; `err` has one
+ * text for everything that could tell its reader about the network: names, addresses, ports. */
+int post_send(const struct notice_post *p, struct berth_err *detail, struct berth_err *err);

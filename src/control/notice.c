@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/address.h"
 #include "base/mem.h"
 #include "control/control_parts.h"
 #include "control/secret.h"
@@ -53,25 +54,73 @@ static bool begins(const char *url, const char *start, size_t len)
     return start[len - 1] == '/' || !url[len] || strchr("/:?", url[len]);
 }
 
-bool notice_url_allowed(const char *allow, const char *url)
+/* Does the entry, which the URL begins with, name a host by its address, or localhost? */
+static bool names_address(const char *entry, size_t len)
 {
-    const char *host = strstr(url, "://");
-    if (!host || (strncmp(url, "https://", 8) != 0 && strncmp(url, "http://", 7) != 0))
+    const char *host = memmem(entry, len, "://", 3);
+    struct address_range range;
+    if (!host)
         return false;
     host += 3;
+    size_t rest = len - (size_t)(host - entry);
+    bool six = rest && *host == '[';
+    host += six;
+    rest -= six;
+    size_t host_len = 0;
+    while (host_len < rest && !strchr(six ? "]" : "/:?", host[host_len]))
+        host_len++;
+    return address_range_parse(host, host_len, &range) ||
+           (host_len == strlen("localhost") && strncmp(host, "localhost", host_len) == 0);
+}
+
+enum notice_allowed notice_url_allowed(const char *allow, const char *url)
+{
+    const char *host = strstr(url, "://");
+    enum notice_allowed best = NOTICE_REFUSED;
+    if (!host || (strncmp(url, "https://", 8) != 0 && strncmp(url, "http://", 7) != 0))
+        return NOTICE_REFUSED;
+    host += 3;
     if (!*host || strchr("/:?", *host) || strcspn(host, "@") < strcspn(host, "/?"))
-        return false; /* no host; or a name before it, which could pass for one */
-    for (const char *at = allow; *at;) {
+        return NOTICE_REFUSED; /* no host; or a name before it, which could pass for one */
+    for (const char *at = allow; *at && best != NOTICE_NAMED;) {
         size_t len = strcspn(at, ",");
         if (begins(url, at, len))
+            best = names_address(at, len) ? NOTICE_NAMED : NOTICE_ALLOWED;
+        at += len + (at[len] == ',');
+    }
+    return best;
+}
+
+bool notice_address_allowed(const char *allow, const struct sockaddr *address)
+{
+    for (const char *at = allow; *at;) {
+        size_t len = strcspn(at, ",");
+        struct address_range range;
+        if (address_range_parse(at, len, &range) && address_range_has(&range, address))
             return true;
         at += len + (at[len] == ',');
     }
     return false;
 }
 
-int notice_check(const struct state *s, const struct job_terms *terms, struct berth_err *err)
+int notice_allow_check(const char *allow, struct berth_err *err)
 {
+    for (const char *at = allow; *at;) {
+        size_t len = strcspn(at, ",");
+        struct address_range range;
+        if (strncmp(at, "https://", 8) != 0 && strncmp(at, "http://", 7) != 0 && !address_range_parse(at, len, &range))
+            return err_set(err, EINVAL,
+                           "notify_allow: '%.*s' is neither the beginning of a URL, like https://hooks.example.org/, "
+                           "nor an address or a range, like 10.1.0.0/16",
+                           (int)(len < 60 ? len : 60), at);
+        at += len + (at[len] == ',');
+    }
+    return 0;
+}
+
+int notice_check(const struct control *c, const struct job_terms *terms, struct berth_err *err)
+{
+    const struct state *s = c->state;
     struct arena arena;
     char shown[QUOTE_MAX];
     int rc = 0;
@@ -79,12 +128,11 @@ int notice_check(const struct state *s, const struct job_terms *terms, struct be
         return 0;
     arena_init(&arena);
     const char *allow = system_setting_text(s, SETTING_NOTIFY_ALLOW, &arena);
-    bool mail =
-        *system_setting_text(s, SETTING_MAIL_COMMAND, &arena) || *system_setting_text(s, SETTING_SMTP_URL, &arena);
+    bool mail = notices_mail_command(c->notices) || *system_setting_text(s, SETTING_SMTP_URL, &arena);
     for (size_t i = 0; rc == 0 && i < terms->notify_len; i++) {
         const char *to = terms->notify[i].to;
         bool url = strstr(to, "://") != NULL;
-        if (url && !notice_url_allowed(allow, to))
+        if (url && notice_url_allowed(allow, to) == NOTICE_REFUSED)
             rc =
                 err_set(err, EINVAL, "notify[%zu]: to: %s may not be posted to; the setting notify_allow says what may",
                         i, quote(to, shown));
@@ -93,7 +141,9 @@ int notice_check(const struct state *s, const struct job_terms *terms, struct be
         else if (!url && !mail)
             rc = err_set(
                 err, EINVAL,
-                "notify[%zu]: to: no mail is sent from here; an administrator can set mail_command or smtp_url", i);
+                "notify[%zu]: to: no mail is sent from here; an administrator can set smtp_url, or name a mail_command in "
+                "berthd's configuration file",
+                i);
     }
     arena_done(&arena);
     return rc;

@@ -48,6 +48,11 @@ void control_set_post(struct control *c, const struct control_post *post)
     c->notices->dirty = true;
 }
 
+bool notices_mail_command(const struct notices *n)
+{
+    return n->post.mail_command != NULL;
+}
+
 struct notices *notices_new(struct control *control)
 {
     struct notices *n = mem_zalloc(sizeof *n);
@@ -140,7 +145,10 @@ static int posting_make(struct errand *e, const json_t *doc)
     struct notice_post *p = &e->posting;
     *p = (struct notice_post){0};
     if (strstr(to, "://")) {
-        if (!notice_url_allowed(system_setting_text(s, SETTING_NOTIFY_ALLOW, &e->arena), to))
+        p->allow = system_setting_text(s, SETTING_NOTIFY_ALLOW, &e->arena);
+        enum notice_allowed allowed = notice_url_allowed(p->allow, to);
+        p->host_named = allowed == NOTICE_NAMED;
+        if (allowed == NOTICE_REFUSED)
             return err_set(&e->err, EPERM, "the setting notify_allow forbids it");
         p->url = arena_strdup(&e->arena, to);
         p->body = json_body(e, doc);
@@ -151,11 +159,10 @@ static int posting_make(struct errand *e, const json_t *doc)
             p->signature = sign(&e->arena, secret, p->body);
         return rc;
     }
-    const char *command = system_setting_text(s, SETTING_MAIL_COMMAND, &e->arena);
     const char *smtp = system_setting_text(s, SETTING_SMTP_URL, &e->arena);
     p->from = system_setting_text(s, SETTING_MAIL_FROM, &e->arena);
-    p->mail_command = *command ? command : NULL;
-    p->smtp_url = !*command && *smtp ? smtp : NULL;
+    p->mail_command = e->notices->post.mail_command;
+    p->smtp_url = !p->mail_command && *smtp ? smtp : NULL;
     if (!mail || !notice_mail(p->from) || (!p->mail_command && !p->smtp_url))
         return err_set(&e->err, EPERM, "no mail is sent from here, or an address is none");
     p->mail = arena_strdup(&e->arena, mail);

@@ -5,6 +5,7 @@
 
 #include "control/control_parts.h"
 #include "control/notice.h"
+#include "control/settings_table.h"
 
 #define ALICE "user:alice"
 #define N1 "node:n1"
@@ -23,6 +24,7 @@ struct scene {
     size_t len;
     size_t failures; /* the next ones fail */
     size_t tries;
+    const char *mail_command;
     size_t full; /* so often the store fails after the next one was sent */
 };
 
@@ -54,7 +56,7 @@ static int send(void *ctx, const struct notice_post *p, struct berth_err *err)
 
 static void post_start(struct scene *s)
 {
-    struct control_post post = {.ctx = s, .run = run, .send = send};
+    struct control_post post = {.ctx = s, .run = run, .send = send, .mail_command = s->mail_command};
     control_set_post(s->k.control, &post);
 }
 
@@ -64,7 +66,8 @@ static int open_scene(void **state)
     kit_open(&s->k);
     kit_people(&s->k);
     CALL(&s->k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, allocatable: {cpu: 8, memory: 8Gi}}");
-    CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{mail_command: /usr/sbin/sendmail, lease_s: 86400}");
+    CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{notify_allow: 'https://', lease_s: 86400}");
+    s->mail_command = "/usr/sbin/sendmail";
     post_start(s);
     *state = s;
     return 0;
@@ -308,8 +311,9 @@ static void addresses_are_checked_when_a_job_comes(void **state)
         CALL(&s->k, rows[i].status, ALICE, "POST", "/v1/jobs", body);
         SAYS(&s->k, rows[i].says);
     }
-    CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings",
-         "{mail_command: null, notify_allow: 'https://in.example/'}");
+    CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{notify_allow: 'https://in.example/'}");
+    s->mail_command = NULL;
+    post_start(s);
     CALL(&s->k, 400, ALICE, "POST", "/v1/jobs", "{name: a, notify: [ann@b.example]}");
     SAYS(&s->k, "mail_command");
     CALL(&s->k, 400, ALICE, "POST", "/v1/jobs", "{name: a, notify: ['https://out.example/']}");
@@ -325,6 +329,67 @@ static void what_is_forbidden_meanwhile_is_not_sent(void **state)
     says(s, "{id: 1, state: running}");
     assert_int_equal(s->tries, 0);
     assert_int_equal(waiting(s), 0);
+}
+
+static void nothing_is_allowed_at_first(void **state)
+{
+    struct scene *s = *state;
+    CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{notify_allow: null}");
+    CALL(&s->k, 400, ALICE, "POST", "/v1/jobs", "{name: a, notify: ['https://a.example/']}");
+    SAYS(&s->k, "notify_allow");
+    CALL(&s->k, 400, ADMIN, "PATCH", "/v1/system/settings", "{notify_allow: 'a.example'}");
+    SAYS(&s->k, "neither the beginning of a URL");
+    CALL(&s->k, 400, ADMIN, "PATCH", "/v1/system/settings", "{notify_allow: 'https://a.example/,10.0.0.0/64'}");
+    CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{notify_allow: 'https://a.example/,10.0.0.0/8,::1'}");
+}
+
+/* Who may post to an address that is not public. */
+static void addresses_are_named(void **state)
+{
+    static const struct {
+        const char *allow, *url;
+        enum notice_allowed want;
+    } rows[] = {
+        {"",                         "https://a.example/",      NOTICE_REFUSED},
+        {"https://",                 "https://a.example/",      NOTICE_ALLOWED},
+        {"https://",                 "https://127.0.0.1/",      NOTICE_ALLOWED},
+        {"https://a.example/",       "https://a.example/x",     NOTICE_ALLOWED},
+        {"http://127.0.0.1",         "http://127.0.0.1:80/x",   NOTICE_NAMED  },
+        {"http://127.0.0.1:80/",     "http://127.0.0.1:80/x",   NOTICE_NAMED  },
+        {"http://127.0.0.1:80/",     "http://127.0.0.1:81/x",   NOTICE_REFUSED},
+        {"http://,http://[::1]:80/", "http://[::1]:80/x",       NOTICE_NAMED  },
+        {"http://localhost",         "http://localhost/",       NOTICE_NAMED  },
+        {"http://,http://127.0.0.1", "http://localhost/",       NOTICE_ALLOWED},
+        {"http://127.0.0.1",         "http://127.0.0.1@b.org/", NOTICE_REFUSED},
+        {"10.0.0.0/8",               "http://10.0.0.1/",        NOTICE_REFUSED},
+        {"http://,10.0.0.0/8",       "http://10.0.0.1/",        NOTICE_ALLOWED},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (notice_url_allowed(rows[i].allow, rows[i].url) != rows[i].want)
+            fail_msg("%s, %s", rows[i].allow, rows[i].url);
+}
+
+/* What an earlier version has stored, too. */
+static void mail_command_is_no_setting(void **state)
+{
+    struct scene *s = *state;
+    s->mail_command = NULL;
+    post_start(s);
+    CALL(&s->k, 400, ADMIN, "PATCH", "/v1/system/settings", "{mail_command: /tmp/evil/sendmail}");
+    SAYS(&s->k, "/etc/berth/berthd.conf");
+    CALL(&s->k, 400, ADMIN, "PUT", "/v1/system/settings", "{mail_command: /tmp/evil/sendmail}");
+    CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{mail_command: ''}");
+    kit_put(&s->k, KIND_SETTING, SETTINGS_ID, "{v: 1, mail_command: /tmp/evil/sendmail}");
+    kit_restart(&s->k);
+    post_start(s);
+    assert_true(system_setting_stored(control_state(s->k.control), "mail_command"));
+    CALL(&s->k, 400, ALICE, "POST", "/v1/jobs", "{name: a, notify: [ann@b.example]}");
+    SAYS(&s->k, "no mail is sent from here");
+    CALL(&s->k, 200, ADMIN, "GET", "/v1/system/settings", NULL);
+    assert_null(strstr(s->k.text, "mail_command"));
+    CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{lease_s: 60}"); /* the others can be changed */
+    assert_false(system_setting_stored(control_state(s->k.control), "mail_command"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
@@ -343,6 +408,9 @@ int main(void)
         TEST(what_was_told_goes_after_a_rush),
         TEST(addresses_are_checked_when_a_job_comes),
         TEST(what_is_forbidden_meanwhile_is_not_sent),
+        TEST(nothing_is_allowed_at_first),
+        TEST(addresses_are_named),
+        TEST(mail_command_is_no_setting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,17 +77,16 @@ static const struct row {
     [SETTING_USAGE_KEEP_RECORDS] = NUMBER("usage_keep_records", 500000, 1000, 10000000,
                                           "records of use that are kept at most; the oldest go first"),
     [SETTING_NOTIFY_ALLOW] =
-        TEXT("notify_allow", "https://",
-             "how the URLs may begin that jobs have posted to, separated by commas; \"\" allows none"),
+        TEXT("notify_allow", "",
+             "how the URLs may begin that jobs have posted to, and addresses or ranges that are not public and may be "
+             "posted to, separated by commas; none if empty"),
     [SETTING_NOTIFY_SECRET] =
         TEXT("notify_secret", "",
              "the secret NAME.OWNER/KEY that signs what is posted: HMAC-SHA256 in X-Berth-Signature; none if empty"),
-    [SETTING_MAIL_COMMAND] =
-        TEXT("mail_command", "", "a program like /usr/sbin/sendmail that mail about jobs is handed to; none if empty"),
     [SETTING_MAIL_FROM] = TEXT("mail_from", "berth@localhost", "whom that mail comes from"),
-    [SETTING_SMTP_URL] =
-        TEXT("smtp_url", "",
-             "where mail about jobs is sent to, like smtp://mail.example.org:25, if there is no mail_command"),
+    [SETTING_SMTP_URL] = TEXT(
+        "smtp_url", "",
+        "where mail about jobs is sent to, like smtp://mail.example.org:25, if berthd's configuration file names no mail_command"),
     [SETTING_JOURNAL_SEGMENT_MB] = NUMBER("journal_segment_mb", 32, 1, 1024,
                                           "MiB of records, unpacked, that the journal's next segment is made of"),
     [SETTING_JOURNAL_SEGMENT_S] =
@@ -184,6 +183,13 @@ static json_t *set_value(const struct state *s, enum system_setting setting)
         return NULL;
     CLEANUP(json) json_t *doc = object_doc(o);
     return json_incref(json_object_get(doc, name));
+}
+
+bool system_setting_stored(const struct state *s, const char *name)
+{
+    const struct object *o = state_find(s, KIND_SETTING, SETTINGS_ID);
+    CLEANUP(json) json_t *doc = o ? object_doc(o) : NULL;
+    return json_object_get(doc, name) != NULL;
 }
 
 /* By which defaults the cluster goes. */

@@ -59,7 +59,6 @@ enum system_setting {
     SETTING_USAGE_KEEP_RECORDS,
     SETTING_NOTIFY_ALLOW,
     SETTING_NOTIFY_SECRET,
-    SETTING_MAIL_COMMAND,
     SETTING_MAIL_FROM,
     SETTING_SMTP_URL,
     SETTING_JOURNAL_SEGMENT_MB,
@@ -76,6 +75,8 @@ enum system_setting {
 json_t *system_settings_schema(int64_t defaults);
 /* What is in force: what was set, and defaults. A new reference. */
 json_t *system_settings(const struct state *s);
+/* Is anything stored under this name, known or not? */
+bool system_setting_stored(const struct state *s, const char *name);
 /* One of them; a text is in the arena. */
 int64_t system_setting_number(const struct state *s, enum system_setting setting);
 const char *system_setting_text(const struct state *s, enum system_setting setting, struct arena *arena);

@@ -62,10 +62,23 @@ static int secrets_apart(struct call *c, const json_t *settings)
     const char *smtp = json_string_value(json_object_get(settings, "smtp_url"));
     if (smtp && strchr(smtp, '@'))
         return err_set(&c->err, EINVAL,
-                       "smtp_url: holds no name and password; where a server asks for them, set mail_command to a "
-                       "program like msmtp that has them in a file of its own");
+                       "smtp_url: holds no name and password; where a server asks for them, name a program like msmtp "
+                       "as mail_command in berthd's configuration file");
     int rc = secret ? notice_secret(c->control, secret, &c->arena, &text, &c->err) : 0;
     return rc < 0 ? err_prefix(&c->err, "notify_secret") : 0;
+}
+
+/* Settings that name programs to run would give whoever may change settings the rights of berthd. */
+static int programs_apart(struct call *c, json_t *settings)
+{
+    const json_t *command = json_object_get(settings, "mail_command");
+    if (!command || json_is_null(command) || (json_is_string(command) && !*json_string_value(command))) {
+        (void)json_object_del(settings, "mail_command"); /* what an earlier version shows when there is none */
+        return 0;
+    }
+    return err_set(&c->err, EINVAL,
+                   "mail_command: is no setting of the cluster; root names it on berthd's machine, in "
+                   "/etc/berth/berthd.conf or the file of --config, as: mail_command = /usr/sbin/sendmail");
 }
 
 /* Takes the reference, also on failure. */
@@ -78,12 +91,17 @@ static int settings_write(struct call *c, json_t *settings)
     const json_t *defaults = json_object_get(next, "defaults");
     CLEANUP(json) json_t *schema = system_settings_schema(json_is_integer(defaults) ? json_integer_value(defaults) : 1);
     CLEANUP(json) json_t *filled = NULL;
-    int rc = settings_check(schema, next, &filled, &c->err);
+    int rc = programs_apart(c, next);
+    if (rc == 0)
+        rc = settings_check(schema, next, &filled, &c->err);
     if (rc == 0)
         rc = profile_known(c, next);
     const char *agents = json_string_value(json_object_get(next, "agent_addresses"));
     if (rc == 0 && agents)
         rc = agent_addresses_check(agents, &c->err);
+    const char *allow = json_string_value(json_object_get(next, "notify_allow"));
+    if (rc == 0 && allow)
+        rc = notice_allow_check(allow, &c->err);
     const char *policy = json_string_value(json_object_get(next, "policy"));
     if (rc == 0 && policy)
         rc = policy_known(c, "policy", policy);
@@ -123,6 +141,7 @@ int system_patch_settings(struct call *c)
     const json_t *present = change_read(&c->change, KIND_SETTING, SETTINGS_ID);
     json_t *next = present ? json_deep_copy(present) : json_object();
     doc_strip(next);
+    (void)json_object_del(next, "mail_command"); /* of an earlier version; it has no effect */
     json_object_foreach((json_t *)c->body, name, value)
     {
         if (json_is_null(value))

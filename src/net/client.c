@@ -23,15 +23,19 @@ struct client {
     char *url; /* without a slash at its end */
     char *authorization, *ca_path, *pin, *cert_path, *key_path, *agent;
     int64_t timeout_ns;
+    size_t answer_bytes_max;
+    bool (*address_allowed)(void *ctx, const struct sockaddr *address);
+    void *address_ctx;
 };
 
 /* An answer on its way. */
 struct reception {
     CURL *curl;
+    const struct client *client;
     struct client_answer answer;
     bool (*piece)(void *ctx, const char *at, size_t len); /* NULL: all goes to the body */
     void *ctx;
-    bool too_large, hung_up;
+    bool too_large, hung_up, address_refused;
 };
 
 /* ---- the client --------------------------------------------------------------------------------------------------- */
@@ -97,6 +101,9 @@ int client_new(const struct client_config *config, struct client **ret, struct b
     c->key_path = copy(config->key_path);
     c->agent = mem_strdup(config->agent ? config->agent : "berth");
     c->timeout_ns = config->timeout_ns ? config->timeout_ns : TIMEOUT_NS_DEFAULT;
+    c->answer_bytes_max = config->answer_bytes_max ? config->answer_bytes_max : BUFFERED_BYTES_MAX;
+    c->address_allowed = config->address_allowed;
+    c->address_ctx = config->address_ctx;
     if (config->token) {
         struct str header = {0};
         str_addf(&header, "Authorization: Bearer %s", config->token);
@@ -164,7 +171,7 @@ static size_t take_body(char *at, size_t size, size_t count, void *ctx)
         r->hung_up = true;
         return 0;
     }
-    if (len > BUFFERED_BYTES_MAX - r->answer.body.len) {
+    if (len > r->client->answer_bytes_max - r->answer.body.len) {
         r->too_large = true;
         return 0;
     }
@@ -240,6 +247,18 @@ static void headers_make(const struct client *c, const struct client_request *q,
     }
 }
 
+/* The very address that libcurl connects to is asked about: a name that resolves to another one meanwhile gains nothing. */
+static curl_socket_t socket_open(void *ctx, curlsocktype purpose, struct curl_sockaddr *to)
+{
+    struct reception *r = ctx;
+    (void)purpose;
+    if (!r->client->address_allowed(r->client->address_ctx, &to->addr)) {
+        r->address_refused = true;
+        return CURL_SOCKET_BAD;
+    }
+    return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+}
+
 static void options_set(const struct client *c, const struct client_request *q, const char *url,
                         struct curl_slist *headers, struct reception *r)
 {
@@ -259,6 +278,10 @@ static void options_set(const struct client *c, const struct client_request *q, 
     curl_easy_setopt(h, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(h, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S);
     curl_easy_setopt(h, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_S);
+    if (c->address_allowed) {
+        curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, socket_open);
+        curl_easy_setopt(h, CURLOPT_OPENSOCKETDATA, r);
+    }
     if (!r->piece)
         curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, (long)(c->timeout_ns / 1000000 + 1));
     if (c->ca_path)
@@ -296,6 +319,8 @@ static int trouble(const struct client *c, CURLcode code, const struct reception
     long os = 0;
 
     (void)curl_easy_getinfo(c->curl, CURLINFO_OS_ERRNO, &os);
+    if (r->address_refused)
+        return err_set(err, EPERM, "%s has an address that may not be connected to", url);
     switch (code) {
     case CURLE_COULDNT_CONNECT:
         if (os == ECONNREFUSED || os == 0)
@@ -339,8 +364,8 @@ static int trouble(const struct client *c, CURLcode code, const struct reception
     default: break;
     }
     if (r->too_large)
-        return err_set(err, EFBIG, "the answer of %s is larger than %zu MiB; ask for less at a time", url,
-                       BUFFERED_BYTES_MAX >> 20);
+        return err_set(err, EFBIG, "the answer of %s is larger than %zu bytes; ask for less at a time", url,
+                       c->answer_bytes_max);
     return err_set(err, EIO, "cannot talk to %s: %s", url, curl_easy_strerror(code));
 }
 
@@ -355,6 +380,7 @@ static int perform(struct client *c, const struct client_request *q, struct rece
 
     str_addf(&url, "%s%s", c->url, q->path);
     r->curl = c->curl;
+    r->client = c;
     headers_make(c, q, &headers);
     options_set(c, q, url.at, headers, r);
     CURLcode code = curl_easy_perform(c->curl);

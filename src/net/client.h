@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "base/err.h"
 #include "base/str.h"
@@ -21,8 +22,13 @@ struct client_config {
     /* Shown to a server that asks for one; PEM. Both or neither. client_new looks whether they are good; they are read
      * anew for each connection. */
     const char *cert_path, *key_path;
-    int64_t timeout_ns; /* of one request without a stream; 0: 30 s */
-    const char *agent;  /* "berth/0.1" */
+    int64_t timeout_ns;      /* of one request without a stream; 0: 30 s */
+    const char *agent;       /* "berth/0.1" */
+    size_t answer_bytes_max; /* of an answer that is kept; 0: 256 MiB */
+    /* Is asked for each address that is about to be connected to, after names are resolved; false: no connection is
+     * made, and the request fails with -EPERM. NULL: any address. */
+    bool (*address_allowed)(void *ctx, const struct sockaddr *address);
+    void *address_ctx;
 };
 
 int client_new(const struct client_config *config, struct client **ret, struct berth_err *err);

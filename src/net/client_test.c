@@ -203,6 +203,39 @@ static void configurations_are_checked(void **state)
     client_free(NULL);
 }
 
+static bool never(void *ctx, const struct sockaddr *address)
+{
+    size_t *asked = ctx;
+    (*asked)++;
+    assert_true(address->sa_family == AF_INET || address->sa_family == AF_INET6);
+    return false;
+}
+
+/* After the name is resolved: a name says nothing about where it leads. */
+static void an_address_that_is_not_allowed_is_not_connected_to(void **state)
+{
+    static const char *const hosts[] = {"127.0.0.1", "localhost", "2130706433", "127.1"};
+    size_t asked = 0;
+    CLEANUP(host) struct host h = {0};
+    (void)state;
+    host_start(&h, (struct http_config){.admit = admit_much, .handle = say_all});
+    for (size_t i = 0; i < ROWS(hosts); i++) {
+        char url[64];
+        struct berth_err err = {0};
+        CLEANUP(answer) struct client_answer answer = {0};
+        (void)snprintf(url, sizeof url, "http://%s%s", hosts[i], strrchr(h.url, ':'));
+        CLEANUP(client)
+        struct client *c = must_client(
+            (struct client_config){.url = url, .token = "secret", .address_allowed = never, .address_ctx = &asked});
+        size_t before = asked;
+        struct client_request request = {.method = "GET", .path = "/"};
+        assert_int_equal(client_do(c, &request, &answer, &err), -EPERM);
+        assert_true(asked > before);
+    }
+    host_stop(&h);
+    assert_int_equal(http_server_stats(h.kit.server).accepted, 0);
+}
+
 static void texts_are_encoded(void **state)
 {
     CLEANUP(str) struct str s = {0};
@@ -553,6 +586,7 @@ int main(void)
         cmocka_unit_test(a_body_that_is_too_large_is_refused),
         cmocka_unit_test(what_cannot_be_asked_is_refused),
         cmocka_unit_test(configurations_are_checked),
+        cmocka_unit_test(an_address_that_is_not_allowed_is_not_connected_to),
         cmocka_unit_test(texts_are_encoded),
         cmocka_unit_test(trouble_says_what_to_do),
         cmocka_unit_test(answers_that_are_none),
