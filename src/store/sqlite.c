@@ -261,7 +261,10 @@ static int open_folder(struct sqlite_store *s, const char *dir, const struct sto
     if (rc < 0)
         return rc;
     /* Read before the store: it grows meanwhile if another process writes it. */
-    uint64_t acked = folder_acked(&s->folder);
+    uint64_t acked = 0;
+    rc = folder_acked(&s->folder, &acked, err);
+    if (rc < 0)
+        return rc;
     return s->readonly ? open_readonly(s, acked, err) : open_writable(s, acked, err);
 }
 

@@ -1,7 +1,8 @@
 /* sqlite.h - the parts of the store in an SQLite file, as they see each other.
  *
  *     sqlite.c          opening and closing; handing over between the caller's thread and the writer's
- *     sqlite_folder.c   DIR: the lock, the mark of what was acknowledged, files that appear whole or not at all
+ *     sqlite_folder.c   DIR: the lock, files that appear whole or not at all
+ *     sqlite_acked.c    the mark of what was acknowledged, in two copies
  *     sqlite_db.c       a connection, its statements, its errors in words
  *     sqlite_format.c   what makes a file ours; its tables; making and migrating it
  *     sqlite_verify.c   reading everything once: the present keys, and proof that nothing is damaged
@@ -37,9 +38,12 @@ struct sqlite_store;
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
+enum { ACKED_COPIES = 2 };
+
 struct folder {
     char *path; /* absolute */
-    int fd, lock_fd, acked_fd;
+    int fd, lock_fd;
+    int acked_fd[ACKED_COPIES];
 };
 
 /* Opens DIR, making it if asked. */
@@ -50,9 +54,10 @@ char *folder_path(const struct folder *f, const char *name);
 bool folder_has(const struct folder *f, const char *name);
 /* -EBUSY with the pid that has it. Held until folder_done. */
 int folder_lock(struct folder *f, struct berth_err *err);
-/* The last revision that is known to have been acknowledged: a store that has less lost something. 0: not known. The
- * mark is written without sync, after the commit it speaks of: it may lag, never lead. */
-uint64_t folder_acked(const struct folder *f);
+/* The last revision that is known to have been acknowledged: a store that has less lost something. 0: not known, there is
+ * no mark. The mark is written without sync, after the commit it speaks of: it may lag, never lead. It has two copies;
+ * -EBADMSG where none of those that are there is good. */
+int folder_acked(const struct folder *f, uint64_t *ret, struct berth_err *err);
 /* Evidence only: a mark that cannot be written is no failure. */
 void folder_set_acked(struct folder *f, uint64_t revision);
 /* For a store that has less, knowingly; on disk when it returns. */

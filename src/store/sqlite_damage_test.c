@@ -46,7 +46,7 @@ static void file_write(const char *path, const struct blob *b)
 
 /* A store, and what it was when it was whole. */
 struct patient {
-    char dir[256], path[300], wal[320], acked[300];
+    char dir[256], path[300], wal[320], acked[300], acked_copy[300];
     struct blob file, log, mark;
     char *all;
 };
@@ -74,6 +74,7 @@ static void patient_paths(struct patient *p)
     (void)snprintf(p->path, sizeof p->path, "%s/" STORE_FILE, p->dir);
     (void)snprintf(p->wal, sizeof p->wal, "%s-wal", p->path);
     (void)snprintf(p->acked, sizeof p->acked, "%s/acked", p->dir);
+    (void)snprintf(p->acked_copy, sizeof p->acked_copy, "%s/acked.2", p->dir);
 }
 
 static void patient_keep(struct patient *p)
@@ -127,6 +128,7 @@ static void patient_heal(const struct patient *p)
     if (p->log.at)
         file_write(p->wal, &p->log);
     file_write(p->acked, &p->mark);
+    file_write(p->acked_copy, &p->mark);
 }
 
 static int patient_teardown(void **state)
@@ -342,18 +344,70 @@ static void an_end_that_was_acknowledged_is_missed(void **state)
     }
 }
 
-/* The mark is evidence, not truth: without it the store opens, and it never stands in the way of more. */
-static void a_bad_mark_is_no_evidence(void **state)
+static const char *const bad_marks[] = {
+    "",
+    "x",
+    "00000000000000000007",
+    "99999999999999999999 0000000000000000\n",
+    "00000000000000000000 0000000000000000\n", /* as of a store that has nothing */
+};
+enum { BAD_MARKS = sizeof bad_marks / sizeof *bad_marks };
+
+static void mark_write(const char *path, const char *mark)
+{
+    file_write(path, &(struct blob){(char *)mark, strlen(mark)});
+}
+
+/* One good copy of the mark is enough, and makes the other one good again. */
+static void one_bad_mark_is_healed(void **state)
 {
     struct patient *p = *state;
-    static const char *const marks[] = {"", "x", "00000000000000000007", "99999999999999999999 0000000000000000\n"};
-    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
-        struct berth_err err = {0};
-        patient_heal(p);
-        file_write(p->acked, &(struct blob){(char *)marks[i], strlen(marks[i])});
-        assert_false(refused_or_whole(p, &existing, &err));
-        assert_unchanged(p->acked, &p->mark); /* it is written anew */
-    }
+    for (size_t i = 0; i < BAD_MARKS; i++)
+        for (int second = 0; second < 2; second++) {
+            struct berth_err err = {0};
+            patient_heal(p);
+            mark_write(second ? p->acked_copy : p->acked, bad_marks[i]);
+            assert_false(refused_or_whole(p, &existing, &err));
+            assert_unchanged(p->acked, &p->mark);
+            assert_unchanged(p->acked_copy, &p->mark);
+        }
+}
+
+/* A mark that cannot be read may have said that something is missing. */
+static void bad_marks_are_refused(void **state)
+{
+    struct patient *p = *state;
+    for (size_t i = 0; i < BAD_MARKS; i++)
+        for (int alone = 0; alone < 2; alone++) {
+            struct berth_err err = {0};
+            patient_heal(p);
+            mark_write(p->acked, bad_marks[i]);
+            mark_write(p->acked_copy, bad_marks[i]);
+            if (alone) /* as a store of earlier versions has it */
+                assert_int_equal(unlink(p->acked_copy), 0);
+            struct store *store = NULL;
+            assert_int_equal(store_sqlite_open(p->dir, i % 2 ? &existing : &readonly, &store, &err), -EBADMSG);
+            assert_non_null(strstr(err.text, "acked"));
+            assert_unchanged(p->path, &p->file);
+        }
+    /* What the text says to do helps. */
+    struct berth_err err = {0};
+    assert_int_equal(unlink(p->acked), 0);
+    assert_false(refused_or_whole(p, &existing, &err));
+    assert_unchanged(p->acked, &p->mark);
+    assert_unchanged(p->acked_copy, &p->mark);
+}
+
+/* The copy alone proves that an end is missing. */
+static void the_second_mark_is_evidence(void **state)
+{
+    struct patient *p = *state;
+    struct berth_err err = {0};
+    patient_heal(p);
+    assert_int_equal(truncate(p->wal, 0), 0);
+    assert_int_equal(unlink(p->acked), 0);
+    assert_true(refused_or_whole(p, &existing, &err));
+    assert_non_null(strstr(err.text, "was acknowledged"));
 }
 
 int main(void)
@@ -365,7 +419,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_wrong_list_of_free_pages_is_refused, closed_setup, patient_teardown),
         cmocka_unit_test_setup_teardown(a_short_file_is_refused, closed_setup, patient_teardown),
         cmocka_unit_test_setup_teardown(an_end_that_was_acknowledged_is_missed, killed_setup, patient_teardown),
-        cmocka_unit_test_setup_teardown(a_bad_mark_is_no_evidence, closed_setup, patient_teardown),
+        cmocka_unit_test_setup_teardown(one_bad_mark_is_healed, closed_setup, patient_teardown),
+        cmocka_unit_test_setup_teardown(bad_marks_are_refused, closed_setup, patient_teardown),
+        cmocka_unit_test_setup_teardown(the_second_mark_is_evidence, killed_setup, patient_teardown),
     };
     return cmocka_run_group_tests_name("damage", tests, NULL, NULL);
 }

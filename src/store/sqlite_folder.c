@@ -1,7 +1,6 @@
-/* sqlite_folder.c - the folder of a store: who has it, what was acknowledged, files that appear whole. */
+/* sqlite_folder.c - the folder of a store: who has it, files that appear whole. */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,14 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/hash.h"
 #include "base/str.h"
 #include "store/sqlite.h"
-
-/* Revision and its hash, of fixed length so that one write replaces the other. */
-#define ACKED_FILE "acked"
-#define ACKED_FORMAT "%020" PRIu64 " %016" PRIx64 "\n"
-enum { ACKED_LEN = 38, ACKED_SEED = 0xac };
 
 static void close_cleanup(int *fd)
 {
@@ -66,7 +59,9 @@ int folder_open(const char *dir, bool create, struct folder *ret, struct berth_e
         free(path);
         return rc;
     }
-    *ret = (struct folder){.path = mem_strdup(path), .fd = fd, .lock_fd = -1, .acked_fd = -1};
+    *ret = (struct folder){
+        .path = mem_strdup(path), .fd = fd, .lock_fd = -1, .acked_fd = {-1, -1}
+    };
     free(path);
     return 0;
 }
@@ -75,11 +70,14 @@ void folder_done(struct folder *f)
 {
     if (!f->path)
         return;
-    close_cleanup(&f->acked_fd);
+    for (size_t i = 0; i < ACKED_COPIES; i++)
+        close_cleanup(&f->acked_fd[i]);
     close_cleanup(&f->lock_fd);
     close_cleanup(&f->fd);
     mem_free(f->path);
-    *f = (struct folder){.fd = -1, .lock_fd = -1, .acked_fd = -1};
+    *f = (struct folder){
+        .fd = -1, .lock_fd = -1, .acked_fd = {-1, -1}
+    };
 }
 
 char *folder_path(const struct folder *f, const char *name)
@@ -112,46 +110,6 @@ int folder_lock(struct folder *f, struct berth_err *err)
     if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)len, 0) != len)
         return err_set(err, errno, "cannot write %s/lock: %s", f->path, strerror(errno));
     f->lock_fd = take_fd(&fd);
-    return 0;
-}
-
-/* ---- the mark ---------------------------------------------------------------------------------------------------- */
-
-static uint64_t acked_hash(uint64_t revision)
-{
-    return hash_pair(ACKED_SEED, revision);
-}
-
-uint64_t folder_acked(const struct folder *f)
-{
-    CLEANUP(close) int fd = openat(f->fd, ACKED_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    char text[ACKED_LEN + 1] = "", again[ACKED_LEN + 1];
-    if (fd < 0 || pread(fd, text, ACKED_LEN, 0) != ACKED_LEN)
-        return 0;
-    uint64_t revision = strtoull(text, NULL, 10);
-    (void)snprintf(again, sizeof again, ACKED_FORMAT, revision, acked_hash(revision));
-    return strcmp(text, again) == 0 ? revision : 0; /* torn or foreign: no evidence */
-}
-
-void folder_set_acked(struct folder *f, uint64_t revision)
-{
-    if (f->acked_fd < 0)
-        f->acked_fd = openat(f->fd, ACKED_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (f->acked_fd < 0)
-        return;
-    char text[ACKED_LEN + 1];
-    (void)snprintf(text, sizeof text, ACKED_FORMAT, revision, acked_hash(revision));
-    ssize_t written = pwrite(f->acked_fd, text, ACKED_LEN, 0);
-    (void)written;
-}
-
-int folder_restart_acked(struct folder *f, uint64_t revision, struct berth_err *err)
-{
-    folder_set_acked(f, revision);
-    if (f->acked_fd < 0 || fsync(f->acked_fd) < 0 || fsync(f->fd) < 0)
-        return err_set(err, errno, "cannot write %s/" ACKED_FILE ": %s", f->path, strerror(errno));
-    if (folder_acked(f) != revision)
-        return err_set(err, EIO, "cannot write %s/" ACKED_FILE, f->path);
     return 0;
 }
 

@@ -160,7 +160,10 @@ static int fill(const char *path, struct berth_err *err)
 
 int format_create(struct folder *f, struct berth_err *err)
 {
-    uint64_t acked = folder_acked(f);
+    uint64_t acked = 0;
+    int rc = folder_acked(f, &acked, err);
+    if (rc < 0)
+        return rc;
     if (acked)
         return err_set(err, EBADMSG,
                        "%s/" STORE_FILE " is missing, but its folder says that revision %" PRIu64
@@ -168,7 +171,7 @@ int format_create(struct folder *f, struct berth_err *err)
                        f->path, acked);
 
     CLEANUP(mem) char *path = folder_path(f, STORE_FILE), *made = folder_path(f, STORE_FILE_NEW);
-    int rc = folder_file_make(made, err);
+    rc = folder_file_make(made, err);
     if (rc == 0)
         rc = fill(made, err);
     if (rc == 0) {

@@ -108,7 +108,7 @@ static void it_is_there_after_reopening(void **state)
 static void only_its_owner_reads_it(void **state)
 {
     struct room *r = *state;
-    static const char *const names[] = {STORE_FILE, STORE_FILE "-wal", STORE_FILE "-shm", "lock", "acked"};
+    static const char *const names[] = {STORE_FILE, STORE_FILE "-wal", STORE_FILE "-shm", "lock", "acked", "acked.2"};
     mode_t before = umask(0);
     struct store *s = open_as(r->dir, &create);
     struct stat st;
@@ -529,9 +529,10 @@ static void a_lost_store_is_not_begun_anew_unasked(void **state)
 static void a_log_without_its_store_is_not_taken_up(void **state)
 {
     struct room *r = *state;
-    CLEANUP(str) struct str wal = {0}, acked = {0};
+    CLEANUP(str) struct str wal = {0}, acked = {0}, copy = {0};
     str_addf(&wal, "%s-wal", r->path);
     str_addf(&acked, "%s/acked", r->dir);
+    str_addf(&copy, "%s/acked.2", r->dir);
     struct store *s = open_as(r->dir, &create);
     (void)put(s, "kept", "1");
     assert_int_equal(store_backup(s, r->backup, NULL), 0);
@@ -554,6 +555,7 @@ static void a_log_without_its_store_is_not_taken_up(void **state)
             assert_text(range_text(s, "", 0), "kept=1@1/1");
         } else {
             assert_int_equal(unlink(acked.at), 0);
+            assert_int_equal(unlink(copy.at), 0);
             s = open_as(r->dir, &create);
             assert_text(range_text(s, "", 0), "");
         }
