@@ -9,17 +9,21 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "kube"))
 
 from client import wait_for  # noqa: E402
-from control_plane import BERTH, NOBODY, run_cases  # noqa: E402
+from control_plane import ADMIN, BERTH, NOBODY, run_cases  # noqa: E402
+from delay_proxy import DelayProxy  # noqa: E402
 import journals  # noqa: E402
 import objects  # noqa: E402
 
 PROGRAM = pathlib.Path(os.environ["BERTH_BUILD"]) / "src/kube/berth-kube"
 MANIFESTS = HERE.parent / "packaging/kubernetes"
 NAME = "berth"
+SHORT_LEASE = ["--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms"]
+DELAYS_S = (0.6, 1.2, 4)
+SLOW_ROUNDS = 3  # renewals and pods that follow each other, per delay
 
 
-def start(plane, name="berth-kube", token=BERTH, *words):
-    return plane.berth_kube(name, [PROGRAM, "--kubeconfig", plane.kubeconfig(token), "--scheduler-name", NAME, "--lease",
+def start(plane, name="berth-kube", token=BERTH, *words, port=None):
+    return plane.berth_kube(name, [PROGRAM, "--kubeconfig", plane.kubeconfig(token, port), "--scheduler-name", NAME, "--lease",
                                    "berth-system/berth-kube", "--identity", name, *journals.words(plane, name), *words])
 
 
@@ -157,9 +161,39 @@ def volumes_wait_for_their_pod(plane):
     plane.leave(stand_in)
 
 
+def slow_answers_begin(plane):
+    """An instance behind a proxy of each delay, with a name and a lease of its own. It takes them seconds to know the cluster, so that
+    other cases run meanwhile."""
+    plane.slow = []
+    for delay in DELAYS_S:
+        proxy, name = DelayProxy(plane.port, delay), f"slow-{delay}"
+        plane.slow.append((name, delay, proxy, start(plane, name, ADMIN, "--scheduler-name", name, "--lease", f"berth-system/{name}",
+                                                     port=proxy.port)))
+
+
+def slow_answers_bind(plane):
+    """Answers that take 0.6, 1.2 and 4 s: each instance leads without a gap, and binds the pods that come one after another."""
+    plane.admin.create(objects.node("n", cpu="64"))
+    for turn in range(SLOW_ROUNDS):
+        names = [f"{name}-{turn}" for name, *_ in plane.slow]
+        plane.admin.create_all([objects.pod(f"{name}-{turn}", cpu="1", scheduler=name) for name, *_ in plane.slow])
+        for name in names:
+            assert bound(plane, name) == "n"
+    for name, delay, proxy, program in plane.slow:
+        lease = plane.admin.get("Lease", name, "berth-system")["spec"]
+        assert lease["leaseDurationSeconds"] == 15 and lease["leaseTransitions"] == 0, lease
+        troubles = [line for line in program.tail(100000) if "lease.ended" in line or "lease.trouble" in line]
+        assert not troubles, (delay, troubles)
+        plane.leave(program)
+        proxy.end()
+
+
 def another_takes_over(plane):
     plane.admin.create(objects.node("n", cpu="64"))
-    second = start(plane, "second")
+    plane.leave(plane.scheduler)
+    plane.scheduler = start(plane, "first", BERTH, *SHORT_LEASE)
+    wait_for("the first leads", lambda: said(plane.scheduler, "lease.began"))
+    second = start(plane, "second", BERTH, *SHORT_LEASE)
     wait_for("the second knows the cluster", lambda: said(second, "start"))
     plane.leave(plane.scheduler, signal.SIGKILL)
     plane.admin.create(pod("after-a-kill", cpu="1"))
@@ -245,8 +279,8 @@ def it_can_be_asked(plane):
 
 
 def main():
-    run_cases([placed_as_installed, what_others_hold_counts, other_reasons_are_told_later, those_of_lower_priority_give_way, gates_are_waited_for,
-               volumes_wait_for_their_pod, another_takes_over, the_api_server_comes_back, it_can_be_asked,
+    run_cases([placed_as_installed, slow_answers_begin, what_others_hold_counts, other_reasons_are_told_later, those_of_lower_priority_give_way, gates_are_waited_for,
+               volumes_wait_for_their_pod, slow_answers_bind, another_takes_over, the_api_server_comes_back, it_can_be_asked,
                without_a_disk_it_goes_on, each_name_has_its_profile, journals.every_plan_is_made_again], clear)
 
 

@@ -11,12 +11,11 @@
 #include "kube/clock.h"
 #include "wire/document.h"
 
-enum { DURATION_S = 3 };
+enum { DURATION_S = 15 };
 #define SECOND_NS INT64_C(1000000000)
-#define LOOK_NS (SECOND_NS / 2)
-#define GUARD_NS (SECOND_NS / 2)
-#define REQUEST_NS SECOND_NS /* an answer that takes longer is of no use */
-#define RELEASE_NS SECOND_NS
+#define DEADLINE_NS (10 * SECOND_NS)
+#define RETRY_NS (2 * SECOND_NS)
+#define RELEASE_NS_MAX (5 * SECOND_NS)
 
 struct kube_lease {
     struct kube_lease_config config;
@@ -100,7 +99,7 @@ static void lead_end(struct kube_lease *l)
 static void on_expiry(void *ctx)
 {
     struct kube_lease *l = ctx;
-    trouble(l, "the lease could not be renewed in time");
+    trouble(l, "no renewal of the lease was answered before the renew deadline");
     lead_end(l);
 }
 
@@ -108,7 +107,7 @@ static void lead_on(struct kube_lease *l)
 {
     if (l->leads && kube_clock_ns() >= l->until_ns)
         lead_end(l); /* for a moment nobody did: who asked then is to ask again */
-    l->until_ns = l->asked_ns + l->config.duration_s * SECOND_NS - l->config.guard_ns;
+    l->until_ns = l->asked_ns + l->config.deadline_ns;
     if (kube_clock_ns() >= l->until_ns)
         return; /* the answer took so long that it says nothing; the next one may */
     loop_timer_set(l->expiry, l->until_ns);
@@ -150,13 +149,21 @@ static void ask(struct kube_lease *l, const char *method, const char *path, cons
         .body_len = body ? strlen(body) : 0,
         .rank = KUBE_URGENT,
         .tries_max = 1,
-        .timeout_ns = REQUEST_NS,
+        .timeout_ns = l->config.deadline_ns, /* an answer that takes longer renews nothing */
         .done = done,
         .ctx = l,
     };
     assert(!l->call);
     l->asked_ns = kube_clock_ns();
     l->call = kube_start(l->config.api, &request);
+}
+
+/* Plans the next request: a retry period after the last one was sent, or at once where its answer took longer. */
+static void ask_next(struct kube_lease *l)
+{
+    int64_t now_ns = loop_now_ns(l->config.loop), next_ns = l->asked_ns + l->config.retry_ns;
+    l->call = NULL;
+    loop_timer_set(l->look, next_ns > now_ns ? next_ns : now_ns);
 }
 
 /* What a look has found: somebody leads, or we may. */
@@ -185,7 +192,7 @@ static json_t *answer_doc(struct kube_lease *l, const struct kube_answer *a)
 static void on_read(void *ctx, const struct kube_answer *a)
 {
     struct kube_lease *l = ctx;
-    l->call = NULL;
+    ask_next(l);
     if (a->code == -ENOENT) {
         json_decref(l->doc);
         l->doc = NULL;
@@ -208,7 +215,7 @@ static void on_read(void *ctx, const struct kube_answer *a)
 static void on_write(void *ctx, const struct kube_answer *a)
 {
     struct kube_lease *l = ctx;
-    l->call = NULL;
+    ask_next(l);
     if (a->code == -EBUSY || a->code == -EEXIST || (a->code == -ENOENT && l->doc)) {
         ask_read(l); /* another was faster, or our own last word was heard after all */
         return;
@@ -264,7 +271,7 @@ static void ask_write(struct kube_lease *l)
 static void on_look(void *ctx)
 {
     struct kube_lease *l = ctx;
-    loop_timer_set(l->look, loop_now_ns(l->config.loop) + l->config.look_ns);
+    loop_timer_set(l->look, loop_now_ns(l->config.loop) + l->config.retry_ns);
     if (l->call || l->releasing)
         return;
     if (l->leads)
@@ -281,9 +288,9 @@ struct kube_lease *kube_lease_new(const struct kube_lease_config *config)
     struct kube_lease *l = mem_zalloc(sizeof *l);
     l->config = *config;
     l->config.duration_s = config->duration_s ? config->duration_s : DURATION_S;
-    l->config.look_ns = config->look_ns ? config->look_ns : LOOK_NS;
-    l->config.guard_ns = config->guard_ns ? config->guard_ns : GUARD_NS;
-    assert(l->config.guard_ns < l->config.duration_s * SECOND_NS);
+    l->config.deadline_ns = config->deadline_ns ? config->deadline_ns : DEADLINE_NS;
+    l->config.retry_ns = config->retry_ns ? config->retry_ns : RETRY_NS;
+    assert(l->config.deadline_ns < l->config.duration_s * SECOND_NS && l->config.retry_ns < l->config.deadline_ns);
     l->identity = mem_strdup(config->identity);
     l->namespace = mem_strdup(config->namespace);
     l->name = mem_strdup(config->name);
@@ -319,7 +326,8 @@ void kube_lease_release(struct kube_lease *l, void (*tell)(void *ctx), void *ctx
     l->releasing = true;
     l->released = tell;
     l->released_ctx = ctx;
-    loop_timer_set(l->patience, loop_now_ns(l->config.loop) + RELEASE_NS);
+    int64_t patience_ns = l->config.deadline_ns < RELEASE_NS_MAX ? l->config.deadline_ns : RELEASE_NS_MAX;
+    loop_timer_set(l->patience, loop_now_ns(l->config.loop) + patience_ns);
     lead_end(l);
     if (l->call)
         return; /* its answer comes first: it says which version there is */

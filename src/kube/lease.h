@@ -1,8 +1,13 @@
 /* lease.h - one of several instances leads: a Lease object of coordination.k8s.io/v1, as Kubernetes' own controllers use it.
  *
- * Others' clocks do not count: a lease is free when it has not changed for its duration as seen from here. Whoever leads
- * stops leading, by its own clock, some time before others may take over: counted from when the renewal was sent, not from when it was answered. With the defaults
- * a leader that dies is followed within 5 seconds (3 s + two looks of 0.5 s), and one that stops cleanly at the next look.
+ * The three times are those of client-go: the lease's duration (15 s), the renew deadline (10 s) and the retry period (2 s).
+ * Others' clocks do not count: a follower takes over a lease that has not changed for its duration as seen by the follower.
+ * A leader leads until the renew deadline after its last successful renewal, counted from when that renewal was sent, not from when it was
+ * answered. The deadline is shorter than the duration, so a leader has ended before a follower begins. An answer that comes late but
+ * before the deadline counts. A leader renews every retry period, or as soon as the previous renewal is answered where
+ * that takes longer: it leads without a gap while an answer takes less than half of the deadline.
+ *
+ * With the defaults a leader that dies is followed within 20 seconds, and one that stops cleanly at the next retry.
  */
 #pragma once
 
@@ -16,11 +21,11 @@ struct kube_lease;
 struct kube_lease_config {
     struct kube_api *api;
     struct loop *loop;
-    const char *namespace, *name;  /* of the Lease; made when it is not there */
-    const char *identity;          /* nobody else has it: host name and something random */
-    int64_t duration_s;            /* 0: 3 */
-    int64_t look_ns;               /* how often others look and the leader renews; 0: 0.5 s */
-    int64_t guard_ns;              /* how long before its end a leader steps down; 0: 0.5 s */
+    const char *namespace, *name; /* of the Lease; made when it is not there */
+    const char *identity;         /* nobody else has it: host name and something random */
+    int64_t duration_s;           /* 0: 15 */
+    int64_t deadline_ns;          /* of a renewal; shorter than the duration; 0: 10 s */
+    int64_t retry_ns; /* how often followers read and the leader renews; shorter than the deadline; 0: 2 s */
     int64_t (*wall_ns)(void *ctx); /* since 1970, for what is written; NULL: the system's clock */
     void (*began)(void *ctx);      /* from now on we lead */
     void (*ended)(void *ctx); /* not any more: another does, or nobody can be reached. Not told by kube_lease_free */
@@ -32,8 +37,8 @@ struct kube_lease_config {
 struct kube_lease *kube_lease_new(const struct kube_lease_config *config);
 /* Ends without a word: others wait for the lease to run out. NULL is fine. */
 void kube_lease_free(struct kube_lease *l);
-/* Gives the lease back if it is ours, so that another can take it at once; `released` is called when that is done or failed, or within a
- * second at most. Leading ends at once, with `ended`. */
+/* Gives the lease back if it is ours, so that another can take it at once; `released` is called when that is done or failed, or after
+ * the renew deadline or 5 s, whichever is less. Leading ends at once, with `ended`. */
 void kube_lease_release(struct kube_lease *l, void (*released)(void *ctx), void *ctx);
 
 /* True for as long as nobody else can lead. Ask before every write that only a leader may make. */

@@ -17,10 +17,13 @@ struct keeper {
     struct fake f; /* first: handlers are given its address */
     json_t *lease;
     unsigned version, writes;
-    bool deaf;       /* keeps every request for ever */
-    bool nowhere;    /* it has no such namespace */
-    bool forgetful;  /* does what is asked and loses the answer to the next write */
-    json_t *written; /* the last one */
+    bool deaf;                   /* keeps every request for ever */
+    bool nowhere;                /* it has no such namespace */
+    bool forgetful;              /* does what is asked and loses the answer to the next write */
+    bool late;                   /* does what is asked and keeps the answer to each write for late_answer() */
+    struct http_exchange *waits; /* whose answer is kept */
+    int64_t came_ns;             /* when that request came */
+    json_t *written;             /* the last one */
 };
 
 static void keeper_cleanup(struct keeper *k)
@@ -41,6 +44,13 @@ static const char *version_of(const json_t *doc)
 {
     const char *text = json_string_value(json_object_get(json_object_get(doc, "metadata"), "resourceVersion"));
     return text ? text : "";
+}
+
+static int64_t clock_ns(void)
+{
+    struct timespec at;
+    assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &at), 0);
+    return (int64_t)at.tv_sec * 1000 * KIT_MS + at.tv_nsec;
 }
 
 static void handle(void *ctx, struct http_exchange *x)
@@ -75,7 +85,10 @@ static void handle(void *ctx, struct http_exchange *x)
                         json_string(str_u64(++k->version, version)));
     json_decref(k->lease);
     k->lease = doc;
-    if (k->forgetful)
+    if (k->late) {
+        k->waits = x;
+        k->came_ns = clock_ns();
+    } else if (k->forgetful)
         fake_answer(x, 500, "{}");
     else
         answer(x, 200, doc);
@@ -118,7 +131,9 @@ static int64_t noon(void *ctx)
     return INT64_C(1800000000250000000);
 }
 
-static void runner_start(struct runner *r, struct keeper *k, const char *identity)
+/* With times of its own. */
+static void runner_start_with(struct runner *r, struct keeper *k, const char *identity, int64_t duration_s,
+                              int64_t deadline_ns)
 {
     r->k = k;
     const struct kube_lease_config config = {.api = k->f.api,
@@ -126,15 +141,20 @@ static void runner_start(struct runner *r, struct keeper *k, const char *identit
                                              .namespace = "kube-system",
                                              .name = "berth",
                                              .identity = identity,
-                                             .duration_s = 1,
-                                             .look_ns = 50 * KIT_MS,
-                                             .guard_ns = 300 * KIT_MS,
+                                             .duration_s = duration_s,
+                                             .deadline_ns = deadline_ns,
+                                             .retry_ns = 50 * KIT_MS,
                                              .wall_ns = noon,
                                              .began = began,
                                              .ended = ended,
                                              .trouble = troubled,
                                              .ctx = r};
     r->lease = kube_lease_new(&config);
+}
+
+static void runner_start(struct runner *r, struct keeper *k, const char *identity)
+{
+    runner_start_with(r, k, identity, 1, 700 * KIT_MS);
 }
 
 static void runner_cleanup(struct runner *r)
@@ -159,10 +179,8 @@ struct pace {
 
 static void pace_round(struct pace *p, struct kit *k)
 {
-    struct timespec at;
     kit_round(k);
-    assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &at), 0);
-    int64_t now_ns = (int64_t)at.tv_sec * 1000 * KIT_MS + at.tv_nsec;
+    int64_t now_ns = clock_ns();
     if (p->last_ns && now_ns - p->last_ns > p->gap_ns)
         p->gap_ns = now_ns - p->last_ns;
     p->last_ns = now_ns;
@@ -306,6 +324,48 @@ static void a_lost_answer(void **state)
     in_pace(a_lost_answer_scene);
 }
 
+/* Answers the write that waits, so long after it came. False: the machine stood still meanwhile. */
+static bool late_answer(struct keeper *k, struct pace *p, int64_t late_ns)
+{
+    if (!PACED_UNTIL(p, &k->f.kit, k->waits != NULL) || !PACED_UNTIL(p, &k->f.kit, clock_ns() - k->came_ns >= late_ns))
+        return false;
+    struct http_exchange *x = k->waits;
+    k->waits = NULL;
+    answer(x, 200, k->lease);
+    return true;
+}
+
+/* Each answer takes 1.2 s of a deadline of 3 s: the leader goes on without a gap. It counts from when a renewal was sent: when
+ * no more answers come, it has ended 3 s after the last one that was answered reached the server. */
+static bool late_answers_count_scene(void)
+{
+    CLEANUP(keeper) struct keeper k = {.late = true};
+    struct pace p = {0};
+    fake_start(&k.f, (struct http_config){.handle = handle});
+    CLEANUP(runner) struct runner a = {0};
+    runner_start_with(&a, &k, "a", 4, INT64_C(3000) * KIT_MS);
+    for (int i = 0; i < 3; i++)
+        if (!late_answer(&k, &p, 1200 * KIT_MS))
+            return false;
+    int64_t sent_ns = k.came_ns;
+    if (!PACED_UNTIL(&p, &k.f.kit, k.waits != NULL))
+        return false;
+    assert_int_equal(a.began, 1);
+    assert_int_equal(a.ended, 0);
+    assert_int_equal(a.troubles, 0);
+    assert_true(kube_lease_leads(a.lease));
+    bool paced = PACED_UNTIL(&p, &k.f.kit, clock_ns() - sent_ns >= INT64_C(3000) * KIT_MS);
+    assert_false(kube_lease_leads(a.lease));
+    assert_int_equal(a.ended, 1);
+    return paced;
+}
+
+static void late_answers_count(void **state)
+{
+    (void)state;
+    in_pace(late_answers_count_scene);
+}
+
 static void released_without_leading(void **state)
 {
     CLEANUP(keeper) struct keeper k = {.deaf = true};
@@ -335,9 +395,10 @@ static void no_namespace(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_leads),       cmocka_unit_test(one_follows),   cmocka_unit_test(nobody_hears),
-        cmocka_unit_test(another_took_it), cmocka_unit_test(a_lost_answer), cmocka_unit_test(released_without_leading),
-        cmocka_unit_test(no_namespace),
+        cmocka_unit_test(one_leads),     cmocka_unit_test(one_follows),
+        cmocka_unit_test(nobody_hears),  cmocka_unit_test(another_took_it),
+        cmocka_unit_test(a_lost_answer), cmocka_unit_test(released_without_leading),
+        cmocka_unit_test(no_namespace),  cmocka_unit_test(late_answers_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

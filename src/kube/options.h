@@ -16,6 +16,7 @@ struct kube_options {
     const char *kubeconfig, *context;
     const char *scheduler_name, *profile;
     const char *lease, *identity;
+    const char *lease_duration, *renew_deadline, *retry_period;
     const char *listen, *log_name, *events_word;
     const char *journal, *journal_export;
     const char *webhook, *webhook_cert, *webhook_key, *unsure_word;
@@ -24,6 +25,7 @@ struct kube_options {
 
     struct arena arena;            /* of the profiles */
     struct kube_profiles profiles; /* made of the above, as are these */
+    int64_t lease_duration_ns, renew_deadline_ns, retry_period_ns;
     enum log_level log_level;
     bool events;
     bool unsure_denies;

@@ -23,6 +23,9 @@ static void nothing_needs_to_be_said(void **state)
     assert_int_equal(kube_options_read(1, argv, &o, &err), 0);
     assert_string_equal(o.scheduler_name, "berth");
     assert_string_equal(o.lease, "kube-system/berth-kube");
+    assert_int_equal(o.lease_duration_ns, INT64_C(15000000000));
+    assert_int_equal(o.renew_deadline_ns, INT64_C(10000000000));
+    assert_int_equal(o.retry_period_ns, INT64_C(2000000000));
     assert_true(o.events);
     assert_int_equal(o.log_level, LEVEL_INFO);
     assert_int_equal(o.profiles.len, 1);
@@ -39,26 +42,35 @@ static void mistakes_are_named(void **state)
         char *word;
         const char *text;
     } rows[] = {
-        {"--lease=berth",            "a namespace and a name"                },
-        {"--lease=/berth",           "a namespace and a name"                },
-        {"--lease=a/",               "a namespace and a name"                },
-        {"--lease=a/b/c",            "a namespace and a name"                },
-        {"--events=maybe",           "--events is on or off"                 },
-        {"--log-level=loud",         "debug, info, warn or error"            },
-        {"--scheduler-name=",        "needs a value"                         },
-        {"--scheduler-name=,",       "name at least one"                     },
-        {"--scheduler-name=a=b",     "there is no profile 'b'"               },
-        {"--scheduler-name=a,a",     "has 'a' twice"                         },
-        {"--profile=b",              "there is no profile 'b'"               },
-        {"--connections=0",          "connections"                           },
-        {"--nonsense",               "nonsense"                              },
-        {"--webhook=:9443",          "needs --webhook-cert and --webhook-key"},
-        {"--webhook-key=a",          "are for --webhook"                     },
-        {"--webhook-cert=a",         "are for --webhook"                     },
-        {"--webhook-unsure=perhaps", "allow or deny"                         },
-        {"--journal-export=x",       "for --journal, which"                  },
-        {"--journal-days=0",         "journal-days"                          },
-        {"--journal-size=1",         "from 64"                               },
+        {"--lease=berth",                         "a namespace and a name"                                  },
+        {"--lease=/berth",                        "a namespace and a name"                                  },
+        {"--lease=a/",                            "a namespace and a name"                                  },
+        {"--lease=a/b/c",                         "a namespace and a name"                                  },
+        {"--leader-elect-lease-duration=soon",    "is a time from 100ms to 60m"                             },
+        {"--leader-elect-lease-duration=10s",     "renew-deadline (10s) must be shorter"                    },
+        {"--leader-elect-lease-duration=15500ms", "in whole seconds"                                        },
+        {"--leader-elect-lease-duration=61m",     "is a time from 100ms to 60m"                             },
+        {"--leader-elect-renew-deadline=15",      "must be shorter than --leader-elect-lease-duration (15s)"},
+        {"--leader-elect-renew-deadline=-5s",     "is a time from 100ms to 60m"                             },
+        {"--leader-elect-renew-deadline=5h",      "is a time from 100ms to 60m"                             },
+        {"--leader-elect-retry-period=10s",       "must be shorter than --leader-elect-renew-deadline (10s)"},
+        {"--leader-elect-retry-period=0s",        "is a time from 100ms to 60m"                             },
+        {"--events=maybe",                        "--events is on or off"                                   },
+        {"--log-level=loud",                      "debug, info, warn or error"                              },
+        {"--scheduler-name=",                     "needs a value"                                           },
+        {"--scheduler-name=,",                    "name at least one"                                       },
+        {"--scheduler-name=a=b",                  "there is no profile 'b'"                                 },
+        {"--scheduler-name=a,a",                  "has 'a' twice"                                           },
+        {"--profile=b",                           "there is no profile 'b'"                                 },
+        {"--connections=0",                       "connections"                                             },
+        {"--nonsense",                            "nonsense"                                                },
+        {"--webhook=:9443",                       "needs --webhook-cert and --webhook-key"                  },
+        {"--webhook-key=a",                       "are for --webhook"                                       },
+        {"--webhook-cert=a",                      "are for --webhook"                                       },
+        {"--webhook-unsure=perhaps",              "allow or deny"                                           },
+        {"--journal-export=x",                    "for --journal, which"                                    },
+        {"--journal-days=0",                      "journal-days"                                            },
+        {"--journal-size=1",                      "from 64"                                                 },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct kube_options o;
@@ -88,6 +100,13 @@ static void what_is_said_is_read(void **state)
     assert_string_equal(o.profiles.names[1], "b");
     assert_string_equal(o.profiles.profiles[1], "pack");
     assert_string_equal(o.profiles.own->name, "even");
+    kube_options_done(&o);
+    assert_int_equal(READ(&o, &err, "--leader-elect-lease-duration=1m", "--leader-elect-renew-deadline", "40",
+                          "--leader-elect-retry-period=1500ms"),
+                     0);
+    assert_int_equal(o.lease_duration_ns, INT64_C(60000000000));
+    assert_int_equal(o.renew_deadline_ns, INT64_C(40000000000));
+    assert_int_equal(o.retry_period_ns, INT64_C(1500000000));
     kube_options_done(&o);
     assert_int_equal(READ(&o, &err, "--journal", "d", "--journal-days=7", "--journal-export", "e"), 0);
     assert_string_equal(o.journal, "d");

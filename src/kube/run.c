@@ -17,7 +17,8 @@
 
 /* Tenants and jobs count as one more each. */
 enum { SOURCES = PROJECT_GROUP + 1, SOURCES_KNOWN = SOURCES + 2 };
-#define DAY_NS (24 * 3600 * INT64_C(1000000000))
+#define SECOND_NS INT64_C(1000000000)
+#define DAY_NS (24 * 3600 * SECOND_NS)
 enum { EVENTS_MAX = 65536 }; /* that wait to be written: a burst of pods has one each */
 
 struct source {
@@ -102,6 +103,9 @@ static void lease_begin(struct kube_process *p)
                                                           .namespace = namespace.at,
                                                           .name = slash + 1,
                                                           .identity = p->identity,
+                                                          .duration_s = p->options->lease_duration_ns / SECOND_NS,
+                                                          .deadline_ns = p->options->renew_deadline_ns,
+                                                          .retry_ns = p->options->retry_period_ns,
                                                           .began = on_began,
                                                           .ended = on_ended,
                                                           .trouble = on_lease_trouble,

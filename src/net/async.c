@@ -14,7 +14,7 @@
 #include "net/async_inner.h"
 
 enum {
-    CONNECT_TIMEOUT_MS = 5000,
+    CONNECT_TIMEOUT_MS = 15000, /* a slow server's handshake is an answer too, or two */
     STREAM_SILENCE_S = 90,
     CONNECTIONS_MAX = 8,
     KEEPALIVE_S = 20,

@@ -200,13 +200,13 @@ class ControlPlane:
         self.admin.close()
         shutil.rmtree(self.work, ignore_errors=True)
 
-    def kubeconfig(self, token=ADMIN):
-        """A file that kubectl, kube-scheduler and berth-kube read."""
-        path = self.work / f"{token}.kubeconfig"
+    def kubeconfig(self, token=ADMIN, port=None):
+        """A file that kubectl, kube-scheduler and berth-kube read. port: of a proxy in front of the API server."""
+        path = self.work / (f"{token}-{port}.kubeconfig" if port else f"{token}.kubeconfig")
         authority = base64.b64encode((self.work / "ca.crt").read_bytes()).decode()
         path.write_text(json.dumps({
             "apiVersion": "v1", "kind": "Config", "current-context": "tests",
-            "clusters": [{"name": "tests", "cluster": {"server": self.url, "certificate-authority-data": authority}}],
+            "clusters": [{"name": "tests", "cluster": {"server": f"https://127.0.0.1:{port or self.port}", "certificate-authority-data": authority}}],
             "users": [{"name": "me", "user": {"token": token}}],
             "contexts": [{"name": "tests", "context": {"cluster": "tests", "user": "me"}}]}))
         return path
