@@ -136,9 +136,9 @@ class Agent:
     def join(self, line=None):
         line = line or self.cluster.berth("node", "add", self.name).strip()
         words = line.split()
-        assert words[:2] == ["berth-agent", "join"], line
-        done = subprocess.run([*self.prefix, str(self.program), "join", *words[2:], "--state", str(self.state), *self.joining],
-                              capture_output=True, text=True, timeout=PATIENCE, check=False)
+        assert words[0] == "echo" and words[2:5] == ["|", "berth-agent", "join"], line
+        done = subprocess.run([*self.prefix, str(self.program), "join", *words[5:], "--state", str(self.state), *self.joining],
+                              input=words[1], capture_output=True, text=True, timeout=PATIENCE, check=False)
         assert done.returncode == 0, done.stderr
         return self
 

@@ -8,7 +8,7 @@ set -u
 
 # shellcheck source=tests/kit.sh
 . "$(dirname "$0")/kit.sh"
-needs_built "$berth" "$berthd"
+needs_built "$berth" "$berthd" "$BERTH_BUILD/src/agent/berth-agent"
 needs curl openssl python3
 kit_begin
 export no_proxy='*'
@@ -61,7 +61,7 @@ print(json.dumps({"token": sys.argv[1], "request": open(sys.argv[2]).read(), "pr
 join() {
     local line
     line=$("$berth" node add "$1") || return 1
-    request "$1" && body "$(word --token "$line")" "$work/$1.csr" || return 1
+    request "$1" && body "$(word echo "$line")" "$work/$1.csr" || return 1
     ask 200 -k --pinnedpubkey "$(word --pin "$line")" -d @"$work/join.json" "$(word --control "$line")/v1/join" || return 1
     member certificate >"$work/$1.pem" && member ca >"$work/ca.pem"
 }
@@ -83,7 +83,7 @@ a_line_to_paste() {
     line=$("$berth" node add n1 --label disk=ssd --zone cellar --expires 10m 2>"$work/err") || return 1
     echo "$line"
     [ "$(wc -l <<<"$line")" = 1 ] && [ ! -s "$work/err" ] || return 1
-    grep -qE '^berth-agent join --control https://127\.0\.0\.1:[0-9]+ --pin sha256//[A-Za-z0-9+/=]{44} --token berth_join_[A-Za-z0-9_-]+$' \
+    grep -qE '^echo berth_join_[A-Za-z0-9_-]+ \| berth-agent join --control https://127\.0\.0\.1:[0-9]+ --pin sha256//[A-Za-z0-9+/=]{44} --token-file -$' \
         <<<"$line" || return 1
     "$berth" get nodes --state joining -o name | grep -qx node/n1
 }
@@ -98,7 +98,7 @@ it_joins() {
 
 tokens_work_once() {
     local line token
-    line=$("$berth" node add n2) && token=$(word --token "$line") && request n2 || return 1
+    line=$("$berth" node add n2) && token=$(word echo "$line") && request n2 || return 1
     body "${token%???}xxx" "$work/n2.csr"
     ask 401 -k -d @"$work/join.json" "$agents/v1/join" || return 1
     body "$token" "$work/n2.csr"
@@ -108,7 +108,7 @@ tokens_work_once() {
 
 requests_are_looked_at() {
     local line token
-    line=$("$berth" node add n3) && token=$(word --token "$line") && request n3 && request big secp384r1 || return 1
+    line=$("$berth" node add n3) && token=$(word echo "$line") && request n3 && request big secp384r1 || return 1
     body "$token" "$work/big.csr"
     ask 400 -k -d @"$work/join.json" "$agents/v1/join" && grep -q 'P-256' "$work/body" || return 1
     body "$token" "$work/n3.key"
@@ -263,6 +263,63 @@ a_drain_says_what_is_left() {
     wait "$waiter" && grep -qx 'node/n1 empty' "$work/out" && [ "$rc" = 0 ]
 }
 
+# The line is followed by the real agent, whose daemon never answers: while it waits, no process has the token in its arguments.
+# Each way to give the token, and the old option, which is overwritten.
+no_process_shows_the_token() {
+    local line
+    line=$("$berth" node add n6) || return 1
+    AGENT=$BERTH_BUILD/src/agent/berth-agent python3 - "$work" 3<<<"$line" <<'PY'
+import os, pathlib, signal, socket, subprocess, sys
+work = pathlib.Path(sys.argv[1])
+words = os.fdopen(3).read().split()
+agent, token = os.environ["AGENT"], words[1]
+assert words[0] == "echo" and token.startswith("berth_join_") and words[2:5] == ["|", "berth-agent", "join"], words
+listener = socket.create_server(("127.0.0.1", 0))
+listener.settimeout(60)
+options = ["--control", f"https://127.0.0.1:{listener.getsockname()[1]}", *words[7:9], "--state", str(work / "n6")]
+(work / "n6.token").write_text(token + "\n")
+
+def shown():
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if token.encode() in path.read_bytes():
+                found.append(path.read_bytes())
+        except OSError:
+            pass
+    return found
+
+pasted = f"echo {token} | exec {agent} join {' '.join(options)} --token-file -\n"
+ways = [
+    ("pasted", ["/bin/sh"], pasted, {}),
+    ("file", [agent, "join", *options, "--token-file", str(work / "n6.token")], "", {}),
+    ("environment", [agent, "join", *options], "", {"BERTH_JOIN_TOKEN": token}),
+    ("argument", [agent, "join", *options, "--token", token], "", {}),
+]
+for name, argv, text, env in ways:
+    with open(work / "n6.err", "w+") as err:
+        program = subprocess.Popen(argv, stdin=subprocess.PIPE, stderr=err, env={**os.environ, **env}, text=True,
+                                   start_new_session=True)
+        program.stdin.write(text)
+        program.stdin.close()
+        connection, _ = listener.accept()
+        connection.settimeout(60)
+        assert connection.recv(1), "it does not speak TLS"
+        found = shown()
+        os.killpg(program.pid, signal.SIGKILL)
+        program.wait()
+        connection.close()
+        err.seek(0)
+        warned = "--token shows the invitation to every user" in err.read()
+    assert not found, (name, found)
+    assert warned == (name == "argument"), name
+done = subprocess.run([agent, "join", *options, "--token-file", "-"], input="", capture_output=True, text=True, check=False)
+assert done.returncode == 1 and "the invitation is empty" in done.stderr, done
+help = subprocess.run([agent, "--help"], capture_output=True, text=True, check=False).stdout
+assert "--token-file" in help and "--token TOKEN" not in help, help
+PY
+}
+
 none() {
     serve --agents none && [ -z "$agents" ] || return 1
     ! "$berth" node add n5 2>"$work/err" && grep -q -- '--agents' "$work/err"
@@ -282,6 +339,7 @@ check "less counts, more must be accepted" grown_and_accepted
 check "drain and remove wait" drained_with_progress
 check "a drain says what is left" a_drain_says_what_is_left
 check "a restart changes nothing for agents" a_restart_changes_nothing_for_agents
+check "no process shows the token" no_process_shows_the_token
 check "no agents" none
 
 kit_end

@@ -54,21 +54,27 @@ static int file_write(const char *path, const char *text, struct berth_err *err)
     return rc < 0 ? err_set(err, -rc, "cannot write %s: %s", path, strerror(-rc)) : 0;
 }
 
+static int stream_read(FILE *file, const char *name, char **ret, struct berth_err *err)
+{
+    char *text = mem_zalloc(IDENTITY_FILE_MAX + 1);
+    size_t len = fread(text, 1, IDENTITY_FILE_MAX + 1, file);
+    if (len > IDENTITY_FILE_MAX) {
+        mem_free(text);
+        return err_set(err, EFBIG, "%s is too large: certificates and tokens have less than %d KiB", name,
+                       IDENTITY_FILE_MAX / 1024);
+    }
+    *ret = text;
+    return 0;
+}
+
 int identity_file_read(const char *path, char **ret, struct berth_err *err)
 {
     FILE *file = fopen(path, "re");
     if (!file)
         return err_set(err, errno, "cannot read %s: %s", path, strerror(errno));
-    char *text = mem_zalloc(IDENTITY_FILE_MAX + 1);
-    size_t len = fread(text, 1, IDENTITY_FILE_MAX + 1, file);
+    int rc = stream_read(file, path, ret, err);
     (void)fclose(file);
-    if (len > IDENTITY_FILE_MAX) {
-        mem_free(text);
-        return err_set(err, EFBIG, "%s is too large: certificates and tokens have less than %d KiB", path,
-                       IDENTITY_FILE_MAX / 1024);
-    }
-    *ret = text;
-    return 0;
+    return rc;
 }
 
 static int dir_make(const char *path, struct berth_err *err)
@@ -191,17 +197,37 @@ static json_t *split(const char *texts)
     return list;
 }
 
+/* Copies a token and overwrites it where it stood: other users of the machine read the arguments of a process, its owner's other
+ * processes read its environment. */
+static char *token_take(const char *at)
+{
+    char *copy = mem_strdup(at);
+    explicit_bzero((char *)at, strlen(at));
+    return copy;
+}
+
 static int token_read(const struct agent_options *o, char **ret, struct berth_err *err)
 {
-    if (o->token) {
-        *ret = mem_strdup(o->token);
-        return 0;
-    }
     char *text = NULL;
-    int rc = identity_file_read(o->token_file, &text, err);
-    if (rc < 0 || !text)
-        return rc;
+    const char *variable = getenv(AGENT_TOKEN_VARIABLE);
+    if (o->token) {
+        (void)fprintf(stderr, "berth-agent: --token shows the invitation to every user of this machine; give "
+                              "--token-file FILE, or --token-file - and the invitation on standard input\n");
+        text = token_take(o->token);
+    } else if (o->token_file) {
+        bool from_stdin = strcmp(o->token_file, "-") == 0;
+        int rc = from_stdin ? stream_read(stdin, "standard input", &text, err)
+                            : identity_file_read(o->token_file, &text, err);
+        if (rc < 0)
+            return rc;
+    } else {
+        text = token_take(variable ? variable : "");
+    }
     text[strcspn(text, " \r\n")] = '\0';
+    if (!*text) {
+        mem_free(text);
+        return err_set(err, EINVAL, "the invitation is empty; 'berth node add NAME' prints the whole line to paste");
+    }
     *ret = text;
     return 0;
 }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/flag.h"
@@ -13,8 +14,9 @@ static const struct flag flags[] = {
      "where it keeps what it must remember; /var/lib/berth-agent if not given"                                                                              },
     {"control",            FLAG_TEXT,   AT(control),            "URLS",    0,    0,          "join: where the daemon is; several with commas between them"  },
     {"pin",                FLAG_TEXT,   AT(pin),                "PIN",     0,    0,          "join: the daemon's key, as 'berth node add' printed it"       },
-    {"token",              FLAG_TEXT,   AT(token),              "TOKEN",   0,    0,          "join: the invitation, good for one machine"                   },
-    {"token-file",         FLAG_TEXT,   AT(token_file),         "FILE",    0,    0,          "join: the same from a file"                                   },
+    {"token",              FLAG_TEXT,   AT(token),              "TOKEN",   0,    0,          NULL                                                           },
+    {"token-file",         FLAG_TEXT,   AT(token_file),         "FILE",    0,    0,
+     "join: the invitation, good for one machine; - reads it from standard input"                                                                           },
     {"force",              FLAG_SWITCH, AT(force),              NULL,      0,    0,          "join: even if this machine is a node already"                 },
     {"address",            FLAG_TEXT,   AT(address),            "ADDRESS", 0,    0,          "where others reach what runs here; found out if not given"    },
     {"uplink",             FLAG_TEXT,   AT(uplink),             "DEVICE",  0,    0,
@@ -52,9 +54,9 @@ enum { FLAGS = sizeof flags / sizeof *flags };
 
 static int join_check(const struct agent_options *o, struct berth_err *err)
 {
-    if (!o->control || !o->pin || (!o->token && !o->token_file))
+    if (!o->control || !o->pin || (!o->token && !o->token_file && !getenv(AGENT_TOKEN_VARIABLE)))
         return err_set(err, EINVAL,
-                       "join needs --control, --pin and --token; 'berth node add NAME' prints the whole line");
+                       "join needs --control, --pin and --token-file; 'berth node add NAME' prints the whole line");
     if (o->token && o->token_file)
         return err_set(err, EINVAL, "give either --token or --token-file");
     return 0;
@@ -75,7 +77,7 @@ static int options_check(struct agent_options *o, struct berth_err *err)
     if (join)
         return join_check(o, err);
     if (o->control || o->pin || o->token || o->token_file || o->force)
-        return err_set(err, EINVAL, "--control, --pin, --token and --force are for 'berth-agent join'");
+        return err_set(err, EINVAL, "--control, --pin, --token-file and --force are for 'berth-agent join'");
     return 0;
 }
 
@@ -99,12 +101,13 @@ int agent_options_read(int argc, char *const *argv, struct agent_options *ret, s
 
 void agent_options_help(FILE *to)
 {
-    (void)fprintf(to,
-                  "berth-agent - makes this machine a node of a Berth cluster.\n\n"
-                  "usage: berth-agent join --control URLS --pin PIN --token TOKEN [OPTION...]\n"
-                  "       berth-agent [run] [OPTION...]\n\n"
-                  "'berth node add NAME' prints the line that joins. Afterwards 'berth-agent' runs what the daemon\n"
-                  "wants here, and nothing else. What runs goes on when the agent is restarted.\n\n");
+    (void)fprintf(
+        to, "berth-agent - makes this machine a node of a Berth cluster.\n\n"
+            "usage: berth-agent join --control URLS --pin PIN --token-file FILE [OPTION...]\n"
+            "       berth-agent [run] [OPTION...]\n\n"
+            "'berth node add NAME' prints the line that joins. The invitation is read from a file, from standard\n"
+            "input (--token-file -) or from $" AGENT_TOKEN_VARIABLE ". Afterwards 'berth-agent' runs what the daemon\n"
+            "wants here, and nothing else. What runs goes on when the agent is restarted.\n\n");
     flags_print(flags, FLAGS, to);
     (void)fprintf(to,
                   "\nRuns in the foreground. Prints 'ready NODE' on standard output when the daemon knows it; logs\n"

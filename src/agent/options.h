@@ -11,6 +11,9 @@
 #include "base/err.h"
 #include "base/log.h"
 
+/* Holds the invitation where neither --token-file nor --token is given. */
+#define AGENT_TOKEN_VARIABLE "BERTH_JOIN_TOKEN"
+
 struct agent_options {
     const char *verb;                                              /* "run" or "join" */
     const char *state, *control, *pin, *token, *token_file, *node; /* of a join */

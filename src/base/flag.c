@@ -68,6 +68,8 @@ void flags_print(const struct flag *flags, size_t len, FILE *to)
 {
     for (size_t i = 0; i < len; i++) {
         char left[64];
+        if (!flags[i].help)
+            continue;
         (void)snprintf(left, sizeof left, "--%s%s%s", flags[i].name, flags[i].value ? " " : "",
                        flags[i].value ? flags[i].value : "");
         (void)fprintf(to, "  %-24s %s\n", left, flags[i].help);

@@ -18,7 +18,7 @@ struct flag {
     size_t at;         /* offset of its field */
     const char *value; /* what help calls it; NULL for a switch */
     uint64_t min, max; /* of a count */
-    const char *help;
+    const char *help;  /* NULL: an old spelling, which is read and not printed */
 };
 
 /* Reads argv[1] and on into *ret, whose fields keep what they have where nothing is given. "--name value", "--name=value",

@@ -69,7 +69,12 @@ static int join(const struct bench_agent *b, const struct bench_node *n, const c
 
     if (!invitation)
         return -err->code;
-    CLEANUP(mem) char *line = mem_strdup(json_string_value(json_object_get(invitation, "command")));
+    const char *command = strstr(json_string_value(json_object_get(invitation, "command")), "berth-agent join ");
+    CLEANUP(mem) char *line = mem_strdup(command ? command : "");
+    char *file = strstr(line, " --token-file -");
+    if (file)
+        *file = '\0';
+    (void)setenv("BERTH_JOIN_TOKEN", json_string_value(json_object_get(invitation, "token")), 1);
     json_decref(invitation);
     for (char *word = strtok_r(line, " ", &rest); word && len < WORDS_MAX; word = strtok_r(NULL, " ", &rest))
         words[len++] = word;
@@ -77,6 +82,7 @@ static int join(const struct bench_agent *b, const struct bench_node *n, const c
     words[len++] = n->state.at;
     words[len] = NULL;
     pid_t pid = spawn(b->program, words, -1, log);
+    (void)unsetenv("BERTH_JOIN_TOKEN");
     if (pid < 0)
         return err_set(err, errno, "cannot start berth-agent: %s", strerror(errno));
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)

@@ -112,8 +112,9 @@ static json_t *invitation_answer(struct call *c, const char *id, const char *tok
     char until[TIMESTAMP_MAX];
     const char *where = addresses(c);
     const char *quoted = strchr(where, '[') ? "'" : ""; /* to a shell the other signs are letters */
-    const char *command = arena_fmt(&c->arena, "berth-agent join --control %s%s%s --pin %s --token %s", quoted, where,
-                                    quoted, c->control->agents.pin, token);
+    /* A shell runs echo itself: the token is in no list of processes. */
+    const char *command = arena_fmt(&c->arena, "echo %s | berth-agent join --control %s%s%s --pin %s --token-file -",
+                                    token, quoted, where, quoted, c->control->agents.pin);
     return json_pack("{s:s, s:s, s:s, s:s, s:o, s:s}", "node", id, "token", token, "expires",
                      timestamp_text(expires_ns, until), "pin", c->control->agents.pin, "addresses", address_list(where),
                      "command", command);

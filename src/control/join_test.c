@@ -31,7 +31,8 @@ static void an_invitation_is_one_line_to_paste(void **state)
     assert_string_equal(kit_text(k, "expires"), "2026-03-01T12:10:00Z");
     assert_string_equal(kit_text(k, "pin"), "sha256//pin=");
     assert_string_equal(kit_text(k, "addresses/0"), "https://head:3981");
-    (void)snprintf(line, sizeof line, "berth-agent join --control https://head:3981 --pin sha256//pin= --token %s",
+    (void)snprintf(line, sizeof line,
+                   "echo %s | berth-agent join --control https://head:3981 --pin sha256//pin= --token-file -",
                    kit_text(k, "token"));
     assert_string_equal(kit_text(k, "command"), line);
     assert_int_equal(strncmp(kit_text(k, "token"), "berth_join_", 11), 0);

@@ -101,8 +101,7 @@ show() { # KEY
 }
 said() { cat /var/lib/berth-agent/optasks/logs/*/log | grep -q "$1" && say "a log has: $1"; }
 join() { # NODE STATE
-    state=$2; set -- $(berth node add $1 2>/dev/null); shift 2
-    berth-agent join --state $state "$@" >/run/last 2>&1 || fail "it cannot join"
+    eval "$(berth node add $1 2>/dev/null) --state $2" >/run/last 2>&1 || fail "it cannot join"
 }
 node_is() { berth get node $1 -o json | grep -q "\"state\": *\"$2\""; }
 # It has written which boot it runs in.
