@@ -3,10 +3,17 @@
 Held after each: the neighbour is the same process and goes on, the node was never lost, and of the hostile one nothing is
 left: no process, group, mount, folder, secret.
 """
+import base64
 import contextlib
+import io
+import json
 import os
 import pathlib
+import shutil
+import stat
+import tarfile
 import time
+import zlib
 
 from agent_kit import AGENT, BERTH, BERTHD, GROUPS, SHIM, Cluster, case, main, skip_unless, skip_unless_root, wait_for
 
@@ -287,6 +294,74 @@ def a_hundred_hostile_ones():
             c.run("job", "cancel", job)
         wait_for("nothing of them is left", c.alone)
         assert c.leftovers()  # the neighbour's owner is here: these may be its files
+
+
+# A tar that sends what is in $ARCHIVE, whatever it was asked for.
+EVIL_TAR = """mkdir $EVIL && cd $EVIL && printf '#!/bin/sh\\ncat $EVIL/$(cat $EVIL/which)\\n' >tar && chmod 755 tar
+python3 -c 'import base64, json, os, zlib
+for name, data in json.loads(zlib.decompress(base64.b64decode(os.environ["ARCHIVES"]))).items():
+    open(name, "wb").write(bytes.fromhex(data))'
+ln -s /etc/shadow mine; echo ready; sleep 600"""
+
+
+def archive(*entries):
+    """(name, type, target, text): as a tar of a pod can send it."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as made:
+        for name, kind, target, text in entries:
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname, info.size, info.mode = kind, target, len(text), 0o6777
+            info.devmajor, info.devminor = 1, 3
+            made.addfile(info, io.BytesIO(text))
+    return out.getvalue()
+
+
+@case
+def copies_out_of_a_pod_stay_in_their_folder():
+    """The pod's tar sends what it likes: beside the copy nothing appears, and no link in the copy leads out of it. And its own tar reads no
+    more than the pod's user."""
+    link, hard, plain, folder = tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.REGTYPE, tarfile.DIRTYPE
+    with Beside() as c:
+        home = c.work / "home"
+        (home / "deep").mkdir(parents=True)
+        (home / "secret").write_text("kept")
+        evil = {
+            "dots": archive(("../secret", plain, "", b"evil")),
+            "absolute": archive((str(home / "secret"), plain, "", b"evil")),
+            "through-a-link": archive(("x", folder, "", b""), ("x/l", link, "../..", b""), ("x/l/secret", plain, "", b"evil")),
+            "links-of-links": archive(("x", folder, "", b""), ("x/d", link, ".", b""), ("x/l", link, "d/d/../../secret", b"")),
+            "itself-a-link": archive(("x", link, "../secret", b"")),
+            "beside": archive(("x", link, "deep", b"")),
+            "hard-link": archive(("x", folder, "", b""), ("x/l", hard, "../secret", b"")),
+            "absolute-link": archive(("x", folder, "", b""), ("x/l", link, str(home / "secret"), b"")),
+            "device": archive(("x", folder, "", b""), ("x/null", tarfile.CHRTYPE, "", b""), ("x/fifo", tarfile.FIFOTYPE, "", b"")),
+            "set-uid": archive(("x", folder, "", b""), ("x/sh", plain, "", b"#!/bin/sh")),
+        }
+        where = f"/tmp/berth-evil-{c.work.name}"
+        packed = base64.b64encode(zlib.compress(json.dumps({name: data.hex() for name, data in evil.items()}).encode())).decode()
+        job = c.job(["/bin/sh", "-c", EVIL_TAR], env={"ARCHIVES": packed, "EVIL": where, "PATH": f"{where}:/usr/bin:/bin"}, name="evil")
+        wait_for("it is ready", lambda: "ready" in c.run("logs", job).stdout)
+        for name in evil:
+            c.berth("exec", job, "--", "/bin/sh", "-c", f"echo {name} >{where}/which")
+            done = c.run("cp", f"{job}:/tmp/x", home / "deep")
+            found = [path for path in home.rglob("*") if path != home / "deep"]
+            for path in found:
+                mode = path.lstat().st_mode
+                assert not stat.S_ISCHR(mode) and not stat.S_ISFIFO(mode) and not mode & 0o6000, (name, path)
+                assert not path.is_symlink() or (home / "deep/x") in (path.resolve(), *path.resolve().parents), (name, path, os.readlink(path))
+            assert (home / "secret").read_text() == "kept", name
+            outside = [path for path in found if path.parent == home]
+            assert outside == [home / "secret"], (name, outside)
+            assert done.returncode or "was left out" in done.stderr or name == "set-uid", (name, done)
+            shutil.rmtree(home / "deep/x", ignore_errors=True)
+            (home / "deep/x").unlink(missing_ok=True)
+        c.berth("exec", job, "--", "rm", f"{where}/tar")
+        for path in (f"{where}/mine", "/etc/shadow"):
+            done = c.run("cp", f"{job}:{path}", home / "deep")
+            left = list((home / "deep").iterdir())
+            assert not [one for one in left if one.is_symlink() or one.stat().st_size], (path, done, left)
+        c.berth("exec", job, "--", "rm", "-r", where)
+        c.run("job", "cancel", job)
 
 
 @case

@@ -337,8 +337,8 @@ const struct command cp_command = {
     .text =
         "One of FROM and TO is POD:PATH, the other a path here. Folders are copied with all that is in them. Into a "
         "folder a copy goes under its own name; otherwise it gets the name that is given. The pod has to have a tar. "
-        "Out of a pod nothing is written but below TO, whatever the pod sends; links that lead elsewhere are left "
-        "out.",
+        "Out of a pod nothing is written but below TO, whatever the pod sends; links that leave the copy are left "
+        "out, also those that would leave it through other links.",
     .examples = "  berth cp photos/0:/var/log/photos.log .\n"
                 "  berth cp ./theme photos:/srv/themes/",
     .section = SECTION_WORK,

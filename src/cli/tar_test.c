@@ -223,6 +223,61 @@ static void evil_stays_out(void **state)
     }
 }
 
+/* Links that leave the folder only through other links of the archive: none of them is made, so that nobody who opens the copy later is
+ * led elsewhere. `secret` lies beside the folder that is copied into; `probe` would find it. */
+static void links_of_links_stay_out(void **state)
+{
+    static const struct {
+        const char *label;
+        struct {
+            const char *name;
+            char type;
+            const char *target;
+        } entries[4];
+        const char *probe;
+        size_t skipped;
+    } rows[] = {
+        {"down and up a link to itself",
+         {{"top/", '5', ""}, {"top/d", '2', "."}, {"top/l", '2', "d/d/../../secret"}},
+         "as/l",                                                                                                                      1},
+        {"up a link that leads up",
+         {{"top/a/b/", '5', ""}, {"top/a/b/u", '2', "../.."}, {"top/l", '2', "a/b/u/../../secret"}},
+         "as/l",                                                                                                                      1},
+        {"a folder through a link",
+         {{"top/", '5', ""}, {"top/d", '2', "."}, {"top/l", '2', "d/d/../.."}},
+         "as/l/secret",                                                                                                               1},
+        {"the link comes first",                {{"top/l", '2', "d/d/../../secret"}, {"top/d", '2', "."}},                 "as/l",    1},
+        {"the copy itself is a link beside it", {{"top", '2', "beside"}},                                                  "as",      1},
+        {"a hard link of a link",
+         {{"top/", '5', ""}, {"top/l", '2', "/etc/hostname"}, {"top/h", '1', "top/l"}},
+         "as/h",                                                                                                                      2},
+        {"links that stay",                     {{"top/a/f", '5', ""}, {"top/a/l", '2', "../a/f"}, {"top/m", '2', "a/f"}}, "as/none", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct place outer;
+        struct berth_err err = {0};
+        CLEANUP(str) struct str archive = {0};
+        place_open(&outer);
+        assert_int_equal(mkdirat(outer.fd, "in", 0700), 0);
+        file_put(outer.fd, "secret", "kept", 4);
+        struct place in = {.fd = openat(outer.fd, "in", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+        file_put(in.fd, "beside", "kept", 4);
+        for (size_t e = 0; e < 4 && rows[i].entries[e].name; e++)
+            entry_add(&archive, rows[i].entries[e].name, rows[i].entries[e].type, rows[i].entries[e].target, "");
+        archive_end(&archive);
+        int rc = unpack(&in, "top", "as", &archive, 512, &err);
+        if (rc != 0)
+            fail_msg("%s: %s", rows[i].label, err.text);
+        if (faccessat(in.fd, rows[i].probe, F_OK, 0) == 0)
+            fail_msg("%s: it leads out", rows[i].label);
+        if (in.skipped != rows[i].skipped)
+            fail_msg("%s: %zu entries were left out", rows[i].label, (size_t)in.skipped);
+        (void)close(in.fd);
+        place_done(&outer);
+    }
+}
+
 /* A link that was there before is no way out either. */
 static void links_on_the_spot_are_not_followed(void **state)
 {
@@ -275,9 +330,8 @@ static void what_is_no_archive(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_folder_comes_back),
-        cmocka_unit_test(evil_stays_out),
-        cmocka_unit_test(links_on_the_spot_are_not_followed),
+        cmocka_unit_test(a_folder_comes_back),     cmocka_unit_test(evil_stays_out),
+        cmocka_unit_test(links_of_links_stay_out), cmocka_unit_test(links_on_the_spot_are_not_followed),
         cmocka_unit_test(what_is_no_archive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

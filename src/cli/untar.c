@@ -115,23 +115,28 @@ static int place_of(const struct untar *u, const char *name, struct str *ret, st
     return u->top && parts == 0 ? refuse(err, name) : 0;
 }
 
-/* Does a link at this path lead to something at or below the topmost entry? By its words alone. */
+/* Does a link at this path lead to something below the topmost folder, whatever other links the archive holds? ".." may
+ * only stand at the beginning: there it leaves folders that are real ones, as no link was followed to them. After a name,
+ * which may be a link itself, ".." could lead anywhere. A link in the place of the whole copy leads beside it. */
 static bool link_stays(const char *path, const char *target)
 {
     size_t depth = 0;
+    bool named = false;
 
     if (*target == '/' || !*target)
         return false;
     for (const char *p = path; (p = strchr(p, '/')); p++)
         depth++;
+    if (depth == 0)
+        return false;
     for (const char *at = target; *at;) {
         size_t len = strcspn(at, "/");
         if (len == 2 && at[0] == '.' && at[1] == '.') {
-            if (depth <= 1)
-                return false; /* it would leave the topmost folder */
+            if (named || depth <= 1)
+                return false;
             depth--;
         } else if (len > 0 && !(len == 1 && at[0] == '.')) {
-            depth++;
+            named = true;
         }
         at += len + (at[len] == '/');
     }
