@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "control/cap.h"
 #include "control/job.h"
 #include "control/project.h"
 #include "control/route_rules.h"
@@ -201,6 +202,8 @@ int admit_check(struct call *c, enum kind kind, const char *id, const json_t *ol
                 const struct work_doc *d)
 {
     int rc = kind == KIND_JOB ? queue_check(c, old, d) : 0;
+    if (rc == 0)
+        rc = cap_admit(c, kind, id, d);
     if (rc < 0 || c->judge_later || !asks_anew(old, doc))
         return rc;
     for (size_t i = 0; i < c->change.items.len; i++)

@@ -7,7 +7,7 @@
 /* Is the queue there (or the default one), and open to this user of this group? */
 bool queue_open(const struct state *s, const char *queue, const char *user, const char *group);
 /* -EINVAL for a queue that is not there, or terms that it does not have; -EACCES for one that is not for its owner, or a
- * quota that would be exceeded: which, what of it is used, and what would be accepted. */
+ * quota or a cap that would be exceeded: which, what of it is used, and what would be accepted. */
 int admit_check(struct call *c, enum kind kind, const char *id, const json_t *old, const json_t *doc,
                 const struct work_doc *d);
 /* The quotas of all workloads that the change writes, each after those before it, for a call with judge_later: so each is told

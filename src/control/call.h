@@ -95,6 +95,9 @@ struct call {
     /* The verb's, if it sets it: told once when its change is durable. For what is kept in memory only. */
     void (*durable)(struct call *c, void *ctx);
     void *durable_ctx;
+    struct cap_claim *claims; /* what the change adds for each owner (control/cap.h) */
+    size_t claims_len;
+    bool claims_held;          /* and counted, until it is done */
     struct call_event *events; /* control/event.h; the newest first */
     /* The answer comes later: set by a verb, or by its `durable`, that has handed the call to somebody who calls
      * call_answer exactly once, also when the control stops. Request and arena live until then, texts of the caller do

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "control/cap.h"
 #include "control/commit.h"
 #include "control/control_parts.h"
 #include "control/cron_time.h"
@@ -279,6 +280,8 @@ static void make_due(struct call *call, const struct object *cron, const struct 
     bool skipped = open && d->overlap == CRON_SKIP;
     if (!skipped)
         rc = make_job(call, cron, d, jobs);
+    if (rc == 0 && !skipped)
+        rc = cap_check(call);
     if (rc < 0) { /* nothing of what was begun, but that it was tried */
         change_done(&call->change);
         change_init(&call->change, call->state, &call->arena);

@@ -8,6 +8,7 @@
 
 #include "base/plant.h"
 #include "base/vec.h"
+#include "control/cap.h"
 #include "control/commit.h"
 #include "control/control_parts.h"
 #include "control/idempotency.h"
@@ -155,6 +156,7 @@ static void accounts_leave(struct handling *h)
 static void handling_free(struct handling *h)
 {
     accounts_leave(h);
+    cap_release(&h->call);
     answer_done(&h->call.answer);
     change_done(&h->call.change);
     json_decref(h->body);
@@ -426,6 +428,7 @@ static void submit(struct handling *h)
         .extra = {c->change.note, strlen(c->change.note)},
     };
     h->submitted_ns = c->control->env.steady_ns(c->control->env.ctx);
+    cap_hold(c);
     int rc = commit_submit(c->control, &c->change, &note, committed, h, &c->err);
     if (rc > 0)
         return;
@@ -476,6 +479,8 @@ static int run_verb(struct handling *h)
         rc = c->route->run(c);
     if (rc == 0)
         rc = expect_match(c);
+    if (rc == 0 && changes)
+        rc = cap_check(c);
     if (rc == 0 && changes && !c->dry_run) /* also where there was nothing to do: by the next time there may be */
         reply_put(c);
     return rc;
@@ -486,6 +491,7 @@ static void attempt(struct handling *h)
 {
     struct call *c = &h->call;
     h->attempts++;
+    cap_release(c);
     c->durable = NULL;
     c->events = NULL;
     c->later = false;

@@ -37,6 +37,23 @@ static const struct row {
         NUMBER("requests_per_s", 200, 0, 1000000,
                "requests a second of one user who is no administrator, and ten times as many at once; 0: no limit"),
     [SETTING_AUDIT_EVERY] = NUMBER("audit_every", 0, 0, 1000000, "cycles between audits of every counter; 0: never"),
+    [SETTING_REPLICAS_MAX] = NUMBER("replicas_max", 100000, 0, 10000000,
+                                    "replicas or tasks of one app, job or vm at most, whoever writes it; 0: any"),
+    [SETTING_CAP_INSTANCES] = NUMBER("cap_instances", 10000, 0, 1000000000,
+                                     "replicas that one user's apps and vms may have together; 0: any number"),
+    [SETTING_CAP_JOBS] =
+        NUMBER("cap_jobs", 50000, 0, 1000000000,
+               "jobs of one user that may be unfinished at once, each task of an array counted; 0: any number"),
+    [SETTING_CAP_STORED_MB] =
+        NUMBER("cap_stored_mb", 64, 0, 1000000,
+               "MiB that one user's documents may take, those of finished jobs included; 0: any number"),
+    [SETTING_CAP_TOKENS] = NUMBER("cap_tokens", 100, 0, 1000000, "tokens that one user may have; 0: any number"),
+    [SETTING_CAP_WATCHES] =
+        NUMBER("cap_watches", 128, 0, 1000000, "watches that one user may have open at once; 0: any number"),
+    [SETTING_CAP_EXCEPTIONS] =
+        TEXT("cap_exceptions", "",
+             "other caps of single users and groups, like user/ann:instances=50000,group/vision:jobs=200000; a user's "
+             "own goes before its group's"),
     [SETTING_HOLDER_SHOWN] =
         TEXT("holder_shown", "group", "what others see of who holds a device: nobody, the group, or the user",
              .values = (const char *const[]){"nobody", "group", "user", NULL}),

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
+#include "control/cap.h"
 #include "control/queue_view.h"
 #include "wire/api.h"
 #include "wire/document.h"
@@ -258,7 +259,9 @@ int sooner_draft(struct call *c)
     }
     if (len == 0)
         return 0;
-    int rc = sooner_ask(c, drafts, len, NULL, true, &run);
+    int rc = cap_check(c); /* before anything is planned with it */
+    if (rc == 0)
+        rc = sooner_ask(c, drafts, len, NULL, true, &run);
     if (rc < 0 || !run)
         return rc;
     if (!json_is_object(c->answer.body))

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/plant.h"
 #include "base/str.h"
+#include "control/cap.h"
 #include "control/plan_policy.h"
 #include "control/predict.h"
 #include "control/project.h"
@@ -310,14 +311,17 @@ static void entry_write(struct state *s, struct entry *e, const struct parsed *p
     char *text = mem_alloc(event->value.len + 1);
     memcpy(text, event->value.at, event->value.len);
     text[event->value.len] = 0;
-    if (e->object.doc.at)
+    if (e->object.doc.at) {
         s->hashes[e->object.kind] -= object_hash(&e->object);
+        cap_book_count(s->caps, &e->object, -1);
+    }
     mem_free((void *)e->object.doc.at);
     e->object.doc = (struct bytes){text, event->value.len};
     e->object.revision = event->revision;
     e->object.created = event->created;
     s->hashes[e->object.kind] += object_hash(&e->object);
     view_set(s, e, parsed, doc);
+    cap_book_count(s->caps, &e->object, 1);
     numbers_note(s, &e->object, doc);
     links_make(s, e);
     if (e->object.kind == KIND_FACT)
@@ -425,6 +429,7 @@ static int apply_gone(struct state *s, enum kind kind, const char *id, struct be
     if (rc < 0)
         return rc;
     s->hashes[kind] -= object_hash(&e->object);
+    cap_book_count(s->caps, &e->object, -1);
     if (kind == KIND_INSTANCE)
         assumed_settle(s, e->view.instance.number);
     for (size_t i = 0; kind == KIND_NODE && i < s->assumed.len; i++)
@@ -518,6 +523,7 @@ int state_load_from(state_range *range, void *ctx, uint64_t revision, struct sta
     struct state *s = mem_zalloc(sizeof *s);
     struct loading l = {.state = s, .err = err};
     s->cluster = berth_cluster_new();
+    s->caps = cap_book_new();
     arena_init(&s->scratch);
     s->loading = true;
     int rc = 0;
@@ -552,6 +558,7 @@ void state_free(struct state *s)
     for (unsigned k = 0; k < KINDS; k++)
         mem_free(s->tables[k].at ? s->tables[k].at - s->tables[k].skipped : NULL);
     arena_done(&s->scratch);
+    cap_book_free(s->caps);
     vec_done(&s->slots);
     vec_done(&s->free_slots);
     assumed_done(s);
@@ -564,6 +571,11 @@ void state_free(struct state *s)
 struct berth_cluster *state_cluster(struct state *s)
 {
     return s->cluster;
+}
+
+struct cap_book *state_caps(const struct state *s)
+{
+    return s->caps;
 }
 
 /* A cluster from the documents alone. */

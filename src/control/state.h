@@ -194,6 +194,8 @@ bool state_work_wanted(const struct state *s, const struct object *work);
 
 /* The cluster that the core plans; owned by the state. */
 struct berth_cluster *state_cluster(struct state *s);
+/* What each user has, for caps (control/cap.h). */
+struct cap_book *state_caps(const struct state *s);
 /* Rebuilds the cluster from the documents, dropping names that nothing uses; assumed instances are lost. */
 int state_rebuild(struct state *s, struct berth_err *err);
 /* Compares the cluster with one made anew from the documents; -EBADMSG with the first difference. O(all). */

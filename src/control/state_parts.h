@@ -69,7 +69,8 @@ struct state {
     uint64_t last_number[KINDS];
     size_t orphans; /* instances whose workload or node is not there */
     bool loading;
-    struct arena scratch; /* of the change at hand */
+    struct cap_book *caps; /* what each user has (control/cap.h) */
+    struct arena scratch;  /* of the change at hand */
 };
 
 struct entry *state_entry(const struct state *s, enum kind kind, const char *id);

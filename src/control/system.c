@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "control/cap.h"
 #include "control/join.h"
 #include "control/notice.h"
 #include "control/plan_policy.h"
@@ -114,6 +115,9 @@ static int settings_write(struct call *c, json_t *settings)
     const char *prices = json_string_value(json_object_get(next, "prices"));
     if (rc == 0 && prices && prices_check(prices, &c->err) < 0)
         rc = err_prefix(&c->err, "prices");
+    const char *exceptions = json_string_value(json_object_get(next, "cap_exceptions"));
+    if (rc == 0 && exceptions && cap_exceptions_check(exceptions, &c->arena, &c->err) < 0)
+        rc = err_prefix(&c->err, "cap_exceptions");
     if (rc == 0)
         rc = secrets_apart(c, next);
     if (rc < 0)

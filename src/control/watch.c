@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "control/cap.h"
 #include "control/watch_parts.h"
 
 enum { WATCHERS_MAX = 12000 };
@@ -45,6 +46,14 @@ void peers_leave(struct stream *s)
     s->peer_link = NULL;
 }
 
+/* Watches count for their users. */
+static void stream_count(const struct stream *s, int sign)
+{
+    static const struct cap_amounts one = {.of[CAP_WATCHES] = 1};
+    if (!s->fed)
+        cap_book_hold(state_caps(control_state(s->hub->control)), s->caller.user, &one, sign);
+}
+
 static void stream_free(struct stream *s)
 {
     const struct stream_feed *feed = take_ptr(&s->feed);
@@ -59,6 +68,7 @@ static void stream_free(struct stream *s)
     if (s->next)
         s->next->link = s->link;
     s->hub->watchers -= !s->fed;
+    stream_count(s, -1);
     mem_free(s->texts);
     mem_free(s);
 }
@@ -215,10 +225,10 @@ static int room_check(struct call *c)
         return err_set(&c->err, ENOSPC, "the daemon is stopping; try again in a moment");
     if (h->watchers >= h->watchers_max)
         return err_set(&c->err, EDQUOT, "%zu watches are open already; close some, or ask again later", h->watchers);
-    return 0;
+    return cap_watch_check(c);
 }
 
-static struct stream *stream_new(struct call *c)
+static struct stream *stream_new(struct call *c, bool fed)
 {
     struct watch_hub *h = control_hub(c->control);
     struct stream *s = mem_zalloc(sizeof *s);
@@ -236,7 +246,9 @@ static struct stream *stream_new(struct call *c)
     if (h->streams)
         h->streams->link = &s->next;
     h->streams = s;
-    h->watchers++;
+    h->watchers += !fed;
+    s->fed = fed;
+    stream_count(s, 1);
     return s;
 }
 
@@ -254,7 +266,7 @@ int watch_open(struct call *c, enum kind kind, uint64_t from)
     int rc = room_check(c);
     if (rc < 0)
         return rc;
-    struct stream *s = stream_new(c);
+    struct stream *s = stream_new(c, false);
     s->kind = kind;
     s->after = from;
     peers_join(&h->watching[kind], s);
@@ -268,7 +280,7 @@ int watch_open_derived(struct call *c, derived_write *write, const char *id, con
 
     if (rc < 0)
         return rc;
-    struct stream *s = stream_new(c);
+    struct stream *s = stream_new(c, false);
     topic_join(s->hub, s, write, id);
     if (known)
         (void)snprintf(s->known, sizeof s->known, "%s", known);
@@ -280,9 +292,7 @@ int stream_feed_open(struct call *c, const struct stream_feed *feed, void *ctx, 
 {
     if (control_hub(c->control)->stopping)
         return err_set(&c->err, ENOSPC, "the daemon is stopping; try again in a moment");
-    struct stream *s = stream_new(c);
-    s->hub->watchers--;
-    s->fed = true;
+    struct stream *s = stream_new(c, true);
     s->feed = feed;
     s->feed_ctx = ctx;
     s->content_type = feed->content_type;

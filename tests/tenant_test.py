@@ -1,0 +1,142 @@
+"""Cases of tenant_test.sh: a plain user asks for far too much of one berthd; what is refused, and what others notice.
+
+Nodes are made up: the daemon places on them, and nothing runs. Nothing here measures time. Prints TAP.
+"""
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+BERTHD = sys.argv[1]
+PATIENCE = int(os.environ.get("BERTH_PATIENCE", "60"))
+MEMORY_MB_MAX = 500
+HUGE = 3000000
+CASES = []
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+class Daemon:
+    """A berthd in a folder of its own, with the users admin, mallory and ann."""
+
+    def __init__(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="berth-tenant-"))
+        self.log = open(self.root / "log", "w+", encoding="utf-8")  # pylint: disable=consider-using-with
+        words = [BERTHD, "--data", self.root / "data", "--listen", "127.0.0.1:0", "--init"]
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=self.log, text=True)
+        ready = self.process.stdout.readline()
+        assert ready.startswith("ready http://"), ready
+        self.port = int(ready.rsplit(":", 1)[1])
+        self.tokens = {"admin": (self.root / "data/admin.token").read_text(encoding="ascii").strip()}
+        for user in "mallory", "ann":
+            self.ask("POST", "/v1/users", {"id": user, "role": "user"}, want=201)
+            self.tokens[user] = self.ask("POST", "/v1/tokens", {"user": user}, want=201)["token"]
+
+    def raw(self, method, path, body=None, who="admin"):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        with contextlib.closing(connection):
+            connection.request(method, path, None if body is None else json.dumps(body),
+                               {"Authorization": "Bearer " + self.tokens[who]})
+            answer = connection.getresponse()
+            text = answer.read()
+            return answer.status, json.loads(text) if text else None
+
+    def ask(self, method, path, body=None, who="admin", want=200):
+        status, answer = self.raw(method, path, body, who)
+        assert status == want, f"{method} {path}: {status}, not {want}: {answer}"
+        return answer
+
+    def refused(self, method, path, body, *words, who="mallory", status=403):
+        message = self.ask(method, path, body, who, status)["error"]["message"]
+        assert all(word in message for word in words), message
+
+    def nodes(self, count, **more):
+        changes = [{"op": "put", "kind": "node", "id": f"n{n}",
+                    "object": {"allocatable": {"cpu": 64, "memory": "256Gi", **more}}} for n in range(count)]
+        self.ask("POST", "/v1/txn", {"changes": changes})
+
+    def metric(self, name):
+        """The sum of a metric's rows."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        with contextlib.closing(connection):
+            connection.request("GET", "/metrics", headers={"Authorization": "Bearer " + self.tokens["admin"]})
+            text = connection.getresponse().read().decode()
+        return sum(float(row.rsplit(" ", 1)[1]) for row in text.splitlines() if re.match(name + r"[ {]", row))
+
+    def peak_mb(self):
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
+        return int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1)) // 1024
+
+    def end(self):
+        self.process.terminate()
+        code = self.process.wait(PATIENCE)
+        self.log.seek(0)
+        said = self.log.read()
+        self.process.stdout.close()
+        self.log.close()
+        shutil.rmtree(self.root, ignore_errors=True)
+        return code, said
+
+
+def until(true, what):
+    end = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < end, f"never: {what}"
+        time.sleep(0.02)
+
+
+def placed(daemon, kind, ident):
+    return daemon.ask("GET", f"/v1/{kind}/{ident}")["status"].get("instances", [])
+
+
+@case
+def three_million_replicas_are_refused(daemon):
+    daemon.nodes(20)
+    app = {"replicas": HUGE}
+    daemon.refused("PUT", "/v1/apps/huge", app, "replicas: 3000000", "one app may have, 100000", "replicas_max")
+    daemon.refused("PUT", "/v1/apps/huge", app, "replicas_max", who="admin")
+    daemon.refused("PUT", "/v1/apps/huge?dry_run=true", app, "replicas_max")
+    daemon.refused("POST", "/v1/jobs", app, "one job may have")
+    daemon.ask("PATCH", "/v1/system/settings", {"replicas_max": 0})
+    daemon.refused("PUT", "/v1/apps/huge", app, "cap instances: user mallory has 0 of 10000", "asks for 3000000 more",
+                   "ask an administrator to raise the setting cap_instances")
+    daemon.refused("PUT", "/v1/apps/huge?dry_run=true", app, "cap instances")
+    daemon.refused("POST", "/v1/jobs", app, "cap jobs: user mallory has 0 of 50000")
+    daemon.refused("POST", "/v1/jobs?dry_run=true&forecast=true", app, "cap jobs")
+    job = daemon.ask("POST", "/v1/jobs", {"command": ["/bin/true"]}, "ann", 201)["id"]
+    until(lambda: placed(daemon, "jobs", job), "another user's job has a place")
+    assert daemon.peak_mb() < MEMORY_MB_MAX, daemon.peak_mb()
+
+
+def main():
+    print(f"1..{len(CASES)}", flush=True)
+    failed = 0
+    for number, function in enumerate(CASES, 1):
+        name = function.__name__.replace("_", " ")
+        daemon, trouble = Daemon(), ""
+        try:
+            function(daemon)
+        except Exception:  # pylint: disable=broad-except
+            trouble = traceback.format_exc()
+        code, said = daemon.end()
+        if code != 0 and not trouble:
+            trouble = f"berthd ended with {code}"
+        failed += bool(trouble)
+        print(f"{'not ok' if trouble else 'ok'} {number} - {name}", flush=True)
+        for line in (trouble + "\n".join(said.splitlines()[-10:])).splitlines() if trouble else []:
+            print("# " + line)
+    sys.exit(1 if failed else 0)
+
+
+main()
