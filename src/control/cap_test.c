@@ -246,6 +246,68 @@ static void schedules_are_bounded(void **state)
     kit_done(&k);
 }
 
+/* ---- nodes that say nothing of pods ------------------------------------------------------------------------------- */
+
+static size_t placed(struct kit *k, const char *url)
+{
+    kit_plan(k);
+    CALL(k, 200, ADMIN, "GET", url, NULL);
+    return json_array_size(kit_at(k, "items"));
+}
+
+static void audited(struct kit *k)
+{
+    struct berth_err err = {0};
+    if (state_audit(control_state(k->control), &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+static void a_node_takes_250_pods_unless_it_says(void **state)
+{
+    struct kit k;
+    (void)state;
+    kit_open(&k);
+    kit_people(&k);
+    CALL(&k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, allocatable: {cpu: 1000, memory: 1Ti}}");
+    CALL(&k, 201, ALICE, "PUT", "/v1/apps/many", "{replicas: 600, requests: {cpu: 10m, memory: 1Mi}}");
+    assert_int_equal(placed(&k, "/v1/instances?limit=1000"), 250);
+    audited(&k);
+
+    /* Its own word goes before, less or more. */
+    CALL(&k, 201, ADMIN, "POST", "/v1/nodes", "{id: n2, allocatable: {cpu: 1000, memory: 1Ti, pods: 10}}");
+    assert_int_equal(placed(&k, "/v1/instances?limit=1000&node=n2"), 10);
+    CALL(&k, 200, ADMIN, "PUT", "/v1/nodes/n2/capabilities", "{allocatable: {cpu: 1000, memory: 1Ti, pods: 260}}");
+    assert_int_equal(placed(&k, "/v1/instances?limit=1000&node=n2"), 260);
+
+    /* Another default holds at once; with fewer than there are, nothing stops. */
+    caps_set(&k, "{node_pods: 300, shed: 'off'}");
+    assert_int_equal(placed(&k, "/v1/instances?limit=1000"), 560);
+    audited(&k);
+    caps_set(&k, "{node_pods: 100}");
+    assert_int_equal(placed(&k, "/v1/instances?limit=1000&node=n1"), 300);
+    audited(&k);
+    kit_restart(&k);
+    audited(&k);
+    kit_done(&k);
+}
+
+/* A cluster that an earlier version began has no such bound: what runs there goes on, and journals are replayed alike. */
+static void clusters_of_earlier_versions_keep_their_pods(void **state)
+{
+    struct kit k;
+    (void)state;
+    kit_open(&k);
+    kit_people(&k);
+    caps_set(&k, "{defaults: 2}");
+    CALL(&k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, allocatable: {cpu: 1000, memory: 1Ti}}");
+    CALL(&k, 201, ALICE, "PUT", "/v1/apps/many", "{replicas: 300, requests: {cpu: 10m, memory: 1Mi}}");
+    assert_int_equal(placed(&k, "/v1/instances?limit=1000"), 300);
+    caps_set(&k, "{defaults: 3}");
+    assert_int_equal(placed(&k, "/v1/instances?limit=1000"), 300);
+    audited(&k);
+    kit_done(&k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +318,8 @@ int main(void)
         cmocka_unit_test(requests_under_way_count),
         cmocka_unit_test(watches_are_bounded),
         cmocka_unit_test(schedules_are_bounded),
+        cmocka_unit_test(a_node_takes_250_pods_unless_it_says),
+        cmocka_unit_test(clusters_of_earlier_versions_keep_their_pods),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

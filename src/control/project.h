@@ -61,6 +61,7 @@ struct order_was { /* before the change */
     int32_t level;
     char parent[ID_MAX + 1]; /* of a queue; of a user its group */
     uint64_t terms;          /* of a queue: a hash of what its jobs are told to the cluster with */
+    int64_t node_pods;       /* of the settings: pods of nodes that do not say */
 };
 struct order_was order_was(const struct entry *e);
 int follow_order(struct state *s, enum kind kind, const char *id, const struct order_was *was, const struct object *o,

@@ -28,7 +28,7 @@ static const struct row {
     }
     [SETTING_DEFAULTS] = NUMBER(
         "defaults", 1, 1, SETTINGS_DEFAULTS,
-        "which defaults settings have that say nothing: 2 as of now, 1 of clusters that an earlier version began"),
+        "which defaults settings have that say nothing: 3 as of now, 1 or 2 of clusters that an earlier version began"),
     [SETTING_LEASE_S] = NUMBER("lease_s", 30, 2, 86400, "seconds of silence after which a node counts as lost"),
     [SETTING_CYCLE_MAX_S] = NUMBER("cycle_max_s", 10, 1, 3600, "seconds between two looks of the loop at most"),
     [SETTING_HISTORY_REVISIONS] =
@@ -37,6 +37,9 @@ static const struct row {
         NUMBER("requests_per_s", 200, 0, 1000000,
                "requests a second of one user who is no administrator, and ten times as many at once; 0: no limit"),
     [SETTING_AUDIT_EVERY] = NUMBER("audit_every", 0, 0, 1000000, "cycles between audits of every counter; 0: never"),
+    [SETTING_NODE_PODS] = NUMBER("node_pods", 250, 0, 1000000,
+                                 "pods that a node takes whose `allocatable` says nothing of pods; 0: any number",
+                                 .since = 3, .before = 0),
     [SETTING_REPLICAS_MAX] = NUMBER("replicas_max", 100000, 0, 10000000,
                                     "replicas or tasks of one app, job or vm at most, whoever writes it; 0: any"),
     [SETTING_CAP_INSTANCES] = NUMBER("cap_instances", 10000, 0, 1000000000,
@@ -192,9 +195,8 @@ json_t *system_settings_schema(int64_t defaults)
 }
 
 /* What was set; NULL: nothing. A setting that a later version wrote and this one does not know is not there. */
-static json_t *set_value(const struct state *s, enum system_setting setting)
+static json_t *set_value(const struct object *o, enum system_setting setting)
 {
-    const struct object *o = state_find(s, KIND_SETTING, SETTINGS_ID);
     const char *name = rows[setting].name;
     if (!o || !memmem(o->doc.at, o->doc.len, name, strlen(name))) /* every plan asks for most of them: no parsing */
         return NULL;
@@ -210,41 +212,51 @@ bool system_setting_stored(const struct state *s, const char *name)
 }
 
 /* By which defaults the cluster goes. */
-static int64_t defaults_of(const struct state *s)
+static int64_t defaults_of(const struct object *o)
 {
-    CLEANUP(json) json_t *value = set_value(s, SETTING_DEFAULTS);
+    CLEANUP(json) json_t *value = set_value(o, SETTING_DEFAULTS);
     return json_is_integer(value) ? json_integer_value(value) : rows[SETTING_DEFAULTS].number;
 }
 
 /* What was set, else the default. A new reference. */
-static json_t *value_of(const struct state *s, enum system_setting setting)
+static json_t *value_of(const struct object *o, enum system_setting setting)
 {
-    json_t *value = set_value(s, setting);
+    json_t *value = set_value(o, setting);
     if (value && (rows[setting].text ? json_is_string(value) : json_is_integer(value)))
         return value;
     json_decref(value);
-    return row_default(&rows[setting], rows[setting].since ? defaults_of(s) : 1);
+    return row_default(&rows[setting], rows[setting].since ? defaults_of(o) : 1);
+}
+
+static const struct object *settings_object(const struct state *s)
+{
+    return state_find(s, KIND_SETTING, SETTINGS_ID);
 }
 
 json_t *system_settings(const struct state *s)
 {
     json_t *all = json_object();
     for (size_t i = 0; i < SYSTEM_SETTINGS; i++) {
-        (void)json_object_set_new(all, rows[i].name, value_of(s, (enum system_setting)i));
+        (void)json_object_set_new(all, rows[i].name, value_of(settings_object(s), (enum system_setting)i));
     }
     return all;
 }
 
-int64_t system_setting_number(const struct state *s, enum system_setting setting)
+int64_t system_setting_number_of(const struct object *settings, enum system_setting setting)
 {
     assert(!rows[setting].text);
-    CLEANUP(json) json_t *value = value_of(s, setting);
+    CLEANUP(json) json_t *value = value_of(settings, setting);
     return json_integer_value(value);
+}
+
+int64_t system_setting_number(const struct state *s, enum system_setting setting)
+{
+    return system_setting_number_of(settings_object(s), setting);
 }
 
 const char *system_setting_text(const struct state *s, enum system_setting setting, struct arena *arena)
 {
     assert(rows[setting].text);
-    CLEANUP(json) json_t *value = value_of(s, setting);
+    CLEANUP(json) json_t *value = value_of(settings_object(s), setting);
     return arena_strdup(arena, json_string_value(value));
 }

@@ -13,7 +13,7 @@
 
 /* A cluster keeps the defaults it was begun with, by the setting `defaults`, so that a new version decides as the old one did, and
  * journals are replayed by what was in force. Who changes a default that plans go by raises this. */
-enum { SETTINGS_DEFAULTS = 2 };
+enum { SETTINGS_DEFAULTS = 3 };
 
 enum system_setting {
     SETTING_DEFAULTS,
@@ -22,6 +22,7 @@ enum system_setting {
     SETTING_HISTORY_REVISIONS,
     SETTING_REQUESTS_PER_S,
     SETTING_AUDIT_EVERY,
+    SETTING_NODE_PODS,
     SETTING_REPLICAS_MAX,
     SETTING_CAP_INSTANCES,
     SETTING_CAP_JOBS,
@@ -86,4 +87,6 @@ json_t *system_settings(const struct state *s);
 bool system_setting_stored(const struct state *s, const char *name);
 /* One of them; a text is in the arena. */
 int64_t system_setting_number(const struct state *s, enum system_setting setting);
+/* The same by a document of settings; NULL: by none. */
+int64_t system_setting_number_of(const struct object *settings, enum system_setting setting);
 const char *system_setting_text(const struct state *s, enum system_setting setting, struct arena *arena);

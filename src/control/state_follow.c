@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "control/project.h"
+#include "control/settings_table.h"
 
 static uint64_t terms_hash(const struct queue_doc *d)
 {
@@ -27,6 +28,10 @@ struct order_was order_was(const struct entry *e)
         parent = e->view.user.group;
         break;
     case KIND_GROUP: was.level = e->object.group_doc->level; break;
+    case KIND_SETTING:
+        if (strcmp(e->object.id, SETTINGS_ID) == 0)
+            was.node_pods = system_setting_number_of(&e->object, SETTING_NODE_PODS);
+        break;
     case KIND_QUEUE:
         parent = e->object.queue->parent;
         was.terms = terms_hash(e->object.queue);
@@ -75,7 +80,8 @@ static int works_again(struct state *s, const char *id, touches *touched, struct
     return 0;
 }
 
-static int nodes_again(struct state *s, struct berth_err *err)
+/* All of them, or those whose domain is another now. */
+static int nodes_again(struct state *s, bool all, struct berth_err *err)
 {
     for (size_t i = 0; i < s->tables[KIND_NODE].len; i++) {
         struct entry *e = (struct entry *)s->tables[KIND_NODE].at[i];
@@ -83,7 +89,7 @@ static int nodes_again(struct state *s, struct berth_err *err)
         struct arena_mark mark = arena_mark(&s->scratch);
         json_t *doc = object_doc(&e->object);
         int rc = doc_parse(KIND_NODE, doc, &s->scratch, &parsed, err);
-        if (rc == 0 && strcmp(project_domain(s, e->object.id, &parsed.node.node), e->view.node.domain) != 0) {
+        if (rc == 0 && (all || strcmp(project_domain(s, e->object.id, &parsed.node.node), e->view.node.domain) != 0)) {
             rc = project_put(s, s->cluster, &e->object, &parsed, &s->scratch, err);
             view_domain(s, e, &parsed.node.node);
         }
@@ -119,7 +125,8 @@ int follow_order(struct state *s, enum kind kind, const char *id, const struct o
         bool told = parent || was->terms != is.terms; /* not for its priority or policy, which no job is told with */
         return rc < 0 || !told ? rc : works_again(s, id, of_queue, err);
     }
-    case KIND_DOMAIN: return nodes_again(s, err);
+    case KIND_DOMAIN: return nodes_again(s, false, err);
+    case KIND_SETTING: return was->node_pods != is.node_pods ? nodes_again(s, true, err) : 0;
     default: return 0;
     }
 }

@@ -1,9 +1,11 @@
 /* state_project.c - documents told to the cluster that the core plans. */
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/str.h"
 #include "control/project.h"
+#include "control/settings_table.h"
 #include "core/cluster.h"
 
 const struct object *state_spec(const struct state *s, const char *workload, uint64_t generation)
@@ -130,6 +132,24 @@ static int put_resource(struct berth_cluster *cluster, const struct berth_resour
     return beyond ? 0 : rc;
 }
 
+/* A node that says nothing of pods takes as many as the settings say: the daemon and the node have costs for each pod,
+ * whatever it requests. */
+static void pods_fill(const struct state *s, struct berth_node *n, struct arena *arena)
+{
+    int64_t pods = system_setting_number(s, SETTING_NODE_PODS);
+    for (size_t i = 0; i < n->allocatable_len; i++)
+        if (strcmp(n->allocatable[i].resource, "pods") == 0)
+            return;
+    if (pods == 0)
+        return;
+    struct berth_amount *filled = ARENA_ARRAY(arena, struct berth_amount, n->allocatable_len + 1);
+    if (n->allocatable_len)
+        memcpy(filled, n->allocatable, n->allocatable_len * sizeof *filled);
+    filled[n->allocatable_len] = (struct berth_amount){"pods", pods};
+    n->allocatable = filled;
+    n->allocatable_len++;
+}
+
 int project_put(const struct state *s, struct berth_cluster *cluster, const struct object *o, struct parsed *p,
                 struct arena *arena, struct berth_err *err)
 {
@@ -139,6 +159,7 @@ int project_put(const struct state *s, struct berth_cluster *cluster, const stru
     case KIND_NODE:
         p->node.node.id = o->id;
         p->node.node.domain = project_domain(s, o->id, &p->node.node);
+        pods_fill(s, &p->node.node, arena);
         return berth_node_put(cluster, &p->node.node, err);
     case KIND_USER: return project_user(s, cluster, o->id, &p->user, arena, err);
     case KIND_GROUP: return project_group(s, cluster, o->id, &p->group, arena, err);

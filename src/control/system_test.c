@@ -63,7 +63,7 @@ static void a_cluster_keeps_its_defaults(void **state)
             assert_string_equal(kit_text(k, "backfill_until_limit"), rows[i].until_limit);
             assert_int_equal(kit_number(k, "reservations_alike"), rows[i].alike);
         }
-    CALL(k, 400, ADMIN, "PATCH", "/v1/system/settings", "{defaults: 3}");
+    CALL(k, 400, ADMIN, "PATCH", "/v1/system/settings", "{defaults: 4}");
 }
 
 static void settings_are_put_and_patched(void **state)
