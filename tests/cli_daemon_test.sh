@@ -515,11 +515,11 @@ waits_outlive_the_daemon() {
 }
 
 backups() {
-    ends 0 "$berth" backup "$work/all.db" && prints '^Wrote' && [ "$(stat -c %a "$work/all.db")" = 600 ] || return 1
-    ends 1 "$berth" backup "$work/all.db" && says 'exists already' || return 1
-    ends 0 "$berth" backup "$work/data.db" --data "$work/data" && [ "$(stat -c %a "$work/data.db")" = 600 ] || return 1
-    ends 1 "$berth" backup "$work/none.db" --data "$work/nowhere" && ! [ -e "$work/none.db" ] || return 1
-    ends 5 "$berth" --server "$url" --token-file "$work/bad2.token" backup "$work/refused.db" && ! [ -e "$work/refused.db" ] || return 1
+    ends 0 "$berth" backup "$work/all.db" --store-only && prints '^Wrote' && [ "$(stat -c %a "$work/all.db")" = 600 ] || return 1
+    ends 1 "$berth" backup "$work/all.db" --store-only && says 'exists already' || return 1
+    ends 0 "$berth" backup "$work/data.db" --store-only --data "$work/data" && [ "$(stat -c %a "$work/data.db")" = 600 ] || return 1
+    ends 1 "$berth" backup "$work/none.db" --store-only --data "$work/nowhere" && ! [ -e "$work/none.db" ] || return 1
+    ends 5 "$berth" --server "$url" --token-file "$work/bad2.token" backup "$work/refused.db" --store-only && ! [ -e "$work/refused.db" ] || return 1
     compgen -G "$work/*.part-*" && return 1
     ends 1 "$berth" restore "$work/n2.yaml" --data "$work/other" || return 1
     ends 0 "$berth" restore "$work/all.db" --data "$work/restored" && prints 'berthd --data' || return 1

@@ -259,5 +259,6 @@ static const struct row rows[] = {
     {"GET",    "/v1/audit/{seq}",                 "audit",   NOTHING,  "",       NULL,                                                     ""         },
     {"POST",   "/v1/audit/{seq}/replay",          "audit",   NOTHING,  "",       NULL,                                                     ""         },
     {"GET",    "/v1/backup",                      "system",  NOTHING,  "",       NULL,                                                     ""         },
+    {"POST",   "/v1/backup",                      "system",  NOTHING,  "users",  NULL,                                                     ""         },
 };
 enum { ROWS = sizeof rows / sizeof *rows };

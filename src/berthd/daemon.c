@@ -261,6 +261,7 @@ static int control_start(struct daemon *d, const struct control_env *env, struct
     struct control_options options = {
         .secret_key_given = true,
         .journal_dir = journal.at,
+        .data_dir = o->data,
         .lease_ns = (int64_t)o->lease_s * SECOND_NS,
         .audit_every = (size_t)o->audit_every,
         .requests_per_s = (double)o->requests_per_s,

@@ -376,17 +376,17 @@ static bool piece_pass(void *ctx, const char *at, size_t len)
     return s->piece(s->ctx, at, len);
 }
 
-int api_stream(struct api *a, const char *path, bool (*piece)(void *ctx, const char *at, size_t len), void *ctx,
-               struct api_trouble *ret_trouble)
+static int request_stream(struct api *a, const struct client_request *request,
+                          bool (*piece)(void *ctx, const char *at, size_t len), void *ctx,
+                          struct api_trouble *ret_trouble)
 {
-    struct client_request request = {.method = "GET", .path = path};
     struct client_answer answer = {0};
     struct streaming s = {.piece = piece, .ctx = ctx};
     unsigned attempt = 0;
     int rc;
 
     do /* what has begun cannot begin again */
-        rc = client_stream(a->client, &request, piece_pass, &s, &answer, &ret_trouble->err);
+        rc = client_stream(a->client, request, piece_pass, &s, &answer, &ret_trouble->err);
     while (!s.begun && is_again(a, ++attempt, rc, &answer, &ret_trouble->err));
 
     if (rc != 0) {
@@ -400,4 +400,18 @@ int api_stream(struct api *a, const char *path, bool (*piece)(void *ctx, const c
     }
     client_answer_done(&answer);
     return rc;
+}
+
+int api_stream(struct api *a, const char *path, bool (*piece)(void *ctx, const char *at, size_t len), void *ctx,
+               struct api_trouble *ret_trouble)
+{
+    const struct client_request request = {.method = "GET", .path = path};
+    return request_stream(a, &request, piece, ctx, ret_trouble);
+}
+
+int api_stream_post(struct api *a, const char *path, const char *json,
+                    bool (*piece)(void *ctx, const char *at, size_t len), void *ctx, struct api_trouble *ret_trouble)
+{
+    const struct client_request request = {.method = "POST", .path = path, .body = json, .body_len = strlen(json)};
+    return request_stream(a, &request, piece, ctx, ret_trouble);
 }

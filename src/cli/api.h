@@ -78,6 +78,9 @@ int api_list(struct api *a, const char *path, uint64_t limit, json_t **ret_items
 /* An answer in pieces as they come, until `piece` returns false or the server ends it. Tells nothing. */
 int api_stream(struct api *a, const char *path, bool (*piece)(void *ctx, const char *at, size_t len), void *ctx,
                struct api_trouble *ret_trouble);
+/* The same of a POST with this JSON. */
+int api_stream_post(struct api *a, const char *path, const char *json,
+                    bool (*piece)(void *ctx, const char *at, size_t len), void *ctx, struct api_trouble *ret_trouble);
 
 /* Appends "/TEXT", encoded. */
 void path_add(struct str *path, const char *text);

@@ -1,25 +1,39 @@
 /* backup.c - `berth backup FILE` and `berth restore FILE --data DIR`. */
 #include <errno.h>
+#include <sodium.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "cli/api.h"
+#include "cli/backup_key.h"
 #include "cli/command.h"
 #include "cli/save.h"
 #include "cli/show.h"
 #include "store/store.h"
 
-struct data_values {
+struct backup_values {
     const char *data;
+    struct backup_key_source source;
+    bool store_only, no_journal;
 };
+
+#define SEAL_ROWS                                                                                                      \
+    OPTION_TEXT_ROW("passphrase-file", 0, backup_values, source.passphrase_file, "FILE",                               \
+                    "The passphrase that seals the backup; '-': standard input."),                                     \
+        OPTION_TEXT_ROW("key-file", 0, backup_values, source.key_file, "FILE",                                         \
+                        "The key that seals it instead: 64 hexadecimal digits.")
 
 /* ---- backup --------------------------------------------------------------------------------------------------------- */
 
 static const struct option backup_options[] = {
-    OPTION_TEXT_ROW("data", 0, data_values, data, "DIR",
+    OPTION_TEXT_ROW("data", 0, backup_values, data, "DIR",
                     "Read the folder of a daemon on this machine instead of asking a server."),
+    SEAL_ROWS,
+    OPTION_FLAG_ROW("store-only", 0, backup_values, store_only,
+                    "The store alone, not sealed, without the keys: agents have to join anew after a restore."),
+    OPTION_FLAG_ROW("no-journal", 0, backup_values, no_journal, "Leave out the journal's segments."),
 };
 
 struct reception {
@@ -38,10 +52,24 @@ static bool piece_take(void *ctx, const char *at, size_t len)
     return !r->failed;
 }
 
-static int backup_server(struct cli *cli, const char *path)
+/* The body of POST /v1/backup. The server is told the key, not the passphrase. */
+static void seal_text(const struct backup_values *v, const struct backup_key *key, struct str *to)
+{
+    char hex[2 * BACKUP_KEY_LEN + 1];
+
+    str_addf(to, "{\"key\":\"%s\"", sodium_bin2hex(hex, sizeof hex, key->bytes, sizeof key->bytes));
+    if (key->derived)
+        str_addf(to, ",\"salt\":\"%s\",\"passes\":%u,\"memory_mib\":%u",
+                 sodium_bin2hex(hex, sizeof hex, key->salt, sizeof key->salt), key->passes, key->memory_mib);
+    str_addf(to, ",\"journal\":%s}", v->no_journal ? "false" : "true");
+    sodium_memzero(hex, sizeof hex);
+}
+
+static int backup_server(struct cli *cli, const struct backup_values *v, const struct backup_key *key, const char *path)
 {
     struct reception r = {0};
     CLEANUP(api) struct api api = {0};
+    CLEANUP(str) struct str seal = {0};
     struct api_trouble trouble;
 
     int rc = api_open(&api, cli);
@@ -49,7 +77,13 @@ static int backup_server(struct cli *cli, const char *path)
         return rc;
     if (save_begin(&r.save, path, &r.err) != 0)
         return cli_fail(cli, EXIT_FAILED, "%s", r.err.text);
-    rc = api_stream(&api, "/v1/backup", piece_take, &r, &trouble);
+    if (v->store_only) {
+        rc = api_stream(&api, "/v1/backup", piece_take, &r, &trouble);
+    } else {
+        seal_text(v, key, &seal);
+        rc = api_stream_post(&api, "/v1/backup", seal.at, piece_take, &r, &trouble);
+        sodium_memzero(seal.at, seal.len);
+    }
     if (r.failed)
         rc = cli_fail(cli, EXIT_FAILED, "%s", r.err.text);
     else if (rc != EXIT_OK)
@@ -64,19 +98,18 @@ static int backup_server(struct cli *cli, const char *path)
     return rc;
 }
 
-static int backup_data(struct cli *cli, const char *data, const char *path)
+static int backup_data(struct cli *cli, const struct backup_values *v, const struct backup_key *key, const char *path)
 {
+    const struct backup_options sealed = {.key = key, .journal = !v->no_journal};
     struct store_options options = {.readonly = true};
     struct store *store = NULL;
     struct berth_err err;
     struct stat st;
 
-    if (access(path, F_OK) == 0)
-        return cli_fail(cli, EXIT_FAILED, "%s exists already; name another file, or remove it", path);
-    if (store_sqlite_open(data, &options, &store, &err) != 0)
+    if (store_sqlite_open(v->data, &options, &store, &err) != 0)
         return cli_fail(cli, EXIT_FAILED, "%s", err.text);
     mode_t before = umask(077); /* it has everybody's secrets */
-    int rc = store_backup(store, path, &err);
+    int rc = v->store_only ? store_backup(store, path, &err) : backup_write(store, v->data, &sealed, path, &err);
     umask(before);
     store_close(store);
     if (rc != 0)
@@ -87,9 +120,19 @@ static int backup_data(struct cli *cli, const char *data, const char *path)
 
 static int backup_run(struct cli *cli, const void *values, const struct operands *operands)
 {
-    const struct data_values *v = values;
+    const struct backup_values *v = values;
+    const char *path = operands->at[0];
+    struct backup_key key = {0};
 
-    return v->data ? backup_data(cli, v->data, operands->at[0]) : backup_server(cli, operands->at[0]);
+    if (v->store_only && (v->source.key_file || v->source.passphrase_file || v->no_journal))
+        return cli_fail(cli, EXIT_USAGE, "--store-only is a plain copy: it takes no passphrase, key or --no-journal");
+    if (access(path, F_OK) == 0)
+        return cli_fail(cli, EXIT_FAILED, "%s exists already; name another file, or remove it", path);
+    int rc = v->store_only ? EXIT_OK : backup_key_choose(cli, &v->source, &key);
+    if (rc == EXIT_OK)
+        rc = v->data ? backup_data(cli, v, &key, path) : backup_server(cli, v, &key, path);
+    sodium_memzero(&key, sizeof key);
+    return rc;
 }
 
 const struct command backup_command = {
@@ -97,15 +140,17 @@ const struct command backup_command = {
     .operands = "FILE",
     .operands_min = 1,
     .operands_max = 1,
-    .summary = "Write everything a server knows into one file.",
+    .summary = "Write everything of a daemon into one sealed file.",
     .text =
-        "The server goes on meanwhile. The file must not exist; it appears whole or not at all, and only you may read "
-        "it: it holds the hashes of all tokens and the install configuration of all apps.",
-    .examples = "  berth backup monday.db\n"
-                "  berth backup monday.db --data /var/lib/berth",
+        "The store, the journal's segments, and the keys and certificates of the daemon's folder. The file is encrypted "
+        "under a passphrase, which is asked for, or a key; without it nobody can restore the file. The daemon goes on "
+        "meanwhile. The file must not exist; it appears whole or not at all, and only you may read it.",
+    .examples = "  berth backup monday.backup\n"
+                "  berth backup monday.backup --passphrase-file /root/passphrase\n"
+                "  berth backup monday.backup --data /var/lib/berth --key-file /root/backup.key",
     .options = backup_options,
-    .options_len = 1,
-    .values_size = sizeof(struct data_values),
+    .options_len = sizeof backup_options / sizeof *backup_options,
+    .values_size = sizeof(struct backup_values),
     .section = SECTION_CLUSTER,
     .talks = true,
     .run = backup_run,
@@ -114,22 +159,45 @@ const struct command backup_command = {
 /* ---- restore -------------------------------------------------------------------------------------------------------- */
 
 static const struct option restore_options[] = {
-    OPTION_TEXT_ROW("data", 0, data_values, data, "DIR", "The new daemon's folder, which has no store yet."),
+    OPTION_TEXT_ROW("data", 0, backup_values, data, "DIR", "The new daemon's folder, which is empty or not there."),
+    SEAL_ROWS,
 };
+
+/* The store alone, as --store-only makes it: keys that lie in the folder stay. */
+static int restore_store(struct cli *cli, const char *data, const char *path)
+{
+    struct berth_err err;
+
+    if (mkdir(data, 0700) != 0 && errno != EEXIST)
+        return cli_fail(cli, EXIT_FAILED, "cannot make the folder %s: %s", data, strerror(errno));
+    if (store_sqlite_restore(path, data, &err) != 0)
+        return cli_fail(cli, EXIT_FAILED, "%s", err.text);
+    fprintf(cli->err,
+            "The file has no keys: unless they are put into %s, agents have to join anew and secrets have to be "
+            "set again.\n",
+            data);
+    return EXIT_OK;
+}
 
 static int restore_run(struct cli *cli, const void *values, const struct operands *operands)
 {
-    const struct data_values *v = values;
+    const struct backup_values *v = values;
+    const char *path = operands->at[0];
+    enum backup_kind kind = BACKUP_STORE;
+    struct backup_key key = {0};
     struct berth_err err;
 
     if (!v->data)
         return cli_fail(cli, EXIT_USAGE, "restore where? Say --data DIR, the folder of the new daemon");
-    if (mkdir(v->data, 0700) != 0 && errno != EEXIST)
-        return cli_fail(cli, EXIT_FAILED, "cannot make the folder %s: %s", v->data, strerror(errno));
-    if (store_sqlite_restore(operands->at[0], v->data, &err) != 0)
+    if (backup_look(path, &kind, &key, &err) != 0)
         return cli_fail(cli, EXIT_FAILED, "%s", err.text);
-    fprintf(cli->out, "Restored into %s; start it by 'berthd --data %s'.\n", v->data, v->data);
-    return EXIT_OK;
+    int rc = kind == BACKUP_STORE ? restore_store(cli, v->data, path) : backup_key_find(cli, &v->source, kind, &key);
+    if (rc == EXIT_OK && kind != BACKUP_STORE && backup_restore(path, &key, v->data, &err) != 0)
+        rc = cli_fail(cli, EXIT_FAILED, "%s", err.text);
+    sodium_memzero(&key, sizeof key);
+    if (rc == EXIT_OK)
+        fprintf(cli->out, "Restored into %s; start it by 'berthd --data %s'.\n", v->data, v->data);
+    return rc;
 }
 
 const struct command restore_command = {
@@ -139,12 +207,12 @@ const struct command restore_command = {
     .operands_max = 1,
     .summary = "Make the folder of a new daemon from a backup.",
     .text =
-        "The backup is checked as a whole first, and a store that is there already is never replaced. Every token that "
-        "was good at the time of the backup is good again.",
-    .examples = "  berth restore monday.db --data /var/lib/berth",
+        "The backup is verified as a whole first, and nothing that is there already is ever replaced. Agents, tokens, "
+        "secrets and pinned certificates that were good at the time of the backup are good again.",
+    .examples = "  berth restore monday.backup --data /var/lib/berth",
     .options = restore_options,
-    .options_len = 1,
-    .values_size = sizeof(struct data_values),
+    .options_len = sizeof restore_options / sizeof *restore_options,
+    .values_size = sizeof(struct backup_values),
     .section = SECTION_CLUSTER,
     .run = restore_run,
 };

@@ -32,6 +32,7 @@ struct control_options {
     size_t watchers_max;          /* 0: 12000 */
     uint64_t history_max;         /* revisions kept for watches; 0: as the settings say */
     const char *journal_dir;      /* where the journal's segments are made; NULL: the log is kept in the store */
+    const char *data_dir;         /* with the daemon's keys, for backups; outlives the control; NULL: none */
     bool secret_key_given;        /* else nobody can write or read a secret */
     unsigned char secret_key[32]; /* that secrets are sealed under; not in the store, nor in its backups */
 };

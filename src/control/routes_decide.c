@@ -1,10 +1,13 @@
 /* routes_decide.c - planning now, explanations, events, audit, backup. */
 #include <errno.h>
 #include <inttypes.h>
+#include <sodium.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "control/backup.h"
 #include "control/control_parts.h"
 #include "control/page.h"
 #include "control/routes.h"
@@ -116,31 +119,103 @@ static int audit(struct call *c)
     return rc < 0 ? rc : 0;
 }
 
-static int backup(struct call *c)
+#define BACKUP_TEMPLATE "/tmp/berth-backup-XXXXXX"
+
+/* The name of a file that is not there, for an answer. */
+static int answer_name(struct call *c, char path[static sizeof BACKUP_TEMPLATE])
 {
-    char path[] = "/tmp/berth-backup-XXXXXX";
+    memcpy(path, BACKUP_TEMPLATE, sizeof BACKUP_TEMPLATE);
     int fd = mkstemp(path);
     if (fd < 0)
         return err_set(&c->err, EIO, "no temporary file can be made: %s", strerror(errno));
     (void)close(fd);
     (void)remove(path);
-    int rc = store_backup(control_store(c->control), path, &c->err);
+    return 0;
+}
+
+static int backup(struct call *c)
+{
+    char path[sizeof BACKUP_TEMPLATE];
+    int rc = answer_name(c, path);
+    if (rc == 0)
+        rc = store_backup(control_store(c->control), path, &c->err);
     if (rc == 0)
         c->answer.file = arena_strdup(&c->arena, path);
     return rc;
 }
 
+/* Exactly `len` bytes in hexadecimal. */
+static bool hex_read(const json_t *text, unsigned char *to, size_t len)
+{
+    size_t n = 0;
+    return json_string_length(text) == 2 * len &&
+           sodium_hex2bin(to, len, json_string_value(text), 2 * len, NULL, &n, NULL) == 0 && n == len;
+}
+
+static int seal_read(struct call *c, struct backup_key *key, bool *ret_journal)
+{
+    const json_t *salt = json_object_get(c->body, "salt"), *journal = json_object_get(c->body, "journal");
+    static const char *const known[] = {"key", "salt", "passes", "memory_mib", "journal"};
+    size_t found = 0;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        found += json_object_get(c->body, known[i]) != NULL;
+    if (found < json_object_size(c->body))
+        return err_set(&c->err, EINVAL, "expected key, salt, passes, memory_mib and journal, and nothing else");
+    if (!hex_read(json_object_get(c->body, "key"), key->bytes, sizeof key->bytes))
+        return err_set(&c->err, EINVAL, "key: expected 64 hexadecimal digits");
+    if (salt && !hex_read(salt, key->salt, sizeof key->salt))
+        return err_set(&c->err, EINVAL, "salt: expected 32 hexadecimal digits");
+    if (journal && !json_is_boolean(journal))
+        return err_set(&c->err, EINVAL, "journal: expected true or false");
+    json_int_t passes = json_integer_value(json_object_get(c->body, "passes")),
+               memory = json_integer_value(json_object_get(c->body, "memory_mib"));
+    if (salt && (passes < 1 || passes > BACKUP_PASSES_MAX || memory < 1 || memory > BACKUP_MEMORY_MIB_MAX))
+        return err_set(&c->err, EINVAL, "passes and memory_mib: expected 1 to %d and 1 to %d", BACKUP_PASSES_MAX,
+                       BACKUP_MEMORY_MIB_MAX);
+    key->derived = salt;
+    key->passes = salt ? (uint32_t)passes : 0;
+    key->memory_mib = salt ? (uint32_t)memory : 0;
+    *ret_journal = !journal || json_is_true(journal);
+    return 0;
+}
+
+/* The keys of the daemon are in it: only those who may do everything get them, and sealed. */
+static int backup_sealed(struct call *c)
+{
+    char path[sizeof BACKUP_TEMPLATE];
+    const char *dir = c->control->options.data_dir;
+    struct backup_key key = {0};
+    struct backup_options options = {.key = &key};
+    if (!caller_covers(&c->caller, role_find("admin")->scope))
+        return err_set(&c->err, EACCES, "a backup with the daemon's keys is for administrators");
+    int rc = seal_read(c, &key, &options.journal);
+    if (rc == 0 && !dir)
+        rc = err_set(&c->err, EIO, "this daemon has no folder with keys; GET /v1/backup gives the store alone");
+    if (rc == 0)
+        rc = answer_name(c, path);
+    if (rc == 0)
+        rc = backup_write(control_store(c->control), dir, &options, path, &c->err);
+    if (rc == 0)
+        c->answer.file = arena_strdup(&c->arena, path);
+    sodium_memzero(&key, sizeof key);
+    return rc;
+}
+
 enum { NO_BODY_MAX = 64 }; /* {} and the like */
+enum { SEAL_BODY_MAX = 1024 };
 
 const struct route decide_routes[] = {
-    {"POST", "/v1/schedule",           PERMIT_CLUSTER, 0,           ROUTE_WAKES | ROUTE_HEAVY, schedule,     "Make a plan now",                          NULL, NULL                        },
-    {"GET",  "/v1/why/{kind}/{id}",    PERMIT_CLUSTER, 0,           ROUTE_HEAVY,               why_run,      "Why is it not as wished",                  NULL, NULL                        },
-    {"GET",  "/v1/events",             PERMIT_READ,    0,           ROUTE_HEAVY,               events,       "What happened lately",                     NULL, "limit,id"                  },
-    {"GET",  "/v1/audit",              PERMIT_AUDIT,   0,           ROUTE_HEAVY,               audit,        "Who changed what",                         NULL, "limit,from,who,subject,all"},
-    {"GET",  "/v1/audit/{seq}",        PERMIT_AUDIT,   0,           ROUTE_HEAVY,               audit_one,    "A record, of a decision with all it says",
-     NULL,                                                                                                                                                     NULL                        },
-    {"POST", "/v1/audit/{seq}/replay", PERMIT_AUDIT,   NO_BODY_MAX, ROUTE_HEAVY,               audit_replay,
-     "Make a decision again, and compare",                                                                                                               NULL, NULL                        },
-    {"GET",  "/v1/backup",             PERMIT_SYSTEM,  0,           ROUTE_BESIDE,              backup,       "The whole store in one file",              NULL, NULL                        },
+    ROUTE("POST", "/v1/schedule", PERMIT_CLUSTER, 0, ROUTE_WAKES | ROUTE_HEAVY, schedule, "Make a plan now"),
+    ROUTE("GET", "/v1/why/{kind}/{id}", PERMIT_CLUSTER, 0, ROUTE_HEAVY, why_run, "Why is it not as wished"),
+    ROUTE("GET", "/v1/events", PERMIT_READ, 0, ROUTE_HEAVY, events, "What happened lately", .query = "limit,id"),
+    ROUTE("GET", "/v1/audit", PERMIT_AUDIT, 0, ROUTE_HEAVY, audit, "Who changed what",
+          .query = "limit,from,who,subject,all"),
+    ROUTE("GET", "/v1/audit/{seq}", PERMIT_AUDIT, 0, ROUTE_HEAVY, audit_one,
+          "A record, of a decision with all it says"),
+    ROUTE("POST", "/v1/audit/{seq}/replay", PERMIT_AUDIT, NO_BODY_MAX, ROUTE_HEAVY, audit_replay,
+          "Make a decision again, and compare"),
+    ROUTE("GET", "/v1/backup", PERMIT_SYSTEM, 0, ROUTE_BESIDE, backup, "The whole store in one file"),
+    ROUTE("POST", "/v1/backup", PERMIT_SYSTEM, SEAL_BODY_MAX, ROUTE_BESIDE, backup_sealed,
+          "Store, journal, keys and certificates in one sealed file"),
 };
 const size_t decide_routes_len = sizeof decide_routes / sizeof *decide_routes;
