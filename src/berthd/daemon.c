@@ -16,6 +16,7 @@
 #include "berthd/post.h"
 #include "berthd/server.h"
 #include "control/scheduler.h"
+#include "control/secret.h"
 #include "control/settings_table.h"
 #include "net/notify.h"
 #include "net/tls.h"
@@ -253,6 +254,21 @@ static int store_start(struct daemon *d, const struct control_env *env, struct b
     return rc;
 }
 
+/* A key that opens none of the secrets is not theirs: what runs with them would fail, one after the other, much later. */
+static int secret_key_check(const struct daemon *d, bool there, struct berth_err *err)
+{
+    const struct daemon_options *o = d->options;
+    struct secret_fit fit = secret_key_fit(d->control);
+
+    if (fit.secrets == 0 || fit.opens || o->new_secret_key)
+        return 0;
+    return err_set(
+        err, EBADMSG,
+        "%s/secret.key %s the key that the %zu secrets of this cluster are sealed under; put that file back (a "
+        "sealed backup has it), or start once with --new-secret-key and set the secrets again",
+        o->data, there ? "is not" : "is gone, which is", fit.secrets);
+}
+
 static int control_start(struct daemon *d, const struct control_env *env, struct berth_err *err)
 {
     const struct daemon_options *o = d->options;
@@ -267,10 +283,15 @@ static int control_start(struct daemon *d, const struct control_env *env, struct
         .requests_per_s = (double)o->requests_per_s,
     };
     size_t users;
-    int rc = secret_key_ensure(o->data, env, options.secret_key, err);
+    bool there = false;
+    int rc = secret_key_read(o->data, env, options.secret_key, &there, err);
 
     if (rc == 0)
         rc = control_new(env, &options, d->store, &d->control, err);
+    if (rc == 0)
+        rc = secret_key_check(d, there, err);
+    if (rc == 0 && !there)
+        rc = secret_key_write(o->data, options.secret_key, err);
     explicit_bzero(options.secret_key, sizeof options.secret_key);
     if (rc < 0)
         return rc;

@@ -71,7 +71,7 @@ int secret_write(const char *path, const char *text, struct berth_err *err)
 enum { KEY_LEN = 32, KEY_TEXT_LEN = 2 * KEY_LEN };
 
 /* The text of a key; false: there is none. */
-static int secret_key_read(const char *path, unsigned char ret[static KEY_LEN], bool *ret_there, struct berth_err *err)
+static int key_file_read(const char *path, unsigned char ret[static KEY_LEN], bool *ret_there, struct berth_err *err)
 {
     char text[KEY_TEXT_LEN + 2] = "";
     size_t len = 0;
@@ -93,21 +93,26 @@ static int secret_key_read(const char *path, unsigned char ret[static KEY_LEN], 
                           path);
 }
 
-int secret_key_ensure(const char *dir, const struct control_env *env, unsigned char ret[static KEY_LEN],
-                      struct berth_err *err)
+int secret_key_read(const char *dir, const struct control_env *env, unsigned char ret[static KEY_LEN], bool *ret_there,
+                    struct berth_err *err)
+{
+    CLEANUP(mem) char *path = path_of(dir, "secret.key");
+    int rc = key_file_read(path, ret, ret_there, err);
+
+    if (rc == 0 && !*ret_there)
+        env->random(env->ctx, ret, KEY_LEN);
+    return rc;
+}
+
+int secret_key_write(const char *dir, const unsigned char key[static KEY_LEN], struct berth_err *err)
 {
     CLEANUP(mem) char *path = path_of(dir, "secret.key");
     char text[KEY_TEXT_LEN + 2];
-    bool there = false;
-    int rc = secret_key_read(path, ret, &there, err);
 
-    if (rc < 0 || there)
-        return rc;
-    env->random(env->ctx, ret, KEY_LEN);
-    (void)sodium_bin2hex(text, sizeof text, ret, KEY_LEN);
+    (void)sodium_bin2hex(text, sizeof text, key, KEY_LEN);
     text[KEY_TEXT_LEN] = '\n';
     text[KEY_TEXT_LEN + 1] = '\0';
-    rc = secret_write(path, text, err);
+    int rc = secret_write(path, text, err);
     sodium_memzero(text, sizeof text);
     return rc;
 }

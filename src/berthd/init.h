@@ -17,6 +17,9 @@ int cluster_init(const char *dir, const char *token_file, const struct control_e
 bool cluster_exists(const char *dir);
 /* Writes a secret so that the file appears whole, on disk, and readable by its owner only. */
 int secret_write(const char *path, const char *text, struct berth_err *err);
-/* The key that secrets are sealed under: DIR/secret.key, made where it is not there. -EBADMSG: what is there is no key. */
-int secret_key_ensure(const char *dir, const struct control_env *env, unsigned char ret[static 32],
-                      struct berth_err *err);
+/* The key that secrets are sealed under, of DIR/secret.key. *ret_there false: there is no such file, and `ret` is a new key
+ * that nobody has yet. -EBADMSG: the file holds no key. */
+int secret_key_read(const char *dir, const struct control_env *env, unsigned char ret[static 32], bool *ret_there,
+                    struct berth_err *err);
+/* Makes DIR/secret.key. */
+int secret_key_write(const char *dir, const unsigned char key[static 32], struct berth_err *err);

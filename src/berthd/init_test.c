@@ -217,10 +217,15 @@ static void the_key_of_secrets_is_made_once(void **state)
     struct stat found;
 
     (void)snprintf(path, sizeof path, "%s/secret.key", p->root);
-    assert_int_equal(secret_key_ensure(p->root, &env, first, &err), 0);
+    bool there = true;
+    assert_int_equal(secret_key_read(p->root, &env, first, &there, &err), 0);
+    assert_false(there);
+    assert_int_equal(stat(path, &found), -1);
+    assert_int_equal(secret_key_write(p->root, first, &err), 0);
     assert_int_equal(stat(path, &found), 0);
     assert_int_equal(found.st_mode & 0777, 0600);
-    assert_int_equal(secret_key_ensure(p->root, &env, second, &err), 0);
+    assert_int_equal(secret_key_read(p->root, &env, second, &there, &err), 0);
+    assert_true(there);
     assert_memory_equal(first, second, sizeof first);
 
     static const char *const bad[] = {"", "short\n",
@@ -228,12 +233,12 @@ static void the_key_of_secrets_is_made_once(void **state)
                                       "0000000000000000000000000000000000000000000000000000000000000000more"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         write_text(path, bad[i]);
-        assert_int_equal(secret_key_ensure(p->root, &env, second, &err), -EBADMSG);
+        assert_int_equal(secret_key_read(p->root, &env, second, &there, &err), -EBADMSG);
         assert_non_null(strstr(err.text, path));
     }
     assert_int_equal(unlink(path), 0);
     assert_int_equal(symlink("/etc/passwd", path), 0);
-    assert_true(secret_key_ensure(p->root, &env, second, &err) < 0);
+    assert_true(secret_key_read(p->root, &env, second, &there, &err) < 0);
 }
 
 int main(void)

@@ -23,6 +23,8 @@ static const struct flag flags[] = {
     {"tls",                 FLAG_SWITCH, AT(tls),             NULL,        0, 0,          "serve HTTPS with a certificate made and kept in the data folder"},
     {"tls-cert",            FLAG_TEXT,   AT(tls_cert),        "FILE",      0, 0,          "serve HTTPS with this certificate (chain) ..."                  },
     {"tls-key",             FLAG_TEXT,   AT(tls_key),         "FILE",      0, 0,          "... and its key"                                                },
+    {"new-secret-key",      FLAG_SWITCH, AT(new_secret_key),  NULL,        0, 0,
+     "start although secret.key opens none of the secrets: they have to be set again"                                                                      },
     {"log-level",           FLAG_TEXT,   AT(log_name),        "LEVEL",     0, 0,          "debug, info, warn or error; info if not given"                  },
     {"lease",               FLAG_COUNT,  AT(lease_s),         "SECONDS",   1, 86400,      "silence after which a node is lost; 30 if not given"            },
     {"audit-every",         FLAG_COUNT,  AT(audit_every),     "N",         1, 1000000000,

@@ -83,6 +83,18 @@ int secret_open(const struct control *c, const char *id, const json_t *doc, json
     return 0;
 }
 
+struct secret_fit secret_key_fit(struct control *c)
+{
+    struct secret_fit fit = {0};
+    const struct object *const *list = state_list(c->state, KIND_SECRET, &fit.secrets);
+    for (size_t i = 0; i < fit.secrets && !fit.opens; i++) {
+        struct berth_err unheard;
+        CLEANUP(json) json_t *doc = json_loadb(list[i]->doc.at, list[i]->doc.len, 0, NULL), *data = NULL;
+        fit.opens = secret_open(c, list[i]->id, doc, &data, &unheard) == 0;
+    }
+    return fit;
+}
+
 /* ---- what is written ----------------------------------------------------------------------------------------------- */
 
 /* Nothing that was found is shown: it may be the secret itself. */

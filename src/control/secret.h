@@ -21,3 +21,11 @@ int secrets_check(struct call *c, const json_t *doc, const struct work_run *run)
 int secret_open(const struct control *c, const char *id, const json_t *doc, json_t **ret, struct berth_err *err);
 
 call_run node_secret; /* GET /v1/nodes/{id}/secrets/{secret} */
+
+/* How many secrets there are, and whether the key of the control opens some of them. Opens them one after the other until
+ * one is good. */
+struct secret_fit {
+    size_t secrets;
+    bool opens;
+};
+struct secret_fit secret_key_fit(struct control *c);
