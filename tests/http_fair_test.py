@@ -6,6 +6,7 @@ import json
 import os
 import queue
 import re
+import resource
 import selectors
 import shutil
 import signal
@@ -170,6 +171,76 @@ def lists_of_one_user_do_not_delay_another(_):
         assert refused > 0, "as many heavy requests at a time as a user likes"
         assert daemon.memory_mb() < 400, f"berthd took {daemon.memory_mb():.0f} MB"
     finally:
+        daemon.end()
+
+
+def status_of(s):
+    """The status of the next answer; what follows its first line is left unread."""
+    text = b""
+    while len(text) < 12 and (piece := s.recv(12 - len(text))):
+        text += piece
+    return int(text[9:12] or 0)
+
+
+@case
+def answers_that_nobody_reads_are_bounded(_):
+    """A user who reads nothing of many large answers kept all of them in berthd."""
+    daemon = Daemon()
+    held = []
+    try:
+        daemon.fill(count=20)
+        base = daemon.memory_mb("VmRSS")
+        for _ in range(64):
+            s = daemon.dial(receive_bytes=4096)
+            s.sendall(daemon.request_text("mallory", "GET", "/v1/jobs?limit=10000"))
+            held.append(s)
+        statuses = [status_of(s) for s in held]
+        daemon.must(201, "alice", "POST", "/v1/jobs", {"command": ["/bin/true"], "hold": True})
+        grown = daemon.memory_mb("VmRSS") - base
+        served, refused = statuses.count(200), statuses.count(429)
+        print(f"# 64 lists that nobody reads: {served} answered, {refused} refused; berthd grew by {grown:.0f} MB", flush=True)
+        equal(served + refused, 64)
+        assert served >= 8, statuses
+        assert grown < 100, f"berthd grew by {grown:.0f} MB"
+    finally:
+        for s in held:
+            s.close()
+        daemon.end()
+
+
+@case
+def connections_of_one_address_leave_room_for_others(_):
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(limit, 8192), limit))
+    daemon = Daemon("--max-connections", "1500")
+    held = []
+    try:
+        for _ in range(1500):
+            held.append(daemon.dial(address="127.0.0.2"))
+        daemon.must(200, "alice", "GET", "/v1/whoami")
+        status, _, headers = daemon.ask("mallory", "GET", "/v1/whoami", address="127.0.0.2")
+        equal((status, headers["Retry-After"]), (429, "1"))
+    finally:
+        for s in held:
+            s.close()
+        daemon.end()
+
+
+@case
+def connections_of_one_user_are_bounded(_):
+    daemon = Daemon()
+    held = []
+    try:
+        for i in range(300):  # from many addresses
+            s = daemon.dial(address=f"127.0.1.{i % 200 + 1}")
+            s.sendall(daemon.request_text("mallory", "GET", "/v1/whoami"))
+            held.append(s)
+        statuses = [status_of(s) for s in held]
+        equal((statuses.count(200), statuses.count(429)), (256, 44))
+        daemon.must(200, "alice", "GET", "/v1/whoami", address="127.0.1.1")
+    finally:
+        for s in held:
+            s.close()
         daemon.end()
 
 

@@ -341,6 +341,7 @@ static int server_start(struct daemon *d, struct berth_err *err)
         .cert_pem = d->identity.cert_pem,
         .key_pem = d->identity.key_pem,
         .connections_max = (size_t)o->connections_max,
+        .connections_per_address_max = (size_t)o->connections_per_address_max,
         .dashboard = true,
     };
     return server_new(d->loop, d->control, &config, &d->server, err);
@@ -433,6 +434,7 @@ static int agents_start(struct daemon *d, struct berth_err *err)
         .key_pem = d->agents_identity.key_pem,
         .client_ca_pem = d->ca.cert_pem,
         .connections_max = (size_t)o->connections_max,
+        .connections_per_address_max = (size_t)o->connections_per_address_max,
     };
     rc = server_new(d->loop, d->control, &config, &d->agents, err);
     if (rc < 0)

@@ -17,7 +17,8 @@ enum { PORT_DEFAULT = 3980 };
 struct daemon_options {
     const char *data, *listen, *agents, *names, *token_file, *config, *tls_cert, *tls_key, *log_name;
     bool init, tls, new_secret_key, help, version;
-    uint64_t lease_s, audit_every, requests_per_s, connections_max; /* 0: as the daemon thinks best */
+    uint64_t lease_s, audit_every, requests_per_s, connections_max,
+        connections_per_address_max; /* 0: as the daemon thinks best */
 
     /* Made of the above. */
     char host[LISTEN_HOST_MAX];

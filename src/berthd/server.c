@@ -15,6 +15,13 @@
 #include "control/watch.h"
 #include "net/http.h"
 
+enum {
+    CONNECTIONS_PER_ADDRESS = 1024, /* unless said otherwise */
+    CONNECTIONS_PER_USER = 256,
+    BYTES_PER_ADDRESS = 64 << 20, /* of bodies, and of answers not yet read */
+    BYTES_PER_USER = 16 << 20,
+};
+
 struct server {
     struct http_server *http;
     struct control *control;
@@ -176,21 +183,25 @@ static void file_answer(struct exchange *x, const struct answer *a, const struct
 
 static int text_add(const char *at, size_t len, void *to)
 {
-    str_add_bytes(to, at, len);
+    http_text_add(to, at, len);
     return 0;
 }
 
 static void body_answer(struct exchange *x, const struct answer *a, const struct http_header *headers)
 {
-    CLEANUP(str) struct str text = {0};
+    struct http_text text = {0};
 
-    if (!a->body) {
-        http_answer(x->http, a->status, headers, a->text.len ? a->content_type : NULL, str_text(&a->text), a->text.len);
-        return;
+    if (a->body) {
+        (void)json_dump_callback(a->body, text_add, &text, JSON_COMPACT);
+        http_text_add(&text, "\n", 1);
+    } else {
+        http_text_add(&text, str_text(&a->text), a->text.len);
     }
-    (void)json_dump_callback(a->body, text_add, &text, JSON_COMPACT);
-    str_add_char(&text, '\n');
-    http_answer(x->http, a->status, headers, "application/json", text.at, text.len);
+    http_answer_text(x->http, a->status, headers,
+                     a->body       ? "application/json"
+                     : a->text.len ? a->content_type
+                                   : NULL,
+                     &text);
 }
 
 /* The control's answer; the exchange may be gone afterwards. */
@@ -274,25 +285,45 @@ static void refuse_body(struct http_exchange *http, uint64_t max)
     http_answer(http, 413, NULL, "application/json", text, (size_t)len);
 }
 
+/* Too much is held for the user or the address. */
+static void refuse_more(struct http_exchange *http, const char *why)
+{
+    static const struct http_header later[] = {
+        {"Retry-After", "1" },
+        {NULL,          NULL}
+    };
+    CLEANUP(str) struct str text = {0};
+
+    str_add(&text, "{\"error\":{\"code\":\"rate\",\"message\":");
+    str_add_json(&text, why);
+    str_add(&text, "}}\n");
+    http_answer(http, 429, later, "application/json", text.at, text.len);
+}
+
 static int64_t admit(void *ctx, struct http_exchange *http)
 {
     struct server *s = ctx;
     struct request request = request_of(http);
     const char *length = http_header(http, "Content-Length");
-    uint64_t max = 0;
+    struct control_admitted admitted;
+    struct berth_err err;
     int64_t announced;
 
     if (s->dashboard && dashboard_answer(http))
         return -1;
-    if (control_admit(s->control, &request, &max) != 0) {
+    if (control_admit(s->control, &request, &admitted) != 0) {
         ask(s, http, &request); /* refused at once, in its own words, whatever the body may be */
         return -1;
     }
-    if (length && (!str_parse_i64(length, &announced) || (announced > 0 && (uint64_t)announced > max))) {
-        refuse_body(http, max);
+    if (http_set_user(http, admitted.user[0] ? admitted.user : NULL, &err) < 0) {
+        refuse_more(http, err.text);
         return -1;
     }
-    return (int64_t)max;
+    if (length && (!str_parse_i64(length, &announced) || (announced > 0 && (uint64_t)announced > admitted.body_max))) {
+        refuse_body(http, admitted.body_max);
+        return -1;
+    }
+    return (int64_t)admitted.body_max;
 }
 
 static void handle(void *ctx, struct http_exchange *http)
@@ -316,6 +347,11 @@ int server_new(struct loop *loop, struct control *control, const struct server_c
         .key_pem = config->key_pem,
         .client_ca_pem = config->client_ca_pem,
         .connections_max = config->connections_max,
+        .connections_per_address_max =
+            config->connections_per_address_max ? config->connections_per_address_max : CONNECTIONS_PER_ADDRESS,
+        .connections_per_user_max = CONNECTIONS_PER_USER,
+        .bytes_per_address_max = BYTES_PER_ADDRESS,
+        .bytes_per_user_max = BYTES_PER_USER,
         .admit = admit,
         .handle = handle,
         .ctx = s,

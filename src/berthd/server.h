@@ -14,10 +14,11 @@ struct server;
 struct server_config {
     const char *address;
     uint16_t port;
-    const char *cert_pem, *key_pem; /* NULL: without TLS */
-    const char *client_ca_pem;      /* asks for certificates of this authority; NULL: does not ask */
-    size_t connections_max;         /* 0: as net/http.h has it */
-    bool dashboard;                 /* serves it beside the API */
+    const char *cert_pem, *key_pem;     /* NULL: without TLS */
+    const char *client_ca_pem;          /* asks for certificates of this authority; NULL: does not ask */
+    size_t connections_max;             /* 0: as net/http.h has it */
+    size_t connections_per_address_max; /* 0: 1024; those with a client certificate do not count */
+    bool dashboard;                     /* serves it beside the API */
 };
 
 /* Serves as soon as the loop runs. */

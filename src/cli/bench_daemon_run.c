@@ -134,8 +134,8 @@ static _Noreturn void become(const struct bench_daemon *b, const char *data, con
     /* Whoever ends the benchmark ends its daemon, too. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (log_fd >= 0 && dup2(out, STDOUT_FILENO) >= 0 && dup2(log_fd, STDERR_FILENO) >= 0)
-        (void)execl(b->program, "berthd", "--data", data, "--listen", "127.0.0.1:0", "--init", "--token-file",
-                    token_file, more, value, (char *)NULL);
+        (void)execl(b->program, "berthd", "--data", data, "--listen", "127.0.0.1:0", "--init",
+                    "--max-connections-per-address", "1000000", "--token-file", token_file, more, value, (char *)NULL);
     _exit(127);
 }
 

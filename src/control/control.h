@@ -80,9 +80,13 @@ typedef void control_answered(void *ctx, struct answer *answer);
 /* Answers exactly once, now or from control_pump. The request need not live on. The answer is the control's: what the
  * callback wants to keep it moves out. */
 void control_handle(struct control *c, const struct request *request, control_answered *answered, void *ctx);
-/* What is known before a body is there: 0 and its bound, or a status (401, 403, 404, 405, 429) for which
- * control_handle would answer without looking at the body. */
-int control_admit(struct control *c, const struct request *request, uint64_t *ret_body_max);
+/* What is known before a body is there. */
+struct control_admitted {
+    uint64_t body_max;
+    char user[ID_MAX + 1]; /* whose connections and bytes are bounded; "": nobody's, an agent's or an administrator's */
+};
+/* 0, or a status (401, 403, 404, 405, 429) for which control_handle would answer without looking at the body. */
+int control_admit(struct control *c, const struct request *request, struct control_admitted *ret);
 
 struct state *control_state(struct control *c);
 struct store *control_store(struct control *c);

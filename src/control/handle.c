@@ -308,7 +308,7 @@ static int rate_limit(struct handling *h)
     return err_set(&call->err, EDQUOT, "too many requests; %.0f a second are allowed", per_s);
 }
 
-int control_admit(struct control *c, const struct request *r, uint64_t *ret_body_max)
+int control_admit(struct control *c, const struct request *r, struct control_admitted *ret)
 {
     struct arena arena = arena_lend(c);
     const struct route *route = NULL;
@@ -316,11 +316,14 @@ int control_admit(struct control *c, const struct request *r, uint64_t *ret_body
     struct caller caller;
     struct berth_err err;
     int rc = gate(c, r, &arena, &route, args, &caller, &err);
+    *ret = (struct control_admitted){0};
+    if (rc == 0 && caller.scope[PERMIT_SYSTEM] == SCOPE_NONE)
+        (void)snprintf(ret->user, sizeof ret->user, "%s", caller.user);
     arena_give(c, &arena);
     if (rc < 0)
         return statuses[status_row(-rc)].status;
     assert(route);
-    *ret_body_max = route->body_max;
+    ret->body_max = route->body_max;
     return 0;
 }
 

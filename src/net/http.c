@@ -132,6 +132,9 @@ static void config_apply(struct http_server *s, const struct http_config *config
     s->tls = config->cert_pem != NULL;
     s->connections_max = config->connections_max ? config->connections_max : CONNECTIONS_MAX;
     s->connections_per_address_max = config->connections_per_address_max;
+    s->connections_per_user_max = config->connections_per_user_max;
+    s->bytes_per_address_max = config->bytes_per_address_max;
+    s->bytes_per_user_max = config->bytes_per_user_max;
     s->header_bytes_max = config->header_bytes_max ? config->header_bytes_max : HEADER_BYTES_MAX;
     if (s->header_bytes_max < HEADER_BYTES_MIN)
         s->header_bytes_max = HEADER_BYTES_MIN;

@@ -3,8 +3,8 @@
  * For each request: `admit` when its header is there (it may answer at once, or say how long the body may be), `handle`
  * when its body is there too. The answer may come later, from anywhere on the loop's thread; until then, and while a
  * stream has nothing to send, the connection costs no time. Bounded in every direction: connections in all and per
- * address, header bytes, body bytes, time to send a request, time to read an answer. What breaks a bound is answered (408,
- * 413, 431, 429, 503) or closed. Fronts libmicrohttpd, whose types stay in here. No routes and no permissions: control/.
+ * address and per user, header bytes, body bytes, bytes held for an address and for a user, time to send a request, time to
+ * read an answer. What breaks a bound is answered (408, 413, 431, 429, 503) or closed. Fronts libmicrohttpd, whose types stay in here. No routes and no permissions: control/.
  */
 #pragma once
 
@@ -23,16 +23,20 @@ struct http_header {
 };
 
 struct http_config {
-    const char *address;                /* numeric; "127.0.0.1", "::1", "0.0.0.0" */
-    uint16_t port;                      /* 0: any free one */
-    const char *cert_pem, *key_pem;     /* NULL: without TLS */
-    const char *client_ca_pem;          /* asks for client certificates signed by it; NULL: does not ask */
-    size_t connections_max;             /* 0: 16384 */
-    size_t connections_per_address_max; /* 0: no bound but the above */
-    size_t header_bytes_max;            /* 0: 8 KiB; of a connection's memory */
-    int64_t request_ns_max; /* from connection or last answer to the end of the next header, and from there to
+    const char *address;            /* numeric; "127.0.0.1", "::1", "0.0.0.0" */
+    uint16_t port;                  /* 0: any free one */
+    const char *cert_pem, *key_pem; /* NULL: without TLS */
+    const char *client_ca_pem;      /* asks for client certificates signed by it; NULL: does not ask */
+    size_t connections_max;         /* 0: 16384 */
+    size_t
+        connections_per_address_max; /* 0: no bound but the above; connections with a good certificate do not count */
+    size_t connections_per_user_max; /* of a name that http_set_user was given; 0: no bound */
+    /* Bytes of bodies and of answers not yet sent, held for one address or user. One alone may always be held. 0: no bound. */
+    size_t bytes_per_address_max, bytes_per_user_max;
+    size_t header_bytes_max; /* 0: 8 KiB; of a connection's memory */
+    int64_t request_ns_max;  /* from connection or last answer to the end of the next header, and from there to
                                           the end of the body; 0: 10 s. An idle kept-alive connection gets idle_ns_max */
-    int64_t idle_ns_max;    /* between requests; 0: 60 s */
+    int64_t idle_ns_max;     /* between requests; 0: 60 s */
     /* The body's largest size, or a negative number after the exchange was answered here. */
     int64_t (*admit)(void *ctx, struct http_exchange *x);
     void (*handle)(void *ctx, struct http_exchange *x);
@@ -51,6 +55,7 @@ void http_server_free(struct http_server *s);
 struct http_server_stats {
     uint64_t connections, accepted, requests, streams, refused; /* now; since start; since start; now; since start */
     uint64_t bytes_in, bytes_out;
+    uint64_t bytes_held; /* now: of bodies, and of answers not yet sent */
 };
 struct http_server_stats http_server_stats(const struct http_server *s);
 
@@ -73,16 +78,31 @@ struct http_peer {
 const struct http_peer *http_peer(const struct http_exchange *x);
 /* The common name of one that is not over; NULL: none. */
 const char *http_peer_name(const struct http_exchange *x);
+/* For `admit`: the user whose request this is; counts the connection and what is held for it. -EDQUOT: this user has too many
+ * connections, or too much is held for the user or the address; answer with 429. The connection counts as the user's until
+ * it ends or another user's request comes by it. NULL: nobody's. */
+int http_set_user(struct http_exchange *x, const char *user, struct berth_err *err);
 /* Something of the caller's that goes with the exchange; freed by `drop` when the exchange ends, however it ends. */
 void http_set_data(struct http_exchange *x, void *data, void (*drop)(void *data));
 void *http_data(const struct http_exchange *x);
 
 /* ---- the answer: exactly one of these, once ---- */
 
+/* The text of an answer, in blocks that are freed one by one as they are sent. */
+struct http_text {
+    struct http_block *first, *last;
+    size_t len;
+};
+void http_text_add(struct http_text *t, const void *at, size_t len);
+void http_text_done(struct http_text *t);
+
 /* Headers end with a NULL name; NULL: none. The body is copied. Nobody is to keep the answer, unless a Cache-Control among
  * the headers says otherwise. */
 void http_answer(struct http_exchange *x, int status, const struct http_header *headers, const char *content_type,
                  const void *body, size_t len);
+/* The same; the text is taken. Becomes a 429 where too much is held for the user or the address. */
+void http_answer_text(struct http_exchange *x, int status, const struct http_header *headers, const char *content_type,
+                      struct http_text *text);
 /* The same from a file, which is closed at the end (also on failure). */
 void http_answer_file(struct http_exchange *x, int status, const struct http_header *headers, const char *content_type,
                       int fd, uint64_t len);

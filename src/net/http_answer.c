@@ -7,6 +7,8 @@
 
 #include "net/http_inner.h"
 
+enum { READ_BYTES = 16 << 10 }; /* handed to the library at a time */
+
 void exchange_suspend(struct http_exchange *x)
 {
     assert(!x->suspended);
@@ -70,12 +72,99 @@ enum MHD_Result answer_queue(struct http_exchange *x)
     return result;
 }
 
+void http_text_add(struct http_text *t, const void *at, size_t len)
+{
+    for (const char *p = at; len;) {
+        if (!t->last || t->last->len == BLOCK_TEXT_BYTES) {
+            struct http_block *b = mem_alloc(sizeof *b);
+            b->next = NULL;
+            b->len = 0;
+            *(t->last ? &t->last->next : &t->first) = b;
+            t->last = b;
+        }
+        size_t room = BLOCK_TEXT_BYTES - t->last->len, n = len < room ? len : room;
+        memcpy(t->last->at + t->last->len, p, n);
+        t->last->len += n;
+        t->len += n;
+        p += n;
+        len -= n;
+    }
+}
+
+static void block_drop(struct http_text *t)
+{
+    struct http_block *b = t->first;
+    t->first = b->next;
+    if (!t->first)
+        t->last = NULL;
+    t->len -= b->len;
+    mem_free(b);
+}
+
+void http_text_done(struct http_text *t)
+{
+    while (t->first)
+        block_drop(t);
+}
+
+/* Runs inside the library: the next piece. A block that was sent is freed. */
+static ssize_t text_read(void *ctx, uint64_t at, char *to, size_t max)
+{
+    struct http_exchange *x = ctx;
+    struct http_block *b = x->text_left.first;
+
+    (void)at;
+    if (!b || x->server->stopping)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    size_t left = b->len - x->block_sent, n = left < max ? left : max;
+    memcpy(to, b->at + x->block_sent, n);
+    x->block_sent += n;
+    if (n == left) {
+        held_drop(x, b->len);
+        block_drop(&x->text_left);
+        x->block_sent = 0;
+    }
+    return (ssize_t)n;
+}
+
+void http_answer_text(struct http_exchange *x, int status, const struct http_header *headers, const char *content_type,
+                      struct http_text *text)
+{
+    static const struct http_header later[] = {
+        {MHD_HTTP_HEADER_RETRY_AFTER, "1" },
+        {NULL,                        NULL}
+    };
+    static const char much[] =
+        "{\"error\":{\"code\":\"rate\",\"message\":\"too much of what you asked for waits to be read; "
+        "read it, and try again\"}}\n";
+
+    if (text->len > BLOCK_TEXT_BYTES && !held_fits(x, text->len)) {
+        http_text_done(text);
+        x->server->stats.refused++;
+        http_answer(x, MHD_HTTP_TOO_MANY_REQUESTS, later, "application/json", much, sizeof much - 1);
+        return;
+    }
+    if (!text->first || text->len <= text->first->len) { /* one block: the library keeps it */
+        http_answer(x, status, headers, content_type, text->first ? text->first->at : "", text->len);
+        http_text_done(text);
+        return;
+    }
+    x->text_left = *text;
+    *text = (struct http_text){0};
+    held_add(x, x->text_left.len);
+    x->server->stats.bytes_out += x->text_left.len;
+    struct MHD_Response *response = MHD_create_response_from_callback(x->text_left.len, READ_BYTES, text_read, x, NULL);
+    assert(response);
+    answer_with(x, status, headers, content_type, response);
+}
+
 void http_answer(struct http_exchange *x, int status, const struct http_header *headers, const char *content_type,
                  const void *body, size_t len)
 {
     struct MHD_Response *response = MHD_create_response_from_buffer(len, (void *)body, MHD_RESPMEM_MUST_COPY);
     x->server->stats.bytes_out += len;
     assert(response);
+    held_add(x, len);
     answer_with(x, status, headers, content_type, response);
 }
 

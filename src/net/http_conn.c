@@ -25,6 +25,8 @@ enum {
     SAID_MAX = 512,
     LINGER_BYTES_MAX = 16 << 20,
     KEEPALIVE_IDLE_S = 60,
+    UNSENT_BYTES =
+        128 << 10, /* in the kernel, of a peer that does not read: the rest stays here, where it is counted */
     KEEPALIVE_EVERY_S = 15,
 };
 #define ACCEPT_PAUSE_NS (100 * NS_PER_MS)
@@ -58,12 +60,13 @@ static void remote_text(const struct sockaddr_storage *from, char to[static INET
         to[0] = '\0';
 }
 
-static struct peer *peer_join(struct http_server *s, const char *remote)
+struct peer *peer_join(struct http_server *s, const char *remote)
 {
     uint64_t hash = peer_hash(s, remote);
     uint32_t index = map_find(&s->peer_map, hash, peer_same, s, remote);
     if (index == MAP_NONE) {
-        struct peer *p = mem_zalloc(sizeof *p);
+        size_t len = strlen(remote);
+        struct peer *p = mem_zalloc(sizeof *p + len + 1);
         if (s->peers_unused.len) {
             index = s->peers_unused.at[--s->peers_unused.len];
         } else {
@@ -71,7 +74,7 @@ static struct peer *peer_join(struct http_server *s, const char *remote)
             vec_push(&s->peers, NULL);
         }
         p->index = index;
-        (void)snprintf(p->remote, sizeof p->remote, "%s", remote);
+        memcpy(p->remote, remote, len + 1);
         s->peers.at[index] = p;
         map_add(&s->peer_map, hash, index);
     }
@@ -79,11 +82,12 @@ static struct peer *peer_join(struct http_server *s, const char *remote)
     return s->peers.at[index];
 }
 
-static void peer_leave(struct http_server *s, struct peer *p)
+void peer_leave(struct http_server *s, struct peer *p)
 {
     assert(p->conns > 0);
     if (--p->conns)
         return;
+    assert(p->bytes == 0 && p->trusted == 0);
     map_drop(&s->peer_map, peer_hash(s, p->remote), p->index);
     s->peers.at[p->index] = NULL;
     vec_push(&s->peers_unused, p->index);
@@ -120,7 +124,7 @@ static void arrive(struct http_server *s, int fd, const struct sockaddr_storage 
     }
     remote_text(from, remote);
     struct peer *p = peer_join(s, remote);
-    if (s->connections_per_address_max && p->conns > s->connections_per_address_max) {
+    if (s->connections_per_address_max && p->conns - p->trusted > s->connections_per_address_max) {
         peer_leave(s, p);
         refuse(s, fd, MHD_HTTP_TOO_MANY_REQUESTS, "too many connections from this address; try again later");
         return;
@@ -195,7 +199,7 @@ static bool address_parse(const char *address, uint16_t port, struct sockaddr_st
 /* Connections inherit these: the kernel finds a peer that vanished without a word. */
 static void listen_options(const struct http_server *s, int fd)
 {
-    const int on = 1, idle = KEEPALIVE_IDLE_S, every = KEEPALIVE_EVERY_S;
+    const int on = 1, idle = KEEPALIVE_IDLE_S, every = KEEPALIVE_EVERY_S, unsent = UNSENT_BYTES;
     int64_t ms = s->answer_ns_max / NS_PER_MS;
     const unsigned unread = ms > INT32_MAX ? INT32_MAX : ms < 1000 ? 1000 : (unsigned)ms;
 
@@ -204,6 +208,7 @@ static void listen_options(const struct http_server *s, int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unread, sizeof unread);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent); /* connections inherit it */
 }
 
 static int listen_trouble(const char *address, uint16_t port, struct berth_err *err)
@@ -292,7 +297,10 @@ void conn_free(struct conn *c)
     loop_source_free(c->watch);
     if (!c->mhd && c->linger)
         (void)close(c->fd);
+    c->peer->trusted -= c->trusted;
     peer_leave(s, c->peer);
+    if (c->user)
+        peer_leave(s, c->user);
     s->stats.connections--;
     s->strangers -= !c->known;
     mem_free(c->shown.name);

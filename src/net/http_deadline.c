@@ -13,7 +13,7 @@
 #include "net/http_inner.h"
 
 /* What a reader must take while a deadline passes to get another. */
-enum { READ_BYTES_MIN = 4096 };
+enum { READ_BYTES_MIN = 64 << 10 };
 
 void deadline_drop(struct conn *c)
 {

@@ -4,6 +4,7 @@
  *   http_conn.c       who may connect: the listening socket, bounds, the end of a connection
  *   http_deadline.c   how long a connection may take for what it does now
  *   http_request.c    a request from its first line to `handle`
+ *   http_account.c    what is held for an address and for a user
  *   http_answer.c     answers
  *   http_stream.c     answers without an end
  *   http_peer.c       client certificates
@@ -34,17 +35,28 @@ enum deadline {
     DEADLINES,
 };
 
-/* An address and how often it is connected. */
+/* An address, or a user, and what it holds. */
 struct peer {
     uint32_t index;
     uint32_t conns;
-    char remote[48];
+    uint32_t trusted; /* of them: with a good certificate */
+    size_t bytes;     /* of bodies and of answers not yet sent */
+    char remote[];    /* an address, or "user:NAME" */
+};
+
+enum { BLOCK_TEXT_BYTES = 64 << 10 };
+
+struct http_block {
+    struct http_block *next;
+    size_t len;
+    char at[BLOCK_TEXT_BYTES];
 };
 
 struct conn {
     struct http_server *server;
     struct MHD_Connection *mhd; /* NULL: the library is done with it */
     struct peer *peer;
+    struct peer *user;              /* NULL: nobody's */
     struct http_exchange *exchange; /* NULL between requests */
     struct loop_source *watch;      /* of the socket, where the library does not look */
     struct conn *prev, *next;       /* by deadline */
@@ -56,6 +68,7 @@ struct conn {
     bool linger;       /* the request was refused before it was read: closing at once could take the answer with it */
     bool peer_checked; /* `shown` is what there is */
     bool known;        /* it has begun a request */
+    bool trusted;      /* counted in peer.trusted */
 };
 
 struct conn_list {
@@ -70,6 +83,9 @@ struct http_exchange {
     const char *why; /* the target is refused */
     struct target target;
     struct str body;
+    size_t held; /* bytes counted in the accounts of the connection */
+    struct http_text text_left;
+    size_t block_sent; /* of the first block of it */
     uint64_t body_max;
     void *data;
     void (*drop)(void *data);
@@ -105,7 +121,8 @@ struct http_server {
     int64_t (*admit)(void *ctx, struct http_exchange *x);
     void (*handle)(void *ctx, struct http_exchange *x);
     void *ctx;
-    size_t connections_max, connections_per_address_max, header_bytes_max;
+    size_t connections_max, connections_per_address_max, connections_per_user_max, header_bytes_max;
+    size_t bytes_per_address_max, bytes_per_user_max;
     int64_t request_ns_max, idle_ns_max, answer_ns_max;
     int64_t deadline_next_ns; /* what the timer is set to */
     struct conn_list deadlines[DEADLINES];
@@ -138,6 +155,9 @@ void conn_shut(struct conn *c);
  * closed while its answer is made ready is otherwise forgotten: it waits for no event and is on no list of ready ones. */
 void conn_hurry(struct conn *c);
 void conn_free(struct conn *c);
+/* The account of an address or user, made where there is none, with one more connection; and one less. */
+struct peer *peer_join(struct http_server *s, const char *remote);
+void peer_leave(struct http_server *s, struct peer *p);
 void peers_done(struct http_server *s);
 
 /* http_deadline.c */
@@ -151,6 +171,12 @@ void *request_line(void *ctx, const char *uri, struct MHD_Connection *mhd);
 enum MHD_Result request_step(void *ctx, struct MHD_Connection *mhd, const char *url, const char *method,
                              const char *version, const char *upload, size_t *upload_len, void **exchange);
 void request_completed(void *ctx, struct MHD_Connection *mhd, void **exchange, enum MHD_RequestTerminationCode how);
+
+/* http_account.c */
+/* May so many bytes more be held for the exchange's address and user? */
+bool held_fits(const struct http_exchange *x, size_t bytes);
+void held_add(struct http_exchange *x, size_t bytes);
+void held_drop(struct http_exchange *x, size_t bytes);
 
 /* http_answer.c */
 /* A refusal of ours: one line of text. */

@@ -62,6 +62,8 @@ const struct http_peer *http_peer(const struct http_exchange *x)
         if (info)
             peer_certificate(info->tls_session, &c->shown);
         c->peer_checked = true;
+        c->trusted = c->shown.name && !c->shown.over;
+        c->peer->trusted += c->trusted;
     }
     return c->shown.name ? &c->shown : NULL;
 }

@@ -140,6 +140,9 @@ static enum MHD_Result request_body(struct http_exchange *x, const char *piece, 
     /* The library takes no answer between header and end. */
     if (n > x->body_max - x->body.len)
         return refuse_and_close(x, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large");
+    if (!held_fits(x, n))
+        return refuse_and_close(x, MHD_HTTP_TOO_MANY_REQUESTS, "too many bytes at a time; try again later");
+    held_add(x, n);
     str_add_bytes(&x->body, piece, n);
     return MHD_YES;
 }
@@ -223,6 +226,8 @@ static void exchange_free(struct http_exchange *x)
     if (x->next)
         x->next->prev = x->prev;
     s->busy--;
+    held_drop(x, x->held);
+    http_text_done(&x->text_left);
     str_done(&x->body);
     str_done(&x->backlog);
     mem_free(x);

@@ -38,6 +38,7 @@ static ssize_t stream_read(void *ctx, uint64_t at, char *to, size_t max)
     (void)at;
     if (x->dead || x->server->stopping)
         return MHD_CONTENT_READER_END_WITH_ERROR;
+    held_drop(x, x->body.len);
     str_done(&x->body);
     if (x->moved && x->backlog.len == 0) {
         x->moved = false;
@@ -54,6 +55,7 @@ static ssize_t stream_read(void *ctx, uint64_t at, char *to, size_t max)
     size_t n = left < max ? left : max;
     memcpy(to, x->backlog.at + x->backlog_sent, n);
     x->backlog_sent += n;
+    held_drop(x, n);
     x->moved = true;
     x->server->stats.bytes_out += n;
     if (n == left) {
@@ -88,8 +90,10 @@ size_t http_stream_backlog(const struct http_exchange *x)
 bool http_stream_send(struct http_exchange *x, const void *data, size_t len)
 {
     assert(x->streams && !x->ended);
-    if (http_stream_backlog(x) > BACKLOG_BYTES_MAX)
+    size_t waits = http_stream_backlog(x);
+    if (waits > BACKLOG_BYTES_MAX || ((waits || len > BLOCK_TEXT_BYTES) && !held_fits(x, len)))
         return false;
+    held_add(x, len);
     if (x->backlog_sent > x->backlog.len / 2) {
         x->backlog.len -= x->backlog_sent;
         memmove(x->backlog.at, x->backlog.at + x->backlog_sent, x->backlog.len);
