@@ -304,6 +304,8 @@ static int machine_start(struct agent *a, struct berth_err *err)
     if (rc == 0 && geteuid() == 0)
         place_fetch_as(a->place, user.uid, user.gid);
     if (rc == 0)
+        place_bound(a->place, &(struct place_bounds){o->image_max_mib << 20, o->image_files});
+    if (rc == 0)
         rc = cgroups_open(o->cgroup_root, o->cgroup, &a->cgroups, err);
     a->nets = nets_new(o->uplink, o->bandwidth_bytes);
     a->disks = disks_new(a);

@@ -42,6 +42,9 @@ static const struct flag flags[] = {
     {"cgroup-root",        FLAG_TEXT,   AT(cgroup_root),        "DIR",     0,    0,          "where groups are; /sys/fs/cgroup if not given"                },
     {"log-mib",            FLAG_COUNT,  AT(log_mib),            "N",       1,    1000000,    "of logs kept after their instances; 1024 if not given"        },
     {"image-mib",          FLAG_COUNT,  AT(image_mib),          "N",       1,    100000000,  "of images kept; 20480 if not given"                           },
+    {"image-max-mib",      FLAG_COUNT,  AT(image_max_mib),      "N",       1,    100000000,
+     "that one image may take on disk; 51200 if not given"                                                                                                  },
+    {"image-files",        FLAG_COUNT,  AT(image_files),        "N",       1,    1000000000, "that one image may have; 2000000 if not given"                },
     {"heartbeat",          FLAG_COUNT,  AT(heartbeat_ms),       "MS",      100,  3600000,
      "between reports; a third of the daemon's lease if not given"                                                                                          },
     {"shim",               FLAG_TEXT,   AT(shim),               "FILE",    0,    0,          "the program berth-shim, if it is not beside this one"         },
@@ -92,6 +95,8 @@ int agent_options_read(int argc, char *const *argv, struct agent_options *ret, s
         .uid_first = 200000,
         .log_mib = 1024,
         .image_mib = 20480,
+        .image_max_mib = 51200,
+        .image_files = 2000000,
     };
     int rc = flags_read("berth-agent", flags, FLAGS, argc - verb, argv + verb, ret, err);
     if (rc < 0)

@@ -20,7 +20,7 @@ struct agent_options {
     const char *log_name, *shim, *plugins, *cgroup_root, *cgroup, *reserve, *address, *nvml, *uplink, *bandwidth,
         *network_user;
     bool accounts, all_syscalls, force, help, version, no_mps, no_user_namespaces;
-    uint64_t uid_first, heartbeat_ms, log_mib, image_mib;
+    uint64_t uid_first, heartbeat_ms, log_mib, image_mib, image_max_mib, image_files;
 
     enum log_level log_level; /* made of the above */
     int64_t bandwidth_bytes;  /* a second; 0: not given */

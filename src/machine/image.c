@@ -197,7 +197,7 @@ static int unpacked_publish(const struct place *p, const struct scratch *s, cons
 static int unpack(struct place *p, struct scratch *s, int layout, const char *path, const char *manifest,
                   const char *digest, const char *name, struct berth_err *err)
 {
-    int rc = pull_unpack(layout, path, manifest, s->fd, name, err);
+    int rc = pull_unpack(p, layout, path, manifest, s->fd, name, err);
     if (rc < 0)
         return rc;
     rc = unpacked_publish(p, s, digest);

@@ -200,7 +200,8 @@ static void a_skopeo_that_lies_is_not_believed(void **state)
         {"a fifo",                                    LAYER "rm pull/$layer; mkfifo pull/$layer; done",                    "is no plain file"                  },
         {"a link for a folder",                       "mv pull x; ln -s x pull",                                           "left no manifest"                  },
         {"a fifo for a manifest",                     "rm pull/manifest.json; mkfifo pull/manifest.json",                  "left no manifest"                  },
-        {"an endless manifest",                       "truncate -s 1T pull/manifest.json",                                 "left no manifest"                  },
+        {"an endless manifest",                       "truncate -s 40G pull/manifest.json",                                "left no manifest"                  },
+        {"a file beyond the limit",                   "truncate -s 1T pull/manifest.json",                                 "the limit of this node"            },
         {"a manifest with more in it",                "echo >>pull/manifest.json",                                         "is not what sha256:"               },
         {"nothing at all",                            "instead: [ $verb = copy ] && exit 0",                               "left no manifest"                  },
     };

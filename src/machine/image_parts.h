@@ -33,7 +33,8 @@ int pull_resolve(struct pull *pull, char ret[static IMAGE_DIGEST_MAX], struct be
 int pull_fetch(struct pull *pull, const char *digest, char ret_manifest[static IMAGE_DIGEST_MAX],
                struct berth_err *err);
 /* Unpacks the layout (of `path` for links) into tmp/unpacked, durably. */
-int pull_unpack(int layout, const char *path, const char *manifest, int tmp, const char *name, struct berth_err *err);
+int pull_unpack(const struct place *p, int layout, const char *path, const char *manifest, int tmp, const char *name,
+                struct berth_err *err);
 /* Beside unpacked/rootfs: what the image says, how large it is, when it was used. On disk before it can be found. */
 int unpacked_complete(int unpacked, const json_t *config);
 /* So much of a disk stays free: a full one would stop everything on this node. */

@@ -144,9 +144,12 @@ static int image_copy(struct pull *pull, const char *digest, struct berth_err *e
     (void)snprintf(s.source, sizeof s.source, "docker://%s@%s", pull->name->repository, digest);
     arg(&s.args, s.source);
     arg(&s.args, "dir:pull");
+    const struct place_bounds bounds = place_bounds(pull->place);
     const struct tool t = {.argv = s.args.at,
                            .timeout_ns = FETCH_S * SECOND_NS,
                            .spare_bytes = spare_bytes(pull->fetch.folder),
+                           .bytes_max = bounds.image_bytes,
+                           .entries_max = bounds.image_files,
                            .what = s.what};
     return fetch_run(&pull->fetch, &t, NULL, err);
 }
@@ -238,7 +241,8 @@ int unpacked_complete(int unpacked, const json_t *config)
     return rc < 0 ? rc : syncfs(unpacked) < 0 ? -errno : 0;
 }
 
-int pull_unpack(int layout, const char *path, const char *manifest, int tmp, const char *name, struct berth_err *err)
+int pull_unpack(const struct place *p, int layout, const char *path, const char *manifest, int tmp, const char *name,
+                struct berth_err *err)
 {
     CLEANUP(close_fd) int taken = tree_folder(tmp, "layout", 0700);
     CLEANUP(close_fd) int unpacked = tree_folder(tmp, "unpacked", 0700);
@@ -252,8 +256,14 @@ int pull_unpack(int layout, const char *path, const char *manifest, int tmp, con
     char what[IMAGE_PATH_MAX + 64];
     (void)snprintf(what, sizeof what, "cannot unpack image %s", name);
     const char *const argv[] = {"umoci", "raw", "unpack", "--image", "layout:image", "unpacked/rootfs", NULL};
-    const struct tool t = {
-        .argv = argv, .dir = tmp, .timeout_ns = UNPACK_S * SECOND_NS, .spare_bytes = spare_bytes(tmp), .what = what};
+    const struct place_bounds bounds = place_bounds(p);
+    const struct tool t = {.argv = argv,
+                           .dir = tmp,
+                           .timeout_ns = UNPACK_S * SECOND_NS,
+                           .spare_bytes = spare_bytes(tmp),
+                           .bytes_max = bounds.image_bytes,
+                           .entries_max = bounds.image_files,
+                           .what = what};
     rc = tool_run(&t, NULL, err);
     if (rc < 0)
         return rc;

@@ -17,7 +17,7 @@
 #define SPEED_BYTES "4096" /* a second, on the mean of SPEED_S */
 #define SPEED_S "60"
 
-static int disk_fetch(struct fetch *f, const struct image_name *n, struct berth_err *err)
+static int disk_fetch(const struct place *p, struct fetch *f, const struct image_name *n, struct berth_err *err)
 {
     char what[256];
     (void)snprintf(what, sizeof what, "cannot fetch image %.180s", n->path);
@@ -29,7 +29,11 @@ static int disk_fetch(struct fetch *f, const struct image_name *n, struct berth_
                                 "=http,https", "--output",     "disk",        "--speed-limit",
                                 SPEED_BYTES,   "--speed-time", SPEED_S,       "--connect-timeout",
                                 SPEED_S,       "--url",        n->path,       NULL};
-    const struct tool t = {.argv = argv, .timeout_ns = FETCH_NS, .spare_bytes = spare_bytes(f->folder), .what = what};
+    const struct tool t = {.argv = argv,
+                           .timeout_ns = FETCH_NS,
+                           .spare_bytes = spare_bytes(f->folder),
+                           .bytes_max = place_bounds(p).image_bytes,
+                           .what = what};
     return fetch_run(f, &t, NULL, err);
 }
 
@@ -54,7 +58,7 @@ int url_fetch(const struct place *p, const struct image_name *n, int tmp, struct
         return err_set(err, -root, "image %.180s: cannot make a folder: %s", n->path, strerror(-root));
     int rc = fetch_begin(p, tmp, &f, err);
     if (rc == 0)
-        rc = disk_fetch(&f, n, err);
+        rc = disk_fetch(p, &f, n, err);
     if (rc == 0)
         rc = disk_take(&f, n, root, err);
     if (rc < 0)

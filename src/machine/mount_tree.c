@@ -212,7 +212,8 @@ struct walk {
     int top, at; /* at: the last level */
     VEC(struct level) way;
     size_t held_bytes; /* about what all of it takes */
-    uint64_t sum;
+    uint64_t sum, entries;
+    uint64_t bytes_max, entries_max; /* the walk ends beyond them */
 };
 
 static size_t name_bytes(const char *name)
@@ -256,6 +257,8 @@ static void walk_at(struct walk *w, int fd)
 static int entry_count(struct walk *w, struct level *l, const char *name, const struct stat *st)
 {
     uint64_t bytes = (uint64_t)st->st_blocks * 512;
+    if (++w->entries > w->entries_max || w->sum > w->bytes_max)
+        return -EFBIG;
     if (!S_ISDIR(st->st_mode)) {
         w->sum += bytes / (st->st_nlink == 0 ? 1 : st->st_nlink); /* once under all its names */
         return 0;
@@ -318,9 +321,10 @@ static void climb(struct walk *w)
     }
 }
 
-int tree_bytes(int folder, uint64_t *ret)
+static int tree_walk(int folder, uint64_t bytes_max, uint64_t entries_max, uint64_t *ret_bytes)
 {
-    __attribute__((cleanup(walk_cleanup))) struct walk w = {.top = folder, .at = -1};
+    __attribute__((cleanup(walk_cleanup))) struct walk w = {
+        .top = folder, .at = -1, .bytes_max = bytes_max, .entries_max = entries_max};
     int first = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int rc = first < 0 ? -errno : level_enter(&w, first, NULL);
     while (rc == 0 && w.way.len) {
@@ -340,9 +344,22 @@ int tree_bytes(int folder, uint64_t *ret)
                  fd != -ELOOP) /* else it has gone meanwhile, or is something else now */
             rc = fd;
     }
+    if (rc == 0 && w.sum > bytes_max)
+        rc = -EFBIG;
     if (rc == 0)
-        *ret = w.sum;
+        *ret_bytes = w.sum;
     return rc;
+}
+
+int tree_bytes(int folder, uint64_t *ret)
+{
+    return tree_walk(folder, UINT64_MAX, UINT64_MAX, ret);
+}
+
+int tree_fits(int folder, uint64_t bytes_max, uint64_t entries_max)
+{
+    uint64_t bytes = 0;
+    return tree_walk(folder, bytes_max, entries_max, &bytes);
 }
 
 /* ---- whole files --------------------------------------------------------------------------------------------------- */

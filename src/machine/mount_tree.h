@@ -33,6 +33,8 @@ bool tree_is_empty(int folder);
 /* Bytes that it takes on disk; a folder takes 4 KiB at least. -EOVERFLOW: it is so deep, or has so many folders in one, that counting
  * it would take more than 64 MiB of memory. */
 int tree_bytes(int folder, uint64_t *ret);
+/* -EFBIG: the folder takes more bytes than that, or has more entries in it, at any depth. Ends as soon as it is known. */
+int tree_fits(int folder, uint64_t bytes_max, uint64_t entries_max);
 /* Copies all of a folder's content: folders, files (shared blocks where the file system can), links; owners, permissions
  * without set-user-id, times. Devices and sockets are left out. */
 int tree_copy(int from, int to);

@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -94,6 +96,9 @@ _Noreturn static void child_exec(const char *path, const struct tool *tool, char
         if (fd < 0 || write(fd, "0", 1) != 1)
             _exit(127);
     }
+    struct rlimit largest = {tool->bytes_max, tool->bytes_max};
+    if (tool->bytes_max && setrlimit(RLIMIT_FSIZE, &largest) < 0)
+        _exit(127);
     if (tool->user && tool_user_become(tool->user) < 0)
         _exit(127);
     (void)syscall(SYS_close_range, tool->user && tool->user->given >= 0 ? TOOL_GIVEN_FD + 1u : 3u, ~0u, 0u);
@@ -129,7 +134,9 @@ static int child_start(const char *path, const struct tool *tool, struct child *
     return ret->pidfd < 0 ? -errno : 0;
 }
 
-enum { LOOK_NS = 200 * 1000 * 1000 }; /* how often the room on the disk is looked at */
+/* How often the room on the disk is looked at, and how much more time passes between two measurements of the folder than one of them
+ * takes. */
+enum { LOOK_NS = 200 * 1000 * 1000, MEASURE_PAUSE = 10, SPARE_FILES_PART = 50 };
 
 /* ---- what it says --------------------------------------------------------------------------------------------------- */
 
@@ -167,21 +174,47 @@ static bool drain(int *fd, struct str *to, bool tail)
 static bool is_full(const struct tool *tool)
 {
     struct statvfs v;
-    return tool->spare_bytes && tool->dir >= 0 && fstatvfs(tool->dir, &v) == 0 &&
-           (uint64_t)v.f_bavail * v.f_frsize < tool->spare_bytes;
+    if (!tool->spare_bytes || tool->dir < 0 || fstatvfs(tool->dir, &v) < 0)
+        return false;
+    return (uint64_t)v.f_bavail * v.f_frsize < tool->spare_bytes ||
+           (v.f_files > 0 && v.f_favail < v.f_files / SPARE_FILES_PART);
+}
+
+/* -EFBIG: it has left more in its folder than it may. */
+static int fits(const struct tool *tool)
+{
+    if (tool->dir < 0 || (!tool->bytes_max && !tool->entries_max))
+        return 0;
+    int rc = tree_fits(tool->dir, tool->bytes_max ? tool->bytes_max : UINT64_MAX,
+                       tool->entries_max ? tool->entries_max : UINT64_MAX);
+    return rc == -EFBIG || rc == -EOVERFLOW ? -EFBIG : 0; /* what changes while it is measured is measured again */
+}
+
+/* As fits(), if it is time; the next time follows from how long it took. */
+static int fits_now(const struct tool *tool, int64_t *next_ns)
+{
+    int64_t begin_ns = steady_ns();
+    if (begin_ns < *next_ns)
+        return 0;
+    int rc = fits(tool);
+    int64_t took_ns = steady_ns() - begin_ns;
+    *next_ns = steady_ns() + (took_ns * MEASURE_PAUSE > LOOK_NS ? took_ns * MEASURE_PAUSE : LOOK_NS);
+    return rc;
 }
 
 /* Until it has ended; what it started and left behind may hold the pipes open for longer. */
 static int child_listen(struct child *c, const struct tool *tool, struct str *out, struct str *said)
 {
-    int64_t until_ns = steady_ns() + tool->timeout_ns;
+    int64_t until_ns = steady_ns() + tool->timeout_ns, measure_ns = 0;
     for (;;) {
         int64_t left = until_ns - steady_ns();
         if (left <= 0)
             return -ETIMEDOUT;
         if (is_full(tool))
             return -ENOSPC;
-        if (tool->spare_bytes && left > LOOK_NS)
+        if (fits_now(tool, &measure_ns) < 0)
+            return -EFBIG;
+        if ((tool->spare_bytes || tool->bytes_max || tool->entries_max) && left > LOOK_NS)
             left = LOOK_NS;
         struct pollfd fds[] = {
             {.fd = c->pidfd, .events = POLLIN},
@@ -226,6 +259,21 @@ static char *last_words(struct str *said)
     return *line ? line : NULL;
 }
 
+static int too_large(const struct tool *tool, struct berth_err *err)
+{
+    return err_set(err, EFBIG,
+                   "%s: it takes more than %" PRIu64 " MiB or has more than %" PRIu64
+                   " files, which is the limit of this node",
+                   tool->what, tool->bytes_max >> 20, tool->entries_max);
+}
+
+/* Has it met the limit of a file's size? Programs in C and in Go say it in different words. */
+static bool is_too_large(int status, const char *said)
+{
+    return (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ) || strstr(said, "file too large") ||
+           strstr(said, "File too large") || strstr(said, "File size limit exceeded");
+}
+
 int tool_run(const struct tool *tool, struct str *ret_out, struct berth_err *err)
 {
     char path[PATH_MAX];
@@ -241,6 +289,8 @@ int tool_run(const struct tool *tool, struct str *ret_out, struct berth_err *err
                        (long long)(tool->timeout_ns / 1000000000));
     if (rc == -ENOSPC)
         return err_set(err, ENOSPC, "%s: the disk is full", tool->what);
+    if (rc == -EFBIG)
+        return too_large(tool, err);
     if (rc < 0)
         return err_set(err, -rc, "%s: cannot run %s: %s", tool->what, tool->argv[0], strerror(-rc));
     if (!tool->entrances)
@@ -255,8 +305,12 @@ int tool_run(const struct tool *tool, struct str *ret_out, struct berth_err *err
         const char *words = last_words(&said);
         if (full)
             return err_set(err, ENOSPC, "%s: the disk is full", tool->what);
+        if (is_too_large(status, str_text(&said)))
+            return too_large(tool, err);
         return err_set(err, EIO, "%s: %s", tool->what, words ? words : "it ended without a word");
     }
+    if (fits(tool) < 0)
+        return too_large(tool, err);
     if (ret_out) {
         str_clear(ret_out);
         str_add_bytes(ret_out, str_text(&out), out.len);

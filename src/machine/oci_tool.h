@@ -23,6 +23,8 @@ struct tool {
     int dir;                 /* it runs in this folder; -1: "/" */
     int64_t timeout_ns;
     uint64_t spare_bytes; /* it is ended when the disk of `dir` has less room than this; 0: never */
+    uint64_t bytes_max;   /* it is ended when what lies in `dir` takes more: -EFBIG; 0: never. No file becomes larger */
+    uint64_t entries_max; /* and when there are more files and folders there; 0: never */
     /* cgroup.procs files (cgroup.h) of a group that it, and all it starts, is in; ends with NULL. What it leaves behind
      * there is the caller's: a daemon may not yet be in a session of its own when the program has ended. NULL: none. */
     const char *const *entrances;

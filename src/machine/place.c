@@ -118,6 +118,7 @@ static int place_start(struct place *p, const char *dir, struct berth_err *err)
 int place_open(const char *dir, struct place **ret, struct berth_err *err)
 {
     struct place *p = mem_zalloc(sizeof *p);
+    p->bounds = (struct place_bounds){.image_bytes = UINT64_C(50) << 30, .image_files = 2000000};
     int rc;
 
     p->dir_fd = p->instances_fd = p->lock_fd = p->heard_fd = p->started_fd = -1;
@@ -171,6 +172,16 @@ bool place_fetcher(const struct place *p, uid_t *ret_uid, gid_t *ret_gid)
         *ret_gid = p->fetch_gid;
     }
     return p->fetches_as_other;
+}
+
+void place_bound(struct place *p, const struct place_bounds *bounds)
+{
+    p->bounds = *bounds;
+}
+
+struct place_bounds place_bounds(const struct place *p)
+{
+    return p->bounds;
 }
 
 /* ---- paths ---- */

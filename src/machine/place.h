@@ -47,6 +47,14 @@ void place_fetch_as(struct place *p, uid_t uid, gid_t gid);
 /* False: unsaid. */
 bool place_fetcher(const struct place *p, uid_t *ret_uid, gid_t *ret_gid);
 
+/* The most that one image may take on disk, fetched or unpacked, and how many files it may have; said once before the first of them.
+ * Unsaid: 50 GiB and 2,000,000. */
+struct place_bounds {
+    uint64_t image_bytes, image_files;
+};
+void place_bound(struct place *p, const struct place_bounds *bounds);
+struct place_bounds place_bounds(const struct place *p);
+
 /* STATE/WHAT/NAME or STATE/instances/ID/FILE in the caller's buffer; names with '/' or dots alone are refused: -EINVAL. */
 enum { PLACE_PATH_MAX = 4096 };
 int place_path(const struct place *p, const char *what, const char *name, char ret[static PLACE_PATH_MAX]);

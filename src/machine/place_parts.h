@@ -14,6 +14,7 @@ struct place {
     bool fetches_as_other;
     uid_t fetch_uid;
     gid_t fetch_gid;
+    struct place_bounds bounds;
     int dir_fd, instances_fd, lock_fd, heard_fd;
     /* STATE/started. `sync_lock` is taken first, for as long as a sync takes; `append_lock` for a write. */
     pthread_mutex_t sync_lock, append_lock;
