@@ -1,6 +1,7 @@
 #include "control/commit.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/plant.h"
@@ -73,6 +74,18 @@ static void add_ops(struct building *b, const struct control *c, const struct ch
         add_kind(b, c, change, k, true);
 }
 
+/* Written without looking at the one before: its revision is all that matters. */
+static void add_quota_ledger(struct building *b, const struct control *c)
+{
+    char key[OBJECT_KEY_MAX];
+    const char *text =
+        arena_fmt(b->arena, "{\"v\":%d,\"after\":%" PRIu64 "}", SCHEMA_VERSION, state_revision(c->state));
+    struct store_op op = {
+        .key = arena_strdup(b->arena, object_key(KIND_LEDGER, LEDGER_QUOTAS, key)), .value = {text, strlen(text)}
+    };
+    vec_push(&b->ops, op);
+}
+
 static void add_record(struct building *b, const struct control *c, const struct commit_note *note, struct str *record)
 {
     struct journal_head head = {.kind = note->verb,
@@ -100,6 +113,8 @@ int commit_submit(struct control *c, const struct change *change, const struct c
     struct arena_mark mark = arena_mark(change->arena);
     struct building b = {.arena = change->arena};
     add_ops(&b, c, change);
+    if (commit_moves_quotas(c->state, change))
+        add_quota_ledger(&b, c);
     int rc = 0;
     if (b.ops.len || note->extra.len) {
         for (size_t i = 0; i < change->items.len; i++)

@@ -15,6 +15,10 @@ struct commit_note {
     struct bytes extra; /* members to add to the record: a JSON object's text; empty: none */
 };
 
+/* commit_quota.c: may instances that are committed count for more, or against other quotas, once this is written?
+ * Instances that the change itself brings are no concern: units are checked (unit_quota.c). */
+bool commit_moves_quotas(struct state *s, const struct change *change);
+
 /* The number of operations; 0: nothing to write, `done` is not called. Negative as store_submit. A unit that only has a
  * record passes an empty change and a note with `extra`. */
 int commit_submit(struct control *c, const struct change *change, const struct commit_note *note, store_done *done,

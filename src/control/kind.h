@@ -40,7 +40,8 @@ enum kind {
     KIND_USAGE_RECORD, /* what an instance has used that is over; id: a number that only grows */
     KIND_NOTICE,       /* somebody is to be told of a job; gone when that is done; id: a number that only grows */
     KIND_FACT,         /* what plans leave to be remembered */
-    KIND_LEDGER,  /* per node: rewritten by every commit that places something there; guards against other schedulers */
+    KIND_LEDGER,  /* per node: rewritten by every commit that places something there; guards against other schedulers.
+                     LEDGER_QUOTAS: by every commit after which committed instances may count for more, or elsewhere */
     KIND_COUNTER, /* last number given out, per kind */
     KIND_REPLY,   /* to a request with an idempotency key: USER/KEY */
     /* Hashes of the state rest on these numbers, and old journals have them: what comes later comes last. */
@@ -50,6 +51,9 @@ enum kind {
 };
 
 enum { SCHEMA_VERSION = 1 }; /* of every stored document; upgrade.c brings older ones up to it */
+
+/* The id of that ledger; no node has it. */
+#define LEDGER_QUOTAS "quota/counts"
 
 enum id_grammar {
     ID_LABEL,  /* a DNS label: lower-case letters, digits, '-', 1 to 63; no reserved word; stored folded */

@@ -14,6 +14,7 @@
 #include "control/predict.h"
 #include "control/project.h"
 #include "control/state_parts.h"
+#include "core/quota_ledger.h"
 
 /* ---- finding ------------------------------------------------------------------------------------------------------- */
 
@@ -344,6 +345,24 @@ static int project_doc(struct state *s, const struct object *o, const struct par
     return project_put(s, s->cluster, o, &p, &s->scratch, err);
 }
 
+/* The ledger has what the document says, whatever is assumed. One that is assumed gone is in no cluster, and keeps
+ * its class. */
+static void ledger_put(struct state *s, const struct berth_instance *i)
+{
+    uint32_t slot = cluster_instance_find(s->cluster, i->id);
+    struct quota_row row = quota_ledger_row(s->ledger, i->id);
+    bool there = i->state != BERTH_ENDED && (slot != NONE || row.id);
+    row.id = i->id;
+    row.replaces = i->replaces;
+    row.state = i->state;
+    if (slot != NONE) {
+        const struct instance *known = cluster_instance(s->cluster, slot);
+        row.class = known->class.v;
+        row.workload = cluster_workload(s->cluster, known->workload.v)->id;
+    }
+    (void)quota_ledger_put(s->ledger, s->cluster, i->id, there ? &row : NULL);
+}
+
 /* What else looks different now: pods whose workload has changed are outdated, or not any more; a pause begins or ends. */
 static int follow_up(struct state *s, const struct object *o, struct berth_err *err)
 {
@@ -393,6 +412,10 @@ static int apply_doc(struct state *s, enum kind kind, const char *id, const json
     if (!e)
         e = entry_add(s, kind, id);
     entry_write(s, e, &parsed, doc, event);
+    if (kind == KIND_INSTANCE)
+        ledger_put(s, &parsed.instance.instance);
+    else if (kind_is_workload(kind))
+        quota_ledger_claim(s->ledger, s->cluster, id);
     if (version_of(e) != version && !s->loading && (rc = prediction_changed(s, id, err)) < 0)
         return rc;
     if (kind == KIND_SPENT && !s->loading && (rc = spent_changed(s, id, err)) < 0)
@@ -430,8 +453,12 @@ static int apply_gone(struct state *s, enum kind kind, const char *id, struct be
         return rc;
     s->hashes[kind] -= object_hash(&e->object);
     cap_book_count(s->caps, &e->object, -1);
-    if (kind == KIND_INSTANCE)
+    if (kind == KIND_INSTANCE) {
         assumed_settle(s, e->view.instance.number);
+        (void)quota_ledger_put(s->ledger, s->cluster, e->view.instance.number, NULL);
+    } else if (kind_is_workload(kind)) {
+        quota_ledger_claim(s->ledger, s->cluster, id);
+    }
     for (size_t i = 0; kind == KIND_NODE && i < s->assumed.len; i++)
         if (s->assumed.at[i].node == e)
             s->assumed.at[i].node = NULL;
@@ -524,6 +551,7 @@ int state_load_from(state_range *range, void *ctx, uint64_t revision, struct sta
     struct loading l = {.state = s, .err = err};
     s->cluster = berth_cluster_new();
     s->caps = cap_book_new();
+    s->ledger = quota_ledger_new();
     arena_init(&s->scratch);
     s->loading = true;
     int rc = 0;
@@ -552,6 +580,7 @@ void state_free(struct state *s)
     if (!s)
         return;
     berth_cluster_free(s->cluster);
+    quota_ledger_free(s->ledger);
     for (size_t i = 0; i < s->slots.len; i++)
         if (s->slots.at[i])
             entry_free(s->slots.at[i]);
@@ -576,6 +605,31 @@ struct berth_cluster *state_cluster(struct state *s)
 struct cap_book *state_caps(const struct state *s)
 {
     return s->caps;
+}
+
+struct quota_ledger *state_ledger(struct state *s)
+{
+    return s->ledger;
+}
+
+/* The ledger of a cluster that has just been made from the documents. */
+static struct quota_ledger *ledger_make(const struct state *s)
+{
+    struct quota_ledger *made = quota_ledger_new();
+    for (size_t i = 0; i < s->tables[KIND_INSTANCE].len; i++) {
+        uint64_t id = s->tables[KIND_INSTANCE].at[i]->instance->number;
+        uint32_t slot = cluster_instance_find(s->cluster, id);
+        const struct instance *known = slot == NONE ? NULL : cluster_instance(s->cluster, slot);
+        if (!known || known->state == BERTH_ENDED)
+            continue;
+        struct quota_row row = {.id = id,
+                                .replaces = known->replaces,
+                                .workload = cluster_workload(s->cluster, known->workload.v)->id,
+                                .class = known->class.v,
+                                .state = known->state};
+        (void)quota_ledger_put(made, s->cluster, id, &row);
+    }
+    return made;
 }
 
 /* A cluster from the documents alone. */
@@ -603,6 +657,8 @@ int state_rebuild(struct state *s, struct berth_err *err)
     berth_cluster_free(s->cluster);
     s->cluster = made;
     assumed_done(s);
+    quota_ledger_free(s->ledger);
+    s->ledger = ledger_make(s);
     return 0;
 }
 
@@ -623,6 +679,8 @@ static int cluster_hash(struct berth_cluster *cluster, const struct berth_policy
 int state_audit(struct state *s, struct berth_err *err)
 {
     int rc = berth_audit(s->cluster, err);
+    if (rc == 0)
+        rc = quota_ledger_audit(s->ledger, s->cluster, err);
     if (rc < 0 || s->assumed.len || s->assumed_facts.len) /* what is assumed stands in no document yet */
         return rc;
     struct berth_cluster *made;

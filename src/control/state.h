@@ -25,6 +25,7 @@
 
 struct state;
 struct object;
+struct quota_ledger;
 
 /* ---- views: what is read from a document when it arrives; texts live as long as the object ---- */
 
@@ -196,6 +197,8 @@ bool state_work_wanted(const struct state *s, const struct object *work);
 struct berth_cluster *state_cluster(struct state *s);
 /* What each user has, for caps (control/cap.h). */
 struct cap_book *state_caps(const struct state *s);
+/* What counts against quotas by the documents alone; owned by the state. */
+struct quota_ledger *state_ledger(struct state *s);
 /* Rebuilds the cluster from the documents, dropping names that nothing uses; assumed instances are lost. */
 int state_rebuild(struct state *s, struct berth_err *err);
 /* Compares the cluster with one made anew from the documents; -EBADMSG with the first difference. O(all). */

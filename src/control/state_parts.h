@@ -69,8 +69,9 @@ struct state {
     uint64_t last_number[KINDS];
     size_t orphans; /* instances whose workload or node is not there */
     bool loading;
-    struct cap_book *caps; /* what each user has (control/cap.h) */
-    struct arena scratch;  /* of the change at hand */
+    struct cap_book *caps;       /* what each user has (control/cap.h) */
+    struct quota_ledger *ledger; /* what counts against quotas by the documents alone */
+    struct arena scratch;        /* of the change at hand */
 };
 
 struct entry *state_entry(const struct state *s, enum kind kind, const char *id);

@@ -204,12 +204,10 @@ static void step_drop(struct unit *u, struct step *s)
     metric_add(u->units->control->metrics, METRIC_UNITS_CONFLICT, 0, 1);
 }
 
-/* Without the pods of jobs that are over; from the last one on, as they were assumed. */
-static void leave_out_over(struct unit *u)
+/* Drops the steps that are marked, from the last one on, as they were assumed. */
+static void vain_drop(struct unit *u)
 {
     size_t kept = 0;
-    if (PLANTED(OVER_PLACED) || unit_over_mark(u) == 0)
-        return;
     for (size_t i = u->steps.len; i-- > 0;)
         if (u->steps.at[i].vain)
             step_drop(u, &u->steps.at[i]);
@@ -219,30 +217,52 @@ static void leave_out_over(struct unit *u)
     u->steps.len = kept;
 }
 
-/* False: it is to be given back. Of a unit whose steps stand for themselves only those that cannot be are. */
-static bool unit_build(struct unit *u, struct change *change)
+/* Without the pods of jobs that are over. */
+static void leave_out_over(struct unit *u)
 {
-    bool numbers = false;
-    size_t kept = 0;
-    leave_out_over(u);
+    if (!PLANTED(OVER_PLACED) && unit_over_mark(u) > 0)
+        vain_drop(u);
+}
+
+/* Builds either the steps that take a place or the others; false: the unit is to be given back. Of a unit whose
+ * steps stand for themselves only those that cannot be built are marked. */
+static bool steps_build(struct unit *u, struct change *change, struct unit_trial *trial, bool take)
+{
     for (size_t i = 0; i < u->steps.len; i++) {
         struct step *s = &u->steps.at[i];
-        bool ok = unit_step_build(u, change, s);
-        if (!ok && u->whole)
+        size_t tried = trial->tried.len;
+        if (unit_step_takes(s) != take)
+            continue;
+        s->vain = !unit_quota_try(u, trial, s) || !unit_step_build(u, change, s);
+        if (s->vain && u->whole)
             return false;
-        numbers = numbers || (ok && !s->fact && (s->op == BERTH_PLACE || s->op == BERTH_RESERVE));
-        if (ok) {
-            u->steps.at[kept++] = *s;
-        } else {
-            step_drop(u, s);
-        }
+        if (s->vain)
+            unit_quota_undo(u, trial, tried);
     }
-    u->steps.len = kept;
+    return true;
+}
+
+/* Steps that make room come first: the others may take it. */
+static bool unit_build(struct unit *u, struct change *change)
+{
+    struct unit_trial trial = {0};
+    bool numbers = false;
+    leave_out_over(u);
+    bool ok = steps_build(u, change, &trial, false) && steps_build(u, change, &trial, true);
+    if (ok && trial.takes)
+        (void)change_rest_on(change, KIND_LEDGER, LEDGER_QUOTAS);
+    unit_quota_undo(u, &trial, 0);
+    vec_done(&trial.tried);
+    if (!ok)
+        return false;
+    vain_drop(u);
+    for (size_t i = 0; i < u->steps.len; i++)
+        numbers = numbers || (unit_step_takes(&u->steps.at[i]) && u->steps.at[i].op != BERTH_PROMOTE);
     if (numbers) {
         json_int_t last = (json_int_t)state_last_number(change->state, KIND_INSTANCE);
         change_put_unguarded(change, KIND_COUNTER, kinds[KIND_INSTANCE].plural, json_pack("{s:I}", "last", last));
     }
-    return kept > 0;
+    return u->steps.len > 0;
 }
 
 static void unit_give_back(struct unit *u)

@@ -1,6 +1,6 @@
 /* unit_part.h - what units are made of, for unit.c and the files beside it alone: the queue of units (unit.c), steps that are
- * assumed in the cluster and given back (unit_assume.c), what is left out of a unit (unit_over.c), and what steps write
- * (unit_build.c).
+ * assumed in the cluster and given back (unit_assume.c), what is left out of a unit (unit_over.c), what steps write
+ * (unit_build.c), and whether quotas bear it (unit_quota.c).
  */
 #pragma once
 
@@ -8,6 +8,7 @@
 #include "control/unit.h"
 #include "control/unit_record.h"
 #include "control/unit_taken.h"
+#include "core/quota_ledger.h"
 
 /* One action or fact, with all it needs when its unit's turn comes; the plan is gone by then. */
 struct step {
@@ -22,7 +23,7 @@ struct step {
     const char *resource;         /* of ADJUST */
     int64_t limit;
     int32_t score, rival;
-    bool vain; /* to be left out: its pod is of a job that is over */
+    bool vain; /* to be left out: its pod is of a job that is over, or it cannot be built */
 };
 
 struct unit {
@@ -65,5 +66,21 @@ size_t unit_over_mark(struct unit *u);
 
 /* unit_build.c: writes the step into the change; false: something it rests on has changed since the plan was made. */
 bool unit_step_build(struct unit *u, struct change *change, const struct step *s);
+/* Does the step assign or reserve a place? */
+bool unit_step_takes(const struct step *s);
+
+/* unit_quota.c: rows of the ledger as they were before steps were tried on it. */
+struct unit_tried {
+    uint64_t id;
+    struct quota_row was; /* its id is 0: there was none */
+};
+struct unit_trial {
+    VEC(struct unit_tried) tried;
+    bool takes; /* some step that was tried takes a place, and there are limits */
+};
+/* Tries the step on the ledger, which keeps its effect until it is undone; false: a quota would be exceeded. */
+bool unit_quota_try(struct unit *u, struct unit_trial *t, const struct step *s);
+/* Undoes all but the first `len` rows that were tried. */
+void unit_quota_undo(struct unit *u, struct unit_trial *t, size_t len);
 /* The workload that an instance is stopped for; NULL: none of this unit waits for it. */
 const char *unit_stopped_for(const struct unit *u, uint64_t instance);

@@ -312,6 +312,8 @@ struct berth_cluster {
     VEC(struct labels) words; /* distinct ones */
     VEC(struct budget) budgets;
     uint32_t guaranteed;     /* quotas that guarantee less than everything */
+    uint32_t limited;        /* quotas that limit something */
+    uint64_t quota_moves;    /* how often the tree of quotas has changed */
     VEC(uint64_t) accounted; /* workloads that count against a quota, a bit each */
     VEC(uint64_t) timed;     /* workloads whose pods may run for a limited time, a bit each */
     int64_t expires_ns;      /* when the first pod runs out of its time; INT64_MIN: to be found anew */
@@ -439,6 +441,14 @@ uint32_t cluster_quota_find(const struct berth_cluster *c, const char *id);
 /* The slot of an id, made known if need be. */
 uint32_t cluster_quota_named(struct berth_cluster *c, const char *id);
 void quotas_done(struct berth_cluster *c);
+/* Adds what an instance counts for beside the old one (NULL: there is none) to the books of `quotas`, in all quotas
+ * of the claim; the same of a workload's first instance, as a job. For books beside those of the cluster, too
+ * (quota_ledger.c). */
+void quota_books_add(const struct berth_cluster *c, struct quota *quotas, const struct claim *t,
+                     const struct instance *i, const struct instance *old, int sign);
+void quota_books_add_job(struct quota *quotas, const struct claim *t, int sign);
+/* Does some book of `a` differ from that of `b`? */
+bool quota_books_differ(const struct quota *a, struct quota *b);
 /* Compares all books with a recomputation. */
 int quota_audit(const struct berth_cluster *c, struct berth_err *err);
 /* All quotas that the workload counts against, each once, with their parents; returns how many. */

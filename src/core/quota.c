@@ -88,14 +88,13 @@ static const struct instance *old_of(const struct berth_cluster *c, const struct
     return old && old->workload.v == i->workload.v && old->state != BERTH_ENDED ? old : NULL;
 }
 
-/* What an instance counts for beside the old one (NULL: there is none), in all its quotas. */
-static void chain_add(const struct berth_cluster *c, struct quota *quotas, const struct instance *i,
-                      const struct instance *old, int sign)
+void quota_books_add(const struct berth_cluster *c, struct quota *quotas, const struct claim *t,
+                     const struct instance *i, const struct instance *old, int sign)
 {
     const struct class *k = cluster_class(c, i->class), *was = old ? cluster_class(c, old->class) : NULL;
     const struct class *now = old && state_active(old->state) ? was : NULL;
     const struct class *later = old && old->state != BERTH_STOPPING ? was : NULL;
-    uint32_t chain[QUOTA_CHAIN_MAX], len = quota_chain(quotas, cluster_claim(c, i->workload.v), chain);
+    uint32_t chain[QUOTA_CHAIN_MAX], len = quota_chain(quotas, t, chain);
     bool counts = i->state != BERTH_ENDED && !(PLANTED(QUOTA_MOVED) && i->replaces);
     for (uint32_t n = 0; n < len && counts; n++)
         for (uint32_t r = 0; r < k->needs_len + (k->gpu.count > 0); r++) {
@@ -104,6 +103,13 @@ static void chain_add(const struct berth_cluster *c, struct quota *quotas, const
             b->active += state_active(i->state) ? sign * quota_need_beyond(k, now, resource) : 0;
             b->later += i->state != BERTH_STOPPING ? sign * quota_need_beyond(k, later, resource) : 0;
         }
+}
+
+/* The same of an instance in the cluster. */
+static void chain_add(const struct berth_cluster *c, struct quota *quotas, const struct instance *i,
+                      const struct instance *old, int sign)
+{
+    quota_books_add(c, quotas, cluster_claim(c, i->workload.v), i, old, sign);
 }
 
 static bool follows(const void *ctx, uint32_t value, const void *key)
@@ -124,7 +130,7 @@ static void followers_change(struct berth_cluster *c, const struct instance *i, 
         }
 }
 
-static void chain_add_job(struct quota *quotas, const struct claim *t, int sign)
+void quota_books_add_job(struct quota *quotas, const struct claim *t, int sign)
 {
     uint32_t chain[QUOTA_CHAIN_MAX], len = quota_chain(quotas, t, chain);
     for (uint32_t n = 0; n < len; n++) {
@@ -143,7 +149,7 @@ void quota_count(struct berth_cluster *c, const struct instance *i, int sign)
     chain_add(c, c->quotas.at, i, old_of(c, i), sign);
     followers_change(c, i, sign);
     if (there(c, i->workload.v, 2) == 1)
-        chain_add_job(c->quotas.at, t, sign);
+        quota_books_add_job(c->quotas.at, t, sign);
 }
 
 void quota_hold(struct berth_cluster *c, uint32_t workload, int sign)
@@ -154,7 +160,7 @@ void quota_hold(struct berth_cluster *c, uint32_t workload, int sign)
     for (uint32_t i = cluster_workload(c, workload)->first; i != NONE; i = cluster_instance(c, i)->next_of_workload)
         chain_add(c, c->quotas.at, cluster_instance(c, i), old_of(c, cluster_instance(c, i)), sign);
     if (there(c, workload, 1))
-        chain_add_job(c->quotas.at, t, sign);
+        quota_books_add_job(c->quotas.at, t, sign);
 }
 
 /* What is admitted: all pods of it that have not ended. */
@@ -193,7 +199,7 @@ static void recount(const struct berth_cluster *c, struct quota *into)
             for (uint32_t i = w->first; i != NONE; i = cluster_instance(c, i)->next_of_workload)
                 chain_add(c, into, cluster_instance(c, i), old_of(c, cluster_instance(c, i)), 1);
             if (there(c, at, 1))
-                chain_add_job(into, t, 1);
+                quota_books_add_job(into, t, 1);
         }
 }
 
@@ -265,6 +271,11 @@ static uint32_t height(const struct berth_cluster *c, uint32_t slot)
     return most;
 }
 
+static bool limits(const struct quota *q)
+{
+    return q->terms && q->terms->limits_len;
+}
+
 static bool guarantees(const struct quota *q)
 {
     return q->weighted || (q->terms && q->terms->guarantees_len);
@@ -273,6 +284,7 @@ static bool guarantees(const struct quota *q)
 /* What moves in the tree takes its counts along: taken off with the old parents, put on with the new. */
 static void books_redo(struct berth_cluster *c)
 {
+    c->quota_moves++;
     for (size_t i = 0; i < c->quotas.len; i++)
         c->quotas.at[i].books.len = 0;
     recount(c, c->quotas.at);
@@ -293,6 +305,7 @@ int berth_quota_put(struct berth_cluster *c, const struct berth_quota *from, str
     struct quota *q = &c->quotas.at[slot];
     bool moved = q->parent != parent;
     c->guaranteed -= guarantees(q);
+    c->limited -= limits(q);
     mem_free(q->terms);
     q->terms = quota_terms_new(c, from);
     q->parent = parent;
@@ -300,6 +313,7 @@ int berth_quota_put(struct berth_cluster *c, const struct berth_quota *from, str
     q->weighted = from->weighted;
     q->known = true;
     c->guaranteed += guarantees(q);
+    c->limited += limits(q);
     if (moved)
         books_redo(c);
     c->revision++;
@@ -314,6 +328,7 @@ int berth_quota_remove(struct berth_cluster *c, const char *id, struct berth_err
     struct quota *q = &c->quotas.at[slot];
     bool moved = q->parent != NONE;
     c->guaranteed -= guarantees(q);
+    c->limited -= limits(q);
     mem_free(q->terms);
     q->terms = NULL;
     q->parent = NONE;
@@ -344,7 +359,7 @@ void quotas_done(struct berth_cluster *c)
 
 /* ---- looking ----------------------------------------------------------------------------------------------------- */
 
-static bool books_differ(const struct quota *a, struct quota *b)
+bool quota_books_differ(const struct quota *a, struct quota *b)
 {
     for (size_t i = 0; i < a->books.len; i++) {
         const struct quota_book *x = &a->books.at[i];
@@ -365,7 +380,7 @@ int quota_audit(const struct berth_cluster *c, struct berth_err *err)
     recount(c, again);
     for (size_t i = 0; i < c->quotas.len && rc == 0; i++) {
         struct quota kept = c->quotas.at[i];
-        if (books_differ(&kept, &again[i]) || books_differ(&again[i], &c->quotas.at[i]))
+        if (quota_books_differ(&kept, &again[i]) || quota_books_differ(&again[i], &c->quotas.at[i]))
             rc = err_set(err, EBADMSG, "audit: the books of quota \"%s\" are wrong", intern_text(&c->names, kept.id));
     }
     for (size_t i = 0; i < c->quotas.len; i++)

@@ -50,7 +50,6 @@ static int set_up(struct world *w, struct berth_err *err)
     w->ids = ids_new();
     w->promises = promises_new();
     w->limbo = limbo_new();
-    w->quotas = quotas_new();
     w->jobs = jobs_seen_new();
     w->watchers = watchers_new(w);
     w->faults = faults_new(w);
@@ -75,7 +74,6 @@ static void tear_down(struct world *w)
     watchers_free(w->watchers);
     promises_free(w->promises);
     limbo_free(w->limbo);
-    quotas_free(w->quotas);
     jobs_seen_free(w->jobs);
     ids_free(w->ids);
     str_done(&w->doing);

@@ -167,25 +167,6 @@ static bool was_there(const struct mirror *m, const struct seen *work, uint64_t 
 
 /* ---- judging ------------------------------------------------------------------------------------------------------- */
 
-struct quotas {
-    uint64_t reworked; /* the last revision that made more of what was there count, or count elsewhere */
-};
-
-struct quotas *quotas_new(void)
-{
-    return mem_zalloc(sizeof(struct quotas));
-}
-
-void quotas_free(struct quotas *q)
-{
-    mem_free(q);
-}
-
-static const json_t *cycle_of(const struct transaction *t)
-{
-    return json_object_get(t->record, "cycle");
-}
-
 static void breach(struct world *w, const struct berth_instance *x, const struct bound *b,
                    const struct berth_amount *limit, struct use use)
 {
@@ -201,9 +182,7 @@ static void placed_judge(struct world *w, const struct transaction *t, const str
 {
     const struct berth_instance *x = &s->instance.instance;
     const struct seen *work = is_there(x) ? mirror_work(&w->mirror, x->workload) : NULL;
-    /* Somebody made more of what was there count, while this was on its way. */
-    bool excused = w->quotas->reworked > (uint64_t)json_integer_value(json_object_get(cycle_of(t), "revision"));
-    if (!work || excused)
+    if (!work)
         return;
     struct bounds b = bounds_of(&w->mirror, work);
     world_checked(w, 11);
@@ -220,33 +199,10 @@ static void placed_judge(struct world *w, const struct transaction *t, const str
         }
 }
 
-static bool is_over(const struct seen *work)
-{
-    return work->work.cancelled || work->work.failed || work->work.ended;
-}
-
-static bool same(const char *a, const char *b)
-{
-    return strcmp(a ? a : "", b ? b : "") == 0;
-}
-
-/* Does more of what is there count than before, or count elsewhere? */
-static bool counts_otherwise(const struct seen *old, const struct seen *now)
-{
-    if (!old) /* what is left of another one of that name is its own now */
-        return now->kind == KIND_APP || now->kind == KIND_VM;
-    if (kind_is_workload(now->kind))
-        return (is_over(old) && !is_over(now)) || !same(old->work.job.queue, now->work.job.queue);
-    return (now->kind == KIND_USER && !same(old->user.group, now->user.group)) ||
-           (now->kind == KIND_QUEUE && !same(old->queue.parent, now->queue.parent));
-}
-
 void quotas_judge(struct world *w, const struct transaction *t)
 {
     for (size_t i = 0; i < t->len; i++) {
         const struct seen *old = t->changes[i].old, *now = t->changes[i].now;
-        if (now && counts_otherwise(old, now))
-            w->quotas->reworked = t->revision;
         if (t->changes[i].kind != KIND_INSTANCE || !now)
             continue;
         enum berth_state is = now->instance.instance.state;

@@ -198,6 +198,19 @@ static bool records_its_own(const struct transaction *t, const char *node, const
     return false;
 }
 
+/* Does an instance of the node go, end or begin to stop? Then others may count for more. */
+static bool leaves_by_it(const struct transaction *t, const char *node)
+{
+    for (size_t i = 0; i < t->len; i++) {
+        const struct seen *old = t->changes[i].kind == KIND_INSTANCE ? t->changes[i].old : NULL,
+                          *now = t->changes[i].now;
+        if (old && strcmp(old->instance.instance.node, node) == 0 &&
+            (!now || now->instance.instance.state == BERTH_STOPPING || now->instance.instance.state == BERTH_ENDED))
+            return true;
+    }
+    return false;
+}
+
 static void agent_judge(struct world *w, const struct transaction *t, const struct seen_change *c)
 {
     const struct seen *s = c->now ? c->now : c->old;
@@ -211,6 +224,8 @@ static void agent_judge(struct world *w, const struct transaction *t, const stru
         own = s && ends_with_it(t, node, s->id);
     if (c->kind == KIND_USAGE_RECORD)
         own = !c->old && records_its_own(t, node, c->now);
+    if (c->kind == KIND_LEDGER)
+        own = s && strcmp(s->id, LEDGER_QUOTAS) == 0 && leaves_by_it(t, node);
     if (kind_is_workload(c->kind))
         own = s && only_ends(c->old, c->now) && ends_with_it(t, node, s->id);
     if (c->kind == KIND_NODE && c->old && c->now && strcmp(s->id, node) == 0) {

@@ -135,7 +135,6 @@ struct faults;
 struct promises;
 struct watchers;
 struct limbo;
-struct quotas;
 struct jobs_seen;
 struct ids;
 
@@ -178,7 +177,6 @@ struct world {
     struct promises *promises;
     struct watchers *watchers;
     struct limbo *limbo;
-    struct quotas *quotas;
     struct jobs_seen *jobs;
     struct ids *ids;
 
@@ -285,8 +283,6 @@ bool fit_takes(const struct mirror *m, const struct seen *node, const struct see
 /* What the shape asks for of a resource. */
 int64_t fit_request(const struct berth_shape *shape, const char *resource);
 
-struct quotas *quotas_new(void);
-void quotas_free(struct quotas *q);
 void quotas_judge(struct world *w, const struct transaction *t); /* 11 (quota.c) */
 /* Is there room for one more pod of it in everything that it counts against? */
 bool quota_takes(const struct mirror *m, const struct seen *work);

@@ -1,0 +1,128 @@
+/* commit_quota.c - changes after which what is committed may count for more, or against other quotas.
+ *
+ * Instances that are only assumed count here, too: their unit may be committed before this change.
+ *
+ * A unit is checked against quotas when it is submitted; between that and the store's commit stand the transactions
+ * that were submitted before it. Those that this file finds write LEDGER_QUOTAS, which units rest on: a unit behind
+ * one meets a conflict and is planned again.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "control/commit.h"
+#include "control/project.h"
+#include "core/quota_ledger.h"
+
+static const char *text_at(const json_t *doc, const char *key)
+{
+    const char *text = json_string_value(json_object_get(doc, key));
+    return text ? text : "";
+}
+
+static bool is_true(const json_t *doc, const char *key)
+{
+    return json_is_true(json_object_get(doc, key));
+}
+
+static bool is_over(const json_t *doc)
+{
+    return is_true(doc, "cancelled") || is_true(doc, "failed") || is_true(doc, "ended");
+}
+
+static const char *queue_of(enum kind kind, const json_t *doc)
+{
+    const char *queue = text_at(doc, "queue");
+    return kind != KIND_JOB ? "" : *queue ? queue : QUEUE_DEFAULT;
+}
+
+/* Is something of the workload committed, or about to be? */
+static bool work_is_there(struct state *s, const char *id)
+{
+    const struct berth_cluster *c = state_cluster(s);
+    uint32_t slot = cluster_workload_find(c, id);
+    return (slot != NONE && cluster_workload(c, slot)->first != NONE) || quota_ledger_has(state_ledger(s), c, id);
+}
+
+/* The same of all that counts against a quota. */
+static bool quota_is_used(struct state *s, const char *kind, const char *id)
+{
+    const struct berth_cluster *c = state_cluster(s);
+    char name[OBJECT_KEY_MAX];
+    (void)snprintf(name, sizeof name, "%s/%s", kind, id);
+    uint32_t slot = cluster_quota_find(c, name);
+    if (slot == NONE)
+        return false;
+    for (size_t i = 0; i < c->quotas.at[slot].books.len; i++)
+        if (c->quotas.at[slot].books.at[i].active || c->quotas.at[slot].books.at[i].later)
+            return true;
+    return quota_ledger_counts(state_ledger(s), c, slot);
+}
+
+static bool work_moves(struct state *s, const struct change_item *item)
+{
+    const struct object *o = state_find(s, item->kind, item->id);
+    if (!work_is_there(s, item->id))
+        return false;
+    if (!o)
+        return true; /* what is left of another one of that name is its own now */
+    const struct work_view *was = o->work;
+    bool was_over = was->cancelled || was->failed || was->ended;
+    return (was_over && !is_over(item->doc)) || (was->system && !is_true(item->doc, "system")) ||
+           strcmp(was->owner, text_at(item->doc, "owner")) != 0 ||
+           strcmp(was->queue, queue_of(item->kind, item->doc)) != 0;
+}
+
+/* Does it go, end, or begin to stop? */
+static bool instance_leaves(const struct object *o, const json_t *now)
+{
+    const char *state = text_at(now, "state");
+    bool stops = strcmp(state, berth_state_name(BERTH_STOPPING)) == 0 && o->instance->state != BERTH_STOPPING;
+    return !now || stops || strcmp(state, berth_state_name(BERTH_ENDED)) == 0;
+}
+
+static bool follows(const void *ctx, uint32_t value, const void *key)
+{
+    return cluster_instance(ctx, value)->replaces == *(const uint64_t *)key;
+}
+
+/* Two that take over from one pod count once with it, and each for itself without it. */
+static bool is_replaced_twice(struct state *s, const struct object *o)
+{
+    const struct berth_cluster *c = state_cluster(s);
+    uint64_t number = o->instance->number;
+    bool some = map_find(&c->followers, hash_u64(number), follows, c, &number) != MAP_NONE;
+    uint32_t slot = some ? cluster_workload_find(c, o->instance->workload) : NONE, n = 0;
+    for (uint32_t at = slot == NONE ? NONE : cluster_workload(c, slot)->first; at != NONE;
+         at = cluster_instance(c, at)->next_of_workload)
+        n += cluster_instance(c, at)->replaces == number;
+    return n > 1 || quota_ledger_followers(state_ledger(s), number) > 1;
+}
+
+static bool item_moves(struct state *s, const struct change_item *item)
+{
+    const struct object *o = state_find(s, item->kind, item->id);
+    const char *parent = NULL;
+    switch (item->kind) {
+    case KIND_USER:
+        parent = text_at(item->doc, "group");
+        return *parent && strcmp(o ? o->user->group : "", parent) != 0 && quota_is_used(s, "user", item->id);
+    case KIND_QUEUE:
+        parent = text_at(item->doc, "parent");
+        return *parent && strcmp(o && o->queue->parent ? o->queue->parent : "", parent) != 0 &&
+               quota_is_used(s, "queue", item->id);
+    case KIND_APP:
+    case KIND_JOB:
+    case KIND_VM: return item->doc && work_moves(s, item);
+    case KIND_INSTANCE: return o && instance_leaves(o, item->doc) && is_replaced_twice(s, o);
+    default: return false;
+    }
+}
+
+bool commit_moves_quotas(struct state *s, const struct change *change)
+{
+    for (size_t i = 0; i < change->items.len; i++)
+        if (change->items.at[i].write && item_moves(s, &change->items.at[i]))
+            return true;
+    return false;
+}

@@ -1,0 +1,82 @@
+/* unit_quota.c - would a unit exceed a quota, by what is committed when its turn comes?
+ *
+ * A plan counts on whatever it and others assume. Some of that may not come true, or come true later: an instance
+ * that was to be replaced is gone, a stop meets a conflict. So each step is tried on the ledger of committed
+ * instances, first those that make room, and the ledger is put back afterwards. The commit rests on LEDGER_QUOTAS,
+ * which is written whenever committed instances begin to count elsewhere (commit_quota.c): so what was checked is
+ * still true when the store writes.
+ */
+#include "control/unit_part.h"
+#include "core/quota_ledger.h"
+
+bool unit_step_takes(const struct step *s)
+{
+    return !s->fact && (s->op == BERTH_PLACE || s->op == BERTH_RESERVE || s->op == BERTH_PROMOTE);
+}
+
+static void row_try(struct unit_trial *t, struct state *s, uint64_t id, const struct quota_row *now)
+{
+    struct unit_tried tried = {id, quota_ledger_put(state_ledger(s), state_cluster(s), id, now)};
+    vec_push(&t->tried, tried);
+}
+
+static void row_undo(struct unit_trial *t, struct state *s)
+{
+    struct unit_tried tried = t->tried.at[--t->tried.len];
+    (void)quota_ledger_put(state_ledger(s), state_cluster(s), tried.id, tried.was.id ? &tried.was : NULL);
+}
+
+static bool fresh_try(struct unit_trial *t, struct state *s, const struct step *step)
+{
+    const struct berth_cluster *c = state_cluster(s);
+    uint32_t slot = cluster_instance_find(c, step->instance);
+    if (slot == NONE)
+        return false; /* its node is gone */
+    const struct instance *i = cluster_instance(c, slot);
+    struct quota_row now = {.id = step->instance,
+                            .replaces = i->replaces,
+                            .workload = cluster_workload(c, i->workload.v)->id,
+                            .class = i->class.v,
+                            .state = step->op == BERTH_RESERVE ? BERTH_RESERVED : BERTH_ASSIGNED,
+                            .fresh = true};
+    row_try(t, s, step->instance, &now);
+    return true;
+}
+
+/* Of an instance that is there; what is not is no concern of the ledger. */
+static void change_try(struct unit_trial *t, struct state *s, const struct step *step)
+{
+    struct quota_row now = quota_ledger_row(state_ledger(s), step->instance);
+    bool gone = step->op == BERTH_LOSE || (step->op == BERTH_STOP && now.state == BERTH_RESERVED);
+    if (now.id == 0 || step->op == BERTH_ADJUST)
+        return;
+    now.state = step->op == BERTH_STOP ? BERTH_STOPPING : BERTH_ASSIGNED;
+    row_try(t, s, step->instance, gone ? NULL : &now);
+}
+
+bool unit_quota_try(struct unit *u, struct unit_trial *t, const struct step *step)
+{
+    struct control *control = u->units->control;
+    struct state *s = control->state;
+    struct quota_excess over;
+    if (step->fact || state_cluster(s)->limited == 0)
+        return true;
+    bool fresh = step->op == BERTH_PLACE || step->op == BERTH_RESERVE;
+    if (fresh && !fresh_try(t, s, step))
+        return false;
+    if (!fresh)
+        change_try(t, s, step);
+    t->takes = t->takes || unit_step_takes(step);
+    if (!unit_step_takes(step) || !quota_ledger_exceeds(state_ledger(s), state_cluster(s), step->instance, &over))
+        return true;
+    log_write(control->env.log, control->now_ns, LEVEL_INFO, "unit.quota", LOG_TEXT("workload", step->workload),
+              LOG_TEXT("quota", over.quota), LOG_TEXT("resource", over.resource), LOG_NUMBER("held", over.held),
+              LOG_NUMBER("limit", over.limit));
+    return false;
+}
+
+void unit_quota_undo(struct unit *u, struct unit_trial *t, size_t len)
+{
+    while (t->tried.len > len)
+        row_undo(t, u->units->control->state);
+}
