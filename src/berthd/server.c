@@ -349,6 +349,7 @@ int server_new(struct loop *loop, struct control *control, const struct server_c
         .connections_max = config->connections_max,
         .connections_per_address_max =
             config->connections_per_address_max ? config->connections_per_address_max : CONNECTIONS_PER_ADDRESS,
+        .length_required = true,
         .connections_per_user_max = CONNECTIONS_PER_USER,
         .bytes_per_address_max = BYTES_PER_ADDRESS,
         .bytes_per_user_max = BYTES_PER_USER,

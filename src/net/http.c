@@ -99,6 +99,9 @@ static struct MHD_Daemon *daemon_start(struct http_server *s, const struct http_
         {MHD_OPTION_NOTIFY_CONNECTION,               (intptr_t)conn_notify,            s   },
         {MHD_OPTION_NOTIFY_COMPLETED,                (intptr_t)request_completed,      s   },
         {MHD_OPTION_URI_LOG_CALLBACK,                (intptr_t)request_line,           s   },
+#if MHD_VERSION >= 0x00097701
+        {MHD_OPTION_CLIENT_DISCIPLINE_LVL,           2,                                NULL},
+#endif
         {MHD_OPTION_UNESCAPE_CALLBACK,               (intptr_t)unescape_nothing,       NULL},
         {s->tls ? MHD_OPTION_ARRAY : MHD_OPTION_END, 0,                                tls },
         {MHD_OPTION_END,                             0,                                NULL},
@@ -132,6 +135,7 @@ static void config_apply(struct http_server *s, const struct http_config *config
     s->tls = config->cert_pem != NULL;
     s->connections_max = config->connections_max ? config->connections_max : CONNECTIONS_MAX;
     s->connections_per_address_max = config->connections_per_address_max;
+    s->length_required = config->length_required;
     s->connections_per_user_max = config->connections_per_user_max;
     s->bytes_per_address_max = config->bytes_per_address_max;
     s->bytes_per_user_max = config->bytes_per_user_max;

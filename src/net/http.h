@@ -33,6 +33,7 @@ struct http_config {
     size_t connections_per_user_max; /* of a name that http_set_user was given; 0: no bound */
     /* Bytes of bodies and of answers not yet sent, held for one address or user. One alone may always be held. 0: no bound. */
     size_t bytes_per_address_max, bytes_per_user_max;
+    bool length_required;    /* a body in chunks is refused (411): the library reads them leniently */
     size_t header_bytes_max; /* 0: 8 KiB; of a connection's memory */
     int64_t request_ns_max;  /* from connection or last answer to the end of the next header, and from there to
                                           the end of the body; 0: 10 s. An idle kept-alive connection gets idle_ns_max */

@@ -5,6 +5,7 @@
  *   http_deadline.c   how long a connection may take for what it does now
  *   http_request.c    a request from its first line to `handle`
  *   http_account.c    what is held for an address and for a user
+ *   http_strict.c     is a header what it seems to be, byte for byte
  *   http_answer.c     answers
  *   http_stream.c     answers without an end
  *   http_peer.c       client certificates
@@ -80,7 +81,9 @@ struct http_exchange {
     struct conn *conn;
     struct http_exchange *prev, *next; /* of the server */
     const char *method;
-    const char *why; /* the target is refused */
+    const char *why;         /* the target is refused */
+    const char *line_target; /* where the library has the target of the first line, and how long that was */
+    size_t line_target_len;
     struct target target;
     struct str body;
     size_t held; /* bytes counted in the accounts of the connection */
@@ -114,6 +117,7 @@ struct http_server {
     struct loop_source *deadline_timer, *accept_timer;
     int listen_fd;
     uint16_t port;
+    bool length_required;
     bool tls, running, stopping, quiesced;
     bool resumed;      /* inside MHD_run: it has to run again */
     unsigned restless; /* runs one after the other, each of which wanted the next at once */
@@ -171,6 +175,11 @@ void *request_line(void *ctx, const char *uri, struct MHD_Connection *mhd);
 enum MHD_Result request_step(void *ctx, struct MHD_Connection *mhd, const char *url, const char *method,
                              const char *version, const char *upload, size_t *upload_len, void **exchange);
 void request_completed(void *ctx, struct MHD_Connection *mhd, void **exchange, enum MHD_RequestTerminationCode how);
+
+/* http_strict.c */
+enum { HTTP_WALKS = MHD_VERSION < 0x00097701 }; /* the library is lenient, and parses in place */
+/* What of the header's bytes could be read in another way; NULL: nothing. For request_begin: the library has just parsed it. */
+const char *strict_fault(const struct http_exchange *x, const char *method, const char *version, size_t header_bytes);
 
 /* http_account.c */
 /* May so many bytes more be held for the exchange's address and user? */

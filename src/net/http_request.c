@@ -16,9 +16,14 @@ enum {
 
 /* ---- the header --------------------------------------------------------------------------------------------------- */
 
+/* Beside those of the framing: what would mean something else if another program took the other one. */
+static const char *const once_names[] = {"Authorization", "Idempotency-Key", "If-Match", "Content-Type"};
+enum { ONCE = sizeof once_names / sizeof *once_names };
+
 /* What of the header decides about the body, counted: twice is an attempt to be understood in two ways. */
 struct framing {
     unsigned hosts, lengths, encodings;
+    unsigned once[ONCE]; /* how often each of once_names is there */
     const char *length, *encoding;
     bool has_control;
 };
@@ -48,6 +53,8 @@ static enum MHD_Result framing_take(void *ctx, enum MHD_ValueKind kind, const ch
         f->encodings++;
         f->encoding = value;
     }
+    for (size_t i = 0; i < ONCE; i++)
+        f->once[i] += strcasecmp(name, once_names[i]) == 0;
     return MHD_YES;
 }
 
@@ -71,8 +78,11 @@ static const char *fault_of(const struct http_exchange *x, const struct framing 
         return f->hosts ? "the header names more than one host" : "the header names no host";
     if (f->lengths > 1 || f->encodings > 1 || (f->lengths && f->encodings))
         return "the header gives the body's length in more than one way";
-    if (f->encoding && strcasecmp(f->encoding, "chunked") != 0)
+    if (f->encoding && (strcasecmp(f->encoding, "chunked") != 0 || x->old))
         return "the body's transfer encoding is not chunked";
+    for (size_t i = 0; i < ONCE; i++)
+        if (f->once[i] > 1)
+            return "the header gives twice what it may give once: Authorization, Idempotency-Key, If-Match or Content-Type";
     return NULL;
 }
 
@@ -86,7 +96,8 @@ static enum MHD_Result refuse_and_close(struct http_exchange *x, unsigned status
 }
 
 /* The header is there: judges it, and the body that is announced. */
-static enum MHD_Result request_begin(struct http_exchange *x, struct MHD_Connection *mhd, const char *method)
+static enum MHD_Result request_begin(struct http_exchange *x, struct MHD_Connection *mhd, const char *method,
+                                     const char *version)
 {
     struct http_server *s = x->server;
     struct conn *c = x->conn;
@@ -104,13 +115,18 @@ static enum MHD_Result request_begin(struct http_exchange *x, struct MHD_Connect
         return refuse_and_close(x, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE, "the header is too large");
     uint64_t length = f.length ? length_of(f.length) : 0;
     bool waits = http_header(x, MHD_HTTP_HEADER_EXPECT) != NULL;
-    const char *fault = fault_of(x, &f);
+    const char *fault = strict_fault(x, method, version, header_bytes);
 
+    fault = fault ? fault : fault_of(x, &f);
     /* An answer that is queued this early closes the connection, which is right where nobody can tell for certain where
      * the next request would begin. */
     c->linger = true;
     if (fault) {
         answer_refusal(x, MHD_HTTP_BAD_REQUEST, fault);
+        return answer_queue(x);
+    }
+    if (f.encodings && s->length_required) {
+        answer_refusal(x, MHD_HTTP_LENGTH_REQUIRED, "a body needs a Content-Length; chunks are not taken");
         return answer_queue(x);
     }
     int64_t body_max = s->admit(s->ctx, x);
@@ -176,6 +192,8 @@ void *request_line(void *ctx, const char *uri, struct MHD_Connection *mhd)
 
     x->server = s;
     x->conn = c;
+    x->line_target = uri;
+    x->line_target_len = strlen(uri);
     if (!target_parse(uri, x->text, &x->target, &x->why))
         x->target = (struct target){.text = ""};
     x->next = s->exchanges;
@@ -202,7 +220,7 @@ enum MHD_Result request_step(void *ctx, struct MHD_Connection *mhd, const char *
         return MHD_NO;
     if (!x->begun) {
         x->old = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
-        return request_begin(x, mhd, method);
+        return request_begin(x, mhd, method, version);
     }
     if (*upload_len)
         return request_body(x, upload, upload_len);

@@ -1,0 +1,67 @@
+/* http_strict.c - is the header what it seems to be, byte for byte?
+ *
+ * libmicrohttpd before 0.9.77 takes bare line feeds as line ends, folds lines, and takes anything as a name; a program in front
+ * of the daemon may read such a header otherwise, and see other requests than the daemon does. The library parses in place: in its
+ * buffer each line stays where it was, with NULs for the blanks of the first line, the colons and the line ends, of which CR LF
+ * leaves two. So the lines are found again by walking the buffer: every name must begin where the line before it has ended by
+ * CR LF, and the last line must end where the header does. A NUL that was sent, a folded line and a bare CR or LF break the walk.
+ * Later versions of the library refuse all that by themselves (MHD_OPTION_CLIENT_DISCIPLINE_LVL, http.c).
+ */
+#include <string.h>
+
+#include "net/http_inner.h"
+
+/* Ends by CR LF, which the library has made NULs. NULL: does not. */
+static const char *line_end(const char *text, size_t len, const char *end)
+{
+    const char *at = text + len;
+    return at <= end - 2 && at[0] == 0 && at[1] == 0 ? at + 2 : NULL;
+}
+
+/* A token of RFC 9110. */
+static bool is_token(const char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~";
+    size_t len = strspn(text, letters);
+    return len > 0 && text[len] == 0;
+}
+
+struct walk {
+    const char *at, *end; /* where the next line begins; where the header ends */
+    const char *fault;
+};
+
+static enum MHD_Result walk_line(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    struct walk *w = ctx;
+
+    (void)kind;
+    if (!is_token(name))
+        w->fault = "the name of a header has a blank or another character that no name has";
+    else if (!HTTP_WALKS)
+        return MHD_YES;
+    else if (name != w->at || !value || value <= name + strlen(name) || value > w->end)
+        w->fault = "a line of the header is folded, or does not end with CR LF";
+    else if (!(w->at = line_end(value, strlen(value), w->end)))
+        w->fault = "a line of the header has a NUL, or does not end with CR LF";
+    return w->fault ? MHD_NO : MHD_YES;
+}
+
+const char *strict_fault(const struct http_exchange *x, const char *method, const char *version, size_t header_bytes)
+{
+    struct walk w = {.end = method + header_bytes};
+
+    if (!is_token(method))
+        return "the method is no word";
+    if (strcmp(version, MHD_HTTP_VERSION_1_1) != 0 && strcmp(version, MHD_HTTP_VERSION_1_0) != 0)
+        return "the version is neither HTTP/1.1 nor HTTP/1.0";
+    if (HTTP_WALKS &&
+        (x->line_target != method + strlen(method) + 1 || version != x->line_target + x->line_target_len + 1))
+        return "the first line is not METHOD TARGET VERSION with one blank between";
+    if (HTTP_WALKS && !(w.at = line_end(version, strlen(version), w.end)))
+        return "the first line does not end with CR LF";
+    (void)MHD_get_connection_values(x->conn->mhd, MHD_HEADER_KIND, walk_line, &w);
+    if (w.fault || !HTTP_WALKS)
+        return w.fault;
+    return line_end(w.at, 0, w.end) == w.end ? NULL : "the header does not end with CR LF CR LF";
+}
