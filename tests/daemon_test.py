@@ -644,6 +644,32 @@ def idle_and_slow_clients_harm_nobody(world):
         del idle
 
 
+def handshake(port, version):
+    """The version that is agreed on with a client that takes only this one; None: none."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.minimum_version = context.maximum_version = version
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as s, context.wrap_socket(s) as tls:
+            return tls.version()
+    except (ssl.SSLError, ConnectionError):
+        return None
+
+
+@case
+def agents_speak_tls_1_3_only(world):
+    daemon = world.start("--tls", "--agents", "127.0.0.1:0").ready()
+    agents = int(daemon.logged(r"agents\.ready .*url=\S*:(\d+)").group(1))
+    equal(handshake(agents, ssl.TLSVersion.TLSv1_3), "TLSv1.3")
+    equal(handshake(agents, ssl.TLSVersion.TLSv1_2), None)
+    equal(handshake(daemon.port, ssl.TLSVersion.TLSv1_2), "TLSv1.2")  # of people's programs
+    if shutil.which("openssl"):
+        for option, agreed in ("-tls1_2", False), ("-tls1_3", True):
+            run = subprocess.run(["openssl", "s_client", option, "-connect", f"127.0.0.1:{agents}"], input=b"", capture_output=True,
+                                 timeout=PATIENCE, check=False)
+            equal((option, run.returncode == 0), (option, agreed))
+
+
 @case
 def too_many_requests_are_refused(world):
     daemon = world.start("--requests-per-second", "2").ready()

@@ -433,6 +433,7 @@ static int agents_start(struct daemon *d, struct berth_err *err)
         .cert_pem = d->agents_identity.cert_pem,
         .key_pem = d->agents_identity.key_pem,
         .client_ca_pem = d->ca.cert_pem,
+        .tls13_only = true, /* every agent has it */
         .connections_max = (size_t)o->connections_max,
         .connections_per_address_max = (size_t)o->connections_per_address_max,
     };

@@ -346,6 +346,7 @@ int server_new(struct loop *loop, struct control *control, const struct server_c
         .cert_pem = config->cert_pem,
         .key_pem = config->key_pem,
         .client_ca_pem = config->client_ca_pem,
+        .tls13_only = config->tls13_only,
         .connections_max = config->connections_max,
         .connections_per_address_max =
             config->connections_per_address_max ? config->connections_per_address_max : CONNECTIONS_PER_ADDRESS,

@@ -86,12 +86,14 @@ static size_t unescape_nothing(void *ctx, struct MHD_Connection *mhd, char *text
 static struct MHD_Daemon *daemon_start(struct http_server *s, const struct http_config *config)
 {
     const unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME;
+    const char *priorities =
+        config->tls13_only ? "NORMAL:-VERS-ALL:+VERS-TLS1.3" : "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
     struct MHD_OptionItem tls[] = {
-        {MHD_OPTION_HTTPS_MEM_CERT,                                           0, (void *)config->cert_pem                            },
-        {MHD_OPTION_HTTPS_MEM_KEY,                                            0, (void *)config->key_pem                             },
-        {MHD_OPTION_HTTPS_PRIORITIES,                                         0, (void *)"NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
-        {config->client_ca_pem ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0, (void *)config->client_ca_pem                       },
-        {MHD_OPTION_END,                                                      0, NULL                                                },
+        {MHD_OPTION_HTTPS_MEM_CERT,                                           0, (void *)config->cert_pem     },
+        {MHD_OPTION_HTTPS_MEM_KEY,                                            0, (void *)config->key_pem      },
+        {MHD_OPTION_HTTPS_PRIORITIES,                                         0, (void *)priorities           },
+        {config->client_ca_pem ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0, (void *)config->client_ca_pem},
+        {MHD_OPTION_END,                                                      0, NULL                         },
     };
     struct MHD_OptionItem options[] = {
         {MHD_OPTION_CONNECTION_LIMIT,                (intptr_t)s->connections_max + 1, NULL},

@@ -27,6 +27,7 @@ struct http_config {
     uint16_t port;                  /* 0: any free one */
     const char *cert_pem, *key_pem; /* NULL: without TLS */
     const char *client_ca_pem;      /* asks for client certificates signed by it; NULL: does not ask */
+    bool tls13_only;                /* else TLS 1.2 too */
     size_t connections_max;         /* 0: 16384 */
     size_t
         connections_per_address_max; /* 0: no bound but the above; connections with a good certificate do not count */
