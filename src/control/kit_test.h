@@ -95,16 +95,6 @@ static inline void kit_start(struct kit *k)
         fail_msg("%s", err.text);
 }
 
-static inline void kit_open(struct kit *k)
-{
-    char token[TOKEN_TEXT_MAX];
-    struct berth_err err = {0};
-    *k = (struct kit){.store = store_memory_new(), .now_ns = 1772366400000000000, .steady_ns = 1000000000};
-    kit_start(k);
-    if (control_init(k->control, token, &err) < 0)
-        fail_msg("%s", err.text);
-}
-
 static inline void kit_done(struct kit *k)
 {
     control_quiesce(k->control);
@@ -213,6 +203,18 @@ static inline int kit_call(struct kit *k, const char *who, const char *method, c
         if (status_ != (want))                                                                                         \
             fail_msg("%s %s: %d instead of %d: %s", method, url, status_, want, (k)->text);                            \
     } while (0)
+
+static inline void kit_open(struct kit *k)
+{
+    char token[TOKEN_TEXT_MAX];
+    struct berth_err err = {0};
+    *k = (struct kit){.store = store_memory_new(), .now_ns = 1772366400000000000, .steady_ns = 1000000000};
+    kit_start(k);
+    if (control_init(k->control, token, &err) < 0)
+        fail_msg("%s", err.text);
+    /* Most worlds here have work and nodes of the fewest words; defaults have tests of their own. */
+    CALL(k, 200, ADMIN, "PATCH", "/v1/system/settings", "{default_requests: '', memory_limit: none}");
+}
 
 /* A member of the last answer by its path, "status.instances.0.node"; NULL: none. */
 static inline const json_t *kit_at(const struct kit *k, const char *path)

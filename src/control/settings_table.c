@@ -40,6 +40,12 @@ static const struct row {
     [SETTING_NODE_PODS] = NUMBER("node_pods", 250, 0, 1000000,
                                  "pods that a node takes whose `allocatable` says nothing of pods; 0: any number",
                                  .since = 3, .before = 0),
+    [SETTING_DEFAULT_REQUESTS] =
+        TEXT("default_requests", "cpu=50m,memory=256Mi",
+             "what new apps, jobs and vms request of resources of which they say nothing; none if empty"),
+    [SETTING_MEMORY_LIMIT] = TEXT("memory_limit", "request",
+                                  "the limit of memory of new work that says none: as much as it requests, or none",
+                                  .values = (const char *const[]){"request", "none", NULL}),
     [SETTING_REPLICAS_MAX] = NUMBER("replicas_max", 100000, 0, 10000000,
                                     "replicas or tasks of one app, job or vm at most, whoever writes it; 0: any"),
     [SETTING_CAP_INSTANCES] = NUMBER("cap_instances", 10000, 0, 1000000000,

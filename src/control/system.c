@@ -118,6 +118,9 @@ static int settings_write(struct call *c, json_t *settings)
     const char *exceptions = json_string_value(json_object_get(next, "cap_exceptions"));
     if (rc == 0 && exceptions && cap_exceptions_check(exceptions, &c->arena, &c->err) < 0)
         rc = err_prefix(&c->err, "cap_exceptions");
+    const char *requests = json_string_value(json_object_get(next, "default_requests"));
+    if (rc == 0 && requests && work_defaults_check(requests, &c->arena, &c->err) < 0)
+        rc = err_prefix(&c->err, "default_requests");
     if (rc == 0)
         rc = secrets_apart(c, next);
     if (rc < 0)

@@ -289,7 +289,8 @@ static void users_with_volumes_in_use(void **state)
     struct people p;
     char node[TOKEN_TEXT_MAX], report[256];
     people_open(&p);
-    asked(&p.k, p.k.admin, "POST", "/v1/nodes", "{\"id\": \"n1\", \"allocatable\": {\"cpu\": 4}}", 201);
+    asked(&p.k, p.k.admin, "POST", "/v1/nodes", "{\"id\": \"n1\", \"allocatable\": {\"cpu\": 4, \"memory\": \"4Gi\"}}",
+          201);
     kit_token(&p.k, ":n1", node);
     asked(&p.k, p.ann, "POST", "/v1/volumes", "{\"id\": \"maps\"}", 201);
     asked(&p.k, p.ann, "POST", "/v1/apps", "{\"name\": \"web\", \"volumes\": [\"maps\"]}", 201);

@@ -223,6 +223,8 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
         rc = route_new(c, id, doc);
     if (rc == 0)
         name_pods(id, doc);
+    if (rc == 0)
+        work_defaults(c, old, doc);
     if (rc == 0 && !old)
         (void)json_object_set_new(doc, "generation", json_integer((json_int_t)work_first_generation(c, id)));
     return rc;

@@ -10,6 +10,12 @@
 /* Is the finished document right: by itself, for the core, and with all it refers to? (work_rules.c) */
 int work_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc);
 
+/* Fills in requests and the limit of memory where nothing is said of them, by the settings; of work that is there already
+ * only what it had. (work_defaults.c) */
+void work_defaults(struct call *c, const json_t *old, json_t *doc);
+/* Is a text one that the setting default_requests may have? */
+int work_defaults_check(const char *text, struct arena *arena, struct berth_err *err);
+
 /* Keeps the present document as that of its generation, if instances of it are there or under way. (work_spec.c) */
 void work_keep_spec(struct call *c, const char *id, const json_t *doc);
 /* The generation of a new workload: above that of everything that is left of an earlier one of that name. */
