@@ -375,4 +375,5 @@ if __name__ == "__main__":
     with Cluster() as C:
         C.node("n1")
         C.node("n2")
+        C.run("system", "settings", "notify_allow=https://127.0.0.1")
         main()
