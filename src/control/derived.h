@@ -43,8 +43,8 @@ int gateway_config_write(const struct state *s, const char *node, struct str *to
  * one leaves it when it is told to stop. */
 int service_info_write(const struct state *s, const char *app, struct str *to);
 /* {"subjects": [{"user", "group", "role", "permissions": {permission: scope}}], "nodes": [...], "apps": [{"app", "owner",
- * "group"}]} */
-int rbac_write(const struct state *s, const char *unused, struct str *to);
+ * "group"}]}: of a node the users and apps that have something there, and the node itself; of "" all. */
+int rbac_write(const struct state *s, const char *of_node, struct str *to);
 
 /* Of a document's bytes, in hexadecimal; the ETag. */
 const char *derived_hash(const struct str *text, char buf[static DERIVED_HASH_MAX]);

@@ -514,6 +514,28 @@ static void the_table_of_permissions(void **state)
                    "\"apps\":[{\"app\":\"web.alice\",\"owner\":\"alice\",\"group\":\"lab\"}]}");
 }
 
+/* What an agent reads: whom it runs something for, and no more. */
+static void an_agent_reads_its_part_of_the_table(void **state)
+{
+    struct world *w = *state;
+
+    world_put(w, KIND_USER, "carol", "{\"v\":1,\"id\":\"carol\",\"role\":\"admin\"}");
+    app_put(w, "web", "alice", 1, "");
+    app_put(w, "db", "carol", 1, "");
+    app_put(w, "gone", "carol", 1, "");
+    instance_put(w, 1, "web.alice", "n1", "running", "");
+    instance_put(w, 2, "db.carol", "n2", "running", "");
+    instance_put(w, 3, "gone.carol", "n1", "ended", "");
+    CLEANUP(json) json_t *doc = made(w, rbac_write, "n1");
+    same_json(doc, "{\"subjects\":["
+                   "{\"user\":\"alice\",\"group\":\"lab\",\"role\":\"user\",\"permissions\":{\"read\":\"own\","
+                   "\"cluster\":\"all\",\"submit\":\"own\",\"manage\":\"own\"}}],"
+                   "\"nodes\":[{\"node\":\"n1\",\"permissions\":{\"report\":\"own\"}}],"
+                   "\"apps\":[{\"app\":\"web.alice\",\"owner\":\"alice\",\"group\":\"lab\"}]}");
+    CLEANUP(json) json_t *none = made(w, rbac_write, "n3");
+    same_json(none, "{\"subjects\":[],\"nodes\":[{\"node\":\"n3\",\"permissions\":{\"report\":\"own\"}}],\"apps\":[]}");
+}
+
 /* ---- all of them ---------------------------------------------------------------------------------------------------- */
 
 static void what_is_not_there_is_not_written(void **state)
@@ -593,6 +615,7 @@ int main(void)
         CASE(a_kept_gateway_equals_a_fresh_one),
         CASE(lists_show_what_the_caller_may_see),
         CASE(the_table_of_permissions),
+        CASE(an_agent_reads_its_part_of_the_table),
         CASE(what_is_not_there_is_not_written),
         CASE(bytes_follow_from_content_alone),
     };

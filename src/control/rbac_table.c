@@ -1,4 +1,10 @@
-/* rbac_table.c - who may do what where, in one table made from users, groups, roles, nodes and apps. */
+/* rbac_table.c - who may do what where, in one table made from users, groups, roles, nodes and apps.
+ *
+ * Agents read the part of their node: the users and apps that have something there, and the node itself.
+ */
+#include <errno.h>
+#include <string.h>
+
 #include "base/mem.h"
 #include "control/derived.h"
 #include "control/derived_out.h"
@@ -31,21 +37,47 @@ static void user_write(struct out *o, const struct state *s, const struct object
     out_close(o, '}');
 }
 
-int rbac_write(const struct state *s, const char *unused, struct str *to)
+static bool is_here(const struct object *instance)
 {
+    enum berth_state state = instance->instance->state;
+
+    return state != BERTH_RESERVED && state != BERTH_ENDED;
+}
+
+/* Has this user, or this app, anything on the node? `node` NULL: wherever. */
+static bool concerns(const struct state *s, const struct object *node, const struct object *o)
+{
+    if (!node)
+        return true;
+    for (size_t i = 0; i < node->node->instances_len; i++) {
+        const struct object *instance = node->node->instances[i];
+        const struct object *work = is_here(instance) ? state_find_work(s, instance->instance->workload) : NULL;
+        if (work && (o->kind == KIND_USER ? strcmp(work->owner, o->id) == 0 : work == o))
+            return true;
+    }
+    return false;
+}
+
+int rbac_write(const struct state *s, const char *of_node, struct str *to)
+{
+    const struct object *node = *of_node ? state_find(s, KIND_NODE, of_node) : NULL;
     struct out o = {.to = to};
     size_t len;
 
-    (void)unused;
+    if (*of_node && !node)
+        return -ENOENT;
     out_open(&o, NULL, '{');
     out_open(&o, "subjects", '[');
     const struct object *const *list = state_list(s, KIND_USER, &len);
     for (size_t i = 0; i < len; i++)
-        user_write(&o, s, list[i]);
+        if (concerns(s, node, list[i]))
+            user_write(&o, s, list[i]);
     out_close(&o, ']');
     out_open(&o, "nodes", '[');
     list = state_list(s, KIND_NODE, &len);
     for (size_t i = 0; i < len; i++) {
+        if (node && list[i] != node)
+            continue;
         out_open(&o, NULL, '{');
         out_text(&o, "node", list[i]->id);
         permissions_write(&o, role_find("agent")->scope);
@@ -55,6 +87,8 @@ int rbac_write(const struct state *s, const char *unused, struct str *to)
     out_open(&o, "apps", '[');
     list = state_list(s, KIND_APP, &len);
     for (size_t i = 0; i < len; i++) {
+        if (!concerns(s, node, list[i]))
+            continue;
         out_open(&o, NULL, '{');
         out_text(&o, "app", list[i]->id);
         out_text(&o, "owner", list[i]->owner);

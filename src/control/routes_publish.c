@@ -76,7 +76,7 @@ static int rbac(struct call *c)
 {
     if (!c->caller.node[0] && !permit(&c->caller, PERMIT_USERS, "", ""))
         return err_set(&c->err, EACCES, "the table of permissions is for agents and for those who manage all users");
-    return derived_answer(c, rbac_write, "");
+    return derived_answer(c, rbac_write, c->caller.node);
 }
 
 /* ---- about the daemon ----------------------------------------------------------------------------------------------- */

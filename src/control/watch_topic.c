@@ -185,6 +185,7 @@ static void instance_stale(struct watch_hub *h, const struct object *instance)
     if (!instance)
         return;
     stale(h, TOPIC_NODE, instance->instance->node);
+    stale(h, TOPIC_RBAC, instance->instance->node);
     if (state_find(control_state(h->control), KIND_APP, instance->instance->workload))
         service_stale(h, instance->instance->workload);
 }
