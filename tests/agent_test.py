@@ -81,7 +81,7 @@ def arguments_and_environment_byte_for_byte():
         status = pathlib.Path(f"/proc/{pid}/status").read_text()
         assert "NoNewPrivs:\t1" in status, status
         uid = int(next(line for line in status.splitlines() if line.startswith("Uid:")).split()[1])
-        assert uid >= 200000, uid
+        assert uid >= 300000, uid
         # while it starts, python itself opens files for a moment
         wait_for("no inherited descriptor", lambda: len(os.listdir(f"/proc/{pid}/fd")) <= 4)
         assert os.getsid(pid) == pid
@@ -298,7 +298,7 @@ def containers():
         c.berth("exec", job, "--", "/bin/busybox", "touch", "/scratch/go")
         c.wait_state("jobs", job, "ended")
         log = c.berth("logs", job)
-        assert "pid 1 uid 2000" in log and "a note" in log and "wrote" in log and "scratch" in log, log
+        assert "pid 1 uid 3000" in log and "a note" in log and "wrote" in log and "scratch" in log, log
         assert not (root / "here").exists()
         wait_for("nothing is left", lambda: not agent.instances() and not agent.processes() and str(agent.state) not in
                  pathlib.Path("/proc/mounts").read_text())
@@ -346,7 +346,7 @@ def containers_in_user_namespaces():
         wait_for("it reads", lambda: "first" in c.berth("logs", app))
         assert c.berth("logs", app).startswith("33\nhunter2\n"), c.berth("logs", app)
         owner = (agent.state / "volumes/kept").stat().st_uid  # the container's user has the owner's files
-        assert owner >= 200000 and (agent.state / "volumes/kept/mine").stat().st_uid == owner
+        assert owner >= 300000 and (agent.state / "volumes/kept/mine").stat().st_uid == owner
         uid = int(first_process(agent)["Uid"][0])
         assert uid >= 0x70000000 and uid % 65536 == 33, uid
         assert c.berth("exec", f"{app}/0", "--", "/bin/id", "-u").split() == ["33"]
@@ -402,7 +402,7 @@ def root_of_a_container_is_not_root():
                                                          "an't" in l for l in log[2:]) >= 6, log
         assert list(closed.iterdir()) == [closed / "secret"] and closed.stat().st_uid == 0
         status = first_process(agent)
-        assert int(status["Uid"][0]) in range(200000, 300000) and status["NoNewPrivs"] == ["1"], status
+        assert int(status["Uid"][0]) in range(300000, 400000) and status["NoNewPrivs"] == ["1"], status
         # Its files are of numbers that nobody else has; they go all the same.
         (ident,) = agent.instances()
         file = (agent.state / "instances" / str(ident) / "bundle/upper/etc/x").stat()

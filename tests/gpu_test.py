@@ -345,7 +345,7 @@ def shares_go_through_mps_and_leave_nothing():
         assert (other["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"], other["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"]) == ("50", "0=500M")
         daemon = int((pipes / "nvidia-cuda-mps-control.pid").read_text())
         owner = pipes.stat().st_uid
-        assert owner >= 200000 and os.stat(f"/proc/{daemon}").st_uid == owner, owner
+        assert owner >= 300000 and os.stat(f"/proc/{daemon}").st_uid == owner, owner
         assert (pipes.parent / "log/control.log").read_text() == f"GPU-0 {owner}\n"
         assert f"{n1.group}/mps-0.{owner}" in pathlib.Path(f"/proc/{daemon}/cgroup").read_text()
         assert_bounded(n1, f"mps-0.{owner}")

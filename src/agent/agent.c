@@ -310,7 +310,7 @@ static int machine_start(struct agent *a, struct berth_err *err)
     a->nets = nets_new(o->uplink, o->bandwidth_bytes);
     a->disks = disks_new(a);
     if (rc == 0)
-        rc = users_open(a->place, o->accounts, (uid_t)o->uid_first, &a->users, err);
+        rc = users_open(a->place, o->accounts ? o->accounts_group : NULL, (uid_t)o->uid_first, &a->users, err);
     if (rc == 0)
         a->gpus = gpus_new(a);
     (void)pthread_mutex_init(&a->mps_lock, NULL);

@@ -92,6 +92,7 @@ struct run {
     int64_t disk_bytes, disk_ns; /* at the last count; 0: there was none */
     int64_t guest_bytes;         /* of a virtual machine: the memory that it began with, qemu's included; 0: none */
     int watched;                 /* by inotify; -1: not */
+    bool alone;                  /* nothing else of its owner was here when it was launched */
     unsigned tries;              /* to clear it away */
     /* Of another try to change it; NULL: none was needed. Not `timer`, by which it may be killed meanwhile. */
     struct loop_source *rechange;
@@ -185,7 +186,7 @@ int compose_change(struct run *r);
 /* On the cleaner's thread: nothing of it is left but its folder. -EBUSY: not yet. */
 int compose_clear(struct run *r);
 /* What its owner has left where all may write; where nothing of that owner is here any more. */
-void compose_leftovers(const struct run *r);
+void compose_leftovers(struct run *r);
 /* Whether containers can have user namespaces here; says why not. At the start. */
 void compose_check(struct agent *a);
 const char *run_secret(void *ctx, const char *secret, const char *key);

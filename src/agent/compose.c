@@ -349,13 +349,31 @@ static int runtime_choose(struct making *m)
     return r->agent->oci ? 0 : err_set(&r->err, ENOTSUP, "this node has neither crun nor runc, so no containers");
 }
 
+/* Whom it runs as. `launch`: it is about to be started. */
+static int user_find(struct run *r, bool launch, struct user *ret, struct berth_err *err)
+{
+    const struct user_ask ask = {
+        .owner = run_owner(r),
+        .uid = (uid_t)json_integer_value(json_object_get(r->config, "uid")),
+        .no_account = json_is_false(json_object_get(r->config, "account")),
+        .launch = launch,
+        .alone = r->alone,
+    };
+    int rc = users_ask(r->agent->users, &ask, ret, err);
+    if (rc == 0 && ret->old_number)
+        NOTE(r->agent, LEVEL_INFO, "user.old-number", LOG_TEXT("owner", ask.owner), LOG_NUMBER("uid", ret->uid),
+             LOG_NUMBER("later", ask.uid),
+             LOG_TEXT("text", "something of the owner runs here; its files are moved when nothing does"));
+    return rc;
+}
+
 static int steps(struct making *m)
 {
     struct run *r = m->run;
     const char **mounts_env = NULL;
     int rc = runtime_choose(m);
     if (rc == 0)
-        rc = users_find(r->agent->users, run_owner(r), &m->user, &r->err);
+        rc = user_find(r, true, &m->user, &r->err);
     if (rc == 0)
         rc = gpus_grant(r->agent->gpus, r->config, &m->gpus, &r->err);
     if (rc == 0)
@@ -430,7 +448,7 @@ int compose_change(struct run *r)
     changed_keep(r, false);
     int rc = limits_change(r);
     if (rc == 0)
-        rc = users_find(r->agent->users, run_owner(r), user, &r->err);
+        rc = user_find(r, false, user, &r->err);
     if (rc == 0)
         rc = mounts_change(r->agent->place, r->id, r->config, user, run_secret, r, &r->err);
     if (rc == 0)
@@ -439,12 +457,13 @@ int compose_change(struct run *r)
     return rc;
 }
 
-void compose_leftovers(const struct run *r)
+void compose_leftovers(struct run *r)
 {
     struct user *user = mem_zalloc(sizeof *user);
     struct berth_err err;
-    if (users_find(r->agent->users, run_owner(r), user, &err) == 0 && user->given)
+    if (user_find(r, false, user, &err) == 0 && user->given)
         (void)leftovers_remove(user->uid, user->uids, leftover_folders, agent_clock_ns());
+    users_rest(r->agent->users, run_owner(r));
     mem_free(user);
 }
 

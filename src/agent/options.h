@@ -18,7 +18,7 @@ struct agent_options {
     const char *verb;                                              /* "run" or "join" */
     const char *state, *control, *pin, *token, *token_file, *node; /* of a join */
     const char *log_name, *shim, *plugins, *cgroup_root, *cgroup, *reserve, *address, *nvml, *uplink, *bandwidth,
-        *network_user;
+        *accounts_group, *network_user;
     bool accounts, all_syscalls, force, help, version, no_mps, no_user_namespaces;
     uint64_t uid_first, heartbeat_ms, log_mib, image_mib, image_max_mib, image_files;
 

@@ -204,6 +204,17 @@ const char *run_secret(void *ctx, const char *secret, const char *key)
     return json_string_value(json_object_get(json_object_get(r->secrets, secret), key));
 }
 
+/* Of those from this phase on. */
+static bool is_alone_of_owner(const struct run *r, enum run_phase from)
+{
+    const struct agent *a = r->agent;
+    for (size_t i = 0; i < a->runs.len; i++)
+        if (a->runs.at[i] != r && a->runs.at[i]->phase >= from && a->runs.at[i]->phase < RUN_OVER &&
+            strcmp(run_owner(a->runs.at[i]), run_owner(r)) == 0)
+            return false;
+    return true;
+}
+
 static void launch_work(void *ctx)
 {
     struct run *r = ctx;
@@ -274,6 +285,7 @@ static void launch(struct run *r)
     }
     r->phase = RUN_LAUNCHING;
     r->busy = true;
+    r->alone = is_alone_of_owner(r, RUN_LAUNCHING);
     worker_run(launcher(r->agent), launch_work, launch_after, r);
 }
 
@@ -507,16 +519,6 @@ static void forget_work(void *ctx)
         r->rc = place_end(r->agent->place, r->id, &r->err);
 }
 
-static bool is_last_of_owner(const struct run *r)
-{
-    const struct agent *a = r->agent;
-    for (size_t i = 0; i < a->runs.len; i++)
-        if (a->runs.at[i] != r && a->runs.at[i]->phase < RUN_OVER &&
-            strcmp(run_owner(a->runs.at[i]), run_owner(r)) == 0)
-            return false;
-    return true;
-}
-
 static void forget_again(void *ctx)
 {
     struct run *r = ctx;
@@ -540,7 +542,7 @@ static void forget(void *ctx, uint64_t id)
     if (!r || r->busy)
         return;
     r->phase = RUN_LEAVING;
-    r->last = is_last_of_owner(r);
+    r->last = is_alone_of_owner(r, RUN_PREPARING);
     r->busy = true;
     worker_run(r->agent->cleaner, forget_work, forget_after, r);
 }

@@ -18,6 +18,7 @@
 #include "control/scheduler.h"
 #include "control/secret.h"
 #include "control/settings_table.h"
+#include "control/uid.h"
 #include "net/notify.h"
 #include "net/tls.h"
 
@@ -301,6 +302,12 @@ static int control_start(struct daemon *d, const struct control_env *env, struct
     if (system_setting_stored(control_state(d->control), "mail_command"))
         NOTE(d, LEVEL_WARN, "setting.ignored", LOG_TEXT("setting", "mail_command"),
              LOG_TEXT("text", "it is named in " DAEMON_CONFIG_PATH " or the file of --config, and nowhere else"));
+    rc = control_uids_allot(d->control, &users, err);
+    if (rc < 0)
+        return rc;
+    if (users)
+        NOTE(d, LEVEL_INFO, "users.numbered", LOG_NUMBER("users", (int64_t)users),
+             LOG_TEXT("text", "each has one number on every node now; nodes move its files when nothing of it runs"));
     (void)state_list(control_state(d->control), KIND_USER, &users);
     if (users == 0)
         return err_set(err, ENOENT, "the store in %s is empty; remove %s/store.db and start with --init", o->data,

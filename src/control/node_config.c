@@ -349,6 +349,17 @@ const struct object *instance_placed_from(const struct state *s, const struct in
     return spec ? spec : work;
 }
 
+/* Whom the node runs it as: the owner's number, and whether an account of the owner's name may be taken instead. */
+static void user_write(struct out *o, const struct state *s, const char *owner)
+{
+    const struct object *user = state_find(s, KIND_USER, owner);
+
+    if (user && user->user->uid)
+        out_number(o, "uid", user->user->uid);
+    if (user && !user->user->account)
+        out_bool(o, "account", false);
+}
+
 static void run_write(struct out *o, const struct state *s, const struct object *instance, const struct object *from)
 {
     struct arena arena;
@@ -368,6 +379,7 @@ static void run_write(struct out *o, const struct state *s, const struct object 
     out_text_given(o, "kind", present ? kinds[present->kind].name : NULL);
     out_text_given(o, "owner", from->owner);
     out_text_given(o, "group", from->group);
+    user_write(o, s, from->owner);
     texts_write(o, "command", work.command, work.command_len);
     env_write(o, &work, &arena);
     out_text_given(o, "image", work.image);
@@ -459,6 +471,9 @@ static uint64_t instance_mark(const struct state *s, const struct object *instan
     mark = hash_pair(mark, state_hash_of(s, KIND_RESOURCE)); /* periods of limits; they seldom change */
     if (work && *work->work->gang)
         mark = hash_pair(mark, task_mark(s, instance));
+    const struct object *user = from ? state_find(s, KIND_USER, from->owner) : NULL;
+    if (user)
+        mark = hash_pair(mark, (uint64_t)user->user->uid << 1 | user->user->account);
     return hash_pair(mark, from && from != work ? from->revision : 0);
 }
 

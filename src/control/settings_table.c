@@ -123,6 +123,9 @@ static const struct row {
         NUMBER("journal_keep_mb", 10240, 1, 100000000, "MiB of segments beyond which the oldest are exported"),
     [SETTING_JOURNAL_EXPORT] =
         TEXT("journal_export", "", "the folder they are exported to; journal/exported in berthd's own if empty"),
+    [SETTING_UID_FIRST] =
+        NUMBER("uid_first", 300000, 1000, 1800000000,
+               "the first number that users have on nodes; who has one keeps it, and none is given twice"),
     [SETTING_HEADROOM_TASKS] =
         NUMBER("headroom_tasks", 0, 0, 10000000, "and gangs of at least so many pods; 0: none for their size"),
     [SETTING_POLICY] =

@@ -33,7 +33,9 @@ struct user_view {
     const char *group; /* "" : none */
     const char *role;
     bool disabled;
+    bool account; /* may run as the account of this name */
     int32_t level;
+    uint32_t uid; /* on every node; 0: none yet */
 };
 
 struct token_view {

@@ -250,6 +250,8 @@ void view_set(struct state *s, struct entry *e, const struct parsed *p, const js
         e->view.user.role = keep(e, p->user.role);
         e->view.user.disabled = p->user.disabled;
         e->view.user.level = p->user.level;
+        e->view.user.account = p->user.account;
+        e->view.user.uid = p->user.uid;
         e->object.owner = e->object.id;
         e->object.group = e->view.user.group;
         break;

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "control/idempotency.h"
 #include "control/queue.h"
+#include "control/uid.h"
 #include "wire/api.h"
 #include "wire/document.h"
 
@@ -82,6 +83,22 @@ static int user_belongs(struct call *c, const struct crud *k, const char *id, co
     return 0;
 }
 
+/* On nodes with accounts a name is an account. Whoever makes names for one group must not choose among those. */
+static int account_prepare(struct call *c, const json_t *old, json_t *doc)
+{
+    const json_t *account = json_object_get(doc, "account");
+    if (old && json_is_false(json_object_get(old, "account")) != json_is_false(account))
+        return err_set(&c->err, EINVAL, "account: is decided when the user is made; make the user anew to change it");
+    if (old || c->caller.scope[PERMIT_USERS] == SCOPE_ALL)
+        return 0;
+    if (json_is_true(account))
+        return err_set(&c->err, EACCES,
+                       "account: the role %s may not make users who run as accounts of nodes; ask an administrator",
+                       c->caller.role);
+    (void)json_object_set_new(doc, "account", json_false());
+    return 0;
+}
+
 static int user_prepare(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
 {
     (void)k;
@@ -92,7 +109,13 @@ static int user_prepare(struct call *c, const struct crud *k, const char *id, co
     const json_t *role = json_object_get(doc, "role");
     if (!role || json_is_null(role))
         (void)json_object_set_new(doc, "role", json_string("user"));
-    return 0;
+    uint32_t uid = 0;
+    int rc = account_prepare(c, old, doc);
+    if (rc == 0 && !old)
+        rc = uid_take(&c->change, &uid, &c->err);
+    if (uid)
+        (void)json_object_set_new(doc, "uid", json_integer(uid));
+    return rc;
 }
 
 int role_rest_on(struct call *c, const char *role, enum scope ret[static PERMISSIONS])
@@ -340,7 +363,7 @@ static void user_show(const struct call *c, const struct object *o, json_t *doc)
     arena_done(&arena);
 }
 
-static const char *const user_keep[] = {"disabled", NULL};
+static const char *const user_keep[] = {"disabled", "account", NULL};
 
 const struct crud user_crud = {
     .kind = KIND_USER,

@@ -131,7 +131,7 @@ static size_t ipc_clear(const struct ipc_table *t, const struct whose *whose, in
     return removed;
 }
 
-static bool user_lives(const struct whose *whose)
+static bool whose_lives(const struct whose *whose)
 {
     DIR *proc = opendir("/proc");
     const struct dirent *e;
@@ -147,12 +147,17 @@ static bool user_lives(const struct whose *whose)
     return lives;
 }
 
+bool user_lives(uid_t uid, struct user_range more)
+{
+    return whose_lives(&(struct whose){uid, more});
+}
+
 size_t leftovers_remove(uid_t uid, struct user_range more, const char *const *folders, int64_t until_ns)
 {
     const struct whose whose = {uid, more};
     size_t removed = 0;
 
-    if (user_lives(&whose))
+    if (whose_lives(&whose))
         return 0;
     for (; *folders; folders++)
         removed += folder_clear(*folders, &whose, until_ns);

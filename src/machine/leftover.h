@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -14,6 +15,8 @@
 /* /tmp, /var/tmp, /dev/shm, /dev/mqueue; ends with NULL. */
 extern const char *const leftover_folders[];
 
+/* Has any process of this machine one of these numbers? */
+bool user_lives(uid_t uid, struct user_range more);
 /* Removes what a user, or one of its further numbers, owns in these folders, and of System V's shared memory, semaphores and queues; nothing that was made or
  * changed later than `until_ns` (since 1970), and nothing at all while a process of these lives. What is in folders of
  * others is not looked for. Returns how many went. */

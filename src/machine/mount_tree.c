@@ -214,6 +214,8 @@ struct walk {
     size_t held_bytes; /* about what all of it takes */
     uint64_t sum, entries;
     uint64_t bytes_max, entries_max; /* the walk ends beyond them */
+    tree_visit *visit;               /* NULL: none */
+    void *ctx;
 };
 
 static size_t name_bytes(const char *name)
@@ -290,6 +292,8 @@ static int level_enter(struct walk *w, int fd, char *name)
             continue;
         }
         rc = entry_count(w, &l, entry, &st);
+        if (rc == 0 && w->visit)
+            rc = w->visit(w->ctx, fd, entry);
     }
     vec_push(&w->way, l);
     w->held_bytes += 2 * sizeof l + name_bytes(name);
@@ -321,31 +325,36 @@ static void climb(struct walk *w)
     }
 }
 
+static int walk_all(struct walk *w)
+{
+    int first = openat(w->top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = first < 0 ? -errno : level_enter(w, first, NULL);
+    while (rc == 0 && w->way.len) {
+        struct level *l = &w->way.at[w->way.len - 1];
+        if (l->todo.len == 0) {
+            level_drop(w);
+            if (w->way.len)
+                climb(w);
+            continue;
+        }
+        CLEANUP(mem) char *name = l->todo.at[--l->todo.len];
+        w->held_bytes -= name_bytes(name);
+        int fd = tree_open(w->at, name, O_RDONLY | O_DIRECTORY, 0);
+        if (fd >= 0)
+            rc = level_enter(w, fd, take_ptr(&name));
+        else if (fd != -ENOENT && fd != -ENOTDIR && fd != -ELOOP && !(fd == -EXDEV && w->visit))
+            rc = fd; /* else it has gone meanwhile, or is something else now */
+    }
+    if (rc == 0 && w->sum > w->bytes_max)
+        rc = -EFBIG;
+    return rc;
+}
+
 static int tree_walk(int folder, uint64_t bytes_max, uint64_t entries_max, uint64_t *ret_bytes)
 {
     __attribute__((cleanup(walk_cleanup))) struct walk w = {
         .top = folder, .at = -1, .bytes_max = bytes_max, .entries_max = entries_max};
-    int first = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = first < 0 ? -errno : level_enter(&w, first, NULL);
-    while (rc == 0 && w.way.len) {
-        struct level *l = &w.way.at[w.way.len - 1];
-        if (l->todo.len == 0) {
-            level_drop(&w);
-            if (w.way.len)
-                climb(&w);
-            continue;
-        }
-        CLEANUP(mem) char *name = l->todo.at[--l->todo.len];
-        w.held_bytes -= name_bytes(name);
-        int fd = tree_open(w.at, name, O_RDONLY | O_DIRECTORY, 0);
-        if (fd >= 0)
-            rc = level_enter(&w, fd, take_ptr(&name));
-        else if (fd != -ENOENT && fd != -ENOTDIR &&
-                 fd != -ELOOP) /* else it has gone meanwhile, or is something else now */
-            rc = fd;
-    }
-    if (rc == 0 && w.sum > bytes_max)
-        rc = -EFBIG;
+    int rc = walk_all(&w);
     if (rc == 0)
         *ret_bytes = w.sum;
     return rc;
@@ -360,6 +369,13 @@ int tree_fits(int folder, uint64_t bytes_max, uint64_t entries_max)
 {
     uint64_t bytes = 0;
     return tree_walk(folder, bytes_max, entries_max, &bytes);
+}
+
+int tree_each(int folder, tree_visit *visit, void *ctx)
+{
+    __attribute__((cleanup(walk_cleanup))) struct walk w = {
+        .top = folder, .at = -1, .bytes_max = UINT64_MAX, .entries_max = UINT64_MAX, .visit = visit, .ctx = ctx};
+    return walk_all(&w);
 }
 
 /* ---- whole files --------------------------------------------------------------------------------------------------- */

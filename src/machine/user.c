@@ -15,25 +15,37 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "machine/leftover.h"
 #include "machine/place_file.h"
+#include "machine/user_move.h"
 
-enum { USERS_FIRST = 200000, USERS_MAX = 100000 };
+#define LOCAL "users"           /* numbers of this node's own */
+#define CLUSTER "users.cluster" /* of the cluster */
+enum { USERS_FIRST = 200000, USERS_MAX = 100000, ACCOUNT_UID_MIN = 1000 };
 
 struct mapped {
     char name[64];
     uid_t uid;
+    bool in_use; /* a number of this node's own: something was started with it that may still run */
+};
+
+struct mapping {
+    const char *file;
+    VEC(struct mapped) at; /* in the order in which they came */
 };
 
 struct users {
     struct place *place;
-    bool accounts;
+    char *accounts; /* the group whose members may run as their accounts; NULL: nobody */
     uid_t first;
-    pthread_mutex_t lock; /* of what follows, and of the file */
+    pthread_mutex_t lock; /* of what follows, and of the files */
+    pthread_cond_t moved;
+    char moving[64]; /* the owner whose files are being moved; "": none */
     uid_t next;
-    VEC(struct mapped) mapped;
+    struct mapping local, cluster;
 };
 
-/* ---- STATE/users: "OWNER UID" in lines ---- */
+/* ---- STATE/users, STATE/users.cluster: "OWNER UID" in lines ---- */
 
 static int state_open(const struct users *u)
 {
@@ -42,57 +54,62 @@ static int state_open(const struct users *u)
     return fd < 0 ? -errno : fd;
 }
 
-static int list_read(struct users *u, struct berth_err *err)
+static int list_read(struct users *u, struct mapping *m, struct berth_err *err)
 {
     CLEANUP(close_fd) int dir = state_open(u);
     CLEANUP(mem) char *text = NULL;
     char *line, *rest = NULL;
-    int rc = dir < 0 ? dir : file_read(dir, "users", &text, NULL);
+    int rc = dir < 0 ? dir : file_read(dir, m->file, &text, NULL);
 
     if (rc == -ENOENT)
         return 0;
     if (rc)
-        return err_set(err, -rc, "cannot read '%s/users': %s", place_dir(u->place), strerror(-rc));
+        return err_set(err, -rc, "cannot read '%s/%s': %s", place_dir(u->place), m->file, strerror(-rc));
     for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        struct mapped m = {0};
+        struct mapped one = {0};
         char *space = strchr(line, ' ');
         int64_t uid;
 
-        if (!space || space == line || (size_t)(space - line) >= sizeof m.name || !str_parse_i64(space + 1, &uid) ||
+        if (!space || space == line || (size_t)(space - line) >= sizeof one.name || !str_parse_i64(space + 1, &uid) ||
             uid <= 0 || uid >= UINT32_MAX)
-            return err_set(err, EINVAL, "'%s/users' has a line that is no owner and number: '%s'", place_dir(u->place),
-                           line);
-        memcpy(m.name, line, (size_t)(space - line));
-        m.uid = (uid_t)uid;
-        vec_push(&u->mapped, m);
-        if (m.uid >= u->next)
-            u->next = m.uid + 1;
+            return err_set(err, EINVAL, "'%s/%s' has a line that is no owner and number: '%s'", place_dir(u->place),
+                           m->file, line);
+        memcpy(one.name, line, (size_t)(space - line));
+        one.uid = (uid_t)uid;
+        vec_push(&m->at, one);
+        if (m == &u->local && one.uid >= u->next)
+            u->next = one.uid + 1;
     }
     return 0;
 }
 
-static int list_write(const struct users *u)
+static int list_write(const struct users *u, const struct mapping *m)
 {
     CLEANUP(close_fd) int dir = state_open(u);
     CLEANUP(str) struct str text = {0};
 
     if (dir < 0)
         return dir;
-    for (size_t i = 0; i < u->mapped.len; i++)
-        str_addf(&text, "%s %u\n", u->mapped.at[i].name, (unsigned)u->mapped.at[i].uid);
-    return file_write(dir, "users", str_text(&text), text.len, true);
+    for (size_t i = 0; i < m->at.len; i++)
+        str_addf(&text, "%s %u\n", m->at.at[i].name, (unsigned)m->at.at[i].uid);
+    return file_write(dir, m->file, str_text(&text), text.len, true);
 }
 
-int users_open(struct place *p, bool accounts, uid_t first, struct users **ret, struct berth_err *err)
+int users_open(struct place *p, const char *accounts, uid_t first, struct users **ret, struct berth_err *err)
 {
     struct users *u = mem_zalloc(sizeof *u);
     int rc;
 
     u->place = p;
-    u->accounts = accounts;
+    u->accounts = accounts ? mem_strdup(accounts) : NULL;
+    u->local.file = LOCAL;
+    u->cluster.file = CLUSTER;
     u->first = u->next = first ? first : USERS_FIRST;
     pthread_mutex_init(&u->lock, NULL);
-    rc = list_read(u, err);
+    pthread_cond_init(&u->moved, NULL);
+    rc = list_read(u, &u->local, err);
+    if (rc == 0)
+        rc = list_read(u, &u->cluster, err);
     if (rc) {
         users_free(u);
         return rc;
@@ -105,15 +122,41 @@ void users_free(struct users *u)
 {
     if (!u)
         return;
-    vec_done(&u->mapped);
+    vec_done(&u->local.at);
+    vec_done(&u->cluster.at);
+    mem_free(u->accounts);
+    pthread_cond_destroy(&u->moved);
     pthread_mutex_destroy(&u->lock);
     mem_free(u);
 }
 
 /* ---- accounts of the machine ---- */
 
+/* 0: it may be run as. Accounts of services, and whoever belongs to root's group, are for nobody of the cluster. */
+static int account_check(const struct passwd *entry, const char *allowed, const gid_t *groups, int len,
+                         struct berth_err *err)
+{
+    char buf[16384];
+    struct group group, *found = NULL;
+
+    if (entry->pw_uid == 0)
+        return err_set(err, EPERM, "'%s' is root here, and nothing runs as root", entry->pw_name);
+    if (entry->pw_uid < ACCOUNT_UID_MIN)
+        return err_set(err, EPERM, "'%s' is an account of the system here: its number %u is below %d", entry->pw_name,
+                       (unsigned)entry->pw_uid, ACCOUNT_UID_MIN);
+    if (entry->pw_gid == 0)
+        return err_set(err, EPERM, "the account '%s' has root's group here, and nothing runs with that",
+                       entry->pw_name);
+    (void)getgrnam_r(allowed, &group, buf, sizeof buf, &found);
+    for (int i = 0; found && i < len; i++)
+        if (groups[i] == found->gr_gid)
+            return 0;
+    return err_set(err, EPERM, "the account '%s' is not in the group '%s', whose members may run things here",
+                   entry->pw_name, allowed);
+}
+
 /* 0: it is one; -ENOENT: there is none of this name. */
-static int account_find(const char *name, struct user *ret, struct berth_err *err)
+static int account_find(const char *name, const char *allowed, struct user *ret, struct berth_err *err)
 {
     char buf[16384];
     struct passwd entry, *found = NULL;
@@ -124,10 +167,11 @@ static int account_find(const char *name, struct user *ret, struct berth_err *er
         return err_set(err, ERANGE, "the entry of '%s' in the list of users is too long", name);
     if (rc || !found)
         return -ENOENT;
-    if (entry.pw_uid == 0)
-        return err_set(err, EPERM, "'%s' is root here, and nothing runs as root", name);
     if (getgrouplist(name, entry.pw_gid, groups, &len) < 0)
         return err_set(err, E2BIG, "'%s' is in more than %d groups", name, USER_GROUPS_MAX);
+    rc = account_check(&entry, allowed, groups, len, err);
+    if (rc)
+        return rc;
     *ret = (struct user){.uid = entry.pw_uid, .gid = entry.pw_gid};
     for (int i = 0; i < len; i++)
         if (groups[i] != 0) /* root's group is for nobody else */
@@ -152,63 +196,210 @@ static bool number_is_known(uid_t number)
 
 /* ---- numbers of our own ---- */
 
-static int number_give(struct users *u, const char *owner, uid_t *ret, struct berth_err *err)
+static struct mapped *mapped_find(const struct mapping *m, const char *owner)
 {
-    struct mapped m = {0};
-    int rc;
-
-    for (size_t i = 0; i < u->mapped.len; i++)
-        if (strcmp(u->mapped.at[i].name, owner) == 0) {
-            *ret = u->mapped.at[i].uid;
-            return 0;
-        }
-    if (u->mapped.len == USERS_MAX)
-        return err_set(err, ENOSPC, "more than %d owners have run something on this node", USERS_MAX);
-    while (number_is_known(u->next))
-        u->next++;
-    m.uid = u->next;
-    memcpy(m.name, owner, strlen(owner));
-    vec_push(&u->mapped, m);
-    rc = list_write(u);
-    if (rc) {
-        u->mapped.len--;
-        return err_set(err, -rc, "cannot keep the number of '%s' in '%s/users': %s", owner, place_dir(u->place),
-                       strerror(-rc));
-    }
-    u->next++;
-    *ret = m.uid;
-    return 0;
+    for (size_t i = 0; i < m->at.len; i++)
+        if (strcmp(m->at.at[i].name, owner) == 0)
+            return &m->at.at[i];
+    return NULL;
 }
 
-/* Two owners whose numbers are far apart may have the same slot: then it is the earlier one's. And nobody's own number is in it. */
-static struct user_range range_find(const struct users *u, const char *owner)
+/* Who else has this number; NULL: nobody. */
+static const struct mapped *number_holder(const struct users *u, uid_t uid, const char *but)
 {
-    struct user_range range;
-    size_t own = 0;
+    const struct mapping *const all[] = {&u->local, &u->cluster};
 
-    while (own < u->mapped.len && strcmp(u->mapped.at[own].name, owner) != 0)
-        own++;
-    if (own == u->mapped.len)
-        return (struct user_range){0};
-    range = user_range_given(user_range_slot(u->mapped.at[own].uid));
-    for (size_t i = 0; i < u->mapped.len; i++) {
-        uid_t uid = u->mapped.at[i].uid;
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        for (size_t i = 0; i < all[k]->at.len; i++)
+            if (all[k]->at.at[i].uid == uid && strcmp(all[k]->at.at[i].name, but) != 0)
+                return &all[k]->at.at[i];
+    return NULL;
+}
 
-        if ((i < own && user_range_slot(uid) == user_range_slot(u->mapped.at[own].uid)) ||
-            (uid >= range.first && uid - range.first < range.count))
-            return (struct user_range){0};
+/* As the list was, if it cannot be kept. */
+static int mapped_add(struct users *u, struct mapping *m, const char *owner, uid_t uid, struct berth_err *err)
+{
+    struct mapped one = {.uid = uid}, *known = mapped_find(m, owner);
+    uid_t before = known ? known->uid : 0;
+    int rc;
+
+    if (!known && m->at.len == USERS_MAX)
+        return err_set(err, ENOSPC, "more than %d owners have run something on this node", USERS_MAX);
+    memcpy(one.name, owner, strlen(owner));
+    if (known)
+        known->uid = uid;
+    else
+        vec_push(&m->at, one);
+    rc = list_write(u, m);
+    if (rc == 0)
+        return 0;
+    if (known)
+        known->uid = before;
+    else
+        m->at.len--;
+    return err_set(err, -rc, "cannot keep the number of '%s' in '%s/%s': %s", owner, place_dir(u->place), m->file,
+                   strerror(-rc));
+}
+
+static int number_give(struct users *u, const char *owner, uid_t *ret, struct berth_err *err)
+{
+    struct mapped *known = mapped_find(&u->local, owner);
+    int rc = 0;
+
+    if (!known) {
+        while (number_is_known(u->next) || number_holder(u, u->next, owner))
+            u->next++;
+        rc = mapped_add(u, &u->local, owner, u->next, err);
+        known = rc == 0 ? mapped_find(&u->local, owner) : NULL;
+        u->next += rc == 0;
     }
+    if (known)
+        *ret = known->uid;
+    return rc;
+}
+
+/* Two owners whose numbers are far apart may have the same slot: then it is the earlier one's. And nobody's own
+ * number is in it. */
+static struct user_range range_find(const struct users *u, const char *owner, uid_t own)
+{
+    const struct mapping *const all[] = {&u->local, &u->cluster};
+    struct user_range range = user_range_given(user_range_slot(own));
+    bool before = true;
+
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        for (size_t i = 0; i < all[k]->at.len; i++) {
+            const struct mapped *m = &all[k]->at.at[i];
+            bool self = strcmp(m->name, owner) == 0;
+
+            before = before && !(self && m->uid == own);
+            if ((before && !self && user_range_slot(m->uid) == user_range_slot(own)) ||
+                (m->uid >= range.first && m->uid - range.first < range.count))
+                return (struct user_range){0};
+        }
     return range;
 }
 
-/* An account's range, unless it holds numbers that are, or may become, somebody else's of this agent's: owners' without an
- * account, the network half's. */
+/* ---- numbers of the cluster ---- */
+
+/* Waits for whoever moves files: one at a time, and nobody else of that owner meanwhile. */
+static void moving_wait(struct users *u, const char *owner, bool to_move)
+{
+    while (strcmp(u->moving, owner) == 0 || (to_move && u->moving[0]))
+        pthread_cond_wait(&u->moved, &u->lock);
+}
+
+/* Files first, then the number: a crash in between leaves the old number in the list, and all is done once more. */
+static int number_move(struct users *u, const char *owner, uid_t from, uid_t to, struct berth_err *err)
+{
+    const struct user_numbers before = {from, range_find(u, owner, from)}, after = {to, range_find(u, owner, to)};
+    int rc;
+
+    memcpy(u->moving, owner, strlen(owner) + 1);
+    pthread_mutex_unlock(&u->lock);
+    rc = user_move(u->place, owner, &before, &after, err);
+    pthread_mutex_lock(&u->lock);
+    u->moving[0] = '\0';
+    pthread_cond_broadcast(&u->moved);
+    return rc ? rc : mapped_add(u, &u->cluster, owner, to, err);
+}
+
+/* Whoever had the name before is somebody else, whose home nobody gets. */
+static int home_set_aside(const struct users *u, const char *owner, uid_t before, struct berth_err *err)
+{
+    char from[PLACE_PATH_MAX], to[PLACE_PATH_MAX];
+
+    (void)snprintf(from, sizeof from, "%s/homes/%s", place_dir(u->place), owner);
+    (void)snprintf(to, sizeof to, "%s/homes/.%s.%u", place_dir(u->place), owner, (unsigned)before);
+    if (rename(from, to) && errno != ENOENT)
+        return err_set(err, errno, "cannot set aside the home of the '%s' of before: %s", owner, strerror(errno));
+    return 0;
+}
+
+/* Is the number anybody else's on this machine? */
+static int number_check(const struct users *u, const struct user_ask *ask, struct berth_err *err)
+{
+    const struct mapped *other = number_holder(u, ask->uid, ask->owner);
+
+    if (other)
+        return err_set(
+            err, EEXIST,
+            "the cluster's number %u of '%s' is that of '%s' on this node; an administrator can set uid_first, or "
+            "--uid-first of the agent, to other numbers",
+            (unsigned)ask->uid, ask->owner, other->name);
+    if (number_is_known(ask->uid))
+        return err_set(
+            err, EEXIST,
+            "the cluster's number %u of '%s' is that of an account or a group of this node; an administrator can set "
+            "uid_first to other numbers",
+            (unsigned)ask->uid, ask->owner);
+    return 0;
+}
+
+/* Of something that is about to be started. */
+static int number_launch(struct users *u, const struct user_ask *ask, struct user *ret, struct berth_err *err)
+{
+    struct mapped *cluster = mapped_find(&u->cluster, ask->owner), *local = mapped_find(&u->local, ask->owner);
+    int rc;
+
+    if (cluster && cluster->uid == ask->uid) {
+        ret->uid = ask->uid;
+        return 0;
+    }
+    if (cluster && cluster->uid > ask->uid)
+        return err_set(err, ESTALE, "'%s' of the number %u is an earlier user of that name", ask->owner,
+                       (unsigned)ask->uid);
+    rc = number_check(u, ask, err);
+    if (rc)
+        return rc;
+    if (!cluster && local &&
+        (!ask->alone || local->in_use || user_lives(local->uid, range_find(u, ask->owner, local->uid)))) {
+        local->in_use = true;
+        ret->uid = local->uid;
+        ret->old_number = true;
+        return 0;
+    }
+    ret->uid = ask->uid;
+    if (!cluster && local)
+        return number_move(u, ask->owner, local->uid, ask->uid, err);
+    rc = cluster ? home_set_aside(u, ask->owner, cluster->uid, err) : 0;
+    return rc ? rc : mapped_add(u, &u->cluster, ask->owner, ask->uid, err);
+}
+
+static int number_find(struct users *u, const struct user_ask *ask, struct user *ret, struct berth_err *err)
+{
+    const struct mapped *cluster, *local;
+
+    moving_wait(u, ask->owner, ask->uid && ask->launch && ask->alone);
+    cluster = mapped_find(&u->cluster, ask->owner);
+    local = mapped_find(&u->local, ask->owner);
+    if (ask->uid && ask->launch)
+        return number_launch(u, ask, ret, err);
+    if (!ask->uid && !cluster)
+        return number_give(u, ask->owner, &ret->uid, err);
+    /* Of something that was started: with the number of before, or with this one. */
+    ret->uid = !ask->uid ? cluster->uid : !cluster && local ? local->uid : ask->uid;
+    return 0;
+}
+
+void users_rest(struct users *u, const char *owner)
+{
+    pthread_mutex_lock(&u->lock);
+    struct mapped *local = mapped_find(&u->local, owner);
+    if (local)
+        local->in_use = false;
+    pthread_mutex_unlock(&u->lock);
+}
+
+/* An account's range, unless it holds numbers that are, or may become, somebody else's of this agent's: owners'
+ * without an account, the network half's. */
 static struct user_range range_apart(const struct users *u, struct user_range range)
 {
+    const struct mapping *const all[] = {&u->local, &u->cluster};
     bool apart = (uint64_t)range.first + range.count < u->first || range.first >= (uint64_t)u->first + USERS_MAX;
 
-    for (size_t i = 0; apart && i < u->mapped.len; i++)
-        apart = u->mapped.at[i].uid < range.first || u->mapped.at[i].uid - range.first >= range.count;
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        for (size_t i = 0; apart && i < all[k]->at.len; i++)
+            apart = all[k]->at.at[i].uid < range.first || all[k]->at.at[i].uid - range.first >= range.count;
     return apart ? range : (struct user_range){0};
 }
 
@@ -225,24 +416,31 @@ static int home_make(const struct user *user, struct berth_err *err)
     return 0;
 }
 
-int users_find(struct users *u, const char *owner, struct user *ret, struct berth_err *err)
+static int account_ask(struct users *u, const char *owner, struct user *ret, struct berth_err *err)
+{
+    struct user account = {0};
+    int rc = account_find(owner, u->accounts, &account, err);
+
+    if (rc)
+        return rc;
+    pthread_mutex_lock(&u->lock);
+    account.uids = range_apart(u, account.uids);
+    account.gids = range_apart(u, account.gids);
+    pthread_mutex_unlock(&u->lock);
+    *ret = account;
+    return 0;
+}
+
+int users_ask(struct users *u, const struct user_ask *ask, struct user *ret, struct berth_err *err)
 {
     struct user found = {0};
+    const char *owner = ask->owner;
     int rc;
 
     if (strlen(owner) >= sizeof found.name || strpbrk(owner, " \n") || place_path(u->place, "homes", owner, found.home))
         return err_set(err, EINVAL, "'%s' cannot be the name of an owner", owner);
-    if (u->accounts && geteuid() == 0) {
-        struct user account = {0};
-
-        rc = account_find(owner, &account, err);
-        if (rc == 0) {
-            pthread_mutex_lock(&u->lock);
-            account.uids = range_apart(u, account.uids);
-            account.gids = range_apart(u, account.gids);
-            pthread_mutex_unlock(&u->lock);
-            *ret = account;
-        }
+    if (u->accounts && geteuid() == 0 && !ask->no_account) {
+        rc = account_ask(u, owner, ret, err);
         if (rc != -ENOENT)
             return rc;
     }
@@ -251,17 +449,23 @@ int users_find(struct users *u, const char *owner, struct user *ret, struct bert
     found.gid = getegid();
     if (geteuid() == 0) {
         pthread_mutex_lock(&u->lock);
-        rc = number_give(u, owner, &found.uid, err);
-        found.uids = found.gids = range_find(u, owner);
+        rc = number_find(u, ask, &found, err);
+        if (rc == 0)
+            found.uids = found.gids = range_find(u, owner, found.uid);
         pthread_mutex_unlock(&u->lock);
         if (rc)
             return rc;
         found.gid = (gid_t)found.uid;
         found.given = true;
     }
-    rc = home_make(&found, err);
+    rc = ask->launch ? home_make(&found, err) : 0;
     if (rc)
         return rc;
     *ret = found;
     return 0;
+}
+
+int users_find(struct users *u, const char *owner, struct user *ret, struct berth_err *err)
+{
+    return users_ask(u, &(struct user_ask){.owner = owner, .launch = true}, ret, err);
 }

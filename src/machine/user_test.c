@@ -1,6 +1,8 @@
 #include "machine/user.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <sys/mount.h>
 
 #include "machine/launch_kit_test.h"
 
@@ -16,7 +18,7 @@ static void numbers_are_kept(void **state)
         print_message("skip: only root can give users numbers\n");
         skip();
     }
-    assert_int_equal(users_open(k->place, false, 0, &u, &err), 0);
+    assert_int_equal(users_open(k->place, NULL, 0, &u, &err), 0);
     assert_int_equal(users_find(u, "ann", &a, &err), 0);
     assert_int_equal(users_find(u, "bob.x", &b, &err), 0);
     assert_true(a.uid >= 200000);
@@ -29,7 +31,7 @@ static void numbers_are_kept(void **state)
     assert_int_equal(st.st_mode & 07777, 0700);
     users_free(u);
     /* Another start of the range does not move those who have one, and gives nobody the same. */
-    assert_int_equal(users_open(k->place, false, a.uid, &u, &err), 0);
+    assert_int_equal(users_open(k->place, NULL, a.uid, &u, &err), 0);
     assert_int_equal(users_find(u, "bob.x", &again, &err), 0);
     assert_int_equal(again.uid, b.uid);
     assert_int_equal(users_find(u, "eve", &again, &err), 0);
@@ -74,7 +76,7 @@ static void one_number_each_whoever_asks(void **state)
         print_message("skip: only root can give users numbers\n");
         skip();
     }
-    assert_int_equal(users_open(k->place, false, 0, &u, &err), 0);
+    assert_int_equal(users_open(k->place, NULL, 0, &u, &err), 0);
     for (size_t t = 0; t < THREADS; t++) {
         asking[t].users = u;
         assert_int_equal(pthread_create(&asking[t].thread, NULL, ask, &asking[t]), 0);
@@ -116,7 +118,7 @@ static void further_numbers_are_ones_own(void **state)
     }
     assert_int_equal(file_write(dir, "users", list, strlen(list), false), 0);
     close(dir);
-    assert_int_equal(users_open(k->place, false, 0, &u, &err), 0);
+    assert_int_equal(users_open(k->place, NULL, 0, &u, &err), 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_int_equal(users_find(u, rows[i].owner, &user, &err), 0);
         assert_int_equal(user.uids.count, rows[i].first ? 65535 : 0);
@@ -137,7 +139,7 @@ static void accounts_where_wished(void **state)
         print_message("skip: only root can run things as others\n");
         skip();
     }
-    assert_int_equal(users_open(k->place, true, 0, &u, &err), 0);
+    assert_int_equal(users_open(k->place, "nogroup", 0, &u, &err), 0);
     assert_int_equal(users_find(u, "nobody", &user, &err), 0);
     assert_int_equal(user.uid, 65534);
     assert_string_equal(user.home, "/nonexistent");
@@ -145,12 +147,274 @@ static void accounts_where_wished(void **state)
     assert_int_equal(users_find(u, "no-such-account", &user, &err), 0);
     assert_true(user.uid >= 200000);
     users_free(u);
-    assert_int_equal(users_open(k->place, false, 0, &u, &err), 0);
+    assert_int_equal(users_open(k->place, NULL, 0, &u, &err), 0);
     assert_int_equal(users_find(u, "nobody", &user, &err), 0);
     assert_true(user.uid >= 200000);
     assert_int_equal(users_find(u, "root", &user, &err), 0);
     assert_true(user.uid >= 200000);
     users_free(u);
+}
+
+static void put(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Accounts of this process's own, until it ends. */
+static void etc_shown(const struct kit *k, const char *name, const char *text)
+{
+    char from[128], at[64];
+    (void)snprintf(from, sizeof from, "%s/%s", k->root, name);
+    (void)snprintf(at, sizeof at, "/etc/%s", name);
+    put(from, text);
+    assert_int_equal(mount(from, at, NULL, MS_BIND, NULL), 0);
+}
+
+static void accounts_of_people_alone(void **state)
+{
+    static const struct {
+        const char *owner;
+        int rc;
+        const char *says;
+    } rows[] = {
+        {"ann",      0,      NULL                        },
+        {"prime",    0,      NULL                        }, /* it is her first group */
+        {"rabbitmq", -EPERM, "an account of the system"  },
+        {"last",     -EPERM, "an account of the system"  },
+        {"wheel",    -EPERM, "root's group"              },
+        {"toor",     -EPERM, "is root here"              },
+        {"bob",      -EPERM, "not in the group 'cluster'"},
+    };
+    struct kit *k = *state;
+    struct users *u;
+    struct user user;
+    struct berth_err err;
+
+    if (getuid() != 0 || unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)) {
+        print_message("skip: only root can show itself other accounts\n");
+        skip();
+    }
+    etc_shown(k, "passwd",
+              "root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\nprime:x:1001:3000::/:/bin/sh\n"
+              "rabbitmq:x:105:3000::/:/bin/sh\nlast:x:999:999::/:/bin/sh\nwheel:x:1002:0::/:/bin/sh\n"
+              "toor:x:0:3000::/:/bin/sh\nbob:x:1003:1003::/:/bin/sh\n");
+    etc_shown(k, "group", "root:x:0:ann\ncluster:x:3000:ann,rabbitmq,last,wheel\nbob:x:1003:\n");
+    assert_int_equal(users_open(k->place, "cluster", 0, &u, &err), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int rc = users_find(u, rows[i].owner, &user, &err);
+        if (rc != rows[i].rc || (rc && !strstr(err.text, rows[i].says)))
+            fail_msg("%s: %d, %s", rows[i].owner, rc, rc ? err.text : "");
+        if (rc == 0)
+            assert_false(user.given);
+    }
+    /* A name that a manager of one group made is no account's. */
+    const struct user_ask made = {.owner = "ann", .no_account = true, .launch = true};
+    assert_int_equal(users_ask(u, &made, &user, &err), 0);
+    assert_true(user.given && user.uid >= 200000);
+    users_free(u);
+    assert_int_equal(users_open(k->place, "no-such-group", 0, &u, &err), 0);
+    assert_int_equal(users_find(u, "ann", &user, &err), -EPERM);
+    users_free(u);
+    assert_int_equal(umount2("/etc/group", MNT_DETACH), 0);
+    assert_int_equal(umount2("/etc/passwd", MNT_DETACH), 0);
+}
+
+/* ---- numbers of the cluster ---- */
+
+static int ask_for(struct users *u, const char *owner, uid_t uid, bool alone, struct user *ret, struct berth_err *err)
+{
+    return users_ask(u, &(struct user_ask){.owner = owner, .uid = uid, .launch = true, .alone = alone}, ret, err);
+}
+
+static uid_t owner_of(const struct kit *k, const char *name)
+{
+    char path[256];
+    struct stat st;
+    (void)snprintf(path, sizeof path, "%s/%s", k->root, name);
+    if (lstat(path, &st))
+        fail_msg("%s: %s", path, strerror(errno));
+    assert_int_equal(st.st_uid, st.st_gid);
+    return st.st_uid;
+}
+
+static void put_for(const struct kit *k, const char *name, uid_t uid)
+{
+    char path[256];
+    (void)snprintf(path, sizeof path, "%s/%s", k->root, name);
+    size_t len = strlen(path);
+    if (path[len - 1] == '/')
+        assert_int_equal(mkdir(path, 0755), 0);
+    else
+        put(path, "x");
+    assert_int_equal(lchown(path, uid, uid), 0);
+}
+
+/* Homes and volumes that were made with a number of the node's own. */
+static void files_follow_their_owner(void **state)
+{
+    struct kit *k = *state;
+    struct users *u;
+    struct user ann, bob, user;
+    struct berth_err err = {0};
+    char path[256];
+
+    if (getuid() != 0) {
+        print_message("skip: only root can give users numbers\n");
+        skip();
+    }
+    assert_int_equal(users_open(k->place, NULL, 0, &u, &err), 0);
+    assert_int_equal(users_find(u, "bob", &bob, &err), 0);
+    assert_int_equal(users_find(u, "ann", &ann, &err), 0);
+    assert_int_equal(ann.uid, 200001);
+    put_for(k, "homes/ann/a", ann.uid);
+    put_for(k, "homes/ann/of-bob", bob.uid);
+    put_for(k, "homes/ann/in-container", ann.uids.first + 32);
+    put_for(k, "homes/ann/deep/", ann.uid);
+    put_for(k, "homes/ann/deep/er", ann.uid);
+    put_for(k, "volumes/data.ann/", ann.uid);
+    put_for(k, "volumes/data.ann/of-bob", bob.uid);
+    put_for(k, "volumes/data.bob/", bob.uid);
+    put_for(k, "volumes/data.bob/of-ann", ann.uid);
+    put_for(k, "outside", ann.uid);
+    (void)snprintf(path, sizeof path, "%s/homes/ann/link", k->root);
+    assert_int_equal(symlink("../../outside", path), 0);
+    assert_int_equal(lchown(path, ann.uid, ann.uid), 0);
+    (void)snprintf(path, sizeof path, "%s/volumes/evil", k->root);
+    assert_int_equal(symlink("/etc", path), 0);
+
+    /* Something of her runs: as before, until nothing does. */
+    assert_int_equal(ask_for(u, "ann", 300007, false, &user, &err), 0);
+    assert_true(user.old_number);
+    assert_int_equal(user.uid, ann.uid);
+    assert_int_equal(ask_for(u, "ann", 300007, true, &user, &err), 0); /* was on its way before the other one */
+    assert_int_equal(user.uid, ann.uid);
+    assert_int_equal(owner_of(k, "homes/ann/a"), ann.uid);
+    users_rest(u, "ann");
+    assert_int_equal(ask_for(u, "ann", 300007, true, &user, &err), 0);
+    assert_false(user.old_number);
+    assert_int_equal(user.uid, 300007);
+    assert_int_equal(user.gid, 300007);
+    static const char *const hers[] = {
+        "homes/ann",      "homes/ann/a",      "homes/ann/deep",         "homes/ann/deep/er",
+        "homes/ann/link", "volumes/data.ann", "volumes/data.bob/of-ann"};
+    for (size_t i = 0; i < sizeof hers / sizeof *hers; i++)
+        if (owner_of(k, hers[i]) != 300007)
+            fail_msg("%s: %u", hers[i], owner_of(k, hers[i]));
+    assert_int_equal(owner_of(k, "homes/ann/in-container"), user.uids.first + 32);
+    assert_int_not_equal(user.uids.first, ann.uids.first);
+    assert_int_equal(owner_of(k, "homes/ann/of-bob"), bob.uid);
+    assert_int_equal(owner_of(k, "volumes/data.ann/of-bob"), bob.uid);
+    assert_int_equal(owner_of(k, "volumes/data.bob"), bob.uid);
+    assert_int_equal(owner_of(k, "outside"), ann.uid); /* through a link */
+    users_free(u);
+
+    /* It stays so, whatever the daemon says or does not say; and the number of before is nobody's. */
+    assert_int_equal(users_open(k->place, NULL, 0, &u, &err), 0);
+    assert_int_equal(users_find(u, "ann", &user, &err), 0);
+    assert_int_equal(user.uid, 300007);
+    assert_int_equal(users_find(u, "new", &user, &err), 0);
+    assert_int_equal(user.uid, 200002);
+    assert_int_equal(ask_for(u, "new", 300007, true, &user, &err), -EEXIST); /* ann's */
+    assert_int_equal(ask_for(u, "zoe", 200001, true, &user, &err), -EEXIST); /* ann's of before */
+    users_free(u);
+}
+
+/* As after a crash in the middle: some files have the new number, the list has the old one. */
+static void a_move_is_done_again(void **state)
+{
+    struct kit *k = *state;
+    struct users *u;
+    struct user user;
+    struct berth_err err;
+
+    if (getuid() != 0) {
+        print_message("skip: only root can give users numbers\n");
+        skip();
+    }
+    assert_int_equal(users_open(k->place, NULL, 0, &u, &err), 0);
+    assert_int_equal(users_find(u, "ann", &user, &err), 0);
+    put_for(k, "homes/ann/done", 300000);
+    put_for(k, "homes/ann/yet", user.uid);
+    users_free(u);
+    assert_int_equal(users_open(k->place, NULL, 0, &u, &err), 0);
+    assert_int_equal(ask_for(u, "ann", 300000, true, &user, &err), 0);
+    assert_int_equal(owner_of(k, "homes/ann/done"), 300000);
+    assert_int_equal(owner_of(k, "homes/ann/yet"), 300000);
+    assert_int_equal(owner_of(k, "homes/ann"), 300000);
+    users_free(u);
+}
+
+/* A user who was deleted and made again is another one. */
+static void another_of_that_name_gets_nothing(void **state)
+{
+    struct kit *k = *state;
+    struct users *u;
+    struct user user;
+    struct berth_err err;
+    char path[256];
+
+    if (getuid() != 0) {
+        print_message("skip: only root can give users numbers\n");
+        skip();
+    }
+    assert_int_equal(users_open(k->place, NULL, 0, &u, &err), 0);
+    assert_int_equal(ask_for(u, "ann", 300000, true, &user, &err), 0);
+    put_for(k, "homes/ann/secret", 300000);
+    assert_int_equal(ask_for(u, "ann", 300009, true, &user, &err), 0);
+    assert_int_equal(user.uid, 300009);
+    (void)snprintf(path, sizeof path, "%s/homes/ann/secret", k->root);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(owner_of(k, "homes/.ann.300000/secret"), 300000);
+    assert_int_equal(ask_for(u, "ann", 300000, true, &user, &err), -ESTALE);
+    /* What is left of the one of before is looked for by that one's number. */
+    assert_int_equal(users_ask(u, &(struct user_ask){.owner = "ann", .uid = 300000}, &user, &err), 0);
+    assert_int_equal(user.uid, 300000);
+    assert_int_equal(owner_of(k, "homes/ann"), 300009);
+    users_free(u);
+}
+
+/* Two nodes with other histories. */
+static void every_node_has_the_same_number(void **state)
+{
+    struct kit *k = *state;
+    struct berth_err err;
+    struct user first, second;
+    struct place *place = NULL;
+    struct users *one, *two;
+    char root[96];
+
+    if (getuid() != 0) {
+        print_message("skip: only root can give users numbers\n");
+        skip();
+    }
+    (void)snprintf(root, sizeof root, "%s/other", k->root);
+    assert_int_equal(mkdir(root, 0755), 0);
+    assert_int_equal(place_open(root, &place, &err), 0);
+    assert_int_equal(users_open(k->place, NULL, 0, &one, &err), 0);
+    assert_int_equal(users_open(place, NULL, 0, &two, &err), 0);
+    assert_int_equal(users_find(one, "ann", &first, &err), 0);
+    assert_int_equal(users_find(two, "bob", &second, &err), 0);
+    assert_int_equal(first.uid, second.uid); /* as it was: two people, one number */
+    static const char *const owners[] = {"bob", "ann", "eve"};
+    for (uid_t i = 0; i < 3; i++) {
+        assert_int_equal(ask_for(one, owners[i], 300000 + i, true, &first, &err), 0);
+        assert_int_equal(ask_for(two, owners[2 - i], 300000 + (2 - i), true, &second, &err), 0);
+        assert_int_equal(first.uid, 300000 + i);
+        assert_int_equal(second.uid, 300000 + (2 - i));
+    }
+    for (uid_t i = 0; i < 3; i++) {
+        assert_int_equal(ask_for(one, owners[i], 300000 + i, true, &first, &err), 0);
+        assert_int_equal(ask_for(two, owners[i], 300000 + i, true, &second, &err), 0);
+        assert_int_equal(first.uid, second.uid);
+        assert_memory_equal(&first.uids, &second.uids, sizeof first.uids); /* in containers, too */
+        assert_int_equal(first.uids.count, 65535);
+    }
+    users_free(one);
+    users_free(two);
+    place_free(place);
 }
 
 static void names_that_are_none(void **state)
@@ -162,7 +426,7 @@ static void names_that_are_none(void **state)
     struct berth_err err;
     char longest[80];
 
-    assert_int_equal(users_open(k->place, false, 0, &u, &err), 0);
+    assert_int_equal(users_open(k->place, NULL, 0, &u, &err), 0);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(users_find(u, bad[i], &user, &err), -EINVAL);
     memset(longest, 'x', sizeof longest - 1);
@@ -183,7 +447,7 @@ static void home_is_a_folder(void **state)
 
     (void)snprintf(home, sizeof home, "%s/homes/mallory", k->root);
     assert_int_equal(symlink("/etc", home), 0);
-    assert_int_equal(users_open(k->place, false, 0, &u, &err), 0);
+    assert_int_equal(users_open(k->place, NULL, 0, &u, &err), 0);
     assert_true(users_find(u, "mallory", &user, &err) < 0);
     assert_int_equal(stat("/etc", &st), 0);
     assert_int_equal(st.st_uid, 0);
@@ -202,7 +466,7 @@ static void damaged_list_is_refused(void **state)
 
         assert_int_equal(file_write(dir, "users", bad[i], strlen(bad[i]), false), 0);
         close(dir);
-        assert_int_equal(users_open(k->place, false, 0, &u, &err), -EINVAL);
+        assert_int_equal(users_open(k->place, NULL, 0, &u, &err), -EINVAL);
     }
 }
 
@@ -213,6 +477,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_number_each_whoever_asks, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(further_numbers_are_ones_own, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(accounts_where_wished, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(accounts_of_people_alone, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(files_follow_their_owner, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_move_is_done_again, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(another_of_that_name_gets_nothing, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(every_node_has_the_same_number, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(names_that_are_none, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(home_is_a_folder, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(damaged_list_is_refused, kit_setup, kit_teardown),

@@ -281,9 +281,10 @@ struct quota_doc {
 struct user_doc {
     struct doc_meta meta;
     const char *group, *role;
-    bool disabled;
+    bool disabled, account;
     int32_t level;
     uint32_t weight; /* 0: 1 */
+    uint32_t uid;    /* 0: none yet */
     struct quota_doc quota;
 };
 

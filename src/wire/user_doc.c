@@ -45,6 +45,11 @@ static const struct key user_rows[] = {
         .at = AT(weight)),
     KEY("quota", "{`limits`, `guarantees`, `admitted`, `totals`}", "what all its work together may have", quota_read,
         .at = AT(quota)),
+    KEY("account", "true or false",
+        "whether nodes with `--accounts` may run its work as the account of its name; decided when the user is made, and "
+        "false of users whom managers of one group make",
+        bool_read, .at = AT(account)),
+    KEY("uid", "whole number", "its number on every node; the daemon's", u32_read, .at = AT(uid)),
 };
 #undef AT
 static KEY_TABLE(user_keys, "user", user_rows);
@@ -73,7 +78,7 @@ const struct key_table *const token_tables[] = {&token_keys, &identity_keys, &me
 
 int user_doc_read(const json_t *doc, struct arena *arena, struct user_doc *ret, struct berth_err *err)
 {
-    struct user_doc d = {0};
+    struct user_doc d = {.account = true};
     int rc = document_fill(doc, arena, &user_keys, &d, &d.meta, err);
     if (rc == 0)
         *ret = d;

@@ -1,0 +1,102 @@
+#include "machine/user_move.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "machine/mount_tree.h"
+
+struct move {
+    const struct user_numbers *from, *to;
+};
+
+/* The number that stands for this one now. */
+static uint32_t moved(const struct move *m, uint32_t number)
+{
+    const struct user_range *from = &m->from->more, *to = &m->to->more;
+    if (number == m->from->own)
+        return m->to->own;
+    if (number >= from->first && number - from->first < from->count && number - from->first < to->count)
+        return to->first + (number - from->first);
+    return number;
+}
+
+/* What the descriptor is of, so that nothing else can take its place between the look and the change. */
+static int number_change(const struct move *m, int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    uid_t uid = moved(m, st.st_uid);
+    gid_t gid = moved(m, st.st_gid);
+    if (uid == st.st_uid && gid == st.st_gid)
+        return 0;
+    return fchownat(fd, "", uid, gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+}
+
+static int entry_move(void *ctx, int folder, const char *name)
+{
+    CLEANUP(close_fd) int fd = openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : -errno;
+    return number_change(ctx, fd);
+}
+
+/* What is in it before itself: a folder that has its new number is done. */
+static int folder_move(struct move *m, int parent, const char *name)
+{
+    CLEANUP(close_fd) int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : -errno;
+    int rc = tree_each(fd, entry_move, m);
+    if (rc == 0)
+        rc = number_change(m, fd);
+    return rc == 0 && syncfs(fd) < 0 ? -errno : rc;
+}
+
+static void dir_cleanup(DIR **d)
+{
+    if (*d)
+        (void)closedir(*d);
+}
+
+static int volumes_move(struct move *m, const char *path, struct berth_err *err)
+{
+    CLEANUP(dir) DIR *dir = opendir(path);
+    const struct dirent *e;
+    int rc = 0;
+    if (!dir)
+        return errno == ENOENT ? 0 : err_set(err, errno, "cannot read %s: %s", path, strerror(errno));
+    while (rc == 0 && (e = readdir(dir))) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        rc = folder_move(m, dirfd(dir), e->d_name);
+        if (rc < 0)
+            (void)err_set(err, -rc, "the volume %s cannot be given to the number %u: %s", e->d_name,
+                          (unsigned)m->to->own, strerror(-rc));
+    }
+    return rc;
+}
+
+int user_move(struct place *p, const char *home, const struct user_numbers *from, const struct user_numbers *to,
+              struct berth_err *err)
+{
+    struct move m = {from, to};
+    char path[PLACE_PATH_MAX];
+    (void)snprintf(path, sizeof path, "%s/volumes", place_dir(p));
+    int rc = volumes_move(&m, path, err);
+    if (rc < 0)
+        return rc;
+    (void)snprintf(path, sizeof path, "%s/homes", place_dir(p));
+    CLEANUP(close_fd) int homes = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    rc = homes < 0 ? -errno : folder_move(&m, homes, home);
+    return rc < 0 ? err_set(err, -rc, "the home of '%s' cannot be given to the number %u: %s", home, (unsigned)to->own,
+                            strerror(-rc))
+                  : 0;
+}
