@@ -162,6 +162,31 @@ def clocks_jump_and_nothing_expires():
         wait_for("the same runs in the end", lambda: running(c) == before)
 
 
+WRONG_S = 14  # less than a lease
+
+
+@case
+def a_clock_that_is_weeks_ahead_for_a_while_leaves_nothing_behind():
+    skip_unless("cc")
+    with ClockCluster(2) as c:
+        limited = c.job(SLEEP, name="limited", time_limit="1h")
+        c.wait_state("jobs", limited, "running")
+        before = wait_for("it runs", lambda: sum(map(len, running(c).values())) and running(c))
+        assert "alarm" not in c.berth("status")
+        c.clocks["berthd"].set(20 * DAY_S)  # certificates of agents are good for two weeks
+        wait_for("the alarm", lambda: "clock" in [a["alarm"] for a in c.get("/v1/alarms")["items"]])
+        assert "ahead of the time that berthd goes by" in c.berth("status")
+        assert [e for e in c.get("/v1/events?limit=500")["items"] if e["type"] == "Alarm"]
+        time.sleep(WRONG_S)
+        c.clocks["berthd"].set(0)
+        after = c.app(name="after", command=SLEEP, replicas=2, max_per_node=1)
+        wait_for("both nodes are heard again, though berthd was not started anew",
+                 lambda: c.get(f"/v1/apps/{after}")["status"]["ready"] == 2)
+        assert not c.lost_ever(), c.lost_ever()
+        assert c.state("jobs", limited) == "running" and all(set(before[n]) <= set(running(c)[n]) for n in before)
+        wait_for("the alarm is over", lambda: not c.get("/v1/alarms")["items"])
+
+
 class ClockCluster(NetCluster):
     """The daemon and n1 have clocks of their own."""
 

@@ -254,6 +254,7 @@ static const struct row rows[] = {
     {"GET",    "/openapi.json",                   "public",  NOTHING,  "",       NULL,                                                     ""         },
     {"POST",   "/v1/schedule",                    "cluster", NOTHING,  "",       NULL,                                                     ""         },
     {"GET",    "/v1/why/{kind}/{id}",             "cluster", APP,      "read",   NULL,                                                     ""         },
+    {"GET",    "/v1/alarms",                      "cluster", NOTHING,  "",       NULL,                                                     ""         },
     {"GET",    "/v1/events",                      "read",    NOTHING,  "",       NULL,                                                     ""         },
     {"GET",    "/v1/audit",                       "audit",   NOTHING,  "",       NULL,                                                     ""         },
     {"GET",    "/v1/audit/{seq}",                 "audit",   NOTHING,  "",       NULL,                                                     ""         },

@@ -68,6 +68,12 @@ static int64_t env_steady(void *ctx)
     return clock_read(CLOCK_MONOTONIC);
 }
 
+static int64_t env_boot(void *ctx)
+{
+    (void)ctx;
+    return clock_read(CLOCK_BOOTTIME);
+}
+
 /* Without randomness there are no secrets, so nothing may go on. */
 static void env_random(void *ctx, void *buf, size_t len)
 {
@@ -488,6 +494,7 @@ static int daemon_start(struct daemon *d, FILE *ready, struct berth_err *err)
         .ctx = d,
         .clock_ns = env_clock,
         .steady_ns = env_steady,
+        .boot_ns = env_boot,
         .random = env_random,
         .run = env_run,
         .run_slow = env_run_slow,

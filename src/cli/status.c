@@ -21,12 +21,14 @@ enum { WORK_KINDS = sizeof work_kinds / sizeof work_kinds[0] };
 struct overview {
     bool part;     /* there may be work of others, not to be seen */
     json_t *nodes; /* NULL: not to be seen */
+    json_t *alarms;
     json_t *work[WORK_KINDS];
 };
 
 static void overview_cleanup(struct overview *o)
 {
     json_decref(o->nodes);
+    json_decref(o->alarms);
     for (size_t i = 0; i < WORK_KINDS; i++)
         json_decref(o->work[i]);
 }
@@ -44,6 +46,16 @@ static int sees_part(struct api *a, bool *ret)
     return EXIT_OK;
 }
 
+/* A daemon of an earlier version has none. */
+static void alarms_get(struct api *a, struct overview *o)
+{
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    struct api_trouble trouble;
+
+    if (api_try(a, &(struct api_request){.method = "GET", .path = "/v1/alarms"}, &answer, &trouble) == EXIT_OK)
+        o->alarms = json_incref(json_object_get(answer.body, "items"));
+}
+
 /* Who may not see the nodes still sees the own work. */
 static int overview_get(struct api *a, struct overview *o)
 {
@@ -57,6 +69,8 @@ static int overview_get(struct api *a, struct overview *o)
         rc = EXIT_OK;
     else
         return api_tell(a, &trouble);
+    if (rc == EXIT_OK && o->nodes)
+        alarms_get(a, o);
     if (rc == EXIT_OK)
         rc = sees_part(a, &o->part);
     for (size_t i = 0; i < WORK_KINDS && rc == EXIT_OK; i++) {
@@ -209,6 +223,14 @@ static void alarm_print(const struct cli *cli, const struct overview *o)
         fprintf(cli->out,
                 "  %salarm%s    %zu nodes are lost, more than a third: nothing is replaced; look at the network\n",
                 cli_paint(cli, COLOR_RED), cli_paint(cli, COLOR_NONE), lost);
+    size_t i;
+    json_t *alarm;
+    json_array_foreach(o->alarms, i, alarm)
+    {
+        const char *text = json_string_value(json_object_get(alarm, "text"));
+        fprintf(cli->out, "  %salarm%s    %s\n", cli_paint(cli, COLOR_RED), cli_paint(cli, COLOR_NONE),
+                text ? text : "");
+    }
 }
 
 static bool waits(const json_t *item)
@@ -313,8 +335,8 @@ static json_t *overview_json(const struct overview *o)
         json_object_set_new(capacity, resources[r],
                             json_pack("{s:f, s:f}", "promised", usage.used / unit, "allocatable", usage.total / unit));
     }
-    return json_pack("{s:o, s:b, s:o, s:o, s:o}", "nodes", states_count(o->nodes), "alarm", alarming(o, &i), "capacity",
-                     capacity, "work", work, "pending", pending);
+    return json_pack("{s:o, s:b, s:O*, s:o, s:o, s:o}", "nodes", states_count(o->nodes), "alarm", alarming(o, &i),
+                     "alarms", o->alarms, "capacity", capacity, "work", work, "pending", pending);
 }
 
 static int run(struct cli *cli, const void *values, const struct operands *operands)

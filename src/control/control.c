@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/plant.h"
 #include "control/commit.h"
 #include "control/control_parts.h"
 #include "control/idempotency.h"
@@ -16,35 +15,6 @@
 #include "wire/queue_doc.h"
 
 enum { SECOND = 1000000000, SWEEP_S = 60, LOOKED_AT = 1000 };
-
-static bool some_node_is_lost(const struct state *s)
-{
-    size_t len;
-    const struct object *const *nodes = state_list(s, KIND_NODE, &len);
-    for (size_t i = 0; i < len; i++)
-        if (nodes[i]->node->state == BERTH_NODE_LOST)
-            return true;
-    return false;
-}
-
-/* The agent of a lost node counts its fence by a steady clock, and so must this: a wall clock that jumps ahead is followed
- * when no node is lost. One that jumps back is approached slowly. */
-int64_t control_now_ns(struct control *c)
-{
-    const int64_t jump_ns = 2 * (int64_t)SECOND;
-    int64_t wall_ns = c->env.clock_ns(c->env.ctx), steady_ns = c->env.steady_ns(c->env.ctx);
-    int64_t passed_ns = steady_ns - c->now_steady_ns, expected_ns = c->now_ns + passed_ns;
-    if (PLANTED(CLOCK_JUMPS))
-        return c->now_ns = wall_ns;
-    if (c->now_ns && wall_ns > expected_ns + jump_ns && some_node_is_lost(c->state))
-        c->now_ns = expected_ns;
-    else if (c->now_ns && wall_ns < expected_ns - jump_ns)
-        c->now_ns += passed_ns / 10 * 9;
-    else if (wall_ns > c->now_ns)
-        c->now_ns = wall_ns;
-    c->now_steady_ns = steady_ns;
-    return c->now_ns;
-}
 
 struct state *control_state(struct control *c)
 {
@@ -322,7 +292,8 @@ void control_tick(struct control *c)
 {
     /* One that is stopping hears no reports, so it declares nobody lost, and leaves nothing in the store's queue. */
     int64_t steady_ns = c->env.steady_ns(c->env.ctx), next = c->stopping ? INT64_MAX : leases_expire(c, steady_ns);
-    watch_hub_tick(c->hub, control_now_ns(c), steady_ns);
+    clock_tick(c);
+    watch_hub_tick(c->hub, control_wall_ns(c), steady_ns);
     relay_tick(c->relay, steady_ns);
     if (!c->stopping)
         routes_step(c, steady_ns);

@@ -12,6 +12,7 @@ struct control_env {
     void *ctx;
     int64_t (*clock_ns)(void *ctx);  /* since 1970; may jump */
     int64_t (*steady_ns)(void *ctx); /* never goes back; leases, rate limits, timers */
+    int64_t (*boot_ns)(void *ctx);   /* the same, and goes on while the machine sleeps; NULL: as steady_ns */
     void (*random)(void *ctx, void *buf, size_t len);
     /* Runs `work` somewhere and `after` on this thread, now or later. */
     void (*run)(void *ctx, void (*work)(void *), void (*after)(void *), void *arg);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "base/vec.h"
+#include "control/alarm.h"
+#include "control/clock.h"
 #include "control/control.h"
 #include "control/cron.h"
 #include "control/event.h"
@@ -60,8 +62,10 @@ struct control {
     struct reads *reads;
     struct sealer *sealer; /* NULL: the log stays as it is */
     struct control_agents agents;
-    int64_t now_ns;        /* the latest that any decision was made at */
-    int64_t now_steady_ns; /* when that was, by the steady clock */
+    int64_t now_ns;         /* the latest that any decision was made at */
+    int64_t now_clock_ns;   /* when that was, by a clock that does not jump (clock.h) */
+    int64_t clock_ahead_ns; /* of the wall clock before now_ns; 0: they agree */
+    struct alarm_state alarms[ALARMS];
     int64_t swept_ns;      /* steady: when the housekeeping last ran */
     size_t swept[KINDS];   /* where it goes on, of kinds of which it looks at some at a time */
     size_t calls;          /* not yet answered */
@@ -74,6 +78,3 @@ struct control {
 
 /* Answers the requests that wait for their turn: berthd is stopping. (handle.c) */
 void requests_stop(struct control *c);
-
-/* The time that decisions are made by: the wall clock's, but never going back, and without its jumps while a node is lost. */
-int64_t control_now_ns(struct control *c);

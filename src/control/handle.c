@@ -267,7 +267,7 @@ static int gate(struct control *c, const struct request *r, struct arena *arena,
         return 0;
     }
     /* Nothing is learnt about paths without a token. */
-    int64_t now_ns = control_now_ns(c), late_ns = route && route->flags & ROUTE_LATE ? LATE_NS : 0;
+    int64_t now_ns = control_wall_ns(c), late_ns = route && route->flags & ROUTE_LATE ? LATE_NS : 0;
     bool current = r->peer && peer_current(c->state, r->peer, r->peer_serial, r->peer_until_ns, now_ns - late_ns);
     int rc = caller_find(c->state, r->token, current ? r->peer : NULL, now_ns, ret_caller, err);
     if (rc < 0) {

@@ -167,11 +167,12 @@ static int certify(struct call *c, const char *node, uint64_t joined, const json
     int64_t life_ns = system_setting_number(c->state, SETTING_CERTIFICATE_LIFE_S) * SECOND_NS;
     const int64_t long_ago_ns =
         3650 * 24 * HOUR_NS; /* clocks go back; that it was issued by now the serial number says */
+    int64_t wall_ns = control_wall_ns(c->control);
     const struct agent_grant grant = {
         .name = arena_fmt(&c->arena, "node:%s", node),
         .joined = joined,
-        .not_before_ns = c->now_ns > long_ago_ns ? c->now_ns - long_ago_ns : 0,
-        .not_after_ns = c->now_ns + life_ns,
+        .not_before_ns = wall_ns > long_ago_ns ? wall_ns - long_ago_ns : 0,
+        .not_after_ns = wall_ns + life_ns,
     };
     int rc = agents->sign(agents->ctx, &grant, pem, &cert, &c->err);
     if (rc == 0)

@@ -34,8 +34,11 @@ struct kit {
     struct store *store;
     struct control *control;
     int64_t now_ns, steady_ns;
+    int64_t jumped_ns; /* of now_ns: what did not pass, but the wall clock jumped */
     uint64_t random;
     const char *if_match, *key; /* of the next call */
+    const char *serial;         /* of the caller's certificate; NULL: it never ends */
+    int64_t until_ns;           /* when that one ends */
     bool other_key;             /* the next daemon has another key for secrets */
     const char *journal_dir;    /* of the next daemon; NULL: none */
 
@@ -50,6 +53,12 @@ struct kit {
 static inline int64_t kit_clock(void *ctx)
 {
     return ((struct kit *)ctx)->now_ns;
+}
+
+/* Time that passes for the control: tests set it by now_ns. */
+static inline int64_t kit_boot(void *ctx)
+{
+    return ((struct kit *)ctx)->now_ns - ((struct kit *)ctx)->jumped_ns;
 }
 
 static inline int64_t kit_steady(void *ctx)
@@ -83,6 +92,7 @@ static inline void kit_start(struct kit *k)
     struct control_env env = {.ctx = k,
                               .clock_ns = kit_clock,
                               .steady_ns = kit_steady,
+                              .boot_ns = kit_boot,
                               .random = kit_random,
                               .run = kit_run,
                               .wake_at = kit_wake_at,
@@ -154,6 +164,8 @@ static inline void kit_send(struct kit *k, const char *who, const char *method, 
         .method = method,
         .path = path,
         .peer = *who ? who : NULL,
+        .peer_serial = k->serial,
+        .peer_until_ns = k->until_ns,
         .idempotency_key = k->key,
         .if_match = k->if_match,
         .remote = "192.0.2.1",

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "berth.h"
+#include "control/alarm.h"
 #include "control/kind.h"
 
 enum metric_kind { COUNTER, GAUGE, HISTOGRAM };
@@ -81,37 +82,40 @@ static const char *kind_text(unsigned label)
 }
 
 static const struct metric_row rows[METRICS] = {
-    [METRIC_REQUESTS] = {"berth_requests_total",                       COUNTER,                               "Requests answered, by class of status.",                                                                    "class", class_text,
+    [METRIC_REQUESTS] = {"berth_requests_total",                            COUNTER,                               "Requests answered, by class of status.",                                                                         "class", class_text,
                          5, 1},
-    [METRIC_REQUEST_SECONDS] = {"berth_request_seconds",                                  HISTOGRAM,                                                                                   "From a request's arrival to its answer."                                                                                                                                                                                            },
-    [METRIC_COMMITS] = {"berth_commits_total",                      COUNTER,                 "Transactions given to the store, by result.", "result",
+    [METRIC_REQUEST_SECONDS] = {"berth_request_seconds",                                       HISTOGRAM,                                                                                        "From a request's arrival to its answer."                                                                                                                                                                                                      },
+    [METRIC_COMMITS] = {"berth_commits_total",                           COUNTER,                 "Transactions given to the store, by result.", "result",
                          commit_text, 3},
-    [METRIC_COMMIT_SECONDS] = {"berth_commit_seconds",                        HISTOGRAM,
-                         "From a transaction's submission until it is durable."                                                                              },
-    [METRIC_CYCLES] = {"berth_cycles_total",                                  COUNTER,
-                         "Rounds of the scheduling loop; unchanged ones stopped before or after planning.",                                                                                                                                                                                 "result",
+    [METRIC_COMMIT_SECONDS] = {"berth_commit_seconds",                             HISTOGRAM,
+                         "From a transaction's submission until it is durable."                                                                                   },
+    [METRIC_CYCLES] = {"berth_cycles_total",                                       COUNTER,
+                         "Rounds of the scheduling loop; unchanged ones stopped before or after planning.",                                                                                                                                                                                           "result",
                          cycle_text, 3},
-    [METRIC_CYCLE_SECONDS] = {"berth_cycle_seconds",            HISTOGRAM,                              "Freezing the cluster and making one plan."                                                          },
-    [METRIC_ACTIONS] = {"berth_actions_total",    COUNTER,   "Actions of plans that were committed.","op", op_text,
+    [METRIC_CYCLE_SECONDS] = {"berth_cycle_seconds",            HISTOGRAM,                                   "Freezing the cluster and making one plan."                                                               },
+    [METRIC_ACTIONS] = {"berth_actions_total",    COUNTER,        "Actions of plans that were committed.","op", op_text,
                          BERTH_ADJUST + 1},
-    [METRIC_PLACE_SECONDS] = {"berth_place_seconds",                                           HISTOGRAM,
-                         "From a workload's submission until the placement of a pod is durable."                                                                                                                                                                      },
-    [METRIC_UNITS_CONFLICT] = {"berth_unit_conflicts_total", COUNTER,
+    [METRIC_PLACE_SECONDS] = {"berth_place_seconds",                                                HISTOGRAM,
+                         "From a workload's submission until the placement of a pod is durable."                                                                                                                                                                                },
+    [METRIC_UNITS_CONFLICT] = {"berth_unit_conflicts_total",      COUNTER,
                          "Units of a plan that met a conflict and were planned again."                                     },
-    [METRIC_PENDING] = {"berth_pending_pods",     GAUGE,                                    "Pods without a place after the last plan."                                                                                                                                                                                                                  },
-    [METRIC_NODES] = {"berth_nodes",                                            GAUGE,                                                             "Nodes, by state.",                                                                                                                     "state", node_state_text, BERTH_NODE_LOST + 1},
-    [METRIC_INSTANCES] = {"berth_instances",                                            GAUGE,                                                      "Instances, by state.","state", state_text, BERTH_ENDED + 1},
-    [METRIC_OBJECTS] = {"berth_objects",                                            GAUGE,                                                              "Objects in the store, by kind.",                                                                                                                           "kind", kind_text, KINDS},
-    [METRIC_REVISION] = {"berth_store_revision",                                            GAUGE,                                                                     "Revision of the last change."},
-    [METRIC_STORE_BYTES] = {"berth_store_bytes",                                     GAUGE,                                                           "Size of the store."                              },
-    [METRIC_WATCHERS] = {"berth_watchers",                            GAUGE,                 "Open watches."                                                },
-    [METRIC_REPORTS] = {"berth_reports_total",                                  COUNTER,                                                        "Reports of agents; stale ones changed nothing.",                                                                                                                                                                   "result",
+    [METRIC_PENDING] = {"berth_pending_pods",          GAUGE,                                    "Pods without a place after the last plan."                                                                                                                                                                                                                       },
+    [METRIC_NODES] = {"berth_nodes",                                                 GAUGE,                                                                  "Nodes, by state.",                                                                                                                          "state", node_state_text, BERTH_NODE_LOST + 1},
+    [METRIC_INSTANCES] = {"berth_instances",                                                 GAUGE,                                                           "Instances, by state.","state", state_text, BERTH_ENDED + 1},
+    [METRIC_OBJECTS] = {"berth_objects",                                                 GAUGE,                                                                   "Objects in the store, by kind.",                                                                                                                                "kind", kind_text, KINDS},
+    [METRIC_REVISION] = {"berth_store_revision",                                                 GAUGE,                                                                          "Revision of the last change."},
+    [METRIC_STORE_BYTES] = {"berth_store_bytes",                                          GAUGE,                                                                "Size of the store."                                   },
+    [METRIC_WATCHERS] = {"berth_watchers",                                 GAUGE,                 "Open watches."                                                },
+    [METRIC_REPORTS] = {"berth_reports_total",                                       COUNTER,                                                             "Reports of agents; stale ones changed nothing.",                                                                                                                                                                             "result",
                          report_text, 2},
-    [METRIC_AUTH_FAILURES] = {"berth_auth_failures_total",COUNTER,"Requests without a valid token."},
-    [METRIC_RATE_LIMITED] = {"berth_rate_limited_total",                                       COUNTER,                                                                            "Requests refused because a caller sent too many."                                                                                                                                                                 },
-    [METRIC_JOURNAL_SEGMENTS] = {"berth_journal_segments_total",              COUNTER,"Segments of the journal that were made."                                                                                                                                                          },
-    [METRIC_JOURNAL_SECONDS] = {"berth_journal_seconds",                        HISTOGRAM,
-                         "Processor time that making segments took, each time that some were due."                                                                },
+    [METRIC_CLOCK_AHEAD] = {"berth_clock_ahead_seconds",GAUGE,
+                         "How far the machine's clock is ahead of the time that berthd goes by."},
+    [METRIC_ALARM] = {"berth_alarm",                                            GAUGE,                                                                                 "1 while there is this alarm.",                                                                                                                                                                            "alarm", alarm_name, ALARMS},
+    [METRIC_AUTH_FAILURES] = {"berth_auth_failures_total",                   COUNTER,"Requests without a valid token."                                                                                                                                                               },
+    [METRIC_RATE_LIMITED] = {"berth_rate_limited_total",                             COUNTER,   "Requests refused because a caller sent too many."                                                                },
+    [METRIC_JOURNAL_SEGMENTS] = {"berth_journal_segments_total",                                  COUNTER,                                                       "Segments of the journal that were made."                                                                                                  },
+    [METRIC_JOURNAL_SECONDS] = {"berth_journal_seconds", HISTOGRAM,
+                         "Processor time that making segments took, each time that some were due."                                                                                                                                                                                               },
 };
 static_assert((int)KINDS <= (int)LABELS_MAX, "every kind needs a place");
 

@@ -28,6 +28,8 @@ enum metric {
     METRIC_RATE_LIMITED,     /* counter */
     METRIC_JOURNAL_SEGMENTS, /* counter */
     METRIC_JOURNAL_SECONDS,  /* histogram: of a processor, spent on making segments */
+    METRIC_CLOCK_AHEAD,      /* gauge */
+    METRIC_ALARM,            /* gauge; label: enum alarm */
     METRICS
 };
 

@@ -112,9 +112,26 @@ static int metrics(struct call *c)
     metric_set(m, METRIC_REVISION, 0, (double)store_revision(store));
     metric_set(m, METRIC_STORE_BYTES, 0, (double)store_size(store));
     metric_set(m, METRIC_WATCHERS, 0, (double)watch_hub_len(control_hub(c->control)));
+    metric_set(m, METRIC_CLOCK_AHEAD, 0, (double)c->control->clock_ahead_ns / 1e9);
+    for (unsigned i = 0; i < ALARMS; i++)
+        metric_set(m, METRIC_ALARM, i, c->control->alarms[i].since_ns != 0);
     metrics_write(m, &c->answer.text);
     node_lives_metrics(c->control->lives, c->state, &c->answer.text);
     c->answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
+    return 0;
+}
+
+static int alarms(struct call *c)
+{
+    json_t *items = json_array();
+    for (unsigned i = 0; i < ALARMS; i++) {
+        const struct alarm_state *a = &c->control->alarms[i];
+        char since[TIMESTAMP_MAX];
+        if (a->since_ns)
+            (void)json_array_append_new(items, json_pack("{s:s, s:s, s:s}", "alarm", alarm_name(i), "since",
+                                                         timestamp_text(a->since_ns, since), "text", a->text));
+    }
+    c->answer.body = json_pack("{s:o}", "items", items);
     return 0;
 }
 
@@ -157,6 +174,7 @@ const struct route publish_routes[] = {
     ROUTE("GET", "/v1/services", PERMIT_READ, .run = services, .summary = "Where the services are", STREAM),
     ROUTE("GET", "/v1/services/{id}", PERMIT_READ, .run = service, .summary = "Where a service is", STREAM),
     ROUTE("GET", "/v1/rbac", PERMIT_SELF, .run = rbac, .summary = "The table of who may do what where", STREAM),
+    ROUTE("GET", "/v1/alarms", PERMIT_CLUSTER, .run = alarms, .summary = "What an administrator has to look at now"),
     ROUTE("GET", "/metrics", PERMIT_SYSTEM, .run = metrics, .summary = "Numbers for Prometheus"),
     ROUTE("GET", "/healthz", PERMIT_PUBLIC, .run = healthz, .summary = "Does the daemon answer?"),
     ROUTE("GET", "/readyz", PERMIT_PUBLIC, .run = readyz, .summary = "Does the daemon take changes?"),

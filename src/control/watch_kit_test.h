@@ -23,6 +23,7 @@ struct kit {
     struct store *store;
     struct control *control;
     int64_t now_ns, steady_ns;
+    int64_t jumped_ns; /* of now_ns: what did not pass, but the wall clock jumped */
     unsigned char random;
     unsigned wakes;
     char admin[TOKEN_TEXT_MAX];
@@ -44,6 +45,12 @@ struct reader_end {
 static inline int64_t kit_clock(void *ctx)
 {
     return ((struct kit *)ctx)->now_ns;
+}
+
+/* Time that passes for the control: tests set it by now_ns. */
+static inline int64_t kit_boot(void *ctx)
+{
+    return ((struct kit *)ctx)->now_ns - ((struct kit *)ctx)->jumped_ns;
 }
 
 static inline int64_t kit_steady(void *ctx)
@@ -76,6 +83,7 @@ static inline void kit_start(struct kit *k, const struct control_options *option
     const struct control_env env = {.ctx = k,
                                     .clock_ns = kit_clock,
                                     .steady_ns = kit_steady,
+                                    .boot_ns = kit_boot,
                                     .random = kit_random,
                                     .run = kit_run,
                                     .wake_at = kit_wake_at,

@@ -134,6 +134,8 @@ static void clock_jumps(struct world *w)
     int64_t by_ns = chance_in(luck, 100)   ? chance_range(luck, -30 * HOUR, 30 * HOUR)
                     : chance_in(luck, 500) ? chance_range(luck, -HOUR, HOUR)
                                            : chance_range(luck, -5 * SECOND, 5 * SECOND);
+    if (by_ns % 3 == 0 && (by_ns > HOUR || by_ns < -HOUR))
+        by_ns *= 24; /* of hours some are days and weeks */
     w->wall_ns += by_ns;
     w->jumped_ns += by_ns < 0 ? -by_ns : by_ns;
     world_says(w, "the wall clock jumps by %" PRId64 " s", by_ns / SECOND);
@@ -232,7 +234,7 @@ static const struct {
     [FAULT_DAEMON_DOWN] = {{"daemon-down", "the daemon is gone for two to ten minutes"},                           daemon_down,                                                                   3},
     [FAULT_STORE] = {{"store", "the store refuses to write: no space, or I/O errors"},                       store_fails,                                                                   10},
     [FAULT_SLOW_DISK] = {{"slow-disk", "every write takes seconds"},                                             disk_slows,                                                                    4},
-    [FAULT_CLOCK] = {{"clock", "the wall clock jumps, by seconds or hours, back too"},                       clock_jumps,                                                                   8},
+    [FAULT_CLOCK] = {{"clock", "the wall clock jumps, by seconds, hours or weeks, back too"},                clock_jumps,                                                                   8},
     [FAULT_AGENT_KILL] = {{"agent-kill", "an agent is killed, also between the mark and the start of something"},
                            agent_kill,                                                                                                                                                            12,
                            true},

@@ -1,0 +1,67 @@
+#include "control/clock.h"
+
+#include <inttypes.h>
+
+#include "base/plant.h"
+#include "control/alarm.h"
+#include "control/control_parts.h"
+
+#define SECOND INT64_C(1000000000)
+#define JUMP_NS (2 * SECOND) /* less than this is followed at once: clocks are set by small steps */
+
+static bool some_node_is_lost(const struct state *s)
+{
+    size_t len;
+    const struct object *const *nodes = state_list(s, KIND_NODE, &len);
+    for (size_t i = 0; i < len; i++)
+        if (nodes[i]->node->state == BERTH_NODE_LOST)
+            return true;
+    return false;
+}
+
+int64_t control_wall_ns(const struct control *c)
+{
+    return c->env.clock_ns(c->env.ctx);
+}
+
+/* While a machine sleeps the wall clock goes on: that is no jump. */
+static int64_t passed_clock_ns(const struct control *c)
+{
+    return c->env.boot_ns ? c->env.boot_ns(c->env.ctx) : c->env.steady_ns(c->env.ctx);
+}
+
+/* The agent of a lost node counts its fence by a steady clock, so decisions never go faster than that meanwhile. */
+int64_t control_now_ns(struct control *c)
+{
+    int64_t wall_ns = control_wall_ns(c), clock_ns = passed_clock_ns(c);
+    int64_t passed_ns = clock_ns - c->now_clock_ns, expected_ns = c->now_ns + passed_ns;
+    c->now_clock_ns = clock_ns;
+    if (PLANTED(CLOCK_JUMPS))
+        return c->now_ns = wall_ns;
+    if (!c->now_ns) {
+        c->now_ns = wall_ns;
+        return c->now_ns;
+    }
+    if (wall_ns > expected_ns + JUMP_NS)
+        c->now_ns = expected_ns + (some_node_is_lost(c->state) ? 0 : passed_ns / 10);
+    else if (wall_ns < expected_ns - JUMP_NS)
+        c->now_ns += passed_ns / 10 * 9;
+    else if (wall_ns > c->now_ns)
+        c->now_ns = wall_ns;
+    return c->now_ns;
+}
+
+void clock_tick(struct control *c)
+{
+    int64_t gap_ns = control_wall_ns(c) - control_now_ns(c);
+    bool apart = gap_ns > JUMP_NS || gap_ns < -JUMP_NS;
+    c->clock_ahead_ns = apart ? gap_ns : 0;
+    if (!apart) {
+        alarm_end(c, ALARM_CLOCK);
+        return;
+    }
+    alarm_raise(c, ALARM_CLOCK,
+                "the clock of berthd's machine has jumped and is %" PRId64
+                " s %s the time that berthd goes by; set it right, or, if it is right now, restart berthd",
+                (gap_ns < 0 ? -gap_ns : gap_ns) / SECOND, gap_ns < 0 ? "behind" : "ahead of");
+}

@@ -1,0 +1,111 @@
+/* clock_test.c - a wall clock that jumps: decisions go by steady time, expiry by the wall clock, and an alarm tells. */
+#include "control/clock.h"
+#include "control/kit_test.h"
+
+#define SECOND INT64_C(1000000000)
+#define DAY (86400 * SECOND)
+
+static void jump(struct kit *k, int64_t by_ns)
+{
+    k->now_ns += by_ns;
+    k->jumped_ns += by_ns;
+}
+
+/* How far the time of decisions goes while this many seconds pass. */
+static int64_t goes_ns(struct kit *k, int64_t seconds)
+{
+    int64_t before_ns = control_now_ns(k->control);
+    kit_sleep(k, seconds);
+    return control_now_ns(k->control) - before_ns;
+}
+
+static bool alarmed(struct kit *k)
+{
+    CALL(k, 200, ADMIN, "GET", "/v1/alarms", NULL);
+    return strstr(k->text, "clock");
+}
+
+static void decisions_are_slewed(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t jump_ns, least, most; /* thousandths of the time that passes */
+    } rows[] = {
+        {0,           1000, 1000},
+        {SECOND,      1000, 1020}, /* a small step is followed at once: 1 s of 100 */
+        {-SECOND,     980,  1000},
+        {3 * SECOND,  1000, 1100},
+        {20 * DAY,    1000, 1100},
+        {4000 * DAY,  1000, 1100},
+        {-3 * SECOND, 900,  1000},
+        {-20 * DAY,   900,  1000},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct kit k;
+        kit_open(&k);
+        kit_sleep(&k, 2);
+        (void)control_now_ns(k.control);
+        jump(&k, rows[i].jump_ns);
+        int64_t went = goes_ns(&k, 100) / (100 * SECOND / 1000);
+        if (went < rows[i].least || went > rows[i].most)
+            fail_msg("jump of %lld s: %lld thousandths", (long long)(rows[i].jump_ns / SECOND), (long long)went);
+        bool apart = rows[i].jump_ns > 30 * SECOND || rows[i].jump_ns < -30 * SECOND;
+        assert_int_equal(alarmed(&k), apart);
+        jump(&k, -rows[i].jump_ns);
+        kit_sleep(&k, 200);
+        assert_false(alarmed(&k)); /* a while later nothing is left of it */
+        int64_t gap_ns = control_now_ns(k.control) - k.now_ns;
+        assert_true(gap_ns >= -2 * SECOND && gap_ns <= 2 * SECOND);
+        kit_done(&k);
+    }
+}
+
+/* A job that has 30 of its 60 minutes left keeps them. */
+static void time_limits_are_steady(void **state)
+{
+    (void)state;
+    struct kit k;
+    kit_open(&k);
+    CALL(&k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, allocatable: {cpu: 8, memory: 8Gi}}");
+    CALL(&k, 200, "node:n1", "POST", "/v1/nodes/n1/report", "{epoch: 1, seq: 1, instances: []}");
+    CALL(&k, 201, ADMIN, "POST", "/v1/jobs", "{name: j, command: [x], time_limit: 1h, requests: {cpu: 1}}");
+    kit_plan(&k);
+    CALL(&k, 200, "node:n1", "POST", "/v1/nodes/n1/report", "{epoch: 1, seq: 2, instances: [{id: 1, state: running}]}");
+    jump(&k, 20 * DAY);
+    for (int i = 0; i < 20; i++) {
+        char report[80];
+        kit_sleep(&k, 20); /* within the lease */
+        (void)snprintf(report, sizeof report, "{epoch: 1, seq: %d, instances: [{id: 1, state: running}]}", i + 3);
+        CALL(&k, 200, "node:n1", "POST", "/v1/nodes/n1/report", report);
+    }
+    CALL(&k, 200, ADMIN, "GET", "/v1/instances/1", NULL);
+    assert_string_equal(kit_text(&k, "state"), "running");
+    kit_done(&k);
+}
+
+/* What a wrong clock let expire is good again when the clock is right. */
+static void expiry_heals(void **state)
+{
+    (void)state;
+    struct kit k;
+    kit_open(&k);
+    k.serial = "01";
+    k.until_ns = k.now_ns + 14 * DAY;
+    CALL(&k, 200, ADMIN, "GET", "/v1/whoami", NULL);
+    jump(&k, 20 * DAY);
+    kit_sleep(&k, 14);
+    CALL(&k, 401, ADMIN, "GET", "/v1/whoami", NULL);
+    jump(&k, -20 * DAY);
+    CALL(&k, 200, ADMIN, "GET", "/v1/whoami", NULL);
+    kit_done(&k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(decisions_are_slewed),
+        cmocka_unit_test(time_limits_are_steady),
+        cmocka_unit_test(expiry_heals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
