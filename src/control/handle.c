@@ -439,7 +439,7 @@ static void submit(struct handling *h)
         c->answer.revision = state_revision(c->state);
         finish(h);
     } else {
-        fail(h, rc == -EAGAIN ? -ENOSPC : rc); /* the queue is full: 503, not a conflict */
+        fail(h, rc == -ENOBUFS ? -ENOSPC : rc); /* the queue is full: 503, not a conflict */
     }
 }
 

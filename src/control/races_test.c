@@ -1,6 +1,8 @@
 /* races_test.c - what once went wrong when things happened at the same time, late, twice, or across a restart. */
+#include "control/commit.h"
 #include "control/kit_test.h"
 
+#include <errno.h>
 #include <inttypes.h>
 
 #include "control/replay.h"
@@ -103,6 +105,38 @@ static void a_wall_clock_that_jumps_ends_no_fence(void **state)
         is_sound(&k);
         kit_done(&k);
     }
+}
+
+/* ---- the store's queue -------------------------------------------------------------------------------------------------- */
+
+/* Whose own work the store cannot take is tried again after a pause, not at once as after a conflict. */
+static void a_full_queue_is_no_conflict(void **state)
+{
+    (void)state;
+    struct kit k;
+    kit_open(&k);
+    node(&k, "a");
+    CALL(&k, 201, ADMIN, "POST", "/v1/jobs", "{name: j, command: [x], hold: true}");
+    kit_plan(&k);
+    kit_queue_fill(&k);
+    CALL(&k, 503, ADMIN, "POST", "/v1/groups", "{id: lab}");
+    SAYS(&k, "unavailable");
+    struct change change;
+    struct arena arena;
+    struct berth_err err = {0};
+    arena_init(&arena);
+    change_init(&change, control_state(k.control), &arena);
+    kit_queue_fill(&k);
+    const struct commit_note note = {
+        .who = "berth", .verb = "t", .extra = {"{\"t\":1}", 7}
+    };
+    assert_int_equal(commit_submit(k.control, &change, &note, kit_unheard, NULL, &err), -ENOBUFS);
+    change_done(&change);
+    arena_done(&arena);
+    kit_sleep(&k, 2);
+    CALL(&k, 201, ADMIN, "POST", "/v1/groups", "{id: lab}");
+    is_sound(&k);
+    kit_done(&k);
 }
 
 /* ---- reports --------------------------------------------------------------------------------------------------------- */
@@ -220,6 +254,7 @@ int main(void)
         cmocka_unit_test(a_node_that_is_added_again_is_another_one),
         cmocka_unit_test(a_late_report_brings_no_lost_node_back),
         cmocka_unit_test(a_wall_clock_that_jumps_ends_no_fence),
+        cmocka_unit_test(a_full_queue_is_no_conflict),
         cmocka_unit_test(a_report_that_was_written_is_not_taken_again),
         cmocka_unit_test(a_report_while_its_stop_is_on_its_way),
         cmocka_unit_test(a_task_that_is_done_outlives_its_node),

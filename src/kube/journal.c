@@ -165,7 +165,7 @@ static void submit(struct kube_journal *j, struct writing *w, const struct str *
         return;
     }
     writing_free(w);
-    fail(j, rc == -EAGAIN ? TRYING : CLOSED, err.text);
+    fail(j, rc == -ENOBUFS ? TRYING : CLOSED, err.text);
 }
 
 static bool has_room(const struct kube_journal *j, const struct writing *w)

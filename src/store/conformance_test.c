@@ -263,7 +263,7 @@ static void a_full_queue_says_so(void **state)
     struct berth_err err = {0};
     for (size_t i = 0; i < STORE_QUEUE_MAX; i++)
         submit(s, &(struct store_txn){OPS(PUT("a", "v"))}, &o[i]);
-    assert_code(store_submit(s, &(struct store_txn){OPS(PUT("b", "v"))}, NULL, NULL, &err), EAGAIN);
+    assert_code(store_submit(s, &(struct store_txn){OPS(PUT("b", "v"))}, NULL, NULL, &err), ENOBUFS);
     assert_true(err.text[0]);
     store_drain(s);
     for (size_t i = 0; i < STORE_QUEUE_MAX; i++)

@@ -251,7 +251,7 @@ int store_submit(struct store *s, const struct store_txn *txn, store_done *done,
     if (rc < 0)
         return rc;
     if (s->waiting >= STORE_QUEUE_MAX || bytes > STORE_QUEUE_BYTES_MAX - s->waiting_bytes)
-        return err_set(err, EAGAIN, "%zu transactions wait for the store already; try again later", s->waiting);
+        return err_set(err, ENOBUFS, "%zu transactions wait for the store already; try again later", s->waiting);
     rc = s->ops->submit(s, txn, done, ctx, err);
     if (rc < 0)
         return rc;

@@ -25,7 +25,7 @@ enum {
     STORE_OPS_MAX = 65536, /* of one transaction; a gang is one */
     STORE_GUARDS_MAX = 131072,
     STORE_TXN_BYTES_MAX = 128 * 1024 * 1024,   /* of one transaction: keys, values and record */
-    STORE_QUEUE_MAX = 16384,                   /* transactions submitted and not yet done; beyond it -EAGAIN */
+    STORE_QUEUE_MAX = 16384,                   /* transactions submitted and not yet done; beyond it -ENOBUFS */
     STORE_QUEUE_BYTES_MAX = 256 * 1024 * 1024, /* and what they hold */
 };
 
@@ -98,7 +98,8 @@ struct store_watch;
 void store_close(struct store *s);
 
 /* Takes a copy and returns at once; `done` is called by a later store_pump unless this fails: -EINVAL for keys, sizes or
- * counts out of bounds or a key twice, -EAGAIN when the queue is full. Transactions happen in the order submitted. */
+ * counts out of bounds or a key twice, -ENOBUFS when the queue is full: to be tried again after a pause, unlike a guard
+ * that failed. Transactions happen in the order submitted. */
 int store_submit(struct store *s, const struct store_txn *txn, store_done *done, void *ctx, struct berth_err *err);
 /* Readable when store_pump has something to do; -1: pump whenever convenient. */
 int store_fd(const struct store *s);
