@@ -364,6 +364,68 @@ def copies_out_of_a_pod_stay_in_their_folder():
         c.run("job", "cancel", job)
 
 
+# Binds the first port of a range that it gets and listens; says which, or what the kernel answered for each.
+BIND = """
+import errno, socket, sys, time
+first, last = int(sys.argv[1]), int(sys.argv[2])
+for port in range(first, last + 1):
+    s = socket.socket(socket.AF_INET6 if sys.argv[3] == "6" else socket.AF_INET)
+    try:
+        s.bind(("::" if sys.argv[3] == "6" else "0.0.0.0", port))
+        s.listen()
+        print("bound", port, flush=True)
+        break
+    except OSError as error:
+        print(errno.errorcode[error.errno], port, flush=True)
+time.sleep(600)
+"""
+
+
+@case
+def ports_of_other_apps_are_theirs():
+    """A job cannot bind a port of the block of an app that is on its node, and one that had it before is told of: on both sides."""
+    def binds(first, last, kind, name):
+        job = c.job(["python3", "-c", BIND, str(first), str(last), kind], name=name)
+        return job, wait_for(f"{name} has said something", lambda: c.run("logs", job).stdout.splitlines())
+
+    def described(kind, ident, *parts):
+        def look():
+            text = c.berth("describe", kind, ident)
+            return all(any("PortConflict" in line and part in line for line in text.splitlines()) for part in parts)
+        wait_for(f"describe {kind} {ident} tells of {parts}", look)
+    with Beside() as c:
+        early, lines = binds(10002, 10015, "6", "early")  # the first app gets 10000 to 10015, and nobody is there yet
+        held = lines[-1].split()[1]
+        assert lines[-1] == f"bound {held}", lines
+        app = c.app(name="web", command=["python3", "-c", "import http.server, os; http.server.test(port=int(os.environ['PORT']))"],
+                    endpoints=[{"name": "http"}], health={"tcp": {"endpoint": "http"}, "every": "500ms"})
+        wait_for("it is ready", lambda: [i for i in c.instances(app) if i.get("ready")])
+        (instance,) = c.instances(app)
+        assert 10000 <= instance["ports"][0]["port"] <= 10015, instance
+        jobs = []
+        for kind in "46":
+            job, _ = binds(10000, 10015, kind, f"late-{kind}")
+            jobs.append(job)
+            lines = wait_for("it has tried all", lambda which=job: c.run("logs", which).stdout.splitlines()[15:] and
+                             c.run("logs", which).stdout.splitlines())
+            assert lines == [f"EPERM {port}" for port in range(10000, 10016)], lines
+        free, lines = binds(33000, 33999, "4", "free")
+        assert lines[-1].startswith("bound "), lines
+        described("job", early, f"port {held}, which is reserved for another app")
+        for job in jobs:
+            described("job", job, "port 10015, which is reserved for another app")
+        described("app", app, "port 10015, which is reserved for this one", f"port {held}, which is reserved for this one")
+        assert "PortConflict" not in c.berth("describe", "job", free) and "web" not in c.berth("describe", "job", early)
+        c.agent_here.process.end()  # the next agent keeps them just so
+        c.agent_here.start()
+        job, lines = binds(10000, 10000, "4", "later")
+        assert lines == ["EPERM 10000"], lines
+        for job in (early, free, job, *jobs):
+            c.run("job", "cancel", job)
+        c.berth("app", "rm", app)
+        wait_for("it is gone", c.alone)
+
+
 @case
 def control_characters_anywhere():
     with Beside() as c:

@@ -308,6 +308,7 @@ static int machine_start(struct agent *a, struct berth_err *err)
     if (rc == 0)
         rc = cgroups_open(o->cgroup_root, o->cgroup, &a->cgroups, err);
     a->nets = nets_new(o->uplink, o->bandwidth_bytes);
+    a->guard = port_guard_new();
     a->disks = disks_new(a);
     if (rc == 0)
         rc = users_open(a->place, o->accounts ? o->accounts_group : NULL, (uid_t)o->uid_first, &a->users, err);
@@ -375,6 +376,7 @@ static void agent_done(struct agent *a)
     users_free(a->users);
     disks_free(a->disks);
     nets_free(a->nets);
+    port_guard_free(a->guard);
     cgroups_free(a->cgroups);
     claims_free(a->claims);
     place_free(a->place);

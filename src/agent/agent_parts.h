@@ -26,6 +26,7 @@
 #include "machine/mount.h"
 #include "machine/net_meter.h"
 #include "machine/place.h"
+#include "machine/port_guard.h"
 #include "machine/probe.h"
 #include "machine/user.h"
 #include "machine/vm.h"
@@ -123,6 +124,7 @@ struct agent {
     struct place *place;
     struct cgroups *cgroups;
     struct nets *nets;
+    struct port_guard *guard;
     struct disks *disks;
     struct users *users;
     struct gpus *gpus;
@@ -146,6 +148,7 @@ struct agent {
     char *new_key, *new_pem;  /* of a certificate that is being renewed; with the certificate, while that is tried */
     struct berth_err failure; /* why it cannot go on; code 0: it can */
     bool superseded, trimming;
+    bool unguarded;         /* it was said that ports cannot be guarded here */
     VEC(struct run *) runs; /* in order of ids */
 };
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agent/agent_parts.h"
+#include "agent/ports.h"
 #include "machine/disk_limit.h"
 #include "machine/limit_names.h"
 #include "machine/net_limit.h"
@@ -71,8 +72,11 @@ int limits_begin(struct run *r)
         r->guest_bytes = l.group.memory_bytes;
     if (rc == 0)
         rc = cgroup_make(r->agent->cgroups, r->group, &l.group, r->unenforced, &r->err);
-    if (rc == 0)
+    if (rc == 0) {
+        char path[PLACE_PATH_MAX];
         rest_put(r, &l);
+        ports_guard(r, unified(r, path));
+    }
     return rc;
 }
 
@@ -106,7 +110,9 @@ static void began_read(struct run *r)
 
 void limits_adopt(struct run *r)
 {
+    char path[PLACE_PATH_MAX];
     began_read(r);
+    ports_guard(r, unified(r, path));
     if (json_object_size(r->config) == 0) /* it cannot be read: those in force are better than none */
         (void)err_set(&r->err, ENODATA, "its configuration cannot be read; the limits stay as they are");
     else if (limits_change(r) == 0)
@@ -349,6 +355,7 @@ void limits_look(struct run *r, int64_t now_ns)
 {
     struct cgroup_usage used = {0};
     struct limits l;
+    ports_look(r);
     if (limits_read(r, &l, NULL) < 0)
         return;
     disk_forget(r, &l.disk);

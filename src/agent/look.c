@@ -36,6 +36,7 @@ static void probe_work(void *ctx)
 {
     struct look *l = ctx;
     json_t *machine = NULL;
+    port_guard_look(l->agent->guard);
     l->probed = probe_use_look(l->use, agent_boottime_ns());
     if ((l->due || gpus_changed(l->agent->gpus)) && probe_machine(&l->config, &machine, NULL) == 0) {
         gpus_probed(l->agent->gpus, machine);

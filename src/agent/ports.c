@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/claim.h"
+#include "base/hash.h"
 #include "machine/port.h"
 #include "wire/document.h"
 
@@ -27,6 +28,45 @@ static size_t ports_claimed(struct run *r, const char *protocol, uint16_t start,
         if (claims_taken(r->agent->claims, port_claim(protocol, (uint16_t)(start + i), what)))
             ret[len++] = (uint16_t)(start + i);
     return len;
+}
+
+/* Instances of a workload may have each other's ports. */
+static uint64_t guard_owner(const struct run *r)
+{
+    const char *workload = json_string_value(json_object_get(r->config, "workload"));
+    uint64_t owner = workload ? hash_bytes(workload, strlen(workload), 0) : r->id;
+    return owner ? owner : 1;
+}
+
+void ports_guard(struct run *r, const char *group)
+{
+    struct berth_err err = {0};
+    int rc = group ? port_guard_put(r->agent->guard, r->id, group, guard_owner(r), &err)
+                   : err_set(&err, EOPNOTSUPP, "ports of apps cannot be kept from others: there is no cgroup v2 here");
+    if (rc < 0 && !__atomic_exchange_n(&r->agent->unguarded, true, __ATOMIC_RELAXED))
+        NOTE(r->agent, LEVEL_WARN, "ports.unguarded", LOG_TEXT("text", err.text));
+}
+
+void ports_look(struct run *r)
+{
+    uint16_t port = 0;
+    if (!port_guard_claimed(r->agent->guard, r->id, &port))
+        return;
+    NOTE(r->agent, LEVEL_WARN, "instance.foreign-port", LOG_NUMBER("id", (int64_t)r->id), LOG_NUMBER("port", port));
+    node_foreign_port(r->agent->node, r->id, port);
+}
+
+static void ports_reserve(struct run *r)
+{
+    const json_t *wishes = json_object_get(r->config, "ports"), *one;
+    size_t i;
+    json_array_foreach(wishes, i, one)
+    {
+        json_int_t start = json_integer_value(json_object_get(one, "start"));
+        json_int_t count = json_integer_value(json_object_get(one, "count"));
+        if (start > 0 && start <= UINT16_MAX && count >= 0 && count <= PORT_BLOCK)
+            port_guard_reserve(r->agent->guard, r->id, (uint16_t)start, (uint16_t)(count ? count : 1), guard_owner(r));
+    }
 }
 
 static int port_make(struct run *r, const json_t *wish, struct bound *b, struct berth_err *err)
@@ -87,6 +127,7 @@ int bound_make(struct run *r, struct bound *ret, struct berth_err *err)
     const json_t *ports = json_object_get(r->config, "ports");
     const char *resource;
     json_t *names;
+    ports_reserve(r);
     for (size_t i = 0; i < json_array_size(ports) && ret->ports_len < ENDPOINTS_MAX; i++) {
         int rc = port_make(r, json_array_get(ports, i), ret, err);
         if (rc < 0)
@@ -158,6 +199,7 @@ void bound_read(struct run *r)
     CLEANUP(mem) char *text = NULL;
     const char *resource;
     json_t *name;
+    ports_reserve(r);
     if (place_read(r->agent->place, r->id, "bound", &text, NULL) < 0)
         return;
     CLEANUP(json) json_t *doc = json_loads(text, 0, NULL);

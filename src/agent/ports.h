@@ -28,3 +28,8 @@ int bound_keep(struct run *r, const struct bound *b, struct berth_err *err);
 /* The other way round, for an instance that was found. */
 void bound_read(struct run *r);
 void bound_done(struct bound *b);
+/* Before anything of the instance runs: keeps it from ports of others' blocks, where the kernel can. `group`: its folder in a cgroup v2
+ * hierarchy; NULL: there is none. */
+void ports_guard(struct run *r, const char *group);
+/* Tells of a port of another's block that it was refused, or has bound. */
+void ports_look(struct run *r);

@@ -94,6 +94,7 @@ static void over(struct run *r, enum node_end end, int exit, const char *text)
     struct node_outcome outcome = {.end = end, .exit = exit, .text = text && *text ? text : NULL};
     r->phase = RUN_OVER;
     claims_release(r->agent->claims, r->id);
+    port_guard_drop(r->agent->guard, r->id);
     if (r->net.in + r->net.out > 0)
         node_spent(r->agent->node, r->id, "traffic", r->net.in + r->net.out);
     node_over(r->agent->node, r->id, &outcome); /* r may be leaving now */

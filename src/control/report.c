@@ -296,13 +296,50 @@ static bool progress_differs(const json_t *doc, int32_t progress)
 /* A report says all there is to say of an instance: what it does not mention is no more. Only its progress stays. */
 static void report_words(const struct report_item *item, json_t *doc)
 {
-    static const char *const now[] = {"note", "unenforced", "over"};
+    static const char *const now[] = {"note", "unenforced", "over", "foreign_port"};
     struct instance_words words = item->words;
     if (words.progress_said && !progress_differs(doc, words.progress))
         words.progress_said = false;
     for (size_t i = 0; i < sizeof now / sizeof *now; i++)
         (void)json_object_del(doc, now[i]);
     instance_words_put(doc, &words);
+}
+
+/* The workload whose block a port is in, if an instance of it is on the node; NULL: none. */
+static const struct object *port_holder(const struct reporting *r, int32_t port)
+{
+    static const enum kind holders[] = {KIND_APP, KIND_JOB, KIND_VM};
+    int32_t index = port < PORT_BASE ? -1 : (port - PORT_BASE) / PORT_BLOCK;
+    for (size_t k = 0; index >= 0 && k < sizeof holders / sizeof *holders; k++) {
+        size_t len;
+        const struct object *const *list = state_list(r->c->state, holders[k], &len);
+        for (size_t i = 0; i < len; i++) {
+            const struct work_view *w = list[i]->work;
+            for (size_t j = 0; w->port_index == index && j < w->instances_len; j++)
+                if (strcmp(w->instances[j]->instance->node, r->node) == 0)
+                    return list[i];
+        }
+    }
+    return NULL;
+}
+
+/* Tells both, neither of whom learns who the other one is: they may be of different tenants. */
+static void tell_foreign_port(struct reporting *r, const struct object *o, int32_t port)
+{
+    const struct object *works[] = {state_find_work(r->c->state, o->instance->workload), port_holder(r, port)};
+    const char *const texts[] = {
+        arena_fmt(&r->c->arena, "instance %s on %s claims port %d, which is reserved for another app", o->id, r->node,
+                  port),
+        arena_fmt(&r->c->arena, "another workload on %s claims port %d, which is reserved for this one", r->node, port),
+    };
+    for (size_t i = 0; i < 2; i++)
+        if (works[i] && works[0] != works[1])
+            events_later(r->c, &(struct event){.type = "PortConflict",
+                                               .kind = works[i]->kind,
+                                               .id = works[i]->id,
+                                               .owner = works[i]->owner,
+                                               .group = works[i]->group,
+                                               .message = texts[i]});
 }
 
 static enum berth_state reported_state(enum report_state said)
@@ -363,6 +400,9 @@ static int report_item(struct reporting *r, const struct report_item *item)
     report_usage(r, o, item, doc);
     consume_note(r->c, r->node, was, doc);
     report_words(item, doc);
+    int32_t port = item->words.foreign_port;
+    if (port && json_integer_value(json_object_get(was, "foreign_port")) != port)
+        tell_foreign_port(r, o, port);
     if (finished)
         note_use(r, o, item, doc);
     if (json_equal(was, doc))

@@ -213,6 +213,43 @@ static void instances_of_other_nodes_are_not_touched(void **state)
     assert_string_equal(kit_text(k, "state"), "assigned");
 }
 
+/* How many events of this kind the caller sees. */
+static size_t conflicts(struct kit *k, const char *who)
+{
+    size_t len = 0;
+    CALL(k, 200, who, "GET", "/v1/events", NULL);
+    for (const char *at = k->text; (at = strstr(at, "PortConflict")); at++)
+        len++;
+    return len;
+}
+
+/* Both sides are told once, and neither who the other one is. An app that is not on the node is none of the node's business. */
+static void ports_of_others_are_told(void **state)
+{
+    struct kit *k = *state;
+    CALL(k, 201, ALICE, "POST", "/v1/apps", "{name: web, requests: {cpu: 1}, endpoints: [http]}");
+    kit_plan(k);
+    CALL(k, 201, "user:bob", "POST", "/v1/jobs", "{name: evil, requests: {cpu: 1}}");
+    kit_plan(k);
+    CALL(k, 201, ADMIN, "POST", "/v1/apps",
+         "{name: far, requests: {cpu: 64}, endpoints: [http]}"); /* no node takes it */
+    kit_plan(k);
+    report(k, 200, "{epoch: 1, seq: 1, instances: [{id: 1, state: running}, {id: 2, state: running}]}");
+    report(k, 200, "{epoch: 1, seq: 2, instances: [{id: 2, state: running, foreign_port: 10003}]}");
+    assert_int_equal(conflicts(k, ALICE), 1);
+    SAYS(k, "another workload on n1 claims port 10003, which is reserved for this one");
+    assert_null(strstr(k->text, "evil"));
+    assert_int_equal(conflicts(k, "user:bob"), 1);
+    SAYS(k, "instance 2 on n1 claims port 10003, which is reserved for another app");
+    assert_null(strstr(k->text, "web"));
+    report(k, 200, "{epoch: 1, seq: 3, instances: [{id: 2, state: running, foreign_port: 10003, note: on}]}");
+    assert_int_equal(conflicts(k, ALICE), 1);
+    report(k, 200, "{epoch: 1, seq: 4, instances: [{id: 2, state: running, foreign_port: 10020}]}");
+    assert_int_equal(conflicts(k, ADMIN), 3); /* of the job alone */
+    assert_int_equal(conflicts(k, ALICE), 1);
+    report(k, 400, "{epoch: 1, seq: 5, instances: [{id: 2, state: running, foreign_port: 70000}]}");
+}
+
 static void the_same_report_is_not_taken_twice(void **state)
 {
     struct kit *k = *state;
@@ -351,6 +388,7 @@ int main(void)
         TEST(an_instance_goes_through_its_states),
         TEST(what_has_ended_stays_only_of_jobs),
         TEST(instances_of_other_nodes_are_not_touched),
+        TEST(ports_of_others_are_told),
         TEST(the_same_report_is_not_taken_twice),
         TEST(a_dry_run_is_not_heard),
         TEST(a_lost_node_comes_back_as_it_was),

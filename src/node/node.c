@@ -330,6 +330,16 @@ void node_trouble(struct node *n, uint64_t id, const char *unenforced, const cha
     report_tick(n);
 }
 
+void node_foreign_port(struct node *n, uint64_t id, uint16_t port)
+{
+    struct held *h = held_find(n, id);
+    if (!h || !held_lives(h) || h->foreign_port == port)
+        return;
+    h->foreign_port = port;
+    held_changed(n, h);
+    report_tick(n);
+}
+
 /* Use is measured all the time, what there is seldom: what is known of it is not lost to a newer word without it. */
 void self_keep(struct node *n, json_t *older)
 {

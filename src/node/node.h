@@ -113,6 +113,8 @@ void node_progress(struct node *n, uint64_t id, int done_milli, const char *text
 /* Resources whose limit the kernel does not enforce, and those it uses above their limit all the same. Comma-separated,
  * sorted; "" or NULL: none. */
 void node_trouble(struct node *n, uint64_t id, const char *unenforced, const char *over);
+/* It tried to bind this port of another app's block, or has bound it. */
+void node_foreign_port(struct node *n, uint64_t id, uint16_t port);
 /* The machine as a whole: an object for "node" of the report, sent with the next heartbeat. Takes the place of
  * one that was not sent yet, but for its `probed` if this one has none. Takes the reference. */
 void node_self(struct node *n, json_t *self);

@@ -33,7 +33,8 @@ struct held {
     int64_t fence_ns; /* 0: goes on whatever happens */
     VEC(struct held_port) ports;
     VEC(struct held_use) use;
-    int progress; /* thousandths; -1: it does not say */
+    int progress;          /* thousandths; -1: it does not say */
+    uint16_t foreign_port; /* 0: none */
     char *note, *unenforced, *over, *error;
     json_t *exclusive; /* {resource: name}; NULL: none */
     enum node_end end;

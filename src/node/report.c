@@ -96,6 +96,8 @@ static json_t *item_make(struct held *h)
         (void)json_object_set_new(item, "note", json_string(h->note));
     set_list(item, "unenforced", h->unenforced ? h->unenforced : "");
     set_list(item, "over", h->over ? h->over : "");
+    if (h->foreign_port && held_lives(h))
+        (void)json_object_set_new(item, "foreign_port", json_integer(h->foreign_port));
     h->sent = h->changed;
     return item;
 }

@@ -310,6 +310,7 @@ struct port_report {
 struct instance_words {
     bool exit_said, progress_said;
     int32_t exit, progress; /* its code, or 128 + its signal; thousandths */
+    int32_t foreign_port;   /* of another app's block, which it tried to bind, or has bound; 0: none */
     const char *note;
     const char *const *unenforced, *const *over; /* resources */
     size_t unenforced_len, over_len;

@@ -124,6 +124,8 @@ void instance_words_put(json_t *doc, const struct instance_words *w)
         put_texts(doc, "unenforced", w->unenforced, w->unenforced_len);
     if (w->over_len)
         put_texts(doc, "over", w->over, w->over_len);
+    if (w->foreign_port)
+        (void)json_object_set_new(doc, "foreign_port", json_integer(w->foreign_port));
     if (w->exclusive_len) {
         json_t *all = json_object();
         for (size_t i = 0; i < w->exclusive_len; i++)

@@ -22,7 +22,7 @@ static void what_is_written_is_read(void **state)
         {"card", "card1"},
     };
     const struct instance_doc want = {
-        .meta = {.created_ns = 77,  .generation = 2},
+        .meta = {.created_ns = 77,      .generation = 2},
         .instance = { .id = 17,
                  .workload = "web.alice",
                  .ordinal = 3,
@@ -45,7 +45,7 @@ static void what_is_written_is_read(void **state)
         .peak_len = 1,
         .ports = ports,
         .ports_len = 1,
-        .words = {                       .exit_said = true,
+        .words = {                           .exit_said = true,
                  .progress_said = true,
                  .progress = 420,
                  .note = "epoch 3",
@@ -53,6 +53,7 @@ static void what_is_written_is_read(void **state)
                  .unenforced_len = 2,
                  .over = resources,
                  .over_len = 1,
+                 .foreign_port = 10016,
                  .exclusive = taken,
                  .exclusive_len = 1},
     };
@@ -99,6 +100,7 @@ static void what_is_written_is_read(void **state)
     assert_int_equal(d.words.unenforced_len, 2);
     assert_string_equal(d.words.unenforced[1], "memory");
     assert_string_equal(d.words.over[0], "io");
+    assert_int_equal(d.words.foreign_port, 10016);
     assert_string_equal(d.words.exclusive[0].value, "card1");
 }
 
@@ -252,22 +254,24 @@ static void reports_are_refused(void **state)
 {
     (void)state;
     static const struct refusal rows[] = {
-        {"{seq: 1}",                                                                    "epoch: missing"               },
-        {"{epoch: 1}",                                                                  "seq: missing"                 },
-        {"{epoch: 0, seq: 1}",                                                          "epoch: missing"               },
-        {"{epoch: 1.5, seq: 1}",                                                        "epoch: expected"              },
-        {"{epoch: 1, seq: 1, instances: {}}",                                           "instances: expected a list"   },
-        {"{epoch: 1, seq: 1, instances: [{state: running}]}",                           "instances[0]: id: missing"    },
-        {"{epoch: 1, seq: 1, instances: [{id: 1}]}",                                    "instances[0]: state: missing" },
-        {"{epoch: 1, seq: 1, instances: [{id: 1, state: dead}]}",                       "instances[0]: state: expected"},
-        {"{epoch: 1, seq: 1, instances: [{id: -1, state: ended}]}",                     "instances[0]: id: expected"   },
-        {"{epoch: 1, seq: 1, labels: {}}",                                              "unknown key"                  },
-        {"{epoch: 1, seq: 1, instances: [{id: 1, state: ended, exit: 256}]}",           "exit: expected"               },
-        {"{epoch: 1, seq: 1, instances: [{id: 1, state: running, progress: 1001}]}",    "progress: expected"           },
-        {"{epoch: 1, seq: 1, instances: [{id: 1, state: running, unenforced: cpu}]}",   "unenforced: expected"         },
-        {"{epoch: 1, seq: 1, instances: [{id: 1, state: running, exclusive: {a: 1}}]}", "exclusive: a: expected"       },
-        {"{epoch: 1, seq: 1, node: {labels: {}}}",                                      "node: unknown key"            },
-        {"{epoch: 1, seq: 1, node: {conditions: [{text: x}]}}",                         "conditions[0]: type: missing" },
+        {"{seq: 1}",                                                                      "epoch: missing"               },
+        {"{epoch: 1}",                                                                    "seq: missing"                 },
+        {"{epoch: 0, seq: 1}",                                                            "epoch: missing"               },
+        {"{epoch: 1.5, seq: 1}",                                                          "epoch: expected"              },
+        {"{epoch: 1, seq: 1, instances: {}}",                                             "instances: expected a list"   },
+        {"{epoch: 1, seq: 1, instances: [{state: running}]}",                             "instances[0]: id: missing"    },
+        {"{epoch: 1, seq: 1, instances: [{id: 1}]}",                                      "instances[0]: state: missing" },
+        {"{epoch: 1, seq: 1, instances: [{id: 1, state: dead}]}",                         "instances[0]: state: expected"},
+        {"{epoch: 1, seq: 1, instances: [{id: -1, state: ended}]}",                       "instances[0]: id: expected"   },
+        {"{epoch: 1, seq: 1, labels: {}}",                                                "unknown key"                  },
+        {"{epoch: 1, seq: 1, instances: [{id: 1, state: ended, exit: 256}]}",             "exit: expected"               },
+        {"{epoch: 1, seq: 1, instances: [{id: 1, state: running, progress: 1001}]}",      "progress: expected"           },
+        {"{epoch: 1, seq: 1, instances: [{id: 1, state: running, foreign_port: 65536}]}", "foreign_port: expected"       },
+        {"{epoch: 1, seq: 1, instances: [{id: 1, state: running, foreign_port: 0}]}",     "foreign_port: expected"       },
+        {"{epoch: 1, seq: 1, instances: [{id: 1, state: running, unenforced: cpu}]}",     "unenforced: expected"         },
+        {"{epoch: 1, seq: 1, instances: [{id: 1, state: running, exclusive: {a: 1}}]}",   "exclusive: a: expected"       },
+        {"{epoch: 1, seq: 1, node: {labels: {}}}",                                        "node: unknown key"            },
+        {"{epoch: 1, seq: 1, node: {conditions: [{text: x}]}}",                           "conditions[0]: type: missing" },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         CLEANUP(given) struct given g = given(rows[i].doc);

@@ -94,6 +94,13 @@ static int progress_read(struct reader *r, const struct key *key, const json_t *
     return i32_read(r, key, value, object);
 }
 
+static int foreign_port_read(struct reader *r, const struct key *key, const json_t *value, void *object)
+{
+    if (!json_is_integer(value) || json_integer_value(value) < 1 || json_integer_value(value) > UINT16_MAX)
+        return expected(r, "a port from 1 to 65535", value);
+    return i32_read(r, key, value, object);
+}
+
 static int resources_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     if (!json_is_array(value) || json_array_size(value) > RESOURCES_MAX)
@@ -130,6 +137,8 @@ static const struct key words_rows[] = {
     KEY("unenforced", "list of texts", "resources whose limit its node does not enforce", resources_read,
         LIST(unenforced)),
     KEY("over", "list of texts", "resources that it uses above their limit", resources_read, LIST(over)),
+    KEY("foreign_port", "1 to 65535", "of another app's block, which it tried to bind, or has bound", foreign_port_read,
+        .at = AT(foreign_port)),
     KEY("exclusive", "{name: text}", "what it has taken of each resource that is held alone", taken_read,
         LIST(exclusive)),
 };
