@@ -103,6 +103,11 @@ struct call {
      * call_answer exactly once, also when the control stops. Request and arena live until then, texts of the caller do
      * not. */
     bool later;
+    /* The verb has done a part of its work, keeps it in `progress`, and is run again after others had their turn. For verbs that
+     * only read. `progress_free` frees what is left of it when the call ends. */
+    bool unfinished;
+    void *progress;
+    void (*progress_free)(void *progress);
 };
 
 /* A verb returns 0, or a negative errno with text in c->err, which becomes a status:

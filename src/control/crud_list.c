@@ -8,7 +8,20 @@
 #include "control/watch.h"
 #include "wire/api.h"
 
-enum { LIST_MAX = 10000, LIST_DEFAULT = 1000 };
+enum {
+    LIST_MAX = 10000,
+    LIST_DEFAULT = 1000,
+    /* What is looked at before others have their turn. */
+    STEP_BYTES = 128 << 10,
+    STEP_OBJECTS = 20000,
+};
+
+/* A list that is being made. */
+struct listing {
+    struct page page;
+    uint64_t revision; /* when it was begun: a watch from there misses nothing */
+    char *last, *seen; /* ids: the last one on the page, and the last one looked at; NULL: none */
+};
 
 void crud_hide(const struct caller *caller, const struct object *o, json_t *doc)
 {
@@ -82,10 +95,67 @@ static int query_order(struct call *c, bool *ret_down)
     return err_set(&c->err, EINVAL, "order: expected asc or desc");
 }
 
+static void listing_free(void *progress)
+{
+    struct listing *l = progress;
+    json_decref(l->page.items);
+    mem_free(l->last);
+    mem_free(l->seen);
+    mem_free(l);
+}
+
+/* The one that this call has begun, or a new one. */
+static struct listing *listing_of(struct call *c)
+{
+    if (c->progress)
+        return c->progress;
+    struct listing *l = mem_zalloc(sizeof *l);
+    const char *after = call_query(c, "after");
+    l->page.items = json_array();
+    l->revision = state_revision(c->state);
+    l->seen = after ? mem_strdup(after) : NULL;
+    c->progress = l;
+    c->progress_free = listing_free;
+    return l;
+}
+
+static void id_keep(char **to, const char *id)
+{
+    mem_free(*to);
+    *to = mem_strdup(id);
+}
+
+/* Adds to the page for one step. False: the step is over, and there is more. */
+static bool list_step(struct call *c, const struct crud *k, struct listing *l, uint64_t limit, bool down,
+                      bool *ret_more)
+{
+    size_t len = 0, i = 0, looked = 0, bytes = l->page.bytes;
+    const struct object *const *list = state_list(c->state, k->kind, &len);
+    if (l->seen)
+        i = down ? len - place_of(list, len, k->kind, l->seen, false) : place_of(list, len, k->kind, l->seen, true);
+    *ret_more = false;
+    for (; i < len; i++) {
+        const struct object *o = list[down ? len - 1 - i : i];
+        bool full = json_array_size(l->page.items) >= limit;
+        if (looked++ >= STEP_OBJECTS || (!full && l->page.bytes - bytes >= STEP_BYTES)) {
+            id_keep(&l->seen, list[down ? len - i : i - 1]->id);
+            return false;
+        }
+        if (!passes(c, k, o)) /* only what can be seen is worth going on for */
+            continue;
+        if (full || !page_fits(&l->page, o->doc.len) || !page_add(&l->page, crud_shown(c, k, o), o->doc.len)) {
+            *ret_more = true;
+            break;
+        }
+        id_keep(&l->last, o->id);
+    }
+    return true;
+}
+
 int crud_list(struct call *c, const struct crud *k)
 {
     uint64_t limit = 0, from = 0;
-    bool down = false;
+    bool down = false, more;
     int rc = call_query_number(c, "limit", 1, LIST_MAX, LIST_DEFAULT, &limit);
     if (rc == 0)
         rc = call_query_number(c, "watch", 0, INT64_MAX, 0, &from);
@@ -96,30 +166,17 @@ int crud_list(struct call *c, const struct crud *k)
     if (call_query(c, "watch"))
         return watch_open(c, k->kind, from);
 
-    size_t len = 0, i = 0;
-    const char *after = call_query(c, "after"), *last = NULL;
-    const struct object *const *list = state_list(c->state, k->kind, &len);
-    json_t *body = json_object();
-    struct page page = {.items = json_array()};
-    if (after && down)
-        i = len - place_of(list, len, k->kind, after, false);
-    else if (after)
-        i = place_of(list, len, k->kind, after, true);
-    for (; i < len && json_array_size(page.items) < limit; i++) {
-        const struct object *o = list[down ? len - 1 - i : i];
-        if (!passes(c, k, o))
-            continue;
-        if (!page_fits(&page, o->doc.len) || !page_add(&page, crud_shown(c, k, o), o->doc.len))
-            break;
-        last = o->id;
+    struct listing *l = listing_of(c);
+    if (!list_step(c, k, l, limit, down, &more)) {
+        c->unfinished = true;
+        return 0;
     }
-    while (i < len && !passes(c, k, list[down ? len - 1 - i : i])) /* only what can be seen is worth going on for */
-        i++;
-    (void)json_object_set_new(body, "items", page.items);
-    (void)json_object_set_new(body, "revision", json_integer((json_int_t)state_revision(c->state)));
-    if (i < len)
-        (void)json_object_set_new(body, "continue", json_string(last));
+    json_t *body = json_object();
+    (void)json_object_set(body, "items", l->page.items);
+    (void)json_object_set_new(body, "revision", json_integer((json_int_t)l->revision));
+    if (more)
+        (void)json_object_set_new(body, "continue", json_string(l->last));
     c->answer.body = body;
-    c->answer.revision = state_revision(c->state);
+    c->answer.revision = l->revision;
     return 0;
 }

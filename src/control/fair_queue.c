@@ -144,22 +144,36 @@ bool fair_queue_idle(const struct fair_queue *q)
     return q->waiting == 0 && q->slice_ns > 0;
 }
 
+static void entry_put(struct fair_queue *q, struct fair_account *a, struct fair_entry *e, bool first)
+{
+    e->account = a;
+    e->next = first ? a->first : NULL;
+    if (first)
+        a->first = e;
+    else
+        *a->last = e;
+    if (!e->next)
+        a->last = &e->next;
+    a->waiting++;
+    a->bytes += e->bytes;
+    q->waiting++;
+    if (a->link)
+        return;
+    a->credit_ns = (a->credit_ns < 0 ? a->credit_ns : 0) + FAIR_QUANTUM_NS; /* idle time saves nothing up */
+    active_append(q, a);
+}
+
 bool fair_queue_push(struct fair_queue *q, struct fair_account *a, struct fair_entry *e)
 {
     if (a->waiting >= FAIR_WAITING_MAX || (a->waiting && a->bytes + e->bytes > FAIR_BYTES_MAX))
         return false;
-    a->waiting++;
-    a->bytes += e->bytes;
-    e->next = NULL;
-    e->account = a;
-    *a->last = e;
-    a->last = &e->next;
-    q->waiting++;
-    if (a->link)
-        return true;
-    a->credit_ns = (a->credit_ns < 0 ? a->credit_ns : 0) + FAIR_QUANTUM_NS; /* idle time saves nothing up */
-    active_append(q, a);
+    entry_put(q, a, e, false);
     return true;
+}
+
+void fair_queue_push_first(struct fair_queue *q, struct fair_account *a, struct fair_entry *e)
+{
+    entry_put(q, a, e, true);
 }
 
 struct fair_entry *fair_queue_pop(struct fair_queue *q)

@@ -47,6 +47,8 @@ bool fair_queue_idle(const struct fair_queue *q);
 /* The entry waits at the end of the account's queue; whoever pushes has joined the account and stays until the entry is popped.
  * False: too much of this account waits, and nothing was done. */
 bool fair_queue_push(struct fair_queue *q, struct fair_account *a, struct fair_entry *e);
+/* The same at the front of the account's queue, for an entry that ran and is not done; never refused. */
+void fair_queue_push_first(struct fair_queue *q, struct fair_account *a, struct fair_entry *e);
 /* Takes out the entry that runs next; NULL: nothing waits. */
 struct fair_entry *fair_queue_pop(struct fair_queue *q);
 /* The account has used so much time, of the slice and of its turn. */

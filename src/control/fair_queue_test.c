@@ -107,6 +107,28 @@ static void entries_of_an_account_stay_in_order(void **state)
     fair_queue_free(q);
 }
 
+static void what_is_not_done_goes_on_before_the_next(void **state)
+{
+    struct fair_queue *q = fair_queue_new(1);
+    struct fair_entry *first = push(q, "a"), *second = push(q, "a");
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        assert_ptr_equal(run(q, MS), first);
+        fair_queue_push_first(q, first->account, first);
+    }
+    struct fair_entry *other = push(q, "b");
+    assert_ptr_equal(run(q, 5 * MS), first);
+    fair_queue_push_first(q, first->account, first);
+    assert_ptr_equal(run(q, MS), other); /* others have their turn in between */
+    assert_ptr_equal(run(q, MS), first);
+    assert_ptr_equal(run(q, MS), second);
+    assert_int_equal(fair_queue_waiting(q), 0);
+    done(q, first);
+    done(q, second);
+    done(q, other);
+    fair_queue_free(q);
+}
+
 static void a_slice_ends_and_is_renewed(void **state)
 {
     struct fair_queue *q = fair_queue_new(1);
@@ -168,11 +190,9 @@ static void heavy_entries_are_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_backlog_delays_another_by_one_entry),
-        cmocka_unit_test(time_is_shared_not_entries),
-        cmocka_unit_test(entries_of_an_account_stay_in_order),
-        cmocka_unit_test(a_slice_ends_and_is_renewed),
-        cmocka_unit_test(heavy_entries_are_counted),
+        cmocka_unit_test(a_backlog_delays_another_by_one_entry),    cmocka_unit_test(time_is_shared_not_entries),
+        cmocka_unit_test(entries_of_an_account_stay_in_order),      cmocka_unit_test(a_slice_ends_and_is_renewed),
+        cmocka_unit_test(what_is_not_done_goes_on_before_the_next), cmocka_unit_test(heavy_entries_are_counted),
         cmocka_unit_test(what_waits_of_one_account_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

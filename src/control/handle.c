@@ -157,6 +157,8 @@ static void handling_free(struct handling *h)
 {
     accounts_leave(h);
     cap_release(&h->call);
+    if (h->call.progress)
+        h->call.progress_free(h->call.progress);
     answer_done(&h->call.answer);
     change_done(&h->call.change);
     json_decref(h->body);
@@ -373,6 +375,7 @@ static int parse_body(struct handling *h)
 /* ---- running the verb ---------------------------------------------------------------------------------------------- */
 
 static void attempt(struct handling *h);
+static void take_turn(struct handling *h);
 
 static void show_dry_run(struct handling *h)
 {
@@ -497,7 +500,7 @@ static void attempt(struct handling *h)
     cap_release(c);
     c->durable = NULL;
     c->events = NULL;
-    c->later = false;
+    c->later = c->unfinished = false;
     answer_done(&c->answer);
     c->answer.status = 200;
     change_done(&c->change);
@@ -511,6 +514,8 @@ static void attempt(struct handling *h)
         fail(h, rc);
     else if (c->later)
         return;
+    else if (c->unfinished)
+        take_turn(h);
     else if (rc == 1 || c->answer.stream || !(c->route->flags & ROUTE_CHANGES))
         finish(h);
     else if (c->dry_run && !PLANTED(DRY_RUN_WRITES)) {
@@ -603,9 +608,13 @@ static void go(struct handling *h)
 {
     struct call *call = &h->call;
     struct control *c = call->control;
-    int rc = c->stopping ? err_set(&call->err, ENOSPC, "berthd is stopping; try again soon") : parse_body(h);
+    int rc = c->stopping   ? err_set(&call->err, ENOSPC, "berthd is stopping; try again soon")
+             : h->attempts ? 0
+                           : parse_body(h);
     if (rc < 0)
         fail(h, rc);
+    else if (h->attempts) /* goes on with what it has begun */
+        attempt(h);
     else if (call->route->flags & ROUTE_WAKES)
         scheduler_force(c->scheduler, planned, h);
     else if (call->route->flags & ROUTE_BESIDE)
@@ -662,6 +671,9 @@ static void take_turn(struct handling *h)
     h->entry.bytes = sizeof *h + h->request.body_len;
     if (!c->env.serve_soon) {
         go(h);
+    } else if (h->call.unfinished) { /* before the user's next, after the others' turns */
+        fair_queue_push_first(c->requests, h->user, &h->entry);
+        serve_soon(c);
     } else if (fair_queue_idle(c->requests)) {
         go_charged(h);
         serve_soon(c);

@@ -124,6 +124,38 @@ static void a_user_waits_for_one_request_of_another(void **state)
     k->control->env.steady_ns = kit_steady;
 }
 
+/* A list is made in steps, between which others have their turn. */
+static void a_large_list_is_made_in_steps(void **state)
+{
+    enum { JOBS = 8, VALUE_BYTES = 3900, VALUES = 25 };
+    struct kit *k = *state;
+    struct bench b = {.k = k};
+    struct asked list, alice;
+    CLEANUP(str) struct str body = {0};
+    str_add(&body, "{hold: true, env: {");
+    for (int i = 0; i < VALUES; i++) {
+        str_addf(&body, "%sV%d: ", i ? ", " : "", i);
+        for (int j = 0; j < VALUE_BYTES; j++)
+            str_add_char(&body, 'x');
+    }
+    str_add(&body, "}}");
+    for (int i = 0; i < JOBS; i++)
+        CALL(k, 201, BOB, "POST", "/v1/jobs", body.at);
+    serves_wanted = 0;
+    k->control->env.serve_soon = serve_soon;
+    ask(&b, &list, BOB, "/v1/jobs");
+    assert_int_equal(list.status, 0); /* a step of it is done */
+    ask(&b, &alice, ALICE, "/v1/whoami");
+    while (fair_queue_waiting(k->control->requests))
+        control_serve(k->control);
+    assert_int_equal(list.status, 200);
+    assert_int_equal(alice.status, 200);
+    assert_true(alice.place < list.place);
+    k->control->env.serve_soon = NULL;
+    CALL(k, 200, BOB, "GET", "/v1/jobs", NULL);
+    assert_int_equal(json_array_size(kit_at(k, "items")), JOBS);
+}
+
 static void requests_that_wait_are_answered_when_berthd_stops(void **state)
 {
     enum { LISTS = 12 };
@@ -147,6 +179,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(requests_of_a_user_are_limited_by_default),
         TEST(a_user_waits_for_one_request_of_another),
+        TEST(a_large_list_is_made_in_steps),
         TEST(requests_that_wait_are_answered_when_berthd_stops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
