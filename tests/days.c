@@ -256,13 +256,20 @@ static uint64_t env_number(const char *name, uint64_t otherwise)
 
 size_t days_check(uint64_t first, size_t len, struct days_sum *sum)
 {
+    return days_check_within(first, (struct bound){.least = len, .most = len}, sum);
+}
+
+size_t days_check_within(uint64_t first, struct bound bound, struct days_sum *sum)
+{
     size_t failed = 0, most = (size_t)env_number("BERTH_FAILURES", FAILURES_MAX);
     *sum = (struct days_sum){0};
     if (getenv("BERTH_SEED"))
         return !seed_run(env_number("BERTH_SEED", 0), true, sum);
     first = env_number("BERTH_FIRST", first);
-    len = (size_t)env_number("BERTH_DAYS", len);
-    for (uint64_t seed = first; seed < first + len && failed < most; seed++)
-        failed += !seed_run(seed, false, sum);
+    if (getenv("BERTH_DAYS"))
+        bound.least = bound.most = (size_t)env_number("BERTH_DAYS", bound.most);
+    bound_begin(&bound);
+    for (size_t done = 0; bound_goes_on(&bound, done) && failed < most; done++)
+        failed += !seed_run(first + done, false, sum);
     return failed;
 }

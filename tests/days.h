@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bound.h"
+
 struct days_sum {
     uint64_t days, jobs, plans, placed, preempted, expired, reserved;
     double load; /* sum over days */
@@ -27,3 +29,5 @@ struct days_sum {
 
 /* Checks days first to first + len - 1, or what BERTH_SEED, or BERTH_FIRST and BERTH_DAYS, say; returns how many failed. */
 size_t days_check(uint64_t first, size_t len, struct days_sum *sum);
+/* The same for as many days as the bound lets run. */
+size_t days_check_within(uint64_t first, struct bound bound, struct days_sum *sum);

@@ -306,21 +306,30 @@ static void seed_cry(int sig)
 
 size_t seeds_check(uint64_t first, size_t len)
 {
-    size_t failures = 0, most = (size_t)env_number("BERTH_FAILURES", FAILURES_SHOWN);
+    return seeds_check_within(first, (struct bound){.least = len, .most = len});
+}
+
+size_t seeds_check_within(uint64_t first, struct bound bound)
+{
+    size_t failures = 0, most = (size_t)env_number("BERTH_FAILURES", FAILURES_SHOWN), done = 0;
 
     first = env_number("BERTH_SEED", first);
-    len = (size_t)env_number("BERTH_WORLDS", getenv("BERTH_SEED") ? 1 : len);
+    if (getenv("BERTH_SEED") || getenv("BERTH_WORLDS"))
+        bound.least = bound.most = (size_t)env_number("BERTH_WORLDS", getenv("BERTH_SEED") ? 1 : bound.most);
+    bound_begin(&bound);
     signal(SIGABRT, seed_cry);
     signal(SIGSEGV, seed_cry);
-    for (size_t i = 0; i < len; i++) {
+    for (; bound_goes_on(&bound, done); done++) {
         struct verdict v = {0};
-        seed_at_work = first + i;
-        if (seed_check(first + i, &v))
+        seed_at_work = first + done;
+        if (seed_check(first + done, &v))
             continue;
         if (++failures == most) {
             fprintf(stderr, "and so on; run one with BERTH_SEED=n\n");
             break;
         }
     }
+    if (bound.least < bound.most)
+        printf("# %zu of %zu seeds from %llu\n", done, bound.most, (unsigned long long)first);
     return failures;
 }

@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "bound.h"
 #include "judge.h"
 
 /* A world told to a new cluster, planned and judged. */
@@ -24,6 +25,8 @@ bool seed_check(uint64_t seed, struct verdict *v);
 
 /* Checks seeds first to first + len - 1, or what BERTH_SEED and BERTH_WORLDS say; returns how many failed. */
 size_t seeds_check(uint64_t first, size_t len);
+/* The same for as many seeds as the bound lets run. */
+size_t seeds_check_within(uint64_t first, struct bound bound);
 
 /* Takes parts away for as long as the check still fails in the same way. */
 void world_shrink(struct world *world);

@@ -10,14 +10,16 @@
 static void every_cluster_has_the_properties(void **state)
 {
     (void)state;
-    assert_int_equal(seeds_check(1, 2000), 0);
+    const struct bound bound = {.least = 400, .most = 2000, .seconds = 20};
+    assert_int_equal(seeds_check_within(1, bound), 0);
 }
 
 /* See claims_random.c. */
 static void where_pods_give_way_too(void **state)
 {
     (void)state;
-    assert_int_equal(seeds_check(CLAIMS_FROM, 200), 0);
+    const struct bound bound = {.least = 50, .most = 200, .seconds = 5};
+    assert_int_equal(seeds_check_within(CLAIMS_FROM, bound), 0);
 }
 
 /* A resource that becomes known after a freeze has no column yet; it was once taken for the GPUs' one. */

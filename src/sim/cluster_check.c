@@ -1,18 +1,25 @@
-/* cluster_check.c - sixty seeds of a whole day each, and shorter ones of other characters, on every processor there is. */
+/* cluster_check.c - sixty seeds of a whole day each, and shorter ones of other characters, on every processor there is.
+ *
+ * bed: seeds, in part
+ * In part: at least two seeds of each character, then more until each process has used its time. BERTH_BED=whole runs them all.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "sim/cluster.h"
 
-enum { FIRST = 1001, WORKERS_MAX = 16 };
+enum { FIRST = 1001, WORKERS_MAX = 16, LEAST = 2, SECONDS = 60 };
 
 /* Rates in percent of what is usual; 0 nodes or users: as the seed has it. */
 static const struct character {
@@ -47,14 +54,28 @@ static int run_one(const struct character *c, uint64_t seed)
     return rc;
 }
 
-/* Every n-th seed; ends at the first breach. */
+/* Does another seed run after so many of its character? */
+static bool goes_on(unsigned done)
+{
+    const char *bed = getenv("BERTH_BED");
+    return done < LEAST || (bed && strcmp(bed, "whole") == 0) || clock() < (clock_t)SECONDS * CLOCKS_PER_SEC;
+}
+
+/* Every n-th seed, the first ones of all characters before the second ones; ends at the first breach. */
 static int work(long worker, long workers)
 {
-    uint64_t seed = FIRST;
-    for (size_t i = 0; i < sizeof characters / sizeof *characters; i++)
-        for (unsigned k = 0; k < characters[i].seeds; k++, seed++)
-            if ((long)(seed % (uint64_t)workers) == worker && run_one(&characters[i], seed) < 0)
+    long turn = 0;
+    for (unsigned k = 0, left = 1; left; k++) {
+        uint64_t seed = FIRST + k;
+        left = 0;
+        for (size_t i = 0; i < sizeof characters / sizeof *characters; seed += characters[i++].seeds) {
+            if (k >= characters[i].seeds)
+                continue;
+            left++;
+            if (turn++ % workers == worker && goes_on(k) && run_one(&characters[i], seed) < 0)
                 return 1;
+        }
+    }
     return 0;
 }
 
