@@ -27,14 +27,19 @@ K ?=
 
 GCC = $(BUILD)/gcc
 GCC_OPTIONS = -Dwerror=$(WERROR)
+# Configured for clang-tidy, which judges clang's warnings of every file; never compiled.
 CLANG = $(BUILD)/clang
 CLANG_OPTIONS = -Dwerror=true --native-file=tools/clang.ini
+# By another compiler, with the bugs of base/plant.h in it: for the tests of what only computes, for replays, for plants_check.sh.
+OTHER = $(BUILD)/other
+OTHER_OPTIONS = $(CLANG_OPTIONS) -Doptimization=2 -Dplant=true
+OTHER_TESTS = base/ core/ wire/ formula/ journal/
 SANITIZE = $(BUILD)/sanitize
-# gcc warns about code that only its own instrumentation makes suspicious.
-SANITIZE_OPTIONS = -Dwarning_level=0 -Doptimization=2 -Db_sanitize=address,undefined
+# gcc warns about code that only its own instrumentation makes suspicious. Compiling takes more than running: -O1 is the cheapest sum.
+SANITIZE_OPTIONS = -Dwarning_level=0 -Doptimization=1 -Db_sanitize=address,undefined
 SANITIZE_ENV = ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 FUZZ = $(BUILD)/fuzz
-FUZZ_OPTIONS = -Dwerror=$(WERROR) -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false --native-file=tools/clang.ini
+FUZZ_OPTIONS = -Dwerror=$(WERROR) -Dfuzz=true -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false --native-file=tools/clang.ini
 
 .DEFAULT_GOAL := help
 
@@ -85,6 +90,9 @@ build: ## build everything with gcc
 	@tools/setup run
 	@tools/build $(GCC) "$(GCC_OPTIONS)" all
 
+setup: ## install the packages that building, testing and checking need
+	@tools/setup run test check
+
 lint: ## formatting, static analysis, includes, symbols, sizes, scripts
 	@tools/setup run test check
 	@tools/build $(CLANG) "$(CLANG_OPTIONS)"
@@ -97,14 +105,13 @@ format: ## format all C files in place
 check: ## what takes long: clang, sanitizers, fuzzers, long tests, installation
 	@tools/tally check-clang sanitize fuzz-briefly check-long check-install
 
-check-clang: ## the programs among the tests of `make test`, built by clang without warnings
+check-clang: ## the tests of what only computes (or T), built by clang
 	@tools/setup run test check
-	@tools/build $(CLANG) "$(CLANG_OPTIONS)" $(if $(T),,all)
-	@tools/test --programs --options="$(CLANG_OPTIONS)" $(CLANG) $(T)
+	@tools/test --programs --options="$(OTHER_OPTIONS)" $(OTHER) $(or $(T),$(OTHER_TESTS))
 
 sanitize: ## the tests of `make test` under the address and undefined-behaviour sanitizers
 	@tools/setup run test
-	@$(SANITIZE_ENV) tools/test --slow 5 --options="$(SANITIZE_OPTIONS)" $(SANITIZE) $(T)
+	@$(SANITIZE_ENV) tools/test --sanitized --slow 5 --options="$(SANITIZE_OPTIONS)" $(SANITIZE) $(T)
 
 fuzz: ## every fuzzer for FUZZ_SECONDS (default 60)
 	@tools/setup run test check
@@ -120,10 +127,23 @@ kube-expected: ## ask kube-scheduler what it does with the corpus of tests/kube
 	@tools/kube >/dev/null
 	@python3 tests/kube/compare.py --save
 
-check-long: ## tests/*_check.c and tests/*_check.sh
+check-long: ## tests/*_check.c and tests/*_check.sh; of the heavy ones a small part
 	@tools/setup run test check
-	@case "$(T)" in "" | *kube*) tools/kube >/dev/null || [ $$? = 77 ] ;; esac
-	@tools/test --suite check --options="$(GCC_OPTIONS)" $(GCC) $(T)
+	@tools/test-beds "$(T)"
+	@tools/build $(OTHER) "$(OTHER_OPTIONS)" src/cli/berth
+	@BERTH_OTHER=$(abspath $(OTHER)) tools/test --suite check --options="$(GCC_OPTIONS)" $(GCC) $(T)
+
+beds: ## all of what is heavy: Kubernetes, guests, browsers, many seeds, kills and decisions (T=part-of-a-name for some)
+	@tools/setup run test check
+	@tools/test-beds "$(T)"
+	@tools/build $(OTHER) "$(OTHER_OPTIONS)" src/cli/berth
+	@BERTH_OTHER=$(abspath $(OTHER)) tools/test --suite check --beds --options="$(GCC_OPTIONS)" $(GCC) $(T)
+
+# What later targets of `make check` compile, to be run beside others: it takes what these leave of the processors.
+build-ahead:
+	@tools/build $(OTHER) "$(OTHER_OPTIONS)" src/cli/berth
+	@tools/build $(SANITIZE) "$(SANITIZE_OPTIONS)" -k 0 all
+	@tools/fuzz --build $(FUZZ) "$(FUZZ_OPTIONS)"
 
 soak-tests: ## the tests with T in their names N times, to find what is unstable (N, T, JOBS, HOGS; SANITIZED=1)
 	@[ -n "$(T)" ] || { echo "which tests? make soak-tests N=50 T=part-of-a-name" >&2; exit 2; }
@@ -144,4 +164,4 @@ help: ## this list
 	@awk -F ':.*## ' '/^##: /{sub("##: ", ""); print "\n" $$0 ":"} /^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' \
 	    $(firstword $(MAKEFILE_LIST))
 
-.PHONY: run show test bench bench-traces bench-kube kube kube-expected install clean build lint format check check-clang sanitize fuzz fuzz-briefly check-long soak soak-tests check-install help
+.PHONY: setup run show test bench bench-traces bench-kube kube kube-expected install clean build lint format check check-clang sanitize fuzz fuzz-briefly check-long beds build-ahead soak soak-tests check-install help

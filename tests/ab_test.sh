@@ -1,5 +1,6 @@
 #!/bin/bash
 # ab_test.sh - berth-ab: which slot is booted, how often a new one is tried, and what a write that was cut off leaves.
+# sanitize: no, berth-ab is a script
 set -eu
 
 # shellcheck source=tests/kit.sh

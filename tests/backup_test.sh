@@ -1,5 +1,6 @@
 #!/bin/bash
 # backup_test.sh - a sealed backup of a whole cluster, and a daemon made from it that agents, tokens and secrets accept.
+# waits: processes
 set -eu
 
 # shellcheck source=tests/kit.sh

@@ -1,5 +1,6 @@
 #!/bin/bash
 # folder_test.sh - a daemon whose folder was damaged or changed behind its back refuses to start and says what to do.
+# waits: processes
 set -u
 
 # shellcheck source=tests/kit.sh

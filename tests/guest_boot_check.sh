@@ -1,6 +1,7 @@
 #!/bin/bash
 # guest_boot_check.sh - an upgrade that breaks the boot: the machine comes back by itself to what was good (berth-ab).
 # waits: guests
+# bed: guests
 set -eu
 
 # shellcheck source=tests/kit.sh

@@ -1,6 +1,7 @@
 #!/bin/bash
 # guest_upgrade_check.sh - the ready OpTask system-upgrade --ab on a machine that really starts anew: daemon, agent and slots in a guest.
 # waits: guests
+# bed: guests
 set -eu
 
 # shellcheck source=tests/kit.sh

@@ -129,6 +129,11 @@ hides() {
 # Seconds until something that should have happened counts as failed. tools/test sets it by the load; no speed is tested.
 patience=${BERTH_PATIENCE:-60}
 
+# in_part SMALL WHOLE: prints what a heavy test does here: WHOLE in `make beds`, SMALL in `make check`. See tools/test.
+in_part() {
+    if [ "${BERTH_BED:-whole}" = whole ]; then echo "$2"; else echo "$1"; fi
+}
+
 # until_ok COMMAND...: tries until it succeeds, for $patience seconds.
 until_ok() {
     local end=$((SECONDS + patience))

@@ -1,6 +1,7 @@
 #!/bin/bash
 # kube_jobs_check.sh - jobs of berth.dev while berth-kube and the API server are killed: every task once (see kube_jobs_test.sh).
 # waits: processes, kubernetes
+# bed: kubernetes
 set -eu
 
 # shellcheck source=tests/kit.sh

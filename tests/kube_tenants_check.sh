@@ -1,6 +1,7 @@
 #!/bin/bash
 # kube_tenants_check.sh - past use and what was spent outlive whoever led, on a real API server.
 # waits: processes, kubernetes
+# bed: kubernetes
 set -eu
 
 # shellcheck source=tests/kit.sh

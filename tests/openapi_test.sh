@@ -2,6 +2,7 @@
 # openapi_test.sh - /openapi.json of a running berthd is valid by the word of openapi-spec-validator.
 # waits: processes
 # network: outside
+# sanitize: no, one request, which daemon_test makes, too
 set -eu
 
 # shellcheck source=tests/kit.sh

@@ -1,15 +1,18 @@
 #!/bin/bash
-# Builds Berth with the bugs of src/base/plant.h in it, and sees the simulator find each of them.
+# plants_check.sh - a build of Berth with the bugs of src/base/plant.h in it: the simulator finds each of them.
+# BERTH_OTHER is the folder of such a build; without it one is made.
 set -euo pipefail
 
-build=$(mktemp -d)
-trap 'rm -rf "$build"' EXIT
-meson setup "$build" "$BERTH_SOURCE" -Dplant=true -Dtests=false >"$build/setup.log" 2>&1 || {
-    cat "$build/setup.log"
-    exit 1
-}
-ninja -C "$build" src/cli/berth >"$build/build.log" 2>&1 || {
-    tail -n 30 "$build/build.log"
-    exit 1
-}
-python3 "$BERTH_SOURCE/tests/plants.py" "$build/src/cli/berth" "$BERTH_SOURCE/src/base/plant.h"
+if [ -z "${BERTH_OTHER:-}" ]; then
+    BERTH_OTHER=$(mktemp -d)
+    trap 'rm -rf "$BERTH_OTHER"' EXIT
+    meson setup "$BERTH_OTHER" "$BERTH_SOURCE" -Dplant=true -Dtests=false >"$BERTH_OTHER/setup.log" 2>&1 || {
+        cat "$BERTH_OTHER/setup.log"
+        exit 1
+    }
+    ninja -C "$BERTH_OTHER" src/cli/berth >"$BERTH_OTHER/build.log" 2>&1 || {
+        tail -n 30 "$BERTH_OTHER/build.log"
+        exit 1
+    }
+fi
+python3 "$BERTH_SOURCE/tests/plants.py" "$BERTH_OTHER/src/cli/berth" "$BERTH_SOURCE/src/base/plant.h"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # tally_test.sh - the end of a log says what failed: tools/test picks the lines that say why, tools/tally counts and names.
 # Which failures are retried (tools/retry.py), and how unstable tests are reported.
+# sanitize: no, it runs nothing of Berth
 # shellcheck disable=SC2016 # what is quoted is a script of its own
 set -eu
 
@@ -369,6 +370,22 @@ soak_finds_the_rate() {
     [ "$(grep -c '# because' "$work/said")" = 1 ] && ran a 5
 }
 
+# Which tests run, and what they are told of their bed; a skipped bed is not shown.
+beds_run_in_part_or_whole() {
+    local name
+    for name in a b c d; do echo "echo \$BERTH_BED >$work/$name.bed" >"$work/$name.sh"; done
+    printf '#!/bin/sh\n# bed: guests\n%s\necho "skip: no guests here"\nexit 77\n' "$(cat "$work/b.sh")" >"$work/b.sh"
+    printf '#!/bin/sh\n# bed: guests, in part\n%s\n' "$(cat "$work/c.sh")" >"$work/c.sh"
+    printf '#!/bin/sh\n# sanitize: no, it is a script\n%s\n' "$(cat "$work/d.sh")" >"$work/d.sh"
+    fake_folder a b c d
+    "$work/tools/test" "$work/dir" >"$work/said" && ends_with '3 passed, 0 failed' || return
+    [ "$(cat "$work/a.bed" "$work/c.bed" "$work/d.bed")" = "$(printf 'part\npart\npart')" ] && [ ! -e "$work/b.bed" ] || return
+    "$work/tools/test" --beds "$work/dir" >"$work/said" && ends_with 'not shown: b: no guests here' '1 passed, 0 failed, 1 skipped' || return
+    [ "$(cat "$work/b.bed" "$work/c.bed")" = "$(printf 'whole\nwhole')" ] && [ "$(cat "$work/a.bed")" = part ] || return
+    rm -f "$work/d.bed"
+    "$work/tools/test" --sanitized "$work/dir" >"$work/said" && ends_with '2 passed, 0 failed' && [ ! -e "$work/d.bed" ]
+}
+
 # Once more with more time, where it had not even begun.
 a_program_that_hangs_is_ended() {
     local seconds
@@ -404,6 +421,7 @@ check "passed cases do not prevent a retry" passed_cases_do_not_count
 check "at most three tests are unstable" at_most_three
 check "a test that is listed twice is not retried" twice_on_the_list_is_not_retried
 check "sanitizer reports of any process fail the test" unseen_reports_fail
+check "beds run in part, or whole and alone" beds_run_in_part_or_whole
 check "soak-tests tells how often a test fails, and why" soak_finds_the_rate
 check "patience scales with load" patience_scales_with_load
 check "scripts have networks of their own" scripts_have_networks_of_their_own

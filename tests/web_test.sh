@@ -2,6 +2,7 @@
 # web_test.sh - the dashboard in a real browser, in brief: signs in, every page on a phone, live changes, roles.
 # tests/web_check.sh runs every case. To try one: WEB_CASE='the queue' tests/web_check.sh
 # waits: processes, browsers
+# sanitize: no, its requests are those of the command line, which cli_daemon_test and views_test make
 set -u
 
 # shellcheck source=tests/kit.sh

@@ -18,7 +18,7 @@ import re
 UNSTABLE_MAX = 3  # in a whole run; more fail it
 LISTED_MAX = 2  # sightings in tests/unstable after which a test is no longer retried
 WAITS = ("processes", "networks", "guests", "browsers", "kubernetes")
-MARKER = re.compile(r"^(?:#|/?\*+)\s*waits: ([a-z, ]+?)\s*(?:\*/)?$", re.MULTILINE)
+MARKER = r"^(?:#|/?\*+)\s*{}: (.+?)\s*(?:\*/)?$"
 MARKER_LINES = 40  # the marker stands in the head of a file
 PASSED = re.compile(r"^(?:# )*ok\b")
 CASE_FAILED = re.compile(r"^(?:# )*not ok\b")
@@ -59,17 +59,23 @@ def source_of(test):
     return None
 
 
-def waits_for(test):
-    """What a test waits for, as its marker says; empty if it has none. An unknown word is an error."""
+def marker(test, name):
+    """What stands behind `NAME: ` in the head of a test's source; empty if there is no such line."""
     path = source_of(test)
     if not path or not os.path.exists(path):
-        return []
+        return ""
     with open(path, encoding="utf-8") as f:
         head = "".join(line for _, line in zip(range(MARKER_LINES), f))
-    words = [word.strip() for found in MARKER.findall(head) for word in found.split(",")]
+    found = re.search(MARKER.format(name), head.replace("\n * ", "\n* "), re.MULTILINE)
+    return found[1] if found else ""
+
+
+def waits_for(test):
+    """What a test waits for, as its marker says; empty if it has none. An unknown word is an error."""
+    words = [word.strip() for word in marker(test, "waits").split(",") if word.strip()]
     for word in words:
         if word not in WAITS:
-            raise ValueError(f"{path}: `waits: {word}` is not one of {', '.join(WAITS)}")
+            raise ValueError(f"{source_of(test)}: `waits: {word}` is not one of {', '.join(WAITS)}")
     return words
 
 

@@ -327,3 +327,8 @@ class Guest:
         output = boot(initrd, **options)
         said = re.search(r"^guest: status (\d+)$", output, re.MULTILINE)
         return Done(int(said[1]) if said else None, output)
+
+
+if __name__ == "__main__":  # fetches the kernel, for tests that run in a network of their own
+    skip_unless_guests()
+    print(kernel()[0].parent)
