@@ -59,7 +59,8 @@ int half_drop(const struct half_user *user, struct berth_err *err)
     int rc = user_become(user, err);
     if (rc < 0)
         return rc;
-    (void)chdir("/");
+    if (chdir("/") < 0)
+        return err_set(err, errno, "the network half cannot enter /: %s", strerror(errno));
     (void)setrlimit(RLIMIT_CORE, &no_core);
     /* Not dumpable: others of the same number cannot look at its memory, where the node's key is. */
     if (capabilities_drop() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))

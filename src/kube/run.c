@@ -303,7 +303,8 @@ static char *identity_make(const char *given)
     if (given)
         return mem_strdup(given);
     (void)gethostname(host, sizeof host - 1);
-    (void)getrandom(&salt, sizeof salt, 0);
+    if (getrandom(&salt, sizeof salt, 0) != (ssize_t)sizeof salt)
+        salt = (uint32_t)getpid(); /* no more than a name: two on one host still differ */
     str_addf(&text, "%s_%08x", host, salt);
     return str_take(&text);
 }
