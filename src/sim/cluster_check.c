@@ -1,7 +1,12 @@
-/* cluster_check.c - sixty seeds of a whole day each, and shorter ones of other characters, on every processor there is.
+/* cluster_check.c - sixty seeds of a whole day each, shorter ones of other characters, seeds that once broke an
+ * invariant, and seeds that nobody has seen before, on every processor there is.
+ *
+ * BERTH_SEEDS is the first of the new seeds; the time of day if it is not set. BERTH_SEEDS_SECONDS is how long new
+ * ones are begun, in seconds of a processor.
  *
  * bed: seeds, in part
- * In part: at least two seeds of each character, then more until each process has used its time. BERTH_BED=whole runs them all.
+ * In part: of the fixed seeds at least two of each character, then more until each process has used its time.
+ * BERTH_BED=whole runs them all.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +24,7 @@
 
 #include "sim/cluster.h"
 
-enum { FIRST = 1001, WORKERS_MAX = 16, LEAST = 2, SECONDS = 60 };
+enum { FIRST = 1001, WORKERS_MAX = 16, LEAST = 2, SECONDS = 60, NEW_SECONDS = 60, NEW_LEAST = 4 };
 
 /* Rates in percent of what is usual; 0 nodes or users: as the seed has it. */
 static const struct character {
@@ -62,7 +67,7 @@ static bool goes_on(unsigned done)
 }
 
 /* Every n-th seed, the first ones of all characters before the second ones; ends at the first breach. */
-static int work(long worker, long workers)
+static int days_work(long worker, long workers)
 {
     long turn = 0;
     for (unsigned k = 0, left = 1; left; k++) {
@@ -79,10 +84,53 @@ static int work(long worker, long workers)
     return 0;
 }
 
-static void nothing_breaks_for_days(void **state)
+/* Quotas were exceeded by units that rested on what others had not committed yet, or that had changed since. */
+static const struct {
+    uint64_t seed;
+    struct character character;
+} once_broken[] = {
+    {770007, {.hours = 11, .rates = {100, 100}}},
+    {770011, {.hours = 7, .rates = {100, 100}} },
+    {770013, {.hours = 7, .rates = {100, 100}} },
+};
+
+static int broken_work(long worker, long workers)
+{
+    for (size_t i = 0; i < sizeof once_broken / sizeof *once_broken; i++)
+        if ((long)i % workers == worker && run_one(&once_broken[i].character, once_broken[i].seed) < 0)
+            return 1;
+    return 0;
+}
+
+static uint64_t number_from(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text && *text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+/* Set before the workers begin. */
+static uint64_t new_first;
+
+/* New seeds, in turn as usual and in a crowd, until the time is used up; some in any case. */
+static int new_work(long worker, long workers)
+{
+    static const struct character kinds[] = {
+        {.hours = 3,  .rates = {100, 100}},
+        { .hours = 0.5, .rates = {300, 400},          .nodes = 6, .users = 8},
+    };
+    uint64_t seconds = number_from("BERTH_SEEDS_SECONDS", NEW_SECONDS) / (uint64_t)workers;
+    clock_t begin = clock();
+    for (uint64_t i = 0; i < (NEW_LEAST + (uint64_t)workers - 1) / (uint64_t)workers ||
+                         (uint64_t)(clock() - begin) / CLOCKS_PER_SEC < seconds;
+         i++)
+        if (run_one(&kinds[i % 2], new_first + i * (uint64_t)workers + (uint64_t)worker) < 0)
+            return 1;
+    return 0;
+}
+
+static void share(int (*work)(long worker, long workers))
 {
     long workers = sysconf(_SC_NPROCESSORS_ONLN), failed = 0;
-    (void)state;
     workers = workers < 1 ? 1 : workers > WORKERS_MAX ? WORKERS_MAX : workers;
     (void)fflush(NULL);
     for (long i = 0; i < workers; i++) {
@@ -99,8 +147,32 @@ static void nothing_breaks_for_days(void **state)
     assert_int_equal(failed, 0);
 }
 
+static void nothing_breaks_for_days(void **state)
+{
+    (void)state;
+    share(days_work);
+}
+
+static void what_once_broke_holds(void **state)
+{
+    (void)state;
+    share(broken_work);
+}
+
+static void new_seeds_break_nothing(void **state)
+{
+    (void)state;
+    new_first = number_from("BERTH_SEEDS", (uint64_t)time(NULL) * 1000);
+    print_message("# new seeds from %llu\n", (unsigned long long)new_first);
+    share(new_work);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_breaks_for_days)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_once_broke_holds),
+        cmocka_unit_test(new_seeds_break_nothing),
+        cmocka_unit_test(nothing_breaks_for_days),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
