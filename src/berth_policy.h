@@ -177,6 +177,9 @@ struct berth_policy {
     struct berth_preemption preemption;
     const struct berth_window *windows;
     size_t windows_len;
+    /* Pods of one account (the first of a workload's quotas) that are assigned, that is, placed but not reported as starting,
+     * at most; what is beyond waits for a later plan. 0: any number. */
+    uint32_t starting;
     /* The pods that usually come, for the score `fragmentation`: the most frequent first (of equal ones the first of the
      * list), until 95 % are covered. None: those of the snapshot's own workloads. */
     const struct berth_demand *demand;

@@ -74,9 +74,11 @@ class Daemon:
             text = connection.getresponse().read().decode()
         return sum(float(row.rsplit(" ", 1)[1]) for row in text.splitlines() if re.match(name + r"[ {]", row))
 
-    def peak_mb(self):
+    def check_memory(self):
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
-        return int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1)) // 1024
+        peak_mb = int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1)) // 1024
+        print(f"# berthd had {peak_mb} MB at most", flush=True)
+        assert peak_mb < MEMORY_MB_MAX, peak_mb
 
     def end(self):
         self.process.terminate()
@@ -96,8 +98,8 @@ def until(true, what):
         time.sleep(0.02)
 
 
-def placed(daemon, kind, ident):
-    return daemon.ask("GET", f"/v1/{kind}/{ident}")["status"].get("instances", [])
+def placed(daemon, workload):
+    return daemon.ask("GET", f"/v1/instances?workload={workload}&limit=10000")["items"]
 
 
 @case
@@ -115,8 +117,41 @@ def three_million_replicas_are_refused(daemon):
     daemon.refused("POST", "/v1/jobs", app, "cap jobs: user mallory has 0 of 50000")
     daemon.refused("POST", "/v1/jobs?dry_run=true&forecast=true", app, "cap jobs")
     job = daemon.ask("POST", "/v1/jobs", {"command": ["/bin/true"]}, "ann", 201)["id"]
-    until(lambda: placed(daemon, "jobs", job), "another user's job has a place")
-    assert daemon.peak_mb() < MEMORY_MB_MAX, daemon.peak_mb()
+    until(lambda: placed(daemon, job), "another user's job has a place")
+    daemon.check_memory()
+
+
+@case
+def three_million_replicas_are_bounded_where_they_are_allowed(daemon):
+    """With every cap raised: one user's plan is bounded, another's job has its place in the very next cycle."""
+    daemon.nodes(500)
+    daemon.ask("PATCH", "/v1/system/settings", {"replicas_max": 0, "cap_instances": 0})
+    daemon.ask("PUT", "/v1/apps/huge", {"replicas": HUGE, "requests": {"cpu": "1m", "memory": "1Mi"}}, "mallory", 201)
+    until(lambda: len(placed(daemon, "huge.mallory")) == 1000, "the placement budget is used")
+    why = daemon.ask("GET", "/v1/why/apps/huge.mallory")
+    assert "waits until nodes begin with pods of the same user" in json.dumps(why), why
+    cycles = daemon.metric("berth_cycles_total")
+    job = daemon.ask("POST", "/v1/jobs", {"command": ["/bin/true"]}, "ann", 201)["id"]
+    until(lambda: placed(daemon, job), "another user's job has a place")
+    assert daemon.metric("berth_cycles_total") - cycles <= 3, "it took more than the next plan"
+    assert len(placed(daemon, "huge.mallory")) == 1000
+    daemon.nodes(1, pods=10)  # something changes: plans are made, and the budget holds
+    assert len(placed(daemon, "huge.mallory")) == 1000
+    daemon.check_memory()
+
+
+@case
+def without_a_budget_nodes_bound_the_pods(daemon):
+    """No cap and no budget: 250 pods on each node that says nothing else, whatever is asked for."""
+    daemon.nodes(10)
+    daemon.ask("PATCH", "/v1/system/settings", {"replicas_max": 0, "cap_instances": 0, "placement_budget": 0})
+    daemon.ask("PUT", "/v1/apps/huge", {"replicas": HUGE, "requests": {"cpu": "1m", "memory": "1Mi"}}, "mallory", 201)
+    until(lambda: len(placed(daemon, "huge.mallory")) >= 2500, "every node is full")
+    cycles = daemon.metric("berth_cycles_total")
+    daemon.ask("POST", "/v1/jobs", {"command": ["/bin/true"]}, "ann", 201)  # another plan
+    until(lambda: daemon.metric("berth_cycles_total") > cycles, "another plan is made")
+    assert len(placed(daemon, "huge.mallory")) == 2500
+    daemon.check_memory()
 
 
 def main():

@@ -197,6 +197,16 @@ static int run_spawn(const struct bench_daemon *b, struct bench_run *r, const ch
     return ready_read(r, out[0], log, began_ns, err);
 }
 
+/* Made-up nodes never begin with what was placed there, and all of it is one user's: no placement budget. */
+static int budget_lift(const struct bench_run *r, struct berth_err *err)
+{
+    json_t *answer = bench_run_ask(r, "PATCH", "/v1/system/settings", "{\"placement_budget\":0}", 200, err);
+    if (!answer)
+        return -err->code;
+    json_decref(answer);
+    return 0;
+}
+
 int bench_run_start(const struct bench_daemon *b, const char *name, struct bench_run *ret, struct berth_err *err)
 {
     CLEANUP(str) struct str data = {0}, token_file = {0}, log = {0};
@@ -213,6 +223,8 @@ int bench_run_start(const struct bench_daemon *b, const char *name, struct bench
             .url = ret->url, .token = ret->token, .timeout_ns = START_S_MAX * SECOND_NS, .agent = "berth-bench"};
         rc = client_new(&config, &ret->client, err);
     }
+    if (rc == 0)
+        rc = budget_lift(ret, err);
     if (rc < 0) {
         bench_run_stop(ret);
         return rc;

@@ -110,6 +110,7 @@ const char *reason_text(const json_t *why, char *buf, size_t size)
         {"reserved", "kept for earlier"   },
         {"spare",    "beyond its minimum" },
         {"state",    "no node is ready"   },
+        {"starting", "your others first"  },
         {"stopping", "waits for a stop"   },
         {"total",    "total used up"      },
         {"window",   "kept for a window"  },

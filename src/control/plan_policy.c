@@ -262,6 +262,7 @@ static void rest_read(const struct state *s, struct plan_policy *ret)
     p->backfill.until_limit = is_on(s, SETTING_BACKFILL_UNTIL_LIMIT, &ret->arena);
     p->backfill.strict = strcmp(backfill, "strict") == 0;
     p->backfill.estimate_ns = seconds(s, SETTING_ESTIMATE_S);
+    p->starting = number(s, SETTING_PLACEMENT_BUDGET);
     p->preemption.on = is_on(s, SETTING_PREEMPTION, &ret->arena);
     p->preemption.min_run_ns = seconds(s, SETTING_PREEMPT_MIN_RUN_S);
 }

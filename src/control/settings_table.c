@@ -46,6 +46,10 @@ static const struct row {
     [SETTING_MEMORY_LIMIT] = TEXT("memory_limit", "request",
                                   "the limit of memory of new work that says none: as much as it requests, or none",
                                   .values = (const char *const[]){"request", "none", NULL}),
+    [SETTING_PLACEMENT_BUDGET] =
+        NUMBER("placement_budget", 1000, 0, 10000000,
+               "pods of one user that are placed and have not begun to start, at most; others wait; 0: any number",
+               .since = 3, .before = 0),
     [SETTING_REPLICAS_MAX] = NUMBER("replicas_max", 100000, 0, 10000000,
                                     "replicas or tasks of one app, job or vm at most, whoever writes it; 0: any"),
     [SETTING_CAP_INSTANCES] = NUMBER("cap_instances", 10000, 0, 1000000000,

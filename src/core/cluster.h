@@ -238,7 +238,12 @@ struct use {
 };
 
 /* Amounts of quotas: of resources by their index, and of these. */
-enum { QUOTA_GPU = BERTH_RESOURCES_MAX, QUOTA_JOBS, QUOTA_RESOURCES };
+enum {
+    QUOTA_GPU = BERTH_RESOURCES_MAX,
+    QUOTA_JOBS,
+    QUOTA_ASSIGNED, /* of accounts: instances that are assigned (starting.h); no quota limits it */
+    QUOTA_RESOURCES
+};
 
 struct quota_amount {
     uint32_t resource;

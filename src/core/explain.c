@@ -434,7 +434,7 @@ static struct berth_reason plain_reason(enum reason r)
     return (struct berth_reason){reasons[r].word, "", 0, 0, reasons[r].sentence};
 }
 
-enum { EXTRA_MAX = 4 + FUTURE_WHYS_MAX };
+enum { EXTRA_MAX = 5 + FUTURE_WHYS_MAX };
 
 static uint32_t extra_reasons(struct berth_plan *p, const struct wish *w, struct berth_reason ret[static EXTRA_MAX])
 {
@@ -442,6 +442,8 @@ static uint32_t extra_reasons(struct berth_plan *p, const struct wish *w, struct
     struct allot_short short_of;
     if (w->behind)
         ret[len++] = plain_reason(REASON_BEHIND);
+    if (w->over_budget)
+        ret[len++] = plain_reason(REASON_STARTING);
     if (w->short_of_quota && allot_why(p, w->workload, snapshot_class(p->s, w->class), &short_of))
         ret[len++] = quota_reason(p, &short_of);
     if (w->gang_failed)

@@ -18,6 +18,7 @@
 #include "core/preempt.h"
 #include "core/score/scores.h"
 #include "core/search.h"
+#include "core/starting.h"
 #include "core/tier.h"
 #include "core/victims.h"
 #include "core/visit.h"
@@ -68,6 +69,8 @@ static void grant(struct berth_plan *p, struct turn *t, struct wish *w, uint32_t
     allot_take(p, w->workload, w->replaces, t->k, t->later, 1);
     cycle_take(c, t->k, position, a.gpus, t->later, 1);
     holds_take(c, t->k, position);
+    if (!t->later)
+        starting_count(p, w, 1);
     if (a.gpus)
         gpu_cluster_count(c, &t->k->gpu, position, 1);
     if (w->replaces != NONE)
@@ -92,6 +95,8 @@ void place_revoke(struct berth_plan *p, struct wish *w)
     victims_rewind(p, c->acts.len);
     if (a.op == BERTH_RESERVE)
         c->waits.len = a.aux;
+    if (a.op == BERTH_PLACE)
+        starting_count(p, w, -1);
     holds_give(c, k, a.position);
     cycle_take(c, k, a.position, a.gpus, a.op == BERTH_RESERVE, -1);
     if (a.gpus)
@@ -109,6 +114,11 @@ static uint32_t allotted(struct berth_plan *p, struct wish *w, uint32_t upto, bo
 {
     uint32_t room = allot_room_of(p, w, later, upto - w->placed);
     w->short_of_quota |= w->placed + room < upto;
+    if (p->starting) {
+        uint32_t may = starting_room(p, w, room);
+        w->over_budget |= may < room;
+        room = may;
+    }
     return w->placed + room;
 }
 
@@ -228,7 +238,7 @@ static void place_wish(struct berth_plan *p, struct wish *w, uint32_t upto, enum
 
     if (w->placed >= upto)
         return;
-    w->short_of_quota = false;
+    w->short_of_quota = w->over_budget = false;
     uint32_t now = allotted(p, w, upto, false);
     uint32_t later = p->c.any_leaving && now < upto ? allotted(p, w, upto, true) : now; /* never less than at once */
     uint32_t at_once = trial == FOR_GOOD ? 1 : upto - w->placed;
@@ -287,17 +297,23 @@ static void place_gang(struct berth_plan *p, struct wish *w, uint32_t len)
         needs += w[i].needed;
         started += w[i].placed;
     }
-    if (w[0].blocked) {
+    bool over = needs && started == 0 && !starting_gang_fits(p, w, needs);
+    for (uint32_t i = 0; i < len; i++)
+        w[i].over_budget = over;
+    if (w[0].blocked || over) {
         gang_fail(p, w, len, needs);
         return;
     }
+    p->starting_gang = true;
     for (uint32_t i = 0; needs && started == 0 && i < len; i++) {
         place_wish(p, &w[i], w[i].needed, len == 1 ? GANG_OF_ONE : GANG_OF_MANY);
         if (w[i].placed < w[i].needed && !PLANTED(GANG_PART)) {
+            p->starting_gang = false;
             gang_fail(p, w, len, needs);
             return;
         }
     }
+    p->starting_gang = false;
     for (uint32_t i = 0; i < len; i++) {
         w[i].gang_failed = false;
         place_wish(p, &w[i], w[i].len, FOR_GOOD);
@@ -391,7 +407,7 @@ static bool may_preempt(const struct berth_plan *p, const struct wish *w)
 /* For what found no place others are stopped, or it is promised one in time. A move waits, as does what its quota keeps back. */
 static void insist(struct berth_plan *p, struct wish *w, uint32_t len)
 {
-    bool blocked = w->group != NONE && w->blocked;
+    bool blocked = (w->group != NONE && w->blocked) || w->over_budget;
     if (blocked || w->replaces != NONE || w->spare_of != NONE)
         return;
     if (may_preempt(p, w) && preempt(p, w, len)) {
@@ -429,6 +445,7 @@ static void take_turn(struct berth_plan *p, const struct visited *at, bool all)
 static void round_go(struct berth_plan *p, bool all)
 {
     future_restart(p);
+    starting_settle(p);
     allot_unreserve_all(p);
     p->queue_blocked = false;
     struct visit v = visit_begin(p);
@@ -486,6 +503,7 @@ void place(struct berth_plan *p)
 {
     bool all = true;
     p->vain = ARENA_ARRAY(&p->arena, struct vain, (p->s->classes.len + 1) * VAIN_MAX);
+    starting_begin(p);
     p->gang_stands = ARENA_ARRAY(&p->arena, uint8_t, p->s->gangs.len + 1);
     for (;;) {
         size_t before = p->c.acts.len;

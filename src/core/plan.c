@@ -193,7 +193,8 @@ int berth_plan_make(const struct berth_snapshot *s, const struct berth_policy *p
                                          .backfill = policy->backfill,
                                          .preemption = policy->preemption,
                                          .windows = policy->windows,
-                                         .windows_len = policy->windows_len};
+                                         .windows_len = policy->windows_len,
+                                         .starting = policy->starting};
     arena_init(&p->arena);
     arena_init(&p->scratch);
     cycle_init(&p->c, s, &profiles[0], &p->arena, &p->scratch);

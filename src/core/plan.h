@@ -40,6 +40,7 @@ struct wish {
     bool is_part; /* it is one of those that `more` leads to */
     bool elastic; /* of a gang: more than it needs */
     bool short_of_quota;
+    bool over_budget;     /* its account has as many pods that are about to start as it may */
     bool behind;          /* strict: one before it found no place */
     bool refused_in_time; /* some node had room, but not for long enough */
     bool blocked;         /* of a gang: too many earlier instances are still stopping */
@@ -104,6 +105,9 @@ struct berth_plan {
     uint32_t stop_state;  /* another number for each set of stops; again the same when all of a try were taken back */
     struct vain *vain;    /* of place.c: what need not be tried */
     uint8_t *gang_stands; /* [gang]: it has its minimum, with what this plan placed */
+    int64_t *starting;    /* of starting.c: [quota]; NULL: no account has a budget */
+    size_t starting_seen; /* actions that its counts have */
+    bool starting_gang;   /* the minimum of a gang is being placed, whose size the budget allows */
     bool queue_blocked;   /* strict: a job found no place, and nothing comes after it */
     int64_t recheck_ns;
     bool alarm;
@@ -124,6 +128,7 @@ struct berth_plan {
         struct berth_preemption preemption;
         const struct berth_window *windows;
         size_t windows_len;
+        uint32_t starting;
     } policy;
 };
 

@@ -109,7 +109,10 @@ void quota_books_add(const struct berth_cluster *c, struct quota *quotas, const 
 static void chain_add(const struct berth_cluster *c, struct quota *quotas, const struct instance *i,
                       const struct instance *old, int sign)
 {
-    quota_books_add(c, quotas, cluster_claim(c, i->workload.v), i, old, sign);
+    const struct claim *t = cluster_claim(c, i->workload.v);
+    if (i->state == BERTH_ASSIGNED && !i->replaces && t && t->quotas_len)
+        book_of(&quotas[t->quotas[0]], QUOTA_ASSIGNED)->active += sign;
+    quota_books_add(c, quotas, t, i, old, sign);
 }
 
 static bool follows(const void *ctx, uint32_t value, const void *key)

@@ -37,6 +37,7 @@ const struct reason_row reasons[REASONS_LEN] = {
     [REASON_TOTAL]         = {"total",         "what may be used in this period is used up"},
     [REASON_BEHIND]        = {"behind",        "waits behind a job that comes first"},
     [REASON_SPARE]         = {"spare",         "waits until the minimum of its gang is placed"},
+    [REASON_STARTING]      = {"starting",      "waits until nodes begin with pods of the same user that were placed before"},
 };
 /* clang-format on */
 

@@ -37,6 +37,7 @@ enum reason {
     REASON_TOTAL,
     REASON_BEHIND,
     REASON_SPARE,
+    REASON_STARTING,
     REASONS_LEN,
 };
 
