@@ -51,7 +51,7 @@ jobs_show_place_and_start() {
 queue_is_in_order() {
     ends 0 "$berth" queue || return 1
     [ "$(awk '$1 ~ /^[0-9]+$/ { print $2 }' "$work/out" | tr '\n' ' ')" = "3 4 5 " ] || { cat "$work/out"; return 1; }
-    prints '^1 +3 +second +ann +default +2 gpu, 2 cpu +by right' && prints 'revision [0-9]+' || return 1
+    prints '^1 +3 +second +ann +default +2 gpu, 2 cpu, 256Mi +by right' && prints 'revision [0-9]+' || return 1
     ends 0 "$berth" queue --user bob && prints 'third' && hides 'second' || return 1
     ends 0 "$berth" queue -o json && prints '"total": 3'
 }

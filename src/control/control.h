@@ -34,6 +34,7 @@ struct control_options {
     uint64_t history_max;         /* revisions kept for watches; 0: as the settings say */
     const char *journal_dir;      /* where the journal's segments are made; NULL: the log is kept in the store */
     const char *data_dir;         /* with the daemon's keys, for backups; outlives the control; NULL: none */
+    bool bare;                    /* control_init: work gets no default requests and limits; for simulations */
     bool secret_key_given;        /* else nobody can write or read a secret */
     unsigned char secret_key[32]; /* that secrets are sealed under; not in the store, nor in its backups */
 };

@@ -44,7 +44,12 @@ int control_init(struct control *c, char ret_token[static TOKEN_TEXT_MAX], struc
     change_put(&change, KIND_USER, "admin", admin);
     json_t *token = token_make(random, "admin", "", "", "first start", now_ns, BERTH_NEVER_NS, text, &token_id, &arena);
     change_put(&change, KIND_TOKEN, token_id, token);
-    change_put(&change, KIND_SETTING, SETTINGS_ID, json_pack("{s:i}", "defaults", SETTINGS_DEFAULTS));
+    json_t *settings = json_pack("{s:i}", "defaults", SETTINGS_DEFAULTS);
+    if (c->options.bare) {
+        (void)json_object_set_new(settings, "default_requests", json_string(""));
+        (void)json_object_set_new(settings, "memory_limit", json_string("none"));
+    }
+    change_put(&change, KIND_SETTING, SETTINGS_ID, settings);
     struct commit_note note = {.who = "berth", .verb = "init"};
     int rc = commit_submit(c, &change, &note, started, &result, err);
     if (rc > 0) {

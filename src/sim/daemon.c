@@ -169,6 +169,7 @@ int daemon_start(struct world *w, struct berth_err *err)
         .log = &d->log,
     };
     const struct control_options options = {.seed = w->options->seed,
+                                            .bare = true, /* seeds stay what they were: the work says what it needs */
                                             .lease_ns = LEASE_S * SECOND,
                                             .audit_every = 50,
                                             .history_max = HISTORY_REVISIONS,
