@@ -141,6 +141,7 @@ struct agent {
     uint64_t configs;           /* that have come */
     bool told;                  /* that it is ready */
     const char *oci;            /* the runtime of containers; NULL: none */
+    bool hide_processes;        /* processes see those of their own user only */
     bool user_namespaces;       /* containers may have them */
     pthread_mutex_t plain_lock; /* of what follows */
     struct berth_err plain_why; /* the last word on why a container had none */

@@ -18,6 +18,8 @@
 #include "machine/leftover.h"
 #include "machine/limit_names.h"
 #include "machine/nvml_file.h"
+#include "machine/place_file.h"
+#include "machine/proc_view.h"
 #include "machine/userns.h"
 
 /* What is being put together; texts are the arena's. */
@@ -248,6 +250,12 @@ static void plain(void *ctx, const char *why)
 void compose_check(struct agent *a)
 {
     struct berth_err err;
+    CLEANUP(close_fd) int view = proc_view_make();
+    a->hide_processes = geteuid() == 0 && view >= 0;
+    if (!a->hide_processes)
+        NOTE(a, LEVEL_WARN, "processes.shown",
+             LOG_TEXT("text", "instances that are processes see those of others in /proc"),
+             LOG_TEXT("reason", geteuid() != 0 ? "the agent is not root" : strerror(-view)));
     if (!a->oci || a->options->no_user_namespaces || geteuid() != 0)
         return;
     a->user_namespaces = userns_check(&err) == 0;
@@ -326,6 +334,7 @@ static void launch_fill(struct making *m)
     l->log_files = (unsigned)json_integer_value(json_object_get(log, "files"));
     l->fence_ns = json_integer_value(json_object_get(r->config, "fence_ns"));
     l->all_syscalls = r->agent->options->all_syscalls;
+    l->hide_processes = r->agent->hide_processes && !m->vm;
     l->stop_signal = SIGTERM;
 }
 

@@ -51,11 +51,12 @@ struct launch {
     const int *sockets; /* handed over as descriptors 3 and on; stay the caller's */
     const char *const *socket_names;
     size_t sockets_len;
-    uint64_t log_bytes; /* of one file; 0: 10 MiB */
-    unsigned log_files; /* log, log.1, ...; 0: 2 */
-    int64_t fence_ns;   /* 0: never */
-    bool all_syscalls;  /* it may ask anything of the kernel (machine/syscalls.h) */
-    int stop_signal;    /* by which the shim fences politely; SIGKILL follows at once */
+    uint64_t log_bytes;  /* of one file; 0: 10 MiB */
+    unsigned log_files;  /* log, log.1, ...; 0: 2 */
+    int64_t fence_ns;    /* 0: never */
+    bool all_syscalls;   /* it may ask anything of the kernel (machine/syscalls.h) */
+    bool hide_processes; /* of a process: it sees those of its own user only (machine/proc_view.h); needs root */
+    int stop_signal;     /* by which the shim fences politely; SIGKILL follows at once */
     bool
         trusted; /* an administrator's: it may gain privileges and ask of the kernel what any program of its user may */
     /* Of a container: "/usr/bin/crun" and its bundle; NULL: a process. Arguments, environment, user, mounts and rlimits are

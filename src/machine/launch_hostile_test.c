@@ -3,6 +3,8 @@
 
 #include <dirent.h>
 
+#include "machine/proc_view.h"
+
 /* A cgroup where processes are counted, and one of the second version where the kernel has both. */
 struct cages {
     char dirs[2][96], entrances[2][128];
@@ -273,6 +275,66 @@ static void log_folder_is_gone(void **state)
     assert_int_equal(mkdir(path, 0700), 0);
 }
 
+enum { ONE = 212345, OTHER = 212346 };
+
+static struct launch *kit_script_as(struct kit *k, const char *script, uid_t uid)
+{
+    struct launch *l = kit_script(k, script);
+
+    l->uid = l->gid = uid;
+    return l;
+}
+
+/* /proc of an instance shows what its own user runs; processes of one user reach each other as before. */
+static void others_are_not_seen(void **state)
+{
+    struct kit *k = *state;
+    char script[256];
+    int view = proc_view_make();
+
+    if (getuid() != 0 || view < 0) {
+        print_message("skip: no /proc of one's own can be made here\n");
+        skip();
+    }
+    close(view);
+    struct launched other = kit_start(k, kit_script_as(k, "echo up; exec sleep 1000", OTHER));
+    struct launched same = kit_start(k, kit_script_as(k, "echo up; exec sleep 1000", ONE));
+    (void)snprintf(script, sizeof script,
+                   "for p in $$ %d %d %d 1; do [ -e /proc/$p/cmdline ] && printf 'yes ' || printf 'no '; done; "
+                   "kill -0 %d && echo reached",
+                   (int)same.pid, (int)other.pid, (int)getpid(), (int)same.pid);
+    struct launch *l = kit_script_as(k, script, ONE);
+    assert_int_equal(kit_run(k, l), 0); /* as it was */
+    kit_expect(k, l->id, "yes yes yes yes yes reached");
+    l = kit_script_as(k, script, ONE);
+    l->hide_processes = true;
+    assert_int_equal(kit_run(k, l), 0);
+    kit_expect(k, l->id, "yes yes no no no reached");
+    l = kit_script_as(k, script, ONE); /* the node's own /proc is as it was */
+    assert_int_equal(kit_run(k, l), 0);
+    kit_expect(k, l->id, "yes yes yes yes yes reached");
+
+    /* A program beside it sees no more. */
+    static const char *const argv[] = {"/bin/sh", "-c", "[ -e /proc/1/cmdline ] && exit 3; [ -e /proc/self/cmdline ]",
+                                       NULL};
+    static const char *const none[] = {NULL};
+    struct beside beside;
+    struct berth_err err;
+    siginfo_t ended = {0};
+    l = kit_script_as(k, "echo up; exec sleep 1000", ONE);
+    l->hide_processes = true;
+    struct launched run = kit_start(k, l);
+    assert_int_equal(beside_start(k->place, l->id, argv, none, BESIDE_SILENT, 0, 0, &beside, &err), 0);
+    assert_int_equal(waitid(P_PIDFD, (id_t)beside.pidfd, &ended, WEXITED), 0);
+    assert_int_equal(ended.si_status, 0);
+    beside_close(&beside);
+    struct launched *all[] = {&other, &same, &run};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(kill(all[i]->pid, SIGKILL), 0);
+        kit_wait(all[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -282,6 +344,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(beside_it_ends_too, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(log_flood, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(lines_longer_than_a_file, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(others_are_not_seen, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(log_folder_is_gone, kit_setup, kit_teardown),
     };
 

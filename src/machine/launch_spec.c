@@ -91,6 +91,8 @@ int spec_write(const struct launch *l, const char *logs, const char *heard, stru
     add_u64(ret, "fence_ns", l->fence_ns > 0 ? (uint64_t)l->fence_ns : 0);
     add_u64(ret, "stop_signal", l->stop_signal > 0 ? (uint64_t)l->stop_signal : 0);
     add_u64(ret, "all_syscalls", l->all_syscalls);
+    if (l->hide_processes)
+        add_u64(ret, "hide_processes", 1);
     add_u64(ret, "trusted", l->trusted);
     add_text(ret, "runtime", l->runtime);
     add_text(ret, "bundle", l->bundle);
@@ -117,6 +119,7 @@ enum key {
     KEY_GID,
     KEY_GROUP,
     KEY_HEARD,
+    KEY_HIDE_PROCESSES,
     KEY_ID,
     KEY_LOG_BYTES,
     KEY_LOG_FILES,
@@ -135,28 +138,29 @@ static const struct {
     const char *name;
     size_t cells;
 } keys[] = {
-    [KEY_ALL_SYSCALLS] = {"all_syscalls", 1},
-    [KEY_ARG] = {"arg",          1},
-    [KEY_BUNDLE] = {"bundle",       1},
-    [KEY_CWD] = {"cwd",          1},
-    [KEY_ENTRANCE] = {"entrance",     1},
-    [KEY_ENV] = {"env",          1},
-    [KEY_FENCE_NS] = {"fence_ns",     1},
-    [KEY_GID] = {"gid",          1},
-    [KEY_GROUP] = {"group",        1},
-    [KEY_HEARD] = {"heard",        1},
-    [KEY_ID] = {"id",           1},
-    [KEY_LOG_BYTES] = {"log_bytes",    1},
-    [KEY_LOG_FILES] = {"log_files",    1},
-    [KEY_LOGS] = {"logs",         1},
-    [KEY_MOUNT] = {"mount",        5},
-    [KEY_RLIMIT] = {"rlimit",       3},
-    [KEY_RUNTIME] = {"runtime",      1},
-    [KEY_SHIM] = {"shim",         1},
-    [KEY_SOCKET] = {"socket",       1},
-    [KEY_STOP_SIGNAL] = {"stop_signal",  1},
-    [KEY_TRUSTED] = {"trusted",      1},
-    [KEY_UID] = {"uid",          1},
+    [KEY_ALL_SYSCALLS] = {"all_syscalls",   1},
+    [KEY_ARG] = {"arg",            1},
+    [KEY_BUNDLE] = {"bundle",         1},
+    [KEY_CWD] = {"cwd",            1},
+    [KEY_ENTRANCE] = {"entrance",       1},
+    [KEY_ENV] = {"env",            1},
+    [KEY_FENCE_NS] = {"fence_ns",       1},
+    [KEY_GID] = {"gid",            1},
+    [KEY_GROUP] = {"group",          1},
+    [KEY_HEARD] = {"heard",          1},
+    [KEY_HIDE_PROCESSES] = {"hide_processes", 1},
+    [KEY_ID] = {"id",             1},
+    [KEY_LOG_BYTES] = {"log_bytes",      1},
+    [KEY_LOG_FILES] = {"log_files",      1},
+    [KEY_LOGS] = {"logs",           1},
+    [KEY_MOUNT] = {"mount",          5},
+    [KEY_RLIMIT] = {"rlimit",         3},
+    [KEY_RUNTIME] = {"runtime",        1},
+    [KEY_SHIM] = {"shim",           1},
+    [KEY_SOCKET] = {"socket",         1},
+    [KEY_STOP_SIGNAL] = {"stop_signal",    1},
+    [KEY_TRUSTED] = {"trusted",        1},
+    [KEY_UID] = {"uid",            1},
 };
 enum { KEYS_LEN = sizeof keys / sizeof *keys };
 
@@ -202,6 +206,7 @@ static void take(struct spec *s, struct lists *t, enum key key, const char *cons
     case KEY_ALL_SYSCALLS: l->all_syscalls = number(cells[0]) != 0; break;
     case KEY_BUNDLE: l->bundle = cells[0]; break;
     case KEY_CWD: l->cwd = cells[0]; break;
+    case KEY_HIDE_PROCESSES: l->hide_processes = number(cells[0]) != 0; break;
     case KEY_FENCE_NS: l->fence_ns = (int64_t)number(cells[0]); break;
     case KEY_GID: l->gid = (gid_t)number(cells[0]); break;
     case KEY_HEARD: s->heard = cells[0]; break;

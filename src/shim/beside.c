@@ -103,7 +103,7 @@ static int become(const char *path, struct berth_err *err)
     rc = cgroups_enter(l, err);
     if (rc == 0 && poll(&ended, 1, 0) != 0) /* whoever ends it from here on finds this process, too */
         rc = err_set(err, ESRCH, "the instance has just ended");
-    if (rc == 0 && l->mounts_len > 0 && setns(first, CLONE_NEWNS))
+    if (rc == 0 && (l->mounts_len > 0 || l->hide_processes) && setns(first, CLONE_NEWNS))
         rc = err_set(err, errno, "cannot join the instance's mounts: %s", strerror(errno));
     if (rc == 0)
         rc = user_become(l, err);

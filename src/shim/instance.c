@@ -209,7 +209,7 @@ static int child(struct shim *s, pid_t shim, int *failed, struct berth_err *err)
     if (rc == 0)
         rc = cgroups_enter(l, err);
     oom_score_reset();
-    if (rc == 0 && l->mounts_len > 0)
+    if (rc == 0 && (l->mounts_len > 0 || l->hide_processes))
         rc = mounts_enter(l, err);
     setsid();
     if (rc == 0)

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "machine/proc_view.h"
 
 #ifndef AT_RECURSIVE
 #define AT_RECURSIVE 0x8000
@@ -292,6 +293,16 @@ static int mount_one(const struct launch *l, struct covers *c, const struct laun
     return 0;
 }
 
+static int processes_hide(struct berth_err *err)
+{
+    CLEANUP(close_fd) int tree = proc_view_make();
+
+    if (tree >= 0 && move_mount(tree, "", AT_FDCWD, "/proc", MOVE_MOUNT_F_EMPTY_PATH) == 0)
+        return 0;
+    return err_set(err, tree < 0 ? -tree : errno, "cannot hide the processes of others: %s",
+                   strerror(tree < 0 ? -tree : errno));
+}
+
 int mounts_enter(const struct launch *l, struct berth_err *err)
 {
     struct covers covers = {.len = 0};
@@ -299,9 +310,12 @@ int mounts_enter(const struct launch *l, struct berth_err *err)
 
     if (geteuid() == 0 && setgroups(l->groups_len, l->groups)) /* for what is made as the user */
         return err_set(err, errno, "cannot take the groups of user %u: %s", (unsigned)l->uid, strerror(errno));
-    if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+    /* What the node mounts later is seen as without a namespace where the instance has no mounts of its own. */
+    if (unshare(CLONE_NEWNS) ||
+        mount(NULL, "/", NULL, MS_REC | (l->mounts_len > 0 ? (unsigned long)MS_PRIVATE : (unsigned long)MS_SLAVE),
+              NULL))
         return err_set(err, errno, "cannot make a mount namespace: %s", strerror(errno));
     for (size_t i = 0; rc == 0 && i < l->mounts_len; i++)
         rc = mount_one(l, &covers, &l->mounts[i], err);
-    return rc;
+    return rc == 0 && l->hide_processes ? processes_hide(err) : rc;
 }
