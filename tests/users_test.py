@@ -6,7 +6,9 @@ import signal
 from agent_kit import AGENT, BERTH, BERTHD, SHIM, Cluster, case, main, skip_unless, skip_unless_root, wait_for
 
 USERS = ("ann", "bob")
-HISTORIES = {"n1": {"ann": 200000, "bob": 200001}, "n2": {"bob": 200000, "ann": 200001}}
+# Nothing is moved while a process of this machine has the number, one of another test too.
+FIRST = 210000 + os.getpid() % 40000 * 2
+HISTORIES = {"n1": {"ann": FIRST, "bob": FIRST + 1}, "n2": {"bob": FIRST, "ann": FIRST + 1}}
 
 
 def give(path, number):
@@ -64,17 +66,17 @@ def files_stay_while_something_runs():
         c.berth("user", "add", "ann")
         number = c.get("/v1/users/ann")["uid"]
         agent = c.agent("n1").join()
-        history(agent, {"ann": 200000})
+        history(agent, {"ann": FIRST})
         # An agent that has not heard of numbers of the cluster started this one; here another process of that number stands for it.
         pid = os.fork()
         if pid == 0:
-            os.setresuid(200000, 200000, 200000)
+            os.setresuid(FIRST, FIRST, FIRST)
             signal.pause()
-        wait_for("it runs", lambda: os.stat(f"/proc/{pid}").st_uid == 200000)
+        wait_for("it runs", lambda: os.stat(f"/proc/{pid}").st_uid == FIRST)
         try:
             agent.start()
             job = c.job(["/bin/sh", "-c", "id -u"], owner="ann", restart_policy="never")
-            assert log_of(c, job) == ["200000"], c.berth("logs", job)
+            assert log_of(c, job) == [str(FIRST)], c.berth("logs", job)
             assert any("event=user.old-number" in line for line in agent.process.log), agent.process.log[-20:]
         finally:
             os.kill(pid, signal.SIGKILL)
