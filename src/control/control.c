@@ -288,11 +288,58 @@ static void sweep(struct control *c)
         log_write(c->env.log, c->now_ns, LEVEL_WARN, "compact.failed", LOG_TEXT("text", err.text));
 }
 
+/* A record alone, so that the end of a trouble is noticed although nobody changes anything. */
+static void store_probe(struct control *c)
+{
+    static const char probe[] = "{\"probe\":true}";
+    struct arena arena;
+    struct change change;
+    struct berth_err unheard;
+    arena_init(&arena);
+    change_init(&change, c->state, &arena);
+    struct commit_note note = {
+        .who = "berth", .verb = "store.probe", .extra = {probe, sizeof probe - 1}
+    };
+    (void)commit_submit(c, &change, &note, nothing, NULL, &unheard);
+    change_done(&change);
+    arena_done(&arena);
+}
+
+const char *control_refuses(const struct control *c)
+{
+    if (c->stopping)
+        return "berthd is stopping";
+    if (c->broken[0]) /* why is for the log */
+        return "nothing can be changed at present; see the log of berthd";
+    switch (store_trouble(c->store)) {
+    case 0: return NULL;
+    case ENOSPC: return "the disk of the store is full: only deletions are taken until there is room again";
+    default: return "the store cannot be written; see the log of berthd";
+    }
+}
+
+static void store_tick(struct control *c, int64_t steady_ns)
+{
+    enum { PROBE_S = 5 };
+    const char *refuses = control_refuses(c);
+    if (!refuses) {
+        alarm_end(c, ALARM_STORE);
+        return;
+    }
+    alarm_raise(c, ALARM_STORE, "%s", refuses);
+    if (steady_ns - c->probed_ns < PROBE_S * (int64_t)SECOND)
+        return;
+    c->probed_ns = steady_ns;
+    store_probe(c);
+}
+
 void control_tick(struct control *c)
 {
     /* One that is stopping hears no reports, so it declares nobody lost, and leaves nothing in the store's queue. */
     int64_t steady_ns = c->env.steady_ns(c->env.ctx), next = c->stopping ? INT64_MAX : leases_expire(c, steady_ns);
     clock_tick(c);
+    if (!c->stopping)
+        store_tick(c, steady_ns);
     watch_hub_tick(c->hub, control_wall_ns(c), steady_ns);
     relay_tick(c->relay, steady_ns);
     if (!c->stopping)

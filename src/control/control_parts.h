@@ -72,9 +72,12 @@ struct control {
     struct arena spare;    /* for the next request */
     size_t routed;         /* where the next look of the rules of routing begins (route_rules.c) */
     int64_t route_next_ns; /* steady: when that is */
+    int64_t probed_ns;     /* steady: when it was last tried whether the store takes changes again */
     bool stopping;
     char broken[256]; /* why nothing may be changed any more; "": all is well */
 };
 
 /* Answers the requests that wait for their turn: berthd is stopping. (handle.c) */
 void requests_stop(struct control *c);
+/* Why changes are refused at present, for everybody's eyes; NULL: they are taken. */
+const char *control_refuses(const struct control *c);

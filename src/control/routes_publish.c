@@ -145,11 +145,8 @@ static int healthz(struct call *c)
 /* Can changes be taken? */
 static int readyz(struct call *c)
 {
-    if (c->control->stopping)
-        return err_set(&c->err, ENOSPC, "berthd is stopping");
-    if (c->control->broken[0]) /* why is for the log: this route is public */
-        return err_set(&c->err, EIO, "nothing can be changed at present; see the log of berthd");
-    return healthz(c);
+    const char *refuses = control_refuses(c->control);
+    return refuses ? err_set(&c->err, ENOSPC, "%s", refuses) : healthz(c);
 }
 
 static int version(struct call *c)

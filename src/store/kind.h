@@ -17,6 +17,8 @@ struct store {
     uint64_t revision, log_seq;        /* pumped so far */
     uint64_t log_trimmed;              /* records up to this one are not read again */
     size_t waiting, waiting_bytes;     /* submitted and not yet delivered */
+    int trouble;                       /* of the last that was delivered: an errno */
+    bool full;                         /* only what deletes is taken */
     unsigned calling;                  /* frames that call back: no pump within */
     bool closing;                      /* nothing new is taken */
     VEC(struct store_watch *) watches; /* in order of their making; ended ones stay until nobody calls back */

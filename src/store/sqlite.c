@@ -51,6 +51,7 @@ static size_t sqlite_pump(struct store *base, bool wait)
         (void)pthread_cond_wait(&s->news, &s->lock);
     now = s->finished;
     s->finished = (struct queue){0};
+    base->full = s->full_told;
     if (s->told) {
         eventfd_t count;
         (void)eventfd_read(s->event_fd, &count);
@@ -238,7 +239,16 @@ static int open_writable(struct sqlite_store *s, uint64_t acked, struct berth_er
     s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->event_fd < 0)
         return err_set(err, errno, "cannot make an event descriptor: %s", strerror(errno));
-    return sqlite_writer_start(s, err);
+    return 0;
+}
+
+/* What an attempt to open left behind. */
+static void reopen_prepare(struct sqlite_store *s)
+{
+    db_close(&s->reader);
+    db_close(&s->writer);
+    ledger_done(&s->ledger);
+    s->ledger = (struct ledger){0};
 }
 
 static int open_folder(struct sqlite_store *s, const char *dir, const struct store_options *options,
@@ -265,7 +275,18 @@ static int open_folder(struct sqlite_store *s, const char *dir, const struct sto
     rc = folder_acked(&s->folder, &acked, err);
     if (rc < 0)
         return rc;
-    return s->readonly ? open_readonly(s, acked, err) : open_writable(s, acked, err);
+    if (s->readonly)
+        return open_readonly(s, acked, err);
+    rc = open_writable(s, acked, err);
+    if (rc == -ENOSPC && folder_reserve_release(&s->folder)) {
+        reopen_prepare(s);
+        s->full = true;
+        rc = open_writable(s, acked, err);
+    }
+    if (rc == 0 && !s->full)
+        s->full = folder_reserve(&s->folder) == -ENOSPC;
+    s->base.full = s->full_told = s->full;
+    return rc == 0 ? sqlite_writer_start(s, err) : rc;
 }
 
 int store_sqlite_open(const char *dir, const struct store_options *options, struct store **ret, struct berth_err *err)

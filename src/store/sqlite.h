@@ -3,6 +3,7 @@
  *     sqlite.c          opening and closing; handing over between the caller's thread and the writer's
  *     sqlite_folder.c   DIR: the lock, files that appear whole or not at all
  *     sqlite_acked.c    the mark of what was acknowledged, in two copies
+ *     sqlite_reserve.c  room that is given up when the disk is full, so that deletion works
  *     sqlite_db.c       a connection, its statements, its errors in words
  *     sqlite_format.c   what makes a file ours; its tables; making and migrating it
  *     sqlite_verify.c   reading everything once: the present keys, and proof that nothing is damaged
@@ -62,6 +63,10 @@ int folder_acked(const struct folder *f, uint64_t *ret, struct berth_err *err);
 void folder_set_acked(struct folder *f, uint64_t revision);
 /* For a store that has less, knowingly; on disk when it returns. */
 int folder_restart_acked(struct folder *f, uint64_t revision, struct berth_err *err);
+/* Makes the file that keeps room, where it is not there. -ENOSPC: there is no room for it. */
+int folder_reserve(const struct folder *f);
+/* Gives the room up; false: there was none. */
+bool folder_reserve_release(const struct folder *f);
 /* Makes an empty file that only its owner reads, for SQLite to fill, in place of a leftover. */
 int folder_file_make(const char *path, struct berth_err *err);
 /* Removes a database and what SQLite keeps beside it, or only the latter. */
@@ -219,6 +224,7 @@ struct sqlite_store {
     struct job *job;
     bool stop;
     uint64_t trim_goal;              /* records up to this one shall go */
+    bool full_told;                  /* `full`, for the caller's thread */
     bool told;                       /* the event descriptor is readable */
     char broken[BERTH_ERR_TEXT_MAX]; /* why nothing is taken any more; empty: all is well */
 
@@ -228,6 +234,7 @@ struct sqlite_store {
     struct queue found; /* ready to be told */
     size_t batch_len;   /* of the last batch */
     int wal_pages, wal_pages_tried;
+    bool full;        /* the reserve is given up: only what deletes is taken */
     bool idle_failed; /* sweeping waits for a batch that succeeds */
 };
 
@@ -251,6 +258,9 @@ void sqlite_writer_settle(struct sqlite_store *s);
 int sqlite_writer_connect(struct sqlite_store *s, struct queue *found, struct berth_err *err);
 /* A job; ctx: the revision. */
 int sqlite_writer_compact(struct sqlite_store *s, void *ctx, struct berth_err *err);
+
+/* On a full disk: moves what deletes nothing from the batch to `out`, failed. */
+void reserve_batch_cut(struct queue *batch, struct queue *out);
 
 /* Evaluates a transaction and, if it happens, writes its rows and counts them in the ledger. */
 int change_row_write(struct db *db, struct ledger *ledger, struct queued *q, struct berth_err *err);

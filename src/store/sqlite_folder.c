@@ -107,7 +107,8 @@ int folder_lock(struct folder *f, struct berth_err *err)
                        f->path, *text ? text : "(not known)");
     }
     int len = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-    if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)len, 0) != len)
+    /* The number is for people: on a full disk the lock holds without it. */
+    if (ftruncate(fd, 0) < 0 || (pwrite(fd, text, (size_t)len, 0) != len && errno != ENOSPC))
         return err_set(err, errno, "cannot write %s/lock: %s", f->path, strerror(errno));
     f->lock_fd = take_fd(&fd);
     return 0;

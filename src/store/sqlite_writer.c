@@ -118,13 +118,36 @@ static int batch_write(struct sqlite_store *s, struct queue *batch, int sweep_ro
     return recover(s, rc, out, err);
 }
 
+/* On a disk that is full: what deletes is written in the room of the reserve, the rest is refused. */
+static int batch_write_full(struct sqlite_store *s, struct queue *batch, struct queue *out, struct berth_err *err)
+{
+    struct queue refused = {0};
+    reserve_batch_cut(batch, &refused);
+    int rc = batch->first ? batch_write(s, batch, SWEEP_BUSY, out, s->ledger.now, err) : 0;
+    queued_append(out, &refused);
+    return rc;
+}
+
+static int batch_try(struct sqlite_store *s, struct queue *batch, struct queue *out, struct berth_err *err)
+{
+    if (s->full)
+        s->full = folder_reserve(&s->folder) < 0;
+    if (s->full)
+        return batch_write_full(s, batch, out, err);
+    int rc = batch_write(s, batch, SWEEP_BUSY, out, s->ledger.now, err);
+    if (rc != -ENOSPC || !folder_reserve_release(&s->folder))
+        return rc;
+    s->full = true;
+    return batch_write_full(s, batch, out, err);
+}
+
 /* Moves the batch to `out`, done or failed, after what was found on the way. */
 static void batch_run(struct sqlite_store *s, struct queue *batch, struct queue *out)
 {
     struct berth_err err = {0};
     int rc = connect(s, out, &err);
     if (rc == 0)
-        rc = batch_write(s, batch, SWEEP_BUSY, out, s->ledger.now, &err);
+        rc = batch_try(s, batch, out, &err);
     for (struct queued *q = batch->first; q && rc < 0; q = q->next)
         queued_fail(q, -rc, err.text);
     s->idle_failed = rc < 0;
@@ -224,6 +247,7 @@ static void finish(struct sqlite_store *s, struct queue *out)
 {
     if (!out->first)
         return;
+    s->full_told = s->full;
     queued_append(&s->finished, out);
     if (!s->told)
         s->told = eventfd_write(s->event_fd, 1) == 0;

@@ -230,6 +230,10 @@ void store_deliver(struct store *s, struct queued *q)
             event_tell(s, &event);
         }
     }
+    if (!q->found && q->result.rc == 0)
+        s->trouble = 0;
+    else if (!q->found && q->result.rc != -EAGAIN)
+        s->trouble = -q->result.rc;
     if (!q->found) {
         s->waiting--;
         s->waiting_bytes -= q->bytes;
@@ -409,4 +413,9 @@ void store_unwatch(struct store_watch *w)
     calling_begin(s);
     w->ended = true;
     calling_end(s);
+}
+
+int store_trouble(const struct store *s)
+{
+    return s->full ? ENOSPC : s->trouble;
 }

@@ -108,6 +108,9 @@ size_t store_pump(struct store *s);
 /* Waits until everything submitted is finished, pumping. */
 void store_drain(struct store *s);
 
+/* Why the last transaction was not written: ENOSPC, EIO, ...; 0: it was, or it rested on what had changed. */
+int store_trouble(const struct store *s);
+
 /* Of what has been pumped. Revisions count from 1; 0: an empty store. */
 uint64_t store_revision(const struct store *s);
 /* History is known above this revision. */
