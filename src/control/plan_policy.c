@@ -1,12 +1,14 @@
 #include "control/plan_policy.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "control/kept.h"
 #include "control/project.h"
 #include "control/settings_table.h"
+#include "core/policy.h"
 #include "formula/formula.h"
 #include "wire/quantity.h"
 #include "wire/queue_doc.h"
@@ -180,11 +182,45 @@ int charges_parse(const char *text, struct arena *arena, const struct berth_amou
 
 /* ---- windows and domains ------------------------------------------------------------------------------------------- */
 
+static int by_time(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* A plan takes WINDOWS_MAX windows and no more: of a longer list those that end last, in the order of the list. The others are over,
+ * as no more may be made that are not. Chosen without a clock, so that a replay chooses the same. */
+static const struct object *const *windows_chosen(const struct state *s, struct arena *arena, size_t *ret_len)
+{
+    size_t len, chosen = 0;
+    const struct object *const *windows = state_list(s, KIND_WINDOW, &len);
+    *ret_len = len;
+    if (len <= WINDOWS_MAX)
+        return windows;
+    int64_t *ends = ARENA_ARRAY(arena, int64_t, len);
+    for (size_t i = 0; i < len; i++)
+        ends[i] = windows[i]->window->end_ns;
+    qsort(ends, len, sizeof *ends, by_time);
+    int64_t last = ends[len - WINDOWS_MAX];
+    size_t ties = 0; /* of those that end at this very moment so many have room */
+    for (size_t i = len - WINDOWS_MAX; i < len; i++)
+        ties += ends[i] == last;
+    const struct object **at = ARENA_ARRAY(arena, const struct object *, WINDOWS_MAX);
+    for (size_t i = 0; i < len; i++) {
+        int64_t end = windows[i]->window->end_ns;
+        if (end > last || (end == last && ties > 0)) {
+            ties -= end == last;
+            at[chosen++] = windows[i];
+        }
+    }
+    *ret_len = chosen;
+    return at;
+}
+
 static void windows_read(const struct state *s, struct plan_policy *p)
 {
     size_t len;
-    const struct object *const *windows = state_list(s, KIND_WINDOW, &len);
-    len = len < BERTH_LIST_MAX ? len : BERTH_LIST_MAX;
+    const struct object *const *windows = windows_chosen(s, &p->arena, &len);
     struct berth_window *at = ARENA_ARRAY(&p->arena, struct berth_window, len);
     for (size_t i = 0; i < len; i++) {
         const struct window_doc *d = windows[i]->window;

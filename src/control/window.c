@@ -1,14 +1,44 @@
 /* window.c - windows: nodes kept for somebody, or for maintenance, for a while. */
 #include <errno.h>
+#include <string.h>
 
 #include "control/queue.h"
+#include "core/policy.h"
+
+static bool is_over(const struct call *c, const json_t *doc)
+{
+    struct window_doc d;
+    struct arena arena;
+    arena_init(&arena);
+    bool over = window_doc_read(doc, &arena, &d, NULL) < 0 || d.end_ns <= c->now_ns;
+    arena_done(&arena);
+    return over;
+}
+
+/* A plan takes WINDOWS_MAX and no more. Those of the same transaction count, too. */
+static int room_check(struct call *c, const char *id)
+{
+    size_t len, others = 0;
+    const struct object *const *windows = state_list(c->state, KIND_WINDOW, &len);
+    for (size_t i = 0; i < len; i++)
+        others += strcmp(windows[i]->id, id) != 0 && windows[i]->window->end_ns > c->now_ns;
+    for (size_t i = 0; i < c->change.items.len; i++) {
+        const struct change_item *item = &c->change.items.at[i];
+        if (item->kind == KIND_WINDOW && item->write && strcmp(item->id, id) != 0) {
+            const struct object *was = state_find(c->state, KIND_WINDOW, item->id);
+            others += item->doc && !is_over(c, item->doc);
+            others -= was && was->window->end_ns > c->now_ns;
+        }
+    }
+    return others < WINDOWS_MAX ? 0
+                                : err_set(&c->err, EINVAL, "there are %zu windows that are not over; at most %d may be",
+                                          others, WINDOWS_MAX);
+}
 
 static int check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
 {
     struct window_doc d;
     (void)k;
-    (void)id;
-    (void)old;
     int rc = window_doc_read(doc, &c->arena, &d, &c->err);
     if (rc == 0)
         rc = people_check(c, d.users, d.users_len, d.groups, d.groups_len);
@@ -19,6 +49,8 @@ static int check(struct call *c, const struct crud *k, const char *id, const jso
     if (rc == 0 && d.end_ns <= c->now_ns &&
         (!old || !json_equal(json_object_get(old, "end"), json_object_get(doc, "end"))))
         rc = err_set(&c->err, EINVAL, "end: is over already");
+    if (rc == 0 && (!old || is_over(c, old)) && d.end_ns > c->now_ns)
+        rc = room_check(c, id);
     return rc;
 }
 
