@@ -233,7 +233,7 @@ static int mapped_add(struct users *u, struct mapping *m, const char *owner, uid
     rc = list_write(u, m);
     if (rc == 0)
         return 0;
-    if (known)
+    if (known) /* vectors: NULL where one was pushed */
         known->uid = before;
     else
         m->at.len--;
