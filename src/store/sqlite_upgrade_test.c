@@ -1,7 +1,7 @@
 /* sqlite_upgrade_test.c - a store as each earlier format left it is taken up whole, and is of the present format then.
  *
- * The rows are those that programs of the time wrote, checksums included: they never change. To add a format: a row of the
- * table with a dump of a small store.
+ * The rows are dumps of small stores in the layout of each format, checksums included: they never change. To add a format:
+ * a row of the table with such a dump.
  */
 #include "store/sqlite.h"
 
