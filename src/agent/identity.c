@@ -1,5 +1,6 @@
 #include "agent/identity.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -220,6 +221,7 @@ static int token_read(const struct agent_options *o, char **ret, struct berth_er
                             : identity_file_read(o->token_file, &text, err);
         if (rc < 0)
             return rc;
+        assert(text);
     } else {
         text = token_take(variable ? variable : "");
     }

@@ -37,14 +37,16 @@ static int secret_open(const struct cli *cli, const char *path, int *ret_fd)
         *ret_fd = STDIN_FILENO;
         return EXIT_OK;
     }
-    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC), rc = EXIT_OK;
     if (fd < 0 || fstat(fd, &st) < 0)
-        return cli_fail(cli, EXIT_FAILED, "cannot read %s: %s", path, strerror(errno));
-    if (S_ISREG(st.st_mode) && (st.st_mode & 077))
-        return cli_fail(cli, EXIT_FAILED, "others may read %s; run: chmod 600 %s", path, path);
-    *ret_fd = fd;
-    fd = -1;
-    return EXIT_OK;
+        rc = cli_fail(cli, EXIT_FAILED, "cannot read %s: %s", path, strerror(errno));
+    else if (S_ISREG(st.st_mode) && (st.st_mode & 077))
+        rc = cli_fail(cli, EXIT_FAILED, "others may read %s; run: chmod 600 %s", path, path);
+    if (rc == EXIT_OK)
+        *ret_fd = fd;
+    else if (fd >= 0)
+        close(fd);
+    return rc;
 }
 
 /* All that is there, at most `max` bytes; -1: it cannot be read. */

@@ -72,7 +72,8 @@ static int entry_head_write(struct backup_stream *s, const char *name, uint64_t 
     size_t len = strlen(name);
 
     head[0] = (unsigned char)len;
-    memcpy(head + 1, name, len);
+    for (size_t i = 0; i < len; i++) /* not a text there: no end is written */
+        head[1 + i] = (unsigned char)name[i];
     for (size_t i = 0; i < 8; i++)
         head[1 + len + i] = (unsigned char)(size >> 8 * i);
     return backup_stream_write(s, head, 1 + len + 8, err);

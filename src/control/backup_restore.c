@@ -100,7 +100,7 @@ static int bytes_copy(struct backup_stream *s, int fd, const char *path, uint64_
 static int entry_read(struct backup_stream *s, const char *aside, struct berth_err *err)
 {
     CLEANUP(str) struct str path = {0};
-    unsigned char len, size[8];
+    unsigned char len = 0, size[8] = {0};
     char name[BACKUP_NAME_MAX + 1] = "";
     uint64_t bytes = 0;
     int rc = backup_stream_read(s, &len, 1, err);

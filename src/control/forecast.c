@@ -238,7 +238,7 @@ static int making_new(struct forecast *f, const struct forecast_wish *wish, stru
     m->policy.policy.profile = scheduler_profile(c->state, &m->arena, &name);
     m->policy.policy.backfill.reservations = FORECAST_RESERVATIONS;
     m->policy.policy.backfill.alike = 0;
-    m->policy.policy.starting = 0; /* it delays nobody for long */
+    m->policy.policy.starting = 0;                 /* it delays nobody for long */
     m->policy.policy.backfill.until_limit = false; /* people are told what is likely */
     for (size_t i = 0; rc == 0 && i < m->run.plans_len; i++) {
         const struct forecast_case *k = wish->cases_len ? &wish->cases[i] : NULL;

@@ -105,12 +105,12 @@ void quota_books_add(const struct berth_cluster *c, struct quota *quotas, const 
         }
 }
 
-/* The same of an instance in the cluster. */
+/* The same of an instance in the cluster, whose workload has a claim. */
 static void chain_add(const struct berth_cluster *c, struct quota *quotas, const struct instance *i,
                       const struct instance *old, int sign)
 {
     const struct claim *t = cluster_claim(c, i->workload.v);
-    if (i->state == BERTH_ASSIGNED && !i->replaces && t && t->quotas_len)
+    if (i->state == BERTH_ASSIGNED && !i->replaces && t->quotas_len)
         book_of(&quotas[t->quotas[0]], QUOTA_ASSIGNED)->active += sign;
     quota_books_add(c, quotas, t, i, old, sign);
 }

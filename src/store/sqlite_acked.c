@@ -87,17 +87,15 @@ int folder_acked(const struct folder *f, uint64_t *ret, struct berth_err *err)
 static int copy_make(struct folder *f, size_t i, const char *text)
 {
     static const char aside[] = "acked.new";
-    CLEANUP(close) int fd = openat(f->fd, aside, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = openat(f->fd, aside, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 
     if (fd < 0)
         return -1;
-    if (pwrite(fd, text, ACKED_LEN, 0) != ACKED_LEN || fsync(fd) < 0 || renameat(f->fd, aside, f->fd, names[i]) < 0) {
-        (void)unlinkat(f->fd, aside, 0);
-        return -1;
-    }
-    int made = fd;
-    fd = -1;
-    return made;
+    if (pwrite(fd, text, ACKED_LEN, 0) == ACKED_LEN && fsync(fd) == 0 && renameat(f->fd, aside, f->fd, names[i]) == 0)
+        return fd;
+    (void)unlinkat(f->fd, aside, 0);
+    close(fd);
+    return -1;
 }
 
 void folder_set_acked(struct folder *f, uint64_t revision)
