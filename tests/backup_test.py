@@ -133,7 +133,7 @@ def only_administrators_get_the_keys():
         for wrong in ({}, {"key": "11"}, {"key": "zz" * 32}, {"key": "11" * 32, "salt": "1"}, {"key": "11" * 32, "x": 1},
                       {"key": "11" * 32, "salt": "22" * 16}, {"key": "11" * 32, "journal": "no"}):
             assert c.ask("POST", "/v1/backup", wrong)[0] == 400, wrong
-        assert not list(pathlib.Path("/tmp").glob("berth-backup-*.store-*"))
+        assert not list(pathlib.Path("/tmp").glob(f"berth-backup-*.store-{c.daemon.pid}"))
 
 
 @case

@@ -513,6 +513,7 @@ static void no_token_no_answer(void **state)
     forged[strlen(forged) - 2] ^= 1;
     (void)snprintf(disabled, sizeof disabled, "%s", owner_in(base, "mate")->token);
     asked(&c.kit, c.kit.admin, "POST", "/v1/users/mate/disable", NULL, 200);
+    asked(&c.kit, c.kit.admin, "PATCH", "/v1/system/settings", "{\"requests_per_s\": 0}", 200); /* of one address */
     uint64_t before = store_revision(c.kit.store);
     const char *const tokens[] = {NULL, "", "nonsense", forged, disabled};
     CLEANUP(mem) char *said = NULL;

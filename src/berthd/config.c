@@ -23,7 +23,24 @@ static bool owned_by_root(const struct stat *st)
     return st->st_uid == 0 && (shared || !(st->st_mode & (S_IWGRP | S_IWOTH)));
 }
 
-/* The file and every folder above, links resolved. */
+/* Could somebody else than root make the path as it was given lead elsewhere? Names the part. */
+static int links_check(const char *path, const char *what, struct berth_err *err)
+{
+    char part[PATH_MAX];
+    struct stat st;
+    (void)snprintf(part, sizeof part, "%s", path);
+    for (char *slash = strrchr(part, '/'); slash; slash = strrchr(part, '/')) {
+        if (lstat(*part ? part : "/", &st) < 0)
+            return err_set(err, errno, "%s '%s': %s", what, path, strerror(errno));
+        if (S_ISLNK(st.st_mode) ? st.st_uid != 0 : !owned_by_root(&st))
+            return err_set(err, EPERM, "%s '%s': '%s' must belong to root, and nobody else may write to it", what, path,
+                           part);
+        *slash = '\0';
+    }
+    return 0;
+}
+
+/* The file and every folder above, as given and with links resolved. */
 static int root_check(const char *path, const char *what, struct stat *ret, struct berth_err *err)
 {
     char real[PATH_MAX];
@@ -34,6 +51,9 @@ static int root_check(const char *path, const char *what, struct stat *ret, stru
         return err_set(err, errno, "%s '%s': %s", what, path, strerror(errno));
     if (!S_ISREG(ret->st_mode))
         return err_set(err, EINVAL, "%s '%s' is no file", what, path);
+    int rc = links_check(path, what, err);
+    if (rc < 0)
+        return rc;
     struct stat st = *ret;
     for (;;) {
         if (!owned_by_root(&st))

@@ -138,12 +138,34 @@ static void only_what_is_roots_counts(void **state)
     }
 }
 
+/* A link that its owner may point elsewhere later is refused, also where it leads to a program of root's. */
+static void links_of_others_are_refused(void **state)
+{
+    struct folder *f = *state;
+    struct daemon_config c;
+    struct berth_err err = {0};
+    char text[256], real[112];
+
+    needs_root();
+    (void)snprintf(real, sizeof real, "%s/real", f->dir);
+    put(real, "#!/bin/sh\n", 0755);
+    assert_int_equal(symlink(real, f->program), 0);
+    (void)snprintf(text, sizeof text, "mail_command = %s\n", f->program);
+    put(f->file, text, 0644);
+    assert_int_equal(daemon_config_read(f->file, &c, &err), 0);
+    daemon_config_done(&c);
+    assert_int_equal(lchown(f->program, 1234, 1234), 0);
+    assert_int_equal(daemon_config_read(f->file, &c, &err), -EPERM);
+    assert_int_equal(unlink(real), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(entries_are_read, folder_open, folder_close),
         cmocka_unit_test_setup_teardown(mistakes_are_told, folder_open, folder_close),
         cmocka_unit_test_setup_teardown(only_what_is_roots_counts, folder_open, folder_close),
+        cmocka_unit_test_setup_teardown(links_of_others_are_refused, folder_open, folder_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,14 +106,30 @@ static void post_run(void *ctx, void (*work)(void *), void (*after)(void *), voi
 }
 
 /* What is told to whoever waits for the notice says nothing about the network; the log says what happened. */
+/* Scheme, host and port of a URL. Paths, queries and user names of webhooks are secrets. */
+static void url_host_add(const char *url, struct str *to)
+{
+    const char *host = url ? strstr(url, "://") : NULL;
+    if (!host)
+        return;
+    host += 3;
+    size_t len = strcspn(host, "/?#");
+    const char *at = memrchr(host, '@', len);
+    const char *from = at ? at + 1 : host;
+    str_addf(to, "%.*s%.*s", (int)(host - url), url, (int)(len - (size_t)(from - host)), from);
+}
+
 static int post_notice(void *ctx, const struct notice_post *p, struct berth_err *err)
 {
     const struct daemon *d = ctx;
     struct berth_err detail = {0};
     int rc = post_send(p, &detail, err);
-    if (rc < 0)
+    if (rc < 0) {
+        CLEANUP(str) struct str to = {0};
+        url_host_add(p->url, &to);
         log_write(d->log, clock_read(CLOCK_REALTIME), LEVEL_INFO, "notice.undelivered",
-                  LOG_TEXT("to", p->url ? p->url : p->mail), LOG_TEXT("text", detail.text));
+                  LOG_TEXT("to", p->url ? str_text(&to) : p->mail), LOG_TEXT("text", detail.text));
+    }
     return rc;
 }
 

@@ -278,10 +278,14 @@ static void what_cannot_be_exported_stays(void **state)
     str_done(&f.text);
     assert_true(segments >= 4);
     CALL(&r->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{journal_export: ''}");
-    live(r, 3);
-    find(r, &f);
-    assert_true(f.segments < segments);
-    str_done(&f.text);
+    uint64_t left = segments;
+    for (int i = 0; i < 8 && left >= segments; i++) { /* until a checkpoint comes: segments before it may leave */
+        live(r, 3);
+        find(r, &f);
+        left = f.segments;
+        str_done(&f.text);
+    }
+    assert_true(left < segments);
     CLEANUP(shelf) struct shelf moved = {0};
     char exported[320];
     (void)snprintf(exported, sizeof exported, "%s/exported", r->journal);

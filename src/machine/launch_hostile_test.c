@@ -275,7 +275,7 @@ static void log_folder_is_gone(void **state)
     assert_int_equal(mkdir(path, 0700), 0);
 }
 
-enum { ONE = 212345, OTHER = 212346 };
+enum { ONE = 199345, OTHER = 199346 };
 
 static struct launch *kit_script_as(struct kit *k, const char *script, uid_t uid)
 {

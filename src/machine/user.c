@@ -21,7 +21,7 @@
 
 #define LOCAL "users"           /* numbers of this node's own */
 #define CLUSTER "users.cluster" /* of the cluster */
-enum { USERS_FIRST = 200000, USERS_MAX = 100000, ACCOUNT_UID_MIN = 1000 };
+enum { USERS_FIRST = 200000, USERS_MAX = 100000, ACCOUNT_UID_MIN = 1000, GROUP_BYTES_MAX = 16 << 20 };
 
 struct mapped {
     char name[64];
@@ -147,7 +147,13 @@ static int account_check(const struct passwd *entry, const char *allowed, const 
     if (entry->pw_gid == 0)
         return err_set(err, EPERM, "the account '%s' has root's group here, and nothing runs with that",
                        entry->pw_name);
-    (void)getgrnam_r(allowed, &group, buf, sizeof buf, &found);
+    CLEANUP(mem) char *large = NULL; /* a group with thousands of members */
+    int rc = getgrnam_r(allowed, &group, buf, sizeof buf, &found);
+    for (size_t bytes = 4 * sizeof buf; rc == ERANGE && bytes <= GROUP_BYTES_MAX; bytes *= 4) {
+        mem_free(large);
+        large = mem_alloc(bytes);
+        rc = getgrnam_r(allowed, &group, large, bytes, &found);
+    }
     for (int i = 0; found && i < len; i++)
         if (groups[i] == found->gr_gid)
             return 0;
@@ -165,7 +171,9 @@ static int account_find(const char *name, const char *allowed, struct user *ret,
 
     if (rc == ERANGE)
         return err_set(err, ERANGE, "the entry of '%s' in the list of users is too long", name);
-    if (rc || !found)
+    if (rc && rc != ENOENT && rc != ESRCH) /* a list of users that cannot be asked now tells nothing */
+        return err_set(err, rc, "the list of users cannot be asked for '%s': %s", name, strerror(rc));
+    if (!found)
         return -ENOENT;
     if (getgrouplist(name, entry.pw_gid, groups, &len) < 0)
         return err_set(err, E2BIG, "'%s' is in more than %d groups", name, USER_GROUPS_MAX);
@@ -189,9 +197,11 @@ static bool number_is_known(uid_t number)
     char buf[16384];
     struct passwd user, *found_user = NULL;
     struct group group, *found_group = NULL;
+    int as_user = getpwuid_r(number, &user, buf, sizeof buf, &found_user);
+    int as_group = getgrgid_r(number, &group, buf, sizeof buf, &found_group);
 
-    return (getpwuid_r(number, &user, buf, sizeof buf, &found_user) == 0 && found_user) ||
-           (getgrgid_r(number, &group, buf, sizeof buf, &found_group) == 0 && found_group);
+    /* An entry that is too long for the buffer is there. */
+    return found_user || found_group || as_user == ERANGE || as_group == ERANGE;
 }
 
 /* ---- numbers of our own ---- */
@@ -326,7 +336,7 @@ static int number_check(const struct users *u, const struct user_ask *ask, struc
             "the cluster's number %u of '%s' is that of '%s' on this node; an administrator can set uid_first, or "
             "--uid-first of the agent, to other numbers",
             (unsigned)ask->uid, ask->owner, other->name);
-    if (number_is_known(ask->uid))
+    if (ask->uid == u->first - 1 || number_is_known(ask->uid)) /* the former may be that of the agent's network half */
         return err_set(
             err, EEXIST,
             "the cluster's number %u of '%s' is that of an account or a group of this node; an administrator can set "

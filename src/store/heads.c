@@ -116,6 +116,9 @@ bool heads_apply(struct heads *h, struct queued *q, uint64_t next)
     size_t guard = guards_hold(h, txn), nth = 0;
 
     q->result = (struct store_result){.revision = next - 1};
+    q->happened = false; /* an earlier try of the batch may have failed */
+    for (size_t i = 0; i < txn->ops_len; i++)
+        q->effects[i] = (struct effect){0};
     if (guard < txn->guards_len && !PLANTED(STORE_GUARDS)) {
         q->result.rc = -EAGAIN;
         q->result.guard = guard;

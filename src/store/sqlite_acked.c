@@ -106,7 +106,10 @@ void folder_set_acked(struct folder *f, uint64_t revision)
     for (size_t i = 0; i < ACKED_COPIES; i++) {
         if (f->acked_fd[i] < 0) {
             f->acked_fd[i] = copy_make(f, i, text);
-            continue;
+            if (f->acked_fd[i] >= 0)
+                continue;
+            f->acked_fd[i] =
+                openat(f->fd, names[i], O_RDWR | O_CLOEXEC | O_NOFOLLOW); /* a full disk has room for that */
         }
         ssize_t written = pwrite(f->acked_fd[i], text, ACKED_LEN, 0);
         (void)written;

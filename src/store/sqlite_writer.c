@@ -99,9 +99,9 @@ static int batch_write(struct sqlite_store *s, struct queue *batch, int sweep_ro
     s->ledger.now = now;
     for (struct queued *q = batch->first; q && rc == 0; q = q->next)
         rc = change_row_write(db, &s->ledger, q, err);
-    if (rc == 0 && change_sweep_left(&s->ledger.now))
+    if (rc == 0 && sweep_rows && change_sweep_left(&s->ledger.now))
         rc = change_sweep(db, &s->ledger.now, sweep_rows, err);
-    if (rc == 0 && goal > trimmed)
+    if (rc == 0 && sweep_rows && goal > trimmed)
         rc = log_trim_step(db, &s->ledger.log_trimmed, goal, sweep_rows, err);
     if (rc == 0 && memcmp(&s->ledger.now, &before, sizeof before) != 0)
         rc = totals_write(db, &s->ledger.now, err);
@@ -118,12 +118,24 @@ static int batch_write(struct sqlite_store *s, struct queue *batch, int sweep_ro
     return recover(s, rc, out, err);
 }
 
-/* On a disk that is full: what deletes is written in the room of the reserve, the rest is refused. */
+/* Failing is no harm: the log grows on, and the next one tries again. A reader may hold part of it back. */
+static void checkpoint(struct sqlite_store *s)
+{
+    (void)sqlite3_wal_checkpoint_v2(s->writer.handle, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    s->wal_pages_tried = s->wal_pages;
+}
+
+/* On a full disk deletions are written in the room of the reserve, and the rest is refused. Sweeping waits: it takes room.
+ * When the reserve is used up, the write-ahead log is written back and used again from its beginning. */
 static int batch_write_full(struct sqlite_store *s, struct queue *batch, struct queue *out, struct berth_err *err)
 {
     struct queue refused = {0};
     reserve_batch_cut(batch, &refused);
-    int rc = batch->first ? batch_write(s, batch, SWEEP_BUSY, out, s->ledger.now, err) : 0;
+    int rc = batch->first ? batch_write(s, batch, 0, out, s->ledger.now, err) : 0;
+    if (rc == -ENOSPC && s->writer.handle) {
+        checkpoint(s);
+        rc = batch_write(s, batch, 0, out, s->ledger.now, err);
+    }
     queued_append(out, &refused);
     return rc;
 }
@@ -173,13 +185,6 @@ static bool checkpoint_due(const struct sqlite_store *s, int pages)
            (s->wal_pages_tried == 0 || s->wal_pages >= s->wal_pages_tried + WAL_RETRY_PAGES);
 }
 
-/* Failing is no harm: the log grows on, and the next one tries again. A reader may hold part of it back. */
-static void checkpoint(struct sqlite_store *s)
-{
-    (void)sqlite3_wal_checkpoint_v2(s->writer.handle, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-    s->wal_pages_tried = s->wal_pages;
-}
-
 static int note_wal(void *ctx, sqlite3 *handle, const char *name, int pages)
 {
     struct sqlite_store *s = ctx;
@@ -201,7 +206,7 @@ void sqlite_writer_settle(struct sqlite_store *s)
 static bool idle_due(const struct sqlite_store *s)
 {
     bool sweeps = change_sweep_left(&s->ledger.now) || s->trim_goal > s->ledger.log_trimmed;
-    return (sweeps && s->writer.handle && !s->idle_failed) || checkpoint_due(s, WAL_IDLE_PAGES);
+    return (sweeps && s->writer.handle && !s->idle_failed && !s->full) || checkpoint_due(s, WAL_IDLE_PAGES);
 }
 
 static void idle_run(struct sqlite_store *s)

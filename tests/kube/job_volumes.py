@@ -1,4 +1,6 @@
 """job_volumes.py - jobs whose claims wait for their first pod: cases of jobs.py, which has what they are made of."""
+import time
+
 import objects
 from client import wait_for
 from corpus_volumes import claim, storage_class, volume
@@ -100,9 +102,14 @@ def cases(j):
             return [one for one in plane.admin.list("PersistentVolumeClaim") if one["metadata"].get("annotations", {}).get(SELECTED) == "a"]
         told, = wait_for("the node is told", selected)
 
+        pause = [0.1]
+
         def given_up():
-            """Taken back as often as it is told: what was taken back before berth-kube has seen it there is told again."""
+            """Takes the node back as often as it is told, each time after a longer pause: berth-kube tells it again where it was
+            taken back before berth-kube has seen it there."""
             for one in selected():
+                time.sleep(pause[0])
+                pause[0] = min(2 * pause[0], 5)
                 plane.admin.patch({**one, "kind": "PersistentVolumeClaim"}, {"metadata": {"annotations": {SELECTED: None}}})
             return first not in {pod["metadata"]["uid"] for pod in j.pods(plane, "hand").values()}
         wait_for("the pod is gone", given_up)
