@@ -399,6 +399,17 @@ def metrics_and_backup(world):
     equal(left, [])
 
 
+@case
+def a_forecast_that_is_refused_late_is_not_made_twice(world):
+    """If-Match is judged when the forecast is there: the request that waits for it is not answered before."""
+    daemon = world.start().ready()
+    token = world.token()
+    for condition in ("5", "x", "0") * 5:
+        status = daemon.ask("POST", "/v1/jobs?dry_run=true&forecast=true", JOB, token, headers={"If-Match": condition})[0]
+        assert status in (200, 400, 412), (condition, status)
+    equal(daemon.ask("GET", "/healthz")[0], 200)
+
+
 # ---- streams ---------------------------------------------------------------------------------------------------------
 
 

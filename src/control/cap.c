@@ -6,7 +6,9 @@
 
 #include "base/str.h"
 #include "control/call.h"
+#include "control/permit.h"
 #include "control/settings_table.h"
+#include "core/cluster.h"
 #include "wire/api.h"
 #include "wire/words.h"
 
@@ -197,7 +199,7 @@ int cap_admit(struct call *c, enum kind kind, const char *id, const struct work_
                        "replicas: %" PRId64 " are more than one %s may have, %" PRId64
                        "; ask an administrator to raise the setting replicas_max",
                        replicas, kinds[kind].name, most);
-    if (is_exempt(&c->caller) || !d->owner)
+    if (is_exempt(&c->caller) || !d->owner || c->judge_later) /* cap_check sees what the transaction deletes, too */
         return 0;
     struct cap_claim claim = {.owner = d->owner};
     claim.add.of[kind == KIND_JOB ? CAP_JOBS : CAP_INSTANCES] = replicas - had;
@@ -221,6 +223,18 @@ void cap_release(struct call *c)
         cap_book_hold(state_caps(c->state), c->claims[i].owner, &c->claims[i].add, -1);
     c->claims_held = false;
     c->claims_len = 0;
+}
+
+int cap_names_check(struct call *c, size_t fresh)
+{
+    size_t has = state_cluster(c->state)->resources.len, most = BERTH_RESOURCES_MAX / 2;
+    if (fresh == 0 || !c->caller.user[0] || permit(&c->caller, PERMIT_NODES, "", "") || has + fresh <= most)
+        return 0;
+    return err_set(
+        &c->err, EACCES,
+        "the cluster knows %zu names of resources, and users may bring it to %zu; ask for resources that nodes "
+        "have, or ask an administrator to define these",
+        has, most);
 }
 
 int cap_watch_check(struct call *c)

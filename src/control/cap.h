@@ -68,5 +68,8 @@ int cap_check(struct call *c);
 /* Counts what a checked change adds until cap_release: requests at the same time see each other. */
 void cap_hold(struct call *c);
 void cap_release(struct call *c);
+/* -EACCES when a description with `fresh` new names of resources would leave too few for nodes. A cluster has at most
+ * BERTH_RESOURCES_MAX names; callers without the permission 'nodes: all' may use the first half of them. */
+int cap_names_check(struct call *c, size_t fresh);
 /* -EDQUOT when the caller has as many streams open as it may. */
 int cap_watch_check(struct call *c);

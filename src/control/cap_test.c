@@ -2,6 +2,7 @@
 #include "control/call.h"
 #include "control/cap.h"
 #include "control/kit_test.h"
+#include "core/cluster.h"
 
 #define ALICE "user:alice" /* of red */
 #define BOB "user:bob"     /* of blue */
@@ -308,10 +309,40 @@ static void clusters_of_earlier_versions_keep_their_pods(void **state)
     kit_done(&k);
 }
 
+/* Half of the names is for nodes: users cannot use them up, by jobs or by quotas. */
+static void users_leave_names_of_resources_to_nodes(void **state)
+{
+    struct kit k;
+    char body[8192], name[32];
+    (void)state;
+    kit_open(&k);
+    kit_people(&k);
+    for (int round = 0; round < 12; round++) {
+        size_t len = (size_t)snprintf(body, sizeof body, "{hold: true, requests: {cpu: 1");
+        for (int i = 0; i < 20; i++)
+            len += (size_t)snprintf(body + len, sizeof body - len, ", made-up-%d-%d: 1", round, i);
+        (void)snprintf(body + len, sizeof body - len, "}}");
+        bool fits = state_cluster(control_state(k.control))->resources.len + 20 <= BERTH_RESOURCES_MAX / 2;
+        CALL(&k, fits ? 201 : 403, ALICE, "POST", "/v1/jobs", body);
+        if (!fits)
+            SAYS(&k, "names of resources");
+    }
+    assert_true(state_cluster(control_state(k.control))->resources.len <= BERTH_RESOURCES_MAX / 2);
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{hold: true, requests: {cpu: 1, made-up-0-0: 1}}");
+    for (int i = 0; i < 30; i++) {
+        (void)snprintf(name, sizeof name, "device-%d", i);
+        (void)snprintf(body, sizeof body, "{allocatable: {cpu: 4, %s: 1}}", name);
+        (void)snprintf(name, sizeof name, "/v1/nodes/more-%d", i);
+        CALL(&k, 201, ADMIN, "PUT", name, body);
+    }
+    kit_done(&k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replicas_of_one_user_are_bounded),
+        cmocka_unit_test(users_leave_names_of_resources_to_nodes),
         cmocka_unit_test(tasks_of_jobs_are_bounded),
         cmocka_unit_test(stored_bytes_are_bounded),
         cmocka_unit_test(tokens_are_bounded_and_exceptions_hold),

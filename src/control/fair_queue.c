@@ -42,7 +42,9 @@ void fair_queue_free(struct fair_queue *q)
 {
     if (!q)
         return;
-    assert(q->waiting == 0 && q->accounts_len == 0);
+    assert(q->waiting == 0);
+    for (size_t i = 0; i < q->accounts.len; i++) /* of requests whose worker was ended with berthd */
+        mem_free(q->accounts.at[i]);
     map_done(&q->map);
     vec_done(&q->accounts);
     vec_done(&q->unused);

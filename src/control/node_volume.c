@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "control/cap.h"
 #include "control/node.h"
 #include "core/cluster.h"
 #include "core/resource_names.h"
@@ -75,6 +76,8 @@ static int volume_check(struct call *c, const struct crud *k, const char *id, co
     int rc = volume_doc_read(doc, &c->arena, &d, &c->err);
     if (rc == 0)
         rc = describe_volume(state_cluster(c->state), &d.volume, &c->err);
+    if (rc == 0)
+        rc = cap_names_check(c, d.volume.driver && *d.volume.driver);
     if (rc == 0 && !c->dry_run)
         resource_names_of_volume(state_cluster(c->state), &d.volume);
     for (size_t i = 0; same && i < sizeof what / sizeof *what; i++) {

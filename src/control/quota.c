@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "control/cap.h"
 #include "control/project.h"
 #include "control/queue.h"
 #include "control/usage.h"
@@ -14,6 +15,8 @@ int quota_check(struct call *c, const char *id, const struct quota_doc *d)
 {
     struct berth_quota q = quota_describe(c->state, id, d, &c->arena);
     int rc = describe_quota(state_cluster(c->state), &q, &c->err);
+    if (rc == 0)
+        rc = cap_names_check(c, resource_names_new_of_quota(state_cluster(c->state), &q));
     if (rc < 0)
         return err_prefix(&c->err, "quota");
     if (!c->dry_run)

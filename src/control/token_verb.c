@@ -9,6 +9,7 @@
 #include <sodium.h>
 #include <string.h>
 
+#include "control/clock.h"
 #include "control/control.h"
 #include "control/page.h"
 #include "control/user.h"
@@ -119,17 +120,17 @@ struct wish {
 /* `expires` or `ttl`, and not what is over already. */
 static int read_expiry(struct call *c, const json_t *ttl, int64_t *expires_ns)
 {
-    int64_t ttl_ns = 0;
+    int64_t ttl_ns = 0, wall_ns = control_wall_ns(c->control); /* tokens expire by the wall clock */
     if (ttl && *expires_ns != BERTH_NEVER_NS)
         return err_set(&c->err, EINVAL, "ttl: give ttl or expires, not both");
     if (ttl) {
         int rc = duration_parse(ttl, &ttl_ns, &c->err);
         if (rc < 0)
             return err_prefix(&c->err, "ttl");
-        if (__builtin_add_overflow(c->now_ns, ttl_ns, expires_ns))
+        if (__builtin_add_overflow(wall_ns, ttl_ns, expires_ns))
             *expires_ns = BERTH_NEVER_NS;
     }
-    if (*expires_ns <= c->now_ns)
+    if (*expires_ns <= wall_ns)
         return err_set(&c->err, EINVAL, "%s: a token that has expired already is of no use", ttl ? "ttl" : "expires");
     return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "control/admit.h"
+#include "control/cap.h"
 #include "control/job.h"
 #include "control/project.h"
 #include "control/secret.h"
@@ -125,6 +126,8 @@ static int core_check(struct call *c, enum kind kind, const char *id, const stru
     w.shape.volumes_len = 0; /* one that this transaction creates is not in the cluster yet */
     project_claim(c->state, &draft, d, &c->arena, &w);
     int rc = describe_workload(state_cluster(c->state), &w, &c->err);
+    if (rc == 0)
+        rc = cap_names_check(c, resource_names_new_of_workload(state_cluster(c->state), &w));
     if (rc == 0 && !c->dry_run)
         resource_names_of_workload(state_cluster(c->state), &w);
     return rc;

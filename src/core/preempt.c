@@ -348,6 +348,7 @@ bool preempt(struct berth_plan *p, struct wish *w, uint32_t len)
     if (needs && is_in_vain(&e))
         return false;
     if (needs) {
+        p->starting_gang = true; /* the budget of starts was checked for the gang as a whole */
         if (gang_go(&e)) {
             gang_reprieve(&e);
         } else {
@@ -355,6 +356,7 @@ bool preempt(struct berth_plan *p, struct wish *w, uint32_t len)
             p->stop_state = state;
             note_in_vain(&e);
         }
+        p->starting_gang = false;
     } else {
         for (uint32_t i = 0; i < len; i++)
             (void)many(&e, &w[i], w[i].len);

@@ -30,13 +30,13 @@ void resource_names_of_volume(struct berth_cluster *c, const struct berth_volume
 }
 
 /* A quota also counts "gpu" and "jobs", which are no resources of nodes. */
-static void share_take(struct berth_cluster *c, const char *name)
+static bool is_resource(const char *name)
 {
-    if (strcmp(name, "gpu") != 0 && strcmp(name, "jobs") != 0)
-        (void)cluster_resource_put(c, name);
+    return strcmp(name, "gpu") != 0 && strcmp(name, "jobs") != 0;
 }
 
-void resource_names_of_quota(struct berth_cluster *c, const struct berth_quota *q)
+/* The n-th name of a quota; NULL after the last. */
+static const char *quota_name(const struct berth_quota *q, size_t n)
 {
     const struct {
         const struct berth_amount *at;
@@ -46,9 +46,35 @@ void resource_names_of_quota(struct berth_cluster *c, const struct berth_quota *
         {q->guarantees, q->guarantees_len},
         {q->admitted,   q->admitted_len  },
     };
-    for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
-        for (size_t i = 0; i < lists[l].len; i++)
-            share_take(c, lists[l].at[i].resource);
-    for (size_t i = 0; i < q->totals_len; i++)
-        share_take(c, q->totals[i].resource);
+    for (size_t l = 0; l < sizeof lists / sizeof *lists; n -= lists[l++].len)
+        if (n < lists[l].len)
+            return lists[l].at[n].resource;
+    return n < q->totals_len ? q->totals[n].resource : NULL;
+}
+
+void resource_names_of_quota(struct berth_cluster *c, const struct berth_quota *q)
+{
+    const char *name;
+    for (size_t n = 0; (name = quota_name(q, n)); n++)
+        if (is_resource(name))
+            (void)cluster_resource_put(c, name);
+}
+
+size_t resource_names_new_of_quota(const struct berth_cluster *c, const struct berth_quota *q)
+{
+    const char *name;
+    size_t fresh = 0;
+    for (size_t n = 0; (name = quota_name(q, n)); n++)
+        fresh += is_resource(name) && !cluster_resource_known(c, name);
+    return fresh;
+}
+
+size_t resource_names_new_of_workload(const struct berth_cluster *c, const struct berth_workload *w)
+{
+    size_t fresh = 0;
+    for (size_t i = 0; i < w->shape.requests_len; i++)
+        fresh += !cluster_resource_known(c, w->shape.requests[i].resource);
+    for (size_t i = 0; i < w->shape.limits_len; i++)
+        fresh += !cluster_resource_known(c, w->shape.limits[i].resource);
+    return fresh;
 }

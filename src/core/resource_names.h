@@ -15,3 +15,7 @@ void resource_names_of_node(struct berth_cluster *c, const struct berth_node *n)
 void resource_names_of_workload(struct berth_cluster *c, const struct berth_workload *w);
 void resource_names_of_volume(struct berth_cluster *c, const struct berth_volume *v);
 void resource_names_of_quota(struct berth_cluster *c, const struct berth_quota *q);
+
+/* How many names a workload or a quota would add; a name that a description has twice may count twice. */
+size_t resource_names_new_of_workload(const struct berth_cluster *c, const struct berth_workload *w);
+size_t resource_names_new_of_quota(const struct berth_cluster *c, const struct berth_quota *q);

@@ -138,7 +138,8 @@ void http_answer_text(struct http_exchange *x, int status, const struct http_hea
         "{\"error\":{\"code\":\"rate\",\"message\":\"too much of what you asked for waits to be read; "
         "read it, and try again\"}}\n";
 
-    if (text->len > BLOCK_TEXT_BYTES && !held_fits(x, text->len)) {
+    bool reads = strcmp(x->method, MHD_HTTP_METHOD_GET) == 0; /* the answer to a change that was made is always held */
+    if (reads && text->len > BLOCK_TEXT_BYTES && !held_fits(x, text->len)) {
         http_text_done(text);
         x->server->stats.refused++;
         http_answer(x, MHD_HTTP_TOO_MANY_REQUESTS, later, "application/json", much, sizeof much - 1);
