@@ -6,6 +6,7 @@
 
 #include "base/address.h"
 #include "base/mem.h"
+#include "control/call.h"
 #include "control/control_parts.h"
 #include "control/secret.h"
 #include "control/settings_table.h"
@@ -118,9 +119,10 @@ int notice_allow_check(const char *allow, struct berth_err *err)
     return 0;
 }
 
-int notice_check(const struct control *c, const struct job_terms *terms, struct berth_err *err)
+int notice_check(const struct call *c, const struct job_terms *terms, struct berth_err *err)
 {
     const struct state *s = c->state;
+    bool program = c->control && notices_mail_command(c->control->notices);
     struct arena arena;
     char shown[QUOTE_MAX];
     int rc = 0;
@@ -128,7 +130,7 @@ int notice_check(const struct control *c, const struct job_terms *terms, struct 
         return 0;
     arena_init(&arena);
     const char *allow = system_setting_text(s, SETTING_NOTIFY_ALLOW, &arena);
-    bool mail = notices_mail_command(c->notices) || *system_setting_text(s, SETTING_SMTP_URL, &arena);
+    bool mail = program || *system_setting_text(s, SETTING_SMTP_URL, &arena);
     for (size_t i = 0; rc == 0 && i < terms->notify_len; i++) {
         const char *to = terms->notify[i].to;
         bool url = strstr(to, "://") != NULL;

@@ -48,8 +48,9 @@ void control_set_post(struct control *c, const struct control_post *post);
 void notice_add(struct change *c, const struct object *job, unsigned told, const char *reason, int64_t now_ns);
 /* The same for every job that starts or is over by this change. */
 void notice_scan(struct change *c, int64_t now_ns);
+struct call;
 /* Of a job that is about to be written: may these addresses be told? -EINVAL with what to do. */
-int notice_check(const struct control *c, const struct job_terms *terms, struct berth_err *err);
+int notice_check(const struct call *c, const struct job_terms *terms, struct berth_err *err);
 /* A list like "https://,http://10.1.2.3:8080/,192.168.7.0/24": beginnings of URLs, and addresses or ranges of them. */
 enum notice_allowed {
     NOTICE_REFUSED,

@@ -166,6 +166,7 @@ int profile_doc_read(const json_t *doc, struct arena *arena, struct doc_meta *re
     struct berth_err own = {0};
     struct reader r;
     reader_init(&r, arena, err ? err : &own);
+    r.copy_text = true; /* plans are made when the document is gone */
     struct doc_meta meta = {0};
     struct berth_profile profile = {0};
     int rc = named_read(&r, doc, &profile_keys, &profile, &profile.name, &meta);
