@@ -97,10 +97,10 @@ int64_t cap_limit(const struct state *s, enum cap cap, const char *owner, struct
     return limit * rows[cap].unit;
 }
 
-/* Administrators, agents and the daemon. */
+/* Administrators, agents, the daemon, and checks that nobody asked for. */
 static bool is_exempt(const struct caller *caller)
 {
-    return !caller->user[0] || caller->scope[PERMIT_SYSTEM] == SCOPE_ALL;
+    return !caller->user || !caller->user[0] || caller->scope[PERMIT_SYSTEM] == SCOPE_ALL;
 }
 
 /* ---- checks -------------------------------------------------------------------------------------------------------- */
@@ -227,7 +227,7 @@ void cap_release(struct call *c)
 
 int cap_names_check(struct call *c, size_t fresh)
 {
-    if (fresh == 0 || !c->caller.user[0] || permit(&c->caller, PERMIT_NODES, "", ""))
+    if (fresh == 0 || !c->caller.user || !c->caller.user[0] || permit(&c->caller, PERMIT_NODES, "", ""))
         return 0;
     size_t has = state_cluster(c->state)->resources.len, most = BERTH_RESOURCES_MAX / 2;
     if (has + fresh <= most)
