@@ -80,9 +80,9 @@ static void compare(struct client *c)
     size_t visible = 0;
     for (size_t i = 0; i < c->w->mirror.of[KIND_INSTANCE].len; i++) {
         const struct seen *s = c->w->mirror.of[KIND_INSTANCE].at[i];
-        if (!sees(c, s))
-            continue;
         const struct copy *has = copy_find(c, s->id);
+        if (!sees(c, s) && !has) /* its job may be gone before it */
+            continue;
         visible++;
         if (!has || has->revision != s->revision)
             world_breach(c->w, 28, "%s has instance %s at revision %" PRIu64 ", it is at %" PRIu64, c->user, s->id,
@@ -106,10 +106,20 @@ static void due_drop(struct client *c, size_t n)
     c->next -= n;
 }
 
+/* Was the client told of this instance, or is it about to be? Its job may be gone before it: a clock that jumps by weeks lets
+ * jobs expire of which a lost node still has an instance. */
+static bool knows(struct client *c, const char *id)
+{
+    bool is_due = false;
+    for (size_t i = 0; i < c->due.len; i++)
+        is_due = strcmp(c->due.at[i].id, id) == 0 ? c->due.at[i].doc != NULL : is_due;
+    return is_due || copy_find(c, id);
+}
+
 static void due_add(struct client *c, const struct transaction *t, const struct seen_change *change)
 {
     const struct seen *s = change->now ? change->now : change->old;
-    if (!s || !sees(c, s) || !c->listed)
+    if (!s || !c->listed || !(sees(c, s) || (!change->now && knows(c, s->id))))
         return;
     struct told told = {.revision = t->revision, .doc = change->now ? json_incref(change->now->doc) : NULL};
     (void)snprintf(told.id, sizeof told.id, "%s", s->id);
