@@ -1,0 +1,8 @@
+#!/bin/bash
+# hostile_tenants_check.sh - a plain user attacks the daemon in ten ways, alone and together, while another user's jobs start in time.
+set -eu
+
+# shellcheck source=tests/kit.sh
+. "$(dirname "$0")/kit.sh"
+needs python3
+exec python3 "$here/hostile_tenants_check.py" "$@"
