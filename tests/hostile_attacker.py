@@ -83,13 +83,13 @@ class Attack:
             try:
                 reader, writer = await self.open()
                 writer.write(sent)
+                self.counts[f"{name} opened"] += 1
                 while self.left() > 0:
                     data = await reader.read(16)
                     if not data:
                         break
                     self.read += len(data)
                     await asyncio.sleep(pace)
-                self.counts[f"{name} held" if self.left() <= 0 else f"{name} closed"] += 1
                 writer.close()
             except OSError:
                 self.counts[f"{name} refused"] += 1

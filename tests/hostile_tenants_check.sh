@@ -1,5 +1,7 @@
 #!/bin/bash
 # hostile_tenants_check.sh - a plain user attacks the daemon in ten ways, alone and together, while another user's jobs start in time.
+#
+# bed: tenants
 set -eu
 
 # shellcheck source=tests/kit.sh
