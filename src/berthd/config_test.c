@@ -100,7 +100,7 @@ static void mistakes_are_told(void **state)
     assert_int_equal(daemon_config_read(f->file, &c, &err), -ENOENT);
 }
 
-/* What somebody else could change is refused: the file, the program, and the folder that both are in. */
+/* A file, program or folder that a user other than root can change is refused. */
 static void only_what_is_roots_counts(void **state)
 {
     struct folder *f = *state;

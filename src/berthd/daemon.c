@@ -105,7 +105,7 @@ static void post_run(void *ctx, void (*work)(void *), void (*after)(void *), voi
     worker_run(d->posts[d->post++ % NOTICES_UNDER_WAY], work, after, arg);
 }
 
-/* What is told to whoever waits for the notice says nothing about the network; the log says what happened. */
+/* The error text reveals nothing about the network; the log has the cause. */
 /* Scheme, host and port of a URL. Paths, queries and user names of webhooks are secrets. */
 static void url_host_add(const char *url, struct str *to)
 {

@@ -24,6 +24,6 @@ struct alarm_state {
 struct control;
 /* With its present text; told (event, log) when it begins. */
 void alarm_raise(struct control *c, enum alarm alarm, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* It is over; nothing where it was not raised. */
+/* Ends the alarm; does nothing if the alarm was not raised. */
 void alarm_end(struct control *c, enum alarm alarm);
 const char *alarm_name(unsigned alarm);

@@ -130,7 +130,7 @@ static int claim_check(struct call *c, const struct cap_claim *claim)
     return 0;
 }
 
-/* What an item adds: what the document counts, less what the object in the state does. */
+/* The increase by one item: the amounts of its document less those of the stored object. */
 static struct cap_amounts item_adds(struct call *c, const struct change_item *item)
 {
     struct cap_amounts add = item->doc ? cap_of_doc(item->kind, item->doc, &c->arena) : (struct cap_amounts){0};

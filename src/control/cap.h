@@ -27,7 +27,7 @@ enum cap {
     CAPS
 };
 
-/* What a user has, or an increase of it. */
+/* The amounts that a user has, or an increase of them. */
 struct cap_amounts {
     int64_t of[CAPS];
 };
@@ -50,7 +50,7 @@ void cap_book_hold(struct cap_book *b, const char *owner, const struct cap_amoun
 struct cap_amounts cap_book_use(const struct cap_book *b, const char *owner);
 /* Do objects of this kind count at all? */
 bool cap_counts(enum kind kind);
-/* What an object of the state counts; and a document that is about to be written. */
+/* The amounts of a stored object, and of a document that is about to be written. */
 struct cap_amounts cap_of_object(const struct object *o);
 struct cap_amounts cap_of_doc(enum kind kind, const json_t *doc, struct arena *arena);
 
