@@ -15,9 +15,11 @@ import urllib.parse
 
 CONNECTIONS = 64
 MANY_CONNECTIONS = 1500
-HUGE = 480 * 1024
+HUGE_VALUE, HUGE_COUNT = 12000, 40  # of a job's environment: 480 KB, within the bounds of a value and of a document
 SLEEP = ["/bin/sleep", "3600"]
-FORMULA = "return " + " + ".join(f"age * {i}" for i in range(1, 2000))
+FORMULAS = [" + ".join(f"age * {i}" for i in range(1, 600)),
+            "(function() local n = 0 while true do n = n + 1 end end)()",
+            "#string.rep('x', 1000000) + age"]
 
 
 class Attack:
@@ -130,7 +132,7 @@ class Attack:
         def one():
             self.serial += 1
             path = ("/v1/policies/test?limit=1000", "/v1/what_if?limit=1000")[self.serial % 2]
-            policy = {"formula": FORMULA}
+            policy = {"formula": FORMULAS[self.serial % len(FORMULAS)]}
             return self.request("POST", path, policy if self.serial % 2 == 0 else {"policy": policy})
         return [self.flood("formula", one) for _ in range(CONNECTIONS)]
 
@@ -152,10 +154,10 @@ class Attack:
         return [self.hold("slow read", sent, 0.5) for _ in range(CONNECTIONS)]
 
     def huge_documents(self):
-        text = "x" * HUGE
+        env = {f"A{i}": "x" * HUGE_VALUE for i in range(HUGE_COUNT)}
 
         def one():
-            return self.request("POST", "/v1/jobs", {"name": "h", "command": SLEEP, "hold": True, "env": {"A": text}})
+            return self.request("POST", "/v1/jobs", {"name": "h", "command": SLEEP, "hold": True, "env": env})
         return [self.flood("huge", one) for _ in range(CONNECTIONS)]
 
     def many_connections(self):

@@ -1,7 +1,8 @@
 #!/bin/bash
 # hostile_tenants_check.sh - a plain user attacks the daemon in ten ways, alone and together, while another user's jobs start in time.
 #
-# bed: tenants
+# bed: tenants, in part
+# alone: compares times of one user's jobs under attack with those of quiet moments
 set -eu
 
 # shellcheck source=tests/kit.sh

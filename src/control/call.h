@@ -61,6 +61,7 @@ enum route_flag {
     ROUTE_LATE = 32,   /* a certificate that is over will do, if not for long: to get another */
     ROUTE_HEAVY = 64,  /* costs much: a caller has few of them under way (lists and dry runs are so without it) */
     ROUTE_WAKES = 8,   /* the scheduling loop looks at once, even if nothing was written */
+    ROUTE_PROBE = 128, /* a health probe: without a rate limit, so that a flood never makes berthd look dead */
 };
 
 struct call;

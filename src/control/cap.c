@@ -131,9 +131,12 @@ static int claim_check(struct call *c, const struct cap_claim *claim)
 }
 
 /* The increase by one item: the amounts of its document less those of the stored object. */
-static struct cap_amounts item_adds(struct call *c, const struct change_item *item)
+static struct cap_amounts item_adds(struct call *c, struct change_item *item)
 {
-    struct cap_amounts add = item->doc ? cap_of_doc(item->kind, item->doc, &c->arena) : (struct cap_amounts){0};
+    size_t len = 0;
+    struct cap_amounts add = {0};
+    if (change_item_text(&c->change, item, &len))
+        add = cap_of_doc(item->kind, item->doc, len, &c->arena);
     const struct object *o = state_find(c->state, item->kind, item->id);
     const struct cap_amounts had = o ? cap_of_object(o) : (struct cap_amounts){0};
     bool cancelled = json_is_true(json_object_get(item->doc, "cancelled"));
@@ -172,7 +175,7 @@ int cap_check(struct call *c)
     if (is_exempt(&c->caller))
         return 0;
     for (size_t i = 0; i < c->change.items.len; i++) {
-        const struct change_item *item = &c->change.items.at[i];
+        struct change_item *item = &c->change.items.at[i];
         const char *owner = item->write && cap_counts(item->kind) ? item_owner(c, item) : "";
         if (!*owner)
             continue;

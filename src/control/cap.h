@@ -50,9 +50,9 @@ void cap_book_hold(struct cap_book *b, const char *owner, const struct cap_amoun
 struct cap_amounts cap_book_use(const struct cap_book *b, const char *owner);
 /* Do objects of this kind count at all? */
 bool cap_counts(enum kind kind);
-/* The amounts of a stored object, and of a document that is about to be written. */
+/* The amounts of a stored object, and of a document that is about to be written as a text of so many bytes. */
 struct cap_amounts cap_of_object(const struct object *o);
-struct cap_amounts cap_of_doc(enum kind kind, const json_t *doc, struct arena *arena);
+struct cap_amounts cap_of_doc(enum kind kind, const json_t *doc, size_t text_len, struct arena *arena);
 
 /* ---- checks (cap.c) ---- */
 

@@ -103,11 +103,11 @@ static int64_t doc_replicas(const json_t *doc, struct arena *arena)
     return work_doc_read(doc, arena, &d, NULL) == 0 ? d.workload.replicas : 1;
 }
 
-struct cap_amounts cap_of_doc(enum kind kind, const json_t *doc, struct arena *arena)
+struct cap_amounts cap_of_doc(enum kind kind, const json_t *doc, size_t text_len, struct arena *arena)
 {
     if (!cap_counts(kind))
         return (struct cap_amounts){0};
-    return amounts(kind, json_dumpb(doc, NULL, 0, JSON_COMPACT), kind_is_workload(kind) ? doc_replicas(doc, arena) : 0,
+    return amounts(kind, text_len, kind_is_workload(kind) ? doc_replicas(doc, arena) : 0,
                    json_object_get(doc, "finished") != NULL);
 }
 

@@ -89,6 +89,7 @@ const json_t *change_read(struct change *c, enum kind kind, const char *id)
 json_t *change_edit(struct change *c, enum kind kind, const char *id)
 {
     struct change_item *item = look(c, kind, id);
+    item->text = NULL;
     if (item->doc)
         item->write = true;
     return item->doc;
@@ -100,6 +101,7 @@ static void put(struct change_item *item, json_t *doc)
     (void)json_object_set_new(doc, "v", json_integer(SCHEMA_VERSION));
     json_decref(item->doc);
     item->doc = doc;
+    item->text = NULL;
     item->unread = false;
     item->write = true;
 }
@@ -123,8 +125,44 @@ void change_delete(struct change *c, enum kind kind, const char *id)
     struct change_item *item = touch(c, kind, id);
     json_decref(item->doc);
     item->doc = NULL;
+    item->text = NULL;
     item->unread = false;
     item->write = true;
+}
+
+/* A text that grows in an arena. */
+struct text {
+    struct arena *arena;
+    char *at;
+    size_t len, room;
+};
+
+static int text_append(const char *piece, size_t len, void *ctx)
+{
+    struct text *t = ctx;
+    if (t->len + len > t->room) {
+        size_t room = 2 * t->room > t->len + len ? 2 * t->room : t->len + len;
+        char *at = arena_alloc(t->arena, room);
+        memcpy(at, t->at, t->len);
+        t->at = at;
+        t->room = room;
+    }
+    memcpy(t->at + t->len, piece, len);
+    t->len += len;
+    return 0;
+}
+
+const char *change_item_text(struct change *c, struct change_item *item, size_t *ret_len)
+{
+    enum { ROOM = 1024 }; /* most documents are smaller */
+    if (!item->text && item->doc) {
+        struct text t = {.arena = c->arena, .at = arena_alloc(c->arena, ROOM), .room = ROOM};
+        (void)json_dump_callback(item->doc, text_append, &t, JSON_COMPACT);
+        item->text = t.at;
+        item->text_len = t.len;
+    }
+    *ret_len = item->text ? item->text_len : 0;
+    return item->text;
 }
 
 int change_expect(struct change *c, enum kind kind, const char *id, uint64_t revision, struct berth_err *err)

@@ -18,6 +18,8 @@ struct change_item {
     bool write;
     bool guarded;
     uint64_t revision; /* as read; 0: not there */
+    const char *text;  /* the document as it will be stored, in the arena; NULL: change_item_text has not made it */
+    size_t text_len;
 };
 
 /* A loop that alters many documents ends its transaction here: the record holds the text of each, and what is added to
@@ -30,6 +32,7 @@ struct change {
     VEC(struct change_item) items;
     struct map map;      /* of the items, by kind and id */
     size_t bytes;        /* of the documents that were read, as the state has them */
+    size_t submitted;    /* bytes of the record that commit_submit gave to the store */
     const char *verb;    /* for the audit: "app.stop" */
     const char *subject; /* "apps/photos.alice" */
     const char *note;    /* text of a JSON object whose members the journal's record gets, though no document may
@@ -50,6 +53,8 @@ void change_put(struct change *c, enum kind kind, const char *id, json_t *doc);
 /* The same without resting on what was there: for counters, whose order the store keeps. */
 void change_put_unguarded(struct change *c, enum kind kind, const char *id, json_t *doc);
 void change_delete(struct change *c, enum kind kind, const char *id);
+/* The item's document as it will be stored; made once, so the document must not be altered afterwards. NULL: deleted. */
+const char *change_item_text(struct change *c, struct change_item *item, size_t *ret_len);
 /* The client's own guard: -EAGAIN when the object is not at this revision now. */
 int change_expect(struct change *c, enum kind kind, const char *id, uint64_t revision, struct berth_err *err);
 bool change_empty(const struct change *c); /* writes nothing */

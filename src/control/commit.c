@@ -9,9 +9,6 @@
 #include "control/control_parts.h"
 #include "journal/record.h"
 
-/* Most documents are smaller. */
-enum { DOC_ROOM = 1024 };
-
 struct building {
     struct arena *arena;
     VEC(struct store_op) ops;
@@ -33,19 +30,10 @@ static bool unchanged(const struct control *c, const struct change_item *item, c
     return o && o->doc.len == len && memcmp(o->doc.at, text, len) == 0;
 }
 
-static void add_op(struct building *b, const struct control *c, const struct change_item *item)
+static void add_op(struct building *b, const struct control *c, struct change *change, struct change_item *item)
 {
-    size_t len = 0;
-    char *text = NULL;
-    if (item->doc) {
-        size_t room = DOC_ROOM;
-        text = arena_alloc(b->arena, room);
-        len = json_dumpb(item->doc, text, room, JSON_COMPACT);
-        if (len > room) { /* now it is known what it takes */
-            text = arena_alloc(b->arena, len);
-            (void)json_dumpb(item->doc, text, len, JSON_COMPACT);
-        }
-    }
+    size_t len;
+    const char *text = change_item_text(change, item, &len);
     if (unchanged(c, item, text, len))
         return;
     struct store_op op = {
@@ -55,16 +43,16 @@ static void add_op(struct building *b, const struct control *c, const struct cha
     vec_push(&b->ops, op);
 }
 
-static void add_kind(struct building *b, const struct control *c, const struct change *change, unsigned kind, bool gone)
+static void add_kind(struct building *b, const struct control *c, struct change *change, unsigned kind, bool gone)
 {
     for (size_t i = 0; i < change->items.len; i++)
         if (change->items.at[i].kind == kind && change->items.at[i].write && !change->items.at[i].doc == gone)
-            add_op(b, c, &change->items.at[i]);
+            add_op(b, c, change, &change->items.at[i]);
 }
 
 /* What refers to others is written after them and removed before them; an instance that goes leaves its ports and devices
  * to one that comes. */
-static void add_ops(struct building *b, const struct control *c, const struct change *change)
+static void add_ops(struct building *b, const struct control *c, struct change *change)
 {
     for (unsigned k = KINDS; k-- > KIND_INSTANCE;)
         add_kind(b, c, change, k, true);
@@ -104,8 +92,8 @@ static void add_record(struct building *b, const struct control *c, const struct
     journal_end(record, note->extra.at, note->extra.len);
 }
 
-int commit_submit(struct control *c, const struct change *change, const struct commit_note *note, store_done *done,
-                  void *ctx, struct berth_err *err)
+int commit_submit(struct control *c, struct change *change, const struct commit_note *note, store_done *done, void *ctx,
+                  struct berth_err *err)
 {
     if (c->broken[0])
         return err_set(err, EIO, "%s", c->broken);
@@ -123,6 +111,7 @@ int commit_submit(struct control *c, const struct change *change, const struct c
                 vec_push(&b.guards, guard);
             }
         add_record(&b, c, note, &record);
+        change->submitted = record.len;
         struct store_txn txn = {
             .guards = b.guards.at,
             .guards_len = b.guards.len,
@@ -138,6 +127,8 @@ int commit_submit(struct control *c, const struct change *change, const struct c
     }
     vec_done(&b.ops);
     vec_done(&b.guards);
+    for (size_t i = 0; i < change->items.len; i++)
+        change->items.at[i].text = NULL;
     arena_rewind(change->arena, mark); /* the store has its own copy */
     return rc;
 }

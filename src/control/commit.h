@@ -21,5 +21,5 @@ bool commit_moves_quotas(struct state *s, const struct change *change);
 
 /* The number of operations; 0: nothing to write, `done` is not called. Negative as store_submit. A unit that only has a
  * record passes an empty change and a note with `extra`. */
-int commit_submit(struct control *c, const struct change *change, const struct commit_note *note, store_done *done,
-                  void *ctx, struct berth_err *err);
+int commit_submit(struct control *c, struct change *change, const struct commit_note *note, store_done *done, void *ctx,
+                  struct berth_err *err);

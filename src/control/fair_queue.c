@@ -12,10 +12,10 @@ struct fair_account {
     uint32_t index; /* in fair_queue.accounts */
     uint32_t joined;
     uint64_t hash;
-    size_t heavy, waiting, bytes;
+    size_t heavy, waiting, bytes, committing;
     int64_t credit_ns;                 /* may be negative: used beyond its turns */
     struct fair_entry *first, **last;  /* waiting, oldest first */
-    struct fair_account *next, **link; /* of those with waiting entries; link is NULL outside that list */
+    struct fair_account *next, **link; /* of those that wait and are not held back; link is NULL outside that list */
     char name[];
 };
 
@@ -23,6 +23,7 @@ struct fair_queue {
     struct fair_account *active, **active_last; /* whose turn it is comes first */
     int64_t slice_ns;
     size_t waiting, accounts_len;
+    bool hold_none;
     uint64_t seed;
     struct map map;
     VEC(struct fair_account *) accounts; /* NULL where free */
@@ -94,7 +95,7 @@ void fair_account_leave(struct fair_queue *q, struct fair_account *a)
     assert(a->joined > 0);
     if (--a->joined)
         return;
-    assert(!a->first && !a->link && a->heavy == 0);
+    assert(!a->first && !a->link && a->heavy == 0 && a->committing == 0);
     map_drop(&q->map, a->hash, a->index);
     q->accounts.at[a->index] = NULL;
     vec_push(&q->unused, a->index);
@@ -141,9 +142,52 @@ static void active_remove(struct fair_queue *q, struct fair_account *a)
     a->link = NULL;
 }
 
-bool fair_queue_idle(const struct fair_queue *q)
+static bool is_held(const struct fair_queue *q, const struct fair_account *a)
 {
-    return q->waiting == 0 && q->slice_ns > 0;
+    return !q->hold_none && a->committing >= FAIR_COMMITTING_MAX;
+}
+
+/* Puts the account into the list of those that take turns, or takes it out, as its entries and its commits want it. */
+static void active_update(struct fair_queue *q, struct fair_account *a)
+{
+    bool takes_turns = a->first && !is_held(q, a);
+    if (a->link && !takes_turns) {
+        active_remove(q, a);
+    } else if (!a->link && takes_turns) {
+        a->credit_ns = (a->credit_ns < 0 ? a->credit_ns : 0) + FAIR_QUANTUM_NS; /* idle time saves nothing up */
+        active_append(q, a);
+    }
+}
+
+void fair_account_commit_begin(struct fair_queue *q, struct fair_account *a, size_t bytes)
+{
+    a->committing += bytes;
+    active_update(q, a);
+}
+
+void fair_account_commit_end(struct fair_queue *q, struct fair_account *a, size_t bytes)
+{
+    assert(a->committing >= bytes);
+    a->committing -= bytes;
+    active_update(q, a);
+}
+
+void fair_queue_hold_none(struct fair_queue *q)
+{
+    q->hold_none = true;
+    for (size_t i = 0; i < q->accounts.len; i++)
+        if (q->accounts.at[i])
+            active_update(q, q->accounts.at[i]);
+}
+
+bool fair_queue_idle(const struct fair_queue *q, const struct fair_account *a)
+{
+    return !q->active && q->slice_ns > 0 && !is_held(q, a);
+}
+
+bool fair_queue_ready(const struct fair_queue *q)
+{
+    return q->active != NULL;
 }
 
 static void entry_put(struct fair_queue *q, struct fair_account *a, struct fair_entry *e, bool first)
@@ -159,10 +203,7 @@ static void entry_put(struct fair_queue *q, struct fair_account *a, struct fair_
     a->waiting++;
     a->bytes += e->bytes;
     q->waiting++;
-    if (a->link)
-        return;
-    a->credit_ns = (a->credit_ns < 0 ? a->credit_ns : 0) + FAIR_QUANTUM_NS; /* idle time saves nothing up */
-    active_append(q, a);
+    active_update(q, a);
 }
 
 bool fair_queue_push(struct fair_queue *q, struct fair_account *a, struct fair_entry *e)
@@ -191,10 +232,9 @@ struct fair_entry *fair_queue_pop(struct fair_queue *q)
     }
     struct fair_entry *e = a->first;
     a->first = e->next;
-    if (!a->first) {
+    if (!a->first)
         a->last = &a->first;
-        active_remove(q, a);
-    }
+    active_update(q, a);
     q->waiting--;
     a->waiting--;
     a->bytes -= e->bytes;

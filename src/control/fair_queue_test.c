@@ -129,18 +129,52 @@ static void what_is_not_done_goes_on_before_the_next(void **state)
     fair_queue_free(q);
 }
 
+static void an_account_with_many_bytes_in_the_store_is_held_back(void **state)
+{
+    struct fair_queue *q = fair_queue_new(1);
+    struct fair_entry *first = push(q, "a"), *second = push(q, "a"), *other = push(q, "b");
+    struct fair_account *a = first->account;
+    (void)state;
+    assert_ptr_equal(fair_queue_pop(q), first);
+    fair_account_commit_begin(q, a, FAIR_COMMITTING_MAX - 1);
+    assert_false(fair_queue_idle(q, a)); /* the others wait */
+    fair_account_commit_begin(q, a, 1);
+    assert_ptr_equal(fair_queue_pop(q), other);
+    assert_null(fair_queue_pop(q)); /* `second` waits for the store */
+    assert_false(fair_queue_ready(q));
+    assert_int_equal(fair_queue_waiting(q), 1);
+    assert_true(fair_queue_idle(q, other->account));
+    assert_false(fair_queue_idle(q, a));
+    fair_account_commit_end(q, a, 1);
+    assert_true(fair_queue_ready(q));
+    assert_ptr_equal(fair_queue_pop(q), second);
+    assert_true(fair_queue_idle(q, a));
+
+    fair_account_commit_begin(q, a, 1);
+    struct fair_entry *last = push(q, "a");
+    assert_null(fair_queue_pop(q));
+    fair_queue_hold_none(q);
+    assert_ptr_equal(fair_queue_pop(q), last);
+    fair_account_commit_end(q, a, FAIR_COMMITTING_MAX);
+    done(q, first);
+    done(q, second);
+    done(q, last);
+    done(q, other);
+    fair_queue_free(q);
+}
+
 static void a_slice_ends_and_is_renewed(void **state)
 {
     struct fair_queue *q = fair_queue_new(1);
     struct fair_account *a = fair_account_join(q, "a");
     (void)state;
-    assert_true(fair_queue_idle(q));
+    assert_true(fair_queue_idle(q, a));
     fair_queue_charge(q, a, FAIR_SLICE_NS);
-    assert_false(fair_queue_idle(q));
+    assert_false(fair_queue_idle(q, a));
     fair_queue_renew(q);
-    assert_true(fair_queue_idle(q));
+    assert_true(fair_queue_idle(q, a));
     struct fair_entry *e = push(q, "a");
-    assert_false(fair_queue_idle(q)); /* nobody overtakes who waits */
+    assert_false(fair_queue_idle(q, a)); /* nobody overtakes who waits */
     assert_int_equal(fair_queue_waiting(q), 1);
     assert_ptr_equal(fair_queue_pop(q), e);
     done(q, e);
@@ -190,10 +224,14 @@ static void heavy_entries_are_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_backlog_delays_another_by_one_entry),    cmocka_unit_test(time_is_shared_not_entries),
-        cmocka_unit_test(entries_of_an_account_stay_in_order),      cmocka_unit_test(a_slice_ends_and_is_renewed),
-        cmocka_unit_test(what_is_not_done_goes_on_before_the_next), cmocka_unit_test(heavy_entries_are_counted),
+        cmocka_unit_test(a_backlog_delays_another_by_one_entry),
+        cmocka_unit_test(time_is_shared_not_entries),
+        cmocka_unit_test(entries_of_an_account_stay_in_order),
+        cmocka_unit_test(a_slice_ends_and_is_renewed),
+        cmocka_unit_test(what_is_not_done_goes_on_before_the_next),
+        cmocka_unit_test(heavy_entries_are_counted),
         cmocka_unit_test(what_waits_of_one_account_is_bounded),
+        cmocka_unit_test(an_account_with_many_bytes_in_the_store_is_held_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,6 +20,7 @@ enum {
     STRANGER_PER_S = 50,
     BURST_S = 10,
     NESTING_MAX = 32,
+    BODY_PIECE = 4096,   /* bytes of a body that count as one more request */
     HEAVY_USER_MAX = 16, /* heavy requests of one user under way; a browser has 6 connections */
     HEAVY_ADDRESS_MAX = 128,
 };
@@ -41,7 +42,8 @@ struct handling {
     int64_t start_ns, submitted_ns;
     struct fair_entry entry; /* while it waits for its turn */
     struct fair_account *user, *address;
-    bool heavy; /* counted in both accounts */
+    size_t committing; /* bytes that the store has not committed yet, counted in the user's account */
+    bool heavy;        /* counted in both accounts */
 };
 
 /* ---- statuses and errors ------------------------------------------------------------------------------------------- */
@@ -288,9 +290,10 @@ static int gate(struct control *c, const struct request *r, struct arena *arena,
     return 0;
 }
 
-/* Strangers share a bucket by address, and a small one: it also slows guessing. Users have one each, however many tokens
- * they have. Agents, by their certificates, and pieces of a session are exempt; so are administrators, unless berthd was
- * started with a limit. */
+/* A request costs as many as its body has pieces of BODY_PIECE bytes, so that large documents come at a bounded rate.
+ * Strangers share a bucket by address, and a small one: it also slows guessing. Users have one each, however many tokens
+ * they have. Agents, by their certificates, health probes and pieces of a session are exempt; so are administrators, unless
+ * berthd was started with a limit. */
 static int rate_limit(struct handling *h)
 {
     struct call *call = &h->call;
@@ -298,16 +301,19 @@ static int rate_limit(struct handling *h)
     const struct caller *who = &call->caller;
     bool stranger = !who->user[0] && !who->node[0];
     double per_s = stranger ? STRANGER_PER_S : c->in_force.requests_per_s;
-    bool exempt = who->node[0] || (!stranger && call->route && call->route->flags & ROUTE_RAW) ||
+    bool exempt = who->node[0] || (call->route && call->route->flags & ROUTE_PROBE) ||
+                  (!stranger && call->route && call->route->flags & ROUTE_RAW) ||
                   (who->scope[PERMIT_SYSTEM] != SCOPE_NONE && c->options.requests_per_s <= 0);
+    double cost = 1 + (stranger ? 0 : (double)(h->request.body_len / BODY_PIECE));
     int64_t retry_ns = 0;
     if (exempt || c->in_force.requests_per_s <= 0 || (stranger && !h->request.remote) ||
         limit_take(c->limits, stranger ? h->request.remote : arena_fmt(&call->arena, "user:%s", who->user), per_s,
-                   per_s * BURST_S, c->env.steady_ns(c->env.ctx), &retry_ns))
+                   per_s * BURST_S, cost, c->env.steady_ns(c->env.ctx), &retry_ns))
         return 0;
     metric_add(c->metrics, METRIC_RATE_LIMITED, 0, 1);
     call->answer.retry_after_s = retry_ns / 1000000000 + 1;
-    return err_set(&call->err, EDQUOT, "too many requests; %.0f a second are allowed", per_s);
+    return err_set(&call->err, EDQUOT, "too many requests; %.0f a second are allowed%s", per_s,
+                   cost > 1 ? ", and a body counts as one for each 4 KiB" : "");
 }
 
 int control_admit(struct control *c, const struct request *r, struct control_admitted *ret)
@@ -376,6 +382,7 @@ static int parse_body(struct handling *h)
 
 static void attempt(struct handling *h);
 static void take_turn(struct handling *h);
+static void serve_soon(struct control *c);
 
 static void show_dry_run(struct handling *h)
 {
@@ -392,6 +399,9 @@ static void committed(void *ctx, const struct store_result *result)
     struct metrics *m = c->control->metrics;
     metric_add(m, METRIC_COMMITS, result->rc == 0 ? 0 : result->rc == -EAGAIN ? 1 : 2, 1);
     metric_observe(m, METRIC_COMMIT_SECONDS, c->control->env.steady_ns(c->control->env.ctx) - h->submitted_ns);
+    fair_account_commit_end(c->control->requests, h->user, h->committing);
+    h->committing = 0;
+    serve_soon(c->control);
     if (result->rc == -EAGAIN) {
         if (h->attempts < ATTEMPTS_MAX) {
             attempt(h); /* on the newer state */
@@ -436,8 +446,11 @@ static void submit(struct handling *h)
     h->submitted_ns = c->control->env.steady_ns(c->control->env.ctx);
     cap_hold(c);
     int rc = commit_submit(c->control, &c->change, &note, committed, h, &c->err);
-    if (rc > 0)
+    if (rc > 0) {
+        h->committing = who->node[0] ? 0 : c->change.submitted;
+        fair_account_commit_begin(c->control->requests, h->user, h->committing);
         return;
+    }
     if (rc == 0) {
         c->answer.revision = state_revision(c->state);
         finish(h);
@@ -639,7 +652,8 @@ static void go_charged(struct handling *h)
 
 static void serve_soon(struct control *c)
 {
-    if (c->serve_asked || (fair_queue_has_slice(c->requests) && !fair_queue_waiting(c->requests)))
+    bool nothing = fair_queue_has_slice(c->requests) && !fair_queue_ready(c->requests);
+    if (c->serve_asked || nothing || !c->env.serve_soon)
         return;
     c->serve_asked = true;
     c->env.serve_soon(c->env.ctx);
@@ -662,6 +676,7 @@ void control_serve(struct control *c)
 
 void requests_stop(struct control *c)
 {
+    fair_queue_hold_none(c->requests);
     for (struct fair_entry *e; (e = fair_queue_pop(c->requests));)
         go(handling_of(e));
 }
@@ -676,7 +691,7 @@ static void take_turn(struct handling *h)
     } else if (h->call.unfinished) { /* before the user's next, after the others' turns */
         fair_queue_push_first(c->requests, h->user, &h->entry);
         serve_soon(c);
-    } else if (fair_queue_idle(c->requests)) {
+    } else if (fair_queue_idle(c->requests, h->user)) {
         go_charged(h);
         serve_soon(c);
     } else if (fair_queue_push(c->requests, h->user, &h->entry)) {

@@ -43,7 +43,9 @@ static void requests_of_a_user_are_limited_by_default(void **state)
     assert_int_equal(first_refused(k, ALICE, "/v1/whoami", 300), 201);
     assert_int_equal(first_refused(k, ADMIN, "/v1/whoami", 3000), 0);
     assert_int_equal(first_refused(k, "node:n1", "/v1/nodes/n1/config", 3000), 0);
-    assert_int_equal(first_refused(k, "", "/healthz", 3000), 501); /* of one address, without a token */
+    assert_int_equal(first_refused(k, "", "/v1/whoami", 3000), 501); /* of one address, without a token */
+    assert_int_equal(first_refused(k, "", "/readyz", 3000), 0);      /* health probes are answered nevertheless */
+    assert_int_equal(first_refused(k, "", "/healthz", 3000), 0);
     CALL(k, 200, ADMIN, "PATCH", "/v1/system/settings", "{requests_per_s: 0}");
     assert_int_equal(first_refused(k, ALICE, "/v1/whoami", 3000), 0);
 }

@@ -105,12 +105,15 @@ static struct bucket *bucket_of(struct limits *l, const char *who, double burst,
     return &l->buckets[ix];
 }
 
-bool limit_take(struct limits *l, const char *who, double per_s, double burst, int64_t steady_ns, int64_t *ret_retry_ns)
+bool limit_take(struct limits *l, const char *who, double per_s, double burst, double cost, int64_t steady_ns,
+                int64_t *ret_retry_ns)
 {
     if (per_s <= 0)
         return true;
     if (burst < 1)
         burst = 1;
+    if (cost > burst)
+        cost = burst;
     struct bucket *b = bucket_of(l, who, burst, steady_ns);
     if (steady_ns > b->at_ns) {
         b->level += (double)(steady_ns - b->at_ns) / 1e9 * per_s;
@@ -118,12 +121,12 @@ bool limit_take(struct limits *l, const char *who, double per_s, double burst, i
     }
     if (b->level > burst)
         b->level = burst;
-    if (b->level >= 1) {
-        b->level -= 1;
+    if (b->level >= cost) {
+        b->level -= cost;
         return true;
     }
     /* Rounded up, so that whoever waits as told is let in; an hour where the rate is next to nothing. */
-    double wait_ns = (1 - b->level) / per_s * 1e9 + 1;
+    double wait_ns = (cost - b->level) / per_s * 1e9 + 1;
     *ret_retry_ns = wait_ns < 3600e9 ? (int64_t)wait_ns : 3600 * INT64_C(1000000000);
     return false;
 }

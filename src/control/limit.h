@@ -21,9 +21,10 @@ enum {
 struct limits *limits_new(size_t max, uint64_t seed);
 void limits_free(struct limits *l);
 
-/* Takes one request from the caller's bucket, which holds `burst` and gains `per_s` a second. False: it is empty, and in
- * *ret_retry_ns it will not be. per_s of 0 or less: no limit. A burst below 1 counts as 1. */
-bool limit_take(struct limits *l, const char *who, double per_s, double burst, int64_t steady_ns,
+/* Takes `cost` requests from the caller's bucket, which holds `burst` and gains `per_s` a second. False: the bucket has
+ * less, and in *ret_retry_ns it will not. per_s of 0 or less: no limit. A burst below 1 counts as 1; a cost beyond the burst
+ * counts as the burst. */
+bool limit_take(struct limits *l, const char *who, double per_s, double burst, double cost, int64_t steady_ns,
                 int64_t *ret_retry_ns);
 /* Callers remembered now. */
 size_t limits_len(const struct limits *l);
