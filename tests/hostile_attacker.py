@@ -139,8 +139,8 @@ class Attack:
     def dry_runs(self):
         def one():
             self.serial += 1
-            draft = {"name": "d", "command": SLEEP, "array": "0-99999"}
-            path = ("/v1/jobs?dry_run=true", "/v1/jobs?dry_run=true&forecast=1")[self.serial % 2]
+            draft = {"name": "d", "command": SLEEP, "array": ("0-99999", "0-499", "0-9")[self.serial % 3]}
+            path = ("/v1/jobs?dry_run=true", "/v1/jobs?dry_run=true&forecast=true")[self.serial // 3 % 2]
             return self.request("POST", path, draft)
         return [self.flood("dry run", one) for _ in range(CONNECTIONS)]
 
