@@ -21,6 +21,7 @@
 #include "wire/keys.h"
 
 struct control;
+struct fair_account;
 struct stream;
 
 struct request {
@@ -120,6 +121,8 @@ struct call {
 void call_answer(struct call *c, int rc);
 /* Runs the verb of a call that was left for later once more, as if it had just come. (handle.c) */
 void call_again(struct call *c);
+/* The account that pays for the call (fair_queue.h), while the call is under way. (handle.c) */
+struct fair_account *call_account(struct call *c);
 /* For `durable`: what was written stays, but the answer becomes the error in c->err. (handle.c) */
 void call_refuse(struct call *c, int rc);
 

@@ -10,6 +10,7 @@
 #include "control/idempotency.h"
 #include "control/route_rules.h"
 #include "control/settings_table.h"
+#include "control/turn.h"
 #include "control/upgrade.h"
 #include "wire/api.h"
 #include "wire/queue_doc.h"
@@ -440,7 +441,7 @@ void control_free(struct control *c)
 void control_quiesce(struct control *c)
 {
     c->stopping = true;
-    requests_stop(c);
+    turns_stop(c);
     scheduler_stop(c->scheduler);
     usage_books_stop(c->books);
     notices_stop(c->notices);

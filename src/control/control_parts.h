@@ -77,7 +77,5 @@ struct control {
     char broken[256]; /* why nothing may be changed any more; "": all is well */
 };
 
-/* Answers the requests that wait for their turn: berthd is stopping. (handle.c) */
-void requests_stop(struct control *c);
 /* Why changes are refused at present, for everybody's eyes; NULL: they are taken. */
 const char *control_refuses(const struct control *c);

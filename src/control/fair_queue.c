@@ -219,6 +219,20 @@ void fair_queue_push_first(struct fair_queue *q, struct fair_account *a, struct 
     entry_put(q, a, e, true);
 }
 
+/* Takes the entry that *link points to out of its account. */
+static struct fair_entry *entry_cut(struct fair_queue *q, struct fair_account *a, struct fair_entry **link)
+{
+    struct fair_entry *e = *link;
+    *link = e->next;
+    if (!e->next)
+        a->last = link;
+    active_update(q, a);
+    q->waiting--;
+    a->waiting--;
+    a->bytes -= e->bytes;
+    return e;
+}
+
 struct fair_entry *fair_queue_pop(struct fair_queue *q)
 {
     struct fair_account *a = q->active;
@@ -230,15 +244,17 @@ struct fair_entry *fair_queue_pop(struct fair_queue *q)
         active_append(q, a);
         a = q->active;
     }
-    struct fair_entry *e = a->first;
-    a->first = e->next;
-    if (!a->first)
-        a->last = &a->first;
-    active_update(q, a);
-    q->waiting--;
-    a->waiting--;
-    a->bytes -= e->bytes;
-    return e;
+    return entry_cut(q, a, &a->first);
+}
+
+void fair_queue_remove(struct fair_queue *q, struct fair_entry *e)
+{
+    struct fair_entry **link = &e->account->first;
+    while (*link != e) {
+        assert(*link);
+        link = &(*link)->next;
+    }
+    (void)entry_cut(q, e->account, link);
 }
 
 void fair_queue_charge(struct fair_queue *q, struct fair_account *a, int64_t ns)

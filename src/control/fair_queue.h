@@ -4,7 +4,8 @@
  * has used more than its quantum waits until the others had theirs, so one account's backlog delays the first entry of
  * another by about one entry. One thread runs the entries in slices: when a slice is used up, the caller returns to its
  * event loop before the next slice. An account whose entries have given the store more than FAIR_COMMITTING_MAX bytes that
- * are not committed yet is held back, so that others' commits wait for few of its bytes. Time is an argument. Knows nothing of requests; handle.c runs them.
+ * are not committed yet is held back, so that others' commits wait for few of its bytes. Time is an argument. Knows nothing of
+ * requests; turn.c runs them.
  */
 #pragma once
 
@@ -18,7 +19,8 @@ struct fair_account;
 /* Embedded in what waits. */
 struct fair_entry {
     struct fair_entry *next;
-    struct fair_account *account;
+    struct fair_account *account;          /* since it was pushed */
+    void (*run)(struct fair_entry *entry); /* what its turn is for; for whoever pops it (turn.h) */
     size_t bytes; /* that it keeps in memory while it waits; the caller's to set */
 };
 
@@ -27,8 +29,8 @@ enum { FAIR_WAITING_MAX = 1024, FAIR_BYTES_MAX = 16 << 20 };
 /* Bytes of one account in the store's queue from which on its entries wait. */
 enum { FAIR_COMMITTING_MAX = 256 << 10 };
 
-#define FAIR_SLICE_NS INT64_C(5000000)
-#define FAIR_QUANTUM_NS INT64_C(2000000)
+#define FAIR_SLICE_NS INT64_C(1000000)
+#define FAIR_QUANTUM_NS INT64_C(500000)
 #define FAIR_DEBT_NS_MAX INT64_C(200000000) /* time used beyond this is forgiven */
 
 /* The seed keeps strangers from choosing names that collide. */
@@ -61,6 +63,8 @@ bool fair_queue_ready(const struct fair_queue *q);
 bool fair_queue_push(struct fair_queue *q, struct fair_account *a, struct fair_entry *e);
 /* The same at the front of the account's queue, for an entry that ran and is not done; never refused. */
 void fair_queue_push_first(struct fair_queue *q, struct fair_account *a, struct fair_entry *e);
+/* Takes out an entry that waits. Costs as much as the account has entries. */
+void fair_queue_remove(struct fair_queue *q, struct fair_entry *e);
 /* Takes out the entry that runs next; NULL: nothing waits, or only entries of accounts that are held back. */
 struct fair_entry *fair_queue_pop(struct fair_queue *q);
 /* The account has used so much time, of the slice and of its turn. */

@@ -113,15 +113,15 @@ static void what_is_not_done_goes_on_before_the_next(void **state)
     struct fair_entry *first = push(q, "a"), *second = push(q, "a");
     (void)state;
     for (int i = 0; i < 3; i++) {
-        assert_ptr_equal(run(q, MS), first);
+        assert_ptr_equal(run(q, FAIR_QUANTUM_NS / 5), first);
         fair_queue_push_first(q, first->account, first);
     }
     struct fair_entry *other = push(q, "b");
-    assert_ptr_equal(run(q, 5 * MS), first);
+    assert_ptr_equal(run(q, 2 * FAIR_QUANTUM_NS), first);
     fair_queue_push_first(q, first->account, first);
-    assert_ptr_equal(run(q, MS), other); /* others have their turn in between */
-    assert_ptr_equal(run(q, MS), first);
-    assert_ptr_equal(run(q, MS), second);
+    assert_ptr_equal(run(q, FAIR_QUANTUM_NS), other); /* others have their turn in between */
+    assert_ptr_equal(run(q, FAIR_QUANTUM_NS), first);
+    assert_ptr_equal(run(q, FAIR_QUANTUM_NS), second);
     assert_int_equal(fair_queue_waiting(q), 0);
     done(q, first);
     done(q, second);
@@ -202,6 +202,34 @@ static void what_waits_of_one_account_is_bounded(void **state)
     fair_queue_free(q);
 }
 
+/* Wherever the entry stands in its account's queue. */
+static void an_entry_is_taken_out(void **state)
+{
+    (void)state;
+    for (size_t out = 0; out < 3; out++) {
+        struct fair_queue *q = fair_queue_new(1);
+        struct fair_entry *in[3];
+        for (size_t i = 0; i < 3; i++)
+            in[i] = push(q, "a");
+        fair_queue_remove(q, in[out]);
+        done(q, in[out]);
+        struct fair_entry *last = push(q, "a");
+        assert_int_equal(fair_queue_waiting(q), 3);
+        for (size_t i = 0; i < 3; i++) {
+            if (i == out)
+                continue;
+            assert_ptr_equal(run(q, MS), in[i]);
+            done(q, in[i]);
+        }
+        fair_queue_remove(q, last); /* the only one: its account waits no longer */
+        assert_null(fair_queue_pop(q));
+        assert_false(fair_queue_ready(q));
+        done(q, last);
+        assert_int_equal(fair_queue_accounts(q), 0);
+        fair_queue_free(q);
+    }
+}
+
 static void heavy_entries_are_counted(void **state)
 {
     struct fair_queue *q = fair_queue_new(1);
@@ -229,6 +257,7 @@ int main(void)
         cmocka_unit_test(entries_of_an_account_stay_in_order),
         cmocka_unit_test(a_slice_ends_and_is_renewed),
         cmocka_unit_test(what_is_not_done_goes_on_before_the_next),
+        cmocka_unit_test(an_entry_is_taken_out),
         cmocka_unit_test(heavy_entries_are_counted),
         cmocka_unit_test(what_waits_of_one_account_is_bounded),
         cmocka_unit_test(an_account_with_many_bytes_in_the_store_is_held_back),

@@ -12,6 +12,7 @@
 #include "control/commit.h"
 #include "control/control_parts.h"
 #include "control/idempotency.h"
+#include "control/turn.h"
 #include "wire/words.h"
 
 #define LATE_NS (INT64_C(30) * 86400 * 1000000000)
@@ -199,6 +200,11 @@ void call_answer(struct call *c, int rc)
         finish(h);
 }
 
+struct fair_account *call_account(struct call *c)
+{
+    return ((struct handling *)c)->user; /* its first member */
+}
+
 void call_refuse(struct call *c, int rc)
 {
     answer_error(&c->answer, rc, &c->err);
@@ -382,7 +388,6 @@ static int parse_body(struct handling *h)
 
 static void attempt(struct handling *h);
 static void take_turn(struct handling *h);
-static void serve_soon(struct control *c);
 
 static void show_dry_run(struct handling *h)
 {
@@ -401,7 +406,7 @@ static void committed(void *ctx, const struct store_result *result)
     metric_observe(m, METRIC_COMMIT_SECONDS, c->control->env.steady_ns(c->control->env.ctx) - h->submitted_ns);
     fair_account_commit_end(c->control->requests, h->user, h->committing);
     h->committing = 0;
-    serve_soon(c->control);
+    turns_serve_soon(c->control);
     if (result->rc == -EAGAIN) {
         if (h->attempts < ATTEMPTS_MAX) {
             attempt(h); /* on the newer state */
@@ -638,47 +643,9 @@ static void go(struct handling *h)
         attempt(h);
 }
 
-/* Runs the request; its user pays for the time. */
-static void go_charged(struct handling *h)
+static void entry_run(struct fair_entry *e)
 {
-    struct control *c = h->call.control;
-    struct fair_account *user = h->user;
-    int64_t start_ns = c->env.steady_ns(c->env.ctx);
-    fair_account_rejoin(user); /* the request may be over and gone */
-    go(h);
-    fair_queue_charge(c->requests, user, c->env.steady_ns(c->env.ctx) - start_ns);
-    fair_account_leave(c->requests, user);
-}
-
-static void serve_soon(struct control *c)
-{
-    bool nothing = fair_queue_has_slice(c->requests) && !fair_queue_ready(c->requests);
-    if (c->serve_asked || nothing || !c->env.serve_soon)
-        return;
-    c->serve_asked = true;
-    c->env.serve_soon(c->env.ctx);
-}
-
-static struct handling *handling_of(struct fair_entry *e)
-{
-    return (struct handling *)((char *)e - offsetof(struct handling, entry));
-}
-
-void control_serve(struct control *c)
-{
-    struct fair_entry *e;
-    c->serve_asked = false;
-    fair_queue_renew(c->requests);
-    while (fair_queue_has_slice(c->requests) && (e = fair_queue_pop(c->requests)))
-        go_charged(handling_of(e));
-    serve_soon(c);
-}
-
-void requests_stop(struct control *c)
-{
-    fair_queue_hold_none(c->requests);
-    for (struct fair_entry *e; (e = fair_queue_pop(c->requests));)
-        go(handling_of(e));
+    go((struct handling *)((char *)e - offsetof(struct handling, entry)));
 }
 
 /* Runs the request at once if nobody waits, or lets it wait for its turn. */
@@ -686,17 +653,10 @@ static void take_turn(struct handling *h)
 {
     struct control *c = h->call.control;
     h->entry.bytes = sizeof *h + h->request.body_len;
-    if (!c->env.serve_soon) {
-        go(h);
-    } else if (h->call.unfinished) { /* before the user's next, after the others' turns */
-        fair_queue_push_first(c->requests, h->user, &h->entry);
-        serve_soon(c);
-    } else if (fair_queue_idle(c->requests, h->user)) {
-        go_charged(h);
-        serve_soon(c);
-    } else if (fair_queue_push(c->requests, h->user, &h->entry)) {
-        serve_soon(c);
-    } else {
+    h->entry.run = entry_run;
+    if (h->call.unfinished) {
+        turn_take_again(c, h->user, &h->entry);
+    } else if (!turn_take(c, h->user, &h->entry)) {
         metric_add(c->metrics, METRIC_RATE_LIMITED, 0, 1);
         fail(h, err_set(&h->call.err, EDQUOT, "too many of your requests wait already; try again"));
     }

@@ -164,8 +164,11 @@ static int64_t submit_large(struct job_kit *j, const char *fields)
     for (int i = 0; body.len < LARGE; i++)
         str_addf(&body, "%sE%d: %01000d", i ? ", " : "", i, i);
     str_add(&body, "}}");
-    for (int i = 0; i < LEN; i++)
+    for (int i = 0; i < LEN; i++) {
+        j->k.now_ns += 1000000000; /* the limit on requests lets one of these pass each second */
+        j->k.steady_ns += 1000000000;
         last = submit(j, ALICE, body.at);
+    }
     return last;
 }
 

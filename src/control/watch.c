@@ -3,14 +3,18 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "control/cap.h"
+#include "control/control_parts.h"
+#include "control/turn.h"
 #include "control/watch_parts.h"
 
 enum { WATCHERS_MAX = 12000 };
+#define REFUSED_NS (INT64_C(100) * 1000000)
 
 struct watch_hub *watch_hub_new(struct control *control, size_t watchers_max, uint64_t history_max)
 {
@@ -67,6 +71,9 @@ static void stream_free(struct stream *s)
     *s->link = s->next;
     if (s->next)
         s->next->link = s->link;
+    if (s->waits)
+        fair_queue_remove(s->hub->control->requests, &s->turn);
+    fair_account_leave(s->hub->control->requests, s->account);
     s->hub->watchers -= !s->fed;
     stream_count(s, -1);
     mem_free(s->texts);
@@ -174,6 +181,54 @@ void stream_settle(struct stream *s)
         stream_end(s, s->end_code);
 }
 
+static void turn_wait_for(struct stream *s);
+
+/* The stream's turn to read the past has come; it may be gone afterwards. */
+static void turn_run(struct fair_entry *turn)
+{
+    struct stream *s = (struct stream *)((char *)turn - offsetof(struct stream, turn));
+
+    s->waits = false;
+    if (s->hub->control->stopping)
+        return;
+    bool more = ring_step(s);
+    if (more && ring_is_far(s) && !s->stopped && !s->end_code) {
+        turn_wait_for(s);
+        return;
+    }
+    while (more)
+        more = ring_step(s);
+    stream_settle(s);
+}
+
+static void turn_wait_for(struct stream *s)
+{
+    struct control *c = s->hub->control;
+
+    s->turn.run = turn_run;
+    s->refused = !turn_wait(c, s->account, &s->turn);
+    s->waits = !s->refused;
+    if (s->refused) {
+        s->hub->refused = true;
+        c->env.wake_at(c->env.ctx, steady_ns(s->hub) + REFUSED_NS);
+    }
+}
+
+/* Sends what is new. What is older is read in the turns of the stream's account, where there are turns. */
+static void collection_serve(struct stream *s)
+{
+    bool turns = s->hub->control->env.serve_soon;
+
+    if (s->waits || !stream_open(s))
+        return;
+    s->refused = false;
+    if (turns && ring_is_far(s))
+        turn_wait_for(s);
+    else
+        while (ring_step(s))
+            ;
+}
+
 /* Sends what is there; the stream may be gone afterwards. */
 static void stream_serve(struct stream *s)
 {
@@ -185,13 +240,9 @@ static void stream_serve(struct stream *s)
         return;
     }
     if (!s->topic)
-        ring_serve(s);
+        collection_serve(s);
     else if (stream_open(s))
         topic_serve(s);
-    if (s->again) {
-        const struct control_env *env = control_env(s->hub->control);
-        env->wake_at(env->ctx, steady_ns(s->hub));
-    }
     stream_settle(s);
 }
 
@@ -241,6 +292,8 @@ static struct stream *stream_new(struct call *c, bool fed)
     s->backlog_max = BACKLOG_MAX;
     s->beat = s->sse ? ":\n\n" : "\n";
     caller_copy(s, &c->caller);
+    s->account = call_account(c);
+    fair_account_rejoin(s->account);
     s->next = h->streams;
     s->link = &h->streams;
     if (h->streams)
@@ -410,18 +463,18 @@ static void callers_check(struct watch_hub *h)
 
 void watch_hub_flush(struct watch_hub *h)
 {
-    bool again = h->again;
+    bool refused = h->refused;
 
     if (h->callers_stale)
         callers_check(h);
     topics_flush(h);
-    h->again = false;
+    h->refused = false;
     for (unsigned k = 0; k < KINDS; k++) {
         bool stale = h->stale[k];
         h->stale[k] = false;
-        for (struct stream *s = stale || again ? h->watching[k] : NULL, *next; s; s = next) {
+        for (struct stream *s = stale || refused ? h->watching[k] : NULL, *next; s; s = next) {
             next = s->peer_next;
-            if (stale || s->again)
+            if (stale || s->refused)
                 stream_serve(s);
         }
     }

@@ -9,15 +9,16 @@
 #include "base/vec.h"
 #include "control/control.h"
 #include "control/derived_parts.h"
+#include "control/fair_queue.h"
 #include "control/watch.h"
 
 enum {
     RING_ENTRIES_MAX = 16384,
     RING_BYTES_MAX = 32 * 1024 * 1024,
     BACKLOG_MAX = 256 * 1024,    /* a reader with more than this waiting gets nothing new until it has read it */
-    HISTORY_EVENTS = 512,        /* read from the store at a time, */
-    HISTORY_BYTES = 1024 * 1024, /* unless they are large */
-    HISTORY_TURNS = 4,           /* reads for one stream before others get their turn */
+    RING_STEP = 1024,            /* entries of the ring that one step considers; who is further behind waits for turns */
+    HISTORY_EVENTS = 32,         /* of the store's history that one step reads, */
+    HISTORY_BYTES = 64 * 1024,   /* unless they are large */
 };
 #define HEARTBEAT_NS (INT64_C(15) * 1000000000)
 #define STALLED_NS (INT64_C(60) * 1000000000)
@@ -73,7 +74,10 @@ struct stream {
 
     /* Of a collection. */
     enum kind kind;
-    bool again;      /* it has had its turn, but is not done */
+    bool refused;    /* its turn, as too much of its user waits: it asks again later */
+    bool waits;      /* for its turn, by `turn` */
+    struct fair_entry turn;
+    struct fair_account *account; /* that pays for what it reads of the past */
     uint64_t after;  /* everything up to this revision has been considered */
     uint64_t part;   /* the revision being considered; 0: none */
     size_t part_len; /* how many changes of the kind in it were */
@@ -104,7 +108,7 @@ struct watch_hub {
     struct stream *watching[KINDS]; /* collections */
     bool stale[KINDS];              /* changed since the last flush */
     uint64_t changed[KINDS];        /* the last revision that changed one */
-    bool again;                     /* of some stream */
+    bool refused;                   /* some stream was */
     char *before_key;               /* of the change that watch_hub_before told of */
     struct who before;
 
@@ -150,8 +154,11 @@ void peers_leave(struct stream *s);
 void ring_add(struct watch_hub *h, const struct store_event *event, enum kind kind, const char *id,
               const struct who *before);
 void ring_done(struct watch_hub *h);
-/* Sends what is there to be sent, or notes why the stream must end. */
-void ring_serve(struct stream *s);
+/* More than one step of reading lies before the stream. */
+bool ring_is_far(const struct stream *s);
+/* One step: sends what it finds, or notes why the stream must end. False: there is nothing more to read, or the stream's
+ * reader must take something first. */
+bool ring_step(struct stream *s);
 
 /* ---- watch_topic.c ---- */
 

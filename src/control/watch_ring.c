@@ -147,19 +147,26 @@ static void entry_send(struct stream *s, struct ring_entry *e)
     }
 }
 
-static void ring_read(struct stream *s)
+/* Considers about RING_STEP entries, whole revisions. */
+static bool ring_read(struct stream *s)
 {
     struct watch_hub *h = s->hub;
+    size_t first = ring_after(h, s->after);
 
-    for (size_t i = ring_after(h, s->after); i < h->ring_len; i++) {
+    for (size_t i = first; i < h->ring_len; i++) {
         struct ring_entry *e = ring_at(h, i);
         if (!stream_open(s))
-            return;
+            return false;
+        if (i - first >= RING_STEP && e->revision != ring_at(h, i - 1)->revision) {
+            place_done(s, e->revision - 1);
+            return true;
+        }
         if (e->kind == s->kind && place_step(s, e->revision, e->nth))
             entry_send(s, e);
     }
     if (!s->stopped)
         place_done(s, h->revision);
+    return false;
 }
 
 /* ---- history -------------------------------------------------------------------------------------------------------- */
@@ -368,20 +375,18 @@ static void past_read(struct stream *s)
         s->end_code = "compacted"; /* what cannot be read is as good as gone: list again */
 }
 
-void ring_serve(struct stream *s)
+bool ring_is_far(const struct stream *s)
 {
-    struct watch_hub *h = s->hub;
+    const struct watch_hub *h = s->hub;
+    return s->after < h->ring_from || h->ring_len - ring_after(h, s->after) > RING_STEP;
+}
 
-    s->again = false;
-    for (int turn = 0; stream_open(s); turn++) {
-        if (s->after >= h->ring_from) {
-            ring_read(s);
-            return;
-        }
-        if (turn == HISTORY_TURNS) {
-            s->again = h->again = true;
-            return;
-        }
-        past_read(s);
-    }
+bool ring_step(struct stream *s)
+{
+    if (!stream_open(s))
+        return false;
+    if (s->after >= s->hub->ring_from)
+        return ring_read(s);
+    past_read(s);
+    return true;
 }

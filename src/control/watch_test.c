@@ -4,6 +4,8 @@
 
 #include "control/watch_kit_test.h"
 
+#include "control/control_parts.h"
+
 static int setup(void **state)
 {
     struct kit *k = mem_zalloc(sizeof *k);
@@ -479,6 +481,74 @@ static void a_reader_left_behind_by_compaction_is_told(void **state)
     end_done(&e);
 }
 
+/* ---- turns of the past ----------------------------------------------------------------------------------------------- */
+
+static void no_loop(void *ctx)
+{
+    (void)ctx;
+}
+
+static void turns_on(struct kit *k)
+{
+    k->control->env.serve_soon = no_loop;
+}
+
+/* Runs slices until nobody waits. */
+static void turns_run(struct kit *k)
+{
+    while (fair_queue_waiting(k->control->requests))
+        control_serve(k->control);
+}
+
+/* Time passes whenever somebody looks. */
+static int64_t ticking(void *ctx)
+{
+    return ((struct kit *)ctx)->steady_ns += FAIR_QUANTUM_NS;
+}
+
+static void readers_of_the_past_do_not_delay_another_user(void **state)
+{
+    enum { JOBS = 3000, READERS = 40 };
+    struct kit *k = *state;
+    const struct control_options options = {0};
+    char alice[TOKEN_TEXT_MAX], bob[TOKEN_TEXT_MAX], id[24];
+    struct reader_end ends[READERS], asked;
+
+    kit_user(k, "alice", "lab", "user", BERTH_NEVER_NS, alice, NULL);
+    kit_user(k, "bob", "lab", "user", BERTH_NEVER_NS, bob, NULL);
+    uint64_t start = store_revision(k->store);
+    for (unsigned i = 1; i <= JOBS; i++)
+        (void)kit_job(k, i, i == JOBS ? "bob" : "alice", "lab", "");
+    control_free(k->control);
+    kit_start(k, &options); /* the ring is empty now, and all of it is history */
+    turns_on(k);
+    for (unsigned i = 0; i < READERS; i++)
+        kit_get(k, bob, "/v1/jobs", str_u64(start, id), NULL, &ends[i]);
+    k->control->env.steady_ns = ticking;
+    for (unsigned i = 0; i < READERS; i++)
+        end_start(&ends[i]);
+    assert_int_equal(fair_queue_waiting(k->control->requests), READERS);
+    struct request r = {.method = "GET", .path = "/v1/whoami", .token = alice, .remote = "test", .body = ""};
+    asked = (struct reader_end){0};
+    control_handle(k->control, &r, end_answered, &asked);
+    unsigned slices = 0;
+    for (; !asked.status && slices < 10; slices++)
+        control_serve(k->control);
+    assert_int_equal(asked.status, 200);
+    assert_in_range(slices, 0, 2);
+    assert_int_equal(fair_queue_waiting(k->control->requests), READERS); /* none of them is done */
+    end_done(&ends[0]); /* leaves while it waits */
+    assert_int_equal(fair_queue_waiting(k->control->requests), READERS - 1);
+    turns_run(k);
+    for (unsigned i = 1; i < READERS; i++) {
+        end_expect(&ends[i], "put", "id", str_u64(JOBS, id));
+        end_expect_nothing(&ends[i]);
+        end_done(&ends[i]);
+    }
+    end_done(&asked);
+    k->control->env.steady_ns = kit_steady;
+}
+
 /* ---- all of it, at random ------------------------------------------------------------------------------------------- */
 
 enum { ROUNDS = 600, READERS = 12, OWNERS = 3, JOBS = 40, CHANGES = 8 };
@@ -504,6 +574,7 @@ struct readers {
         uint64_t from;
     } at[READERS];
     VEC(struct told) told;
+    bool turns; /* the past is read in turns */
     unsigned owner_of[JOBS]; /* OWNERS: there is none */
     unsigned seed;
 };
@@ -544,6 +615,8 @@ static void daemon_restart(struct readers *r)
         }
     control_free(r->k->control);
     kit_start(r->k, &options);
+    if (r->turns)
+        turns_on(r->k);
 }
 
 /* One of them begins somewhere between these revisions, reads no further for a while, or goes on. */
@@ -551,8 +624,11 @@ static void reader_turn(struct readers *r, uint64_t first, uint64_t last)
 {
     unsigned which = dice(&r->seed, READERS);
     struct reader_end *e = &r->at[which].end;
+    if (dice(&r->seed, 2))
+        turns_run(r->k);
     if (e->ended) {
         char from[24];
+        turns_run(r->k);
         unsigned who = r->at[which].who = dice(&r->seed, OWNERS + 1);
         r->at[which].from = first + dice(&r->seed, (unsigned)(last - first) + 1);
         kit_get(r->k, who < OWNERS ? r->tokens[who] : r->k->admin, "/v1/jobs", str_u64(r->at[which].from, from), NULL,
@@ -577,6 +653,7 @@ static void reader_judge(struct readers *r, unsigned which)
     for (int turn = 0; turn < 50; turn++) {
         e->backlog = 0;
         stream_drained(e->stream);
+        turns_run(r->k);
     }
     for (size_t i = 0; i < r->told.len; i++) {
         const struct told *t = &r->told.at[i];
@@ -594,11 +671,11 @@ static void reader_judge(struct readers *r, unsigned which)
     end_done(e);
 }
 
-/* Whatever the place from which a reader starts, whoever it is and however slowly it reads: what it may see, in order,
- * without gap or repeat. */
-static void every_reader_gets_its_part(void **state)
+/* A reader starts at any revision, has any rights and reads at any speed: it gets what it may see, in order, without gap or
+ * repeat. */
+static void readers_judged(struct kit *k, unsigned seed, bool turns)
 {
-    struct readers r = {.k = *state, .seed = 20260301};
+    struct readers r = {.k = k, .seed = seed, .turns = turns};
     unsigned judged = 0;
     print_message("seed %u\n", r.seed);
     for (unsigned i = 0; i < OWNERS; i++) {
@@ -610,6 +687,8 @@ static void every_reader_gets_its_part(void **state)
         r.owner_of[i] = OWNERS;
     for (unsigned i = 0; i < READERS; i++)
         r.at[i].end = (struct reader_end){.ended = true};
+    if (turns)
+        turns_on(k);
     uint64_t first = store_revision(r.k->store);
     for (unsigned round = 0; round < ROUNDS; round++) {
         uint64_t last = jobs_change(&r);
@@ -626,6 +705,16 @@ static void every_reader_gets_its_part(void **state)
         }
     assert_true(judged > 0);
     vec_done(&r.told);
+}
+
+static void every_reader_gets_its_part(void **state)
+{
+    readers_judged(*state, 20260301, false);
+}
+
+static void every_reader_gets_its_part_in_turns(void **state)
+{
+    readers_judged(*state, 20260302, true);
 }
 
 int main(void)
@@ -649,7 +738,9 @@ int main(void)
         CASE(a_slow_reader_waits_and_misses_nothing),
         CASE(a_reader_that_stands_still_is_ended),
         CASE(a_reader_left_behind_by_compaction_is_told),
+        CASE(readers_of_the_past_do_not_delay_another_user),
         CASE(every_reader_gets_its_part),
+        CASE(every_reader_gets_its_part_in_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
