@@ -112,6 +112,37 @@ def a_service_with_two_replicas_on_one_node():
             watcher.end()
 
 
+def pid_namespaces(pids):
+    return {os.readlink(f"/proc/{pid}/ns/pid") for pid in pids}
+
+
+@case
+def a_job_has_process_numbers_of_its_own():
+    """Instances of one workload share them on a node, whichever agent started them; nobody else's are seen, not their owner's either."""
+    count = "for p in /proc/[0-9]*; do echo $p; done | wc -l"
+    with Cluster() as c:
+        agent = c.node("n1")
+        app = c.app(name="pair", command=["/bin/sleep", "600"], replicas=2)
+        wait_for("two run", lambda: len(agent.processes()) == 2)
+        pair = agent.processes()
+        assert len(pid_namespaces(pair)) == 1 and not pid_namespaces(pair) & pid_namespaces(["self"])
+        job = c.job(["/bin/sh", "-c", f"echo number $$; {count}; sleep 600"])
+        c.wait_state("jobs", job, "running")
+        wait_for("it has counted", lambda: len(c.berth("logs", job).split()) == 3)
+        assert int(c.berth("logs", job).split()[1]) < 10 and int(c.berth("logs", job).split()[2]) <= 3
+        assert c.berth("exec", job, "--", "/bin/sh", "-c", count).strip() in ("4", "5")
+        agent.process.end(signal.SIGKILL)
+        agent.start()
+        c.berth("app", "scale", app, "3")
+        wait_for("three run", lambda: len(c.instances(app)) == 3 and len(agent.processes()) >= 5)
+        assert len(pid_namespaces(agent.processes())) == 2
+        folder = agent.state / "pid-namespaces"
+        assert len(list(folder.iterdir())) == 2
+        c.berth("app", "stop", app)
+        c.berth("delete", "job", job)
+        wait_for("nothing is left", lambda: not agent.processes() and not list(folder.iterdir()))
+
+
 @case
 def the_agent_dies_and_what_runs_goes_on():
     with Cluster() as c:

@@ -95,9 +95,12 @@ class Daemon:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def fill(self, user="mallory", count=JOBS, size=JOB_BYTES):
+        """So much comes at a bounded rate else: each 4 KiB of a body count as a request."""
         values = {f"V{i}": "x" * 4000 for i in range(size // 4010)}
+        self.must(200, "admin", "PATCH", "/v1/system/settings", {"requests_per_s": 0})
         for _ in range(count):
             self.must(201, user, "POST", "/v1/jobs", {"hold": True, "command": ["/bin/true"], "env": values})
+        self.must(200, "admin", "PATCH", "/v1/system/settings", {"requests_per_s": None})
 
 
 class Crowd:

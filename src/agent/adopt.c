@@ -1,10 +1,12 @@
 /* adopt.c - what an earlier agent has left: what lives is watched again, what ended meanwhile is told, what belongs to
  * nobody is cleared away. Nothing is started. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "agent/agent_parts.h"
 #include "agent/ports.h"
+#include "machine/pid_namespace.h"
 #include "wire/document.h"
 
 static void adopt_living(struct run *r)
@@ -100,6 +102,9 @@ static void sweep(void *ctx, const char *name)
 
 int adopt_all(struct agent *a, struct berth_err *err)
 {
+    char namespaces[PLACE_PATH_MAX];
+    if (snprintf(namespaces, sizeof namespaces, "%s/pid-namespaces", place_dir(a->place)) < (int)sizeof namespaces)
+        pid_namespaces_trim(namespaces);
     int rc = place_each(a->place, adopt, a);
     if (rc < 0)
         return err_set(err, -rc, "cannot read %s/instances: %s", place_dir(a->place), strerror(-rc));

@@ -142,6 +142,7 @@ struct agent {
     bool told;                  /* that it is ready */
     const char *oci;            /* the runtime of containers; NULL: none */
     bool hide_processes;        /* processes see those of their own user only */
+    bool pid_namespaces;        /* processes share one with those of their job only */
     bool user_namespaces;       /* containers may have them */
     pthread_mutex_t plain_lock; /* of what follows */
     struct berth_err plain_why; /* the last word on why a container had none */

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include "machine/leftover.h"
 #include "machine/limit_names.h"
 #include "machine/nvml_file.h"
+#include "machine/pid_namespace.h"
 #include "machine/place_file.h"
 #include "machine/proc_view.h"
 #include "machine/userns.h"
@@ -256,6 +258,12 @@ void compose_check(struct agent *a)
         NOTE(a, LEVEL_WARN, "processes.shown",
              LOG_TEXT("text", "instances that are processes see those of others in /proc"),
              LOG_TEXT("reason", geteuid() != 0 ? "the agent is not root" : strerror(-view)));
+    int rc = a->hide_processes ? pid_namespace_check() : 0;
+    a->pid_namespaces = a->hide_processes && rc == 0;
+    if (rc)
+        NOTE(a, LEVEL_WARN, "processes.numbered-together",
+             LOG_TEXT("text", "processes of all jobs have numbers of the node: no PID namespace can be made"),
+             LOG_TEXT("reason", strerror(-rc)));
     if (!a->oci || a->options->no_user_namespaces || geteuid() != 0)
         return;
     a->user_namespaces = userns_check(&err) == 0;
@@ -311,6 +319,24 @@ static int machine(struct making *m)
     int rc = vm_make(r->agent->place, r->id, r->config, &options, &m->arena, &m->launch, &r->err);
     m->launch.groups_len = m->user.groups_len;
     return rc;
+}
+
+/* Of its job on this node, as its user: where another's workload had the name before, that may still be ending. Without a
+ * cgroup nothing would find processes that lost their parents there. */
+static int pid_namespace_choose(struct making *m)
+{
+    struct run *r = m->run;
+    const char *kind = json_string_value(json_object_get(r->config, "kind"));
+    const char *workload = json_string_value(json_object_get(r->config, "workload"));
+    char name[NAME_MAX + 1], path[PLACE_PATH_MAX];
+    if (!r->agent->pid_namespaces || !m->launch.hide_processes || m->launch.entrances_len == 0 || m->launch.runtime)
+        return 0;
+    int n = snprintf(name, sizeof name, "%u-%s-%s", (unsigned)m->user.uid, kind ? kind : "", workload ? workload : "");
+    int rc = n < 0 || n >= (int)sizeof name ? -ENAMETOOLONG : place_path(r->agent->place, "pid-namespaces", name, path);
+    if (rc < 0)
+        return err_set(&r->err, -rc, "'%s' cannot be the name of a PID namespace: %s", workload, strerror(-rc));
+    m->launch.pid_namespace = arena_strdup(&m->arena, path);
+    return 0;
 }
 
 static void launch_fill(struct making *m)
@@ -403,6 +429,9 @@ static int steps(struct making *m)
     if (rc < 0)
         return rc;
     launch_fill(m);
+    rc = pid_namespace_choose(m);
+    if (rc < 0)
+        return rc;
     env_make(m, (const char *const *)mounts_env);
     rc = m->vm ? machine(m) : m->launch.runtime ? bundle(m) : 0;
     if (rc == 0)

@@ -21,7 +21,7 @@ struct fair_entry {
     struct fair_entry *next;
     struct fair_account *account;          /* since it was pushed */
     void (*run)(struct fair_entry *entry); /* what its turn is for; for whoever pops it (turn.h) */
-    size_t bytes; /* that it keeps in memory while it waits; the caller's to set */
+    size_t bytes;                          /* that it keeps in memory while it waits; the caller's to set */
 };
 
 /* What may wait of one account. */

@@ -310,16 +310,16 @@ static int rate_limit(struct handling *h)
     bool exempt = who->node[0] || (call->route && call->route->flags & ROUTE_PROBE) ||
                   (!stranger && call->route && call->route->flags & ROUTE_RAW) ||
                   (who->scope[PERMIT_SYSTEM] != SCOPE_NONE && c->options.requests_per_s <= 0);
-    double cost = 1 + (stranger ? 0 : (double)(h->request.body_len / BODY_PIECE));
+    size_t pieces = stranger ? 0 : h->request.body_len / BODY_PIECE;
     int64_t retry_ns = 0;
     if (exempt || c->in_force.requests_per_s <= 0 || (stranger && !h->request.remote) ||
         limit_take(c->limits, stranger ? h->request.remote : arena_fmt(&call->arena, "user:%s", who->user), per_s,
-                   per_s * BURST_S, cost, c->env.steady_ns(c->env.ctx), &retry_ns))
+                   per_s * BURST_S, 1 + (double)pieces, c->env.steady_ns(c->env.ctx), &retry_ns))
         return 0;
     metric_add(c->metrics, METRIC_RATE_LIMITED, 0, 1);
     call->answer.retry_after_s = retry_ns / 1000000000 + 1;
     return err_set(&call->err, EDQUOT, "too many requests; %.0f a second are allowed%s", per_s,
-                   cost > 1 ? ", and a body counts as one for each 4 KiB" : "");
+                   pieces ? ", and a body counts as one for each 4 KiB" : "");
 }
 
 int control_admit(struct control *c, const struct request *r, struct control_admitted *ret)

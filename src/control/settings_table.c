@@ -33,9 +33,10 @@ static const struct row {
     [SETTING_CYCLE_MAX_S] = NUMBER("cycle_max_s", 10, 1, 3600, "seconds between two looks of the loop at most"),
     [SETTING_HISTORY_REVISIONS] =
         NUMBER("history_revisions", 100000, 1000, 100000000, "revisions that watches can go back"),
-    [SETTING_REQUESTS_PER_S] =
-        NUMBER("requests_per_s", 200, 0, 1000000,
-               "requests a second of one user who is no administrator, and ten times as many at once; 0: no limit"),
+    [SETTING_REQUESTS_PER_S] = NUMBER(
+        "requests_per_s", 200, 0, 1000000,
+        "requests a second of one user who is no administrator, and ten times as many at once; each 4 KiB of a body "
+        "count as one more; 0: no limit"),
     [SETTING_AUDIT_EVERY] = NUMBER("audit_every", 0, 0, 1000000, "cycles between audits of every counter; 0: never"),
     [SETTING_NODE_PODS] = NUMBER("node_pods", 250, 0, 1000000,
                                  "pods that a node takes whose `allocatable` says nothing of pods; 0: any number",

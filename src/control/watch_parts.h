@@ -15,10 +15,10 @@
 enum {
     RING_ENTRIES_MAX = 16384,
     RING_BYTES_MAX = 32 * 1024 * 1024,
-    BACKLOG_MAX = 256 * 1024,    /* a reader with more than this waiting gets nothing new until it has read it */
-    RING_STEP = 1024,            /* entries of the ring that one step considers; who is further behind waits for turns */
-    HISTORY_EVENTS = 32,         /* of the store's history that one step reads, */
-    HISTORY_BYTES = 64 * 1024,   /* unless they are large */
+    BACKLOG_MAX = 256 * 1024,  /* a reader with more than this waiting gets nothing new until it has read it */
+    RING_STEP = 1024,          /* entries of the ring that one step considers; who is further behind waits for turns */
+    HISTORY_EVENTS = 32,       /* of the store's history that one step reads, */
+    HISTORY_BYTES = 64 * 1024, /* unless they are large */
 };
 #define HEARTBEAT_NS (INT64_C(15) * 1000000000)
 #define STALLED_NS (INT64_C(60) * 1000000000)
@@ -74,13 +74,13 @@ struct stream {
 
     /* Of a collection. */
     enum kind kind;
-    bool refused;    /* its turn, as too much of its user waits: it asks again later */
-    bool waits;      /* for its turn, by `turn` */
+    bool refused; /* its turn, as too much of its user waits: it asks again later */
+    bool waits;   /* for its turn, by `turn` */
     struct fair_entry turn;
     struct fair_account *account; /* that pays for what it reads of the past */
-    uint64_t after;  /* everything up to this revision has been considered */
-    uint64_t part;   /* the revision being considered; 0: none */
-    size_t part_len; /* how many changes of the kind in it were */
+    uint64_t after;               /* everything up to this revision has been considered */
+    uint64_t part;                /* the revision being considered; 0: none */
+    size_t part_len;              /* how many changes of the kind in it were */
 
     /* Of a derived document. */
     struct topic *topic;          /* NULL: of a collection */

@@ -537,7 +537,7 @@ static void readers_of_the_past_do_not_delay_another_user(void **state)
     assert_int_equal(asked.status, 200);
     assert_in_range(slices, 0, 2);
     assert_int_equal(fair_queue_waiting(k->control->requests), READERS); /* none of them is done */
-    end_done(&ends[0]); /* leaves while it waits */
+    end_done(&ends[0]);                                                  /* leaves while it waits */
     assert_int_equal(fair_queue_waiting(k->control->requests), READERS - 1);
     turns_run(k);
     for (unsigned i = 1; i < READERS; i++) {
@@ -574,7 +574,7 @@ struct readers {
         uint64_t from;
     } at[READERS];
     VEC(struct told) told;
-    bool turns; /* the past is read in turns */
+    bool turns;              /* the past is read in turns */
     unsigned owner_of[JOBS]; /* OWNERS: there is none */
     unsigned seed;
 };

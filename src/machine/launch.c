@@ -159,18 +159,6 @@ int launch_start(struct place *p, const struct launch *l, struct launched *ret, 
 
 /* ---- finding again ---- */
 
-/* A pidfd of the process with this number that began then; -ESRCH: it is another one, or none. */
-static int pidfd_of(pid_t pid, uint64_t start)
-{
-    CLEANUP(close_fd) int fd = pid > 0 ? pidfd_open(pid, 0) : -1;
-    struct pollfd gone = {.fd = fd, .events = POLLIN};
-    uint64_t now;
-
-    if (fd < 0 || process_start(pid, &now) || now != start || poll(&gone, 1, 0) != 0)
-        return -ESRCH;
-    return take_fd(&fd);
-}
-
 /* With the lock in hand no shim lives, and one that comes later finds how it ended, and goes. */
 static void door_close(int dir)
 {
@@ -222,7 +210,7 @@ int launch_look(const struct place *p, uint64_t id, struct launched *ret, struct
         return err_set(err, ESRCH, "instance %" PRIu64 " has no shim any more", id);
     if (rc && rc != -EAGAIN)
         return err_set(err, -rc, "cannot look for the shim of instance %" PRIu64 ": %s", id, strerror(-rc));
-    fd = rc == 0 && m.pid > 0 ? pidfd_of(m.shim, m.shim_start) : -EAGAIN;
+    fd = rc == 0 && m.pid > 0 ? process_open(m.shim, m.shim_start) : -EAGAIN;
     /* The lock is held: by a shim that has not got to its mark or is about to end. */
     if (fd < 0)
         return err_set(err, EAGAIN, "the shim of instance %" PRIu64 " is being started and does not come on", id);
@@ -271,7 +259,7 @@ int launch_adopt(const struct place *p, uint64_t id, struct launched *ret, struc
 
 int launch_first(const struct launched *l)
 {
-    return pidfd_of(l->pid, l->pid_start);
+    return process_open(l->pid, l->pid_start);
 }
 
 void launch_refuse(const struct place *p, uint64_t id)
@@ -281,7 +269,7 @@ void launch_refuse(const struct place *p, uint64_t id)
     do {
         struct shim_mark m = {0};
         int rc = shim_find(p, id, &m);
-        CLEANUP(close_fd) int fd = rc ? -1 : pidfd_of(m.shim, m.shim_start);
+        CLEANUP(close_fd) int fd = rc ? -1 : process_open(m.shim, m.shim_start);
 
         if (rc == -ESRCH)
             return;

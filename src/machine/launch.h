@@ -56,7 +56,10 @@ struct launch {
     int64_t fence_ns;    /* 0: never */
     bool all_syscalls;   /* it may ask anything of the kernel (machine/syscalls.h) */
     bool hide_processes; /* of a process: it sees those of its own user only (machine/proc_view.h); needs root */
-    int stop_signal;     /* by which the shim fences politely; SIGKILL follows at once */
+    /* Of a process that is hidden from others: the file of the PID namespace that it shares (machine/pid_namespace.h); NULL: the
+     * node's. Whoever loses its parent in there is no descendant of the shim's any more: only its cgroups find it. */
+    const char *pid_namespace;
+    int stop_signal; /* by which the shim fences politely; SIGKILL follows at once */
     bool
         trusted; /* an administrator's: it may gain privileges and ask of the kernel what any program of its user may */
     /* Of a container: "/usr/bin/crun" and its bundle; NULL: a process. Arguments, environment, user, mounts and rlimits are

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 
+#include "machine/pid_namespace.h"
 #include "machine/proc_view.h"
 
 /* A cgroup where processes are counted, and one of the second version where the kernel has both. */
@@ -102,33 +103,54 @@ static int named_count(const char *word)
     return count;
 }
 
-enum { WITH_CAGES = 1, WITHOUT_CAGES = 0 };
+enum { WITHOUT_CAGES, WITH_CAGES, WITH_NAMESPACE };
 
-/* Whatever it does, when its first process has ended nothing of it is left, with cgroups and without. */
+/* Whatever it does, when its first process has ended nothing of it is left, with cgroups and without; in a PID namespace that
+ * another instance keeps alive, with cgroups. */
 static void nothing_survives(void **state)
 {
     static const struct {
         const char *label, *script;
         int cages;
     } rows[] = {
-        {"children in the background", "sleep $W & sleep $W & exit 7",                                                         WITH_CAGES   },
-        {"children, no cgroup",        "sleep $W & sleep $W & exit 7",                                                         WITHOUT_CAGES},
-        {"double fork and setsid",     "(setsid sh -c '(setsid sleep $W &) & sleep $W' &); sleep 0.2; exit 7",                 WITH_CAGES   },
+        {"children in the background", "sleep $W & sleep $W & exit 7",                                                         WITH_CAGES    },
+        {"children, no cgroup",        "sleep $W & sleep $W & exit 7",                                                         WITHOUT_CAGES },
+        {"double fork and setsid",     "(setsid sh -c '(setsid sleep $W &) & sleep $W' &); sleep 0.2; exit 7",                 WITH_CAGES    },
         {"double fork, no cgroup",     "(setsid sh -c '(setsid sleep $W &) & sleep $W' &); sleep 0.2; exit 7",
-         WITHOUT_CAGES                                                                                                                      },
+         WITHOUT_CAGES                                                                                                                       },
         {"ignores all it can",         "trap '' TERM HUP INT; sh -c 'trap \"\" TERM; sleep $W; sleep $W' & sleep 0.2; exit 7",
-         WITH_CAGES                                                                                                                         },
-        {"stops itself",               "sh -c 'kill -STOP $$; sleep $W; sleep $W' & sleep 0.2; exit 7",                        WITH_CAGES   },
-        {"closes all descriptors",     "exec 0<&- 1>&- 2>&- 3>&-; sleep $W & sleep $W & exit 7",                               WITH_CAGES   },
-        {"holds on to the log",        "(while :; do echo $W $W; done) & sleep 0.2; exit 7",                                   WITH_CAGES   },
+         WITH_CAGES                                                                                                                          },
+        {"stops itself",               "sh -c 'kill -STOP $$; sleep $W; sleep $W' & sleep 0.2; exit 7",                        WITH_CAGES    },
+        {"closes all descriptors",     "exec 0<&- 1>&- 2>&- 3>&-; sleep $W & sleep $W & exit 7",                               WITH_CAGES    },
+        {"holds on to the log",        "(while :; do echo $W $W; done) & sleep 0.2; exit 7",                                   WITH_CAGES    },
+        {"children, namespace",        "sleep $W & sleep $W & exit 7",                                                         WITH_NAMESPACE},
+        {"double fork, namespace",     "(setsid sh -c '(setsid sleep $W &) & sleep $W' &); sleep 0.2; exit 7",
+         WITH_NAMESPACE                                                                                                                      },
+        {"stops itself, namespace",    "sh -c 'kill -STOP $$; sleep $W; sleep $W' & sleep 0.2; exit 7",                        WITH_NAMESPACE},
     };
+    bool namespaces = geteuid() == 0 && pid_namespace_check() == 0;
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct kit *k = *state;
         struct cages cages = {0};
-        struct launch *l = kit_script(k, rows[i].script);
-        char word[32];
+        struct launched other = {.pidfd = -1};
+        char word[32], file[PLACE_PATH_MAX];
+        struct launch *l;
 
+        if (rows[i].cages == WITH_NAMESPACE && !namespaces)
+            continue;
+        assert_int_equal(place_path(k->place, "pid-namespaces", "a", file), 0);
+        if (rows[i].cages == WITH_NAMESPACE) {
+            l = kit_script(k, "exec sleep 2000");
+            l->hide_processes = true;
+            l->pid_namespace = file;
+            other = kit_start(k, l);
+        }
+        l = kit_script(k, rows[i].script);
+        if (rows[i].cages == WITH_NAMESPACE) {
+            l->hide_processes = true;
+            l->pid_namespace = file;
+        }
         (void)snprintf(word, sizeof word, "W=1000.%d", (int)getpid());
         k->env[1] = word;
         k->env[2] = NULL;
@@ -138,6 +160,10 @@ static void nothing_survives(void **state)
         assert_int_equal(named_count(word + 2), 0);
         assert_int_equal(cages_count(&cages), 0);
         cages_remove(&cages);
+        if (other.pidfd >= 0) {
+            assert_int_equal(kill(other.pid, SIGKILL), 0);
+            kit_wait(&other);
+        }
     }
 }
 

@@ -31,6 +31,7 @@ struct kit {
     struct launch l; /* of the next instance */
     const char *argv[8], *env[8];
     uint64_t next;
+    bool can; /* what a test needs is here */
 };
 
 static inline void kit_remove(const char *path)

@@ -93,6 +93,7 @@ int spec_write(const struct launch *l, const char *logs, const char *heard, stru
     add_u64(ret, "all_syscalls", l->all_syscalls);
     if (l->hide_processes)
         add_u64(ret, "hide_processes", 1);
+    add_text(ret, "pid_namespace", l->pid_namespace);
     add_u64(ret, "trusted", l->trusted);
     add_text(ret, "runtime", l->runtime);
     add_text(ret, "bundle", l->bundle);
@@ -125,6 +126,7 @@ enum key {
     KEY_LOG_FILES,
     KEY_LOGS,
     KEY_MOUNT,
+    KEY_PID_NAMESPACE,
     KEY_RLIMIT,
     KEY_RUNTIME,
     KEY_SHIM,
@@ -154,6 +156,7 @@ static const struct {
     [KEY_LOG_FILES] = {"log_files",      1},
     [KEY_LOGS] = {"logs",           1},
     [KEY_MOUNT] = {"mount",          5},
+    [KEY_PID_NAMESPACE] = {"pid_namespace",  1},
     [KEY_RLIMIT] = {"rlimit",         3},
     [KEY_RUNTIME] = {"runtime",        1},
     [KEY_SHIM] = {"shim",           1},
@@ -214,6 +217,7 @@ static void take(struct spec *s, struct lists *t, enum key key, const char *cons
     case KEY_LOG_BYTES: l->log_bytes = number(cells[0]); break;
     case KEY_LOG_FILES: l->log_files = (unsigned)number(cells[0]); break;
     case KEY_LOGS: s->logs = cells[0]; break;
+    case KEY_PID_NAMESPACE: l->pid_namespace = cells[0]; break;
     case KEY_RUNTIME: l->runtime = cells[0]; break;
     case KEY_SHIM: l->shim = cells[0]; break;
     case KEY_STOP_SIGNAL: l->stop_signal = (int)number(cells[0]); break;

@@ -21,7 +21,7 @@
 
 enum { EPOCH_STEP_MAX = UINT16_MAX + 1 };
 
-static const char *const folders[] = {"instances", "logs", "volumes", "homes", "images", "roots"};
+static const char *const folders[] = {"instances", "logs", "volumes", "homes", "images", "roots", "pid-namespaces"};
 
 /* ---- open ---- */
 

@@ -15,6 +15,7 @@
  *       progress               last word of the instance on its progress: "MILLI TEXT\n"
  *       files/ secrets/        what is mounted into it; secrets on a tmpfs
  *       bundle/                of a container
+ *   STATE/pid-namespaces/JOB   of a job that runs here (machine/pid_namespace.h)
  *   STATE/logs/ID/log, log.1   bounded; stay after the instance for a while
  *   STATE/volumes/ID/          persistent volumes
  *   STATE/homes/OWNER/         home folders

@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -173,6 +175,17 @@ int process_start(pid_t pid, uint64_t *ret)
         return -ESRCH;
     *ret = strtoull(at + 1, NULL, 10);
     return 0;
+}
+
+int process_open(pid_t pid, uint64_t start)
+{
+    CLEANUP(close_fd) int fd = pid > 0 ? pidfd_open(pid, 0) : -1;
+    struct pollfd gone = {.fd = fd, .events = POLLIN};
+    uint64_t now;
+
+    if (fd < 0 || process_start(pid, &now) || now != start || poll(&gone, 1, 0) != 0)
+        return -ESRCH;
+    return take_fd(&fd);
 }
 
 /* The time stands there twice: who reads while it is being written sees that. */

@@ -31,6 +31,8 @@ int boot_id(char ret[static BOOT_ID_MAX]);
 int64_t boottime_ns(void);
 /* When this process began, in ticks since the boot; with its number it is unique within the boot. -ESRCH: no such. */
 int process_start(pid_t pid, uint64_t *ret);
+/* A pidfd of the process with this number that began then; -ESRCH: it is another one, or none. */
+int process_open(pid_t pid, uint64_t start);
 
 /* STATE/heard: time and boot. 0: never in this boot, or not readable. */
 int64_t heard_read(const char *path);

@@ -1,5 +1,8 @@
 /* beside.c - `berth-shim exec`: from the agent's process to a program in the surroundings of a living instance.
  *
+ * Where the instance is in a PID namespace, only a fork can join it: the program is then a child of this process, which ends
+ * as the program has ended, and takes it along where it is killed itself.
+ *
  * Descriptors 0 to 2 are its own already, 3 is where a failure is told, 4 holds what to run, in the form of a
  * spec, and 5 the same for a container's runtime.
  */
@@ -9,11 +12,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -41,15 +46,12 @@ static int specs_read(int dir, struct spec *ret, struct spec *ret_wish, struct b
 static int first_process(int dir, struct berth_err *err)
 {
     CLEANUP(mem) char *text = NULL;
-    CLEANUP(close_fd) int fd = -1;
     struct shim_mark m;
-    uint64_t start;
+    int fd = -1;
 
-    if (file_read(dir, "shim", &text, NULL) == 0 && shim_mark_parse(text, &m) && m.pid > 0)
-        fd = pidfd_open(m.pid, 0);
-    if (fd < 0 || process_start(m.pid, &start) || start != m.pid_start)
-        return err_set(err, ESRCH, "the instance does not run");
-    return take_fd(&fd);
+    if (file_read(dir, "shim", &text, NULL) == 0 && shim_mark_parse(text, &m))
+        fd = process_open(m.pid, m.pid_start);
+    return fd < 0 ? err_set(err, ESRCH, "the instance does not run") : take_fd(&fd);
 }
 
 /* Its environment, then what was asked for beside it; a name counts once, as it was said last. */
@@ -72,6 +74,41 @@ static const char **environment_merge(const char *const *base, const char *const
     return all.at;
 }
 
+/* Ends as it has ended: by the same code or signal. */
+static _Noreturn void end_like(int status)
+{
+    sigset_t all;
+
+    if (WIFEXITED(status))
+        _exit(WEXITSTATUS(status));
+    (void)prctl(PR_SET_DUMPABLE, 0); /* the core is its, not this process's */
+    (void)signal(WTERMSIG(status), SIG_DFL);
+    sigfillset(&all);
+    sigprocmask(SIG_UNBLOCK, &all, NULL);
+    (void)raise(WTERMSIG(status));
+    _exit(128 + WTERMSIG(status));
+}
+
+/* Returns in a child, which is in the PID namespace of the instance. */
+static int namespace_enter(int first, struct berth_err *err)
+{
+    int status;
+    pid_t pid;
+
+    if (setns(first, CLONE_NEWPID))
+        return err_set(err, errno, "cannot join the instance's PID namespace: %s", strerror(errno));
+    pid = fork();
+    if (pid < 0)
+        return err_set(err, errno, "cannot fork in the instance's PID namespace: %s", strerror(errno));
+    if (pid == 0)
+        return parent_bind(PARENT_OUTSIDE, err);
+    close_range(0, ~0U, 0); /* whoever waits for the program's end reads until it closes them */
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            _exit(126);
+    end_like(status);
+}
+
 static int become(const char *path, struct berth_err *err)
 {
     CLEANUP(close_fd) int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -92,6 +129,9 @@ static int become(const char *path, struct berth_err *err)
         return first;
     if (fcntl(SHIM_STATUS_FD, F_SETFD, FD_CLOEXEC) || close(WISH_FD))
         return err_set(err, errno, "the shim's descriptors are missing");
+    rc = l->pid_namespace ? namespace_enter(first, err) : 0;
+    if (rc)
+        return rc;
     setsid();
     oom_score_reset();
     if (terminal && (ioctl(0, TIOCSCTTY, 0) || (geteuid() == 0 && fchown(0, l->uid, l->gid))))
@@ -107,6 +147,8 @@ static int become(const char *path, struct berth_err *err)
         rc = err_set(err, errno, "cannot join the instance's mounts: %s", strerror(errno));
     if (rc == 0)
         rc = user_become(l, err);
+    if (rc == 0 && l->pid_namespace)
+        rc = parent_bind(PARENT_OUTSIDE, err);
     if (rc == 0)
         rc = folder_enter(l, err);
     return rc ? rc : program_exec(wish.launch.argv, environment_merge(l->env, wish.launch.env), err);

@@ -192,19 +192,19 @@ void oom_score_reset(void)
         (void)fd_write(fd, "0", 1); /* higher is always allowed */
 }
 
-/* Where the shim is killed, the kernel kills the instance's first process. Changing the user undoes this. */
-static int bind_to_shim(pid_t shim, struct berth_err *err)
+/* Where its parent is killed, the kernel kills this process. Changing the user undoes this. */
+int parent_bind(pid_t parent, struct berth_err *err)
 {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL))
         return err_set(err, errno, "cannot bind the instance to its shim: %s", strerror(errno));
-    return getppid() == shim ? 0 : err_set(err, ECHILD, "the shim has died");
+    return getppid() == parent ? 0 : err_set(err, ECHILD, "the shim has died");
 }
 
 static int child(struct shim *s, pid_t shim, int *failed, struct berth_err *err)
 {
     const struct launch *l = &s->spec.launch;
     struct environment env = {0};
-    int rc = bind_to_shim(shim, err);
+    int rc = parent_bind(shim, err);
 
     if (rc == 0)
         rc = cgroups_enter(l, err);
@@ -218,7 +218,7 @@ static int child(struct shim *s, pid_t shim, int *failed, struct berth_err *err)
     if (rc == 0)
         rc = user_become(l, err);
     if (rc == 0)
-        rc = bind_to_shim(shim, err);
+        rc = parent_bind(shim, err);
     if (rc == 0)
         rc = folder_enter(l, err);
     if (rc)
@@ -229,7 +229,7 @@ static int child(struct shim *s, pid_t shim, int *failed, struct berth_err *err)
 
 int instance_start(struct shim *s, struct berth_err *err)
 {
-    pid_t shim = getpid(), pid;
+    pid_t shim = s->pid_namespace < 0 ? getpid() : PARENT_OUTSIDE, pid;
     struct berth_err failure = {0};
     int failed[2];
     ssize_t n;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "machine/pid_namespace.h"
 
 /* Says how it is to launch_start, who may have gone. */
 static void word_send(int fd, const struct shim *s, const struct berth_err *failure, int pidfd)
@@ -143,6 +144,11 @@ static int prepare(struct shim *s, const char *dir, struct berth_err *err)
     for (int fd = SHIM_STATUS_FD; fd < SHIM_SOCKETS_FD + (int)s->spec.launch.sockets_len; fd++)
         if (fcntl(fd, F_SETFD, FD_CLOEXEC))
             return err_set(err, errno, "descriptor %d of the shim is missing", fd);
+    if (s->spec.launch.pid_namespace) { /* before it is a reaper: the first process is not its child */
+        s->pid_namespace = pid_namespace_join(s->spec.launch.pid_namespace, s->spec.launch.shim, err);
+        if (s->pid_namespace < 0)
+            return s->pid_namespace;
+    }
     if (prctl(PR_SET_CHILD_SUBREAPER, 1))
         return err_set(err, errno, "cannot become the reaper of the instance: %s", strerror(errno));
     return pipes_make(s, err);
@@ -167,7 +173,7 @@ static int start(struct shim *s, struct berth_err *err)
 
 int shim_run(const char *dir)
 {
-    struct shim s = {.dir = -1, .lock = -1, .status = SHIM_STATUS_FD, .ended = -1};
+    struct shim s = {.dir = -1, .lock = -1, .pid_namespace = -1, .status = SHIM_STATUS_FD, .ended = -1};
     struct berth_err err = {0};
     pid_t pid = fork();
     int pidfd, rc;

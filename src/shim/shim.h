@@ -1,7 +1,8 @@
 /* shim.h - the program berth-shim: the parent of one instance, for as long as that runs.
  *
  *   berth-shim run DIR     DIR is STATE/instances/ID; descriptor 3 is a socket to launch_start, 4 and on are the instance's
- *   berth-shim exec DIR    becomes a program beside a living instance (machine/exec.c)
+ *   berth-shim exec DIR    becomes a program beside a living instance (machine/exec.c), or its parent where it is to join a PID namespace
+ *   berth-shim hold FILE   the first process of a PID namespace (machine/pid_namespace.h)
  *
  * `run` daemonises, takes the lock on DIR/shim, forks the instance (instance.c, or container.c by an OCI runtime), says
  * over the socket whether its program was exec'ed, and watches (watch.c): its log (log.c), its word on progress
@@ -24,6 +25,7 @@ struct shim {
     struct spec spec;
     int dir;                   /* of the instance */
     int lock;                  /* DIR/shim */
+    int pid_namespace;         /* held for as long as this lives; -1: the node's */
     int status;                /* to launch_start; -1: it has been told */
     int log_out, progress_out; /* the instance's ends; -1 once it has them */
     int log_in, progress_in;   /* ours */
@@ -37,6 +39,9 @@ struct shim {
 /* Forks and execs the instance; 0 once the program runs. On failure nothing is left. */
 int instance_start(struct shim *s, struct berth_err *err);
 
+/* The kernel kills this process with its parent; `parent` as getppid says it. -ECHILD: the parent has died. */
+int parent_bind(pid_t parent, struct berth_err *err);
+enum { PARENT_OUTSIDE = 0 }; /* of the PID namespace */
 /* Enters the cgroups; takes rlimits, groups, gid and uid, and gives up ever getting more, and what may be asked of the kernel. */
 int cgroups_enter(const struct launch *l, struct berth_err *err);
 int user_become(const struct launch *l, struct berth_err *err);
