@@ -23,7 +23,7 @@ struct change_item {
 };
 
 /* A loop that alters many documents ends its transaction here: the record holds the text of each, and what is added to
- * them, and has at most STORE_VALUE_MAX. */
+ * them, and has at most STORE_RECORD_MAX. */
 enum { CHANGE_BYTES_ENOUGH = 1 << 20 };
 
 struct change {

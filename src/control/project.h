@@ -49,6 +49,13 @@ int64_t work_size(const struct work_doc *d);
 /* Tasks that run together: all of a gang, or 1. */
 uint32_t work_tasks(const struct work_doc *d);
 
+/* project_names.c: leaves out of a description what names a resource for which the cluster has no room. The cut lists are in the
+ * arena. Of a shape true: something was, so it must not be placed. */
+void project_names_of_node(const struct berth_cluster *cluster, struct berth_node *n, struct arena *arena);
+bool project_names_of_shape(const struct berth_cluster *cluster, struct berth_shape *shape, struct arena *arena);
+void project_names_of_usage(const struct berth_cluster *cluster, struct berth_instance *i, struct arena *arena);
+void project_names_of_quota(const struct berth_cluster *cluster, struct berth_quota *q, struct arena *arena);
+
 /* project_domain.c: the domain that a node is in: one that lists it, else the first by name whose labels hold, else its own
  * word. Never NULL; lives as long as the state is unchanged, or as the node's description. */
 const char *project_domain(const struct state *s, const char *id, const struct berth_node *node);

@@ -32,13 +32,19 @@ static const char *below(struct arena *arena, const char *kind, const char *id)
     return id && *id ? arena_fmt(arena, "%s/%s", kind, id) : "";
 }
 
+static int quota_put(struct berth_cluster *cluster, struct berth_quota *q, struct arena *arena, struct berth_err *err)
+{
+    project_names_of_quota(cluster, q, arena);
+    return berth_quota_put(cluster, q, err);
+}
+
 int project_user(const struct state *s, struct berth_cluster *cluster, const char *id, const struct user_doc *d,
                  struct arena *arena, struct berth_err *err)
 {
     struct berth_quota q = quota_describe(s, below(arena, "user", id), &d->quota, arena);
     q.parent = below(arena, "group", d->group);
     q.weight = d->weight;
-    return berth_quota_put(cluster, &q, err);
+    return quota_put(cluster, &q, arena, err);
 }
 
 int project_group(const struct state *s, struct berth_cluster *cluster, const char *id, const struct group_doc *d,
@@ -46,7 +52,7 @@ int project_group(const struct state *s, struct berth_cluster *cluster, const ch
 {
     struct berth_quota q = quota_describe(s, below(arena, "group", id), &d->quota, arena);
     q.weight = d->weight;
-    return berth_quota_put(cluster, &q, err);
+    return quota_put(cluster, &q, arena, err);
 }
 
 /* What one transaction does to several queues comes one by one: in between the tree may have a loop, or be too deep. Then
@@ -58,7 +64,7 @@ int project_queue(const struct state *s, struct berth_cluster *cluster, const ch
     q.parent = below(arena, "queue", d->parent);
     q.weight = d->weight;
     q.weighted = d->share;
-    int rc = berth_quota_put(cluster, &q, err);
+    int rc = quota_put(cluster, &q, arena, err);
     if (rc < 0 && *q.parent) {
         q.parent = "";
         rc = berth_quota_put(cluster, &q, err);

@@ -82,6 +82,8 @@ static int put_work(const struct state *s, struct berth_cluster *cluster, const 
     w->begin_ns = again_ns > w->begin_ns ? again_ns : w->begin_ns;
     w->suspended = w->suspended || p->work.hold || p->work.stopped || owner_disabled(s, p->work.owner);
     project_claim(s, o, &p->work, arena, w);
+    if (project_names_of_shape(cluster, &w->shape, arena))
+        w->suspended = true;
     int rc = project_parallel(cluster, o, &p->work, arena, err);
     return rc < 0 ? rc : berth_workload_put(cluster, w, err);
 }
@@ -103,6 +105,7 @@ static int put_instance(const struct state *s, struct berth_cluster *cluster, st
 {
     struct berth_instance *i = &p->instance.instance;
     const struct object *work = state_find_work(s, i->workload);
+    project_names_of_usage(cluster, i, arena);
     if (i->shape || (work && work->work->generation == p->instance.generation))
         return berth_instance_put(cluster, i, err);
 
@@ -114,6 +117,7 @@ static int put_instance(const struct state *s, struct berth_cluster *cluster, st
     json_t *doc = object_doc(spec);
     int rc = work_doc_read(doc, arena, &kept, err);
     if (rc == 0) {
+        (void)project_names_of_shape(cluster, &kept.workload.shape, arena);
         i->shape = &kept.workload.shape;
         i->fence_ns = told_fence_ns(work, &kept.workload);
         rc = berth_instance_put(cluster, i, err);
@@ -123,13 +127,20 @@ static int put_instance(const struct state *s, struct berth_cluster *cluster, st
 }
 
 /* A definition beyond the limit of names is kept in the store and defines nothing: no node and no workload can name its
- * resource either. Earlier versions accepted such definitions, and then did not start any more. */
+ * resource either (project_names.c). */
 static int put_resource(struct berth_cluster *cluster, const struct berth_resource *r, struct berth_err *err)
 {
     int rc = berth_resource_put(cluster, r, err);
     bool beyond =
         rc == -EINVAL && cluster->resources.len >= BERTH_RESOURCES_MAX && !cluster_resource_known(cluster, r->name);
     return beyond ? 0 : rc;
+}
+
+/* Of one whose name for its driver's room on a node has no room, no node can have any. */
+static int put_volume(struct berth_cluster *cluster, const struct berth_volume *v, struct berth_err *err)
+{
+    int rc = berth_volume_put(cluster, v, err);
+    return rc == -EINVAL && cluster->resources.len >= BERTH_RESOURCES_MAX ? 0 : rc;
 }
 
 /* A node that says nothing of pods takes as many as the settings say: the daemon and the node have costs for each pod,
@@ -155,11 +166,12 @@ int project_put(const struct state *s, struct berth_cluster *cluster, const stru
 {
     switch (o->kind) {
     case KIND_RESOURCE: return put_resource(cluster, &p->resource, err);
-    case KIND_VOLUME: return berth_volume_put(cluster, &p->volume.volume, err);
+    case KIND_VOLUME: return put_volume(cluster, &p->volume.volume, err);
     case KIND_NODE:
         p->node.node.id = o->id;
         p->node.node.domain = project_domain(s, o->id, &p->node.node);
         pods_fill(s, &p->node.node, arena);
+        project_names_of_node(cluster, &p->node.node, arena);
         return berth_node_put(cluster, &p->node.node, err);
     case KIND_USER: return project_user(s, cluster, o->id, &p->user, arena, err);
     case KIND_GROUP: return project_group(s, cluster, o->id, &p->group, arena, err);

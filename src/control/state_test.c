@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "base/mem.h"
+#include "base/str.h"
 #include "control/state.h"
 
 struct bench {
@@ -439,6 +441,15 @@ static void a_store_is_loaded_as_it_was_told(void **state)
     store_close(store);
 }
 
+static void keep(struct store *store, const char *key, const char *text)
+{
+    struct store_op op = {
+        .key = key, .value = {text, strlen(text)}
+    };
+    struct store_txn txn = {.ops = &op, .ops_len = 1};
+    assert_int_equal(store_submit(store, &txn, NULL, NULL, NULL), 0);
+}
+
 /* Earlier versions stored definitions beyond the limit of names: their stores load, and can be changed. */
 static void a_store_with_too_many_resources_is_loaded(void **state)
 {
@@ -449,11 +460,7 @@ static void a_store_with_too_many_resources_is_loaded(void **state)
         char key[OBJECT_KEY_MAX], name[16], text[128];
         (void)snprintf(name, sizeof name, "r%d", i);
         (void)snprintf(text, sizeof text, doc, name);
-        struct store_op op = {
-            .key = object_key(KIND_RESOURCE, name, key), .value = {text, strlen(text)}
-        };
-        struct store_txn txn = {.ops = &op, .ops_len = 1};
-        assert_int_equal(store_submit(store, &txn, NULL, NULL, NULL), 0);
+        keep(store, object_key(KIND_RESOURCE, name, key), text);
     }
     store_drain(store);
     struct state *loaded;
@@ -464,6 +471,44 @@ static void a_store_with_too_many_resources_is_loaded(void **state)
     assert_int_equal(state_audit(loaded, NULL), 0);
     state_free(loaded);
     store_close(store);
+}
+
+/* The same of nodes, work, instances, quotas and volumes: what names such a resource is there, and work is not placed. */
+static void a_store_whose_work_names_too_many_resources_is_loaded(void **state)
+{
+    static const char *const docs[][2] = {
+        {"jobs/1",          "{\"id\":1,\"owner\":\"alice\",\"requests\":{\"cpu\":1,%s},\"limits\":{\"more\":1}}"          },
+        {"jobs/2",          "{\"id\":2,\"owner\":\"alice\",\"requests\":{\"cpu\":1}}"                                     },
+        {"nodes/n1",        "{\"id\":\"n1\",\"allocatable\":{\"cpu\":4,\"pods\":9,%s,\"another\":1}}"                     },
+        {"groups/lab",      "{\"id\":\"lab\",\"quota\":{\"limits\":{\"gpu\":1,\"third\":2},\"guarantees\":{\"third\":1}}}"},
+        {"users/alice",     "{\"id\":\"alice\",\"role\":\"user\",\"group\":\"lab\"}"                                      },
+        {"volumes/v.alice", "{\"id\":\"v.alice\",\"owner\":\"alice\",\"driver\":\"odd\"}"                  },
+        {"instances/1",     "{\"id\":1,\"workload\":1,\"node\":\"n1\",\"state\":\"running\",\"of\":1,"
+                        "\"usage\":{\"fourth\":{\"used\":1}}}"                                     },
+    };
+    BENCH b = {.store = store_memory_new()};
+    CLEANUP(str) struct str names = {0};
+    (void)state;
+    for (int i = 0; i < 60; i++)
+        str_addf(&names, "%s\"x%d\":1", i ? "," : "", i);
+    for (int i = 0; i < BERTH_RESOURCES_MAX - 40; i++) {
+        char key[OBJECT_KEY_MAX], name[16], text[128];
+        (void)snprintf(name, sizeof name, "r%d", i);
+        (void)snprintf(text, sizeof text, "{\"name\": \"%s\", \"kind\": \"cumulative\", \"period\": \"30d\"}", name);
+        keep(b.store, object_key(KIND_RESOURCE, name, key), text);
+    }
+    for (size_t i = 0; i < sizeof docs / sizeof *docs; i++) {
+        CLEANUP(str) struct str text = {0};
+        str_addf(&text, docs[i][1], names.at);
+        keep(b.store, docs[i][0], text.at);
+    }
+    store_drain(b.store);
+    struct berth_err err = {0};
+    if (state_load(b.store, &b.state, &err))
+        fail_msg("%s", err.text);
+    assert_non_null(state_find(b.state, KIND_JOB, "1"));
+    assert_int_equal(placements(&b), 1); /* of job 2 */
+    assert_int_equal(state_audit(b.state, NULL), 0);
 }
 
 int main(void)
@@ -485,6 +530,7 @@ int main(void)
         cmocka_unit_test(failures_make_a_pause),
         cmocka_unit_test(a_store_is_loaded_as_it_was_told),
         cmocka_unit_test(a_store_with_too_many_resources_is_loaded),
+        cmocka_unit_test(a_store_whose_work_names_too_many_resources_is_loaded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -180,6 +180,36 @@ static void segments_follow_each_other(void **state)
     got_done(&g);
 }
 
+/* A transaction of many documents has a record of them all. */
+static void a_large_record_is_sealed_and_read(void **state)
+{
+    enum { PIECE = 1 << 20, PIECES = 20 };
+    struct room *r = *state;
+    struct got g = {0};
+    CLEANUP(str) struct str text = {0};
+    CLEANUP(mem) char *piece = mem_alloc(PIECE + 1);
+    memset(piece, 'x', PIECE);
+    piece[PIECE] = 0;
+    str_add(&text, "{\"j\":2,\"kind\":\"t\",\"at\":3500,\"changes\":[");
+    for (int i = 0; i < PIECES; i++)
+        str_addf(&text, "%s[\"large/%d\",{\"t\":\"%s\"}]", i ? "," : "", i, piece);
+    str_add(&text, "]}");
+    write_records(r->store, 3);
+    assert_int_equal(COMMIT(r->store, OPS(PUT("k", "v")), .record = {text.at, text.len}).rc, 0);
+    write_records(r->store, 3);
+    assert_int_equal(seal(r, 1 << 20, &(struct segment){0}), 1);
+    while (seal(r, 1, &(struct segment){0}) == 1)
+        continue;
+    assert_int_equal(store_log_trim(r->store, 6, NULL), 0);
+    READ(r, &g);
+    assert_true(g.first == 1 && g.last == 7 && g.n == 7);
+    size_t large = 0;
+    for (size_t i = 0; i < g.fold.list.len; i++)
+        large += g.fold.list.at[i].len > PIECE;
+    assert_int_equal(large, PIECES);
+    got_done(&g);
+}
+
 static void reading_begins_at_a_checkpoint(void **state)
 {
     struct room *r = *state;
@@ -431,6 +461,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(segments_follow_each_other),
+        TEST(a_large_record_is_sealed_and_read),
         TEST(reading_begins_at_a_checkpoint),
         TEST(a_crash_loses_and_doubles_nothing),
         TEST(what_is_old_is_exported_and_still_read),

@@ -16,7 +16,7 @@
 #include "base/str.h"
 #include "store/store.h"
 
-enum { SEGMENT_VERSION = 1, SEGMENT_LINE_MAX = STORE_VALUE_MAX + 4096 };
+enum { SEGMENT_VERSION = 1, SEGMENT_LINE_MAX = STORE_RECORD_MAX + 4096 };
 
 /* What the records of a segment begin from. */
 enum segment_base {

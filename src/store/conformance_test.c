@@ -214,7 +214,9 @@ static void counts_and_sizes_are_bounded(void **state)
     struct store *s = ((struct fixture *)*state)->store;
     CLEANUP(mem) struct store_op *ops = mem_zarray(STORE_OPS_MAX + 1, sizeof *ops);
     CLEANUP(mem) struct store_guard *guards = mem_zarray(STORE_GUARDS_MAX + 1, sizeof *guards);
-    CLEANUP(mem) char *names = mem_alloc((STORE_GUARDS_MAX + 1) * 16), *large = mem_zalloc(STORE_VALUE_MAX + 1);
+    CLEANUP(mem)
+    char *names = mem_alloc((STORE_GUARDS_MAX + 1) * 16), *large = mem_zalloc(STORE_VALUE_MAX + 1),
+         *huge = mem_zalloc(STORE_RECORD_MAX + 1);
     for (size_t i = 0; i <= STORE_GUARDS_MAX; i++) {
         guards[i].key = names + 16 * i;
         (void)snprintf(names + 16 * i, 16, "key/%06zu", i);
@@ -230,7 +232,7 @@ static void counts_and_sizes_are_bounded(void **state)
     });
     refuse(s, "record",
            &(struct store_txn){
-               .record = {large, STORE_VALUE_MAX + 1}
+               .record = {huge, STORE_RECORD_MAX + 1}
     });
     refuse(s, "twice", &(struct store_txn){OPS(PUT("a", "1"), PUT("b", "1"), PUT("a", "2"))});
     refuse(s, "twice", &(struct store_txn){OPS(PUT("a", "1"), DROP("a"))});
@@ -449,6 +451,29 @@ static void records_are_numbered_and_chained(void **state)
     store_close(other);
 }
 
+static int visit_record_bytes(void *ctx, const struct store_record *record)
+{
+    const struct bytes *want = ctx;
+    assert_int_equal(record->record.len, want->len);
+    assert_memory_equal(record->record.at, want->at, want->len);
+    return 7;
+}
+
+/* A transaction of many values has a record of them all. */
+static void records_may_be_larger_than_values(void **state)
+{
+    struct fixture *f = *state;
+    struct bytes large = {.len = 2 * STORE_VALUE_MAX + 1};
+    CLEANUP(mem) char *text = mem_alloc(large.len);
+    memset(text, 'r', large.len);
+    large.at = text;
+    assert_int_equal(COMMIT(f->store, OPS(PUT("a", "1")), .record = large).rc, 0);
+    for (int turn = 0; turn < 2; turn++) {
+        assert_int_equal(store_log(f->store, 1, visit_record_bytes, &large, NULL), 7);
+        f->store = f->kind->restart(f->store, f->dir);
+    }
+}
+
 static void trimmed_records_are_gone_and_the_chain_goes_on(void **state)
 {
     struct fixture *f = *state;
@@ -613,6 +638,7 @@ int main(void)
         cmocka_unit_test(history_knows_what_was_before),
         cmocka_unit_test(compaction_forgets_the_past_only),
         cmocka_unit_test(records_are_numbered_and_chained),
+        cmocka_unit_test(records_may_be_larger_than_values),
         cmocka_unit_test(trimmed_records_are_gone_and_the_chain_goes_on),
         cmocka_unit_test(the_log_can_be_read_beside),
         cmocka_unit_test(a_visitor_ends_its_walk),

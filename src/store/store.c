@@ -89,11 +89,11 @@ static int twice_check(const struct store_txn *txn, struct berth_err *err)
     return rc;
 }
 
-static int value_check(const char *of, const struct bytes *value, struct berth_err *err)
+static int length_check(const char *of, const struct bytes *value, size_t max, struct berth_err *err)
 {
     assert(value->at || value->len == 0);
-    if (value->len > STORE_VALUE_MAX)
-        return err_set(err, EINVAL, "%s has %zu bytes; at most %d are possible", of, value->len, STORE_VALUE_MAX);
+    if (value->len > max)
+        return err_set(err, EINVAL, "%s has %zu bytes; at most %zu are possible", of, value->len, max);
     return 0;
 }
 
@@ -105,13 +105,13 @@ static int txn_check(const struct store_txn *txn, size_t *ret_bytes, struct bert
     if (txn->guards_len > STORE_GUARDS_MAX)
         return err_set(err, EINVAL, "a transaction rests on %zu keys; at most %d are possible", txn->guards_len,
                        STORE_GUARDS_MAX);
-    int rc = value_check("the record", &txn->record, err);
+    int rc = length_check("the record", &txn->record, STORE_RECORD_MAX, err);
     for (size_t i = 0; i < txn->guards_len && rc == 0; i++)
         rc = key_check(txn->guards[i].key, err);
     for (size_t i = 0; i < txn->ops_len && rc == 0; i++) {
         rc = key_check(txn->ops[i].key, err);
         if (rc == 0 && !txn->ops[i].gone)
-            rc = value_check(txn->ops[i].key, &txn->ops[i].value, err);
+            rc = length_check(txn->ops[i].key, &txn->ops[i].value, STORE_VALUE_MAX, err);
     }
     if (rc == 0)
         rc = twice_check(txn, err);

@@ -22,7 +22,8 @@
 enum {
     STORE_KEY_MAX = 512, /* bytes of a key: printable ASCII without spaces */
     STORE_VALUE_MAX = 8 * 1024 * 1024,
-    STORE_OPS_MAX = 65536, /* of one transaction; a gang is one */
+    STORE_RECORD_MAX = 64 * 1024 * 1024, /* it tells the values of a whole transaction once more */
+    STORE_OPS_MAX = 65536,               /* of one transaction; a gang is one */
     STORE_GUARDS_MAX = 131072,
     STORE_TXN_BYTES_MAX = 128 * 1024 * 1024,   /* of one transaction: keys, values and record */
     STORE_QUEUE_MAX = 16384,                   /* transactions submitted and not yet done; beyond it -ENOBUFS */
