@@ -482,7 +482,7 @@ static void a_store_whose_work_names_too_many_resources_is_loaded(void **state)
         {"nodes/n1",        "{\"id\":\"n1\",\"allocatable\":{\"cpu\":4,\"pods\":9,%s,\"another\":1}}"                     },
         {"groups/lab",      "{\"id\":\"lab\",\"quota\":{\"limits\":{\"gpu\":1,\"third\":2},\"guarantees\":{\"third\":1}}}"},
         {"users/alice",     "{\"id\":\"alice\",\"role\":\"user\",\"group\":\"lab\"}"                                      },
-        {"volumes/v.alice", "{\"id\":\"v.alice\",\"owner\":\"alice\",\"driver\":\"odd\"}"                  },
+        {"volumes/v.alice", "{\"id\":\"v.alice\",\"owner\":\"alice\",\"driver\":\"odd\"}"                                 },
         {"instances/1",     "{\"id\":1,\"workload\":1,\"node\":\"n1\",\"state\":\"running\",\"of\":1,"
                         "\"usage\":{\"fourth\":{\"used\":1}}}"                                     },
     };
