@@ -175,6 +175,14 @@ int pid_namespace_join(const char *file, const char *shim, struct berth_err *err
     }
 }
 
+void pid_namespace_leave(void)
+{
+    CLEANUP(close_fd) int own = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+
+    if (own >= 0)
+        (void)setns(own, CLONE_NEWPID);
+}
+
 /* ---- its first process ----------------------------------------------------------------------------------------------- */
 
 int pid_namespace_hold(const char *file)

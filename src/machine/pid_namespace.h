@@ -20,6 +20,9 @@ int pid_namespace_check(void);
  * descriptor: while it is open, here or in a fork, the namespace lives. */
 int pid_namespace_join(const char *file, const char *shim, struct berth_err *err);
 
+/* What this process forks from here on is in its own namespace again. */
+void pid_namespace_leave(void);
+
 /* Of the first process of a namespace, whose lock is its standard input: returns when no shim needs it any more. */
 int pid_namespace_hold(const char *file);
 

@@ -144,19 +144,32 @@ static int prepare(struct shim *s, const char *dir, struct berth_err *err)
     for (int fd = SHIM_STATUS_FD; fd < SHIM_SOCKETS_FD + (int)s->spec.launch.sockets_len; fd++)
         if (fcntl(fd, F_SETFD, FD_CLOEXEC))
             return err_set(err, errno, "descriptor %d of the shim is missing", fd);
-    if (s->spec.launch.pid_namespace) { /* before it is a reaper: the first process is not its child */
-        s->pid_namespace = pid_namespace_join(s->spec.launch.pid_namespace, s->spec.launch.shim, err);
-        if (s->pid_namespace < 0)
-            return s->pid_namespace;
-    }
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1))
-        return err_set(err, errno, "cannot become the reaper of the instance: %s", strerror(errno));
     return pipes_make(s, err);
+}
+
+/* Only the instance is forked into its PID namespace: the shim's later forks, and the leak check of sanitized builds, need the
+ * shim's own. */
+static int spawn(struct shim *s, struct berth_err *err)
+{
+    const struct launch *l = &s->spec.launch;
+    int rc = 0;
+
+    if (l->pid_namespace) { /* before the shim is a reaper: the namespace's first process must not become its child */
+        s->pid_namespace = pid_namespace_join(l->pid_namespace, l->shim, err);
+        rc = s->pid_namespace < 0 ? s->pid_namespace : 0;
+    }
+    if (rc == 0 && prctl(PR_SET_CHILD_SUBREAPER, 1))
+        rc = err_set(err, errno, "cannot become the reaper of the instance: %s", strerror(errno));
+    if (rc == 0)
+        rc = l->runtime ? container_start(s, err) : instance_start(s, err);
+    if (l->pid_namespace)
+        pid_namespace_leave();
+    return rc;
 }
 
 static int start(struct shim *s, struct berth_err *err)
 {
-    int rc = s->spec.launch.runtime ? container_start(s, err) : instance_start(s, err);
+    int rc = spawn(s, err);
 
     if (rc)
         return rc;
