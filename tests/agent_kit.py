@@ -117,7 +117,7 @@ class Process:
 
 
 def tell_crashes():
-    """Prints the programs that ended by a signal of a crash: tools/retry.py does not retry a test that prints one."""
+    """Prints the programs that ended by a signal of a crash: tools/test fails a test that prints one, and does not retry it."""
     for one in Process.started:
         if one.process.poll() in CRASHES:
             print(f"# crash: {one.words[0]} ended with {one.process.returncode}: {one.log[-3:]}", flush=True)
@@ -358,8 +358,7 @@ def main():
             for line in traceback.format_exc().splitlines():
                 print(f"# {line}", flush=True)
     print(f"1..{len(wanted)}")
-    if failed:
-        tell_crashes()
+    tell_crashes()
     sys.exit(1 if failed else 0)
 
 

@@ -42,7 +42,7 @@ needs_networks() {
     exit 77
 }
 
-# kit_ended STATUS: prints a line if that is the status of a crash. tools/retry.py does not retry a test that prints one.
+# kit_ended STATUS: prints a line if that is the status of a crash. tools/test fails a test that prints one, and does not retry it.
 kit_ended() {
     case $1 in
     132 | 134 | 135 | 136 | 139) echo "# crash: a process ended with status $1" ;;

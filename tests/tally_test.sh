@@ -272,6 +272,13 @@ END
     [ "${#rows[@]}" = 17 ]
 }
 
+# A process that crashes behind the last case fails its test, although each case passed.
+a_crash_fails_the_test() {
+    printf '%s\n' 'echo 1..1; echo "ok 1 - a"; echo "# crash: berthd ended with -6"' >"$work/a.sh"
+    fake_folder a
+    tally fails && tells '    a process crashed'
+}
+
 # A test of these names is not retried, whatever it waits for.
 names_that_are_never_retried() {
     local name names=(hostile_jobs_test permissions_test properties_test days_test crash_test journal_test replay_test seeds_test plants_check)
@@ -416,6 +423,7 @@ check "a test that fails again has failed" fails_again_is_failed
 check "without a marker nothing is retried" no_marker_no_retry
 check "an unknown marker is told" an_unknown_marker_is_told
 check "defects are never retried" defects_are_never_retried
+check "a crash of any process fails the test" a_crash_fails_the_test
 check "some tests are never retried" names_that_are_never_retried
 check "passed cases do not prevent a retry" passed_cases_do_not_count
 check "at most three tests are unstable" at_most_three
