@@ -149,7 +149,8 @@ static void ask(struct kube_lease *l, const char *method, const char *path, cons
         .body_len = body ? strlen(body) : 0,
         .rank = KUBE_URGENT,
         .tries_max = 1,
-        .timeout_ns = l->config.deadline_ns, /* an answer that takes longer renews nothing */
+        .timeout_ns =
+            l->config.deadline_ns / 2, /* one request that hangs leaves time for another before the deadline */
         .done = done,
         .ctx = l,
     };

@@ -18,6 +18,7 @@ struct keeper {
     json_t *lease;
     unsigned version, writes;
     bool deaf;                   /* keeps every request for ever */
+    unsigned hangs;              /* keeps so many further requests for ever, without effect */
     bool nowhere;                /* it has no such namespace */
     bool forgetful;              /* does what is asked and loses the answer to the next write */
     bool late;                   /* does what is asked and keeps the answer to each write for late_answer() */
@@ -63,6 +64,10 @@ static void handle(void *ctx, struct http_exchange *x)
     assert_string_equal(http_path(x), posts ? PATH : PATH "/berth");
     if (k->deaf)
         return;
+    if (k->hangs > 0) {
+        k->hangs--;
+        return;
+    }
     if (posts && k->nowhere) {
         k->writes++;
         fake_answer(x, 404, "{\"kind\":\"Status\",\"message\":\"no such namespace\"}");
@@ -366,6 +371,34 @@ static void late_answers_count(void **state)
     in_pace(late_answers_count_scene);
 }
 
+/* A renewal hangs: the leader sends another in time. A second one that hangs ends its lead. */
+static bool a_request_hangs_scene(void)
+{
+    CLEANUP(keeper) struct keeper k = {0};
+    struct pace p = {0};
+    fake_start(&k.f, (struct http_config){.handle = handle});
+    CLEANUP(runner) struct runner a = {0};
+    runner_start_with(&a, &k, "a", 4, INT64_C(3000) * KIT_MS);
+    if (!PACED_UNTIL(&p, &k.f.kit, a.began == 1))
+        return false;
+    unsigned writes = k.writes;
+    k.hangs = 1;
+    if (!PACED_UNTIL(&p, &k.f.kit, k.hangs == 0 && k.writes > writes))
+        return false;
+    assert_int_equal(a.ended, 0);
+    assert_true(kube_lease_leads(a.lease));
+    k.hangs = 2;
+    bool paced = PACED_UNTIL(&p, &k.f.kit, a.ended == 1);
+    assert_int_equal(a.began, 1);
+    return paced;
+}
+
+static void a_request_hangs(void **state)
+{
+    (void)state;
+    in_pace(a_request_hangs_scene);
+}
+
 static void released_without_leading(void **state)
 {
     CLEANUP(keeper) struct keeper k = {.deaf = true};
@@ -395,10 +428,11 @@ static void no_namespace(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_leads),     cmocka_unit_test(one_follows),
-        cmocka_unit_test(nobody_hears),  cmocka_unit_test(another_took_it),
-        cmocka_unit_test(a_lost_answer), cmocka_unit_test(released_without_leading),
-        cmocka_unit_test(no_namespace),  cmocka_unit_test(late_answers_count),
+        cmocka_unit_test(one_leads),       cmocka_unit_test(one_follows),
+        cmocka_unit_test(nobody_hears),    cmocka_unit_test(another_took_it),
+        cmocka_unit_test(a_lost_answer),   cmocka_unit_test(released_without_leading),
+        cmocka_unit_test(no_namespace),    cmocka_unit_test(late_answers_count),
+        cmocka_unit_test(a_request_hangs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
