@@ -271,6 +271,8 @@ def limits_hold():
             return status if status["state"] == "failed" or "memory" in status.get("unenforced", []) else None
         if wait_for("the limit shows", seen)["state"] == "failed":
             assert "memory" in c.berth("describe", "job", hog)
+            assert c.get(f"/v1/jobs/{hog}")["status"]["outcome"] == "out-of-memory"
+            assert "out-of-memory" in c.berth("jobs", "--over"), c.berth("jobs", "--over")
         bomb = c.job(["/bin/sh", "-c", "for i in $(seq 200); do sleep 600 & done; wait"], limits={"pids": 30}, retries=0)
         (agent,) = c.agents.values()
         wait_for("it has begun", lambda: len(agent.processes()) >= 20 or c.state("jobs", bomb) != "pending")

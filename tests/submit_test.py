@@ -204,8 +204,9 @@ def dependencies_hold_and_release():
     berth("job", "release", first)
     over(first)
     over(after)
-    assert C.state("jobs", never) not in ("running", "ended"), C.get(f"/v1/jobs/{never}")
-    berth("job", "cancel", never)
+    C.wait_state("jobs", never, "failed")
+    _, err = berth("job", "cancel", never, code=6)
+    assert "has ended already: failed" in err, err
     bad = submit("--retries", "0", "--", "false")
     C.wait_state("jobs", bad, "failed")
     over(submit("--after-failed", bad, "--", "true"))

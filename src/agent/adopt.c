@@ -28,6 +28,8 @@ static void adopt_ended(struct run *r)
     struct node_outcome outcome = {.end = NODE_FAILED, .exit = -1};
     char text[LAUNCH_TEXT_MAX] = "";
     int code = -1, rc = launch_exit(r->agent->place, r->id, &code, text);
+    (void)cgroup_usage(r->agent->cgroups, r->group, &r->used); /* while its group is still there */
+    r->oom_killed = r->used.oom_kills > 0;
     if (compose_clear(r) < 0) { /* it is over when nothing of it is left, not before */
         node_found(r->agent->node, r->id, r->config, &(struct node_start){0});
         run_reap(r);
@@ -37,11 +39,13 @@ static void adopt_ended(struct run *r)
     if (rc == 0 && code >= 0) {
         outcome.end = code == 0 && !text[0] ? NODE_ENDED : NODE_FAILED;
         outcome.exit = code;
+        outcome.oom_killed = outcome.end == NODE_FAILED && r->oom_killed;
     }
     outcome.text = text[0]                     ? text
                    : outcome.end == NODE_ENDED ? NULL
-                   : rc == 0 && code >= 0      ? "it failed while the agent was away"
-                                               : "the machine or its shim went down while it ran";
+                   : outcome.oom_killed ? "it used more memory than its limit, and was killed while the agent was away"
+                   : rc == 0 && code >= 0 ? "it failed while the agent was away"
+                                          : "the machine or its shim went down while it ran";
     node_found_over(r->agent->node, r->id, &outcome);
     if (r->net.in + r->net.out > 0)
         node_spent(r->agent->node, r->id, "traffic", r->net.in + r->net.out);

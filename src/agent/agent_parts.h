@@ -83,6 +83,7 @@ struct run {
     char over[CGROUP_LIST_MAX];           /* without GPUs and the disk */
     bool gpu_over, disk_over;
     char killed[LAUNCH_TEXT_MAX]; /* why the agent itself ended it; "": it did not */
+    bool oom_killed;              /* a process of it was killed for using more memory than its limit */
     struct cgroup_usage used;     /* at the last look */
     int64_t used_ns;
     bool counted;          /* what it sends and receives is */

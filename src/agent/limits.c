@@ -307,6 +307,7 @@ static void judge(struct run *r, const struct limits *l, const struct cgroup_usa
     limit_watch_look(&r->limits, samples, len, &verdict);
     memcpy(r->over, verdict.over, sizeof r->over);
     limits_trouble(r);
+    r->oom_killed = r->oom_killed || (verdict.act == LIMIT_KILL && verdict.memory);
     if (verdict.act == LIMIT_KILL)
         limits_stop(r, verdict.text, true);
     if (!s->look.spent)

@@ -91,7 +91,10 @@ uint16_t run_port(const struct run *r, const char *endpoint)
 
 static void over(struct run *r, enum node_end end, int exit, const char *text)
 {
-    struct node_outcome outcome = {.end = end, .exit = exit, .text = text && *text ? text : NULL};
+    struct node_outcome outcome = {.end = end,
+                                   .exit = exit,
+                                   .text = text && *text ? text : NULL,
+                                   .oom_killed = end == NODE_FAILED && r->oom_killed};
     r->phase = RUN_OVER;
     claims_release(r->agent->claims, r->id);
     port_guard_drop(r->agent->guard, r->id);
@@ -112,12 +115,13 @@ static void over_by_exit(struct run *r)
     else if (r->exit < 0)
         over(r, NODE_FAILED, -1, "its shim ended without a word; nobody knows how it went");
     else if (r->exit > 128) {
-        bool oom = r->exit == 128 + SIGKILL && r->used.oom_kills > 0;
+        bool oom = r->exit == 128 + SIGKILL && r->oom_killed;
         (void)snprintf(text, sizeof text, oom ? "killed: it used more memory than its limit" : "killed by SIG%s",
                        sigabbrev_np(r->exit - 128) ? sigabbrev_np(r->exit - 128) : "?");
         over(r, NODE_FAILED, r->exit, text);
     } else {
-        (void)snprintf(text, sizeof text, "exit code %d", r->exit);
+        (void)snprintf(text, sizeof text, "exit code %d%s", r->exit,
+                       r->oom_killed ? "; a process of it was killed for using more memory than its limit" : "");
         over(r, NODE_FAILED, r->exit, text);
     }
 }
@@ -130,6 +134,7 @@ static void reap_work(void *ctx)
     if (launch_exit(r->agent->place, r->id, &r->exit, r->exit_text) < 0)
         r->exit = -1;
     (void)cgroup_usage(r->agent->cgroups, r->group, &r->used);
+    r->oom_killed = r->oom_killed || r->used.oom_kills > 0;
     r->rc = compose_clear(r);
 }
 

@@ -165,7 +165,7 @@ static const struct column app_columns[] = {
 static const struct column job_columns[] = {
     COLUMN("ID", "id", .flags = TABLE_RIGHT),
     COLUMN("NAME", "name", .flags = TABLE_WRAP),
-    COLUMN("STATE", "status.state", .form = COLUMN_STATE),
+    COLUMN("STATE", "status.outcome|status.state", .form = COLUMN_STATE),
     COLUMN("RUNNING", "status.running", .form = COLUMN_PART, .of = "status.replicas", .flags = TABLE_RIGHT),
     COLUMN("ENDED", "status.ended", .flags = TABLE_RIGHT, .wide = true),
     COLUMN("DONE", "status.progress", .form = COLUMN_MILLI, .flags = TABLE_RIGHT),
@@ -194,6 +194,7 @@ static const struct column instance_columns[] = {
     COLUMN("NODE", "node"),
     COLUMN("STATE", "state", .form = COLUMN_STATE),
     COLUMN("READY", "ready", .form = COLUMN_YES),
+    COLUMN("OUTCOME", "outcome", .form = COLUMN_STATE, .wide = true),
     COLUMN("DONE", "progress", .form = COLUMN_MILLI, .flags = TABLE_RIGHT, .wide = true),
     COLUMN("NOTE", "note", .flags = TABLE_WRAP, .wide = true),
     COLUMN("GPUS", "gpus", .form = COLUMN_WORDS, .wide = true),

@@ -217,8 +217,8 @@ static bool text_is(const json_t *object, const char *path, const char *want)
 static bool passes(const struct follow *f, const json_t *object)
 {
     return text_is(object, "owner", f->owner) && text_is(object, "group", f->group) &&
-           text_is(object, "status.state|state", f->state) && text_is(object, "node", f->node) &&
-           text_is(object, "workload", f->workload);
+           (text_is(object, "status.state|state", f->state) || text_is(object, "status.outcome", f->state)) &&
+           text_is(object, "node", f->node) && text_is(object, "workload", f->workload);
 }
 
 /* The cells of a row as one text; the age would differ every time. */

@@ -311,18 +311,20 @@ static int code_find(const json_t *status)
 static int outcome(const struct following *f, const json_t *object)
 {
     const json_t *status = json_object_get(object, "status");
-    const char *state = json_string_value(json_object_get(status, "state"));
+    const char *word = status_word(status);
     const char *error = json_string_value(json_object_get(object, "error"));
+    bool cancelled = json_is_true(json_object_get(object, "cancelled")); /* also of one that was preempted */
 
-    if (f->cancelled) {
+    if (f->cancelled && cancelled) {
         (void)fprintf(f->api->cli->err, "job/%s cancelled\n", f->id);
         return CODE_INTERRUPTED;
     }
-    if (json_is_true(json_object_get(object, "cancelled")))
-        return cli_fail(f->api->cli, EXIT_FAILED, "job/%s was cancelled", f->id);
-    if (strcmp(state, "ended") == 0)
+    if (!cancelled && (strcmp(word, "succeeded") == 0 || strcmp(word, "ended") == 0))
         return EXIT_OK;
-    (void)cli_fail(f->api->cli, EXIT_FAILED, "job/%s %s%s%s", f->id, state, error ? ": " : "", error ? error : "");
+    if (cancelled)
+        return cli_fail(f->api->cli, EXIT_FAILED, "job/%s was %s%s%s", f->id,
+                        strcmp(word, "ended") == 0 ? "cancelled" : word, error ? ": " : "", error ? error : "");
+    (void)cli_fail(f->api->cli, EXIT_FAILED, "job/%s %s%s%s", f->id, word, error ? ": " : "", error ? error : "");
     return code_find(status);
 }
 

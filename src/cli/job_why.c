@@ -9,6 +9,7 @@
 #include "cli/listing.h"
 #include "cli/output.h"
 #include "cli/show.h"
+#include "cli/status_line.h"
 
 static const char *member(const json_t *object, const char *key)
 {
@@ -30,14 +31,34 @@ int job_why_get(struct api *a, const char *id, bool suggest, json_t **ret, struc
     return rc;
 }
 
+/* "is " before "running". */
+static const char *state_verb(const char *state)
+{
+    static const struct {
+        const char *state, *verb;
+    } rows[] = {
+        {"ended",         "has "       },
+        {"succeeded",     "has "       },
+        {"failed",        "has "       },
+        {"timed-out",     "has "       },
+        {"cancelled",     "was "       },
+        {"preempted",     "was "       },
+        {"out-of-memory", "has ended: "},
+        {"node-lost",     "has ended: "},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (strcmp(rows[i].state, state) == 0)
+            return rows[i].verb;
+    return "is ";
+}
+
 static void heading_print(const struct cli *cli, const json_t *why, int64_t now_ns)
 {
     char id[ID_TEXT_MAX], when[WHEN_TEXT_MAX], asked[128];
-    const char *name = member(why, "name"), *state = member(why, "state");
+    const char *name = member(why, "name"), *state = status_word(why);
 
-    bool over = strcmp(state, "ended") == 0 || strcmp(state, "failed") == 0;
-    fprintf(cli->out, "%sjob %s%s%s%s%s %s %s%s%s", cli_paint(cli, COLOR_BOLD), object_id(why, id),
-            cli_paint(cli, COLOR_NONE), *name ? " (" : "", name, *name ? ")" : "", over ? "has" : "is",
+    fprintf(cli->out, "%sjob %s%s%s%s%s %s%s%s%s", cli_paint(cli, COLOR_BOLD), object_id(why, id),
+            cli_paint(cli, COLOR_NONE), *name ? " (" : "", name, *name ? ")" : "", state_verb(state),
             cli_paint(cli, state_color(state)), state, cli_paint(cli, COLOR_NONE));
     fprintf(cli->out, "; it asks for %s", asked_text(json_object_get(why, "asked"), asked, sizeof asked));
     when_text(json_object_get(why, "created"), now_ns, when);

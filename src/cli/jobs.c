@@ -10,6 +10,7 @@
 #include "cli/listing.h"
 #include "cli/output.h"
 #include "cli/show.h"
+#include "cli/status_line.h"
 #include "cli/table.h"
 #include "cli/task_rows.h"
 #include "wire/document.h"
@@ -37,8 +38,7 @@ static const char *member(const json_t *object, const char *key)
 
 static bool is_over(const json_t *job)
 {
-    const char *state = json_string_value(value_at(job, "status.state"));
-    return state && (strcmp(state, "ended") == 0 || strcmp(state, "failed") == 0 || strcmp(state, "cancelled") == 0);
+    return status_is_over(json_object_get(job, "status"));
 }
 
 int jobs_read(struct api *a, const char *owner, bool over, json_t **ret)
@@ -128,11 +128,10 @@ static void progress_cell(struct table *table, size_t column, const json_t *job,
 
 static void job_row(struct table *table, const json_t *job, const json_t *standing, int64_t now_ns, bool bar)
 {
-    const char *state = json_string_value(value_at(job, "status.state"));
+    const char *state = status_word(json_object_get(job, "status"));
     char id[ID_TEXT_MAX], when[WHEN_TEXT_MAX], why[64];
     int64_t left_s;
 
-    state = state ? state : "";
     table_row(table);
     table_cell(table, 0, COLOR_BOLD, "%s", object_id(job, id));
     table_cell(table, 1, COLOR_NONE, "%s", member(job, "name"));

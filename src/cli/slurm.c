@@ -26,8 +26,9 @@ static const struct option squeue_options[] = {
     OPTION_TEXT_ROW("user", 'u', squeue_values, user, "USER", "Only jobs of this user."),
     OPTION_FLAG_ROW("me", 0, squeue_values, me, "Only your own."),
     OPTION_TEXT_ROW("jobs", 'j', squeue_values, jobs, "LIST", "Only these, also when they are over."),
-    OPTION_TEXT_ROW("states", 't', squeue_values, states, "LIST",
-                    "Only in these states: PD, R, CG, CD, F, CA, or all; those that are not over if not given."),
+    OPTION_TEXT_ROW(
+        "states", 't', squeue_values, states, "LIST",
+        "Only in these states: PD, R, CG, CD, F, CA, TO, OOM, NF, PR, or all; those that are not over if not given."),
     OPTION_TEXT_ROW("partition", 'p', squeue_values, partition, "QUEUE", "Only of this queue."),
     OPTION_TEXT_ROW("name", 'n', squeue_values, name, "NAME", "Only of this name."),
     OPTION_FLAG_ROW("noheader", 'h', squeue_values, headless, "No header."),
@@ -39,24 +40,29 @@ static const struct state_word {
     const char *berth, *code, *word;
     bool over;
 } state_words[] = {
-    {"pending",     "PD", "PENDING",     false},
-    {"held",        "PD", "PENDING",     false},
-    {"suspended",   "PD", "PENDING",     false},
-    {"waiting",     "PD", "PENDING",     false},
-    {"backing-off", "PD", "PENDING",     false},
-    {"starting",    "CF", "CONFIGURING", false},
-    {"partial",     "R",  "RUNNING",     false},
-    {"running",     "R",  "RUNNING",     false},
-    {"stopping",    "CG", "COMPLETING",  false},
-    {"ended",       "CD", "COMPLETED",   true },
-    {"failed",      "F",  "FAILED",      true },
-    {"cancelled",   "CA", "CANCELLED",   true },
+    {"pending",       "PD",  "PENDING",       false},
+    {"held",          "PD",  "PENDING",       false},
+    {"suspended",     "PD",  "PENDING",       false},
+    {"waiting",       "PD",  "PENDING",       false},
+    {"backing-off",   "PD",  "PENDING",       false},
+    {"starting",      "CF",  "CONFIGURING",   false},
+    {"partial",       "R",   "RUNNING",       false},
+    {"running",       "R",   "RUNNING",       false},
+    {"stopping",      "CG",  "COMPLETING",    false},
+    {"ended",         "CD",  "COMPLETED",     true },
+    {"succeeded",     "CD",  "COMPLETED",     true },
+    {"failed",        "F",   "FAILED",        true },
+    {"cancelled",     "CA",  "CANCELLED",     true },
+    {"timed-out",     "TO",  "TIMEOUT",       true },
+    {"out-of-memory", "OOM", "OUT_OF_MEMORY", true },
+    {"node-lost",     "NF",  "NODE_FAIL",     true },
+    {"preempted",     "PR",  "PREEMPTED",     true },
 };
 
 static const struct state_word *state_word(const json_t *job)
 {
     static const struct state_word other = {"", "?", "UNKNOWN", false};
-    const char *state = json_string_value(value_at(job, "status.state"));
+    const char *state = json_string_value(value_at(job, "status.outcome|status.state"));
 
     if (state && strcmp(state, "ended") == 0 && json_is_true(json_object_get(job, "cancelled")))
         state = "cancelled";
@@ -306,6 +312,22 @@ static int job_cancel_one(struct api *a, const char *id)
     return object_do(a, &target, &act, NULL);
 }
 
+/* One of many that were listed: a job that has ended meanwhile needs no cancellation. */
+static int job_cancel_listed(struct api *a, const char *id)
+{
+    CLEANUP(api_answer) struct api_answer answer = {0};
+    CLEANUP(str) struct str path = {0};
+    struct target target = {collection_find("job"), id};
+    struct api_trouble trouble = {0};
+
+    object_path(&path, &target);
+    str_add(&path, "/cancel");
+    int rc = api_try(a, &(struct api_request){.method = "POST", .path = str_text(&path)}, &answer, &trouble);
+    if (rc == EXIT_OK)
+        object_tell(a->cli, "job", id, "cancelled", false);
+    return rc == EXIT_OK || trouble.status == 409 ? EXIT_OK : object_trouble(a, &target, &trouble);
+}
+
 static int scancel_all(struct api *a, const struct scancel_values *v)
 {
     CLEANUP(json) json_t *items = NULL;
@@ -325,7 +347,7 @@ static int scancel_all(struct api *a, const struct scancel_values *v)
     {
         if (!job_wanted(&wanted, job) || state_word(job)->over)
             continue;
-        int failed = job_cancel_one(a, object_id(job, id));
+        int failed = job_cancel_listed(a, object_id(job, id));
         rc = rc == EXIT_OK ? failed : rc;
     }
     return rc;

@@ -90,7 +90,7 @@ static json_t *states_count(const json_t *items)
 
     json_array_foreach(items, i, item)
     {
-        const char *state = json_string_value(value_at(item, "status.state|state"));
+        const char *state = json_string_value(value_at(item, "status.outcome|status.state|state"));
         const char *key = state ? state : "unknown";
         json_object_set_new(counts, key, json_integer(1 + json_integer_value(json_object_get(counts, key))));
     }

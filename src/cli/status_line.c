@@ -72,6 +72,13 @@ static bool is_one_of(const char *state, const char *const *states)
     return false;
 }
 
+const char *status_word(const json_t *status)
+{
+    const char *state = json_string_value(json_object_get(status, "state"));
+    const char *outcome = json_string_value(json_object_get(status, "outcome")); /* an earlier daemon has none */
+    return outcome ? outcome : state ? state : "?";
+}
+
 bool status_is_over(const json_t *status)
 {
     static const char *const final[] = {"ended", "failed", "cancelled", NULL};

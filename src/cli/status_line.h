@@ -18,5 +18,7 @@ void status_line_show(struct status_line *l, const char *text);
 /* Removes it from the terminal; the next draw brings it back. */
 void status_line_end(struct status_line *l);
 
+/* How it ended ("timed-out"), or else its state; "?" of nothing. */
+const char *status_word(const json_t *status);
 /* Nothing more will come of it by itself: ended, failed or cancelled. */
 bool status_is_over(const json_t *status);

@@ -147,9 +147,10 @@ static void nodes_rows(const json_t *nodes, const json_t *instances, const json_
         json_array_foreach(instances, j, instance)
         {
             const char *on = json_string_value(json_object_get(instance, "node"));
+            const char *state = json_string_value(json_object_get(instance, "state"));
             if (!on || strcmp(on, row.name) != 0)
                 continue;
-            seen++;
+            seen += !state || strcmp(state, "ended") != 0; /* the node counts no ended ones either */
             for (size_t r = 0; r < SHOWN && is_active(instance); r++) {
                 int64_t amount = asked_of(asked, instance, r);
                 row.asked[r] += amount > 0 ? amount : 0;

@@ -25,10 +25,11 @@ static bool is_ready(const json_t *status)
 static int outcome(const struct cli *cli, const struct target *t, const json_t *object)
 {
     const json_t *status = json_object_get(object, "status");
-    const char *state = json_string_value(json_object_get(status, "state"));
+    const char *state = json_string_value(json_object_get(status, "state")), *word = status_word(status);
     const char *error = json_string_value(json_object_get(object, "error"));
-    bool cancelled = json_is_true(json_object_get(object, "cancelled")); /* no state of its own */
-    fprintf(cli->out, "%s/%s %s\n", t->collection->kind, t->id, cancelled ? "cancelled" : state);
+    bool cancelled = json_is_true(json_object_get(object, "cancelled")); /* an earlier daemon has no outcome */
+    fprintf(cli->out, "%s/%s %s\n", t->collection->kind, t->id,
+            cancelled && strcmp(word, "ended") == 0 ? "cancelled" : word);
     if (!cancelled && (!status_is_over(status) || strcmp(state, "ended") == 0))
         return EXIT_OK;
     if (error)

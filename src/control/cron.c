@@ -9,6 +9,7 @@
 #include "control/commit.h"
 #include "control/control_parts.h"
 #include "control/cron_time.h"
+#include "control/outcome.h"
 #include "control/work.h"
 #include "wire/document.h"
 
@@ -232,8 +233,7 @@ static void cancel_open(struct call *call, const json_t *jobs)
         json_t *doc = job && !job->work->finished_ns ? change_edit(&call->change, KIND_JOB, job->id) : NULL;
         if (!doc || job->work->failed || job->work->ended)
             continue;
-        (void)json_object_set_new(doc, "cancelled", json_true());
-        (void)json_object_set_new(doc, "error", json_string("its schedule has made the next one"));
+        outcome_put(doc, "cancelled", OUTCOME_CANCELLED, "its schedule has made the next one");
     }
 }
 

@@ -5,7 +5,7 @@
  * which looks at a job when something happened to it or its instances, and at those that wait for it. So the cluster
  * follows from each document alone, and after a crash the loop looks at all jobs that are not over.
  *
- * Outcome of a job that is over: it was cancelled, it has failed, or else it has ended well.
+ * A job that is over was cancelled, has failed, or has ended well; outcome.h tells how.
  */
 #pragma once
 
@@ -44,8 +44,8 @@ void job_task_stopped(struct change *change, const struct object *instance, enum
 /* An event of it. `by`: as above. */
 void job_tell_preempted(struct control *c, const char *workload, uint32_t ordinal, const char *node, const char *by);
 /* A task of an array has failed for good, or was stopped because it ran for too long: it stays as a record. */
-void job_task_failed(struct change *change, const struct object *instance, json_t *doc, const char *error,
-                     int64_t now_ns);
+void job_task_failed(struct change *change, const struct object *instance, json_t *doc, enum work_outcome outcome,
+                     const char *error, int64_t now_ns);
 /* "1h30m" */
 const char *duration_text(int64_t ns, struct arena *arena);
 

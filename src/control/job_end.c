@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "control/control_parts.h"
 #include "control/job.h"
+#include "control/outcome.h"
 #include "wire/document.h"
 
 const char *duration_text(int64_t ns, struct arena *arena)
@@ -45,24 +46,22 @@ static json_t *edit_open(struct change *change, const char *job)
     return doc && !is_over(doc) ? change_edit(change, KIND_JOB, job) : NULL;
 }
 
-static void end_job(struct change *change, const char *job, const char *how, const char *error)
+static void end_job(struct change *change, const char *job, const char *how, enum work_outcome outcome,
+                    const char *error)
 {
     json_t *doc = edit_open(change, job);
-    if (!doc)
-        return;
-    (void)json_object_set_new(doc, how, json_true());
-    (void)json_object_set_new(doc, "error", json_string(error));
+    if (doc)
+        outcome_put(doc, how, outcome, error);
 }
 
-void job_task_failed(struct change *change, const struct object *instance, json_t *doc, const char *error,
-                     int64_t now_ns)
+void job_task_failed(struct change *change, const struct object *instance, json_t *doc, enum work_outcome outcome,
+                     const char *error, int64_t now_ns)
 {
     char now[TIMESTAMP_MAX];
     (void)json_object_set_new(doc, "state", json_string(berth_state_name(BERTH_ENDED)));
     (void)json_object_set_new(doc, "since", json_string(timestamp_text(now_ns, now)));
     (void)json_object_set_new(doc, "ready", json_false());
-    (void)json_object_set_new(doc, "failed", json_true());
-    (void)json_object_set_new(doc, "error", json_string(error));
+    outcome_put(doc, "failed", outcome, error);
     change_put(change, KIND_INSTANCE, instance->id, json_incref(doc));
 }
 
@@ -81,20 +80,27 @@ static void attain(struct change *change, const struct object *job, const struct
         (void)json_object_set_new(doc, "attained", json_real((double)attained_ns / 1e9));
 }
 
+/* The instance is stopping; its last report finds there why it was stopped. */
+static void instance_outcome(struct change *change, const struct object *instance, enum work_outcome outcome)
+{
+    json_t *doc = change_edit(change, KIND_INSTANCE, instance->id);
+    if (doc)
+        (void)json_object_set_new(doc, "outcome", json_string(work_outcome_name(outcome)));
+}
+
 static void expired(struct change *change, const struct object *job, const struct object *instance,
                     const struct work_doc *d)
 {
     const char *error = arena_fmt(change->arena, "it ran for longer than its time limit of %s",
                                   duration_text(d->job.time_limit_ns, change->arena));
     if (!job->work->array) {
-        end_job(change, job->id, "failed", error);
+        instance_outcome(change, instance, OUTCOME_TIMED_OUT);
+        end_job(change, job->id, "failed", OUTCOME_TIMED_OUT, error);
         return;
     }
     json_t *doc = change_edit(change, KIND_INSTANCE, instance->id);
-    if (!doc)
-        return;
-    (void)json_object_set_new(doc, "failed", json_true());
-    (void)json_object_set_new(doc, "error", json_string(error));
+    if (doc)
+        outcome_put(doc, "failed", OUTCOME_TIMED_OUT, error);
 }
 
 /* What becomes of a job when an action takes a task of it; NULL: it goes on. */
@@ -137,17 +143,19 @@ void job_task_stopped(struct change *change, const struct object *instance, enum
         return;
     const char *how = ends_as(job, &d, op, cause);
     if (preempted)
+        instance_outcome(change, instance, OUTCOME_PREEMPTED);
+    if (preempted)
         notice_add(change, job, TOLD_PREEMPTED, by ? arena_fmt(change->arena, "it was stopped for job %s", by) : NULL,
                    now_ns);
     if (preempted && how)
-        end_job(change, job->id, how,
+        end_job(change, job->id, how, OUTCOME_PREEMPTED,
                 by ? arena_fmt(change->arena, "it was stopped for job %s", by) : "it was stopped for others");
     else if (preempted)
         attain(change, job, instance, now_ns);
     else if (op == BERTH_STOP)
         expired(change, job, instance, &d);
     else if (how)
-        end_job(change, job->id, how,
+        end_job(change, job->id, how, OUTCOME_NODE_LOST,
                 arena_fmt(change->arena, "its node %s was lost, and it is not to run again", instance->instance->node));
 }
 

@@ -10,6 +10,7 @@
 #include "control/control_parts.h"
 #include "control/job.h"
 #include "control/job_names.h"
+#include "control/outcome.h"
 #include "control/settings_table.h"
 #include "wire/document.h"
 
@@ -205,27 +206,27 @@ static bool marked(const struct object *job)
     return job->work->cancelled || job->work->failed || job->work->ended;
 }
 
-static void fail_one(struct looking *l, const struct object *job, const char *error)
+static void fail_one(struct looking *l, const struct object *job, enum work_outcome outcome, const char *error)
 {
     json_t *doc = marked(job) ? NULL : change_edit(&l->change, KIND_JOB, job->id);
     if (!doc || json_is_true(json_object_get(doc, "failed")))
         return;
-    (void)json_object_set_new(doc, "failed", json_true());
-    (void)json_object_set_new(doc, "error", json_string(error));
+    outcome_put(doc, "failed", outcome, error);
     if (job->work->instances_len == 0)
         set_time(doc, "finished", l->now_ns);
     tell(l, job, "Failed", error);
 }
 
-/* Of a set all fail when one does. */
+/* All jobs of a set fail when one does; after a cancelled or preempted job they share its outcome. */
 static void fail_others(struct looking *l, const struct object *job, const char *how)
 {
     uint64_t of = job->work->of;
+    enum work_outcome outcome = job->work->cancelled ? job->work->outcome : OUTCOME_FAILED;
     for (uint64_t n = of; of && n < of + ROLES_MAX; n++) {
         char number[24];
         const struct object *other = state_find(l->change.state, KIND_JOB, str_u64(n, number));
         if (other && other != job && other->work->of == of)
-            fail_one(l, other, arena_fmt(&l->arena, "job %s of its set %s", job->id, how));
+            fail_one(l, other, outcome, arena_fmt(&l->arena, "job %s of its set %s", job->id, how));
     }
 }
 
@@ -235,7 +236,7 @@ static void fail_job(struct looking *l, const struct object *job, const char *er
 {
     if (marked(job))
         return;
-    fail_one(l, job, error);
+    fail_one(l, job, OUTCOME_FAILED, error);
     fail_others(l, job, "has failed");
 }
 
@@ -265,12 +266,10 @@ static void tasks_over(struct looking *l, const struct object *job)
     for (size_t i = 0; i < len; i++)
         bad += job->work->instances[i]->instance->failed;
     json_t *doc = change_edit(&l->change, KIND_JOB, job->id);
-    (void)json_object_set_new(doc, bad ? "failed" : "ended", json_true());
-    if (bad) {
-        const char *error = arena_fmt(&l->arena, "%zu of its %zu tasks have failed", bad, len);
-        (void)json_object_set_new(doc, "error", json_string(error));
+    const char *error = bad ? arena_fmt(&l->arena, "%zu of its %zu tasks have failed", bad, len) : NULL;
+    outcome_put(doc, bad ? "failed" : "ended", outcome_of_tasks(job), error);
+    if (bad)
         tell(l, job, "Failed", error);
-    }
     set_time(doc, "finished", l->now_ns);
 }
 

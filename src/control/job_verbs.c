@@ -5,6 +5,7 @@
 #include "base/plant.h"
 #include "base/str.h"
 #include "control/job.h"
+#include "control/outcome.h"
 #include "control/work.h"
 #include "wire/document.h"
 
@@ -26,10 +27,13 @@ size_t job_set(struct call *c, const struct object *job, uint64_t **ret)
     return len;
 }
 
-/* Opens the job that the path names and lets `edit` alter it and the others of its set, those that it can. */
-static int edit_set(struct call *c, const char *verb, crud_edit_fn *edit, const void *arg)
+/* Opens the job that the path names and lets `edit` alter it and the others of its set, those that it can. `any`: it
+ * suffices that one of them can be altered. */
+static int edit_set(struct call *c, const char *verb, crud_edit_fn *edit, bool any)
 {
     const char *id = NULL;
+    struct berth_err refused = {0};
+    size_t altered = 0;
     const json_t *old = crud_open(c, KIND_JOB, c->args[0], PERMIT_MANAGE, &id);
     const struct object *job = old ? state_find(c->state, KIND_JOB, id) : NULL;
     uint64_t *all = NULL;
@@ -41,8 +45,10 @@ static int edit_set(struct call *c, const char *verb, crud_edit_fn *edit, const 
         const char *one = arena_strdup(&c->arena, str_u64(all[i], number));
         const json_t *was = change_read(&c->change, KIND_JOB, one);
         CLEANUP(json) json_t *doc = json_deep_copy(was);
-        int rc = edit(c, one, doc, arg);
-        if (rc < 0 && strcmp(one, id) != 0) { /* of the others only what can be */
+        bool named = strcmp(one, id) == 0;
+        int rc = edit(c, one, doc, NULL);
+        if (rc < 0 && (any || !named)) {
+            refused = named ? c->err : refused;
             c->err = (struct berth_err){0};
             continue;
         }
@@ -50,6 +56,11 @@ static int edit_set(struct call *c, const char *verb, crud_edit_fn *edit, const 
             rc = crud_write(c, &job_crud, one, was, take_ptr(&doc));
         if (rc < 0)
             return rc;
+        altered++;
+    }
+    if (altered == 0 && refused.code) {
+        c->err = refused;
+        return -refused.code;
     }
     crud_name(c, KIND_JOB, id, verb);
     return crud_answer(c, KIND_JOB, id, false);
@@ -96,26 +107,28 @@ static int release(struct call *c, const char *id, json_t *doc, const void *arg)
 
 int job_hold_verb(struct call *c)
 {
-    return edit_set(c, "hold", hold, NULL);
+    return edit_set(c, "hold", hold, false);
 }
 
 int job_release_verb(struct call *c)
 {
-    return edit_set(c, "release", release, NULL);
+    return edit_set(c, "release", release, false);
 }
 
 /* ---- cancel ------------------------------------------------------------------------------------------------------ */
 
-/* One of which nothing is there is over at once. */
+/* A job without instances is over at once. To cancel a cancelled job changes nothing, so that a client may ask again. */
 static int cancel(struct call *c, const char *id, json_t *doc, const void *arg)
 {
     char now[TIMESTAMP_MAX];
     const struct object *job = state_find(c->state, KIND_JOB, id);
+    enum work_outcome outcome = outcome_of_doc(doc);
     (void)arg;
-    if (json_is_true(json_object_get(doc, "failed")) || json_is_true(json_object_get(doc, "ended")) ||
-        json_is_true(json_object_get(doc, "cancelled")))
+    if (outcome == OUTCOME_CANCELLED)
         return 0;
-    (void)json_object_set_new(doc, "cancelled", json_true());
+    if (outcome)
+        return err_set(&c->err, EBUSY, "job %s has ended already: %s", id, work_outcome_name(outcome));
+    outcome_put(doc, "cancelled", OUTCOME_CANCELLED, NULL);
     if (!job || job->work->instances_len == 0)
         (void)json_object_set_new(doc, "finished", json_string(timestamp_text(c->now_ns, now)));
     return 0;
@@ -123,7 +136,7 @@ static int cancel(struct call *c, const char *id, json_t *doc, const void *arg)
 
 int job_cancel_verb(struct call *c)
 {
-    return edit_set(c, "cancel", cancel, NULL);
+    return edit_set(c, "cancel", cancel, true);
 }
 
 /* ---- requeue ----------------------------------------------------------------------------------------------------- */
@@ -170,7 +183,7 @@ static bool is_coming(struct call *c, const char *id)
 
 static int requeue(struct call *c, const char *id, json_t *doc, const void *arg)
 {
-    static const char *const over[] = {"failed", "ended", "cancelled", "error", "started", "finished"};
+    static const char *const over[] = {"failed", "ended", "cancelled", "outcome", "error", "started", "finished"};
     const struct object *job = state_find(c->state, KIND_JOB, id);
     (void)arg;
     if (is_coming(c, id))
@@ -187,5 +200,5 @@ static int requeue(struct call *c, const char *id, json_t *doc, const void *arg)
 
 int job_requeue_verb(struct call *c)
 {
-    return edit_set(c, "requeue", requeue, NULL);
+    return edit_set(c, "requeue", requeue, false);
 }

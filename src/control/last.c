@@ -1,11 +1,22 @@
 #include "control/last.h"
 
 #include "base/mem.h"
+#include "control/outcome.h"
 #include "wire/document.h"
 
 static const char *end_word(enum report_state state)
 {
     return state == REPORT_ENDED ? "ended" : state == REPORT_FAILED ? "failed" : "stopped";
+}
+
+/* OUTCOME_NONE: it was told to stop, for no reason that is an outcome. */
+static enum work_outcome outcome_of_end(const struct instance_view *v, const struct report_item *item)
+{
+    if (v->outcome)
+        return v->outcome;
+    if (item->state == REPORT_FAILED)
+        return item->words.oom_killed ? OUTCOME_OUT_OF_MEMORY : OUTCOME_FAILED;
+    return item->state == REPORT_ENDED ? OUTCOME_SUCCEEDED : OUTCOME_NONE;
 }
 
 static json_t *end_of(const struct call *c, const struct object *instance, const struct report_item *item)
@@ -15,6 +26,9 @@ static json_t *end_of(const struct call *c, const struct object *instance, const
     json_t *end =
         json_pack("{s:I, s:I, s:s, s:s, s:s}", "instance", (json_int_t)v->number, "ordinal", (json_int_t)v->ordinal,
                   "node", v->node, "state", end_word(item->state), "since", timestamp_text(c->now_ns, since));
+    enum work_outcome outcome = outcome_of_end(v, item);
+    if (outcome)
+        (void)json_object_set_new(end, "outcome", json_string(work_outcome_name(outcome)));
     if (item->words.exit_said)
         (void)json_object_set_new(end, "exit", json_integer(item->words.exit));
     if (item->error && *item->error)

@@ -161,7 +161,7 @@ static void show(const struct call *c, const struct object *o, json_t *doc)
 {
     json_t *grown = probed_grown(doc);
     json_t *status =
-        json_pack("{s:s, s:I}", "state", member(doc, "state"), "instances", (json_int_t)o->node->instances_len);
+        json_pack("{s:s, s:I}", "state", member(doc, "state"), "instances", (json_int_t)node_instances(o->node));
     json_t *optasks = opsteps_show(c->state, o->id);
     if (grown)
         (void)json_object_set_new(status, "grown", grown);

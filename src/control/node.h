@@ -16,6 +16,8 @@ int node_held_check(struct call *c, const char *id, const json_t *old, const jso
 json_t *node_drain_status(const struct state *s, const struct object *node);
 /* Has the instance still a hold on its node? A task that is done has not: its record is the job's. (node_held.c) */
 bool instance_holds_node(const struct object *instance);
+/* Instances on the node that have not ended. O(instances and records of ended tasks there). */
+size_t node_instances(const struct node_view *node);
 /* The document of a workload as an instance was placed from it. A new reference; NULL: it is not known any more. */
 json_t *instance_work_doc(const struct state *s, const struct object *instance);
 /* Its instances are still there: -EBUSY naming some, or with ?force=true they go too, and all else that is the

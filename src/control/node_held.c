@@ -113,6 +113,14 @@ bool instance_holds_node(const struct object *instance)
     return instance->instance->state != BERTH_ENDED;
 }
 
+size_t node_instances(const struct node_view *node)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < node->instances_len; i++)
+        n += instance_holds_node(node->instances[i]);
+    return n;
+}
+
 static const char *waits_for(const struct state *s, const struct object *node, const struct object *instance)
 {
     const struct instance_view *v = instance->instance;

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "control/cap.h"
 #include "control/node.h"
+#include "control/outcome.h"
 #include "core/cluster.h"
 #include "core/resource_names.h"
 #include "wire/api.h"
@@ -260,9 +261,18 @@ static bool instance_pass(const struct call *c, const struct object *o)
            (!workload || strcmp(workload, v->workload) == 0) && (!node || strcmp(node, v->node) == 0);
 }
 
+static void instance_show(const struct call *c, const struct object *o, json_t *doc)
+{
+    enum work_outcome outcome = outcome_of_instance(o->instance);
+    (void)c;
+    if (outcome)
+        (void)json_object_set_new(doc, "outcome", json_string(work_outcome_name(outcome)));
+}
+
 const struct crud instance_crud = {
     .kind = KIND_INSTANCE,
     .make = PERMIT_SYSTEM, /* there is no route for it */
     .change = PERMIT_SYSTEM,
+    .show = instance_show,
     .pass = instance_pass,
 };

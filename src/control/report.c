@@ -16,6 +16,7 @@
 #include "control/last.h"
 #include "control/node.h"
 #include "control/optask.h"
+#include "control/outcome.h"
 #include "control/transition.h"
 #include "control/usage.h"
 #include "wire/api.h"
@@ -190,16 +191,19 @@ static const char *failure_text(const struct reporting *r, const struct report_i
                                        : "no reason given";
 }
 
+static enum work_outcome failure_outcome(const struct report_item *item)
+{
+    return item->words.oom_killed ? OUTCOME_OUT_OF_MEMORY : OUTCOME_FAILED;
+}
+
 /* A workload that is not to be tried again: its document says so, and that makes it held. */
 static void finish_work(struct reporting *r, const struct object *work, bool failed, const struct report_item *item)
 {
     json_t *doc = change_edit(&r->c->change, work->kind, work->id);
     if (!doc || json_is_true(json_object_get(doc, "failed")) || json_is_true(json_object_get(doc, "cancelled")))
         return;
-    (void)json_object_set_new(doc, failed ? "failed" : "ended", json_true());
-    if (!failed)
-        return;
-    (void)json_object_set_new(doc, "error", json_string(failure_text(r, item)));
+    outcome_put(doc, failed ? "failed" : "ended", failed ? failure_outcome(item) : OUTCOME_SUCCEEDED,
+                failed ? failure_text(r, item) : NULL);
 }
 
 static int64_t failures_of(struct reporting *r, const char *workload)
@@ -276,8 +280,8 @@ static void over(struct reporting *r, const struct object *o, const struct repor
     if (final) {
         instance_words_put(doc, &item->words);
         const char *said = json_string_value(json_object_get(doc, "error"));
-        job_task_failed(&r->c->change, o, doc, o->instance->failed && said ? said : failure_text(r, item),
-                        r->c->now_ns);
+        job_task_failed(&r->c->change, o, doc, o->instance->outcome ? o->instance->outcome : failure_outcome(item),
+                        o->instance->failed && said ? said : failure_text(r, item), r->c->now_ns);
     } else if (!PLANTED(REPORT_KEEPS_FAILED))
         change_delete(&r->c->change, KIND_INSTANCE, o->id);
 }

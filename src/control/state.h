@@ -19,6 +19,7 @@
 #include "control/kind.h"
 #include "store/store.h"
 #include "wire/optask_words.h"
+#include "wire/work_outcome.h"
 
 /* How long a node may keep in silence what fences, if the workload does not say. */
 #define FENCE_NS_DEFAULT (INT64_C(600) * 1000000000)
@@ -80,8 +81,9 @@ struct work_view { /* of an app, a job, a vm */
     uint32_t replicas;
     bool held; /* by its user: hold of a job, stop of an app or vm */
     bool cancelled;
-    bool failed, ended; /* over, by its restart policy */
-    bool system;        /* a system service */
+    bool failed, ended;        /* over, by its restart policy */
+    enum work_outcome outcome; /* of one that is cancelled, failed or ended, also where its document does not say it */
+    bool system;               /* a system service */
     int64_t created_ns;
     /* Of a job (control/job.h). */
     bool waits;             /* for other jobs */
@@ -109,6 +111,7 @@ struct instance_view {
     int64_t started_ns;            /* when it first ran; 0: it has not */
     int64_t counted_ns;            /* up to when its use has been recorded; 0: not yet */
     bool failed;                   /* of a task of an array that is over: not well */
+    enum work_outcome outcome;     /* of one that failed, timed out or was preempted */
     int32_t progress;              /* thousandths; -1: it does not say */
     const char *note, *unenforced; /* what it is at; resources, "cpu, memory"; "": none */
 };

@@ -43,10 +43,10 @@ int64_t state_pause_end_ns(const struct state *s, const char *workload, uint64_t
 
 /* What may change without a pod being started anew. Sorted. */
 static const char *const not_template[] = {
-    "begin",      "cancelled", "created",  "display",  "ended",          "error",         "failed",   "fence",
-    "generation", "group",     "hold",     "id",       "labels",         "min_available", "name",     "on_drain",
-    "on_lost",    "owner",     "priority", "replicas", "restart_policy", "retries",       "settings", "settings_schema",
-    "stoppable",  "stopped",   "system",   "v",        "weight",
+    "begin",           "cancelled", "created", "display",  "ended",    "error",          "failed",  "fence",
+    "generation",      "group",     "hold",    "id",       "labels",   "min_available",  "name",    "on_drain",
+    "on_lost",         "outcome",   "owner",   "priority", "replicas", "restart_policy", "retries", "settings",
+    "settings_schema", "stoppable", "stopped", "system",   "v",        "weight",
 };
 
 static json_t *template_of(const struct object *o)

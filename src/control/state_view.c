@@ -93,6 +93,14 @@ static const char *member(const json_t *doc, const char *key)
     return json_string_value(json_object_get(doc, key));
 }
 
+/* An earlier version said no more than the flags. */
+static enum work_outcome outcome_read(const struct work_view *v, enum work_outcome said)
+{
+    if (!v->cancelled && !v->failed && !v->ended)
+        return OUTCOME_NONE;
+    return said ? said : v->cancelled ? OUTCOME_CANCELLED : v->failed ? OUTCOME_FAILED : OUTCOME_SUCCEEDED;
+}
+
 static void view_work(struct entry *e, const struct work_doc *d, const json_t *doc)
 {
     struct work_view *v = &e->view.work;
@@ -108,6 +116,7 @@ static void view_work(struct entry *e, const struct work_doc *d, const json_t *d
     v->cancelled = json_is_true(json_object_get(doc, "cancelled"));
     v->failed = d->failed;
     v->ended = d->ended;
+    v->outcome = outcome_read(v, d->outcome);
     v->held = d->hold || d->stopped || v->cancelled || v->failed || v->ended;
     v->system = d->system;
     v->created_ns = d->meta.created_ns;
@@ -174,6 +183,7 @@ static void view_instance(struct state *s, struct entry *e, const struct instanc
     v->started_ns = d->started_ns;
     v->counted_ns = d->counted_ns;
     v->failed = d->failed;
+    v->outcome = d->outcome;
     v->progress = d->words.progress_said ? d->words.progress : -1;
     v->note = keep(e, d->words.note);
     v->unenforced = keep_list(e, d->words.unenforced, d->words.unenforced_len);

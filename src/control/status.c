@@ -10,6 +10,8 @@
 #include "control/holders.h"
 #include "control/job.h"
 #include "control/last.h"
+#include "control/node.h"
+#include "control/outcome.h"
 #include "control/predict.h"
 #include "control/queue_view.h"
 #include "wire/api.h"
@@ -130,6 +132,8 @@ static json_t *instances_json(const struct object *work)
                       "node", v->node, "state", berth_state_name(v->state), "ready", v->ready);
         if (v->progress >= 0)
             (void)json_object_set_new(one, "progress", json_integer(v->progress));
+        if (v->state == BERTH_ENDED)
+            (void)json_object_set_new(one, "outcome", json_string(work_outcome_name(outcome_of_instance(v))));
         (void)json_array_append_new(list, one);
     }
     return list;
@@ -196,6 +200,9 @@ json_t *work_status(const struct call *c, const struct object *work)
     json_t *status = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "state", word_for(c->state, work, &n, c->now_ns),
                                "replicas", (json_int_t)work->work->replicas, "placed", (json_int_t)n.placed, "running",
                                (json_int_t)n.running, "ready", (json_int_t)n.ready, "ended", (json_int_t)n.ended);
+    enum work_outcome outcome = outcome_of_work(work);
+    if (outcome)
+        (void)json_object_set_new(status, "outcome", json_string(work_outcome_name(outcome)));
     add_condition(c, work, &n, status);
     add_progress(work, status);
     add_words(c, work, status);
@@ -297,6 +304,14 @@ static void why_failed(const struct call *c, const struct object *work, struct s
         str_addf(text, " 'berth %s start %s' starts it again.", kinds[work->kind].name, work->id);
 }
 
+static void why_cancelled(const struct object *work, struct str *text)
+{
+    CLEANUP(json) json_t *doc = object_doc(work);
+    const char *error = json_string_value(json_object_get(doc, "error"));
+    str_add(text, work->work->outcome == OUTCOME_PREEMPTED ? "It was preempted" : "It was cancelled");
+    str_addf(text, "%s%s.", error ? ": " : "", error ? error : "");
+}
+
 /* Which other job it is to wait for. */
 static void why_after(struct call *c, const struct object *work, struct str *text)
 {
@@ -321,7 +336,7 @@ void why_work(struct call *c, const struct object *work, json_t *lines)
     struct counts n = count(work);
     const struct object *owner = state_find(c->state, KIND_USER, work->owner);
     if (work->work->cancelled)
-        str_add(&text, "It was cancelled.");
+        why_cancelled(work, &text);
     else if (work->work->failed)
         why_failed(c, work, &text);
     else if (work->work->ended && work->kind == KIND_JOB)
@@ -376,8 +391,8 @@ static void why_node(struct call *c, const struct object *node, json_t *lines)
     CLEANUP(str) struct str text = {0};
     str_add(&text, sentences[node->node->state]);
     say(lines, &text);
-    str_addf(&text, "%zu instance%s on it.", node->node->instances_len,
-             node->node->instances_len == 1 ? " is" : "s are");
+    size_t instances = node_instances(node->node);
+    str_addf(&text, "%zu instance%s on it.", instances, instances == 1 ? " is" : "s are");
     say(lines, &text);
     if (scheduler_seen(control_scheduler(c->control)).alarm) {
         str_add(&text, "More than a third of all nodes are lost, so nothing is replaced.");

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "control/holders.h"
+#include "control/outcome.h"
 #include "control/predict.h"
 #include "control/queue_view.h"
 #include "control/sooner.h"
@@ -171,6 +172,9 @@ static json_t *why_json(struct call *c, const struct object *work, const struct 
     why_work(c, work, lines);
     json_t *body = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "kind", "job", "id", work->id, "state", state, "lines",
                              lines, "asked", asked_json(work), "forecast", forecast_label(run));
+    enum work_outcome outcome = outcome_of_work(work);
+    if (outcome)
+        (void)json_object_set_new(body, "outcome", json_string(work_outcome_name(outcome)));
     if (*work->work->name)
         (void)json_object_set_new(body, "name", json_string(work->work->name));
     say(body, "created", work->work->created_ns);

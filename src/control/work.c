@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "control/control_parts.h"
 #include "control/job.h"
+#include "control/outcome.h"
 #include "control/port.h"
 #include "control/route_rules.h"
 #include "control/status.h"
@@ -264,7 +265,8 @@ static void show(const struct call *c, const struct object *o, json_t *doc)
 static bool pass(const struct call *c, const struct object *o)
 {
     const char *state = call_query(c, "state");
-    return !state || strcmp(state, work_state_word(c->state, o, c->now_ns)) == 0;
+    return !state || strcmp(state, work_state_word(c->state, o, c->now_ns)) == 0 ||
+           (*state && strcmp(state, work_outcome_name(outcome_of_work(o))) == 0);
 }
 
 static const char *const keep[] = {"hold", "stopped", "group", NULL};

@@ -34,7 +34,7 @@ static void flag_set(json_t *doc, const char *key, bool value)
 int work_start(struct call *c, const char *id, json_t *doc, const void *arg)
 {
     (void)arg;
-    static const char *const over[] = {"stopped", "failed", "ended", "error"};
+    static const char *const over[] = {"stopped", "failed", "ended", "outcome", "error"};
     for (size_t i = 0; i < sizeof over / sizeof *over; i++)
         (void)json_object_del(doc, over[i]);
     work_forgive(c, id);

@@ -122,6 +122,7 @@ void limit_watch_look(struct limit_watch *w, const struct limit_sample *samples,
         if (far && w->seen[at].far >= FAR_LOOKS) {
             v.act = LIMIT_KILL;
             kill_text(s, vital, v.text);
+            v.memory = strcmp(s->resource, "memory") == 0;
         }
     }
     over_list(w, v.over);

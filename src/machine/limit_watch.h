@@ -30,6 +30,7 @@ struct limit_verdict {
     enum limit_act act;         /* REPORT: `over` has changed, or what it holds was not enforced before */
     char over[CGROUP_LIST_MAX]; /* comma-separated, sorted */
     char text[LIMIT_TEXT_MAX];  /* of KILL: one sentence for people; "" else */
+    bool memory;                /* of KILL: the resource is the machine's memory */
 };
 
 /* What is remembered of one instance; begins as zeroes. */

@@ -214,6 +214,7 @@ static void set_outcome(struct held *h, const struct node_outcome *outcome)
     h->ready = false;
     h->end = h->asked ? NODE_STOPPED : outcome->end; /* whatever it made of being told to */
     h->exit = outcome->exit;
+    h->oom_killed = outcome->oom_killed;
     if (outcome->text)
         text_set(&h->error, outcome->text);
     else if (outcome->end == NODE_ENDED)

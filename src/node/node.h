@@ -82,6 +82,7 @@ struct node_outcome {
     enum node_end end; /* ENDED: by itself and well; STOPPED: because it was told to; FAILED: anything else */
     int exit;          /* its code, or 128 + its signal; -1: it never ran, or nobody knows */
     const char *text;  /* one sentence for people; NULL: none */
+    bool oom_killed;   /* a process of it was killed for using more memory than the limit */
 };
 
 /* It lives: adopted as it is. `config` is its object as it was started from, or changed to since. */

@@ -39,6 +39,7 @@ struct held {
     json_t *exclusive; /* {resource: name}; NULL: none */
     enum node_end end;
     int exit;
+    bool oom_killed;
     /* Counts of node->changes: the last change, the one in the report under way, the one the daemon has taken. */
     uint64_t changed, sent, said;
 };

@@ -83,6 +83,8 @@ static json_t *item_make(struct held *h)
         (void)json_object_set_new(item, "error", json_string(h->error));
     if (h->state == NODE_OVER && h->exit >= 0)
         (void)json_object_set_new(item, "exit", json_integer(h->exit));
+    if (h->state == NODE_OVER && h->oom_killed)
+        (void)json_object_set_new(item, "oom_killed", json_true());
     if (h->ports.len && held_lives(h))
         (void)json_object_set_new(item, "ports", ports_make(h));
     if (h->exclusive && held_lives(h))

@@ -172,7 +172,7 @@ static bool ends_with_it(const struct transaction *t, const char *node, const ch
 
 static bool only_ends(const struct seen *old, const struct seen *now)
 {
-    static const char *const end[] = {"failed", "ended", "error"};
+    static const char *const end[] = {"failed", "ended", "outcome", "error"};
     if (!old || !now)
         return false;
     json_t *was = json_copy(old->doc), *is = json_copy(now->doc);
@@ -180,7 +180,10 @@ static bool only_ends(const struct seen *old, const struct seen *now)
         (void)json_object_del(was, end[i]);
         (void)json_object_del(is, end[i]);
     }
-    bool same = json_equal(was, is) && (now->work.failed || now->work.ended) && !old->work.failed;
+    enum work_outcome outcome = now->work.outcome;
+    bool told = now->work.failed ? outcome == OUTCOME_FAILED || outcome == OUTCOME_OUT_OF_MEMORY
+                                 : now->work.ended && outcome == OUTCOME_SUCCEEDED;
+    bool same = json_equal(was, is) && told && !old->work.failed;
     json_decref(was);
     json_decref(is);
     return same;

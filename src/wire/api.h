@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "berth.h"
 #include "wire/keys.h"
+#include "wire/work_outcome.h"
 
 struct doc_meta {
     int64_t version; /* "v" */
@@ -198,6 +199,7 @@ struct work_doc {
     bool cancelled; /* of a job: by its user; it counts as held for ever */
     /* Over, by what its restart policy says: of a job for ever, of an app or vm until it is started again. */
     bool failed, ended;
+    enum work_outcome outcome;
     const char *error; /* of the failure */
     bool stoppable;    /* of a system service: may be disabled; true if not given */
     const char *const *command;
@@ -311,6 +313,7 @@ struct instance_words {
     bool exit_said, progress_said;
     int32_t exit, progress; /* its code, or 128 + its signal; thousandths */
     int32_t foreign_port;   /* of another app's block, which it tried to bind, or has bound; 0: none */
+    bool oom_killed;        /* at its end: a process of it was killed for using more memory than the limit */
     const char *note;
     const char *const *unenforced, *const *over; /* resources */
     size_t unenforced_len, over_len;
@@ -325,6 +328,7 @@ struct instance_doc {
     uint64_t epoch, seq;             /* of the last report that changed it */
     const char *error;               /* what the agent said last */
     bool failed;                     /* a task of an array that is over, but not well */
+    enum work_outcome outcome;       /* of one that failed, timed out or was preempted */
     int64_t started_ns;              /* when it first ran; 0: it has not */
     int64_t counted_ns;              /* up to when its use has been recorded; 0: not yet */
     const struct berth_amount *peak; /* the most it was seen to use */

@@ -15,6 +15,8 @@ static const struct key placed_rows[] = {
     KEY("seq", "whole number", "of the last report that changed it", counter_read, .at = AT(seq)),
     KEY("error", "text", "what its agent said last", said_read, .at = AT(error)),
     KEY("failed", "true or false", "a task of an array that is over, but not well", bool_read, .at = AT(failed)),
+    KEY("outcome", "text", "how it ended, where it did not succeed", word_read, .at = AT(outcome),
+        .arg = outcome_words),
     KEY("started", "time", "when it first ran", time_read, .at = AT(started_ns)),
     KEY("counted", "time", "up to when its use is recorded", time_read, .at = AT(counted_ns)),
     KEY("peak", "{resource: amount}", "the most it was seen to use", amounts_read, .at = AT(peak),
@@ -126,6 +128,8 @@ void instance_words_put(json_t *doc, const struct instance_words *w)
         put_texts(doc, "over", w->over, w->over_len);
     if (w->foreign_port)
         (void)json_object_set_new(doc, "foreign_port", json_integer(w->foreign_port));
+    if (w->oom_killed)
+        (void)json_object_set_new(doc, "oom_killed", json_true());
     if (w->exclusive_len) {
         json_t *all = json_object();
         for (size_t i = 0; i < w->exclusive_len; i++)
@@ -168,6 +172,8 @@ json_t *instance_doc_make(const struct instance_doc *d)
         (void)json_object_set_new(doc, "error", json_string(d->error));
     if (d->failed)
         (void)json_object_set_new(doc, "failed", json_true());
+    if (d->outcome)
+        (void)json_object_set_new(doc, "outcome", json_string(work_outcome_name(d->outcome)));
     put_time(doc, "started", d->started_ns);
     put_time(doc, "counted", d->counted_ns);
     if (d->peak_len) {

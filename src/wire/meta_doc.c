@@ -81,10 +81,10 @@ int document_fill(const json_t *doc, struct arena *arena, const struct key_table
 void doc_strip(json_t *doc)
 {
     static const char *const own[] = {
-        "v",      "revision",  "created",   "generation", "status",  "index",    "restart",
-        "system", "stoppable", "cancelled", "failed",     "ended",   "epoch",    "seq",
-        "of",     "error",     "hash",      "was",        "cron",    "attempt",  "attained",
-        "met",    "held_by",   "last",      "jobs",       "started", "finished", "uid",
+        "v",         "revision",  "created",  "generation", "status",   "index", "restart", "system",
+        "stoppable", "cancelled", "failed",   "ended",      "epoch",    "seq",   "of",      "error",
+        "hash",      "was",       "cron",     "attempt",    "attained", "met",   "held_by", "last",
+        "jobs",      "started",   "finished", "uid",        "outcome",
     };
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         (void)json_object_del(doc, own[i]);

@@ -58,6 +58,9 @@ int instance_entry_finish(struct reader *r, const json_t *value, struct instance
 /* profile_json.c */
 extern const struct key_table profile_keys;
 
+/* work_doc.c: of enum work_outcome. */
+extern const struct word outcome_words[];
+
 /* meta_doc.c: what every document of the daemon has, for a struct doc_meta. Where the kind's own table has a key
  * already, the part with it is left out. */
 extern const struct key_table meta_keys;     /* v, display, generation */

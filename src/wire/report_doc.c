@@ -139,6 +139,8 @@ static const struct key words_rows[] = {
     KEY("over", "list of texts", "resources that it uses above their limit", resources_read, LIST(over)),
     KEY("foreign_port", "1 to 65535", "of another app's block, which it tried to bind, or has bound", foreign_port_read,
         .at = AT(foreign_port)),
+    KEY("oom_killed", "true or false", "at its end: a process of it was killed for using more memory than the limit",
+        bool_read, .at = AT(oom_killed)),
     KEY("exclusive", "{name: text}", "what it has taken of each resource that is held alone", taken_read,
         LIST(exclusive)),
 };

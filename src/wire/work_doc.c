@@ -136,6 +136,25 @@ static int endpoints_read(struct reader *r, const struct key *key, const json_t 
     return rc;
 }
 
+/* ---- the outcome ------------------------------------------------------------------------------------------------- */
+
+const struct word outcome_words[] = {
+    {"",              OUTCOME_NONE         },
+    {"succeeded",     OUTCOME_SUCCEEDED    },
+    {"failed",        OUTCOME_FAILED       },
+    {"cancelled",     OUTCOME_CANCELLED    },
+    {"timed-out",     OUTCOME_TIMED_OUT    },
+    {"out-of-memory", OUTCOME_OUT_OF_MEMORY},
+    {"node-lost",     OUTCOME_NODE_LOST    },
+    {"preempted",     OUTCOME_PREEMPTED    },
+    {NULL,            0                    },
+};
+
+const char *work_outcome_name(enum work_outcome outcome)
+{
+    return outcome_words[outcome].name;
+}
+
 /* ---- the document ------------------------------------------------------------------------------------------------ */
 
 static int weight_read(struct reader *r, const struct key *key, const json_t *value, void *object)
@@ -164,6 +183,7 @@ static const struct key work_rows[] = {
     KEY("cancelled", "true or false", "of a job, by its user; the daemon's", bool_read, .at = AT(cancelled)),
     KEY("failed", "true or false", "it has failed, and is not tried again; the daemon's", bool_read, .at = AT(failed)),
     KEY("ended", "true or false", "of an app or vm: it ended by itself; the daemon's", bool_read, .at = AT(ended)),
+    KEY("outcome", "text", "how it ended; the daemon's", word_read, .at = AT(outcome), .arg = outcome_words),
     KEY("error", "text", "why it failed; the daemon's", said_read, .at = AT(error)),
     KEY("command", "list of texts", "program and arguments, passed byte for byte", command_read, LIST(command)),
     KEY("env", "{name: text}", "its environment", env_read, LIST(env)),
