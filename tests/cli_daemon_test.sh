@@ -240,7 +240,11 @@ jobs() {
     ends 0 "$berth" why job "$job" -o json && python3 -m json.tool <"$work/out" >/dev/null || return 1
     ends 0 "$berth" why photos && prints '^app photos.admin' && ends 0 "$berth" why node n1 && prints 'ready' || return 1
     ends 4 "$berth" why nobody && says "no app, vm or node 'nobody'" || return 1
-    ends 0 "$berth" job release "$((job + 1))" && prints released && ends 0 "$berth" job hold "$((job + 1))" || return 1
+    ends 0 "$berth" job release "$((job + 1))" && prints released || return 1
+    until_ok sh -c "'$berth' get job $((job + 1)) | grep -q starting" || return 1
+    ends 6 "$berth" job hold "$((job + 1))" && says 'keeps only a pending job' || return 1
+    ends 0 "$berth" job hold "$job" && prints "^job/$job held" && ends 0 "$berth" job release "$job" || return 1
+    ends 0 "$berth" job hold "$((job + 1))" --stop && prints held || return 1
     ends 0 "$berth" job cancel "$((job + 1))" && prints 'cancelled' || return 1
     ends 0 "$berth" describe job "$job" && prints '^Status' && prints '^Events' && prints 'FailedScheduling' || return 1
     ends 0 "$berth" describe app/photos.admin node/n1 && prints '^Instances' && prints '^kind: node' || return 1

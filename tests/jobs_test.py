@@ -161,7 +161,7 @@ def who_does_not_save_is_stopped_all_the_same():
         deaf = "trap 'echo heard > /shared/heard' USR1; echo up > /shared/up; while :; do sleep 0.1; done"
         job = c.job(["/bin/sh", "-c", deaf], mounts=mount(folder), checkpoint={"grace": "5s"}, stop={"grace": "1s"})
         wait_for("it runs", lambda: (folder / "up").exists())
-        post(c, f"/v1/jobs/{job}/hold")
+        post(c, f"/v1/jobs/{job}/hold?stop=true")
         wait_for("nothing of it is left", lambda: not agent.processes())
         assert (folder / "heard").exists()
         c.wait_state("jobs", job, "held")

@@ -255,6 +255,32 @@ def fingers_that_know_slurm():
 
 
 @case
+def outcomes_are_told_apart():
+    small = ("--cpu", "100m", "--retries", "0")
+    jobs = {"succeeded": submit("--name", "well", *small, "--", "true"),
+            "failed": submit("--name", "bad", *small, "--", "false"),
+            "timed-out": submit("--name", "long", "--time", "1", *small, "--", "sleep", "600"),
+            "cancelled": submit("--name", "unwanted", *small, "--", "sleep", "600")}
+    C.wait_state("jobs", jobs["cancelled"], "running")
+    _, err = berth("job", "hold", jobs["cancelled"], code=6)
+    assert "keeps only a pending job" in err, err
+    assert C.state("jobs", jobs["cancelled"]) == "running"
+    berth("job", "cancel", jobs["cancelled"])
+    codes = {"succeeded": "CD", "failed": "F", "timed-out": "TO", "cancelled": "CA"}
+    for outcome, job in jobs.items():
+        out, _ = berth("wait", job, "-t", str(PATIENCE), code=0 if outcome == "succeeded" else 1)
+        assert out == f"job/{job} {outcome}\n", out
+        assert C.get(f"/v1/jobs/{job}")["status"]["outcome"] == outcome
+        shown, listed = C.berth("jobs", "--over"), C.berth("get", "jobs", "--state", outcome)
+        assert any(line.split()[0] == job and outcome in line.split() for line in shown.splitlines()), shown
+        assert any(line.split()[0] == job and outcome in line.split() for line in listed.splitlines()), listed
+        assert C.berth("squeue", "-h", "-t", codes[outcome], "-j", job).split()[4] == codes[outcome]
+        assert f"job {job} " in (heading := C.berth("job", "show", job).splitlines()[0]) and outcome in heading, heading
+        _, err = berth("job", "cancel", job, code=0 if outcome == "cancelled" else 6)
+        assert outcome == "cancelled" or f"has ended already: {outcome}" in err, err
+
+
+@case
 def examples_run():
     folder = pathlib.Path(os.environ["BERTH_SOURCE"]) / "examples/jobs"
     for name, lines in {"roles.yaml": {"driver 0 of 4", "worker 3 of 4"}, "pipeline.yaml": {"fetch", "publish"},

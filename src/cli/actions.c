@@ -10,9 +10,8 @@ struct action {
     const char *kind, *verb, *done; /* "app", "start", "started" */
 };
 
-static int run(struct cli *cli, const void *values, const struct operands *operands)
+static int act_on(struct cli *cli, const char *query, bool dry_run, const struct operands *operands)
 {
-    const struct change_values *v = values;
     const struct action *action = cli->command->arg;
     CLEANUP(api) struct api api = {0};
 
@@ -21,13 +20,19 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         return rc;
     for (size_t i = 0; i < operands->len; i++) {
         struct target target = {collection_find(action->kind), operands->at[i]};
-        struct object_act act = {.method = "POST", .sub = action->verb, .done = action->done, .dry_run = v->dry_run};
+        struct object_act act = {
+            .method = "POST", .sub = action->verb, .query = query, .done = action->done, .dry_run = dry_run};
         int failed = object_do(&api, &target, &act, NULL);
         rc = rc == EXIT_OK ? failed : rc;
         if (failed == EXIT_UNREACHABLE)
             break;
     }
     return rc;
+}
+
+static int run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    return act_on(cli, NULL, ((const struct change_values *)values)->dry_run, operands);
 }
 
 #define ACTION(kind_, verb_, done_, where, what)                                                                       \
@@ -54,7 +59,6 @@ ACTION(app, restart, "restarted", SECTION_WORK, "Restart the instances of apps, 
 ACTION(vm, start, "started", SECTION_WORK, "Start virtual machines that are stopped.");
 ACTION(vm, stop, "stopped", SECTION_WORK, "Stop virtual machines and keep their descriptions.");
 ACTION(vm, restart, "restarted", SECTION_WORK, "Restart virtual machines.");
-ACTION(job, hold, "held", SECTION_WORK, "Keep jobs from starting until they are released.");
 ACTION(job, release, "released", SECTION_WORK, "Let held jobs start.");
 ACTION(job, cancel, "cancelled", SECTION_WORK, "Cancel jobs: stop what runs, keep the record.");
 ACTION(job, requeue, "queued again", SECTION_WORK,
@@ -67,3 +71,40 @@ ACTION(node, disable, "disabled", SECTION_CLUSTER,
        "Take nodes out of use until they are enabled: no new work, all moves away.");
 ACTION(user, disable, "disabled", SECTION_PEOPLE, "Suspend users: their apps stop, their tokens are dead.");
 ACTION(user, enable, "enabled", SECTION_PEOPLE, "Bring disabled users back as they were.");
+
+/* ---- job hold ------------------------------------------------------------------------------------------------------ */
+
+struct hold_values {
+    bool stop, dry_run;
+};
+
+static const struct option hold_options[] = {
+    OPTION_FLAG_ROW("stop", 0, hold_values, stop,
+                    "Also a job that runs: it is stopped, and starts anew when released."),
+    DRY_RUN_ROW(hold_values, dry_run),
+};
+
+static int hold_run(struct cli *cli, const void *values, const struct operands *operands)
+{
+    const struct hold_values *v = values;
+    return act_on(cli, v->stop ? "stop=true" : NULL, v->dry_run, operands);
+}
+
+static const struct action job_hold = {"job", "hold", "held"};
+const struct command job_hold_command = {
+    .name = "job hold",
+    .operands = "ID...",
+    .operands_min = 1,
+    .operands_max = OPERANDS_ANY,
+    .summary = "Keep pending jobs from starting until they are released; a running one only with --stop.",
+    .examples = "  berth job hold 17\n"
+                "  berth job hold 18 --stop",
+    .options = hold_options,
+    .options_len = sizeof hold_options / sizeof hold_options[0],
+    .values_size = sizeof(struct hold_values),
+    .section = SECTION_WORK,
+    .talks = true,
+    .ids = "jobs",
+    .arg = &job_hold,
+    .run = hold_run,
+};

@@ -20,6 +20,8 @@ int job_check(struct call *c, const char *id, const json_t *old, const json_t *d
 int job_refuse_keys(struct call *c, const json_t *doc);
 /* Who holds it may release it; an operator's hold is an operator's to release. */
 int job_hold_check(struct call *c, const json_t *old, const json_t *doc);
+/* A hold keeps a pending job from starting; -EBUSY for a running one, unless the request says ?stop=true. (job_verbs.c) */
+int job_hold_running_check(struct call *c, const char *id, const json_t *old, const json_t *doc);
 
 /* ---- what it waits for (job_after.c) ---- */
 

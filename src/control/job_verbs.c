@@ -1,5 +1,6 @@
 /* job_verbs.c - what is done to jobs that are there: hold, release, cancel, requeue. Jobs of one set go together. */
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/plant.h"
@@ -78,6 +79,59 @@ int job_refuse_over(struct call *c, const char *id, const json_t *doc)
 }
 
 /* ---- hold and release -------------------------------------------------------------------------------------------- */
+
+struct coming {
+    const struct state *state;
+    bool found;
+};
+
+static void coming_find(void *ctx, const struct berth_instance_seen *instance)
+{
+    struct coming *coming = ctx;
+    char number[24];
+    coming->found |= !state_find(coming->state, KIND_INSTANCE, str_u64(instance->id, number));
+}
+
+/* Does a plan place it at this moment? What no document has yet cannot be told to stop. */
+static bool is_coming(struct call *c, const char *id)
+{
+    struct coming coming = {.state = c->state};
+    berth_instances(state_cluster(c->state), id, coming_find, &coming);
+    return coming.found;
+}
+
+/* Instances that run or are about to; those that are stopping anyway are not kept from it by a hold. */
+static size_t running_of(const struct object *job)
+{
+    size_t n = 0;
+    for (size_t i = 0; job && i < job->work->instances_len; i++) {
+        enum berth_state state = job->work->instances[i]->instance->state;
+        n += state == BERTH_ASSIGNED || state == BERTH_STARTING || state == BERTH_RUNNING;
+    }
+    return n;
+}
+
+int job_hold_running_check(struct call *c, const char *id, const json_t *old, const json_t *doc)
+{
+    const char *stop = call_query(c, "stop");
+    if (!old || !json_is_true(json_object_get(doc, "hold")) || json_is_true(json_object_get(old, "hold")))
+        return 0;
+    if (stop && *stop && strcmp(stop, "true") != 0 && strcmp(stop, "1") != 0 && strcmp(stop, "false") != 0)
+        return err_set(&c->err, EINVAL, "stop: expected true or false");
+    if (stop && strcmp(stop, "false") != 0)
+        return 0;
+    const struct object *job = state_find(c->state, KIND_JOB, id);
+    size_t running = running_of(job);
+    if (running)
+        return err_set(&c->err, EBUSY,
+                       "job %s has %zu of %" PRIu32 " tasks running, and a hold keeps only a pending job; to stop it "
+                       "as well, say --stop (?stop=true)",
+                       id, running, job->work->replicas);
+    if (is_coming(c, id))
+        return err_set(&c->err, EBUSY, "job %s is being placed at this moment; ask again, or say --stop (?stop=true)",
+                       id);
+    return 0;
+}
 
 static int hold(struct call *c, const char *id, json_t *doc, const void *arg)
 {
@@ -159,26 +213,6 @@ static void begin_anew(struct call *c, const struct object *job)
         (void)json_object_set_new(doc, "since", json_string(timestamp_text(c->now_ns, now)));
         (void)json_object_set_new(doc, "ready", json_false());
     }
-}
-
-struct coming {
-    const struct state *state;
-    bool found;
-};
-
-static void coming_find(void *ctx, const struct berth_instance_seen *instance)
-{
-    struct coming *coming = ctx;
-    char number[24];
-    coming->found |= !state_find(coming->state, KIND_INSTANCE, str_u64(instance->id, number));
-}
-
-/* Does a plan place it at this moment? What no document has yet cannot be told to stop. */
-static bool is_coming(struct call *c, const char *id)
-{
-    struct coming coming = {.state = c->state};
-    berth_instances(state_cluster(c->state), id, coming_find, &coming);
-    return coming.found;
 }
 
 static int requeue(struct call *c, const char *id, json_t *doc, const void *arg)

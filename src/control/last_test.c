@@ -159,7 +159,7 @@ static void who_is_told_to_stop_does_not_fail(void **state)
     CALL(k, 201, ALICE, "POST", "/v1/jobs", "{retries: 0, requests: {cpu: 1}}");
     kit_plan(k);
     say(s, 1, "state: running");
-    CALL(k, 200, ALICE, "POST", "/v1/jobs/1/hold", NULL);
+    CALL(k, 200, ALICE, "POST", "/v1/jobs/1/hold?stop=true", NULL);
     kit_plan(k);
     say(s, 1, "state: failed, exit: 143");
     CALL(k, 200, ALICE, "GET", "/v1/jobs/1", NULL);

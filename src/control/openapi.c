@@ -76,6 +76,8 @@ static void query_write(struct out *o, const struct route *r)
         {"order", "string",  "desc: the highest id first; after goes on downwards."                                    },
         {"watch", "string",  "Stream changes after this revision, or, of derived documents, whenever the hash differs."},
         {"force", "boolean", "Even if something still depends on it."                                                  },
+        {"stop",  "boolean", "With `hold`: stop a job that runs."                                                      },
+        {"merge", "boolean", "Into the user of that name, where there is one."                                         },
     };
     for (const char *at = r->query; at && *at; at += *at == ',') {
         size_t len = strcspn(at, ","), i = 0;

@@ -90,9 +90,14 @@ static void send_json(struct person *p, const char *method, const char *path, js
     char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
     struct ask ask = {.method = method, .path = path, .body = text, .refuse = refuse, .invariant = 21};
     struct chance *luck = &p->w->people_luck;
+    size_t len = strlen(path), at = 0;
+    if (len > 5 && strcmp(path + len - 5, "/hold") == 0) { /* a running job, too */
+        ask.query[at++] = "stop";
+        ask.query[at++] = "true";
+    }
     if (chance_in(luck, 30)) {
-        ask.query[0] = "dry_run";
-        ask.query[1] = "true";
+        ask.query[at++] = "dry_run";
+        ask.query[at++] = "true";
         ask.harmless = true;
         ask.invariant = 20;
         ask.refuse = false;

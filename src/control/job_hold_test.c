@@ -1,0 +1,106 @@
+/* job_hold_test.c - a hold keeps a pending job from starting; a running one is stopped only where the request says so. */
+#include "control/job_kit_test.h"
+
+static void patch(struct job_kit *j, int want, int64_t job, const char *query, const char *body)
+{
+    char url[64];
+    (void)snprintf(url, sizeof url, "/v1/jobs/%lld%s", (long long)job, query);
+    CALL(&j->k, want, ALICE, "PATCH", url, body);
+}
+
+static void a_running_job_is_not_held(void **state)
+{
+    struct job_kit *j = *state;
+    static const char *const says[] = {"state: starting", "state: running"};
+    int64_t a = submit(j, ALICE, "{command: [x], requests: {cpu: 1}}");
+    kit_plan(&j->k);
+    STATE(j, a, "starting");
+    job_do(j, 409, ALICE, a, "hold"); /* its agent has been told of it */
+    for (size_t i = 0; i < COUNT(says); i++) {
+        tasks_say(j, a, says[i]);
+        job_do(j, 409, ALICE, a, "hold");
+        SAYS(&j->k, "has 1 of 1 tasks running, and a hold keeps only a pending job");
+        SAYS(&j->k, "--stop");
+        job_do(j, 409, ADMIN, a, "hold");
+        job_do(j, 409, ALICE, a, "hold?stop=false");
+        job_do(j, 400, ALICE, a, "hold?stop=please");
+        patch(j, 409, a, "", "{hold: true}");
+    }
+    kit_plan(&j->k);
+    STATE(j, a, "running");
+    assert_null(kit_at(&j->k, "hold"));
+}
+
+static void with_stop_it_is(void **state)
+{
+    struct job_kit *j = *state;
+    int64_t a = submit(j, ALICE, "{command: [x], requests: {cpu: 1}}");
+    int64_t b = submit(j, ALICE, "{command: [x], requests: {cpu: 1}}");
+    kit_plan(&j->k);
+    tasks_say(j, a, "state: running");
+    tasks_say(j, b, "state: running");
+    job_do(j, 200, ALICE, a, "hold?stop=true");
+    patch(j, 200, b, "?stop=true", "{hold: true}");
+    kit_plan(&j->k);
+    STATE(j, a, "stopping");
+    job_do(j, 200, ALICE, a, "hold"); /* it is held already */
+    tasks_say(j, a, "state: stopped");
+    tasks_say(j, b, "state: stopped");
+    STATE(j, a, "held");
+    STATE(j, b, "held");
+    job_do(j, 200, ALICE, a, "release");
+    kit_plan(&j->k);
+    STATE(j, a, "starting");
+}
+
+static void a_pending_job_is_held(void **state)
+{
+    struct job_kit *j = *state;
+    int64_t a = submit(j, ALICE, "{command: [x], requests: {cpu: 8}}");
+    int64_t b = submit(j, ALICE, "{command: [x], requests: {cpu: 8}}");
+    int64_t early = submit(j, ALICE, "{command: [x], requests: {cpu: 1}}");
+    job_do(j, 200, ALICE, early, "hold"); /* before a plan has looked at it */
+    kit_plan(&j->k);
+    tasks_say(j, a, "state: running");
+    STATE(j, b, "pending");
+    STATE(j, early, "held");
+    job_do(j, 200, ALICE, b, "hold");
+    tasks_say(j, a, "state: ended");
+    STATE(j, b, "held");
+    job_do(j, 200, ALICE, b, "release");
+    kit_plan(&j->k);
+    STATE(j, b, "starting");
+}
+
+/* A job that failed and waits for its next try does not run, nor does one that was stopped for others. */
+static void between_two_runs_it_is_held(void **state)
+{
+    struct job_kit *j = *state;
+    int64_t a = submit(j, ALICE, "{command: [x], requests: {cpu: 1}}");
+    kit_plan(&j->k);
+    tasks_say(j, a, "state: failed, exit: 1");
+    STATE(j, a, "backing-off");
+    job_do(j, 200, ALICE, a, "hold");
+    STATE(j, a, "held");
+}
+
+static void of_an_array_some_run(void **state)
+{
+    struct job_kit *j = *state;
+    int64_t a = submit(j, ALICE, "{command: [x], requests: {cpu: 4}, array: 0-9}");
+    kit_plan(&j->k);
+    tasks_say(j, a, "state: running");
+    job_do(j, 409, ALICE, a, "hold");
+    SAYS(&j->k, "has 2 of 10 tasks running");
+    job_do(j, 200, ALICE, a, "hold?stop=true");
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, jobs_open, jobs_close)
+    const struct CMUnitTest tests[] = {
+        TEST(a_running_job_is_not_held),   TEST(with_stop_it_is),      TEST(a_pending_job_is_held),
+        TEST(between_two_runs_it_is_held), TEST(of_an_array_some_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
