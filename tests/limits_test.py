@@ -285,7 +285,11 @@ def the_disk_and_huge_pages():
                 assert status == 201, answer
             greedy = c.job(fills(3000000), retries=0, limits={"storage": "1Mi"},
                            mounts=[{"path": "/mnt/berth-maps", "volume": "maps"}])
-            job = c.job(["/usr/bin/python3", "-c", TAKES], requests={"hugepages-2Mi": "4Mi"}, retries=0)
+            status, answer = c.ask("POST", "/v1/jobs", {"command": ["/bin/true"], "requests": {"hugepages-2Mi": "2Mi"},
+                                                        "limits": {"hugepages-2Mi": "14Mi"}})
+            assert status == 400 and "must equal the request" in answer["error"]["message"], answer
+            job = c.job(["/usr/bin/python3", "-c", TAKES], requests={"hugepages-2Mi": "4Mi"},
+                        limits={"hugepages-2Mi": "4Mi"}, retries=0)
             wait_for("it runs", lambda: "got" in c.run("logs", job).stdout)
             assert f"/mnt/hugepages-2Mi {4 << 20} got True more False" in c.berth("logs", job), c.berth("logs", job)
             thief = c.job(["/usr/bin/python3", "-c", STEALS], retries=0)

@@ -13,6 +13,7 @@
 #include "control/node_task.h"
 #include "control/optask.h"
 #include "control/secret.h"
+#include "core/cluster.h"
 #include "wire/document.h"
 
 static void texts_write(struct out *o, const char *key, const char *const *texts, size_t len)
@@ -90,6 +91,8 @@ static void limits_write(struct out *o, const struct state *s, const struct bert
     qsort(sorted, shape->limits_len, sizeof *sorted, limit_compare);
     out_open(o, "limits", '{');
     for (size_t i = 0; i < shape->limits_len; i++) {
+        if (describe_page_size(sorted[i].resource) > 0) /* the agent enforces the request */
+            continue;
         out_open(o, sorted[i].resource, '{');
         if (sorted[i].kind == BERTH_WEIGHTED)
             out_number(o, "weight", (uint64_t)sorted[i].amount);

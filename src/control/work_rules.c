@@ -14,6 +14,7 @@
 #include "core/resource_names.h"
 #include "wire/api.h"
 #include "wire/document.h"
+#include "wire/quantity.h"
 #include "wire/words.h"
 
 /* A virtual machine, and not only called one. */
@@ -108,6 +109,41 @@ static int node_check(struct call *c, const json_t *old, const json_t *doc)
                    is_machine(doc) ? "give a URL as the image" : "mount a volume instead");
 }
 
+static int64_t request_of(const struct berth_shape *shape, const char *resource)
+{
+    for (size_t i = 0; i < shape->requests_len; i++)
+        if (strcmp(shape->requests[i].resource, resource) == 0)
+            return shape->requests[i].amount;
+    return 0;
+}
+
+static bool member_same(const json_t *old, const json_t *doc, const char *key, const char *resource)
+{
+    const json_t *was = json_object_get(json_object_get(old, key), resource);
+    const json_t *is = json_object_get(json_object_get(doc, key), resource);
+    return was ? is && json_equal((json_t *)was, (json_t *)is) : !is;
+}
+
+/* Nobody can be given another's huge pages, so a limit of them is the request, as in Kubernetes. A document of an earlier
+ * version may say another limit and keep it; agents enforce the request. */
+static int pages_check(struct call *c, const json_t *old, const json_t *doc, const struct berth_shape *shape)
+{
+    for (size_t i = 0; i < shape->limits_len; i++) {
+        const struct berth_limit *l = &shape->limits[i];
+        char asked[QUANTITY_TEXT_MAX];
+        int64_t request = request_of(shape, l->resource);
+        bool kept =
+            old && member_same(old, doc, "limits", l->resource) && member_same(old, doc, "requests", l->resource);
+        if (describe_page_size(l->resource) <= 0 || kept ||
+            (l->kind == BERTH_ABSOLUTE && l->amount == request && l->max <= request))
+            continue;
+        return err_set(&c->err, EINVAL,
+                       "limits: %s: a limit of huge pages must equal the request, which is %s; leave the limit out",
+                       l->resource, quantity_print(l->resource, request, asked));
+    }
+    return 0;
+}
+
 static int policy_check(struct call *c, enum kind kind, const struct work_run *run)
 {
     if (kind == KIND_JOB && run->restart_policy == RESTART_ALWAYS)
@@ -155,6 +191,8 @@ int work_check(struct call *c, const struct crud *k, const char *id, const json_
         rc = core_check(c, k->kind, id, &d);
     if (rc == 0)
         rc = volumes_check(c, &d.workload.shape);
+    if (rc == 0)
+        rc = pages_check(c, old, doc, &d.workload.shape);
     if (rc == 0)
         rc = policy_check(c, k->kind, &d.run);
     if (rc == 0)

@@ -35,18 +35,6 @@ static const struct row *row_find(const char *resource)
     return NULL;
 }
 
-static bool pages_add(struct cgroup_limits *l, int64_t page_bytes, int64_t bytes)
-{
-    for (size_t i = 0; i < CGROUP_PAGES_MAX; i++) {
-        if (l->hugepages[i].page_bytes)
-            continue;
-        l->hugepages[i].page_bytes = page_bytes;
-        l->hugepages[i].bytes = bytes;
-        return true;
-    }
-    return false;
-}
-
 static int weight_read(const json_t *value, int64_t *ret, struct berth_err *err)
 {
     int64_t weight = json_integer_value(value);
@@ -76,9 +64,7 @@ static int limit_read(const char *resource, const json_t *value, struct cgroup_l
         return err_set(err, EINVAL, "nothing runs with an amount of 0; leave the limit out, or give more");
     if (at >= 0)
         *(int64_t *)((char *)l + at) = number;
-    else if (*ret_known)
-        *ret_known = pages_add(l, page_bytes, number);
-    return 0;
+    return 0; /* a limit of huge pages is the request (pages_of_requests) */
 }
 
 static int name_compare(const void *a, const void *b)
@@ -113,17 +99,13 @@ static int limits_walk(const json_t *limits, struct cgroup_limits *l, char other
     return rc;
 }
 
-/* Huge pages that are asked for are a limit, too: nobody has more of them than it was given. */
-static void pages_asked(const json_t *config, struct cgroup_limits *l)
+static void pages_of_requests(const json_t *config, struct cgroup_limits *l)
 {
     struct hugepages pages[HUGEPAGE_SIZES_MAX];
     size_t len = hugepages_read(config, pages);
-    for (size_t i = 0; i < len; i++) {
-        bool there = false;
-        for (size_t k = 0; k < CGROUP_PAGES_MAX; k++)
-            there = there || l->hugepages[k].page_bytes == pages[i].page_bytes;
-        if (!there)
-            (void)pages_add(l, pages[i].page_bytes, pages[i].bytes);
+    for (size_t i = 0; i < len && i < CGROUP_PAGES_MAX; i++) {
+        l->hugepages[i].page_bytes = pages[i].page_bytes;
+        l->hugepages[i].bytes = pages[i].bytes;
     }
 }
 
@@ -148,7 +130,7 @@ int cgroup_limits_read(const json_t *config, struct cgroup_limits *ret, char ret
     int rc = limits_walk(limits, &l, other, err);
     if (rc < 0)
         return rc;
-    pages_asked(config, &l);
+    pages_of_requests(config, &l);
     *ret = l;
     memcpy(ret_other, other, sizeof other);
     return 0;

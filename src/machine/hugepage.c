@@ -43,14 +43,9 @@ static size_t add(struct hugepages *list, size_t len, const char *resource, cons
 
 size_t hugepages_read(const json_t *config, struct hugepages ret[static HUGEPAGE_SIZES_MAX])
 {
-    json_t *limits = json_object_get(config, "limits"), *requests = json_object_get(config, "requests"), *value;
+    json_t *requests = json_object_get(config, "requests"), *value;
     const char *resource;
     size_t len = 0, kept = 0;
-    json_object_foreach(limits, resource, value)
-    {
-        if (json_object_get(value, "amount"))
-            len = add(ret, len, resource, json_object_get(value, "amount"));
-    }
     json_object_foreach(requests, resource, value)
     {
         len = add(ret, len, resource, value);
