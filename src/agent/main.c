@@ -57,8 +57,10 @@ static int join(const struct agent_options *options, struct berth_err *err)
     int rc = probe_machine(&config, &probed, err);
     if (rc == 0)
         gpus_add(options->nvml, probed);
-    if (rc == 0 && options->address)
+    if (rc == 0 && options->address) { /* said, so that it replaces the address of an earlier join */
         (void)json_object_set_new(probed, "address", json_string(options->address));
+        (void)json_object_set_new(probed, "address_given", json_true());
+    }
     if (rc == 0)
         rc = identity_join(options, probed, &node, err);
     if (rc == 0)

@@ -18,7 +18,8 @@ static const struct flag flags[] = {
     {"token-file",         FLAG_TEXT,   AT(token_file),         "FILE",    0,    0,
      "join: the invitation, good for one machine; - reads it from standard input"                                                                           },
     {"force",              FLAG_SWITCH, AT(force),              NULL,      0,    0,          "join: even if this machine is a node already"                 },
-    {"address",            FLAG_TEXT,   AT(address),            "ADDRESS", 0,    0,          "where others reach what runs here; found out if not given"    },
+    {"address",            FLAG_TEXT,   AT(address),            "ADDRESS", 0,    0,
+     "join: where others reach what runs here; found out if not given"                                                                                      },
     {"uplink",             FLAG_TEXT,   AT(uplink),             "DEVICE",  0,    0,
      "the network device whose limits it keeps; that of the default route if not given"                                                                     },
     {"bandwidth",          FLAG_TEXT,   AT(bandwidth),          "RATE",    0,    0,
@@ -83,6 +84,10 @@ static int options_check(struct agent_options *o, struct berth_err *err)
         return join_check(o, err);
     if (o->control || o->pin || o->token || o->token_file || o->force)
         return err_set(err, EINVAL, "--control, --pin, --token-file and --force are for 'berth-agent join'");
+    if (o->address) /* reports do not change the address of a node */
+        return err_set(err, EINVAL,
+                       "--address is for 'berth-agent join'; of a node that has joined, 'berth edit node NAME' changes "
+                       "the address");
     return 0;
 }
 

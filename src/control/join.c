@@ -75,6 +75,19 @@ static int invitation_end(struct call *c, int64_t *ret_ns)
     return 0;
 }
 
+/* A name that differs from a node's in case only may be meant for another machine, whose invitation would end that of the
+ * node. The name that the node was made with is no other. */
+static int called_check(struct call *c, const char *id)
+{
+    char shown[QUOTE_MAX];
+    const char *called = json_string_value(json_object_get(change_read(&c->change, KIND_NODE, id), "display"));
+    if (strcmp(c->args[0], id) == 0 || (called && strcmp(c->args[0], called) == 0))
+        return 0;
+    return err_set(&c->err, EEXIST,
+                   "node %s is there already, and %s differs from it in case only; choose another name", id,
+                   quote(c->args[0], shown));
+}
+
 /* A node that is not there is made from the rest of the body, and waits; of one that is there nothing changes. */
 static int node_ensure(struct call *c, const char **ret_id, bool *ret_new)
 {
@@ -86,6 +99,8 @@ static int node_ensure(struct call *c, const char **ret_id, bool *ret_new)
     if (json_object_get(doc, "id") || json_object_get(doc, "state"))
         return err_set(&c->err, EINVAL, "id and state: an invited node is the one of the path, and is joining");
     *ret_new = !change_read(&c->change, KIND_NODE, *ret_id);
+    if (!*ret_new && (rc = called_check(c, *ret_id)) < 0)
+        return rc;
     if (!*ret_new && json_object_size(doc))
         return err_set(&c->err, EEXIST,
                        "node %s is there already; 'berth edit' changes it, and an invitation alone takes "

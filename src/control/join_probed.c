@@ -83,15 +83,47 @@ json_t *probed_grown(const json_t *doc)
     return grown;
 }
 
-void probed_ceiling(const json_t *old, json_t *doc)
+static bool same_member(const json_t *object, const char *key, const json_t *value)
+{
+    const json_t *member = json_object_get(object, key);
+    return member && json_equal((json_t *)member, (json_t *)value);
+}
+
+/* An amount above what the machine has would change nothing but a number that nobody looks at. One that was the ceiling
+ * before may be written again: it was said before the machine joined, or the machine had more once. */
+static int within_machine(const json_t *old, const json_t *doc, struct berth_err *err)
+{
+    json_t *is = json_object_get(doc, "allocatable"), *value;
+    const json_t *has = amounts_of(json_object_get(doc, "probed"));
+    const char *resource;
+    json_object_foreach(is, resource, value)
+    {
+        int64_t have, wants;
+        char shown[2][QUANTITY_TEXT_MAX];
+        if (!amount_read(resource, json_object_get(has, resource), &have) || !amount_read(resource, value, &wants) ||
+            wants <= have || same_member(json_object_get(old, "allocatable"), resource, value) ||
+            same_member(json_object_get(old, "ceiling"), resource, value))
+            continue;
+        return err_set(err, EINVAL,
+                       "allocatable: %s: %s is more than the %s that the machine has; `overcommit` lets it take more",
+                       resource, quantity_print(resource, wants, shown[0]), quantity_print(resource, have, shown[1]));
+    }
+    return 0;
+}
+
+int probed_ceiling(const json_t *old, json_t *doc, struct berth_err *err)
 {
     const json_t *was = json_object_get(old, "allocatable");
     json_t *is = json_object_get(doc, "allocatable");
     if (!json_object_get(doc, "probed") || (was && is && json_equal((json_t *)was, is)) || (!was && !is))
-        return;
+        return 0;
+    int rc = within_machine(old, doc, err);
+    if (rc < 0)
+        return rc;
     (void)json_object_set_new(doc, "ceiling", is ? json_deep_copy(is) : json_object());
     if (is)
         cut(doc);
+    return 0;
 }
 
 /* ---- taking it over ---------------------------------------------------------------------------------------------- */
@@ -116,7 +148,8 @@ static void take_rest(json_t *doc, const json_t *probed, bool replace)
     static const char *const keys[] = {"arch", "runtimes", "address"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         json_t *value = json_object_get(probed, keys[i]);
-        if (value && !json_is_null(value) && (replace || !json_object_get(doc, keys[i])))
+        bool given = strcmp(keys[i], "address") == 0 && json_is_true(json_object_get(probed, "address_given"));
+        if (value && !json_is_null(value) && (replace || given || !json_object_get(doc, keys[i])))
             (void)json_object_set_new(doc, keys[i], json_deep_copy(value));
     }
     probed_gpus_take(doc, probed, replace);

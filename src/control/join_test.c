@@ -340,10 +340,22 @@ static void the_administrator_sets_the_ceiling(void **state)
     said(k, &m, 1, "{allocatable: {cpu: 8, memory: 16Gi, storage: 100Gi}}");
     assert_int_equal(kit_number(k, "allocatable/cpu"), 6);
     assert_string_equal(kit_text(k, "allocatable/memory"), "8Gi");
-    CALL(k, 200, ADMIN, "PATCH", "/v1/nodes/n1", "{allocatable: {cpu: 99}}");
+    static const struct {
+        const char *method, *url, *body;
+    } above[] = {
+        {"PATCH", "/v1/nodes/n1",              "{allocatable: {cpu: 99}}"             },
+        {"PUT",   "/v1/nodes/n1",              "{allocatable: {cpu: 99}}"             },
+        {"PUT",   "/v1/nodes/n1/capabilities", "{allocatable: {cpu: 99, memory: 1Gi}}"},
+    };
+    for (size_t i = 0; i < COUNT(above); i++) {
+        CALL(k, 400, ADMIN, above[i].method, above[i].url, above[i].body);
+        SAYS(k, "allocatable: cpu: 99 is more than the 8 that the machine has");
+    }
+    CALL(k, 200, ADMIN, "PATCH", "/v1/nodes/n1", "{allocatable: {cpu: 8, licence: 99}}");
     CALL(k, 200, ADMIN, "GET", "/v1/nodes/n1", NULL);
     assert_int_equal(kit_number(k, "allocatable/cpu"), 8);
-    assert_int_equal(kit_number(k, "ceiling/cpu"), 99);
+    assert_int_equal(kit_number(k, "allocatable/licence"), 99);
+    CALL(k, 200, ADMIN, "PATCH", "/v1/nodes/n1", "{overcommit: {cpu: 4}}"); /* which is how it takes more */
     static const char *const not_theirs[] = {"{ceiling: {cpu: 100}}", "{probed: {arch: vax}}", "{joined: 5}"};
     for (size_t i = 0; i < COUNT(not_theirs); i++) {
         CALL(k, 400, ADMIN, "PATCH", "/v1/nodes/n1", not_theirs[i]);
@@ -353,6 +365,59 @@ static void the_administrator_sets_the_ceiling(void **state)
     CALL(k, 200, ADMIN, "GET", "/v1/nodes/n2", NULL);
     assert_null(kit_at(k, "joined"));
     CALL(k, 409, ADMIN, "POST", "/v1/nodes/n2/accept", "{}");
+}
+
+/* What was declared before the machine was known may be declared again, though the machine has less. */
+static void an_earlier_ceiling_is_no_news(void **state)
+{
+    struct kit *k = *state;
+    (void)joined(k, "n1", "{allocatable: {cpu: 4, memory: 32Gi}}");
+    CALL(k, 200, ADMIN, "PUT", "/v1/nodes/n1/capabilities", "{allocatable: {cpu: 2, memory: 32Gi}}");
+    CALL(k, 200, ADMIN, "GET", "/v1/nodes/n1", NULL);
+    assert_int_equal(kit_number(k, "allocatable/cpu"), 2);
+    assert_string_equal(kit_text(k, "allocatable/memory"), "16Gi");
+    assert_string_equal(kit_text(k, "ceiling/memory"), "32Gi");
+    CALL(k, 400, ADMIN, "PUT", "/v1/nodes/n1/capabilities", "{allocatable: {cpu: 2, memory: 33Gi}}");
+    SAYS(k, "memory: 33Gi is more than the 16Gi");
+}
+
+static void an_address_that_is_given_at_a_join_counts(void **state)
+{
+    struct kit *k = *state;
+    char token[128];
+    static const struct {
+        const char *probed, *want;
+    } rows[] = {
+        {"address: 10.0.0.9",                      "10.0.0.7"}, /* found out: the document's stays */
+        {"address: 10.0.0.9, address_given: true", "10.0.0.9"},
+        {"address: 10.0.0.8",                      "10.0.0.9"},
+    };
+    (void)joined(k, "n1", "{}");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char rest[200];
+        (void)invited(k, "n1", "{}", token);
+        (void)snprintf(rest, sizeof rest, "request: KEY2, probed: {allocatable: {cpu: 8}, %s}", rows[i].probed);
+        assert_int_equal(join_with(k, token, rest), 200);
+        CALL(k, 200, ADMIN, "GET", "/v1/nodes/n1", NULL);
+        assert_string_equal(kit_text(k, "address"), rows[i].want);
+    }
+}
+
+static void names_that_differ_in_case_only_are_one(void **state)
+{
+    struct kit *k = *state;
+    char token[128];
+    (void)invited(k, "n1", "{}", token);
+    CALL(k, 409, ADMIN, "POST", "/v1/nodes/N1/invite", "{}");
+    SAYS(k, "node n1 is there already, and \\\"N1\\\" differs from it in case only");
+    CALL(k, 409, ADMIN, "POST", "/v1/nodes", "{id: N1}");
+    if (join_with(k, token, "request: KEY1, " PROBED) != 200) /* the invitation is still good */
+        fail_msg("%s", k->text);
+    /* One that was made with capitals is invited again by either name. */
+    CALL(k, 201, ADMIN, "POST", "/v1/nodes/Cellar/invite", "{}");
+    CALL(k, 201, ADMIN, "POST", "/v1/nodes/Cellar/invite", "{}");
+    CALL(k, 201, ADMIN, "POST", "/v1/nodes/cellar/invite", "{}");
+    CALL(k, 409, ADMIN, "POST", "/v1/nodes/CELLAR/invite", "{}");
 }
 
 /* A machine that says nonsense stays alive; what it says is not taken. */
@@ -573,6 +638,9 @@ int main(void)
         TEST(less_counts_at_once_and_more_when_accepted),
         TEST(gpus_are_what_was_accepted),
         TEST(the_administrator_sets_the_ceiling),
+        TEST(an_earlier_ceiling_is_no_news),
+        TEST(an_address_that_is_given_at_a_join_counts),
+        TEST(names_that_differ_in_case_only_are_one),
         TEST(nonsense_about_a_machine),
         TEST(the_newer_agent_wins),
         TEST(streams_of_an_older_agent_end),

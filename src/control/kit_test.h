@@ -40,6 +40,7 @@ struct kit {
     const char *serial;         /* of the caller's certificate; NULL: it never ends */
     int64_t until_ns;           /* when that one ends */
     bool other_key;             /* the next daemon has another key for secrets */
+    int64_t lease_ns;           /* option of the next daemon; 0: as the settings say */
     const char *journal_dir;    /* of the next daemon; NULL: none */
 
     bool answered;
@@ -97,8 +98,11 @@ static inline void kit_start(struct kit *k)
                               .run = kit_run,
                               .wake_at = kit_wake_at,
                               .log = &silent};
-    struct control_options options = {
-        .seed = 1, .journal_dir = k->journal_dir, .secret_key_given = true, .secret_key = "for tests"};
+    struct control_options options = {.seed = 1,
+                                      .lease_ns = k->lease_ns,
+                                      .journal_dir = k->journal_dir,
+                                      .secret_key_given = true,
+                                      .secret_key = "for tests"};
     struct berth_err err = {0};
     options.secret_key[31] = k->other_key;
     if (control_new(&env, &options, k->store, &k->control, &err) < 0)

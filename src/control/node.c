@@ -9,12 +9,14 @@
 #include "control/control_parts.h"
 #include "control/join.h"
 #include "control/optask.h"
+#include "control/project.h"
 #include "control/transition.h"
 #include "control/usage.h"
 #include "core/cluster.h"
 #include "core/resource_names.h"
 #include "wire/api.h"
 #include "wire/document.h"
+#include "wire/queue_doc.h"
 
 enum { NAMED_MAX = 5 }; /* instances in a refusal */
 
@@ -48,7 +50,9 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
         if (was ? !is || !json_equal(was, is) : is != NULL)
             return err_set(&c->err, EINVAL, "%s: is the daemon's, from what the node's agent says", daemons[i]);
     }
-    probed_ceiling(old, doc);
+    int rc = probed_ceiling(old, doc, &c->err);
+    if (rc < 0)
+        return rc;
     static const char *const verbs[] = {"state", "disabled"};
     for (size_t i = 0; i < 2; i++) {
         const json_t *was = json_object_get(old, verbs[i]), *is = json_object_get(doc, verbs[i]);
@@ -62,6 +66,26 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
     return 0;
 }
 
+/* A domain that lists the node, or whose labels hold, goes before what the node's document says. */
+static int domain_check(struct call *c, const char *id, const json_t *old, const struct berth_node *node)
+{
+    const char *was = member(old, "domain"), *is = node->domain;
+    if (!is || !*is || (was && strcmp(was, is) == 0))
+        return 0;
+    for (size_t i = 0; i < c->change.items.len; i++)
+        if (c->change.items.at[i].kind == KIND_DOMAIN) /* another part of the transaction may change that */
+            return 0;
+    const char *in = project_domain(c->state, id, node);
+    const struct object *o = strcmp(in, is) != 0 ? state_find(c->state, KIND_DOMAIN, in) : NULL;
+    if (!o || !change_rest_on(&c->change, KIND_DOMAIN, in))
+        return 0;
+    bool listed = false;
+    for (size_t i = 0; i < o->domain->nodes_len; i++)
+        listed = listed || strcmp(o->domain->nodes[i], id) == 0;
+    return err_set(&c->err, EINVAL, "domain: %s is in domain %s, %s; change that first", id, in,
+                   listed ? "whose list has it" : "whose `require` holds for its labels");
+}
+
 static int check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
 {
     (void)k;
@@ -69,6 +93,8 @@ static int check(struct call *c, const struct crud *k, const char *id, const jso
     int rc = node_doc_read(doc, &c->arena, &d, &c->err);
     if (rc == 0)
         rc = describe_node(state_cluster(c->state), &d.node, &c->err);
+    if (rc == 0)
+        rc = domain_check(c, id, old, &d.node);
     if (rc == 0 && old)
         rc = node_held_check(c, id, old, doc);
     if (rc == 0 && !c->dry_run)

@@ -112,8 +112,7 @@ static int replace_part(struct call *c, const char *id, json_t *doc, const void 
         else
             (void)json_object_del(doc, *key);
     }
-    probed_ceiling(old, doc);
-    return 0;
+    return probed_ceiling(old, doc, &c->err);
 }
 
 int node_put_capabilities(struct call *c)

@@ -283,9 +283,13 @@ static void windows_and_domains(void **state)
     CALL(&k, 201, ADMIN, "POST", "/v1/domains", "{id: zest, require: {rack: {exists: true}}}");
     CALL(&k, 201, ADMIN, "POST", "/v1/queues", "{id: q, domains: [west]}");
     static const struct refused rows[] = {
-        {ADMIN, "POST",   "/v1/domains",      "{id: d, nodes: [n1]}",                            400, "n1 is in domain east; take it out there"},
-        {ADMIN, "POST",   "/v1/domains",      "{id: d, nodes: [n9]}",                            400, "there is no node n9"                    },
-        {ADMIN, "DELETE", "/v1/domains/west", NULL,                                              409, "queue q may use domain west"            },
+        {ADMIN, "POST",   "/v1/domains",           "{id: d, nodes: [n1]}",                       400, "n1 is in domain east; take it out there"},
+        {ADMIN, "POST",   "/v1/domains",           "{id: d, nodes: [n9]}",                       400, "there is no node n9"                    },
+        {ADMIN, "DELETE", "/v1/domains/west",      NULL,                                         409, "queue q may use domain west"            },
+        {ADMIN, "PATCH",  "/v1/nodes/n1",          "{domain: west}",                             400, "n1 is in domain east, whose list has it"},
+        {ADMIN, "PUT",    "/v1/nodes/n2/settings", "{labels: {rack: r2}, domain: east}",         400,
+         "n2 is in domain west, whose `require` holds for its labels"                                                                          },
+        {ADMIN, "POST",   "/v1/nodes",             "{id: n7, labels: {rack: r2}, domain: east}", 400, "n7 is in domain west"                   },
         {ADMIN, "POST",   "/v1/windows",
          "{id: w, start: '2026-03-02T00:00:00Z', duration: 1h, nodes: [n9], maintenance: true}", 400,
          "there is no node n9"                                                                                                                 },
@@ -299,6 +303,13 @@ static void windows_and_domains(void **state)
     refuse_all(&k, rows, COUNT(rows));
     CALL(&k, 200, ALICE, "GET", "/v1/domains/zest", NULL);
     assert_string_equal(kit_text(&k, "status/elsewhere/0/domain"), "west");
+    /* A node's own word counts where no domain has the node. */
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/nodes/n1", "{domain: east}");
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/nodes/n1", "{domain: null}");
+    CALL(&k, 201, ADMIN, "POST", "/v1/nodes", "{id: n7, domain: east}");
+    CALL(&k, 200, ALICE, "GET", "/v1/domains/east", NULL);
+    assert_int_equal(json_array_size(kit_at(&k, "status/nodes")), 2);
+    CALL(&k, 204, ADMIN, "DELETE", "/v1/nodes/n7", NULL);
     /* A node comes and goes as its labels change. */
     CALL(&k, 200, ADMIN, "PATCH", "/v1/nodes/n2", "{labels: {rack: r3}}");
     CALL(&k, 200, ALICE, "GET", "/v1/domains/zest", NULL);

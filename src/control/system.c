@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "control/cap.h"
+#include "control/control_parts.h"
 #include "control/join.h"
 #include "control/notice.h"
 #include "control/plan_policy.h"
@@ -82,6 +83,31 @@ static int programs_apart(struct call *c, json_t *settings)
                    "/etc/berth/berthd.conf or the file of --config, as: mail_command = /usr/sbin/sendmail");
 }
 
+/* An option of berthd's command line goes before its setting: another value would be stored and have no effect. */
+static int options_apart(struct call *c, const json_t *settings)
+{
+    const struct control_options *o = &c->control->options;
+    const struct {
+        enum system_setting setting;
+        const char *name, *option;
+        bool given;
+    } rows[] = {
+        {SETTING_LEASE_S,        "lease_s",        "--lease",               o->lease_ns > 0      },
+        {SETTING_AUDIT_EVERY,    "audit_every",    "--audit-every",         o->audit_every > 0   },
+        {SETTING_REQUESTS_PER_S, "requests_per_s", "--requests-per-second", o->requests_per_s > 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const json_t *value = json_object_get(settings, rows[i].name);
+        int64_t was = system_setting_number(c->state, rows[i].setting);
+        if (rows[i].given && json_is_integer(value) && json_integer_value(value) != was)
+            return err_set(&c->err, EBUSY,
+                           "%s: berthd was started with %s, which goes before the setting; start it without to set it "
+                           "here",
+                           rows[i].name, rows[i].option);
+    }
+    return 0;
+}
+
 /* Takes the reference, also on failure. */
 static int settings_write(struct call *c, json_t *settings)
 {
@@ -123,6 +149,8 @@ static int settings_write(struct call *c, json_t *settings)
         rc = err_prefix(&c->err, "default_requests");
     if (rc == 0)
         rc = secrets_apart(c, next);
+    if (rc == 0)
+        rc = options_apart(c, next);
     if (rc < 0)
         return rc;
     c->change.verb = "system.settings";

@@ -156,13 +156,40 @@ static void services_are_managed_but_not_made(void **state)
     assert_int_equal(kit_number(k, "items/0/generation"), 3); /* its settings, and the restart */
 }
 
+/* What berthd was started with goes before the setting, so a setting that would be stored for nothing is refused. */
+static void a_setting_behind_an_option_is_refused(void **state)
+{
+    struct kit *k = *state;
+    CALL(k, 200, ADMIN, "PATCH", "/v1/system/settings", "{lease_s: 60}");
+    k->lease_ns = INT64_C(5) * 1000000000;
+    kit_restart(k);
+    static const struct {
+        const char *method, *body;
+        int status;
+    } rows[] = {
+        {"PATCH", "{lease_s: 90}",          409},
+        {"PUT",   "{lease_s: 90, seed: 3}", 409},
+        {"PATCH", "{lease_s: 60}",          200}, /* as it is */
+        {"PATCH", "{holder_shown: nobody}", 200},
+        {"PATCH", "{audit_every: 7}",       200}, /* no option was given for it */
+        {"PATCH", "{lease_s: null}",        200},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        CALL(k, rows[i].status, ADMIN, rows[i].method, "/v1/system/settings", rows[i].body);
+        if (rows[i].status == 409)
+            SAYS(k, "lease_s: berthd was started with --lease, which goes before the setting");
+    }
+    k->lease_ns = 0;
+    kit_restart(k);
+    CALL(k, 200, ADMIN, "PATCH", "/v1/system/settings", "{lease_s: 90}");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_kit, close_kit)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(settings_have_defaults_and_bounds),
-        TEST(a_cluster_keeps_its_defaults),
-        TEST(settings_are_put_and_patched),
+        TEST(settings_have_defaults_and_bounds), TEST(a_cluster_keeps_its_defaults),
+        TEST(settings_are_put_and_patched),      TEST(a_setting_behind_an_option_is_refused),
         TEST(services_are_managed_but_not_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
