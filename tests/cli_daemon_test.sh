@@ -424,6 +424,8 @@ users() {
     ends 0 "${alice[@]}" whoami || return 1
     ends 0 "$berth" user export alice --to "$work/alice.json" && [ "$(stat -c %a "$work/alice.json")" = 600 ] || return 1
     ends 0 "$berth" user export alice && python3 -m json.tool <"$work/out" >/dev/null || return 1
+    ends 6 "$berth" user import "$work/alice.json" && says 'alice is there already' && says '--merge' || return 1
+    ends 0 "$berth" user import "$work/alice.json" --merge && prints '^user/alice imported$' || return 1
     ends 0 "$berth" user import "$work/alice.json" --as alice2 --dry-run && ends 4 "$berth" get user alice2 || return 1
     ends 0 "$berth" user import "$work/alice.json" --as alice2 && prints '^user/alice2 imported$' || return 1
     ends 0 "$berth" get app blog.alice2 && ends 1 "$berth" user import "$work/missing.json" || return 1

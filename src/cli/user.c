@@ -152,11 +152,14 @@ const struct command user_export_command = {
 
 struct import_values {
     const char *as, *group, *role;
-    bool dry_run;
+    bool merge, dry_run;
 };
 
 static const struct option import_options[] = {
     OPTION_TEXT_ROW("as", 0, import_values, as, "ID", "Under another name than the archive's."),
+    OPTION_FLAG_ROW(
+        "merge", 0, import_values, merge,
+        "Into the user of that name, where there is one: what it has stays, the rest is added, and jobs run anew."),
     OPTION_TEXT_ROW("group", 'g', import_values, group, "GROUP", "Into this group instead of the archive's."),
     OPTION_TEXT_ROW("role", 'r', import_values, role, "ROLE", "With this role instead of the archive's."),
     DRY_RUN_ROW(import_values, dry_run),
@@ -181,6 +184,7 @@ static int import_run(struct cli *cli, const void *values, const struct operands
         return rc;
     str_add(&path, "/v1/users/import");
     query_add(&path, "as", v->as);
+    query_add(&path, "merge", v->merge ? "true" : NULL);
     query_add(&path, "group", v->group);
     query_add(&path, "role", v->role);
     struct api_request request = {.method = "POST", .path = str_text(&path), .body = archive, .dry_run = v->dry_run};
@@ -198,7 +202,9 @@ const struct command user_import_command = {
     .operands_min = 1,
     .operands_max = 1,
     .summary = "Take in a user from an archive; '-' is standard input.",
-    .examples = "  berth user import alice.json --as alice2",
+    .text = "A user of that name who is there already is refused without --as or --merge.",
+    .examples = "  berth user import alice.json --as alice2\n"
+                "  berth user import alice.json --merge",
     .options = import_options,
     .options_len = sizeof import_options / sizeof import_options[0],
     .values_size = sizeof(struct import_values),

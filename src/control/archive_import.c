@@ -1,4 +1,8 @@
-/* archive_import.c - taking a user in: every object through the checks of a request, under names that are free. */
+/* archive_import.c - taking a user in: every object through the checks of a request, under names that are free.
+ *
+ * A user who is there already is refused, unless the archive is taken in under another name or merged into that user. A merge
+ * keeps what the user has, and adds apps, vms and volumes that are missing, and all jobs.
+ */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -17,12 +21,14 @@ struct taking {
     const char *old_user, *user;
     json_t *renamed; /* {"volumes/maps": "volumes/maps-2"} */
     json_t *volumes; /* {old: new} of all, for those who mount them */
+    json_t *kept;    /* ["apps/web.ann"]: there already, and left as they are; NULL: no merge */
 };
 
 static void taking_cleanup(struct taking *t)
 {
     json_decref(t->renamed);
     json_decref(t->volumes);
+    json_decref(t->kept);
 }
 
 static const char *member(const json_t *doc, const char *key)
@@ -49,8 +55,7 @@ static int free_name(struct taking *t, enum kind kind, const char *name, const c
     *ret = arena_strdup(&c->arena, folded);
     for (int n = 2; change_rest_on(&c->change, kind, *ret); n++) {
         if (n > NAMES_TRIED)
-            return err_set(&c->err, EEXIST, "%s %s is there, and so are all like it; say ?as=ID", kinds[kind].name,
-                           folded);
+            return err_set(&c->err, EEXIST, "%s %s is there, and so are all like it", kinds[kind].name, folded);
         char number[16];
         int len = snprintf(number, sizeof number, "-%d", n);
         *ret = arena_fmt(&c->arena, "%.*s%s", ID_MAX - len, folded, number);
@@ -66,30 +71,67 @@ static int put(struct taking *t, enum kind kind, json_t *doc, const char **ret_i
 
 /* ---- the user ------------------------------------------------------------------------------------------------------- */
 
-static int take_user(struct taking *t, const json_t *archive, const char *as)
+static int merge_option(struct call *c, bool *ret)
+{
+    const char *merge = call_query(c, "merge");
+    *ret = merge && strcmp(merge, "false") != 0;
+    if (*ret && *merge && strcmp(merge, "true") != 0 && strcmp(merge, "1") != 0)
+        return err_set(&c->err, EINVAL, "merge: expected true or false");
+    return 0;
+}
+
+/* The user is there: it stays as it is. */
+static int merge_user(struct taking *t, const char *id)
 {
     struct call *c = t->call;
-    CLEANUP(json) json_t *doc = json_deep_copy(json_object_get(archive, "user"));
-    const char *id = member(doc, "id"), *group = call_query(c, "group"), *role = call_query(c, "role"), *made = NULL;
-    if (!id)
-        return err_set(&c->err, EINVAL, "user: id: missing");
-    t->old_user = id = arena_strdup(&c->arena, id);
-    int rc = 0;
-    if (as)
-        t->user = as;
-    else
-        rc = free_name(t, KIND_USER, id, &t->user);
-    if (rc < 0)
-        return err_prefix(&c->err, "user");
-    (void)json_object_set_new(doc, "id", json_string(t->user));
+    if (!crud_open(c, KIND_USER, id, PERMIT_USERS, &t->user))
+        return -c->err.code;
+    if (call_query(c, "group") || call_query(c, "role"))
+        return err_set(&c->err, EINVAL, "group and role: are of a new user; %s is there already, and stays as it is",
+                       id);
+    return 0;
+}
+
+static int make_user(struct taking *t, json_t *doc, const char *id)
+{
+    struct call *c = t->call;
+    const char *group = call_query(c, "group"), *role = call_query(c, "role");
+    (void)json_object_set_new(doc, "id", json_string(id));
     if (group)
         (void)json_object_set_new(doc, "group", json_string(group));
     if (role)
         (void)json_object_set_new(doc, "role", json_string(role));
-    rc = put(t, KIND_USER, doc, &made);
+    int rc = put(t, KIND_USER, doc, &t->user);
+    if (rc == -EEXIST)
+        return err_set(
+            &c->err, EEXIST,
+            "%s is there already; take the archive in under another name (--as, ?as=ID), or add to that user "
+            "what is missing (--merge, ?merge=true)",
+            id);
+    return rc;
+}
+
+static int take_user(struct taking *t, const json_t *archive, const char *as)
+{
+    struct call *c = t->call;
+    CLEANUP(json) json_t *doc = json_deep_copy(json_object_get(archive, "user"));
+    const char *id = member(doc, "id");
+    char folded[ID_MAX + 1];
+    bool merge = false;
+    int rc = merge_option(c, &merge);
+    if (rc < 0)
+        return rc;
+    if (!id)
+        return err_set(&c->err, EINVAL, "user: id: missing");
+    t->old_user = arena_strdup(&c->arena, id);
+    rc = id_fold("id", as ? as : id, folded, &c->err);
+    if (rc == 0 && merge)
+        t->kept = json_array();
+    id = arena_strdup(&c->arena, folded);
+    if (rc == 0)
+        rc = merge && change_read(&c->change, KIND_USER, id) ? merge_user(t, id) : make_user(t, doc, id);
     if (rc < 0)
         return err_prefix(&c->err, "user");
-    t->user = made;
     note_renamed(t, KIND_USER, t->old_user, t->user);
     return 0;
 }
@@ -105,6 +147,28 @@ static const char *id_of(struct taking *t, const json_t *doc)
     return json_is_string(id) ? arena_strdup(&t->call->arena, json_string_value(id)) : NULL;
 }
 
+/* True: a merge finds the object there, and keeps it. */
+static bool is_kept(struct taking *t, enum kind kind, const char *id)
+{
+    struct call *c = t->call;
+    const json_t *there = t->kept ? change_read(&c->change, kind, id) : NULL;
+    const char *owner = member(there, "owner");
+    if (!owner || strcmp(owner, t->user) != 0)
+        return false;
+    (void)json_array_append_new(t->kept, json_string(arena_fmt(&c->arena, "%s/%s", kinds[kind].plural, id)));
+    return true;
+}
+
+/* NAME.USER of an app or vm, as its name will be folded; NULL: the name is none, and is refused later. */
+static const char *owned_id_of(struct taking *t, const json_t *doc)
+{
+    char folded[ID_MAX + 1];
+    const char *name = member(doc, "name");
+    if (!name || id_fold("name", name, folded, NULL) < 0)
+        return NULL;
+    return arena_fmt(&t->call->arena, "%s.%s", folded, t->user);
+}
+
 static int rename_volume(struct taking *t, json_t *doc, const char *old)
 {
     const char *name = NULL;
@@ -113,6 +177,15 @@ static int rename_volume(struct taking *t, json_t *doc, const char *old)
         return rc;
     (void)json_object_set_new(t->volumes, old, json_string(name));
     return json_object_set_new(doc, "id", json_string(name));
+}
+
+static bool volume_is_kept(struct taking *t, const char *old)
+{
+    char folded[ID_MAX + 1];
+    if (!t->kept || id_fold("id", old, folded, NULL) < 0 || !is_kept(t, KIND_VOLUME, folded))
+        return false;
+    (void)json_object_set_new(t->volumes, old, json_string(folded));
+    return true;
 }
 
 static json_t *volume_renamed(struct taking *t, json_t *name)
@@ -150,6 +223,8 @@ static int take_item(struct taking *t, enum kind kind, const json_t *item)
         return err_set(&c->err, EINVAL, "expected an object with an id");
     int rc = 0;
     if (kind == KIND_VOLUME) {
+        if (volume_is_kept(t, old))
+            return 0;
         rc = rename_volume(t, doc, old);
     } else {
         rename_in_work(t, doc);
@@ -157,6 +232,9 @@ static int take_item(struct taking *t, enum kind kind, const json_t *item)
             (void)json_object_set_new(doc, "name",
                                       json_string(arena_strndup(&c->arena, old, strcspn(old, ".")))); /* NAME.OWNER */
         (void)json_object_del(doc, "id");
+        const char *there = kind != KIND_JOB && t->kept ? owned_id_of(t, doc) : NULL;
+        if (there && is_kept(t, kind, there))
+            return 0;
     }
     if (rc < 0)
         return rc;
@@ -202,6 +280,8 @@ int archive_import(struct call *c, const json_t *archive, const char *as)
     c->change.subject = arena_fmt(&c->arena, "users/%s", t.user);
     json_decref(c->answer.body);
     c->answer.body = json_pack("{s:s, s:O}", "id", t.user, "renamed", t.renamed);
+    if (t.kept)
+        (void)json_object_set(c->answer.body, "kept", t.kept);
     c->answer.status = 201;
     return 0;
 }

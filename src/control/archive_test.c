@@ -96,9 +96,12 @@ static void in_beside_the_original(void **state)
     CLEANUP(mem) char *text = export_of(&p, p.ann, "ann");
     size_t before = objects(&p);
     uint64_t at = store_revision(p.k.store);
-    asked(&p.k, p.k.admin, "POST", "/v1/users/import?dry_run=true", text, 200);
+    asked(&p.k, p.k.admin, "POST", "/v1/users/import", text, 409);
+    assert_non_null(strstr(kit_message(&p.k), "ann is there already; take the archive in under another name (--as"));
+    asked(&p.k, p.k.admin, "POST", "/v1/users/import?dry_run=true", text, 409);
+    asked(&p.k, p.k.admin, "POST", "/v1/users/import?as=ann-2&dry_run=true", text, 200);
     assert_int_equal(store_revision(p.k.store), at);
-    asked(&p.k, p.k.admin, "POST", "/v1/users/import", text, 201);
+    asked(&p.k, p.k.admin, "POST", "/v1/users/import?as=ann-2", text, 201);
     assert_int_equal(store_revision(p.k.store), at + 1);
     assert_int_equal(objects(&p), before + 6);
     assert_string_equal(kit_text(p.k.body, "id"), "ann-2");
@@ -127,8 +130,6 @@ static void in_beside_the_original(void **state)
     assert_string_equal(kit_text(p.k.body, "gang"), "pair.ann-2");
     assert_true(json_is_true(json_object_get(p.k.body, "hold")));
 
-    asked(&p.k, p.k.admin, "POST", "/v1/users/import", text, 201);
-    assert_string_equal(kit_text(p.k.body, "id"), "ann-3");
     asked(&p.k, p.k.admin, "POST", "/v1/users/import?as=ANNA&group=blue&role=viewer", text, 201);
     assert_string_equal(kit_text(p.k.body, "id"), "anna");
     asked(&p.k, p.k.admin, "GET", "/v1/users/anna", NULL, 200);
@@ -146,6 +147,40 @@ static void in_beside_the_original(void **state)
     assert_string_equal(kit_text(p.k.body, "id"), "once");
     p.k.idempotency_key = "import-1";
     asked(&p.k, p.k.admin, "POST", "/v1/users/import?as=twice", text, 409);
+    kit_close(&p.k);
+}
+
+/* What the user has stays; what is missing is added. */
+static void into_the_original(void **state)
+{
+    (void)state;
+    struct people p;
+    people_open(&p);
+    ann_works(&p);
+    CLEANUP(mem) char *text = export_of(&p, p.ann, "ann");
+    asked(&p.k, p.k.admin, "PATCH", "/v1/users/ann", "{\"display\": \"Ann of now\"}", 200);
+    asked(&p.k, p.ann, "PATCH", "/v1/apps/web.ann", "{\"replicas\": 7}", 200);
+    asked(&p.k, p.ann, "DELETE", "/v1/vms/box.ann", NULL, 204);
+    size_t before = objects(&p);
+    asked(&p.k, p.k.admin, "POST", "/v1/users/import?merge=perhaps", text, 400);
+    asked(&p.k, p.k.admin, "POST", "/v1/users/import?merge=true&group=blue", text, 400);
+    asked(&p.k, p.k.admin, "POST", "/v1/users/import?merge=true", text, 201);
+    assert_string_equal(kit_text(p.k.body, "id"), "ann");
+    const json_t *renamed = json_object_get(p.k.body, "renamed"), *kept = json_object_get(p.k.body, "kept");
+    assert_int_equal(json_object_size(renamed), 2); /* the jobs */
+    assert_int_equal(json_array_size(kept), 2);
+    assert_string_equal(json_string_value(json_array_get(kept, 0)), "volumes/maps");
+    assert_string_equal(json_string_value(json_array_get(kept, 1)), "apps/web.ann");
+    assert_int_equal(objects(&p), before + 3); /* the vm and two jobs */
+    asked(&p.k, p.k.admin, "GET", "/v1/users/ann", NULL, 200);
+    assert_string_equal(kit_text(p.k.body, "display"), "Ann of now");
+    asked(&p.k, p.k.admin, "GET", "/v1/apps/web.ann", NULL, 200);
+    assert_int_equal(json_integer_value(json_object_get(p.k.body, "replicas")), 7);
+    asked(&p.k, p.k.admin, "GET", "/v1/vms/box.ann", NULL, 200);
+    /* Without such a user it is an import like any other. */
+    asked(&p.k, p.k.admin, "POST", "/v1/users/import?merge=true&as=new", text, 201);
+    assert_string_equal(kit_text(p.k.body, "id"), "new");
+    assert_int_equal(json_array_size(json_object_get(p.k.body, "kept")), 0);
     kit_close(&p.k);
 }
 
@@ -198,12 +233,16 @@ static void who_may(void **state)
 
     asked(&p.k, p.ann, "POST", "/v1/users/import", text, 403);
     asked(&p.k, op, "POST", "/v1/users/import", text, 403);
-    asked(&p.k, p.boss, "POST", "/v1/users/import", text, 201);
-    asked(&p.k, p.boss, "POST", "/v1/users/import", blue, 403); /* not the own group */
-    asked(&p.k, p.boss, "POST", "/v1/users/import?group=red", blue, 201);
-    asked(&p.k, p.boss, "POST", "/v1/users/import?role=admin", text, 403);
+    asked(&p.k, p.boss, "POST", "/v1/users/import?as=ann-2", text, 201);
+    asked(&p.k, p.boss, "POST", "/v1/users/import", blue, 403); /* not the own group, whether bob is there or not */
+    asked(&p.k, p.boss, "POST", "/v1/users/import?as=bob-2", blue, 403);
+    asked(&p.k, p.boss, "POST", "/v1/users/import?merge=true", blue, 404);
+    asked(&p.k, p.boss, "POST", "/v1/users/import?as=bob-2&group=red", blue, 201);
+    asked(&p.k, p.boss, "POST", "/v1/users/import?as=ann-3&role=admin", text, 403);
+    asked(&p.k, p.boss, "POST", "/v1/users/import?merge=true", text, 201);
+    asked(&p.k, p.ann, "POST", "/v1/users/import?merge=true", text, 403);
     CLEANUP(mem) char *admin = export_of(&p, p.k.admin, "admin");
-    asked(&p.k, p.boss, "POST", "/v1/users/import?group=red", admin, 403);
+    asked(&p.k, p.boss, "POST", "/v1/users/import?as=admin-2&group=red", admin, 403);
     kit_close(&p.k);
 }
 
@@ -259,7 +298,8 @@ static void refused_whole(void **state)
             (void)json_object_del(a, rows[i].path);
         CLEANUP(mem) char *sealed = resealed(a);
         json_decref(a);
-        int got = ask(&p.k, p.k.admin, "POST", "/v1/users/import", sealed);
+        bool whom = strcmp(rows[i].path, "user") == 0; /* else the user of the archive is there */
+        int got = ask(&p.k, p.k.admin, "POST", whom ? "/v1/users/import" : "/v1/users/import?as=copy", sealed);
         if (got != rows[i].want || !strstr(kit_message(&p.k), rows[i].says))
             fail_msg("%s = %s: expected %d %s, got %d %s", rows[i].path, rows[i].value, rows[i].want, rows[i].says, got,
                      p.k.text);
@@ -330,9 +370,13 @@ static void too_much(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_in_it), cmocka_unit_test(in_beside_the_original),
-        cmocka_unit_test(round_trip),    cmocka_unit_test(who_may),
-        cmocka_unit_test(refused_whole), cmocka_unit_test(nothing_is_smuggled_in),
+        cmocka_unit_test(what_is_in_it),
+        cmocka_unit_test(in_beside_the_original),
+        cmocka_unit_test(into_the_original),
+        cmocka_unit_test(round_trip),
+        cmocka_unit_test(who_may),
+        cmocka_unit_test(refused_whole),
+        cmocka_unit_test(nothing_is_smuggled_in),
         cmocka_unit_test(too_much),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

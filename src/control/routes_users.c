@@ -34,7 +34,7 @@ static int whoami(struct call *c)
 }
 
 static const char lists[] = "limit,after,watch", filtered[] = "limit,after,watch,group",
-                  token_lists[] = "limit,after,watch,user,node", takes[] = "as,group,role";
+                  token_lists[] = "limit,after,watch,user,node", takes[] = "as,merge,group,role";
 
 #define SEE PERMIT_READ, 0
 #define ANYONE PERMIT_SELF, 0
