@@ -186,6 +186,89 @@ def the_daemon_dies_and_nothing_stops():
         assert agent.processes() == before
 
 
+class Watched:
+    """A `berth` whose output goes to files."""
+
+    def __init__(self, c, *words):
+        self.out, self.err = (c.work / f"{words[0]}.{end}" for end in ("out", "err"))
+        with self.out.open("wb") as out, self.err.open("wb") as err:
+            self.process = subprocess.Popen([str(BERTH), *map(str, words)], env=c.berth_env(), stdin=subprocess.DEVNULL,
+                                            stdout=out, stderr=err)
+
+    def lines(self):
+        return self.out.read_text().splitlines()
+
+    def told(self, words):
+        return self.err.read_text().count(words)
+
+
+COUNTS = "i=0; while :; do echo line $i; i=$((i+1)); sleep 0.02; done"
+
+
+@case
+def logs_are_followed_over_restarts_of_daemon_and_agent():
+    with Cluster() as c:
+        agent = c.node("n1")
+        job = c.job(["/bin/sh", "-c", COUNTS], retries=0)
+        c.wait_state("jobs", job, "running")
+        logs = Watched(c, "logs", "-f", job)
+        wait_for("lines come", lambda: len(logs.lines()) > 20)
+        for told, how in enumerate((signal.SIGKILL, signal.SIGTERM), 1):
+            c.daemon.end(how)
+            wait_for("it says so", lambda: logs.told("connecting again") == told)
+            c.start()
+            before = len(logs.lines())
+            wait_for("lines come again", lambda: len(logs.lines()) > before + 20 or logs.process.poll() is not None)
+            assert logs.process.poll() is None, logs.err.read_text()
+        agent.process.end(signal.SIGKILL)
+        before = len(logs.lines())
+        agent.start()
+        wait_for("lines come again", lambda: len(logs.lines()) > before + 20 or logs.process.poll() is not None)
+        c.berth("job", "cancel", job)
+        assert logs.process.wait(PATIENCE) == 0, logs.err.read_text()
+        assert logs.lines() == [f"line {i}" for i in range(len(logs.lines()))], logs.lines()
+        assert logs.told("connecting again") <= 3, logs.err.read_text()
+
+
+@case
+def a_log_that_is_gone_after_a_restart_is_told():
+    with Cluster() as c:
+        c.node("n1")
+        job = c.job(["/bin/sh", "-c", COUNTS], retries=0)
+        c.wait_state("jobs", job, "running")
+        logs = Watched(c, "logs", "-f", job)
+        wait_for("lines come", lambda: len(logs.lines()) > 20)
+        logs.process.send_signal(signal.SIGSTOP)
+        c.daemon.end(signal.SIGKILL)
+        c.start()
+        c.berth("delete", "job", job)
+        wait_for("it is gone", lambda: c.ask("GET", f"/v1/jobs/{job}")[0] == 404 and not c.instances())
+        logs.process.send_signal(signal.SIGCONT)
+        assert logs.process.wait(PATIENCE) == 4, logs.err.read_text()
+        assert logs.told("no instance") == 1, logs.err.read_text()
+
+
+@case
+def a_migration_is_waited_for_over_a_restart_of_the_daemon():
+    slow = "sleep 4; " + WEB[2]
+    with Cluster() as c:
+        c.node("n1"), c.node("n2")
+        app = c.app(name="web", command=["/bin/sh", "-c", slow], endpoints=[{"name": "http"}],
+                    health={"tcp": {"endpoint": "http"}, "every": "500ms"})
+        wait_for("it is ready", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 1)
+        here = c.instances(app)[0]["node"]
+        moved = Watched(c, "migrate", f"{app}/0", "--wait")
+        wait_for("it starts there", lambda: moved.told("starting") == 1)
+        c.daemon.end(signal.SIGKILL)
+        wait_for("it says so", lambda: moved.told("connecting again") or moved.process.poll() is not None)
+        assert moved.process.poll() is None, moved.err.read_text()
+        c.start()
+        assert moved.process.wait(PATIENCE) == 0, moved.err.read_text()
+        assert moved.lines()[-1] == f"{app}/0 moved", moved.lines()
+        assert moved.told("connecting again") == 1, moved.err.read_text()
+        assert [i["node"] for i in c.instances(app) if i["state"] == "running"] != [here]
+
+
 @case
 def stubborn_ones_are_killed_and_double_forks_do_not_escape():
     with Cluster() as c:

@@ -304,14 +304,21 @@ stopping() {
     BERTH_TOKEN_FILE=$work/token "$berth" logs -f web.alice/1 >"$work/stop.out" 2>"$work/stop.err" &
     local reader=$!
     until_true grep -qs uno "$work/stop.out"
+    curl -sN -H "Authorization: Bearer $admin" "$url/v1/apps/web.alice/logs?ordinal=1&follow=true" >"$work/stop.plain" &
+    local plain=$!
+    until_true grep -qs uno "$work/stop.plain"
     kill "$daemon"
     wait "$daemon"
     local code=$?
     daemon=
-    wait $reader
-    cat "$work/stop.out" "$work/stop.err"
-    [ $code = 0 ] && grep -q 'stopping' "$work/stop.out"
+    wait $plain
+    until_true grep -qs 'connecting again' "$work/stop.err"
+    until_true grep -qs 'stopping' "$work/stop.err"
+    kill $reader
+    wait $reader 2>/dev/null
+    cat "$work/stop.out" "$work/stop.err" "$work/stop.plain"
+    [ $code = 0 ] && grep -q 'stopping' "$work/stop.plain" && ! grep -q 'stopping' "$work/stop.out"
 }
-check 'a daemon that stops tells so, and does not wait' stopping
+check 'a daemon that stops tells so, and does not wait; berth logs -f waits for it' stopping
 
 kit_end

@@ -34,7 +34,7 @@ struct errand {
     bool sending;
     /* Of a log. */
     struct logfile *log;
-    bool follow;
+    bool follow, gap; /* gap: bytes between the wanted cursor and the first piece were removed */
     struct loop_source *timer;
     /* Of a program. */
     bool program, eof, exited;
@@ -150,12 +150,19 @@ static void sent_answered(void *ctx, int status, const char *body, size_t len)
         program_step(e);
 }
 
+/* With a piece of a log goes the cursor behind it, from which the log can be read on over another connection. */
 static void send_piece(struct errand *e, const char *stream, const void *data, size_t len)
 {
     CLEANUP(str) struct str path = {0};
     struct sent *s = mem_zalloc(sizeof *s);
     *s = (struct sent){e->all, mem_strdup(e->call)};
     str_addf(&path, "/calls/%s?stream=%s", e->call, stream);
+    if (e->log) {
+        char cursor[LOGFILE_CURSOR_MAX];
+        logfile_cursor(e->log, cursor);
+        str_addf(&path, "&cursor=%s%s", cursor, e->gap ? "&gap=true" : "");
+        e->gap = false;
+    }
     e->sending = true;
     link_post(e->all->agent->link, path.at, "application/octet-stream", data, len, sent_answered, s);
 }
@@ -187,6 +194,7 @@ static int log_begin(struct errand *e, const json_t *line, struct berth_err *err
 {
     const json_t *tail = json_object_get(line, "tail");
     const char *optask = json_string_value(json_object_get(line, "optask"));
+    const char *cursor = json_string_value(json_object_get(line, "cursor"));
     const struct place *place = e->all->agent->place;
     int rc = 0;
     if (optask) {
@@ -194,7 +202,9 @@ static int log_begin(struct errand *e, const json_t *line, struct berth_err *err
         rc = optask_log(e->all->agent->optasks, optask, json_is_true(json_object_get(line, "undo")), &place, &e->id,
                         err);
     }
-    if (rc == 0)
+    if (rc == 0 && cursor)
+        rc = logfile_open_at(place, e->id, cursor, &e->log, &e->gap, err);
+    else if (rc == 0)
         rc = logfile_open(place, e->id, tail ? json_integer_value(tail) : -1, &e->log, err);
     if (rc < 0)
         return rc;

@@ -4,6 +4,7 @@
 
 #include "base/vec.h"
 #include "cli/command.h"
+#include "cli/log_stream.h"
 #include "cli/remote.h"
 #include "net/client.h"
 
@@ -27,8 +28,11 @@ struct reading {
     struct api *api;
     struct str path, line;
     const char *label; /* before each line; NULL: none */
+    const char *name;  /* of the pod, for warnings */
     enum color color;
     pthread_mutex_t *lock; /* of the output */
+    struct reconnect_notice *notice;
+    bool follow;
     pthread_t thread;
     bool gone; /* the output cannot be written */
     struct api_trouble trouble;
@@ -74,7 +78,16 @@ static void *reading_main(void *ctx)
 {
     struct reading *r = ctx;
 
-    r->rc = api_stream(r->api, str_text(&r->path), piece_print, r, &r->trouble);
+    const struct log_stream stream = {.api = r->api,
+                                      .path = str_text(&r->path),
+                                      .label = r->name,
+                                      .piece = piece_print,
+                                      .ctx = r,
+                                      .notice = r->notice};
+    if (r->follow)
+        r->rc = log_stream_follow(&stream, &r->trouble);
+    else
+        r->rc = api_stream(r->api, str_text(&r->path), piece_print, r, &r->trouble);
     if (r->label && r->line.len > 0)
         line_print(r);
     if (r->gone)
@@ -110,11 +123,24 @@ static int told(const struct api *a, const struct reading *r)
     return r->rc == EXIT_OK ? EXIT_OK : api_tell(a, &r->trouble);
 }
 
-static void reading_init(struct reading *r, struct api *a, const struct pods *pods, size_t i, pthread_mutex_t *lock)
+/* What all readings of a command share. */
+struct shared {
+    pthread_mutex_t lock;
+    struct reconnect_notice notice;
+    bool follow;
+};
+#define SHARED_INIT(follow_)                                                                                           \
+    {                                                                                                                  \
+        .lock = PTHREAD_MUTEX_INITIALIZER, .notice = RECONNECT_NOTICE_INIT, .follow = (follow_)                        \
+    }
+
+static void reading_init(struct reading *r, struct api *a, const struct pod_name *name, const struct pods *pods,
+                         size_t i, struct shared *shared)
 {
     static const enum color colors[] = {COLOR_GREEN, COLOR_BLUE, COLOR_YELLOW, COLOR_RED, COLOR_BOLD};
 
-    *r = (struct reading){.api = a, .lock = lock};
+    *r = (struct reading){.api = a, .lock = &shared->lock, .notice = &shared->notice, .follow = shared->follow};
+    r->name = i < pods->len ? pods->at[i].label : name->id;
     if (pods->len > 1) {
         r->label = pods->at[i].label;
         r->color = colors[i % (sizeof colors / sizeof colors[0])];
@@ -124,13 +150,13 @@ static void reading_init(struct reading *r, struct api *a, const struct pods *po
 /* One after the other. */
 static int print_all(struct api *a, const struct pod_name *name, const struct pods *pods, const struct logs_values *v)
 {
-    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    struct shared shared = SHARED_INIT(v->follow);
     int rc = EXIT_OK;
     bool gone = false;
 
     for (size_t i = 0; (i < pods->len || (i == 0 && pods->len == 0)) && !gone; i++) {
         struct reading r;
-        reading_init(&r, a, pods, i, &lock);
+        reading_init(&r, a, name, pods, i, &shared);
         path_make(&r.path, name, pods->len ? &pods->at[i] : NULL, v);
         reading_main(&r);
         int one = told(a, &r);
@@ -145,7 +171,7 @@ static int print_all(struct api *a, const struct pod_name *name, const struct po
 /* All at the same time, each by a thread of its own. */
 static int follow_all(struct api *a, const struct pod_name *name, const struct pods *pods, const struct logs_values *v)
 {
-    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    struct shared shared = SHARED_INIT(v->follow);
     CLEANUP(mem) struct reading *readings = mem_zarray(pods->len, sizeof *readings);
     CLEANUP(mem) struct api *twins = mem_zarray(pods->len, sizeof *twins);
     size_t started = 0;
@@ -156,7 +182,7 @@ static int follow_all(struct api *a, const struct pod_name *name, const struct p
         rc = api_twin(a, &twins[started]);
         if (rc != EXIT_OK)
             break;
-        reading_init(r, &twins[started], pods, started, &lock);
+        reading_init(r, &twins[started], name, pods, started, &shared);
         path_make(&r->path, name, &pods->at[started], v);
         int failed = pthread_create(&r->thread, NULL, reading_main, r);
         if (failed) {
@@ -211,7 +237,8 @@ const struct command logs_command = {
     .text =
         "POD is an APP or JOB for all its pods, APP/ORDINAL for one of them, or instance/ID. Lines of several pods "
         "have the pod's name before them; those of one come byte for byte. The log of a pod that has ended is there "
-        "as long as its node keeps it.",
+        "as long as its node keeps it. With -f the log goes on after a restart of the daemon or of the node's "
+        "agent, where it stopped; after ten minutes without the server the command gives up.",
     .examples = "  berth logs -f photos\n"
                 "  berth logs --tail 100 17/0\n"
                 "  berth logs --previous photos/1",

@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/object.h"
 #include "cli/output.h"
+#include "cli/reconnect.h"
 #include "cli/remote.h"
 #include "cli/table.h"
 #include "wire/document.h"
@@ -51,37 +52,72 @@ static int pod_named(struct api *api, const char *text, struct pod *ret)
     return EXIT_OK;
 }
 
+/* GET. A server that is away is asked again; EXIT_NOT_FOUND is not told. */
+static int answer_await(struct api *api, const char *path, const struct pod *pod, json_t **ret)
+{
+    struct reconnect_notice notice = RECONNECT_NOTICE_INIT;
+    struct reconnect reconnect = {.notice = &notice};
+    CLEANUP(str) struct str what = {0};
+    struct api_trouble trouble;
+    int rc;
+
+    str_addf(&what, "the wait for %s", pod->label);
+    for (;;) {
+        CLEANUP(api_answer) struct api_answer answer = {0};
+        rc = api_try(api, &(struct api_request){.method = "GET", .path = path}, &answer, &trouble);
+        if (rc == EXIT_OK && ret)
+            *ret = take_ptr(&answer.body);
+        if (rc == EXIT_OK || !api_comes_back(&trouble) || !reconnect_wait(&reconnect, api, str_text(&what), &trouble))
+            break;
+    }
+    return rc == EXIT_OK || rc == EXIT_NOT_FOUND ? rc : api_tell(api, &trouble);
+}
+
 /* The migration of this instance; NULL: there is none. *ret_list owns it. */
-static int migration_get(struct api *api, const char *instance, json_t **ret_list, const json_t **ret)
+static int migration_get(struct api *api, const struct pod *pod, json_t **ret_list, const json_t **ret)
 {
     json_t *item;
     size_t i;
-    int rc = api_get(api, "/v1/migrations", ret_list);
+    int rc = answer_await(api, "/v1/migrations", pod, ret_list);
     *ret = NULL;
+    if (rc == EXIT_NOT_FOUND)
+        return cli_fail(api->cli, rc, "the server has no migrations; is it a berthd?");
     if (rc != EXIT_OK)
         return rc;
     json_array_foreach(json_object_get(*ret_list, "items"), i, item)
     {
         char number[24];
-        if (strcmp(str_u64((uint64_t)json_integer_value(json_object_get(item, "id")), number), instance) == 0)
+        if (strcmp(str_u64((uint64_t)json_integer_value(json_object_get(item, "id")), number), pod->instance) == 0)
             *ret = item;
     }
     return EXIT_OK;
 }
 
-/* Is the instance still there? Then nothing has taken over from it. */
-static int tell_end(struct api *api, const struct pod *pod)
+/* EXIT_NOT_FOUND, not told: the instance is gone. */
+static int instance_find(struct api *api, const char *instance, const struct pod *pod)
 {
-    CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
-    struct api_trouble trouble;
 
-    str_addf(&path, "/v1/instances/%s", pod->instance);
-    int rc = api_try(api, &(struct api_request){.method = "GET", .path = str_text(&path)}, &answer, &trouble);
+    str_addf(&path, "/v1/instances/%s", instance);
+    return answer_await(api, str_text(&path), pod, NULL);
+}
+
+/* If the old instance is still there, no other has taken over. `heir` is the number of the new instance; 0: none was
+ * seen. */
+static int tell_end(struct api *api, const struct pod *pod, json_int_t heir)
+{
+    char number[24];
+    int rc = instance_find(api, pod->instance, pod);
+
     if (rc == EXIT_OK)
         return cli_fail(api->cli, EXIT_FAILED, "%s did not move", pod->label);
     if (rc != EXIT_NOT_FOUND)
-        return api_tell(api, &trouble);
+        return rc;
+    rc = heir ? instance_find(api, str_u64((uint64_t)heir, number), pod) : EXIT_OK;
+    if (rc == EXIT_NOT_FOUND)
+        return cli_fail(api->cli, rc, "%s did not move: the new instance %s is gone, too", pod->label, number);
+    if (rc != EXIT_OK)
+        return rc;
     fprintf(api->cli->out, "%s moved\n", pod->label);
     return EXIT_OK;
 }
@@ -89,14 +125,16 @@ static int tell_end(struct api *api, const struct pod *pod)
 static int wait_end(struct api *api, const struct pod *pod)
 {
     char last[32] = "";
+    json_int_t heir = 0;
     for (;;) {
         CLEANUP(json) json_t *list = NULL;
         const json_t *now;
-        int rc = migration_get(api, pod->instance, &list, &now);
+        int rc = migration_get(api, pod, &list, &now);
         if (rc != EXIT_OK)
             return rc;
         if (!now)
-            return tell_end(api, pod);
+            return tell_end(api, pod, heir);
+        heir = json_integer_value(json_object_get(now, "instance"));
         const char *phase = member(now, "phase");
         if (strcmp(phase, "undone") == 0)
             return cli_fail(api->cli, EXIT_FAILED, "%s did not move: it was undone", pod->label);

@@ -2,6 +2,7 @@
 #include "control/relay.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -140,22 +141,23 @@ static void listener_ready(void *ctx)
         call_answer(brought, errand_take(e, brought));
 }
 
-static void error_line(struct str *to, enum errand_verb verb, const char *text)
+/* `again`: the log is interrupted, not over. */
+static void error_line(struct str *to, const struct errand *e, const char *text, bool again)
 {
-    if (verb == ERRAND_LOGS) {
+    if (e->verb == ERRAND_LOGS && !e->lines) {
         str_addf(to, "berth: the log ends here: %s\n", text);
         return;
     }
     str_add(to, "{\"error\":");
     str_add_json(to, text);
-    str_add(to, "}\n");
+    str_add(to, e->lines && again ? ",\"again\":true}\n" : "}\n");
 }
 
 static void listener_over(void *ctx, const char *why, struct str *last)
 {
     struct errand *e = ctx;
     if (why)
-        error_line(last, e->verb, sentence(why));
+        error_line(last, e, sentence(why), strcmp(why, "slow") == 0 || strcmp(why, "stopping") == 0);
     listener_gone(e);
 }
 
@@ -281,6 +283,17 @@ void errand_answer(struct errand *e, int rc)
     struct call *c = take_ptr(&e->asked);
     if (c)
         call_answer(c, rc);
+    if (!e->lines || e->headed || rc < 0 || !e->stream)
+        return;
+    CLEANUP(str) struct str line = {0};
+    if (e->instance)
+        str_addf(&line, "{\"instance\":%" PRIu64 ",\"node\":", e->instance);
+    else
+        str_add(&line, "{\"node\":");
+    str_add_json(&line, e->agent->node);
+    str_add(&line, "}\n");
+    e->headed = true;
+    stream_write(e->stream, line.at, line.len);
 }
 
 void errand_close(struct errand *e, const char *why)
@@ -297,7 +310,7 @@ void errand_close(struct errand *e, const char *why)
     struct stream *stream = e->stream;
     if (stream && why) {
         CLEANUP(str) struct str last = {0};
-        error_line(&last, e->verb, why);
+        error_line(&last, e, why, e->again);
         stream_write(stream, last.at, last.len);
         stream = e->stream; /* it may have gone meanwhile */
     }
@@ -314,9 +327,36 @@ bool errand_room(const struct errand *e)
     return e->asked || (e->stream && stream_room(e->stream));
 }
 
-static void output_send(struct errand *e, const char *stream, const char *at, size_t len)
+/* A piece of a log with the cursor behind it. A piece without bytes may bring a cursor alone. */
+static void log_line_send(struct errand *e, const struct call *brought)
 {
     CLEANUP(str) struct str line = {0};
+    const char *cursor = call_query(brought, "cursor"), *gap = call_query(brought, "gap");
+    bool gapped = gap && strcmp(gap, "true") == 0;
+    if (!cursor && !gapped && !brought->request->body_len)
+        return;
+    str_add(&line, gapped ? "{\"gap\":true,\"out\":\"" : "{\"out\":\"");
+    str_add_base64(&line, brought->request->body, brought->request->body_len);
+    str_add_char(&line, '"');
+    if (cursor && strlen(cursor) <= RELAY_CURSOR_MAX) {
+        str_add(&line, ",\"cursor\":");
+        str_add_json(&line, cursor);
+    }
+    str_add(&line, "}\n");
+    stream_write(e->stream, line.at, line.len);
+}
+
+static void output_send(struct errand *e, const char *stream, const struct call *brought)
+{
+    CLEANUP(str) struct str line = {0};
+    const char *at = brought->request->body;
+    size_t len = brought->request->body_len;
+    if (e->lines) {
+        log_line_send(e, brought);
+        return;
+    }
+    if (len == 0)
+        return;
     if (e->verb == ERRAND_LOGS) {
         stream_write(e->stream, at, len);
         return;
@@ -338,7 +378,9 @@ static void errand_end(struct errand *e, const char *error, int64_t exit_code)
         errand_answer(e, 0);
     }
     if (error)
-        error_line(&last, e->verb, error);
+        error_line(&last, e, error, false);
+    else if (e->lines)
+        str_add(&last, "{\"end\":true}\n");
     else if (e->verb == ERRAND_EXEC)
         str_addf(&last, "{\"exit\":%lld}\n", (long long)exit_code);
     if (e->stream && last.len)
@@ -376,8 +418,8 @@ int errand_take(struct errand *e, struct call *brought)
     }
     if (e->verb == ERRAND_LOGS && e->asked)
         errand_answer(e, 0); /* the log begins */
-    if (e->stream && brought->request->body_len)
-        output_send(e, stream, brought->request->body, brought->request->body_len);
+    if (e->stream)
+        output_send(e, stream, brought);
     return 0;
 }
 
@@ -436,11 +478,13 @@ static bool node_lost(const struct relay *r, const char *node)
     return !o || o->node->state == BERTH_NODE_LOST;
 }
 
-static const char *errand_overdue(const struct errand *e, int64_t steady_ns)
+static const char *errand_overdue(struct errand *e, int64_t steady_ns)
 {
     int64_t age_ns = steady_ns - e->since_ns;
-    if (agent_away(e->agent, steady_ns))
+    if (agent_away(e->agent, steady_ns)) {
+        e->again = true;
         return "the node's agent is not connected any more";
+    }
     if (age_ns >= RELAY_AWAY_NS && node_lost(e->relay, e->agent->node))
         return "the node is lost";
     if (e->verb == ERRAND_SIGNAL && age_ns >= RELAY_SIGNAL_NS)
@@ -474,8 +518,10 @@ void relay_tick(struct relay *r, int64_t steady_ns)
 void relay_stop(struct relay *r)
 {
     r->stopping = true;
-    while (r->errands)
+    while (r->errands) {
+        r->errands->again = true;
         errand_close(r->errands, sentence("stopping"));
+    }
 }
 
 void relay_free(struct relay *r)

@@ -20,6 +20,7 @@ enum {
     RELAY_USER_MAX = 64,            /* of one user */
     RELAY_PIECE_MAX = 64 * 1024,    /* bytes of one request */
     RELAY_BACKLOG_MAX = 128 * 1024, /* bytes that wait for a reader before its agent waits too */
+    RELAY_CURSOR_MAX = 100,         /* bytes of a log's cursor, which only agents understand */
 };
 #define RELAY_AWAY_NS (INT64_C(60) * 1000000000)
 #define RELAY_FIRST_NS (INT64_C(2) * 1000000000)   /* a log begins then, even if the agent has said nothing yet */

@@ -23,8 +23,10 @@ static void agent_replace(struct agent *a, uint64_t epoch)
 {
     static const char replaced[] = "{\"type\":\"end\",\"code\":\"replaced\"}\n";
     for (struct errand *e = a->relay->errands; e; e = e->next) {
-        if (e->agent == a && !e->why)
-            e->why = epoch != a->epoch ? "the node's agent was started anew" : "the connection to the node broke";
+        if (e->agent != a || e->why)
+            continue;
+        e->why = epoch != a->epoch ? "the node's agent was started anew" : "the connection to the node broke";
+        e->again = true;
     }
     a->epoch = epoch;
     if (a->up)

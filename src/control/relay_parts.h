@@ -32,10 +32,13 @@ struct errand {
     struct call *asked;    /* waits for the agent's first word (a log) or its last (a signal) */
     struct call *brought;  /* by the agent: output that waits for room */
     struct call *input;    /* for the agent: waits for room */
+    bool lines, headed;    /* a log goes as lines of JSON; the first line, with the instance, was sent */
+    uint64_t instance;     /* whose log that is; 0: an OpTask's */
     bool eof;              /* no more input will be sent */
     bool resized;          /* to be told */
     uint32_t rows, columns;
     const char *why;  /* it must end; NULL: it goes on */
+    bool again;       /* the reader of a log may ask for the rest at once */
     int64_t since_ns; /* steady: when it was opened */
 };
 

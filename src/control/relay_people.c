@@ -101,16 +101,34 @@ static int query_tail(struct call *c, int64_t *ret)
     return rc;
 }
 
+/* NULL: none was given. */
+static int query_cursor(struct call *c, const char **ret)
+{
+    const char *text = call_query(c, "cursor");
+    bool good = !text || (*text && strlen(text) <= RELAY_CURSOR_MAX);
+    for (const char *p = text; p && *p; p++)
+        good = good && *p > ' ' && *p < 0x7f;
+    if (!good)
+        return err_set(&c->err, EINVAL, "cursor: expected a cursor that a log has sent");
+    *ret = text;
+    return 0;
+}
+
 static int logs_open(struct call *c, const struct place *place)
 {
-    bool follow = false;
+    bool follow = false, lines = false;
     int64_t tail = -1;
+    const char *cursor = NULL;
     struct errand *e = NULL;
     struct stream *stream = NULL;
     char id[ERRAND_ID_LEN + 1];
     int rc = query_bool(c, "follow", &follow);
     if (rc == 0)
         rc = query_tail(c, &tail);
+    if (rc == 0)
+        rc = query_bool(c, "lines", &lines);
+    if (rc == 0)
+        rc = query_cursor(c, &cursor);
     if (rc == 0)
         rc = errand_check(c, c->caller.user, place->node);
     if (rc < 0)
@@ -122,10 +140,14 @@ static int logs_open(struct call *c, const struct place *place)
         (void)json_object_update_new(line, json_pack("{s:s, s:b}", "optask", place->optask, "undo", place->undo));
     else
         (void)json_object_set_new(line, "instance", json_integer((json_int_t)place->instance));
+    if (cursor)
+        (void)json_object_set_new(line, "cursor", json_string(cursor));
     rc = errand_open(c, ERRAND_LOGS, id, c->caller.user, place->node, line, &e);
     if (rc < 0)
         return rc;
-    rc = stream_feed_open(c, &text_feed, e, &stream);
+    e->lines = lines;
+    e->instance = place->optask ? 0 : place->instance;
+    rc = stream_feed_open(c, lines ? &lines_feed : &text_feed, e, &stream);
     if (rc < 0) {
         errand_close(e, NULL);
         return rc;

@@ -34,6 +34,66 @@ static void logs_go_through(void **state)
     scene_done(&s);
 }
 
+static void expect_member(struct caller_end *reader, const char *key, const char *value)
+{
+    CLEANUP(json) json_t *line = end_line(reader);
+    const json_t *found = json_object_get(line, key);
+    if (json_is_true(found))
+        assert_string_equal(value, "true");
+    else
+        assert_string_equal(member(line, key), value);
+}
+
+static void logs_as_lines_have_cursors(void **state)
+{
+    struct scene s;
+    CLEANUP(end) struct caller_end reader = {0}, post = {0};
+    (void)state;
+    scene_open(&s);
+    send_request(&s.k, ALICE, "GET", "/v1/apps/web/logs?ordinal=0&follow=true&lines=true", NULL, 0, &reader);
+    CLEANUP(json) json_t *line = end_line(&s.agent);
+    assert_null(json_object_get(line, "cursor"));
+    bring(&s, N1, "n1", member(line, "call"), "stream=out&cursor=a.0", NULL, 0, &post);
+    end_done(&post);
+    EXPECT(&reader, 200);
+    assert_string_equal(reader.type, "application/x-ndjson");
+    CLEANUP(json) json_t *head = end_line(&reader);
+    assert_int_equal(json_integer_value(json_object_get(head, "instance")), 901);
+    assert_string_equal(member(head, "node"), "n1");
+    expect_member(&reader, "cursor", "a.0");
+    bring(&s, N1, "n1", member(line, "call"), "stream=out&cursor=a.5", "one\n\0", 5, &post);
+    end_done(&post);
+    CLEANUP(json) json_t *piece = end_line(&reader);
+    assert_string_equal(member(piece, "out"), "b25lCgA=");
+    assert_string_equal(member(piece, "cursor"), "a.5");
+    bring(&s, N1, "n1", member(line, "call"), "end=true", NULL, 0, &post);
+    end_done(&post);
+    expect_member(&reader, "end", "true");
+    assert_true(reader.ended);
+    end_done(&reader);
+
+    /* The rest, over another connection; the agent connects anew meanwhile. */
+    send_request(&s.k, ALICE, "GET", "/v1/instances/901/logs?follow=true&lines=true&cursor=a.5&node=n1", NULL, 0,
+                 &reader);
+    CLEANUP(json) json_t *rest = end_line(&s.agent);
+    assert_string_equal(member(rest, "cursor"), "a.5");
+    bring(&s, N1, "n1", member(rest, "call"), "stream=out&cursor=b.0&gap=true", NULL, 0, &post);
+    end_done(&post);
+    CLEANUP(json) json_t *again = end_line(&reader);
+    assert_string_equal(member(again, "node"), "n1");
+    expect_member(&reader, "gap", "true");
+    CLEANUP(end) struct caller_end anew = {0};
+    send_request(&s.k, N1, "GET", "/v1/nodes/n1/calls?epoch=8", NULL, 0, &anew);
+    kit_sleep(&s.k, 1);
+    expect_member(&reader, "again", "true");
+    assert_true(reader.ended);
+    end_done(&reader);
+    send_request(&s.k, ALICE, "GET", "/v1/instances/901/logs?cursor=a b", NULL, 0, &reader);
+    EXPECT(&reader, 400);
+    expect_words(&reader, "cursor");
+    scene_done(&s);
+}
+
 static void logs_that_cannot_be(void **state)
 {
     struct scene s;
@@ -403,6 +463,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logs_go_through),
+        cmocka_unit_test(logs_as_lines_have_cursors),
         cmocka_unit_test(logs_that_cannot_be),
         cmocka_unit_test(a_silent_log_begins_by_itself),
         cmocka_unit_test(which_instance),

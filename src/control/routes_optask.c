@@ -26,7 +26,7 @@ const struct route optask_routes[] = {
     ROUTE("POST", "/v1/optasks/{id}/undo", PERMIT_NODES, VERB_BODY_MAX, ROUTE_CHANGES, optask_undo,
           "Run its undo script where it is done or has failed", .body = &optask_act_keys),
     ROUTE("GET", "/v1/optasks/{id}/logs", PERMIT_NODES, 0, 0, relay_optask_logs, "What an OpTask has written on a node",
-          .query = "node,tail,follow,undo"),
+          .query = "node,tail,follow,undo,lines,cursor"),
     ROUTE("GET", "/v1/nodes/{id}/optasks", PERMIT_NODES, 0, 0, optask_of_node, "How OpTasks stand on a node"),
     ROUTE("POST", "/v1/nodes/{id}/optasks/{optask}", PERMIT_REPORT, REPORT_BODY_MAX, ROUTE_CHANGES, optask_report,
           "An agent says how an OpTask went", .body = &opstep_report_keys, .query = "epoch"),

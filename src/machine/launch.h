@@ -122,6 +122,14 @@ void beside_close(struct beside *b); /* its descriptors; it goes on */
 struct logfile; /* a reader: the last lines, then what comes, over rotations */
 /* `tail_lines` -1: all there is. -ENOENT: there is no log of it (any more). */
 int logfile_open(const struct place *p, uint64_t id, int64_t tail_lines, struct logfile **ret, struct berth_err *err);
+/* A cursor names a position in a log: the file and the offset in it. A rename of the file leaves the cursor valid. */
+enum { LOGFILE_CURSOR_MAX = 64 };
+/* The position behind the last byte that logfile_read returned. */
+void logfile_cursor(const struct logfile *l, char ret[static LOGFILE_CURSOR_MAX]);
+/* Opens the log at a cursor. If the file of the cursor was removed, the reader starts at the oldest file and *ret_gap
+ * is true. -EINVAL: the text is no cursor. */
+int logfile_open_at(const struct place *p, uint64_t id, const char *cursor, struct logfile **ret, bool *ret_gap,
+                    struct berth_err *err);
 /* Up to `size` bytes; 0: nothing more for now. */
 ssize_t logfile_read(struct logfile *l, void *buf, size_t size);
 void logfile_free(struct logfile *l); /* NULL is fine */

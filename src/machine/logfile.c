@@ -152,9 +152,9 @@ static int tail_open(struct logfile *l, int64_t lines)
 
 /* ---- reading ---- */
 
-int logfile_open(const struct place *p, uint64_t id, int64_t tail_lines, struct logfile **ret, struct berth_err *err)
+/* The folder of an instance's log; no file of the log is open yet. */
+static int folder_open(const struct place *p, uint64_t id, struct logfile **ret, struct berth_err *err)
 {
-    struct logfile *l;
     char path[PLACE_PATH_MAX], name[24];
     int rc = place_path(p, "logs", str_u64(id, name), path), dir;
 
@@ -163,8 +163,18 @@ int logfile_open(const struct place *p, uint64_t id, int64_t tail_lines, struct 
     dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0)
         return err_set(err, errno, "there is no log of instance %s", name);
-    l = mem_zalloc(sizeof *l);
-    l->dir = dir;
+    *ret = mem_zalloc(sizeof **ret);
+    **ret = (struct logfile){.dir = dir, .fd = -1};
+    return 0;
+}
+
+int logfile_open(const struct place *p, uint64_t id, int64_t tail_lines, struct logfile **ret, struct berth_err *err)
+{
+    struct logfile *l;
+    int rc = folder_open(p, id, &l, err);
+
+    if (rc < 0)
+        return rc;
     if (tail_lines >= 0) {
         l->fd = tail_open(l, tail_lines);
     } else {
@@ -173,6 +183,87 @@ int logfile_open(const struct place *p, uint64_t id, int64_t tail_lines, struct 
     if (l->fd < 0)
         l->fd = -1; /* the first line will bring it */
     *ret = l;
+    return 0;
+}
+
+/* ---- cursors ---- */
+
+/* An inode number alone may be used again by a later file; the time of birth tells such files apart. */
+struct cursor {
+    uint64_t inode, born_ns, offset; /* inode 0: there was no file yet */
+};
+
+static void cursor_of(int fd, struct cursor *ret)
+{
+    struct statx st;
+
+    *ret = (struct cursor){0};
+    if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &st))
+        return;
+    ret->inode = st.stx_ino;
+    if (st.stx_mask & STATX_BTIME)
+        ret->born_ns = (uint64_t)st.stx_btime.tv_sec * 1000000000 + st.stx_btime.tv_nsec;
+    off_t at = lseek(fd, 0, SEEK_CUR);
+    ret->offset = at > 0 ? (uint64_t)at : 0;
+}
+
+static bool cursor_read(const char *text, struct cursor *ret)
+{
+    int end = -1;
+
+    return strspn(text, "0123456789abcdef.") == strlen(text) && strlen(text) < LOGFILE_CURSOR_MAX &&
+           sscanf(text, "%16" SCNx64 ".%16" SCNx64 ".%16" SCNx64 "%n", &ret->inode, &ret->born_ns, &ret->offset,
+                  &end) == 3 &&
+           end == (int)strlen(text) && ret->offset <= INT64_MAX;
+}
+
+/* The file of the cursor, at its offset. -ENOENT: the file was removed. Searches from the small numbers upwards. */
+static int cursor_open(const struct logfile *l, const struct cursor *wanted)
+{
+    for (unsigned i = 0; i <= LOG_FILES_MAX; i++) {
+        CLEANUP(close_fd) int fd = nth_open(l, i);
+        struct cursor found;
+        struct stat st;
+
+        cursor_of(fd, &found);
+        if (fd < 0 || found.inode != wanted->inode || found.born_ns != wanted->born_ns)
+            continue;
+        if (fstat(fd, &st) || (uint64_t)st.st_size < wanted->offset || lseek(fd, (off_t)wanted->offset, SEEK_SET) < 0)
+            return -ENOENT;
+        return take_fd(&fd);
+    }
+    return -ENOENT;
+}
+
+void logfile_cursor(const struct logfile *l, char ret[static LOGFILE_CURSOR_MAX])
+{
+    struct cursor at;
+
+    cursor_of(l->fd, &at);
+    (void)snprintf(ret, LOGFILE_CURSOR_MAX, "%" PRIx64 ".%" PRIx64 ".%" PRIx64, at.inode, at.born_ns, at.offset);
+}
+
+int logfile_open_at(const struct place *p, uint64_t id, const char *cursor, struct logfile **ret, bool *ret_gap,
+                    struct berth_err *err)
+{
+    struct cursor wanted;
+    struct logfile *l;
+    bool gap = false;
+
+    if (!cursor_read(cursor, &wanted))
+        return err_set(err, EINVAL, "cursor: expected a cursor that a log has sent");
+    int rc = folder_open(p, id, &l, err);
+    if (rc < 0)
+        return rc;
+    if (wanted.inode)
+        l->fd = cursor_open(l, &wanted);
+    gap = wanted.inode && l->fd < 0;
+    if (l->fd < 0)
+        l->fd = oldest_open(l);
+    if (l->fd < 0)
+        l->fd = -1; /* the first line will bring it */
+    *ret = l;
+    *ret_gap = gap;
     return 0;
 }
 

@@ -131,6 +131,55 @@ static void over_rotations(void **state)
     logfile_free(l);
 }
 
+/* Reads on from a cursor with another reader, as after a lost connection. */
+static void read_from(struct kit *k, const char *cursor, bool want_gap, const char *want)
+{
+    CLEANUP(str) struct str all = {0};
+    struct logfile *l;
+    struct berth_err err;
+    bool gap = !want_gap;
+
+    assert_int_equal(logfile_open_at(k->place, 1, cursor, &l, &gap, &err), 0);
+    read_all(l, &all, 3);
+    assert_string_equal(str_text(&all), want);
+    assert_int_equal(gap, want_gap);
+    logfile_free(l);
+}
+
+static void read_on_from_a_cursor(void **state)
+{
+    static const char *const bad[] = {
+        "", "1", "1.2", "1.2.3.4", "-1.2.3", "1.2.3 ", "x.y.z", "1.2.ffffffffffffffff", "11111111111111111111.2.3"};
+    struct kit *k = *state;
+    struct logfile *l;
+    struct berth_err err;
+    char cursor[LOGFILE_CURSOR_MAX], none[LOGFILE_CURSOR_MAX], buf[2];
+    bool gap;
+
+    assert_int_equal(logfile_open_at(k->place, 1, "0.0.0", &l, &gap, &err), -ENOENT);
+    put(k, 1, "keep", "", false);
+    assert_int_equal(logfile_open(k->place, 1, -1, &l, &err), 0);
+    logfile_cursor(l, none); /* there is no file yet */
+    put(k, 1, "log", "abcd\n", false);
+    assert_int_equal(logfile_read(l, buf, 2), 2);
+    logfile_cursor(l, cursor);
+    logfile_free(l);
+    read_from(k, none, false, "abcd\n");
+    read_from(k, cursor, false, "cd\n");
+    put(k, 1, "log", "ef\n", true);
+    move(k, 1, "log", "log.1");
+    put(k, 1, "log", "gh\n", false);
+    read_from(k, cursor, false, "cd\nef\ngh\n");
+    move(k, 1, "log.1", "log.2");
+    move(k, 1, "log", "log.1");
+    read_from(k, cursor, false, "cd\nef\ngh\n"); /* between two renames */
+    put(k, 1, "log", "ij\n", false);
+    move(k, 1, "log.2", "removed"); /* the oldest */
+    read_from(k, cursor, true, "gh\nij\n");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(logfile_open_at(k->place, 1, bad[i], &l, &gap, &err), -EINVAL);
+}
+
 enum { ROTATIONS = 60 };
 
 static void *rotates(void *ctx)
@@ -280,6 +329,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(last_lines, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(long_tail, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(over_rotations, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(read_on_from_a_cursor, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(rotated_while_it_looks, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(follows_a_shim, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(trimmed, kit_setup, kit_teardown),
