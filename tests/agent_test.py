@@ -557,11 +557,39 @@ def ports_by_socket_and_exclusive_resources():
 def a_resource_called_tcp_is_no_port():
     with Cluster() as c:
         c.node("n1")
-        greedy = c.app(name="greedy", command=["/bin/sleep", "600"], replicas=2, endpoints=[{"name": "a"}],
+        greedy = c.app(name="greedy", command=["/bin/sleep", "600"], replicas=2, endpoints=[{"name": "a", "await": False}],
                        exclusive={"tcp": [str(10000 + i) for i in range(16)]})
         wait_for("both run", lambda: c.get(f"/v1/apps/{greedy}")["status"]["ready"] == 2)
         taken = sorted(i["exclusive"]["tcp"] for i in c.instances(greedy))
         assert taken == ["10000", "10001"], taken
+
+
+@case
+def without_a_health_check_an_app_is_ready_when_its_port_accepts():
+    slow = 'until [ -e "$OPEN" ]; do sleep 0.05; done; ' + WEB[2]
+    with Cluster() as c:
+        agent = c.node("n1")
+        flag = c.work / "open"
+        env = {"OPEN": str(flag)}
+        app = c.app(name="web", command=["/bin/sh", "-c", slow], env=env, endpoints=[{"name": "http"}])
+        eager = c.app(name="eager", command=["/bin/sleep", "600"], endpoints=[{"name": "http", "await": False}])
+        plain = c.app(name="plain", command=["/bin/sleep", "600"])
+        other = c.app(name="other", command=["/bin/sleep", "600"], endpoints=[{"name": "dns", "protocol": "udp"}])
+        for name in (eager, plain, other):
+            wait_for(f"{name} is ready", lambda name=name: c.get(f"/v1/apps/{name}")["status"]["ready"] == 1)
+
+        def why():
+            return " ".join(c.berth("why", app).split())
+        wait_for("why says so", lambda: "(http) does not accept connections: tcp: Connection refused" in why())
+        assert c.get(f"/v1/apps/{app}")["status"]["ready"] == 0
+        agent.process.end(signal.SIGKILL)
+        agent.start()
+        wait_for("the next agent finds it out, too", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 0)
+        flag.touch()
+        wait_for("it is ready", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 1)
+        assert "does not accept" not in why()
+        status, _ = c.ask("PATCH", f"/v1/apps/{app}", {"endpoints": [{"name": "http", "await": 1}]})
+        assert status == 400, status
 
 
 @case

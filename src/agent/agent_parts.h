@@ -77,6 +77,7 @@ struct run {
     VEC(struct run_port) ports;
     json_t *exclusive; /* {resource: name} that it took; NULL: nothing */
     struct health *health;
+    size_t awaited; /* ports that were tried and accept connections, of those that the configuration lists */
     struct limit_watch limits, gpu_limits, disk_limits;
     char unenforced[CGROUP_LIST_MAX];
     char gpu_unenforced[CGROUP_LIST_MAX]; /* of it, what concerns GPUs */

@@ -94,6 +94,64 @@ static void verdict(void *ctx, bool ready, const char *text)
     node_health(r->agent->node, r->id, ready, text);
 }
 
+/* ---- ports that are awaited ---- */
+
+/* An instance becomes ready soon after its ports accept connections; a start of up to a second is not reported as a
+ * failure. */
+enum { AWAIT_EVERY_MS = 500, AWAIT_TIMEOUT_MS = 250, AWAIT_FAILURES = 3 };
+
+/* The next endpoint whose port has not accepted a connection yet; NULL: all have. */
+static const char *awaited_next(struct run *r)
+{
+    const json_t *ports = json_object_get(r->config, "ports");
+    for (; r->awaited < json_array_size(ports); r->awaited++) {
+        const json_t *port = json_array_get(ports, r->awaited);
+        if (json_is_true(json_object_get(port, "await")))
+            return json_string_value(json_object_get(port, "endpoint"));
+    }
+    return NULL;
+}
+
+static struct health *await_new(struct run *r);
+
+/* Once a port has accepted a connection it is not tried again. */
+static void await_verdict(void *ctx, bool accepts, const char *text)
+{
+    struct run *r = ctx;
+    if (!accepts) {
+        CLEANUP(str) struct str why = {0};
+        const char *endpoint = awaited_next(r);
+        str_addf(&why, "its port %u (%s) does not accept connections: %s", run_port(r, endpoint ? endpoint : ""),
+                 endpoint ? endpoint : "", text);
+        node_health(r->agent->node, r->id, false, str_text(&why));
+        return;
+    }
+    r->awaited++;
+    health_free(r->health);
+    r->health = await_new(r);
+    if (!r->health)
+        node_health(r->agent->node, r->id, true, NULL);
+}
+
+/* NULL: no port has to accept connections any more. */
+static struct health *await_new(struct run *r)
+{
+    const char *endpoint = awaited_next(r);
+    struct health *health = NULL;
+    struct berth_err err;
+    if (!endpoint)
+        return NULL;
+    CLEANUP(json)
+    json_t *check = json_pack("{s:{s:s}, s:I, s:I, s:i}", "tcp", "endpoint", endpoint, "every_ns",
+                              (json_int_t)AWAIT_EVERY_MS * 1000000, "timeout_ns",
+                              (json_int_t)AWAIT_TIMEOUT_MS * 1000000, "failures", AWAIT_FAILURES);
+    struct health_config config = {
+        .check = check, .port = port, .exec = ask, .exec_cancel = ask_cancel, .verdict = await_verdict, .ctx = r};
+    if (health_new(r->agent->loop, &config, &health, &err) < 0)
+        node_health(r->agent->node, r->id, false, err.text);
+    return health;
+}
+
 struct health *wellness_new(struct run *r)
 {
     const json_t *check = json_object_get(r->config, "health");
@@ -102,7 +160,7 @@ struct health *wellness_new(struct run *r)
     struct health *health = NULL;
     struct berth_err err;
     if (!check)
-        return NULL;
+        return await_new(r);
     if (health_new(r->agent->loop, &config, &health, &err) < 0)
         node_health(r->agent->node, r->id, false, err.text);
     return health;

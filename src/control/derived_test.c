@@ -104,9 +104,42 @@ static void a_node_is_told_all_it_needs(void **state)
         "\"requests\":{\"cpu\":\"500m\",\"memory\":\"1Gi\"},"
         "\"limits\":{\"cpu\":{\"amount\":\"2\"},\"memory\":{\"amount\":\"2Gi\"},\"net\":{\"weight\":20}},"
         "\"ports\":[{\"endpoint\":\"web\",\"protocol\":\"tcp\",\"start\":10032,\"count\":16,"
-        "\"listen\":\"port\"},"
+        "\"listen\":\"port\",\"await\":true},"
         "{\"endpoint\":\"dns\",\"protocol\":\"udp\",\"start\":10033,\"count\":15,\"listen\":\"port\"}],"
         "\"settings\":{\"name\":\"p\",\"size\":3},\"install\":{\"disk\":\"big\"}}]}");
+}
+
+/* Which ports have to accept connections before an instance is ready. */
+static void awaited_ports(void **state)
+{
+    static const struct {
+        const char *keys;
+        bool awaited;
+    } rows[] = {
+        {"\"endpoints\":[{\"name\":\"web\"}]",                                             true },
+        {"\"endpoints\":[{\"name\":\"web\",\"await\":true}]",                              true },
+        {"\"endpoints\":[{\"name\":\"web\",\"await\":false}]",                             false},
+        {"\"endpoints\":[{\"name\":\"web\",\"listen\":\"socket\"}]",                       false},
+        {"\"endpoints\":[{\"name\":\"web\",\"protocol\":\"udp\"}]",                        false},
+        {"\"endpoints\":[{\"name\":\"web\"}],\"health\":{\"tcp\":{\"endpoint\":\"web\"}}", false},
+        {"\"endpoints\":[{\"name\":\"web\"}],\"health\":{\"exec\":[\"/bin/true\"]}",       false},
+    };
+    struct world *w = *state;
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char keys[256], name[16];
+        (void)snprintf(name, sizeof name, "app%zu", i);
+        (void)snprintf(keys, sizeof keys, ",\"index\":%zu,%s", i, rows[i].keys);
+        app_put(w, name, "alice", 1, keys);
+        (void)snprintf(name, sizeof name, "app%zu.alice", i);
+        instance_put(w, (unsigned)i + 1, name, "n1", "starting", "");
+        CLEANUP(json) json_t *doc = made(w, node_config_write, "n1");
+        const json_t *told = json_array_get(json_object_get(doc, "instances"), i);
+        const json_t *port = json_array_get(json_object_get(told, "ports"), 0);
+        assert_non_null(port);
+        if (json_is_true(json_object_get(port, "await")) != rows[i].awaited)
+            fail_msg("%s: %s", rows[i].keys, rows[i].awaited ? "should be awaited" : "should not be awaited");
+    }
 }
 
 static void gpus_have_the_names_of_their_driver(void **state)
@@ -601,6 +634,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         CASE(a_node_is_told_all_it_needs),
+        CASE(awaited_ports),
         CASE(gpus_have_the_names_of_their_driver),
         CASE(an_image_may_be_asked_for_again_and_run_as_its_owner),
         CASE(a_virtual_machine_is_told),

@@ -142,7 +142,8 @@ static void gpus_write(struct out *o, const struct state *s, const char *node, c
 }
 
 /* An endpoint's own start port, and how far up it may try: to the end of its app's block. */
-static void ports_write(struct out *o, const struct work_doc *d)
+/* `app`: an instance is ready when its ports accept connections, unless a health check decides. */
+static void ports_write(struct out *o, const struct work_doc *d, bool app)
 {
     if (!d->endpoints_len || d->port_index < 0)
         return;
@@ -156,6 +157,8 @@ static void ports_write(struct out *o, const struct work_doc *d)
         out_text(o, "listen", d->endpoints[i].listen == LISTEN_SOCKET ? "socket" : "port");
         if (d->endpoints[i].guest)
             out_number(o, "guest", d->endpoints[i].guest);
+        if (app && d->run.health.how == HEALTH_NONE && endpoint_awaited(&d->endpoints[i]))
+            out_bool(o, "await", true);
         out_close(o, '}');
     }
     out_close(o, ']');
@@ -395,7 +398,7 @@ static void run_write(struct out *o, const struct state *s, const struct object 
     gpus_write(o, s, instance->instance->node, &work.workload.shape.gpu, held.instance.gpus, &arena);
     requests_write(o, &work.workload.shape, &arena);
     limits_write(o, s, &work.workload.shape, &held.instance, &arena);
-    ports_write(o, &work);
+    ports_write(o, &work, present && present->kind == KIND_APP);
     task_write(o, s, instance, &work);
     held_write(o, &work.run, &arena);
     mounts_write(o, s, &work.run, &arena);

@@ -321,13 +321,16 @@ static void why_after(struct call *c, const struct object *work, struct str *tex
 }
 
 /* What its health check says, if it has said anything. */
-static void why_unready(const struct object *instance, struct str *text)
+static void why_unready(const struct object *work, const struct object *instance, struct str *text)
 {
     CLEANUP(json) json_t *doc = object_doc(instance);
     const char *error = json_string_value(json_object_get(doc, "error"));
     const struct instance_view *v = instance->instance;
+    CLEANUP(json) json_t *spec = object_doc(work);
+    const char *silent = json_object_get(spec, "health") ? "its health check has not succeeded yet"
+                                                         : "its port does not accept connections yet";
     str_addf(text, "Pod %" PRIu32 " runs on node %s and is not ready: %s.", v->ordinal, v->node,
-             error && *error ? error : "its health check has not succeeded yet");
+             error && *error ? error : silent);
 }
 
 void why_work(struct call *c, const struct object *work, json_t *lines)
@@ -363,7 +366,7 @@ void why_work(struct call *c, const struct object *work, json_t *lines)
         if (v->state == BERTH_ENDED || (v->state == BERTH_RUNNING && v->ready))
             continue;
         if (v->state == BERTH_RUNNING) {
-            why_unready(work->work->instances[i], &text);
+            why_unready(work, work->work->instances[i], &text);
             say(lines, &text);
             continue;
         }

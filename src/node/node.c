@@ -178,6 +178,22 @@ static void set_ports(struct held *h, const struct node_port *ports, size_t len)
     }
 }
 
+/* Is an instance with this configuration ready as soon as it runs? Not if a health check decides, or a port that has to
+ * accept connections first. */
+static bool ready_at_start(const json_t *config)
+{
+    const json_t *port;
+    size_t i;
+    if (json_object_get(config, "health"))
+        return false;
+    json_array_foreach(json_object_get(config, "ports"), i, port)
+    {
+        if (json_is_true(json_object_get(port, "await")))
+            return false;
+    }
+    return true;
+}
+
 static void set_start(struct held *h, const struct node_start *start)
 {
     set_ports(h, start->ports, start->ports_len);
@@ -193,7 +209,7 @@ void node_found(struct node *n, uint64_t id, const json_t *config, const struct 
         return;
     struct held *h = held_add(n, id, NODE_RUNNING);
     held_config(h, config);
-    h->ready = !json_object_get(config, "health");
+    h->ready = !json_object_get(config, "health"); /* an awaited port may have accepted long ago */
     set_start(h, start);
     h->changed = ++n->changes;
 }
@@ -250,7 +266,7 @@ void node_started(struct node *n, uint64_t id, const struct node_start *start)
     set_start(h, start);
     if (h->state == NODE_STARTING) {
         h->state = NODE_RUNNING;
-        h->ready = !json_object_get(h->config, "health");
+        h->ready = ready_at_start(h->config);
     }
     held_changed(n, h);
     report_tick(n);

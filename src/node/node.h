@@ -99,9 +99,9 @@ void node_begin(struct node *n);
 /* node_config as of this revision of the store; an older one than known is ignored. `hash` is its content's. -EINVAL: it
  * makes no sense, and nothing is done. */
 int node_configure(struct node *n, uint64_t revision, const char *hash, const json_t *config, struct berth_err *err);
-/* It runs. An instance without health checks is ready from here on. */
+/* It runs. An instance without health checks and without awaited ports is ready from here on. */
 void node_started(struct node *n, uint64_t id, const struct node_start *start);
-/* The health check's verdict has changed. `text`: what is wrong; NULL: nothing. */
+/* The verdict of the health check, or of the wait for its ports, has changed. `text`: what is wrong; NULL: nothing. */
 void node_health(struct node *n, uint64_t id, bool ready, const char *text);
 /* Nothing of it runs any more. */
 void node_over(struct node *n, uint64_t id, const struct node_outcome *outcome);

@@ -182,6 +182,10 @@ static const char *said(struct kit *k, uint64_t id, char buf[static 128])
 #define STOP(id) "{\"id\": " #id ", \"state\": \"stop\"}"
 #define CHECKED(id) "{\"id\": " #id ", \"state\": \"run\", \"health\": {\"tcp\": {\"endpoint\": \"web\"}}}"
 
+#define AWAITED(id)                                                                                                    \
+    "{\"id\": " #id ", \"state\": \"run\", \"ports\": [{\"endpoint\": \"a\", \"start\": 10000}, "                      \
+    "{\"endpoint\": \"b\", \"start\": 10001, \"await\": true}]}"
+
 static const struct node_outcome ended = {NODE_ENDED, 0, NULL}, failed = {NODE_FAILED, 3, "exit code 3"};
 
 /* ---- tests --------------------------------------------------------------------------------------------------------- */
@@ -463,6 +467,24 @@ static void health_decides_readiness(void **state)
     kit_free(&k);
 }
 
+static void awaited_ports_decide_readiness(void **state)
+{
+    struct kit k = {0};
+    char buf[128];
+    (void)state;
+    kit_new(&k, 0);
+    node_begin(k.node);
+    answer_all(&k);
+    configure(&k, 1, AWAITED(1));
+    answer_all(&k);
+    node_started(k.node, 1, &(struct node_start){0});
+    assert_string_equal(said(&k, 1, buf), "running");
+    answer_all(&k);
+    node_health(k.node, 1, true, NULL);
+    assert_string_equal(said(&k, 1, buf), "running ready");
+    kit_free(&k);
+}
+
 static void noise_is_not_reported(void **state)
 {
     struct kit k = {0};
@@ -630,6 +652,7 @@ int main(void)
         cmocka_unit_test(a_later_agent_wins),
         cmocka_unit_test(reports_are_repeated_until_taken),
         cmocka_unit_test(health_decides_readiness),
+        cmocka_unit_test(awaited_ports_decide_readiness),
         cmocka_unit_test(noise_is_not_reported),
         cmocka_unit_test(what_was_probed_is_said_until_it_is_taken),
         cmocka_unit_test(what_was_used_up_is_told_at_the_end),

@@ -218,6 +218,14 @@ static bool ports_bind(struct machine *m, struct tree *t)
     return true;
 }
 
+/* A port that is awaited accepts connections a second after the start; nothing else decides whether it is ready. */
+static void agent_sees_ports(struct agent *a, void *arg)
+{
+    const struct tree *t = machine_find(&a->machine, ((struct errand_of *)arg)->id);
+    if (t && t->state == TREE_LIVES && !json_object_get(t->config, "health"))
+        node_health(a->logic, t->id, true, NULL);
+}
+
 static void launch(struct agent *a, void *arg)
 {
     struct machine *m = &a->machine;
@@ -246,6 +254,8 @@ static void launch(struct agent *a, void *arg)
     trees_began(a, t);
     tree_arm(m, t);
     node_started(a->logic, t->id, &(struct node_start){t->ports, t->ports_len});
+    if (t->ports_len)
+        agent_post(a, SECOND, agent_sees_ports, errand_new(t->id), mem_free);
 }
 
 static void start(void *ctx, uint64_t id, const json_t *config)

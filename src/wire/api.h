@@ -37,7 +37,14 @@ struct endpoint {
     enum berth_protocol protocol;
     enum endpoint_listen listen;
     uint32_t guest; /* of a virtual machine: the port in it; 0: not given */
+    bool eager;     /* "await": false; an instance is ready before this port accepts connections */
 };
+/* Without a health check an app's instance is ready once such a port has accepted a connection. A handed-over socket
+ * accepts from the start. */
+static inline bool endpoint_awaited(const struct endpoint *e)
+{
+    return e->protocol == BERTH_TCP && e->listen == LISTEN_PORT && !e->guest && !e->eager;
+}
 
 /* ---- how a workload runs on its node (run_doc.c) ---- */
 

@@ -94,6 +94,14 @@ static int guest_read(struct reader *r, const struct key *key, const json_t *val
     return u32_read(r, key, value, object);
 }
 
+static int await_read(struct reader *r, const struct key *key, const json_t *value, void *object)
+{
+    if (!json_is_boolean(value))
+        return expected(r, "true or false", value);
+    *(bool *)key_field(key, object) = json_is_false(value);
+    return 0;
+}
+
 static const struct key endpoint_rows[] = {
     KEY("name", "text", "as clients ask for it; must be given", line_read, .at = offsetof(struct endpoint, name)),
     KEY("protocol", "`tcp`, `udp` or `sctp`", "`tcp` if not given", word_read,
@@ -102,6 +110,9 @@ static const struct key endpoint_rows[] = {
         word_read, .at = offsetof(struct endpoint, listen), .arg = listen_words),
     KEY("guest", "1 to 65535", "of a virtual machine: the port in it that is reached by this one; must be given there",
         guest_read, .at = offsetof(struct endpoint, guest)),
+    KEY("await", "true or false",
+        "of an app without `health`: an instance is ready when this tcp port accepts connections; true if not given",
+        await_read, .at = offsetof(struct endpoint, eager)),
 };
 static KEY_TABLE(endpoint_keys, "endpoint", endpoint_rows);
 
@@ -191,7 +202,7 @@ static const struct key work_rows[] = {
     KEY("image", "text", "container image or VM image", path_read, .at = AT(image)),
     KEY("resources", "{resource: amount}", "another word for `requests`", amounts_read,
         .at = AT(workload.shape.requests), .len_at = AT(workload.shape.requests_len)),
-    KEY("endpoints", "list of {`name`, `protocol`, `listen`, `guest`}", "of an app or vm: ports it listens on",
+    KEY("endpoints", "list of {`name`, `protocol`, `listen`, `guest`, `await`}", "of an app or vm: ports it listens on",
         endpoints_read, LIST(endpoints)),
     KEY("settings", "{name: value}", "the app's own; checked against `settings_schema`", tree_read, .at = AT(settings)),
     KEY("settings_schema", "{name: {`type`, ...}}", "what its settings may be", tree_read, .at = AT(settings_schema)),

@@ -30,13 +30,14 @@ static void every_key_has_its_field(void **state)
 {
     (void)state;
     CLEANUP(given)
-    struct given g = given(
-        "{v: 1, id: web.alice, display: Web Shop, created: '2026-03-01T12:00:00.25Z', generation: 3, name: web, "
-        "owner: alice, group: staff, stopped: true, command: [/bin/web, --port, 80], env: {A: '1', B: null}, "
-        "workdir: /srv, image: web, images: [base], replicas: 3, priority: -4, gang: true, gang_min: 2, "
-        "endpoints: [http, {name: dns, protocol: udp}], index: 2, ports: [22], weight: 0, restart: 5, system: true, "
-        "stoppable: false, cancelled: false, settings: {a: 1}, settings_schema: {a: {type: integer}}, "
-        "install: {b: 2}, labels: {app: web}, spread: zone}");
+    struct given g =
+        given("{v: 1, id: web.alice, display: Web Shop, created: '2026-03-01T12:00:00.25Z', generation: 3, name: web, "
+              "owner: alice, group: staff, stopped: true, command: [/bin/web, --port, 80], env: {A: '1', B: null}, "
+              "workdir: /srv, image: web, images: [base], replicas: 3, priority: -4, gang: true, gang_min: 2, "
+              "endpoints: [http, {name: dns, protocol: udp}, {name: late, await: false}], index: 2, ports: [22], "
+              "weight: 0, restart: 5, system: true, "
+              "stoppable: false, cancelled: false, settings: {a: 1}, settings_schema: {a: {type: integer}}, "
+              "install: {b: 2}, labels: {app: web}, spread: zone}");
     struct work_doc d = {0};
     READ(&g, work_doc_read, &d);
     assert_int_equal(d.meta.version, 1);
@@ -59,11 +60,13 @@ static void every_key_has_its_field(void **state)
     assert_int_equal(d.workload.replicas, 3);
     assert_int_equal(d.workload.priority, -4);
     assert_string_equal(d.workload.gang, "web.alice");
-    assert_int_equal(d.endpoints_len, 2);
+    assert_int_equal(d.endpoints_len, 3);
     assert_string_equal(d.endpoints[0].name, "http");
+    assert_true(endpoint_awaited(&d.endpoints[0]));
+    assert_false(endpoint_awaited(&d.endpoints[1]) || endpoint_awaited(&d.endpoints[2]));
     assert_int_equal(d.endpoints[1].protocol, BERTH_UDP);
     assert_int_equal(d.workload.shape.ports_len, 1);
-    assert_int_equal(d.workload.shape.max_per_node, 8); /* sixteen ports, two for each pod */
+    assert_int_equal(d.workload.shape.max_per_node, 5); /* sixteen ports, three for each pod */
     assert_int_equal(d.weight, 0);
     assert_int_equal(d.restarts, 5);
     assert_true(d.settings && d.settings_schema && d.install);
@@ -144,6 +147,7 @@ static void what_is_wrong_is_named(void **state)
         {"{id: a, display: \"a\\nb\"}",                             "display: has a control character"},
         {"{id: a, endpoints: [{protocol: tcp}]}",                   "endpoints[0]: name: missing"     },
         {"{id: a, endpoints: [{name: x, protocol: ip}]}",           "endpoints[0]: protocol: expected"},
+        {"{id: a, endpoints: [{name: x, await: 1}]}",               "endpoints[0]: await: expected"   },
         {"{id: a, endpoints: [x, x]}",                              "endpoint x is there twice"       },
         {"{id: a, endpoints: [{name: x, port: 4}]}",                "endpoints[0]: unknown key"       },
         {"{id: a, endpoints: [a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q]}", "17 endpoints; at most 16"        },
