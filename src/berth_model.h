@@ -271,6 +271,7 @@ struct berth_workload {
     size_t quotas_len;
     const char *queue;   /* of the policy's; ordered and ranked as that says */
     int64_t estimate_ns; /* how long a pod will run; 0: limit_ns, or as the policy says */
+    bool predicted;      /* estimate_ns was predicted, not stated by a user; no plan depends on it */
     int64_t limit_ns;    /* a pod that has run for so long is stopped; 0: never */
     int64_t deadline_ns; /* nothing is placed that could not end by then; 0: none */
     int64_t min_run_ns;  /* a pod is not stopped for others before; the policy's if that is longer */

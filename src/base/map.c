@@ -20,6 +20,17 @@ void map_done(struct map *m)
     *m = (struct map){0};
 }
 
+void map_copy(const struct map *m, struct map *ret)
+{
+    *ret = *m;
+    if (m->cap == 0)
+        return;
+    ret->hash = mem_array(m->cap, sizeof *m->hash);
+    ret->value = mem_array(m->cap, sizeof *m->value);
+    memcpy(ret->hash, m->hash, m->cap * sizeof *m->hash);
+    memcpy(ret->value, m->value, m->cap * sizeof *m->value);
+}
+
 uint32_t map_find(const struct map *m, uint64_t hash, map_same *same, const void *ctx, const void *key)
 {
     if (m->cap == 0)

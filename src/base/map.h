@@ -21,6 +21,8 @@ struct map {
 typedef bool map_same(const void *ctx, uint32_t value, const void *key);
 
 void map_done(struct map *m);
+/* Makes *ret an equal of the map, with memory of its own. O(its capacity). */
+void map_copy(const struct map *m, struct map *ret);
 /* The value stored for key, or MAP_NONE. */
 uint32_t map_find(const struct map *m, uint64_t hash, map_same *same, const void *ctx, const void *key);
 /* Adds a key that is not there. */

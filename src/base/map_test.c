@@ -92,11 +92,34 @@ static void an_empty_map_finds_nothing(void **state)
     map_done(&m);
 }
 
+static void a_copy_is_its_own(void **state)
+{
+    (void)state;
+    struct map m = {0}, copy, none;
+    map_copy(&m, &none);
+    for (uint32_t key = 0; key < 100; key++)
+        map_add(&m, hash_good(key), key);
+    map_copy(&m, &copy);
+    for (uint32_t key = 0; key < 100; key += 2)
+        map_drop(&m, hash_good(key), key);
+    for (uint32_t key = 100; key < 200; key++)
+        map_add(&copy, hash_good(key), key);
+    for (uint32_t key = 0; key < 200; key++) {
+        assert_int_equal(map_find(&copy, hash_good(key), same, NULL, &key), key);
+        assert_int_equal(map_find(&m, hash_good(key), same, NULL, &key), key < 100 && key % 2 ? key : MAP_NONE);
+        assert_int_equal(map_find(&none, hash_good(key), same, NULL, &key), MAP_NONE);
+    }
+    map_done(&m);
+    map_done(&copy);
+    map_done(&none);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_steps_match_a_model),
         cmocka_unit_test(an_empty_map_finds_nothing),
+        cmocka_unit_test(a_copy_is_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

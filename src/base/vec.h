@@ -40,6 +40,15 @@
         (v)->len = to_;                                                                                                \
     } while (0)
 
+/* Makes v an equal of `from`, with memory of its own; what v held before is not freed. */
+#define vec_copy(v, from)                                                                                              \
+    do {                                                                                                               \
+        (v)->len = (v)->cap = (from)->len;                                                                             \
+        (v)->at = (from)->len ? mem_array((from)->len, sizeof *(from)->at) : NULL;                                     \
+        if ((from)->len)                                                                                               \
+            memcpy((v)->at, (from)->at, (from)->len * sizeof *(from)->at);                                             \
+    } while (0)
+
 /* The first element not below `value`, of pointers sorted by that member. */
 #define vec_place(v, member, value)                                                                                    \
     __extension__({                                                                                                    \

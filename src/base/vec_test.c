@@ -66,12 +66,28 @@ static void resize_zeroes_what_is_new(void **state)
     vec_done(&v);
 }
 
+static void a_copy_is_its_own(void **state)
+{
+    (void)state;
+    VEC(struct pair) v = {0}, copy, none;
+    vec_copy(&none, &v);
+    assert_true(none.at == NULL && none.len == 0 && none.cap == 0);
+    vec_push(&v, ((struct pair){1, 2}));
+    vec_copy(&copy, &v);
+    v.at[0].a = 7;
+    vec_push(&copy, ((struct pair){3, 4}));
+    assert_true(v.len == 1 && copy.len == 2 && copy.at[0].a == 1 && copy.at[1].b == 4);
+    vec_done(&v);
+    vec_done(&copy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pushed_elements_stay),
         cmocka_unit_test(growth_doubles),
         cmocka_unit_test(resize_zeroes_what_is_new),
+        cmocka_unit_test(a_copy_is_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

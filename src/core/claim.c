@@ -111,6 +111,7 @@ void claim_put(struct berth_cluster *c, uint32_t workload, const struct berth_wo
                       .deadline_ns = from->deadline_ns,
                       .min_run_ns = from->min_run_ns,
                       .unpreemptible = from->unpreemptible,
+                      .predicted = from->predicted,
                       .never_preempts = from->never_preempts,
                       .user_level = from->traits.user_level,
                       .group_level = from->traits.group_level,

@@ -148,6 +148,7 @@ struct claim {
     int64_t estimate_ns, limit_ns, deadline_ns;
     int32_t urgency;
     bool unpreemptible, never_preempts;
+    bool predicted; /* estimate_ns is a prediction */
     int64_t min_run_ns;
     int32_t user_level, group_level, interference;
     int64_t parameters, attained_ns;
@@ -409,6 +410,10 @@ uint32_t cluster_pair_put(struct berth_cluster *c, struct label label);
 /* Enters a new required `apart` tie where its anchor will find it. */
 void cluster_apart_add(struct berth_cluster *c, struct tie_ix tie);
 
+/* An equal of the cluster that may be changed on another thread while the cluster itself changes. Strings and shapes stay those of
+ * the cluster, which must be freed later. O(pages and lists, not records; nodes); freed by berth_cluster_free. */
+struct berth_cluster *cluster_copy(const struct berth_cluster *c);
+
 /* A slot that was freed, or a new one at the end. */
 uint32_t slot_take(struct pages *table, slot_list *unused);
 
@@ -446,6 +451,8 @@ uint32_t cluster_quota_find(const struct berth_cluster *c, const char *id);
 /* The slot of an id, made known if need be. */
 uint32_t cluster_quota_named(struct berth_cluster *c, const char *id);
 void quotas_done(struct berth_cluster *c);
+/* A block of its own with the same terms; NULL of NULL. */
+struct quota_terms *quota_terms_copy(const struct quota_terms *from);
 /* Adds what an instance counts for beside the old one (NULL: there is none) to the books of `quotas`, in all quotas
  * of the claim; the same of a workload's first instance, as a job. For books beside those of the cluster, too
  * (quota_ledger.c). */

@@ -12,17 +12,20 @@
 
 /* ---- how long --------------------------------------------------------------------------------------------------- */
 
-int64_t future_duration(const struct berth_plan *p, uint32_t workload)
+int64_t expected_duration(const struct workload *w, const struct claim *t, const struct berth_backfill *by)
 {
-    const struct workload *w = snapshot_workload(p->s, workload);
-    const struct claim *t = snapshot_claim(p->s, workload);
     if (w->kind != BERTH_JOB)
         return BERTH_NEVER_NS;
     int64_t limit = t && t->limit_ns ? t->limit_ns : BERTH_NEVER_NS;
     int64_t expected = t && t->estimate_ns ? t->estimate_ns : limit;
     if (expected == BERTH_NEVER_NS)
-        expected = p->policy.backfill.estimate_ns ? p->policy.backfill.estimate_ns : HOUR_NS;
+        expected = by->estimate_ns ? by->estimate_ns : HOUR_NS;
     return expected < limit ? expected : limit;
+}
+
+int64_t future_duration(const struct berth_plan *p, uint32_t workload)
+{
+    return expected_duration(snapshot_workload(p->s, workload), snapshot_claim(p->s, workload), &p->policy.backfill);
 }
 
 int64_t future_longest(const struct berth_plan *p, uint32_t workload)
@@ -31,22 +34,28 @@ int64_t future_longest(const struct berth_plan *p, uint32_t workload)
     return t && t->limit_ns ? t->limit_ns : future_duration(p, workload);
 }
 
-int64_t future_end(const struct berth_plan *p, const struct instance *i)
+int64_t expected_end(const struct workload *w, const struct claim *t, const struct berth_backfill *by, int64_t since_ns,
+                     int64_t now_ns)
 {
-    const struct claim *t = snapshot_claim(p->s, i->workload.v);
-    int64_t duration = future_duration(p, i->workload.v), now = p->s->now_ns;
-    int64_t limit = t && t->limit_ns ? add_ns(i->since_ns, t->limit_ns) : BERTH_NEVER_NS;
+    int64_t duration = expected_duration(w, t, by);
+    int64_t limit = t && t->limit_ns ? add_ns(since_ns, t->limit_ns) : BERTH_NEVER_NS;
 
     if (duration == BERTH_NEVER_NS)
         return duration;
-    if (p->policy.backfill.until_limit && limit < BERTH_NEVER_NS)
+    if (by->until_limit && limit < BERTH_NEVER_NS)
         duration = t->limit_ns;
-    while (add_ns(i->since_ns, duration) <= now)
+    while (add_ns(since_ns, duration) <= now_ns)
         duration = add_ns(duration, duration);
-    int64_t end = add_ns(i->since_ns, duration);
+    int64_t end = add_ns(since_ns, duration);
     if (end < limit)
         return end;
-    return limit > now ? limit : add_ns(now, SECOND_NS);
+    return limit > now_ns ? limit : add_ns(now_ns, SECOND_NS);
+}
+
+int64_t future_end(const struct berth_plan *p, const struct instance *i)
+{
+    return expected_end(snapshot_workload(p->s, i->workload.v), snapshot_claim(p->s, i->workload.v),
+                        &p->policy.backfill, i->since_ns, p->s->now_ns);
 }
 
 /* For how long what begins now will be expected to run, once it does. */

@@ -27,6 +27,12 @@ struct reservation {
 void future_begin(struct berth_plan *p);
 void future_done(struct berth_plan *p);
 
+/* How long a pod of a workload with this claim (NULL: none) is expected to hold its place; BERTH_NEVER_NS: for ever. */
+int64_t expected_duration(const struct workload *w, const struct claim *t, const struct berth_backfill *by);
+/* When an instance of it that runs since then is expected to have ended; after now_ns. BERTH_NEVER_NS: never. */
+int64_t expected_end(const struct workload *w, const struct claim *t, const struct berth_backfill *by, int64_t since_ns,
+                     int64_t now_ns);
+
 /* How long a pod of the workload is expected to hold its place; BERTH_NEVER_NS: for ever. */
 int64_t future_duration(const struct berth_plan *p, uint32_t workload);
 /* For how long it might: until its limit, if it has one. */

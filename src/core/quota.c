@@ -247,6 +247,23 @@ static struct quota_terms *quota_terms_new(struct berth_cluster *c, const struct
     return t;
 }
 
+struct quota_terms *quota_terms_copy(const struct quota_terms *from)
+{
+    if (!from)
+        return NULL;
+    size_t amounts = from->limits_len + from->guarantees_len + from->admitted_len;
+    size_t head = sizeof *from, list = amounts * sizeof(struct quota_amount);
+    size_t size = head + list + from->totals_len * sizeof(struct quota_total);
+    struct quota_terms *t = mem_alloc(size);
+    memcpy(t, from, size);
+    const struct quota_amount *at = (const struct quota_amount *)(const void *)((const char *)t + head);
+    t->limits = at;
+    t->guarantees = at + from->limits_len;
+    t->admitted = at + from->limits_len + from->guarantees_len;
+    t->totals = (const struct quota_total *)(const void *)((const char *)t + head + list);
+    return t;
+}
+
 /* Would `parent` make it its own ancestor, or the tree too deep? */
 static int check_parent(const struct berth_cluster *c, const struct berth_quota *from, uint32_t *ret_depth,
                         struct berth_err *err)

@@ -1,0 +1,443 @@
+/* lookahead.c - plans made and applied one after another on a copy of the cluster. */
+#include "core/lookahead.h"
+
+#include "base/bits.h"
+#include "base/hash.h"
+#include "core/timeline.h"
+
+#define SECOND_NS ((int64_t)1000000000)
+
+enum {
+    IDLE_MAX = 64,      /* plans in a row that do nothing, once nothing is expected: then nothing more happens */
+    RECHECK_SHARE = 50, /* a plan is made again for time alone after this part of the time looked ahead, at least */
+    EXACT_SIZE = 3000,  /* up to so many nodes, instances and workloads a plan is made at every expected moment */
+    LATE_PERMILLE = 20  /* in larger clusters up to so much of the time looked ahead later */
+};
+#define RECHECK_LEAST_NS (5 * SECOND_NS)
+#define STOP_LEAST_NS (2 * SECOND_NS)
+
+/* Something that is expected to happen. */
+struct due {
+    int64_t at_ns;
+    uint64_t instance; /* 0: nothing but another plan */
+    bool stopped;      /* its stop is done; else it ends by itself */
+    bool expired;      /* it was stopped by its time limit */
+    bool guess;        /* nobody has stated when */
+};
+
+/* Of one that is suspended: what it waits for. */
+struct held {
+    uint32_t workload, other; /* slots */
+    bool started, met;
+};
+
+struct ahead {
+    struct berth_cluster *c;
+    struct berth_policy policy;
+    struct berth_backfill runs; /* how run times are expected: not until the limit */
+    const struct lookahead_bounds *bounds;
+    struct lookahead *to;
+    int64_t from_ns, now_ns;
+    uint64_t seed, next_id;
+    size_t waiting, idle; /* workloads without a start, with those that are held */
+    VEC(struct held) held;
+    VEC(struct due) due;    /* a heap: the first is the next */
+    VEC(uint64_t) wanted;   /* [workload slot]: waits and has no start yet, a bit each */
+    VEC(uint64_t) unsure;   /* [node slot]: a pod has ended there whose end is a guess */
+    VEC(uint64_t) borrowed; /* [quota]: the same of those that count against it */
+    bool any_guess;         /* the same of any */
+};
+
+/* ---- expected moments ---------------------------------------------------------------------------------------------- */
+
+static bool due_before(const struct due *a, const struct due *b)
+{
+    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->instance < b->instance;
+}
+
+static void due_add(struct ahead *a, struct due x)
+{
+    vec_push(&a->due, x);
+    size_t i = a->due.len - 1;
+    for (; i > 0 && due_before(&x, &a->due.at[(i - 1) / 2]); i = (i - 1) / 2)
+        a->due.at[i] = a->due.at[(i - 1) / 2];
+    a->due.at[i] = x;
+}
+
+static struct due due_take(struct ahead *a)
+{
+    struct due first = a->due.at[0], last = a->due.at[--a->due.len];
+    size_t i = 0;
+    for (size_t child; (child = 2 * i + 1) < a->due.len; i = child) {
+        child += child + 1 < a->due.len && due_before(&a->due.at[child + 1], &a->due.at[child]);
+        if (!due_before(&a->due.at[child], &last))
+            break;
+        a->due.at[i] = a->due.at[child];
+    }
+    if (a->due.len)
+        a->due.at[i] = last;
+    return first;
+}
+
+/* Has nobody stated how long the workload runs? */
+static bool is_guessed(const struct workload *w, const struct claim *t)
+{
+    return w->kind == BERTH_JOB && (!t || t->predicted || (t->estimate_ns == 0 && t->limit_ns == 0));
+}
+
+/* A running instance; `sure`: since when it runs is known. */
+static void expect_end(struct ahead *a, const struct instance *i, bool sure)
+{
+    const struct workload *w = cluster_workload(a->c, i->workload.v);
+    const struct claim *t = cluster_claim(a->c, i->workload.v);
+    int64_t end = expected_end(w, t, &a->runs, i->since_ns, a->now_ns);
+    if (end == BERTH_NEVER_NS)
+        return;
+    bool outrun = add_ns(i->since_ns, expected_duration(w, t, &a->runs)) <= a->now_ns;
+    bool at_limit = t && t->limit_ns && end == add_ns(i->since_ns, t->limit_ns);
+    due_add(a,
+            (struct due){.at_ns = end, .instance = i->id, .guess = !sure || is_guessed(w, t) || (outrun && !at_limit)});
+}
+
+static void expect_stop(struct ahead *a, const struct instance *i, bool expired)
+{
+    int64_t at = add_ns(i->since_ns, a->bounds->stop_ns), least = a->now_ns + STOP_LEAST_NS;
+    due_add(a, (struct due){.at_ns = at > least ? at : least, .instance = i->id, .stopped = true, .expired = expired});
+}
+
+/* Nothing ends then, but a plan may be another one. */
+static void expect_plan(struct ahead *a, int64_t at_ns)
+{
+    if (at_ns >= a->now_ns && at_ns != BERTH_NEVER_NS)
+        due_add(a, (struct due){.at_ns = at_ns});
+}
+
+static void expect_all(struct ahead *a)
+{
+    for (uint32_t i = 0; i < a->c->instances.len; i++) {
+        const struct instance x = *cluster_instance(a->c, i);
+        if (x.id >= a->next_id)
+            a->next_id = x.id + 1;
+        if (x.id == 0 || x.state == BERTH_ENDED || x.state == BERTH_RESERVED)
+            continue;
+        if (x.state == BERTH_STOPPING) {
+            expect_stop(a, &x, false);
+            continue;
+        }
+        if (x.state != BERTH_RUNNING) { /* it is about to */
+            ((struct instance *)pages_edit(&a->c->instances, i))->ready = true;
+            instance_set_state(a->c, i, BERTH_RUNNING, x.since_ns);
+        }
+        expect_end(a, &x, true);
+    }
+    for (size_t i = 0; i < a->policy.windows_len; i++) {
+        expect_plan(a, a->policy.windows[i].start_ns);
+        expect_plan(a, a->policy.windows[i].end_ns);
+    }
+}
+
+/* ---- what happens -------------------------------------------------------------------------------------------------- */
+
+static void mark_guess(struct ahead *a, const struct instance *i)
+{
+    const struct claim *t = cluster_claim(a->c, i->workload.v);
+    uint32_t chain[QUOTA_CHAIN_MAX], len = t ? quota_chain(a->c->quotas.at, t, chain) : 0;
+    bits_add(a->unsure.at, i->node.v);
+    for (uint32_t n = 0; n < len; n++)
+        bits_add(a->borrowed.at, chain[n]);
+    a->any_guess = true;
+}
+
+/* Workloads that have no start yet and are looked for. */
+static void want(struct ahead *a, uint32_t workload)
+{
+    if (bits_has(a->wanted.at, workload))
+        return;
+    bits_add(a->wanted.at, workload);
+    a->waiting++;
+    expect_plan(a, cluster_workload(a->c, workload)->begin_ns);
+}
+
+/* It waits for nothing any more. */
+static void release(struct ahead *a, uint32_t workload)
+{
+    ((struct workload *)pages_edit(&a->c->workloads, workload))->suspended = false;
+    cluster_settle(a->c, workload);
+    expect_plan(a, a->now_ns);
+}
+
+/* The workload has started, or ended: those that waited for nothing else are released. */
+static void meet(struct ahead *a, uint32_t workload, bool ended)
+{
+    for (size_t i = 0; i < a->held.len; i++) {
+        struct held *h = &a->held.at[i];
+        if (h->met || h->other != workload || !(ended || h->started))
+            continue;
+        h->met = true;
+        bool open = false;
+        for (size_t n = 0; n < a->held.len; n++)
+            open = open || (a->held.at[n].workload == h->workload && !a->held.at[n].met);
+        if (!open)
+            release(a, h->workload);
+    }
+}
+
+static void hold_all(struct ahead *a)
+{
+    for (size_t i = 0; i < a->bounds->waits_len; i++) {
+        const struct lookahead_wait *w = &a->bounds->waits[i];
+        uint32_t workload = cluster_workload_find(a->c, w->workload), other = cluster_workload_find(a->c, w->other);
+        if (workload == NONE || other == NONE || !cluster_workload(a->c, workload)->suspended)
+            continue;
+        vec_push(&a->held, ((struct held){workload, other, w->started, false}));
+        want(a, workload);
+    }
+}
+
+/* All its pods have ended: it asks for nothing more. */
+static void settle(struct ahead *a, uint32_t workload)
+{
+    const struct workload *w = cluster_workload(a->c, workload);
+    struct berth_err err;
+    if (w->gone || w->kind != BERTH_JOB || w->ended < w->replicas)
+        return;
+    VEC(uint64_t) ids = {0};
+    for (uint32_t i = w->first; i != NONE; i = cluster_instance(a->c, i)->next_of_workload)
+        vec_push(&ids, cluster_instance(a->c, i)->id);
+    (void)berth_workload_remove(a->c, intern_text(&a->c->names, w->id), &err);
+    for (size_t i = 0; i < ids.len; i++)
+        (void)berth_instance_remove(a->c, ids.at[i], &err);
+    vec_done(&ids);
+    meet(a, workload, true);
+}
+
+static void end(struct ahead *a, const struct instance *i)
+{
+    struct berth_err err;
+    uint32_t workload = i->workload.v;
+    struct berth_instance over = {.id = i->id,
+                                  .workload = intern_text(&a->c->names, cluster_workload(a->c, workload)->id),
+                                  .ordinal = i->ordinal,
+                                  .node = intern_text(&a->c->names, i->node_id),
+                                  .state = BERTH_ENDED,
+                                  .since_ns = a->now_ns};
+    if (berth_instance_put(a->c, &over, &err) == 0)
+        settle(a, workload);
+}
+
+static void happen(struct ahead *a, const struct due *d)
+{
+    struct berth_err err;
+    uint32_t slot = d->instance ? cluster_instance_find(a->c, d->instance) : NONE;
+    if (slot == NONE)
+        return;
+    const struct instance i = *cluster_instance(a->c, slot);
+    if (i.state == BERTH_ENDED || d->stopped != (i.state == BERTH_STOPPING))
+        return; /* it was told to stop meanwhile, or is gone */
+    if (d->guess)
+        mark_guess(a, &i);
+    if (d->stopped && !d->expired)
+        (void)berth_instance_remove(a->c, i.id, &err);
+    else
+        end(a, &i);
+}
+
+/* ---- what a plan does ---------------------------------------------------------------------------------------------- */
+
+/* Would it have started otherwise if pods had run for another time than was guessed? */
+static bool rests_on_guess(const struct ahead *a, const struct instance *i)
+{
+    const struct claim *t = cluster_claim(a->c, i->workload.v);
+    uint32_t chain[QUOTA_CHAIN_MAX], len = t ? quota_chain(a->c->quotas.at, t, chain) : 0;
+    bool guess = bits_has(a->unsure.at, i->node.v) || (a->any_guess && a->policy.headroom.reserves_len);
+    for (uint32_t n = 0; n < len && !guess; n++) {
+        const struct quota_terms *terms = a->c->quotas.at[chain[n]].terms;
+        guess = terms && terms->limits_len && bits_has(a->borrowed.at, chain[n]);
+    }
+    return guess && a->now_ns > a->from_ns;
+}
+
+static bool same_estimate(const void *ctx, uint32_t at, const void *workload)
+{
+    return strcmp(((const struct lookahead *)ctx)->at.at[at].workload, workload) == 0;
+}
+
+static void note_start(struct ahead *a, const struct instance *i, bool guess)
+{
+    uint32_t slot = i->workload.v;
+    const struct workload *w = cluster_workload(a->c, slot);
+    const char *node = intern_text(&a->c->names, i->node_id);
+    struct lookahead *l = a->to;
+    struct start_estimate *last = l->at.len ? &l->at.at[l->at.len - 1] : NULL;
+    if (slot / 64 < a->wanted.len && bits_has(a->wanted.at, slot)) {
+        const char *id = intern_text(&a->c->names, w->id);
+        int64_t duration = expected_duration(w, cluster_claim(a->c, slot), &a->runs);
+        map_add(&l->by_workload, hash_bytes(id, strlen(id), 0), (uint32_t)l->at.len);
+        vec_push(&l->at, ((struct start_estimate){id, node, 1, a->now_ns, add_ns(a->now_ns, duration), guess}));
+        bits_drop(a->wanted.at, slot);
+        a->waiting--;
+    } else if (last && last->start_ns == a->now_ns && strcmp(last->workload, intern_text(&a->c->names, w->id)) == 0) {
+        last->nodes += strcmp(last->node, node) != 0; /* more of its pods at the same moment */
+        last->guess = last->guess || guess;
+    }
+}
+
+/* It runs at once. */
+static void start(struct ahead *a, uint32_t slot)
+{
+    struct instance *i = pages_edit(&a->c->instances, slot);
+    i->ready = true;
+    i->counted_ns = a->now_ns;
+    instance_set_state(a->c, slot, BERTH_RUNNING, a->now_ns);
+    const struct instance now = *cluster_instance(a->c, slot);
+    bool guess = rests_on_guess(a, &now);
+    note_start(a, &now, guess);
+    meet(a, now.workload.v, false);
+    expect_end(a, &now, !guess);
+}
+
+/* What was placed is new in the cluster, in the order of the actions. */
+static void follow(struct ahead *a, const struct berth_plan *plan)
+{
+    for (size_t n = 0; n < plan->c.acts.len; n++) {
+        const struct act *x = &plan->c.acts.at[n];
+        uint32_t slot = x->instance;
+        switch ((enum berth_op)x->op) {
+        case BERTH_PLACE: start(a, cluster_instance_find(a->c, a->next_id++)); break;
+        case BERTH_RESERVE: a->next_id++; break;
+        case BERTH_PROMOTE: start(a, slot); break;
+        case BERTH_STOP:
+            if (cluster_instance(a->c, slot)->id && cluster_instance(a->c, slot)->state == BERTH_STOPPING)
+                expect_stop(a, cluster_instance(a->c, slot), x->cause == BERTH_CAUSE_EXPIRED);
+            break;
+        case BERTH_LOSE:
+        case BERTH_ADJUST: continue; /* nobody waits for it */
+        }
+        a->idle = 0;
+    }
+}
+
+/* What has no place by the first plan, or waits for a stop to have one. */
+static void want_all(struct ahead *a, const struct berth_plan *plan)
+{
+    for (uint32_t i = 0; i < a->c->instances.len; i++)
+        if (cluster_instance(a->c, i)->id && cluster_instance(a->c, i)->state == BERTH_RESERVED)
+            want(a, cluster_instance(a->c, i)->workload.v);
+    for (size_t i = 0; i < plan->left.len; i++)
+        want(a, plan->wishes.at[plan->left.at[i]].workload);
+    for (size_t n = 0; n < plan->c.acts.len; n++)
+        if (plan->c.acts.at[n].op == BERTH_PLACE || plan->c.acts.at[n].op == BERTH_RESERVE)
+            want(a, plan->c.acts.at[n].workload);
+}
+
+/* Plans once; *ret_again: when the plan asks to be made again. */
+static bool step(struct ahead *a, int64_t *ret_again)
+{
+    struct berth_err err;
+    struct berth_plan *plan = NULL;
+    struct berth_snapshot *s = berth_freeze(a->c, a->now_ns, a->seed);
+    bool ok = berth_plan_make(s, &a->policy, &plan, &err) == 0;
+    if (ok && a->to->plans == 0)
+        want_all(a, plan);
+    ok = ok && berth_apply(a->c, plan, a->next_id, &err) == 0;
+    a->to->plans++;
+    a->idle++;
+    if (ok) {
+        *ret_again = berth_plan_recheck_ns(plan);
+        follow(a, plan);
+    }
+    berth_plan_free(plan);
+    berth_snapshot_free(s);
+    return ok;
+}
+
+/* ---- the way ahead ------------------------------------------------------------------------------------------------- */
+
+/* How much later than expected a plan may be made: in a large cluster something ends at every moment. */
+static int64_t lateness(const struct ahead *a)
+{
+    uint64_t size = a->c->nodes.len + a->c->instances.len + a->waiting;
+    uint64_t permille = size / EXACT_SIZE;
+    permille = permille > LATE_PERMILLE ? LATE_PERMILLE : permille;
+    return (a->now_ns - a->from_ns) / 1000 * (int64_t)permille;
+}
+
+/* The next moment to plan at; BERTH_NEVER_NS: nothing is expected any more. */
+static int64_t next_moment(const struct ahead *a, int64_t again_ns)
+{
+    int64_t next = a->due.len ? add_ns(a->due.at[0].at_ns, lateness(a)) : BERTH_NEVER_NS;
+    if (again_ns != BERTH_NEVER_NS && (a->due.len || a->idle < IDLE_MAX)) {
+        int64_t pause = (a->now_ns - a->from_ns) / RECHECK_SHARE;
+        int64_t least = a->now_ns + (pause > RECHECK_LEAST_NS ? pause : RECHECK_LEAST_NS);
+        again_ns = again_ns > least ? again_ns : least;
+        next = again_ns < next ? again_ns : next;
+    }
+    return next > a->now_ns || next == BERTH_NEVER_NS ? next : a->now_ns + SECOND_NS;
+}
+
+static bool may_go_on(const struct ahead *a)
+{
+    const struct lookahead_bounds *b = a->bounds;
+    return a->to->plans < b->plans_max && (!b->goes_on || b->goes_on(b->ctx)) &&
+           (b->horizon_ns == 0 || a->now_ns - a->from_ns <= b->horizon_ns);
+}
+
+static void go(struct ahead *a)
+{
+    int64_t again = BERTH_NEVER_NS;
+    while (may_go_on(a) && step(a, &again)) {
+        int64_t next = a->waiting ? next_moment(a, again) : BERTH_NEVER_NS;
+        if (next == BERTH_NEVER_NS) {
+            a->to->complete = true;
+            return;
+        }
+        a->now_ns = next;
+        while (a->due.len && a->due.at[0].at_ns <= a->now_ns) {
+            struct due d = due_take(a);
+            happen(a, &d);
+        }
+    }
+}
+
+void lookahead_run(struct berth_cluster *copy, const struct berth_policy *policy, int64_t now_ns, uint64_t seed,
+                   const struct lookahead_bounds *bounds, struct lookahead *ret)
+{
+    struct ahead a = {.c = copy,
+                      .policy = *policy,
+                      .runs = policy->backfill,
+                      .bounds = bounds,
+                      .to = ret,
+                      .from_ns = now_ns,
+                      .now_ns = now_ns,
+                      .seed = seed,
+                      .next_id = 1};
+    *ret = (struct lookahead){0};
+    a.policy.rebalance = (struct berth_rebalance){0};
+    a.policy.pressure = (struct berth_pressure){0};
+    a.policy.starting = 0; /* its pods run as soon as they are placed */
+    a.runs.until_limit = false;
+    vec_resize(&a.wanted, bits_words(copy->workloads.len) + 1);
+    vec_resize(&a.unsure, bits_words(copy->nodes.len) + 1);
+    vec_resize(&a.borrowed, bits_words(copy->quotas.len) + 1);
+    expect_all(&a);
+    hold_all(&a);
+    go(&a);
+    vec_done(&a.due);
+    vec_done(&a.held);
+    vec_done(&a.wanted);
+    vec_done(&a.unsure);
+    vec_done(&a.borrowed);
+}
+
+void lookahead_done(struct lookahead *l)
+{
+    vec_done(&l->at);
+    map_done(&l->by_workload);
+    *l = (struct lookahead){0};
+}
+
+const struct start_estimate *lookahead_find(const struct lookahead *l, const char *workload)
+{
+    uint32_t at = map_find(&l->by_workload, hash_bytes(workload, strlen(workload), 0), same_estimate, l, workload);
+    return at == MAP_NONE ? NULL : &l->at.at[at];
+}
