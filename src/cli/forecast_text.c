@@ -22,6 +22,8 @@ static json_int_t number(const json_t *object, const char *key)
     return json_integer_value(json_object_get(object, key));
 }
 
+enum { GUESS_STEP_S = 60 }; /* a guess is told in minutes at the finest, and never as "now" */
+
 /* ---- short texts ---------------------------------------------------------------------------------------------------- */
 
 bool when_seconds(const json_t *time, int64_t now_ns, int64_t *ret_s)
@@ -34,6 +36,26 @@ bool when_seconds(const json_t *time, int64_t now_ns, int64_t *ret_s)
     return true;
 }
 
+static struct shown span_text(int64_t s, bool guess)
+{
+    struct shown text = show_age(s);
+
+    if (guess && s < 2 * GUESS_STEP_S)
+        snprintf(text.text, sizeof text.text, "~1m");
+    else if (guess)
+        snprintf(text.text, sizeof text.text, "~%.32s", show_age(s).text);
+    return text;
+}
+
+/* A moment in the future. */
+static void coming_text(int64_t s, bool guess, char buf[static WHEN_TEXT_MAX])
+{
+    if (s >= 3600 && s < 86400)
+        snprintf(buf, WHEN_TEXT_MAX, "in %s%" PRId64 "h%02" PRId64 "m", guess ? "~" : "", s / 3600, s % 3600 / 60);
+    else
+        snprintf(buf, WHEN_TEXT_MAX, "in %s", span_text(s, guess).text);
+}
+
 const char *when_text(const json_t *time, int64_t now_ns, char buf[static WHEN_TEXT_MAX])
 {
     int64_t s;
@@ -43,12 +65,42 @@ const char *when_text(const json_t *time, int64_t now_ns, char buf[static WHEN_T
         return buf;
     if (s >= -1 && s <= 1)
         snprintf(buf, WHEN_TEXT_MAX, "now");
-    else if (s >= 3600 && s < 86400)
-        snprintf(buf, WHEN_TEXT_MAX, "in %" PRId64 "h%02" PRId64 "m", s / 3600, s % 3600 / 60);
     else if (s > 0)
-        snprintf(buf, WHEN_TEXT_MAX, "in %s", show_age(s).text);
+        coming_text(s, false, buf);
     else
         snprintf(buf, WHEN_TEXT_MAX, "%s ago", show_age(-s).text);
+    return buf;
+}
+
+/* Is the time of that key a guess? */
+static bool is_guess(const json_t *of, const char *key)
+{
+    char name[32];
+
+    snprintf(name, sizeof name, "%s_guess", key);
+    return json_is_true(json_object_get(of, name));
+}
+
+const char *expected_text(const json_t *of, const char *key, int64_t now_ns, char buf[static WHEN_TEXT_MAX])
+{
+    const json_t *time = json_object_get(of, key);
+    int64_t s;
+
+    if (!is_guess(of, key) || !when_seconds(time, now_ns, &s))
+        return when_text(time, now_ns, buf);
+    coming_text(s, true, buf);
+    return buf;
+}
+
+const char *left_text(const json_t *of, const char *key, int64_t now_ns, char buf[static WHEN_TEXT_MAX])
+{
+    int64_t ns, s;
+
+    buf[0] = '\0';
+    if (timestamp_parse(json_object_get(of, key), &ns, NULL) < 0)
+        return buf;
+    s = (ns - now_ns + 999999999) / 1000000000;
+    snprintf(buf, WHEN_TEXT_MAX, "%s", span_text(s, is_guess(of, key)).text);
     return buf;
 }
 
@@ -174,13 +226,16 @@ void standing_print(const struct cli *cli, const json_t *standing, int64_t now_n
                    number(standing, "priority"));
     if (json_is_true(json_object_get(standing, "overdue")))
         sentence_print(cli, "It has waited for so long that it goes before all others of its tier.");
-    when_text(json_object_get(standing, "start"), now_ns, start);
+    expected_text(standing, "start", now_ns, start);
     when_text(json_object_get(standing, "end"), now_ns, end);
     if (!*start)
         sentence_print(cli, "When it will start cannot be foreseen.");
     else
-        sentence_print(cli, "It is expected to start %s%s%s%s%s%s.", start, *end ? " and to end " : "", end,
-                       *node ? nodes > 1 ? ", on several nodes, first " : ", on " : "", node, "");
+        sentence_print(cli, "It is expected to start %s%s%s%s%s.%s", start, *end ? " and to end " : "", end,
+                       *node ? nodes > 1 ? ", on several nodes, first " : ", on " : "", node,
+                       is_guess(standing, "start")
+                           ? " That is a guess: the start depends on jobs whose run time nobody has stated."
+                           : "");
 }
 
 void factors_print(const struct cli *cli, const json_t *factors, bool all)
@@ -258,7 +313,7 @@ void blockers_print(const struct cli *cli, const json_t *blockers, int64_t now_n
                    member(item, "workload"));
         table_cell(&table, 2, COLOR_NONE, "%s", member(item, "node"));
         table_cell(&table, 3, COLOR_NONE, "%s", str_text(&devices));
-        when_text(json_object_get(item, "until"), now_ns, when);
+        expected_text(item, "until", now_ns, when);
         table_cell(&table, 4, COLOR_NONE, "%s", *when ? when : "not foreseen");
     }
     if (i > 0)

@@ -126,12 +126,17 @@ static void times_print(const struct cli *cli, const json_t *why, int64_t now_ns
 {
     char start[WHEN_TEXT_MAX], end[WHEN_TEXT_MAX];
 
-    when_text(json_object_get(why, "start"), now_ns, start);
-    when_text(json_object_get(why, "end"), now_ns, end);
-    if (*start)
+    int64_t start_s;
+    bool comes = when_seconds(json_object_get(why, "start"), now_ns, &start_s) && start_s > 0;
+
+    expected_text(why, "start", now_ns, start);
+    expected_text(why, "end", now_ns, end);
+    if (comes)
+        sentence_print(cli, "It is expected to start %s.", start);
+    else if (*start)
         sentence_print(cli, "It started %s%s%s.", start, *end ? "; it is expected to end " : "",
                        strcmp(end, "now") == 0 ? "any moment" : end);
-    if (json_is_true(json_object_get(why, "now")))
+    if (json_is_true(json_object_get(why, "now")) && !comes)
         sentence_print(cli, "There is room for it: it starts now.");
 }
 

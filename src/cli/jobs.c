@@ -130,7 +130,6 @@ static void job_row(struct table *table, const json_t *job, const json_t *standi
 {
     const char *state = status_word(json_object_get(job, "status"));
     char id[ID_TEXT_MAX], when[WHEN_TEXT_MAX], why[64];
-    int64_t left_s;
 
     table_row(table);
     table_cell(table, 0, COLOR_BOLD, "%s", object_id(job, id));
@@ -144,11 +143,11 @@ static void job_row(struct table *table, const json_t *job, const json_t *standi
     if (standing) {
         table_cell(table, 6, COLOR_NONE, "%" JSON_INTEGER_FORMAT,
                    json_integer_value(json_object_get(standing, "position")));
-        when_text(json_object_get(standing, "start"), now_ns, when);
+        expected_text(standing, "start", now_ns, when);
         table_cell(table, 7, *when ? COLOR_GREEN : COLOR_DIM, "%s", *when ? when : "?");
         table_cell(table, 9, COLOR_YELLOW, "%s", reason_text(standing, why, sizeof why));
-    } else if (when_seconds(value_at(job, "status.until"), now_ns, &left_s)) {
-        table_cell(table, 8, COLOR_NONE, "%s", show_age(left_s).text);
+    } else {
+        table_cell(table, 8, COLOR_NONE, "%s", left_text(json_object_get(job, "status"), "until", now_ns, when));
     }
     if (!standing && value_at(job, "status.reason"))
         table_cell(table, 9, COLOR_YELLOW, "%s", reason_text(json_object_get(job, "status"), why, sizeof why));
@@ -232,8 +231,9 @@ const struct command jobs_command = {
     .name = "jobs",
     .operands = "",
     .summary = "Show your jobs: state, progress, place in the queue, expected start, time left.",
-    .text = "PLACE is the position among all that wait; STARTS is foreseen by a plan run forward, LEFT by the job's "
-            "estimate or time limit. 'berth why JOB' says why one waits, 'berth job show JOB' everything about it.",
+    .text =
+        "PLACE is the position among all that wait; STARTS is foreseen by plans run forward, LEFT by the job's "
+        "estimate or time limit. '~' marks a guess: it rests on a run time that nobody has stated. 'berth why JOB' says why one waits, 'berth job show JOB' everything about it.",
     .examples = "  berth jobs\n"
                 "  berth jobs --all --over",
     .options = options,

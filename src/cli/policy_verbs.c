@@ -254,7 +254,7 @@ static void order_print(const struct cli *cli, const json_t *tried)
         table_cell(&table, 6, COLOR_NONE, "%s", member(item, "queue"));
         if (key)
             table_cell(&table, 7, COLOR_NONE, "%.3f", (double)json_integer_value(key) / 1000);
-        table_cell(&table, 8, COLOR_NONE, "%s", when_text(json_object_get(item, "start"), now_ns, when));
+        table_cell(&table, 8, COLOR_NONE, "%s", expected_text(item, "start", now_ns, when));
         factors_cell(&table, 9, json_object_get(item, "factors"));
     }
     table_print(&table);

@@ -72,7 +72,7 @@ static void rows_print(const struct cli *cli, const json_t *items, int64_t now_n
         table_cell(&table, 6, COLOR_NONE, "%s", tier_text(item));
         table_cell(&table, 7, COLOR_NONE, "%s",
                    known ? show_age(json_integer_value(json_object_get(item, "waited_s"))).text : "");
-        when_text(json_object_get(item, "start"), now_ns, when);
+        expected_text(item, "start", now_ns, when);
         table_cell(&table, 8, *when ? COLOR_GREEN : COLOR_DIM, "%s", *when ? when : "?");
         table_cell(&table, 9, COLOR_YELLOW, "%s", reason_text(item, why, sizeof why));
     }

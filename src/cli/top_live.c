@@ -158,7 +158,6 @@ static void jobs_draw(const struct view *v, struct str *to, const struct picture
         const char *state = json_string_value(value_at(job, "status.state"));
         const json_t *progress = value_at(job, "status.progress");
         const json_t *standing = jobs_standing(p->queue, object_id(job, id));
-        int64_t left_s;
         str_addf(to, "  %6s  %-16.16s %s%-10.10s%s", id, member(job, "name"),
                  cli_paint(v->cli, state_color(state ? state : "")), state ? state : "", cli_paint(v->cli, COLOR_NONE));
         if (json_is_integer(progress))
@@ -168,9 +167,9 @@ static void jobs_draw(const struct view *v, struct str *to, const struct picture
         if (standing)
             str_addf(to, "  place %" JSON_INTEGER_FORMAT ", starts %s",
                      json_integer_value(json_object_get(standing, "position")),
-                     *when_text(json_object_get(standing, "start"), p->now_ns, when) ? when : "nobody knows when");
-        else if (when_seconds(value_at(job, "status.until"), p->now_ns, &left_s))
-            str_addf(to, "  %s left", show_age(left_s).text);
+                     *expected_text(standing, "start", p->now_ns, when) ? when : "nobody knows when");
+        else if (*left_text(json_object_get(job, "status"), "until", p->now_ns, when))
+            str_addf(to, "  %s left", when);
         str_add_char(to, '\n');
     }
     if (len > most)
@@ -203,7 +202,7 @@ static void row_draw(const struct view *v, struct str *to, const json_t *row, in
     char asked[128], when[WHEN_TEXT_MAX], who[160];
     bool known = json_object_get(row, "id");
 
-    when_text(json_object_get(row, "start"), now_ns, when);
+    expected_text(row, "start", now_ns, when);
     snprintf(who, sizeof who, *member(row, "owner") ? "%s%s" : "(%s%s)", member(row, "owner"),
              *member(row, "owner")   ? ""
              : *member(row, "group") ? member(row, "group")

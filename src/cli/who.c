@@ -60,7 +60,7 @@ static void holders_print(const struct cli *cli, const json_t *items, int64_t no
         table_cell(&table, 4, COLOR_NONE, "%s", str_text(&devices));
         table_cell(&table, 5, state_color(member(item, "state")), "%s", member(item, "state"));
         table_cell(&table, 6, COLOR_NONE, "%s", when_text(json_object_get(item, "since"), now_ns, when));
-        table_cell(&table, 7, COLOR_NONE, "%s", when_text(json_object_get(item, "until"), now_ns, when));
+        table_cell(&table, 7, COLOR_NONE, "%s", expected_text(item, "until", now_ns, when));
     }
     table_print(&table);
     table_done(&table);

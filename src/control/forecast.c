@@ -5,23 +5,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/vec.h"
 #include "control/control_parts.h"
+#include "control/job.h"
 #include "control/plan_policy.h"
 #include "control/state_parts.h"
+#include "core/cluster.h"
 
 enum { WAITING_MAX = 64, WAITING_USER_MAX = 8, STALE_S = 10, COST_SHARE = 20 };
+enum {
+    LOOK_PLANS_LEAST = 16,  /* a lookahead is not begun without time for so many */
+    LOOK_CASES_SIZE = 20000 /* workloads and instances up to which several cases are looked ahead from */
+};
 #define SECOND_NS INT64_C(1000000000)
 #define BUDGET_NS (2 * SECOND_NS) /* of the cases of one run together, but for the first */
+#define LOOK_NS (1 * SECOND_NS)   /* of their lookaheads together */
+#define STOP_NS (10 * SECOND_NS)  /* that a pod is expected to take to stop: most end when they are asked to */
 
 /* A run with what it is made from. Nobody else looks at it while it is on the worker. */
 struct making {
     struct forecast_run run;
     struct plan_policy policy;
-    struct arena arena; /* of the profile */
-    struct berth_policy policies[FORECAST_CASES_MAX];
+    struct arena arena;                               /* of the profile */
+    struct berth_policy policies[FORECAST_CASES_MAX]; /* the scheduler's, with the ranking of the case */
     struct berth_queue *queues[FORECAST_CASES_MAX];
+    struct berth_cluster *copies[FORECAST_CASES_MAX]; /* what is looked ahead from; NULL: that is done */
+    const struct lookahead_wait *waits;               /* in the arena */
+    size_t waits_len;
+    int64_t look_end_ns; /* of the lookahead that is being made */
     void (*drop)(void *keep);
     int64_t took_ns, made_steady_ns;
     int64_t (*steady_ns)(void *ctx);
@@ -59,9 +70,8 @@ static void making_free(struct making *m)
     if (!m)
         return;
     for (size_t i = 0; i < m->run.plans_len; i++) {
-        berth_plan_free(m->run.plans[i].plan);
-        berth_snapshot_free(m->run.plans[i].snapshot);
-        map_done(&m->run.plans[i].pending);
+        forecast_plan_done(&m->run.plans[i]);
+        berth_cluster_free(m->copies[i]);
         mem_free(m->queues[i]);
     }
     plan_policy_done(&m->policy);
@@ -116,64 +126,53 @@ void forecast_stop(struct forecast *f)
     }
 }
 
-/* ---- finding ------------------------------------------------------------------------------------------------------- */
-
-static bool same_pending(const void *ctx, uint32_t at, const void *workload)
-{
-    return strcmp(berth_plan_pending_name(ctx, at), workload) == 0;
-}
-
-bool forecast_find(const struct forecast_plan *p, const char *workload, size_t *ret)
-{
-    if (!p->plan)
-        return false;
-    uint32_t at = map_find(&p->pending, hash_bytes(workload, strlen(workload), 0), same_pending, p->plan, workload);
-    *ret = at;
-    return at != MAP_NONE;
-}
-
-bool forecast_starts(const struct forecast_plan *p, const char *workload)
-{
-    size_t at, len = p->plan ? berth_plan_actions(p->plan) : 0;
-    if (forecast_find(p, workload, &at))
-        return false;
-    for (size_t i = 0; i < len; i++) {
-        struct berth_action a = berth_plan_action(p->plan, i);
-        if ((a.op == BERTH_PLACE || a.op == BERTH_PROMOTE || a.op == BERTH_RESERVE) &&
-            strcmp(a.workload, workload) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* ---- making -------------------------------------------------------------------------------------------------------- */
 
-/* A workload may be there twice, the pods it lacks last: those count. */
-static void index_pendings(struct forecast_plan *p)
+static bool look_goes_on(void *ctx)
 {
-    for (size_t i = 0; i < berth_plan_pendings(p->plan); i++) {
-        const char *id = berth_plan_pending_name(p->plan, i);
-        uint64_t hash = hash_bytes(id, strlen(id), 0);
-        uint32_t other = map_find(&p->pending, hash, same_pending, p->plan, id);
-        if (other != MAP_NONE)
-            map_drop(&p->pending, hash, other);
-        map_add(&p->pending, hash, (uint32_t)i);
+    const struct making *m = ctx;
+    return m->steady_ns(m->clock_ctx) < m->look_end_ns;
+}
+
+/* Each case has the same part of the time. Starts of several cases are held beside each other, so all of them come from complete
+ * lookaheads, or none does. Where a plan takes long, a few more of them say nothing. */
+static void look_ahead(struct making *m, int64_t plan_ns)
+{
+    size_t len = m->run.plans_len;
+    bool complete = plan_ns < LOOK_NS / LOOK_PLANS_LEAST;
+    for (size_t i = 0; i < len; i++)
+        complete = complete && m->copies[i];
+    for (size_t i = 0; i < len && complete; i++) {
+        struct forecast_plan *p = &m->run.plans[i];
+        if (!p->plan)
+            continue;
+        m->look_end_ns = m->steady_ns(m->clock_ctx) + LOOK_NS / (int64_t)len;
+        forecast_plan_look(
+            p, m->copies[i], &m->policies[i],
+            &(struct lookahead_bounds){
+                .stop_ns = STOP_NS, .waits = m->waits, .waits_len = m->waits_len, .goes_on = look_goes_on, .ctx = m});
+        complete = len == 1 || p->ahead.complete;
+    }
+    for (size_t i = 0; i < len; i++) {
+        if (!complete)
+            lookahead_done(&m->run.plans[i].ahead);
+        berth_cluster_free(take_ptr(&m->copies[i]));
     }
 }
 
-/* On whatever thread: touches nothing but the making. */
+/* Runs on the worker; accesses only the making. */
 static void make(void *ctx)
 {
     struct making *m = ((struct forecast *)ctx)->under_way;
     int64_t start_ns = m->steady_ns(m->clock_ctx);
     for (size_t i = 0; i < m->run.plans_len; i++) {
-        struct forecast_plan *p = &m->run.plans[i];
+        struct berth_policy policy = m->policies[i];
         if (i && m->steady_ns(m->clock_ctx) - start_ns > BUDGET_NS)
             break;
-        p->rc = berth_plan_make(p->snapshot, &m->policies[i], &p->plan, &p->err);
-        if (p->rc == 0)
-            index_pendings(p);
+        forecast_policy(&policy);
+        forecast_plan_make(&m->run.plans[i], &policy);
     }
+    look_ahead(m, (m->steady_ns(m->clock_ctx) - start_ns) / (int64_t)m->run.plans_len);
     m->took_ns += m->steady_ns(m->clock_ctx) - start_ns;
 }
 
@@ -207,8 +206,12 @@ static int freeze_with(struct forecast *f, struct making *m, size_t i, const str
         rc = object_project(c->state, state_cluster(c->state), &o, err);
         free(text);
     }
-    if (rc == 0)
-        m->run.plans[i].snapshot = berth_freeze(state_cluster(c->state), m->run.now_ns, c->in_force.seed);
+    if (rc == 0) {
+        struct berth_cluster *cluster = state_cluster(c->state);
+        m->run.plans[i].snapshot = berth_freeze(cluster, m->run.now_ns, c->in_force.seed);
+        if (m->run.plans_len == 1 || cluster->workloads.len + cluster->instances.len <= LOOK_CASES_SIZE)
+            m->copies[i] = cluster_copy(cluster);
+    }
     for (size_t at = 0; at < put; at++) {
         const struct forecast_draft *d = &k->drafts[at];
         if (state_find(c->state, d->kind, d->id))
@@ -236,10 +239,7 @@ static int making_new(struct forecast *f, const struct forecast_wish *wish, stru
     plan_policy_read(c->state, &m->policy);
     const char *name;
     m->policy.policy.profile = scheduler_profile(c->state, &m->arena, &name);
-    m->policy.policy.backfill.reservations = FORECAST_RESERVATIONS;
-    m->policy.policy.backfill.alike = 0;
-    m->policy.policy.starting = 0;                 /* it delays nobody for long */
-    m->policy.policy.backfill.until_limit = false; /* people are told what is likely */
+    m->waits_len = job_waits(c->state, &m->arena, &m->waits);
     for (size_t i = 0; rc == 0 && i < m->run.plans_len; i++) {
         const struct forecast_case *k = wish->cases_len ? &wish->cases[i] : NULL;
         m->policies[i] = m->policy.policy;

@@ -1,7 +1,11 @@
 /* forecast.h - when will it start, and what if? Plans run forward on a worker, for telling people; none of them is done.
  *
- * Such a plan is the scheduler's own with a thousand reservations: the first thousand that wait have a start and an end. The
- * present one (the outlook) is made when somebody asks and the last one is out of date; others are made of a draft or by
+ * A forecast has two parts. The first is a plan of the scheduler with a thousand reservations: it gives the order, the reasons, and
+ * a first start for a thousand workloads. The second is a lookahead (core/lookahead.h): the plans that will follow, made one after
+ * another on a copy of the cluster by the policy in force, until everything that waits has started or its time is used up. A start
+ * comes from the lookahead where that found one, else from the reservation.
+ *
+ * The present forecast (the outlook) is made when somebody asks and the last one is out of date; others are made of a draft or by
  * another ranking, and belong to who asked. One run is being made at a time, beside the scheduler's plan; nothing of it
  * reaches the state.
  *
@@ -16,6 +20,7 @@
 
 #include "base/map.h"
 #include "control/call.h"
+#include "core/lookahead.h"
 
 enum { FORECAST_CASES_MAX = 8, FORECAST_RESERVATIONS = 1000 };
 
@@ -46,6 +51,7 @@ struct forecast_plan {
     struct berth_snapshot *snapshot;
     struct berth_plan *plan; /* NULL: not made; time was up, or rc says */
     struct map pending;      /* workload to its place among the plan's pendings */
+    struct lookahead ahead;  /* of the same state; empty: none was made */
     int rc;
     struct berth_err err;
 };
@@ -74,3 +80,20 @@ int forecast_ask(struct call *c, const struct forecast_wish *wish, const struct 
 bool forecast_find(const struct forecast_plan *p, const char *workload, size_t *ret);
 /* Does the plan start all pods of it that have no place yet? */
 bool forecast_starts(const struct forecast_plan *p, const char *workload);
+/* Where pending i of the plan stands, with its start by the lookahead where that has one. *ret_guess: the start rests on a run time
+ * that nobody has stated, or nobody looked so far ahead. */
+struct berth_standing forecast_standing(const struct forecast_plan *p, size_t i, bool *ret_guess);
+/* The first start of a workload that has pods without a place, waiting or about to start; 0: none is known. */
+int64_t forecast_start_ns(const struct forecast_plan *p, const char *workload, int64_t now_ns, bool *ret_guess);
+
+/* ---- parts, for forecast.c and checks (forecast_plan.c) ---- */
+
+/* Changes the scheduler's policy into the one that the plan of a forecast is made by. */
+void forecast_policy(struct berth_policy *policy);
+/* Makes the plan of p->snapshot. On any thread. */
+void forecast_plan_make(struct forecast_plan *p, const struct berth_policy *policy);
+/* Makes the lookahead of an equal of the cluster that the snapshot was taken of, by the scheduler's policy; sets plans_max and
+ * horizon_ns of the bounds by the size of the cluster. Changes the copy. On any thread. */
+void forecast_plan_look(struct forecast_plan *p, struct berth_cluster *copy, const struct berth_policy *policy,
+                        const struct lookahead_bounds *bounds);
+void forecast_plan_done(struct forecast_plan *p);

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "control/control_parts.h"
-#include "control/predict.h"
+#include "control/project.h"
 #include "control/settings_table.h"
 #include "wire/api.h"
 #include "wire/document.h"
@@ -15,7 +15,8 @@
 #include "wire/words.h"
 
 enum { RECORDS_MAX = 200000, SHOWN_MAX = 1000, NODES_MAX = 1000, NODES_DEFAULT = 250, PAGE_MAX = 2000 };
-#define HOUR_NS (INT64_C(3600) * 1000000000)
+#define SECOND_NS INT64_C(1000000000)
+#define HOUR_NS (3600 * SECOND_NS)
 
 bool holder_show(const struct call *c, const char *owner, const char *group, json_t *to)
 {
@@ -37,35 +38,43 @@ struct holder_times holder_times(const struct call *c, const struct object *work
 {
     struct arena arena;
     struct work_doc d;
-    int64_t p50_ns, p90_ns;
-    uint64_t version;
     if (!work || work->kind != KIND_JOB)
         return (struct holder_times){0};
     arena_init(&arena);
     CLEANUP(json) json_t *doc = object_doc(work);
     struct holder_times t = {0};
     if (work_doc_read(doc, &arena, &d, NULL) == 0) {
-        t.estimate_ns = d.job.estimate_ns;
-        t.limit_ns = d.job.time_limit_ns;
-        if (!t.estimate_ns && predict_time(c->state, work->owner, work->work->name, &p50_ns, &p90_ns, &version))
-            t.estimate_ns = p50_ns;
+        struct berth_workload w = {0};
+        project_times(c->state, &d, &w);
+        t = (struct holder_times){.estimate_ns = w.estimate_ns, .limit_ns = w.limit_ns, .guess = w.predicted};
     }
     arena_done(&arena);
-    if (!t.estimate_ns)
-        t.estimate_ns = t.limit_ns ? t.limit_ns : HOUR_NS;
+    if (!t.estimate_ns && t.limit_ns) {
+        t.estimate_ns = t.limit_ns;
+    } else if (!t.estimate_ns) {
+        int64_t default_s = system_setting_number(c->state, SETTING_ESTIMATE_S);
+        t.estimate_ns = default_s ? default_s * SECOND_NS : HOUR_NS;
+        t.guess = true;
+    }
     return t;
 }
 
-int64_t holder_end_ns(const struct call *c, const struct holder_times *t, const struct object *instance)
+int64_t holder_end_ns(const struct call *c, const struct holder_times *t, const struct object *instance,
+                      bool *ret_guess)
 {
     const struct instance_view *v = instance->instance;
     int64_t start_ns = v->started_ns ? v->started_ns : v->since_ns, estimate_ns = t->estimate_ns;
+    *ret_guess = t->guess;
     if (!estimate_ns)
         return BERTH_NEVER_NS;
-    while (estimate_ns < c->now_ns - start_ns)
+    if (estimate_ns <= c->now_ns - start_ns)
+        *ret_guess = true; /* nobody has stated by how much it outruns the estimate */
+    while (estimate_ns <= c->now_ns - start_ns)
         estimate_ns *= 2;
-    if (t->limit_ns && estimate_ns > t->limit_ns)
+    if (t->limit_ns && estimate_ns >= t->limit_ns) {
         estimate_ns = t->limit_ns;
+        *ret_guess = false;
+    }
     return start_ns + estimate_ns < c->now_ns ? c->now_ns : start_ns + estimate_ns;
 }
 
@@ -116,7 +125,11 @@ json_t *holder_json(const struct call *c, const struct object *instance)
     }
     time_set(item, "since", v->started_ns ? v->started_ns : v->since_ns);
     struct holder_times times = holder_times(c, work);
-    time_set(item, "until", holder_end_ns(c, &times, instance));
+    bool guess;
+    int64_t end_ns = holder_end_ns(c, &times, instance, &guess);
+    time_set(item, "until", end_ns);
+    if (guess && end_ns != BERTH_NEVER_NS)
+        (void)json_object_set_new(item, "until_guess", json_true());
     return item;
 }
 

@@ -10,14 +10,16 @@
 
 /* Adds `owner` and `group` as far as the caller may know them. True: it may see all of what belongs to them. */
 bool holder_show(const struct call *c, const char *owner, const char *group, json_t *to);
-/* What is known of the time that tasks of a job take; of other workloads, or NULL, nothing. Reads its document. */
+/* What plans expect of the time that tasks of a job take; of other workloads, or NULL, nothing. Reads its document. */
 struct holder_times {
     int64_t estimate_ns, limit_ns; /* 0: none */
+    bool guess;                    /* the estimate is a prediction or the default: nobody has stated it */
 };
 struct holder_times holder_times(const struct call *c, const struct object *work);
 /* When an instance of it is expected to have ended: by the estimate of its job, twice that if it has outrun it, and again, at
- * most its limit. BERTH_NEVER_NS: nobody can say. */
-int64_t holder_end_ns(const struct call *c, const struct holder_times *t, const struct object *instance);
+ * most its limit. BERTH_NEVER_NS: nobody can say. *ret_guess: nobody has stated it. */
+int64_t holder_end_ns(const struct call *c, const struct holder_times *t, const struct object *instance,
+                      bool *ret_guess);
 /* An instance as one who holds something: whose, where, since when, until when. A new reference. */
 json_t *holder_json(const struct call *c, const struct object *instance);
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "control/crud.h"
+#include "core/lookahead.h"
 #include "wire/api.h"
 
 /* ---- rules (job_rules.c) ---- */
@@ -33,6 +34,10 @@ enum job_wait job_wait(struct jobs *j, const struct object *job, struct arena *a
 void job_after_drop(struct change *change, const struct object *waiter, const struct object *job);
 /* Is it over, and nothing of it left to stop? */
 bool job_is_over(const struct object *job);
+/* What jobs wait for that is expected to come about: the start or the end of others. In the arena, at most JOB_WAITS_MAX. A job that
+ * waits for a failure, or for an earlier job of its name, is left out. Reads the documents of the jobs that wait. */
+enum { JOB_WAITS_MAX = 10000 };
+size_t job_waits(const struct state *s, struct arena *arena, const struct lookahead_wait **ret);
 
 /* ---- the ends of tasks (job_end.c) ---- */
 

@@ -75,6 +75,47 @@ enum job_wait job_wait(struct jobs *j, const struct object *job, struct arena *a
     return WAIT_OPEN;
 }
 
+/* False: nobody expects that all it waits for comes about. */
+static bool waits_add(const struct state *s, const struct object *job, struct arena *arena, struct lookahead_wait *to,
+                      size_t *len)
+{
+    struct work_doc d;
+    CLEANUP(json) json_t *doc = object_doc(job);
+    const struct object *owner = state_find(s, KIND_USER, job->owner);
+    if (work_doc_read(doc, arena, &d, NULL) < 0 || !d.job.waits || d.job.singleton || (owner && owner->user->disabled))
+        return false;
+    for (size_t i = 0; i < d.job.after_len; i++) {
+        char number[24];
+        const struct job_after *a = &d.job.after[i];
+        const struct object *of = state_find(s, KIND_JOB, str_u64(a->job, number));
+        enum job_wait wait = after_wait(of, a->when);
+        if (wait == WAIT_MET)
+            continue;
+        if (wait == WAIT_NEVER || a->when == AFTER_FAILED || *len == JOB_WAITS_MAX)
+            return false;
+        to[(*len)++] = (struct lookahead_wait){arena_strdup(arena, job->id), arena_strdup(arena, of->id),
+                                               a->when == AFTER_STARTED};
+    }
+    return true;
+}
+
+size_t job_waits(const struct state *s, struct arena *arena, const struct lookahead_wait **ret)
+{
+    size_t jobs, len = 0;
+    const struct object *const *list = state_list(s, KIND_JOB, &jobs);
+    struct lookahead_wait *waits = NULL;
+    for (size_t i = 0; i < jobs && len < JOB_WAITS_MAX; i++) {
+        size_t before = len;
+        if (!list[i]->work->waits || list[i]->work->held || job_is_over(list[i]))
+            continue;
+        waits = waits ? waits : ARENA_ARRAY(arena, struct lookahead_wait, JOB_WAITS_MAX);
+        if (!waits_add(s, list[i], arena, waits, &len))
+            len = before;
+    }
+    *ret = waits;
+    return len;
+}
+
 void job_after_drop(struct change *change, const struct object *waiter, const struct object *job)
 {
     struct work_doc d;

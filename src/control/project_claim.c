@@ -101,15 +101,21 @@ int64_t work_size(const struct work_doc *d)
     return past_size(work_tasks(d), w->shape.gpu.count, cpu);
 }
 
-/* The user's word goes before what is predicted; neither is longer than it may run. */
-static void times_fill(const struct state *s, const struct work_doc *d, const struct queue_terms *q,
-                       struct berth_workload *w)
+static const char *queue_of(const struct work_doc *d)
+{
+    return d->job.queue && *d->job.queue ? d->job.queue : QUEUE_DEFAULT;
+}
+
+void project_times(const struct state *s, const struct work_doc *d, struct berth_workload *w)
 {
     const struct job_terms *j = &d->job;
-    w->limit_ns = j->time_limit_ns ? j->time_limit_ns : q->time_limit_ns;
+    const struct queue_terms terms = queue_terms(s, queue_of(d));
+    w->limit_ns = j->time_limit_ns ? j->time_limit_ns : terms.time_limit_ns;
     w->estimate_ns = j->estimate_ns;
-    if (w->estimate_ns == 0)
+    if (w->estimate_ns == 0) {
         w->estimate_ns = predict_run_ns(s, d->owner, d->name, w->limit_ns, work_size(d));
+        w->predicted = w->estimate_ns > 0;
+    }
     if (w->limit_ns && w->estimate_ns > w->limit_ns)
         w->estimate_ns = w->limit_ns;
     w->deadline_ns = j->deadline_ns;
@@ -126,11 +132,11 @@ void project_claim(const struct state *s, const struct object *o, const struct w
         w->unpreemptible = true;
         return;
     }
-    w->queue = d->job.queue && *d->job.queue ? d->job.queue : QUEUE_DEFAULT;
+    w->queue = queue_of(d);
     const struct object *queue = state_find(s, KIND_QUEUE, w->queue);
     const struct queue_terms terms = queue_terms(s, w->queue);
     quotas_fill(o, d, arena, w);
-    times_fill(s, d, &terms, w);
+    project_times(s, d, w);
     traits_fill(s, d, arena, &w->traits);
     w->unpreemptible = !d->job.preemptible;
     w->never_preempts = !d->job.preempts;

@@ -30,7 +30,7 @@ static void time_set(json_t *to, const char *key, int64_t ns)
         (void)json_object_set_new(to, key, json_string(timestamp_text(ns, text)));
 }
 
-void standing_show(const struct berth_standing *s, json_t *to)
+void standing_show(const struct berth_standing *s, bool guess, json_t *to)
 {
     (void)json_object_set_new(to, "position", json_integer(s->position));
     (void)json_object_set_new(to, "tier", json_string(entitlement_name(s->entitlement)));
@@ -42,6 +42,8 @@ void standing_show(const struct berth_standing *s, json_t *to)
         (void)json_object_set_new(to, "overdue", json_true());
     time_set(to, "start", s->start_ns);
     time_set(to, "end", s->start_ns ? s->end_ns : 0);
+    if (s->start_ns && guess)
+        (void)json_object_set_new(to, "start_guess", json_true());
     if (s->start_ns && s->node && *s->node) {
         (void)json_object_set_new(to, "node", json_string(s->node));
         (void)json_object_set_new(to, "nodes", json_integer(s->nodes));
@@ -135,9 +137,10 @@ json_t *queue_row(const struct call *c, const struct forecast_plan *p, size_t i)
     const struct object *work = state_find_work(c->state, berth_plan_pending_name(p->plan, i));
     if (!work)
         return NULL;
-    struct berth_standing s = berth_plan_standing(p->plan, i);
+    bool guess;
+    struct berth_standing s = forecast_standing(p, i, &guess);
     json_t *row = json_object();
-    standing_show(&s, row);
+    standing_show(&s, guess, row);
     if (holder_show(c, work->owner, work->group, row)) {
         row_fill(c, p, i, work, row);
     } else {

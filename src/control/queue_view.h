@@ -10,8 +10,8 @@
 /* "by-right", "borrowed", "spare" */
 const char *entitlement_name(enum berth_entitlement e);
 
-/* Of a workload that waits: position, tier, queue, key, reservation. */
-void standing_show(const struct berth_standing *s, json_t *to);
+/* Of a workload that waits: position, tier, queue, key, start. `guess`: the start rests on a guessed run time. */
+void standing_show(const struct berth_standing *s, bool guess, json_t *to);
 /* [{"name", "text", "value", "weight", "product"}] of a standing. A new reference. */
 json_t *factors_json(const struct berth_standing *s);
 /* [{"reason", "what", "nodes", "only", "text"}]. A new reference. */

@@ -170,13 +170,8 @@ int sooner_ask(struct call *c, const struct forecast_draft *of, size_t of_len, c
 
 int64_t sooner_start_ns(const struct forecast_run *run, size_t i, const char *workload)
 {
-    const struct forecast_plan *p = &run->plans[i];
-    size_t at;
-    if (!p->plan)
-        return 0;
-    if (!forecast_find(p, workload, &at))
-        return forecast_starts(p, workload) ? run->now_ns : 0;
-    return berth_plan_standing(p->plan, at).start_ns;
+    bool guess;
+    return forecast_start_ns(&run->plans[i], workload, run->now_ns, &guess);
 }
 
 static json_t *variation_json(const struct forecast_run *run, size_t i, int64_t start_ns, int64_t present_ns)
@@ -228,9 +223,10 @@ static json_t *draft_json(const struct forecast_run *run, const char *id)
     size_t at;
     json_t *told = forecast_label(run);
     if (p->plan && forecast_find(p, id, &at)) {
-        struct berth_standing s = berth_plan_standing(p->plan, at);
+        bool guess;
+        struct berth_standing s = forecast_standing(p, at, &guess);
         struct berth_pending pending = berth_plan_pending(p->plan, at);
-        standing_show(&s, told);
+        standing_show(&s, guess, told);
         (void)json_object_set_new(told, "of", json_integer((json_int_t)berth_plan_pendings(p->plan)));
         (void)json_object_set_new(told, "reasons", reasons_json(&pending));
         if (pending.help && *pending.help)
@@ -238,7 +234,7 @@ static json_t *draft_json(const struct forecast_run *run, const char *id)
     } else if (p->plan && forecast_starts(p, id)) {
         (void)json_object_set_new(told, "now", json_true());
         (void)json_object_set_new(told, "stops", json_integer((json_int_t)stops_of(p, id)));
-        (void)json_object_set_new(told, "start", json_string(timestamp_text(run->now_ns, text)));
+        (void)json_object_set_new(told, "start", json_string(timestamp_text(sooner_start_ns(run, 0, id), text)));
     }
     (void)json_object_set_new(told, "sooner", sooner_json(run, id));
     return told;

@@ -179,6 +179,7 @@ static void add_words(const struct call *c, const struct object *work, json_t *s
 static void add_end(const struct call *c, const struct object *work, json_t *status)
 {
     int64_t end_ns = 0;
+    bool guess = false;
     char text[TIMESTAMP_MAX];
     struct holder_times times = {0};
     for (size_t i = 0; i < work->work->instances_len; i++) {
@@ -187,11 +188,16 @@ static void add_end(const struct call *c, const struct object *work, json_t *sta
             continue;
         if (!times.estimate_ns)
             times = holder_times(c, work);
-        int64_t one_ns = holder_end_ns(c, &times, o);
+        bool one_guess;
+        int64_t one_ns = holder_end_ns(c, &times, o, &one_guess);
+        guess = one_ns > end_ns ? one_guess : guess;
         end_ns = one_ns > end_ns ? one_ns : end_ns;
     }
-    if (end_ns && end_ns != BERTH_NEVER_NS)
+    if (end_ns && end_ns != BERTH_NEVER_NS) {
         (void)json_object_set_new(status, "until", json_string(timestamp_text(end_ns, text)));
+        if (guess)
+            (void)json_object_set_new(status, "until_guess", json_true());
+    }
 }
 
 json_t *work_status(const struct call *c, const struct object *work)

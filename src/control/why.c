@@ -128,10 +128,11 @@ static json_t *blockers_json(const struct call *c, const struct berth_standing *
 
 static void add_standing(const struct call *c, const struct forecast_plan *p, size_t at, json_t *body)
 {
-    struct berth_standing s = berth_plan_standing(p->plan, at);
+    bool guess;
+    struct berth_standing s = forecast_standing(p, at, &guess);
     struct berth_pending pending = berth_plan_pending(p->plan, at);
     json_t *standing = json_object();
-    standing_show(&s, standing);
+    standing_show(&s, guess, standing);
     (void)json_object_set_new(standing, "of", json_integer((json_int_t)berth_plan_pendings(p->plan)));
     (void)json_object_set_new(standing, "factors", factors_json(&s));
     (void)json_object_set_new(body, "standing", standing);
@@ -142,23 +143,42 @@ static void add_standing(const struct call *c, const struct forecast_plan *p, si
     (void)json_object_set_new(body, "blockers", blockers_json(c, &s));
     say(body, "start", s.start_ns);
     say(body, "end", s.start_ns ? s.end_ns : 0);
+    if (s.start_ns && guess)
+        (void)json_object_set_new(body, "start_guess", json_true());
 }
 
 /* Of one that runs: when the last of it is expected to have ended. */
 static void add_end(const struct call *c, const struct object *work, json_t *body)
 {
     int64_t end_ns = 0, start_ns = 0;
+    bool guess = false;
     struct holder_times times = holder_times(c, work);
     for (size_t i = 0; i < work->work->instances_len; i++) {
         const struct object *o = work->work->instances[i];
         if (o->instance->state != BERTH_RUNNING)
             continue;
-        int64_t one_ns = holder_end_ns(c, &times, o), from_ns = o->instance->started_ns;
+        bool one_guess;
+        int64_t one_ns = holder_end_ns(c, &times, o, &one_guess), from_ns = o->instance->started_ns;
+        guess = one_ns > end_ns ? one_guess : guess;
         end_ns = one_ns > end_ns ? one_ns : end_ns;
         start_ns = from_ns && (!start_ns || from_ns < start_ns) ? from_ns : start_ns;
     }
     say(body, "start", start_ns);
     say(body, "end", end_ns);
+    if (guess)
+        (void)json_object_set_new(body, "end_guess", json_true());
+}
+
+/* Of one that is not in the order yet, or whose place is about to be free. */
+static void add_start(const struct forecast_run *run, const struct object *work, json_t *body)
+{
+    bool guess;
+    int64_t start_ns = forecast_start_ns(&run->plans[0], work->id, run->now_ns, &guess);
+    if (json_object_get(body, "start") || start_ns <= run->now_ns)
+        return;
+    say(body, "start", start_ns);
+    if (guess)
+        (void)json_object_set_new(body, "start_guess", json_true());
 }
 
 static json_t *why_json(struct call *c, const struct object *work, const struct forecast_run *run, bool suggest)
@@ -185,6 +205,8 @@ static json_t *why_json(struct call *c, const struct object *work, const struct 
         add_end(c, work, body);
     if (!waits && forecast_starts(p, work->id))
         (void)json_object_set_new(body, "now", json_true());
+    if (!waits)
+        add_start(run, work, body);
     if (work_doc_read(doc, &c->arena, &d, NULL) == 0) {
         (void)json_object_set_new(body, "quotas", waits ? quotas_json(c, work, &d) : json_array());
         (void)json_object_set_new(body, "after", after_json(c, &d));

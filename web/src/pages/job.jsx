@@ -75,7 +75,7 @@ function Why({ why, changed }) {
       {standing && (
         <>
           <p>{t("job.standing", { position: standing.position, of: standing.of, tier: t(`tier.${standing.tier}`), ranking: standing.ranking })}{" "}
-            {why.start ? t("job.start", { at: when(why.start) }) : ""}</p>
+            {why.start ? t("job.start", { at: (why.start_guess ? "~ " : "") + when(why.start) }) : ""}{why.start_guess ? ` ${t("guess")}` : ""}</p>
           <FactorBar factors={standing.factors} />
           <FactorLegend lists={[standing.factors]} />
         </>
@@ -83,7 +83,7 @@ function Why({ why, changed }) {
       {why.blockers?.length > 0 && (
         <>
           <h3>{t("job.blockers")}</h3>
-          <ul>{why.blockers.map((b) => <li>{b.owner ?? b.group ?? t("cluster.somebody")} · {b.node} {(b.devices ?? []).join(", ")} {b.until ? t("until", { at: when(b.until) }) : ""}</li>)}</ul>
+          <ul>{why.blockers.map((b) => <li>{b.owner ?? b.group ?? t("cluster.somebody")} · {b.node} {(b.devices ?? []).join(", ")} {b.until ? t("until", { at: (b.until_guess ? "~ " : "") + when(b.until) }) : ""}</li>)}</ul>
         </>
       )}
       {standing && <Sooner id={why.id} when={changed} />}

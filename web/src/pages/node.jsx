@@ -47,7 +47,7 @@ const holderColumns = () => [
   { title: t("node.work"), of: (row) => (row.kind === "job" ? <Link to={`/jobs/${row.workload}`}>{row.name ?? ""} {row.workload}</Link> : row.kind === "app" ? <Link to={`/services/${row.workload}`}>{row.workload}</Link> : row.workload ?? "–") },
   { title: t("jobs.state"), of: (row) => <State state={row.state} /> },
   { title: t("node.since"), class: "tight", of: (row) => <Time at={row.since} /> },
-  { title: t("node.until"), class: "tight", of: (row) => <Time at={row.until} /> },
+  { title: t("node.until"), class: "tight", of: (row) => <Time at={row.until} guess={row.until_guess} /> },
 ];
 
 function Holders({ id }) {

@@ -76,7 +76,7 @@ function columns(factors, whole, showFactors, now) {
     { title: t("queue.asked"), class: "words", of: (row) => asked(row.asked) || "–" },
     { title: t("queue.tier"), class: "tight", of: (row) => t(`tier.${row.tier}`) },
     { title: t("queue.waited"), class: "tight", of: (row) => span(row.waited_s) },
-    { title: t("queue.start"), class: "tight", of: (row) => (row.start ? <><Time at={row.start} /> <span class="faint">{t("in", { span: span((moment(row.start) - now) / 1000) })}</span></> : t("queue.unknown")) },
+    { title: t("queue.start"), class: "tight", of: (row) => (row.start ? <><Time at={row.start} guess={row.start_guess} /> <span class="faint">{t("in", { span: span((moment(row.start) - now) / 1000) })}</span></> : t("queue.unknown")) },
     ...(showFactors ? [{ title: t("queue.factors"), class: "bars", of: (row) => (factors.has(row.id) ? <FactorBar factors={factors.get(row.id)} whole={whole} /> : "–") }] : []),
     { title: t("queue.why"), class: "words", of: (row) => row.text ?? "" },
   ];

@@ -36,7 +36,7 @@ export function Forecast({ of }) {
   const lines = [];
   if (of.now) lines.push(t("forecast.now"));
   else lines.push(t("forecast.place", { position: of.position, of: of.of }));
-  if (of.start) lines.push(t("forecast.start", { at: when(of.start) }));
+  if (of.start) lines.push(t("forecast.start", { at: (of.start_guess ? "~ " : "") + when(of.start) }));
   else if (!of.now) lines.push(t("forecast.never"));
   for (const reason of of.reasons ?? []) lines.push(reason.text);
   if (of.help) lines.push(of.help);

@@ -36,7 +36,8 @@ export function Waiting({ of }) {
 
 export const State = ({ state }) => <span class={`state s-${state}`}>{t(`state.${state}`)}</span>;
 
-export const Time = ({ at }) => (at ? <time dateTime={at} title={new Date(at).toString()}>{when(at)}</time> : <span>–</span>);
+/** `guess`: the moment rests on a run time that nobody has stated. */
+export const Time = ({ at, guess }) => (at ? <time dateTime={at} title={guess ? t("guess") : new Date(at).toString()}>{guess ? "~ " : ""}{when(at)}</time> : <span>–</span>);
 
 export const Link = ({ to, children, ...rest }) => <a href={`#${to}`} {...rest}>{children}</a>;
 

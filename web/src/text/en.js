@@ -2,7 +2,7 @@
 export default {
   "loading": "Loading …", "nothing": "Nothing here.", "all": "all", "yes": "yes", "not": "no", "no": "No, leave it", "save": "Save",
   "late": "The daemon has not answered for a minute; it is asked again.", "lost.text": "The daemon does not answer; it may be starting again. It is asked every two seconds.",
-  "first": "First page", "back": "Back", "next": "Next", "pages": "page {page} of {pages}", "in": "(in {span})", "until": "until {at}",
+  "first": "First page", "back": "Back", "next": "Next", "pages": "page {page} of {pages}", "in": "(in {span})", "until": "until {at}", "guess": "A guess: it depends on jobs whose run time nobody has stated.",
   "of": "of {all}", "of.percent": "of {all} ({percent})", "skip": "Skip to the page", "nav": "Pages", "node": "Node",
   "line.live": "live", "line.lost": "reconnecting", "line.idle": "not live",
   "me.role": "Your role is {role}.", "me.language": "Language", "me.dark": "Dark", "me.light": "Light", "me.out": "Sign out",

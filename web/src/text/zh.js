@@ -2,7 +2,7 @@
 export default {
   "loading": "加载中…", "nothing": "这里没有内容。", "all": "全部", "yes": "是", "not": "否", "no": "不，保持原样", "save": "保存",
   "late": "守护进程一分钟没有回应，正在重新询问。", "lost.text": "守护进程没有回应，可能正在重新启动。每两秒询问一次。",
-  "first": "第一页", "back": "上一页", "next": "下一页", "pages": "第 {page} 页，共 {pages} 页", "in": "（{span}后）", "until": "直到 {at}",
+  "first": "第一页", "back": "上一页", "next": "下一页", "pages": "第 {page} 页，共 {pages} 页", "in": "（{span}后）", "until": "直到 {at}", "guess": "估计值：取决于未声明运行时间的作业。",
   "of": "共 {all}", "of.percent": "共 {all}（{percent}）", "skip": "跳到正文", "nav": "页面", "node": "节点",
   "line.live": "实时", "line.lost": "正在重新连接", "line.idle": "非实时",
   "me.role": "您的角色是 {role}。", "me.language": "语言", "me.dark": "深色", "me.light": "浅色", "me.out": "退出",
