@@ -181,8 +181,19 @@ static void tell_running(struct day *d)
                 day_tell(d, &d->jobs[i], t);
 }
 
-/* Plans once; *ret_recheck: when to plan again. */
-static bool step(struct day *d, int64_t *ret_recheck)
+static bool judge_step(struct day *d)
+{
+    struct berth_err err;
+    bool ok = day_judge_state(d);
+    if (ok && d->plans % FIXPOINT_EVERY == 0)
+        ok = is_done_at_once(d);
+    if (ok && d->plans % AUDIT_EVERY == 0 && berth_audit(d->cluster, &err) < 0)
+        ok = day_fail(d, "%s", err.text);
+    return ok;
+}
+
+/* Plans once. */
+static bool step(struct day *d)
 {
     struct berth_err err;
     struct berth_snapshot *s = berth_freeze(d->cluster, d->now_ns, 0);
@@ -190,36 +201,34 @@ static bool step(struct day *d, int64_t *ret_recheck)
     bool ok = true;
     if (berth_plan_make(s, &d->policy, &plan, &err) < 0)
         ok = day_fail(d, "no plan: %s", err.text);
-    ok = ok && day_judge_plan(d, plan) && plan_apply(d, plan);
+    ok = ok && (d->unjudged || day_judge_plan(d, plan)) && plan_apply(d, plan);
     if (ok)
-        *ret_recheck = berth_plan_recheck_ns(plan);
+        d->recheck_ns = berth_plan_recheck_ns(plan);
     berth_plan_free(plan);
     berth_snapshot_free(s);
     d->plans++;
-    ok = ok && day_judge_state(d);
-    if (ok && d->plans % FIXPOINT_EVERY == 0)
-        ok = is_done_at_once(d);
-    if (ok && d->plans % AUDIT_EVERY == 0 && berth_audit(d->cluster, &err) < 0)
-        ok = day_fail(d, "%s", err.text);
+    ok = ok && (d->unjudged || judge_step(d));
     if (ok)
         tell_running(d);
     return ok;
 }
 
-static bool day_run(struct day *d)
+bool day_run_until(struct day *d, int64_t until_ns)
 {
-    for (int64_t recheck = BERTH_NEVER_NS; d->plans < PLANS_MAX;) {
-        int64_t next = next_event(d);
+    while (d->plans < PLANS_MAX) {
+        int64_t next = next_event(d), recheck = d->recheck_ns;
         recheck = recheck < d->now_ns + PATIENCE_NS ? d->now_ns + PATIENCE_NS : recheck;
         next = recheck < next ? recheck : next;
         if (next == BERTH_NEVER_NS)
-            return day_judge_end(d);
+            return d->unjudged || day_judge_end(d);
         next = next > d->now_ns + d->pause_ns ? next : d->now_ns + d->pause_ns;
+        if (next > until_ns)
+            return true;
         d->now_ns = next > d->now_ns ? next : d->now_ns;
         happen(d);
-        if (!step(d, &recheck))
+        if (!step(d))
             return false;
-        if (recheck <= d->now_ns)
+        if (d->recheck_ns <= d->now_ns)
             return day_fail(d, "the plan is to be made again at once");
     }
     return day_fail(d, "no end after %d plans", PLANS_MAX);
@@ -232,7 +241,7 @@ static bool seed_run(uint64_t seed, bool tells, struct days_sum *sum)
     struct day d;
     day_make(&d, seed);
     d.tells = tells;
-    bool ok = day_run(&d);
+    bool ok = day_run_until(&d, BERTH_NEVER_NS);
     if (!ok)
         (void)printf("# BERTH_SEED=%" PRIu64 " at %.0f s: %s\n", seed, (double)d.now_ns / 1e9, d.failure);
     (void)fflush(stdout);

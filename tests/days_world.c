@@ -238,7 +238,8 @@ static void jobs_make(struct day *d)
 
 void day_make(struct day *d, uint64_t seed)
 {
-    *d = (struct day){.seed = seed, .rng = {seed}, .cluster = berth_cluster_new(), .next_id = 1};
+    *d = (struct day){
+        .seed = seed, .rng = {seed}, .cluster = berth_cluster_new(), .next_id = 1, .recheck_ns = BERTH_NEVER_NS};
     nodes_make(d);
     quotas_make(d);
     policy_make(d);
