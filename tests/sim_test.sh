@@ -104,7 +104,8 @@ what_if_refuses() {
     ends 1 "$berth" sim replay "$work/nowhere" && says 'nowhere'
 }
 
-# A daemon whose only node is this script: one job runs for a while, another waits for it.
+# A daemon whose only node is this script: one job runs for a while, another waits for it; then an elastic job runs that may have
+# more tasks than the cluster has room for.
 what_if() {
     start "$work/data" --init --token-file "$work/token" || return 1
     python3 - "$url" "$work/token" <<'PY' || return 1
@@ -143,7 +144,11 @@ for _ in range(600):
     if all("finished" in job for job in ask("GET", "/v1/jobs")["items"]):
         break
     time.sleep(0.05)
+ask("POST", "/v1/jobs", {"name": "elastic", "command": ["/bin/true"], "requests": {"cpu": 1}, "min": 1, "max": 9})
+for seq, placed in enumerate(instances("assigned"), 6):
+    report(seq, placed, "running")
 PY
+    ends 0 "$berth" sim replay "$work/data" --policy fcfs/easy || return 1
     ends 0 "$berth" sim replay "$work/data" --policy fcfs/easy --nodes +2xcpu2 -o json || return 1
     stop
     python3 - "$work/out" <<'PY' || return 1
@@ -151,11 +156,11 @@ import json, sys
 r = json.load(open(sys.argv[1]))
 was, other = r["policies"]
 assert (was["policy"], other["policy"]) == ("recorded", "fcfs/easy"), r
-assert was["jobs"] == other["jobs"] == 2, r
+assert was["jobs"] == other["jobs"] == 3, r
 assert was["max_wait"] >= 0.5 and other["max_wait"] < 0.01, r  # on three nodes nobody waits
 assert r["cluster"].startswith("3 nodes: 6 cores"), r
 PY
-    ends 0 "$berth" sim replay "$work/data" --drop name=first && prints '1 left out' && prints '^jobs that ran +1 +1'
+    ends 0 "$berth" sim replay "$work/data" --drop name=first && prints '1 left out' && prints '^jobs that ran +2 +2'
 }
 
 GENERATED="2982260648 31030"

@@ -240,8 +240,14 @@ static void job_add(struct taking *t, const struct work_doc *d, uint32_t tasks, 
         h->running += end_ns == 0;
         run.end_ns = end_ns == 0 && t->r->last_ns > start_ns ? t->r->last_ns : start_ns + 1;
     }
-    for (size_t i = from; i < from + len; i++)
-        vec_push(&h->places, t->tasks.at[i].node);
+    for (size_t i = from; i < from + len; i++) {
+        const struct task *task = &t->tasks.at[i];
+        bool ended = task->end_ns && task->end_ns < run.end_ns;
+        struct sim_history_place place = {task->node, task->start_ns, ended ? task->end_ns : run.end_ns};
+        if (place.start_ns > place.end_ns)
+            place.start_ns = place.end_ns;
+        vec_push(&h->places, place);
+    }
     struct sim_job job = {
         .id = (int64_t)t->runs.len,
         .submit_ns = d->meta.created_ns < start_ns ? d->meta.created_ns : start_ns,
@@ -253,6 +259,7 @@ static void job_add(struct taking *t, const struct work_doc *d, uint32_t tasks, 
         .queue = intern_put(&h->trace.words, d->job.queue),
         .priority = d->workload.priority,
         .tasks = tasks ? tasks : 1,
+        .tasks_min = tasks > 1 ? d->workload.gang_min : 0,
         .cpu_milli = request_of(shape, "cpu"),
         .memory_bytes = request_of(shape, "memory"),
         .gpus = shape->gpu.count,
@@ -293,8 +300,9 @@ static void job_take(struct taking *t, const struct docset_document *from, struc
         if (!d.job.finished_ns && t->tasks.at[i].end_ns > end_ns)
             end_ns = t->tasks.at[i].end_ns;
     }
+    bool least = first == end && d.workload.gang_min; /* how many tasks an elastic job had is not known */
     if (together)
-        job_add(t, &d, d.workload.replicas, start_ns, end_ns, first, end - first);
+        job_add(t, &d, least ? d.workload.gang_min : d.workload.replicas, start_ns, end_ns, first, end - first);
 }
 
 /* By submission; runs follow their jobs, which have their own numbers again. */

@@ -3,6 +3,7 @@
  *
  * So that it can be played again under another policy or on another cluster. Jobs that ran are taken, also those that were removed
  * since; what still runs at the end of the journal counts as ended there. Tasks that need not start together are jobs of their own.
+ * An elastic job stays elastic: it needs its minimum to start, and each of its tasks held its place for its own time.
  * Nodes are those of the end. Apps and virtual machines are left out: the cluster is as if jobs had it alone.
  */
 #pragma once
@@ -17,15 +18,21 @@ struct sim_drop {
     const char *what, *value; /* user, group, queue, name or node */
 };
 
+/* Where and when a task ran. */
+struct sim_history_place {
+    uint32_t node; /* an index of the fleet's nodes; UINT32_MAX: the node is gone */
+    int64_t start_ns, end_ns;
+};
+
 struct sim_history {
     struct sim_trace trace;
     struct sim_fleet fleet;
     json_t *docs; /* of nodes: what the fleet's texts point into */
     struct sim_history_run {
         int64_t start_ns, end_ns;
-        size_t places, places_len;  /* where its tasks stood: a range of `places` */
-    } * runs;                       /* [job of the trace] */
-    VEC(uint32_t) places;           /* of each task: an index of the fleet's nodes; UINT32_MAX: one that is gone */
+        size_t places, places_len; /* where its tasks stood: a range of `places` */
+    } * runs;                      /* [job of the trace] */
+    VEC(struct sim_history_place) places;
     size_t unrun, dropped, running; /* jobs that never ran, were left out, still run */
 };
 

@@ -5,12 +5,13 @@
 #include "base/mem.h"
 #include "sim/history.h"
 
-enum what { ENDS, COMES, BEGINS }; /* at one moment in this order */
+enum what { TASK_ENDS, ENDS, COMES, BEGINS, TASK_BEGINS }; /* at one moment in this order */
 
 struct event {
     int64_t at_ns;
     uint32_t job;
     enum what what;
+    size_t place; /* of a task */
 };
 
 static int by_time(const void *a, const void *b)
@@ -32,27 +33,47 @@ struct sweep {
     struct sim_queue_point now;
 };
 
+/* Tasks of an elastic job come and go one by one. */
+static bool is_elastic(const struct sim_job *j)
+{
+    return sim_job_least(j) < j->tasks;
+}
+
+static void hold_place(struct sweep *s, size_t place, int64_t amount)
+{
+    if (s->h->places.at[place].node != UINT32_MAX)
+        s->held[s->h->places.at[place].node] += amount;
+}
+
 static void hold(struct sweep *s, uint32_t job, int sign)
 {
     const struct sim_job *j = &s->h->trace.jobs[job];
     const struct sim_history_run *run = &s->h->runs[job];
-    int64_t each = sim_job_held(j, s->by_gpus) / j->tasks;
     s->now.running = sign > 0 ? s->now.running + 1 : s->now.running - 1;
+    if (is_elastic(j))
+        return;
     s->now.held += sign * sim_job_held(j, s->by_gpus);
     for (size_t i = run->places; i < run->places + run->places_len; i++)
-        if (s->h->places.at[i] != UINT32_MAX)
-            s->held[s->h->places.at[i]] += sign * each;
+        hold_place(s, i, sign * sim_task_held(j, s->by_gpus));
 }
 
 static void happen(struct sweep *s, const struct event *e)
 {
-    if (e->what == COMES) {
-        s->now.waiting++;
-        return;
-    }
-    if (e->what == BEGINS)
+    int64_t task = sim_task_held(&s->h->trace.jobs[e->job], s->by_gpus);
+    switch (e->what) {
+    case COMES: s->now.waiting++; break;
+    case BEGINS:
         s->now.waiting--;
-    hold(s, e->job, e->what == BEGINS ? 1 : -1);
+        hold(s, e->job, 1);
+        break;
+    case ENDS: hold(s, e->job, -1); break;
+    case TASK_BEGINS:
+    case TASK_ENDS:
+        task = e->what == TASK_BEGINS ? task : -task;
+        s->now.held += task;
+        hold_place(s, e->place, task);
+        break;
+    }
 }
 
 static void moment_close(struct sweep *s, int64_t at_ns)
@@ -68,16 +89,33 @@ static void moment_close(struct sweep *s, int64_t at_ns)
     idle_watch_close(&s->idle, at_ns);
 }
 
-static struct event *events_of(const struct sim_history *h)
+static struct event *events_of(const struct sim_history *h, size_t *ret_len)
 {
-    struct event *events = mem_zarray(3 * h->trace.len + 1, sizeof *events);
+    struct event *events = mem_zarray(3 * h->trace.len + 2 * h->places.len + 1, sizeof *events);
+    size_t len = 0;
     for (uint32_t i = 0; i < h->trace.len; i++) {
-        events[3 * i] = (struct event){h->trace.jobs[i].submit_ns, i, COMES};
-        events[3 * i + 1] = (struct event){h->runs[i].start_ns, i, BEGINS};
-        events[3 * i + 2] = (struct event){h->runs[i].end_ns, i, ENDS};
+        const struct sim_history_run *run = &h->runs[i];
+        events[len++] = (struct event){h->trace.jobs[i].submit_ns, i, COMES, 0};
+        events[len++] = (struct event){run->start_ns, i, BEGINS, 0};
+        events[len++] = (struct event){run->end_ns, i, ENDS, 0};
+        for (size_t n = run->places; n < run->places + run->places_len && is_elastic(&h->trace.jobs[i]); n++) {
+            events[len++] = (struct event){h->places.at[n].start_ns, i, TASK_BEGINS, n};
+            events[len++] = (struct event){h->places.at[n].end_ns, i, TASK_ENDS, n};
+        }
     }
-    qsort(events, 3 * h->trace.len, sizeof *events, by_time);
+    qsort(events, len, sizeof *events, by_time);
+    *ret_len = len;
     return events;
+}
+
+/* What an elastic job ran without: all that its tasks could have run, less what they did. */
+static double missing_of(const struct sim_history *h, size_t job)
+{
+    const struct sim_history_run *run = &h->runs[job];
+    double missing = h->trace.jobs[job].tasks * ((double)(run->end_ns - run->start_ns) / 1e9);
+    for (size_t i = run->places; i < run->places + run->places_len; i++)
+        missing -= (double)(h->places.at[i].end_ns - h->places.at[i].start_ns) / 1e9;
+    return is_elastic(&h->trace.jobs[job]) ? missing : 0;
 }
 
 static int64_t node_has(const struct berth_node *node, bool by_gpus)
@@ -91,17 +129,18 @@ static int64_t node_has(const struct berth_node *node, bool by_gpus)
 static void outcomes_begin(const struct sim_history *h, bool by_gpus, struct sim_outcomes *out)
 {
     enum { LENGTHS = 4096 };
-    size_t len = h->trace.len;
+    size_t len = h->trace.len, points = 3 * len + 2 * h->places.len + 1;
     *out = (struct sim_outcomes){
         .at = mem_zarray(len + 1, sizeof *out->at),
         .len = len,
-        .points = mem_zarray(3 * len + 1, sizeof *out->points),
-        .points_cap = 3 * len + 1,
+        .points = mem_zarray(points, sizeof *out->points),
+        .points_cap = points,
         .queue_lengths = mem_zarray(LENGTHS, sizeof *out->queue_lengths),
         .queue_lengths_len = LENGTHS,
     };
     for (size_t i = 0; i < len; i++)
-        out->at[i] = (struct sim_outcome){.start_ns = h->runs[i].start_ns, .end_ns = h->runs[i].end_ns};
+        out->at[i] = (struct sim_outcome){
+            .start_ns = h->runs[i].start_ns, .end_ns = h->runs[i].end_ns, .missing_s = missing_of(h, i)};
     for (size_t i = 0; i < h->fleet.nodes.len; i++)
         out->capacity += node_has(&h->fleet.nodes.at[i], by_gpus);
 }
@@ -117,10 +156,11 @@ void sim_history_side(const struct sim_history *h, struct sim_side *side)
     s.held = mem_zarray(nodes + 1, sizeof *s.held);
     for (size_t i = 0; i < nodes; i++)
         s.there[i] = node_has(&h->fleet.nodes.at[i], s.by_gpus);
-    struct event *events = events_of(h);
-    for (size_t i = 0; i < 3 * h->trace.len; i++) {
+    size_t len;
+    struct event *events = events_of(h, &len);
+    for (size_t i = 0; i < len; i++) {
         happen(&s, &events[i]);
-        if (i + 1 == 3 * h->trace.len || events[i + 1].at_ns != events[i].at_ns)
+        if (i + 1 == len || events[i + 1].at_ns != events[i].at_ns)
             moment_close(&s, events[i].at_ns);
     }
     sim_side_sum_up(side, &(struct sim_playing){.trace = &h->trace, .fleet = &h->fleet});

@@ -88,7 +88,7 @@ static void jobs_and_nodes_are_found(void **state)
         assert_int_equal(job->submit_ns, T0 * S);
         assert_int_equal(h.runs[i].start_ns - job->submit_ns, want[i].wait_s * S);
         assert_int_equal(job->run_ns, want[i].run_s * S);
-        assert_int_equal(h.places.at[h.runs[i].places], want[i].node);
+        assert_int_equal(h.places.at[h.runs[i].places].node, want[i].node);
         assert_int_equal(job->tasks, 1);
     }
     assert_int_equal(h.trace.jobs[0].request_ns, 3600 * S);
@@ -183,8 +183,51 @@ static void a_gang_is_one_job(void **state)
     assert_int_equal(h.runs[0].start_ns, (T0 + 240) * S);
     assert_int_equal(h.runs[0].end_ns, (T0 + 540) * S);
     assert_int_equal(h.runs[0].places_len, 2);
-    assert_int_equal(h.places.at[0], 0);
-    assert_int_equal(h.places.at[1], UINT32_MAX);
+    assert_int_equal(h.places.at[0].node, 0);
+    assert_int_equal(h.places.at[1].node, UINT32_MAX);
+    sim_history_done(&h);
+    store_close(s);
+}
+
+/* An elastic job that may have six tasks ran with two, later with four, on a cluster that holds no more. */
+static void elastic_jobs_are_replayed(void **state)
+{
+    (void)state;
+    struct store *s = store_memory_new();
+    struct sim_history h;
+    struct sim_side recorded, other;
+    struct berth_err err = {0};
+    const char *const policies[] = {"berth", "fcfs/easy", "fcfs/none"};
+    say(s, 0, "nodes/n1", "{\"id\":\"n1\",\"allocatable\":{\"cpu\":4},\"state\":\"ready\",\"generation\":1,\"v\":1}");
+    say(s, 1, "jobs/5", JOB("5", "ann", "\"requests\":{\"cpu\":\"1\"},\"min\":2,\"max\":6,\"finished\":" TIME("11")));
+    say(s, 2, "instances/6", INSTANCE("6", "5", "0", "n1", "ended", TIME("11"), TIME("01")));
+    say(s, 3, "instances/7", INSTANCE("7", "5", "1", "n1", "ended", TIME("11"), TIME("01")));
+    say(s, 4, "instances/8", INSTANCE("8", "5", "2", "n1", "ended", TIME("11"), TIME("05")));
+    say(s, 5, "instances/9", INSTANCE("9", "5", "3", "n1", "ended", TIME("10"), TIME("05")));
+    if (read_history(s, NULL, 0, &h, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(h.trace.len, 1);
+    assert_int_equal(h.trace.jobs[0].tasks, 6);
+    assert_int_equal(sim_job_least(&h.trace.jobs[0]), 2);
+    sim_history_side(&h, &recorded);
+    int64_t most = 0;
+    for (size_t i = 0; i < recorded.out.points_len; i++)
+        most = recorded.out.points[i].held > most ? recorded.out.points[i].held : most;
+    assert_int_equal(most, 4000);
+    assert_int_equal(recorded.out.points[recorded.out.points_len - 1].held, 0);
+    /* 10, 10, 6 and 5 minutes of a processor, of 4 over 11 minutes. */
+    assert_true(recorded.summary.utilisation > 31.0 / 44 - 1e-9 && recorded.summary.utilisation < 31.0 / 44 + 1e-9);
+    struct sim_playing p = {.trace = &h.trace, .fleet = &h.fleet, .seed = 1};
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        if (sim_side_init(&other, policies[i], &h.fleet, &err) || sim_side_run(&other, &p, &err))
+            fail_msg("%s: %s", policies[i], err.text);
+        assert_int_equal(other.summary.jobs, 1);
+        assert_true(other.summary.max_wait_s < 1e-9);
+        /* Four tasks from the start to the end. */
+        assert_true(other.summary.utilisation > 1 - 1e-9 && other.summary.utilisation < 1 + 1e-9);
+        sim_side_done(&other);
+    }
+    sim_side_done(&recorded);
     sim_history_done(&h);
     store_close(s);
 }
@@ -208,9 +251,9 @@ static void nothing_to_tell_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jobs_and_nodes_are_found), cmocka_unit_test(what_was_is_a_side),
-        cmocka_unit_test(what_is_dropped_was_not),  cmocka_unit_test(a_gang_is_one_job),
-        cmocka_unit_test(nothing_to_tell_is_told),
+        cmocka_unit_test(jobs_and_nodes_are_found),  cmocka_unit_test(what_was_is_a_side),
+        cmocka_unit_test(what_is_dropped_was_not),   cmocka_unit_test(a_gang_is_one_job),
+        cmocka_unit_test(elastic_jobs_are_replayed), cmocka_unit_test(nothing_to_tell_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

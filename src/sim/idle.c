@@ -20,7 +20,7 @@ static void needs_gather(struct idle_watch *w, const struct sim_trace *t, bool b
     double total = 0;
     size_t kept = 0;
     for (size_t i = 0; i < t->len; i++) {
-        struct idle_need need = {sim_job_held(&t->jobs[i], by_gpus) / t->jobs[i].tasks, t->jobs[i].tasks};
+        struct idle_need need = {sim_task_held(&t->jobs[i], by_gpus), sim_job_least(&t->jobs[i])};
         if (need.amount == 0)
             continue;
         vec_push(&w->needs, need);

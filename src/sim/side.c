@@ -90,9 +90,9 @@ static int check_sizes(const struct sim_playing *p, struct berth_err *err)
     struct sim_fleet_total total = sim_fleet_total(p->fleet);
     for (size_t i = 0; i < p->trace->len; i++) {
         const struct sim_job *job = &p->trace->jobs[i];
-        int64_t cpu = job->tasks * job->cpu_milli, gpus = (int64_t)job->tasks * job->gpus;
+        int64_t tasks = sim_job_least(job), cpu = tasks * job->cpu_milli, gpus = tasks * job->gpus;
         if (job->gpus == 1 && job->gpu_milli)
-            gpus = (job->tasks * (int64_t)job->gpu_milli + 999) / 1000;
+            gpus = (tasks * (int64_t)job->gpu_milli + 999) / 1000;
         if (gpus > total.gpus)
             return err_set(err, EINVAL,
                            "job %" PRId64 " asks for %" PRId64 " GPUs; the cluster has %" PRId64

@@ -16,7 +16,8 @@
 
 #define SIM_SECOND_NS INT64_C(1000000000)
 
-/* Times are nanoseconds on the trace's own clock. A task is a pod: it stands on one node; all tasks of a job start together. */
+/* Times are nanoseconds on the trace's own clock. A task is a pod: it stands on one node; all tasks of a job start together.
+ * An elastic job starts with its minimum and may have more tasks later; its run time does not depend on how many it has. */
 struct sim_job {
     int64_t id; /* as the trace calls it */
     int64_t submit_ns;
@@ -27,7 +28,14 @@ struct sim_job {
     uint32_t tasks;                  /* at least 1 */
     int64_t cpu_milli, memory_bytes; /* of each task; a processor is 1000 */
     uint32_t gpus, gpu_milli;        /* of each task; gpu_milli (1 to 999) with gpus 1: a share of one */
+    uint32_t tasks_min;              /* of an elastic job: tasks with which it starts; 0: all of them */
 };
+
+/* Tasks that must be placed before the job runs. */
+static inline uint32_t sim_job_least(const struct sim_job *job)
+{
+    return job->tasks_min && job->tasks_min < job->tasks ? job->tasks_min : job->tasks;
+}
 
 struct sim_trace {
     struct sim_job *jobs; /* by submission, then as they stood in the file */

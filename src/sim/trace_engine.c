@@ -89,6 +89,7 @@ void sim_engine_done(struct sim_engine *e)
     vec_done(&e->named);
     vec_done(&e->started);
     vec_done(&e->stopped);
+    vec_done(&e->shed);
     e->cluster = NULL;
     e->jobs = NULL;
 }
@@ -113,6 +114,7 @@ static int job_put(struct sim_engine *e, uint32_t job, int32_t priority, struct 
         .priority = j->priority + priority,
         .created_ns = j->submit_ns,
         .gang = j->tasks > 1 ? id : NULL,
+        .gang_min = sim_job_least(j) < j->tasks ? sim_job_least(j) : 0,
         .shape = {.requests = amounts, .requests_len = len, .gpu = {.count = j->gpus, .milli = j->gpu_milli}},
         .estimate_ns = e->jobs[job].predicted_ns
     };
@@ -145,6 +147,42 @@ int sim_engine_change(struct sim_engine *e, uint32_t job, int64_t predicted_ns, 
     return job_put(e, job, priority, err);
 }
 
+/* Seconds that are left of the run of a job. */
+static double seconds_left(const struct sim_engine *e, uint32_t job, int64_t now_ns)
+{
+    return (double)(e->s->trace->jobs[job].run_ns - (now_ns - e->out->at[job].start_ns)) / 1e9;
+}
+
+/* Counts a job that starts with the tasks it has, or one that runs no longer. */
+static void books_enter(struct sim_engine *e, uint32_t job, int64_t now_ns)
+{
+    const struct sim_job *j = &e->s->trace->jobs[job];
+    uint32_t placed = e->jobs[job].placed;
+    e->running++;
+    e->held += placed * sim_task_held(j, e->by_gpus);
+    e->small += placed < j->tasks;
+    e->out->at[job].missing_s = (j->tasks - placed) * seconds_left(e, job, now_ns);
+}
+
+static void books_leave(struct sim_engine *e, uint32_t job)
+{
+    const struct sim_job *j = &e->s->trace->jobs[job];
+    e->running--;
+    e->held -= e->jobs[job].placed * sim_task_held(j, e->by_gpus);
+    e->small -= e->jobs[job].placed < j->tasks;
+}
+
+/* Counts a task more (sign 1) or less of an elastic job that runs on. */
+static void books_resize(struct sim_engine *e, uint32_t job, int sign, int64_t now_ns)
+{
+    const struct sim_job *j = &e->s->trace->jobs[job];
+    e->small -= e->jobs[job].placed < j->tasks;
+    e->jobs[job].placed += (uint32_t)sign;
+    e->small += e->jobs[job].placed < j->tasks;
+    e->held += sign * sim_task_held(j, e->by_gpus);
+    e->out->at[job].missing_s -= sign * seconds_left(e, job, now_ns);
+}
+
 static int instances_drop(struct sim_engine *e, uint32_t job, struct berth_err *err)
 {
     struct sim_task_list *l = &e->jobs[job];
@@ -162,8 +200,7 @@ int sim_engine_end(struct sim_engine *e, uint32_t job, struct berth_err *err)
     assert(!e->jobs[job].waits);
     int rc = berth_workload_remove(e->cluster, id_of(e, job, id), err);
     e->named.at[e->jobs[job].name] = SIM_NO_JOB;
-    e->running--;
-    e->held -= sim_job_held(&e->s->trace->jobs[job], e->by_gpus);
+    books_leave(e, job);
     return rc ? rc : instances_drop(e, job, err);
 }
 
@@ -173,15 +210,18 @@ static void task_placed(struct sim_engine *e, uint32_t job, int64_t now_ns)
 {
     const struct sim_job *j = &e->s->trace->jobs[job];
     struct sim_task_list *l = &e->jobs[job];
-    if (++l->placed < j->tasks)
+    if (!l->waits) {
+        books_resize(e, job, 1, now_ns);
+        return;
+    }
+    if (++l->placed < sim_job_least(j))
         return;
     int64_t end;
     e->endless |= __builtin_add_overflow(now_ns, j->run_ns, &end);
     l->waits = false;
     e->waiting--;
-    e->running++;
-    e->held += sim_job_held(j, e->by_gpus);
     e->out->at[job].start_ns = now_ns;
+    books_enter(e, job, now_ns);
     vec_push(&e->started, job);
 }
 
@@ -200,12 +240,25 @@ static void job_stopped(struct sim_engine *e, uint32_t job)
     if (!l->waits) {
         l->waits = true;
         e->waiting++;
-        e->running--;
-        e->held -= sim_job_held(&e->s->trace->jobs[job], e->by_gpus);
+        books_leave(e, job);
         e->out->at[job].start_ns = -1;
+        e->out->at[job].missing_s = 0;
         e->out->at[job].stops++;
     }
     vec_push(&e->stopped, job);
+}
+
+/* An elastic job that has its minimum without the task runs on. */
+static void task_stopped(struct sim_engine *e, uint32_t job, uint64_t id, int64_t now_ns)
+{
+    bool placed = e->instances.at[id - 1].placed;
+    bool whole = e->jobs[job].waits || e->jobs[job].placed - placed < sim_job_least(&e->s->trace->jobs[job]);
+    if (whole)
+        job_stopped(e, job);
+    else if (placed)
+        books_resize(e, job, -1, now_ns);
+    if (!whole || !placed)
+        vec_push(&e->shed, id);
 }
 
 static void action_take(struct sim_engine *e, const struct berth_action *a, int64_t now_ns)
@@ -214,7 +267,7 @@ static void action_take(struct sim_engine *e, const struct berth_action *a, int6
     switch (a->op) {
     case BERTH_PLACE:
     case BERTH_RESERVE: {
-        struct sim_instance i = {job, e->jobs[job].first};
+        struct sim_instance i = {job, e->jobs[job].first, a->op == BERTH_PLACE};
         e->jobs[job].first = (uint32_t)e->instances.len;
         vec_push(&e->instances, i);
         if (e->jobs[job].placed == 0 && e->s->nodes_len > 1)
@@ -223,9 +276,12 @@ static void action_take(struct sim_engine *e, const struct berth_action *a, int6
             task_placed(e, job, now_ns);
         break;
     }
-    case BERTH_PROMOTE: task_placed(e, job, now_ns); break;
+    case BERTH_PROMOTE:
+        e->instances.at[a->instance - 1].placed = true;
+        task_placed(e, job, now_ns);
+        break;
     case BERTH_STOP:
-    case BERTH_LOSE: job_stopped(e, job); break;
+    case BERTH_LOSE: task_stopped(e, job, a->instance, now_ns); break;
     case BERTH_ADJUST: break;
     }
 }
@@ -254,10 +310,25 @@ static int plan_once(struct sim_engine *e, const struct berth_policy *policy, in
     return rc;
 }
 
+/* Removes an instance of a job that keeps others. A plan that stops a reserved instance removes it from the cluster itself. */
+static int shed_drop(struct sim_engine *e, uint64_t id, struct berth_err *err)
+{
+    const struct sim_instance *gone = &e->instances.at[id - 1];
+    uint32_t *at = &e->jobs[gone->job].first;
+    while (*at != NO_INSTANCE && *at != id - 1)
+        at = &e->instances.at[*at].next;
+    if (*at == NO_INSTANCE)
+        return 0;
+    *at = gone->next;
+    return gone->placed ? berth_instance_remove(e->cluster, id, err) : 0;
+}
+
 /* What was stopped is no longer there when the next plan is made. */
 static int stopped_drop(struct sim_engine *e, size_t from, struct berth_err *err)
 {
     int rc = 0;
+    for (size_t i = 0; i < e->shed.len && rc == 0; i++)
+        rc = shed_drop(e, e->shed.at[i], err);
     for (size_t i = from; i < e->stopped.len && rc == 0; i++)
         rc = instances_drop(e, e->stopped.at[i], err);
     return rc;
@@ -268,14 +339,17 @@ int sim_engine_plan(struct sim_engine *e, const struct berth_policy *policy, int
 {
     size_t len = e->waiting < QUEUE_LENGTHS ? e->waiting : QUEUE_LENGTHS - 1, before;
     uint32_t times = 0;
+    bool freed;
     int rc;
     e->out->queue_lengths[len]++;
     e->started.len = e->stopped.len = 0;
     do {
         before = e->stopped.len;
+        e->shed.len = 0;
         rc = plan_once(e, policy, now_ns, look, ctx, err);
+        freed = e->stopped.len > before || e->shed.len;
         if (rc == 0)
             rc = stopped_drop(e, before, err);
-    } while (rc == 0 && e->stopped.len > before && ++times < REPLANS_MAX);
+    } while (rc == 0 && freed && ++times < REPLANS_MAX);
     return rc;
 }

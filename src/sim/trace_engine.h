@@ -12,6 +12,7 @@
 
 struct sim_instance {
     uint32_t job, next;
+    bool placed; /* else it is reserved */
 };
 
 struct sim_engine {
@@ -31,7 +32,9 @@ struct sim_engine {
     uint32_t last;         /* name given */
     VEC(uint32_t) started; /* jobs, by the last plan */
     VEC(uint32_t) stopped; /* jobs that were running, by the last plan */
+    VEC(uint64_t) shed;    /* instances that the last plan stopped while others of their job stay, and reserved ones */
     uint32_t waiting, running;
+    uint32_t small; /* elastic jobs that run with fewer tasks than they may have */
     int64_t held;
     bool by_gpus;
     bool endless; /* something would end after the end of time */

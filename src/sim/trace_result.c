@@ -26,12 +26,16 @@ double sim_bounded_slowdown(const struct sim_job *job, const struct sim_outcome 
     return x > 1 ? x : 1;
 }
 
-int64_t sim_job_held(const struct sim_job *job, bool by_gpus)
+int64_t sim_task_held(const struct sim_job *job, bool by_gpus)
 {
     if (!by_gpus)
-        return (int64_t)job->tasks * job->cpu_milli;
-    return (int64_t)job->tasks *
-           (job->gpus == 1 && job->gpu_milli ? (int64_t)job->gpu_milli : (int64_t)job->gpus * 1000);
+        return job->cpu_milli;
+    return job->gpus == 1 && job->gpu_milli ? (int64_t)job->gpu_milli : (int64_t)job->gpus * 1000;
+}
+
+int64_t sim_job_held(const struct sim_job *job, bool by_gpus)
+{
+    return (int64_t)job->tasks * sim_task_held(job, by_gpus);
 }
 
 /* Of the lengths that decisions found, the lower one in the middle. */
@@ -76,6 +80,7 @@ struct sim_summary sim_summarise(const struct sim_trace *t, const struct sim_out
         waits += wait;
         completions += seconds(o->at[i].end_ns - j->submit_ns);
         held += (double)sim_job_held(j, by_gpus) * seconds(j->run_ns);
+        held -= (double)sim_task_held(j, by_gpus) * o->at[i].missing_s;
         s.max_bounded_slowdown = x > s.max_bounded_slowdown ? x : s.max_bounded_slowdown;
         s.max_wait_s = wait > s.max_wait_s ? wait : s.max_wait_s;
         last = o->at[i].end_ns > last ? o->at[i].end_ns : last;

@@ -15,6 +15,7 @@ struct sim_outcome {
     int64_t predicted_ns; /* at its submission */
     uint32_t node;        /* of its first task, an index of the setup's nodes */
     uint32_t stops;       /* how often it was stopped for others, and began anew */
+    double missing_s;     /* of an elastic job: seconds for which it ran without each of its tasks, added up */
 };
 
 /* The queue's length, as it was from one moment on to the next. */
@@ -55,6 +56,7 @@ static inline void sim_outcomes_cleanup(struct sim_outcomes *o)
 
 /* (wait + run) / max(run, 10 s), at least 1; of a job that ran. */
 double sim_bounded_slowdown(const struct sim_job *job, const struct sim_outcome *o);
-/* What it holds while it runs, in the units of the machine's capacity. */
+/* What one task holds while it runs, and what all tasks of the job hold, in the units of the machine's capacity. */
+int64_t sim_task_held(const struct sim_job *job, bool by_gpus);
 int64_t sim_job_held(const struct sim_job *job, bool by_gpus);
 struct sim_summary sim_summarise(const struct sim_trace *t, const struct sim_outcomes *o, bool by_gpus);

@@ -121,7 +121,7 @@ static int predict_again(struct run *r, sym user, int64_t now_ns, struct berth_e
 
 static int decide(struct run *r, int64_t now_ns, struct berth_err *err)
 {
-    if (r->e.waiting == 0)
+    if (r->e.waiting == 0 && r->e.small == 0)
         return 0;
     int rc = sim_engine_plan(&r->e, r->s->policy, now_ns, NULL, NULL, err);
     for (size_t i = 0; i < r->e.stopped.len; i++)

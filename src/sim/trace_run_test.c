@@ -251,6 +251,43 @@ static void what_is_stopped_begins_anew(void **state)
     assert_int_equal(out.at[0].end_ns, 1600 * SIM_SECOND_NS);
 }
 
+/* An elastic job starts with what there is room for, gives tasks to a job of a higher priority, and takes them back. */
+static void elastic_jobs_shrink_and_grow(void **state)
+{
+    static const struct kit_job jobs[] = {
+        {0,   1000, 1000, 1},
+        {500, 100,  100,  2},
+    };
+    CLEANUP(sim_trace) struct sim_trace t;
+    CLEANUP(sim_outcomes) struct sim_outcomes out = {0};
+    struct kit k;
+    struct berth_err err = {0};
+    (void)state;
+    kit_trace(&t, jobs, 2);
+    t.jobs[0].tasks = 6;
+    t.jobs[0].tasks_min = 2;
+    t.jobs[1].priority = 10;
+    kit_init(&k, &t, 4, "fcfs", "easy", "request");
+    k.policy.preemption = (struct berth_preemption){.on = true};
+    k.setup.points = true;
+    assert_int_equal(sim_trace_run(&k.setup, &out, &err), 0);
+    assert_int_equal(kit_start(&out, 0), 0);
+    assert_int_equal(kit_start(&out, 1), 500);
+    assert_int_equal(out.at[0].stops, 0);
+    assert_int_equal(out.at[0].end_ns, 1000 * SIM_SECOND_NS);
+    assert_int_equal(out.points_len, 4);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(out.points[i].held, 4000);
+        assert_int_equal(out.points[i].waiting, 0);
+    }
+    assert_int_equal(out.points[1].running, 2);
+    assert_int_equal(out.points[3].held, 0);
+    /* Two of the six tasks never found room, two more had none for 100 s. */
+    assert_true(fabs(out.at[0].missing_s - 2200) < 1e-9);
+    struct sim_summary m = sim_summarise(&t, &out, false);
+    assert_true(fabs(m.utilisation - 1) < 1e-12);
+}
+
 /* ---- whose decisions these are ---------------------------------------------------------------------------------------- */
 
 /* Last come, first served. */
@@ -565,6 +602,7 @@ int main(void)
         cmocka_unit_test(many_jobs_keep_their_order),
         cmocka_unit_test(tasks_stand_together_on_several_nodes),
         cmocka_unit_test(what_is_stopped_begins_anew),
+        cmocka_unit_test(elastic_jobs_shrink_and_grow),
         cmocka_unit_test(the_planner_decides),
         cmocka_unit_test(a_score_decides_where),
         cmocka_unit_test(numbers_by_hand),
