@@ -163,6 +163,23 @@ PY
     ends 0 "$berth" sim replay "$work/data" --drop name=first && prints '1 left out' && prints '^jobs that ran +2 +2'
 }
 
+# The journal's place and its times are given to both replays in the same forms.
+replays_take_the_same_forms() {
+    local verb
+    for verb in "replay" "sim replay"; do
+        # shellcheck disable=SC2086 # two words
+        {
+            ends 0 "$berth" $verb "$work/data" && ends 0 "$berth" $verb --data "$work/data" || return 1
+            ends 0 "$berth" $verb "$work/data" --from -1h --to now && ends 0 "$berth" $verb --data "$work/data" --from yesterday || return 1
+            ends 0 "$berth" $verb "$work/data" --from 2020-01-01 --to 2040-01-01T00:00:00Z || return 1
+            ends 2 "$berth" $verb "$work/data" --from sometime && says "'sometime' is no time" || return 1
+            ends 2 "$berth" $verb && says 'which journal' || return 1
+            ends 2 "$berth" $verb --data "$work/data" "$work/data" && says 'not both' || return 1
+        }
+    done
+    ends 1 "$berth" sim replay "$work/data" --to 2020-01-01 && says 'no job that ran'
+}
+
 GENERATED="2982260648 31030"
 check "traces are generated, the same for the same seed" generates
 check "generated traces are the same everywhere" the_same_everywhere
@@ -172,5 +189,6 @@ check "what cannot be is refused" refuses
 check "training jobs" trains
 check "examples can be played" examples_play
 check "what if" what_if
+check "both replays take the same forms" replays_take_the_same_forms
 check "what if: refusals" what_if_refuses
 kit_end

@@ -99,6 +99,14 @@ policies_are_tried() {
     ends 0 "$berth" queue && prints '^1 +3' || return 1
     printf 'kind: policy\nid: mine\nformula: "-runtime"\n' >"$work/policy.yaml"
     ends 0 "$berth" policy test -f "$work/policy.yaml" && prints '^1 +3 +\+2 +5 +short' || return 1
+# Times in the past are said in one way everywhere.
+past_times() {
+    until_ok sh -c "'$berth' who n1 --at -1s | grep -q 'ann .*job 1'" || return 1
+    ends 0 "$berth" who n1 --at -10m && prints 'Nobody held n1' || return 1
+    ends 0 "$berth" who n1 --at now-1hour && ends 0 "$berth" who n1 --at yesterday && ends 0 "$berth" usage --from -10m || return 1
+    ends 2 "$berth" who n1 --at sometime && says 'is no time; say -10m'
+}
+
     ends 4 "$berth" policy test wishful || return 1
     ends 2 "$berth" policy test || return 1
     ends 0 "$berth" policy list && prints 'fair-share +built in' && prints 'fifo +built in +yes' || return 1
@@ -140,3 +148,4 @@ check "berth queues" queues_are_a_tree
 check "drafts are foreseen" drafts_are_foreseen
 check "berth top prints one picture" top_prints_one_picture
 kit_end
+check "times in the past" past_times

@@ -136,10 +136,10 @@ const struct command replay_command = {
         "Reads a journal, from the folder of its daemon or from segments and exports of it, rebuilds the state from its "
         "records alone, calls the same core, and compares the hashes of state and plan. A difference is shown with what "
         "was done then and what would be now, and the first input that differs. Cycles are numbered from the start of "
-        "each daemon; a moment is a day or a time such as 2026-11-16T09:30:00Z. Ends with exit code 1 if anything "
+        "each daemon; a moment is " JOURNAL_WHEN ". Ends with exit code 1 if anything "
         "differs.",
-    .examples = "  berth replay --data /var/lib/berth\n"
-                "  berth replay --data /var/lib/berth --from 2026-11-16 --to 2026-11-17\n"
+    .examples = "  berth replay /var/lib/berth\n"
+                "  berth replay /var/lib/berth --from 2026-11-16 --to 2026-11-17\n"
                 "  berth replay /backup/journal/000017.seg",
     .options = options,
     .options_len = sizeof options / sizeof *options,

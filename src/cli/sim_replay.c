@@ -2,20 +2,23 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/mem.h"
+#include "cli/journal_source.h"
 #include "cli/sim_sides.h"
 #include "sim/history.h"
 
 struct replay_values {
     struct option_list policies, drops;
-    const char *nodes;
+    const char *data, *from, *to, *nodes;
     struct option_count seed;
     unsigned output;
 };
 
 static const struct option options[] = {
+    OPTION_TEXT_ROW("data", 0, replay_values, data, "DIR", JOURNAL_DATA_HELP),
+    OPTION_TEXT_ROW("from", 0, replay_values, from, "WHEN", "Only jobs that were submitted from this moment on."),
+    OPTION_TEXT_ROW("to", 0, replay_values, to, "WHEN", "Only jobs that were submitted up to this moment."),
     OPTION_LIST_ROW("policy", 0, replay_values, policies, "POLICY",
                     "As of `berth sim run`; once for each that is to be compared. berth if not given."),
     OPTION_TEXT_ROW("nodes", 0, replay_values, nodes, "NODES",
@@ -33,6 +36,7 @@ static const struct option options[] = {
 struct replay {
     struct cli *cli;
     const struct replay_values *v;
+    int64_t from_ns, to_ns; /* 0: no bound */
     struct sim_history history;
     struct sim_fleet other; /* where --nodes says so */
     const struct sim_fleet *fleet;
@@ -45,37 +49,27 @@ static void tell_progress(void *ctx, uint64_t done, uint64_t total)
     progress_tell(ctx, (size_t)done, (size_t)total);
 }
 
-/* The folder of a daemon, or segments, or an export. */
-static int open_journal(const char *path, struct journal **ret, struct berth_err *err)
-{
-    struct stat st;
-    struct journal_sources data = {.data = path}, file = {.files = &path, .files_len = 1};
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode) && journal_open(&data, ret, err) == 0)
-        return 0;
-    return journal_open(&file, ret, err);
-}
-
-static int history_read(struct replay *r, const char *path, struct berth_err *err)
+static int history_read(struct replay *r, struct journal *journal, struct berth_err *err)
 {
     struct sim_drop *drops = mem_zarray(r->v->drops.len + 1, sizeof *drops);
     char(*texts)[256] = mem_zarray(r->v->drops.len + 1, sizeof *texts);
-    struct sim_history_options o = {
-        .drops = drops, .drops_len = r->v->drops.len, .progress = tell_progress, .ctx = &r->progress};
-    struct journal *journal = NULL;
+    struct sim_history_options o = {.drops = drops,
+                                    .drops_len = r->v->drops.len,
+                                    .from_ns = r->from_ns,
+                                    .to_ns = r->to_ns,
+                                    .progress = tell_progress,
+                                    .ctx = &r->progress};
     int rc = 0;
     for (size_t i = 0; i < o.drops_len && rc == 0; i++) {
         rc = sim_drop_parse(r->v->drops.at[i], &drops[i], texts[i], err);
         if (rc)
             (void)err_prefix(err, "--drop");
     }
-    if (rc == 0)
-        rc = open_journal(path, &journal, err);
     if (rc == 0) {
         progress_start(&r->progress, r->cli, "Reading");
         rc = sim_history_read(journal, &o, &r->history, err);
         progress_end(&r->progress);
     }
-    journal_close(journal);
     mem_free(drops);
     mem_free(texts);
     return rc;
@@ -147,8 +141,16 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 {
     struct replay r = {.cli = cli, .v = values};
     struct berth_err err = {0};
+    CLEANUP(journal) struct journal *journal = NULL;
+    int code = journal_moment_read(cli, "from", r.v->from, &r.from_ns);
+    if (code == EXIT_OK)
+        code = journal_moment_read(cli, "to", r.v->to, &r.to_ns);
+    if (code == EXIT_OK)
+        code = journal_source_open(cli, r.v->data, operands, &journal);
+    if (code != EXIT_OK)
+        return code;
     sim_fleet_init(&r.other);
-    int rc = history_read(&r, operands->at[0], &err);
+    int rc = history_read(&r, journal, &err);
     bool read = rc == 0;
     if (rc == 0)
         rc = cluster_make(&r, &err);
@@ -160,7 +162,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         rc = sides_run(cli, r.sides.at, r.sides.len, &playing, &err);
     }
     if (rc == 0)
-        tell(&r, operands->at[0]);
+        tell(&r, r.v->data ? r.v->data : operands->at[0]);
     for (size_t i = 0; i < r.sides.len; i++)
         sim_side_done(&r.sides.at[i]);
     vec_done(&r.sides);
@@ -172,17 +174,17 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 
 const struct command sim_replay_command = {
     .name = "sim replay",
-    .operands = "JOURNAL",
-    .operands_min = 1,
-    .operands_max = 1,
+    .operands = JOURNAL_OPERANDS,
+    .operands_max = OPERANDS_ANY,
     .summary = "What if: a daemon's recorded history under another policy or on another cluster, beside what was.",
-    .text =
-        "JOURNAL is the folder of a daemon (which may be running), a folder of segments, a segment, or an export in JSON lines. "
-        "Jobs come when they came, say what they said, and run for as long as they really did; what still runs at the end of the "
-        "journal counts as ended there. Apps and virtual machines are left out. To make the recorded decisions again and compare "
-        "them bit for bit, see 'berth replay'.",
+    .text = "The journal is the folder of a daemon (which may be running), a folder of segments, segments, or an "
+            "export in JSON lines. Jobs come when they came, say what they said, and run for as long as they really "
+            "did; what still runs at the end of the journal counts as ended there. Apps and virtual machines are left "
+            "out. To make the recorded decisions again and compare them bit for bit, see 'berth replay'. WHEN is "
+            "" JOURNAL_WHEN ".",
     .examples = "  berth sim replay /var/lib/berth --policy berth\n"
                 "  berth sim replay /var/lib/berth --policy fcfs/easy --nodes +4xgpu8\n"
+                "  berth sim replay --data /var/lib/berth --from yesterday\n"
                 "  berth sim replay /var/lib/berth --drop user=ann -o html > what-if.html",
     .options = options,
     .options_len = sizeof options / sizeof *options,

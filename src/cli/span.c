@@ -94,8 +94,8 @@ int span_read(const char *text, int64_t bare_s, char ret[static SPAN_TEXT_MAX], 
 
 /* ---- moments -------------------------------------------------------------------------------------------------------- */
 
-/* "now+2hours", "+90", "now": Slurm's words for units, and ours. */
-static bool relative_parse(const char *text, int64_t *ret_s)
+/* "now+2hours", "+90", "now": Slurm's words for units, and ours. `sign`: '+', or '-' for what is past. */
+static bool relative_parse(const char *text, char sign, int64_t *ret_s)
 {
     static const struct {
         const char *word;
@@ -119,7 +119,7 @@ static bool relative_parse(const char *text, int64_t *ret_s)
     *ret_s = 0;
     if (at != text && !*at)
         return true;
-    if (*at++ != '+')
+    if (*at++ != sign)
         return false;
     const char *rest = at;
     if (number_next(&rest, &n))
@@ -181,7 +181,7 @@ int moment_read_text(const char *text, int64_t now_ns, char ret[static SPAN_TEXT
     bool next = false;
 
     (void)localtime_r(&now, &tm);
-    if (relative_parse(text, &seconds)) {
+    if (relative_parse(text, '+', &seconds)) {
         ns = now_ns / SECOND_NS * SECOND_NS + seconds * SECOND_NS;
     } else if (strchr(text, 'T') && timestamp_parse_text(text, &ns, NULL) == 0) {
     } else if (date_parse(text, &tm) || day_parse(text, &tm, &next)) {
@@ -198,6 +198,31 @@ int moment_read_text(const char *text, int64_t now_ns, char ret[static SPAN_TEXT
                        "'%s' is no time; say +2h, 18:30, tomorrow, 2026-03-01T12:00 or 2026-03-01T12:00:00Z", text);
     }
     (void)snprintf(ret, SPAN_TEXT_MAX, "%s", timestamp_text(ns, (char[TIMESTAMP_MAX]){0}));
+    return 0;
+}
+
+int moment_past_read(const char *text, int64_t now_ns, char ret[static SPAN_TEXT_MAX], struct berth_err *err)
+{
+    const int64_t day_ns = 86400 * SECOND_NS;
+    int64_t seconds = 0, ns = 0;
+    struct tm tm = {0};
+    bool next = false;
+
+    if (relative_parse(text, '-', &seconds) || duration_parse_text(text, &ns, NULL) == 0) {
+        ns = (now_ns / SECOND_NS - (ns ? ns / SECOND_NS : seconds)) * SECOND_NS;
+        if (ns < 0)
+            return err_set(err, EINVAL, "'%s' is too long ago", text);
+        (void)snprintf(ret, SPAN_TEXT_MAX, "%s", timestamp_text(ns, (char[TIMESTAMP_MAX]){0}));
+        return 0;
+    }
+    if (strcmp(text, "yesterday") == 0)
+        return moment_read_text("today", now_ns - day_ns, ret, err);
+    bool clock = !date_parse(text, &tm) && day_parse(text, &tm, &next) && next;
+    if (moment_read_text(text, clock ? now_ns - day_ns : now_ns, ret, NULL) != 0)
+        return err_set(err, EINVAL,
+                       "'%s' is no time; say -10m, 18:30 (the last one), yesterday, 2026-03-01, 2026-03-01T12:00 or "
+                       "2026-03-01T12:00:00Z",
+                       text);
     return 0;
 }
 

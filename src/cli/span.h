@@ -19,5 +19,9 @@ int span_read(const char *text, int64_t bare_s, char ret[static SPAN_TEXT_MAX], 
  * next one), "now", "today", "tomorrow", "midnight", "noon"; "+2h", "now+2hours". Into RFC 3339. */
 int moment_read_text(const char *text, int64_t now_ns, char ret[static SPAN_TEXT_MAX], struct berth_err *err);
 
+/* The same of a time that has passed: "-10m", "now-2hours" and a length alone ("7d") are so long ago, a time of day is
+ * the latest one, and "yesterday" is a day, too. */
+int moment_past_read(const char *text, int64_t now_ns, char ret[static SPAN_TEXT_MAX], struct berth_err *err);
+
 /* "0-99", "0-99:2%10", "7", "1,3,5%2": indices with one distance between them, as "FROM-TO:STEP%PARALLEL". */
 int range_read(const char *text, char ret[static RANGE_TEXT_MAX], struct berth_err *err);

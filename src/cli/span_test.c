@@ -95,6 +95,50 @@ static void moments(void **state)
     }
 }
 
+static void past_moments(void **state)
+{
+    static const struct {
+        const char *text, *want; /* NULL: refused */
+    } rows[] = {
+        {"-10m",                 "2026-03-10T18:36:40Z"},
+        {"-90",                  "2026-03-10T18:45:10Z"},
+        {"-1h30m",               "2026-03-10T17:16:40Z"},
+        {"now-2hours",           "2026-03-10T16:46:40Z"},
+        {"now",                  "2026-03-10T18:46:40Z"},
+        {"10m",                  "2026-03-10T18:36:40Z"},
+        {"7d",                   "2026-03-03T18:46:40Z"},
+        {"18:30",                "2026-03-10T18:30:00Z"},
+        {"18:46:40",             "2026-03-10T18:46:40Z"},
+        {"19:00",                "2026-03-09T19:00:00Z"},
+        {"noon",                 "2026-03-10T12:00:00Z"},
+        {"midnight",             "2026-03-10T00:00:00Z"},
+        {"today",                "2026-03-10T00:00:00Z"},
+        {"yesterday",            "2026-03-09T00:00:00Z"},
+        {"2026-03-01",           "2026-03-01T00:00:00Z"},
+        {"2026-03-01T12:00",     "2026-03-01T12:00:00Z"},
+        {"2026-03-01T12:00:00Z", "2026-03-01T12:00:00Z"},
+        {"-",                    NULL                  },
+        {"-10x",                 NULL                  },
+        {"-100000d",             NULL                  },
+        {"",                     NULL                  },
+        {"last week",            NULL                  },
+    };
+    const int64_t now_ns = INT64_C(1773168400) * 1000000000;
+
+    (void)state;
+    assert_int_equal(setenv("TZ", "UTC", 1), 0);
+    tzset();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[SPAN_TEXT_MAX] = "?";
+        struct berth_err err;
+        int rc = moment_past_read(rows[i].text, now_ns, text, &err);
+        if (rc != (rows[i].want ? 0 : -EINVAL))
+            fail_msg("'%s': %d %s", rows[i].text, rc, text);
+        if (rows[i].want)
+            assert_string_equal(text, rows[i].want);
+    }
+}
+
 static void ranges(void **state)
 {
     static const struct {
@@ -138,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lengths),
         cmocka_unit_test(moments),
+        cmocka_unit_test(past_moments),
         cmocka_unit_test(ranges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

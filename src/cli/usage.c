@@ -98,14 +98,11 @@ static int month_query(const struct cli *cli, const char *month, struct str *pat
 /* A moment, or how long ago. */
 static int when_query(const struct cli *cli, const char *name, const char *text, struct str *path)
 {
-    char moment[SPAN_TEXT_MAX], ago[TIMESTAMP_MAX];
-    int64_t now_ns = wall_clock_ns(), span_ns;
+    char moment[SPAN_TEXT_MAX];
     struct berth_err err;
     if (!text)
         return EXIT_OK;
-    if (duration_parse_text(text, &span_ns, &err) == 0)
-        query_add(path, name, timestamp_text(now_ns - span_ns, ago));
-    else if (moment_read_text(text, now_ns, moment, &err) == 0)
+    if (moment_past_read(text, wall_clock_ns(), moment, &err) == 0)
         query_add(path, name, moment);
     else
         return cli_fail(cli, EXIT_USAGE, "--%s is a moment, a day such as 2026-03-01 or how long ago, such as 7d: %s",

@@ -18,7 +18,7 @@ struct who_values {
 
 static const struct option options[] = {
     OPTION_TEXT_ROW("at", 0, who_values, at, "WHEN",
-                    "At this time instead of now: 2026-03-01T12:00:00Z, 18:30 (the last one)."),
+                    "At this time instead of now: -10m, 18:30 (the last one), 2026-03-01T12:00:00Z."),
     OPTION_CHOICE_ROW("output", 'o', who_values, form, view_choices, "For people, or everything as JSON or YAML."),
 };
 
@@ -66,15 +66,6 @@ static void holders_print(const struct cli *cli, const json_t *items, int64_t no
     table_done(&table);
 }
 
-/* A time of day is the latest one: today's, or yesterday's. */
-static int past_read(const char *text, int64_t now_ns, char ret[static SPAN_TEXT_MAX], struct berth_err *err)
-{
-    const int64_t day_ns = INT64_C(86400) * 1000000000;
-    bool clock = strlen(text) <= strlen("18:30:00") && strchr(text, ':') && !strpbrk(text, "+-");
-
-    return moment_read_text(text, clock ? now_ns - day_ns : now_ns, ret, err);
-}
-
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
     const struct who_values *v = values;
@@ -85,7 +76,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     struct berth_err err;
     char at[SPAN_TEXT_MAX];
 
-    if (v->at && past_read(v->at, wall_clock_ns(), at, &err) < 0)
+    if (v->at && moment_past_read(v->at, wall_clock_ns(), at, &err) < 0)
         return cli_fail(cli, EXIT_USAGE, "--at: %s", err.text);
     str_add(&path, "/v1/holders");
     query_add(&path, strchr(what, '/') ? "device" : "node", what);
@@ -114,6 +105,7 @@ const struct command who_command = {
     .text = "Of what is not yours you see as much as the administrator's setting holder_shown allows: nobody, the "
             "group, or the user.",
     .examples = "  berth who n1\n"
+                "  berth who n1/gpu3 --at -10m\n"
                 "  berth who n1/gpu3 --at 2026-03-01T12:00:00Z",
     .options = options,
     .options_len = sizeof options / sizeof options[0],

@@ -277,7 +277,8 @@ static void job_take(struct taking *t, const struct docset_document *from, struc
     if (!doc || work_doc_read(doc, scratch, &d, NULL) < 0)
         return;
     if (is_dropped(t->r->o, "user", d.owner) || is_dropped(t->r->o, "group", d.group) ||
-        is_dropped(t->r->o, "queue", d.job.queue) || is_dropped(t->r->o, "name", d.name)) {
+        is_dropped(t->r->o, "queue", d.job.queue) || is_dropped(t->r->o, "name", d.name) ||
+        d.meta.created_ns < t->r->o->from_ns || (t->r->o->to_ns && d.meta.created_ns > t->r->o->to_ns)) {
         t->h->dropped++;
         return;
     }

@@ -41,6 +41,7 @@ int sim_drop_parse(const char *text, struct sim_drop *ret, char buf[static 256],
 struct sim_history_options {
     const struct sim_drop *drops;
     size_t drops_len;
+    int64_t from_ns, to_ns; /* only jobs submitted from then on, and up to then; 0: no bound */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *ctx;
 };
