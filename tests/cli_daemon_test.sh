@@ -377,6 +377,10 @@ quotas_and_queues() {
     ends 0 "$berth" quota set group/lab limits.gpu=8 guarantees.gpu=4 && prints '^group/lab changed$' || return 1
     ends 1 "$berth" quota set user/zoe limits.gpu=9 && says 'zoe can have at most 8 gpu' || return 1
     ends 0 "$berth" quota set user/zoe limits.gpu=2.5 && ends 0 "$berth" quota show user/zoe group/lab || return 1
+    ends 0 "$berth" quota set user/zoe cpu=4 memory=16Gi vendor.example/card=2 limits.gpu=2.5 && ends 0 "$berth" quota show user/zoe group/lab || return 1
+    prints '^user/zoe +cpu +0 +0 +4 ' && prints '^user/zoe +memory +0 +0 +16Gi' && prints '^user/zoe +vendor.example/card +0 +0 +2 ' || return 1
+    ends 2 "$berth" quota set user/zoe cpu && says 'should be RESOURCE=AMOUNT' || return 1
+    ends 0 "$berth" quota set user/zoe cpu=null vendor.example/card=null memory=null && ends 0 "$berth" quota show user/zoe group/lab || return 1
     prints '^user/zoe +gpu +0 +0 +2.5 *' || prints '^user/zoe +gpu +0 +0 +2500m' || return 1
     prints '^group/lab +gpu +0 +0 +8 +4' && ends 2 "$berth" quota show app/x && says 'expected user/NAME' || return 1
     ends 0 "$berth" quota show || return 1

@@ -116,11 +116,12 @@ past_times() {
 }
 
 queues_are_a_tree() {
-    ends 0 "$berth" queues && prints 'No queue was made' || return 1
+    ends 0 "$berth" queues && prints '^default +0 +1 +3 +2' || return 1
     printf 'kind: queue\nid: lab\npriority: 5\n---\nkind: queue\nid: night\nparent: lab\nquota: {limits: {gpu: 4}}\n' \
         >"$work/queues.yaml"
     ends 0 "$berth" apply -f "$work/queues.yaml" && ends 0 "$berth" queues || return 1
-    prints '^lab +5' && prints '^  night +0 .*gpu 0 of 4'
+    prints '^lab +5' && prints '^  night +0 .*gpu 0 of 4' && prints '^default +0 +1 +3 +2' || return 1
+    ends 0 "$berth" get queue default -o json && prints '"jobs": 5'
 }
 
 drafts_are_foreseen() {

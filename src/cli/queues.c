@@ -93,6 +93,25 @@ static void tree_print(struct table *table, const json_t *queues, const char *pa
     }
 }
 
+/* The queue default is there without being made: it stands first. */
+static int default_add(struct api *api, json_t *queues)
+{
+    CLEANUP(json) json_t *implied = NULL;
+    char id[ID_TEXT_MAX];
+    json_t *queue;
+    size_t i;
+
+    json_array_foreach(queues, i, queue)
+    {
+        if (strcmp(object_id(queue, id), "default") == 0)
+            return EXIT_OK;
+    }
+    int rc = api_get(api, "/v1/queues/default", &implied);
+    if (rc == EXIT_OK)
+        (void)json_array_insert(queues, 0, implied);
+    return rc;
+}
+
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {
     static const struct table_column columns[] = {
@@ -113,12 +132,10 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     int rc = api_open(&api, cli);
     if (rc == EXIT_OK)
         rc = api_list(&api, "/v1/queues", 0, &queues, NULL);
+    if (rc == EXIT_OK)
+        rc = default_add(&api, queues);
     if (rc != EXIT_OK || view_print(cli, v->form, queues))
         return rc;
-    if (json_array_size(queues) == 0) {
-        fputs("No queue was made; all jobs are in the queue default. 'berth queue' shows what waits.\n", cli->out);
-        return EXIT_OK;
-    }
     table_init(&table, cli, columns, sizeof columns / sizeof columns[0]);
     tree_print(&table, queues, "", 0);
     table_print(&table);

@@ -146,6 +146,34 @@ const struct command quota_show_command = {
 
 /* ---- set ------------------------------------------------------------------------------------------------------------ */
 
+/* RESOURCE=AMOUNT is short for limits.RESOURCE=AMOUNT. */
+static int pair_add(const struct cli *cli, const char *word, json_t *quota)
+{
+    static const char *const parts[] = {"limits", "guarantees", "admitted", "totals"};
+    size_t len = strcspn(word, "=");
+    const char *dot = memchr(word, '.', len);
+    size_t part_len = dot ? (size_t)(dot - word) : len;
+
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (strlen(parts[i]) == part_len && strncmp(word, parts[i], part_len) == 0)
+            return pairs_parse(cli, &word, 1, quota);
+    if (!word[len] || len == 0)
+        return cli_fail(cli, EXIT_USAGE, "'%s' should be RESOURCE=AMOUNT or PART.RESOURCE=AMOUNT", word);
+    CLEANUP(str) struct str pair = {0};
+    CLEANUP(str) struct str resource = {0};
+    CLEANUP(json) json_t *value = json_object();
+    str_addf(&pair, "value%s", word + len);
+    str_add_bytes(&resource, word, len);
+    const char *text = str_text(&pair);
+    int rc = pairs_parse(cli, &text, 1, value);
+    json_t *limits = json_object_get(quota, "limits");
+    if (rc == EXIT_OK && !limits)
+        (void)json_object_set_new(quota, "limits", limits = json_object());
+    if (rc == EXIT_OK && json_object_set(limits, str_text(&resource), json_object_get(value, "value")) != 0)
+        return cli_fail(cli, EXIT_USAGE, "'%s' names no resource", word);
+    return rc;
+}
+
 static int set_run(struct cli *cli, const void *values, const struct operands *operands)
 {
     const struct change_values *v = values;
@@ -155,8 +183,8 @@ static int set_run(struct cli *cli, const void *values, const struct operands *o
     struct target target;
 
     int rc = target_parse(cli, operands->at[0], &target);
-    if (rc == EXIT_OK)
-        rc = pairs_parse(cli, operands->at + 1, operands->len - 1, quota);
+    for (size_t i = 1; i < operands->len && rc == EXIT_OK; i++)
+        rc = pair_add(cli, operands->at[i], quota);
     if (rc == EXIT_OK)
         rc = api_open(&api, cli);
     if (rc != EXIT_OK)
@@ -168,15 +196,15 @@ static int set_run(struct cli *cli, const void *values, const struct operands *o
 
 const struct command quota_set_command = {
     .name = "quota set",
-    .operands = "KIND/NAME PART.RESOURCE=AMOUNT...",
+    .operands = "KIND/NAME [PART.]RESOURCE=AMOUNT...",
     .operands_min = 2,
     .operands_max = OPERANDS_ANY,
     .summary = "Set what a user, a group or a queue may have.",
-    .text =
-        "PART is limits (held at once), guarantees (held by right; what is beyond is borrowed) or admitted (waiting and "
-        "running together). An amount of null takes that one away; what is not named stays. Totals are set with "
-        "'berth edit'. All users of a group together must stay within the group's.",
+    .text = "PART is limits (held at once; also if not given), guarantees (held by right; what is beyond is borrowed) "
+            "or admitted (waiting and running together). An amount of null takes that one away; what is not named "
+            "stays. Totals are set with 'berth edit'. All users of a group together must stay within the group's.",
     .examples = "  berth quota set group/vision limits.gpu=16 guarantees.gpu=8\n"
+                "  berth quota set user/ann cpu=4 memory=16Gi\n"
                 "  berth quota set user/ann limits.gpu=4 admitted.jobs=100\n"
                 "  berth quota set user/ann limits.gpu=null",
     .options = change_options,

@@ -43,6 +43,8 @@ struct crud {
     int (*leaving)(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next);
     /* Adds to what is shown ("status"), or takes away. NULL: nothing. */
     void (*show)(const struct call *c, const struct object *o, json_t *doc);
+    /* An object that is there without being made: its document, a new reference. NULL: there is none of this id. */
+    json_t *(*implied)(const struct call *c, const char *id);
     /* Does it pass the query's filters? NULL: all do. */
     bool (*pass)(const struct call *c, const struct object *o);
 

@@ -46,9 +46,12 @@ json_t *crud_shown(const struct call *c, const struct crud *k, const struct obje
 int crud_get(struct call *c, const struct crud *k)
 {
     const struct object *o = call_object(c, k->kind, c->args[0], c->route->need);
-    if (!o)
+    if (!o && k->implied && c->err.code == ENOENT)
+        c->answer.body = k->implied(c, c->args[0]);
+    if (!o && !c->answer.body)
         return -c->err.code;
-    c->answer.body = crud_shown(c, k, o);
+    if (o)
+        c->answer.body = crud_shown(c, k, o);
     c->answer.revision = state_revision(c->state);
     return 0;
 }

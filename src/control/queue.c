@@ -122,6 +122,28 @@ static void show(const struct call *c, const struct object *o, json_t *doc)
     (void)json_object_set_new(doc, "status", status);
 }
 
+/* The queue of jobs that name none is there without being made. It has no quota, so its jobs are counted. */
+static json_t *implied(const struct call *c, const char *id)
+{
+    json_int_t jobs = 0, running = 0;
+    size_t len;
+    if (strcmp(id, QUEUE_DEFAULT) != 0)
+        return NULL;
+    const struct object *const *list = state_list(c->state, KIND_JOB, &len);
+    for (size_t i = 0; i < len; i++) {
+        const struct work_view *v = list[i]->work;
+        bool placed = false;
+        if (strcmp(v->queue, id) != 0 || v->cancelled || v->failed || v->ended)
+            continue;
+        for (size_t k = 0; k < v->instances_len && !placed; k++)
+            placed = v->instances[k]->instance->state != BERTH_ENDED;
+        jobs += placed || !v->finished_ns;
+        running += placed;
+    }
+    return json_pack("{s:s, s:b, s:{s:I, s:I, s:{}}}", "id", id, "implied", 1, "status", "jobs", jobs, "running",
+                     running, "use");
+}
+
 const struct crud queue_crud = {
     .kind = KIND_QUEUE,
     .make = PERMIT_SYSTEM,
@@ -129,4 +151,5 @@ const struct crud queue_crud = {
     .check = check,
     .leaving = leaving,
     .show = show,
+    .implied = implied,
 };
