@@ -44,7 +44,8 @@ struct inquest {
 static const char *amount_text(struct arena *a, const char *resource, int64_t amount, bool up)
 {
     static const char *const units[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi"};
-    static const char *const sizes[] = {"memory", "hugepages-", "storage", "ephemeral-storage"};
+    static const char *const sizes[] = {"memory", "hugepages-", "storage", "ephemeral-storage",
+                                        "disk",   "swap",       "traffic"};
     size_t unit = 0;
     int64_t of = 1;
     bool size = false;

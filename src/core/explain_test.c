@@ -205,6 +205,7 @@ static void sizes_are_readable(void **state)
         {"cpu",           2500,                    2000,              "2500m needed, at most 2 free"    },
         {"fpga",          200000,                  100000,            "200000 needed, at most 100000"   },
         {"hugepages-2Mi", (int64_t)64 << 20,       (int64_t)32 << 20, "64Mi needed, at most 32Mi free"  },
+        {"traffic",       (int64_t)40 << 30,       (int64_t)20 << 30, "40Gi needed, at most 20Gi free"  },
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
