@@ -30,6 +30,7 @@ static const char *reason(const char *what)
         {"stop",          "is stopping"                                  },
         {"fence",         "is on a lost machine, until its fence is over"},
         {"min_available", "stops when its replacement is ready"          },
+        {"plan",          "waits for the next plan"                      },
         {"place",         "has no place elsewhere ('berth why' says why)"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

@@ -27,8 +27,7 @@ static bool fact_of(const struct state *s, const char *instance, struct arena *a
     return true;
 }
 
-/* The instance that is to take over; NULL: none yet. */
-static const struct object *heir_of(const struct state *s, const struct object *old)
+const struct object *migration_heir(const struct state *s, const struct object *old)
 {
     const struct object *work = state_find_work(s, old->instance->workload);
     for (size_t i = 0; work && i < work->work->instances_len; i++) {
@@ -65,7 +64,7 @@ static struct phase phase_of(const struct berth_fact *fact, const struct object 
 
 static json_t *shown(struct call *c, const struct object *old, const struct berth_fact *fact)
 {
-    const struct object *heir = heir_of(c->state, old);
+    const struct object *heir = migration_heir(c->state, old);
     struct phase phase = phase_of(fact, old, heir);
     const char *to = heir ? heir->instance->node : fact->key;
     enum berth_cause cause = berth_migration_cause(fact->value);

@@ -10,6 +10,9 @@
 
 extern const struct key_table migrate_keys;
 
+/* The instance that is to take over from `old`; NULL: none yet. */
+const struct object *migration_heir(const struct state *s, const struct object *old);
+
 int migration_list(struct call *c);
 int instance_migrate(struct call *c);
 int migration_undo(struct call *c);

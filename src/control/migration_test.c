@@ -224,12 +224,56 @@ static void settings_become_a_policy(void **state)
     kit_done(&k);
 }
 
+/* What the instances of a node that is drained wait for; NULL: nothing is left. */
+static void waits(struct kit *k, const char *node, const char *what)
+{
+    char url[64];
+    (void)snprintf(url, sizeof url, "/v1/nodes/%s", node);
+    CALL(k, 200, ADMIN, "GET", url, NULL);
+    const json_t *waiting = kit_at(k, "status/drain/waiting");
+    if (!what)
+        assert_int_equal(json_array_size(waiting), 0);
+    for (size_t i = 0; what && i < json_array_size(waiting); i++)
+        assert_string_equal(json_string_value(json_object_get(json_array_get(waiting, i), "for")), what);
+    assert_true(!what || json_array_size(waiting) > 0);
+}
+
+/* Nothing is said to have no place that moves a moment later. */
+static void a_drain_says_what_is_waited_for(void **state)
+{
+    (void)state;
+    struct kit k;
+    cluster(&k);
+    reported(&k, "1", "running", 1);
+    reported(&k, "2", "running", 1);
+    kit_plan(&k);
+    CALL(&k, 200, ADMIN, "POST", "/v1/nodes/n0/drain", NULL);
+    waits(&k, "n0", "plan");
+    kit_plan(&k);
+    waits(&k, "n0", "min_available");
+    kit_done(&k);
+
+    kit_open(&k);
+    kit_people(&k);
+    CALL(&k, 201, ADMIN, "POST", "/v1/nodes", "{id: n0, allocatable: {cpu: 4, memory: 8Gi}}");
+    CALL(&k, 201, ALICE, "POST", "/v1/apps", "{name: web, replicas: 1, requests: {cpu: 1}, min_available: 1}");
+    kit_plan(&k);
+    reported(&k, "1", "running", 1);
+    kit_plan(&k);
+    CALL(&k, 200, ADMIN, "POST", "/v1/nodes/n0/drain", NULL);
+    waits(&k, "n0", "plan");
+    kit_plan(&k);
+    waits(&k, "n0", "place");
+    kit_done(&k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(from_the_wish_to_its_end), cmocka_unit_test(it_is_undone),
-        cmocka_unit_test(an_undo_is_never_lost),    cmocka_unit_test(what_cannot_move_is_refused),
-        cmocka_unit_test(a_drain_is_not_undone),    cmocka_unit_test(settings_become_a_policy),
+        cmocka_unit_test(from_the_wish_to_its_end),        cmocka_unit_test(it_is_undone),
+        cmocka_unit_test(an_undo_is_never_lost),           cmocka_unit_test(what_cannot_move_is_refused),
+        cmocka_unit_test(a_drain_is_not_undone),           cmocka_unit_test(settings_become_a_policy),
+        cmocka_unit_test(a_drain_says_what_is_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

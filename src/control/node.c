@@ -194,7 +194,7 @@ static void show(const struct call *c, const struct object *o, json_t *doc)
     if (optasks)
         (void)json_object_set_new(status, "optasks", optasks);
     if (o->node->state == BERTH_NODE_DRAINING || json_is_true(json_object_get(doc, "disabled")))
-        (void)json_object_set_new(status, "drain", node_drain_status(c->state, o));
+        (void)json_object_set_new(status, "drain", node_drain_status(c, o));
     node_lives_show(c->control->lives, o, status);
     (void)json_object_set_new(doc, "status", status);
 }

@@ -4,6 +4,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "control/control_parts.h"
+#include "control/migration.h"
 #include "control/node.h"
 #include "wire/api.h"
 #include "wire/document.h"
@@ -121,10 +123,20 @@ size_t node_instances(const struct node_view *node)
     return n;
 }
 
-static const char *waits_for(const struct state *s, const struct object *node, const struct object *instance)
+/* What an instance waits for that moves and has no replacement yet. Only a plan that was made since the drain, and
+ * whose decisions are all committed, can say that there is no place. */
+static const char *waits_for_place(const struct call *c, const struct object *node, const char *workload)
 {
+    const struct scheduler_seen seen = scheduler_seen(c->control->scheduler);
+    struct berth_pending pending;
+    bool known = seen.revision >= node->revision && seen.units == 0 && !scheduler_planning(c->control->scheduler);
+    return known && scheduler_pending(c->control->scheduler, workload, &pending) ? "place" : "plan";
+}
+
+static const char *waits_for(const struct call *c, const struct object *node, const struct object *instance)
+{
+    const struct state *s = c->state;
     const struct instance_view *v = instance->instance;
-    CLEANUP(str) struct str moving = {0};
     CLEANUP(json) json_t *work = instance_work_doc(s, instance);
     const char *on_drain = json_string_value(json_object_get(work, "on_drain"));
     const char *gang = json_string_value(json_object_get(work, "gang"));
@@ -140,11 +152,10 @@ static const char *waits_for(const struct state *s, const struct object *node, c
         return "stop";
     if (!moves || (on_drain && strcmp(on_drain, "wait") == 0))
         return "own end";
-    str_addf(&moving, "migration/%s", instance->id);
-    return state_find(s, KIND_FACT, moving.at) ? "min_available" : "place";
+    return migration_heir(s, instance) ? "min_available" : waits_for_place(c, node, v->workload);
 }
 
-json_t *node_drain_status(const struct state *s, const struct object *node)
+json_t *node_drain_status(const struct call *c, const struct object *node)
 {
     json_t *waiting = json_array();
     json_int_t left = 0;
@@ -155,7 +166,7 @@ json_t *node_drain_status(const struct state *s, const struct object *node)
         if (left++ < WAITING_SHOWN_MAX)
             (void)json_array_append_new(
                 waiting, json_pack("{s:I, s:s, s:s}", "instance", (json_int_t)instance->instance->number, "workload",
-                                   instance->instance->workload, "for", waits_for(s, node, instance)));
+                                   instance->instance->workload, "for", waits_for(c, node, instance)));
     }
     return json_pack("{s:I, s:o}", "left", left, "waiting", waiting);
 }

@@ -57,7 +57,7 @@ export default {
   "node.system": "System services here", "node.system.none": "None of the system's services runs here.",
   "optask.title": "OpTasks", "optask.none": "No OpTask is for this node.", "optask.tries": "Tries", "optask.went": "How it went", "optask.exit": "exit code {code}", "optask.show": "Output of {optask}", "optask.retry": "Run {optask} again", "optask.log": "The end of what {optask} wrote", "optask.log.none": "It wrote nothing.",
   "state.done": "done", "state.undoing": "being undone", "state.undone": "undone",
-  "drain.own-end": "runs to its own end", "drain.stop": "is being stopped", "drain.min_available": "waits until its replacement is ready", "drain.place": "has no other place", "drain.fence": "its machine is lost",
+  "drain.own-end": "runs to its own end", "drain.stop": "is being stopped", "drain.min_available": "waits until its replacement is ready", "drain.plan": "waits for the next plan", "drain.place": "has no other place", "drain.fence": "its machine is lost",
 
   "service.add": "Add a service", "service.none": "No services.", "service.replicas": "Replicas", "service.endpoint": "Endpoint", "service.endpoint.hint": "a name like http; it is told its port", "service.ready": "Ready", "service.start": "Start", "service.stop": "Stop", "service.restart": "Restart",
   "service.stop.text": "All pods of {id} are stopped; its description stays.", "service.scale": "Scale", "service.weight": "Weight", "service.json": "As JSON", "service.json.hint": "What you leave as it is stays as it is.", "service.object": "Settings are an object: {\"name\": value}.", "service.endpoints": "Endpoints", "service.endpoints.none": "No instance serves.",

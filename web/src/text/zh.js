@@ -57,7 +57,7 @@ export default {
   "node.system": "此处的系统服务", "node.system.none": "此处没有运行系统服务。",
   "optask.title": "运维任务", "optask.none": "此节点没有运维任务。", "optask.tries": "次数", "optask.went": "结果", "optask.exit": "退出码 {code}", "optask.show": "{optask} 的输出", "optask.retry": "重新运行 {optask}", "optask.log": "{optask} 输出的末尾", "optask.log.none": "没有输出。",
   "state.done": "完成", "state.undoing": "撤销中", "state.undone": "已撤销",
-  "drain.own-end": "运行到自行结束", "drain.stop": "正在停止", "drain.min_available": "等待替代者就绪", "drain.place": "没有其他位置", "drain.fence": "所在机器已失联",
+  "drain.own-end": "运行到自行结束", "drain.stop": "正在停止", "drain.min_available": "等待替代者就绪", "drain.plan": "等待下一次调度", "drain.place": "没有其他位置", "drain.fence": "所在机器已失联",
 
   "service.add": "添加服务", "service.none": "没有服务。", "service.replicas": "副本", "service.endpoint": "端点", "service.endpoint.hint": "如 http 的名称；端口会告知程序", "service.ready": "就绪", "service.start": "启动", "service.stop": "停止", "service.restart": "重启",
   "service.stop.text": "{id} 的所有实例将停止；其描述保留。", "service.scale": "调整副本", "service.weight": "权重", "service.json": "JSON 形式", "service.json.hint": "没有改动的部分保持不变。", "service.object": "设置是一个对象：{\"名称\": 值}。", "service.endpoints": "端点", "service.endpoints.none": "没有实例在服务。",
