@@ -238,6 +238,13 @@ BERTH_API const char *berth_ranking_at(size_t i, const char **ret_sentence);
 
 enum berth_entitlement { BERTH_SPARE, BERTH_BORROWED, BERTH_BY_RIGHT };
 
+/* A part of a key: value x weight. The order of workloads by the sum of their terms is the order by their keys. */
+struct berth_rank_term {
+    const char *name, *sentence;
+    double value, weight;
+};
+enum { BERTH_RANK_TERMS_MAX = 2 };
+
 /* Where a workload that waits stands. */
 struct berth_standing {
     uint32_t position; /* in the order, from 1; of all that wait */
@@ -249,6 +256,10 @@ struct berth_standing {
     /* Its factors, in the order of berth_factor_at, and the weight each has in the ranking (0: none, or a formula). */
     int32_t factors[32], weights[32];
     size_t factors_len;
+    /* What the key is made of where the ranking weighs no factors. None for fifo, where all keys are equal, and for a
+     * formula. */
+    struct berth_rank_term terms[BERTH_RANK_TERMS_MAX];
+    size_t terms_len;
     /* Its reservation; start_ns 0: none was made, or nobody can say when. */
     int64_t start_ns, end_ns;
     const char *node;         /* the first one */

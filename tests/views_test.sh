@@ -70,6 +70,21 @@ why_says_all() {
     ends 0 as ann "$berth" why job 3 -o json && prints '"blockers"'
 }
 
+# The default policy's order is explained by numbers that add up, not by one number.
+why_explains_the_order() {
+    ends 0 "$berth" system settings policy=null || return 1
+    ends 0 as ann "$berth" why 3 || return 1
+    prints 'FACTOR +VALUE +WEIGHT +PRODUCT' && prints '^ *waited +[0-9.]+ +1 +[0-9.]+ ' || return 1
+    prints '^ *patience +4535.716 +-0.6 +-2721.429 ' && prints 'sum of the products is -27[0-9]+\.[0-9]{3};' && hides 'Its key is' || return 1
+    ends 0 as ann "$berth" why job 3 -o json && prints '"terms"' && ends 0 "$berth" system settings policy=fifo
+}
+
+# What is promised of the nodes is told to everybody as it is, in amounts without names.
+totals_are_true() {
+    ends 0 as bob "$berth" status && prints '^  gpu +100% +4 of 4 promised$' && prints '^  cpu +[0-9]+% +4 of 16 promised$' || return 1
+    hides 'train|second' && ends 0 "$berth" status && prints '^  gpu +100% +4 of 4 promised$'
+}
+
 what_starts_sooner() {
     ends 0 as ann "$berth" submit --name wide --cpu 8 --time 1h -- sleep 100 || return 1
     until_ok sh -c "'$berth' queue | grep -q wide" || return 1
@@ -82,6 +97,14 @@ job_show_is_one_screen() {
     ends 0 as ann "$berth" job show 3 || return 1
     prints 'What was submitted' && prints 'number 1 of 3' || return 1
     ends 0 as ann "$berth" job show 1 && prints 'Where it runs' && prints 'n1'
+}
+
+# Times in the past are said in one way everywhere.
+past_times() {
+    until_ok sh -c "'$berth' who n1 --at -1s | grep -q 'ann .*job 1'" || return 1
+    ends 0 "$berth" who n1 --at -10m && prints 'Nobody held n1' || return 1
+    ends 0 "$berth" who n1 --at now-1hour && ends 0 "$berth" who n1 --at yesterday && ends 0 "$berth" usage --from -10m || return 1
+    ends 2 "$berth" who n1 --at sometime && says 'is no time; say -10m'
 }
 
 who_holds() {
@@ -99,14 +122,6 @@ policies_are_tried() {
     ends 0 "$berth" queue && prints '^1 +3' || return 1
     printf 'kind: policy\nid: mine\nformula: "-runtime"\n' >"$work/policy.yaml"
     ends 0 "$berth" policy test -f "$work/policy.yaml" && prints '^1 +3 +\+2 +5 +short' || return 1
-# Times in the past are said in one way everywhere.
-past_times() {
-    until_ok sh -c "'$berth' who n1 --at -1s | grep -q 'ann .*job 1'" || return 1
-    ends 0 "$berth" who n1 --at -10m && prints 'Nobody held n1' || return 1
-    ends 0 "$berth" who n1 --at now-1hour && ends 0 "$berth" who n1 --at yesterday && ends 0 "$berth" usage --from -10m || return 1
-    ends 2 "$berth" who n1 --at sometime && says 'is no time; say -10m'
-}
-
     ends 4 "$berth" policy test wishful || return 1
     ends 2 "$berth" policy test || return 1
     ends 0 "$berth" policy list && prints 'fair-share +built in' && prints 'fifo +built in +yes' || return 1
@@ -141,12 +156,14 @@ check "berth jobs shows place and start" jobs_show_place_and_start
 check "berth queue is in order" queue_is_in_order
 check "others are hidden" others_are_hidden
 check "berth why says all" why_says_all
+check "berth why explains the order" why_explains_the_order
+check "totals are true for everybody" totals_are_true
 check "berth why says what starts sooner" what_starts_sooner
 check "berth job show" job_show_is_one_screen
 check "berth who" who_holds
+check "times in the past" past_times
 check "berth policy test" policies_are_tried
 check "berth queues" queues_are_a_tree
 check "drafts are foreseen" drafts_are_foreseen
 check "berth top prints one picture" top_prints_one_picture
 kit_end
-check "times in the past" past_times

@@ -251,18 +251,19 @@ void factors_print(const struct cli *cli, const json_t *factors, bool all)
     json_t *item;
     size_t i, shown = 0;
 
-    json_array_foreach(factors, i, item) shown += all || number(item, "weight") != 0;
+    json_array_foreach(factors, i, item) shown += all || json_number_value(json_object_get(item, "weight")) != 0;
     if (shown == 0)
         return;
     table_init(&table, cli, columns, sizeof columns / sizeof columns[0]);
     json_array_foreach(factors, i, item)
     {
-        if (all ? json_number_value(json_object_get(item, "value")) == 0 : number(item, "weight") == 0)
+        if (all ? json_number_value(json_object_get(item, "value")) == 0
+                : json_number_value(json_object_get(item, "weight")) == 0)
             continue;
         table_row(&table);
         table_cell(&table, 0, COLOR_NONE, "  %s", member(item, "name"));
         table_cell(&table, 1, COLOR_NONE, "%.3f", json_number_value(json_object_get(item, "value")));
-        table_cell(&table, 2, COLOR_NONE, "%" JSON_INTEGER_FORMAT, number(item, "weight"));
+        table_cell(&table, 2, COLOR_NONE, "%g", json_number_value(json_object_get(item, "weight")));
         table_cell(&table, 3, COLOR_NONE, "%.3f", json_number_value(json_object_get(item, "product")));
         table_cell(&table, 4, COLOR_DIM, "%s", member(item, "text"));
     }

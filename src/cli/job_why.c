@@ -65,29 +65,47 @@ static void heading_print(const struct cli *cli, const json_t *why, int64_t now_
     fprintf(cli->out, "%s%s.\n", *when ? ", submitted " : "", when);
 }
 
-/* "Its queue is ranked by sjf: who is expected to run the shortest. Its key is -3600; the highest goes first." */
+/* "Its queue is ranked by sjf: who is expected to run the shortest." */
 static void ranking_print(const struct cli *cli, const json_t *standing)
 {
     const char *ranking = member(standing, "ranking"), *name, *text = "";
-    json_int_t key = json_integer_value(json_object_get(standing, "key"));
-    char keyed[80] = "";
 
     for (size_t i = 0; (name = berth_ranking_at(i, &text)) && strcmp(name, ranking) != 0;)
         i++;
-    if (key)
-        snprintf(keyed, sizeof keyed, " Its key is %.10g; the highest goes first.", (double)key / 1000);
-    sentence_print(cli, "Its queue is ranked by %s%s%s.%s", ranking, name ? ": " : "", name ? text : "", keyed);
+    sentence_print(cli, "Its queue is ranked by %s%s%s.", ranking, name ? ": " : "", name ? text : "");
+}
+
+/* What the place in the order is made of: the products add up to what is compared. */
+static void order_print(const struct cli *cli, const json_t *standing)
+{
+    const json_t *terms = json_object_get(standing, "terms"), *factors = json_object_get(standing, "factors");
+    bool formula = strcmp(member(standing, "ranking"), "formula") == 0;
+    const json_t *list = json_array_size(terms) > 0 ? terms : factors;
+    json_int_t key = json_integer_value(json_object_get(standing, "key"));
+    size_t i, weighed = 0;
+    double sum = 0;
+    json_t *item;
+
+    factors_print(cli, list, formula);
+    json_array_foreach(list, i, item)
+    {
+        weighed += json_number_value(json_object_get(item, "weight")) != 0;
+        sum += json_number_value(json_object_get(item, "product"));
+    }
+    if (formula)
+        sentence_print(cli, "The formula makes %.10g of them; the highest goes first.", (double)key / 1000);
+    else if (weighed > 0)
+        sentence_print(cli, "The sum of the products is %.3f; the highest goes first, of equal ones the earlier.", sum);
 }
 
 static void place_print(const struct cli *cli, const json_t *why, int64_t now_ns)
 {
     const json_t *standing = json_object_get(why, "standing");
-    const json_t *factors = json_object_get(standing, "factors");
 
     section_print(cli, "Its place");
     standing_print(cli, standing, now_ns);
     ranking_print(cli, standing);
-    factors_print(cli, factors, strcmp(member(standing, "ranking"), "formula") == 0);
+    order_print(cli, standing);
 }
 
 static void texts_print(const struct cli *cli, const json_t *list)

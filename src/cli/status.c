@@ -19,8 +19,8 @@ static const char *const work_kinds[] = {"apps", "jobs", "vms"};
 enum { WORK_KINDS = sizeof work_kinds / sizeof work_kinds[0] };
 
 struct overview {
-    bool part;     /* there may be work of others, not to be seen */
     json_t *nodes; /* NULL: not to be seen */
+    json_t *use;   /* GET /v1/use: of all work, whoever owns it; NULL: not to be seen */
     json_t *alarms;
     json_t *work[WORK_KINDS];
 };
@@ -28,22 +28,10 @@ struct overview {
 static void overview_cleanup(struct overview *o)
 {
     json_decref(o->nodes);
+    json_decref(o->use);
     json_decref(o->alarms);
     for (size_t i = 0; i < WORK_KINDS; i++)
         json_decref(o->work[i]);
-}
-
-static int sees_part(struct api *a, bool *ret)
-{
-    CLEANUP(api_answer) struct api_answer answer = {0};
-    struct api_trouble trouble;
-
-    int rc = api_try(a, &(struct api_request){.method = "GET", .path = "/v1/whoami"}, &answer, &trouble);
-    if (rc != EXIT_OK)
-        return api_tell(a, &trouble);
-    const char *read = json_string_value(value_at(answer.body, "permissions.read"));
-    *ret = !read || strcmp(read, "all") != 0;
-    return EXIT_OK;
 }
 
 /* A daemon of an earlier version has none. */
@@ -71,8 +59,8 @@ static int overview_get(struct api *a, struct overview *o)
         return api_tell(a, &trouble);
     if (rc == EXIT_OK && o->nodes)
         alarms_get(a, o);
-    if (rc == EXIT_OK)
-        rc = sees_part(a, &o->part);
+    if (rc == EXIT_OK && o->nodes)
+        rc = api_get(a, "/v1/use", &o->use);
     for (size_t i = 0; i < WORK_KINDS && rc == EXIT_OK; i++) {
         CLEANUP(str) struct str path = {0};
         str_addf(&path, "/v1/%s", work_kinds[i]);
@@ -135,32 +123,27 @@ struct usage {
     double used, total;
 };
 
+/* Of all work, also of what the caller may not see: an amount, no names. */
 static void usage_add(const struct overview *o, const char *resource, struct usage *ret)
 {
     bool gpu = strcmp(resource, "gpu") == 0;
-    char total[64], wanted[96];
+    char total[64];
+    const json_t *use = json_object_get(json_object_get(o->use, "total"), resource);
     json_t *item;
     size_t i;
 
-    *ret = (struct usage){0};
+    *ret = (struct usage){.used = json_number_value(json_object_get(use, "held"))};
+    ret->used *= strcmp(resource, "memory") == 0 ? 1 : 1000;
     snprintf(total, sizeof total, "allocatable.%s", resource);
-    snprintf(wanted, sizeof wanted, "requests.%s|resources.%s", resource, resource);
     json_array_foreach(o->nodes, i, item)
     {
         const char *state = json_string_value(json_object_get(item, "state"));
         if (!state || strcmp(state, "lost") != 0)
             ret->total += (double)(gpu ? gpus_of(item, "gpus") : amount_of(item, total, resource));
     }
-    for (size_t k = 0; k < WORK_KINDS; k++) {
-        json_array_foreach(o->work[k], i, item)
-        {
-            double each = (double)(gpu ? gpus_of(item, "gpu") : amount_of(item, wanted, resource));
-            ret->used += each * (double)json_integer_value(value_at(item, "status.placed"));
-        }
-    }
 }
 
-static void usage_print(const struct cli *cli, const char *resource, const struct usage *u, bool some)
+static void usage_print(const struct cli *cli, const char *resource, const struct usage *u)
 {
     struct shown used, total;
     const char *unit = strcmp(resource, "gpu") == 0 ? "cpu" : resource; /* both are counted in thousandths */
@@ -175,9 +158,9 @@ static void usage_print(const struct cli *cli, const char *resource, const struc
         quantity_print(unit, (int64_t)u->used, used.text);
         quantity_print(unit, (int64_t)u->total, total.text);
     }
-    fprintf(cli->out, "  %-8s %s%3.0f%%%s  %s of %s promised%s\n", resource,
+    fprintf(cli->out, "  %-8s %s%3.0f%%%s  %s of %s promised\n", resource,
             cli_paint(cli, part >= 90 ? COLOR_YELLOW : COLOR_GREEN), part, cli_paint(cli, COLOR_NONE), used.text,
-            total.text, some ? " to what you see" : "");
+            total.text);
 }
 
 /* ---- text ----------------------------------------------------------------------------------------------------------- */
@@ -299,7 +282,7 @@ static void print(const struct api *a, const struct overview *o)
         for (size_t i = 0; i < sizeof resources / sizeof resources[0]; i++) {
             struct usage usage;
             usage_add(o, resources[i], &usage);
-            usage_print(cli, resources[i], &usage, o->part);
+            usage_print(cli, resources[i], &usage);
         }
         fputc('\n', cli->out);
     }
@@ -361,7 +344,8 @@ const struct command status_command = {
     .name = "status",
     .operands = "",
     .summary = "Show the cluster on one screen: nodes, capacity, work, and what is pending and why.",
-    .text = "You see what your role lets you see: without the permission for the cluster, only your own work.",
+    .text = "Work is listed as far as your role lets you see it. What is promised of the nodes is of all work, whoever "
+            "owns it.",
     .options = view_options,
     .options_len = 1,
     .values_size = sizeof(struct view_values),

@@ -63,6 +63,18 @@ json_t *factors_json(const struct berth_standing *s)
     return list;
 }
 
+json_t *terms_json(const struct berth_standing *s)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < s->terms_len; i++) {
+        const struct berth_rank_term *t = &s->terms[i];
+        (void)json_array_append_new(list,
+                                    json_pack("{s:s, s:s, s:f, s:f, s:f}", "name", t->name, "text", t->sentence,
+                                              "value", t->value, "weight", t->weight, "product", t->value * t->weight));
+    }
+    return list;
+}
+
 json_t *reasons_json(const struct berth_pending *p)
 {
     json_t *list = json_array();

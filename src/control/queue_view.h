@@ -14,6 +14,8 @@ const char *entitlement_name(enum berth_entitlement e);
 void standing_show(const struct berth_standing *s, bool guess, json_t *to);
 /* [{"name", "text", "value", "weight", "product"}] of a standing. A new reference. */
 json_t *factors_json(const struct berth_standing *s);
+/* [{"name", "text", "value", "weight", "product"}] of what the key is made of. */
+json_t *terms_json(const struct berth_standing *s);
 /* [{"reason", "what", "nodes", "only", "text"}]. A new reference. */
 json_t *reasons_json(const struct berth_pending *p);
 /* What one pod asks for, and how many there are. A new reference. */

@@ -135,6 +135,7 @@ static void add_standing(const struct call *c, const struct forecast_plan *p, si
     standing_show(&s, guess, standing);
     (void)json_object_set_new(standing, "of", json_integer((json_int_t)berth_plan_pendings(p->plan)));
     (void)json_object_set_new(standing, "factors", factors_json(&s));
+    (void)json_object_set_new(standing, "terms", terms_json(&s));
     (void)json_object_set_new(body, "standing", standing);
     (void)json_object_set_new(body, "pending", json_integer((json_int_t)pending.ordinals_len));
     (void)json_object_set_new(body, "reasons", reasons_json(&pending));

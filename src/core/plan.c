@@ -353,6 +353,7 @@ struct berth_standing berth_plan_standing(struct berth_plan *p, size_t i)
     };
     s.factors_len = rank_factors(p, w->workload, s.factors);
     rank_weights(p, w->queue, s.weights);
+    s.terms_len = rank_terms(p, w->workload, s.terms);
     future_tell(p, w, &s);
     return s;
 }

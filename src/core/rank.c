@@ -223,6 +223,13 @@ uint32_t rank_factors(struct berth_plan *p, uint32_t workload, int32_t ret[stati
     return factors_len;
 }
 
+uint32_t rank_terms(struct berth_plan *p, uint32_t workload, struct berth_rank_term ret[static BERTH_RANK_TERMS_MAX])
+{
+    struct ranks *r = ranks_of(p);
+    struct row row = row_in_queue(p, workload);
+    return ranking_terms(r, rank_of_queue(p, row.queue), &row, ret);
+}
+
 void rank_shares(struct berth_plan *p, void (*tell)(void *ctx, const struct berth_share *share), void *ctx)
 {
     fair_tell(ranks_of(p), tell, ctx);

@@ -27,6 +27,8 @@ void rank_weights(const struct berth_plan *p, uint32_t queue, int32_t ret[static
 uint32_t rank_queue(const struct berth_plan *p, const struct claim *t);
 /* The factors of one workload, millionths, in the order of berth_factor_at; returns how many. */
 uint32_t rank_factors(struct berth_plan *p, uint32_t workload, int32_t ret[static 32]);
+/* What the key of one workload in its queue is made of; returns how many terms. */
+uint32_t rank_terms(struct berth_plan *p, uint32_t workload, struct berth_rank_term ret[static BERTH_RANK_TERMS_MAX]);
 /* Every account with its place in the fair tree. */
 void rank_shares(struct berth_plan *p, void (*tell)(void *ctx, const struct berth_share *share), void *ctx);
 /* When time alone may next change the order; noted with plan_recheck. */

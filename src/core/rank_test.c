@@ -187,6 +187,21 @@ static void patience_has_an_end(void **state)
     scene_cleanup(&s);
 }
 
+/* The terms that a key is explained by are the key; those of "berth" count from the moment of the plan. */
+static void terms_add_up(struct scene *s, const char *ranking, double key)
+{
+    struct berth_rank_term terms[BERTH_RANK_TERMS_MAX];
+    uint32_t len = rank_terms(s->p, cluster_workload_find(s->c, "one"), terms);
+    double sum = strcmp(ranking, "berth") == 0 ? -(double)s->now_ns / S : 0;
+    assert_int_equal(len > 0, strcmp(ranking, "fifo") != 0);
+    for (uint32_t i = 0; i < len; i++) {
+        assert_true(terms[i].name[0] && terms[i].sentence[0]);
+        sum += terms[i].value * terms[i].weight;
+    }
+    if (sum - key > 0.002 || key - sum > 0.002)
+        fail_msg("%s: the terms add up to %f, not %f", ranking, sum, key);
+}
+
 /* The formulas as they are written, of one job: 100 s, 4 cores, created at 1000 s. */
 static void keys_are_those_of_the_formulas(void **state)
 {
@@ -223,6 +238,7 @@ static void keys_are_those_of_the_formulas(void **state)
         int64_t told = ranking_key_told(&o.ranking, key_of(&s, "one"));
         if (told != rows[i].want)
             fail_msg("%s: %lld, not %lld", rows[i].ranking, (long long)told, (long long)rows[i].want);
+        terms_add_up(&s, rows[i].ranking, (double)rows[i].want / 1000);
     }
     scene_cleanup(&s);
 }

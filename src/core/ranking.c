@@ -105,6 +105,31 @@ static double las(struct ranks *r, const struct row *row)
     return -(double)row->t->attained_ns / SECOND_NS * row_extent(r, row).size;
 }
 
+/* ---- terms of one row ---- */
+
+/* Keys that are one number; where the key is its negative, the weight is -1. */
+struct single {
+    const char *name, *sentence;
+    double weight;
+};
+
+static uint32_t one_term(const struct single *of, double key, struct berth_rank_term ret[static BERTH_RANK_TERMS_MAX])
+{
+    ret[0] = (struct berth_rank_term){of->name, of->sentence, key * of->weight, of->weight};
+    return 1;
+}
+
+/* Of f1 to f4: what grows with time and size, and the creation. */
+static uint32_t two_terms(const char *name, double weight, const struct row *row, double key,
+                          struct berth_rank_term ret[static BERTH_RANK_TERMS_MAX])
+{
+    double log_created = math_log10(created(row));
+    ret[0] =
+        (struct berth_rank_term){name, "by expected seconds and processors or GPUs", -key - weight * log_created, -1};
+    ret[1] = (struct berth_rank_term){"log10(created)", "of the second of its submission", log_created, -weight};
+    return 2;
+}
+
 enum {
     TIMED = 1, /* time alone changes the order */
     FINE = 2,  /* keys that hardly differ are told apart: they are kept in billionths, and told in thousandths */
@@ -255,6 +280,44 @@ int ranking_keys(struct ranks *r, const struct berth_ranking *by, const struct r
             look_ahead(rows, i, i + ROW_BLOCK < len ? i + ROW_BLOCK : len);
         keys[i] = key_of(of->is & FINE ? of->key(r, &rows[i]) * FINER : of->key(r, &rows[i]));
     }
+    return 0;
+}
+
+uint32_t ranking_terms(struct ranks *r, const struct berth_ranking *by, const struct row *row,
+                       struct berth_rank_term ret[static BERTH_RANK_TERMS_MAX])
+{
+    static const struct {
+        double (*key)(struct ranks *r, const struct row *row);
+        struct single of;
+    } singles[] = {
+        {by_priority, {"priority", "how urgent its owner says it is, from -1000 to 1000", 1}                },
+        {drf,         {"given", "what its account was given before it, in millionths of the cluster", -1}   },
+        {sjf,         {"time", "expected seconds", -1}                                                      },
+        {srsf,        {"time x size", "expected seconds x processors or GPUs", -1}                          },
+        {las,         {"attained x size", "seconds it has run in earlier attempts x processors or GPUs", -1}},
+        {wfp3,        {"wfp3", "(seconds waited / expected seconds) to the third x processors or GPUs", 1}  },
+        {unicef,      {"unicef", "seconds waited / (log2(processors or GPUs) x expected seconds)", 1}       },
+    };
+    static const struct {
+        double (*key)(struct ranks *r, const struct row *row);
+        const char *name;
+        double weight;
+    } pairs[] = {
+        {f1, "log10(time) x size", 870    },
+        {f2, "sqrt(time) x size",  25600  },
+        {f3, "time x size",        6860000},
+        {f4, "time x sqrt(size)",  530000 },
+    };
+    const struct ranking *of = ranking_find(by->name);
+
+    if (of->key == ranking_berth)
+        return ranking_berth_terms(r, row, ret);
+    for (size_t i = 0; i < sizeof singles / sizeof *singles; i++)
+        if (of->key && of->key == singles[i].key)
+            return one_term(&singles[i].of, of->key(r, row), ret);
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (of->key && of->key == pairs[i].key)
+            return two_terms(pairs[i].name, pairs[i].weight, row, of->key(r, row), ret);
     return 0;
 }
 
