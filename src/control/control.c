@@ -283,6 +283,8 @@ static void sweep(struct control *c)
 
     usage_cut_long(c);
     reads_write(c);
+    refusals_write(c);
+    node_lives_write(c);
     uint64_t keep = c->in_force.history_max, revision = store_revision(c->store);
     if (revision > keep && revision - keep > store_compacted(c->store) + keep / 4 &&
         store_compact(c->store, revision - keep, &err) < 0)
@@ -395,6 +397,7 @@ int control_new(const struct control_env *env, const struct control_options *opt
     c->books = usage_books_new(c);
     c->notices = notices_new(c);
     c->reads = reads_new();
+    c->refusals = refusals_new();
     c->swept_ns = env->steady_ns(env->ctx);
     c->series = series_new(c);
     rc = store_watch(store, "", state_revision(state), changed, c, &c->watch, err);
@@ -432,6 +435,7 @@ void control_free(struct control *c)
     notices_free(c->notices);
     sealer_free(c->sealer);
     reads_free(c->reads);
+    refusals_free(c->refusals);
     metrics_free(c->metrics);
     state_free(c->state);
     arena_done(&c->spare);
@@ -450,5 +454,6 @@ void control_quiesce(struct control *c)
     watch_hub_stop(c->hub);
     relay_stop(c->relay);
     reads_write(c);
+    refusals_write(c);
     store_drain(c->store);
 }

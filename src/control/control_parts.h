@@ -19,6 +19,7 @@
 #include "control/optask.h"
 #include "control/reads.h"
 #include "control/redecide.h"
+#include "control/refusals.h"
 #include "control/relay.h"
 #include "control/scheduler.h"
 #include "control/sealer.h"
@@ -60,6 +61,7 @@ struct control {
     struct usage_books *books;
     struct notices *notices;
     struct reads *reads;
+    struct refusals *refusals;
     struct sealer *sealer; /* NULL: the log stays as it is */
     struct control_agents agents;
     int64_t now_ns;         /* the latest that any decision was made at */

@@ -180,6 +180,7 @@ static void finish(struct handling *h)
     const char *user = h->call.caller.user, *method = h->request.method;
     if (a->status == 200 && user && *user && method && strcmp(method, "GET") == 0)
         reads_note(c->reads, user, h->request.path, c->now_ns);
+    refusals_note(c->refusals, &h->call);
     h->answered(h->ctx, a);
     handling_free(h);
 }

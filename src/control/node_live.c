@@ -7,7 +7,9 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/vec.h"
+#include "control/control_parts.h"
 #include "control/derived.h"
+#include "control/journal_note.h"
 #include "wire/quantity.h"
 
 struct used {
@@ -19,11 +21,19 @@ struct condition {
     char *type, *text;
 };
 
+/* What the journal was told last. */
+struct recorded {
+    char *resource;
+    int percent; /* a multiple of USAGE_STEP */
+};
+enum { USAGE_STEP = 10 };
+
 struct live {
     char *node;
     uint64_t created; /* of the node's object: one that was removed and added again is another one */
     int64_t heard_ns;
     VEC(struct used) usage;
+    VEC(struct recorded) recorded;
     VEC(struct condition) conditions;
     struct node_config config;
     uint64_t config_revision; /* of the state, when that was looked at */
@@ -46,6 +56,13 @@ static void usage_clear(struct live *e)
     e->usage.len = 0;
 }
 
+static void recorded_clear(struct live *e)
+{
+    for (size_t i = 0; i < e->recorded.len; i++)
+        mem_free(e->recorded.at[i].resource);
+    e->recorded.len = 0;
+}
+
 static void conditions_clear(struct live *e)
 {
     for (size_t i = 0; i < e->conditions.len; i++) {
@@ -62,7 +79,9 @@ void node_lives_free(struct node_lives *l)
     for (size_t i = 0; i < l->at.len; i++) {
         usage_clear(l->at.at[i]);
         conditions_clear(l->at.at[i]);
+        recorded_clear(l->at.at[i]);
         vec_done(&l->at.at[i]->usage);
+        vec_done(&l->at.at[i]->recorded);
         vec_done(&l->at.at[i]->conditions);
         node_config_done(&l->at.at[i]->config);
         mem_free(l->at.at[i]->node);
@@ -100,6 +119,7 @@ static struct live *entry(struct node_lives *l, const struct object *node)
     struct live *e = l->at.at[at];
     if (e->created != node->created) {
         usage_clear(e);
+        recorded_clear(e);
         conditions_clear(e);
         e->created = node->created;
         e->heard_ns = 0;
@@ -153,6 +173,70 @@ const struct node_config *node_lives_config(struct node_lives *l, const struct s
         node_config_renew(&e->config, s, node);
     e->config_revision = revision;
     return &e->config;
+}
+
+/* ---- for the journal ---- */
+
+/* The percentage that is recorded of a resource now. It changes only when use is a whole step away from it, so that use
+ * at the edge of two steps is not recorded over and over; *ret_changed is untouched where it does not change. */
+static int usage_record(struct live *e, const char *resource, int percent, bool *ret_changed)
+{
+    size_t at = 0;
+    while (at < e->recorded.len && strcmp(e->recorded.at[at].resource, resource) != 0)
+        at++;
+    bool known = at < e->recorded.len;
+    int apart = known ? percent - e->recorded.at[at].percent : 0;
+    if (known && apart < USAGE_STEP && apart > -USAGE_STEP)
+        return e->recorded.at[at].percent;
+    int rounded = (percent + USAGE_STEP / 2) / USAGE_STEP * USAGE_STEP;
+    if (known) {
+        e->recorded.at[at].percent = rounded;
+    } else {
+        struct recorded fresh = {mem_strdup(resource), rounded};
+        vec_push(&e->recorded, fresh);
+    }
+    *ret_changed = true;
+    return rounded;
+}
+
+/* Appends the node if any of its use has changed by a step. */
+static void node_record(const struct state *s, const struct object *node, struct live *e, struct str *to)
+{
+    CLEANUP(str) struct str row = {0};
+    bool changed = false;
+    size_t told = 0;
+    for (size_t i = 0; i < e->usage.len; i++) {
+        const struct used *used = &e->usage.at[i];
+        struct berth_node_use use;
+        if (!berth_node_use(state_cluster((struct state *)s), node->id, used->resource, &use) || use.there <= 0)
+            continue;
+        __int128 percent = (__int128)used->amount * 100 / use.there;
+        str_add(&row, told++ ? "," : "");
+        str_add_json(&row, used->resource);
+        str_addf(&row, ":%d", usage_record(e, used->resource, percent > 1000 ? 1000 : (int)percent, &changed));
+    }
+    if (!changed)
+        return;
+    str_add(to, to->len ? ",[" : "[");
+    str_add_json(to, node->id);
+    str_addf(to, ",{%s}]", str_text(&row));
+}
+
+void node_lives_write(struct control *c)
+{
+    CLEANUP(str) struct str rows = {0};
+    CLEANUP(str) struct str extra = {0};
+    size_t len;
+    const struct object *const *nodes = state_list(c->state, KIND_NODE, &len);
+    for (size_t i = 0; i < len; i++) {
+        struct live *e = find(c->lives, nodes[i]);
+        if (e && e->heard_ns)
+            node_record(c->state, nodes[i], e, &rows);
+    }
+    if (!rows.len)
+        return;
+    str_addf(&extra, "{\"usage\":[%s]}", str_text(&rows));
+    (void)journal_note(c, "node.usage", &extra); /* what is lost comes with the next step */
 }
 
 /* As Prometheus wants the text of a label. */

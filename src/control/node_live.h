@@ -10,6 +10,7 @@
 #include "control/state.h"
 #include "wire/api.h"
 
+struct control;
 struct node_lives;
 struct node_lives *node_lives_new(void);
 void node_lives_free(struct node_lives *l);
@@ -20,5 +21,8 @@ void node_lives_hear(struct node_lives *l, const struct object *node, const stru
 void node_lives_show(const struct node_lives *l, const struct object *node, json_t *status);
 /* node_config as it is now, until the state changes. */
 const struct node_config *node_lives_config(struct node_lives *l, const struct state *s, const struct object *node);
+/* For the journal: what nodes use, in steps of a tenth of what they have, as [node, {resource: per cent}]. Submits a
+ * record with the nodes of which that has changed by a step since it was recorded last, if there are any. */
+void node_lives_write(struct control *c);
 /* berth_node_used{node,resource} and berth_node_conditions{node} of those that are there. */
 void node_lives_metrics(const struct node_lives *l, const struct state *s, struct str *to);

@@ -5,8 +5,8 @@
 
 #include "base/hash.h"
 #include "base/str.h"
-#include "control/commit.h"
 #include "control/control_parts.h"
+#include "control/journal_note.h"
 
 enum { PATH_SHOWN = 256, VIEWS_MAX = 1000 }; /* of users and paths in a minute; the rest is counted */
 
@@ -76,12 +76,6 @@ void reads_note(struct reads *v, const char *user, const char *path, int64_t now
     v->list.at[at].last_ns = now_ns;
 }
 
-static void written(void *ctx, const struct store_result *result)
-{
-    (void)ctx;
-    (void)result;
-}
-
 void reads_write(struct control *c)
 {
     struct reads *v = c->reads;
@@ -98,19 +92,7 @@ void reads_write(struct control *c)
         str_addf(&extra, ",%" PRIu64 ",%" PRId64 "]", at->times, at->last_ns);
     }
     str_addf(&extra, "],\"more\":%" PRIu64 "}", v->more);
-    struct arena arena;
-    struct change change;
-    struct berth_err err;
-    arena_init(&arena);
-    change_init(&change, c->state, &arena);
-    struct commit_note note = {
-        .who = "berth", .verb = "views", .extra = {extra.at, extra.len}
-    };
-    if (commit_submit(c, &change, &note, written, NULL, &err) < 0)
-        log_write(c->env.log, c->now_ns, LEVEL_WARN, "views.failed", LOG_TEXT("text", err.text));
-    else
+    if (journal_note(c, "views", &extra) == 0)
         clear(v); /* else once more with the next ones */
     v->after = store_log_last(c->store) + 1;
-    change_done(&change);
-    arena_done(&arena);
 }

@@ -325,6 +325,12 @@ static void tell_policies(struct scheduler *s, struct plan_policy *p)
     plan_policy_made(p);
 }
 
+/* Nothing is to be written: the round ends here. */
+static bool is_empty(const struct berth_plan *plan)
+{
+    return berth_plan_actions(plan) == 0 && berth_plan_facts(plan) == 0;
+}
+
 static void made(void *ctx)
 {
     struct scheduler *s = ctx;
@@ -332,7 +338,7 @@ static void made(void *ctx)
     struct making *m = &s->making;
     s->planning = false;
     tell_policies(s, &m->policy);
-    metric_add(c->metrics, METRIC_CYCLES, 0, 1);
+    metric_add(c->metrics, METRIC_CYCLES, m->rc == 0 && is_empty(m->plan) ? 2 : 0, 1);
     metric_observe(c->metrics, METRIC_CYCLE_SECONDS, m->took_ns);
     if (m->rc < 0) {
         log_write(c->env.log, c->now_ns, LEVEL_ERROR, "plan.failed", LOG_TEXT("text", m->err.text));

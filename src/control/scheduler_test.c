@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "control/control_parts.h"
 #include "control/lease.h"
 #include "control/replay.h"
 #include "control/scheduler.h"
@@ -93,6 +94,10 @@ static void nothing_new_means_no_plan(void **state)
     assert_true(kit_number(&k, "cycle") > (int64_t)cycles);
     assert_int_equal(kit_number(&k, "actions"), 0);
     assert_int_equal(store_revision(k.store), revision);
+    CLEANUP(str) struct str metrics = {0};
+    metrics_write(k.control->metrics, &metrics);
+    assert_non_null(strstr(str_text(&metrics), "berth_cycles_total{result=\"unchanged_plan\"} "));
+    assert_null(strstr(str_text(&metrics), "berth_cycles_total{result=\"unchanged_plan\"} 0\n"));
     kit_done(&k);
 }
 

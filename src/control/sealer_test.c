@@ -177,6 +177,55 @@ static void looks_are_gathered(void **state)
     assert_int_equal(store_log_last(k->store), last);
 }
 
+static void refused_submissions_are_recorded(void **state)
+{
+    struct room *r = *state;
+    struct kit *k = &r->k;
+    struct found f;
+    CALL(k, 201, "user:alice", "POST", "/v1/jobs", "{name: a, command: [x], requests: {cpu: 1}}");
+    for (int i = 0; i < 3; i++)
+        CALL(k, 400, "user:alice", "POST", "/v1/jobs", "{name: b, command: [x], queue: nowhere}");
+    CALL(k, 400, "user:alice", "POST", "/v1/apps", "{name: c, replicas: x}");
+    CALL(k, 400, "user:alice", "POST", "/v1/jobs?dry_run=true", "{name: draft, queue: nothere}");
+    CALL(k, 404, "user:alice", "GET", "/v1/jobs/99", NULL);
+    live(r, 1);
+    live(r, 1);
+    find(r, &f);
+    assert_non_null(strstr(str_text(&f.text), "\"kind\":\"refusals\""));
+    assert_non_null(strstr(str_text(&f.text), "[\"alice\",\"POST /v1/jobs\",400,\"queue: there is no queue"));
+    assert_non_null(strstr(str_text(&f.text), "[\"alice\",\"POST /v1/apps\",400,\"replicas: expected"));
+    const char *row = strstr(str_text(&f.text), "[\"alice\",\"POST /v1/jobs\",400,");
+    const char *times = row ? strstr(row, "\",3,") : NULL;
+    assert_true(times && times < strchr(row, ']')); /* one entry for all three */
+    assert_null(strstr(str_text(&f.text), "nothere"));
+    assert_null(strstr(str_text(&f.text), "[\"alice\",\"GET"));
+    str_done(&f.text);
+}
+
+static void what_nodes_use_is_recorded_in_steps(void **state)
+{
+    struct room *r = *state;
+    struct kit *k = &r->k;
+    struct found f;
+    static const char *const cpu[] = {"900m", "1100m", "1400m", "2100m", "1900m"};
+    CALL(k, 201, ADMIN, "POST", "/v1/nodes", "{id: busy, allocatable: {cpu: 10, memory: 10Gi}}");
+    for (size_t i = 0; i < sizeof cpu / sizeof *cpu; i++) {
+        char body[128];
+        (void)snprintf(body, sizeof body, "{epoch: 1, seq: %zu, node: {usage: {cpu: %s, memory: 5Gi, other: 7}}}",
+                       i + 1, cpu[i]);
+        CALL(k, 200, "node:busy", "POST", "/v1/nodes/busy/report", body);
+        live(r, 1);
+    }
+    find(r, &f);
+    const char *first = strstr(str_text(&f.text), "[\"busy\",{\"cpu\":10,\"memory\":50}]");
+    assert_non_null(first); /* 9 % is told as 10 %, and 11 % and 14 % are the same */
+    const char *second = strstr(first + 1, "[\"busy\",{");
+    assert_non_null(second);
+    assert_ptr_equal(strstr(second, "[\"busy\",{\"cpu\":20,\"memory\":50}]"), second);
+    assert_null(strstr(second + 1, "[\"busy\",{"));
+    str_done(&f.text);
+}
+
 static void nobody_cares(void *ctx, const struct store_result *result)
 {
     (void)ctx;
@@ -302,6 +351,8 @@ int main(void)
         TEST(what_is_old_is_sealed),
         TEST(secrets_are_not_in_it),
         TEST(looks_are_gathered),
+        TEST(refused_submissions_are_recorded),
+        TEST(what_nodes_use_is_recorded_in_steps),
         TEST(what_is_sealed_leaves_the_log),
         TEST(what_cannot_be_exported_stays),
         TEST(a_wrong_count_makes_no_small_segments),
