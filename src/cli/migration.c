@@ -81,7 +81,7 @@ static int migration_get(struct api *api, const struct pod *pod, json_t **ret_li
     int rc = answer_await(api, "/v1/migrations", pod, ret_list);
     *ret = NULL;
     if (rc == EXIT_NOT_FOUND)
-        return cli_fail(api->cli, rc, "the server has no migrations; is it a berthd?");
+        return cli_fail(api->cli, EXIT_NOT_FOUND, "the server has no migrations; is it a berthd?");
     if (rc != EXIT_OK)
         return rc;
     json_array_foreach(json_object_get(*ret_list, "items"), i, item)
@@ -115,7 +115,8 @@ static int tell_end(struct api *api, const struct pod *pod, json_int_t heir)
         return rc;
     rc = heir ? instance_find(api, str_u64((uint64_t)heir, number), pod) : EXIT_OK;
     if (rc == EXIT_NOT_FOUND)
-        return cli_fail(api->cli, rc, "%s did not move: the new instance %s is gone, too", pod->label, number);
+        return cli_fail(api->cli, EXIT_NOT_FOUND, "%s did not move: the new instance %s is gone, too", pod->label,
+                        number);
     if (rc != EXIT_OK)
         return rc;
     fprintf(api->cli->out, "%s moved\n", pod->label);

@@ -170,10 +170,10 @@ static int folder_open(const struct place *p, uint64_t id, struct logfile **ret,
 
 int logfile_open(const struct place *p, uint64_t id, int64_t tail_lines, struct logfile **ret, struct berth_err *err)
 {
-    struct logfile *l;
+    struct logfile *l = NULL;
     int rc = folder_open(p, id, &l, err);
 
-    if (rc < 0)
+    if (!l)
         return rc;
     if (tail_lines >= 0) {
         l->fd = tail_open(l, tail_lines);
@@ -247,13 +247,13 @@ int logfile_open_at(const struct place *p, uint64_t id, const char *cursor, stru
                     struct berth_err *err)
 {
     struct cursor wanted;
-    struct logfile *l;
+    struct logfile *l = NULL;
     bool gap = false;
 
     if (!cursor_read(cursor, &wanted))
         return err_set(err, EINVAL, "cursor: expected a cursor that a log has sent");
     int rc = folder_open(p, id, &l, err);
-    if (rc < 0)
+    if (!l)
         return rc;
     if (wanted.inode)
         l->fd = cursor_open(l, &wanted);
