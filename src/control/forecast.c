@@ -32,6 +32,7 @@ struct making {
     struct berth_cluster *copies[FORECAST_CASES_MAX]; /* what is looked ahead from; NULL: that is done */
     const struct lookahead_wait *waits;               /* in the arena */
     size_t waits_len;
+    const char *subject; /* in the arena, or NULL */
     int64_t look_end_ns; /* of the lookahead that is being made */
     void (*drop)(void *keep);
     int64_t took_ns, made_steady_ns;
@@ -134,28 +135,22 @@ static bool look_goes_on(void *ctx)
     return m->steady_ns(m->clock_ctx) < m->look_end_ns;
 }
 
-/* Each case has the same part of the time. Starts of several cases are held beside each other, so all of them come from complete
- * lookaheads, or none does. Where a plan takes long, a few more of them say nothing. */
+/* The first case has half of the time, the others share the rest. Where a plan takes long, a few more of them say nothing. */
 static void look_ahead(struct making *m, int64_t plan_ns)
 {
     size_t len = m->run.plans_len;
-    bool complete = plan_ns < LOOK_NS / LOOK_PLANS_LEAST;
-    for (size_t i = 0; i < len; i++)
-        complete = complete && m->copies[i];
-    for (size_t i = 0; i < len && complete; i++) {
-        struct forecast_plan *p = &m->run.plans[i];
-        if (!p->plan)
-            continue;
-        m->look_end_ns = m->steady_ns(m->clock_ctx) + LOOK_NS / (int64_t)len;
-        forecast_plan_look(
-            p, m->copies[i], &m->policies[i],
-            &(struct lookahead_bounds){
-                .stop_ns = STOP_NS, .waits = m->waits, .waits_len = m->waits_len, .goes_on = look_goes_on, .ctx = m});
-        complete = len == 1 || p->ahead.complete;
-    }
+    int64_t half_ns = len > 1 ? LOOK_NS / 2 : LOOK_NS;
     for (size_t i = 0; i < len; i++) {
-        if (!complete)
-            lookahead_done(&m->run.plans[i].ahead);
+        struct forecast_plan *p = &m->run.plans[i];
+        const struct lookahead_bounds bounds = {.stop_ns = STOP_NS,
+                                                .subject = m->subject,
+                                                .waits = m->waits,
+                                                .waits_len = m->waits_len,
+                                                .goes_on = look_goes_on,
+                                                .ctx = m};
+        m->look_end_ns = m->steady_ns(m->clock_ctx) + (i ? half_ns / (int64_t)(len - 1) : half_ns);
+        if (p->plan && m->copies[i] && plan_ns < LOOK_NS / LOOK_PLANS_LEAST)
+            forecast_plan_look(p, m->copies[i], &m->policies[i], &bounds);
         berth_cluster_free(take_ptr(&m->copies[i]));
     }
 }
@@ -239,6 +234,7 @@ static int making_new(struct forecast *f, const struct forecast_wish *wish, stru
     plan_policy_read(c->state, &m->policy);
     const char *name;
     m->policy.policy.profile = scheduler_profile(c->state, &m->arena, &name);
+    m->subject = wish->subject ? arena_strdup(&m->arena, wish->subject) : NULL;
     m->waits_len = job_waits(c->state, &m->arena, &m->waits);
     for (size_t i = 0; rc == 0 && i < m->run.plans_len; i++) {
         const struct forecast_case *k = wish->cases_len ? &wish->cases[i] : NULL;

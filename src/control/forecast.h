@@ -43,7 +43,8 @@ struct forecast_case {
 struct forecast_wish {
     const struct forecast_case *cases;
     size_t cases_len;
-    void *keep; /* what the cases are, or point to; given back to `drop` when the run is over. NULL: nothing */
+    const char *subject; /* the only workload whose start is wanted; NULL: of all that wait */
+    void *keep;          /* what the cases are, or point to; given back to `drop` when the run is over. NULL: nothing */
     void (*drop)(void *keep);
 };
 
@@ -85,6 +86,8 @@ bool forecast_starts(const struct forecast_plan *p, const char *workload);
 struct berth_standing forecast_standing(const struct forecast_plan *p, size_t i, bool *ret_guess);
 /* The first start of a workload that has pods without a place, waiting or about to start; 0: none is known. */
 int64_t forecast_start_ns(const struct forecast_plan *p, const char *workload, int64_t now_ns, bool *ret_guess);
+/* The same of case i, to be held beside that of case k: from the lookaheads if both are complete, else from the reservations. */
+int64_t forecast_start_beside(const struct forecast_run *run, size_t i, size_t k, const char *workload);
 
 /* ---- parts, for forecast.c and checks (forecast_plan.c) ---- */
 

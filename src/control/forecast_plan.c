@@ -44,8 +44,14 @@ struct berth_standing forecast_standing(const struct forecast_plan *p, size_t i,
     struct berth_standing s = berth_plan_standing(p->plan, i);
     const struct start_estimate *e = lookahead_find(&p->ahead, berth_plan_pending_name(p->plan, i));
     *ret_guess = e ? e->guess : s.start_ns > 0;
-    if (!e)
+    if (!e) {
+        int64_t late_ns = p->ahead.until_ns - s.start_ns;
+        if (s.start_ns > 0 && late_ns > 0) { /* it has not started by then */
+            s.start_ns += late_ns;
+            s.end_ns += s.end_ns < BERTH_NEVER_NS - late_ns ? late_ns : 0;
+        }
         return s;
+    }
     s.start_ns = e->start_ns;
     s.end_ns = e->end_ns;
     s.node = e->node;
@@ -63,6 +69,18 @@ int64_t forecast_start_ns(const struct forecast_plan *p, const char *workload, i
     if (e)
         *ret_guess = e->guess;
     return e ? e->start_ns : forecast_starts(p, workload) ? now_ns : 0;
+}
+
+int64_t forecast_start_beside(const struct forecast_run *run, size_t i, size_t k, const char *workload)
+{
+    const struct forecast_plan *p = &run->plans[i];
+    bool guess;
+    size_t at;
+    if (p->ahead.complete && run->plans[k].ahead.complete)
+        return forecast_start_ns(p, workload, run->now_ns, &guess);
+    if (forecast_find(p, workload, &at))
+        return berth_plan_standing(p->plan, at).start_ns;
+    return forecast_starts(p, workload) ? run->now_ns : 0;
 }
 
 /* ---- making -------------------------------------------------------------------------------------------------------- */

@@ -62,6 +62,8 @@ static void starts_by_preemption(void **state)
     assert_string_equal(kit_text(&k, "items/0/id"), "2");
     assert_in_range(in_s(&k, "items/0/start"), 40, 70);
     assert_null(kit_at(&k, "items/0/start_guess"));
+    CALL(&k, 200, BOB, "GET", "/v1/jobs/2/why?suggest=1", NULL);
+    assert_in_range(in_s(&k, "start"), 40, 70);
     kit_done(&k);
 }
 

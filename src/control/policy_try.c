@@ -118,10 +118,9 @@ static int trial_new(struct call *c, const struct asked *asked, struct trial **r
 static bool start_of(const struct forecast_run *run, size_t which, const char *id, int64_t *ret)
 {
     size_t at;
-    bool guess;
     *ret = run->now_ns;
     if (forecast_find(&run->plans[which], id, &at))
-        *ret = forecast_standing(&run->plans[which], at, &guess).start_ns;
+        *ret = forecast_start_beside(run, which, which == PRESENT ? TRIED : PRESENT, id);
     return *ret > 0 && *ret != BERTH_NEVER_NS;
 }
 

@@ -150,7 +150,7 @@ int sooner_ask(struct call *c, const struct forecast_draft *of, size_t of_len, c
         {.drafts = of, .drafts_len = of_len}
     };
     struct forecast_draft drafts[FORECAST_CASES_MAX];
-    struct forecast_wish wish = {.cases = cases, .cases_len = 1, .drop = drop};
+    struct forecast_wish wish = {.cases = cases, .cases_len = 1, .subject = of_len ? of->id : job->id, .drop = drop};
     CLEANUP(json) json_t *present = of_len ? json_incref((json_t *)of->doc) : object_doc(job);
     struct forecast_draft base = {KIND_JOB, of_len ? of->id : job->id, of_len ? of->owner : job->owner,
                                   of_len ? of->group : job->group, present};
@@ -170,8 +170,7 @@ int sooner_ask(struct call *c, const struct forecast_draft *of, size_t of_len, c
 
 int64_t sooner_start_ns(const struct forecast_run *run, size_t i, const char *workload)
 {
-    bool guess;
-    return forecast_start_ns(&run->plans[i], workload, run->now_ns, &guess);
+    return forecast_start_beside(run, i, 0, workload);
 }
 
 static json_t *variation_json(const struct forecast_run *run, size_t i, int64_t start_ns, int64_t present_ns)
@@ -187,9 +186,10 @@ static json_t *variation_json(const struct forecast_run *run, size_t i, int64_t 
 
 json_t *sooner_json(const struct forecast_run *run, const char *workload)
 {
-    int64_t present_ns = sooner_start_ns(run, 0, workload), starts[FORECAST_CASES_MAX] = {0};
+    int64_t starts[FORECAST_CASES_MAX] = {0};
     json_t *list = json_array();
     for (size_t i = 1; i < run->plans_len; i++) {
+        int64_t present_ns = forecast_start_beside(run, 0, i, workload);
         int64_t start_ns = sooner_start_ns(run, i, workload), gain_ns = start_ns > run->now_ns ? GAIN_NS : 1;
         size_t at = json_array_size(list);
         if (!start_ns || (present_ns && present_ns - start_ns < gain_ns))
@@ -232,9 +232,11 @@ static json_t *draft_json(const struct forecast_run *run, const char *id)
         if (pending.help && *pending.help)
             (void)json_object_set_new(told, "help", json_string(pending.help));
     } else if (p->plan && forecast_starts(p, id)) {
+        bool guess;
+        int64_t start_ns = forecast_start_ns(p, id, run->now_ns, &guess);
         (void)json_object_set_new(told, "now", json_true());
         (void)json_object_set_new(told, "stops", json_integer((json_int_t)stops_of(p, id)));
-        (void)json_object_set_new(told, "start", json_string(timestamp_text(sooner_start_ns(run, 0, id), text)));
+        (void)json_object_set_new(told, "start", json_string(timestamp_text(start_ns, text)));
     }
     (void)json_object_set_new(told, "sooner", sooner_json(run, id));
     return told;

@@ -12,7 +12,7 @@
 int sooner_ask(struct call *c, const struct forecast_draft *of, size_t of_len, const struct object *job, bool vary,
                const struct forecast_run **ret);
 
-/* When a plan lets it start: the moment of the plan itself, a reservation, or 0 if that cannot be foreseen. */
+/* When case i lets it start, to be held beside case 0: at once, later, or 0 if that cannot be foreseen. */
 int64_t sooner_start_ns(const struct forecast_run *run, size_t i, const char *workload);
 
 /* [{"change", "start", "sooner_s"}]: those that start sooner, the soonest first. A new reference. */

@@ -40,6 +40,8 @@ struct ahead {
     int64_t from_ns, now_ns;
     uint64_t seed, next_id;
     size_t waiting, idle; /* workloads without a start, with those that are held */
+    uint32_t subject;     /* the one whose start is wanted, or NONE */
+    bool found;           /* it has one */
     VEC(struct held) held;
     VEC(struct due) due;    /* a heap: the first is the next */
     VEC(uint64_t) wanted;   /* [workload slot]: waits and has no start yet, a bit each */
@@ -276,6 +278,7 @@ static void note_start(struct ahead *a, const struct instance *i, bool guess)
         vec_push(&l->at, ((struct start_estimate){id, node, 1, a->now_ns, add_ns(a->now_ns, duration), guess}));
         bits_drop(a->wanted.at, slot);
         a->waiting--;
+        a->found = a->found || slot == a->subject;
     } else if (last && last->start_ns == a->now_ns && strcmp(last->workload, intern_text(&a->c->names, w->id)) == 0) {
         last->nodes += strcmp(last->node, node) != 0; /* more of its pods at the same moment */
         last->guess = last->guess || guess;
@@ -341,6 +344,7 @@ static bool step(struct ahead *a, int64_t *ret_again)
         want_all(a, plan);
     ok = ok && berth_apply(a->c, plan, a->next_id, &err) == 0;
     a->to->plans++;
+    a->to->until_ns = a->now_ns;
     a->idle++;
     if (ok) {
         *ret_again = berth_plan_recheck_ns(plan);
@@ -386,7 +390,7 @@ static void go(struct ahead *a)
 {
     int64_t again = BERTH_NEVER_NS;
     while (may_go_on(a) && step(a, &again)) {
-        int64_t next = a->waiting ? next_moment(a, again) : BERTH_NEVER_NS;
+        int64_t next = a->waiting && !a->found ? next_moment(a, again) : BERTH_NEVER_NS;
         if (next == BERTH_NEVER_NS) {
             a->to->complete = true;
             return;
@@ -410,8 +414,9 @@ void lookahead_run(struct berth_cluster *copy, const struct berth_policy *policy
                       .from_ns = now_ns,
                       .now_ns = now_ns,
                       .seed = seed,
-                      .next_id = 1};
-    *ret = (struct lookahead){0};
+                      .next_id = 1,
+                      .subject = bounds->subject ? cluster_workload_find(copy, bounds->subject) : NONE};
+    *ret = (struct lookahead){.until_ns = now_ns};
     a.policy.rebalance = (struct berth_rebalance){0};
     a.policy.pressure = (struct berth_pressure){0};
     a.policy.starting = 0; /* its pods run as soon as they are placed */

@@ -27,7 +27,8 @@ struct lookahead {
     VEC(struct start_estimate) at;
     struct map by_workload; /* ids, to places in `at` */
     size_t plans;           /* that were made */
-    bool complete;          /* it went on until everything had started, or nothing more was to happen */
+    int64_t until_ns;       /* the last moment that was looked at: what has no start begins later, or never */
+    bool complete; /* it went on until everything (or the subject) had started, or nothing more was to happen */
 };
 
 /* A workload that is suspended until another one has ended (or has started), and all else it waits for has come about. */
@@ -38,8 +39,9 @@ struct lookahead_wait {
 
 struct lookahead_bounds {
     size_t plans_max;
-    int64_t horizon_ns; /* from the moment of the lookahead */
-    int64_t stop_ns;    /* that a pod is expected to take to stop */
+    int64_t horizon_ns;  /* from the moment of the lookahead */
+    int64_t stop_ns;     /* that a pod is expected to take to stop */
+    const char *subject; /* the only workload whose start is wanted; NULL: all that wait */
     const struct lookahead_wait *waits;
     size_t waits_len;
     /* Asked before each plan: is there time for another? NULL: always. */

@@ -283,6 +283,33 @@ static void what_never_starts(void **state)
     scene_cleanup(&s);
 }
 
+/* Nothing after its start is looked at. */
+static void the_subject_alone(void **state)
+{
+    struct scene s = stage();
+    struct lookahead l;
+    (void)state;
+    const char *const names[] = {"first", "second", "third", "fourth"};
+    for (size_t i = 0; i < ROWS(names); i++) {
+        struct berth_workload w = job(names[i], 10 * MINUTE_NS, true);
+        w.shape = (struct berth_shape){NEEDS(1000, 100)};
+        w.created_ns = (int64_t)i + 1;
+        if (i == 0)
+            runs(&s, w, 0);
+        else
+            scene_put(&s, w);
+    }
+    const struct lookahead_bounds bounds = {.plans_max = 1000, .stop_ns = STOP_NS, .subject = "third"};
+    struct berth_cluster *copy = cluster_copy(s.c);
+    lookahead_run(copy, &s.policy, s.now_ns, 0, &bounds, &l);
+    assert_true(l.complete && l.until_ns == s.now_ns + 20 * MINUTE_NS);
+    assert_true(lookahead_find(&l, "third")->start_ns == l.until_ns);
+    assert_null(lookahead_find(&l, "fourth"));
+    berth_cluster_free(copy);
+    lookahead_done(&l);
+    scene_cleanup(&s);
+}
+
 static bool never(void *ctx)
 {
     (void)ctx;
@@ -321,7 +348,8 @@ int main(void)
         cmocka_unit_test(what_waits_for_a_quota),  cmocka_unit_test(what_waits_for_a_port),
         cmocka_unit_test(what_waits_for_room),     cmocka_unit_test(a_guess_is_passed_on),
         cmocka_unit_test(what_waits_for_others),   cmocka_unit_test(a_gang_starts_at_once_on_its_nodes),
-        cmocka_unit_test(what_never_starts),       cmocka_unit_test(bounds_are_kept),
+        cmocka_unit_test(what_never_starts),       cmocka_unit_test(the_subject_alone),
+        cmocka_unit_test(bounds_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
