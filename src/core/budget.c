@@ -178,6 +178,18 @@ void budgets_rewind(struct berth_plan *p, size_t acts)
     b->acts = acts;
 }
 
+uint32_t budgets_overspent(struct berth_plan *p)
+{
+    struct budgets *b = p->victims->budgets;
+    int32_t over = 0;
+    if (!b)
+        return 0;
+    catch_up(p, b);
+    for (uint32_t i = 0; i < p->s->budgets_len; i++)
+        over -= b->left[i] < 0 ? b->left[i] : 0;
+    return (uint32_t)over;
+}
+
 uint32_t budgets_turn(const struct berth_plan *p)
 {
     return p->victims->budgets ? p->victims->budgets->turn : 0;

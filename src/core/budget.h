@@ -18,5 +18,7 @@ void budgets_rewind(struct berth_plan *p, size_t acts);
 uint32_t budgets_order(struct berth_plan *p, uint32_t *parties, uint32_t len, bool may_break);
 /* Pods of these parties that would break a budget if all of them were stopped. */
 uint32_t budgets_broken(struct berth_plan *p, const uint32_t *parties, uint32_t len);
+/* Pods that the plan has stopped beyond what budgets allow. */
+uint32_t budgets_overspent(struct berth_plan *p);
 /* Changes whenever something is given back. */
 uint32_t budgets_turn(const struct berth_plan *p);

@@ -16,6 +16,7 @@
 #include "core/holds.h"
 #include "core/migration.h"
 #include "core/preempt.h"
+#include "core/protect.h"
 #include "core/score/scores.h"
 #include "core/search.h"
 #include "core/starting.h"
@@ -499,6 +500,19 @@ static bool give_way(struct berth_plan *p)
     return any;
 }
 
+/* Everything is placed that can be while some victims are protected: now they are not, so that nothing is left that the next plan
+ * would do at the same moment. */
+static bool unprotect(struct berth_plan *p)
+{
+    if (!p->protection)
+        return false;
+    p->policy.preemption.break_budgets = p->protection->break_budgets;
+    p->protection = NULL;
+    if (p->victims)
+        victims_unprotect(p);
+    return p->victims;
+}
+
 void place(struct berth_plan *p)
 {
     bool all = true;
@@ -512,7 +526,10 @@ void place(struct berth_plan *p)
         all = give_way(p) || p->stop_state != stops || future_moved(p);
         if (p->stop_state != stops) /* what was short of promises may have room again */
             memset(p->c.dead, 0, p->s->classes.len);
-        if (!all && p->c.acts.len == before)
+        if (all || p->c.acts.len != before)
+            continue;
+        if (!unprotect(p))
             return;
+        all = true;
     }
 }

@@ -15,10 +15,12 @@
 #include "core/leave.h"
 #include "core/migration.h"
 #include "core/policy.h"
+#include "core/protect.h"
 #include "core/rank.h"
 #include "core/ranking.h"
 #include "core/tier.h"
 #include "core/typical.h"
+#include "core/victims.h"
 #include "core/view.h"
 
 enum { PREFETCH = 8 }; /* workloads in order are scattered in memory */
@@ -169,17 +171,21 @@ static bool any_by_fragmentation(const struct profile *profiles, size_t len)
     return len > 0;
 }
 
-int berth_plan_make(const struct berth_snapshot *s, const struct berth_policy *policy, struct berth_plan **ret_plan,
-                    struct berth_err *err)
-{
+/* What a plan is made from. */
+struct input {
+    const struct berth_snapshot *s;
+    const struct berth_policy *policy;
     struct profile profiles[1 + BERTH_OTHERS_MAX];
-    size_t others_len = policy ? policy->others_len : 0;
-    int rc = policy ? policy_check(policy, err) : 0;
-    if (rc == 0)
-        rc = profiles_resolve(policy, s, profiles, err);
-    if (rc)
-        return rc;
+};
 
+/* `protection`: NULL for a plan that is made for the first time. */
+static int make(const struct input *in, const struct protection *protection, struct berth_plan **ret_plan,
+                struct berth_err *err)
+{
+    const struct berth_snapshot *s = in->s;
+    const struct berth_policy *policy = in->policy;
+    const struct profile *profiles = in->profiles;
+    size_t others_len = policy ? policy->others_len : 0;
     struct berth_plan *p = mem_zalloc(sizeof *p);
     p->s = s;
     p->recheck_ns = s->recheck_ns;
@@ -195,6 +201,9 @@ int berth_plan_make(const struct berth_snapshot *s, const struct berth_policy *p
                                          .windows = policy->windows,
                                          .windows_len = policy->windows_len,
                                          .starting = policy->starting};
+    p->protection = protection;
+    if (protection && protection->keeps_budgets)
+        p->policy.preemption.break_budgets = false;
     arena_init(&p->arena);
     arena_init(&p->scratch);
     cycle_init(&p->c, s, &profiles[0], &p->arena, &p->scratch);
@@ -204,7 +213,7 @@ int berth_plan_make(const struct berth_snapshot *s, const struct berth_policy *p
         p->c.headroom = headroom_new(&p->c, &policy->headroom);
     if (policy && policy->demand_len && any_by_fragmentation(profiles, 1 + others_len))
         p->c.typical = typical_new(s, policy->demand, policy->demand_len, &p->arena);
-    rc = decide(p, err);
+    int rc = decide(p, err);
     if (rc) {
         berth_plan_free(p);
         return rc;
@@ -212,6 +221,51 @@ int berth_plan_make(const struct berth_snapshot *s, const struct berth_policy *p
     sum_up(p);
     *ret_plan = p;
     return 0;
+}
+
+/* The plan, or one made again that wastes less (protect.h). What is found to be needless in one is protected in the next. */
+static struct berth_plan *make_again(const struct input *in, struct berth_plan *first)
+{
+    enum { AGAIN_MAX = 3 };
+    struct berth_plan *best = first, *last = first, *again;
+    struct protection protection = {.break_budgets = first->policy.preemption.break_budgets};
+    if (!first->victims || first->victims->gone_len == 0)
+        return first;
+    protection.instances = mem_zarray(bits_words(in->s->instances.len) + 1, sizeof *protection.instances);
+    bool more;
+    struct waste least = waste_of(first, &protection, &more);
+    for (uint32_t n = 0; n < AGAIN_MAX && more; n++) {
+        if (make(in, &protection, &again, NULL) != 0)
+            break;
+        struct waste waste = waste_of(again, &protection, &more);
+        if (last != best)
+            berth_plan_free(last);
+        last = again;
+        if (wastes_less(again, waste, best, least)) {
+            berth_plan_free(best);
+            best = again;
+            least = waste;
+        }
+    }
+    if (last != best)
+        berth_plan_free(last);
+    mem_free(protection.instances);
+    return best;
+}
+
+int berth_plan_make(const struct berth_snapshot *s, const struct berth_policy *policy, struct berth_plan **ret_plan,
+                    struct berth_err *err)
+{
+    struct input in = {.s = s, .policy = policy};
+    struct berth_plan *p = NULL;
+    int rc = policy ? policy_check(policy, err) : 0;
+    if (rc == 0)
+        rc = profiles_resolve(policy, s, in.profiles, err);
+    if (rc == 0)
+        rc = make(&in, NULL, &p, err);
+    if (rc == 0)
+        *ret_plan = make_again(&in, p);
+    return rc;
 }
 
 void berth_plan_free(struct berth_plan *p)

@@ -92,13 +92,14 @@ struct berth_plan {
     struct cycle c;
     VEC(struct wish) wishes;
     VEC(struct berth_fact) facts;
-    struct migrations *migrations; /* of migration.c */
-    struct leavers *leavers;       /* of leave.c */
-    struct allotments *allotments; /* of allot.c */
-    struct tiers *tiers;           /* of tier.c */
-    struct ranks *ranks;           /* of rank.c; NULL: nothing was ranked yet */
-    struct victims *victims;       /* of preempt.c */
-    const uint32_t *by_age;        /* of order.c: all workloads that count against quotas, by priority, creation, id */
+    struct migrations *migrations;       /* of migration.c */
+    struct leavers *leavers;             /* of leave.c */
+    struct allotments *allotments;       /* of allot.c */
+    struct tiers *tiers;                 /* of tier.c */
+    struct ranks *ranks;                 /* of rank.c; NULL: nothing was ranked yet */
+    struct victims *victims;             /* of preempt.c */
+    const struct protection *protection; /* of protect.h; NULL: every victim may be stopped */
+    const uint32_t *by_age; /* of order.c: all workloads that count against quotas, by priority, creation, id */
     uint32_t by_age_len;
     uint32_t stops;       /* that this plan has decided; what may come to stand there grows with it */
     uint32_t stop_turns;  /* grows with each stop, and with each that is taken back */

@@ -247,6 +247,7 @@ static void note_stopped(struct effort *e)
         if (i > 0 && e->stops.at[i - 1].party == party)
             continue;
         v->back[v->back_len++] = party;
+        v->gone[v->gone_len++] = party;
         if (v->parties[party].gang)
             gang_falls(e->p, snapshot_workload(e->p->s, v->parties[party].workload)->gang);
     }

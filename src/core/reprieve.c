@@ -28,8 +28,7 @@ uint32_t *effort_parties(const struct effort *e, uint32_t *ret_len)
     return list;
 }
 
-/* In the books alone: it stays, or goes again. */
-static void book_stay(struct berth_plan *p, uint32_t slot)
+void reprieve_stay(struct berth_plan *p, uint32_t slot)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
     bits_drop(p->c.stopped, slot);
@@ -38,7 +37,7 @@ static void book_stay(struct berth_plan *p, uint32_t slot)
     cycle_take(&p->c, snapshot_class(p->s, i->class), snapshot_position(p->s, i), i->gpus, true, 1);
 }
 
-static void book_go(struct berth_plan *p, uint32_t slot)
+void reprieve_go(struct berth_plan *p, uint32_t slot)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
     bits_add(p->c.stopped, slot);
@@ -56,19 +55,14 @@ static bool is_promised(const struct effort *e, uint32_t position)
     return false;
 }
 
-/* Is there room for it beside all that was placed? Ports, volumes and ties are not looked at again: then it goes. */
-static bool may_stay(const struct effort *e, const struct stop *s)
+bool reprieve_has_room(struct berth_plan *p, uint32_t slot, bool promised)
 {
-    const struct berth_plan *p = e->p;
     const struct cycle *c = &p->c;
-    const struct instance *i = snapshot_instance(p->s, s->slot);
+    const struct instance *i = snapshot_instance(p->s, slot);
     const struct class *k = snapshot_class(p->s, i->class);
     uint32_t at = snapshot_position(p->s, i);
-    if (i->state == BERTH_RESERVED || s->over || k->ties_len || k->max_per_node || k->ports_len || k->volumes_len)
+    if (i->state == BERTH_RESERVED || k->max_per_node || k->ports_len || k->volumes_len)
         return false;
-    for (uint32_t n = 0; n < e->len; n++)
-        if (snapshot_class(p->s, e->w[n].class)->ties_len)
-            return false;
     for (uint32_t n = 0; n < k->needs_len; n++) {
         const int64_t *later = cycle_column(c, k->needs[n].resource, true);
         if (!later || later[at] < k->needs[n].amount)
@@ -79,9 +73,22 @@ static bool may_stay(const struct effort *e, const struct stop *s)
         if (f->later < (int32_t)k->gpu.milli || f->mem_later < gpu_memory_held(&k->gpu))
             return false;
     }
-    if (is_promised(e, at) && !future_may_stay(e->p, i))
+    if (promised && !future_may_stay(p, i))
         return false; /* what is kept there in time was looked at without it */
-    return allot_may_stay(p, s->slot);
+    return allot_may_stay(p, slot);
+}
+
+/* Is there room for it beside all that was placed? Ties are not looked at again: then it goes. */
+static bool may_stay(const struct effort *e, const struct stop *s)
+{
+    const struct berth_plan *p = e->p;
+    const struct instance *i = snapshot_instance(p->s, s->slot);
+    if (s->over || snapshot_class(p->s, i->class)->ties_len)
+        return false;
+    for (uint32_t n = 0; n < e->len; n++)
+        if (snapshot_class(p->s, e->w[n].class)->ties_len)
+            return false;
+    return reprieve_has_room(e->p, s->slot, is_promised(e, snapshot_position(p->s, i)));
 }
 
 /* A spare pod of a gang that goes as a whole goes with it. */
@@ -147,14 +154,14 @@ static bool party_stays(struct effort *e, uint32_t party)
         if (e->stops.at[n].party == party) {
             stays = may_stay(e, &e->stops.at[n]);
             if (stays)
-                book_stay(e->p, e->stops.at[n].slot);
+                reprieve_stay(e->p, e->stops.at[n].slot);
         }
     for (size_t i = 0; i < e->stops.len && stays; i++)
         if (e->stops.at[i].party == party)
             stays = !begins_too_soon(e, snapshot_position(e->p->s, snapshot_instance(e->p->s, e->stops.at[i].slot)));
     for (; n-- > 0 && !stays;)
         if (e->stops.at[n].party == party && !bits_has(e->p->c.stopped, e->stops.at[n].slot))
-            book_go(e->p, e->stops.at[n].slot);
+            reprieve_go(e->p, e->stops.at[n].slot);
     return stays;
 }
 

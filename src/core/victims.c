@@ -5,6 +5,7 @@
 #include "base/sort.h"
 #include "core/budget.h"
 #include "core/harm.h"
+#include "core/protect.h"
 #include "core/tier.h"
 
 #define SECOND_NS ((int64_t)1000000000)
@@ -371,6 +372,19 @@ static uint32_t count_stopped(const struct berth_plan *p)
     return n;
 }
 
+/* Parties of which a member is protected. */
+static const uint64_t *protected_parties(struct berth_plan *p, const struct victims *v)
+{
+    if (!p->protection)
+        return NULL;
+    uint64_t *bits = ARENA_ARRAY(&p->arena, uint64_t, bits_words(v->parties_len) + 1);
+    for (uint32_t n = 0; n < v->parties_len; n++)
+        for (uint32_t m = 0; m < v->parties[n].len; m++)
+            if (bits_has(p->protection->instances, v->members[v->parties[n].first + m]))
+                bits_add(bits, n);
+    return bits;
+}
+
 struct victims *victims_new(struct berth_plan *p, int64_t tier)
 {
     const struct berth_snapshot *s = p->s;
@@ -406,12 +420,23 @@ struct victims *victims_new(struct berth_plan *p, int64_t tier)
     v->acts = p->c.acts.len;
     v->budgets = budgets_new(p);
     v->back = ARENA_ARRAY(&p->arena, uint32_t, v->parties_len + 1);
+    v->gone = ARENA_ARRAY(&p->arena, uint32_t, v->parties_len + 1);
+    v->protected = protected_parties(p, v);
     v->in_vain = ARENA_ARRAY(&p->arena, struct in_vain, s->classes.len + 1);
     v->memos = ARENA_ARRAY(&p->arena, struct harms *, s->classes.len + 1);
     return v;
 }
 
 /* ---- as the plan goes on ------------------------------------------------------------------------------------------ */
+
+void victims_unprotect(struct berth_plan *p)
+{
+    struct victims *v = p->victims;
+    v->protected = NULL;
+    for (uint32_t k = 0; k < p->s->classes.len; k++)
+        v->memos[k] = NULL;
+    p->stop_state = ++p->stop_turns; /* what was tried in vain may be tried again */
+}
 
 void victims_changed(struct berth_plan *p, uint32_t position)
 {
@@ -475,6 +500,8 @@ bool party_stands(const struct berth_plan *p, const struct party *party)
     const struct victims *v = p->victims;
     uint32_t slot = v->members[party->first];
     uint32_t gang = party->of_gang, w;
+    if (v->protected && bits_has(v->protected, (uint32_t)(party - v->parties)))
+        return false;
     if (!party->gang)
         return member_stands(p, slot) && !is_replaced(p, party->workload, slot) &&
                (gang == NONE || p->c.fresh[party->workload] == NONE);

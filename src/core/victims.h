@@ -69,10 +69,16 @@ struct victims {
     uint32_t looks;          /* that clear.c had at nodes */
     uint32_t *back;          /* parties that were stopped, and may be wished for again */
     uint32_t back_len;
+    uint32_t *gone; /* all parties that were stopped, in order */
+    uint32_t gone_len;
+    const uint64_t *protected; /* [party]: a bit for each that is not stopped for now (protect.h); NULL: none */
 };
 
 /* Finds all; `tier`: of who asks first, those below which time alone may free are noted for a recheck. */
 struct victims *victims_new(struct berth_plan *p, int64_t tier);
+
+/* What protect.h protects may be stopped from now on, and budgets may be broken. */
+void victims_unprotect(struct berth_plan *p);
 
 /* What there is to be had on the node may have changed for the better. */
 void victims_changed(struct berth_plan *p, uint32_t position);
