@@ -145,10 +145,7 @@ static bool row_add(const struct call *c, const struct forecast_run *run, size_t
     (void)json_object_set_new(row, "was",
                               forecast_find(present, id, &was) ? json_integer((json_int_t)was + 1) : json_null());
     was_set(run, id, row);
-    if (json_object_get(row, "id")) {
-        struct berth_standing s = berth_plan_standing(tried->plan, i);
-        (void)json_object_set_new(row, "factors", factors_json(&s));
-    }
+    row_show_factors(tried, i, row);
     return page_add(page, row, 0);
 }
 

@@ -163,6 +163,14 @@ json_t *queue_row(const struct call *c, const struct forecast_plan *p, size_t i)
     return row;
 }
 
+void row_show_factors(const struct forecast_plan *p, size_t i, json_t *row)
+{
+    if (!json_object_get(row, "id"))
+        return;
+    struct berth_standing s = berth_plan_standing(p->plan, i);
+    (void)json_object_set_new(row, "factors", factors_json(&s));
+}
+
 static bool wanted(const json_t *row, const char *key, const char *value)
 {
     const char *is = json_string_value(json_object_get(row, key));
@@ -216,7 +224,7 @@ int queue_run(struct call *c)
     const struct forecast_plan *p = &run->plans[0];
     size_t len = berth_plan_pendings(p->plan);
     struct page page = {.items = json_array()};
-    const char *queue = call_query(c, "queue"), *user = call_query(c, "user");
+    const char *queue = call_query(c, "queue"), *user = call_query(c, "user"), *factors = call_query(c, "factors");
     bool users_shown = strcmp(system_setting_text(c->state, SETTING_HOLDER_SHOWN, &c->arena), "user") == 0;
     size_t i = first < len ? (size_t)first : len;
     for (; i < len && json_array_size(page.items) < limit; i++) {
@@ -224,6 +232,8 @@ int queue_run(struct call *c)
             continue;
         json_t *row = queue_row(c, p, i);
         bool shown = row && wanted(row, "queue", queue) && wanted(row, "owner", user);
+        if (shown && factors && strcmp(factors, "true") == 0)
+            row_show_factors(p, i, row);
         if (!shown)
             json_decref(row);
         else if (!page_add(&page, row, 0))

@@ -11,7 +11,7 @@ enum { POLICY_BODY_MAX = 64 * 1024 };
 
 const struct route views_routes[] = {
     ROUTE("GET", "/v1/queue", PERMIT_CLUSTER, 0, ROUTE_HEAVY, queue_run, "What waits, in order, and when it will start",
-          .query = "queue,user,limit,after,waits"),
+          .query = "queue,user,limit,after,waits,factors"),
     ROUTE("GET", "/v1/jobs/{id}/why", PERMIT_READ, 0, ROUTE_HEAVY, job_why,
           "Why a job does not run yet, and when it will", .query = "suggest"),
     ROUTE("POST", "/v1/policies/test", PERMIT_CLUSTER, POLICY_BODY_MAX, ROUTE_HEAVY, policy_try,

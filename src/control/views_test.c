@@ -245,6 +245,36 @@ static void drafts_are_foreseen(void **state)
     kit_done(&k);
 }
 
+/* Of the policy in force, whatever it is named: a formula, or a ranking with weights of its own. */
+static void queue_shows_factors(void **state)
+{
+    struct kit k;
+    (void)state;
+    waiting(&k);
+    CALL(&k, 201, ADMIN, "PUT", "/v1/policies/lab", "{ranking: multifactor, weights: {time: -7}}");
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/system/settings", "{policy: lab}");
+    CALL(&k, 200, ADMIN, "GET", "/v1/queue?factors=true", NULL);
+    size_t i, time = 0;
+    json_t *factor;
+    json_array_foreach(kit_at(&k, "items/0/factors"), i, factor)
+    {
+        if (strcmp(json_string_value(json_object_get(factor, "name")), "time") == 0)
+            time = (size_t)-json_integer_value(json_object_get(factor, "weight"));
+    }
+    assert_int_equal(time, 7);
+    CALL(&k, 201, ADMIN, "PUT", "/v1/policies/mine", "{formula: 'return -parameters'}");
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/system/settings", "{policy: mine}");
+    CALL(&k, 200, ADMIN, "GET", "/v1/queue?factors=true", NULL);
+    assert_string_equal(kit_text(&k, "items/0/ranking"), "formula");
+    assert_true(json_array_size(kit_at(&k, "items/0/factors")) > 10);
+    CALL(&k, 200, ADMIN, "GET", "/v1/queue", NULL);
+    assert_null(kit_at(&k, "items/0/factors"));
+    CALL(&k, 200, ALICE, "GET", "/v1/queue?factors=true", NULL);
+    assert_non_null(kit_at(&k, "items/0/factors"));
+    assert_null(kit_at(&k, "items/1/factors")); /* bob's */
+    kit_done(&k);
+}
+
 static void policies_are_tried(void **state)
 {
     struct kit k;
@@ -608,6 +638,7 @@ int main(void)
         cmocka_unit_test(quotas_are_named),
         cmocka_unit_test(dependencies_are_named),
         cmocka_unit_test(drafts_are_foreseen),
+        cmocka_unit_test(queue_shows_factors),
         cmocka_unit_test(policies_are_tried),
         cmocka_unit_test(other_nodes_are_tried),
         cmocka_unit_test(bad_questions_are_refused),

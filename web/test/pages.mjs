@@ -152,6 +152,19 @@ const cases = [
     await visitor.page.getByLabel("User").press("Enter");
     await until("only bob's", async () => { const texts = await rows.allTextContents(); return texts.length && texts.every((text) => text.includes("bob")); });
   })],
+  ["the queue shows factors under a policy that is a formula", async (scene) => as(scene, "admin", {}, async (visitor) => {
+    await scene.call("PUT", "/v1/policies/by-formula", { formula: "return 3 * age + fair_share" });
+    await scene.call("PATCH", "/v1/system/settings", { policy: "by-formula" });
+    try {
+      await shown(visitor, "queue");
+      const bar = visitor.page.locator("td .bar", { has: visitor.page.locator(".part") }).first();
+      await bar.waitFor({ state: "attached" });
+      assert.match(await bar.getAttribute("aria-label"), /fair_share/);
+      assert.deepEqual(await visitor.page.locator(".trouble").allTextContents(), []);
+    } finally {
+      await scene.call("PATCH", "/v1/system/settings", { policy: "multifactor" });
+    }
+  }), BRIEF],
   ["a job shows its output as it is written, its use, and takes a shell", async (scene) => as(scene, "ann", {}, async ({ page, go }) => {
     await go("jobs/1");
     await page.getByText("line 3 as it is written").waitFor();

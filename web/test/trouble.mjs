@@ -21,8 +21,8 @@ const hide = (page, hidden) => page.evaluate((value) => {
   document.dispatchEvent(new Event("visibilitychange"));
 }, hidden);
 
-/** Lists come in pages of two, whatever was asked for. */
-const shortPages = (page, path) => page.route((url) => url.pathname === path && url.searchParams.has("limit"), (route) => {
+/** Lists come in pages of two, whatever was asked for; where `and` is given, those that are asked for with it. */
+const shortPages = (page, path, and = "limit") => page.route((url) => url.pathname === path && url.searchParams.has("limit") && url.searchParams.has(and), (route) => {
   const url = new URL(route.request().url());
   url.searchParams.set("limit", "2");
   return route.continue({ url: url.href });
@@ -269,7 +269,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
   ["of rows beyond those that were asked for no factors are told, and a service that waits is no job", async (scene) => as(scene, "admin", {}, async (visitor) => {
     const { page } = visitor, rows = page.locator("tbody tr"), wrong = page.locator('main a[href^="#/jobs/"][href$=".aud"]');
     await scene.call("POST", "/v1/apps", { name: "huge", owner: "aud", replicas: 1, requests: { cpu: 5000 }, command: ["serve"] });
-    await shortPages(page, "/v1/policies/test");
+    await shortPages(page, "/v1/queue", "factors");
     await shown(visitor, "queue");
     await rows.filter({ hasText: "huge.aud" }).waitFor();
     await rows.nth(1).locator("td.bars .bar .part").first().waitFor({ state: "attached" });

@@ -1,7 +1,7 @@
 // queue.jsx - what waits, in the order in which it will be looked at, why it stands there; below it the plan ahead.
 
 import { useMemo, useState } from "preact/hooks";
-import { get, post, query as queried } from "../data/api.js";
+import { get, query as queried } from "../data/api.js";
 import { useAnswer, useNow } from "../data/hooks.js";
 import { asked, moment, span } from "../data/amount.js";
 import { filter } from "../route.js";
@@ -12,12 +12,11 @@ import { t } from "../text/text.js";
 
 const SHOWN = 200, PLAN_ROWS = 30, PLAN_NODES = 200;
 
-/** The factors of each that waits, by the ranking that is in force: what `berth policy test` shows. */
-function useFactors(rows, wanted) {
-  const ranking = rows?.[0]?.ranking;
+/** The factors of each row that the caller may see, by the policy of its queue. They are many bytes: asked for less often than the rows. */
+function useFactors(query, wanted) {
   const answer = useAnswer(
-    (signal) => (wanted && ranking ? post(queried("/v1/policies/test", { limit: SHOWN }), { policy: ranking }, { signal }) : Promise.resolve(null)),
-    [wanted, ranking], { every: 30000 });
+    (signal) => (wanted ? get(queried("/v1/queue", { limit: SHOWN, queue: query.queue, user: query.user, factors: true }), { signal }) : Promise.resolve(null)),
+    [wanted, query.queue, query.user], { every: 30000 });
   const byId = useMemo(() => new Map((answer.data?.items ?? []).filter((row) => row.id).map((row) => [row.id, row.factors])), [answer.data]);
   return { byId, error: answer.error };
 }
@@ -89,7 +88,7 @@ export function Queue({ query }) {
     [query.queue, query.user], { every: 5000, on: ["jobs"], rest: 500 });
   const running = useAnswer((signal) => get(queried("/v1/holders", { all: true, limit: PLAN_NODES }), { signal }), [], { every: 10000 });
   const items = (queue.data?.items ?? []).filter((row) => passes(row, query));
-  const factors = useFactors(queue.data?.items, withFactors);
+  const factors = useFactors(query, withFactors);
   const lists = items.map((row) => factors.byId.get(row.id) ?? []);
   const plan = planRows(items, running.data?.items ?? [], now);
   return (
