@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { until } from "./scene.mjs";
 
-globalThis.sessionStorage = { getItem: () => null, setItem() {}, removeItem() {} };
+globalThis.navigator ??= {}; // there is one from Node.js 21 on
+globalThis.localStorage = globalThis.sessionStorage = { getItem: () => null, setItem() {}, removeItem() {} };
 const asked = []; // requests that wait: [path, answer]
 globalThis.fetch = (path, { signal }) => new Promise((done, fail) => {
   signal.addEventListener("abort", () => fail(signal.reason));

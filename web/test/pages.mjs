@@ -165,6 +165,36 @@ const cases = [
       await scene.call("PATCH", "/v1/system/settings", { policy: "multifactor" });
     }
   }), BRIEF],
+  ["each outcome of a job has a word, an icon and a class of its own", async (scene) => as(scene, "admin", {}, async (visitor) => {
+    const { page } = visitor, node = scene.first.node, job = { owner: "aud", command: ["true"], requests: { cpu: 1 }, node };
+    const shows = async (id, word) => {
+      await shown(visitor, `jobs/${id}`);
+      const state = page.locator(".facts .state", { hasText: word });
+      await state.waitFor();
+      return { word: (await state.textContent()).trim(), class: await state.getAttribute("class"), color: await state.evaluate((e) => getComputedStyle(e).color) };
+    };
+    const good = await scene.call("POST", "/v1/jobs", job), given = await scene.call("POST", "/v1/jobs", { ...job, requests: { cpu: 1000 } });
+    const [instance] = await until("it has a place", async () => { const { items } = await scene.call("GET", `/v1/instances?workload=${good.id}`); return items.length ? items : null; });
+    await scene.call("POST", `/v1/jobs/${given.id}/cancel`);
+    for (const state of ["running", "ended"]) await scene.agent.report([...scene.agent.here, { id: instance.id, state, ...(state === "ended" ? { exit: 0 } : {}) }]);
+    const succeeded = await shows(good.id, "succeeded"), cancelled = await shows(given.id, "cancelled");
+    for (const part of ["word", "class", "color"]) assert.notEqual(cancelled[part], succeeded[part], part);
+    // The others as the API would tell them.
+    const outcomes = ["succeeded", "failed", "cancelled", "timed-out", "out-of-memory", "node-lost", "preempted"];
+    await page.route((url) => url.pathname === "/v1/jobs" && url.searchParams.has("order"), async (route) => {
+      const answer = await route.fetch(), body = await answer.json();
+      outcomes.forEach((outcome, i) => Object.assign(body.items[i].status, { state: outcome === "succeeded" ? "ended" : "failed", outcome }));
+      await route.fulfill({ response: answer, json: body });
+    });
+    await shown(visitor, "jobs");
+    const states = page.locator("tbody tr .state");
+    await states.first().waitFor();
+    const told = (await states.evaluateAll((all) => all.map((e) => [e.querySelector(".icon")?.textContent, e.lastChild.textContent, e.className]))).slice(0, outcomes.length);
+    assert.deepEqual(told.map(([, word]) => word), ["succeeded", "failed", "cancelled", "timed out", "out of memory", "node lost", "preempted"]);
+    for (const part of [0, 2]) assert.equal(new Set(told.map((row) => row[part])).size, outcomes.length, `each is told apart: ${told.map((row) => row[part])}`);
+    await judge(visitor, "jobs that are over");
+    await page.unrouteAll({ behavior: "wait" });
+  }), BRIEF],
   ["a job shows its output as it is written, its use, and takes a shell", async (scene) => as(scene, "ann", {}, async ({ page, go }) => {
     await go("jobs/1");
     await page.getByText("line 3 as it is written").waitFor();
@@ -203,12 +233,16 @@ const cases = [
     await page.getByRole("button", { name: "Release" }).click();
     await until("released", async () => (await state()) === "pending");
     await page.getByRole("button", { name: "Cancel", exact: true }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "No, leave it" }).click();
+    const dialog = page.getByRole("dialog", { name: `Cancel job ${id}?` });
+    await dialog.waitFor();
+    assert.deepEqual(await dialog.getByRole("button").allTextContents(), ["Keep the job", "Cancel the job"]);
+    await dialog.getByRole("button", { name: "Keep the job" }).click();
     await page.getByRole("dialog").waitFor({ state: "hidden" });
     assert.equal(await state(), "pending");
     await page.getByRole("button", { name: "Cancel", exact: true }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+    await dialog.getByRole("button", { name: "Cancel the job" }).click();
     await until("cancelled", async () => (await state()) === "ended");
+    await page.locator(".facts .state", { hasText: "cancelled" }).waitFor();
   })],
   ["roles: others' work is hidden, and nobody is offered what is not theirs", async (scene) => {
     await as(scene, "bob", { refusals: true }, async (visitor) => {
@@ -334,6 +368,22 @@ const cases = [
     for (const name of ["gpu", "memory"]) {
       const bar = page.getByRole("img", { name: new RegExp(`^${name}: [1-9].* of (90|4 TiB)$`) });
       assert.ok((await bar.locator(".part").first().evaluate((part) => part.getBoundingClientRect().width)) > 0, `some of ${name} is held`);
+    }
+  })],
+  ["the form of a quota is on the screen, with the focus in it", async (scene) => as(scene, "admin", { height: 500 }, async (visitor) => {
+    const { page } = visitor;
+    await shown(visitor, "users");
+    for (const name of ["vision", "aud"]) {
+      await page.getByRole("button", { name: `Change ${name}` }).click();
+      const form = page.getByRole("form", { name: `Quota of ${name}` });
+      await form.waitFor();
+      const { y, height } = await form.boundingBox();
+      assert.ok(y >= 0 && y + height <= 500, `from ${y} on, ${height} tall`);
+      assert.ok(await form.getByLabel("Limits").evaluate((field) => field === document.activeElement), "one may type at once");
+      await judge(visitor, `the quota of ${name}`);
+      if (name === "aud") await form.getByRole("button", { name: "Close" }).click();
+      else await page.keyboard.press("Escape");
+      await form.waitFor({ state: "hidden" });
     }
   })],
   ["a resource is taken out of a quota", async (scene) => as(scene, "admin", {}, async (visitor) => {

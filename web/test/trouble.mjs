@@ -75,6 +75,29 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await until("the row says how many are there now", async () => (await row.locator("td").nth(6).textContent()) === (await told()));
     await scene.call("POST", `/v1/jobs/${job.id}/cancel`);
   })],
+  ["a daemon that is down is named in words of its own, and asked again", async (scene) => as(scene, "admin", { at: scene.line.url }, async (visitor) => {
+    const { page } = visitor, down = page.getByRole("alert").filter({ hasText: "berthd does not answer" });
+    const noBrowserWords = async () => assert.doesNotMatch(await page.locator("body").textContent(), /failed to fetch|network ?error/i);
+    await shown(visitor, "nodes/n20");
+    scene.line.cut();
+    await page.getByRole("button", { name: "Take no new work" }).click();
+    await down.first().waitFor();
+    await noBrowserWords();
+    await visitor.go("users");
+    await down.first().waitFor();
+    await noBrowserWords();
+    scene.line.mend();
+    await page.getByRole("button", { name: "Change ann" }).waitFor();
+    assert.equal((await scene.call("GET", "/v1/nodes/n20")).state, "ready", "a verb that failed is not repeated");
+    await page.getByRole("button", { name: "Sign out" }).click();
+    scene.line.cut();
+    await page.getByLabel("Token").fill(scene.tokens.ann);
+    await page.getByLabel("Token").press("Enter");
+    await down.first().waitFor();
+    await noBrowserWords();
+    scene.line.mend();
+    cutsAreMeant(visitor);
+  })],
   ["a line that falls silent is noticed", async (scene) => as(scene, "admin", { at: scene.line.url }, async (visitor) => {
     const { page } = visitor;
     await page.clock.install();
@@ -141,7 +164,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     const [, id] = /instances\/(\d+)\/logs/.exec(asked[0]);
     shift = 100000;
     await page.getByRole("button", { name: "Run again" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "No, leave it" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Leave the job" }).click();
     await scene.agent.report(scene.agent.here.map((row) => ({ ...row, state: "running", ready: false })));
     await scene.agent.report(scene.agent.here);
     await until("asked for the other", () => asked.some((path) => path.includes(`/instances/${Number(id) + shift}/logs`)));

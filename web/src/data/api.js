@@ -3,6 +3,8 @@
 // The token is kept in this tab's memory and session storage, never in a cookie: it goes with the tab, and no other site can
 // make the browser send it.
 
+import { t } from "../text/text.js";
+
 const KEY = "berth.token";
 let token = sessionStorage.getItem(KEY) ?? "";
 let visit = new AbortController(); // from a sign-in to its end: what was asked meanwhile ends with it
@@ -17,6 +19,18 @@ export class ApiError extends Error {
     this.field = body?.error?.field;
   }
 }
+
+const BY_PROXY = new Set([502, 503, 504]); // without words of berthd, a proxy before it says that it is down
+
+/** No answer came, or not all of it: berthd is down, or the network is. A browser says no more than "Failed to fetch". */
+export class NoAnswer extends Error {
+  constructor(cause) {
+    super(t("no.answer"), { cause });
+  }
+}
+
+/** Awaits a part of an answer; the browser's own errors of a broken line become NoAnswer. */
+export const heard = (part) => part.catch((error) => { throw error instanceof TypeError ? new NoAnswer(error) : error; });
 
 export const signedIn = () => token !== "";
 
@@ -49,19 +63,20 @@ export async function open(method, path, { body, raw, signal, match, key } = {})
   const headers = headersOf(body), asker = token;
   if (match !== undefined) headers["If-Match"] = String(match);
   if (key !== undefined) headers["Idempotency-Key"] = key;
-  const answer = await fetch(path, {
+  const answer = await heard(fetch(path, {
     method, headers, signal: AbortSignal.any([visit.signal, ...(signal ? [signal] : [])]), cache: "no-store", credentials: "omit",
     body: raw ?? (body === undefined ? undefined : JSON.stringify(body)),
-  });
+  }));
   if (answer.ok) return answer;
   const told = await answer.json().catch(() => null);
+  if (!told?.error && BY_PROXY.has(answer.status)) throw new NoAnswer();
   if (answer.status === 401 && token && token === asker) signOut(); // and not the one who has signed in since
   throw new ApiError(answer.status, told);
 }
 
 export async function request(method, path, options) {
   const answer = await open(method, path, options);
-  const text = await answer.text();
+  const text = await heard(answer.text());
   return text ? JSON.parse(text) : null;
 }
 

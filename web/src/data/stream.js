@@ -1,6 +1,6 @@
 // stream.js - lines of an answer without an end, resumed where it broke off.
 
-import { open, ApiError } from "./api.js";
+import { heard, open, ApiError } from "./api.js";
 
 const PAUSE_MS = [200, 500, 1000, 2000, 5000, 10000];
 // A browser has six connections to one host, over all its tabs: those that nobody looks at give theirs back.
@@ -67,17 +67,17 @@ function silentSignal() {
 export async function readText(answer, take) {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await heard(reader.read());
     if (done) return;
     take(value);
   }
 }
 
-/** Calls `take` with each line of the body, read as JSON; `heard` whenever there is something, an empty line even. */
-export async function readLines(answer, take, heard = () => {}) {
+/** Calls `take` with each line of the body, read as JSON; `alive` whenever there is something, an empty line even. */
+export async function readLines(answer, take, alive = () => {}) {
   let rest = "";
   await readText(answer, (text) => {
-    heard();
+    alive();
     const lines = (rest + text).split("\n");
     rest = lines.pop();
     for (const line of lines) if (line.trim()) take(JSON.parse(line));

@@ -5,6 +5,7 @@ import { get, post } from "../data/api.js";
 import { useAnswer, useThose, useVerb } from "../data/hooks.js";
 import { may, useSession } from "../data/session.js";
 import { asked, moment, percent, span } from "../data/amount.js";
+import { shownState } from "../data/outcome.js";
 import { Bar, Button, Card, Confirm, Facts, Link, Page, State, Table, Time, Trouble, Waiting } from "../parts/parts.jsx";
 import { FactorBar, FactorLegend } from "../parts/factors.jsx";
 import { Log } from "../parts/log.jsx";
@@ -28,8 +29,8 @@ function Actions({ job, again }) {
       <Button verb={verb} onClick={() => (OVER.has(state) ? run("requeue") : ask("requeue"))}>{t("job.requeue")}</Button>
       {!OVER.has(state) && <Button verb={verb} kind="danger" onClick={() => ask("cancel")}>{t("job.cancel")}</Button>}
       <Trouble error={verb.error} />
-      <Confirm open={asking !== ""} title={t(`job.${asking || "cancel"}`)} text={t(`job.${asking || "cancel"}.text`, { id: job.id })}
-        yes={t(`job.${asking || "cancel"}`)} onYes={() => run(asking)} onNo={() => ask("")} />
+      <Confirm open={asking !== ""} title={t(`job.${asking || "cancel"}.title`, { id: job.id })} text={t(`job.${asking || "cancel"}.text`, { id: job.id })}
+        yes={t(`job.${asking || "cancel"}.yes`)} no={t(`job.${asking || "cancel"}.no`)} onYes={() => run(asking)} onNo={() => ask("")} />
     </>
   );
 }
@@ -38,8 +39,8 @@ function Steps({ job, why }) {
   const rows = [
     [job.created, t("step.created", { owner: job.owner })],
     [job.started, t("step.started")],
-    ...(job.status.last ?? []).map((end) => [end.since, t("step.task", { ordinal: end.ordinal, node: end.node, state: t(`state.${end.state}`), exit: end.exit ?? end.error ?? "" })]),
-    [job.finished, job.cancelled ? t("step.cancelled") : job.failed ? t("step.failed", { error: job.error ?? "" }) : t("step.ended")],
+    ...(job.status.last ?? []).map((end) => [end.since, t("step.task", { ordinal: end.ordinal, node: end.node, state: t(`state.${end.outcome || end.state}`), exit: end.exit ?? end.error ?? "" })]),
+    [job.finished, <><State state={shownState(job)} /> {job.error ?? ""}</>],
     [!job.started && why?.start, t("step.expected")],
     [!job.finished && why?.end, t("step.end")],
   ].filter(([at]) => at);
@@ -97,7 +98,7 @@ function Tasks({ job, chosen, choose }) {
     <Table caption={t("job.tasks")} rows={rows} selected={chosen} empty={t("job.tasks.none")} columns={[
       { title: t("job.ordinal"), number: true, of: (row) => row.ordinal },
       { title: t("node"), of: (row) => <Link to={`/nodes/${row.node}`}>{row.node}</Link> },
-      { title: t("jobs.state"), of: (row) => <State state={row.state} /> },
+      { title: t("jobs.state"), of: (row) => <State state={row.outcome || row.state} /> },
       { title: t("jobs.progress"), class: "bars", of: (row) => (row.progress === undefined ? "" : <Bar whole={1000} parts={[{ value: row.progress }]} label={percent(row.progress, 1000)} />) },
       { title: "", of: (row) => <button type="button" aria-pressed={chosen === row.id} onClick={() => choose(row.id)}>{t("job.look", { ordinal: row.ordinal })}</button> },
     ]} />
@@ -129,7 +130,7 @@ function Shown({ job: d, error, again }) {
       <div class="cards">
         <Card title={t("job.about")}>
           <Facts rows={[
-            [t("jobs.state"), <State state={d.status.state} />], [t("queue.owner"), d.owner], [t("queue.queue"), d.queue ?? "default"],
+            [t("jobs.state"), <State state={shownState(d)} />], [t("queue.owner"), d.owner], [t("queue.queue"), d.queue ?? "default"],
             [t("job.command"), <code>{(d.command ?? []).join(" ")}</code>], [t("submit.image"), d.image],
             [t("queue.asked"), asked(why.data?.asked) || "–"], [t("submit.limit"), d.time_limit],
             [t("jobs.progress"), d.status.progress === undefined ? undefined : `${percent(d.status.progress, 1000)} ${d.status.note ?? ""}`],

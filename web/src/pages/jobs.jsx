@@ -5,6 +5,7 @@ import { get, query as queried } from "../data/api.js";
 import { useAnswer } from "../data/hooks.js";
 import { may, useSession } from "../data/session.js";
 import { percent } from "../data/amount.js";
+import { shownState } from "../data/outcome.js";
 import { filter } from "../route.js";
 import { Card, Entry, Field, Link, Page, State, Table, Time, Waiting } from "../parts/parts.jsx";
 import { Submit } from "./submit.jsx";
@@ -39,7 +40,7 @@ const columns = () => [
   { title: t("jobs.name"), of: (job) => job.name ?? "–" },
   { title: t("queue.owner"), of: (job) => job.owner },
   { title: t("queue.queue"), of: (job) => job.queue ?? "default" },
-  { title: t("jobs.state"), of: (job) => <State state={job.status.state} /> },
+  { title: t("jobs.state"), of: (job) => <State state={shownState(job)} /> },
   { title: t("jobs.tasks"), number: true, of: (job) => `${job.status.running + job.status.ended}/${job.status.replicas}` },
   { title: t("jobs.progress"), number: true, of: (job) => (job.status.progress === undefined ? "" : percent(job.status.progress, 1000)) },
   { title: t("jobs.created"), class: "tight", of: (job) => <Time at={job.created} /> },

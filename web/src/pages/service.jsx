@@ -5,6 +5,7 @@ import { get, patch, post } from "../data/api.js";
 import { useAnswer, useThose, useVerb } from "../data/hooks.js";
 import { may, useSession } from "../data/session.js";
 import { percent } from "../data/amount.js";
+import { shownState } from "../data/outcome.js";
 import { Bar, Button, Card, Confirm, Facts, Field, Link, Page, State, Table, Trouble, Waiting } from "../parts/parts.jsx";
 import { Form, numeric } from "../parts/form.jsx";
 import { Log } from "../parts/log.jsx";
@@ -123,7 +124,7 @@ export function Service({ id }) {
       <div class="cards">
         <Card title={t("service.about")}>
           <Facts rows={[
-            [t("jobs.state"), <State state={a.status.state} />], [t("queue.owner"), a.owner],
+            [t("jobs.state"), <State state={shownState(a)} />], [t("queue.owner"), a.owner],
             [t("service.ready"), <span data-ready>{`${a.status.ready}/${a.status.replicas}`}</span>],
             [t("job.command"), a.command && <code>{a.command.join(" ")}</code>], [t("submit.image"), a.image],
           ]} />

@@ -5,6 +5,7 @@ import { getAll } from "../data/api.js";
 import { useAnswer, usePostOnce, useVerb } from "../data/hooks.js";
 import { may, useSession } from "../data/session.js";
 import { go } from "../route.js";
+import { shownState } from "../data/outcome.js";
 import { Bar, Card, Link, Page, Paged, State, Time, Waiting } from "../parts/parts.jsx";
 import { Form, numeric, words } from "../parts/form.jsx";
 import { t } from "../text/text.js";
@@ -46,7 +47,7 @@ export function Services() {
         {apps.data && <Paged caption={t("page.services")} empty={t("service.none")} rows={apps.data.items} columns={[
           { title: t("jobs.name"), of: (app) => <Link to={`/services/${app.id}`}>{app.id}</Link> },
           { title: t("queue.owner"), of: (app) => app.owner },
-          { title: t("jobs.state"), of: (app) => <State state={app.status.state} /> },
+          { title: t("jobs.state"), of: (app) => <State state={shownState(app)} /> },
           { title: t("service.ready"), number: true, of: (app) => `${app.status.ready}/${app.status.replicas}` },
           { title: "", class: "bars", of: (app) => <Bar whole={app.status.replicas} parts={[{ value: app.status.ready }]} label={`${app.status.ready}/${app.status.replicas}`} /> },
           { title: t("jobs.created"), class: "tight", of: (app) => <Time at={app.created} /> },

@@ -5,7 +5,7 @@ import { get, getAll, patch, query } from "../data/api.js";
 import { useAnswer, useVerb } from "../data/hooks.js";
 import { may, useSession } from "../data/session.js";
 import { amount, asked, byRank, number, percent, resource, span } from "../data/amount.js";
-import { Bar, Card, Entry, Page, Paged, Table, Time, Waiting } from "../parts/parts.jsx";
+import { Bar, Card, Dialog, Entry, Page, Paged, Table, Time, Waiting } from "../parts/parts.jsx";
 import { Form, numeric } from "../parts/form.jsx";
 import { t } from "../text/text.js";
 
@@ -37,7 +37,7 @@ function amounts(text, field) {
 
 const said = (what) => Object.entries(what ?? {}).map(([name, value]) => `${name}=${value}`).join(" ");
 
-function Edit({ kind, object, done }) {
+function Edit({ kind, object, done, leave }) {
   const verb = useVerb((values) => {
     const quota = { ...object.quota };
     for (const [name] of STEPS) {
@@ -48,11 +48,11 @@ function Edit({ kind, object, done }) {
     return patch(`/v1/${kind}/${object.id}`, { quota, weight: values.weight ? numeric(values.weight) : null });
   }, done);
   return (
-    <Card title={t("users.edit", { id: object.id })}>
-      <Form label={t("users.edit", { id: object.id })} verb={verb} submit={t("save")}
-        initial={{ ...Object.fromEntries(STEPS.map(([name]) => [name, said(object.quota?.[name])])), weight: String(object.weight ?? "") }}
-        fields={[...STEPS.map(([name, key]) => ({ name, label: t(key), of: `quota.${name}`, size: 26, placeholder: "gpu=8 cpu=64" })), { name: "weight", label: t("users.weight"), size: 6 }]} />
-    </Card>
+    <Form label={t("users.edit", { id: object.id })} verb={verb} submit={t("save")}
+      initial={{ ...Object.fromEntries(STEPS.map(([name]) => [name, said(object.quota?.[name])])), weight: String(object.weight ?? "") }}
+      fields={[...STEPS.map(([name, key]) => ({ name, label: t(key), of: `quota.${name}`, size: 26, placeholder: "gpu=8 cpu=64" })), { name: "weight", label: t("users.weight"), size: 6 }]}>
+      {() => <button type="button" onClick={leave}>{t("close")}</button>}
+    </Form>
   );
 }
 
@@ -156,7 +156,9 @@ function People({ kind, editing, edit }) {
         { title: "", of: (o) => edits(o) && <button type="button" onClick={() => edit({ kind, id: o.id })}>{t("users.change", { id: o.id })}</button> },
       ]} />}
       {kind === "users" && shares.data && <p class="faint">{t("users.share.text", { half: span(shares.data.half_life_s) })}</p>}
-      {open && <Edit key={open.id} kind={kind} object={open} done={() => { edit(null); list.again(); }} />}
+      <Dialog open={Boolean(open)} title={t("users.edit", { id: open?.id })} onClose={() => edit(null)}>
+        {open && <Edit key={open.id} kind={kind} object={open} leave={() => edit(null)} done={() => { edit(null); list.again(); }} />}
+      </Dialog>
     </Card>
   );
 }

@@ -1,6 +1,7 @@
 // parts.jsx - small things that every page uses.
 
 import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { ICONS } from "../data/outcome.js";
 import { t, when } from "../text/text.js";
 
 export function Page({ title, actions, children }) {
@@ -34,7 +35,12 @@ export function Waiting({ of }) {
   return of.data ? null : <p class="faint" role="status">{t("loading")}</p>;
 }
 
-export const State = ({ state }) => <span class={`state s-${state}`}>{t(`state.${state}`)}</span>;
+/** A state with its colour; an outcome has an icon in place of the dot. */
+export const State = ({ state }) => (
+  <span class={`state s-${state}${ICONS[state] ? " outcome" : ""}`}>
+    {ICONS[state] && <span class="icon" aria-hidden="true">{ICONS[state]}</span>}{t(`state.${state}`)}
+  </span>
+);
 
 /** `guess`: the moment rests on a run time that nobody has stated. */
 export const Time = ({ at, guess }) => (at ? <time dateTime={at} title={guess ? t("guess") : new Date(at).toString()}>{guess ? "~ " : ""}{when(at)}</time> : <span>–</span>);
@@ -124,26 +130,30 @@ export function Button({ verb, children, kind, ...rest }) {
   );
 }
 
-/** A question before what cannot be undone. */
-export function Confirm({ open, title, text, yes, onYes, onNo }) {
+/** A modal dialog: in the middle of the screen wherever the page is scrolled, with the focus inside; Escape closes it. */
+export function Dialog({ open, title, onClose, children }) {
   const dialog = useRef(null);
   useEffect(() => {
     if (open && !dialog.current.open) dialog.current.showModal();
     if (!open && dialog.current.open) dialog.current.close();
   }, [open]);
   return (
-    <dialog ref={dialog} aria-label={title} onClose={onNo}>
-      {open && (
-        <>
-          <h2>{title}</h2>
-          <p>{text}</p>
-          <div class="actions">
-            <button type="button" onClick={onNo}>{t("no")}</button>
-            <button type="button" class="danger" onClick={onYes}>{yes}</button>
-          </div>
-        </>
-      )}
+    <dialog ref={dialog} aria-label={title} onClose={onClose}>
+      {open && <><h2>{title}</h2>{children}</>}
     </dialog>
+  );
+}
+
+/** A question before what cannot be undone. `yes` and `no` each name what happens: "Cancel the job" and "Keep the job". */
+export function Confirm({ open, title, text, yes, no, onYes, onNo }) {
+  return (
+    <Dialog open={open} title={title} onClose={onNo}>
+      <p>{text}</p>
+      <div class="actions">
+        <button type="button" onClick={onNo}>{no ?? t("no")}</button>
+        <button type="button" class="danger" onClick={onYes}>{yes}</button>
+      </div>
+    </Dialog>
   );
 }
 

@@ -1,7 +1,8 @@
 // en.js - English. Keys are page.thing; every language has the same ones.
 export default {
-  "loading": "Loading …", "nothing": "Nothing here.", "all": "all", "yes": "yes", "not": "no", "no": "No, leave it", "save": "Save",
+  "loading": "Loading …", "nothing": "Nothing here.", "all": "all", "yes": "yes", "not": "no", "no": "No, leave it", "save": "Save", "close": "Close",
   "late": "The daemon has not answered for a minute; it is asked again.", "lost.text": "The daemon does not answer; it may be starting again. It is asked every two seconds.",
+  "no.answer": "berthd does not answer. It may be restarting, or the network is down.",
   "first": "First page", "back": "Back", "next": "Next", "pages": "page {page} of {pages}", "in": "(in {span})", "until": "until {at}", "guess": "A guess: it depends on jobs whose run time nobody has stated.",
   "of": "of {all}", "of.percent": "of {all} ({percent})", "skip": "Skip to the page", "nav": "Pages", "node": "Node",
   "line.live": "live", "line.lost": "reconnecting", "line.idle": "not live",
@@ -17,7 +18,8 @@ export default {
   "state.ready": "ready", "state.joining": "joining", "state.cordoned": "cordoned", "state.draining": "draining", "state.lost": "lost",
   "state.held": "held", "state.waiting": "waiting", "state.stopped": "stopped", "state.suspended": "suspended", "state.pending": "pending",
   "state.backing-off": "backing off", "state.partial": "partial", "state.starting": "starting", "state.running": "running",
-  "state.stopping": "stopping", "state.ended": "ended", "state.failed": "failed", "state.assigned": "assigned", "state.reserved": "reserved",
+  "state.stopping": "stopping", "state.ended": "ended", "state.failed": "failed", "state.succeeded": "succeeded", "state.cancelled": "cancelled", "state.timed-out": "timed out",
+  "state.out-of-memory": "out of memory", "state.node-lost": "node lost", "state.preempted": "preempted", "state.assigned": "assigned", "state.reserved": "reserved",
   "tier.by-right": "by right", "tier.borrowed": "borrowed", "tier.spare": "spare",
 
   "cluster.numbers": "The cluster in numbers", "cluster.nodes": "Nodes", "cluster.gpu": "GPUs", "cluster.cpu": "CPU cores",
@@ -43,10 +45,11 @@ export default {
   "job.title": "Job {id}", "job.about": "The job", "job.line": "Time line", "job.why": "Why it is as it is", "job.tasks": "Tasks", "job.tasks.none": "No task has a place.",
   "job.command": "Command", "job.predicted": "Predicted to run", "job.ordinal": "Number", "job.look": "Look at {ordinal}", "job.log": "Output of task {ordinal}",
   "job.hold": "Hold", "job.release": "Release", "job.requeue": "Run again", "job.cancel": "Cancel", "job.look.only": "You may look at this job.",
+  "job.cancel.title": "Cancel job {id}?", "job.cancel.yes": "Cancel the job", "job.cancel.no": "Keep the job", "job.requeue.title": "Run job {id} again?", "job.requeue.yes": "Run the job again", "job.requeue.no": "Leave the job",
   "job.cancel.text": "Job {id} and all its tasks are stopped.", "job.requeue.text": "Job {id} is stopped and runs again from the beginning.",
   "job.standing": "Number {position} of {of} that wait, {tier}, by the ranking {ranking}.", "job.start": "Expected to start at {at}.", "job.blockers": "Who holds what it waits for", "job.sooner": "What would start sooner", "job.sooner.none": "Nothing that was tried.", "job.sooner.again": "Try again",
   "job.ran": "It waited {waited} and has run for {ran}.",
-  "step.created": "submitted by {owner}", "step.started": "the first task ran", "step.task": "task {ordinal} on {node}: {state} {exit}", "step.cancelled": "cancelled", "step.failed": "failed: {error}", "step.ended": "ended", "step.expected": "expected to start", "step.end": "expected to end",
+  "step.created": "submitted by {owner}", "step.started": "the first task ran", "step.task": "task {ordinal} on {node}: {state} {exit}", "step.expected": "expected to start", "step.end": "expected to end",
   "shell.title": "A shell beside it", "shell.begin": "Open a shell", "shell.line": "A line for the shell", "shell.send": "Send", "shell.end": "End it", "shell.exit": "It has ended with {code}.",
   "log.none": "It has not begun to run.", "log.end": "This is all there is.", "log.again": "Read again", "usage.title": "Use of {name}", "usage.used": "used", "usage.requested": "requested", "usage.limit": "limit",
 

@@ -1,7 +1,8 @@
 // zh.js - 中文。键与 en.js 相同。
 export default {
-  "loading": "加载中…", "nothing": "这里没有内容。", "all": "全部", "yes": "是", "not": "否", "no": "不，保持原样", "save": "保存",
+  "loading": "加载中…", "nothing": "这里没有内容。", "all": "全部", "yes": "是", "not": "否", "no": "不，保持原样", "save": "保存", "close": "关闭",
   "late": "守护进程一分钟没有回应，正在重新询问。", "lost.text": "守护进程没有回应，可能正在重新启动。每两秒询问一次。",
+  "no.answer": "berthd 没有回应。它可能正在重新启动，或网络已断开。",
   "first": "第一页", "back": "上一页", "next": "下一页", "pages": "第 {page} 页，共 {pages} 页", "in": "（{span}后）", "until": "直到 {at}", "guess": "估计值：取决于未声明运行时间的作业。",
   "of": "共 {all}", "of.percent": "共 {all}（{percent}）", "skip": "跳到正文", "nav": "页面", "node": "节点",
   "line.live": "实时", "line.lost": "正在重新连接", "line.idle": "非实时",
@@ -17,7 +18,8 @@ export default {
   "state.ready": "就绪", "state.joining": "加入中", "state.cordoned": "不接新任务", "state.draining": "排空中", "state.lost": "失联",
   "state.held": "已挂起", "state.waiting": "等待其他作业", "state.stopped": "已停止", "state.suspended": "已暂停", "state.pending": "排队中",
   "state.backing-off": "退避中", "state.partial": "部分运行", "state.starting": "启动中", "state.running": "运行中",
-  "state.stopping": "停止中", "state.ended": "已结束", "state.failed": "失败", "state.assigned": "已分配", "state.reserved": "已预留",
+  "state.stopping": "停止中", "state.ended": "已结束", "state.failed": "失败", "state.succeeded": "成功", "state.cancelled": "已取消", "state.timed-out": "超时",
+  "state.out-of-memory": "内存不足", "state.node-lost": "节点失联", "state.preempted": "被抢占", "state.assigned": "已分配", "state.reserved": "已预留",
   "tier.by-right": "应得", "tier.borrowed": "借用", "tier.spare": "富余",
 
   "cluster.numbers": "集群数字", "cluster.nodes": "节点", "cluster.gpu": "GPU", "cluster.cpu": "CPU 核",
@@ -43,10 +45,11 @@ export default {
   "job.title": "作业 {id}", "job.about": "作业信息", "job.line": "时间线", "job.why": "为何如此", "job.tasks": "任务", "job.tasks.none": "没有任务获得位置。",
   "job.command": "命令", "job.predicted": "预计运行", "job.ordinal": "编号", "job.look": "查看 {ordinal}", "job.log": "任务 {ordinal} 的输出",
   "job.hold": "挂起", "job.release": "释放", "job.requeue": "重新运行", "job.cancel": "取消", "job.look.only": "您只能查看此作业。",
+  "job.cancel.title": "取消作业 {id}？", "job.cancel.yes": "取消此作业", "job.cancel.no": "保留此作业", "job.requeue.title": "重新运行作业 {id}？", "job.requeue.yes": "重新运行此作业", "job.requeue.no": "不重新运行",
   "job.cancel.text": "作业 {id} 及其所有任务将被停止。", "job.requeue.text": "作业 {id} 将被停止并从头运行。",
   "job.standing": "第 {position} 位，共 {of} 个等待，{tier}，排名方式 {ranking}。", "job.start": "预计 {at} 开始。", "job.blockers": "谁占用了它等待的资源", "job.sooner": "怎样能更早开始", "job.sooner.none": "试过的办法都不行。", "job.sooner.again": "再试一次",
   "job.ran": "等待了 {waited}，已运行 {ran}。",
-  "step.created": "由 {owner} 提交", "step.started": "第一个任务开始运行", "step.task": "{node} 上的任务 {ordinal}：{state} {exit}", "step.cancelled": "已取消", "step.failed": "失败：{error}", "step.ended": "已结束", "step.expected": "预计开始", "step.end": "预计结束",
+  "step.created": "由 {owner} 提交", "step.started": "第一个任务开始运行", "step.task": "{node} 上的任务 {ordinal}：{state} {exit}", "step.expected": "预计开始", "step.end": "预计结束",
   "shell.title": "旁边的 shell", "shell.begin": "打开 shell", "shell.line": "给 shell 的一行", "shell.send": "发送", "shell.end": "结束", "shell.exit": "已结束，返回 {code}。",
   "log.none": "尚未开始运行。", "log.end": "全部输出到此为止。", "log.again": "重新读取", "usage.title": "{name} 使用量", "usage.used": "已用", "usage.requested": "请求", "usage.limit": "上限",
 

@@ -1,0 +1,14 @@
+// outcome.js - how work ended: the final states of jobs, services and instances, apart from the states of what goes on.
+
+/** Every outcome of the API, in the order of the filter. */
+export const OUTCOMES = ["succeeded", "failed", "cancelled", "timed-out", "out-of-memory", "node-lost", "preempted"];
+
+/** Icons stand beside the words, so that outcomes of one colour differ without it. */
+export const ICONS = { succeeded: "✓", failed: "✗", cancelled: "⊘", "timed-out": "◷", "out-of-memory": "▣", "node-lost": "◌", preempted: "»" };
+
+/** The state to show of a workload: its outcome once it is over. */
+export function shownState(work) {
+  const { state, outcome } = work.status;
+  if (outcome || (state !== "ended" && state !== "failed")) return outcome || state;
+  return work.cancelled ? "cancelled" : state === "failed" ? "failed" : "succeeded";
+}
