@@ -288,6 +288,9 @@ struct berth_verdict {
 BERTH_API struct berth_verdict berth_judge(const struct berth_cluster *cluster, const struct berth_workload *draft,
                                            int64_t now_ns);
 
+/* The GPU models that nodes have, each once whatever its case, spelled as one of the nodes does; NULL past the end. */
+BERTH_API const char *berth_gpu_model_at(const struct berth_cluster *cluster, size_t i);
+
 /* What is held and asked for of a resource of a quota; false: there is no such quota. */
 struct berth_quota_use {
     int64_t held, asked; /* by what is placed (stopping included); by what is admitted */

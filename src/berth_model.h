@@ -145,7 +145,7 @@ struct berth_gpu_need {
     uint32_t count;
     uint32_t milli;            /* 0 or 1000: whole */
     int64_t memory_bytes;      /* of each device: its size, or of a share: what is still free */
-    const char *const *models; /* any of these; empty: any */
+    const char *const *models; /* any of these, whatever their case; empty: any */
     size_t models_len;
 };
 

@@ -294,6 +294,16 @@ static int answer_read(struct api *a, struct client_answer *from, struct api_ans
     return EXIT_OK;
 }
 
+/* What the server did, and doubts. */
+static void warnings_tell(const struct api *a, const json_t *body)
+{
+    const json_t *answer = json_object_get(body, "dry_run") ? json_object_get(body, "answer") : body, *warning;
+    size_t i;
+
+    json_array_foreach(json_object_get(answer, "warnings"), i, warning) if (json_is_string(warning))
+        cli_warn(a->cli, "%s", json_string_value(warning));
+}
+
 int api_try(struct api *a, const struct api_request *request, struct api_answer *ret, struct api_trouble *ret_trouble)
 {
     CLEANUP(prepared) struct prepared prepared = {0};
@@ -307,6 +317,8 @@ int api_try(struct api *a, const struct api_request *request, struct api_answer 
     }
     rc = answer_read(a, &answer, ret, ret_trouble);
     client_answer_done(&answer);
+    if (rc == EXIT_OK && strcmp(request->method, "GET") != 0)
+        warnings_tell(a, ret->body);
     return rc;
 }
 

@@ -61,6 +61,13 @@ const struct route *route_find(const char *method, const char *path, struct aren
 
 /* ---- what verbs ask ------------------------------------------------------------------------------------------------ */
 
+void call_warn(struct call *c, const char *text)
+{
+    if (!c->answer.warnings)
+        c->answer.warnings = json_array();
+    (void)json_array_append_new(c->answer.warnings, json_string(text));
+}
+
 const char *call_query(const struct call *c, const char *name)
 {
     return c->request->query ? c->request->query(c->request->query_from, name) : NULL;

@@ -43,6 +43,7 @@ struct request {
 struct answer {
     int status;               /* 200 unless the verb says otherwise */
     json_t *body;             /* owned; NULL: none, or text */
+    json_t *warnings;         /* owned; of call_warn, shown in the body as "warnings". NULL: none */
     struct str text;          /* instead of a body */
     const char *content_type; /* of text */
     uint64_t revision;        /* of the commit, or read at; 0: none */
@@ -125,6 +126,9 @@ void call_again(struct call *c);
 struct fair_account *call_account(struct call *c);
 /* For `durable`: what was written stays, but the answer becomes the error in c->err. (handle.c) */
 void call_refuse(struct call *c, int rc);
+
+/* Adds a sentence to the answer of a verb that goes on all the same: the caller has probably not meant this. */
+void call_warn(struct call *c, const char *text);
 
 const char *call_query(const struct call *c, const char *name);
 /* A whole number of the query, within bounds; `fallback` where it is absent. -EINVAL otherwise. */

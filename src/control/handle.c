@@ -138,6 +138,7 @@ static void arena_give(struct control *c, struct arena *arena)
 static void answer_done(struct answer *a)
 {
     json_decref(a->body);
+    json_decref(a->warnings);
     str_done(&a->text);
     if (a->stream)
         stream_stop(a->stream);
@@ -531,6 +532,8 @@ static void attempt(struct handling *h)
     int rc = gate(c->control, c->request, &c->arena, &c->route, c->args, &c->caller, &c->err);
     if (rc == 0)
         rc = run_verb(h);
+    if (rc >= 0 && c->answer.warnings && json_is_object(c->answer.body))
+        (void)json_object_set(c->answer.body, "warnings", c->answer.warnings);
     if (rc < 0)
         fail(h, rc);
     else if (c->later)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "base/str.h"
@@ -57,12 +58,17 @@ static bool same_text(const char *a, const char *b)
     return strcmp(a ? a : "", b ? b : "") == 0;
 }
 
+static bool same_model(const char *a, const char *b)
+{
+    return strcasecmp(a ? a : "", b ? b : "") == 0;
+}
+
 static bool same_hardware(const struct berth_node *a, const struct berth_node *b)
 {
     if (a->gpus_len != b->gpus_len || !same_text(a->arch, b->arch))
         return false;
     for (size_t i = 0; i < a->gpus_len; i++)
-        if (!same_text(a->gpus[i].model, b->gpus[i].model) || a->gpus[i].memory_bytes != b->gpus[i].memory_bytes)
+        if (!same_model(a->gpus[i].model, b->gpus[i].model) || a->gpus[i].memory_bytes != b->gpus[i].memory_bytes)
             return false;
     return true;
 }

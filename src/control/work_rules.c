@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "control/admit.h"
@@ -179,6 +180,44 @@ static int settings_of(struct call *c, const struct work_doc *d)
     return rc < 0 ? err_prefix(&c->err, "settings") : 0;
 }
 
+/* Of a model that a node has, if only in another spelling? */
+static bool model_known(const struct berth_cluster *cluster, const char *model)
+{
+    const char *known;
+    for (size_t i = 0; (known = berth_gpu_model_at(cluster, i)); i++)
+        if (strcasecmp(known, model) == 0)
+            return true;
+    return false;
+}
+
+/* "H200 or B200" */
+static const char *models_text(struct call *c, const char *const *models, size_t len)
+{
+    const char *text = "";
+    for (size_t i = 0; i < len; i++)
+        text = arena_fmt(&c->arena, "%s%s%s", text, i == 0 ? "" : i + 1 < len ? ", " : " or ", models[i]);
+    return text;
+}
+
+/* What names only GPU models that no node has is taken on, for such a node may come, but does not start until then. */
+static void models_warn(struct call *c, const struct berth_gpu_need *gpu)
+{
+    enum { TOLD_MAX = 8 };
+    const struct berth_cluster *cluster = state_cluster(c->state);
+    const char *there[TOLD_MAX];
+    size_t len = 0;
+    for (size_t i = 0; i < gpu->models_len; i++)
+        if (model_known(cluster, gpu->models[i]))
+            return;
+    while (len < TOLD_MAX && (there[len] = berth_gpu_model_at(cluster, len)))
+        len++;
+    if (!gpu->models_len || !gpu->count)
+        return;
+    const char *asked = models_text(c, gpu->models, gpu->models_len), *others = models_text(c, there, len);
+    call_warn(c,
+              arena_fmt(&c->arena, "no node has a GPU of the model %s%s%s", asked, len ? "; there are " : "", others));
+}
+
 int work_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
 {
     struct work_doc d;
@@ -205,6 +244,8 @@ int work_check(struct call *c, const struct crud *k, const char *id, const json_
         rc = admit_check(c, k->kind, id, old, doc, &d);
     if (rc == 0 && k->kind == KIND_JOB)
         rc = job_check(c, id, old, doc, &d);
+    if (rc == 0)
+        models_warn(c, &d.workload.shape.gpu);
     if (rc < 0 || old || k->kind == KIND_JOB)
         return rc;
     enum kind other = k->kind == KIND_APP ? KIND_VM : KIND_APP;

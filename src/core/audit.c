@@ -161,12 +161,16 @@ static int audit_workloads(const struct berth_cluster *c, struct berth_err *err)
 static int audit_nodes(const struct berth_cluster *c, struct berth_err *err)
 {
     uint32_t nodes = 0;
+    uint64_t devices = 0, counted = 0;
+    for (size_t i = 0; i < c->gpu_counts.len; i++)
+        counted += c->gpu_counts.at[i].devices;
     for (uint32_t n = 0; n < c->nodes.len; n++) {
         const struct node *node = cluster_node(c, n);
         uint32_t count = 0;
         if (!node->body)
             continue;
         nodes++;
+        devices += node->body->devices_len;
         for (uint32_t s = node->first; s != NONE; s = cluster_instance(c, s)->next_of_node, count++)
             if (cluster_instance(c, s)->node.v != n)
                 return breach(err, "the place of an instance", "node", node_name(c, n), cluster_instance(c, s)->node.v,
@@ -174,6 +178,8 @@ static int audit_nodes(const struct berth_cluster *c, struct berth_err *err)
         if (count != node->instances)
             return breach(err, "the number of instances", "node", node_name(c, n), node->instances, count);
     }
+    if (devices != counted)
+        return breach(err, "the number of GPUs", "the", "cluster", (int64_t)counted, (int64_t)devices);
     return nodes == c->nodes_len ? 0 : breach(err, "the number of nodes", "the", "cluster", c->nodes_len, nodes);
 }
 

@@ -70,6 +70,7 @@ void berth_cluster_free(struct berth_cluster *c)
     vec_done(&c->books);
     quotas_done(c);
     vec_done(&c->use_books);
+    vec_done(&c->gpu_counts);
     vec_done(&c->resources);
     vec_done(&c->unsettled);
     vec_done(&c->watched);

@@ -41,9 +41,9 @@ struct taint {
 };
 
 struct device {
-    sym model;
-    bool unhealthy;
+    sym model, kind; /* as its node says it; by which it is matched: without regard to case */
     int64_t memory_bytes;
+    bool unhealthy;
 };
 
 struct image {
@@ -299,6 +299,12 @@ struct named {
     sym id;
 };
 
+/* GPUs of one model, over all nodes. */
+struct gpu_count {
+    sym kind, model; /* as the first node said it */
+    uint64_t devices;
+};
+
 /* Slots that can be used again. */
 typedef VEC(uint32_t) slot_list;
 
@@ -331,6 +337,7 @@ struct berth_cluster {
     struct map followers; /* instances by the id of the one they replace; several may replace one */
     struct map pairs_by_label, gangs_by_id;
     uint32_t nodes_len; /* in use */
+    VEC(struct gpu_count) gpu_counts;
 
     VEC(uint64_t) unsettled;                /* workloads that a plan must look at, a bit each */
     VEC(uint64_t) watched;                  /* instances whose limits may be adjusted */
@@ -400,6 +407,8 @@ uint32_t cluster_resource_put(struct berth_cluster *c, const char *name);
 bool cluster_resource_known(const struct berth_cluster *c, const char *name);
 uint32_t cluster_port_put(struct berth_cluster *c, const struct berth_port *port, uint32_t n);
 uint32_t cluster_volume_find(const struct berth_cluster *c, const char *id);
+/* By what a GPU model is matched: its name in capitals. */
+sym cluster_gpu_kind_put(struct berth_cluster *c, const char *model);
 /* The slot of an id, or NONE. */
 uint32_t cluster_node_find(const struct berth_cluster *c, const char *id);
 uint32_t cluster_workload_find(const struct berth_cluster *c, const char *id);

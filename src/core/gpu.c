@@ -10,10 +10,10 @@
 bool gpu_device_suits(const struct layout *l, const struct gpu_need *need, uint32_t device)
 {
     const struct device *d = &l->devices[device];
-    bool model = need->models.len == 0;
+    bool model = need->kinds.len == 0;
 
-    for (uint32_t i = 0; i < need->models.len; i++)
-        model |= need->models.at[i] == d->model;
+    for (uint32_t i = 0; i < need->kinds.len; i++)
+        model |= need->kinds.at[i] == d->kind;
     return model && !d->unhealthy && d->memory_bytes >= need->memory_bytes;
 }
 

@@ -86,6 +86,7 @@ static void fill_lists(struct berth_cluster *c, const struct berth_node *n, stru
     struct device *devices = BUMP(to, struct device, n->gpus_len);
     for (size_t i = 0; i < n->gpus_len; i++) {
         devices[i].model = intern_put(&c->names, n->gpus[i].model);
+        devices[i].kind = cluster_gpu_kind_put(c, n->gpus[i].model);
         devices[i].memory_bytes = n->gpus[i].memory_bytes;
         devices[i].unhealthy = n->gpus[i].unhealthy;
     }
@@ -142,6 +143,39 @@ static struct node_body *body_new(struct berth_cluster *c, const struct berth_no
     atomic_init(&b->refs, 1);
     assert(to.at <= (unsigned char *)b + size);
     return b;
+}
+
+/* ---- GPU models -------------------------------------------------------------------------------------------------- */
+
+sym cluster_gpu_kind_put(struct berth_cluster *c, const char *model)
+{
+    char folded[BERTH_NAME_MAX + 1];
+    size_t len = 0;
+    for (; model && model[len] && len < BERTH_NAME_MAX; len++)
+        folded[len] = (char)(model[len] >= 'a' && model[len] <= 'z' ? model[len] - 'a' + 'A' : model[len]);
+    folded[len] = '\0';
+    return intern_put(&c->names, folded);
+}
+
+/* Adds the GPUs of a node to the counts, or takes them off (sign -1). There are few models. */
+static void gpus_count(struct berth_cluster *c, const struct node_body *b, int sign)
+{
+    for (uint32_t d = 0; d < b->devices_len; d++) {
+        size_t at = 0;
+        while (at < c->gpu_counts.len && c->gpu_counts.at[at].kind != b->devices[d].kind)
+            at++;
+        if (at == c->gpu_counts.len)
+            vec_push(&c->gpu_counts, ((struct gpu_count){b->devices[d].kind, b->devices[d].model, 0}));
+        c->gpu_counts.at[at].devices += (uint64_t)(int64_t)sign;
+    }
+}
+
+const char *berth_gpu_model_at(const struct berth_cluster *c, size_t i)
+{
+    for (size_t at = 0; at < c->gpu_counts.len; at++)
+        if (c->gpu_counts.at[at].devices && i-- == 0)
+            return intern_text(&c->names, c->gpu_counts.at[at].model);
+    return NULL;
 }
 
 /* ---- what agents say -------------------------------------------------------------------------------------------- */
@@ -259,6 +293,8 @@ static int node_replace(struct berth_cluster *c, uint32_t slot, const struct ber
         n->devices = mem_resize(n->devices, body->devices_len, sizeof *n->devices);
         memset(n->devices + n->body->devices_len, 0, (body->devices_len - n->body->devices_len) * sizeof *n->devices);
     }
+    gpus_count(c, n->body, -1);
+    gpus_count(c, body, 1);
     node_body_unref(n->body);
     n->body = body;
     own_ports(c, slot, body);
@@ -285,6 +321,7 @@ int berth_node_put(struct berth_cluster *c, const struct berth_node *from, struc
             c->books.at[r].at[slot] = (struct book){0};
     use_replace(c, slot, use_new(c, from));
     map_add(&c->nodes_by_id, hash_u64(body->id), slot);
+    gpus_count(c, body, 1);
     c->nodes_len++;
     c->revision++;
     own_ports(c, slot, body);
@@ -302,6 +339,7 @@ int berth_node_remove(struct berth_cluster *c, const char *id, struct berth_err 
         return err_set(err, EBUSY, "node \"%s\": %u instances are still on it; drain it first", id, n->instances);
     disown_ports(c, slot);
     map_drop(&c->nodes_by_id, hash_u64(n->body->id), slot);
+    gpus_count(c, n->body, -1);
     node_body_unref(n->body);
     mem_free(n->devices);
     use_replace(c, slot, NULL);

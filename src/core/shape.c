@@ -211,11 +211,16 @@ static struct tolerations make_tolerations(struct maker *m, const struct berth_s
 
 static struct gpu_need make_gpu(struct maker *m, const struct berth_gpu_need *from)
 {
-    struct gpu_need gpu = {from->count, from->milli ? from->milli : BERTH_GPU_MILLI, from->memory_bytes, {0}};
+    struct gpu_need gpu = {
+        .count = from->count, .milli = from->milli ? from->milli : BERTH_GPU_MILLI, .memory_bytes = from->memory_bytes};
     key_u32(m, gpu.count);
     key_u32(m, gpu.milli);
     key_i64(m, gpu.memory_bytes);
     gpu.models = make_syms(m, from->models, from->models_len);
+    sym *kinds = ARENA_ARRAY(m->arena, sym, from->models_len);
+    for (size_t i = 0; i < from->models_len; i++)
+        kinds[i] = cluster_gpu_kind_put(m->c, from->models[i]);
+    gpu.kinds = (struct syms){kinds, gpu.models.len};
     return gpu;
 }
 

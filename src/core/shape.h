@@ -69,7 +69,7 @@ struct tolerations {
 struct gpu_need {
     uint32_t count, milli; /* of each device; milli is BERTH_GPU_MILLI for whole ones */
     int64_t memory_bytes;
-    struct syms models;
+    struct syms models, kinds; /* as written; in capitals, as devices are matched */
 };
 
 /* What is booked of a device's memory: of one that is held wholly, nothing needs to be. */

@@ -167,6 +167,15 @@ const struct typical *typical_new(const struct berth_snapshot *s, const struct b
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------ */
 
+/* `kind` is in capitals. */
+static bool is_model(const char *model, const char *kind)
+{
+    for (; *model && *kind; model++, kind++)
+        if ((*model >= 'a' && *model <= 'z' ? *model - 'a' + 'A' : *model) != *kind)
+            return false;
+    return *model == *kind;
+}
+
 static uint64_t devices_for(const struct berth_snapshot *s, const struct typical_gpu *gpu, const struct device *devices,
                             uint32_t len)
 {
@@ -177,7 +186,7 @@ static uint64_t devices_for(const struct berth_snapshot *s, const struct typical
             any = suits >> (d - 1) & 1;
         else
             for (uint32_t i = 0; i < gpu->models_len; i++)
-                any |= strcmp(gpu->models[i], snapshot_text(s, devices[d].model)) == 0;
+                any |= is_model(gpu->models[i], snapshot_text(s, devices[d].kind));
         suits |= (uint64_t)(any && !devices[d].unhealthy) << d;
     }
     return suits;

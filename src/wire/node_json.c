@@ -17,7 +17,7 @@ struct gpu_entry {
 #define AT(field) offsetof(struct gpu_entry, field)
 static const struct key gpu_rows[] = {
     KEY("count", "whole number", "of equal devices; 1 if not given", u32_read, .at = AT(count)),
-    KEY("model", "text", "compared letter by letter", text_read, .at = AT(gpu.model)),
+    KEY("model", "text", "upper and lower case are the same", text_read, .at = AT(gpu.model)),
     KEY("memory", "amount", "of each device", quantity_read, .at = AT(gpu.memory_bytes), .arg = "memory"),
     KEY("unhealthy", "true or false", "who holds it keeps it, nobody else gets it", bool_read, .at = AT(gpu.unhealthy)),
     KEY("uuid", "text", "by which its driver knows it; of one device", line_read, .at = AT(uuid)),

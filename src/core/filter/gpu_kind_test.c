@@ -32,6 +32,8 @@ static void models_and_memory_are_needed(void **state)
         {"of this model",            2, 0,   0,                {"A100"},       1, 0},
         {"too few of this model",    2, 0,   0,                {"T4"},         1, 1},
         {"of another model",         1, 0,   0,                {"V100"},       1, 1},
+        {"in another case",          2, 0,   0,                {"a100"},       1, 0},
+        {"a longer name",            1, 0,   0,                {"A100X"},      1, 1},
         {"A or B, one is there",     1, 0,   0,                {"V100", "T4"}, 2, 0},
         {"A or B, mixed",            3, 0,   0,                {"T4", "A100"}, 2, 0},
         {"A or B, none is there",    1, 0,   0,                {"V100", "L4"}, 2, 1},
