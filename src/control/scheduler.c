@@ -37,6 +37,18 @@ struct forced {
     uint64_t cycle; /* the first one that includes what the caller knows */
 };
 
+/* Workloads of which the last plan left pods over, and since when every plan did. */
+struct wait_since {
+    uint64_t workload; /* hash of its id */
+    int64_t since_ns;  /* 0: since before the first plan */
+};
+
+struct waits {
+    struct wait_since *at;
+    size_t len, cap;
+    struct map by_workload;
+};
+
 struct scheduler {
     struct control *control;
     struct units *units;
@@ -47,6 +59,7 @@ struct scheduler {
     struct berth_plan *plan;
     struct plan_policy policy;
     struct map pending; /* workload to its place among the plan's pendings */
+    struct waits waits;
     struct scheduler_seen seen;
     int64_t next_steady_ns; /* ten seconds after the last cycle */
     VEC(struct forced) forced;
@@ -68,6 +81,22 @@ struct scheduler *scheduler_new(struct control *control)
     s->awake = true;
     s->seen.recheck_ns = BERTH_NEVER_NS;
     return s;
+}
+
+static uint64_t hash_name(const char *workload)
+{
+    return hash_bytes(workload, strlen(workload), 0);
+}
+
+static bool same_wait(const void *ctx, uint32_t at, const void *workload)
+{
+    return ((const struct waits *)ctx)->at[at].workload == *(const uint64_t *)workload;
+}
+
+static void waits_done(struct waits *w)
+{
+    mem_free(w->at);
+    map_done(&w->by_workload);
 }
 
 static void last_plan_drop(struct scheduler *s)
@@ -93,6 +122,7 @@ void scheduler_free(struct scheduler *s)
         arena_done(&s->making.arena);
     }
     units_free(s->units);
+    waits_done(&s->waits);
     vec_done(&s->forced);
     mem_free(s);
 }
@@ -117,6 +147,13 @@ static bool same_pending(const void *ctx, uint32_t at, const void *workload)
 {
     const struct scheduler *s = ctx;
     return strcmp(berth_plan_pending_name(s->plan, at), workload) == 0;
+}
+
+int64_t scheduler_pending_since_ns(const struct scheduler *s, const char *workload)
+{
+    uint64_t hash = hash_name(workload);
+    uint32_t at = map_find(&s->waits.by_workload, hash, same_wait, &s->waits, &hash);
+    return at == MAP_NONE ? 0 : s->waits.at[at].since_ns;
 }
 
 bool scheduler_pending(struct scheduler *s, const char *workload, struct berth_pending *ret)
@@ -219,8 +256,27 @@ static void pending_add(struct scheduler *s, size_t i)
     map_add(&s->pending, hash, (uint32_t)i);
 }
 
+/* Since when each workload of the new plan has waited, by the plan before. It outlives both: names of workloads are
+ * hashed. */
+static void waits_note(struct scheduler *s, const struct making *m)
+{
+    struct waits now = {0};
+    for (size_t i = 0; i < berth_plan_pendings(m->plan); i++) {
+        uint64_t workload = hash_name(berth_plan_pending_name(m->plan, i));
+        uint32_t at = map_find(&s->waits.by_workload, workload, same_wait, &s->waits, &workload);
+        struct wait_since wait = {workload, at != MAP_NONE  ? s->waits.at[at].since_ns
+                                            : s->seen.plans ? m->basis.now_ns
+                                                            : 0};
+        map_add(&now.by_workload, workload, (uint32_t)now.len);
+        vec_push(&now, wait);
+    }
+    waits_done(&s->waits);
+    s->waits = now;
+}
+
 static void keep_plan(struct scheduler *s, struct making *m)
 {
+    waits_note(s, m);
     last_plan_drop(s);
     s->plan = take_ptr(&m->plan);
     s->snapshot = take_ptr(&m->snapshot);

@@ -44,6 +44,9 @@ struct scheduler_seen {
 struct scheduler_seen scheduler_seen(const struct scheduler *s);
 /* Why pods of a workload wait, by the last plan. False: none wait. Valid until the next plan. */
 bool scheduler_pending(struct scheduler *s, const char *workload, struct berth_pending *ret);
+/* Since when every plan has left pods of it over: the moment of the first of these plans; 0: of the first plan that
+ * this daemon made, or none does. */
+int64_t scheduler_pending_since_ns(const struct scheduler *s, const char *workload);
 /* Calls back for what waits by the last plan, `cap` at most: for every n-th where there is more. Returns how many there are. */
 size_t scheduler_waits(const struct scheduler *s, size_t cap, void (*tell)(void *ctx, const char *workload), void *ctx);
 /* The profile that the settings name, a stored one or one built in, and its name; in the arena. */

@@ -106,6 +106,7 @@ struct instance_view {
     enum berth_state state;
     bool ready;
     int64_t since_ns;
+    int64_t placed_ns;             /* when it was placed; of one from before the daemon's start when it first ran */
     uint64_t generation;           /* of the workload it was placed from */
     uint64_t report_seq;           /* of the last report that changed it */
     int64_t started_ns;            /* when it first ran; 0: it has not */

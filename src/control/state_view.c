@@ -178,6 +178,8 @@ static void view_instance(struct state *s, struct entry *e, const struct instanc
     v->state = i->state;
     v->ready = i->ready;
     v->since_ns = i->since_ns;
+    if (!v->placed_ns) /* the first document that this daemon sees of it */
+        v->placed_ns = d->started_ns && d->started_ns < i->since_ns ? d->started_ns : i->since_ns;
     v->generation = d->generation;
     v->report_seq = d->seq;
     v->started_ns = d->started_ns;

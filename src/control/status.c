@@ -79,6 +79,22 @@ const char *work_state_word(const struct state *s, const struct object *work, in
     return word_for(s, work, &n, now_ns);
 }
 
+/* Since when the condition "Scheduled" is as it is: since pods were left over in every plan, or since the last pod
+ * was placed. The daemon remembers no plan from before its start: then since the workload was made, or its last pod
+ * placed. */
+static int64_t scheduled_since_ns(const struct call *c, const struct object *work, bool waits)
+{
+    int64_t plan_ns = waits ? scheduler_pending_since_ns(control_scheduler(c->control), work->id) : 0;
+    int64_t since_ns = work->work->created_ns;
+    if (waits && work->work->begin_ns > since_ns && work->work->begin_ns <= c->now_ns)
+        since_ns = work->work->begin_ns;
+    for (size_t i = 0; i < work->work->instances_len; i++) {
+        int64_t placed_ns = work->work->instances[i]->instance->placed_ns;
+        since_ns = placed_ns > since_ns ? placed_ns : since_ns;
+    }
+    return plan_ns ? plan_ns : since_ns;
+}
+
 /* The condition "Scheduled": true, or false with the counts per reason of the last plan. */
 static void add_condition(const struct call *c, const struct object *work, const struct counts *n, json_t *status)
 {
@@ -88,7 +104,7 @@ static void add_condition(const struct call *c, const struct object *work, const
     bool waits = state_work_wanted(c->state, work) && n->placed + n->ended < work->work->replicas &&
                  scheduler_pending(scheduler, work->id, &p);
     json_t *condition = json_pack("{s:s, s:b, s:s}", "type", "Scheduled", "status", !waits, "since",
-                                  timestamp_text(scheduler_seen(scheduler).now_ns, since));
+                                  timestamp_text(scheduled_since_ns(c, work, waits), since));
     if (waits) {
         (void)json_object_set_new(status, "pending", json_integer((json_int_t)p.ordinals_len));
         if (p.reasons_len) {

@@ -1,4 +1,4 @@
-/* status_test.c - how workloads are doing, and what is doubted of them. */
+/* status_test.c - how workloads are doing, since when, and what is doubted of them. */
 #include "control/kit_test.h"
 
 #include "control/control_parts.h"
@@ -14,6 +14,46 @@ static void open_world(struct kit *k, int nodes)
         (void)snprintf(body, sizeof body, "{id: n%d, state: ready, allocatable: {cpu: 4, memory: 16Gi}}", i);
         CALL(k, 201, ADMIN, "POST", "/v1/nodes", body);
     }
+}
+
+static const char *since(struct kit *k, const char *path, bool status)
+{
+    static char text[64];
+    CALL(k, 200, ALICE, "GET", path, NULL);
+    assert_string_equal(kit_text(k, "status/conditions/0/type"), "Scheduled");
+    assert_int_equal(json_is_true(kit_at(k, "status/conditions/0/status")), status);
+    (void)snprintf(text, sizeof text, "%s", kit_text(k, "status/conditions/0/since"));
+    return text;
+}
+
+/* Later plans that say the same change nothing; a pod that is placed does, and one that is left over again. */
+static void the_condition_says_since_when(void **state)
+{
+    struct kit k;
+    char first[64], placed[64];
+    (void)state;
+    open_world(&k, 1);
+    CALL(&k, 201, ALICE, "POST", "/v1/apps", "{name: web, command: [x], replicas: 2, requests: {cpu: 3}}");
+    kit_plan(&k);
+    (void)snprintf(first, sizeof first, "%s", since(&k, "/v1/apps/web", false));
+    for (int i = 0; i < 3; i++) {
+        kit_sleep(&k, 60);
+        CALL(&k, 200, ADMIN, "PATCH", "/v1/nodes/n1", i % 2 ? "{labels: {a: b}}" : "{labels: {a: c}}");
+        kit_plan(&k);
+        assert_string_equal(since(&k, "/v1/apps/web", false), first);
+    }
+    CALL(&k, 201, ADMIN, "POST", "/v1/nodes", "{id: n2, state: ready, allocatable: {cpu: 4, memory: 16Gi}}");
+    kit_plan(&k);
+    (void)snprintf(placed, sizeof placed, "%s", since(&k, "/v1/apps/web", true));
+    assert_true(strcmp(placed, first) > 0);
+    kit_sleep(&k, 60);
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/nodes/n1", "{labels: {a: d}}");
+    kit_plan(&k);
+    assert_string_equal(since(&k, "/v1/apps/web", true), placed);
+    CALL(&k, 200, ALICE, "PATCH", "/v1/apps/web", "{replicas: 3}");
+    kit_plan(&k);
+    assert_true(strcmp(since(&k, "/v1/apps/web", false), placed) > 0);
+    kit_done(&k);
 }
 
 static void a_model_that_no_node_has_is_warned_of(void **state)
@@ -57,6 +97,7 @@ static void a_model_that_no_node_has_is_warned_of(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_condition_says_since_when),
         cmocka_unit_test(a_model_that_no_node_has_is_warned_of),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
