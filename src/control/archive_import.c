@@ -132,6 +132,7 @@ static int take_user(struct taking *t, const json_t *archive, const char *as)
         rc = merge && change_read(&c->change, KIND_USER, id) ? merge_user(t, id) : make_user(t, doc, id);
     if (rc < 0)
         return err_prefix(&c->err, "user");
+    assert(t->user);
     note_renamed(t, KIND_USER, t->old_user, t->user);
     return 0;
 }

@@ -151,7 +151,7 @@ static void in_beside_the_original(void **state)
 }
 
 /* What the user has stays; what is missing is added. */
-static void into_the_original(void **state)
+static void a_merge_keeps_what_the_user_has(void **state)
 {
     (void)state;
     struct people p;
@@ -372,7 +372,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_in_it),
         cmocka_unit_test(in_beside_the_original),
-        cmocka_unit_test(into_the_original),
+        cmocka_unit_test(a_merge_keeps_what_the_user_has),
         cmocka_unit_test(round_trip),
         cmocka_unit_test(who_may),
         cmocka_unit_test(refused_whole),

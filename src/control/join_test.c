@@ -368,7 +368,7 @@ static void the_administrator_sets_the_ceiling(void **state)
 }
 
 /* What was declared before the machine was known may be declared again, though the machine has less. */
-static void an_earlier_ceiling_is_no_news(void **state)
+static void the_earlier_ceiling_may_be_written_again(void **state)
 {
     struct kit *k = *state;
     (void)joined(k, "n1", "{allocatable: {cpu: 4, memory: 32Gi}}");
@@ -638,7 +638,7 @@ int main(void)
         TEST(less_counts_at_once_and_more_when_accepted),
         TEST(gpus_are_what_was_accepted),
         TEST(the_administrator_sets_the_ceiling),
-        TEST(an_earlier_ceiling_is_no_news),
+        TEST(the_earlier_ceiling_may_be_written_again),
         TEST(an_address_that_is_given_at_a_join_counts),
         TEST(names_that_differ_in_case_only_are_one),
         TEST(nonsense_about_a_machine),
