@@ -193,18 +193,20 @@ struct cursor {
     uint64_t inode, born_ns, offset; /* inode 0: there was no file yet */
 };
 
-static void cursor_of(int fd, struct cursor *ret)
+static struct cursor cursor_of(int fd)
 {
-    struct statx st;
+    struct statx st = {0};
+    struct cursor at = {0};
+    off_t offset;
 
-    *ret = (struct cursor){0};
     if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &st))
-        return;
-    ret->inode = st.stx_ino;
+        return at;
+    at.inode = st.stx_ino;
     if (st.stx_mask & STATX_BTIME)
-        ret->born_ns = (uint64_t)st.stx_btime.tv_sec * 1000000000 + st.stx_btime.tv_nsec;
-    off_t at = lseek(fd, 0, SEEK_CUR);
-    ret->offset = at > 0 ? (uint64_t)at : 0;
+        at.born_ns = (uint64_t)st.stx_btime.tv_sec * 1000000000 + st.stx_btime.tv_nsec;
+    offset = lseek(fd, 0, SEEK_CUR);
+    at.offset = offset > 0 ? (uint64_t)offset : 0;
+    return at;
 }
 
 static bool cursor_read(const char *text, struct cursor *ret)
@@ -222,10 +224,9 @@ static int cursor_open(const struct logfile *l, const struct cursor *wanted)
 {
     for (unsigned i = 0; i <= LOG_FILES_MAX; i++) {
         CLEANUP(close_fd) int fd = nth_open(l, i);
-        struct cursor found;
+        struct cursor found = cursor_of(fd);
         struct stat st;
 
-        cursor_of(fd, &found);
         if (fd < 0 || found.inode != wanted->inode || found.born_ns != wanted->born_ns)
             continue;
         if (fstat(fd, &st) || (uint64_t)st.st_size < wanted->offset || lseek(fd, (off_t)wanted->offset, SEEK_SET) < 0)
@@ -237,9 +238,8 @@ static int cursor_open(const struct logfile *l, const struct cursor *wanted)
 
 void logfile_cursor(const struct logfile *l, char ret[static LOGFILE_CURSOR_MAX])
 {
-    struct cursor at;
+    struct cursor at = cursor_of(l->fd);
 
-    cursor_of(l->fd, &at);
     (void)snprintf(ret, LOGFILE_CURSOR_MAX, "%" PRIx64 ".%" PRIx64 ".%" PRIx64, at.inode, at.born_ns, at.offset);
 }
 
