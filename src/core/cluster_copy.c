@@ -64,6 +64,7 @@ static void copy_lists(const struct berth_cluster *from, struct berth_cluster *t
     vec_copy(&to->use_books, &from->use_books);
     vec_copy(&to->words, &from->words);
     vec_copy(&to->budgets, &from->budgets);
+    vec_copy(&to->gpu_counts, &from->gpu_counts);
     vec_copy(&to->accounted, &from->accounted);
     vec_copy(&to->timed, &from->timed);
     vec_copy(&to->nodes_free, &from->nodes_free);
