@@ -151,8 +151,8 @@ struct berth_gpu_need {
 
 /* Where a spread counts pods, and of which domains one is the emptiest. */
 enum berth_spread_nodes {
-    BERTH_SPREAD_POSSIBLE, /* pods everywhere, stopping ones too; domains of nodes that could take the pod but for what is
-                              held there */
+    BERTH_SPREAD_POSSIBLE, /* pods everywhere, with stopping ones and again without them (of a soft one: without);
+                              domains of nodes that could take the pod but for what is held there */
     /* Pods that do not stop on nodes that have the topologies of all required (or, of a soft one, all soft) spreads of
      * the pod, and the domains of these nodes: as in Kubernetes. */
     BERTH_SPREAD_ALL,

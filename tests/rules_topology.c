@@ -68,25 +68,25 @@ static bool spread_minds(const struct ask *ask, const struct berth_spread *sprea
     return spread->nodes == BERTH_SPREAD_POSSIBLE ? node_eligible(ask, node) : node_counts(ask, spread, node);
 }
 
-/* Pods in a domain that count for a required spread. */
-static uint32_t spread_within(const struct ask *ask, const struct berth_spread *spread, const char *value)
+/* Pods in a domain that count for a required spread; `after`: once all stops are done. */
+static uint32_t spread_within(const struct ask *ask, const struct berth_spread *spread, const char *value, bool after)
 {
     uint32_t len = 0;
+    bool possible = spread->nodes == BERTH_SPREAD_POSSIBLE;
 
-    if (spread->nodes == BERTH_SPREAD_POSSIBLE)
-        return selected_within(ask, &spread->select, spread->topology, value);
     for (size_t i = 0; i < ask->world->seats_len; i++) {
         const struct seat *s = &ask->world->seats[i];
         const char *at = rule_topology(&ask->world->nodes[s->node], spread->topology);
-        if (ask_counts(ask, s) && s->is.state != BERTH_STOPPING && at && text_same(at, value) &&
-            node_counts(ask, spread, s->node))
+        bool stays = s->is.state != BERTH_STOPPING || (possible && !after);
+        if (ask_counts(ask, s) && stays && at && text_same(at, value) &&
+            (possible || node_counts(ask, spread, s->node)))
             len += workload_selected(ask->world, &spread->select, s->workload);
     }
     return len;
 }
 
 /* The fewest in any domain that has a node which matters; 0 if there is none, or there are too few domains. */
-static uint32_t spread_least(const struct ask *ask, const struct berth_spread *spread)
+static uint32_t spread_least(const struct ask *ask, const struct berth_spread *spread, bool after)
 {
     uint32_t least = UINT32_MAX, domains = 0;
     for (size_t n = 0; n < ask->world->nodes_len; n++) {
@@ -99,7 +99,7 @@ static uint32_t spread_least(const struct ask *ask, const struct berth_spread *s
             again = other && text_same(other, value) && spread_minds(ask, spread, m);
         }
         domains += !again;
-        uint32_t len = spread_within(ask, spread, value);
+        uint32_t len = spread_within(ask, spread, value, after);
         least = len < least ? len : least;
     }
     return domains == 0 || domains < spread->min_domains ? 0 : least;
@@ -117,11 +117,10 @@ bool spread_refuses(const struct ask *ask, size_t node)
         const char *value = rule_topology(&ask->world->nodes[node], spread->topology);
         if (!value)
             return true;
-        uint32_t there = spread_within(ask, spread, value);
         uint32_t self = workload_selected(ask->world, &spread->select, ask->workload);
-        uint32_t least = spread_least(ask, spread);
-        if (there + self > least + spread->max_skew)
-            return true;
+        for (int after = 0; after < 2; after++)
+            if (spread_within(ask, spread, value, after) + self > spread_least(ask, spread, after) + spread->max_skew)
+                return true;
     }
     return false;
 }

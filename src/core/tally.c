@@ -11,11 +11,11 @@ enum { TALLY_LEAST = 64 }; /* pods that were looked at for it */
 
 struct tally {
     const struct tie *tie;
-    bool mirror;
+    bool mirror, lasting;
     const uint64_t *counted;
     int32_t *count; /* [domain] */
     int64_t total;
-    uint32_t seen, takebacks;
+    uint32_t going, seen, takebacks;
     size_t acts; /* up to which it counts */
     struct tally *next;
 };
@@ -23,7 +23,7 @@ struct tally {
 static struct tally *tally_find(const struct cycle *c, const struct tie_state *ts)
 {
     for (struct tally *y = c->tallies; y; y = y->next)
-        if (y->tie == ts->tie && y->mirror == ts->mirror && y->counted == ts->counted)
+        if (y->tie == ts->tie && y->mirror == ts->mirror && y->lasting == ts->lasting && y->counted == ts->counted)
             return y;
     return NULL;
 }
@@ -50,6 +50,7 @@ static bool catch_up(const struct cycle *c, struct tally *y, struct tie_state *t
         return false;
     memcpy(ts->count, y->count, ts->topology->domains * sizeof *y->count);
     ts->total = y->total;
+    ts->going = y->going;
     for (; y->acts < c->acts.len; y->acts++) {
         const struct act *a = &c->acts.at[y->acts];
         if (a->op == BERTH_ADJUST)
@@ -64,17 +65,20 @@ static bool catch_up(const struct cycle *c, struct tally *y, struct tie_state *t
 
 void tally_count(struct cycle *c, struct tie_state *ts)
 {
-    struct tally *y = ts->lasting || ts->leaving ? NULL : tally_find(c, ts);
+    struct tally *y = ts->leaving ? NULL : tally_find(c, ts);
     size_t bytes = ts->topology->domains * sizeof *ts->count;
     if (!y || !catch_up(c, y, ts)) {
         memset(ts->count, 0, bytes);
         ts->total = 0;
+        ts->going = 0;
         uint32_t seen = ties_count(c, ts);
-        if (seen < TALLY_LEAST || ts->lasting || ts->leaving)
+        if (seen < TALLY_LEAST || ts->leaving)
             return;
         if (!y) {
             y = ARENA_NEW(c->arena, struct tally);
-            *y = (struct tally){.tie = ts->tie, .mirror = ts->mirror, .counted = ts->counted, .next = c->tallies};
+            *y = (struct tally){.tie = ts->tie, .next = c->tallies, .counted = ts->counted};
+            y->mirror = ts->mirror;
+            y->lasting = ts->lasting;
             y->count = arena_alloc(c->arena, bytes + sizeof *y->count);
             c->tallies = y;
         }
@@ -84,4 +88,5 @@ void tally_count(struct cycle *c, struct tie_state *ts)
     }
     memcpy(y->count, ts->count, bytes);
     y->total = ts->total;
+    y->going = ts->going;
 }

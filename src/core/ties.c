@@ -1,9 +1,11 @@
 /* ties.c - counting pods by domain for spread, affinity and anti-affinity.
  *
  * Every instance that has not ended counts, whether reserved, running or stopping, and so does what this plan has
- * placed; when a workload is removed its labels go with it; only a pod that waits for stops cannot count on being near what
- * stops, nor needs to stay apart from what it waits for, and a spread may leave out what stops and some nodes (counted.c). Counts are made when a turn begins, by walking
- * the pods that its ties select, and kept with each placement of the turn itself; nothing else is placed meanwhile.
+ * placed; when a workload is removed its labels go with it; only a pod that waits for stops cannot count on being near
+ * what stops, nor needs to stay apart from what it waits for, and a spread may leave out what stops and some nodes
+ * (counted.c). A required spread is even with the pods that stop and without them; a preferred one does not count them.
+ * Counts are made when a turn begins, by walking the pods that its ties select, and kept with each placement of the
+ * turn itself; nothing else is placed meanwhile.
  */
 #include <assert.h>
 
@@ -18,6 +20,7 @@ void ties_count_one(struct tie_state *ts, uint32_t position, bool leaving)
     if (d == NONE || (ts->counted && (leaving || !bits_has(ts->counted, position))))
         return;
     ts->total++;
+    ts->going += leaving;
     ts->count[d] += !(leaving && ts->lasting);
     if (leaving && ts->leaving)
         ts->leaving[position]++;
@@ -86,13 +89,14 @@ uint32_t ties_count(const struct cycle *c, struct tie_state *ts)
 
 /* ---- spread ----------------------------------------------------------------------------------------------------- */
 
-static void spread_least(struct tie_state *ts)
+/* The fewest in any eligible domain, and how many domains have so few. */
+static int32_t spread_least(const struct tie_state *ts, const int32_t *count, uint32_t *ret_domains)
 {
     int32_t least = INT32_MAX;
     uint32_t at_least = 0;
     for (uint32_t w = 0; w < bits_words(ts->topology->domains); w++)
         BITS_EACH (i, ts->eligible->domains[w]) {
-            int32_t n = ts->count[w * 64 + i];
+            int32_t n = count[w * 64 + i];
             if (n < least) {
                 least = n;
                 at_least = 0;
@@ -100,26 +104,40 @@ static void spread_least(struct tie_state *ts)
             at_least += n == least;
         }
     bool few = ts->eligible->domains_len < ts->tie->min_domains;
-    ts->least = at_least && !few ? least : 0;
-    ts->at_least = few ? 0 : at_least;
+    *ret_domains = few ? 0 : at_least;
+    return at_least && !few ? least : 0;
 }
 
-/* The one that is replaced counts while it is there; and without it the spread must still be even. */
-static void spread_gone(const struct turn *t, struct tie_state *ts)
+/* The domain of the pod that is replaced, if it counts; or NONE. */
+static uint32_t replaced_domain(const struct turn *t, const struct tie_state *ts)
 {
-    ts->gone = NONE;
     if (t->replaces == NONE || !ts->self)
-        return;
+        return NONE;
     uint32_t from = snapshot_position(t->c->s, snapshot_instance(t->c->s, t->replaces));
-    if (!ts->counted || bits_has(ts->counted, from))
-        ts->gone = tie_domain(ts, from);
-    if (ts->gone == NONE)
+    return !ts->counted || bits_has(ts->counted, from) ? tie_domain(ts, from) : NONE;
+}
+
+/* One that was counted no longer is; one on a lost node was not. */
+static void count_without(int32_t *count, uint32_t domain)
+{
+    if (domain != NONE && count[domain] > 0)
+        count[domain]--;
+}
+
+/* Pods that stop, and the pod that is replaced, count while they are there; the spread must be even without them, too.
+ * Else the pods of a rolling restart would pile up in the domains that are restarted last. */
+static void spread_after(const struct turn *t, struct tie_state *ts)
+{
+    uint32_t replaced = replaced_domain(t, ts);
+    if (ts->going == 0 && replaced == NONE)
         return;
-    struct tie_state without = *ts;
-    without.count[ts->gone]--;
-    spread_least(&without);
-    ts->gone_least = without.least;
-    ts->count[ts->gone]++;
+    struct tie_state after = *ts;
+    after.lasting = true;
+    after.count = ARENA_ARRAY(t->c->scratch, int32_t, ts->topology->domains + 1);
+    tally_count(t->c, &after);
+    count_without(after.count, replaced);
+    ts->after = after.count;
+    ts->after_least = spread_least(ts, ts->after, &ts->after_at_least);
 }
 
 /* ---- the turn's ties -------------------------------------------------------------------------------------------- */
@@ -144,15 +162,17 @@ static void own_tie(struct turn *t, const struct tie *tie, struct labels labels)
     struct tie_state *ts = state_new(t, tie->topology);
     ts->tie = tie;
     ts->self = term_holds(&t->c->s->names, &tie->select, labels);
-    ts->lasting = t->later && tie->kind == TIE_NEAR;
+    ts->lasting = (t->later && tie->kind == TIE_NEAR) || (tie->kind == TIE_SPREAD && tie->weight);
     leaving_begin(t, ts);
     ts->counted = tie->kind == TIE_SPREAD ? spread_counted(t, tie) : NULL;
     tally_count(t->c, ts);
     if (tie->kind == TIE_SPREAD && tie->weight == 0) {
         ts->eligible = spread_eligible(t, tie);
-        spread_least(ts);
-        spread_gone(t, ts);
+        ts->least = spread_least(ts, ts->count, &ts->at_least);
+        spread_after(t, ts);
     }
+    if (tie->kind == TIE_SPREAD && tie->weight)
+        count_without(ts->count, replaced_domain(t, ts));
     /* On single nodes only the node itself is touched, and search.c looks at that one again anyway. */
     bool shared = ts->topology->domain != NULL;
     t->entangled |= ts->self && (shared || tie->kind != TIE_APART);
@@ -231,6 +251,16 @@ void ties_begin(struct turn *t)
     }
 }
 
+/* A domain had so many pods, and has one more: may the least have risen? */
+static bool least_rises(const struct tie_state *ts, uint32_t d, int32_t before, const int32_t *count, int32_t *least,
+                        uint32_t *at_least)
+{
+    if (!*at_least || before != *least || !bits_has(ts->eligible->domains, d) || --*at_least)
+        return false;
+    *least = spread_least(ts, count, at_least);
+    return true;
+}
+
 void ties_placed(struct turn *t, uint32_t position)
 {
     for (uint32_t i = 0; i < t->ties_len; i++) {
@@ -246,10 +276,11 @@ void ties_placed(struct turn *t, uint32_t position)
             continue;
         if (ts->tie->kind == TIE_NEAR && (first || before == 0))
             t->rose = true;
-        if (ts->eligible && ts->at_least && before == ts->least && bits_has(ts->eligible->domains, d) &&
-            --ts->at_least == 0) {
-            spread_least(ts);
-            t->rose = true;
+        if (ts->eligible)
+            t->rose |= least_rises(ts, d, before, ts->count, &ts->least, &ts->at_least);
+        if (ts->after) {
+            before = ts->after[d]++;
+            t->rose |= least_rises(ts, d, before, ts->after, &ts->after_least, &ts->after_at_least);
         }
     }
 }

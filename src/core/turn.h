@@ -12,19 +12,21 @@
 struct tie_state {
     const struct tie *tie; /* NULL: the limit of pods per node */
     const struct topology *topology;
-    int32_t *count;          /* [domain] */
-    int64_t total;           /* pods counted in all of them */
-    bool self;               /* the pods of this turn count, too */
-    bool lasting;            /* what is stopping is not near */
-    int32_t *leaving;        /* [position]: of a required `apart`, seen from later on: how many stop there; or NULL */
-    bool mirror;             /* another workload's `apart`: the pods counted are its own */
-    uint32_t mirrored;       /* of a mirror: which tie that is */
-    const uint64_t *counted; /* of a spread: positions whose pods count unless they stop; NULL: all do */
+    int32_t *count;    /* [domain] */
+    int64_t total;     /* pods counted in all of them */
+    bool self;         /* the pods of this turn count, too */
+    bool lasting;      /* what is stopping is not counted by domain: it is not near, and fills no preferred spread */
+    uint32_t going;    /* pods counted that stop */
+    int32_t *leaving;  /* [position]: of a required `apart`, seen from later on: how many stop there; or NULL */
+    bool mirror;       /* another workload's `apart`: the pods counted are its own */
+    uint32_t mirrored; /* of a mirror: which tie that is */
+    const uint64_t *counted;         /* of a spread: positions whose pods count unless they stop; NULL: all do */
     const struct eligible *eligible; /* of a required spread */
     int32_t least;                   /* of a spread: over eligible domains */
     uint32_t at_least;               /* domains that have so few */
-    uint32_t gone;                   /* of a spread: the domain of the one that is replaced, or NONE */
-    int32_t gone_least;              /* the least once it is gone */
+    int32_t *after; /* of a required spread: [domain] once all that stop, and the replaced one, are gone; or NULL */
+    int32_t after_least; /* ... over eligible domains */
+    uint32_t after_at_least;
 };
 
 /* Whose turn it is. */

@@ -1,4 +1,5 @@
-/* spread.c - refuses a node whose domain would get too far above the emptiest one, or that has no domain. */
+/* spread.c - refuses a node whose domain would get too far above the emptiest one, now or once all stops are done, or
+ * that has no domain. */
 #include "core/filter/filters.h"
 
 static bool applies(const struct turn *t)
@@ -12,11 +13,10 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
         const struct tie_state *ts = &t->ties[i];
         if (!ts->eligible)
             continue;
-        int32_t most = ts->least + (int32_t)ts->tie->max_skew - (ts->self ? 1 : 0);
+        int32_t above = (int32_t)ts->tie->max_skew - (ts->self ? 1 : 0);
         EACH_NODE (p, blocks, bits) {
             uint32_t d = tie_domain(ts, p);
-            if (d == NONE || ts->count[d] > most ||
-                (ts->gone != NONE && ts->count[d] - (d == ts->gone) > most - ts->least + ts->gone_least))
+            if (d == NONE || ts->count[d] > ts->least + above || (ts->after && ts->after[d] > ts->after_least + above))
                 NODE_REFUSES(p, blocks, bits);
         }
     }
