@@ -169,6 +169,7 @@ void row_show_factors(const struct forecast_plan *p, size_t i, json_t *row)
         return;
     struct berth_standing s = berth_plan_standing(p->plan, i);
     (void)json_object_set_new(row, "factors", factors_json(&s));
+    (void)json_object_set_new(row, "terms", terms_json(&s));
 }
 
 static bool wanted(const json_t *row, const char *key, const char *value)

@@ -267,6 +267,10 @@ static void queue_shows_factors(void **state)
     CALL(&k, 200, ADMIN, "GET", "/v1/queue?factors=true", NULL);
     assert_string_equal(kit_text(&k, "items/0/ranking"), "formula");
     assert_true(json_array_size(kit_at(&k, "items/0/factors")) > 10);
+    assert_int_equal(json_array_size(kit_at(&k, "items/0/terms")), 0);
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/system/settings", "{policy: berth}");
+    CALL(&k, 200, ADMIN, "GET", "/v1/queue?factors=true", NULL);
+    assert_string_equal(kit_text(&k, "items/0/terms/0/name"), "waited");
     CALL(&k, 200, ADMIN, "GET", "/v1/queue", NULL);
     assert_null(kit_at(&k, "items/0/factors"));
     CALL(&k, 200, ALICE, "GET", "/v1/queue?factors=true", NULL);

@@ -152,6 +152,19 @@ const cases = [
     await visitor.page.getByLabel("User").press("Enter");
     await until("only bob's", async () => { const texts = await rows.allTextContents(); return texts.length && texts.every((text) => text.includes("bob")); });
   })],
+  ["the queue and a job show the terms of the default order", async (scene) => as(scene, "admin", {}, async (visitor) => {
+    await scene.call("PATCH", "/v1/system/settings", { policy: null });
+    try {
+      const { items: [{ id }] } = await scene.call("GET", "/v1/queue?limit=1");
+      for (const path of ["queue", `jobs/${id}`]) {
+        await shown(visitor, path);
+        const bar = visitor.page.locator(".bar", { has: visitor.page.locator(".part") }).and(visitor.page.getByRole("img", { name: /^waited [\d.,]+, patience/ })).first();
+        await bar.waitFor({ state: "attached" });
+      }
+    } finally {
+      await scene.call("PATCH", "/v1/system/settings", { policy: "multifactor" });
+    }
+  })],
   ["the queue shows factors under a policy that is a formula", async (scene) => as(scene, "admin", {}, async (visitor) => {
     await scene.call("PUT", "/v1/policies/by-formula", { formula: "return 3 * age + fair_share" });
     await scene.call("PATCH", "/v1/system/settings", { policy: "by-formula" });

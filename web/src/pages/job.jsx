@@ -7,7 +7,7 @@ import { may, useSession } from "../data/session.js";
 import { asked, moment, percent, span } from "../data/amount.js";
 import { shownState } from "../data/outcome.js";
 import { Bar, Button, Card, Confirm, Facts, Link, Page, State, Table, Time, Trouble, Waiting } from "../parts/parts.jsx";
-import { FactorBar, FactorLegend } from "../parts/factors.jsx";
+import { FactorBar, FactorLegend, partsOf } from "../parts/factors.jsx";
 import { Log } from "../parts/log.jsx";
 import { Shell } from "../parts/shell.jsx";
 import { Usage } from "../parts/usage.jsx";
@@ -77,8 +77,8 @@ function Why({ why, changed }) {
         <>
           <p>{t("job.standing", { position: standing.position, of: standing.of, tier: t(`tier.${standing.tier}`), ranking: standing.ranking })}{" "}
             {why.start ? t("job.start", { at: (why.start_guess ? "~ " : "") + when(why.start) }) : ""}{why.start_guess ? ` ${t("guess")}` : ""}</p>
-          <FactorBar factors={standing.factors} />
-          <FactorLegend lists={[standing.factors]} />
+          <FactorBar factors={partsOf(standing)} />
+          <FactorLegend lists={[partsOf(standing)]} />
         </>
       )}
       {why.blockers?.length > 0 && (

@@ -6,7 +6,7 @@ import { useAnswer, useNow } from "../data/hooks.js";
 import { asked, moment, span } from "../data/amount.js";
 import { filter } from "../route.js";
 import { Card, Entry, Field, Link, Page, Table, Time, Trouble, Waiting } from "../parts/parts.jsx";
-import { FactorBar, FactorLegend, largest } from "../parts/factors.jsx";
+import { FactorBar, FactorLegend, largest, partsOf } from "../parts/factors.jsx";
 import { Gantt } from "../parts/gantt.jsx";
 import { t } from "../text/text.js";
 
@@ -17,7 +17,7 @@ function useFactors(query, wanted) {
   const answer = useAnswer(
     (signal) => (wanted ? get(queried("/v1/queue", { limit: SHOWN, queue: query.queue, user: query.user, factors: true }), { signal }) : Promise.resolve(null)),
     [wanted, query.queue, query.user], { every: 30000 });
-  const byId = useMemo(() => new Map((answer.data?.items ?? []).filter((row) => row.id).map((row) => [row.id, row.factors])), [answer.data]);
+  const byId = useMemo(() => new Map((answer.data?.items ?? []).filter((row) => row.id).map((row) => [row.id, partsOf(row)])), [answer.data]);
   return { byId, error: answer.error };
 }
 

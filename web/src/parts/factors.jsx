@@ -4,6 +4,9 @@ import { factorColor } from "./colors.js";
 import { number } from "../data/amount.js";
 import { t } from "../text/text.js";
 
+/** What the key of a row is made of: the terms of a ranking that weighs no factors, else the factors. */
+export const partsOf = ({ factors, terms }) => (terms?.length ? terms : factors);
+
 /** Factors that count for the order; where the ranking weighs none, the plain values of those that `named` lets pass. */
 export function counted(factors, named = () => true) {
   const weighed = factors.some((f) => f.product !== 0);
