@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { leave, visit } from "./browser.mjs";
-import { Line, build, until } from "./scene.mjs";
+import { Line, build, endedJob, until } from "./scene.mjs";
 import { troubleCases } from "./trouble.mjs";
 
 const [url, admin, shots] = process.argv.slice(2);
@@ -179,20 +179,23 @@ const cases = [
     }
   }), BRIEF],
   ["each outcome of a job has a word, an icon and a class of its own", async (scene) => as(scene, "admin", {}, async (visitor) => {
-    const { page } = visitor, node = scene.first.node, job = { owner: "aud", command: ["true"], requests: { cpu: 1 }, node };
+    const { page } = visitor;
     const shows = async (id, word) => {
       await shown(visitor, `jobs/${id}`);
       const state = page.locator(".facts .state", { hasText: word });
       await state.waitFor();
       return { word: (await state.textContent()).trim(), class: await state.getAttribute("class"), color: await state.evaluate((e) => getComputedStyle(e).color) };
     };
-    const good = await scene.call("POST", "/v1/jobs", job), given = await scene.call("POST", "/v1/jobs", { ...job, requests: { cpu: 1000 } });
-    const [instance] = await until("it has a place", async () => { const { items } = await scene.call("GET", `/v1/instances?workload=${good.id}`); return items.length ? items : null; });
+    const given = await scene.call("POST", "/v1/jobs", { owner: "aud", command: ["true"], requests: { cpu: 1000 } });
     await scene.call("POST", `/v1/jobs/${given.id}/cancel`);
-    for (const state of ["running", "ended"]) await scene.agent.report([...scene.agent.here, { id: instance.id, state, ...(state === "ended" ? { exit: 0 } : {}) }]);
-    const succeeded = await shows(good.id, "succeeded"), cancelled = await shows(given.id, "cancelled");
+    const succeeded = await shows(await endedJob(scene, "aud", { state: "ended", exit: 0 }), "succeeded"), cancelled = await shows(given.id, "cancelled");
     for (const part of ["word", "class", "color"]) assert.notEqual(cancelled[part], succeeded[part], part);
-    // The others as the API would tell them.
+    await shows(await endedJob(scene, "aud", { state: "failed", exit: 3 }), "failed");
+    const killed = await endedJob(scene, "aud", { state: "failed", exit: 137, oom_killed: true });
+    await shows(killed, "out of memory");
+    await shown(visitor, "jobs?state=out-of-memory");
+    assert.deepEqual(await page.locator("tbody tr td:first-child").allTextContents(), [String(killed)], "the list is filtered by an outcome");
+    // All of them as the API tells them.
     const outcomes = ["succeeded", "failed", "cancelled", "timed-out", "out-of-memory", "node-lost", "preempted"];
     await page.route((url) => url.pathname === "/v1/jobs" && url.searchParams.has("order"), async (route) => {
       const answer = await route.fetch(), body = await answer.json();
@@ -414,12 +417,13 @@ const cases = [
     }
   })],
   ["past use, fair shares, records and what they cost", async (scene) => as(scene, "admin", {}, async (visitor) => {
-    const { page } = visitor, done = scene.agent.here.at(-1);
+    const { page } = visitor;
     await shown(visitor, "users");
     await page.getByText("There are no prices").waitFor();
-    await scene.agent.report(scene.agent.here.map((i) => (i === done ? { id: i.id, state: "ended", exit: 0 } : i)));
+    const done = await endedJob(scene, "ann", { state: "ended", exit: 0 });
     await scene.call("PATCH", "/v1/system/settings", { prices: "currency: EUR\nprices: {gpu: 3600000, cpu: 36000}\n" });
-    const usage = await until("a record", async () => { const u = await scene.call("GET", "/v1/usage"); return u.total.ended > 0 && u; });
+    await until("its record", async () => (await scene.call("GET", "/v1/usage_records?tail=9")).items.some((row) => String(row.workload) === String(done)));
+    const usage = await scene.call("GET", "/v1/usage");
     await shown(visitor, "nodes");
     await shown(visitor, "users");
     const want = (3600000 * usage.total.gpu_hours + 36000 * usage.total.core_hours).toFixed(2);

@@ -121,6 +121,14 @@ export class Agent {
   }
 }
 
+/** Submits a job for the agent's node, and lets the agent say `last` of it once it runs. Returns its id. */
+export async function endedJob(scene, owner, last) {
+  const { id } = await scene.call("POST", "/v1/jobs", { owner, command: ["true"], requests: { cpu: 1 }, node: scene.first.node, retries: 0 });
+  const [instance] = await until("it has a place", async () => { const { items } = await scene.call("GET", `/v1/instances?workload=${id}`); return items.length ? items : null; });
+  for (const said of [{ state: "running" }, last]) await scene.agent.report([...scene.agent.here, { id: instance.id, ...said }]);
+  return id;
+}
+
 const job = (owner, name, gpu, limit) => ({ owner, name, gpu, requests: { cpu: 8, memory: "16Gi" }, time_limit: limit, command: ["python", "train.py"] });
 
 /** 24 nodes of 8 GPUs, three users in two groups, 36 jobs that fill most of it, and more that wait. */

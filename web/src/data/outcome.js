@@ -9,6 +9,5 @@ export const ICONS = { succeeded: "✓", failed: "✗", cancelled: "⊘", "timed
 /** The state to show of a workload: its outcome once it is over. */
 export function shownState(work) {
   const { state, outcome } = work.status;
-  if (outcome || (state !== "ended" && state !== "failed")) return outcome || state;
-  return work.cancelled ? "cancelled" : state === "failed" ? "failed" : "succeeded";
+  return outcome || state;
 }

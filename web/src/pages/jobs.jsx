@@ -5,14 +5,14 @@ import { get, query as queried } from "../data/api.js";
 import { useAnswer } from "../data/hooks.js";
 import { may, useSession } from "../data/session.js";
 import { percent } from "../data/amount.js";
-import { shownState } from "../data/outcome.js";
+import { OUTCOMES, shownState } from "../data/outcome.js";
 import { filter } from "../route.js";
 import { Card, Entry, Field, Link, Page, State, Table, Time, Waiting } from "../parts/parts.jsx";
 import { Submit } from "./submit.jsx";
 import { t } from "../text/text.js";
 
 const SHOWN = 100;
-const STATES = ["pending", "waiting", "held", "starting", "running", "partial", "backing-off", "stopping", "ended", "failed"];
+const STATES = ["pending", "waiting", "held", "starting", "running", "partial", "backing-off", "stopping", ...OUTCOMES];
 
 function Filters({ query }) {
   const change = (name) => (event) => filter("/jobs", { ...query, after: "", [name]: event.currentTarget.value.trim() });
