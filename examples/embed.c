@@ -61,9 +61,12 @@ int main(void)
     }
     for (size_t i = 0; i < berth_plan_pendings(plan); i++) {
         struct berth_pending p = berth_plan_pending(plan, i);
-        printf("%zu of %s pending; to place one more: %s\n", p.ordinals_len, p.workload, p.help);
+        printf("%zu of %s pending\n", p.ordinals_len, p.workload);
         for (size_t j = 0; j < p.reasons_len; j++)
             printf("  %s\n", p.reasons[j].text);
+        struct berth_advice advice;
+        if (berth_plan_advise(plan, &policy, i, 8, &advice, 1))
+            printf("  what would help: %s\n", advice.text);
     }
     berth_plan_free(plan);
     berth_snapshot_free(snapshot);

@@ -222,7 +222,41 @@ struct berth_pending {
     size_t ordinals_len;
     const struct berth_reason *reasons; /* most nodes first */
     size_t reasons_len;
-    const char *help; /* the smallest change that would let one more be placed; "" if none was found */
+};
+
+/* What may be changed so that more pods of a workload are placed. All but one are changes to the workload. */
+enum berth_change {
+    BERTH_CHANGE_REQUEST,       /* its request of the resource `name` is `amount` */
+    BERTH_CHANGE_GPUS,          /* its pods ask for `amount` GPUs each */
+    BERTH_CHANGE_GANG,          /* its `gang_min` is `amount` */
+    BERTH_CHANGE_TOLERATION,    /* it tolerates every taint with the key `name` */
+    BERTH_CHANGE_UNCORDON,      /* the node `name` is ready */
+    BERTH_CHANGE_NODE,          /* it names no node */
+    BERTH_CHANGE_LABELS,        /* it requires no labels of a node */
+    BERTH_CHANGE_DOMAIN,        /* it names no domains */
+    BERTH_CHANGE_RUNTIME,       /* it names no runtime */
+    BERTH_CHANGE_ARCH,          /* it names no architecture */
+    BERTH_CHANGE_GPU_KIND,      /* it names neither models nor memory of its GPUs */
+    BERTH_CHANGE_PORTS,         /* it has no ports */
+    BERTH_CHANGE_VOLUMES,       /* it mounts no volumes */
+    BERTH_CHANGE_SPREAD,        /* it requires no spread */
+    BERTH_CHANGE_AFFINITY,      /* it requires no pods to be near */
+    BERTH_CHANGE_ANTI_AFFINITY, /* it requires no pods to be apart */
+    BERTH_CHANGE_PER_NODE,      /* its pods on one node are not limited */
+};
+
+/* A change that a plan has shown to help: with it and nothing else changed, that plan gives places to more pods of
+ * the workload. */
+struct berth_advice {
+    enum berth_change change;
+    const char *name;
+    int64_t amount;
+    uint32_t starts;  /* pods of the workload to which that plan gives places */
+    uint32_t after;   /* of these, how many wait for other instances to stop first */
+    uint32_t waiting; /* pods of the workload without a place before the plan */
+    const char *node; /* of the first one */
+    const char *what; /* "with 1500m of cpu instead of 2" */
+    const char *text; /* "with 1500m of cpu instead of 2, the pod starts on b" */
 };
 
 /* A node that does not take a pod, and what it refuses it for. */
@@ -335,6 +369,12 @@ BERTH_API const char *berth_plan_pending_name(const struct berth_plan *plan, siz
 /* The nodes that come nearest to taking one more of its pods, `cap` at most: those that refuse for the fewest reasons, of these the ones that lack least
  * in proportion, then in order of nodes. Returns how many. Reservations of others and quotas are not looked at. O(nodes). */
 BERTH_API size_t berth_plan_nearest(struct berth_plan *plan, size_t i, struct berth_miss *ret, size_t cap);
+/* What would let more pods of the i-th pending workload be placed: `cap` changes at most, the smallest first. Each
+ * is applied to a copy of the plan's snapshot and planned with the policy, `tries` plans at most; a change after
+ * which no more pods are placed is not told. `policy` is the one that the plan was made with. Returns how many.
+ * O(tries x plan). */
+BERTH_API size_t berth_plan_advise(struct berth_plan *plan, const struct berth_policy *policy, size_t i, size_t tries,
+                                   struct berth_advice *ret, size_t cap);
 /* Where it stands; factors are computed when asked. */
 BERTH_API struct berth_standing berth_plan_standing(struct berth_plan *plan, size_t i);
 /* Calls back for every account that has used something, or has work that waits or runs; in no order. Computed when first asked. */

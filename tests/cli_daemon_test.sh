@@ -237,7 +237,7 @@ jobs() {
     ends 0 "$berth" get jobs --state pending && prints "^ *$job +train +pending" && ! grep -q held "$work/out" || return 1
     ends 4 "$berth" why job train && grep -q "Did you mean 'job $job', which is named 'train'?" "$work/err" || return 1
     ends 2 "$berth" get job a/b && grep -q 'is no id' "$work/err" || return 1
-    ends 0 "$berth" why "$job" && prints '^job .* is pending' && prints 'no place' && prints 'help' || return 1
+    ends 0 "$berth" why "$job" && prints '^job .* is pending' && prints 'no place' && prints 'no node has 64 CPUs' || return 1
     ends 0 "$berth" why job "$job" -o json && python3 -m json.tool <"$work/out" >/dev/null || return 1
     ends 0 "$berth" why photos && prints '^app photos.admin' && ends 0 "$berth" why node n1 && prints 'ready' || return 1
     ends 4 "$berth" why nobody && says "no app, vm or node 'nobody'" || return 1

@@ -48,7 +48,7 @@ examples_are_planned() {
 
 table_shows_actions_and_reasons() {
     ends 0 "$berth" plan "$work/cluster.json" && prints '^ACTION +POD +NODE' && prints '^place +web/0 +n[123]' &&
-        prints '^  giant/0-1 \(2 pods\)' && prints '3 nodes have too little cpu left' &&
+        prints '^  giant/0-1 \(2 pods\)' && prints 'no node has 64 CPUs; the largest has 8' &&
         prints '^Planned 4 actions for 3 nodes in .*; 2 pods pending\.'
 }
 
@@ -98,7 +98,7 @@ why_explains() {
     ends 0 "$berth" plan "$work/cluster.json" --why web/1 && prints '^web/1 is placed on n[123]' || return 1
     ends 0 "$berth" plan "$work/cluster.json" --why web && prints 'web/' || return 1
     ends 0 "$berth" plan "$work/cluster.json" --why giant/1 || return 1
-    prints '^giant/1 is pending' && prints '3 nodes have too little cpu left' || return 1
+    prints '^giant/1 is pending' && prints 'no node has 64 CPUs; the largest has 8' || return 1
     ends 1 "$berth" plan "$work/cluster.json" --why web/7 && says 'there is no web/7' || return 1
     ends 2 "$berth" plan "$work/cluster.json" --why web/1 -o json && says '--why prints text'
 }

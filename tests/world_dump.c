@@ -186,7 +186,7 @@ static void pending_dump(const struct berth_pending *p, FILE *to)
     for (size_t i = 0; i < p->reasons_len; i++)
         fprintf(to, "\n    %s %s: %" PRIu64 " nodes, %" PRIu64 " only: %s", p->reasons[i].reason,
                 given(p->reasons[i].what), p->reasons[i].nodes, p->reasons[i].only, p->reasons[i].text);
-    fprintf(to, "\n    help: %s\n", given(p->help));
+    fputc('\n', to);
 }
 
 void plan_dump(struct berth_plan *plan, FILE *to)

@@ -215,7 +215,7 @@ static uint64_t fingerprint(struct berth_plan *plan)
     uint64_t h = berth_plan_hash(plan);
     for (size_t i = 0; i < berth_plan_pendings(plan); i++) {
         struct berth_pending p = berth_plan_pending(plan, i);
-        h = hash_text(p.help, hash_text(p.workload, h));
+        h = hash_text(p.workload, h);
         h = hash_bytes(p.ordinals, p.ordinals_len * sizeof *p.ordinals, h);
         for (size_t r = 0; r < p.reasons_len; r++) {
             uint64_t words[] = {p.reasons[r].nodes, p.reasons[r].only};

@@ -335,8 +335,12 @@ void sooner_print(const struct cli *cli, const json_t *sooner, int64_t now_ns)
         if (s > 0)
             snprintf(gain, sizeof gain, ", %s sooner", show_age(s).text);
         when_text(json_object_get(item, "start"), now_ns, when);
-        sentence_print(cli, "- %s it would start %s%s", member(item, "change"),
-                       json_is_true(json_object_get(item, "now")) ? "at once" : when, gain);
+        if (json_object_get(item, "starts"))
+            sentence_print(cli, "- %s %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " pods would start at once",
+                           member(item, "change"), number(item, "starts"), number(item, "waiting"));
+        else
+            sentence_print(cli, "- %s it would start %s%s", member(item, "change"),
+                           json_is_true(json_object_get(item, "now")) ? "at once" : when, gain);
     }
 }
 
@@ -367,8 +371,6 @@ void draft_print(const struct cli *cli, const json_t *forecast, int64_t now_ns)
         fputs("It would wait:\n", cli->out);
         standing_print(cli, forecast, now_ns);
         reasons_print(cli, json_object_get(forecast, "reasons"));
-        if (*member(forecast, "help"))
-            sentence_print(cli, "What would help: %s", member(forecast, "help"));
     } else {
         fputs("It would not be planned yet: it is held, or waits for another job or its time to begin.\n", cli->out);
     }

@@ -188,8 +188,6 @@ void job_why_print(const struct cli *cli, const json_t *why)
                        json_integer_value(value_at(why, "asked.pods")));
         reasons_print(cli, json_object_get(why, "reasons"));
         texts_print(cli, quotas);
-        if (*member(why, "help"))
-            sentence_print(cli, "What would help: %s", member(why, "help"));
     }
     if (json_array_size(after) > 0) {
         section_print(cli, "It waits");
@@ -199,12 +197,15 @@ void job_why_print(const struct cli *cli, const json_t *why)
         section_print(cli, "Who holds what it waits for");
         blockers_print(cli, blockers, now_ns);
     }
-    if (standing && json_is_array(sooner) && (json_array_size(sooner) > 0 || !*member(why, "help"))) {
+    if (standing && json_is_array(sooner)) {
         section_print(cli, "What would start sooner");
         if (json_array_size(sooner) > 0)
             sooner_print(cli, sooner, now_ns);
         else
-            sentence_print(cli, "Nothing of what was tried: fewer GPUs, cores or pods, a shorter time, another queue.");
+            sentence_print(
+                cli,
+                "No change that was tried: fewer GPUs, cores or pods, a shorter time, another queue or domain, and "
+                "whatever its reasons name.");
     }
     if (standing) {
         fputc('\n', cli->out);

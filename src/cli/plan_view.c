@@ -265,11 +265,6 @@ void plan_view_reasons(const struct plan_view *v, const struct berth_pending *pe
         fprintf(v->cli->out, "    %s-%s ", cli_paint(v->cli, COLOR_YELLOW), cli_paint(v->cli, COLOR_NONE));
         cli_wrap(v->cli, text, 6, 6);
     }
-    if (pending->help && *pending->help) {
-        fprintf(v->cli->out, "    %sTo place one more:%s ", cli_paint(v->cli, COLOR_GREEN),
-                cli_paint(v->cli, COLOR_NONE));
-        cli_wrap(v->cli, pending->help, 6, 4 + strlen("To place one more: "));
-    }
 }
 
 void plan_view_pending(const struct plan_view *v)

@@ -15,7 +15,7 @@ struct plan_view {
 void plan_view_actions(const struct plan_view *v);
 /* Counts by action and cause. */
 void plan_view_counts(const struct plan_view *v);
-/* Each workload with pods left over: every reason with its nodes, and the smallest change that would help. */
+/* Each workload with pods left over: every reason with its nodes. */
 void plan_view_pending(const struct plan_view *v);
 /* "Planned 37 actions for 40 nodes in 0.2 ms; 2 pods pending." */
 void plan_view_summary(const struct plan_view *v, double seconds, int64_t now_ns);

@@ -11,7 +11,7 @@
 #include "cli/show.h"
 #include "cli/suggest.h"
 
-enum { NOTE_MAX = 160, RANGES_MAX = 48, STAYS_MAX = 10 };
+enum { NOTE_MAX = 160, RANGES_MAX = 48, STAYS_MAX = 10, ADVICE_MAX = 3, ADVICE_TRIES = 8 };
 
 /* What is asked about: a workload, or one pod of it. */
 struct target {
@@ -194,6 +194,20 @@ static void profile_print(const struct why *why, size_t placed)
     cli_wrap(why->view->cli, text, 2, 2);
 }
 
+/* Changes after which a further plan places more of its pods. */
+static void advice_print(const struct why *why, size_t pending)
+{
+    const struct cli *cli = why->view->cli;
+    const struct berth_policy policy = {.profile = why->profile};
+    struct berth_advice advice[ADVICE_MAX];
+    size_t len = berth_plan_advise(why->view->plan, &policy, pending, ADVICE_TRIES, advice, ADVICE_MAX);
+
+    for (size_t i = 0; i < len; i++) {
+        fprintf(cli->out, "    %sWhat would help:%s ", cli_paint(cli, COLOR_GREEN), cli_paint(cli, COLOR_NONE));
+        cli_wrap(cli, advice[i].text, 6, 4 + strlen("What would help: "));
+    }
+}
+
 static void pending_print(struct why *why)
 {
     const struct cli *cli = why->view->cli;
@@ -220,6 +234,7 @@ static void pending_print(struct why *why)
         fprintf(cli->out, "%s%s/%s%s %s pending:\n", cli_paint(cli, COLOR_BOLD), pending.workload, ranges,
                 cli_paint(cli, COLOR_NONE), count == 1 ? "is" : "are");
         plan_view_reasons(why->view, &pending, true);
+        advice_print(why, i);
     }
 }
 

@@ -33,6 +33,7 @@ struct making {
     const struct lookahead_wait *waits;               /* in the arena */
     size_t waits_len;
     const char *subject; /* in the arena, or NULL */
+    bool advise, plan_only;
     int64_t look_end_ns; /* of the lookahead that is being made */
     void (*drop)(void *keep);
     int64_t took_ns, made_steady_ns;
@@ -155,19 +156,36 @@ static void look_ahead(struct making *m, int64_t plan_ns)
     }
 }
 
+/* Takes as long as the cases may at most. */
+static void advise(struct making *m, int64_t plan_ns)
+{
+    enum { TRIES_MAX = 8 };
+    struct forecast_plan *p = &m->run.plans[0];
+    struct berth_policy policy = m->policies[0];
+    int64_t tries = plan_ns > 0 ? BUDGET_NS / plan_ns : TRIES_MAX;
+    size_t at;
+    forecast_policy(&policy);
+    if (m->advise && forecast_find(p, m->subject, &at))
+        m->run.advice_len = berth_plan_advise(p->plan, &policy, at, tries < TRIES_MAX ? (size_t)tries : TRIES_MAX,
+                                              m->run.advice, FORECAST_ADVICE_MAX);
+}
+
 /* Runs on the worker; accesses only the making. */
 static void make(void *ctx)
 {
     struct making *m = ((struct forecast *)ctx)->under_way;
-    int64_t start_ns = m->steady_ns(m->clock_ctx);
+    int64_t start_ns = m->steady_ns(m->clock_ctx), first_ns = 0;
     for (size_t i = 0; i < m->run.plans_len; i++) {
         struct berth_policy policy = m->policies[i];
         if (i && m->steady_ns(m->clock_ctx) - start_ns > BUDGET_NS)
             break;
         forecast_policy(&policy);
         forecast_plan_make(&m->run.plans[i], &policy);
+        if (i == 0)
+            first_ns = m->steady_ns(m->clock_ctx) - start_ns;
     }
     look_ahead(m, (m->steady_ns(m->clock_ctx) - start_ns) / (int64_t)m->run.plans_len);
+    advise(m, first_ns);
     m->took_ns += m->steady_ns(m->clock_ctx) - start_ns;
 }
 
@@ -204,7 +222,8 @@ static int freeze_with(struct forecast *f, struct making *m, size_t i, const str
     if (rc == 0) {
         struct berth_cluster *cluster = state_cluster(c->state);
         m->run.plans[i].snapshot = berth_freeze(cluster, m->run.now_ns, c->in_force.seed);
-        if (m->run.plans_len == 1 || cluster->workloads.len + cluster->instances.len <= LOOK_CASES_SIZE)
+        if (!m->plan_only &&
+            (m->run.plans_len == 1 || cluster->workloads.len + cluster->instances.len <= LOOK_CASES_SIZE))
             m->copies[i] = cluster_copy(cluster);
     }
     for (size_t at = 0; at < put; at++) {
@@ -234,6 +253,8 @@ static int making_new(struct forecast *f, const struct forecast_wish *wish, stru
     plan_policy_read(c->state, &m->policy);
     const char *name;
     m->policy.policy.profile = scheduler_profile(c->state, &m->arena, &name);
+    m->advise = wish->advise && wish->subject;
+    m->plan_only = wish->plan_only;
     m->subject = wish->subject ? arena_strdup(&m->arena, wish->subject) : NULL;
     m->waits_len = job_waits(c->state, &m->arena, &m->waits);
     for (size_t i = 0; rc == 0 && i < m->run.plans_len; i++) {

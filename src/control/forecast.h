@@ -22,7 +22,7 @@
 #include "control/call.h"
 #include "core/lookahead.h"
 
-enum { FORECAST_CASES_MAX = 8, FORECAST_RESERVATIONS = 1000 };
+enum { FORECAST_CASES_MAX = 8, FORECAST_RESERVATIONS = 1000, FORECAST_ADVICE_MAX = 3 };
 
 /* A document that one case takes to be there, or to be instead of the present one. */
 struct forecast_draft {
@@ -44,6 +44,8 @@ struct forecast_wish {
     const struct forecast_case *cases;
     size_t cases_len;
     const char *subject; /* the only workload whose start is wanted; NULL: of all that wait */
+    bool advise;         /* seek changes that would let more of the subject start, by further plans of the first case */
+    bool plan_only;      /* make no lookahead */
     void *keep;          /* what the cases are, or point to; given back to `drop` when the run is over. NULL: nothing */
     void (*drop)(void *keep);
 };
@@ -60,6 +62,8 @@ struct forecast_plan {
 struct forecast_run {
     struct forecast_plan plans[FORECAST_CASES_MAX];
     size_t plans_len;
+    struct berth_advice advice[FORECAST_ADVICE_MAX]; /* what was found, where the wish says `advise` */
+    size_t advice_len;
     uint64_t revision; /* of the state it was made from */
     int64_t now_ns;    /* and when */
     void *keep;        /* of the wish it was made for */

@@ -11,25 +11,35 @@
 #include "wire/document.h"
 #include "wire/queue_doc.h"
 
-enum { VARIATIONS_MAX = FORECAST_CASES_MAX - 1, DRAFTS_MAX = 64 };
+enum { DRAFTS_MAX = 64 };
 #define SECOND_NS INT64_C(1000000000)
 #define GAIN_NS (60 * SECOND_NS) /* less than that is not worth telling, but for what starts at once */
 
 /* ---- variations ---------------------------------------------------------------------------------------------------- */
 
-/* Copies of the document, each changed in one way: [[document, what was changed], ...]. */
+/* Copies of the document, each changed in one way: [[document, what was changed, pods of its gang that must start
+ * together], ...]; 0: all that wait. The first is the document as it is. */
 struct variations {
     json_t *list;
     const json_t *doc;
     struct work_doc work;
 };
 
+/* 0: it is no gang. */
+static uint32_t gang_least(const struct work_doc *d)
+{
+    const struct berth_workload *w = &d->workload;
+    if (!w->gang || !*w->gang)
+        return 0;
+    return w->gang_min ? w->gang_min : w->replicas;
+}
+
 static void add(struct variations *v, const char *key, json_t *value, json_t *text)
 {
     json_t *doc = json_deep_copy(v->doc);
     (void)(value ? json_object_set_new(doc, key, value) : json_object_del(doc, key));
-    if (json_array_size(v->list) < VARIATIONS_MAX)
-        (void)json_array_append_new(v->list, json_pack("[o, o]", doc, text));
+    if (json_array_size(v->list) < FORECAST_CASES_MAX)
+        (void)json_array_append_new(v->list, json_pack("[o, o, I]", doc, text, (json_int_t)gang_least(&v->work)));
     else {
         json_decref(doc);
         json_decref(text);
@@ -52,12 +62,13 @@ static void vary_gpus(struct variations *v)
 
 static void vary_pods(struct variations *v)
 {
-    const struct berth_workload *w = &v->work.workload;
-    uint32_t least = w->gang_min ? w->gang_min : w->replicas;
-    if (!w->gang || !*w->gang || least < 2)
+    uint32_t least = gang_least(&v->work);
+    if (least < 2)
         return;
     add(v, "gang_min", json_integer(least / 2),
         json_sprintf("as an elastic gang that begins with %u pods instead of %u", least / 2, least));
+    json_t *item = json_array_get(v->list, json_array_size(v->list) - 1);
+    (void)json_array_set_new(item, 2, json_integer(least / 2));
 }
 
 static void vary_cpu(struct variations *v)
@@ -109,7 +120,7 @@ static void vary_queue(struct variations *v, struct call *c, const char *owner, 
     size_t len;
     const char *present = v->work.job.queue ? v->work.job.queue : "default";
     const struct object *const *queues = state_list(c->state, KIND_QUEUE, &len);
-    for (size_t i = 0; i < len && json_array_size(v->list) < VARIATIONS_MAX; i++) {
+    for (size_t i = 0; i < len && json_array_size(v->list) < FORECAST_CASES_MAX; i++) {
         struct queue_doc q;
         CLEANUP(json) json_t *doc = object_doc(queues[i]);
         if (strcmp(queues[i]->id, present) == 0 || queue_doc_read(doc, &c->arena, &q, NULL) < 0)
@@ -122,10 +133,13 @@ static void vary_queue(struct variations *v, struct call *c, const char *owner, 
     }
 }
 
-static json_t *vary(struct call *c, const json_t *doc, const char *owner, const char *group)
+static json_t *vary(struct call *c, const json_t *doc, const char *owner, const char *group, bool vary_it)
 {
     struct variations v = {.list = json_array(), .doc = doc};
     if (work_doc_read(doc, &c->arena, &v.work, NULL) < 0)
+        return v.list;
+    (void)json_array_append_new(v.list, json_pack("[O, s, I]", doc, "", (json_int_t)gang_least(&v.work)));
+    if (!vary_it)
         return v.list;
     vary_gpus(&v);
     vary_pods(&v);
@@ -154,10 +168,13 @@ int sooner_ask(struct call *c, const struct forecast_draft *of, size_t of_len, c
     CLEANUP(json) json_t *present = of_len ? json_incref((json_t *)of->doc) : object_doc(job);
     struct forecast_draft base = {KIND_JOB, of_len ? of->id : job->id, of_len ? of->owner : job->owner,
                                   of_len ? of->group : job->group, present};
-    json_t *list = vary_it && of_len < 2 ? vary(c, present, base.owner, base.group) : json_array(), *item;
+    json_t *list = vary(c, present, base.owner, base.group, vary_it && of_len < 2), *item;
     size_t i;
+    wish.advise = vary_it;
     json_array_foreach(list, i, item)
     {
+        if (i == 0)
+            continue;
         drafts[i] = base;
         drafts[i].doc = json_array_get(item, 0);
         cases[wish.cases_len++] = (struct forecast_case){.drafts = &drafts[i], .drafts_len = 1};
@@ -173,10 +190,56 @@ int64_t sooner_start_ns(const struct forecast_run *run, size_t i, const char *wo
     return forecast_start_beside(run, i, 0, workload);
 }
 
+/* Pods of it that the plan gives a place. */
+static uint32_t starts_of(const struct forecast_plan *p, const char *id)
+{
+    uint32_t starts = 0;
+    for (size_t i = 0; p->plan && i < berth_plan_actions(p->plan); i++) {
+        struct berth_action a = berth_plan_action(p->plan, i);
+        starts += (a.op == BERTH_PLACE || a.op == BERTH_PROMOTE || a.op == BERTH_RESERVE) && !a.replaces &&
+                  strcmp(a.workload, id) == 0;
+    }
+    return starts;
+}
+
+/* A gang has started once the pods that it begins with have a place, though others of it may wait. */
+static int64_t case_start_ns(const struct forecast_run *run, size_t i, size_t beside, const char *workload)
+{
+    uint32_t least = (uint32_t)json_integer_value(json_array_get(json_array_get(run->keep, i), 2));
+    if (least && starts_of(&run->plans[i], workload) >= least)
+        return run->now_ns;
+    return forecast_start_beside(run, i, beside, workload);
+}
+
+/* What a plan has shown to let it start at once, all of it or some more pods. */
+static json_t *advice_json(const struct forecast_run *run, const struct berth_advice *a, int64_t present_ns)
+{
+    char text[TIMESTAMP_MAX];
+    json_t *item =
+        json_pack("{s:s, s:s, s:b}", "change", a->what, "start", timestamp_text(run->now_ns, text), "now", 1);
+    if (a->starts < a->waiting) {
+        (void)json_object_set_new(item, "starts", json_integer((json_int_t)a->starts));
+        (void)json_object_set_new(item, "waiting", json_integer((json_int_t)a->waiting));
+    }
+    if (present_ns)
+        (void)json_object_set_new(item, "sooner_s", json_integer((present_ns - run->now_ns) / SECOND_NS));
+    return item;
+}
+
+/* Did a variation say the same? */
+static bool is_listed(const json_t *list, const char *change)
+{
+    const json_t *item;
+    size_t i;
+    json_array_foreach(list, i,
+                       item) if (strcmp(json_string_value(json_object_get(item, "change")), change) == 0) return true;
+    return false;
+}
+
 static json_t *variation_json(const struct forecast_run *run, size_t i, int64_t start_ns, int64_t present_ns)
 {
     char text[TIMESTAMP_MAX];
-    const json_t *change = json_array_get(json_array_get(run->keep, i - 1), 1);
+    const json_t *change = json_array_get(json_array_get(run->keep, i), 1);
     json_t *item = json_pack("{s:O, s:s, s:b}", "change", change, "start", timestamp_text(start_ns, text), "now",
                              start_ns <= run->now_ns);
     if (present_ns)
@@ -186,13 +249,21 @@ static json_t *variation_json(const struct forecast_run *run, size_t i, int64_t 
 
 json_t *sooner_json(const struct forecast_run *run, const char *workload)
 {
-    int64_t starts[FORECAST_CASES_MAX] = {0};
+    const int64_t now_ns = run->now_ns;
+    int64_t starts[FORECAST_CASES_MAX + FORECAST_ADVICE_MAX] = {0}, present_ns = case_start_ns(run, 0, 0, workload);
     json_t *list = json_array();
+    for (size_t i = 0; i < run->advice_len; i++) {
+        if (run->advice[i].after || is_listed(list, run->advice[i].what))
+            continue;
+        starts[json_array_size(list)] = run->now_ns;
+        (void)json_array_append_new(list, advice_json(run, &run->advice[i], present_ns));
+    }
     for (size_t i = 1; i < run->plans_len; i++) {
-        int64_t present_ns = forecast_start_beside(run, 0, i, workload);
-        int64_t start_ns = sooner_start_ns(run, i, workload), gain_ns = start_ns > run->now_ns ? GAIN_NS : 1;
+        present_ns = case_start_ns(run, 0, i, workload);
+        int64_t start_ns = case_start_ns(run, i, 0, workload), gain_ns = start_ns > now_ns ? GAIN_NS : 1;
         size_t at = json_array_size(list);
-        if (!start_ns || (present_ns && present_ns - start_ns < gain_ns))
+        const char *change = json_string_value(json_array_get(json_array_get(run->keep, i), 1));
+        if (!start_ns || (present_ns && present_ns - start_ns < gain_ns) || is_listed(list, change))
             continue;
         for (; at > 0 && starts[at - 1] > start_ns; at--)
             starts[at] = starts[at - 1];
@@ -229,8 +300,6 @@ static json_t *draft_json(const struct forecast_run *run, const char *id)
         standing_show(&s, guess, told);
         (void)json_object_set_new(told, "of", json_integer((json_int_t)berth_plan_pendings(p->plan)));
         (void)json_object_set_new(told, "reasons", reasons_json(&pending));
-        if (pending.help && *pending.help)
-            (void)json_object_set_new(told, "help", json_string(pending.help));
     } else if (p->plan && forecast_starts(p, id)) {
         bool guess;
         int64_t start_ns = forecast_start_ns(p, id, run->now_ns, &guess);

@@ -1,7 +1,8 @@
 /* sooner.h - what to change so that a job starts sooner: a few variations of it, each proved by a plan.
  *
- * Fewer GPUs, fewer pods, half the cores, a shorter time, another queue, any domain. No more than FORECAST_CASES_MAX - 1 of
- * them are tried, and those for which time was left are told.
+ * Half the GPUs, pods or cores, a shorter time, another queue, any domain; and what the reasons of its plan suggest
+ * (berth_plan_advise). No more than FORECAST_CASES_MAX - 1 variations are tried, and those for which time was left
+ * are told.
  */
 #pragma once
 

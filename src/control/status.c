@@ -7,6 +7,7 @@
 
 #include "base/vec.h"
 #include "control/control_parts.h"
+#include "control/forecast.h"
 #include "control/holders.h"
 #include "control/job.h"
 #include "control/last.h"
@@ -112,8 +113,6 @@ static void add_condition(const struct call *c, const struct object *work, const
             (void)json_object_set_new(condition, "reason", json_string(p.reasons[0].reason));
             (void)json_object_set_new(condition, "message", json_string(p.reasons[0].text));
         }
-        if (p.help && *p.help)
-            (void)json_object_set_new(status, "help", json_string(p.help));
         (void)json_object_set_new(condition, "counts", reasons_json(&p));
     } else if (state_work_wanted(c->state, work) && n->placed + n->ended < work->work->replicas && waits_for_stop(n)) {
         (void)json_object_set_new(status, "reason", json_string("stopping"));
@@ -272,7 +271,18 @@ static void why_ended(const struct call *c, const struct object *work, json_t *l
     say(lines, &text);
 }
 
-static void why_waits(struct call *c, const struct object *work, const struct counts *n, json_t *lines)
+/* Changes that a plan has shown to help. */
+static void why_advice(const struct forecast_run *run, json_t *lines)
+{
+    CLEANUP(str) struct str text = {0};
+    for (size_t i = 0; run && i < run->advice_len; i++) {
+        str_addf(&text, "What would help: %s", run->advice[i].text);
+        say(lines, &text);
+    }
+}
+
+static void why_waits(struct call *c, const struct object *work, const struct counts *n, const struct forecast_run *run,
+                      json_t *lines)
 {
     CLEANUP(str) struct str text = {0};
     struct berth_pending p;
@@ -309,10 +319,7 @@ static void why_waits(struct call *c, const struct object *work, const struct co
             str_addf(&text, " (for %" PRIu64 " of them this is all)", r->only);
         say(lines, &text);
     }
-    if (p.help && *p.help) {
-        str_addf(&text, "What would help: %s", p.help);
-        say(lines, &text);
-    }
+    why_advice(run, lines);
 }
 
 static void why_failed(const struct call *c, const struct object *work, struct str *text)
@@ -355,7 +362,7 @@ static void why_unready(const struct object *work, const struct object *instance
              error && *error ? error : silent);
 }
 
-void why_work(struct call *c, const struct object *work, json_t *lines)
+void why_work(struct call *c, const struct object *work, const struct forecast_run *run, json_t *lines)
 {
     CLEANUP(str) struct str text = {0};
     struct counts n = count(work);
@@ -382,7 +389,7 @@ void why_work(struct call *c, const struct object *work, json_t *lines)
         return;
     }
     if (n.placed + n.ended < work->work->replicas)
-        why_waits(c, work, &n, lines);
+        why_waits(c, work, &n, run, lines);
     for (size_t i = 0; i < work->work->instances_len && json_array_size(lines) < LINES_MAX; i++) {
         const struct instance_view *v = work->work->instances[i]->instance;
         if (v->state == BERTH_ENDED || (v->state == BERTH_RUNNING && v->ready))
@@ -425,8 +432,23 @@ static void why_node(struct call *c, const struct object *node, json_t *lines)
     }
 }
 
+/* Asks for changes that would help, by further plans, where the last plan left pods over. *ret NULL: none are
+ * sought. True: the answer comes later. */
+static bool advice_ask(struct call *c, const struct object *work, const struct forecast_run **ret)
+{
+    struct berth_pending p;
+    const struct forecast_case as_it_is = {0};
+    *ret = NULL;
+    if (!scheduler_pending(control_scheduler(c->control), work->id, &p))
+        return false;
+    const struct forecast_wish wish = {
+        .cases = &as_it_is, .cases_len = 1, .subject = work->id, .advise = true, .plan_only = true};
+    return forecast_ask(c, &wish, ret) == 0 && !*ret; /* an answer without them is better than none */
+}
+
 int why_run(struct call *c)
 {
+    const struct forecast_run *run = NULL;
     enum kind kind = kind_find(c->args[0]);
     bool fits = kind_is_workload(kind) || kind == KIND_NODE;
     const struct object *o =
@@ -435,11 +457,13 @@ int why_run(struct call *c)
         return err_set(&c->err, ENOENT, "there is no why for '%s'; ask about an app, job, vm or node", c->args[0]);
     if (!o)
         return -c->err.code;
+    if (kind != KIND_NODE && advice_ask(c, o, &run))
+        return 0;
     json_t *lines = json_array();
     if (kind == KIND_NODE)
         why_node(c, o, lines);
     else
-        why_work(c, o, lines);
+        why_work(c, o, run, lines);
     c->answer.body = json_pack("{s:s, s:s, s:o}", "kind", kinds[kind].name, "id", o->id, "lines", lines);
     if (kind != KIND_NODE)
         (void)json_object_set_new(c->answer.body, "status", work_status(c, o));

@@ -1,4 +1,4 @@
-/* status_test.c - how workloads are doing, since when, and what is doubted of them. */
+/* status_test.c - how workloads are doing: since when, for which reason, and what would help. */
 #include "control/kit_test.h"
 
 #include "control/control_parts.h"
@@ -56,6 +56,63 @@ static void the_condition_says_since_when(void **state)
     kit_done(&k);
 }
 
+/* A window over n1, which is full, is not why the app waits. */
+static void a_window_over_another_host_is_not_the_headline(void **state)
+{
+    struct kit k;
+    (void)state;
+    open_world(&k, 2);
+    CALL(&k, 201, ALICE, "POST", "/v1/apps", "{name: web, command: [x], replicas: 2, requests: {cpu: 3}}");
+    kit_plan(&k);
+    CALL(&k, 201, ADMIN, "POST", "/v1/windows",
+         "{id: w, start: '2026-03-02T13:00:00Z', duration: 1h, nodes: [n1], maintenance: true}");
+    CALL(&k, 201, ALICE, "POST", "/v1/apps", "{name: more, command: [x], requests: {cpu: 2}}");
+    kit_plan(&k);
+    CALL(&k, 200, ALICE, "GET", "/v1/apps/more", NULL);
+    assert_string_equal(kit_text(&k, "status/reason"), "short");
+    assert_string_equal(kit_text(&k, "status/conditions/0/message"),
+                        "all 2 nodes have too little cpu left: 2 needed, at most 1 free");
+    SAYS(&k, "will be kept for others or for maintenance");
+    kit_done(&k);
+}
+
+/* What is told was planned; of a workload that has its place nothing is. */
+static void why_tells_what_a_plan_has_shown(void **state)
+{
+    struct kit k;
+    (void)state;
+    open_world(&k, 2);
+    CALL(&k, 201, ALICE, "POST", "/v1/apps", "{name: web, command: [x], replicas: 2, requests: {cpu: 3}}");
+    kit_plan(&k);
+    CALL(&k, 201, ALICE, "POST", "/v1/apps", "{name: more, command: [x], requests: {cpu: 2}}");
+    kit_plan(&k);
+    CALL(&k, 200, ALICE, "GET", "/v1/why/app/more", NULL);
+    SAYS(&k, "What would help: with 1 of cpu instead of 2, the pod starts on n");
+    CALL(&k, 200, ALICE, "GET", "/v1/why/app/web", NULL);
+    assert_null(strstr(k.text, "What would help"));
+    CALL(&k, 200, ALICE, "PATCH", "/v1/apps/more", "{requests: {cpu: 1}}");
+    kit_plan(&k);
+    CALL(&k, 200, ALICE, "GET", "/v1/apps/more", NULL);
+    assert_int_equal(kit_number(&k, "status/placed"), 1);
+    kit_done(&k);
+}
+
+/* Six of eight fit: half of them is not all that can be said. */
+static void a_gang_may_begin_with_as_many_as_fit(void **state)
+{
+    struct kit k;
+    (void)state;
+    open_world(&k, 3);
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs",
+         "{name: train, command: [x], replicas: 8, gang: true, requests: {cpu: 2}, time_limit: 1h}");
+    kit_plan(&k);
+    CALL(&k, 200, ALICE, "GET", "/v1/jobs/1/why?suggest=1", NULL);
+    SAYS(&k, "as an elastic gang that begins with 6 pods instead of 8");
+    SAYS(&k, "with 1333m of cpu instead of 2 in each pod");
+    SAYS(&k, "as an elastic gang that begins with 4 pods instead of 8");
+    kit_done(&k);
+}
+
 static void a_model_that_no_node_has_is_warned_of(void **state)
 {
     static const struct {
@@ -98,6 +155,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_condition_says_since_when),
+        cmocka_unit_test(a_window_over_another_host_is_not_the_headline),
+        cmocka_unit_test(why_tells_what_a_plan_has_shown),
+        cmocka_unit_test(a_gang_may_begin_with_as_many_as_fit),
         cmocka_unit_test(a_model_that_no_node_has_is_warned_of),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -139,8 +139,6 @@ static void add_standing(const struct call *c, const struct forecast_plan *p, si
     (void)json_object_set_new(body, "standing", standing);
     (void)json_object_set_new(body, "pending", json_integer((json_int_t)pending.ordinals_len));
     (void)json_object_set_new(body, "reasons", reasons_json(&pending));
-    if (pending.help && *pending.help)
-        (void)json_object_set_new(body, "help", json_string(pending.help));
     (void)json_object_set_new(body, "blockers", blockers_json(c, &s));
     say(body, "start", s.start_ns);
     say(body, "end", s.start_ns ? s.end_ns : 0);
@@ -190,7 +188,7 @@ static json_t *why_json(struct call *c, const struct object *work, const struct 
     CLEANUP(json) json_t *doc = object_doc(work);
     const char *state = work_state_word(c->state, work, c->now_ns);
     json_t *lines = json_array();
-    why_work(c, work, lines);
+    why_work(c, work, NULL, lines);
     json_t *body = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "kind", "job", "id", work->id, "state", state, "lines",
                              lines, "asked", asked_json(work), "forecast", forecast_label(run));
     enum work_outcome outcome = outcome_of_work(work);

@@ -1,6 +1,7 @@
-/* explain.c - why a pod was left over: every filter alone, with counts, and the smallest change that would help.
+/* explain.c - why a pod was left over: every filter alone, with counts.
  *
- * Asked after the plan, of the state the plan leaves. One look per class where the class decides.
+ * Asked after the plan, of the state the plan leaves. One look per class where the class decides. advice.c says what
+ * would help.
  */
 #include <assert.h>
 #include <string.h>
@@ -9,39 +10,14 @@
 #include "base/hash.h"
 #include "base/str.h"
 #include "core/allot.h"
-#include "core/filter/filters.h"
-#include "core/future.h"
-#include "core/plan.h"
-#include "core/turn.h"
-
-/* One reason to refuse: a filter, or one aspect of it. */
-struct verdict {
-    const struct filter *filter;
-    const char *what;
-    uint32_t aspect;
-    const uint64_t *refused; /* positions */
-    uint64_t nodes, only;
-};
-
-/* What a filter refuses that the rules alone decide. */
-struct heard {
-    const uint64_t *refused; /* NULL: not heard yet */
-    uint64_t nodes;
-};
-
-struct inquest {
-    struct berth_plan *p;
-    struct turn t;
-    struct verdict *at;
-    uint32_t len;
-    uint64_t *once; /* positions with one verdict against them, and no more */
-};
+#include "core/explain.h"
+#include "core/gpu.h"
+#include "core/headroom.h"
+#include "core/timeline.h"
 
 /* ---- amounts in words ------------------------------------------------------------------------------------------- */
 
-/* cpu in cores or thousandths; sizes in the largest binary unit they fill, with one decimal rounded up or down, so that
- * what is needed and what is there never look the same; everything else as it is. */
-static const char *amount_text(struct arena *a, const char *resource, int64_t amount, bool up)
+const char *explain_amount(struct arena *a, const char *resource, int64_t amount, bool up)
 {
     static const char *const units[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi"};
     static const char *const sizes[] = {"memory", "hugepages-", "storage", "ephemeral-storage",
@@ -64,6 +40,12 @@ static const char *amount_text(struct arena *a, const char *resource, int64_t am
         return arena_fmt(a, "%lld.%lld%s", (long long)tenths / 10, (long long)tenths % 10, units[unit]);
     return arena_fmt(a, "%lld%s", (long long)tenths / 10, units[unit]);
 }
+
+/* What a filter refuses that the rules alone decide. */
+struct heard {
+    const uint64_t *refused; /* NULL: not heard yet */
+    uint64_t nodes;
+};
 
 /* ---- hearing ---------------------------------------------------------------------------------------------------- */
 
@@ -113,10 +95,11 @@ static void hear(struct inquest *q, size_t filter, uint32_t aspect)
                                        .nodes = h.nodes};
 }
 
-/* Who is refused by one verdict alone, and how many each of them refuses so. */
+/* Which nodes are refused by one verdict alone, and how many each verdict refuses so. */
 static void count_only(struct inquest *q)
 {
     uint32_t blocks = q->p->c.blocks;
+    q->any = arena_alloc(&q->p->scratch, (blocks + 1) * sizeof *q->any);
     q->once = arena_alloc(&q->p->scratch, (blocks + 1) * sizeof *q->once);
     for (uint32_t b = 0; b < blocks; b++) {
         uint64_t any = 0, more = 0;
@@ -124,10 +107,49 @@ static void count_only(struct inquest *q)
             more |= any & q->at[i].refused[b];
             any |= q->at[i].refused[b];
         }
+        q->any[b] = any;
         q->once[b] = any & ~more;
         for (uint32_t i = 0; i < q->len; i++)
             q->at[i].only += (uint64_t)__builtin_popcountll(q->at[i].refused[b] & q->once[b]);
     }
+}
+
+static int64_t need_of(const struct inquest *q, const struct verdict *v)
+{
+    return q->t.k->needs[v->aspect].amount;
+}
+
+/* The most that any node has of the resource, free or not. */
+static int64_t most_there(const struct inquest *q, const struct verdict *v)
+{
+    int64_t most = 0;
+    for (uint32_t p = 0; p < q->p->c.len; p++) {
+        int64_t has = snapshot_capacity(q->p->s, q->t.k->needs[v->aspect].resource, p);
+        most = has > most ? has : most;
+    }
+    return most;
+}
+
+/* The most GPUs of the models and memory asked for that any node has. */
+static uint32_t most_suited(const struct inquest *q)
+{
+    const struct layout *l = q->p->c.l;
+    uint32_t most = 0;
+    for (uint32_t p = 0; p < l->len; p++) {
+        uint32_t suited = 0;
+        for (uint32_t d = l->device[p]; d < l->device[p + 1]; d++)
+            suited += gpu_device_suits(l, &q->t.k->gpu, d);
+        most = suited > most ? suited : most;
+    }
+    return most;
+}
+
+/* Of a verdict against every node: is it about what the nodes are, and not about what they hold? */
+static bool is_never(const struct inquest *q, const struct verdict *v)
+{
+    if (v->filter->reason == REASON_GPU_KIND)
+        return true;
+    return v->filter->reason == REASON_SHORT && most_there(q, v) < need_of(q, v);
 }
 
 static void hear_all(struct inquest *q)
@@ -146,6 +168,21 @@ static void hear_all(struct inquest *q)
             hear(q, f, a);
     }
     count_only(q);
+    for (uint32_t i = 0; i < q->len; i++)
+        q->at[i].never = q->at[i].nodes == c->len && is_never(q, &q->at[i]);
+}
+
+void inquest_begin(struct inquest *q, struct berth_plan *p, const struct wish *w)
+{
+    *q = (struct inquest){.p = p, .mark = arena_mark(&p->scratch)};
+    turn_begin(&q->t, &p->c, wish_asker(w), false);
+    hear_all(q);
+}
+
+void inquest_end(struct inquest *q)
+{
+    turn_end(&q->t);
+    arena_rewind(&q->p->scratch, q->mark);
 }
 
 /* ---- sentences -------------------------------------------------------------------------------------------------- */
@@ -156,11 +193,6 @@ static const char *nodes_text(const struct inquest *q, uint64_t nodes)
     if (nodes == all)
         return arena_fmt(&q->p->arena, all == 1 ? "the only node" : "all %u nodes", all);
     return arena_fmt(&q->p->arena, "%llu of %u nodes", (unsigned long long)nodes, all);
-}
-
-static int64_t need_of(const struct inquest *q, const struct verdict *v)
-{
-    return q->t.k->needs[v->aspect].amount;
 }
 
 /* The most that any of them has free. */
@@ -190,6 +222,55 @@ static const char *verb(const char *sentence, bool one, struct arena *a)
     return sentence;
 }
 
+/* "H100 GPUs", "GPUs with 80Gi of memory each" */
+static const char *gpus_text(const struct inquest *q)
+{
+    const struct gpu_need *need = &q->t.k->gpu;
+    struct arena *a = &q->p->arena;
+    CLEANUP(str) struct str s = {0};
+    for (uint32_t i = 0; i < need->models.len; i++)
+        str_addf(&s, "%s%s",
+                 i == 0                     ? ""
+                 : i + 1 < need->models.len ? ", "
+                                            : " or ",
+                 snapshot_text(q->p->s, need->models.at[i]));
+    str_addf(&s, "%sGPU%s", s.len ? " " : "", need->count == 1 ? "" : "s");
+    if (need->memory_bytes)
+        str_addf(&s, " with %s of memory%s", explain_amount(a, "memory", need->memory_bytes, true),
+                 need->count == 1 ? "" : " each");
+    return arena_strdup(a, str_text(&s));
+}
+
+/* "no node has 64 CPUs; the largest has 32" */
+static const char *never_sentence(const struct inquest *q, const struct verdict *v)
+{
+    struct arena *a = &q->p->arena;
+    if (v->filter->reason == REASON_GPU_KIND) {
+        uint32_t most = most_suited(q);
+        return most ? arena_fmt(a, "no node has %u %s; the largest has %u", q->t.k->gpu.count, gpus_text(q), most)
+                    : arena_fmt(a, "no node has %u %s", q->t.k->gpu.count, gpus_text(q));
+    }
+    int64_t most = most_there(q, v), need = need_of(q, v);
+    bool cores = strcmp(v->what, "cpu") == 0 && need % 1000 == 0;
+    const char *of = !cores ? arena_fmt(a, " of %s", v->what) : need == 1000 ? " CPU" : " CPUs";
+    if (most == 0)
+        return arena_fmt(a, "no node has any %s", v->what);
+    return arena_fmt(a, "no node has %s%s; the largest has %s", explain_amount(a, v->what, need, true), of,
+                     explain_amount(a, v->what, most, false));
+}
+
+/* A keep is of every zone, or of one domain. */
+static const char *headroom_sentence(const struct inquest *q, const struct verdict *v, const char *nodes)
+{
+    struct arena *a = &q->p->arena;
+    const char *domain = q->p->c.headroom->at[v->aspect].domain;
+    const char *is = v->nodes == 1 ? "is" : "are";
+    if (domain)
+        return arena_fmt(a, "%s %s in the domain %s, which keeps free %s for more urgent work", nodes, is, domain,
+                         v->what);
+    return arena_fmt(a, "%s %s in a zone that keeps free %s for more urgent work", nodes, is, v->what);
+}
+
 static const char *sentence(const struct inquest *q, const struct verdict *v)
 {
     struct arena *a = &q->p->arena;
@@ -197,155 +278,43 @@ static const char *sentence(const struct inquest *q, const struct verdict *v)
     bool one = v->nodes == 1;
     const char *says = verb(reasons[v->filter->reason].sentence, one, a);
 
+    if (v->never)
+        return never_sentence(q, v);
+    if (v->filter->reason == REASON_HEADROOM)
+        return headroom_sentence(q, v, nodes);
     if (v->filter->reason == REASON_SHORT)
         return arena_fmt(a, "%s %s too little %s left: %s needed, at most %s free", nodes, one ? "has" : "have",
-                         v->what, amount_text(a, v->what, need_of(q, v), true),
-                         amount_text(a, v->what, most_free(q, v), false));
+                         v->what, explain_amount(a, v->what, need_of(q, v), true),
+                         explain_amount(a, v->what, most_free(q, v), false));
     if (*v->what)
         return arena_fmt(a, "%s %s: %s", nodes, says, v->what);
     return arena_fmt(a, "%s %s", nodes, says);
 }
 
-/* ---- the smallest change ---------------------------------------------------------------------------------------- */
+/* ---- nodes ------------------------------------------------------------------------------------------------------ */
 
 static const char *node_name(const struct inquest *q, uint32_t position)
 {
     return snapshot_text(q->p->s, q->p->c.l->id[position]);
 }
 
-/* Among nodes that refuse only for this resource, the one that lacks least. */
-static uint32_t nearest(const struct inquest *q, const struct verdict *v, int64_t *ret_free)
-{
-    const int64_t *column = cycle_column(&q->p->c, q->t.k->needs[v->aspect].resource, false);
-    uint32_t best = NONE;
-    for (uint32_t b = 0; column && b < q->p->c.blocks; b++)
-        BITS_EACH (lane, v->refused[b] & q->once[b]) {
-            uint32_t at = b * BLOCK + (uint32_t)lane;
-            if (best == NONE || column[at] > *ret_free) {
-                best = at;
-                *ret_free = column[at];
-            }
-        }
-    return best;
-}
-
-/* The resource of which the least would have to be given up, in proportion, to fit somewhere. */
-static const struct verdict *smallest_cut(const struct inquest *q)
-{
-    const struct verdict *best = NULL;
-    int64_t best_free = 0;
-    for (const struct verdict *v = q->at; v < q->at + q->len; v++) {
-        int64_t free = 0;
-        if (v->filter->reason != REASON_SHORT || !v->only || nearest(q, v, &free) == NONE || free <= 0)
-            continue;
-        if (best && (__int128)free * need_of(q, best) <= (__int128)best_free * need_of(q, v))
-            continue;
-        best = v;
-        best_free = free;
-    }
-    return best;
-}
-
-static const char *help_short(const struct inquest *q, const struct verdict *v)
-{
-    struct arena *a = &q->p->arena;
-    int64_t free = 0;
-    uint32_t at = nearest(q, v, &free);
-    return arena_fmt(a, "asking for %s of %s instead of %s would fit on %s", amount_text(a, v->what, free, false),
-                     v->what, amount_text(a, v->what, need_of(q, v), true), node_name(q, at));
-}
-
-/* The first taint of the node that is not tolerated; "": none. */
-static const char *taint_at(const struct inquest *q, uint32_t position)
+sym explain_taint(const struct inquest *q, uint32_t position)
 {
     const struct tolerations *tolerations = &snapshot_rules(q->p->s, q->t.k->rules)->tolerations;
     const struct node_body *body = q->p->c.l->body[position];
     for (uint32_t i = 0; i < body->taints_len; i++)
         if (body->taints[i].effect != BERTH_PREFER_NO_SCHEDULE && !taint_tolerated(&body->taints[i], tolerations))
-            return snapshot_text(q->p->s, body->taints[i].key);
-    return "";
-}
-
-/* The taint that keeps the first node away which refuses for nothing else. */
-static const char *taint_name(const struct inquest *q, const struct verdict *v)
-{
-    for (uint32_t p = 0; p < q->p->c.len; p++)
-        if (bits_has(q->once, p) && bits_has(v->refused, p))
-            return taint_at(q, p);
-    return "";
-}
-
-static const char *help_other(const struct inquest *q, const struct verdict *v)
-{
-    static const char *const changes[REASONS_LEN] = {
-        [REASON_STATE] = "once ready again",
-        [REASON_OVER] = "once they hold no more than they have",
-        [REASON_PRESSURE] = "once less of their memory is in use",
-        [REASON_TARGET] = "if it may move anywhere",
-        [REASON_NAME] = "without the node's name",
-        [REASON_LABELS] = "with other required labels",
-        [REASON_DOMAIN] = "in another domain",
-        [REASON_RUNTIME] = "with another runtime",
-        [REASON_ARCH] = "for another architecture",
-        [REASON_PAGE_SIZE] = "with another huge-page size",
-        [REASON_GPU_KIND] = "with fewer GPUs, or of another model or memory",
-        [REASON_GPU] = "with fewer GPUs, or once some are free",
-        [REASON_PORT] = "with another port",
-        [REASON_VOLUME] = "without the volume, or once it is free",
-        [REASON_ATTACH] = "with fewer volumes",
-        [REASON_SPREAD] = "with a larger skew",
-        [REASON_AFFINITY] = "without the affinity",
-        [REASON_ANTI_AFFINITY] = "without the anti-affinity",
-        [REASON_PER_NODE] = "with more pods allowed per node",
-        [REASON_HEADROOM] = "with a higher priority, or less headroom",
-    };
-    if (v->filter->reason == REASON_TAINT)
-        return arena_fmt(&q->p->arena, "with a toleration of the taint %s, %s would take it", taint_name(q, v),
-                         nodes_text(q, v->only));
-    if (v->filter->reason == REASON_SHORT)
-        return arena_fmt(&q->p->arena, "with less %s, %s would take it", v->what, nodes_text(q, v->only));
-    return arena_fmt(&q->p->arena, "%s, %s would take it", changes[v->filter->reason], nodes_text(q, v->only));
-}
-
-/* Nothing helps alone: the node that refuses for the fewest reasons. */
-static const char *help_several(const struct inquest *q)
-{
-    uint32_t best = NONE, fewest = UINT32_MAX;
-    for (uint32_t p = 0; p < q->p->c.len; p++) {
-        uint32_t count = 0;
-        for (uint32_t i = 0; i < q->len; i++)
-            count += bits_has(q->at[i].refused, p);
-        if (count && count < fewest) {
-            fewest = count;
-            best = p;
-        }
-    }
-    if (best == NONE)
-        return "";
-    CLEANUP(str) struct str s = {0};
-    str_addf(&s, "nearest is %s, which refuses for:", node_name(q, best));
-    for (uint32_t i = 0; i < q->len; i++)
-        if (bits_has(q->at[i].refused, best))
-            str_addf(&s, " %s%s%s%s", reasons[q->at[i].filter->reason].word, *q->at[i].what ? " (" : "", q->at[i].what,
-                     *q->at[i].what ? ")" : "");
-    return arena_strdup(&q->p->arena, str_text(&s));
-}
-
-static const char *help(const struct inquest *q)
-{
-    const struct verdict *best = smallest_cut(q);
-    if (best)
-        return help_short(q, best);
-    for (uint32_t i = 0; i < q->len; i++)
-        if (q->at[i].only && (!best || q->at[i].only > best->only))
-            best = &q->at[i];
-    return best ? help_other(q, best) : help_several(q);
+            return body->taints[i].key;
+    return 0;
 }
 
 /* ---- explanations ----------------------------------------------------------------------------------------------- */
 
+/* First what no node can ever take, then what most nodes refuse. */
 static bool before(const struct verdict *a, const struct verdict *b)
 {
+    if (a->never != b->never)
+        return a->never;
     if (a->nodes != b->nodes)
         return a->nodes > b->nodes;
     if (a->filter->reason != b->filter->reason)
@@ -408,9 +377,9 @@ static struct berth_reason gang_reason(struct berth_plan *p, const struct wish *
 static const char *quota_amount_text(struct berth_plan *p, uint32_t resource, int64_t amount)
 {
     if (resource == QUOTA_GPU)
-        return amount_text(&p->arena, "cpu", amount, false); /* thousandths, too */
-    return amount_text(&p->arena, resource == QUOTA_JOBS ? "" : snapshot_text(p->s, p->s->resources[resource].name),
-                       amount, false);
+        return explain_amount(&p->arena, "cpu", amount, false); /* thousandths, too */
+    return explain_amount(&p->arena, resource == QUOTA_JOBS ? "" : snapshot_text(p->s, p->s->resources[resource].name),
+                          amount, false);
 }
 
 static struct berth_reason quota_reason(struct berth_plan *p, const struct allot_short *q)
@@ -473,33 +442,54 @@ static const struct explanation *explain_nodes(struct berth_plan *p, const struc
     if (shared && p->explained[class])
         return p->explained[class];
 
-    struct arena_mark mark = arena_mark(&p->scratch);
-    struct inquest q = {.p = p};
+    struct inquest q;
     struct explanation *e = ARENA_NEW(&p->arena, struct explanation);
-    turn_begin(&q.t, &p->c, wish_asker(w), false);
-    hear_all(&q);
-    *e = (struct explanation){rows_of(&q), q.len, help(&q)};
+    inquest_begin(&q, p, w);
+    *e = (struct explanation){.reasons = rows_of(&q), .len = q.len};
+    e->never = q.len && q.at[0].never;
+    if (p->policy.windows_len)
+        e->refused = arena_dup(&p->arena, q.any, (p->c.blocks + 1) * sizeof *q.any);
     if (shared)
         p->explained[class] = e;
-    turn_end(&q.t);
-    arena_rewind(&p->scratch, mark);
+    inquest_end(&q);
     return e;
+}
+
+/* Is it a window over nodes that refuse for something else anyway? Without the window nothing would be different. */
+static bool is_beside(const struct berth_plan *p, const struct explanation *nodes, const struct berth_reason *r)
+{
+    if (r->reason != reasons[REASON_WINDOW].word)
+        return false;
+    for (uint32_t i = 0; i < p->c.future->windows_len; i++) {
+        const struct window *w = &p->c.future->windows[i];
+        for (uint32_t b = 0; w->id == r->what && b < p->c.blocks; b++)
+            if (w->nodes[b] & ~nodes->refused[b])
+                return false;
+    }
+    return true;
 }
 
 const struct explanation *explain(struct berth_plan *p, const struct wish *w)
 {
     struct berth_reason extra[EXTRA_MAX];
-    uint32_t len = extra_reasons(p, w, extra);
+    uint32_t len = extra_reasons(p, w, extra), first = 0;
     const struct explanation *nodes = explain_nodes(p, w);
     if (len == 0)
         return nodes;
     struct berth_reason *rows = ARENA_ARRAY(&p->arena, struct berth_reason, len + nodes->len);
+    size_t at = 0;
+    if (nodes->never)
+        rows[at++] = nodes->reasons[first++];
     for (uint32_t i = 0; i < len; i++)
-        rows[i] = extra[i];
-    for (size_t i = 0; i < nodes->len; i++)
-        rows[len + i] = nodes->reasons[i];
+        if (!is_beside(p, nodes, &extra[i]))
+            rows[at++] = extra[i];
+    for (size_t i = first; i < nodes->len; i++)
+        rows[at++] = nodes->reasons[i];
+    for (uint32_t i = 0; i < len; i++)
+        if (is_beside(p, nodes, &extra[i]))
+            rows[at++] = extra[i];
     struct explanation *e = ARENA_NEW(&p->arena, struct explanation);
-    *e = (struct explanation){rows, len + nodes->len, nodes->help};
+    *e = (struct explanation){.reasons = rows, .len = at, .never = nodes->never};
     return e;
 }
 
@@ -546,11 +536,12 @@ static const char *miss_text(const struct inquest *q, uint32_t position)
     for (const struct verdict *v = q->at; v < q->at + q->len; v++) {
         if (!bits_has(v->refused, position))
             continue;
-        const char *what = v->filter->reason == REASON_TAINT ? taint_at(q, position) : v->what;
+        const char *what =
+            v->filter->reason == REASON_TAINT ? snapshot_text(q->p->s, explain_taint(q, position)) : v->what;
         str_add(&s, s.len ? "; " : "");
         if (v->filter->reason == REASON_SHORT)
-            str_addf(&s, "has %s of %s free, %s needed", amount_text(a, what, free_at(q, v, position), false), what,
-                     amount_text(a, what, need_of(q, v), true));
+            str_addf(&s, "has %s of %s free, %s needed", explain_amount(a, what, free_at(q, v, position), false), what,
+                     explain_amount(a, what, need_of(q, v), true));
         else
             str_addf(&s, "%s%s%s", verb(reasons[v->filter->reason].sentence, true, a), *what ? ": " : "", what);
     }
@@ -559,11 +550,9 @@ static const char *miss_text(const struct inquest *q, uint32_t position)
 
 size_t explain_nearest(struct berth_plan *p, const struct wish *w, struct berth_miss *ret, size_t cap)
 {
-    struct arena_mark mark = arena_mark(&p->scratch);
-    struct inquest q = {.p = p};
+    struct inquest q;
     size_t len = 0;
-    turn_begin(&q.t, &p->c, wish_asker(w), false);
-    hear_all(&q);
+    inquest_begin(&q, p, w);
     struct miss *best = ARENA_ARRAY(&p->scratch, struct miss, cap + 1);
     for (uint32_t at = 0; at < p->c.len; at++) {
         struct miss m = miss_of(&q, at);
@@ -576,7 +565,6 @@ size_t explain_nearest(struct berth_plan *p, const struct wish *w, struct berth_
     }
     for (size_t i = 0; i < len; i++)
         ret[i] = (struct berth_miss){node_name(&q, best[i].position), miss_text(&q, best[i].position), best[i].reasons};
-    turn_end(&q.t);
-    arena_rewind(&p->scratch, mark);
+    inquest_end(&q);
     return len;
 }

@@ -96,6 +96,7 @@ struct headroom *headroom_new(struct cycle *c, const struct berth_headroom *from
         if (!domain && !every)
             every = number_zones(c, &zones);
         h->at[h->len].resource = r;
+        h->at[h->len].domain = domain ? arena_strdup(c->arena, x->domain) : NULL;
         h->at[h->len].zone = domain ? mark_domain(c, x->domain) : every;
         fill_row(c, &h->at[h->len++], domain ? 1 : zones, x);
     }

@@ -14,6 +14,7 @@ struct headroom {
     uint32_t tasks; /* of a gang that may use it; 0: none for its size */
     struct headroom_row {
         uint32_t resource;
+        const char *domain;   /* NULL: of every zone */
         const uint32_t *zone; /* [position]: or the domain; NONE: not ready, or not of it, counts nowhere */
         int64_t *free, *keep; /* [zone] */
     } * at;

@@ -63,6 +63,23 @@ static void the_reason_is_named(void **state)
     struct berth_reason r = scene_reason(&s, "web", "headroom");
     assert_int_equal(r.nodes, 3);
     assert_string_equal(r.what, "cpu");
+    assert_string_equal(r.text, "all 3 nodes are in a zone that keeps free cpu for more urgent work");
+    scene_cleanup(&s);
+}
+
+/* A domain is called by its name, and not a zone. */
+static void the_domain_is_named(void **state)
+{
+    static const struct berth_reserve reserve = {"cpu", 0, 1000, "train"};
+    (void)state;
+    struct scene s = scene_new();
+    scene_put_node(&s, (struct berth_node){.id = "a", .domain = "train", HAS(1000, 1000)});
+    scene_put_node(&s, (struct berth_node){.id = "b", .domain = "serve", HAS(100, 1000)});
+    s.policy.headroom = (struct berth_headroom){.reserves = &reserve, .reserves_len = 1, .priority = 5};
+    scene_service(&s, "web", 1, 300, 1);
+    scene_see(&s, "");
+    assert_string_equal(scene_reason(&s, "web", "headroom").text,
+                        "1 of 2 nodes is in the domain train, which keeps free cpu for more urgent work");
     scene_cleanup(&s);
 }
 
@@ -152,9 +169,9 @@ static void kept_for_large_gangs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pods_that_fit),        cmocka_unit_test(the_reason_is_named),
-        cmocka_unit_test(a_drain_may_use_it),   cmocka_unit_test(kept_in_a_domain),
-        cmocka_unit_test(kept_for_large_gangs),
+        cmocka_unit_test(pods_that_fit),       cmocka_unit_test(the_reason_is_named),
+        cmocka_unit_test(the_domain_is_named), cmocka_unit_test(a_drain_may_use_it),
+        cmocka_unit_test(kept_in_a_domain),    cmocka_unit_test(kept_for_large_gangs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

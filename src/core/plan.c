@@ -383,13 +383,19 @@ struct berth_pending berth_plan_pending(struct berth_plan *p, size_t i)
         .ordinals_len = left,
         .reasons = e->reasons,
         .reasons_len = e->len,
-        .help = e->help,
     };
 }
 
 size_t berth_plan_nearest(struct berth_plan *p, size_t i, struct berth_miss *ret, size_t cap)
 {
     return explain_nearest(p, first_left(p, &p->wishes.at[p->left.at[i]]), ret, cap);
+}
+
+size_t berth_plan_advise(struct berth_plan *p, const struct berth_policy *policy, size_t i, size_t tries,
+                         struct berth_advice *ret, size_t cap)
+{
+    const struct wish *w = &p->wishes.at[p->left.at[i]];
+    return advice_find(p, first_left(p, w), wish_left(p, w), policy, tries, ret, cap);
 }
 
 struct berth_standing berth_plan_standing(struct berth_plan *p, size_t i)

@@ -83,7 +83,8 @@ static inline struct asker wish_asker(const struct wish *w)
 struct explanation {
     const struct berth_reason *reasons;
     size_t len;
-    const char *help;
+    bool never;              /* the first reason: no node is that large */
+    const uint64_t *refused; /* positions that refuse whatever the time; NULL without windows */
 };
 
 struct berth_plan {
@@ -169,6 +170,9 @@ void adjust(struct berth_plan *p);
 const struct explanation *explain(struct berth_plan *p, const struct wish *w);
 /* As berth_plan_nearest. */
 size_t explain_nearest(struct berth_plan *p, const struct wish *w, struct berth_miss *ret, size_t cap);
+/* advice.c: as berth_plan_advise, of a wish of whose workload `left` pods have no place. */
+size_t advice_find(struct berth_plan *p, const struct wish *w, uint32_t left, const struct berth_policy *policy,
+                   size_t tries, struct berth_advice *ret, size_t cap);
 /* Where the sentence stands that is told for a reason with these numbers; NULL there: the caller writes it, into the arena of
  * the plan. Thousands wait for the same reason, and few numbers differ. */
 const char **told_text(struct berth_plan *p, enum reason reason, int64_t a, int64_t b);

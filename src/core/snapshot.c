@@ -346,15 +346,39 @@ uint32_t snapshot_replaced(const struct berth_snapshot *s, const struct instance
     return at == NONE || snapshot_instance(s, at)->state == BERTH_ENDED ? NONE : at;
 }
 
+enum { TABLES = 20 };
+
+static void tables_list(struct berth_snapshot *s, struct pages *ret[static TABLES])
+{
+    struct pages *tables[TABLES] = {&s->nodes,      &s->workloads, &s->instances, &s->things,        &s->holds,
+                                    &s->usages,     &s->waits,     &s->facts,     &s->classes,       &s->rules,
+                                    &s->label_sets, &s->tastes,    &s->ties,      &s->pairs,         &s->postings,
+                                    &s->uses,       &s->tie_uses,  &s->gangs,     &s->names.strings, &s->claims};
+    memcpy(ret, tables, sizeof tables);
+}
+
+struct berth_snapshot *snapshot_share(const struct berth_snapshot *s)
+{
+    struct berth_snapshot *copy = mem_zalloc(sizeof *copy);
+    struct pages *tables[TABLES];
+    *copy = *s;
+    arena_init(&copy->arena);
+    copy->layout = layout_ref(s->layout);
+    tables_list(copy, tables);
+    for (size_t i = 0; i < TABLES; i++) {
+        struct pages original = *tables[i];
+        pages_share(&original, tables[i]);
+    }
+    return copy;
+}
+
 void berth_snapshot_free(struct berth_snapshot *s)
 {
+    struct pages *tables[TABLES];
     if (!s)
         return;
-    struct pages *tables[] = {&s->nodes,      &s->workloads, &s->instances, &s->things,        &s->holds,
-                              &s->usages,     &s->waits,     &s->facts,     &s->classes,       &s->rules,
-                              &s->label_sets, &s->tastes,    &s->ties,      &s->pairs,         &s->postings,
-                              &s->uses,       &s->tie_uses,  &s->gangs,     &s->names.strings, &s->claims};
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+    tables_list(s, tables);
+    for (size_t i = 0; i < TABLES; i++)
         pages_done(tables[i]);
     layout_unref(s->layout);
     arena_done(&s->arena);

@@ -55,6 +55,10 @@ struct berth_snapshot {
     uint32_t idle_len;
 };
 
+/* Another snapshot over the same records and columns: records may be changed through pages_edit, columns replaced.
+ * Freed before its original. */
+struct berth_snapshot *snapshot_share(const struct berth_snapshot *s);
+
 static inline const struct workload *snapshot_workload(const struct berth_snapshot *s, uint32_t i)
 {
     return pages_at(&s->workloads, i);

@@ -62,7 +62,6 @@ static void too_little_left(void **state)
         "\nWhy it has no place\n"
         "  - 2 of 3 nodes have too little cpu left: 3 needed, at most 2 free\n"
         "  - 1 of 3 nodes has a taint that is not tolerated\n"
-        "  What would help: asking for 2 of cpu instead of 3 would fit on n2.\n"
         "\nThe nearest nodes\n"
         "  - n3 has a taint that is not tolerated: k\n"
         "  - n2 has 2 of cpu free, 3 needed\n"

@@ -196,8 +196,6 @@ static void reasons_print(struct plugin_view *v, size_t at, struct str *to)
             str_addf(to, " (%" PRIu64 " of these for nothing else)", r->only);
         str_add(to, "\n");
     }
-    if (*p.help)
-        str_addf(to, "  What would help: %s.\n", p.help);
 }
 
 struct holders {

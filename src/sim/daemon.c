@@ -73,6 +73,14 @@ static void run(void *ctx, void (*work)(void *), void (*after)(void *), void *ar
     world_later(w, delay_ns, errand_due, (void *)(uintptr_t)w->daemon.life, NULL);
 }
 
+/* Forecasts, which answer questions: nothing is decided by them, so they are made on the spot. */
+static void run_slow(void *ctx, void (*work)(void *), void (*after)(void *), void *arg)
+{
+    (void)ctx;
+    work(arg);
+    after(arg);
+}
+
 static void tick(struct world *w, void *arg)
 {
     struct daemon *d = &w->daemon;
@@ -165,6 +173,7 @@ int daemon_start(struct world *w, struct berth_err *err)
         .steady_ns = steady_ns,
         .random = fill_random,
         .run = run,
+        .run_slow = run_slow,
         .wake_at = wake_at,
         .log = &d->log,
     };

@@ -118,7 +118,6 @@ static uint64_t pending_write(struct writer *w, const struct berth_pending *p, b
         reason_write(&why, &p->reasons[i]);
     }
     str_add_char(&why, ']');
-    member_text(&why, "help", p->help);
     str_add_char(&why, '}');
 
     for (size_t i = 0; i < p->ordinals_len; i++) {

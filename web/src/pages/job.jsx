@@ -61,7 +61,7 @@ function Sooner({ id, when: changed }) {
     <>
       <h3>{t("job.sooner")}</h3>
       <Waiting of={sooner} />
-      {sooner.data && (ways.length ? <ul>{ways.map((way) => <li>{way.change}: {way.now ? t("forecast.now") : when(way.start)}</li>)}</ul> : <p class="faint">{t("job.sooner.none")}</p>)}
+      {sooner.data && (ways.length ? <ul>{ways.map((way) => <li>{way.change}{way.starts ? ` (${way.starts}/${way.waiting})` : ""}: {way.now ? t("forecast.now") : when(way.start)}</li>)}</ul> : <p class="faint">{t("job.sooner.none")}</p>)}
       {sooner.data && <button type="button" onClick={sooner.again}>{t("job.sooner.again")}</button>}
     </>
   );

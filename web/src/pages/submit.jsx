@@ -39,7 +39,6 @@ export function Forecast({ of }) {
   if (of.start) lines.push(t("forecast.start", { at: (of.start_guess ? "~ " : "") + when(of.start) }));
   else if (!of.now) lines.push(t("forecast.never"));
   for (const reason of of.reasons ?? []) lines.push(reason.text);
-  if (of.help) lines.push(of.help);
   for (const way of of.sooner ?? []) lines.push(`${t("job.sooner")}: ${way.text ?? way.change ?? JSON.stringify(way)}`);
   return <ul role="status" class="forecast">{lines.map((line) => <li>{line}</li>)}</ul>;
 }

@@ -1,0 +1,140 @@
+/* what_if.c - copies of snapshots with one change. */
+#include "core/what_if.h"
+
+#include <string.h>
+
+/* A class in the making, with the parts that a change may replace. */
+struct draft {
+    struct berth_snapshot *s;
+    struct class class;
+    struct rules rules;
+    struct taste taste;
+};
+
+static uint32_t pooled_add(struct pages *items, const void *object)
+{
+    uint32_t ix = pages_push(items);
+    *(struct pooled *)pages_edit(items, ix) = (struct pooled){.object = object};
+    return ix;
+}
+
+static void request_set(struct draft *d, uint32_t resource, int64_t amount)
+{
+    struct need *needs = arena_dup(&d->s->arena, d->class.needs, d->class.needs_len * sizeof *needs);
+    for (uint32_t i = 0; i < d->class.needs_len; i++)
+        if (needs[i].resource == resource)
+            needs[i].amount = amount;
+    d->class.needs = needs;
+}
+
+static void toleration_add(struct draft *d, sym key)
+{
+    const struct tolerations *old = &d->rules.tolerations;
+    struct toleration *at = ARENA_ARRAY(&d->s->arena, struct toleration, old->len + 1);
+    if (old->len)
+        memcpy(at, old->at, old->len * sizeof *at);
+    at[old->len] = (struct toleration){.key = key, .exists = true, .effect = BERTH_EFFECT_ANY};
+    d->rules.tolerations = d->taste.tolerations = (struct tolerations){at, old->len + 1};
+}
+
+/* Leaves out the required ties of one kind. */
+static void ties_drop(struct draft *d, enum tie_kind kind)
+{
+    struct tie_ix *ties = ARENA_ARRAY(&d->s->arena, struct tie_ix, d->class.ties_len + 1);
+    uint32_t len = 0;
+    for (uint32_t i = 0; i < d->class.ties_len; i++) {
+        const struct tie *tie = snapshot_tie(d->s, d->class.ties[i]);
+        if (tie->kind != kind || tie->weight)
+            ties[len++] = d->class.ties[i];
+    }
+    d->class.ties = ties;
+    d->class.ties_len = len;
+}
+
+/* The workload keeps no others away any more. */
+static void uses_drop(struct berth_snapshot *s, uint32_t workload)
+{
+    for (uint32_t at = snapshot_workload(s, workload)->uses, more; at != NONE; at = more) {
+        struct use u = *(const struct use *)pages_at(&s->uses, at);
+        more = u.more;
+        if (u.prev != NONE)
+            ((struct use *)pages_edit(&s->uses, u.prev))->next = u.next;
+        else
+            *(uint32_t *)pages_edit(&s->tie_uses, u.tie) = u.next;
+        if (u.next != NONE)
+            ((struct use *)pages_edit(&s->uses, u.next))->prev = u.prev;
+    }
+    ((struct workload *)pages_edit(&s->workloads, workload))->uses = NONE;
+}
+
+static void class_change(struct draft *d, const struct what_if *what)
+{
+    struct gpu_need *gpu = &d->rules.gpu;
+    switch (what->change) {
+    case BERTH_CHANGE_REQUEST: request_set(d, what->resource, what->amount); break;
+    case BERTH_CHANGE_GPUS: gpu->count = (uint32_t)what->amount; break;
+    case BERTH_CHANGE_TOLERATION: toleration_add(d, what->taint); break;
+    case BERTH_CHANGE_NODE: d->rules.node = 0; break;
+    case BERTH_CHANGE_LABELS: d->rules.require = (struct terms){0}; break;
+    case BERTH_CHANGE_DOMAIN: d->rules.domains = (struct syms){0}; break;
+    case BERTH_CHANGE_RUNTIME: d->rules.runtime = 0; break;
+    case BERTH_CHANGE_ARCH: d->rules.arch = 0; break;
+    case BERTH_CHANGE_GPU_KIND: *gpu = (struct gpu_need){.count = gpu->count, .milli = gpu->milli}; break;
+    case BERTH_CHANGE_PORTS: d->class.ports_len = 0; break;
+    case BERTH_CHANGE_VOLUMES: d->class.volumes_len = 0; break;
+    case BERTH_CHANGE_SPREAD: ties_drop(d, TIE_SPREAD); break;
+    case BERTH_CHANGE_AFFINITY: ties_drop(d, TIE_NEAR); break;
+    case BERTH_CHANGE_ANTI_AFFINITY:
+        ties_drop(d, TIE_APART);
+        uses_drop(d->s, what->workload);
+        break;
+    case BERTH_CHANGE_PER_NODE: d->class.max_per_node = 0; break;
+    case BERTH_CHANGE_GANG:
+    case BERTH_CHANGE_UNCORDON: break; /* not of the class */
+    }
+}
+
+/* Every change gets a class, rules and a taste of its own: nothing that a plan decides depends on how many there
+ * are. */
+static void workload_change(struct berth_snapshot *s, const struct what_if *what)
+{
+    struct workload *w = pages_edit(&s->workloads, what->workload);
+    if (what->change == BERTH_CHANGE_GANG) {
+        w->gang_min = (uint32_t)what->amount;
+        return;
+    }
+    struct draft d = {.s = s, .class = *snapshot_class(s, w->class)};
+    d.rules = *snapshot_rules(s, d.class.rules);
+    d.taste = *snapshot_taste(s, d.class.taste);
+    class_change(&d, what);
+    d.class.gpu = d.rules.gpu;
+    d.class.rules.v = pooled_add(&s->rules, arena_dup(&s->arena, &d.rules, sizeof d.rules));
+    d.class.taste.v = pooled_add(&s->tastes, arena_dup(&s->arena, &d.taste, sizeof d.taste));
+    uint32_t class = pooled_add(&s->classes, arena_dup(&s->arena, &d.class, sizeof d.class));
+    ((struct workload *)pages_edit(&s->workloads, what->workload))->class.v = class;
+}
+
+static void node_uncordon(struct berth_snapshot *s, uint32_t position)
+{
+    size_t padded = (size_t)s->layout->blocks * BLOCK + 1;
+    uint32_t *idle = ARENA_ARRAY(&s->arena, uint32_t, s->idle_len + 1), len = 0;
+    uint8_t *state = arena_column(&s->arena, padded, sizeof *state);
+    memcpy(state, s->state, s->layout->len * sizeof *state);
+    state[position] = BERTH_NODE_READY;
+    for (uint32_t i = 0; i < s->idle_len; i++)
+        if (s->idle[i] != position)
+            idle[len++] = s->idle[i];
+    s->state = state;
+    s->idle = idle;
+    s->idle_len = len;
+}
+
+struct berth_snapshot *what_if_new(const struct berth_snapshot *s, const struct what_if *what)
+{
+    struct berth_snapshot *copy = snapshot_share(s);
+    if (what->change == BERTH_CHANGE_UNCORDON)
+        node_uncordon(copy, what->position);
+    else
+        workload_change(copy, what);
+    return copy;
+}
