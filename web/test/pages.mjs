@@ -155,7 +155,7 @@ const cases = [
   ["the queue and a job show the terms of the default order", async (scene) => as(scene, "admin", {}, async (visitor) => {
     await scene.call("PATCH", "/v1/system/settings", { policy: null });
     try {
-      const { items: [{ id }] } = await scene.call("GET", "/v1/queue?limit=1");
+      const { id } = await until("a forecast by it", async () => { const { items: [row] } = await scene.call("GET", "/v1/queue?limit=1&factors=true"); return row.terms.length && row; });
       for (const path of ["queue", `jobs/${id}`]) {
         await shown(visitor, path);
         const bar = visitor.page.locator(".bar", { has: visitor.page.locator(".part") }).and(visitor.page.getByRole("img", { name: /^waited [\d.,]+, patience/ })).first();
