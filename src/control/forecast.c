@@ -1,5 +1,6 @@
 #include "control/forecast.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,6 +176,7 @@ static void make(void *ctx)
 {
     struct making *m = ((struct forecast *)ctx)->under_way;
     int64_t start_ns = m->steady_ns(m->clock_ctx), first_ns = 0;
+    assert(m->run.plans_len > 0);
     for (size_t i = 0; i < m->run.plans_len; i++) {
         struct berth_policy policy = m->policies[i];
         if (i && m->steady_ns(m->clock_ctx) - start_ns > BUDGET_NS)

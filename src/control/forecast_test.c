@@ -19,7 +19,7 @@ static void open_node(struct kit *k)
 /* Seconds from now to a moment of the last answer, rounded; fails where there is none. */
 static int64_t in_s(struct kit *k, const char *path)
 {
-    int64_t ns;
+    int64_t ns = 0;
     if (!kit_at(k, path) || timestamp_parse(kit_at(k, path), &ns, NULL) < 0)
         fail_msg("there is no time %s in %s", path, k->text);
     return (ns - k->now_ns + SECOND / 2) / SECOND;

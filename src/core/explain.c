@@ -462,7 +462,10 @@ static bool is_beside(const struct berth_plan *p, const struct explanation *node
         return false;
     for (uint32_t i = 0; i < p->c.future->windows_len; i++) {
         const struct window *w = &p->c.future->windows[i];
-        for (uint32_t b = 0; w->id == r->what && b < p->c.blocks; b++)
+        if (w->id != r->what)
+            continue;
+        assert(nodes->refused); /* the policy has windows */
+        for (uint32_t b = 0; b < p->c.blocks; b++)
             if (w->nodes[b] & ~nodes->refused[b])
                 return false;
     }

@@ -1,6 +1,8 @@
 /* lookahead.c - plans made and applied one after another on a copy of the cluster. */
 #include "core/lookahead.h"
 
+#include <assert.h>
+
 #include "base/bits.h"
 #include "base/hash.h"
 #include "core/timeline.h"
@@ -424,6 +426,7 @@ void lookahead_run(struct berth_cluster *copy, const struct berth_policy *policy
     vec_resize(&a.wanted, bits_words(copy->workloads.len) + 1);
     vec_resize(&a.unsure, bits_words(copy->nodes.len) + 1);
     vec_resize(&a.borrowed, bits_words(copy->quotas.len) + 1);
+    assert(a.wanted.at && a.unsure.at && a.borrowed.at); /* at least a word each */
     expect_all(&a);
     hold_all(&a);
     go(&a);

@@ -276,8 +276,9 @@ void ties_placed(struct turn *t, uint32_t position)
             continue;
         if (ts->tie->kind == TIE_NEAR && (first || before == 0))
             t->rose = true;
-        if (ts->eligible)
-            t->rose |= least_rises(ts, d, before, ts->count, &ts->least, &ts->at_least);
+        if (!ts->eligible)
+            continue;
+        t->rose |= least_rises(ts, d, before, ts->count, &ts->least, &ts->at_least);
         if (ts->after) {
             before = ts->after[d]++;
             t->rose |= least_rises(ts, d, before, ts->after, &ts->after_least, &ts->after_at_least);
