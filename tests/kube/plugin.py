@@ -139,7 +139,7 @@ def rights(plane):
     has(refused(plane, "nodes", token=NOBODY).stderr, "your user may not list ")
     plane.kubectl("create", "clusterrolebinding", "viewer", "--clusterrole=berth-viewer", "--user=nobody")
     wait_for("it may read all", lambda: kubectl_berth(plane, "why", "big", token=NOBODY).returncode == 0)
-    has(told(plane, "why", "big", token=NOBODY), "the only node has too little cpu left: 2 needed, at most 1 free", "with 1 of cpu instead of 2: on n")
+    has(told(plane, "why", "big", token=NOBODY), "no node has 2 CPUs; the largest has 1", "with 1 of cpu instead of 2: on n")
     has(told(plane, "queue", token=NOBODY), "big")
 
 
@@ -157,7 +157,7 @@ def lists(plane):
         waits(plane, name)
     items = json.loads(told(plane, "queue", "-o", "json"))["items"]
     assert [(one["position"], one["name"], one["priority"]) for one in items][0] == (1, "urgent", 500), items
-    assert {one["name"] for one in items} == {"first", "second", "urgent"} and all("cpu" in one["reason"] for one in items), items
+    assert {one["name"] for one in items} == {"first", "second", "urgent"} and all("no node has 8 CPUs; the largest has 2" in one["reason"] for one in items), items
     assert "urgent" in told(plane, "queue").splitlines()[1]
     assert "Nothing waits." in told(plane, "queue", "-n", "kube-system")
     nodes = {one["name"]: one for one in json.loads(told(plane, "nodes", "-o", "json"))["items"]}
