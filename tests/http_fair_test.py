@@ -18,6 +18,7 @@ import traceback
 
 BERTHD = sys.argv[1]
 PATIENCE = int(os.environ.get("BERTH_PATIENCE", "120"))
+END_SECONDS = 5  # from SIGTERM to the end of berthd, on a machine that has nothing else to do
 CASES = []
 JOBS, JOB_BYTES, REQUESTS = 60, 480_000, 80
 # The address sanitizer keeps 256 MB of freed memory, and shadows of all of it.
@@ -185,6 +186,30 @@ def answers_that_nobody_reads_are_bounded(_):
         equal(served + refused, 64)
         assert served >= 8, statuses
         assert grown < 100 + SANITIZER_MB, f"berthd grew by {grown:.0f} MB"
+    finally:
+        for s in held:
+            s.close()
+        daemon.end()
+
+
+@case
+def clients_that_do_not_read_do_not_hold_up_the_end(_):
+    """berthd waited 10 s for clients that read nothing of their answers."""
+    daemon = Daemon()
+    held = []
+    try:
+        daemon.fill(count=20)
+        for _ in range(16):
+            s = daemon.dial(receive_bytes=4096)
+            s.sendall(daemon.request_text("mallory", "GET", "/v1/jobs?limit=10000") * 4)
+            held.append(s)
+        equal({status_of(s) for s in held} - {200, 429}, set())
+        begin = time.monotonic()
+        daemon.process.send_signal(signal.SIGTERM)
+        equal(daemon.process.wait(PATIENCE), 0)
+        seconds = time.monotonic() - begin
+        print(f"# ended {seconds:.1f} s after SIGTERM", flush=True)
+        assert seconds < END_SECONDS * max(1, PATIENCE / 60), f"{seconds} s"
     finally:
         for s in held:
             s.close()

@@ -23,7 +23,7 @@
 #include "net/tls.h"
 
 #define SECOND_NS INT64_C(1000000000)
-#define STOP_NS_MAX (10 * SECOND_NS)
+#define STOP_NS_MAX (4 * SECOND_NS) /* clients that do not read are cut off then */
 #define STOP_LOOK_NS (SECOND_NS / 50)
 enum { AGENT_NAMES_MAX = 64 };
 

@@ -101,7 +101,7 @@ void daemon_options_help(FILE *to)
     flags_print(flags, FLAGS, to);
     (void)fprintf(to,
                   "\nRuns in the foreground. Prints one line, 'ready URL', on standard output when it serves; logs to\n"
-                  "standard error. SIGTERM and SIGINT end it in good order within 10 s, a second one at once.\n"
+                  "standard error. SIGTERM and SIGINT end it in good order within 5 s, a second one at once.\n"
                   "\nfirst start:\n  berthd --data /var/lib/berth --init --token-file admin.token\n"
                   "\nexit codes: 0 ended as asked, 1 failure, 2 the command line is wrong\n");
 }
