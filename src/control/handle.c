@@ -487,6 +487,13 @@ static int expect_match(struct call *c)
     return 0;
 }
 
+/* Warnings rest on the moment of the request, so they are part of the answer that an idempotency key keeps. */
+static void show_warnings(struct call *c)
+{
+    if (c->answer.warnings && json_is_object(c->answer.body))
+        (void)json_object_set(c->answer.body, "warnings", c->answer.warnings);
+}
+
 static int run_verb(struct handling *h)
 {
     struct call *c = &h->call;
@@ -509,6 +516,8 @@ static int run_verb(struct handling *h)
         rc = expect_match(c);
     if (rc == 0 && changes)
         rc = cap_check(c);
+    if (rc == 0)
+        show_warnings(c);
     if (rc == 0 && changes && !c->dry_run) /* also where there was nothing to do: by the next time there may be */
         reply_put(c);
     return rc;
@@ -532,8 +541,6 @@ static void attempt(struct handling *h)
     int rc = gate(c->control, c->request, &c->arena, &c->route, c->args, &c->caller, &c->err);
     if (rc == 0)
         rc = run_verb(h);
-    if (rc >= 0 && c->answer.warnings && json_is_object(c->answer.body))
-        (void)json_object_set(c->answer.body, "warnings", c->answer.warnings);
     if (rc < 0)
         fail(h, rc);
     else if (c->later)

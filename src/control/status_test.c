@@ -142,6 +142,16 @@ static void a_model_that_no_node_has_is_warned_of(void **state)
     }
     CALL(&k, 200, ALICE, "POST", "/v1/jobs?dry_run=true", rows[0].body);
     assert_non_null(kit_at(&k, "answer/warnings/0"));
+    /* A request that is repeated with its key gets the same answer, also when there is such a node by then. */
+    k.key = "once";
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", rows[0].body);
+    assert_non_null(kit_at(&k, "warnings/0"));
+    k.key = NULL;
+    CALL(&k, 201, ADMIN, "POST", "/v1/nodes", "{id: g2, state: ready, allocatable: {cpu: 4}, gpus: [{model: H200}]}");
+    k.key = "once";
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", rows[0].body);
+    assert_non_null(kit_at(&k, "warnings/0"));
+    k.key = NULL;
     /* As it was written it is kept, and matched whatever its case. */
     CALL(&k, 200, ALICE, "GET", "/v1/jobs/4", NULL);
     SAYS(&k, "a100");
