@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from agent_kit import BUILD, Cluster, case, main, skip_unless_root, wait_for
+from agent_kit import BUILD, GROUPS, Cluster, case, main, skip_unless_root, wait_for
 
 skip_unless_root()
 
@@ -29,10 +29,9 @@ def wait_step(c, key, *states, node="n1"):
 
 
 def groups(agent):
-    found = []
-    for root in pathlib.Path("/sys/fs/cgroup").glob(f"**/{agent.group}"):
-        found += [str(f) for f in root.glob("o*") if f.is_dir()]
-    return found
+    """The control groups of its operations; those of other tests come and go beside them."""
+    roots = [pathlib.Path("/sys/fs/cgroup", controller, agent.group) for controller in GROUPS]
+    return [str(f) for root in roots for f in root.glob("o*") if f.is_dir()]
 
 
 def lines(path):
@@ -100,6 +99,7 @@ def too_long_is_ended_and_undone():
         made, pids = c.work / "made", c.work / "pids"
         add(c, "slow", f"touch {made}; setsid sleep 1000 & echo $! >{pids}; sleep 1000",
             undo=f"test \"$BERTH_UNDO\" = 1 && rm {made}; echo taken back", timeout="8s")
+        wait_for("it has a control group", lambda: groups(n1))
         over = wait_step(c, "slow", "undone", "failed", "done")
         assert over["state"] == "undone" and over["fault"] == "timeout", over
         assert not made.exists()
