@@ -224,7 +224,7 @@ struct berth_pending {
     size_t reasons_len;
 };
 
-/* What may be changed so that more pods of a workload are placed. All but one are changes to the workload. */
+/* Changes by which more pods of a workload may be placed. All but one are changes to the workload. */
 enum berth_change {
     BERTH_CHANGE_REQUEST,       /* its request of the resource `name` is `amount` */
     BERTH_CHANGE_GPUS,          /* its pods ask for `amount` GPUs each */
@@ -290,8 +290,8 @@ struct berth_standing {
     /* Its factors, in the order of berth_factor_at, and the weight each has in the ranking (0: none, or a formula). */
     int32_t factors[32], weights[32];
     size_t factors_len;
-    /* What the key is made of where the ranking weighs no factors. None for fifo, where all keys are equal, and for a
-     * formula. */
+    /* The terms whose sum is the key, where the ranking weighs no factors. There are none for fifo, where all keys are
+     * equal, and for a formula. */
     struct berth_rank_term terms[BERTH_RANK_TERMS_MAX];
     size_t terms_len;
     /* Its reservation; start_ns 0: none was made, or nobody can say when. */
@@ -369,10 +369,10 @@ BERTH_API const char *berth_plan_pending_name(const struct berth_plan *plan, siz
 /* The nodes that come nearest to taking one more of its pods, `cap` at most: those that refuse for the fewest reasons, of these the ones that lack least
  * in proportion, then in order of nodes. Returns how many. Reservations of others and quotas are not looked at. O(nodes). */
 BERTH_API size_t berth_plan_nearest(struct berth_plan *plan, size_t i, struct berth_miss *ret, size_t cap);
-/* What would let more pods of the i-th pending workload be placed: `cap` changes at most, the smallest first. Each
- * is applied to a copy of the plan's snapshot and planned with the policy, `tries` plans at most; a change after
- * which no more pods are placed is not told. `policy` is the one that the plan was made with. Returns how many.
- * O(tries x plan). */
+/* Finds changes by which more pods of the i-th pending workload are placed: `cap` changes at most, the smallest
+ * first. Each change is applied to a copy of the plan's snapshot and planned with the policy, `tries` plans at most; a
+ * change after which no more pods are placed is not told. `policy` is the one that the plan was made with. Returns the
+ * number of changes. O(tries x plan). */
 BERTH_API size_t berth_plan_advise(struct berth_plan *plan, const struct berth_policy *policy, size_t i, size_t tries,
                                    struct berth_advice *ret, size_t cap);
 /* Where it stands; factors are computed when asked. */

@@ -294,7 +294,7 @@ static int answer_read(struct api *a, struct client_answer *from, struct api_ans
     return EXIT_OK;
 }
 
-/* What the server did, and doubts. */
+/* Prints the warnings of an answer: the request was carried out, but may not do what its author expects. */
 static void warnings_tell(const struct api *a, const json_t *body)
 {
     const json_t *answer = json_object_get(body, "dry_run") ? json_object_get(body, "answer") : body, *warning;

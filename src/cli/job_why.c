@@ -75,7 +75,7 @@ static void ranking_print(const struct cli *cli, const json_t *standing)
     sentence_print(cli, "Its queue is ranked by %s%s%s.", ranking, name ? ": " : "", name ? text : "");
 }
 
-/* What the place in the order is made of: the products add up to what is compared. */
+/* The terms of a job's rank: their products add up to the key that is compared. */
 static void order_print(const struct cli *cli, const json_t *standing)
 {
     const json_t *terms = json_object_get(standing, "terms"), *factors = json_object_get(standing, "factors");

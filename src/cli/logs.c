@@ -123,7 +123,7 @@ static int told(const struct api *a, const struct reading *r)
     return r->rc == EXIT_OK ? EXIT_OK : api_tell(a, &r->trouble);
 }
 
-/* What all readings of a command share. */
+/* State that all log readers of one command share. */
 struct shared {
     pthread_mutex_t lock;
     struct reconnect_notice notice;

@@ -13,7 +13,7 @@
 
 enum { RECONNECT_S_MAX = 600 };
 
-/* What the connections of one verb share. */
+/* State that all connections of one verb share. */
 struct reconnect_notice {
     pthread_mutex_t lock;
     size_t away; /* connections that are lost now */

@@ -150,7 +150,7 @@ static void in_beside_the_original(void **state)
     kit_close(&p.k);
 }
 
-/* What the user has stays; what is missing is added. */
+/* A merge keeps the objects that the user has, and adds those that are missing. */
 static void a_merge_keeps_what_the_user_has(void **state)
 {
     (void)state;
