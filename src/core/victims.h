@@ -71,7 +71,7 @@ struct victims {
     uint32_t back_len;
     uint32_t *gone; /* all parties that were stopped, in order */
     uint32_t gone_len;
-    const uint64_t *protected; /* [party]: a bit for each that may not be stopped in this phase of the plan (protect.h); NULL: none */
+    const uint64_t *protected; /* [party]: a bit for each that protect.h keeps from being stopped; NULL: none */
 };
 
 /* Finds all; `tier`: of who asks first, those below which time alone may free are noted for a recheck. */
