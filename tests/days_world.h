@@ -77,8 +77,8 @@ struct day {
 /* Makes everything from the seed, and tells the cluster nodes and quotas. */
 void day_make(struct day *d, uint64_t seed);
 void day_submit(struct day *d, struct day_job *j);
-/* Goes on until nothing happens any more by that moment; with BERTH_NEVER_NS to the end of the day. False: d->failure says what is
- * wrong. */
+/* Goes on until nothing happens any more by that moment; with BERTH_NEVER_NS to the end of the day. False: d->failure
+ * says what is wrong. */
 bool day_run_until(struct day *d, int64_t until_ns);
 /* The instance as the cluster is told it. */
 void day_tell(struct day *d, const struct day_job *j, uint32_t task);

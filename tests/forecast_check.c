@@ -1,12 +1,13 @@
 /* forecast_check.c - start estimates of random days held beside the starts that then came.
  *
- * Each day (days.h) runs up to a random moment. There the forecast of the daemon is made (control/forecast.h), and every job that waits
- * gets a start estimate. Then the day goes on, and the first start of each job is compared with its estimate. Each seed gives four
- * days: run times are known or as its users stated them (too short, too long, or not at all); and nothing is submitted after the
- * forecast, or everything is that the day holds. What is submitted later can pass those that wait, which no forecast can know.
+ * Each day (days.h) runs up to a random moment. There the forecast of the daemon is made (control/forecast.h), and
+ * every job that waits gets a start estimate. Then the day goes on, and the first start of each job is compared with
+ * its estimate. Each seed gives four days: run times are known or as its users stated them (too short, too long, or
+ * not at all); and nothing is submitted after the forecast, or everything is that the day holds. What is submitted
+ * later can pass those that wait, which no forecast can know.
  *
- * The error of an estimate is its distance from the start, by the time from the forecast to that start (a minute at least). The same
- * is printed of reservations alone, without the lookahead. BERTH_SEED=n tells one day.
+ * The error of an estimate is its distance from the start, by the time from the forecast to that start (a minute at
+ * least). The same is printed of reservations alone, without the lookahead. BERTH_SEED=n tells one day.
  */
 /* bed: forecasts, in part */
 #include <inttypes.h>
@@ -52,7 +53,8 @@ static const char *const world_names[WORLDS] = {
     [STATED_OPEN] = "run times as stated, jobs submitted later",
 };
 
-/* ---- one day -------------------------------------------------------------------------------------------------------- */
+/* ---- one day
+ * -------------------------------------------------------------------------------------------------------- */
 
 struct expected {
     struct day_job *job;
@@ -174,7 +176,8 @@ static void day_go(uint64_t seed, enum world world, bool tells, struct tally *to
     mem_free(d.jobs);
 }
 
-/* ---- many days ------------------------------------------------------------------------------------------------------ */
+/* ---- many days
+ * ------------------------------------------------------------------------------------------------------ */
 
 static int numbers_compare(const void *a, const void *b)
 {

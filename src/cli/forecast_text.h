@@ -11,7 +11,8 @@ enum { WHEN_TEXT_MAX = 48 };
 const char *when_text(const json_t *time, int64_t now_ns, char buf[static WHEN_TEXT_MAX]);
 /* Seconds from now until then, negative if it is over; false: there is no time. */
 bool when_seconds(const json_t *time, int64_t now_ns, int64_t *ret_s);
-/* The same as text of the time `key` of an object, which is a guess where it has KEY_guess: "in ~25m", never below a minute. */
+/* The same as text of the time `key` of an object, which is a guess where it has KEY_guess: "in ~25m", never below a
+ * minute. */
 const char *expected_text(const json_t *of, const char *key, int64_t now_ns, char buf[static WHEN_TEXT_MAX]);
 /* How much time is left until then: "25m"; "~25m" of a guess; "" where there is no time. */
 const char *left_text(const json_t *of, const char *key, int64_t now_ns, char buf[static WHEN_TEXT_MAX]);

@@ -1,7 +1,7 @@
 /* archive_import.c - taking a user in: every object through the checks of a request, under names that are free.
  *
- * A user who is there already is refused, unless the archive is taken in under another name or merged into that user. A merge
- * keeps what the user has, and adds apps, vms and volumes that are missing, and all jobs.
+ * A user who is there already is refused, unless the archive is taken in under another name or merged into that user.
+ * A merge keeps what the user has, and adds apps, vms and volumes that are missing, and all jobs.
  */
 #include <assert.h>
 #include <errno.h>

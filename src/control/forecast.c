@@ -137,7 +137,8 @@ static bool look_goes_on(void *ctx)
     return m->steady_ns(m->clock_ctx) < m->look_end_ns;
 }
 
-/* The first case has half of the time, the others share the rest. Where a plan takes long, a few more of them say nothing. */
+/* The first case has half of the time, the others share the rest. Where a plan takes long, a few more of them say
+ * nothing. */
 static void look_ahead(struct making *m, int64_t plan_ns)
 {
     size_t len = m->run.plans_len;

@@ -85,12 +85,13 @@ int forecast_ask(struct call *c, const struct forecast_wish *wish, const struct 
 bool forecast_find(const struct forecast_plan *p, const char *workload, size_t *ret);
 /* Does the plan start all pods of it that have no place yet? */
 bool forecast_starts(const struct forecast_plan *p, const char *workload);
-/* Where pending i of the plan stands, with its start by the lookahead where that has one. *ret_guess: the start rests on a run time
- * that nobody has stated, or nobody looked so far ahead. */
+/* Where pending i of the plan stands, with its start by the lookahead where that has one. *ret_guess: the start rests
+ * on a run time that nobody has stated, or nobody looked so far ahead. */
 struct berth_standing forecast_standing(const struct forecast_plan *p, size_t i, bool *ret_guess);
 /* The first start of a workload that has pods without a place, waiting or about to start; 0: none is known. */
 int64_t forecast_start_ns(const struct forecast_plan *p, const char *workload, int64_t now_ns, bool *ret_guess);
-/* The same of case i, to be held beside that of case k: from the lookaheads if both are complete, else from the reservations. */
+/* The same of case i, to be held beside that of case k: from the lookaheads if both are complete, else from the
+ * reservations. */
 int64_t forecast_start_beside(const struct forecast_run *run, size_t i, size_t k, const char *workload);
 
 /* ---- parts, for forecast.c and checks (forecast_plan.c) ---- */
@@ -99,8 +100,8 @@ int64_t forecast_start_beside(const struct forecast_run *run, size_t i, size_t k
 void forecast_policy(struct berth_policy *policy);
 /* Makes the plan of p->snapshot. On any thread. */
 void forecast_plan_make(struct forecast_plan *p, const struct berth_policy *policy);
-/* Makes the lookahead of an equal of the cluster that the snapshot was taken of, by the scheduler's policy; sets plans_max and
- * horizon_ns of the bounds by the size of the cluster. Changes the copy. On any thread. */
+/* Makes the lookahead of an equal of the cluster that the snapshot was taken of, by the scheduler's policy; sets
+ * plans_max and horizon_ns of the bounds by the size of the cluster. Changes the copy. On any thread. */
 void forecast_plan_look(struct forecast_plan *p, struct berth_cluster *copy, const struct berth_policy *policy,
                         const struct lookahead_bounds *bounds);
 void forecast_plan_done(struct forecast_plan *p);

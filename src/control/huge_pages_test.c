@@ -1,4 +1,5 @@
-/* huge_pages_test.c - a limit of huge pages is the request: other limits are refused, and stored ones do not reach agents. */
+/* huge_pages_test.c - a limit of huge pages is the request: other limits are refused, and stored ones do not reach
+ * agents. */
 #include "control/derived.h"
 #include "control/job_kit_test.h"
 

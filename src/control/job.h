@@ -21,7 +21,8 @@ int job_check(struct call *c, const char *id, const json_t *old, const json_t *d
 int job_refuse_keys(struct call *c, const json_t *doc);
 /* Who holds it may release it; an operator's hold is an operator's to release. */
 int job_hold_check(struct call *c, const json_t *old, const json_t *doc);
-/* A hold keeps a pending job from starting; -EBUSY for a running one, unless the request says ?stop=true. (job_verbs.c) */
+/* A hold keeps a pending job from starting; -EBUSY for a running one, unless the request says ?stop=true.
+ * (job_verbs.c) */
 int job_hold_running_check(struct call *c, const char *id, const json_t *old, const json_t *doc);
 
 /* ---- what it waits for (job_after.c) ---- */
@@ -34,8 +35,9 @@ enum job_wait job_wait(struct jobs *j, const struct object *job, struct arena *a
 void job_after_drop(struct change *change, const struct object *waiter, const struct object *job);
 /* Is it over, and nothing of it left to stop? */
 bool job_is_over(const struct object *job);
-/* What jobs wait for that is expected to come about: the start or the end of others. In the arena, at most JOB_WAITS_MAX. A job that
- * waits for a failure, or for an earlier job of its name, is left out. Reads the documents of the jobs that wait. */
+/* What jobs wait for that is expected to come about: the start or the end of others. In the arena, at most
+ * JOB_WAITS_MAX. A job that waits for a failure, or for an earlier job of its name, is left out. Reads the documents
+ * of the jobs that wait. */
 enum { JOB_WAITS_MAX = 10000 };
 size_t job_waits(const struct state *s, struct arena *arena, const struct lookahead_wait **ret);
 

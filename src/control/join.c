@@ -75,8 +75,8 @@ static int invitation_end(struct call *c, int64_t *ret_ns)
     return 0;
 }
 
-/* A name that differs from a node's in case only may be meant for another machine, whose invitation would end that of the
- * node. The name that the node was made with is no other. */
+/* A name that differs from a node's in case only may be meant for another machine, whose invitation would end that of
+ * the node. The name that the node was made with is no other. */
 static int called_check(struct call *c, const char *id)
 {
     char shown[QUOTE_MAX];

@@ -27,8 +27,8 @@ int agent_addresses_check(const char *text, struct berth_err *err);
 int probed_check(const json_t *probed, struct berth_err *err);
 /* At a join: fills in what the administrator has left open in the node's document, and the ceiling. */
 void probed_take(json_t *doc, const json_t *probed);
-/* `allocatable` has been set by an administrator: that is the ceiling now, of a node that has been probed. -EINVAL: it is
- * more than the machine has. */
+/* `allocatable` has been set by an administrator: that is the ceiling now, of a node that has been probed. -EINVAL: it
+ * is more than the machine has. */
 int probed_ceiling(const json_t *old, json_t *doc, struct berth_err *err);
 /* GPUs of the document, where it has none, or (`replace`) as the machine says now: each stays in its place, what is new comes
  * for one that is gone or at the end. (join_gpus.c) */

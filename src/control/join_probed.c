@@ -89,8 +89,8 @@ static bool same_member(const json_t *object, const char *key, const json_t *val
     return member && json_equal((json_t *)member, (json_t *)value);
 }
 
-/* Refuses amounts above what the machine has: they would raise the ceiling and nothing else. An amount that is the ceiling
- * already may be written again: it was declared before the machine joined, or the machine had more once. */
+/* Refuses amounts above what the machine has: they would raise the ceiling and nothing else. An amount that is the
+ * ceiling already may be written again: it was declared before the machine joined, or the machine had more once. */
 static int within_machine(const json_t *old, const json_t *doc, struct berth_err *err)
 {
     json_t *is = json_object_get(doc, "allocatable"), *value;

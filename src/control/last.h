@@ -13,5 +13,6 @@ enum { LAST_MAX = 8 };
 
 /* Adds the end of an instance to the change, in place of an earlier one of the same ordinal, or of the oldest. */
 void last_note(struct call *c, const struct object *instance, const struct report_item *item);
-/* [{"instance", "ordinal", "node", "state", "outcome", "exit", "error", "since"}], the latest first. A new reference; NULL: none. */
+/* [{"instance", "ordinal", "node", "state", "outcome", "exit", "error", "since"}], the latest first. A new reference;
+ * NULL: none. */
 json_t *last_show(const struct state *s, const char *workload);

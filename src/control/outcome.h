@@ -1,12 +1,14 @@
 /* outcome.h - how workloads and instances ended: written into their documents when they end, and told of any document.
  *
- * Clients are shown the outcome once nothing of the workload runs any more; a job that was cancelled is stopping until then.
+ * Clients are shown the outcome once nothing of the workload runs any more; a job that was cancelled is stopping until
+ * then.
  */
 #pragma once
 
 #include "control/state.h"
 
-/* Writes into a workload's document that it is over for good. `mark`: "cancelled", "failed" or "ended". `error`: may be NULL. */
+/* Writes into a workload's document that it is over for good. `mark`: "cancelled", "failed" or "ended". `error`: may
+ * be NULL. */
 void outcome_put(json_t *doc, const char *mark, enum work_outcome outcome, const char *error);
 
 /* Of a workload; OUTCOME_NONE: it goes on, or is still stopping. O(instances). */

@@ -26,8 +26,8 @@ struct berth_quota quota_describe(const struct state *s, const char *id, const s
  * are looked at. */
 void project_claim(const struct state *s, const struct object *o, const struct work_doc *d, struct arena *arena,
                    struct berth_workload *w);
-/* Of that the times alone: limit, estimate, whether that is a prediction, deadline. The user's word goes before a prediction; neither
- * is longer than the limit. */
+/* Of that the times alone: limit, estimate, whether that is a prediction, deadline. The user's word goes before a
+ * prediction; neither is longer than the limit. */
 void project_times(const struct state *s, const struct work_doc *d, struct berth_workload *w);
 /* The quota "job/ID" of an array that runs a few at a time, or that there is none. */
 int project_parallel(struct berth_cluster *cluster, const struct object *o, const struct work_doc *d,

@@ -22,7 +22,8 @@ json_t *reasons_json(const struct berth_pending *p);
 json_t *asked_json(const struct object *work);
 /* One row of the queue: pending i of a plan. A new reference; NULL: its workload is gone meanwhile. */
 json_t *queue_row(const struct call *c, const struct forecast_plan *p, size_t i);
-/* Adds `factors` and `terms` to such a row: what the key is made of, by the policy of its queue. Not to a row whose work the caller may not see. */
+/* Adds `factors` and `terms` to such a row: what the key is made of, by the policy of its queue. Not to a row whose
+ * work the caller may not see. */
 void row_show_factors(const struct forecast_plan *p, size_t i, json_t *row);
 /* {"revision", "at"}: which forecast it was. A new reference. */
 json_t *forecast_label(const struct forecast_run *run);

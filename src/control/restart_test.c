@@ -1,4 +1,5 @@
-/* restart_test.c - rolling restarts through the API: the pods of a service that is spread over zones are even afterwards. */
+/* restart_test.c - rolling restarts through the API: the pods of a service that is spread over zones are even
+ * afterwards. */
 #include "control/kit_test.h"
 
 #define ALICE "user:alice"
@@ -20,8 +21,8 @@ static void cluster(struct kit *k)
          "{name: web, replicas: 3, requests: {cpu: 1}, spread: zone, min_available: 2}");
 }
 
-/* Agents report what they were told: pods that start run, pods that stop have ended. Returns how many pods run and are of the
- * newest form; *ret_even: is there one in each zone? */
+/* Agents report what they were told: pods that start run, pods that stop have ended. Returns how many pods run and are
+ * of the newest form; *ret_even: is there one in each zone? */
 static int agents_report(struct kit *k, unsigned seq, uint64_t newer_than, bool *ret_even)
 {
     struct said {

@@ -125,8 +125,8 @@ static bool member_same(const json_t *old, const json_t *doc, const char *key, c
     return was ? is && json_equal((json_t *)was, (json_t *)is) : !is;
 }
 
-/* Nobody can be given another's huge pages, so a limit of them is the request, as in Kubernetes. A document of an earlier
- * version may say another limit and keep it; agents enforce the request. */
+/* Nobody can be given another's huge pages, so a limit of them is the request, as in Kubernetes. A document of an
+ * earlier version may say another limit and keep it; agents enforce the request. */
 static int pages_check(struct call *c, const json_t *old, const json_t *doc, const struct berth_shape *shape)
 {
     for (size_t i = 0; i < shape->limits_len; i++) {

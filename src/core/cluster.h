@@ -419,8 +419,9 @@ uint32_t cluster_pair_put(struct berth_cluster *c, struct label label);
 /* Enters a new required `apart` tie where its anchor will find it. */
 void cluster_apart_add(struct berth_cluster *c, struct tie_ix tie);
 
-/* An equal of the cluster that may be changed on another thread while the cluster itself changes. Strings and shapes stay those of
- * the cluster, which must be freed later. O(pages and lists, not records; nodes); freed by berth_cluster_free. */
+/* An equal of the cluster that may be changed on another thread while the cluster itself changes. Strings and shapes
+ * stay those of the cluster, which must be freed later. O(pages and lists, not records; nodes); freed by
+ * berth_cluster_free. */
 struct berth_cluster *cluster_copy(const struct berth_cluster *c);
 
 /* A slot that was freed, or a new one at the end. */

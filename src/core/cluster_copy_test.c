@@ -10,7 +10,8 @@
 
 #include "core/scene_test.h"
 
-/* Everything that a cluster keeps beside its tables: quotas, gangs, ports, volumes, budgets, devices, what is used, facts. */
+/* Everything that a cluster keeps beside its tables: quotas, gangs, ports, volumes, budgets, devices, what is used,
+ * facts. */
 static void furnish(struct scene *s)
 {
     static const struct berth_gpu gpus[] = {

@@ -31,9 +31,9 @@ void effort_undo(struct effort *e, size_t acts);
 /* The parties that were stopped, the most valuable first. Valid until the scratch is given back. */
 uint32_t *effort_parties(const struct effort *e, uint32_t *ret_len);
 
-/* Is there room for the instance, which this plan stops, on its node, on its devices and within its quotas beside all that was
- * placed? `promised`: the plan reserves a place on its node. Ports, volumes and the number of pods on a node are not looked
- * at: such an instance has no room. */
+/* Is there room for the instance, which this plan stops, on its node, on its devices and within its quotas beside all
+ * that was placed? `promised`: the plan reserves a place on its node. Ports, volumes and the number of pods on a node
+ * are not looked at: such an instance has no room. */
 bool reprieve_has_room(struct berth_plan *p, uint32_t slot, bool promised);
 /* In the books alone: the instance stays, or goes again. */
 void reprieve_stay(struct berth_plan *p, uint32_t slot);

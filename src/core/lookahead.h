@@ -1,12 +1,12 @@
 /* lookahead.h - when waiting workloads start, by making the plans that will be made.
  *
- * A copy of the cluster is planned by the policy in force, the plan is applied, and time goes on to the next moment at which something
- * is expected: a pod ends, a stop is done, a window opens, or the plan asks to be made again. So a start estimate rests on the rules
- * of the scheduler itself: quotas, headroom, preemption, gangs, ports, spread. It assumes that nothing else is submitted and that pods
- * run for as long as expected (expected_end in future.h).
+ * A copy of the cluster is planned by the policy in force, the plan is applied, and time goes on to the next moment at
+ * which something is expected: a pod ends, a stop is done, a window opens, or the plan asks to be made again. So a
+ * start estimate rests on the rules of the scheduler itself: quotas, headroom, preemption, gangs, ports, spread. It
+ * assumes that nothing else is submitted and that pods run for as long as expected (expected_end in future.h).
  *
- * An estimate is a guess if a run time that nobody has stated decides it: a prediction, the default of the policy, or an estimate that
- * has been outrun. Runs on any thread; the copy belongs to the caller (cluster_copy).
+ * An estimate is a guess if a run time that nobody has stated decides it: a prediction, the default of the policy, or
+ * an estimate that has been outrun. Runs on any thread; the copy belongs to the caller (cluster_copy).
  */
 #pragma once
 
@@ -49,8 +49,8 @@ struct lookahead_bounds {
     void *ctx;
 };
 
-/* Runs the copy ahead from now_ns on. The policy's reservations and rankings are used as they are; rebalancing and memory pressure,
- * which follow real use, are left out. An error of a plan ends it; what was found by then stays. */
+/* Runs the copy ahead from now_ns on. The policy's reservations and rankings are used as they are; rebalancing and
+ * memory pressure, which follow real use, are left out. An error of a plan ends it; what was found by then stays. */
 void lookahead_run(struct berth_cluster *copy, const struct berth_policy *policy, int64_t now_ns, uint64_t seed,
                    const struct lookahead_bounds *bounds, struct lookahead *ret);
 void lookahead_done(struct lookahead *l);

@@ -1,4 +1,5 @@
-/* lookahead_test.c - start estimates of what reservations cannot foresee: headroom, preemption, quotas, ports; and which are guesses. */
+/* lookahead_test.c - start estimates of what reservations cannot foresee: headroom, preemption, quotas, ports; and
+ * which are guesses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

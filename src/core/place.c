@@ -500,8 +500,8 @@ static bool give_way(struct berth_plan *p)
     return any;
 }
 
-/* Everything is placed that can be while some victims are protected: now they are not, so that nothing is left that the next plan
- * would do at the same moment. */
+/* Everything is placed that can be while some victims are protected: now they are not, so that nothing is left that
+ * the next plan would do at the same moment. */
 static bool unprotect(struct berth_plan *p)
 {
     if (!p->protection)

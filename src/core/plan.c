@@ -223,7 +223,8 @@ static int make(const struct input *in, const struct protection *protection, str
     return 0;
 }
 
-/* The plan, or one made again that wastes less (protect.h). What is found to be needless in one is protected in the next. */
+/* The plan, or one made again that wastes less (protect.h). What is found to be needless in one is protected in the
+ * next. */
 static struct berth_plan *make_again(const struct input *in, struct berth_plan *first)
 {
     enum { AGAIN_MAX = 3 };

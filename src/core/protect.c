@@ -64,7 +64,8 @@ static void stays_undo(struct trial *t, size_t to)
         reprieve_go(t->p, t->stays.at[--t->stays.len]);
 }
 
-/* ---- could it have stayed? ------------------------------------------------------------------------------------------ */
+/* ---- could it have stayed?
+ * ------------------------------------------------------------------------------------------ */
 
 /* Puts the victims of a group back as long as there is room. A node that held more than it has was to be relieved. */
 static bool group_fits(struct trial *t, const struct party *x)
@@ -178,7 +179,8 @@ struct waste waste_of(struct berth_plan *p, struct protection *add, bool *ret_mo
     return w;
 }
 
-/* ---- which of two plans? -------------------------------------------------------------------------------------------- */
+/* ---- which of two plans?
+ * -------------------------------------------------------------------------------------------- */
 
 /* What each workload has to bear: pods that wait, and pods that are stopped for others. */
 static void burdens_add(const struct berth_plan *p, int sign, int32_t *waiting, int32_t *stopped)

@@ -32,7 +32,8 @@ static void web_job(struct scene *s, const char *id, int32_t priority, int64_t c
     });
 }
 
-/* `old` runs in zone a, where alone there is room for `new`: beside it the zones are uneven, unless another pod comes to zone b. */
+/* `old` runs in zone a, where alone there is room for `new`: beside it the zones are uneven, unless another pod comes
+ * to zone b. */
 static struct scene zones(void)
 {
     struct scene s = scene_new();

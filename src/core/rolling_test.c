@@ -1,6 +1,6 @@
 /* rolling_test.c - rolling restarts of services with topology constraints: pods are replaced a few at a time, and the
- * spread is even when the restart has ended, whatever else runs on the nodes and however long each pod takes to stop and
- * to start.
+ * spread is even when the restart has ended, whatever else runs on the nodes and however long each pod takes to stop
+ * and to start.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,11 +1,13 @@
-/* lease.h - one of several instances leads: a Lease object of coordination.k8s.io/v1, as Kubernetes' own controllers use it.
+/* lease.h - one of several instances leads: a Lease object of coordination.k8s.io/v1, as Kubernetes' own controllers
+ * use it.
  *
- * The three times are those of client-go: the lease's duration (15 s), the renew deadline (10 s) and the retry period (2 s).
- * Others' clocks do not count: a follower takes over a lease that has not changed for its duration as seen by the follower.
- * A leader leads until the renew deadline after its last successful renewal, counted from when that renewal was sent, not from when it was
- * answered. The deadline is shorter than the duration, so a leader has ended before a follower begins. A leader renews every retry
- * period, or as soon as the previous renewal is answered where that takes longer. A request is given up after half of the
- * deadline, as by client-go: a leader leads without a gap while answers take less than that, and one request that hangs costs nothing.
+ * The three times are those of client-go: the lease's duration (15 s), the renew deadline (10 s) and the retry period
+ * (2 s). Others' clocks do not count: a follower takes over a lease that has not changed for its duration as seen by
+ * the follower. A leader leads until the renew deadline after its last successful renewal, counted from when that
+ * renewal was sent, not from when it was answered. The deadline is shorter than the duration, so a leader has ended
+ * before a follower begins. A leader renews every retry period, or as soon as the previous renewal is answered where
+ * that takes longer. A request is given up after half of the deadline, as by client-go: a leader leads without a gap
+ * while answers take less than that, and one request that hangs costs nothing.
  *
  * With the defaults a leader that dies is followed within 20 seconds, and one that stops cleanly at the next retry.
  */

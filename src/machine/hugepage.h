@@ -26,8 +26,8 @@ struct hugepages {
 
 /* Size of the pages of a resource; 0: it is none of huge pages. */
 int64_t hugepage_bytes(const char *resource);
-/* The requests of an instance's object of node_config, in order of names. They are the limits, too: other pages are for other instances, so `limits`
- * are not looked at. A part of a page is cut off. Returns how many sizes. */
+/* The requests of an instance's object of node_config, in order of names. They are the limits, too: other pages are
+ * for other instances, so `limits` are not looked at. A part of a page is cut off. Returns how many sizes. */
 size_t hugepages_read(const json_t *config, struct hugepages ret[static HUGEPAGE_SIZES_MAX]);
 /* How to mount them for this user; the arena's. Also what it is to know of them: `ret_env`, "BERTH_HUGEPAGES_2MI=/mnt/hugepages-2Mi". */
 void hugepages_mounts(const struct hugepages *pages, size_t len, const struct user *user, struct arena *arena,

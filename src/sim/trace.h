@@ -16,8 +16,9 @@
 
 #define SIM_SECOND_NS INT64_C(1000000000)
 
-/* Times are nanoseconds on the trace's own clock. A task is a pod: it stands on one node; all tasks of a job start together.
- * An elastic job starts with its minimum and may have more tasks later; its run time does not depend on how many it has. */
+/* Times are nanoseconds on the trace's own clock. A task is a pod: it stands on one node; all tasks of a job start
+ * together. An elastic job starts with its minimum and may have more tasks later; its run time does not depend on how
+ * many it has. */
 struct sim_job {
     int64_t id; /* as the trace calls it */
     int64_t submit_ns;

@@ -310,7 +310,8 @@ static int plan_once(struct sim_engine *e, const struct berth_policy *policy, in
     return rc;
 }
 
-/* Removes an instance of a job that keeps others. A plan that stops a reserved instance removes it from the cluster itself. */
+/* Removes an instance of a job that keeps others. A plan that stops a reserved instance removes it from the cluster
+ * itself. */
 static int shed_drop(struct sim_engine *e, uint64_t id, struct berth_err *err)
 {
     const struct sim_instance *gone = &e->instances.at[id - 1];

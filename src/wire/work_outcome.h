@@ -1,4 +1,5 @@
-/* work_outcome.h - how a workload or an instance ended. Apart from the documents: the state of the daemon needs no more. */
+/* work_outcome.h - how a workload or an instance ended. Apart from the documents: the state of the daemon needs no
+ * more. */
 #pragma once
 
 enum work_outcome {
