@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "agent/agent_parts.h"
-#include "agent/claim.h"
-#include "agent/footprint.h"
+#include "agent/instance/exclusive.h"
+#include "agent/instance/footprint.h"
 #include "agent/optask.h"
 #include "machine/mount_plan.h"
 #include "machine/net_limit.h"

@@ -9,8 +9,8 @@
 #include <jansson.h>
 #include <pthread.h>
 
-#include "agent/gpu.h"
 #include "agent/identity.h"
+#include "agent/instance/gpu.h"
 #include "agent/link.h"
 #include "agent/options.h"
 #include "base/log.h"
@@ -160,7 +160,7 @@ int64_t agent_clock_ns(void);    /* since 1970 */
 int64_t agent_boottime_ns(void); /* goes on while the machine sleeps */
 #define NOTE(a, level, event, ...) log_write((a)->log, agent_clock_ns(), level, event, ##__VA_ARGS__)
 
-/* run.c: the machine as node/ wants it. */
+/* instance.c: the machine as node/ wants it. */
 extern const struct node_machine agent_machine;
 struct run *run_find(const struct agent *a, uint64_t id);
 struct run *run_add(struct agent *a, uint64_t id, const json_t *config);
@@ -221,7 +221,7 @@ void limits_stop(struct run *r, const char *text, bool now);
 struct disks *disks_new(struct agent *a);
 void disks_free(struct disks *d); /* NULL is fine */
 
-/* look.c: usage and progress, now and then. */
+/* usage_poll.c: usage and progress, now and then. */
 int look_new(struct agent *a, struct look **ret, struct berth_err *err);
 void look_free(struct look *l);
 /* Looks at the machine as a whole now, not when it is due. */
@@ -229,17 +229,17 @@ void look_probe(struct look *l);
 void look_begin(struct run *r);
 void look_end(struct run *r);
 
-/* beside.c: programs beside instances. The code of one that has ended, or 128 + its signal; -1: it has not. */
+/* instance_exec.c: programs beside instances. The code of one that has ended, or 128 + its signal; -1: it has not. */
 int beside_exit(int pidfd);
 /* Closes its descriptors, which nobody may watch any more, and kills it; that it may be long in dying holds nobody up. */
 void beside_kill(struct agent *a, struct beside *b);
 /* Waits for none of them any more. */
 void beside_end(struct agent *a);
 
-/* trim.c: removes images beyond the bound, soon. */
+/* image_trim.c: removes images beyond the bound, soon. */
 void trim_images(struct agent *a);
 
-/* errand.c: for people. */
+/* session.c: for people. */
 struct errands *errands_new(struct agent *a);
 void errands_free(struct errands *e);
 void errands_line(struct errands *e, const json_t *line);

@@ -13,9 +13,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/footprint.h"
 #include "agent/half.h"
 #include "agent/half_frame.h"
+#include "agent/instance/footprint.h"
 #include "base/mem.h"
 #include "base/vec.h"
 #include "net/client.h"

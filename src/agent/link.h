@@ -1,7 +1,7 @@
 /* link.h - the agent's conversation with the daemon: two streams to listen to, reports and small requests to send.
  *
  * What is said goes through the network half (half.h). Several addresses: when one does not answer, the next is tried. What is heard is handed on as it comes; what it means is
- * node/'s and errand.c's business.
+ * node/'s and session.c's business.
  */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* beside.c - programs beside instances, for errands and health checks: how one ended, and the end of one that is not wanted
+/* instance_exec.c - programs beside instances, for errands and health checks: how one ended, and the end of one that is not wanted
  * any more. */
 #include <signal.h>
 #include <sys/epoll.h>

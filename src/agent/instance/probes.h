@@ -1,4 +1,4 @@
-/* wellness.h - health checks of an instance: what health.h needs of it. An instance of an app without a health check is
+/* probes.h - health checks of an instance: what health.h needs of it. An instance of an app without a health check is
  * ready once its awaited ports have accepted a connection (docs/services.md). */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* errand.c - what people ask of an instance through the daemon: its log, a program beside it, a signal.
+/* session.c - what people ask of an instance through the daemon: its log, a program beside it, a signal.
  *
  * Output goes back in pieces, one POST at a time for each errand: the daemon answers when there is room for the next, so a
  * slow reader slows the writer down and nothing piles up here.

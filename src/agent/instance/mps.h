@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "agent/gpu.h"
+#include "agent/instance/gpu.h"
 
 struct arena;
 struct run;

@@ -1,4 +1,4 @@
-#include "agent/wellness.h"
+#include "agent/instance/probes.h"
 
 #include <sys/epoll.h>
 

@@ -1,5 +1,5 @@
 /* mps.c - control daemons of MPS, one for each GPU and owner. */
-#include "agent/mps.h"
+#include "agent/instance/mps.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "agent/agent_parts.h"
-#include "agent/mps.h"
-#include "agent/ports.h"
-#include "agent/task.h"
+#include "agent/instance/mps.h"
+#include "agent/instance/ports.h"
+#include "agent/instance/task_env.h"
 #include "machine/leftover.h"
 #include "machine/limit_names.h"
 #include "machine/nvml_file.h"

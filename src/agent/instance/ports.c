@@ -1,4 +1,4 @@
-#include "agent/ports.h"
+#include "agent/instance/ports.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/claim.h"
+#include "agent/instance/exclusive.h"
 #include "base/hash.h"
 #include "machine/port.h"
 #include "wire/document.h"

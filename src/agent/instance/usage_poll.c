@@ -1,4 +1,4 @@
-/* look.c - looks now and then at what instances (limits.c) and the machine use, and hears what instances say of their progress.
+/* usage_poll.c - looks now and then at what instances (limits.c) and the machine use, and hears what instances say of their progress.
  *
  * Instances are looked at one after the other, a slice every second, so that a thousand of them cost no more at once than
  * ten. Their progress is a file that their shim replaces: inotify tells.

@@ -1,4 +1,4 @@
-/* claim.h - first come, first served: who on this machine has a port, or a piece of any other exclusive resource.
+/* exclusive.h - first come, first served: who on this machine has a port, or a piece of any other exclusive resource.
  *
  * Asked on the launchers' threads, given back on the loop's.
  */

@@ -1,4 +1,4 @@
-/* task.h - what a task of a job finds in its environment of the job around it: docs/jobs.md, "What a task is told". */
+/* task_env.h - what a task of a job finds in its environment of the job around it: docs/jobs.md, "What a task is told". */
 #pragma once
 
 #include "agent/agent_parts.h"

@@ -1,4 +1,4 @@
-/* run.c - the life of one instance on this machine: prepared, launched, watched, stopped, cleared away, forgotten. */
+/* instance.c - the life of one instance on this machine: prepared, launched, watched, stopped, cleared away, forgotten. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "agent/agent_parts.h"
-#include "agent/claim.h"
-#include "agent/wellness.h"
+#include "agent/instance/exclusive.h"
+#include "agent/instance/probes.h"
 #include "net/client.h"
 
 enum { TRIES_DOUBLING = 6, CHANGES_DOUBLING = 10 }; /* at the longest after 16 s; after some 4 minutes */

@@ -1,4 +1,4 @@
-#include "agent/task.h"
+#include "agent/instance/task_env.h"
 
 #include <errno.h>
 #include <inttypes.h>

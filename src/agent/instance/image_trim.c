@@ -1,4 +1,4 @@
-/* trim.c - images that no instance uses any more, kept within their bound. */
+/* image_trim.c - images that no instance uses any more, kept within their bound. */
 #include "agent/agent_parts.h"
 
 static void trim_work(void *ctx)

@@ -1,4 +1,4 @@
-#include "agent/claim.h"
+#include "agent/instance/exclusive.h"
 
 #include <pthread.h>
 

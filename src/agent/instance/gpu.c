@@ -1,5 +1,5 @@
 /* gpu.c - looking at GPUs, and at who uses them. */
-#include "agent/gpu.h"
+#include "agent/instance/gpu.h"
 
 #include <errno.h>
 #include <inttypes.h>

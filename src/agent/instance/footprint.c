@@ -1,6 +1,6 @@
 /* footprint.c - the libraries that an HTTP client brings along set themselves up when they are loaded, several megabytes of
  * code that is never run again: ssh, ldap, kerberos, a second cryptography. */
-#include "agent/footprint.h"
+#include "agent/instance/footprint.h"
 
 #include <link.h>
 #include <malloc.h>

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "agent/agent_parts.h"
-#include "agent/ports.h"
+#include "agent/instance/ports.h"
 #include "machine/disk_limit.h"
 #include "machine/limit_names.h"
 #include "machine/net_limit.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "agent/agent_parts.h"
-#include "agent/ports.h"
+#include "agent/instance/ports.h"
 #include "machine/pid_namespace.h"
 #include "wire/document.h"
 
