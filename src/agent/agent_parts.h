@@ -9,9 +9,9 @@
 #include <jansson.h>
 #include <pthread.h>
 
-#include "agent/identity.h"
 #include "agent/instance/gpu.h"
-#include "agent/link.h"
+#include "agent/net/identity.h"
+#include "agent/net/link.h"
 #include "agent/options.h"
 #include "base/log.h"
 #include "base/mem.h"

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 
 #include "agent/agent.h"
-#include "agent/half.h"
-#include "agent/identity.h"
+#include "agent/net/identity.h"
+#include "agent/net/net_sandbox.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "berth.h"

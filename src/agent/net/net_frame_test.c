@@ -1,5 +1,5 @@
 /* Frames between the halves: what was written is read, and what may not come does not get in. */
-#include "agent/half_frame.h"
+#include "agent/net/net_frame.h"
 
 #include <errno.h>
 #include <setjmp.h>

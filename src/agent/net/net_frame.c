@@ -1,4 +1,4 @@
-#include "agent/half_frame.h"
+#include "agent/net/net_frame.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "agent/identity.h"
+#include "agent/net/identity.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/half.h"
+#include "agent/net/net_sandbox.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "net/tls.h"

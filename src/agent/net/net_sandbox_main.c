@@ -1,4 +1,4 @@
-/* half_net.c - the network half: connects to the daemon, speaks TLS and HTTP, and hands on what was said.
+/* net_sandbox_main.c - the network half: connects to the daemon, speaks TLS and HTTP, and hands on what was said.
  *
  * It never decides anything. What the root half does not take holds it up, so nothing piles up here; when the root half is
  * gone, so is this.
@@ -13,9 +13,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/half.h"
-#include "agent/half_frame.h"
 #include "agent/instance/footprint.h"
+#include "agent/net/net_frame.h"
+#include "agent/net/net_sandbox.h"
 #include "base/mem.h"
 #include "base/vec.h"
 #include "net/client.h"

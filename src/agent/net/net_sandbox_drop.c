@@ -1,4 +1,4 @@
-/* half_drop.c - what the network half gives up before it looks at a single byte of anybody's. */
+/* net_sandbox_drop.c - what the network half gives up before it looks at a single byte of anybody's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/half.h"
+#include "agent/net/net_sandbox.h"
 #include "base/mem.h"
 #include "machine/place_file.h"
 #include "machine/syscalls.h"

@@ -1,5 +1,5 @@
 /* The root half against network halves of all kinds: this program, started again, plays them. */
-#include "agent/half.h"
+#include "agent/net/net_sandbox.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "agent/half_frame.h"
+#include "agent/net/net_frame.h"
 #include "base/mem.h"
 
 #define PART "BERTH_TEST_PART" /* which one it plays */

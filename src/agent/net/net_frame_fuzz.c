@@ -1,8 +1,8 @@
-/* half_frame_fuzz.c - any bytes as frames, for either half: what is found lies within them and within the bounds of its kind. */
+/* net_frame_fuzz.c - any bytes as frames, for either half: what is found lies within them and within the bounds of its kind. */
 #include <assert.h>
 #include <string.h>
 
-#include "agent/half_frame.h"
+#include "agent/net/net_frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "agent/identity.h"
+#include "agent/net/identity.h"
 
 #define SECOND INT64_C(1000000000)
 #define HOUR (3600 * SECOND)

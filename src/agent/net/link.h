@@ -1,6 +1,6 @@
 /* link.h - the agent's conversation with the daemon: two streams to listen to, reports and small requests to send.
  *
- * What is said goes through the network half (half.h). Several addresses: when one does not answer, the next is tried. What is heard is handed on as it comes; what it means is
+ * What is said goes through the network half (net_sandbox.h). Several addresses: when one does not answer, the next is tried. What is heard is handed on as it comes; what it means is
  * node/'s and session.c's business.
  */
 #pragma once
@@ -8,8 +8,8 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "agent/half.h"
-#include "agent/identity.h"
+#include "agent/net/identity.h"
+#include "agent/net/net_sandbox.h"
 #include "base/log.h"
 #include "net/loop.h"
 

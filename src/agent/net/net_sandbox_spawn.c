@@ -1,4 +1,4 @@
-/* half_spawn.c - whom the network half runs as, how it is started, and one that is started for a single question. */
+/* net_sandbox_spawn.c - whom the network half runs as, how it is started, and one that is started for a single question. */
 #include <errno.h>
 #include <grp.h>
 #include <poll.h>
@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/half.h"
-#include "agent/half_frame.h"
+#include "agent/net/net_frame.h"
+#include "agent/net/net_sandbox.h"
 #include "base/mem.h"
 #include "machine/launch_spawn.h"
 #include "machine/place_file.h"

@@ -1,8 +1,8 @@
-/* half.h - the network half of the agent, as the root half sees it (decision 46).
+/* net_sandbox.h - the network half of the agent, as the root half sees it (decision 46).
  *
  * Everything that is said to the daemon and heard from it goes through a second process of the same program, which has no
- * rights: another user, no capabilities, no new privileges, few calls of the kernel (half_drop.c). It alone connects, speaks TLS
- * and reads HTTP (half_net.c). It may say about the daemon whatever it likes, and that is much: the daemon can have scripts run
+ * rights: another user, no capabilities, no new privileges, few calls of the kernel (net_sandbox_drop.c). It alone connects, speaks TLS
+ * and reads HTTP (net_sandbox_main.c). It may say about the daemon whatever it likes, and that is much: the daemon can have scripts run
  * as root. When it ends, has no good certificate, or does not answer any more, what was under way fails, and it is started
  * again.
  */
@@ -56,9 +56,9 @@ void half_cancel(struct half_call *call);
 int half_ask(const struct half_user *user, const char *url, const char *pin, const char *body, struct str *ret_answer,
              struct berth_err *err);
 
-/* half_spawn.c: starts it; *ret_fd is what it is spoken to by, and belongs to the caller. */
+/* net_sandbox_spawn.c: starts it; *ret_fd is what it is spoken to by, and belongs to the caller. */
 int half_spawn(const struct half_user *user, pid_t *ret_pid, int *ret_fd, struct berth_err *err);
-/* half_drop.c: gives up everything that a network half does not need, for ever. */
+/* net_sandbox_drop.c: gives up everything that a network half does not need, for ever. */
 int half_drop(const struct half_user *user, struct berth_err *err);
-/* half_net.c: the process itself, from main. */
+/* net_sandbox_main.c: the process itself, from main. */
 int half_main(int argc, char **argv);

@@ -1,4 +1,4 @@
-#include "agent/half.h"
+#include "agent/net/net_sandbox.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/half_frame.h"
-#include "agent/identity.h"
+#include "agent/net/identity.h"
+#include "agent/net/net_frame.h"
 #include "base/mem.h"
 #include "machine/place_file.h"
 

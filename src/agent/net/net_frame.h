@@ -1,4 +1,4 @@
-/* half_frame.h - what the two halves of the agent say to each other: frames of a fixed head and a bounded rest.
+/* net_frame.h - what the two halves of the agent say to each other: frames of a fixed head and a bounded rest.
  *
  * The root half takes the network half for an enemy: whatever comes from there is a frame of a kind that may come from there,
  * no longer than its kind allows, or the end of that process. Numbers are as the machine has them: both halves are one

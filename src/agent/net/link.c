@@ -1,4 +1,4 @@
-#include "agent/link.h"
+#include "agent/net/link.h"
 
 #include <stdlib.h>
 #include <string.h>
