@@ -10,7 +10,7 @@
 #include "agent/agent_parts.h"
 #include "agent/instance/exclusive.h"
 #include "agent/instance/footprint.h"
-#include "agent/optask.h"
+#include "agent/optask/optask.h"
 #include "machine/mount_plan.h"
 #include "machine/net_limit.h"
 #include "net/notify.h"

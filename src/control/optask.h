@@ -4,7 +4,7 @@
  * often, and another content under the key is refused. Its steps are made with it, one for each node; of one with `init`
  * when a node joins. A loop lets them begin, so many at a time, and stops where too many have failed. A step that is to run
  * is in its node's configuration (node_config.c) until the agent has said how it ended; which script failed and was undone
- * meanwhile is the agent's business (agent/optask.h), since the way back must not need this daemon.
+ * meanwhile is the agent's business (agent/optask/optask.h), since the way back must not need this daemon.
  *
  * optask.c: the rules and verbs; optask_loop.c: who begins; optask_drain.c: nodes that are emptied first;
  * optask_index.h: which steps are looked at; optask_report.c: what agents say, nodes that go; optask_config.c: what agents

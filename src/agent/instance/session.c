@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "agent/agent_parts.h"
-#include "agent/optask.h"
+#include "agent/optask/optask.h"
 #include "base/base64.h"
 
 enum { PIECE_BYTES = 48 * 1024, ERRANDS_MAX = 256, INPUT_BYTES_MAX = 8 << 20 };

@@ -1,8 +1,8 @@
-/* optask_say.c - the daemon is told how OpTasks stand, as often as it takes. */
+/* optask_report.c - the daemon is told how OpTasks stand, as often as it takes. */
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "agent/optask_parts.h"
+#include "agent/optask/optask_parts.h"
 
 #define SAY_AGAIN_NS (2 * SECOND_NS)
 

@@ -5,7 +5,7 @@
  * instances do, so it outlives the agent and is found again; the shim ends it when its time is over. STATE/optasks is a
  * folder like the agent's own (machine/place.h), with a folder and a log for each run.
  *
- * optask.c: what is wanted and what is known; optask_say.c: what the daemon hears of it; optask_run.c: one run of a script.
+ * optask.c: what is wanted and what is known; optask_report.c: what the daemon hears of it; optask_run.c: one run of a script.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
-/* optask_parts.h - the inside of optask.h; for optask.c, optask_say.c and optask_run.c. */
+/* optask_parts.h - the inside of optask.h; for optask.c, optask_report.c and optask_run.c. */
 #pragma once
 
-#include "agent/optask.h"
+#include "agent/optask/optask.h"
 #include "wire/optask_words.h"
 
 /* Codes by which a script says more than that it failed; share/optasks/lib.sh knows them, too. */
@@ -48,7 +48,7 @@ bool op_under_way(const struct op *op);
 /* Writes the record to disk. */
 int op_save(struct op *op);
 
-/* optask_say.c. Both go on until the daemon has heard it. */
+/* optask_report.c. Both go on until the daemon has heard it. */
 
 /* Tells how it stands, unless that has been said or is not on disk. */
 void op_say(struct op *op);

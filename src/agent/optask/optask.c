@@ -1,4 +1,4 @@
-#include "agent/optask.h"
+#include "agent/optask/optask.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/optask_parts.h"
+#include "agent/optask/optask_parts.h"
 #include "machine/place_file.h"
 
 enum { AGAIN_MAX = 100, AGAIN_DOUBLING = 7 }; /* a script that ends "once more" is taken at its word so often */

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/optask_parts.h"
+#include "agent/optask/optask_parts.h"
 #include "machine/place_file.h"
 #include "net/tls.h"
 
