@@ -5,9 +5,9 @@
 
 #include "base/mem.h"
 #include "cli/command.h"
-#include "cli/listing.h"
 #include "cli/output.h"
 #include "cli/show.h"
+#include "cli/show/listing.h"
 #include "cli/table.h"
 #include "wire/document.h"
 #include "wire/moment.h"

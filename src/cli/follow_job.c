@@ -12,9 +12,9 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "cli/look.h"
 #include "cli/remote.h"
-#include "cli/status_line.h"
+#include "cli/show/poll.h"
+#include "cli/show/status_line.h"
 #include "net/client.h"
 #include "wire/document.h"
 

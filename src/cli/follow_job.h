@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "cli/object.h"
+#include "cli/show/object.h"
 
 enum follow_what {
     FOLLOW_STATE = 0,

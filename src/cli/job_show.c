@@ -2,14 +2,14 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/collection.h"
 #include "cli/command.h"
 #include "cli/events.h"
 #include "cli/forecast_text.h"
 #include "cli/job_why.h"
-#include "cli/listing.h"
-#include "cli/object.h"
 #include "cli/output.h"
+#include "cli/show/collection.h"
+#include "cli/show/listing.h"
+#include "cli/show/object.h"
 #include "wire/document.h"
 
 enum { EVENTS_SHOWN = 10, INSTANCES_SHOWN = 20 };

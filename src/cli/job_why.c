@@ -4,12 +4,12 @@
 
 #include "base/mem.h"
 #include "berth.h"
-#include "cli/collection.h"
 #include "cli/forecast_text.h"
-#include "cli/listing.h"
 #include "cli/output.h"
 #include "cli/show.h"
-#include "cli/status_line.h"
+#include "cli/show/collection.h"
+#include "cli/show/listing.h"
+#include "cli/show/status_line.h"
 
 static const char *member(const json_t *object, const char *key)
 {

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/str.h"
-#include "cli/listing.h"
+#include "cli/show/listing.h"
 #include "cli/span.h"
 #include "wire/api.h"
 #include "wire/moment.h"

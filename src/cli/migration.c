@@ -5,10 +5,10 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cli/command.h"
-#include "cli/object.h"
 #include "cli/output.h"
 #include "cli/reconnect.h"
 #include "cli/remote.h"
+#include "cli/show/object.h"
 #include "cli/table.h"
 #include "wire/document.h"
 

@@ -3,9 +3,9 @@
 
 #include "base/mem.h"
 #include "cli/command.h"
-#include "cli/manifest.h"
-#include "cli/object.h"
 #include "cli/output.h"
+#include "cli/show/manifest.h"
+#include "cli/show/object.h"
 #include "cli/workload.h"
 #include "wire/document.h"
 

@@ -4,8 +4,8 @@
 
 #include "base/mem.h"
 #include "cli/command.h"
-#include "cli/look.h"
 #include "cli/progress.h"
+#include "cli/show/poll.h"
 #include "wire/document.h"
 
 enum { LOOK_NS = 500000000 };

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/collection.h"
 #include "cli/command.h"
-#include "cli/object.h"
 #include "cli/output.h"
+#include "cli/show/collection.h"
+#include "cli/show/object.h"
 #include "cli/table.h"
 #include "wire/document.h"
 

@@ -4,9 +4,9 @@
 
 #include "base/mem.h"
 #include "cli/api.h"
-#include "cli/collection.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/show/collection.h"
 #include "cli/table.h"
 #include "wire/document.h"
 

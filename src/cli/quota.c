@@ -3,8 +3,8 @@
 
 #include "base/mem.h"
 #include "cli/command.h"
-#include "cli/object.h"
 #include "cli/output.h"
+#include "cli/show/object.h"
 #include "cli/table.h"
 #include "wire/document.h"
 

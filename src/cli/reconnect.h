@@ -2,7 +2,7 @@
  *
  * The first connection must succeed: a server that was never reached is an error at once. After that each attempt is
  * followed by a longer pause, up to 5 s, until the server answers or has been away for RECONNECT_S_MAX. The user is
- * told once for each time that the server goes away, however many connections the verb has. See look.h for a verb that
+ * told once for each time that the server goes away, however many connections the verb has. See poll.h for a verb that
  * waits for an object without an end.
  */
 #pragma once

@@ -7,8 +7,8 @@
 #include "base/base64.h"
 #include "base/vec.h"
 #include "berth.h"
-#include "cli/object.h"
 #include "cli/pods.h"
+#include "cli/show/object.h"
 #include "net/client.h"
 #include "wire/document.h"
 

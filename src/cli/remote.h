@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "cli/api.h"
-#include "cli/collection.h"
+#include "cli/show/collection.h"
 
 /* "APP", "JOB", "APP/ORDINAL", "job/17/0", "instance/12", "12": a job if there is one, else an instance. */
 struct pod_name {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "cli/listing.h"
+#include "cli/show/listing.h"
 #include "cli/span.h"
 #include "wire/document.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "cli/command.h"
-#include "cli/object.h"
+#include "cli/show/object.h"
 #include "wire/document.h"
 
 enum { VALUE_BYTES_MAX = 64 * 1024 };

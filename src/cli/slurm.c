@@ -9,8 +9,8 @@
 
 #include "base/mem.h"
 #include "cli/command.h"
-#include "cli/listing.h"
-#include "cli/object.h"
+#include "cli/show/listing.h"
+#include "cli/show/object.h"
 #include "cli/table.h"
 #include "wire/document.h"
 #include "wire/moment.h"

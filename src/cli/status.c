@@ -4,11 +4,11 @@
 
 #include "base/mem.h"
 #include "cli/api.h"
-#include "cli/collection.h"
 #include "cli/command.h"
-#include "cli/listing.h"
 #include "cli/output.h"
 #include "cli/show.h"
+#include "cli/show/collection.h"
+#include "cli/show/listing.h"
 #include "cli/table.h"
 #include "wire/document.h"
 #include "wire/quantity.h"

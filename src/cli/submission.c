@@ -5,8 +5,8 @@
 
 #include "base/mem.h"
 #include "cli/forecast_text.h"
-#include "cli/listing.h"
 #include "cli/script.h"
+#include "cli/show/listing.h"
 #include "cli/span.h"
 #include "wire/api.h"
 #include "wire/document.h"

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "cli/object.h"
+#include "cli/show/object.h"
 #include "cli/workload.h"
 
 struct submission_values {

@@ -3,9 +3,9 @@
 
 #include "base/mem.h"
 #include "cli/command.h"
-#include "cli/listing.h"
-#include "cli/object.h"
 #include "cli/output.h"
+#include "cli/show/listing.h"
+#include "cli/show/object.h"
 #include "cli/table.h"
 #include "wire/document.h"
 

@@ -3,8 +3,8 @@
 
 #include "base/mem.h"
 #include "cli/command.h"
-#include "cli/object.h"
 #include "cli/save.h"
+#include "cli/show/object.h"
 #include "wire/document.h"
 
 struct add_values {

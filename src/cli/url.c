@@ -7,8 +7,8 @@
 #include "base/vec.h"
 #include "cli/choice.h"
 #include "cli/command.h"
-#include "cli/object.h"
 #include "cli/output.h"
+#include "cli/show/object.h"
 #include "cli/table.h"
 #include "wire/document.h"
 

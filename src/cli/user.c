@@ -5,9 +5,9 @@
 
 #include "base/mem.h"
 #include "cli/command.h"
-#include "cli/object.h"
 #include "cli/output.h"
 #include "cli/save.h"
+#include "cli/show/object.h"
 #include "wire/document.h"
 
 /* ---- add ------------------------------------------------------------------------------------------------------------ */

@@ -4,10 +4,10 @@
 
 #include "base/mem.h"
 #include "cli/api.h"
-#include "cli/collection.h"
 #include "cli/command.h"
-#include "cli/look.h"
-#include "cli/status_line.h"
+#include "cli/show/collection.h"
+#include "cli/show/poll.h"
+#include "cli/show/status_line.h"
 #include "wire/document.h"
 
 enum { LOOK_MS = 250 };

@@ -3,9 +3,9 @@
 
 #include "base/mem.h"
 #include "cli/command.h"
-#include "cli/manifest.h"
-#include "cli/object.h"
-#include "cli/review.h"
+#include "cli/show/dry_run.h"
+#include "cli/show/manifest.h"
+#include "cli/show/object.h"
 #include "cli/unified.h"
 #include "wire/api.h"
 #include "wire/document.h"

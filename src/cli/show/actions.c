@@ -4,7 +4,7 @@
  */
 #include "base/mem.h"
 #include "cli/command.h"
-#include "cli/object.h"
+#include "cli/show/object.h"
 
 struct action {
     const char *kind, *verb, *done; /* "app", "start", "started" */

@@ -4,10 +4,10 @@
 
 #include "base/mem.h"
 #include "cli/command.h"
-#include "cli/manifest.h"
-#include "cli/object.h"
 #include "cli/progress.h"
-#include "cli/review.h"
+#include "cli/show/dry_run.h"
+#include "cli/show/manifest.h"
+#include "cli/show/object.h"
 #include "wire/document.h"
 
 struct apply_values {

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "cli/collection.h"
+#include "cli/show/collection.h"
 
 struct manifest {
     const struct collection *collection;

@@ -3,10 +3,10 @@
 
 #include "base/mem.h"
 #include "cli/command.h"
-#include "cli/follow.h"
-#include "cli/listing.h"
-#include "cli/object.h"
 #include "cli/output.h"
+#include "cli/show/listing.h"
+#include "cli/show/object.h"
+#include "cli/show/watch_rows.h"
 #include "cli/suggest.h"
 #include "wire/document.h"
 

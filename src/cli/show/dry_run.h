@@ -1,11 +1,11 @@
-/* review.h - what the server would make of manifests: one transaction, checked by it and, unless it is meant, thrown away.
+/* dry_run.h - what the server would make of manifests: one transaction, checked by it and, unless it is meant, thrown away.
  *
  * The documents see each other, so a user may be in a group that comes with it.
  */
 #pragma once
 
 #include "cli/api.h"
-#include "cli/manifest.h"
+#include "cli/show/manifest.h"
 
 enum outcome { OUTCOME_CREATED, OUTCOME_CHANGED, OUTCOME_UNCHANGED, OUTCOMES };
 

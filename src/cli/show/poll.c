@@ -1,4 +1,4 @@
-#include "cli/look.h"
+#include "cli/show/poll.h"
 
 #include "base/mem.h"
 #include "wire/document.h"

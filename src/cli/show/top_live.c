@@ -1,4 +1,4 @@
-#include "cli/top_live.h"
+#include "cli/show/top_live.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -6,11 +6,11 @@
 
 #include "base/mem.h"
 #include "cli/api.h"
-#include "cli/collection.h"
 #include "cli/forecast_text.h"
-#include "cli/listing.h"
 #include "cli/screen.h"
 #include "cli/show.h"
+#include "cli/show/collection.h"
+#include "cli/show/listing.h"
 #include "cli/task_rows.h"
 #include "wire/document.h"
 

@@ -3,8 +3,8 @@
 
 #include "base/mem.h"
 #include "cli/command.h"
-#include "cli/manifest.h"
-#include "cli/object.h"
+#include "cli/show/manifest.h"
+#include "cli/show/object.h"
 #include "wire/document.h"
 
 struct delete_values {

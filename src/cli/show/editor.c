@@ -1,4 +1,4 @@
-#include "cli/editor.h"
+#include "cli/show/editor.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "cli/collection.h"
+#include "cli/show/collection.h"
 
 struct status_line {
     struct cli *cli;

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "cli/api.h"
-#include "cli/collection.h"
+#include "cli/show/collection.h"
 
 /* Appends "/v1/apps/ID". */
 void object_path(struct str *path, const struct target *target);

@@ -1,5 +1,5 @@
 /* manifest_test.c - documents of manifests: their ids, their order, and what is said of those that are none. */
-#include "cli/manifest.h"
+#include "cli/show/manifest.h"
 
 #include <errno.h>
 #include <setjmp.h>

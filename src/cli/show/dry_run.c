@@ -1,4 +1,4 @@
-#include "cli/review.h"
+#include "cli/show/dry_run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 
 #include "base/mem.h"
 #include "cli/command.h"
-#include "cli/editor.h"
-#include "cli/object.h"
+#include "cli/show/editor.h"
+#include "cli/show/object.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/yaml_write.h"

@@ -1,4 +1,4 @@
-#include "cli/follow.h"
+#include "cli/show/watch_rows.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "cli/object.h"
+#include "cli/show/object.h"
 #include "net/client.h"
 #include "wire/document.h"
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/str.h"
-#include "cli/collection.h"
+#include "cli/show/collection.h"
 
 enum { LISTING_COLUMNS_MAX = 16 };
 

@@ -1,4 +1,4 @@
-/* follow.h - `berth get --watch`: rows of a table as objects change.
+/* watch_rows.h - `berth get --watch`: rows of a table as objects change.
  *
  * The API's watch sends stored documents, without their status, and the status of a workload also follows its instances.
  * So a thread per stream (the kind's, and of workloads the instances') collects the ids of what changed, and the main
@@ -7,8 +7,8 @@
 #pragma once
 
 #include "cli/api.h"
-#include "cli/listing.h"
 #include "cli/output.h"
+#include "cli/show/listing.h"
 
 struct follow {
     struct api *api;

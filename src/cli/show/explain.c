@@ -4,8 +4,8 @@
 #include "base/mem.h"
 #include "cli/command.h"
 #include "cli/job_why.h"
-#include "cli/object.h"
 #include "cli/output.h"
+#include "cli/show/object.h"
 #include "wire/document.h"
 
 static int why_get(struct api *a, const struct target *target, json_t **ret, struct api_trouble *trouble)

@@ -1,4 +1,4 @@
-#include "cli/log_stream.h"
+#include "cli/show/log_stream.h"
 
 #include <errno.h>
 #include <string.h>

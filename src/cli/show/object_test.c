@@ -1,5 +1,5 @@
 /* object_test.c - the parts of the verbs that need no server: targets, cells, KEY=VALUE, exit codes, when to try again. */
-#include "cli/object.h"
+#include "cli/show/object.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "cli/listing.h"
 #include "cli/save.h"
+#include "cli/show/listing.h"
 #include "wire/document.h"
 
 #define SECOND ((int64_t)1000000000)

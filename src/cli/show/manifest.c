@@ -1,4 +1,4 @@
-#include "cli/manifest.h"
+#include "cli/show/manifest.h"
 
 #include <assert.h>
 #include <dirent.h>

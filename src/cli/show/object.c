@@ -1,4 +1,4 @@
-#include "cli/object.h"
+#include "cli/show/object.h"
 
 #include <errno.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 
 #include "base/vec.h"
 #include "cli/command.h"
-#include "cli/log_stream.h"
 #include "cli/remote.h"
+#include "cli/show/log_stream.h"
 #include "net/client.h"
 
 /* More at once the daemon refuses, and nobody reads. */

@@ -1,4 +1,4 @@
-#include "cli/collection.h"
+#include "cli/show/collection.h"
 
 #include <stdio.h>
 #include <string.h>

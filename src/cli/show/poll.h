@@ -1,11 +1,11 @@
-/* look.h - an object that is looked at again and again, until it is as somebody waits for it to be.
+/* poll.h - an object that is looked at again and again, until it is as somebody waits for it to be.
  *
  * The server may go and come back meanwhile, as what is waited for goes on without it. Does not wait itself: who looks has
- * a pace, a time limit and a Ctrl-C of his own. For a stream of changes see follow.h.
+ * a pace, a time limit and a Ctrl-C of his own. For a stream of changes see watch_rows.h.
  */
 #pragma once
 
-#include "cli/object.h"
+#include "cli/show/object.h"
 
 struct look {
     bool answered; /* it has, so that it is worth waiting for; who has just asked for something begins with true */

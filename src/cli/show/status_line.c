@@ -1,4 +1,4 @@
-#include "cli/status_line.h"
+#include "cli/show/status_line.h"
 
 #include <inttypes.h>
 #include <string.h>
