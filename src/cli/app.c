@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/command.h"
-#include "cli/output.h"
+#include "cli/lib/command.h"
+#include "cli/lib/output.h"
 #include "cli/show/object.h"
 #include "cli/workload.h"
 #include "wire/document.h"

@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "cli/api.h"
 #include "cli/backup_key.h"
-#include "cli/command.h"
-#include "cli/save.h"
-#include "cli/show.h"
+#include "cli/lib/api.h"
+#include "cli/lib/command.h"
+#include "cli/lib/human.h"
+#include "cli/lib/save.h"
 #include "store/store.h"
 
 struct backup_values {

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "cli/cli.h"
+#include "cli/lib/cli.h"
 #include "control/backup.h"
 
 struct backup_key_source {

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/command.h"
+#include "cli/lib/command.h"
 
 enum { FOLDER_ROUNDS = 100 };
 

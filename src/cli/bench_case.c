@@ -10,7 +10,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "cli/cli.h"
+#include "cli/lib/cli.h"
 
 enum { BENCH_KEEP = 32 << 20 }; /* as who plans again and again does */
 

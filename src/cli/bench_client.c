@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "cli/cli.h"
+#include "cli/lib/cli.h"
 
 enum { EVENTS_MAX = 256, READ_BYTES = 64 * 1024 };
 

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "berth.h"
-#include "cli/command.h"
-#include "cli/show.h"
-#include "cli/table.h"
+#include "cli/lib/command.h"
+#include "cli/lib/human.h"
+#include "cli/lib/table.h"
 
 struct part {
     const char *name;

@@ -20,7 +20,7 @@
 
 #include "base/vec.h"
 #include "cli/bench_client.h"
-#include "cli/cli.h"
+#include "cli/lib/cli.h"
 
 #define SECOND_NS INT64_C(1000000000)
 

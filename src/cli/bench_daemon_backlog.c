@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/bench_daemon.h"
-#include "cli/show.h"
+#include "cli/lib/human.h"
 
 enum { JOBS = 10000 };
 /* Connections. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/bench_daemon.h"
-#include "cli/show.h"
+#include "cli/lib/human.h"
 #include "store/store.h"
 
 #define PLACE_S_GOAL 0.020

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cli/bench_daemon.h"
-#include "cli/show.h"
+#include "cli/lib/human.h"
 
 #define WATCHER_BYTES_GOAL (12.0 * 1024)
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/hash.h"
-#include "cli/command.h"
+#include "cli/lib/command.h"
 
 #define SECOND_NS ((int64_t)1000000000)
 

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "cli/bench_suite.h"
-#include "cli/command.h"
-#include "cli/show.h"
-#include "cli/table.h"
+#include "cli/lib/command.h"
+#include "cli/lib/human.h"
+#include "cli/lib/table.h"
 
 static const char *const outputs[] = {"table", "json", NULL};
 enum output { OUTPUT_TABLE, OUTPUT_JSON };

@@ -15,9 +15,9 @@
 #include "base/mem.h"
 #include "berth.h"
 #include "cli/bench_event.h"
-#include "cli/command.h"
-#include "cli/show.h"
-#include "cli/table.h"
+#include "cli/lib/command.h"
+#include "cli/lib/human.h"
+#include "cli/lib/table.h"
 
 #define GIB ((int64_t)1 << 30)
 #define SECOND_NS ((int64_t)1000000000)

@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "bill/bill.h"
-#include "cli/api.h"
-#include "cli/command.h"
+#include "cli/lib/api.h"
+#include "cli/lib/command.h"
 
 struct bill_values {
     const char *prices, *month, *user, *group;

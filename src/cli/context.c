@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/vec.h"
-#include "cli/suggest.h"
+#include "cli/lib/suggest.h"
 #include "wire/document.h"
 #include "wire/yaml_write.h"
 

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/command.h"
-#include "cli/output.h"
-#include "cli/suggest.h"
-#include "cli/table.h"
+#include "cli/lib/command.h"
+#include "cli/lib/output.h"
+#include "cli/lib/suggest.h"
+#include "cli/lib/table.h"
 #include "wire/document.h"
 
 struct book {

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/vec.h"
-#include "cli/command.h"
-#include "cli/progress.h"
+#include "cli/lib/command.h"
+#include "cli/lib/progress.h"
 #include "cli/remote.h"
 #include "cli/tar.h"
 #include "net/client.h"

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/command.h"
-#include "cli/output.h"
-#include "cli/show.h"
+#include "cli/lib/command.h"
+#include "cli/lib/human.h"
+#include "cli/lib/output.h"
+#include "cli/lib/table.h"
 #include "cli/show/listing.h"
-#include "cli/table.h"
 #include "wire/document.h"
 #include "wire/moment.h"
 

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "cli/command.h"
 #include "cli/exec.h"
+#include "cli/lib/command.h"
 #include "cli/remote.h"
 #include "wire/document.h"
 

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "cli/cli.h"
+#include "cli/lib/cli.h"
 
 struct exec_ask {
     const char *pod; /* as cli/remote.h has it */

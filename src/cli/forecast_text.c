@@ -6,9 +6,9 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "cli/output.h"
-#include "cli/show.h"
-#include "cli/table.h"
+#include "cli/lib/human.h"
+#include "cli/lib/output.h"
+#include "cli/lib/table.h"
 #include "wire/moment.h"
 
 static const char *member(const json_t *object, const char *key)

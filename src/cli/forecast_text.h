@@ -3,7 +3,7 @@
 
 #include <jansson.h>
 
-#include "cli/cli.h"
+#include "cli/lib/cli.h"
 
 enum { WHEN_TEXT_MAX = 48 };
 

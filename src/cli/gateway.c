@@ -10,9 +10,9 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "cli/api.h"
-#include "cli/command.h"
 #include "cli/gateway_text.h"
+#include "cli/lib/api.h"
+#include "cli/lib/command.h"
 #include "wire/document.h"
 
 extern char **environ;

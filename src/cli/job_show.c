@@ -2,11 +2,11 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/command.h"
 #include "cli/events.h"
 #include "cli/forecast_text.h"
 #include "cli/job_why.h"
-#include "cli/output.h"
+#include "cli/lib/command.h"
+#include "cli/lib/output.h"
 #include "cli/show/collection.h"
 #include "cli/show/listing.h"
 #include "cli/show/object.h"

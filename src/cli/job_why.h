@@ -1,7 +1,7 @@
 /* job_why.h - why a job waits, as `berth why` and `berth job show` print it. */
 #pragma once
 
-#include "cli/api.h"
+#include "cli/lib/api.h"
 
 /* GET /v1/jobs/ID/why. Tells nothing. */
 int job_why_get(struct api *a, const char *id, bool suggest, json_t **ret, struct api_trouble *trouble);

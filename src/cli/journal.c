@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 #include "cli/journal_source.h"
-#include "cli/progress.h"
+#include "cli/lib/progress.h"
 #include "wire/api.h"
 
 struct journal_values {

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "cli/command.h"
+#include "cli/lib/command.h"
 #include "journal/reader.h"
 
 /* --data, or operands: one folder (of a daemon, or of segments), or files. Tells what is wrong; then the code is not

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/command.h"
-#include "cli/suggest.h"
+#include "cli/lib/command.h"
+#include "cli/lib/suggest.h"
 
 /* What may stand before the verb and after it. */
 struct everywhere {

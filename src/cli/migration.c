@@ -4,12 +4,12 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "cli/command.h"
-#include "cli/output.h"
-#include "cli/reconnect.h"
+#include "cli/lib/command.h"
+#include "cli/lib/output.h"
+#include "cli/lib/reconnect.h"
+#include "cli/lib/table.h"
 #include "cli/remote.h"
 #include "cli/show/object.h"
-#include "cli/table.h"
 #include "wire/document.h"
 
 enum { LOOK_MS = 500 };

@@ -3,8 +3,8 @@
 #include <time.h>
 
 #include "base/mem.h"
-#include "cli/command.h"
-#include "cli/progress.h"
+#include "cli/lib/command.h"
+#include "cli/lib/progress.h"
 #include "cli/show/poll.h"
 #include "wire/document.h"
 

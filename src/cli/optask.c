@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/command.h"
-#include "cli/output.h"
+#include "cli/lib/command.h"
+#include "cli/lib/output.h"
+#include "cli/lib/table.h"
 #include "cli/show/collection.h"
 #include "cli/show/object.h"
-#include "cli/table.h"
 #include "wire/document.h"
 
 static struct target optask_target(const char *key)

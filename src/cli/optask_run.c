@@ -8,12 +8,12 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "cli/command.h"
+#include "cli/lib/command.h"
+#include "cli/lib/progress.h"
+#include "cli/lib/table.h"
 #include "cli/optask.h"
-#include "cli/progress.h"
 #include "cli/show/poll.h"
 #include "cli/span.h"
-#include "cli/table.h"
 #include "wire/document.h"
 #include "wire/optask_doc.h"
 

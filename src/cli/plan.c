@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "berth.h"
-#include "cli/command.h"
+#include "cli/lib/command.h"
+#include "cli/lib/progress.h"
+#include "cli/lib/suggest.h"
 #include "cli/plan_view.h"
-#include "cli/progress.h"
-#include "cli/suggest.h"
 #include "cli/why.h"
 #include "wire/cluster_file.h"
 #include "wire/moment.h"

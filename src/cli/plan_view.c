@@ -5,9 +5,9 @@
 #include <time.h>
 
 #include "cli/fold.h"
+#include "cli/lib/human.h"
+#include "cli/lib/table.h"
 #include "cli/pods.h"
-#include "cli/show.h"
-#include "cli/table.h"
 #include "wire/quantity.h"
 
 enum {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "berth.h"
-#include "cli/cli.h"
+#include "cli/lib/cli.h"
 
 struct plan_view {
     const struct cli *cli;

@@ -4,14 +4,14 @@
 
 #include "base/mem.h"
 #include "berth.h"
-#include "cli/api.h"
-#include "cli/command.h"
 #include "cli/forecast_text.h"
-#include "cli/output.h"
+#include "cli/lib/api.h"
+#include "cli/lib/command.h"
+#include "cli/lib/output.h"
+#include "cli/lib/table.h"
 #include "cli/show/collection.h"
 #include "cli/show/listing.h"
 #include "cli/show/manifest.h"
-#include "cli/table.h"
 #include "wire/document.h"
 
 static const char *member(const json_t *object, const char *key)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "berth.h"
-#include "cli/command.h"
+#include "cli/lib/command.h"
 
 static void heading(const struct cli *cli, const char *text, const char *note)
 {

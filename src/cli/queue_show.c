@@ -2,13 +2,13 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/api.h"
-#include "cli/command.h"
 #include "cli/forecast_text.h"
-#include "cli/output.h"
-#include "cli/show.h"
+#include "cli/lib/api.h"
+#include "cli/lib/command.h"
+#include "cli/lib/human.h"
+#include "cli/lib/output.h"
+#include "cli/lib/table.h"
 #include "cli/show/listing.h"
-#include "cli/table.h"
 #include "cli/task_rows.h"
 #include "wire/document.h"
 

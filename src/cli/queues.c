@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/api.h"
-#include "cli/command.h"
-#include "cli/output.h"
+#include "cli/lib/api.h"
+#include "cli/lib/command.h"
+#include "cli/lib/output.h"
+#include "cli/lib/table.h"
 #include "cli/show/collection.h"
-#include "cli/table.h"
 #include "wire/document.h"
 
 enum { DEPTH_MAX = 16 };

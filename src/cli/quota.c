@@ -2,10 +2,10 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/command.h"
-#include "cli/output.h"
+#include "cli/lib/command.h"
+#include "cli/lib/output.h"
+#include "cli/lib/table.h"
 #include "cli/show/object.h"
-#include "cli/table.h"
 #include "wire/document.h"
 
 static bool has_quota(const struct collection *c)

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/mem.h"
-#include "cli/api.h"
+#include "cli/lib/api.h"
 #include "cli/show/collection.h"
 
 /* "APP", "JOB", "APP/ORDINAL", "job/17/0", "instance/12", "12": a job if there is one, else an instance. */

@@ -6,7 +6,7 @@
 
 #include "base/str.h"
 #include "cli/journal_source.h"
-#include "cli/progress.h"
+#include "cli/lib/progress.h"
 #include "wire/api.h"
 
 struct replay_values {

@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "cli/command.h"
 #include "cli/exec.h"
 #include "cli/follow_job.h"
+#include "cli/lib/command.h"
 #include "cli/submission.h"
 #include "wire/document.h"
 

@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-#include "cli/options.h"
+#include "cli/lib/options.h"
 
 struct slurm_values {
     const char *job_name, *nodes, *ntasks, *ntasks_per_node, *cpus_per_task, *mem, *mem_per_cpu, *mem_per_gpu, *time,

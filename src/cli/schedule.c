@@ -1,9 +1,9 @@
 /* schedule.c - `berth schedule`: a plan now, instead of when the daemon would make one. */
 #include "base/mem.h"
-#include "cli/api.h"
-#include "cli/command.h"
-#include "cli/output.h"
-#include "cli/show.h"
+#include "cli/lib/api.h"
+#include "cli/lib/command.h"
+#include "cli/lib/human.h"
+#include "cli/lib/output.h"
 #include "wire/document.h"
 
 static uint64_t number(const json_t *body, const char *key)

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "cli/cli.h"
+#include "cli/lib/cli.h"
 #include "cli/sbatch.h"
 
 /* Where a script lies for its job. */

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "cli/command.h"
+#include "cli/lib/command.h"
 #include "cli/show/object.h"
 #include "wire/document.h"
 

@@ -1,6 +1,6 @@
 /* signal.c - `berth signal`: a signal to what runs in a pod. */
 #include "base/mem.h"
-#include "cli/command.h"
+#include "cli/lib/command.h"
 #include "cli/remote.h"
 #include "wire/document.h"
 

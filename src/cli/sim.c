@@ -5,8 +5,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "cli/command.h"
-#include "cli/progress.h"
+#include "cli/lib/command.h"
+#include "cli/lib/progress.h"
 #include "sim/cluster.h"
 
 enum { OUTPUT_TEXT, OUTPUT_JSON };

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "cli/command.h"
+#include "cli/lib/command.h"
 #include "sim/generate.h"
 #include "sim/trace_csv.h"
 

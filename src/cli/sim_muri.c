@@ -3,8 +3,8 @@
 #include <inttypes.h>
 
 #include "base/mem.h"
-#include "cli/command.h"
-#include "cli/progress.h"
+#include "cli/lib/command.h"
+#include "cli/lib/progress.h"
 #include "sim/protocol/muri.h"
 
 enum { OUTPUT_TEXT, OUTPUT_JSON };

@@ -3,8 +3,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "cli/command.h"
-#include "cli/progress.h"
+#include "cli/lib/command.h"
+#include "cli/lib/progress.h"
 #include "sim/openb.h"
 
 enum { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_CSV };

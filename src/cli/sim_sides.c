@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "base/mem.h"
-#include "cli/table.h"
+#include "cli/lib/table.h"
 
 const char *const sides_forms[] = {"table", "json", "csv", "jobs", "html", NULL};
 

@@ -1,8 +1,8 @@
 /* sim_sides.h - what `berth sim run` and `berth sim replay` share: sides held beside each other, in the form asked for. */
 #pragma once
 
-#include "cli/command.h"
-#include "cli/progress.h"
+#include "cli/lib/command.h"
+#include "cli/lib/progress.h"
 #include "sim/report.h"
 
 enum sides_form { SIDES_TABLE, SIDES_JSON, SIDES_CSV, SIDES_JOBS, SIDES_HTML };

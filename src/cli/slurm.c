@@ -8,10 +8,10 @@
 #include <strings.h>
 
 #include "base/mem.h"
-#include "cli/command.h"
+#include "cli/lib/command.h"
+#include "cli/lib/table.h"
 #include "cli/show/listing.h"
 #include "cli/show/object.h"
-#include "cli/table.h"
 #include "wire/document.h"
 #include "wire/moment.h"
 

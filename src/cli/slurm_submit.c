@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "cli/command.h"
 #include "cli/follow_job.h"
+#include "cli/lib/command.h"
 #include "cli/sbatch.h"
 #include "cli/script.h"
 #include "cli/submission.h"

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/command.h"
 #include "cli/follow_job.h"
+#include "cli/lib/command.h"
 #include "cli/submission.h"
 #include "wire/document.h"
 

@@ -1,7 +1,7 @@
 /* task_rows.h - jobs with their standing, read and printed; for the verbs that show them. */
 #pragma once
 
-#include "cli/api.h"
+#include "cli/lib/api.h"
 
 /* Jobs of an owner (NULL: all there are to see), those that are over only if asked for. *ret is a new list. Returns an enum
  * exit_code, told. */

@@ -6,10 +6,10 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "cli/choice.h"
-#include "cli/command.h"
-#include "cli/output.h"
+#include "cli/lib/command.h"
+#include "cli/lib/output.h"
+#include "cli/lib/table.h"
 #include "cli/show/object.h"
-#include "cli/table.h"
 #include "wire/document.h"
 
 struct url_values {

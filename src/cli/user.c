@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/command.h"
-#include "cli/output.h"
-#include "cli/save.h"
+#include "cli/lib/command.h"
+#include "cli/lib/output.h"
+#include "cli/lib/save.h"
 #include "cli/show/object.h"
 #include "wire/document.h"
 

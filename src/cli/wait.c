@@ -3,8 +3,8 @@
 #include <time.h>
 
 #include "base/mem.h"
-#include "cli/api.h"
-#include "cli/command.h"
+#include "cli/lib/api.h"
+#include "cli/lib/command.h"
 #include "cli/show/collection.h"
 #include "cli/show/poll.h"
 #include "cli/show/status_line.h"

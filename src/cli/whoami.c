@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/api.h"
-#include "cli/command.h"
-#include "cli/output.h"
+#include "cli/lib/api.h"
+#include "cli/lib/command.h"
+#include "cli/lib/output.h"
 #include "wire/document.h"
 
 static void line(const struct cli *cli, const char *what, const char *text)

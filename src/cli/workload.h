@@ -3,8 +3,8 @@
 
 #include <jansson.h>
 
-#include "cli/cli.h"
-#include "cli/options.h"
+#include "cli/lib/cli.h"
+#include "cli/lib/options.h"
 
 struct workload_values {
     const char *image, *cpu, *memory, *gpu, *workdir, *owner, *display;

@@ -3,7 +3,7 @@
  * To add one: a line at the end, a declaration in command.h and a row in commands.c.
  */
 #include "base/mem.h"
-#include "cli/command.h"
+#include "cli/lib/command.h"
 #include "cli/show/object.h"
 
 struct action {

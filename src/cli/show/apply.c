@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "cli/command.h"
-#include "cli/progress.h"
+#include "cli/lib/command.h"
+#include "cli/lib/progress.h"
 #include "cli/show/dry_run.h"
 #include "cli/show/manifest.h"
 #include "cli/show/object.h"

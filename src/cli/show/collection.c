@@ -4,8 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "cli/suggest.h"
-#include "cli/table.h"
+#include "cli/lib/suggest.h"
+#include "cli/lib/table.h"
 
 /* A row; after the path come .form, .flags and .wide as it needs them. */
 #define COLUMN(title_, path_, ...)                                                                                     \

@@ -9,8 +9,8 @@
 #include <stddef.h>
 
 #include "base/vec.h"
-#include "cli/cli.h"
-#include "cli/options.h"
+#include "cli/lib/cli.h"
+#include "cli/lib/options.h"
 
 enum column_form {
     COLUMN_TEXT,   /* a text, a number, or true and false */

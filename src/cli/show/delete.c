@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/command.h"
+#include "cli/lib/command.h"
 #include "cli/show/manifest.h"
 #include "cli/show/object.h"
 #include "wire/document.h"

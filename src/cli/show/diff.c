@@ -2,11 +2,11 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/command.h"
+#include "cli/lib/command.h"
+#include "cli/lib/unified.h"
 #include "cli/show/dry_run.h"
 #include "cli/show/manifest.h"
 #include "cli/show/object.h"
-#include "cli/unified.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/yaml_write.h"

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "cli/api.h"
+#include "cli/lib/api.h"
 #include "cli/show/manifest.h"
 
 enum outcome { OUTCOME_CREATED, OUTCOME_CHANGED, OUTCOME_UNCHANGED, OUTCOMES };

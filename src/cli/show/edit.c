@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/command.h"
+#include "cli/lib/command.h"
 #include "cli/show/editor.h"
 #include "cli/show/object.h"
 #include "wire/api.h"

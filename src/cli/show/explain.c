@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/command.h"
 #include "cli/job_why.h"
-#include "cli/output.h"
+#include "cli/lib/command.h"
+#include "cli/lib/output.h"
 #include "cli/show/object.h"
 #include "wire/document.h"
 

@@ -2,12 +2,12 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/command.h"
-#include "cli/output.h"
+#include "cli/lib/command.h"
+#include "cli/lib/output.h"
+#include "cli/lib/suggest.h"
 #include "cli/show/listing.h"
 #include "cli/show/object.h"
 #include "cli/show/watch_rows.h"
-#include "cli/suggest.h"
 #include "wire/document.h"
 
 struct get_values {

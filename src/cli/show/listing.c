@@ -5,9 +5,9 @@
 #include <strings.h>
 #include <time.h>
 
-#include "cli/output.h"
-#include "cli/show.h"
-#include "cli/table.h"
+#include "cli/lib/human.h"
+#include "cli/lib/output.h"
+#include "cli/lib/table.h"
 #include "wire/moment.h"
 #include "wire/quantity.h"
 

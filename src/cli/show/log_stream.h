@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "cli/reconnect.h"
+#include "cli/lib/reconnect.h"
 
 struct log_stream {
     struct api *api;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "cli/command.h"
+#include "cli/lib/command.h"
 #include "cli/remote.h"
 #include "cli/show/log_stream.h"
 #include "net/client.h"

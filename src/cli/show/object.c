@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/suggest.h"
+#include "cli/lib/suggest.h"
 #include "wire/document.h"
 #include "wire/yaml.h"
 

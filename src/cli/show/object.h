@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "cli/api.h"
+#include "cli/lib/api.h"
 #include "cli/show/collection.h"
 
 /* Appends "/v1/apps/ID". */

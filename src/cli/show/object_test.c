@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "cli/save.h"
+#include "cli/lib/save.h"
 #include "cli/show/listing.h"
 #include "wire/document.h"
 

@@ -5,13 +5,13 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "cli/api.h"
-#include "cli/command.h"
-#include "cli/output.h"
-#include "cli/show.h"
+#include "cli/lib/api.h"
+#include "cli/lib/command.h"
+#include "cli/lib/human.h"
+#include "cli/lib/output.h"
+#include "cli/lib/table.h"
 #include "cli/show/collection.h"
 #include "cli/show/top_live.h"
-#include "cli/table.h"
 #include "wire/document.h"
 #include "wire/quantity.h"
 

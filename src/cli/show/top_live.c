@@ -5,10 +5,10 @@
 #include <time.h>
 
 #include "base/mem.h"
-#include "cli/api.h"
 #include "cli/forecast_text.h"
-#include "cli/screen.h"
-#include "cli/show.h"
+#include "cli/lib/api.h"
+#include "cli/lib/human.h"
+#include "cli/lib/screen.h"
 #include "cli/show/collection.h"
 #include "cli/show/listing.h"
 #include "cli/task_rows.h"

@@ -6,8 +6,8 @@
  */
 #pragma once
 
-#include "cli/api.h"
-#include "cli/output.h"
+#include "cli/lib/api.h"
+#include "cli/lib/output.h"
 #include "cli/show/listing.h"
 
 struct follow {

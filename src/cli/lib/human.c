@@ -1,4 +1,4 @@
-#include "cli/show.h"
+#include "cli/lib/human.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "cli/table.h"
+#include "cli/lib/table.h"
 
 #include <libsmartcols.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "cli/cli.h"
+#include "cli/lib/cli.h"
 
 struct progress {
     const struct cli *cli;

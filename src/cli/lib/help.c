@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/command.h"
-#include "cli/suggest.h"
+#include "cli/lib/command.h"
+#include "cli/lib/suggest.h"
 
 enum { OPTIONS_INDENT = 4, TEXT_COLUMN = 30, SUMMARY_COLUMN = 14, FAMILY_COLUMN = 22 };
 

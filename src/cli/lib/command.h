@@ -7,9 +7,9 @@
  */
 #pragma once
 
-#include "cli/cli.h"
 #include "cli/context.h"
-#include "cli/options.h"
+#include "cli/lib/cli.h"
+#include "cli/lib/options.h"
 
 /* In the order of help. */
 enum command_section {

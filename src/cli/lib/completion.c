@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "berth.h"
-#include "cli/command.h"
+#include "cli/lib/command.h"
 
 /* Calls back for every option of a command, the common ones included. */
 static void each_option(const struct command *command,

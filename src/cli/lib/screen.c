@@ -1,4 +1,4 @@
-#include "cli/screen.h"
+#include "cli/lib/screen.h"
 
 #include <errno.h>
 #include <poll.h>

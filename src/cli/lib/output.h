@@ -3,8 +3,8 @@
 
 #include <jansson.h>
 
-#include "cli/cli.h"
-#include "cli/options.h"
+#include "cli/lib/cli.h"
+#include "cli/lib/options.h"
 
 /* Of lists of objects. */
 enum output_form { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON, OUTPUT_YAML, OUTPUT_NAME };

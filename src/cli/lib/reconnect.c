@@ -1,4 +1,4 @@
-#include "cli/reconnect.h"
+#include "cli/lib/reconnect.h"
 
 #include <errno.h>
 #include <string.h>

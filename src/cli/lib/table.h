@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "cli/cli.h"
+#include "cli/lib/cli.h"
 
 struct libscols_table;
 struct libscols_line;

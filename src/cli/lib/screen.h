@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/str.h"
-#include "cli/cli.h"
+#include "cli/lib/cli.h"
 
 #include <signal.h>
 #include <termios.h>

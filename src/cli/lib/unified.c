@@ -1,4 +1,4 @@
-#include "cli/unified.h"
+#include "cli/lib/unified.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
-#include "cli/options.h"
+#include "cli/lib/options.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/vec.h"
-#include "cli/suggest.h"
+#include "cli/lib/suggest.h"
 
 int count_parse(const char *text, uint64_t *ret)
 {

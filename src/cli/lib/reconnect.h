@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-#include "cli/api.h"
+#include "cli/lib/api.h"
 
 enum { RECONNECT_S_MAX = 600 };
 

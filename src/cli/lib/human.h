@@ -1,4 +1,4 @@
-/* show.h - numbers as people read them. */
+/* human.h - numbers as people read them. */
 #pragma once
 
 #include <stdint.h>

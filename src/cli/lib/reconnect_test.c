@@ -1,5 +1,5 @@
 /* Tests of how long a verb tries to connect again. */
-#include "cli/reconnect.h"
+#include "cli/lib/reconnect.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

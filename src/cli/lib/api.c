@@ -1,4 +1,4 @@
-#include "cli/api.h"
+#include "cli/lib/api.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* unified_test.c - differences look as diff(1) prints them, and lead from the one text to the other. */
-#include "cli/unified.h"
+#include "cli/lib/unified.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
-#include "cli/progress.h"
+#include "cli/lib/progress.h"
 
-#include "cli/show.h"
+#include "cli/lib/human.h"
 
 enum { BAR_WIDTH = 30 };
 #define FIRST_DRAW_NS ((int64_t)250000000)

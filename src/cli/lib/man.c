@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "cli/command.h"
+#include "cli/lib/command.h"
 
 /* Text of roff: a backslash is an escape, a dot or a quote at the start of a line a request, a dash a hyphen. */
 static void roff_text(FILE *out, const char *text, size_t len, bool line_start)

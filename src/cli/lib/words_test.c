@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "cli/cli.h"
+#include "cli/lib/cli.h"
+#include "cli/lib/human.h"
+#include "cli/lib/suggest.h"
 #include "cli/pods.h"
-#include "cli/show.h"
-#include "cli/suggest.h"
 
 static void pods_are_split_at_the_last_slash(void **state)
 {

@@ -1,4 +1,4 @@
-#include "cli/cli.h"
+#include "cli/lib/cli.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "cli/output.h"
+#include "cli/lib/output.h"
 
 #include <stdlib.h>
 #include <string.h>

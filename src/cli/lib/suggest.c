@@ -1,4 +1,4 @@
-#include "cli/suggest.h"
+#include "cli/lib/suggest.h"
 
 #include <stdbool.h>
 #include <string.h>

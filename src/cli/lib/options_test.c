@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cli/options.h"
+#include "cli/lib/options.h"
 
 enum { WORDS_MAX = 8 };
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "berth.h"
-#include "cli/command.h"
+#include "cli/lib/command.h"
 
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {

@@ -1,4 +1,4 @@
-#include "cli/save.h"
+#include "cli/lib/save.h"
 
 #include <assert.h>
 #include <errno.h>
