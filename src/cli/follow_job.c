@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "cli/remote.h"
+#include "cli/app/session.h"
 #include "cli/show/poll.h"
 #include "cli/show/status_line.h"
 #include "net/client.h"

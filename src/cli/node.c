@@ -2,11 +2,11 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cli/app/workload.h"
 #include "cli/lib/command.h"
 #include "cli/lib/output.h"
 #include "cli/show/manifest.h"
 #include "cli/show/object.h"
-#include "cli/workload.h"
 #include "wire/document.h"
 
 static struct target node_target(const char *id)

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "cli/exec.h"
+#include "cli/app/exec.h"
 #include "cli/follow_job.h"
 #include "cli/lib/command.h"
 #include "cli/submission.h"

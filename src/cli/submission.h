@@ -7,8 +7,8 @@
  */
 #pragma once
 
+#include "cli/app/workload.h"
 #include "cli/show/object.h"
-#include "cli/workload.h"
 
 struct submission_values {
     struct workload_values workload;

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "cli/app/session.h"
 #include "cli/lib/command.h"
-#include "cli/remote.h"
 #include "cli/show/log_stream.h"
 #include "net/client.h"
 

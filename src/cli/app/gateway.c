@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "cli/gateway_text.h"
+#include "cli/app/gateway_text.h"
 #include "cli/lib/api.h"
 #include "cli/lib/command.h"
 #include "wire/document.h"

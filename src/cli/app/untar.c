@@ -9,8 +9,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "cli/tar.h"
-#include "cli/tar_block.h"
+#include "cli/app/tar.h"
+#include "cli/app/tar_block.h"
 
 enum { TEXT_BYTES_MAX = 1024 * 1024, DEPTH_MAX = 256 };
 

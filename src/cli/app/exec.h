@@ -7,7 +7,7 @@
 #include "cli/lib/cli.h"
 
 struct exec_ask {
-    const char *pod; /* as cli/remote.h has it */
+    const char *pod; /* as cli/app/session.h has it */
     bool interactive, terminal;
     const char *const *env; /* NAME=VALUE */
     size_t env_len;

@@ -1,4 +1,4 @@
-#include "cli/remote.h"
+#include "cli/app/session.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "cli/choice.h"
+#include "cli/app/instance_choice.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* choice.h - which instance of a service a client goes to: as often as its weight says. docs/services.md has the rule.
+/* instance_choice.h - which instance of a service a client goes to: as often as its weight says. docs/services.md has the rule.
  */
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "cli/workload.h"
+#include "cli/app/workload.h"
 
 #include <assert.h>
 #include <string.h>

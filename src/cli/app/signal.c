@@ -1,7 +1,7 @@
 /* signal.c - `berth signal`: a signal to what runs in a pod. */
 #include "base/mem.h"
+#include "cli/app/session.h"
 #include "cli/lib/command.h"
-#include "cli/remote.h"
 #include "wire/document.h"
 
 static int run(struct cli *cli, const void *values, const struct operands *operands)

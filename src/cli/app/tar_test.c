@@ -1,5 +1,5 @@
 /* Tests of archives: what is written comes back, and what is evil stays out. */
-#include "cli/tar.h"
+#include "cli/app/tar.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "cli/tar_block.h"
+#include "cli/app/tar_block.h"
 
 struct place {
     char path[64];

@@ -1,4 +1,4 @@
-/* remote.h - commands that run beside an instance, from this side: opened, heard, fed. And how pods are named.
+/* session.h - commands that run beside an instance, from this side: opened, heard, fed. And how pods are named.
  *
  * The daemon carries the bytes (docs/node-config.md, "Errands"). Whoever listens blocks; whoever feeds it meanwhile is
  * another thread with a connection of its own (api_twin). Functions return an enum exit_code; what failed has been told.

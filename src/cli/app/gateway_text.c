@@ -1,4 +1,4 @@
-#include "cli/gateway_text.h"
+#include "cli/app/gateway_text.h"
 
 #include <ctype.h>
 #include <stdbool.h>

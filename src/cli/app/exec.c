@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "cli/exec.h"
+#include "cli/app/exec.h"
+#include "cli/app/session.h"
 #include "cli/lib/command.h"
-#include "cli/remote.h"
 #include "wire/document.h"
 
 /* One request at a time may bring this much. */

@@ -4,11 +4,11 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "cli/app/session.h"
 #include "cli/lib/command.h"
 #include "cli/lib/output.h"
 #include "cli/lib/reconnect.h"
 #include "cli/lib/table.h"
-#include "cli/remote.h"
 #include "cli/show/object.h"
 #include "wire/document.h"
 

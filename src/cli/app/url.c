@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "cli/choice.h"
+#include "cli/app/instance_choice.h"
 #include "cli/lib/command.h"
 #include "cli/lib/output.h"
 #include "cli/lib/table.h"

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "base/vec.h"
+#include "cli/app/session.h"
+#include "cli/app/tar.h"
 #include "cli/lib/command.h"
 #include "cli/lib/progress.h"
-#include "cli/remote.h"
-#include "cli/tar.h"
 #include "net/client.h"
 #include "wire/document.h"
 

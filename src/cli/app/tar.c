@@ -1,5 +1,5 @@
 /* tar.c - a file or a folder becomes an archive. */
-#include "cli/tar.h"
+#include "cli/app/tar.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "cli/tar_block.h"
+#include "cli/app/tar_block.h"
 
 enum { DEPTH_MAX = 200, READ_BYTES = 64 * 1024 };
 

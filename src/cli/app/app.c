@@ -2,10 +2,10 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cli/app/workload.h"
 #include "cli/lib/command.h"
 #include "cli/lib/output.h"
 #include "cli/show/object.h"
-#include "cli/workload.h"
 #include "wire/document.h"
 
 static struct target app_target(const char *id)

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "cli/gateway_text.h"
+#include "cli/app/gateway_text.h"
 
 static const char services[] =
     "[{\"service\": \"web.ada\", \"endpoints\": ["
