@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/events.h"
 #include "cli/forecast_text.h"
 #include "cli/job_why.h"
 #include "cli/lib/command.h"
@@ -10,6 +9,7 @@
 #include "cli/show/collection.h"
 #include "cli/show/listing.h"
 #include "cli/show/object.h"
+#include "cli/system/events.h"
 #include "wire/document.h"
 
 enum { EVENTS_SHOWN = 10, INSTANCES_SHOWN = 20 };

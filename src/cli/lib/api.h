@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/context.h"
 #include "cli/lib/cli.h"
+#include "cli/system/context.h"
 
 struct client;
 

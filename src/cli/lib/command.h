@@ -7,9 +7,9 @@
  */
 #pragma once
 
-#include "cli/context.h"
 #include "cli/lib/cli.h"
 #include "cli/lib/options.h"
+#include "cli/system/context.h"
 
 /* In the order of help. */
 enum command_section {

@@ -2,12 +2,12 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/events.h"
 #include "cli/lib/command.h"
 #include "cli/lib/output.h"
 #include "cli/lib/table.h"
 #include "cli/show/listing.h"
 #include "cli/show/object.h"
+#include "cli/system/events.h"
 #include "wire/document.h"
 
 enum { EVENTS_SHOWN = 20, INSTANCES_SHOWN = 50 };

@@ -1,5 +1,5 @@
 /* events.c - `berth events` and `berth audit`: what happened, and who did it. */
-#include "cli/events.h"
+#include "cli/system/events.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "cli/context.h"
+#include "cli/system/context.h"
 
 #include <errno.h>
 #include <fcntl.h>

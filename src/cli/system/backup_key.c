@@ -1,4 +1,4 @@
-#include "cli/backup_key.h"
+#include "cli/system/backup_key.h"
 
 #include <errno.h>
 #include <fcntl.h>

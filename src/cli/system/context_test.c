@@ -1,5 +1,5 @@
 /* context_test.c - which server and which token: the nearest wins, and a token never goes to another server. */
-#include "cli/context.h"
+#include "cli/system/context.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "cli/backup_key.h"
 #include "cli/lib/api.h"
 #include "cli/lib/command.h"
 #include "cli/lib/human.h"
 #include "cli/lib/save.h"
+#include "cli/system/backup_key.h"
 #include "store/store.h"
 
 struct backup_values {
