@@ -1,13 +1,13 @@
-#include "cli/plan_view.h"
+#include "cli/sim/plan_view.h"
 
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
-#include "cli/fold.h"
 #include "cli/lib/human.h"
 #include "cli/lib/table.h"
 #include "cli/pods.h"
+#include "cli/sim/fold.h"
 #include "wire/quantity.h"
 
 enum {

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "cli/journal_source.h"
-#include "cli/sim_sides.h"
+#include "cli/sim/sim_sides.h"
 #include "sim/history.h"
 
 struct replay_values {

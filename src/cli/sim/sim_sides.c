@@ -1,5 +1,5 @@
 /* sim_sides.c - sides of a simulation in the terminal. */
-#include "cli/sim_sides.h"
+#include "cli/sim/sim_sides.h"
 
 #include <inttypes.h>
 

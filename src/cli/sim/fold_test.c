@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "cli/fold.h"
+#include "cli/sim/fold.h"
 
 #define PLACE(workload, ordinal, node, devices)                                                                        \
     {                                                                                                                  \

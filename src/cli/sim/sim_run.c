@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/sim_sides.h"
+#include "cli/sim/sim_sides.h"
 #include "sim/generate.h"
 #include "sim/trace_csv.h"
 

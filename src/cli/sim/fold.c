@@ -1,4 +1,4 @@
-#include "cli/fold.h"
+#include "cli/sim/fold.h"
 
 #include "base/sort.h"
 

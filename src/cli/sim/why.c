@@ -1,4 +1,4 @@
-#include "cli/why.h"
+#include "cli/sim/why.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -6,10 +6,10 @@
 
 #include "base/bits.h"
 #include "berth.h"
-#include "cli/fold.h"
 #include "cli/lib/human.h"
 #include "cli/lib/suggest.h"
 #include "cli/pods.h"
+#include "cli/sim/fold.h"
 
 enum { NOTE_MAX = 160, RANGES_MAX = 48, STAYS_MAX = 10, ADVICE_MAX = 3, ADVICE_TRIES = 8 };
 
