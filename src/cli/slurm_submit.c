@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "cli/follow_job.h"
+#include "cli/job/follow_job.h"
+#include "cli/job/script.h"
+#include "cli/job/submission.h"
 #include "cli/lib/command.h"
 #include "cli/sbatch.h"
-#include "cli/script.h"
-#include "cli/submission.h"
 #include "wire/document.h"
 
 /* ---- sbatch --------------------------------------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/forecast_text.h"
+#include "cli/job/forecast_text.h"
 #include "cli/lib/api.h"
 #include "cli/lib/command.h"
 #include "cli/lib/output.h"

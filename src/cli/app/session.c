@@ -7,7 +7,7 @@
 #include "base/base64.h"
 #include "base/vec.h"
 #include "berth.h"
-#include "cli/pods.h"
+#include "cli/job/pods.h"
 #include "cli/show/object.h"
 #include "net/client.h"
 #include "wire/document.h"

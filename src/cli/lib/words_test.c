@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
+#include "cli/job/pods.h"
 #include "cli/lib/cli.h"
 #include "cli/lib/human.h"
 #include "cli/lib/suggest.h"
-#include "cli/pods.h"
 
 static void pods_are_split_at_the_last_slash(void **state)
 {

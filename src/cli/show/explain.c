@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/job_why.h"
+#include "cli/job/job_why.h"
 #include "cli/lib/command.h"
 #include "cli/lib/output.h"
 #include "cli/show/object.h"

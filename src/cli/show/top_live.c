@@ -5,13 +5,13 @@
 #include <time.h>
 
 #include "base/mem.h"
-#include "cli/forecast_text.h"
+#include "cli/job/forecast_text.h"
+#include "cli/job/task_rows.h"
 #include "cli/lib/api.h"
 #include "cli/lib/human.h"
 #include "cli/lib/screen.h"
 #include "cli/show/collection.h"
 #include "cli/show/listing.h"
-#include "cli/task_rows.h"
 #include "wire/document.h"
 
 enum { REFRESH_MS = 2000, DOMAINS_SHOWN = 6, BAR_MAX = 40, BAR_MIN = 10, WIDE = 100 };

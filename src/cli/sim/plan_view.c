@@ -4,9 +4,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/job/pods.h"
 #include "cli/lib/human.h"
 #include "cli/lib/table.h"
-#include "cli/pods.h"
 #include "cli/sim/fold.h"
 #include "wire/quantity.h"
 

@@ -6,9 +6,9 @@
 
 #include "base/bits.h"
 #include "berth.h"
+#include "cli/job/pods.h"
 #include "cli/lib/human.h"
 #include "cli/lib/suggest.h"
-#include "cli/pods.h"
 #include "cli/sim/fold.h"
 
 enum { NOTE_MAX = 160, RANGES_MAX = 48, STAYS_MAX = 10, ADVICE_MAX = 3, ADVICE_TRIES = 8 };

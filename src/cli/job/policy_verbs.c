@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "berth.h"
-#include "cli/forecast_text.h"
+#include "cli/job/forecast_text.h"
 #include "cli/lib/api.h"
 #include "cli/lib/command.h"
 #include "cli/lib/output.h"

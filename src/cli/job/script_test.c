@@ -1,5 +1,5 @@
 /* script_test.c - scripts as jobs: words of a line, #BERTH lines, #SBATCH lines and what they become. */
-#include "cli/script.h"
+#include "cli/job/script.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "cli/submission.h"
+#include "cli/job/submission.h"
 #include "wire/document.h"
 
 static void words(void **state)

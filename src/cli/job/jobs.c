@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/forecast_text.h"
+#include "cli/job/forecast_text.h"
+#include "cli/job/task_rows.h"
 #include "cli/lib/api.h"
 #include "cli/lib/command.h"
 #include "cli/lib/human.h"
@@ -12,7 +13,6 @@
 #include "cli/show/collection.h"
 #include "cli/show/listing.h"
 #include "cli/show/status_line.h"
-#include "cli/task_rows.h"
 #include "wire/document.h"
 
 struct jobs_values {

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/forecast_text.h"
-#include "cli/job_why.h"
+#include "cli/job/forecast_text.h"
+#include "cli/job/job_why.h"
 #include "cli/lib/command.h"
 #include "cli/lib/output.h"
 #include "cli/show/collection.h"

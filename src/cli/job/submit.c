@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/follow_job.h"
+#include "cli/job/follow_job.h"
+#include "cli/job/submission.h"
 #include "cli/lib/command.h"
-#include "cli/submission.h"
 #include "wire/document.h"
 
 struct submit_values {

@@ -1,6 +1,6 @@
 /* script_fuzz.c - any text as a script, and any word as a length, a moment or a range: read or refused, and what was read is
  * read again as the same. */
-#include "cli/script.h"
+#include "cli/job/script.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "cli/script.h"
+#include "cli/job/script.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "cli/submission.h"
+#include "cli/job/submission.h"
 #include "wire/document.h"
 
 extern char **environ;

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cli/forecast_text.h"
+#include "cli/job/forecast_text.h"
 #include "wire/api.h"
 
 #define SECOND INT64_C(1000000000)

@@ -1,4 +1,4 @@
-#include "cli/pods.h"
+#include "cli/job/pods.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,14 +2,14 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/forecast_text.h"
+#include "cli/job/forecast_text.h"
+#include "cli/job/task_rows.h"
 #include "cli/lib/api.h"
 #include "cli/lib/command.h"
 #include "cli/lib/human.h"
 #include "cli/lib/output.h"
 #include "cli/lib/table.h"
 #include "cli/show/listing.h"
-#include "cli/task_rows.h"
 #include "wire/document.h"
 
 enum { WIDE = 100 }; /* columns of a terminal that has room for all */

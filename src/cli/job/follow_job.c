@@ -1,4 +1,4 @@
-#include "cli/follow_job.h"
+#include "cli/job/follow_job.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-#include "cli/forecast_text.h"
+#include "cli/job/forecast_text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

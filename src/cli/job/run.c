@@ -5,9 +5,9 @@
 
 #include "base/mem.h"
 #include "cli/app/exec.h"
-#include "cli/follow_job.h"
+#include "cli/job/follow_job.h"
+#include "cli/job/submission.h"
 #include "cli/lib/command.h"
-#include "cli/submission.h"
 #include "wire/document.h"
 
 struct run_values {

@@ -1,10 +1,10 @@
-#include "cli/job_why.h"
+#include "cli/job/job_why.h"
 
 #include <string.h>
 
 #include "base/mem.h"
 #include "berth.h"
-#include "cli/forecast_text.h"
+#include "cli/job/forecast_text.h"
 #include "cli/lib/human.h"
 #include "cli/lib/output.h"
 #include "cli/show/collection.h"

@@ -1,11 +1,11 @@
-#include "cli/submission.h"
+#include "cli/job/submission.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/forecast_text.h"
-#include "cli/script.h"
+#include "cli/job/forecast_text.h"
+#include "cli/job/script.h"
 #include "cli/show/listing.h"
 #include "cli/span.h"
 #include "wire/api.h"
