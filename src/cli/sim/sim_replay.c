@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/journal_source.h"
+#include "cli/journal/journal_source.h"
 #include "cli/sim/sim_sides.h"
 #include "sim/history.h"
 

@@ -9,7 +9,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "cli/journal_source.h"
+#include "cli/journal/journal_source.h"
 #include "cli/lib/progress.h"
 #include "cli/lib/save.h"
 #include "wire/api.h"

@@ -1,4 +1,4 @@
-#include "cli/journal_source.h"
+#include "cli/journal/journal_source.h"
 
 #include <string.h>
 #include <sys/stat.h>

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "cli/journal_source.h"
+#include "cli/journal/journal_source.h"
 #include "cli/lib/progress.h"
 #include "wire/api.h"
 
