@@ -1,5 +1,5 @@
 /* optask.c - `berth optask show|logs|retry|undo`; run and ready are in optask_run.c, list and rm in get.c and delete.c. */
-#include "cli/optask.h"
+#include "cli/node/optask.h"
 
 #include <string.h>
 

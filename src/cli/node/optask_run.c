@@ -11,7 +11,7 @@
 #include "cli/lib/command.h"
 #include "cli/lib/progress.h"
 #include "cli/lib/table.h"
-#include "cli/optask.h"
+#include "cli/node/optask.h"
 #include "cli/show/poll.h"
 #include "cli/span.h"
 #include "wire/document.h"
