@@ -1,14 +1,14 @@
 /* script.h - a batch script as a job: its text travels with it, its #BERTH and #SBATCH lines say what it needs.
  *
  * Such lines count up to the first line that is neither empty nor a comment. A #BERTH line takes the options of `berth submit`,
- * an #SBATCH line those of Slurm (cli/sbatch.h). The script is run by its own #! line.
+ * an #SBATCH line those of Slurm (cli/slurm/sbatch.h). The script is run by its own #! line.
  */
 #pragma once
 
 #include <stdbool.h>
 
 #include "cli/lib/cli.h"
-#include "cli/sbatch.h"
+#include "cli/slurm/sbatch.h"
 
 /* Where a script lies for its job. */
 #define SCRIPT_FOLDER "/run/berth-job"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/span.h"
+#include "cli/slurm/span.h"
 #include "wire/document.h"
 
 enum { FUZZ_BYTES_MAX = 4096 };

@@ -7,7 +7,7 @@
 #include "cli/job/forecast_text.h"
 #include "cli/job/script.h"
 #include "cli/show/listing.h"
-#include "cli/span.h"
+#include "cli/slurm/span.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/yaml.h"

@@ -5,7 +5,7 @@
 
 #include "base/str.h"
 #include "cli/show/listing.h"
-#include "cli/span.h"
+#include "cli/slurm/span.h"
 #include "wire/api.h"
 #include "wire/moment.h"
 

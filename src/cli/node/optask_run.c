@@ -13,7 +13,7 @@
 #include "cli/lib/table.h"
 #include "cli/node/optask.h"
 #include "cli/show/poll.h"
-#include "cli/span.h"
+#include "cli/slurm/span.h"
 #include "wire/document.h"
 #include "wire/optask_doc.h"
 

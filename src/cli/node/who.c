@@ -8,7 +8,7 @@
 #include "cli/lib/output.h"
 #include "cli/lib/table.h"
 #include "cli/show/listing.h"
-#include "cli/span.h"
+#include "cli/slurm/span.h"
 #include "wire/document.h"
 
 struct who_values {

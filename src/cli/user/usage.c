@@ -9,7 +9,7 @@
 #include "cli/lib/output.h"
 #include "cli/lib/table.h"
 #include "cli/show/listing.h"
-#include "cli/span.h"
+#include "cli/slurm/span.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/moment.h"

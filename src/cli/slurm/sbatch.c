@@ -1,4 +1,4 @@
-#include "cli/sbatch.h"
+#include "cli/slurm/sbatch.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "cli/show/listing.h"
-#include "cli/span.h"
+#include "cli/slurm/span.h"
 #include "wire/document.h"
 
 /* ---- parts ---------------------------------------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 #include "cli/job/script.h"
 #include "cli/job/submission.h"
 #include "cli/lib/command.h"
-#include "cli/sbatch.h"
+#include "cli/slurm/sbatch.h"
 #include "wire/document.h"
 
 /* ---- sbatch --------------------------------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* sbatch_options.c - the table of Slurm's options, and how words become values. */
 #include <errno.h>
 
-#include "cli/sbatch.h"
+#include "cli/slurm/sbatch.h"
 
 #define TEXT(name, letter, field, value, text) OPTION_TEXT_ROW(name, letter, slurm_values, field, value, text)
 #define FLAG(name, letter, field, text) OPTION_FLAG_ROW(name, letter, slurm_values, field, text)

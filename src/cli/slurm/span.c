@@ -1,4 +1,4 @@
-#include "cli/span.h"
+#include "cli/slurm/span.h"
 
 #include <errno.h>
 #include <inttypes.h>

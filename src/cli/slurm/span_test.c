@@ -1,5 +1,5 @@
 /* span_test.c - lengths, moments and ranges as people write them. */
-#include "cli/span.h"
+#include "cli/slurm/span.h"
 
 #include <errno.h>
 #include <setjmp.h>
