@@ -7,12 +7,12 @@
  *
  * To add a route: a row in `rows` (permissions_rows.h).
  */
-#include "control/user_kit_test.h"
+#include "control/tenant/user_kit_test.h"
 
 #include <errno.h>
 
-#include "control/archive.h"
 #include "control/routes.h"
+#include "control/tenant/archive.h"
 #include "permissions_rows.h"
 #include "wire/document.h"
 

@@ -18,7 +18,7 @@
 #include "control/scheduler.h"
 #include "control/secret.h"
 #include "control/settings_table.h"
-#include "control/uid.h"
+#include "control/tenant/uid.h"
 #include "net/notify.h"
 #include "net/tls.h"
 

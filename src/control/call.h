@@ -89,7 +89,7 @@ struct call {
     const char *args[ROUTE_ARGS_MAX]; /* {id}s of the path, decoded, not yet checked */
     const json_t *body;               /* an object, unless ROUTE_RAW; empty where none was sent */
     bool dry_run;
-    bool judge_later; /* quotas are looked at when the whole change is known (control/admit.h) */
+    bool judge_later; /* quotas are looked at when the whole change is known (control/tenant/admission.h) */
     int64_t now_ns;
     struct arena arena;
     struct change change;
@@ -98,7 +98,7 @@ struct call {
     /* The verb's, if it sets it: told once when its change is durable. For what is kept in memory only. */
     void (*durable)(struct call *c, void *ctx);
     void *durable_ctx;
-    struct cap_claim *claims; /* what the change adds for each owner (control/cap.h) */
+    struct cap_claim *claims; /* what the change adds for each owner (control/tenant/cap.h) */
     size_t claims_len;
     bool claims_held;          /* and counted, until it is done */
     struct call_event *events; /* control/event.h; the newest first */

@@ -24,7 +24,7 @@
 #include "control/scheduler.h"
 #include "control/sealer.h"
 #include "control/series.h"
-#include "control/usage.h"
+#include "control/tenant/usage.h"
 #include "control/watch.h"
 
 /* What the settings say, unless berthd was started with something else. */

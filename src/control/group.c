@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "control/queue.h"
-#include "control/user.h"
+#include "control/tenant/user.h"
 #include "wire/queue_doc.h"
 
 static int group_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)

@@ -8,10 +8,10 @@
 
 #include "base/plant.h"
 #include "base/vec.h"
-#include "control/cap.h"
 #include "control/commit.h"
 #include "control/control_parts.h"
 #include "control/idempotency.h"
+#include "control/tenant/cap.h"
 #include "control/turn.h"
 #include "wire/words.h"
 

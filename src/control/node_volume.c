@@ -4,9 +4,9 @@
 #include <strings.h>
 
 #include "base/mem.h"
-#include "control/cap.h"
 #include "control/node.h"
 #include "control/outcome.h"
+#include "control/tenant/cap.h"
 #include "core/cluster.h"
 #include "core/resource_names.h"
 #include "wire/api.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "control/project.h"
-#include "control/usage.h"
+#include "control/tenant/usage.h"
 
 struct berth_quota quota_describe(const struct state *s, const char *id, const struct quota_doc *d, struct arena *arena)
 {

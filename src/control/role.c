@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/user.h"
+#include "control/tenant/user.h"
 #include "wire/api.h"
 
 /* ---- what may be written -------------------------------------------------------------------------------------------- */

@@ -5,11 +5,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/admit.h"
 #include "control/commit.h"
 #include "control/control_parts.h"
 #include "control/project.h"
 #include "control/settings_table.h"
+#include "control/tenant/admission.h"
 #include "wire/document.h"
 #include "wire/words.h"
 

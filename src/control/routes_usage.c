@@ -9,8 +9,8 @@
 #include "base/vec.h"
 #include "control/page.h"
 #include "control/routes.h"
-#include "control/share_view.h"
-#include "control/usage.h"
+#include "control/tenant/share_view.h"
+#include "control/tenant/usage.h"
 #include "wire/api.h"
 #include "wire/moment.h"
 

@@ -1,7 +1,7 @@
 /* routes_users.c - the routes of users, groups, roles and tokens, and who is asking. */
-#include "control/archive.h"
 #include "control/routes.h"
-#include "control/user.h"
+#include "control/tenant/archive.h"
+#include "control/tenant/user.h"
 #include "wire/api.h"
 
 enum { BODY_MAX = 16 * 1024 };

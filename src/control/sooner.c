@@ -5,8 +5,8 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "control/cap.h"
 #include "control/queue_view.h"
+#include "control/tenant/cap.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/queue_doc.h"

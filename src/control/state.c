@@ -9,11 +9,11 @@
 #include "base/hash.h"
 #include "base/plant.h"
 #include "base/str.h"
-#include "control/cap.h"
 #include "control/plan_policy.h"
 #include "control/predict.h"
 #include "control/project.h"
 #include "control/state_parts.h"
+#include "control/tenant/cap.h"
 #include "core/quota_ledger.h"
 
 /* ---- finding ------------------------------------------------------------------------------------------------------- */

@@ -201,7 +201,7 @@ bool state_work_wanted(const struct state *s, const struct object *work);
 
 /* The cluster that the core plans; owned by the state. */
 struct berth_cluster *state_cluster(struct state *s);
-/* What each user has, for caps (control/cap.h). */
+/* What each user has, for caps (control/tenant/cap.h). */
 struct cap_book *state_caps(const struct state *s);
 /* What counts against quotas by the documents alone; owned by the state. */
 struct quota_ledger *state_ledger(struct state *s);

@@ -4,7 +4,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "control/state.h"
-#include "control/usage.h"
+#include "control/tenant/usage.h"
 #include "wire/api.h"
 #include "wire/optask_doc.h"
 #include "wire/queue_doc.h"
@@ -69,7 +69,7 @@ struct state {
     uint64_t last_number[KINDS];
     size_t orphans; /* instances whose workload or node is not there */
     bool loading;
-    struct cap_book *caps;       /* what each user has (control/cap.h) */
+    struct cap_book *caps;       /* what each user has (control/tenant/cap.h) */
     struct quota_ledger *ledger; /* what counts against quotas by the documents alone */
     struct arena scratch;        /* of the change at hand */
 };

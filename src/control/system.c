@@ -5,14 +5,14 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "control/cap.h"
 #include "control/control_parts.h"
 #include "control/join.h"
 #include "control/notice.h"
 #include "control/plan_policy.h"
 #include "control/queue.h"
 #include "control/settings_table.h"
-#include "control/share_view.h"
+#include "control/tenant/cap.h"
+#include "control/tenant/share_view.h"
 #include "control/work.h"
 #include "wire/api.h"
 #include "wire/document.h"

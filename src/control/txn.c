@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/admit.h"
 #include "control/system.h"
+#include "control/tenant/admission.h"
 #include "wire/words.h"
 
 /* ---- the body ---------------------------------------------------------------------------------------------------- */

@@ -11,11 +11,11 @@
 #include "control/commit.h"
 #include "control/job.h"
 #include "control/queue.h"
+#include "control/tenant/usage.h"
 #include "control/unit_doc.h"
 #include "control/unit_group.h"
 #include "control/unit_part.h"
 #include "control/unit_reasons.h"
-#include "control/usage.h"
 #include "wire/api.h"
 #include "wire/document.h"
 

@@ -4,9 +4,9 @@
 
 #include "control/job.h"
 #include "control/queue.h"
+#include "control/tenant/usage.h"
 #include "control/unit_doc.h"
 #include "control/unit_part.h"
-#include "control/usage.h"
 #include "wire/api.h"
 #include "wire/document.h"
 

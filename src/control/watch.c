@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "control/cap.h"
 #include "control/control_parts.h"
+#include "control/tenant/cap.h"
 #include "control/turn.h"
 #include "control/watch_parts.h"
 

@@ -5,11 +5,11 @@
 #include <strings.h>
 
 #include "base/mem.h"
-#include "control/admit.h"
-#include "control/cap.h"
 #include "control/job.h"
 #include "control/project.h"
 #include "control/secret.h"
+#include "control/tenant/admission.h"
+#include "control/tenant/cap.h"
 #include "control/work.h"
 #include "core/cluster.h"
 #include "core/resource_names.h"

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "control/admit.h"
+#include "control/tenant/admission.h"
 #include "kube/job.h"
 #include "kube/judge.h"
 #include "kube/pod.h"

@@ -7,10 +7,10 @@
 
 #include "base/hash.h"
 #include "base/str.h"
-#include "control/admit.h"
 #include "control/job.h"
 #include "control/project.h"
 #include "control/settings_table.h"
+#include "control/tenant/admission.h"
 #include "kube/tenant_parts.h"
 #include "wire/document.h"
 

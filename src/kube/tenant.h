@@ -86,7 +86,7 @@ void tenants_policy(const struct tenants *t, struct plan_policy *ret);
 
 /* ---- past use (tenant_past.c) ----
  *
- * What runs is counted by plans themselves. What is over stands in books, which are the daemon's (control/usage.h): decayed use of whose account it
+ * What runs is counted by plans themselves. What is over stands in books, which are the daemon's (control/tenant/usage.h): decayed use of whose account it
  * was, a user's, else a group's, else a queue's; and what was spent of totals. The status of an object tells both in one, up to a moment. So whoever
  * follows takes off what still runs, and has all: also what ended while nobody looked, up to that moment. */
 

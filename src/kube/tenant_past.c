@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "control/project.h"
-#include "control/usage.h"
+#include "control/tenant/usage.h"
 #include "kube/tenant_parts.h"
 #include "wire/document.h"
 #include "wire/queue_doc.h"

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "control/usage.h"
+#include "control/tenant/usage.h"
 #include "kube/tenant_parts.h"
 #include "wire/api.h"
 #include "wire/document.h"

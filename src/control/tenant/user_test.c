@@ -1,7 +1,7 @@
 /* user_test.c - the rules of users, groups and roles, asked for as clients do. */
-#include "control/user.h"
+#include "control/tenant/user.h"
 
-#include "control/user_kit_test.h"
+#include "control/tenant/user_kit_test.h"
 
 struct people {
     struct kit k;

@@ -1,7 +1,7 @@
 /* archive_test.c - a user goes out as one document and comes in again, here or elsewhere; nothing half, nothing secret. */
-#include "control/archive.h"
+#include "control/tenant/archive.h"
 
-#include "control/user_kit_test.h"
+#include "control/tenant/user_kit_test.h"
 
 struct people {
     struct kit k;

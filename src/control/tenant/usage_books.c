@@ -12,7 +12,7 @@
 #include "control/plan_policy.h"
 #include "control/predict.h"
 #include "control/settings_table.h"
-#include "control/usage.h"
+#include "control/tenant/usage.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/moment.h"

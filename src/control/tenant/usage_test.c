@@ -3,7 +3,7 @@
 
 #include "control/control_parts.h"
 #include "control/predict.h"
-#include "control/usage.h"
+#include "control/tenant/usage.h"
 
 #define ALICE "user:alice"
 #define BOB "user:bob"

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "control/archive.h"
-#include "control/user.h"
+#include "control/tenant/archive.h"
+#include "control/tenant/user.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/words.h"

@@ -1,5 +1,5 @@
 /* archive_fuzz.c - any archive is refused with a sentence and without effect, or gives documents that the state can hold. */
-#include "control/archive.h"
+#include "control/tenant/archive.h"
 
 #include <assert.h>
 #include <sodium.h>

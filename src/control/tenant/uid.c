@@ -1,4 +1,4 @@
-#include "control/uid.h"
+#include "control/tenant/uid.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* cap_test.c - built-in caps per user: what is refused, in which words, and what stays possible at a cap. */
 #include "control/call.h"
-#include "control/cap.h"
 #include "control/kit_test.h"
+#include "control/tenant/cap.h"
 #include "core/cluster.h"
 
 #define ALICE "user:alice" /* of red */

@@ -1,5 +1,5 @@
 /* uid_test.c - one number for each user in the whole cluster, never given twice; who may make names of accounts. */
-#include "control/uid.h"
+#include "control/tenant/uid.h"
 
 #include "control/derived.h"
 #include "control/kit_test.h"

@@ -12,7 +12,7 @@
 #include "control/clock.h"
 #include "control/control.h"
 #include "control/page.h"
-#include "control/user.h"
+#include "control/tenant/user.h"
 #include "control/watch.h"
 #include "wire/api.h"
 #include "wire/document.h"

@@ -1,4 +1,4 @@
-#include "control/share_view.h"
+#include "control/tenant/share_view.h"
 
 #include <errno.h>
 #include <string.h>

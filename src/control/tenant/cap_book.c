@@ -6,7 +6,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/vec.h"
-#include "control/cap.h"
+#include "control/tenant/cap.h"
 #include "wire/api.h"
 
 /* Of each object beside its text: its place in tables, its view, its place in the cluster. */

@@ -1,4 +1,4 @@
-#include "control/archive.h"
+#include "control/tenant/archive.h"
 
 #include <errno.h>
 #include <sodium.h>
@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "control/status.h"
-#include "control/user.h"
+#include "control/tenant/user.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/words.h"

@@ -1,4 +1,4 @@
-#include "control/usage.h"
+#include "control/tenant/usage.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* admit.h - may this work be taken on? The rules of its queue, and its quotas, when it is made or changed. */
+/* admission.h - may this work be taken on? The rules of its queue, and its quotas, when it is made or changed. */
 #pragma once
 
 #include "control/crud.h"

@@ -2,10 +2,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/cap.h"
 #include "control/project.h"
 #include "control/queue.h"
-#include "control/usage.h"
+#include "control/tenant/cap.h"
+#include "control/tenant/usage.h"
 #include "core/cluster.h"
 #include "core/resource_names.h"
 #include "wire/document.h"

@@ -1,7 +1,7 @@
 /* token_verb_test.c - tokens by the API: who makes, sees and revokes which, and what is never shown. */
-#include "control/user_kit_test.h"
+#include "control/tenant/user_kit_test.h"
 
-#include "control/user.h"
+#include "control/tenant/user.h"
 
 struct people {
     struct kit k;

@@ -1,5 +1,5 @@
 /* user.c - users: what may be written of them, and what goes with them. */
-#include "control/user.h"
+#include "control/tenant/user.h"
 
 #include <errno.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "control/idempotency.h"
 #include "control/queue.h"
-#include "control/uid.h"
+#include "control/tenant/uid.h"
 #include "wire/api.h"
 #include "wire/document.h"
 

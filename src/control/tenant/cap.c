@@ -1,4 +1,4 @@
-#include "control/cap.h"
+#include "control/tenant/cap.h"
 
 #include <errno.h>
 #include <inttypes.h>

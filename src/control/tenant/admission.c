@@ -1,12 +1,12 @@
-#include "control/admit.h"
+#include "control/tenant/admission.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "control/cap.h"
 #include "control/job.h"
 #include "control/project.h"
 #include "control/route_rules.h"
+#include "control/tenant/cap.h"
 #include "wire/document.h"
 #include "wire/queue_doc.h"
 
