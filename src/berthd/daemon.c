@@ -17,7 +17,7 @@
 #include "berthd/server.h"
 #include "control/scheduler.h"
 #include "control/secret.h"
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 #include "control/tenant/uid.h"
 #include "net/notify.h"
 #include "net/tls.h"

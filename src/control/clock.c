@@ -3,8 +3,8 @@
 #include <inttypes.h>
 
 #include "base/plant.h"
-#include "control/alarm.h"
 #include "control/control_parts.h"
+#include "control/system/alarm.h"
 
 #define SECOND INT64_C(1000000000)
 #define JUMP_NS (2 * SECOND) /* less than this is followed at once: clocks are set by small steps */

@@ -9,7 +9,7 @@
 #include "control/control_parts.h"
 #include "control/idempotency.h"
 #include "control/route_rules.h"
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 #include "control/turn.h"
 #include "control/upgrade.h"
 #include "wire/api.h"

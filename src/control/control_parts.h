@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/vec.h"
-#include "control/alarm.h"
 #include "control/clock.h"
 #include "control/control.h"
 #include "control/cron.h"
@@ -13,7 +12,6 @@
 #include "control/job.h"
 #include "control/lease.h"
 #include "control/limit.h"
-#include "control/metrics.h"
 #include "control/node_live.h"
 #include "control/notice.h"
 #include "control/optask.h"
@@ -23,7 +21,9 @@
 #include "control/relay.h"
 #include "control/scheduler.h"
 #include "control/sealer.h"
-#include "control/series.h"
+#include "control/system/alarm.h"
+#include "control/system/metrics.h"
+#include "control/system/series.h"
 #include "control/tenant/usage.h"
 #include "control/watch.h"
 

@@ -4,7 +4,7 @@
 
 #include "control/commit.h"
 #include "control/control_parts.h"
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 #include "wire/api.h"
 
 struct started {

@@ -11,7 +11,7 @@
 #include "control/job.h"
 #include "control/job_names.h"
 #include "control/outcome.h"
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 #include "wire/document.h"
 
 enum { LOOKS_MAX = 1000, LOOKS_STEP = 8, SWEPT_MAX = 1000, SECOND = 1000000000 };

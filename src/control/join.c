@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "control/control_parts.h"
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/moment.h"

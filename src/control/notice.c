@@ -9,7 +9,7 @@
 #include "control/call.h"
 #include "control/control_parts.h"
 #include "control/secret.h"
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 #include "wire/document.h"
 #include "wire/words.h"
 

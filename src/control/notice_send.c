@@ -11,7 +11,7 @@
 #include "control/commit.h"
 #include "control/control_parts.h"
 #include "control/notice.h"
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 #include "wire/document.h"
 #include "wire/moment.h"
 

@@ -5,7 +5,7 @@
 
 #include "control/control_parts.h"
 #include "control/notice.h"
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 
 #define ALICE "user:alice"
 #define N1 "node:n1"

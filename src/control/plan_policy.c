@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "control/kept.h"
 #include "control/project.h"
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 #include "core/policy.h"
 #include "formula/formula.h"
 #include "wire/quantity.h"

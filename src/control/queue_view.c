@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "control/holders.h"
 #include "control/page.h"
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/quantity.h"

@@ -8,7 +8,7 @@
 #include "control/commit.h"
 #include "control/control_parts.h"
 #include "control/project.h"
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 #include "control/tenant/admission.h"
 #include "wire/document.h"
 #include "wire/words.h"

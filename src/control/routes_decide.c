@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "control/backup.h"
 #include "control/control_parts.h"
 #include "control/page.h"
 #include "control/routes.h"
 #include "control/status.h"
+#include "control/system/backup.h"
 #include "wire/api.h"
 
 /* The loop has made a plan by the time this runs (ROUTE_WAKES). */

@@ -1,6 +1,6 @@
 /* routes_system.c - the routes of system settings, system services and transactions. */
 #include "control/routes.h"
-#include "control/system.h"
+#include "control/system/system.h"
 
 enum { SETTINGS_BODY_MAX = 128 * 1024, VERB_BODY_MAX = 4096, TXN_BODY_MAX = 8 * 1024 * 1024 };
 

@@ -3,7 +3,7 @@
 #include "control/policy_try.h"
 #include "control/queue_view.h"
 #include "control/routes.h"
-#include "control/series.h"
+#include "control/system/series.h"
 #include "control/use_view.h"
 #include "control/why.h"
 

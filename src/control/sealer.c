@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "control/control_parts.h"
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 #include "journal/seal.h"
 #include "journal/shelf.h"
 

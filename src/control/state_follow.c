@@ -4,7 +4,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "control/project.h"
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 
 static uint64_t terms_hash(const struct queue_doc *d)
 {

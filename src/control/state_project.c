@@ -5,7 +5,7 @@
 
 #include "base/str.h"
 #include "control/project.h"
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 #include "core/cluster.h"
 
 const struct object *state_spec(const struct state *s, const char *workload, uint64_t generation)

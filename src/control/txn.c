@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/system.h"
+#include "control/system/system.h"
 #include "control/tenant/admission.h"
 #include "wire/words.h"
 

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 #include "control/work.h"
 #include "wire/quantity.h"
 

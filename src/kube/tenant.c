@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "control/job.h"
 #include "control/project.h"
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 #include "control/tenant/admission.h"
 #include "kube/tenant_parts.h"
 #include "wire/document.h"

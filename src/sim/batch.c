@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 
 enum { AFTER_DRAWN_MAX = 2 };
 

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "control/metrics.h"
 #include "control/scheduler.h"
+#include "control/system/metrics.h"
 #include "sim/request.h"
 
 /* ---- its environment ----------------------------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "cli/lib/cli.h"
-#include "control/backup.h"
+#include "control/system/backup.h"
 
 struct backup_key_source {
     const char *passphrase_file; /* "-": standard input; NULL: not given */

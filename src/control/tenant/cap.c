@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "control/call.h"
 #include "control/permit.h"
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 #include "core/cluster.h"
 #include "wire/api.h"
 #include "wire/words.h"

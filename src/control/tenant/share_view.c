@@ -5,7 +5,7 @@
 
 #include "control/forecast.h"
 #include "control/queue_view.h"
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 #include "wire/document.h"
 
 /* ---- shares --------------------------------------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 
 #include "control/commit.h"
 #include "control/control_parts.h"
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 
 #define COUNTER "uids"
 enum { AT_ONCE = 500 }; /* users that one transaction gives numbers to */

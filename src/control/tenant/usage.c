@@ -10,7 +10,7 @@
 #include "control/node.h"
 #include "control/predict.h"
 #include "control/project.h"
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/moment.h"

@@ -11,7 +11,7 @@
 #include "control/past.h"
 #include "control/plan_policy.h"
 #include "control/predict.h"
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 #include "control/tenant/usage.h"
 #include "wire/api.h"
 #include "wire/document.h"

@@ -1,5 +1,5 @@
 /* system.c - settings of the system and its services. */
-#include "control/system.h"
+#include "control/system/system.h"
 
 #include <errno.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "control/notice.h"
 #include "control/plan_policy.h"
 #include "control/queue.h"
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 #include "control/tenant/cap.h"
 #include "control/tenant/share_view.h"
 #include "control/work.h"

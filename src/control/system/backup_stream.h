@@ -3,7 +3,7 @@
 
 #include <sodium.h>
 
-#include "control/backup.h"
+#include "control/system/backup.h"
 
 enum { BACKUP_CHUNK = 64 * 1024, BACKUP_SEALED = BACKUP_CHUNK + crypto_secretstream_xchacha20poly1305_ABYTES };
 

@@ -1,4 +1,4 @@
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 
 #include <assert.h>
 #include <string.h>

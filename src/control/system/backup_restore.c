@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 
 #include "base/str.h"
-#include "control/backup_parts.h"
-#include "control/backup_stream.h"
+#include "control/system/backup_parts.h"
+#include "control/system/backup_stream.h"
 #include "journal/shelf.h"
 
 #define ASIDE "restore.tmp"

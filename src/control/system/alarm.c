@@ -1,4 +1,4 @@
-#include "control/alarm.h"
+#include "control/system/alarm.h"
 
 #include <assert.h>
 #include <stdarg.h>

@@ -1,13 +1,13 @@
 /* metrics.c - the table of metrics, their values and how they are printed. */
-#include "control/metrics.h"
+#include "control/system/metrics.h"
 
 #include <assert.h>
 #include <math.h>
 
 #include "base/mem.h"
 #include "berth.h"
-#include "control/alarm.h"
 #include "control/kind.h"
+#include "control/system/alarm.h"
 
 enum metric_kind { COUNTER, GAUGE, HISTOGRAM };
 

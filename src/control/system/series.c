@@ -1,4 +1,4 @@
-#include "control/series.h"
+#include "control/system/series.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "control/backup.h"
+#include "control/system/backup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "control/backup_parts.h"
-#include "control/backup_stream.h"
+#include "control/system/backup_parts.h"
+#include "control/system/backup_stream.h"
 #include "journal/shelf.h"
 
 /* The keys and certificates of a daemon's folder. What is not there is left out. */

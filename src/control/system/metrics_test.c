@@ -1,4 +1,4 @@
-#include "control/metrics.h"
+#include "control/system/metrics.h"
 
 #include <errno.h>
 #include <setjmp.h>

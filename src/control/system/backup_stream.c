@@ -1,4 +1,4 @@
-#include "control/backup_stream.h"
+#include "control/system/backup_stream.h"
 
 #include <errno.h>
 #include <string.h>

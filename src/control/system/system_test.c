@@ -1,7 +1,7 @@
 /* system_test.c - settings of the system and its services. */
 #include "control/kit_test.h"
 
-#include "control/settings_table.h"
+#include "control/system/settings_table.h"
 #include "wire/api.h"
 
 #define ALICE "user:alice"
