@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-#include "control/routes.h"
+#include "control/api/routes.h"
 #include "control/tenant/archive.h"
 #include "permissions_rows.h"
 #include "wire/document.h"

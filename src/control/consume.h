@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#include "control/call.h"
+#include "control/api/request.h"
 
 /* The document of an instance as it was and as it will be written; the node's is changed with it. */
 void consume_note(struct call *c, const char *node, const json_t *was, const json_t *now);

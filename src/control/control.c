@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "control/api/idempotency.h"
+#include "control/api/request_turn.h"
 #include "control/commit.h"
 #include "control/control_parts.h"
-#include "control/idempotency.h"
 #include "control/route_rules.h"
 #include "control/system/settings_table.h"
-#include "control/turn.h"
 #include "control/upgrade.h"
 #include "wire/api.h"
 #include "wire/queue_doc.h"

@@ -1,12 +1,12 @@
 /* control.h - the daemon's logic as a library: give it a store, a clock and requests, and it runs a cluster.
  *
  * Clock, randomness, threads and network are the caller's (struct control_env), so the same code serves berthd, tests and
- * the simulator. One thread calls it. See call.h for requests, loop.h for the scheduling loop, state.h for what is known.
+ * the simulator. One thread calls it. See request.h for requests, loop.h for the scheduling loop, state.h for what is known.
  */
 #pragma once
 
 #include "base/log.h"
-#include "control/call.h"
+#include "control/api/request.h"
 
 struct control_env {
     void *ctx;

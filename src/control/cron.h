@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "control/crud.h"
+#include "control/api/crud.h"
 
 struct crons;
 struct crons *crons_new(struct control *control);

@@ -3,9 +3,9 @@
 #include <errno.h>
 
 #include "base/mem.h"
+#include "control/api/permit.h"
+#include "control/api/permit_kit_test.h"
 #include "control/derived_parts.h"
-#include "control/permit.h"
-#include "control/permit_kit_test.h"
 #include "wire/document.h"
 
 static int setup(void **state)

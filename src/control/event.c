@@ -5,8 +5,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "control/api/permit.h"
 #include "control/control_parts.h"
-#include "control/permit.h"
 #include "wire/api.h"
 
 struct kept {

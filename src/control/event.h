@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "control/call.h"
+#include "control/api/request.h"
 
 enum { EVENTS_MAX = 4096, EVENT_TEXT_MAX = 240 };
 

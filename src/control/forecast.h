@@ -19,7 +19,7 @@
 #pragma once
 
 #include "base/map.h"
-#include "control/call.h"
+#include "control/api/request.h"
 #include "core/lookahead.h"
 
 enum { FORECAST_CASES_MAX = 8, FORECAST_RESERVATIONS = 1000, FORECAST_ADVICE_MAX = 3 };

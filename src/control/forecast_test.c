@@ -1,5 +1,5 @@
 /* forecast_test.c - starts that a single plan cannot foresee, and which starts and ends are told as guesses. */
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #include "wire/moment.h"
 

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "control/call.h"
+#include "control/api/request.h"
 
 /* Adds `owner` and `group` as far as the caller may know them. True: it may see all of what belongs to them. */
 bool holder_show(const struct call *c, const char *owner, const char *group, json_t *to);

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "control/crud.h"
+#include "control/api/crud.h"
 #include "core/lookahead.h"
 #include "wire/api.h"
 

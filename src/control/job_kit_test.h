@@ -1,7 +1,7 @@
 /* job_kit_test.h - for tests: a control with people and a node, whose agent says what it is told to. */
 #pragma once
 
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #define ALICE "user:alice"
 #define BOB "user:bob"

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #define PROBED                                                                                                         \
     "probed: {allocatable: {cpu: 8, memory: 16Gi, storage: 100Gi}, arch: amd64, labels: {os: linux, kernel: 6.1.0}, "  \

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "control/call.h"
+#include "control/api/request.h"
 #include "wire/api.h"
 
 enum { LAST_MAX = 8 };

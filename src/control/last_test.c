@@ -1,5 +1,5 @@
 /* last_test.c - how instances end, what follows from it, and what is still known of them afterwards. */
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #define ALICE "user:alice"
 #define N1 "node:n1"

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "control/crud.h"
+#include "control/api/crud.h"
 #include "wire/api.h"
 #include "wire/document.h"
 

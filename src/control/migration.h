@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "control/call.h"
+#include "control/api/request.h"
 
 extern const struct key_table migrate_keys;
 

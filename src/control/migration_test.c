@@ -1,5 +1,5 @@
 /* migration_test.c - moves of instances through the API: asked for, listed, undone, refused; and what settings say. */
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #include "control/plan_policy.h"
 #include "control/replay.h"

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "control/crud.h"
+#include "control/api/crud.h"
 
 /* -EBUSY when instances hold devices or ports that the new document takes from them. (node_held.c) */
 int node_held_check(struct call *c, const char *id, const json_t *old, const json_t *doc);

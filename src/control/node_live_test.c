@@ -1,5 +1,5 @@
 /* node_live_test.c - what nodes say of themselves, and the hash of what they shall run. */
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 #include "control/node_live.h"
 
 #define N1 "node:n1"

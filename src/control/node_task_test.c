@@ -2,8 +2,8 @@
 #include "control/node_task.h"
 
 #include "base/mem.h"
+#include "control/api/permit_kit_test.h"
 #include "control/derived.h"
-#include "control/permit_kit_test.h"
 #include "wire/document.h"
 
 static int setup(void **state)

@@ -1,5 +1,5 @@
 /* node_test.c - nodes, volumes, resources, profiles and instances through the API. */
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #define ALICE "user:alice"
 

@@ -6,7 +6,7 @@
 
 #include "base/address.h"
 #include "base/mem.h"
-#include "control/call.h"
+#include "control/api/request.h"
 #include "control/control_parts.h"
 #include "control/secret.h"
 #include "control/system/settings_table.h"

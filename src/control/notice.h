@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "control/call.h"
+#include "control/api/request.h"
 #include "wire/api.h"
 
 struct notices;

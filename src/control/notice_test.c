@@ -1,5 +1,5 @@
 /* notice_test.c - who is told what of a job, how often, and what happens when nobody answers. */
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #include <errno.h>
 

@@ -12,7 +12,7 @@
  */
 #pragma once
 
-#include "control/crud.h"
+#include "control/api/crud.h"
 #include "wire/optask_doc.h"
 
 struct optasks;

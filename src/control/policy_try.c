@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "control/page.h"
+#include "control/api/page.h"
 #include "control/queue_view.h"
 #include "control/what_if_nodes.h"
 #include "formula/formula.h"

@@ -1,7 +1,7 @@
 /* policy_try.h - what if: the present queue by another policy, on other nodes, or both. Nothing is changed. */
 #pragma once
 
-#include "control/call.h"
+#include "control/api/request.h"
 #include "wire/keys.h"
 
 /* POST /v1/policies/test: {"policy": NAME}, or a policy as it would be written. */

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "base/mem.h"
-#include "control/permit_kit_test.h"
+#include "control/api/permit_kit_test.h"
 #include "wire/api.h"
 
 enum { INDEXES = (PORT_END - PORT_BASE) / PORT_BLOCK };

@@ -1,5 +1,5 @@
 /* predict_test.c - what is learned from run times, and when others are told. */
-#include "control/permit_kit_test.h"
+#include "control/api/permit_kit_test.h"
 
 #include <errno.h>
 #include <stdlib.h>

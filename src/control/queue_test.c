@@ -1,5 +1,5 @@
 /* queue_test.c - queues, policies, windows, domains, quotas and routes: what is refused, and what reaches the cluster. */
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #include "control/plan_policy.h"
 #include "control/project.h"

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "control/api/page.h"
 #include "control/holders.h"
-#include "control/page.h"
 #include "control/system/settings_table.h"
 #include "wire/api.h"
 #include "wire/document.h"

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "control/call.h"
+#include "control/api/request.h"
 
 enum { REDECIDE_S = 10 }; /* forecasts wait for the same worker */
 

@@ -1,5 +1,5 @@
 /* redecide_test.c - one decision of the journal made again over the API: the same, another, not to be had; one at a time. */
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #include "control/control_parts.h"
 #include "control/state.h"

@@ -7,9 +7,9 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/vec.h"
+#include "control/api/routes.h"
 #include "control/control_parts.h"
 #include "control/journal_note.h"
-#include "control/routes.h"
 
 /* Of a minute; what is beyond is counted. A message may quote what the user wrote, so it is cut. */
 enum { REFUSALS_MAX = 1000, REQUEST_SHOWN = 128, TEXT_SHOWN = 256 };

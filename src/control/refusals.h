@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "control/call.h"
+#include "control/api/request.h"
 
 struct refusals;
 struct refusals *refusals_new(void);

@@ -13,7 +13,7 @@
  */
 #pragma once
 
-#include "control/call.h"
+#include "control/api/request.h"
 
 enum {
     RELAY_ERRANDS_MAX = 1000,

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "control/api/crud.h"
 #include "control/control_parts.h"
-#include "control/crud.h"
 #include "control/relay_parts.h"
 #include "wire/words.h"
 

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #include "base/base64.h"
 #include "base/vec.h"

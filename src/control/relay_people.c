@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "control/api/crud.h"
 #include "control/control_parts.h"
-#include "control/crud.h"
 #include "control/last.h"
 #include "control/relay_parts.h"
 #include "wire/api.h"

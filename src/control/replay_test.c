@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 #include "control/replay.h"
 #include "control/scheduler.h"
 #include "journal/seal.h"

@@ -1,5 +1,5 @@
 /* report_test.c - what agents say, in order, out of order, and about what is not theirs. */
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #define ALICE "user:alice"
 #define N1 "node:n1"

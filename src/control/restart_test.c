@@ -1,6 +1,6 @@
 /* restart_test.c - rolling restarts through the API: the pods of a service that is spread over zones are even
  * afterwards. */
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #define ALICE "user:alice"
 

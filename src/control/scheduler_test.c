@@ -1,6 +1,6 @@
 /* scheduler_test.c - the loop: when it plans, what it commits, what becomes of a unit that fails, and that all can be
  * made again from the journal. */
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #include <errno.h>
 

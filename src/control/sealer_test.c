@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 #include "control/replay.h"
 #include "control/sealer.h"
 

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "control/crud.h"
+#include "control/api/crud.h"
 #include "wire/api.h"
 
 /* The id that a workload's file means: a name alone is of the workload's owner. */

@@ -1,5 +1,5 @@
 /* secret_test.c - secrets: written, used and removed, and nowhere to be read. */
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #define ALICE "user:alice"
 #define BOB "user:bob"

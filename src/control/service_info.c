@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "control/api/permit.h"
 #include "control/derived_out.h"
 #include "control/derived_parts.h"
-#include "control/permit.h"
 #include "wire/document.h"
 
 /* An instance as clients see it. */

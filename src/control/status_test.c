@@ -1,5 +1,5 @@
 /* status_test.c - how workloads are doing: since when, for which reason, and what would help. */
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #include "control/control_parts.h"
 

@@ -1,5 +1,5 @@
 /* unit_group_test.c - what of a plan belongs together. */
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #include "control/unit_group.h"
 

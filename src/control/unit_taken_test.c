@@ -1,5 +1,5 @@
 /* unit_taken_test.c - which pods of a workload have an instance. */
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #include "control/unit_taken.h"
 

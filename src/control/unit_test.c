@@ -1,5 +1,5 @@
 /* unit_test.c - units that end a job, or come after its end; facts that need not be written. */
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #include "control/unit.h"
 #include "control/unit_group.h"

@@ -1,7 +1,7 @@
 /* use_view.h - what the cluster has and what is held of it, in sums by domain: cores, bytes, GPUs. O(nodes). */
 #pragma once
 
-#include "control/call.h"
+#include "control/api/request.h"
 
 enum { USE_CPU, USE_MEMORY, USE_GPU, USES };
 

@@ -1,6 +1,6 @@
 /* views_test.c - what people see of the queue: order, forecasts, why, who holds what, drafts, policies tried; and what they
  * do not see of others. */
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #include "control/control_parts.h"
 

@@ -1,5 +1,5 @@
 /* volume_test.c - volumes: what they are, who may give folders of a node, and where data is found again. */
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #define ALICE "user:alice"
 #define BOB "user:bob"

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "control/api/request_turn.h"
 #include "control/control_parts.h"
 #include "control/tenant/cap.h"
-#include "control/turn.h"
 #include "control/watch_parts.h"
 
 enum { WATCHERS_MAX = 12000 };

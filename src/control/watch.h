@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/str.h"
-#include "control/call.h"
+#include "control/api/request.h"
 
 struct watch_hub;
 struct stream;

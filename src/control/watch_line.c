@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "control/crud.h"
+#include "control/api/crud.h"
 #include "control/watch_parts.h"
 #include "wire/document.h"
 

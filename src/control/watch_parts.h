@@ -7,9 +7,9 @@
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "control/api/fair_queue.h"
 #include "control/control.h"
 #include "control/derived_parts.h"
-#include "control/fair_queue.h"
 #include "control/watch.h"
 
 enum {

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "control/call.h"
+#include "control/api/request.h"
 
 /* GET /v1/jobs/{id}/why?suggest= */
 int job_why(struct call *c);

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "control/crud.h"
+#include "control/api/crud.h"
 
 /* Is the finished document right: by itself, for the core, and with all it refers to? (work_rules.c) */
 int work_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc);

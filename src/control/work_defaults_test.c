@@ -1,5 +1,5 @@
 /* work_defaults_test.c - requests and a limit of memory for work that says nothing of them. */
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #define ALICE "user:alice"
 

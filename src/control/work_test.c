@@ -1,5 +1,5 @@
 /* work_test.c - apps, jobs and vms through the API. */
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #define ALICE "user:alice"
 #define BOB "user:bob"

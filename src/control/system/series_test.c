@@ -1,5 +1,5 @@
 /* series_test.c - the cluster over time: points when they are due, means of five minutes, and no more than is kept. */
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #include "control/control_parts.h"
 

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "control/crud.h"
+#include "control/api/crud.h"
 
 call_run system_get_settings, system_put_settings, system_patch_settings;
 call_run system_list_services, system_get_service, system_enable_service, system_disable_service;

@@ -1,5 +1,5 @@
 /* system_test.c - settings of the system and its services. */
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #include "control/system/settings_table.h"
 #include "wire/api.h"

@@ -1,7 +1,7 @@
 /* admission.h - may this work be taken on? The rules of its queue, and its quotas, when it is made or changed. */
 #pragma once
 
-#include "control/crud.h"
+#include "control/api/crud.h"
 #include "wire/api.h"
 
 /* Is the queue there (or the default one), and open to this user of this group? */

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "control/call.h"
+#include "control/api/request.h"
 
 enum {
     ARCHIVE_VERSION = 1,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/crud.h"
+#include "control/api/crud.h"
 #include "wire/document.h"
 
 static void state_put(struct state *s, enum kind kind, const char *id, const json_t *doc)

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "control/call.h"
-#include "control/permit.h"
+#include "control/api/permit.h"
+#include "control/api/request.h"
 #include "control/system/settings_table.h"
 #include "core/cluster.h"
 #include "wire/api.h"

@@ -1,6 +1,6 @@
 /* cap_test.c - built-in caps per user: what is refused, in which words, and what stays possible at a cap. */
-#include "control/call.h"
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
+#include "control/api/request.h"
 #include "control/tenant/cap.h"
 #include "core/cluster.h"
 

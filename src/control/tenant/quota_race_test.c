@@ -1,7 +1,7 @@
 /* quota_race_test.c - no order of commits exceeds a quota: what a plan counts on may be gone, or count elsewhere,
  * before its unit is written.
  */
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #include "control/control_parts.h"
 #include "control/replay.h"

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "control/call.h"
+#include "control/api/request.h"
 
 /* GET /v1/shares */
 int shares_run(struct call *c);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "control/permit.h"
+#include "control/api/permit.h"
 #include "wire/api.h"
 
 enum {

@@ -9,9 +9,9 @@
 #include <sodium.h>
 #include <string.h>
 
+#include "control/api/page.h"
 #include "control/clock.h"
 #include "control/control.h"
-#include "control/page.h"
 #include "control/tenant/user.h"
 #include "control/watch.h"
 #include "wire/api.h"

@@ -1,8 +1,8 @@
 /* uid_test.c - one number for each user in the whole cluster, never given twice; who may make names of accounts. */
 #include "control/tenant/uid.h"
 
+#include "control/api/kit_test.h"
 #include "control/derived.h"
-#include "control/kit_test.h"
 
 #define LEAD "user:lead"
 

@@ -14,7 +14,7 @@
  */
 #pragma once
 
-#include "control/call.h"
+#include "control/api/request.h"
 
 struct usage_end {
     const char *outcome; /* "ended", "failed", "stopped", "lost", "removed"; of a piece "running" */

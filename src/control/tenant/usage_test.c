@@ -1,5 +1,5 @@
 /* usage_test.c - every end is recorded once, and the books follow from the records, whoever crashes when. */
-#include "control/kit_test.h"
+#include "control/api/kit_test.h"
 
 #include "control/control_parts.h"
 #include "control/predict.h"

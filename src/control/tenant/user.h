@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "control/crud.h"
+#include "control/api/crud.h"
 
 /* What a role gives as the transaction would leave it; the role is guarded. -EINVAL: there is none. */
 int role_rest_on(struct call *c, const char *role, enum scope ret[static PERMISSIONS]);

@@ -1,0 +1,185 @@
+/* crud_list.c - the parts of crud.h that show objects: lists, one object, watches. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "control/api/crud.h"
+#include "control/api/page.h"
+#include "control/watch.h"
+#include "wire/api.h"
+
+enum {
+    LIST_MAX = 10000,
+    LIST_DEFAULT = 1000,
+    /* What is looked at before others have their turn. */
+    STEP_BYTES = 128 << 10,
+    STEP_OBJECTS = 20000,
+};
+
+/* A list that is being made. */
+struct listing {
+    struct page page;
+    uint64_t revision; /* when it was begun: a watch from there misses nothing */
+    char *last, *seen; /* ids: the last one on the page, and the last one looked at; NULL: none */
+};
+
+void crud_hide(const struct caller *caller, const struct object *o, json_t *doc)
+{
+    if (o->kind == KIND_TOKEN)
+        (void)json_object_del(doc, "hash");
+    if (o->kind == KIND_SECRET)
+        (void)json_object_del(doc, "sealed");
+    if (kind_is_workload(o->kind) && !permit(caller, PERMIT_MANAGE, o->owner, o->group))
+        (void)json_object_del(doc, "install");
+}
+
+json_t *crud_shown(const struct call *c, const struct crud *k, const struct object *o)
+{
+    json_t *doc = object_doc(o);
+    crud_hide(&c->caller, o, doc);
+    (void)json_object_set_new(doc, "revision", json_integer((json_int_t)o->revision));
+    if (k->show)
+        k->show(c, o, doc);
+    return doc;
+}
+
+int crud_get(struct call *c, const struct crud *k)
+{
+    const struct object *o = call_object(c, k->kind, c->args[0], c->route->need);
+    if (!o && k->implied && c->err.code == ENOENT)
+        c->answer.body = k->implied(c, c->args[0]);
+    if (!o && !c->answer.body)
+        return -c->err.code;
+    if (o)
+        c->answer.body = crud_shown(c, k, o);
+    c->answer.revision = state_revision(c->state);
+    return 0;
+}
+
+/* As the state sorts: numbers without leading zeros by value, everything else by bytes. */
+static int id_compare(enum kind kind, const char *a, const char *b)
+{
+    size_t a_len = strlen(a), b_len = strlen(b);
+    if (kinds[kind].grammar == ID_NUMBER && a_len != b_len)
+        return a_len < b_len ? -1 : 1;
+    return strcmp(a, b);
+}
+
+/* How many stand before `after`, and with it if `with`. */
+static size_t place_of(const struct object *const *list, size_t len, enum kind kind, const char *after, bool with)
+{
+    size_t low = 0, high = len;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int order = id_compare(kind, list[mid]->id, after);
+        if (order < 0 || (with && order == 0))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static bool passes(const struct call *c, const struct crud *k, const struct object *o)
+{
+    const char *owner = call_query(c, "owner"), *group = call_query(c, "group");
+    if (!call_sees(c, o) || (owner && strcmp(owner, o->owner) != 0) || (group && strcmp(group, o->group) != 0))
+        return false;
+    return !k->pass || k->pass(c, o);
+}
+
+/* Only where the route takes it: as ids grow, or against it. */
+static int query_order(struct call *c, bool *ret_down)
+{
+    const char *order = call_query(c, "order");
+    *ret_down = order && strcmp(order, "desc") == 0;
+    if (!order || *ret_down || strcmp(order, "asc") == 0)
+        return 0;
+    return err_set(&c->err, EINVAL, "order: expected asc or desc");
+}
+
+static void listing_free(void *progress)
+{
+    struct listing *l = progress;
+    json_decref(l->page.items);
+    mem_free(l->last);
+    mem_free(l->seen);
+    mem_free(l);
+}
+
+/* The one that this call has begun, or a new one. */
+static struct listing *listing_of(struct call *c)
+{
+    if (c->progress)
+        return c->progress;
+    struct listing *l = mem_zalloc(sizeof *l);
+    const char *after = call_query(c, "after");
+    l->page.items = json_array();
+    l->revision = state_revision(c->state);
+    l->seen = after ? mem_strdup(after) : NULL;
+    c->progress = l;
+    c->progress_free = listing_free;
+    return l;
+}
+
+static void id_keep(char **to, const char *id)
+{
+    mem_free(*to);
+    *to = mem_strdup(id);
+}
+
+/* Adds to the page for one step. False: the step is over, and there is more. */
+static bool list_step(struct call *c, const struct crud *k, struct listing *l, uint64_t limit, bool down,
+                      bool *ret_more)
+{
+    size_t len = 0, i = 0, looked = 0, bytes = l->page.bytes;
+    const struct object *const *list = state_list(c->state, k->kind, &len);
+    if (l->seen)
+        i = down ? len - place_of(list, len, k->kind, l->seen, false) : place_of(list, len, k->kind, l->seen, true);
+    *ret_more = false;
+    for (; i < len; i++) {
+        const struct object *o = list[down ? len - 1 - i : i];
+        bool full = json_array_size(l->page.items) >= limit;
+        if (looked++ >= STEP_OBJECTS || (!full && l->page.bytes - bytes >= STEP_BYTES)) {
+            id_keep(&l->seen, list[down ? len - i : i - 1]->id);
+            return false;
+        }
+        if (!passes(c, k, o)) /* only what can be seen is worth going on for */
+            continue;
+        if (full || !page_fits(&l->page, o->doc.len) || !page_add(&l->page, crud_shown(c, k, o), o->doc.len)) {
+            *ret_more = true;
+            break;
+        }
+        id_keep(&l->last, o->id);
+    }
+    return true;
+}
+
+int crud_list(struct call *c, const struct crud *k)
+{
+    uint64_t limit = 0, from = 0;
+    bool down = false, more;
+    int rc = call_query_number(c, "limit", 1, LIST_MAX, LIST_DEFAULT, &limit);
+    if (rc == 0)
+        rc = call_query_number(c, "watch", 0, INT64_MAX, 0, &from);
+    if (rc == 0)
+        rc = query_order(c, &down);
+    if (rc < 0)
+        return rc;
+    if (call_query(c, "watch"))
+        return watch_open(c, k->kind, from);
+
+    struct listing *l = listing_of(c);
+    if (!list_step(c, k, l, limit, down, &more)) {
+        c->unfinished = true;
+        return 0;
+    }
+    json_t *body = json_object();
+    (void)json_object_set(body, "items", l->page.items);
+    (void)json_object_set_new(body, "revision", json_integer((json_int_t)l->revision));
+    if (more)
+        (void)json_object_set_new(body, "continue", json_string(l->last));
+    c->answer.body = body;
+    c->answer.revision = l->revision;
+    return 0;
+}

@@ -1,0 +1,722 @@
+/* handle.c - a request from its arrival to its answer. */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/plant.h"
+#include "base/vec.h"
+#include "control/api/idempotency.h"
+#include "control/api/request_turn.h"
+#include "control/commit.h"
+#include "control/control_parts.h"
+#include "control/tenant/cap.h"
+#include "wire/words.h"
+
+#define LATE_NS (INT64_C(30) * 86400 * 1000000000)
+enum {
+    ATTEMPTS_MAX = 8,
+    STRANGER_PER_S = 50,
+    BURST_S = 10,
+    NESTING_MAX = 32,
+    BODY_PIECE = 4096,   /* bytes of a body that count as one more request */
+    HEAVY_USER_MAX = 16, /* heavy requests of one user under way; a browser has 6 connections */
+    HEAVY_ADDRESS_MAX = 128,
+};
+
+struct pair {
+    const char *name, *value;
+};
+
+/* A call with what it must keep while the store works. */
+struct handling {
+    struct call call;       /* first: see call_answer */
+    struct request request; /* texts are in the call's arena */
+    VEC(struct pair) query;
+    json_t *body;
+    control_answered *answered;
+    void *ctx;
+    unsigned attempts;
+    int beside; /* what a verb on another thread returned */
+    int64_t start_ns, submitted_ns;
+    struct fair_entry entry; /* while it waits for its turn */
+    struct fair_account *user, *address;
+    size_t committing; /* bytes that the store has not committed yet, counted in the user's account */
+    bool heavy;        /* counted in both accounts */
+};
+
+/* ---- statuses and errors ------------------------------------------------------------------------------------------- */
+
+static const struct {
+    int code, status;
+    const char *word;
+} statuses[] = {
+    {EINVAL,    400, "invalid"        },
+    {EPERM,     401, "unauthenticated"},
+    {EACCES,    403, "forbidden"      },
+    {ENOENT,    404, "not-found"      },
+    {ENOSYS,    405, "method"         },
+    {EEXIST,    409, "conflict"       },
+    {EBUSY,     409, "conflict"       },
+    {EAGAIN,    409, "conflict"       },
+    {EALREADY,  409, "superseded"     },
+    {ESTALE,    410, "compacted"      },
+    {ECANCELED, 412, "changed"        },
+    {E2BIG,     413, "too-large"      },
+    {EDQUOT,    429, "rate"           },
+    {ENOSPC,    503, "unavailable"    },
+    {EIO,       503, "unavailable"    },
+};
+
+static size_t status_row(int code)
+{
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
+        if (statuses[i].code == code)
+            return i;
+    return 0; /* the documents' own errors (ERANGE, ENOTSUP, EOVERFLOW, ...) are all about the request */
+}
+
+/* "endpoints[1]: name: expected text" is about the field endpoints[1].name; people read the whole sentence. */
+static void field_of(const char *text, char *ret, size_t size)
+{
+    size_t len = 0;
+    ret[0] = 0;
+    for (const char *at = text;;) {
+        size_t word = strcspn(at, ": ");
+        if (at[word] != ':' || at[word + 1] != ' ' || word == 0 || len + word + 2 > size)
+            return;
+        len += (size_t)snprintf(ret + len, size - len, "%s%.*s", len ? "." : "", (int)word, at);
+        at += word + 2;
+    }
+}
+
+static void answer_error(struct answer *a, int rc, const struct berth_err *err)
+{
+    size_t row = status_row(-rc);
+    char field[128];
+    CLEANUP(str) struct str message = {0};
+    json_decref(a->body);
+    str_clear(&a->text);
+    if (a->stream)
+        stream_stop(take_ptr(&a->stream));
+    a->status = statuses[row].status;
+    str_add_json(&message, err->text); /* it may have been cut within a character, which jansson would refuse */
+    a->body = json_pack("{s:{s:s, s:o}}", "error", "code", statuses[row].word, "message",
+                        json_loadb(message.at, message.len, JSON_DECODE_ANY, NULL));
+    if (a->status == 400) {
+        field_of(err->text, field, sizeof field);
+        if (field[0])
+            (void)json_object_set_new(json_object_get(a->body, "error"), "field", json_string(field));
+    }
+    if ((a->status == 503 || a->status == 429) && !a->retry_after_s)
+        a->retry_after_s = 1;
+}
+
+/* ---- memory of requests -------------------------------------------------------------------------------------------- */
+
+/* One arena goes from request to request: what each would take and give back anew tears holes between what stays. */
+static struct arena arena_lend(struct control *c)
+{
+    struct arena lent = c->spare;
+    arena_init(&c->spare);
+    return lent;
+}
+
+static void arena_give(struct control *c, struct arena *arena)
+{
+    arena_rewind(arena, (struct arena_mark){0});
+    if (c->spare.chunk)
+        arena_done(arena);
+    else
+        c->spare = *arena;
+}
+
+/* ---- life of a handling -------------------------------------------------------------------------------------------- */
+
+static void answer_done(struct answer *a)
+{
+    json_decref(a->body);
+    json_decref(a->warnings);
+    str_done(&a->text);
+    if (a->stream)
+        stream_stop(a->stream);
+    if (a->file)
+        (void)remove(a->file);
+    *a = (struct answer){0};
+}
+
+static void accounts_leave(struct handling *h)
+{
+    struct fair_account *accounts[] = {h->user, h->address};
+    for (size_t i = 0; i < sizeof accounts / sizeof *accounts; i++) {
+        if (h->heavy)
+            fair_account_end_heavy(accounts[i]);
+        fair_account_leave(h->call.control->requests, accounts[i]);
+    }
+}
+
+static void handling_free(struct handling *h)
+{
+    accounts_leave(h);
+    cap_release(&h->call);
+    if (h->call.progress)
+        h->call.progress_free(h->call.progress);
+    answer_done(&h->call.answer);
+    change_done(&h->call.change);
+    json_decref(h->body);
+    vec_done(&h->query);
+    arena_give(h->call.control, &h->call.arena);
+    mem_free(h);
+}
+
+static void finish(struct handling *h)
+{
+    struct control *c = h->call.control;
+    struct answer *a = &h->call.answer;
+    metric_add(c->metrics, METRIC_REQUESTS, (unsigned)a->status / 100, 1);
+    metric_observe(c->metrics, METRIC_REQUEST_SECONDS, c->env.steady_ns(c->env.ctx) - h->start_ns);
+    c->calls--;
+    const char *user = h->call.caller.user, *method = h->request.method;
+    if (a->status == 200 && user && *user && method && strcmp(method, "GET") == 0)
+        reads_note(c->reads, user, h->request.path, c->now_ns);
+    refusals_note(c->refusals, &h->call);
+    h->answered(h->ctx, a);
+    handling_free(h);
+}
+
+static void fail(struct handling *h, int rc)
+{
+    answer_error(&h->call.answer, rc, &h->call.err);
+    finish(h);
+}
+
+void call_answer(struct call *c, int rc)
+{
+    struct handling *h = (struct handling *)c; /* its first member */
+    assert(c->later);
+    if (rc < 0)
+        fail(h, rc);
+    else
+        finish(h);
+}
+
+struct fair_account *call_account(struct call *c)
+{
+    return ((struct handling *)c)->user; /* its first member */
+}
+
+void call_refuse(struct call *c, int rc)
+{
+    answer_error(&c->answer, rc, &c->err);
+}
+
+/* ---- keeping the request ------------------------------------------------------------------------------------------- */
+
+static const char *kept_query(const void *from, const char *name)
+{
+    const struct handling *h = from;
+    for (size_t i = 0; i < h->query.len; i++)
+        if (strcmp(h->query.at[i].name, name) == 0)
+            return h->query.at[i].value;
+    return NULL;
+}
+
+static void keep_query(struct handling *h, const struct request *from, const char *names)
+{
+    while (from->query && names && *names) {
+        size_t len = strcspn(names, ",");
+        char *name = arena_strndup(&h->call.arena, names, len);
+        const char *value = from->query(from->query_from, name);
+        if (value) {
+            struct pair pair = {name, arena_strdup(&h->call.arena, value)};
+            vec_push(&h->query, pair);
+        }
+        names += len + (names[len] == ',');
+    }
+}
+
+static const char *keep(struct arena *arena, const char *text)
+{
+    return text ? arena_strdup(arena, text) : NULL;
+}
+
+static void keep_request(struct handling *h, const struct request *from)
+{
+    struct arena *arena = &h->call.arena;
+    h->request = (struct request){
+        .method = keep(arena, from->method),
+        .path = keep(arena, from->path),
+        .token = keep(arena, from->token),
+        .peer = keep(arena, from->peer),
+        .peer_serial = keep(arena, from->peer_serial),
+        .peer_until_ns = from->peer_until_ns,
+        .idempotency_key = keep(arena, from->idempotency_key),
+        .if_match = keep(arena, from->if_match),
+        .accept = keep(arena, from->accept),
+        .remote = keep(arena, from->remote),
+        .body = from->body_len ? arena_strndup(arena, from->body, from->body_len) : "",
+        .body_len = from->body_len,
+        .query = kept_query,
+        .query_from = h,
+    };
+}
+
+/* ---- who may, and what --------------------------------------------------------------------------------------------- */
+
+/* Route, caller and permission: the one gate before every verb. */
+static int gate(struct control *c, const struct request *r, struct arena *arena, const struct route **ret_route,
+                const char *args[static ROUTE_ARGS_MAX], struct caller *ret_caller, struct berth_err *err)
+{
+    static const struct caller nobody = {.user = "", .group = "", .role = "", .node = "", .token = ""};
+    bool known;
+    char shown[QUOTE_MAX];
+    *ret_caller = nobody;
+    const struct route *route = route_find(r->method, r->path, arena, args, &known);
+    if (route && route->need == PERMIT_PUBLIC) {
+        *ret_route = route;
+        return 0;
+    }
+    /* Nothing is learnt about paths without a token. */
+    int64_t now_ns = control_wall_ns(c), late_ns = route && route->flags & ROUTE_LATE ? LATE_NS : 0;
+    bool current = r->peer && peer_current(c->state, r->peer, r->peer_serial, r->peer_until_ns, now_ns - late_ns);
+    int rc = caller_find(c->state, r->token, current ? r->peer : NULL, now_ns, ret_caller, err);
+    if (rc < 0) {
+        metric_add(c->metrics, METRIC_AUTH_FAILURES, 0, 1);
+        return rc;
+    }
+    if (!route && known)
+        return err_set(err, ENOSYS, "%s does not take %s; /openapi.json lists what it takes", quote(r->path, shown),
+                       r->method);
+    if (!route)
+        return err_set(err, ENOENT, "no route %s; /openapi.json lists all", quote(r->path, shown));
+    *ret_route = route;
+    if (ret_caller->scope[route->need] == SCOPE_NONE && route->need != PERMIT_SELF)
+        return err_set(err, EACCES, "the role %s may not do this (it lacks the permission '%s')", ret_caller->role,
+                       permission_name(route->need));
+    return 0;
+}
+
+/* A request costs as many as its body has pieces of BODY_PIECE bytes, so that large documents come at a bounded rate.
+ * Strangers share a bucket by address, and a small one: it also slows guessing. Users have one each, however many tokens
+ * they have. Agents, by their certificates, health probes and pieces of a session are exempt; so are administrators, unless
+ * berthd was started with a limit. */
+static int rate_limit(struct handling *h)
+{
+    struct call *call = &h->call;
+    struct control *c = call->control;
+    const struct caller *who = &call->caller;
+    bool stranger = !who->user[0] && !who->node[0];
+    double per_s = stranger ? STRANGER_PER_S : c->in_force.requests_per_s;
+    bool exempt = who->node[0] || (call->route && call->route->flags & ROUTE_PROBE) ||
+                  (!stranger && call->route && call->route->flags & ROUTE_RAW) ||
+                  (who->scope[PERMIT_SYSTEM] != SCOPE_NONE && c->options.requests_per_s <= 0);
+    size_t pieces = stranger ? 0 : h->request.body_len / BODY_PIECE;
+    int64_t retry_ns = 0;
+    if (exempt || c->in_force.requests_per_s <= 0 || (stranger && !h->request.remote) ||
+        limit_take(c->limits, stranger ? h->request.remote : arena_fmt(&call->arena, "user:%s", who->user), per_s,
+                   per_s * BURST_S, 1 + (double)pieces, c->env.steady_ns(c->env.ctx), &retry_ns))
+        return 0;
+    metric_add(c->metrics, METRIC_RATE_LIMITED, 0, 1);
+    call->answer.retry_after_s = retry_ns / 1000000000 + 1;
+    return err_set(&call->err, EDQUOT, "too many requests; %.0f a second are allowed%s", per_s,
+                   pieces ? ", and a body counts as one for each 4 KiB" : "");
+}
+
+int control_admit(struct control *c, const struct request *r, struct control_admitted *ret)
+{
+    struct arena arena = arena_lend(c);
+    const struct route *route = NULL;
+    const char *args[ROUTE_ARGS_MAX];
+    struct caller caller;
+    struct berth_err err;
+    int rc = gate(c, r, &arena, &route, args, &caller, &err);
+    *ret = (struct control_admitted){0};
+    if (rc == 0 && caller.scope[PERMIT_SYSTEM] == SCOPE_NONE)
+        (void)snprintf(ret->user, sizeof ret->user, "%s", caller.user);
+    arena_give(c, &arena);
+    if (rc < 0)
+        return statuses[status_row(-rc)].status;
+    assert(route);
+    ret->body_max = route->body_max;
+    return 0;
+}
+
+/* ---- the body ------------------------------------------------------------------------------------------------------ */
+
+/* The deepest nesting of brackets outside strings, so that nobody recurses further than that. */
+static size_t nesting(const char *text, size_t len)
+{
+    size_t depth = 0, deepest = 0;
+    bool quoted = false;
+    for (size_t i = 0; i < len; i++) {
+        char at = text[i];
+        if (quoted) {
+            i += at == '\\';
+            quoted = at != '"';
+        } else if (at == '"') {
+            quoted = true;
+        } else if (at == '{' || at == '[') {
+            deepest = ++depth > deepest ? depth : deepest;
+        } else if ((at == '}' || at == ']') && depth) {
+            depth--;
+        }
+    }
+    return deepest;
+}
+
+static int parse_body(struct handling *h)
+{
+    const struct request *r = &h->request;
+    struct berth_err *err = &h->call.err;
+    json_error_t where = {0};
+    if (r->body_len > h->call.route->body_max)
+        return err_set(err, E2BIG, "the body has %zu bytes, more than %" PRIu32, r->body_len, h->call.route->body_max);
+    if (h->call.route->flags & ROUTE_RAW)
+        return 0;
+    if (nesting(r->body, r->body_len) > NESTING_MAX)
+        return err_set(err, EINVAL, "body: nested deeper than %d", NESTING_MAX);
+    h->body = r->body_len ? json_loadb(r->body, r->body_len, JSON_REJECT_DUPLICATES, &where) : json_object();
+    if (!h->body)
+        return err_set(err, EINVAL, "body: line %d, column %d: %s", where.line, where.column, where.text);
+    if (!json_is_object(h->body))
+        return err_set(err, EINVAL, "body: expected a JSON object");
+    h->call.body = h->body;
+    return 0;
+}
+
+/* ---- running the verb ---------------------------------------------------------------------------------------------- */
+
+static void attempt(struct handling *h);
+static void take_turn(struct handling *h);
+
+static void show_dry_run(struct handling *h)
+{
+    struct answer *a = &h->call.answer;
+    json_t *body = a->body ? a->body : json_null();
+    a->body = json_pack("{s:b, s:o, s:o}", "dry_run", 1, "changes", change_show(&h->call.change), "answer", body);
+    a->status = 200;
+}
+
+static void committed(void *ctx, const struct store_result *result)
+{
+    struct handling *h = ctx;
+    struct call *c = &h->call;
+    struct metrics *m = c->control->metrics;
+    metric_add(m, METRIC_COMMITS, result->rc == 0 ? 0 : result->rc == -EAGAIN ? 1 : 2, 1);
+    metric_observe(m, METRIC_COMMIT_SECONDS, c->control->env.steady_ns(c->control->env.ctx) - h->submitted_ns);
+    fair_account_commit_end(c->control->requests, h->user, h->committing);
+    h->committing = 0;
+    turns_serve_soon(c->control);
+    if (result->rc == -EAGAIN) {
+        if (h->attempts < ATTEMPTS_MAX) {
+            attempt(h); /* on the newer state */
+            return;
+        }
+        (void)err_set(&c->err, EAGAIN, "others keep changing the same objects; try again");
+        fail(h, -EAGAIN);
+        return;
+    }
+    if (result->rc < 0) {
+        (void)err_set(&c->err, -result->rc, "%s: %s",
+                      result->rc == -EIO ? "it is not known whether this was done" : "nothing was changed",
+                      result->text ? result->text : "the store failed");
+        fail(h, result->rc == -EIO ? -EIO : -ENOSPC);
+        return;
+    }
+    events_now(c);
+    if (c->durable)
+        c->durable(c, c->durable_ctx);
+    if (c->later)
+        return;
+    c->answer.revision = result->revision;
+    if (json_is_object(c->answer.body))
+        (void)json_object_set_new(c->answer.body, "revision", json_integer((json_int_t)result->revision));
+    finish(h);
+}
+
+static void submit(struct handling *h)
+{
+    struct call *c = &h->call;
+    const struct caller *who = &c->caller;
+    struct commit_note note = {
+        .who = who->user[0]   ? who->user
+               : who->node[0] ? arena_fmt(&c->arena, "node:%s", who->node)
+                              : "nobody",
+        .verb = arena_fmt(&c->arena, "%s %s", c->route->method, c->route->path),
+        .subject = c->change.subject[0] ? c->change.subject : c->request->path,
+        .token = who->token,
+        .remote = c->request->remote,
+        .extra = {c->change.note, strlen(c->change.note)},
+    };
+    h->submitted_ns = c->control->env.steady_ns(c->control->env.ctx);
+    cap_hold(c);
+    int rc = commit_submit(c->control, &c->change, &note, committed, h, &c->err);
+    if (rc > 0) {
+        h->committing = who->node[0] ? 0 : c->change.submitted;
+        fair_account_commit_begin(c->control->requests, h->user, h->committing);
+        return;
+    }
+    if (rc == 0) {
+        c->answer.revision = state_revision(c->state);
+        finish(h);
+    } else {
+        fail(h, rc == -ENOBUFS ? -ENOSPC : rc); /* the queue is full: 503, not a conflict */
+    }
+}
+
+/* The revision of If-Match, applied by whichever object the path names first. */
+static int expect_match(struct call *c)
+{
+    int64_t revision;
+    const char *text = c->request->if_match;
+    if (!text || !(c->route->flags & ROUTE_CHANGES))
+        return 0;
+    if (!str_parse_i64(text, &revision) || revision < 0)
+        return err_set(&c->err, EINVAL, "If-Match: expected a revision");
+    for (size_t i = 0; i < c->change.items.len; i++) {
+        const struct change_item *item = &c->change.items.at[i];
+        if (!kinds[item->kind].shown || !item->guarded)
+            continue;
+        if (item->revision == (uint64_t)revision)
+            return 0;
+        return err_set(&c->err, ECANCELED, "%s %s is at revision %" PRIu64 ", not %" PRId64 "; read it again",
+                       kinds[item->kind].name, item->id, item->revision, revision);
+    }
+    return 0;
+}
+
+/* Warnings rest on the moment of the request, so they are part of the answer that an idempotency key keeps. */
+static void show_warnings(struct call *c)
+{
+    if (c->answer.warnings && json_is_object(c->answer.body))
+        (void)json_object_set(c->answer.body, "warnings", c->answer.warnings);
+}
+
+static int run_verb(struct handling *h)
+{
+    struct call *c = &h->call;
+    struct reply reply = {0};
+    bool changes = c->route->flags & ROUTE_CHANGES;
+    int rc = changes && !c->dry_run ? reply_find(c, &reply) : 0;
+    if (rc == 1) {
+        c->answer.status = reply.status;
+        c->answer.body = reply.body;
+        c->answer.revision = reply.revision;
+        if (json_is_object(reply.body))
+            (void)json_object_set_new(reply.body, "revision", json_integer((json_int_t)reply.revision));
+        return 1;
+    }
+    if (rc == 0)
+        rc = c->route->run(c);
+    if (c->later) /* a forecast has the call now; the verb runs again when the forecast is there */
+        return rc;
+    if (rc == 0)
+        rc = expect_match(c);
+    if (rc == 0 && changes)
+        rc = cap_check(c);
+    if (rc == 0)
+        show_warnings(c);
+    if (rc == 0 && changes && !c->dry_run) /* also where there was nothing to do: by the next time there may be */
+        reply_put(c);
+    return rc;
+}
+
+/* Runs the verb on the present state, from a clean slate. */
+static void attempt(struct handling *h)
+{
+    struct call *c = &h->call;
+    h->attempts++;
+    cap_release(c);
+    c->durable = NULL;
+    c->events = NULL;
+    c->later = c->unfinished = false;
+    answer_done(&c->answer);
+    c->answer.status = 200;
+    change_done(&c->change);
+    change_init(&c->change, c->state, &c->arena);
+    c->now_ns = control_now_ns(c->control);
+    /* Between attempts the caller may have lost its rights. */
+    int rc = gate(c->control, c->request, &c->arena, &c->route, c->args, &c->caller, &c->err);
+    if (rc == 0)
+        rc = run_verb(h);
+    if (rc < 0)
+        fail(h, rc);
+    else if (c->later)
+        return;
+    else if (c->unfinished)
+        take_turn(h);
+    else if (rc == 1 || c->answer.stream || !(c->route->flags & ROUTE_CHANGES))
+        finish(h);
+    else if (c->dry_run && !PLANTED(DRY_RUN_WRITES)) {
+        show_dry_run(h);
+        finish(h);
+    } else {
+        submit(h);
+    }
+}
+
+void call_again(struct call *c)
+{
+    struct handling *h = (struct handling *)c; /* its first member */
+    assert(c->later);
+    h->attempts = 0;
+    attempt(h);
+}
+
+/* ---- beside the loop ---- */
+
+static void run_beside(void *ctx)
+{
+    struct handling *h = ctx;
+    h->beside = h->call.route->run(&h->call);
+}
+
+static void done_beside(void *ctx)
+{
+    struct handling *h = ctx;
+    if (h->beside < 0)
+        fail(h, h->beside);
+    else
+        finish(h);
+}
+
+static void go_beside(struct handling *h)
+{
+    const struct control_env *env = &h->call.control->env;
+    (env->run_slow ? env->run_slow : env->run)(env->ctx, run_beside, done_beside, h);
+}
+
+static void planned(void *ctx)
+{
+    struct handling *h = ctx;
+    if (!h->call.control->stopping) {
+        attempt(h);
+        return;
+    }
+    (void)err_set(&h->call.err, ENOSPC, "berthd is stopping; try again soon");
+    fail(h, -ENOSPC);
+}
+
+static int read_flags(struct handling *h)
+{
+    const char *dry_run = call_query(&h->call, "dry_run");
+    if (!dry_run || strcmp(dry_run, "false") == 0)
+        return 0;
+    if (*dry_run && strcmp(dry_run, "true") != 0 && strcmp(dry_run, "1") != 0)
+        return err_set(&h->call.err, EINVAL, "dry_run: expected true or false");
+    h->call.dry_run = true;
+    return 0;
+}
+
+/* ---- whose turn it is ---------------------------------------------------------------------------------------------- */
+
+/* Lists and dry runs cost much whatever the route is. */
+static bool costs_much(const struct call *c)
+{
+    bool lists = c->route->flags & ROUTE_STREAMS && !call_query(c, "watch");
+    return c->dry_run || lists || c->route->flags & ROUTE_HEAVY;
+}
+
+/* Heavy requests of one user, and of one address, are few at a time. Agents and administrators are exempt. */
+static int heavy_begin(struct handling *h)
+{
+    struct call *c = &h->call;
+    if (c->caller.node[0] || c->caller.scope[PERMIT_SYSTEM] != SCOPE_NONE || !costs_much(c))
+        return 0;
+    if (fair_account_begin_heavy(h->user, HEAVY_USER_MAX)) {
+        h->heavy = fair_account_begin_heavy(h->address, HEAVY_ADDRESS_MAX);
+        if (h->heavy)
+            return 0;
+        fair_account_end_heavy(h->user);
+    }
+    metric_add(c->control->metrics, METRIC_RATE_LIMITED, 0, 1);
+    return err_set(&c->err, EDQUOT, "too many lists, dry runs or forecasts at a time; %d are allowed", HEAVY_USER_MAX);
+}
+
+static void go(struct handling *h)
+{
+    struct call *call = &h->call;
+    struct control *c = call->control;
+    int rc = c->stopping   ? err_set(&call->err, ENOSPC, "berthd is stopping; try again soon")
+             : h->attempts ? 0
+                           : parse_body(h);
+    if (rc < 0)
+        fail(h, rc);
+    else if (h->attempts) /* goes on with what it has begun */
+        attempt(h);
+    else if (call->route->flags & ROUTE_WAKES)
+        scheduler_force(c->scheduler, planned, h);
+    else if (call->route->flags & ROUTE_BESIDE)
+        go_beside(h);
+    else
+        attempt(h);
+}
+
+static void entry_run(struct fair_entry *e)
+{
+    go((struct handling *)((char *)e - offsetof(struct handling, entry)));
+}
+
+/* Runs the request at once if nobody waits, or lets it wait for its turn. */
+static void take_turn(struct handling *h)
+{
+    struct control *c = h->call.control;
+    h->entry.bytes = sizeof *h + h->request.body_len;
+    h->entry.run = entry_run;
+    if (h->call.unfinished) {
+        turn_take_again(c, h->user, &h->entry);
+    } else if (!turn_take(c, h->user, &h->entry)) {
+        metric_add(c->metrics, METRIC_RATE_LIMITED, 0, 1);
+        fail(h, err_set(&h->call.err, EDQUOT, "too many of your requests wait already; try again"));
+    }
+}
+
+/* The accounts that pay for the request: of the user or node, and of the address. */
+static void accounts_join(struct handling *h)
+{
+    struct call *call = &h->call;
+    const struct caller *who = &call->caller;
+    const char *remote = arena_fmt(&call->arena, "@%s", h->request.remote ? h->request.remote : "");
+    const char *name = who->node[0]   ? arena_fmt(&call->arena, "node:%s", who->node)
+                       : who->user[0] ? arena_fmt(&call->arena, "user:%s", who->user)
+                                      : remote;
+    h->user = fair_account_join(call->control->requests, name);
+    h->address = fair_account_join(call->control->requests, remote);
+}
+
+void control_handle(struct control *c, const struct request *request, control_answered *answered, void *ctx)
+{
+    struct handling *h = mem_zalloc(sizeof *h);
+    struct call *call = &h->call;
+    h->answered = answered;
+    h->ctx = ctx;
+    h->start_ns = c->env.steady_ns(c->env.ctx);
+    call->arena = arena_lend(c);
+    call->control = c;
+    call->state = c->state;
+    call->answer.status = 200;
+    change_init(&call->change, c->state, &call->arena);
+    keep_request(h, request);
+    call->request = &h->request;
+    c->calls++;
+
+    int rc = gate(c, &h->request, &call->arena, &call->route, call->args, &call->caller, &call->err);
+    accounts_join(h);
+    int limited = rate_limit(h); /* whatever comes of it */
+    rc = limited < 0 ? limited : rc;
+    if (rc == 0 && c->stopping)
+        rc = err_set(&call->err, ENOSPC, "berthd is stopping; try again soon");
+    if (rc == 0) {
+        keep_query(h, request, call->route->query);
+        keep_query(h, request, "dry_run,watch,limit,after");
+        rc = read_flags(h);
+    }
+    if (rc == 0)
+        rc = heavy_begin(h);
+    if (rc < 0)
+        fail(h, rc);
+    else
+        take_turn(h);
+}

@@ -1,0 +1,188 @@
+/* handle_test.c - how many requests one caller may make, and when they run. */
+#include "control/api/kit_test.h"
+
+#include "control/control_parts.h"
+
+#define ALICE "user:alice"
+#define BOB "user:bob"
+
+static int open_kit(void **state)
+{
+    struct kit *k = mem_zalloc(sizeof *k);
+    kit_open(k);
+    CALL(k, 201, ADMIN, "POST", "/v1/users", "{id: alice, role: user}");
+    CALL(k, 201, ADMIN, "POST", "/v1/users", "{id: bob, role: user}");
+    CALL(k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, allocatable: {cpu: 4, memory: 8Gi}}");
+    *state = k;
+    return 0;
+}
+
+static int close_kit(void **state)
+{
+    kit_done(*state);
+    mem_free(*state);
+    return 0;
+}
+
+/* The first of so many requests that is refused; 0: none. */
+static int first_refused(struct kit *k, const char *who, const char *url, int count)
+{
+    for (int i = 1; i <= count; i++)
+        if (kit_call(k, who, "GET", url, NULL) == 429)
+            return i;
+    return 0;
+}
+
+static void requests_of_a_user_are_limited_by_default(void **state)
+{
+    struct kit *k = *state;
+    assert_int_equal(first_refused(k, ALICE, "/v1/whoami", 3000), 2001); /* ten seconds' worth at once */
+    SAYS(k, "200 a second");
+    assert_int_equal(first_refused(k, BOB, "/v1/whoami", 100), 0); /* one user does not use up another's */
+    k->steady_ns += 1000000000;
+    assert_int_equal(first_refused(k, ALICE, "/v1/whoami", 300), 201);
+    assert_int_equal(first_refused(k, ADMIN, "/v1/whoami", 3000), 0);
+    assert_int_equal(first_refused(k, "node:n1", "/v1/nodes/n1/config", 3000), 0);
+    assert_int_equal(first_refused(k, "", "/v1/whoami", 3000), 501); /* of one address, without a token */
+    assert_int_equal(first_refused(k, "", "/readyz", 3000), 0);      /* health probes are answered nevertheless */
+    assert_int_equal(first_refused(k, "", "/healthz", 3000), 0);
+    CALL(k, 200, ADMIN, "PATCH", "/v1/system/settings", "{requests_per_s: 0}");
+    assert_int_equal(first_refused(k, ALICE, "/v1/whoami", 3000), 0);
+}
+
+/* ---- turns --------------------------------------------------------------------------------------------------------- */
+
+/* A request that is under way, and the place in which it was answered. */
+struct asked {
+    struct bench *bench;
+    int status, place;
+};
+
+struct bench {
+    struct kit *k;
+    int places;
+};
+
+static void asked_answered(void *ctx, struct answer *answer)
+{
+    struct asked *a = ctx;
+    a->status = answer->status;
+    a->place = ++a->bench->places;
+}
+
+static const char *query_none(const void *from, const char *name)
+{
+    (void)from;
+    (void)name;
+    return NULL;
+}
+
+static void ask(struct bench *b, struct asked *a, const char *who, const char *path)
+{
+    struct request request = {
+        .method = "GET", .path = path, .peer = who, .remote = "192.0.2.1", .body = "", .query = query_none};
+    *a = (struct asked){.bench = b};
+    control_handle(b->k->control, &request, asked_answered, a);
+}
+
+/* Time passes only while requests run: each look at the clock takes a millisecond. */
+static int64_t ticking(void *ctx)
+{
+    return ((struct kit *)ctx)->steady_ns += 1000000;
+}
+
+static int serves_wanted;
+
+static void serve_soon(void *ctx)
+{
+    (void)ctx;
+    serves_wanted++;
+}
+
+static void a_user_waits_for_one_request_of_another(void **state)
+{
+    enum { LISTS = 40 };
+    struct kit *k = *state;
+    struct bench b = {.k = k};
+    struct asked lists[LISTS], alice;
+    k->control->env.steady_ns = ticking;
+    k->control->env.serve_soon = serve_soon;
+    for (int i = 0; i < LISTS; i++)
+        ask(&b, &lists[i], BOB, "/v1/jobs");
+    ask(&b, &alice, ALICE, "/v1/whoami");
+    int refused = 0, served_before = 0, serves = 0;
+    for (; fair_queue_waiting(k->control->requests); serves++) {
+        assert_true(serves_wanted > serves); /* each slice asks for the next */
+        control_serve(k->control);
+    }
+    assert_true(serves > 1);
+    for (int i = 0; i < LISTS; i++) {
+        refused += lists[i].status == 429;
+        served_before += lists[i].status == 200 && lists[i].place < alice.place;
+    }
+    assert_int_equal(alice.status, 200);
+    assert_in_range(refused, LISTS - 24, LISTS - 16); /* 16 at a time, and those that were over meanwhile */
+    assert_true(served_before <= 5);
+    k->control->env.steady_ns = kit_steady;
+}
+
+/* A list is made in steps, between which others have their turn. */
+static void a_large_list_is_made_in_steps(void **state)
+{
+    enum { JOBS = 8, VALUE_BYTES = 3900, VALUES = 25 };
+    struct kit *k = *state;
+    struct bench b = {.k = k};
+    struct asked list, alice;
+    CLEANUP(str) struct str body = {0};
+    str_add(&body, "{hold: true, env: {");
+    for (int i = 0; i < VALUES; i++) {
+        str_addf(&body, "%sV%d: ", i ? ", " : "", i);
+        for (int j = 0; j < VALUE_BYTES; j++)
+            str_add_char(&body, 'x');
+    }
+    str_add(&body, "}}");
+    for (int i = 0; i < JOBS; i++)
+        CALL(k, 201, BOB, "POST", "/v1/jobs", body.at);
+    serves_wanted = 0;
+    k->control->env.serve_soon = serve_soon;
+    ask(&b, &list, BOB, "/v1/jobs");
+    assert_int_equal(list.status, 0); /* a step of it is done */
+    ask(&b, &alice, ALICE, "/v1/whoami");
+    while (fair_queue_waiting(k->control->requests))
+        control_serve(k->control);
+    assert_int_equal(list.status, 200);
+    assert_int_equal(alice.status, 200);
+    assert_true(alice.place < list.place);
+    k->control->env.serve_soon = NULL;
+    CALL(k, 200, BOB, "GET", "/v1/jobs", NULL);
+    assert_int_equal(json_array_size(kit_at(k, "items")), JOBS);
+}
+
+static void requests_that_wait_are_answered_when_berthd_stops(void **state)
+{
+    enum { LISTS = 12 };
+    struct kit *k = *state;
+    struct bench b = {.k = k};
+    struct asked lists[LISTS];
+    k->control->env.steady_ns = ticking;
+    k->control->env.serve_soon = serve_soon;
+    for (int i = 0; i < LISTS; i++)
+        ask(&b, &lists[i], BOB, "/v1/jobs");
+    assert_true(fair_queue_waiting(k->control->requests) > 0);
+    control_quiesce(k->control);
+    assert_int_equal(b.places, LISTS);
+    assert_int_equal(lists[LISTS - 1].status, 503);
+    assert_int_equal(fair_queue_accounts(k->control->requests), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_kit, close_kit)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(requests_of_a_user_are_limited_by_default),
+        TEST(a_user_waits_for_one_request_of_another),
+        TEST(a_large_list_is_made_in_steps),
+        TEST(requests_that_wait_are_answered_when_berthd_stops),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,386 @@
+/* openapi.c - routes as paths and operations. */
+#include "control/api/openapi.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "control/api/openapi_schema.h"
+#include "control/api/request.h"
+
+static const struct {
+    int status;
+    const char *name, *about;
+} errors[] = {
+    {400, "invalid",         "The request or a field of it cannot be understood; nothing was changed."},
+    {401, "unauthenticated", "No valid token."                                                        },
+    {403, "forbidden",       "You may see it, but not do this."                                       },
+    {404, "not-found",       "Not there, or not yours to see."                                        },
+    {409, "conflict",        "Exists already, is in the wrong state, or changed meanwhile."           },
+    {410, "compacted",       "A watch from a revision that is no longer known: list again."           },
+    {412, "changed",         "`If-Match` names another revision than the present one."                },
+    {413, "too-large",       "The body exceeds the route's bound."                                    },
+    {429, "rate",            "Too many requests; `Retry-After` says when."                            },
+    {503, "unavailable",     "The store cannot write, or too much is waiting; nothing was changed."   },
+};
+
+/* Can this route answer with this status? */
+static bool error_applies(const struct route *r, int status)
+{
+    switch (status) {
+    case 401:
+    case 403: return r->need != PERMIT_PUBLIC;
+    case 404: return r->need != PERMIT_PUBLIC && strchr(r->path, '{');
+    case 409:
+    case 412: return r->flags & ROUTE_CHANGES;
+    case 410: return r->flags & ROUTE_STREAMS;
+    case 413: return r->body_max > 0;
+    default: return true;
+    }
+}
+
+/* ---- parameters ----------------------------------------------------------------------------------------------------- */
+
+static void parameter_write(struct out *o, const char *name, size_t len, const char *in, const char *type,
+                            const char *about)
+{
+    out_open(o, NULL, '{');
+    out_key(o, "name");
+    str_add_json_bytes(o->to, name, len);
+    out_text(o, "in", in);
+    if (strcmp(in, "path") == 0)
+        out_bool(o, "required", true);
+    if (about)
+        out_text(o, "description", about);
+    out_open(o, "schema", '{');
+    out_text(o, "type", type);
+    out_close(o, '}');
+    out_close(o, '}');
+}
+
+static bool listed(const char *names, const char *name, size_t len)
+{
+    for (; names && *names; names += strcspn(names, ","), names += *names == ',')
+        if (strcspn(names, ",") == len && strncmp(names, name, len) == 0)
+            return true;
+    return false;
+}
+
+static void query_write(struct out *o, const struct route *r)
+{
+    static const struct {
+        const char *name, *type, *about;
+    } known[] = {
+        {"limit", "integer", "At most this many, and at most about 1 MiB of them: `continue` says where to go on."     },
+        {"after", "string",  "Go on after this id, or where `continue` of the last page says."                         },
+        {"order", "string",  "desc: the highest id first; after goes on downwards."                                    },
+        {"watch", "string",  "Stream changes after this revision, or, of derived documents, whenever the hash differs."},
+        {"force", "boolean", "Even if something still depends on it."                                                  },
+        {"stop",  "boolean", "With `hold`: stop a job that runs."                                                      },
+        {"merge", "boolean", "Into the user of that name, where there is one."                                         },
+    };
+    for (const char *at = r->query; at && *at; at += *at == ',') {
+        size_t len = strcspn(at, ","), i = 0;
+        while (i < sizeof known / sizeof *known &&
+               (strlen(known[i].name) != len || strncmp(known[i].name, at, len) != 0))
+            i++;
+        bool found = i < sizeof known / sizeof *known;
+        parameter_write(o, at, len, "query", found ? known[i].type : "string", found ? known[i].about : NULL);
+        at += len;
+    }
+    if (r->flags & ROUTE_STREAMS && !listed(r->query, "watch", 5))
+        parameter_write(o, "watch", 5, "query", "string", known[3].about);
+    if (r->flags & ROUTE_CHANGES && !listed(r->query, "dry_run", 7))
+        parameter_write(o, "dry_run", 7, "query", "boolean", "Check everything, show the changes, change nothing.");
+}
+
+static void parameters_write(struct out *o, const struct route *r)
+{
+    out_open(o, "parameters", '[');
+    for (const char *at = strchr(r->path, '{'); at; at = strchr(at, '{')) {
+        at++;
+        parameter_write(o, at, strcspn(at, "}"), "path", "string", NULL);
+    }
+    query_write(o, r);
+    if (r->flags & ROUTE_CHANGES) {
+        parameter_write(o, "If-Match", 8, "header", "string", "Only if the object is at this revision.");
+        parameter_write(o, "Idempotency-Key", 15, "header", "string",
+                        "1 to 128 characters: a repeated request gets the first answer again.");
+    }
+    out_close(o, ']');
+}
+
+/* ---- bodies --------------------------------------------------------------------------------------------------------- */
+
+/* The kind whose collection (or, with *ret_one, member) a path is; KINDS: of none. */
+static enum kind path_kind(const char *path, bool *ret_one)
+{
+    char word[64];
+    if (strncmp(path, "/v1/", 4) != 0)
+        return KINDS;
+    size_t len = strcspn(path + 4, "/");
+    const char *rest = path + 4 + len;
+    *ret_one = strcmp(rest, "/{id}") == 0;
+    if (len >= sizeof word || (*rest && !*ret_one))
+        return KINDS;
+    memcpy(word, path + 4, len);
+    word[len] = '\0';
+    enum kind kind = kind_find(word);
+    return kind != KINDS && strcmp(kinds[kind].plural, word) == 0 ? kind : KINDS;
+}
+
+static void content_open(struct out *o, const char *type)
+{
+    out_open(o, "content", '{');
+    out_open(o, type, '{');
+}
+
+static void content_close(struct out *o)
+{
+    out_close(o, '}');
+    out_close(o, '}');
+}
+
+static void request_write(struct out *o, const struct route *r, const struct components *c)
+{
+    bool one;
+    enum kind kind = path_kind(r->path, &one);
+    const char *component = r->body         ? component_of_table(c, r->body)
+                            : kind != KINDS ? component_of_kind(c, kind)
+                                            : NULL;
+
+    if (!r->body_max)
+        return;
+    out_open(o, "requestBody", '{');
+    content_open(o, strcmp(r->method, "PATCH") == 0 ? "application/merge-patch+json" : "application/json");
+    if (component) {
+        ref_write(o, "schema", component);
+    } else {
+        out_open(o, "schema", '{');
+        out_text(o, "type", "object");
+        out_close(o, '}');
+    }
+    content_close(o);
+    out_close(o, '}');
+}
+
+static void list_write(struct out *o, const char *component)
+{
+    out_open(o, "schema", '{');
+    out_text(o, "type", "object");
+    out_open(o, "properties", '{');
+    out_open(o, "items", '{');
+    out_text(o, "type", "array");
+    ref_write(o, "items", component);
+    out_close(o, '}');
+    out_open(o, "revision", '{');
+    out_text(o, "type", "integer");
+    out_close(o, '}');
+    out_open(o, "continue", '{');
+    out_text(o, "type", "string");
+    out_close(o, '}');
+    out_close(o, '}');
+    out_close(o, '}');
+}
+
+static void success_write(struct out *o, const struct route *r, const struct components *c)
+{
+    bool one = false, get = strcmp(r->method, "GET") == 0;
+    enum kind kind = path_kind(r->path, &one);
+    const char *component = get && kind != KINDS ? component_of_kind(c, kind) : NULL;
+    bool creates = !get && kind != KINDS && (strcmp(r->method, "POST") == 0 || strcmp(r->method, "PUT") == 0);
+
+    out_open(o, creates && !one ? "201" : "200", '{');
+    out_text(o, "description", creates && !one ? "Created, and durable." : "Done.");
+    content_open(o, strcmp(r->path, "/metrics") == 0 ? "text/plain" : "application/json");
+    if (component && one) {
+        ref_write(o, "schema", component);
+    } else if (component) {
+        list_write(o, component);
+    } else {
+        out_open(o, "schema", '{');
+        out_close(o, '}');
+    }
+    content_close(o);
+    out_close(o, '}');
+    if (creates && one) {
+        out_open(o, "201", '{');
+        out_text(o, "description", "Created, and durable.");
+        out_close(o, '}');
+    }
+}
+
+static void responses_write(struct out *o, const struct route *r, const struct components *c)
+{
+    out_open(o, "responses", '{');
+    success_write(o, r, c);
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        CLEANUP(str) struct str text = {0};
+        if (!error_applies(r, errors[i].status))
+            continue;
+        str_addf(&text, "%d", errors[i].status);
+        out_open(o, text.at, '{');
+        str_clear(&text);
+        str_addf(&text, "#/components/responses/%s", errors[i].name);
+        out_text(o, "$ref", text.at);
+        out_close(o, '}');
+    }
+    out_close(o, '}');
+}
+
+/* ---- operations ----------------------------------------------------------------------------------------------------- */
+
+/* "get_v1_jobs_id". */
+static void operation_id(struct str *to, const struct route *r)
+{
+    for (const char *p = r->method; *p; p++)
+        str_add_char(to, (char)tolower((unsigned char)*p));
+    bool gap = true;
+    for (const char *p = r->path; *p; p++) {
+        bool plain = isalnum((unsigned char)*p);
+        if (plain && gap)
+            str_add_char(to, '_');
+        if (plain)
+            str_add_char(to, *p);
+        gap = !plain;
+    }
+}
+
+static void operation_write(struct out *o, const struct route *r, const char *area, const struct components *c)
+{
+    CLEANUP(str) struct str method = {0};
+    CLEANUP(str) struct str id = {0};
+
+    for (const char *p = r->method; *p; p++)
+        str_add_char(&method, (char)tolower((unsigned char)*p));
+    operation_id(&id, r);
+    out_open(o, method.at, '{');
+    out_text(o, "operationId", id.at);
+    out_text(o, "summary", r->summary);
+    out_open(o, "tags", '[');
+    out_text(o, NULL, area);
+    out_close(o, ']');
+    parameters_write(o, r);
+    request_write(o, r, c);
+    responses_write(o, r, c);
+    if (r->need == PERMIT_PUBLIC) {
+        out_open(o, "security", '[');
+        out_close(o, ']');
+    }
+    out_text(o, "x-berth-permission", permission_name(r->need));
+    if (r->body_max)
+        out_number(o, "x-berth-body-max", r->body_max);
+    out_close(o, '}');
+}
+
+static bool path_before(size_t table, size_t row)
+{
+    const char *path = route_tables[table].routes[row].path;
+
+    for (size_t t = 0; t <= table; t++)
+        for (size_t i = 0; i < (t == table ? row : *route_tables[t].len); i++)
+            if (strcmp(route_tables[t].routes[i].path, path) == 0)
+                return true;
+    return false;
+}
+
+/* All methods of one path stand together, whichever tables they come from. */
+static void path_write(struct out *o, const char *path, const struct components *c)
+{
+    out_open(o, path, '{');
+    for (size_t t = 0; t < route_tables_len; t++)
+        for (size_t i = 0; i < *route_tables[t].len; i++)
+            if (strcmp(route_tables[t].routes[i].path, path) == 0)
+                operation_write(o, &route_tables[t].routes[i], route_tables[t].area, c);
+    out_close(o, '}');
+}
+
+static void error_schema_write(struct out *o)
+{
+    static const char *const members[] = {"code", "message", "field"};
+
+    out_open(o, "error", '{');
+    out_text(o, "type", "object");
+    out_open(o, "properties", '{');
+    out_open(o, "error", '{');
+    out_text(o, "type", "object");
+    out_open(o, "properties", '{');
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        out_open(o, members[i], '{');
+        out_text(o, "type", "string");
+        out_close(o, '}');
+    }
+    out_close(o, '}');
+    out_close(o, '}');
+    out_close(o, '}');
+    out_close(o, '}');
+}
+
+static void shared_write(struct out *o, const struct components *c)
+{
+    out_open(o, "components", '{');
+    out_open(o, "securitySchemes", '{');
+    out_open(o, "bearer", '{');
+    out_text(o, "type", "http");
+    out_text(o, "scheme", "bearer");
+    out_close(o, '}');
+    out_close(o, '}');
+    out_open(o, "responses", '{');
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        out_open(o, errors[i].name, '{');
+        out_text(o, "description", errors[i].about);
+        content_open(o, "application/json");
+        ref_write(o, "schema", "error");
+        content_close(o);
+        out_close(o, '}');
+    }
+    out_close(o, '}');
+    out_open(o, "schemas", '{');
+    error_schema_write(o);
+    components_write(o, c);
+    out_close(o, '}');
+    out_close(o, '}');
+}
+
+void openapi_write(struct str *to)
+{
+    struct out o = {.to = to};
+    struct components components = {0};
+
+    components_collect(&components);
+    out_open(&o, NULL, '{');
+    out_text(&o, "openapi", "3.0.3");
+    out_open(&o, "info", '{');
+    out_text(&o, "title", "Berth");
+    out_text(&o, "version", berth_version());
+    out_text(&o, "description", "Places services, jobs and virtual machines on machines.");
+    out_close(&o, '}');
+    out_open(&o, "servers", '[');
+    out_open(&o, NULL, '{');
+    out_text(&o, "url", "/");
+    out_close(&o, '}');
+    out_close(&o, ']');
+    out_open(&o, "security", '[');
+    out_open(&o, NULL, '{');
+    out_open(&o, "bearer", '[');
+    out_close(&o, ']');
+    out_close(&o, '}');
+    out_close(&o, ']');
+    out_open(&o, "tags", '[');
+    for (size_t t = 0; t < route_tables_len; t++) {
+        out_open(&o, NULL, '{');
+        out_text(&o, "name", route_tables[t].area);
+        out_text(&o, "description", route_tables[t].about);
+        out_close(&o, '}');
+    }
+    out_close(&o, ']');
+    out_open(&o, "paths", '{');
+    for (size_t t = 0; t < route_tables_len; t++)
+        for (size_t i = 0; i < *route_tables[t].len; i++)
+            if (!path_before(t, i))
+                path_write(&o, route_tables[t].routes[i].path, &components);
+    out_close(&o, '}');
+    shared_write(&o, &components);
+    out_close(&o, '}');
+    components_done(&components);
+}

@@ -1,0 +1,154 @@
+#include "control/api/rate_limit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { SECOND = 1000000000 };
+
+static void a_burst_then_the_rate(void **state)
+{
+    (void)state;
+    struct limits *l = limits_new(0, 1);
+    int64_t retry = 0, now = 5;
+    for (int i = 0; i < 20; i++)
+        assert_true(limit_take(l, "alice", 2, 20, 1, now, &retry));
+    assert_int_equal(retry, 0);
+    assert_false(limit_take(l, "alice", 2, 20, 1, now, &retry));
+    assert_in_range(retry, SECOND / 2, SECOND / 2 + 2);
+
+    /* Not a moment before, and then exactly one. */
+    int64_t early = 0;
+    assert_false(limit_take(l, "alice", 2, 20, 1, now + retry - 3, &early));
+    assert_in_range(early, 1, 5);
+    assert_true(limit_take(l, "alice", 2, 20, 1, now + retry, &early));
+    assert_false(limit_take(l, "alice", 2, 20, 1, now + retry, &early));
+
+    /* A long silence fills the bucket and no more. */
+    now += 3600 * (int64_t)SECOND;
+    for (int i = 0; i < 20; i++)
+        assert_true(limit_take(l, "alice", 2, 20, 1, now, &retry));
+    assert_false(limit_take(l, "alice", 2, 20, 1, now, &retry));
+    limits_free(l);
+}
+
+static void costs_are_taken_whole(void **state)
+{
+    (void)state;
+    struct limits *l = limits_new(0, 1);
+    int64_t retry = 0;
+    assert_true(limit_take(l, "alice", 2, 20, 15, 0, &retry));
+    assert_false(limit_take(l, "alice", 2, 20, 15, 0, &retry));
+    assert_in_range(retry, INT64_C(5) * SECOND, INT64_C(5) * SECOND + 2);
+    assert_true(limit_take(l, "alice", 2, 20, 5, 0, &retry));  /* what is refused takes nothing */
+    assert_true(limit_take(l, "bob", 2, 20, 1000, 0, &retry)); /* as much as the burst */
+    assert_false(limit_take(l, "bob", 2, 20, 1, 0, &retry));
+    assert_true(limit_take(l, "bob", 2, 20, 1000, INT64_C(10) * SECOND, &retry));
+    limits_free(l);
+}
+
+static void callers_do_not_share(void **state)
+{
+    (void)state;
+    struct limits *l = limits_new(0, 1);
+    int64_t retry = 0;
+    assert_true(limit_take(l, "alice", 1, 1, 1, 0, &retry));
+    assert_false(limit_take(l, "alice", 1, 1, 1, 0, &retry));
+    assert_true(limit_take(l, "bob", 1, 1, 1, 0, &retry));
+    assert_true(limit_take(l, "", 1, 1, 1, 0, &retry));
+    assert_false(limit_take(l, "", 1, 1, 1, 0, &retry));
+    assert_int_equal(limits_len(l), 3);
+
+    /* Names beyond the bound share a bucket, which is stricter and never looser. */
+    char a[2 * LIMIT_WHO_MAX], b[2 * LIMIT_WHO_MAX];
+    memset(a, 'x', sizeof a);
+    memset(b, 'x', sizeof b);
+    a[sizeof a - 1] = b[sizeof b - 1] = '\0';
+    b[sizeof b - 2] = 'y';
+    assert_true(limit_take(l, a, 1, 1, 1, 0, &retry));
+    assert_false(limit_take(l, b, 1, 1, 1, 0, &retry));
+    limits_free(l);
+}
+
+static void odd_numbers(void **state)
+{
+    (void)state;
+    struct limits *l = limits_new(0, 1);
+    int64_t retry = -7;
+    for (int i = 0; i < 1000; i++)
+        assert_true(limit_take(l, "free", 0, 0, 1, 0, &retry));
+    assert_int_equal(limits_len(l), 0);
+    assert_int_equal(retry, -7);
+
+    assert_true(limit_take(l, "one", 1, 0, 1, 100, &retry)); /* a burst of nothing would let nobody in */
+    assert_false(limit_take(l, "one", 1, 0, 1, 100, &retry));
+    assert_false(limit_take(l, "one", 1, 0, 1, 50, &retry)); /* a clock that goes back gives nothing */
+    assert_true(limit_take(l, "one", 1, 0, 1, 100 + SECOND + 1, &retry));
+
+    assert_true(limit_take(l, "slow", 1e-9, 1, 1, 0, &retry));
+    assert_false(limit_take(l, "slow", 1e-9, 1, 1, 0, &retry));
+    assert_int_equal(retry, 3600 * (int64_t)SECOND);
+    assert_false(limit_take(l, "slow", 1e-9, 1, 1, INT64_MAX / 64, &retry));
+    limits_free(l);
+    limits_free(NULL);
+}
+
+static void a_full_table_forgets_the_silent(void **state)
+{
+    (void)state;
+    struct limits *l = limits_new(3, 9);
+    int64_t retry;
+    assert_true(limit_take(l, "a", 1, 1, 1, 0, &retry));
+    assert_true(limit_take(l, "b", 1, 1, 1, 1, &retry));
+    assert_true(limit_take(l, "c", 1, 1, 1, 2, &retry));
+    assert_false(limit_take(l, "a", 1, 1, 1, 3, &retry)); /* refused, but not silent */
+    assert_true(limit_take(l, "d", 1, 1, 1, 4, &retry));  /* b leaves */
+    assert_int_equal(limits_len(l), 3);
+    assert_false(limit_take(l, "a", 1, 1, 1, 5, &retry));
+    assert_false(limit_take(l, "c", 1, 1, 1, 5, &retry));
+    assert_false(limit_take(l, "d", 1, 1, 1, 5, &retry));
+    assert_true(limit_take(l, "b", 1, 1, 1, 6, &retry)); /* a leaves */
+    assert_true(limit_take(l, "a", 1, 1, 1, 7, &retry));
+    assert_int_equal(limits_len(l), 3);
+    limits_free(l);
+
+    l = limits_new(1, 9);
+    for (int i = 0; i < 10; i++) {
+        assert_true(limit_take(l, i % 2 ? "a" : "b", 1, 1, 1, 0, &retry));
+        assert_int_equal(limits_len(l), 1);
+    }
+    limits_free(l);
+}
+
+/* Many strangers: the table stays within its bound and each is still limited. */
+static void a_flood_stays_within_the_bound(void **state)
+{
+    (void)state;
+    struct limits *l = limits_new(0, 3);
+    int64_t retry;
+    char who[32];
+    for (int i = 0; i < 2 * LIMITS_MAX; i++) {
+        (void)snprintf(who, sizeof who, "10.%d.%d.%d", i >> 16, (i >> 8) & 255, i & 255);
+        assert_true(limit_take(l, who, 1, 1, 1, i, &retry));
+        assert_false(limit_take(l, who, 1, 1, 1, i, &retry));
+    }
+    assert_int_equal(limits_len(l), LIMITS_MAX);
+    limits_free(l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_burst_then_the_rate),
+        cmocka_unit_test(costs_are_taken_whole),
+        cmocka_unit_test(callers_do_not_share),
+        cmocka_unit_test(odd_numbers),
+        cmocka_unit_test(a_full_table_forgets_the_silent),
+        cmocka_unit_test(a_flood_stays_within_the_bound),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,22 @@
+#include "control/api/routes.h"
+
+/* Lengths are in other files, so the table is filled by pointers to them. */
+#define AREA(name, title, text)                                                                                        \
+    {                                                                                                                  \
+        title, text, name##_routes, &name##_routes_len                                                                 \
+    }
+
+const struct route_table route_tables[] = {
+    AREA(work, "workloads", "Apps, jobs and virtual machines."),
+    AREA(node, "nodes", "Machines, volumes, resources, profiles, and what runs where."),
+    AREA(queues, "queues", "Queues, policies, windows, domains, and rules that place jobs."),
+    AREA(optask, "optasks", "Operations on nodes: scripts that are done once on each."),
+    AREA(calls, "calls", "Logs, shells and signals of what runs."),
+    AREA(users, "users", "Users, groups, roles and tokens."),
+    AREA(system, "system", "Settings, system services, transactions."),
+    AREA(usage, "usage", "What was used, for quotas and bills."),
+    AREA(publish, "publish", "Derived configuration, health, metrics."),
+    AREA(views, "views", "The queue, why a job waits, who holds what."),
+    AREA(decide, "decide", "Planning, explanations, events, audit, backup."),
+};
+const size_t route_tables_len = sizeof route_tables / sizeof *route_tables;

@@ -1,0 +1,221 @@
+/* routes_decide.c - planning now, explanations, events, audit, backup. */
+#include <errno.h>
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "control/api/page.h"
+#include "control/api/routes.h"
+#include "control/control_parts.h"
+#include "control/status.h"
+#include "control/system/backup.h"
+#include "wire/api.h"
+
+/* The loop has made a plan by the time this runs (ROUTE_WAKES). */
+static int schedule(struct call *c)
+{
+    struct scheduler_seen seen = scheduler_seen(control_scheduler(c->control));
+    char now[TIMESTAMP_MAX], hash[24];
+    (void)snprintf(hash, sizeof hash, "%016" PRIx64, seen.hash);
+    c->answer.body =
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:f, s:b}", "cycle", (json_int_t)seen.cycles, "revision",
+                  (json_int_t)seen.revision, "actions", (json_int_t)seen.actions, "pending", (json_int_t)seen.pending,
+                  "assumed", (json_int_t)seen.assumed, "now", timestamp_text(seen.now_ns, now), "plan", hash, "seconds",
+                  seen.seconds, "alarm", seen.alarm);
+    return 0;
+}
+
+static int events(struct call *c)
+{
+    uint64_t limit;
+    int rc = call_query_number(c, "limit", 1, EVENTS_MAX, 100, &limit);
+    if (rc < 0)
+        return rc;
+    c->answer.body =
+        json_pack("{s:o}", "items", events_list(c->control->events, c, call_query(c, "id"), (size_t)limit));
+    return 0;
+}
+
+/* ---- audit: the journal's records of who changed what, newest last ---- */
+
+enum { LOOK_BACK = SEALER_KEEP }; /* older ones are in segments */
+
+struct audit {
+    uint64_t end; /* the first record that is not looked at */
+    json_t *items;
+    size_t limit, bytes; /* the second: of the items, as text */
+    const char *who, *subject;
+    bool all;
+};
+
+static void audit_keep(struct audit *a, json_t *record)
+{
+    (void)json_array_append(a->items, record);
+    a->bytes += json_text_bytes(record);
+    while (json_array_size(a->items) > 1 &&
+           (json_array_size(a->items) > a->limit || a->bytes > PAGE_BYTES_MAX)) { /* the newest stay */
+        a->bytes -= json_text_bytes(json_array_get(a->items, 0));
+        (void)json_array_remove(a->items, 0);
+    }
+}
+
+static int audit_record(void *ctx, const struct store_record *r)
+{
+    struct audit *a = ctx;
+    if (r->seq >= a->end)
+        return 1;
+    json_t *record = json_loadb(r->record.at, r->record.len, 0, NULL);
+    const char *who = json_string_value(json_object_get(record, "who"));
+    const char *subject = json_string_value(json_object_get(record, "subject"));
+    bool wanted = record && (a->all || !who || strcmp(who, "berth") != 0) &&
+                  (!a->who || (who && strcmp(who, a->who) == 0)) &&
+                  (!a->subject || (subject && strcmp(subject, a->subject) == 0));
+    if (wanted) {
+        json_t *keys = json_array();
+        size_t i;
+        json_t *change;
+        json_array_foreach(json_object_get(record, "changes"), i, change)(void)
+            json_array_append(keys, json_array_get(change, 0));
+        (void)json_object_set_new(record, "changes", keys);
+        if (json_object_del(record, "cycle") == 0)
+            (void)json_object_set_new(record, "decision", json_true());
+        (void)json_object_set_new(record, "seq", json_integer((json_int_t)r->seq));
+        (void)json_object_set_new(record, "revision", json_integer((json_int_t)r->revision));
+        char at[TIMESTAMP_MAX];
+        (void)json_object_set_new(record, "at",
+                                  json_string(timestamp_text(json_integer_value(json_object_get(record, "at")), at)));
+        audit_keep(a, record);
+    }
+    json_decref(record);
+    return 0;
+}
+
+static int audit(struct call *c)
+{
+    /* The log may be long, and everybody waits meanwhile. */
+    uint64_t limit, last = store_log_last(control_store(c->control)), from = 0;
+    int rc = call_query_number(c, "limit", 1, 10000, 100, &limit);
+    if (rc == 0)
+        rc = call_query_number(c, "from", 1, INT64_MAX, last > LOOK_BACK ? last - LOOK_BACK + 1 : 1, &from);
+    if (rc == 0 && from <= store_log_trimmed(control_store(c->control)))
+        rc = err_set(&c->err, ESTALE,
+                     "records before %" PRIu64
+                     " are in the journal's segments; where berthd runs, read them with: berth journal show --data DIR",
+                     store_log_trimmed(control_store(c->control)) + 1);
+    if (rc < 0)
+        return rc;
+    const char *all = call_query(c, "all");
+    struct audit a = {.end = from + LOOK_BACK,
+                      .items = json_array(),
+                      .limit = (size_t)limit,
+                      .who = call_query(c, "who"),
+                      .subject = call_query(c, "subject"),
+                      .all = all && strcmp(all, "true") == 0};
+    rc = store_log(control_store(c->control), from, audit_record, &a, &c->err);
+    c->answer.body = json_pack("{s:o}", "items", a.items);
+    return rc < 0 ? rc : 0;
+}
+
+#define BACKUP_TEMPLATE "/tmp/berth-backup-XXXXXX"
+
+/* The name of a file that is not there, for an answer. */
+static int answer_name(struct call *c, char path[static sizeof BACKUP_TEMPLATE])
+{
+    memcpy(path, BACKUP_TEMPLATE, sizeof BACKUP_TEMPLATE);
+    int fd = mkstemp(path);
+    if (fd < 0)
+        return err_set(&c->err, EIO, "no temporary file can be made: %s", strerror(errno));
+    (void)close(fd);
+    (void)remove(path);
+    return 0;
+}
+
+static int backup(struct call *c)
+{
+    char path[sizeof BACKUP_TEMPLATE];
+    int rc = answer_name(c, path);
+    if (rc == 0)
+        rc = store_backup(control_store(c->control), path, &c->err);
+    if (rc == 0)
+        c->answer.file = arena_strdup(&c->arena, path);
+    return rc;
+}
+
+/* Exactly `len` bytes in hexadecimal. */
+static bool hex_read(const json_t *text, unsigned char *to, size_t len)
+{
+    size_t n = 0;
+    return json_string_length(text) == 2 * len &&
+           sodium_hex2bin(to, len, json_string_value(text), 2 * len, NULL, &n, NULL) == 0 && n == len;
+}
+
+static int seal_read(struct call *c, struct backup_key *key, bool *ret_journal)
+{
+    const json_t *salt = json_object_get(c->body, "salt"), *journal = json_object_get(c->body, "journal");
+    static const char *const known[] = {"key", "salt", "passes", "memory_mib", "journal"};
+    size_t found = 0;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        found += json_object_get(c->body, known[i]) != NULL;
+    if (found < json_object_size(c->body))
+        return err_set(&c->err, EINVAL, "expected key, salt, passes, memory_mib and journal, and nothing else");
+    if (!hex_read(json_object_get(c->body, "key"), key->bytes, sizeof key->bytes))
+        return err_set(&c->err, EINVAL, "key: expected 64 hexadecimal digits");
+    if (salt && !hex_read(salt, key->salt, sizeof key->salt))
+        return err_set(&c->err, EINVAL, "salt: expected 32 hexadecimal digits");
+    if (journal && !json_is_boolean(journal))
+        return err_set(&c->err, EINVAL, "journal: expected true or false");
+    json_int_t passes = json_integer_value(json_object_get(c->body, "passes")),
+               memory = json_integer_value(json_object_get(c->body, "memory_mib"));
+    if (salt && (passes < 1 || passes > BACKUP_PASSES_MAX || memory < 1 || memory > BACKUP_MEMORY_MIB_MAX))
+        return err_set(&c->err, EINVAL, "passes and memory_mib: expected 1 to %d and 1 to %d", BACKUP_PASSES_MAX,
+                       BACKUP_MEMORY_MIB_MAX);
+    key->derived = salt;
+    key->passes = salt ? (uint32_t)passes : 0;
+    key->memory_mib = salt ? (uint32_t)memory : 0;
+    *ret_journal = !journal || json_is_true(journal);
+    return 0;
+}
+
+/* The keys of the daemon are in it: only those who may do everything get them, and sealed. */
+static int backup_sealed(struct call *c)
+{
+    char path[sizeof BACKUP_TEMPLATE];
+    const char *dir = c->control->options.data_dir;
+    struct backup_key key = {0};
+    struct backup_options options = {.key = &key};
+    if (!caller_covers(&c->caller, role_find("admin")->scope))
+        return err_set(&c->err, EACCES, "a backup with the daemon's keys is for administrators");
+    int rc = seal_read(c, &key, &options.journal);
+    if (rc == 0 && !dir)
+        rc = err_set(&c->err, EIO, "this daemon has no folder with keys; GET /v1/backup gives the store alone");
+    if (rc == 0)
+        rc = answer_name(c, path);
+    if (rc == 0)
+        rc = backup_write(control_store(c->control), dir, &options, path, &c->err);
+    if (rc == 0)
+        c->answer.file = arena_strdup(&c->arena, path);
+    sodium_memzero(&key, sizeof key);
+    return rc;
+}
+
+enum { NO_BODY_MAX = 64 }; /* {} and the like */
+enum { SEAL_BODY_MAX = 1024 };
+
+const struct route decide_routes[] = {
+    ROUTE("POST", "/v1/schedule", PERMIT_CLUSTER, 0, ROUTE_WAKES | ROUTE_HEAVY, schedule, "Make a plan now"),
+    ROUTE("GET", "/v1/why/{kind}/{id}", PERMIT_CLUSTER, 0, ROUTE_HEAVY, why_run, "Why is it not as wished"),
+    ROUTE("GET", "/v1/events", PERMIT_READ, 0, ROUTE_HEAVY, events, "What happened lately", .query = "limit,id"),
+    ROUTE("GET", "/v1/audit", PERMIT_AUDIT, 0, ROUTE_HEAVY, audit, "Who changed what",
+          .query = "limit,from,who,subject,all"),
+    ROUTE("GET", "/v1/audit/{seq}", PERMIT_AUDIT, 0, ROUTE_HEAVY, audit_one,
+          "A record, of a decision with all it says"),
+    ROUTE("POST", "/v1/audit/{seq}/replay", PERMIT_AUDIT, NO_BODY_MAX, ROUTE_HEAVY, audit_replay,
+          "Make a decision again, and compare"),
+    ROUTE("GET", "/v1/backup", PERMIT_SYSTEM, 0, ROUTE_BESIDE, backup, "The whole store in one file"),
+    ROUTE("POST", "/v1/backup", PERMIT_SYSTEM, SEAL_BODY_MAX, ROUTE_BESIDE, backup_sealed,
+          "Store, journal, keys and certificates in one sealed file"),
+};
+const size_t decide_routes_len = sizeof decide_routes / sizeof *decide_routes;

@@ -1,0 +1,28 @@
+/* routes_views.c - the routes of what people look at: the queue, why a job waits, who holds what. */
+#include "control/api/routes.h"
+#include "control/holders.h"
+#include "control/policy_try.h"
+#include "control/queue_view.h"
+#include "control/system/series.h"
+#include "control/use_view.h"
+#include "control/why.h"
+
+enum { POLICY_BODY_MAX = 64 * 1024 };
+
+const struct route views_routes[] = {
+    ROUTE("GET", "/v1/queue", PERMIT_CLUSTER, 0, ROUTE_HEAVY, queue_run, "What waits, in order, and when it will start",
+          .query = "queue,user,limit,after,waits,factors"),
+    ROUTE("GET", "/v1/jobs/{id}/why", PERMIT_READ, 0, ROUTE_HEAVY, job_why,
+          "Why a job does not run yet, and when it will", .query = "suggest"),
+    ROUTE("POST", "/v1/policies/test", PERMIT_CLUSTER, POLICY_BODY_MAX, ROUTE_HEAVY, policy_try,
+          "How the present queue would be ordered by a policy", .query = "limit"),
+    ROUTE("POST", "/v1/what_if", PERMIT_CLUSTER, POLICY_BODY_MAX, ROUTE_HEAVY, what_if,
+          "Starts and waits by another policy or with other nodes, beside those of now", .body = &what_if_keys,
+          .query = "limit"),
+    ROUTE("GET", "/v1/use", PERMIT_CLUSTER, 0, ROUTE_HEAVY, use_run, "What there is and what is held of it, by domain"),
+    ROUTE("GET", "/v1/series", PERMIT_CLUSTER, 0, ROUTE_HEAVY, series_run,
+          "The cluster over time: use, queue and waits", .query = "span"),
+    ROUTE("GET", "/v1/holders", PERMIT_CLUSTER, 0, ROUTE_HEAVY, holders_run,
+          "Who holds a node or a device, now or at a past time", .query = "node,device,at,all,after,limit"),
+};
+const size_t views_routes_len = sizeof views_routes / sizeof *views_routes;
