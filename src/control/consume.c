@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "control/change.h"
+#include "control/state/change.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/moment.h"

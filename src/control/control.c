@@ -7,11 +7,11 @@
 
 #include "control/api/idempotency.h"
 #include "control/api/request_turn.h"
-#include "control/commit.h"
 #include "control/control_parts.h"
 #include "control/route_rules.h"
+#include "control/state/commit.h"
+#include "control/state/upgrade.h"
 #include "control/system/settings_table.h"
-#include "control/upgrade.h"
 #include "wire/api.h"
 #include "wire/queue_doc.h"
 

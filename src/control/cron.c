@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "control/commit.h"
 #include "control/control_parts.h"
 #include "control/cron_time.h"
 #include "control/outcome.h"
+#include "control/state/commit.h"
 #include "control/tenant/cap.h"
 #include "control/work.h"
 #include "wire/document.h"

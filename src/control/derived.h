@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 #include "base/vec.h"
-#include "control/state.h"
+#include "control/state/state.h"
 
 enum { DERIVED_HASH_MAX = 40 };
 

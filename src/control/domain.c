@@ -1,10 +1,10 @@
 /* domain.c - domains: nodes that belong together. No node is in two: lists are kept apart here, and of labels the first by
- * name counts (project_domain.c). */
+ * name counts (sync_domain.c). */
 #include <errno.h>
 #include <string.h>
 
-#include "control/project.h"
 #include "control/queue.h"
+#include "control/state/sync.h"
 #include "wire/document.h"
 
 static bool among(const char *const *texts, size_t len, const char *text)

@@ -10,7 +10,7 @@
 #include "control/control_parts.h"
 #include "control/job.h"
 #include "control/plan_policy.h"
-#include "control/state_parts.h"
+#include "control/state/state_parts.h"
 #include "core/cluster.h"
 
 enum { WAITING_MAX = 64, WAITING_USER_MAX = 8, STALE_S = 10, COST_SHARE = 20 };

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "control/control_parts.h"
-#include "control/project.h"
+#include "control/state/sync.h"
 #include "control/system/settings_table.h"
 #include "wire/api.h"
 #include "wire/document.h"

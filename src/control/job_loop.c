@@ -6,11 +6,11 @@
 #include "base/hash.h"
 #include "base/plant.h"
 #include "base/str.h"
-#include "control/commit.h"
 #include "control/control_parts.h"
 #include "control/job.h"
 #include "control/job_names.h"
 #include "control/outcome.h"
+#include "control/state/commit.h"
 #include "control/system/settings_table.h"
 #include "wire/document.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
-#include "control/state.h"
+#include "control/state/state.h"
 
 struct job_name {
     uint64_t key;

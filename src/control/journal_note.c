@@ -1,7 +1,7 @@
 #include "control/journal_note.h"
 
-#include "control/commit.h"
 #include "control/control_parts.h"
+#include "control/state/commit.h"
 
 static void written(void *ctx, const struct store_result *result)
 {

@@ -4,8 +4,8 @@
 
 #include "base/hash.h"
 #include "base/plant.h"
-#include "control/commit.h"
 #include "control/control_parts.h"
+#include "control/state/commit.h"
 #include "wire/api.h"
 
 #define SECOND INT64_C(1000000000)

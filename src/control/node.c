@@ -9,7 +9,7 @@
 #include "control/control_parts.h"
 #include "control/join.h"
 #include "control/optask.h"
-#include "control/project.h"
+#include "control/state/sync.h"
 #include "control/tenant/usage.h"
 #include "control/transition.h"
 #include "core/cluster.h"

@@ -7,7 +7,7 @@
 
 #include "base/str.h"
 #include "control/derived.h"
-#include "control/state.h"
+#include "control/state/state.h"
 #include "wire/api.h"
 
 struct control;

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "control/control_parts.h"
-#include "control/project.h"
+#include "control/state/sync.h"
 #include "wire/document.h"
 
 enum { HASH_HEX = 2 * crypto_hash_sha256_BYTES + 1, NAME_DIGITS = 10 };

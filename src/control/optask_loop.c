@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "control/commit.h"
 #include "control/control_parts.h"
 #include "control/node.h"
 #include "control/optask_index.h"
+#include "control/state/commit.h"
 #include "wire/document.h"
 
 enum { WRITES_MAX = 1000, AGAIN_S = 1 };

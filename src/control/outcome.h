@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "control/state.h"
+#include "control/state/state.h"
 
 /* Writes into a workload's document that it is over for good. `mark`: "cancelled", "failed" or "ended". `error`: may
  * be NULL. */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "control/kept.h"
-#include "control/project.h"
+#include "control/state/spec_cache.h"
+#include "control/state/sync.h"
 #include "control/system/settings_table.h"
 #include "core/policy.h"
 #include "formula/formula.h"

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "control/state.h"
+#include "control/state/state.h"
 
 struct plan_formula;
 struct kept_doc;

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "control/change.h"
+#include "control/state/change.h"
 
 struct system_port {
     const char *name;

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "control/past.h"
-#include "control/project.h"
+#include "control/state/sync.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/moment.h"

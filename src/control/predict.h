@@ -7,11 +7,11 @@
  * is published of everybody concerns every job that waits; it rests for ten minutes at least, once there are some runs.
  *
  * Plans look at what is published: it is in the journal, and a new version is told to the cluster (state.c). Nothing here
- * decides; the estimate of a job is its user's, else this, else its limit (project_claim.c).
+ * decides; the estimate of a job is its user's, else this, else its limit (sync_claim.c).
  */
 #pragma once
 
-#include "control/change.h"
+#include "control/state/change.h"
 
 enum { PREDICT_RUNS = 32, PREDICT_NAME_MAX = ID_MAX };
 enum { PREDICT_KEEP_S = 90 * 86400 }; /* after the last run */

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/project.h"
 #include "control/route_rules.h"
+#include "control/state/sync.h"
 
 /* ---- the tree ------------------------------------------------------------------------------------------------------ */
 

@@ -2,8 +2,8 @@
 #include "control/api/kit_test.h"
 
 #include "control/plan_policy.h"
-#include "control/project.h"
 #include "control/replay.h"
+#include "control/state/sync.h"
 
 #define CAROL "user:carol" /* a manager of red */
 #define ALICE "user:alice" /* of red */

@@ -1,6 +1,6 @@
 /* races_test.c - what once went wrong when things happened at the same time, late, twice, or across a restart. */
 #include "control/api/kit_test.h"
-#include "control/commit.h"
+#include "control/state/commit.h"
 
 #include <errno.h>
 #include <inttypes.h>

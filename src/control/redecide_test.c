@@ -2,7 +2,7 @@
 #include "control/api/kit_test.h"
 
 #include "control/control_parts.h"
-#include "control/state.h"
+#include "control/state/state.h"
 
 #include <ftw.h>
 #include <inttypes.h>

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/str.h"
-#include "control/state.h"
+#include "control/state/state.h"
 
 enum { REPLAY_TOUCHES_MAX = 8 };
 

@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/commit.h"
 #include "control/control_parts.h"
-#include "control/project.h"
+#include "control/state/commit.h"
+#include "control/state/sync.h"
 #include "control/system/settings_table.h"
 #include "control/tenant/admission.h"
 #include "wire/document.h"

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "control/state.h"
+#include "control/state/state.h"
 
 struct control;
 struct scheduler;

@@ -4,7 +4,7 @@
 #include <jansson.h>
 
 #include "base/arena.h"
-#include "control/change.h"
+#include "control/state/change.h"
 
 /* It is in another state from now on, and waits for nothing. */
 void unit_doc_becomes(json_t *doc, const char *state, int64_t now_ns);

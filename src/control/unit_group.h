@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "control/state.h"
+#include "control/state/state.h"
 
 struct unit_groups;
 

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "control/change.h"
+#include "control/state/change.h"
 #include "control/unit.h"
 #include "control/unit_record.h"
 #include "control/unit_taken.h"

@@ -2,7 +2,7 @@
  * places. */
 #pragma once
 
-#include "control/state.h"
+#include "control/state/state.h"
 
 /* All zero: nothing was looked up yet. */
 struct unit_taken {

@@ -6,8 +6,8 @@
 
 #include "base/mem.h"
 #include "control/job.h"
-#include "control/project.h"
 #include "control/secret.h"
+#include "control/state/sync.h"
 #include "control/tenant/admission.h"
 #include "control/tenant/cap.h"
 #include "control/work.h"

@@ -3,7 +3,7 @@
  * A task that failed has a next attempt, of its own or, in a gang, of all; beyond `retries` the job has failed. The attempt is written on every pod, so
  * that whoever reads the pods counts the same failures.
  */
-#include "control/state.h"
+#include "control/state/state.h"
 #include "kube/job_parts.h"
 
 static bool is_ended(const struct seen_pod *pod)

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 #include "control/job.h"
-#include "control/project.h"
+#include "control/state/sync.h"
 #include "control/system/settings_table.h"
 #include "control/tenant/admission.h"
 #include "kube/tenant_parts.h"

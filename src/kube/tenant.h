@@ -1,6 +1,6 @@
 /* tenant.h - queues, groups, users, domains and policies of a Kubernetes cluster, and what they mean for its work.
  *
- * Custom resources of berth.dev become documents of the daemon's own kinds in a private state (control/state.h), so that trees of queues,
+ * Custom resources of berth.dev become documents of the daemon's own kinds in a private state (control/state/state.h), so that trees of queues,
  * quotas in two tiers, formulas and domains mean here what they mean there. What cannot be accepted is kept aside with the reason, and looked at
  * again when something else has changed: objects come in any order. The last good one of the same name stays in force meanwhile.
  *

@@ -3,8 +3,8 @@
 
 #include "base/map.h"
 #include "base/vec.h"
-#include "control/change.h"
 #include "control/plan_policy.h"
+#include "control/state/change.h"
 #include "kube/tenant_input.h"
 
 /* Of a quota, as far as what runs has spent it in the period. */

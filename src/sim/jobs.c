@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "control/project.h"
+#include "control/state/sync.h"
 #include "sim/world.h"
 
 enum { STOPS_AN_HOUR = 40 /* of one pod, for others */, QUEUES_MAX = 16 };

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "control/project.h"
+#include "control/state/sync.h"
 #include "sim/world.h"
 
 enum { BOUNDS_MAX = 32, QUEUES_ABOVE_MAX = 16 };

@@ -10,8 +10,8 @@
 #include "base/vec.h"
 #include "control/api/idempotency.h"
 #include "control/api/request_turn.h"
-#include "control/commit.h"
 #include "control/control_parts.h"
+#include "control/state/commit.h"
 #include "control/tenant/cap.h"
 #include "wire/words.h"
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "control/state.h"
+#include "control/state/state.h"
 
 enum permission {
     PERMIT_PUBLIC,  /* no token needed: health, version, openapi */

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "control/state.h"
+#include "control/state/state.h"
 
 struct world {
     struct store *store;

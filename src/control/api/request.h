@@ -17,7 +17,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "control/api/permit.h"
-#include "control/change.h"
+#include "control/state/change.h"
 #include "wire/keys.h"
 
 struct control;

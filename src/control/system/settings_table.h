@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#include "control/state.h"
+#include "control/state/state.h"
 
 /* A cluster keeps the defaults it was begun with, by the setting `defaults`, so that a new version decides as the old one did, and
  * journals are replayed by what was in force. Who changes a default that plans go by raises this. */

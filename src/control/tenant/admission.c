@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "control/job.h"
-#include "control/project.h"
 #include "control/route_rules.h"
+#include "control/state/sync.h"
 #include "control/tenant/cap.h"
 #include "wire/document.h"
 #include "wire/queue_doc.h"

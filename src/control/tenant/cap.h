@@ -12,7 +12,7 @@
  */
 #pragma once
 
-#include "control/state.h"
+#include "control/state/state.h"
 
 struct call;
 struct cap_book;

@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/project.h"
 #include "control/queue.h"
+#include "control/state/sync.h"
 #include "control/tenant/cap.h"
 #include "control/tenant/usage.h"
 #include "core/cluster.h"

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "control/api/page.h"
-#include "control/clock.h"
 #include "control/control.h"
+#include "control/state/clock.h"
 #include "control/tenant/user.h"
 #include "control/watch.h"
 #include "wire/api.h"

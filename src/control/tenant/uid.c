@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/commit.h"
 #include "control/control_parts.h"
+#include "control/state/commit.h"
 #include "control/system/settings_table.h"
 
 #define COUNTER "uids"

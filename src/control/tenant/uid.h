@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "control/change.h"
+#include "control/state/change.h"
 
 enum { UID_LAST = 0x6FFFFFFF }; /* from there on nodes have numbers for containers (machine/user_range.h) */
 

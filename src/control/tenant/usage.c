@@ -9,7 +9,7 @@
 #include "base/plant.h"
 #include "control/node.h"
 #include "control/predict.h"
-#include "control/project.h"
+#include "control/state/sync.h"
 #include "control/system/settings_table.h"
 #include "wire/api.h"
 #include "wire/document.h"

@@ -6,11 +6,11 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "control/commit.h"
 #include "control/control_parts.h"
 #include "control/past.h"
 #include "control/plan_policy.h"
 #include "control/predict.h"
+#include "control/state/commit.h"
 #include "control/system/settings_table.h"
 #include "control/tenant/usage.h"
 #include "wire/api.h"

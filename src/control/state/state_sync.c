@@ -1,10 +1,10 @@
-/* state_project.c - documents told to the cluster that the core plans. */
+/* state_sync.c - documents told to the cluster that the core plans. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/str.h"
-#include "control/project.h"
+#include "control/state/sync.h"
 #include "control/system/settings_table.h"
 #include "core/cluster.h"
 
@@ -127,7 +127,7 @@ static int put_instance(const struct state *s, struct berth_cluster *cluster, st
 }
 
 /* A definition beyond the limit of names is kept in the store and defines nothing: no node and no workload can name its
- * resource either (project_names.c). */
+ * resource either (sync_resources.c). */
 static int put_resource(struct berth_cluster *cluster, const struct berth_resource *r, struct berth_err *err)
 {
     int rc = berth_resource_put(cluster, r, err);

@@ -3,7 +3,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
-#include "control/state.h"
+#include "control/state/state.h"
 #include "control/tenant/usage.h"
 #include "wire/api.h"
 #include "wire/optask_doc.h"
@@ -31,7 +31,7 @@ struct entry {
     size_t kept_len;
     char *owner, *group;       /* of an instance */
     char *domain;              /* of a node */
-    struct kept_doc *kept_doc; /* of kinds that have one; kept.h */
+    struct kept_doc *kept_doc; /* of kinds that have one; spec_cache.h */
     uint32_t slot;
     struct entry *on_node, *of_work; /* of an instance: where it is listed; NULL: nowhere */
     bool linked;
@@ -117,7 +117,7 @@ void view_set(struct state *s, struct entry *e, const struct parsed *p, const js
 void view_drop(struct entry *e);
 /* Of a node: its domain has changed. */
 void view_domain(struct state *s, struct entry *e, const struct berth_node *node);
-/* state_kept.c: the document as it is read, for kinds that have one; it has been read before. */
+/* spec_cache.c: the document as it is read, for kinds that have one; it has been read before. */
 void kept_set(struct entry *e, const json_t *doc);
 void kept_drop(struct entry *e);
 /* Of an instance: its workload belongs to others now. */
@@ -126,7 +126,7 @@ void view_owner(struct state *s, struct entry *e);
 void links_make(struct state *s, struct entry *e);
 void links_drop(struct state *s, struct entry *e);
 
-/* state_project.c: tells the cluster of an object, or that it is gone. On failure the cluster is as before. */
+/* state_sync.c: tells the cluster of an object, or that it is gone. On failure the cluster is as before. */
 int project_put(const struct state *s, struct berth_cluster *cluster, const struct object *o, struct parsed *p,
                 struct arena *arena, struct berth_err *err);
 int project_remove(const struct state *s, struct berth_cluster *cluster, const struct entry *e, struct berth_err *err);

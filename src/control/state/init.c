@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/commit.h"
 #include "control/control_parts.h"
+#include "control/state/commit.h"
 #include "control/system/settings_table.h"
 #include "wire/api.h"
 

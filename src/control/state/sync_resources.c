@@ -1,11 +1,11 @@
-/* project_names.c - names of resources that the cluster has no room for.
+/* sync_resources.c - names of resources that the cluster has no room for.
  *
  * Requests with too many of them are refused. Earlier versions accepted some, and then did not start any more: what their
  * stores say of such a resource is left out, and a workload that names one is not placed.
  */
 #include <string.h>
 
-#include "control/project.h"
+#include "control/state/sync.h"
 #include "core/cluster.h"
 
 struct room {

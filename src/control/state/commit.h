@@ -4,8 +4,8 @@
  */
 #pragma once
 
-#include "control/change.h"
 #include "control/control.h"
+#include "control/state/change.h"
 
 struct commit_note {
     const char *who;     /* user, "node:ID", or "berth" itself */

@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "control/state.h"
+#include "control/state/state.h"
 
 struct bench {
     struct store *store;

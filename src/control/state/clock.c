@@ -1,4 +1,4 @@
-#include "control/clock.h"
+#include "control/state/clock.h"
 
 #include <inttypes.h>
 

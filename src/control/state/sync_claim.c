@@ -1,9 +1,9 @@
-/* project_claim.c - what a workload says of its turn, from its document, its owner, its owner's group and its queue. */
+/* sync_claim.c - what a workload says of its turn, from its document, its owner, its owner's group and its queue. */
 #include <string.h>
 
 #include "control/past.h"
 #include "control/predict.h"
-#include "control/project.h"
+#include "control/state/sync.h"
 
 enum { LEVEL_MAX = 100, CLAIM_QUOTAS = 3, WORDS_OWN = 4 };
 

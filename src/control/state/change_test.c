@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "control/change.h"
+#include "control/state/change.h"
 
 struct bench {
     struct store *store;

@@ -1,11 +1,11 @@
-/* kept.h - documents that are looked at often, as they were read (state_kept.c), held while a plan is made of them.
+/* spec_cache.h - documents that are looked at often, as they were read (spec_cache.c), held while a plan is made of them.
  *
  * A document that changes meanwhile is another one: this stays as it is until it is given back. All on the state's thread; the
  * formula that was taken belongs to the taker's until it is given back.
  */
 #pragma once
 
-#include "control/state.h"
+#include "control/state/state.h"
 
 struct formula;
 struct kept_doc;

@@ -9,7 +9,7 @@
 
 #include "base/hash.h"
 #include "base/str.h"
-#include "control/state_parts.h"
+#include "control/state/state_parts.h"
 
 /* ---- instances ----------------------------------------------------------------------------------------------------- */
 

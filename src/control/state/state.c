@@ -1,4 +1,4 @@
-#include "control/state.h"
+#include "control/state/state.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include "base/str.h"
 #include "control/plan_policy.h"
 #include "control/predict.h"
-#include "control/project.h"
-#include "control/state_parts.h"
+#include "control/state/state_parts.h"
+#include "control/state/sync.h"
 #include "control/tenant/cap.h"
 #include "core/quota_ledger.h"
 

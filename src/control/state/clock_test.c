@@ -1,6 +1,6 @@
 /* clock_test.c - a wall clock that jumps: decisions go by steady time, expiry by the wall clock, and an alarm tells. */
 #include "control/api/kit_test.h"
-#include "control/clock.h"
+#include "control/state/clock.h"
 
 #define SECOND INT64_C(1000000000)
 #define DAY (86400 * SECOND)

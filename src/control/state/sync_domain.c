@@ -1,8 +1,8 @@
-/* project_domain.c - which domain a node is in. */
+/* sync_domain.c - which domain a node is in. */
 #include <string.h>
 
 #include "base/str.h"
-#include "control/project.h"
+#include "control/state/sync.h"
 
 static const char *label_of(const struct berth_node *n, const char *key)
 {

@@ -1,4 +1,4 @@
-#include "control/change.h"
+#include "control/state/change.h"
 
 #include <assert.h>
 #include <errno.h>

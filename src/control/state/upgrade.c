@@ -1,4 +1,4 @@
-#include "control/upgrade.h"
+#include "control/state/upgrade.h"
 
 #include <errno.h>
 #include <inttypes.h>

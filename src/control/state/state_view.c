@@ -7,8 +7,8 @@
 #include "base/str.h"
 #include "control/past.h"
 #include "control/predict.h"
-#include "control/project.h"
-#include "control/state_parts.h"
+#include "control/state/state_parts.h"
+#include "control/state/sync.h"
 
 int doc_parse(enum kind kind, const json_t *doc, struct arena *arena, struct parsed *ret, struct berth_err *err)
 {

@@ -1,10 +1,10 @@
-/* state_kept.c - documents that are looked at whenever work is told to the cluster, or planned: kept as they were read. */
+/* spec_cache.c - documents that are looked at whenever work is told to the cluster, or planned: kept as they were read. */
 #include <assert.h>
 #include <errno.h>
 
 #include "base/mem.h"
-#include "control/kept.h"
-#include "control/state_parts.h"
+#include "control/state/spec_cache.h"
+#include "control/state/state_parts.h"
 #include "formula/formula.h"
 
 struct kept_doc {

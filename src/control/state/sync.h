@@ -1,15 +1,15 @@
-/* project.h - parts of telling the cluster what the documents say: quotas, claims of work, domains of nodes.
+/* sync.h - parts of telling the cluster what the documents say: quotas, claims of work, domains of nodes.
  *
  * All of them look at nothing but the state, so a cluster made anew says the same as one that was kept. What another object
  * depends on is told again by follow_order (state_follow.c).
  */
 #pragma once
 
-#include "control/state_parts.h"
+#include "control/state/state_parts.h"
 
 #define QUEUE_DEFAULT "default" /* where jobs are that name no queue; it need not be made */
 
-/* project_quota.c: "user/ID", "group/ID" and "queue/ID". */
+/* sync_quota.c: "user/ID", "group/ID" and "queue/ID". */
 int project_user(const struct state *s, struct berth_cluster *cluster, const char *id, const struct user_doc *d,
                  struct arena *arena, struct berth_err *err);
 int project_group(const struct state *s, struct berth_cluster *cluster, const char *id, const struct group_doc *d,
@@ -21,7 +21,7 @@ int project_quota_remove(struct berth_cluster *cluster, const char *kind, const 
 struct berth_quota quota_describe(const struct state *s, const char *id, const struct quota_doc *d,
                                   struct arena *arena);
 
-/* project_claim.c: fills in what the workload says of its turn: quotas, queue, times, traits; its priority and its domains
+/* sync_claim.c: fills in what the workload says of its turn: quotas, queue, times, traits; its priority and its domains
  * follow from its queue, too. One that is over says nothing. `o` may be one that is not there yet: its kind, id and owner
  * are looked at. */
 void project_claim(const struct state *s, const struct object *o, const struct work_doc *d, struct arena *arena,
@@ -47,19 +47,19 @@ struct queue_terms queue_terms_of(const struct state *s, const struct queue_doc 
 /* Is the queue this one, or below it? */
 bool queue_within(const struct state *s, const char *queue, const char *above);
 
-/* project_claim.c: how large a job is, as runs are compared (past.h): all of a gang, or one task. */
+/* sync_claim.c: how large a job is, as runs are compared (past.h): all of a gang, or one task. */
 int64_t work_size(const struct work_doc *d);
 /* Tasks that run together: all of a gang, or 1. */
 uint32_t work_tasks(const struct work_doc *d);
 
-/* project_names.c: leaves out of a description what names a resource for which the cluster has no room. The cut lists are in the
+/* sync_resources.c: leaves out of a description what names a resource for which the cluster has no room. The cut lists are in the
  * arena. Of a shape true: something was, so it must not be placed. */
 void project_names_of_node(const struct berth_cluster *cluster, struct berth_node *n, struct arena *arena);
 bool project_names_of_shape(const struct berth_cluster *cluster, struct berth_shape *shape, struct arena *arena);
 void project_names_of_usage(const struct berth_cluster *cluster, struct berth_instance *i, struct arena *arena);
 void project_names_of_quota(const struct berth_cluster *cluster, struct berth_quota *q, struct arena *arena);
 
-/* project_domain.c: the domain that a node is in: one that lists it, else the first by name whose labels hold, else its own
+/* sync_domain.c: the domain that a node is in: one that lists it, else the first by name whose labels hold, else its own
  * word. Never NULL; lives as long as the state is unchanged, or as the node's description. */
 const char *project_domain(const struct state *s, const char *id, const struct berth_node *node);
 /* Does a domain's document list the node, or do its labels hold? */

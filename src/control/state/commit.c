@@ -1,4 +1,4 @@
-#include "control/commit.h"
+#include "control/state/commit.h"
 
 #include <errno.h>
 #include <inttypes.h>

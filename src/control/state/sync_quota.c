@@ -1,9 +1,9 @@
-/* project_quota.c - quotas of users, groups and queues, told to the cluster with what was spent of their totals. */
+/* sync_quota.c - quotas of users, groups and queues, told to the cluster with what was spent of their totals. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "control/project.h"
+#include "control/state/sync.h"
 #include "control/tenant/usage.h"
 
 struct berth_quota quota_describe(const struct state *s, const char *id, const struct quota_doc *d, struct arena *arena)

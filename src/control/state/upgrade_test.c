@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "control/upgrade.h"
+#include "control/state/upgrade.h"
 
 /* Two steps from a form that has never been: names in capitals became `name`, then got a colour. */
 static void lower(json_t *doc)

@@ -3,7 +3,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "control/project.h"
+#include "control/state/sync.h"
 #include "control/system/settings_table.h"
 
 static uint64_t terms_hash(const struct queue_doc *d)

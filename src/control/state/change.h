@@ -8,7 +8,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
-#include "control/state.h"
+#include "control/state/state.h"
 
 struct change_item {
     enum kind kind;

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "control/commit.h"
-#include "control/project.h"
+#include "control/state/commit.h"
+#include "control/state/sync.h"
 #include "core/quota_ledger.h"
 
 static const char *text_at(const json_t *doc, const char *key)
