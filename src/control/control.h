@@ -51,7 +51,7 @@ struct agent_grant {
     int64_t not_before_ns, not_after_ns;
 };
 
-/* What agents need to join (control/join.h). Texts are the caller's and outlive the control. Without it nobody can be
+/* What agents need to join (control/node/join.h). Texts are the caller's and outlive the control. Without it nobody can be
  * invited. */
 struct control_agents {
     void *ctx;

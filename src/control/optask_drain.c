@@ -5,9 +5,9 @@
  */
 #include <string.h>
 
-#include "control/node.h"
+#include "control/node/node.h"
+#include "control/node/transition.h"
 #include "control/optask.h"
-#include "control/transition.h"
 #include "wire/api.h"
 
 static enum berth_node_state state_at(const json_t *doc, const char *key)

@@ -1,7 +1,7 @@
 /* optask_kit_test.h - for tests of OpTasks: nodes, what their agents say, and how an OpTask stands on each. */
 #pragma once
 
-#include "control/join_kit_test.h"
+#include "control/node/join_kit_test.h"
 #include "control/optask.h"
 
 enum { EPOCH = 7 };

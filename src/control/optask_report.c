@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "control/control_parts.h"
-#include "control/join.h"
+#include "control/node/join.h"
 #include "control/optask.h"
 
 bool opsteps_hold(const struct state *s, const char *node)

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "control/api/crud.h"
 #include "control/control_parts.h"
-#include "control/last.h"
+#include "control/node/last_words.h"
 #include "control/relay_parts.h"
 #include "wire/api.h"
 #include "wire/document.h"

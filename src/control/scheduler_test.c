@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "control/control_parts.h"
-#include "control/lease.h"
+#include "control/node/lease.h"
 #include "control/replay.h"
 #include "control/scheduler.h"
 

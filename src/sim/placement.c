@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "control/transition.h"
+#include "control/node/transition.h"
 #include "sim/world.h"
 
 static enum berth_on_lost lost_policy(const struct seen *work)

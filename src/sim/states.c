@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "control/node/transition.h"
 #include "control/scheduler.h"
-#include "control/transition.h"
 #include "sim/world.h"
 
 enum { COMPARE_EVERY = 997 }; /* events between looks at everything, and more where there is more */

@@ -271,7 +271,7 @@ struct node_doc {
     bool disabled;       /* by the administrator: `enable` brings it back */
     const char *address; /* where others reach what runs there; NULL: by its id */
     const char *was;     /* its state before it was lost; NULL: it is not */
-    /* Of one whose agent has joined (control/node.h): which of its joins, 0: none; what the machine has, by its agent;
+    /* Of one whose agent has joined (control/node/node.h): which of its joins, 0: none; what the machine has, by its agent;
      * what of it may be used at most, by the administrator or as it was at the join. */
     uint64_t joined;
     const json_t *probed, *ceiling;

@@ -6,7 +6,7 @@
 #include "control/api/routes.h"
 #include "control/control_parts.h"
 #include "control/derived_parts.h"
-#include "control/node.h"
+#include "control/node/node.h"
 #include "wire/words.h"
 
 static const char content_json[] = "application/json";

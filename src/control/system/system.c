@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "control/control_parts.h"
-#include "control/join.h"
+#include "control/node/join.h"
 #include "control/notice.h"
 #include "control/plan_policy.h"
 #include "control/queue.h"

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/plant.h"
-#include "control/node.h"
+#include "control/node/node.h"
 #include "control/predict.h"
 #include "control/state/sync.h"
 #include "control/system/settings_table.h"

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "control/control.h"
-#include "control/join.h"
+#include "control/node/join.h"
 #include "core/cluster.h"
 #include "core/resource_names.h"
 #include "wire/api.h"

@@ -1,5 +1,5 @@
-/* node_task_test.c - what a node is told of a task's part in its job. */
-#include "control/node_task.h"
+/* task_config_test.c - what a node is told of a task's part in its job. */
+#include "control/node/task_config.h"
 
 #include "base/mem.h"
 #include "control/api/permit_kit_test.h"

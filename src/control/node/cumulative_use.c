@@ -1,4 +1,4 @@
-#include "control/consume.h"
+#include "control/node/cumulative_use.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "control/last.h"
+#include "control/node/last_words.h"
 
 #include "base/mem.h"
 #include "control/outcome.h"

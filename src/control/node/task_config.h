@@ -1,4 +1,4 @@
-/* node_task.h - the part of a job's task in its job, as its node is told: rank, size, who else there is.
+/* task_config.h - the part of a job's task in its job, as its node is told: rank, size, who else there is.
  *
  * What belongs together is one gang: a job with `gang`, or the roles of a set, which are jobs with ids in a row and the same
  * gang. Ranks go by job, then by ordinal. Who is where is told until the task runs: its environment is made then, and later

@@ -1,4 +1,4 @@
-/* node_live.h - what nodes say of themselves at present: use, conditions. In memory only.
+/* node_status.h - what nodes say of themselves at present: use, conditions. In memory only.
  *
  * It comes with every heartbeat, no decision depends on it, and a daemon that starts hears it again within seconds. Beside
  * it stands each node's configuration, so that neither a heartbeat nor a change of one instance makes all of it anew.

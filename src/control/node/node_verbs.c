@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "control/join.h"
+#include "control/node/join.h"
+#include "control/node/transition.h"
 #include "control/optask.h"
-#include "control/transition.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/words.h"

@@ -1,4 +1,4 @@
-#include "control/join.h"
+#include "control/node/join.h"
 
 #include <errno.h>
 #include <inttypes.h>

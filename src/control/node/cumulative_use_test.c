@@ -1,4 +1,4 @@
-/* consume_test.c - what was used up, added up on nodes, until its period ends. */
+/* cumulative_use_test.c - what was used up, added up on nodes, until its period ends. */
 #include "control/api/kit_test.h"
 #include "control/derived.h"
 

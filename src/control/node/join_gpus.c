@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "control/join.h"
+#include "control/node/join.h"
 
 /* What of an entry is the document's; the rest is for people, and changes. */
 static json_t *entry_make(const json_t *said)

@@ -4,7 +4,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
-#include "control/node.h"
+#include "control/node/node.h"
 #include "control/outcome.h"
 #include "control/tenant/cap.h"
 #include "core/cluster.h"

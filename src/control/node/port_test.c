@@ -1,4 +1,4 @@
-#include "control/port.h"
+#include "control/node/port.h"
 
 #include <errno.h>
 

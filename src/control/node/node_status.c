@@ -1,4 +1,4 @@
-#include "control/node_live.h"
+#include "control/node/node_status.h"
 
 #include <inttypes.h>
 #include <string.h>

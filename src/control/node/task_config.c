@@ -1,4 +1,4 @@
-#include "control/node_task.h"
+#include "control/node/task_config.h"
 
 #include <inttypes.h>
 #include <stdio.h>

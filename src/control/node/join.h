@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "control/node.h"
+#include "control/node/node.h"
 
 /* Makes a node (if it is not there) and a token for it. */
 call_run node_invite;

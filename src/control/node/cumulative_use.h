@@ -1,4 +1,4 @@
-/* consume.h - what instances use up of cumulative resources, added up on their node.
+/* cumulative_use.h - what instances use up of cumulative resources, added up on their node.
  *
  * An agent tells how much an instance has used since it began; what that is more than before was consumed meanwhile. The node's document
  * has `consumed` and since when, by which the planner goes until the resource's period ends; then it counts from zero again, each resource

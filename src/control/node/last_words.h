@@ -1,4 +1,4 @@
-/* last.h - how instances ended that are gone: their last words.
+/* last_words.h - how instances ended that are gone: their last words.
  *
  * What has failed or was stopped has no instance any more, but its log is still on its node, and people ask why. One small
  * document per workload (KIND_LAST) keeps the latest end of some ordinals; it goes with its workload. No decision depends

@@ -1,6 +1,6 @@
-/* node_live_test.c - what nodes say of themselves, and the hash of what they shall run. */
+/* node_status_test.c - what nodes say of themselves, and the hash of what they shall run. */
 #include "control/api/kit_test.h"
-#include "control/node_live.h"
+#include "control/node/node_status.h"
 
 #define N1 "node:n1"
 

@@ -8,13 +8,13 @@
 
 #include "control/api/crud.h"
 
-/* -EBUSY when instances hold devices or ports that the new document takes from them. (node_held.c) */
+/* -EBUSY when instances hold devices or ports that the new document takes from them. (node_holdings.c) */
 int node_held_check(struct call *c, const char *id, const json_t *old, const json_t *doc);
 /* Of a node that is to become empty: {"left": N, "waiting": [{"instance", "workload", "for"}]}, of some of them. `for` is
  * "own end", "stop", "fence", "min_available" (its replacement is not ready), "plan" (the next plan looks for one) or
- * "place" (the last plan found none). A new reference. (node_held.c) */
+ * "place" (the last plan found none). A new reference. (node_holdings.c) */
 json_t *node_drain_status(const struct call *c, const struct object *node);
-/* Has the instance still a hold on its node? A task that is done has not: its record is the job's. (node_held.c) */
+/* Has the instance still a hold on its node? A task that is done has not: its record is the job's. (node_holdings.c) */
 bool instance_holds_node(const struct object *instance);
 /* Instances on the node that have not ended. O(instances and records of ended tasks there). */
 size_t node_instances(const struct node_view *node);

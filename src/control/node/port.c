@@ -1,5 +1,5 @@
 /* port.c - which ports are whose. */
-#include "control/port.h"
+#include "control/node/port.h"
 
 #include <errno.h>
 #include <string.h>

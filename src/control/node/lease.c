@@ -1,4 +1,4 @@
-#include "control/lease.h"
+#include "control/node/lease.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "control/transition.h"
+#include "control/node/transition.h"
 
 #include <assert.h>
 #include <string.h>

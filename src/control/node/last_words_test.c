@@ -1,4 +1,4 @@
-/* last_test.c - how instances end, what follows from it, and what is still known of them afterwards. */
+/* last_words_test.c - how instances end, what follows from it, and what is still known of them afterwards. */
 #include "control/api/kit_test.h"
 
 #define ALICE "user:alice"

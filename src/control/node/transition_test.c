@@ -1,5 +1,5 @@
 /* transition_test.c - the tables of transition.h, entry by entry. */
-#include "control/transition.h"
+#include "control/node/transition.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* node_held.c - what instances on a node hold of it, when its document is about to change. */
+/* node_holdings.c - what instances on a node hold of it, when its document is about to change. */
 #include <errno.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "control/control_parts.h"
 #include "control/migration.h"
-#include "control/node.h"
+#include "control/node/node.h"
 #include "wire/api.h"
 #include "wire/document.h"
 

@@ -1,5 +1,5 @@
 /* join_test.c - machines that are invited, join, renew their certificates, shrink, grow, and go. */
-#include "control/join_kit_test.h"
+#include "control/node/join_kit_test.h"
 
 #define ALICE "user:alice"
 

@@ -1,5 +1,5 @@
 /* node.c - nodes as objects: what is checked, what is kept, and what goes with one that is released. */
-#include "control/node.h"
+#include "control/node/node.h"
 
 #include <errno.h>
 #include <string.h>
@@ -7,11 +7,11 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "control/control_parts.h"
-#include "control/join.h"
+#include "control/node/join.h"
+#include "control/node/transition.h"
 #include "control/optask.h"
 #include "control/state/sync.h"
 #include "control/tenant/usage.h"
-#include "control/transition.h"
 #include "core/cluster.h"
 #include "core/resource_names.h"
 #include "wire/api.h"
