@@ -1,8 +1,8 @@
 /* post.h - sends what people are told of their jobs: by HTTP, by a program for mail, or by SMTP. See
- * control/notice.h. */
+ * control/job/notification.h. */
 #pragma once
 
-#include "control/notice.h"
+#include "control/job/notification.h"
 
 /* Blocks for some seconds at most, on any thread. `detail` says what went wrong and is for the log; `err` has one
  * text for everything that could tell its reader about the network: names, addresses, ports. */

@@ -8,7 +8,7 @@
 
 #include "base/vec.h"
 #include "control/control_parts.h"
-#include "control/job.h"
+#include "control/job/job.h"
 #include "control/plan_policy.h"
 #include "control/state/state_parts.h"
 #include "core/cluster.h"

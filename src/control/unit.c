@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/plant.h"
 #include "base/str.h"
-#include "control/job.h"
+#include "control/job/job.h"
 #include "control/queue.h"
 #include "control/state/commit.h"
 #include "control/tenant/usage.h"

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "control/job.h"
+#include "control/job/job.h"
 #include "control/queue.h"
 #include "control/tenant/usage.h"
 #include "control/unit_doc.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "control/job.h"
+#include "control/job/job.h"
 #include "control/unit_part.h"
 
 /* Jobs and gangs that are over. */

@@ -8,9 +8,9 @@
 
 #include "base/mem.h"
 #include "control/control_parts.h"
-#include "control/job.h"
+#include "control/job/job.h"
+#include "control/job/outcome.h"
 #include "control/node/port.h"
-#include "control/outcome.h"
 #include "control/route_rules.h"
 #include "control/status.h"
 #include "wire/document.h"

@@ -5,7 +5,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
-#include "control/job.h"
+#include "control/job/job.h"
 #include "control/secret.h"
 #include "control/state/sync.h"
 #include "control/tenant/admission.h"

@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "base/str.h"
-#include "control/job.h"
+#include "control/job/job.h"
 #include "control/state/sync.h"
 #include "control/system/settings_table.h"
 #include "control/tenant/admission.h"

@@ -1,8 +1,8 @@
-/* predict_berth.c - the daemon's own predictor (control/past.h), which is told of every end at once. */
+/* predict_berth.c - the daemon's own predictor (control/job/past_runs.h), which is told of every end at once. */
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "control/past.h"
+#include "control/job/past_runs.h"
 #include "sim/predict.h"
 
 /* What was of one user, or of one of their programs. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "control/cron.h"
+#include "control/job/cron.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/words.h"

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "control/api/routes.h"
-#include "control/cron.h"
-#include "control/job.h"
+#include "control/job/cron.h"
+#include "control/job/job.h"
 #include "control/secret.h"
 #include "control/sooner.h"
 #include "control/work.h"

@@ -1,7 +1,7 @@
 #include "control/node/last_words.h"
 
 #include "base/mem.h"
-#include "control/outcome.h"
+#include "control/job/outcome.h"
 #include "wire/document.h"
 
 static const char *end_word(enum report_state state)

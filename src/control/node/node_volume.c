@@ -4,8 +4,8 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "control/job/outcome.h"
 #include "control/node/node.h"
-#include "control/outcome.h"
 #include "control/tenant/cap.h"
 #include "core/cluster.h"
 #include "core/resource_names.h"

@@ -51,7 +51,7 @@ struct prediction_view { /* as published: version 0 has none */
     int64_t p50_ns, p90_ns;
     int64_t memory; /* that nine of ten stay below; 0: not known */
     uint64_t version;
-    const struct pasts *pasts; /* of an owner or everybody: what predicts run times (past.h); NULL: nothing */
+    const struct pasts *pasts; /* of an owner or everybody: what predicts run times (past_runs.h); NULL: nothing */
     int32_t slower;            /* of a class: by how many millionths beside others; 0: not at all, or not known */
 };
 
@@ -85,12 +85,12 @@ struct work_view { /* of an app, a job, a vm */
     enum work_outcome outcome; /* of one that is cancelled, failed or ended, also where its document does not say it */
     bool system;               /* a system service */
     int64_t created_ns;
-    /* Of a job (control/job.h). */
+    /* Of a job (control/job/job.h). */
     bool waits;             /* for other jobs */
     bool array;             /* its tasks fail each for itself */
     uint32_t least;         /* tasks that must have ended well; as many as replicas, but of an elastic one */
     uint64_t of;            /* the first of its set; 0: none */
-    int64_t limit_ns, size; /* its own time limit, 0: none; how large it is (past.h) */
+    int64_t limit_ns, size; /* its own time limit, 0: none; how large it is (past_runs.h) */
     int64_t started_ns, finished_ns;
     int64_t begin_ns, begin_by_ns; /* not before; its deadline, less the time it needs. 0: none */
     const char *cron;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "control/past.h"
-#include "control/predict.h"
+#include "control/job/past_runs.h"
+#include "control/job/predict.h"
 #include "control/state/state_parts.h"
 #include "control/state/sync.h"
 

@@ -47,7 +47,7 @@ struct queue_terms queue_terms_of(const struct state *s, const struct queue_doc 
 /* Is the queue this one, or below it? */
 bool queue_within(const struct state *s, const char *queue, const char *above);
 
-/* sync_claim.c: how large a job is, as runs are compared (past.h): all of a gang, or one task. */
+/* sync_claim.c: how large a job is, as runs are compared (past_runs.h): all of a gang, or one task. */
 int64_t work_size(const struct work_doc *d);
 /* Tasks that run together: all of a gang, or 1. */
 uint32_t work_tasks(const struct work_doc *d);

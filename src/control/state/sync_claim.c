@@ -1,8 +1,8 @@
 /* sync_claim.c - what a workload says of its turn, from its document, its owner, its owner's group and its queue. */
 #include <string.h>
 
-#include "control/past.h"
-#include "control/predict.h"
+#include "control/job/past_runs.h"
+#include "control/job/predict.h"
 #include "control/state/sync.h"
 
 enum { LEVEL_MAX = 100, CLAIM_QUOTAS = 3, WORDS_OWN = 4 };

@@ -6,8 +6,8 @@
 
 #include "base/mem.h"
 #include "control/control_parts.h"
+#include "control/job/notification.h"
 #include "control/node/join.h"
-#include "control/notice.h"
 #include "control/plan_policy.h"
 #include "control/queue.h"
 #include "control/system/settings_table.h"

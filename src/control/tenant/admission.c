@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/job.h"
+#include "control/job/job.h"
 #include "control/route_rules.h"
 #include "control/state/sync.h"
 #include "control/tenant/cap.h"

@@ -7,8 +7,8 @@
 
 #include "base/mem.h"
 #include "base/plant.h"
+#include "control/job/predict.h"
 #include "control/node/node.h"
-#include "control/predict.h"
 #include "control/state/sync.h"
 #include "control/system/settings_table.h"
 #include "wire/api.h"

@@ -2,7 +2,7 @@
 #include "control/api/kit_test.h"
 
 #include "control/control_parts.h"
-#include "control/predict.h"
+#include "control/job/predict.h"
 #include "control/tenant/usage.h"
 
 #define ALICE "user:alice"

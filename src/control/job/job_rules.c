@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "control/job.h"
-#include "control/notice.h"
+#include "control/job/job.h"
+#include "control/job/notification.h"
 #include "wire/document.h"
 
 int job_refuse_keys(struct call *c, const json_t *doc)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "control/job.h"
+#include "control/job/job.h"
 #include "wire/document.h"
 #include "wire/words.h"
 

@@ -5,8 +5,8 @@
 
 #include "base/plant.h"
 #include "base/str.h"
-#include "control/job.h"
-#include "control/outcome.h"
+#include "control/job/job.h"
+#include "control/job/outcome.h"
 #include "control/work.h"
 #include "wire/document.h"
 

@@ -1,10 +1,10 @@
-/* notice_test.c - who is told what of a job, how often, and what happens when nobody answers. */
+/* notification_test.c - who is told what of a job, how often, and what happens when nobody answers. */
 #include "control/api/kit_test.h"
 
 #include <errno.h>
 
 #include "control/control_parts.h"
-#include "control/notice.h"
+#include "control/job/notification.h"
 #include "control/system/settings_table.h"
 
 #define ALICE "user:alice"

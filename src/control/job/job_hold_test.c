@@ -1,5 +1,5 @@
 /* job_hold_test.c - a hold keeps a pending job from starting; a running one is stopped only where the request says so. */
-#include "control/job_kit_test.h"
+#include "control/job/job_kit_test.h"
 
 static void patch(struct job_kit *j, int want, int64_t job, const char *query, const char *body)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "control/predict.h"
+#include "control/job/predict.h"
 #include "core/snapshot.h"
 #include "wire/document.h"
 

@@ -1,5 +1,5 @@
 /* job_test.c - the life of jobs: what they wait for, when they are over, arrays, sets, deadlines, once more. */
-#include "control/job_kit_test.h"
+#include "control/job/job_kit_test.h"
 
 static void a_job_that_ends_is_marked(void **state)
 {

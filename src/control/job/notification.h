@@ -1,4 +1,4 @@
-/* notice.h - people are told what becomes of their jobs: a POST to a URL, or mail.
+/* notification.h - people are told what becomes of their jobs: a POST to a URL, or mail.
  *
  * What is to be told is a document (KIND_NOTICE), written by the transaction in which it happens, and deleted when it
  * was told: so a crash loses none, and may tell one twice. Sending is done by whoever runs the daemon (struct

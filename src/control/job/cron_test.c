@@ -1,5 +1,5 @@
 /* cron_test.c - schedules: they make jobs when it is time, once, also when the daemon was down. */
-#include "control/job_kit_test.h"
+#include "control/job/job_kit_test.h"
 
 /* The clock of the kit stands at 2026-03-01T12:00:00Z. */
 

@@ -1,4 +1,4 @@
-#include "control/cron.h"
+#include "control/job/cron.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -6,8 +6,8 @@
 
 #include "base/str.h"
 #include "control/control_parts.h"
-#include "control/cron_time.h"
-#include "control/outcome.h"
+#include "control/job/cron_time.h"
+#include "control/job/outcome.h"
 #include "control/state/commit.h"
 #include "control/tenant/cap.h"
 #include "control/work.h"

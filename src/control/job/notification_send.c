@@ -1,4 +1,4 @@
-/* notice_send.c - notices on their way: one at a time to each address, again after a failure, gone when told. */
+/* notification_send.c - notices on their way: one at a time to each address, again after a failure, gone when told. */
 #include <errno.h>
 #include <inttypes.h>
 #include <sodium.h>
@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "control/control_parts.h"
-#include "control/notice.h"
+#include "control/job/notification.h"
 #include "control/state/commit.h"
 #include "control/system/settings_table.h"
 #include "wire/document.h"

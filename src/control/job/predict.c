@@ -1,4 +1,4 @@
-#include "control/predict.h"
+#include "control/job/predict.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "control/past.h"
+#include "control/job/past_runs.h"
 #include "control/state/sync.h"
 #include "wire/api.h"
 #include "wire/document.h"

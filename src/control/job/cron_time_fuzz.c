@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "berth.h"
-#include "control/cron_time.h"
+#include "control/job/cron_time.h"
 
 enum { TEXT_MAX = 200 };
 

@@ -1,4 +1,4 @@
-#include "control/job_names.h"
+#include "control/job/job_names.h"
 
 #include <string.h>
 

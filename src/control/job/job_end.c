@@ -5,8 +5,8 @@
 
 #include "base/str.h"
 #include "control/control_parts.h"
-#include "control/job.h"
-#include "control/outcome.h"
+#include "control/job/job.h"
+#include "control/job/outcome.h"
 #include "wire/document.h"
 
 const char *duration_text(int64_t ns, struct arena *arena)

@@ -1,4 +1,4 @@
-#include "control/outcome.h"
+#include "control/job/outcome.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "control/cron_time.h"
+#include "control/job/cron_time.h"
 
 #include <errno.h>
 #include <string.h>

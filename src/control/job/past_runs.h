@@ -1,4 +1,4 @@
-/* past.h - how long will it run? By what jobs like it ran for, of those that have ended.
+/* past_runs.h - how long will it run? By what jobs like it ran for, of those that have ended.
  *
  * The one predictor of run times: the daemon's, which keeps what has ended in documents (predict.h), and that of simulations
  * (sim/predict_berth.c), where a trace says what ends. It is a function of its arguments, without a clock or a heap.

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "berth.h"
-#include "control/cron_time.h"
+#include "control/job/cron_time.h"
 #include "wire/api.h"
 #include "wire/moment.h"
 

@@ -1,6 +1,6 @@
 /* outcome_test.c - how jobs end: succeeded, failed, cancelled, timed out, out of memory, with a lost node, preempted. */
-#include "control/job_kit_test.h"
-#include "control/outcome.h"
+#include "control/job/job_kit_test.h"
+#include "control/job/outcome.h"
 
 #define OUTCOME(j, job, want)                                                                                          \
     do {                                                                                                               \

@@ -1,4 +1,4 @@
-#include "control/past.h"
+#include "control/job/past_runs.h"
 
 #define SECOND_NS INT64_C(1000000000)
 

@@ -1,7 +1,7 @@
 /* predict.h - how long jobs run and how much memory they take, learned from those that ended well or by their limit.
  *
  * One small document for each owner and name of jobs, one for all of an owner, and one for everybody (KIND_PREDICTION): the last
- * runs as the predictor (past.h) wants them, the last peaks of memory, what was estimated against what came out, and what is
+ * runs as the predictor (past_runs.h) wants them, the last peaks of memory, what was estimated against what came out, and what is
  * published of all this. Names that differ in a number at their end count as one. What is published changes only when it has moved
  * by a quarter or more, or rests on nothing that is still remembered, and then its version grows: so a plan does not follow every run, and what was predicted can be told by its version. What
  * is published of everybody concerns every job that waits; it rests for ten minutes at least, once there are some runs.
@@ -17,7 +17,7 @@ enum { PREDICT_RUNS = 32, PREDICT_NAME_MAX = ID_MAX };
 enum { PREDICT_KEEP_S = 90 * 86400 }; /* after the last run */
 #define PREDICT_ALL "@all"            /* everybody's */
 
-/* How long a task of a job will run that may run for limit_ns (0: as long as it likes) and has this size (past.h); what plans go
+/* How long a task of a job will run that may run for limit_ns (0: as long as it likes) and has this size (past_runs.h); what plans go
  * by where its user said nothing. 0: nothing is known. */
 int64_t predict_run_ns(const struct state *s, const char *owner, const char *name, int64_t limit_ns, int64_t size);
 /* What half and nine of ten took, by the document of this name, else by the owner's. False: neither has published anything. O(1). */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "control/predict.h"
+#include "control/job/predict.h"
 #include "wire/api.h"
 #include "wire/document.h"
 

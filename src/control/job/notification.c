@@ -1,5 +1,5 @@
-/* notice.c - what is to be told, and to whom it may be. */
-#include "control/notice.h"
+/* notification.c - what is to be told, and to whom it may be. */
+#include "control/job/notification.h"
 
 #include <errno.h>
 #include <string.h>
