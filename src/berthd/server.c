@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "berthd/dashboard.h"
-#include "control/watch.h"
+#include "control/watch/watch.h"
 #include "net/http.h"
 
 enum {

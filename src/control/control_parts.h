@@ -25,7 +25,7 @@
 #include "control/system/metrics.h"
 #include "control/system/series.h"
 #include "control/tenant/usage.h"
-#include "control/watch.h"
+#include "control/watch/watch.h"
 
 /* What the settings say, unless berthd was started with something else. */
 struct in_force {

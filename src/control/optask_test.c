@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "control/derived.h"
+#include "control/watch/derived.h"
 
 static void what_is_refused(void **state)
 {

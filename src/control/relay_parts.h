@@ -4,7 +4,7 @@
 #include "base/vec.h"
 #include "control/control.h"
 #include "control/relay.h"
-#include "control/watch.h"
+#include "control/watch/watch.h"
 
 enum { ERRAND_ID_LEN = 16 };
 

@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "control/control_parts.h"
-#include "control/derived.h"
+#include "control/watch/derived.h"
 #include "control/work.h"
 #include "wire/api.h"
 #include "wire/document.h"

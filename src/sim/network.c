@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "control/derived.h"
+#include "control/watch/derived.h"
 #include "sim/agent.h"
 
 #define ANSWER_NS_MAX (15 * SECOND) /* then the agent hangs up */

@@ -11,7 +11,7 @@
 
 #include "base/str.h"
 #include "control/control.h"
-#include "control/watch.h"
+#include "control/watch/watch.h"
 #include "sim/cluster.h"
 #include "sim/mirror.h"
 #include "sim/queue.h"

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "control/api/crud.h"
 #include "control/api/page.h"
-#include "control/watch.h"
+#include "control/watch/watch.h"
 #include "wire/api.h"
 
 enum {

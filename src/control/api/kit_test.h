@@ -22,7 +22,7 @@
 
 #include "base/mem.h"
 #include "control/control.h"
-#include "control/watch.h"
+#include "control/watch/watch.h"
 #include "store/store.h"
 #include "wire/document.h"
 #include "wire/yaml.h"

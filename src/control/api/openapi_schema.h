@@ -5,8 +5,8 @@
 #pragma once
 
 #include "base/vec.h"
-#include "control/derived_out.h"
 #include "control/kind.h"
+#include "control/watch/derived_out.h"
 #include "wire/keys.h"
 
 /* A schema under components: of a kind, or of an object within one. */

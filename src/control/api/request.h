@@ -49,7 +49,7 @@ struct answer {
     uint64_t revision;        /* of the commit, or read at; 0: none */
     int64_t retry_after_s;
     char etag[48];         /* hash of the content, of what is derived; "": none */
-    struct stream *stream; /* instead: an answer without an end (control/watch.h) */
+    struct stream *stream; /* instead: an answer without an end (control/watch/watch.h) */
     const char *file;      /* instead: a file to be sent and then removed */
 };
 

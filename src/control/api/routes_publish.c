@@ -5,8 +5,8 @@
 #include "control/api/openapi.h"
 #include "control/api/routes.h"
 #include "control/control_parts.h"
-#include "control/derived_parts.h"
 #include "control/node/node.h"
+#include "control/watch/derived_parts.h"
 #include "wire/words.h"
 
 static const char content_json[] = "application/json";

@@ -1,8 +1,8 @@
 #include "control/api/routes.h"
 
 #include "control/api/openapi.h"
-#include "control/derived.h"
-#include "control/watch_kit_test.h"
+#include "control/watch/derived.h"
+#include "control/watch/watch_kit_test.h"
 
 struct scene {
     struct kit kit;

@@ -1,6 +1,6 @@
 /* cumulative_use_test.c - what was used up, added up on nodes, until its period ends. */
 #include "control/api/kit_test.h"
-#include "control/derived.h"
+#include "control/watch/derived.h"
 
 #define N1 "node:n1"
 #define DAY_NS (INT64_C(86400) * 1000000000)

@@ -1,7 +1,7 @@
 /* huge_pages_test.c - a limit of huge pages is the request: other limits are refused, and stored ones do not reach
  * agents. */
-#include "control/derived.h"
 #include "control/job/job_kit_test.h"
+#include "control/watch/derived.h"
 
 static void equal_limits_are_taken(void **state)
 {

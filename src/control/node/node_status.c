@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "control/control_parts.h"
-#include "control/derived.h"
 #include "control/journal_note.h"
+#include "control/watch/derived.h"
 #include "wire/quantity.h"
 
 struct used {

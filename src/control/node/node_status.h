@@ -6,8 +6,8 @@
 #pragma once
 
 #include "base/str.h"
-#include "control/derived.h"
 #include "control/state/state.h"
+#include "control/watch/derived.h"
 #include "wire/api.h"
 
 struct control;

@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "base/vec.h"
-#include "control/derived_parts.h"
+#include "control/watch/derived_parts.h"
 
 /* ---- the jobs of a gang --------------------------------------------------------------------------------------------- */
 

@@ -6,8 +6,8 @@
  */
 #pragma once
 
-#include "control/derived_out.h"
 #include "control/state/state.h"
+#include "control/watch/derived_out.h"
 #include "wire/api.h"
 
 /* Rank 0 of a gang may listen here: above the ports of apps (PORT_BASE to PORT_END) and of outgoing connections (to 60999 by

@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 #include "control/api/permit_kit_test.h"
-#include "control/derived.h"
+#include "control/watch/derived.h"
 #include "wire/document.h"
 
 static int setup(void **state)

@@ -13,7 +13,7 @@
 #include "control/control.h"
 #include "control/state/clock.h"
 #include "control/tenant/user.h"
-#include "control/watch.h"
+#include "control/watch/watch.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/moment.h"

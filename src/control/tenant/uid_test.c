@@ -2,7 +2,7 @@
 #include "control/tenant/uid.h"
 
 #include "control/api/kit_test.h"
-#include "control/derived.h"
+#include "control/watch/derived.h"
 
 #define LEAD "user:lead"
 

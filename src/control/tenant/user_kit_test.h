@@ -21,7 +21,7 @@
 
 #include "base/mem.h"
 #include "control/control.h"
-#include "control/watch.h"
+#include "control/watch/watch.h"
 
 enum { KIT_SECOND = 1000000000, KIT_START_S = 1000000, KIT_PAIRS_MAX = 8 };
 

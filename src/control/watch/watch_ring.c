@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "control/watch_parts.h"
+#include "control/watch/watch_parts.h"
 #include "wire/document.h"
 
 /* ---- the ring ------------------------------------------------------------------------------------------------------- */

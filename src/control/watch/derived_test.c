@@ -1,11 +1,11 @@
-#include "control/derived.h"
+#include "control/watch/derived.h"
 
 #include <errno.h>
 
 #include "base/mem.h"
 #include "control/api/permit.h"
 #include "control/api/permit_kit_test.h"
-#include "control/derived_parts.h"
+#include "control/watch/derived_parts.h"
 #include "wire/document.h"
 
 static int setup(void **state)

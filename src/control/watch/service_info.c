@@ -5,8 +5,8 @@
 
 #include "base/mem.h"
 #include "control/api/permit.h"
-#include "control/derived_out.h"
-#include "control/derived_parts.h"
+#include "control/watch/derived_out.h"
+#include "control/watch/derived_parts.h"
 #include "wire/document.h"
 
 /* An instance as clients see it. */

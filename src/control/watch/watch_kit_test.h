@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "control/control.h"
-#include "control/watch.h"
+#include "control/watch/watch.h"
 #include "wire/document.h"
 
 #define KIT_NOW_NS (INT64_C(1800000000) * 1000000000)

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "control/derived.h"
+#include "control/watch/derived.h"
 #include "wire/api.h"
 
 /* Where a node is reached: its `address`, else its id. Texts live in the arena or are the argument. */

@@ -9,8 +9,8 @@
 #include "base/vec.h"
 #include "control/api/fair_queue.h"
 #include "control/control.h"
-#include "control/derived_parts.h"
-#include "control/watch.h"
+#include "control/watch/derived_parts.h"
+#include "control/watch/watch.h"
 
 enum {
     RING_ENTRIES_MAX = 16384,

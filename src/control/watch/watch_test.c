@@ -1,8 +1,8 @@
-#include "control/watch.h"
+#include "control/watch/watch.h"
 
 #include <stdlib.h>
 
-#include "control/watch_kit_test.h"
+#include "control/watch/watch_kit_test.h"
 
 #include "control/control_parts.h"
 

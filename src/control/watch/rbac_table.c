@@ -7,8 +7,8 @@
 
 #include "base/mem.h"
 #include "control/api/permit.h"
-#include "control/derived.h"
-#include "control/derived_out.h"
+#include "control/watch/derived.h"
+#include "control/watch/derived_out.h"
 
 /* What a role gives, without what it does not; "public" and "self" are everybody's and say nothing. */
 static void permissions_write(struct out *o, const enum scope scope[static PERMISSIONS])

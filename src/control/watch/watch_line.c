@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "control/api/crud.h"
-#include "control/watch_parts.h"
+#include "control/watch/watch_parts.h"
 #include "wire/document.h"
 
 /* ---- who may see it ------------------------------------------------------------------------------------------------- */

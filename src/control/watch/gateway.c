@@ -7,8 +7,8 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/vec.h"
-#include "control/derived_out.h"
-#include "control/derived_parts.h"
+#include "control/watch/derived_out.h"
+#include "control/watch/derived_parts.h"
 #include "wire/document.h"
 
 struct named_port {

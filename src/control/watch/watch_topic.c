@@ -6,7 +6,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "control/watch_parts.h"
+#include "control/watch/watch_parts.h"
 
 /* How long a document rests after it was sent, by its size: about 4 MB a second. */
 #define REST_BYTES_MIN ((size_t)16 << 10)

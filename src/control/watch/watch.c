@@ -1,5 +1,5 @@
 /* watch.c - streams: opened by a verb, started by whoever carries them, kept alive, ended with a word. */
-#include "control/watch.h"
+#include "control/watch/watch.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "control/api/request_turn.h"
 #include "control/control_parts.h"
 #include "control/tenant/cap.h"
-#include "control/watch_parts.h"
+#include "control/watch/watch_parts.h"
 
 enum { WATCHERS_MAX = 12000 };
 #define REFUSED_NS (INT64_C(100) * 1000000)

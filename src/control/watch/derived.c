@@ -1,13 +1,13 @@
 /* derived.c - what the derived documents share: their hash, trees and amounts, where a node is reached. */
-#include "control/derived.h"
+#include "control/watch/derived.h"
 
 #include <assert.h>
 #include <sodium.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "control/derived_out.h"
-#include "control/derived_parts.h"
+#include "control/watch/derived_out.h"
+#include "control/watch/derived_parts.h"
 #include "wire/quantity.h"
 
 const char *derived_hash(const struct str *text, char buf[static DERIVED_HASH_MAX])
