@@ -1,7 +1,7 @@
 /* route_rules.h - rules that place jobs in queues, and move those that wait. */
 #pragma once
 
-#include "control/queue.h"
+#include "control/kind/queue.h"
 
 struct control;
 

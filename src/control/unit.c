@@ -9,7 +9,7 @@
 #include "base/plant.h"
 #include "base/str.h"
 #include "control/job/job.h"
-#include "control/queue.h"
+#include "control/kind/queue.h"
 #include "control/state/commit.h"
 #include "control/tenant/usage.h"
 #include "control/unit_doc.h"

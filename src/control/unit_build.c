@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "control/job/job.h"
-#include "control/queue.h"
+#include "control/kind/queue.h"
 #include "control/tenant/usage.h"
 #include "control/unit_doc.h"
 #include "control/unit_part.h"

@@ -6,7 +6,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "control/queue.h"
+#include "control/kind/queue.h"
 
 /* What actions may have in common. Two keys that are joined by an action are one group. */
 struct group_key {

@@ -5,7 +5,7 @@
 
 #include "base/base64.h"
 #include "base/hash.h"
-#include "control/kind.h"
+#include "control/kind/kind.h"
 
 const char *const journal_words[WORDS] = {
     [PROJECT_NAMESPACE] = "namespaces",

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "control/kind.h"
+#include "control/kind/kind.h"
 #include "kube/job.h"
 
 enum { PLACES_MAX = 1 << 22 }; /* for pods, at once */

@@ -6,7 +6,7 @@
 
 #include "base/base64.h"
 #include "base/hash.h"
-#include "control/kind.h"
+#include "control/kind/kind.h"
 
 /* One change on its way in. */
 struct taking {

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "control/kind/queue.h"
 #include "control/plan_policy.h"
-#include "control/queue.h"
 #include "kube/tenant_parts.h"
 #include "wire/document.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "control/kind.h"
+#include "control/kind/kind.h"
 #include "journal/docset.h"
 #include "journal/record.h"
 #include "journal/scan.h"

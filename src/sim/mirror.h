@@ -10,7 +10,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "control/kind.h"
+#include "control/kind/kind.h"
 #include "store/store.h"
 #include "wire/api.h"
 #include "wire/queue_doc.h"

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/vec.h"
-#include "control/kind.h"
+#include "control/kind/kind.h"
 #include "control/watch/derived_out.h"
 #include "wire/keys.h"
 

@@ -4,9 +4,9 @@
 #include "control/api/routes.h"
 #include "control/job/cron.h"
 #include "control/job/job.h"
-#include "control/secret.h"
+#include "control/kind/secret.h"
+#include "control/kind/work.h"
 #include "control/sooner.h"
-#include "control/work.h"
 
 enum { WORK_BODY_MAX = 512 * 1024, SETTINGS_BODY_MAX = 128 * 1024, VERB_BODY_MAX = 4096 };
 

@@ -8,9 +8,9 @@
 #include "control/control_parts.h"
 #include "control/job/cron_time.h"
 #include "control/job/outcome.h"
+#include "control/kind/work.h"
 #include "control/state/commit.h"
 #include "control/tenant/cap.h"
-#include "control/work.h"
 #include "wire/document.h"
 
 enum { RECORDS_MAX = 1000, AGAIN_S = 1 }; /* of jobs and tasks, that go in one transaction; after one that failed */

@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "control/job/job.h"
 #include "control/job/outcome.h"
-#include "control/work.h"
+#include "control/kind/work.h"
 #include "wire/document.h"
 
 size_t job_set(struct call *c, const struct object *job, uint64_t **ret)

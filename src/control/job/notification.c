@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "control/api/request.h"
 #include "control/control_parts.h"
-#include "control/secret.h"
+#include "control/kind/secret.h"
 #include "control/system/settings_table.h"
 #include "wire/document.h"
 #include "wire/words.h"

@@ -16,7 +16,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "berth.h"
-#include "control/kind.h"
+#include "control/kind/kind.h"
 #include "store/store.h"
 #include "wire/optask_words.h"
 #include "wire/work_outcome.h"

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "control/kind.h"
+#include "control/kind/kind.h"
 #include "store/store.h"
 
 /* Turns a document of version `from` into one of version from + 1. */

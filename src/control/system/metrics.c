@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "berth.h"
-#include "control/kind.h"
+#include "control/kind/kind.h"
 #include "control/system/alarm.h"
 
 enum metric_kind { COUNTER, GAUGE, HISTOGRAM };

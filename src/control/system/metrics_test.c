@@ -14,7 +14,7 @@
 
 #include "base/mem.h"
 #include "berth.h"
-#include "control/kind.h"
+#include "control/kind/kind.h"
 
 static bool has_line(const struct str *text, const char *line)
 {

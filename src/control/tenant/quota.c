@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/queue.h"
+#include "control/kind/queue.h"
 #include "control/state/sync.h"
 #include "control/tenant/cap.h"
 #include "control/tenant/usage.h"

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "control/api/idempotency.h"
-#include "control/queue.h"
+#include "control/kind/queue.h"
 #include "control/tenant/uid.h"
 #include "wire/api.h"
 #include "wire/document.h"

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/kind.h"
+#include "control/kind/kind.h"
 #include "wire/words.h"
 
 /* Words that mean something in paths, in files of the system or in the API itself. Sorted. */

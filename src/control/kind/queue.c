@@ -1,5 +1,5 @@
 /* queue.c - queues: a tree of them, who may use each, and what all its jobs together may have. */
-#include "control/queue.h"
+#include "control/kind/queue.h"
 
 #include <errno.h>
 #include <string.h>

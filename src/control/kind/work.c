@@ -1,5 +1,5 @@
 /* work.c - apps, jobs and vms as objects: who they belong to, what they are called, what stays when they change. */
-#include "control/work.h"
+#include "control/kind/work.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -6,11 +6,11 @@
 
 #include "base/mem.h"
 #include "control/job/job.h"
-#include "control/secret.h"
+#include "control/kind/secret.h"
+#include "control/kind/work.h"
 #include "control/state/sync.h"
 #include "control/tenant/admission.h"
 #include "control/tenant/cap.h"
-#include "control/work.h"
 #include "core/cluster.h"
 #include "core/resource_names.h"
 #include "wire/api.h"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "control/kind.h"
+#include "control/kind/kind.h"
 
 static void ids_are_labels(void **state)
 {

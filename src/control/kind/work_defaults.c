@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "control/kind/work.h"
 #include "control/system/settings_table.h"
-#include "control/work.h"
 #include "wire/quantity.h"
 
 enum { DEFAULTS_MAX = 16 };

@@ -1,5 +1,5 @@
 /* secret.c - secrets as objects: sealed when they are written, opened for nobody but an agent. */
-#include "control/secret.h"
+#include "control/kind/secret.h"
 
 #include <errno.h>
 #include <sodium.h>
@@ -8,8 +8,8 @@
 
 #include "base/mem.h"
 #include "control/control_parts.h"
+#include "control/kind/work.h"
 #include "control/watch/derived.h"
-#include "control/work.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/words.h"

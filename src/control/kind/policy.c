@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "control/kind/queue.h"
 #include "control/plan_policy.h"
-#include "control/queue.h"
 #include "wire/words.h"
 
 static const char *candidate(const void *ctx, size_t i)

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "control/queue.h"
+#include "control/kind/queue.h"
 #include "control/tenant/user.h"
 #include "wire/queue_doc.h"
 

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/queue.h"
+#include "control/kind/queue.h"
 #include "core/policy.h"
 
 static bool is_over(const struct call *c, const json_t *doc)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "control/work.h"
+#include "control/kind/work.h"
 
 static void count_one(void *ctx, const struct berth_instance_seen *instance)
 {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "control/work.h"
+#include "control/kind/work.h"
 #include "wire/api.h"
 #include "wire/document.h"
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/queue.h"
+#include "control/kind/queue.h"
 #include "control/state/sync.h"
 #include "wire/document.h"
 

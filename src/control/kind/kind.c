@@ -1,4 +1,4 @@
-#include "control/kind.h"
+#include "control/kind/kind.h"
 
 #include <stdio.h>
 #include <string.h>
