@@ -1,6 +1,6 @@
 /* forecast_check.c - start estimates of random days held beside the starts that then came.
  *
- * Each day (days.h) runs up to a random moment. There the forecast of the daemon is made (control/forecast.h), and
+ * Each day (days.h) runs up to a random moment. There the forecast of the daemon is made (control/explain/forecast.h), and
  * every job that waits gets a start estimate. Then the day goes on, and the first start of each job is compared with
  * its estimate. Each seed gives four days: run times are known or as its users stated them (too short, too long, or
  * not at all); and nothing is submitted after the forecast, or everything is that the day holds. What is submitted
@@ -23,7 +23,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "bound.h"
-#include "control/forecast.h"
+#include "control/explain/forecast.h"
 #include "core/cluster.h"
 #include "days_world.h"
 

@@ -101,7 +101,7 @@ struct call {
     struct cap_claim *claims; /* what the change adds for each owner (control/tenant/cap.h) */
     size_t claims_len;
     bool claims_held;          /* and counted, until it is done */
-    struct call_event *events; /* control/event.h; the newest first */
+    struct call_event *events; /* control/explain/event.h; the newest first */
     /* The answer comes later: set by a verb, or by its `durable`, that has handed the call to somebody who calls
      * call_answer exactly once, also when the control stops. Request and arena live until then, texts of the caller do
      * not. */

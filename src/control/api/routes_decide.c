@@ -10,7 +10,7 @@
 #include "control/api/page.h"
 #include "control/api/routes.h"
 #include "control/control_parts.h"
-#include "control/status.h"
+#include "control/explain/status.h"
 #include "control/system/backup.h"
 #include "wire/api.h"
 

@@ -1,11 +1,11 @@
 /* routes_views.c - the routes of what people look at: the queue, why a job waits, who holds what. */
 #include "control/api/routes.h"
-#include "control/holders.h"
-#include "control/policy_try.h"
-#include "control/queue_view.h"
+#include "control/explain/holders.h"
+#include "control/explain/occupancy.h"
+#include "control/explain/policy_trial.h"
+#include "control/explain/queue_view.h"
+#include "control/explain/why.h"
 #include "control/system/series.h"
-#include "control/use_view.h"
-#include "control/why.h"
 
 enum { POLICY_BODY_MAX = 64 * 1024 };
 

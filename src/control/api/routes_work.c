@@ -2,11 +2,11 @@
 #include <string.h>
 
 #include "control/api/routes.h"
+#include "control/explain/start_advice.h"
 #include "control/job/cron.h"
 #include "control/job/job.h"
 #include "control/kind/secret.h"
 #include "control/kind/work.h"
-#include "control/sooner.h"
 
 enum { WORK_BODY_MAX = 512 * 1024, SETTINGS_BODY_MAX = 128 * 1024, VERB_BODY_MAX = 4096 };
 

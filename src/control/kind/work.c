@@ -8,11 +8,11 @@
 
 #include "base/mem.h"
 #include "control/control_parts.h"
+#include "control/explain/status.h"
 #include "control/job/job.h"
 #include "control/job/outcome.h"
 #include "control/node/port.h"
 #include "control/route_rules.h"
-#include "control/status.h"
 #include "wire/document.h"
 #include "wire/words.h"
 

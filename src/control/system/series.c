@@ -6,7 +6,7 @@
 
 #include "base/vec.h"
 #include "control/control_parts.h"
-#include "control/use_view.h"
+#include "control/explain/occupancy.h"
 #include "wire/api.h"
 
 #define SECOND_NS INT64_C(1000000000)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "control/status.h"
+#include "control/explain/status.h"
 #include "control/tenant/user.h"
 #include "wire/api.h"
 #include "wire/document.h"

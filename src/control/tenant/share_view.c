@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/forecast.h"
-#include "control/queue_view.h"
+#include "control/explain/forecast.h"
+#include "control/explain/queue_view.h"
 #include "control/system/settings_table.h"
 #include "wire/document.h"
 

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "control/forecast.h"
+#include "control/explain/forecast.h"
 #include "wire/keys.h"
 
 enum { WHAT_IF_NODES_MAX = 500, WHAT_IF_LISTED_MAX = 32 };

@@ -1,4 +1,4 @@
-/* use_view.h - what the cluster has and what is held of it, in sums by domain: cores, bytes, GPUs. O(nodes). */
+/* occupancy.h - what the cluster has and what is held of it, in sums by domain: cores, bytes, GPUs. O(nodes). */
 #pragma once
 
 #include "control/api/request.h"

@@ -1,4 +1,4 @@
-#include "control/what_if_nodes.h"
+#include "control/explain/what_if_nodes.h"
 
 #include <errno.h>
 #include <stdlib.h>

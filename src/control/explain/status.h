@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "control/forecast.h"
+#include "control/explain/forecast.h"
 
 /* The `status` of an app, job or vm as docs/api.md has it. A new reference. */
 json_t *work_status(const struct call *c, const struct object *work);

@@ -1,11 +1,11 @@
-#include "control/queue_view.h"
+#include "control/explain/queue_view.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "control/api/page.h"
-#include "control/holders.h"
+#include "control/explain/holders.h"
 #include "control/system/settings_table.h"
 #include "wire/api.h"
 #include "wire/document.h"

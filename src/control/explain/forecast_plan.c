@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "control/forecast.h"
+#include "control/explain/forecast.h"
 #include "core/snapshot.h"
 
 enum { LOOK_SIZE = 2000000, LOOK_PLANS_LEAST = 16, LOOK_PLANS_MOST = 2000 };

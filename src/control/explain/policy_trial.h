@@ -1,4 +1,4 @@
-/* policy_try.h - what if: the present queue by another policy, on other nodes, or both. Nothing is changed. */
+/* policy_trial.h - what if: the present queue by another policy, on other nodes, or both. Nothing is changed. */
 #pragma once
 
 #include "control/api/request.h"

@@ -1,11 +1,11 @@
-#include "control/sooner.h"
+#include "control/explain/start_advice.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "control/queue_view.h"
+#include "control/explain/queue_view.h"
 #include "control/tenant/cap.h"
 #include "wire/api.h"
 #include "wire/document.h"

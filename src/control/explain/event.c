@@ -1,4 +1,4 @@
-#include "control/event.h"
+#include "control/explain/event.h"
 
 #include <stdio.h>
 #include <string.h>

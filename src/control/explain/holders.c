@@ -1,4 +1,4 @@
-#include "control/holders.h"
+#include "control/explain/holders.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "control/forecast.h"
+#include "control/explain/forecast.h"
 
 #include <assert.h>
 #include <errno.h>

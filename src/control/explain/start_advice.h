@@ -1,4 +1,4 @@
-/* sooner.h - what to change so that a job starts sooner: a few variations of it, each proved by a plan.
+/* start_advice.h - what to change so that a job starts sooner: a few variations of it, each proved by a plan.
  *
  * Half the GPUs, pods or cores, a shorter time, another queue, any domain; and what the reasons of its plan suggest
  * (berth_plan_advise). No more than FORECAST_CASES_MAX - 1 variations are tried, and those for which time was left
@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "control/forecast.h"
+#include "control/explain/forecast.h"
 
 /* Plans the job as it is (case 0) and its variations. As forecast_ask. `of` are the documents as they are: one job, or of
  * several together, of which no variations are tried; none: the job is there already, and `job` says which. */

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "control/forecast.h"
+#include "control/explain/forecast.h"
 
 /* "by-right", "borrowed", "spare" */
 const char *entitlement_name(enum berth_entitlement e);

@@ -1,4 +1,4 @@
-#include "control/why.h"
+#include "control/explain/why.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -6,12 +6,12 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "control/holders.h"
+#include "control/explain/holders.h"
+#include "control/explain/queue_view.h"
+#include "control/explain/start_advice.h"
+#include "control/explain/status.h"
 #include "control/job/outcome.h"
 #include "control/job/predict.h"
-#include "control/queue_view.h"
-#include "control/sooner.h"
-#include "control/status.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/queue_doc.h"

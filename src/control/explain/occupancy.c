@@ -1,5 +1,5 @@
-/* use_view.c - what the cluster has and what is held of it, in sums by domain. */
-#include "control/use_view.h"
+/* occupancy.c - what the cluster has and what is held of it, in sums by domain. */
+#include "control/explain/occupancy.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "control/status.h"
+#include "control/explain/status.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,14 +7,14 @@
 
 #include "base/vec.h"
 #include "control/control_parts.h"
-#include "control/forecast.h"
-#include "control/holders.h"
+#include "control/explain/forecast.h"
+#include "control/explain/holders.h"
+#include "control/explain/queue_view.h"
 #include "control/job/job.h"
 #include "control/job/outcome.h"
 #include "control/job/predict.h"
 #include "control/node/last_words.h"
 #include "control/node/node.h"
-#include "control/queue_view.h"
 #include "wire/api.h"
 #include "wire/document.h"
 

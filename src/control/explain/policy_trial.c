@@ -1,12 +1,12 @@
-#include "control/policy_try.h"
+#include "control/explain/policy_trial.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "control/api/page.h"
-#include "control/queue_view.h"
-#include "control/what_if_nodes.h"
+#include "control/explain/queue_view.h"
+#include "control/explain/what_if_nodes.h"
 #include "formula/formula.h"
 #include "wire/api.h"
 #include "wire/document.h"
