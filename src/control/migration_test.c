@@ -1,8 +1,8 @@
 /* migration_test.c - moves of instances through the API: asked for, listed, undone, refused; and what settings say. */
 #include "control/api/kit_test.h"
 
+#include "control/journal/replay.h"
 #include "control/plan_policy.h"
-#include "control/replay.h"
 
 #define ALICE "user:alice"
 #define BOB "user:bob"

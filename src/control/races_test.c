@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "control/replay.h"
+#include "control/journal/replay.h"
 #include "control/scheduler.h"
 
 static void node(struct kit *k, const char *id)

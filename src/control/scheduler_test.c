@@ -5,8 +5,8 @@
 #include <errno.h>
 
 #include "control/control_parts.h"
+#include "control/journal/replay.h"
 #include "control/node/lease.h"
-#include "control/replay.h"
 #include "control/scheduler.h"
 
 static void cluster(struct kit *k, size_t nodes)

@@ -4,9 +4,9 @@
  */
 #pragma once
 
+#include "control/journal/batch_record.h"
 #include "control/state/change.h"
 #include "control/unit.h"
-#include "control/unit_record.h"
 #include "control/unit_taken.h"
 #include "core/quota_ledger.h"
 

@@ -4,7 +4,7 @@
  *
  * `changes` are the documents written (null: removed; the key alone: a document that is kept out, as secrets are), so that
  * the state at any record can be made from the records before it. A cycle's record (kind "cycle") adds "cycle": what was
- * decided and from what; see control/replay.h. Records are appended to the store's log in the transaction they describe.
+ * decided and from what; see control/journal/replay.h. Records are appended to the store's log in the transaction they describe.
  * Here they are only written; reading is for those who know documents.
  */
 #pragma once

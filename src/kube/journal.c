@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <sys/epoll.h>
 
-#include "control/unit_record.h"
+#include "control/journal/batch_record.h"
 #include "journal/record.h"
 #include "kube/clock.h"
 #include "kube/journal_claims.h"

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "control/unit_record.h"
+#include "control/journal/batch_record.h"
 #include "journal/reader.h"
 #include "journal/record.h"
 #include "journal/scan.h"

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "control/replay.h"
+#include "control/journal/replay.h"
 #include "store/store.h"
 
 #define ASKS "storageClassName: fast, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}"

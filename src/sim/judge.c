@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/replay.h"
+#include "control/journal/replay.h"
 #include "control/scheduler.h"
 #include "sim/request.h"
 

@@ -1,5 +1,5 @@
 /* replay.c - `berth replay`: every decision of a daemon made again from its journal, and compared. */
-#include "control/replay.h"
+#include "control/journal/replay.h"
 
 #include <inttypes.h>
 #include <string.h>

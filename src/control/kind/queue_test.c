@@ -1,8 +1,8 @@
 /* queue_test.c - queues, policies, windows, domains, quotas and routes: what is refused, and what reaches the cluster. */
 #include "control/api/kit_test.h"
 
+#include "control/journal/replay.h"
 #include "control/plan_policy.h"
-#include "control/replay.h"
 #include "control/state/sync.h"
 
 #define CAROL "user:carol" /* a manager of red */

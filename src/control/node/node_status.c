@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "control/control_parts.h"
-#include "control/journal_note.h"
+#include "control/journal/journal_note.h"
 #include "control/watch/derived.h"
 #include "wire/quantity.h"
 

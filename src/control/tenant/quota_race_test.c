@@ -4,7 +4,7 @@
 #include "control/api/kit_test.h"
 
 #include "control/control_parts.h"
-#include "control/replay.h"
+#include "control/journal/replay.h"
 #include "control/scheduler.h"
 
 static void node(struct kit *k, const char *id)

@@ -1,4 +1,4 @@
-/* unit_record.h - what the journal keeps of a decision: from what it was made, and its actions.
+/* batch_record.h - what the journal keeps of a decision: from what it was made, and its actions.
  *
  * "cycle": {"n", "unit", "of", "revision", "state", "now", "seed", "plan", "profile", "actions": [...]}, and once for a plan
  * "kinds" (hashes of its state by kind of document), "assumed" and "pending" (unit_reasons.h); "given_back" has the units

@@ -1,6 +1,6 @@
 /* journal_note.h - records of the journal that change no document: what was gathered in memory for a while.
  *
- * What people looked at (reads.h), submissions that were refused (refusals.h), what nodes used (node_status.h).
+ * What people looked at (read_log.h), submissions that were refused (refusals.h), what nodes used (node_status.h).
  */
 #pragma once
 

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "control/api/kit_test.h"
-#include "control/replay.h"
-#include "control/sealer.h"
+#include "control/journal/replay.h"
+#include "control/journal/sealer.h"
 
 #define CANARY "hunter2-of-the-journal"
 

@@ -1,4 +1,4 @@
-#include "control/replay_input.h"
+#include "control/journal/replay_input.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* reads.h - what people looked at, for the journal: who read what, how often, and when last.
+/* read_log.h - what people looked at, for the journal: who read what, how often, and when last.
  *
  * Gathered in memory and written once a minute, if anything else was since, one record for all: {"views": [[user, path, times, last], ...], "more": N}.
  * So reading costs no sync of the disk, and a crash loses a minute of it. Agents' reads are not people's, and what a

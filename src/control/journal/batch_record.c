@@ -1,4 +1,4 @@
-#include "control/unit_record.h"
+#include "control/journal/batch_record.h"
 
 #include <inttypes.h>
 

@@ -1,4 +1,4 @@
-#include "control/sealer.h"
+#include "control/journal/sealer.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "control/reads.h"
+#include "control/journal/read_log.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 #include "control/control_parts.h"
-#include "control/journal_note.h"
+#include "control/journal/journal_note.h"
 
 enum { PATH_SHOWN = 256, VIEWS_MAX = 1000 }; /* of users and paths in a minute; the rest is counted */
 

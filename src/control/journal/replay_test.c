@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "control/api/kit_test.h"
-#include "control/replay.h"
+#include "control/journal/replay.h"
 #include "control/scheduler.h"
 #include "journal/seal.h"
 

@@ -1,4 +1,4 @@
-#include "control/journal_note.h"
+#include "control/journal/journal_note.h"
 
 #include "control/control_parts.h"
 #include "control/state/commit.h"

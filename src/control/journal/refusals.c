@@ -1,4 +1,4 @@
-#include "control/refusals.h"
+#include "control/journal/refusals.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/vec.h"
 #include "control/api/routes.h"
 #include "control/control_parts.h"
-#include "control/journal_note.h"
+#include "control/journal/journal_note.h"
 
 /* Of a minute; what is beyond is counted. A message may quote what the user wrote, so it is cut. */
 enum { REFUSALS_MAX = 1000, REQUEST_SHOWN = 128, TEXT_SHOWN = 256 };

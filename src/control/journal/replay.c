@@ -1,4 +1,4 @@
-#include "control/replay.h"
+#include "control/journal/replay.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,9 +7,9 @@
 
 #include "base/str.h"
 #include "base/vec.h"
+#include "control/journal/batch_record.h"
+#include "control/journal/replay_input.h"
 #include "control/plan_policy.h"
-#include "control/replay_input.h"
-#include "control/unit_record.h"
 #include "journal/docset.h"
 #include "journal/record.h"
 #include "journal/scan.h"

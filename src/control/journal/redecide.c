@@ -1,4 +1,4 @@
-#include "control/redecide.h"
+#include "control/journal/redecide.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "control/control_parts.h"
-#include "control/replay.h"
+#include "control/journal/replay.h"
 #include "wire/api.h"
 #include "wire/document.h"
 
