@@ -16,7 +16,7 @@
 #include "berthd/post.h"
 #include "berthd/server.h"
 #include "control/kind/secret.h"
-#include "control/scheduler.h"
+#include "control/sched/scheduler.h"
 #include "control/system/settings_table.h"
 #include "control/tenant/uid.h"
 #include "net/notify.h"

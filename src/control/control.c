@@ -8,7 +8,7 @@
 #include "control/api/idempotency.h"
 #include "control/api/request_turn.h"
 #include "control/control_parts.h"
-#include "control/route_rules.h"
+#include "control/sched/route_rules.h"
 #include "control/state/commit.h"
 #include "control/state/upgrade.h"
 #include "control/system/settings_table.h"

@@ -19,7 +19,7 @@
 #include "control/node/node_status.h"
 #include "control/optask.h"
 #include "control/relay.h"
-#include "control/scheduler.h"
+#include "control/sched/scheduler.h"
 #include "control/state/clock.h"
 #include "control/system/alarm.h"
 #include "control/system/metrics.h"

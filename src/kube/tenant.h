@@ -17,7 +17,7 @@
 #include "base/arena.h"
 #include "berth.h"
 #include "control/kind/kind.h"
-#include "control/plan_policy.h"
+#include "control/sched/plan_policy.h"
 
 /* Pods of ours say with these labels which queue they are in and whose they are. */
 #define TENANT_QUEUE_LABEL "berth.dev/queue"

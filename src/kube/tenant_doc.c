@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 #include "control/kind/queue.h"
-#include "control/plan_policy.h"
+#include "control/sched/plan_policy.h"
 #include "kube/tenant_parts.h"
 #include "wire/document.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
-#include "control/plan_policy.h"
+#include "control/sched/plan_policy.h"
 #include "control/state/change.h"
 #include "kube/tenant_input.h"
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "control/scheduler.h"
+#include "control/sched/scheduler.h"
 #include "sim/world.h"
 
 enum { PROGRESS_EVERY = 4096 };

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "control/scheduler.h"
+#include "control/sched/scheduler.h"
 #include "control/system/metrics.h"
 #include "sim/request.h"
 

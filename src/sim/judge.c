@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "control/journal/replay.h"
-#include "control/scheduler.h"
+#include "control/sched/scheduler.h"
 #include "sim/request.h"
 
 static void heard_free(struct heard *h)

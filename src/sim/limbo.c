@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "control/scheduler.h"
+#include "control/sched/scheduler.h"
 #include "sim/world.h"
 
 #define LOOK_NS (5 * SECOND)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "control/node/transition.h"
-#include "control/scheduler.h"
+#include "control/sched/scheduler.h"
 #include "sim/world.h"
 
 enum { COMPARE_EVERY = 997 }; /* events between looks at everything, and more where there is more */

@@ -1,8 +1,8 @@
 /* routes_node.c - the routes of nodes, volumes, resources, profiles, instances and reports. */
 #include "control/api/routes.h"
 #include "control/kind/secret.h"
-#include "control/migration.h"
 #include "control/node/join.h"
+#include "control/sched/migration.h"
 #include "wire/api.h"
 
 enum {

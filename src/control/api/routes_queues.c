@@ -1,6 +1,6 @@
 /* routes_queues.c - the routes of queues, policies, windows and domains, and of the rules that place jobs in queues. */
 #include "control/api/routes.h"
-#include "control/route_rules.h"
+#include "control/sched/route_rules.h"
 
 enum { BODY_MAX = 256 * 1024 };
 

@@ -9,7 +9,7 @@
 #include "base/vec.h"
 #include "control/control_parts.h"
 #include "control/job/job.h"
-#include "control/plan_policy.h"
+#include "control/sched/plan_policy.h"
 #include "control/state/state_parts.h"
 #include "core/cluster.h"
 

@@ -1,14 +1,14 @@
 /* batch_record.h - what the journal keeps of a decision: from what it was made, and its actions.
  *
  * "cycle": {"n", "unit", "of", "revision", "state", "now", "seed", "plan", "profile", "actions": [...]}, and once for a plan
- * "kinds" (hashes of its state by kind of document), "assumed" and "pending" (unit_reasons.h); "given_back" has the units
+ * "kinds" (hashes of its state by kind of document), "assumed" and "pending" (batch_reasons.h); "given_back" has the units
  * before it that came to nothing.
  */
 #pragma once
 
 #include <jansson.h>
 
-#include "control/unit.h"
+#include "control/sched/batch.h"
 
 /* One action as the journal has it: [op, workload, ordinal, node, instance, cause], and of what is placed [..., score,
  * rival] (berth.h). A new instance's number is 0 in a plan

@@ -9,7 +9,7 @@
 #include "base/vec.h"
 #include "control/journal/batch_record.h"
 #include "control/journal/replay_input.h"
-#include "control/plan_policy.h"
+#include "control/sched/plan_policy.h"
 #include "journal/docset.h"
 #include "journal/record.h"
 #include "journal/scan.h"

@@ -5,7 +5,7 @@
 
 #include "control/api/kit_test.h"
 #include "control/journal/replay.h"
-#include "control/scheduler.h"
+#include "control/sched/scheduler.h"
 #include "journal/seal.h"
 
 struct room {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "control/kind/queue.h"
-#include "control/plan_policy.h"
+#include "control/sched/plan_policy.h"
 #include "wire/words.h"
 
 static const char *candidate(const void *ctx, size_t i)

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/route_rules.h"
+#include "control/sched/route_rules.h"
 #include "control/state/sync.h"
 
 /* ---- the tree ------------------------------------------------------------------------------------------------------ */

@@ -12,7 +12,7 @@
 #include "control/job/job.h"
 #include "control/job/outcome.h"
 #include "control/node/port.h"
-#include "control/route_rules.h"
+#include "control/sched/route_rules.h"
 #include "wire/document.h"
 #include "wire/words.h"
 

@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "control/control_parts.h"
-#include "control/migration.h"
 #include "control/node/node.h"
+#include "control/sched/migration.h"
 #include "wire/api.h"
 #include "wire/document.h"
 

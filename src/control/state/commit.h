@@ -16,7 +16,7 @@ struct commit_note {
 };
 
 /* commit_quota.c: may instances that are committed count for more, or against other quotas, once this is written?
- * Instances that the change itself brings are no concern: units are checked (unit_quota.c). */
+ * Instances that the change itself brings are no concern: units are checked (batch_quota.c). */
 bool commit_moves_quotas(struct state *s, const struct change *change);
 
 /* The number of operations; 0: nothing to write, `done` is not called. Negative as store_submit. A unit that only has a

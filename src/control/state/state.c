@@ -10,7 +10,7 @@
 #include "base/plant.h"
 #include "base/str.h"
 #include "control/job/predict.h"
-#include "control/plan_policy.h"
+#include "control/sched/plan_policy.h"
 #include "control/state/state_parts.h"
 #include "control/state/sync.h"
 #include "control/tenant/cap.h"

@@ -10,7 +10,7 @@
 #include "control/kind/queue.h"
 #include "control/kind/work.h"
 #include "control/node/join.h"
-#include "control/plan_policy.h"
+#include "control/sched/plan_policy.h"
 #include "control/system/settings_table.h"
 #include "control/tenant/cap.h"
 #include "control/tenant/share_view.h"

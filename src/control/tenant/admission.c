@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "control/job/job.h"
-#include "control/route_rules.h"
+#include "control/sched/route_rules.h"
 #include "control/state/sync.h"
 #include "control/tenant/cap.h"
 #include "wire/document.h"

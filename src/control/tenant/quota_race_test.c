@@ -5,7 +5,7 @@
 
 #include "control/control_parts.h"
 #include "control/journal/replay.h"
-#include "control/scheduler.h"
+#include "control/sched/scheduler.h"
 
 static void node(struct kit *k, const char *id)
 {

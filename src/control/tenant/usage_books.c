@@ -9,7 +9,7 @@
 #include "control/control_parts.h"
 #include "control/job/past_runs.h"
 #include "control/job/predict.h"
-#include "control/plan_policy.h"
+#include "control/sched/plan_policy.h"
 #include "control/state/commit.h"
 #include "control/system/settings_table.h"
 #include "control/tenant/usage.h"

@@ -1,12 +1,12 @@
-/* unit_build.c - what a step of a unit writes, and what it rests on. */
+/* batch_build.c - what a step of a unit writes, and what it rests on. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "control/job/job.h"
 #include "control/kind/queue.h"
+#include "control/sched/batch_doc.h"
+#include "control/sched/batch_parts.h"
 #include "control/tenant/usage.h"
-#include "control/unit_doc.h"
-#include "control/unit_part.h"
 #include "wire/api.h"
 #include "wire/document.h"
 

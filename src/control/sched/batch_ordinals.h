@@ -1,4 +1,4 @@
-/* unit_taken.h - which pods of a workload have an instance, looked up once for the many tasks of an array that a unit
+/* batch_ordinals.h - which pods of a workload have an instance, looked up once for the many tasks of an array that a unit
  * places. */
 #pragma once
 

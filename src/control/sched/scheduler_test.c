@@ -7,7 +7,7 @@
 #include "control/control_parts.h"
 #include "control/journal/replay.h"
 #include "control/node/lease.h"
-#include "control/scheduler.h"
+#include "control/sched/scheduler.h"
 
 static void cluster(struct kit *k, size_t nodes)
 {

@@ -1,6 +1,6 @@
 /* route_rules.c - rules that say in which queue a job is: at submission, and later, when it has waited or its owner has used
  * much. One ordered list (KIND_SETTING "routes"); the first that holds counts. */
-#include "control/route_rules.h"
+#include "control/sched/route_rules.h"
 
 #include <errno.h>
 #include <string.h>

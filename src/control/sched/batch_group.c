@@ -1,4 +1,4 @@
-#include "control/unit_group.h"
+#include "control/sched/batch_group.h"
 
 #include <string.h>
 

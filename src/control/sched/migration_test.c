@@ -2,7 +2,7 @@
 #include "control/api/kit_test.h"
 
 #include "control/journal/replay.h"
-#include "control/plan_policy.h"
+#include "control/sched/plan_policy.h"
 
 #define ALICE "user:alice"
 #define BOB "user:bob"

@@ -1,7 +1,7 @@
-/* unit_group_test.c - what of a plan belongs together. */
+/* batch_group_test.c - what of a plan belongs together. */
 #include "control/api/kit_test.h"
 
-#include "control/unit_group.h"
+#include "control/sched/batch_group.h"
 
 /* A plan of what the daemon knows, made here and not by its loop. */
 struct planned {

@@ -1,7 +1,7 @@
-/* unit_taken_test.c - which pods of a workload have an instance. */
+/* batch_ordinals_test.c - which pods of a workload have an instance. */
 #include "control/api/kit_test.h"
 
-#include "control/unit_taken.h"
+#include "control/sched/batch_ordinals.h"
 
 static void agrees_with_the_instances(void **state)
 {

@@ -2,7 +2,7 @@
  *
  * A migration is a fact (berth.h) and two instances; it is named by the number of the old one. These verbs only write
  * facts: the plan moves. What a plan was about to do with an instance meets a conflict when its fact has changed meanwhile
- * (unit.c), so an undo that was answered is never overtaken.
+ * (batch.c), so an undo that was answered is never overtaken.
  */
 #pragma once
 

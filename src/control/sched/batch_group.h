@@ -1,4 +1,4 @@
-/* unit_group.h - which actions of a plan must be committed together, or not at all.
+/* batch_group.h - which actions of a plan must be committed together, or not at all.
  *
  * A gang is placed whole. A reservation needs the stops that it waits for. A pod that is lost or stopped and placed anew
  * would run twice were only one of the two to happen. Where places are reserved, what stops makes room for others at once,

@@ -1,4 +1,4 @@
-/* unit_doc.h - documents of instances as an action of a plan changes them. */
+/* batch_doc.h - documents of instances as an action of a plan changes them. */
 #pragma once
 
 #include <jansson.h>

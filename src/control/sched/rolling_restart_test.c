@@ -1,4 +1,4 @@
-/* restart_test.c - rolling restarts through the API: the pods of a service that is spread over zones are even
+/* rolling_restart_test.c - rolling restarts through the API: the pods of a service that is spread over zones are even
  * afterwards. */
 #include "control/api/kit_test.h"
 

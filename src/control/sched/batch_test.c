@@ -1,8 +1,8 @@
-/* unit_test.c - units that end a job, or come after its end; facts that need not be written. */
+/* batch_test.c - units that end a job, or come after its end; facts that need not be written. */
 #include "control/api/kit_test.h"
 
-#include "control/unit.h"
-#include "control/unit_group.h"
+#include "control/sched/batch.h"
+#include "control/sched/batch_group.h"
 
 #define SECOND_NS INT64_C(1000000000)
 

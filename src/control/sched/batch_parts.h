@@ -1,13 +1,13 @@
-/* unit_part.h - what units are made of, for unit.c and the files beside it alone: the queue of units (unit.c), steps that are
- * assumed in the cluster and given back (unit_assume.c), what is left out of a unit (unit_over.c), what steps write
- * (unit_build.c), and whether quotas bear it (unit_quota.c).
+/* batch_parts.h - what units are made of, for batch.c and the files beside it alone: the queue of units (batch.c), steps that are
+ * assumed in the cluster and given back (batch_assume.c), what is left out of a unit (batch_job_over.c), what steps write
+ * (batch_build.c), and whether quotas bear it (batch_quota.c).
  */
 #pragma once
 
 #include "control/journal/batch_record.h"
+#include "control/sched/batch.h"
+#include "control/sched/batch_ordinals.h"
 #include "control/state/change.h"
-#include "control/unit.h"
-#include "control/unit_taken.h"
 #include "core/quota_ledger.h"
 
 /* One action or fact, with all it needs when its unit's turn comes; the plan is gone by then. */
@@ -53,7 +53,7 @@ struct units {
     struct unit_failures failures; /* since the last record */
 };
 
-/* unit_assume.c: assumes an action in the cluster, or a fact, and adds it to the unit; what the cluster has no room for by now is
+/* batch_assume.c: assumes an action in the cluster, or a fact, and adds it to the unit; what the cluster has no room for by now is
  * not added. */
 void unit_assume(struct unit *u, const struct berth_action *a);
 void unit_assume_fact(struct unit *u, const struct berth_fact *fact);
@@ -61,15 +61,15 @@ void unit_assume_fact(struct unit *u, const struct berth_fact *fact);
 void unit_step_give_back(struct unit *u, const struct step *step);
 const char *unit_instance_id(struct arena *arena, uint64_t number);
 
-/* unit_over.c: marks what is to be left out (step.vain), as the state is now; returns how many steps are. */
+/* batch_job_over.c: marks what is to be left out (step.vain), as the state is now; returns how many steps are. */
 size_t unit_over_mark(struct unit *u);
 
-/* unit_build.c: writes the step into the change; false: something it rests on has changed since the plan was made. */
+/* batch_build.c: writes the step into the change; false: something it rests on has changed since the plan was made. */
 bool unit_step_build(struct unit *u, struct change *change, const struct step *s);
 /* Does the step assign or reserve a place? */
 bool unit_step_takes(const struct step *s);
 
-/* unit_quota.c: rows of the ledger as they were before steps were tried on it. */
+/* batch_quota.c: rows of the ledger as they were before steps were tried on it. */
 struct unit_tried {
     uint64_t id;
     struct quota_row was; /* its id is 0: there was none */

@@ -1,8 +1,8 @@
-/* unit_assume.c - what a plan wants, in the cluster until a commit confirms it or it is given back. */
+/* batch_assume.c - what a plan wants, in the cluster until a commit confirms it or it is given back. */
 #include <errno.h>
 
 #include "base/str.h"
-#include "control/unit_part.h"
+#include "control/sched/batch_parts.h"
 #include "wire/api.h"
 #include "wire/document.h"
 

@@ -1,4 +1,4 @@
-#include "control/unit_reasons.h"
+#include "control/sched/batch_reasons.h"
 
 #include <inttypes.h>
 

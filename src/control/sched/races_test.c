@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "control/journal/replay.h"
-#include "control/scheduler.h"
+#include "control/sched/scheduler.h"
 
 static void node(struct kit *k, const char *id)
 {

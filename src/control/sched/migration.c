@@ -1,4 +1,4 @@
-#include "control/migration.h"
+#include "control/sched/migration.h"
 
 #include <errno.h>
 #include <string.h>

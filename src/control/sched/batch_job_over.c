@@ -1,4 +1,4 @@
-/* unit_over.c - pods of a job that is over, or that the unit itself ends, are left out of it.
+/* batch_job_over.c - pods of a job that is over, or that the unit itself ends, are left out of it.
  *
  * A plan does not know that a job is cancelled when one of its tasks has to give way, or fails with a node: it may place others
  * of its tasks beside that, and so may the next plan, which is made before the commit. Of a gang nothing is placed then; and
@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 #include "control/job/job.h"
-#include "control/unit_part.h"
+#include "control/sched/batch_parts.h"
 
 /* Jobs and gangs that are over. */
 struct endings {

@@ -1,4 +1,4 @@
-/* unit_quota.c - would a unit exceed a quota, by what is committed when its turn comes?
+/* batch_quota.c - would a unit exceed a quota, by what is committed when its turn comes?
  *
  * A plan counts on whatever it and others assume. Some of that may not come true, or come true later: an instance
  * that was to be replaced is gone, a stop meets a conflict. So each step is tried on the ledger of committed
@@ -6,7 +6,7 @@
  * which is written whenever committed instances begin to count elsewhere (commit_quota.c): so what was checked is
  * still true when the store writes.
  */
-#include "control/unit_part.h"
+#include "control/sched/batch_parts.h"
 #include "core/quota_ledger.h"
 
 bool unit_step_takes(const struct step *s)

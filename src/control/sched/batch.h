@@ -1,4 +1,4 @@
-/* unit.h - the actions of a plan, cut into units that are committed one after another.
+/* batch.h - the actions of a plan, cut into units that are committed one after another.
  *
  * A unit is a gang, a reservation with the stops it waits for, or up to UNIT_ACTIONS_MAX other actions. All units of a plan
  * are assumed in the cluster when it is made; each is then submitted when the one before it is done, unless something it
@@ -8,7 +8,7 @@
 #pragma once
 
 #include "control/control_parts.h"
-#include "control/scheduler.h"
+#include "control/sched/scheduler.h"
 
 struct units;
 

@@ -1,4 +1,4 @@
-#include "control/plan_policy.h"
+#include "control/sched/plan_policy.h"
 
 #include <errno.h>
 #include <stdlib.h>

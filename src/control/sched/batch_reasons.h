@@ -1,4 +1,4 @@
-/* unit_reasons.h - why pods of a plan wait, as the journal keeps it with the plan's first unit.
+/* batch_reasons.h - why pods of a plan wait, as the journal keeps it with the plan's first unit.
  *
  * Only what is written: 'berth why' asks a plan anew.
  */

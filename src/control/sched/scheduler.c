@@ -1,4 +1,4 @@
-#include "control/scheduler.h"
+#include "control/sched/scheduler.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -6,8 +6,8 @@
 
 #include "base/hash.h"
 #include "control/control_parts.h"
-#include "control/plan_policy.h"
-#include "control/unit.h"
+#include "control/sched/batch.h"
+#include "control/sched/plan_policy.h"
 #include "wire/api.h"
 #include "wire/document.h"
 

@@ -1,4 +1,4 @@
-#include "control/unit.h"
+#include "control/sched/batch.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,12 +10,12 @@
 #include "base/str.h"
 #include "control/job/job.h"
 #include "control/kind/queue.h"
+#include "control/sched/batch_doc.h"
+#include "control/sched/batch_group.h"
+#include "control/sched/batch_parts.h"
+#include "control/sched/batch_reasons.h"
 #include "control/state/commit.h"
 #include "control/tenant/usage.h"
-#include "control/unit_doc.h"
-#include "control/unit_group.h"
-#include "control/unit_part.h"
-#include "control/unit_reasons.h"
 #include "wire/api.h"
 #include "wire/document.h"
 

@@ -1,4 +1,4 @@
-#include "control/unit_doc.h"
+#include "control/sched/batch_doc.h"
 
 #include <string.h>
 

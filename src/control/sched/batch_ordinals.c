@@ -1,4 +1,4 @@
-#include "control/unit_taken.h"
+#include "control/sched/batch_ordinals.h"
 
 #include "base/arena.h"
 #include "base/bits.h"
