@@ -17,7 +17,7 @@
 #include "control/journal/sealer.h"
 #include "control/node/lease.h"
 #include "control/node/node_status.h"
-#include "control/optask.h"
+#include "control/optask/optask.h"
 #include "control/relay.h"
 #include "control/sched/scheduler.h"
 #include "control/state/clock.h"

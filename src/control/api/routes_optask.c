@@ -1,6 +1,6 @@
 /* routes_optask.c - the routes of OpTasks. */
 #include "control/api/routes.h"
-#include "control/optask.h"
+#include "control/optask/optask.h"
 #include "control/relay.h"
 
 enum { OPTASK_BODY_MAX = 1024 * 1024, VERB_BODY_MAX = 512 * 1024, REPORT_BODY_MAX = 64 * 1024 };

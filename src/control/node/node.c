@@ -9,7 +9,7 @@
 #include "control/control_parts.h"
 #include "control/node/join.h"
 #include "control/node/transition.h"
-#include "control/optask.h"
+#include "control/optask/optask.h"
 #include "control/state/sync.h"
 #include "control/tenant/usage.h"
 #include "core/cluster.h"

@@ -10,7 +10,7 @@
 #include "control/kind/secret.h"
 #include "control/node/cumulative_use.h"
 #include "control/node/task_config.h"
-#include "control/optask.h"
+#include "control/optask/optask.h"
 #include "control/watch/derived_out.h"
 #include "control/watch/derived_parts.h"
 #include "core/cluster.h"

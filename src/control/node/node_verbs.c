@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "control/node/join.h"
 #include "control/node/transition.h"
-#include "control/optask.h"
+#include "control/optask/optask.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/words.h"

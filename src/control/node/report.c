@@ -17,7 +17,7 @@
 #include "control/node/last_words.h"
 #include "control/node/node.h"
 #include "control/node/transition.h"
-#include "control/optask.h"
+#include "control/optask/optask.h"
 #include "control/tenant/usage.h"
 #include "wire/api.h"
 #include "wire/document.h"

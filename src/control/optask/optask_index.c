@@ -1,4 +1,4 @@
-#include "control/optask_index.h"
+#include "control/optask/optask_index.h"
 
 #include <assert.h>
 #include <string.h>

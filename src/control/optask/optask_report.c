@@ -4,7 +4,7 @@
 
 #include "control/control_parts.h"
 #include "control/node/join.h"
-#include "control/optask.h"
+#include "control/optask/optask.h"
 
 bool opsteps_hold(const struct state *s, const char *node)
 {

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "control/optask.h"
+#include "control/optask/optask.h"
 
 struct opindex;
 struct opindex *opindex_new(void);

@@ -1,5 +1,5 @@
 /* OpTasks and nodes that are emptied for them: by one or several, by administrators, and lost meanwhile. */
-#include "control/optask_kit_test.h"
+#include "control/optask/optask_kit_test.h"
 
 static void a_node_is_emptied_first(void **state)
 {

@@ -1,6 +1,6 @@
 /* optask_config.c - OpTasks in a node's configuration. */
 #include "base/hash.h"
-#include "control/optask.h"
+#include "control/optask/optask.h"
 #include "control/watch/derived_out.h"
 
 void optasks_config_write(struct out *o, const struct state *s, const char *node)

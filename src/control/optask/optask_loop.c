@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "control/control_parts.h"
 #include "control/node/node.h"
-#include "control/optask_index.h"
+#include "control/optask/optask_index.h"
 #include "control/state/commit.h"
 #include "wire/document.h"
 

@@ -1,5 +1,5 @@
 /* optask.c - OpTasks as objects: their rules, what is shown of them, and the verbs of people. */
-#include "control/optask.h"
+#include "control/optask/optask.h"
 
 #include <errno.h>
 #include <sodium.h>

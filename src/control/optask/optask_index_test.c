@@ -1,5 +1,5 @@
 /* The index of steps: what it says after any changes is what a look at all of them would say. */
-#include "control/optask_index.h"
+#include "control/optask/optask_index.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "control/node/join_kit_test.h"
-#include "control/optask.h"
+#include "control/optask/optask.h"
 
 enum { EPOCH = 7 };
 

@@ -1,5 +1,5 @@
 /* OpTasks: keys and contents, who may, who begins when, what agents say. */
-#include "control/optask_kit_test.h"
+#include "control/optask/optask_kit_test.h"
 
 #include <errno.h>
 
