@@ -1,7 +1,7 @@
 /* routes_optask.c - the routes of OpTasks. */
 #include "control/api/routes.h"
 #include "control/optask/optask.h"
-#include "control/relay.h"
+#include "control/session/session.h"
 
 enum { OPTASK_BODY_MAX = 1024 * 1024, VERB_BODY_MAX = 512 * 1024, REPORT_BODY_MAX = 64 * 1024 };
 

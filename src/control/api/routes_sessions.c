@@ -1,6 +1,6 @@
 /* routes_sessions.c - the routes of logs, shells and signals, for people and for agents. */
 #include "control/api/routes.h"
-#include "control/relay.h"
+#include "control/session/session.h"
 
 enum { EXEC_BODY_MAX = 64 * 1024, SMALL_BODY_MAX = 4096 };
 

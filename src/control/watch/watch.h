@@ -45,7 +45,7 @@ int watch_open(struct call *c, enum kind kind, uint64_t from);
 int watch_open_derived(struct call *c, int (*write)(const struct state *s, const char *id, struct str *to),
                        const char *id, const char *known);
 
-/* A stream that somebody else fills, with whatever bytes (relay.h). The hub ends it when its reader is slow, when its
+/* A stream that somebody else fills, with whatever bytes (session.h). The hub ends it when its reader is slow, when its
  * caller is no longer who it was, and when the daemon stops. */
 struct stream_feed {
     const char *content_type;

@@ -1,4 +1,4 @@
-/* relay_people.c - everybody else's side: logs, shells and signals of what runs. */
+/* session_user.c - everybody else's side: logs, shells and signals of what runs. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "control/api/crud.h"
 #include "control/control_parts.h"
 #include "control/node/last_words.h"
-#include "control/relay_parts.h"
+#include "control/session/session_parts.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/objects.h"

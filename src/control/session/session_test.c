@@ -1,5 +1,5 @@
 /* Tests of logs, shells and signals: who may ask for what, and what becomes of it. */
-#include "control/relay_kit_test.h"
+#include "control/session/session_kit_test.h"
 
 /* ---- logs ----------------------------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* Tests of errands whose readers are slow, whose agents come and go, and whose daemon stops. */
-#include "control/relay_kit_test.h"
+#include "control/session/session_kit_test.h"
 
 /* ---- slow and absent ------------------------------------------------------------------------------------------------ */
 

@@ -1,4 +1,4 @@
-/* relay_kit_test.h - for tests: people and agents that are played by requests, whose answers may come later or be streams.
+/* session_kit_test.h - for tests: people and agents that are played by requests, whose answers may come later or be streams.
  *
  * A scene has the nodes n1 and n2 with their agents, and alice's app web, of which instance 901 runs on n1.
  */
@@ -8,7 +8,7 @@
 
 #include "base/base64.h"
 #include "base/vec.h"
-#include "control/relay.h"
+#include "control/session/session.h"
 
 /* ---- a caller whose answer may come later, or be a stream ------------------------------------------------------------ */
 

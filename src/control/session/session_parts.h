@@ -1,9 +1,9 @@
-/* relay_parts.h - the inside of a relay; for relay*.c only. */
+/* session_parts.h - the inside of a relay; for relay*.c only. */
 #pragma once
 
 #include "base/vec.h"
 #include "control/control.h"
-#include "control/relay.h"
+#include "control/session/session.h"
 #include "control/watch/watch.h"
 
 enum { ERRAND_ID_LEN = 16 };
@@ -50,7 +50,7 @@ struct relay {
     bool stopping;
 };
 
-/* ---- relay.c ---- */
+/* ---- session.c ---- */
 
 int64_t relay_now_ns(const struct relay *r);
 /* relay_pump is wanted soon. */

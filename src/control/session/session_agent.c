@@ -1,11 +1,11 @@
-/* relay_agent.c - the agents' side: the stream by which one hears of errands, and what it brings. */
+/* session_agent.c - the agents' side: the stream by which one hears of errands, and what it brings. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "control/api/crud.h"
 #include "control/control_parts.h"
-#include "control/relay_parts.h"
+#include "control/session/session_parts.h"
 #include "wire/words.h"
 
 /* The node that an argument names, for its own agent. NULL: not there, or not the caller's. */

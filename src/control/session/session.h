@@ -1,4 +1,4 @@
-/* relay.h - people talk to what runs: logs, shells and signals go through the daemon to a node's agent and back.
+/* session.h - people talk to what runs: logs, shells and signals go through the daemon to a node's agent and back.
  *
  * An errand is one of these. It lives in memory only, on one thread, and knows neither sockets nor what is said: the
  * agent hears of it by its stream (GET /v1/nodes/{id}/calls), its words come back as requests (POST .../calls/{call}), and
@@ -9,7 +9,7 @@
  * or an agent may be away. An errand ends when its listener goes, and when its agent connects anew: with the
  * connection an agent drops what it was at, since lines and pieces on their way may be lost.
  *
- * relay.c: errands and agents; relay_agent.c: the agents' routes; relay_people.c: everybody else's.
+ * session.c: errands and agents; session_agent.c: the agents' routes; session_user.c: everybody else's.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
-/* relay.c - errands and agents: opened, fed, ended. */
-#include "control/relay.h"
+/* session.c - errands and agents: opened, fed, ended. */
+#include "control/session/session.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include "base/base64.h"
 #include "base/mem.h"
 #include "control/control_parts.h"
-#include "control/relay_parts.h"
+#include "control/session/session_parts.h"
 #include "wire/document.h"
 
 /* The agent's stream takes lines of all its errands. */
