@@ -2,7 +2,7 @@
  * nodes. Work of no quota costs nothing here. */
 #pragma once
 
-#include "core/plan.h"
+#include "core/plan/plan.h"
 
 void allotments_begin(struct berth_plan *p);
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "core/cluster.h"
-#include "core/plan.h"
+#include "core/plan/plan.h"
 
 /* Ids are above 0 and never used twice. */
 static int check_ids(const struct berth_cluster *c, const struct berth_plan *p, uint64_t first_id,

@@ -1,7 +1,7 @@
 /* entitle.h - what of a workload is by right, borrowed or spare, and wishes split by that: what tier.c and entitle.c share. */
 #pragma once
 
-#include "core/plan.h"
+#include "core/plan/plan.h"
 
 struct tiers {
     uint64_t *lent; /* instance slots that are borrowed; NULL: none */

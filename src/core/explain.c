@@ -12,7 +12,7 @@
 #include "core/allot.h"
 #include "core/explain.h"
 #include "core/gpu.h"
-#include "core/headroom.h"
+#include "core/plan/headroom.h"
 #include "core/timeline.h"
 
 /* ---- amounts in words ------------------------------------------------------------------------------------------- */

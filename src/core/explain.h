@@ -6,7 +6,7 @@
 #pragma once
 
 #include "core/filter/filters.h"
-#include "core/plan.h"
+#include "core/plan/plan.h"
 
 /* One reason to refuse: a filter, or one aspect of it. */
 struct verdict {

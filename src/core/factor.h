@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "core/plan.h"
+#include "core/plan/plan.h"
 #include "core/rank.h"
 
 #define RANK_STEP_NS ((int64_t)10 * 1000000000)

@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "core/plan.h"
+#include "core/plan/plan.h"
 
 struct reservation {
     uint32_t wish; /* the first of its group */

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "core/plan.h"
+#include "core/plan/plan.h"
 #include "core/turn.h"
 
 struct kit {

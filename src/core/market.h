@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "core/cycle.h"
+#include "core/plan/cycle.h"
 #include "core/stock.h"
 
 /* Prices of each resource; steps are as many as this for each one. */

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "core/plan.h"
+#include "core/plan/plan.h"
 
 /* Places all that is needed of the group (or one wish alone: as many of its pods as can be) by stopping others; false: nothing
  * was done. A move, or a spare pod of a gang, stops nobody: not to be called for these. */

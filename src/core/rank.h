@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "core/plan.h"
+#include "core/plan/plan.h"
 
 /* Copies what the policy says of the order: the plan's own policy.order then lives as long as the plan. What else is here does
  * so too where it may change the plan; before, queues are found slowly. */

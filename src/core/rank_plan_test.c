@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/plan.h"
+#include "core/plan/plan.h"
 #include "core/scene_test.h"
 
 #define S SCENE_SECOND_NS

@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "core/plan.h"
+#include "core/plan/plan.h"
 
 void starting_begin(struct berth_plan *p);
 /* Before each round: what the plan has stopped meanwhile is not about to start any more. */

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/policy.h"
+#include "core/plan/policy.h"
 #include "core/typical.h"
 
 struct teller {

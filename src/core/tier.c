@@ -7,8 +7,8 @@
 #include "base/sort.h"
 #include "core/entitle.h"
 #include "core/future.h"
+#include "core/plan/demand_order.h"
 #include "core/rank.h"
-#include "core/visit.h"
 
 enum { PREFETCH = 8 }; /* workloads in order are scattered in memory */
 

@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "core/plan.h"
+#include "core/plan/plan.h"
 
 /* A tier as one number: entitlement, then priority. */
 static inline int64_t tier_of(enum berth_entitlement e, int32_t priority)

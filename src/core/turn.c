@@ -7,8 +7,8 @@
 #include "base/bits.h"
 #include "core/future.h"
 #include "core/gpu.h"
-#include "core/headroom.h"
-#include "core/view.h"
+#include "core/plan/headroom.h"
+#include "core/plan/view.h"
 
 static bool filter_on(const struct cycle *c, size_t f)
 {

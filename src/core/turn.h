@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "core/cycle.h"
 #include "core/filter.h"
+#include "core/plan/cycle.h"
 
 /* How the pods counted by a tie are distributed over the domains of its topology. */
 struct tie_state {

@@ -5,7 +5,7 @@
 #include "base/sort.h"
 #include "core/budget.h"
 #include "core/harm.h"
-#include "core/protect.h"
+#include "core/plan/spare_victims.h"
 #include "core/tier.h"
 
 #define SECOND_NS ((int64_t)1000000000)

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/bits.h"
-#include "core/plan.h"
+#include "core/plan/plan.h"
 
 struct party {
     uint32_t first, len; /* of victims.members */
@@ -71,13 +71,13 @@ struct victims {
     uint32_t back_len;
     uint32_t *gone; /* all parties that were stopped, in order */
     uint32_t gone_len;
-    const uint64_t *protected; /* [party]: a bit for each that protect.h keeps from being stopped; NULL: none */
+    const uint64_t *protected; /* [party]: a bit for each that spare_victims.h keeps from being stopped; NULL: none */
 };
 
 /* Finds all; `tier`: of who asks first, those below which time alone may free are noted for a recheck. */
 struct victims *victims_new(struct berth_plan *p, int64_t tier);
 
-/* What protect.h protects may be stopped from now on, and budgets may be broken. */
+/* What spare_victims.h protects may be stopped from now on, and budgets may be broken. */
 void victims_unprotect(struct berth_plan *p);
 
 /* What there is to be had on the node may have changed for the better. */

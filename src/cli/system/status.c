@@ -188,7 +188,7 @@ static void states_print(const struct cli *cli, const char *what, const json_t *
     fputc('\n', cli->out);
 }
 
-/* As the planner counts them (core/plan.c): with so many gone at once it replaces nothing. */
+/* As the planner counts them (core/plan/plan.c): with so many gone at once it replaces nothing. */
 static bool alarming(const struct overview *o, size_t *ret_lost)
 {
     CLEANUP(json) json_t *counts = states_count(o->nodes);

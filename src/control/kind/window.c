@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "control/kind/queue.h"
-#include "core/policy.h"
+#include "core/plan/policy.h"
 
 static bool is_over(const struct call *c, const json_t *doc)
 {

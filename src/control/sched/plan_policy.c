@@ -8,7 +8,7 @@
 #include "control/state/spec_cache.h"
 #include "control/state/sync.h"
 #include "control/system/settings_table.h"
-#include "core/policy.h"
+#include "core/plan/policy.h"
 #include "formula/formula.h"
 #include "wire/quantity.h"
 #include "wire/queue_doc.h"

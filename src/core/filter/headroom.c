@@ -1,6 +1,6 @@
 /* headroom.c - refuses all nodes of a zone or domain that would have less left than is to be kept free there: see
- * core/headroom.h. */
-#include "core/headroom.h"
+ * core/plan/headroom.h. */
+#include "core/plan/headroom.h"
 #include "core/filter/filters.h"
 
 static bool applies(const struct turn *t)

@@ -1,0 +1,138 @@
+/* demand_order_test.c - what comes after the reservations may have an order of its own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/waiting_test.h"
+
+/* Three tenths of the node are free for 100 s; then the head takes all. Three others would fit there, one at a time. */
+static struct scene crowd(uint32_t reservations)
+{
+    struct scene s = stage(1, reservations);
+    run_job(&s, (struct job){.id = "x", .cpu = 700, .seconds = 100}, "a", 0);
+    put_job(&s, (struct job){.id = "head", .cpu = 1000, .seconds = 600});
+    put_job(&s, (struct job){.id = "middle", .cpu = 200, .seconds = 60});
+    put_job(&s, (struct job){.id = "long", .cpu = 200, .seconds = 90});
+    put_job(&s, (struct job){.id = "short", .cpu = 200, .seconds = 30});
+    return s;
+}
+
+static void the_ranking_orders_what_is_backfilled(void **state)
+{
+    static const struct {
+        const char *ranking;
+        uint32_t reservations;
+        const char *want;
+    } rows[] = {
+        {NULL,   1, "place middle/0 a pending"},
+        {"",     1, "place middle/0 a pending"},
+        {"fifo", 1, "place middle/0 a pending"},
+        {"sjf",  1, "place short/0 a pending" },
+ /* Nothing is kept for anybody, or for all: no order but the one there is. */
+        {"sjf",  0, "place middle/0 a pending"},
+        {"sjf",  9, "place middle/0 a pending"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct scene s = crowd(rows[i].reservations);
+        s.policy.backfill.ranking.name = rows[i].ranking;
+        step(&s, rows[i].want);
+        scene_cleanup(&s);
+    }
+}
+
+/* Once nobody who is left may have a reservation any more, whoever they are of. */
+static void the_first_of_each_part_suffices(void **state)
+{
+    (void)state;
+    for (uint32_t alike = 0; alike < 3; alike++) {
+        struct scene s = crowd(100);
+        s.policy.backfill.alike = alike;
+        s.policy.backfill.ranking.name = "sjf";
+        step(&s, alike == 1 ? "place short/0 a pending" : "place middle/0 a pending");
+        scene_cleanup(&s);
+    }
+}
+
+/* The head stays the head, and who comes before the last reservation keeps its turn. */
+static void the_head_is_not_overtaken(void **state)
+{
+    (void)state;
+    struct scene s = crowd(1);
+    s.policy.backfill.ranking.name = "sjf";
+    scene_plan(&s);
+    assert_int_equal(start_of(&s, "head"), 100);
+    assert_int_equal(standing(&s, "head").position, 1);
+    scene_cleanup(&s);
+}
+
+/* Priority is more than length. */
+static void tiers_keep_their_order(void **state)
+{
+    (void)state;
+    struct scene s = crowd(1);
+    struct berth_workload urgent = {.id = "urgent",
+                                    .kind = BERTH_JOB,
+                                    .replicas = 1,
+                                    .priority = 5,
+                                    .created_ns = s.now_ns + 9999,
+                                    .estimate_ns = 95 * SCENE_SECOND_NS,
+                                    .shape = {NEEDS(200, 10)}};
+    struct berth_workload first = {.id = "first",
+                                   .kind = BERTH_JOB,
+                                   .replicas = 1,
+                                   .priority = 5,
+                                   .created_ns = s.now_ns,
+                                   .estimate_ns = 500 * SCENE_SECOND_NS,
+                                   .shape = {NEEDS(1000, 10)}};
+    scene_put(&s, urgent);
+    scene_put(&s, first);
+    s.policy.backfill.ranking.name = "sjf";
+    step(&s, "place urgent/0 a pending");
+    scene_cleanup(&s);
+}
+
+/* Tasks of one job stand together, wherever that is. */
+static void gangs_stay_whole(void **state)
+{
+    (void)state;
+    struct scene s = stage(1, 1);
+    run_job(&s, (struct job){.id = "x", .cpu = 600, .seconds = 100}, "a", 0);
+    put_job(&s, (struct job){.id = "head", .cpu = 1000, .seconds = 600});
+    put_job(&s, (struct job){.id = "one", .cpu = 300, .seconds = 60});
+    put_job(&s, (struct job){.id = "pair", .pods = 2, .cpu = 200, .seconds = 30});
+    s.policy.backfill.ranking.name = "sjf";
+    step(&s, "place pair/0 a pending; place pair/1 a pending");
+    scene_cleanup(&s);
+}
+
+static void an_unknown_ranking_is_refused(void **state)
+{
+    (void)state;
+    struct scene s = crowd(1);
+    struct berth_plan *plan = NULL;
+    s.policy.backfill.ranking.name = "shortest";
+    struct berth_snapshot *snapshot = berth_freeze(s.c, s.now_ns, 0);
+    assert_int_equal(berth_plan_make(snapshot, &s.policy, &plan, &s.err), -22);
+    assert_string_equal(s.err.text, "policy: backfill: there is no ranking \"shortest\"");
+    berth_snapshot_free(snapshot);
+    scene_cleanup(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_ranking_orders_what_is_backfilled),
+        cmocka_unit_test(the_first_of_each_part_suffices),
+        cmocka_unit_test(the_head_is_not_overtaken),
+        cmocka_unit_test(tiers_keep_their_order),
+        cmocka_unit_test(gangs_stay_whole),
+        cmocka_unit_test(an_unknown_ranking_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

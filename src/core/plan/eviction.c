@@ -1,0 +1,382 @@
+/* eviction.c - pressure, and nodes that are over. */
+#include "core/plan/eviction.h"
+
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/sort.h"
+
+/* A node under pressure. */
+struct pressed {
+    uint32_t position;
+    bool known;    /* it was before */
+    int64_t at_ns; /* since when, or since the last stop for it; now for one that was not */
+    uint32_t drop; /* instance slot, NONE */
+};
+
+struct leavers {
+    VEC(struct pressed) pressed;
+    VEC(uint32_t) slots;
+    uint64_t *moves, *stops; /* instance slots; NULL: none */
+    struct keyed *known;     /* facts of the snapshot by the node's name */
+    uint32_t known_len;
+    uint64_t *kept; /* of these: still so */
+};
+
+bool leaver_moves(const struct berth_plan *p, uint32_t instance)
+{
+    return p->leavers->moves && bits_has(p->leavers->moves, instance);
+}
+
+bool leaver_stops(const struct berth_plan *p, uint32_t instance)
+{
+    return p->leavers->stops && bits_has(p->leavers->stops, instance);
+}
+
+static void leaver_add(struct berth_plan *p, uint64_t **bits, uint32_t slot)
+{
+    if (!*bits)
+        *bits = ARENA_ARRAY(&p->arena, uint64_t, bits_words(p->s->instances.len) + 1);
+    bits_add(*bits, slot);
+    vec_push(&p->leavers->slots, slot);
+}
+
+void leavers_mark(const struct berth_plan *p, uint64_t *workloads)
+{
+    for (size_t i = 0; i < p->leavers->slots.len; i++)
+        bits_add(workloads, snapshot_instance(p->s, p->leavers->slots.at[i])->workload.v);
+}
+
+void leavers_done(struct berth_plan *p)
+{
+    if (!p->leavers)
+        return;
+    vec_done(&p->leavers->pressed);
+    vec_done(&p->leavers->slots);
+}
+
+/* Of a service that is wanted, and not of a gang, which goes as a whole. */
+static bool may_leave(const struct berth_plan *p, const struct instance *i)
+{
+    const struct workload *w = snapshot_workload(p->s, i->workload.v);
+    bool settled = i->state == BERTH_ASSIGNED || i->state == BERTH_STARTING || i->state == BERTH_RUNNING;
+    return settled && w->kind == BERTH_SERVICE && !w->gone && !w->suspended && w->gang == NONE;
+}
+
+/* Nodes that are lost say nothing, and those that are drained lose all anyway. */
+static bool node_listens(const struct berth_snapshot *s, uint32_t position)
+{
+    return s->state[position] == BERTH_NODE_READY || s->state[position] == BERTH_NODE_CORDONED;
+}
+
+/* ---- pressure: which nodes -------------------------------------------------------------------------------------- */
+
+static bool above(int64_t used, uint32_t percent, int64_t of)
+{
+    return (__int128)used * 100 > (__int128)of * percent;
+}
+
+static void index_known(struct berth_plan *p)
+{
+    struct leavers *l = p->leavers;
+    uint32_t len = 0;
+    for (uint32_t i = 0; i < p->s->facts.len; i++) {
+        const struct fact *f = pages_at(&p->s->facts, i);
+        len += f->live && f->kind == BERTH_FACT_PRESSURE;
+    }
+    l->known = arena_alloc(&p->arena, (2 * (size_t)len + 1) * sizeof *l->known);
+    l->kept = ARENA_ARRAY(&p->arena, uint64_t, bits_words(len) + 1);
+    for (uint32_t i = 0; len && i < p->s->facts.len; i++) {
+        const struct fact *f = pages_at(&p->s->facts, i);
+        if (f->live && f->kind == BERTH_FACT_PRESSURE)
+            l->known[l->known_len++] = (struct keyed){f->key, i};
+    }
+    sort_keyed(l->known, l->known + len, len);
+}
+
+/* Its place among the known, or NONE. */
+static uint32_t known_find(const struct leavers *l, sym node)
+{
+    uint32_t low = 0, high = l->known_len;
+    while (low < high) {
+        uint32_t mid = (low + high) / 2;
+        if (l->known[mid].key < node)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < l->known_len && l->known[low].key == node ? low : NONE;
+}
+
+static void find_pressed(struct berth_plan *p)
+{
+    const struct berth_snapshot *s = p->s;
+    const struct berth_pressure *policy = &p->policy.pressure;
+    struct leavers *l = p->leavers;
+
+    for (uint32_t at = 0; policy->high_percent && s->used[USE_MEMORY] && at < s->layout->len; at++) {
+        int64_t used = s->used[USE_MEMORY][at], has = s->layout->real[USE_MEMORY][at];
+        if (has <= 0 || !above(used, policy->low_percent, has) || !node_listens(s, at))
+            continue;
+        uint32_t known = l->known_len ? known_find(l, s->layout->id[at]) : NONE;
+        if (known == NONE && !above(used, policy->high_percent, has))
+            continue;
+        struct pressed pressed = {.position = at, .known = known != NONE, .at_ns = s->now_ns, .drop = NONE};
+        if (known != NONE) {
+            bits_add(l->kept, known);
+            pressed.at_ns = ((const struct fact *)pages_at(&s->facts, l->known[known].value))->at_ns;
+        }
+        vec_push(&l->pressed, pressed);
+        if (!p->c.pressed)
+            p->c.pressed = ARENA_ARRAY(&p->arena, uint64_t, p->c.blocks + 1);
+        bits_add(p->c.pressed, at);
+    }
+}
+
+/* ---- pressure: whom to stop ------------------------------------------------------------------------------------- */
+
+static int64_t memory_used(const struct berth_snapshot *s, const struct instance *i)
+{
+    const struct usage *u;
+    for (uint32_t at = state_active(i->state) ? i->usage : NONE; at != NONE; at = u->more) {
+        u = pages_at(&s->usages, at);
+        if (u->resource == RESOURCE_MEMORY)
+            return u->used;
+    }
+    return 0;
+}
+
+static bool available(const struct berth_snapshot *s, const struct instance *i)
+{
+    return i->state == BERTH_RUNNING && i->ready && s->state[snapshot_position(s, i)] != BERTH_NODE_LOST;
+}
+
+/* Can its workload do without it, and without those that go already? */
+static bool spare(const struct berth_plan *p, const struct instance *i)
+{
+    const struct workload *w = snapshot_workload(p->s, i->workload.v);
+    uint32_t there = 0, going = 0;
+
+    if (!available(p->s, i))
+        return true;
+    for (uint32_t at = w->first; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload)
+        there += available(p->s, snapshot_instance(p->s, at));
+    for (size_t n = 0; n < p->leavers->pressed.len; n++) {
+        uint32_t slot = p->leavers->pressed.at[n].drop;
+        going += slot != NONE && snapshot_instance(p->s, slot)->workload.v == i->workload.v &&
+                 available(p->s, snapshot_instance(p->s, slot));
+    }
+    return there - going > w->min_available;
+}
+
+/* Does `a` go before `b`? */
+static bool goes_first(const struct berth_plan *p, const struct instance *a, const struct instance *b)
+{
+    int32_t pa = snapshot_workload(p->s, a->workload.v)->priority;
+    int32_t pb = snapshot_workload(p->s, b->workload.v)->priority;
+    int64_t over_a = memory_used(p->s, a) - class_need(snapshot_class(p->s, a->class), RESOURCE_MEMORY);
+    int64_t over_b = memory_used(p->s, b) - class_need(snapshot_class(p->s, b->class), RESOURCE_MEMORY);
+    if (pa != pb)
+        return pa < pb;
+    return over_a != over_b ? over_a > over_b : a->id > b->id;
+}
+
+static uint32_t pick_drop(const struct berth_plan *p, const struct pressed *at)
+{
+    const struct berth_snapshot *s = p->s;
+    const struct node *n = pages_at(&s->nodes, s->layout->slot[at->position]);
+    bool promises_more =
+        snapshot_capacity(s, RESOURCE_MEMORY, at->position) > s->layout->real[USE_MEMORY][at->position];
+    uint32_t best = NONE;
+
+    for (uint32_t slot = n->first; slot != NONE; slot = snapshot_instance(s, slot)->next_of_node) {
+        const struct instance *i = snapshot_instance(s, slot);
+        int64_t used = memory_used(s, i);
+        bool over = used > class_need(snapshot_class(s, i->class), RESOURCE_MEMORY);
+        if (used > 0 && (over || promises_more) && may_leave(p, i) &&
+            (best == NONE || goes_first(p, i, snapshot_instance(s, best))) && spare(p, i))
+            best = slot;
+    }
+    return best;
+}
+
+/* What its instances that stop will give back, and how many these are. */
+static int64_t stopping_used(const struct berth_snapshot *s, uint32_t position, uint32_t *ret_len)
+{
+    const struct node *n = pages_at(&s->nodes, s->layout->slot[position]);
+    int64_t sum = 0;
+    for (uint32_t slot = n->first; slot != NONE; slot = snapshot_instance(s, slot)->next_of_node) {
+        const struct instance *i = snapshot_instance(s, slot);
+        if (i->state != BERTH_STOPPING)
+            continue;
+        sum += memory_used(s, i);
+        *ret_len += 1;
+    }
+    return sum;
+}
+
+static void find_drops(struct berth_plan *p)
+{
+    const struct berth_pressure *policy = &p->policy.pressure;
+    const struct berth_snapshot *s = p->s;
+    uint32_t stopping = 0, unheard = 0;
+    bool picked = false;
+
+    for (size_t i = 0; i < p->leavers->pressed.len; i++) {
+        (void)stopping_used(s, p->leavers->pressed.at[i].position, &stopping);
+        /* Once at each moment: whom to pick depends on who else was, and that is not remembered. */
+        picked |= p->leavers->pressed.at[i].known && p->leavers->pressed.at[i].at_ns == s->now_ns;
+    }
+    for (size_t i = 0; i < p->leavers->pressed.len; i++) {
+        struct pressed *at = &p->leavers->pressed.at[i];
+        int64_t left = s->used[USE_MEMORY][at->position] - stopping_used(s, at->position, &unheard), ripe;
+        if (!above(left, policy->low_percent, s->layout->real[USE_MEMORY][at->position]) ||
+            __builtin_add_overflow(at->at_ns, policy->hold_ns, &ripe))
+            continue;
+        if (s->now_ns < ripe || !at->known) {
+            plan_recheck(p, ripe);
+            continue;
+        }
+        if (picked || stopping >= policy->drops)
+            continue;
+        at->drop = pick_drop(p, at);
+        if (at->drop == NONE)
+            continue;
+        leaver_add(p, &p->leavers->stops, at->drop);
+        stopping++;
+    }
+}
+
+/* ---- over ------------------------------------------------------------------------------------------------------- */
+
+/* By how much what is there, and does not stop, exceeds what the node has, by resource; false: nowhere. */
+static bool find_lack(const struct berth_snapshot *s, uint32_t position, int64_t *lack)
+{
+    const struct node *n = pages_at(&s->nodes, s->layout->slot[position]);
+    bool any = false;
+
+    memset(lack, 0, s->resources_len * sizeof *lack);
+    for (uint32_t slot = n->first; slot != NONE; slot = snapshot_instance(s, slot)->next_of_node) {
+        const struct instance *i = snapshot_instance(s, slot);
+        const struct class *k = snapshot_class(s, i->class);
+        for (uint32_t d = 0; state_active(i->state) && i->state != BERTH_STOPPING && d < k->needs_len; d++)
+            lack[k->needs[d].resource] += k->needs[d].amount;
+    }
+    for (uint32_t r = 0; r < s->resources_len; r++) {
+        lack[r] -= snapshot_capacity(s, r, position);
+        any |= lack[r] > 0;
+    }
+    return any;
+}
+
+struct order {
+    const struct berth_snapshot *s;
+    const uint32_t *slots;
+};
+
+static int compare_leavers(const void *ctx, uint32_t a, uint32_t b)
+{
+    const struct order *o = ctx;
+    const struct instance *x = snapshot_instance(o->s, o->slots[a]), *y = snapshot_instance(o->s, o->slots[b]);
+    int32_t px = snapshot_workload(o->s, x->workload.v)->priority,
+            py = snapshot_workload(o->s, y->workload.v)->priority;
+    if (px != py)
+        return px < py ? -1 : 1;
+    return x->id > y->id ? -1 : 1;
+}
+
+static bool helps(const struct class *k, const int64_t *lack)
+{
+    for (uint32_t d = 0; d < k->needs_len; d++)
+        if (lack[k->needs[d].resource] > 0 && k->needs[d].amount > 0)
+            return true;
+    return false;
+}
+
+/* Lowest priority first, then the youngest, whoever gives back something that is lacking, until nothing is. */
+static void shed_node(struct berth_plan *p, uint32_t position, int64_t *lack)
+{
+    const struct berth_snapshot *s = p->s;
+    const struct node *n = pages_at(&s->nodes, s->layout->slot[position]);
+    uint32_t *slots = ARENA_ARRAY(&p->scratch, uint32_t, n->instances), len = 0;
+
+    for (uint32_t slot = n->first; slot != NONE; slot = snapshot_instance(s, slot)->next_of_node) {
+        const struct instance *i = snapshot_instance(s, slot);
+        if (may_leave(p, i) && snapshot_workload(s, i->workload.v)->on_drain != BERTH_DRAIN_WAIT)
+            slots[len++] = slot;
+    }
+    uint32_t *order = ARENA_ARRAY(&p->scratch, uint32_t, 2 * (size_t)len);
+    for (uint32_t i = 0; i < len; i++)
+        order[i] = i;
+    struct order by = {s, slots};
+    sort_indices(order, order + len, len, compare_leavers, &by);
+    for (uint32_t i = 0; i < len; i++) {
+        uint32_t slot = slots[order[i]];
+        const struct class *k = snapshot_class(s, snapshot_instance(s, slot)->class);
+        if (!helps(k, lack))
+            continue;
+        for (uint32_t d = 0; d < k->needs_len; d++)
+            lack[k->needs[d].resource] -= k->needs[d].amount;
+        leaver_add(p, &p->leavers->moves, slot); /* also one that pressure picked: its workload may need it */
+    }
+}
+
+static void find_shed(struct berth_plan *p)
+{
+    const struct berth_snapshot *s = p->s;
+    int64_t *lack = ARENA_ARRAY(&p->scratch, int64_t, s->resources_len + 1);
+
+    for (uint32_t b = 0; b < s->layout->blocks; b++)
+        BITS_EACH (lane, s->over[b]) {
+            uint32_t at = b * BLOCK + (uint32_t)lane;
+            struct arena_mark mark = arena_mark(&p->scratch);
+            if (node_listens(s, at) && find_lack(s, at, lack))
+                shed_node(p, at, lack);
+            arena_rewind(&p->scratch, mark);
+        }
+}
+
+/* ---- as a whole ------------------------------------------------------------------------------------------------- */
+
+void leavers_find(struct berth_plan *p)
+{
+    p->leavers = ARENA_NEW(&p->arena, struct leavers);
+    index_known(p);
+    find_pressed(p);
+    if (p->leavers->pressed.len)
+        find_drops(p);
+    if (p->policy.shed && p->c.any_over)
+        find_shed(p);
+}
+
+static void note_pressure(struct berth_plan *p, const char *node, bool over)
+{
+    struct berth_fact f = {
+        .kind = BERTH_FACT_PRESSURE, .key = node, .value = !over, .at_ns = p->s->now_ns, .over = over};
+    vec_push(&p->facts, f);
+}
+
+static int compare_known(const void *ctx, uint32_t a, uint32_t b)
+{
+    const struct berth_plan *p = ctx;
+    const struct keyed *known = p->leavers->known;
+    return strcmp(snapshot_text(p->s, (sym)known[a].key), snapshot_text(p->s, (sym)known[b].key));
+}
+
+void leavers_close(struct berth_plan *p)
+{
+    struct leavers *l = p->leavers;
+    uint32_t *order = ARENA_ARRAY(&p->scratch, uint32_t, 2 * (size_t)l->known_len), len = 0;
+
+    for (size_t i = 0; i < l->pressed.len; i++) {
+        const struct pressed *at = &l->pressed.at[i];
+        if (!at->known || at->drop != NONE) /* even if its workload could not do without it after all */
+            note_pressure(p, snapshot_text(p->s, p->s->layout->id[at->position]), false);
+    }
+    for (uint32_t i = 0; i < l->known_len; i++)
+        if (!bits_has(l->kept, i))
+            order[len++] = i;
+    sort_indices(order, order + len, len, compare_known, p);
+    for (uint32_t i = 0; i < len; i++)
+        note_pressure(p, snapshot_text(p->s, (sym)l->known[order[i]].key), true);
+}

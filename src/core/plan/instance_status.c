@@ -1,0 +1,341 @@
+/* instance_status.c - looking at a workload's instances one by one. */
+#include "core/plan/instance_status.h"
+
+#include <assert.h>
+
+#include "base/bits.h"
+#include "base/plant.h"
+#include "base/sort.h"
+#include "core/allot.h"
+#include "core/holds.h"
+#include "core/plan/eviction.h"
+#include "core/plan/migration.h"
+
+#define STARTING_NS_MAX (900 * (int64_t)1000000000)
+
+static int compare_members(const void *ctx, uint32_t a, uint32_t b)
+{
+    const struct member *at = ctx;
+    if (at[a].ordinal != at[b].ordinal)
+        return at[a].ordinal < at[b].ordinal ? -1 : 1;
+    return (at[a].id > at[b].id) - (at[a].id < at[b].id);
+}
+
+static void gather(struct berth_plan *p, struct standing *st)
+{
+    const struct instance *i;
+    uint32_t len = 0;
+
+    for (uint32_t at = st->w->first; at != NONE; at = i->next_of_workload) {
+        i = snapshot_instance(p->s, at);
+        len++;
+    }
+    if (len == 0)
+        return;
+    struct member *raw = ARENA_ARRAY(&p->scratch, struct member, len);
+    uint32_t *order = ARENA_ARRAY(&p->scratch, uint32_t, 2 * (size_t)len);
+    for (uint32_t at = st->w->first; at != NONE; at = i->next_of_workload) {
+        i = snapshot_instance(p->s, at);
+        order[st->len] = st->len;
+        raw[st->len++] = (struct member){.slot = at, .ordinal = i->ordinal, .id = i->id, .extra = NONE};
+    }
+    sort_indices(order, order + len, len, compare_members, raw);
+    st->at = ARENA_ARRAY(&p->scratch, struct member, len);
+    for (uint32_t n = 0; n < len; n++)
+        st->at[n] = raw[order[n]];
+}
+
+/* Have all the instances it waits for stopped? They are on its own node. */
+static bool waits_over(const struct berth_plan *p, const struct instance *i)
+{
+    const struct node *n = pages_at(&p->s->nodes, i->node.v);
+    const struct wait *w;
+    for (uint32_t at = i->waits; at != NONE; at = w->more) {
+        w = pages_at(&p->s->waits, at);
+        for (uint32_t on = n->first; on != NONE; on = snapshot_instance(p->s, on)->next_of_node) {
+            const struct instance *other = snapshot_instance(p->s, on);
+            if (other->id == w->id && state_active(other->state) && !bits_has(p->c.removed, on))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Does another still hold one of its ports on the node, or mount one of its volumes elsewhere? */
+static bool things_held(const struct berth_plan *p, const struct instance *i)
+{
+    const struct hold *own, *h;
+    for (uint32_t at = i->holds; at != NONE; at = own->more) {
+        own = pages_at(&p->s->holds, at);
+        const struct thing *t = snapshot_thing(p->s, own->thing);
+        PORT_RIVALS_EACH (rival, &p->s->things, own->thing)
+            for (uint32_t x = snapshot_thing(p->s, rival)->first; x != NONE; x = h->next) {
+                h = pages_at(&p->s->holds, x);
+                bool here = h->node == own->node;
+                bool in_the_way = t->kind == THING_PORT ? here : !here && !t->shared;
+                if (h->instance != own->instance && in_the_way &&
+                    (h->instance == NONE || !bits_has(p->c.removed, h->instance)))
+                    return true;
+            }
+    }
+    return false;
+}
+
+enum promise promise_of(struct berth_plan *p, uint32_t slot)
+{
+    const struct instance *i = snapshot_instance(p->s, slot);
+    struct cycle *c = &p->c;
+    const struct class *k = snapshot_class(p->s, i->class);
+    const struct turn fixed = {.c = c, .k = k}; /* enough for filters that look at what is fixed of a node */
+    uint32_t at = snapshot_position(p->s, i);
+    bool now = true;
+
+    if (bits_has(c->over, at) || !bits_has(turn_rules_mask(c, &fixed), at))
+        return PROMISE_BROKEN;
+    for (uint32_t n = 0; n < k->needs_len; n++) {
+        uint32_t r = k->needs[n].resource;
+        if (r >= c->resources || !c->free[r])
+            return PROMISE_BROKEN;
+        now &= c->now[r][at] >= k->needs[n].amount; /* two books exist: something is reserved */
+        if (c->later[r][at] < 0)
+            return PROMISE_BROKEN;
+    }
+    BITS_EACH (d, i->gpus) {
+        const struct device_free *f = &c->devices[c->l->device[at] + d];
+        now &= f->now >= (int32_t)k->gpu.milli;
+        if (f->later < 0 || c->l->devices[c->l->device[at] + d].unhealthy)
+            return PROMISE_BROKEN;
+    }
+    int allotted = allot_promise(p, slot);
+    if (allotted < 0)
+        return PROMISE_BROKEN;
+    return now && allotted && (waits_over(p, i) || PLANTED(PROMOTE_EARLY)) && !things_held(p, i) ? PROMISE_HOLDS
+                                                                                                 : PROMISE_WAITS;
+}
+
+static enum part look_reserved(struct berth_plan *p, struct member *m, uint8_t state)
+{
+    enum promise promise = state == BERTH_NODE_READY ? promise_of(p, m->slot) : PROMISE_BROKEN;
+    if (promise == PROMISE_BROKEN) {
+        plan_stop(p, m->slot, BERTH_CAUSE_INFEASIBLE);
+        return PART_NONE;
+    }
+    m->promote = promise == PROMISE_HOLDS;
+    return PART_COUNTED;
+}
+
+static enum part look_lost(struct berth_plan *p, struct member *m, const struct instance *i, const struct workload *w)
+{
+    uint32_t at = snapshot_position(p->s, i);
+    int64_t fenced, fence_ns = i->fence_ns > w->fence_ns ? i->fence_ns : w->fence_ns;
+
+    m->lost = true;
+    if ((p->alarm && !PLANTED(ALARM_IGNORED)) || w->on_lost == BERTH_LOST_WAIT || w->gone || w->suspended)
+        return PART_COUNTED; /* what is not wanted is told to stop, should it ever listen */
+    if (w->on_lost == BERTH_LOST_REPLACE)
+        return PART_NONE;
+    if (__builtin_add_overflow(p->s->since[at], fence_ns, &fenced))
+        fenced = BERTH_NEVER_NS;
+    if (p->s->now_ns < fenced && !PLANTED(FENCE_IGNORED)) {
+        plan_recheck(p, fenced);
+        return PART_COUNTED;
+    }
+    (void)plan_act(p, BERTH_LOSE, BERTH_CAUSE_LOST, m->slot);
+    bits_add(p->c.removed, m->slot);
+    cycle_lose(&p->c, i);
+    allot_lose(p, m->slot);
+    holds_release(&p->c, i);
+    return PART_NONE;
+}
+
+static void look(struct berth_plan *p, struct standing *st, struct member *m)
+{
+    const struct instance *i = snapshot_instance(p->s, m->slot);
+    if (i->state == BERTH_ENDED) {
+        m->part = workload_done(st->w, i) ? PART_DONE : PART_NONE;
+        return;
+    }
+    uint8_t state = p->s->state[snapshot_position(p->s, i)];
+    bool over = leaver_moves(p, m->slot);
+    m->draining = state == BERTH_NODE_DRAINING || over;
+    m->why = over ? BERTH_CAUSE_OVER : BERTH_CAUSE_DRAINED;
+    m->outdated = i->outdated;
+    if (i->state == BERTH_STOPPING)
+        m->part = PART_LEAVING;
+    else if (i->state == BERTH_RESERVED)
+        m->part = look_reserved(p, m, state);
+    else if (state == BERTH_NODE_LOST)
+        m->part = look_lost(p, m, i, st->w);
+    else
+        m->part = PART_COUNTED;
+    m->available = m->part == PART_COUNTED && !m->lost && i->state == BERTH_RUNNING && i->ready;
+}
+
+void member_leave(struct berth_plan *p, struct member *m, enum berth_cause cause)
+{
+    bool reserved = snapshot_instance(p->s, m->slot)->state == BERTH_RESERVED;
+    plan_stop(p, m->slot, cause);
+    m->part = reserved ? PART_NONE : PART_LEAVING;
+}
+
+/* ---- pairs: the old one and the one that takes over ------------------------------------------------------------- */
+
+static uint32_t member_find(const struct standing *st, uint64_t id)
+{
+    for (uint32_t n = 0; n < st->len; n++)
+        if (st->at[n].id == id)
+            return n;
+    return NONE;
+}
+
+/* Has a move that nobody asked for been starting for too long? */
+static bool overdue(struct berth_plan *p, int64_t since_ns)
+{
+    int64_t end;
+    if (__builtin_add_overflow(since_ns, STARTING_NS_MAX, &end))
+        return false;
+    plan_recheck(p, end);
+    return p->s->now_ns >= end;
+}
+
+/* Of two replacements the one that is available, then the older one, is kept. */
+static bool better_extra(const struct member *a, const struct member *b)
+{
+    if (a->available != b->available)
+        return a->available;
+    return a->id < b->id;
+}
+
+static void pair(struct berth_plan *p, struct standing *st)
+{
+    for (uint32_t n = 0; n < st->len && p->s->replacing; n++) {
+        struct member *m = &st->at[n];
+        uint64_t replaces = snapshot_instance(p->s, m->slot)->replaces;
+        if (m->part != PART_COUNTED || !replaces || m->lost)
+            continue;
+        uint32_t old = member_find(st, replaces);
+        if (old == NONE || st->at[old].part != PART_COUNTED || st->at[old].lost || old == n)
+            continue; /* it has taken over already */
+        m->part = PART_EXTRA;
+        uint32_t rival = st->at[old].extra;
+        if (rival != NONE && !better_extra(m, &st->at[rival])) {
+            member_leave(p, m, BERTH_CAUSE_SCALED);
+            continue;
+        }
+        if (rival != NONE)
+            member_leave(p, &st->at[rival], BERTH_CAUSE_SCALED);
+        st->at[old].extra = n;
+    }
+}
+
+/* Takes back moves that somebody wants undone, or that took too long. */
+static void undo(struct berth_plan *p, struct standing *st)
+{
+    struct migration_seen seen;
+    for (uint32_t n = 0; n < st->len; n++) {
+        struct member *m = &st->at[n];
+        if (m->part != PART_COUNTED || m->extra == NONE || m->draining || !migration_of(p, m->id, &seen))
+            continue;
+        bool stale =
+            seen.phase == BERTH_MIGRATION_STARTING && seen.cause == BERTH_CAUSE_MOVED && overdue(p, seen.at_ns);
+        if (seen.phase != BERTH_MIGRATION_UNDONE && !stale)
+            continue;
+        member_leave(p, &st->at[m->extra], BERTH_CAUSE_UNDONE);
+        migration_note(p, m->id, BERTH_MIGRATION_UNDONE, seen.cause);
+        m->extra = NONE;
+    }
+}
+
+/* Ends migrations whose new instance is available. */
+static void take_over(struct berth_plan *p, struct standing *st)
+{
+    for (uint32_t n = 0; n < st->len; n++) {
+        struct member *m = &st->at[n];
+        if (m->part != PART_COUNTED || m->extra == NONE || !st->at[m->extra].available)
+            continue;
+        migration_note(p, m->id, BERTH_MIGRATION_STOPPING, BERTH_CAUSE_MOVED);
+        member_leave(p, m, BERTH_CAUSE_MOVED);
+        st->at[m->extra].part = PART_COUNTED;
+        m->extra = NONE;
+    }
+}
+
+/* Of two with one ordinal (one came back from a lost node) the one that is available is kept, then the younger. */
+static bool better_twin(const struct member *a, const struct member *b)
+{
+    if (a->available != b->available)
+        return a->available;
+    return a->id > b->id;
+}
+
+static bool outdone(const struct standing *st, const struct member *m)
+{
+    for (const struct member *x = m; x-- > st->at && x->ordinal == m->ordinal;)
+        if (x->part == PART_COUNTED && better_twin(x, m))
+            return true;
+    for (const struct member *x = m + 1; x < st->at + st->len && x->ordinal == m->ordinal; x++)
+        if (x->part == PART_COUNTED && better_twin(x, m))
+            return true;
+    return false;
+}
+
+void member_stop(struct berth_plan *p, struct standing *st, struct member *m, enum berth_cause cause)
+{
+    assert(m->part == PART_COUNTED);
+    member_leave(p, m, cause);
+    st->counted--;
+    st->available -= m->available;
+    if (m->extra != NONE)
+        member_leave(p, &st->at[m->extra], cause);
+}
+
+static bool ordinal_done(const struct standing *st, const struct member *m)
+{
+    for (const struct member *x = m; x-- > st->at && x->ordinal == m->ordinal;)
+        if (x->part == PART_DONE)
+            return true;
+    for (const struct member *x = m + 1; x < st->at + st->len && x->ordinal == m->ordinal; x++)
+        if (x->part == PART_DONE)
+            return true;
+    return false;
+}
+
+/* No pod has two; and tasks have ranks: one beyond the last, or one that is done, is none of those asked for. */
+static void stop_strays(struct berth_plan *p, struct standing *st)
+{
+    bool ranks = st->w->kind == BERTH_JOB;
+    for (uint32_t n = 0; n < st->len && st->want; n++) {
+        struct member *m = &st->at[n];
+        if (m->part == PART_COUNTED && (outdone(st, m) || (ranks && (m->ordinal >= st->want || ordinal_done(st, m)))))
+            member_stop(p, st, m, BERTH_CAUSE_SCALED);
+    }
+}
+
+/* Has an earlier one of the same task ended, too? */
+static bool done_before(const struct standing *st, uint32_t n)
+{
+    for (uint32_t x = n; x-- > 0 && st->at[x].ordinal == st->at[n].ordinal;)
+        if (st->at[x].part == PART_DONE)
+            return true;
+    return false;
+}
+
+void standing_look(struct berth_plan *p, uint32_t workload, struct standing *st)
+{
+    *st = (struct standing){.workload = workload, .w = snapshot_workload(p->s, workload)};
+    st->want = st->w->gone || st->w->suspended ? 0 : st->w->replicas;
+    if (st->w->first == NONE)
+        return;
+    gather(p, st);
+    for (uint32_t n = 0; n < st->len; n++)
+        look(p, st, &st->at[n]);
+    pair(p, st);
+    undo(p, st);
+    take_over(p, st);
+    for (uint32_t n = 0; n < st->len; n++) {
+        st->counted += st->at[n].part == PART_COUNTED;
+        st->done += st->at[n].part == PART_DONE && st->want && !done_before(st, n);
+        st->available += st->at[n].available && st->at[n].part == PART_COUNTED;
+    }
+    stop_strays(p, st);
+}

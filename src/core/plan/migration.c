@@ -1,0 +1,203 @@
+/* migration.c - what is remembered of migrations: found when a plan begins, closed when it ends. */
+#include "core/plan/migration.h"
+
+#include "base/bits.h"
+#include "base/sort.h"
+
+#define HOUR_NS (3600 * (int64_t)1000000000)
+
+/* ---- the index -------------------------------------------------------------------------------------------------- */
+
+struct heir {
+    uint32_t slot, next;
+};
+
+/* A fact of the snapshot. */
+struct migration {
+    const struct fact *fact;
+    uint32_t slot;  /* of the old instance, NONE */
+    uint32_t heirs; /* who takes over from it, a chain */
+    bool renewed;   /* this plan remembers something else */
+};
+
+struct migrations {
+    struct migration *at; /* by the old instance's id */
+    uint32_t len;
+    VEC(struct heir) heirs;
+};
+
+static struct migration *find(const struct migrations *m, uint64_t id)
+{
+    uint32_t low = 0, high = m->len;
+    while (low < high) {
+        uint32_t mid = (low + high) / 2;
+        if (m->at[mid].fact->subject < id)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < m->len && m->at[low].fact->subject == id ? &m->at[low] : NULL;
+}
+
+/* Who they are about, in one look at the instances; none where there are none to look for. */
+static void find_instances(struct berth_plan *p, struct migrations *m)
+{
+    for (uint32_t i = 0; m->len && i < p->s->instances.len; i++) {
+        const struct instance *in = snapshot_instance(p->s, i);
+        struct migration *own = in->id ? find(m, in->id) : NULL;
+        struct migration *of = in->id && in->replaces ? find(m, in->replaces) : NULL;
+        if (own)
+            own->slot = i;
+        if (!of)
+            continue;
+        struct heir heir = {i, of->heirs};
+        of->heirs = (uint32_t)m->heirs.len;
+        vec_push(&m->heirs, heir);
+    }
+}
+
+void migrations_index(struct berth_plan *p)
+{
+    uint32_t len = p->s->facts.len, n = 0;
+    struct migrations *m = ARENA_NEW(&p->arena, struct migrations);
+    struct keyed *rows = arena_alloc(&p->scratch, (2 * (size_t)len + 1) * sizeof *rows);
+
+    for (uint32_t i = 0; i < len; i++) {
+        const struct fact *f = pages_at(&p->s->facts, i);
+        if (f->live && f->kind == BERTH_FACT_MIGRATION)
+            rows[n++] = (struct keyed){f->subject, i};
+    }
+    sort_keyed(rows, rows + len, n);
+    m->at = ARENA_ARRAY(&p->arena, struct migration, n);
+    for (m->len = 0; m->len < n; m->len++)
+        m->at[m->len] = (struct migration){pages_at(&p->s->facts, rows[m->len].value), NONE, NONE, false};
+    find_instances(p, m);
+    p->migrations = m;
+}
+
+void migrations_done(struct berth_plan *p)
+{
+    if (p->migrations)
+        vec_done(&p->migrations->heirs);
+}
+
+void migrations_mark(const struct berth_plan *p, uint64_t *workloads)
+{
+    for (uint32_t i = 0; i < p->migrations->len; i++)
+        if (p->migrations->at[i].slot != NONE)
+            bits_add(workloads, snapshot_instance(p->s, p->migrations->at[i].slot)->workload.v);
+}
+
+bool migration_of(const struct berth_plan *p, uint64_t instance, struct migration_seen *ret)
+{
+    const struct migration *m = p->migrations->len ? find(p->migrations, instance) : NULL;
+    if (!m)
+        return false;
+    *ret = (struct migration_seen){.phase = berth_migration_phase(m->fact->value),
+                                   .cause = berth_migration_cause(m->fact->value),
+                                   .at_ns = m->fact->at_ns,
+                                   .to = m->fact->key};
+    return true;
+}
+
+/* ---- remembering ------------------------------------------------------------------------------------------------ */
+
+static bool there(const struct berth_plan *p, uint32_t slot)
+{
+    return slot != NONE && snapshot_instance(p->s, slot)->state != BERTH_ENDED && !bits_has(p->c.removed, slot);
+}
+
+static bool stops(const struct berth_plan *p, uint32_t slot)
+{
+    return snapshot_instance(p->s, slot)->state == BERTH_STOPPING || bits_has(p->c.stopped, slot);
+}
+
+/* Is somebody there that takes over from it, or has this plan placed somebody? */
+static bool has_heir(const struct berth_plan *p, const struct migration *m)
+{
+    for (uint32_t h = m->heirs; h != NONE; h = p->migrations->heirs.at[h].next) {
+        uint32_t slot = p->migrations->heirs.at[h].slot;
+        if (there(p, slot) && !stops(p, slot))
+            return true;
+    }
+    for (uint32_t a = p->c.fresh[snapshot_instance(p->s, m->slot)->workload.v]; a != NONE; a = p->c.acts.at[a].next)
+        if (p->c.acts.at[a].replaces == m->slot)
+            return true;
+    return false;
+}
+
+static bool live(struct berth_plan *p, const struct migration *m)
+{
+    enum berth_migration_phase phase = berth_migration_phase(m->fact->value);
+    int64_t end;
+
+    if (!there(p, m->slot))
+        return false;
+    if (phase == BERTH_MIGRATION_UNDONE) {
+        if (__builtin_add_overflow(m->fact->at_ns, HOUR_NS, &end))
+            end = BERTH_NEVER_NS;
+        plan_recheck(p, end);
+        return p->s->now_ns < end && !stops(p, m->slot);
+    }
+    bool wished = berth_migration_cause(m->fact->value) == BERTH_CAUSE_BY_HAND;
+    return wished || stops(p, m->slot) || has_heir(p, m);
+}
+
+bool migration_stands(struct berth_plan *p, uint64_t instance)
+{
+    const struct migration *m = p->migrations->len ? find(p->migrations, instance) : NULL;
+    return m && live(p, m);
+}
+
+void migration_note(struct berth_plan *p, uint64_t instance, enum berth_migration_phase phase, enum berth_cause cause)
+{
+    struct migration *known = find(p->migrations, instance);
+    sym to = 0;
+    if (known) {
+        bool ends = phase == BERTH_MIGRATION_STOPPING;
+        enum berth_cause was = berth_migration_cause(known->fact->value);
+        cause = ends && was != BERTH_CAUSE_PENDING ? was : cause;
+        to = cause == BERTH_CAUSE_BY_HAND ? known->fact->key : 0;
+        bool same = known->fact->value == berth_migration_value(phase, cause) && known->fact->key == to;
+        if (same && (phase != BERTH_MIGRATION_STARTING || has_heir(p, known))) /* else it begins anew */
+            return;
+        known->renewed = true;
+    }
+    struct berth_fact fresh = {.kind = BERTH_FACT_MIGRATION,
+                               .subject = instance,
+                               .key = snapshot_text(p->s, to),
+                               .value = berth_migration_value(phase, cause),
+                               .at_ns = p->s->now_ns};
+    vec_push(&p->facts, fresh);
+}
+
+bool migrations_under_way(struct berth_plan *p)
+{
+    for (uint32_t i = 0; i < p->migrations->len; i++) {
+        enum berth_migration_phase phase = berth_migration_phase(p->migrations->at[i].fact->value);
+        bool moving = phase == BERTH_MIGRATION_STARTING || phase == BERTH_MIGRATION_STOPPING;
+        if (moving && !p->migrations->at[i].renewed && live(p, &p->migrations->at[i]))
+            return true;
+    }
+    for (size_t i = 0; i < p->facts.len; i++)
+        if (p->facts.at[i].kind == BERTH_FACT_MIGRATION &&
+            berth_migration_phase(p->facts.at[i].value) != BERTH_MIGRATION_UNDONE)
+            return true;
+    return false;
+}
+
+void migrations_close(struct berth_plan *p)
+{
+    for (uint32_t i = 0; i < p->migrations->len; i++) {
+        const struct migration *m = &p->migrations->at[i];
+        if (m->renewed || live(p, m))
+            continue;
+        struct berth_fact over = {.kind = BERTH_FACT_MIGRATION,
+                                  .subject = m->fact->subject,
+                                  .key = snapshot_text(p->s, m->fact->key),
+                                  .value = m->fact->value,
+                                  .at_ns = p->s->now_ns,
+                                  .over = true};
+        vec_push(&p->facts, over);
+    }
+}

@@ -1,0 +1,535 @@
+/* placement.c - granting wishes: the best node for each pod, gangs as a whole, places reserved on what will be free.
+ *
+ * One pass in order (tier.c): a place at once, one on what is stopping, one made by stopping what comes later (preempt.c), or
+ * else a reservation in time (future.c), which those that follow may not delay. A pod that fits nowhere leaves everything as it was. Passes are repeated while something changed
+ * that could help what was left over: a pod placed that another must be near, a spread that evened out, or a stop that
+ * was decided because a replacement found no place. So nothing is left that the next plan would do at the same moment.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/plant.h"
+#include "base/sort.h"
+#include "core/allot.h"
+#include "core/future.h"
+#include "core/holds.h"
+#include "core/plan/demand_order.h"
+#include "core/plan/migration.h"
+#include "core/plan/spare_victims.h"
+#include "core/preempt.h"
+#include "core/score/scores.h"
+#include "core/search.h"
+#include "core/starting.h"
+#include "core/tier.h"
+#include "core/victims.h"
+
+enum { PROGRESS_EVERY = 1024 };
+
+/* ---- one pod ---------------------------------------------------------------------------------------------------- */
+
+/* The ids of the instances on the node that are about to stop, ascending. A promise also needs room before it is kept, so
+ * of very many the first are enough. */
+void place_note_waits(struct berth_plan *p, struct act *a)
+{
+    struct cycle *c = &p->c;
+    const struct node *n = pages_at(&p->s->nodes, p->s->layout->slot[a->position]);
+    struct arena_mark mark = arena_mark(&p->scratch);
+    struct keyed *rows = arena_alloc(&p->scratch, 2 * (size_t)n->instances * sizeof *rows);
+    size_t len = 0;
+
+    for (uint32_t at = n->first; at != NONE; at = snapshot_instance(p->s, at)->next_of_node) {
+        const struct instance *i = snapshot_instance(p->s, at);
+        if ((i->state == BERTH_STOPPING || bits_has(c->stopped, at)) && !bits_has(c->removed, at))
+            rows[len++].key = i->id;
+    }
+    sort_keyed(rows, rows + n->instances, len);
+    a->aux = (uint32_t)c->waits.len;
+    a->aux_len = (uint32_t)(len < BERTH_LIST_MAX ? len : BERTH_LIST_MAX);
+    for (uint32_t i = 0; i < a->aux_len; i++)
+        vec_push(&c->waits, rows[i].key);
+    arena_rewind(&p->scratch, mark);
+}
+
+static void grant(struct berth_plan *p, struct turn *t, struct wish *w, uint32_t position)
+{
+    struct cycle *c = &p->c;
+    struct act a = {.op = t->later ? BERTH_RESERVE : BERTH_PLACE,
+                    .cause = w->cause,
+                    .workload = w->workload,
+                    .ordinal = wish_ordinal(w, w->placed),
+                    .position = position,
+                    .instance = NONE,
+                    .replaces = w->replaces,
+                    .next = c->fresh[w->workload],
+                    .score = t->score,
+                    .rival = t->rival,
+                    .gpus = turn_pick_gpus(t, position)};
+    if (t->later)
+        place_note_waits(p, &a);
+    allot_take(p, w->workload, w->replaces, t->k, t->later, 1);
+    cycle_take(c, t->k, position, a.gpus, t->later, 1);
+    holds_take(c, t->k, position);
+    if (!t->later)
+        starting_count(p, w, 1);
+    if (a.gpus)
+        gpu_cluster_count(c, &t->k->gpu, position, 1);
+    if (w->replaces != NONE)
+        migration_note(p, snapshot_instance(p->s, w->replaces)->id, BERTH_MIGRATION_STARTING,
+                       (enum berth_cause)w->cause);
+    c->fresh[w->workload] = (uint32_t)c->acts.len;
+    vec_push(&c->acts, a);
+    w->placed++;
+    future_placed(p, w, position, a.gpus, 1);
+    turn_placed(t, position);
+}
+
+/* Takes back the last action, which is a placement of this wish. */
+void place_revoke(struct berth_plan *p, struct wish *w)
+{
+    struct cycle *c = &p->c;
+    struct act a = c->acts.at[--c->acts.len];
+    c->takebacks++;
+    const struct class *k = snapshot_class(p->s, w->class);
+
+    assert(a.workload == w->workload && w->placed > 0);
+    victims_rewind(p, c->acts.len);
+    if (a.op == BERTH_RESERVE)
+        c->waits.len = a.aux;
+    if (a.op == BERTH_PLACE)
+        starting_count(p, w, -1);
+    holds_give(c, k, a.position);
+    cycle_take(c, k, a.position, a.gpus, a.op == BERTH_RESERVE, -1);
+    if (a.gpus)
+        gpu_cluster_count(c, &k->gpu, a.position, -1);
+    c->fresh[w->workload] = a.next;
+    allot_take(p, w->workload, w->replaces, k, a.op == BERTH_RESERVE, -1);
+    future_placed(p, w, a.position, a.gpus, -1);
+    w->placed--;
+}
+
+/* ---- one wish --------------------------------------------------------------------------------------------------- */
+
+/* How far its quotas let it go. */
+static uint32_t allotted(struct berth_plan *p, struct wish *w, uint32_t upto, bool later)
+{
+    uint32_t room = allot_room_of(p, w, later, upto - w->placed);
+    w->short_of_quota |= w->placed + room < upto;
+    if (p->starting) {
+        uint32_t may = starting_room(p, w, room);
+        w->over_budget |= may < room;
+        room = may;
+    }
+    return w->placed + room;
+}
+
+/* What counted beside the room on single nodes. */
+enum counted { COUNTED_ROOM, COUNTED_TIME, COUNTED_OTHERS };
+
+static enum counted place_now(struct berth_plan *p, struct wish *w, uint32_t upto)
+{
+    struct turn t;
+    struct search s;
+    uint32_t position;
+
+    turn_begin(&t, &p->c, wish_asker(w), false);
+    search_begin(&s, &t);
+    while (w->placed < upto && search_next(&s, &position)) {
+        grant(p, &t, w, position);
+        if (w->placed < upto)
+            search_placed(&s, position);
+    }
+    bool plain = !t.confined && t.ties_len == 0 && t.k->ports_len == 0 && t.k->volumes_len == 0;
+    turn_end(&t);
+    if (!plain)
+        return COUNTED_OTHERS;
+    return future_refused(p) ? COUNTED_TIME : COUNTED_ROOM;
+}
+
+bool place_later(struct berth_plan *p, struct wish *w, uint32_t upto, const uint64_t *only)
+{
+    struct turn t;
+    uint32_t position;
+
+    turn_begin(&t, &p->c, wish_asker(w), true);
+    if (only) /* the mask may be that of all pods with the same rules */
+        t.mask = arena_dup(&p->scratch, t.mask, (p->c.blocks + 1) * sizeof *t.mask);
+    for (uint32_t b = 0; only && b < p->c.blocks; b++)
+        t.mask[b] &= only[b];
+    while (w->placed < upto && search_later(&t, &position))
+        grant(p, &t, w, position);
+    bool plain = !t.confined && t.ties_len == 0;
+    turn_end(&t);
+    return plain;
+}
+
+void place_allotted(struct berth_plan *p, struct wish *w, uint32_t upto)
+{
+    struct turn t;
+    uint32_t position;
+
+    turn_begin(&t, &p->c, wish_asker(w), true);
+    t.anywhere = true;
+    while (w->placed < upto && search_later(&t, &position))
+        grant(p, &t, w, position);
+    turn_end(&t);
+}
+
+bool place_move(struct berth_plan *p, struct wish *w)
+{
+    (void)place_now(p, w, w->len);
+    return w->placed == w->len;
+}
+
+/* Placements of a gang may be given back; of one with several workloads those of the others may be in the way. */
+enum trial { FOR_GOOD, GANG_OF_ONE, GANG_OF_MANY };
+
+/* ---- what is known to be in vain ---- */
+
+enum { VAIN_MAX = 4 };
+
+/* So many pods of a class at once, for so long, found no room: neither at once nor on what was stopping then, beside what was
+ * reserved in that round. */
+struct vain {
+    uint32_t pods, stops, round;
+    int64_t duration_ns;
+    bool in_time; /* there was room, but not for so long */
+};
+
+/* Do nothing but its class, its number and its time decide where it may be? */
+static bool is_simple(const struct berth_plan *p, const struct wish *w, enum trial trial)
+{
+    const struct class *k = snapshot_class(p->s, w->class);
+    return k->ties_len == 0 && k->max_per_node == 0 && k->ports_len == 0 && k->volumes_len == 0 &&
+           w->replaces == NONE && !p->c.headroom && p->policy.windows_len == 0 && !w->dated && trial != GANG_OF_MANY;
+}
+
+/* For nothing is freed while wishes are granted, except by a gang that gives back, and by stops. */
+static bool is_vain(const struct berth_plan *p, struct wish *w, uint32_t pods)
+{
+    int64_t duration_ns = w->duration_ns;
+    const struct vain *at = p->vain + (size_t)w->class.v * VAIN_MAX;
+    for (uint32_t i = 0; i < VAIN_MAX; i++)
+        if (at[i].pods && at[i].stops == p->stop_state && at[i].round == future_round(p) && pods >= at[i].pods &&
+            duration_ns >= at[i].duration_ns) {
+            w->refused_in_time |= at[i].in_time;
+            return true;
+        }
+    return false;
+}
+
+/* In place of one that says less, or of any. */
+static void note_vain(struct berth_plan *p, const struct wish *w, uint32_t pods)
+{
+    struct vain v = {pods, p->stop_state, future_round(p), w->duration_ns, w->refused_in_time};
+    struct vain *at = p->vain + (size_t)w->class.v * VAIN_MAX, *to = at;
+    for (uint32_t i = 0; i < VAIN_MAX; i++)
+        if (at[i].pods == 0 || at[i].stops != v.stops || at[i].round != v.round ||
+            (v.pods <= at[i].pods && v.duration_ns <= at[i].duration_ns)) {
+            to = &at[i];
+            break;
+        }
+    *to = v;
+}
+
+/* A class that found no place leaves none for others of its class. */
+static void place_wish(struct berth_plan *p, struct wish *w, uint32_t upto, enum trial trial)
+{
+    uint8_t *dead = &p->c.dead[w->class.v];
+
+    if (w->placed >= upto)
+        return;
+    w->short_of_quota = w->over_budget = false;
+    uint32_t now = allotted(p, w, upto, false);
+    uint32_t later = p->c.any_leaving && now < upto ? allotted(p, w, upto, true) : now; /* never less than at once */
+    uint32_t at_once = trial == FOR_GOOD ? 1 : upto - w->placed;
+    bool simple = is_simple(p, w, trial);
+    if (later == w->placed || (trial != FOR_GOOD && later < upto) || (simple && is_vain(p, w, at_once)))
+        return;
+    bool hopeless = !*dead && w->placed < now && future_hopeless(p, w, at_once);
+    w->refused_in_time = hopeless;
+    if (!*dead && w->placed < now && !hopeless) {
+        enum counted by = place_now(p, w, now);
+        simple = simple && by != COUNTED_OTHERS; /* other workloads may keep this one away, and no other of its class */
+        *dead = by == COUNTED_ROOM && trial == FOR_GOOD && w->placed < now;
+        w->refused_in_time = w->placed < now && future_refused(p);
+        if (by == COUNTED_TIME && trial != GANG_OF_MANY && w->placed < now)
+            future_failed(p, w, at_once);
+    }
+    if (w->placed < later && p->c.any_leaving)
+        simple = place_later(p, w, later, NULL) && simple;
+    if (simple && w->placed < later)
+        note_vain(p, w, at_once);
+}
+
+void place_some(struct berth_plan *p, struct wish *w, uint32_t upto)
+{
+    uint32_t now = allotted(p, w, upto, false);
+    if (w->placed < now && !p->c.dead[w->class.v])
+        (void)place_now(p, w, now);
+    uint32_t later = allotted(p, w, upto, true);
+    if (w->placed < later && p->c.any_leaving)
+        (void)place_later(p, w, later, NULL);
+}
+
+/* ---- gangs ------------------------------------------------------------------------------------------------------ */
+
+static void gang_fail(struct berth_plan *p, struct wish *w, uint32_t len, uint32_t needs)
+{
+    uint32_t fits = 0;
+    for (uint32_t i = 0; i < len; i++)
+        fits += w[i].placed;
+    for (uint32_t i = len; i-- > 0;) {
+        while (w[i].placed)
+            place_revoke(p, &w[i]);
+        w[i].gang_failed = true;
+    }
+    for (uint32_t i = 0; i < len; i++) { /* of all rounds, the best */
+        w[i].gang_fits = fits > w[i].gang_fits ? fits : w[i].gang_fits;
+        w[i].gang_needs = needs;
+    }
+}
+
+/* The minimum of every workload of the gang, or nothing; then the rest, as far as it goes. */
+static void place_gang(struct berth_plan *p, struct wish *w, uint32_t len)
+{
+    uint32_t needs = 0, started = 0;
+    for (uint32_t i = 0; i < len; i++) {
+        needs += w[i].needed;
+        started += w[i].placed;
+    }
+    bool over = needs && started == 0 && !starting_gang_fits(p, w, needs);
+    for (uint32_t i = 0; i < len; i++)
+        w[i].over_budget = over;
+    if (w[0].blocked || over) {
+        gang_fail(p, w, len, needs);
+        return;
+    }
+    p->starting_gang = true;
+    for (uint32_t i = 0; needs && started == 0 && i < len; i++) {
+        place_wish(p, &w[i], w[i].needed, len == 1 ? GANG_OF_ONE : GANG_OF_MANY);
+        if (w[i].placed < w[i].needed && !PLANTED(GANG_PART)) {
+            p->starting_gang = false;
+            gang_fail(p, w, len, needs);
+            return;
+        }
+    }
+    p->starting_gang = false;
+    for (uint32_t i = 0; i < len; i++) {
+        w[i].gang_failed = false;
+        place_wish(p, &w[i], w[i].len, FOR_GOOD);
+    }
+}
+
+/* ---- rounds ----------------------------------------------------------------------------------------------------- */
+
+bool place_may_rise(const struct berth_plan *p, struct class_ix class)
+{
+    const struct class *k = snapshot_class(p->s, class);
+    for (uint32_t i = 0; i < k->ties_len; i++) {
+        const struct tie *tie = snapshot_tie(p->s, k->ties[i]);
+        if (tie->weight == 0 && tie->kind != TIE_APART)
+            return true;
+    }
+    return false;
+}
+
+/* A gang that failed may succeed once others have taken what its first members would have chosen; and then what it may have
+ * beyond its minimum. */
+static bool wants_round(const struct berth_plan *p, const struct wish *w, uint32_t len, bool all)
+{
+    bool left = false, rise = all || w->group != NONE || w->spare_of != NONE;
+    for (uint32_t i = 0; i < len; i++) {
+        left |= w[i].placed < w[i].len;
+        rise = rise || place_may_rise(p, w[i].class);
+    }
+    return left && rise;
+}
+
+static bool is_left(const struct wish *w, uint32_t len)
+{
+    bool left = w->group != NONE && w->blocked; /* what it needs may be stopping, and so in no wish */
+    for (uint32_t i = 0; i < len; i++)
+        left |= w[i].placed < (w[i].group == NONE ? w[i].len : w[i].needed);
+    return left;
+}
+
+bool place_still_stops(const struct berth_plan *p, uint32_t workload)
+{
+    uint32_t at = snapshot_workload(p->s, workload)->first;
+    for (; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload)
+        if ((snapshot_instance(p->s, at)->state == BERTH_STOPPING || bits_has(p->c.stopped, at)) &&
+            !bits_has(p->c.removed, at))
+            return true;
+    return false;
+}
+
+/* May an elastic gang have more than its minimum? Not before that stands, nor while pods of it still stop: what was taken from
+ * it would be taken back at once, under other ordinals. */
+static bool may_grow(const struct berth_plan *p, const struct wish *w)
+{
+    return p->gang_stands[w->spare_of] && !place_still_stops(p, w->workload);
+}
+
+/* Places what can be placed of a wish, or of the wishes of one gang. */
+static void try_group(struct berth_plan *p, struct wish *w, uint32_t len)
+{
+    if (w->group != NONE)
+        place_gang(p, w, len);
+    else if (w->spare_of == NONE || may_grow(p, w))
+        place_wish(p, w, w->len, FOR_GOOD);
+}
+
+/* Would its quotas let nothing of it be placed: not one pod more, not all that its gang needs? */
+static bool is_kept_back(const struct berth_plan *p, const struct wish *w, uint32_t len)
+{
+    bool back = false;
+    if (w->group == NONE)
+        return allot_room_of(p, w, false, 1) == 0;
+    for (uint32_t i = 0; i < len; i++)
+        back |= w[i].short_of_quota;
+    return back;
+}
+
+/* Is it of nobody that waits for its turn, whatever others hold? A gang does where one of its workloads does, also one of which
+ * nothing is missing now. */
+static bool may_preempt(const struct berth_plan *p, const struct wish *w)
+{
+    bool may = p->policy.preemption.on && !w->never_preempts;
+    uint32_t gang = snapshot_workload(p->s, w->workload)->gang;
+    uint32_t at = gang == NONE || !may ? NONE : ((const struct gang *)pages_at(&p->s->gangs, gang))->first;
+    for (; at != NONE && may; at = snapshot_workload(p->s, at)->next_in_gang) {
+        const struct claim *claim = snapshot_claim(p->s, at);
+        may = !(claim && claim->never_preempts);
+    }
+    return may;
+}
+
+/* For what found no place others are stopped, or it is promised one in time. A move waits, as does what its quota keeps back. */
+static void insist(struct berth_plan *p, struct wish *w, uint32_t len)
+{
+    bool blocked = (w->group != NONE && w->blocked) || w->over_budget;
+    if (blocked || w->replaces != NONE || w->spare_of != NONE)
+        return;
+    if (may_preempt(p, w) && preempt(p, w, len)) {
+        for (uint32_t i = 0; i < len; i++)
+            w[i].gang_failed = false;
+        if (!is_left(w, len))
+            return;
+    }
+    bool strict = p->policy.backfill.strict;
+    if (!(strict || future_reserves(p, w)) || is_kept_back(p, w, len))
+        return;
+    bool reserved = future_reserve(p, w, len);
+    for (uint32_t i = 0; reserved && i < len; i++)
+        allot_reserve(p, w[i].workload, snapshot_class(p->s, w[i].class), w->group == NONE ? 1 : w[i].needed);
+    p->queue_blocked |= strict && snapshot_workload(p->s, w->workload)->kind == BERTH_JOB;
+}
+
+/* The turn of one group: a place, or what it takes to have one; `all`: also where it could not profit from placements. */
+static void take_turn(struct berth_plan *p, const struct visited *at, bool all)
+{
+    struct wish *w = &p->wishes.at[at->wish];
+    bool behind = p->queue_blocked && snapshot_workload(p->s, w->workload)->kind == BERTH_JOB;
+    for (uint32_t n = 0; n < at->len; n++)
+        w[n].behind = behind;
+    if (!behind && wants_round(p, w, at->len, all || at->late))
+        try_group(p, w, at->len);
+    if (!behind && is_left(w, at->len))
+        insist(p, w, at->len);
+    if (w->group != NONE)
+        p->gang_stands[w->group] = !is_left(w, at->len);
+}
+
+/* One pass over what is left. Whoever is stopped for others wants a place again in the same pass: else those that come after it
+ * would be promised what it takes back in the next. */
+static void round_go(struct berth_plan *p, bool all)
+{
+    future_restart(p);
+    starting_settle(p);
+    allot_unreserve_all(p);
+    p->queue_blocked = false;
+    struct visit v = visit_begin(p);
+    for (struct visited at; visit_next(p, &v, &at);) {
+        size_t i = at.wish, wishes = p->wishes.len;
+        if (p->policy.progress && i % PROGRESS_EVERY == 0)
+            p->policy.progress(p->policy.ctx, i, wishes);
+        take_turn(p, &at, all);
+        if (p->victims && p->victims->back_len)
+            preempt_wishes(p);
+        if (p->wishes.len > wishes)
+            visit_add(p, &v, wishes);
+    }
+    if (p->wishes.len > v.end)
+        tiers_sort(p);
+    visit_done(&v);
+}
+
+/* Are others of the workload available, beside those that this plan has stopped for others? */
+static bool others_suffice(const struct berth_plan *p, const struct wish *w, const struct workload *of)
+{
+    const struct victims *v = p->victims;
+    bool known = v && of->kind != BERTH_JOB && bits_has(v->present, w->workload);
+    return w->movable > of->min_available && (!known || v->spare[w->workload] > 0);
+}
+
+/* A replacement that found no place: where enough others are available, the old one stops without it and its pod is
+ * placed like any other that is missing. */
+static bool give_way(struct berth_plan *p)
+{
+    bool any = false;
+    for (size_t i = 0; i < p->wishes.len; i++) {
+        struct wish *w = &p->wishes.at[i];
+        if (w->replaces == NONE || w->placed || w->cause == BERTH_CAUSE_BY_HAND)
+            continue;
+        const struct workload *of = snapshot_workload(p->s, w->workload);
+        const struct instance *old = snapshot_instance(p->s, w->replaces);
+        bool counts = old->ready && old->state == BERTH_RUNNING;
+        if (counts && !others_suffice(p, w, of))
+            continue;
+        if (counts && p->victims)
+            p->victims->spare[w->workload]--;
+        plan_stop(p, w->replaces, (enum berth_cause)w->cause);
+        for (size_t j = i; counts && j < p->wishes.len && p->wishes.at[j].workload == w->workload; j++)
+            p->wishes.at[j].movable -= p->wishes.at[j].replaces != NONE;
+        w->replaces = NONE;
+        any = true;
+        if (of->on_lost != BERTH_LOST_REPLACE)
+            w->len = 0; /* it must not run twice: it waits for the stop */
+    }
+    return any;
+}
+
+/* Everything is placed that can be while some victims are protected: now they are not, so that nothing is left that
+ * the next plan would do at the same moment. */
+static bool unprotect(struct berth_plan *p)
+{
+    if (!p->protection)
+        return false;
+    p->policy.preemption.break_budgets = p->protection->break_budgets;
+    p->protection = NULL;
+    if (p->victims)
+        victims_unprotect(p);
+    return p->victims;
+}
+
+void place(struct berth_plan *p)
+{
+    bool all = true;
+    p->vain = ARENA_ARRAY(&p->arena, struct vain, (p->s->classes.len + 1) * VAIN_MAX);
+    starting_begin(p);
+    p->gang_stands = ARENA_ARRAY(&p->arena, uint8_t, p->s->gangs.len + 1);
+    for (;;) {
+        size_t before = p->c.acts.len;
+        uint32_t stops = p->stop_state;
+        round_go(p, all);
+        all = give_way(p) || p->stop_state != stops || future_moved(p);
+        if (p->stop_state != stops) /* what was short of promises may have room again */
+            memset(p->c.dead, 0, p->s->classes.len);
+        if (all || p->c.acts.len != before)
+            continue;
+        if (!unprotect(p))
+            return;
+        all = true;
+    }
+}

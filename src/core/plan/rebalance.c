@@ -1,0 +1,309 @@
+/* rebalance.c - evens out real use by a few moves, last of all.
+ *
+ * The load of a node is what its instances say they use, and what those ask for that say nothing; its share is the greater
+ * part of cpu or memory that this takes. A move is worth it when the greater share of the two nodes falls by enough. So
+ * the shares of all nodes, in order of size, only ever fall, and it comes to rest. The busiest nodes and the idlest few are looked at; a node
+ * to which something came lately is no target, since what that uses is not known yet.
+ */
+#include <string.h>
+
+#include "base/bits.h"
+#include "core/plan/migration.h"
+
+enum { LOOK_AT = 8, SHARE_ONE = 1000 };
+
+static const uint32_t resource_of[USES] = {[USE_CPU] = RESOURCE_CPU, [USE_MEMORY] = RESOURCE_MEMORY};
+
+struct load {
+    int64_t of[USES];
+};
+
+struct side {
+    uint32_t position;
+    int64_t share;
+};
+
+struct balance {
+    struct berth_plan *p;
+    struct side busy[LOOK_AT], idle[LOOK_AT]; /* the busiest first; the idlest first */
+    uint32_t busy_len, idle_len;
+    uint64_t *came;        /* positions on which this plan puts something */
+    VEC(uint32_t) touched; /* positions of this plan's moves: not looked at again */
+};
+
+/* ---- loads ------------------------------------------------------------------------------------------------------ */
+
+static struct load node_load(const struct berth_plan *p, uint32_t position)
+{
+    struct load load;
+    for (uint32_t k = 0; k < USES; k++) {
+        uint32_t r = resource_of[k];
+        const struct berth_snapshot *s = p->s;
+        const int64_t *now = p->c.later ? p->c.now[r] : p->c.free[r];
+        int64_t asked = now ? snapshot_capacity(s, r, position) - now[position] : 0;
+        load.of[k] = asked - s->asked[k][position] + s->said[k][position];
+        if (load.of[k] < s->used[k][position])
+            load.of[k] = s->used[k][position];
+    }
+    return load;
+}
+
+/* Has it said how much it uses, of anything that counts? */
+static bool instance_load(const struct berth_snapshot *s, const struct instance *i, struct load *ret)
+{
+    const struct usage *u;
+    bool said = false;
+
+    for (uint32_t k = 0; k < USES; k++)
+        ret->of[k] = class_need(snapshot_class(s, i->class), resource_of[k]);
+    for (uint32_t at = i->usage; at != NONE; at = u->more) {
+        u = pages_at(&s->usages, at);
+        for (uint32_t k = 0; k < USES; k++)
+            if (u->resource == resource_of[k]) {
+                ret->of[k] = u->used;
+                said = true;
+            }
+    }
+    return said;
+}
+
+/* In thousandths; of a node that has none of what is used, as much as can be. */
+static int64_t share_of_load(const struct berth_plan *p, uint32_t position, const struct load *load, int sign,
+                             const struct load *other)
+{
+    int64_t most = 0;
+    for (uint32_t k = 0; k < USES; k++) {
+        int64_t has = p->s->layout->real[k][position];
+        __int128 used = (__int128)load->of[k] + sign * (other ? other->of[k] : 0);
+        __int128 share = used <= 0 ? 0 : has > 0 ? used * SHARE_ONE / has : INT32_MAX;
+        if (share > INT32_MAX)
+            share = INT32_MAX;
+        most = (int64_t)share > most ? (int64_t)share : most;
+    }
+    return most;
+}
+
+/* ---- which nodes ------------------------------------------------------------------------------------------------ */
+
+/* Of equals the lower position stays. */
+static void side_add(struct side *at, uint32_t *len, struct side x, bool busiest)
+{
+    uint32_t i = *len;
+    while (i > 0 && (busiest ? at[i - 1].share < x.share : at[i - 1].share > x.share))
+        i--;
+    if (i == LOOK_AT)
+        return;
+    *len += *len < LOOK_AT;
+    memmove(at + i + 1, at + i, (*len - i - 1) * sizeof *at);
+    at[i] = x;
+}
+
+static void find_sides(struct balance *b)
+{
+    const struct berth_plan *p = b->p;
+    for (uint32_t at = 0; at < p->c.len; at++) {
+        if (p->s->state[at] != BERTH_NODE_READY)
+            continue;
+        struct load load = node_load(p, at);
+        struct side side = {at, share_of_load(p, at, &load, 0, NULL)};
+        side_add(b->busy, &b->busy_len, side, true);
+        side_add(b->idle, &b->idle_len, side, false);
+    }
+}
+
+static bool touched(const struct balance *b, uint32_t position)
+{
+    for (size_t i = 0; i < b->touched.len; i++)
+        if (b->touched.at[i] == position)
+            return true;
+    return false;
+}
+
+/* When it will have been as it is for long enough. */
+static int64_t ripe_ns(const struct berth_plan *p, const struct instance *i)
+{
+    int64_t ripe;
+    return __builtin_add_overflow(i->since_ns, p->policy.rebalance.age_ns, &ripe) ? BERTH_NEVER_NS : ripe;
+}
+
+/* Has that moment come? If not, the plan is to be looked at again then. */
+static bool ripe(struct berth_plan *p, int64_t at_ns)
+{
+    if (p->s->now_ns >= at_ns)
+        return true;
+    plan_recheck(p, at_ns);
+    return false;
+}
+
+/* Nothing is on its way to it or from it, or came lately. */
+static bool calm(const struct balance *b, uint32_t position)
+{
+    struct berth_plan *p = b->p;
+    const struct node *n = pages_at(&p->s->nodes, p->s->layout->slot[position]);
+    int64_t last = INT64_MIN;
+    if (bits_has(b->came, position))
+        return false;
+    for (uint32_t at = n->first; at != NONE; at = snapshot_instance(p->s, at)->next_of_node) {
+        const struct instance *i = snapshot_instance(p->s, at);
+        if (bits_has(p->c.removed, at))
+            continue;
+        if (i->state != BERTH_RUNNING || bits_has(p->c.stopped, at))
+            return false;
+        last = ripe_ns(p, i) > last ? ripe_ns(p, i) : last;
+    }
+    return ripe(p, last);
+}
+
+/* ---- which instance --------------------------------------------------------------------------------------------- */
+
+/* Are all of its pods running, and no others on the way? */
+static bool workload_rests(const struct berth_plan *p, uint32_t workload)
+{
+    const struct workload *w = snapshot_workload(p->s, workload);
+    uint32_t running = 0;
+
+    if (w->kind != BERTH_SERVICE || w->gone || w->suspended || w->gang != NONE || w->on_drain == BERTH_DRAIN_WAIT ||
+        p->c.fresh[workload] != NONE)
+        return false;
+    for (uint32_t at = w->first; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload) {
+        const struct instance *i = snapshot_instance(p->s, at);
+        if (i->state == BERTH_ENDED || bits_has(p->c.removed, at))
+            continue;
+        if (i->state != BERTH_RUNNING || bits_has(p->c.stopped, at))
+            return false;
+        running++;
+    }
+    return running == w->replicas;
+}
+
+static bool movable(struct berth_plan *p, uint32_t slot)
+{
+    const struct instance *i = snapshot_instance(p->s, slot);
+    struct load load;
+
+    return i->state == BERTH_RUNNING && i->ready && !i->outdated && instance_load(p->s, i, &load) &&
+           !migration_stands(p, i->id) && workload_rests(p, i->workload.v) && ripe(p, ripe_ns(p, i));
+}
+
+struct candidates {
+    uint32_t *slots;
+    uint32_t len;
+};
+
+static struct candidates candidates_of(struct berth_plan *p, uint32_t position)
+{
+    const struct node *n = pages_at(&p->s->nodes, p->s->layout->slot[position]);
+    struct candidates c = {ARENA_ARRAY(&p->scratch, uint32_t, n->instances), 0};
+    for (uint32_t at = n->first; at != NONE; at = snapshot_instance(p->s, at)->next_of_node)
+        if (movable(p, at))
+            c.slots[c.len++] = at;
+    return c;
+}
+
+static int64_t gain_of(const struct berth_plan *p, uint32_t slot, struct side from, struct side to)
+{
+    struct load own, there = node_load(p, from.position), here = node_load(p, to.position);
+    (void)instance_load(p->s, snapshot_instance(p->s, slot), &own);
+    int64_t left = share_of_load(p, from.position, &there, -1, &own);
+    int64_t came = share_of_load(p, to.position, &here, 1, &own);
+    return from.share - (left > came ? left : came);
+}
+
+static bool try_move(struct berth_plan *p, uint32_t slot, uint32_t to)
+{
+    const struct instance *i = snapshot_instance(p->s, slot);
+    struct wish w = {.workload = i->workload.v,
+                     .duration_ns = BERTH_NEVER_NS, /* of services */
+                     .class = snapshot_workload(p->s, i->workload.v)->class,
+                     .first = i->ordinal,
+                     .len = 1,
+                     .replaces = slot,
+                     .group = NONE,
+                     .cause = BERTH_CAUSE_MOVED,
+                     .bound = true,
+                     .only = to};
+    return place_move(p, &w);
+}
+
+static int64_t least_gain(const struct berth_plan *p)
+{
+    return (int64_t)p->policy.rebalance.gain_percent * SHARE_ONE / 100;
+}
+
+/* Moves the one that gains most, of equals the one with the lowest id; those that do not fit there are passed over. */
+static bool move_between(struct berth_plan *p, struct candidates *c, struct side from, struct side to)
+{
+    for (uint32_t left = c->len; left > 0; left--) {
+        uint32_t best = NONE;
+        int64_t most = least_gain(p);
+        for (uint32_t n = 0; n < left; n++) {
+            int64_t gain = gain_of(p, c->slots[n], from, to);
+            bool first = best != NONE && gain == most &&
+                         snapshot_instance(p->s, c->slots[n])->id < snapshot_instance(p->s, c->slots[best])->id;
+            if (gain > most || first) {
+                best = n;
+                most = gain;
+            }
+        }
+        if (best == NONE)
+            return false;
+        if (try_move(p, c->slots[best], to.position))
+            return true;
+        uint32_t tried = c->slots[best]; /* to the end, for the next node */
+        c->slots[best] = c->slots[left - 1];
+        c->slots[left - 1] = tried;
+    }
+    return false;
+}
+
+static bool move_from(struct balance *b, struct side from)
+{
+    struct berth_plan *p = b->p;
+    struct arena_mark mark = arena_mark(&p->scratch);
+    struct candidates c = {0};
+    bool moved = false, asked = false;
+
+    for (uint32_t i = 0; i < b->idle_len && !moved && from.share - b->idle[i].share > least_gain(p); i++) {
+        struct side to = b->idle[i];
+        if (touched(b, to.position) || !calm(b, to.position))
+            continue;
+        if (!asked)
+            c = candidates_of(p, from.position);
+        asked = true;
+        moved = move_between(p, &c, from, to);
+        if (moved) {
+            vec_push(&b->touched, from.position);
+            vec_push(&b->touched, to.position);
+        }
+    }
+    arena_rewind(&p->scratch, mark);
+    return moved;
+}
+
+/* Does the profile prefer nodes with much left? */
+static bool spreads(const struct profile *f)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < f->resources_len; i++)
+        sum += f->linear[i];
+    return sum > 0;
+}
+
+bool rebalance(struct berth_plan *p)
+{
+    struct balance b = {.p = p};
+    uint32_t moves = p->policy.rebalance.moves;
+
+    if (!moves || !p->s->used[USE_CPU] || p->alarm || !spreads(&p->c.profile) || migrations_under_way(p))
+        return false;
+    find_sides(&b);
+    b.came = ARENA_ARRAY(&p->scratch, uint64_t, p->c.blocks + 1);
+    for (size_t i = 0; i < p->c.acts.len; i++)
+        if (p->c.acts.at[i].op == BERTH_PLACE || p->c.acts.at[i].op == BERTH_RESERVE)
+            bits_add(b.came, p->c.acts.at[i].position);
+    for (uint32_t i = 0; i < b.busy_len && moves; i++)
+        if (!touched(&b, b.busy[i].position))
+            moves -= move_from(&b, b.busy[i]);
+    vec_done(&b.touched);
+    return moves < p->policy.rebalance.moves;
+}

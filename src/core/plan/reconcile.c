@@ -1,0 +1,380 @@
+/* reconcile.c - what is no longer wanted or possible goes; what is missing is wished for.
+ *
+ * For each workload: its instances are looked at one by one (instance_status.c), then as a whole (a gang below its minimum, more
+ * than asked for, on a node being drained), and what is missing becomes a wish. Stops come before all placements, so that
+ * places can be reserved on what they will free.
+ */
+#include <assert.h>
+
+#include "base/bits.h"
+#include "base/sort.h"
+#include "core/allot.h"
+#include "core/plan/eviction.h"
+#include "core/plan/instance_status.h"
+#include "core/plan/migration.h"
+
+enum { PREFETCH = 8 }; /* workloads in order are scattered in memory */
+
+/* ---- as a whole ------------------------------------------------------------------------------------------------- */
+
+struct victims {
+    const struct standing *st;
+    const uint32_t *key; /* [member] */
+};
+
+static int compare_victims(const void *ctx, uint32_t a, uint32_t b)
+{
+    const struct victims *v = ctx;
+    if (v->key[a] != v->key[b])
+        return v->key[a] > v->key[b] ? -1 : 1;
+    return a > b ? -1 : 1; /* the highest ordinal, then the youngest */
+}
+
+/* Whom to stop first: what does not report, is not there yet, does not work, or leaves anyway. */
+static uint32_t victim_key(const struct berth_plan *p, const struct standing *st, const struct member *m)
+{
+    const struct instance *i = snapshot_instance(p->s, m->slot);
+    if (st->w->kind == BERTH_JOB)
+        return 0; /* tasks have ranks: the last ones go */
+    return (uint32_t)m->lost << 3 | (uint32_t)(i->state == BERTH_RESERVED) << 2 | (uint32_t)!m->available << 1 |
+           (uint32_t)m->draining;
+}
+
+static void stop_surplus(struct berth_plan *p, struct standing *st, uint32_t surplus)
+{
+    uint32_t *order = ARENA_ARRAY(&p->scratch, uint32_t, 2 * (size_t)st->len), len = 0;
+    uint32_t *key = ARENA_ARRAY(&p->scratch, uint32_t, st->len);
+    for (uint32_t n = 0; n < st->len; n++) {
+        if (st->at[n].part != PART_COUNTED)
+            continue;
+        key[n] = victim_key(p, st, &st->at[n]);
+        order[len++] = n;
+    }
+    struct victims v = {st, key};
+    sort_indices(order, order + st->len, len, compare_victims, &v);
+    for (uint32_t n = 0; n < surplus; n++)
+        member_stop(p, st, &st->at[order[n]], BERTH_CAUSE_SCALED);
+}
+
+static void scale_in(struct berth_plan *p, struct standing *st)
+{
+    if (!st->w->gone && !st->w->suspended) {
+        stop_surplus(p, st, st->counted - (st->want - st->done));
+        return;
+    }
+    for (uint32_t n = 0; n < st->len; n++)
+        if (st->at[n].part == PART_COUNTED)
+            member_stop(p, st, &st->at[n], st->w->gone ? BERTH_CAUSE_REMOVED : BERTH_CAUSE_SUSPENDED);
+}
+
+/* Does somebody want it elsewhere; on which node (0: any other)? */
+static bool wished_away(const struct berth_plan *p, const struct standing *st, const struct member *m, sym *ret_to)
+{
+    struct migration_seen seen;
+    if (st->w->kind != BERTH_SERVICE || st->w->gang != NONE || !st->want || !migration_of(p, m->id, &seen))
+        return false;
+    *ret_to = seen.to;
+    return (seen.phase == BERTH_MIGRATION_WISHED || seen.phase == BERTH_MIGRATION_STARTING) &&
+           seen.cause == BERTH_CAUSE_BY_HAND;
+}
+
+/* `to`: on that node alone; 0: anywhere. */
+static void wish_move(struct berth_plan *p, const struct standing *st, const struct member *m, enum berth_cause cause,
+                      sym to)
+{
+    struct wish w = {.workload = st->workload,
+                     .class = st->w->class,
+                     .first = m->ordinal,
+                     .len = 1,
+                     .replaces = m->slot,
+                     .from = snapshot_position(p->s, snapshot_instance(p->s, m->slot)),
+                     .group = NONE,
+                     .cause = (uint8_t)cause,
+                     .elsewhere = cause == BERTH_CAUSE_BY_HAND,
+                     .movable = st->available};
+    if (to) {
+        w.bound = true;
+        w.only = p->c.len; /* nowhere, if it is gone */
+        for (uint32_t at = 0; at < p->c.len; at++)
+            if (p->c.l->id[at] == to)
+                w.only = at;
+    }
+    vec_push(&p->wishes, w);
+}
+
+/* Its pods fail, or it is not to begin yet: nothing new of it is placed. */
+static bool is_paused(struct berth_plan *p, const struct standing *st)
+{
+    if (st->w->begin_ns <= p->s->now_ns)
+        return false;
+    plan_recheck(p, st->w->begin_ns);
+    return true;
+}
+
+/* The one that was to take over from it takes its place, ready or not. */
+static void hand_over(struct berth_plan *p, struct standing *st, struct member *m, enum berth_cause cause)
+{
+    member_leave(p, m, cause);
+    st->at[m->extra].part = PART_COUNTED;
+    st->available -= m->available;
+}
+
+/* Begins the migrations that a drain asks for, or somebody. */
+static void move(struct berth_plan *p, struct standing *st)
+{
+    for (uint32_t n = 0; n < st->len; n++) {
+        struct member *m = &st->at[n];
+        if (m->part != PART_COUNTED || m->lost)
+            continue;
+        struct member *extra = m->extra == NONE ? NULL : &st->at[m->extra];
+        if (extra && extra->draining) { /* its new place is being emptied, too */
+            member_leave(p, extra, extra->why);
+            extra = NULL;
+            m->extra = NONE;
+        }
+        sym to;
+        if (!m->draining && !extra && wished_away(p, st, m, &to) && !is_paused(p, st))
+            wish_move(p, st, m, BERTH_CAUSE_BY_HAND, to);
+        if (!m->draining || st->w->on_drain == BERTH_DRAIN_WAIT)
+            continue;
+        if (extra) {
+            if (st->w->on_drain == BERTH_DRAIN_STOP)
+                hand_over(p, st, m, m->why);
+        } else if (st->w->on_drain == BERTH_DRAIN_STOP) {
+            member_stop(p, st, m, m->why);
+        } else if (!is_paused(p, st)) {
+            wish_move(p, st, m, m->why, 0);
+        }
+    }
+}
+
+/* What a node under pressure can do without goes, where enough others are available. */
+static void relieve(struct berth_plan *p, struct standing *st)
+{
+    for (uint32_t n = 0; n < st->len; n++) {
+        struct member *m = &st->at[n];
+        if (m->part != PART_COUNTED || m->lost || !leaver_stops(p, m->slot))
+            continue;
+        if (m->available && st->available <= st->w->min_available)
+            continue;
+        if (m->extra != NONE)
+            hand_over(p, st, m, BERTH_CAUSE_PRESSURE);
+        else
+            member_stop(p, st, m, BERTH_CAUSE_PRESSURE);
+    }
+}
+
+/* What has run for as long as it may is stopped. */
+static void expire(struct berth_plan *p, struct standing *st)
+{
+    const struct claim *claim = st->len ? snapshot_claim(p->s, st->workload) : NULL;
+    for (uint32_t n = 0; claim && claim->limit_ns && n < st->len; n++) {
+        struct member *m = &st->at[n];
+        const struct instance *i = snapshot_instance(p->s, m->slot);
+        if (m->part != PART_COUNTED || i->state != BERTH_RUNNING)
+            continue;
+        if (instance_expiry(claim, i) <= p->s->now_ns)
+            member_stop(p, st, m, BERTH_CAUSE_EXPIRED);
+        else
+            plan_recheck(p, instance_expiry(claim, i));
+    }
+}
+
+/* Replaces what was placed from an older description. Stopped first where the workload can do with fewer for a while (a
+ * single pod can, when it is asked to), else as in a drain: the new one is ready before the old one stops. */
+static void renew(struct berth_plan *p, struct standing *st)
+{
+    const struct workload *w = st->w;
+    if (w->kind != BERTH_SERVICE || st->want == 0)
+        return;
+    bool stop_first = st->want == 1 || st->want > w->min_available;
+    uint32_t least = st->want == 1 ? 0 : w->min_available;
+    uint32_t spare = st->available > least ? st->available - least : 0;
+    bool paused = is_paused(p, st); /* the new form fails: what works of the old one stays */
+    for (uint32_t n = 0; n < st->len; n++) {
+        struct member *m = &st->at[n];
+        if (!m->outdated || m->part != PART_COUNTED || m->lost || m->draining)
+            continue;
+        if (!stop_first && w->gang == NONE) {
+            m->draining = true;
+        } else if (!m->available || (spare && !paused)) {
+            spare -= m->available;
+            member_stop(p, st, m, BERTH_CAUSE_OUTDATED);
+        }
+    }
+}
+
+/* ---- what is missing -------------------------------------------------------------------------------------------- */
+
+/* Pods get the lowest free ordinals. One that must not run twice gets no new instance before its old one has stopped. */
+static void wish_missing(struct berth_plan *p, const struct standing *st, uint32_t group, uint32_t needed)
+{
+    uint32_t missing = st->want - st->done - st->counted;
+    struct wish w = {.workload = st->workload,
+                     .class = st->w->class,
+                     .len = missing,
+                     .replaces = NONE,
+                     .group = group,
+                     .needed = needed,
+                     .cause = BERTH_CAUSE_PENDING};
+    if (st->len > 0) {
+        bool twice = st->w->on_lost == BERTH_LOST_REPLACE;
+        uint64_t *used = ARENA_ARRAY(&p->scratch, uint64_t, bits_words(st->want) + 1);
+        uint32_t *list = ARENA_ARRAY(&p->arena, uint32_t, missing);
+        for (uint32_t n = 0; n < st->len; n++) {
+            enum part part = st->at[n].part;
+            if (part != PART_NONE && (part != PART_LEAVING || !twice) && st->at[n].ordinal < st->want)
+                bits_add(used, st->at[n].ordinal);
+        }
+        w.len = 0;
+        for (uint32_t o = 0; o < st->want && w.len < missing; o++)
+            if (!bits_has(used, o))
+                list[w.len++] = o;
+        w.ordinals = list;
+        for (uint32_t n = 0; n < st->len; n++)
+            if (st->at[n].lost && st->at[n].part == PART_NONE)
+                w.cause = BERTH_CAUSE_LOST;
+    }
+    w.blocked = w.len < needed;
+    if (w.len)
+        vec_push(&p->wishes, w);
+}
+
+/* Is another instance of the same pod still stopping, and must it not run twice? The place was promised when it might. */
+static bool is_there_yet(const struct standing *st, const struct member *m)
+{
+    bool there = false;
+    for (uint32_t n = 0; st->w->on_lost != BERTH_LOST_REPLACE && n < st->len; n++)
+        there |= st->at[n].part == PART_LEAVING && st->at[n].ordinal == m->ordinal;
+    return there;
+}
+
+/* Has one that takes over from it got a place already? */
+static bool is_taken_over(const struct berth_plan *p, const struct standing *st, const struct member *m)
+{
+    return m->extra != NONE && snapshot_instance(p->s, st->at[m->extra].slot)->state != BERTH_RESERVED;
+}
+
+/* Reserved places that are still wanted and have become free. */
+static void promote(struct berth_plan *p, struct standing *st)
+{
+    for (uint32_t n = 0; n < st->len; n++) {
+        const struct member *m = &st->at[n];
+        const struct instance *i = snapshot_instance(p->s, m->slot);
+        if (!m->promote || (m->part != PART_COUNTED && m->part != PART_EXTRA) ||
+            promise_of(p, m->slot) != PROMISE_HOLDS || is_there_yet(st, m) || is_taken_over(p, st, m))
+            continue;
+        cycle_promote(&p->c, i);
+        allot_promote(p, m->slot);
+        (void)plan_act(p, BERTH_PROMOTE, BERTH_CAUSE_PENDING, m->slot);
+    }
+}
+
+static void settle(struct berth_plan *p, struct standing *st, uint32_t group, uint32_t needed)
+{
+    if (st->counted > st->want - st->done)
+        scale_in(p, st);
+    if (st->len) {
+        relieve(p, st);
+        renew(p, st);
+        move(p, st);
+        promote(p, st);
+    }
+    if (st->want <= st->done + st->counted)
+        return;
+    if (!is_paused(p, st))
+        wish_missing(p, st, group, needed);
+}
+
+/* ---- gangs ------------------------------------------------------------------------------------------------------ */
+
+/* Counted members that a drain is about to stop. */
+static uint32_t drained(const struct standing *st)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; st->w->on_drain == BERTH_DRAIN_STOP && i < st->len; i++)
+        n += st->at[i].part == PART_COUNTED && st->at[i].draining && !st->at[i].lost;
+    return n;
+}
+
+/* A gang stands when each of its workloads has its minimum; it may also have nothing. Else it is broken: what is left is
+ * stopped, and it starts anew as a whole. */
+static void reconcile_gang(struct berth_plan *p, const uint32_t *members, uint32_t len, uint32_t group)
+{
+    struct standing *all = ARENA_ARRAY(&p->scratch, struct standing, len);
+    bool any = false, whole = true, blocked = false;
+
+    for (uint32_t n = 0; n < len; n++) {
+        struct standing *st = &all[n];
+        standing_look(p, members[n], st);
+        expire(p, st);
+        uint32_t least = st->want ? st->w->gang_min : 0;
+        any |= st->counted > 0 && least > 0;
+        whole &= st->counted - drained(st) + st->done >= least;
+    }
+    if (any && !whole)
+        for (uint32_t n = 0; n < len; n++)
+            for (uint32_t i = 0; i < all[n].len; i++)
+                if (all[n].at[i].part == PART_COUNTED && all[n].want)
+                    member_stop(p, &all[n], &all[n].at[i], BERTH_CAUSE_BROKEN);
+    size_t from = p->wishes.len;
+    for (uint32_t n = 0; n < len; n++) {
+        struct standing *st = &all[n];
+        uint32_t has = st->counted + st->done, least = st->want ? st->w->gang_min : 0;
+        uint32_t needed = whole || has >= least ? 0 : least - has;
+        size_t before = p->wishes.len;
+        settle(p, st, group, needed);
+        blocked |= needed > 0 && (p->wishes.len == before || p->wishes.at[before].blocked);
+    }
+    for (size_t i = from; i < p->wishes.len; i++)
+        p->wishes.at[i].blocked = blocked;
+}
+
+/* Members of the gang that are in the order, in that order. */
+static uint32_t *gang_members(struct berth_plan *p, const uint32_t *place_of, uint32_t gang, uint32_t *ret_len)
+{
+    uint32_t len = 0, at = ((const struct gang *)pages_at(&p->s->gangs, gang))->first;
+    for (uint32_t w = at; w != NONE; w = snapshot_workload(p->s, w)->next_in_gang)
+        len++;
+    uint32_t *list = ARENA_ARRAY(&p->scratch, uint32_t, len);
+    len = 0;
+    for (uint32_t w = at; w != NONE; w = snapshot_workload(p->s, w)->next_in_gang) {
+        uint32_t j = len++;
+        for (; j > 0 && place_of[list[j - 1]] > place_of[w]; j--)
+            list[j] = list[j - 1];
+        list[j] = w;
+    }
+    *ret_len = len;
+    return list;
+}
+
+void reconcile(struct berth_plan *p, const uint32_t *order, uint32_t len)
+{
+    const struct berth_snapshot *s = p->s;
+    uint32_t *place_of = s->gangs.len ? ARENA_ARRAY(&p->scratch, uint32_t, s->workloads.len + 1) : NULL;
+    uint64_t *gang_done = ARENA_ARRAY(&p->scratch, uint64_t, bits_words(s->gangs.len) + 1);
+
+    vec_reserve(&p->wishes, len);
+    if (place_of)
+        for (uint32_t i = 0; i < len; i++)
+            place_of[order[i]] = i;
+    for (uint32_t i = 0; i < len; i++) {
+        const struct workload *w = snapshot_workload(s, order[i]);
+        if (i + 2 * PREFETCH < len)
+            __builtin_prefetch(snapshot_workload(s, order[i + 2 * PREFETCH]));
+        if (w->gang == NONE) {
+            struct arena_mark mark = arena_mark(&p->scratch);
+            struct standing st;
+            standing_look(p, order[i], &st);
+            expire(p, &st);
+            settle(p, &st, NONE, 0);
+            arena_rewind(&p->scratch, mark);
+        } else if (!bits_has(gang_done, w->gang)) {
+            uint32_t members_len;
+            assert(place_of); /* there are gangs */
+            bits_add(gang_done, w->gang);
+            uint32_t *members = gang_members(p, place_of, w->gang, &members_len);
+            reconcile_gang(p, members, members_len, w->gang);
+        }
+    }
+}

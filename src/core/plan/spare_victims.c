@@ -1,0 +1,219 @@
+/* spare_victims.c - which victims could have stayed, now that the plan is complete. */
+#include "core/plan/spare_victims.h"
+
+#include <assert.h>
+
+#include "base/bits.h"
+#include "base/sort.h"
+#include "core/budget.h"
+#include "core/effort.h"
+#include "core/filter/filters.h"
+
+/* Victims of a plan, put back into the books one group after another, and what the plan reserves in their place. */
+struct trial {
+    struct berth_plan *p;
+    uint32_t *groups; /* indices of victims.parties, the most valuable first */
+    uint32_t len;
+    uint64_t *tried;        /* [group] */
+    uint64_t *victims;      /* positions of all victims */
+    VEC(uint32_t) reserves; /* actions that reserve a place there */
+    VEC(uint32_t) stays;    /* instance slots that are in the books as if they stayed */
+};
+
+static int compare_groups(const void *ctx, uint32_t a, uint32_t b)
+{
+    const struct party *x = &((const struct victims *)ctx)->parties[a], *y = &((const struct victims *)ctx)->parties[b];
+    if (x->tier != y->tier)
+        return x->tier > y->tier ? -1 : 1;
+    if (x->lost != y->lost)
+        return x->lost > y->lost ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static bool is_victim(const struct act *a)
+{
+    return a->op == BERTH_STOP && a->cause == BERTH_CAUSE_PREEMPTED;
+}
+
+static void trial_begin(struct trial *t, struct berth_plan *p)
+{
+    const struct victims *v = p->victims;
+    uint32_t *room = arena_alloc(&p->scratch, ((size_t)v->gone_len + 1) * sizeof *room);
+    *t = (struct trial){.p = p, .len = v->gone_len};
+    t->groups = arena_dup(&p->scratch, v->gone, (v->gone_len + 1) * sizeof *v->gone);
+    sort_indices(t->groups, room, t->len, compare_groups, v);
+    t->tried = ARENA_ARRAY(&p->scratch, uint64_t, bits_words(t->len) + 1);
+    t->victims = ARENA_ARRAY(&p->scratch, uint64_t, p->c.blocks + 1);
+    for (size_t i = 0; i < p->c.acts.len; i++)
+        if (is_victim(&p->c.acts.at[i]))
+            bits_add(t->victims, p->c.acts.at[i].position);
+    for (uint32_t i = 0; i < p->c.acts.len; i++)
+        if (p->c.acts.at[i].op == BERTH_RESERVE && bits_has(t->victims, p->c.acts.at[i].position))
+            vec_push(&t->reserves, i);
+}
+
+static void trial_end(struct trial *t)
+{
+    vec_done(&t->reserves);
+    vec_done(&t->stays);
+}
+
+static void stays_undo(struct trial *t, size_t to)
+{
+    while (t->stays.len > to)
+        reprieve_go(t->p, t->stays.at[--t->stays.len]);
+}
+
+/* ---- could it have stayed?
+ * ------------------------------------------------------------------------------------------ */
+
+/* Puts the victims of a group back as long as there is room. A node that held more than it has was to be relieved. */
+static bool group_fits(struct trial *t, const struct party *x)
+{
+    struct berth_plan *p = t->p;
+    for (uint32_t m = 0; m < x->len; m++) {
+        uint32_t slot = p->victims->members[x->first + m];
+        if (!bits_has(p->c.stopped, slot))
+            continue; /* as one of another group of its gang */
+        if (bits_has(p->s->over, snapshot_position(p->s, snapshot_instance(p->s, slot))) ||
+            !reprieve_has_room(p, slot, true))
+            return false;
+        reprieve_stay(p, slot);
+        vec_push(&t->stays, slot);
+    }
+    return true;
+}
+
+/* Do topology constraints keep the pod, which the plan reserves a place, away from there as the books are now? */
+static bool is_kept_away(struct berth_plan *p, uint32_t act)
+{
+    struct cycle *c = &p->c;
+    struct act *a = &c->acts.at[act];
+    uint32_t *link = &c->fresh[a->workload];
+    struct range block = {a->position / BLOCK, a->position / BLOCK + 1};
+    uint64_t bits = (uint64_t)1 << a->position % BLOCK;
+    struct turn t;
+
+    while (*link != act) {
+        assert(*link != NONE);
+        link = &c->acts.at[*link].next;
+    }
+    *link = a->next; /* it does not count itself */
+    c->takebacks++;
+    turn_begin(&t, c, (struct asker){a->workload, snapshot_workload(p->s, a->workload)->class, a->replaces, NONE, NONE},
+               true);
+    for (size_t f = 0; f < filters_len; f++) {
+        const struct filter *x = filter_rows[f];
+        bool counts = x == &filter_spread || x == &filter_anti_affinity;
+        if (counts && c->profile.filters >> f & 1 && x->applies(&t))
+            x->mask(&t, block, &bits);
+    }
+    turn_end(&t);
+    *link = act;
+    c->takebacks++;
+    return bits == 0;
+}
+
+/* Would a pod that is reserved a place on a node of these victims not get it? */
+static bool is_in_the_way(struct trial *t, size_t from)
+{
+    struct berth_plan *p = t->p;
+    struct arena_mark mark = arena_mark(&p->scratch);
+    uint64_t *at = ARENA_ARRAY(&p->scratch, uint64_t, p->c.blocks + 1);
+    bool is = false;
+    for (size_t i = from; i < t->stays.len; i++)
+        bits_add(at, snapshot_position(p->s, snapshot_instance(p->s, t->stays.at[i])));
+    for (size_t i = 0; i < t->reserves.len && !is; i++)
+        is = bits_has(at, p->c.acts.at[t->reserves.at[i]].position) && is_kept_away(p, t->reserves.at[i]);
+    arena_rewind(&p->scratch, mark);
+    return is;
+}
+
+/* Those of one gang stay together or not at all: ranks have no gaps. */
+static bool is_together(const struct trial *t, uint32_t a, uint32_t b)
+{
+    const struct party *all = t->p->victims->parties;
+    uint32_t gang = all[t->groups[a]].of_gang;
+    return a == b || (gang != NONE && all[t->groups[b]].of_gang == gang);
+}
+
+/* Puts a group back, with those of its gang; false: it could not have stayed, and nothing is changed. */
+static bool could_stay(struct trial *t, uint32_t group)
+{
+    size_t from = t->stays.len;
+    bool fits = true;
+    for (uint32_t n = group; n < t->len; n++)
+        if (is_together(t, group, n)) {
+            bits_add(t->tried, n);
+            fits = fits && group_fits(t, &t->p->victims->parties[t->groups[n]]);
+        }
+    if (fits && t->stays.len > from && !is_in_the_way(t, from))
+        return true;
+    stays_undo(t, from);
+    return false;
+}
+
+struct waste waste_of(struct berth_plan *p, struct protection *add, bool *ret_more)
+{
+    struct waste w = {0};
+    struct trial t;
+    *ret_more = false;
+    if (!p->victims || p->victims->gone_len == 0)
+        return w;
+    struct arena_mark mark = arena_mark(&p->scratch);
+    w.broken = budgets_overspent(p);
+    *ret_more = w.broken && !add->keeps_budgets;
+    add->keeps_budgets |= w.broken > 0;
+    for (size_t i = 0; i < p->c.acts.len; i++)
+        w.stops += is_victim(&p->c.acts.at[i]);
+    trial_begin(&t, p);
+    for (uint32_t n = 0; n < t.len; n++)
+        w.needless += !bits_has(t.tried, n) && could_stay(&t, n);
+    for (size_t i = 0; i < t.stays.len; i++) {
+        *ret_more |= !bits_has(add->instances, t.stays.at[i]);
+        bits_add(add->instances, t.stays.at[i]);
+    }
+    stays_undo(&t, 0);
+    trial_end(&t);
+    arena_rewind(&p->scratch, mark);
+    return w;
+}
+
+/* ---- which of two plans?
+ * -------------------------------------------------------------------------------------------- */
+
+/* What each workload has to bear: pods that wait, and pods that are stopped for others. */
+static void burdens_add(const struct berth_plan *p, int sign, int32_t *waiting, int32_t *stopped)
+{
+    for (size_t i = 0; i < p->wishes.len; i++)
+        waiting[p->wishes.at[i].workload] += sign * (int32_t)(p->wishes.at[i].len - p->wishes.at[i].placed);
+    for (size_t i = 0; i < p->c.acts.len; i++)
+        stopped[p->c.acts.at[i].workload] += sign * is_victim(&p->c.acts.at[i]);
+}
+
+/* Of two plans by which the same pods wait. */
+static bool is_less(struct waste a, struct waste b, bool others_stopped)
+{
+    if (a.broken != b.broken)
+        return a.broken < b.broken;
+    return a.needless < b.needless && a.stops <= b.stops && !others_stopped;
+}
+
+bool wastes_less(const struct berth_plan *again, struct waste of_again, const struct berth_plan *first,
+                 struct waste of_first)
+{
+    uint32_t len = first->s->workloads.len;
+    int32_t *waiting = mem_zarray((size_t)len + 1, sizeof *waiting),
+            *stopped = mem_zarray((size_t)len + 1, sizeof *stopped);
+    bool longer = false, shorter = false, others = false;
+    burdens_add(again, 1, waiting, stopped);
+    burdens_add(first, -1, waiting, stopped);
+    for (uint32_t w = 0; w < len; w++) {
+        longer |= waiting[w] > 0;
+        shorter |= waiting[w] < 0;
+        others |= stopped[w] > 0;
+    }
+    mem_free(waiting);
+    mem_free(stopped);
+    return !longer && (shorter || is_less(of_again, of_first, others));
+}

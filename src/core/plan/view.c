@@ -1,0 +1,83 @@
+/* view.c - from one profile's view of a cycle to another's. */
+#include "core/plan/view.h"
+
+#include <string.h>
+
+#include "core/worth.h"
+
+static void view_keep(const struct cycle *c, struct view *v)
+{
+    v->profile = c->profile;
+    v->key = c->key;
+    for (uint32_t level = 1; level <= c->l->levels; level++)
+        v->bounds[level] = c->bounds[level].key;
+    v->market = c->market;
+    v->worth = c->worth;
+    memcpy(v->largest, c->largest, sizeof v->largest);
+}
+
+static void view_show(struct cycle *c, const struct view *v)
+{
+    c->profile = v->profile;
+    c->key = v->key;
+    for (uint32_t level = 1; level <= c->l->levels; level++)
+        c->bounds[level].key = v->bounds[level];
+    c->market = v->market;
+    c->worth = v->worth;
+    memcpy(c->largest, v->largest, sizeof c->largest);
+}
+
+/* Does any workload that ever was name it? */
+static bool is_named(const struct berth_snapshot *s, const char *name)
+{
+    for (uint32_t i = 0; i < s->tastes.len; i++) {
+        sym profile = snapshot_taste(s, (struct taste_ix){i})->profile;
+        if (profile && strcmp(snapshot_text(s, profile), name) == 0)
+            return true;
+    }
+    return false;
+}
+
+void views_begin(struct cycle *c, const struct berth_profile *others, const struct profile *resolved, size_t len)
+{
+    uint32_t filters = c->profile.filters;
+    for (size_t i = 0; i < len; i++) {
+        if (!is_named(c->s, others[i].name))
+            continue;
+        if (!c->views) {
+            c->views = ARENA_ARRAY(c->arena, struct view, len + 1);
+            view_keep(c, &c->views[c->views_len++]);
+        }
+        c->profile = resolved[i];
+        c->profile.filters = filters; /* who may go where is the same for all */
+        cycle_profile_begin(c);
+        c->views[c->views_len].name = arena_strdup(c->arena, others[i].name);
+        view_keep(c, &c->views[c->views_len++]);
+    }
+    if (c->views)
+        view_show(c, &c->views[0]);
+}
+
+uint32_t view_of(const struct cycle *c, const struct class *k)
+{
+    sym profile = snapshot_taste(c->s, k->taste)->profile;
+    uint32_t i = profile ? c->views_len - 1 : 0;
+    while (i > 0 && strcmp(c->views[i].name, snapshot_text(c->s, profile)) != 0)
+        i--;
+    return i;
+}
+
+void view_enter(struct cycle *c, uint32_t view)
+{
+    if (view == c->view)
+        return;
+    cycle_refresh(c); /* what is dirty is of the view that is left */
+    c->views[c->view].as_of = c->changed.len;
+    view_show(c, &c->views[view]);
+    c->view = view;
+    for (size_t i = c->views[view].as_of; i < c->changed.len; i++) {
+        cycle_key_changed(c, c->changed.at[i]);
+        if (c->market)
+            worth_changed(c, c->changed.at[i]);
+    }
+}
