@@ -2,7 +2,7 @@
  *
  * A function that can fail takes a `struct berth_err *` last (NULL: not interested) and returns 0 or a negative errno.
  * On failure its outputs are untouched and the text names the offending object and what to do. "No" as an answer
- * (a node that refuses a pod) is not an error; see core/reason.h.
+ * (a node that refuses a pod) is not an error; see core/explain/reason.h.
  */
 #pragma once
 

@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "core/reason.h"
+#include "core/explain/reason.h"
 #include "core/snapshot.h"
 
 struct turn;

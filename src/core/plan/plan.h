@@ -7,8 +7,8 @@
 #pragma once
 
 #include "base/sort.h"
+#include "core/explain/reason.h"
 #include "core/plan/cycle.h"
-#include "core/reason.h"
 #include "core/turn.h"
 
 /* Pods of one workload that want a place. There are as many as workloads wait, and each is met several times: two cache lines. */

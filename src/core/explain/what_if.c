@@ -1,5 +1,5 @@
 /* what_if.c - copies of snapshots with one change. */
-#include "core/what_if.h"
+#include "core/explain/what_if.h"
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 #include "core/allot.h"
-#include "core/explain.h"
+#include "core/explain/explain.h"
 #include "core/gpu.h"
 #include "core/plan/headroom.h"
 #include "core/timeline.h"

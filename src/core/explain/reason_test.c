@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "berth.h"
-#include "core/reason.h"
+#include "core/explain/reason.h"
 
 enum { ROWS_MAX = 64 };
 

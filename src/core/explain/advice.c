@@ -8,9 +8,9 @@
 
 #include "base/bits.h"
 #include "base/sort.h"
-#include "core/explain.h"
+#include "core/explain/explain.h"
+#include "core/explain/what_if.h"
 #include "core/gpu.h"
-#include "core/what_if.h"
 
 enum { CANDIDATES_MAX = 24 };
 

@@ -1,5 +1,5 @@
 /* reason.c - words and sentences. */
-#include "core/reason.h"
+#include "core/explain/reason.h"
 
 #include "berth.h"
 
