@@ -242,7 +242,7 @@ struct use {
 enum {
     QUOTA_GPU = BERTH_RESOURCES_MAX,
     QUOTA_JOBS,
-    QUOTA_ASSIGNED, /* of accounts: instances that are assigned (starting.h); no quota limits it */
+    QUOTA_ASSIGNED, /* of accounts: instances that are assigned (placement_budget.h); no quota limits it */
     QUOTA_RESOURCES
 };
 

@@ -2,8 +2,8 @@
 #include "base/sort.h"
 #include "core/future.h"
 #include "core/preempt.h"
-#include "core/rank.h"
-#include "core/tier.h"
+#include "core/queue/rank.h"
+#include "core/queue/tier.h"
 #include "core/victims.h"
 
 static bool is_wanted(const struct berth_plan *p, const struct workload *w)

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "core/allot.h"
 #include "core/budget.h"
 #include "core/gpu.h"
+#include "core/queue/plan_quota.h"
 
 struct trial {
     struct berth_plan *p;

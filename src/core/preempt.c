@@ -3,12 +3,12 @@
 
 #include <assert.h>
 
-#include "core/allot.h"
 #include "core/clear.h"
 #include "core/effort.h"
 #include "core/filter/filters.h"
 #include "core/future.h"
 #include "core/harm.h"
+#include "core/queue/plan_quota.h"
 
 enum {
     TRIES = 16,     /* nodes that are tried for a pod, should filters refuse what there would be room for */

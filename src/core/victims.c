@@ -6,7 +6,7 @@
 #include "core/budget.h"
 #include "core/harm.h"
 #include "core/plan/spare_victims.h"
-#include "core/tier.h"
+#include "core/queue/tier.h"
 
 #define SECOND_NS ((int64_t)1000000000)
 

@@ -8,7 +8,7 @@
 #include "control/sched/batch.h"
 #include "control/sched/batch_ordinals.h"
 #include "control/state/change.h"
-#include "core/quota_ledger.h"
+#include "core/queue/quota_ledger.h"
 
 /* One action or fact, with all it needs when its unit's turn comes; the plan is gone by then. */
 struct step {

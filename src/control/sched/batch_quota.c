@@ -7,7 +7,7 @@
  * still true when the store writes.
  */
 #include "control/sched/batch_parts.h"
-#include "core/quota_ledger.h"
+#include "core/queue/quota_ledger.h"
 
 bool unit_step_takes(const struct step *s)
 {

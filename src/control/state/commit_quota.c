@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "control/state/commit.h"
 #include "control/state/sync.h"
-#include "core/quota_ledger.h"
+#include "core/queue/quota_ledger.h"
 
 static const char *text_at(const json_t *doc, const char *key)
 {

@@ -14,7 +14,7 @@
 #include "control/state/state_parts.h"
 #include "control/state/sync.h"
 #include "control/tenant/cap.h"
-#include "core/quota_ledger.h"
+#include "core/queue/quota_ledger.h"
 
 /* ---- finding ------------------------------------------------------------------------------------------------------- */
 

@@ -9,10 +9,10 @@
 #include "base/bits.h"
 #include "base/hash.h"
 #include "base/str.h"
-#include "core/allot.h"
 #include "core/explain/explain.h"
 #include "core/gpu.h"
 #include "core/plan/headroom.h"
+#include "core/queue/plan_quota.h"
 #include "core/timeline.h"
 
 /* ---- amounts in words ------------------------------------------------------------------------------------------- */

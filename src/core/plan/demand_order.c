@@ -3,7 +3,7 @@
 
 #include "base/sort.h"
 #include "core/future.h"
-#include "core/rank.h"
+#include "core/queue/rank.h"
 
 static bool has_order(const struct berth_plan *p)
 {

@@ -95,7 +95,7 @@ struct berth_plan {
     VEC(struct berth_fact) facts;
     struct migrations *migrations;       /* of migration.c */
     struct leavers *leavers;             /* of eviction.c */
-    struct allotments *allotments;       /* of allot.c */
+    struct allotments *allotments;       /* of plan_quota.c */
     struct tiers *tiers;                 /* of tier.c */
     struct ranks *ranks;                 /* of rank.c; NULL: nothing was ranked yet */
     struct victims *victims;             /* of preempt.c */
@@ -107,7 +107,7 @@ struct berth_plan {
     uint32_t stop_state;  /* another number for each set of stops; again the same when all of a try were taken back */
     struct vain *vain;    /* of placement.c: what need not be tried */
     uint8_t *gang_stands; /* [gang]: it has its minimum, with what this plan placed */
-    int64_t *starting;    /* of starting.c: [quota]; NULL: no account has a budget */
+    int64_t *starting;    /* of placement_budget.c: [quota]; NULL: no account has a budget */
     size_t starting_seen; /* actions that its counts have */
     bool starting_gang;   /* the minimum of a gang is being placed, whose size the budget allows */
     bool queue_blocked;   /* strict: a job found no place, and nothing comes after it */

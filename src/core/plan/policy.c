@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/rank.h"
+#include "core/queue/rank.h"
 
 #define SECOND_NS ((int64_t)1000000000)
 

@@ -8,10 +8,10 @@
 
 #include "base/bits.h"
 #include "base/sort.h"
-#include "core/allot.h"
 #include "core/plan/eviction.h"
 #include "core/plan/instance_status.h"
 #include "core/plan/migration.h"
+#include "core/queue/plan_quota.h"
 
 enum { PREFETCH = 8 }; /* workloads in order are scattered in memory */
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "core/quota_ledger.h"
+#include "core/queue/quota_ledger.h"
 #include "core/scene_test.h"
 
 static const struct berth_amount one_core[] = {

@@ -1,5 +1,5 @@
 /* ranking.c - the rankings that are built in. */
-#include "core/ranking.h"
+#include "core/queue/ranking.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,11 +1,11 @@
-/* entitle.c - who is by right: guarantees given out in an order that knows nothing of places. */
-#include "core/entitle.h"
+/* entitlement.c - who is by right: guarantees given out in an order that knows nothing of places. */
+#include "core/queue/entitlement.h"
 
 #include <string.h>
 
 #include "base/bits.h"
 #include "base/sort.h"
-#include "core/tier.h"
+#include "core/queue/tier.h"
 
 enum { PREFETCH = 8 }; /* workloads in order are scattered in memory */
 

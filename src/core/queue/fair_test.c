@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "core/factor.h"
+#include "core/queue/factor.h"
 #include "core/scene_test.h"
 #include "core/usage.h"
 

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "core/plan/plan.h"
-#include "core/rank.h"
+#include "core/queue/rank.h"
 
 #define RANK_STEP_NS ((int64_t)10 * 1000000000)
 enum { ROW_BLOCK = 64 }; /* rows that all factors look at before the next are touched: they are scattered in memory */

@@ -1,4 +1,4 @@
-/* starting.h - the placement budget of an account: so many pods of it are placed and have not begun to start, at most.
+/* placement_budget.h - the placement budget of an account: so many pods of it are placed and have not begun to start, at most.
  *
  * An account is the first quota of a workload: its user. Without a budget one user with very many replicas would fill a whole
  * plan and its commits, and everybody else would wait for them. What is beyond the budget is placed by later plans, once

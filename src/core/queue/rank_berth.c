@@ -6,7 +6,7 @@
  * of one that is sure, because it is as long as the limit, it is large.
  */
 #include "base/math.h"
-#include "core/ranking.h"
+#include "core/queue/ranking.h"
 
 #define SECOND_NS 1e9
 

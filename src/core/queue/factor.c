@@ -1,5 +1,5 @@
 /* factor.c - the factors: what is known of a workload that waits, each as a number from 0 to a million. */
-#include "core/factor.h"
+#include "core/queue/factor.h"
 
 #include <string.h>
 

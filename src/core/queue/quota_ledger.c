@@ -1,4 +1,4 @@
-#include "core/quota_ledger.h"
+#include "core/queue/quota_ledger.h"
 
 #include <errno.h>
 

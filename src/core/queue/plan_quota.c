@@ -1,5 +1,5 @@
-/* allot.c - the books of quotas as a plan goes on. */
-#include "core/allot.h"
+/* plan_quota.c - the books of quotas as a plan goes on. */
+#include "core/queue/plan_quota.h"
 
 #include "base/bits.h"
 #include "base/plant.h"

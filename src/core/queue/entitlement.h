@@ -1,4 +1,4 @@
-/* entitle.h - what of a workload is by right, borrowed or spare, and wishes split by that: what tier.c and entitle.c share. */
+/* entitlement.h - what of a workload is by right, borrowed or spare, and wishes split by that: what tier.c and entitlement.c share. */
 #pragma once
 
 #include "core/plan/plan.h"

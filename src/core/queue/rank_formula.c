@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/ranking.h"
+#include "core/queue/ranking.h"
 
 #define SECOND_NS ((int64_t)1000000000)
 

@@ -1,4 +1,4 @@
-#include "core/starting.h"
+#include "core/queue/placement_budget.h"
 
 void starting_begin(struct berth_plan *p)
 {

@@ -10,7 +10,7 @@
 #include "base/bits.h"
 #include "base/hash.h"
 #include "base/map.h"
-#include "core/factor.h"
+#include "core/queue/factor.h"
 #include "core/usage.h"
 
 enum { PREFETCH = 8 };

@@ -1,4 +1,4 @@
-/* starting_test.c - the placement budget of an account. */
+/* placement_budget_test.c - the placement budget of an account. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -5,7 +5,7 @@
  * next. Work of no account stands for itself. Counted over all that is admitted, so what runs and what waits changes nothing.
  */
 #include "base/bits.h"
-#include "core/factor.h"
+#include "core/queue/factor.h"
 
 struct given {
     int64_t *at; /* [account * kinds + kind] */

@@ -1,5 +1,5 @@
 /* rank_test.c - rankings and factors over small queues; what they must not depend on. */
-#include "core/rank.h"
+#include "core/queue/rank.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "core/factor.h"
-#include "core/ranking.h"
+#include "core/queue/factor.h"
+#include "core/queue/ranking.h"
 #include "core/scene_test.h"
 
 #define S SCENE_SECOND_NS

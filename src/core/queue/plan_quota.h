@@ -1,4 +1,4 @@
-/* allot.h - quotas in a plan: what is held as the plan goes on, at once and once all stops are done, as cycle.h has it of
+/* plan_quota.h - quotas in a plan: what is held as the plan goes on, at once and once all stops are done, as cycle.h has it of
  * nodes. Work of no quota costs nothing here. */
 #pragma once
 

@@ -1,14 +1,14 @@
 /* tier.c - all wishes in the order in which they are granted. */
-#include "core/tier.h"
+#include "core/queue/tier.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "base/sort.h"
-#include "core/entitle.h"
 #include "core/future.h"
 #include "core/plan/demand_order.h"
-#include "core/rank.h"
+#include "core/queue/entitlement.h"
+#include "core/queue/rank.h"
 
 enum { PREFETCH = 8 }; /* workloads in order are scattered in memory */
 

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "core/factor.h"
+#include "core/queue/factor.h"
 
 /* Keys of rows of one queue. Fails where a formula does. The ranking passed ranking_check. */
 int ranking_keys(struct ranks *r, const struct berth_ranking *by, const struct row *rows, uint32_t len, int64_t *keys,

@@ -1,13 +1,13 @@
 /* rank.c - keys of what waits: the rankings, and which of them each queue has. */
-#include "core/rank.h"
+#include "core/queue/rank.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #include "base/math.h"
-#include "core/factor.h"
-#include "core/ranking.h"
+#include "core/queue/factor.h"
+#include "core/queue/ranking.h"
 
 /* ---- once per plan -------------------------------------------------------------------------------------------------- */
 
