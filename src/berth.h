@@ -16,7 +16,7 @@
  * One cluster belongs to one thread at a time, and so does one plan; a snapshot may be read on any. Memory that cannot be had ends
  * the process (status 71).
  *
- * To add a field to a description: berth_model.h, core/describe.c (its rules), src/wire/ (its spelling), and where it is used.
+ * To add a field to a description: berth_model.h, core/model/describe.c (its rules), src/wire/ (its spelling), and where it is used.
  */
 #pragma once
 

@@ -24,7 +24,7 @@
 #include "base/vec.h"
 #include "bound.h"
 #include "control/explain/forecast.h"
-#include "core/cluster.h"
+#include "core/model/cluster.h"
 #include "days_world.h"
 
 enum { FIRST_SEED = 50000, LEAST = 20, MOST = 500, SECONDS = 30, GOAL_PERCENT = 20, CLOSE_PERCENT = 10 };

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "core/cluster.h"
+#include "core/model/cluster.h"
 
 enum { BLOCK = 64, FANOUT = 8, LEVELS_MAX = 6 };
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "core/cluster.h"
+#include "core/model/cluster.h"
 
 enum { SCENE_TEXT_MAX = 16384, SCENE_ACTIONS_MAX = 512 };
 

@@ -11,7 +11,7 @@
 #include "control/job/job.h"
 #include "control/sched/plan_policy.h"
 #include "control/state/state_parts.h"
-#include "core/cluster.h"
+#include "core/model/cluster.h"
 
 enum { WAITING_MAX = 64, WAITING_USER_MAX = 8, STALE_S = 10, COST_SHARE = 20 };
 enum {

@@ -7,8 +7,8 @@
 #include "control/job/outcome.h"
 #include "control/node/node.h"
 #include "control/tenant/cap.h"
-#include "core/cluster.h"
-#include "core/resource_names.h"
+#include "core/model/cluster.h"
+#include "core/model/resource_names.h"
 #include "wire/api.h"
 #include "wire/document.h"
 

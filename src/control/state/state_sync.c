@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "control/state/sync.h"
 #include "control/system/settings_table.h"
-#include "core/cluster.h"
+#include "core/model/cluster.h"
 
 const struct object *state_spec(const struct state *s, const char *workload, uint64_t generation)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "control/state/sync.h"
-#include "core/cluster.h"
+#include "core/model/cluster.h"
 
 struct room {
     const struct berth_cluster *cluster;

@@ -8,7 +8,7 @@
 #include "control/api/permit.h"
 #include "control/api/request.h"
 #include "control/system/settings_table.h"
-#include "core/cluster.h"
+#include "core/model/cluster.h"
 #include "wire/api.h"
 #include "wire/words.h"
 

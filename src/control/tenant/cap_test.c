@@ -2,7 +2,7 @@
 #include "control/api/kit_test.h"
 #include "control/api/request.h"
 #include "control/tenant/cap.h"
-#include "core/cluster.h"
+#include "core/model/cluster.h"
 
 #define ALICE "user:alice" /* of red */
 #define BOB "user:bob"     /* of blue */

@@ -6,8 +6,8 @@
 #include "control/state/sync.h"
 #include "control/tenant/cap.h"
 #include "control/tenant/usage.h"
-#include "core/cluster.h"
-#include "core/resource_names.h"
+#include "core/model/cluster.h"
+#include "core/model/resource_names.h"
 #include "wire/document.h"
 #include "wire/quantity.h"
 

@@ -10,8 +10,8 @@
 #include "base/bits.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "core/model/usage.h"
 #include "core/queue/factor.h"
-#include "core/usage.h"
 
 enum { PREFETCH = 8 };
 

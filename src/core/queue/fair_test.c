@@ -6,9 +6,9 @@
 
 #include <cmocka.h>
 
+#include "core/model/usage.h"
 #include "core/queue/factor.h"
 #include "core/scene_test.h"
-#include "core/usage.h"
 
 #define S SCENE_SECOND_NS
 #define GIB ((int64_t)1 << 30)

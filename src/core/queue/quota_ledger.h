@@ -12,7 +12,7 @@
  */
 #pragma once
 
-#include "core/cluster.h"
+#include "core/model/cluster.h"
 
 struct quota_ledger;
 

@@ -1,5 +1,5 @@
 /* shape.c - from descriptions to pooled classes. */
-#include "core/shape.h"
+#include "core/model/shape.h"
 
 #include <assert.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "core/cluster.h"
+#include "core/model/cluster.h"
 
 /* ---- pools ------------------------------------------------------------------------------------------------------ */
 

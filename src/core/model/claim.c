@@ -3,7 +3,7 @@
 
 #include "base/bits.h"
 #include "base/hash.h"
-#include "core/cluster.h"
+#include "core/model/cluster.h"
 
 static bool words_same(const void *ctx, uint32_t value, const void *key)
 {

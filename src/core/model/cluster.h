@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 #include "base/vec.h"
-#include "core/shape.h"
+#include "core/model/shape.h"
 
 struct node_ix {
     uint32_t v;

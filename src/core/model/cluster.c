@@ -1,5 +1,5 @@
 /* cluster.c - life of a cluster, resources, things that are held, facts. */
-#include "core/cluster.h"
+#include "core/model/cluster.h"
 
 #include <assert.h>
 #include <errno.h>

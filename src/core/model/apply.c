@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "core/cluster.h"
+#include "core/model/cluster.h"
 #include "core/plan/plan.h"
 
 /* Ids are above 0 and never used twice. */

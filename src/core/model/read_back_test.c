@@ -1,4 +1,4 @@
-/* seen_test.c - what can be read back of a cluster: what nodes have and what is held of it. */
+/* read_back_test.c - what can be read back of a cluster: what nodes have and what is held of it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -5,7 +5,7 @@
 
 #include "base/bits.h"
 #include "base/hash.h"
-#include "core/cluster.h"
+#include "core/model/cluster.h"
 
 #define FENCE_DEFAULT_NS (600 * (int64_t)1000000000)
 

@@ -1,11 +1,11 @@
-/* judge.c - is a workload within its quotas, before it is put?
+/* admission.c - is a workload within its quotas, before it is put?
  *
  * Counts what is admitted already: all workloads that are there, with all their pods that have not ended, placed or not.
  */
 #include <string.h>
 
 #include "base/bits.h"
-#include "core/cluster.h"
+#include "core/model/cluster.h"
 
 #define SECOND_NS ((int64_t)1000000000)
 #define UNKNOWN_NS (3600 * SECOND_NS) /* the run time of what does not say */

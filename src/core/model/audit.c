@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "core/cluster.h"
+#include "core/model/cluster.h"
 
 static int breach(struct berth_err *err, const char *what, const char *kind, const char *name, int64_t is,
                   int64_t should)

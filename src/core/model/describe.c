@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "core/cluster.h"
+#include "core/model/cluster.h"
 
 /* Whose trouble it is: "workload "web"". */
 struct subject {

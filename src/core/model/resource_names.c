@@ -1,4 +1,4 @@
-#include "core/resource_names.h"
+#include "core/model/resource_names.h"
 
 #include <string.h>
 

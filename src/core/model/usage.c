@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/math.h"
-#include "core/usage.h"
+#include "core/model/usage.h"
 
 #define GIB ((int64_t)1 << 30)
 #define SECOND_NS 1e9

@@ -5,7 +5,7 @@
 #include "base/bits.h"
 #include "base/hash.h"
 #include "base/plant.h"
-#include "core/cluster.h"
+#include "core/model/cluster.h"
 
 static bool instance_same(const void *ctx, uint32_t value, const void *key)
 {

@@ -1,4 +1,4 @@
-/* judge_test.c - what a workload is told before it is put: the limit, the use and what would be accepted. */
+/* admission_test.c - what a workload is told before it is put: the limit, the use and what would be accepted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

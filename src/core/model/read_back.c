@@ -1,7 +1,7 @@
-/* seen.c - reading back what a cluster was told. */
+/* read_back.c - reading back what a cluster was told. */
 #include <string.h>
 
-#include "core/cluster.h"
+#include "core/model/cluster.h"
 
 size_t berth_nodes(const struct berth_cluster *cluster)
 {

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "core/cluster.h"
+#include "core/model/cluster.h"
 
 void resource_names_of_node(struct berth_cluster *c, const struct berth_node *n);
 void resource_names_of_workload(struct berth_cluster *c, const struct berth_workload *w);
