@@ -2,7 +2,7 @@
  * backfill's own ranking.
  *
  * Within a tier only: who has waited for too long and queues keep their places; creation and id decide among equals. Wishes
- * that come up while the round goes on (comeback.c) have their turn in it, where they belong among those that are left.
+ * that come up while the round goes on (victim_requeue.c) have their turn in it, where they belong among those that are left.
  */
 #pragma once
 

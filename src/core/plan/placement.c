@@ -16,13 +16,13 @@
 #include "core/plan/demand_order.h"
 #include "core/plan/migration.h"
 #include "core/plan/spare_victims.h"
-#include "core/preempt.h"
+#include "core/preempt/preempt.h"
+#include "core/preempt/victims.h"
 #include "core/queue/placement_budget.h"
 #include "core/queue/plan_quota.h"
 #include "core/queue/tier.h"
 #include "core/score/scores.h"
 #include "core/search.h"
-#include "core/victims.h"
 
 enum { PROGRESS_EVERY = 1024 };
 

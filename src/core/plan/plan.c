@@ -7,7 +7,6 @@
 #include "base/bits.h"
 #include "base/hash.h"
 #include "base/sort.h"
-#include "core/budget.h"
 #include "core/future.h"
 #include "core/holds.h"
 #include "core/plan/eviction.h"
@@ -16,12 +15,13 @@
 #include "core/plan/policy.h"
 #include "core/plan/spare_victims.h"
 #include "core/plan/view.h"
+#include "core/preempt/disruption_budget.h"
+#include "core/preempt/victims.h"
 #include "core/queue/plan_quota.h"
 #include "core/queue/rank.h"
 #include "core/queue/ranking.h"
 #include "core/queue/tier.h"
 #include "core/typical.h"
-#include "core/victims.h"
 
 enum { PREFETCH = 8 }; /* workloads in order are scattered in memory */
 

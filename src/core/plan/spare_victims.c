@@ -5,9 +5,9 @@
 
 #include "base/bits.h"
 #include "base/sort.h"
-#include "core/budget.h"
-#include "core/effort.h"
 #include "core/filter/filters.h"
+#include "core/preempt/disruption_budget.h"
+#include "core/preempt/preempt_attempt.h"
 
 /* Victims of a plan, put back into the books one group after another, and what the plan reserves in their place. */
 struct trial {

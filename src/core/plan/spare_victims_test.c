@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/preempt_scene_test.h"
+#include "core/preempt/preempt_scene_test.h"
 
 static const char *const web_value[] = {"web"};
 static const struct berth_expr web_expr = {"app", BERTH_IN, web_value, 1};

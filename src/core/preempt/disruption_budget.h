@@ -1,11 +1,11 @@
-/* budget.h - how many of some pods may still be stopped for others, as a plan goes on.
+/* disruption_budget.h - how many of some pods may still be stopped for others, as a plan goes on.
  *
  * What the plan has stopped is noted from its actions, and given back when they are. A pod that counts against several budgets
  * needs a place in each.
  */
 #pragma once
 
-#include "core/victims.h"
+#include "core/preempt/victims.h"
 
 /* Notes what there is; NULL where nobody has put a budget. */
 struct budgets *budgets_new(struct berth_plan *p);

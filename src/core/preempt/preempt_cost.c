@@ -1,10 +1,10 @@
-/* harm.c - looking at a node for whom to stop. */
-#include "core/harm.h"
+/* preempt_cost.c - looking at a node for whom to stop. */
+#include "core/preempt/preempt_cost.h"
 
 #include <string.h>
 
-#include "core/budget.h"
 #include "core/gpu.h"
+#include "core/preempt/disruption_budget.h"
 #include "core/queue/plan_quota.h"
 
 struct trial {

@@ -1,4 +1,4 @@
-/* budget_test.c - who is stopped for others where only so many may be. */
+/* disruption_budget_test.c - who is stopped for others where only so many may be. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/preempt_scene_test.h"
+#include "core/preempt/preempt_scene_test.h"
 
 static void budget(struct scene *s, const char *id, const char *app, uint32_t allowed)
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/preempt_scene_test.h"
+#include "core/preempt/preempt_scene_test.h"
 
 /* Of two users one has reached the limit: only that user's own work can make room. */
 static void a_full_quota_gives_its_own(void **state)

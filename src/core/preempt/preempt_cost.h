@@ -1,20 +1,20 @@
-/* harm.h - what it would cost to make room for one more pod of a class on each node.
+/* preempt_cost.h - what it would cost to make room for one more pod of a class on each node.
  *
  * Of the parties on a node those of the lowest tier, then with the least work lost, then the youngest, until the pod fits; then
- * each that is not needed stays, the most valuable first. No service is left with fewer than its minimum (harm.c).
+ * each that is not needed stays, the most valuable first. No service is left with fewer than its minimum (preempt_cost.c).
  *
  * Nodes are looked at in the order of the least harm that could be done there, by the cheapest party alone, and only as far as one
  * could be the best. What was found for a class and a tier is remembered, and looked at again where somebody was stopped or a
  * try was taken back, and where there was room that something was placed on; else what was placed meanwhile can only have made
- * it dearer, so the cheapest is looked at again before it is used (harms.c).
+ * it dearer, so the cheapest is looked at again before it is used (preempt_node.c).
  */
 #pragma once
 
-#include "core/victims.h"
+#include "core/preempt/victims.h"
 
 /* The least harm comes first: the fewest that break a budget, the lowest tier, the least work, the fewest pods. */
 struct harm {
-    bool known; /* in harms.c: it was looked at */
+    bool known; /* in preempt_node.c: it was looked at */
     bool possible;
     bool
         has_room; /* there is room as it is, and something else refuses it: once that is taken, others may be in the way */

@@ -1,10 +1,10 @@
-/* comeback.c - what was stopped for others, and wants a place again before it has stopped. */
+/* victim_requeue.c - what was stopped for others, and wants a place again before it has stopped. */
 #include "base/sort.h"
 #include "core/future.h"
-#include "core/preempt.h"
+#include "core/preempt/preempt.h"
+#include "core/preempt/victims.h"
 #include "core/queue/rank.h"
 #include "core/queue/tier.h"
-#include "core/victims.h"
 
 static bool is_wanted(const struct berth_plan *p, const struct workload *w)
 {

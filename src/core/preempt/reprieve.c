@@ -1,7 +1,7 @@
 /* reprieve.c - who need not go after all: those that an attempt has stopped and that have room beside what it promised. */
-#include "core/effort.h"
 #include "core/future.h"
 #include "core/gpu.h"
+#include "core/preempt/preempt_attempt.h"
 #include "core/queue/plan_quota.h"
 
 static bool is_worth_more(const struct party *a, const struct party *b)

@@ -1,13 +1,13 @@
 /* preempt.c - stopping others for a wish: tried with the books of the plan itself, and taken back if it is not enough. */
-#include "core/preempt.h"
+#include "core/preempt/preempt.h"
 
 #include <assert.h>
 
-#include "core/clear.h"
-#include "core/effort.h"
 #include "core/filter/filters.h"
 #include "core/future.h"
-#include "core/harm.h"
+#include "core/preempt/preempt_attempt.h"
+#include "core/preempt/preempt_blockers.h"
+#include "core/preempt/preempt_cost.h"
 #include "core/queue/plan_quota.h"
 
 enum {

@@ -1,4 +1,4 @@
-/* clear.h - a node cleared for a pod that others keep away from it, not for want of room: by a spread, or because they and it
+/* preempt_blockers.h - a node cleared for a pod that others keep away from it, not for want of room: by a spread, or because they and it
  * must stay apart.
  *
  * All that may go from the node is stopped, and whoever need not go stays, the most valuable first. Nodes are looked at in the
@@ -6,8 +6,8 @@
  */
 #pragma once
 
-#include "core/effort.h"
-#include "core/harm.h"
+#include "core/preempt/preempt_attempt.h"
+#include "core/preempt/preempt_cost.h"
 
 /* One more pod of the wish is promised a place by stopping others; false: nothing was done. */
 bool clear_for(struct effort *e, struct wish *w, const struct harm_asker *a);

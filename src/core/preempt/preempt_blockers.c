@@ -1,5 +1,5 @@
-/* clear.c - who keeps a pod away from a node, and could go. */
-#include "core/clear.h"
+/* preempt_blockers.c - who keeps a pod away from a node, and could go. */
+#include "core/preempt/preempt_blockers.h"
 
 #include <assert.h>
 

@@ -1,11 +1,11 @@
 /* victims.c - finding parties. */
-#include "core/victims.h"
+#include "core/preempt/victims.h"
 
 #include "base/plant.h"
 #include "base/sort.h"
-#include "core/budget.h"
-#include "core/harm.h"
 #include "core/plan/spare_victims.h"
+#include "core/preempt/disruption_budget.h"
+#include "core/preempt/preempt_cost.h"
 #include "core/queue/tier.h"
 
 #define SECOND_NS ((int64_t)1000000000)
@@ -229,7 +229,7 @@ static void look(struct berth_plan *p, struct found *v, uint32_t slot, uint64_t 
 
 /* ---- by node and by quota ----------------------------------------------------------------------------------------- */
 
-/* What harm.c asks of parties and their members again and again. */
+/* What preempt_cost.c asks of parties and their members again and again. */
 static void index_pods(struct berth_plan *p, struct victims *v, struct party *parties)
 {
     struct victim_pod *pods = arena_alloc(&p->arena, ((size_t)v->members_len + 1) * sizeof *pods);

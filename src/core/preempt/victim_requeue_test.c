@@ -1,4 +1,4 @@
-/* comeback_test.c - what was stopped for others stands in the queue as the next plan will see it: so that finds nothing to do. */
+/* victim_requeue_test.c - what was stopped for others stands in the queue as the next plan will see it: so that finds nothing to do. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

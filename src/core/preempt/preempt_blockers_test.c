@@ -1,4 +1,4 @@
-/* clear_test.c - preemption as Kubernetes has it: who stops for a pod that finds no place, for want of room or because of others.
+/* preempt_blockers_test.c - preemption as Kubernetes has it: who stops for a pod that finds no place, for want of room or because of others.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/preempt_scene_test.h"
+#include "core/preempt/preempt_scene_test.h"
 
 static const char *const x_value[] = {"x"}, *const new_value[] = {"new"};
 static const struct berth_expr is_x = {"app", BERTH_IN, x_value, 1}, is_new = {"app", BERTH_IN, new_value, 1};

@@ -1,7 +1,7 @@
-/* effort.h - one attempt at making room: what it has stopped and promised so far. What preempt.c and reprieve.c share. */
+/* preempt_attempt.h - one attempt at making room: what it has stopped and promised so far. What preempt.c and reprieve.c share. */
 #pragma once
 
-#include "core/victims.h"
+#include "core/preempt/victims.h"
 
 struct stop {
     uint32_t slot, party;

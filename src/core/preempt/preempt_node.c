@@ -1,8 +1,8 @@
-/* harms.c - the node on which room is made with the least harm, of all: looked at from the one on which it could be least. */
+/* preempt_node.c - the node on which room is made with the least harm, of all: looked at from the one on which it could be least. */
 #include "base/hash.h"
-#include "core/budget.h"
 #include "core/future.h"
-#include "core/harm.h"
+#include "core/preempt/disruption_budget.h"
+#include "core/preempt/preempt_cost.h"
 
 enum { MEMO_BYTES_MAX = 64 << 20 };
 

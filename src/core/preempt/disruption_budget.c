@@ -1,5 +1,5 @@
-/* budget.c - budgets as they are put, and as a plan uses them up. */
-#include "core/budget.h"
+/* disruption_budget.c - budgets as they are put, and as a plan uses them up. */
+#include "core/preempt/disruption_budget.h"
 
 #include <errno.h>
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/preempt_scene_test.h"
+#include "core/preempt/preempt_scene_test.h"
 
 /* ---- chance ---------------------------------------------------------------------------------------------------------- */
 

@@ -50,7 +50,7 @@ struct victims {
     uint64_t *present;    /* workloads of which somebody could go */
     int32_t *spare;       /* [workload]: of services, those available beyond min_available */
     uint32_t stopped;     /* pods that were told to stop at this moment */
-    struct harms **memos; /* [class]: of harm.c */
+    struct harms **memos; /* [class]: of preempt_cost.c */
     size_t memo_bytes;
     struct in_vain {
         int64_t tier, duration_ns;
@@ -64,9 +64,9 @@ struct victims {
         size_t len, room;
     } placed;                /* positions on which something was placed or reserved, in order */
     size_t acts;             /* up to which actions were noted in both */
-    struct budgets *budgets; /* of budget.c; NULL: there are none */
-    struct cleared *cleared; /* [class]: of clear.c; NULL: not asked yet */
-    uint32_t looks;          /* that clear.c had at nodes */
+    struct budgets *budgets; /* of disruption_budget.c; NULL: there are none */
+    struct cleared *cleared; /* [class]: of preempt_blockers.c; NULL: not asked yet */
+    uint32_t looks;          /* that preempt_blockers.c had at nodes */
     uint32_t *back;          /* parties that were stopped, and may be wished for again */
     uint32_t back_len;
     uint32_t *gone; /* all parties that were stopped, in order */
