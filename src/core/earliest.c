@@ -10,8 +10,8 @@
 
 #include "base/bits.h"
 #include "core/gpu.h"
+#include "core/search/attempt.h"
 #include "core/timeline.h"
-#include "core/turn.h"
 
 /* From this moment on a node takes so many more, or fewer. */
 struct step {

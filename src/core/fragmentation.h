@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "core/turn.h"
+#include "core/search/attempt.h"
 #include "core/typical.h"
 
 /* One pod of the turn on this node, which passes the filters. */

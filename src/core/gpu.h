@@ -1,7 +1,7 @@
 /* gpu.h - the GPUs of one node, one by one: which of them would a pod hold? */
 #pragma once
 
-#include "core/turn.h"
+#include "core/search/attempt.h"
 
 /* May the pod hold (a share of) this device, an index into layout.devices? */
 bool gpu_device_fits(const struct turn *t, uint32_t device);

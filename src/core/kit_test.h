@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/plan/plan.h"
-#include "core/turn.h"
+#include "core/search/attempt.h"
 
 struct kit {
     struct berth_cluster *cluster;

@@ -5,7 +5,7 @@
 
 #include "base/bits.h"
 #include "core/gpu.h"
-#include "core/turn.h"
+#include "core/search/attempt.h"
 
 /* ---- room on one node ------------------------------------------------------------------------------------------- */
 

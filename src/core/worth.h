@@ -14,7 +14,7 @@
  */
 #pragma once
 
-#include "core/turn.h"
+#include "core/search/attempt.h"
 
 /* One pod of the turn on this node, which passes the filters. */
 struct worth {

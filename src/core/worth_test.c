@@ -12,7 +12,7 @@
 #include "core/gpu.h"
 #include "core/kit_test.h"
 #include "core/market.h"
-#include "core/search.h"
+#include "core/search/search.h"
 #include "core/worth.h"
 
 static double cost(struct kit *k, const char *node)

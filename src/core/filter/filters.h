@@ -3,8 +3,8 @@
 
 #include "base/bits.h"
 #include "core/filter.h"
-#include "core/holds.h"
-#include "core/turn.h"
+#include "core/search/attempt.h"
+#include "core/search/holders.h"
 
 extern const struct filter filter_state;
 extern const struct filter filter_over;

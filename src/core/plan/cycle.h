@@ -74,7 +74,7 @@ struct act {
     uint32_t next;     /* earlier placement of the same workload, or NONE */
     uint32_t aux;      /* waits: index into cycle.waits; ADJUST: resource */
     uint32_t aux_len;
-    int32_t score, rival; /* of a placement; see turn.h */
+    int32_t score, rival; /* of a placement; see attempt.h */
     uint64_t gpus;
     int64_t limit;
 };
@@ -143,7 +143,7 @@ struct cycle {
     uint32_t views_len, view;
     VEC(uint32_t) changed; /* with views: positions where something changed, in order */
 
-    struct tally *tallies; /* of tally.c */
+    struct tally *tallies; /* of topology_counts.c */
     uint32_t takebacks;    /* how often actions were taken back, or moved */
     VEC(struct act) acts;
     VEC(uint64_t) waits;

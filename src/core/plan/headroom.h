@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "core/turn.h"
+#include "core/search/attempt.h"
 
 struct headroom {
     int32_t priority;

@@ -6,10 +6,10 @@
 #include "base/bits.h"
 #include "base/plant.h"
 #include "base/sort.h"
-#include "core/holds.h"
 #include "core/plan/eviction.h"
 #include "core/plan/migration.h"
 #include "core/queue/plan_quota.h"
+#include "core/search/holders.h"
 
 #define STARTING_NS_MAX (900 * (int64_t)1000000000)
 

@@ -12,7 +12,6 @@
 #include "base/plant.h"
 #include "base/sort.h"
 #include "core/future.h"
-#include "core/holds.h"
 #include "core/plan/demand_order.h"
 #include "core/plan/migration.h"
 #include "core/plan/spare_victims.h"
@@ -22,7 +21,8 @@
 #include "core/queue/plan_quota.h"
 #include "core/queue/tier.h"
 #include "core/score/scores.h"
-#include "core/search.h"
+#include "core/search/holders.h"
+#include "core/search/search.h"
 
 enum { PROGRESS_EVERY = 1024 };
 

@@ -8,7 +8,6 @@
 #include "base/hash.h"
 #include "base/sort.h"
 #include "core/future.h"
-#include "core/holds.h"
 #include "core/plan/eviction.h"
 #include "core/plan/headroom.h"
 #include "core/plan/migration.h"
@@ -21,6 +20,7 @@
 #include "core/queue/rank.h"
 #include "core/queue/ranking.h"
 #include "core/queue/tier.h"
+#include "core/search/holders.h"
 #include "core/typical.h"
 
 enum { PREFETCH = 8 }; /* workloads in order are scattered in memory */

@@ -9,7 +9,7 @@
 #include "base/sort.h"
 #include "core/explain/reason.h"
 #include "core/plan/cycle.h"
-#include "core/turn.h"
+#include "core/search/attempt.h"
 
 /* Pods of one workload that want a place. There are as many as workloads wait, and each is met several times: two cache lines. */
 struct wish {

@@ -3,7 +3,7 @@
 
 #include "core/filter/filters.h"
 #include "core/score.h"
-#include "core/turn.h"
+#include "core/search/attempt.h"
 
 extern const struct score score_least_allocated;
 extern const struct score score_most_allocated;

@@ -1,5 +1,5 @@
-/* holds.c - ports and volumes as the plan goes on. */
-#include "core/holds.h"
+/* holders.c - ports and volumes as the plan goes on. */
+#include "core/search/holders.h"
 
 #include <assert.h>
 

@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "core/turn.h"
+#include "core/search/attempt.h"
 
 struct search {
     struct turn *t;

@@ -1,4 +1,4 @@
-/* counted.c - on which nodes a spread counts pods, and which domains it keeps even.
+/* topology_scope.c - on which nodes a spread counts pods, and which domains it keeps even.
  *
  * Both depend on the rules of the class and the nodes alone: found once in a plan, whoever asks next.
  */

@@ -1,11 +1,11 @@
-/* tally.c - what a turn counted for a tie, kept for the next that asks.
+/* topology_counts.c - what a turn counted for a tie, kept for the next that asks.
  *
  * Many workloads of one pod with the same labels would count each other's pods again and again. A tally is right as long as
  * nothing was stopped or taken back since; what was placed is added. Small ones are not worth it.
  */
 #include <string.h>
 
-#include "core/turn.h"
+#include "core/search/attempt.h"
 
 enum { TALLY_LEAST = 64 }; /* pods that were looked at for it */
 

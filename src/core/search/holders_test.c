@@ -1,4 +1,4 @@
-/* holds_test.c - who holds a port or a volume where: as the snapshot says, and as the plan goes on. */
+/* holders_test.c - who holds a port or a volume where: as the snapshot says, and as the plan goes on. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "core/holds.h"
 #include "core/plan/plan.h"
 #include "core/scene_test.h"
+#include "core/search/holders.h"
 
 /* "NODE" of each holder of the thing, "NODE*" where it is leaving, as sorted text. */
 static void expect_holders(struct scene *s, uint32_t thing, const char *want)

@@ -1,5 +1,5 @@
 /* search.c - branch and bound for the best node. */
-#include "core/search.h"
+#include "core/search/search.h"
 
 #include "base/bits.h"
 #include "base/lanes.h"

@@ -1,7 +1,7 @@
-/* holds.h - who holds a port or a volume, where: in the snapshot and in what the plan has placed so far. */
+/* holders.h - who holds a port or a volume, where: in the snapshot and in what the plan has placed so far. */
 #pragma once
 
-#include "core/turn.h"
+#include "core/search/attempt.h"
 
 struct held {
     uint32_t position;

@@ -1,16 +1,16 @@
-/* ties.c - counting pods by domain for spread, affinity and anti-affinity.
+/* topology.c - counting pods by domain for spread, affinity and anti-affinity.
  *
  * Every instance that has not ended counts, whether reserved, running or stopping, and so does what this plan has
  * placed; when a workload is removed its labels go with it; only a pod that waits for stops cannot count on being near
  * what stops, nor needs to stay apart from what it waits for, and a spread may leave out what stops and some nodes
- * (counted.c). A required spread is even with the pods that stop and without them; a preferred one does not count them.
+ * (topology_scope.c). A required spread is even with the pods that stop and without them; a preferred one does not count them.
  * Counts are made when a turn begins, by walking the pods that its ties select, and kept with each placement of the
  * turn itself; nothing else is placed meanwhile.
  */
 #include <assert.h>
 
 #include "base/bits.h"
-#include "core/turn.h"
+#include "core/search/attempt.h"
 
 /* ---- walking pods ----------------------------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* ties_test.c - which pods count for spread, affinity and anti-affinity; seen through plans.
+/* topology_test.c - which pods count for spread, affinity and anti-affinity; seen through plans.
  *
  * Covers the states that count, selection by every operator, both sides of anti-affinity, the limit per node, and
  * counts that change within one turn and from turn to turn.

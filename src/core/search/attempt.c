@@ -1,5 +1,5 @@
-/* turn.c - beginning and ending a turn. */
-#include "core/turn.h"
+/* attempt.c - beginning and ending a turn. */
+#include "core/search/attempt.h"
 
 #include <assert.h>
 #include <string.h>

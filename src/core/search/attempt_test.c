@@ -1,4 +1,4 @@
-/* turn_test.c - within one turn: masks, what a placement forbids, tastes; all seen through plans.
+/* attempt_test.c - within one turn: masks, what a placement forbids, tastes; all seen through plans.
  *
  * Covers the masks of rules (with a last block that is not full), what a placement changes (ports, volumes), the column
  * of a taste and the devices picked.

@@ -1,4 +1,4 @@
-/* turn.h - one workload's turn in a plan: what its pods need, which nodes may take them, and how it stands to others.
+/* attempt.h - one workload's turn in a plan: what its pods need, which nodes may take them, and how it stands to others.
  *
  * A turn is begun for one class and one workload, asked by search.c, told of each placement, and ended. Nothing of it
  * survives the turn except through the cycle.
@@ -79,7 +79,7 @@ bool turn_alike(struct cycle *c, struct asker who);
 /* The devices a pod would hold on this node, which passes the filters; 0 for a class without GPUs. */
 uint64_t turn_pick_gpus(const struct turn *t, uint32_t position);
 
-/* ties.c; how many there would be of them. */
+/* topology.c; how many there would be of them. */
 uint32_t ties_found(struct turn *t);
 void ties_begin(struct turn *t);
 void ties_placed(struct turn *t, uint32_t position);
@@ -94,15 +94,15 @@ static inline bool tie_required(const struct tie_state *ts)
     return !ts->tie || ts->tie->weight == 0;
 }
 
-/* Counts all that the tie selects: in ties.c; and the same, by what was counted for an earlier turn and what was placed since, in
- * tally.c. How many pods were looked at. */
+/* Counts all that the tie selects: in topology.c; and the same, by what was counted for an earlier turn and what was placed since, in
+ * topology_counts.c. How many pods were looked at. */
 uint32_t ties_count(const struct cycle *c, struct tie_state *ts);
 void ties_count_one(struct tie_state *ts, uint32_t position, bool leaving);
 void tally_count(struct cycle *c, struct tie_state *ts);
 /* Do pods of the workload count: by their labels, or because they have the tie themselves? */
 bool tie_counts(const struct cycle *c, const struct tie_state *ts, uint32_t workload);
 
-/* counted.c: the nodes on which a spread of the turn counts pods (NULL: on all), and the domains of which one is the
+/* topology_scope.c: the nodes on which a spread of the turn counts pods (NULL: on all), and the domains of which one is the
  * emptiest. */
 const uint64_t *spread_counted(struct turn *t, const struct tie *tie);
 const struct eligible *spread_eligible(struct turn *t, const struct tie *tie);
