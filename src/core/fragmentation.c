@@ -6,7 +6,7 @@
 
 #include "base/hash.h"
 #include "base/math.h"
-#include "core/future.h"
+#include "core/backfill/reservation.h"
 #include "core/gpu.h"
 #include "core/score/scores.h"
 

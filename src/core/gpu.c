@@ -3,8 +3,8 @@
 
 #include <assert.h>
 
+#include "core/backfill/reservation.h"
 #include "core/fragmentation.h"
-#include "core/future.h"
 #include "core/worth.h"
 
 bool gpu_device_suits(const struct layout *l, const struct gpu_need *need, uint32_t device)

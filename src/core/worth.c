@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "core/future.h"
+#include "core/backfill/reservation.h"
 #include "core/gpu.h"
 #include "core/market.h"
 

@@ -1,7 +1,7 @@
 /* forecast.h - when will it start, and what if? Plans run forward on a worker, for telling people; none of them is done.
  *
  * A forecast has two parts. The first is a plan of the scheduler with a thousand reservations: it gives the order, the reasons, and
- * a first start for a thousand workloads. The second is a lookahead (core/lookahead.h): the plans that will follow, made one after
+ * a first start for a thousand workloads. The second is a lookahead (core/backfill/lookahead.h): the plans that will follow, made one after
  * another on a copy of the cluster by the policy in force, until everything that waits has started or its time is used up. A start
  * comes from the lookahead where that found one, else from the reservation.
  *
@@ -20,7 +20,7 @@
 
 #include "base/map.h"
 #include "control/api/request.h"
-#include "core/lookahead.h"
+#include "core/backfill/lookahead.h"
 
 enum { FORECAST_CASES_MAX = 8, FORECAST_RESERVATIONS = 1000, FORECAST_ADVICE_MAX = 3 };
 

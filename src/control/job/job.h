@@ -10,7 +10,7 @@
 #pragma once
 
 #include "control/api/crud.h"
-#include "core/lookahead.h"
+#include "core/backfill/lookahead.h"
 #include "wire/api.h"
 
 /* ---- rules (job_rules.c) ---- */

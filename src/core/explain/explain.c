@@ -9,11 +9,11 @@
 #include "base/bits.h"
 #include "base/hash.h"
 #include "base/str.h"
+#include "core/backfill/timeline.h"
 #include "core/explain/explain.h"
 #include "core/gpu.h"
 #include "core/plan/headroom.h"
 #include "core/queue/plan_quota.h"
-#include "core/timeline.h"
 
 /* ---- amounts in words ------------------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* deadline.c - refuses every node to a pod that could not end by its deadline. */
+#include "core/backfill/reservation.h"
 #include "core/filter/filters.h"
-#include "core/future.h"
 
 const struct filter filter_deadline = {
     .name = "deadline",

@@ -1,7 +1,7 @@
 /* reserved.c - refuses a node on which the pod would delay work that comes first and has a place reserved there: see
- * core/future.h. */
+ * core/backfill/reservation.h. */
+#include "core/backfill/reservation.h"
 #include "core/filter/filters.h"
-#include "core/future.h"
 
 const struct filter filter_reserved = {
     .name = "reserved",

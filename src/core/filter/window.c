@@ -1,6 +1,6 @@
 /* window.c - refuses a node that is kept for others in a window the pod might run into. */
+#include "core/backfill/reservation.h"
 #include "core/filter/filters.h"
-#include "core/future.h"
 
 static bool applies(const struct turn *t)
 {

@@ -113,7 +113,7 @@ struct cycle {
     bool any_over;
     uint64_t *pressed;         /* positions under pressure; NULL: none */
     struct headroom *headroom; /* NULL: none is kept */
-    struct future *future;     /* of future.c; NULL: not begun */
+    struct future *future;     /* of reservation.c; NULL: not begun */
     uint64_t *leaving;         /* positions with instances that stop: worth reserving */
     bool any_leaving;
     uint64_t *stopped; /* instance slots that this plan stops */

@@ -2,7 +2,7 @@
 #include "core/plan/demand_order.h"
 
 #include "base/sort.h"
-#include "core/future.h"
+#include "core/backfill/reservation.h"
 #include "core/queue/rank.h"
 
 static bool has_order(const struct berth_plan *p)

@@ -1,7 +1,7 @@
 /* placement.c - granting wishes: the best node for each pod, gangs as a whole, places reserved on what will be free.
  *
  * One pass in order (tier.c): a place at once, one on what is stopping, one made by stopping what comes later (preempt.c), or
- * else a reservation in time (future.c), which those that follow may not delay. A pod that fits nowhere leaves everything as it was. Passes are repeated while something changed
+ * else a reservation in time (reservation.c), which those that follow may not delay. A pod that fits nowhere leaves everything as it was. Passes are repeated while something changed
  * that could help what was left over: a pod placed that another must be near, a spread that evened out, or a stop that
  * was decided because a replacement found no place. So nothing is left that the next plan would do at the same moment.
  */
@@ -11,7 +11,7 @@
 #include "base/bits.h"
 #include "base/plant.h"
 #include "base/sort.h"
-#include "core/future.h"
+#include "core/backfill/reservation.h"
 #include "core/plan/demand_order.h"
 #include "core/plan/migration.h"
 #include "core/plan/spare_victims.h"

@@ -7,7 +7,7 @@
 #include "base/bits.h"
 #include "base/hash.h"
 #include "base/sort.h"
-#include "core/future.h"
+#include "core/backfill/reservation.h"
 #include "core/plan/eviction.h"
 #include "core/plan/headroom.h"
 #include "core/plan/migration.h"

@@ -57,7 +57,7 @@ struct wish {
     uint32_t more;             /* another wish of the same workload with what of it is of a lower tier, or NONE */
     uint32_t spare_of;         /* of an elastic gang: which must stand before these pods are placed; or NONE */
     int32_t queue_priority;
-    const struct reservation *reservation; /* of future.c; NULL: none */
+    const struct reservation *reservation; /* of reservation.c; NULL: none */
 };
 
 static inline uint32_t wish_ordinal(const struct wish *w, uint32_t i)

@@ -3,8 +3,8 @@
 
 #include <assert.h>
 
+#include "core/backfill/reservation.h"
 #include "core/filter/filters.h"
-#include "core/future.h"
 #include "core/preempt/preempt_attempt.h"
 #include "core/preempt/preempt_blockers.h"
 #include "core/preempt/preempt_cost.h"

@@ -1,6 +1,6 @@
 /* preempt_node.c - the node on which room is made with the least harm, of all: looked at from the one on which it could be least. */
 #include "base/hash.h"
-#include "core/future.h"
+#include "core/backfill/reservation.h"
 #include "core/preempt/disruption_budget.h"
 #include "core/preempt/preempt_cost.h"
 

@@ -1,5 +1,5 @@
 /* reprieve.c - who need not go after all: those that an attempt has stopped and that have room beside what it promised. */
-#include "core/future.h"
+#include "core/backfill/reservation.h"
 #include "core/gpu.h"
 #include "core/preempt/preempt_attempt.h"
 #include "core/queue/plan_quota.h"

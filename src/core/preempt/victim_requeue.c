@@ -1,6 +1,6 @@
 /* victim_requeue.c - what was stopped for others, and wants a place again before it has stopped. */
 #include "base/sort.h"
-#include "core/future.h"
+#include "core/backfill/reservation.h"
 #include "core/preempt/preempt.h"
 #include "core/preempt/victims.h"
 #include "core/queue/rank.h"

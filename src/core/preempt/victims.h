@@ -55,7 +55,7 @@ struct victims {
     struct in_vain {
         int64_t tier, duration_ns;
         uint32_t needed, stops; /* stops + 1 */
-        uint32_t round;         /* of future.c */
+        uint32_t round;         /* of reservation.c */
     } * in_vain;                /* [class]: the last gang for which too few could be stopped */
     uint32_t *changed;          /* positions on which somebody was stopped, or something was taken back, in order */
     uint32_t changed_len, changed_room;

@@ -3,7 +3,7 @@
 
 #include "base/bits.h"
 #include "base/plant.h"
-#include "core/future.h"
+#include "core/backfill/reservation.h"
 
 #define SECOND_NS ((int64_t)1000000000)
 

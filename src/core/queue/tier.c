@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/sort.h"
-#include "core/future.h"
+#include "core/backfill/reservation.h"
 #include "core/plan/demand_order.h"
 #include "core/queue/entitlement.h"
 #include "core/queue/rank.h"

@@ -3,7 +3,7 @@
  * A copy of the cluster is planned by the policy in force, the plan is applied, and time goes on to the next moment at
  * which something is expected: a pod ends, a stop is done, a window opens, or the plan asks to be made again. So a
  * start estimate rests on the rules of the scheduler itself: quotas, headroom, preemption, gangs, ports, spread. It
- * assumes that nothing else is submitted and that pods run for as long as expected (expected_end in future.h).
+ * assumes that nothing else is submitted and that pods run for as long as expected (expected_end in reservation.h).
  *
  * An estimate is a guess if a run time that nobody has stated decides it: a prediction, the default of the policy, or
  * an estimate that has been outrun. Runs on any thread; the copy belongs to the caller (cluster_copy).

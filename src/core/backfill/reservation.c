@@ -1,11 +1,11 @@
-/* future.c - what is expected, whom reservations bind, and what need not be tried again. */
-#include "core/future.h"
+/* reservation.c - what is expected, whom reservations bind, and what need not be tried again. */
+#include "core/backfill/reservation.h"
 
 #include <string.h>
 
 #include "base/bits.h"
+#include "core/backfill/timeline.h"
 #include "core/gpu.h"
-#include "core/timeline.h"
 
 #define SECOND_NS ((int64_t)1000000000)
 #define HOUR_NS (3600 * SECOND_NS)

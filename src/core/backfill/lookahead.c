@@ -1,11 +1,11 @@
 /* lookahead.c - plans made and applied one after another on a copy of the cluster. */
-#include "core/lookahead.h"
+#include "core/backfill/lookahead.h"
 
 #include <assert.h>
 
 #include "base/bits.h"
 #include "base/hash.h"
-#include "core/timeline.h"
+#include "core/backfill/timeline.h"
 
 #define SECOND_NS ((int64_t)1000000000)
 

@@ -1,4 +1,4 @@
-/* timeline.h - what is free on a node as time goes on: what future.c, earliest.c and window.c share.
+/* timeline.h - what is free on a node as time goes on: what reservation.c, earliest_start.c and window.c share.
  *
  * From the moment of the plan on, a node has what is free once all stops are done (the later book); then each end that is
  * expected gives back what that instance holds, and each reservation takes and gives back. Ends are gathered once per plan,
@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "core/future.h"
+#include "core/backfill/reservation.h"
 
 /* An instance that is expected to end. */
 struct ending {

@@ -1,4 +1,4 @@
-/* earliest_test.c - random clusters: the first reservation is as early as a search through all moments finds one, no job that
+/* earliest_start_test.c - random clusters: the first reservation is as early as a search through all moments finds one, no job that
  * comes later delays another, and an applied plan leaves nothing to do.
  */
 #include <setjmp.h>

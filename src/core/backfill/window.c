@@ -4,8 +4,8 @@
 #include "base/bits.h"
 #include "base/hash.h"
 #include "base/str.h"
+#include "core/backfill/timeline.h"
 #include "core/search/attempt.h"
-#include "core/timeline.h"
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------ */
 

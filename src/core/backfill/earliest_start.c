@@ -1,4 +1,4 @@
-/* earliest.c - the first moment at which pods fit, and where.
+/* earliest_start.c - the first moment at which pods fit, and where.
  *
  * Nodes on which nothing is reserved only gain as time goes on: their columns are copied, and one sweep over all ends in
  * order of time counts how many pods fit, but for those that a window of somebody else closes for a while. The others may
@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "core/backfill/timeline.h"
 #include "core/gpu.h"
 #include "core/search/attempt.h"
-#include "core/timeline.h"
 
 /* From this moment on a node takes so many more, or fewer. */
 struct step {

@@ -1,4 +1,4 @@
-/* future_test.c - reservations and who may start before them: nodes, devices, gangs, estimates that were wrong, and that an
+/* reservation_test.c - reservations and who may start before them: nodes, devices, gangs, estimates that were wrong, and that an
  * applied plan leaves nothing to do.
  */
 #include <setjmp.h>

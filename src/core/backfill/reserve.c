@@ -1,7 +1,7 @@
-/* reserve.c - making reservations: for one role by a sweep (earliest.c), for several by trying moments. */
+/* reserve.c - making reservations: for one role by a sweep (earliest_start.c), for several by trying moments. */
 #include "base/bits.h"
 #include "base/hash.h"
-#include "core/timeline.h"
+#include "core/backfill/timeline.h"
 
 enum { MOMENTS_MAX = 32, TRIES_MAX = 64 };
 

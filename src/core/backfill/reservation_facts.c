@@ -1,8 +1,8 @@
-/* foreseen.c - what is told of reservations: facts that last, and answers. */
+/* reservation_facts.c - what is told of reservations: facts that last, and answers. */
 #include <string.h>
 
 #include "base/bits.h"
-#include "core/timeline.h"
+#include "core/backfill/timeline.h"
 
 enum { BLOCKERS_MAX = 16 };
 

@@ -1,5 +1,5 @@
 /* timeline.c - what is free on a node as time goes on. */
-#include "core/timeline.h"
+#include "core/backfill/timeline.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/lookahead.h"
+#include "core/backfill/lookahead.h"
 #include "core/scene_test.h"
 
 #define SECOND_NS SCENE_SECOND_NS

@@ -1,4 +1,4 @@
-/* future.h - when there will be room: reservations, and who may start before them.
+/* reservation.h - when there will be room: reservations, and who may start before them.
  *
  * What runs is expected to end at its start plus its estimate; what has outrun that, at twice the estimate, and again, at most
  * its limit; services never end. A wish that finds no place gets a reservation at the earliest such moment at which all of
