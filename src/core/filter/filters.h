@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/bits.h"
-#include "core/filter.h"
+#include "core/filter/filter.h"
 #include "core/search/attempt.h"
 #include "core/search/holders.h"
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/filter.h"
+#include "core/filter/filter.h"
 #include "core/score/scores.h"
 
 #define SCORES(...)                                                                                                    \

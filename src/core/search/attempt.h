@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "core/filter.h"
+#include "core/filter/filter.h"
 #include "core/plan/cycle.h"
 
 /* How the pods counted by a tie are distributed over the domains of its topology. */
