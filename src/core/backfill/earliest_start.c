@@ -10,7 +10,7 @@
 
 #include "base/bits.h"
 #include "core/backfill/timeline.h"
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
 #include "core/search/attempt.h"
 
 /* From this moment on a node takes so many more, or fewer. */

@@ -5,7 +5,7 @@
 
 #include "base/bits.h"
 #include "core/backfill/timeline.h"
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
 
 #define SECOND_NS ((int64_t)1000000000)
 #define HOUR_NS (3600 * SECOND_NS)

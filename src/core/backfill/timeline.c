@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
 #include "core/search/attempt.h"
 
 /* ---- room on one node ------------------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include "base/sort.h"
 #include "core/explain/explain.h"
 #include "core/explain/what_if.h"
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
 
 enum { CANDIDATES_MAX = 24 };
 

@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "core/backfill/timeline.h"
 #include "core/explain/explain.h"
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
 #include "core/plan/headroom.h"
 #include "core/queue/plan_quota.h"
 

@@ -1,5 +1,5 @@
 /* gpu.c - refuses a node on which too few suitable GPUs, or too little of one, are left. */
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
 #include "core/filter/filters.h"
 
 static bool applies(const struct turn *t)

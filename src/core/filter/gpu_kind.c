@@ -1,7 +1,7 @@
 /* gpu_kind.c - refuses a node that does not have enough GPUs of the model and memory asked for, whoever holds them.
  */
 #include "core/filter/filters.h"
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
 
 static bool applies(const struct turn *t)
 {

@@ -6,8 +6,8 @@
 #include "base/bits.h"
 #include "base/hash.h"
 #include "base/lanes.h"
+#include "core/gpu/gpu_cost.h"
 #include "core/plan/headroom.h"
-#include "core/worth.h"
 
 /* ---- single nodes ----------------------------------------------------------------------------------------------- */
 

@@ -135,7 +135,7 @@ struct cycle {
     const struct typical *typical;              /* of the policy; NULL: those of the snapshot */
     struct fragments *fragments;                /* of fragmentation.c */
     const struct market *market;                /* NULL: worth decides nothing, or nobody asks for GPUs */
-    struct worth_book *worth;                   /* of worth.c, with the market */
+    struct worth_book *worth;                   /* of gpu_cost.c, with the market */
     struct gpu_cluster *gpu_clusters;           /* of score/gpu_clustering.c */
     int64_t largest[1 + PROFILE_RESOURCES_MAX]; /* capacity of any node: GPUs in milli, then the profile's resources */
 

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/sort.h"
 #include "core/backfill/reservation.h"
+#include "core/gpu/typical_pods.h"
 #include "core/plan/eviction.h"
 #include "core/plan/headroom.h"
 #include "core/plan/migration.h"
@@ -21,7 +22,6 @@
 #include "core/queue/ranking.h"
 #include "core/queue/tier.h"
 #include "core/search/holders.h"
-#include "core/typical.h"
 
 enum { PREFETCH = 8 }; /* workloads in order are scattered in memory */
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/worth.h"
+#include "core/gpu/gpu_cost.h"
 
 static void view_keep(const struct cycle *c, struct view *v)
 {

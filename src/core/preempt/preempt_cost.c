@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
 #include "core/preempt/disruption_budget.h"
 #include "core/queue/plan_quota.h"
 

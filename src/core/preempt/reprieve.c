@@ -1,6 +1,6 @@
 /* reprieve.c - who need not go after all: those that an attempt has stopped and that have room beside what it promised. */
 #include "core/backfill/reservation.h"
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
 #include "core/preempt/preempt_attempt.h"
 #include "core/queue/plan_quota.h"
 

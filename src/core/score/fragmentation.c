@@ -1,8 +1,8 @@
 /* fragmentation.c - prefers the node on which the fewest idle GPUs become useless for typical pods (fragmentation gradient).
  *
- * The sigmoid of what the placement takes off the node's fragmentation; see core/fragmentation.h.
+ * The sigmoid of what the placement takes off the node's fragmentation; see core/gpu/fragmentation.h.
  */
-#include "core/fragmentation.h"
+#include "core/gpu/fragmentation.h"
 #include "core/score/scores.h"
 
 static bool applies(const struct turn *t)

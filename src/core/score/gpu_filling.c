@@ -4,7 +4,7 @@
  * GPUs of the node, at least 0. After the GPU packing of "Beware of Fragmentation" (ATC'23); gpu_packing is as strict between
  * the three and knows no more. Bound: from the maxima of the GPU columns.
  */
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
 #include "core/score/scores.h"
 
 enum { HUNDRED = 100, SHARED_GPU = 100, USED_NODE = 50, EMPTY_NODE = 33, TENTH = BERTH_GPU_MILLI / 10 };

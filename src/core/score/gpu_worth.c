@@ -1,11 +1,11 @@
 /* gpu_worth.c - prefers the node where a pod costs the least of what the idle GPUs are worth to pods like those that came.
  *
- * 1 / (1 + cost) of core/worth.h: nothing lost is one, and so is a node without GPUs. Where somebody asks for GPUs it takes the
+ * 1 / (1 + cost) of core/gpu/gpu_cost.h: nothing lost is one, and so is a node without GPUs. Where somebody asks for GPUs it takes the
  * place of least and most allocated on the nodes that have them: spread over these, pods leave no room for large ones.
- * Bound: of segments, from the least of worth.h; coarser entries cost more to keep than to open.
+ * Bound: of segments, from the least of gpu_cost.h; coarser entries cost more to keep than to open.
  */
+#include "core/gpu/gpu_cost.h"
 #include "core/score/scores.h"
-#include "core/worth.h"
 
 static bool applies(const struct turn *t)
 {

@@ -6,7 +6,7 @@
 
 #include "base/bits.h"
 #include "core/backfill/reservation.h"
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
 #include "core/plan/headroom.h"
 #include "core/plan/view.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/bits.h"
 #include "base/lanes.h"
-#include "core/worth.h"
+#include "core/gpu/gpu_cost.h"
 
 /* An entry is a score, the first position it covers and its level in one word, so that the greatest word is the best
  * score, then the lowest position, then the coarsest entry. */

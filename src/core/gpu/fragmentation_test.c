@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "core/fragmentation.h"
+#include "core/gpu/fragmentation.h"
 #include "core/kit_test.h"
 
 static double gain(struct kit *k, const char *node)

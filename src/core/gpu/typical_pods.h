@@ -1,4 +1,4 @@
-/* typical.h - the pods that usually come, and how much of a node's idle GPUs is useless to them.
+/* typical_pods.h - the pods that usually come, and how much of a node's idle GPUs is useless to them.
  *
  * Pods are counted by request (cpu, share, number and models of GPUs; nothing else matters here), the most frequent first,
  * until 95 % are covered. They are those that the policy names, or else those of the snapshot's own workloads.

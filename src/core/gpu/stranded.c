@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/gpu/typical_pods.h"
 #include "core/plan/policy.h"
-#include "core/typical.h"
 
 struct teller {
     const struct berth_snapshot *s;

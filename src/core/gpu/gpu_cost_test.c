@@ -1,4 +1,4 @@
-/* worth_test.c - what a pod costs of a node's worth, and which device is the cheapest. */
+/* gpu_cost_test.c - what a pod costs of a node's worth, and which device is the cheapest. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,11 +9,11 @@
 
 #include "base/bits.h"
 #include "base/hash.h"
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
+#include "core/gpu/gpu_cost.h"
+#include "core/gpu/gpu_prices.h"
 #include "core/kit_test.h"
-#include "core/market.h"
 #include "core/search/search.h"
-#include "core/worth.h"
 
 static double cost(struct kit *k, const char *node)
 {

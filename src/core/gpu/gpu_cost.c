@@ -1,13 +1,13 @@
-/* worth.c - the worth of a node, with and without a pod. */
-#include "core/worth.h"
+/* gpu_cost.c - the worth of a node, with and without a pod. */
+#include "core/gpu/gpu_cost.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "base/bits.h"
 #include "core/backfill/reservation.h"
-#include "core/gpu.h"
-#include "core/market.h"
+#include "core/gpu/gpu.h"
+#include "core/gpu/gpu_prices.h"
 
 static const double scarce = 0.2;  /* of a GPU, for one that is all asked for by those who may use no other */
 static const double fuller = 1e-4; /* of a GPU, for each that is idle */

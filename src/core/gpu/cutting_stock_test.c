@@ -1,4 +1,4 @@
-/* stock_test.c - prices of shares that are cut out of whole GPUs. */
+/* cutting_stock_test.c - prices of shares that are cut out of whole GPUs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "core/stock.h"
+#include "core/gpu/cutting_stock.h"
 
 #define ROWS(rows) (sizeof(rows) / sizeof *(rows))
 

@@ -1,5 +1,5 @@
-/* typical.c - typical pods, and what is useless to them. */
-#include "core/typical.h"
+/* typical_pods.c - typical pods, and what is useless to them. */
+#include "core/gpu/typical_pods.h"
 
 #include <string.h>
 

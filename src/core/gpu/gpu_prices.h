@@ -1,18 +1,18 @@
-/* market.h - what pods that have come until now ask for, and what a GPU could still earn by such pods.
+/* gpu_prices.h - what pods that have come until now ask for, and what a GPU could still earn by such pods.
  *
- * The currency is one GPU. What a request earns is its size, priced as a cutting stock (stock.h), several GPUs at 1 each. A GPU
+ * The currency is one GPU. What a request earns is its size, priced as a cutting stock (cutting_stock.h), several GPUs at 1 each. A GPU
  * of which so much is free earns the best filling by requests that may use it. What pods ask for besides (cpu, memory: the
  * profile's resources) has a price per step; a filling earns what is left after that, as the mean over the pods of a size,
  * not the best of them: one cannot choose who comes. Low prices suit a node with much cpu, high ones a node with little; see
- * worth.h, which takes the step that bounds a node best.
+ * gpu_cost.h, which takes the step that bounds a node best.
  *
  * Learned from the workloads of the snapshot alone, in an order that does not depend on how they came. Made once for a plan:
  * O(workloads + devices + kinds * steps * sizes).
  */
 #pragma once
 
+#include "core/gpu/cutting_stock.h"
 #include "core/plan/cycle.h"
-#include "core/stock.h"
 
 /* Prices of each resource; steps are as many as this for each one. */
 enum { MARKET_PRICES = 20, MARKET_STEPS_MAX = MARKET_PRICES * PROFILE_RESOURCES_MAX };

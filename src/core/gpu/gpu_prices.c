@@ -1,11 +1,11 @@
-/* market.c - counting, pricing, and tables of earnings. */
-#include "core/market.h"
+/* gpu_prices.c - counting, pricing, and tables of earnings. */
+#include "core/gpu/gpu_prices.h"
 
 #include <string.h>
 
 #include "base/bits.h"
 #include "base/sort.h"
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
 
 /* A request with GPUs. */
 struct ask {

@@ -1,12 +1,12 @@
 /* fragmentation.h - what a placement takes off F(node), the idle GPUs that are useless to the pods that usually come.
  *
- * F and the typical pods are typical.h's. Where a share would go decides with the score: of the devices that could take it
+ * F and the typical pods are typical_pods.h's. Where a share would go decides with the score: of the devices that could take it
  * the one with the highest score is picked, the first of equal ones.
  */
 #pragma once
 
+#include "core/gpu/typical_pods.h"
 #include "core/search/attempt.h"
-#include "core/typical.h"
 
 /* One pod of the turn on this node, which passes the filters. */
 struct fragmentation {

@@ -1,5 +1,5 @@
 /* fragmentation.c - the fragmentation gradient. */
-#include "core/fragmentation.h"
+#include "core/gpu/fragmentation.h"
 
 #include <assert.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "base/math.h"
 #include "core/backfill/reservation.h"
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
 #include "core/score/scores.h"
 
 enum { SEEN_GPUS = 8, SEEN_BITS = 11, SEEN_MAX = 1 << SEEN_BITS };

@@ -1,11 +1,11 @@
 /* gpu.c - fitting and picking devices. */
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
 
 #include <assert.h>
 
 #include "core/backfill/reservation.h"
-#include "core/fragmentation.h"
-#include "core/worth.h"
+#include "core/gpu/fragmentation.h"
+#include "core/gpu/gpu_cost.h"
 
 bool gpu_device_suits(const struct layout *l, const struct gpu_need *need, uint32_t device)
 {

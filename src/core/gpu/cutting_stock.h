@@ -1,4 +1,4 @@
-/* stock.h - what a share of a GPU is worth when shares must be packed onto whole GPUs: the prices of a cutting stock.
+/* cutting_stock.h - what a share of a GPU is worth when shares must be packed onto whole GPUs: the prices of a cutting stock.
  *
  * Given how often each size is asked for, the linear programme of the fewest GPUs that hold them all is solved by generating
  * columns (Gilmore and Gomory): a column is a way of filling one GPU. Its dual values are the prices: sizes that fill a GPU

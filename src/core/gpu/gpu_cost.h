@@ -1,6 +1,6 @@
-/* worth.h - what a node's idle GPUs are still worth, and what a pod there would cost of it.
+/* gpu_cost.h - what a node's idle GPUs are still worth, and what a pod there would cost of it.
  *
- * The worth of a node is the least, over the steps of market.h, of what its cpu (or memory) costs at the step's price and its
+ * The worth of a node is the least, over the steps of gpu_prices.h, of what its cpu (or memory) costs at the step's price and its
  * GPUs earn after that: about as many GPUs as pods like those which have come can still hold there. A pod costs the
  * difference it makes, and for each GPU that only some pods may use a part of its scarcity. Of places that cost the same the
  * fuller ones are cheaper, by so little that it decides nothing else.

@@ -1,5 +1,5 @@
-/* stock.c - the simplex method with generated columns; the inverse of the basis is kept. */
-#include "core/stock.h"
+/* cutting_stock.c - the simplex method with generated columns; the inverse of the basis is kept. */
+#include "core/gpu/cutting_stock.h"
 
 #include <stdbool.h>
 
