@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "core/layout.h"
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 enum { NODES = 700 };
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 #include "core/snapshot.h"
 
 static uint64_t hash_of(const struct berth_snapshot *s)

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/waiting_test.h"
+#include "core/scene/waiting_test.h"
 
 enum { JOBS_MAX = 16, NODES_MAX = 5, DEVICES_MAX = 3 };
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "core/backfill/lookahead.h"
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 #define SECOND_NS SCENE_SECOND_NS
 #define MINUTE_NS (60 * SECOND_NS)

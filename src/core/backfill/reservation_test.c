@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/waiting_test.h"
+#include "core/scene/waiting_test.h"
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------ */
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 enum { ADVICE_MAX = 4, TRIES = 8 };
 

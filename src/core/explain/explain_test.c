@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 static struct berth_pending pending(struct scene *s, const char *workload)
 {

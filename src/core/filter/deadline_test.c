@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/waiting_test.h"
+#include "core/scene/waiting_test.h"
 
 static void deadlines_that_cannot_be_met_are_told(void **state)
 {

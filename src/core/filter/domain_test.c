@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "core/kit_test.h"
+#include "core/scene/kit_test.h"
 
 static void a_listed_domain_is_needed(void **state)
 {

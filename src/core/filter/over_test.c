@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "core/kit_test.h"
+#include "core/scene/kit_test.h"
 
 /* n1 with so much of a resource. */
 static void node_with(struct kit *k, const char *resource, int64_t amount)

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/kit_test.h"
+#include "core/scene/kit_test.h"
 
 static void pods_that_are_there_count(void **state)
 {

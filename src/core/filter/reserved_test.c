@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/waiting_test.h"
+#include "core/scene/waiting_test.h"
 
 /* One node of 1000, 600 in use for 100 s, reserved for a head of 700 from then on for 50 s: what may begin now? */
 static void only_what_delays_nothing_may_begin(void **state)

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "core/kit_test.h"
+#include "core/scene/kit_test.h"
 
 static const char *const web_and_old[] = {"web", "old"}, *const only_old[] = {"old"};
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "core/kit_test.h"
+#include "core/scene/kit_test.h"
 
 static void only_ready_nodes_take_pods(void **state)
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/waiting_test.h"
+#include "core/scene/waiting_test.h"
 
 static void windows_keep_others_away(void **state)
 {

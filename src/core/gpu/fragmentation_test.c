@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "core/gpu/fragmentation.h"
-#include "core/kit_test.h"
+#include "core/scene/kit_test.h"
 
 static double gain(struct kit *k, const char *node)
 {

@@ -12,7 +12,7 @@
 #include "core/gpu/gpu.h"
 #include "core/gpu/gpu_cost.h"
 #include "core/gpu/gpu_prices.h"
-#include "core/kit_test.h"
+#include "core/scene/kit_test.h"
 #include "core/search/search.h"
 
 static double cost(struct kit *k, const char *node)

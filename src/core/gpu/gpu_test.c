@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "core/gpu/gpu.h"
-#include "core/kit_test.h"
+#include "core/scene/kit_test.h"
 
 /* By model and memory; the third is held, of the fourth and the fifth a share of 300 and 600 with 4 GiB; the last is for nobody. */
 static const struct berth_gpu gpus[] = {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/kit_test.h"
+#include "core/scene/kit_test.h"
 
 static const struct berth_gpu gpus[2] = {
     {"T4", 0},

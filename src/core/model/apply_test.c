@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 static int apply(struct scene *s, uint64_t first_id)
 {

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/bits.h"
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 static struct scene stage(void)
 {

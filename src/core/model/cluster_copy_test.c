@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 /* Everything that a cluster keeps beside its tables: quotas, gangs, ports, volumes, budgets, devices, what is used,
  * facts. */

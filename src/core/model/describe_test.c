@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 static char name_max[BERTH_NAME_MAX + 1], name_over[BERTH_NAME_MAX + 2];
 static char numbers[BERTH_LIST_MAX + 1][8]; /* "x0", "x1", ... */

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "core/plan/policy.h"
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 enum { MANY = 3 * PAGE_LEN + 7 }; /* of what has no bound: several pages, and several doublings of a vector */
 

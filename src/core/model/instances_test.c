@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 #define PORT(number) LIST(ports, struct berth_port, {BERTH_TCP, number, 1})
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 #include "core/snapshot.h"
 
 #define GPUS(...) LIST(gpus, struct berth_gpu, __VA_ARGS__)

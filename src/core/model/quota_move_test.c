@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 #define CORES(field, amount) LIST(field, struct berth_amount, {"cpu", amount})
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 /* ---- classes ---------------------------------------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 
 #include "core/plan/cycle.h"
 #include "core/plan/plan.h"
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 enum { NODES = 600 };
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/waiting_test.h"
+#include "core/scene/waiting_test.h"
 
 /* Three tenths of the node are free for 100 s; then the head takes all. Three others would fit there, one at a time. */
 static struct scene crowd(uint32_t reservations)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 static struct scene zones(const struct berth_reserve *reserve)
 {

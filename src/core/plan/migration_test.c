@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 #define HOUR_NS (3600 * SCENE_SECOND_NS)
 

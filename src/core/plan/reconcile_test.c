@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 #define MINUTE_NS (60 * SCENE_SECOND_NS)
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 enum { ZONES = 3, NODES_OF_ZONE = 3, PODS_MAX = 256, STEPS_MAX = 400, ROUNDS = 40 };
 

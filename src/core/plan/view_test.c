@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 enum { NODES = 300, WORKLOADS = 40, OTHERS = 4 };
 

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 #define MINUTE_NS (60 * SCENE_SECOND_NS)
 

@@ -8,7 +8,7 @@
 
 #include "core/model/usage.h"
 #include "core/queue/factor.h"
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 #define S SCENE_SECOND_NS
 #define GIB ((int64_t)1 << 30)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 static const char *const ann[] = {"user/ann"}, *const bob[] = {"user/bob"};
 

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "core/queue/quota_ledger.h"
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 static const struct berth_amount one_core[] = {
     {"cpu", 1000}

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "core/plan/plan.h"
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 #define S SCENE_SECOND_NS
 enum { WORLDS = 60, NODES = 4, USERS = 5, JOBS = 30 };

@@ -11,7 +11,7 @@
 
 #include "core/queue/factor.h"
 #include "core/queue/ranking.h"
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 #define S SCENE_SECOND_NS
 enum { JOBS_MAX = 32 };

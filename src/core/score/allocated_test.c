@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "core/kit_test.h"
+#include "core/scene/kit_test.h"
 
 static const char *const scores[] = {"least_allocated", "most_allocated"};
 

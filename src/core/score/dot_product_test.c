@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "core/kit_test.h"
+#include "core/scene/kit_test.h"
 #include "core/score.h"
 
 static const struct berth_gpu gpus[8];

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "core/kit_test.h"
+#include "core/scene/kit_test.h"
 #include "core/score.h"
 
 static void the_zone_asked_for_comes_first(void **state)

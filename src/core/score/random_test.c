@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "core/kit_test.h"
+#include "core/scene/kit_test.h"
 #include "core/score.h"
 
 static const char *const names[] = {"n1", "n2", "n3", "n4"};

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "core/kit_test.h"
+#include "core/scene/kit_test.h"
 #include "core/score.h"
 
 /* Zone a holds two pods on a1, zone b one, zone c none; x1 is in no zone. */

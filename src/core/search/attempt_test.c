@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 static void every_node_is_judged_once(void **state)
 {

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "core/plan/plan.h"
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 #include "core/search/holders.h"
 
 /* "NODE" of each holder of the thing, "NODE*" where it is leaving, as sorted text. */

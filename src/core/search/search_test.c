@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 enum { NODES_MAX = 1400, WORKLOADS_MAX = 60, CLASSES = 5 };
 

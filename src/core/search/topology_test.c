@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 static const char *const web_value[] = {"web"};
 static const struct berth_expr web_expr = {"app", BERTH_IN, web_value, 1};

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "core/scene_test.h"
+#include "core/scene/scene_test.h"
 
 #define START_NS (1000 * SCENE_SECOND_NS) /* when scenes begin */
 
