@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "core/snapshot.h"
+#include "core/snapshot/snapshot.h"
 
 enum { SCORE_SPLIT = 60, SCORE_ONE = SCORE_SPLIT << SHARE_BITS };
 

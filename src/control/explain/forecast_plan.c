@@ -3,7 +3,7 @@
 
 #include "base/hash.h"
 #include "control/explain/forecast.h"
-#include "core/snapshot.h"
+#include "core/snapshot/snapshot.h"
 
 enum { LOOK_SIZE = 2000000, LOOK_PLANS_LEAST = 16, LOOK_PLANS_MOST = 2000 };
 #define SECOND_NS INT64_C(1000000000)

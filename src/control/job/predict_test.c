@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "control/job/predict.h"
-#include "core/snapshot.h"
+#include "core/snapshot/snapshot.h"
 #include "wire/document.h"
 
 #define SECOND INT64_C(1000000000)

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "core/snapshot.h"
+#include "core/snapshot/snapshot.h"
 
 struct what_if {
     enum berth_change change;

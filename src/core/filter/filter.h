@@ -11,7 +11,7 @@
 #pragma once
 
 #include "core/explain/reason.h"
-#include "core/snapshot.h"
+#include "core/snapshot/snapshot.h"
 
 struct turn;
 

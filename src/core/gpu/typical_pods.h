@@ -11,7 +11,7 @@
 #pragma once
 
 #include "berth.h"
-#include "core/snapshot.h"
+#include "core/snapshot/snapshot.h"
 
 /* What is asked for of GPUs. Several typical pods may share one such request. */
 struct typical_gpu {

@@ -8,7 +8,7 @@
 #include "base/bits.h"
 #include "base/hash.h"
 #include "base/str.h"
-#include "core/layout.h"
+#include "core/snapshot/layout.h"
 
 struct berth_cluster *berth_cluster_new(void)
 {

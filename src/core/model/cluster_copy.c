@@ -1,6 +1,6 @@
 /* cluster_copy.c - a second cluster that starts out equal, for plans that are made ahead of time. */
-#include "core/layout.h"
 #include "core/model/cluster.h"
+#include "core/snapshot/layout.h"
 
 static void copy_names(const struct berth_cluster *from, struct berth_cluster *to)
 {

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "core/layout.h"
 #include "core/model/cluster.h"
+#include "core/snapshot/layout.h"
 
 static bool node_same(const void *ctx, uint32_t value, const void *key)
 {

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "core/scene/scene_test.h"
-#include "core/snapshot.h"
+#include "core/snapshot/snapshot.h"
 
 #define GPUS(...) LIST(gpus, struct berth_gpu, __VA_ARGS__)
 #define PORT(number) LIST(ports, struct berth_port, {BERTH_TCP, number, 1})

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "core/plan/profile.h"
-#include "core/snapshot.h"
+#include "core/snapshot/snapshot.h"
 
 /* Columns after those of resources: whole GPUs free; most milli free of a GPU in part use; whole GPUs free on a node of
  * which some GPU is in use. */

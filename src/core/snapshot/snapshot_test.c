@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "core/scene/scene_test.h"
-#include "core/snapshot.h"
+#include "core/snapshot/snapshot.h"
 
 static uint64_t hash_of(const struct berth_snapshot *s)
 {

@@ -8,7 +8,7 @@
 
 #include <assert.h>
 
-#include "core/layout.h"
+#include "core/snapshot/layout.h"
 
 struct device_free {
     int32_t now, later; /* milli */

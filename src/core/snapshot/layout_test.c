@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "core/layout.h"
 #include "core/scene/scene_test.h"
+#include "core/snapshot/layout.h"
 
 enum { NODES = 700 };
 

@@ -1,5 +1,5 @@
 /* layout.c - sorting nodes into columns. */
-#include "core/layout.h"
+#include "core/snapshot/layout.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* snapshot.c - freezing a cluster. */
-#include "core/snapshot.h"
+#include "core/snapshot/snapshot.h"
 
 #include <assert.h>
 #include <string.h>
