@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "core/score.h"
+#include "core/score/score.h"
 #include "kube/plugin_table.h"
 #include "wire/quantity.h"
 

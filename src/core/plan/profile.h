@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "core/score.h"
+#include "core/score/score.h"
 
 enum { PROFILE_RESOURCES_MAX = 6, PROFILE_WEIGHT_MAX = 500 };
 

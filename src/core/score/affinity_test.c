@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "core/scene/kit_test.h"
-#include "core/score.h"
+#include "core/score/score.h"
 
 /* db is on a1, noisy on a2 and b1; x1 is in no zone. */
 static void nodes(struct kit *k)

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "core/scene/kit_test.h"
-#include "core/score.h"
+#include "core/score/score.h"
 
 static void the_mean_deviation_counts(void **state)
 {

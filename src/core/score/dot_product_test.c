@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "core/scene/kit_test.h"
-#include "core/score.h"
+#include "core/score/score.h"
 
 static const struct berth_gpu gpus[8];
 static const char *const cpu_and_gpu[] = {"cpu", "gpu"};

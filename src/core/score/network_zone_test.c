@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "core/scene/kit_test.h"
-#include "core/score.h"
+#include "core/score/score.h"
 
 static void the_zone_asked_for_comes_first(void **state)
 {

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "core/scene/kit_test.h"
-#include "core/score.h"
+#include "core/score/score.h"
 
 static const struct berth_label ssd = {"disk", "ssd"}, red = {"colour", "red"};
 static const struct berth_taint soft = {"old", "", BERTH_PREFER_NO_SCHEDULE};

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/filter/filters.h"
-#include "core/score.h"
+#include "core/score/score.h"
 #include "core/search/attempt.h"
 
 extern const struct score score_least_allocated;

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "core/scene/kit_test.h"
-#include "core/score.h"
+#include "core/score/score.h"
 
 /* Zone a holds two pods on a1, zone b one, zone c none; x1 is in no zone. */
 static void nodes(struct kit *k)
