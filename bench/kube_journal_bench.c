@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "kube/choose.h"
-#include "kube/clock.h"
+#include "kube/client/clock.h"
 #include "kube/journal.h"
 #include "kube/policy.h"
 #include "net/loop.h"

@@ -11,8 +11,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "kube/client/proto.h"
 #include "kube/project.h"
-#include "kube/proto.h"
 
 enum { DEPLOYMENTS = 1000 };
 

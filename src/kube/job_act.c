@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "kube/clock.h"
+#include "kube/client/clock.h"
+#include "kube/client/proto.h"
 #include "kube/job_parts.h"
-#include "kube/proto.h"
 #include "wire/moment.h"
 
 enum { UNDER_WAY_MAX = 128 };           /* pods that are being made at a time */

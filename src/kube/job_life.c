@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "kube/clock.h"
+#include "kube/client/clock.h"
 #include "kube/job_claim.h"
 #include "kube/job_parts.h"
 #include "kube/tenant.h"

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "base/log.h"
-#include "kube/event.h"
+#include "kube/client/event.h"
 #include "kube/project.h"
 
 struct kube_jobs;

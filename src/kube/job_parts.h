@@ -8,13 +8,13 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "kube/client/watch.h"
 #include "kube/job.h"
 #include "kube/job_life.h"
 #include "kube/job_pod.h"
 #include "kube/job_write.h"
 #include "kube/provision.h"
 #include "kube/stuck.h"
-#include "kube/watch.h"
 
 #define SECOND_NS INT64_C(1000000000)
 

@@ -1,7 +1,7 @@
 /* job_status.c - how a job stands, as its status says it. */
 #include <string.h>
 
-#include "kube/clock.h"
+#include "kube/client/clock.h"
 #include "kube/job_parts.h"
 
 static const json_t *condition_find(const json_t *status, const char *type)

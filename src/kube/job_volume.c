@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "kube/clock.h"
+#include "kube/client/clock.h"
 #include "kube/job_parts.h"
 
 #define ASK_AGAIN_NS (10 * SECOND_NS)

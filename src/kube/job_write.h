@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "kube/api.h"
+#include "kube/client/api.h"
 #include "kube/write.h"
 
 struct kube_job_writer;

@@ -6,7 +6,7 @@
 
 #include "control/journal/batch_record.h"
 #include "journal/record.h"
-#include "kube/clock.h"
+#include "kube/client/clock.h"
 #include "kube/journal_claims.h"
 #include "kube/journal_ops.h"
 #include "kube/journal_seal.h"

@@ -4,7 +4,7 @@
 #include "base/str.h"
 #include "journal/seal.h"
 #include "journal/shelf.h"
-#include "kube/clock.h"
+#include "kube/client/clock.h"
 #include "net/loop.h"
 
 #define SECOND_NS INT64_C(1000000000)

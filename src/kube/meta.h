@@ -12,7 +12,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "berth_model.h"
-#include "kube/proto.h"
+#include "kube/client/proto.h"
 
 /* ---- stripping ---------------------------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "berth.h"
-#include "kube/clock.h"
+#include "kube/client/clock.h"
 #include "kube/plugin_ask.h"
 #include "kube/plugin_list.h"
 

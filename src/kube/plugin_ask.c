@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "kube/clock.h"
+#include "kube/client/clock.h"
 #include "kube/plugin_job.h"
 #include "kube/plugin_why.h"
 #include "wire/moment.h"

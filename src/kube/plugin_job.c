@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "kube/clock.h"
+#include "kube/client/clock.h"
 #include "kube/plugin_table.h"
 #include "kube/plugin_why.h"
 #include "wire/moment.h"

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "kube/clock.h"
+#include "kube/client/clock.h"
 #include "kube/job_life.h"
 #include "kube/tenant_feed.h"
 

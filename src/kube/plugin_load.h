@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "kube/api.h"
+#include "kube/client/api.h"
 #include "kube/profile.h"
 #include "kube/project.h"
 #include "kube/tenant.h"

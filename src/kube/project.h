@@ -1,6 +1,6 @@
 /* project.h - a Kubernetes cluster as a berth_cluster, kept up to date object by object.
  *
- * Fed by watches (kube/watch.h) with objects as they come; whoever decides freezes `project_cluster`, and assumes here what it decided until
+ * Fed by watches (kube/client/watch.h) with objects as they come; whoever decides freezes `project_cluster`, and assumes here what it decided until
  * the API server shows it. No request is made here and nothing is decided.
  */
 #pragma once
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "berth.h"
-#include "kube/watch.h"
+#include "kube/client/watch.h"
 
 struct project;
 struct tenants;

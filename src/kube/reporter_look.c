@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "kube/clock.h"
+#include "kube/client/clock.h"
 #include "kube/reporter.h"
 
 #define PATIENCE_NS (INT64_C(20) * 1000000000) /* for nvidia-smi: drivers wake up slowly */

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "kube/choose.h"
-#include "kube/clock.h"
+#include "kube/client/clock.h"
 #include "kube/policy.h"
 #include "kube/provision.h"
 #include "kube/stuck.h"

@@ -1,6 +1,6 @@
 #include "kube/stuck.h"
 
-#include "kube/clock.h"
+#include "kube/client/clock.h"
 
 void stuck_done(struct stuck *s)
 {

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "kube/api.h"
+#include "kube/client/api.h"
 #include "kube/project.h"
 #include "kube/tenant.h"
 

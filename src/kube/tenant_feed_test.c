@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "kube/server_kit_test.h"
+#include "kube/client/server_kit_test.h"
 
 enum { USERS = 150 }; /* more than are written at a time */
 

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "kube/clock.h"
+#include "kube/client/clock.h"
 #include "net/http.h"
 #include "net/listen.h"
 #include "net/tls.h"

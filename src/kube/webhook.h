@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "kube/api.h"
+#include "kube/client/api.h"
 #include "kube/judge.h"
 #include "net/loop.h"
 

@@ -8,7 +8,7 @@
 #include "base/flag.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "kube/clock.h"
+#include "kube/client/clock.h"
 #include "kube/webhook.h"
 #include "net/tls.h"
 

@@ -6,8 +6,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "kube/clock.h"
-#include "kube/proto.h"
+#include "kube/client/clock.h"
+#include "kube/client/proto.h"
 
 enum write_kind { WRITE_BIND, WRITE_LOOK, WRITE_MARK, WRITE_DELETE, WRITE_PATCH };
 

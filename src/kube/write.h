@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "kube/api.h"
+#include "kube/client/api.h"
 
 struct kube_writer;
 

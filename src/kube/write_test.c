@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "kube/server_kit_test.h"
+#include "kube/client/server_kit_test.h"
 
 #define POD "/api/v1/namespaces/ns/pods/web"
 

@@ -1,0 +1,495 @@
+/* api.c - a queue by rank before net/async.h, and second tries. */
+#include "kube/client/api.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "kube/client/clock.h"
+#include "kube/client/exec.h"
+#include "kube/client/status.h"
+#include "net/async.h"
+
+enum { CONNECTIONS_MAX = 32, TRIES_MAX = 6, RETRY_AFTER_S_MAX = 30, STREAMS_KEPT = 16 };
+#define PAUSE_NS INT64_C(50000000)
+#define PAUSE_NS_MAX INT64_C(5000000000)
+#define TOKEN_NS INT64_C(10000000000) /* how old a token that was read from a file may be */
+#define EARLY_NS INT64_C(60000000000) /* before what a program gave expires it is run again */
+#define AGAIN_NS INT64_C(5000000000)  /* but not sooner after it was run */
+#define WAITS_FOR_PROGRAM (-2)        /* for how long is not known */
+
+enum call_state { CALL_WAITS, CALL_UNDER_WAY, CALL_PAUSES };
+
+struct kube_call {
+    struct kube_api *api;
+    struct kube_call *prev, *next; /* in the queue of its rank, among those under way, or among those that pause */
+    struct call_list *list;
+    enum call_state state;
+    struct kube_request request; /* its texts are those below */
+    struct str url, body;
+    const char *body_type; /* a constant */
+    char *patch;
+    char method[8];
+    unsigned tries;
+    bool renewed; /* was sent again with a newer token */
+    uint64_t era; /* of the credentials it was sent with */
+    bool spoke;   /* of a stream: pieces were handed on */
+    struct async_call *async;
+    struct loop_source *timer; /* while it pauses */
+};
+
+struct call_list {
+    struct kube_call *first, *last;
+    size_t len;
+};
+
+/* Credentials that a program gives. */
+struct program {
+    struct worker *worker; /* NULL: there is none */
+    int stop_fd;           /* readable: it is no longer wanted */
+    bool runs;
+    int64_t begun_ns;   /* by the loop's clock */
+    int64_t expires_ns; /* of what it gave last; by the wall's clock */
+    uint64_t era;       /* times that it gave something */
+    /* The worker's while it runs. */
+    int rc;
+    struct kube_credential given;
+    struct berth_err err;
+};
+
+struct kube_api {
+    struct loop *loop;
+    struct async *async;
+    const struct kube_config *server;
+    char *token, *url; /* the url without a path */
+    int64_t token_ns;  /* when the token was read, by the loop's clock */
+    int64_t again_ns;
+    size_t connections_max, under_way;
+    struct call_list waiting[KUBE_RANKS], sent, pausing, refused; /* the last: until the program has ended */
+    struct program program;
+    struct kube_api_stats stats;
+    uint64_t luck;
+};
+
+/* ---- lists --------------------------------------------------------------------------------------------------------- */
+
+static void list_add(struct call_list *l, struct kube_call *c)
+{
+    c->list = l;
+    c->prev = l->last;
+    c->next = NULL;
+    *(l->last ? &l->last->next : &l->first) = c;
+    l->last = c;
+    l->len++;
+}
+
+static void list_drop(struct kube_call *c)
+{
+    struct call_list *l = c->list;
+    *(c->prev ? &c->prev->next : &l->first) = c->next;
+    *(c->next ? &c->next->prev : &l->last) = c->prev;
+    l->len--;
+    c->list = NULL;
+}
+
+static bool is_counted(const struct kube_call *c)
+{
+    return !c->request.piece && c->request.rank != KUBE_URGENT;
+}
+
+/* ---- who we are ---------------------------------------------------------------------------------------------------- */
+
+static void token_read(struct kube_api *api)
+{
+    char *token = NULL;
+    api->token_ns = loop_now_ns(api->loop);
+    if (kube_config_token(api->server, &token, NULL) < 0)
+        return; /* it is being written: the one we have is as good */
+    mem_free(api->token);
+    api->token = token;
+}
+
+static void program_begin(struct kube_api *api);
+
+/* Not again and again where what it gives is of no use. */
+static bool program_may(const struct kube_api *api)
+{
+    return api->program.runs || loop_now_ns(api->loop) - api->program.begun_ns >= api->again_ns;
+}
+
+static const char *token_now(struct kube_api *api)
+{
+    if (api->server->token_path && loop_now_ns(api->loop) - api->token_ns > TOKEN_NS)
+        token_read(api);
+    if (api->program.worker && kube_wall_ns() > api->program.expires_ns - EARLY_NS && program_may(api))
+        program_begin(api);
+    return api->token;
+}
+
+/* ---- one try ------------------------------------------------------------------------------------------------------- */
+
+static void on_piece(void *ctx, const char *at, size_t len);
+static void on_done(void *ctx, const struct async_answer *answer);
+
+static const char *accepted(const struct kube_request *q)
+{
+    if (q->format == KUBE_JSON)
+        return "application/json";
+    return q->piece ? "application/vnd.kubernetes.protobuf;stream=watch,application/vnd.kubernetes.protobuf"
+                    : "application/vnd.kubernetes.protobuf";
+}
+
+static void begin(struct kube_call *c)
+{
+    struct kube_api *api = c->api;
+    const struct kube_request *q = &c->request;
+    struct async_request request = {
+        .method = c->method,
+        .url = c->url.at,
+        .token = token_now(api),
+        .content_type = c->patch ? c->patch : c->body_type,
+        .accept = accepted(q),
+        .body = c->body.at,
+        .body_len = c->body.len,
+        .timeout_ns = q->timeout_ns,
+        .piece = q->piece ? on_piece : NULL,
+        .done = on_done,
+        .ctx = c,
+    };
+    c->state = CALL_UNDER_WAY;
+    api->under_way += is_counted(c);
+    api->stats.sent++;
+    api->stats.again += c->tries > 0;
+    c->tries++;
+    c->era = api->program.era;
+    list_add(&api->sent, c);
+    c->async = async_start(api->async, &request);
+}
+
+static void pump(struct kube_api *api)
+{
+    for (size_t rank = 0; rank < KUBE_RANKS; rank++)
+        while (api->waiting[rank].first && (rank == KUBE_URGENT || api->under_way < api->connections_max)) {
+            struct kube_call *c = api->waiting[rank].first;
+            list_drop(c);
+            begin(c);
+        }
+}
+
+static void enqueue(struct kube_call *c)
+{
+    c->state = CALL_WAITS;
+    list_add(&c->api->waiting[c->request.rank], c);
+    pump(c->api);
+}
+
+static void call_free(struct kube_call *c)
+{
+    if (c->list)
+        list_drop(c);
+    loop_source_free(c->timer);
+    str_done(&c->url);
+    str_done(&c->body);
+    mem_free(c->patch);
+    mem_free(c);
+}
+
+/* ---- its end ------------------------------------------------------------------------------------------------------- */
+
+static void on_pause_over(void *ctx)
+{
+    struct kube_call *c = ctx;
+    loop_source_free(c->timer);
+    c->timer = NULL;
+    list_drop(c);
+    enqueue(c);
+}
+
+static void pause_for(struct kube_call *c, int64_t wait_ns)
+{
+    c->state = CALL_PAUSES;
+    list_add(&c->api->pausing, c);
+    c->timer = loop_timer_new(c->api->loop, on_pause_over, c);
+    loop_timer_set(c->timer, loop_now_ns(c->api->loop) + wait_ns);
+}
+
+/* Half as long again at most, so that those that failed together do not come back together. */
+static int64_t with_luck(struct kube_api *api, int64_t ns)
+{
+    return ns + (int64_t)(hash_u64(++api->luck) % (uint64_t)(ns / 2 + 1));
+}
+
+/* How long to wait before the next try; negative: there is none, or WAITS_FOR_PROGRAM. */
+static int64_t next_try_ns(struct kube_call *c, const struct async_answer *a)
+{
+    struct kube_api *api = c->api;
+    if (a->status == 401 && api->program.worker && !c->renewed) {
+        c->renewed = true;
+        if (c->era != api->program.era)
+            return 0;
+        if (program_may(api))
+            return WAITS_FOR_PROGRAM;
+    }
+    if (a->status == 401 && api->server->token_path && !c->renewed) {
+        c->renewed = true;
+        token_read(api);
+        return 0;
+    }
+    if (c->spoke || c->tries >= c->request.tries_max)
+        return -1;
+    bool untouched = a->status == 0 ? !a->sent : a->status == 429 || (a->status >= 500 && a->retry_after_s > 0);
+    if (!untouched && !(c->request.harmless && (a->status == 0 || a->status >= 500)))
+        return -1;
+    if (a->retry_after_s > 0)
+        return with_luck(api, (a->retry_after_s < RETRY_AFTER_S_MAX ? a->retry_after_s : RETRY_AFTER_S_MAX) *
+                                  INT64_C(1000000000));
+    int64_t ns = PAUSE_NS << (c->tries < 8 ? c->tries - 1 : 7);
+    return with_luck(api, ns < PAUSE_NS_MAX ? ns : PAUSE_NS_MAX);
+}
+
+static int describe(const struct kube_call *c, const struct async_answer *a, struct berth_err *err)
+{
+    if (a->status == 0 && !a->sent)
+        return err_set(err, ECONNREFUSED, "the API server %s cannot be reached: %s", c->api->server->server, a->text);
+    if (a->status == 0)
+        return err_set(err, EIO, "the API server %s did not answer: %s", c->api->server->server, a->text);
+    return kube_status_code(a->status, a->body, a->len, err);
+}
+
+static void on_piece(void *ctx, const char *at, size_t len)
+{
+    struct kube_call *c = ctx;
+    c->spoke = true;
+    c->request.piece(c->request.ctx, at, len);
+}
+
+static void on_done(void *ctx, const struct async_answer *a)
+{
+    struct kube_call *c = ctx;
+    struct kube_api *api = c->api;
+    struct berth_err err = {0};
+    c->async = NULL;
+    list_drop(c);
+    api->under_way -= is_counted(c);
+    int64_t wait_ns = a->status >= 200 && a->status < 300 ? -1 : next_try_ns(c, a);
+    pump(api);
+    if (wait_ns == WAITS_FOR_PROGRAM) {
+        c->state = CALL_PAUSES;
+        list_add(&api->refused, c);
+        program_begin(api);
+        return;
+    }
+    if (wait_ns >= 0) {
+        pause_for(c, wait_ns);
+        return;
+    }
+    struct kube_answer answer = {.status = a->status, .body = a->body, .len = a->len};
+    answer.code = describe(c, a, &err);
+    answer.text = err.text;
+    api->stats.failed += answer.code != 0;
+    c->request.done(c->request.ctx, &answer);
+    call_free(c);
+}
+
+/* ---- the program for credentials ------------------------------------------------------------------------------------- */
+
+/* Hands what it gave on; without a certificate among it, that of the kubeconfig stays. */
+static int credential_take(struct kube_api *api, struct kube_credential *given, struct berth_err *err)
+{
+    const struct async_config config = {.cert_pem = given->cert_pem, .key_pem = given->key_pem};
+    int rc = given->cert_pem && api->async ? async_pems(api->async, &config, err) : 0;
+    if (rc < 0)
+        return rc;
+    mem_free(api->token);
+    api->token = take_ptr(&given->token);
+    api->program.expires_ns = given->expires_ns;
+    api->program.era++;
+    return 0;
+}
+
+/* Beside the loop. */
+static void program_run(void *ctx)
+{
+    struct kube_api *api = ctx;
+    struct program *p = &api->program;
+    p->rc = kube_exec_run(api->server->exec, p->stop_fd, &p->given, &p->err);
+}
+
+static void program_ended(void *ctx)
+{
+    struct kube_api *api = ctx;
+    struct program *p = &api->program;
+    struct berth_err err = p->err; /* whoever is told may have it run again */
+    int rc = p->rc == 0 ? credential_take(api, &p->given, &err) : p->rc;
+    kube_credential_done(&p->given);
+    p->runs = false;
+    for (size_t left = api->refused.len; left && api->refused.first; left--) {
+        struct kube_call *c = api->refused.first;
+        list_drop(c);
+        if (rc == 0) {
+            enqueue(c);
+            continue;
+        }
+        api->stats.failed++;
+        c->request.done(c->request.ctx,
+                        &(struct kube_answer){.status = 401, .code = -EACCES, .text = err.text, .body = ""});
+        call_free(c);
+    }
+}
+
+static void program_begin(struct kube_api *api)
+{
+    struct program *p = &api->program;
+    if (p->runs)
+        return;
+    p->runs = true;
+    p->begun_ns = loop_now_ns(api->loop);
+    worker_run(p->worker, program_run, program_ended, api);
+}
+
+/* The first time; waits for it. */
+static int program_start(struct kube_api *api, struct kube_credential *ret, struct berth_err *err)
+{
+    struct program *p = &api->program;
+    int rc = kube_exec_run(api->server->exec, -1, ret, err);
+    if (rc < 0)
+        return rc;
+    p->stop_fd = eventfd(0, EFD_CLOEXEC);
+    if (p->stop_fd < 0)
+        return err_set(err, errno, "no event descriptor: %s", strerror(errno));
+    p->worker = worker_new(api->loop);
+    p->begun_ns = loop_now_ns(api->loop) - api->again_ns;
+    return credential_take(api, ret, err);
+}
+
+static void program_end(struct program *p)
+{
+    if (!p->worker)
+        return;
+    (void)eventfd_write(p->stop_fd, 1);
+    worker_free(p->worker);
+    (void)close(p->stop_fd);
+    kube_credential_done(&p->given);
+}
+
+/* ---- requests ------------------------------------------------------------------------------------------------------ */
+
+struct kube_call *kube_start(struct kube_api *api, const struct kube_request *request)
+{
+    struct kube_call *c = mem_zalloc(sizeof *c);
+    assert(request->rank < KUBE_RANKS && strlen(request->method) < sizeof c->method);
+    c->api = api;
+    c->request = *request;
+    c->request.tries_max = request->tries_max ? request->tries_max : TRIES_MAX;
+    memcpy(c->method, request->method, strlen(request->method) + 1);
+    str_add(&c->url, api->url);
+    str_add(&c->url, request->path);
+    if (request->body)
+        str_add_bytes(&c->body, request->body, request->body_len);
+    c->body_type = request->format == KUBE_PROTOBUF && !request->json_body ? "application/vnd.kubernetes.protobuf"
+                                                                           : "application/json";
+    c->patch = request->patch ? mem_strdup(request->patch) : NULL;
+    enqueue(c);
+    return c;
+}
+
+void kube_cancel(struct kube_call *call)
+{
+    struct kube_api *api = call->api;
+    if (call->state == CALL_UNDER_WAY) {
+        async_cancel(call->async);
+        api->under_way -= is_counted(call);
+    }
+    call_free(call);
+    pump(api);
+}
+
+struct kube_api_stats kube_api_stats(const struct kube_api *api)
+{
+    struct kube_api_stats s = api->stats;
+    s.under_way = api->under_way;
+    s.waiting = api->pausing.len + api->refused.len;
+    for (size_t rank = 0; rank < KUBE_RANKS; rank++)
+        s.waiting += api->waiting[rank].len;
+    return s;
+}
+
+/* ---- all of them --------------------------------------------------------------------------------------------------- */
+
+/* With a name of its own for the certificate, that name is asked and the server's address connected to. */
+static void set_address(struct kube_api *api, struct str *connect_to)
+{
+    CLEANUP(str) struct str url = {0};
+    const struct kube_config *s = api->server;
+    const char *host = strstr(s->server, "://") + 3, *path = host + strcspn(host, "/");
+    const char *port = memrchr(host, ':', (size_t)(path - host)), *bracket = memrchr(host, ']', (size_t)(path - host));
+    if (port && bracket && port < bracket)
+        port = NULL;
+    if (!s->server_name) {
+        api->url = mem_strdup(s->server);
+        return;
+    }
+    str_add_bytes(connect_to, host, (size_t)(path - host));
+    if (!port)
+        str_add(connect_to, ":443");
+    str_addf(&url, "https://%s%s", s->server_name, port ? port : path);
+    api->url = str_take(&url);
+}
+
+int kube_api_new(struct loop *l, const struct kube_api_config *config, struct kube_api **ret, struct berth_err *err)
+{
+    CLEANUP(str) struct str connect_to = {0};
+    const struct kube_config *s = config->server;
+    struct kube_api *api = mem_zalloc(sizeof *api);
+    api->loop = l;
+    api->server = s;
+    api->connections_max = config->connections_max ? config->connections_max : CONNECTIONS_MAX;
+    api->again_ns = config->again_ns ? config->again_ns : AGAIN_NS;
+    api->luck = (uint64_t)loop_now_ns(l);
+    set_address(api, &connect_to);
+    CLEANUP(kube_credential) struct kube_credential given = {0};
+    int rc = s->exec ? program_start(api, &given, err) : kube_config_token(s, &api->token, err);
+    const struct async_config async = {
+        .ca_pem = s->ca_pem,
+        .cert_pem = given.cert_pem ? given.cert_pem : s->cert_pem,
+        .key_pem = given.key_pem ? given.key_pem : s->key_pem,
+        .connect_to = connect_to.at,
+        .agent = config->agent,
+        .connections_max = api->connections_max + STREAMS_KEPT,
+        .lean = true,
+    };
+    api->token_ns = loop_now_ns(l);
+    if (rc == 0)
+        rc = async_new(l, &async, &api->async, err);
+    if (rc < 0) {
+        kube_api_free(api);
+        return rc;
+    }
+    *ret = api;
+    return 0;
+}
+
+void kube_api_free(struct kube_api *api)
+{
+    if (!api)
+        return;
+    async_free(api->async);
+    program_end(&api->program);
+    while (api->refused.first)
+        call_free(api->refused.first);
+    while (api->sent.first)
+        call_free(api->sent.first);
+    while (api->pausing.first)
+        call_free(api->pausing.first);
+    for (size_t rank = 0; rank < KUBE_RANKS; rank++)
+        while (api->waiting[rank].first)
+            call_free(api->waiting[rank].first);
+    mem_free(api->token);
+    mem_free(api->url);
+    mem_free(api);
+}

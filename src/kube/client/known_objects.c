@@ -1,0 +1,75 @@
+/* known_objects.c - a vector of small blocks, and a map from keys to places in it. */
+#include "kube/client/known_objects.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+struct key {
+    const char *namespace, *name;
+};
+
+static uint64_t hash_of(const char *namespace, const char *name)
+{
+    return hash_bytes(name, strlen(name), hash_bytes(namespace, strlen(namespace), 0));
+}
+
+static bool same(const void *ctx, uint32_t value, const void *key)
+{
+    const struct seen *s = ctx;
+    const struct key *k = key;
+    const struct seen_object *o = s->objects.at[value];
+    return strcmp(seen_name(o), k->name) == 0 && strcmp(seen_namespace(o), k->namespace) == 0;
+}
+
+static uint32_t place_of(const struct seen *s, const char *namespace, const char *name)
+{
+    const struct key key = {namespace, name};
+    return map_find(&s->map, hash_of(namespace, name), same, s, &key);
+}
+
+void seen_done(struct seen *s)
+{
+    for (size_t i = 0; i < s->objects.len; i++)
+        mem_free(s->objects.at[i]);
+    vec_done(&s->objects);
+    map_done(&s->map);
+}
+
+struct seen_object *seen_find(const struct seen *s, const char *namespace, const char *name)
+{
+    uint32_t place = place_of(s, namespace, name);
+    return place == MAP_NONE ? NULL : s->objects.at[place];
+}
+
+struct seen_object *seen_add(struct seen *s, const char *namespace, const char *name, const char *uid)
+{
+    size_t a = strlen(namespace) + 1, b = strlen(name) + 1, c = strlen(uid) + 1;
+    struct seen_object *o = mem_zalloc(sizeof *o + a + b + c);
+    assert(a + b + c <= SEEN_TEXT_MAX + 3);
+    memcpy(o->text, namespace, a);
+    memcpy(o->text + a, name, b);
+    memcpy(o->text + a + b, uid, c);
+    o->name = (uint16_t)a;
+    o->uid = (uint16_t)(a + b);
+    map_add(&s->map, hash_of(namespace, name), (uint32_t)s->objects.len);
+    vec_push(&s->objects, o);
+    return o;
+}
+
+void seen_take(struct seen *s, struct seen_object *o)
+{
+    uint64_t hash = hash_of(seen_namespace(o), seen_name(o));
+    uint32_t place = place_of(s, seen_namespace(o), seen_name(o)), last = (uint32_t)s->objects.len - 1;
+    assert(place != MAP_NONE && s->objects.at[place] == o);
+    map_drop(&s->map, hash, place);
+    if (place != last) {
+        struct seen_object *moved = s->objects.at[last];
+        uint64_t moved_hash = hash_of(seen_namespace(moved), seen_name(moved));
+        map_drop(&s->map, moved_hash, last);
+        map_add(&s->map, moved_hash, place);
+        s->objects.at[place] = moved;
+    }
+    s->objects.len--;
+}

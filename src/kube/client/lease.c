@@ -1,0 +1,339 @@
+/* lease.c - look, take, renew; one request at a time, each of which rests on the version that the last one has seen. */
+#include "kube/client/lease.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "kube/client/clock.h"
+#include "wire/document.h"
+
+enum { DURATION_S = 15 };
+#define SECOND_NS INT64_C(1000000000)
+#define DEADLINE_NS (10 * SECOND_NS)
+#define RETRY_NS (2 * SECOND_NS)
+#define RELEASE_NS_MAX (5 * SECOND_NS)
+
+struct kube_lease {
+    struct kube_lease_config config;
+    char *identity, *path, *all_path, *namespace, *name;
+    json_t *doc;        /* as last seen; NULL: not yet, or there is none */
+    char *seen_version; /* of the holder's last sign of life */
+    int64_t seen_ns;    /* when it came */
+    bool leads;
+    int64_t until_ns; /* we lead no longer than that */
+    int64_t asked_ns; /* when the request under way was sent */
+    struct kube_call *call;
+    struct loop_source *look, *expiry, *patience;
+    bool releasing;
+    void (*released)(void *ctx);
+    void *released_ctx;
+};
+
+static void ask_read(struct kube_lease *l);
+static void ask_write(struct kube_lease *l);
+
+static int64_t wall_ns(const struct kube_lease *l)
+{
+    return l->config.wall_ns ? l->config.wall_ns(l->config.ctx) : kube_wall_ns();
+}
+
+/* ---- what is known ------------------------------------------------------------------------------------------------- */
+
+static const char *text_at(const json_t *in, const char *key)
+{
+    const char *text = json_string_value(json_object_get(in, key));
+    return text ? text : "";
+}
+
+const char *kube_lease_holder(const struct kube_lease *l)
+{
+    return text_at(json_object_get(l->doc, "spec"), "holderIdentity");
+}
+
+static bool is_ours(const struct kube_lease *l)
+{
+    return strcmp(kube_lease_holder(l), l->identity) == 0;
+}
+
+/* Has it not changed for as long as its holder has asked for? */
+static bool is_over(const struct kube_lease *l)
+{
+    json_int_t s = json_integer_value(json_object_get(json_object_get(l->doc, "spec"), "leaseDurationSeconds"));
+    s = s > 0 && s < 86400 ? s : l->config.duration_s;
+    return loop_now_ns(l->config.loop) - l->seen_ns > (int64_t)s * SECOND_NS;
+}
+
+static void take_doc(struct kube_lease *l, json_t *doc)
+{
+    const char *version = text_at(json_object_get(doc, "metadata"), "resourceVersion");
+    if (!l->seen_version || strcmp(l->seen_version, version) != 0) {
+        mem_free(l->seen_version);
+        l->seen_version = mem_strdup(version);
+        l->seen_ns = loop_now_ns(l->config.loop);
+    }
+    json_decref(l->doc);
+    l->doc = doc;
+}
+
+static void trouble(struct kube_lease *l, const char *text)
+{
+    if (l->config.trouble)
+        l->config.trouble(l->config.ctx, text);
+}
+
+/* ---- leading --------------------------------------------------------------------------------------------------------- */
+
+static void lead_end(struct kube_lease *l)
+{
+    if (!l->leads)
+        return;
+    l->leads = false;
+    loop_timer_set(l->expiry, INT64_MAX);
+    l->config.ended(l->config.ctx);
+}
+
+static void on_expiry(void *ctx)
+{
+    struct kube_lease *l = ctx;
+    trouble(l, "no renewal of the lease was answered before the renew deadline");
+    lead_end(l);
+}
+
+static void lead_on(struct kube_lease *l)
+{
+    if (l->leads && kube_clock_ns() >= l->until_ns)
+        lead_end(l); /* for a moment nobody did: who asked then is to ask again */
+    l->until_ns = l->asked_ns + l->config.deadline_ns;
+    if (kube_clock_ns() >= l->until_ns)
+        return; /* the answer took so long that it says nothing; the next one may */
+    loop_timer_set(l->expiry, l->until_ns);
+    if (l->leads)
+        return;
+    l->leads = true;
+    l->config.began(l->config.ctx);
+}
+
+bool kube_lease_leads(const struct kube_lease *l)
+{
+    return l->leads && kube_clock_ns() < l->until_ns;
+}
+
+static void released(struct kube_lease *l)
+{
+    void (*tell)(void *ctx) = l->released;
+    l->released = NULL;
+    loop_timer_set(l->patience, INT64_MAX);
+    if (tell)
+        tell(l->released_ctx);
+}
+
+static void on_impatience(void *ctx)
+{
+    released(ctx);
+}
+
+/* ---- requests -------------------------------------------------------------------------------------------------------- */
+
+static void ask(struct kube_lease *l, const char *method, const char *path, const char *body,
+                void (*done)(void *ctx, const struct kube_answer *a))
+{
+    const struct kube_request request = {
+        .method = method,
+        .path = path,
+        .format = KUBE_JSON,
+        .body = body,
+        .body_len = body ? strlen(body) : 0,
+        .rank = KUBE_URGENT,
+        .tries_max = 1,
+        .timeout_ns =
+            l->config.deadline_ns / 2, /* one request that hangs leaves time for another before the deadline */
+        .done = done,
+        .ctx = l,
+    };
+    assert(!l->call);
+    l->asked_ns = kube_clock_ns();
+    l->call = kube_start(l->config.api, &request);
+}
+
+/* Plans the next request: a retry period after the last one was sent, or at once where its answer took longer. */
+static void ask_next(struct kube_lease *l)
+{
+    int64_t now_ns = loop_now_ns(l->config.loop), next_ns = l->asked_ns + l->config.retry_ns;
+    l->call = NULL;
+    loop_timer_set(l->look, next_ns > now_ns ? next_ns : now_ns);
+}
+
+/* What a look has found: somebody leads, or we may. */
+static void consider(struct kube_lease *l)
+{
+    bool ours = is_ours(l);
+    if (!ours)
+        lead_end(l);
+    if (l->releasing && !ours)
+        released(l);
+    else if (ours || (!l->releasing && (!kube_lease_holder(l)[0] || is_over(l))))
+        ask_write(l);
+}
+
+static json_t *answer_doc(struct kube_lease *l, const struct kube_answer *a)
+{
+    json_t *doc = NULL;
+    struct berth_err err;
+    if (a->code < 0)
+        trouble(l, a->text);
+    else if (document_parse(a->body, a->len, "the lease", &doc, &err) < 0)
+        trouble(l, err.text);
+    return doc;
+}
+
+static void on_read(void *ctx, const struct kube_answer *a)
+{
+    struct kube_lease *l = ctx;
+    ask_next(l);
+    if (a->code == -ENOENT) {
+        json_decref(l->doc);
+        l->doc = NULL;
+        lead_end(l);
+        if (l->releasing)
+            released(l);
+        else
+            ask_write(l);
+        return;
+    }
+    json_t *doc = answer_doc(l, a);
+    if (doc) {
+        take_doc(l, doc);
+        consider(l);
+    } else if (l->releasing) {
+        released(l);
+    }
+}
+
+static void on_write(void *ctx, const struct kube_answer *a)
+{
+    struct kube_lease *l = ctx;
+    ask_next(l);
+    if (a->code == -EBUSY || a->code == -EEXIST || (a->code == -ENOENT && l->doc)) {
+        ask_read(l); /* another was faster, or our own last word was heard after all */
+        return;
+    }
+    json_t *doc = answer_doc(l, a);
+    if (doc) {
+        take_doc(l, doc);
+        if (is_ours(l) && !l->releasing)
+            lead_on(l);
+    }
+    if (l->releasing && doc && is_ours(l))
+        ask_write(l); /* this was the renewal that was under way */
+    else if (l->releasing)
+        released(l);
+}
+
+static void ask_read(struct kube_lease *l)
+{
+    ask(l, "GET", l->path, NULL, on_read);
+}
+
+/* The spec as we want it: ours from now on, or nobody's. */
+static void set_spec(const struct kube_lease *l, json_t *spec, bool ours)
+{
+    char now[TIMESTAMP_MAX];
+    json_int_t changes = json_integer_value(json_object_get(spec, "leaseTransitions"));
+    (void)kube_micro_time(wall_ns(l), now);
+    if (!l->releasing && !ours) {
+        (void)json_object_set_new(spec, "acquireTime", json_string(now));
+        (void)json_object_set_new(spec, "leaseTransitions", json_integer(l->doc ? changes + 1 : 0));
+    }
+    (void)json_object_set_new(spec, "holderIdentity", json_string(l->releasing ? "" : l->identity));
+    (void)json_object_set_new(spec, "leaseDurationSeconds", json_integer(l->releasing ? 1 : l->config.duration_s));
+    (void)json_object_set_new(spec, "renewTime", json_string(now));
+}
+
+static void ask_write(struct kube_lease *l)
+{
+    CLEANUP(json)
+    json_t *doc = l->doc ? json_deep_copy(l->doc)
+                         : json_pack("{s:s, s:s, s:{s:s, s:s}, s:{}}", "apiVersion", "coordination.k8s.io/v1", "kind",
+                                     "Lease", "metadata", "namespace", l->namespace, "name", l->name, "spec");
+    json_t *spec = json_object_get(doc, "spec");
+    if (!spec) {
+        spec = json_object();
+        (void)json_object_set_new(doc, "spec", spec);
+    }
+    set_spec(l, spec, is_ours(l));
+    CLEANUP(mem) char *body = json_dumps(doc, JSON_COMPACT);
+    ask(l, l->doc ? "PUT" : "POST", l->doc ? l->path : l->all_path, body, on_write);
+}
+
+static void on_look(void *ctx)
+{
+    struct kube_lease *l = ctx;
+    loop_timer_set(l->look, loop_now_ns(l->config.loop) + l->config.retry_ns);
+    if (l->call || l->releasing)
+        return;
+    if (l->leads)
+        ask_write(l);
+    else
+        ask_read(l);
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------------ */
+
+struct kube_lease *kube_lease_new(const struct kube_lease_config *config)
+{
+    CLEANUP(str) struct str path = {0};
+    struct kube_lease *l = mem_zalloc(sizeof *l);
+    l->config = *config;
+    l->config.duration_s = config->duration_s ? config->duration_s : DURATION_S;
+    l->config.deadline_ns = config->deadline_ns ? config->deadline_ns : DEADLINE_NS;
+    l->config.retry_ns = config->retry_ns ? config->retry_ns : RETRY_NS;
+    assert(l->config.deadline_ns < l->config.duration_s * SECOND_NS && l->config.retry_ns < l->config.deadline_ns);
+    l->identity = mem_strdup(config->identity);
+    l->namespace = mem_strdup(config->namespace);
+    l->name = mem_strdup(config->name);
+    str_addf(&path, "/apis/coordination.k8s.io/v1/namespaces/%s/leases", config->namespace);
+    l->all_path = mem_strdup(path.at);
+    str_addf(&path, "/%s", config->name);
+    l->path = str_take(&path);
+    l->look = loop_timer_new(config->loop, on_look, l);
+    l->expiry = loop_timer_new(config->loop, on_expiry, l);
+    l->patience = loop_timer_new(config->loop, on_impatience, l);
+    on_look(l);
+    return l;
+}
+
+void kube_lease_free(struct kube_lease *l)
+{
+    if (!l)
+        return;
+    if (l->call)
+        kube_cancel(l->call);
+    loop_source_free(l->look);
+    loop_source_free(l->expiry);
+    loop_source_free(l->patience);
+    json_decref(l->doc);
+    char *const texts[] = {l->identity, l->path, l->all_path, l->namespace, l->name, l->seen_version};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        mem_free(texts[i]);
+    mem_free(l);
+}
+
+void kube_lease_release(struct kube_lease *l, void (*tell)(void *ctx), void *ctx)
+{
+    l->releasing = true;
+    l->released = tell;
+    l->released_ctx = ctx;
+    int64_t patience_ns = l->config.deadline_ns < RELEASE_NS_MAX ? l->config.deadline_ns : RELEASE_NS_MAX;
+    loop_timer_set(l->patience, loop_now_ns(l->config.loop) + patience_ns);
+    lead_end(l);
+    if (l->call)
+        return; /* its answer comes first: it says which version there is */
+    if (l->doc && is_ours(l))
+        ask_write(l);
+    else
+        loop_timer_set(l->patience, loop_now_ns(l->config.loop));
+}

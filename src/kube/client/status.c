@@ -1,0 +1,101 @@
+/* status.c - one table of what HTTP statuses mean here. */
+#include "kube/client/status.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "kube/client/proto.h"
+#include "wire/document.h"
+
+enum { MESSAGE_MAX = 300, REASON_MAX = 64 };
+enum { STATUS_MESSAGE = 3, STATUS_REASON = 4, STATUS_CODE = 6 };
+
+struct status {
+    int code;
+    char message[MESSAGE_MAX + 1], reason[REASON_MAX + 1];
+};
+
+static void keep(char *to, size_t max, const char *text, size_t len)
+{
+    len = len < max ? len : max;
+    if (len)
+        memcpy(to, text, len);
+    to[len] = '\0';
+}
+
+static void read_proto(struct proto_reader r, struct status *s)
+{
+    struct proto_field f;
+    while (proto_next(&r, &f)) {
+        if (f.number == STATUS_MESSAGE)
+            keep(s->message, MESSAGE_MAX, (const char *)f.at, f.len);
+        else if (f.number == STATUS_REASON)
+            keep(s->reason, REASON_MAX, (const char *)f.at, f.len);
+        else if (f.number == STATUS_CODE)
+            s->code = proto_int(&f) > 0 && proto_int(&f) < 1000 ? (int)proto_int(&f) : 0;
+    }
+}
+
+static void read_json(const char *body, size_t len, struct status *s)
+{
+    CLEANUP(json) json_t *doc = NULL;
+    if (document_parse(body, len, "status", &doc, NULL) < 0 || !json_is_object(doc))
+        return;
+    const char *message = json_string_value(json_object_get(doc, "message"));
+    const char *reason = json_string_value(json_object_get(doc, "reason"));
+    json_int_t code = json_integer_value(json_object_get(doc, "code"));
+    keep(s->message, MESSAGE_MAX, message, message ? strlen(message) : 0);
+    keep(s->reason, REASON_MAX, reason, reason ? strlen(reason) : 0);
+    s->code = code > 0 && code < 1000 ? (int)code : 0;
+}
+
+static struct status status_read(const char *body, size_t len)
+{
+    struct status s = {0};
+    struct proto_object o;
+    if (proto_object_read(body, len, &o))
+        read_proto(o.raw, &s);
+    else if (len && body[0] == '{')
+        read_json(body, len, &s);
+    else if (str_utf8_valid(body, len))
+        keep(s.message, MESSAGE_MAX, body, strcspn(body, "\r\n"));
+    return s;
+}
+
+int kube_status_code(int status, const char *body, size_t len, struct berth_err *err)
+{
+    static const struct {
+        int status, code;
+        const char *what;
+    } rows[] = {
+        {400, EINVAL, "does not accept this"                     },
+        {401, EACCES, "does not know who we are; renew the token"},
+        {403, EACCES, "does not let us do this; check the roles" },
+        {404, ENOENT, "does not know it"                         },
+        {405, EINVAL, "cannot do this"                           },
+        {409, EBUSY,  "cannot do this now"                       },
+        {410, ESTALE, "no longer knows that version"             },
+        {413, EINVAL, "finds this too large"                     },
+        {415, EINVAL, "does not read this format"                },
+        {422, EINVAL, "does not accept this"                     },
+        {429, EAGAIN, "has too much to do"                       },
+    };
+    if (status >= 200 && status < 300)
+        return 0;
+    struct status s = status_read(body, len);
+    status = status ? status : s.code;
+    int code = status >= 500 ? EAGAIN : EPROTO;
+    const char *what = status >= 500 ? "has trouble" : "gives an answer that is not understood";
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].status == status) {
+            code = rows[i].code;
+            what = rows[i].what;
+        }
+    if (status == 409 && strcmp(s.reason, "AlreadyExists") == 0)
+        code = EEXIST;
+    return err_set(err, code, "the API server %s (%d%s%s)%s%s", what, status, s.reason[0] ? " " : "", s.reason,
+                   s.message[0] ? ": " : "", s.message);
+}

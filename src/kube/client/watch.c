@@ -1,0 +1,452 @@
+/* watch.c - load, follow, pause: a machine of few states around one request at a time. */
+#include "kube/client/watch.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "kube/client/known_objects.h"
+#include "kube/client/status.h"
+#include "kube/client/watch_event.h"
+
+enum {
+    PAGE_LEN = 500,
+    PAUSES_MAX = 10,  /* the longest pause, in first pauses */
+    STREAM_S = 300,   /* after that, and up to twice as long, the server ends a stream */
+    REFUSALS_MAX = 3, /* of going on from a version, by a server that answers: then everything is read anew */
+    DENIALS_MAX = 3,  /* of what was there before: a server that has just begun knows of no roles yet */
+};
+#define PAUSE_NS INT64_C(500000000)
+#define REFUSED_NS INT64_C(60000000000)
+
+enum state {
+    PAUSING,
+    LOADING,   /* a stream that sends what is there first */
+    LISTING,   /* a page is asked for */
+    FOLLOWING, /* a stream from `version` on */
+};
+
+struct kube_watch {
+    struct kube_watch_config config;
+    char *path, *query;
+    enum state state;
+    bool synced;
+    bool pages;       /* the other way was refused */
+    bool refused;     /* all of it is, and that was told */
+    bool was_there;   /* it could be read before */
+    uint64_t version; /* of the last event or list; 0: everything is to be read anew */
+    uint32_t round;   /* of reading everything */
+    char next[1024];  /* of a list: where it goes on */
+    unsigned failures, refusals, denials;
+    bool spoke; /* something came in this stream */
+    struct seen seen;
+    struct str in; /* a frame that is not complete */
+    struct kube_call *call;
+    struct loop_source *timer;
+    struct kube_watch_stats stats;
+    uint64_t luck;
+};
+
+static void step(struct kube_watch *w);
+
+/* ---- what the consumer is told --------------------------------------------------------------------------------------- */
+
+static void tell_drop(struct kube_watch *w, struct seen_object *o)
+{
+    const struct kube_object gone = {
+        .namespace = seen_namespace(o), .name = seen_name(o), .uid = seen_uid(o), .version = o->version};
+    seen_take(&w->seen, o);
+    w->stats.drops++;
+    w->config.drop(w->config.ctx, &gone);
+    mem_free(o);
+}
+
+static void take_put(void *ctx, const struct kube_object *o)
+{
+    struct kube_watch *w = ctx;
+    struct seen_object *known = seen_find(&w->seen, o->namespace, o->name);
+    if (known && strcmp(seen_uid(known), o->uid) != 0) {
+        tell_drop(w, known);
+        known = NULL;
+    }
+    bool news = !known || o->version > known->version;
+    if (!known)
+        known = seen_add(&w->seen, o->namespace, o->name, o->uid);
+    known->round = w->round;
+    if (!news)
+        return;
+    known->version = o->version;
+    w->stats.puts++;
+    w->config.put(w->config.ctx, o);
+}
+
+static void take_drop(struct kube_watch *w, const struct kube_object *o)
+{
+    struct seen_object *known = seen_find(&w->seen, o->namespace, o->name);
+    if (!known || strcmp(seen_uid(known), o->uid) != 0)
+        return;
+    seen_take(&w->seen, known);
+    mem_free(known);
+    w->stats.drops++;
+    w->config.drop(w->config.ctx, o);
+}
+
+static void synced(struct kube_watch *w)
+{
+    if (w->synced)
+        return;
+    w->synced = true;
+    w->config.synced(w->config.ctx);
+}
+
+/* All of a reading has come: what it did not find is gone. */
+static void loaded(struct kube_watch *w, uint64_t version)
+{
+    for (size_t i = w->seen.objects.len; i-- > 0;)
+        if (w->seen.objects.at[i]->round != w->round)
+            tell_drop(w, w->seen.objects.at[i]);
+    w->version = version;
+    w->failures = w->refusals = w->denials = 0;
+    w->refused = false;
+    w->was_there = true;
+    synced(w);
+}
+
+static void trouble(struct kube_watch *w, const char *text)
+{
+    CLEANUP(str) struct str said = {0};
+    if (!w->config.trouble)
+        return;
+    str_addf(&said, "watching %s: %s", w->path, text);
+    w->config.trouble(w->config.ctx, said.at);
+}
+
+/* ---- between two tries ----------------------------------------------------------------------------------------------- */
+
+static void call_end(struct kube_watch *w)
+{
+    if (w->call)
+        kube_cancel(w->call);
+    w->call = NULL;
+    str_done(&w->in);
+}
+
+static void pause_then_step(struct kube_watch *w)
+{
+    int64_t first = w->config.pause_ns, ns = first;
+    call_end(w);
+    w->state = PAUSING;
+    for (unsigned i = 0; i < w->failures && ns < first * PAUSES_MAX; i++)
+        ns *= 2;
+    ns = ns < first * PAUSES_MAX ? ns : first * PAUSES_MAX;
+    w->failures++;
+    ns += (int64_t)(hash_u64(++w->luck) % (uint64_t)(ns / 2 + 1));
+    loop_timer_set(w->timer, loop_now_ns(w->config.loop) + ns);
+}
+
+static void on_pause_over(void *ctx)
+{
+    step(ctx);
+}
+
+/* Not to be had, and the consumer can do without it? Then it is so for a while. */
+static bool do_without(struct kube_watch *w, const struct kube_answer *a)
+{
+    if (!w->config.refused || (a->status != 403 && a->status != 404))
+        return false;
+    if (w->was_there && !w->refused && ++w->denials <= DENIALS_MAX)
+        return false;
+    call_end(w);
+    w->state = PAUSING;
+    w->version = 0;
+    w->next[0] = '\0';
+    loop_timer_set(w->timer, loop_now_ns(w->config.loop) + w->config.refused_ns);
+    if (!w->refused)
+        w->config.refused(w->config.ctx, a->status, a->text);
+    w->refused = true;
+    synced(w);
+    return true;
+}
+
+/* Everything anew, at once: the server has forgotten our version. */
+static void relist(struct kube_watch *w)
+{
+    call_end(w);
+    w->version = 0;
+    w->stats.relists++;
+    step(w);
+}
+
+/* ---- streams --------------------------------------------------------------------------------------------------------- */
+
+static void on_error(struct kube_watch *w, const struct watch_event *e)
+{
+    struct berth_err err = {0};
+    int code = kube_status_code(0, e->error, e->error_len, &err);
+    trouble(w, err.text);
+    if (code == -ESTALE && w->state == FOLLOWING) {
+        relist(w);
+        return;
+    }
+    w->version = 0;
+    w->stats.relists += w->state == FOLLOWING;
+    pause_then_step(w);
+}
+
+/* False: the stream is over, and the next one may be on its way. */
+static bool take_frame(struct kube_watch *w, const char *at, size_t len)
+{
+    struct watch_room room = {0};
+    struct watch_event e = {0};
+    struct berth_err err = {0};
+    bool goes_on = true;
+    int rc = watch_event_read(w->config.format, at, len, &room, &e, &err);
+    if (rc == -ENOENT) {
+        watch_room_done(&room);
+        return true;
+    }
+    w->stats.last_ns = loop_now_ns(w->config.loop);
+    if (rc < 0) { /* what was lost with it cannot be known */
+        trouble(w, err.text);
+        w->version = 0;
+        w->stats.relists++;
+        pause_then_step(w);
+        goes_on = false;
+    } else if (e.kind == WATCH_ERROR) {
+        on_error(w, &e);
+        goes_on = false;
+    } else if (e.kind == WATCH_BOOKMARK) {
+        w->stats.bookmarks++;
+        if (w->state == LOADING && e.complete) {
+            loaded(w, e.object.version);
+            w->state = FOLLOWING;
+        } else if (w->state == LOADING) { /* a server so old that it does not know what it was asked for */
+            w->pages = true;
+            relist(w);
+            goes_on = false;
+        }
+    } else if (e.kind == WATCH_PUT) {
+        take_put(w, &e.object);
+    } else {
+        take_drop(w, &e.object);
+    }
+    if (goes_on && w->state == FOLLOWING) {
+        w->version = e.object.version > w->version ? e.object.version : w->version;
+        w->failures = w->refusals = w->denials = 0;
+    }
+    watch_room_done(&room);
+    return goes_on;
+}
+
+/* Takes the frames that are complete; how much they took, or -1 when the stream is over. */
+static int64_t take_frames(struct kube_watch *w, const char *p, size_t len)
+{
+    size_t taken = 0;
+    const char *at = NULL;
+    size_t frame_len = 0;
+    for (;;) {
+        int64_t n = watch_frame(w->config.format, p + taken, len - taken, &at, &frame_len);
+        if (n == 0)
+            return (int64_t)taken;
+        if (n < 0) {
+            trouble(w, "a frame without end");
+            w->version = 0;
+            pause_then_step(w);
+            return -1;
+        }
+        taken += (size_t)n;
+        if (!take_frame(w, at, frame_len))
+            return -1;
+    }
+}
+
+static void on_piece(void *ctx, const char *at, size_t len)
+{
+    struct kube_watch *w = ctx;
+    struct str held = {0};
+    w->spoke = true;
+    if (w->in.len) { /* while it is being read, nothing else may hold it: the stream may end, and `in` with it */
+        held = w->in;
+        w->in = (struct str){0};
+        str_add_bytes(&held, at, len);
+        at = held.at;
+        len = held.len;
+    }
+    int64_t taken = take_frames(w, at, len);
+    if (taken >= 0 && (size_t)taken < len)
+        str_add_bytes(&w->in, at + taken, len - (size_t)taken);
+    str_done(&held);
+}
+
+static void on_stream_end(void *ctx, const struct kube_answer *a)
+{
+    struct kube_watch *w = ctx;
+    w->call = NULL;
+    str_done(&w->in);
+    if (a->code == 0) {
+        w->stats.lost += w->state == LOADING;
+        if (w->state == FOLLOWING && w->spoke)
+            step(w); /* slow readers and long streams are ended like this */
+        else
+            pause_then_step(w);
+        return;
+    }
+    if (w->state == LOADING && a->code == -EINVAL && !w->spoke) {
+        w->pages = true;
+        step(w);
+        return;
+    }
+    w->stats.lost++;
+    if (do_without(w, a))
+        return;
+    trouble(w, a->text);
+    if (w->state == FOLLOWING && a->code == -ESTALE) {
+        relist(w);
+        return;
+    }
+    if (w->state == FOLLOWING && a->status && ++w->refusals >= REFUSALS_MAX) {
+        w->version = 0;
+        w->stats.relists++;
+    }
+    pause_then_step(w);
+}
+
+/* ---- lists in pages -------------------------------------------------------------------------------------------------- */
+
+static void on_page(void *ctx, const struct kube_answer *a)
+{
+    struct kube_watch *w = ctx;
+    struct watch_page page = {0};
+    struct berth_err err = {0};
+    w->call = NULL;
+    int rc = a->code;
+    if (rc == 0)
+        rc = watch_page_read(w->config.format, a->body, a->len, take_put, w, &page, &err);
+    if (rc < 0 && do_without(w, a))
+        return;
+    if (rc < 0) {
+        trouble(w, a->code ? a->text : err.text);
+        w->next[0] = '\0'; /* from its beginning, in a round of its own */
+        pause_then_step(w);
+        return;
+    }
+    w->stats.last_ns = loop_now_ns(w->config.loop);
+    memcpy(w->next, page.next, sizeof w->next);
+    if (!w->next[0])
+        loaded(w, page.version);
+    step(w);
+}
+
+/* ---- the next request ------------------------------------------------------------------------------------------------ */
+
+static void add_encoded(struct str *to, const char *text)
+{
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || strchr("-_.~", c))
+            str_add_char(to, (char)c);
+        else
+            str_addf(to, "%%%02X", c);
+    }
+}
+
+static void ask(struct kube_watch *w, bool streams, const char *path)
+{
+    const struct kube_request request = {
+        .method = "GET",
+        .path = path,
+        .format = w->config.format,
+        .rank = KUBE_URGENT,
+        .harmless = !streams,
+        .tries_max = streams ? 1 : 0,
+        .piece = streams ? on_piece : NULL,
+        .done = streams ? on_stream_end : on_page,
+        .ctx = w,
+    };
+    w->spoke = false;
+    w->stats.streams += streams;
+    w->stats.lists += !streams;
+    w->call = kube_start(w->config.api, &request);
+}
+
+static void step(struct kube_watch *w)
+{
+    CLEANUP(str) struct str path = {0};
+    assert(!w->call);
+    str_addf(&path, "%s?%s%s", w->path, w->query, w->query[0] ? "&" : "");
+    unsigned stream_s = STREAM_S + (unsigned)(hash_u64(++w->luck) % STREAM_S);
+    if (w->version) {
+        w->state = FOLLOWING;
+        str_addf(&path, "watch=true&allowWatchBookmarks=true&resourceVersion=%llu&timeoutSeconds=%u",
+                 (unsigned long long)w->version, stream_s);
+    } else if (!w->pages) {
+        w->state = LOADING;
+        w->round++;
+        str_addf(&path,
+                 "watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+                 "&timeoutSeconds=%u",
+                 stream_s);
+    } else {
+        w->state = LISTING;
+        w->round += !w->next[0];
+        str_addf(&path, "limit=%zu", w->config.page_len);
+        if (w->next[0]) {
+            str_add(&path, "&continue=");
+            add_encoded(&path, w->next);
+        }
+    }
+    ask(w, w->state != LISTING, path.at);
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------------ */
+
+struct kube_watch *kube_watch_new(const struct kube_watch_config *config)
+{
+    struct kube_watch *w = mem_zalloc(sizeof *w);
+    w->config = *config;
+    w->config.page_len = config->page_len ? config->page_len : PAGE_LEN;
+    w->config.pause_ns = config->pause_ns ? config->pause_ns : PAUSE_NS;
+    w->config.refused_ns = config->refused_ns ? config->refused_ns : REFUSED_NS;
+    w->path = mem_strdup(config->path);
+    w->query = mem_strdup(config->query ? config->query : "");
+    w->pages = config->pages;
+    w->luck = hash_bytes(w->path, strlen(w->path), (uint64_t)loop_now_ns(config->loop));
+    w->timer = loop_timer_new(config->loop, on_pause_over, w);
+    step(w);
+    return w;
+}
+
+void kube_watch_free(struct kube_watch *w)
+{
+    if (!w)
+        return;
+    call_end(w);
+    loop_source_free(w->timer);
+    seen_done(&w->seen);
+    mem_free(w->path);
+    mem_free(w->query);
+    mem_free(w);
+}
+
+bool kube_watch_synced(const struct kube_watch *w)
+{
+    return w->synced;
+}
+
+bool kube_watch_follows(const struct kube_watch *w)
+{
+    return w->state == FOLLOWING && w->call;
+}
+
+size_t kube_watch_len(const struct kube_watch *w)
+{
+    return w->seen.objects.len;
+}
+
+struct kube_watch_stats kube_watch_stats(const struct kube_watch *w)
+{
+    return w->stats;
+}
