@@ -12,7 +12,7 @@
 #include "kube/client/clock.h"
 #include "kube/client/server_kit_test.h"
 #include "kube/job_life.h"
-#include "kube/object_kit_test.h"
+#include "kube/object/object_kit_test.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define PODS "/api/v1/namespaces/default/pods"

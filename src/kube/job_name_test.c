@@ -9,7 +9,7 @@
 
 #include "kube/client/server_kit_test.h"
 #include "kube/job_life.h"
-#include "kube/object_kit_test.h"
+#include "kube/object/object_kit_test.h"
 
 static void ignore(void *ctx)
 {

@@ -22,7 +22,7 @@
 #include "net/loop.h"
 
 /* journal/shelf.h and the projection's inside both have a shelf; the kit of objects needs neither. */
-#include "kube/object_kit_test.h"
+#include "kube/object/object_kit_test.h"
 
 #define CPU(amount) "containers: [{name: c, resources: {requests: {cpu: " amount "}}}]"
 #define TASKS_MAX 8

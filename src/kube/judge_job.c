@@ -7,8 +7,8 @@
 #include "control/tenant/admission.h"
 #include "kube/job.h"
 #include "kube/judge.h"
-#include "kube/pod.h"
-#include "kube/quantity.h"
+#include "kube/object/pod.h"
+#include "kube/object/quantity.h"
 #include "wire/document.h"
 
 struct judged {

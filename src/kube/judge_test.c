@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "kube/judge.h"
-#include "kube/object_kit_test.h"
+#include "kube/object/object_kit_test.h"
 
 #define NOW_NS (INT64_C(1800000000) * 1000000000)
 #define TASK(cpu) "template: {spec: {containers: [{name: c, resources: {requests: {cpu: " cpu "}}}]}}"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "kube/object_kit_test.h"
+#include "kube/object/object_kit_test.h"
 #include "kube/plugin.h"
 #include "kube/plugin_ask.h"
 #include "kube/plugin_job.h"

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "kube/selector.h"
+#include "kube/object/selector.h"
 
 int plugin_view_init(struct plugin_view *v, struct project *project, struct tenants *tenants,
                      const struct kube_profiles *profiles, int64_t now_ns, struct berth_err *err)

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "kube/choose.h"
-#include "kube/object_kit_test.h"
+#include "kube/object/object_kit_test.h"
 #include "kube/policy.h"
 
 /* ---- as they are written ---------------------------------------------------------------------------------------------- */

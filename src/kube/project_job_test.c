@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "kube/object_kit_test.h"
+#include "kube/object/object_kit_test.h"
 
 #define CPU(amount) "spec: {containers: [{name: c, resources: {requests: {cpu: " amount "}}}]}"
 #define ROLE "default:train:w"

@@ -7,7 +7,7 @@
 #include <assert.h>
 
 #include "base/hash.h"
-#include "kube/gpu.h"
+#include "kube/object/gpu.h"
 #include "kube/project_parts.h"
 
 #define TAINT_UNSCHEDULABLE "node.kubernetes.io/unschedulable"

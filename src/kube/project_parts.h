@@ -10,15 +10,15 @@
 #include "base/intern.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "kube/budget.h"
-#include "kube/defaults.h"
-#include "kube/driver.h"
-#include "kube/node.h"
-#include "kube/pod.h"
+#include "kube/object/budget.h"
+#include "kube/object/defaults.h"
+#include "kube/object/driver.h"
+#include "kube/object/node.h"
+#include "kube/object/pod.h"
+#include "kube/object/volume.h"
 #include "kube/project.h"
 #include "kube/project_input.h"
 #include "kube/tenant.h"
-#include "kube/volume.h"
 
 #define NONE UINT32_MAX
 

@@ -3,7 +3,7 @@
  * What it may not be is in the shape: conditions on nodes, on other pods, on ports and volumes. Of a pod that has its place only
  * that counts which holds something or keeps others away, so that many bound pods have one shape.
  */
-#include "kube/gpu.h"
+#include "kube/object/gpu.h"
 #include "kube/project_parts.h"
 
 struct shape_lists {

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "kube/object_kit_test.h"
+#include "kube/object/object_kit_test.h"
 
 #define USES(claim) "volumes: [{name: v, persistentVolumeClaim: {claimName: " claim "}}]"
 #define BOUND "annotations: {pv.kubernetes.io/bind-completed: 'yes'}"

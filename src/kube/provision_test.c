@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "kube/client/server_kit_test.h"
-#include "kube/object_kit_test.h"
+#include "kube/object/object_kit_test.h"
 
 #define USES "volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]"
 #define CLAIM(notes, spec)                                                                                             \

@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "kube/client/api.h"
 #include "kube/client/clock.h"
-#include "kube/gpu.h"
+#include "kube/object/gpu.h"
 #include "net/loop.h"
 #include "wire/document.h"
 

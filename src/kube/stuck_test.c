@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "kube/object_kit_test.h"
+#include "kube/object/object_kit_test.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define PORT "containers: [{name: c, ports: [{hostPort: 80}]}]"

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "kube/selector.h"
+#include "kube/object/selector.h"
 
 /* What is kept of v1.Pod: that which pods of one template have in common. The rest is in struct kube_pod_facts. */
 extern const struct kube_keep kube_keep_pod;

@@ -1,4 +1,4 @@
-#include "kube/defaults.h"
+#include "kube/object/defaults.h"
 
 enum {
     META = 1,

@@ -1,8 +1,8 @@
 /* volume.c - volumes, claims and classes, field by field, and how they match. */
-#include "kube/volume.h"
+#include "kube/object/volume.h"
 
-#include "kube/driver.h"
-#include "kube/quantity.h"
+#include "kube/object/driver.h"
+#include "kube/object/quantity.h"
 
 /* ---- what is kept ------------------------------------------------------------------------------------------------- */
 

@@ -1,8 +1,8 @@
 /* pod_volume.c - v1.Volume, field by field. Numbers are those of k8s.io/api core/v1. */
-#include "kube/pod_volume.h"
+#include "kube/object/pod_volume.h"
 
-#include "kube/driver.h"
-#include "kube/volume.h"
+#include "kube/object/driver.h"
+#include "kube/object/volume.h"
 
 enum {
     VOLUME_NAME = 1,

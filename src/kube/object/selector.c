@@ -1,5 +1,5 @@
 /* selector.c - selectors read and matched. */
-#include "kube/selector.h"
+#include "kube/object/selector.h"
 
 static bool operator_find(struct proto_text word, enum berth_match *ret)
 {

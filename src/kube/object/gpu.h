@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "kube/selector.h"
+#include "kube/object/selector.h"
 
 #define KUBE_GPU_MODEL_LABEL "berth.dev/gpu.model"
 #define KUBE_GPU_MEMORY_LABEL "berth.dev/gpu.memory" /* MiB, as the driver counts it */

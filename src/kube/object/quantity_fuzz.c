@@ -1,5 +1,5 @@
 /* quantity_fuzz.c - amounts in thousandths are what they are in units, rounded. */
-#include "kube/quantity.h"
+#include "kube/object/quantity.h"
 
 #include <assert.h>
 

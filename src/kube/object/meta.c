@@ -1,7 +1,7 @@
 /* meta.c - stripping by tables of field numbers; texts, maps and times. */
-#include "kube/meta.h"
+#include "kube/object/meta.h"
 
-#include "kube/quantity.h"
+#include "kube/object/quantity.h"
 
 enum { SECOND_NS = 1000000000 };
 

@@ -1,7 +1,7 @@
 /* pod_volume.h - the volumes of v1.Pod, for pod.c alone: claims, images, and disks that are named in the pod itself. */
 #pragma once
 
-#include "kube/pod.h"
+#include "kube/object/pod.h"
 
 /* What is kept of v1.Volume. */
 extern const struct kube_keep kube_keep_pod_volume;

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "kube/meta.h"
+#include "kube/object/meta.h"
 
 struct kube_exprs {
     struct berth_expr *at;

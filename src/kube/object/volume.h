@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "kube/selector.h"
+#include "kube/object/selector.h"
 
 extern const struct kube_keep kube_keep_volume, kube_keep_claim, kube_keep_class;
 

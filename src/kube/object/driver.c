@@ -1,4 +1,4 @@
-#include "kube/driver.h"
+#include "kube/object/driver.h"
 
 enum {
     META = 1,

@@ -1,5 +1,5 @@
 /* pod_requests.c - what a pod asks for in all, as kube-scheduler adds it up. */
-#include "kube/pod.h"
+#include "kube/object/pod.h"
 
 static struct berth_amount *amount_of(struct arena *arena, struct kube_amounts *in, const char *resource)
 {

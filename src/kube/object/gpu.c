@@ -1,8 +1,8 @@
 /* gpu.c - a model is known by its words: "NVIDIA-A100-SXM4-80GB" is also an A100, an A100-SXM4 and an 80GB. Each of these is a label of the node that is
  * there or not, so that a pod may name any of them. */
-#include "kube/gpu.h"
+#include "kube/object/gpu.h"
 
-#include "kube/quantity.h"
+#include "kube/object/quantity.h"
 
 #define NAME_KEY "@gpu/"
 #define MEMORY_KEY "@gpu-memory"

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "kube/meta.h"
+#include "kube/object/meta.h"
 
 extern const struct kube_keep kube_keep_limit_range, kube_keep_runtime_class;
 

@@ -1,5 +1,5 @@
 /* quantity.c - digits, a point, a suffix or an exponent; on whole numbers of 128 bits, where what is larger stays there. */
-#include "kube/quantity.h"
+#include "kube/object/quantity.h"
 
 typedef unsigned __int128 wide;
 

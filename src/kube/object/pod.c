@@ -1,7 +1,7 @@
 /* pod.c - v1.Pod, field by field. Numbers are those of k8s.io/api core/v1. */
-#include "kube/pod.h"
+#include "kube/object/pod.h"
 
-#include "kube/pod_volume.h"
+#include "kube/object/pod_volume.h"
 
 /* ---- what is kept ------------------------------------------------------------------------------------------------- */
 

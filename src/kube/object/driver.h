@@ -1,10 +1,10 @@
 /* driver.h - CSI drivers, the storage they have left and what they have attached, as a scheduler sees them.
  *
- * Read from storage.k8s.io/v1 CSIDriver, CSIStorageCapacity and VolumeAttachment. How many volumes of a driver a node takes is in kube/node.h.
+ * Read from storage.k8s.io/v1 CSIDriver, CSIStorageCapacity and VolumeAttachment. How many volumes of a driver a node takes is in kube/object/node.h.
  */
 #pragma once
 
-#include "kube/selector.h"
+#include "kube/object/selector.h"
 
 extern const struct kube_keep kube_keep_driver, kube_keep_capacity, kube_keep_attachment;
 

@@ -1,5 +1,5 @@
 /* budget.c - policy/v1 PodDisruptionBudget and v1alpha2 PodGroup, field by field. */
-#include "kube/budget.h"
+#include "kube/object/budget.h"
 
 enum {
     META = 1,

@@ -1,5 +1,5 @@
 /* node.c - v1.Node and storage.k8s.io/v1 CSINode, field by field. */
-#include "kube/node.h"
+#include "kube/object/node.h"
 
 enum {
     NODE_META = 1,

@@ -1,5 +1,5 @@
 /* quantity_test.c - amounts as Kubernetes counts them. */
-#include "kube/quantity.h"
+#include "kube/object/quantity.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* node.h - a node as a scheduler sees it (v1.Node), and how many volumes it takes (v1.CSINode). */
 #pragma once
 
-#include "kube/meta.h"
+#include "kube/object/meta.h"
 
 extern const struct kube_keep kube_keep_node, kube_keep_csi_node;
 extern const struct kube_keep kube_keep_node_bare; /* without images */

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "kube/gpu.h"
-#include "kube/object_kit_test.h"
+#include "kube/object/gpu.h"
+#include "kube/object/object_kit_test.h"
 
 static void node(struct scene *s, const char *name, const char *labels)
 {
