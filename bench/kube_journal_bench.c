@@ -12,10 +12,10 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "kube/choose.h"
 #include "kube/client/clock.h"
 #include "kube/journal.h"
-#include "kube/policy.h"
+#include "kube/sched/plan_choice.h"
+#include "kube/sched/policy.h"
 #include "net/loop.h"
 
 enum { ROUND = 500, DEPLOYMENTS = 100 };

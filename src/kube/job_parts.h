@@ -13,8 +13,8 @@
 #include "kube/job_life.h"
 #include "kube/job_pod.h"
 #include "kube/job_write.h"
-#include "kube/provision.h"
-#include "kube/stuck.h"
+#include "kube/sched/provision.h"
+#include "kube/sched/stuck_pods.h"
 
 #define SECOND_NS INT64_C(1000000000)
 

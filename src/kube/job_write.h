@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 #include "kube/client/api.h"
-#include "kube/write.h"
+#include "kube/sched/write.h"
 
 struct kube_job_writer;
 

@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "journal/reader.h"
-#include "kube/choose.h"
 #include "kube/journal.h"
-#include "kube/policy.h"
 #include "kube/replay.h"
+#include "kube/sched/plan_choice.h"
+#include "kube/sched/policy.h"
 #include "net/loop.h"
 
 /* journal/shelf.h and the projection's inside both have a shelf; the kit of objects needs neither. */
@@ -173,7 +173,7 @@ static inline void room_carry_out(struct room *r, const struct berth_action *a)
     }
 }
 
-/* As kube/scheduler.c does it. Returns how many actions there were. */
+/* As kube/sched/scheduler.c does it. Returns how many actions there were. */
 static inline size_t room_plan(struct room *r)
 {
     struct berth_err err = {0};

@@ -1,7 +1,7 @@
 /* monitor.h - is it alive, is it ready, what has it done: /healthz, /readyz and /metrics (Prometheus), without TLS and without secrets. */
 #pragma once
 
-#include "kube/scheduler.h"
+#include "kube/sched/scheduler.h"
 #include "kube/webhook.h"
 
 struct kube_monitor;

@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "kube/profile.h"
+#include "kube/sched/profile.h"
 
 struct kube_options {
     const char *kubeconfig, *context;

@@ -7,8 +7,8 @@
 #include <jansson.h>
 
 #include "kube/client/api.h"
-#include "kube/profile.h"
 #include "kube/project.h"
+#include "kube/sched/profile.h"
 #include "kube/tenant.h"
 
 struct plugin_link {

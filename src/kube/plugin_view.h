@@ -7,10 +7,10 @@
 #pragma once
 
 #include "base/arena.h"
-#include "kube/choose.h"
-#include "kube/policy.h"
-#include "kube/profile.h"
 #include "kube/project.h"
+#include "kube/sched/plan_choice.h"
+#include "kube/sched/policy.h"
+#include "kube/sched/profile.h"
 
 struct plugin_view {
     struct project *project; /* the caller's, outlive it */

@@ -8,8 +8,8 @@
 #include "journal/reader.h"
 #include "journal/record.h"
 #include "journal/scan.h"
-#include "kube/choose.h"
 #include "kube/replay_ops.h"
+#include "kube/sched/plan_choice.h"
 
 enum { KEYS_MAX = 1000, KEYS_SHOWN = 5 };
 

@@ -5,8 +5,8 @@
 
 #include "journal/scan.h"
 #include "kube/journal_ops.h"
-#include "kube/policy.h"
 #include "kube/replay_guard.h"
+#include "kube/sched/policy.h"
 
 struct replay_template {
     uint64_t hash;

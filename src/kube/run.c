@@ -11,7 +11,7 @@
 #include "kube/client/clock.h"
 #include "kube/client/lease.h"
 #include "kube/monitor.h"
-#include "kube/scheduler.h"
+#include "kube/sched/scheduler.h"
 #include "kube/tenant_feed.h"
 #include "kube/webhook.h"
 

@@ -1,4 +1,4 @@
-#include "kube/policy.h"
+#include "kube/sched/policy.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "kube/choose.h"
+#include "kube/sched/plan_choice.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* stuck.h - pods that could not be deleted: they count as stopping for a while, and only then may be asked to go again.
+/* stuck_pods.h - pods that could not be deleted: they count as stopping for a while, and only then may be asked to go again.
  *
  * Whoever was refused at once, and tried again at once, would ask as fast as plans are made. The pause doubles with each refusal of the same pod. When it
  * is over, whoever waits for the pod to go gives its place back: nobody is going for it.

@@ -1,5 +1,5 @@
 /* provision_test.c - volumes of claims that several pods wait with: who asks for them, also when that one comes to nothing. */
-#include "kube/provision.h"
+#include "kube/sched/provision.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,14 +1,14 @@
-#include "kube/scheduler.h"
+#include "kube/sched/scheduler.h"
 
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "kube/choose.h"
 #include "kube/client/clock.h"
-#include "kube/policy.h"
-#include "kube/provision.h"
-#include "kube/stuck.h"
+#include "kube/sched/plan_choice.h"
+#include "kube/sched/policy.h"
+#include "kube/sched/provision.h"
+#include "kube/sched/stuck_pods.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define TELL_NS (SECOND_NS / 2)        /* between two rounds of telling who waits why */

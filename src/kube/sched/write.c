@@ -1,4 +1,4 @@
-#include "kube/write.h"
+#include "kube/sched/write.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "kube/provision.h"
+#include "kube/sched/provision.h"
 
 #include <jansson.h>
 #include <stdlib.h>

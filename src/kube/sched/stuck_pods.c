@@ -1,4 +1,4 @@
-#include "kube/stuck.h"
+#include "kube/sched/stuck_pods.h"
 
 #include "kube/client/clock.h"
 

@@ -1,5 +1,5 @@
 /* profile_test.c - names of schedulers and their profiles: as they are written, and what becomes of pods that name them. */
-#include "kube/profile.h"
+#include "kube/sched/profile.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "kube/choose.h"
 #include "kube/object/object_kit_test.h"
-#include "kube/policy.h"
+#include "kube/sched/plan_choice.h"
+#include "kube/sched/policy.h"
 
 /* ---- as they are written ---------------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* write_test.c - what becomes of bindings, deletions and conditions, whatever the API server answers. */
-#include "kube/write.h"
+#include "kube/sched/write.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

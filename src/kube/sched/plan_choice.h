@@ -1,4 +1,4 @@
-/* choose.h - of several plans for the same moment, the one that leaves the fewest pods waiting.
+/* plan_choice.h - of several plans for the same moment, the one that leaves the fewest pods waiting.
  *
  * A profile says which nodes are better, and where all find a place it decides alone. Where some do not, the same pods may fit by
  * another: so the whole is computed again by one that packs, by one that spreads, and, where that is quickly done, some times with nodes in

@@ -1,5 +1,5 @@
-/* stuck_test.c - pods that cannot be deleted: asked again after pauses that grow, and whoever waits for them is let go. */
-#include "kube/stuck.h"
+/* stuck_pods_test.c - pods that cannot be deleted: asked again after pauses that grow, and whoever waits for them is let go. */
+#include "kube/sched/stuck_pods.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

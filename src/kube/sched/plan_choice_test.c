@@ -1,5 +1,5 @@
-/* choose_test.c - where some find no place, another way to place them is found. */
-#include "kube/choose.h"
+/* plan_choice_test.c - where some find no place, another way to place them is found. */
+#include "kube/sched/plan_choice.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "kube/profile.h"
+#include "kube/sched/profile.h"
 
 #include <errno.h>
 #include <string.h>
