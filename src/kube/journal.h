@@ -18,7 +18,7 @@
 
 #include "base/log.h"
 #include "berth.h"
-#include "kube/job_claim.h"
+#include "kube/job/job_claim.h"
 #include "kube/project_input.h"
 #include "kube/tenant_input.h"
 

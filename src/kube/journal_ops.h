@@ -9,7 +9,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "kube/job_claim.h"
+#include "kube/job/job_claim.h"
 #include "kube/project_input.h"
 #include "kube/tenant_input.h"
 

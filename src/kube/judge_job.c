@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "control/tenant/admission.h"
-#include "kube/job.h"
+#include "kube/job/job.h"
 #include "kube/judge.h"
 #include "kube/object/pod.h"
 #include "kube/object/quantity.h"

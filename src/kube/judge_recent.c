@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "kube/job.h"
+#include "kube/job/job.h"
 #include "kube/judge.h"
 
 #define KEPT_NS (INT64_C(10) * 1000000000)

@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 #include "control/kind/kind.h"
-#include "kube/job.h"
+#include "kube/job/job.h"
 
 enum { PLACES_MAX = 1 << 22 }; /* for pods, at once */
 /* Far from where sums of two end. */

@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "kube/client/event.h"
-#include "kube/job_life.h"
+#include "kube/job/job_life.h"
 #include "kube/journal.h"
 #include "kube/project.h"
 #include "kube/sched/profile.h"

@@ -2,7 +2,7 @@
  *
  * Plain data; texts and templates point into the object, lists are in the arena. The API server has checked most of it by the schema of
  * packaging/kubernetes/crds/jobs.yaml; what gets past it, or was written before the schema, is refused here with a sentence. What becomes of a
- * job is kube/job_life.h.
+ * job is kube/job/job_life.h.
  *
  * To add a key: a row in job.c, a line of the schema, and docs/kubernetes.md.
  */

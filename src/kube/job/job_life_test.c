@@ -1,7 +1,7 @@
 /* job_life_test.c - the life of jobs against something that plays the API server: trials, pods in doubt, ends, restarts, what is written. */
-#include "kube/job_life.h"
+#include "kube/job/job_life.h"
 
-#include "kube/job_kit_test.h"
+#include "kube/job/job_kit_test.h"
 
 static void a_job_from_trial_to_pods(void **state)
 {

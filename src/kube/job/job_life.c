@@ -1,11 +1,11 @@
 /* job_life.c - what is to be done for jobs, and when; what a role asks for; the watch. */
-#include "kube/job_life.h"
+#include "kube/job/job_life.h"
 
 #include <errno.h>
 
 #include "kube/client/clock.h"
-#include "kube/job_claim.h"
-#include "kube/job_parts.h"
+#include "kube/job/job_claim.h"
+#include "kube/job/job_parts.h"
 #include "kube/tenant.h"
 
 #define LOOK_NS (10 * SECOND_NS) /* at whether the API server has them by now */

@@ -2,7 +2,7 @@
  *
  * What is known of a job is its object and its pods, nothing else: whoever starts reads both and goes on. A role is put into the projection
  * (kube/project.h) once the API server has said what a pod of it would look like; the plan places tasks, and each becomes a pod on its node in one
- * request. How a job stands is worked out from its pods each time one of them changed (job_judge.c), and written to its status. An end is
+ * request. How a job stands is worked out from its pods each time one of them changed (job_progress.c), and written to its status. An end is
  * first written, then what still runs is deleted.
  *
  * Only while somebody leads is anything made, deleted or written; trials of pods are made by everybody, so that a new leader knows all roles.

@@ -1,5 +1,5 @@
 /* job_test.c - Jobs as people write them: what is read, what is refused and with which words; what pods are made of them. */
-#include "kube/job.h"
+#include "kube/job/job.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "kube/job_pod.h"
+#include "kube/job/job_pod.h"
 #include "wire/yaml.h"
 
 #define SECOND_NS INT64_C(1000000000)

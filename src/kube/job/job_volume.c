@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "kube/client/clock.h"
-#include "kube/job_parts.h"
+#include "kube/job/job_parts.h"
 
 #define ASK_AGAIN_NS (10 * SECOND_NS)
 

@@ -1,4 +1,4 @@
-#include "kube/job_write.h"
+#include "kube/job/job_write.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "kube/job_pod.h"
+#include "kube/job/job_pod.h"
 
 #include <stdio.h>
 #include <string.h>

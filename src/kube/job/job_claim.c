@@ -1,4 +1,4 @@
-#include "kube/job_claim.h"
+#include "kube/job/job_claim.h"
 
 static const char *some(const char *text)
 {

@@ -1,4 +1,4 @@
-/* job_parts.h - the inside of kube/job_life.h; for job_*.c alone. */
+/* job_parts.h - the inside of kube/job/job_life.h; for job_*.c alone. */
 #pragma once
 
 #include <jansson.h>
@@ -9,10 +9,10 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "kube/client/watch.h"
-#include "kube/job.h"
-#include "kube/job_life.h"
-#include "kube/job_pod.h"
-#include "kube/job_write.h"
+#include "kube/job/job.h"
+#include "kube/job/job_life.h"
+#include "kube/job/job_pod.h"
+#include "kube/job/job_write.h"
 #include "kube/sched/provision.h"
 #include "kube/sched/stuck_pods.h"
 
@@ -143,7 +143,7 @@ struct kube_jobs {
     struct kube_jobs_stats stats;
 };
 
-/* job_known.c */
+/* job_cache.c */
 struct live_job *job_find(const struct kube_jobs *k, const char *key); /* NULL */
 struct live_job *job_by_uid(const struct kube_jobs *k, const char *uid);
 /* By the id of a role, "namespace:job:role". */
@@ -174,7 +174,7 @@ void jobs_due(struct kube_jobs *k, int64_t wall_ns);
 void job_due(struct live_job *j, int64_t wall_ns);
 void job_ends(struct live_job *j, enum job_end end, const char *reason, const char *text);
 
-/* job_judge.c: how it stands, from its pods; it may end by it, or begin anew. */
+/* job_progress.c: how it stands, from its pods; it may end by it, or begin anew. */
 void job_judge(struct live_job *j, int64_t now_ns);
 /* The same for whoever only looks: nothing is begun, ended or deleted. */
 void job_reckon(struct live_job *j);

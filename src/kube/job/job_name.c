@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "kube/job_parts.h"
+#include "kube/job/job_parts.h"
 
 struct looking {
     const struct live_job *job;

@@ -1,5 +1,5 @@
 /* job.c - the spec of a Job by a table of its keys, then what its keys say together. */
-#include "kube/job.h"
+#include "kube/job/job.h"
 
 #include <errno.h>
 #include <string.h>

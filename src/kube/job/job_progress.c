@@ -1,10 +1,10 @@
-/* job_judge.c - how a job stands: worked out from its pods, every time anew.
+/* job_progress.c - how a job stands: worked out from its pods, every time anew.
  *
  * A task that failed has a next attempt, of its own or, in a gang, of all; beyond `retries` the job has failed. The attempt is written on every pod, so
  * that whoever reads the pods counts the same failures.
  */
 #include "control/state/state.h"
-#include "kube/job_parts.h"
+#include "kube/job/job_parts.h"
 
 static bool is_ended(const struct seen_pod *pod)
 {

@@ -1,7 +1,7 @@
 /* job_rest_test.c - what is refused is not tried again at once, and what is over rests: nothing goes round in circles. */
-#include "kube/job_life.h"
+#include "kube/job/job_life.h"
 
-#include "kube/job_kit_test.h"
+#include "kube/job/job_kit_test.h"
 
 #define ONE "roles: [{name: w, " TEMPLATE "}]"
 #define NO "{\"kind\":\"Status\",\"message\":\"no\"}"

@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "kube/job_parts.h"
+#include "kube/job/job_parts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,8 +1,8 @@
-/* job_known.c - jobs and their pods as they come, and what is known of them. */
+/* job_cache.c - jobs and their pods as they come, and what is known of them. */
 #include <string.h>
 
 #include "base/hash.h"
-#include "kube/job_parts.h"
+#include "kube/job/job_parts.h"
 
 /* ---- finding ----------------------------------------------------------------------------------------------------------- */
 

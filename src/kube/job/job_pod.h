@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #include "base/str.h"
-#include "kube/job.h"
+#include "kube/job/job.h"
 
 /* What distinguishes the pods of a role. */
 struct kube_job_task {
