@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "kube/client/clock.h"
-#include "kube/journal.h"
+#include "kube/journal/journal.h"
 #include "kube/sched/plan_choice.h"
 #include "kube/sched/policy.h"
 #include "net/loop.h"

@@ -32,6 +32,6 @@ void journal_change(struct str *to, const char *key, const char *doc, size_t len
 /* `extra` is the text of a JSON object whose members are added; len 0: none. */
 void journal_end(struct str *to, const char *extra, size_t len);
 
-/* Does the kind of a record begin with this? "kube.": it is berth-kube's, which knows other inputs (kube/journal.h). */
+/* Does the kind of a record begin with this? "kube.": it is berth-kube's, which knows other inputs (kube/journal/journal.h). */
 bool journal_kind_begins(struct bytes record, const char *with);
 #define JOURNAL_KUBE "kube."

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "berth.h"
-#include "kube/replay.h"
+#include "kube/journal/replay.h"
 #include "kube/reporter.h"
 #include "kube/run.h"
 #include "kube/webhook.h"

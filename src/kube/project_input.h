@@ -1,5 +1,5 @@
-/* project_input.h - all that a projection is ever told, one input at a time: for whoever keeps a record of it (kube/journal.h) and for whoever
- * makes the same projection again of such a record (kube/replay.h).
+/* project_input.h - all that a projection is ever told, one input at a time: for whoever keeps a record of it (kube/journal/journal.h) and for whoever
+ * makes the same projection again of such a record (kube/journal/replay.h).
  *
  * A projection is a function of its inputs and their order. Objects come as they are kept: what a scheduler does not need, such as the
  * environment of containers and most annotations, is in no input. What changes nothing is not told.

@@ -1,6 +1,6 @@
 /* job_claim.h - what a job says of one of its roles beside its shape, and how that becomes a part of the role's workload.
  *
- * A value of its own, so that it can be recorded and applied again (kube/journal.h).
+ * A value of its own, so that it can be recorded and applied again (kube/journal/journal.h).
  */
 #pragma once
 

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "kube/client/event.h"
 #include "kube/job/job_life.h"
-#include "kube/journal.h"
+#include "kube/journal/journal.h"
 #include "kube/project.h"
 #include "kube/sched/profile.h"
 #include "kube/sched/write.h"

@@ -1,4 +1,4 @@
-/* replay.h - every plan that berth-kube recorded (kube/journal.h) made again, and compared.
+/* replay.h - every plan that berth-kube recorded (kube/journal/journal.h) made again, and compared.
  *
  * From each base on the projection and the tenants are made again of the recorded inputs, by the same code that watches feed, and each plan by the same
  * core. Compared are the hashes of the inputs, by their kind, the instances that came of what was decided, and the hash of the plan. Where records are

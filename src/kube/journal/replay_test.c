@@ -1,5 +1,5 @@
 /* replay_test.c - bases with volumes, gangs and gates under way; the command; journals of others. */
-#include "kube/journal_kit_test.h"
+#include "kube/journal/journal_kit_test.h"
 
 #include <errno.h>
 

@@ -1,4 +1,4 @@
-#include "kube/replay_guard.h"
+#include "kube/journal/replay_guard.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "kube/journal_claims.h"
+#include "kube/journal/journal_claims.h"
 
 #include "base/hash.h"
 

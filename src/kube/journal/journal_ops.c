@@ -1,4 +1,4 @@
-#include "kube/journal_ops.h"
+#include "kube/journal/journal_ops.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

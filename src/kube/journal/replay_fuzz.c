@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "journal/reader.h"
-#include "kube/replay.h"
+#include "kube/journal/replay.h"
 #include "store/store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

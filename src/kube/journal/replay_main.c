@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "journal/reader.h"
-#include "kube/replay.h"
+#include "kube/journal/replay.h"
 #include "wire/api.h"
 #include "wire/moment.h"
 

@@ -1,4 +1,4 @@
-#include "kube/replay_ops.h"
+#include "kube/journal/replay_ops.h"
 
 #include <errno.h>
 #include <inttypes.h>

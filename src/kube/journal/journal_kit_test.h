@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "journal/reader.h"
-#include "kube/journal.h"
-#include "kube/replay.h"
+#include "kube/journal/journal.h"
+#include "kube/journal/replay.h"
 #include "kube/sched/plan_choice.h"
 #include "kube/sched/policy.h"
 #include "net/loop.h"

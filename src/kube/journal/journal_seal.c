@@ -1,4 +1,4 @@
-#include "kube/journal_seal.h"
+#include "kube/journal/journal_seal.h"
 
 #include "base/mem.h"
 #include "base/str.h"
@@ -30,7 +30,7 @@ struct kube_sealer {
     struct berth_err err, retain_err;
 };
 
-/* Documents of the daemon's kinds there are none: a base is made of records (kube/journal.h). */
+/* Documents of the daemon's kinds there are none: a base is made of records (kube/journal/journal.h). */
 static bool keeps(const char *key)
 {
     (void)key;

@@ -4,8 +4,8 @@
 #include <jansson.h>
 
 #include "journal/scan.h"
-#include "kube/journal_ops.h"
-#include "kube/replay_guard.h"
+#include "kube/journal/journal_ops.h"
+#include "kube/journal/replay_guard.h"
 #include "kube/sched/policy.h"
 
 struct replay_template {

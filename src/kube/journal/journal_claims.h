@@ -1,4 +1,4 @@
-/* journal_claims.h - what is claimed for each role of a job, as text, as last told: a base has all of them (kube/journal.h).
+/* journal_claims.h - what is claimed for each role of a job, as text, as last told: a base has all of them (kube/journal/journal.h).
  *
  * Told also while nothing is written, by whoever only judges: so those of roles that are gone are forgotten now and then, and there are never
  * more than about twice as many as there are roles.

@@ -1,4 +1,4 @@
-#include "kube/journal.h"
+#include "kube/journal/journal.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,9 +7,9 @@
 #include "control/journal/batch_record.h"
 #include "journal/record.h"
 #include "kube/client/clock.h"
-#include "kube/journal_claims.h"
-#include "kube/journal_ops.h"
-#include "kube/journal_seal.h"
+#include "kube/journal/journal_claims.h"
+#include "kube/journal/journal_ops.h"
+#include "kube/journal/journal_seal.h"
 #include "net/loop.h"
 #include "store/store.h"
 

@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 #include "base/err.h"
-#include "kube/journal_ops.h"
+#include "kube/journal/journal_ops.h"
 
 /* What is later than this is no moment. */
 #define REPLAY_MOMENT_MAX (INT64_MAX / 4 * 3)

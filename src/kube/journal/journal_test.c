@@ -1,5 +1,5 @@
 /* journal_test.c - what is recorded is enough to make every plan again; what is changed is found; disks that fail; no secrets. */
-#include "kube/journal_kit_test.h"
+#include "kube/journal/journal_kit_test.h"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -7,7 +7,7 @@
 #include "base/base64.h"
 #include "journal/scan.h"
 #include "journal/segment.h"
-#include "kube/journal_ops.h"
+#include "kube/journal/journal_ops.h"
 #include "store/store.h"
 
 /* ---- a life of its own -------------------------------------------------------------------------------------------------- */

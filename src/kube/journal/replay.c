@@ -1,4 +1,4 @@
-#include "kube/replay.h"
+#include "kube/journal/replay.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include "journal/reader.h"
 #include "journal/record.h"
 #include "journal/scan.h"
-#include "kube/replay_ops.h"
+#include "kube/journal/replay_ops.h"
 #include "kube/sched/plan_choice.h"
 
 enum { KEYS_MAX = 1000, KEYS_SHOWN = 5 };

@@ -1,7 +1,7 @@
 /* journal.h - what berth-kube decided and from what, on a disk of its own: --journal DIR.
  *
  * The API server stays the only truth (decision 27): nothing is ever read back to decide, and where the disk is full or gone, scheduling goes on without
- * a record and says so. What is written is enough to make every plan again (kube/replay.h): each input of the projection and of the tenants, in order
+ * a record and says so. What is written is enough to make every plan again (kube/journal/replay.h): each input of the projection and of the tenants, in order
  * (project_input.h, tenant_input.h), what jobs claimed, and of each plan its moment, its hash and its actions.
  *
  * Records go to the log of a store in DIR (store/store.h), whose writer has a thread of its own, in batches: one for each plan, with all that came
