@@ -10,7 +10,7 @@
 #include "kube/journal/replay.h"
 #include "kube/reporter.h"
 #include "kube/run.h"
-#include "kube/webhook.h"
+#include "kube/webhook/webhook.h"
 
 enum { EXIT_USAGE = 2, PLAN_BYTES = 32 << 20 }; /* what plans take again and again */
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kube/sched/scheduler.h"
-#include "kube/webhook.h"
+#include "kube/webhook/webhook.h"
 
 struct kube_monitor;
 

@@ -13,7 +13,7 @@
 #include "kube/monitor.h"
 #include "kube/sched/scheduler.h"
 #include "kube/tenant_feed.h"
-#include "kube/webhook.h"
+#include "kube/webhook/webhook.h"
 
 /* Tenants and jobs count as one more each. */
 enum { SOURCES = PROJECT_GROUP + 1, SOURCES_KNOWN = SOURCES + 2 };

@@ -1,11 +1,11 @@
-/* judge.h - may this object of berth.dev be taken? Asked by the API server before it stores one (an AdmissionReview), told as people are told who
+/* admission.h - may this object of berth.dev be taken? Asked by the API server before it stores one (an AdmissionReview), told as people are told who
  * submit to the daemon: the limit, what is used of it, and what would be accepted.
  *
- * Knows no network (kube/webhook.h), and changes nothing. A job is judged by its template with what LimitRanges and its RuntimeClass add to it; what
+ * Knows no network (kube/webhook/webhook.h), and changes nothing. A job is judged by its template with what LimitRanges and its RuntimeClass add to it; what
  * other admission adds to pods later is not known here. What is not of berth.dev is allowed unread. Names of what is not there yet do not stand
  * against queues and users, which may be made in any order; they stand against jobs.
  *
- * To judge one more kind: a row in judge.c.
+ * To judge one more kind: a row in admission.c.
  */
 #pragma once
 
@@ -44,11 +44,11 @@ struct judge_request {
     const char *who;            /* is asking */
     bool dry;                   /* nothing comes of it */
 };
-/* judge_job.c: -EINVAL, -EACCES, or -ENOENT for a queue that is not there, with the sentence; `warnings` (a list) gets what is allowed but odd. */
+/* admission_job.c: -EINVAL, -EACCES, or -ENOENT for a queue that is not there, with the sentence; `warnings` (a list) gets what is allowed but odd. */
 int judge_job(const struct judge *j, const struct judge_request *asked, int64_t now_ns, json_t *warnings,
               struct berth_err *err);
 
-/* judge_recent.c: jobs that were allowed a moment ago count, until the projection knows them, so that several that come at once do not get together what
+/* admission_recent.c: jobs that were allowed a moment ago count, until the projection knows them, so that several that come at once do not get together what
  * one alone could not. One that is never made is forgotten after ten seconds; so is the oldest of more than 1,024. */
 struct kube_job;
 struct judge_recent *judge_recent_new(void);

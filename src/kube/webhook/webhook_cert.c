@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "kube/client/clock.h"
-#include "kube/webhook.h"
+#include "kube/webhook/webhook.h"
 #include "net/tls.h"
 
 #define PROGRAM "berth-kube webhook-cert"

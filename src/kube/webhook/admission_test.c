@@ -1,4 +1,4 @@
-/* judge_test.c - reviews in, answers out: jobs, queues and their kin, and what is none of ours. */
+/* admission_test.c - reviews in, answers out: jobs, queues and their kin, and what is none of ours. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "kube/judge.h"
 #include "kube/object/object_kit_test.h"
+#include "kube/webhook/admission.h"
 
 #define NOW_NS (INT64_C(1800000000) * 1000000000)
 #define TASK(cpu) "template: {spec: {containers: [{name: c, resources: {requests: {cpu: " cpu "}}}]}}"

@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "kube/job/job.h"
-#include "kube/judge.h"
+#include "kube/webhook/admission.h"
 
 #define KEPT_NS (INT64_C(10) * 1000000000)
 enum { KEPT_MAX = 1024 };

@@ -1,4 +1,4 @@
-/* judge_job.c - a Job: what it says, whose it says it is, its queue, and its quotas. */
+/* admission_job.c - a Job: what it says, whose it says it is, its queue, and its quotas. */
 #include <errno.h>
 #include <string.h>
 
@@ -6,9 +6,9 @@
 #include "base/str.h"
 #include "control/tenant/admission.h"
 #include "kube/job/job.h"
-#include "kube/judge.h"
 #include "kube/object/pod.h"
 #include "kube/object/quantity.h"
+#include "kube/webhook/admission.h"
 #include "wire/document.h"
 
 struct judged {

@@ -1,9 +1,9 @@
-/* judge_fuzz.c - any JSON is a review that is answered, or no review; the cluster is afterwards as it was. */
+/* admission_fuzz.c - any JSON is a review that is answered, or no review; the cluster is afterwards as it was. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
-#include "kube/judge.h"
+#include "kube/webhook/admission.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

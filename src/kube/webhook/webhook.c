@@ -1,4 +1,4 @@
-#include "kube/webhook.h"
+#include "kube/webhook/webhook.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* webhook.h - the judge (kube/judge.h) behind HTTPS, as the API server asks it: POST /judge with an AdmissionReview.
+/* webhook.h - the judge (kube/webhook/admission.h) behind HTTPS, as the API server asks it: POST /judge with an AdmissionReview.
  *
  * Bounded in size, time and number of connections. The certificate is read again when its files change: whoever renews it need not restart
  * anything; while there is none yet, nothing listens. A job that names a queue which is not there is held for a second: both may have been applied together, and the queue not be
@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "kube/client/api.h"
-#include "kube/judge.h"
+#include "kube/webhook/admission.h"
 #include "net/loop.h"
 
 struct kube_webhook;

@@ -1,4 +1,4 @@
-#include "kube/judge.h"
+#include "kube/webhook/admission.h"
 
 #include <errno.h>
 #include <string.h>
