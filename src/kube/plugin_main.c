@@ -1,7 +1,7 @@
-/* plugin_main.c - kubectl-berth: the process; all else is kube/plugin.h. */
+/* plugin_main.c - kubectl-berth: the process; all else is kube/kubectl/plugin.h. */
 #include <signal.h>
 
-#include "kube/plugin.h"
+#include "kube/kubectl/plugin.h"
 
 int main(int argc, char **argv)
 {

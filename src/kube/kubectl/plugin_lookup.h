@@ -1,9 +1,9 @@
-/* plugin_ask.h - a name that somebody asks about: looked up at the API server, and told of as far as the user may see. */
+/* plugin_lookup.h - a name that somebody asks about: looked up at the API server, and told of as far as the user may see. */
 #pragma once
 
 #include "base/arena.h"
 #include "base/str.h"
-#include "kube/plugin_load.h"
+#include "kube/kubectl/plugin_load.h"
 
 struct plugin_ask {
     struct plugin_link link;

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/str.h"
-#include "kube/plugin_view.h"
+#include "kube/kubectl/plugin_view.h"
 
 /* The pod of this workload (kube/project.h) has a place: which, and by which scores it is the best. Changes the view's cluster. */
 void plugin_why_placed(struct plugin_view *v, const struct project_holder *pod, struct str *to);

@@ -1,4 +1,4 @@
-#include "kube/plugin_list.h"
+#include "kube/kubectl/plugin_list.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "kube/plugin_table.h"
-#include "kube/plugin_why.h"
+#include "kube/kubectl/plugin_table.h"
+#include "kube/kubectl/plugin_why.h"
 #include "wire/quantity.h"
 
 static void json_print(json_t *root, struct str *to)

@@ -1,4 +1,4 @@
-#include "kube/plugin_load.h"
+#include "kube/kubectl/plugin_load.h"
 
 #include <errno.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/str.h"
-#include "kube/plugin_view.h"
+#include "kube/kubectl/plugin_view.h"
 
 /* All that wait, or of one namespace alone; positions are of all. As a table or as JSON. */
 void plugin_queue(struct plugin_view *v, const char *namespace, bool json, struct str *to);

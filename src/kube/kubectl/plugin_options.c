@@ -3,7 +3,7 @@
 
 #include "base/flag.h"
 #include "base/mem.h"
-#include "kube/plugin.h"
+#include "kube/kubectl/plugin.h"
 
 /* As packaging/kubernetes has it. */
 #define SCHEDULERS "berth,berth-pack=pack"

@@ -1,11 +1,11 @@
-#include "kube/plugin_job.h"
+#include "kube/kubectl/plugin_job.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "kube/client/clock.h"
-#include "kube/plugin_table.h"
-#include "kube/plugin_why.h"
+#include "kube/kubectl/plugin_table.h"
+#include "kube/kubectl/plugin_why.h"
 #include "wire/moment.h"
 
 static json_int_t number_of(const json_t *job, const char *key)

@@ -1,4 +1,4 @@
-#include "kube/plugin_ask.h"
+#include "kube/kubectl/plugin_lookup.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -6,8 +6,8 @@
 
 #include "base/vec.h"
 #include "kube/client/clock.h"
-#include "kube/plugin_job.h"
-#include "kube/plugin_why.h"
+#include "kube/kubectl/plugin_job.h"
+#include "kube/kubectl/plugin_why.h"
 #include "wire/moment.h"
 #include "wire/words.h"
 

@@ -1,4 +1,4 @@
-#include "kube/plugin_view.h"
+#include "kube/kubectl/plugin_view.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "kube/plugin.h"
+#include "kube/kubectl/plugin.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,8 +8,8 @@
 #include "base/str.h"
 #include "berth.h"
 #include "kube/client/clock.h"
-#include "kube/plugin_ask.h"
-#include "kube/plugin_list.h"
+#include "kube/kubectl/plugin_list.h"
+#include "kube/kubectl/plugin_lookup.h"
 
 static int fail(FILE *trouble, const char *text)
 {

@@ -1,4 +1,4 @@
-#include "kube/plugin_table.h"
+#include "kube/kubectl/plugin_table.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -7,12 +7,12 @@
 
 #include <cmocka.h>
 
+#include "kube/kubectl/plugin.h"
+#include "kube/kubectl/plugin_job.h"
+#include "kube/kubectl/plugin_list.h"
+#include "kube/kubectl/plugin_lookup.h"
+#include "kube/kubectl/plugin_why.h"
 #include "kube/object/object_kit_test.h"
-#include "kube/plugin.h"
-#include "kube/plugin_ask.h"
-#include "kube/plugin_job.h"
-#include "kube/plugin_list.h"
-#include "kube/plugin_why.h"
 
 #define CPU(amount) "containers: [{name: c, resources: {requests: {cpu: " amount "}}}]"
 #define NOW_NS (INT64_C(400) * 1000000000) /* pods of the kit were made at 100 s */

@@ -1,4 +1,4 @@
-#include "kube/plugin_why.h"
+#include "kube/kubectl/plugin_why.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "base/vec.h"
 #include "core/score/score.h"
-#include "kube/plugin_table.h"
+#include "kube/kubectl/plugin_table.h"
 #include "wire/quantity.h"
 
 #define SECOND_NS INT64_C(1000000000)
