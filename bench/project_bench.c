@@ -11,8 +11,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "kube/cache/cache.h"
 #include "kube/client/proto.h"
-#include "kube/project.h"
 
 enum { DEPLOYMENTS = 1000 };
 

@@ -4,7 +4,7 @@
  * quotas in two tiers, formulas and domains mean here what they mean there. What cannot be accepted is kept aside with the reason, and looked at
  * again when something else has changed: objects come in any order. The last good one of the same name stays in force meanwhile.
  *
- * Fed by kube/tenant_feed.h; the projection (kube/project.h) tells its cluster the quotas, and asks for the claims of work and the
+ * Fed by kube/tenant_feed.h; the projection (kube/cache/cache.h) tells its cluster the quotas, and asks for the claims of work and the
  * domains of nodes; the scheduler asks for the policy.
  */
 #pragma once

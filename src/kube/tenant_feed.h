@@ -7,8 +7,8 @@
  */
 #pragma once
 
+#include "kube/cache/cache.h"
 #include "kube/client/api.h"
-#include "kube/project.h"
 #include "kube/tenant.h"
 
 struct tenant_feed;

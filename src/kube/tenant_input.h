@@ -1,4 +1,4 @@
-/* tenant_input.h - all that tenants are told, for whoever keeps a record of it and whoever makes the same ones again: as project_input.h for a
+/* tenant_input.h - all that tenants are told, for whoever keeps a record of it and whoever makes the same ones again: as cache_input.h for a
  * projection.
  */
 #pragma once

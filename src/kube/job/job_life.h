@@ -1,7 +1,7 @@
 /* job_life.h - the life of Jobs of berth.dev: watched, accepted, placed as whole workloads, made as pods, followed to their end.
  *
  * What is known of a job is its object and its pods, nothing else: whoever starts reads both and goes on. A role is put into the projection
- * (kube/project.h) once the API server has said what a pod of it would look like; the plan places tasks, and each becomes a pod on its node in one
+ * (kube/cache/cache.h) once the API server has said what a pod of it would look like; the plan places tasks, and each becomes a pod on its node in one
  * request. How a job stands is worked out from its pods each time one of them changed (job_progress.c), and written to its status. An end is
  * first written, then what still runs is deleted.
  *
@@ -10,8 +10,8 @@
 #pragma once
 
 #include "base/log.h"
+#include "kube/cache/cache.h"
 #include "kube/client/event.h"
-#include "kube/project.h"
 
 struct kube_jobs;
 struct job_claim;

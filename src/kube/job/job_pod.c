@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "kube/project.h"
+#include "kube/cache/cache.h"
 
 enum { LABEL_MAX = 63 };    /* of a host name */
 #define MASTER_PORT "29500" /* each pod has an address of its own */

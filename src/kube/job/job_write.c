@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "kube/project.h"
+#include "kube/cache/cache.h"
 
 enum deed { DEED_TRY, DEED_MAKE, DEED_LOOK, DEED_REMOVE, DEED_SERVE, DEED_TELL, DEED_DELETE };
 

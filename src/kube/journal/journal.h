@@ -2,7 +2,7 @@
  *
  * The API server stays the only truth (decision 27): nothing is ever read back to decide, and where the disk is full or gone, scheduling goes on without
  * a record and says so. What is written is enough to make every plan again (kube/journal/replay.h): each input of the projection and of the tenants, in order
- * (project_input.h, tenant_input.h), what jobs claimed, and of each plan its moment, its hash and its actions.
+ * (cache_input.h, tenant_input.h), what jobs claimed, and of each plan its moment, its hash and its actions.
  *
  * Records go to the log of a store in DIR (store/store.h), whose writer has a thread of its own, in batches: one for each plan, with all that came
  * before it, and one for what comes between plans. Old ones become sealed segments in DIR/journal (journal/seal.h), so `berth journal` reads them.
@@ -18,8 +18,8 @@
 
 #include "base/log.h"
 #include "berth.h"
+#include "kube/cache/cache_input.h"
 #include "kube/job/job_claim.h"
-#include "kube/project_input.h"
 #include "kube/tenant_input.h"
 
 struct kube_journal;

@@ -9,7 +9,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
-#include "kube/project.h"
+#include "kube/cache/cache.h"
 
 struct claimed {
     char *role, *text;

@@ -9,8 +9,8 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "kube/cache/cache_input.h"
 #include "kube/job/job_claim.h"
-#include "kube/project_input.h"
 #include "kube/tenant_input.h"
 
 /* Words of keys. Those of objects come first, in the order of enum project_kind. */

@@ -6,8 +6,8 @@
 
 #include <jansson.h>
 
+#include "kube/cache/cache.h"
 #include "kube/client/api.h"
-#include "kube/project.h"
 #include "kube/sched/profile.h"
 #include "kube/tenant.h"
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "kube/project.h"
+#include "kube/cache/cache.h"
 #include "kube/sched/plan_choice.h"
 #include "kube/sched/policy.h"
 #include "kube/sched/profile.h"

@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "kube/kubectl/plugin_view.h"
 
-/* The pod of this workload (kube/project.h) has a place: which, and by which scores it is the best. Changes the view's cluster. */
+/* The pod of this workload (kube/cache/cache.h) has a place: which, and by which scores it is the best. Changes the view's cluster. */
 void plugin_why_placed(struct plugin_view *v, const struct project_holder *pod, struct str *to);
 /* It waits. Changes the view's cluster, and mends it. */
 void plugin_why_waits(struct plugin_view *v, const struct project_holder *pod, struct str *to);

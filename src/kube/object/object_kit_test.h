@@ -10,9 +10,9 @@
 
 #include "base/str.h"
 #include "base/vec.h"
+#include "kube/cache/cache.h"
 #include "kube/client/proto.h"
 #include "kube/object/object_table_test.h"
-#include "kube/project.h"
 #include "kube/tenant.h"
 #include "wire/yaml.h"
 

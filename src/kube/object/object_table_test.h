@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "kube/project.h"
+#include "kube/cache/cache.h"
 
 enum kit_type {
     KIT_TEXT,

@@ -1,6 +1,6 @@
 /* pod.h - a pod as a scheduler sees it: read from v1.Pod, and what it asks for in all.
  *
- * Plain data in the arena it was read into. What follows from other objects (namespaces, claims, volumes) is not here: project_shape.c makes
+ * Plain data in the arena it was read into. What follows from other objects (namespaces, claims, volumes) is not here: cache_shape.c makes
  * of all that together what Berth plans.
  */
 #pragma once

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "kube/project.h"
+#include "kube/cache/cache.h"
 
 struct kube_provisioner;
 

@@ -1,7 +1,7 @@
 /* scheduler.h - the loop that decides for a Kubernetes cluster: freeze, plan, assume, write; again.
  *
  * Whenever something changed, all that waits is planned at once by the core; what is placed is assumed in the projection
- * (kube/project.h) and bound (kube/sched/write.h) while the next plan is already being made. A binding that fails is given back and the pod
+ * (kube/cache/cache.h) and bound (kube/sched/write.h) while the next plan is already being made. A binding that fails is given back and the pod
  * waits, each time for longer. Pods that give way for others are told once; whom they give way for is nominated, holds its place, and is bound when
  * they are gone. Why a pod finds no place is written to it when it differs from what was written before.
  *
@@ -10,10 +10,10 @@
 #pragma once
 
 #include "base/log.h"
+#include "kube/cache/cache.h"
 #include "kube/client/event.h"
 #include "kube/job/job_life.h"
 #include "kube/journal/journal.h"
-#include "kube/project.h"
 #include "kube/sched/profile.h"
 #include "kube/sched/write.h"
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/vec.h"
-#include "kube/project.h"
+#include "kube/cache/cache.h"
 
 struct stuck_pod {
     uint64_t instance;

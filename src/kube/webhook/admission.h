@@ -15,7 +15,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "kube/project.h"
+#include "kube/cache/cache.h"
 #include "kube/tenant.h"
 
 struct judge_recent;

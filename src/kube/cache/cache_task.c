@@ -1,7 +1,7 @@
-/* project_task.c - pods of jobs as the API server tells of them: whose they are, which task, how they are doing. */
+/* cache_task.c - pods of jobs as the API server tells of them: whose they are, which task, how they are doing. */
 #include <string.h>
 
-#include "kube/project_parts.h"
+#include "kube/cache/cache_parts.h"
 
 /* ---- pods as they come -------------------------------------------------------------------------------------------------- */
 

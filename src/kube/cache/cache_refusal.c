@@ -1,9 +1,9 @@
-/* project_refusal.c - why a pod finds no place, in kube-scheduler's words.
+/* cache_refusal.c - why a pod finds no place, in kube-scheduler's words.
  *
  * People search for these sentences and programs match them, so they are the same to the letter. The counts are not always: kube-scheduler stops at the
  * first thing that is wrong with a node, here each thing counts on every node.
  */
-#include "kube/project_parts.h"
+#include "kube/cache/cache_parts.h"
 
 struct word {
     const char *reason;

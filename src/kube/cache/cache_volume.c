@@ -1,10 +1,10 @@
-/* project_volume.c - what a pod's claims ask of nodes.
+/* cache_volume.c - what a pod's claims ask of nodes.
  *
  * A bound claim holds the pod to where its volume can be reached. One that waits for its first pod leaves every node that one of the volumes it may
- * get can be reached from, or where one can be made; which it gets is chosen when the pod has its node (project_take.c). Any
+ * get can be reached from, or where one can be made; which it gets is chosen when the pod has its node (cache_bind_volume.c). Any
  * other claim without a volume holds the pod up.
  */
-#include "kube/project_parts.h"
+#include "kube/cache/cache_parts.h"
 
 struct claims {
     struct project *p;

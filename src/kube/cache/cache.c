@@ -1,11 +1,11 @@
-/* project.c - which object goes where; what is watched. */
-#include "kube/project.h"
+/* cache.c - which object goes where; what is watched. */
+#include "kube/cache/cache.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "base/hash.h"
-#include "kube/project_parts.h"
+#include "kube/cache/cache_parts.h"
 
 const struct project_source project_sources[PROJECT_GROUP + 1] = {
     [PROJECT_NAMESPACE] = {"/api/v1/namespaces",                           "namespaces"              },

@@ -1,4 +1,4 @@
-/* project_volume_test.c - where pods with claims can go, which volumes they get, and what they wait for. */
+/* cache_volume_test.c - where pods with claims can go, which volumes they get, and what they wait for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* project_assume.c - what is decided of pods, until the API server shows it; and looking back. */
-#include "kube/project_parts.h"
+/* cache_assume.c - what is decided of pods, until the API server shows it; and looking back. */
+#include "kube/cache/cache_parts.h"
 
 /* ---- what is decided ---------------------------------------------------------------------------------------------- */
 

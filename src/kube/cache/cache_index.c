@@ -1,8 +1,8 @@
-/* project_topic.c - what is known: shelves of objects by key, templates of pods; and who depends on what. */
+/* cache_index.c - what is known: shelves of objects by key, templates of pods; and who depends on what. */
 #include <assert.h>
 
 #include "base/hash.h"
-#include "kube/project_parts.h"
+#include "kube/cache/cache_parts.h"
 
 static uint64_t key_hash(const char *key)
 {

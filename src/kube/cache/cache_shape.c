@@ -1,10 +1,10 @@
-/* project_shape.c - a pod as a workload of one task.
+/* cache_shape.c - a pod as a workload of one task.
  *
  * What it may not be is in the shape: conditions on nodes, on other pods, on ports and volumes. Of a pod that has its place only
  * that counts which holds something or keeps others away, so that many bound pods have one shape.
  */
+#include "kube/cache/cache_parts.h"
 #include "kube/object/gpu.h"
-#include "kube/project_parts.h"
 
 struct shape_lists {
     struct kube_amounts requests;

@@ -1,4 +1,4 @@
-/* project_job.c - jobs: a role as a workload of several tasks, pods of jobs as its instances.
+/* cache_job.c - jobs: a role as a workload of several tasks, pods of jobs as its instances.
  *
  * A role has an entry among the pods, which waits for ever: its shape is that of the pod that the API server would make, and follows volumes and
  * namespaces like any pod's. A task has an entry from when it is assumed; when its pod appears, that becomes the pod's own.
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "kube/project_parts.h"
+#include "kube/cache/cache_parts.h"
 
 /* ---- roles ------------------------------------------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* project_test.c - where pods go, and why not: tables of small clusters as the API server would tell them. */
+/* cache_test.c - where pods go, and why not: tables of small clusters as the API server would tell them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
-/* project_capacity.c - where there is storage left, as CSI drivers say it.
+/* cache_capacity.c - where there is storage left, as CSI drivers say it.
  *
  * A driver that wants to be believed (CSIDriver.spec.storageCapacity) makes volumes only on nodes from which some of its CSIStorageCapacity objects
  * of the class can be reached that has room for one of the claim's size.
  */
-#include "kube/project_parts.h"
+#include "kube/cache/cache_parts.h"
 
 bool driver_find(struct project *p, const char *name, struct kube_driver *ret)
 {

@@ -1,8 +1,8 @@
-/* project_pod.c - pods as they come. */
+/* cache_pod.c - pods as they come. */
 #include <assert.h>
 
 #include "base/hash.h"
-#include "kube/project_parts.h"
+#include "kube/cache/cache_parts.h"
 
 #define SECOND_NS INT64_C(1000000000)
 

@@ -1,10 +1,10 @@
-/* project_attach.c - volumes that are attached to nodes though no pod there uses them.
+/* cache_attach.c - volumes that are attached to nodes though no pod there uses them.
  *
  * A pod has gone and its volume is not detached yet, or somebody attached one by hand: they count against how many volumes of a driver the node
  * takes (CSINode). What pods use is the cluster's to say, so nodes of which something may be different are looked at when pods are up to date.
  */
 #include "base/hash.h"
-#include "kube/project_parts.h"
+#include "kube/cache/cache_parts.h"
 
 static uint64_t name_hash(const char *name)
 {

@@ -1,10 +1,10 @@
-/* project_take.c - which volume a claim gets, once its pod has a node.
+/* cache_bind_volume.c - which volume a claim gets, once its pod has a node.
  *
  * What is chosen is nobody else's until the pod is bound or its place given back. Pods on their way that share a claim share what was chosen for it: one
  * of them has the volume made or bound, the others have joined it. When that one goes, one of those takes its place.
  */
 #include "base/hash.h"
-#include "kube/project_parts.h"
+#include "kube/cache/cache_parts.h"
 
 static bool taken_same(const void *ctx, uint32_t value, const void *key)
 {

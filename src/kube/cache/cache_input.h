@@ -1,15 +1,15 @@
-/* project_input.h - all that a projection is ever told, one input at a time: for whoever keeps a record of it (kube/journal/journal.h) and for whoever
+/* cache_input.h - all that a projection is ever told, one input at a time: for whoever keeps a record of it (kube/journal/journal.h) and for whoever
  * makes the same projection again of such a record (kube/journal/replay.h).
  *
  * A projection is a function of its inputs and their order. Objects come as they are kept: what a scheduler does not need, such as the
  * environment of containers and most annotations, is in no input. What changes nothing is not told.
  *
- * To add one: a word here, a call of input_tell where it takes effect, a row in journal_ops.c, a case in project_input.c; and, where it leaves
+ * To add one: a word here, a call of input_tell where it takes effect, a row in journal_ops.c, a case in cache_input.c; and, where it leaves
  * something behind, project_image.
  */
 #pragma once
 
-#include "kube/project.h"
+#include "kube/cache/cache.h"
 
 enum project_op {
     PROJECT_PUT,

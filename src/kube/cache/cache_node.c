@@ -1,4 +1,4 @@
-/* project_node.c - nodes, and places for pods whose node is not there.
+/* cache_node.c - nodes, and places for pods whose node is not there.
  *
  * A node that pods are bound to but that is not there (not yet seen, or deleted before them) is in the cluster without labels and
  * resources and takes nothing new; nobody counts its pods as near or in a domain. Cordons are taints, as kube-scheduler treats them: who tolerates
@@ -7,8 +7,8 @@
 #include <assert.h>
 
 #include "base/hash.h"
+#include "kube/cache/cache_parts.h"
 #include "kube/object/gpu.h"
-#include "kube/project_parts.h"
 
 #define TAINT_UNSCHEDULABLE "node.kubernetes.io/unschedulable"
 

@@ -1,9 +1,9 @@
-/* project_image.c - a projection as inputs that make it again.
+/* cache_image.c - a projection as inputs that make it again.
  *
  * Objects first, then roles of jobs and pods, each bound one with the number of its instance; then, of a projection that is settled, what was decided
  * and is not shown by the API server yet.
  */
-#include "kube/project_parts.h"
+#include "kube/cache/cache_parts.h"
 
 #define SECOND_NS INT64_C(1000000000)
 

@@ -1,4 +1,4 @@
-/* project.h - a Kubernetes cluster as a berth_cluster, kept up to date object by object.
+/* cache.h - a Kubernetes cluster as a berth_cluster, kept up to date object by object.
  *
  * Fed by watches (kube/client/watch.h) with objects as they come; whoever decides freezes `project_cluster`, and assumes here what it decided until
  * the API server shows it. No request is made here and nothing is decided.
@@ -56,7 +56,7 @@ struct project_config {
      * not be placed as things are, in the arena, or NULL. */
     const char *(*claim)(void *ctx, const char *role, struct arena *arena, struct berth_workload *w);
     void (*task)(void *ctx, const struct project_task *task); /* a pod of a job came, changed, ended or went */
-    /* Told of all that changes the projection (project_input.h), in the order in which it does; NULL: nobody listens. */
+    /* Told of all that changes the projection (cache_input.h), in the order in which it does; NULL: nobody listens. */
     void (*input)(void *ctx, const struct project_input *in);
 };
 struct project *project_new(const struct project_config *config);
@@ -141,7 +141,7 @@ bool project_volumes_reached(struct project *p, uint64_t instance);
 typedef void project_claim_teller(void *ctx, const struct project_volume *claim, bool selected);
 size_t project_claims_made(struct project *p, const char *workload, project_claim_teller *tell, void *ctx);
 
-/* ---- for telling people (project_look.c). What is given lives in the projection, as long as that does; it grows with every call --------- */
+/* ---- for telling people (cache_query.c). What is given lives in the projection, as long as that does; it grows with every call --------- */
 
 /* Without some of what a pod asks for. */
 enum project_but {
@@ -188,7 +188,7 @@ struct project_node {
 /* All that are there, in no particular order. */
 void project_nodes(struct project *p, void (*tell)(void *ctx, const struct project_node *node), void *ctx);
 
-/* ---- jobs (project_job.c): a role is one workload of several tasks, before it has pods; its pods are the instances ----- */
+/* ---- jobs (cache_job.c): a role is one workload of several tasks, before it has pods; its pods are the instances ----- */
 
 /* Labels of the pods of jobs. */
 #define PROJECT_JOB_LABEL "berth.dev/job"

@@ -1,4 +1,4 @@
-/* project_job_test.c - roles of jobs as workloads, and their pods as instances: placed, seen, ended, left behind. */
+/* cache_job_test.c - roles of jobs as workloads, and their pods as instances: placed, seen, ended, left behind. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* project_life_test.c - pods and nodes that come, change and go; what is assumed of them; what depends on other objects. */
+/* cache_life_test.c - pods and nodes that come, change and go; what is assumed of them; what depends on other objects. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

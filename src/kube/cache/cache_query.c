@@ -1,5 +1,5 @@
-/* project_look.c - the projection as people ask about it: a pod as it would be placed, who holds a node, what nodes have. */
-#include "kube/project_parts.h"
+/* cache_query.c - the projection as people ask about it: a pod as it would be placed, who holds a node, what nodes have. */
+#include "kube/cache/cache_parts.h"
 
 /* ---- a pod that is asked about -------------------------------------------------------------------------------------- */
 

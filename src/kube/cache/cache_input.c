@@ -1,7 +1,7 @@
-/* project_input.c - inputs of a projection given to it again. */
-#include "kube/project_input.h"
+/* cache_input.c - inputs of a projection given to it again. */
+#include "kube/cache/cache_input.h"
 
-#include "kube/project_parts.h"
+#include "kube/cache/cache_parts.h"
 
 #define SECOND_NS INT64_C(1000000000)
 

@@ -1,4 +1,4 @@
-/* project_parts.h - the inside of a projection; for project*.c alone.
+/* cache_parts.h - the inside of a projection; for project*.c alone.
  *
  * Three tables: what is known of each kind of object (shelves of stripped bytes), of nodes, of pods. A pod that depends on other objects
  * joins their topics ("claim:ns:name"); whoever changes such an object marks the pods of its topic, and they are projected again
@@ -10,14 +10,14 @@
 #include "base/intern.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "kube/cache/cache.h"
+#include "kube/cache/cache_input.h"
 #include "kube/object/budget.h"
 #include "kube/object/defaults.h"
 #include "kube/object/driver.h"
 #include "kube/object/node.h"
 #include "kube/object/pod.h"
 #include "kube/object/volume.h"
-#include "kube/project.h"
-#include "kube/project_input.h"
 #include "kube/tenant.h"
 
 #define NONE UINT32_MAX
@@ -218,7 +218,7 @@ static inline void input_tell(struct project *p, const struct project_input *in)
         p->config.input(p->config.ctx, in);
 }
 
-/* project_topic.c */
+/* cache_index.c */
 void topic_follow(struct project *p, uint32_t pod, const char *key);
 void topic_leave_all(struct project *p, uint32_t pod);
 void topic_mark(struct project *p, const char *key);
@@ -229,7 +229,7 @@ void pod_shun(struct project *p, uint32_t pod, const char *node);
 void pod_shun_none(struct pod_wait *wait);
 void topics_clear(struct project *p);
 
-/* project_node.c */
+/* cache_node.c */
 uint32_t node_find(const struct project *p, const char *name); /* NONE */
 /* The node, or a place for its pods until it is seen; one more pod is there. */
 uint32_t node_enter(struct project *p, const char *name);
@@ -241,12 +241,12 @@ bool node_again(struct project *p, const char *name);          /* is told; false
 void nodes_tell(struct project *p);                            /* all of them, to a new cluster */
 void nodes_done(struct project *p);
 
-/* project_topic.c: templates */
+/* cache_index.c: templates */
 uint32_t template_take(struct project *p, const struct str *bytes);
 void template_leave(struct project *p, uint32_t template);
 void templates_done(struct project *p);
 
-/* project_pod.c */
+/* cache_pod.c */
 uint32_t pod_find(const struct project *p, const char *id); /* NONE */
 /* The name as the configuration has it; NULL: it is not ours. */
 const char *pod_scheduler(const struct project *p, const char *name);
@@ -287,7 +287,7 @@ static inline int64_t pod_began_ns(const struct pod_entry *e)
     return e->bound_ns ? e->bound_ns : e->created_ns;
 }
 
-/* project_use.c */
+/* cache_usage.c */
 /* Whom a workload counts for, by its quotas; 0: nobody. */
 uint32_t use_payer(struct project *p, const struct berth_workload *w);
 /* A pod that may have run goes: what it used is booked. */
@@ -296,7 +296,7 @@ void use_ends(struct project *p, uint32_t pod);
 void use_roles_left(struct project *p, uint32_t role);
 void uses_done(struct project *p);
 
-/* project_task.c */
+/* cache_task.c */
 /* The uid of the job that made the pod; "" if none did. */
 const char *task_owner(struct project *p, struct proto_reader raw);
 /* The pod of a name that was assumed: the entry is its own from now on, or is forgotten because the pod is another's (NONE). */
@@ -307,7 +307,7 @@ void task_join(struct project *p, uint32_t pod, const struct kube_pod *from, con
 void task_note(struct project *p, const struct kube_object *o);
 void task_note_gone(struct project *p, const struct pod_entry *e);
 
-/* project_job.c */
+/* cache_job.c */
 void task_bound(struct project *p, uint32_t pod, const struct kube_pod *from, const char *node);
 void task_tell(struct project *p, uint32_t pod, const struct kube_pod *from);
 const char *task_workload(struct project *p, const struct pod_task *task);
@@ -317,7 +317,7 @@ void role_claim(struct project *p, uint32_t pod, struct shaped *shaped);
 void role_told(struct project *p, uint32_t pod);
 void job_parts_free(struct project *p, struct pod_entry *e);
 
-/* project_shape.c: the pod as a workload, in the arena; `why`: NULL, or why it cannot be placed at all. `settled`: it has its place, and only what
+/* cache_shape.c: the pod as a workload, in the arena; `why`: NULL, or why it cannot be placed at all. `settled`: it has its place, and only what
  * it holds and how others stand to it counts. Joins topics. */
 struct shaped {
     struct berth_workload workload;
@@ -327,7 +327,7 @@ void budgets_tell(struct project *p);
 void budget_changed(struct project *p, const char *namespace, const char *name);
 struct shaped shape_pod(struct project *p, uint32_t pod, const struct kube_pod *from, bool settled);
 
-/* project_volume.c: adds to the shape what the pod's claims ask for. */
+/* cache_volume.c: adds to the shape what the pod's claims ask for. */
 struct volumes_shape {
     struct kube_terms require; /* of nodes; empty: nothing */
     struct kube_texts ids;     /* of the cluster's volumes */
@@ -342,7 +342,7 @@ bool class_find(struct project *p, const char *name, struct kube_class *ret);
 /* The claim that the pod mounts, by name. */
 const char *mount_claim(struct project *p, const struct kube_pod *from, const struct kube_mount *mount);
 
-/* project_take.c */
+/* cache_bind_volume.c */
 /* Was it chosen for another pod that is on its way? */
 bool volume_taken(const struct project *p, const char *volume, uint32_t but);
 /* The node on which another pod on its way has the claim's volume made; "": none has. */
@@ -359,7 +359,7 @@ size_t claims_made(struct project *p, uint32_t pod, project_claim_teller *tell, 
 void volumes_take(struct project *p, const char *workload, const struct project_volume *volumes, size_t len);
 void volumes_done(struct project *p);
 
-/* project_capacity.c: nodes where the class can make a volume of the claim's size, in *to; empty: it can nowhere. False: on all nodes. */
+/* cache_capacity.c: nodes where the class can make a volume of the claim's size, in *to; empty: it can nowhere. False: on all nodes. */
 bool capacity_where(struct project *p, const struct kube_claim *claim, const struct kube_class *class,
                     struct kube_terms *to);
 /* Can it on the node of these labels? */
@@ -368,7 +368,7 @@ bool capacity_on(struct project *p, const struct kube_claim *claim, const struct
 /* The driver of this name; false: nothing is known of it. */
 bool driver_find(struct project *p, const char *name, struct kube_driver *ret);
 
-/* project_attach.c: an attachment is on the shelf from now on; or no longer, before it is taken from there. */
+/* cache_attach.c: an attachment is on the shelf from now on; or no longer, before it is taken from there. */
 void attachment_join(struct project *p, const char *name);
 void attachment_leave(struct project *p, const char *name);
 /* The volume of this name came, changed or went. */
@@ -383,7 +383,7 @@ int64_t attached_alone(struct project *p, const char *node, const char *driver);
 bool attached_settle(struct project *p);
 void attached_done(struct project *p);
 
-/* project_gang.c */
+/* cache_gang.c */
 void gang_join(struct project *p, uint32_t pod, const struct kube_pod *from);
 void gang_leave(struct project *p, uint32_t pod);
 /* Pods of the gang of this one came, went or were placed: roles follow. */

@@ -1,11 +1,11 @@
-/* project_gang.c - pods that start together: at least `min` of a group, or none.
+/* cache_gang.c - pods that start together: at least `min` of a group, or none.
  *
  * As many of those that wait as are still missing are one gang of the core, which places all of them or none; the rest wait until these are
  * placed, and then come one by one. A group of too few pods waits for more.
  */
 #include "base/hash.h"
 #include "base/sort.h"
-#include "kube/project_parts.h"
+#include "kube/cache/cache_parts.h"
 
 static bool gang_same(const void *ctx, uint32_t value, const void *key)
 {
