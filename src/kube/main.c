@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "berth.h"
 #include "kube/journal/replay.h"
-#include "kube/reporter.h"
+#include "kube/reporter/reporter.h"
 #include "kube/run.h"
 #include "kube/webhook/webhook.h"
 

@@ -1,7 +1,7 @@
 /* gpu.h - which GPUs a node has, by its labels, and which a pod wants, by its annotations.
  *
  * How many there are is the device plugin's to say (nvidia.com/gpu and its kin, resources like any other). What they are stands in labels of the
- * node: our own (kube/reporter.h), else those of NVIDIA's feature discovery. GPUs of a node are taken to be alike, as the plugin hands out any of
+ * node: our own (kube/reporter/reporter.h), else those of NVIDIA's feature discovery. GPUs of a node are taken to be alike, as the plugin hands out any of
  * them. A pod says `berth.dev/gpu-models: "A100,H100"` (any of these) and `berth.dev/gpu-memory: 40Gi` (each at least).
  */
 #pragma once

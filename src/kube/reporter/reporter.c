@@ -1,4 +1,4 @@
-#include "kube/reporter.h"
+#include "kube/reporter/reporter.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "kube/reporter.h"
+#include "kube/reporter/reporter.h"
 
 #define ROWS(rows) (sizeof(rows) / sizeof *(rows))
 #define SMI "usr/bin/nvidia-smi"

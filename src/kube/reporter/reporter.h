@@ -4,7 +4,7 @@
  * nvidia-smi, else from the driver's files, which do not tell their memory; AMD's from the kernel's. Of GPUs that differ the memory is the least, and
  * no model is told: whoever asks for one may be given any.
  *
- * To know another maker: a function in reporter_look.c.
+ * To know another maker: a function in reporter_probe.c.
  */
 #pragma once
 

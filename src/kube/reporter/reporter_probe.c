@@ -1,4 +1,4 @@
-/* reporter_look.c - GPUs as their makers' drivers show them. */
+/* reporter_probe.c - GPUs as their makers' drivers show them. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "kube/client/clock.h"
-#include "kube/reporter.h"
+#include "kube/reporter/reporter.h"
 
 #define PATIENCE_NS (INT64_C(20) * 1000000000) /* for nvidia-smi: drivers wake up slowly */
 #define MIB (INT64_C(1) << 20)
