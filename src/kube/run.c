@@ -12,7 +12,7 @@
 #include "kube/client/lease.h"
 #include "kube/monitor.h"
 #include "kube/sched/scheduler.h"
-#include "kube/tenant_feed.h"
+#include "kube/tenant/tenant_feed.h"
 #include "kube/webhook/webhook.h"
 
 /* Tenants and jobs count as one more each. */

@@ -47,8 +47,8 @@ struct project_config {
     const char *const *schedulers; /* names; pods that name one of them are ours */
     size_t schedulers_len;
     const char *const *profiles; /* of each name: a profile of its own, by name, or ""; NULL: none has one */
-    struct tenants *tenants;     /* queues, groups and users (kube/tenant.h); NULL: there are none. Outlives it */
-    void (*changed)(void *ctx);  /* something that a plan may depend on is different now */
+    struct tenants *tenants;    /* queues, groups and users (kube/tenant/tenant.h); NULL: there are none. Outlives it */
+    void (*changed)(void *ctx); /* something that a plan may depend on is different now */
     void (*trouble)(void *ctx,
                     const char *text); /* an object that cannot be understood is left as it was, and this says why */
     void *ctx;

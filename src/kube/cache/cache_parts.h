@@ -18,7 +18,7 @@
 #include "kube/object/node.h"
 #include "kube/object/pod.h"
 #include "kube/object/volume.h"
-#include "kube/tenant.h"
+#include "kube/tenant/tenant.h"
 
 #define NONE UINT32_MAX
 

@@ -1,6 +1,6 @@
 /* cache_usage.c - who pays for what runs: pods that count against a user, a group or a queue, since when, and what they hold.
  *
- * What is over is told to the tenants, which keep the books (kube/tenant.h). Nothing of this is an input: what follows from it is one of theirs.
+ * What is over is told to the tenants, which keep the books (kube/tenant/tenant.h). Nothing of this is an input: what follows from it is one of theirs.
  */
 #include "base/hash.h"
 #include "kube/cache/cache_parts.h"

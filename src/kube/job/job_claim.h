@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "kube/tenant.h"
+#include "kube/tenant/tenant.h"
 
 struct job_claim {
     const char *namespace, *name;                           /* of the job */

@@ -6,7 +6,7 @@
 #include "kube/client/clock.h"
 #include "kube/job/job_claim.h"
 #include "kube/job/job_parts.h"
-#include "kube/tenant.h"
+#include "kube/tenant/tenant.h"
 
 #define LOOK_NS (10 * SECOND_NS) /* at whether the API server has them by now */
 

@@ -20,7 +20,7 @@
 #include "berth.h"
 #include "kube/cache/cache_input.h"
 #include "kube/job/job_claim.h"
-#include "kube/tenant_input.h"
+#include "kube/tenant/tenant_input.h"
 
 struct kube_journal;
 struct loop;

@@ -11,7 +11,7 @@
 #include "base/vec.h"
 #include "kube/cache/cache_input.h"
 #include "kube/job/job_claim.h"
-#include "kube/tenant_input.h"
+#include "kube/tenant/tenant_input.h"
 
 /* Words of keys. Those of objects come first, in the order of enum project_kind. */
 enum journal_word {

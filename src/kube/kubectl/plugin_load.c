@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "kube/client/clock.h"
 #include "kube/job/job_life.h"
-#include "kube/tenant_feed.h"
+#include "kube/tenant/tenant_feed.h"
 
 #define PATIENCE_NS (INT64_C(60) * 1000000000) /* for all of it */
 enum { TRIES = 3, SOURCES = PROJECT_GROUP + 1 };

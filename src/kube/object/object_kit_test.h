@@ -13,7 +13,7 @@
 #include "kube/cache/cache.h"
 #include "kube/client/proto.h"
 #include "kube/object/object_table_test.h"
-#include "kube/tenant.h"
+#include "kube/tenant/tenant.h"
 #include "wire/yaml.h"
 
 #define ROWS(rows) (sizeof(rows) / sizeof *(rows))

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "kube/tenant.h"
+#include "kube/tenant/tenant.h"
 
 /* Profiles are as they are built in, but others fill nodes, too: what is over in one thing may have another. */
 struct kube_policy {

@@ -16,7 +16,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "kube/cache/cache.h"
-#include "kube/tenant.h"
+#include "kube/tenant/tenant.h"
 
 struct judge_recent;
 

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "kube/tenant.h"
+#include "kube/tenant/tenant.h"
 
 enum tenant_op {
     TENANT_PUT,

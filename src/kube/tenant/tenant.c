@@ -1,4 +1,4 @@
-#include "kube/tenant.h"
+#include "kube/tenant/tenant.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "control/state/sync.h"
 #include "control/system/settings_table.h"
 #include "control/tenant/admission.h"
-#include "kube/tenant_parts.h"
+#include "kube/tenant/tenant_parts.h"
 #include "wire/document.h"
 
 /* The policy that is in force where a queue names none; while there is none of the name: who came first. */

@@ -3,7 +3,7 @@
 
 #include "base/str.h"
 #include "control/tenant/usage.h"
-#include "kube/tenant_parts.h"
+#include "kube/tenant/tenant_parts.h"
 #include "wire/api.h"
 #include "wire/document.h"
 #include "wire/moment.h"

@@ -1,9 +1,9 @@
-/* tenant_past.c - past use of users, groups and queues: the daemon's books, kept from what ends here, and told by status. */
+/* tenant_history.c - past use of users, groups and queues: the daemon's books, kept from what ends here, and told by status. */
 #include <string.h>
 
 #include "control/state/sync.h"
 #include "control/tenant/usage.h"
-#include "kube/tenant_parts.h"
+#include "kube/tenant/tenant_parts.h"
 #include "wire/document.h"
 #include "wire/queue_doc.h"
 

@@ -9,7 +9,7 @@
 
 #include "kube/cache/cache.h"
 #include "kube/client/api.h"
-#include "kube/tenant.h"
+#include "kube/tenant/tenant.h"
 
 struct tenant_feed;
 

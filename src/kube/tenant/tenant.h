@@ -4,7 +4,7 @@
  * quotas in two tiers, formulas and domains mean here what they mean there. What cannot be accepted is kept aside with the reason, and looked at
  * again when something else has changed: objects come in any order. The last good one of the same name stays in force meanwhile.
  *
- * Fed by kube/tenant_feed.h; the projection (kube/cache/cache.h) tells its cluster the quotas, and asks for the claims of work and the
+ * Fed by kube/tenant/tenant_feed.h; the projection (kube/cache/cache.h) tells its cluster the quotas, and asks for the claims of work and the
  * domains of nodes; the scheduler asks for the policy.
  */
 #pragma once
@@ -84,7 +84,7 @@ bool tenants_in_use(const struct tenants *t);
  * plan_policy.h says. */
 void tenants_policy(const struct tenants *t, struct plan_policy *ret);
 
-/* ---- past use (tenant_past.c) ----
+/* ---- past use (tenant_history.c) ----
  *
  * What runs is counted by plans themselves. What is over stands in books, which are the daemon's (control/tenant/usage.h): decayed use of whose account it
  * was, a user's, else a group's, else a queue's; and what was spent of totals. The status of an object tells both in one, up to a moment. So whoever

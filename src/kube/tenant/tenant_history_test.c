@@ -1,4 +1,4 @@
-/* tenant_past_test.c - past use of users, groups and queues: what ends is booked, a status tells it with what runs, and whoever follows has it from there;
+/* tenant_history_test.c - past use of users, groups and queues: what ends is booked, a status tells it with what runs, and whoever follows has it from there;
  * fair shares and totals go by it, and every plan can be made again. */
 #include "kube/journal/journal_kit_test.h"
 

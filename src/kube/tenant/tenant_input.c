@@ -1,6 +1,6 @@
-#include "kube/tenant_input.h"
+#include "kube/tenant/tenant_input.h"
 
-#include "kube/tenant_parts.h"
+#include "kube/tenant/tenant_parts.h"
 #include "wire/document.h"
 
 void tenants_listen(struct tenants *t, tenant_listener *listener, void *ctx)

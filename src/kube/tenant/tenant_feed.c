@@ -1,4 +1,4 @@
-#include "kube/tenant_feed.h"
+#include "kube/tenant/tenant_feed.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* tenant_feed_test.c - whose status is written when many are to be, on a server that plays. */
-#include "kube/tenant_feed.h"
+#include "kube/tenant/tenant_feed.h"
 
 #include <errno.h>
 #include <setjmp.h>

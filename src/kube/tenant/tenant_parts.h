@@ -5,7 +5,7 @@
 #include "base/vec.h"
 #include "control/sched/plan_policy.h"
 #include "control/state/change.h"
-#include "kube/tenant_input.h"
+#include "kube/tenant/tenant_input.h"
 
 /* Of a quota, as far as what runs has spent it in the period. */
 struct tenant_total {
@@ -65,7 +65,7 @@ struct tenants {
     bool claimed;
     tenant_listener *listener; /* NULL: none */
     void *listener_ctx;
-    /* Past use (tenant_past.c). */
+    /* Past use (tenant_history.c). */
     struct plan_policy costs; /* what use costs; its order alone counts */
     int64_t (*clock)(void *ctx);
     void *clock_ctx;
@@ -83,7 +83,7 @@ uint32_t tenant_find(const struct tenants *t, enum kind kind, const char *name);
 int tenant_state(struct tenants *t, enum kind kind, const char *id, const json_t *doc, struct berth_err *err);
 void tenant_hear(struct tenants *t, enum tenant_op op, enum kind kind, const char *name, const json_t *spec);
 
-/* tenant_past.c */
+/* tenant_history.c */
 struct usage_row;
 bool tenant_has_past(enum kind kind);
 bool tenant_has_totals(const struct object *o); /* or may have */

@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "control/kind/queue.h"
 #include "control/sched/plan_policy.h"
-#include "kube/tenant_parts.h"
+#include "kube/tenant/tenant_parts.h"
 #include "wire/document.h"
 
 /* Keys that have two words. */
