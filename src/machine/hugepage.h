@@ -12,8 +12,8 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "machine/container/user.h"
 #include "machine/launch.h"
-#include "machine/user.h"
 
 #define HUGEPAGES_FOLDER "/mnt"
 

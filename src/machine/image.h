@@ -19,9 +19,9 @@
 #include <jansson.h>
 
 #include "base/arena.h"
+#include "machine/container/user.h"
 #include "machine/launch.h"
 #include "machine/nvml_file.h"
-#include "machine/user.h"
 
 /* crun or runc in the usual folders of programs, crun first: its path, a constant; NULL: none that works here. crun refuses
  * to work where controllers of cgroup v1 and v2 are mixed. */

@@ -1,12 +1,12 @@
 /* Containers in user namespaces under a shim: who their processes are on the node, what they are handed, programs beside them. */
-#include "machine/bundle_kit_test.h"
+#include "machine/container/bundle_kit_test.h"
 
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
 
-#include "machine/bundle_gate.h"
+#include "machine/container/bundle_gate.h"
 
 enum { UID = 61234, GID = 61235 };
 

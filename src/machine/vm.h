@@ -15,8 +15,8 @@
 
 #include "base/arena.h"
 #include "machine/cgroup.h"
+#include "machine/container/user.h"
 #include "machine/launch.h"
-#include "machine/user.h"
 
 enum { VM_PORTS_MAX = 16 };
 

@@ -1,9 +1,9 @@
 /* volume.h - where the data of a mount is on this node. */
 #pragma once
 
+#include "machine/container/user.h"
 #include "machine/mount_plan.h"
 #include "machine/place.h"
-#include "machine/user.h"
 
 /* STATE/volumes/NAME, made for this user where it is missing, kept for ever. */
 int volume_local(struct place *p, const char *name, const struct user *user, char ret[static PLACE_PATH_MAX],

@@ -16,13 +16,13 @@
 #include "agent/instance/mps.h"
 #include "agent/instance/ports.h"
 #include "agent/instance/task_env.h"
-#include "machine/leftover.h"
+#include "machine/container/leftover.h"
+#include "machine/container/userns.h"
 #include "machine/limit_names.h"
 #include "machine/nvml_file.h"
 #include "machine/pid_namespace.h"
 #include "machine/place_file.h"
 #include "machine/proc_view.h"
-#include "machine/userns.h"
 
 /* What is being put together; texts are the arena's. */
 struct making {

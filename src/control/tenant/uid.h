@@ -8,7 +8,7 @@
 
 #include "control/state/change.h"
 
-enum { UID_LAST = 0x6FFFFFFF }; /* from there on nodes have numbers for containers (machine/user_range.h) */
+enum { UID_LAST = 0x6FFFFFFF }; /* from there on nodes have numbers for containers (machine/container/user_range.h) */
 
 struct control;
 

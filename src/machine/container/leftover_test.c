@@ -1,5 +1,5 @@
 /* What is left where all may write, by users that exist only here: real files and objects of the kernel. Needs root. */
-#include "machine/leftover.h"
+#include "machine/container/leftover.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "machine/user.h"
+#include "machine/container/user.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,9 +15,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "machine/leftover.h"
+#include "machine/container/leftover.h"
+#include "machine/container/user_move.h"
 #include "machine/place_file.h"
-#include "machine/user_move.h"
 
 #define LOCAL "users"           /* numbers of this node's own */
 #define CLUSTER "users.cluster" /* of the cluster */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "machine/bundle_config.h"
+#include "machine/container/bundle_config.h"
 #include "machine/image_name.h"
 #include "machine/mount_tree.h"
 #include "machine/oci_tool.h"

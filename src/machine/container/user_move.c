@@ -1,4 +1,4 @@
-#include "machine/user_move.h"
+#include "machine/container/user_move.h"
 
 #include <dirent.h>
 #include <errno.h>

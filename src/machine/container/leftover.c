@@ -1,4 +1,4 @@
-#include "machine/leftover.h"
+#include "machine/container/leftover.h"
 
 #include <dirent.h>
 #include <fcntl.h>

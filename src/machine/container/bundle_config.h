@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "machine/bundle_gate.h"
+#include "machine/container/bundle_gate.h"
 
 struct bundle_words {
     const json_t *config; /* the instance's object */

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "machine/user.h"
+#include "machine/container/user.h"
 
 enum { USERNS_GROUPS = 65536, ID_EXTENTS_MAX = USER_GROUPS_MAX + 2 };
 

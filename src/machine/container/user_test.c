@@ -1,4 +1,4 @@
-#include "machine/user.h"
+#include "machine/container/user.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 /* userns.c - user namespaces of containers. */
-#include "machine/userns.h"
+#include "machine/container/userns.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* bundle_gate.c - a container's root and the sources of its mounts, where root of its user namespace reaches them. */
-#include "machine/bundle_gate.h"
+#include "machine/container/bundle_gate.h"
 
 #include <errno.h>
 #include <fcntl.h>

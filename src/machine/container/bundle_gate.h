@@ -14,9 +14,9 @@
 #pragma once
 
 #include "base/arena.h"
+#include "machine/container/userns.h"
 #include "machine/image.h"
 #include "machine/image_user.h"
-#include "machine/userns.h"
 
 #define GATE_FOLDER "roots"
 

@@ -1,5 +1,5 @@
 /* bundle_config.c - config.json of an OCI runtime. */
-#include "machine/bundle_config.h"
+#include "machine/container/bundle_config.h"
 
 #include <errno.h>
 #include <inttypes.h>

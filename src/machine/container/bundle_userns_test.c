@@ -1,11 +1,11 @@
 /* bundle_userns_test.c - containers in user namespaces, by real runtimes: who is who inside and outside, and what that opens. */
-#include "machine/bundle_kit_test.h"
+#include "machine/container/bundle_kit_test.h"
 
 #include <grp.h>
 #include <sys/wait.h>
 #include <time.h>
 
-#include "machine/bundle_gate.h"
+#include "machine/container/bundle_gate.h"
 
 enum { UID = 61234, GID = 61235, GROUP = 61236, STRANGER = 61299 };
 

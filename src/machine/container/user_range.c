@@ -1,5 +1,5 @@
 /* user_range.c - numbers of users and groups beside an owner's own. */
-#include "machine/user_range.h"
+#include "machine/container/user_range.h"
 
 #include <fcntl.h>
 #include <stdbool.h>

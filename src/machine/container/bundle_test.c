@@ -1,5 +1,5 @@
 /* bundle_test.c - containers of real runtimes: what they run, as whom, within which limits; and that nothing stays. */
-#include "machine/bundle_kit_test.h"
+#include "machine/container/bundle_kit_test.h"
 
 #include <linux/magic.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "machine/bundle_config.h"
+#include "machine/container/bundle_config.h"
 #include "wire/document.h"
 
 enum { UID = 61234, GID = 61235 };

@@ -16,9 +16,9 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "machine/container/userns.h"
 #include "machine/folder_test.h"
 #include "machine/place_file.h"
-#include "machine/userns.h"
 
 static struct user ann(void)
 {

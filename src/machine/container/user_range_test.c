@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "machine/container/user_range.h"
 #include "machine/folder_test.h"
-#include "machine/user_range.h"
 
 /* Every slot is apart from every other, above the ranges of others, and below the end of all numbers. */
 static void slots_are_apart(void **state)

@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "machine/user_range.h"
+#include "machine/container/user_range.h"
 
 /* /tmp, /var/tmp, /dev/shm, /dev/mqueue; ends with NULL. */
 extern const char *const leftover_folders[];

@@ -12,8 +12,8 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "machine/container/user_range.h"
 #include "machine/place.h"
-#include "machine/user_range.h"
 
 enum { USER_GROUPS_MAX = 64 };
 

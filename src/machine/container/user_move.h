@@ -6,8 +6,8 @@
  */
 #pragma once
 
+#include "machine/container/user_range.h"
 #include "machine/place.h"
-#include "machine/user_range.h"
 
 /* Numbers of one owner: of user and group alike. */
 struct user_numbers {
