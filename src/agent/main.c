@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "berth.h"
-#include "machine/hugepage.h"
+#include "machine/cgroup/hugepage.h"
 #include "machine/probe.h"
 #include "machine/probe_gpu.h"
 #include "wire/document.h"

@@ -44,7 +44,7 @@ struct launch {
     size_t groups_len;
     const struct launch_rlimit *rlimits;
     size_t rlimits_len;
-    const char *const *entrances; /* cgroup.procs files (machine/cgroup.h) */
+    const char *const *entrances; /* cgroup.procs files (machine/cgroup/cgroup.h) */
     size_t entrances_len;
     const struct launch_mount *mounts; /* of a process: in a mount namespace of its own */
     size_t mounts_len;

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "machine/hugepage.h"
+#include "machine/cgroup/hugepage.h"
 #include "machine/image.h"
 #include "machine/mount_files.h"
 #include "machine/mount_plan.h"

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "machine/limit_names.h"
+#include "machine/cgroup/limit_names.h"
 #include "machine/net_class.h"
 #include "machine/net_share.h"
 #include "wire/quantity.h"

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "machine/cgroup.h"
+#include "machine/cgroup/cgroup.h"
 #include "machine/net_meter.h"
 
 struct net_way {

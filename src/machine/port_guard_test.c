@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "machine/cgroup.h"
+#include "machine/cgroup/cgroup.h"
 #include "machine/place_file.h"
 
 enum { JOB = 1, APP = 2, BLOCK = 10016, BLOCK_PORTS = 16 };

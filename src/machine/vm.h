@@ -14,7 +14,7 @@
 #include <jansson.h>
 
 #include "base/arena.h"
-#include "machine/cgroup.h"
+#include "machine/cgroup/cgroup.h"
 #include "machine/container/user.h"
 #include "machine/launch.h"
 

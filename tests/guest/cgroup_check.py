@@ -9,10 +9,10 @@ import guest
 
 # Programs, and what they must not skip there: the controllers that this kernel has.
 PROGRAMS = {
-    "machine-cgroup_test": ["limits_are_the_kernels_and_change", "a_quota_bounds_cpu_time", "a_hog_is_killed_within_its_group",
+    "machine-cgroup-cgroup_test": ["limits_are_the_kernels_and_change", "a_quota_bounds_cpu_time", "a_hog_is_killed_within_its_group",
                             "a_fork_bomb_stops_at_its_bound", "runaways_are_caught", "all_at_once", "a_disk_is_read_no_faster", "memory_goes_up_and_down",
                             "v2_alone_counts_and_kills", "v2_agent_moves_out_of_the_way"],
-    "machine-limit_watch_test": [],
+    "machine-cgroup-limit_watch_test": [],
 }
 SCRIPT = """
 mkdir -p /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup

@@ -1,7 +1,7 @@
 """Small Linux guests for tests, in qemu and without KVM: a Debian kernel, busybox, and files of the test's own.
 
     guest = Guest(work)
-    guest.add("/bin/try", "build/gcc/tests/machine-cgroup_test")   # with the libraries that it is linked to
+    guest.add("/bin/try", "build/gcc/tests/machine-cgroup-cgroup_test")   # with the libraries that it is linked to
     done = guest.run('try; echo "guest: status $?"')                # boots, runs it as a script, powers off
     done.status, done.output
 

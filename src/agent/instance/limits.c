@@ -1,7 +1,7 @@
 /* limits.c - the limits of an instance: put in force before it begins, changed, looked at, taken away.
  *
- * The kernel keeps those of control groups (machine/cgroup.h) and of the network (machine/net_limit.h); what an instance takes of the
- * disk is counted now and then on a thread of its own (machine/disk_limit.h). What is not enforced, or not kept, is told.
+ * The kernel keeps those of control groups (machine/cgroup/cgroup.h) and of the network (machine/net_limit.h); what an instance takes of the
+ * disk is counted now and then on a thread of its own (machine/cgroup/disk_limit.h). What is not enforced, or not kept, is told.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -9,8 +9,8 @@
 
 #include "agent/agent_parts.h"
 #include "agent/instance/ports.h"
-#include "machine/disk_limit.h"
-#include "machine/limit_names.h"
+#include "machine/cgroup/disk_limit.h"
+#include "machine/cgroup/limit_names.h"
 #include "machine/net_limit.h"
 #include "machine/vm.h"
 #include "wire/quantity.h"

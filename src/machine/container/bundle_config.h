@@ -1,6 +1,6 @@
 /* bundle_config.h - config.json of an OCI runtime (specification 1.0), from an instance's object and its image's words.
  *
- * A pure function: no file is looked at. Limits are the agent's own groups' (machine/cgroup.h): none is in it.
+ * A pure function: no file is looked at. Limits are the agent's own groups' (machine/cgroup/cgroup.h): none is in it.
  */
 #pragma once
 

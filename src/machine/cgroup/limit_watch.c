@@ -1,11 +1,11 @@
 /* limit_watch.c - looks in a row, above and below. */
-#include "machine/limit_watch.h"
+#include "machine/cgroup/limit_watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "machine/limit_names.h"
+#include "machine/cgroup/limit_names.h"
 #include "wire/quantity.h"
 
 enum { ABOVE_LOOKS = 3, BELOW_LOOKS = 3, FAR_LOOKS = 5, ABOVE_PERCENT = 5, FAR_PERCENT = 20 };

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "machine/cgroup_parts.h"
+#include "machine/cgroup/cgroup_parts.h"
 
 #define KILL_NS_MAX (100 * INT64_C(1000000))
 #define KILL_LOOK_NS INT64_C(1000000)

@@ -1,4 +1,4 @@
-#include "machine/hugepage.h"
+#include "machine/cgroup/hugepage.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include "machine/cgroup.h"
+#include "machine/cgroup/cgroup.h"
 
 /* NULL is an empty list. */
 bool limit_names_has(const char *list, const char *name);

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "machine/cgroup_parts.h"
+#include "machine/cgroup/cgroup_parts.h"
 #include "machine/probe_parts.h"
 
 /* Names in v1 (of folders) and in v2 (in cgroup.controllers). */

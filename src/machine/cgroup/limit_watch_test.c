@@ -1,4 +1,4 @@
-#include "machine/limit_watch.h"
+#include "machine/cgroup/limit_watch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "machine/limit_names.h"
+#include "machine/cgroup/limit_names.h"
 
 #define ROWS(rows) (sizeof(rows) / sizeof *(rows))
 #define MIB (INT64_C(1) << 20)

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "machine/cgroup.h"
+#include "machine/cgroup/cgroup.h"
 #include "machine/folder_test.h"
 
 #define MIB (INT64_C(1) << 20)

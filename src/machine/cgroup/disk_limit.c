@@ -1,4 +1,4 @@
-#include "machine/disk_limit.h"
+#include "machine/cgroup/disk_limit.h"
 
 #include <errno.h>
 #include <fcntl.h>

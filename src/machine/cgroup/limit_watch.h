@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "machine/cgroup.h"
+#include "machine/cgroup/cgroup.h"
 
 enum { LIMIT_WATCH_MAX = 16, LIMIT_NAME_MAX = 64, LIMIT_TEXT_MAX = 256, LIMIT_SAMPLES_MAX = 12 };
 

@@ -1,5 +1,5 @@
 /* Real groups of this kernel, with real processes in them. */
-#include "machine/cgroup.h"
+#include "machine/cgroup/cgroup.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/vec.h"
-#include "machine/cgroup_parts.h"
+#include "machine/cgroup/cgroup_parts.h"
 #include "machine/place_file.h"
 
 enum { KIND_MASK = 0xffff, MINORS_MAX = 256 };

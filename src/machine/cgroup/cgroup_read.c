@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "machine/cgroup_parts.h"
-#include "machine/hugepage.h"
+#include "machine/cgroup/cgroup_parts.h"
+#include "machine/cgroup/hugepage.h"
 #include "wire/quantity.h"
 #include "wire/words.h"
 

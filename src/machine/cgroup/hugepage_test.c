@@ -1,5 +1,5 @@
 /* hugepage_test.c - what instances ask for, and pools as they are set; on a machine of files. The kernel's own: tests/limits_test.py. */
-#include "machine/hugepage.h"
+#include "machine/cgroup/hugepage.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-#include "machine/limit_names.h"
+#include "machine/cgroup/limit_names.h"
 
 #include <stdio.h>
 #include <string.h>

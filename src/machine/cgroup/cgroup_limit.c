@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "machine/cgroup_parts.h"
+#include "machine/cgroup/cgroup_parts.h"
 
 enum {
     PIDS_DEFAULT = 4096,

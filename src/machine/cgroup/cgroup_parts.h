@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/str.h"
-#include "machine/cgroup.h"
+#include "machine/cgroup/cgroup.h"
 
 enum controller { CTL_CPU, CTL_CPUACCT, CTL_MEMORY, CTL_PIDS, CTL_IO, CTL_FREEZER, CTL_HUGETLB, CTL_LEN };
 

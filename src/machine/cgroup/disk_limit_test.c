@@ -1,5 +1,5 @@
 /* disk_limit_test.c - what instances take of the disk, counted. */
-#include "machine/disk_limit.h"
+#include "machine/cgroup/disk_limit.h"
 
 #include <errno.h>
 #include <setjmp.h>

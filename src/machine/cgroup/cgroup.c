@@ -1,5 +1,5 @@
 /* cgroup.c - groups of instances: made, entered, looked at, removed. */
-#include "machine/cgroup.h"
+#include "machine/cgroup/cgroup.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "machine/cgroup_parts.h"
+#include "machine/cgroup/cgroup_parts.h"
 
 /* ---- making ------------------------------------------------------------------------------------------------------- */
 
