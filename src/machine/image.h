@@ -20,7 +20,7 @@
 
 #include "base/arena.h"
 #include "machine/container/user.h"
-#include "machine/launch.h"
+#include "machine/launch/launch.h"
 #include "machine/nvml_file.h"
 
 /* crun or runc in the usual folders of programs, crun first: its path, a constant; NULL: none that works here. crun refuses

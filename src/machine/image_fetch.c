@@ -12,8 +12,8 @@
 
 #include "base/mem.h"
 #include "machine/image_parts.h"
+#include "machine/launch/state_file.h"
 #include "machine/mount_tree.h"
-#include "machine/place_file.h"
 #include "net/tls.h"
 
 void fetch_cleanup(struct fetch *f)
@@ -24,7 +24,7 @@ void fetch_cleanup(struct fetch *f)
 
 /* ---- its folder ------------------------------------------------------------------------------------------------------ */
 
-/* The folders on the way let him through to his own, and show him nothing else: place.c and `tmp` here. */
+/* The folders on the way let him through to his own, and show him nothing else: instance_dir.c and `tmp` here. */
 static int folder_make(int tmp, struct fetch *f)
 {
     char link[64];

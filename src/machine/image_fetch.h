@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "machine/image_name.h"
+#include "machine/launch/instance_dir.h"
 #include "machine/oci_tool.h"
-#include "machine/place.h"
 
 struct fetch {
     int folder;  /* tmp/fetch */

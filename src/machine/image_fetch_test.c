@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "machine/image_fetch.h"
-#include "machine/place_file.h"
+#include "machine/launch/state_file.h"
 
 /* Nobody else on this machine is these, nor is another test. */
 enum { UID = 61238, GID = 61239, ROUNDS = 400 };

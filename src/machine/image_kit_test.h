@@ -19,8 +19,8 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "machine/folder_test.h"
 #include "machine/image.h"
+#include "machine/launch/folder_test.h"
 #include "machine/mount_tree.h"
 #include "machine/oci_tool.h"
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "machine/folder_test.h"
+#include "machine/launch/folder_test.h"
 #include "wire/document.h"
 
 #define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

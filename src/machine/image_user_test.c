@@ -15,9 +15,9 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "machine/folder_test.h"
 #include "machine/image_user.h"
-#include "machine/place_file.h"
+#include "machine/launch/folder_test.h"
+#include "machine/launch/state_file.h"
 
 static int find(const struct folder *f, const char *user, struct image_user *ret, struct berth_err *err)
 {

@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "machine/container/user.h"
-#include "machine/launch.h"
+#include "machine/launch/launch.h"
 
 /* What `secret` of a file is; NULL: not there. */
 typedef const char *secret_find(void *ctx, const char *secret, const char *key);

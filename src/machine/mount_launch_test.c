@@ -3,7 +3,7 @@
 #include "machine/mount.h"
 
 #include "machine/image_kit_test.h"
-#include "machine/launch_kit_test.h"
+#include "machine/launch/launch_kit_test.h"
 
 #include <sched.h>
 #include <sys/mount.h>

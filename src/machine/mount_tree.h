@@ -11,8 +11,8 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "machine/place.h"
-#include "machine/place_file.h"
+#include "machine/launch/instance_dir.h"
+#include "machine/launch/state_file.h"
 
 /* Opens `path` below `root`, without links, "..", or mounts on the way. -errno. */
 int tree_open(int root, const char *path, int flags, mode_t mode);

@@ -15,7 +15,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "machine/place_file.h"
+#include "machine/launch/state_file.h"
 
 enum {
     QUEUE = 0xbe0000, /* the handle of the queue, be: */

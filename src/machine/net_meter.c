@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "machine/place_file.h"
+#include "machine/launch/state_file.h"
 
 #define SECOND_NS INT64_C(1000000000)
 /* What may come at once after a pause. TCP that has lost all of its last round waits for 200 ms: what it does not receive meanwhile

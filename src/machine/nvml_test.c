@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "machine/folder_test.h"
+#include "machine/launch/folder_test.h"
 
 #define MIB (INT64_C(1) << 20)
 #define H200 "gpu uuid=GPU-a model=NVIDIA_H200 minor=0 memory=143771 used=1000 busy=40 nvlinks=18\n"

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "machine/folder_test.h"
-#include "machine/place_file.h"
+#include "machine/launch/folder_test.h"
+#include "machine/launch/state_file.h"
 
 /* A shell that goes at once and leaves a child behind in its group of processes, which says "here" when it is told to; which one. */
 static pid_t leave(const struct folder *f, const char *const *entrances)

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "machine/folder_test.h"
+#include "machine/launch/folder_test.h"
 #include "wire/document.h"
 
 #define MS INT64_C(1000000)

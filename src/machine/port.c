@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "machine/place_file.h"
+#include "machine/launch/state_file.h"
 
 enum { LISTEN_QUEUE = 4096 };
 

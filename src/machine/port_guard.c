@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "machine/place_file.h"
+#include "machine/launch/state_file.h"
 #include "machine/port_holder.h"
 
 enum { PORTS = 1 << 16, PROGRAMS_MAX = 64 };

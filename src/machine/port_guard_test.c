@@ -20,7 +20,7 @@
 
 #include "base/mem.h"
 #include "machine/cgroup/cgroup.h"
-#include "machine/place_file.h"
+#include "machine/launch/state_file.h"
 
 enum { JOB = 1, APP = 2, BLOCK = 10016, BLOCK_PORTS = 16 };
 #define APP_OWNER UINT64_C(0xfedcba9876543210)

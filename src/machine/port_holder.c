@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "machine/place_file.h"
+#include "machine/launch/state_file.h"
 
 enum { ANSWER_BYTES = 32768, PATIENCE_S = 5 };
 

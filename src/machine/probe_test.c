@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "machine/folder_test.h"
+#include "machine/launch/folder_test.h"
 #include "machine/probe_parts.h"
 #include "wire/document.h"
 #include "wire/quantity.h"

@@ -19,7 +19,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "machine/syscalls.h"
+#include "machine/launch/syscalls.h"
 
 /* ---- before ---------------------------------------------------------------------------------------------------------- */
 

@@ -16,7 +16,7 @@
 #include "base/arena.h"
 #include "machine/cgroup/cgroup.h"
 #include "machine/container/user.h"
-#include "machine/launch.h"
+#include "machine/launch/launch.h"
 
 enum { VM_PORTS_MAX = 16 };
 

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "machine/place_file.h"
+#include "machine/launch/state_file.h"
 
 #define CLUSTER_BITS 16
 #define CLUSTER (UINT64_C(1) << CLUSTER_BITS)

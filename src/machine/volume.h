@@ -2,8 +2,8 @@
 #pragma once
 
 #include "machine/container/user.h"
+#include "machine/launch/instance_dir.h"
 #include "machine/mount_plan.h"
-#include "machine/place.h"
 
 /* STATE/volumes/NAME, made for this user where it is missing, kept for ever. */
 int volume_local(struct place *p, const char *name, const struct user *user, char ret[static PLACE_PATH_MAX],

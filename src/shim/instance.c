@@ -17,7 +17,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "machine/syscalls.h"
+#include "machine/launch/syscalls.h"
 
 #define PATH_DEFAULT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

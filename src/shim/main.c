@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "machine/pid_namespace.h"
+#include "machine/launch/pid_namespace.h"
 
 int main(int argc, char **argv)
 {

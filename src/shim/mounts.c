@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "machine/proc_view.h"
+#include "machine/launch/proc_view.h"
 
 #ifndef AT_RECURSIVE
 #define AT_RECURSIVE 0x8000

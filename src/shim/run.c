@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "machine/pid_namespace.h"
+#include "machine/launch/pid_namespace.h"
 
 /* Says how it is to launch_start, who may have gone. */
 static void word_send(int fd, const struct shim *s, const struct berth_err *failure, int pidfd)

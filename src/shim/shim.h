@@ -1,8 +1,8 @@
 /* shim.h - the program berth-shim: the parent of one instance, for as long as that runs.
  *
  *   berth-shim run DIR     DIR is STATE/instances/ID; descriptor 3 is a socket to launch_start, 4 and on are the instance's
- *   berth-shim exec DIR    becomes a program beside a living instance (machine/exec.c), or its parent where it is to join a PID namespace
- *   berth-shim hold FILE   the first process of a PID namespace (machine/pid_namespace.h)
+ *   berth-shim exec DIR    becomes a program beside a living instance (machine/launch/exec.c), or its parent where it is to join a PID namespace
+ *   berth-shim hold FILE   the first process of a PID namespace (machine/launch/pid_namespace.h)
  *
  * `run` daemonises, takes the lock on DIR/shim, forks the instance (instance.c, or container.c by an OCI runtime), says
  * over the socket whether its program was exec'ed, and watches (watch.c): its log (log.c), its word on progress
@@ -16,8 +16,8 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "machine/launch_spec.h"
-#include "machine/place_file.h"
+#include "machine/launch/launch_spec.h"
+#include "machine/launch/state_file.h"
 
 enum { EXIT_BYTES = 512 }; /* of DIR/exit, for which there is room from the beginning */
 

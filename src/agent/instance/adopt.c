@@ -6,7 +6,7 @@
 
 #include "agent/agent_parts.h"
 #include "agent/instance/ports.h"
-#include "machine/pid_namespace.h"
+#include "machine/launch/pid_namespace.h"
 #include "wire/document.h"
 
 static void adopt_living(struct run *r)

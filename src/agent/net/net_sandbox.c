@@ -12,7 +12,7 @@
 #include "agent/net/identity.h"
 #include "agent/net/net_frame.h"
 #include "base/mem.h"
-#include "machine/place_file.h"
+#include "machine/launch/state_file.h"
 
 #define SECOND INT64_C(1000000000)
 #define AGAIN_NS (SECOND / 10) /* before it is started again; doubles, to the bound */

@@ -11,8 +11,8 @@
 
 #include "agent/net/net_sandbox.h"
 #include "base/mem.h"
-#include "machine/place_file.h"
-#include "machine/syscalls.h"
+#include "machine/launch/state_file.h"
+#include "machine/launch/syscalls.h"
 
 /* The kernel's calls take a head and, for 64 capabilities, two parts. */
 static int capabilities_drop(void)

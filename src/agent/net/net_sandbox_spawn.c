@@ -13,8 +13,8 @@
 #include "agent/net/net_frame.h"
 #include "agent/net/net_sandbox.h"
 #include "base/mem.h"
-#include "machine/launch_spawn.h"
-#include "machine/place_file.h"
+#include "machine/launch/launch_spawn.h"
+#include "machine/launch/state_file.h"
 
 enum { ASK_TIMEOUT_MS = 60000, ASK_BYTES_MAX = 1 << 20 };
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "agent/optask/optask_parts.h"
-#include "machine/place_file.h"
+#include "machine/launch/state_file.h"
 
 enum { AGAIN_MAX = 100, AGAIN_DOUBLING = 7 }; /* a script that ends "once more" is taken at its word so often */
 #define AGAIN_NS (SECOND_NS / 4)

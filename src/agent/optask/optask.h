@@ -3,7 +3,7 @@
  * What is known of a key is one small file, STATE/optasks/keys/KEY.json, written to disk before anything that it speaks of
  * happens, and kept: a key that is done here is done, whoever asks again. A script runs as root under a shim of its own, as
  * instances do, so it outlives the agent and is found again; the shim ends it when its time is over. STATE/optasks is a
- * folder like the agent's own (machine/place.h), with a folder and a log for each run.
+ * folder like the agent's own (machine/launch/instance_dir.h), with a folder and a log for each run.
  *
  * optask.c: what is wanted and what is known; optask_report.c: what the daemon hears of it; optask_run.c: one run of a script.
  */

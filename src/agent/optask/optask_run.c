@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "agent/optask/optask_parts.h"
-#include "machine/place_file.h"
+#include "machine/launch/state_file.h"
 #include "net/tls.h"
 
 enum { LOG_BYTES = 1 << 20, LOG_FILES = 2, LOG_TAIL_LINES = 40, LOG_TAIL_BYTES = 16 * 1024 };

@@ -13,7 +13,7 @@
 
 #include "base/vec.h"
 #include "machine/cgroup/cgroup_parts.h"
-#include "machine/place_file.h"
+#include "machine/launch/state_file.h"
 
 enum { KIND_MASK = 0xffff, MINORS_MAX = 256 };
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "machine/cgroup/cgroup.h"
-#include "machine/folder_test.h"
+#include "machine/launch/folder_test.h"
 
 enum { MAJOR = 195, MAJOR_OTHER = 240, MINORS = 4, MINORS_MOST = 256, EXIT_LOST = 99 };
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "machine/cgroup/cgroup.h"
-#include "machine/folder_test.h"
+#include "machine/launch/folder_test.h"
 
 #define MIB (INT64_C(1) << 20)
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "machine/place.h"
+#include "machine/launch/instance_dir.h"
 
 struct disk_limit {
     int64_t bytes; /* 0: none */

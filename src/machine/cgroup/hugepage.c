@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "machine/place_file.h"
+#include "machine/launch/state_file.h"
 #include "machine/probe_parts.h"
 #include "wire/quantity.h"
 

@@ -13,7 +13,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "machine/container/user.h"
-#include "machine/launch.h"
+#include "machine/launch/launch.h"
 
 #define HUGEPAGES_FOLDER "/mnt"
 

@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "machine/folder_test.h"
+#include "machine/launch/folder_test.h"
+#include "machine/launch/quoted_test.h"
 #include "machine/probe.h"
-#include "machine/quoted_test.h"
 
 #define MIB (INT64_C(1) << 20)
 

@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "machine/syscalls.h"
+#include "machine/launch/syscalls.h"
 #include "wire/document.h"
 
 #define USUAL_PATH "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -265,7 +265,7 @@ static json_t *mounts_list(const struct bundle_words *w)
     return list;
 }
 
-/* What machine/syscalls.h refuses, in the words of a runtime. */
+/* What machine/launch/syscalls.h refuses, in the words of a runtime. */
 static json_t *seccomp_make(void)
 {
     json_t *rows = json_array();

@@ -8,7 +8,7 @@
 #include <sys/shm.h>
 #include <sys/wait.h>
 
-#include "machine/launch_kit_test.h"
+#include "machine/launch/launch_kit_test.h"
 
 enum { MINE = 1987654001, THEIRS = 1987654002 };
 

@@ -17,7 +17,7 @@
 #include "base/vec.h"
 #include "machine/container/leftover.h"
 #include "machine/container/user_move.h"
-#include "machine/place_file.h"
+#include "machine/launch/state_file.h"
 
 #define LOCAL "users"           /* numbers of this node's own */
 #define CLUSTER "users.cluster" /* of the cluster */

@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 #include "machine/container/user_range.h"
-#include "machine/place.h"
+#include "machine/launch/instance_dir.h"
 
 enum { USER_GROUPS_MAX = 64 };
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "machine/container/user_range.h"
-#include "machine/place.h"
+#include "machine/launch/instance_dir.h"
 
 /* Numbers of one owner: of user and group alike. */
 struct user_numbers {

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "machine/place_file.h"
+#include "machine/launch/state_file.h"
 
 #define RANGE_LOW UINT32_C(0x70000000)
 #define RANGE_HIGH UINT32_C(0x80000000)

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "machine/container/user_range.h"
-#include "machine/folder_test.h"
+#include "machine/launch/folder_test.h"
 
 /* Every slot is apart from every other, above the ranges of others, and below the end of all numbers. */
 static void slots_are_apart(void **state)

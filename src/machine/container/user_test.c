@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 
-#include "machine/launch_kit_test.h"
+#include "machine/launch/launch_kit_test.h"
 
 static void numbers_are_kept(void **state)
 {

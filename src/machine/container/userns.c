@@ -16,7 +16,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "machine/place_file.h"
+#include "machine/launch/state_file.h"
 
 /* ---- maps -------------------------------------------------------------------------------------------------------------- */
 

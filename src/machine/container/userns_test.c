@@ -17,8 +17,8 @@
 
 #include "base/mem.h"
 #include "machine/container/userns.h"
-#include "machine/folder_test.h"
-#include "machine/place_file.h"
+#include "machine/launch/folder_test.h"
+#include "machine/launch/state_file.h"
 
 static struct user ann(void)
 {

@@ -1,11 +1,11 @@
-/* place_parts.h - what the files place*.c share; nobody else includes it. */
+/* instance_dir_parts.h - what the files place*.c share; nobody else includes it. */
 #pragma once
 
 #include <pthread.h>
 
 #include "base/vec.h"
-#include "machine/place.h"
-#include "machine/place_file.h"
+#include "machine/launch/instance_dir.h"
+#include "machine/launch/state_file.h"
 
 struct place {
     char *dir;

@@ -1,4 +1,4 @@
-/* place.h - the agent's folder on disk: what is kept where.
+/* instance_dir.h - the agent's folder on disk: what is kept where.
  *
  *   STATE/lock                 one agent at a time
  *   STATE/epoch                grows with each start
@@ -9,13 +9,13 @@
  *       config.json            as it was started from
  *       changed.json           as it was changed to since, "unapplied" until all of it is so; not there: it was not
  *       gpu-unenforced         limits of its GPUs that nobody enforces, if there are some
- *       spec                   what its shim was told (machine/launch_spec.h)
+ *       spec                   what its shim was told (machine/launch/launch_spec.h)
  *       shim                   the shim's process number and start time, locked by the shim for as long as it lives
  *       exit                   how it went, written by the shim at the end: "CODE TEXT\n" or "error TEXT\n"
  *       progress               last word of the instance on its progress: "MILLI TEXT\n"
  *       files/ secrets/        what is mounted into it; secrets on a tmpfs
  *       bundle/                of a container
- *   STATE/pid-namespaces/JOB   of a job that runs here (machine/pid_namespace.h)
+ *   STATE/pid-namespaces/JOB   of a job that runs here (machine/launch/pid_namespace.h)
  *   STATE/logs/ID/log, log.1   bounded; stay after the instance for a while
  *   STATE/volumes/ID/          persistent volumes
  *   STATE/homes/OWNER/         home folders

@@ -1,5 +1,5 @@
 /* What is refused, asked of the real kernel by a process that has narrowed itself. */
-#include "machine/syscalls.h"
+#include "machine/launch/syscalls.h"
 
 #include <errno.h>
 #include <fcntl.h>

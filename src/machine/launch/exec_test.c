@@ -1,5 +1,5 @@
 /* Programs beside living instances. */
-#include "machine/launch_kit_test.h"
+#include "machine/launch/launch_kit_test.h"
 
 #include <sys/ioctl.h>
 

@@ -1,7 +1,7 @@
 /* Logs while they are written and rotated, by real shims and by hand. */
 #include <pthread.h>
 
-#include "machine/launch_kit_test.h"
+#include "machine/launch/launch_kit_test.h"
 
 static void read_all(struct logfile *l, struct str *ret, size_t step)
 {

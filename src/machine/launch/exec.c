@@ -17,10 +17,10 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "machine/launch.h"
-#include "machine/launch_spawn.h"
-#include "machine/launch_spec.h"
-#include "machine/place_file.h"
+#include "machine/launch/launch.h"
+#include "machine/launch/launch_spawn.h"
+#include "machine/launch/launch_spec.h"
+#include "machine/launch/state_file.h"
 
 /* Both ends of what the program reads and writes. */
 struct ends {

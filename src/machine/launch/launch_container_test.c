@@ -1,5 +1,5 @@
 /* Containers by real runtimes, in a bundle made by hand around busybox. */
-#include "machine/launch_kit_test.h"
+#include "machine/launch/launch_kit_test.h"
 
 #include <sched.h>
 #include <sys/mount.h>

@@ -12,8 +12,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "machine/launch.h"
-#include "machine/place_file.h"
+#include "machine/launch/launch.h"
+#include "machine/launch/state_file.h"
 
 #define KEEP_FILE "keep" /* in a log's folder: nanoseconds, as digits */
 

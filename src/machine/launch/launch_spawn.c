@@ -1,4 +1,4 @@
-#include "machine/launch_spawn.h"
+#include "machine/launch/launch_spawn.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -7,8 +7,8 @@
 #include <spawn.h>
 #include <unistd.h>
 
-#include "machine/launch_spec.h"
-#include "machine/place_file.h"
+#include "machine/launch/launch_spec.h"
+#include "machine/launch/state_file.h"
 
 enum { FDS_MAX = SHIM_SOCKETS_FD + LAUNCH_SOCKETS_MAX };
 

@@ -1,4 +1,4 @@
-#include "machine/place.h"
+#include "machine/launch/instance_dir.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,8 +16,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "machine/place_file.h"
-#include "machine/place_parts.h"
+#include "machine/launch/instance_dir_parts.h"
+#include "machine/launch/state_file.h"
 
 enum { EPOCH_STEP_MAX = UINT16_MAX + 1 };
 

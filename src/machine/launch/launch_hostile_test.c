@@ -1,10 +1,10 @@
 /* Instances that do what they can to get away, to fill the log, to stay. */
-#include "machine/launch_kit_test.h"
+#include "machine/launch/launch_kit_test.h"
 
 #include <dirent.h>
 
-#include "machine/pid_namespace.h"
-#include "machine/proc_view.h"
+#include "machine/launch/pid_namespace.h"
+#include "machine/launch/proc_view.h"
 
 /* A cgroup where processes are counted, and one of the second version where the kernel has both. */
 struct cages {

@@ -21,8 +21,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "machine/launch.h"
-#include "machine/place_file.h"
+#include "machine/launch/launch.h"
+#include "machine/launch/state_file.h"
 
 struct kit {
     char root[64];

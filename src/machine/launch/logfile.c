@@ -17,8 +17,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "machine/launch.h"
-#include "machine/place_file.h"
+#include "machine/launch/launch.h"
+#include "machine/launch/state_file.h"
 
 enum { LOG_FILES_MAX = 100, BLOCK = 16384 };
 

@@ -1,4 +1,4 @@
-#include "machine/place.h"
+#include "machine/launch/instance_dir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "machine/launch_kit_test.h"
+#include "machine/launch/launch_kit_test.h"
 
 static struct place *open_again(struct kit *k)
 {

@@ -1,4 +1,4 @@
-#include "machine/syscalls.h"
+#include "machine/launch/syscalls.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* place_started.c - STATE/started: which instances were told to start, in a file that one sync makes durable for many.
+/* started_file.c - STATE/started: which instances were told to start, in a file that one sync makes durable for many.
  *
  * Lines are only added. "+ID" is written after the folder was made and before anything runs, "-ID" after the folder is
  * gone; a "-ID" that is lost brings back an instance that is over, which its daemon does not know, and it is forgotten
@@ -16,8 +16,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "machine/place_file.h"
-#include "machine/place_parts.h"
+#include "machine/launch/instance_dir_parts.h"
+#include "machine/launch/state_file.h"
 
 enum { STARTED_BYTES_MORE = 64 << 10 };
 

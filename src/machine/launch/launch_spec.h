@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/str.h"
-#include "machine/launch.h"
+#include "machine/launch/launch.h"
 
 struct spec {
     struct launch launch; /* its texts are in `text`, its lists are owned; `sockets` is NULL */

@@ -18,7 +18,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "machine/place.h"
+#include "machine/launch/instance_dir.h"
 
 struct launch_mount {
     const char *source, *target; /* a missing target is the instance's alone; no link may be on the way to it */
@@ -54,9 +54,9 @@ struct launch {
     uint64_t log_bytes;  /* of one file; 0: 10 MiB */
     unsigned log_files;  /* log, log.1, ...; 0: 2 */
     int64_t fence_ns;    /* 0: never */
-    bool all_syscalls;   /* it may ask anything of the kernel (machine/syscalls.h) */
-    bool hide_processes; /* of a process: it sees those of its own user only (machine/proc_view.h); needs root */
-    /* Of a process that is hidden from others: the file of the PID namespace that it shares (machine/pid_namespace.h); NULL: the
+    bool all_syscalls;   /* it may ask anything of the kernel (machine/launch/syscalls.h) */
+    bool hide_processes; /* of a process: it sees those of its own user only (machine/launch/proc_view.h); needs root */
+    /* Of a process that is hidden from others: the file of the PID namespace that it shares (machine/launch/pid_namespace.h); NULL: the
      * node's. Whoever loses its parent in there is no descendant of the shim's any more: only its cgroups find it. */
     const char *pid_namespace;
     int stop_signal; /* by which the shim fences politely; SIGKILL follows at once */

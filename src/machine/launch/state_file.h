@@ -1,4 +1,4 @@
-/* place_file.h - small files that are read and written whole, and what tells one boot and one process from another.
+/* state_file.h - small files that are read and written whole, and what tells one boot and one process from another.
  *
  * For the agent and for the shim, which stands on little else.
  */

@@ -1,4 +1,4 @@
-#include "machine/pid_namespace.h"
+#include "machine/launch/pid_namespace.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "machine/place_file.h"
+#include "machine/launch/state_file.h"
 
 /* Bytes of the file, for locks only. */
 enum { JOINING, LIFE, FIRST };

@@ -1,12 +1,12 @@
 /* Instances as real processes under real shims. */
-#include "machine/launch_kit_test.h"
+#include "machine/launch/launch_kit_test.h"
 
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
 #include <sys/file.h>
 
-#include "machine/launch_spec.h"
+#include "machine/launch/launch_spec.h"
 
 static void exit_codes(void **state)
 {

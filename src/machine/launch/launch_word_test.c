@@ -1,9 +1,9 @@
 /* What passes between an instance and its shim while it runs: its word on progress, the fence, and how it ended. */
-#include "machine/launch_kit_test.h"
+#include "machine/launch/launch_kit_test.h"
 
 #include <sys/mount.h>
 
-#include "machine/launch_spec.h"
+#include "machine/launch/launch_spec.h"
 
 static void progress(void **state)
 {

@@ -1,10 +1,10 @@
 /* Instances of a job in one PID namespace, with real processes; needs root. */
-#include "machine/launch_kit_test.h"
+#include "machine/launch/launch_kit_test.h"
 
 #include <pthread.h>
 #include <sys/pidfd.h>
 
-#include "machine/pid_namespace.h"
+#include "machine/launch/pid_namespace.h"
 
 static const uid_t user = 210003;
 

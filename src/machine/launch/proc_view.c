@@ -1,11 +1,11 @@
-#include "machine/proc_view.h"
+#include "machine/launch/proc_view.h"
 
 #include <errno.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "machine/place_file.h"
+#include "machine/launch/state_file.h"
 
 int proc_view_make(void)
 {

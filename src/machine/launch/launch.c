@@ -1,4 +1,4 @@
-#include "machine/launch.h"
+#include "machine/launch/launch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,9 +19,9 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "machine/launch_spawn.h"
-#include "machine/launch_spec.h"
-#include "machine/place_file.h"
+#include "machine/launch/launch_spawn.h"
+#include "machine/launch/launch_spec.h"
+#include "machine/launch/state_file.h"
 
 enum { START_MS_MAX = 10 * 1000, START_CONTAINER_MS_MAX = 60 * 1000, END_MS_MAX = 2 * 1000 };
 enum { LOOK_MS = 2 };

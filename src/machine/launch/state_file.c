@@ -1,4 +1,4 @@
-#include "machine/place_file.h"
+#include "machine/launch/state_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

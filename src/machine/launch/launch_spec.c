@@ -1,4 +1,4 @@
-#include "machine/launch_spec.h"
+#include "machine/launch/launch_spec.h"
 
 #include <errno.h>
 #include <inttypes.h>
