@@ -20,7 +20,7 @@
 #include "machine/cgroup/cgroup.h"
 #include "machine/cgroup/limit_watch.h"
 #include "machine/container/user.h"
-#include "machine/health.h"
+#include "machine/health/health.h"
 #include "machine/image.h"
 #include "machine/image_name.h"
 #include "machine/launch/instance_dir.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "machine/health_parts.h"
+#include "machine/health/health_parts.h"
 #include "wire/words.h"
 
 enum { COMMAND_MAX = 256, FAILURES_MAX = 1000 };

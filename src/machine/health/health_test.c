@@ -1,5 +1,5 @@
 /* Real sockets on the real loop. Nothing here asserts how long anything took: the loop runs until a verdict has come. */
-#include "machine/health.h"
+#include "machine/health/health.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * A question is open from ask() to answer(); the timer serves both: it ends an open one, or asks the next. A verdict's
  * callback may free the health, so it is the last thing that happens.
  */
-#include "machine/health.h"
+#include "machine/health/health.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "machine/health_parts.h"
+#include "machine/health/health_parts.h"
 
 enum { STATUS_LINE_MAX = 64, TEXT_MAX = 160 };
 enum verdict { VERDICT_NONE, VERDICT_READY, VERDICT_NOT };
