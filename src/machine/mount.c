@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "machine/cgroup/hugepage.h"
-#include "machine/image.h"
+#include "machine/image/image.h"
 #include "machine/mount_files.h"
 #include "machine/mount_plan.h"
 #include "machine/mount_tree.h"

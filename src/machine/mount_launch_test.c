@@ -2,13 +2,13 @@
  * they run; with links in a volume that lead elsewhere. */
 #include "machine/mount.h"
 
-#include "machine/image_kit_test.h"
+#include "machine/image/image_kit_test.h"
 #include "machine/launch/launch_kit_test.h"
 
 #include <sched.h>
 #include <sys/mount.h>
 
-#include "machine/image.h"
+#include "machine/image/image.h"
 #include "wire/document.h"
 
 enum { UID = 61234, GID = 61235 };

@@ -1,7 +1,7 @@
 /* mount_test.c - volumes, files, secrets and settings: what an instance would see, hostile paths, and that nothing stays. */
 #include "machine/mount.h"
 
-#include "machine/image_kit_test.h"
+#include "machine/image/image_kit_test.h"
 
 #include <linux/magic.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* vm.h - virtual machines: qemu as the program of an instance, its disk, and how it is asked to power down.
  *
  *   STATE/instances/ID/bundle/      of the instance's user; with a real root seen by qemu at /run/berth/vm, where it runs
- *       image                       the digest of the image, where it was fetched (machine/image.h keeps that meanwhile)
+ *       image                       the digest of the image, where it was fetched (machine/image/image.h keeps that meanwhile)
  *       disk.qcow2                  what the guest has written, over its image, which nobody writes
  *       environment                 NAME=VALUE, each with a NUL behind it: the guest finds it as opt/berth/environment
  *       qmp                         the socket by which qemu is told to power down

@@ -6,9 +6,9 @@
 
 #include <cmocka.h>
 
+#include "machine/image/oci_tool.h"
 #include "machine/launch/folder_test.h"
 #include "machine/launch/state_file.h"
-#include "machine/oci_tool.h"
 #include "machine/vm.h"
 
 #define MIB (UINT64_C(1) << 20)

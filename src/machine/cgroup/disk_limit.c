@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "machine/image.h"
-#include "machine/image_name.h"
+#include "machine/image/image.h"
+#include "machine/image/image_name.h"
 #include "machine/mount_tree.h"
 #include "wire/quantity.h"
 

@@ -11,9 +11,9 @@
 
 #include "base/mem.h"
 #include "machine/container/bundle_config.h"
-#include "machine/image_name.h"
+#include "machine/image/image_name.h"
+#include "machine/image/oci_tool.h"
 #include "machine/mount_tree.h"
-#include "machine/oci_tool.h"
 #include "wire/document.h"
 
 enum { STATE_MAX = 4 << 20 };

@@ -15,8 +15,8 @@
 
 #include "base/arena.h"
 #include "machine/container/userns.h"
-#include "machine/image.h"
-#include "machine/image_user.h"
+#include "machine/image/image.h"
+#include "machine/image/image_user.h"
 
 #define GATE_FOLDER "roots"
 

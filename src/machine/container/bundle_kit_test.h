@@ -1,7 +1,7 @@
 /* bundle_kit_test.h - for tests of containers by real runtimes: an image around busybox, bundles of it, and a run to its end. */
 #pragma once
 
-#include "machine/image_kit_test.h"
+#include "machine/image/image_kit_test.h"
 
 #include <sched.h>
 #include <sys/mount.h>

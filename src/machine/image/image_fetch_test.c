@@ -1,5 +1,5 @@
 /* image_fetch_test.c - whoever fetches has no rights, leaves nobody behind, and what he leaves leads nowhere. */
-#include "machine/image_kit_test.h"
+#include "machine/image/image_kit_test.h"
 
 #include <dirent.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 #include <sys/xattr.h>
 #include <time.h>
 
-#include "machine/image_fetch.h"
+#include "machine/image/image_fetch.h"
 #include "machine/launch/state_file.h"
 
 /* Nobody else on this machine is these, nor is another test. */

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "machine/image_parts.h"
+#include "machine/image/image_parts.h"
+#include "machine/image/oci_tool.h"
 #include "machine/mount_tree.h"
-#include "machine/oci_tool.h"
 #include "wire/document.h"
 
 #define FETCH_NS (INT64_C(3600) * 1000000000)

@@ -1,5 +1,5 @@
 /* image_name.c - which image an instance wants. */
-#include "machine/image_name.h"
+#include "machine/image/image_name.h"
 
 #include <errno.h>
 #include <stdio.h>

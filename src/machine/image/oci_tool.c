@@ -1,5 +1,5 @@
 /* oci_tool.c - runs a program of the system's to its end. */
-#include "machine/oci_tool.h"
+#include "machine/image/oci_tool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "machine/image/tool_user.h"
 #include "machine/mount_tree.h"
-#include "machine/tool_user.h"
 
 static const char usual_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "machine/image_layout.h"
-#include "machine/image_parts.h"
+#include "machine/image/image_layout.h"
+#include "machine/image/image_parts.h"
+#include "machine/image/oci_tool.h"
 #include "machine/mount_tree.h"
-#include "machine/oci_tool.h"
 #include "net/tls.h"
 #include "wire/document.h"
 

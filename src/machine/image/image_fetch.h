@@ -10,9 +10,9 @@
 
 #include <stdint.h>
 
-#include "machine/image_name.h"
+#include "machine/image/image_name.h"
+#include "machine/image/oci_tool.h"
 #include "machine/launch/instance_dir.h"
-#include "machine/oci_tool.h"
 
 struct fetch {
     int folder;  /* tmp/fetch */

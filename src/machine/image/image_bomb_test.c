@@ -1,5 +1,5 @@
 /* image_bomb_test.c - images that are small to fetch and take a disk to unpack, and those that bring set-user-id files and devices. */
-#include "machine/image_kit_test.h"
+#include "machine/image/image_kit_test.h"
 
 #include <sched.h>
 #include <sys/mount.h>

@@ -1,7 +1,7 @@
 /* image_registry_kit_test.h - for tests of images that come from a registry: a real one on this machine, and what is pushed to it. */
 #pragma once
 
-#include "machine/image_kit_test.h"
+#include "machine/image/image_kit_test.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>

@@ -19,10 +19,10 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "machine/image.h"
+#include "machine/image/image.h"
+#include "machine/image/oci_tool.h"
 #include "machine/launch/folder_test.h"
 #include "machine/mount_tree.h"
-#include "machine/oci_tool.h"
 
 /* ---- archives ---- */
 

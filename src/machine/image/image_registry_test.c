@@ -1,6 +1,6 @@
 /* image_registry_test.c - images pulled from a real registry on this machine: once, again, by digest, with credentials, and from
  * one that is broken; then run. */
-#include "machine/image_registry_kit_test.h"
+#include "machine/image/image_registry_kit_test.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -15,7 +15,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "machine/image_user.h"
+#include "machine/image/image_user.h"
 #include "machine/launch/folder_test.h"
 #include "machine/launch/state_file.h"
 

@@ -1,5 +1,5 @@
 /* image_manifest_fuzz.c - whatever a registry sends as a manifest, its parts are asked for under names of files, and never twice. */
-#include "machine/image_layout.h"
+#include "machine/image/image_layout.h"
 
 #include <assert.h>
 #include <fcntl.h>

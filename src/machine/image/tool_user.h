@@ -3,7 +3,7 @@
 
 #include <sys/types.h>
 
-#include "machine/oci_tool.h"
+#include "machine/image/oci_tool.h"
 
 /* What it may know of this process's environment, and its own home. Ends with NULL. */
 char **tool_user_env(const struct tool_user *user);

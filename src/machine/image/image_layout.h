@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "machine/image_name.h"
+#include "machine/image/image_name.h"
 
 /* The digest of the manifest that `tag` ("": the only one) means for this machine. `name` stands in errors. */
 int layout_find(int layout, const char *tag, const char *name, char ret[static IMAGE_DIGEST_MAX],

@@ -1,5 +1,5 @@
 /* image_name_fuzz.c - whatever an image is called, what is read of it is a name of a file and an argument of a program. */
-#include "machine/image_name.h"
+#include "machine/image/image_name.h"
 
 #include <assert.h>
 #include <stdint.h>

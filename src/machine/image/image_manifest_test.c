@@ -1,7 +1,7 @@
 /* image_manifest_test.c - manifests as registries send them, whole and broken. */
-#include "machine/image_kit_test.h"
+#include "machine/image/image_kit_test.h"
 
-#include "machine/image_layout.h"
+#include "machine/image/image_layout.h"
 #include "wire/document.h"
 
 #define HEX_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"

@@ -1,5 +1,5 @@
 /* image_layout.c - an OCI image layout on disk. */
-#include "machine/image_layout.h"
+#include "machine/image/image_layout.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "machine/image_layout.h"
+#include "machine/image/image_layout.h"
 #include "machine/mount_tree.h"
 #include "net/tls.h"
 #include "wire/document.h"

@@ -1,5 +1,5 @@
 /* image_fetcher_test.c - the real curl and skopeo as others on the node see them; and a skopeo that was taken over. */
-#include "machine/image_registry_kit_test.h"
+#include "machine/image/image_registry_kit_test.h"
 
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
 /* image.c - images of containers: found, or brought here and unpacked, once. */
-#include "machine/image.h"
+#include "machine/image/image.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +17,8 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "machine/image_layout.h"
-#include "machine/image_parts.h"
+#include "machine/image/image_layout.h"
+#include "machine/image/image_parts.h"
 #include "machine/mount_tree.h"
 #include "net/tls.h"
 #include "wire/document.h"

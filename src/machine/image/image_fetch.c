@@ -1,5 +1,5 @@
 /* image_fetch.c - what strangers send is fetched by programs without rights, and taken from them file by file. */
-#include "machine/image_fetch.h"
+#include "machine/image/image_fetch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "machine/image_parts.h"
+#include "machine/image/image_parts.h"
 #include "machine/launch/state_file.h"
 #include "machine/mount_tree.h"
 #include "net/tls.h"

@@ -1,5 +1,5 @@
 /* image_user.c - whom an image wants to run as. */
-#include "machine/image_user.h"
+#include "machine/image/image_user.h"
 
 #include <errno.h>
 #include <fcntl.h>

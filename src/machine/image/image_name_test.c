@@ -1,5 +1,5 @@
 /* image_name_test.c - which words are an image, and which are not. */
-#include "machine/image_name.h"
+#include "machine/image/image_name.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

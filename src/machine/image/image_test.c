@@ -1,5 +1,5 @@
 /* image_test.c - images from layouts: what they hold, hostile ones, broken ones, and their end. */
-#include "machine/image_kit_test.h"
+#include "machine/image/image_kit_test.h"
 
 #include <dirent.h>
 #include <pthread.h>
@@ -7,7 +7,7 @@
 #include <sys/mount.h>
 #include <sys/time.h>
 
-#include "machine/image_layout.h"
+#include "machine/image/image_layout.h"
 #include "wire/document.h"
 
 static const char *root_of(struct image_kit *k, const char *digest, const char *file)

@@ -1,5 +1,5 @@
 /* oci_tool_test.c - programs of the system's, and what they leave behind. */
-#include "machine/oci_tool.h"
+#include "machine/image/oci_tool.h"
 
 #include <setjmp.h>
 #include <signal.h>

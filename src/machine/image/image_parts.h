@@ -2,9 +2,9 @@
 #pragma once
 
 #include "base/str.h"
-#include "machine/image.h"
-#include "machine/image_fetch.h"
-#include "machine/image_name.h"
+#include "machine/image/image.h"
+#include "machine/image/image_fetch.h"
+#include "machine/image/image_name.h"
 
 /* STATE/images or a folder of it, made where it is missing. -errno. */
 int images_open(const struct place *p, const char *folder);

@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "machine/image_parts.h"
+#include "machine/image/image_parts.h"
 #include "machine/mount_tree.h"
 
 struct kept {

@@ -2,7 +2,7 @@
  *
  * What the child does comes after fork in a program with threads: only what is safe in a signal handler.
  */
-#include "machine/tool_user.h"
+#include "machine/image/tool_user.h"
 
 #include <errno.h>
 #include <fcntl.h>
