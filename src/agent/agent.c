@@ -11,7 +11,7 @@
 #include "agent/instance/exclusive.h"
 #include "agent/instance/footprint.h"
 #include "agent/optask/optask.h"
-#include "machine/mount_plan.h"
+#include "machine/mount/mount_plan.h"
 #include "machine/net_limit.h"
 #include "net/notify.h"
 

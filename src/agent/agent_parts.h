@@ -25,7 +25,7 @@
 #include "machine/image/image_name.h"
 #include "machine/launch/instance_dir.h"
 #include "machine/launch/launch.h"
-#include "machine/mount.h"
+#include "machine/mount/mount.h"
 #include "machine/net_meter.h"
 #include "machine/port_guard.h"
 #include "machine/probe.h"

@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "machine/image/image_parts.h"
-#include "machine/mount_tree.h"
+#include "machine/mount/mount_tree.h"
 #include "wire/document.h"
 #include "wire/quantity.h"
 

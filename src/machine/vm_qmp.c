@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "machine/mount_tree.h"
+#include "machine/mount/mount_tree.h"
 
 enum { ANSWER_MS = 2000, LINE_MAX_BYTES = 16 << 10 };
 

@@ -14,7 +14,7 @@
 #include "agent/agent_parts.h"
 #include "machine/image/oci_tool.h"
 #include "machine/launch/state_file.h"
-#include "machine/mount_tree.h"
+#include "machine/mount/mount_tree.h"
 
 #define CONTROL "nvidia-cuda-mps-control"
 enum { KEY_MAX = 64, PERMILLE_PERCENT = 10, SOCKET_PATH_MAX = 108, SOCKET_NAME_MAX = 24 };

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "machine/image/image.h"
 #include "machine/image/image_name.h"
-#include "machine/mount_tree.h"
+#include "machine/mount/mount_tree.h"
 #include "wire/quantity.h"
 
 int disk_limit_read(const json_t *config, struct disk_limit *ret, struct berth_err *err)

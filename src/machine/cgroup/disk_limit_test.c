@@ -12,7 +12,7 @@
 
 #include "machine/launch/folder_test.h"
 #include "machine/launch/quoted_test.h"
-#include "machine/mount_tree.h"
+#include "machine/mount/mount_tree.h"
 
 #define KIB INT64_C(1024)
 

@@ -13,7 +13,7 @@
 #include "machine/container/bundle_config.h"
 #include "machine/image/image_name.h"
 #include "machine/image/oci_tool.h"
-#include "machine/mount_tree.h"
+#include "machine/mount/mount_tree.h"
 #include "wire/document.h"
 
 enum { STATE_MAX = 4 << 20 };

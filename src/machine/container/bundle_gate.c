@@ -14,7 +14,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "machine/mount_tree.h"
+#include "machine/mount/mount_tree.h"
 
 #define ROOT "rootfs"
 #define FLAGS_SAFE (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)

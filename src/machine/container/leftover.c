@@ -14,7 +14,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "machine/mount_tree.h"
+#include "machine/mount/mount_tree.h"
 
 const char *const leftover_folders[] = {"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", NULL};
 

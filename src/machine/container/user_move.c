@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "machine/mount_tree.h"
+#include "machine/mount/mount_tree.h"
 
 struct move {
     const struct user_numbers *from, *to;

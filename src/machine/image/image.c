@@ -19,7 +19,7 @@
 #include "base/mem.h"
 #include "machine/image/image_layout.h"
 #include "machine/image/image_parts.h"
-#include "machine/mount_tree.h"
+#include "machine/mount/mount_tree.h"
 #include "net/tls.h"
 #include "wire/document.h"
 

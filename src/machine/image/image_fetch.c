@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "machine/image/image_parts.h"
 #include "machine/launch/state_file.h"
-#include "machine/mount_tree.h"
+#include "machine/mount/mount_tree.h"
 #include "net/tls.h"
 
 void fetch_cleanup(struct fetch *f)

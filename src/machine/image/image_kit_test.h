@@ -22,7 +22,7 @@
 #include "machine/image/image.h"
 #include "machine/image/oci_tool.h"
 #include "machine/launch/folder_test.h"
-#include "machine/mount_tree.h"
+#include "machine/mount/mount_tree.h"
 
 /* ---- archives ---- */
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "machine/mount_tree.h"
+#include "machine/mount/mount_tree.h"
 #include "wire/document.h"
 
 enum { DOCUMENT_MAX = 4 << 20, LAYERS_MAX = 512, INDEX_DEPTH_MAX = 4 };

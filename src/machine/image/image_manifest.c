@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "machine/image/image_layout.h"
-#include "machine/mount_tree.h"
+#include "machine/mount/mount_tree.h"
 #include "net/tls.h"
 #include "wire/document.h"
 

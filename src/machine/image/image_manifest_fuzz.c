@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "machine/mount_tree.h"
+#include "machine/mount/mount_tree.h"
 
 static int part(void *ctx, const char *digest, uint64_t size, int blobs)
 {

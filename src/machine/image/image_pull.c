@@ -14,7 +14,7 @@
 #include "machine/image/image_layout.h"
 #include "machine/image/image_parts.h"
 #include "machine/image/oci_tool.h"
-#include "machine/mount_tree.h"
+#include "machine/mount/mount_tree.h"
 #include "net/tls.h"
 #include "wire/document.h"
 

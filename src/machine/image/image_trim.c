@@ -14,7 +14,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "machine/image/image_parts.h"
-#include "machine/mount_tree.h"
+#include "machine/mount/mount_tree.h"
 
 struct kept {
     char name[IMAGE_DIGEST_MAX]; /* sha256-HEX */

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "machine/image/image_parts.h"
 #include "machine/image/oci_tool.h"
-#include "machine/mount_tree.h"
+#include "machine/mount/mount_tree.h"
 #include "wire/document.h"
 
 #define FETCH_NS (INT64_C(3600) * 1000000000)

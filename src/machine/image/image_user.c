@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "machine/mount_tree.h"
+#include "machine/mount/mount_tree.h"
 
 enum { FIELDS_MAX = 7, NAME_MAX_LEN = 256 };
 

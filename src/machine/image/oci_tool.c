@@ -20,7 +20,7 @@
 
 #include "base/mem.h"
 #include "machine/image/tool_user.h"
-#include "machine/mount_tree.h"
+#include "machine/mount/mount_tree.h"
 
 static const char usual_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 

@@ -1,5 +1,5 @@
 /* mount.c - what an instance finds in its file system besides what is there. */
-#include "machine/mount.h"
+#include "machine/mount/mount.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,10 +13,10 @@
 #include "base/mem.h"
 #include "machine/cgroup/hugepage.h"
 #include "machine/image/image.h"
-#include "machine/mount_files.h"
-#include "machine/mount_plan.h"
-#include "machine/mount_tree.h"
-#include "machine/volume.h"
+#include "machine/mount/mount_files.h"
+#include "machine/mount/mount_plan.h"
+#include "machine/mount/mount_tree.h"
+#include "machine/mount/volume.h"
 
 static const char *const folders[] = {"binds", "secrets", "files"};
 

@@ -8,8 +8,8 @@
  */
 #pragma once
 
-#include "machine/mount.h"
-#include "machine/mount_plan.h"
+#include "machine/mount/mount.h"
+#include "machine/mount/mount_plan.h"
 
 struct file_set {
     struct place *place;

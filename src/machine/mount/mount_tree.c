@@ -1,5 +1,5 @@
 /* mount_tree.c - folders that others have written in. */
-#include "machine/mount_tree.h"
+#include "machine/mount/mount_tree.h"
 
 #include <dirent.h>
 #include <errno.h>

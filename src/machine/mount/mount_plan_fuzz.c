@@ -1,5 +1,5 @@
 /* mount_plan_fuzz.c - whatever an object says of mounts and files, what is read of it stays below a root. */
-#include "machine/mount_plan.h"
+#include "machine/mount/mount_plan.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* volume.c - where the data of a mount is on this node. */
-#include "machine/volume.h"
+#include "machine/mount/volume.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "machine/mount_tree.h"
+#include "machine/mount/mount_tree.h"
 
 /* Under another name until it is its user's: a crash leaves none that belongs to nobody. */
 static int local_make(int volumes, const char *name, const struct user *user)

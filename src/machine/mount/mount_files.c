@@ -1,5 +1,5 @@
 /* mount_files.c - files, secrets and settings of an instance, on the node's side. */
-#include "machine/mount_files.h"
+#include "machine/mount/mount_files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "machine/mount_tree.h"
+#include "machine/mount/mount_tree.h"
 
 enum { HASHED_MAX = 24 };
 

@@ -1,5 +1,5 @@
 /* mount_plan.c - what an instance's object says of mounts, files and settings. */
-#include "machine/mount_plan.h"
+#include "machine/mount/mount_plan.h"
 
 #include <errno.h>
 #include <limits.h>

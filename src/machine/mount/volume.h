@@ -3,7 +3,7 @@
 
 #include "machine/container/user.h"
 #include "machine/launch/instance_dir.h"
-#include "machine/mount_plan.h"
+#include "machine/mount/mount_plan.h"
 
 /* STATE/volumes/NAME, made for this user where it is missing, kept for ever. */
 int volume_local(struct place *p, const char *name, const struct user *user, char ret[static PLACE_PATH_MAX],

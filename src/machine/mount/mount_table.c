@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "machine/mount_tree.h"
+#include "machine/mount/mount_tree.h"
 
 struct mounted {
     VEC(char *) at;

@@ -1,5 +1,5 @@
 /* mount_test.c - volumes, files, secrets and settings: what an instance would see, hostile paths, and that nothing stays. */
-#include "machine/mount.h"
+#include "machine/mount/mount.h"
 
 #include "machine/image/image_kit_test.h"
 
@@ -9,7 +9,7 @@
 #include <sys/mount.h>
 #include <sys/vfs.h>
 
-#include "machine/mount_plan.h"
+#include "machine/mount/mount_plan.h"
 #include "wire/document.h"
 
 enum { UID = 61234, GID = 61235 };
