@@ -12,7 +12,7 @@
 #include "agent/instance/footprint.h"
 #include "agent/optask/optask.h"
 #include "machine/mount/mount_plan.h"
-#include "machine/net_limit.h"
+#include "machine/net/net_limit.h"
 #include "net/notify.h"
 
 #define RENEW_AGAIN_NS (600 * SECOND_NS)

@@ -1,6 +1,6 @@
 /* limits.c - the limits of an instance: put in force before it begins, changed, looked at, taken away.
  *
- * The kernel keeps those of control groups (machine/cgroup/cgroup.h) and of the network (machine/net_limit.h); what an instance takes of the
+ * The kernel keeps those of control groups (machine/cgroup/cgroup.h) and of the network (machine/net/net_limit.h); what an instance takes of the
  * disk is counted now and then on a thread of its own (machine/cgroup/disk_limit.h). What is not enforced, or not kept, is told.
  */
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "agent/instance/ports.h"
 #include "machine/cgroup/disk_limit.h"
 #include "machine/cgroup/limit_names.h"
-#include "machine/net_limit.h"
+#include "machine/net/net_limit.h"
 #include "machine/vm.h"
 #include "wire/quantity.h"
 

@@ -8,7 +8,7 @@
 
 #include "agent/instance/exclusive.h"
 #include "base/hash.h"
-#include "machine/port.h"
+#include "machine/net/port.h"
 #include "wire/document.h"
 
 /* "port tcp/10016": a resource may be called "tcp", and must not be taken for a port. */

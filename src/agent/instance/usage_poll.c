@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "agent/agent_parts.h"
-#include "machine/net_limit.h"
+#include "machine/net/net_limit.h"
 
 enum { ROUND_S = 10, TRIM_S = 60, IMAGES_S = 24 * 3600, PROBE_ROUNDS = 60 };
 

@@ -1,4 +1,4 @@
-#include "machine/port_guard.h"
+#include "machine/net/port_guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "machine/launch/state_file.h"
-#include "machine/port_holder.h"
+#include "machine/net/port_holder.h"
 
 enum { PORTS = 1 << 16, PROGRAMS_MAX = 64 };
 

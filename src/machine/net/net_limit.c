@@ -1,5 +1,5 @@
 /* net_limit.c - limits of the network, for each instance that has some. */
-#include "machine/net_limit.h"
+#include "machine/net/net_limit.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "machine/cgroup/limit_names.h"
-#include "machine/net_class.h"
-#include "machine/net_share.h"
+#include "machine/net/net_class.h"
+#include "machine/net/net_share.h"
 #include "wire/quantity.h"
 
 /* ---- reading ------------------------------------------------------------------------------------------------------------ */

@@ -1,4 +1,4 @@
-#include "machine/port.h"
+#include "machine/net/port.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
 /**/
 #include <cmocka.h>
 
-#include "machine/net_share.h"
+#include "machine/net/net_share.h"
 
 #define M INT64_C(1000000)
 

@@ -1,5 +1,5 @@
 /* net_meter.c - two programs for the kernel, and the page they share with the agent. */
-#include "machine/net_meter.h"
+#include "machine/net/net_meter.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "machine/net_share.h"
+#include "machine/net/net_share.h"
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* net_class.c - an HTB queue with a class for each instance, by rtnetlink. */
-#include "machine/net_class.h"
+#include "machine/net/net_class.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* Limits of the network on a real line: two network namespaces, and a pair of devices between them. */
-#include "machine/net_limit.h"
+#include "machine/net/net_limit.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-#include "machine/net_class.h"
+#include "machine/net/net_class.h"
 
 #define MB INT64_C(1000000)
 #define SECOND_NS INT64_C(1000000000)

@@ -16,7 +16,7 @@
 
 #include "base/err.h"
 #include "machine/cgroup/cgroup.h"
-#include "machine/net_meter.h"
+#include "machine/net/net_meter.h"
 
 struct net_way {
     int64_t amount, weight; /* bytes a second; 0: none */

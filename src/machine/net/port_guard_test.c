@@ -1,5 +1,5 @@
 /* port_guard_test.c - real processes in real control groups bind ports that are reserved for others, for themselves, and for nobody. */
-#include "machine/port_guard.h"
+#include "machine/net/port_guard.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "machine/port_holder.h"
+#include "machine/net/port_holder.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
