@@ -15,8 +15,8 @@
 #include "base/str.h"
 #include "berth.h"
 #include "machine/cgroup/hugepage.h"
+#include "machine/gpu/probe_gpu.h"
 #include "machine/probe.h"
-#include "machine/probe_gpu.h"
 #include "wire/document.h"
 #include "wire/quantity.h"
 

@@ -19,10 +19,10 @@
 #include "machine/cgroup/limit_names.h"
 #include "machine/container/leftover.h"
 #include "machine/container/userns.h"
+#include "machine/gpu/nvml_file.h"
 #include "machine/launch/pid_namespace.h"
 #include "machine/launch/proc_view.h"
 #include "machine/launch/state_file.h"
-#include "machine/nvml_file.h"
 
 /* What is being put together; texts are the arena's. */
 struct making {

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "agent/agent_parts.h"
-#include "machine/nvml_file.h"
-#include "machine/probe_gpu.h"
+#include "machine/gpu/nvml_file.h"
+#include "machine/gpu/probe_gpu.h"
 #include "wire/quantity.h"
 
 #define EVERY_NS (5 * SECOND_NS)

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "machine/nvml.h"
+#include "machine/gpu/nvml.h"
 
 struct agent;
 struct gpus;

@@ -20,8 +20,8 @@
 
 #include "base/arena.h"
 #include "machine/container/user.h"
+#include "machine/gpu/nvml_file.h"
 #include "machine/launch/launch.h"
-#include "machine/nvml_file.h"
 
 /* crun or runc in the usual folders of programs, crun first: its path, a constant; NULL: none that works here. crun refuses
  * to work where controllers of cgroup v1 and v2 are mixed. */

@@ -1,5 +1,5 @@
 /* nvml_test.c - the fake library's worlds, as they are read: models, parts, links, processes, and what goes wrong. */
-#include "machine/nvml.h"
+#include "machine/gpu/nvml.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

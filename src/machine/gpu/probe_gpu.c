@@ -1,5 +1,5 @@
 /* probe_gpu.c - GPUs as a node's document, its reports and people are told of them. */
-#include "machine/probe_gpu.h"
+#include "machine/gpu/probe_gpu.h"
 
 #include <string.h>
 

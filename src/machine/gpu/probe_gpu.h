@@ -3,7 +3,7 @@
 
 #include <jansson.h>
 
-#include "machine/nvml.h"
+#include "machine/gpu/nvml.h"
 
 /* {"gpus": [{"uuid", "model", "memory", "minor", "bus", "nvlinks", "links": {uuid: how near}, "parent", "unhealthy"}],
  * "gpu_driver"}, to be added to what probe_machine gave; {} on a machine without the library. Of a GPU that is split its

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "machine/nvml_parts.h"
+#include "machine/gpu/nvml_parts.h"
 
 #define API __attribute__((visibility("default")))
 enum { LINE_MAX_BYTES = 512, THINGS_MAX = 128, UNCOUNTED = 1000, MIB_BITS = 20, OTHER_ARGUMENT = 2 };

@@ -1,5 +1,5 @@
 /* nvml_file.c - the files of /dev by which a GPU, or a part of one, is used. */
-#include "machine/nvml_file.h"
+#include "machine/gpu/nvml_file.h"
 
 #include <stdio.h>
 #include <string.h>

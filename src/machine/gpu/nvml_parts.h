@@ -1,7 +1,7 @@
 /* nvml_parts.h - NVML as its documentation describes it: prototypes, structures and numbers that are used. For nvml*.c. */
 #pragma once
 
-#include "machine/nvml.h"
+#include "machine/gpu/nvml.h"
 
 enum {
     NVML_SUCCESS = 0,

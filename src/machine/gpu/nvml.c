@@ -1,5 +1,5 @@
 /* nvml.c - the library opened, everything looked at, how GPUs are linked. */
-#include "machine/nvml.h"
+#include "machine/gpu/nvml.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "machine/nvml_parts.h"
+#include "machine/gpu/nvml_parts.h"
 
 #define AT(field) offsetof(struct nvml_calls, field)
 /* Newer names first: the structures above are theirs. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "machine/nvml_parts.h"
+#include "machine/gpu/nvml_parts.h"
 
 enum { SAMPLES_MAX = 1024, PERCENT_MILLI = 10, PARTS_MAX = 16 };
 
