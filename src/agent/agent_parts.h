@@ -28,7 +28,7 @@
 #include "machine/mount/mount.h"
 #include "machine/net/net_meter.h"
 #include "machine/net/port_guard.h"
-#include "machine/probe.h"
+#include "machine/probe/probe.h"
 #include "machine/vm.h"
 #include "net/loop.h"
 #include "node/node.h"

@@ -16,7 +16,7 @@
 #include "berth.h"
 #include "machine/cgroup/hugepage.h"
 #include "machine/gpu/probe_gpu.h"
-#include "machine/probe.h"
+#include "machine/probe/probe.h"
 #include "wire/document.h"
 #include "wire/quantity.h"
 

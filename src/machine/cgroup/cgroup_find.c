@@ -16,7 +16,7 @@
 
 #include "base/mem.h"
 #include "machine/cgroup/cgroup_parts.h"
-#include "machine/probe_parts.h"
+#include "machine/probe/probe_parts.h"
 
 /* Names in v1 (of folders) and in v2 (in cgroup.controllers). */
 static const struct {

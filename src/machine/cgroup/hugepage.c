@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "machine/launch/state_file.h"
-#include "machine/probe_parts.h"
+#include "machine/probe/probe_parts.h"
 #include "wire/quantity.h"
 
 static const char prefix[] = "hugepages-";

@@ -12,7 +12,7 @@
 
 #include "machine/launch/folder_test.h"
 #include "machine/launch/quoted_test.h"
-#include "machine/probe.h"
+#include "machine/probe/probe.h"
 
 #define MIB (INT64_C(1) << 20)
 

@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "machine/probe_parts.h"
+#include "machine/probe/probe_parts.h"
 
 static void file_add(struct nvml_files *to, const char *path)
 {

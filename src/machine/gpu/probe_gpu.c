@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "machine/probe_parts.h"
+#include "machine/probe/probe_parts.h"
 
 #define MIB (INT64_C(1) << 20)
 enum { BUSY_STEP = 50 }; /* thousandths: noise makes no news */

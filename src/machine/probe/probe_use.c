@@ -6,9 +6,9 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "machine/plugin.h"
-#include "machine/probe.h"
-#include "machine/probe_parts.h"
+#include "machine/probe/plugin.h"
+#include "machine/probe/probe.h"
+#include "machine/probe/probe_parts.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define PLUGINS_EVERY_NS (60 * SECOND_NS)

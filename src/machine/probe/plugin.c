@@ -1,5 +1,5 @@
 /* plugin.c - runs the programs of a folder, all at once, each within its bounds. */
-#include "machine/plugin.h"
+#include "machine/probe/plugin.h"
 
 #include <dirent.h>
 #include <errno.h>

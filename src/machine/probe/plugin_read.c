@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "berth.h"
-#include "machine/plugin.h"
+#include "machine/probe/plugin.h"
 #include "wire/document.h"
 #include "wire/quantity.h"
 #include "wire/words.h"

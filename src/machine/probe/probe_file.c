@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "machine/probe_parts.h"
+#include "machine/probe/probe_parts.h"
 #include "wire/quantity.h"
 
 enum { FILE_MAX = 1 << 20, PATH_BYTES_MAX = 4096 };

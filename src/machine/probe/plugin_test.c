@@ -1,5 +1,5 @@
 /* Real programs in a real folder. */
-#include "machine/plugin.h"
+#include "machine/probe/plugin.h"
 
 #include <setjmp.h>
 #include <signal.h>

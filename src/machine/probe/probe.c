@@ -1,5 +1,5 @@
 /* probe.c - the machine as it stands: what a node's document says of it. */
-#include "machine/probe.h"
+#include "machine/probe/probe.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,8 +16,8 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/vec.h"
-#include "machine/plugin.h"
-#include "machine/probe_parts.h"
+#include "machine/probe/plugin.h"
+#include "machine/probe/probe_parts.h"
 #include "wire/document.h"
 #include "wire/quantity.h"
 #include "wire/words.h"

@@ -1,5 +1,5 @@
 /* Machines made of files, and the one this runs on. */
-#include "machine/probe.h"
+#include "machine/probe/probe.h"
 
 #include <sched.h>
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "machine/launch/folder_test.h"
-#include "machine/probe_parts.h"
+#include "machine/probe/probe_parts.h"
 #include "wire/document.h"
 #include "wire/quantity.h"
 
