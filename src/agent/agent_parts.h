@@ -29,7 +29,7 @@
 #include "machine/net/net_meter.h"
 #include "machine/net/port_guard.h"
 #include "machine/probe/probe.h"
-#include "machine/vm.h"
+#include "machine/vm/vm.h"
 #include "net/loop.h"
 #include "node/node.h"
 #include "wire/api.h"

@@ -12,7 +12,7 @@
 #include "machine/cgroup/disk_limit.h"
 #include "machine/cgroup/limit_names.h"
 #include "machine/net/net_limit.h"
-#include "machine/vm.h"
+#include "machine/vm/vm.h"
 #include "wire/quantity.h"
 
 #define DISK_NS (30 * SECOND_NS)      /* between two counts of one instance's files */

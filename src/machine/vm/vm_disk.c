@@ -4,7 +4,7 @@
  * that is read of it are the first words of its header. Clusters have 64 KiB: the header, the table of reference counts, its
  * one block, and the table of tables, all of them empty but for these four.
  */
-#include "machine/vm.h"
+#include "machine/vm/vm.h"
 
 #include <endian.h>
 #include <errno.h>

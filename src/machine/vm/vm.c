@@ -1,5 +1,5 @@
 /* vm.c - what qemu is started with. */
-#include "machine/vm.h"
+#include "machine/vm/vm.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* vm_qmp.c - the few words of QEMU's machine protocol that are needed to press a power button. */
-#include "machine/vm.h"
+#include "machine/vm/vm.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,7 +9,7 @@
 #include "machine/image/oci_tool.h"
 #include "machine/launch/folder_test.h"
 #include "machine/launch/state_file.h"
-#include "machine/vm.h"
+#include "machine/vm/vm.h"
 
 #define MIB (UINT64_C(1) << 20)
 
