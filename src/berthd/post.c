@@ -14,8 +14,8 @@
 #include "base/address.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "net/client.h"
-#include "net/mail.h"
+#include "net/client/client.h"
+#include "net/client/mail.h"
 
 #define TIMEOUT_NS (INT64_C(5) * 1000000000)
 enum { TIMEOUT_MS = 5000, OK_MIN = 200, OK_MAX = 299, ANSWER_BYTES_MAX = 65536 };

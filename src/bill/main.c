@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "berth.h"
 #include "bill/options.h"
-#include "net/client.h"
+#include "net/client/client.h"
 
 enum { EXIT_USAGE = 2 };
 

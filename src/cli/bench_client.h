@@ -2,7 +2,7 @@
  *
  * Each connection of a fleet is kept alive and has one request under way at a time; what it asks next and what becomes
  * of the answer is the caller's. Every time is taken, none is estimated. Plain HTTP/1.1 to a numeric address; no TLS and
- * no redirects. To talk to a server for any other purpose there is net/client.h.
+ * no redirects. To talk to a server for any other purpose there is net/client/client.h.
  */
 #pragma once
 

@@ -6,7 +6,7 @@
 
 #include "base/str.h"
 #include "cli/bench_daemon.h"
-#include "net/client.h"
+#include "net/client/client.h"
 
 #define SHARE_GOAL 0.03
 enum { CLIENTS = 8 };

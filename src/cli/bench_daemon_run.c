@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "cli/bench_daemon.h"
-#include "net/client.h"
+#include "net/client/client.h"
 #include "wire/document.h"
 
 enum { START_S_MAX = 120, STOP_S_MAX = 15, SYNC_BYTES = 4096 };

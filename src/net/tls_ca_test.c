@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "net/client.h"
+#include "net/client/client.h"
 #include "net/kit_test.h"
 
 #define SECOND_NS INT64_C(1000000000)

@@ -10,7 +10,7 @@
 #include "agent/agent_parts.h"
 #include "agent/instance/exclusive.h"
 #include "agent/instance/probes.h"
-#include "net/client.h"
+#include "net/client/client.h"
 
 enum { TRIES_DOUBLING = 6, CHANGES_DOUBLING = 10 }; /* at the longest after 16 s; after some 4 minutes */
 

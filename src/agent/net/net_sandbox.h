@@ -17,7 +17,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "net/async.h"
+#include "net/client/async.h"
 #include "net/loop.h"
 
 struct half;

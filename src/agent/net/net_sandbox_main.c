@@ -18,7 +18,7 @@
 #include "agent/net/net_sandbox.h"
 #include "base/mem.h"
 #include "base/vec.h"
-#include "net/client.h"
+#include "net/client/client.h"
 #include "net/tls.h"
 
 enum { ROOT_FD = 3, READ_BYTES = 65536, EXIT_USAGE = 2 };

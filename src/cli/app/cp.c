@@ -12,7 +12,7 @@
 #include "cli/app/tar.h"
 #include "cli/lib/command.h"
 #include "cli/lib/progress.h"
-#include "net/client.h"
+#include "net/client/client.h"
 #include "wire/document.h"
 
 enum { PIECE_BYTES = 64 * 1024 };

@@ -9,7 +9,7 @@
 #include "berth.h"
 #include "cli/job/pods.h"
 #include "cli/show/object.h"
-#include "net/client.h"
+#include "net/client/client.h"
 #include "wire/document.h"
 
 /* The daemon lets a slow agent wait for a minute before it gives up. */

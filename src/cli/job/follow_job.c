@@ -15,7 +15,7 @@
 #include "cli/app/session.h"
 #include "cli/show/poll.h"
 #include "cli/show/status_line.h"
-#include "net/client.h"
+#include "net/client/client.h"
 #include "wire/document.h"
 
 /* Looks at the job so often; so long after a Ctrl-C the job is cancelled; more logs at once, or more tasks, nobody reads. */

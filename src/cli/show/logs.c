@@ -6,7 +6,7 @@
 #include "cli/app/session.h"
 #include "cli/lib/command.h"
 #include "cli/show/log_stream.h"
-#include "net/client.h"
+#include "net/client/client.h"
 
 /* More at once the daemon refuses, and nobody reads. */
 enum { FOLLOWED_MAX = 50, LINE_BYTES_MAX = 256 * 1024 };

@@ -1,4 +1,4 @@
-/* api.c - a queue by rank before net/async.h, and second tries. */
+/* api.c - a queue by rank before net/client/async.h, and second tries. */
 #include "kube/client/api.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@
 #include "kube/client/clock.h"
 #include "kube/client/exec.h"
 #include "kube/client/status.h"
-#include "net/async.h"
+#include "net/client/async.h"
 
 enum { CONNECTIONS_MAX = 32, TRIES_MAX = 6, RETRY_AFTER_S_MAX = 30, STREAMS_KEPT = 16 };
 #define PAUSE_NS INT64_C(50000000)

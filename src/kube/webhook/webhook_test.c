@@ -16,7 +16,7 @@
 #include "base/base64.h"
 #include "base/mem.h"
 #include "kube/webhook/webhook.h"
-#include "net/client.h"
+#include "net/client/client.h"
 #include "net/http.h"
 #include "wire/document.h"
 

@@ -1,4 +1,4 @@
-#include "net/mail.h"
+#include "net/client/mail.h"
 
 #include <curl/curl.h>
 #include <errno.h>

@@ -9,8 +9,8 @@
 
 #include "base/str.h"
 #include "base/vec.h"
-#include "net/async.h"
-#include "net/async_headers.h"
+#include "net/client/async.h"
+#include "net/client/async_headers.h"
 
 enum { ANSWER_BYTES_KEPT = 65536 }; /* of memory, by a call that waits for its next request */
 #define ASYNC_TIMEOUT_NS (INT64_C(30) * 1000000000)

@@ -1,5 +1,5 @@
 /* answer_fuzz.c - any bytes as an answer: what is found lies within them, and more bytes do not change it. */
-#include "net/answer.h"
+#include "net/client/answer.h"
 
 #include <assert.h>
 #include <stdint.h>

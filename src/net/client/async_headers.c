@@ -1,5 +1,5 @@
 /* async_headers.c - found by comparing texts: there are a handful. */
-#include "net/async_headers.h"
+#include "net/client/async_headers.h"
 
 #include <assert.h>
 #include <stdbool.h>

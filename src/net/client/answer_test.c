@@ -1,5 +1,5 @@
 /* answer_test.c - answers whole, cut off anywhere, and malformed. */
-#include "net/answer.h"
+#include "net/client/answer.h"
 
 #include <errno.h>
 #include <setjmp.h>

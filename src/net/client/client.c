@@ -1,5 +1,5 @@
 /* client.c - one libcurl handle, used again and again so that its connections stay open. */
-#include "net/client.h"
+#include "net/client/client.h"
 
 #include <assert.h>
 #include <curl/curl.h>

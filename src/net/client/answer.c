@@ -1,4 +1,4 @@
-#include "net/answer.h"
+#include "net/client/answer.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* client_test.c - requests to a server on another thread, with and without TLS, and everything that can be in the way. */
-#include "net/client.h"
+#include "net/client/client.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

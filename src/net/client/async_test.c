@@ -1,5 +1,5 @@
 /* async_test.c - requests from within the loop that also serves them: kept connections, streams, failures, cancelling. */
-#include "net/async.h"
+#include "net/client/async.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -10,8 +10,8 @@
 #include <sys/epoll.h>
 
 #include "base/mem.h"
-#include "net/answer.h"
-#include "net/async_inner.h"
+#include "net/client/answer.h"
+#include "net/client/async_inner.h"
 
 enum {
     READ_BYTES = 32768, /* more than a record of TLS: what is not taken of one is not told again */

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "net/async.h"
+#include "net/client/async.h"
 #include "net/kit_test.h"
 
 struct scene {

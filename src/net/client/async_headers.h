@@ -1,6 +1,6 @@
 /* async_headers.h - lists of request headers, made once and shared: those of many requests are few and alike.
  *
- * A part of net/async.h.
+ * A part of net/client/async.h.
  */
 #pragma once
 

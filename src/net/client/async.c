@@ -1,5 +1,5 @@
 /* async.c - libcurl's multi interface inside the loop: it says which descriptors and which timer, the loop tells of them. */
-#include "net/async.h"
+#include "net/client/async.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "net/async_inner.h"
+#include "net/client/async_inner.h"
 
 enum {
     CONNECT_TIMEOUT_MS = 15000, /* a slow server's handshake is an answer too, or two */
