@@ -3,7 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "net/http.h"
+#include "net/http/http.h"
 
 /* Scripts and styles of this origin alone, requests to it alone; nobody frames it. */
 #define POLICY                                                                                                         \

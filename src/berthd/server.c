@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "berthd/dashboard.h"
 #include "control/watch/watch.h"
-#include "net/http.h"
+#include "net/http/http.h"
 
 enum {
     CONNECTIONS_PER_ADDRESS = 1024, /* unless said otherwise */

@@ -17,7 +17,7 @@ struct server_config {
     const char *cert_pem, *key_pem;     /* NULL: without TLS */
     const char *client_ca_pem;          /* asks for certificates of this authority; NULL: does not ask */
     bool tls13_only;                    /* else TLS 1.2 too */
-    size_t connections_max;             /* 0: as net/http.h has it */
+    size_t connections_max;             /* 0: as net/http/http.h has it */
     size_t connections_per_address_max; /* 0: 1024; those with a client certificate do not count */
     bool dashboard;                     /* serves it beside the API */
 };

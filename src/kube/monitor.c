@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "net/http.h"
+#include "net/http/http.h"
 #include "net/listen.h"
 
 enum { PORT_DEFAULT = 10259 };

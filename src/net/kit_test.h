@@ -17,7 +17,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "net/http.h"
+#include "net/http/http.h"
 #include "net/loop.h"
 
 #define ROWS(rows) (sizeof(rows) / sizeof *(rows))

@@ -1,7 +1,7 @@
 /* loop.h - one thread, one epoll: descriptors, timers, signals, and word from other threads.
  *
  * Everything calls back on the thread that runs the loop. Time is the monotonic clock in nanoseconds, read once per
- * round. Nothing of HTTP here (net/http.h), nothing of the domain.
+ * round. Nothing of HTTP here (net/http/http.h), nothing of the domain.
  */
 #pragma once
 

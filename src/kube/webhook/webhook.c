@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "kube/client/clock.h"
-#include "net/http.h"
+#include "net/http/http.h"
 #include "net/listen.h"
 #include "net/tls.h"
 #include "wire/document.h"

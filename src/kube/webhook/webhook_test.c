@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "kube/webhook/webhook.h"
 #include "net/client/client.h"
-#include "net/http.h"
+#include "net/http/http.h"
 #include "wire/document.h"
 
 #define ROWS(rows) (sizeof(rows) / sizeof *(rows))

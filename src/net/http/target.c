@@ -1,5 +1,5 @@
 /* target.c - percent-decoding and the query. */
-#include "net/target.h"
+#include "net/http/target.h"
 
 #include <string.h>
 

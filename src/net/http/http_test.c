@@ -1,5 +1,5 @@
 /* http_test.c - requests and answers, at once and later. */
-#include "net/http.h"
+#include "net/http/http.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

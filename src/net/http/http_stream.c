@@ -8,7 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "net/http_inner.h"
+#include "net/http/http_inner.h"
 
 enum {
     BACKLOG_BYTES_MAX = 1 << 20,

@@ -1,5 +1,5 @@
 /* target_fuzz.c - any target: within its room, valid UTF-8, and each parameter found under its name. */
-#include "net/target.h"
+#include "net/http/target.h"
 
 #include <assert.h>
 #include <stdint.h>

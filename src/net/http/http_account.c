@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "net/http_inner.h"
+#include "net/http/http_inner.h"
 
 enum { USER_MAX_BYTES = 128 };
 

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "net/http_inner.h"
+#include "net/http/http_inner.h"
 
 enum {
     BACKLOG = 4096,

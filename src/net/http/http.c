@@ -1,5 +1,5 @@
 /* http.c - the server's life and its place in the loop. */
-#include "net/http.h"
+#include "net/http/http.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 
-#include "net/http_inner.h"
+#include "net/http/http_inner.h"
 
 enum {
     CONNECTIONS_MAX = 16384,
@@ -73,7 +73,7 @@ void server_wake(struct http_server *s)
         loop_timer_set(s->run_timer, 0);
 }
 
-/* Targets are decoded in net/target.c, from what the client sent. */
+/* Targets are decoded in net/http/target.c, from what the client sent. */
 static size_t unescape_nothing(void *ctx, struct MHD_Connection *mhd, char *text)
 {
     (void)ctx;

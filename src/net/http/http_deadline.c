@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "net/http_inner.h"
+#include "net/http/http_inner.h"
 
 /* What a reader must take while a deadline passes to get another. */
 enum { READ_BYTES_MIN = 64 << 10 };

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "net/http_inner.h"
+#include "net/http/http_inner.h"
 
 enum {
     /* A refused body up to this size is read away, which keeps the connection; beyond it, closing is cheaper. */

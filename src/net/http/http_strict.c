@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include "net/http_inner.h"
+#include "net/http/http_inner.h"
 
 /* Ends by CR LF, which the library has made NULs. NULL: does not. */
 static const char *line_end(const char *text, size_t len, const char *end)

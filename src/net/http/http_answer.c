@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "net/http_inner.h"
+#include "net/http/http_inner.h"
 
 enum { READ_BYTES = 16 << 10 }; /* handed to the library at a time */
 

@@ -20,8 +20,8 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "net/http.h"
-#include "net/target.h"
+#include "net/http/http.h"
+#include "net/http/target.h"
 
 #define NS_PER_MS INT64_C(1000000)
 #define NS_PER_S INT64_C(1000000000)

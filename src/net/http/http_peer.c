@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "net/http_inner.h"
+#include "net/http/http_inner.h"
 
 enum { NAME_MAX_BYTES = 256, SERIAL_MAX_BYTES = 64 };
 

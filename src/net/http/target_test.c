@@ -1,5 +1,5 @@
 /* target_test.c - what is decoded, and what is refused. */
-#include "net/target.h"
+#include "net/http/target.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
