@@ -20,7 +20,7 @@
 #include "control/system/settings_table.h"
 #include "control/tenant/uid.h"
 #include "net/notify.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define STOP_NS_MAX (4 * SECOND_NS) /* clients that do not read are cut off then */

@@ -13,7 +13,7 @@
 #include "agent/net/net_sandbox.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 #include "wire/document.h"
 
 enum { CONTROLS_MAX = 16 };

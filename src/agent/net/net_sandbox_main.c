@@ -19,7 +19,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "net/client/client.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 enum { ROOT_FD = 3, READ_BYTES = 65536, EXIT_USAGE = 2 };
 #define AGENT_NAME "berth-agent/" BERTH_VERSION

@@ -12,7 +12,7 @@
 
 #include "agent/optask/optask_parts.h"
 #include "machine/launch/state_file.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 enum { LOG_BYTES = 1 << 20, LOG_FILES = 2, LOG_TAIL_LINES = 40, LOG_TAIL_BYTES = 16 * 1024 };
 #define LOGS_BYTES_MAX (UINT64_C(64) << 20)

@@ -10,7 +10,7 @@
 #include "kube/client/clock.h"
 #include "net/http/http.h"
 #include "net/listen.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 #include "wire/document.h"
 
 #define SECOND_NS INT64_C(1000000000)

@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "kube/client/clock.h"
 #include "kube/webhook/webhook.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 #define PROGRAM "berth-kube webhook-cert"
 enum { EXIT_USAGE = 2 };

@@ -20,7 +20,7 @@
 #include "machine/image/image_layout.h"
 #include "machine/image/image_parts.h"
 #include "machine/mount/mount_tree.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 #include "wire/document.h"
 
 enum { CONFIG_MAX = 4 << 20 };

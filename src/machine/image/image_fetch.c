@@ -14,7 +14,7 @@
 #include "machine/image/image_parts.h"
 #include "machine/launch/state_file.h"
 #include "machine/mount/mount_tree.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 void fetch_cleanup(struct fetch *f)
 {

@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "machine/image/image_layout.h"
 #include "machine/mount/mount_tree.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 #include "wire/document.h"
 
 enum { MANIFEST_BYTES_MAX = 4 << 20, PARTS_MAX = 512 };

@@ -15,7 +15,7 @@
 #include "machine/image/image_parts.h"
 #include "machine/image/oci_tool.h"
 #include "machine/mount/mount_tree.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 #include "wire/document.h"
 
 #define SECOND_NS INT64_C(1000000000)

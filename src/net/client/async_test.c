@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "net/kit_test.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 struct heard {
     unsigned done;

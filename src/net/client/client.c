@@ -9,7 +9,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 enum {
     CONNECT_TIMEOUT_MS = 10000,

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "net/kit_test.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 static struct client *must_client(struct client_config config)
 {

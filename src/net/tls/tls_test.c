@@ -1,5 +1,5 @@
 /* tls_test.c - identities: made, read, and refused. */
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "net/tls_inner.h"
+#include "net/tls/tls_inner.h"
 
 enum { COMMON_NAME_MAX = 128 };
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 #define NOW_NS INT64_C(1800000000000000000)
 

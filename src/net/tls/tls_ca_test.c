@@ -1,5 +1,5 @@
 /* tls_ca_test.c - an authority of one's own: requests it signs and refuses, and handshakes with what it signed. */
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

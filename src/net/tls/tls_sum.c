@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 enum { BLOCK_BYTES = 1 << 20, SUM_BYTES = 32 };
 

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 enum {
     TLS_SERIAL_BYTES = 1 + 2 * TLS_STAMP_BYTES,

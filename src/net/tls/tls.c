@@ -1,5 +1,5 @@
 /* tls.c - certificates through GnuTLS. */
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "net/tls_inner.h"
+#include "net/tls/tls_inner.h"
 
 enum {
     PEM_BYTES_MAX = 1 << 20,
