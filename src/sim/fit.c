@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/world.h"
+#include "sim/cluster/world.h"
 
 /* A pod at the door of a node. */
 struct door {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "control/state/sync.h"
-#include "sim/world.h"
+#include "sim/cluster/world.h"
 
 enum { STOPS_AN_HOUR = 40 /* of one pod, for others */, QUEUES_MAX = 16 };
 

@@ -9,7 +9,7 @@
 
 #include "control/journal/replay.h"
 #include "control/sched/scheduler.h"
-#include "sim/request.h"
+#include "sim/cluster/request.h"
 
 static void heard_free(struct heard *h)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "control/sched/scheduler.h"
-#include "sim/world.h"
+#include "sim/cluster/world.h"
 
 #define LOOK_NS (5 * SECOND)
 #define LIMBO_NS (90 * SECOND)

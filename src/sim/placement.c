@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "control/node/transition.h"
-#include "sim/world.h"
+#include "sim/cluster/world.h"
 
 static enum berth_on_lost lost_policy(const struct seen *work)
 {

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "sim/world.h"
+#include "sim/cluster/world.h"
 
 #define FORGET_NS (23 * HOUR) /* a day is promised */
 

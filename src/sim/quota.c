@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "control/state/sync.h"
-#include "sim/world.h"
+#include "sim/cluster/world.h"
 
 enum { BOUNDS_MAX = 32, QUEUES_ABOVE_MAX = 16 };
 

@@ -5,7 +5,7 @@
 
 #include "control/node/transition.h"
 #include "control/sched/scheduler.h"
-#include "sim/world.h"
+#include "sim/cluster/world.h"
 
 enum { COMPARE_EVERY = 997 }; /* events between looks at everything, and more where there is more */
 

@@ -4,7 +4,7 @@
  */
 #include <inttypes.h>
 
-#include "sim/agent.h"
+#include "sim/cluster/agent.h"
 
 #define GIVE_WAY_NS (20 * SECOND) /* longer than anything that is killed takes to die */
 

@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "cli/lib/command.h"
 #include "cli/lib/progress.h"
-#include "sim/cluster.h"
+#include "sim/cluster/cluster.h"
 
 enum { OUTPUT_TEXT, OUTPUT_JSON };
 static const char *const outputs[] = {"text", "json", NULL};

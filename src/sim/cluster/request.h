@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "sim/world.h"
+#include "sim/cluster/world.h"
 
 struct asked {
     struct world *world;

@@ -1,8 +1,8 @@
 /* people.h - the inside of the people; for people.c and admin.c. */
 #pragma once
 
-#include "sim/bodies.h"
-#include "sim/world.h"
+#include "sim/cluster/bodies.h"
+#include "sim/cluster/world.h"
 
 enum { KEPT_REQUESTS = 32 };
 

@@ -12,9 +12,9 @@
 #include "base/str.h"
 #include "control/control.h"
 #include "control/watch/watch.h"
-#include "sim/cluster.h"
+#include "sim/cluster/cluster.h"
+#include "sim/cluster/queue.h"
 #include "sim/mirror.h"
-#include "sim/queue.h"
 #include "sim/random.h"
 
 #define MICROSECOND INT64_C(1000)

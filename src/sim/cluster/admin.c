@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/batch.h"
+#include "sim/cluster/batch.h"
 
 void admin_ask(struct world *w, const char *method, const char *path, json_t *body, const char *query, ask_then *then,
                void *ctx, void (*drop)(void *))

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "node/node.h"
-#include "sim/world.h"
+#include "sim/cluster/world.h"
 
 struct agent;
 

@@ -1,4 +1,4 @@
-#include "sim/bodies.h"
+#include "sim/cluster/bodies.h"
 
 #include <stdio.h>
 #include <string.h>

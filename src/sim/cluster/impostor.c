@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "sim/agent.h"
+#include "sim/cluster/agent.h"
 
 static json_t *item(uint64_t id, const char *state)
 {

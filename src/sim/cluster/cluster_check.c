@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-#include "sim/cluster.h"
+#include "sim/cluster/cluster.h"
 
 enum { FIRST = 1001, WORKERS_MAX = 16, LEAST = 2, SECONDS = 60, NEW_SECONDS = 60, NEW_LEAST = 4 };
 

@@ -1,5 +1,5 @@
 /* world.c - time, chance and breaches: what every part of a simulation uses. */
-#include "sim/world.h"
+#include "sim/cluster/world.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* batch.h - the batch side of people's lives: jobs of every sort, queues, quotas, policies, windows. */
 #pragma once
 
-#include "sim/people.h"
+#include "sim/cluster/people.h"
 
 /* A job as people submit it. A new reference. */
 json_t *batch_job(struct world *w);

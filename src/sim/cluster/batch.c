@@ -1,4 +1,4 @@
-#include "sim/batch.h"
+#include "sim/cluster/batch.h"
 
 #include <stdio.h>
 #include <string.h>

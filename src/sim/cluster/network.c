@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "control/watch/derived.h"
-#include "sim/agent.h"
+#include "sim/cluster/agent.h"
 
 #define ANSWER_NS_MAX (15 * SECOND) /* then the agent hangs up */
 

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "sim/machine.h"
+#include "sim/cluster/machine.h"
 
 /* What the daemon has been told under a node's name, as a judge knows it. */
 struct heard_of {

@@ -1,4 +1,4 @@
-#include "sim/queue.h"
+#include "sim/cluster/queue.h"
 
 static bool before(const struct due *a, const struct due *b)
 {

@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "journal/record.h"
-#include "sim/cluster.h"
+#include "sim/cluster/cluster.h"
 
 #define HOURS 0.2
 

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "base/str.h"
-#include "sim/world.h"
+#include "sim/cluster/world.h"
 
 #define SETTLES_NS (2 * MINUTE) /* after the store writes again */
 

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "sim/agent.h"
+#include "sim/cluster/agent.h"
 
 #define MEASURE_NS_MIN (25 * SECOND)
 #define MEASURE_NS_MAX (100 * SECOND)

@@ -2,14 +2,14 @@
  *
  * Targets are drawn from everything there is, so that others' objects are asked for as often as one's own.
  */
-#include "sim/people.h"
+#include "sim/cluster/people.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/batch.h"
+#include "sim/cluster/batch.h"
 
 enum { WORKS_MAX = 12 }; /* of each user, about */
 

@@ -1,10 +1,10 @@
-#include "sim/cluster.h"
+#include "sim/cluster/cluster.h"
 
 #include <errno.h>
 #include <inttypes.h>
 
 #include "control/sched/scheduler.h"
-#include "sim/world.h"
+#include "sim/cluster/world.h"
 
 enum { PROGRESS_EVERY = 4096 };
 #define CALM_MIN_NS (2 * MINUTE)

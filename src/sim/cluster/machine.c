@@ -1,9 +1,9 @@
-#include "sim/machine.h"
+#include "sim/cluster/machine.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "sim/agent.h"
+#include "sim/cluster/agent.h"
 
 #define GRACE_NS_DEFAULT (10 * SECOND)
 

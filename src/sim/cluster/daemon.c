@@ -8,7 +8,7 @@
 
 #include "control/sched/scheduler.h"
 #include "control/system/metrics.h"
-#include "sim/request.h"
+#include "sim/cluster/request.h"
 
 /* ---- its environment ----------------------------------------------------------------------------------------------- */
 

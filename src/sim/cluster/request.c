@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/request.h"
+#include "sim/cluster/request.h"
 
 static const char *keep(struct arena *arena, const char *text)
 {

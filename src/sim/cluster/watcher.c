@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/world.h"
+#include "sim/cluster/world.h"
 
 enum { CLIENTS = 2, COMPARE_EVERY = 40 };
 #define RETRY_NS (2 * SECOND)
