@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "sim/history.h"
+#include "sim/trace/history.h"
 
 enum what { TASK_ENDS, ENDS, COMES, BEGINS, TASK_BEGINS }; /* at one moment in this order */
 

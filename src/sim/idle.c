@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/trace_result.h"
+#include "sim/trace/trace_result.h"
 
 enum { SAMPLES = 1000 };
 

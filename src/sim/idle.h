@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/vec.h"
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 struct sim_sample {
     int64_t at_ns;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "sim/trace_csv.h"
+#include "sim/trace/trace_csv.h"
 
 const char *sim_report_time(double seconds, char buf[static 32])
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "sim/trace_policy.h"
+#include "sim/trace/trace_policy.h"
 
 /* ---- a policy by its words ------------------------------------------------------------------------------------------ */
 

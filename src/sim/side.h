@@ -5,9 +5,9 @@
  */
 #pragma once
 
-#include "sim/fleet.h"
 #include "sim/idle.h"
-#include "sim/trace_run.h"
+#include "sim/trace/fleet.h"
+#include "sim/trace/trace_run.h"
 
 struct sim_side {
     char *label;

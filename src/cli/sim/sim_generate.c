@@ -3,8 +3,8 @@
 
 #include "base/mem.h"
 #include "cli/lib/command.h"
-#include "sim/generate.h"
-#include "sim/trace_csv.h"
+#include "sim/trace/generate.h"
+#include "sim/trace/trace_csv.h"
 
 enum { OUTPUT_CSV, OUTPUT_SWF };
 static const char *const outputs[] = {"csv", "swf", NULL};

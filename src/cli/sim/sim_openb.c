@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "cli/lib/command.h"
 #include "cli/lib/progress.h"
-#include "sim/openb.h"
+#include "sim/trace/openb.h"
 
 enum { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_CSV };
 static const char *const outputs[] = {"text", "json", "csv", NULL};

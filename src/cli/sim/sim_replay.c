@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "cli/journal/journal_source.h"
 #include "cli/sim/sim_sides.h"
-#include "sim/history.h"
+#include "sim/trace/history.h"
 
 struct replay_values {
     struct option_list policies, drops;

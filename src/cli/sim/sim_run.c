@@ -6,8 +6,8 @@
 
 #include "base/mem.h"
 #include "cli/sim/sim_sides.h"
-#include "sim/generate.h"
-#include "sim/trace_csv.h"
+#include "sim/trace/generate.h"
+#include "sim/trace/trace_csv.h"
 
 struct run_values {
     struct option_count procs, seed, jobs;

@@ -11,8 +11,8 @@
 #include "cli/lib/command.h"
 #include "cli/lib/progress.h"
 #include "sim/protocol/rlscheduler.h"
-#include "sim/trace_policy.h"
-#include "sim/trace_run.h"
+#include "sim/trace/trace_policy.h"
+#include "sim/trace/trace_run.h"
 
 enum { OUTPUT_TEXT, OUTPUT_CSV, OUTPUT_JSON };
 static const char *const outputs[] = {"text", "csv", "json", NULL};

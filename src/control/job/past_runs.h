@@ -1,7 +1,7 @@
 /* past_runs.h - how long will it run? By what jobs like it ran for, of those that have ended.
  *
  * The one predictor of run times: the daemon's, which keeps what has ended in documents (predict.h), and that of simulations
- * (sim/predict_berth.c), where a trace says what ends. It is a function of its arguments, without a clock or a heap.
+ * (sim/trace/predict_berth.c), where a trace says what ends. It is a function of its arguments, without a clock or a heap.
  *
  * Each of the past says what share of its limit it ran for, or for how long where one of the two had no limit. The mean of these
  * is taken: of the job's own kind (its owner's of that name, or, while there are none, all of its owner's) the latest count the

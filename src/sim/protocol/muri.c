@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "sim/muri_cluster.h"
+#include "sim/trace/muri_cluster.h"
 
 /* ---- what is peculiar to the published runs ------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "sim/trace_engine.h"
+#include "sim/trace/trace_engine.h"
 
 struct run {
     const struct sim_setup *s;

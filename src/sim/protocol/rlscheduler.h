@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "sim/trace_run.h"
+#include "sim/trace/trace_run.h"
 
 /* As sim_trace_run; the machine is one node. Predictions are not corrected; nothing is told of points. */
 int sim_rlscheduler_run(const struct sim_setup *s, struct sim_outcomes *ret, struct berth_err *err);

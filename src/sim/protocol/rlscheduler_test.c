@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "sim/protocol/rlscheduler.h"
-#include "sim/trace_kit_test.h"
+#include "sim/trace/trace_kit_test.h"
 
 #define LEN(rows) (sizeof(rows) / sizeof *(rows))
 

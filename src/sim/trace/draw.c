@@ -1,0 +1,41 @@
+/* draw.c - numbers of known distributions. */
+#include "sim/trace/draw.h"
+
+#include <assert.h>
+
+#include "base/math.h"
+
+double draw_uniform(struct chance *c)
+{
+    return (double)(chance_next(c) >> 11) * 0x1p-53;
+}
+
+double draw_exponential(struct chance *c)
+{
+    return -math_log(1 - draw_uniform(c));
+}
+
+/* Marsaglia's polar method; the second of each pair is not kept, so that a draw depends on nothing before it. */
+double draw_normal(struct chance *c)
+{
+    for (;;) {
+        double x = 2 * draw_uniform(c) - 1, y = 2 * draw_uniform(c) - 1, s = x * x + y * y;
+        if (s > 0 && s < 1)
+            return x * math_sqrt(-2 * math_log(s) / s);
+    }
+}
+
+/* Marsaglia and Tsang. */
+double draw_gamma(struct chance *c, double shape, double scale)
+{
+    assert(shape >= 1);
+    double d = shape - 1.0 / 3, e = 1 / math_sqrt(9 * d);
+    for (;;) {
+        double x = draw_normal(c), v = 1 + e * x;
+        if (v <= 0)
+            continue;
+        v = v * v * v;
+        if (math_log(1 - draw_uniform(c)) < x * x / 2 + d - d * v + d * math_log(v))
+            return d * v * scale;
+    }
+}

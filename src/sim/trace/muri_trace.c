@@ -1,0 +1,65 @@
+/* muri_trace.c - reads traces of training jobs as the published ones are written. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "sim/protocol/muri.h"
+#include "sim/trace/trace_csv.h"
+
+struct row {
+    int64_t id, gpus;
+    double submit_ms, iterations, iteration_ms;
+    const char *model;
+};
+
+#define AT(field) offsetof(struct row, field)
+static const struct sim_column columns[] = {
+    {"job_id",         SIM_CELL_WHOLE,  AT(id),           true, -9e15, 9e15},
+    {"num_gpu",        SIM_CELL_WHOLE,  AT(gpus),         true, 1,     1e6 },
+    {"submit_time",    SIM_CELL_NUMBER, AT(submit_ms),    true, 0,     9e12},
+    {"iterations",     SIM_CELL_NUMBER, AT(iterations),   true, 1,     9e15},
+    {"model_name",     SIM_CELL_WORD,   AT(model),        true, 0,     0   },
+    {"iteration_time", SIM_CELL_NUMBER, AT(iteration_ms), true, 1e-6,  9e12},
+};
+
+/* Of one moment as they stand in the file. */
+static int by_submission(const void *a, const void *b)
+{
+    const struct muri_job *x = a, *y = b;
+    if (x->submit_s != y->submit_s)
+        return x->submit_s < y->submit_s ? -1 : 1;
+    return (x->starts > y->starts) - (x->starts < y->starts);
+}
+
+int muri_trace_read(const char *path, struct muri_trace *t, struct berth_err *err)
+{
+    CLEANUP(sim_csv) struct sim_csv csv = {0};
+    struct row row = {0};
+    int rc = sim_csv_open(&csv, path, columns, sizeof columns / sizeof *columns, false, err);
+    if (rc)
+        return rc;
+    while ((rc = sim_csv_next(&csv, &row, err)) > 0) {
+        struct muri_job job = {
+            .id = row.id,
+            .gpus = row.gpus,
+            .submit_s = row.submit_ms / 1000,
+            .iterations = row.iterations,
+            .iteration_s = row.iteration_ms / 1000,
+            .restart_s = muri_restart_s(row.model, row.gpus),
+            .starts = (int64_t)t->len, /* for the sort; counted anew by every run */
+        };
+        vec_push(t, job);
+    }
+    if (rc == 0 && t->len == 0)
+        rc = sim_lines_bad(&csv.lines, err, "there are no jobs in the file");
+    if (rc == 0)
+        qsort(t->at, t->len, sizeof *t->at, by_submission);
+    return rc;
+}
+
+void muri_trace_done(struct muri_trace *t)
+{
+    mem_free(t->at);
+    *t = (struct muri_trace){0};
+}

@@ -1,0 +1,178 @@
+/* openb_test.c - a few pods on a few GPUs, worked out by hand; the tables follow from the scores of the core. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sim/trace/openb.h"
+
+#define ROWS(rows) (sizeof(rows) / sizeof *(rows))
+
+static const char *const t4[] = {"T4"}, *const p100[] = {"A10", "P100"};
+
+/* A share; two of T4; one without; a whole one of P100. Each is as frequent as the others. */
+/* clang-format off */
+static struct openb_pod pods[] = {
+    {.name = "0", .spec = "", .cpu_milli = 1000, .memory_mib = 1, .gpus = 1, .gpu_milli = 500},
+    {.name = "1", .spec = "T4", .cpu_milli = 1000, .memory_mib = 1, .gpus = 2, .gpu_milli = 1000,
+     .models = t4, .models_len = 1},
+    {.name = "2", .spec = "", .cpu_milli = 1000, .memory_mib = 1},
+    {.name = "3", .spec = "A10|P100", .cpu_milli = 1000, .memory_mib = 1, .gpus = 1, .gpu_milli = 1000,
+     .models = p100, .models_len = 2},
+};
+/* clang-format on */
+
+struct seen {
+    size_t load;
+    double allocated, fragmented, share;
+};
+
+static int run(const char *policy, uint64_t seed, const uint32_t ranks[2], uint32_t *arrivals, size_t len,
+               struct openb_result *ret, struct berth_err *err)
+{
+    struct openb_node nodes[] = {
+        {.name = "a", .model = "T4",   .cpu_milli = 4000, .memory_mib = 4, .gpus = 2, .rank = ranks[0]},
+        {.name = "b", .model = "P100", .cpu_milli = 8000, .memory_mib = 4, .gpus = 1, .rank = ranks[1]},
+    };
+    struct openb_trace t = {nodes, ROWS(nodes), pods, ROWS(pods), arrivals, len, {0}};
+    struct openb_options o = {.policy = policy, .seed = seed};
+    return openb_run(&t, &o, ret, err);
+}
+
+static void expect(const char *label, const struct openb_result *r, const struct seen *want, size_t len)
+{
+    size_t known = 0;
+    for (size_t load = 0; load < OPENB_LOADS; load++)
+        known += r->at[load].pods > 0;
+    for (size_t i = 0; i < len; i++) {
+        size_t load = want[i].load;
+        if (fabs(r->at[load].allocated - want[i].allocated) > 1e-9 ||
+            fabs(r->at[load].fragmented - want[i].fragmented) > 1e-9 ||
+            fabs(r->at[load].fragmented_share - want[i].share) > 1e-9)
+            fail_msg("%s, at %zu: %f, %f, %f", label, load, r->at[load].allocated, r->at[load].fragmented,
+                     r->at[load].fragmented_share);
+    }
+    assert_int_equal(known, len);
+}
+
+/* Empty, F is 1000 on a (the CPU pod and that of P100 can use none of its 2000) and 500 on b. By best fit the share scores 43 on both:
+ * 1 - (3000/8000 + 1500/2000) / 2 and 1 - (7000/8000 + 500/2000) / 2. So the rank decides, and with it everything else. */
+static void the_rank_decides_among_equals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *label;
+        uint32_t ranks[2];
+        struct seen want[3];
+        size_t placed;
+    } rows[] = {
+  /* On b a share leaves 500 that are useless to the others: F 375. Then the pair fills a; nothing is left for P100. */
+        {"b first", {1, 0}, {{17, 16.67, 100 * 1375.0 / 3000, 55}, {83, 83.33, 12.5, 75}, {117, 83.33, 12.5, 75}}, 3},
+ /* On a it leaves 1500 that only another share can use: F 1125. The pair finds no place, that of P100 does. */
+        {"a first",
+         {0, 1},
+         {{17, 16.67, 100 * 1625.0 / 3000, 65}, {83, 16.67, 100 * 1625.0 / 3000, 65}, {117, 50, 37.5, 75}},
+         3                                                                                                          },
+    };
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct openb_result r;
+        struct berth_err err;
+        uint32_t arrivals[] = {0, 1, 2, 3};
+        if (run("bestfit", 1, rows[i].ranks, arrivals, ROWS(arrivals), &r, &err))
+            fail_msg("%s", err.text);
+        expect(rows[i].label, &r, rows[i].want, ROWS(rows[i].want));
+        assert_int_equal(r.at[83].pods, 2); /* the pod without a GPU brings no load */
+        assert_int_equal(r.placed, rows[i].placed);
+        assert_int_equal(r.dropped, 1);
+        assert_int_equal(r.gpu_milli, 3000);
+    }
+}
+
+/* The same pods, another score of the core, another table: nothing is placed here. */
+static void the_table_is_that_of_the_core(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *policy;
+        double allocated; /* at 83 %, if first the share comes and then the pair */
+        double after;     /* if the pod without a GPU came before */
+    } rows[] = {
+        {"bestfit",       16.67, 16.67}, /* equal at first; then 50 to 43 */
+        {"dotprod",       83.33, 83.33}, /* 1 - (4/8 * 1/8 + 2/2 * .5/2) / 2 to 1 - (8/8 * 1/8 + 1/2 * .5/2) / 2: 84 to 87 */
+        {"packing",       83.33, 83.33}, /* 33 less its GPUs: b is better, 32 to 31 */
+        {"clustering",    83.33, 83.33}, /* b has less that is free: 25 + 25 * 1000 / 2000 */
+        {"fgd",           83.33, 83.33}, /* F falls by 125 on b and grows by 125 on a */
+        {"fragmentation", 16.67, 16.67}, /* that knows only of pods that have come: on both nothing is lost to shares */
+        {"pack",          16.67, 16.67}, /* a has fewer cores */
+        {"berth",         83.33, 83.33}, /* half a GPU is lost on either; b has fewer idle ones */
+    };
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct openb_result r = {0}, after = {0};
+        struct berth_err err;
+        uint32_t arrivals[] = {2, 0, 1};
+        const uint32_t ranks[] = {0, 1};
+        if (run(rows[i].policy, 1, ranks, arrivals + 1, 2, &r, &err) ||
+            run(rows[i].policy, 1, ranks, arrivals, 3, &after, &err))
+            fail_msg("%s", err.text);
+        if (fabs(r.at[83].allocated - rows[i].allocated) > 1e-9 || fabs(after.at[83].allocated - rows[i].after) > 1e-9)
+            fail_msg("%s: %f, after another %f", rows[i].policy, r.at[83].allocated, after.at[83].allocated);
+    }
+}
+
+static void chance_follows_from_the_seed(void **state)
+{
+    (void)state;
+    size_t full = 0;
+    for (uint64_t seed = 1; seed <= 32; seed++) {
+        struct openb_result r, again;
+        uint32_t arrivals[] = {0, 1};
+        assert_int_equal(run("random", seed, (const uint32_t[]){0, 1}, arrivals, ROWS(arrivals), &r, NULL), 0);
+        assert_int_equal(run("random", seed, (const uint32_t[]){0, 1}, arrivals, ROWS(arrivals), &again, NULL), 0);
+        assert_memory_equal(&r, &again, sizeof r);
+        full += r.placed == 2;
+    }
+    assert_true(full > 4 && full < 28);
+}
+
+static void what_is_beyond_is_not_told(void **state)
+{
+    (void)state;
+    struct openb_result r;
+    uint32_t arrivals[] = {1, 1, 1};
+    assert_int_equal(run("bestfit", 1, (const uint32_t[]){0, 1}, arrivals, ROWS(arrivals), &r, NULL), 0);
+    assert_int_equal(r.at[67].pods, 1);
+    assert_int_equal(r.at[130].pods, 0); /* 133 % and 200 % */
+    assert_int_equal(r.dropped, 2);
+}
+
+static void what_cannot_be_run_is_refused(void **state)
+{
+    (void)state;
+    struct openb_result r;
+    struct berth_err err = {0};
+    uint32_t arrivals[] = {0};
+    assert_int_equal(run("best", 1, (const uint32_t[]){0, 1}, arrivals, 1, &r, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "\"best\""));
+    assert_non_null(strstr(err.text, "fgd"));
+    assert_non_null(strstr(err.text, "gpu-packing"));
+    struct openb_node plain = {.name = "a", .model = "", .cpu_milli = 1000};
+    struct openb_trace t = {&plain, 1, pods, ROWS(pods), arrivals, 1, {0}};
+    assert_int_equal(openb_run(&t, &(struct openb_options){.policy = "fgd"}, &r, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "GPU"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_rank_decides_among_equals), cmocka_unit_test(the_table_is_that_of_the_core),
+        cmocka_unit_test(chance_follows_from_the_seed),  cmocka_unit_test(what_is_beyond_is_not_told),
+        cmocka_unit_test(what_cannot_be_run_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

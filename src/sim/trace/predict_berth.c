@@ -1,0 +1,107 @@
+/* predict_berth.c - the daemon's own predictor (control/job/past_runs.h), which is told of every end at once. */
+#include "base/hash.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "control/job/past_runs.h"
+#include "sim/trace/predict.h"
+
+/* What was of one user, or of one of their programs. */
+struct kind {
+    sym user, name; /* name 0: all of the user's */
+    struct pasts pasts;
+};
+
+struct memory {
+    VEC(struct kind *) kinds;
+    struct map map; /* (user, name) to its place there */
+    struct pasts all;
+};
+
+static void *begin(const struct sim_trace *t)
+{
+    (void)t;
+    return mem_zalloc(sizeof(struct memory));
+}
+
+static void end(void *state)
+{
+    struct memory *m = state;
+    for (size_t i = 0; i < m->kinds.len; i++)
+        mem_free(m->kinds.at[i]);
+    vec_done(&m->kinds);
+    map_done(&m->map);
+    mem_free(m);
+}
+
+static bool same(const void *ctx, uint32_t value, const void *key)
+{
+    const struct memory *m = ctx;
+    const struct kind *k = key, *x = m->kinds.at[value];
+    return x->user == k->user && x->name == k->name;
+}
+
+static uint64_t hash_of(const struct kind *k)
+{
+    return hash_pair(k->user, k->name);
+}
+
+/* NULL: none of them has ended. */
+static struct kind *find(const struct memory *m, sym user, sym name)
+{
+    struct kind key = {.user = user, .name = name};
+    uint32_t at = map_find(&m->map, hash_of(&key), same, m, &key);
+    return at == MAP_NONE ? NULL : m->kinds.at[at];
+}
+
+static struct pasts *open(struct memory *m, sym user, sym name)
+{
+    struct kind *k = find(m, user, name);
+    if (!k) {
+        k = mem_zalloc(sizeof *k);
+        k->user = user;
+        k->name = name;
+        map_add(&m->map, hash_of(k), (uint32_t)m->kinds.len);
+        vec_push(&m->kinds, k);
+    }
+    return &k->pasts;
+}
+
+static int64_t size_of(const struct sim_job *j)
+{
+    return past_size(j->tasks, j->gpus, j->cpu_milli);
+}
+
+static int64_t predict(void *state, const struct sim_job *job, int64_t now_ns)
+{
+    const struct memory *m = state;
+    const struct kind *own = job->name ? find(m, job->user, job->name) : NULL;
+    (void)now_ns;
+    if (!own)
+        own = find(m, job->user, 0);
+    int64_t ns = past_predict(own ? &own->pasts : NULL, &m->all, job->request_ns, size_of(job));
+    return ns ? ns : job->request_ns > 0 ? job->request_ns : INT64_MAX;
+}
+
+static void ended(void *state, const struct sim_job *job, int64_t now_ns)
+{
+    struct memory *m = state;
+    struct past past = {job->run_ns, job->request_ns, size_of(job)};
+    struct pasts *named = job->name ? open(m, job->user, job->name) : NULL;
+    (void)now_ns;
+    if (!named || past_counts(named->len)) {
+        pasts_add(open(m, job->user, 0), &past);
+        pasts_add(&m->all, &past);
+    }
+    if (named)
+        pasts_add(named, &past);
+}
+
+const struct sim_predictor sim_predict_berth = {
+    .name = "berth",
+    .sentence = "by the share of their requests that its user's jobs like it ran for, the latest most",
+    .begin = begin,
+    .end = end,
+    .predict = predict,
+    .again = true,
+    .ended = ended,
+};
