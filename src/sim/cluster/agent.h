@@ -1,4 +1,4 @@
-/* agent.h - the inside of the agents; for agents.c, network.c, impostor.c, machine.c and trees.c.
+/* agent.h - the inside of the agents; for agents.c, network.c, impostor.c, machine.c and processes.c.
  *
  * An agent is a process: it is started, killed, paused. What it does is src/node; what it asks of the world goes through
  * network.c and machine.c. Whatever happens to a process happens by agent_post: never when it is dead, later when it is
@@ -85,7 +85,7 @@ struct claim {
 };
 void network_claim(struct agent *a, const struct claim *claim);
 
-/* ---- trees.c: judges of what runs ---- */
+/* ---- processes.c: judges of what runs ---- */
 
 void trees_asked_to_start(struct agent *a, uint64_t id, const json_t *config);
 void trees_asked_to_stop(struct agent *a, const struct tree *t);

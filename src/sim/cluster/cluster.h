@@ -8,7 +8,7 @@
  * Not a benchmark, and no simulator of policies: durations are drawn to make trouble, not to be like anything real.
  *
  * To add a fault: enum fault, and a row in faults.c. To add an invariant: the file that sees what it is about (placement.c,
- * quota.c, jobs.c, trees.c, states.c, promises.c, limbo.c, watcher.c), and a call of world_breach with its number.
+ * quota.c, jobs.c, processes.c, states.c, durability.c, liveness.c, watcher.c), and a call of world_breach with its number.
  */
 #pragma once
 

@@ -14,7 +14,7 @@
 #include "control/watch/watch.h"
 #include "sim/cluster/cluster.h"
 #include "sim/cluster/queue.h"
-#include "sim/mirror.h"
+#include "sim/judge/mirror.h"
 #include "sim/random.h"
 
 #define MICROSECOND INT64_C(1000)
@@ -291,7 +291,7 @@ struct jobs_seen *jobs_seen_new(void);
 void jobs_seen_free(struct jobs_seen *j);
 void jobs_judge(struct world *w, const struct transaction *t); /* 17, 19 (jobs.c) */
 
-void trees_judge(struct world *w, const struct transaction *t); /* 5, 6, 24, P10 (trees.c) */
+void trees_judge(struct world *w, const struct transaction *t); /* 5, 6, 24, P10 (processes.c) */
 
 struct ids *ids_new(void);
 void ids_free(struct ids *i);
@@ -312,7 +312,7 @@ void watchers_judge(struct world *w, const struct transaction *t); /* 28: what t
 void watchers_check(struct world *w);
 void watchers_down(struct world *w); /* the daemon is gone, and every stream with it */
 
-/* 17 and 18: nothing in limbo, and rest when all is calm (limbo.c). */
+/* 17 and 18: nothing in limbo, and rest when all is calm (liveness.c). */
 struct limbo *limbo_new(void);
 void limbo_free(struct limbo *l);
 void limbo_check(struct world *w);

@@ -1,4 +1,4 @@
-/* promises.c - what was promised to those who asked: success is in the journal for ever (7), a key means one request (9).
+/* durability.c - what was promised to those who asked: success is in the journal for ever (7), a key means one request (9).
  *
  * That a record is never lost is seen by the chain of the journal (judge.c) and after each crash; here each success is tied
  * to its record.

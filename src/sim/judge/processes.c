@@ -1,4 +1,4 @@
-/* trees.c - judges of what really runs: once, in one place, only what was listed, and nothing left behind (5, 6, 24, P10).
+/* processes.c - judges of what really runs: once, in one place, only what was listed, and nothing left behind (5, 6, 24, P10).
  *
  * They see every machine at once, agents dead or alive, which nobody in a real cluster does.
  */

@@ -1,4 +1,4 @@
-#include "sim/mirror.h"
+#include "sim/judge/mirror.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* limbo.c - nothing is forgotten (17), and when faults stop everything comes to rest (18).
+/* liveness.c - nothing is forgotten (17), and when faults stop everything comes to rest (18).
  *
  * A pod that is wanted has an instance, or the last plan says why not. Between a change and the plan that sees it neither
  * may be so; what stays so is in limbo.
