@@ -3,7 +3,7 @@
 
 #include "cli/lib/command.h"
 #include "cli/lib/progress.h"
-#include "sim/report.h"
+#include "sim/report/report.h"
 
 enum sides_form { SIDES_TABLE, SIDES_JSON, SIDES_CSV, SIDES_JOBS, SIDES_HTML };
 extern const char *const sides_forms[];

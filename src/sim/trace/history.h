@@ -11,7 +11,7 @@
 #include <jansson.h>
 
 #include "journal/reader.h"
-#include "sim/side.h"
+#include "sim/report/side.h"
 
 /* One of these words and what it must be: "user=ann". */
 struct sim_drop {

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#include "sim/side.h"
+#include "sim/report/side.h"
 #include "sim/trace/generate.h"
 #include "sim/trace/trace_csv.h"
 

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "sim/side.h"
+#include "sim/report/side.h"
 
 struct sim_report {
     const char *title, *trace_text, *cluster_text;

@@ -1,5 +1,5 @@
 /* side.c - a trace under one policy, and its numbers. */
-#include "sim/side.h"
+#include "sim/report/side.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* report.c - sides of a simulation for programs: JSON and CSV. */
-#include "sim/report.h"
+#include "sim/report/report.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "sim/report.h"
+#include "sim/report/report.h"
 
 #define ROWS(rows) (sizeof(rows) / sizeof *(rows))
 #define S SIM_SECOND_NS

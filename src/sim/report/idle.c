@@ -1,5 +1,5 @@
 /* idle.c - what is idle, and of use. */
-#include "sim/idle.h"
+#include "sim/report/idle.h"
 
 #include <stdlib.h>
 #include <string.h>

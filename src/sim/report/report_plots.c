@@ -1,12 +1,12 @@
 /* report_plots.c - what the plots of a report show. */
-#include "sim/report_plots.h"
+#include "sim/report/report_plots.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/math.h"
 #include "base/mem.h"
-#include "sim/report_plot.h"
+#include "sim/report/report_plot.h"
 
 enum { BINS = 240, LOADS = 25, WAITS = 160, SIZES = 24, USERS = 12, LABEL = 32 };
 

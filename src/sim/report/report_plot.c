@@ -1,5 +1,5 @@
 /* report_plot.c - axes, lines and bars of plots. */
-#include "sim/report_plot.h"
+#include "sim/report/report_plot.h"
 
 #include "base/math.h"
 

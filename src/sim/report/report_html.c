@@ -2,9 +2,9 @@
 #include <inttypes.h>
 
 #include "base/mem.h"
-#include "sim/report.h"
-#include "sim/report_plot.h"
-#include "sim/report_plots.h"
+#include "sim/report/report.h"
+#include "sim/report/report_plot.h"
+#include "sim/report/report_plots.h"
 
 static const char style[] =
     ":root{--bg:#f6f7f9;--card:#fff;--text:#1c2330;--dim:#5d6778;--line:#e3e7ee;--axis:#9aa4b4;--best:#0a7a3d;--best-bg:#e7f6ed;"

@@ -1,7 +1,7 @@
 /* report_plots.h - the plots of a report: each draws all sides into a text. */
 #pragma once
 
-#include "sim/report.h"
+#include "sim/report/report.h"
 
 enum { REPORT_COLORS = 8 }; /* further sides begin anew */
 

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "sim/idle.h"
+#include "sim/report/idle.h"
 #include "sim/trace/fleet.h"
 #include "sim/trace/trace_run.h"
 
